@@ -1,0 +1,46 @@
+// Collective operations: what they cost on a group of GPUs.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "nvlsim/platform.hpp"
+#include "nvlsim/stack.hpp"
+#include "nvlsim/units.hpp"
+
+namespace nvlsim {
+
+enum class collective { all_reduce, all_gather, reduce_scatter, all_to_all, broadcast, send_recv };
+std::string_view name(collective c);
+std::optional<collective> collective_by_name(std::string_view name);
+
+/// The ranks of one communicator, as the network sees them.
+struct comm_group {
+  int ranks = 1;
+  int domains = 1;  ///< NVLink domains they span
+  /// Members in the fullest domain.
+  int ranks_per_domain() const { return (ranks + domains - 1) / domains; }
+};
+
+struct collective_cost {
+  seconds time;
+  std::string_view algorithm;  ///< "ll", "ll128", "simple", "nvls", "tree", "nvls_tree", "ring", "sharp", "pairwise"
+  bool derived = false;        ///< some parameter came from hardware figures instead of a measurement
+};
+
+/// Time of one collective through the collective library. `size` is nccl-tests' size: the array for all-reduce and
+/// broadcast, the total over ranks for all-gather and reduce-scatter, each rank's total for all-to-all.
+/// One rank costs nothing. Throws input_error when the profile knows neither the domain kind nor a default for it.
+collective_cost collective_time(const collective_profile& profile, const platform& p, collective c, bytes size,
+                                comm_group g);
+
+/// The fused all-reduce of inference engines inside one domain, one-shot or two-shot, whichever is faster; nothing
+/// when the profile has none for this GPU.
+std::optional<collective_cost> custom_all_reduce_time(const collective_profile& profile, const platform& p, bytes size,
+                                                      int ranks);
+
+/// busbw = algbw x this (nccl-tests): 2(n-1)/n for all-reduce, (n-1)/n for gather, scatter and all-to-all, else 1.
+double bus_factor(collective c, int ranks);
+
+}  // namespace nvlsim

@@ -1,0 +1,62 @@
+// Kernel times: one formula per class, parameters from the stack, peaks from the platform.
+// Pure functions without allocation or I/O. [docs/models-and-assumptions.md#kernels]
+#pragma once
+
+#include <string_view>
+
+#include "nvlsim/platform.hpp"
+#include "nvlsim/stack.hpp"
+#include "nvlsim/units.hpp"
+
+namespace nvlsim {
+
+enum class bound { compute, memory, launch };
+std::string_view name(bound b);
+
+/// What one kernel launch costs.
+struct kernel_cost {
+  seconds time;
+  flops work;       ///< useful arithmetic
+  bytes moved;      ///< HBM traffic
+  bound limit = bound::launch;
+};
+
+/// C[m,n] = A[m,k] x W[k,n], `groups` of them in one launch (experts).
+struct gemm_shape {
+  double m = 0, n = 0, k = 0;
+  double groups = 1;
+  double output_element_bytes = 2;  ///< 8 for a weight gradient accumulated in FP32 (read and written)
+};
+kernel_cost gemm_cost(const gpu_spec& gpu, const gemm_params& p, precision operands, const gemm_shape& s);
+
+/// Attention of `batch` sequences; `heads` and `kv_heads` on this GPU.
+struct attention_shape {
+  double batch = 1, heads = 0, kv_heads = 0;
+  double qk_dim = 0, v_dim = 0;
+  double queries = 0;   ///< a sequence, on this GPU (s / CP)
+  double pairs = 0;     ///< (query, key) pairs a sequence and head, on this GPU: s^2/2/CP when causal
+  bool fp8 = false;
+};
+kernel_cost attention_forward_cost(const gpu_spec& gpu, const attention_params& p, const attention_shape& s);
+/// 2.5 times the forward's FLOPs, at `backward_efficiency` of its rate.
+kernel_cost attention_backward_cost(const gpu_spec& gpu, const attention_params& p, const attention_shape& s);
+
+/// One new token of each of `batch` sequences against `context` cached tokens each.
+struct decode_shape {
+  double batch = 0, context = 0;
+  double heads = 0, kv_heads = 0, head_dim = 0;
+  double kv_element_bytes = 2;
+};
+kernel_cost decode_attention_cost(const gpu_spec& gpu, const decode_params& p, const decode_shape& s);
+
+/// A kernel bounded by the bytes it moves.
+kernel_cost stream_cost(const gpu_spec& gpu, const stream_params& p, bytes moved);
+
+/// Mean power of one GPU while such a kernel runs, at most the cap: idle + HBM traffic + arithmetic.
+watts kernel_power(const gpu_spec& gpu, precision operands, const kernel_cost& c);
+
+/// The parameters for a GPU: the stack's entry of its name, else of its architecture. Throws input_error naming what
+/// the stack knows when there is neither.
+const kernel_profile& kernels_for(const stack& s, const gpu_spec& gpu);
+
+}  // namespace nvlsim

@@ -1,0 +1,42 @@
+// Transformer shapes, and what they cost in parameters, FLOPs and bytes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "nvlsim/precision.hpp"
+#include "nvlsim/units.hpp"
+
+namespace nvlsim {
+
+/// One decoder layer: grouped-query attention and an MLP.
+struct layer_spec {
+  std::int64_t heads = 0, kv_heads = 0, head_dim = 0;
+  std::int64_t ffn_hidden = 0;
+  bool gated_mlp = true;
+
+  friend bool operator==(const layer_spec&, const layer_spec&) = default;
+};
+
+struct model {
+  std::string name;
+  std::string model_type;    ///< Hugging Face's, "llama"
+  std::int64_t hidden = 0, vocab = 0, max_positions = 0;
+  bool tied_embeddings = false;
+  std::vector<layer_spec> layers;
+};
+
+/// Parameters of one layer (attention, MLP and two norms) and of the whole model (embeddings and final norm included).
+std::int64_t layer_parameters(const model& m, const layer_spec& l);
+std::int64_t parameters(const model& m);
+
+/// FLOPs of training one token, forward and backward (3 x forward), 2 per multiply-add, as Megatron-Bridge counts
+/// them: attention over half of the s x s matrix (`causal`) or all of it, logits included, embedding, norms, softmax,
+/// optimizer and recompute left out. [docs/models-and-assumptions.md#flops]
+double training_flops_per_token(const model& m, std::int64_t sequence, bool causal);
+
+/// Bytes of KV cache one token takes over all layers, on all ranks together.
+double kv_bytes_per_token(const model& m, precision kv);
+
+}  // namespace nvlsim

@@ -1,0 +1,94 @@
+// What the engine runs: streams of operations with known closed times, tied together by events.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "nvlsim/units.hpp"
+
+namespace nvlsim {
+
+/// What a slice of time was spent on; breakdowns and traces group by it.
+enum class work_kind {
+  gemm, attention, memory_bound, tp, pp, cp, ep, dp, optimizer, host, jitter, idle, prefill, decode
+};
+std::string_view name(work_kind k);
+inline constexpr int work_kinds = 14;
+
+/// A part of an operation, in order, on the same stream.
+struct work_part {
+  work_kind kind = work_kind::gemm;
+  std::string name;        ///< "qkv", "mlp.up"
+  seconds duration;
+  int repeat = 1;          ///< times in a row (equal layers)
+};
+
+/// An operation that recurs: its parts add up to its duration.
+struct work_template {
+  std::string name;        ///< "forward 3", "grad reduce-scatter 0"
+  std::vector<work_part> parts;
+  seconds duration;        ///< of all parts
+  watts power;             ///< of one GPU while it runs; zero when it runs beside other work
+};
+
+using event_id = std::int32_t;
+inline constexpr event_id no_event = -1;
+
+/// One operation of a stream. It starts when the stream is free and every event in `waits` has happened, takes its
+/// template's duration, then arrives at `signals`.
+struct operation {
+  std::int32_t work = 0;                   ///< index of its template
+  std::int32_t micro_batch = -1;           ///< for names and colours; -1 when it has none
+  std::uint32_t first_wait = 0, waits = 0; ///< slice of plan::waits
+  event_id signals = no_event;
+};
+
+enum class stream_kind { compute, nvlink, fabric };
+std::string_view name(stream_kind k);
+
+struct stream {
+  stream_kind kind = stream_kind::compute;
+  std::vector<operation> operations;
+};
+
+/// Ranks whose behaviour is identical; one of them is simulated.
+struct rank_class {
+  std::string name;              ///< "stage 0"
+  std::int64_t multiplicity = 1; ///< GPUs it stands for
+  std::vector<stream> streams;   ///< one of each kind at most; the first is the compute stream
+};
+
+/// A whole simulation: acyclic for valid inputs (the engine reports a deadlock otherwise).
+struct plan {
+  std::vector<work_template> templates;
+  std::vector<rank_class> classes;
+  std::vector<event_id> waits;            ///< pool that operations slice
+  std::vector<std::int32_t> arrivals;     ///< by event: arrivals that make it happen (1 unless it is a rendezvous)
+
+  /// A new event that happens at the `arrivals_needed`-th arrival.
+  event_id new_event(std::int32_t arrivals_needed = 1);
+  /// A new template; its duration is the sum of its parts.
+  std::int32_t add_template(work_template t);
+  /// Appends an operation; no_event entries of `after` are skipped.
+  void append(stream& s, std::int32_t work, std::initializer_list<event_id> after, event_id signals = no_event,
+              std::int32_t micro_batch = -1);
+};
+
+/// When each operation of each stream ran; same shape as the plan.
+struct span {
+  double begin_s = 0, end_s = 0;
+};
+struct timeline {
+  std::vector<std::vector<std::vector<span>>> spans;  ///< [class][stream][operation]
+  seconds makespan;
+  std::int64_t activities = 0;                        ///< engine activities it took
+};
+
+/// The timeline by longest path, without an engine: what `closed` fidelity must give, and fast. Throws internal_error
+/// on a cycle.
+timeline evaluate(const plan& p);
+
+}  // namespace nvlsim

@@ -1,0 +1,39 @@
+// What a simulation says. Sections are JSON values in a fixed order; units are in the keys.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "nvlsim/plan.hpp"
+#include "nvlsim/value.hpp"
+
+namespace nvlsim {
+
+enum class run_status { ok, saturated, infeasible, error };
+std::string_view name(run_status s);
+
+/// `nvlsim.result/1`. Everything but `simulation` is byte-identical from run to run.
+struct result {
+  std::string name;
+  run_status status = run_status::ok;
+  std::vector<std::string> reasons;   ///< why it is not ok
+  value inputs = value::object{};     ///< resolved inputs, origin of each value, digest
+  value metrics = value::object{};    ///< name -> number, null (unknown) or distribution object
+  value breakdown = value::object{};
+  value memory = value::object{};
+  value energy = value::object{};
+  value cost = value::object{};
+  std::vector<std::string> notes;
+  value bands = value::object{};      ///< metric -> [low, high] at 90 %
+  value simulation = value::object{}; ///< wall time, peak memory, activities: not reproducible
+};
+
+/// A result with what a trace is written from.
+struct run_record {
+  result outcome;
+  plan work;
+  timeline times;
+};
+
+}  // namespace nvlsim

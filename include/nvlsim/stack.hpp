@@ -1,0 +1,149 @@
+// Software as data: what one named release of kernels, collectives and framework reaches. Efficiencies live here and
+// never in code, because they drift by up to 37 % between releases.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "nvlsim/precision.hpp"
+#include "nvlsim/units.hpp"
+
+namespace nvlsim {
+
+/// Dense or grouped GEMM, one GPU and precision. [docs/models-and-assumptions.md#gemm]
+struct gemm_params {
+  flop_rate tensor_rate;    ///< of infinitely deep tiles on all SMs, at the GPU's power cap
+  seconds step_time;        ///< shortest time of one unit of k of a tile (operand latency)
+  double fill_depth = 0;    ///< pipeline fill and drain, in units of k
+  double hbm_share = 1;     ///< of the data-sheet HBM rate
+  seconds launch;
+  double cast_passes = 0;   ///< passes over the activations to quantise them; 0 when the input is already cast
+  double output_bytes = 0;  ///< further bytes moved for each output element (bias, residual, amax of training epilogues)
+};
+
+/// Prefill or training attention. [docs/models-and-assumptions.md#attention]
+struct attention_params {
+  flop_rate tensor_rate;
+  double exponential_share = 1;  ///< of the GPU's exponentials a second
+  seconds item_time;             ///< overhead of one work item (128 query rows of one head) on one SM
+  seconds launch;
+  double io_passes = 1;
+  double backward_efficiency = 1;  ///< rate of the backward kernel over that of the forward
+  double fp8_speedup = 1;          ///< of the matmul part, when the stack runs attention in FP8
+};
+
+/// Decode attention: one query token against the KV cache. [docs/models-and-assumptions.md#decode-attention]
+struct decode_params {
+  double hbm_share = 1;
+  seconds launch;
+  seconds item_time;
+  seconds split_time;    ///< combining, for each doubling of the split of one sequence
+  double chunk = 1;      ///< fewest KV tokens of a split
+};
+
+/// Kernels bounded by bytes: norms, rotary, activations, casts, optimizer. [docs/models-and-assumptions.md#memory-bound]
+struct stream_params {
+  double hbm_share = 1;  ///< of the measured stream rate
+  seconds launch;
+};
+
+/// Everything a stack knows of one GPU.
+struct kernel_profile {
+  std::string gpu;                         ///< GPU or architecture it was fitted on
+  std::map<precision, gemm_params> gemm;
+  attention_params attention;
+  decode_params decode;
+  stream_params stream;
+  double power_exponent = 0;               ///< tensor rate ~ (cap / tdp)^exponent, for what-ifs
+};
+
+/// One line of the min() of protocols: latency + per-hop x hops + bytes / rate. [docs/models-and-assumptions.md#collectives]
+struct protocol_params {
+  seconds latency, hop;
+  bandwidth rate;
+};
+
+/// Collectives of one kind inside an NVLink domain.
+struct domain_collective {
+  protocol_params ll, ll128, simple;
+  bandwidth local_copy;         ///< of the rank's own share, out of place
+  seconds pipeline;             ///< rho: pipe(x) = x + 2 sqrt(rho x)
+  // In-switch reduction (all-reduce of five ranks or more); no rate when the domain has none.
+  std::optional<bandwidth> nvls_rate;
+  seconds nvls_latency, nvls_pipeline_per_rank;
+};
+
+/// All-reduce, all-gather and reduce-scatter across domains.
+struct fabric_collective {
+  seconds tree_latency, tree_hop;        ///< low-latency tree: latency + 2 log2(D) hop + S/rate
+  bandwidth tree_rate;
+  seconds nvls_tree_latency, nvls_tree_hop, nvls_tree_pipeline;
+  std::optional<bandwidth> nvls_tree_rate_2;     ///< two domains; derived from hardware when absent
+  std::optional<bandwidth> nvls_tree_rate_many;  ///< more than two domains
+  seconds ring_latency, ring_step;
+  double ring_power = 1;                 ///< how latency and bandwidth of the ring add: (l^p + b^p)^(1/p)
+  std::optional<bandwidth> ring_rate;    ///< derived from hardware when absent
+};
+
+struct fabric_all_to_all {
+  seconds latency, per_rank, pipeline;
+  std::optional<double> nic_share;       ///< of the nominal NIC rate
+};
+
+/// Fused one-shot and two-shot all-reduce of inference engines.
+struct custom_all_reduce {
+  seconds one_latency, per_peer, two_extra;
+  double one_share = 1, two_share = 1;   ///< of the NVLink port rate
+};
+
+/// What a collective library release does, by kind of NVLink domain ("nvlink5") and fabric ("quantum-2").
+struct collective_profile {
+  std::map<std::string, std::map<std::string, domain_collective>> domain;  ///< domain kind -> collective -> parameters
+  std::map<std::string, std::map<std::string, fabric_collective>> fabric;  ///< fabric -> collective -> parameters
+  std::map<std::string, fabric_all_to_all> all_to_all;                     ///< fabric -> parameters
+  std::map<std::string, custom_all_reduce> custom;                         ///< GPU or domain kind -> parameters
+};
+
+/// What the training framework overlaps, launches and reserves. [docs/models-and-assumptions.md#training]
+struct training_profile {
+  double tp_exposed = 1, cp_exposed = 1;      ///< share of the collective that the compute stream waits for
+  double dp_interference = 0;                 ///< slow-down of compute by hidden data-parallel traffic, as a share of it
+  seconds collective_launch;                  ///< of each in-layer collective
+  seconds pipeline_launch;                    ///< of each pipeline send or receive, on the compute stream
+  seconds step_host;                          ///< once a step
+  double time_factor = 1;                     ///< of this release against the reference release, on kernel time
+  double jitter_per_doubling = 0;             ///< of the GPU count beyond 8
+  double optimizer_bytes = 30;                ///< moved a local parameter
+  double gradient_bytes = 4;                  ///< on the wire, a parameter
+  double quantise_bytes_forward = 3, quantise_bytes_backward = 4;  ///< a GEMM operand element, for 8-bit formats
+  bytes reserve;                              ///< of GPU memory, by the runtime and the collective library
+  double workspace_bytes_per_layer_param = 0; ///< peak temporary memory
+};
+
+/// What the serving engine adds to its kernels. [docs/models-and-assumptions.md#inference]
+struct inference_profile {
+  seconds step_host;            ///< an iteration
+  seconds sequence_host;        ///< a running sequence and iteration
+  seconds request_host;         ///< a request admitted
+  seconds layer_time;           ///< small kernels of a layer, beyond its GEMMs and attention
+  seconds prefill_layer_host;   ///< a layer of an iteration that carries prompts (no CUDA graph)
+  double gemm_factor = 1;       ///< tensor rate in the engine over that of the kernel tables
+  double sustained_factor = 1;  ///< tensor rate over a long run over that of a short benchmark
+  double elementwise_vectors = 12;  ///< hidden vectors moved a token and layer
+  bytes reserve;                ///< of GPU memory
+  double kv_fraction = 0.9;     ///< of the memory left after weights and reserve
+  int kv_block_tokens = 32;
+};
+
+struct stack {
+  std::string name;
+  std::string description;
+  std::map<std::string, kernel_profile> kernels;  ///< by GPU or architecture name
+  collective_profile collectives;
+  std::optional<training_profile> training;
+  std::optional<inference_profile> inference;
+};
+
+}  // namespace nvlsim

@@ -1,0 +1,76 @@
+#include "nvlsim/value.hpp"
+
+#include <array>
+#include <charconv>
+#include <stdexcept>
+#include <utility>
+
+namespace nvlsim {
+
+std::string_view value::type_name() const {
+  static constexpr std::array<std::string_view, 7> names = {"null",   "boolean", "integer", "number",
+                                                            "string", "array",   "object"};
+  return names[v_.index()];
+}
+
+const value* value::find(std::string_view key) const {
+  if (const object* o = members())
+    for (const member& m : *o)
+      if (m.first == key) return &m.second;
+  return nullptr;
+}
+
+value* value::find(std::string_view key) { return const_cast<value*>(std::as_const(*this).find(key)); }
+
+value& value::set(std::string_view key, value v) {
+  if (is_null()) v_ = object{};
+  object* o = members();
+  if (!o) throw std::logic_error("value::set on a " + std::string(type_name()));
+  if (value* old = find(key)) return *old = std::move(v);
+  return o->emplace_back(std::string(key), std::move(v)).second;
+}
+
+const value* value::at_pointer(std::string_view pointer) const {
+  const value* v = this;
+  for (const std::string& token : split_pointer(pointer)) {
+    if (const array* a = v->items()) {
+      std::size_t index = 0;
+      const auto [end, status] = std::from_chars(token.data(), token.data() + token.size(), index);
+      if (status != std::errc() || end != token.data() + token.size() || index >= a->size()) return nullptr;
+      v = &(*a)[index];
+    } else {
+      v = v->find(token);
+    }
+    if (!v) return nullptr;
+  }
+  return v;
+}
+
+std::string pointer_to(std::string_view parent, std::string_view key) {
+  std::string out(parent);
+  out += '/';
+  for (const char c : key) {
+    if (c == '~') out += "~0";
+    else if (c == '/') out += "~1";
+    else out += c;
+  }
+  return out;
+}
+
+std::vector<std::string> split_pointer(std::string_view pointer) {
+  std::vector<std::string> out;
+  for (std::size_t i = 0; i < pointer.size(); ++i) {
+    if (pointer[i] == '/') {
+      out.emplace_back();
+    } else if (out.empty()) {
+      throw std::invalid_argument("a JSON pointer begins with \"/\"");
+    } else if (pointer[i] == '~' && i + 1 < pointer.size() && (pointer[i + 1] == '0' || pointer[i + 1] == '1')) {
+      out.back() += pointer[++i] == '0' ? '~' : '/';
+    } else {
+      out.back() += pointer[i];
+    }
+  }
+  return out;
+}
+
+}  // namespace nvlsim

@@ -1,0 +1,78 @@
+#include "nvlsim/diagnostics.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+namespace nvlsim {
+namespace {
+
+std::string join(const std::vector<problem>& problems) {
+  std::string text;
+  for (const problem& p : problems) text += (text.empty() ? "" : "\n") + p.text();
+  return text;
+}
+
+/// Edit distance where an insertion, deletion, substitution or swap of neighbours costs one.
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> before(b.size() + 1), last(b.size() + 1), now(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) last[j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    now[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      now[j] = std::min({last[j] + 1, now[j - 1] + 1, last[j - 1] + (a[i - 1] == b[j - 1] ? 0u : 1u)});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) now[j] = std::min(now[j], before[j - 2] + 1);
+    }
+    std::swap(before, last);
+    std::swap(last, now);
+  }
+  return last[b.size()];
+}
+
+}  // namespace
+
+std::string problem::text() const {
+  std::string out = file.empty() ? what : fmt::format("{}#{}: {}", file, pointer, what);
+  if (!hint.empty()) out += fmt::format("; did you mean \"{}\"?", hint);
+  return out;
+}
+
+void diagnostics::add(problem p) { problems_.push_back(std::move(p)); }
+
+void diagnostics::add(std::string file, std::string pointer, std::string what, std::string hint) {
+  add({std::move(file), std::move(pointer), std::move(what), std::move(hint)});
+}
+
+std::vector<problem> diagnostics::sorted() const {
+  std::vector<problem> out = problems_;
+  const auto order = [](const problem& p) { return std::tie(p.file, p.pointer, p.what, p.hint); };
+  std::sort(out.begin(), out.end(), [&](const problem& a, const problem& b) { return order(a) < order(b); });
+  out.erase(std::unique(out.begin(), out.end(),
+                        [&](const problem& a, const problem& b) { return order(a) == order(b); }),
+            out.end());
+  return out;
+}
+
+void diagnostics::throw_if_any() const {
+  if (!problems_.empty()) throw input_error(sorted());
+}
+
+input_error::input_error(std::vector<problem> problems)
+    : std::runtime_error(join(problems)), problems_(std::move(problems)) {}
+
+std::string nearest(std::string_view name, std::span<const std::string> candidates) {
+  std::string best;
+  std::size_t best_distance = std::max<std::size_t>(2, name.size() / 3) + 1;
+  for (const std::string& c : candidates) {
+    const std::size_t d = edit_distance(name, c);
+    if (d < best_distance && d < std::max(name.size(), c.size())) {
+      best = c;
+      best_distance = d;
+    }
+  }
+  return best;
+}
+
+}  // namespace nvlsim

@@ -1,0 +1,18 @@
+// The sections of a stack file, one reader each.
+#pragma once
+
+#include "config/reader.hpp"
+#include "nvlsim/stack.hpp"
+
+namespace nvlsim {
+
+/// `"kernels"`: GPU or architecture -> profile; an entry's `"like"` names the entry it extends.
+std::map<std::string, kernel_profile> read_kernels(config::reader& r);
+/// `"collectives"`.
+collective_profile read_collectives(config::reader& r);
+/// `"training"`.
+training_profile read_training(config::reader& r);
+/// `"inference"`.
+inference_profile read_inference(config::reader& r);
+
+}  // namespace nvlsim
