@@ -1,0 +1,26 @@
+// GPU memory of a workload, every byte with its reason.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "nvlsim/units.hpp"
+
+namespace nvlsim {
+
+struct memory_item {
+  std::string name;    ///< "weights", "gradients", "optimizer", "activations", "kv_cache", "logits", "workspace", "reserve"
+  bytes size;          ///< on one GPU
+  std::string reason;  ///< how it comes about: "2 B x 6.4 G parameters / TP 2"
+};
+
+/// Of the fullest GPU.
+struct memory_report {
+  std::string where;   ///< "stage 0", "each GPU"
+  std::vector<memory_item> items;
+  bytes peak;          ///< sum of the items
+  bytes usable;
+  bool fits() const { return peak <= usable; }
+};
+
+}  // namespace nvlsim
