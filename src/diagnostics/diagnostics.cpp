@@ -11,7 +11,10 @@ namespace {
 
 std::string join(const std::vector<problem>& problems) {
   std::string text;
-  for (const problem& p : problems) text += (text.empty() ? "" : "\n") + p.text();
+  for (const problem& p : problems) {
+    if (!text.empty()) text += '\n';
+    text += p.text();
+  }
   return text;
 }
 
