@@ -1,6 +1,7 @@
 // Offline inference with in-flight batching: which tokens each iteration holds, and how long it takes.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -44,6 +45,8 @@ struct iteration {
   double prompt_pairs = 0;         ///< causal (query, key) pairs of those, one head, chunk prefixes included
   std::int64_t prompts = 0;        ///< prompts worked on
   std::int64_t finished_prompts = 0;  ///< prompts whose first token comes out of this iteration
+
+  friend auto operator<=>(const iteration&, const iteration&) = default;
 };
 
 /// When a request made progress, as iteration indices of its replica.

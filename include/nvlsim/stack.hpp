@@ -21,24 +21,26 @@ struct gemm_params {
   seconds launch;
   double cast_passes = 0;   ///< passes over the activations to quantise them; 0 when the input is already cast
   double output_bytes = 0;  ///< further bytes moved for each output element (bias, residual, amax of training epilogues)
+  std::optional<seconds> split_time;  ///< of adding up the parts when a kernel splits k; nothing when it never splits
 };
 
 /// Prefill or training attention. [docs/models-and-assumptions.md#attention]
 struct attention_params {
   flop_rate tensor_rate;
   double exponential_share = 1;  ///< of the GPU's exponentials a second
-  seconds item_time;             ///< overhead of one work item (128 query rows of one head) on one SM
+  seconds item_time;             ///< overhead of one work item (a block of query rows of one head) on one SM
+  double item_rows = 128;        ///< query rows of a work item
   seconds launch;
-  double io_passes = 1;
+  double io_passes = 1;          ///< over Q, K, V and the output in 16 bit, at the data-sheet HBM rate
   double backward_efficiency = 1;  ///< rate of the backward kernel over that of the forward
   double fp8_speedup = 1;          ///< of the matmul part, when the stack runs attention in FP8
 };
 
 /// Decode attention: one query token against the KV cache. [docs/models-and-assumptions.md#decode-attention]
 struct decode_params {
-  double hbm_share = 1;
+  double hbm_share = 1;  ///< of the data-sheet HBM rate
   seconds launch;
-  seconds item_time;
+  seconds item_time;     ///< of one part of one KV head of one sequence, on one SM
   seconds split_time;    ///< combining, for each doubling of the split of one sequence
   double chunk = 1;      ///< fewest KV tokens of a split
 };
@@ -129,8 +131,8 @@ struct inference_profile {
   seconds request_host;         ///< a request admitted
   seconds layer_time;           ///< small kernels of a layer, beyond its GEMMs and attention
   seconds prefill_layer_host;   ///< a layer of an iteration that carries prompts (no CUDA graph)
-  double gemm_factor = 1;       ///< tensor rate in the engine over that of the kernel tables
-  double sustained_factor = 1;  ///< tensor rate over a long run over that of a short benchmark
+  std::map<precision, double> gemm_factor;         ///< tensor rate in the engine over that of the kernel tables; 1 if absent
+  std::map<std::string, double> sustained_factor;  ///< by GPU: tensor rate of a long run over a short benchmark's; 1 if absent
   double elementwise_vectors = 12;  ///< hidden vectors moved a token and layer
   bytes reserve;                ///< of GPU memory
   double kv_fraction = 0.9;     ///< of the memory left after weights and reserve
