@@ -1,0 +1,96 @@
+#include "nvlsim/inference_metrics.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+namespace nvlsim {
+namespace {
+
+/// A value that occurs `count` times.
+struct weighted {
+  double value = 0;
+  std::int64_t count = 0;
+};
+
+std::optional<distribution> distribution_of(std::vector<weighted> values) {
+  std::int64_t total = 0;
+  double sum = 0;
+  for (const weighted& w : values) {
+    total += w.count;
+    sum += w.value * static_cast<double>(w.count);
+  }
+  if (total == 0) return std::nullopt;
+  std::sort(values.begin(), values.end(), [](const weighted& a, const weighted& b) { return a.value < b.value; });
+
+  distribution d{.mean = sum / static_cast<double>(total)};
+  struct {
+    std::int64_t percent;
+    double* at;
+  } const wanted[] = {{50, &d.p50}, {90, &d.p90}, {95, &d.p95}, {99, &d.p99}, {100, &d.max}};
+  std::int64_t below = 0;
+  std::size_t next = 0;
+  for (const weighted& w : values) {
+    below += w.count;
+    for (; next < std::size(wanted) && below * 100 >= wanted[next].percent * total; ++next) *wanted[next].at = w.value;
+  }
+  return d;
+}
+
+struct samples {
+  std::vector<weighted> ttft, queue, e2e, tpot, itl;
+  double inputs = 0, outputs = 0, requests = 0;
+};
+
+void add_requests(samples& out, const batching_schedule& s, const std::vector<span>& spans, std::int64_t replicas) {
+  const auto at = [&](std::int32_t i) { return spans[static_cast<std::size_t>(i)]; };
+  for (const request_progress& r : s.requests) {
+    const double ttft = at(r.first_token).end_s, e2e = at(r.last_token).end_s;
+    out.queue.push_back({at(r.admitted).begin_s, replicas});
+    out.ttft.push_back({ttft, replicas});
+    out.e2e.push_back({e2e, replicas});
+    if (r.output > 1) out.tpot.push_back({(e2e - ttft) / static_cast<double>(r.output - 1), replicas});
+    out.inputs += static_cast<double>(r.input * replicas);
+    out.outputs += static_cast<double>(r.output * replicas);
+    out.requests += static_cast<double>(replicas);
+  }
+}
+
+// A running sequence gains a token with every iteration, so each of an iteration's decodes saw the gap since the end of
+// the iteration before.
+void add_gaps(samples& out, const batching_schedule& s, const std::vector<span>& spans, std::int64_t replicas) {
+  for (std::size_t i = 1; i < s.iterations.size(); ++i)
+    out.itl.push_back({spans[i].end_s - spans[i - 1].end_s, s.iterations[i].decodes * replicas});
+}
+
+}  // namespace
+
+inference_metrics measure_inference(const inference_run& run, const timeline& t) {
+  samples all;
+  inference_metrics m;
+  double gpus = 0;
+  for (std::size_t c = 0; c < run.schedules.size(); ++c) {
+    const batching_schedule& s = run.schedules[c];
+    const std::vector<span>& spans = t.spans[c].front();
+    add_requests(all, s, spans, run.replicas[c]);
+    add_gaps(all, s, spans, run.replicas[c]);
+    gpus += static_cast<double>(run.work.classes[c].multiplicity);
+    m.kv_cache_used_fraction = std::max(
+        m.kv_cache_used_fraction, static_cast<double>(s.peak_kv_tokens) / static_cast<double>(run.kv_capacity_tokens));
+  }
+  const double time = t.makespan.base();
+  m.output_tokens_per_s = all.outputs / time;
+  m.output_tokens_per_s_per_gpu = m.output_tokens_per_s / gpus;
+  m.total_tokens_per_s = (all.inputs + all.outputs) / time;
+  m.total_tokens_per_s_per_gpu = m.total_tokens_per_s / gpus;
+  m.requests_per_s = all.requests / time;
+  m.ttft_s = distribution_of(std::move(all.ttft)).value();
+  m.queue_s = distribution_of(std::move(all.queue)).value();
+  m.e2e_s = distribution_of(std::move(all.e2e)).value();
+  m.tpot_s = distribution_of(std::move(all.tpot));
+  m.itl_s = distribution_of(std::move(all.itl));
+  if (m.tpot_s) m.output_tokens_per_s_per_user = 1 / m.tpot_s->mean;
+  return m;
+}
+
+}  // namespace nvlsim
