@@ -16,6 +16,7 @@ namespace nvlsim::config {
 struct origin {
   std::string label;  ///< "scenario", "platform gb300-nvl72", "--set", "default"
   std::string where;  ///< the file as the user named it, or "--set"
+  bool overrides = false;  ///< written over the file by a scenario or the command line: a number then needs no source
 };
 
 /// A number with where it was published: read from `{"value": ..., "source": ..., "kind": ...}`.
@@ -42,9 +43,11 @@ struct document {
 inline constexpr std::size_t max_document_bytes = std::size_t{64} << 20;
 inline constexpr int max_document_depth = 64;
 
+enum class root_type { object, any };
+
 /// Parses JSON text. Syntax errors (with line and column), duplicate keys, excessive depth and a root that is no
-/// object are added to `problems`; the document is then incomplete and must not be used.
-document parse(std::string_view text, origin self, diagnostics& problems);
+/// object (unless any will do) are added to `problems`; the document is then incomplete and must not be used.
+document parse(std::string_view text, origin self, diagnostics& problems, root_type wanted = root_type::object);
 
 /// Reads and parses a file. Throws io_error when it cannot be read; a file over `max_document_bytes` is a problem.
 document load(const std::filesystem::path& path, origin self, diagnostics& problems);

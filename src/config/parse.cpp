@@ -1,27 +1,18 @@
-// JSON text to `value`, through nlohmann's SAX interface so that duplicates, depth and positions are seen.
+// JSON text to `value`, through nlohmann's SAX interface so that duplicates and depth are seen.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
 #include <fstream>
-#include <iterator>
+#include <limits>
+#include <unordered_set>
 #include <utility>
 
 #include "config/document.hpp"
+#include "config/syntax.hpp"
 
 namespace nvlsim::config {
 namespace {
-
-/// Line and column, from one, of a byte offset.
-std::pair<std::size_t, std::size_t> position(std::string_view text, std::size_t byte) {
-  byte = std::min(byte, text.size());
-  const std::string_view before = text.substr(0, byte);
-  const auto line = static_cast<std::size_t>(std::count(before.begin(), before.end(), '\n')) + 1;
-  const std::size_t newline = before.rfind('\n');
-  const std::size_t column = newline == std::string_view::npos ? byte + 1 : byte - newline;
-  return {line, column};
-}
 
 class builder : public nlohmann::json_sax<nlohmann::json> {
  public:
@@ -47,56 +38,55 @@ class builder : public nlohmann::json_sax<nlohmann::json> {
   bool end_array() override { return close(); }
 
   bool key(string_t& k) override {
-    if (stack_.back()->find(k))
-      problems_.add(where_, pointer_to(pointer(), k), "duplicate key");
-    keys_.back() = k;
+    level& l = levels_.back();
+    if (!l.seen.insert(k).second) problems_.add(where_, pointer_to(pointer(), k), "duplicate key");
+    l.key = std::move(k);
     return true;
   }
 
-  bool parse_error(std::size_t byte, const std::string&, const nlohmann::json::exception& e) override {
-    // nlohmann: "[json.exception.parse_error.101] parse error at line 3, column 5: syntax error while parsing ..."
-    std::string why = e.what();
-    if (const auto colon = why.find(": "); colon != std::string::npos) why.erase(0, colon + 2);
-    const auto [line, column] = position(text_, byte == 0 ? 0 : byte - 1);
-    problems_.add(where_, "", fmt::format("line {}, column {}: {}", line, column, why));
+  bool parse_error(std::size_t byte, const std::string& token, const nlohmann::json::exception& e) override {
+    problems_.add(where_, "", syntax_message(text_, byte, token, e.what()));
     return false;
   }
 
  private:
+  /// An open object or array.
+  struct level {
+    value* node;
+    std::string key;
+    std::unordered_set<std::string> seen;
+  };
+
   std::string pointer() const {
     std::string out;
-    for (std::size_t i = 0; i + 1 < stack_.size(); ++i) {
-      if (const auto* a = stack_[i]->items()) out = pointer_to(out, std::to_string(a->size() - 1));
-      else out = pointer_to(out, keys_[i]);
+    for (std::size_t i = 0; i + 1 < levels_.size(); ++i) {
+      const auto* a = levels_[i].node->items();
+      out = pointer_to(out, a ? std::to_string(a->size() - 1) : levels_[i].key);
     }
     return out;
   }
 
   value* place(value v) {
-    if (stack_.empty()) {
-      root_ = std::move(v);
-      return &root_;
-    }
-    if (auto* a = stack_.back()->items()) return &a->emplace_back(std::move(v));
-    return &stack_.back()->set(keys_.back(), std::move(v));
+    if (levels_.empty()) return &(root_ = std::move(v));
+    value& parent = *levels_.back().node;
+    if (auto* a = parent.items()) return &a->emplace_back(std::move(v));
+    return &parent.members()->emplace_back(levels_.back().key, std::move(v)).second;
   }
   bool put(value v) {
     place(std::move(v));
     return true;
   }
   bool open(value v) {
-    if (stack_.size() >= static_cast<std::size_t>(max_document_depth)) {
+    if (levels_.size() >= static_cast<std::size_t>(max_document_depth)) {
       problems_.add(where_, "", fmt::format("nested deeper than {} levels", max_document_depth));
       return false;
     }
-    // The parent does not grow while the child is open, so the pointers on the stack stay valid.
-    stack_.push_back(place(std::move(v)));
-    keys_.emplace_back();
+    // The parent does not grow while the child is open, so the pointers in the levels stay valid.
+    levels_.push_back({place(std::move(v)), {}, {}});
     return true;
   }
   bool close() {
-    stack_.pop_back();
-    keys_.pop_back();
+    levels_.pop_back();
     return true;
   }
 
@@ -104,24 +94,22 @@ class builder : public nlohmann::json_sax<nlohmann::json> {
   const std::string& where_;
   diagnostics& problems_;
   value root_;
-  std::vector<value*> stack_;
-  std::vector<std::string> keys_;
+  std::vector<level> levels_;
 };
 
 }  // namespace
 
-document parse(std::string_view text, origin self, diagnostics& problems) {
+document parse(std::string_view text, origin self, diagnostics& problems, root_type wanted) {
   document doc;
   doc.self = std::move(self);
   if (text.size() > max_document_bytes) {
-    problems.add(doc.self.where, "",
-                 fmt::format("larger than {} MiB", max_document_bytes >> 20));
+    problems.add(doc.self.where, "", fmt::format("larger than {} MiB", max_document_bytes >> 20));
     return doc;
   }
   builder b(text, doc.self.where, problems);
   if (!nlohmann::json::sax_parse(text, &b)) return doc;
   doc.root = b.take();
-  if (!doc.root.members())
+  if (wanted == root_type::object && !doc.root.members())
     problems.add(doc.self.where, "", fmt::format("expected an object, found {}", doc.root.type_name()));
   return doc;
 }
