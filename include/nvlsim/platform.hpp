@@ -2,7 +2,7 @@
 #pragma once
 
 #include <array>
-#include <filesystem>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -37,6 +37,8 @@ struct gpu_spec {
   int nvlink_links = 0;
   bandwidth c2c;             ///< one direction, to the CPU, of one GPU (NVLink-C2C or PCIe)
 
+  /// The entry of `peaks` that bounds `p`: its own, else that of its `peak_format`; nullptr when the GPU lacks it.
+  const peak_rate* peak(precision p) const;
   /// Dense peak of the format that bounds `p`; nothing when the GPU lacks it.
   std::optional<flop_rate> dense_peak(precision p) const;
 };
@@ -123,7 +125,8 @@ struct fat_tree {
   std::int64_t cables = 0;             ///< between switches
 };
 /// The smallest tree for `endpoints` NICs. With 144 ports: 4,608 endpoints are 64 leaves and 32 spines; a third level
-/// appears beyond 10,368.
+/// appears beyond 10,368. Leaves are cabled in full; only leaves are oversubscribed; a NIC faster than a port takes
+/// several. Throws std::invalid_argument for fewer than four ports or an oversubscription below one.
 fat_tree size_fat_tree(const fabric_spec& fabric, std::int64_t endpoints);
 
 }  // namespace nvlsim

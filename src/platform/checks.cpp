@@ -1,0 +1,109 @@
+#include "platform/checks.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "nvlsim/units_text.hpp"
+
+namespace nvlsim {
+namespace {
+
+constexpr double most_gpus = 1e9;  // counts are ints
+
+struct check {
+  bool wrong = false;
+  std::string pointer;  // the field to blame
+  std::string other;    // the field it contradicts, or ""
+  std::string what;
+};
+
+template <class Q>
+check at_most(std::string pointer, Q x, std::string other, Q limit) {
+  std::string what = fmt::format("{} is more than {} ({})", format_quantity(x), other, format_quantity(limit));
+  return {x > limit, std::move(pointer), std::move(other), std::move(what)};
+}
+
+std::vector<check> gpu_checks(const gpu_spec& g) {
+  std::vector<check> out;
+  for (const precision p : all_precisions) {
+    const auto& peak = g.peaks[static_cast<std::size_t>(p)];
+    if (!peak || !peak->sparse) continue;
+    const std::string here = pointer_to("/gpu/peaks", name(p));
+    out.push_back({*peak->sparse < peak->dense, here + "/sparse", here + "/dense",
+                   fmt::format("{} is less than the dense peak ({})", format_quantity(*peak->sparse),
+                               format_quantity(peak->dense))});
+  }
+  // Vendors print GB for what nvidia-smi counts in GiB, so usable may exceed nominal by that much and no more.
+  constexpr double gib_over_gb = 1.073741824;
+  check usable = at_most("/gpu/hbm_usable", g.hbm_usable, "/gpu/hbm_nominal", g.hbm_nominal);
+  usable.wrong = g.hbm_usable > g.hbm_nominal * (gib_over_gb * (1 + 1e-9));
+  usable.what += ", even read as GiB";
+  out.push_back(std::move(usable));
+  out.push_back(at_most("/gpu/hbm_stream", g.hbm_stream, "/gpu/hbm_bandwidth", g.hbm_bandwidth));
+  out.push_back({g.idle_power >= g.tdp, "/gpu/idle_power", "/gpu/tdp",
+                 fmt::format("{} is not less than /gpu/tdp ({})", format_quantity(g.idle_power),
+                             format_quantity(g.tdp))});
+  const bool rate = g.nvlink > bandwidth{};
+  out.push_back({rate != (g.nvlink_links > 0), "/gpu/nvlink", "/gpu/nvlink_links",
+                 fmt::format("{} over {} links", format_quantity(g.nvlink), g.nvlink_links)});
+  return out;
+}
+
+std::vector<check> rack_checks(const platform& p, bool has_cpu) {
+  std::vector<check> out;
+  out.push_back({p.rack.nvlink_planes > p.gpu.nvlink_links, "/rack/nvlink_planes", "/gpu/nvlink_links",
+                 fmt::format("{} planes, but a GPU has {} links: one to each plane at least", p.rack.nvlink_planes,
+                             p.gpu.nvlink_links)});
+  out.push_back({p.rack.nvlink_switch_trays > p.rack.nvlink_planes, "/rack/nvlink_switch_trays",
+                 "/rack/nvlink_planes", fmt::format("{} switch trays hold {} planes: a tray holds one at least",
+                                                    p.rack.nvlink_switch_trays, p.rack.nvlink_planes)});
+  out.push_back({!has_cpu && p.vm.cpus > 0, "/vm/cpus", "",
+                 fmt::format("{} CPUs, but the platform has no \"cpu\"", p.vm.cpus)});
+  if (has_cpu) out.push_back(at_most("/cpu/idle_power", p.cpu.idle_power, "/cpu/max_power", p.cpu.max_power));
+  const double gpus = static_cast<double>(p.racks) * p.rack.vms * p.vm.gpus;
+  out.push_back({gpus > most_gpus, "/racks", "/rack/vms", fmt::format("{} GPUs are more than {}", gpus, most_gpus)});
+  out.push_back({p.fabric.sharp && !p.fabric.leaf.sharp, "/fabric/sharp", "/fabric/leaf/sharp",
+                 "the switch has no in-network reduction (/fabric/leaf/sharp)"});
+  return out;
+}
+
+/// Whether a problem is at `pointer` or around it.
+bool mentioned(const std::vector<problem>& problems, std::string_view pointer) {
+  return std::any_of(problems.begin(), problems.end(), [&](const problem& p) {
+    return pointer.starts_with(p.pointer) &&
+           (pointer.size() == p.pointer.size() || pointer[p.pointer.size()] == '/');
+  });
+}
+
+/// A source without a blank is meant as a key of the "sources" table; one that is still there was not found.
+void check_sources(const config::document& doc, diagnostics& problems) {
+  std::vector<std::string> keys;
+  if (const value* table = doc.root.find("sources"); table && table->members())
+    for (const auto& m : *table->members()) keys.push_back(m.first);
+  for (const config::provenance& s : doc.sources) {
+    if (s.source.find(' ') != std::string::npos || s.source.find("://") != std::string::npos) continue;
+    problems.add(doc.origin_of(s.pointer).where, s.pointer,
+                 fmt::format("source {} is not in the \"sources\" table", in_quotes(s.source)), nearest(s.source, keys));
+  }
+}
+
+}  // namespace
+
+void check_platform(const platform& p, const config::document& doc, const diagnostics& reading,
+                    diagnostics& problems) {
+  const std::vector<problem> before = reading.sorted();
+  std::vector<check> checks = gpu_checks(p.gpu);
+  const value* cpu = doc.root.find("cpu");
+  for (check& c : rack_checks(p, cpu && !cpu->is_null())) checks.push_back(std::move(c));
+  for (check& c : checks)
+    if (c.wrong && !mentioned(before, c.pointer) && (c.other.empty() || !mentioned(before, c.other)))
+      problems.add(doc.origin_of(c.pointer).where, c.pointer, std::move(c.what));
+  check_sources(doc, problems);
+}
+
+}  // namespace nvlsim

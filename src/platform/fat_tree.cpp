@@ -1,0 +1,57 @@
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+
+#include "nvlsim/platform.hpp"
+
+namespace nvlsim {
+namespace {
+
+std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+/// Switch ports that one NIC fills: one, or more when it is faster than a port.
+std::int64_t ports_per_nic(const fabric_spec& f) {
+  if (f.leaf.port_bandwidth <= bandwidth{}) return 1;
+  // An 800 Gb/s NIC on 400 Gb/s ports must not take a third port for a rounding error.
+  const double ratio = f.nic_bandwidth / f.leaf.port_bandwidth;
+  return std::max<std::int64_t>(1, static_cast<std::int64_t>(std::ceil(ratio * (1 - 1e-9))));
+}
+
+}  // namespace
+
+fat_tree size_fat_tree(const fabric_spec& fabric, std::int64_t endpoints) {
+  const std::int64_t ports = fabric.leaf.ports;
+  const double oversubscription = fabric.oversubscription;
+  if (ports < 4) throw std::invalid_argument("a fat tree needs switches of four ports or more");
+  if (!(oversubscription >= 1)) throw std::invalid_argument("oversubscription is less than one");
+
+  fat_tree tree;
+  if (endpoints <= 0) return tree;
+  const std::int64_t nics = endpoints * ports_per_nic(fabric);
+  if (nics <= ports) {
+    tree.levels = 1;
+    tree.switches = {1};
+    return tree;
+  }
+  // [docs/hardware.md#fat-trees] A leaf has `down` NICs and `up` links; a middle switch half and half; the top only down.
+  const double share = oversubscription / (1 + oversubscription);
+  const std::int64_t down = std::min(static_cast<std::int64_t>(std::floor(static_cast<double>(ports) * share + 1e-9)),
+                                     ports - 1);
+  const std::int64_t up = static_cast<std::int64_t>(std::ceil(static_cast<double>(down) / oversubscription - 1e-9));
+  const std::int64_t half = ports / 2;
+
+  tree.switches.push_back(divide_up(nics, down));
+  std::int64_t links = tree.switches.back() * up;
+  tree.cables = links;
+  // `pods` is what the top level must join, each switch of it with a link to every pod.
+  for (std::int64_t pods = tree.switches.back(); pods > ports; pods = divide_up(pods, half)) {
+    tree.switches.push_back(divide_up(links, half));
+    links = tree.switches.back() * half;
+    tree.cables += links;
+  }
+  tree.switches.push_back(divide_up(links, ports));
+  tree.levels = static_cast<int>(tree.switches.size());
+  return tree;
+}
+
+}  // namespace nvlsim

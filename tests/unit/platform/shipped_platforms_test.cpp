@@ -1,0 +1,89 @@
+#include <catch2/catch.hpp>
+
+#include <map>
+#include <set>
+#include <string>
+
+#include "support.hpp"
+
+using namespace nvlsim;
+using nvlsim::test::read_shipped;
+
+namespace {
+
+/// Pointers of all numbers and of all texts that parse as one, outside "sources", names and notes.
+void collect_numbers(const value& v, const std::string& pointer, std::set<std::string>& out) {
+  if (v.number() || v.integer() || (v.string() && !v.string()->empty() && (*v.string())[0] <= '9' &&
+                                    (*v.string())[0] >= '0'))
+    out.insert(pointer);
+  if (!v.members()) return;
+  if (const value* inner = v.find("value")) return collect_numbers(*inner, pointer, out);
+  for (const auto& [key, member] : *v.members())
+    if (key != "sources" && key != "note" && key != "description" && key != "racks")
+      collect_numbers(member, pointer_to(pointer, key), out);
+}
+
+}  // namespace
+
+TEST_CASE("Shipped platforms include the three reference machines") {
+  const auto names = config::names_in(NVLSIM_SOURCE_DIR "/platforms");
+  const std::set<std::string> found(names.begin(), names.end());
+  for (const char* name : {"gb200-nvl72", "gb300-nvl72", "nd-h100-v5"}) CHECK(found.contains(name));
+}
+
+TEST_CASE("Shipped platforms load without problems and every number has a source") {
+  for (const std::string& name : config::names_in(NVLSIM_SOURCE_DIR "/platforms")) {
+    const auto r = read_shipped(name);
+    CAPTURE(name);
+    CHECK(r.problems == std::vector<std::string>{});
+    CHECK(r.p.racks == 1);
+    CHECK(r.p.gpu.dense_peak(precision::bf16));
+    std::set<std::string> numbers, sourced;
+    collect_numbers(r.doc.root, "", numbers);
+    for (const auto& s : r.doc.sources) {
+      CHECK(s.source.size() > 10);  // in full, no key of the table
+      sourced.insert(s.pointer);
+    }
+    CHECK(numbers == sourced);
+    CHECK(numbers.size() > 40);
+  }
+}
+
+TEST_CASE("Shipped platforms use all the sources they list") {
+  for (const char* name : {"gb200-nvl72", "gb300-nvl72", "nd-h100-v5"}) {
+    const auto r = read_shipped(name);
+    std::set<std::string> used;
+    for (const auto& s : r.doc.sources) used.insert(s.source);
+    for (const auto& [key, text] : *r.doc.root.find("sources")->members()) {
+      CAPTURE(name, key);
+      CHECK(used.contains(*text.string()));
+    }
+  }
+}
+
+TEST_CASE("GB300 differs from GB200 where Blackwell Ultra does") {
+  const gpu_spec ultra = read_shipped("gb300-nvl72").p.gpu, plain = read_shipped("gb200-nvl72").p.gpu;
+  const auto ratio = [&](precision p) { return *ultra.dense_peak(p) / *plain.dense_peak(p); };
+  CHECK(ratio(precision::nvfp4) == Approx(1.5));
+  CHECK(ratio(precision::fp8) == 1.0);
+  CHECK(ratio(precision::bf16) == 1.0);
+  CHECK(ratio(precision::int8) == Approx(165.0 / 5000));
+  CHECK(ultra.exponentials / plain.exponentials == Approx(2.14));
+  CHECK(ultra.hbm_usable.base() == 298013687808.0);
+  CHECK(plain.hbm_usable.base() == 198674743296.0);
+  CHECK(ultra.tdp.base() == 1400);
+  CHECK(plain.tdp.base() == 1200);
+}
+
+TEST_CASE("H100 has no FP4") {
+  const gpu_spec gpu = read_shipped("nd-h100-v5").p.gpu;
+  CHECK_FALSE(gpu.dense_peak(precision::nvfp4));
+  CHECK_FALSE(gpu.dense_peak(precision::mxfp4));
+  CHECK(gpu.dense_peak(precision::fp8)->base() == 1.979e15);
+}
+
+TEST_CASE("Platform prices are unknown where none is public") {
+  CHECK_FALSE(read_shipped("gb300-nvl72").p.price.per_gpu);
+  CHECK(read_shipped("gb200-nvl72").p.price.per_gpu->base() * 3600 == Approx(27.04));
+  CHECK(read_shipped("nd-h100-v5").p.price.per_gpu->base() * 3600 == Approx(12.29));
+}
