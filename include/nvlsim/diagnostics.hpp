@@ -19,7 +19,7 @@ enum class exit_code {
   interrupted = 130,
 };
 
-/// One thing wrong with an input: `file#/json/pointer: what; did you mean "hint"?`
+/// One thing wrong with an input: `file#/json/pointer: what; did you mean "hint"?`, on one line.
 struct problem {
   std::string file;     ///< file as the user named it, or "--set"
   std::string pointer;  ///< RFC 6901, "" for the document itself
@@ -65,7 +65,7 @@ class internal_error : public std::logic_error {
   using std::logic_error::logic_error;
 };
 
-/// The candidate nearest to `name` by edit distance if it is close enough to be a slip, else "".
+/// The candidate nearest to `name` by edit distance, case aside, if it is close enough to be a slip, else "".
 std::string nearest(std::string_view name, std::span<const std::string> candidates);
 
 }  // namespace nvlsim

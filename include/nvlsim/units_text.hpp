@@ -22,7 +22,11 @@ parsed_quantity parse_quantity(std::string_view text, dimension wanted);
 /// "a bandwidth such as \"900 GB/s\"": how messages name a dimension.
 std::string describe(dimension d);
 
-/// Four significant digits with an SI prefix: "900 GB/s", "5.013 s", "1.08 EFLOPS". Zero has no prefix.
+/// `text` between double quotes for a message, cut short after some 60 bytes.
+std::string in_quotes(std::string_view text);
+
+/// Four significant digits with an SI prefix: "900 GB/s", "5.013 s", "1.08 EFLOPS". Zero has no prefix, and
+/// neither has money: "98.32 USD/h".
 std::string format_quantity(double base, dimension d);
 
 template <class D>

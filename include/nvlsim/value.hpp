@@ -1,7 +1,9 @@
 // A JSON value of our own, so that no other header needs a JSON library.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -57,6 +59,8 @@ class value {
   std::variant<std::monostate, bool, std::int64_t, double, std::string, array, object> v_;
 };
 
+/// The element that a reference token names in an array of `size`, or nothing.
+std::optional<std::size_t> array_index(std::string_view token, std::size_t size);
 /// `parent` + "/" + the key with RFC 6901 escapes.
 std::string pointer_to(std::string_view parent, std::string_view key);
 /// The reference tokens of a pointer, unescaped. Requires `pointer` to be "" or to begin with "/".

@@ -3,63 +3,77 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
+#include <optional>
 #include <set>
+#include <unordered_map>
+
+#include "nvlsim/units_text.hpp"
 
 namespace nvlsim::config {
 namespace {
 
+/// A number with its source, `{"value": ..., ...}`, is replaced as a whole; other objects are merged.
+bool is_table(const value& v) { return v.members() && !v.find("value"); }
+
 /// RFC 7386: members of `patch` replace or extend those of `target`; null removes.
 void merge_patch(value& target, const value& patch) {
+  auto& into = *target.members();
+  into.reserve(into.size() + patch.members()->size());  // the index below keeps views of the keys
+  std::unordered_map<std::string_view, std::size_t> index;
+  for (const auto& m : into) index.emplace(m.first, index.size());
   for (const auto& [key, v] : *patch.members()) {
-    value* old = target.find(key);
-    if (v.is_null()) {
-      auto& m = *target.members();
-      std::erase_if(m, [&](const value::member& x) { return x.first == key; });
-    } else if (old && old->members() && v.members() && !v.find("value")) {
-      merge_patch(*old, v);
+    const auto [found, fresh] = index.try_emplace(key, into.size());
+    if (fresh) into.emplace_back(key, value{});
+    value& old = into[found->second].second;
+    if (!is_table(v)) {
+      old = v;
     } else {
-      target.set(key, v);
+      if (!old.members()) old = value{value::object{}};
+      merge_patch(old, v);
     }
   }
+  std::erase_if(into, [](const value::member& m) { return m.second.is_null(); });
 }
 
-/// Marks every member that `patch` sets as coming from `by`.
+/// What was inside the replaced value at `pointer` is gone, and so are its origins.
+void note_origin(document& doc, const std::string& pointer, const origin& by) {
+  const std::string inside = pointer + "/";
+  auto it = doc.origins.lower_bound(inside);
+  while (it != doc.origins.end() && it->first.starts_with(inside)) it = doc.origins.erase(it);
+  doc.origins[pointer] = by;
+}
+
+/// Marks every value that `patch` sets as coming from `by`.
 void note_origins(document& doc, const value& patch, const std::string& pointer, const origin& by) {
   for (const auto& [key, v] : *patch.members()) {
     const std::string here = pointer_to(pointer, key);
-    if (v.members() && !v.members()->empty() && !v.find("value")) note_origins(doc, v, here, by);
-    else doc.origins[here] = by;
+    if (is_table(v)) note_origins(doc, v, here, by);
+    else note_origin(doc, here, by);
   }
 }
 
-/// Writes `v` at `pointer` of `root`, making objects on the way. Returns what is wrong, or "".
-std::string write_at(value& root, std::string_view pointer, value v) {
+/// Writes `v` at the place that `tokens` name in `root`, making objects on the way. Returns what is wrong, or "".
+std::string write_at(value& root, const std::vector<std::string>& tokens, value v) {
   value* at = &root;
-  const auto tokens = split_pointer(pointer);
-  for (std::size_t i = 0; i < tokens.size(); ++i) {
-    const bool last = i + 1 == tokens.size();
+  for (const std::string& token : tokens) {
     if (auto* a = at->items()) {
-      std::size_t index = 0;
-      const auto [end, status] = std::from_chars(tokens[i].data(), tokens[i].data() + tokens[i].size(), index);
-      if (status != std::errc() || end != tokens[i].data() + tokens[i].size() || index >= a->size())
-        return fmt::format("no element \"{}\" in an array of {}", tokens[i], a->size());
-      at = &(*a)[index];
+      const auto index = array_index(token, a->size());
+      if (!index) return fmt::format("no element {} in an array of {}", in_quotes(token), a->size());
+      at = &(*a)[*index];
     } else if (at->members() || at->is_null()) {
-      value* next = at->find(tokens[i]);
-      at = next ? next : &at->set(tokens[i], value{});
+      value* next = at->find(token);
+      at = next ? next : &at->set(token, value{});
     } else {
       return fmt::format("cannot step into a {}", at->type_name());
     }
-    // A sourced number keeps its shape: only its value is replaced.
-    if (last && at->members() && at->find("value") && !v.members()) {
-      at->set("value", std::move(v));
-      at->set("source", value{"set by the user"});
-      at->set("kind", value{"assumed"});
-      return {};
-    }
   }
-  *at = std::move(v);
+  if (at->find("value") && !v.members() && !v.is_null()) {  // a number keeps its shape, and loses its source
+    at->set("value", std::move(v));
+    at->set("source", value{"set by the user"});
+    at->set("kind", value{"assumed"});
+  } else {
+    *at = std::move(v);
+  }
   return {};
 }
 
@@ -75,7 +89,8 @@ const origin& document::origin_of(std::string_view pointer) const {
 value document::resolved() const {
   value out = root;
   for (const auto& [pointer, v] : defaults)
-    if (!out.at_pointer(pointer)) write_at(out, pointer, v);
+    if (const value* given = out.at_pointer(pointer); !given || given->is_null())
+      write_at(out, split_pointer(pointer), v);
   return out;
 }
 
@@ -88,45 +103,60 @@ std::vector<std::string> names_in(const std::filesystem::path& folder) {
   return names;
 }
 
+namespace {
+
+/// A name is a file's stem, not a path.
+bool is_name(std::string_view name) {
+  return !name.empty() && name.find_first_of(std::string_view("/\0", 2)) == std::string_view::npos;
+}
+
+void add_unknown(const std::filesystem::path& folder, std::string_view what, std::string_view name,
+                 const problem& asked_by, diagnostics& problems) {
+  const auto names = names_in(folder);
+  std::string hint = nearest(name, names);
+  std::string message = fmt::format("unknown {} {}", what, in_quotes(name));
+  if (hint.empty() && !names.empty()) message += fmt::format("; known: {}", fmt::join(names, ", "));
+  problems.add(asked_by.file, asked_by.pointer, std::move(message), std::move(hint));
+}
+
+}  // namespace
+
 document load_named(const std::filesystem::path& folder, std::string_view what, std::string_view name,
                     const problem& asked_by, diagnostics& problems) {
   std::vector<document> chain;  // most derived first
   std::set<std::string> seen;
-  std::string next(name);
+  std::optional<std::string> next(name);
   problem asked = asked_by;
-  while (!next.empty()) {
-    const std::filesystem::path path = folder / (next + ".json");
-    if (!seen.insert(next).second) {
-      problems.add(asked.file, asked.pointer, fmt::format("\"{}\" is its own base", next));
+  while (next) {
+    const std::filesystem::path path = folder / (*next + ".json");
+    std::error_code ec;
+    if (!is_name(*next) || !std::filesystem::is_regular_file(path, ec)) {
+      add_unknown(folder, what, *next, asked, problems);
       return {};
     }
-    if (next.find('/') != std::string::npos || !std::filesystem::exists(path)) {
-      const auto names = names_in(folder);
-      std::string hint = nearest(next, names);
-      std::string message = fmt::format("unknown {} \"{}\"", what, next);
-      if (hint.empty() && !names.empty()) message += fmt::format("; known: {}", fmt::join(names, ", "));
-      problems.add(asked.file, asked.pointer, message, hint);
+    if (!seen.insert(*next).second) {
+      problems.add(asked.file, asked.pointer, fmt::format("\"{}\" is its own base", *next));
       return {};
     }
     diagnostics own;
-    document doc = load(path, {fmt::format("{} {}", what, next), path.string()}, own);
-    if (!own.empty()) {
-      for (problem& p : own.sorted()) problems.add(std::move(p));
-      return {};
-    }
+    document doc = load(path, {fmt::format("{} {}", what, *next), path.string()}, own);
+    for (problem& p : own.sorted()) problems.add(std::move(p));
+    if (!own.empty()) return {};
     asked = {path.string(), "/base", {}, {}};
-    next.clear();
-    if (const value* base = doc.root.find("base")) {
+    next.reset();
+    if (const value* base = doc.root.find("base"); base && !base->is_null()) {
       if (const std::string* s = base->string()) next = *s;
       else problems.add(path.string(), "/base", fmt::format("expected a string, found {}", base->type_name()));
     }
     chain.push_back(std::move(doc));
   }
   document merged = std::move(chain.back());
+  if (chain.size() > 1) note_origins(merged, value{merged.root}, "", merged.self);
   chain.pop_back();
   for (; !chain.empty(); chain.pop_back()) {
     merge_patch(merged.root, chain.back().root);
     note_origins(merged, chain.back().root, "", chain.back().self);
+    merged.self = std::move(chain.back().self);  // what is missing is missing in the file that was asked for
   }
   return merged;
 }
@@ -137,18 +167,17 @@ void override_value(document& doc, std::string_view pointer, std::string_view te
 }
 
 void override_value(document& doc, std::string_view pointer, value v, const origin& by, diagnostics& problems) {
-  if (!pointer.starts_with('/')) {
-    problems.add(by.where, std::string(pointer), "a JSON pointer begins with \"/\", such as \"/workload/tp\"");
-    return;
-  }
-  const std::string wrong = write_at(doc.root, pointer, std::move(v));
-  if (!wrong.empty()) {
-    problems.add(by.where, std::string(pointer), wrong);
-    return;
-  }
-  // What was inside the replaced value is gone, and so are its origins.
-  std::erase_if(doc.origins, [&](const auto& o) { return o.first.starts_with(std::string(pointer) + "/"); });
-  doc.origins[std::string(pointer)] = by;
+  const auto fail = [&](std::string what) { problems.add(by.where, std::string(pointer), std::move(what)); };
+  if (!pointer.starts_with('/')) return fail("a JSON pointer begins with \"/\", such as \"/workload/tp\"");
+  const auto tokens = split_pointer(pointer);
+  if (tokens.size() > static_cast<std::size_t>(max_document_depth))
+    return fail(fmt::format("nested deeper than {} levels", max_document_depth));
+  if (std::string wrong = write_at(doc.root, tokens, std::move(v)); !wrong.empty()) return fail(std::move(wrong));
+  std::string canonical;
+  for (const std::string& token : tokens) canonical = pointer_to(canonical, token);
+  origin overriding = by;
+  overriding.overrides = true;
+  note_origin(doc, canonical, overriding);
 }
 
 }  // namespace nvlsim::config

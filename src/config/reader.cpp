@@ -11,11 +11,13 @@
 namespace nvlsim::config {
 namespace {
 
-
 std::string found(const value& v) {
-  if (const std::string* s = v.string()) return fmt::format("string \"{}\"", *s);
+  if (const std::string* s = v.string()) return fmt::format("string {}", in_quotes(*s));
   if (const std::int64_t* i = v.integer()) return fmt::format("integer {}", *i);
-  if (const double* d = v.number()) return fmt::format("number {}", *d);
+  if (const double* d = v.number()) {
+    const bool whole = std::floor(*d) == *d && std::abs(*d) < 1e15;  // 4.0 must not read as the integer 4
+    return whole ? fmt::format("number {:.1f}", *d) : fmt::format("number {}", *d);
+  }
   return std::string(v.type_name());
 }
 
@@ -25,7 +27,7 @@ std::string outside(T x, T low, T high) {
   return fmt::format("{} is more than {}", x, high);
 }
 
-constexpr std::array<std::string_view, 4> kinds = {"measured", "vendor", "derived", "assumed"};
+const std::array<std::string, 4> kinds = {"measured", "vendor", "derived", "assumed"};
 
 }  // namespace
 
@@ -34,7 +36,8 @@ reader::reader(document& doc, diagnostics& problems)
 
 reader::reader(const reader& parent, const value* node, std::string pointer, bool silent)
     : doc_(parent.doc_), problems_(parent.problems_), node_(node), pointer_(std::move(pointer)), silent_(silent),
-      sourced_(parent.sourced_), group_kind_(parent.group_kind_), group_source_(parent.group_source_) {
+      sourced_(parent.sourced_), group_kind_(parent.group_kind_), group_source_(parent.group_source_),
+      group_pointer_(parent.group_pointer_) {
   if (sourced_) read_group();
 }
 
@@ -44,6 +47,7 @@ void reader::read_group() {
   if (!kind || !source || !kind->string() || !source->string() || node_->find("value")) return;
   group_kind_ = *kind->string();
   group_source_ = *source->string();
+  group_pointer_ = pointer_;
   known_.insert({"kind", "source"});
 }
 
@@ -54,30 +58,32 @@ void reader::fail(std::string_view k, std::string what, std::string hint) const 
   problems_->add(std::move(where), std::move(p), std::move(what), std::move(hint));
 }
 
+const value* reader::member(std::string_view name) const {
+  const value* v = node_->find(name);
+  return v && !v->is_null() ? v : nullptr;
+}
+
 std::string reader::at(const key& k) const {
-  if (node_ && !node_->find(k.canonical))
+  if (!member(k.canonical))
     for (const std::string_view a : k.aliases)
-      if (node_->find(a)) return std::string(a);
+      if (member(a)) return std::string(a);
   return std::string(k.canonical);
 }
 
-bool reader::has(const key& k) const {
-  const value* v = node_ ? node_->find(at(k)) : nullptr;
-  return v && !v->is_null();
-}
+bool reader::has(const key& k) const { return member(at(k)); }
 
 const value* reader::present(const key& k) {
   known_.emplace(k.canonical);
-  const value* v = node_ ? node_->find(k.canonical) : nullptr;
-  std::string_view used = v ? k.canonical : std::string_view{};
+  const value* v = member(k.canonical);
+  std::string_view used = k.canonical;
   for (const std::string_view a : k.aliases) {
     known_.emplace(a);
-    const value* other = node_ ? node_->find(a) : nullptr;
+    const value* other = member(a);
     if (!other) continue;
     if (v) fail(a, fmt::format("says the same as \"{}\"; give one of them", used));
     else v = other, used = a;
   }
-  return v && !v->is_null() ? v : nullptr;
+  return v;
 }
 
 const value* reader::required(const key& k) {
@@ -86,10 +92,13 @@ const value* reader::required(const key& k) {
   return v;
 }
 
+void reader::check_kind(const std::string& pointer, const std::string& kind) const {
+  if (std::find(kinds.begin(), kinds.end(), kind) != kinds.end()) return;
+  problems_->add(doc_->origin_of(pointer).where, pointer,
+                 fmt::format("expected one of {}, found {}", fmt::join(kinds, ", "), in_quotes(kind)), nearest(kind, kinds));
+}
+
 void reader::note_source(const std::string& pointer, const value& v, const std::string& kind, std::string source) {
-  if (std::find(kinds.begin(), kinds.end(), kind) == kinds.end())
-    problems_->add(doc_->origin_of(pointer).where, pointer,
-                   fmt::format("kind of source: expected one of {}, found \"{}\"", fmt::join(kinds, ", "), kind));
   if (const value* table = doc_->root.find("sources"))
     if (const value* full = table->find(source); full && full->string()) source = *full->string();
   std::string text = v.string()    ? *v.string()
@@ -103,9 +112,13 @@ const value* reader::unwrap(const key& k, const value* v) {
   const std::string here = pointer_to(pointer_, at(k));
   if (!v->members()) {
     if (sourced_ && !silent_) {
-      if (group_kind_.empty())
+      if (doc_->origin_of(here).overrides) note_source(here, *v, "assumed", "set by the user");
+      else if (group_kind_.empty())
         fail(at(k), "a number here needs its source: {\"value\": ..., \"kind\": ..., \"source\": ...}");
-      else note_source(here, *v, group_kind_, group_source_);
+      else {
+        check_kind(group_pointer_ + "/kind", group_kind_);
+        note_source(here, *v, group_kind_, group_source_);
+      }
     }
     return v;
   }
@@ -120,7 +133,9 @@ const value* reader::unwrap(const key& k, const value* v) {
   std::string kind = r.string("kind");
   std::string source = r.string("source");
   r.done();
-  if (!kind.empty() && !silent_) note_source(here, *inner, kind, std::move(source));
+  if (kind.empty() || silent_) return inner;
+  check_kind(here + "/kind", kind);
+  note_source(here, *inner, kind, std::move(source));
   return inner;
 }
 
@@ -175,10 +190,10 @@ double reader::quantity_base(const key& k, dimension d, range<double> r) {
     return fallback;
   }
   if (q.base < r.low || q.base > r.high) {
-    if (q.base < 0) fail(at(k), fmt::format("\"{}\" is negative", *s));
+    if (q.base < 0 && r.low >= 0) fail(at(k), fmt::format("\"{}\" is negative", *s));
     else if (q.base == 0) fail(at(k), fmt::format("\"{}\" is zero", *s));
-    else fail(at(k), fmt::format("\"{}\" is out of range ({} to {})", *s, format_quantity(r.low, d),
-                                 format_quantity(r.high, d)));
+    else if (q.base < r.low) fail(at(k), fmt::format("\"{}\" is less than {}", *s, format_quantity(r.low, d)));
+    else fail(at(k), fmt::format("\"{}\" is more than {}", *s, format_quantity(r.high, d)));
     return fallback;
   }
   return q.base;
@@ -223,7 +238,7 @@ std::size_t reader::one_of(const key& k, std::span<const std::string> names) {
   const auto it = std::find(names.begin(), names.end(), *s);
   if (it != names.end()) return static_cast<std::size_t>(it - names.begin());
   const std::string hint = nearest(*s, names);
-  fail(at(k), fmt::format("expected one of {}, found \"{}\"", fmt::join(names, ", "), *s), hint);
+  fail(at(k), fmt::format("expected one of {}, found {}", fmt::join(names, ", "), in_quotes(*s)), hint);
   return 0;
 }
 
@@ -288,7 +303,12 @@ std::optional<reader> reader::find_child(const key& k) {
 std::vector<std::pair<std::string, reader>> reader::children(const key& k) {
   std::vector<std::pair<std::string, reader>> out;
   reader table = child(k);
-  for (const std::string& n : table.names()) out.emplace_back(n, table.child(n));
+  for (const auto& [name, v] : *table.node_->members()) {
+    if (v.is_null() || table.known_.contains(name)) continue;  // removed by an override, or the source of them all
+    const std::string here = pointer_to(table.pointer_, name);
+    if (v.members()) out.emplace_back(name, reader(table, &v, here, table.silent_));
+    else table.fail(name, fmt::format("expected an object, found {}", found(v)));
+  }
   return out;
 }
 
@@ -313,7 +333,7 @@ std::vector<reader> reader::elements(const key& k) {
 
 std::vector<std::string> reader::names() const {
   std::vector<std::string> out;
-  if (node_ && node_->members())
+  if (node_->members())
     for (const auto& m : *node_->members()) out.push_back(m.first);
   return out;
 }
@@ -323,10 +343,13 @@ const value* reader::raw(const key& k) { return present(k); }
 void reader::ignore(const key& k) { present(k); }
 
 void reader::done() const {
-  if (silent_ || !node_ || !node_->members()) return;
+  if (silent_) return;
   const std::vector<std::string> known(known_.begin(), known_.end());
-  for (const auto& [name, v] : *node_->members())
-    if (!known_.contains(name)) fail(name, "unknown member", nearest(name, known));
+  for (const auto& [name, v] : *node_->members()) {
+    if (known_.contains(name)) continue;
+    const std::string here = pointer_to(pointer_, name);
+    problems_->add(doc_->origin_of(here).where, here, "unknown member", nearest(name, known));
+  }
 }
 
 }  // namespace nvlsim::config

@@ -107,11 +107,14 @@ class reader {
  private:
   reader(const reader& parent, const value* node, std::string pointer, bool silent);
 
-  /// The member under whichever spelling was used, marked as read; null counts as absent.
+  /// The member of that name; null counts as absent.
+  const value* member(std::string_view name) const;
+  /// The member under whichever spelling was used, marked as read.
   const value* present(const key& k);
   const value* required(const key& k);
   void read_group();
-  /// Records where the number at `pointer` was published; reports an unknown kind.
+  void check_kind(const std::string& pointer, const std::string& kind) const;
+  /// Records where the number at `pointer` was published.
   void note_source(const std::string& pointer, const value& v, const std::string& kind, std::string source);
   /// Unwraps `{"value": ...}` and records its provenance.
   const value* unwrap(const key& k, const value* v);
@@ -127,7 +130,7 @@ class reader {
   std::string pointer_;
   bool silent_ = false;
   bool sourced_ = false;
-  std::string group_kind_, group_source_;  ///< of the nearest object that has them
+  std::string group_kind_, group_source_, group_pointer_;  ///< of the nearest object that has them
   std::set<std::string, std::less<>> known_;
 };
 

@@ -34,16 +34,23 @@ const value* value::at_pointer(std::string_view pointer) const {
   const value* v = this;
   for (const std::string& token : split_pointer(pointer)) {
     if (const array* a = v->items()) {
-      std::size_t index = 0;
-      const auto [end, status] = std::from_chars(token.data(), token.data() + token.size(), index);
-      if (status != std::errc() || end != token.data() + token.size() || index >= a->size()) return nullptr;
-      v = &(*a)[index];
+      const auto index = array_index(token, a->size());
+      v = index ? &(*a)[*index] : nullptr;
     } else {
       v = v->find(token);
     }
     if (!v) return nullptr;
   }
   return v;
+}
+
+std::optional<std::size_t> array_index(std::string_view token, std::size_t size) {
+  std::size_t index = 0;
+  const char* last = token.data() + token.size();
+  const auto [end, status] = std::from_chars(token.data(), last, index);
+  const bool canonical = token == "0" || !token.starts_with('0');
+  if (status != std::errc() || end != last || !canonical || index >= size) return std::nullopt;
+  return index;
 }
 
 std::string pointer_to(std::string_view parent, std::string_view key) {

@@ -34,11 +34,22 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return last[b.size()];
 }
 
+/// ASCII only, and so independent of the locale.
+std::string lower_case(std::string_view text) {
+  std::string out(text);
+  for (char& c : out)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return out;
+}
+
 }  // namespace
 
 std::string problem::text() const {
-  std::string out = file.empty() ? what : fmt::format("{}#{}: {}", file, pointer, what);
-  if (!hint.empty()) out += fmt::format("; did you mean \"{}\"?", hint);
+  std::string out = file.empty() && pointer.empty() ? what : fmt::format("{}#{}: {}", file, pointer, what);
+  if (!hint.empty()) out.append(fmt::format("; did you mean \"{}\"?", hint));
+  // Names and values come from the file: a message stays on one line and does not steer the terminal.
+  for (char& c : out)
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) c = '?';
   return out;
 }
 
@@ -66,13 +77,16 @@ input_error::input_error(std::vector<problem> problems)
     : std::runtime_error(join(problems)), problems_(std::move(problems)) {}
 
 std::string nearest(std::string_view name, std::span<const std::string> candidates) {
+  const std::string wanted = lower_case(name);
   std::string best;
-  std::size_t best_distance = std::max<std::size_t>(2, name.size() / 3) + 1;
+  std::size_t limit = std::max<std::size_t>(1, name.size() / 3) + 1;  // a slip: a third of the letters at most
   for (const std::string& c : candidates) {
-    const std::size_t d = edit_distance(name, c);
-    if (d < best_distance && d < std::max(name.size(), c.size())) {
+    const std::size_t longer = std::max(name.size(), c.size());
+    if (longer - std::min(name.size(), c.size()) >= limit) continue;  // the distance is at least this
+    const std::size_t d = edit_distance(wanted, lower_case(c));
+    if (d < limit && d < longer) {
       best = c;
-      best_distance = d;
+      limit = d;
     }
   }
   return best;

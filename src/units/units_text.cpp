@@ -26,7 +26,8 @@ constexpr std::array units = {
     unit{"FLOPS", flop_rate::dim_type::value, 1, true}, unit{"FLOP", flops::dim_type::value, 1, true},
     unit{"OPS", flop_rate::dim_type::value, 1, true},   unit{"exp", dimension{}, 1, true},
     unit{"min", of_seconds, 60, false},                 unit{"day", of_seconds, 86400, false},
-    unit{"Wh", joules::dim_type::value, 3600, true},    unit{"USD", dollars::dim_type::value, 1, false},
+    unit{"tokens", token_count::dim_type::value, 1, true},   unit{"USD", dollars::dim_type::value, 1, false},
+    unit{"Wh", joules::dim_type::value, 3600, true},
     unit{"B", of_bytes, 1, true},                       unit{"b", of_bytes, 0.125, true},
     unit{"s", of_seconds, 1, true},                     unit{"h", of_seconds, 3600, false},
     unit{"W", watts::dim_type::value, 1, true},         unit{"J", joules::dim_type::value, 1, true},
@@ -93,8 +94,8 @@ constexpr std::array shown_units = {
     shown{rate::dim_type::value, "a rate of exponentials", "10.7 Texp/s", "exp/s"},
     shown{energy_per_byte::dim_type::value, "an energy per byte", "125 pJ/B", "J/B"},
     shown{energy_per_flop::dim_type::value, "an energy per operation", "0.53 pJ/FLOP", "J/FLOP"},
-    shown{tokens::dim_type::value, "a number of tokens", "", "tokens"},
-    shown{token_rate::dim_type::value, "a token rate", "", "tokens/s"},
+    shown{token_count::dim_type::value, "a number of tokens", "15 Ttokens", "tokens"},
+    shown{token_rate::dim_type::value, "a token rate", "2.5 ktokens/s", "tokens/s"},
 };
 
 const shown* find_shown(dimension d) {
@@ -111,43 +112,50 @@ std::string describe(dimension d) {
   return fmt::format("{} such as \"{}\"", s->noun, s->example);
 }
 
+std::string in_quotes(std::string_view text) {
+  constexpr std::size_t longest = 60;
+  if (text.size() <= longest) return fmt::format("\"{}\"", text);
+  std::size_t end = longest;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;  // not inside a character
+  return fmt::format("\"{}...\"", text.substr(0, end));
+}
+
 parsed_quantity parse_quantity(std::string_view text, dimension wanted) {
-  const auto fail = [&](std::string why) { return parsed_quantity{0, std::move(why)}; };
+  const auto fail = [](std::string why) { return parsed_quantity{0, std::move(why)}; };
   double number = 0;
   const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (status == std::errc::result_out_of_range) return fail(fmt::format("{} is out of range", in_quotes(text)));
   if (status != std::errc() || !std::isfinite(number))
-    return fail(fmt::format("expected {}, found \"{}\"", describe(wanted), text));
+    return fail(fmt::format("expected {}, found {}", describe(wanted), in_quotes(text)));
   std::string_view rest = text.substr(static_cast<std::size_t>(end - text.data()));
   while (rest.starts_with(' ')) rest.remove_prefix(1);
-  if (rest.empty()) return fail(fmt::format("\"{}\" has no unit; expected {}", text, describe(wanted)));
+  if (rest.empty()) return fail(fmt::format("{} has no unit; expected {}", in_quotes(text), describe(wanted)));
   const auto unit = compound_unit(rest);
-  if (!unit) return fail(fmt::format("unknown unit \"{}\"; expected {}", rest, describe(wanted)));
+  if (!unit) return fail(fmt::format("unknown unit {}; expected {}", in_quotes(rest), describe(wanted)));
   if (unit->dims != wanted) {
     const shown* found = find_shown(unit->dims);
-    return fail(fmt::format("\"{}\" is {}; expected {}", text, found ? found->noun : "another quantity",
+    return fail(fmt::format("{} is {}; expected {}", in_quotes(text), found ? found->noun : "another quantity",
                             describe(wanted)));
   }
   const double base = number * unit->factor;
-  if (!std::isfinite(base)) return fail(fmt::format("\"{}\" is out of range", text));
+  if (!std::isfinite(base)) return fail(fmt::format("{} is out of range", in_quotes(text)));
   return {base, {}};
 }
 
 std::string format_quantity(double base, dimension d) {
-  const shown* s = find_shown(d);
-  std::string_view symbol = s ? s->symbol : std::string_view{};
-  double v = base;
-  if (d == dollar_rate::dim_type::value) return fmt::format("{:.4g} USD/h", v * 3600);
-  if (d == dollars::dim_type::value) return fmt::format("{:.4g} USD", v);
-  if (v == 0 || !std::isfinite(v)) return fmt::format("{} {}", v, symbol);
   static constexpr std::array<std::pair<double, std::string_view>, 11> steps = {
       {{1e18, "E"}, {1e15, "P"}, {1e12, "T"}, {1e9, "G"}, {1e6, "M"}, {1e3, "k"}, {1, ""}, {1e-3, "m"}, {1e-6, "u"},
        {1e-9, "n"}, {1e-12, "p"}}};
-  const bool may_be_small = d.second > 0 || d.joule > 0;
-  for (const auto& [factor, letter] : steps) {
-    const bool last = factor == (may_be_small ? 1e-12 : 1.0);
-    if (std::abs(v) >= factor * 0.99995 || last) return fmt::format("{:.4g} {}{}", v / factor, letter, symbol);
-  }
-  return fmt::format("{:.4g} {}", v, symbol);
+  const shown* s = find_shown(d);
+  if (!s) return fmt::format("{:.4g}", base);
+  if (d == dollar_rate::dim_type::value) return fmt::format("{:.4g} USD/h", base * 3600);
+  if (base == 0) return fmt::format("0 {}", s->symbol);
+  if (d == dollars::dim_type::value || !std::isfinite(base)) return fmt::format("{:.4g} {}", base, s->symbol);
+  const double smallest = d.second > 0 || d.joule > 0 ? 1e-12 : 1.0;
+  for (const auto& [factor, letter] : steps)
+    if (std::abs(base) >= factor * 0.99995 || factor == smallest)
+      return fmt::format("{:.4g} {}{}", base / factor, letter, s->symbol);
+  return fmt::format("{:.4g} {}", base, s->symbol);
 }
 
 }  // namespace nvlsim

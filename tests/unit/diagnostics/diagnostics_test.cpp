@@ -1,0 +1,81 @@
+#include "nvlsim/diagnostics.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+using namespace nvlsim;
+
+TEST_CASE("Problem reads as file, pointer, sentence and hint") {
+  CHECK(problem{"a.json", "/gpu/x", "unknown member", "y"}.text() ==
+        "a.json#/gpu/x: unknown member; did you mean \"y\"?");
+  CHECK(problem{"a.json", "", "too large", ""}.text() == "a.json#: too large");
+  CHECK(problem{"", "", "no scenario was given", ""}.text() == "no scenario was given");
+  CHECK(problem{"", "/tp", "is odd", ""}.text() == "#/tp: is odd");
+}
+
+TEST_CASE("Problem stays on one line whatever the input holds") {
+  CHECK(problem{"a.json", "/x\ny", "found \"\x1b[31m\r\"", ""}.text() == "a.json#/x?y: found \"?[31m?\"");
+  CHECK(problem{"\u00e9.json", "", "odd", ""}.text() == "\u00e9.json#: odd");
+}
+
+TEST_CASE("Diagnostics sort by file and pointer and say each thing once") {
+  diagnostics d;
+  CHECK(d.empty());
+  d.add("b.json", "/a", "wrong");
+  d.add("a.json", "/z", "wrong");
+  d.add("a.json", "/a", "worse");
+  d.add("a.json", "/a", "bad", "good");
+  d.add("a.json", "/a", "worse");
+  CHECK_FALSE(d.empty());
+  std::string all;
+  for (const problem& p : d.sorted()) all += p.text() + "\n";
+  CHECK(all ==
+        "a.json#/a: bad; did you mean \"good\"?\n"
+        "a.json#/a: worse\n"
+        "a.json#/z: wrong\n"
+        "b.json#/a: wrong\n");
+}
+
+TEST_CASE("Diagnostics throw all problems at once, and nothing without one") {
+  diagnostics d;
+  CHECK_NOTHROW(d.throw_if_any());
+  d.add("b.json", "/b", "two");
+  d.add("a.json", "/a", "one");
+  try {
+    d.throw_if_any();
+    FAIL("did not throw");
+  } catch (const input_error& e) {
+    CHECK(std::string(e.what()) == "a.json#/a: one\nb.json#/b: two");
+    REQUIRE(e.problems().size() == 2);
+    CHECK(e.problems()[0].file == "a.json");
+  }
+}
+
+TEST_CASE("Nearest name is offered for a slip only") {
+  const std::vector<std::string> names = {"hbm_bandwidth", "hbm_capacity", "tp", "pp", "racks", "seq_length"};
+  CHECK(nearest("hbm_bandwith", names) == "hbm_bandwidth");    // a letter is missing
+  CHECK(nearest("hbm_bandwidhtt", names) == "hbm_bandwidth");  // swapped, and one too many
+  CHECK(nearest("rack", names) == "racks");
+  CHECK(nearest("sequence_length", names) == "seq_length");    // five letters of fifteen
+  CHECK(nearest("TP", names) == "tp");
+  CHECK(nearest("tpp", names) == "tp");
+  CHECK(nearest("xx", names) == "");
+  CHECK(nearest("dog", std::vector<std::string>{"dam"}) == "");
+  CHECK(nearest("temperature", names) == "");
+  CHECK(nearest("", names) == "");
+  CHECK(nearest("tp", {}) == "");
+}
+
+TEST_CASE("Nearest name of equal distance is the first") {
+  CHECK(nearest("xp", std::vector<std::string>{"tp", "pp", "dp"}) == "tp");
+}
+
+TEST_CASE("Nearest name of an absurdly long one costs nothing") {
+  const std::vector<std::string> names(1000, "hbm_bandwidth");
+  const auto start = std::chrono::steady_clock::now();
+  CHECK(nearest(std::string(1 << 20, 'x'), names) == "");
+  CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(2));
+}
