@@ -1,0 +1,110 @@
+#include "engine/actors.hpp"
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+#include "nvlsim/diagnostics.hpp"
+#include "workload/event_board.hpp"
+
+namespace nvlsim::engine {
+namespace {
+
+namespace sg4 = compat::sg4;
+
+class actors {
+ public:
+  actors(const plan& p, executor& how) : plan_(p), how_(how), places_(busy_streams(p)), events_(p, places_.size()) {
+    for (std::size_t i = 0; i < places_.size(); ++i) gates_.push_back(sg4::Semaphore::create(0));
+    out_.spans.resize(p.classes.size());
+    for (std::size_t c = 0; c < p.classes.size(); ++c) {
+      for (const stream& s : p.classes[c].streams) out_.spans[c].emplace_back(s.operations.size());
+    }
+  }
+
+  timeline run(sg4::Engine& engine, const std::vector<sg4::Host*>& hosts) {
+    for (std::size_t i = 0; i < places_.size(); ++i) {
+      compat::add_actor(hosts.at(class_of(i)), stream_name(plan_, places_[i]), [this, i] { guarded(i); });
+    }
+    engine.run();
+    if (first_error_) std::rethrow_exception(first_error_);
+    report_stuck();
+    out_.makespan = seconds::from_base(end_);
+    out_.activities = how_.activities();
+    return std::move(out_);
+  }
+
+ private:
+  std::size_t class_of(std::size_t i) const { return static_cast<std::size_t>(places_[i].rank_class); }
+  std::size_t stream_of(std::size_t i) const { return static_cast<std::size_t>(places_[i].stream); }
+  const std::vector<operation>& operations(std::size_t i) const {
+    return plan_.classes[class_of(i)].streams[stream_of(i)].operations;
+  }
+
+  /// An exception that left an actor would end the process.
+  void guarded(std::size_t i) {
+    try {
+      work(i);
+    } catch (const simgrid::ForcefulKillException&) {
+      throw;  // SimGrid unwinds the actors of a deadlock with it
+    } catch (...) {
+      if (!first_error_) first_error_ = std::current_exception();
+    }
+  }
+
+  void work(std::size_t i) {
+    std::uint32_t& at = places_[i].operation;
+    std::vector<span>& spans = out_.spans[class_of(i)][stream_of(i)];
+    double free = 0;
+    for (const std::vector<operation>& all = operations(i); at < all.size(); ++at) {
+      const operation& o = all[at];
+      const double begin = std::max(free, last_wait(i, o));
+      free = how_.run(plan_.templates[static_cast<std::size_t>(o.work)], begin);
+      spans[at] = {begin, free};
+      if (o.signals != no_event) {
+        events_.arrive(o.signals, free, [this](std::int32_t w) { gates_[static_cast<std::size_t>(w)]->release(); });
+      }
+    }
+    end_ = std::max(end_, free);
+  }
+
+  /// Blocks until every event the operation waits for has happened; the date of the latest.
+  double last_wait(std::size_t i, const operation& o) {
+    double latest = 0;
+    for (std::uint32_t w = 0; w < o.waits; ++w) {
+      const event_id e = plan_.waits[o.first_wait + w];
+      if (!events_.happened(e)) {
+        events_.enrol(e, static_cast<std::int32_t>(i));
+        gates_[i]->acquire();
+      }
+      latest = std::max(latest, events_.date(e));
+    }
+    return latest;
+  }
+
+  /// After a deadlock SimGrid's run() returns as if all were well.
+  void report_stuck() const {
+    std::vector<stream_position> stuck;
+    for (std::size_t i = 0; i < places_.size(); ++i) {
+      if (places_[i].operation < operations(i).size()) stuck.push_back(places_[i]);
+    }
+    if (!stuck.empty()) throw internal_error(deadlock_text(plan_, events_, stuck));
+  }
+
+  const plan& plan_;
+  executor& how_;
+  std::vector<stream_position> places_;
+  event_board events_;
+  std::vector<sg4::SemaphorePtr> gates_;  ///< by stream: where it waits for an event
+  timeline out_;
+  double end_ = 0;
+  std::exception_ptr first_error_;
+};
+
+}  // namespace
+
+timeline run_actors(const plan& p, session& s, executor& how, const std::vector<sg4::Host*>& hosts) {
+  return actors(p, how).run(s.engine(), hosts);
+}
+
+}  // namespace nvlsim::engine

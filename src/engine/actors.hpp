@@ -1,0 +1,16 @@
+// The actors of a plan: one for each stream that has operations.
+#pragma once
+
+#include <vector>
+
+#include "engine/executor.hpp"
+#include "engine/session.hpp"
+#include "nvlsim/plan.hpp"
+
+namespace nvlsim::engine {
+
+/// Runs a checked plan; `hosts` are by class. Rethrows the first exception of an actor; throws internal_error when
+/// actors are stuck.
+timeline run_actors(const plan& p, session& s, executor& how, const std::vector<compat::sg4::Host*>& hosts);
+
+}  // namespace nvlsim::engine

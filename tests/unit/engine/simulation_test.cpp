@@ -1,0 +1,224 @@
+#include "nvlsim/simulation.hpp"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "engine/actors.hpp"
+#include "network/simgrid_zone.hpp"
+#include "nvlsim/diagnostics.hpp"
+#include "support/plans.hpp"
+
+using namespace nvlsim;
+using Catch::Matchers::Contains;
+
+namespace {
+
+platform small_platform() {
+  platform p;
+  p.gpu.nvlink = 900.0_GBps;
+  p.fabric.nic_bandwidth = 800.0_Gbps;
+  p.fabric.latency = 2.5_us;
+  return p;
+}
+
+timeline run(const plan& p) { return simulate(p, small_platform()); }
+
+/// The largest difference of any date, over the makespan.
+double difference(const timeline& a, const timeline& b) {
+  double most = std::abs(a.makespan.base() - b.makespan.base());
+  REQUIRE(a.spans.size() == b.spans.size());
+  for (std::size_t c = 0; c < a.spans.size(); ++c) {
+    REQUIRE(a.spans[c].size() == b.spans[c].size());
+    for (std::size_t s = 0; s < a.spans[c].size(); ++s) {
+      REQUIRE(a.spans[c][s].size() == b.spans[c][s].size());
+      for (std::size_t i = 0; i < a.spans[c][s].size(); ++i) {
+        most = std::max(most, std::abs(a.spans[c][s][i].begin_s - b.spans[c][s][i].begin_s));
+        most = std::max(most, std::abs(a.spans[c][s][i].end_s - b.spans[c][s][i].end_s));
+      }
+    }
+  }
+  return most / std::max(b.makespan.base(), 1e-12);
+}
+
+}  // namespace
+
+TEST_CASE("Chain takes the sum of its operations") {
+  plan p;
+  const std::int32_t a = plans::add_work(p, "a", 1e-3), b = plans::add_work(p, "b", 2e-6);
+  stream& s = plans::add_class(p, "only");
+  for (int i = 0; i < 100; ++i) {
+    p.append(s, a, {});
+    p.append(s, b, {});
+  }
+  const timeline t = run(p);
+  CHECK(t.makespan.base() == Approx(100 * (1e-3 + 2e-6)).epsilon(1e-12));
+  CHECK(t.spans[0][0][1].begin_s == Approx(1e-3).epsilon(1e-12));
+  CHECK(t.activities == 200);
+}
+
+TEST_CASE("Fork and join wait for the slower branch") {
+  plan p;
+  const std::int32_t one = plans::add_work(p, "one", 1), three = plans::add_work(p, "three", 3);
+  const event_id forked = p.new_event(), joined = p.new_event(2);
+  plans::add_class(p, "rank");
+  p.classes[0].streams.resize(3);
+  auto& streams = p.classes[0].streams;
+  streams[1].kind = stream_kind::pipeline;
+  streams[2].kind = stream_kind::data_parallel;
+  p.append(streams[0], one, {}, forked);
+  p.append(streams[0], one, {joined});
+  p.append(streams[1], three, {forked}, joined);
+  p.append(streams[2], one, {forked}, joined);
+  const timeline t = run(p);
+  CHECK(t.makespan.base() == Approx(5).epsilon(1e-12));
+  CHECK(t.spans[0][0][1].begin_s == Approx(4).epsilon(1e-12));
+  CHECK(t.spans[0][2][0].end_s == Approx(2).epsilon(1e-12));
+}
+
+TEST_CASE("Pipeline has the bubble of 1F1B") {
+  const int stages = 8, micro_batches = 24;
+  const double slot = 3e-3;
+  const timeline t = run(plans::one_f_one_b(stages, micro_batches, slot / 3, slot * 2 / 3));
+  CHECK(t.makespan.base() == Approx((micro_batches + stages - 1) * slot).epsilon(1e-12));
+  const double bubble = 1 - micro_batches * slot / t.makespan.base();
+  CHECK(bubble == Approx((stages - 1.0) / (micro_batches + stages - 1)).epsilon(1e-9));
+}
+
+TEST_CASE("Rendezvous frees all its waiters at its last arrival") {
+  plan p;
+  const event_id met = p.new_event(5);
+  for (int i = 0; i < 5; ++i) {
+    const std::int32_t work = plans::add_work(p, "work", i + 1.0);
+    stream& s = plans::add_class(p, "rank " + std::to_string(i));
+    p.append(s, work, {}, met);
+    p.append(s, work, {met});
+  }
+  const timeline t = run(p);
+  for (std::size_t i = 0; i < 5; ++i) CHECK(t.spans[i][0][1].begin_s == Approx(5).epsilon(1e-12));
+  CHECK(t.makespan.base() == Approx(10).epsilon(1e-12));
+}
+
+TEST_CASE("Operations without duration take no time") {
+  plan p;
+  const std::int32_t nothing = plans::add_work(p, "nothing", 0);
+  const event_id e = p.new_event();
+  plans::add_class(p, "a");
+  plans::add_class(p, "b");
+  for (int i = 0; i < 1000; ++i) p.append(p.classes[0].streams[0], nothing, {}, i == 999 ? e : no_event);
+  p.append(p.classes[1].streams[0], nothing, {e});
+  const timeline t = run(p);
+  CHECK(t.makespan.base() == 0);
+  CHECK(t.activities == 0);
+}
+
+TEST_CASE("Durations under the engine's resolution add up exactly") {
+  plan p;
+  const std::int32_t short_work = plans::add_work(p, "short", 0.4e-9), other = plans::add_work(p, "other", 1e-6);
+  const std::int32_t nearly = plans::add_work(p, "nearly other", 1e-6 + 0.3e-9);
+  plans::add_class(p, "a");
+  plans::add_class(p, "b");
+  plans::add_class(p, "c");
+  for (int i = 0; i < 1000; ++i) {
+    p.append(p.classes[0].streams[0], short_work, {});
+    p.append(p.classes[1].streams[0], other, {});
+    p.append(p.classes[2].streams[0], nearly, {});
+  }
+  const timeline t = run(p);
+  CHECK(t.spans[0][0].back().end_s == Approx(4e-7).epsilon(1e-9));
+  CHECK(t.spans[1][0].back().end_s == Approx(1e-3).epsilon(1e-9));
+  CHECK(t.spans[2][0].back().end_s == Approx(1e-3 + 3e-7).epsilon(1e-9));
+}
+
+TEST_CASE("Simulate agrees with evaluate, also in later runs of a process") {
+  for (std::uint64_t seed = 1; seed <= 30; ++seed) {
+    const plan p = plans::random_plan(seed, 300);
+    INFO("seed " << seed);
+    CHECK(difference(run(p), evaluate(p)) <= 1e-9);
+  }
+}
+
+TEST_CASE("Simulate gives the same digits again") {
+  const plan p = plans::random_plan(77, 500);
+  CHECK(difference(run(p), run(p)) == 0);
+}
+
+TEST_CASE("Deadlock names actors, operations and events") {
+  plan p;
+  const std::int32_t w = plans::add_work(p, "exchange", 1);
+  const event_id a = p.new_event(), b = p.new_event(2), never = p.new_event();
+  for (int i = 0; i < 3; ++i) plans::add_class(p, "stage " + std::to_string(i));
+  p.append(p.classes[0].streams[0], w, {});
+  p.append(p.classes[0].streams[0], w, {a, never}, b, 3);
+  p.append(p.classes[1].streams[0], w, {b}, a);
+  p.append(p.classes[2].streams[0], w, {}, b);
+  REQUIRE_THROWS_AS(run(p), internal_error);
+  REQUIRE_THROWS_WITH(run(p), Contains("deadlock: 2 streams cannot go on") &&
+                                  Contains("stage 0.compute: operation 1, \"exchange\" of micro-batch 3, waits for "
+                                           "event 0 (0 of 1 arrived), event 2 (0 of 1 arrived)") &&
+                                  Contains("stage 1.compute: operation 0, \"exchange\", waits for event 1 (1 of 2 "
+                                           "arrived)") &&
+                                  !Contains("stage 2"));
+  REQUIRE_NOTHROW(run(plans::one_f_one_b(2, 2, 1, 1)));
+}
+
+TEST_CASE("Simulate refuses more than 20,000 actors") {
+  plan p;
+  const std::int32_t w = plans::add_work(p, "work", 1);
+  for (int i = 0; i < 20'001; ++i) p.append(plans::add_class(p, "rank"), w, {});
+  REQUIRE_THROWS_AS(run(p), input_error);
+  REQUIRE_THROWS_WITH(run(p), Contains("20001 actors, and 20000 are the most"));
+}
+
+TEST_CASE("Simulate refuses fidelities that are not available") {
+  const plan p = plans::one_f_one_b(2, 2, 1, 1);
+  const fidelity f = GENERATE(fidelity::flow, fidelity::exact);
+  const std::string text = "fidelity \"" + std::string(name(f)) + "\" is not available yet; use closed";
+  REQUIRE_THROWS_WITH(simulate(p, small_platform(), {f}), text);
+  REQUIRE_THROWS_AS(simulate(p, small_platform(), {f}), input_error);
+}
+
+TEST_CASE("Fidelity has a name") {
+  CHECK(fidelity_by_name("flow") == fidelity::flow);
+  CHECK_FALSE(fidelity_by_name("Flow"));
+  for (fidelity f : {fidelity::closed, fidelity::flow, fidelity::exact}) CHECK(fidelity_by_name(name(f)) == f);
+}
+
+TEST_CASE("Simulate refuses malformed plans") {
+  plan p;
+  p.append(plans::add_class(p, "rank"), 0, {});
+  REQUIRE_THROWS_AS(run(p), internal_error);
+}
+
+TEST_CASE("Actor is named after its class and stream, on the host of its class") {
+  plan p;
+  const std::int32_t w = plans::add_work(p, "work", 1);
+  plans::add_class(p, "stage 0");
+  plans::add_class(p, "stage 1");
+  p.classes[1].streams.resize(2);
+  p.classes[1].streams[1].kind = stream_kind::data_parallel;
+  p.append(p.classes[0].streams[0], w, {});
+  p.append(p.classes[1].streams[1], w, {});
+  static std::vector<std::string> seen;  // the callback stays for the life of the process
+  engine::compat::sg4::Actor::on_creation_cb(
+      [](const engine::compat::sg4::Actor& a) { seen.push_back(a.get_name() + "@" + a.get_host()->get_name()); });
+  run(p);
+  CHECK(seen == std::vector<std::string>{"stage 0.compute@g0", "stage 1.data_parallel@g1"});
+}
+
+TEST_CASE("Exception of an actor comes out of the run") {
+  struct failing final : engine::executor {
+    double run(const work_template& w, double begin) override {
+      if (w.name == "backward") throw io_error("disk on fire");
+      return begin;
+    }
+  };
+  const plan p = plans::one_f_one_b(3, 4, 1, 1);
+  engine::session s;
+  const std::vector<std::int64_t> gpus{0, 1, 2};
+  const network::zones z = network::build(s.engine(), network::describe(small_platform(), gpus));
+  failing how;
+  REQUIRE_THROWS_AS(engine::run_actors(p, s, how, z.nvlink), io_error);
+}
