@@ -1,6 +1,6 @@
 #include <catch2/catch.hpp>
 
-#include "support.hpp"
+#include "support/platforms.hpp"
 
 using namespace nvlsim;
 using nvlsim::test::read;

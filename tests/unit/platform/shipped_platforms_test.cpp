@@ -4,7 +4,7 @@
 #include <set>
 #include <string>
 
-#include "support.hpp"
+#include "support/platforms.hpp"
 
 using namespace nvlsim;
 using nvlsim::test::read_shipped;
