@@ -50,7 +50,7 @@ const std::vector<sample> samples = {
     {"125 pJ/B", of<energy_per_byte>, 125e-12},
     {"1 pJ/b", of<energy_per_byte>, 8e-12},
     {"0.53 pJ/FLOP", of<energy_per_flop>, 0.53e-12},
-    {"15 Ttokens", of<tokens>, 15e12},
+    {"15 Ttokens", of<token_count>, 15e12},
     {"2.5 ktokens/s", of<token_rate>, 2500},
     {"900GB/s", of<bandwidth>, 900e9},
     {"9e2   GB/s", of<bandwidth>, 900e9},
@@ -60,7 +60,7 @@ const std::vector<sample> samples = {
 
 const std::vector<dimension> every_dimension = {
     of<bytes>,   of<seconds>,     of<bandwidth>, of<flops>,           of<flop_rate>,       of<joules>, of<watts>,
-    of<dollars>, of<dollar_rate>, of<rate>,      of<energy_per_byte>, of<energy_per_flop>, of<tokens>, of<token_rate>};
+    of<dollars>, of<dollar_rate>, of<rate>,      of<energy_per_byte>, of<energy_per_flop>, of<token_count>, of<token_rate>};
 
 std::string error_of(std::string_view text, dimension d) {
   const parsed_quantity q = parse_quantity(text, d);

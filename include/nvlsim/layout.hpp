@@ -1,0 +1,47 @@
+// Ranks of a parallel job and the GPUs they sit on.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "nvlsim/collectives.hpp"
+#include "nvlsim/platform.hpp"
+
+namespace nvlsim {
+
+/// Megatron-LM's parallel sizes. Rank order is Megatron's default, "tp-cp-dp-pp": TP varies fastest, PP slowest.
+struct parallelism {
+  std::int64_t tp = 1, pp = 1, vp = 1, cp = 1, dp = 1;
+  bool sequence_parallel = false;
+
+  std::int64_t gpus() const { return tp * pp * cp * dp; }
+};
+
+/// Consecutive ranks fill `gpus_per_domain` GPUs of one NVLink domain, then go on in the next. 64 of 72 GPUs is how
+/// MLPerf and Megatron-Bridge jobs place segments of 16 VMs on a rack of 18.
+struct placement {
+  std::int64_t gpus_per_domain = 0;
+
+  std::int64_t domain_of(std::int64_t rank) const { return rank / gpus_per_domain; }
+};
+
+/// Domain size a job of `gpus` fills by default: the whole domain when the job fits in one or the domain is a power of
+/// two, else the largest power of two (64 of 72).
+std::int64_t default_segment(const platform& p, std::int64_t gpus);
+
+/// Why this job cannot sit on this platform, every reason; empty when it can.
+std::vector<std::string> placement_problems(const parallelism& par, const placement& place, const platform& p);
+
+/// `count` ranks starting at `first`, `stride` apart.
+comm_group strided_group(const placement& place, std::int64_t first, std::int64_t stride, std::int64_t count);
+
+/// The group of each kind that spans most domains, over all groups of that kind.
+comm_group tensor_group(const parallelism& par, const placement& place);
+comm_group context_group(const parallelism& par, const placement& place);
+/// Data-parallel ranks with context-parallel ranks: who shares gradients of dense parameters.
+comm_group data_group(const parallelism& par, const placement& place);
+/// Whether any pipeline neighbour of stage `stage` -> `stage + 1` sits in another domain.
+bool pipeline_crosses(const parallelism& par, const placement& place, std::int64_t stage);
+
+}  // namespace nvlsim

@@ -1,0 +1,14 @@
+// Running one scenario from start to result.
+#pragma once
+
+#include "nvlsim/result.hpp"
+#include "nvlsim/scenario.hpp"
+
+namespace nvlsim {
+
+/// Plans, simulates and measures a scenario. A scenario that cannot run (memory, layout) gives a result of status
+/// `infeasible` with its reasons and memory, and an empty plan. Throws input_error when the stack lacks what the
+/// scenario needs, internal_error for a defect.
+run_record run_scenario(const scenario& s);
+
+}  // namespace nvlsim

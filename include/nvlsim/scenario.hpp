@@ -1,0 +1,54 @@
+// A scenario: platform, stack, model, workload and simulation options, read from files into one value.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "nvlsim/diagnostics.hpp"
+#include "nvlsim/fidelity.hpp"
+#include "nvlsim/inference.hpp"
+#include "nvlsim/model.hpp"
+#include "nvlsim/platform.hpp"
+#include "nvlsim/stack.hpp"
+#include "nvlsim/training.hpp"
+#include "nvlsim/value.hpp"
+
+namespace nvlsim {
+
+/// Folders with the shipped platforms, stacks and models.
+struct data_folders {
+  std::filesystem::path platforms, stacks, models;
+};
+/// `root`/platforms, `root`/platforms/stacks and `root`/scenarios/models.
+data_folders folders_under(const std::filesystem::path& root);
+
+struct scenario_options {
+  fidelity network = fidelity::closed;
+  bool fold = true;  ///< simulate one member of each symmetry class
+  std::uint64_t seed = 1;
+};
+
+struct scenario {
+  std::string name;
+  nvlsim::platform platform;
+  nvlsim::stack stack;
+  nvlsim::model model;
+  std::variant<training_workload, inference_workload> workload;
+  scenario_options simulation;
+  value inputs;  ///< for results: resolved inputs, origin of each value that no file gave, digest
+};
+
+/// `--set POINTER=TEXT`. The pointer addresses the scenario; below `/platform`, `/stack` and `/model` it also reaches
+/// into the files named there ("/platform/gpu/hbm_bandwidth").
+struct override_option {
+  std::string pointer, text;
+};
+
+/// Reads a scenario file and the files it names. Throws input_error with every problem of all of them, or io_error.
+scenario load_scenario(const std::filesystem::path& file, const std::vector<override_option>& overrides,
+                       const data_folders& data);
+
+}  // namespace nvlsim

@@ -1,0 +1,131 @@
+#include "nvlsim/training_metrics.hpp"
+
+#include <algorithm>
+
+namespace nvlsim {
+namespace {
+
+/// Who makes each event happen last, and when.
+struct event_source {
+  double at_s = 0;
+  stream_kind stream = stream_kind::compute;
+};
+
+std::vector<event_source> event_sources(const plan& work, const timeline& times) {
+  std::vector<event_source> out(work.arrivals.size());
+  for (std::size_t c = 0; c < work.classes.size(); ++c)
+    for (std::size_t s = 0; s < work.classes[c].streams.size(); ++s) {
+      const stream& st = work.classes[c].streams[s];
+      for (std::size_t i = 0; i < st.operations.size(); ++i) {
+        const event_id e = st.operations[i].signals;
+        if (e == no_event) continue;
+        event_source& source = out[static_cast<std::size_t>(e)];
+        const double end = times.spans[c][s][i].end_s;
+        if (end >= source.at_s) source = {end, st.kind};
+      }
+    }
+  return out;
+}
+
+std::array<seconds, work_kinds> busy_by_kind(const work_template& t) {
+  std::array<seconds, work_kinds> out{};
+  for (const work_part& p : t.parts) out[static_cast<std::size_t>(p.kind)] += p.duration * p.repeat;
+  return out;
+}
+
+stage_breakdown class_breakdown(const plan& work, const timeline& times, std::size_t c, const gpu_spec& gpu,
+                                const std::vector<event_source>& events,
+                                const std::vector<std::array<seconds, work_kinds>>& by_kind) {
+  stage_breakdown out;
+  const stream& compute = work.classes[c].streams.front();
+  double now = 0;
+  for (std::size_t i = 0; i < compute.operations.size(); ++i) {
+    const operation& op = compute.operations[i];
+    const span& ran = times.spans[c][0][i];
+    event_source last;
+    for (std::uint32_t k = 0; k < op.waits; ++k) {
+      const event_source& e = events[static_cast<std::size_t>(work.waits[op.first_wait + k])];
+      if (e.at_s >= last.at_s) last = e;
+    }
+    const seconds gap = seconds::from_base(std::max(0.0, ran.begin_s - now));
+    (last.stream == stream_kind::data_parallel ? out.waiting_data_parallel : out.waiting_pipeline) += gap;
+    const auto work_index = static_cast<std::size_t>(op.work);
+    for (std::size_t k = 0; k < out.busy.size(); ++k) out.busy[k] += by_kind[work_index][k];
+    out.energy += work.templates[work_index].power * work.templates[work_index].duration + gpu.idle_power * gap;
+    now = ran.end_s;
+  }
+  const seconds tail = times.makespan - seconds::from_base(now);
+  out.waiting_pipeline += tail;
+  out.energy += gpu.idle_power * tail;
+  return out;
+}
+
+step_energy job_energy(const platform& p, const plan& work, const std::vector<stage_breakdown>& stages, std::int64_t gpus,
+                       seconds step) {
+  step_energy e;
+  for (std::size_t c = 0; c < stages.size(); ++c) e.gpus += stages[c].energy * static_cast<double>(work.classes[c].multiplicity);
+  const double vms = static_cast<double>(gpus) / p.vm.gpus;
+  const double racks = vms / p.rack.vms;
+  e.cpus = p.cpu.idle_power * (vms * p.vm.cpus) * step;  // hosts launch kernels and wait [assumed: at idle power]
+  e.trays_and_switches = (p.rack.power_per_vm_other * vms + p.rack.power_per_switch_tray * (p.rack.nvlink_switch_trays * racks)) * step;
+  const joules useful = e.gpus + e.cpus + e.trays_and_switches;
+  e.supply_losses = useful / p.rack.power_supply_efficiency - useful;
+  return e;
+}
+
+stage_breakdown mean_breakdown(const plan& work, const std::vector<stage_breakdown>& stages) {
+  stage_breakdown mean;
+  double gpus = 0;
+  for (const rank_class& c : work.classes) gpus += static_cast<double>(c.multiplicity);
+  for (std::size_t c = 0; c < stages.size(); ++c) {
+    const double share = static_cast<double>(work.classes[c].multiplicity) / gpus;
+    for (std::size_t k = 0; k < mean.busy.size(); ++k) mean.busy[k] += stages[c].busy[k] * share;
+    mean.waiting_pipeline += stages[c].waiting_pipeline * share;
+    mean.waiting_data_parallel += stages[c].waiting_data_parallel * share;
+    mean.energy += stages[c].energy * share;
+  }
+  return mean;
+}
+
+}  // namespace
+
+std::vector<stage_breakdown> stage_breakdowns(const plan& work, const timeline& times, const gpu_spec& gpu) {
+  const auto events = event_sources(work, times);
+  std::vector<std::array<seconds, work_kinds>> by_kind;
+  for (const work_template& t : work.templates) by_kind.push_back(busy_by_kind(t));
+  std::vector<stage_breakdown> out;
+  for (std::size_t c = 0; c < work.classes.size(); ++c) out.push_back(class_breakdown(work, times, c, gpu, events, by_kind));
+  return out;
+}
+
+double model_flops_per_step(const model& m, const training_workload& w, bool causal) {
+  const double tokens = static_cast<double>(w.global_batch_size * w.seq_length);
+  const double all = training_flops_per_token(m, w.seq_length, causal);
+  if (w.task != training_task::lora) return all * tokens;
+  // FLOPs are linear in the sequence: the constant part is the linear layers, of which LoRA runs two passes in three.
+  const double linear_layers = 2 * all - training_flops_per_token(m, 2 * w.seq_length, causal);
+  return (all - linear_layers / 3) * tokens;
+}
+
+training_metrics measure_training(const platform& p, const model& m, const training_workload& w, const plan& work,
+                                  const timeline& times) {
+  training_metrics out;
+  out.step_time = times.makespan;
+  out.gpus = w.par.gpus();
+  out.tokens_per_step = static_cast<double>(w.global_batch_size * w.seq_length);
+  out.model_flops_causal = model_flops_per_step(m, w, true);
+  out.model_flops_full = model_flops_per_step(m, w, false);
+  if (const auto peak = p.gpu.dense_peak(w.gemm_precision))
+    out.mfu = out.model_flops_causal / (peak->base() * static_cast<double>(out.gpus) * out.step_time.base());
+  const auto stages = stage_breakdowns(work, times, p.gpu);
+  out.mean = mean_breakdown(work, stages);
+  out.bubble_fraction = out.mean.waiting_pipeline / out.step_time;
+  const auto busy = [&](work_kind k) { return out.mean.busy[static_cast<std::size_t>(k)]; };
+  out.exposed_communication = busy(work_kind::tp) + busy(work_kind::cp) + busy(work_kind::ep) + busy(work_kind::pp) +
+                              busy(work_kind::dp) + out.mean.waiting_data_parallel;
+  out.energy = job_energy(p, work, stages, out.gpus, out.step_time);
+  if (p.price.per_gpu) out.cost = *p.price.per_gpu * out.step_time * static_cast<double>(out.gpus);
+  return out;
+}
+
+}  // namespace nvlsim

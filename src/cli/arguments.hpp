@@ -1,0 +1,63 @@
+// What the command line asked for, as plain values.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "nvlsim/scenario.hpp"
+
+namespace nvlsim::cli {
+
+struct run_arguments {
+  std::vector<std::string> scenarios;
+  std::vector<std::string> sets;            ///< "/pointer=value"
+  std::string output_folder, trace_file, format = "table";
+  std::vector<std::size_t> trace_classes;
+  std::string trace_detail = "operations";
+  std::optional<std::string> network;       ///< --fidelity
+  bool no_fold = false;
+  std::optional<std::uint64_t> seed;
+};
+
+struct compare_arguments {
+  std::string a, b, format = "table";
+  std::vector<std::string> sets, rules;     ///< rules: --fail-if
+};
+
+struct validate_arguments {
+  std::vector<std::string> tables;
+  std::string format = "table";
+  bool all_rows = false;
+};
+
+struct collective_arguments {
+  std::string operation, platform, stack, format = "table";
+  std::int64_t gpus = 0, gpus_per_domain = 0;
+  std::string begin = "32M", end = "32M", datatype = "float", reduction = "sum";
+  std::int64_t factor = 1, increment = 0;
+  std::vector<std::string> sets;
+};
+
+enum class catalogue_kind { platform, stack, model, scenario };
+enum class catalogue_action { list, show, check };
+struct catalogue_arguments {
+  catalogue_kind kind = catalogue_kind::platform;
+  catalogue_action action = catalogue_action::list;
+  std::vector<std::string> names;
+  std::vector<std::string> sets;
+  std::string format = "table";
+};
+
+using request = std::variant<run_arguments, compare_arguments, validate_arguments, collective_arguments, catalogue_arguments>;
+
+/// Either what to do, or that there is nothing to do because help, a version or a usage error was printed.
+struct parsed_command_line {
+  std::optional<request> todo;
+  int code = 0;
+};
+parsed_command_line parse_command_line(int argc, char** argv);
+
+}  // namespace nvlsim::cli

@@ -1,0 +1,175 @@
+#include <CLI/CLI.hpp>
+
+#include <array>
+#include <string>
+
+#include "cli/arguments.hpp"
+#include "nvlsim/diagnostics.hpp"
+#include "nvlsim/version.hpp"
+
+namespace nvlsim::cli {
+namespace {
+
+constexpr const char* set_help =
+    "Override an input by JSON pointer (repeatable): --set /workload/tp=4. Below /platform, /stack and /model it reaches "
+    "into the named files: --set \"/platform/fabric/nic_bandwidth=400 Gb/s\"";
+
+void add_sets(CLI::App* app, std::vector<std::string>& sets) {
+  app->add_option("--set", sets, set_help)->type_name("POINTER=VALUE")->allow_extra_args(false);
+}
+
+void add_format(CLI::App* app, std::string& format, std::vector<std::string> names) {
+  app->add_option("--format", format, "What to print on stdout")->check(CLI::IsMember(std::move(names)))->capture_default_str();
+}
+
+struct all_arguments {
+  run_arguments run;
+  compare_arguments compare;
+  validate_arguments validate;
+  collective_arguments collective;
+  std::array<catalogue_arguments, 4> catalogues;
+  std::optional<request> chosen;
+};
+
+void add_run(CLI::App& app, all_arguments& all) {
+  run_arguments& a = all.run;
+  CLI::App* c = app.add_subcommand("run", "Simulate scenarios and print their results");
+  c->add_option("scenarios", a.scenarios, "Scenario files, or names of shipped ones (nvlsim scenario list)")->required();
+  add_sets(c, a.sets);
+  c->add_option("-o,--output", a.output_folder, "Also write DIR/<name>.json for each scenario as it finishes")->type_name("DIR");
+  c->add_option("--trace", a.trace_file, "Write a Chrome trace (one scenario), for ui.perfetto.dev")->type_name("FILE");
+  c->add_option("--trace-ranks", a.trace_classes, "Only these rank classes (by index, comma separated)")->delimiter(',')->allow_extra_args(false);
+  c->add_option("--trace-detail", a.trace_detail, "Slices inside an operation")->check(CLI::IsMember({"operations", "layers"}))->capture_default_str();
+  c->add_option("--fidelity", a.network, "Network model")->check(CLI::IsMember({"closed", "flow", "exact"}));
+  c->add_flag("--no-fold", a.no_fold, "Simulate every rank instead of one of each symmetry class");
+  c->add_option("--seed", a.seed, "Seed of everything random");
+  add_format(c, a.format, {"table", "json", "csv", "megatron-log"});
+  c->footer(
+      "examples:\n"
+      "  nvlsim run scenarios/training/llama3.1-405b-gb300-512.json\n"
+      "  nvlsim run llama3.1-405b-gb300-512 --set /workload/tp=4 --set /workload/dp=8 --trace step.trace.json\n"
+      "  nvlsim run scenarios/training/*.json -o out --format csv");
+  c->callback([&all] { all.chosen = all.run; });
+}
+
+void add_compare(CLI::App& app, all_arguments& all) {
+  compare_arguments& a = all.compare;
+  CLI::App* c = app.add_subcommand("compare", "Compare two scenarios, results or folders of them, metric by metric");
+  c->add_option("a", a.a, "Baseline: scenario, result file or folder")->required();
+  c->add_option("b", a.b, "What to compare with it")->required();
+  c->add_option("--fail-if", a.rules, "Exit with 1 if a rule holds: 'step_time_s>+2%', 'mfu<0.3' (repeatable)")
+      ->type_name("RULE")->allow_extra_args(false);
+  add_sets(c, a.sets);
+  add_format(c, a.format, {"table", "json", "markdown", "junit", "github"});
+  c->footer(
+      "examples:\n"
+      "  nvlsim compare llama3.1-405b-gb200-512 llama3.1-405b-gb300-512\n"
+      "  nvlsim compare baseline/ out/ --fail-if 'step_time_s>+2%' --fail-if 'output_tokens_per_s<-2%' --format github");
+  c->callback([&all] { all.chosen = all.compare; });
+}
+
+void add_validate(CLI::App& app, all_arguments& all) {
+  validate_arguments& a = all.validate;
+  CLI::App* c = app.add_subcommand("validate", "Run published measurements and print the error of each");
+  c->add_option("tables", a.tables, "CSV tables of published results (kind told by the header)")->required();
+  c->add_flag("--all", a.all_rows, "List every row, not the ten worst");
+  add_format(c, a.format, {"table", "json"});
+  c->footer("example:\n  nvlsim validate training.csv collectives.csv --format json > errors.json");
+  c->callback([&all] { all.chosen = all.validate; });
+}
+
+void add_collective(CLI::App& app, all_arguments& all) {
+  collective_arguments& a = all.collective;
+  CLI::App* c = app.add_subcommand("collective", "Time a collective over message sizes and print nccl-tests' table");
+  c->add_option("operation", a.operation, "all_reduce, all_gather, reduce_scatter, all_to_all, broadcast or send_recv")->required();
+  c->add_option("--platform", a.platform, "Platform")->required();
+  c->add_option("--gpus", a.gpus, "GPUs of the communicator")->required()->check(CLI::Range(1, 100'000'000));
+  c->add_option("--gpus-per-domain", a.gpus_per_domain, "GPUs used in each NVLink domain (default: all)")->check(CLI::Range(1, 1'000'000));
+  c->add_option("--stack", a.stack, "Stack whose collective profile counts")->capture_default_str();
+  c->add_option("-b,--minbytes", a.begin, "Smallest size (K, M, G are powers of 1024)")->capture_default_str();
+  c->add_option("-e,--maxbytes", a.end, "Largest size")->capture_default_str();
+  c->add_option("-f,--stepfactor", a.factor, "Multiply the size by this")->check(CLI::Range(1, 1024))->capture_default_str();
+  c->add_option("-i,--stepbytes", a.increment, "Add this many bytes instead")->check(CLI::Range(0, 1 << 30));
+  c->add_option("-d,--datatype", a.datatype, "Printed data type")->capture_default_str();
+  c->add_option("-r,--redop", a.reduction, "Printed reduction")->capture_default_str();
+  add_sets(c, a.sets);
+  add_format(c, a.format, {"table", "json"});
+  c->footer("example:\n  nvlsim collective all_reduce --platform gb300-nvl72 --gpus 72 -b 8 -e 16G -f 2");
+  c->callback([&all] { all.chosen = all.collective; });
+}
+
+void add_catalogue(CLI::App& app, all_arguments& all, std::size_t index, const char* word, const char* help) {
+  catalogue_arguments& a = all.catalogues[index];
+  a.kind = static_cast<catalogue_kind>(index);
+  CLI::App* c = app.add_subcommand(word, help);
+  c->require_subcommand(1);
+  const auto choose = [&all, index](catalogue_action action) {
+    return [&all, index, action] {
+      all.catalogues[index].action = action;
+      all.chosen = all.catalogues[index];
+    };
+  };
+  CLI::App* list = c->add_subcommand("list", "List what ships");
+  add_format(list, a.format, {"table", "json"});
+  list->callback(choose(catalogue_action::list));
+  if (a.kind != catalogue_kind::scenario) {
+    CLI::App* show = c->add_subcommand("show", "Print one in full");
+    show->add_option("name", a.names, "Name or file")->required()->expected(1);
+    add_sets(show, a.sets);
+    add_format(show, a.format, {"table", "json"});
+    show->callback(choose(catalogue_action::show));
+  }
+  CLI::App* check = c->add_subcommand("check", "Read files and report every problem");
+  check->add_option("names", a.names, "Names or files")->required();
+  check->callback(choose(catalogue_action::check));
+}
+
+/// CLI11 says only that a subcommand is required; name the nearest one instead.
+std::string improved(const CLI::App& app, const CLI::ParseError& e, int argc, char** argv) {
+  if (argc < 2) return e.what();
+  std::vector<std::string> names;
+  for (const CLI::App* s : app.get_subcommands([](const CLI::App*) { return true; })) names.push_back(s->get_name());
+  const std::string word = argv[1];
+  if (word.starts_with("-") || std::find(names.begin(), names.end(), word) != names.end()) return e.what();
+  const std::string hint = nearest(word, names);
+  return "unknown command \"" + word + "\"" + (hint.empty() ? "" : "; did you mean \"" + hint + "\"?");
+}
+
+}  // namespace
+
+parsed_command_line parse_command_line(int argc, char** argv) {
+  all_arguments all;
+  CLI::App app{
+      "nvlsim simulates NVL72 rack clusters: how long a training step takes, how many tokens a second a model\n"
+      "serves, whether it fits in memory, what limits it, and what it costs in joules and dollars."};
+  app.name("nvlsim");
+  app.set_version_flag("--version", std::string("nvlsim ") + version);
+  app.require_subcommand(1);
+  app.option_defaults()->always_capture_default(false);
+  add_run(app, all);
+  add_compare(app, all);
+  add_validate(app, all);
+  add_collective(app, all);
+  add_catalogue(app, all, 0, "platform", "Hardware: list, show, check");
+  add_catalogue(app, all, 1, "stack", "Software releases: list, show, check");
+  add_catalogue(app, all, 2, "model", "Models: list, show, check");
+  add_catalogue(app, all, 3, "scenario", "Scenarios: list, check");
+  app.footer("exit codes: 0 ok, 1 a gate failed, 2 bad usage or input, 3 infeasible, 4 file error, 70 a bug of ours, 130 interrupted");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    std::fputs(app.help().c_str(), stdout);
+    return {{}, 0};
+  } catch (const CLI::CallForVersion& e) {
+    std::printf("%s\n", e.what());
+    return {{}, 0};
+  } catch (const CLI::Success& e) {
+    return {{}, app.exit(e)};
+  } catch (const CLI::ParseError& e) {
+    std::fprintf(stderr, "nvlsim: %s\nTry \"nvlsim --help\", or \"nvlsim COMMAND --help\" for examples.\n", improved(app, e, argc, argv).c_str());
+    return {{}, static_cast<int>(exit_code::bad_input)};
+  }
+  return {std::move(all.chosen), 0};
+}
+
+}  // namespace nvlsim::cli

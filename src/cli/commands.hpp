@@ -1,0 +1,18 @@
+// What the subcommands do. Results go to stdout, everything else to stderr.
+#pragma once
+
+#include "cli/arguments.hpp"
+#include "nvlsim/diagnostics.hpp"
+
+namespace nvlsim::cli {
+
+exit_code execute(const run_arguments& a);
+exit_code execute(const compare_arguments& a);
+exit_code execute(const validate_arguments& a);
+exit_code execute(const collective_arguments& a);
+exit_code execute(const catalogue_arguments& a);
+
+/// Runs a request; turns exceptions into messages and exit codes. With `--format json` a failure is one JSON document.
+exit_code execute(const request& r);
+
+}  // namespace nvlsim::cli

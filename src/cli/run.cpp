@@ -1,0 +1,90 @@
+// nvlsim run
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "cli/commands.hpp"
+#include "cli/support.hpp"
+#include "nvlsim/output.hpp"
+#include "study/isolate.hpp"
+
+namespace nvlsim::cli {
+namespace {
+
+exit_code code_of(run_status s) {
+  switch (s) {
+    case run_status::ok:
+    case run_status::saturated: return exit_code::ok;
+    case run_status::infeasible: return exit_code::infeasible;
+    case run_status::error: return exit_code::internal;
+  }
+  return exit_code::internal;
+}
+
+result_format format_of(const std::string& name) {
+  const auto names = result_format_names();
+  return static_cast<result_format>(std::find(names.begin(), names.end(), name) - names.begin());
+}
+
+/// Options that stand for overrides come after --set.
+std::vector<override_option> overrides_of(const run_arguments& a) {
+  std::vector<override_option> out = parse_sets(a.sets);
+  if (a.network) out.push_back({"/simulation/fidelity", *a.network});
+  if (a.no_fold) out.push_back({"/simulation/fold", "false"});
+  if (a.seed) out.push_back({"/simulation/seed", std::to_string(*a.seed)});
+  return out;
+}
+
+void check_names(const std::vector<scenario>& scenarios) {
+  std::set<std::string> seen;
+  diagnostics problems;
+  for (const scenario& s : scenarios) {
+    if (!seen.insert(s.name).second) problems.add("", "", fmt::format("two scenarios are called \"{}\": their results would overwrite each other", s.name));
+    if (s.name.find('/') != std::string::npos) problems.add("", "", fmt::format("scenario name \"{}\" is no file name", s.name));
+  }
+  problems.throw_if_any();
+}
+
+}  // namespace
+
+exit_code execute(const run_arguments& a) {
+  const data_folders data = folders_under(data_root());
+  const auto overrides = overrides_of(a);
+  if (!a.trace_file.empty() && a.scenarios.size() != 1)
+    throw input_error({{"--trace", "", "takes one scenario", {}}});
+  std::vector<scenario> scenarios;
+  diagnostics problems;
+  for (const std::string& name : a.scenarios) {
+    try {
+      scenarios.push_back(load_scenario(scenario_file(name), overrides, data));
+    } catch (const input_error& e) {
+      for (const problem& p : e.problems()) problems.add(p);
+    }
+  }
+  problems.throw_if_any();
+  if (!a.output_folder.empty()) {
+    check_names(scenarios);
+    std::error_code ec;
+    std::filesystem::create_directories(a.output_folder, ec);
+    if (ec) throw io_error(fmt::format("{}: cannot be created ({})", a.output_folder, ec.message()));
+  }
+  trace_options trace;
+  trace.classes = a.trace_classes;
+  trace.detail = a.trace_detail == "layers" ? trace_detail::layers : trace_detail::operations;
+
+  catch_interrupts();
+  exit_code worst = exit_code::ok;
+  std::vector<result> results;
+  for (const scenario& s : scenarios) {
+    if (interrupted()) break;
+    results.push_back(run_isolated(s, a.trace_file, trace));
+    worst = std::max(worst, code_of(results.back().status));
+    if (!a.output_folder.empty())
+      write_file(std::filesystem::path(a.output_folder) / (s.name + ".json"), to_json(to_value(results.back())));
+  }
+  print(render(results, format_of(a.format)));
+  return interrupted() ? exit_code::interrupted : worst;
+}
+
+}  // namespace nvlsim::cli

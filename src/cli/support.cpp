@@ -1,0 +1,98 @@
+#include "cli/support.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+
+namespace nvlsim::cli {
+namespace {
+
+volatile std::sig_atomic_t interrupt_seen = 0;
+
+void on_interrupt(int) {
+  interrupt_seen = 1;
+  std::signal(SIGINT, SIG_DFL);
+}
+
+bool holds_data(const std::filesystem::path& root) {
+  std::error_code ec;
+  return std::filesystem::is_directory(root / "platforms", ec) && std::filesystem::is_directory(root / "scenarios", ec);
+}
+
+}  // namespace
+
+std::filesystem::path data_root() {
+  if (const char* set = std::getenv("NVLSIM_DATA")) {
+    if (holds_data(set)) return set;
+    throw io_error(fmt::format("NVLSIM_DATA={}: holds no platforms and scenarios", set));
+  }
+  std::error_code ec;
+  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", ec);
+  const std::filesystem::path installed = program.parent_path().parent_path() / "share" / "nvlsim";
+  if (holds_data(installed)) return installed;
+  for (std::filesystem::path p = program.parent_path(); p.has_relative_path(); p = p.parent_path())
+    if (holds_data(p)) return p;
+  throw io_error("the shipped platforms and scenarios are not found beside the program; set NVLSIM_DATA to their folder");
+}
+
+std::vector<override_option> parse_sets(const std::vector<std::string>& sets) {
+  std::vector<override_option> out;
+  diagnostics problems;
+  for (const std::string& s : sets) {
+    const std::size_t equals = s.find('=');
+    if (equals == std::string::npos) problems.add("--set", "", fmt::format("\"{}\" is no POINTER=VALUE, such as /workload/tp=4", s));
+    else out.push_back({s.substr(0, equals), s.substr(equals + 1)});
+  }
+  problems.throw_if_any();
+  return out;
+}
+
+std::vector<std::filesystem::path> shipped_scenarios() {
+  const std::filesystem::path root = data_root() / "scenarios";
+  std::vector<std::filesystem::path> out;
+  for (const auto& e : std::filesystem::recursive_directory_iterator(root)) {
+    const std::filesystem::path inside = std::filesystem::relative(e.path(), root);
+    if (e.path().extension() == ".json" && *inside.begin() != "models") out.push_back(e.path());
+  }
+  std::sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.filename() < b.filename(); });
+  return out;
+}
+
+std::filesystem::path scenario_file(const std::string& name_or_path) {
+  std::error_code ec;
+  if (std::filesystem::exists(name_or_path, ec)) return name_or_path;
+  if (name_or_path.find('/') != std::string::npos || name_or_path.ends_with(".json"))
+    throw io_error(fmt::format("{}: cannot be read", name_or_path));
+  std::vector<std::string> names;
+  for (const auto& file : shipped_scenarios()) {
+    if (file.stem() == name_or_path) return file;
+    names.push_back(file.stem().string());
+  }
+  throw input_error({{"", "", fmt::format("no file and no shipped scenario is called \"{}\"", name_or_path), nearest(name_or_path, names)}});
+}
+
+void print(std::string_view text) {
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
+    throw io_error("standard output cannot be written");
+}
+
+void write_file(const std::filesystem::path& file, std::string_view text) {
+  const std::filesystem::path part = file.string() + ".part";
+  {
+    std::ofstream out(part, std::ios::binary);
+    out.write(text.data(), static_cast<std::streamsize>(text.size()));
+    if (!out.flush()) throw io_error(fmt::format("{}: cannot be written", file.string()));
+  }
+  std::error_code ec;
+  std::filesystem::rename(part, file, ec);
+  if (ec) throw io_error(fmt::format("{}: cannot be written ({})", file.string(), ec.message()));
+}
+
+void catch_interrupts() { std::signal(SIGINT, on_interrupt); }
+bool interrupted() { return interrupt_seen != 0; }
+
+}  // namespace nvlsim::cli

@@ -1,0 +1,34 @@
+// What every command needs: where the data is, overrides, output, interruption.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "nvlsim/scenario.hpp"
+
+namespace nvlsim::cli {
+
+/// The shipped inputs: $NVLSIM_DATA, else share/nvlsim beside an installed program, else the source tree around the
+/// build folder. Throws io_error naming the places tried.
+std::filesystem::path data_root();
+
+/// "--set POINTER=VALUE" options. Throws input_error for one without "=".
+std::vector<override_option> parse_sets(const std::vector<std::string>& sets);
+
+/// A scenario's file: the path as given, or a shipped scenario of that name. Throws input_error with the nearest name.
+std::filesystem::path scenario_file(const std::string& name_or_path);
+/// Shipped scenarios, sorted by name.
+std::vector<std::filesystem::path> shipped_scenarios();
+
+/// Writes to stdout. Throws io_error when that fails.
+void print(std::string_view text);
+/// Writes a file, replacing it only once complete. Throws io_error.
+void write_file(const std::filesystem::path& file, std::string_view text);
+
+/// From now on SIGINT only sets a flag; a second one ends the process.
+void catch_interrupts();
+bool interrupted();
+
+}  // namespace nvlsim::cli

@@ -1,0 +1,35 @@
+// Platforms, stacks and models by name or path.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "config/document.hpp"
+#include "nvlsim/scenario.hpp"
+
+namespace nvlsim {
+
+/// A value read from files together with its document, for provenance and resolved inputs.
+template <class T>
+struct loaded {
+  T content;
+  config::document source;
+};
+
+/// One override with where it was written.
+struct override_at {
+  std::string pointer;
+  value v;
+  config::origin by;
+};
+
+/// `name` is a name in the folder or the path of a file (it then has a "/" or ends in ".json"). Problems are added and
+/// the content is then unusable. `asked_by` locates the name. Throws io_error for a path that cannot be read.
+loaded<platform> load_platform(const std::string& name, const data_folders& data, const std::vector<override_at>& sets,
+                               const problem& asked_by, diagnostics& problems);
+loaded<stack> load_stack(const std::string& name, const data_folders& data, const std::vector<override_at>& sets,
+                         const problem& asked_by, diagnostics& problems);
+loaded<model> load_model(const std::string& name, const data_folders& data, const std::vector<override_at>& sets,
+                         const problem& asked_by, diagnostics& problems);
+
+}  // namespace nvlsim

@@ -1,0 +1,193 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "config/digest.hpp"
+#include "config/reader.hpp"
+#include "nvlsim/scenario.hpp"
+#include "scenario/inference_reader.hpp"
+#include "scenario/inputs.hpp"
+#include "scenario/training_reader.hpp"
+
+namespace nvlsim {
+namespace {
+
+const std::array<std::string, 2> workload_kinds = {"training", "inference"};
+const std::array<std::string, 1> policies = {"segments"};
+
+/// Overrides sorted by the document they belong to.
+struct split_overrides {
+  std::vector<override_at> platform, stack, model;
+};
+
+/// `/platform/gpu/...` goes into the platform file, `/platform/racks` stays in the scenario.
+bool goes_into(std::string_view pointer, std::string_view section, std::initializer_list<std::string_view> own) {
+  if (!pointer.starts_with(section) || pointer.size() == section.size() || pointer[section.size()] != '/') return false;
+  const std::string_view rest = pointer.substr(section.size());
+  return std::none_of(own.begin(), own.end(), [&](std::string_view o) {
+    return rest == o || (rest.starts_with(o) && rest[o.size()] == '/');
+  });
+}
+
+split_overrides apply_overrides(config::document& doc, const std::vector<override_option>& overrides, diagnostics& problems) {
+  split_overrides out;
+  const config::origin by{"--set", "--set"};
+  for (const override_option& o : overrides) {
+    const auto inner = [&](std::string_view section) {
+      return override_at{o.pointer.substr(section.size()), config::parse_scalar(o.text), by};
+    };
+    if (goes_into(o.pointer, "/platform", {"/use", "/racks", "/set"})) out.platform.push_back(inner("/platform"));
+    else if (goes_into(o.pointer, "/stack", {})) out.stack.push_back(inner("/stack"));
+    else if (goes_into(o.pointer, "/model", {})) out.model.push_back(inner("/model"));
+    else config::override_value(doc, o.pointer, o.text, by, problems);
+  }
+  return out;
+}
+
+/// The platform's own overrides (`"set"`) come before those of the command line.
+std::vector<override_at> platform_sets(config::reader& r, const config::document& doc, std::vector<override_at> later) {
+  std::vector<override_at> out;
+  if (const value* set = r.raw("set")) {
+    if (const auto* members = set->members()) {
+      for (const auto& [pointer, v] : *members)
+        out.push_back({pointer, v, {"scenario", doc.self.where + " /platform/set"}});
+    } else {
+      r.fail("set", fmt::format("expected an object of JSON pointers, found {}", set->type_name()));
+    }
+  }
+  std::move(later.begin(), later.end(), std::back_inserter(out));
+  return out;
+}
+
+struct named_inputs {
+  loaded<platform> hardware;
+  loaded<stack> software;
+  loaded<model> net;
+};
+
+problem located(const config::reader& r, const config::document& doc, std::string_view key) {
+  const std::string pointer = pointer_to(r.pointer(), key);
+  return {doc.origin_of(pointer).where, pointer, {}, {}};
+}
+
+named_inputs read_named(config::reader& r, config::document& doc, const split_overrides& sets, const data_folders& data,
+                        diagnostics& problems) {
+  named_inputs in;
+  config::reader p = r.child("platform");
+  const std::string use = p.string("use");
+  const std::int64_t racks = p.integer_or("racks", 1, {1, 1'000'000});
+  std::vector<override_at> platform_overrides = platform_sets(p, doc, sets.platform);
+  p.done();
+  if (!use.empty()) in.hardware = load_platform(use, data, platform_overrides, located(p, doc, "use"), problems);
+  in.hardware.content.racks = static_cast<int>(racks);
+  if (const std::string name = r.string("stack"); !name.empty())
+    in.software = load_stack(name, data, sets.stack, located(r, doc, "stack"), problems);
+  if (const std::string name = r.string("model"); !name.empty())
+    in.net = load_model(name, data, sets.model, located(r, doc, "model"), problems);
+  return in;
+}
+
+scenario_options read_options(config::reader& r) {
+  scenario_options o;
+  std::optional<config::reader> s = r.find_child("simulation");
+  if (!s) return o;
+  o.network = static_cast<fidelity>(s->one_of_or("fidelity", fidelity_names, 0));
+  o.fold = s->boolean_or("fold", true);
+  o.seed = static_cast<std::uint64_t>(s->integer_or("seed", 1, config::non_negative_int));
+  s->done();
+  return o;
+}
+
+/// Ranks to GPUs; a training job by default fills segments of a power of two GPUs in each domain it spans.
+void read_placement(config::reader& r, const platform& p, training_workload& w) {
+  w.place.gpus_per_domain = default_segment(p, w.par.gpus());
+  std::optional<config::reader> s = r.find_child("placement");
+  if (!s) return;
+  s->one_of_or("policy", policies, 0);
+  w.place.gpus_per_domain = s->integer_or("gpus_per_rack", w.place.gpus_per_domain, config::positive_int);
+  s->done();
+}
+
+void list_origins(const value& v, const std::string& pointer, const config::document& doc, const std::string& prefix,
+                  value& out) {
+  if (const auto* members = v.members(); members && !members->empty()) {
+    for (const auto& [key, child] : *members) list_origins(child, pointer_to(pointer, key), doc, prefix, out);
+    return;
+  }
+  const bool defaulted = std::any_of(doc.defaults.begin(), doc.defaults.end(), [&](const auto& d) { return d.first == pointer; });
+  out.set(prefix + pointer, defaulted ? std::string("default") : doc.origin_of(pointer).label);
+}
+
+/// Only what an override or a base file set: the rest comes from the named file itself.
+void list_overridden(const config::document& doc, const std::string& prefix, value& out) {
+  for (const auto& [pointer, origin] : doc.origins) out.set(prefix + pointer, origin.label);
+}
+
+value inputs_of(const config::document& doc, const named_inputs& in, const scenario& s) {
+  value out{value::object{}};
+  const value scenario_text = doc.resolved(), platform_text = in.hardware.source.resolved();
+  const value model_text = in.net.source.resolved(), stack_text = in.software.source.resolved();
+  value all{value::object{}};
+  all.set("scenario", scenario_text);
+  all.set("platform", platform_text);
+  all.set("stack", stack_text);
+  all.set("model", model_text);
+  out.set("digest", config::digest(all));
+  out.set("scenario", scenario_text);
+  out.set("platform", platform_text);
+  value software{value::object{}};
+  software.set("name", s.stack.name);
+  software.set("description", s.stack.description);
+  software.set("digest", config::digest(stack_text));
+  out.set("stack", std::move(software));
+  out.set("model", model_text);
+  value origins{value::object{}};
+  list_origins(scenario_text, "", doc, "", origins);
+  list_overridden(in.hardware.source, "/platform", origins);
+  list_overridden(in.software.source, "/stack", origins);
+  list_overridden(in.net.source, "/model", origins);
+  out.set("origins", std::move(origins));
+  return out;
+}
+
+}  // namespace
+
+scenario load_scenario(const std::filesystem::path& file, const std::vector<override_option>& overrides,
+                       const data_folders& data) {
+  diagnostics problems;
+  config::document doc = config::load(file, {"scenario", file.string()}, problems);
+  problems.throw_if_any();
+  const split_overrides sets = apply_overrides(doc, overrides, problems);
+
+  config::reader r(doc, problems);
+  scenario s;
+  if (const std::string schema = r.string("schema"); schema != "nvlsim.scenario/1" && !schema.empty())
+    r.fail("schema", fmt::format("expected \"nvlsim.scenario/1\", found \"{}\"", schema));
+  s.name = r.string_or("name", file.stem().string());
+  r.ignore("description");
+  named_inputs in = read_named(r, doc, sets, data, problems);
+  s.simulation = read_options(r);
+  config::reader w = r.child("workload");
+  if (w.one_of("kind", workload_kinds) == 0) {
+    training_workload t = read_training_workload(w);
+    if (in.hardware.content.gpus_per_rack() > 0) read_placement(r, in.hardware.content, t);
+    s.workload = t;
+  } else {
+    inference_workload i = read_inference_workload(w);
+    i.seed = s.simulation.seed;
+    s.workload = i;
+  }
+  r.done();
+  const bool training = std::holds_alternative<training_workload>(s.workload);
+  if (problems.empty() && !(training ? in.software.content.training.has_value() : in.software.content.inference.has_value()))
+    r.fail("stack", fmt::format("stack \"{}\" has no \"{}\" section", in.software.content.name, training ? "training" : "inference"));
+  problems.throw_if_any();
+  s.platform = in.hardware.content;
+  s.stack = in.software.content;
+  s.model = in.net.content;
+  s.inputs = inputs_of(doc, in, s);
+  return s;
+}
+
+}  // namespace nvlsim

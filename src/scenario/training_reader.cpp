@@ -1,0 +1,82 @@
+#include "scenario/training_reader.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+namespace nvlsim {
+namespace {
+
+using config::positive_int;
+
+const std::array<std::string, 8> gemm_precisions = {"fp32", "tf32", "bf16", "fp16", "fp8", "fp8_block", "mxfp8", "nvfp4"};
+const std::array<std::string, 2> schedules = {"1f1b", "interleaved"};
+const std::array<std::string, 3> shardings = {"replicated", "distributed_optimizer", "fsdp"};
+const std::array<std::string, 3> tasks = {"pretrain", "sft", "lora"};
+const std::array<std::string, 4> recompute_modules = {"core_attn", "layernorm", "mlp", "activation"};
+
+void set_module(recompute_spec& out, std::size_t module) {
+  bool* const flags[] = {&out.core_attention, &out.layernorm, &out.mlp, &out.activation};
+  *flags[module] = true;
+}
+
+/// "none", "full", "selective" (core attention, Megatron's default module) or a list of modules.
+recompute_spec read_recompute(config::reader& r) {
+  recompute_spec out;
+  const value* v = r.raw("recompute");
+  if (!v) {
+    r.string_or("recompute", "none");
+    return out;
+  }
+  static const std::array<std::string, 3> words = {"none", "full", "selective"};
+  if (v->string()) {
+    const std::size_t word = r.one_of("recompute", words);
+    out.full = word == 1;
+    out.core_attention = word == 2;
+  } else if (const auto* list = v->items()) {
+    for (std::size_t i = 0; i < list->size(); ++i) {
+      const std::string* name = (*list)[i].string();
+      const auto it = name ? std::find(recompute_modules.begin(), recompute_modules.end(), *name) : recompute_modules.end();
+      if (it != recompute_modules.end()) set_module(out, static_cast<std::size_t>(it - recompute_modules.begin()));
+      else
+        r.fail("recompute", fmt::format("element {}: expected one of {}", i, fmt::join(recompute_modules, ", ")),
+               name ? nearest(*name, recompute_modules) : "");
+    }
+  } else {
+    r.fail("recompute", fmt::format("expected none, full, selective or a list of {}, found {}",
+                                    fmt::join(recompute_modules, ", "), v->type_name()));
+  }
+  return out;
+}
+
+}  // namespace
+
+training_workload read_training_workload(config::reader& r) {
+  training_workload w;
+  r.ignore("kind");
+  w.seq_length = r.integer({"seq_length", {"sequence_length"}}, {1, std::int64_t{1} << 30});
+  w.global_batch_size = r.integer({"global_batch_size", {"gbs"}}, positive_int);
+  w.micro_batch_size = r.integer_or({"micro_batch_size", {"mbs"}}, 1, positive_int);
+  w.gemm_precision = precision_by_name(gemm_precisions[r.one_of("precision", gemm_precisions)]).value();
+  w.fp8_attention = r.boolean_or({"fp8_attention", {"fp8_dot_product_attention"}}, false);
+  w.par.tp = r.integer_or({"tp", {"tensor_model_parallel_size"}}, 1, {1, 1 << 20});
+  w.par.pp = r.integer_or({"pp", {"pipeline_model_parallel_size"}}, 1, {1, 1 << 20});
+  w.par.vp = r.integer_or({"vp", {"virtual_pipeline_model_parallel_size"}}, 1, {1, 1 << 20});
+  w.par.cp = r.integer_or({"cp", {"context_parallel_size"}}, 1, {1, 1 << 20});
+  w.par.dp = r.integer({"dp", {"data_parallel_size"}}, {1, 1 << 20});
+  for (const config::key& k : {config::key{"ep", {"expert_model_parallel_size"}}, config::key{"etp", {"expert_tensor_parallel_size"}}})
+    if (r.integer_or(k, 1, positive_int) != 1)
+      r.fail(k.canonical, "expert parallelism needs a mixture-of-experts model, which is not supported yet");
+  w.par.sequence_parallel = r.boolean_or("sequence_parallel", w.par.tp > 1) && w.par.tp > 1;
+  w.schedule = static_cast<pipeline_schedule>(r.one_of_or("schedule", schedules, w.par.vp > 1 ? 1 : 0));
+  w.sharding = static_cast<data_parallel_sharding>(r.one_of_or("data_parallel_sharding", shardings, 1));
+  w.recompute = read_recompute(r);
+  w.offload_layers = r.integer_or({"offload_layers", {"cpu_offloading_num_layers"}}, 0, config::non_negative_int);
+  w.task = static_cast<training_task>(r.one_of_or("task", tasks, 0));
+  w.token_budget = r.find_number("token_budget", config::positive);
+  r.done();
+  return w;
+}
+
+}  // namespace nvlsim

@@ -1,0 +1,98 @@
+#include "study/csv.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <fstream>
+#include <sstream>
+#include <utility>
+
+#include "nvlsim/diagnostics.hpp"
+
+namespace nvlsim {
+namespace {
+
+/// Splits RFC 4180 text into records; quotes double inside quotes, and lines may end in CR LF.
+std::vector<std::vector<std::string>> records(std::string_view text, const std::string& file) {
+  std::vector<std::vector<std::string>> out;
+  std::vector<std::string> row(1);
+  bool quoted = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (quoted) {
+      if (c != '"') row.back() += c;
+      else if (i + 1 < text.size() && text[i + 1] == '"') row.back() += text[++i];
+      else quoted = false;
+    } else if (c == '"' && row.back().empty()) {
+      quoted = true;
+    } else if (c == ',') {
+      row.emplace_back();
+    } else if (c == '\n') {
+      if (!row.back().empty() && row.back().back() == '\r') row.back().pop_back();
+      out.push_back(std::exchange(row, std::vector<std::string>(1)));
+    } else {
+      row.back() += c;
+    }
+  }
+  if (quoted) throw input_error({{file, "", fmt::format("row {}: a quote is not closed", out.size() + 1), {}}});
+  if (row.size() > 1 || !row.front().empty()) out.push_back(std::move(row));
+  return out;
+}
+
+template <class T>
+std::optional<T> parsed(const std::string& cell, std::string_view column) {
+  if (cell.empty()) return std::nullopt;
+  T v{};
+  const auto [end, status] = std::from_chars(cell.data(), cell.data() + cell.size(), v);
+  bool good = status == std::errc() && end == cell.data() + cell.size();
+  if constexpr (std::is_floating_point_v<T>) good = good && std::isfinite(v);
+  if (!good) throw cell_error(fmt::format("{}: \"{}\" is no {}", column, cell, std::is_integral_v<T> ? "integer" : "number"));
+  return v;
+}
+
+}  // namespace
+
+const std::string& csv_row::operator[](std::string_view column) const {
+  static const std::string nothing;
+  const auto it = columns_->find(column);
+  return it == columns_->end() || it->second >= cells_.size() ? nothing : cells_[it->second];
+}
+
+std::optional<double> csv_row::number(std::string_view column) const { return parsed<double>((*this)[column], column); }
+
+std::optional<std::int64_t> csv_row::integer(std::string_view column) const {
+  const std::optional<double> d = number(column);
+  if (!d) return std::nullopt;
+  if (*d != std::floor(*d) || std::abs(*d) > 1e15) throw cell_error(fmt::format("{}: \"{}\" is no integer", column, (*this)[column]));
+  return static_cast<std::int64_t>(*d);
+}
+
+bool csv_table::has(std::string_view column) const {
+  return std::find(columns.begin(), columns.end(), column) != columns.end();
+}
+
+csv_table read_csv(const std::filesystem::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  if (!in || std::filesystem::is_directory(file)) throw io_error(fmt::format("{}: cannot be read", file.string()));
+  std::stringstream text;
+  text << in.rdbuf();
+  auto all = records(text.str(), file.string());
+  if (all.empty()) throw input_error({{file.string(), "", "an empty file has no header line", {}}});
+  csv_table out;
+  out.stem = file.stem().string();
+  out.columns = all.front();
+  auto columns = std::make_shared<std::map<std::string, std::size_t, std::less<>>>();
+  for (std::size_t i = 0; i < out.columns.size(); ++i) columns->emplace(out.columns[i], i);
+  std::vector<problem> problems;
+  for (std::size_t i = 1; i < all.size(); ++i) {
+    if (all[i].size() != out.columns.size())
+      problems.push_back({file.string(), "", fmt::format("row {}: {} cells for {} columns", i, all[i].size(), out.columns.size()), {}});
+    out.rows.emplace_back(columns, std::move(all[i]));
+  }
+  if (!problems.empty()) throw input_error(std::move(problems));
+  return out;
+}
+
+}  // namespace nvlsim

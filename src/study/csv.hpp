@@ -1,0 +1,49 @@
+// Tables of published measurements.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace nvlsim {
+
+/// One data row: column name -> cell. A column the table lacks reads as blank.
+class csv_row {
+ public:
+  csv_row(std::shared_ptr<const std::map<std::string, std::size_t, std::less<>>> columns, std::vector<std::string> cells)
+      : columns_(std::move(columns)), cells_(std::move(cells)) {}
+  const std::string& operator[](std::string_view column) const;
+  bool blank(std::string_view column) const { return (*this)[column].empty(); }
+  /// The cell as a number; nothing when it is blank. Throws cell_error when it holds something else.
+  std::optional<double> number(std::string_view column) const;
+  std::optional<std::int64_t> integer(std::string_view column) const;
+
+ private:
+  std::shared_ptr<const std::map<std::string, std::size_t, std::less<>>> columns_;
+  std::vector<std::string> cells_;
+};
+
+struct csv_table {
+  std::string stem;                  ///< file name without folder and extension
+  std::vector<std::string> columns;
+  std::vector<csv_row> rows;
+  bool has(std::string_view column) const;
+};
+
+/// A cell cannot be read as what its column means.
+class cell_error : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// Reads RFC 4180 text with a header line. Throws io_error when the file cannot be read and input_error for an
+/// unterminated quote, a row of another width or a missing header.
+csv_table read_csv(const std::filesystem::path& file);
+
+}  // namespace nvlsim

@@ -1,0 +1,120 @@
+#include "study/isolate.hpp"
+
+#include <fmt/format.h>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+
+#include "nvlsim/run.hpp"
+
+namespace nvlsim {
+namespace {
+
+// What a child sends: one letter that says what follows, then text.
+constexpr char sends_result = 'R', sends_problems = 'P', sends_io = 'F', sends_defect = 'D';
+
+void write_all(int fd, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t n = ::write(fd, text.data(), text.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) std::_Exit(static_cast<int>(exit_code::internal));
+    text.remove_prefix(static_cast<std::size_t>(n));
+  }
+}
+
+std::string read_all(int fd) {
+  std::string out;
+  std::array<char, 1 << 16> chunk{};
+  for (;;) {
+    const ssize_t n = ::read(fd, chunk.data(), chunk.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return out;
+    out.append(chunk.data(), static_cast<std::size_t>(n));
+  }
+}
+
+void write_trace_file(const std::filesystem::path& file, const run_record& run, trace_options options) {
+  std::ofstream out(file, std::ios::binary);
+  if (!out) throw io_error(fmt::format("{}: cannot be written", file.string()));
+  options.metadata.set("scenario", run.outcome.name);
+  if (const value* digest = run.outcome.inputs.find("digest")) options.metadata.set("digest", *digest);
+  write_trace(out, run.work, run.times, options);
+}
+
+/// Fields are separated by the unit separator, problems by the record separator.
+std::string packed(const std::vector<problem>& problems) {
+  std::string out;
+  for (const problem& p : problems) out += p.file + '\x1f' + p.pointer + '\x1f' + p.what + '\x1f' + p.hint + '\x1e';
+  return out;
+}
+
+std::vector<problem> unpacked(std::string_view text) {
+  std::vector<problem> out;
+  while (!text.empty()) {
+    const std::string_view record = text.substr(0, text.find('\x1e'));
+    text.remove_prefix(std::min(text.size(), record.size() + 1));
+    std::array<std::string, 4> fields;
+    std::size_t at = 0;
+    for (std::string& f : fields) {
+      const std::size_t end = std::min(record.find('\x1f', at), record.size());
+      f = record.substr(at, end - at);
+      at = std::min(end + 1, record.size());
+    }
+    out.push_back({fields[0], fields[1], fields[2], fields[3]});
+  }
+  return out;
+}
+
+std::string child_message(const scenario& s, const std::filesystem::path& trace_file, const trace_options& trace) {
+  try {
+    const run_record run = run_scenario(s);
+    if (!trace_file.empty() && run.outcome.status != run_status::infeasible) write_trace_file(trace_file, run, trace);
+    return sends_result + results_json(std::array{run.outcome});
+  } catch (const input_error& e) {
+    return sends_problems + packed(e.problems());
+  } catch (const io_error& e) {
+    return sends_io + std::string(e.what());
+  } catch (const std::exception& e) {
+    return sends_defect + std::string(e.what());
+  }
+}
+
+}  // namespace
+
+result run_isolated(const scenario& s, const std::filesystem::path& trace_file, const trace_options& trace) {
+  int ends[2];
+  if (::pipe(ends) != 0) throw internal_error(fmt::format("pipe: {}", std::strerror(errno)));
+  std::fflush(nullptr);
+  const pid_t child = ::fork();
+  if (child < 0) throw internal_error(fmt::format("fork: {}", std::strerror(errno)));
+  if (child == 0) {
+    ::close(ends[0]);
+    write_all(ends[1], child_message(s, trace_file, trace));
+    ::close(ends[1]);
+    std::_Exit(0);
+  }
+  ::close(ends[1]);
+  const std::string message = read_all(ends[0]);
+  ::close(ends[0]);
+  int state = 0;
+  while (::waitpid(child, &state, 0) < 0 && errno == EINTR) {}
+  if (message.empty())
+    throw internal_error(WIFSIGNALED(state) ? fmt::format("scenario {}: killed by signal {}", s.name, WTERMSIG(state))
+                                            : fmt::format("scenario {}: the simulation ended without a result", s.name));
+  const std::string rest = message.substr(1);
+  switch (message.front()) {
+    case sends_result: return read_results(rest, s.name).front();
+    case sends_problems: throw input_error(unpacked(rest));
+    case sends_io: throw io_error(rest);
+    default: throw internal_error(rest);
+  }
+}
+
+}  // namespace nvlsim

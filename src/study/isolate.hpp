@@ -1,0 +1,19 @@
+// One process a scenario: the engine's clock and tables are global, so results would depend on the order of running.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "nvlsim/output.hpp"
+#include "nvlsim/result.hpp"
+#include "nvlsim/scenario.hpp"
+
+namespace nvlsim {
+
+/// Runs a scenario in a child process; writes its trace there when a file is named. Exceptions of the child come back
+/// as input_error, io_error or internal_error.
+result run_isolated(const scenario& s, const std::filesystem::path& trace_file = {}, const trace_options& trace = {});
+
+}  // namespace nvlsim

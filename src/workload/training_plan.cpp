@@ -1,0 +1,290 @@
+// A training step as streams: host work, forward and backward passes by stage, pipeline sends, data-parallel buckets,
+// optimizer.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "nvlsim/training.hpp"
+#include "workload/training_costs.hpp"
+
+namespace nvlsim {
+namespace {
+
+/// A run of layers of one chunk that data parallelism reduces or gathers as one bucket.
+struct bucket {
+  std::int64_t layers = 0;
+  bool embedding = false, head = false;
+  double parameters = 0;  ///< on one GPU
+};
+
+/// Megatron's DDP default: buckets of at least 40 M parameters, or 1 M for each data-parallel rank.
+double bucket_parameters(const training_workload& w) {
+  return std::max(40e6, 1e6 * static_cast<double>(w.par.dp * w.par.cp));
+}
+
+std::vector<bucket> buckets_of(const training_context& c, std::int64_t layers, bool embedding, bool head) {
+  const double per_layer = local_layer_parameters(c, c.net.layers.front());
+  const double vocabulary = local_vocabulary_parameters(c);
+  const double total = per_layer * static_cast<double>(layers) + vocabulary * ((embedding ? 1 : 0) + (head ? 1 : 0));
+  const auto wanted = static_cast<std::int64_t>(total / bucket_parameters(c.work));
+  const std::int64_t n = std::clamp<std::int64_t>(wanted, 1, std::max<std::int64_t>(1, layers));
+  std::vector<bucket> out(static_cast<std::size_t>(n));
+  for (std::int64_t i = 0; i < n; ++i) {
+    bucket& b = out[static_cast<std::size_t>(i)];
+    b.layers = layers / n + (i < layers % n ? 1 : 0);
+    b.embedding = embedding && i == 0;
+    b.head = head && i == n - 1;
+    b.parameters = per_layer * static_cast<double>(b.layers) + vocabulary * ((b.embedding ? 1 : 0) + (b.head ? 1 : 0));
+  }
+  return out;
+}
+
+class step_builder {
+ public:
+  step_builder(const training_context& c, bool fold);
+  plan take() { return std::move(plan_); }
+
+ private:
+  void build_rank(std::int64_t stage, std::int64_t copy);
+  void forward(rank_class& rank, std::int64_t stage, std::int64_t copy, const pipeline_slot& slot);
+  void backward(rank_class& rank, std::int64_t stage, std::int64_t copy, const pipeline_slot& slot);
+  void gather_parameters(rank_class& rank, std::int64_t stage, std::int64_t copy);
+  void finish(rank_class& rank, std::int64_t stage);
+  void send(rank_class& rank, std::int64_t from, std::int64_t to, std::int64_t mb, event_id ready, event_id arrived);
+
+  std::int32_t pass_template(bool forward, const bucket& b, bool data_parallel);
+  std::int32_t simple_template(work_kind kind, const char* name, seconds t, watts power = {});
+  /// Reduce or gather of a bucket; shared by buckets of equal size.
+  std::int32_t traffic_template(bool reduce, double parameters);
+
+  std::int64_t chunk_id(std::int64_t stage, std::int32_t chunk) const { return chunk * c_.work.par.pp + stage; }
+  event_id& input(std::int64_t copy, std::int64_t chunk, std::int64_t mb, bool fwd) {
+    const std::int64_t i = (copy * chunks_ + chunk) * c_.work.micro_batches() + mb;
+    return (fwd ? forward_in_ : backward_in_)[static_cast<std::size_t>(i)];
+  }
+  /// Rendezvous of the ranks that share gradients (one arrival when folded).
+  event_id group_event(std::int64_t stage, std::int64_t copy, std::size_t key);
+
+  const training_context& c_;
+  plan plan_;
+  std::int64_t copies_, chunks_;
+  std::vector<std::vector<bucket>> buckets_;  ///< by chunk
+  std::vector<event_id> forward_in_, backward_in_;
+  std::map<std::tuple<bool, std::int64_t, bool, bool, bool>, std::int32_t> passes_;
+  std::map<std::pair<bool, double>, std::int32_t> traffic_;
+  std::map<std::tuple<std::int64_t, std::int64_t, std::size_t>, event_id> groups_;
+  costed_parts layer_[2], embedding_[2], head_[2];
+  std::vector<event_id> gathered_, reduced_;  ///< of the rank being built: by chunk and bucket; all reductions
+  std::vector<std::size_t> first_bucket_;     ///< by local chunk, into gathered_
+  std::int32_t host_, ready_, send_nvlink_, send_fabric_;  ///< templates; `ready_` takes no time
+};
+
+step_builder::step_builder(const training_context& c, bool fold) : c_(c) {
+  const parallelism& par = c.work.par;
+  copies_ = fold ? 1 : par.tp * par.cp * par.dp;
+  chunks_ = par.pp * par.vp;
+  const auto layers = layers_by_chunk(static_cast<std::int64_t>(c.net.layers.size()), chunks_);
+  for (std::int64_t k = 0; k < chunks_; ++k)
+    buckets_.push_back(buckets_of(c, layers[static_cast<std::size_t>(k)], k == 0, k == chunks_ - 1));
+  const layer_spec& l = c.net.layers.front();
+  layer_[0] = layer_backward(c, l), layer_[1] = layer_forward(c, l);
+  embedding_[0] = embedding_backward(c), embedding_[1] = embedding_forward(c);
+  head_[0] = head_backward(c), head_[1] = head_forward(c);
+  host_ = simple_template(work_kind::host, "host", c.framework.step_host, c.machine.gpu.idle_power);
+  ready_ = simple_template(work_kind::host, "ready", {});
+  send_nvlink_ = simple_template(work_kind::pp, "send (nvlink)", pipeline_send(c, false));
+  send_fabric_ = simple_template(work_kind::pp, "send (fabric)", par.gpus() > c.work.place.gpus_per_domain ? pipeline_send(c, true) : seconds{});
+  const auto n = static_cast<std::size_t>(copies_ * chunks_ * c.work.micro_batches());
+  forward_in_.assign(n, no_event);
+  backward_in_.assign(n, no_event);
+  for (std::int64_t copy = 0; copy < copies_; ++copy)
+    for (std::int64_t k = 0; k < chunks_; ++k)
+      for (std::int64_t mb = 0; mb < c.work.micro_batches(); ++mb) {
+        if (k > 0) input(copy, k, mb, true) = plan_.new_event();
+        if (k < chunks_ - 1) input(copy, k, mb, false) = plan_.new_event();
+      }
+  for (std::int64_t stage = 0; stage < par.pp; ++stage)
+    for (std::int64_t copy = 0; copy < copies_; ++copy) build_rank(stage, copy);
+}
+
+void step_builder::build_rank(std::int64_t stage, std::int64_t copy) {
+  const parallelism& par = c_.work.par;
+  rank_class rank;
+  rank.multiplicity = par.tp * par.cp * par.dp / copies_;
+  rank.name = copies_ == 1 ? fmt::format("stage {}", stage) : fmt::format("stage {} rank {}", stage, copy);
+  rank.streams = {{stream_kind::compute, {}}, {stream_kind::pipeline, {}}, {stream_kind::data_parallel, {}}};
+  gathered_.clear();
+  reduced_.clear();
+  first_bucket_.clear();
+  plan_.append(rank.streams[0], host_, {});
+  gather_parameters(rank, stage, copy);
+  for (const pipeline_slot& slot : stage_schedule(par, c_.work.micro_batches(), stage)) {
+    if (slot.forward) forward(rank, stage, copy, slot);
+    else backward(rank, stage, copy, slot);
+  }
+  finish(rank, stage);
+  std::erase_if(rank.streams, [](const stream& s) { return s.operations.empty(); });
+  plan_.classes.push_back(std::move(rank));
+}
+
+void step_builder::gather_parameters(rank_class& rank, std::int64_t stage, std::int64_t copy) {
+  const training_workload& w = c_.work;
+  const bool gathers = w.sharding == data_parallel_sharding::distributed_optimizer && w.par.dp * w.par.cp > 1;
+  for (std::int32_t v = 0; v < w.par.vp; ++v) {
+    first_bucket_.push_back(gathered_.size());
+    for (const bucket& b : buckets_[static_cast<std::size_t>(chunk_id(stage, v))]) {
+      event_id done = no_event;
+      if (gathers) {
+        done = plan_.new_event();
+        const event_id all = group_event(stage, copy, gathered_.size());
+        plan_.append(rank.streams[2], ready_, {}, all);
+        plan_.append(rank.streams[2], traffic_template(false, b.parameters), {all}, done);
+      }
+      gathered_.push_back(done);
+    }
+  }
+}
+
+event_id step_builder::group_event(std::int64_t stage, std::int64_t copy, std::size_t key) {
+  if (copies_ == 1) return plan_.new_event();
+  const std::int64_t tp_rank = copy % c_.work.par.tp;
+  const auto [it, fresh] = groups_.try_emplace({stage, tp_rank, key}, no_event);
+  if (fresh) it->second = plan_.new_event(static_cast<std::int32_t>(c_.work.par.cp * c_.work.par.dp));
+  return it->second;
+}
+
+void step_builder::forward(rank_class& rank, std::int64_t stage, std::int64_t copy, const pipeline_slot& slot) {
+  const std::int64_t k = chunk_id(stage, slot.chunk);
+  const auto& buckets = buckets_[static_cast<std::size_t>(k)];
+  event_id ready = input(copy, k, slot.micro_batch, true);
+  const event_id arrived = k + 1 < chunks_ ? input(copy, k + 1, slot.micro_batch, true) : no_event;
+  const event_id done = arrived == no_event ? no_event : plan_.new_event();
+  if (slot.micro_batch > 0) {
+    bucket whole{};
+    for (const bucket& b : buckets) whole.layers += b.layers, whole.embedding |= b.embedding, whole.head |= b.head;
+    plan_.append(rank.streams[0], pass_template(true, whole, false), {ready}, done, slot.micro_batch);
+  } else {
+    // The first micro-batch meets the parameters as they are gathered, bucket by bucket.
+    const std::size_t first = first_bucket_[static_cast<std::size_t>(slot.chunk)];
+    for (std::size_t i = 0; i < buckets.size(); ++i)
+      plan_.append(rank.streams[0], pass_template(true, buckets[i], true), {i == 0 ? ready : no_event, gathered_[first + i]},
+                   i + 1 == buckets.size() ? done : no_event, slot.micro_batch);
+  }
+  if (arrived != no_event) send(rank, stage, (stage + 1) % c_.work.par.pp, slot.micro_batch, done, arrived);
+}
+
+void step_builder::backward(rank_class& rank, std::int64_t stage, std::int64_t copy, const pipeline_slot& slot) {
+  const std::int64_t k = chunk_id(stage, slot.chunk);
+  const auto& buckets = buckets_[static_cast<std::size_t>(k)];
+  const training_workload& w = c_.work;
+  const event_id ready = input(copy, k, slot.micro_batch, false);
+  const event_id arrived = k > 0 ? input(copy, k - 1, slot.micro_batch, false) : no_event;
+  const event_id done = arrived == no_event ? no_event : plan_.new_event();
+  const bool last = slot.micro_batch + 1 == w.micro_batches();
+  const bool reduces = last && w.sharding != data_parallel_sharding::fsdp && w.par.dp * w.par.cp > 1;
+  if (!reduces) {
+    bucket whole{};
+    for (const bucket& b : buckets) whole.layers += b.layers, whole.embedding |= b.embedding, whole.head |= b.head;
+    plan_.append(rank.streams[0], pass_template(false, whole, false), {ready}, done, slot.micro_batch);
+  } else {
+    const std::size_t first = first_bucket_[static_cast<std::size_t>(slot.chunk)];
+    for (std::size_t i = buckets.size(); i-- > 0;) {
+      // A bucket's gradients leave as soon as every rank of the group has them.
+      const event_id all = group_event(stage, copy, gathered_.size() + first + i);
+      const event_id reduced = plan_.new_event();
+      const bool bottom = i == 0;
+      plan_.append(rank.streams[0], pass_template(false, buckets[i], true), {i + 1 == buckets.size() ? ready : no_event},
+                   all, slot.micro_batch);
+      if (bottom && done != no_event) plan_.append(rank.streams[0], ready_, {}, done, slot.micro_batch);
+      plan_.append(rank.streams[2], traffic_template(true, buckets[i].parameters), {all}, reduced);
+      reduced_.push_back(reduced);
+    }
+  }
+  if (arrived != no_event) send(rank, stage, (stage + w.par.pp - 1) % w.par.pp, slot.micro_batch, done, arrived);
+}
+
+void step_builder::send(rank_class& rank, std::int64_t from, std::int64_t to, std::int64_t mb, event_id ready,
+                        event_id arrived) {
+  const std::int64_t lower = std::min(from, to), upper = std::max(from, to);
+  const bool wraps = upper - lower > 1;  // last stage to first, between model chunks
+  const bool crosses = from != to && (wraps ? c_.work.place.domain_of(0) != c_.work.place.domain_of(c_.work.par.gpus() - 1)
+                                            : pipeline_crosses(c_.work.par, c_.work.place, lower));
+  const std::int32_t work = from == to ? ready_ : crosses ? send_fabric_ : send_nvlink_;
+  plan_.append(rank.streams[1], work, {ready}, arrived, static_cast<std::int32_t>(mb));
+}
+
+void step_builder::finish(rank_class& rank, std::int64_t stage) {
+  const training_workload& w = c_.work;
+  double local = 0;
+  for (std::int32_t v = 0; v < w.par.vp; ++v)
+    for (const bucket& b : buckets_[static_cast<std::size_t>(chunk_id(stage, v))]) local += b.parameters;
+  const bool sharded = w.sharding != data_parallel_sharding::replicated;
+  const double updated = sharded ? local / static_cast<double>(w.par.dp * w.par.cp) : local;
+  const costed_parts cost = optimizer_step(c_, w.task == training_task::lora ? 0.0 : local,
+                                           w.task == training_task::lora ? 0.0 : updated);
+  work_template t{"optimizer", cost.parts, {}, {}};
+  if (cost.duration() > seconds{}) t.power = cost.energy / cost.duration();
+  const std::int32_t work = plan_.add_template(std::move(t));
+  // One operation cannot wait for an unbounded list, so reductions are awaited through the stream's last one: a stream
+  // is in order.
+  plan_.append(rank.streams[0], work, {reduced_.empty() ? no_event : reduced_.back()});
+}
+
+std::int32_t step_builder::pass_template(bool is_forward, const bucket& b, bool data_parallel) {
+  const auto [it, fresh] = passes_.try_emplace({is_forward, b.layers, b.embedding, b.head, data_parallel}, 0);
+  if (!fresh) return it->second;
+  const int f = is_forward ? 1 : 0;
+  costed_parts cost;
+  if (is_forward && b.embedding) cost.append(embedding_[f], 1);
+  if (!is_forward && b.head) cost.append(head_[f], 1);
+  cost.append(layer_[f], b.layers);
+  if (is_forward && b.head) cost.append(head_[f], 1);
+  if (!is_forward && b.embedding) cost.append(embedding_[f], 1);
+  const watts idle = c_.machine.gpu.idle_power;
+  const auto wait = [&](work_kind kind, const char* name, seconds t) {
+    if (t > seconds{}) cost.parts.push_back({kind, name, t, 1});
+    cost.energy += idle * t;
+  };
+  if (c_.work.par.pp > 1) wait(work_kind::pp, "pp.launch", c_.framework.pipeline_launch);
+  const bool overlaps = data_parallel && c_.work.par.dp * c_.work.par.cp > 1 &&
+                        c_.work.sharding != data_parallel_sharding::fsdp;
+  if (overlaps) {
+    const bool gathers = c_.work.sharding == data_parallel_sharding::distributed_optimizer;
+    const seconds traffic = !is_forward ? gradient_reduction(c_, b.parameters)
+                            : gathers   ? parameter_gather(c_, b.parameters)
+                                        : seconds{};
+    wait(work_kind::dp, "dp.interference", traffic * c_.framework.dp_interference);
+  }
+  work_template t{fmt::format("{} ({} layers{}{})", is_forward ? "forward" : "backward", b.layers,
+                              b.embedding ? ", embedding" : "", b.head ? ", loss" : ""),
+                  cost.parts, {}, {}};
+  const seconds duration = cost.duration();
+  if (duration > seconds{}) t.power = cost.energy / duration;
+  return it->second = plan_.add_template(std::move(t));
+}
+
+std::int32_t step_builder::traffic_template(bool reduce, double parameters) {
+  const auto [it, fresh] = traffic_.try_emplace({reduce, parameters}, 0);
+  if (!fresh) return it->second;
+  const seconds t = reduce ? gradient_reduction(c_, parameters) : parameter_gather(c_, parameters);
+  const bool whole = c_.work.sharding == data_parallel_sharding::replicated;
+  const char* what = !reduce ? "parameter all-gather" : whole ? "gradient all-reduce" : "gradient reduce-scatter";
+  return it->second = simple_template(work_kind::dp, what, t);
+}
+
+std::int32_t step_builder::simple_template(work_kind kind, const char* name, seconds t, watts power) {
+  work_template w{name, {}, {}, power};
+  if (t > seconds{}) w.parts.push_back({kind, name, t, 1});
+  return plan_.add_template(std::move(w));
+}
+
+}  // namespace
+
+plan plan_training(const platform& p, const stack& s, const model& m, const training_workload& w, bool fold) {
+  const training_context c(p, s, m, w);
+  return step_builder(c, fold).take();
+}
+
+}  // namespace nvlsim
