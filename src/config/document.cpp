@@ -64,7 +64,7 @@ std::string write_at(value& root, const std::vector<std::string>& tokens, value 
       value* next = at->find(token);
       at = next ? next : &at->set(token, value{});
     } else {
-      return fmt::format("cannot step into a {}", at->type_name());
+      return fmt::format("a value of type {} has no members", at->type_name());
     }
   }
   if (at->find("value") && !v.members() && !v.is_null()) {  // a number keeps its shape, and loses its source
