@@ -1,6 +1,8 @@
 #include <catch2/catch.hpp>
 
-#include <map>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <set>
 #include <string>
 
@@ -86,4 +88,28 @@ TEST_CASE("Platform prices are unknown where none is public") {
   CHECK_FALSE(read_shipped("gb300-nvl72").p.price.per_gpu);
   CHECK(read_shipped("gb200-nvl72").p.price.per_gpu->base() * 3600 == Approx(27.04));
   CHECK(read_shipped("nd-h100-v5").p.price.per_gpu->base() * 3600 == Approx(12.29));
+}
+
+TEST_CASE("Documented example of a derived platform loads over its base") {
+  diagnostics problems;
+  std::ifstream in(NVLSIM_SOURCE_DIR "/docs/platform-format.md", std::ios::binary);
+  const std::string guide{std::istreambuf_iterator<char>(in), {}};
+  const auto from = guide.find("{\n  \"schema\"");
+  REQUIRE(from != std::string::npos);
+  const std::string example = guide.substr(from, guide.find("\n```", from) - from);
+
+  namespace fs = std::filesystem;
+  const fs::path folder = fs::path(NVLSIM_BINARY_DIR) / "derived-platform-test";
+  fs::create_directories(folder);
+  fs::copy_file(NVLSIM_SOURCE_DIR "/platforms/gb300-nvl72.json", folder / "gb300-nvl72.json",
+                fs::copy_options::overwrite_existing);
+  std::ofstream(folder / "our-site.json") << example;
+  config::document doc = config::load_named(folder, "platform", "our-site", {}, problems);
+  const platform p = read_platform(doc, "our-site", problems);
+  fs::remove_all(folder);
+  CHECK(problems.sorted().empty());
+  CHECK(p.fabric.nic_bandwidth.base() == 50e9);
+  CHECK(p.fabric.leaf.ports == 64);
+  CHECK(p.gpu.name == "gb300");
+  CHECK(p.price.per_gpu->base() * 3600 == Approx(21));
 }
