@@ -8,7 +8,7 @@ import re
 import sys
 from pathlib import Path
 
-# Modules of one tier do not include each other. design: docs/architecture.md
+# Lowest first. Modules of one tier do not include each other.
 TIERS = [
     ["units"], ["diagnostics"], ["config"], ["platform"], ["stack"], ["network", "compute"],
     ["collectives", "model"], ["layout"], ["workload"], ["scenario"], ["engine"], ["analysis"], ["output"],
@@ -18,9 +18,10 @@ TIER = {module: tier for tier, modules in enumerate(TIERS) for module in modules
 
 # Public headers, include/nvlsim/NAME.hpp, that are not called like the module they belong to.
 HEADER_MODULE = {
-    "units_text": "units", "precision": "units", "value": "config", "fidelity": "network", "memory": "workload",
-    "plan": "workload", "training": "workload", "inference": "workload", "simulation": "engine", "result": "analysis",
-    "training_metrics": "analysis", "inference_metrics": "analysis", "run": "study", "validate": "study",
+    "version": "units", "units_text": "units", "precision": "units", "value": "config", "fidelity": "network",
+    "memory": "workload", "plan": "workload", "training": "workload", "inference": "workload",
+    "simulation": "engine", "result": "analysis", "training_metrics": "analysis", "inference_metrics": "analysis",
+    "run": "study", "validate": "study",
 }
 
 # Third-party headers by prefix: where they may be included.
