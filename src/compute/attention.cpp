@@ -1,0 +1,50 @@
+#include "compute/smooth.hpp"
+
+namespace nvlsim {
+namespace {
+
+// What a direction of attention does differently from the forward.
+struct direction {
+  double flops;  // of the forward's
+  double rate;   // of the forward's
+  double io;     // of the forward's bytes
+};
+
+// The time of `pairs` scores when every block of query rows is filled up to `item_rows`.
+// [docs/models-and-assumptions.md#attention]
+kernel_cost cost(const gpu_spec& gpu, const attention_params& p, const attention_shape& s, direction d) {
+  if (!(s.batch > 0 && s.heads > 0 && s.queries > 0 && s.pairs > 0)) return {};
+  const double dims = s.qk_dim + s.v_dim;
+  const double rate = p.tensor_rate.base() * d.rate * (s.fp8 ? p.fp8_speedup : 1);
+  const double pair_time =
+      compute::smooth_max(d.flops * 2 * dims / rate, 1 / (p.exponential_share * gpu.exponentials.base()));
+  const double items = std::ceil(s.queries / p.item_rows);
+  const double rows = items * p.item_rows;
+  const double keys = s.pairs / s.queries;  // of an average query
+  const double tiled_pairs = rows * (keys + (rows - s.queries) / 2 + p.item_rows / 2);
+  const double longest_item = p.item_rows * (keys + rows - s.queries / 2);
+  const double item_time = p.item_time.base();
+  const double all = s.batch * s.heads * (tiled_pairs * pair_time + items * item_time / gpu.sm_count);
+  const double critical = longest_item * pair_time * gpu.sm_count + item_time;
+  const double work_time = compute::smooth_max(all, critical);
+  const double moved = d.io * p.io_passes * 2 * s.batch * s.queries * (s.heads + s.kv_heads) * dims;
+  const double io_time = moved / gpu.hbm_bandwidth.base();
+  const double time = p.launch.base() + work_time + io_time;
+  return {.time = seconds::from_base(time),
+          .work = flops::from_base(d.flops * 2 * dims * s.batch * s.heads * s.pairs),
+          .moved = bytes::from_base(moved),
+          .limit = compute::limit_of(p.launch.base(), work_time, io_time, time)};
+}
+
+}  // namespace
+
+kernel_cost attention_forward_cost(const gpu_spec& gpu, const attention_params& p, const attention_shape& s) {
+  return cost(gpu, p, s, {.flops = 1, .rate = 1, .io = 1});
+}
+
+// Five products instead of two; reads Q, K, V, the output and its gradient, writes three gradients.
+kernel_cost attention_backward_cost(const gpu_spec& gpu, const attention_params& p, const attention_shape& s) {
+  return cost(gpu, p, s, {.flops = 2.5, .rate = p.backward_efficiency, .io = 2});
+}
+
+}  // namespace nvlsim

@@ -1,0 +1,26 @@
+#include <algorithm>
+
+#include "nvlsim/compute.hpp"
+
+namespace nvlsim {
+namespace {
+
+// Without a measured energy, the dense peak draws all the power there is between idle and the cap.
+energy_per_flop energy_of(const gpu_spec& gpu, precision operands) {
+  const peak_rate* peak = gpu.peak(operands);
+  if (!peak) return {};
+  if (peak->energy) return *peak->energy;
+  return peak->dense.base() > 0 ? (gpu.tdp - gpu.idle_power) / peak->dense : energy_per_flop{};
+}
+
+}  // namespace
+
+// [docs/models-and-assumptions.md#power]
+watts kernel_power(const gpu_spec& gpu, precision operands, const kernel_cost& c) {
+  if (!(c.time.base() > 0)) return gpu.idle_power;
+  const watts memory = gpu.hbm_energy * (c.moved / c.time);
+  const watts arithmetic = energy_of(gpu, operands) * (c.work / c.time);
+  return std::min(gpu.idle_power + memory + arithmetic, gpu.tdp);
+}
+
+}  // namespace nvlsim

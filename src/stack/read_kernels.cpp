@@ -1,0 +1,218 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <array>
+#include <set>
+
+#include "stack/read_parts.hpp"
+
+namespace nvlsim {
+namespace {
+
+using config::range;
+using config::reader;
+
+constexpr range<double> share{config::positive.low, 1.0};
+
+/// One member of a parameter group. What is not required keeps the value that the struct starts with.
+template <class P>
+struct field {
+  const char* name;
+  void (*read)(reader&, const char*, range<double>, P&);
+  range<double> allowed;
+  bool required = true;
+};
+
+template <class T>
+struct bare {
+  using type = T;
+};
+template <class T>
+struct bare<std::optional<T>> {
+  using type = T;
+};
+
+template <auto Member, class P>
+void quantity(reader& r, const char* k, range<double> allowed, P& p) {
+  using type = typename bare<std::remove_reference_t<decltype(p.*Member)>>::type;
+  if (const auto q = r.find_quantity<type>(k, allowed)) p.*Member = *q;
+}
+
+template <auto Member, class P>
+void number(reader& r, const char* k, range<double> allowed, P& p) {
+  if (const auto x = r.find_number(k, allowed)) p.*Member = *x;
+}
+
+template <class P>
+constexpr auto fields = nullptr;
+
+template <>
+constexpr auto fields<gemm_params> = std::to_array<field<gemm_params>>({
+    {"tensor_rate", &quantity<&gemm_params::tensor_rate>, config::positive},
+    {"step_time", &quantity<&gemm_params::step_time>, config::non_negative},
+    {"fill_depth", &number<&gemm_params::fill_depth>, config::non_negative},
+    {"hbm_share", &number<&gemm_params::hbm_share>, share},
+    {"launch", &quantity<&gemm_params::launch>, config::non_negative},
+    {"cast_passes", &number<&gemm_params::cast_passes>, config::non_negative},
+    {"output_bytes", &number<&gemm_params::output_bytes>, config::non_negative},
+    {"split_time", &quantity<&gemm_params::split_time>, config::non_negative, false},
+});
+
+template <>
+constexpr auto fields<attention_params> = std::to_array<field<attention_params>>({
+    {"tensor_rate", &quantity<&attention_params::tensor_rate>, config::positive},
+    {"exponential_share", &number<&attention_params::exponential_share>, config::positive},
+    {"item_time", &quantity<&attention_params::item_time>, config::non_negative},
+    {"item_rows", &number<&attention_params::item_rows>, {1, 1e6}, false},
+    {"launch", &quantity<&attention_params::launch>, config::non_negative},
+    {"io_passes", &number<&attention_params::io_passes>, config::non_negative},
+    {"backward_efficiency", &number<&attention_params::backward_efficiency>, config::positive},
+    {"fp8_speedup", &number<&attention_params::fp8_speedup>, config::positive},
+});
+
+template <>
+constexpr auto fields<decode_params> = std::to_array<field<decode_params>>({
+    {"hbm_share", &number<&decode_params::hbm_share>, share},
+    {"launch", &quantity<&decode_params::launch>, config::non_negative},
+    {"item_time", &quantity<&decode_params::item_time>, config::non_negative},
+    {"split_time", &quantity<&decode_params::split_time>, config::non_negative},
+    {"chunk", &number<&decode_params::chunk>, {1, 1e9}},
+});
+
+template <>
+constexpr auto fields<stream_params> = std::to_array<field<stream_params>>({
+    {"hbm_share", &number<&stream_params::hbm_share>, config::positive},
+    {"launch", &quantity<&stream_params::launch>, config::non_negative},
+});
+
+std::vector<std::string> precision_names() {
+  std::vector<std::string> out;
+  for (const precision p : all_precisions) out.emplace_back(name(p));
+  return out;
+}
+
+/// An entry with the names of the members it has, its own and those of the entries it is like.
+struct entry {
+  reader r;
+  enum { unread, reading, read } state = unread;
+  bool base_broken = false;  // then missing members are not its fault
+  kernel_profile profile;
+  std::set<std::string> given, given_by_base;
+};
+
+class kernels_reader {
+ public:
+  explicit kernels_reader(reader& table) {
+    for (const std::string& n : table.names()) {
+      if (n == "kind" || n == "source") continue;  // of the whole table
+      names_.push_back(n);
+      entries_.emplace(n, entry{table.child(n), entry::unread, false, {}, {}, {}});
+    }
+  }
+
+  std::map<std::string, kernel_profile> all() {
+    std::map<std::string, kernel_profile> out;
+    for (const std::string& n : names_) out.emplace(n, resolve(n).profile);
+    return out;
+  }
+
+ private:
+  entry& resolve(const std::string& name) {
+    entry& e = entries_.at(name);
+    if (e.state != entry::unread) return e;
+    e.state = entry::reading;
+    path_.push_back(name);
+    if (const auto like = e.r.find_string("like")) extend(e, *like);
+    e.profile.gpu = name;
+    read_members(e);
+    path_.pop_back();
+    e.state = entry::read;
+    return e;
+  }
+
+  void extend(entry& e, const std::string& like) {
+    e.base_broken = true;
+    const auto it = entries_.find(like);
+    if (it == entries_.end()) {
+      e.r.fail("like", fmt::format("no entry \"{}\" in \"kernels\"", like), nearest(like, names_));
+      return;
+    }
+    if (it->second.state == entry::reading) {
+      e.r.fail("like", fmt::format("goes in a circle: {} -> {}", fmt::join(path_, " -> "), like));
+      return;
+    }
+    const entry& base = resolve(like);
+    e.profile = base.profile;
+    e.given = e.given_by_base = base.given;
+    e.base_broken = base.base_broken;
+  }
+
+  void read_members(entry& e) {
+    read_gemm(e);
+    read_group(e, e.r, "", "attention", e.profile.attention);
+    read_group(e, e.r, "", "decode", e.profile.decode);
+    read_group(e, e.r, "", "stream", e.profile.stream);
+    if (const auto x = e.r.find_number("power_exponent", config::fraction)) {
+      e.profile.power_exponent = *x;
+      e.given.insert("power_exponent");
+    }
+    require(e, e.r, "", "", "power_exponent");
+    e.r.done();
+  }
+
+  void read_gemm(entry& e) {
+    std::optional<reader> table = e.r.find_child("gemm");
+    if (!table) return require(e, e.r, "", "", "gemm");
+    e.given.insert("gemm");
+    for (const std::string& n : table->names()) {
+      if (n == "kind" || n == "source") continue;  // of the whole group
+      if (const auto p = precision_by_name(n)) {
+        read_group(e, *table, "gemm/", n, e.profile.gemm[*p]);
+      } else {
+        table->ignore(n);
+        table->fail(n, "no such precision", nearest(n, precision_names()));
+      }
+    }
+    if (e.profile.gemm.empty() && !e.base_broken) table->fail("", "no precision is given");
+    table->done();
+  }
+
+  /// Reads member `k` of `parent`; `prefix` is what stands before it in the names of `given`.
+  template <class P>
+  void read_group(entry& e, reader& parent, const std::string& prefix, const std::string& k, P& p) {
+    std::optional<reader> r = parent.find_child(k);
+    if (!r) return require(e, parent, "", prefix, k);
+    e.given.insert(prefix + k);
+    for (const field<P>& f : fields<P>) {
+      if (r->has(f.name)) e.given.insert(prefix + k + "/" + f.name);
+      f.read(*r, f.name, f.allowed, p);
+      if (f.required) require(e, parent, k, prefix + k + "/", f.name);
+    }
+    r->done();
+  }
+
+  /// Reports, at member `at` of `where`, what neither the entry nor its base has. Where the base has the group
+  /// and lacks the member, its own report is enough.
+  static void require(const entry& e, const reader& where, std::string_view at, const std::string& prefix,
+                      const std::string& member) {
+    if (e.base_broken || e.given.contains(prefix + member)) return;
+    const bool base_has_group = prefix.empty() ? !e.given_by_base.empty()
+                                               : e.given_by_base.contains(prefix.substr(0, prefix.size() - 1));
+    if (!base_has_group) where.fail(at, fmt::format("required member \"{}\" is missing", member));
+  }
+
+  std::vector<std::string> names_, path_;
+  std::map<std::string, entry> entries_;
+};
+
+}  // namespace
+
+std::map<std::string, kernel_profile> read_kernels(reader& r) {
+  std::optional<reader> table = r.find_child("kernels");
+  if (!table) return {};
+  std::map<std::string, kernel_profile> out = kernels_reader(*table).all();
+  table->done();
+  return out;
+}
+
+}  // namespace nvlsim

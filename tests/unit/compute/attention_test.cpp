@@ -1,0 +1,125 @@
+#include <catch2/catch.hpp>
+#include <cmath>
+
+#include "unit/compute/support.hpp"
+
+namespace nvlsim {
+namespace {
+
+using test::blackwell;
+using test::gb200;
+
+attention_shape causal(double batch, double length, double heads = 64) {
+  return {.batch = batch,
+          .heads = heads,
+          .kv_heads = 8,
+          .qk_dim = 128,
+          .v_dim = 128,
+          .queries = length,
+          .pairs = length * length / 2};
+}
+kernel_cost forward(const attention_shape& s) {
+  return attention_forward_cost(gb200(), blackwell().attention, s);
+}
+kernel_cost backward(const attention_shape& s) {
+  return attention_backward_cost(gb200(), blackwell().attention, s);
+}
+kernel_cost decode(const decode_shape& s) { return decode_attention_cost(gb200(), blackwell().decode, s); }
+
+TEST_CASE("Attention equals the block formula for causal sequences") {
+  for (const double length : {1.0, 100.0, 128.0, 129.0, 1000.0, 8192.0}) {
+    const double blocks = std::ceil(length / 128), batch = 3, heads = 64, sm = gb200().sm_count;
+    const attention_params& p = blackwell().attention;
+    const double rate = p.tensor_rate.base(), exponentials = p.exponential_share * gb200().exponentials.base();
+    const double pair = std::cbrt(std::pow(512 / rate, 3) + std::pow(1 / exponentials, 3));
+    const double item = p.item_time.base();
+    const double all = batch * heads * (blocks * (blocks + 1) / 2 * 128 * 128 * pair + blocks * item / sm);
+    const double longest = blocks * 128 * 128 * pair * sm + item;
+    const double io = p.io_passes * 2 * batch * length * (64 + 8) * 256 / gb200().hbm_bandwidth.base();
+    const double expected = p.launch.base() + std::cbrt(std::pow(all, 3) + std::pow(longest, 3)) + io;
+    CHECK(forward(causal(3, length)).time.base() == Approx(expected).epsilon(1e-12));
+  }
+}
+
+TEST_CASE("Attention time grows with batch, length and heads, and stays above its rate") {
+  double last = 0;
+  for (const double length : {1.0, 64.0, 128.0, 200.0, 1024.0, 1025.0, 32768.0}) {
+    const kernel_cost c = forward(causal(4, length));
+    CHECK(c.time.base() > last);
+    CHECK(c.time > blackwell().attention.launch + c.work / blackwell().attention.tensor_rate);
+    CHECK(forward(causal(5, length)).time > c.time);
+    CHECK(forward(causal(4, length, 65)).time > c.time);
+    last = c.time.base();
+  }
+}
+
+TEST_CASE("Attention of chunks costs the whole plus what they repeat") {
+  const double length = 32768, chunk = 8192;
+  seconds sum;
+  for (double done = 0; done < length; done += chunk) {
+    attention_shape s = causal(1, chunk);
+    s.pairs = chunk * (done + chunk / 2);
+    sum += forward(s).time;
+  }
+  const seconds whole = forward(causal(1, length)).time;
+  CHECK(sum > whole);
+  CHECK(sum < 1.05 * whole);
+}
+
+TEST_CASE("FP8 attention speeds up the products and not the exponentials") {
+  attention_shape s = causal(1, 32768);
+  const seconds wide = forward(s).time;
+  s.fp8 = true;
+  CHECK(forward(s).time < wide);
+  CHECK(blackwell().attention.fp8_speedup * forward(s).time > wide);
+}
+
+TEST_CASE("Backward attention does two and a half times the arithmetic at a lower rate") {
+  const attention_shape s = causal(2, 16384);
+  CHECK(backward(s).work.base() == 2.5 * forward(s).work.base());
+  CHECK(backward(s).time > 2.5 * forward(s).time);
+  CHECK(backward(s).time < 2.5 / blackwell().attention.backward_efficiency * 1.1 * forward(s).time);
+  CHECK(backward(s).limit == bound::compute);
+}
+
+TEST_CASE("Decode attention reads the cache at its share of HBM and never falls below the launch") {
+  const kernel_cost large =
+      decode({.batch = 256, .context = 16384, .heads = 64, .kv_heads = 8, .head_dim = 128});
+  CHECK(large.limit == bound::memory);
+  CHECK(large.moved.base() == 2 * 256.0 * 16384 * 8 * 128 * 2 + 4 * 256.0 * 64 * 128);
+  const bandwidth rate = large.moved / large.time;
+  CHECK(rate < blackwell().decode.hbm_share * gb200().hbm_bandwidth);
+  CHECK(rate > 0.98 * blackwell().decode.hbm_share * gb200().hbm_bandwidth);
+  const kernel_cost small = decode({.batch = 1, .context = 128, .heads = 8, .kv_heads = 1, .head_dim = 128});
+  CHECK(small.limit == bound::launch);
+  CHECK(small.time > blackwell().decode.launch);
+}
+
+TEST_CASE("Decode attention never takes less time for more context, sequences or wider caches") {
+  double by_context = 0, by_batch = 0;
+  for (const double x : {1.0, 10.0, 600.0, 700.0, 3000.0, 40000.0}) {
+    decode_shape s{.batch = 4, .context = x, .heads = 32, .kv_heads = 8, .head_dim = 128};
+    const double t = decode(s).time.base();
+    CHECK(t >= by_context);
+    by_context = t;
+    s.kv_element_bytes = 1;
+    CHECK(decode(s).time.base() <= t);
+    // One long sequence is cut over all SMs, and each doubling of the batch saves a combining step.
+    const double b =
+        decode({.batch = x, .context = 2048, .heads = 32, .kv_heads = 8, .head_dim = 128}).time.base();
+    CHECK(b + 8 * blackwell().decode.split_time.base() >= by_batch);
+    by_batch = b;
+  }
+}
+
+TEST_CASE("Attention of nothing costs nothing") {
+  CHECK(forward(causal(0, 128)).time.base() == 0);
+  CHECK(forward(causal(1, 0)).time.base() == 0);
+  CHECK(backward(causal(1, 128, 0)).time.base() == 0);
+  CHECK(decode({}).time.base() == 0);
+  CHECK(
+      std::isfinite(decode({.batch = 1, .context = 0, .heads = 8, .kv_heads = 1, .head_dim = 64}).time.base()));
+}
+
+}  // namespace
+}  // namespace nvlsim

@@ -1,0 +1,79 @@
+#include <catch2/catch.hpp>
+
+#include "unit/compute/support.hpp"
+
+namespace nvlsim {
+namespace {
+
+using test::blackwell;
+using test::gb200;
+
+kernel_cost bf16(double m, double n, double k) {
+  return gemm_cost(gb200(), blackwell().gemm.at(precision::bf16), precision::bf16, {.m = m, .n = n, .k = k});
+}
+
+TEST_CASE("Stream kernel takes launch plus bytes over its share of the stream rate") {
+  const bytes moved = 10.0_GB;
+  const kernel_cost c = stream_cost(gb200(), blackwell().stream, moved);
+  CHECK(c.time.base() == Approx(blackwell().stream.launch.base() +
+                                10e9 / (blackwell().stream.hbm_share * gb200().hbm_stream.base())));
+  CHECK(c.moved == moved);
+  CHECK(c.work.base() == 0);
+  CHECK(c.limit == bound::memory);
+  CHECK(stream_cost(gb200(), blackwell().stream, 1.0_B).limit == bound::launch);
+  CHECK(stream_cost(gb200(), blackwell().stream, {}).time.base() == 0);
+}
+
+TEST_CASE("Power lies between idle and the cap") {
+  for (const auto& [p, params] : blackwell().gemm)
+    for (const double m : {1.0, 64.0, 4096.0, 65536.0}) {
+      const watts w = kernel_power(gb200(), p, gemm_cost(gb200(), params, p, {.m = m, .n = 8192, .k = 8192}));
+      CHECK(w >= gb200().idle_power);
+      CHECK(w <= gb200().tdp);
+    }
+  CHECK(kernel_power(gb200(), precision::bf16, {}) == gb200().idle_power);
+}
+
+TEST_CASE("Power of measured kernels is near the readings") {
+  // GB200, NVML: large GEMMs 1,165 to 1,180 W; streaming weights at 6.4 TB/s about 1,000 W.
+  CHECK(kernel_power(gb200(), precision::bf16, bf16(8192, 8192, 8192)).base() == Approx(1170).margin(60));
+  const kernel_cost streaming = stream_cost(gb200(), {.hbm_share = 6.4 / 7.35, .launch = {}}, 64.0_GB);
+  CHECK(kernel_power(gb200(), precision::bf16, streaming).base() == Approx(1000).margin(40));
+}
+
+TEST_CASE("Power without a measured energy reaches the cap at the dense peak") {
+  gpu_spec gpu = gb200();
+  auto& peak = gpu.peaks[static_cast<std::size_t>(precision::bf16)];
+  peak->energy.reset();
+  gpu.hbm_energy = {};
+  const seconds second = 1.0_s;
+  CHECK(
+      kernel_power(gpu, precision::bf16, {.time = second, .work = peak->dense * second, .moved = {}}).base() ==
+      Approx(gpu.tdp.base()));
+  CHECK(kernel_power(gpu, precision::bf16, {.time = second, .work = 0.5 * (peak->dense * second), .moved = {}})
+            .base() == Approx((gpu.tdp + gpu.idle_power).base() / 2));
+}
+
+TEST_CASE("Kernels are looked up by GPU, then by architecture") {
+  stack s;
+  s.name = "mine";
+  s.kernels["blackwell"].gpu = "blackwell";
+  CHECK(kernels_for(s, gb200()).gpu == "blackwell");
+  s.kernels["gb200"].gpu = "gb200";
+  CHECK(kernels_for(s, gb200()).gpu == "gb200");
+  gpu_spec other = gb200();
+  other.name = "gb20";
+  other.architecture = "rubin";
+  try {
+    kernels_for(s, other);
+    FAIL("no problem reported");
+  } catch (const input_error& e) {
+    REQUIRE(e.problems().size() == 1);
+    CHECK(e.problems()[0].what ==
+          "no kernel parameters for GPU \"gb20\" of architecture \"rubin\"; the stack has blackwell, gb200");
+    CHECK(e.problems()[0].hint == "gb200");
+  }
+}
+
+}  // namespace
+}  // namespace nvlsim
