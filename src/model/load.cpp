@@ -2,9 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "config/reader.hpp"
+#include "nvlsim/units_text.hpp"
 
 namespace nvlsim {
 namespace {
@@ -111,16 +110,19 @@ model read_hugging_face(config::reader& root, const diagnostics& problems) {
   // "llama4" is another architecture and no slip for "llama".
   std::string hint = nearest(type, supported_model_types());
   if (type.starts_with(hint)) hint.clear();
-  r.fail("model_type", fmt::format("model_type \"{}\" is not supported; supported: {}", type,
-                                   fmt::join(supported_model_types(), ", ")), hint);
+  r.fail("model_type",
+         fmt::format("model_type {} is not supported; supported: {}", in_quotes(type),
+                     fmt::join(supported_model_types(), ", ")),
+         hint);
   return {};
 }
 
 model read_native(config::reader& r, const diagnostics& problems) {
   model m;
+  const bool readable = r.raw("schema")->string();
   const std::string schema = r.string("schema");
   if (schema != native_schema) {
-    if (!schema.empty()) r.fail("schema", fmt::format("expected \"{}\", found \"{}\"", native_schema, schema));
+    if (readable) r.fail("schema", fmt::format("expected \"{}\", found {}", native_schema, in_quotes(schema)));
     return m;
   }
   r.ignore("base");

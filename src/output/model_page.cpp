@@ -41,9 +41,13 @@ std::vector<std::pair<std::string_view, std::int64_t>> parts_of(const model& m) 
 
 /// 8030261248 as "8,030,261,248".
 std::string grouped(std::int64_t n) {
-  std::string text = std::to_string(n);
-  for (std::size_t i = text.size(); i > 3; i -= 3) text.insert(i - 3, ",");
-  return text;
+  const std::string digits = std::to_string(n);
+  std::string out;
+  for (std::size_t i = 0; i < digits.size(); ++i) {
+    if (i > 0 && (digits.size() - i) % 3 == 0) out += ',';
+    out += digits[i];
+  }
+  return out;
 }
 
 rows shape_rows(const model& m) {

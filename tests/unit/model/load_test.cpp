@@ -99,14 +99,14 @@ TEST_CASE("Another model_type is refused by name") {
 
 TEST_CASE("Every problem of a Hugging Face config is found at once") {
   CHECK(read(R"({"model_type": "llama", "hidden_size": "64", "intermediate_size": 0, "num_attention_heads": 4,
-      "num_key_value_heads": 3, "num_hidden_layers": 1e3, "max_position_embeddings": -1, "head_dim": 1000000,
+      "num_key_value_heads": 3, "num_hidden_layers": 1.5, "max_position_embeddings": -1, "head_dim": 1000000,
       "tie_word_embeddings": "no"})").problems ==
         "m.json#: required member \"vocab_size\" is missing\n"
         "m.json#/head_dim: 1000000 is more than 8192\n"
         "m.json#/hidden_size: expected an integer, found string \"64\"\n"
         "m.json#/intermediate_size: 0 is less than 1\n"
         "m.json#/max_position_embeddings: -1 is less than 1\n"
-        "m.json#/num_hidden_layers: expected an integer, found number 1000\n"
+        "m.json#/num_hidden_layers: expected an integer, found number 1.5\n"
         "m.json#/num_key_value_heads: num_attention_heads 4 is not a multiple of 3\n"
         "m.json#/tie_word_embeddings: expected true or false, found string \"no\"\n");
 }
@@ -155,6 +155,7 @@ TEST_CASE("Native form is strict") {
         "m.json#/num_query_groups: num_attention_heads 4 is not a multiple of 3\n");
   CHECK(read(R"({"schema": "nvlsim.model/2", "layers": 3})").problems ==
         "m.json#/schema: expected \"nvlsim.model/1\", found \"nvlsim.model/2\"\n");
+  CHECK(read(R"({"schema": ""})").problems == "m.json#/schema: expected \"nvlsim.model/1\", found \"\"\n");
   CHECK(read(R"({"schema": 1})").problems == "m.json#/schema: expected a string, found integer 1\n");
 }
 
@@ -188,7 +189,7 @@ TEST_CASE("Published Hugging Face files load or are refused by name, if beside t
     config::document doc = config::load(folder / (name + ".json"), {"model", name}, problems);
     if (!problems.empty()) {  // Python writes a bare Infinity, which is no JSON
       ++no_json;
-      CHECK(problems.sorted().front().what.find("syntax error") != std::string::npos);
+      CHECK(problems.sorted().front().pointer.empty());
       continue;
     }
     const value* type = doc.root.find("model_type");
