@@ -1,0 +1,25 @@
+// A comparison as text: for terminals, scripts, pull requests, test reports and GitHub's log.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "analysis/compare.hpp"
+
+namespace nvlsim::output {
+
+enum class compare_format { table, json, markdown, junit, github };
+/// "table", "json", "markdown", "junit", "github", in the order of the enumerators.
+std::span<const std::string> compare_format_names();
+
+std::string render(const analysis::comparison& c, compare_format format);
+
+std::string compare_table(const analysis::comparison& c);
+std::string compare_json(const analysis::comparison& c);
+std::string compare_markdown(const analysis::comparison& c);
+/// A test case for each rule and scenario; without rules one for each metric, which then cannot fail.
+std::string compare_junit(const analysis::comparison& c);
+/// `::error` for a failed rule, `::notice` for one that held, `::warning` for scenarios without a counterpart.
+std::string compare_github(const analysis::comparison& c);
+
+}  // namespace nvlsim::output

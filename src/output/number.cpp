@@ -1,0 +1,120 @@
+#include "output/number.hpp"
+
+#include <fmt/compile.h>
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+#include <iterator>
+
+#include "nvlsim/units.hpp"
+#include "nvlsim/units_text.hpp"
+#include "output/text.hpp"
+
+namespace nvlsim::output {
+namespace {
+
+using formatter = std::string (*)(double);
+
+/// "1,100,948" from a thousand on, else four significant digits.
+std::string grouped(double v) {
+  if (!(std::abs(v) >= 1000) || std::abs(v) >= 1e15) return fmt::format("{:.4g}", v);
+  std::string digits = fmt::format("{:.0f}", v);
+  const std::size_t first = v < 0 ? 1 : 0;
+  for (std::size_t i = digits.size(); i > first + 3;) digits.insert(i -= 3, 1, ',');
+  return digits;
+}
+
+template <class Quantity>
+std::string si(double v) {
+  return format_quantity(v, Quantity::dim_type::value);
+}
+
+/// Seconds as people say them: SI below two minutes, then minutes, hours and days.
+std::string duration(double v) {
+  const double a = std::abs(v);
+  if (a < 120) return si<seconds>(v);
+  if (a < 7200) return fmt::format("{:.4g} min", v / 60);
+  if (a < 172800) return fmt::format("{:.4g} h", v / 3600);
+  return fmt::format("{:.4g} days", v / 86400);
+}
+
+std::string percent(double v) { return fmt::format("{:.4g} %", v * 100); }
+
+struct rule {
+  std::string_view suffix;  ///< of the key, or the whole key
+  formatter text;
+  std::string_view unit;    ///< put after the text
+};
+
+// The first suffix that matches decides, so "_per_s" stands before "_s".
+constexpr std::array rules = {
+    rule{"tflops_per_gpu", grouped, " TFLOP/s"},
+    rule{"tflops_per_gpu_full_attention", grouped, " TFLOP/s"},
+    rule{"requests_per_s", grouped, " req/s"},
+    rule{"tokens_per_s", grouped, " tok/s"},
+    rule{"tokens_per_s_per_gpu", grouped, " tok/s"},
+    rule{"tokens_per_s_per_user", grouped, " tok/s"},
+    rule{"_per_s", grouped, " /s"},
+    rule{"_W_per_gpu", si<watts>, ""},
+    rule{"mfu", percent, ""},
+    rule{"fraction", percent, ""},
+    rule{"share", percent, ""},
+    rule{"utilization", percent, ""},
+    rule{"bytes", si<bytes>, ""},
+    rule{"_Bps", si<bandwidth>, ""},
+    rule{"_flops", si<flop_rate>, ""},
+    rule{"_usd", grouped, " USD"},
+    rule{"_usd_per_h", grouped, " USD/h"},
+    rule{"_W", si<watts>, ""},
+    rule{"_J", si<joules>, ""},
+    rule{"_ms", grouped, " ms"},
+    rule{"_s", duration, ""},
+};
+
+const rule* find_rule(std::string_view key) {
+  for (const rule& r : rules)
+    if (key.ends_with(r.suffix)) return &r;
+  return nullptr;
+}
+
+}  // namespace
+
+void append_number(std::string& out, double d) {
+  const std::size_t begin = out.size();
+  fmt::format_to(std::back_inserter(out), FMT_COMPILE("{:.12g}"), d == 0 ? 0.0 : d);  // no -0
+  if (out.find_first_of(".e", begin) == std::string::npos) out += ".0";
+}
+
+std::string number_text(double d) {
+  std::string out;
+  append_number(out, d);
+  return out;
+}
+
+bool as_double(const value& v, double& out) {
+  if (const double* d = v.number()) out = *d;
+  else if (const std::int64_t* i = v.integer()) out = static_cast<double>(*i);
+  else return false;
+  return true;
+}
+
+std::string scaled(std::string_view key, double v) {
+  const rule* r = find_rule(key);
+  return r ? r->text(v) + std::string(r->unit) : fmt::format("{:.6g}", v);
+}
+
+std::string scaled(std::string_view key, const value& v) {
+  if (v.integer() && !find_rule(key)) return fmt::format("{}", *v.integer());
+  double d = 0;
+  if (as_double(v, d)) return scaled(key, d);
+  if (const std::string* s = v.string()) return valid_utf8(*s);
+  if (const bool* b = v.boolean()) return *b ? "yes" : "no";
+  return v.is_null() ? "-" : fmt::format("({})", v.type_name());
+}
+
+std::string percent_change(double fraction) {
+  return fraction == 0 ? "0 %" : fmt::format("{:+.2f} %", fraction * 100);
+}
+
+}  // namespace nvlsim::output
