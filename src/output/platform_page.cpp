@@ -75,10 +75,12 @@ rows gpu_rows(const gpu_spec& g) {
 
 rows link_rows(const platform& p) {
   const gpu_spec& g = p.gpu;
-  return {{fmt::format("NVLink {}, {}", g.nvlink_generation, plural(g.nvlink_links, "link")), format_quantity(g.nvlink)},
-          {"to the CPU", format_quantity(g.c2c)},
-          {fmt::format("NIC of {}", network_text(p.fabric.nic_bandwidth)), format_quantity(p.fabric.nic_bandwidth)},
-          {"NIC, large messages", format_quantity(p.fabric.nic_bandwidth * p.fabric.nic_efficiency)}};
+  return {
+      {fmt::format("NVLink {}, {}", g.nvlink_generation, plural(g.nvlink_links, "link")),
+       format_quantity(g.nvlink)},
+      {"to the CPU", format_quantity(g.c2c)},
+      {fmt::format("NIC of {}", network_text(p.fabric.nic_bandwidth)), format_quantity(p.fabric.nic_bandwidth)},
+      {"NIC, large messages", format_quantity(p.fabric.nic_bandwidth * p.fabric.nic_efficiency)}};
 }
 
 rows vm_rows(const platform& p) {
@@ -142,7 +144,8 @@ rows power_rows(const platform& p, const platform_totals& t) {
 
 rows price_rows(const platform& p) {
   if (!p.price.per_gpu) return {{"a GPU", "unknown"}};
-  return {{"a GPU", format_quantity(*p.price.per_gpu)}, {"all GPUs", format_quantity(p.gpus() * *p.price.per_gpu)}};
+  return {{"a GPU", format_quantity(*p.price.per_gpu)},
+          {"all GPUs", format_quantity(p.gpus() * *p.price.per_gpu)}};
 }
 
 /// Each number with the number of its source, then the sources.
@@ -237,14 +240,15 @@ value vm_json(const vm_spec& v) {
 
 value rack_json(const platform& p) {
   const rack_spec& r = p.rack;
-  return value::object{{"vms", r.vms},
-                       {"gpus", p.gpus_per_rack()},
-                       {"nvlink_switch_trays", r.nvlink_switch_trays},
-                       {"nvlink_planes", r.nvlink_planes},
-                       {"power_per_vm_other_W", r.power_per_vm_other.base()},
-                       {"power_per_switch_tray_W", r.power_per_switch_tray.base()},
-                       {"power_supply_efficiency", r.power_supply_efficiency},
-                       {"provisioned_power_W", r.provisioned_power ? value{r.provisioned_power->base()} : value{}}};
+  return value::object{
+      {"vms", r.vms},
+      {"gpus", p.gpus_per_rack()},
+      {"nvlink_switch_trays", r.nvlink_switch_trays},
+      {"nvlink_planes", r.nvlink_planes},
+      {"power_per_vm_other_W", r.power_per_vm_other.base()},
+      {"power_per_switch_tray_W", r.power_per_switch_tray.base()},
+      {"power_supply_efficiency", r.power_supply_efficiency},
+      {"provisioned_power_W", r.provisioned_power ? value{r.provisioned_power->base()} : value{}}};
 }
 
 value fabric_json(const fabric_spec& f, const fat_tree& t) {
@@ -269,7 +273,8 @@ value fabric_json(const fabric_spec& f, const fat_tree& t) {
 value provenance_json(const config::document& doc) {
   value::array out;
   for (const config::provenance& s : doc.sources)
-    out.push_back(value::object{{"pointer", s.pointer}, {"value", s.text}, {"kind", s.kind}, {"source", s.source}});
+    out.push_back(
+        value::object{{"pointer", s.pointer}, {"value", s.text}, {"kind", s.kind}, {"source", s.source}});
   return out;
 }
 

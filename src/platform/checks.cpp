@@ -66,7 +66,8 @@ std::vector<check> rack_checks(const platform& p, bool has_cpu) {
                  fmt::format("{} CPUs, but the platform has no \"cpu\"", p.vm.cpus)});
   if (has_cpu) out.push_back(at_most("/cpu/idle_power", p.cpu.idle_power, "/cpu/max_power", p.cpu.max_power));
   const double gpus = static_cast<double>(p.racks) * p.rack.vms * p.vm.gpus;
-  out.push_back({gpus > most_gpus, "/racks", "/rack/vms", fmt::format("{} GPUs are more than {}", gpus, most_gpus)});
+  out.push_back(
+      {gpus > most_gpus, "/racks", "/rack/vms", fmt::format("{} GPUs are more than {}", gpus, most_gpus)});
   out.push_back({p.fabric.sharp && !p.fabric.leaf.sharp, "/fabric/sharp", "/fabric/leaf/sharp",
                  "the switch has no in-network reduction (/fabric/leaf/sharp)"});
   return out;
@@ -88,7 +89,8 @@ void check_sources(const config::document& doc, diagnostics& problems) {
   for (const config::provenance& s : doc.sources) {
     if (s.source.find(' ') != std::string::npos || s.source.find("://") != std::string::npos) continue;
     problems.add(doc.origin_of(s.pointer).where, s.pointer,
-                 fmt::format("source {} is not in the \"sources\" table", in_quotes(s.source)), nearest(s.source, keys));
+                 fmt::format("source {} is not in the \"sources\" table", in_quotes(s.source)),
+                 nearest(s.source, keys));
   }
 }
 

@@ -6,8 +6,9 @@
 
 namespace nvlsim {
 
-/// Adds the contradictions of `p`, read from `doc`, to `problems`. A field that `reading` already complains about holds
-/// a stand-in, so that nothing is said about it twice.
-void check_platform(const platform& p, const config::document& doc, const diagnostics& reading, diagnostics& problems);
+/// Adds the contradictions of `p`, read from `doc`, to `problems`. A field that `reading` already complains
+/// about holds a stand-in, so that nothing is said about it twice.
+void check_platform(const platform& p, const config::document& doc, const diagnostics& reading,
+                    diagnostics& problems);
 
 }  // namespace nvlsim

@@ -33,11 +33,13 @@ fat_tree size_fat_tree(const fabric_spec& fabric, std::int64_t endpoints) {
     tree.switches = {1};
     return tree;
   }
-  // [docs/hardware.md#fat-trees] A leaf has `down` NICs and `up` links; a middle switch half and half; the top only down.
+  // [docs/hardware.md#fat-trees] A leaf has `down` NICs and `up` links; a middle switch half and half; the top
+  // only down.
   const double share = oversubscription / (1 + oversubscription);
-  const std::int64_t down = std::min(static_cast<std::int64_t>(std::floor(static_cast<double>(ports) * share + 1e-9)),
-                                     ports - 1);
-  const std::int64_t up = static_cast<std::int64_t>(std::ceil(static_cast<double>(down) / oversubscription - 1e-9));
+  const std::int64_t down =
+      std::min(static_cast<std::int64_t>(std::floor(static_cast<double>(ports) * share + 1e-9)), ports - 1);
+  const std::int64_t up =
+      static_cast<std::int64_t>(std::ceil(static_cast<double>(down) / oversubscription - 1e-9));
   const std::int64_t half = ports / 2;
 
   tree.switches.push_back(divide_up(nics, down));

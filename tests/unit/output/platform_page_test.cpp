@@ -24,7 +24,8 @@ std::vector<std::string> lines_of(std::string_view text) {
 
 /// Runs of blanks as one, so that a column may grow.
 std::string squeezed(std::string text) {
-  text.erase(std::unique(text.begin(), text.end(), [](char a, char b) { return a == ' ' && b == ' '; }), text.end());
+  text.erase(std::unique(text.begin(), text.end(), [](char a, char b) { return a == ' ' && b == ' '; }),
+             text.end());
   return text;
 }
 
@@ -63,8 +64,8 @@ TEST_CASE("Platform page of a machine without CPUs, FP4 and price") {
   r.p.vm.cpus = 0;
   r.p.price = {};
   CHECK_THAT(squeezed(platform_page(r.p, r.doc)),
-             Contains("1 rack, 2 VMs, 4 GPUs, 0 CPUs\n") && Contains(" FP4 dense -\n") && Contains(" BF16 dense 4 PFLOPS\n") &&
-                 Contains(" a GPU unknown\n") && !Contains("of a CPU"));
+             Contains("1 rack, 2 VMs, 4 GPUs, 0 CPUs\n") && Contains(" FP4 dense -\n") &&
+                 Contains(" BF16 dense 4 PFLOPS\n") && Contains(" a GPU unknown\n") && !Contains("of a CPU"));
   const value json = platform_json(r.p, r.doc);
   CHECK(json.find("cpu")->is_null());
   CHECK(json.at_pointer("/price/usd_per_gpu_hour")->is_null());
