@@ -67,31 +67,57 @@ struct protocol_params {
   bandwidth rate;
 };
 
-/// Collectives of one kind inside an NVLink domain.
-struct domain_collective {
+/// What the library believes of its protocols when it picks one by size; the price is then that of `domain_collective`.
+struct protocol_tuning {
   protocol_params ll, ll128, simple;
-  bandwidth local_copy;         ///< of the rank's own share, out of place
-  seconds pipeline;             ///< rho: pipe(x) = x + 2 sqrt(rho x)
-  // In-switch reduction (all-reduce of five ranks or more); no rate when the domain has none.
-  std::optional<bandwidth> nvls_rate;
-  seconds nvls_latency, nvls_pipeline_per_rank;
+  std::optional<protocol_params> nvls;
+  bytes p2p_ll_limit;           ///< all-to-all: the most to one peer that still goes by LL
 };
 
-/// All-reduce, all-gather and reduce-scatter across domains.
+/// Collectives of one kind inside an NVLink domain.
+struct domain_collective {
+  std::optional<protocol_params> ll_few;      ///< LL of messages too small for all channels
+  protocol_params ll;
+  std::optional<protocol_params> ll128;
+  std::optional<protocol_params> simple_few;  ///< Simple of messages too small for all channels
+  protocol_params simple;
+  double simple_power = 1;      ///< how latency and bytes of Simple add: (l^p + b^p)^(1/p)
+  bandwidth local_copy;         ///< of the rank's own share, out of place
+  seconds pipeline;             ///< rho of the bytes of Simple: pipe(x) = x + 2 sqrt(rho x)
+  // In-switch reduction; no rate when the domain has none.
+  std::optional<bandwidth> nvls_rate;
+  seconds nvls_latency, nvls_pipeline_per_rank;
+  bool nvls_tree_many = false;  ///< the library links the in-switch reductions of more than two domains by a tree
+  std::optional<bandwidth> network_ring_rate;  ///< NVLink side of a ring through several domains; that of Simple if none
+};
+
+/// One collective across domains. NIC shares are of the nominal rate of the NICs of a domain's members.
 struct fabric_collective {
-  seconds tree_latency, tree_hop;        ///< low-latency tree: latency + 2 log2(D) hop + S/rate
-  bandwidth tree_rate;
-  seconds nvls_tree_latency, nvls_tree_hop, nvls_tree_pipeline;
-  std::optional<bandwidth> nvls_tree_rate_2;     ///< two domains; derived from hardware when absent
-  std::optional<bandwidth> nvls_tree_rate_many;  ///< more than two domains
-  seconds ring_latency, ring_step;
-  double ring_power = 1;                 ///< how latency and bandwidth of the ring add: (l^p + b^p)^(1/p)
-  std::optional<bandwidth> ring_rate;    ///< derived from hardware when absent
+  protocol_params ll;           ///< hops: 2 log2(D) for all-reduce, n-1 for gather and scatter
+  seconds ll_pipeline;
+  struct ring_params {
+    seconds latency, nvlink_step, fabric_step;
+    double power = 1;           ///< how latency and bytes add: (l^p + b^p)^(1/p)
+    double nic_share = 1;
+  } ring;
+  struct tree_params {
+    seconds latency, hop;       ///< latency + 2 log2(D) hop
+    seconds pipeline_per_rank;  ///< of the fullest domain
+    double domain_share = 1;    ///< of the rate inside the domain: in-switch reduction or ring
+    double nic_share_2 = 1, nic_share_many = 1;  ///< two domains; more than two
+  };
+  std::optional<tree_params> tree;       ///< over the ranks of each domain
+  std::optional<tree_params> nvls_tree;  ///< over the in-switch reductions of the domains
+  struct sharp_params {
+    seconds latency, pipeline;
+    double nic_share = 1;
+  };
+  std::optional<sharp_params> sharp;     ///< reduction in the fabric's switches
 };
 
 struct fabric_all_to_all {
   seconds latency, per_rank, pipeline;
-  std::optional<double> nic_share;       ///< of the nominal NIC rate
+  double nic_share = 1;         ///< of the nominal NIC rate
 };
 
 /// Fused one-shot and two-shot all-reduce of inference engines.
@@ -100,12 +126,24 @@ struct custom_all_reduce {
   double one_share = 1, two_share = 1;   ///< of the NVLink port rate
 };
 
-/// What a collective library release does, by kind of NVLink domain ("nvlink5") and fabric ("quantum-2").
+/// A kernel that sends tokens to their experts, or brings them back. [docs/models-and-assumptions.md#expert-exchange]
+struct expert_exchange {
+  seconds latency;
+  double per_doubling = 0;      ///< of the latency, for each doubling of the ranks
+  seconds per_token;            ///< of a rank
+  double element_bytes = 0;     ///< on the wire, an element of the hidden vector
+  double nvlink_share = 1;      ///< of the port rate
+};
+
+/// What a collective library release does, by kind of NVLink domain ("nvlink5") and fabric ("quantum-2"). An entry
+/// named "default" stands for every kind that is not listed.
 struct collective_profile {
+  std::map<std::string, protocol_tuning> tuning;                           ///< domain kind -> choice of protocols
   std::map<std::string, std::map<std::string, domain_collective>> domain;  ///< domain kind -> collective -> parameters
   std::map<std::string, std::map<std::string, fabric_collective>> fabric;  ///< fabric -> collective -> parameters
   std::map<std::string, fabric_all_to_all> all_to_all;                     ///< fabric -> parameters
   std::map<std::string, custom_all_reduce> custom;                         ///< GPU or domain kind -> parameters
+  std::map<std::string, expert_exchange> expert;                           ///< "two_sided_dispatch_bf16" -> parameters
 };
 
 /// What the training framework overlaps, launches and reserves. [docs/models-and-assumptions.md#training]

@@ -1,0 +1,99 @@
+// [docs/models-and-assumptions.md#collectives-across-domains]
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include "collectives/models.hpp"
+
+namespace nvlsim::collectives {
+namespace {
+
+/// Below this the library does not reduce in the domain's switches.
+constexpr int nvls_members = 5;
+
+double log2_domains(const network& net) { return std::log2(static_cast<double>(net.domains)); }
+
+/// Of the ring through all ranks: the domain's links carry it, and a share of the NICs between domains.
+bandwidth ring_rate(const fabric_collective& f, const domain_collective& d, const network& net) {
+  const bandwidth nics = net.share(f.ring.nic_share);
+  return net.members > 1 ? std::min(nics, d.network_ring_rate.value_or(d.simple.rate)) : nics;
+}
+
+seconds ll_time(const call& c, const fabric_collective& f, const network& net, bandwidth ring) {
+  const bool reduces = c.kind == collective::all_reduce;
+  const double hops = reduces ? 2 * log2_domains(net) : c.hops();
+  const bytes moved = reduces ? c.size : c.wire();
+  return f.ll.latency + f.ll.hop * hops + pipe(moved / std::min(f.ll.rate, ring), f.ll_pipeline);
+}
+
+seconds ring_time(const call& c, const fabric_collective& f, const network& net, bandwidth rate) {
+  const double between = c.kind == collective::send_recv
+                             ? 1
+                             : (net.domains - 1.0) * (c.kind == collective::all_reduce ? 2 : 1);
+  const seconds steps = f.ring.nvlink_step * (c.hops() - between) + f.ring.fabric_step * between;
+  return f.ring.latency + power_sum(steps, c.wire() / rate, f.ring.power);
+}
+
+seconds tree_time(const call& c, const fabric_collective::tree_params& t, const network& net,
+                  std::optional<bandwidth> inside) {
+  bandwidth rate = net.share(net.domains == 2 ? t.nic_share_2 : t.nic_share_many);
+  if (inside) rate = std::min(rate, *inside * t.domain_share);
+  return t.latency + t.hop * (2 * log2_domains(net)) + pipe(c.size / rate, t.pipeline_per_rank * net.members);
+}
+
+seconds sharp_time(const call& c, const fabric_collective::sharp_params& s, const fabric_collective& f,
+                   const domain_collective& d, const network& net) {
+  bandwidth rate = net.share(s.nic_share);
+  if (d.nvls_rate && net.members > 1)
+    rate = std::min(rate, *d.nvls_rate * (f.nvls_tree ? f.nvls_tree->domain_share : 1.0));
+  return s.latency + pipe(c.size / rate, s.pipeline);
+}
+
+class cheapest {
+ public:
+  explicit cheapest(const call& c) : c_(c) {}
+  void offer(std::string_view algorithm, seconds time) {
+    if (!c_.options.algorithm.empty() && c_.options.algorithm != algorithm) return;
+    if (!best_ || time < best_->time) best_ = estimate{time, algorithm};
+  }
+  estimate take() const {
+    if (!best_) no_such_algorithm(c_, "across NVLink domains");
+    return *best_;
+  }
+
+ private:
+  const call& c_;
+  std::optional<estimate> best_;
+};
+
+}  // namespace
+
+estimate across_domains(const call& c, const fabric_collective& f, const domain_collective& d, const network& net) {
+  const bandwidth ring = ring_rate(f, d, net);
+  cheapest best(c);
+  best.offer("ll", ll_time(c, f, net, ring));
+  const bool reduces = c.kind == collective::all_reduce;
+  const bool asked = c.options.algorithm == "sharp";
+  if (reduces && f.sharp && (net.sharp || asked)) {
+    best.offer("sharp", sharp_time(c, *f.sharp, f, d, net));
+    if (c.options.algorithm.empty()) return best.take();  // the library prefers the switches for all that LL is not
+  }
+  best.offer("ring", ring_time(c, f, net, ring));
+  if (!reduces) return best.take();
+
+  const bool nvls = d.nvls_rate && net.members >= nvls_members;
+  if (f.nvls_tree && nvls && (net.domains == 2 || d.nvls_tree_many || c.options.algorithm == "nvls_tree"))
+    best.offer("nvls_tree", tree_time(c, *f.nvls_tree, net, d.nvls_rate));
+  if (f.tree && (!nvls || c.options.algorithm == "tree"))
+    best.offer("tree", tree_time(c, *f.tree, net, net.members > 1 ? std::optional(d.simple.rate) : std::nullopt));
+  return best.take();
+}
+
+estimate all_to_all_across(const call& c, const fabric_all_to_all& f, const network& net, seconds inside) {
+  const double leaving = static_cast<double>(c.ranks - net.members) / c.ranks;
+  const seconds outside = pipe(c.size * leaving / (net.nic * f.nic_share), f.pipeline);
+  return {f.latency + f.per_rank * c.ranks + std::max(outside, inside), "pairwise"};
+}
+
+}  // namespace nvlsim::collectives

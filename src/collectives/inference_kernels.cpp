@@ -1,0 +1,39 @@
+// [docs/models-and-assumptions.md#inference-collectives]
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "nvlsim/collectives.hpp"
+
+namespace nvlsim {
+
+std::optional<collective_cost> custom_all_reduce_time(const collective_profile& profile, const platform& p, bytes size,
+                                                      int ranks) {
+  if (ranks <= 1) return collective_cost{{}, "none", false};
+  auto it = profile.custom.find(p.gpu.name);
+  if (it == profile.custom.end()) it = profile.custom.find(fmt::format("nvlink{}", p.gpu.nvlink_generation));
+  if (it == profile.custom.end()) return std::nullopt;
+  const custom_all_reduce& k = it->second;
+  const double peers = ranks - 1.0;
+  const seconds start = k.one_latency + k.per_peer * peers;
+  const seconds one = start + size * peers / (p.gpu.nvlink * k.one_share);
+  const seconds two =
+      start + k.two_extra + size * bus_factor(collective::all_reduce, ranks) / (p.gpu.nvlink * k.two_share);
+  return one <= two ? collective_cost{one, "one_shot", false} : collective_cost{two, "two_shot", false};
+}
+
+std::optional<seconds> expert_exchange_time(const collective_profile& profile, const platform& p, std::string_view kind,
+                                            const expert_traffic& t) {
+  const auto it = profile.expert.find(std::string(kind));
+  if (it == profile.expert.end()) return std::nullopt;
+  const expert_exchange& k = it->second;
+  const double n = std::max(t.ranks, 1);
+  // A token goes once to each rank that holds one of its experts, and its own rank costs no wire.
+  const double reach = n * (1 - std::pow(1 - 1 / n, t.topk)) * (n - 1) / n;
+  const bytes sent = bytes::from_base(t.tokens * reach * t.hidden * k.element_bytes);
+  return k.latency * (1 + k.per_doubling * std::log2(n)) + sent / (p.gpu.nvlink * k.nvlink_share) +
+         k.per_token * t.tokens;
+}
+
+}  // namespace nvlsim

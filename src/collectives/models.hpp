@@ -1,0 +1,56 @@
+// The cost models behind `collective_time`, one for inside a domain and one for across domains.
+#pragma once
+
+#include <cmath>
+#include <string_view>
+
+#include "nvlsim/collectives.hpp"
+
+namespace nvlsim::collectives {
+
+/// A collective with everything that its models share.
+struct call {
+  collective kind = collective::all_reduce;
+  bytes size;
+  int ranks = 1;
+  collective_options options;
+
+  /// Bytes that cross each rank's wire in a ring.
+  bytes wire() const { return size * bus_factor(kind, ranks); }
+  /// Messages one after the other.
+  double hops() const;
+};
+
+/// What remains of latencies hidden behind bytes: x + 2 sqrt(rho x).
+inline seconds pipe(seconds x, seconds rho) {
+  return seconds::from_base(x.base() + 2 * std::sqrt(rho.base() * x.base()));
+}
+/// (l^p + b^p)^(1/p)
+seconds power_sum(seconds latency, seconds transfer, double p);
+
+struct estimate {
+  seconds time;
+  std::string_view algorithm;
+  bool derived = false;
+};
+
+/// Throws input_error when `options.algorithm` cannot run here.
+estimate in_domain(const call& c, const domain_collective& d, const protocol_tuning* tuning);
+
+struct network {
+  int domains = 1, members = 1;  ///< members of the fullest domain
+  bandwidth nic;                 ///< nominal, one rank
+  bool sharp = false;            ///< the fabric's switches may reduce
+
+  bandwidth share(double of_nics) const { return nic * (members * of_nics); }
+};
+
+/// All collectives but all-to-all. Throws input_error when `options.algorithm` cannot run here.
+estimate across_domains(const call& c, const fabric_collective& f, const domain_collective& d, const network& net);
+
+/// `inside` is the part that stays in the domain.
+estimate all_to_all_across(const call& c, const fabric_all_to_all& f, const network& net, seconds inside);
+
+[[noreturn]] void no_such_algorithm(const call& c, std::string_view where);
+
+}  // namespace nvlsim::collectives

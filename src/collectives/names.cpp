@@ -1,0 +1,35 @@
+#include <array>
+
+#include "nvlsim/collectives.hpp"
+
+namespace nvlsim {
+namespace {
+
+constexpr std::array<std::string_view, 6> names = {"all_reduce", "all_gather", "reduce_scatter",
+                                                   "all_to_all", "broadcast",  "send_recv"};
+
+}  // namespace
+
+std::string_view name(collective c) { return names[static_cast<std::size_t>(c)]; }
+
+std::optional<collective> collective_by_name(std::string_view name) {
+  for (std::size_t i = 0; i < names.size(); ++i)
+    if (names[i] == name) return static_cast<collective>(i);
+  // As nccl-tests and published tables spell them.
+  if (name == "alltoall") return collective::all_to_all;
+  if (name == "sendrecv") return collective::send_recv;
+  return std::nullopt;
+}
+
+double bus_factor(collective c, int ranks) {
+  const double others = (ranks - 1.0) / ranks;
+  switch (c) {
+    case collective::all_reduce: return 2 * others;
+    case collective::all_gather:
+    case collective::reduce_scatter:
+    case collective::all_to_all: return others;
+    default: return 1;
+  }
+}
+
+}  // namespace nvlsim

@@ -1,0 +1,178 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+
+#include "stack/read_parts.hpp"
+
+namespace nvlsim {
+namespace {
+
+using config::reader;
+
+// Rates divide; a zero would make a time infinite.
+constexpr config::range<double> share{config::positive.low, 10.0};
+constexpr config::range<double> power{1.0, 16.0};
+
+protocol_params read_protocol(reader& r) {
+  return {r.quantity<seconds>("latency"), r.quantity<seconds>("hop"), r.quantity<bandwidth>("rate", config::positive)};
+}
+
+protocol_params read_protocol(reader& parent, const char* name) {
+  reader r = parent.child(name);
+  const protocol_params p = read_protocol(r);
+  r.done();
+  return p;
+}
+
+std::optional<protocol_params> find_protocol(reader& parent, const char* name) {
+  if (!parent.has(name)) {
+    parent.ignore(name);
+    return std::nullopt;
+  }
+  return read_protocol(parent, name);
+}
+
+protocol_tuning read_tuning(reader& r) {
+  protocol_tuning t;
+  t.ll = read_protocol(r, "ll");
+  t.ll128 = read_protocol(r, "ll128");
+  t.simple = read_protocol(r, "simple");
+  t.nvls = find_protocol(r, "nvls");
+  t.p2p_ll_limit = r.quantity<bytes>("p2p_ll_limit");
+  return t;
+}
+
+domain_collective read_domain(reader& r) {
+  domain_collective d;
+  d.ll_few = find_protocol(r, "ll_few");
+  d.ll = read_protocol(r, "ll");
+  d.ll128 = find_protocol(r, "ll128");
+  d.simple_few = find_protocol(r, "simple_few");
+  d.simple = read_protocol(r, "simple");
+  d.simple_power = r.number("simple_power", power);
+  d.local_copy = r.quantity<bandwidth>("local_copy", config::positive);
+  d.pipeline = r.quantity<seconds>("pipeline");
+  d.nvls_rate = r.find_quantity<bandwidth>("nvls_rate", config::positive);
+  if (d.nvls_rate) {
+    d.nvls_latency = r.quantity<seconds>("nvls_latency");
+    d.nvls_pipeline_per_rank = r.quantity<seconds>("nvls_pipeline_per_rank");
+    d.nvls_tree_many = r.boolean_or("nvls_tree_many", false);
+  }
+  d.network_ring_rate = r.find_quantity<bandwidth>("network_ring_rate", config::positive);
+  return d;
+}
+
+fabric_collective::tree_params read_tree(reader& r) {
+  fabric_collective::tree_params t;
+  t.latency = r.quantity<seconds>("latency");
+  t.hop = r.quantity<seconds>("hop");
+  t.pipeline_per_rank = r.quantity<seconds>("pipeline_per_rank");
+  t.domain_share = r.number("domain_share", share);
+  t.nic_share_2 = r.number("nic_share_2", share);
+  t.nic_share_many = r.number("nic_share_many", share);
+  r.done();
+  return t;
+}
+
+fabric_collective read_fabric(reader& r) {
+  fabric_collective f;
+  reader ll = r.child("ll");
+  f.ll = read_protocol(ll);
+  f.ll_pipeline = ll.quantity<seconds>("pipeline");
+  ll.done();
+  reader ring = r.child("ring");
+  f.ring.latency = ring.quantity<seconds>("latency");
+  f.ring.nvlink_step = ring.quantity<seconds>("nvlink_step");
+  f.ring.fabric_step = ring.quantity<seconds>("fabric_step");
+  f.ring.power = ring.number("power", power);
+  f.ring.nic_share = ring.number("nic_share", share);
+  ring.done();
+  if (auto t = r.find_child("tree")) f.tree = read_tree(*t);
+  if (auto t = r.find_child("nvls_tree")) f.nvls_tree = read_tree(*t);
+  if (auto s = r.find_child("sharp")) {
+    f.sharp = {s->quantity<seconds>("latency"), s->quantity<seconds>("pipeline"), s->number("nic_share", share)};
+    s->done();
+  }
+  return f;
+}
+
+fabric_all_to_all read_all_to_all(reader& r) {
+  return {r.quantity<seconds>("latency"), r.quantity<seconds>("per_rank"), r.quantity<seconds>("pipeline"),
+          r.number("nic_share", share)};
+}
+
+custom_all_reduce read_custom(reader& r) {
+  return {r.quantity<seconds>("one_latency"), r.quantity<seconds>("per_peer"), r.quantity<seconds>("two_extra"),
+          r.number("one_share", share), r.number("two_share", share)};
+}
+
+expert_exchange read_expert(reader& r) {
+  return {r.quantity<seconds>("latency"), r.number("per_doubling", config::non_negative),
+          r.quantity<seconds>("per_token"), r.number("element_bytes", config::non_negative),
+          r.number("nvlink_share", share)};
+}
+
+/// The members of `table`, each read by `one`.
+template <class T>
+std::map<std::string, T> entries(reader& table, T (*one)(reader&)) {
+  std::map<std::string, T> out;
+  for (const std::string& n : table.names()) {
+    if (n == "kind" || n == "source") continue;  // of the whole table
+    reader r = table.child(n);
+    out.emplace(n, one(r));
+    r.done();
+  }
+  table.done();
+  return out;
+}
+
+template <class T>
+std::map<std::string, T> table(reader& r, const char* name, T (*one)(reader&)) {
+  auto t = r.find_child(name);
+  return t ? entries(*t, one) : std::map<std::string, T>{};
+}
+
+/// Reports the members of `t` that are no collective with parameters of its own.
+void check_names(const reader& t, std::span<const std::string> known) {
+  for (const std::string& n : t.names())
+    if (n != "kind" && n != "source" && std::find(known.begin(), known.end(), n) == known.end())
+      t.fail(n, fmt::format("expected one of {}", fmt::join(known, ", ")), nearest(n, known));
+}
+
+const std::array<std::string, 4> in_domain = {"all_reduce", "all_gather", "reduce_scatter", "all_to_all"};
+const std::array<std::string, 3> across = {"all_reduce", "all_gather", "reduce_scatter"};
+
+/// Kind of domain or fabric -> collective -> parameters.
+template <class T>
+std::map<std::string, std::map<std::string, T>> nested(reader& r, const char* name, std::span<const std::string> known,
+                                                       T (*one)(reader&)) {
+  std::map<std::string, std::map<std::string, T>> out;
+  auto t = r.find_child(name);
+  if (!t) return out;
+  for (const std::string& n : t->names()) {
+    if (n == "kind" || n == "source") continue;
+    reader kind = t->child(n);
+    check_names(kind, known);
+    out.emplace(n, entries(kind, one));
+  }
+  t->done();
+  return out;
+}
+
+}  // namespace
+
+collective_profile read_collectives(reader& r) {
+  collective_profile c;
+  c.tuning = table(r, "tuning", read_tuning);
+  c.domain = nested<domain_collective>(r, "domain", in_domain, read_domain);
+  c.fabric = nested<fabric_collective>(r, "fabric", across, read_fabric);
+  c.all_to_all = table(r, "all_to_all", read_all_to_all);
+  c.custom = table(r, "custom", read_custom);
+  c.expert = table(r, "expert_exchange", read_expert);
+  r.done();
+  return c;
+}
+
+}  // namespace nvlsim

@@ -1,0 +1,203 @@
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <vector>
+
+#include "nvlsim/diagnostics.hpp"
+#include "unit/collectives/support.hpp"
+
+namespace nvlsim {
+namespace {
+
+using test::machine;
+using test::shipped;
+
+constexpr collective kinds[] = {collective::all_reduce, collective::all_gather, collective::reduce_scatter,
+                                collective::all_to_all, collective::broadcast,  collective::send_recv};
+
+const std::vector<platform>& machines() {
+  static const std::vector<platform> all = {
+      machine(2, "efa-100", 12.5_Gbps),          machine(3, "roce-a100", 200.0_Gbps),
+      machine(3, "hdr-sharp", 100.0_Gbps, true), machine(4, "quantum-2", 400.0_Gbps),
+      machine(4, "efa-3200", 400.0_Gbps),        machine(4, "tcpxo", 200.0_Gbps),
+      machine(5, "quantum-x800", 800.0_Gbps),    machine(5, "quantum-x800", 800.0_Gbps, true),
+      machine(5, "roce-gb300", 800.0_Gbps),      machine(5, "nobody's fabric", 100.0_Gbps, true)};
+  return all;
+}
+
+const std::vector<comm_group> groups = {{2, 1},   {3, 1},    {4, 1},   {5, 1},     {8, 1},      {17, 1},       {72, 1},
+                                        {2, 2},   {16, 16},  {7, 3},   {16, 2},    {144, 2},    {1440, 20},    {64, 64},
+                                        {100, 3}, {4096, 512}, {331200, 4600}, {331200, 331200}};
+
+template <class Visit>
+void each_case(Visit visit) {
+  for (const platform& p : machines())
+    for (const collective c : kinds)
+      for (const comm_group g : groups) {
+        if (c == collective::send_recv && g.ranks != 2) continue;
+        CAPTURE(p.gpu.nvlink_generation, p.fabric.name, name(c), g.ranks, g.domains);
+        visit(p, c, g);
+      }
+}
+
+TEST_CASE("Collective time is finite, positive and never less for more bytes") {
+  each_case([](const platform& p, collective c, comm_group g) {
+    double before = test::time(p, c, 0, g).base();
+    CHECK(before > 1e-6);
+    bool monotone = true, finite = std::isfinite(before);
+    for (double size = 1; size <= 1e15; size *= 1.2) {
+      const double t = test::time(p, c, size, g).base();
+      finite = finite && std::isfinite(t);
+      monotone = monotone && t >= before;
+      before = t;
+    }
+    CHECK(finite);
+    CHECK(monotone);
+  });
+}
+
+TEST_CASE("Collective time is never below what the wire needs") {
+  each_case([](const platform& p, collective c, comm_group g) {
+    const double size = 1e11;
+    const bool switched = c == collective::all_reduce;  // the switch adds on the way: one array in, one out
+    const double wire = switched ? size / g.ranks : size * bus_factor(c, g.ranks);
+    CHECK(test::time(p, c, size, g).base() >= wire / p.gpu.nvlink.base());
+  });
+}
+
+TEST_CASE("Collective of one rank costs nothing") {
+  for (const collective c : kinds) CHECK(test::time(machines()[3], c, 1e9, {1, 1}) == seconds{});
+  CHECK(custom_all_reduce_time(shipped(), machines()[3], 1.0_GB, 1)->time == seconds{});
+}
+
+TEST_CASE("Collective of no bytes costs its latency") {
+  const platform p = machine(5, "quantum-x800", 800.0_Gbps);
+  const double none = test::time(p, collective::all_reduce, 0, {4, 1}).base();
+  CHECK(none == Approx(test::time(p, collective::all_reduce, 8, {4, 1}).base()).epsilon(0.01));
+  CHECK(none < 20e-6);
+}
+
+TEST_CASE("Collective in-switch reduction takes over from five ranks on") {
+  const platform p = machine(5, "quantum-x800", 800.0_Gbps);
+  const auto algorithm = [&](collective c, int ranks) {
+    return collective_time(shipped(), p, c, 1.0_GiB, {ranks, 1}).algorithm;
+  };
+  CHECK(algorithm(collective::all_reduce, 4) == "simple");
+  CHECK(algorithm(collective::all_reduce, 8) == "nvls");
+  CHECK(algorithm(collective::all_gather, 8) == "simple");
+  CHECK(algorithm(collective::all_gather, 72) == "nvls");
+  CHECK(collective_time(shipped(), machine(3, "", 200.0_Gbps), collective::all_reduce, 1.0_GiB, {8, 1}).algorithm ==
+        "simple");
+}
+
+TEST_CASE("Collective obeys the algorithm asked for") {
+  const platform p = machine(4, "quantum-2", 400.0_Gbps);
+  const bytes size = bytes::from_base(1 << 20);
+  const auto with = [&](comm_group g, std::string_view algorithm) {
+    return collective_time(shipped(), p, collective::all_reduce, size, g, {algorithm, false});
+  };
+  CHECK(with({16, 2}, "ring").algorithm == "ring");
+  CHECK(with({16, 2}, "ring").time > with({16, 2}, "").time);
+  CHECK(with({8, 1}, "nvls").algorithm == "nvls");
+  CHECK(with({8, 1}, "ring").algorithm != "nvls");
+  CHECK(with({16, 2}, "sharp").algorithm == "sharp");
+  CHECK_THROWS_WITH(with({8, 1}, "nvls_tree"), Catch::Contains("nvls_tree"));
+  CHECK_THROWS_WITH(with({16, 2}, "nvls"), Catch::Contains("nvls"));
+}
+
+TEST_CASE("Collective in place does not copy its own share") {
+  const platform p = machine(5, "", 400.0_Gbps);
+  const auto ms = [&](bool in_place) { return test::time(p, collective::all_gather, 1e9, {2, 1}, {{}, in_place}).base(); };
+  CHECK(ms(true) < 0.8 * ms(false));
+}
+
+TEST_CASE("Collective across domains follows the NICs where they are the limit") {
+  const auto all_to_all = [](bandwidth nic) {
+    return test::time(machine(5, "new fabric", nic), collective::all_to_all, 1e10, {144, 2}).base();
+  };
+  CHECK(all_to_all(400.0_Gbps) / all_to_all(800.0_Gbps) == Approx(2).epsilon(0.05));
+  const auto one_gpu_a_domain = [](bandwidth nic) {
+    return test::time(machine(5, "new fabric", nic), collective::all_gather, 1e11, {16, 16}).base();
+  };
+  CHECK(one_gpu_a_domain(400.0_Gbps) / one_gpu_a_domain(800.0_Gbps) == Approx(2).epsilon(0.05));
+  // The links of seventy-two GPUs are not.
+  const auto whole_racks = [](bandwidth nic) {
+    return test::time(machine(5, "new fabric", nic), collective::all_reduce, 1e11, {144, 2}).base();
+  };
+  CHECK(whole_racks(400.0_Gbps) == Approx(whole_racks(800.0_Gbps)));
+}
+
+TEST_CASE("Collective on a fabric without measurements says so") {
+  const auto derived = [](const platform& p, collective c) {
+    return collective_time(shipped(), p, c, 1.0_GiB, {16, 2}).derived;
+  };
+  CHECK_FALSE(derived(machine(4, "quantum-2", 400.0_Gbps), collective::all_reduce));
+  CHECK(derived(machine(4, "quantum-3", 400.0_Gbps), collective::all_reduce));
+  CHECK(derived(machine(4, "efa-3200", 400.0_Gbps), collective::reduce_scatter));
+  CHECK_FALSE(derived(machine(4, "efa-3200", 400.0_Gbps), collective::all_to_all));
+  CHECK(derived(machine(4, "quantum-2", 400.0_Gbps), collective::all_to_all));
+}
+
+TEST_CASE("Collective with SHARP does not wait for a ring through all racks") {
+  const comm_group g{1440, 20};
+  const auto t = [&](bool sharp) {
+    return test::time(machine(5, "quantum-x800", 400.0_Gbps, sharp), collective::all_reduce, 1e9, g);
+  };
+  CHECK(t(true) < t(false) * 0.5);
+}
+
+TEST_CASE("Collective that cannot be is refused") {
+  const platform p = machine(5, "quantum-x800", 800.0_Gbps);
+  const auto run = [&](comm_group g, double size) { return test::time(p, collective::all_reduce, size, g); };
+  CHECK_THROWS_WITH(run({0, 1}, 1), Catch::Contains("0 ranks"));
+  CHECK_THROWS_WITH(run({2, 3}, 1), Catch::Contains("cannot span 3 domains"));
+  CHECK_THROWS_AS(run({2, 1}, -1), input_error);
+  CHECK_THROWS_AS(run({2, 1}, std::nan("")), input_error);
+  CHECK_THROWS_WITH(test::time(machine(7, "", 1.0_Gbps), collective::all_reduce, 1, {2, 1}),
+                    Catch::Contains("nvlink7") && Catch::Contains("nvlink5"));
+  CHECK_THROWS_WITH(collective_time({}, p, collective::all_reduce, 1.0_GB, {2, 1}), Catch::Contains("the stack has none"));
+}
+
+TEST_CASE("Collective without the library's tuning takes the fastest protocol") {
+  collective_profile profile = shipped();
+  profile.tuning.clear();
+  const platform p = machine(5, "", 400.0_Gbps);
+  for (double size = 512; size < 1e10; size *= 2)
+    CHECK(collective_time(profile, p, collective::all_gather, bytes::from_base(size), {4, 1}).time <=
+          test::time(p, collective::all_gather, size, {4, 1}));
+}
+
+TEST_CASE("Custom all-reduce goes in one shot while messages are small") {
+  platform p = machine(5, "", 400.0_Gbps);
+  p.gpu.name = "gb200";
+  const auto t = [&](double size, int ranks) { return *custom_all_reduce_time(shipped(), p, bytes::from_base(size), ranks); };
+  CHECK(t(1024, 4).algorithm == "one_shot");
+  CHECK(t(1024, 4).time.base() == Approx(4.6e-6).epsilon(0.05));
+  CHECK(t(1e8, 8).algorithm == "two_shot");
+  CHECK(t(1024, 4).time < test::time(p, collective::all_reduce, 1024, {4, 1}));
+  p.gpu.name = "not in the table";
+  CHECK(t(1024, 4).time.base() == Approx(4.7e-6).epsilon(0.05));
+  p.gpu.nvlink_generation = 9;
+  CHECK_FALSE(custom_all_reduce_time(shipped(), p, 1.0_GB, 4));
+}
+
+TEST_CASE("Expert exchange sends each token once to a rank") {
+  const platform p = machine(5, "", 400.0_Gbps);
+  const auto t = [&](double topk) {
+    return *expert_exchange_time(shipped(), p, "two_sided_dispatch_fp8", {1e5, topk, 7168, 4});
+  };
+  CHECK(t(8) < t(1) * 4);  // at most three other ranks, whatever the number of experts
+  CHECK(t(8) > t(2));
+  CHECK_FALSE(expert_exchange_time(shipped(), p, "no such kernel", {}));
+}
+
+TEST_CASE("Collective names and bus factors are those of nccl-tests") {
+  for (const collective c : kinds) CHECK(collective_by_name(name(c)) == c);
+  CHECK(collective_by_name("alltoall") == collective::all_to_all);
+  CHECK_FALSE(collective_by_name("all-reduce"));
+  CHECK(bus_factor(collective::all_reduce, 8) == 1.75);
+  CHECK(bus_factor(collective::all_to_all, 4) == 0.75);
+  CHECK(bus_factor(collective::send_recv, 2) == 1);
+}
+
+}  // namespace
+}  // namespace nvlsim

@@ -1,0 +1,39 @@
+// The shipped collective profile, and machines reduced to what collectives see of them.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "nvlsim/collectives.hpp"
+#include "stack/load.hpp"
+
+namespace nvlsim::test {
+
+inline const std::filesystem::path root = NVLSIM_SOURCE_DIR;
+
+inline const collective_profile& shipped() {
+  static const collective_profile profile = [] {
+    diagnostics problems;
+    config::document doc = config::load_named(root / "platforms/stacks", "stack", "nccl-2.29", {}, problems);
+    stack s = read_stack(doc, "nccl-2.29", problems);
+    problems.throw_if_any();
+    return s.collectives;
+  }();
+  return profile;
+}
+
+inline platform machine(int nvlink_generation, const std::string& fabric, bandwidth nic, bool sharp = false) {
+  platform p;
+  p.gpu.nvlink_generation = nvlink_generation;
+  p.gpu.nvlink = nvlink_generation == 5 ? 900.0_GBps : nvlink_generation == 4 ? 450.0_GBps : 300.0_GBps;
+  p.fabric.name = fabric;
+  p.fabric.nic_bandwidth = nic;
+  p.fabric.sharp = sharp;
+  return p;
+}
+
+inline seconds time(const platform& p, collective c, double size, comm_group g, const collective_options& o = {}) {
+  return collective_time(shipped(), p, c, bytes::from_base(size), g, o).time;
+}
+
+}  // namespace nvlsim::test

@@ -1,0 +1,88 @@
+#include <catch2/catch.hpp>
+#include <string>
+#include <vector>
+
+#include "config/document.hpp"
+#include "stack/read_parts.hpp"
+
+namespace nvlsim {
+namespace {
+
+struct reading {
+  collective_profile profile;
+  std::vector<std::string> problems;
+};
+
+reading read(const std::string& text) {
+  diagnostics problems;
+  config::document doc = config::parse("{\"collectives\": " + text + "}", {"stack", "s.json"}, problems);
+  problems.throw_if_any();
+  config::reader r(doc, problems);
+  r.require_sources();
+  config::reader section = r.child("collectives");
+  reading out{read_collectives(section), {}};
+  for (const problem& p : problems.sorted()) out.problems.push_back(p.text());
+  return out;
+}
+
+const std::string line = R"({"latency": "7 us", "hop": "1 us", "rate": "200 GB/s"})";
+const std::string domain = R"("kind": "measured", "source": "fit", "ll": )" + line + R"(, "simple": )" + line +
+                           R"(, "simple_power": 2, "local_copy": "1 TB/s", "pipeline": "2 us")";
+const std::string fabric = R"("kind": "measured", "source": "fit",
+  "ll": {"latency": "20 us", "hop": "5 us", "rate": "20 GB/s", "pipeline": "3 us"},
+  "ring": {"latency": "50 us", "nvlink_step": "1.5 us", "fabric_step": "20 us", "power": 1, "nic_share": 0.9})";
+
+TEST_CASE("Collective parameters are read with their units") {
+  const reading r = read(R"({
+    "domain": {"nvlink5": {"all_reduce": {)" + domain + R"(, "nvls_rate": "500 GB/s", "nvls_latency": "27 us",
+      "nvls_pipeline_per_rank": "2 us"}}},
+    "fabric": {"quantum-2": {"all_gather": {)" + fabric + R"(, "sharp": {"latency": "58 us", "pipeline": "8 us",
+      "nic_share": 0.95}}}},
+    "all_to_all": {"default": {"kind": "assumed", "source": "guess", "latency": "50 us", "per_rank": "2 us",
+      "pipeline": "0 us", "nic_share": 0.85}}})");
+  CHECK(r.problems == std::vector<std::string>{});
+  const domain_collective& d = r.profile.domain.at("nvlink5").at("all_reduce");
+  CHECK(d.ll.latency.base() == Approx(7e-6));
+  CHECK_FALSE(d.ll_few);
+  CHECK(d.simple_power == 2);
+  CHECK(d.nvls_rate->base() == Approx(500e9));
+  CHECK_FALSE(d.nvls_tree_many);
+  const fabric_collective& f = r.profile.fabric.at("quantum-2").at("all_gather");
+  CHECK(f.ring.fabric_step.base() == Approx(20e-6));
+  CHECK(f.sharp->nic_share == 0.95);
+  CHECK_FALSE(f.tree);
+  CHECK(r.profile.all_to_all.at("default").nic_share == 0.85);
+}
+
+TEST_CASE("Collective parameters that are wrong are all named") {
+  const reading r = read(R"({
+    "domain": {"nvlink5": {"all_gathr": {)" + domain + R"(},
+                           "all_gather": {)" + domain + R"(, "nvls_rate": "0 GB/s", "nvls_latency": "27 us"}}},
+    "fabric": {"quantum-2": {"all_to_all": {)" + fabric + R"(}}},
+    "custom": {"gb300": {"kind": "measured", "source": "fit", "one_latency": 4, "per_peer": "1 us",
+      "two_extra": "20 us", "one_share": 0, "two_share": 0.6}},
+    "tunning": {}})");
+  const auto has = [&](const std::string& part) {
+    for (const std::string& p : r.problems)
+      if (p.find(part) != std::string::npos) return true;
+    return false;
+  };
+  CAPTURE(r.problems);
+  CHECK(has("/collectives/domain/nvlink5/all_gathr: expected one of all_reduce, all_gather"));
+  CHECK(has("did you mean \"all_gather\"?"));
+  CHECK(has("/collectives/domain/nvlink5/all_gather/nvls_rate"));
+  CHECK(has("nvls_pipeline_per_rank"));
+  CHECK(has("/collectives/fabric/quantum-2/all_to_all: expected one of"));
+  CHECK(has("/collectives/custom/gb300/one_latency: expected a time"));
+  CHECK(has("/collectives/custom/gb300/one_share"));
+  CHECK(has("/collectives/tunning: unknown member; did you mean \"tuning\"?"));
+}
+
+TEST_CASE("Collective parameters without a source are a problem") {
+  const reading r = read(R"({"domain": {"nvlink5": {"all_reduce": {"ll": )" + line + R"(, "simple": )" + line +
+                         R"(, "simple_power": 1, "local_copy": "1 TB/s", "pipeline": "2 us"}}}})");
+  CHECK(r.problems.size() == 9);
+}
+
+}  // namespace
+}  // namespace nvlsim
