@@ -111,7 +111,7 @@ const std::array<std::string, 4>& statuses() {
   return names;
 }
 
-bool is_number(const value& v) { return v.number() || v.integer(); }
+using output::is_number;
 
 std::vector<std::string> read_strings(config::reader& r, std::string_view key) {
   std::vector<std::string> out;

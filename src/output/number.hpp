@@ -12,6 +12,7 @@ namespace nvlsim::output {
 void append_number(std::string& out, double d);
 std::string number_text(double d);
 
+inline bool is_number(const value& v) { return v.number() || v.integer(); }
 /// Whether `v` is a number or an integer, then in `out`.
 bool as_double(const value& v, double& out);
 

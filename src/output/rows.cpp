@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "output/number.hpp"
+
 namespace nvlsim::output {
 namespace {
-
-bool is_number(const value& v) { return v.number() || v.integer(); }
 
 void add_rows(const value::object& members, std::size_t depth, std::vector<section_row>& out);
 

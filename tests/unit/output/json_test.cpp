@@ -110,6 +110,21 @@ TEST_CASE("JSON refuses a number that is not finite and names it") {
   }
 }
 
+TEST_CASE("JSON schema names the members of a result") {
+  const value schema = parsed(test::read_whole(NVLSIM_SOURCE_DIR "/docs/schemas/result.schema.json"));
+  const value* result_type = schema.at_pointer("/$defs/result");
+  REQUIRE(result_type);
+  std::vector<std::string> described, required, written;
+  for (const auto& m : *result_type->find("properties")->members()) described.push_back(m.first);
+  for (const value& v : *result_type->find("required")->items()) required.push_back(*v.string());
+  const value r = to_value(test::training_result());
+  for (const auto& m : *r.members()) written.push_back(m.first);
+  CHECK(described == written);
+  CHECK(required == written);
+  CHECK(*result_type->at_pointer("/properties/schema/const")->string() == result_schema);
+  CHECK(result_type->at_pointer("/properties/status/enum")->items()->size() == 4);
+}
+
 TEST_CASE("JSON results are read back whole") {
   const std::array<result, 3> all = {test::training_result(), test::inference_result(), test::infeasible_result()};
   for (const std::size_t n : {std::size_t{1}, all.size()}) {
