@@ -106,7 +106,8 @@ time_and_energy iteration_costs::all_reduce(double rows) const {
   if (work_.tp == 1) return {};
   const auto size = bytes::from_base(rows * static_cast<double>(model_.hidden) * activation_bytes);
   const collective_profile& profile = stack_.collectives;
-  seconds time = collective_time(profile, platform_, collective::all_reduce, size, {.ranks = work_.tp}).time;
+  seconds time = collective_time(profile, platform_, collective::all_reduce, size, {.ranks = work_.tp},
+                                 {.algorithm = {}, .in_place = true}).time;
   if (const auto custom = custom_all_reduce_time(profile, platform_, size, work_.tp)) time = std::min(time, custom->time);
   return timed(precision::bf16, {.time = time, .work = {}, .moved = size * 2});
 }

@@ -1,0 +1,190 @@
+#include "workload/iteration_time.hpp"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+
+#include "nvlsim/collectives.hpp"
+#include "unit/workload/inference_fixture.hpp"
+
+namespace nvlsim {
+namespace {
+
+using namespace nvlsim::test;
+
+struct setup {
+  platform p = small_machine();
+  stack s = small_stack();
+  model m = small_model();
+  inference_workload w = small_workload();
+  work_template price(const iteration& it) const { return iteration_costs(p, s, m, w).price(it); }
+};
+
+constexpr iteration decode_only{.decodes = 64, .context = 64 * 300};
+constexpr iteration mixed{.decodes = 60, .context = 60 * 300, .prompt_tokens = 400, .prompt_pairs = 2 * 200 * 201 / 2,
+                          .prompts = 2, .finished_prompts = 2};
+
+const work_part* find(const work_template& t, const std::string& name) {
+  for (const work_part& p : t.parts)
+    if (p.name == name) return &p;
+  return nullptr;
+}
+double time_of(const work_template& t, const std::string& name) {
+  const work_part* p = find(t, name);
+  return p ? p->duration.base() * p->repeat : 0;
+}
+
+TEST_CASE("Iteration time is the sum of its parts, at a power between idle and cap") {
+  const setup x;
+  for (const iteration& it : {decode_only, mixed}) {
+    const work_template t = x.price(it);
+    double sum = 0;
+    for (const work_part& p : t.parts) {
+      CHECK(p.duration > seconds{});
+      sum += p.duration.base() * p.repeat;
+    }
+    CHECK(t.duration.base() == Approx(sum));
+    CHECK(t.power > x.p.gpu.idle_power);
+    CHECK(t.power <= x.p.gpu.tdp);
+  }
+}
+
+TEST_CASE("Iteration time takes its GEMMs from the kernel formulas") {
+  setup x;
+  const work_template t = x.price(mixed);
+  const gemm_params& fp8 = x.s.kernels.at("small").gemm.at(precision::fp8);
+  const auto expected = [&](precision q, const gemm_params& g, double m, double n, double k) {
+    return gemm_cost(x.p.gpu, g, q, {.m = m, .n = n, .k = k}).time.base();
+  };
+  CHECK(time_of(t, "qkv") == Approx(16 * expected(precision::fp8, fp8, 460, 5120, 4096)));
+  CHECK(time_of(t, "attn out") == Approx(16 * expected(precision::fp8, fp8, 460, 4096, 4096)));
+  CHECK(time_of(t, "mlp up") == Approx(16 * expected(precision::fp8, fp8, 460, 22528, 4096)));
+  CHECK(time_of(t, "mlp down") == Approx(16 * expected(precision::fp8, fp8, 460, 4096, 11264)));
+  // The LM head runs in BF16, for the rows that give a token.
+  CHECK(time_of(t, "lm head") ==
+        Approx(expected(precision::bf16, x.s.kernels.at("small").gemm.at(precision::bf16), 62, 32000, 4096)));
+}
+
+TEST_CASE("Iteration time without prompts has no prefill, and without decodes no cache to read") {
+  const setup x;
+  const work_template d = x.price(decode_only);
+  CHECK(d.name == "decode");
+  CHECK_FALSE(find(d, "prefill attn"));
+  CHECK_FALSE(find(d, "requests"));
+  CHECK_FALSE(find(d, "prompt launch"));
+  const work_template p = x.price({.prompt_tokens = 400, .prompt_pairs = 400 * 401 / 2, .prompts = 1});
+  CHECK(p.name == "prefill");
+  CHECK_FALSE(find(p, "decode attn"));
+  CHECK_FALSE(find(p, "sequences"));
+  CHECK_FALSE(find(p, "lm head"));  // a chunk that ends no prompt gives no token
+  CHECK(x.price(mixed).name == "mixed");
+}
+
+TEST_CASE("Iteration time counts host work by step, sequence and request") {
+  const work_template t = setup{}.price(mixed);
+  CHECK(time_of(t, "step") == Approx(200e-6));
+  CHECK(time_of(t, "sequences") == Approx(60 * 2e-6));
+  CHECK(time_of(t, "requests") == Approx(2 * 100e-6));
+}
+
+TEST_CASE("Iteration time shows host launches only where they outlast the kernels") {
+  setup x;
+  const auto with_launch = [&](double us) {
+    x.s.inference->prefill_layer_host = seconds::from_base(us * 1e-6);
+    return x.price(mixed);
+  };
+  const work_template none = with_launch(0);
+  double host = 0;
+  for (const char* name : {"step", "sequences", "requests"}) host += time_of(none, name);
+  const double kernels = none.duration.base() - host;
+  CHECK_FALSE(find(none, "prompt launch"));
+
+  const double same_us = kernels / 16 * 1e6;  // launches take as long as the kernels: 2^(1/4) of either
+  CHECK(time_of(with_launch(same_us), "prompt launch") == Approx(kernels * (std::pow(2, 0.25) - 1)));
+  CHECK(with_launch(100 * same_us).duration.base() == Approx(host + 100 * kernels).epsilon(1e-6));
+  x.s.inference->prefill_layer_host = 1.0_s;
+  CHECK(x.price(decode_only).duration < 0.5_s);  // a CUDA graph launches decodes
+}
+
+TEST_CASE("Iteration time scales tensor work and nothing else by the engine's factors") {
+  setup x;
+  const work_template before = x.price(mixed);
+  x.s.inference->gemm_factor[precision::fp8] = 1.25;
+  const work_template faster = x.price(mixed);
+  CHECK(time_of(faster, "mlp up") < time_of(before, "mlp up"));
+  CHECK(time_of(faster, "mlp up") > time_of(before, "mlp up") / 1.25);  // launch and memory stay
+  CHECK(time_of(faster, "lm head") == time_of(before, "lm head"));      // BF16 has its own factor
+  CHECK(time_of(faster, "prefill attn") == time_of(before, "prefill attn"));
+
+  x.s.inference->gemm_factor.clear();
+  x.s.inference->sustained_factor["small-gpu"] = 0.9;
+  const work_template slower = x.price(mixed);
+  for (const char* name : {"qkv", "mlp up", "prefill attn"}) CHECK(time_of(slower, name) > time_of(before, name));
+  for (const char* name : {"decode attn", "elementwise", "step"}) CHECK(time_of(slower, name) == time_of(before, name));
+  x.s.inference->sustained_factor = {{"another-gpu", 0.5}};
+  CHECK(x.price(mixed).duration == before.duration);
+}
+
+TEST_CASE("Iteration time reads the cache once, in proportion to the context") {
+  setup x;
+  const auto decode_time = [&](std::int64_t context) {
+    return time_of(x.price({.decodes = 64, .context = 64 * context}), "decode attn");
+  };
+  const double short_s = decode_time(20000), long_s = decode_time(40000);
+  // 64 sequences x 20,000 tokens x 4 heads x 128 x (K and V) x 1 B, 16 layers, at 0.8 x 2 TB/s
+  CHECK(long_s - short_s == Approx(64.0 * 20000 * 4 * 128 * 2 * 16 / 1.6e12).epsilon(0.01));
+  x.w.kv_cache = precision::bf16;
+  CHECK(decode_time(40000) - decode_time(20000) == Approx(2 * (long_s - short_s)).epsilon(0.01));
+}
+
+TEST_CASE("Iteration time is a function of the iteration alone") {
+  const setup x;
+  iteration_costs costs(x.p, x.s, x.m, x.w);
+  const work_template first = costs.price(mixed);
+  costs.price(decode_only);
+  const work_template again = costs.price(mixed);
+  CHECK(first.duration == again.duration);
+  CHECK(first.duration == x.price(mixed).duration);
+  CHECK(first.power == again.power);
+}
+
+TEST_CASE("Tensor parallelism splits layers and adds two all-reduces to each") {
+  setup x;
+  const work_template one = x.price(mixed);
+  CHECK_FALSE(find(one, "all-reduce"));
+  x.w.tp = 4;
+  const work_template four = x.price(mixed);
+  const work_part* reduce = find(four, "all-reduce");
+  REQUIRE(reduce);
+  CHECK(reduce->repeat == 32);
+  const bytes size = bytes::from_base(460.0 * 4096 * 2);
+  CHECK(reduce->duration.base() ==
+        Approx(collective_time(x.s.collectives, x.p, collective::all_reduce, size, {.ranks = 4}, {.algorithm = {}, .in_place = true})
+                   .time.base()));
+  for (const char* name : {"qkv", "mlp up", "mlp down", "lm head"}) CHECK(time_of(four, name) < time_of(one, name));
+
+  // A fused kernel is taken where it is faster, and not where it is slower.
+  x.s.collectives.custom["small-gpu"] = {1.0_us, 0.1_us, 1.0_us, 0.9, 0.9};
+  CHECK(find(x.price(mixed), "all-reduce")->duration < reduce->duration);
+  x.s.collectives.custom["small-gpu"] = {1.0_s, 0.1_us, 1.0_us, 0.9, 0.9};
+  CHECK(find(x.price(mixed), "all-reduce")->duration == reduce->duration);
+}
+
+TEST_CASE("Layer slices group equal layers and replicate KV heads beyond their number") {
+  model m = small_model();
+  m.layers[3].ffn_hidden = 8192;
+  m.layers[9].ffn_hidden = 8192;
+  const std::vector<layer_slice> slices = slice_layers(m, 8);
+  REQUIRE(slices.size() == 2);
+  CHECK(slices[0].layers == 14);
+  CHECK(slices[1].layers == 2);
+  CHECK(slices[1].ffn == 1024);
+  CHECK(slices[0].heads == 4);
+  CHECK(slices[0].kv_heads == 1);  // half a head is held whole
+  double weights = 0;
+  for (const layer_slice& l : slice_layers(m, 1)) weights += l.layers * l.gemm_weights(4096);
+  const parameter_parts parts = parameters_by_part(m);
+  CHECK(weights == Approx(static_cast<double>(parts.attention + parts.mlp)));
+}
+
+}  // namespace
+}  // namespace nvlsim
