@@ -1,0 +1,59 @@
+#include <catch2/catch.hpp>
+#include <sstream>
+#include <vector>
+
+#include "output/nccl_table.hpp"
+
+namespace nvlsim {
+namespace {
+
+std::vector<std::string> lines(const std::string& text) {
+  std::vector<std::string> out;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) out.push_back(line);
+  return out;
+}
+
+std::vector<std::string> words(const std::string& line) {
+  std::vector<std::string> out;
+  std::istringstream in(line);
+  for (std::string word; in >> word;) out.push_back(word);
+  return out;
+}
+
+TEST_CASE("nccl table has the columns of nccl-tests") {
+  const std::vector<nccl_row> rows = {{8.0_B, 15.1_us, "ll"}, {17179869184.0_B, 42091.7_us, "simple"}};
+  const auto table = lines(nccl_table({.kind = collective::all_gather, .ranks = 8}, rows));
+  REQUIRE(table.size() == 11);
+  CHECK(table[0].starts_with("# simulated"));
+  CHECK(table[5] == "           8             0     float    none      -1    15.10    0.00    0.00    N/A    15.10    "
+                    "0.00    0.00    N/A");
+  CHECK(words(table[6]) ==
+        std::vector<std::string>{"17179869184", "536870912", "float", "none", "-1", "42091.7", "408.15", "357.13", "N/A",
+                                 "42091.7", "408.15", "357.13", "N/A"});
+  CHECK(table[8] == "# Avg bus bandwidth    : 178.567 ");
+  CHECK(table[10] == "# Algorithms           : ll from 8 B, simple from 17179869184 B");
+  for (std::size_t i = 1; i < 5; ++i) CHECK(table[i].front() == '#');
+}
+
+TEST_CASE("nccl table names reduction and root as nccl-tests does") {
+  const auto of = [](collective c) {
+    const std::vector<nccl_row> rows = {{1024.0_B, 10.0_us, "ll"}};
+    return words(lines(nccl_table({.kind = c, .ranks = 4, .type = "half", .type_bytes = 2, .reduction = "max"}, rows))[5]);
+  };
+  CHECK(of(collective::all_reduce)[1] == "512");
+  CHECK(of(collective::all_reduce)[3] == "max");
+  CHECK(of(collective::reduce_scatter)[1] == "128");
+  CHECK(of(collective::all_to_all)[3] == "none");
+  CHECK(of(collective::broadcast)[4] == "0");
+  CHECK(of(collective::all_reduce)[4] == "-1");
+}
+
+TEST_CASE("nccl table of one rank or of nothing has no bandwidth") {
+  const std::vector<nccl_row> rows = {{1024.0_B, {}, "none"}};
+  CHECK(words(lines(nccl_table({.ranks = 1}, rows))[5])[6] == "0.00");
+  CHECK(nccl_table({}, {}).find("Avg bus bandwidth    : 0") != std::string::npos);
+}
+
+}  // namespace
+}  // namespace nvlsim
