@@ -14,7 +14,8 @@ namespace sg4 = compat::sg4;
 
 class actors {
  public:
-  actors(const plan& p, executor& how) : plan_(p), how_(how), places_(busy_streams(p)), events_(p, places_.size()) {
+  actors(const plan& p, executor& how)
+      : plan_(p), how_(how), places_(busy_streams(p)), events_(p, places_.size()) {
     for (std::size_t i = 0; i < places_.size(); ++i) gates_.push_back(sg4::Semaphore::create(0));
     out_.spans.resize(p.classes.size());
     for (std::size_t c = 0; c < p.classes.size(); ++c) {
@@ -62,7 +63,8 @@ class actors {
       free = how_.run(plan_.templates[static_cast<std::size_t>(o.work)], begin);
       spans[at] = {begin, free};
       if (o.signals != no_event) {
-        events_.arrive(o.signals, free, [this](std::int32_t w) { gates_[static_cast<std::size_t>(w)]->release(); });
+        events_.arrive(o.signals, free,
+                       [this](std::int32_t w) { gates_[static_cast<std::size_t>(w)]->release(); });
       }
     }
     end_ = std::max(end_, free);

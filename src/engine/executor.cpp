@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <cstddef>
 
 #include "nvlsim/diagnostics.hpp"
 
@@ -16,8 +17,9 @@ class closed_executor final : public executor {
 
   double run(const work_template& w, double begin) override {
     const double end = begin + w.duration.base();
-    // Up to the end, not for the duration: what the clock lacks in resolution must not add up along a chain. Less than
-    // the resolution is no sleep at all, since SimGrid would stretch it. [docs/models-and-assumptions.md#engine]
+    // Up to the end, not for the duration: what the clock lacks in resolution must not add up along a chain. Less
+    // than the resolution is no sleep at all, since SimGrid would stretch it.
+    // [docs/models-and-assumptions.md#engine]
     const double left = end - session_.now();
     if (left >= clock_resolution_s) {
       compat::sg4::this_actor::sleep_for(left);
@@ -44,7 +46,8 @@ class closed_executor final : public executor {
 std::unique_ptr<executor> make_executor(fidelity f, const session& s) {
   if (f == fidelity::closed) return std::make_unique<closed_executor>(s);
   problem unavailable;
-  unavailable.what = fmt::format("fidelity \"{}\" is not available yet; use closed", name(f));
+  unavailable.what = fmt::format("fidelity \"{}\" is not available yet; use closed",
+                                 fidelity_names.at(static_cast<std::size_t>(f)));
   throw input_error({unavailable});
 }
 

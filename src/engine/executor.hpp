@@ -13,8 +13,8 @@ namespace nvlsim::engine {
 class executor {
  public:
   virtual ~executor() = default;
-  /// Called by the actor of a stream, which it blocks while `w` runs. `begin` is exact, where the clock may be off by
-  /// its resolution; so is the end that it returns.
+  /// Called by the actor of a stream, which it blocks while `w` runs. `begin` is exact, where the clock may be off
+  /// by its resolution; so is the end that it returns.
   virtual double run(const work_template& w, double begin) = 0;
   /// SimGrid activities started so far.
   std::int64_t activities() const { return activities_; }

@@ -16,8 +16,8 @@ struct setting {
   std::variant<bool, int, double, std::string> wanted;
 };
 
-// Sharing and latency exactly as stated: SimGrid's defaults model TCP over Ethernet and are wrong here by 3 to 8 % and
-// 13 times in latency. [docs/models-and-assumptions.md#engine]
+// Sharing and latency exactly as stated: SimGrid's defaults model TCP over Ethernet and are wrong here by 3 to 8 %
+// and 13 times in latency. [docs/models-and-assumptions.md#engine]
 const std::vector<setting>& settings() {
   static const std::vector<setting> all{
       {"network/model", std::string("CM02")},

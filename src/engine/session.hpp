@@ -30,7 +30,8 @@ class session {
   double start_ = 0;
 };
 
-/// "network/model=CM02" and so on for every setting that is not as wanted; empty when all are. An engine must exist.
+/// "network/model=CM02" and so on for every setting that is not as wanted; empty when all are. An engine must
+/// exist.
 std::vector<std::string> wrong_settings();
 
 }  // namespace nvlsim::engine

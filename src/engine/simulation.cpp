@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <numeric>
@@ -20,8 +18,6 @@
 namespace nvlsim {
 namespace {
 
-constexpr std::array<std::string_view, 3> fidelity_names{"closed", "flow", "exact"};
-
 // Each actor's stack is two memory mappings of the 65,530 that Linux allows by default.
 constexpr std::size_t most_actors = 20'000;
 
@@ -29,19 +25,12 @@ void refuse_too_many_actors(const plan& p) {
   const std::size_t needed = busy_streams(p).size();
   if (needed <= most_actors) return;
   problem too_many;
-  too_many.what = fmt::format("the simulation needs {} actors, and {} are the most; fold equal ranks", needed, most_actors);
+  too_many.what =
+      fmt::format("the simulation needs {} actors, and {} are the most; fold equal ranks", needed, most_actors);
   throw input_error({too_many});
 }
 
 }  // namespace
-
-std::string_view name(fidelity f) { return fidelity_names[static_cast<std::size_t>(f)]; }
-
-std::optional<fidelity> fidelity_by_name(std::string_view name) {
-  const auto found = std::find(fidelity_names.begin(), fidelity_names.end(), name);
-  if (found == fidelity_names.end()) return std::nullopt;
-  return static_cast<fidelity>(found - fidelity_names.begin());
-}
 
 timeline simulate(const plan& p, const platform& hardware, const simulation_options& options) {
   check_plan(p);

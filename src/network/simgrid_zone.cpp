@@ -38,7 +38,9 @@ sg4::NetZone* star_zone(sg4::NetZone* parent, const std::string& name) {
   return z;
 }
 sg4::Host* add_host(sg4::NetZone* z, const std::string& name) { return z->create_host(name, host_speed); }
-sg4::Link* add_link(sg4::NetZone* z, const std::string& name, bandwidth b) { return z->create_link(name, b.base()); }
+sg4::Link* add_link(sg4::NetZone* z, const std::string& name, bandwidth b) {
+  return z->create_link(name, b.base());
+}
 void add_routes(sg4::NetZone* z, sg4::Host* h, const std::vector<sg4::LinkInRoute>& up,
                 const std::vector<sg4::LinkInRoute>& down) {
   z->add_route(h->get_netpoint(), nullptr, nullptr, nullptr, up, false);
@@ -46,8 +48,9 @@ void add_routes(sg4::NetZone* z, sg4::Host* h, const std::vector<sg4::LinkInRout
 }
 #endif
 
-/// Every route of a star has the same latency, half of it on each side: SimGrid shares a link in inverse proportion to
-/// the latency of the routes over it, so that unequal ones would be unfair. Aggregates therefore have none.
+/// Every route of a star has the same latency, half of it on each side: SimGrid shares a link in inverse
+/// proportion to the latency of the routes over it, so that unequal ones would be unfair. Aggregates therefore
+/// have none.
 std::vector<sg4::Host*> build_star(sg4::NetZone* root, const star& s) {
   sg4::NetZone* zone = star_zone(root, s.name);
   const double half = s.latency.base() / 2;
@@ -68,7 +71,6 @@ std::vector<sg4::Host*> build_star(sg4::NetZone* root, const star& s) {
     }
   }
   for (std::size_t i = 0; i < hosts.size(); ++i) add_routes(zone, hosts[i], up[i], down[i]);
-  zone->seal();
   return hosts;
 }
 

@@ -17,7 +17,7 @@ struct zones {
   std::vector<simgrid::s4u::Host*> nvlink, fabric;
 };
 
-/// Builds both fabrics as flat stars under the root zone and seals them. Call once per engine, before it runs.
+/// Builds both fabrics as flat stars under the root zone, and seals it. Call once per engine, before it runs.
 /// [docs/models-and-assumptions.md#engine]
 zones build(simgrid::s4u::Engine& engine, const topology& t);
 

@@ -24,8 +24,8 @@ struct aggregate {
   std::vector<std::size_t> ports;  ///< indices into star::ports
 };
 
-/// One fabric: any port reaches any other with nothing in between but their own capacities and their aggregates, all
-/// with the same one-way latency.
+/// One fabric: any port reaches any other with nothing in between but their own capacities and their aggregates,
+/// all with the same one-way latency.
 struct star {
   std::string name;         ///< "nvl", "ib"
   std::string host_prefix;  ///< host of GPU 7: prefix + "7"
@@ -39,8 +39,8 @@ struct topology {
   star nvlink, fabric;
 };
 
-/// The ports of `gpus`. A platform states no NVLink latency, since collective profiles carry it in their alphas: it is
-/// zero unless given.
+/// The ports of `gpus`. A platform states no NVLink latency, since collective profiles carry it in their alphas:
+/// it is zero unless given.
 topology describe(const platform& p, std::span<const std::int64_t> gpus, seconds nvlink_latency = {});
 
 }  // namespace nvlsim::network

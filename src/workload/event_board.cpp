@@ -70,7 +70,8 @@ void check_plan(const plan& p) {
     for (std::size_t i = 0; i < operations.size(); ++i) {
       const operation& o = operations[i];
       if (!in_range(p, o)) {
-        throw internal_error(fmt::format("plan: operation {} of {} has an index out of range", i, stream_name(p, s)));
+        throw internal_error(
+            fmt::format("plan: operation {} of {} has an index out of range", i, stream_name(p, s)));
       }
       if (o.signals != no_event && --open[static_cast<std::size_t>(o.signals)] < 0) {
         throw internal_error(fmt::format("plan: event {} has {} arrivals, and {} at {} is one too many", o.signals,
@@ -91,7 +92,8 @@ std::string deadlock_text(const plan& p, const event_board& events, const std::v
   for (std::size_t i = 0; i < stuck.size() && i < shown; ++i) {
     const stream_position& s = stuck[i];
     const operation& o = stream_at(p, s).operations[s.operation];
-    text += fmt::format("\n  {}: operation {}, {}, waits for", stream_name(p, s), s.operation, operation_name(p, o));
+    text +=
+        fmt::format("\n  {}: operation {}, {}, waits for", stream_name(p, s), s.operation, operation_name(p, o));
     const char* separator = " ";
     for (event_id e : std::span(p.waits).subspan(o.first_wait, o.waits)) {
       if (events.happened(e)) continue;

@@ -21,8 +21,8 @@ std::vector<stream_position> busy_streams(const plan& p);
 /// "stage 0.compute"
 std::string stream_name(const plan& p, const stream_position& s);
 
-/// Throws internal_error if the plan is malformed: an index out of range, a duration that is negative or not finite,
-/// or an event that more operations signal than it has arrivals.
+/// Throws internal_error if the plan is malformed: an index out of range, a duration that is negative or not
+/// finite, or an event that more operations signal than it has arrivals.
 void check_plan(const plan& p);
 
 /// The events of one run. A waiter is the index of a stream, which waits for one event at a time.
@@ -40,8 +40,8 @@ class event_board {
     events_[index(e)].first_waiter = waiter;
   }
 
-  /// One arrival at `date`. The one that makes the event happen calls `wake(waiter)` for each waiter; the event happened
-  /// when the latest of its arrivals came. `wake` may let waiters enrol elsewhere.
+  /// One arrival at `date`. The one that makes the event happen calls `wake(waiter)` for each waiter; the event
+  /// happened when the latest of its arrivals came. `wake` may let waiters enrol elsewhere.
   template <class Wake>
   void arrive(event_id e, double date, Wake&& wake) {
     state& s = events_[index(e)];

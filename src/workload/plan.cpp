@@ -12,7 +12,7 @@ namespace nvlsim {
 namespace {
 
 constexpr std::array<std::string_view, work_kinds> work_names{
-    "gemm", "attention", "memory_bound", "tp",   "pp",   "cp",      "ep",
+    "gemm", "attention", "memory_bound", "tp",     "pp",   "cp",      "ep",
     "dp",   "optimizer", "host",         "jitter", "idle", "prefill", "decode"};
 constexpr std::array<std::string_view, 3> stream_names{"compute", "pipeline", "data_parallel"};
 
@@ -108,7 +108,9 @@ std::int32_t plan::add_template(work_template t) {
 
 void plan::append(stream& s, std::int32_t work, std::initializer_list<event_id> after, event_id signals,
                   std::int32_t micro_batch) {
-  operation o{.work = work, .micro_batch = micro_batch, .first_wait = static_cast<std::uint32_t>(waits.size()),
+  operation o{.work = work,
+              .micro_batch = micro_batch,
+              .first_wait = static_cast<std::uint32_t>(waits.size()),
               .signals = signals};
   for (event_id e : after) {
     if (e != no_event) waits.push_back(e);

@@ -62,7 +62,8 @@ inline plan one_f_one_b(int stages, int micro_batches, double forward_s, double 
   return p;
 }
 
-/// An acyclic plan: operations are made in one order, and wait only for events whose arrivals were all made before.
+/// An acyclic plan: operations are made in one order, and wait only for events whose arrivals were all made
+/// before.
 inline plan random_plan(std::uint64_t seed, int operations) {
   std::mt19937_64 random(seed);
   const auto below = [&](std::uint64_t n) { return random() % n; };

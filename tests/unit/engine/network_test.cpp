@@ -56,7 +56,8 @@ Approx exactly(double value) { return Approx(value).epsilon(1e-12).margin(0); }
 TEST_CASE("One transfer takes its latency and its bytes over the port's capacity") {
   engine::session s;
   const network::zones z = network::build(s.engine(), ports(4));
-  const std::vector<double> end = send(s, {{z.nvlink[0], z.nvlink[1]}, {z.fabric[2], z.fabric[3]}, {z.fabric[0], z.fabric[1], 0}});
+  const std::vector<double> end =
+      send(s, {{z.nvlink[0], z.nvlink[1]}, {z.fabric[2], z.fabric[3]}, {z.fabric[0], z.fabric[1], 0}});
   CHECK(end[0] == exactly(nvlink_latency + size / nvlink));
   CHECK(end[1] == exactly(nic_latency + size / nic));
   CHECK(end[2] == exactly(nic_latency));
@@ -81,9 +82,12 @@ TEST_CASE("Incast of 71 ports shares the last one evenly") {
 TEST_CASE("Sharing is max-min") {
   engine::session s;
   const network::zones z = network::build(s.engine(), ports(5));
-  // Two flows leave port 0, three enter port 4: the latter get a third of it, and the other one the rest of port 0.
-  const std::vector<double> end = send(s, {{z.fabric[0], z.fabric[1], 2e9}, {z.fabric[0], z.fabric[4]},
-                                           {z.fabric[2], z.fabric[4]}, {z.fabric[3], z.fabric[4]}});
+  // Two flows leave port 0, three enter port 4: the latter get a third of it, and the other one the rest of port
+  // 0.
+  const std::vector<double> end = send(s, {{z.fabric[0], z.fabric[1], 2e9},
+                                           {z.fabric[0], z.fabric[4]},
+                                           {z.fabric[2], z.fabric[4]},
+                                           {z.fabric[3], z.fabric[4]}});
   CHECK(end[0] == exactly(nic_latency + 2e9 / (nic * 2 / 3)));
   for (std::size_t i = 1; i < 4; ++i) CHECK(end[i] == exactly(nic_latency + 3 * size / nic));
 }

@@ -14,8 +14,8 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-/// Every operation begins when its stream is free and the last arrival of every event it waits for has come, and takes
-/// its duration: checked against the plan itself, by a way other than the evaluator's.
+/// Every operation begins when its stream is free and the last arrival of every event it waits for has come, and
+/// takes its duration: checked against the plan itself, by a way other than the evaluator's.
 void require_earliest(const plan& p, const timeline& t) {
   std::vector<double> happened(p.arrivals.size(), 0);
   const auto each = [&](auto&& f) {
@@ -135,11 +135,12 @@ TEST_CASE("Evaluate names the streams of a cycle") {
   p.append(p.classes[1].streams[0], w, {});
   p.append(p.classes[1].streams[0], w, {b}, a);
   REQUIRE_THROWS_AS(evaluate(p), internal_error);
-  REQUIRE_THROWS_WITH(evaluate(p), Contains("deadlock: 2 streams cannot go on") &&
-                                       Contains("stage 0.compute: operation 0, \"exchange\" of micro-batch 7, waits for "
-                                                "event 0 (0 of 1 arrived)") &&
-                                       Contains("stage 1.compute: operation 1, \"exchange\", waits for event 1 (0 of 2 "
-                                                "arrived)"));
+  REQUIRE_THROWS_WITH(evaluate(p),
+                      Contains("deadlock: 2 streams cannot go on") &&
+                          Contains("stage 0.compute: operation 0, \"exchange\" of micro-batch 7, waits for "
+                                   "event 0 (0 of 1 arrived)") &&
+                          Contains("stage 1.compute: operation 1, \"exchange\", waits for event 1 (0 of 2 "
+                                   "arrived)"));
 }
 
 TEST_CASE("Evaluate refuses malformed plans") {
@@ -152,7 +153,8 @@ TEST_CASE("Evaluate refuses malformed plans") {
 
   SECTION("one arrival too many") {
     p.append(s, w, {}, e);
-    REQUIRE_THROWS_WITH(evaluate(p), Contains("event 0 has 1 arrivals, and \"gemm\" at stage 0.compute is one too many"));
+    REQUIRE_THROWS_WITH(evaluate(p),
+                        Contains("event 0 has 1 arrivals, and \"gemm\" at stage 0.compute is one too many"));
   }
   SECTION("unknown template") {
     p.append(s, w + 1, {});
@@ -171,7 +173,8 @@ TEST_CASE("Evaluate refuses malformed plans") {
     REQUIRE_THROWS_AS(evaluate(p), internal_error);
   }
   SECTION("durations that are none") {
-    const double wrong = GENERATE(-1.0, std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN());
+    const double wrong =
+        GENERATE(-1.0, std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN());
     plans::add_work(p, "odd", wrong);
     REQUIRE_THROWS_WITH(evaluate(p), Contains("\"odd\" takes"));
   }
