@@ -20,11 +20,16 @@ bandwidth ring_rate(const fabric_collective& f, const domain_collective& d, cons
   return net.members > 1 ? std::min(nics, d.network_ring_rate.value_or(d.simple.rate)) : nics;
 }
 
+/// LL sends a flag with every word, and half of the wire with it.
+constexpr double ll_payload = 0.5;
+
 seconds ll_time(const call& c, const fabric_collective& f, const network& net, bandwidth ring) {
   const bool reduces = c.kind == collective::all_reduce;
   const double hops = reduces ? 2 * log2_domains(net) : c.hops();
-  const bytes moved = reduces ? c.size : c.wire();
-  return f.ll.latency + f.ll.hop * hops + pipe(moved / std::min(f.ll.rate, ring), f.ll_pipeline);
+  // A domain inside the tree receives and sends the array twice, up and down; one at its end once.
+  const double passes = reduces && net.domains > 2 ? 2 : 1;
+  const bandwidth rate = std::min(f.ll.rate, ring * (ll_payload / passes));
+  return f.ll.latency + f.ll.hop * hops + pipe((reduces ? c.size : c.wire()) / rate, f.ll_pipeline);
 }
 
 seconds ring_time(const call& c, const fabric_collective& f, const network& net, bandwidth rate) {

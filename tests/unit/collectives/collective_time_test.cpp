@@ -64,6 +64,18 @@ TEST_CASE("Collective time is never below what the wire needs") {
   });
 }
 
+TEST_CASE("Collective between single GPUs is never below what their NICs need") {
+  for (const platform& p : machines())
+    for (const int ranks : {2, 8, 64, 4096}) {
+      CAPTURE(p.fabric.name, p.fabric.sharp, ranks);
+      const double nic = p.fabric.nic_bandwidth.base();
+      CHECK(test::time(p, collective::all_gather, 1e11, {ranks, ranks}).base() >= 1e11 * (ranks - 1) / ranks / nic);
+      CHECK(test::time(p, collective::all_to_all, 1e11, {ranks, ranks}).base() >= 1e11 * (ranks - 1) / ranks / nic);
+      const double passes = p.fabric.sharp ? 1 : bus_factor(collective::all_reduce, ranks);
+      CHECK(test::time(p, collective::all_reduce, 1e11, {ranks, ranks}).base() >= 1e11 * passes / nic);
+    }
+}
+
 TEST_CASE("Collective of one rank costs nothing") {
   for (const collective c : kinds) CHECK(test::time(machines()[3], c, 1e9, {1, 1}) == seconds{});
   CHECK(custom_all_reduce_time(shipped(), machines()[3], 1.0_GB, 1)->time == seconds{});
