@@ -14,9 +14,9 @@ namespace nvlsim::config {
 
 /// Where a value came from. `label` goes into results (no paths), `where` into messages.
 struct origin {
-  std::string label;  ///< "scenario", "platform gb300-nvl72", "--set", "default"
-  std::string where;  ///< the file as the user named it, or "--set"
-  bool overrides = false;  ///< written over the file by a scenario or the command line: a number then needs no source
+  std::string label;       ///< "scenario", "platform gb300-nvl72", "--set", "default"
+  std::string where;       ///< the file as the user named it, or "--set"
+  bool overrides = false;  ///< written over the file by the user: a number then needs no source
 };
 
 /// A number with where it was published: read from `{"value": ..., "source": ..., "kind": ...}`.
@@ -31,8 +31,8 @@ struct document {
   value root;
   origin self;                            ///< origin of every value that `origins` does not name
   std::map<std::string, origin> origins;  ///< pointer -> origin, for the subtree below it
-  std::vector<value::member> defaults;    ///< pointer -> value taken because the file is silent (filled by readers)
-  std::vector<provenance> sources;        ///< filled by readers
+  std::vector<value::member> defaults;  ///< pointer -> value taken because the file is silent (filled by readers)
+  std::vector<provenance> sources;      ///< filled by readers
 
   /// Origin of the value at `pointer`: of its nearest ancestor that has one, else `self`.
   const origin& origin_of(std::string_view pointer) const;

@@ -95,7 +95,8 @@ const value* reader::required(const key& k) {
 void reader::check_kind(const std::string& pointer, const std::string& kind) const {
   if (std::find(kinds.begin(), kinds.end(), kind) != kinds.end()) return;
   problems_->add(doc_->origin_of(pointer).where, pointer,
-                 fmt::format("expected one of {}, found {}", fmt::join(kinds, ", "), in_quotes(kind)), nearest(kind, kinds));
+                 fmt::format("expected one of {}, found {}", fmt::join(kinds, ", "), in_quotes(kind)),
+                 nearest(kind, kinds));
 }
 
 void reader::note_source(const std::string& pointer, const value& v, const std::string& kind, std::string source) {
@@ -326,7 +327,8 @@ std::vector<reader> reader::elements(const key& k) {
     const std::string here = pointer_to(base, std::to_string(i));
     if ((*a)[i].members()) out.push_back(reader(*this, &(*a)[i], here, silent_));
     else if (!silent_)
-      problems_->add(doc_->origin_of(here).where, here, fmt::format("expected an object, found {}", found((*a)[i])));
+      problems_->add(doc_->origin_of(here).where, here,
+                     fmt::format("expected an object, found {}", found((*a)[i])));
   }
   return out;
 }

@@ -95,20 +95,22 @@ std::pair<std::size_t, std::string> describe(std::string_view text, std::size_t 
     const std::string_view word = word_at(text, at);
     if (at_end) return {at, fmt::format("unexpected {} after the end of the document", in_quotes(word))};
     const bool name_expected = said.find("object key") != npos;
-    return {at, fmt::format("expected {}, found {}{}", expected, in_quotes(word), advice(text, at, word, name_expected))};
+    return {at, fmt::format("expected {}, found {}{}", expected, in_quotes(word),
+                            advice(text, at, word, name_expected))};
   }
   for (const wording& w : lexical)
     if (said.find(w.theirs) != npos) {
       const bool whole = w.theirs == "missing closing quote" || w.theirs == "number overflow";
-      return {whole && token.size() <= byte ? last + (last < text.size()) - token.size() : last, std::string(w.ours)};
+      return {whole && token.size() <= byte ? last + (last < text.size()) - token.size() : last,
+              std::string(w.ours)};
     }
 
   const std::string_view kind = between(said, "unexpected ", ";");
   const bool literal = kind.ends_with("string literal") || kind.ends_with("number literal");
   const std::size_t at = literal && token.size() <= byte ? byte - token.size() : last;
-  std::string found = literal ? in_quotes(token.starts_with('"') && token.size() > 1
-                                           ? token.substr(1, token.size() - 2) : token)
-                              : in_quotes(word_at(text, at));
+  std::string found =
+      literal ? in_quotes(token.starts_with('"') && token.size() > 1 ? token.substr(1, token.size() - 2) : token)
+              : in_quotes(word_at(text, at));
   if (at_end) return {at, fmt::format("unexpected {} after the end of the document", found)};
   if (kind == "number literal" && at > 0 && text[at - 1] == '0') return {at - 1, "a number must not begin with 0"};
   std::string sentence = fmt::format("expected {}, found {}", expected, found);
@@ -120,7 +122,8 @@ std::pair<std::size_t, std::string> describe(std::string_view text, std::size_t 
 
 }  // namespace
 
-std::string syntax_message(std::string_view text, std::size_t byte, std::string_view token, std::string_view said) {
+std::string syntax_message(std::string_view text, std::size_t byte, std::string_view token,
+                           std::string_view said) {
   const auto [at, sentence] = describe(text, byte, token, said);
   const std::string_view before = text.substr(0, at);
   const auto line = std::count(before.begin(), before.end(), '\n') + 1;

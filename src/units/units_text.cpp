@@ -14,8 +14,8 @@ namespace {
 struct unit {
   std::string_view symbol;
   dimension dims;
-  double factor;   // to base units
-  bool prefixed;   // takes SI prefixes
+  double factor;  // to base units
+  bool prefixed;  // takes SI prefixes
 };
 
 constexpr dimension of_bytes{1, 0};
@@ -23,14 +23,21 @@ constexpr dimension of_seconds{0, 1};
 
 // Longest symbol first where one ends with another.
 constexpr std::array units = {
-    unit{"FLOPS", flop_rate::dim_type::value, 1, true}, unit{"FLOP", flops::dim_type::value, 1, true},
-    unit{"OPS", flop_rate::dim_type::value, 1, true},   unit{"exp", dimension{}, 1, true},
-    unit{"min", of_seconds, 60, false},                 unit{"day", of_seconds, 86400, false},
-    unit{"tokens", token_count::dim_type::value, 1, true},   unit{"USD", dollars::dim_type::value, 1, false},
+    unit{"FLOPS", flop_rate::dim_type::value, 1, true},
+    unit{"FLOP", flops::dim_type::value, 1, true},
+    unit{"OPS", flop_rate::dim_type::value, 1, true},
+    unit{"exp", dimension{}, 1, true},
+    unit{"min", of_seconds, 60, false},
+    unit{"day", of_seconds, 86400, false},
+    unit{"tokens", token_count::dim_type::value, 1, true},
+    unit{"USD", dollars::dim_type::value, 1, false},
     unit{"Wh", joules::dim_type::value, 3600, true},
-    unit{"B", of_bytes, 1, true},                       unit{"b", of_bytes, 0.125, true},
-    unit{"s", of_seconds, 1, true},                     unit{"h", of_seconds, 3600, false},
-    unit{"W", watts::dim_type::value, 1, true},         unit{"J", joules::dim_type::value, 1, true},
+    unit{"B", of_bytes, 1, true},
+    unit{"b", of_bytes, 0.125, true},
+    unit{"s", of_seconds, 1, true},
+    unit{"h", of_seconds, 3600, false},
+    unit{"W", watts::dim_type::value, 1, true},
+    unit{"J", joules::dim_type::value, 1, true},
 };
 
 struct prefix {
@@ -38,9 +45,10 @@ struct prefix {
   double factor;
 };
 constexpr std::array prefixes = {
-    prefix{"", 1},      prefix{"k", 1e3},  prefix{"M", 1e6},  prefix{"G", 1e9},  prefix{"T", 1e12},
-    prefix{"P", 1e15},  prefix{"E", 1e18}, prefix{"m", 1e-3}, prefix{"u", 1e-6}, prefix{"n", 1e-9},   prefix{"p", 1e-12},
-    prefix{"Ki", 0x1p10}, prefix{"Mi", 0x1p20}, prefix{"Gi", 0x1p30}, prefix{"Ti", 0x1p40}, prefix{"Pi", 0x1p50},
+    prefix{"", 1},        prefix{"k", 1e3},     prefix{"M", 1e6},     prefix{"G", 1e9},
+    prefix{"T", 1e12},    prefix{"P", 1e15},    prefix{"E", 1e18},    prefix{"m", 1e-3},
+    prefix{"u", 1e-6},    prefix{"n", 1e-9},    prefix{"p", 1e-12},   prefix{"Ki", 0x1p10},
+    prefix{"Mi", 0x1p20}, prefix{"Gi", 0x1p30}, prefix{"Ti", 0x1p40}, prefix{"Pi", 0x1p50},
 };
 
 struct scale {
@@ -71,8 +79,9 @@ std::optional<scale> compound_unit(std::string_view text) {
   const auto under = simple_unit(text.substr(slash + 1));
   if (!under) return std::nullopt;
   const dimension a = over->dims, b = under->dims;
-  return scale{{a.byte - b.byte, a.second - b.second, a.flop - b.flop, a.joule - b.joule, a.token - b.token, a.usd - b.usd},
-               over->factor / under->factor};
+  return scale{
+      {a.byte - b.byte, a.second - b.second, a.flop - b.flop, a.joule - b.joule, a.token - b.token, a.usd - b.usd},
+      over->factor / under->factor};
 }
 
 struct shown {
@@ -143,9 +152,17 @@ parsed_quantity parse_quantity(std::string_view text, dimension wanted) {
 }
 
 std::string format_quantity(double base, dimension d) {
-  static constexpr std::array<std::pair<double, std::string_view>, 11> steps = {
-      {{1e18, "E"}, {1e15, "P"}, {1e12, "T"}, {1e9, "G"}, {1e6, "M"}, {1e3, "k"}, {1, ""}, {1e-3, "m"}, {1e-6, "u"},
-       {1e-9, "n"}, {1e-12, "p"}}};
+  static constexpr std::array<std::pair<double, std::string_view>, 11> steps = {{{1e18, "E"},
+                                                                                 {1e15, "P"},
+                                                                                 {1e12, "T"},
+                                                                                 {1e9, "G"},
+                                                                                 {1e6, "M"},
+                                                                                 {1e3, "k"},
+                                                                                 {1, ""},
+                                                                                 {1e-3, "m"},
+                                                                                 {1e-6, "u"},
+                                                                                 {1e-9, "n"},
+                                                                                 {1e-12, "p"}}};
   const shown* s = find_shown(d);
   if (!s) return fmt::format("{:.4g}", base);
   if (d == dollar_rate::dim_type::value) return fmt::format("{:.4g} USD/h", base * 3600);

@@ -58,30 +58,36 @@ TEST_CASE("Named document that does not exist is explained") {
   folder.write("gb200.json", "{}");
   folder.write("gb300.json", "{}");
   std::filesystem::create_directory(folder.path() / "folder.json");
-  CHECK(named_problems(folder, "gb201") == "scenario.json#/platform: unknown platform \"gb201\"; did you mean \"gb200\"?\n");
+  CHECK(named_problems(folder, "gb201") ==
+        "scenario.json#/platform: unknown platform \"gb201\"; did you mean \"gb200\"?\n");
   const std::string known = "; known: folder, gb200, gb300\n";
   CHECK(named_problems(folder, "tpu") == "scenario.json#/platform: unknown platform \"tpu\"" + known);
   CHECK(named_problems(folder, "") == "scenario.json#/platform: unknown platform \"\"" + known);
   CHECK(named_problems(folder, "../x/y/z/and/so/on") ==
         "scenario.json#/platform: unknown platform \"../x/y/z/and/so/on\"" + known);
-  CHECK(named_problems(folder, std::string("gb200.json\0", 11)).starts_with("scenario.json#/platform: unknown platform"));
-  CHECK(named_problems(folder, std::string(5000, 'x')).starts_with("scenario.json#/platform: unknown platform \"xxx"));
+  CHECK(named_problems(folder, std::string("gb200.json\0", 11))
+            .starts_with("scenario.json#/platform: unknown platform"));
+  CHECK(named_problems(folder, std::string(5000, 'x'))
+            .starts_with("scenario.json#/platform: unknown platform \"xxx"));
   CHECK(named_problems(folder, "folder").starts_with("scenario.json#/platform: unknown platform \"folder\""));
 }
 
 TEST_CASE("Named document is merged over its bases") {
   const scratch_folder folder;
-  folder.write("a.json", R"({"name": "a", "gpu": {"x": 1, "y": {"value": 1, "source": "s", "kind": "vendor"}, "z": 3},
+  folder.write("a.json",
+               R"({"name": "a", "gpu": {"x": 1, "y": {"value": 1, "source": "s", "kind": "vendor"}, "z": 3},
                             "list": [1, 2], "gone": {"deep": 1}, "scalar": 1})");
   folder.write("b.json", R"({"base": "a", "gpu": {"x": 2, "z": null}, "list": [3], "gone": null})");
-  folder.write("c.json", R"({"base": "b", "gpu": {"y": {"value": 9, "source": "t", "kind": "vendor"}, "new": {"q": null}},
+  folder.write("c.json",
+               R"({"base": "b", "gpu": {"y": {"value": 9, "source": "t", "kind": "vendor"}, "new": {"q": null}},
                             "scalar": {"now": {"an": "object"}}})");
   std::string problems;
   const document doc = named(folder, "c", problems);
   CHECK(problems == "");
   CHECK(doc.root == parsed(R"({"name": "a",
     "gpu": {"x": 2, "y": {"value": 9, "source": "t", "kind": "vendor"}, "new": {}},
-    "list": [3], "scalar": {"now": {"an": "object"}}, "base": "b"})").root);
+    "list": [3], "scalar": {"now": {"an": "object"}}, "base": "b"})")
+                        .root);
   CHECK(doc.origin_of("/name").label == "platform a");
   CHECK(doc.origin_of("/gpu/x").label == "platform b");
   CHECK(doc.origin_of("/gpu/y/source").label == "platform c");
@@ -133,7 +139,8 @@ TEST_CASE("Override writes a value and its origin") {
   CHECK(override_problems(doc, "/workload/list/1/x", "900 GB/s") == "");
   CHECK(override_problems(doc, "/new/a~1b/deep", "true") == "");
   CHECK(doc.root == parsed(R"({"workload": {"tp": 4, "list": [1, {"x": "900 GB/s"}]}, "name": "n",
-                              "new": {"a/b": {"deep": true}}})").root);
+                              "new": {"a/b": {"deep": true}}})")
+                        .root);
   CHECK(doc.origin_of("/workload/tp").label == "--set");
   CHECK(doc.origin_of("/workload/tp").overrides);
   CHECK(doc.origin_of("/workload/list/1/x").label == "--set");
@@ -155,7 +162,8 @@ TEST_CASE("Override of a whole object forgets what was said about its inside") {
 TEST_CASE("Override of a sourced number replaces the number and its source") {
   document doc = parsed(R"({"x": {"value": "1 GB", "source": "paper", "kind": "measured", "note": "n"}})");
   CHECK(override_problems(doc, "/x", "2 GB") == "");
-  CHECK(doc.root == parsed(R"({"x": {"value": "2 GB", "source": "set by the user", "kind": "assumed", "note": "n"}})").root);
+  CHECK(doc.root ==
+        parsed(R"({"x": {"value": "2 GB", "source": "set by the user", "kind": "assumed", "note": "n"}})").root);
   CHECK(override_problems(doc, "/x", "null") == "");
   CHECK(doc.root.find("x")->is_null());
 }

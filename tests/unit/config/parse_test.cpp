@@ -30,7 +30,8 @@ std::string nested(int depth) {
 }  // namespace
 
 TEST_CASE("Document keeps types, order and text") {
-  const document d = parsed(R"({"z": null, "b": true, "i": -3, "n": 2.5, "e": 1e3, "s": "a\u00e9\n", "l": [1, {"x": {}}]})");
+  const document d =
+      parsed(R"({"z": null, "b": true, "i": -3, "n": 2.5, "e": 1e3, "s": "a\u00e9\n", "l": [1, {"x": {}}]})");
   CHECK(d.root.members()->front().first == "z");
   CHECK(d.root.find("z")->is_null());
   CHECK(*d.root.find("b") == value{true});
@@ -42,7 +43,8 @@ TEST_CASE("Document keeps types, order and text") {
 }
 
 TEST_CASE("Document keeps integers of 64 bits and turns larger ones into numbers") {
-  const document d = parsed(R"({"max": 9223372036854775807, "min": -9223372036854775808, "more": 18446744073709551615})");
+  const document d =
+      parsed(R"({"max": 9223372036854775807, "min": -9223372036854775808, "more": 18446744073709551615})");
   CHECK(*d.root.find("max")->integer() == std::numeric_limits<std::int64_t>::max());
   CHECK(*d.root.find("min")->integer() == std::numeric_limits<std::int64_t>::min());
   CHECK(*d.root.find("more")->number() == 18446744073709551615.0);
@@ -52,7 +54,8 @@ TEST_CASE("Document syntax errors name line, column and remedy") {
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"", "line 1, column 1: there is nothing in it"},
       {" \n ", "line 2, column 2: there is nothing in it"},
-      {"{\"a\":1,}", "line 1, column 8: expected a name in double quotes, found \"}\"; remove the comma before it"},
+      {"{\"a\":1,}",
+       "line 1, column 8: expected a name in double quotes, found \"}\"; remove the comma before it"},
       {"{\"a\": [1,\n ]}", "line 2, column 2: expected a value, found \"]\"; remove the comma before it"},
       {"{\"a\" 1}", "line 1, column 6: expected \":\" after the name, found \"1\""},
       {"{\"a\":1\n \"bcd\":2}", "line 2, column 2: expected \",\" or \"}\", found \"bcd\""},
@@ -73,7 +76,8 @@ TEST_CASE("Document syntax errors name line, column and remedy") {
       {"{\"a\":1e400}", "line 1, column 6: a number is out of range"},
       {"{\"a\":\"abc\n\"}", "line 1, column 10: a string holds a line break; write \\n"},
       {"{\"a\":\"x\ty\"}", "line 1, column 8: a string holds a tab; write \\t"},
-      {"{\"a\":\"\x01\"}", "line 1, column 7: a string holds a control character; write it as \\u and four hex digits"},
+      {"{\"a\":\"\x01\"}",
+       "line 1, column 7: a string holds a control character; write it as \\u and four hex digits"},
       {"{\"a\":\"abc", "line 1, column 6: a string has no closing quote"},
       {"{\"a\":\"\\q\"}", "line 1, column 8: a backslash stands before \" \\ / b f n r t u only"},
       {"{\"a\":\"\\u12\"}", "line 1, column 11: \\u needs four hex digits"},
@@ -137,7 +141,8 @@ TEST_CASE("Document numbers do not depend on the locale") {
 TEST_CASE("Document file that cannot be read is an input-output error") {
   const scratch_folder folder;
   diagnostics problems;
-  CHECK_THROWS_WITH(load(folder.path() / "none.json", {}, problems), Catch::Matchers::EndsWith("none.json: cannot be read"));
+  CHECK_THROWS_WITH(load(folder.path() / "none.json", {}, problems),
+                    Catch::Matchers::EndsWith("none.json: cannot be read"));
   CHECK_THROWS_WITH(load(folder.path(), {}, problems), Catch::Matchers::EndsWith(": is a directory"));
   CHECK_THROWS_AS(load(folder.path() / "none.json", {}, problems), io_error);
 }

@@ -31,7 +31,8 @@ const std::vector<std::string> schedules = {"1f1b", "interleaved", "dualpipe"};
 }  // namespace
 
 TEST_CASE("Reader gives members as they are typed") {
-  document doc = parsed(R"({"s": "text", "i": 3, "n": 2.5, "whole": 2, "b": true, "q": "900 GB/s", "e": "interleaved",
+  document doc =
+      parsed(R"({"s": "text", "i": 3, "n": 2.5, "whole": 2, "b": true, "q": "900 GB/s", "e": "interleaved",
                             "c": {"x": 1}, "l": [{"x": 1}, {"x": 2}], "t": {"one": {"x": 1}, "two": {"x": 2}, "no": null}})");
   diagnostics problems;
   reader r(doc, problems);
@@ -58,11 +59,12 @@ TEST_CASE("Reader gives members as they are typed") {
 }
 
 TEST_CASE("Reader reports members that nobody asked for, with the nearest known one") {
-  CHECK(problems_of(R"({"hbm_bandwith": 1, "zzzzzzzz": 2, "": 3, "a/b": 4, "note": 5})", [](reader& r) {
-          r.find_integer("hbm_bandwidth");
-          r.ignore("note");
-          r.done();
-        }) ==
+  CHECK(problems_of(R"({"hbm_bandwith": 1, "zzzzzzzz": 2, "": 3, "a/b": 4, "note": 5})",
+                    [](reader& r) {
+                      r.find_integer("hbm_bandwidth");
+                      r.ignore("note");
+                      r.done();
+                    }) ==
         "f.json#/: unknown member\n"
         "f.json#/a~1b: unknown member\n"
         "f.json#/hbm_bandwith: unknown member; did you mean \"hbm_bandwidth\"?\n"
@@ -70,21 +72,22 @@ TEST_CASE("Reader reports members that nobody asked for, with the nearest known 
 }
 
 TEST_CASE("Reader reports every missing member at its object, and goes on") {
-  CHECK(problems_of(R"({"c": {}, "null": null})", [](reader& r) {
-          CHECK(r.string("s") == "");
-          CHECK(r.integer("null", positive_int) == 1);
-          reader c = r.child("c");
-          CHECK(c.number("n", positive) > 0);
-          CHECK(c.quantity<bytes>("q") == bytes());
-          CHECK_FALSE(c.boolean("b"));
-          CHECK(c.one_of("e", schedules) == 0);
-          CHECK(c.elements("l").empty());
-          CHECK(c.children("t").empty());
-          reader missing = c.child("child");
-          CHECK(missing.string("silent") == "");  // its parent's absence is enough
-          CHECK(missing.child("silent too").integer("x") == 0);
-          missing.done();
-        }) ==
+  CHECK(problems_of(R"({"c": {}, "null": null})",
+                    [](reader& r) {
+                      CHECK(r.string("s") == "");
+                      CHECK(r.integer("null", positive_int) == 1);
+                      reader c = r.child("c");
+                      CHECK(c.number("n", positive) > 0);
+                      CHECK(c.quantity<bytes>("q") == bytes());
+                      CHECK_FALSE(c.boolean("b"));
+                      CHECK(c.one_of("e", schedules) == 0);
+                      CHECK(c.elements("l").empty());
+                      CHECK(c.children("t").empty());
+                      reader missing = c.child("child");
+                      CHECK(missing.string("silent") == "");  // its parent's absence is enough
+                      CHECK(missing.child("silent too").integer("x") == 0);
+                      missing.done();
+                    }) ==
         "f.json#: required member \"null\" is missing\n"
         "f.json#: required member \"s\" is missing\n"
         "f.json#/c: required member \"b\" is missing\n"
@@ -97,21 +100,22 @@ TEST_CASE("Reader reports every missing member at its object, and goes on") {
 }
 
 TEST_CASE("Reader reports wrong types") {
-  CHECK(problems_of(R"({"s": 1, "i": "1", "j": 4.0, "n": true, "b": "yes", "e": 1, "c": [1], "l": {}, "m": [{}, 2.5, null],
+  CHECK(problems_of(
+            R"({"s": 1, "i": "1", "j": 4.0, "n": true, "b": "yes", "e": 1, "c": [1], "l": {}, "m": [{}, 2.5, null],
                         "t": {"x": "text"}, "big": 1e22})",
-                    [](reader& r) {
-                      r.string("s");
-                      r.integer("i");
-                      r.integer("j");
-                      r.integer("big");
-                      r.number("n");
-                      r.boolean("b");
-                      r.one_of("e", schedules);
-                      r.child("c").string("silent");
-                      r.elements("l");
-                      CHECK(r.elements("m").size() == 1);
-                      CHECK(r.children("t").empty());
-                    }) ==
+            [](reader& r) {
+              r.string("s");
+              r.integer("i");
+              r.integer("j");
+              r.integer("big");
+              r.number("n");
+              r.boolean("b");
+              r.one_of("e", schedules);
+              r.child("c").string("silent");
+              r.elements("l");
+              CHECK(r.elements("m").size() == 1);
+              CHECK(r.children("t").empty());
+            }) ==
         "f.json#/b: expected true or false, found string \"yes\"\n"
         "f.json#/big: expected an integer, found number 1e+22\n"
         "f.json#/c: expected an object, found array\n"
@@ -127,20 +131,21 @@ TEST_CASE("Reader reports wrong types") {
 }
 
 TEST_CASE("Reader reports quantities without a unit, of the wrong one, and out of range") {
-  CHECK(problems_of(R"({"a": 900, "b": "900", "c": "900 GB", "d": "fast", "e": "-1 s", "f": "0 s", "g": "5 s", "h": "1 ms",
+  CHECK(problems_of(
+            R"({"a": 900, "b": "900", "c": "900 GB", "d": "fast", "e": "-1 s", "f": "0 s", "g": "5 s", "h": "1 ms",
                         "ok": "-5 s"})",
-                    [](reader& r) {
-                      CHECK(r.quantity<bandwidth>("a") == bandwidth());
-                      r.quantity<bandwidth>("b");
-                      r.quantity<bandwidth>("c");
-                      r.find_quantity<bandwidth>("d");
-                      r.quantity<seconds>("e");
-                      r.quantity<seconds>("f", positive);
-                      r.quantity<seconds>("g", {0, 2});
-                      r.quantity<seconds>("h", {0.5, 2});
-                      CHECK(r.quantity<seconds>("ok", {-10, 10}).base() == -5);
-                      CHECK_FALSE(r.find_quantity<seconds>("absent"));
-                    }) ==
+            [](reader& r) {
+              CHECK(r.quantity<bandwidth>("a") == bandwidth());
+              r.quantity<bandwidth>("b");
+              r.quantity<bandwidth>("c");
+              r.find_quantity<bandwidth>("d");
+              r.quantity<seconds>("e");
+              r.quantity<seconds>("f", positive);
+              r.quantity<seconds>("g", {0, 2});
+              r.quantity<seconds>("h", {0.5, 2});
+              CHECK(r.quantity<seconds>("ok", {-10, 10}).base() == -5);
+              CHECK_FALSE(r.find_quantity<seconds>("absent"));
+            }) ==
         "f.json#/a: expected a bandwidth such as \"900 GB/s\", found integer 900\n"
         "f.json#/b: \"900\" has no unit; expected a bandwidth such as \"900 GB/s\"\n"
         "f.json#/c: \"900 GB\" is a size; expected a bandwidth such as \"900 GB/s\"\n"
@@ -152,13 +157,14 @@ TEST_CASE("Reader reports quantities without a unit, of the wrong one, and out o
 }
 
 TEST_CASE("Reader reports numbers out of range and returns harmless ones") {
-  CHECK(problems_of(R"({"i": 0, "j": 9, "n": 1.5, "m": -0.5, "p": 0})", [](reader& r) {
-          CHECK(r.integer("i", positive_int) == 1);
-          CHECK(r.integer("j", {0, 8}) == 0);
-          CHECK(r.number("n", fraction) == 0);
-          CHECK(r.number("m", non_negative) == 0);
-          CHECK(r.number("p", positive) == 1);
-        }) ==
+  CHECK(problems_of(R"({"i": 0, "j": 9, "n": 1.5, "m": -0.5, "p": 0})",
+                    [](reader& r) {
+                      CHECK(r.integer("i", positive_int) == 1);
+                      CHECK(r.integer("j", {0, 8}) == 0);
+                      CHECK(r.number("n", fraction) == 0);
+                      CHECK(r.number("m", non_negative) == 0);
+                      CHECK(r.number("p", positive) == 1);
+                    }) ==
         "f.json#/i: 0 is less than 1\n"
         "f.json#/j: 9 is more than 8\n"
         "f.json#/m: -0.5 is less than 0\n"
@@ -167,11 +173,13 @@ TEST_CASE("Reader reports numbers out of range and returns harmless ones") {
 }
 
 TEST_CASE("Reader reports a name outside a list with the nearest one") {
-  CHECK(problems_of(R"({"e": "interleavd", "f": "gpipe"})", [](reader& r) {
-          CHECK(r.one_of("e", schedules) == 0);
-          r.one_of_or("f", schedules, 1);
-        }) ==
-        "f.json#/e: expected one of 1f1b, interleaved, dualpipe, found \"interleavd\"; did you mean \"interleaved\"?\n"
+  CHECK(problems_of(R"({"e": "interleavd", "f": "gpipe"})",
+                    [](reader& r) {
+                      CHECK(r.one_of("e", schedules) == 0);
+                      r.one_of_or("f", schedules, 1);
+                    }) ==
+        "f.json#/e: expected one of 1f1b, interleaved, dualpipe, found \"interleavd\"; did you mean "
+        "\"interleaved\"?\n"
         "f.json#/f: expected one of 1f1b, interleaved, dualpipe, found \"gpipe\"\n");
 }
 
@@ -184,10 +192,11 @@ TEST_CASE("Reader accepts an alias, and refuses two names for one thing") {
         }) == "");
   CHECK(problems_of(R"({"tensor_model_parallel_size": 0})", [&](reader& r) { r.integer(tp, positive_int); }) ==
         "f.json#/tensor_model_parallel_size: 0 is less than 1\n");
-  CHECK(problems_of(R"({"tp": 2, "tensor_parallel": 2, "tensor_model_parallel_size": 4})", [&](reader& r) {
-          CHECK(r.integer(tp) == 2);
-          r.done();
-        }) ==
+  CHECK(problems_of(R"({"tp": 2, "tensor_parallel": 2, "tensor_model_parallel_size": 4})",
+                    [&](reader& r) {
+                      CHECK(r.integer(tp) == 2);
+                      r.done();
+                    }) ==
         "f.json#/tensor_model_parallel_size: says the same as \"tp\"; give one of them\n"
         "f.json#/tensor_parallel: says the same as \"tp\"; give one of them\n");
 }
@@ -231,7 +240,8 @@ TEST_CASE("Reader with sources accepts a number with its source and records it")
   r.done();
   CHECK(text_of(problems) == "");
   std::string recorded;
-  for (const provenance& p : doc.sources) recorded += p.pointer + " " + p.text + " " + p.kind + " " + p.source + "\n";
+  for (const provenance& p : doc.sources)
+    recorded += p.pointer + " " + p.text + " " + p.kind + " " + p.source + "\n";
   CHECK(recorded ==
         "/gpu/hbm 8 TB/s vendor The data sheet, page 3\n"
         "/gpu/sms 160 measured a paper\n"
@@ -269,7 +279,8 @@ TEST_CASE("Reader with sources reports numbers without one") {
         "f.json#/c/kind: expected one of measured, vendor, derived, assumed, found \"guessed\"\n"
         "f.json#/d/notes: unknown member; did you mean \"note\"?\n"
         "f.json#/e: expected a value or {\"value\": ..., \"kind\": ..., \"source\": ...}, found object\n"
-        "f.json#/g/kind: expected one of measured, vendor, derived, assumed, found \"venor\"; did you mean \"vendor\"?\n"
+        "f.json#/g/kind: expected one of measured, vendor, derived, assumed, found \"venor\"; did you mean "
+        "\"vendor\"?\n"
         "f.json#/h: expected a number, found null\n");
 }
 
@@ -287,7 +298,8 @@ TEST_CASE("Reader takes an overridden number as the user's assumption") {
   for (const char* k : {"bare", "full", "new"}) CHECK(r.number(k) == 2);
   CHECK(text_of(problems) == "");
   std::string recorded;
-  for (const provenance& p : doc.sources) recorded += p.pointer + " " + p.text + " " + p.kind + " " + p.source + "\n";
+  for (const provenance& p : doc.sources)
+    recorded += p.pointer + " " + p.text + " " + p.kind + " " + p.source + "\n";
   CHECK(recorded ==
         "/g/x 2 assumed set by the user\n"
         "/g/y 1 vendor s\n"
@@ -346,10 +358,11 @@ TEST_CASE("Reader of a hundred thousand members takes no minutes") {
 
 TEST_CASE("Reader messages do not depend on the locale") {
   const nvlsim::test::foreign_locale german;
-  CHECK(problems_of(R"({"n": 1234.5, "i": 1234567})", [](reader& r) {
-          r.number("n", fraction);
-          r.integer("i", {0, 10});
-        }) ==
+  CHECK(problems_of(R"({"n": 1234.5, "i": 1234567})",
+                    [](reader& r) {
+                      r.number("n", fraction);
+                      r.integer("i", {0, 10});
+                    }) ==
         "f.json#/i: 1234567 is more than 10\n"
         "f.json#/n: 1234.5 is more than 1\n");
 }

@@ -55,7 +55,8 @@ TEST_CASE("Value is reached by pointer") {
   CHECK(*v.at_pointer("/x~1y") == value{2});
   CHECK(*v.at_pointer("/~0") == value{3});
   CHECK(*v.at_pointer("/") == value{4});
-  for (const char* nowhere : {"/b", "/a/2", "/a/-", "/a/-1", "/a/01", "/a/0/x", "/a/1x", "/a/", "/a/99999999999999999999"})
+  for (const char* nowhere :
+       {"/b", "/a/2", "/a/-", "/a/-1", "/a/01", "/a/0/x", "/a/1x", "/a/", "/a/99999999999999999999"})
     CHECK(v.at_pointer(nowhere) == nullptr);
   CHECK_THROWS_AS(v.at_pointer("a"), std::invalid_argument);
 }

@@ -59,7 +59,7 @@ TEST_CASE("Nearest name is offered for a slip only") {
   CHECK(nearest("hbm_bandwith", names) == "hbm_bandwidth");    // a letter is missing
   CHECK(nearest("hbm_bandwidhtt", names) == "hbm_bandwidth");  // swapped, and one too many
   CHECK(nearest("rack", names) == "racks");
-  CHECK(nearest("sequence_length", names) == "seq_length");    // five letters of fifteen
+  CHECK(nearest("sequence_length", names) == "seq_length");  // five letters of fifteen
   CHECK(nearest("TP", names) == "tp");
   CHECK(nearest("tpp", names) == "tp");
   CHECK(nearest("xx", names) == "");

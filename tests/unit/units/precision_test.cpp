@@ -21,8 +21,8 @@ TEST_CASE("Precision is found by its own name") {
 
 TEST_CASE("Precision counts its block scales") {
   CHECK(bytes_per_element(precision::bf16) == 2);
-  CHECK(bytes_per_element(precision::nvfp4) == 9.0 / 16);       // 16 elements: 8 bytes and an FP8 scale
-  CHECK(bytes_per_element(precision::mxfp8) == 33.0 / 32);      // 32 elements and one byte
+  CHECK(bytes_per_element(precision::nvfp4) == 9.0 / 16);   // 16 elements: 8 bytes and an FP8 scale
+  CHECK(bytes_per_element(precision::mxfp8) == 33.0 / 32);  // 32 elements and one byte
   CHECK(bytes_per_element(precision::mxfp4) == 17.0 / 32);
   for (const precision p : all_precisions) {
     CHECK(bytes_per_element(p) >= 0.5);

@@ -59,8 +59,9 @@ const std::vector<sample> samples = {
 };
 
 const std::vector<dimension> every_dimension = {
-    of<bytes>,   of<seconds>,     of<bandwidth>, of<flops>,           of<flop_rate>,       of<joules>, of<watts>,
-    of<dollars>, of<dollar_rate>, of<rate>,      of<energy_per_byte>, of<energy_per_flop>, of<token_count>, of<token_rate>};
+    of<bytes>,           of<seconds>,         of<bandwidth>,   of<flops>,       of<flop_rate>,
+    of<joules>,          of<watts>,           of<dollars>,     of<dollar_rate>, of<rate>,
+    of<energy_per_byte>, of<energy_per_flop>, of<token_count>, of<token_rate>};
 
 std::string error_of(std::string_view text, dimension d) {
   const parsed_quantity q = parse_quantity(text, d);
@@ -107,7 +108,8 @@ TEST_CASE("Quantity text refuses prefixes that make no sense") {
   for (const char* text : {"1 mB", "1 Kis", "1 KW", "1 kmin", "1 MUSD", "1 kh", "1 Kib/s"}) {
     INFO(text);
     const dimension d = text[2] == 'm' ? of<bytes> : of<seconds>;
-    CHECK(error_of(text, d).starts_with(std::string(text) == "1 Kib/s" ? "\"1 Kib/s\" is a bandwidth" : "unknown unit"));
+    CHECK(error_of(text, d).starts_with(std::string(text) == "1 Kib/s" ? "\"1 Kib/s\" is a bandwidth"
+                                                                       : "unknown unit"));
   }
 }
 
