@@ -34,11 +34,16 @@ struct validate_arguments {
 };
 
 struct collective_arguments {
-  std::string operation, platform, stack, format = "table";
+  std::string operation, platform, stack = "nccl-2.29", format = "table";
   std::int64_t gpus = 0, gpus_per_domain = 0;
   std::string begin = "32M", end = "32M", datatype = "float", reduction = "sum";
   std::int64_t factor = 1, increment = 0;
   std::vector<std::string> sets;
+};
+
+struct fit_arguments {
+  std::vector<std::string> tables;
+  std::string output, leave_out, format = "table";
 };
 
 enum class catalogue_kind { platform, stack, model, scenario };
@@ -51,7 +56,8 @@ struct catalogue_arguments {
   std::string format = "table";
 };
 
-using request = std::variant<run_arguments, compare_arguments, validate_arguments, collective_arguments, catalogue_arguments>;
+using request = std::variant<run_arguments, compare_arguments, validate_arguments, collective_arguments, catalogue_arguments,
+                             fit_arguments>;
 
 /// Either what to do, or that there is nothing to do because help, a version or a usage error was printed.
 struct parsed_command_line {

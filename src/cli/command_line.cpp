@@ -27,6 +27,7 @@ struct all_arguments {
   compare_arguments compare;
   validate_arguments validate;
   collective_arguments collective;
+  fit_arguments fit;
   std::array<catalogue_arguments, 4> catalogues;
   std::optional<request> chosen;
 };
@@ -98,6 +99,19 @@ void add_collective(CLI::App& app, all_arguments& all) {
   c->callback([&all] { all.chosen = all.collective; });
 }
 
+void add_fit(CLI::App& app, all_arguments& all) {
+  fit_arguments& a = all.fit;
+  CLI::App* c = app.add_subcommand("fit", "Calibrate stacks on published measurements");
+  c->require_subcommand(1);
+  CLI::App* t = c->add_subcommand("training", "Training stacks, from tables of step times");
+  t->add_option("tables", a.tables, "CSV tables")->required();
+  t->add_option("-o,--output", a.output, "Folder for the fitted stack files")->required()->type_name("DIR");
+  t->add_option("--leave-out", a.leave_out, "Refit without each of these in turn and report its error")
+      ->check(CLI::IsMember({"model", "system", "release"}));
+  t->footer("example:\n  nvlsim fit training training.csv -o fitted --leave-out model");
+  t->callback([&all] { all.chosen = all.fit; });
+}
+
 void add_catalogue(CLI::App& app, all_arguments& all, std::size_t index, const char* word, const char* help) {
   catalogue_arguments& a = all.catalogues[index];
   a.kind = static_cast<catalogue_kind>(index);
@@ -150,6 +164,7 @@ parsed_command_line parse_command_line(int argc, char** argv) {
   add_compare(app, all);
   add_validate(app, all);
   add_collective(app, all);
+  add_fit(app, all);
   add_catalogue(app, all, 0, "platform", "Hardware: list, show, check");
   add_catalogue(app, all, 1, "stack", "Software releases: list, show, check");
   add_catalogue(app, all, 2, "model", "Models: list, show, check");

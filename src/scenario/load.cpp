@@ -32,7 +32,7 @@ bool goes_into(std::string_view pointer, std::string_view section, std::initiali
 
 split_overrides apply_overrides(config::document& doc, const std::vector<override_option>& overrides, diagnostics& problems) {
   split_overrides out;
-  const config::origin by{"--set", "--set"};
+  const config::origin by{"--set", "--set", true};
   for (const override_option& o : overrides) {
     const auto inner = [&](std::string_view section) {
       return override_at{o.pointer.substr(section.size()), config::parse_scalar(o.text), by};
@@ -40,7 +40,7 @@ split_overrides apply_overrides(config::document& doc, const std::vector<overrid
     if (goes_into(o.pointer, "/platform", {"/use", "/racks", "/set"})) out.platform.push_back(inner("/platform"));
     else if (goes_into(o.pointer, "/stack", {})) out.stack.push_back(inner("/stack"));
     else if (goes_into(o.pointer, "/model", {})) out.model.push_back(inner("/model"));
-    else config::override_value(doc, o.pointer, o.text, by, problems);
+    else config::override_value(doc, o.pointer, config::parse_scalar(o.text), by, problems);
   }
   return out;
 }
@@ -51,7 +51,7 @@ std::vector<override_at> platform_sets(config::reader& r, const config::document
   if (const value* set = r.raw("set")) {
     if (const auto* members = set->members()) {
       for (const auto& [pointer, v] : *members)
-        out.push_back({pointer, v, {"scenario", doc.self.where + " /platform/set"}});
+        out.push_back({pointer, v, {"scenario", doc.self.where + " /platform/set", true}});
     } else {
       r.fail("set", fmt::format("expected an object of JSON pointers, found {}", set->type_name()));
     }

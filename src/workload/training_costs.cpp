@@ -322,10 +322,12 @@ bytes stored_activations(const training_context& c, const layer_spec& l) {
   const double sharded = c.sharded_tokens / c.tokens;  // 1/TP with sequence parallelism
   const recompute_spec& r = c.work.recompute;
   if (r.full) return bytes::from_base(c.tokens * 2 * h * sharded);  // the layer's input alone
-  const double norms = (r.layernorm ? 1 : 2) * 2 * 2 * h * sharded;  // input and output of both
-  const double attention = 2 * d * (2 * a + 2 * kv) / tp;            // q, k, v, output
+  // Quantised recipes keep the inputs of linear layers as they were quantised; attention keeps its output in BF16 too.
+  const double input = bytes_per_element(c.work.gemm_precision) < 2 ? bytes_per_element(c.work.gemm_precision) : 2.0;
+  const double norms = 2 * (2 + (r.layernorm ? 0 : input)) * h * sharded;  // input and output of both
+  const double attention = (2 * d * (2 * a + 2 * kv) + (input < 2 ? input * a * d : 0)) / tp;  // q, k, v, output
   const double width = l.gated_mlp ? 2 : 1;
-  const double mlp = r.mlp ? 0 : 2 * (width + (r.activation ? 0 : 1)) * f / tp;  // up (and gate), product
+  const double mlp = r.mlp ? 0 : (2 * width + (r.activation ? 0 : input)) * f / tp;  // up (and gate), product
   return bytes::from_base(c.tokens * (norms + attention + mlp));
 }
 

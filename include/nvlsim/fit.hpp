@@ -1,0 +1,41 @@
+// Calibrating stacks on published measurements.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "nvlsim/scenario.hpp"
+
+namespace nvlsim {
+
+struct fitted_parameter {
+  std::string name;
+  double start = 0, value = 0;
+};
+
+struct fit_report {
+  std::vector<fitted_parameter> parameters;
+  std::size_t rows = 0;                        ///< used for fitting
+  double mean_error = 0, median_error = 0, p90_error = 0, bias = 0;  ///< of those rows, afterwards
+  /// Stack files to write, as JSON text: file name -> text.
+  std::vector<std::pair<std::string, std::string>> files;
+  /// Errors on what was left out, when asked for: group -> mean absolute error.
+  struct left_out {
+    std::string group;
+    std::size_t rows = 0;
+    double mean_error = 0, worst_error = 0, bias = 0;
+  };
+  std::vector<left_out> leave_out;
+};
+
+/// Called with a sentence now and then.
+using fit_progress = std::function<void(const std::string&)>;
+
+/// Fits the training stacks of `data` to rows of training tables with a complete configuration. `leave_out` is "",
+/// "model", "system" or "release": refits without each in turn and reports its error.
+fit_report fit_training(const std::vector<std::filesystem::path>& tables, const data_folders& data,
+                        const std::string& leave_out, const fit_progress& report = {});
+
+}  // namespace nvlsim

@@ -1,0 +1,37 @@
+// nvlsim fit
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include "cli/commands.hpp"
+#include "cli/support.hpp"
+#include "nvlsim/fit.hpp"
+#include "nvlsim/output.hpp"
+
+namespace nvlsim::cli {
+namespace {
+
+std::string text_of(const fit_report& f) {
+  std::string out = fmt::format("{:<34} {:>12} {:>12}\n", "parameter", "start", "fitted");
+  for (const fitted_parameter& p : f.parameters) out += fmt::format("{:<34} {:>12.5g} {:>12.5g}\n", p.name, p.start, p.value);
+  out += fmt::format("\n{} rows: mean {:.1f} %, median {:.1f} %, p90 {:.1f} %, bias {:+.1f} %\n", f.rows, 100 * f.mean_error,
+                     100 * f.median_error, 100 * f.p90_error, 100 * f.bias);
+  for (const auto& l : f.leave_out)
+    out += fmt::format("without {:<26} {:>4} rows: mean {:>5.1f} %, worst {:>5.1f} %, bias {:>+6.1f} %\n", l.group, l.rows,
+                       100 * l.mean_error, 100 * l.worst_error, 100 * l.bias);
+  return out;
+}
+
+}  // namespace
+
+exit_code execute(const fit_arguments& a) {
+  const data_folders data = folders_under(data_root());
+  const std::vector<std::filesystem::path> tables(a.tables.begin(), a.tables.end());
+  const fit_report f = fit_training(tables, data, a.leave_out, [](const std::string& line) { fmt::print(stderr, "fit: {}\n", line); });
+  std::filesystem::create_directories(a.output);
+  for (const auto& [file, text] : f.files) write_file(std::filesystem::path(a.output) / file, text);
+  print(text_of(f));
+  return exit_code::ok;
+}
+
+}  // namespace nvlsim::cli
