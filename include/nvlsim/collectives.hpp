@@ -25,7 +25,8 @@ struct comm_group {
 
 struct collective_cost {
   seconds time;
-  /// "ll", "ll128", "simple", "nvls", "tree", "nvls_tree", "ring", "sharp", "pairwise", "one_shot", "two_shot" or "none"
+  /// "ll", "ll128", "simple", "nvls", "tree", "nvls_tree", "ring", "sharp", "pairwise", "one_shot", "two_shot" or
+  /// "none"
   std::string_view algorithm;
   bool derived = false;        ///< some parameter came from hardware figures instead of a measurement
 };
@@ -55,8 +56,8 @@ struct expert_traffic {
   int ranks = 1;
 };
 /// Time of the exchange kernel `kind` ("two_sided_dispatch_bf16"); nothing when the profile has no such kernel.
-std::optional<seconds> expert_exchange_time(const collective_profile& profile, const platform& p, std::string_view kind,
-                                            const expert_traffic& t);
+std::optional<seconds> expert_exchange_time(const collective_profile& profile, const platform& p,
+                                            std::string_view kind, const expert_traffic& t);
 
 /// busbw = algbw x this (nccl-tests): 2(n-1)/n for all-reduce, (n-1)/n for gather, scatter and all-to-all, else 1.
 double bus_factor(collective c, int ranks);

@@ -33,9 +33,8 @@ seconds ll_time(const call& c, const fabric_collective& f, const network& net, b
 }
 
 seconds ring_time(const call& c, const fabric_collective& f, const network& net, bandwidth rate) {
-  const double between = c.kind == collective::send_recv
-                             ? 1
-                             : (net.domains - 1.0) * (c.kind == collective::all_reduce ? 2 : 1);
+  const double between =
+      c.kind == collective::send_recv ? 1 : (net.domains - 1.0) * (c.kind == collective::all_reduce ? 2 : 1);
   const seconds steps = f.ring.nvlink_step * (c.hops() - between) + f.ring.fabric_step * between;
   return f.ring.latency + power_sum(steps, c.wire() / rate, f.ring.power);
 }
@@ -74,7 +73,8 @@ class cheapest {
 
 }  // namespace
 
-estimate across_domains(const call& c, const fabric_collective& f, const domain_collective& d, const network& net) {
+estimate across_domains(const call& c, const fabric_collective& f, const domain_collective& d,
+                        const network& net) {
   const bandwidth ring = ring_rate(f, d, net);
   cheapest best(c);
   best.offer("ll", ll_time(c, f, net, ring));
@@ -82,7 +82,8 @@ estimate across_domains(const call& c, const fabric_collective& f, const domain_
   const bool asked = c.options.algorithm == "sharp";
   if (reduces && f.sharp && (net.sharp || asked)) {
     best.offer("sharp", sharp_time(c, *f.sharp, f, d, net));
-    if (c.options.algorithm.empty()) return best.take();  // the library prefers the switches for all that LL is not
+    if (c.options.algorithm.empty())
+      return best.take();  // the library prefers the switches for all that LL is not
   }
   best.offer("ring", ring_time(c, f, net, ring));
   if (!reduces) return best.take();

@@ -13,10 +13,14 @@ namespace collectives {
 
 double call::hops() const {
   switch (kind) {
-    case collective::all_reduce: return 2.0 * (ranks - 1);
-    case collective::all_to_all: return std::log2(static_cast<double>(ranks));
-    case collective::send_recv: return 1;
-    default: return ranks - 1.0;
+    case collective::all_reduce:
+      return 2.0 * (ranks - 1);
+    case collective::all_to_all:
+      return std::log2(static_cast<double>(ranks));
+    case collective::send_recv:
+      return 1;
+    default:
+      return ranks - 1.0;
   }
 }
 
@@ -29,8 +33,11 @@ seconds power_sum(seconds latency, seconds transfer, double p) {
 }
 
 void no_such_algorithm(const call& c, std::string_view where) {
-  throw input_error({{"", "", fmt::format("algorithm \"{}\" cannot run {} of {} ranks {} here", c.options.algorithm,
-                                          name(c.kind), c.ranks, where), {}}});
+  throw input_error({{"",
+                      "",
+                      fmt::format("algorithm \"{}\" cannot run {} of {} ranks {} here", c.options.algorithm,
+                                  name(c.kind), c.ranks, where),
+                      {}}});
 }
 
 }  // namespace collectives
@@ -72,7 +79,8 @@ std::vector<std::string> keys(const std::map<std::string, T>& table) {
 
 std::string domain_kind(const gpu_spec& gpu) { return fmt::format("nvlink{}", gpu.nvlink_generation); }
 
-const domain_collective& domain_params(const collective_profile& profile, const std::string& kind, std::string_view c) {
+const domain_collective& domain_params(const collective_profile& profile, const std::string& kind,
+                                       std::string_view c) {
   const auto* table = find(profile.domain, kind);
   if (!table) table = find(profile.domain, "default");
   if (!table) unknown("domain", "the NVLink domain", kind, keys(profile.domain));
@@ -100,9 +108,12 @@ fabric_choice fabric_params(const collective_profile& profile, const std::string
 
 void check(bytes size, comm_group g) {
   std::string what;
-  if (g.ranks < 1 || g.domains < 1) what = fmt::format("a group of {} ranks in {} domains", g.ranks, g.domains);
-  else if (g.domains > g.ranks) what = fmt::format("{} ranks cannot span {} domains", g.ranks, g.domains);
-  else if (!(size.base() >= 0) || !std::isfinite(size.base())) what = fmt::format("a size of {} bytes", size.base());
+  if (g.ranks < 1 || g.domains < 1)
+    what = fmt::format("a group of {} ranks in {} domains", g.ranks, g.domains);
+  else if (g.domains > g.ranks)
+    what = fmt::format("{} ranks cannot span {} domains", g.ranks, g.domains);
+  else if (!(size.base() >= 0) || !std::isfinite(size.base()))
+    what = fmt::format("a size of {} bytes", size.base());
   if (!what.empty()) throw input_error({{"", "", "not a collective: " + what, {}}});
 }
 

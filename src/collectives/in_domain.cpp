@@ -40,16 +40,21 @@ constexpr std::array<std::string_view, protocols> protocol_names = {"ll", "ll128
 seconds simple_time(const domain_collective& d, const call& c, bytes size) {
   seconds transfer = size * bus_factor(c.kind, c.ranks) / d.simple.rate;
   if (copies_own_share(c)) transfer += size / static_cast<double>(c.ranks) / d.local_copy;
-  const seconds t = power_sum(d.simple.latency + d.simple.hop * c.hops(), pipe(transfer, d.pipeline), d.simple_power);
+  const seconds t =
+      power_sum(d.simple.latency + d.simple.hop * c.hops(), pipe(transfer, d.pipeline), d.simple_power);
   return d.simple_few ? std::min(t, line(*d.simple_few, c, size)) : t;
 }
 
 seconds protocol_time(const domain_collective& d, const call& c, protocol p, bytes size) {
   switch (p) {
-    case ll: return d.ll_few ? std::min(line(*d.ll_few, c, size), line(d.ll, c, size)) : line(d.ll, c, size);
-    case ll128: return d.ll128 ? line(*d.ll128, c, size) : never;
-    case simple: return simple_time(d, c, size);
-    default: break;
+    case ll:
+      return d.ll_few ? std::min(line(*d.ll_few, c, size), line(d.ll, c, size)) : line(d.ll, c, size);
+    case ll128:
+      return d.ll128 ? line(*d.ll128, c, size) : never;
+    case simple:
+      return simple_time(d, c, size);
+    default:
+      break;
   }
   const double factor = c.kind == collective::all_reduce ? 1 : bus_factor(c.kind, c.ranks);
   return d.nvls_latency + pipe(size * factor / *d.nvls_rate, d.nvls_pipeline_per_rank * c.ranks);
@@ -107,11 +112,12 @@ first_sizes zones(const call& c, const protocol_tuning* t, bool with_nvls) {
 
 estimate in_domain(const call& c, const domain_collective& d, const protocol_tuning* tuning) {
   const bool with_nvls = nvls_possible(c, d);
-  if (!c.options.algorithm.empty() && !forced(c, "ring") && !with_nvls) no_such_algorithm(c, "in an NVLink domain");
+  if (!c.options.algorithm.empty() && !forced(c, "ring") && !with_nvls)
+    no_such_algorithm(c, "in an NVLink domain");
   const first_sizes first = zones(c, tuning, with_nvls);
 
-  // The last protocol begun is the library's choice. Those still to come count at the size where they begin, so that
-  // a message is never dearer than a longer one.
+  // The last protocol begun is the library's choice. Those still to come count at the size where they begin, so
+  // that a message is never dearer than a longer one.
   std::size_t chosen = 0;
   for (std::size_t j = 0; j < protocols; ++j)
     if (first[j] < c.size || first[j] == bytes{}) chosen = tuning || forced(c, "nvls") ? j : chosen;

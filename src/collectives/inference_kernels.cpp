@@ -8,8 +8,8 @@
 
 namespace nvlsim {
 
-std::optional<collective_cost> custom_all_reduce_time(const collective_profile& profile, const platform& p, bytes size,
-                                                      int ranks) {
+std::optional<collective_cost> custom_all_reduce_time(const collective_profile& profile, const platform& p,
+                                                      bytes size, int ranks) {
   if (ranks <= 1) return collective_cost{{}, "none", false};
   auto it = profile.custom.find(p.gpu.name);
   if (it == profile.custom.end()) it = profile.custom.find(fmt::format("nvlink{}", p.gpu.nvlink_generation));
@@ -23,8 +23,8 @@ std::optional<collective_cost> custom_all_reduce_time(const collective_profile& 
   return one <= two ? collective_cost{one, "one_shot", false} : collective_cost{two, "two_shot", false};
 }
 
-std::optional<seconds> expert_exchange_time(const collective_profile& profile, const platform& p, std::string_view kind,
-                                            const expert_traffic& t) {
+std::optional<seconds> expert_exchange_time(const collective_profile& profile, const platform& p,
+                                            std::string_view kind, const expert_traffic& t) {
   const auto it = profile.expert.find(std::string(kind));
   if (it == profile.expert.end()) return std::nullopt;
   const expert_exchange& k = it->second;

@@ -24,11 +24,14 @@ std::optional<collective> collective_by_name(std::string_view name) {
 double bus_factor(collective c, int ranks) {
   const double others = (ranks - 1.0) / ranks;
   switch (c) {
-    case collective::all_reduce: return 2 * others;
+    case collective::all_reduce:
+      return 2 * others;
     case collective::all_gather:
     case collective::reduce_scatter:
-    case collective::all_to_all: return others;
-    default: return 1;
+    case collective::all_to_all:
+      return others;
+    default:
+      return 1;
   }
 }
 

@@ -58,14 +58,15 @@ std::string nccl_table(const nccl_table_head& head, std::span<const nccl_row> ro
     const double algbw = r.time.base() > 0 ? (r.size / r.time).base() / 1e9 : 0;
     const double busbw = algbw * bus_factor(head.kind, head.ranks);
     sum += busbw;
-    out += fmt::format("{:12.0f}  {:12}  {:>8}  {:>6}  {:>6}", r.size.base(), count(head, r.size), head.type, reduction,
-                       root);
+    out += fmt::format("{:12.0f}  {:12}  {:>8}  {:>6}  {:>6}", r.size.base(), count(head, r.size), head.type,
+                       reduction, root);
     const std::string half = fmt::format("  {}  {}  {}  {:>5}", fitted(r.time.base() * 1e6, 7), fitted(algbw, 6),
                                          fitted(busbw, 6), "N/A");
     out += half + half + '\n';
   }
   out += "# Out of bounds values : 0 OK\n";
-  out += fmt::format("# Avg bus bandwidth    : {:g} \n#\n", rows.empty() ? 0 : sum / static_cast<double>(rows.size()));
+  const double average = rows.empty() ? 0 : sum / static_cast<double>(rows.size());
+  out += fmt::format("# Avg bus bandwidth    : {:g} \n#\n", average);
   if (!rows.empty()) out += fmt::format("# Algorithms           : {}\n", algorithms(rows));
   return out;
 }

@@ -23,8 +23,8 @@ struct nccl_table_head {
   std::string_view reduction = "sum";
 };
 
-/// The table of nccl-tests: a first comment line that says what it is, in-place columns equal to the out-of-place ones,
-/// `N/A` errors, and comment lines with the average bus bandwidth and the algorithms by size. Rows that take no time
+/// The table of nccl-tests: a first comment line that says what it is, in-place columns equal to the out-of-place
+/// ones, `N/A` errors, and comment lines with the average bus bandwidth and the algorithms by size. Rows that take no time
 /// show a bandwidth of 0.
 std::string nccl_table(const nccl_table_head& head, std::span<const nccl_row> rows);
 

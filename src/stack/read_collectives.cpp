@@ -16,7 +16,8 @@ constexpr config::range<double> share{config::positive.low, 10.0};
 constexpr config::range<double> power{1.0, 16.0};
 
 protocol_params read_protocol(reader& r) {
-  return {r.quantity<seconds>("latency"), r.quantity<seconds>("hop"), r.quantity<bandwidth>("rate", config::positive)};
+  return {r.quantity<seconds>("latency"), r.quantity<seconds>("hop"),
+          r.quantity<bandwidth>("rate", config::positive)};
 }
 
 protocol_params read_protocol(reader& parent, const char* name) {
@@ -146,8 +147,8 @@ const std::array<std::string, 3> across = {"all_reduce", "all_gather", "reduce_s
 
 /// Kind of domain or fabric -> collective -> parameters.
 template <class T>
-std::map<std::string, std::map<std::string, T>> nested(reader& r, const char* name, std::span<const std::string> known,
-                                                       T (*one)(reader&)) {
+std::map<std::string, std::map<std::string, T>> nested(reader& r, const char* name,
+                                                       std::span<const std::string> known, T (*one)(reader&)) {
   std::map<std::string, std::map<std::string, T>> out;
   auto t = r.find_child(name);
   if (!t) return out;

@@ -24,9 +24,9 @@ const std::vector<platform>& machines() {
   return all;
 }
 
-const std::vector<comm_group> groups = {{2, 1},   {3, 1},    {4, 1},   {5, 1},     {8, 1},      {17, 1},       {72, 1},
-                                        {2, 2},   {16, 16},  {7, 3},   {16, 2},    {144, 2},    {1440, 20},    {64, 64},
-                                        {100, 3}, {4096, 512}, {331200, 4600}, {331200, 331200}};
+const std::vector<comm_group> groups = {
+    {2, 1}, {3, 1},  {4, 1},   {5, 1},     {8, 1},   {17, 1},  {72, 1},     {2, 2},         {16, 16},
+    {7, 3}, {16, 2}, {144, 2}, {1440, 20}, {64, 64}, {100, 3}, {4096, 512}, {331200, 4600}, {331200, 331200}};
 
 template <class Visit>
 void each_case(Visit visit) {
@@ -69,8 +69,10 @@ TEST_CASE("Collective between single GPUs is never below what their NICs need") 
     for (const int ranks : {2, 8, 64, 4096}) {
       CAPTURE(p.fabric.name, p.fabric.sharp, ranks);
       const double nic = p.fabric.nic_bandwidth.base();
-      CHECK(test::time(p, collective::all_gather, 1e11, {ranks, ranks}).base() >= 1e11 * (ranks - 1) / ranks / nic);
-      CHECK(test::time(p, collective::all_to_all, 1e11, {ranks, ranks}).base() >= 1e11 * (ranks - 1) / ranks / nic);
+      CHECK(test::time(p, collective::all_gather, 1e11, {ranks, ranks}).base() >=
+            1e11 * (ranks - 1) / ranks / nic);
+      CHECK(test::time(p, collective::all_to_all, 1e11, {ranks, ranks}).base() >=
+            1e11 * (ranks - 1) / ranks / nic);
       const double passes = p.fabric.sharp ? 1 : bus_factor(collective::all_reduce, ranks);
       CHECK(test::time(p, collective::all_reduce, 1e11, {ranks, ranks}).base() >= 1e11 * passes / nic);
     }
@@ -97,8 +99,9 @@ TEST_CASE("Collective in-switch reduction takes over from five ranks on") {
   CHECK(algorithm(collective::all_reduce, 8) == "nvls");
   CHECK(algorithm(collective::all_gather, 8) == "simple");
   CHECK(algorithm(collective::all_gather, 72) == "nvls");
-  CHECK(collective_time(shipped(), machine(3, "", 200.0_Gbps), collective::all_reduce, 1.0_GiB, {8, 1}).algorithm ==
-        "simple");
+  CHECK(
+      collective_time(shipped(), machine(3, "", 200.0_Gbps), collective::all_reduce, 1.0_GiB, {8, 1}).algorithm ==
+      "simple");
 }
 
 TEST_CASE("Collective obeys the algorithm asked for") {
@@ -118,7 +121,9 @@ TEST_CASE("Collective obeys the algorithm asked for") {
 
 TEST_CASE("Collective in place does not copy its own share") {
   const platform p = machine(5, "", 400.0_Gbps);
-  const auto ms = [&](bool in_place) { return test::time(p, collective::all_gather, 1e9, {2, 1}, {{}, in_place}).base(); };
+  const auto ms = [&](bool in_place) {
+    return test::time(p, collective::all_gather, 1e9, {2, 1}, {{}, in_place}).base();
+  };
   CHECK(ms(true) < 0.8 * ms(false));
 }
 
@@ -166,7 +171,8 @@ TEST_CASE("Collective that cannot be is refused") {
   CHECK_THROWS_AS(run({2, 1}, std::nan("")), input_error);
   CHECK_THROWS_WITH(test::time(machine(7, "", 1.0_Gbps), collective::all_reduce, 1, {2, 1}),
                     Catch::Contains("nvlink7") && Catch::Contains("nvlink5"));
-  CHECK_THROWS_WITH(collective_time({}, p, collective::all_reduce, 1.0_GB, {2, 1}), Catch::Contains("the stack has none"));
+  CHECK_THROWS_WITH(collective_time({}, p, collective::all_reduce, 1.0_GB, {2, 1}),
+                    Catch::Contains("the stack has none"));
 }
 
 TEST_CASE("Collective without the library's tuning takes the fastest protocol") {
@@ -181,7 +187,9 @@ TEST_CASE("Collective without the library's tuning takes the fastest protocol") 
 TEST_CASE("Custom all-reduce goes in one shot while messages are small") {
   platform p = machine(5, "", 400.0_Gbps);
   p.gpu.name = "gb200";
-  const auto t = [&](double size, int ranks) { return *custom_all_reduce_time(shipped(), p, bytes::from_base(size), ranks); };
+  const auto t = [&](double size, int ranks) {
+    return *custom_all_reduce_time(shipped(), p, bytes::from_base(size), ranks);
+  };
   CHECK(t(1024, 4).algorithm == "one_shot");
   CHECK(t(1024, 4).time.base() == Approx(4.6e-6).epsilon(0.05));
   CHECK(t(1e8, 8).algorithm == "two_shot");

@@ -127,15 +127,22 @@ TEST_CASE("Collectives in a domain match published sweeps") {
     const char *systems, *collective;
     double large, small;  // medians
   };
-  for (const limits& l : std::initializer_list<limits>{
-           {"A100", "all_reduce", 0.02, 0.03},    {"A100", "all_gather", 0.02, 0.035},
-           {"A100", "reduce_scatter", 0.02, 0.03}, {"A100", "alltoall", 0.025, 0.035},
-           {"H100", "all_reduce", 0.03, 0.02},    {"H100", "all_gather", 0.025, 0.03},
-           {"H100", "reduce_scatter", 0.03, 0.03}, {"H100", "alltoall", 0.025, 0.07},
-           {"B200", "all_reduce", 0.03, 0.03},    {"B200", "all_gather", 0.035, 0.035},
-           {"B200", "reduce_scatter", 0.035, 0.03}, {"B200", "alltoall", 0.05, 0.05},
-           {"GB", "all_reduce", 0.03, 0.05},      {"GB", "all_gather", 0.035, 0.05},
-           {"GB", "reduce_scatter", 0.03, 0.05},  {"GB", "alltoall", 0.05, 0.04}}) {
+  for (const limits& l : std::initializer_list<limits>{{"A100", "all_reduce", 0.02, 0.03},
+                                                       {"A100", "all_gather", 0.02, 0.035},
+                                                       {"A100", "reduce_scatter", 0.02, 0.03},
+                                                       {"A100", "alltoall", 0.025, 0.035},
+                                                       {"H100", "all_reduce", 0.03, 0.02},
+                                                       {"H100", "all_gather", 0.025, 0.03},
+                                                       {"H100", "reduce_scatter", 0.03, 0.03},
+                                                       {"H100", "alltoall", 0.025, 0.07},
+                                                       {"B200", "all_reduce", 0.03, 0.03},
+                                                       {"B200", "all_gather", 0.035, 0.035},
+                                                       {"B200", "reduce_scatter", 0.035, 0.03},
+                                                       {"B200", "alltoall", 0.05, 0.05},
+                                                       {"GB", "all_reduce", 0.03, 0.05},
+                                                       {"GB", "all_gather", 0.035, 0.05},
+                                                       {"GB", "reduce_scatter", 0.03, 0.05},
+                                                       {"GB", "alltoall", 0.05, 0.04}}) {
     const auto of = [&](const row& r) {
       return in_domain(r) && r.system.starts_with(l.systems) && r.collective == l.collective &&
              r.notes.find("busbw rounded") == std::string::npos;
@@ -192,7 +199,8 @@ double exchange(const row& r) {
   t.hidden = 7168;
   t.topk = 8;
   t.tokens = r.size / (t.hidden * 2 * std::min(8.0, r.gpus));
-  return expert_exchange_time(test::shipped(), machine(5, "none", 1.0_GBps), "two_sided_dispatch_bf16", t)->base() *
+  return expert_exchange_time(test::shipped(), machine(5, "none", 1.0_GBps), "two_sided_dispatch_bf16", t)
+             ->base() *
          1e6;
 }
 

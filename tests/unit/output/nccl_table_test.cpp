@@ -1,8 +1,8 @@
+#include "output/nccl_table.hpp"
+
 #include <catch2/catch.hpp>
 #include <sstream>
 #include <vector>
-
-#include "output/nccl_table.hpp"
 
 namespace nvlsim {
 namespace {
@@ -26,11 +26,12 @@ TEST_CASE("nccl table has the columns of nccl-tests") {
   const auto table = lines(nccl_table({.kind = collective::all_gather, .ranks = 8}, rows));
   REQUIRE(table.size() == 11);
   CHECK(table[0].starts_with("# simulated"));
-  CHECK(table[5] == "           8             0     float    none      -1    15.10    0.00    0.00    N/A    15.10    "
-                    "0.00    0.00    N/A");
-  CHECK(words(table[6]) ==
-        std::vector<std::string>{"17179869184", "536870912", "float", "none", "-1", "42091.7", "408.15", "357.13", "N/A",
-                                 "42091.7", "408.15", "357.13", "N/A"});
+  CHECK(table[5] ==
+        "           8             0     float    none      -1    15.10    0.00    0.00    N/A    15.10    "
+        "0.00    0.00    N/A");
+  CHECK(words(table[6]) == std::vector<std::string>{"17179869184", "536870912", "float", "none", "-1", "42091.7",
+                                                    "408.15", "357.13", "N/A", "42091.7", "408.15", "357.13",
+                                                    "N/A"});
   CHECK(table[8] == "# Avg bus bandwidth    : 178.567 ");
   CHECK(table[10] == "# Algorithms           : ll from 8 B, simple from 17179869184 B");
   for (std::size_t i = 1; i < 5; ++i) CHECK(table[i].front() == '#');
@@ -39,7 +40,8 @@ TEST_CASE("nccl table has the columns of nccl-tests") {
 TEST_CASE("nccl table names reduction and root as nccl-tests does") {
   const auto of = [](collective c) {
     const std::vector<nccl_row> rows = {{1024.0_B, 10.0_us, "ll"}};
-    return words(lines(nccl_table({.kind = c, .ranks = 4, .type = "half", .type_bytes = 2, .reduction = "max"}, rows))[5]);
+    return words(
+        lines(nccl_table({.kind = c, .ranks = 4, .type = "half", .type_bytes = 2, .reduction = "max"}, rows))[5]);
   };
   CHECK(of(collective::all_reduce)[1] == "512");
   CHECK(of(collective::all_reduce)[3] == "max");

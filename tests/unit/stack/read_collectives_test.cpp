@@ -34,9 +34,11 @@ const std::string fabric = R"("kind": "measured", "source": "fit",
 
 TEST_CASE("Collective parameters are read with their units") {
   const reading r = read(R"({
-    "domain": {"nvlink5": {"all_reduce": {)" + domain + R"(, "nvls_rate": "500 GB/s", "nvls_latency": "27 us",
+    "domain": {"nvlink5": {"all_reduce": {)" +
+                         domain + R"(, "nvls_rate": "500 GB/s", "nvls_latency": "27 us",
       "nvls_pipeline_per_rank": "2 us"}}},
-    "fabric": {"quantum-2": {"all_gather": {)" + fabric + R"(, "sharp": {"latency": "58 us", "pipeline": "8 us",
+    "fabric": {"quantum-2": {"all_gather": {)" +
+                         fabric + R"(, "sharp": {"latency": "58 us", "pipeline": "8 us",
       "nic_share": 0.95}}}},
     "all_to_all": {"default": {"kind": "assumed", "source": "guess", "latency": "50 us", "per_rank": "2 us",
       "pipeline": "0 us", "nic_share": 0.85}}})");
@@ -56,9 +58,12 @@ TEST_CASE("Collective parameters are read with their units") {
 
 TEST_CASE("Collective parameters that are wrong are all named") {
   const reading r = read(R"({
-    "domain": {"nvlink5": {"all_gathr": {)" + domain + R"(},
-                           "all_gather": {)" + domain + R"(, "nvls_rate": "0 GB/s", "nvls_latency": "27 us"}}},
-    "fabric": {"quantum-2": {"all_to_all": {)" + fabric + R"(}}},
+    "domain": {"nvlink5": {"all_gathr": {)" +
+                         domain + R"(},
+                           "all_gather": {)" +
+                         domain + R"(, "nvls_rate": "0 GB/s", "nvls_latency": "27 us"}}},
+    "fabric": {"quantum-2": {"all_to_all": {)" +
+                         fabric + R"(}}},
     "custom": {"gb300": {"kind": "measured", "source": "fit", "one_latency": 4, "per_peer": "1 us",
       "two_extra": "20 us", "one_share": 0, "two_share": 0.6}},
     "tunning": {}})");
