@@ -80,7 +80,8 @@ struct switch_spec {
 
 struct fabric_spec {
   std::string name;          ///< "quantum-x800", "quantum-2": the key of collective profiles
-  bandwidth nic_bandwidth;   ///< one GPU, one direction, nominal
+  bandwidth nic_bandwidth;   ///< one GPU's share, one direction, nominal
+  int gpus_per_nic = 1;      ///< GPUs of a VM that share a NIC of `gpus_per_nic` x `nic_bandwidth`
   double nic_efficiency = 1; ///< of nominal, large messages
   seconds latency;           ///< one-way, GPU to GPU across the fabric
   switch_spec leaf;          ///< every level uses this switch
@@ -124,9 +125,10 @@ struct fat_tree {
   std::vector<std::int64_t> switches;  ///< per level, leaves first
   std::int64_t cables = 0;             ///< between switches
 };
-/// The smallest tree for `endpoints` NICs. With 144 ports: 4,608 endpoints are 64 leaves and 32 spines; a third level
-/// appears beyond 10,368. Leaves are cabled in full; only leaves are oversubscribed; a NIC faster than a port takes
-/// several. Throws std::invalid_argument for fewer than four ports or an oversubscription below one.
-fat_tree size_fat_tree(const fabric_spec& fabric, std::int64_t endpoints);
+/// The smallest tree for the NICs of `gpus`. With 144 ports and a NIC a GPU: 4,608 are 64 leaves and 32 spines; a
+/// third level appears beyond 10,368. Leaves are cabled in full; only leaves are oversubscribed; a NIC faster than
+/// a port takes several. Throws std::invalid_argument for fewer than four ports, less than one GPU a NIC or an
+/// oversubscription below one.
+fat_tree size_fat_tree(const fabric_spec& fabric, std::int64_t gpus);
 
 }  // namespace nvlsim

@@ -75,11 +75,14 @@ rows gpu_rows(const gpu_spec& g) {
 
 rows link_rows(const platform& p) {
   const gpu_spec& g = p.gpu;
+  const int sharing = p.fabric.gpus_per_nic;
+  const std::string nic = "NIC of " + network_text(sharing * p.fabric.nic_bandwidth) +
+                          (sharing > 1 ? fmt::format(" for {}", plural(sharing, "GPU")) : std::string{});
   return {
       {fmt::format("NVLink {}, {}", g.nvlink_generation, plural(g.nvlink_links, "link")),
        format_quantity(g.nvlink)},
       {"to the CPU", format_quantity(g.c2c)},
-      {fmt::format("NIC of {}", network_text(p.fabric.nic_bandwidth)), format_quantity(p.fabric.nic_bandwidth)},
+      {nic, format_quantity(p.fabric.nic_bandwidth)},
       {"NIC, large messages", format_quantity(p.fabric.nic_bandwidth * p.fabric.nic_efficiency)}};
 }
 

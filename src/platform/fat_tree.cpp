@@ -13,22 +13,23 @@ std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b;
 std::int64_t ports_per_nic(const fabric_spec& f) {
   if (f.leaf.port_bandwidth <= bandwidth{}) return 1;
   // An 800 Gb/s NIC on 400 Gb/s ports must not take a third port for a rounding error.
-  const double ratio = f.nic_bandwidth / f.leaf.port_bandwidth;
+  const double ratio = f.gpus_per_nic * f.nic_bandwidth / f.leaf.port_bandwidth;
   return std::max<std::int64_t>(1, static_cast<std::int64_t>(std::ceil(ratio * (1 - 1e-9))));
 }
 
 }  // namespace
 
-fat_tree size_fat_tree(const fabric_spec& fabric, std::int64_t endpoints) {
+fat_tree size_fat_tree(const fabric_spec& fabric, std::int64_t gpus) {
   const std::int64_t ports = fabric.leaf.ports;
   const double oversubscription = fabric.oversubscription;
+  if (fabric.gpus_per_nic < 1) throw std::invalid_argument("less than one GPU shares a NIC");
   if (ports < 4) throw std::invalid_argument("a fat tree needs switches of four ports or more");
   if (!(oversubscription >= 1)) throw std::invalid_argument("oversubscription is less than one");
 
   fat_tree tree;
-  if (endpoints <= 0) return tree;
-  const std::int64_t nics = endpoints * ports_per_nic(fabric);
-  if (nics <= ports) {
+  if (gpus <= 0) return tree;
+  const std::int64_t links_down = divide_up(gpus, fabric.gpus_per_nic) * ports_per_nic(fabric);
+  if (links_down <= ports) {
     tree.levels = 1;
     tree.switches = {1};
     return tree;
@@ -42,7 +43,7 @@ fat_tree size_fat_tree(const fabric_spec& fabric, std::int64_t endpoints) {
       static_cast<std::int64_t>(std::ceil(static_cast<double>(down) / oversubscription - 1e-9));
   const std::int64_t half = ports / 2;
 
-  tree.switches.push_back(divide_up(nics, down));
+  tree.switches.push_back(divide_up(links_down, down));
   std::int64_t links = tree.switches.back() * up;
   tree.cables = links;
   // `pods` is what the top level must join, each switch of it with a link to every pod.

@@ -120,6 +120,7 @@ fabric_spec read_fabric(reader r) {
   fabric_spec f;
   f.name = r.string("name");
   f.nic_bandwidth = r.quantity<bandwidth>("nic_bandwidth", positive);
+  f.gpus_per_nic = static_cast<int>(r.integer_or("gpus_per_nic", 1, {1, 1024}));
   f.nic_efficiency = r.number("nic_efficiency", share);
   f.latency = r.quantity<seconds>("latency");
   reader leaf = r.child("leaf");

@@ -200,12 +200,18 @@ std::vector<std::pair<std::string, std::string>> stack_files(const data_folders&
   for (const setting& s : settings) {
     const auto [it, fresh] = files.try_emplace(s.stack);
     if (fresh) it->second = config::load(data.stacks / (s.stack + ".json"), {"", s.stack}, problems);
-    value* group = it->second.root.find("training");
-    const value* old = it->second.root.at_pointer(s.pointer);
-    if (group && old && old->members()) {  // {"value": ..., "source": ...}: only the value changes
-      config::override_value(it->second, s.pointer + "/value", config::parse_scalar(s.text), {"fit", "fit"}, problems);
-    } else {
-      config::override_value(it->second, s.pointer, config::parse_scalar(s.text), {"fit", "fit"}, problems);
+    const value& root = it->second.root;
+    const value* old = root.at_pointer(s.pointer);
+    const value* group = root.at_pointer(s.pointer.substr(0, s.pointer.rfind('/')));
+    const config::origin by{"fit", "fit"};
+    if (old && old->members()) {  // {"value": ..., "source": ...}: only the value changes
+      config::override_value(it->second, s.pointer + "/value", config::parse_scalar(s.text), by, problems);
+    } else if (group && group->find("source")) {
+      config::override_value(it->second, s.pointer, config::parse_scalar(s.text), by, problems);
+    } else {  // the group it is merged into has another source
+      config::override_value(it->second, s.pointer,
+                             value{value::object{{"value", config::parse_scalar(s.text)}, {"kind", "derived"}, {"source", "fit-training"}}},
+                             by, problems);
     }
   }
   problems.throw_if_any();

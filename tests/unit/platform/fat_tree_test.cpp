@@ -63,6 +63,16 @@ TEST_CASE("Fat tree with two NIC ports for each fast NIC is twice as large") {
   CHECK(size_fat_tree(f, 1024).switches == size_fat_tree(fabric_of(64), 2048).switches);
 }
 
+TEST_CASE("Fat tree of GPUs that share NICs is that of the NICs") {
+  fabric_spec f = fabric_of(64);
+  f.gpus_per_nic = 8;
+  f.nic_bandwidth = f.leaf.port_bandwidth / 8.0;
+  CHECK(size_fat_tree(f, 8 * 64).switches == std::vector<std::int64_t>{1});
+  CHECK(size_fat_tree(f, 8 * 64 + 1).switches == size_fat_tree(fabric_of(64), 65).switches);
+  f.nic_bandwidth = f.leaf.port_bandwidth / 4.0;  // two ports a NIC
+  CHECK(size_fat_tree(f, 8 * 1024).switches == size_fat_tree(fabric_of(64), 2048).switches);
+}
+
 TEST_CASE("Fat tree oversubscribed keeps the ratio at its leaves and needs fewer spines") {
   // 64 ports at 3:1 are 48 down and 16 up.
   const fat_tree t = size_fat_tree(fabric_of(64, 3), 3072);
@@ -73,6 +83,9 @@ TEST_CASE("Fat tree oversubscribed keeps the ratio at its leaves and needs fewer
 TEST_CASE("Fat tree rejects what no tree can be built of") {
   CHECK_THROWS_AS(size_fat_tree(fabric_of(3), 10), std::invalid_argument);
   CHECK_THROWS_AS(size_fat_tree(fabric_of(64, 0.5), 10), std::invalid_argument);
+  fabric_spec nobody = fabric_of(64);
+  nobody.gpus_per_nic = 0;
+  CHECK_THROWS_AS(size_fat_tree(nobody, 10), std::invalid_argument);
 }
 
 TEST_CASE("Fat tree grows with its endpoints and carries them all") {

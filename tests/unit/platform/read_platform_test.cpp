@@ -32,6 +32,7 @@ TEST_CASE("Platform records its defaults") {
   CHECK(*resolved.at_pointer("/racks")->integer() == 1);
   CHECK(*resolved.at_pointer("/fabric/oversubscription")->number() == 1.0);
   CHECK(*resolved.at_pointer("/fabric/sharp")->boolean() == false);
+  CHECK(*resolved.at_pointer("/fabric/gpus_per_nic")->integer() == 1);
   CHECK(*resolved.at_pointer("/fabric/leaf/sharp")->boolean() == false);
 }
 
@@ -132,6 +133,8 @@ TEST_CASE("Platform with a bad field says what is wrong with it") {
           "/fabric/sharp: the switch has no in-network reduction (/fabric/leaf/sharp)"},
       bad{R"("latency": "2 us",)", R"("latency": "2 us", "oversubscription": 0.5,)",
           "/fabric/oversubscription: 0.5 is less than 1"},
+      bad{R"("nic_efficiency": 0.9,)", R"("nic_efficiency": 0.9, "gpus_per_nic": 4,)",
+          "/fabric/gpus_per_nic: 4 GPUs share a NIC, but a VM has 2"},
       bad{R"("nic_efficiency": 0.9)", R"("nic_efficiency": 95)", "/fabric/nic_efficiency: 95 is more than 1"},
       bad{R"("ports": 8)", R"("ports": 3)", "/fabric/leaf/ports: 3 is less than 4"},
       bad{R"("sm_count": 100)", R"("sm_count": 100.5)", "/gpu/sm_count: expected an integer, found number 100.5"},
