@@ -25,11 +25,11 @@ struct token_lengths {
 struct inference_workload {
   precision weights = precision::bf16, kv_cache = precision::bf16;
   // engine limits
-  std::int64_t max_num_tokens = 8192;   ///< tokens of one iteration, prompts and decodes together
-  std::int64_t max_batch_size = 2048;   ///< running sequences
-  bool chunked_prefill = true;          ///< a prompt may be split over iterations
+  std::int64_t max_num_tokens = 8192;  ///< tokens of one iteration, prompts and decodes together
+  std::int64_t max_batch_size = 2048;  ///< running sequences
+  bool chunked_prefill = true;         ///< a prompt may be split over iterations
   // load: all requests at once
-  std::int64_t requests = 0;            ///< over all replicas
+  std::int64_t requests = 0;  ///< over all replicas
   token_lengths input, output;
   // layout
   int tp = 1;
@@ -39,11 +39,11 @@ struct inference_workload {
 
 /// What one iteration of one replica holds.
 struct iteration {
-  std::int64_t decodes = 0;        ///< sequences that produce one token each from their cache
-  std::int64_t context = 0;        ///< cached tokens over those sequences
-  std::int64_t prompt_tokens = 0;  ///< prefilled now
-  double prompt_pairs = 0;         ///< causal (query, key) pairs of those, one head, chunk prefixes included
-  std::int64_t prompts = 0;        ///< prompts worked on
+  std::int64_t decodes = 0;           ///< sequences that produce one token each from their cache
+  std::int64_t context = 0;           ///< cached tokens over those, with the one each continues from
+  std::int64_t prompt_tokens = 0;     ///< prefilled now
+  double prompt_pairs = 0;            ///< causal (query, key) pairs of those, one head, chunk prefixes included
+  std::int64_t prompts = 0;           ///< prompts worked on
   std::int64_t finished_prompts = 0;  ///< prompts whose first token comes out of this iteration
 
   friend auto operator<=>(const iteration&, const iteration&) = default;
@@ -52,8 +52,8 @@ struct iteration {
 /// When a request made progress, as iteration indices of its replica.
 struct request_progress {
   std::int64_t input = 0, output = 0;
-  std::int32_t admitted = 0;      ///< first iteration that worked on it
-  std::int32_t first_token = 0;   ///< iteration that ends with its first token
+  std::int32_t admitted = 0;     ///< first iteration that worked on it
+  std::int32_t first_token = 0;  ///< iteration that ends with its first token
   std::int32_t last_token = 0;
 };
 
@@ -61,12 +61,13 @@ struct request_progress {
 struct batching_schedule {
   std::vector<iteration> iterations;
   std::vector<request_progress> requests;
-  std::int64_t peak_kv_tokens = 0;   ///< most KV tokens held, in whole blocks
+  std::int64_t peak_kv_tokens = 0;  ///< most KV tokens held, in whole blocks
 };
 
-/// Runs the scheduler of one replica over requests of the given lengths: running sequences decode first, then waiting
-/// prompts enter in order while token budget, batch limit and KV capacity (the whole output is reserved on admission)
-/// allow. Requires every request to fit `kv_capacity_tokens` alone.
+/// Runs the scheduler of one replica over requests of the given lengths (one token or more): running sequences decode
+/// first, then waiting prompts enter in order while token budget, batch limit and KV capacity (the whole output is
+/// reserved on admission) allow. Throws internal_error when a request does not fit `kv_capacity_tokens` alone or, if
+/// prompts are not chunked, its prompt exceeds `max_num_tokens`.
 batching_schedule schedule_offline(const std::vector<std::pair<std::int64_t, std::int64_t>>& lengths,
                                    std::int64_t max_num_tokens, std::int64_t max_batch_size, bool chunked_prefill,
                                    std::int64_t kv_capacity_tokens, int kv_block_tokens);

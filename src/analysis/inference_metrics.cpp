@@ -32,7 +32,8 @@ std::optional<distribution> distribution_of(std::vector<weighted> values) {
   std::size_t next = 0;
   for (const weighted& w : values) {
     below += w.count;
-    for (; next < std::size(wanted) && below * 100 >= wanted[next].percent * total; ++next) *wanted[next].at = w.value;
+    for (; next < std::size(wanted) && below * 100 >= wanted[next].percent * total; ++next)
+      *wanted[next].at = w.value;
   }
   return d;
 }
@@ -42,7 +43,8 @@ struct samples {
   double inputs = 0, outputs = 0, requests = 0;
 };
 
-void add_requests(samples& out, const batching_schedule& s, const std::vector<span>& spans, std::int64_t replicas) {
+void add_requests(samples& out, const batching_schedule& s, const std::vector<span>& spans,
+                  std::int64_t replicas) {
   const auto at = [&](std::int32_t i) { return spans[static_cast<std::size_t>(i)]; };
   for (const request_progress& r : s.requests) {
     const double ttft = at(r.first_token).end_s, e2e = at(r.last_token).end_s;
@@ -56,8 +58,8 @@ void add_requests(samples& out, const batching_schedule& s, const std::vector<sp
   }
 }
 
-// A running sequence gains a token with every iteration, so each of an iteration's decodes saw the gap since the end of
-// the iteration before.
+// A running sequence gains a token with every iteration, so each of an iteration's decodes saw the gap since the end
+// of the iteration before.
 void add_gaps(samples& out, const batching_schedule& s, const std::vector<span>& spans, std::int64_t replicas) {
   for (std::size_t i = 1; i < s.iterations.size(); ++i)
     out.itl.push_back({spans[i].end_s - spans[i - 1].end_s, s.iterations[i].decodes * replicas});
@@ -75,8 +77,8 @@ inference_metrics measure_inference(const inference_run& run, const timeline& t)
     add_requests(all, s, spans, run.replicas[c]);
     add_gaps(all, s, spans, run.replicas[c]);
     gpus += static_cast<double>(run.work.classes[c].multiplicity);
-    m.kv_cache_used_fraction = std::max(
-        m.kv_cache_used_fraction, static_cast<double>(s.peak_kv_tokens) / static_cast<double>(run.kv_capacity_tokens));
+    m.kv_cache_used_fraction = std::max(m.kv_cache_used_fraction, static_cast<double>(s.peak_kv_tokens) /
+                                                                      static_cast<double>(run.kv_capacity_tokens));
   }
   const double time = t.makespan.base();
   m.output_tokens_per_s = all.outputs / time;

@@ -17,10 +17,13 @@ const std::array<std::string, 4> cache_precisions = {"bf16", "fp16", "fp8", "nvf
 const std::array<std::string, 1> load_kinds = {"offline"};
 
 void read_engine(config::reader r, inference_workload& w) {
-  w.weights = precision_by_name(weight_precisions[r.one_of({"weights", {"quantization"}}, weight_precisions)]).value();
+  w.weights =
+      precision_by_name(weight_precisions[r.one_of({"weights", {"quantization"}}, weight_precisions)]).value();
   // Checkpoints of eight bits and less come with an FP8 cache.
   const std::size_t usual = w.weights == precision::bf16 ? 0 : 2;
-  w.kv_cache = precision_by_name(cache_precisions[r.one_of_or({"kv_cache", {"kv_cache_dtype"}}, cache_precisions, usual)]).value();
+  w.kv_cache =
+      precision_by_name(cache_precisions[r.one_of_or({"kv_cache", {"kv_cache_dtype"}}, cache_precisions, usual)])
+          .value();
   w.max_num_tokens = r.integer_or({"max_num_tokens", {"max_num_batched_tokens"}}, w.max_num_tokens, token_count);
   w.max_batch_size = r.integer_or({"max_batch_size", {"max_num_seqs"}}, w.max_batch_size, token_count);
   w.chunked_prefill = r.boolean_or({"chunked_prefill", {"enable_chunked_prefill"}}, w.chunked_prefill);

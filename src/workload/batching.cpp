@@ -8,6 +8,7 @@ namespace {
 
 using request_lengths = std::vector<std::pair<std::int64_t, std::int64_t>>;
 
+/// [docs/models-and-assumptions.md#inference-scheduler]
 struct batch_limits {
   std::int64_t tokens = 0, sequences = 0, kv_tokens = 0, kv_block = 1;
   bool chunked = true;
@@ -25,13 +26,13 @@ struct released {
 
 /// Sums over the running sequences, so that an iteration costs its changes and not its batch.
 struct batch {
-  std::int64_t decodes = 0;        ///< sequences that have their first token
-  std::int64_t context = 0;        ///< cached tokens over those
-  std::int64_t kv_tokens = 0;      ///< reserved, prompts in work included
-  std::size_t next = 0;            ///< first request whose prompt is not finished
-  std::int64_t next_done = 0;      ///< its prompt tokens already cached
+  std::int64_t decodes = 0;    ///< sequences that have their first token
+  std::int64_t context = 0;    ///< cached tokens over those
+  std::int64_t kv_tokens = 0;  ///< reserved, prompts in work included
+  std::size_t next = 0;        ///< first request whose prompt is not finished
+  std::int64_t next_done = 0;  ///< its prompt tokens already cached
   bool next_admitted = false;
-  std::vector<released> ends;      ///< by iteration
+  std::vector<released> ends;  ///< by iteration
 };
 
 bool admit(batch& b, request_progress& r, const batch_limits& l, std::int64_t room, std::int32_t now) {
@@ -93,8 +94,8 @@ void release(batch& b, std::size_t now) {
 batching_schedule schedule_offline(const request_lengths& lengths, std::int64_t max_num_tokens,
                                    std::int64_t max_batch_size, bool chunked_prefill,
                                    std::int64_t kv_capacity_tokens, int kv_block_tokens) {
-  const batch_limits l{max_num_tokens, std::min(max_batch_size, max_num_tokens), kv_capacity_tokens, kv_block_tokens,
-                       chunked_prefill};
+  const batch_limits l{max_num_tokens, std::min(max_batch_size, max_num_tokens), kv_capacity_tokens,
+                       kv_block_tokens, chunked_prefill};
   batching_schedule s;
   s.requests.reserve(lengths.size());
   for (const auto& [input, output] : lengths) s.requests.push_back({.input = input, .output = output});

@@ -35,7 +35,8 @@ std::vector<std::string> layout_reasons(const platform& p, const model& m, const
   const std::int64_t domain = p.gpus_per_rack(), wanted = std::int64_t{w.tp} * w.replicas;
   if (w.tp > domain) out.push_back(fmt::format("tp {} exceeds the {} GPUs of an NVLink domain", w.tp, domain));
   if (wanted > p.gpus()) {
-    out.push_back(fmt::format("{} replicas x tp {} need {} GPUs, {} has {}", w.replicas, w.tp, wanted, p.name, p.gpus()));
+    out.push_back(
+        fmt::format("{} replicas x tp {} need {} GPUs, {} has {}", w.replicas, w.tp, wanted, p.name, p.gpus()));
   } else if (w.tp <= domain && domain / w.tp * p.racks < w.replicas) {
     out.push_back(fmt::format("only {} replicas of tp {} fit whole into {} domains of {} GPUs",
                               domain / w.tp * p.racks, w.tp, p.racks, domain));
@@ -81,7 +82,8 @@ std::vector<std::string> load_reasons(const model& m, const inference_workload& 
   if (each > most_requests)
     out.push_back(fmt::format("{} requests a replica; at most {} are simulated", each, most_requests));
   else if (iterations > static_cast<double>(most_iterations))
-    out.push_back(fmt::format("{:.0f} iterations or more a replica; at most {} are simulated", iterations, most_iterations));
+    out.push_back(
+        fmt::format("{:.0f} iterations or more a replica; at most {} are simulated", iterations, most_iterations));
   return out;
 }
 
@@ -119,15 +121,19 @@ std::vector<replica_group> deal(const inference_workload& w) {
 }
 
 std::vector<std::string> assumptions(const platform& p, const stack& s, const inference_workload& w) {
-  std::vector<std::string> out{"all requests are there at the start; the cache reserves each request's own output"};
-  if (w.replicas > 1) out.emplace_back("replicas draw the same request lengths; those with as many requests are one class");
+  std::vector<std::string> out{
+      "all requests are there at the start; the cache reserves each request's own output"};
+  if (w.replicas > 1)
+    out.emplace_back("replicas draw the same request lengths; those with as many requests are one class");
   if (w.input.spread == 0 && w.output.spread == 0)
     out.emplace_back("all requests are equally long, so that waves of them stay in step as real ones do not");
   if (w.requests < w.replicas) out.push_back(fmt::format("{} replicas have no request", w.replicas - w.requests));
   if (!s.inference->sustained_factor.contains(p.gpu.name))
-    out.push_back(fmt::format("the sustained rate of {} is not known: that of a short benchmark is taken", p.gpu.name));
+    out.push_back(
+        fmt::format("the sustained rate of {} is not known: that of a short benchmark is taken", p.gpu.name));
   if (!s.inference->gemm_factor.contains(w.weights))
-    out.push_back(fmt::format("no engine factor for {} GEMMs: rates of the kernel tables are taken", name(w.weights)));
+    out.push_back(
+        fmt::format("no engine factor for {} GEMMs: rates of the kernel tables are taken", name(w.weights)));
   return out;
 }
 
@@ -167,7 +173,8 @@ inference_run plan_inference(const platform& p, const stack& s, const model& m, 
     run.schedules.push_back(schedule_offline(lengths, w.max_num_tokens, w.max_batch_size, w.chunked_prefill,
                                              run.kv_capacity_tokens, s.inference->kv_block_tokens));
     run.replicas.push_back(g.replicas);
-    run.work.classes.push_back({fmt::format("replica of {} requests", g.requests), g.replicas * w.tp,
+    run.work.classes.push_back({fmt::format("replica of {} requests", g.requests),
+                                g.replicas * w.tp,
                                 {run_of(run.schedules.back(), costs, run.work, known)}});
   }
   return run;

@@ -93,7 +93,7 @@ time_and_energy iteration_costs::gemm(precision operands, double m, double n, do
 }
 
 // Norms, rotary embedding, activation, residual and cache write: three quarters of the vectors are as wide as the
-// hidden state, a quarter as wide as the MLP. [docs/models-and-assumptions.md#inference]
+// hidden state, a quarter as wide as the MLP. [docs/models-and-assumptions.md#inference-iteration]
 time_and_energy iteration_costs::elementwise(const layer_slice& l, double rows) const {
   const double width = 0.75 * static_cast<double>(model_.hidden) + 0.25 * l.ffn;
   const auto moved = bytes::from_base(engine_.elementwise_vectors * width * rows * activation_bytes);
@@ -107,8 +107,10 @@ time_and_energy iteration_costs::all_reduce(double rows) const {
   const auto size = bytes::from_base(rows * static_cast<double>(model_.hidden) * activation_bytes);
   const collective_profile& profile = stack_.collectives;
   seconds time = collective_time(profile, platform_, collective::all_reduce, size, {.ranks = work_.tp},
-                                 {.algorithm = {}, .in_place = true}).time;
-  if (const auto custom = custom_all_reduce_time(profile, platform_, size, work_.tp)) time = std::min(time, custom->time);
+                                 {.algorithm = {}, .in_place = true})
+                     .time;
+  if (const auto custom = custom_all_reduce_time(profile, platform_, size, work_.tp))
+    time = std::min(time, custom->time);
   return timed(precision::bf16, {.time = time, .work = {}, .moved = size * 2});
 }
 
@@ -141,28 +143,39 @@ time_and_energy iteration_costs::lm_head(std::int64_t rows) {
 time_and_energy iteration_costs::prefill_attention(const layer_slice& l, const iteration& it) const {
   if (it.prompts == 0) return {};
   const auto prompts = static_cast<double>(it.prompts);
-  const bool fp8 = bytes_per_element(work_.kv_cache) <= 1;  // an 8-bit cache makes the kernel FP8 whatever the queries
-  const attention_shape s{.batch = prompts, .heads = l.heads, .kv_heads = l.kv_heads, .qk_dim = l.head_dim,
-                          .v_dim = l.head_dim, .queries = static_cast<double>(it.prompt_tokens) / prompts,
-                          .pairs = it.prompt_pairs / prompts, .fp8 = fp8};
+  const bool fp8 =
+      bytes_per_element(work_.kv_cache) <= 1;  // an 8-bit cache makes the kernel FP8 whatever the queries
+  const attention_shape s{.batch = prompts,
+                          .heads = l.heads,
+                          .kv_heads = l.kv_heads,
+                          .qk_dim = l.head_dim,
+                          .v_dim = l.head_dim,
+                          .queries = static_cast<double>(it.prompt_tokens) / prompts,
+                          .pairs = it.prompt_pairs / prompts,
+                          .fp8 = fp8};
   return timed(fp8 ? precision::fp8 : precision::bf16, attention_forward_cost(platform_.gpu, attention_, s));
 }
 
 time_and_energy iteration_costs::decode_attention(const layer_slice& l, const iteration& it) const {
   if (it.decodes == 0) return {};
   const auto batch = static_cast<double>(it.decodes);
-  const decode_shape s{.batch = batch, .context = static_cast<double>(it.context) / batch, .heads = l.heads,
-                       .kv_heads = l.kv_heads, .head_dim = l.head_dim,
+  const decode_shape s{.batch = batch,
+                       .context = static_cast<double>(it.context) / batch,
+                       .heads = l.heads,
+                       .kv_heads = l.kv_heads,
+                       .head_dim = l.head_dim,
                        .kv_element_bytes = bytes_per_element(work_.kv_cache)};
   return timed(precision::bf16, decode_attention_cost(platform_.gpu, decode_, s));
 }
 
-// [docs/models-and-assumptions.md#inference]
+// [docs/models-and-assumptions.md#inference-iteration]
 work_template iteration_costs::price(const iteration& it) {
   template_builder b;
   b.out.name = kind_name(it);
   b.out.parts.reserve(14);
-  const auto host = [&](const char* name, seconds t) { b.add(work_kind::host, name, {t, platform_.gpu.idle_power * t}); };
+  const auto host = [&](const char* name, seconds t) {
+    b.add(work_kind::host, name, {t, platform_.gpu.idle_power * t});
+  };
   host("step", engine_.step_host);
   host("sequences", engine_.sequence_host * static_cast<double>(it.decodes));
   host("requests", engine_.request_host * static_cast<double>(it.finished_prompts));

@@ -1,5 +1,5 @@
-// What one iteration of a serving engine costs on one GPU of a replica: a pure function of what the iteration holds.
-// [docs/models-and-assumptions.md#inference]
+// What one iteration of a serving engine costs on one GPU of a replica: a function of what the iteration holds.
+// [docs/models-and-assumptions.md#inference-iteration]
 #pragma once
 
 #include <cstdint>
@@ -31,10 +31,10 @@ struct time_and_energy {
   joules energy;
 };
 
-/// Iteration times of one replica. What depends only on the number of tokens is kept, since gemm_cost is the dear part.
+/// Iteration times of one replica. What depends only on the number of tokens is kept: gemm_cost is the dear part.
 class iteration_costs {
  public:
-  /// Requires `s.inference`, and GEMM parameters of `w.weights` and BF16 for the GPU. The arguments must outlive it.
+  /// Requires `s.inference`, and GEMM parameters of `w.weights` and BF16 for the GPU, which must outlive it.
   iteration_costs(const platform& p, const stack& s, const model& m, const inference_workload& w);
 
   /// Parts (host work first, then kernels in the order of a layer), duration and mean power.

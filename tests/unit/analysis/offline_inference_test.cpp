@@ -35,11 +35,11 @@ TEST_CASE("Published offline rows of stated lengths are met within a tenth") {
     int tp;
     double input, output, tokens_per_s;
   };
-  const auto [name, tp, input, output, published] = GENERATE(
-      row{"llama3.3-70b", 1, 128, 2048, 11309}, row{"llama3.3-70b", 1, 2048, 128, 1450},
-      row{"llama3.3-70b", 1, 5000, 500, 1602}, row{"llama3.3-70b", 1, 20000, 2000, 755},
-      row{"llama3.1-405b", 4, 128, 128, 6740}, row{"llama3.1-405b", 4, 1000, 1000, 5389},
-      row{"llama3.1-405b", 4, 2048, 2048, 4407}, row{"llama3.1-405b", 4, 5000, 500, 1112});
+  const auto [name, tp, input, output, published] =
+      GENERATE(row{"llama3.3-70b", 1, 128, 2048, 11309}, row{"llama3.3-70b", 1, 2048, 128, 1450},
+               row{"llama3.3-70b", 1, 5000, 500, 1602}, row{"llama3.3-70b", 1, 20000, 2000, 755},
+               row{"llama3.1-405b", 4, 128, 128, 6740}, row{"llama3.1-405b", 4, 1000, 1000, 5389},
+               row{"llama3.1-405b", 4, 2048, 2048, 4407}, row{"llama3.1-405b", 4, 5000, 500, 1112});
   const std::string root = NVLSIM_SOURCE_DIR;
   const std::string text = std::to_string(static_cast<int>(input)), out = std::to_string(static_cast<int>(output));
   scenario s = load_scenario(root + "/scenarios/inference/llama2-70b-offline-gb200.json",

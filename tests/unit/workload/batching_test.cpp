@@ -68,7 +68,8 @@ void check_invariants(const request_lengths& lengths, const limits& l) {
     first_tokens += it.finished_prompts;
     prompt_pairs += it.prompt_pairs;
     peak = std::max(peak, r.kv_tokens[i]);
-    same = same && it.decodes == r.decodes[i] && it.context == r.context[i] && it.finished_prompts == r.first_tokens[i];
+    same = same && it.decodes == r.decodes[i] && it.context == r.context[i] &&
+           it.finished_prompts == r.first_tokens[i];
     within = within && it.decodes + it.prompt_tokens <= l.tokens && it.decodes + it.prompt_tokens > 0 &&
              r.sequences[i] <= l.sequences && r.kv_tokens[i] <= l.kv && it.prompts <= it.finished_prompts + 1 &&
              (l.chunked || it.prompts == it.finished_prompts);
@@ -86,7 +87,9 @@ void check_invariants(const request_lengths& lengths, const limits& l) {
     const request_progress& q = s.requests[i];
     whole_output = whole_output && q.last_token - q.first_token == q.output - 1 && q.admitted <= q.first_token &&
                    q.input == lengths[i].first && q.output == lengths[i].second;
-    if (i) in_order = in_order && s.requests[i - 1].admitted <= q.admitted && s.requests[i - 1].first_token <= q.first_token;
+    if (i)
+      in_order =
+          in_order && s.requests[i - 1].admitted <= q.admitted && s.requests[i - 1].first_token <= q.first_token;
   }
   CHECK(in_order);
   CHECK(whole_output);
@@ -146,14 +149,14 @@ TEST_CASE("Offline schedule ends a request of one output token with its prompt")
 
 TEST_CASE("Offline schedule conserves tokens, keeps every limit and serves in order") {
   const request_lengths mixed = random_lengths(1, 400, 300, 200);
-  for (const limits& l : {limits{4096, 256, true, plenty, 32}, limits{300, 64, false, plenty, 16},
-                          limits{97, 1000, true, 1200, 32}, limits{1, 5, true, 512, 32}, limits{64, 1, true, 512, 1},
-                          limits{1000, 1000, true, 512, 7}})
+  for (const limits& l :
+       {limits{4096, 256, true, plenty, 32}, limits{300, 64, false, plenty, 16}, limits{97, 1000, true, 1200, 32},
+        limits{1, 5, true, 512, 32}, limits{64, 1, true, 512, 1}, limits{1000, 1000, true, 512, 7}})
     check_invariants(mixed, l);
   for (std::uint64_t seed = 2; seed < 40; ++seed) {
     std::mt19937_64 g(seed * 977);
-    const limits l{static_cast<std::int64_t>(40 + g() % 200), static_cast<std::int64_t>(1 + g() % 60), g() % 2 == 0,
-                   static_cast<std::int64_t>(128 + g() % 2000), static_cast<int>(1 + g() % 64)};
+    const limits l{static_cast<std::int64_t>(40 + g() % 200), static_cast<std::int64_t>(1 + g() % 60),
+                   g() % 2 == 0, static_cast<std::int64_t>(128 + g() % 2000), static_cast<int>(1 + g() % 64)};
     check_invariants(random_lengths(seed, 120, 40, 24), l);
   }
 }

@@ -34,7 +34,8 @@ TEST_CASE("Inference plan has one operation an iteration, one after the other") 
   const stream& s = r.work.classes[0].streams.at(0);
   REQUIRE(s.operations.size() == r.schedules[0].iterations.size());
   double sum = 0;
-  for (const operation& o : s.operations) sum += r.work.templates[static_cast<std::size_t>(o.work)].duration.base();
+  for (const operation& o : s.operations)
+    sum += r.work.templates[static_cast<std::size_t>(o.work)].duration.base();
   CHECK(evaluate(r.work).makespan.base() == Approx(sum));
 }
 
@@ -167,7 +168,8 @@ TEST_CASE("Inference plan never reserves more cache than there is") {
   const inference_run r = plan_inference(p, small_stack(), small_model(), w);
   REQUIRE(r.reasons.empty());
   CHECK(r.schedules[0].peak_kv_tokens <= r.kv_capacity_tokens);
-  CHECK(r.schedules[0].peak_kv_tokens > r.kv_capacity_tokens * 95 / 100);  // and memory is what limits the batch here
+  CHECK(r.schedules[0].peak_kv_tokens >
+        r.kv_capacity_tokens * 95 / 100);  // and memory is what limits the batch here
 }
 
 TEST_CASE("Inference plan gives all reasons against a layout at once") {
@@ -204,7 +206,8 @@ TEST_CASE("Inference plan refuses what does not fit in memory") {
   CHECK_FALSE(find(heavy.memory, "kv_cache"));
   CHECK(find(heavy.memory, "weights"));
 
-  const double fixed = (heavy.memory.peak - find(heavy.memory, "workspace")->size - find(heavy.memory, "logits")->size).base();
+  const double fixed =
+      (heavy.memory.peak - find(heavy.memory, "workspace")->size - find(heavy.memory, "logits")->size).base();
   p.gpu.hbm_usable = bytes::from_base(fixed + 300 * kv_bytes_per_token(small_model(), precision::fp8) / 0.9);
   inference_workload w = small_workload();
   w.max_num_tokens = 16;
@@ -224,7 +227,8 @@ TEST_CASE("Inference plan names what the stack lacks") {
   stack s = small_stack();
   inference_workload w = small_workload();
   w.weights = precision::nvfp4;
-  CHECK(told(plan_inference(small_machine(), s, small_model(), w), "stack small-engine has no nvfp4 GEMM for small-gpu"));
+  CHECK(told(plan_inference(small_machine(), s, small_model(), w),
+             "stack small-engine has no nvfp4 GEMM for small-gpu"));
   s.inference.reset();
   CHECK(told(plan_inference(small_machine(), s, small_model(), small_workload()), "has no \"inference\" section"));
 }

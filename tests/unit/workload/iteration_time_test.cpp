@@ -20,8 +20,12 @@ struct setup {
 };
 
 constexpr iteration decode_only{.decodes = 64, .context = 64 * 300};
-constexpr iteration mixed{.decodes = 60, .context = 60 * 300, .prompt_tokens = 400, .prompt_pairs = 2 * 200 * 201 / 2,
-                          .prompts = 2, .finished_prompts = 2};
+constexpr iteration mixed{.decodes = 60,
+                          .context = 60 * 300,
+                          .prompt_tokens = 400,
+                          .prompt_pairs = 2 * 200 * 201 / 2,
+                          .prompts = 2,
+                          .finished_prompts = 2};
 
 const work_part* find(const work_template& t, const std::string& name) {
   for (const work_part& p : t.parts)
@@ -119,7 +123,8 @@ TEST_CASE("Iteration time scales tensor work and nothing else by the engine's fa
   x.s.inference->sustained_factor["small-gpu"] = 0.9;
   const work_template slower = x.price(mixed);
   for (const char* name : {"qkv", "mlp up", "prefill attn"}) CHECK(time_of(slower, name) > time_of(before, name));
-  for (const char* name : {"decode attn", "elementwise", "step"}) CHECK(time_of(slower, name) == time_of(before, name));
+  for (const char* name : {"decode attn", "elementwise", "step"})
+    CHECK(time_of(slower, name) == time_of(before, name));
   x.s.inference->sustained_factor = {{"another-gpu", 0.5}};
   CHECK(x.price(mixed).duration == before.duration);
 }
@@ -157,10 +162,11 @@ TEST_CASE("Tensor parallelism splits layers and adds two all-reduces to each") {
   REQUIRE(reduce);
   CHECK(reduce->repeat == 32);
   const bytes size = bytes::from_base(460.0 * 4096 * 2);
-  CHECK(reduce->duration.base() ==
-        Approx(collective_time(x.s.collectives, x.p, collective::all_reduce, size, {.ranks = 4}, {.algorithm = {}, .in_place = true})
-                   .time.base()));
-  for (const char* name : {"qkv", "mlp up", "mlp down", "lm head"}) CHECK(time_of(four, name) < time_of(one, name));
+  CHECK(reduce->duration.base() == Approx(collective_time(x.s.collectives, x.p, collective::all_reduce, size,
+                                                          {.ranks = 4}, {.algorithm = {}, .in_place = true})
+                                              .time.base()));
+  for (const char* name : {"qkv", "mlp up", "mlp down", "lm head"})
+    CHECK(time_of(four, name) < time_of(one, name));
 
   // A fused kernel is taken where it is faster, and not where it is slower.
   x.s.collectives.custom["small-gpu"] = {1.0_us, 0.1_us, 1.0_us, 0.9, 0.9};
