@@ -64,10 +64,10 @@ struct batching_schedule {
   std::int64_t peak_kv_tokens = 0;  ///< most KV tokens held, in whole blocks
 };
 
-/// Runs the scheduler of one replica over requests of the given lengths (one token or more): running sequences decode
-/// first, then waiting prompts enter in order while token budget, batch limit and KV capacity (the whole output is
-/// reserved on admission) allow. Throws internal_error when a request does not fit `kv_capacity_tokens` alone or, if
-/// prompts are not chunked, its prompt exceeds `max_num_tokens`.
+/// Runs the scheduler of one replica over requests of the given lengths (one token or more): running sequences
+/// decode first, then waiting prompts enter in order while token budget, batch limit and KV capacity (the whole
+/// output is reserved on admission) allow. Throws internal_error when a request does not fit `kv_capacity_tokens`
+/// alone or, if prompts are not chunked, its prompt exceeds `max_num_tokens`.
 batching_schedule schedule_offline(const std::vector<std::pair<std::int64_t, std::int64_t>>& lengths,
                                    std::int64_t max_num_tokens, std::int64_t max_batch_size, bool chunked_prefill,
                                    std::int64_t kv_capacity_tokens, int kv_block_tokens);

@@ -58,8 +58,8 @@ void add_requests(samples& out, const batching_schedule& s, const std::vector<sp
   }
 }
 
-// A running sequence gains a token with every iteration, so each of an iteration's decodes saw the gap since the end
-// of the iteration before.
+// A running sequence gains a token with every iteration, so each of an iteration's decodes saw the gap since the
+// end of the iteration before.
 void add_gaps(samples& out, const batching_schedule& s, const std::vector<span>& spans, std::int64_t replicas) {
   for (std::size_t i = 1; i < s.iterations.size(); ++i)
     out.itl.push_back({spans[i].end_s - spans[i - 1].end_s, s.iterations[i].decodes * replicas});

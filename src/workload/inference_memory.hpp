@@ -11,7 +11,8 @@ struct serving_memory {
   bytes kv_per_token;                   ///< on one GPU
 };
 
-/// Requires `s.inference`. A report that does not fit has no KV cache. [docs/models-and-assumptions.md#inference-memory]
+/// Requires `s.inference`. A report that does not fit has no KV cache.
+/// [docs/models-and-assumptions.md#inference-memory]
 serving_memory plan_serving_memory(const platform& p, const stack& s, const model& m, const inference_workload& w);
 
 }  // namespace nvlsim

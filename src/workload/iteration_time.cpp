@@ -61,6 +61,7 @@ std::vector<layer_slice> slice_layers(const model& m, int tp) {
     else counts.emplace_back(l, 1);
   }
   std::vector<layer_slice> out;
+  out.reserve(counts.size());
   for (const auto& [l, n] : counts) {
     out.push_back({.layers = n,
                    .heads = static_cast<double>(l.heads) / tp,
