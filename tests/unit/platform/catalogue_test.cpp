@@ -113,19 +113,18 @@ TEST_CASE("Catalogue totals agree with sums done by hand") {
 
 TEST_CASE("Catalogue agrees with the hardware facts it was made from") {
   if (!facts("gb300_nvl72")) return;
-  const std::vector<std::pair<const char*, const char*>> pairs = {
-      {"gb300-nvl72", "gb300_nvl72"},
-      {"gb200-nvl72", "gb200_nvl72"},
-      {"hgx-b300", "hgx_b300"},
-      {"hgx-b200", "hgx_b200"},
-      {"nd-h200-v5", "hgx_h200_azure_nd_h200_v5"},
-      {"nd-h100-v5", "hgx_h100_azure_nd_h100_v5"},
-      {"ndm-a100-v4", "a100_80_azure_ndm_a100_v4"},
-      {"nd-a100-v4", "a100_40_azure_nd_a100_v4"},
-      {"nd40rs-v2", "v100_azure_nd40rs_v2"},
-      {"nd24rs", "p40_azure_nd24rs"},
-      {"mi300x-v5", "mi300x_azure_nd_mi300x_v5"},
-      {"vera-rubin-nvl72", "vera_rubin_nvl72"}};
+  const std::vector<std::pair<const char*, const char*>> pairs = {{"gb300-nvl72", "gb300_nvl72"},
+                                                                  {"gb200-nvl72", "gb200_nvl72"},
+                                                                  {"hgx-b300", "hgx_b300"},
+                                                                  {"hgx-b200", "hgx_b200"},
+                                                                  {"nd-h200-v5", "hgx_h200_azure_nd_h200_v5"},
+                                                                  {"nd-h100-v5", "hgx_h100_azure_nd_h100_v5"},
+                                                                  {"ndm-a100-v4", "a100_80_azure_ndm_a100_v4"},
+                                                                  {"nd-a100-v4", "a100_40_azure_nd_a100_v4"},
+                                                                  {"nd40rs-v2", "v100_azure_nd40rs_v2"},
+                                                                  {"nd24rs", "p40_azure_nd24rs"},
+                                                                  {"mi300x-v5", "mi300x_azure_nd_mi300x_v5"},
+                                                                  {"vera-rubin-nvl72", "vera_rubin_nvl72"}};
   for (const auto& [name, system] : pairs) {
     const platform p = read_shipped(name).p;
     REQUIRE(facts(system));
@@ -176,12 +175,11 @@ TEST_CASE("Catalogue agrees with the hardware facts it was made from") {
 }
 
 TEST_CASE("Catalogue servers draw at most what their makers state") {
-  for (const auto& [name, kilowatts] : std::vector<std::pair<const char*, double>>{
-           {"hgx-b300", 14.5},
-           {"hgx-b200", 14.3},
-           {"nd-h100-v5", 10.2},
-           {"ndm-a100-v4", 6.5},
-           {"nd40rs-v2", 3.5}}) {
+  for (const auto& [name, kilowatts] : std::vector<std::pair<const char*, double>>{{"hgx-b300", 14.5},
+                                                                                   {"hgx-b200", 14.3},
+                                                                                   {"nd-h100-v5", 10.2},
+                                                                                   {"ndm-a100-v4", 6.5},
+                                                                                   {"nd40rs-v2", 3.5}}) {
     CAPTURE(name);
     const platform p = read_shipped(name).p;
     CHECK(totals(p).max_power.base() == Approx(kilowatts * 1e3).epsilon(0.01));
