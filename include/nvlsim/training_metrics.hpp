@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "nvlsim/job_energy.hpp"
 #include "nvlsim/plan.hpp"
 #include "nvlsim/training.hpp"
 
@@ -21,12 +22,6 @@ struct stage_breakdown {
 /// By class, in order.
 std::vector<stage_breakdown> stage_breakdowns(const plan& work, const timeline& times, const gpu_spec& gpu);
 
-/// Energy of the whole job for one step, by consumer.
-struct step_energy {
-  joules gpus, cpus, trays_and_switches, supply_losses;
-  joules total() const { return gpus + cpus + trays_and_switches + supply_losses; }
-};
-
 struct training_metrics {
   seconds step_time;
   double tokens_per_step = 0;
@@ -36,7 +31,7 @@ struct training_metrics {
   double bubble_fraction = 0;      ///< idle share of the step, mean over GPUs
   seconds exposed_communication;   ///< mean over GPUs
   stage_breakdown mean;            ///< over GPUs
-  step_energy energy;
+  job_energy energy;
   std::optional<dollars> cost;
 };
 training_metrics measure_training(const platform& p, const model& m, const training_workload& w, const plan& work,

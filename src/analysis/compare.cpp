@@ -67,7 +67,8 @@ class gate_parser {
   }
   void fail(std::string_view expected) {
     const std::string found = at_ < text_.size() ? fmt::format("\"{}\"", text_.substr(at_)) : "the end";
-    problems_.add("--fail-if", "", fmt::format("\"{}\", column {}: expected {}, found {}", text_, at_ + 1, expected, found));
+    problems_.add("--fail-if", "",
+                  fmt::format("\"{}\", column {}: expected {}, found {}", text_, at_ + 1, expected, found));
   }
 
   std::string_view text_;
@@ -118,10 +119,14 @@ metric_change change_of(const std::string& scenario, const std::string& metric, 
 
 bool holds(relation op, double x, double bound) {
   switch (op) {
-    case relation::more: return x > bound;
-    case relation::at_least: return x >= bound;
-    case relation::less: return x < bound;
-    case relation::at_most: return x <= bound;
+    case relation::more:
+      return x > bound;
+    case relation::at_least:
+      return x >= bound;
+    case relation::less:
+      return x < bound;
+    case relation::at_most:
+      return x <= bound;
   }
   return false;
 }
@@ -136,7 +141,8 @@ std::string missing(std::string_view side, const result& r, const std::string& m
   std::vector<std::string> names;
   add_names(r.metrics, names);
   const std::string hint = nearest(metric, names);
-  return fmt::format("{} is not in {}{}", metric, side, hint.empty() ? "" : fmt::format("; did you mean {}?", hint));
+  return fmt::format("{} is not in {}{}", metric, side,
+                     hint.empty() ? "" : fmt::format("; did you mean {}?", hint));
 }
 
 gate_outcome judge(const gate& g, const std::string& scenario, const result& a, const result& b) {
@@ -218,7 +224,8 @@ comparison compare(std::span<const result> a, std::span<const result> b, std::sp
   }
   for (const gate& g : gates) {
     for (const pairing& p : pairs) out.gates.push_back(judge(g, p.scenario, *p.a, *p.b));
-    if (pairs.empty()) out.gates.push_back({g, {"", g.metric, {}, {}, {}}, true, "no scenario is in both A and B"});
+    if (pairs.empty())
+      out.gates.push_back({g, {"", g.metric, {}, {}, {}}, true, "no scenario is in both A and B"});
   }
   return out;
 }

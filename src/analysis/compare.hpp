@@ -14,13 +14,13 @@ namespace nvlsim::analysis {
 
 enum class relation { more, at_least, less, at_most };
 
-/// A rule that, where it holds, fails the comparison: `step_time_s>+2%` on the relative change, `mfu<0.4` (no per cent
-/// sign) on the value in B.
+/// A rule that, where it holds, fails the comparison: `step_time_s>+2%` on the relative change, `mfu<0.4` (no per
+/// cent sign) on the value in B.
 struct gate {
-  std::string text;         ///< as written
-  std::string metric;       ///< "ttft_s.p99" inside a distribution
+  std::string text;    ///< as written
+  std::string metric;  ///< "ttft_s.p99" inside a distribution
   relation op = relation::more;
-  double bound = 0;         ///< of a relative rule a fraction
+  double bound = 0;  ///< of a relative rule a fraction
   bool relative = false;
 };
 
@@ -31,7 +31,7 @@ gate parse_gate(std::string_view text, diagnostics& problems);
 std::vector<gate> parse_gates(std::span<const std::string> texts);
 
 struct metric_change {
-  std::string scenario;     ///< "a -> b" when the names differ
+  std::string scenario;  ///< "a -> b" when the names differ
   std::string metric;
   std::optional<double> a, b;
   std::optional<double> change;  ///< (b - a) / |a|; nothing when either is missing or only a is zero
@@ -46,20 +46,20 @@ struct gate_outcome {
   gate rule;
   metric_change on;
   bool failed = false;
-  std::string reason;       ///< what was found, or why there is nothing to judge
+  std::string reason;  ///< what was found, or why there is nothing to judge
 };
 
 struct comparison {
   std::vector<scenario_pair> scenarios;
-  std::vector<metric_change> rows;   ///< by scenario, then metric in order of A, then those only B has
+  std::vector<metric_change> rows;  ///< by scenario, then metric in order of A, then those only B has
   std::vector<std::string> only_in_a, only_in_b;  ///< scenarios without a counterpart
-  std::vector<gate_outcome> gates;   ///< by rule, then scenario
+  std::vector<gate_outcome> gates;                ///< by rule, then scenario
   bool passed() const;
 };
 
-/// Compares results of the same name; when each side has exactly one they are compared whatever their names. A rule on
-/// a metric that is null or absent fails, and so does any rule when nothing could be compared. Throws input_error when
-/// a name occurs twice on one side.
+/// Compares results of the same name; when each side has exactly one they are compared whatever their names. A
+/// rule on a metric that is null or absent fails, and so does any rule when nothing could be compared. Throws
+/// input_error when a name occurs twice on one side.
 comparison compare(std::span<const result> a, std::span<const result> b, std::span<const gate> gates = {});
 
 }  // namespace nvlsim::analysis

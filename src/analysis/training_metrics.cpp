@@ -60,19 +60,6 @@ stage_breakdown class_breakdown(const plan& work, const timeline& times, std::si
   return out;
 }
 
-step_energy job_energy(const platform& p, const plan& work, const std::vector<stage_breakdown>& stages, std::int64_t gpus,
-                       seconds step) {
-  step_energy e;
-  for (std::size_t c = 0; c < stages.size(); ++c) e.gpus += stages[c].energy * static_cast<double>(work.classes[c].multiplicity);
-  const double vms = static_cast<double>(gpus) / p.vm.gpus;
-  const double racks = vms / p.rack.vms;
-  e.cpus = p.cpu.idle_power * (vms * p.vm.cpus) * step;  // hosts launch kernels and wait [assumed: at idle power]
-  e.trays_and_switches = (p.rack.power_per_vm_other * vms + p.rack.power_per_switch_tray * (p.rack.nvlink_switch_trays * racks)) * step;
-  const joules useful = e.gpus + e.cpus + e.trays_and_switches;
-  e.supply_losses = useful / p.rack.power_supply_efficiency - useful;
-  return e;
-}
-
 stage_breakdown mean_breakdown(const plan& work, const std::vector<stage_breakdown>& stages) {
   stage_breakdown mean;
   double gpus = 0;
@@ -123,7 +110,10 @@ training_metrics measure_training(const platform& p, const model& m, const train
   const auto busy = [&](work_kind k) { return out.mean.busy[static_cast<std::size_t>(k)]; };
   out.exposed_communication = busy(work_kind::tp) + busy(work_kind::cp) + busy(work_kind::ep) + busy(work_kind::pp) +
                               busy(work_kind::dp) + out.mean.waiting_data_parallel;
-  out.energy = job_energy(p, work, stages, out.gpus, out.step_time);
+  joules gpu_energy;
+  for (std::size_t c = 0; c < stages.size(); ++c)
+    gpu_energy += stages[c].energy * static_cast<double>(work.classes[c].multiplicity);
+  out.energy = energy_of_job(p, gpu_energy, out.gpus, out.step_time);
   if (p.price.per_gpu) out.cost = *p.price.per_gpu * out.step_time * static_cast<double>(out.gpus);
   return out;
 }

@@ -32,7 +32,7 @@ constexpr std::array<measured_system, 18> systems = {{
     {"B200-HGX-NDR/RoCE400", "b200-roce"},
     {"B300-HGX", "hgx-b300"},
     {"GB200-NVL72", "gb200-nvl72"},
-    {"GB200-NVL72-multirack", "gb200-nvl72"},
+    {"GB200-NVL72-multirack", "gb200-x800"},
     {"GB300-NVL72", "gb300-nvl72"},
     {"GB300-NVL72-multirack-RoCE", "gb300-roce"},
     {"GB300-2x8", "gb300-nvl72"},
@@ -45,7 +45,8 @@ std::string_view forced_algorithm(const std::string& cell) {
   return {};
 }
 
-/// TensorRT-LLM's expert exchange is its own kernel: the notes name hidden size and top-k.
+/// Rows of TensorRT-LLM's expert exchange give bytes; they were measured on DeepSeek-V3's shape in BF16.
+constexpr double exchange_top_k = 8, exchange_hidden = 7168;
 bool is_expert_exchange(const csv_row& row) { return row["algorithm"].starts_with("TRT-LLM"); }
 
 double simulated_us(const csv_row& row, const platform& p, const stack& s) {
@@ -55,6 +56,11 @@ double simulated_us(const csv_row& row, const platform& p, const stack& s) {
   const auto gpus = row.integer("gpus"), domain = row.integer("gpus_per_nvlink_domain");
   const auto size = row.number("message_bytes");
   if (!gpus || !domain || !size || *gpus < 1 || *domain < 1) throw cell_error("gpus, gpus_per_nvlink_domain or message_bytes is blank");
+  if (is_expert_exchange(row)) {
+    expert_traffic t{0, exchange_top_k, exchange_hidden, static_cast<int>(*gpus)};
+    t.tokens = *size / (exchange_hidden * 2 * std::min(exchange_top_k, static_cast<double>(*gpus)));
+    return expert_exchange_time(s.collectives, p, "two_sided_dispatch_bf16", t).value().base() * 1e6;
+  }
   const bool pair = *kind == collective::send_recv;
   const comm_group g{pair ? 2 : static_cast<int>(*gpus), static_cast<int>((*gpus + *domain - 1) / *domain)};
   collective_options options;

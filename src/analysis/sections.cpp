@@ -1,0 +1,184 @@
+#include "analysis/sections.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <optional>
+
+#include "nvlsim/inference_metrics.hpp"
+#include "nvlsim/job_energy.hpp"
+#include "nvlsim/training_metrics.hpp"
+#include "nvlsim/units_text.hpp"
+
+namespace nvlsim {
+
+value memory_section(const memory_report& m) {
+  value items{value::array{}};
+  for (const memory_item& i : m.items) {
+    value x{value::object{}};
+    x.set("name", i.name);
+    x.set("bytes", i.size.base());
+    x.set("reason", i.reason);
+    items.items()->push_back(std::move(x));
+  }
+  value out{value::object{}};
+  out.set("where", m.where);
+  out.set("peak_bytes", m.peak.base());
+  out.set("usable_bytes", m.usable.base());
+  out.set("items", std::move(items));
+  return out;
+}
+
+std::string too_large(const memory_report& m) {
+  std::string text = fmt::format("{} needs {} of GPU memory and {} are usable:", m.where, format_quantity(m.peak),
+                                 format_quantity(m.usable));
+  for (const memory_item& i : m.items) text += fmt::format(" {} {},", i.name, format_quantity(i.size));
+  text.pop_back();
+  return text;
+}
+
+namespace {
+
+value optional_number(const std::optional<double>& x) { return x ? value{*x} : value{}; }
+
+value stage_section(const stage_breakdown& b, seconds step) {
+  value out{value::object{}};
+  const auto put = [&](std::string_view key, seconds t) {
+    if (t > seconds{}) out.set(std::string(key) + "_s", t.base());
+  };
+  for (int k = 0; k < work_kinds; ++k) put(name(static_cast<work_kind>(k)), b.busy[static_cast<std::size_t>(k)]);
+  put("waiting_data_parallel", b.waiting_data_parallel);
+  put("bubble", b.waiting_pipeline);
+  out.set("step_time_s", step.base());
+  return out;
+}
+
+void add_energy(result& r, const job_energy& e) {
+  r.energy.set("gpus_J", e.gpus.base());
+  r.energy.set("cpus_J", e.cpus.base());
+  r.energy.set("trays_and_switches_J", e.trays_and_switches.base());
+  r.energy.set("supply_losses_J", e.supply_losses.base());
+}
+
+value distribution_value(const distribution& d) {
+  return value{value::object{{"mean", d.mean}, {"p50", d.p50}, {"p90", d.p90}, {"p95", d.p95}, {"p99", d.p99}, {"max", d.max}}};
+}
+
+value optional_distribution(const std::optional<distribution>& d) { return d ? distribution_value(*d) : value{}; }
+
+/// Energy of one GPU of each class, over all its GPUs, idle time included.
+joules gpu_energy(const platform& p, const plan& work, const timeline& times) {
+  joules all;
+  for (std::size_t c = 0; c < work.classes.size(); ++c) {
+    const stream& s = work.classes[c].streams.front();
+    joules one;
+    seconds busy;
+    for (const operation& o : s.operations) {
+      const work_template& t = work.templates[static_cast<std::size_t>(o.work)];
+      one += t.power * t.duration;
+      busy += t.duration;
+    }
+    one += p.gpu.idle_power * (times.makespan - busy);
+    all += one * static_cast<double>(work.classes[c].multiplicity);
+  }
+  return all;
+}
+
+/// Seconds by kind of work, of the mean replica.
+value iteration_breakdown(const plan& work, const timeline& times) {
+  std::array<seconds, work_kinds> by_kind{};
+  double gpus = 0;
+  for (const rank_class& c : work.classes) gpus += static_cast<double>(c.multiplicity);
+  seconds busy;
+  for (const rank_class& c : work.classes)
+    for (const operation& o : c.streams.front().operations)
+      for (const work_part& part : work.templates[static_cast<std::size_t>(o.work)].parts) {
+        const seconds t = part.duration * (part.repeat * static_cast<double>(c.multiplicity) / gpus);
+        by_kind[static_cast<std::size_t>(part.kind)] += t;
+        busy += t;
+      }
+  value out{value::object{}};
+  for (int k = 0; k < work_kinds; ++k)
+    if (by_kind[static_cast<std::size_t>(k)] > seconds{})
+      out.set(std::string(name(static_cast<work_kind>(k))) + "_s", by_kind[static_cast<std::size_t>(k)].base());
+  if (times.makespan > busy) out.set("idle_s", (times.makespan - busy).base());
+  out.set("makespan_s", times.makespan.base());
+  return out;
+}
+
+}  // namespace
+
+void add_training_sections(result& r, const platform& p, const model& net, const training_workload& w, const plan& work,
+                           const timeline& times, const memory_report& memory) {
+  const training_metrics t = measure_training(p, net, w, work, times);
+  const double step = t.step_time.base(), gpus = static_cast<double>(t.gpus);
+  const double per_second = t.tokens_per_step / step;
+  value& m = r.metrics;
+  m.set("step_time_s", step);
+  m.set("tokens_per_s", per_second);
+  m.set("tokens_per_s_per_gpu", per_second / gpus);
+  m.set("model_tflops_per_gpu", t.model_flops_causal / step / gpus / 1e12);
+  m.set("model_tflops_per_gpu_full_attention", t.model_flops_full / step / gpus / 1e12);
+  m.set("mfu", optional_number(t.mfu));
+  m.set("bubble_fraction", t.bubble_fraction);
+  m.set("exposed_communication_s", t.exposed_communication.base());
+  m.set("power_W_per_gpu", (t.mean.energy / t.step_time).base());
+  m.set("memory_peak_bytes", memory.peak.base());
+  m.set("energy_per_step_J", t.energy.total().base());
+  m.set("cost_per_step_usd", t.cost ? value{t.cost->base()} : value{});
+  if (w.token_budget) {
+    const double steps = *w.token_budget / t.tokens_per_step;
+    m.set("time_to_train_s", steps * step);
+    r.cost.set("time_to_train_usd", t.cost ? value{t.cost->base() * steps} : value{});
+  }
+  m.set("gpus", t.gpus);
+  r.breakdown.set("mean_over_gpus", stage_section(t.mean, t.step_time));
+  value stages{value::object{}};
+  const auto all = stage_breakdowns(work, times, p.gpu);
+  if (all.size() <= 64)
+    for (std::size_t c = 0; c < all.size(); ++c) stages.set(work.classes[c].name, stage_section(all[c], t.step_time));
+  r.breakdown.set("by_stage", std::move(stages));
+  add_energy(r, t.energy);
+  r.energy.set("per_token_J", t.energy.total().base() / t.tokens_per_step);
+  r.cost.set("per_step_usd", t.cost ? value{t.cost->base()} : value{});
+  r.cost.set("per_million_tokens_usd", t.cost ? value{t.cost->base() / t.tokens_per_step * 1e6} : value{});
+}
+
+void add_inference_sections(result& r, const platform& p, const inference_workload& w, const inference_run& run,
+                            const timeline& times) {
+  const inference_metrics i = measure_inference(run, times);
+  const double gpus = static_cast<double>(w.tp) * w.replicas;
+  value& m = r.metrics;
+  m.set("output_tokens_per_s", i.output_tokens_per_s);
+  m.set("output_tokens_per_s_per_gpu", i.output_tokens_per_s_per_gpu);
+  m.set("total_tokens_per_s", i.total_tokens_per_s);
+  m.set("requests_per_s", i.requests_per_s);
+  m.set("goodput_requests_per_s", value{});  // no service-level objective is stated
+  m.set("total_tokens_per_s_per_gpu", i.total_tokens_per_s_per_gpu);
+  m.set("output_tokens_per_s_per_user", optional_number(i.output_tokens_per_s_per_user));
+  const job_energy energy = energy_of_job(p, gpu_energy(p, run.work, times), static_cast<std::int64_t>(gpus), times.makespan);
+  const double output_tokens = i.output_tokens_per_s * times.makespan.base();
+  m.set("energy_per_million_tokens_J", energy.total().base() / output_tokens * 1e6);
+  value run_usd, million_usd;
+  if (p.price.per_gpu) {
+    const double usd = (*p.price.per_gpu * times.makespan).base() * gpus;
+    run_usd = value{usd};
+    million_usd = value{usd / output_tokens * 1e6};
+  }
+  m.set("cost_per_million_tokens_usd", std::move(million_usd));
+  m.set("power_W_per_gpu", (energy.gpus / times.makespan).base() / gpus);
+  m.set("memory_peak_bytes", run.memory.peak.base());
+  m.set("kv_cache_used_fraction", i.kv_cache_used_fraction);
+  m.set("makespan_s", times.makespan.base());
+  m.set("gpus", static_cast<std::int64_t>(gpus));
+  m.set("ttft_s", distribution_value(i.ttft_s));
+  m.set("tpot_s", optional_distribution(i.tpot_s));
+  m.set("itl_s", optional_distribution(i.itl_s));
+  m.set("e2e_s", distribution_value(i.e2e_s));
+  m.set("queue_s", distribution_value(i.queue_s));
+  r.breakdown.set("mean_over_gpus", iteration_breakdown(run.work, times));
+  add_energy(r, energy);
+  r.cost.set("run_usd", std::move(run_usd));
+}
+
+}  // namespace nvlsim

@@ -1,0 +1,24 @@
+// Sections of a result.
+#pragma once
+
+#include <string>
+
+#include "nvlsim/inference.hpp"
+#include "nvlsim/memory.hpp"
+#include "nvlsim/result.hpp"
+#include "nvlsim/training.hpp"
+
+namespace nvlsim {
+
+value memory_section(const memory_report& m);
+/// Why a report does not fit, with its items.
+std::string too_large(const memory_report& m);
+
+/// Fills metrics, breakdown, energy and cost of a training step.
+void add_training_sections(result& r, const platform& p, const model& m, const training_workload& w, const plan& work,
+                           const timeline& times, const memory_report& memory);
+/// The same of an inference run.
+void add_inference_sections(result& r, const platform& p, const inference_workload& w, const inference_run& run,
+                            const timeline& times);
+
+}  // namespace nvlsim
