@@ -20,8 +20,8 @@ inference_metrics run(const scenario& s) {
 }
 
 TEST_CASE("Rack scenarios of Llama-2-70B come near the public runs") {
-  const double gb200 = run(shipped("llama2-70b-offline-gb200")).output_tokens_per_s;
-  const double gb300 = run(shipped("llama2-70b-offline-gb300")).output_tokens_per_s;
+  const double gb200 = run(shipped("llama2-70b-offline-gb200-rack")).output_tokens_per_s;
+  const double gb300 = run(shipped("llama2-70b-offline-gb300-rack")).output_tokens_per_s;
   CHECK(gb200 == Approx(865'000).epsilon(0.10));
   CHECK(gb300 == Approx(1'100'948).epsilon(0.10));
   CHECK(gb300 / gb200 > 1.08);
@@ -42,7 +42,7 @@ TEST_CASE("Published offline rows of stated lengths are met within a tenth") {
                row{"llama3.1-405b", 4, 2048, 2048, 4407}, row{"llama3.1-405b", 4, 5000, 500, 1112});
   const std::string root = NVLSIM_SOURCE_DIR;
   const std::string text = std::to_string(static_cast<int>(input)), out = std::to_string(static_cast<int>(output));
-  scenario s = load_scenario(root + "/scenarios/inference/llama2-70b-offline-gb200.json",
+  scenario s = load_scenario(root + "/scenarios/inference/llama2-70b-offline-gb200-rack.json",
                              {{"/model", name},
                               {"/workload/load/requests", "1500"},
                               {"/workload/load/input", "{\"mean\": " + text + "}"},
