@@ -22,9 +22,9 @@ inline constexpr std::string_view result_schema = "nvlsim.result/1";
 /// The result in the order of its sections, `schema` first.
 value to_value(const result& r);
 
-/// JSON text that ends with a newline. Doubles have 12 significant digits and stay recognisable as such, invalid UTF-8
-/// becomes U+FFFD, an array of numbers stands on one line; `indent` 0 is one line for all. Throws internal_error that
-/// names the JSON pointer of a number that is not finite.
+/// JSON text that ends with a newline. Doubles have 12 significant digits and stay recognisable as such, invalid
+/// UTF-8 becomes U+FFFD, an array of numbers stands on one line; `indent` 0 is one line for all. Throws
+/// internal_error that names the JSON pointer of a number that is not finite.
 std::string to_json(const value& v, int indent = 2);
 
 /// One result as an object, several as an array.
@@ -33,8 +33,8 @@ std::string results_json(std::span<const result> results);
 /// The document of a run that failed: `nvlsim.error/1` with every problem.
 value error_value(exit_code code, std::string_view message, std::span<const problem> problems);
 
-/// Whether a parsed JSON document claims to hold results: an object with a `nvlsim.result/...` schema or an array of
-/// such objects.
+/// Whether a parsed JSON document claims to hold results: an object with a `nvlsim.result/...` schema or an array
+/// of such objects.
 bool holds_results(const value& root);
 
 /// Reads back what `results_json` wrote, strictly. `file` is the name for messages. Throws input_error with every
@@ -58,8 +58,8 @@ std::string megatron_log(std::span<const result> results);
 /// A number that changes with time, of one class: drawn as a counter track.
 struct trace_counter {
   std::size_t rank_class = 0;
-  std::string name;                                ///< "memory (GB)"
-  std::vector<std::pair<double, double>> points;   ///< seconds, value; in order of time
+  std::string name;                               ///< "memory (GB)"
+  std::vector<std::pair<double, double>> points;  ///< seconds, value; in order of time
 };
 
 enum class trace_detail {
@@ -69,18 +69,18 @@ enum class trace_detail {
 
 struct trace_options {
   trace_detail detail = trace_detail::operations;
-  std::vector<std::size_t> classes;     ///< only these classes; all when empty
-  std::size_t max_events = 1'000'000;   ///< beyond it detail is left out, and the metadata say which
-  bool flows = true;                    ///< arrows for events between classes
-  bool power = true;                    ///< a counter of the power of one GPU of each class
-  watts idle_power;                     ///< of one GPU, shown while none of its operations draws power
+  std::vector<std::size_t> classes;    ///< only these classes; all when empty
+  std::size_t max_events = 1'000'000;  ///< beyond it detail is left out, and the metadata say which
+  bool flows = true;                   ///< arrows for events between classes
+  bool power = true;                   ///< a counter of the power of one GPU of each class
+  watts idle_power;                    ///< of one GPU, shown while none of its operations draws power
   std::vector<trace_counter> counters;
-  value metadata = value::object{};     ///< goes into the trace: version, scenario, digest, seed
+  value metadata = value::object{};  ///< goes into the trace: version, scenario, digest, seed
 };
 
-/// Writes a timeline as Chrome trace JSON (docs/result-format.md). Streams: memory grows with the arrows, not with the
-/// slices. Requires `times` to have the shape of `work`. Throws io_error when the stream fails, internal_error on a
-/// time that is negative, not finite or ends before it begins.
+/// Writes a timeline as Chrome trace JSON (docs/result-format.md). Streams: memory grows with the arrows, not with
+/// the slices. Requires `times` to have the shape of `work`. Throws io_error when the stream fails, internal_error
+/// on a time that is negative, not finite or ends before it begins.
 void write_trace(std::ostream& out, const plan& work, const timeline& times, const trace_options& options = {});
 
 }  // namespace nvlsim

@@ -91,12 +91,13 @@ class trace_writer {
     std::string text;
     output::append_json_string(text, fmt::format("{} (x{} GPUs)", cls.name, cls.multiplicity));
     event(FMT_COMPILE(R"({{"ph":"M","pid":{},"name":"process_name","args":{{"name":{}}}}})"), c + 1, text);
-    event(FMT_COMPILE(R"({{"ph":"M","pid":{},"name":"process_sort_index","args":{{"sort_index":{}}}}})"), c + 1, c);
+    event(FMT_COMPILE(R"({{"ph":"M","pid":{},"name":"process_sort_index","args":{{"sort_index":{}}}}})"), c + 1,
+          c);
     for (std::size_t s = 0; s < cls.streams.size(); ++s) {
       text.clear();
       output::append_json_string(text, name(cls.streams[s].kind));
-      event(FMT_COMPILE(R"({{"ph":"M","pid":{},"tid":{},"name":"thread_name","args":{{"name":{}}}}})"), c + 1, s + 1,
-            text);
+      event(FMT_COMPILE(R"({{"ph":"M","pid":{},"tid":{},"name":"thread_name","args":{{"name":{}}}}})"), c + 1,
+            s + 1, text);
       event(FMT_COMPILE(R"({{"ph":"M","pid":{},"tid":{},"name":"thread_sort_index","args":{{"sort_index":{}}}}})"),
             c + 1, s + 1, s);
     }
@@ -112,10 +113,12 @@ class trace_writer {
       // Two operations that touch may round to overlap by one nanosecond.
       if (begin < free - 1) throw internal_error("trace: operations of one stream overlap");
       begin = std::max(begin, free);
-      if (output::nanoseconds(t.end_s) < begin - 1) throw internal_error("trace: an operation ends before it begins");
+      if (output::nanoseconds(t.end_s) < begin - 1)
+        throw internal_error("trace: an operation ends before it begins");
       const std::int64_t end = std::max(output::nanoseconds(t.end_s), begin);
-      write_operation({static_cast<std::uint32_t>(c), static_cast<std::uint32_t>(s), static_cast<std::uint32_t>(o)},
-                      operations[o], begin, end);
+      write_operation(
+          {static_cast<std::uint32_t>(c), static_cast<std::uint32_t>(s), static_cast<std::uint32_t>(o)},
+          operations[o], begin, end);
       free = end;
     }
   }
@@ -124,10 +127,9 @@ class trace_writer {
     const output::template_slices& drawn = contents_.templates[static_cast<std::size_t>(o.work)];
     const std::size_t pid = place.rank_class + std::size_t{1}, tid = place.stream + std::size_t{1};
     if (o.micro_batch >= 0)
-      event(FMT_COMPILE(R"({{"ph":"X","pid":{},"tid":{},"ts":{},"dur":{},{},"args":{{"micro_batch":{}}}}})"), pid, tid,
-            us{begin}, us{end - begin}, drawn.label, o.micro_batch);
-    else
-      event(slice_format, pid, tid, us{begin}, us{end - begin}, drawn.label);
+      event(FMT_COMPILE(R"({{"ph":"X","pid":{},"tid":{},"ts":{},"dur":{},{},"args":{{"micro_batch":{}}}}})"), pid,
+            tid, us{begin}, us{end - begin}, drawn.label, o.micro_batch);
+    else event(slice_format, pid, tid, us{begin}, us{end - begin}, drawn.label);
     // Arrows come in before and go out after what is inside, so that viewers bind them to the operation.
     for (; next_in_ < contents_.arrows.size() && contents_.arrows[next_in_].to == place; ++next_in_)
       event(FMT_COMPILE(R"({{"ph":"f","bp":"e","pid":{},"tid":{},"ts":{},"cat":"event","name":"event","id":{}}})"),
@@ -138,10 +140,11 @@ class trace_writer {
       if (to > from) event(slice_format, pid, tid, us{from}, us{to - from}, drawn.labels[inner.label]);
       from = to;
     }
-    for (; next_out_ < contents_.by_sender.size() && contents_.arrows[contents_.by_sender[next_out_]].from == place;
+    for (;
+         next_out_ < contents_.by_sender.size() && contents_.arrows[contents_.by_sender[next_out_]].from == place;
          ++next_out_)
-      event(FMT_COMPILE(R"({{"ph":"s","pid":{},"tid":{},"ts":{},"cat":"event","name":"event","id":{}}})"), pid, tid,
-            us{std::max(begin, end - 1)}, contents_.by_sender[next_out_]);
+      event(FMT_COMPILE(R"({{"ph":"s","pid":{},"tid":{},"ts":{},"cat":"event","name":"event","id":{}}})"), pid,
+            tid, us{std::max(begin, end - 1)}, contents_.by_sender[next_out_]);
   }
 
   /// Power of one GPU of the class: the sum over its streams.

@@ -29,12 +29,23 @@ std::string github_escaped(std::string_view text, bool property) {
   std::string out;
   for (const char c : valid_utf8(text)) {
     switch (c) {
-      case '%': out += "%25"; break;
-      case '\r': out += "%0D"; break;
-      case '\n': out += "%0A"; break;
-      case ':': out += property ? "%3A" : ":"; break;
-      case ',': out += property ? "%2C" : ","; break;
-      default: out += c;
+      case '%':
+        out += "%25";
+        break;
+      case '\r':
+        out += "%0D";
+        break;
+      case '\n':
+        out += "%0A";
+        break;
+      case ':':
+        out += property ? "%3A" : ":";
+        break;
+      case ',':
+        out += property ? "%2C" : ",";
+        break;
+      default:
+        out += c;
     }
   }
   return out;
@@ -53,8 +64,7 @@ std::string compare_junit(const comparison& c) {
                          xml_escaped(g.rule.text));
     if (g.failed)
       cases += fmt::format(">\n      <failure message=\"{}\"/>\n    </testcase>\n", xml_escaped(message(g)));
-    else
-      cases += "/>\n";
+    else cases += "/>\n";
   }
   if (c.gates.empty())
     for (const analysis::metric_change& m : c.rows)
@@ -77,9 +87,9 @@ std::string compare_junit(const comparison& c) {
 std::string compare_github(const comparison& c) {
   std::string out;
   for (const gate_outcome& g : c.gates)
-    out += command(g.failed ? "error" : "notice",
-                   fmt::format("nvlsim {}", g.failed ? "gate failed" : "gate passed"),
-                   fmt::format("{}: {}", scenario_of(g.on), message(g)));
+    out +=
+        command(g.failed ? "error" : "notice", fmt::format("nvlsim {}", g.failed ? "gate failed" : "gate passed"),
+                fmt::format("{}: {}", scenario_of(g.on), message(g)));
   if (c.gates.empty())
     for (const analysis::metric_change& m : c.rows)
       out += command("notice", fmt::format("nvlsim {}", m.metric),

@@ -9,8 +9,10 @@ value or_null(const std::optional<double>& d) { return d ? value{*d} : value{}; 
 value names_of(const std::vector<std::string>& names) { return value{value::array(names.begin(), names.end())}; }
 
 value::object change(const analysis::metric_change& m) {
-  return {{"scenario", m.scenario}, {"metric", m.metric},
-          {"a", or_null(m.a)},      {"b", or_null(m.b)},
+  return {{"scenario", m.scenario},
+          {"metric", m.metric},
+          {"a", or_null(m.a)},
+          {"b", or_null(m.b)},
           {"change", or_null(m.change)}};
 }
 
@@ -19,8 +21,7 @@ value::object change(const analysis::metric_change& m) {
 std::string compare_json(const analysis::comparison& c) {
   value::array scenarios, rows, gates;
   for (const analysis::scenario_pair& s : c.scenarios)
-    scenarios.push_back(
-        value::object{{"scenario", s.scenario}, {"status_a", name(s.a)}, {"status_b", name(s.b)}});
+    scenarios.push_back(value::object{{"scenario", s.scenario}, {"status_a", name(s.a)}, {"status_b", name(s.b)}});
   for (const analysis::metric_change& m : c.rows) rows.push_back(change(m));
   for (const analysis::gate_outcome& g : c.gates) {
     value::object gate = {{"rule", g.rule.text}, {"failed", g.failed}, {"reason", g.reason}};

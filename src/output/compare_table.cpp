@@ -71,7 +71,8 @@ std::string compare_table(const comparison& c) {
   for (const std::string& n : c.only_in_b) out += "only in B: " + one_line(n, table_columns - 11) + '\n';
   if (!c.only_in_a.empty() || !c.only_in_b.empty()) out += '\n';
   for (const gate_outcome& g : c.gates) {
-    out += one_line(fmt::format("{}  {}  {}", g.failed ? "FAIL" : "pass", g.rule.text, g.on.scenario), table_columns);
+    out +=
+        one_line(fmt::format("{}  {}  {}", g.failed ? "FAIL" : "pass", g.rule.text, g.on.scenario), table_columns);
     out += '\n';
     for (const std::string& line : wrapped(g.reason, table_columns - 6)) out += "      " + line + '\n';
   }
@@ -114,11 +115,16 @@ std::span<const std::string> compare_format_names() {
 
 std::string render(const comparison& c, compare_format format) {
   switch (format) {
-    case compare_format::table: return compare_table(c);
-    case compare_format::json: return compare_json(c);
-    case compare_format::markdown: return compare_markdown(c);
-    case compare_format::junit: return compare_junit(c);
-    case compare_format::github: return compare_github(c);
+    case compare_format::table:
+      return compare_table(c);
+    case compare_format::json:
+      return compare_json(c);
+    case compare_format::markdown:
+      return compare_markdown(c);
+    case compare_format::junit:
+      return compare_junit(c);
+    case compare_format::github:
+      return compare_github(c);
   }
   throw internal_error("unknown comparison format");
 }

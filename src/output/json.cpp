@@ -65,8 +65,8 @@ class json_writer {
  private:
   bool write_array(const value::array& a) {
     const bool flat = indent_ == 0 || std::all_of(a.begin(), a.end(), [](const value& v) {
-      return v.number() || v.integer() || v.is_null() || v.boolean();
-    });
+                        return v.number() || v.integer() || v.is_null() || v.boolean();
+                      });
     out_ += '[';
     ++depth_;
     for (std::size_t i = 0; i < a.size(); ++i) {
@@ -140,8 +140,8 @@ void check_metric(config::reader& r, const std::string& name, const value& v) {
   if (v.is_null() || is_number(v)) return;
   const auto* o = v.members();
   const bool good = o && std::all_of(o->begin(), o->end(), [](const value::member& m) {
-    return m.second.is_null() || is_number(m.second);
-  });
+                      return m.second.is_null() || is_number(m.second);
+                    });
   if (!good) r.fail("metrics", fmt::format("\"{}\": expected a number, null or an object of numbers", name));
 }
 

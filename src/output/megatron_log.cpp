@@ -52,7 +52,8 @@ std::string megatron_log(std::span<const result> results) {
     const std::string who = output::one_line(r.name, std::string::npos);
     const auto step_time_s = metric(r, "step_time_s");
     out += fmt::format("# {}: {}\n", who, step_time_s ? "simulated by nvlsim" : "no training step");
-    for (const std::string& why : r.reasons) out += fmt::format("#   {}\n", output::one_line(why, std::string::npos));
+    for (const std::string& why : r.reasons)
+      out += fmt::format("#   {}\n", output::one_line(why, std::string::npos));
     if (step_time_s) out += line(r, *step_time_s);
   }
   return out;

@@ -44,7 +44,7 @@ std::string percent(double v) { return fmt::format("{:.4g} %", v * 100); }
 struct rule {
   std::string_view suffix;  ///< of the key, or the whole key
   formatter text;
-  std::string_view unit;    ///< put after the text
+  std::string_view unit;  ///< put after the text
 };
 
 // The first suffix that matches decides, so "_per_s" stands before "_s".

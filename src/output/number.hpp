@@ -8,7 +8,8 @@
 
 namespace nvlsim::output {
 
-/// Appends 12 significant digits, always recognisable as a floating-point number ("5.0"). Requires a finite number.
+/// Appends 12 significant digits, always recognisable as a floating-point number ("5.0"). Requires a finite
+/// number.
 void append_number(std::string& out, double d);
 std::string number_text(double d);
 

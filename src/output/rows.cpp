@@ -62,8 +62,7 @@ std::vector<flat_metric> flat_metrics(const value& metrics) {
   for (const auto& [key, v] : *metrics.members()) {
     if (const auto* o = v.members())
       for (const auto& [stat, inner] : *o) out.push_back({key + '.' + stat, key, inner});
-    else
-      out.push_back({key, key, v});
+    else out.push_back({key, key, v});
   }
   return out;
 }

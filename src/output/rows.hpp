@@ -10,13 +10,13 @@
 
 namespace nvlsim::output {
 
-/// One line of a section. A nested object gives a heading (null value) and its members one level deeper; an array of
-/// objects gives a row an element, named by its `name`, with its first number and its `reason`.
+/// One line of a section. A nested object gives a heading (null value) and its members one level deeper; an array
+/// of objects gives a row an element, named by its `name`, with its first number and its `reason`.
 struct section_row {
   std::size_t depth = 0;
   std::string label;
-  std::string key;      ///< whose ending tells the unit
-  value content;        ///< a scalar
+  std::string key;  ///< whose ending tells the unit
+  value content;    ///< a scalar
   std::string reason;
   bool heading = false;
 };

@@ -146,7 +146,8 @@ std::string matrix(const result& r, const std::string& title, const value& table
   std::size_t labels = title.size() + 2, cells = 5;
   for (const std::string& n : names) labels = std::max(labels, output::width(n));
   for (const auto& [key, column] : columns) cells = std::max(cells, std::min<std::size_t>(output::width(key), 10));
-  const std::size_t fitting = std::max<std::size_t>(1, (table_columns - 2 - std::min<std::size_t>(labels, 40)) / (cells + 2));
+  const std::size_t fitting =
+      std::max<std::size_t>(1, (table_columns - 2 - std::min<std::size_t>(labels, 40)) / (cells + 2));
   const std::size_t shown = std::min(columns.size(), fitting);
 
   std::vector<std::vector<std::string>> rows = {{title + " %"}};
@@ -225,7 +226,8 @@ std::vector<table_line> side_by_side(const std::vector<Rows>& by_result, Label l
     table_line line{n, {}};
     for (const Rows& rows : by_result) {
       const auto it = std::find_if(rows.begin(), rows.end(), [&](const auto& row) { return label(row) == n; });
-      line.cells.push_back(it == rows.end() ? std::string(absent) : output::one_line(output::scaled(it->key, it->content), 20));
+      line.cells.push_back(it == rows.end() ? std::string(absent)
+                                            : output::one_line(output::scaled(it->key, it->content), 20));
     }
     out.push_back(std::move(line));
   }
@@ -303,8 +305,8 @@ std::string column_block(const std::vector<std::string>& heads, const std::vecto
 
 std::string columns(std::span<const result> results) {
   std::vector<std::string> heads, status;
-  const bool short_names = std::all_of(results.begin(), results.end(),
-                                       [](const result& r) { return output::width(r.name) <= 20; });
+  const bool short_names =
+      std::all_of(results.begin(), results.end(), [](const result& r) { return output::width(r.name) <= 20; });
   std::string out;
   for (std::size_t i = 0; i < results.size(); ++i) {
     const std::string who = output::one_line(results[i].name, table_columns - 8);
@@ -333,7 +335,8 @@ std::string columns(std::span<const result> results) {
   const std::size_t room = labels < table_columns ? table_columns - labels : 0;
   const std::size_t per_block = std::max<std::size_t>(1, room / (cells + 2));
   for (std::size_t first = 0; first < results.size(); first += per_block)
-    out += (first > 0 ? "\n" : "") + column_block(heads, lines, first, std::min(first + per_block, results.size()));
+    out +=
+        (first > 0 ? "\n" : "") + column_block(heads, lines, first, std::min(first + per_block, results.size()));
 
   add_section(out, "reasons", shared_bullets(results, heads, &result::reasons));
   add_section(out, "notes", shared_bullets(results, heads, &result::notes));
@@ -354,10 +357,14 @@ std::span<const std::string> result_format_names() {
 
 std::string render(std::span<const result> results, result_format format) {
   switch (format) {
-    case result_format::table: return result_table(results);
-    case result_format::json: return results_json(results);
-    case result_format::csv: return result_csv(results);
-    case result_format::megatron_log: return megatron_log(results);
+    case result_format::table:
+      return result_table(results);
+    case result_format::json:
+      return results_json(results);
+    case result_format::csv:
+      return result_csv(results);
+    case result_format::megatron_log:
+      return megatron_log(results);
   }
   throw internal_error("unknown result format");
 }

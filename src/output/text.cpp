@@ -7,7 +7,9 @@ namespace {
 
 constexpr std::string_view replacement = "\xEF\xBF\xBD";
 
-unsigned byte_at(std::string_view s, std::size_t i) { return i < s.size() ? static_cast<unsigned char>(s[i]) : 0u; }
+unsigned byte_at(std::string_view s, std::size_t i) {
+  return i < s.size() ? static_cast<unsigned char>(s[i]) : 0u;
+}
 
 /// Length of the valid sequence that begins at `i`, or 0. [Unicode, table 3-7]
 std::size_t sequence_length(std::string_view s, std::size_t i) {
@@ -60,7 +62,8 @@ void append_escape(std::string& out, char c) {
 std::string valid_utf8(std::string_view text) {
   std::string out;
   out.reserve(text.size());
-  for_each_character(text, [&](char c) { out += c; }, [&](std::string_view s) { out += s; });
+  for_each_character(
+      text, [&](char c) { out += c; }, [&](std::string_view s) { out += s; });
   return out;
 }
 
@@ -82,13 +85,27 @@ std::string xml_escaped(std::string_view text) {
       text,
       [&](char c) {
         switch (c) {
-          case '&': out += "&amp;"; break;
-          case '<': out += "&lt;"; break;
-          case '>': out += "&gt;"; break;
-          case '"': out += "&quot;"; break;
-          case '\n': out += "&#10;"; break;
-          case '\r': out += "&#13;"; break;
-          case '\t': out += "&#9;"; break;
+          case '&':
+            out += "&amp;";
+            break;
+          case '<':
+            out += "&lt;";
+            break;
+          case '>':
+            out += "&gt;";
+            break;
+          case '"':
+            out += "&quot;";
+            break;
+          case '\n':
+            out += "&#10;";
+            break;
+          case '\r':
+            out += "&#13;";
+            break;
+          case '\t':
+            out += "&#9;";
+            break;
           default:
             if (is_control(c) && c != 0x7F) out += replacement;
             else out += c;
@@ -100,8 +117,8 @@ std::string xml_escaped(std::string_view text) {
 }
 
 std::size_t width(std::string_view text) {
-  return static_cast<std::size_t>(
-      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0u) != 0x80u; }));
+  return static_cast<std::size_t>(std::count_if(
+      text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0u) != 0x80u; }));
 }
 
 std::string padded_left(std::string_view text, std::size_t columns) {

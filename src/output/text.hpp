@@ -29,8 +29,8 @@ std::string one_line(std::string_view text, std::size_t columns);
 /// Words of `text` in lines of at most `columns`; a longer word has a line of its own.
 std::vector<std::string> wrapped(std::string_view text, std::size_t columns);
 
-/// Rows of cells in columns two blanks apart: the first is left-aligned, the others right-aligned, rows may differ in
-/// length. No line ends in a blank.
+/// Rows of cells in columns two blanks apart: the first is left-aligned, the others right-aligned, rows may differ
+/// in length. No line ends in a blank.
 std::string grid(const std::vector<std::vector<std::string>>& rows, std::size_t indent);
 
 /// Columns of a terminal that tables fit in.

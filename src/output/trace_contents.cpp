@@ -36,7 +36,8 @@ void add_runs(const work_template& t, template_slices& out) {
   double end = 0;
   for (std::size_t first = 0; first < t.parts.size();) {
     std::size_t last = first;
-    for (; last < t.parts.size() && t.parts[last].kind == t.parts[first].kind; ++last) end += length(t.parts[last]);
+    for (; last < t.parts.size() && t.parts[last].kind == t.parts[first].kind; ++last)
+      end += length(t.parts[last]);
     const work_part& p = t.parts[first];
     std::string text(name(p.kind));
     if (last == first + 1) text = p.repeat > 1 ? fmt::format("{} x{}", p.name, p.repeat) : p.name;
@@ -85,8 +86,8 @@ const span& span_of(const timeline& times, const op_place& p) {
   return times.spans[p.rank_class][p.stream][p.operation];
 }
 
-/// Arrows between shown classes, from the arrival that made the event happen. A slice without length has none: viewers
-/// could not bind it.
+/// Arrows between shown classes, from the arrival that made the event happen. A slice without length has none:
+/// viewers could not bind it.
 void find_arrows(const plan& work, const timeline& times, trace_contents& out) {
   struct source {
     op_place place;

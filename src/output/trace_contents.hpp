@@ -1,4 +1,5 @@
-// What a trace will hold, decided before its first byte: slices, arrows, counters, and what the event limit leaves out.
+// What a trace will hold, decided before its first byte: slices, arrows, counters, and what the event limit leaves
+// out.
 #pragma once
 
 #include <compare>
@@ -35,14 +36,14 @@ struct template_slices {
 };
 
 struct trace_contents {
-  std::vector<std::size_t> classes;        ///< in order of the plan
+  std::vector<std::size_t> classes;  ///< in order of the plan
   std::vector<template_slices> templates;
-  std::vector<arrow> arrows;               ///< by receiver
-  std::vector<std::size_t> by_sender;      ///< the same arrows as indices
+  std::vector<arrow> arrows;           ///< by receiver
+  std::vector<std::size_t> by_sender;  ///< the same arrows as indices
   bool power = false;
   bool counters = false;
-  std::size_t operations_per_stream = 0;   ///< the first ones; the rest is left out
-  std::vector<std::string> left_out;       ///< in words, for the metadata
+  std::size_t operations_per_stream = 0;  ///< the first ones; the rest is left out
+  std::vector<std::string> left_out;      ///< in words, for the metadata
 };
 
 /// Throws input_error for a class that the plan has not, internal_error when plan and timeline differ in shape.

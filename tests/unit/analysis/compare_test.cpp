@@ -148,8 +148,7 @@ TEST_CASE("Comparison of nothing fails its gates") {
 
 TEST_CASE("Comparison refuses a name that occurs twice") {
   const std::array<result, 2> twice = {named("one", {}), named("one", {})};
-  CHECK_THROWS_WITH(compare(twice, twice),
-                    "A#: two results are named \"one\"\nB#: two results are named \"one\"");
+  CHECK_THROWS_WITH(compare(twice, twice), "A#: two results are named \"one\"\nB#: two results are named \"one\"");
 }
 
 }  // namespace

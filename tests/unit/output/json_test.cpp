@@ -28,9 +28,12 @@ value parsed(const std::string& text) {
 value random_value(std::mt19937_64& random, int depth) {
   const auto pick = [&](std::uint64_t n) { return random() % n; };
   switch (pick(depth > 0 ? 7 : 5)) {
-    case 0: return value{};
-    case 1: return value{pick(2) == 0};
-    case 2: return value{static_cast<std::int64_t>(random())};
+    case 0:
+      return value{};
+    case 1:
+      return value{pick(2) == 0};
+    case 2:
+      return value{static_cast<std::int64_t>(random())};
     case 3: {
       const double digits = static_cast<double>(pick(999'999'999'999));
       return value{std::stod(output::number_text(digits * std::pow(10.0, static_cast<double>(pick(600)) - 300)))};
@@ -47,7 +50,8 @@ value random_value(std::mt19937_64& random, int depth) {
     }
     default: {
       value o{value::object{}};
-      for (std::uint64_t n = pick(4); n > 0; --n) o.set("k/~\"" + std::to_string(n), random_value(random, depth - 1));
+      for (std::uint64_t n = pick(4); n > 0; --n)
+        o.set("k/~\"" + std::to_string(n), random_value(random, depth - 1));
       return o;
     }
   }
@@ -94,10 +98,10 @@ TEST_CASE("JSON strings escape every control character and replace invalid UTF-8
   }
   const std::string bad = "\xEF\xBF\xBD";
   CHECK(to_json(value{"a\xFFz"}, 0) == "\"a" + bad + "z\"\n");
-  CHECK(to_json(value{"\xC0\x80"}, 0) == "\"" + bad + bad + "\"\n");                    // overlong
-  CHECK(to_json(value{"\xED\xA0\x80"}, 0) == "\"" + bad + bad + bad + "\"\n");          // surrogate
+  CHECK(to_json(value{"\xC0\x80"}, 0) == "\"" + bad + bad + "\"\n");                      // overlong
+  CHECK(to_json(value{"\xED\xA0\x80"}, 0) == "\"" + bad + bad + bad + "\"\n");            // surrogate
   CHECK(to_json(value{"\xF4\x90\x80\x80"}, 0) == "\"" + bad + bad + bad + bad + "\"\n");  // beyond U+10FFFF
-  CHECK(to_json(value{"end\xE2\x82"}, 0) == "\"end" + bad + bad + "\"\n");              // cut off
+  CHECK(to_json(value{"end\xE2\x82"}, 0) == "\"end" + bad + bad + "\"\n");                // cut off
   CHECK(to_json(value{"\xE2\x82\xAC"}, 0) == "\"\xE2\x82\xAC\"\n");
 }
 
@@ -152,16 +156,18 @@ TEST_CASE("JSON results that are wrong give every problem with its place") {
     read_results(to_json(all), "r.json");
     FAIL("accepted");
   } catch (const input_error& e) {
-    CHECK(e.what() ==
-          std::string("r.json#/1/bands: \"mfu\": expected [low, high]\n"
-                      "r.json#/1/energy: expected an object, found integer\n"
-                      "r.json#/1/metric: unknown member; did you mean \"metrics\"?\n"
-                      "r.json#/1/metrics: \"mfu\": expected a number, null or an object of numbers\n"
-                      "r.json#/1/notes: element 0: expected a string, found integer\n"
-                      "r.json#/1/status: expected one of ok, saturated, infeasible, error, found \"sturated\"; did "
-                      "you mean \"saturated\"?"));
+    CHECK(
+        e.what() ==
+        std::string("r.json#/1/bands: \"mfu\": expected [low, high]\n"
+                    "r.json#/1/energy: expected an object, found integer\n"
+                    "r.json#/1/metric: unknown member; did you mean \"metrics\"?\n"
+                    "r.json#/1/metrics: \"mfu\": expected a number, null or an object of numbers\n"
+                    "r.json#/1/notes: element 0: expected a string, found integer\n"
+                    "r.json#/1/status: expected one of ok, saturated, infeasible, error, found \"sturated\"; did "
+                    "you mean \"saturated\"?"));
   }
-  CHECK_THROWS_WITH(read_results("{\"schema\": \"nvlsim.result/2\"}", "r.json"), Catch::Contains("nvlsim.result/1"));
+  CHECK_THROWS_WITH(read_results("{\"schema\": \"nvlsim.result/2\"}", "r.json"),
+                    Catch::Contains("nvlsim.result/1"));
   CHECK_THROWS_AS(read_results("[1]", "r.json"), input_error);
   CHECK_THROWS_AS(read_results("3", "r.json"), input_error);
   CHECK_THROWS_AS(read_results("{", "r.json"), input_error);
@@ -178,7 +184,8 @@ TEST_CASE("JSON of a few megabytes is written quickly") {
   std::mt19937_64 random(1);
   value::array a;
   for (int i = 0; i < 100'000; ++i)
-    a.push_back(value::object{{"id", i}, {"time_s", static_cast<double>(random()) * 1e-19}, {"name", "a request"}});
+    a.push_back(
+        value::object{{"id", i}, {"time_s", static_cast<double>(random()) * 1e-19}, {"name", "a request"}});
   const value v{std::move(a)};
   const auto begin = std::chrono::steady_clock::now();
   const std::string text = to_json(v);

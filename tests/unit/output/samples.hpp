@@ -12,8 +12,9 @@ inline value memory_item(const char* name, double bytes, const char* reason) {
 inline result training_result(const char* name = "llama3.1-405b-gb300-512", double step_time_s = 5.0131234567891) {
   result r;
   r.name = name;
-  r.inputs = value::object{{"scenario", value::object{{"workload", value::object{{"tp", 2}, {"global_batch_size", 896}}}}},
-                           {"digest", "0123456789abcdef"}};
+  r.inputs = value::object{
+      {"scenario", value::object{{"workload", value::object{{"tp", 2}, {"global_batch_size", 896}}}}},
+      {"digest", "0123456789abcdef"}};
   r.metrics = value::object{{"step_time_s", step_time_s},
                             {"tokens_per_s", 1464012.25},
                             {"tokens_per_s_per_gpu", 2859.4},
@@ -29,17 +30,18 @@ inline result training_result(const char* name = "llama3.1-405b-gb300-512", doub
   const auto stage = [&](double gemm, double bubble) {
     return value::object{{"gemm_s", gemm}, {"tp_s", 0.6}, {"bubble_s", bubble}, {"step_time_s", step_time_s}};
   };
-  r.breakdown = value::object{
-      {"mean_over_gpus", stage(3.9, 0.5)},
-      {"by_stage", value::object{{"stage 0", stage(4.1, 0.3)}, {"stage 1", stage(3.7, 0.7)}}}};
+  r.breakdown =
+      value::object{{"mean_over_gpus", stage(3.9, 0.5)},
+                    {"by_stage", value::object{{"stage 0", stage(4.1, 0.3)}, {"stage 1", stage(3.7, 0.7)}}}};
   r.memory = value::object{
       {"where", "stage 0"},
       {"peak_bytes", 197.4e9},
       {"usable_bytes", 298013687808.0},
-      {"items", value::array{memory_item("weights", 50.4e9, "2 B x 25.2 G parameters of the fullest stage"),
-                             memory_item("activations", 120e9,
-                                         "15 microbatches in flight x 8 GB, nothing recomputed, sequence parallel"),
-                             memory_item("reserve", 27e9, "CUDA context, NCCL buffers and workspace of the stack")}}};
+      {"items",
+       value::array{memory_item("weights", 50.4e9, "2 B x 25.2 G parameters of the fullest stage"),
+                    memory_item("activations", 120e9,
+                                "15 microbatches in flight x 8 GB, nothing recomputed, sequence parallel"),
+                    memory_item("reserve", 27e9, "CUDA context, NCCL buffers and workspace of the stack")}}};
   r.energy = value::object{{"gpus_J", 3.0e6}, {"cpus_J", 2.1e5}, {"per_token_J", 0.477}};
   r.cost = value::object{{"per_step_usd", value{}}};
   r.notes = {"no public price of this platform is known: contracts are private",
@@ -58,14 +60,11 @@ inline value distribution(double scale) {
 inline result inference_result(const char* name = "llama2-70b-offline", double scale = 1) {
   result r;
   r.name = name;
-  r.metrics = value::object{{"output_tokens_per_s", 123456.78 * scale},
-                            {"output_tokens_per_s_per_gpu", 1714.68 * scale},
-                            {"requests_per_s", 412.5 * scale},
-                            {"kv_cache_used_fraction", 0.93},
-                            {"energy_per_million_tokens_J", 9.1e5},
-                            {"ttft_s", distribution(0.1 / scale)},
-                            {"tpot_s", distribution(0.012 / scale)},
-                            {"itl_s", value{}}};
+  r.metrics =
+      value::object{{"output_tokens_per_s", 123456.78 * scale}, {"output_tokens_per_s_per_gpu", 1714.68 * scale},
+                    {"requests_per_s", 412.5 * scale},          {"kv_cache_used_fraction", 0.93},
+                    {"energy_per_million_tokens_J", 9.1e5},     {"ttft_s", distribution(0.1 / scale)},
+                    {"tpot_s", distribution(0.012 / scale)},    {"itl_s", value{}}};
   r.notes = {"no public price of this platform is known: contracts are private"};
   return r;
 }
@@ -74,8 +73,9 @@ inline result infeasible_result() {
   result r;
   r.name = "too, \"large\"";
   r.status = run_status::infeasible;
-  r.reasons = {"stage 0 needs 412.1 GB of GPU memory and 298 GB are usable: weights 202.4 GB, activations 180 GB, "
-               "reserve 29.7 GB"};
+  r.reasons = {
+      "stage 0 needs 412.1 GB of GPU memory and 298 GB are usable: weights 202.4 GB, activations 180 GB, "
+      "reserve 29.7 GB"};
   r.memory = value::object{{"where", "stage 0"},
                            {"peak_bytes", 412.1e9},
                            {"usable_bytes", 298013687808.0},

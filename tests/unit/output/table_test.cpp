@@ -37,7 +37,8 @@ TEST_CASE("Table of one result is as approved") {
 }
 
 TEST_CASE("Table of several results stands side by side") {
-  test::check_golden("output/two.txt", table_of({test::training_result("gb200", 5.75), test::training_result("gb300")}));
+  test::check_golden("output/two.txt",
+                     table_of({test::training_result("gb200", 5.75), test::training_result("gb300")}));
   std::vector<result> many = {test::training_result(), test::infeasible_result()};
   for (int i = 0; i < 5; ++i) many.push_back(test::inference_result("a-long-scenario-name-with-a-number", 1 + i));
   test::check_golden("output/many.txt", table_of(many));
@@ -118,7 +119,8 @@ TEST_CASE("Every format gives the same bytes in a locale of decimal commas") {
   const std::array<result, 3> all = {test::training_result(), test::inference_result(), test::infeasible_result()};
   const auto everything = [&] {
     std::string out;
-    for (std::size_t f = 0; f < result_format_names().size(); ++f) out += render(all, static_cast<result_format>(f));
+    for (std::size_t f = 0; f < result_format_names().size(); ++f)
+      out += render(all, static_cast<result_format>(f));
     return out + result_table(std::span(all).first(1));
   };
   const std::string plain = everything();

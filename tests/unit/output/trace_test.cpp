@@ -24,10 +24,11 @@ std::int32_t work(plan& p, const char* name, std::vector<work_part> parts, doubl
 /// Two stages pass activations and gradients for some microbatches, and reduce gradients on a stream of their own.
 plan two_stages(int micro_batches) {
   plan p;
-  const auto forward = work(p, "forward 0",
-                            {part(work_kind::gemm, "qkv", 10.0004, 2), part(work_kind::gemm, "mlp", 7.1, 2),
-                             part(work_kind::attention, "core", 3.3333), part(work_kind::tp, "all-gather", 1.25, 3)},
-                            1100);
+  const auto forward =
+      work(p, "forward 0",
+           {part(work_kind::gemm, "qkv", 10.0004, 2), part(work_kind::gemm, "mlp", 7.1, 2),
+            part(work_kind::attention, "core", 3.3333), part(work_kind::tp, "all-gather", 1.25, 3)},
+           1100);
   const auto backward = work(p, "backward \"0\"", {part(work_kind::gemm, "grad", 41.7)}, 1180);
   const auto reduce = work(p, "grad reduce-scatter 0", {part(work_kind::dp, "reduce", 55)});
   const auto nothing = work(p, "barrier", {});
@@ -64,7 +65,8 @@ std::string trace_of(const plan& p, const timeline& t, const trace_options& opti
 int checked(const std::string& trace, const std::string& name, const char* output = "") {
   const std::string path = NVLSIM_BINARY_DIR "/" + name;
   std::ofstream(path, std::ios::binary) << trace;
-  return std::system(("python3 \"" NVLSIM_SOURCE_DIR "/tests/golden/check_trace.py\" \"" + path + "\"" + output).c_str());
+  return std::system(
+      ("python3 \"" NVLSIM_SOURCE_DIR "/tests/golden/check_trace.py\" \"" + path + "\"" + output).c_str());
 }
 
 std::size_t count(const std::string& text, const std::string& what) {
@@ -122,7 +124,8 @@ TEST_CASE("Trace slices nest whatever the durations") {
   for (int i = 0; i < 600; ++i) {
     std::vector<work_part> parts;
     for (double n = any(6); n > 0; --n)
-      parts.push_back(part(static_cast<work_kind>(random() % work_kinds), "p", any(9000) / 7e6 * any(3), 1 + static_cast<int>(random() % 5)));
+      parts.push_back(part(static_cast<work_kind>(random() % work_kinds), "p", any(9000) / 7e6 * any(3),
+                           1 + static_cast<int>(random() % 5)));
     const auto t = work(p, "w", std::move(parts), any(3) * 400.1);
     stream& s = p.classes[random() % 3].streams[random() % 2];
     const event_id next = random() % 2 == 0 ? p.new_event() : no_event;
@@ -172,7 +175,8 @@ TEST_CASE("Trace leaves out detail beyond its limit and says so") {
   CHECK(left_out(200) == "[\"layers\", \"parts of operations\", \"counters\"]");
   CHECK(left_out(110) == "[\"layers\", \"parts of operations\", \"counters\", \"arrows\"]");
   CHECK(left_out(52) ==
-        "[\"layers\", \"parts of operations\", \"counters\", \"arrows\", \"operations after the first 10 of a stream\"]");
+        "[\"layers\", \"parts of operations\", \"counters\", \"arrows\", \"operations after the first 10 of a "
+        "stream\"]");
 }
 
 TEST_CASE("Trace refuses times that cannot be and a stream that fails") {
