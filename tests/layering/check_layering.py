@@ -21,7 +21,7 @@ HEADER_MODULE = {
     "version": "units", "units_text": "units", "precision": "units", "value": "config", "fidelity": "network",
     "memory": "workload", "plan": "workload", "training": "workload", "inference": "workload",
     "simulation": "engine", "result": "analysis", "training_metrics": "analysis", "inference_metrics": "analysis",
-    "job_energy": "analysis", "run": "study", "validate": "study",
+    "job_energy": "analysis", "fit": "study", "run": "study", "validate": "study",
 }
 
 # Third-party headers by prefix: where they may be included.
