@@ -66,7 +66,7 @@ std::string metric_section(const result& r) {
 
 bool is_total(std::string_view key) {
   return key.starts_with("peak") || key.starts_with("usable") || key.starts_with("total") ||
-         key.starts_with("step_time");
+         key.starts_with("step_time") || key.starts_with("makespan");
 }
 
 /// Which rows of a section are parts of a whole, and what the whole is.
@@ -191,7 +191,7 @@ void add_section(std::string& out, std::string_view title, const std::string& bo
   if (!body.empty()) out += fmt::format("\n{}\n{}", title, body);
 }
 
-const whole step_time{"_s", {"step_time_s", "total_s", "time_s", "duration_s"}};
+const whole step_time{"_s", {"step_time_s", "makespan_s", "time_s"}};
 const whole peak_memory{"bytes", {"peak_bytes", "memory_peak_bytes", "total_bytes"}};
 
 std::string one_result(const result& r) {
