@@ -1,7 +1,8 @@
 # Shared by the scripts beside it: the distribution packages, and how they are installed. Sourced, not run.
 # shellcheck shell=bash disable=SC2034
 
-build_packages=(g++ cmake ninja-build pkg-config libsimgrid-dev libfmt-dev libcli11-dev nlohmann-json3-dev)
+build_packages=(g++ cmake ninja-build pkg-config libsimgrid-dev libfmt-dev libcli11-dev libeigen3-dev
+                nlohmann-json3-dev)
 test_packages=(catch2 python3 locales)
 
 say() { printf '%s\n' "$*" >&2; }
