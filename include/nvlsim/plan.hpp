@@ -46,7 +46,7 @@ struct operation {
   event_id signals = no_event;
 };
 
-enum class stream_kind { compute, nvlink, fabric };
+enum class stream_kind { compute, pipeline, data_parallel };
 std::string_view name(stream_kind k);
 
 struct stream {
