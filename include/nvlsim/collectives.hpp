@@ -59,6 +59,18 @@ struct expert_traffic {
 std::optional<seconds> expert_exchange_time(const collective_profile& profile, const platform& p,
                                             std::string_view kind, const expert_traffic& t);
 
+/// Bytes through one port of a GPU, each way.
+struct port_bytes {
+  bytes out, in;
+};
+/// Bytes through the two ports of a GPU.
+struct network_traffic {
+  port_bytes nvlink, nic;
+};
+/// What the busiest rank of a collective sends and receives when it runs by `algorithm`, one of the names that
+/// `collective_time` returns. [docs/models-and-assumptions.md#wire-bytes]
+network_traffic wire_traffic(collective c, bytes size, comm_group g, std::string_view algorithm);
+
 /// busbw = algbw x this (nccl-tests): 2(n-1)/n for all-reduce, (n-1)/n for gather, scatter and all-to-all, else 1.
 double bus_factor(collective c, int ranks);
 

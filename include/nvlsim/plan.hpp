@@ -3,10 +3,12 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "nvlsim/collectives.hpp"
 #include "nvlsim/units.hpp"
 
 namespace nvlsim {
@@ -26,16 +28,24 @@ struct work_part {
   int repeat = 1;          ///< times in a row (equal layers)
 };
 
+/// What an operation puts on the network: once `latency` is over, its bytes flow evenly until its duration is.
+struct network_demand {
+  network_traffic traffic;
+  seconds latency;
+};
+
 /// An operation that recurs: its parts add up to its duration.
 struct work_template {
   std::string name;        ///< "forward 3", "grad reduce-scatter 0"
   std::vector<work_part> parts;
   seconds duration;        ///< of all parts
   watts power;             ///< of one GPU while it runs; zero when it runs beside other work
+  std::optional<network_demand> network = {};  ///< of operations that other traffic can slow down
 };
 
 using event_id = std::int32_t;
 inline constexpr event_id no_event = -1;
+inline constexpr std::int32_t no_peer = -1;
 
 /// One operation of a stream. It starts when the stream is free and every event in `waits` has happened, takes its
 /// template's duration, then arrives at `signals`.
@@ -44,6 +54,9 @@ struct operation {
   std::int32_t micro_batch = -1;           ///< for names and colours; -1 when it has none
   std::uint32_t first_wait = 0, waits = 0; ///< slice of plan::waits
   event_id signals = no_event;
+  /// Class whose port receives what this one sends. None: ranks elsewhere do the same at the same time, so that what
+  /// goes out of the port comes in as well.
+  std::int32_t peer = no_peer;
 };
 
 enum class stream_kind { compute, pipeline, data_parallel };
@@ -74,7 +87,7 @@ struct plan {
   std::int32_t add_template(work_template t);
   /// Appends an operation; no_event entries of `after` are skipped.
   void append(stream& s, std::int32_t work, std::initializer_list<event_id> after, event_id signals = no_event,
-              std::int32_t micro_batch = -1);
+              std::int32_t micro_batch = -1, std::int32_t peer = no_peer);
 };
 
 /// When each operation of each stream ran; same shape as the plan.

@@ -107,11 +107,12 @@ std::int32_t plan::add_template(work_template t) {
 }
 
 void plan::append(stream& s, std::int32_t work, std::initializer_list<event_id> after, event_id signals,
-                  std::int32_t micro_batch) {
+                  std::int32_t micro_batch, std::int32_t peer) {
   operation o{.work = work,
               .micro_batch = micro_batch,
               .first_wait = static_cast<std::uint32_t>(waits.size()),
-              .signals = signals};
+              .signals = signals,
+              .peer = peer};
   for (event_id e : after) {
     if (e != no_event) waits.push_back(e);
   }

@@ -1,0 +1,59 @@
+// [docs/models-and-assumptions.md#wire-bytes]
+#include <algorithm>
+
+#include "nvlsim/collectives.hpp"
+
+namespace nvlsim {
+namespace {
+
+/// LL sends a flag of four bytes with every four, LL128 one of eight with every 120.
+double flags(std::string_view algorithm) {
+  if (algorithm == "ll") return 2;
+  return algorithm == "ll128" ? 128.0 / 120 : 1;
+}
+
+port_bytes both_ways(bytes b) { return {b, b}; }
+
+/// The switch reads all of the array from every rank and multicasts the sums, a share of which each rank wrote.
+port_bytes switch_reduction(bytes size, double ranks) { return both_ways(size * (1 + 1 / ranks)); }
+
+port_bytes in_domain(collective c, bytes size, int ranks, std::string_view algorithm) {
+  const double n = ranks;
+  if (algorithm == "nvls") {
+    if (c == collective::all_reduce) return switch_reduction(size, n);
+    const bytes own = size / n, others = size * ((n - 1) / n);
+    return c == collective::all_gather ? port_bytes{own, others} : port_bytes{others, own};
+  }
+  return both_ways(size * (bus_factor(c, ranks) * flags(algorithm)));
+}
+
+/// Every rank's NIC carries its share of what a domain of `g` ranks exchanges with others.
+network_traffic across_domains(collective c, bytes size, const comm_group& group, std::string_view algorithm) {
+  const double g = c == collective::send_recv ? 1 : group.ranks_per_domain(), n = group.ranks;
+  const double inside = (g - 1) / g;  // of the hops through a domain
+  if (algorithm == "pairwise") return {both_ways(size * ((g - 1) / n)), both_ways(size * ((n - g) / n))};
+  if (algorithm == "sharp") return {g > 1 ? switch_reduction(size, g) : port_bytes{}, both_ways(size / g)};
+  const bool tree =
+      algorithm == "tree" || algorithm == "nvls_tree" || (algorithm == "ll" && c == collective::all_reduce);
+  if (tree) {
+    // Each half of the array has its tree. Of two domains, each is the root of one tree and the leaf of the other; of
+    // more, each is inside one tree and a leaf of the other.
+    const double passes = group.domains == 2 ? 1 : 2;
+    const port_bytes domain =
+        algorithm == "nvls_tree" ? switch_reduction(size, g) : both_ways(size * (2 * inside));
+    const double f = flags(algorithm);
+    return {{domain.out * f, domain.in * f}, both_ways(size * (passes * f / g))};
+  }
+  const bytes ring = size * (bus_factor(c, group.ranks) * flags(algorithm));
+  return {both_ways(ring * inside), both_ways(ring / g)};
+}
+
+}  // namespace
+
+network_traffic wire_traffic(collective c, bytes size, comm_group g, std::string_view algorithm) {
+  if (g.ranks <= 1) return {};
+  if (g.domains == 1) return {in_domain(c, size, g.ranks, algorithm), {}};
+  return across_domains(c, size, g, algorithm);
+}
+
+}  // namespace nvlsim
