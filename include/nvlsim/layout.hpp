@@ -10,9 +10,11 @@
 
 namespace nvlsim {
 
-/// Megatron-LM's parallel sizes. Rank order is Megatron's default, "tp-cp-dp-pp": TP varies fastest, PP slowest.
+/// Megatron-LM's parallel sizes. Rank order is Megatron's default, "tp-cp-ep-dp-pp": TP varies fastest, PP slowest.
+/// Expert parallelism regroups the ranks of one pipeline stage: ETP fastest, then EP.
 struct parallelism {
   std::int64_t tp = 1, pp = 1, vp = 1, cp = 1, dp = 1;
+  std::int64_t ep = 1, etp = 1;
   bool sequence_parallel = false;
 
   std::int64_t gpus() const { return tp * pp * cp * dp; }
@@ -41,6 +43,10 @@ comm_group tensor_group(const parallelism& par, const placement& place);
 comm_group context_group(const parallelism& par, const placement& place);
 /// Data-parallel ranks with context-parallel ranks: who shares gradients of dense parameters.
 comm_group data_group(const parallelism& par, const placement& place);
+/// Ranks that exchange tokens with each other's experts.
+comm_group expert_group(const parallelism& par, const placement& place);
+/// Ranks that hold copies of the same experts: who shares their gradients.
+comm_group expert_data_group(const parallelism& par, const placement& place);
 /// Whether any pipeline neighbour of stage `stage` -> `stage + 1` sits in another domain.
 bool pipeline_crosses(const parallelism& par, const placement& place, std::int64_t stage);
 

@@ -160,6 +160,15 @@ struct training_profile {
   double quantise_bytes_forward = 3, quantise_bytes_backward = 4;  ///< a GEMM operand element, for 8-bit formats
   bytes reserve;                              ///< of GPU memory, by the runtime and the collective library
   double workspace_bytes_per_layer_param = 0; ///< peak temporary memory
+  // Mixtures of experts.
+  double moe_time_factor = 1;                 ///< of this release on layers with routed experts
+  double ep_exposed = 1, ep_exposed_overlapped = 1;  ///< share of the token exchange that is waited for
+  double ep_nvlink_share = 0.72, ep_nic_share = 0.85;  ///< of the port rates, by the exchange kernels
+  double ep_combine_ratio = 1.3;              ///< combine over dispatch
+  seconds ep_launch;                          ///< of each exchange
+  seconds moe_host, moe_host_per_expert;      ///< a layer's forward takes at least this without CUDA graphs
+  seconds moe_sync_per_expert;                ///< token counts through the host (alltoall dispatcher), a local expert
+  double graphed_host_share = 1;              ///< of the host time that partial CUDA graphs leave
 };
 
 /// What the serving engine adds to its kernels. [docs/models-and-assumptions.md#inference]

@@ -24,13 +24,26 @@ enum class training_task { pretrain, sft, lora };
 struct recompute_spec {
   bool full = false;        ///< whole layers
   bool core_attention = false, layernorm = false, mlp = false, activation = false;
-  bool any() const { return full || core_attention || layernorm || mlp || activation; }
+  bool mla_up_proj = false, moe = false;
+  bool any() const {
+    return full || core_attention || layernorm || mlp || activation || mla_up_proj || moe;
+  }
 };
+
+/// How tokens reach their experts. `alltoall` sends a copy for every expert, and the host waits for the counts;
+/// `deduplicated` (DeepEP, HybridEP) one for every rank that holds one of them.
+enum class moe_dispatcher { alltoall, deduplicated };
+/// What runs inside CUDA graphs, so that the host does not hold it up.
+enum class cuda_graphs { none, partial, full_iteration };
 
 struct training_workload {
   std::int64_t seq_length = 0, global_batch_size = 0, micro_batch_size = 1;  ///< batches in sequences
   precision gemm_precision = precision::bf16;  ///< of the layers' linear layers; the LM head runs in BF16
   bool fp8_attention = false;
+  moe_dispatcher dispatcher = moe_dispatcher::deduplicated;
+  bool moe_overlap = false;     ///< expert exchange runs beside another micro-batch's compute
+  bool token_drop = false;      ///< experts take a fixed number of tokens: static shapes, no counts
+  cuda_graphs graphs = cuda_graphs::none;
   parallelism par;
   placement place;
   pipeline_schedule schedule = pipeline_schedule::one_f_one_b;
@@ -45,8 +58,9 @@ struct training_workload {
 
 /// Layers of each model chunk in pipeline order: chunk c runs on stage c % PP. The embedding joins the first chunk and
 /// the loss the last; when the layers do not divide evenly the two count as a layer each (Megatron's
-/// account_for_embedding_in_pipeline_split), so 126 layers on 64 chunks are 1, 2, ..., 2, 1.
-std::vector<std::int64_t> layers_by_chunk(std::int64_t layers, std::int64_t chunks);
+/// account_for_embedding_in_pipeline_split), so 126 layers on 64 chunks are 1, 2, ..., 2, 1. Multi-token-prediction
+/// layers sit on the last chunk, which gives up layers for them and the loss: 61 + 1 on 16 chunks are 15 x 4, then 1 + 1.
+std::vector<std::int64_t> layers_by_chunk(std::int64_t layers, std::int64_t chunks, std::int64_t mtp_layers = 0);
 
 /// One entry of a stage's compute stream.
 struct pipeline_slot {

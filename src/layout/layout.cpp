@@ -68,6 +68,15 @@ comm_group data_group(const parallelism& par, const placement& place) {
   return worst_group(place, par.gpus(), par.tp, par.cp * par.dp);
 }
 
+comm_group expert_group(const parallelism& par, const placement& place) {
+  return worst_group(place, par.gpus(), par.etp, par.ep);
+}
+
+comm_group expert_data_group(const parallelism& par, const placement& place) {
+  const std::int64_t block = par.ep * par.etp;
+  return worst_group(place, par.gpus(), block, std::max<std::int64_t>(1, par.tp * par.cp * par.dp / block));
+}
+
 bool pipeline_crosses(const parallelism& par, const placement& place, std::int64_t stage) {
   const std::int64_t stride = par.tp * par.cp * par.dp;
   return place.domain_of(stage * stride) != place.domain_of((stage + 1) * stride) ||

@@ -13,11 +13,13 @@ using config::positive_int;
 const std::array<std::string, 8> gemm_precisions = {"fp32", "tf32", "bf16", "fp16", "fp8", "fp8_block", "mxfp8", "nvfp4"};
 const std::array<std::string, 2> schedules = {"1f1b", "interleaved"};
 const std::array<std::string, 3> shardings = {"replicated", "distributed_optimizer", "fsdp"};
+const std::array<std::string, 2> dispatchers = {"alltoall", "deduplicated"};
+const std::array<std::string, 3> graph_scopes = {"none", "partial", "full_iteration"};
 const std::array<std::string, 3> tasks = {"pretrain", "sft", "lora"};
-const std::array<std::string, 4> recompute_modules = {"core_attn", "layernorm", "mlp", "activation"};
+const std::array<std::string, 6> recompute_modules = {"core_attn", "layernorm", "mlp", "moe_act", "mla_up_proj", "moe"};
 
 void set_module(recompute_spec& out, std::size_t module) {
-  bool* const flags[] = {&out.core_attention, &out.layernorm, &out.mlp, &out.activation};
+  bool* const flags[] = {&out.core_attention, &out.layernorm, &out.mlp, &out.activation, &out.mla_up_proj, &out.moe};
   *flags[module] = true;
 }
 
@@ -60,14 +62,17 @@ training_workload read_training_workload(config::reader& r) {
   w.micro_batch_size = r.integer_or({"micro_batch_size", {"mbs"}}, 1, positive_int);
   w.gemm_precision = precision_by_name(gemm_precisions[r.one_of("precision", gemm_precisions)]).value();
   w.fp8_attention = r.boolean_or({"fp8_attention", {"fp8_dot_product_attention"}}, false);
+  w.dispatcher = static_cast<moe_dispatcher>(r.one_of_or({"moe_token_dispatcher_type", {"dispatcher"}}, dispatchers, 1));
+  w.moe_overlap = r.boolean_or({"overlap_moe_expert_parallel_comm", {"moe_a2a_overlap"}}, false);
+  w.token_drop = r.boolean_or("moe_token_drop", false);
+  w.graphs = static_cast<cuda_graphs>(r.one_of_or("cuda_graphs", graph_scopes, 0));
   w.par.tp = r.integer_or({"tp", {"tensor_model_parallel_size"}}, 1, {1, 1 << 20});
   w.par.pp = r.integer_or({"pp", {"pipeline_model_parallel_size"}}, 1, {1, 1 << 20});
   w.par.vp = r.integer_or({"vp", {"virtual_pipeline_model_parallel_size"}}, 1, {1, 1 << 20});
   w.par.cp = r.integer_or({"cp", {"context_parallel_size"}}, 1, {1, 1 << 20});
   w.par.dp = r.integer({"dp", {"data_parallel_size"}}, {1, 1 << 20});
-  for (const config::key& k : {config::key{"ep", {"expert_model_parallel_size"}}, config::key{"etp", {"expert_tensor_parallel_size"}}})
-    if (r.integer_or(k, 1, positive_int) != 1)
-      r.fail(k.canonical, "expert parallelism needs a mixture-of-experts model, which is not supported yet");
+  w.par.ep = r.integer_or({"ep", {"expert_model_parallel_size"}}, 1, {1, 1 << 20});
+  w.par.etp = r.integer_or({"etp", {"expert_tensor_parallel_size"}}, w.par.ep == 1 ? w.par.tp : 1, {1, 1 << 20});
   w.par.sequence_parallel = r.boolean_or("sequence_parallel", w.par.tp > 1) && w.par.tp > 1;
   w.schedule = static_cast<pipeline_schedule>(r.one_of_or("schedule", schedules, w.par.vp > 1 ? 1 : 0));
   w.sharding = static_cast<data_parallel_sharding>(r.one_of_or("data_parallel_sharding", shardings, 1));

@@ -21,6 +21,20 @@ training_profile read_training(config::reader& r) {
   t.quantise_bytes_backward = r.number("quantise_bytes_backward", non_negative);
   t.reserve = r.quantity<bytes>("reserve");
   t.workspace_bytes_per_layer_param = r.number("workspace_bytes_per_layer_param", non_negative);
+  if (auto m = r.find_child("moe")) {
+    t.moe_time_factor = m->number("time_factor", positive);
+    t.ep_exposed = m->number("ep_exposed", {0, 4});
+    t.ep_exposed_overlapped = m->number("ep_exposed_overlapped", {0, 4});
+    t.ep_nvlink_share = m->number("ep_nvlink_share", {1e-3, 1});
+    t.ep_nic_share = m->number("ep_nic_share", {1e-3, 1});
+    t.ep_combine_ratio = m->number("ep_combine_ratio", positive);
+    t.ep_launch = m->quantity<seconds>("ep_launch");
+    t.moe_host = m->quantity<seconds>("host");
+    t.moe_host_per_expert = m->quantity<seconds>("host_per_expert");
+    t.moe_sync_per_expert = m->quantity<seconds>("sync_per_expert");
+    t.graphed_host_share = m->number("graphed_host_share", fraction);
+    m->done();
+  }
   r.done();
   return t;
 }

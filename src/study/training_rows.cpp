@@ -86,6 +86,8 @@ class row_reader {
     const std::int64_t model_parallel = par.tp * par.pp * par.cp;
     if (gpus % model_parallel != 0) throw cell_error(fmt::format("gpus: {} is no multiple of tp x pp x cp = {}", gpus, model_parallel));
     par.dp = gpus / model_parallel;
+    par.ep = row_.integer("ep").value_or(1);
+    par.etp = row_.integer("etp").value_or(par.ep == 1 ? par.tp : 1);
     par.sequence_parallel = par.tp > 1 && row_["sequence_parallel"] != "no";
     const auto micro = row_.integer("micro_batch");
     w.micro_batch_size = micro.value_or(has("suspect", "micro-batch unknown, 4 fits") ? 4 : 1);
@@ -116,12 +118,34 @@ class row_reader {
     w.recompute.full = recompute == "full";
     w.recompute.core_attention = has("activation_recompute", "core");
     w.recompute.layernorm = has("activation_recompute", "layernorm");
-    w.recompute.mlp = recompute == "selective:mlp";
+    w.recompute.mlp = recompute == "selective:mlp" || has("activation_recompute", "+mlp") || has("activation_recompute", "mlp+");
+    w.recompute.mla_up_proj = has("activation_recompute", "mla_up_proj");
+    w.recompute.moe = has("activation_recompute", "moe+");
+    w.recompute.activation = has("activation_recompute", "moe_act");
     const std::string& sharding = row_["dp_sharding"];
     w.sharding = sharding.find("replicated") != std::string::npos      ? data_parallel_sharding::replicated
                  : sharding.find("megatron-fsdp") != std::string::npos ? data_parallel_sharding::fsdp
                                                                        : data_parallel_sharding::distributed_optimizer;
-    w.fp8_attention = has("notes", "fp8_dot_product_attention") && w.gemm_precision != precision::bf16;
+    w.fp8_attention = has("notes", "fp8_dot_product_attention");
+    if (std::any_of(out_.net->layers.begin(), out_.net->layers.end(), [](const layer_spec& l) { return l.routed(); })) read_experts();
+    w.fp8_attention = w.fp8_attention && w.gemm_precision != precision::bf16;
+  }
+
+  /// What a release does by default where the row's notes name no recipe.
+  void read_experts() {
+    training_workload& w = out_.work;
+    const std::string& stack = out_.software->name;
+    const bool grace = row_["system"].starts_with("gb");
+    const bool newest = stack == "megatron-bridge-26.06" && grace && !has("notes", "recipe match v");
+    w.fp8_attention = w.fp8_attention || newest || stack == "mlperf-training-v6.0";
+    w.moe_overlap = has("notes", "moe_a2a_overlap") || has("notes", "1F1B A2A") || newest ||
+                    (stack == "megatron-bridge-25.11" && w.par.pp > 1 && w.par.ep >= 32);
+    const bool full = has("notes", "full_iteration") || has("notes", "full CUDA graph") || has("notes", "full-iteration") || newest;
+    const bool partial = has("notes", "transformer_engine/") || has("notes", "CUDA graph");
+    w.graphs = full ? cuda_graphs::full_iteration : partial ? cuda_graphs::partial : cuda_graphs::none;
+    w.token_drop = row_["release"] == "25.09";
+    const bool dedup = has("notes", "hybridep") || has("notes", "HybridEP") || has("notes", "deepep") || newest || w.token_drop;
+    w.dispatcher = dedup ? moe_dispatcher::deduplicated : moe_dispatcher::alltoall;
   }
 
  private:

@@ -5,9 +5,21 @@
 
 namespace nvlsim {
 
-std::vector<std::int64_t> layers_by_chunk(std::int64_t layers, std::int64_t chunks) {
+std::vector<std::int64_t> layers_by_chunk(std::int64_t layers, std::int64_t chunks, std::int64_t mtp_layers) {
   const auto n = static_cast<std::size_t>(chunks);
-  if (chunks == 1) return {layers};
+  if (chunks == 1) return {layers + mtp_layers};
+  if (mtp_layers > 0) {
+    const std::int64_t base = (layers + 2 + mtp_layers + chunks - 1) / chunks;
+    std::vector<std::int64_t> out(n, base);
+    std::int64_t over = base * chunks - layers;
+    for (std::size_t c = n; c-- > 0 && over > 0;) {
+      const std::int64_t cut = std::min(over, out[c]);
+      out[c] -= cut;
+      over -= cut;
+    }
+    out.back() += mtp_layers;
+    return out;
+  }
   if (layers % chunks == 0) return std::vector<std::int64_t>(n, layers / chunks);
   // Embedding and loss take a layer's place on the first and last chunk.
   const std::int64_t places = layers + 2;

@@ -1,11 +1,11 @@
-// Operator costs of a training step on one GPU: the parts of a layer, of the loss head and of the embedding.
+// Prices of a training step's operations on one GPU: layers, loss head, embedding, optimizer, and the traffic between.
 #pragma once
 
-#include <string>
 #include <vector>
 
 #include "nvlsim/compute.hpp"
 #include "nvlsim/training.hpp"
+#include "workload/layer_operators.hpp"
 
 namespace nvlsim {
 
@@ -19,7 +19,7 @@ struct costed_parts {
   void append(const costed_parts& other, std::int64_t times);
 };
 
-/// What the cost functions need to know; references must outlive it.
+/// What the cost functions need to know; references must outlive it. Requires `s.training`.
 struct training_context {
   const platform& machine;
   const kernel_profile& kernels;
@@ -27,9 +27,8 @@ struct training_context {
   const collective_profile& collectives;
   const model& net;
   const training_workload& work;
-  double tokens;          ///< of one micro-batch in a tensor-parallel group (sequence / CP)
-  double sharded_tokens;  ///< of those on one GPU outside tensor-parallel regions (sequence parallelism)
-  double slowdown;        ///< on kernels: release factor and jitter
+  token_counts tokens;
+  double slowdown;  ///< of kernels: release factor and jitter
 
   training_context(const platform& p, const stack& s, const model& m, const training_workload& w);
 };
@@ -38,21 +37,18 @@ costed_parts layer_forward(const training_context& c, const layer_spec& l);
 costed_parts layer_backward(const training_context& c, const layer_spec& l);
 costed_parts embedding_forward(const training_context& c);
 costed_parts embedding_backward(const training_context& c);
+/// The LM head and the loss, `1 + mtp_layers` times.
 costed_parts head_forward(const training_context& c);
 costed_parts head_backward(const training_context& c);
 /// Optimizer step over `local` parameters held by this GPU, of which it updates `updated`.
 costed_parts optimizer_step(const training_context& c, double local, double updated);
 
-/// One data-parallel collective over `parameters` of this GPU: gradients out, or parameters back in.
-seconds gradient_reduction(const training_context& c, double parameters);
-seconds parameter_gather(const training_context& c, double parameters);
+/// One data-parallel collective over parameters of this GPU: gradients out, or parameters back in.
+seconds gradient_reduction(const training_context& c, local_parameters p);
+seconds parameter_gather(const training_context& c, local_parameters p);
 /// One activation (or its gradient) to a pipeline neighbour.
 seconds pipeline_send(const training_context& c, bool crosses_domain);
 
-/// Bytes a layer keeps for its backward pass, one micro-batch, one GPU. [docs/models-and-assumptions.md#memory]
-bytes stored_activations(const training_context& c, const layer_spec& l);
-/// Parameters of one layer on one GPU.
-double local_layer_parameters(const training_context& c, const layer_spec& l);
 /// Parameters of the embedding or of the LM head on one GPU.
 double local_vocabulary_parameters(const training_context& c);
 

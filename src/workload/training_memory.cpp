@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
+#include <utility>
 
 #include "nvlsim/training.hpp"
 #include "nvlsim/units_text.hpp"
@@ -22,27 +24,47 @@ std::int64_t chunks_in_flight(const training_workload& w, std::int64_t stage) {
   return peak;
 }
 
+/// What one pipeline stage holds.
+struct stage_content {
+  local_parameters parameters;      ///< layers and vocabulary tables
+  double largest_layer = 0;         ///< dense parameters of one layer
+  bytes activations;                ///< of one micro-batch through all its layers
+  std::int64_t layers = 0;
+};
+
+stage_content content_of(const training_context& c, std::int64_t stage) {
+  const training_workload& w = c.work;
+  const auto counts = layers_by_chunk(static_cast<std::int64_t>(c.net.layers.size()), w.par.pp * w.par.vp, c.net.mtp_layers);
+  const bool first = stage == 0, last = stage == w.par.pp - 1;
+  stage_content s;
+  std::int64_t next = 0;
+  for (std::size_t chunk = 0; chunk < counts.size(); ++chunk)
+    for (const std::int64_t end = next + counts[chunk]; next < end; ++next) {
+      if (static_cast<std::int64_t>(chunk) % w.par.pp != stage) continue;
+      const layer_spec& l = c.net.layers[std::min(static_cast<std::size_t>(next), c.net.layers.size() - 1)];
+      const local_parameters p = parameters_on_gpu(c.net, l, w.par);
+      s.parameters.dense += p.dense;
+      s.parameters.expert += p.expert;
+      s.largest_layer = std::max(s.largest_layer, p.dense);
+      s.activations += stored_activations(c.net, l, w);
+      ++s.layers;
+    }
+  const int tables = c.net.tied_embeddings && first && last ? 1 : (first ? 1 : 0) + (last ? 1 : 0);
+  s.parameters.dense += local_vocabulary_parameters(c) * tables;
+  return s;
+}
+
 memory_report stage_memory(const training_context& c, std::int64_t stage) {
   const training_workload& w = c.work;
-  const std::int64_t chunks = w.par.pp * w.par.vp;
-  const auto layers = layers_by_chunk(static_cast<std::int64_t>(c.net.layers.size()), chunks);
-  std::int64_t here = 0, most = 0;
-  for (std::int64_t v = 0; v < w.par.vp; ++v) {
-    const std::int64_t n = layers[static_cast<std::size_t>(v * w.par.pp + stage)];
-    here += n;
-    most = std::max(most, n);
-  }
-  const layer_spec& l = c.net.layers.front();
-  const double per_layer = local_layer_parameters(c, l), vocabulary = local_vocabulary_parameters(c);
-  const bool first = stage == 0, last = stage == w.par.pp - 1;
-  const int tables = c.net.tied_embeddings && first && last ? 1 : (first ? 1 : 0) + (last ? 1 : 0);
-  const double params = per_layer * static_cast<double>(here) + vocabulary * tables;
-  const double group = static_cast<double>(w.par.dp * w.par.cp);
-  const bool lora = w.task == training_task::lora;
-  const double trained = lora ? params * lora_share : params;
-  const double shard = w.sharding == data_parallel_sharding::replicated ? 1.0 : group;
-  const bool fsdp = w.sharding == data_parallel_sharding::fsdp;
-  const double weight_shard = fsdp ? group : 1.0;
+  const stage_content here = content_of(c, stage);
+  const bool fsdp = w.sharding == data_parallel_sharding::fsdp, replicated = w.sharding == data_parallel_sharding::replicated;
+  const double dense_group = data_group(w.par, w.place).ranks, expert_group_size = expert_data_group(w.par, w.place).ranks;
+  const double trained = w.task == training_task::lora ? lora_share : 1.0;
+  /// Parameters left on one GPU when they are sharded, or all.
+  const auto held = [&](bool sharded) {
+    return sharded ? here.parameters.dense / dense_group + here.parameters.expert / expert_group_size : here.parameters.total();
+  };
+  const double params = held(fsdp), updated = held(!replicated) * trained;
 
   memory_report r;
   r.where = fmt::format("stage {}", stage);
@@ -51,23 +73,18 @@ memory_report stage_memory(const training_context& c, std::int64_t stage) {
     if (size > 0) r.items.push_back({name, bytes::from_base(size), std::move(why)});
     r.peak += bytes::from_base(size);
   };
-  add("weights", 2 * params / weight_shard,
-      fmt::format("2 B (BF16) x {:.3f} G parameters of this GPU{}", params / 1e9, fsdp ? ", sharded" : ""));
-  add("gradients", c.framework.gradient_bytes * trained / weight_shard,
-      fmt::format("{:g} B x {:.3f} G trained parameters{}", c.framework.gradient_bytes, trained / 1e9, fsdp ? ", sharded" : ""));
-  add("optimizer", 12 * trained / shard,
-      fmt::format("12 B (FP32 master and two moments) x {:.3f} G / {:g} data-parallel shards", trained / 1e9, shard));
-  const std::int64_t alive = chunks_in_flight(w, stage);
-  const double layers_alive = static_cast<double>(alive) * static_cast<double>(here) / static_cast<double>(w.par.vp);
-  const double kept = std::max(0.0, layers_alive - static_cast<double>(std::min(w.offload_layers, here)) *
-                                                       static_cast<double>(alive) / static_cast<double>(w.par.vp));
-  add("activations", stored_activations(c, l).base() * kept,
-      fmt::format("{} x {:g} layers in flight ({} chunks of micro-batches)", format_quantity(stored_activations(c, l)), kept, alive));
-  if (last)
-    add("logits", 4 * c.tokens * static_cast<double>(c.net.vocab) / static_cast<double>(w.par.tp),
-        "FP32 logits of one micro-batch");
-  add("workspace", c.framework.workspace_bytes_per_layer_param * per_layer + 5 * static_cast<double>(c.net.hidden) * c.tokens,
-      fmt::format("{:g} B a parameter of one layer, 5 B a token and hidden unit", c.framework.workspace_bytes_per_layer_param));
+  add("weights", 2 * params, fmt::format("2 B (BF16) x {:.3f} G parameters of this GPU{}", params / 1e9, fsdp ? ", sharded" : ""));
+  add("gradients", c.framework.gradient_bytes * params * trained,
+      fmt::format("{:g} B x {:.3f} G trained parameters{}", c.framework.gradient_bytes, params * trained / 1e9, fsdp ? ", sharded" : ""));
+  add("optimizer", 12 * updated, fmt::format("12 B (FP32 master and two moments) x {:.3f} G parameters updated here", updated / 1e9));
+  const double alive = static_cast<double>(chunks_in_flight(w, stage)) / static_cast<double>(w.par.vp);
+  const double kept = here.layers > 0 ? std::max(0.0, 1 - static_cast<double>(w.offload_layers) / static_cast<double>(here.layers)) : 0;
+  add("activations", here.activations.base() * alive * kept,
+      fmt::format("{} a micro-batch x {:g} in flight{}", format_quantity(here.activations), alive, kept < 1 ? ", the rest offloaded" : ""));
+  if (stage == w.par.pp - 1)
+    add("logits", 4 * c.tokens.whole * static_cast<double>(c.net.vocab) / static_cast<double>(w.par.tp), "FP32 logits of one micro-batch");
+  add("workspace", c.framework.workspace_bytes_per_layer_param * here.largest_layer + 5 * static_cast<double>(c.net.hidden) * c.tokens.whole,
+      fmt::format("{:g} B a dense parameter of one layer, 5 B a token and hidden unit", c.framework.workspace_bytes_per_layer_param));
   add("reserve", c.framework.reserve.base(), "CUDA context, collective library and allocator");
   return r;
 }
@@ -82,10 +99,21 @@ std::vector<std::string> training_problems(const platform& p, const model& m, co
   std::vector<std::string> out = placement_problems(w.par, w.place, p);
   const parallelism& par = w.par;
   for (const layer_spec& l : m.layers) {
-    add_divisibility(out, l.heads, par.tp, "tensor parallelism must divide the attention heads");
-    add_divisibility(out, l.ffn_hidden, par.tp, "tensor parallelism must divide the FFN width");
-    break;  // layers are alike in the supported models
+    if (l.attention == attention_kind::linear || l.attention == attention_kind::mamba) {
+      out.push_back("training of linear-attention and state-space layers is not supported yet");
+      break;
+    }
   }
+  std::set<std::pair<std::int64_t, std::int64_t>> seen;
+  for (const layer_spec& l : m.layers) {
+    if (!seen.insert({l.heads, l.ffn_hidden + l.moe.experts}).second) continue;
+    if (l.heads > 0) add_divisibility(out, l.heads, par.tp, "tensor parallelism must divide the attention heads");
+    if (l.ffn_hidden > 0) add_divisibility(out, l.ffn_hidden, par.tp, "tensor parallelism must divide the FFN width");
+    if (l.routed()) add_divisibility(out, l.moe.experts, par.ep, "expert parallelism must divide the experts");
+  }
+  const bool routed = std::any_of(m.layers.begin(), m.layers.end(), [](const layer_spec& l) { return l.routed(); });
+  if (!routed && par.ep != 1) out.push_back("expert parallelism needs a model with routed experts");
+  if (routed) add_divisibility(out, par.tp * par.cp * par.dp, par.ep * par.etp, "ep x etp must divide tp x cp x dp");
   const std::int64_t batch = w.micro_batch_size * par.dp;
   if (w.global_batch_size % batch != 0 || w.global_batch_size < batch)
     out.push_back(fmt::format("the global batch of {} must be a multiple of micro-batch {} x dp {}", w.global_batch_size,

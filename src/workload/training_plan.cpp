@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
+#include <span>
 #include <tuple>
 
 #include "nvlsim/training.hpp"
@@ -12,11 +14,12 @@
 namespace nvlsim {
 namespace {
 
-/// A run of layers of one chunk that data parallelism reduces or gathers as one bucket.
+/// A run of layers of one chunk that data parallelism reduces or gathers as one bucket. Layers are counted by kind:
+/// kinds are the distinct layers of the model in order of appearance.
 struct bucket {
-  std::int64_t layers = 0;
+  std::vector<std::int64_t> layers;  ///< by kind
   bool embedding = false, head = false;
-  double parameters = 0;  ///< on one GPU
+  local_parameters parameters;       ///< on one GPU
 };
 
 /// Megatron's DDP default: buckets of at least 40 M parameters, or 1 M for each data-parallel rank.
@@ -24,21 +27,64 @@ double bucket_parameters(const training_workload& w) {
   return std::max(40e6, 1e6 * static_cast<double>(w.par.dp * w.par.cp));
 }
 
-std::vector<bucket> buckets_of(const training_context& c, std::int64_t layers, bool embedding, bool head) {
-  const double per_layer = local_layer_parameters(c, c.net.layers.front());
+/// The distinct layers of a model, and of each layer (multi-token-prediction layers last) which of them it is.
+struct layer_kinds {
+  std::vector<layer_spec> distinct;
+  std::vector<std::size_t> of_layer;
+};
+
+layer_kinds kinds_of(const model& m) {
+  layer_kinds k;
+  const auto index = [&](const layer_spec& l) {
+    const auto it = std::find(k.distinct.begin(), k.distinct.end(), l);
+    if (it != k.distinct.end()) return static_cast<std::size_t>(it - k.distinct.begin());
+    k.distinct.push_back(l);
+    return k.distinct.size() - 1;
+  };
+  for (const layer_spec& l : m.layers) k.of_layer.push_back(index(l));
+  for (std::int64_t i = 0; i < m.mtp_layers; ++i) k.of_layer.push_back(index(m.layers.back()));
+  return k;
+}
+
+/// Cuts a chunk's layers (kinds in order) into buckets of nearly equal numbers of layers.
+std::vector<bucket> buckets_of(const training_context& c, const layer_kinds& kinds, std::span<const std::size_t> layers,
+                               bool embedding, bool head) {
   const double vocabulary = local_vocabulary_parameters(c);
-  const double total = per_layer * static_cast<double>(layers) + vocabulary * ((embedding ? 1 : 0) + (head ? 1 : 0));
+  double total = vocabulary * ((embedding ? 1 : 0) + (head ? 1 : 0));
+  for (const std::size_t k : layers) total += parameters_on_gpu(c.net, kinds.distinct[k], c.work.par).total();
+  const auto count = static_cast<std::int64_t>(layers.size());
   const auto wanted = static_cast<std::int64_t>(total / bucket_parameters(c.work));
-  const std::int64_t n = std::clamp<std::int64_t>(wanted, 1, std::max<std::int64_t>(1, layers));
-  std::vector<bucket> out(static_cast<std::size_t>(n));
+  const std::int64_t n = std::clamp<std::int64_t>(wanted, 1, std::max<std::int64_t>(1, count));
+  std::vector<bucket> out;
+  std::int64_t next = 0;
   for (std::int64_t i = 0; i < n; ++i) {
-    bucket& b = out[static_cast<std::size_t>(i)];
-    b.layers = layers / n + (i < layers % n ? 1 : 0);
+    bucket b;
+    b.layers.assign(kinds.distinct.size(), 0);
     b.embedding = embedding && i == 0;
     b.head = head && i == n - 1;
-    b.parameters = per_layer * static_cast<double>(b.layers) + vocabulary * ((b.embedding ? 1 : 0) + (b.head ? 1 : 0));
+    b.parameters.dense = vocabulary * ((b.embedding ? 1 : 0) + (b.head ? 1 : 0));
+    for (const std::int64_t end = next + count / n + (i < count % n ? 1 : 0); next < end; ++next) {
+      const std::size_t k = layers[static_cast<std::size_t>(next)];
+      const local_parameters p = parameters_on_gpu(c.net, kinds.distinct[k], c.work.par);
+      ++b.layers[k];
+      b.parameters.dense += p.dense;
+      b.parameters.expert += p.expert;
+    }
+    out.push_back(std::move(b));
   }
   return out;
+}
+
+bucket merged(const std::vector<bucket>& buckets) {
+  bucket whole = buckets.front();
+  for (std::size_t i = 1; i < buckets.size(); ++i) {
+    for (std::size_t k = 0; k < whole.layers.size(); ++k) whole.layers[k] += buckets[i].layers[k];
+    whole.embedding |= buckets[i].embedding;
+    whole.head |= buckets[i].head;
+    whole.parameters.dense += buckets[i].parameters.dense;
+    whole.parameters.expert += buckets[i].parameters.expert;
+  }
+  return whole;
 }
 
 class step_builder {
@@ -57,7 +103,7 @@ class step_builder {
   std::int32_t pass_template(bool forward, const bucket& b, bool data_parallel);
   std::int32_t simple_template(work_kind kind, const char* name, seconds t, watts power = {});
   /// Reduce or gather of a bucket; shared by buckets of equal size.
-  std::int32_t traffic_template(bool reduce, double parameters);
+  std::int32_t traffic_template(bool reduce, local_parameters p);
 
   std::int64_t chunk_id(std::int64_t stage, std::int32_t chunk) const { return chunk * c_.work.par.pp + stage; }
   event_id& input(std::int64_t copy, std::int64_t chunk, std::int64_t mb, bool fwd) {
@@ -71,11 +117,13 @@ class step_builder {
   plan plan_;
   std::int64_t copies_, chunks_;
   std::vector<std::vector<bucket>> buckets_;  ///< by chunk
+  std::vector<bucket> whole_;                 ///< by chunk, all its buckets as one
   std::vector<event_id> forward_in_, backward_in_;
-  std::map<std::tuple<bool, std::int64_t, bool, bool, bool>, std::int32_t> passes_;
-  std::map<std::pair<bool, double>, std::int32_t> traffic_;
+  std::map<std::tuple<bool, std::vector<std::int64_t>, bool, bool, bool>, std::int32_t> passes_;
+  std::map<std::tuple<bool, double, double>, std::int32_t> traffic_;
   std::map<std::tuple<std::int64_t, std::int64_t, std::size_t>, event_id> groups_;
-  costed_parts layer_[2], embedding_[2], head_[2];
+  std::vector<costed_parts> layer_[2];       ///< by direction (1 is forward) and kind
+  costed_parts embedding_[2], head_[2];
   std::vector<event_id> gathered_, reduced_;  ///< of the rank being built: by chunk and bucket; all reductions
   std::vector<std::size_t> first_bucket_;     ///< by local chunk, into gathered_
   std::int32_t host_, ready_, send_nvlink_, send_fabric_;  ///< templates; `ready_` takes no time
@@ -85,11 +133,19 @@ step_builder::step_builder(const training_context& c, bool fold) : c_(c) {
   const parallelism& par = c.work.par;
   copies_ = fold ? 1 : par.tp * par.cp * par.dp;
   chunks_ = par.pp * par.vp;
-  const auto layers = layers_by_chunk(static_cast<std::int64_t>(c.net.layers.size()), chunks_);
-  for (std::int64_t k = 0; k < chunks_; ++k)
-    buckets_.push_back(buckets_of(c, layers[static_cast<std::size_t>(k)], k == 0, k == chunks_ - 1));
-  const layer_spec& l = c.net.layers.front();
-  layer_[0] = layer_backward(c, l), layer_[1] = layer_forward(c, l);
+  const auto counts = layers_by_chunk(static_cast<std::int64_t>(c.net.layers.size()), chunks_, c.net.mtp_layers);
+  const layer_kinds kinds = kinds_of(c.net);
+  std::size_t first = 0;
+  for (std::int64_t k = 0; k < chunks_; ++k) {
+    const auto n_layers = static_cast<std::size_t>(counts[static_cast<std::size_t>(k)]);
+    buckets_.push_back(buckets_of(c, kinds, std::span(kinds.of_layer).subspan(first, n_layers), k == 0, k == chunks_ - 1));
+    whole_.push_back(merged(buckets_.back()));
+    first += n_layers;
+  }
+  for (const layer_spec& l : kinds.distinct) {
+    layer_[0].push_back(layer_backward(c, l));
+    layer_[1].push_back(layer_forward(c, l));
+  }
   embedding_[0] = embedding_backward(c), embedding_[1] = embedding_forward(c);
   head_[0] = head_backward(c), head_[1] = head_forward(c);
   host_ = simple_template(work_kind::host, "host", c.framework.step_host, c.machine.gpu.idle_power);
@@ -162,9 +218,7 @@ void step_builder::forward(rank_class& rank, std::int64_t stage, std::int64_t co
   const event_id arrived = k + 1 < chunks_ ? input(copy, k + 1, slot.micro_batch, true) : no_event;
   const event_id done = arrived == no_event ? no_event : plan_.new_event();
   if (slot.micro_batch > 0) {
-    bucket whole{};
-    for (const bucket& b : buckets) whole.layers += b.layers, whole.embedding |= b.embedding, whole.head |= b.head;
-    plan_.append(rank.streams[0], pass_template(true, whole, false), {ready}, done, slot.micro_batch);
+    plan_.append(rank.streams[0], pass_template(true, whole_[static_cast<std::size_t>(k)], false), {ready}, done, slot.micro_batch);
   } else {
     // The first micro-batch meets the parameters as they are gathered, bucket by bucket.
     const std::size_t first = first_bucket_[static_cast<std::size_t>(slot.chunk)];
@@ -185,9 +239,7 @@ void step_builder::backward(rank_class& rank, std::int64_t stage, std::int64_t c
   const bool last = slot.micro_batch + 1 == w.micro_batches();
   const bool reduces = last && w.sharding != data_parallel_sharding::fsdp && w.par.dp * w.par.cp > 1;
   if (!reduces) {
-    bucket whole{};
-    for (const bucket& b : buckets) whole.layers += b.layers, whole.embedding |= b.embedding, whole.head |= b.head;
-    plan_.append(rank.streams[0], pass_template(false, whole, false), {ready}, done, slot.micro_batch);
+    plan_.append(rank.streams[0], pass_template(false, whole_[static_cast<std::size_t>(k)], false), {ready}, done, slot.micro_batch);
   } else {
     const std::size_t first = first_bucket_[static_cast<std::size_t>(slot.chunk)];
     for (std::size_t i = buckets.size(); i-- > 0;) {
@@ -217,12 +269,17 @@ void step_builder::send(rank_class& rank, std::int64_t from, std::int64_t to, st
 
 void step_builder::finish(rank_class& rank, std::int64_t stage) {
   const training_workload& w = c_.work;
-  double local = 0;
-  for (std::int32_t v = 0; v < w.par.vp; ++v)
-    for (const bucket& b : buckets_[static_cast<std::size_t>(chunk_id(stage, v))]) local += b.parameters;
+  local_parameters local;
+  for (std::int32_t v = 0; v < w.par.vp; ++v) {
+    const local_parameters p = whole_[static_cast<std::size_t>(chunk_id(stage, v))].parameters;
+    local.dense += p.dense;
+    local.expert += p.expert;
+  }
   const bool sharded = w.sharding != data_parallel_sharding::replicated;
-  const double updated = sharded ? local / static_cast<double>(w.par.dp * w.par.cp) : local;
-  const costed_parts cost = optimizer_step(c_, w.task == training_task::lora ? 0.0 : local,
+  const double updated = !sharded ? local.total()
+                                  : local.dense / data_group(w.par, w.place).ranks +
+                                        local.expert / expert_data_group(w.par, w.place).ranks;
+  const costed_parts cost = optimizer_step(c_, w.task == training_task::lora ? 0.0 : local.total(),
                                            w.task == training_task::lora ? 0.0 : updated);
   work_template t{"optimizer", cost.parts, {}, {}};
   if (cost.duration() > seconds{}) t.power = cost.energy / cost.duration();
@@ -239,7 +296,10 @@ std::int32_t step_builder::pass_template(bool is_forward, const bucket& b, bool 
   costed_parts cost;
   if (is_forward && b.embedding) cost.append(embedding_[f], 1);
   if (!is_forward && b.head) cost.append(head_[f], 1);
-  cost.append(layer_[f], b.layers);
+  for (std::size_t i = 0; i < b.layers.size(); ++i) {
+    const std::size_t k = is_forward ? i : b.layers.size() - 1 - i;
+    cost.append(layer_[f][k], b.layers[k]);
+  }
   if (is_forward && b.head) cost.append(head_[f], 1);
   if (!is_forward && b.embedding) cost.append(embedding_[f], 1);
   const watts idle = c_.machine.gpu.idle_power;
@@ -257,7 +317,7 @@ std::int32_t step_builder::pass_template(bool is_forward, const bucket& b, bool 
                                         : seconds{};
     wait(work_kind::dp, "dp.interference", traffic * c_.framework.dp_interference);
   }
-  work_template t{fmt::format("{} ({} layers{}{})", is_forward ? "forward" : "backward", b.layers,
+  work_template t{fmt::format("{} ({} layers{}{})", is_forward ? "forward" : "backward", std::accumulate(b.layers.begin(), b.layers.end(), std::int64_t{0}),
                               b.embedding ? ", embedding" : "", b.head ? ", loss" : ""),
                   cost.parts, {}, {}};
   const seconds duration = cost.duration();
@@ -265,10 +325,10 @@ std::int32_t step_builder::pass_template(bool is_forward, const bucket& b, bool 
   return it->second = plan_.add_template(std::move(t));
 }
 
-std::int32_t step_builder::traffic_template(bool reduce, double parameters) {
-  const auto [it, fresh] = traffic_.try_emplace({reduce, parameters}, 0);
+std::int32_t step_builder::traffic_template(bool reduce, local_parameters p) {
+  const auto [it, fresh] = traffic_.try_emplace({reduce, p.dense, p.expert}, 0);
   if (!fresh) return it->second;
-  const seconds t = reduce ? gradient_reduction(c_, parameters) : parameter_gather(c_, parameters);
+  const seconds t = reduce ? gradient_reduction(c_, p) : parameter_gather(c_, p);
   const bool whole = c_.work.sharding == data_parallel_sharding::replicated;
   const char* what = !reduce ? "parameter all-gather" : whole ? "gradient all-reduce" : "gradient reduce-scatter";
   return it->second = simple_template(work_kind::dp, what, t);
