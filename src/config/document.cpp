@@ -122,7 +122,7 @@ void add_unknown(const std::filesystem::path& folder, std::string_view what, std
 }  // namespace
 
 document load_named(const std::filesystem::path& folder, std::string_view what, std::string_view name,
-                    const problem& asked_by, diagnostics& problems) {
+                    const problem& asked_by, diagnostics& problems, literals accepted) {
   std::vector<document> chain;  // most derived first
   std::set<std::string> seen;
   std::optional<std::string> next(name);
@@ -139,7 +139,7 @@ document load_named(const std::filesystem::path& folder, std::string_view what, 
       return {};
     }
     diagnostics own;
-    document doc = load(path, {fmt::format("{} {}", what, *next), path.string()}, own);
+    document doc = load(path, {fmt::format("{} {}", what, *next), path.string()}, own, accepted);
     for (problem& p : own.sorted()) problems.add(std::move(p));
     if (!own.empty()) return {};
     asked = {path.string(), "/base", {}, {}};

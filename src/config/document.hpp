@@ -45,18 +45,24 @@ inline constexpr int max_document_depth = 64;
 
 enum class root_type { object, any };
 
+/// What may stand for a value. `python` also takes the bare `Infinity`, `-Infinity` and `NaN` that Python's json module
+/// writes, as null: published model files have them where nvlsim does not look.
+enum class literals { json, python };
+
 /// Parses JSON text. Syntax errors (with line and column), duplicate keys, excessive depth and a root that is no
 /// object (unless any will do) are added to `problems`; the document is then incomplete and must not be used.
-document parse(std::string_view text, origin self, diagnostics& problems, root_type wanted = root_type::object);
+document parse(std::string_view text, origin self, diagnostics& problems, root_type wanted = root_type::object,
+               literals accepted = literals::json);
 
 /// Reads and parses a file. Throws io_error when it cannot be read; a file over `max_document_bytes` is a problem.
-document load(const std::filesystem::path& path, origin self, diagnostics& problems);
+document load(const std::filesystem::path& path, origin self, diagnostics& problems,
+              literals accepted = literals::json);
 
 /// Finds `NAME.json` in `folder`, follows its `"base"` chain in the same folder (a file's own members are merged over
 /// those of its base, RFC 7386) and returns the merged document. An unknown name is a problem that lists the nearest.
 /// `what` is "platform", "stack" or "model"; `asked_by` locates the name in the file that asked for it.
 document load_named(const std::filesystem::path& folder, std::string_view what, std::string_view name,
-                    const problem& asked_by, diagnostics& problems);
+                    const problem& asked_by, diagnostics& problems, literals accepted = literals::json);
 
 /// Names of the `*.json` files of a folder, sorted; empty when there is no such folder.
 std::vector<std::string> names_in(const std::filesystem::path& folder);

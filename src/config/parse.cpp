@@ -3,7 +3,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <fstream>
+#include <iterator>
 #include <limits>
 #include <unordered_set>
 #include <utility>
@@ -97,15 +99,40 @@ class builder : public nlohmann::json_sax<nlohmann::json> {
   std::vector<level> levels_;
 };
 
+struct wording {
+  std::string_view theirs, ours;
+};
+/// Of the same width where "null" is no longer than the word, so that messages name the right column.
+constexpr wording python_literals[] = {{"-Infinity", "null     "}, {"Infinity", "null    "}, {"NaN", "null"}};
+
+std::string without_python_literals(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  bool in_string = false;
+  while (!text.empty()) {
+    const auto* found = in_string ? std::end(python_literals)
+                                  : std::find_if(std::begin(python_literals), std::end(python_literals),
+                                                 [&](const wording& w) { return text.starts_with(w.theirs); });
+    const bool replaced = found != std::end(python_literals);
+    const std::size_t taken = replaced ? found->theirs.size() : in_string && text.starts_with('\\') ? 2 : 1;
+    if (text.starts_with('"')) in_string = !in_string;
+    out += replaced ? found->ours : text.substr(0, taken);
+    text.remove_prefix(std::min(taken, text.size()));
+  }
+  return out;
+}
+
 }  // namespace
 
-document parse(std::string_view text, origin self, diagnostics& problems, root_type wanted) {
+document parse(std::string_view text, origin self, diagnostics& problems, root_type wanted, literals accepted) {
   document doc;
   doc.self = std::move(self);
   if (text.size() > max_document_bytes) {
     problems.add(doc.self.where, "", fmt::format("larger than {} MiB", max_document_bytes >> 20));
     return doc;
   }
+  std::string changed;
+  if (accepted == literals::python) text = changed = without_python_literals(text);
   builder b(text, doc.self.where, problems);
   if (!nlohmann::json::sax_parse(text, &b)) return doc;
   doc.root = b.take();
@@ -114,7 +141,7 @@ document parse(std::string_view text, origin self, diagnostics& problems, root_t
   return doc;
 }
 
-document load(const std::filesystem::path& path, origin self, diagnostics& problems) {
+document load(const std::filesystem::path& path, origin self, diagnostics& problems, literals accepted) {
   std::error_code ec;
   if (std::filesystem::is_directory(path, ec)) throw io_error(fmt::format("{}: is a directory", path.string()));
   std::ifstream in(path, std::ios::binary);
@@ -127,7 +154,7 @@ document load(const std::filesystem::path& path, origin self, diagnostics& probl
     if (text.size() > max_document_bytes) break;
   }
   if (in.bad()) throw io_error(fmt::format("{}: cannot be read", path.string()));
-  return parse(text, std::move(self), problems);
+  return parse(text, std::move(self), problems, root_type::object, accepted);
 }
 
 value parse_scalar(std::string_view text) {

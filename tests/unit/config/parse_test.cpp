@@ -169,3 +169,23 @@ TEST_CASE("Scalar from the command line is JSON, else a string") {
   CHECK(parse_scalar("{\"a\": 1, \"a\": 2}") == value{"{\"a\": 1, \"a\": 2}"});
   CHECK(parse_scalar(nested(65)) == value{nested(65)});
 }
+
+TEST_CASE("Python's bare infinities and NaN are null where they are accepted, and nothing in strings") {
+  const auto read = [](std::string_view text, literals accepted) {
+    diagnostics problems;
+    const document d = parse(text, {"file", "f.json"}, problems, root_type::any, accepted);
+    return std::pair{d.root, text_of(problems)};
+  };
+  constexpr std::string_view text = R"({"a": [0.0, Infinity, -Infinity, NaN], "b": "NaN \" Infinity", "Infinity": 1})";
+  const auto [root, problems] = read(text, literals::python);
+  CHECK(problems.empty());
+  CHECK(*root.find("a") == value{value::array{value{0.0}, value{}, value{}, value{}}});
+  CHECK(*root.find("b") == value{"NaN \" Infinity"});
+  CHECK(*root.find("Infinity") == value{1});
+  CHECK_FALSE(read(text, literals::json).second.empty());
+  // Other faults keep their place.
+  CHECK(read("{\"a\": -Infinity, \"b\": tru}", literals::python).second ==
+        read("{\"a\":      null, \"b\": tru}", literals::json).second);
+  for (const char* broken : {"Infinit", "\"\\", "-NaN", "NaN1", "\"NaN"})
+    CHECK_FALSE(read(broken, literals::python).second.empty());
+}
