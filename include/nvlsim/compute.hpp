@@ -2,6 +2,8 @@
 // Pure functions without allocation or I/O. [docs/models-and-assumptions.md#kernels]
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <string_view>
 
 #include "nvlsim/platform.hpp"
@@ -26,6 +28,7 @@ struct gemm_shape {
   double m = 0, n = 0, k = 0;
   double groups = 1;
   double output_element_bytes = 2;  ///< 8 for a weight gradient accumulated in FP32 (read and written)
+  double weight_element_bytes = 0;  ///< where weights are kept in another format than the operands; 0: the same
 };
 kernel_cost gemm_cost(const gpu_spec& gpu, const gemm_params& p, precision operands, const gemm_shape& s);
 
@@ -46,11 +49,49 @@ struct decode_shape {
   double batch = 0, context = 0;
   double heads = 0, kv_heads = 0, head_dim = 0;
   double kv_element_bytes = 2;
+  bool repeated = false;  ///< a benchmark that reads the same cache again and again, out of L2 when it fits
 };
 kernel_cost decode_attention_cost(const gpu_spec& gpu, const decode_params& p, const decode_shape& s);
 
-/// A kernel bounded by the bytes it moves.
-kernel_cost stream_cost(const gpu_spec& gpu, const stream_params& p, bytes moved);
+/// The same against a cache of one latent vector a token, which all heads share.
+struct mla_decode_shape {
+  double batch = 0, context = 0;
+  double heads = 0;        ///< on this GPU
+  double latent_dim = 576;  ///< cached a token; its first `value_dim` are the values
+  double value_dim = 512;
+  double kv_element_bytes = 2;
+};
+kernel_cost mla_decode_cost(const gpu_spec& gpu, const mla_decode_params& p, const mla_decode_shape& s);
+
+/// A kernel bounded by the bytes it moves. `repeated`: a benchmark on one tensor, out of L2 when that fits.
+kernel_cost stream_cost(const gpu_spec& gpu, const stream_params& p, bytes moved, bool repeated = false);
+
+/// Token copies on the experts of one rank.
+struct expert_load {
+  static constexpr std::array<double, 4> tile_rows = {16, 32, 64, 128};
+  double pairs = 0;   ///< (token, expert)
+  double active = 0;  ///< experts with a token
+  std::array<double, tile_rows.size()> tiles{};  ///< row tiles of that height over all experts
+};
+/// `tokens` x `topk` over `experts`, of which `ranks` ranks hold equal shares in order.
+struct expert_routing {
+  double tokens = 0, topk = 1, experts = 1, ranks = 1;
+};
+/// Every expert gets the same.
+expert_load balanced_load(const expert_routing& r);
+/// Popularity of experts by a power law: the mean over `draws` draws of the fullest rank. Same seed, same load.
+expert_load skewed_load(const expert_routing& r, double exponent, int draws = 12, std::uint64_t seed = 12345);
+
+/// The experts of one rank after dispatch, gate and up projection in one GEMM.
+struct moe_shape {
+  double tokens = 0;         ///< presented to the rank; some may have no expert here
+  double local_experts = 0;
+  double hidden = 0;
+  double inter = 0;          ///< on this GPU (over TP)
+  bool gated = true;
+  expert_load load;
+};
+kernel_cost moe_cost(const gpu_spec& gpu, const moe_params& p, const moe_shape& s);
 
 /// Mean power of one GPU while such a kernel runs, at most the cap: idle + HBM traffic + arithmetic.
 watts kernel_power(const gpu_spec& gpu, precision operands, const kernel_cost& c);

@@ -43,21 +43,51 @@ struct decode_params {
   seconds item_time;     ///< of one part of one KV head of one sequence, on one SM
   seconds split_time;    ///< combining, for each doubling of the split of one sequence
   double chunk = 1;      ///< fewest KV tokens of a split
+  double l2_speedup = 1;  ///< of a cache that stays in L2 from launch to launch, as in benchmarks; no server has one
 };
 
 /// Kernels bounded by bytes: norms, rotary, activations, casts, optimizer. [docs/models-and-assumptions.md#memory-bound]
 struct stream_params {
   double hbm_share = 1;  ///< of the measured stream rate
   seconds launch;
+  double l2_speedup = 1;  ///< of a tensor that stays in L2 from launch to launch, as in benchmarks
+};
+
+/// Experts of one rank: routing, permutation, two grouped GEMMs, local combine. [docs/models-and-assumptions.md#experts]
+struct moe_params {
+  precision weights = precision::bf16, activations = precision::bf16;  ///< formats in memory
+  flop_rate tensor_rate;
+  seconds step_time;
+  double hbm_share = 1;      ///< of the data-sheet HBM rate
+  seconds launch;            ///< of all its kernels
+  seconds expert_time;       ///< of each local expert, with tokens or without
+  double pair_passes = 0;    ///< over the local copies of tokens, read and written in 16 bit
+  double token_passes = 0;   ///< over all tokens presented to the rank
+};
+
+/// Decode attention against one latent vector a token, in its absorbed form. [docs/models-and-assumptions.md#latent-attention]
+struct mla_decode_params {
+  flop_rate tensor_rate;
+  double hbm_share = 1;  ///< of the data-sheet HBM rate
+  seconds launch;
+  seconds item_time;     ///< of one part of 64 query heads of one sequence, on one SM
+  seconds split_time;    ///< combining, for each doubling of the parts
+  double chunk = 1;      ///< fewest cached tokens of a part
 };
 
 /// Everything a stack knows of one GPU.
 struct kernel_profile {
   std::string gpu;                         ///< GPU or architecture it was fitted on
   std::map<precision, gemm_params> gemm;
+  std::map<precision, gemm_params> weight_only;  ///< by format of the weights; the arithmetic is in 16 bit
+  std::map<precision, gemm_params> batched;      ///< many small products in one launch (absorption of MLA)
   attention_params attention;
   decode_params decode;
+  std::map<precision, attention_params> mla_context;  ///< by format of the cache
+  std::map<precision, mla_decode_params> mla_decode;  ///< by format of the cache
+  std::map<std::string, moe_params> moe;              ///< by kernel family: "deepgemm_fp8_block"
   stream_params stream;
+  std::optional<stream_params> amax;       ///< finding the scale of a tensor that is cast with a dynamic one
   double power_exponent = 0;               ///< tensor rate ~ (cap / tdp)^exponent, for what-ifs
 };
 

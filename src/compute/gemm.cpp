@@ -84,7 +84,8 @@ product best_product(const gpu_spec& gpu, const gemm_params& p, double element, 
   const tile_work w = work_of(gpu, p, s);
   const double hbm = gpu.hbm_bandwidth.base() * p.hbm_share;
   const double outputs = s.groups * s.m * s.n;
-  const double io = s.groups * (s.n + s.m) * s.k * element + outputs * s.output_element_bytes;
+  const double weight = s.weight_element_bytes > 0 ? s.weight_element_bytes : element;
+  const double io = s.groups * (s.n * weight + s.m * element) * s.k + outputs * s.output_element_bytes;
   product best;
   for (const double split : splits) {
     if (split > 1 && !p.split_time) break;

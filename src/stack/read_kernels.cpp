@@ -43,6 +43,20 @@ void number(reader& r, const char* k, range<double> allowed, P& p) {
   if (const auto x = r.find_number(k, allowed)) p.*Member = *x;
 }
 
+std::vector<std::string> precision_names() {
+  std::vector<std::string> out;
+  for (const precision p : all_precisions) out.emplace_back(name(p));
+  return out;
+}
+
+template <auto Member, class P>
+void format(reader& r, const char* k, range<double>, P& p) {
+  const auto text = r.find_string(k);
+  if (!text) return;
+  if (const auto f = precision_by_name(*text)) p.*Member = *f;
+  else r.fail(k, fmt::format("\"{}\" is no number format", *text), nearest(*text, precision_names()));
+}
+
 template <class P>
 constexpr auto fields = nullptr;
 
@@ -77,19 +91,38 @@ constexpr auto fields<decode_params> = std::to_array<field<decode_params>>({
     {"item_time", &quantity<&decode_params::item_time>, config::non_negative},
     {"split_time", &quantity<&decode_params::split_time>, config::non_negative},
     {"chunk", &number<&decode_params::chunk>, {1, 1e9}},
+    {"l2_speedup", &number<&decode_params::l2_speedup>, {1, 10}, false},
+});
+
+template <>
+constexpr auto fields<mla_decode_params> = std::to_array<field<mla_decode_params>>({
+    {"tensor_rate", &quantity<&mla_decode_params::tensor_rate>, config::positive},
+    {"hbm_share", &number<&mla_decode_params::hbm_share>, share},
+    {"launch", &quantity<&mla_decode_params::launch>, config::non_negative},
+    {"item_time", &quantity<&mla_decode_params::item_time>, config::non_negative},
+    {"split_time", &quantity<&mla_decode_params::split_time>, config::non_negative},
+    {"chunk", &number<&mla_decode_params::chunk>, {1, 1e9}},
+});
+
+template <>
+constexpr auto fields<moe_params> = std::to_array<field<moe_params>>({
+    {"weights", &format<&moe_params::weights>, {}},
+    {"activations", &format<&moe_params::activations>, {}},
+    {"tensor_rate", &quantity<&moe_params::tensor_rate>, config::positive},
+    {"step_time", &quantity<&moe_params::step_time>, config::non_negative},
+    {"hbm_share", &number<&moe_params::hbm_share>, share},
+    {"launch", &quantity<&moe_params::launch>, config::non_negative},
+    {"expert_time", &quantity<&moe_params::expert_time>, config::non_negative},
+    {"pair_passes", &number<&moe_params::pair_passes>, config::non_negative},
+    {"token_passes", &number<&moe_params::token_passes>, config::non_negative},
 });
 
 template <>
 constexpr auto fields<stream_params> = std::to_array<field<stream_params>>({
     {"hbm_share", &number<&stream_params::hbm_share>, config::positive},
     {"launch", &quantity<&stream_params::launch>, config::non_negative},
+    {"l2_speedup", &number<&stream_params::l2_speedup>, {0.1, 10}, false},
 });
-
-std::vector<std::string> precision_names() {
-  std::vector<std::string> out;
-  for (const precision p : all_precisions) out.emplace_back(name(p));
-  return out;
-}
 
 /// An entry with the names of the members it has, its own and those of the entries it is like.
 struct entry {
@@ -148,32 +181,50 @@ class kernels_reader {
   }
 
   void read_members(entry& e) {
-    read_gemm(e);
-    read_group(e, e.r, "", "attention", e.profile.attention);
-    read_group(e, e.r, "", "decode", e.profile.decode);
-    read_group(e, e.r, "", "stream", e.profile.stream);
+    kernel_profile& p = e.profile;
+    if (!e.r.has("gemm")) require(e, e.r, "", "", "gemm");
+    read_by_precision(e, "gemm", p.gemm);
+    read_by_precision(e, "weight_only", p.weight_only);
+    read_by_precision(e, "batched", p.batched);
+    read_group(e, e.r, "", "attention", p.attention);
+    read_group(e, e.r, "", "decode", p.decode);
+    read_by_precision(e, "mla_context", p.mla_context);
+    read_by_precision(e, "mla_decode", p.mla_decode);
+    read_moe(e);
+    read_group(e, e.r, "", "stream", p.stream);
+    if (e.r.has("amax")) read_group(e, e.r, "", "amax", p.amax ? *p.amax : p.amax.emplace());
     if (const auto x = e.r.find_number("power_exponent", config::fraction)) {
-      e.profile.power_exponent = *x;
+      p.power_exponent = *x;
       e.given.insert("power_exponent");
     }
     require(e, e.r, "", "", "power_exponent");
     e.r.done();
   }
 
-  void read_gemm(entry& e) {
-    std::optional<reader> table = e.r.find_child("gemm");
-    if (!table) return require(e, e.r, "", "", "gemm");
-    e.given.insert("gemm");
+  template <class P>
+  void read_by_precision(entry& e, const char* k, std::map<precision, P>& out) {
+    std::optional<reader> table = e.r.find_child(k);
+    if (!table) return;
+    e.given.insert(k);
     for (const std::string& n : table->names()) {
       if (n == "kind" || n == "source") continue;  // of the whole group
       if (const auto p = precision_by_name(n)) {
-        read_group(e, *table, "gemm/", n, e.profile.gemm[*p]);
+        read_group(e, *table, fmt::format("{}/", k), n, out[*p]);
       } else {
         table->ignore(n);
         table->fail(n, "no such precision", nearest(n, precision_names()));
       }
     }
-    if (e.profile.gemm.empty() && !e.base_broken) table->fail("", "no precision is given");
+    if (out.empty() && !e.base_broken) table->fail("", "no precision is given");
+    table->done();
+  }
+
+  void read_moe(entry& e) {
+    std::optional<reader> table = e.r.find_child("moe");
+    if (!table) return;
+    e.given.insert("moe");
+    for (const std::string& n : table->names())
+      if (n != "kind" && n != "source") read_group(e, *table, "moe/", n, e.profile.moe[n]);
     table->done();
   }
 

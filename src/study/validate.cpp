@@ -20,7 +20,8 @@ struct table_kind {
   std::vector<std::string_view> columns;  ///< whose presence tells the kind
   std::vector<validation_record> (*run)(const csv_table&, const data_folders&, const progress&);
 };
-const std::array<table_kind, 2> kinds = {{
+const std::array<table_kind, 3> kinds = {{
+    {{"table", "system", "op", "dtype", "latency_ms"}, validate_kernels},
     {{"id", "system", "collective", "message_bytes", "time_us"}, validate_collectives},
     {{"id", "model", "system", "seq_len", "global_batch", "tp", "pp"}, validate_training},
 }};
@@ -150,7 +151,7 @@ std::vector<validation_record> validate_table(const std::filesystem::path& file,
   for (const table_kind& k : kinds)
     if (std::all_of(k.columns.begin(), k.columns.end(), [&](std::string_view c) { return t.has(c); }))
       return k.run(t, data, report);
-  throw input_error({{file.string(), "", "the header names no known kind of table (training, collectives)", {}}});
+  throw input_error({{file.string(), "", "the header names no known kind of table (training, collectives, kernels)", {}}});
 }
 
 value validation_json(const std::vector<validation_record>& records) {

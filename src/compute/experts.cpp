@@ -1,0 +1,127 @@
+#include <algorithm>
+#include <limits>
+#include <random>
+#include <vector>
+
+#include "compute/smooth.hpp"
+
+namespace nvlsim {
+namespace {
+
+constexpr double tile_columns = 128;
+constexpr double fill_depth = 100;  // units of k to fill and drain the pipeline, as fitted for dense kernels
+constexpr double copy_bytes = 4;    // of an element that is read and written in 16 bit
+
+expert_load load_of(const std::vector<double>& tokens, std::size_t first, std::size_t count) {
+  expert_load out;
+  for (std::size_t e = first; e < first + count; ++e) {
+    if (tokens[e] <= 0) continue;
+    out.pairs += tokens[e];
+    out.active += 1;
+    for (std::size_t t = 0; t < out.tiles.size(); ++t)
+      out.tiles[t] += std::ceil(tokens[e] / expert_load::tile_rows[t]);
+  }
+  return out;
+}
+
+// Uniform in [0, 1), the same on every platform.
+double uniform(std::mt19937_64& source) { return static_cast<double>(source() >> 11) * 0x1p-53; }
+
+/// Popularity between `low` and `high` with density ~ x^-exponent.
+double pareto(double u, double low, double high, double exponent) {
+  const double one_less = 1 - exponent;
+  if (std::abs(one_less) < 1e-9) return low * std::pow(high / low, u);
+  const double a = std::pow(low, one_less), b = std::pow(high, one_less);
+  return std::pow((b - a) * u + a, 1 / one_less);
+}
+
+/// No expert gets a token twice: what is over the number of tokens goes to the emptiest experts.
+void cap_at_tokens(std::vector<double>& load, double tokens, double pairs) {
+  double given = 0;
+  for (double& n : load) given += n = std::min(n, tokens);
+  const double missing = pairs - given;
+  if (missing <= 0) return;
+  std::vector<std::size_t> order(load.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return load[a] < load[b]; });
+  const auto takers = static_cast<std::size_t>(std::min(static_cast<double>(load.size()), missing));
+  if (takers == 0) return;
+  const double each = std::ceil(missing / static_cast<double>(takers));
+  for (std::size_t i = 0; i < takers; ++i) load[order[i]] = std::min(tokens, load[order[i]] + each);
+}
+
+}  // namespace
+
+// [docs/models-and-assumptions.md#experts]
+expert_load balanced_load(const expert_routing& r) {
+  const double local = std::max(1.0, std::floor(r.experts / r.ranks));
+  const double pairs = r.tokens * r.topk / r.ranks;
+  if (!(pairs > 0)) return {};
+  expert_load out;
+  out.active = std::min(local, std::max(1.0, std::nearbyint(pairs)));
+  const double each = std::max(1.0, pairs / out.active);
+  out.pairs = out.active * each;
+  for (std::size_t t = 0; t < out.tiles.size(); ++t)
+    out.tiles[t] = out.active * std::ceil(each / expert_load::tile_rows[t]);
+  return out;
+}
+
+expert_load skewed_load(const expert_routing& r, double exponent, int draws, std::uint64_t seed) {
+  const double pairs = r.tokens * r.topk;
+  if (!(pairs > 0) || !(r.experts >= 1) || draws < 1) return {};
+  const auto experts = static_cast<std::size_t>(r.experts);
+  const auto ranks = static_cast<std::size_t>(std::clamp(r.ranks, 1.0, r.experts));
+  const std::size_t local = std::max<std::size_t>(1, experts / ranks);
+  // Few tokens on many experts: shares are drawn instead of counts.
+  const bool sparse = pairs <= r.experts;
+  const double low = sparse ? 0.01 : 1, high = sparse ? 2 : std::max(1.001, 0.8 * r.tokens);
+  std::mt19937_64 source(seed);
+  expert_load sum;
+  std::vector<double> load(experts);
+  for (int d = 0; d < draws; ++d) {
+    double total = 0;
+    for (double& n : load) total += n = pareto(uniform(source), low, high, exponent);
+    for (double& n : load) n = std::nearbyint(n / total * pairs);
+    cap_at_tokens(load, r.tokens, pairs);
+    expert_load fullest;
+    for (std::size_t k = 0; k < ranks; ++k)
+      if (const expert_load x = load_of(load, k * local, local); x.pairs > fullest.pairs) fullest = x;
+    sum.pairs += fullest.pairs / draws;
+    sum.active += fullest.active / draws;
+    for (std::size_t t = 0; t < sum.tiles.size(); ++t) sum.tiles[t] += fullest.tiles[t] / draws;
+  }
+  return sum;
+}
+
+// [docs/models-and-assumptions.md#experts]
+kernel_cost moe_cost(const gpu_spec& gpu, const moe_params& p, const moe_shape& s) {
+  if (!(s.tokens > 0 && s.hidden > 0 && s.inter > 0)) return {};
+  const double hbm = gpu.hbm_bandwidth.base() * p.hbm_share;
+  const double weight = bytes_per_element(p.weights), activation = bytes_per_element(p.activations);
+  double compute_time = 0, memory_time = 0, products = 0, moved = 0, work = 0;
+  const double up = (s.gated ? 2 : 1) * s.inter;
+  for (const auto& [n, k] : {std::pair{up, s.hidden}, std::pair{s.hidden, s.inter}}) {
+    const double io = s.load.active * n * k * weight + s.load.pairs * (k * activation + 2 * n);
+    double best = std::numeric_limits<double>::infinity();
+    for (std::size_t t = 0; t < expert_load::tile_rows.size(); ++t) {
+      const double tile = expert_load::tile_rows[t] * tile_columns;
+      const double step = compute::smooth_max(p.step_time.base(), 2 * tile * gpu.sm_count / p.tensor_rate.base());
+      const double waves = std::max(1.0, s.load.tiles[t] * std::ceil(n / tile_columns) / gpu.sm_count);
+      best = std::min(best, waves * (k + fill_depth) * step);
+    }
+    compute_time += best;
+    memory_time += io / hbm;
+    products += compute::smooth_max(best, io / hbm);
+    moved += io;
+    work += 2 * s.load.pairs * n * k;
+  }
+  const double copies = (p.pair_passes * s.load.pairs + p.token_passes * s.tokens) * s.hidden * copy_bytes;
+  const double fixed = p.launch.base() + p.expert_time.base() * s.local_experts;
+  const double time = fixed + products + copies / hbm;
+  return {.time = seconds::from_base(time),
+          .work = flops::from_base(work),
+          .moved = bytes::from_base(moved + copies),
+          .limit = compute::limit_of(fixed, compute_time, memory_time + copies / hbm, time)};
+}
+
+}  // namespace nvlsim

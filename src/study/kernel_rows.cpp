@@ -1,0 +1,383 @@
+// Rows of kernels.csv and kernels-more.csv. [docs/kernels.md#tables]
+#include "study/kernel_rows.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+
+#include "nvlsim/collectives.hpp"
+
+namespace nvlsim {
+namespace {
+
+constexpr const char* kernel_stack = "tensorrt-llm-1.3-kernels";
+
+/// A row that is understood and that no formula covers.
+class uncovered : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// The kernel tables' A100 is the one with 80 GB.
+std::string_view measured_on(std::string_view system) {
+  return platform_of_system(system == "a100" ? "a100-80g" : system);
+}
+
+double need(const csv_row& row, std::string_view column) {
+  const auto x = row.number(column);
+  if (!x) throw cell_error(fmt::format("{} is blank", column));
+  if (!(*x > 0)) throw cell_error(fmt::format("{} is {}, not positive", column, *x));
+  return *x;
+}
+
+struct named_format {
+  std::string_view text;
+  precision format;
+};
+constexpr std::array<named_format, 9> formats = {{{"bfloat16", precision::bf16},
+                                                  {"float16", precision::fp16},
+                                                  {"half", precision::fp16},
+                                                  {"fp16", precision::fp16},
+                                                  {"fp8", precision::fp8},
+                                                  {"fp8_block", precision::fp8_block},
+                                                  {"mxfp8", precision::mxfp8},
+                                                  {"nvfp4", precision::nvfp4},
+                                                  {"sq", precision::int8}}};
+
+precision format_of(const csv_row& row, std::string_view text) {
+  for (const named_format& f : formats)
+    if (f.text == text) return f.format;
+  throw uncovered(fmt::format("no parameters for {} kernels of type \"{}\"", row["table"], text));
+}
+
+/// "q bfloat16 kv fp8" -> fp8
+precision cache_format(const csv_row& row) {
+  const std::string& text = row["dtype"];
+  const auto at = text.rfind("kv ");
+  return format_of(row, at == std::string::npos ? std::string_view(text) : std::string_view(text).substr(at + 3));
+}
+
+using price_function = decltype(kernel_row::price);
+
+void read_gemm(const csv_row& row, kernel_row& out) {
+  gemm_shape s{.m = need(row, "m"), .n = need(row, "n"), .k = need(row, "k")};
+  const std::string& type = row["dtype"];
+  if (type == "int8_wo" || type == "int4_wo") {
+    const precision weights = type == "int8_wo" ? precision::int8 : precision::int4;
+    s.weight_element_bytes = bytes_per_element(weights);
+    out.family = fmt::format("weight_only/{}", name(weights));
+    out.price = [s, weights](const gpu_spec& g, const kernel_profile& k) {
+      return gemm_cost(g, k.weight_only.at(weights), precision::bf16, s);
+    };
+    return;
+  }
+  const precision p = format_of(row, type);
+  out.family = fmt::format("gemm/{}", name(p));
+  out.price = [s, p](const gpu_spec& g, const kernel_profile& k) { return gemm_cost(g, k.gemm.at(p), p, s); };
+}
+
+void read_prefill(const csv_row& row, kernel_row& out) {
+  const double length = need(row, "seq"), dim = need(row, "head_dim");
+  const attention_shape s{.batch = need(row, "batch"),
+                          .heads = need(row, "heads"),
+                          .kv_heads = need(row, "kv_heads"),
+                          .qk_dim = dim,
+                          .v_dim = dim,
+                          .queries = length,
+                          .pairs = length * length / 2,
+                          .fp8 = cache_format(row) == precision::fp8};
+  out.family = "attention";
+  out.price = [s](const gpu_spec& g, const kernel_profile& k) { return attention_forward_cost(g, k.attention, s); };
+}
+
+constexpr double most_grouped_heads = 16;  // query heads a KV head; beyond it other kernels run
+
+void read_decode(const csv_row& row, kernel_row& out) {
+  const decode_shape s{.batch = need(row, "batch"),
+                       .context = need(row, "seq"),
+                       .heads = need(row, "heads"),
+                       .kv_heads = need(row, "kv_heads"),
+                       .head_dim = need(row, "head_dim"),
+                       .kv_element_bytes = bytes_per_element(cache_format(row)),
+                       .repeated = true};
+  if (s.heads > most_grouped_heads * s.kv_heads)
+    throw uncovered(fmt::format("more than {} query heads a KV head fall into fallback kernels", most_grouped_heads));
+  out.family = "decode";
+  out.price = [s](const gpu_spec& g, const kernel_profile& k) { return decode_attention_cost(g, k.decode, s); };
+}
+
+/// "isl 256 step 4095 tp 2": tokens that stood in the cache before.
+double cached_tokens(const csv_row& row) {
+  const std::string& note = row["note"];
+  const auto at = note.find(" step ");
+  if (at == std::string::npos) return 0;
+  double v = 0;
+  for (std::size_t i = at + 6; i < note.size() && note[i] >= '0' && note[i] <= '9'; ++i) v = v * 10 + (note[i] - '0');
+  return v;
+}
+
+// DeepSeek's latent attention: keys of 128 + 64, values of 128, a latent of 512 + 64.
+constexpr double mla_key = 192, mla_value = 128, mla_latent = 512, mla_rope = 64;
+
+void read_mla(const csv_row& row, kernel_row& out) {
+  const precision cache = cache_format(row);
+  const double length = need(row, "seq"), batch = need(row, "batch"), heads = need(row, "heads");
+  if (row["op"].starts_with("context")) {
+    const double cached = std::min(cached_tokens(row), length - 1), queries = length - cached;
+    const attention_shape s{.batch = batch,
+                            .heads = heads,
+                            .kv_heads = heads,
+                            .qk_dim = mla_key,
+                            .v_dim = mla_value,
+                            .queries = queries,
+                            .pairs = queries * (cached + queries / 2),
+                            .fp8 = cache == precision::fp8};
+    out.family = fmt::format("mla_context/{}", name(cache));
+    out.price = [s, cache](const gpu_spec& g, const kernel_profile& k) {
+      return attention_forward_cost(g, k.mla_context.at(cache), s);
+    };
+    return;
+  }
+  const mla_decode_shape s{.batch = batch,
+                           .context = length,
+                           .heads = heads,
+                           .latent_dim = mla_latent + mla_rope,
+                           .value_dim = mla_latent,
+                           .kv_element_bytes = bytes_per_element(cache)};
+  out.family = fmt::format("mla_decode/{}", name(cache));
+  out.price = [s, cache](const gpu_spec& g, const kernel_profile& k) {
+    return mla_decode_cost(g, k.mla_decode.at(cache), s);
+  };
+}
+
+/// Absorption: a product for each head, before or after decode attention.
+void read_mla_products(const csv_row& row, kernel_row& out) {
+  const precision p = format_of(row, row["dtype"]);
+  const bool before = row["op"].ends_with("_pre");
+  const gemm_shape s{.m = need(row, "m"),
+                     .n = before ? mla_latent : mla_value,
+                     .k = before ? mla_value : mla_latent,
+                     .groups = need(row, "heads")};
+  out.family = fmt::format("batched/{}", name(p));
+  out.price = [s, p](const gpu_spec& g, const kernel_profile& k) { return gemm_cost(g, k.batched.at(p), p, s); };
+}
+
+struct moe_family {
+  std::string_view kernel, dtype, family;
+};
+constexpr std::array<moe_family, 11> moe_families = {{
+    {"deepgemm", "fp8_block", "deepgemm_fp8_block"},
+    {"moe_torch_flow_cutlass", "nvfp4", "cutlass_nvfp4"},
+    {"moe_torch_flow_cutlass", "bfloat16", "cutlass_bf16"},
+    {"moe_torch_flow_cutlass", "fp8", "cutlass_fp8"},
+    {"moe_torch_flow_cutlass", "fp8_block", "cutlass_fp8_block"},
+    {"moe_torch_flow", "w4a8_mxfp4_mxfp8", "mxfp4_mxfp8"},
+    {"moe_torch_flow", "w4a16_mxfp4", "mxfp4_bf16"},
+    {"moe_torch_flow_nongated", "nvfp4", "cutlass_nvfp4"},
+    {"moe_torch_flow_nongated", "bfloat16", "cutlass_bf16"},
+    {"moe_torch_flow_nongated", "fp8", "cutlass_fp8"},
+    {"moe_torch_flow_nongated", "fp8_block", "cutlass_fp8_block"},
+}};
+
+/// "balanced" or "power_law_1.2".
+expert_load load_of(const std::string& word, const expert_routing& r, load_cache& loads) {
+  const std::string key = fmt::format("{} {} {} {} {}", word, r.tokens, r.topk, r.experts, r.ranks);
+  if (const auto it = loads.find(key); it != loads.end()) return it->second;
+  static constexpr std::string_view skewed = "power_law_";
+  expert_load load;
+  if (word == "balanced") {
+    load = balanced_load(r);
+  } else if (word.starts_with(skewed)) {
+    double exponent = 0;
+    const auto [end, status] = std::from_chars(word.data() + skewed.size(), word.data() + word.size(), exponent);
+    if (status != std::errc() || end != word.data() + word.size()) throw cell_error(fmt::format("op: no exponent in \"{}\"", word));
+    load = skewed_load(r, exponent);
+  } else {
+    throw uncovered(fmt::format("no formula for expert loads called \"{}\"", word));
+  }
+  return loads.emplace(key, load).first->second;
+}
+
+void read_moe(const csv_row& row, kernel_row& out, load_cache& loads) {
+  const std::string& op = row["op"];  // "moe KERNEL LOAD"
+  const auto first = op.find(' '), last = op.rfind(' ');
+  if (first == std::string::npos || last == first) throw cell_error(fmt::format("op: \"{}\" is no kernel and load", op));
+  const std::string kernel = op.substr(first + 1, last - first - 1), word = op.substr(last + 1);
+  out.record.scenario = fmt::format("{} {}", kernel, word);
+  if (kernel.find("min_latency") != std::string::npos)
+    throw uncovered("min_latency rows imply reading weights faster than HBM can, so they are not what they say");
+  const auto it = std::find_if(moe_families.begin(), moe_families.end(), [&](const moe_family& f) {
+    return f.kernel == kernel && f.dtype == row["dtype"];
+  });
+  if (it == moe_families.end())
+    throw uncovered(fmt::format("no parameters for expert kernels \"{}\" of type \"{}\"", kernel, row["dtype"]));
+  const double ranks = row.number("ep").value_or(1), tp = row.number("moe_tp").value_or(1);
+  const expert_routing r{.tokens = need(row, "m"), .topk = need(row, "topk"), .experts = need(row, "experts"), .ranks = ranks};
+  const moe_shape s{.tokens = r.tokens,
+                    .local_experts = std::max(1.0, r.experts / ranks),
+                    .hidden = need(row, "hidden"),
+                    .inter = need(row, "inter") / tp,
+                    .gated = kernel.find("nongated") == std::string::npos,
+                    .load = load_of(word, r, loads)};
+  out.family = fmt::format("moe/{}", it->family);
+  out.price = [s, family = std::string(it->family)](const gpu_spec& g, const kernel_profile& k) {
+    return moe_cost(g, k.moe.at(family), s);
+  };
+}
+
+/// Static cast: 16 bit in, 8 bit out. The extra time of a dynamic scale is that of reading the tensor once more.
+void read_cast(const csv_row& row, kernel_row& out) {
+  const bool scale = row["op"] == "computescale";
+  if (!scale && row["op"] != "scale_matrix") throw uncovered(fmt::format("no formula for \"{}\"", row["op"]));
+  const bytes moved = bytes::from_base((scale ? 2 : 3) * need(row, "m") * need(row, "k"));
+  out.family = scale ? "amax" : "stream";
+  out.price = [moved, scale](const gpu_spec& g, const kernel_profile& k) {
+    return stream_cost(g, scale ? *k.amax : k.stream, moved, true);
+  };
+}
+
+constexpr double message_element_bytes = 2;
+
+seconds exchange_time(const csv_row& row, const platform& p, const stack& s) {
+  const std::string& op = row["op"];
+  static constexpr std::string_view prefix = "alltoall_";
+  const bool one_sided = row["note"].find("OneSided") != std::string::npos;
+  const std::string kind = fmt::format("{}_{}_{}", one_sided ? "one_sided" : "two_sided",
+                                       op.starts_with(prefix) ? op.substr(prefix.size()) : op,
+                                       name(format_of(row, row["dtype"])));
+  const expert_traffic t{need(row, "m"), need(row, "topk"), need(row, "hidden"), static_cast<int>(need(row, "ep"))};
+  const auto time = expert_exchange_time(s.collectives, p, kind, t);
+  if (!time) throw uncovered(fmt::format("stack {} has no exchange kernel \"{}\"", s.name, kind));
+  return *time;
+}
+
+seconds message_time(const csv_row& row, const platform& p, const stack& s) {
+  const auto size = bytes::from_base(need(row, "message_elements") * message_element_bytes);
+  const int ranks = static_cast<int>(need(row, "gpus"));
+  if (row["table"] == "allreduce") {
+    const auto cost = custom_all_reduce_time(s.collectives, p, size, ranks);
+    if (!cost) throw uncovered(fmt::format("stack {} has no custom all-reduce for {}", s.name, p.gpu.name));
+    return cost->time;
+  }
+  const std::string word = row["op"] == "alltoall" ? "all_to_all" : row["op"];
+  const auto kind = collective_by_name(word);
+  if (!kind) throw cell_error(fmt::format("op: \"{}\" is no collective", row["op"]));
+  return collective_time(s.collectives, p, *kind, size, {.ranks = ranks}).time;
+}
+
+struct table_reader {
+  std::string_view table;
+  void (*read)(const csv_row&, kernel_row&);
+};
+constexpr std::array<table_reader, 9> readers = {{{"gemm", read_gemm},
+                                                  {"gemm_power", read_gemm},
+                                                  {"context_attention", read_prefill},
+                                                  {"context_attention_power", read_prefill},
+                                                  {"generation_attention", read_decode},
+                                                  {"generation_attention_power", read_decode},
+                                                  {"mla", read_mla},
+                                                  {"mla_bmm", read_mla_products},
+                                                  {"quantize", read_cast}}};
+
+void read_kind(const csv_row& row, kernel_row& out, input_cache& inputs, load_cache& loads) {
+  const std::string& table = row["table"];
+  const std::string_view where = measured_on(out.record.system);
+  if (where.empty()) throw uncovered(fmt::format("system: \"{}\" is unknown", out.record.system));
+  const platform& p = inputs.platform_named(std::string(where));
+  if (table == "moe") return read_moe(row, out, loads);
+  if (table == "alltoall" || table == "allreduce" || table == "nccl") {
+    const stack& s = inputs.stack_named(kernel_stack);
+    out.record.scenario = row["op"];
+    out.record.simulated = (table == "alltoall" ? exchange_time(row, p, s) : message_time(row, p, s)).base() * 1e3;
+    return;
+  }
+  const auto it = std::find_if(readers.begin(), readers.end(), [&](const table_reader& r) { return r.table == table; });
+  if (it == readers.end()) throw uncovered(fmt::format("no formula for the class \"{}\"", table));
+  out.record.scenario = row["op"];
+  it->read(row, out);
+}
+
+void price(kernel_row& r, input_cache& inputs) {
+  if (r.record.status != record_status::ok || !r.price) return;
+  const platform& p = inputs.platform_named(std::string(measured_on(r.record.system)));
+  const kernel_profile& k = kernels_for(inputs.stack_named(kernel_stack), p.gpu);
+  if (!has_family(k, r.family)) {
+    r.record.status = record_status::unsupported;
+    r.record.reason = fmt::format("no parameters \"{}\" for {}", r.family, p.gpu.name);
+    return;
+  }
+  r.record.simulated = r.price(p.gpu, k).time.base() * 1e3;
+}
+
+}  // namespace
+
+bool has_family(const kernel_profile& k, const std::string& family) {
+  const auto slash = family.find('/');
+  const std::string group = family.substr(0, slash), member = slash == std::string::npos ? "" : family.substr(slash + 1);
+  const auto format = precision_by_name(member);
+  const auto holds = [&](const auto& m) { return format && m.contains(*format); };
+  if (group == "gemm") return holds(k.gemm);
+  if (group == "weight_only") return holds(k.weight_only);
+  if (group == "batched") return holds(k.batched);
+  if (group == "mla_context") return holds(k.mla_context);
+  if (group == "mla_decode") return holds(k.mla_decode);
+  if (group == "moe") return k.moe.contains(member);
+  return group != "amax" || k.amax.has_value();
+}
+
+kernel_row read_kernel_row(const csv_row& row, const std::string& id, const std::string& table, input_cache& inputs,
+                           load_cache& loads) {
+  kernel_row out;
+  validation_record& r = out.record;
+  r.table = table;
+  r.id = id;
+  r.metric = "latency_ms";
+  r.system = row["system"];
+  r.precision = row["dtype"];
+  r.kind = row["table"];
+  r.suspect = row["suspect"];
+  r.status = record_status::ok;
+  try {
+    r.published = row.number("latency_ms");
+    if (r.suspect.starts_with("exclude:") || !r.published || !(*r.published > 0)) {
+      r.status = record_status::excluded;
+      r.reason = r.published ? r.suspect : "nothing to compare";
+      return out;
+    }
+    read_kind(row, out, inputs, loads);
+  } catch (const uncovered& e) {
+    r.status = record_status::unsupported;
+    r.reason = e.what();
+  } catch (const cell_error& e) {
+    r.status = record_status::error;
+    r.reason = e.what();
+  } catch (const input_error& e) {
+    r.status = record_status::unsupported;
+    r.reason = e.what();
+  }
+  return out;
+}
+
+std::vector<validation_record> validate_kernels(const csv_table& t, const data_folders& data, const progress& report) {
+  input_cache inputs(data);
+  load_cache loads;
+  std::vector<validation_record> out;
+  out.reserve(t.rows.size());
+  for (const csv_row& row : t.rows) {
+    kernel_row r = read_kernel_row(row, fmt::format("{}:{}", t.stem, out.size() + 1), t.stem, inputs, loads);
+    try {
+      price(r, inputs);
+    } catch (const input_error& e) {
+      r.record.status = record_status::unsupported;
+      r.record.reason = e.what();
+    }
+    out.push_back(std::move(r.record));
+    if (report) report(out.size(), t.rows.size());
+  }
+  return out;
+}
+
+}  // namespace nvlsim

@@ -1,0 +1,35 @@
+// A row of a kernel table as something to price.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "nvlsim/compute.hpp"
+#include "study/catalogue.hpp"
+#include "study/csv.hpp"
+#include "study/tables.hpp"
+
+namespace nvlsim {
+
+/// Loads drawn so far: rows repeat the same few hundred.
+using load_cache = std::map<std::string, expert_load>;
+
+struct kernel_row {
+  validation_record record;  ///< keys filled; ok until something says otherwise
+  /// Where in a kernel profile its parameters stand: "gemm/bf16", "moe/deepgemm_fp8_block"; "" for communication,
+  /// whose time stands in `record.simulated`.
+  std::string family;
+  /// Time with the parameters of a profile that has the family.
+  std::function<kernel_cost(const gpu_spec&, const kernel_profile&)> price;
+};
+
+/// Reads a row. What cannot be priced sets `record.status` and `reason`.
+kernel_row read_kernel_row(const csv_row& row, const std::string& id, const std::string& table, input_cache& inputs,
+                           load_cache& loads);
+
+/// Whether a profile has the parameters of `family`.
+bool has_family(const kernel_profile& k, const std::string& family);
+
+}  // namespace nvlsim
