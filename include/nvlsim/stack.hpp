@@ -199,6 +199,9 @@ struct training_profile {
   seconds moe_host, moe_host_per_expert;      ///< a layer's forward takes at least this without CUDA graphs
   seconds moe_sync_per_expert;                ///< token counts through the host (alltoall dispatcher), a local expert
   double graphed_host_share = 1;              ///< of the host time that partial CUDA graphs leave
+  double unfused_activation_passes = 0;       ///< over routed activations by biased, clamped SwiGLU in separate kernels (gpt_oss)
+  // Half-width of the 90 % band on the step time, as a share: from refits without each model in turn.
+  double error_90 = 0, moe_error_90 = 0;
 };
 
 /// What the serving engine adds to its kernels. [docs/models-and-assumptions.md#inference]

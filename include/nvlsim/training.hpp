@@ -74,6 +74,9 @@ std::vector<pipeline_slot> stage_schedule(const parallelism& par, std::int64_t m
 /// Everything wrong with a layout, in sentences; empty when it can run (memory aside).
 std::vector<std::string> training_problems(const platform& p, const model& m, const training_workload& w);
 
+/// Half-width of the 90 % band of a step time on this stack, as a share; wider for routed experts.
+double step_error_90(const stack& s, const model& m);
+
 memory_report training_memory(const platform& p, const stack& s, const model& m, const training_workload& w);
 
 /// A step ready for the engine: one class a pipeline stage. Requires training_problems() to be empty. `fold` false

@@ -109,7 +109,7 @@ value iteration_breakdown(const plan& work, const timeline& times) {
 }  // namespace
 
 void add_training_sections(result& r, const platform& p, const model& net, const training_workload& w, const plan& work,
-                           const timeline& times, const memory_report& memory) {
+                           const timeline& times, const memory_report& memory, double error_90) {
   const training_metrics t = measure_training(p, net, w, work, times);
   const double step = t.step_time.base(), gpus = static_cast<double>(t.gpus);
   const double per_second = t.tokens_per_step / step;
@@ -132,6 +132,8 @@ void add_training_sections(result& r, const platform& p, const model& net, const
     r.cost.set("time_to_train_usd", t.cost ? value{t.cost->base() * steps} : value{});
   }
   m.set("gpus", t.gpus);
+  if (error_90 > 0)
+    r.bands.set("step_time_s", value{value::array{value{step * (1 - error_90)}, value{step * (1 + error_90)}}});
   r.breakdown.set("mean_over_gpus", stage_section(t.mean, t.step_time));
   value stages{value::object{}};
   const auto all = stage_breakdowns(work, times, p.gpu);

@@ -21,6 +21,7 @@ training_profile read_training(config::reader& r) {
   t.quantise_bytes_backward = r.number("quantise_bytes_backward", non_negative);
   t.reserve = r.quantity<bytes>("reserve");
   t.workspace_bytes_per_layer_param = r.number("workspace_bytes_per_layer_param", non_negative);
+  t.error_90 = r.number("error_90", fraction);
   if (auto m = r.find_child("moe")) {
     t.moe_time_factor = m->number("time_factor", positive);
     t.ep_exposed = m->number("ep_exposed", {0, 4});
@@ -33,6 +34,8 @@ training_profile read_training(config::reader& r) {
     t.moe_host_per_expert = m->quantity<seconds>("host_per_expert");
     t.moe_sync_per_expert = m->quantity<seconds>("sync_per_expert");
     t.graphed_host_share = m->number("graphed_host_share", fraction);
+    t.unfused_activation_passes = m->number("unfused_activation_passes", non_negative);
+    t.moe_error_90 = m->number("error_90", fraction);
     m->done();
   }
   r.done();

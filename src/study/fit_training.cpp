@@ -48,6 +48,8 @@ constexpr std::array<rate_parameter, 7> rates = {{{"ampere", "bf16", 264},
 constexpr std::array<const char*, 9> releases = {"megatron-lm-papers",    "nemo-25.04",           "mlperf-training-v4.1",
                                                  "mlperf-training-v5.0",  "mlperf-training-v5.1", "mlperf-training-v6.0",
                                                  "megatron-bridge-25.11", "megatron-bridge-26.02", "megatron-bridge-26.04"};
+constexpr std::array<const char*, 5> moe_releases = {"nemo-25.04", "mlperf-training-v6.0", "megatron-bridge-25.11",
+                                                    "megatron-bridge-26.02", "megatron-bridge-26.04"};
 constexpr std::array<const char*, 3> architectures = {"ampere", "hopper", "blackwell"};
 
 /// Everything free, in one list; `value_of` looks a value up by name.
@@ -74,6 +76,15 @@ std::vector<free_parameter> parameter_list() {
   scale("step host ms", 12, 0.5, 10);
   share("jitter", 0.004, 0.003, 0.03);
   for (const char* r : releases) scale(fmt::format("release {}", r), 1.0, 0.08);
+  for (const char* r : moe_releases) scale(fmt::format("moe release {}", r), 1.1, 0.15);
+  scale("moe time", 1.0, 0.15);
+  share("ep exposed", 1.0, 0.3, 2.5);
+  share("ep exposed overlapped", 0.4, 0.2, 1.5);
+  scale("moe host us", 1000, 0.7, 10);
+  scale("moe host per expert us", 150, 0.7, 10);
+  scale("moe sync per expert us", 50, 0.7, 10);
+  share("graphed host share", 0.6, 0.2);
+  share("unfused passes", 15, 8, 40);
   return out;
 }
 
@@ -128,6 +139,16 @@ std::vector<setting> settings_of(const values& v, const stack& kernels) {
   training("pipeline_launch", fmt::format("{:.6g} us", v["pipeline launch us"]));
   training("step_host", fmt::format("{:.6g} ms", v["step host ms"]));
   training("jitter_per_doubling", fmt::format("{:.6g}", v["jitter"]));
+  training("moe/time_factor", fmt::format("{:.6g}", v["moe time"]));
+  training("moe/ep_exposed", fmt::format("{:.6g}", v["ep exposed"]));
+  training("moe/ep_exposed_overlapped", fmt::format("{:.6g}", v["ep exposed overlapped"]));
+  training("moe/host", fmt::format("{:.6g} us", v["moe host us"]));
+  training("moe/host_per_expert", fmt::format("{:.6g} us", v["moe host per expert us"]));
+  training("moe/sync_per_expert", fmt::format("{:.6g} us", v["moe sync per expert us"]));
+  training("moe/graphed_host_share", fmt::format("{:.6g}", v["graphed host share"]));
+  training("moe/unfused_activation_passes", fmt::format("{:.6g}", v["unfused passes"]));
+  for (const char* r : moe_releases)
+    out.push_back({r, "/training/moe/time_factor", fmt::format("{:.6g}", v["moe time"] * v[fmt::format("moe release {}", r)])});
   for (const char* r : releases) out.push_back({r, "/training/time_factor", fmt::format("{:.6g}", v[fmt::format("release {}", r)])});
   return out;
 }
@@ -203,6 +224,7 @@ std::vector<std::pair<std::string, std::string>> stack_files(const data_folders&
     const value& root = it->second.root;
     const value* old = root.at_pointer(s.pointer);
     const value* group = root.at_pointer(s.pointer.substr(0, s.pointer.rfind('/')));
+    if (s.stack == reference && s.pointer.starts_with("/training")) group = root.find("training");  // one source for all of it
     const config::origin by{"fit", "fit"};
     if (old && old->members()) {  // {"value": ..., "source": ...}: only the value changes
       config::override_value(it->second, s.pointer + "/value", config::parse_scalar(s.text), by, problems);

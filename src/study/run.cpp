@@ -21,7 +21,7 @@ void run_training(run_record& out, const scenario& s, const training_workload& w
     } else {
       out.work = plan_training(s.platform, s.stack, s.model, w, s.simulation.fold);
       out.times = simulate(out.work, s.platform, {s.simulation.network});
-      add_training_sections(r, s.platform, s.model, w, out.work, out.times, memory);
+      add_training_sections(r, s.platform, s.model, w, out.work, out.times, memory, step_error_90(s.stack, s.model));
     }
   }
 }

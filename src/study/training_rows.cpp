@@ -253,7 +253,11 @@ std::vector<validation_record> validate_training(const csv_table& t, const data_
       try {
         const memory_report memory = training_memory(r.hardware, *r.software, *r.net, r.work);
         if (!memory.fits()) r.record.notes += (r.record.notes.empty() ? "" : "; ") + std::string("modelled memory exceeds the GPU's");
-        r.record.simulated = metric_of_step(r, step_time(r));
+        const double simulated = metric_of_step(r, step_time(r));
+        // An unknown precision, layout or micro-batch doubles what is not known.
+        const double half = step_error_90(*r.software, *r.net) * (r.defaulted_layout ? 2 : 1);
+        r.record.simulated = simulated;
+        r.record.band = {simulated * (1 - half), simulated * (1 + half)};
       } catch (const input_error& e) {
         r.record.status = record_status::unsupported;
         r.record.reason = e.what();

@@ -5,16 +5,12 @@
 namespace nvlsim {
 namespace {
 
-/// Passes over the routed activations of unfused biased, clamped, interleaved SwiGLU kernels: bias, clamp and their
-/// gradients each a kernel of its own (gpt_oss). Fitted, one model shows it. [docs/accuracy.md#training]
-constexpr double unfused_activation_passes = 29;
-
 constexpr double backward_share = 1.5;  // bytes of a stream operator's backward over its forward [assumed]
 
 class builder {
  public:
-  builder(const model& m, const layer_spec& l, const training_workload& w)
-      : l_(l), w_(w), t_(tokens_of(w)), h_(static_cast<double>(m.hidden)), tp_(static_cast<double>(w.par.tp)) {}
+  builder(const model& m, const layer_spec& l, const training_workload& w, double unfused_passes)
+      : l_(l), w_(w), t_(tokens_of(w)), unfused_passes_(unfused_passes), h_(static_cast<double>(m.hidden)), tp_(static_cast<double>(w.par.tp)) {}
 
   std::vector<layer_operator> take() {
     attention();
@@ -113,7 +109,7 @@ class builder {
     stream("permute", routed * h_ * 2 * 4 / etp, false);  // permute and unpermute, read and write
     linear("experts.up", each, f * width / etp, h_, r.moe, local_experts);
     double activation = routed * f / etp * 2 * (width + 1);
-    if (l_.biased_clamped_activation) activation += unfused_activation_passes * routed * f / etp * 2;
+    if (l_.biased_clamped_activation) activation += unfused_passes_ * routed * f / etp * 2;
     stream("activation", activation, r.moe || r.activation);
     linear("experts.down", each, h_, f / etp, r.moe, local_experts);
     if (x.shared_ffn > 0) dense_mlp("shared", static_cast<double>(x.shared_ffn), false, false);
@@ -122,7 +118,7 @@ class builder {
   const layer_spec& l_;
   const training_workload& w_;
   token_counts t_;
-  double h_, tp_;
+  double unfused_passes_, h_, tp_;
   std::vector<layer_operator> out_;
 };
 
@@ -138,8 +134,9 @@ token_counts tokens_of(const training_workload& w) {
   return t;
 }
 
-std::vector<layer_operator> layer_operators(const model& m, const layer_spec& l, const training_workload& w) {
-  return builder(m, l, w).take();
+std::vector<layer_operator> layer_operators(const model& m, const layer_spec& l, const training_workload& w,
+                                            double unfused_activation_passes) {
+  return builder(m, l, w, unfused_activation_passes).take();
 }
 
 bytes stored_activations(const model& m, const layer_spec& l, const training_workload& w) {

@@ -32,7 +32,9 @@ struct token_counts {
 };
 token_counts tokens_of(const training_workload& w);
 
-std::vector<layer_operator> layer_operators(const model& m, const layer_spec& l, const training_workload& w);
+/// `unfused_activation_passes`: of the stack, for experts with biased, clamped activations.
+std::vector<layer_operator> layer_operators(const model& m, const layer_spec& l, const training_workload& w,
+                                            double unfused_activation_passes);
 
 /// Bytes a layer keeps for its backward pass, one micro-batch, one GPU. [docs/models-and-assumptions.md#memory]
 bytes stored_activations(const model& m, const layer_spec& l, const training_workload& w);

@@ -221,7 +221,7 @@ training_context::training_context(const platform& p, const stack& s, const mode
 
 costed_parts layer_forward(const training_context& c, const layer_spec& l) {
   builder kernels(c, slowdown_of(c, l));
-  for (const layer_operator& o : layer_operators(c.net, l, c.work)) price_forward(kernels, c, o);
+  for (const layer_operator& o : layer_operators(c.net, l, c.work, c.framework.unfused_activation_passes)) price_forward(kernels, c, o);
   costed_parts out = kernels.take();
   const seconds compute = out.duration();
   builder b(c, 1);
@@ -236,7 +236,7 @@ costed_parts layer_forward(const training_context& c, const layer_spec& l) {
 }
 
 costed_parts layer_backward(const training_context& c, const layer_spec& l) {
-  const auto operators = layer_operators(c.net, l, c.work);
+  const auto operators = layer_operators(c.net, l, c.work, c.framework.unfused_activation_passes);
   builder kernels(c, slowdown_of(c, l));
   for (const layer_operator& o : operators)
     if (o.recomputed) price_forward(kernels, c, o);

@@ -129,6 +129,11 @@ std::vector<std::string> training_problems(const platform& p, const model& m, co
   return out;
 }
 
+double step_error_90(const stack& s, const model& m) {
+  const bool routed = std::any_of(m.layers.begin(), m.layers.end(), [](const layer_spec& l) { return l.routed(); });
+  return routed ? s.training->moe_error_90 : s.training->error_90;
+}
+
 memory_report training_memory(const platform& p, const stack& s, const model& m, const training_workload& w) {
   const training_context c(p, s, m, w);
   memory_report worst;
