@@ -16,7 +16,8 @@ INLINE_CODE = re.compile(r"`[^`\n]*`")
 HEADING = re.compile(r"^#{1,6}\s+(.+?)\s*#*\s*$", re.MULTILINE)
 ANCHOR = re.compile(r"<a\s+(?:id|name)=\"([^\"]+)\"")
 MARKUP = re.compile(r"!?\[([^\]]*)\]\([^)]*\)|[`*]")
-BINARY = {".png", ".svg", ".pyc"}
+# Pictures, and tables of measurements, which quote the documentation of others.
+SKIPPED = {".png", ".svg", ".pyc", ".csv"}
 
 
 def without_code(text):
@@ -85,7 +86,7 @@ def files_under(root, places, suffix=None):
     for place in places:
         top = root / place
         for file in sorted(top.rglob("*")) if top.is_dir() else [top]:
-            if file.is_file() and file.suffix not in BINARY and suffix in (None, file.suffix):
+            if file.is_file() and file.suffix not in SKIPPED and suffix in (None, file.suffix):
                 yield file
 
 
