@@ -1,8 +1,9 @@
-// Offline inference with in-flight batching: which tokens each iteration holds, and how long it takes.
+// Serving with in-flight batching: which tokens each iteration holds, and how long it takes.
 #pragma once
 
 #include <compare>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,22 +21,42 @@ namespace nvlsim {
 struct token_lengths {
   double mean = 0;
   double spread = 0;
+  friend bool operator==(const token_lengths&, const token_lengths&) = default;
+};
+
+enum class load_kind {
+  offline,      ///< all requests are there at the start
+  closed_loop,  ///< `concurrency` clients, each sends its next request when its last one ends
+  static_batch  ///< all requests enter one iteration together
+};
+
+/// What a scenario says other than the stack's settings.
+struct engine_overrides {
+  std::optional<prefill_policy> prefill;
+  std::optional<std::int64_t> max_num_tokens, max_batch_size, batch_wait_iterations, poll_interval;
+  std::optional<double> kv_reserve, kv_fraction, batch_wait_ratio;
 };
 
 struct inference_workload {
   precision weights = precision::bf16, kv_cache = precision::bf16;
-  // engine limits
-  std::int64_t max_num_tokens = 8192;  ///< tokens of one iteration, prompts and decodes together
-  std::int64_t max_batch_size = 2048;  ///< running sequences
-  bool chunked_prefill = true;         ///< a prompt may be split over iterations
-  // load: all requests at once
-  std::int64_t requests = 0;  ///< over all replicas
+  std::optional<precision> attention_weights, expert_weights;  ///< where they differ from `weights`
+  engine_overrides engine;
+  // load
+  load_kind load = load_kind::offline;
+  std::int64_t requests = 0;     ///< over all replicas
+  std::int64_t concurrency = 0;  ///< over all replicas; of a closed loop
   token_lengths input, output;
   // layout
-  int tp = 1;
+  int tp = 1, pp = 1, ep = 1;
+  int attention_dp = 1;  ///< ranks of a replica that keep their own sequences and share experts; then `tp` is 1
   int replicas = 1;
   std::uint64_t seed = 1;
+
+  int gpus_per_replica() const { return tp * pp * attention_dp; }
 };
+
+/// The stack's settings with the workload's in their place. A static batch enters whole and alone.
+engine_settings settings_of(const inference_profile& engine, const inference_workload& w);
 
 /// What one iteration of one replica holds.
 struct iteration {
@@ -52,6 +73,7 @@ struct iteration {
 /// When a request made progress, as iteration indices of its replica.
 struct request_progress {
   std::int64_t input = 0, output = 0;
+  std::int32_t arrived = 0;      ///< it is there when this iteration begins
   std::int32_t admitted = 0;     ///< first iteration that worked on it
   std::int32_t first_token = 0;  ///< iteration that ends with its first token
   std::int32_t last_token = 0;
@@ -64,24 +86,43 @@ struct batching_schedule {
   std::int64_t peak_kv_tokens = 0;  ///< most KV tokens held, in whole blocks
 };
 
-/// Runs the scheduler of one replica over requests of the given lengths (one token or more): running sequences
-/// decode first, then waiting prompts enter in order while token budget, batch limit and KV capacity (the whole
-/// output is reserved on admission) allow. Throws internal_error when a request does not fit `kv_capacity_tokens`
-/// alone or, if prompts are not chunked, its prompt exceeds `max_num_tokens`.
-batching_schedule schedule_offline(const std::vector<std::pair<std::int64_t, std::int64_t>>& lengths,
-                                   std::int64_t max_num_tokens, std::int64_t max_batch_size, bool chunked_prefill,
+using request_lengths = std::vector<std::pair<std::int64_t, std::int64_t>>;  ///< input, output
+
+struct schedule_limits {
+  engine_settings settings;
+  std::int64_t kv_capacity_tokens = 0;
+  int kv_block_tokens = 1;
+  std::int64_t concurrency = 0;  ///< requests in flight; 0: all are there at the start
+};
+
+/// Runs the scheduler of one replica over requests of the given lengths (one token or more) in token time.
+/// [docs/models-and-assumptions.md#inference-scheduler]
+/// Throws internal_error when a request does not fit the cache or the token budget alone.
+batching_schedule schedule_requests(const request_lengths& lengths, const schedule_limits& limits);
+
+/// All requests at the start, the whole output reserved.
+batching_schedule schedule_offline(const request_lengths& lengths, std::int64_t max_num_tokens,
+                                   std::int64_t max_batch_size, prefill_policy prefill,
                                    std::int64_t kv_capacity_tokens, int kv_block_tokens);
 
-/// An offline inference run ready for the engine: one class a distinct replica, one operation an iteration.
+/// `count` requests as the workload draws them.
+request_lengths draw_lengths(const inference_workload& w, std::int64_t count);
+
+/// An inference run ready for the engine: one class a distinct lane, one operation an iteration. A lane is a replica,
+/// or one of the `pp` micro-batches that a pipeline of `pp` stages works on in turn.
 struct inference_run {
   plan work;
   memory_report memory;
   std::vector<batching_schedule> schedules;  ///< by class
-  std::vector<std::int64_t> replicas;        ///< by class
-  std::int64_t kv_capacity_tokens = 0;       ///< of one replica
+  std::vector<std::int64_t> lanes;           ///< by class
+  front_end_costs front_end;                 ///< zero when the engine is called in process
+  std::int64_t kv_capacity_tokens = 0;       ///< of one lane
   std::vector<std::string> reasons;          ///< why it cannot run; empty when it can
   std::vector<std::string> notes;            ///< assumptions taken
 };
 inference_run plan_inference(const platform& p, const stack& s, const model& m, const inference_workload& w);
+
+/// Why this model, layout and stack cannot serve on this platform; empty when they can. The load is not looked at.
+std::vector<std::string> serving_problems(const platform& p, const stack& s, const model& m, const inference_workload& w);
 
 }  // namespace nvlsim

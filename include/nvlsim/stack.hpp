@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "nvlsim/inference_profile.hpp"
 #include "nvlsim/precision.hpp"
 #include "nvlsim/units.hpp"
 
@@ -202,21 +203,6 @@ struct training_profile {
   double unfused_activation_passes = 0;       ///< over routed activations by biased, clamped SwiGLU in separate kernels (gpt_oss)
   // Half-width of the 90 % band on the step time, as a share: from refits without each model in turn.
   double error_90 = 0, moe_error_90 = 0;
-};
-
-/// What the serving engine adds to its kernels. [docs/models-and-assumptions.md#inference]
-struct inference_profile {
-  seconds step_host;            ///< an iteration
-  seconds sequence_host;        ///< a running sequence and iteration
-  seconds request_host;         ///< a request admitted
-  seconds layer_time;           ///< small kernels of a layer, beyond its GEMMs and attention
-  seconds prefill_layer_host;   ///< a layer of an iteration that carries prompts (no CUDA graph)
-  std::map<precision, double> gemm_factor;         ///< tensor rate in the engine over that of the kernel tables; 1 if absent
-  std::map<std::string, double> sustained_factor;  ///< by GPU: tensor rate of a long run over a short benchmark's; 1 if absent
-  double elementwise_vectors = 12;  ///< hidden vectors moved a token and layer
-  bytes reserve;                ///< of GPU memory
-  double kv_fraction = 0.9;     ///< of the memory left after weights and reserve
-  int kv_block_tokens = 32;
 };
 
 struct stack {

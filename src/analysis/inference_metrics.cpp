@@ -43,15 +43,20 @@ struct samples {
   double inputs = 0, outputs = 0, requests = 0;
 };
 
+// A server holds the first token back for some iterations, and for some time.
+// [docs/models-and-assumptions.md#inference-front-end]
 void add_requests(samples& out, const batching_schedule& s, const std::vector<span>& spans,
-                  std::int64_t replicas) {
+                  const front_end_costs& server, std::int64_t replicas) {
   const auto at = [&](std::int32_t i) { return spans[static_cast<std::size_t>(i)]; };
   for (const request_progress& r : s.requests) {
-    const double ttft = at(r.first_token).end_s, e2e = at(r.last_token).end_s;
-    out.queue.push_back({at(r.admitted).begin_s, replicas});
+    const double begin = at(r.arrived).begin_s, e2e = at(r.last_token).end_s - begin;
+    const double first = at(r.first_token).end_s - begin, gaps = static_cast<double>(r.output - 1);
+    const double held = gaps > 0 ? (e2e - first) * std::min(server.first_token_iterations / gaps, 1.0) : 0;
+    const double ttft = first + held + server.first_token_delay.base();
+    out.queue.push_back({at(r.admitted).begin_s - begin, replicas});
     out.ttft.push_back({ttft, replicas});
     out.e2e.push_back({e2e, replicas});
-    if (r.output > 1) out.tpot.push_back({(e2e - ttft) / static_cast<double>(r.output - 1), replicas});
+    if (gaps > 0) out.tpot.push_back({(e2e - first) / gaps, replicas});
     out.inputs += static_cast<double>(r.input * replicas);
     out.outputs += static_cast<double>(r.output * replicas);
     out.requests += static_cast<double>(replicas);
@@ -74,8 +79,8 @@ inference_metrics measure_inference(const inference_run& run, const timeline& t)
   for (std::size_t c = 0; c < run.schedules.size(); ++c) {
     const batching_schedule& s = run.schedules[c];
     const std::vector<span>& spans = t.spans[c].front();
-    add_requests(all, s, spans, run.replicas[c]);
-    add_gaps(all, s, spans, run.replicas[c]);
+    add_requests(all, s, spans, run.front_end, run.lanes[c]);
+    add_gaps(all, s, spans, run.lanes[c]);
     gpus += static_cast<double>(run.work.classes[c].multiplicity);
     m.kv_cache_used_fraction = std::max(m.kv_cache_used_fraction, static_cast<double>(s.peak_kv_tokens) /
                                                                       static_cast<double>(run.kv_capacity_tokens));

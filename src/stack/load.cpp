@@ -42,47 +42,6 @@ training_profile read_training(config::reader& r) {
   return t;
 }
 
-namespace {
-
-/// An object of factors by name; a group's "kind" and "source" are no names.
-std::map<std::string, double> read_factors(config::reader& r, const char* key) {
-  std::map<std::string, double> out;
-  config::reader table = r.child(key);
-  for (const std::string& n : table.names())
-    if (n != "kind" && n != "source") out[n] = table.number(n, config::positive);
-  table.done();
-  return out;
-}
-
-std::map<precision, double> read_gemm_factors(config::reader& r) {
-  std::map<precision, double> out;
-  for (const auto& [n, factor] : read_factors(r, "gemm_factor")) {
-    if (const auto p = precision_by_name(n)) out[*p] = factor;
-    else r.fail("gemm_factor", "no number format is called \"" + n + "\"");
-  }
-  return out;
-}
-
-}  // namespace
-
-inference_profile read_inference(config::reader& r) {
-  using namespace config;
-  inference_profile i;
-  i.step_host = r.quantity<seconds>("step_host");
-  i.sequence_host = r.quantity<seconds>("sequence_host");
-  i.request_host = r.quantity<seconds>("request_host");
-  i.layer_time = r.quantity<seconds>("layer_time");
-  i.prefill_layer_host = r.quantity<seconds>("prefill_layer_host");
-  i.gemm_factor = read_gemm_factors(r);
-  i.sustained_factor = read_factors(r, "sustained_factor");
-  i.elementwise_vectors = r.number("elementwise_vectors", non_negative);
-  i.reserve = r.quantity<bytes>("reserve");
-  i.kv_fraction = r.number("kv_fraction", fraction);
-  i.kv_block_tokens = static_cast<int>(r.integer("kv_block_tokens", {1, 1024}));
-  r.done();
-  return i;
-}
-
 stack read_stack(config::document& doc, std::string name, diagnostics& problems) {
   config::reader r(doc, problems);
   stack s;

@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <cmath>
+#include <utility>
 
 #include "nvlsim/diagnostics.hpp"
 #include "nvlsim/inference.hpp"
@@ -6,112 +8,171 @@
 namespace nvlsim {
 namespace {
 
-using request_lengths = std::vector<std::pair<std::int64_t, std::int64_t>>;
-
-/// [docs/models-and-assumptions.md#inference-scheduler]
-struct batch_limits {
-  std::int64_t tokens = 0, sequences = 0, kv_tokens = 0, kv_block = 1;
-  bool chunked = true;
-
-  /// KV tokens a request holds from admission to its last token, in whole blocks.
-  std::int64_t reservation(std::int64_t input, std::int64_t output) const {
-    return (input + output + kv_block - 1) / kv_block * kv_block;
-  }
-};
-
-/// What the sequences that end with one iteration give back.
-struct released {
-  std::int64_t sequences = 0, context = 0, kv_tokens = 0;
-};
+constexpr std::int32_t nobody = -1;
 
 /// Sums over the running sequences, so that an iteration costs its changes and not its batch.
-struct batch {
-  std::int64_t decodes = 0;    ///< sequences that have their first token
-  std::int64_t context = 0;    ///< cached tokens over those
-  std::int64_t kv_tokens = 0;  ///< reserved, prompts in work included
-  std::size_t next = 0;        ///< first request whose prompt is not finished
-  std::int64_t next_done = 0;  ///< its prompt tokens already cached
-  bool next_admitted = false;
-  std::vector<released> ends;  ///< by iteration
-};
-
-bool admit(batch& b, request_progress& r, const batch_limits& l, std::int64_t room, std::int32_t now) {
-  if (b.next_admitted) return true;
-  const std::int64_t need = l.reservation(r.input, r.output);
-  if (b.decodes >= l.sequences || b.kv_tokens + need > l.kv_tokens) return false;
-  if (!l.chunked && r.input > room) return false;
-  b.next_admitted = true;
-  b.kv_tokens += need;
-  r.admitted = now;
-  return true;
-}
-
-/// The prompt of `r` is cached and its first token comes out of iteration `now`.
-void finish_prompt(batch& b, request_progress& r, const batch_limits& l, std::int32_t now) {
-  r.first_token = now;
-  r.last_token = now + static_cast<std::int32_t>(r.output - 1);
-  const auto last = static_cast<std::size_t>(r.last_token);
-  if (b.ends.size() <= last) b.ends.resize(last + 1);
-  b.ends[last].sequences += 1;
-  b.ends[last].context += r.input + r.output - 1;
-  b.ends[last].kv_tokens += l.reservation(r.input, r.output);
-  b.decodes += 1;
-  b.context += r.input;
-  b.next += 1;
-  b.next_done = 0;
-  b.next_admitted = false;
-}
-
-/// Fills what the decodes leave of the token budget with prompts, in order.
-void add_prompts(batch& b, iteration& it, std::vector<request_progress>& requests, const batch_limits& l,
-                 std::int32_t now) {
-  std::int64_t room = l.tokens - it.decodes;
-  while (room > 0 && b.next < requests.size()) {
-    request_progress& r = requests[b.next];
-    if (!admit(b, r, l, room, now)) return;
-    const std::int64_t take = std::min(room, r.input - b.next_done);
-    const auto t = static_cast<double>(take);
-    it.prompt_tokens += take;
-    it.prompt_pairs += t * static_cast<double>(b.next_done) + t * (t + 1) / 2;
-    it.prompts += 1;
-    room -= take;
-    b.next_done += take;
-    if (b.next_done < r.input) return;
-    it.finished_prompts += 1;
-    finish_prompt(b, r, l, now);
+/// [docs/models-and-assumptions.md#inference-scheduler]
+class scheduler {
+ public:
+  scheduler(const request_lengths& lengths, const schedule_limits& limits)
+      : set_(limits.settings), limits_(limits), exclusive_(set_.prefill == prefill_policy::exclusive) {
+    set_.max_batch_size = std::min(set_.max_batch_size, set_.max_num_tokens);
+    out_.requests.reserve(lengths.size());
+    for (const auto& [input, output] : lengths) out_.requests.push_back({.input = input, .output = output});
+    const auto clients = static_cast<std::size_t>(limits.concurrency);
+    arrived_ = seen_ = clients > 0 ? std::min(clients, lengths.size()) : lengths.size();
+    next_to_end_.assign(lengths.size(), nobody);
   }
-}
 
-void release(batch& b, std::size_t now) {
-  if (now >= b.ends.size()) return;
-  b.decodes -= b.ends[now].sequences;
-  b.context -= b.ends[now].context;
-  b.kv_tokens -= b.ends[now].kv_tokens;
-}
+  batching_schedule run() && {
+    while (decodes_ > 0 || next_ < out_.requests.size()) step();
+    return std::move(out_);
+  }
+
+ private:
+  std::int32_t now() const { return static_cast<std::int32_t>(out_.iterations.size()); }
+
+  void step() {
+    poll();
+    const bool hold = holds_back();
+    iteration it;
+    if (!exclusive_) decode(it);
+    if (!hold) add_prompts(it);
+    if (exclusive_ && it.prompt_tokens == 0) decode(it);
+    if (it.decodes + it.prompt_tokens == 0) throw internal_error("schedule: a request fits no iteration");
+    waited_ = hold ? waited_ + 1 : it.prompt_tokens > 0 ? 0 : waited_;
+    out_.peak_kv_tokens = std::max(out_.peak_kv_tokens, kv_tokens_);
+    if (!exclusive_ || it.prompt_tokens == 0) ++decoded_;
+    end_requests();
+    out_.iterations.push_back(it);
+  }
+
+  void decode(iteration& it) {
+    context_ += decodes_;  // each decode first caches the token it continues from
+    it.decodes = decodes_;
+    it.context = context_;
+  }
+
+  /// New requests are seen at every `poll_interval`-th iteration, and at once by an idle engine.
+  void poll() {
+    if (seen_ == arrived_ || (decodes_ > 0 && now() < polled_ + set_.poll_interval)) return;
+    seen_ = arrived_;
+    polled_ = now();
+  }
+
+  /// Whether prompts wait for others to fill an iteration with.
+  bool holds_back() const {
+    if (waited_ >= set_.batch_wait_iterations || decodes_ == 0 || next_ >= seen_ || next_admitted_) return false;
+    const double enough = set_.batch_wait_ratio * static_cast<double>(set_.max_num_tokens);
+    double tokens = 0;
+    for (std::size_t i = next_; i < seen_ && tokens < enough; ++i) tokens += static_cast<double>(out_.requests[i].input);
+    return tokens < enough && decodes_ + static_cast<std::int64_t>(seen_ - next_) <= set_.max_batch_size;
+  }
+
+  /// KV tokens a request holds from admission to its last token, in whole blocks.
+  std::int64_t reservation(const request_progress& r) const {
+    const double tokens = static_cast<double>(r.input) + set_.kv_reserve * static_cast<double>(r.output);
+    const std::int64_t block = limits_.kv_block_tokens;
+    return (static_cast<std::int64_t>(std::ceil(tokens)) + block - 1) / block * block;
+  }
+
+  /// Whether the next prompt may be cut at the token budget.
+  bool may_cut(const request_progress& r, const iteration& it) const {
+    if (set_.prefill == prefill_policy::chunked) return true;
+    return exclusive_ && r.input > set_.max_num_tokens && it.prompt_tokens == 0;
+  }
+
+  bool admit(request_progress& r, const iteration& it, std::int64_t room) {
+    if (next_admitted_) return true;
+    const std::int64_t need = reservation(r);
+    if (decodes_ >= set_.max_batch_size || kv_tokens_ + need > limits_.kv_capacity_tokens) return false;
+    if (r.input > room && !may_cut(r, it)) return false;
+    next_admitted_ = true;
+    kv_tokens_ += need;
+    r.admitted = now();
+    return true;
+  }
+
+  /// Fills what the decodes leave of the token budget with prompts, in order.
+  void add_prompts(iteration& it) {
+    std::int64_t room = set_.max_num_tokens - it.decodes;
+    while (room > 0 && next_ < seen_) {
+      request_progress& r = out_.requests[next_];
+      if (!admit(r, it, room)) return;
+      const std::int64_t take = std::min(room, r.input - next_done_);
+      const auto t = static_cast<double>(take);
+      it.prompt_tokens += take;
+      it.prompt_pairs += t * static_cast<double>(next_done_) + t * (t + 1) / 2;
+      it.prompts += 1;
+      room -= take;
+      next_done_ += take;
+      if (next_done_ < r.input) return;
+      it.finished_prompts += 1;
+      finish_prompt(r);
+    }
+  }
+
+  /// The prompt of `r` is cached and its first token comes out of this iteration.
+  void finish_prompt(request_progress& r) {
+    r.first_token = now();
+    // An iteration of prompts alone decodes for nobody.
+    const std::size_t end = decoded_ + (exclusive_ ? 0 : 1) + static_cast<std::size_t>(r.output - 1);
+    if (ends_.size() <= end) ends_.resize(end + 1, nobody);
+    next_to_end_[next_] = std::exchange(ends_[end], static_cast<std::int32_t>(next_));
+    decodes_ += 1;
+    context_ += r.input;
+    next_ += 1;
+    next_done_ = 0;
+    next_admitted_ = false;
+  }
+
+  /// Requests whose last token this iteration gives leave, and their clients send the next ones.
+  void end_requests() {
+    if (decoded_ >= ends_.size()) return;
+    for (std::int32_t i = std::exchange(ends_[decoded_], nobody); i != nobody;
+         i = next_to_end_[static_cast<std::size_t>(i)]) {
+      request_progress& r = out_.requests[static_cast<std::size_t>(i)];
+      r.last_token = now();
+      decodes_ -= 1;
+      context_ -= r.input + r.output - 1;
+      kv_tokens_ -= reservation(r);
+      if (arrived_ < out_.requests.size()) out_.requests[arrived_++].arrived = now() + 1;
+    }
+  }
+
+  engine_settings set_;
+  const schedule_limits& limits_;
+  bool exclusive_;
+  batching_schedule out_;
+  std::int64_t decodes_ = 0;    ///< sequences that have their first token
+  std::int64_t context_ = 0;    ///< cached tokens over those
+  std::int64_t kv_tokens_ = 0;  ///< reserved, prompts in work included
+  std::size_t next_ = 0;        ///< first request whose prompt is not finished
+  std::int64_t next_done_ = 0;  ///< its prompt tokens already cached
+  bool next_admitted_ = false;
+  std::size_t arrived_ = 0, seen_ = 0;  ///< requests sent; those the engine has looked at
+  std::int64_t polled_ = 0, waited_ = 0;
+  std::size_t decoded_ = 0;                ///< iterations in which sequences could decode
+  std::vector<std::int32_t> ends_;         ///< by those iterations: first of the requests that end with it
+  std::vector<std::int32_t> next_to_end_;  ///< by request: another one that ends at the same time
+};
 
 }  // namespace
 
-batching_schedule schedule_offline(const request_lengths& lengths, std::int64_t max_num_tokens,
-                                   std::int64_t max_batch_size, bool chunked_prefill,
-                                   std::int64_t kv_capacity_tokens, int kv_block_tokens) {
-  const batch_limits l{max_num_tokens, std::min(max_batch_size, max_num_tokens), kv_capacity_tokens,
-                       kv_block_tokens, chunked_prefill};
-  batching_schedule s;
-  s.requests.reserve(lengths.size());
-  for (const auto& [input, output] : lengths) s.requests.push_back({.input = input, .output = output});
+batching_schedule schedule_requests(const request_lengths& lengths, const schedule_limits& limits) {
+  return scheduler(lengths, limits).run();
+}
 
-  batch b;
-  while (b.decodes > 0 || b.next < s.requests.size()) {
-    const std::size_t now = s.iterations.size();
-    b.context += b.decodes;  // each decode first caches the token it continues from
-    iteration it{.decodes = b.decodes, .context = b.context};
-    add_prompts(b, it, s.requests, l, static_cast<std::int32_t>(now));
-    if (it.decodes + it.prompt_tokens == 0) throw internal_error("schedule_offline: a request fits no iteration");
-    s.peak_kv_tokens = std::max(s.peak_kv_tokens, b.kv_tokens);
-    s.iterations.push_back(it);
-    release(b, now);
-  }
-  return s;
+batching_schedule schedule_offline(const request_lengths& lengths, std::int64_t max_num_tokens,
+                                   std::int64_t max_batch_size, prefill_policy prefill,
+                                   std::int64_t kv_capacity_tokens, int kv_block_tokens) {
+  schedule_limits l;
+  l.settings.prefill = prefill;
+  l.settings.max_num_tokens = max_num_tokens;
+  l.settings.max_batch_size = max_batch_size;
+  l.kv_capacity_tokens = kv_capacity_tokens;
+  l.kv_block_tokens = kv_block_tokens;
+  return schedule_requests(lengths, l);
 }
 
 }  // namespace nvlsim

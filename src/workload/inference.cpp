@@ -12,45 +12,66 @@
 #include "nvlsim/units_text.hpp"
 #include "workload/inference_memory.hpp"
 #include "workload/iteration_time.hpp"
+#include "workload/serving_routes.hpp"
 
 namespace nvlsim {
 namespace {
 
-using request_lengths = std::vector<std::pair<std::int64_t, std::int64_t>>;
-
 // Beyond these a run says nothing that a shorter one does not, and would fill the memory of a laptop.
 constexpr std::int64_t most_requests = 10'000'000, most_iterations = 2'000'000;
 
-std::vector<std::string> layout_reasons(const platform& p, const model& m, const inference_workload& w) {
-  std::vector<std::string> out;
-  std::set<std::string> shapes;
+/// `part` must divide `whole`, or be a multiple of it where heads may be replicated.
+void check_division(std::set<std::string>& out, const char* what, std::int64_t part, std::int64_t whole,
+                    const char* unit, bool replicated = false) {
+  if (whole % part == 0 || (replicated && whole > 0 && part % whole == 0)) return;
+  out.insert(replicated ? fmt::format("{} {} neither divides {} {} nor is a multiple of them", what, part, whole, unit)
+                        : fmt::format("{} {} does not divide {} {}", what, part, whole, unit));
+}
+
+std::vector<std::string> shape_reasons(const model& m, const inference_workload& w) {
+  std::set<std::string> out;
   for (const layer_spec& l : m.layers) {
-    if (l.heads % w.tp != 0) shapes.insert(fmt::format("tp {} does not divide {} attention heads", w.tp, l.heads));
-    if (l.kv_heads % w.tp != 0 && w.tp % l.kv_heads != 0)
-      shapes.insert(fmt::format("tp {} neither divides {} KV heads nor is a multiple of them", w.tp, l.kv_heads));
-    if (l.ffn_hidden % w.tp != 0)
-      shapes.insert(fmt::format("tp {} does not divide {} MLP columns", w.tp, l.ffn_hidden));
+    check_division(out, "tp", w.tp, l.heads, "attention heads");
+    if (l.attention == attention_kind::grouped_query) check_division(out, "tp", w.tp, l.kv_heads, "KV heads", true);
+    check_division(out, "tp", w.tp, l.ffn_hidden, "MLP columns");
+    if (l.attention == attention_kind::mamba) out.insert("state-space layers are not served yet");
+    if (l.routed()) check_division(out, "ep", w.ep, l.moe.experts, "experts");
   }
-  out.assign(shapes.begin(), shapes.end());
-  const std::int64_t domain = p.gpus_per_rack(), wanted = std::int64_t{w.tp} * w.replicas;
-  if (w.tp > domain) out.push_back(fmt::format("tp {} exceeds the {} GPUs of an NVLink domain", w.tp, domain));
+  const auto layers = static_cast<std::int64_t>(m.layers.size());
+  if (w.pp > layers) out.insert(fmt::format("pp {} exceeds {} layers", w.pp, layers));
+  const bool routed = std::any_of(m.layers.begin(), m.layers.end(), [](const layer_spec& l) { return l.routed(); });
+  if (w.ep > 1 && !routed) out.insert(fmt::format("ep {}: {} has no experts", w.ep, m.name));
+  if (w.attention_dp > 1 && w.tp > 1) out.insert("tp with attention_dp: only one of them above 1 is modelled");
+  if (w.ep > w.tp * w.attention_dp)
+    out.insert(fmt::format("ep {} exceeds the {} ranks of a replica", w.ep, w.tp * w.attention_dp));
+  return {out.begin(), out.end()};
+}
+
+std::vector<std::string> layout_reasons(const platform& p, const model& m, const inference_workload& w) {
+  std::vector<std::string> out = shape_reasons(m, w);
+  const int ranks = w.tp * w.attention_dp, each = w.gpus_per_replica();
+  const std::int64_t domain = p.gpus_per_rack(), wanted = std::int64_t{each} * w.replicas;
+  const char* const unit = w.attention_dp > 1 ? "attention_dp" : "tp";
+  if (ranks > domain) out.push_back(fmt::format("{} {} exceeds the {} GPUs of an NVLink domain", unit, ranks, domain));
   if (wanted > p.gpus()) {
-    out.push_back(
-        fmt::format("{} replicas x tp {} need {} GPUs, {} has {}", w.replicas, w.tp, wanted, p.name, p.gpus()));
-  } else if (w.tp <= domain && domain / w.tp * p.racks < w.replicas) {
-    out.push_back(fmt::format("only {} replicas of tp {} fit whole into {} domains of {} GPUs",
-                              domain / w.tp * p.racks, w.tp, p.racks, domain));
+    out.push_back(fmt::format("{} replicas x {} {}{} need {} GPUs, {} has {}", w.replicas, unit, ranks,
+                              w.pp > 1 ? fmt::format(" x pp {}", w.pp) : "", wanted, p.name, p.gpus()));
+  } else if (each <= domain && domain / each * p.racks < w.replicas) {
+    out.push_back(fmt::format("only {} replicas of {} {} fit whole into {} domains of {} GPUs",
+                              domain / each * p.racks, unit, each, p.racks, domain));
   }
   return out;
 }
 
 std::vector<std::string> stack_reasons(const platform& p, const stack& s, const inference_workload& w) {
+  if (!s.inference) return {fmt::format("stack {} has no \"inference\" section", s.name)};
   std::vector<std::string> out;
-  if (!s.inference) out.push_back(fmt::format("stack {} has no \"inference\" section", s.name));
   const kernel_profile& k = kernels_for(s, p.gpu);
-  for (const precision operands : std::set{w.weights, precision::bf16})
-    if (!k.gemm.contains(operands))
-      out.push_back(fmt::format("stack {} has no {} GEMM for {}", s.name, name(operands), p.gpu.name));
+  const engine_costs costs = s.inference->costs(p.gpu.name, p.gpu.architecture);
+  std::set<precision> wanted;
+  for (const weight_role r : {weight_role::dense, weight_role::attention, weight_role::expert, weight_role::sixteen_bit})
+    if (const precision x = weights_of(w, r); wanted.insert(x).second && !route_gemm(p.gpu, k, costs, r, x, 1))
+      out.push_back(fmt::format("stack {} has no {} GEMM for {}", s.name, name(x), p.gpu.name));
   return out;
 }
 
@@ -62,12 +83,13 @@ std::int64_t longest(const token_lengths& l) {
 std::vector<std::string> load_reasons(const model& m, const inference_workload& w, const serving_memory& mem,
                                       const inference_profile& engine) {
   std::vector<std::string> out;
+  const engine_settings set = settings_of(engine, w);
   const std::int64_t input = longest(w.input), request = input + longest(w.output);
   if (m.max_positions > 0 && request > m.max_positions)
     out.push_back(fmt::format("the longest request has {} tokens, {} takes {}", request, m.name, m.max_positions));
-  if (!w.chunked_prefill && input > w.max_num_tokens)
-    out.push_back(fmt::format("without chunked_prefill a prompt of {} tokens exceeds max_num_tokens {}", input,
-                              w.max_num_tokens));
+  if (set.prefill == prefill_policy::whole_prompt && input > set.max_num_tokens)
+    out.push_back(fmt::format("prefill whole_prompt: a prompt of {} tokens exceeds max_num_tokens {}", input,
+                              set.max_num_tokens));
   if (mem.kv_capacity_tokens == 0) {
     out.push_back(fmt::format("no memory is left for a KV cache: {} are taken of {} usable",
                               format_quantity(mem.report.peak), format_quantity(mem.report.usable)));
@@ -76,8 +98,11 @@ std::vector<std::string> load_reasons(const model& m, const inference_workload& 
     out.push_back(fmt::format("the longest request needs {} KV tokens, the cache holds {}", request,
                               mem.kv_capacity_tokens));
   }
-  const std::int64_t each = (w.requests + w.replicas - 1) / w.replicas;
-  const std::int64_t batch = std::min(w.max_batch_size, w.max_num_tokens);
+  const std::int64_t lanes = std::int64_t{w.replicas} * w.pp, each = (w.requests + lanes - 1) / lanes;
+  if (w.load == load_kind::closed_loop && w.concurrency < lanes)
+    out.push_back(fmt::format("concurrency {} leaves some of {} lanes (replicas x pp) without a client", w.concurrency, lanes));
+  std::int64_t batch = std::min(set.max_batch_size, set.max_num_tokens);
+  if (w.load == load_kind::closed_loop) batch = std::min(batch, w.concurrency);
   const double iterations = static_cast<double>(each) * w.output.mean / static_cast<double>(batch);
   if (each > most_requests)
     out.push_back(fmt::format("{} requests a replica; at most {} are simulated", each, most_requests));
@@ -95,6 +120,8 @@ std::int64_t draw(std::mt19937_64& g, const token_lengths& l) {
   return std::max<std::int64_t>(1, std::llround(length));
 }
 
+}  // namespace
+
 request_lengths draw_lengths(const inference_workload& w, std::int64_t count) {
   std::mt19937_64 g(w.seed);
   request_lengths out;
@@ -106,23 +133,39 @@ request_lengths draw_lengths(const inference_workload& w, std::int64_t count) {
   return out;
 }
 
-/// Replicas that serve `requests` each.
-struct replica_group {
-  std::int64_t replicas = 0, requests = 0;
+namespace {
+
+/// Lanes that serve `requests` each for `clients`.
+struct lane_group {
+  std::int64_t lanes = 0, requests = 0, clients = 0;
 };
 
-/// Requests are dealt in turn, so that some replicas may have one more.
-std::vector<replica_group> deal(const inference_workload& w) {
-  const std::int64_t each = w.requests / w.replicas, more = w.requests % w.replicas;
-  std::vector<replica_group> out;
-  if (more > 0) out.push_back({more, each + 1});
-  if (more < w.replicas) out.push_back({w.replicas - more, each});
+/// Requests are dealt in turn, so that some lanes may have one more; clients likewise.
+std::vector<lane_group> deal(const inference_workload& w) {
+  const std::int64_t lanes = std::int64_t{w.replicas} * w.pp;
+  const std::int64_t each = w.requests / lanes, more = w.requests % lanes;
+  const std::int64_t clients = w.load == load_kind::closed_loop ? w.concurrency / lanes : 0;
+  const std::int64_t more_clients = w.load == load_kind::closed_loop ? w.concurrency % lanes : 0;
+  std::vector<lane_group> out;
+  std::vector<std::int64_t> cuts = {0, std::min(more, more_clients), std::max(more, more_clients), lanes};
+  for (std::size_t i = 0; i + 1 < cuts.size(); ++i) {
+    if (cuts[i + 1] == cuts[i]) continue;
+    const std::int64_t first = cuts[i];
+    out.push_back({cuts[i + 1] - first, each + (first < more ? 1 : 0), clients + (first < more_clients ? 1 : 0)});
+  }
   return out;
 }
 
 std::vector<std::string> assumptions(const platform& p, const stack& s, const inference_workload& w) {
-  std::vector<std::string> out{
-      "all requests are there at the start; the cache reserves each request's own output"};
+  std::vector<std::string> out;
+  if (w.load == load_kind::closed_loop)
+    out.push_back(fmt::format("{} clients start together and send their next request when the last one ends; all "
+                              "requests count", w.concurrency));
+  else
+    out.emplace_back("all requests are there at the start");
+  const double reserve = settings_of(*s.inference, w).kv_reserve;
+  out.push_back(fmt::format("admission asks the cache for the prompt and {:.0f} % of each request's own output", 100 * reserve));
+  if (w.pp > 1) out.push_back(fmt::format("a pipeline of {0} stages works on {0} micro-batches in turn, each a lane of its own", w.pp));
   if (w.replicas > 1)
     out.emplace_back("replicas draw the same request lengths; those with as many requests are one class");
   if (w.input.spread == 0 && w.output.spread == 0)
@@ -131,9 +174,20 @@ std::vector<std::string> assumptions(const platform& p, const stack& s, const in
   if (!s.inference->sustained_factor.contains(p.gpu.name))
     out.push_back(
         fmt::format("the sustained rate of {} is not known: that of a short benchmark is taken", p.gpu.name));
-  if (!s.inference->gemm_factor.contains(w.weights))
+  if (!s.inference->costs(p.gpu.name, p.gpu.architecture).gemm_factor.contains(w.weights))
     out.push_back(
         fmt::format("no engine factor for {} GEMMs: rates of the kernel tables are taken", name(w.weights)));
+  return out;
+}
+
+/// Limits of a lane; a static batch enters whole and alone, whatever the engine's habits.
+schedule_limits limits_of(const inference_profile& engine, const inference_workload& w, std::int64_t kv_capacity_tokens) {
+  schedule_limits out{settings_of(engine, w), kv_capacity_tokens, engine.kv_block_tokens, 0};
+  if (w.load == load_kind::static_batch) {
+    out.settings.prefill = prefill_policy::exclusive;
+    out.settings.max_num_tokens = out.settings.max_batch_size = std::int64_t{1} << 40;
+    out.settings.kv_reserve = 1;
+  }
   return out;
 }
 
@@ -152,10 +206,32 @@ stream run_of(const batching_schedule& schedule, iteration_costs& costs, plan& w
 
 }  // namespace
 
+engine_settings settings_of(const inference_profile& engine, const inference_workload& w) {
+  engine_settings out = engine.settings;
+  const engine_overrides& o = w.engine;
+  const auto take = [](auto& at, const auto& given) {
+    if (given) at = *given;
+  };
+  take(out.prefill, o.prefill);
+  take(out.max_num_tokens, o.max_num_tokens);
+  take(out.max_batch_size, o.max_batch_size);
+  take(out.kv_reserve, o.kv_reserve);
+  take(out.kv_fraction, o.kv_fraction);
+  take(out.batch_wait_iterations, o.batch_wait_iterations);
+  take(out.batch_wait_ratio, o.batch_wait_ratio);
+  take(out.poll_interval, o.poll_interval);
+  return out;
+}
+
+std::vector<std::string> serving_problems(const platform& p, const stack& s, const model& m, const inference_workload& w) {
+  std::vector<std::string> out = layout_reasons(p, m, w);
+  for (std::string& r : stack_reasons(p, s, w)) out.push_back(std::move(r));
+  return out;
+}
+
 inference_run plan_inference(const platform& p, const stack& s, const model& m, const inference_workload& w) {
   inference_run run;
-  run.reasons = layout_reasons(p, m, w);
-  for (std::string& r : stack_reasons(p, s, w)) run.reasons.push_back(std::move(r));
+  run.reasons = serving_problems(p, s, m, w);
   if (!s.inference) return run;
   const serving_memory memory = plan_serving_memory(p, s, m, w);
   run.memory = memory.report;
@@ -164,17 +240,19 @@ inference_run plan_inference(const platform& p, const stack& s, const model& m, 
   if (!run.reasons.empty()) return run;
 
   run.notes = assumptions(p, s, w);
-  const std::vector<replica_group> groups = deal(w);
-  request_lengths lengths = draw_lengths(w, groups.front().requests);
+  if (w.load == load_kind::closed_loop) run.front_end = s.inference->front_end;
+  const std::vector<lane_group> groups = deal(w);
+  const request_lengths lengths = draw_lengths(w, groups.front().requests);
+  schedule_limits limits = limits_of(*s.inference, w, run.kv_capacity_tokens);
   iteration_costs costs(p, s, m, w);
   std::map<iteration, std::int32_t> known;
-  for (const replica_group& g : groups) {
-    lengths.resize(static_cast<std::size_t>(g.requests));
-    run.schedules.push_back(schedule_offline(lengths, w.max_num_tokens, w.max_batch_size, w.chunked_prefill,
-                                             run.kv_capacity_tokens, s.inference->kv_block_tokens));
-    run.replicas.push_back(g.replicas);
+  for (const lane_group& g : groups) {
+    limits.concurrency = g.clients;
+    run.schedules.push_back(
+        schedule_requests({lengths.begin(), lengths.begin() + static_cast<std::ptrdiff_t>(g.requests)}, limits));
+    run.lanes.push_back(g.lanes);
     run.work.classes.push_back({fmt::format("replica of {} requests", g.requests),
-                                g.replicas * w.tp,
+                                g.lanes * w.tp * w.attention_dp,
                                 {run_of(run.schedules.back(), costs, run.work, known)}});
   }
   return run;

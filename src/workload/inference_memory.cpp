@@ -6,22 +6,36 @@
 #include <cmath>
 
 #include "nvlsim/units_text.hpp"
-#include "workload/iteration_time.hpp"
+#include "workload/serving_layers.hpp"
 
 namespace nvlsim {
 namespace {
 
 constexpr double bf16_bytes = 2, fp32_bytes = 4;
 
-memory_item layer_weights(const model& m, const inference_workload& w, const std::vector<layer_slice>& slices) {
-  double gemm_weights = 0;
-  for (const layer_slice& l : slices) gemm_weights += l.layers * l.gemm_weights(static_cast<double>(m.hidden));
+/// Elements and bytes of the weight matrices of all layers on one rank.
+struct layer_weights {
+  double count = 0, size = 0;
+
+  void add(const inference_workload& w, weight_role r, double elements) {
+    count += elements;
+    size += elements * bytes_per_element(weights_of(w, r));
+  }
+};
+
+memory_item weights_item(const model& m, const inference_workload& w, const std::vector<layer_slice>& slices) {
+  layer_weights all;
+  for (const layer_slice& l : slices) {
+    for (const auto* part : {&l.before_attention, &l.after_attention})
+      for (const rank_gemm& g : *part) all.add(w, g.role, l.layers * g.n * g.k);
+    all.add(w, weight_role::expert, l.layers * l.expert_weights(static_cast<double>(m.hidden)));
+  }
   const auto norms = static_cast<double>(parameters_by_part(m).norms);
-  const double element = bytes_per_element(w.weights);
-  return {"weights", bytes::from_base(element * gemm_weights + bf16_bytes * norms),
-          fmt::format("{} B ({}) x {:.4g} G projection weights on TP rank {} + {:.0f} B x {:.4g} M norm weights",
-                      element, name(w.weights), gemm_weights / 1e9, w.tp > 1 ? fmt::format("1/{}", w.tp) : "1/1",
-                      bf16_bytes, norms / 1e6)};
+  return {"weights", bytes::from_base((all.size + bf16_bytes * norms) / w.pp),
+          fmt::format("{:.3g} B ({}) x {:.4g} G projection weights on TP rank {} + {:.0f} B x {:.4g} M norm weights{}",
+                      all.size / all.count, name(w.weights), all.count / 1e9,
+                      w.tp > 1 ? fmt::format("1/{}", w.tp) : "1/1", bf16_bytes, norms / 1e6,
+                      w.pp > 1 ? fmt::format(", over {} stages", w.pp) : "")};
 }
 
 memory_item vocabulary_weights(const model& m, const inference_workload& w) {
@@ -34,52 +48,54 @@ memory_item vocabulary_weights(const model& m, const inference_workload& w) {
 
 // Tensors alive together: the residual stream and its normalised copy, with either Q, K, V and the attention output
 // or the MLP's inner vectors. [docs/models-and-assumptions.md#inference-memory]
-memory_item workspace(const model& m, const inference_workload& w, const std::vector<layer_slice>& slices) {
+memory_item workspace(const model& m, const engine_settings& set, const std::vector<layer_slice>& slices) {
   double inner = 0;
   for (const layer_slice& l : slices)
     inner = std::max({inner, l.qkv_width() + l.heads * l.head_dim, l.up_width() + l.ffn});
   const double width = 2 * static_cast<double>(m.hidden) + inner;
-  return {"workspace", bytes::from_base(bf16_bytes * width * static_cast<double>(w.max_num_tokens)),
-          fmt::format("2 B x {} tokens x (2 x {} hidden + {:.0f} of the widest layer part)", w.max_num_tokens,
+  return {"workspace", bytes::from_base(bf16_bytes * width * static_cast<double>(set.max_num_tokens)),
+          fmt::format("2 B x {} tokens x (2 x {} hidden + {:.0f} of the widest layer part)", set.max_num_tokens,
                       m.hidden, inner)};
 }
 
-memory_item logits(const model& m, const inference_workload& w) {
-  const std::int64_t rows = std::min(w.max_batch_size, w.max_num_tokens);
+memory_item logits(const model& m, const engine_settings& set) {
+  const std::int64_t rows = std::min(set.max_batch_size, set.max_num_tokens);
   return {"logits", bytes::from_base(fp32_bytes * static_cast<double>(rows) * static_cast<double>(m.vocab)),
           fmt::format("4 B x {} sequences x {} words", rows, m.vocab)};
 }
 
 bytes kv_per_token(const inference_workload& w, const std::vector<layer_slice>& slices) {
   double values = 0;
-  for (const layer_slice& l : slices) values += l.layers * 2 * l.kv_heads * l.head_dim;
-  return bytes::from_base(values * bytes_per_element(w.kv_cache));
+  for (const layer_slice& l : slices)
+    if (l.spec.window == 0) values += l.layers * l.kv_values();
+  return bytes::from_base(values * bytes_per_element(w.kv_cache) / w.pp);
 }
 
 }  // namespace
 
-serving_memory plan_serving_memory(const platform& p, const stack& s, const model& m,
-                                   const inference_workload& w) {
+serving_memory plan_serving_memory(const platform& p, const stack& s, const model& m, const inference_workload& w) {
   const inference_profile& engine = *s.inference;
-  const std::vector<layer_slice> slices = slice_layers(m, w.tp);
+  const engine_settings set = settings_of(engine, w);
+  const std::vector<layer_slice> slices = slice_layers(m, {w.tp, w.ep});
   serving_memory out;
-  out.report = {"each GPU",
-                {layer_weights(m, w, slices),
-                 vocabulary_weights(m, w),
-                 workspace(m, w, slices),
-                 logits(m, w),
-                 {"reserve", engine.reserve, "CUDA context, collective library and engine"}},
-                {},
-                p.gpu.hbm_usable};
+  const bool counted = engine.kv_rule == kv_memory_rule::of_rest;
+  out.report = {"each GPU", {weights_item(m, w, slices), vocabulary_weights(m, w)}, {}, p.gpu.hbm_usable};
+  if (counted) {
+    out.report.items.push_back(workspace(m, set, slices));
+    out.report.items.push_back(logits(m, set));
+  }
+  out.report.items.push_back({"reserve", engine.reserve, "CUDA context, collective library and engine"});
   for (const memory_item& i : out.report.items) out.report.peak += i.size;
 
-  // The engine takes its share of what weights and reserve leave; the workspace must fit beside it.
-  const bytes after_weights =
-      p.gpu.hbm_usable - engine.reserve - out.report.items[0].size - out.report.items[1].size;
-  const bytes cache = std::min(after_weights * engine.kv_fraction, p.gpu.hbm_usable - out.report.peak);
+  const bytes weights = out.report.items[0].size + out.report.items[1].size;
+  const bytes after_weights = p.gpu.hbm_usable - engine.reserve - weights;
+  // Either the engine takes its share of what weights and reserve leave, and the workspace must fit beside it; or all
+  // of them share a part of the memory, the rest being left for workspace.
+  const bytes cache = counted ? std::min(after_weights * set.kv_fraction, p.gpu.hbm_usable - out.report.peak)
+                              : p.gpu.hbm_usable * set.kv_fraction - weights - engine.reserve;
   out.kv_per_token = kv_per_token(w, slices);
   const double blocks = std::floor(cache / out.kv_per_token / engine.kv_block_tokens);
-  if (blocks < 1) return out;
+  if (!(blocks >= 1)) return out;
   out.kv_capacity_tokens = static_cast<std::int64_t>(blocks) * engine.kv_block_tokens;
   const bytes pool = out.kv_per_token * static_cast<double>(out.kv_capacity_tokens);
   out.report.items.push_back(
@@ -88,6 +104,8 @@ serving_memory plan_serving_memory(const platform& p, const stack& s, const mode
                    out.kv_capacity_tokens, out.kv_per_token.base(), name(w.kv_cache), 100 * (pool / after_weights),
                    format_quantity(after_weights))});
   out.report.peak += pool;
+  // Ranks of a replica pool their caches, and the micro-batches of a pipeline share them.
+  out.kv_capacity_tokens = out.kv_capacity_tokens * w.attention_dp / w.pp;
   return out;
 }
 

@@ -7,7 +7,7 @@ namespace nvlsim {
 
 struct serving_memory {
   memory_report report;
-  std::int64_t kv_capacity_tokens = 0;  ///< of one replica, in whole blocks
+  std::int64_t kv_capacity_tokens = 0;  ///< of one lane
   bytes kv_per_token;                   ///< on one GPU
 };
 

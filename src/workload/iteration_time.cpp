@@ -5,26 +5,14 @@
 #include <utility>
 
 #include "nvlsim/collectives.hpp"
+#include "workload/serving_routes.hpp"
 
 namespace nvlsim {
 namespace {
 
 constexpr double activation_bytes = 2;  // BF16 between kernels
 
-/// Where a factor has not been identified it is one.
-template <class Map, class Key>
-double factor(const Map& m, const Key& k) {
-  const auto it = m.find(k);
-  return it == m.end() ? 1.0 : it->second;
-}
-
 // A clock and the kernels an engine picks change what tensor cores do in a second, and not memory or launches.
-gemm_params at_rate(gemm_params p, double f) {
-  p.tensor_rate *= f;
-  p.step_time = p.step_time / f;
-  return p;
-}
-
 attention_params at_rate(attention_params p, double f) {
   p.tensor_rate *= f;
   p.exponential_share *= f;
@@ -35,15 +23,21 @@ attention_params at_rate(attention_params p, double f) {
 /// Collects parts with their energy.
 struct template_builder {
   work_template out;
-  seconds time;
   joules energy;
 
-  void add(work_kind kind, const char* name, time_and_energy c, int repeat = 1) {
+  void operator()(work_kind kind, const char* name, const time_and_energy& c, int repeat) {
     if (c.time <= seconds{}) return;
     out.parts.push_back({kind, name, c.time, repeat});
-    time += c.time * repeat;
+    out.duration += c.time * repeat;
     energy += c.energy * repeat;
   }
+  seconds so_far() const { return out.duration; }
+};
+
+struct time_adder {
+  seconds total;
+  void operator()(work_kind, const char*, const time_and_energy& c, int repeat) { total += c.time * repeat; }
+  seconds so_far() const { return total; }
 };
 
 const char* kind_name(const iteration& it) {
@@ -51,55 +45,60 @@ const char* kind_name(const iteration& it) {
   return it.decodes == 0 ? "prefill" : "mixed";
 }
 
+double whole(double x) { return std::nearbyint(x); }
+
 }  // namespace
 
-std::vector<layer_slice> slice_layers(const model& m, int tp) {
-  std::vector<std::pair<layer_spec, int>> counts;
-  for (const layer_spec& l : m.layers) {
-    const auto same = std::find_if(counts.begin(), counts.end(), [&](const auto& c) { return c.first == l; });
-    if (same != counts.end()) same->second += 1;
-    else counts.emplace_back(l, 1);
-  }
-  std::vector<layer_slice> out;
-  out.reserve(counts.size());
-  for (const auto& [l, n] : counts) {
-    out.push_back({.layers = n,
-                   .heads = static_cast<double>(l.heads) / tp,
-                   .kv_heads = std::max(static_cast<double>(l.kv_heads) / tp, 1.0),
-                   .head_dim = static_cast<double>(l.head_dim),
-                   .ffn = static_cast<double>(l.ffn_hidden) / tp,
-                   .gated = l.gated_mlp});
-  }
-  return out;
+iteration_content content_of(const iteration& it) {
+  return {static_cast<double>(it.decodes),   static_cast<double>(it.context), static_cast<double>(it.prompt_tokens),
+          it.prompt_pairs, static_cast<double>(it.prompts), static_cast<double>(it.finished_prompts)};
 }
 
 iteration_costs::iteration_costs(const platform& p, const stack& s, const model& m, const inference_workload& w)
-    : platform_(p), stack_(s), model_(m), work_(w), engine_(*s.inference), slices_(slice_layers(m, w.tp)) {
-  const kernel_profile& k = kernels_for(s, p.gpu);
-  const double sustained = factor(engine_.sustained_factor, p.gpu.name);
-  for (const precision operands : {w.weights, precision::bf16})
-    gemms_[operands] = at_rate(k.gemm.at(operands), sustained * factor(engine_.gemm_factor, operands));
-  attention_ = at_rate(k.attention, sustained);
-  decode_ = k.decode;
-  stream_ = k.stream;
+    : platform_(p),
+      stack_(s),
+      model_(m),
+      work_(w),
+      costs_(s.inference->costs(p.gpu.name, p.gpu.architecture)),
+      kernels_(kernels_for(s, p.gpu)),
+      slices_(slice_layers(m, {w.tp, w.ep})) {
+  const double sustained = factor_of(s.inference->sustained_factor, p.gpu.name);
+  for (const weight_role r : {weight_role::dense, weight_role::attention, weight_role::expert, weight_role::sixteen_bit})
+    routes_[r] = route_gemm(p.gpu, kernels_, costs_, r, weights_of(w, r), sustained).value();
+  attention_ = at_rate(kernels_.attention, sustained * costs_.attention_factor);
+  decode_ = kernels_.decode;
+  decode_.hbm_share *= costs_.decode_factor;
+  decode_.item_time = decode_.item_time / costs_.decode_factor;
+  decode_.launch = decode_.launch * costs_.launch_factor;
+  stream_ = kernels_.stream;
   stream_.launch = {};  // launches of small kernels are in the engine's layer_time
+  sequence_host_ = costs_.sequence_host;
+  request_host_ = costs_.request_host;
+  if (w.load == load_kind::closed_loop) {
+    sequence_host_ += s.inference->front_end.sequence_host;
+    request_host_ += s.inference->front_end.request_host;
+  }
 }
 
 time_and_energy iteration_costs::timed(precision operands, const kernel_cost& c) const {
   return {c.time, kernel_power(platform_.gpu, operands, c) * c.time};
 }
 
-time_and_energy iteration_costs::gemm(precision operands, double m, double n, double k) const {
-  return timed(operands, gemm_cost(platform_.gpu, gemms_.at(operands), operands, {.m = m, .n = n, .k = k}));
+time_and_energy iteration_costs::gemm(const gemm_route& r, const gemm_shape& shape) const {
+  gemm_shape s = shape;
+  s.weight_element_bytes = r.weight_element_bytes;
+  return timed(r.operands, gemm_cost(platform_.gpu, r.params, r.operands, s));
 }
 
 // Norms, rotary embedding, activation, residual and cache write: three quarters of the vectors are as wide as the
 // hidden state, a quarter as wide as the MLP. [docs/models-and-assumptions.md#inference-iteration]
 time_and_energy iteration_costs::elementwise(const layer_slice& l, double rows) const {
-  const double width = 0.75 * static_cast<double>(model_.hidden) + 0.25 * l.ffn;
-  const auto moved = bytes::from_base(engine_.elementwise_vectors * width * rows * activation_bytes);
+  const double width = 0.75 * static_cast<double>(model_.hidden) + 0.25 * l.inner_width();
+  const auto moved = bytes::from_base(costs_.elementwise_vectors * width * rows * activation_bytes);
   kernel_cost c = stream_cost(platform_.gpu, stream_, moved);
-  c.time += engine_.layer_time;
+  c.time += costs_.layer_time;
+  if (l.spec.attention == attention_kind::linear) c.time += costs_.scan_layer_time;
+  if (l.spec.sparse_keys > 0) c.time += costs_.indexer_layer_time;
   return timed(precision::bf16, c);
 }
 
@@ -110,24 +109,71 @@ time_and_energy iteration_costs::all_reduce(double rows) const {
   seconds time = collective_time(profile, platform_, collective::all_reduce, size, {.ranks = work_.tp},
                                  {.algorithm = {}, .in_place = true})
                      .time;
-  if (const auto custom = custom_all_reduce_time(profile, platform_, size, work_.tp))
-    time = std::min(time, custom->time);
+  if (const auto start = custom_all_reduce_time(profile, platform_, {}, work_.tp)) {
+    const auto full = custom_all_reduce_time(profile, platform_, size, work_.tp);
+    const seconds fused = start->time * costs_.reduce_latency_factor + (full->time - start->time) / costs_.reduce_rate_factor;
+    time = std::min(time, fused);
+  }
   return timed(precision::bf16, {.time = time, .work = {}, .moved = size * 2});
 }
 
-const std::vector<iteration_costs::token_costs>& iteration_costs::of_tokens(std::int64_t count) {
-  std::vector<token_costs>& known = by_tokens_[count];
-  if (!known.empty()) return known;
-  const auto m = static_cast<double>(count), hidden = static_cast<double>(model_.hidden);
-  const precision w = work_.weights;
-  for (const layer_slice& l : slices_) {
-    known.push_back({.qkv = gemm(w, m, l.qkv_width(), hidden),
-                     .out = gemm(w, m, hidden, l.heads * l.head_dim),
-                     .up = gemm(w, m, l.up_width(), hidden),
-                     .down = gemm(w, m, hidden, l.ffn),
-                     .elementwise = elementwise(l, m),
-                     .all_reduce = all_reduce(m)});
-  }
+time_and_energy iteration_costs::stage_send(double rows) const {
+  const auto size = bytes::from_base(rows * static_cast<double>(model_.hidden) * activation_bytes / work_.tp);
+  const collective_cost c = collective_time(stack_.collectives, platform_, collective::send_recv, size, {.ranks = 2});
+  return timed(precision::bf16, {.time = c.time, .work = {}, .moved = size * 2});
+}
+
+// A token goes to each rank that holds one of its experts and comes back; what the exchange kernels are not known
+// for runs at NVLink rate. [docs/models-and-assumptions.md#inference-experts]
+time_and_energy iteration_costs::exchange(const layer_slice& l, double tokens) const {
+  if (work_.attention_dp == 1 || work_.ep == 1) return {};
+  const expert_traffic t{tokens, static_cast<double>(l.spec.moe.top_k), static_cast<double>(model_.hidden), work_.ep};
+  seconds time = costs_.exchange_time;
+  const auto dispatch = expert_exchange_time(stack_.collectives, platform_, "two_sided_dispatch_bf16", t);
+  const auto idle = expert_exchange_time(stack_.collectives, platform_, "two_sided_dispatch_bf16", {0, t.topk, t.hidden, t.ranks});
+  if (dispatch) time += (*dispatch - *idle) * 2;
+  return timed(precision::bf16, {.time = time, .work = {}, .moved = {}});
+}
+
+// Distinct experts of a batch: E (1 - (1 - k/E)^tokens). [docs/models-and-assumptions.md#inference-experts]
+void iteration_costs::add_experts(const layer_slice& l, double tokens, double expert_tokens,
+                                  std::vector<named_cost>& out) const {
+  const auto all = static_cast<double>(l.spec.moe.experts), k = static_cast<double>(l.spec.moe.top_k);
+  const double hit = std::max(1.0, l.local_experts * -std::expm1(expert_tokens * std::log1p(-std::min(k / all, 1 - 1e-12))));
+  const double imbalance = l.expert_ranks > 1 ? costs_.expert_imbalance : 1;
+  const double rows = std::max(expert_tokens * k / l.expert_ranks * imbalance, 1.0);
+  const auto hidden = static_cast<double>(model_.hidden);
+  const gemm_route& r = routes_.at(weight_role::expert);
+  const gemm_shape up{.m = rows / hit, .n = l.expert_up_width(), .k = hidden, .groups = hit};
+  const gemm_shape down{.m = rows / hit, .n = hidden, .k = l.expert_ffn, .groups = hit};
+  out.push_back({work_kind::gemm, "experts up", gemm(r, up), 1});
+  out.push_back({work_kind::gemm, "experts down", gemm(r, down), 1});
+  // Permutation and combine read and write each copy of a token.
+  kernel_cost routing = stream_cost(platform_.gpu, stream_, bytes::from_base(rows * hidden * 3 * activation_bytes));
+  routing.time += costs_.expert_layer_time;
+  out.push_back({work_kind::memory_bound, "routing", timed(precision::bf16, routing), 1});
+  out.push_back({work_kind::ep, "exchange", exchange(l, tokens), 1});
+}
+
+iteration_costs::token_costs iteration_costs::layer_costs(const layer_slice& l, double tokens, double expert_tokens) const {
+  token_costs c;
+  const auto add = [&](const std::vector<rank_gemm>& gemms, std::vector<named_cost>& out) {
+    for (const rank_gemm& g : gemms)
+      out.push_back({work_kind::gemm, g.name, gemm(routes_.at(g.role), {.m = tokens, .n = g.n, .k = g.k}), 1});
+  };
+  add(l.before_attention, c.before);
+  add(l.after_attention, c.after);
+  if (l.spec.routed()) add_experts(l, tokens, expert_tokens, c.after);
+  c.after.push_back({work_kind::memory_bound, "elementwise", elementwise(l, tokens), 1});
+  c.after.push_back({work_kind::tp, "all-reduce", all_reduce(tokens), 2});
+  return c;
+}
+
+const std::vector<iteration_costs::token_costs>& iteration_costs::of_tokens(std::int64_t tokens, std::int64_t expert_tokens) {
+  std::vector<token_costs>& known = by_tokens_[tokens * (std::int64_t{1} << 31) + expert_tokens];
+  if (known.empty())
+    for (const layer_slice& l : slices_)
+      known.push_back(layer_costs(l, static_cast<double>(tokens), static_cast<double>(expert_tokens)));
   return known;
 }
 
@@ -135,33 +181,57 @@ time_and_energy iteration_costs::lm_head(std::int64_t rows) {
   if (rows == 0) return {};
   const auto [at, is_new] = by_rows_.try_emplace(rows);
   if (is_new) {
-    at->second = gemm(precision::bf16, static_cast<double>(rows), static_cast<double>(model_.vocab) / work_.tp,
-                      static_cast<double>(model_.hidden));
+    at->second = gemm(routes_.at(weight_role::sixteen_bit), {.m = static_cast<double>(rows),
+                                                             .n = static_cast<double>(model_.vocab) / work_.tp,
+                                                             .k = static_cast<double>(model_.hidden)});
   }
   return at->second;
 }
 
-time_and_energy iteration_costs::prefill_attention(const layer_slice& l, const iteration& it) const {
-  if (it.prompts == 0) return {};
-  const auto prompts = static_cast<double>(it.prompts);
-  const bool fp8 =
-      bytes_per_element(work_.kv_cache) <= 1;  // an 8-bit cache makes the kernel FP8 whatever the queries
-  const attention_shape s{.batch = prompts,
+time_and_energy iteration_costs::prefill_attention(const layer_slice& l, const iteration_content& it) const {
+  if (it.prompts <= 0 || l.kv_values() <= 0) return {};
+  const bool latent = l.spec.attention == attention_kind::mla;
+  const mla_spec& a = l.spec.mla;
+  const bool fp8 = bytes_per_element(work_.kv_cache) <= 1 && !latent;  // an 8-bit cache makes the kernel FP8
+  const double queries = it.prompt_tokens / it.prompts;
+  double pairs = it.prompt_pairs / it.prompts;
+  for (const std::int64_t most : {l.spec.window, l.spec.sparse_keys})
+    if (most > 0) pairs = std::min(pairs, queries * static_cast<double>(most));
+  const attention_shape s{.batch = it.prompts,
                           .heads = l.heads,
-                          .kv_heads = l.kv_heads,
-                          .qk_dim = l.head_dim,
-                          .v_dim = l.head_dim,
-                          .queries = static_cast<double>(it.prompt_tokens) / prompts,
-                          .pairs = it.prompt_pairs / prompts,
+                          .kv_heads = latent ? l.heads : l.kv_heads,
+                          .qk_dim = latent ? static_cast<double>(a.qk_nope_dim + a.qk_rope_dim) : l.head_dim,
+                          .v_dim = latent ? static_cast<double>(a.v_head_dim) : l.head_dim,
+                          .queries = queries,
+                          .pairs = pairs,
                           .fp8 = fp8};
   return timed(fp8 ? precision::fp8 : precision::bf16, attention_forward_cost(platform_.gpu, attention_, s));
 }
 
-time_and_energy iteration_costs::decode_attention(const layer_slice& l, const iteration& it) const {
-  if (it.decodes == 0) return {};
-  const auto batch = static_cast<double>(it.decodes);
+// Absorbed form: every head reads the same vector of a token, keys and values at once.
+time_and_energy iteration_costs::latent_decode(const layer_slice& l, double batch, double context) const {
+  const mla_spec& a = l.spec.mla;
   const decode_shape s{.batch = batch,
-                       .context = static_cast<double>(it.context) / batch,
+                       .context = context,
+                       .heads = l.heads,
+                       .kv_heads = 1,
+                       .head_dim = l.kv_values() / 2,
+                       .kv_element_bytes = bytes_per_element(work_.kv_cache)};
+  kernel_cost c = decode_attention_cost(platform_.gpu, decode_, s);
+  const double work = 2 * batch * context * l.heads * static_cast<double>(2 * a.kv_lora_rank + a.qk_rope_dim);
+  c.work = flops::from_base(work);
+  c.time = std::max(c.time, decode_.launch + c.work / attention_.tensor_rate);
+  return timed(precision::bf16, c);
+}
+
+time_and_energy iteration_costs::decode_attention(const layer_slice& l, const iteration_content& it) const {
+  if (it.decodes <= 0 || l.kv_values() <= 0) return {};
+  double context = it.context / it.decodes;
+  for (const std::int64_t most : {l.spec.window, l.spec.sparse_keys})
+    if (most > 0) context = std::min(context, static_cast<double>(most));
+  if (l.spec.attention == attention_kind::mla) return latent_decode(l, it.decodes, context);
+  const decode_shape s{.batch = it.decodes,
+                       .context = context,
                        .heads = l.heads,
                        .kv_heads = l.kv_heads,
                        .head_dim = l.head_dim,
@@ -169,44 +239,74 @@ time_and_energy iteration_costs::decode_attention(const layer_slice& l, const it
   return timed(precision::bf16, decode_attention_cost(platform_.gpu, decode_, s));
 }
 
-// [docs/models-and-assumptions.md#inference-iteration]
-work_template iteration_costs::price(const iteration& it) {
-  template_builder b;
-  b.out.name = kind_name(it);
-  b.out.parts.reserve(14);
-  const auto host = [&](const char* name, seconds t) {
-    b.add(work_kind::host, name, {t, platform_.gpu.idle_power * t});
-  };
-  host("step", engine_.step_host);
-  host("sequences", engine_.sequence_host * static_cast<double>(it.decodes));
-  host("requests", engine_.request_host * static_cast<double>(it.finished_prompts));
+/// Reads and writes the state of each decoding sequence.
+time_and_energy iteration_costs::recurrence(const layer_slice& l, const iteration_content& it) const {
+  if (it.decodes <= 0 || l.state_bytes() <= 0) return {};
+  return timed(precision::bf16, stream_cost(platform_.gpu, stream_, bytes::from_base(2 * l.state_bytes() * it.decodes)));
+}
 
-  const seconds before_kernels = b.time;
-  const std::vector<token_costs>& costs = of_tokens(it.decodes + it.prompt_tokens);
+// A prompt goes whole to one rank under attention data parallelism; experts see the tokens of all ranks.
+iteration_costs::rank_content iteration_costs::of_rank(const iteration_content& it) const {
+  const double dp = work_.attention_dp;
+  rank_content r{it, 0, 0};
+  if (dp > 1) {
+    const double prompt = it.prompts > 0 ? it.prompt_tokens / it.prompts : 0;
+    const double busiest = std::max(it.prompt_tokens / dp, prompt);
+    const double share = it.prompt_tokens > 0 ? busiest / it.prompt_tokens : 0;
+    r.it = {it.decodes / dp, it.context / dp, busiest, it.prompt_pairs * share, it.prompts * share,
+            std::max(it.finished_prompts / dp, std::min(it.finished_prompts, 1.0))};
+  }
+  r.tokens = std::max(1.0, whole(r.it.decodes + r.it.prompt_tokens));
+  r.expert_tokens = dp > 1 ? std::max(1.0, whole((it.decodes + it.prompt_tokens) * work_.ep / dp)) : r.tokens;
+  return r;
+}
+
+// [docs/models-and-assumptions.md#inference-iteration]
+template <class Sink>
+void iteration_costs::walk(const iteration_content& it, Sink&& sink) {
+  const auto host = [&](const char* name, seconds t) {
+    sink(work_kind::host, name, time_and_energy{t, platform_.gpu.idle_power * t}, 1);
+  };
+  host("step", costs_.step_host);
+  host("sequences", sequence_host_ * it.decodes);
+  host("requests", request_host_ * it.finished_prompts);
+
+  const seconds before_kernels = sink.so_far();
+  const rank_content r = of_rank(it);
+  const auto& costs = of_tokens(static_cast<std::int64_t>(r.tokens), static_cast<std::int64_t>(r.expert_tokens));
   for (std::size_t i = 0; i < slices_.size(); ++i) {
     const layer_slice& l = slices_[i];
-    const token_costs& c = costs[i];
-    b.add(work_kind::gemm, "qkv", c.qkv, l.layers);
-    b.add(work_kind::attention, "prefill attn", prefill_attention(l, it), l.layers);
-    b.add(work_kind::attention, "decode attn", decode_attention(l, it), l.layers);
-    b.add(work_kind::gemm, "attn out", c.out, l.layers);
-    b.add(work_kind::gemm, "mlp up", c.up, l.layers);
-    b.add(work_kind::gemm, "mlp down", c.down, l.layers);
-    b.add(work_kind::memory_bound, "elementwise", c.elementwise, l.layers);
-    b.add(work_kind::tp, "all-reduce", c.all_reduce, 2 * l.layers);
+    for (const named_cost& c : costs[i].before) sink(c.kind, c.name, c.cost, c.repeat * l.layers);
+    sink(work_kind::attention, "prefill attn", prefill_attention(l, r.it), l.layers);
+    sink(work_kind::attention, "decode attn", decode_attention(l, r.it), l.layers);
+    sink(work_kind::attention, "recurrence", recurrence(l, r.it), l.layers);
+    for (const named_cost& c : costs[i].after) sink(c.kind, c.name, c.cost, c.repeat * l.layers);
   }
-  b.add(work_kind::gemm, "lm head", lm_head(it.decodes + it.finished_prompts));
+  if (work_.pp > 1) sink(work_kind::pp, "stage send", stage_send(r.tokens), work_.pp - 1);
+  sink(work_kind::gemm, "lm head", lm_head(std::llround(r.it.decodes + r.it.finished_prompts)), 1);
 
   if (it.prompt_tokens > 0) {
     // Without a CUDA graph the host launches layer by layer; what it takes longer than the kernels is seen.
-    const double gpu = (b.time - before_kernels).base();
-    const double launch = engine_.prefill_layer_host.base() * static_cast<double>(model_.layers.size());
+    const double gpu = (sink.so_far() - before_kernels).base();
+    const double launch = costs_.prefill_layer_host.base() * static_cast<double>(model_.layers.size());
     const double both = gpu * std::pow(1 + std::pow(launch / gpu, 4), 0.25);
     host("prompt launch", seconds::from_base(both - gpu));
   }
-  b.out.duration = b.time;
-  b.out.power = b.energy / b.time;
+}
+
+work_template iteration_costs::price(const iteration& it) {
+  template_builder b;
+  b.out.name = kind_name(it);
+  b.out.parts.reserve(16);
+  walk(content_of(it), b);
+  b.out.power = b.energy / b.out.duration;
   return std::move(b.out);
+}
+
+seconds iteration_costs::time(const iteration_content& it) {
+  time_adder sum;
+  walk(it, sum);
+  return sum.total;
 }
 
 }  // namespace nvlsim

@@ -4,62 +4,86 @@
 
 #include <cstdint>
 #include <map>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
 #include "nvlsim/compute.hpp"
 #include "nvlsim/inference.hpp"
+#include "workload/serving_layers.hpp"
 
 namespace nvlsim {
-
-/// Equal layers, as one tensor-parallel rank sees them.
-struct layer_slice {
-  int layers = 0;
-  double heads = 0, kv_heads = 0, head_dim = 0, ffn = 0;
-  bool gated = true;
-
-  double qkv_width() const { return (heads + 2 * kv_heads) * head_dim; }
-  double up_width() const { return gated ? 2 * ffn : ffn; }
-  /// Weights of the four GEMMs of one layer.
-  double gemm_weights(double hidden) const { return hidden * (qkv_width() + heads * head_dim + up_width() + ffn); }
-};
-/// Layers of `m` by shape. KV heads are replicated on ranks that have less than one.
-std::vector<layer_slice> slice_layers(const model& m, int tp);
 
 struct time_and_energy {
   seconds time;
   joules energy;
 };
 
-/// Iteration times of one replica. What depends only on the number of tokens is kept: gemm_cost is the dear part.
+/// An iteration, or the mean of many: the same counts, of the whole replica.
+struct iteration_content {
+  double decodes = 0, context = 0, prompt_tokens = 0, prompt_pairs = 0, prompts = 0, finished_prompts = 0;
+};
+iteration_content content_of(const iteration& it);
+
+/// How weights of a storage format are multiplied on a GPU: block formats it lacks run in 16 bit.
+struct gemm_route {
+  precision operands = precision::bf16;
+  double weight_element_bytes = 0;  ///< 0: that of the operands
+  gemm_params params;
+};
+
+/// Iteration times of one lane. What depends only on the number of tokens is kept: gemm_cost is the dear part.
 class iteration_costs {
  public:
-  /// Requires `s.inference`, and GEMM parameters of `w.weights` and BF16 for the GPU, which must outlive it.
+  /// Requires `s.inference` and no `serving_problems`. `p`, `s` and `m` must outlive it.
   iteration_costs(const platform& p, const stack& s, const model& m, const inference_workload& w);
 
   /// Parts (host work first, then kernels in the order of a layer), duration and mean power.
   work_template price(const iteration& it);
+  seconds time(const iteration_content& it);
 
  private:
-  /// Costs of one layer that depend only on the tokens of the iteration.
-  struct token_costs {
-    time_and_energy qkv, out, up, down, elementwise, all_reduce;
+  struct named_cost {
+    work_kind kind;
+    const char* name;
+    time_and_energy cost;
+    int repeat;
   };
-  const std::vector<token_costs>& of_tokens(std::int64_t count);
+  /// Costs of a layer that depend only on the tokens of the iteration, before and after attention.
+  struct token_costs {
+    std::vector<named_cost> before, after;
+  };
+  /// What one rank works on: that of the busiest one.
+  struct rank_content {
+    iteration_content it;
+    double tokens = 0, expert_tokens = 0;
+  };
+  rank_content of_rank(const iteration_content& it) const;
+  template <class Sink>
+  void walk(const iteration_content& it, Sink&& sink);
+  const std::vector<token_costs>& of_tokens(std::int64_t tokens, std::int64_t expert_tokens);
+  token_costs layer_costs(const layer_slice& l, double tokens, double expert_tokens) const;
+  void add_experts(const layer_slice& l, double tokens, double expert_tokens, std::vector<named_cost>& out) const;
   time_and_energy lm_head(std::int64_t rows);
-  time_and_energy gemm(precision operands, double m, double n, double k) const;
+  time_and_energy gemm(const gemm_route& r, const gemm_shape& s) const;
   time_and_energy elementwise(const layer_slice& l, double rows) const;
   time_and_energy all_reduce(double rows) const;
-  time_and_energy prefill_attention(const layer_slice& l, const iteration& it) const;
-  time_and_energy decode_attention(const layer_slice& l, const iteration& it) const;
+  time_and_energy stage_send(double rows) const;
+  time_and_energy exchange(const layer_slice& l, double tokens) const;
+  time_and_energy prefill_attention(const layer_slice& l, const iteration_content& it) const;
+  time_and_energy decode_attention(const layer_slice& l, const iteration_content& it) const;
+  time_and_energy latent_decode(const layer_slice& l, double batch, double context) const;
+  time_and_energy recurrence(const layer_slice& l, const iteration_content& it) const;
   time_and_energy timed(precision operands, const kernel_cost& c) const;
 
   const platform& platform_;
   const stack& stack_;
   const model& model_;
-  const inference_workload& work_;
-  const inference_profile& engine_;
-  std::map<precision, gemm_params> gemms_;  ///< at the rates the engine reaches over a long run
+  inference_workload work_;
+  engine_costs costs_;
+  seconds sequence_host_, request_host_;
+  const kernel_profile& kernels_;
+  std::map<weight_role, gemm_route> routes_;  ///< at the rates the engine reaches over a long run
   attention_params attention_;
   decode_params decode_;
   stream_params stream_;

@@ -12,7 +12,7 @@ struct finished_run {
 
   void add(std::vector<std::pair<std::int64_t, std::int64_t>> lengths, std::int64_t batch, std::int64_t replicas,
            int gpus_each, double (*time_of)(const iteration&)) {
-    batching_schedule s = schedule_offline(lengths, 1000, batch, true, 1000, 1);
+    batching_schedule s = schedule_offline(lengths, 1000, batch, prefill_policy::chunked, 1000, 1);
     std::vector<span> spans;
     double now = 0;
     for (const iteration& it : s.iterations) {
@@ -20,7 +20,7 @@ struct finished_run {
       now = spans.back().end_s;
     }
     run.schedules.push_back(std::move(s));
-    run.replicas.push_back(replicas);
+    run.lanes.push_back(replicas);
     run.kv_capacity_tokens = 1000;
     run.work.classes.push_back({"", replicas * gpus_each, {}});
     times.spans.push_back({spans});

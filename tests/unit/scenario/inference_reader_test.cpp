@@ -26,16 +26,16 @@ read_result read(const std::string& text) {
 TEST_CASE("Inference reader reads every member") {
   const read_result r = read(R"({
     "kind": "inference",
-    "engine": {"weights": "nvfp4", "kv_cache": "bf16", "max_num_tokens": 3584, "max_batch_size": 1024, "chunked_prefill": false},
+    "engine": {"weights": "nvfp4", "kv_cache": "bf16", "max_num_tokens": 3584, "max_batch_size": 1024, "prefill": "whole_prompt"},
     "load": {"kind": "offline", "requests": 5000, "input": {"mean": 195, "spread": 0.7}, "output": {"mean": 274.5}},
     "layout": {"tp": 2, "replicas": 36}})");
   CHECK(r.problems.empty());
   const inference_workload& w = r.workload;
   CHECK(w.weights == precision::nvfp4);
   CHECK(w.kv_cache == precision::bf16);
-  CHECK(w.max_num_tokens == 3584);
-  CHECK(w.max_batch_size == 1024);
-  CHECK_FALSE(w.chunked_prefill);
+  CHECK(w.engine.max_num_tokens == 3584);
+  CHECK(w.engine.max_batch_size == 1024);
+  CHECK(w.engine.prefill == prefill_policy::whole_prompt);
   CHECK(w.requests == 5000);
   CHECK(w.input.mean == 195);
   CHECK(w.input.spread == 0.7);
@@ -51,13 +51,12 @@ TEST_CASE("Inference reader takes the engines' long names and records its defaul
     "load": {"kind": "offline", "num_prompts": 7, "input": {"mean": 10}, "output": {"mean": 10}},
     "layout": {"tensor_parallel_size": 4}})");
   CHECK(r.problems.empty());
-  CHECK(r.workload.max_num_tokens == 4096);
-  CHECK(r.workload.max_batch_size == 64);
+  CHECK(r.workload.engine.max_num_tokens == 4096);
+  CHECK(r.workload.engine.max_batch_size == 64);
   CHECK(r.workload.kv_cache == precision::fp8);
   CHECK(r.workload.tp == 4);
   const value resolved = r.document.resolved();
   CHECK(*resolved.at_pointer("/engine/kv_cache")->string() == "fp8");
-  CHECK(*resolved.at_pointer("/engine/chunked_prefill")->boolean());
   CHECK(*resolved.at_pointer("/layout/replicas")->integer() == 1);
 }
 

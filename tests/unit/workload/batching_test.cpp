@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <random>
@@ -8,7 +9,7 @@
 namespace nvlsim {
 namespace {
 
-using request_lengths = std::vector<std::pair<std::int64_t, std::int64_t>>;
+constexpr auto chunked = prefill_policy::chunked, whole = prefill_policy::whole_prompt;
 constexpr std::int64_t plenty = std::int64_t{1} << 40;
 
 request_lengths random_lengths(std::uint64_t seed, int count, int longest_input, int longest_output) {
@@ -50,7 +51,7 @@ struct limits {
 };
 
 void check_invariants(const request_lengths& lengths, const limits& l) {
-  const batching_schedule s = schedule_offline(lengths, l.tokens, l.sequences, l.chunked, l.kv, l.block);
+  const batching_schedule s = schedule_offline(lengths, l.tokens, l.sequences, l.chunked ? chunked : whole, l.kv, l.block);
   const replayed r = replay(s, l.block);
   std::int64_t inputs = 0, outputs = 0, prompt_tokens = 0, decodes = 0, first_tokens = 0;
   double pairs = 0, prompt_pairs = 0;
@@ -96,7 +97,7 @@ void check_invariants(const request_lengths& lengths, const limits& l) {
 }
 
 TEST_CASE("Offline schedule of one request is its prompt and then its output") {
-  const batching_schedule s = schedule_offline({{100, 4}}, 64, 8, true, plenty, 32);
+  const batching_schedule s = schedule_offline({{100, 4}}, 64, 8, chunked, plenty, 32);
   REQUIRE(s.iterations.size() == 5);  // two chunks, the second with the first token, and three decodes
   CHECK(s.iterations[0].prompt_tokens == 64);
   CHECK(s.iterations[0].prompt_pairs == 64 * 65 / 2);
@@ -113,7 +114,7 @@ TEST_CASE("Offline schedule of one request is its prompt and then its output") {
 
 TEST_CASE("Offline schedule of equal requests that fit together is one prefill and O - 1 decodes") {
   const request_lengths equal(16, {32, 10});
-  const batching_schedule s = schedule_offline(equal, 16 * 32, 16, false, plenty, 1);
+  const batching_schedule s = schedule_offline(equal, 16 * 32, 16, whole, plenty, 1);
   REQUIRE(s.iterations.size() == 10);
   CHECK(s.iterations[0].prompts == 16);
   CHECK(s.iterations[0].decodes == 0);
@@ -126,20 +127,20 @@ TEST_CASE("Offline schedule of equal requests that fit together is one prefill a
 TEST_CASE("Offline schedule of waves needs whole waves when the batch limit binds") {
   const request_lengths equal(12, {8, 5});
   // Four at a time; the next four enter the iteration after the last token of those before.
-  CHECK(schedule_offline(equal, 1000, 4, true, plenty, 1).iterations.size() == 3 * 5);
+  CHECK(schedule_offline(equal, 1000, 4, chunked, plenty, 1).iterations.size() == 3 * 5);
   // The same limit by memory: 13 tokens a request.
-  CHECK(schedule_offline(equal, 1000, 100, true, 4 * 13 + 12, 1).iterations.size() == 3 * 5);
+  CHECK(schedule_offline(equal, 1000, 100, chunked, 4 * 13 + 12, 1).iterations.size() == 3 * 5);
 }
 
 TEST_CASE("Offline schedule keeps whole prompts together without chunked prefill") {
-  const batching_schedule s = schedule_offline({{40, 2}, {40, 2}}, 64, 8, false, plenty, 1);
+  const batching_schedule s = schedule_offline({{40, 2}, {40, 2}}, 64, 8, whole, plenty, 1);
   CHECK(s.iterations[0].prompt_tokens == 40);
   CHECK(s.iterations[1].prompt_tokens == 40);
   CHECK(s.iterations[1].decodes == 1);
 }
 
 TEST_CASE("Offline schedule ends a request of one output token with its prompt") {
-  const batching_schedule s = schedule_offline({{5, 1}, {5, 1}, {5, 1}}, 100, 1, true, plenty, 1);
+  const batching_schedule s = schedule_offline({{5, 1}, {5, 1}, {5, 1}}, 100, 1, chunked, plenty, 1);
   REQUIRE(s.iterations.size() == 3);
   for (const iteration& it : s.iterations) {
     CHECK(it.decodes == 0);
@@ -162,12 +163,97 @@ TEST_CASE("Offline schedule conserves tokens, keeps every limit and serves in or
 }
 
 TEST_CASE("Offline schedule with no requests is empty") {
-  CHECK(schedule_offline({}, 10, 10, true, plenty, 32).iterations.empty());
+  CHECK(schedule_offline({}, 10, 10, chunked, plenty, 32).iterations.empty());
 }
 
 TEST_CASE("Offline schedule refuses a request that fits no iteration") {
-  CHECK_THROWS_AS(schedule_offline({{100, 1}}, 50, 8, false, plenty, 1), internal_error);
-  CHECK_THROWS_AS(schedule_offline({{100, 1}}, 50, 8, true, 64, 32), internal_error);
+  CHECK_THROWS_AS(schedule_offline({{100, 1}}, 50, 8, whole, plenty, 1), internal_error);
+  CHECK_THROWS_AS(schedule_offline({{100, 1}}, 50, 8, chunked, 64, 32), internal_error);
+}
+
+schedule_limits closed(prefill_policy prefill, std::int64_t tokens, std::int64_t clients) {
+  schedule_limits l;
+  l.settings.prefill = prefill;
+  l.settings.max_num_tokens = tokens;
+  l.settings.max_batch_size = 1000;
+  l.kv_capacity_tokens = plenty;
+  l.concurrency = clients;
+  return l;
+}
+
+TEST_CASE("Closed loop keeps as many requests in flight as there are clients") {
+  const request_lengths mixed = random_lengths(5, 300, 60, 40);
+  for (const prefill_policy policy : {chunked, whole, prefill_policy::exclusive}) {
+    const batching_schedule s = schedule_requests(mixed, closed(policy, 128, 7));
+    std::vector<int> in_flight(s.iterations.size());
+    std::int64_t decodes = 0, prompt_tokens = 0, inputs = 0, outputs = 0;
+    for (const request_progress& q : s.requests) {
+      inputs += q.input;
+      outputs += q.output;
+      CHECK(q.arrived <= q.admitted);
+      for (std::int32_t i = q.arrived; i <= q.last_token; ++i) ++in_flight[static_cast<std::size_t>(i)];
+    }
+    for (const iteration& it : s.iterations) {
+      decodes += it.decodes;
+      prompt_tokens += it.prompt_tokens;
+    }
+    CHECK(prompt_tokens == inputs);
+    CHECK(decodes == outputs - static_cast<std::int64_t>(mixed.size()));
+    // Little's law in iterations: until the last client has sent its last request, seven are there at every one.
+    const auto last_arrival = static_cast<std::size_t>(s.requests.back().arrived);
+    CHECK(std::all_of(in_flight.begin(), in_flight.begin() + static_cast<std::ptrdiff_t>(last_arrival),
+                      [](int n) { return n == 7; }));
+  }
+}
+
+TEST_CASE("Closed loop of one client is one request after the other") {
+  const batching_schedule s = schedule_requests({{10, 3}, {10, 1}, {10, 2}}, closed(chunked, 100, 1));
+  REQUIRE(s.iterations.size() == 6);
+  CHECK(s.requests[1].arrived == 3);
+  CHECK(s.requests[2].arrived == 4);
+  CHECK(s.requests[2].last_token == 5);
+}
+
+TEST_CASE("Exclusive prefill makes running sequences wait") {
+  // The second prompt enters when the first request of three ends; the one that is left decodes around it.
+  const batching_schedule s = schedule_requests({{10, 2}, {10, 4}, {10, 2}}, closed(prefill_policy::exclusive, 100, 2));
+  REQUIRE(s.iterations.size() == 5);
+  CHECK(s.iterations[0].prompts == 2);
+  CHECK(s.iterations[1].decodes == 2);
+  CHECK(s.iterations[2].prompts == 1);
+  CHECK(s.iterations[2].decodes == 0);
+  CHECK(s.iterations[3].decodes == 2);
+  CHECK(s.requests[1].last_token == 4);
+  CHECK(s.requests[2].last_token == 3);
+}
+
+TEST_CASE("A poll interval and a batch wait delay first tokens and lose no token") {
+  const schedule_limits plain = closed(chunked, 256, 8);
+  const auto wait = [&](const schedule_limits& l) {
+    const batching_schedule s = schedule_requests(random_lengths(9, 200, 20, 40), l);
+    double sum = 0;
+    for (const request_progress& q : s.requests) sum += q.admitted - q.arrived;
+    return sum / static_cast<double>(s.requests.size());
+  };
+  CHECK(wait(plain) == 0);
+  schedule_limits polled = plain;
+  polled.settings.poll_interval = 10;
+  CHECK(wait(polled) > 1);
+  CHECK(wait(polled) < 10);
+  schedule_limits waiting = plain;
+  waiting.settings.batch_wait_iterations = 5;
+  waiting.settings.batch_wait_ratio = 0.9;
+  CHECK(wait(waiting) > 1);
+  CHECK(wait(waiting) < 10);
+}
+
+TEST_CASE("Reserving a part of the output admits more requests into the same cache") {
+  const request_lengths equal(30, {50, 100});
+  schedule_limits l = closed(chunked, 4096, 30);
+  l.kv_capacity_tokens = 1500;
+  CHECK(schedule_requests(equal, l).iterations[1].decodes == 10);
+  l.settings.kv_reserve = 0.5;
+  CHECK(schedule_requests(equal, l).iterations[1].decodes == 15);
 }
 
 TEST_CASE("Offline schedule costs changes and not batches") {
@@ -176,7 +262,7 @@ TEST_CASE("Offline schedule costs changes and not batches") {
     double best = 1e9;
     for (int i = 0; i < 3; ++i) {
       const auto begin = std::chrono::steady_clock::now();
-      const batching_schedule s = schedule_offline(lengths, 3584, batch, true, plenty, 32);
+      const batching_schedule s = schedule_offline(lengths, 3584, batch, chunked, plenty, 32);
       best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
       REQUIRE(s.requests.size() == lengths.size());
     }

@@ -68,7 +68,7 @@ inline stack small_stack() {
   e.prefill_layer_host = 50.0_us;
   e.elementwise_vectors = 10;
   e.reserve = 2.0_GB;
-  e.kv_fraction = 0.9;
+  e.settings.kv_fraction = 0.9;
   e.kv_block_tokens = 16;
   s.inference = e;
   return s;
@@ -81,7 +81,12 @@ inline model small_model() {
   m.hidden = 4096;
   m.vocab = 32000;
   m.max_positions = 4096;
-  m.layers.assign(16, {.heads = 32, .kv_heads = 4, .head_dim = 128, .ffn_hidden = 11264});
+  layer_spec l;
+  l.heads = 32;
+  l.kv_heads = 4;
+  l.head_dim = 128;
+  l.ffn_hidden = 11264;
+  m.layers.assign(16, l);
   return m;
 }
 
@@ -89,8 +94,8 @@ inline inference_workload small_workload() {
   inference_workload w;
   w.weights = precision::fp8;
   w.kv_cache = precision::fp8;
-  w.max_num_tokens = 1024;
-  w.max_batch_size = 64;
+  w.engine.max_num_tokens = 1024;
+  w.engine.max_batch_size = 64;
   w.requests = 40;
   w.input = {200, 0.5};
   w.output = {50, 0.5};

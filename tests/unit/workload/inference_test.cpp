@@ -47,13 +47,13 @@ TEST_CASE("Inference plan deals requests to replicas and folds equal ones into c
   const inference_run even = plan_small(w);
   REQUIRE(even.work.classes.size() == 1);
   CHECK(even.work.classes[0].multiplicity == 8);
-  CHECK(even.replicas == std::vector<std::int64_t>{4});
+  CHECK(even.lanes == std::vector<std::int64_t>{4});
   CHECK(even.schedules[0].requests.size() == 10);
 
   w.requests = 43;
   const inference_run odd = plan_small(w);
   REQUIRE(odd.work.classes.size() == 2);
-  CHECK(odd.replicas == std::vector<std::int64_t>{3, 1});
+  CHECK(odd.lanes == std::vector<std::int64_t>{3, 1});
   CHECK(odd.work.classes[0].multiplicity == 6);
   CHECK(odd.work.classes[1].multiplicity == 2);
   CHECK(odd.schedules[0].requests.size() == 11);
@@ -72,7 +72,7 @@ TEST_CASE("Inference plan keeps replicas without a request") {
   w.requests = 3;
   const inference_run r = plan_small(w);
   REQUIRE(r.work.classes.size() == 2);
-  CHECK(r.replicas == std::vector<std::int64_t>{3, 1});
+  CHECK(r.lanes == std::vector<std::int64_t>{3, 1});
   CHECK(r.schedules[1].iterations.empty());
   CHECK(evaluate(r.work).makespan > seconds{});
   CHECK(std::find(r.notes.begin(), r.notes.end(), "1 replicas have no request") != r.notes.end());
@@ -152,7 +152,7 @@ TEST_CASE("Inference memory shards over ranks but for KV heads that are too few"
 
 TEST_CASE("Inference memory leaves room for a workspace larger than the cache's remainder") {
   inference_workload w = small_workload();
-  w.max_num_tokens = 100000;
+  w.engine.max_num_tokens = 100000;
   const inference_run r = plan_small(w);
   CHECK(r.memory.fits());
   CHECK(r.memory.peak.base() == Approx(r.memory.usable.base()).epsilon(1e-4));
@@ -162,7 +162,7 @@ TEST_CASE("Inference memory leaves room for a workspace larger than the cache's 
 TEST_CASE("Inference plan never reserves more cache than there is") {
   inference_workload w = small_workload();
   w.requests = 3000;
-  w.max_batch_size = w.max_num_tokens = 8192;
+  w.engine.max_batch_size = w.engine.max_num_tokens = 8192;
   platform p = small_machine();
   p.gpu.hbm_usable = 7.5_GB;
   const inference_run r = plan_inference(p, small_stack(), small_model(), w);
@@ -210,25 +210,25 @@ TEST_CASE("Inference plan refuses what does not fit in memory") {
       (heavy.memory.peak - find(heavy.memory, "workspace")->size - find(heavy.memory, "logits")->size).base();
   p.gpu.hbm_usable = bytes::from_base(fixed + 300 * kv_bytes_per_token(small_model(), precision::fp8) / 0.9);
   inference_workload w = small_workload();
-  w.max_num_tokens = 16;
+  w.engine.max_num_tokens = 16;
   const inference_run tight = plan_inference(p, small_stack(), small_model(), w);
   CHECK(told(tight, "the longest request needs 375 KV tokens, the cache holds"));
 }
 
 TEST_CASE("Inference plan refuses prompts that an engine cannot take whole") {
   inference_workload w = small_workload();
-  w.max_num_tokens = 256;
+  w.engine.max_num_tokens = 256;
   CHECK(plan_small(w).reasons.empty());
-  w.chunked_prefill = false;
-  CHECK(told(plan_small(w), "without chunked_prefill a prompt of 300 tokens exceeds max_num_tokens 256"));
+  w.engine.prefill = prefill_policy::whole_prompt;
+  CHECK(told(plan_small(w), "prefill whole_prompt: a prompt of 300 tokens exceeds max_num_tokens 256"));
 }
 
 TEST_CASE("Inference plan names what the stack lacks") {
   stack s = small_stack();
   inference_workload w = small_workload();
-  w.weights = precision::nvfp4;
+  w.weights = precision::fp8_block;
   CHECK(told(plan_inference(small_machine(), s, small_model(), w),
-             "stack small-engine has no nvfp4 GEMM for small-gpu"));
+             "stack small-engine has no fp8_block GEMM for small-gpu"));
   s.inference.reset();
   CHECK(told(plan_inference(small_machine(), s, small_model(), small_workload()), "has no \"inference\" section"));
 }

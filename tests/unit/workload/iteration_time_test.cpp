@@ -179,7 +179,7 @@ TEST_CASE("Layer slices group equal layers and replicate KV heads beyond their n
   model m = small_model();
   m.layers[3].ffn_hidden = 8192;
   m.layers[9].ffn_hidden = 8192;
-  const std::vector<layer_slice> slices = slice_layers(m, 8);
+  const std::vector<layer_slice> slices = slice_layers(m, {8, 1});
   REQUIRE(slices.size() == 2);
   CHECK(slices[0].layers == 14);
   CHECK(slices[1].layers == 2);
@@ -187,7 +187,7 @@ TEST_CASE("Layer slices group equal layers and replicate KV heads beyond their n
   CHECK(slices[0].heads == 4);
   CHECK(slices[0].kv_heads == 1);  // half a head is held whole
   double weights = 0;
-  for (const layer_slice& l : slice_layers(m, 1)) weights += l.layers * l.gemm_weights(4096);
+  for (const layer_slice& l : slice_layers(m, {1, 1})) weights += l.layers * l.gemm_weights(4096);
   const parameter_parts parts = parameters_by_part(m);
   CHECK(weights == Approx(static_cast<double>(parts.attention + parts.mlp)));
 }

@@ -1,0 +1,88 @@
+// What a serving engine adds to its kernels, how it schedules and what it keeps of the memory.
+// [docs/models-and-assumptions.md#inference]
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "nvlsim/precision.hpp"
+#include "nvlsim/units.hpp"
+
+namespace nvlsim {
+
+/// How prompts enter iterations. [docs/models-and-assumptions.md#inference-scheduler]
+enum class prefill_policy {
+  chunked,       ///< beside decodes, cut to what the token budget leaves
+  whole_prompt,  ///< beside decodes, those that fit whole
+  exclusive      ///< in iterations of their own, while decodes wait; one longer than the budget is cut
+};
+
+/// What the KV cache takes its share of.
+enum class kv_memory_rule {
+  of_rest,  ///< the memory that weights and reserve leave
+  of_all    ///< all memory, weights and reserve included
+};
+
+/// Host and kernel terms of one GPU architecture. Factors are relative to the stack's kernel profile.
+struct engine_costs {
+  seconds step_host;           ///< an iteration
+  seconds sequence_host;       ///< a running sequence and iteration
+  seconds request_host;        ///< a request admitted
+  seconds layer_time;          ///< small kernels of a layer, beyond its GEMMs and attention
+  seconds prefill_layer_host;  ///< a layer of an iteration that carries prompts (no CUDA graph)
+  seconds expert_layer_time;   ///< routing, permutation and grouped launches of a layer with experts
+  seconds exchange_time;       ///< dispatch and combine latency of such a layer under attention data parallelism
+  seconds scan_layer_time;     ///< recurrence kernels of a linear-attention layer
+  seconds indexer_layer_time;  ///< choosing keys in a sparse-attention layer
+  double elementwise_vectors = 12;  ///< hidden vectors moved a token and layer
+  double launch_factor = 1;         ///< of GEMM and decode-attention launches
+  double stream_factor = 1;         ///< of the rate at which GEMMs read weights
+  double decode_factor = 1;         ///< of the rate of decode attention
+  double attention_factor = 1;      ///< of the rate of prefill attention
+  double reduce_latency_factor = 1; ///< of the start of a fused all-reduce
+  double reduce_rate_factor = 1;    ///< of its bandwidth
+  double expert_stream_factor = 1;  ///< of the rate at which expert weights are read
+  double expert_imbalance = 1;      ///< tokens of the busiest expert-parallel rank over the mean
+  std::map<precision, double> gemm_factor;    ///< tensor rate over that of the kernel tables; 1 if absent
+  std::map<precision, double> expert_factor;  ///< the same of experts' GEMMs
+};
+
+/// What a server in front of the engine adds, as its clients see it; absent when the engine is called in process.
+struct front_end_costs {
+  seconds sequence_host, request_host;
+  seconds first_token_delay;          ///< before the client has its first token
+  double first_token_iterations = 0;  ///< iterations the first token is held back
+};
+
+/// Limits and habits that a scenario may override.
+struct engine_settings {
+  prefill_policy prefill = prefill_policy::chunked;
+  std::int64_t max_num_tokens = 8192;  ///< of an iteration, prompts and decodes together
+  std::int64_t max_batch_size = 2048;  ///< running sequences
+  double kv_reserve = 1;               ///< share of a request's output that admission asks for
+  double kv_fraction = 0.9;
+  std::int64_t batch_wait_iterations = 0;  ///< a prompt may wait so long for others
+  double batch_wait_ratio = 0;             ///< waiting prompts that fill this share of the token budget end the wait
+  std::int64_t poll_interval = 1;          ///< iterations between two looks at the queue of new requests
+};
+
+struct inference_profile : engine_costs {
+  std::map<std::string, engine_costs> gpus;        ///< by GPU or architecture; what is not there is as above
+  std::map<std::string, double> sustained_factor;  ///< by GPU: tensor rate of a long run over a short benchmark's; 1 if absent
+  double release_factor = 1;  ///< of this release's step, layer and launch times
+  front_end_costs front_end;
+  engine_settings settings;
+  kv_memory_rule kv_rule = kv_memory_rule::of_rest;
+  bytes reserve;              ///< of GPU memory
+  int kv_block_tokens = 32;
+  /// Nine of ten published rows lie within a factor of e^this of the simulation; zero when not known.
+  struct {
+    double tpot = 0, ttft = 0, throughput = 0;
+  } band;
+
+  /// Costs on a GPU: its own entry, else its architecture's, else the common one; `release_factor` applied.
+  engine_costs costs(const std::string& gpu, const std::string& architecture) const;
+};
+
+}  // namespace nvlsim

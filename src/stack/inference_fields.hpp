@@ -1,0 +1,54 @@
+// Names of the members of `"inference"`, for the reader and for the fit that writes them.
+#pragma once
+
+#include <array>
+#include <string_view>
+
+#include "nvlsim/inference_profile.hpp"
+
+namespace nvlsim {
+
+struct engine_time_field {
+  std::string_view name;
+  seconds engine_costs::*member;
+  bool required;  ///< in the common entry
+  bool release;   ///< scales with the release
+};
+inline constexpr std::array<engine_time_field, 9> engine_time_fields = {{
+    {"step_host", &engine_costs::step_host, true, true},
+    {"sequence_host", &engine_costs::sequence_host, true, false},
+    {"request_host", &engine_costs::request_host, true, false},
+    {"layer_time", &engine_costs::layer_time, true, true},
+    {"prefill_layer_host", &engine_costs::prefill_layer_host, true, true},
+    {"expert_layer_time", &engine_costs::expert_layer_time, false, true},
+    {"exchange_time", &engine_costs::exchange_time, false, false},
+    {"scan_layer_time", &engine_costs::scan_layer_time, false, true},
+    {"indexer_layer_time", &engine_costs::indexer_layer_time, false, true},
+}};
+
+struct engine_factor_field {
+  std::string_view name;
+  double engine_costs::*member;
+};
+inline constexpr std::array<engine_factor_field, 9> engine_factor_fields = {{
+    {"elementwise_vectors", &engine_costs::elementwise_vectors},
+    {"launch_factor", &engine_costs::launch_factor},
+    {"stream_factor", &engine_costs::stream_factor},
+    {"decode_factor", &engine_costs::decode_factor},
+    {"attention_factor", &engine_costs::attention_factor},
+    {"reduce_latency_factor", &engine_costs::reduce_latency_factor},
+    {"reduce_rate_factor", &engine_costs::reduce_rate_factor},
+    {"expert_stream_factor", &engine_costs::expert_stream_factor},
+    {"expert_imbalance", &engine_costs::expert_imbalance},
+}};
+
+struct engine_table_field {
+  std::string_view name;
+  std::map<precision, double> engine_costs::*member;
+};
+inline constexpr std::array<engine_table_field, 2> engine_table_fields = {{
+    {"gemm_factor", &engine_costs::gemm_factor},
+    {"expert_factor", &engine_costs::expert_factor},
+}};
+
+}  // namespace nvlsim

@@ -1,0 +1,115 @@
+#include "workload/serving_layers.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace nvlsim {
+namespace {
+
+constexpr double state_element_bytes = 2;  // BF16
+
+void add_attention(layer_slice& s, double hidden, double tp) {
+  const layer_spec& l = s.spec;
+  if (l.attention == attention_kind::grouped_query) {
+    const double gate = l.attention_gate ? s.heads * s.head_dim : 0;
+    s.before_attention.push_back({"qkv", weight_role::attention, s.qkv_width() + gate, hidden});
+    s.after_attention.push_back({"attn out", weight_role::attention, hidden, s.heads * s.head_dim});
+  } else if (l.attention == attention_kind::mla) {
+    const mla_spec& a = l.mla;
+    const auto latent = static_cast<double>(a.kv_lora_rank), rope = static_cast<double>(a.qk_rope_dim);
+    const auto nope = static_cast<double>(a.qk_nope_dim), value = static_cast<double>(a.v_head_dim);
+    const auto query = static_cast<double>(a.q_lora_rank);
+    s.before_attention.push_back({"latents", weight_role::attention, query + latent + rope, hidden});
+    s.before_attention.push_back({"queries", weight_role::attention, s.heads * (nope + rope), query > 0 ? query : hidden});
+    s.before_attention.push_back({"absorption", weight_role::attention, s.heads * (nope + value), latent});
+    s.after_attention.push_back({"attn out", weight_role::attention, hidden, s.heads * value});
+  } else if (l.attention == attention_kind::linear) {
+    const scan_spec& r = l.scan;
+    const auto keys = static_cast<double>(r.key_heads * r.state) / tp, values = static_cast<double>(r.heads * r.head_dim) / tp;
+    s.before_attention.push_back({"qkv", weight_role::attention, 2 * keys + 2 * values, hidden});
+    s.after_attention.push_back({"attn out", weight_role::attention, hidden, values});
+  }
+}
+
+void add_mlp(layer_slice& s, double hidden, rank_layout r) {
+  const layer_spec& l = s.spec;
+  if (s.ffn > 0) {
+    s.after_attention.push_back({"mlp up", weight_role::dense, s.up_width(), hidden});
+    s.after_attention.push_back({"mlp down", weight_role::dense, hidden, s.ffn});
+  }
+  if (!l.routed()) return;
+  s.expert_ranks = r.ep;
+  s.local_experts = static_cast<double>(l.moe.experts) / r.ep;
+  s.expert_ffn = static_cast<double>(l.moe.expert_ffn) / std::max(1, r.tp / r.ep);
+  s.after_attention.push_back({"router", weight_role::sixteen_bit, static_cast<double>(l.moe.experts), hidden});
+  if (l.moe.shared_ffn > 0) {
+    const double shared = static_cast<double>(l.moe.shared_ffn) / r.tp;
+    s.after_attention.push_back({"shared up", weight_role::dense, (l.gated_mlp ? 2 : 1) * shared, hidden});
+    s.after_attention.push_back({"shared down", weight_role::dense, hidden, shared});
+  }
+}
+
+}  // namespace
+
+double layer_slice::inner_width() const {
+  if (!spec.routed()) return ffn;
+  return static_cast<double>(spec.moe.top_k) / expert_ranks * expert_ffn + static_cast<double>(spec.moe.shared_ffn);
+}
+
+double layer_slice::gemm_weights(double hidden) const {
+  double all = expert_weights(hidden);
+  for (const auto* part : {&before_attention, &after_attention})
+    for (const rank_gemm& g : *part) all += g.n * g.k;
+  return all;
+}
+
+double layer_slice::kv_values() const {
+  if (spec.attention == attention_kind::mla) return static_cast<double>(spec.mla.kv_lora_rank + spec.mla.qk_rope_dim);
+  if (spec.attention != attention_kind::grouped_query) return 0;
+  return 2 * kv_heads * head_dim;
+}
+
+double layer_slice::state_bytes() const {
+  if (spec.attention != attention_kind::linear && spec.attention != attention_kind::mamba) return 0;
+  const double share = heads > 0 ? 1 : 0;  // heads are split over ranks
+  return share * heads * static_cast<double>(spec.scan.head_dim * spec.scan.state) * state_element_bytes;
+}
+
+std::vector<layer_slice> slice_layers(const model& m, rank_layout r) {
+  std::vector<std::pair<layer_spec, int>> counts;
+  for (const layer_spec& l : m.layers) {
+    const auto same = std::find_if(counts.begin(), counts.end(), [&](const auto& c) { return c.first == l; });
+    if (same != counts.end()) same->second += 1;
+    else counts.emplace_back(l, 1);
+  }
+  const double tp = r.tp;
+  std::vector<layer_slice> out;
+  out.reserve(counts.size());
+  for (const auto& [l, n] : counts) {
+    const bool scans = l.attention == attention_kind::linear || l.attention == attention_kind::mamba;
+    layer_slice s;
+    s.layers = n;
+    s.spec = l;
+    s.heads = static_cast<double>(scans ? l.scan.heads : l.heads) / tp;
+    s.kv_heads = std::max(static_cast<double>(l.kv_heads) / tp, 1.0);
+    s.head_dim = static_cast<double>(l.head_dim);
+    s.ffn = static_cast<double>(l.ffn_hidden) / tp;
+    s.gated = l.gated_mlp;
+    add_attention(s, static_cast<double>(m.hidden), tp);
+    add_mlp(s, static_cast<double>(m.hidden), r);
+    out.push_back(std::move(s));
+  }
+  return out;
+}
+
+precision weights_of(const inference_workload& w, weight_role r) {
+  switch (r) {
+    case weight_role::dense: return w.weights;
+    case weight_role::attention: return w.attention_weights.value_or(w.weights);
+    case weight_role::expert: return w.expert_weights.value_or(w.weights);
+    case weight_role::sixteen_bit: break;
+  }
+  return precision::bf16;
+}
+
+}  // namespace nvlsim

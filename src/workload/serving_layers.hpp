@@ -1,0 +1,55 @@
+// Layers of a model as one rank of a serving replica sees them.
+#pragma once
+
+#include <vector>
+
+#include "nvlsim/inference.hpp"
+
+namespace nvlsim {
+
+/// Which format a weight matrix is kept in.
+enum class weight_role { dense, attention, expert, sixteen_bit };
+
+struct rank_gemm {
+  const char* name;
+  weight_role role;
+  double n = 0, k = 0;
+};
+
+/// Equal layers, as one rank sees them. KV heads are replicated on ranks that have less than one.
+struct layer_slice {
+  int layers = 0;
+  layer_spec spec;
+  double heads = 0, kv_heads = 0, head_dim = 0, ffn = 0;
+  bool gated = true;
+  std::vector<rank_gemm> before_attention, after_attention;
+  // experts held here, and the width of each
+  double local_experts = 0, expert_ffn = 0;
+  int expert_ranks = 1;
+
+  double qkv_width() const { return (heads + 2 * kv_heads) * head_dim; }
+  double up_width() const { return gated ? 2 * ffn : ffn; }
+  double expert_up_width() const { return spec.gated_mlp ? 2 * expert_ffn : expert_ffn; }
+  /// Mean width of a layer's inner vectors, for traffic between kernels.
+  double inner_width() const;
+  /// Weights of one layer's experts on this rank.
+  double expert_weights(double hidden) const { return local_experts * hidden * (expert_up_width() + expert_ffn); }
+  /// Weights of all matrices of one layer.
+  double gemm_weights(double hidden) const;
+  /// KV elements a token keeps in one layer.
+  double kv_values() const;
+  /// Bytes of state a sequence keeps in one layer whatever its length.
+  double state_bytes() const;
+};
+
+/// Ranks that share a layer's weights: `tp` splits heads and MLPs, `ep` experts.
+struct rank_layout {
+  int tp = 1, ep = 1;
+};
+/// Layers of `m` by shape.
+std::vector<layer_slice> slice_layers(const model& m, rank_layout l);
+
+/// Format of the weights of a role.
+precision weights_of(const inference_workload& w, weight_role r);
+
+}  // namespace nvlsim

@@ -1,0 +1,21 @@
+// Which GEMM kernel multiplies weights of a storage format on a GPU.
+#pragma once
+
+#include <optional>
+
+#include "workload/iteration_time.hpp"
+
+namespace nvlsim {
+
+/// Where a factor has not been identified it is one.
+template <class Map, class Key>
+double factor_of(const Map& m, const Key& k) {
+  const auto it = m.find(k);
+  return it == m.end() ? 1.0 : it->second;
+}
+
+/// Nothing when the stack has no kernel for it.
+std::optional<gemm_route> route_gemm(const gpu_spec& gpu, const kernel_profile& k, const engine_costs& c, weight_role r,
+                                     precision weights, double sustained);
+
+}  // namespace nvlsim
