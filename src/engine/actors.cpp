@@ -60,7 +60,7 @@ class actors {
     for (const std::vector<operation>& all = operations(i); at < all.size(); ++at) {
       const operation& o = all[at];
       const double begin = std::max(free, last_wait(i, o));
-      free = how_.run(plan_.templates[static_cast<std::size_t>(o.work)], begin);
+      free = how_.run(plan_.templates[static_cast<std::size_t>(o.work)], {places_[i].rank_class, o.peer}, begin);
       spans[at] = {begin, free};
       if (o.signals != no_event) {
         events_.arrive(o.signals, free,

@@ -14,13 +14,13 @@ namespace sg4 = simgrid::s4u;
 
 #if SIMGRID_VERSION >= 40100
 template <class Body>
-void add_actor(sg4::Host* host, const std::string& name, Body body) {
-  host->add_actor(name, std::move(body));
+sg4::ActorPtr add_actor(sg4::Host* host, const std::string& name, Body body) {
+  return host->add_actor(name, std::move(body));
 }
 #else
 template <class Body>
-void add_actor(sg4::Host* host, const std::string& name, Body body) {
-  sg4::Actor::create(name, host, std::move(body));
+sg4::ActorPtr add_actor(sg4::Host* host, const std::string& name, Body body) {
+  return sg4::Actor::create(name, host, std::move(body));
 }
 #endif
 

@@ -80,4 +80,15 @@ session::session() : engine_(start_engine()), start_(compat::sg4::Engine::get_cl
 
 session::~session() = default;
 
+bool session::sleep_until(double date) const {
+  const double left = date - now();
+  if (left < clock_resolution_s) return false;
+  compat::sg4::this_actor::sleep_for(left);
+  return true;
+}
+
+double session::tolerance() const {
+  return 2 * clock_resolution_s + 1e-15 * compat::sg4::Engine::get_clock();  // a few units in the last place
+}
+
 }  // namespace nvlsim::engine

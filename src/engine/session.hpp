@@ -24,6 +24,11 @@ class session {
   compat::sg4::Engine& engine() { return *engine_; }
   /// Simulated seconds since this session began; SimGrid's own clock goes on from one engine to the next.
   double now() const { return compat::sg4::Engine::get_clock() - start_; }
+  /// Blocks the calling actor until `date`, and returns whether it had to: what is left may be less than the
+  /// resolution, which SimGrid would stretch.
+  bool sleep_until(double date) const;
+  /// How far `date` may be off the clock without being wrong.
+  double tolerance() const;
 
  private:
   std::unique_ptr<compat::sg4::Engine> engine_;

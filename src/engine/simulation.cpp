@@ -9,6 +9,7 @@
 
 #include "engine/actors.hpp"
 #include "engine/executor.hpp"
+#include "engine/flow_executor.hpp"
 #include "engine/session.hpp"
 #include "network/simgrid_zone.hpp"
 #include "network/topology.hpp"
@@ -21,8 +22,7 @@ namespace {
 // Each actor's stack is two memory mappings of the 65,530 that Linux allows by default.
 constexpr std::size_t most_actors = 20'000;
 
-void refuse_too_many_actors(const plan& p) {
-  const std::size_t needed = busy_streams(p).size();
+void refuse_too_many_actors(std::size_t needed) {
   if (needed <= most_actors) return;
   problem too_many;
   too_many.what =
@@ -30,17 +30,27 @@ void refuse_too_many_actors(const plan& p) {
   throw input_error({too_many});
 }
 
+/// A class is represented by one GPU, so its index serves as the GPU's; what is outside comes after.
+network::zones build_ports(engine::session& s, const platform& hardware, std::size_t ports, bool shared) {
+  std::vector<std::int64_t> gpus(ports);
+  std::iota(gpus.begin(), gpus.end(), 0);
+  network::topology t = network::describe(hardware, gpus);
+  if (shared) t.nvlink.latency = t.fabric.latency = {};  // every operation pays its own
+  return network::build(s.engine(), t);
+}
+
 }  // namespace
 
 timeline simulate(const plan& p, const platform& hardware, const simulation_options& options) {
   check_plan(p);
-  refuse_too_many_actors(p);
+  const bool shared = options.network != fidelity::closed;
+  const engine::receiving_ports used = shared ? engine::receiving_ports_of(p) : engine::receiving_ports{};
+  refuse_too_many_actors(busy_streams(p).size() + used.count());
   engine::session session;
-  const auto how = engine::make_executor(options.network, session);
-  // A class is represented by one GPU, so its index serves as the GPU's.
-  std::vector<std::int64_t> gpus(p.classes.size());
-  std::iota(gpus.begin(), gpus.end(), 0);
-  const network::zones zones = network::build(session.engine(), network::describe(hardware, gpus));
+  const network::zones zones =
+      build_ports(session, hardware, p.classes.size() * (used.any_outside ? 2 : 1), shared);
+  const auto how =
+      shared ? engine::make_flow_executor(session, zones, used) : engine::make_closed_executor(session);
   return engine::run_actors(p, session, *how, zones.nvlink);
 }
 

@@ -20,11 +20,23 @@ std::string operation_name(const plan& p, const operation& o) {
   return text;
 }
 
+bool possible(const network_demand& d, seconds duration) {
+  const auto amount = [](bytes b) { return std::isfinite(b.base()) && b >= bytes{}; };
+  const network_traffic& t = d.traffic;
+  return amount(t.nvlink.out) && amount(t.nvlink.in) && amount(t.nic.out) && amount(t.nic.in) &&
+         d.latency >= seconds{} && d.latency <= duration;
+}
+
 void check_templates(const plan& p) {
   for (const work_template& t : p.templates) {
     const double d = t.duration.base();
     if (!std::isfinite(d) || d < 0) {
       throw internal_error(fmt::format("plan: \"{}\" takes {} s, which is no duration", t.name, d));
+    }
+  }
+  for (const work_template& t : p.templates) {
+    if (t.network && !possible(*t.network, t.duration)) {
+      throw internal_error(fmt::format("plan: \"{}\" has an impossible demand on the network", t.name));
     }
   }
   for (std::size_t e = 0; e < p.arrivals.size(); ++e) {
@@ -38,6 +50,7 @@ bool in_range(const plan& p, const operation& o) {
   const auto below = [](std::int32_t i, std::size_t n) { return i >= 0 && static_cast<std::size_t>(i) < n; };
   if (!below(o.work, p.templates.size())) return false;
   if (o.signals != no_event && !below(o.signals, p.arrivals.size())) return false;
+  if (o.peer != no_peer && !below(o.peer, p.classes.size())) return false;
   if (std::size_t{o.first_wait} + o.waits > p.waits.size()) return false;
   for (event_id e : std::span(p.waits).subspan(o.first_wait, o.waits)) {
     if (!below(e, p.arrivals.size())) return false;

@@ -173,15 +173,6 @@ TEST_CASE("Simulate refuses more than 20,000 actors") {
   REQUIRE_THROWS_WITH(run(p), Contains("20001 actors, and 20000 are the most"));
 }
 
-TEST_CASE("Simulate refuses fidelities that are not available") {
-  const plan p = plans::one_f_one_b(2, 2, 1, 1);
-  const fidelity f = GENERATE(fidelity::flow, fidelity::exact);
-  const std::string text =
-      "fidelity \"" + fidelity_names.at(static_cast<std::size_t>(f)) + "\" is not available yet; use closed";
-  REQUIRE_THROWS_WITH(simulate(p, small_platform(), {f}), text);
-  REQUIRE_THROWS_AS(simulate(p, small_platform(), {f}), input_error);
-}
-
 TEST_CASE("Simulate refuses malformed plans") {
   plan p;
   p.append(plans::add_class(p, "rank"), 0, {});
@@ -206,7 +197,7 @@ TEST_CASE("Actor is named after its class and stream, on the host of its class")
 
 TEST_CASE("Exception of an actor comes out of the run") {
   struct failing final : engine::executor {
-    double run(const work_template& w, double begin) override {
+    double run(const work_template& w, engine::endpoints, double begin) override {
       if (w.name == "backward") throw io_error("disk on fire");
       return begin;
     }

@@ -1,0 +1,221 @@
+// Fidelity `flow`: alone an operation takes its closed time; together they share their ports by max-min.
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "nvlsim/diagnostics.hpp"
+#include "nvlsim/simulation.hpp"
+#include "support/plans.hpp"
+
+using namespace nvlsim;
+using Catch::Matchers::Contains;
+
+namespace {
+
+constexpr double nvlink = 900e9, nic = 100e9;
+
+platform small_platform() {
+  platform p;
+  p.gpu.nvlink = bandwidth::from_base(nvlink);
+  p.fabric.nic_bandwidth = bandwidth::from_base(nic);
+  p.fabric.latency = 2.5_us;
+  return p;
+}
+
+timeline flow(const plan& p) { return simulate(p, small_platform(), {fidelity::flow}); }
+
+port_bytes both(double b) { return {bytes::from_base(b), bytes::from_base(b)}; }
+port_bytes ways(double out, double in) { return {bytes::from_base(out), bytes::from_base(in)}; }
+
+/// An operation that takes `latency_s` and then its bytes at `share` of the port they go through.
+struct transfer {
+  network_traffic traffic;
+  double seconds_s, latency_s = 0;
+};
+transfer through_nic(port_bytes b, double share = 1, double latency_s = 0) {
+  return {{{}, b}, latency_s + std::max(b.out, b.in).base() / (nic * share), latency_s};
+}
+
+std::int32_t add(plan& p, const transfer& t) {
+  work_template w{"transfer", {{work_kind::dp, "transfer", seconds::from_base(t.seconds_s), 1}}, {}, {}};
+  w.network = network_demand{t.traffic, seconds::from_base(t.latency_s)};
+  return p.add_template(std::move(w));
+}
+
+/// Each transfer on a stream of its own, all on the ports of one class. When each ends.
+std::vector<double> on_one_port(const std::vector<transfer>& all) {
+  plan p;
+  plans::add_class(p, "rank");
+  p.classes[0].streams.resize(all.size());
+  for (std::size_t i = 0; i < all.size(); ++i) p.append(p.classes[0].streams[i], add(p, all[i]), {});
+  const timeline t = flow(p);
+  std::vector<double> ends;
+  for (const auto& s : t.spans[0]) ends.push_back(s.back().end_s);
+  return ends;
+}
+
+Approx exactly(double v) { return Approx(v).epsilon(1e-9).margin(0); }
+
+}  // namespace
+
+TEST_CASE("Operation alone takes its closed time on whatever ports") {
+  const std::vector<transfer> all = {
+      through_nic(both(1e9)),
+      through_nic(both(1e9), 0.37, 13e-6),
+      through_nic(both(1234.5), 0.9, 20e-6),
+      through_nic(both(0.7), 1e-6, 1e-6),
+      through_nic(ways(1e6, 7e7), 0.6, 3e-6),
+      through_nic(ways(7e7, 1e6), 0.6, 3e-6),
+      through_nic(ways(5e6, 0), 1),
+      {{both(3e9), both(1e8)}, 5e-3, 1e-4},
+      {{ways(0, 8e6), ways(2e6, 1e5)}, 40e-6, 7e-6},
+      {{both(1e6), {}}, 0, 0},  // takes no time by its model
+  };
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    INFO("transfer " << i);
+    CHECK(on_one_port({all[i]}).front() == exactly(all[i].seconds_s));
+  }
+}
+
+TEST_CASE("Chain of operations on an idle network is exact, however short they are") {
+  plan p;
+  plans::add_class(p, "rank");
+  const std::int32_t a = add(p, through_nic(both(333), 0.8, 0.3e-6)), b = add(p, through_nic(both(7), 1)),
+                     gap = plans::add_work(p, "gap", 0.4e-9);
+  for (int i = 0; i < 2000; ++i) {
+    for (std::int32_t work : {a, gap, b}) p.append(p.classes[0].streams[0], work, {});
+  }
+  CHECK(flow(p).makespan.base() == exactly(evaluate(p).makespan.base()));
+}
+
+TEST_CASE("Two operations that each fill a port take twice as long together") {
+  for (const port_bytes& b : {both(1e9), ways(1e9, 0), ways(0, 1e9), ways(1e9, 3e8)}) {
+    const auto ends = on_one_port({through_nic(b), through_nic(b)});
+    CHECK(ends[0] == exactly(2 * 1e9 / nic));
+    CHECK(ends[1] == exactly(2 * 1e9 / nic));
+  }
+}
+
+TEST_CASE("Operations that fit side by side do not slow each other") {
+  const auto ends = on_one_port({through_nic(both(1e9), 0.6), through_nic(both(3e9), 0.4, 5e-6)});
+  CHECK(ends[0] == exactly(1e9 / (0.6 * nic)));
+  CHECK(ends[1] == exactly(5e-6 + 3e9 / (0.4 * nic)));
+}
+
+TEST_CASE("Sharing is max-min: who wants less than half gets it, the other the rest") {
+  // Alone 0.8 and 0.3 of the port. Together 0.7 and 0.3, until the smaller one is done.
+  const double big = 4e9, small = 3e8;
+  const auto ends = on_one_port({through_nic(both(big), 0.8), through_nic(both(small), 0.3)});
+  const double small_end = small / (0.3 * nic);
+  CHECK(ends[1] == exactly(small_end));
+  CHECK(ends[0] == exactly(small_end + (big - 0.7 * nic * small_end) / (0.8 * nic)));
+}
+
+TEST_CASE("Opposite directions and the two fabrics do not slow each other") {
+  const auto ends = on_one_port({through_nic(ways(1e9, 0)), through_nic(ways(0, 1e9)), {{both(9e9), {}}, 1e-2}});
+  for (double e : ends) CHECK(e == exactly(1e-2));
+}
+
+TEST_CASE("Latency takes nothing from the port") {
+  // The second begins to flow when the first is half done.
+  const double alone = 1e9 / nic;
+  const auto ends = on_one_port({through_nic(both(1e9)), through_nic(both(1e9), 1, alone / 2)});
+  CHECK(ends[0] == exactly(1.5 * alone));
+  CHECK(ends[1] == exactly(2 * alone));
+}
+
+TEST_CASE("Equal collectives take between one and two times as long together") {
+  for (double share = 0.1; share <= 1; share += 0.1) {
+    const double alone = through_nic(both(1e8), share).seconds_s;
+    for (double end : on_one_port({through_nic(both(1e8), share), through_nic(both(1e8), share)}))
+      CHECK(end == exactly(alone * std::max(1.0, 2 * share)));
+  }
+}
+
+TEST_CASE("Sends meet at the receiver's port") {
+  plan p;
+  for (const char* name : {"a", "b", "c"}) plans::add_class(p, name);
+  const std::int32_t send = add(p, through_nic(ways(1e9, 1e9)));
+  p.append(p.classes[0].streams[0], send, {}, no_event, -1, 2);
+  p.append(p.classes[1].streams[0], send, {}, no_event, -1, 2);
+  const timeline t = flow(p);
+  CHECK(t.spans[0][0][0].end_s == exactly(2e9 / nic));
+  CHECK(t.spans[1][0][0].end_s == exactly(2e9 / nic));
+  CHECK(t.activities == 2);
+}
+
+TEST_CASE("Collective slows the send that arrives at its port") {
+  plan p;
+  for (const char* name : {"a", "b"}) plans::add_class(p, name);
+  p.append(p.classes[0].streams[0], add(p, through_nic(both(1e9))), {}, no_event, -1, 1);
+  p.append(p.classes[1].streams[0], add(p, through_nic(both(2e9))), {});
+  const timeline t = flow(p);
+  CHECK(t.spans[0][0][0].end_s == exactly(2e9 / nic));
+  CHECK(t.spans[1][0][0].end_s == exactly(3e9 / nic));
+}
+
+TEST_CASE("What waits for a slowed operation is late by as much") {
+  plan p;
+  plans::add_class(p, "rank");
+  p.classes[0].streams.resize(3);
+  auto& s = p.classes[0].streams;
+  const event_id done = p.new_event();
+  const std::int32_t half = add(p, through_nic(both(1e9))), compute = plans::add_work(p, "compute", 1e-3);
+  p.append(s[1], half, {}, done);
+  p.append(s[2], half, {});
+  p.append(s[0], compute, {done});
+  CHECK(flow(p).spans[0][0][0].begin_s == exactly(2e9 / nic));
+}
+
+TEST_CASE("Plans without demands are as in closed") {
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    const plan p = plans::random_plan(seed, 300);
+    const timeline a = flow(p), b = evaluate(p);
+    INFO("seed " << seed);
+    CHECK(a.makespan.base() == Approx(b.makespan.base()).epsilon(1e-9).margin(1e-15));
+  }
+}
+
+TEST_CASE("Flows give the same digits again, in the same process") {
+  plan p;
+  plans::add_class(p, "rank");
+  p.classes[0].streams.resize(3);
+  for (int i = 0; i < 50; ++i)
+    for (std::size_t s = 0; s < 3; ++s)
+      p.append(p.classes[0].streams[s], add(p, through_nic(ways(1e6 + 1e5 * i, 2e6), 0.5, 1e-6)), {});
+  const timeline a = flow(p), b = flow(p);
+  CHECK(a.makespan.base() == Approx(b.makespan.base()).epsilon(1e-12));
+  CHECK(a.makespan > evaluate(p).makespan);
+}
+
+TEST_CASE("Deadlock among flows is named as in closed") {
+  plan p;
+  plans::add_class(p, "rank");
+  const event_id never = p.new_event();
+  const std::int32_t work = add(p, through_nic(both(1e6)));
+  p.append(p.classes[0].streams[0], work, {});
+  p.append(p.classes[0].streams[0], work, {never});
+  REQUIRE_THROWS_WITH(flow(p), Contains("rank.compute: operation 1, \"transfer\", waits for event 0"));
+  CHECK(on_one_port({through_nic(both(1e9))}).front() == exactly(1e9 / nic));
+}
+
+TEST_CASE("Receiving ports count as actors") {
+  plan p;
+  const std::int32_t work = add(p, through_nic(both(1e6)));
+  for (int i = 0; i < 10'001; ++i) p.append(plans::add_class(p, "rank"), work, {});
+  REQUIRE_THROWS_WITH(flow(p), Contains("20002 actors, and 20000 are the most"));
+}
+
+TEST_CASE("Impossible demands are refused") {
+  const auto run = [](transfer t) {
+    plan p;
+    p.append(plans::add_class(p, "rank"), add(p, t), {});
+    return flow(p);
+  };
+  CHECK_THROWS_AS(run({{both(-1), {}}, 1}), internal_error);
+  CHECK_THROWS_AS(run({{both(1), {}}, 1, 1.5}), internal_error);
+  CHECK_THROWS_AS(run({{both(1), {}}, 1, -1}), internal_error);
+  CHECK_THROWS_AS(run({{ways(1, std::nan("")), {}}, 1}), internal_error);
+}
