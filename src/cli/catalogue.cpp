@@ -17,12 +17,6 @@ struct listing {
   std::string name, description;
 };
 
-std::vector<override_at> overrides_of(const std::vector<std::string>& sets) {
-  std::vector<override_at> out;
-  for (const override_option& o : parse_sets(sets)) out.push_back({o.pointer, config::parse_scalar(o.text), {"--set", "--set", true}});
-  return out;
-}
-
 std::string description_of(const std::filesystem::path& file) {
   diagnostics ignored;
   const config::document doc = config::load(file, {"", file.string()}, ignored);
@@ -65,7 +59,7 @@ exit_code list(const catalogue_arguments& a, const data_folders& data) {
 }
 
 exit_code show(const catalogue_arguments& a, const data_folders& data) {
-  const auto sets = overrides_of(a.sets);
+  const auto sets = parse_input_sets(a.sets);
   const bool json = a.format == "json";
   diagnostics problems;
   std::string text;

@@ -70,8 +70,7 @@ value as_json(collective kind, int ranks, const std::vector<nccl_row>& rows) {
 exit_code execute(const collective_arguments& a) {
   const data_folders data = folders_under(data_root());
   diagnostics problems;
-  std::vector<override_at> sets;
-  for (const override_option& o : parse_sets(a.sets)) sets.push_back({o.pointer, config::parse_scalar(o.text), {"--set", "--set", true}});
+  const std::vector<override_at> sets = parse_input_sets(a.sets);
   auto hardware = load_platform(a.platform, data, sets, {"--platform", "", {}, {}}, problems);
   const auto software = load_stack(a.stack, data, {}, {"--stack", "", {}, {}}, problems);
   const auto kind = collective_by_name(a.operation);

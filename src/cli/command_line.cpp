@@ -1,10 +1,15 @@
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <limits>
 #include <string>
 
 #include "cli/arguments.hpp"
+#include "cli/support.hpp"
 #include "nvlsim/diagnostics.hpp"
+#include "nvlsim/units_text.hpp"
 #include "nvlsim/version.hpp"
 
 namespace nvlsim::cli {
@@ -39,11 +44,12 @@ void add_run(CLI::App& app, all_arguments& all) {
   add_sets(c, a.sets);
   c->add_option("-o,--output", a.output_folder, "Also write DIR/<name>.json for each scenario as it finishes")->type_name("DIR");
   c->add_option("--trace", a.trace_file, "Write a Chrome trace (one scenario), for ui.perfetto.dev")->type_name("FILE");
-  c->add_option("--trace-ranks", a.trace_classes, "Only these rank classes (by index, comma separated)")->delimiter(',')->allow_extra_args(false);
+  c->add_option("--trace-ranks", a.trace_classes, "Only these rank classes (by index, comma separated)")
+      ->delimiter(',')->allow_extra_args(false)->check(CLI::Range(0, 1'000'000));
   c->add_option("--trace-detail", a.trace_detail, "Slices inside an operation")->check(CLI::IsMember({"operations", "layers"}))->capture_default_str();
   c->add_option("--fidelity", a.network, "Network model")->check(CLI::IsMember({"closed", "flow", "exact"}));
   c->add_flag("--no-fold", a.no_fold, "Simulate every rank instead of one of each symmetry class");
-  c->add_option("--seed", a.seed, "Seed of everything random");
+  c->add_option("--seed", a.seed, "Seed of everything random")->check(CLI::Range(std::int64_t{0}, std::numeric_limits<std::int64_t>::max()));
   add_format(c, a.format, {"table", "json", "csv", "megatron-log"});
   c->footer(
       "examples:\n"
@@ -138,15 +144,51 @@ void add_catalogue(CLI::App& app, all_arguments& all, std::size_t index, const c
   check->callback(choose(catalogue_action::check));
 }
 
-/// CLI11 says only that a subcommand is required; name the nearest one instead.
-std::string improved(const CLI::App& app, const CLI::ParseError& e, int argc, char** argv) {
-  if (argc < 2) return e.what();
-  std::vector<std::string> names;
-  for (const CLI::App* s : app.get_subcommands([](const CLI::App*) { return true; })) names.push_back(s->get_name());
-  const std::string word = argv[1];
-  if (word.starts_with("-") || std::find(names.begin(), names.end(), word) != names.end()) return e.what();
-  const std::string hint = nearest(word, names);
-  return "unknown command \"" + word + "\"" + (hint.empty() ? "" : "; did you mean \"" + hint + "\"?");
+std::vector<std::string> commands_of(const CLI::App& app) {
+  std::vector<std::string> out;
+  for (const CLI::App* s : app.get_subcommands([](const CLI::App*) { return true; })) out.push_back(s->get_name());
+  return out;
+}
+
+/// The command that the line got to: "run", "platform show".
+std::pair<const CLI::App*, std::string> command_reached(const CLI::App& app) {
+  std::pair<const CLI::App*, std::string> out{&app, "nvlsim"};
+  while (!out.first->get_subcommands().empty()) {
+    out.first = out.first->get_subcommands().front();
+    out.second += " " + out.first->get_name();
+  }
+  return out;
+}
+
+std::string unknown(std::string_view what, const std::string& word, const std::vector<std::string>& known) {
+  const std::string hint = nearest(word, known);
+  return fmt::format("unknown {} {}{}", what, in_quotes(word), hint.empty() ? "" : fmt::format("; did you mean \"{}\"?", hint));
+}
+
+/// What CLI11 found, with the nearest name of what was meant.
+std::string usage_error(const CLI::App& app, const CLI::ParseError& e) {
+  const CLI::App& reached = *command_reached(app).first;
+  const std::vector<std::string> commands = commands_of(reached);
+  const std::vector<std::string> rest = app.remaining(true);
+  const auto option = std::find_if(rest.begin(), rest.end(), [](const std::string& w) { return w.size() > 1 && w.starts_with("-"); });
+  if (!commands.empty() && !rest.empty() && option != rest.begin()) return unknown("command", rest.front(), commands);
+  if (option != rest.end()) {
+    std::vector<std::string> options;
+    for (const CLI::Option* o : reached.get_options())
+      for (const std::string& n : o->get_lnames()) options.push_back("--" + n);
+    return unknown("option", option->substr(0, option->find('=')), options);
+  }
+  if (!rest.empty()) return fmt::format("unexpected argument {}", in_quotes(rest.front()));
+  if (!commands.empty()) return fmt::format("which command? {}", fmt::join(commands, ", "));
+  return e.what();
+}
+
+bool asks_for_json(int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view word = argv[i];
+    if (word == "--format=json" || (word == "--format" && i + 1 < argc && std::string_view(argv[i + 1]) == "json")) return true;
+  }
+  return false;
 }
 
 }  // namespace
@@ -181,8 +223,9 @@ parsed_command_line parse_command_line(int argc, char** argv) {
   } catch (const CLI::Success& e) {
     return {{}, app.exit(e)};
   } catch (const CLI::ParseError& e) {
-    std::fprintf(stderr, "nvlsim: %s\nTry \"nvlsim --help\", or \"nvlsim COMMAND --help\" for examples.\n", improved(app, e, argc, argv).c_str());
-    return {{}, static_cast<int>(exit_code::bad_input)};
+    const exit_code code = report_failure(exit_code::bad_input, usage_error(app, e), {}, asks_for_json(argc, argv));
+    std::fprintf(stderr, "Try \"%s --help\".\n", command_reached(app).second.c_str());
+    return {{}, static_cast<int>(code)};
   }
   return {std::move(all.chosen), 0};
 }

@@ -36,12 +36,35 @@ std::vector<override_option> overrides_of(const run_arguments& a) {
   return out;
 }
 
+/// A scenario that is one of several: its failure does not cost the others their results.
+result run_one_of_many(const scenario& s, exit_code& worst) {
+  result failed;
+  const auto fail = [&](exit_code code, const std::exception& e) {
+    fmt::print(stderr, "nvlsim: {}: {}\n", s.name, e.what());
+    worst = std::max(worst, code);
+    failed.name = s.name;
+    failed.status = run_status::error;
+    failed.inputs = s.inputs;
+    failed.reasons = {e.what()};
+  };
+  try {
+    result r = run_isolated(s);
+    worst = std::max(worst, code_of(r.status));
+    return r;
+  } catch (const input_error& e) {
+    fail(exit_code::bad_input, e);
+  } catch (const internal_error& e) {
+    fail(exit_code::internal, e);
+  }
+  return failed;
+}
+
 void check_names(const std::vector<scenario>& scenarios) {
   std::set<std::string> seen;
   diagnostics problems;
   for (const scenario& s : scenarios) {
     if (!seen.insert(s.name).second) problems.add("", "", fmt::format("two scenarios are called \"{}\": their results would overwrite each other", s.name));
-    if (s.name.find('/') != std::string::npos) problems.add("", "", fmt::format("scenario name \"{}\" is no file name", s.name));
+    if (s.name.empty() || s.name.find('/') != std::string::npos) problems.add("", "", fmt::format("scenario name \"{}\" is no file name", s.name));
   }
   problems.throw_if_any();
 }
@@ -78,8 +101,12 @@ exit_code execute(const run_arguments& a) {
   std::vector<result> results;
   for (const scenario& s : scenarios) {
     if (interrupted()) break;
-    results.push_back(run_isolated(s, a.trace_file, trace));
-    worst = std::max(worst, code_of(results.back().status));
+    if (scenarios.size() > 1) {
+      results.push_back(run_one_of_many(s, worst));
+    } else {
+      results.push_back(run_isolated(s, a.trace_file, trace));
+      worst = code_of(results.back().status);
+    }
     if (!a.output_folder.empty())
       write_file(std::filesystem::path(a.output_folder) / (s.name + ".json"), to_json(to_value(results.back())));
   }

@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "nvlsim/output.hpp"
+
 namespace nvlsim::cli {
 namespace {
 
@@ -51,6 +53,13 @@ std::vector<override_option> parse_sets(const std::vector<std::string>& sets) {
   return out;
 }
 
+std::vector<override_at> parse_input_sets(const std::vector<std::string>& sets) {
+  std::vector<override_at> out;
+  for (const override_option& o : parse_sets(sets))
+    out.push_back({o.pointer, config::parse_scalar(o.text), {"--set", "--set", true}, {}});
+  return out;
+}
+
 std::vector<std::filesystem::path> shipped_scenarios() {
   const std::filesystem::path root = data_root() / "scenarios";
   std::vector<std::filesystem::path> out;
@@ -66,7 +75,7 @@ std::filesystem::path scenario_file(const std::string& name_or_path) {
   std::error_code ec;
   if (std::filesystem::exists(name_or_path, ec)) return name_or_path;
   if (name_or_path.find('/') != std::string::npos || name_or_path.ends_with(".json"))
-    throw io_error(fmt::format("{}: cannot be read", name_or_path));
+    throw io_error(fmt::format("{}: no such file", name_or_path));
   std::vector<std::string> names;
   for (const auto& file : shipped_scenarios()) {
     if (file.stem() == name_or_path) return file;
@@ -82,14 +91,26 @@ void print(std::string_view text) {
 
 void write_file(const std::filesystem::path& file, std::string_view text) {
   const std::filesystem::path part = file.string() + ".part";
-  {
-    std::ofstream out(part, std::ios::binary);
-    out.write(text.data(), static_cast<std::streamsize>(text.size()));
-    if (!out.flush()) throw io_error(fmt::format("{}: cannot be written", file.string()));
-  }
+  std::ofstream out(part, std::ios::binary);
+  out.write(text.data(), static_cast<std::streamsize>(text.size()));
+  out.close();
   std::error_code ec;
-  std::filesystem::rename(part, file, ec);
-  if (ec) throw io_error(fmt::format("{}: cannot be written ({})", file.string(), ec.message()));
+  if (out) std::filesystem::rename(part, file, ec);
+  if (out && !ec) return;
+  std::filesystem::remove(part, ec);
+  throw io_error(fmt::format("{}: cannot be written", file.string()));
+}
+
+exit_code report_failure(exit_code code, std::string_view message, std::span<const problem> problems, bool json) {
+  std::string text;
+  if (problems.empty()) text = fmt::format("nvlsim: {}\n", message);
+  for (const problem& p : problems) text += p.text() + '\n';
+  std::fputs(text.c_str(), stderr);
+  if (json) {
+    std::fputs(to_json(error_value(code, message, problems)).c_str(), stdout);
+    std::fflush(stdout);
+  }
+  return code;
 }
 
 void catch_interrupts() { std::signal(SIGINT, on_interrupt); }

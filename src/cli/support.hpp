@@ -2,11 +2,14 @@
 #pragma once
 
 #include <filesystem>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "nvlsim/diagnostics.hpp"
 #include "nvlsim/scenario.hpp"
+#include "scenario/inputs.hpp"
 
 namespace nvlsim::cli {
 
@@ -16,6 +19,8 @@ std::filesystem::path data_root();
 
 /// "--set POINTER=VALUE" options. Throws input_error for one without "=".
 std::vector<override_option> parse_sets(const std::vector<std::string>& sets);
+/// The same for commands whose overrides address a platform, stack or model itself.
+std::vector<override_at> parse_input_sets(const std::vector<std::string>& sets);
 
 /// A scenario's file: the path as given, or a shipped scenario of that name. Throws input_error with the nearest name.
 std::filesystem::path scenario_file(const std::string& name_or_path);
@@ -26,6 +31,10 @@ std::vector<std::filesystem::path> shipped_scenarios();
 void print(std::string_view text);
 /// Writes a file, replacing it only once complete. Throws io_error.
 void write_file(const std::filesystem::path& file, std::string_view text);
+
+/// Says what went wrong on stderr, and on stdout as one JSON document when that is wanted. Never throws: the streams
+/// may be what failed. Returns `code`.
+exit_code report_failure(exit_code code, std::string_view message, std::span<const problem> problems, bool json);
 
 /// From now on SIGINT only sets a flag; a second one ends the process.
 void catch_interrupts();

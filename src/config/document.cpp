@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <set>
 #include <unordered_map>
@@ -115,7 +116,13 @@ void add_unknown(const std::filesystem::path& folder, std::string_view what, std
   const auto names = names_in(folder);
   std::string hint = nearest(name, names);
   std::string message = fmt::format("unknown {} {}", what, in_quotes(name));
-  if (hint.empty() && !names.empty()) message += fmt::format("; known: {}", fmt::join(names, ", "));
+  if (hint.empty() && !names.empty()) {
+    std::vector<std::string> like;  // "gb300" may mean any gb300-*
+    std::copy_if(names.begin(), names.end(), std::back_inserter(like),
+                 [&](const std::string& n) { return name.size() > 2 && n.find(name) != std::string::npos; });
+    message += like.empty() ? fmt::format("; known: {}", fmt::join(names, ", "))
+                            : fmt::format("; did you mean one of {}?", fmt::join(like, ", "));
+  }
   problems.add(asked_by.file, asked_by.pointer, std::move(message), std::move(hint));
 }
 

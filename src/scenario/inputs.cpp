@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "model/load.hpp"
 #include "platform/load.hpp"
 #include "stack/load.hpp"
@@ -9,7 +11,15 @@
 namespace nvlsim {
 namespace {
 
-bool is_path(const std::string& name) { return name.find('/') != std::string::npos || name.ends_with(".json"); }
+/// Problems with a value that an override wrote are told where it was written.
+void relocate(problem& p, const std::vector<override_at>& sets) {
+  for (const override_at& o : sets) {
+    if (o.written_at.empty() || p.file != o.by.where || !p.pointer.starts_with(o.pointer)) continue;
+    if (p.pointer.size() > o.pointer.size() && p.pointer[o.pointer.size()] != '/') continue;
+    p.pointer.replace(0, o.pointer.size(), o.written_at);
+    return;
+  }
+}
 
 /// Finds, merges and overrides the document, then reads it with `read` unless it could not be parsed.
 template <class T, class Read>
@@ -20,17 +30,33 @@ loaded<T> load_input(std::string_view what, const std::string& name, const std::
   diagnostics own;
   const std::filesystem::path path(name);
   const std::string stem = is_path(name) ? path.stem().string() : name;
+  if (is_path(name) && !std::filesystem::exists(path)) throw io_error(fmt::format("{}: no such file", name));
   out.source = is_path(name) ? config::load_named(path.has_parent_path() ? path.parent_path() : ".", what, stem, asked_by, own, accepted)
                              : config::load_named(folder, what, name, asked_by, own, accepted);
+  if (const std::string other = other_kind(out.source.root, what); own.empty() && !other.empty())
+    own.add(out.source.self.where, "/schema", fmt::format("this is {}, not a {}", other, what));
   if (own.empty()) {
     for (const override_at& o : sets) config::override_value(out.source, o.pointer, o.v, o.by, own);
     out.content = read(out.source, stem, own);
   }
-  for (problem& p : own.sorted()) problems.add(std::move(p));
+  for (problem& p : own.sorted()) {
+    relocate(p, sets);
+    problems.add(std::move(p));
+  }
   return out;
 }
 
 }  // namespace
+
+bool is_path(std::string_view name) { return name.find('/') != std::string_view::npos || name.ends_with(".json"); }
+
+std::string other_kind(const value& root, std::string_view wanted) {
+  const value* schema = root.find("schema");
+  if (!schema || !schema->string() || !schema->string()->starts_with("nvlsim.")) return {};
+  const std::string_view text = *schema->string();
+  const std::string_view kind = text.substr(7, text.find('/') - 7);
+  return kind == wanted ? std::string() : fmt::format("a {}", kind);
+}
 
 data_folders folders_under(const std::filesystem::path& root) {
   return {root / "platforms", root / "platforms" / "stacks", root / "scenarios" / "models"};

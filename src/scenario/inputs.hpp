@@ -21,7 +21,13 @@ struct override_at {
   std::string pointer;
   value v;
   config::origin by;
+  std::string written_at;  ///< pointer for messages, when it is written elsewhere than where it points
 };
+
+/// "a result" for a document whose `"schema"` says so; "" when it has none or is of the `wanted` kind ("scenario").
+std::string other_kind(const value& root, std::string_view wanted);
+/// Whether an input is named by its file: it has a "/" or ends in ".json".
+bool is_path(std::string_view name);
 
 /// `name` is a name in the folder or the path of a file (it then has a "/" or ends in ".json"). Problems are added and
 /// the content is then unusable. `asked_by` locates the name. Throws io_error for a path that cannot be read.

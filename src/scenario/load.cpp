@@ -13,6 +13,7 @@
 namespace nvlsim {
 namespace {
 
+constexpr std::string_view scenario_schema = "nvlsim.scenario/1";
 const std::array<std::string, 2> workload_kinds = {"training", "inference"};
 const std::array<std::string, 1> policies = {"segments"};
 
@@ -35,7 +36,7 @@ split_overrides apply_overrides(config::document& doc, const std::vector<overrid
   const config::origin by{"--set", "--set", true};
   for (const override_option& o : overrides) {
     const auto inner = [&](std::string_view section) {
-      return override_at{o.pointer.substr(section.size()), config::parse_scalar(o.text), by};
+      return override_at{o.pointer.substr(section.size()), config::parse_scalar(o.text), by, o.pointer};
     };
     if (goes_into(o.pointer, "/platform", {"/use", "/racks", "/set"})) out.platform.push_back(inner("/platform"));
     else if (goes_into(o.pointer, "/stack", {})) out.stack.push_back(inner("/stack"));
@@ -51,7 +52,7 @@ std::vector<override_at> platform_sets(config::reader& r, const config::document
   if (const value* set = r.raw("set")) {
     if (const auto* members = set->members()) {
       for (const auto& [pointer, v] : *members)
-        out.push_back({pointer, v, {"scenario", doc.self.where + " /platform/set", true}});
+        out.push_back({pointer, v, {"scenario", doc.self.where, true}, pointer_to("/platform/set", pointer)});
     } else {
       r.fail("set", fmt::format("expected an object of JSON pointers, found {}", set->type_name()));
     }
@@ -71,20 +72,38 @@ problem located(const config::reader& r, const config::document& doc, std::strin
   return {doc.origin_of(pointer).where, pointer, {}, {}};
 }
 
-named_inputs read_named(config::reader& r, config::document& doc, const split_overrides& sets, const data_folders& data,
-                        diagnostics& problems) {
-  named_inputs in;
+/// A file's path counts from the folder of the scenario that names it, or from the working folder after --set.
+std::string from_scenario(const std::string& name, const config::document& doc, std::string_view pointer) {
+  if (!is_path(name) || doc.origin_of(pointer).overrides) return name;
+  return (std::filesystem::path(doc.self.where).parent_path() / name).string();
+}
+
+loaded<platform> read_hardware(config::reader& r, config::document& doc, const std::vector<override_at>& sets,
+                               const data_folders& data, diagnostics& problems) {
+  if (const value* v = r.raw("platform"); v && v->string()) {
+    r.fail("platform", fmt::format("expected an object such as {{\"use\": \"{}\"}}", *v->string()));
+    return {};
+  }
   config::reader p = r.child("platform");
   const std::string use = p.string("use");
   const std::int64_t racks = p.integer_or("racks", 1, {1, 1'000'000});
-  std::vector<override_at> platform_overrides = platform_sets(p, doc, sets.platform);
+  const std::vector<override_at> all_sets = platform_sets(p, doc, sets);
   p.done();
-  if (!use.empty()) in.hardware = load_platform(use, data, platform_overrides, located(p, doc, "use"), problems);
-  in.hardware.content.racks = static_cast<int>(racks);
+  loaded<platform> out;
+  if (!use.empty())
+    out = load_platform(from_scenario(use, doc, "/platform/use"), data, all_sets, located(p, doc, "use"), problems);
+  out.content.racks = static_cast<int>(racks);
+  return out;
+}
+
+named_inputs read_named(config::reader& r, config::document& doc, const split_overrides& sets, const data_folders& data,
+                        diagnostics& problems) {
+  named_inputs in;
+  in.hardware = read_hardware(r, doc, sets.platform, data, problems);
   if (const std::string name = r.string("stack"); !name.empty())
-    in.software = load_stack(name, data, sets.stack, located(r, doc, "stack"), problems);
+    in.software = load_stack(from_scenario(name, doc, "/stack"), data, sets.stack, located(r, doc, "stack"), problems);
   if (const std::string name = r.string("model"); !name.empty())
-    in.net = load_model(name, data, sets.model, located(r, doc, "model"), problems);
+    in.net = load_model(from_scenario(name, doc, "/model"), data, sets.model, located(r, doc, "model"), problems);
   return in;
 }
 
@@ -101,12 +120,41 @@ scenario_options read_options(config::reader& r) {
 
 /// Ranks to GPUs; a training job by default fills segments of a power of two GPUs in each domain it spans.
 void read_placement(config::reader& r, const platform& p, training_workload& w) {
-  w.place.gpus_per_domain = default_segment(p, w.par.gpus());
+  w.place.gpus_per_domain = p.gpus_per_rack() > 0 ? default_segment(p, w.par.gpus()) : 1;
   std::optional<config::reader> s = r.find_child("placement");
   if (!s) return;
   s->one_of_or("policy", policies, 0);
   w.place.gpus_per_domain = s->integer_or("gpus_per_rack", w.place.gpus_per_domain, config::positive_int);
   s->done();
+}
+
+/// The workload by its kind. What is in one of no known kind means nothing, and is not reported.
+void read_workload(config::reader& r, const platform& p, scenario& s) {
+  config::reader w = r.child("workload");
+  const std::size_t kind = w.one_of("kind", workload_kinds);
+  const value* given = w.raw("kind");
+  if (!given || !given->string() || *given->string() != workload_kinds[kind]) {
+    r.ignore("placement");
+  } else if (kind == 0) {
+    training_workload t = read_training_workload(w);
+    read_placement(r, p, t);
+    s.workload = t;
+  } else {
+    inference_workload i = read_inference_workload(w);
+    i.seed = s.simulation.seed;
+    s.workload = i;
+  }
+}
+
+/// A file of another kind would give a problem a member.
+void refuse_other_files(const config::document& doc) {
+  diagnostics problems;
+  const std::string other = other_kind(doc.root, "scenario");
+  if (!other.empty())
+    problems.add(doc.self.where, "/schema", fmt::format("this is {}, not a scenario", other));
+  else if (!doc.root.find("schema") && !doc.root.find("platform") && !doc.root.find("workload"))
+    problems.add(doc.self.where, "", fmt::format("this is no scenario: one has \"schema\": \"{}\"", scenario_schema));
+  problems.throw_if_any();
 }
 
 void list_origins(const value& v, const std::string& pointer, const config::document& doc, const std::string& prefix,
@@ -126,7 +174,10 @@ void list_overridden(const config::document& doc, const std::string& prefix, val
 
 value inputs_of(const config::document& doc, const named_inputs& in, const scenario& s) {
   value out{value::object{}};
-  const value scenario_text = doc.resolved(), platform_text = in.hardware.source.resolved();
+  value scenario_text = doc.resolved();
+  for (value* named : {scenario_text.find("stack"), scenario_text.find("model"), scenario_text.find("platform")->find("use")})
+    if (is_path(*named->string())) *named = std::filesystem::path(*named->string()).stem().string();
+  const value platform_text = in.hardware.source.resolved();
   const value model_text = in.net.source.resolved(), stack_text = in.software.source.resolved();
   value all{value::object{}};
   all.set("scenario", scenario_text);
@@ -158,26 +209,18 @@ scenario load_scenario(const std::filesystem::path& file, const std::vector<over
   diagnostics problems;
   config::document doc = config::load(file, {"scenario", file.string()}, problems);
   problems.throw_if_any();
+  refuse_other_files(doc);
   const split_overrides sets = apply_overrides(doc, overrides, problems);
 
   config::reader r(doc, problems);
   scenario s;
-  if (const std::string schema = r.string("schema"); schema != "nvlsim.scenario/1" && !schema.empty())
-    r.fail("schema", fmt::format("expected \"nvlsim.scenario/1\", found \"{}\"", schema));
+  static const std::array<std::string, 1> schemas = {std::string(scenario_schema)};
+  r.one_of("schema", schemas);
   s.name = r.string_or("name", file.stem().string());
   r.ignore("description");
   named_inputs in = read_named(r, doc, sets, data, problems);
   s.simulation = read_options(r);
-  config::reader w = r.child("workload");
-  if (w.one_of("kind", workload_kinds) == 0) {
-    training_workload t = read_training_workload(w);
-    if (in.hardware.content.gpus_per_rack() > 0) read_placement(r, in.hardware.content, t);
-    s.workload = t;
-  } else {
-    inference_workload i = read_inference_workload(w);
-    i.seed = s.simulation.seed;
-    s.workload = i;
-  }
+  read_workload(r, in.hardware.content, s);
   r.done();
   const bool training = std::holds_alternative<training_workload>(s.workload);
   if (problems.empty() && !(training ? in.software.content.training.has_value() : in.software.content.inference.has_value()))
