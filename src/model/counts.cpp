@@ -1,40 +1,45 @@
-#include "nvlsim/model.hpp"
+// Parameters and bytes. [docs/models-and-assumptions.md#flops]
+#include <algorithm>
+
+#include "model/weights.hpp"
 
 namespace nvlsim {
 namespace {
 
-std::int64_t query_width(const layer_spec& l) { return l.heads * l.head_dim; }
-std::int64_t kv_width(const layer_spec& l) { return l.kv_heads * l.head_dim; }
-
-/// Q, K, V and output projections.
-std::int64_t attention_weights(const model& m, const layer_spec& l) {
-  return 2 * m.hidden * (query_width(l) + kv_width(l));
+std::int64_t skipped_experts(const model& m, const layer_spec& l) {
+  return (l.moe.experts - l.moe.top_k) * expert_weights(m, l);
 }
 
-std::int64_t mlp_weights(const model& m, const layer_spec& l) {
-  return (l.gated_mlp ? 3 : 2) * m.hidden * l.ffn_hidden;
-}
-
-std::int64_t norm_weights(const model& m, const layer_spec& l) {
-  return 2 * m.hidden + (l.qk_norm ? 2 * l.head_dim : 0);
-}
-
-/// Keys a query attends to, on average over the sequence.
-double mean_keys(std::int64_t sequence, bool causal) {
-  return static_cast<double>(sequence) / (causal ? 2.0 : 1.0);
-}
-
-// [docs/models-and-assumptions.md#flops]
-double layer_training_flops(const model& m, const layer_spec& l, std::int64_t sequence, bool causal) {
-  const double gemms = 6.0 * static_cast<double>(attention_weights(m, l) + mlp_weights(m, l));
-  const double scores = 12.0 * static_cast<double>(query_width(l)) * mean_keys(sequence, causal);
-  return gemms + scores;
+/// Elements a layer caches for a sequence of `tokens`.
+double kv_elements(const layer_spec& l, std::int64_t tokens) {
+  const auto all = static_cast<double>(tokens);
+  const auto kept = static_cast<double>(l.window > 0 ? std::min(tokens, l.window) : tokens);
+  const auto d = static_cast<double>(l.head_dim), index_key = static_cast<double>(l.index_dim);
+  switch (l.attention) {
+    case attention_kind::grouped_query:
+      return kept * 2 * static_cast<double>(l.kv_heads) * d;
+    case attention_kind::mla:
+      return kept * static_cast<double>(l.mla.kv_lora_rank + l.mla.qk_rope_dim) + all * index_key;
+    case attention_kind::compressed:
+      return kept * d +
+             (l.compressed.ratio > 0 ? all * (d + index_key) / static_cast<double>(l.compressed.ratio) : 0);
+    case attention_kind::linear:
+    case attention_kind::mamba:
+    case attention_kind::none:
+      break;
+  }
+  return 0;
 }
 
 }  // namespace
 
+std::int64_t expert_parameters(const model& m, const layer_spec& l) {
+  return l.moe.experts * expert_weights(m, l);
+}
+
 std::int64_t layer_parameters(const model& m, const layer_spec& l) {
-  return attention_weights(m, l) + mlp_weights(m, l) + norm_weights(m, l);
+  return mixer_projections(m, l) + convolution_weights(l) + mlp_weights(m, l) + expert_parameters(m, l) +
+         router_weights(m, l) + norm_weights(m, l);
 }
 
 parameter_parts parameters_by_part(const model& m) {
@@ -43,8 +48,10 @@ parameter_parts parameters_by_part(const model& m) {
   p.output = m.tied_embeddings ? 0 : m.vocab * m.hidden;
   p.norms = m.hidden;
   for (const layer_spec& l : m.layers) {
-    p.attention += attention_weights(m, l);
+    p.attention += mixer_projections(m, l) + convolution_weights(l);
     p.mlp += mlp_weights(m, l);
+    p.experts += expert_parameters(m, l);
+    p.router += router_weights(m, l);
     p.norms += norm_weights(m, l);
   }
   return p;
@@ -52,20 +59,41 @@ parameter_parts parameters_by_part(const model& m) {
 
 std::int64_t parameters(const model& m) {
   const parameter_parts p = parameters_by_part(m);
-  return p.embedding + p.attention + p.mlp + p.norms + p.output;
+  return p.embedding + p.attention + p.mlp + p.experts + p.router + p.norms + p.output;
 }
 
-// [docs/models-and-assumptions.md#flops]
-double training_flops_per_token(const model& m, std::int64_t sequence, bool causal) {
-  double flops_per_token = 6.0 * static_cast<double>(m.hidden) * static_cast<double>(m.vocab);
-  for (const layer_spec& l : m.layers) flops_per_token += layer_training_flops(m, l, sequence, causal);
-  return flops_per_token;
+std::int64_t active_parameters(const model& m) {
+  std::int64_t active = parameters(m);
+  for (const layer_spec& l : m.layers) active -= skipped_experts(m, l);
+  return active;
 }
 
-double kv_bytes_per_token(const model& m, precision kv) {
-  std::int64_t elements = 0;
-  for (const layer_spec& l : m.layers) elements += 2 * kv_width(l);
-  return static_cast<double>(elements) * bytes_per_element(kv);
+std::int64_t mtp_parameters(const model& m) {
+  // Norms of both inputs and of the output, and the projection of both inputs to one.
+  std::int64_t each = 3 * m.hidden + 2 * m.hidden * m.hidden;
+  for (const layer_spec& l : m.mtp_block) each += layer_parameters(m, l);
+  return m.mtp_layers * each;
+}
+
+double kv_bytes_per_sequence(const model& m, precision kv, std::int64_t tokens) {
+  double elements = 0;
+  for (const layer_spec& l : m.layers) elements += kv_elements(l, tokens);
+  return elements * bytes_per_element(kv);
+}
+
+double kv_bytes_per_token(const model& m, precision kv) { return kv_bytes_per_sequence(m, kv, 1); }
+
+double state_bytes_per_sequence(const model& m) {
+  constexpr double state_bytes = 4, convolution_bytes = 2;  // Nemotron-3 and Qwen3.5 state FP32 in their configs
+  double all = 0;
+  for (const layer_spec& l : m.layers) {
+    if (l.attention != attention_kind::mamba && l.attention != attention_kind::linear) continue;
+    all += state_bytes * static_cast<double>(scan_width(l.scan) * l.scan.state);
+    // The inputs that the kernel still reaches back to.
+    if (const std::int64_t kernel = l.scan.conv_kernel; kernel > 0)
+      all += convolution_bytes * static_cast<double>(convolution_weights(l) / kernel * (kernel - 1));
+  }
+  return all;
 }
 
 double weight_bytes(const model& m, precision p) {

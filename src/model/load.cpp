@@ -2,93 +2,57 @@
 
 #include <fmt/format.h>
 
-#include "config/reader.hpp"
+#include <algorithm>
+
+#include "model/families.hpp"
 #include "nvlsim/units_text.hpp"
 
 namespace nvlsim {
 namespace {
 
-constexpr std::string_view native_schema = "nvlsim.model/1";
-constexpr std::int64_t default_positions = 2048;  // of transformers' LlamaConfig
-
-/// Bounds far above any model, at which no count overflows 64 bits.
-constexpr config::range<std::int64_t> layer_range{1, 1 << 13};
-constexpr config::range<std::int64_t> hidden_range{1, 1 << 18};
-constexpr config::range<std::int64_t> head_range{1, 1 << 13};
-constexpr config::range<std::int64_t> ffn_range{1, 1 << 22};
-constexpr config::range<std::int64_t> vocab_range{1, 1 << 26};
-constexpr config::range<std::int64_t> positions_range{1, 1 << 30};
-
-/// How a form of model file spells the dimensions.
-struct spelling {
-  const char *layers, *hidden, *ffn, *heads, *kv_heads, *head_dim;
-};
-constexpr spelling hugging_face = {"num_hidden_layers",   "hidden_size",         "intermediate_size",
-                                   "num_attention_heads", "num_key_value_heads", "head_dim"};
-constexpr spelling megatron = {"num_layers",          "hidden_size",      "ffn_hidden_size",
-                               "num_attention_heads", "num_query_groups", "kv_channels"};
-
-/// An integer, and whether it was read without a problem: only then is it compared with others.
-struct checked {
-  std::int64_t value = 0;
-  bool sound = false;
-};
-
-checked read_integer(config::reader& r, const char* name, config::range<std::int64_t> bounds,
-                     const diagnostics& problems) {
-  const std::size_t before = problems.sorted().size();
-  const std::int64_t v = r.integer(name, bounds);
-  return {v, problems.sorted().size() == before};
-}
-
-std::int64_t read_kv_heads(config::reader& r, const spelling& s, checked heads, const diagnostics& problems) {
-  if (!r.has(s.kv_heads)) return r.integer_or(s.kv_heads, heads.value);
-  const checked kv = read_integer(r, s.kv_heads, head_range, problems);
-  if (heads.sound && kv.sound && heads.value % kv.value != 0)
-    r.fail(s.kv_heads, fmt::format("{} {} is not a multiple of {}", s.heads, heads.value, kv.value));
-  return kv.value;
-}
-
-std::int64_t read_head_dim(config::reader& r, const spelling& s, checked hidden, checked heads) {
-  if (r.has(s.head_dim)) return r.integer(s.head_dim, head_range);
-  if (hidden.sound && heads.sound && hidden.value % heads.value != 0)
-    r.fail(s.heads, fmt::format("{} {} is not a multiple of {}, so \"{}\" must be given", s.hidden, hidden.value,
-                                heads.value, s.head_dim));
-  return r.integer_or(s.head_dim, hidden.value / heads.value);
-}
-
-/// The dimensions that both forms have, all layers alike.
-void read_shape(model& m, config::reader& r, const spelling& s, const diagnostics& problems) {
-  const std::int64_t layers = r.integer(s.layers, layer_range);
-  const checked hidden = read_integer(r, s.hidden, hidden_range, problems);
-  const checked heads = read_integer(r, s.heads, head_range, problems);
-  layer_spec l;
-  l.heads = heads.value;
-  l.kv_heads = read_kv_heads(r, s, heads, problems);
-  l.head_dim = read_head_dim(r, s, hidden, heads);
-  l.ffn_hidden = r.integer(s.ffn, ffn_range);
-  m.hidden = hidden.value;
-  m.vocab = r.integer("vocab_size", vocab_range);
-  m.layers.assign(static_cast<std::size_t>(layers), l);
-}
-
-model read_llama(config::reader& root, config::reader& r, const diagnostics& problems) {
-  model m;
-  read_shape(m, r, hugging_face, problems);
-  m.max_positions = r.integer_or("max_position_embeddings", default_positions, positions_range);
-  // A composite config says this beside its text_config.
-  config::reader& with_tie = r.has("tie_word_embeddings") ? r : root;
-  m.tied_embeddings = with_tie.boolean_or("tie_word_embeddings", false);
-  return m;
-}
-
 struct architecture {
   std::string_view model_type;
-  model (*read)(config::reader& root, config::reader& r, const diagnostics& problems);
+  model (*read)(const model_file& f);
 };
+/// Names that end in `_text` are those of the language model of a composite config.
 constexpr architecture architectures[] = {
     {"llama", read_llama},
+    {"llama4", read_llama4},
+    {"llama4_text", read_llama4},
+    {"mixtral", read_mixtral},
+    {"qwen3", read_qwen3},
+    {"qwen3_vl_text", read_qwen3},
+    {"qwen3_moe", read_qwen3_moe},
+    {"qwen3_vl_moe_text", read_qwen3_moe},
+    {"qwen3_5", read_qwen3_5},
+    {"qwen3_5_text", read_qwen3_5},
+    {"qwen3_5_moe", read_qwen3_5_moe},
+    {"qwen3_5_moe_text", read_qwen3_5_moe},
+    {"deepseek_v3", read_deepseek_v3},
+    {"deepseek_v32", read_deepseek_v32},
+    {"deepseek_v4", read_deepseek_v4},
+    {"deepseek_ref", read_deepseek_v4},  // SGLang's conversions of DeepSeek-V4
+    {"kimi_k2", read_deepseek_v3},
+    {"kimi_k25", read_deepseek_v3},
+    {"glm_moe_dsa", read_deepseek_v32},
+    {"minimax_m2", read_minimax_m2},
+    {"gpt_oss", read_gpt_oss},
+    {"nemotron_h", read_nemotron_h},
+    {"bloom", read_bloom},
 };
+
+std::string without_digits(std::string_view s) {
+  std::string out;
+  std::copy_if(s.begin(), s.end(), std::back_inserter(out), [](char c) { return c < '0' || c > '9'; });
+  return out;
+}
+
+/// The supported name of which `type` is a slip. "llama3" or "qwen2" are other architectures and no slips.
+std::string slip_of(std::string_view type) {
+  std::string hint = nearest(type, supported_model_types());
+  if (type.starts_with(hint) || without_digits(type) == without_digits(hint)) hint.clear();
+  return hint;
+}
 
 model read_hugging_face(config::reader& root, const diagnostics& problems) {
   auto text = root.find_child("text_config");
@@ -103,42 +67,15 @@ model read_hugging_face(config::reader& root, const diagnostics& problems) {
   if (!readable) return {};
   for (const architecture& a : architectures) {
     if (a.model_type != type) continue;
-    model m = a.read(root, r, problems);
+    model m = a.read({root, r, problems});
     m.model_type = type;
     return m;
   }
-  // "llama4" is another architecture and no slip for "llama".
-  std::string hint = nearest(type, supported_model_types());
-  if (type.starts_with(hint)) hint.clear();
   r.fail("model_type",
          fmt::format("model_type {} is not supported; supported: {}", in_quotes(type),
                      fmt::join(supported_model_types(), ", ")),
-         hint);
+         slip_of(type));
   return {};
-}
-
-model read_native(config::reader& r, const diagnostics& problems) {
-  model m;
-  const bool readable = r.raw("schema")->string();
-  const std::string schema = r.string("schema");
-  if (schema != native_schema) {
-    if (readable) r.fail("schema", fmt::format("expected \"{}\", found {}", native_schema, in_quotes(schema)));
-    return m;
-  }
-  r.ignore("base");
-  r.ignore("source");
-  m.model_type = "gpt";
-  read_shape(m, r, megatron, problems);
-  const bool gated = r.boolean("gated_mlp");
-  const bool qk_norm = r.boolean_or("qk_layernorm", false);
-  for (layer_spec& l : m.layers) {
-    l.gated_mlp = gated;
-    l.qk_norm = qk_norm;
-  }
-  m.tied_embeddings = r.boolean("tied_embeddings");
-  m.max_positions = r.find_integer("max_position_embeddings", positions_range).value_or(0);
-  r.done();
-  return m;
 }
 
 }  // namespace

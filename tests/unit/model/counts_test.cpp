@@ -2,60 +2,72 @@
 
 #include <catch2/catch.hpp>
 #include <filesystem>
-#include <fstream>
-#include <map>
 
 #include "unit/model/shipped.hpp"
 
 using namespace nvlsim;
+using nvlsim::test::dense_layer;
+using nvlsim::test::shared_data;
 using nvlsim::test::shipped;
+using nvlsim::test::small_model;
 
 namespace {
 
-/// Parameters (embeddings in, norms out) and training FLOPs per token, as derived with Megatron-Bridge's flop_utils.py
-/// (v0.3.1) by whoever collected the published runs; blank where the vocabulary is not published.
+/// Parameters (embeddings in, norms out) and training FLOPs per token, as derived with Megatron-Bridge's
+/// flop_utils.py (v0.3.1) by whoever collected the published runs; blank where the vocabulary is not published.
 struct published {
-  std::string model, parameters, causal_4096, causal_8192, full_8192;
+  std::string model, parameters, active, causal_4096, causal_8192, full_8192;
 };
 const published published_counts[] = {
-    {"llama3-8b", "8.03e+09", "4.82492e+10", "5.14704e+10", "5.79129e+10"},
-    {"llama3-70b", "7.0552e+10", "4.33116e+11", "4.49223e+11", "4.81435e+11"},
-    {"llama3.1-405b", "4.0585e+11", "2.47322e+12", "2.52396e+12", "2.62542e+12"},
-    {"llama2-70b", "6.8975e+10", "4.28385e+11", "4.44491e+11", "4.76704e+11"},
-    {"gpt3-175b", "1.7458e+11", "1.07644e+12", "1.10543e+12", "1.16342e+12"},
-    {"nemotron4-15b", "1.5628e+10", "8.91625e+10", "9.39944e+10", "1.03658e+11"},
-    {"nemotron4-340b", "3.4102e+11", "2.06131e+12", "2.10479e+12", "2.19177e+12"},
-    {"sc21-gpt-1.7b", "1.6468e+09", "1.12397e+10", "1.25986e+10", "1.53165e+10"},
-    {"sc21-gpt-3.6b", "3.5547e+09", "2.3593e+10", "2.58579e+10", "3.03877e+10"},
-    {"sc21-gpt-7.5b", "7.4575e+09", "4.83687e+10", "5.19926e+10", "5.92403e+10"},
-    {"sc21-gpt-18b", "1.8434e+10", "1.16644e+11", "1.22683e+11", "1.34763e+11"},
-    {"sc21-gpt-39b", "3.9074e+10", "2.44108e+11", "2.53772e+11", "2.731e+11"},
-    {"sc21-gpt-76b", "7.6022e+10", "4.7123e+11", "4.8633e+11", "5.16529e+11"},
-    {"sc21-gpt-145b", "1.4558e+11", "8.97665e+11", "9.21824e+11", "9.70143e+11"},
-    {"sc21-gpt-310b", "3.1008e+11", "1.89911e+12", "1.93777e+12", "2.01508e+12"},
-    {"sc21-gpt-530b", "5.2953e+11", "3.23003e+12", "3.28288e+12", "3.38858e+12"},
-    {"sc21-gpt-1t", "1.0079e+12", "6.12819e+12", "6.20872e+12", "6.36978e+12"},
-    {"korth-gpt-22b", "2.2058e+10", "1.39595e+11", "1.46843e+11", "1.61338e+11"},
-    {"korth-gpt-175b", "1.7458e+11", "1.07644e+12", "1.10543e+12", "1.16342e+12"},
-    {"korth-gpt-530b", "5.2953e+11", "3.23003e+12", "3.28288e+12", "3.38858e+12"},
-    {"korth-gpt-1t", "1.0079e+12", "6.12819e+12", "6.20872e+12", "6.36978e+12"},
-    {"mcore-gpt-1.7b", "1.7448e+09", "1.00663e+10", "1.12743e+10", "1.36902e+10"},
-    {"mcore-gpt-7.1b", "7.1135e+09", "4.24799e+10", "4.54998e+10", "5.15396e+10"},
-    {"mcore-gpt-16b", "1.6106e+10", "9.66368e+10", "1.01469e+11", "1.11132e+11"},
-    {"mcore-gpt-32b", "3.1474e+10", "1.91663e+11", "2.00119e+11", "2.1703e+11"},
-    {"mcore-gpt-70b", "6.9793e+10", "4.29228e+11", "4.4614e+11", "4.79963e+11"},
-    {"mcore-gpt-119b", "1.1845e+11", "7.25782e+11", "7.48935e+11", "7.9524e+11"},
-    {"mcore-gpt-177b", "1.7717e+11", "1.08233e+12", "1.11132e+12", "1.1693e+12"},
-    {"mcore-gpt-314b", "3.1353e+11", "1.90697e+12", "1.94562e+12", "2.02293e+12"},
-    {"mcore-gpt-462b", "4.6144e+11", "2.80488e+12", "2.85562e+12", "2.95708e+12"},
-    {"megascale-175b", "1.7395e+11", "", "", ""},
-    {"megascale-530b", "5.2848e+11", "", "", ""},
-    {"llama3.1-405b-proxy8", "2.9704e+10", "1.68838e+11", "1.72059e+11", "1.78501e+11"},
-    {"llama3.1-405b-proxy30", "9.9833e+10", "5.98468e+11", "6.10548e+11", "6.34707e+11"},
-    {"llama3.1-405b-proxy62", "2.0184e+11", "1.22339e+12", "1.24835e+12", "1.29828e+12"},
+    {"llama3-8b", "8.03e+09", "8.03e+09", "4.82492e+10", "5.14704e+10", "5.79129e+10"},
+    {"llama3-70b", "7.0552e+10", "7.0552e+10", "4.33116e+11", "4.49223e+11", "4.81435e+11"},
+    {"llama3.1-405b", "4.0585e+11", "4.0585e+11", "2.47322e+12", "2.52396e+12", "2.62542e+12"},
+    {"llama2-70b", "6.8975e+10", "6.8975e+10", "4.28385e+11", "4.44491e+11", "4.76704e+11"},
+    {"gpt3-175b", "1.7458e+11", "1.7458e+11", "1.07644e+12", "1.10543e+12", "1.16342e+12"},
+    {"deepseek-v3", "6.7103e+11", "3.7551e+10", "2.59993e+11", "2.91199e+11", "3.5361e+11"},
+    {"deepseek-v3-nomtp", "6.7103e+11", "3.7551e+10", "2.49812e+11", "2.80514e+11", "3.41919e+11"},
+    {"kimi-k2", "1.0264e+12", "3.286e+10", "2.04477e+11", "2.19829e+11", "2.50531e+11"},
+    {"qwen3-30b-a3b", "3.0532e+10", "3.3528e+09", "2.30063e+10", "2.78381e+10", "3.75018e+10"},
+    {"qwen3-235b-a22b", "2.3509e+11", "2.219e+10", "1.48035e+11", "1.6696e+11", "2.04809e+11"},
+    {"gpt-oss-120b", "1.1679e+11", "5.7102e+09", "3.25755e+10", "3.43875e+10", "3.8068e+10"},
+    {"grok1-314b", "3.1645e+11", "8.4526e+10", "5.12071e+11", "5.21735e+11", "5.41062e+11"},
+    {"nemotron4-15b", "1.5628e+10", "1.5628e+10", "8.91625e+10", "9.39944e+10", "1.03658e+11"},
+    {"nemotron4-340b", "3.4102e+11", "3.4102e+11", "2.06131e+12", "2.10479e+12", "2.19177e+12"},
+    {"llama4-maverick", "4.0071e+11", "1.7184e+10", "1.02844e+11", "1.08883e+11", "1.20963e+11"},
+    {"sc21-gpt-1.7b", "1.6468e+09", "1.6468e+09", "1.12397e+10", "1.25986e+10", "1.53165e+10"},
+    {"sc21-gpt-3.6b", "3.5547e+09", "3.5547e+09", "2.3593e+10", "2.58579e+10", "3.03877e+10"},
+    {"sc21-gpt-7.5b", "7.4575e+09", "7.4575e+09", "4.83687e+10", "5.19926e+10", "5.92403e+10"},
+    {"sc21-gpt-18b", "1.8434e+10", "1.8434e+10", "1.16644e+11", "1.22683e+11", "1.34763e+11"},
+    {"sc21-gpt-39b", "3.9074e+10", "3.9074e+10", "2.44108e+11", "2.53772e+11", "2.731e+11"},
+    {"sc21-gpt-76b", "7.6022e+10", "7.6022e+10", "4.7123e+11", "4.8633e+11", "5.16529e+11"},
+    {"sc21-gpt-145b", "1.4558e+11", "1.4558e+11", "8.97665e+11", "9.21824e+11", "9.70143e+11"},
+    {"sc21-gpt-310b", "3.1008e+11", "3.1008e+11", "1.89911e+12", "1.93777e+12", "2.01508e+12"},
+    {"sc21-gpt-530b", "5.2953e+11", "5.2953e+11", "3.23003e+12", "3.28288e+12", "3.38858e+12"},
+    {"sc21-gpt-1t", "1.0079e+12", "1.0079e+12", "6.12819e+12", "6.20872e+12", "6.36978e+12"},
+    {"korth-gpt-22b", "2.2058e+10", "2.2058e+10", "1.39595e+11", "1.46843e+11", "1.61338e+11"},
+    {"korth-gpt-175b", "1.7458e+11", "1.7458e+11", "1.07644e+12", "1.10543e+12", "1.16342e+12"},
+    {"korth-gpt-530b", "5.2953e+11", "5.2953e+11", "3.23003e+12", "3.28288e+12", "3.38858e+12"},
+    {"korth-gpt-1t", "1.0079e+12", "1.0079e+12", "6.12819e+12", "6.20872e+12", "6.36978e+12"},
+    {"mcore-gpt-1.7b", "1.7448e+09", "1.7448e+09", "1.00663e+10", "1.12743e+10", "1.36902e+10"},
+    {"mcore-gpt-7.1b", "7.1135e+09", "7.1135e+09", "4.24799e+10", "4.54998e+10", "5.15396e+10"},
+    {"mcore-gpt-16b", "1.6106e+10", "1.6106e+10", "9.66368e+10", "1.01469e+11", "1.11132e+11"},
+    {"mcore-gpt-32b", "3.1474e+10", "3.1474e+10", "1.91663e+11", "2.00119e+11", "2.1703e+11"},
+    {"mcore-gpt-70b", "6.9793e+10", "6.9793e+10", "4.29228e+11", "4.4614e+11", "4.79963e+11"},
+    {"mcore-gpt-119b", "1.1845e+11", "1.1845e+11", "7.25782e+11", "7.48935e+11", "7.9524e+11"},
+    {"mcore-gpt-177b", "1.7717e+11", "1.7717e+11", "1.08233e+12", "1.11132e+12", "1.1693e+12"},
+    {"mcore-gpt-314b", "3.1353e+11", "3.1353e+11", "1.90697e+12", "1.94562e+12", "2.02293e+12"},
+    {"mcore-gpt-462b", "4.6144e+11", "4.6144e+11", "2.80488e+12", "2.85562e+12", "2.95708e+12"},
+    {"megascale-175b", "1.7395e+11", "1.7395e+11", "", "", ""},
+    {"megascale-530b", "5.2848e+11", "5.2848e+11", "", "", ""},
+    {"llama3.1-405b-proxy8", "2.9704e+10", "2.9704e+10", "1.68838e+11", "1.72059e+11", "1.78501e+11"},
+    {"llama3.1-405b-proxy30", "9.9833e+10", "9.9833e+10", "5.98468e+11", "6.10548e+11", "6.34707e+11"},
+    {"llama3.1-405b-proxy62", "2.0184e+11", "2.0184e+11", "1.22339e+12", "1.24835e+12", "1.29828e+12"},
+    {"grok1-proxy2", "1.1416e+10", "4.1682e+09", "2.05825e+10", "2.08845e+10", "2.14885e+10"},
+    {"grok1-proxy4", "2.1256e+10", "6.7604e+09", "3.6437e+10", "3.70409e+10", "3.82489e+10"},
+    {"grok1-proxy8", "4.0936e+10", "1.1945e+10", "6.81459e+10", "6.93539e+10", "7.17698e+10"},
+    {"grok1-proxy16", "8.0295e+10", "2.2313e+10", "1.31564e+11", "1.3398e+11", "1.38812e+11"},
+    {"grok1-proxy32", "1.5901e+11", "4.3051e+10", "2.584e+11", "2.63231e+11", "2.72895e+11"},
 };
-
-std::int64_t without_norms(const model& m) { return parameters(m) - parameters_by_part(m).norms; }
 
 void check_row(const published& row) {
   INFO(row.model);
@@ -65,66 +77,34 @@ void check_row(const published& row) {
     CHECK(fmt::format("{:.5g}", static_cast<double>(p.attention + p.mlp)) == row.parameters);
     return;
   }
-  CHECK(fmt::format("{:.5g}", static_cast<double>(without_norms(m))) == row.parameters);
+  const auto norms = parameters_by_part(m).norms;
+  CHECK(fmt::format("{:.5g}", static_cast<double>(parameters(m) - norms)) == row.parameters);
+  CHECK(fmt::format("{:.5g}", static_cast<double>(active_parameters(m) - norms)) == row.active);
   CHECK(fmt::format("{:.6g}", training_flops_per_token(m, 4096, true)) == row.causal_4096);
   CHECK(fmt::format("{:.6g}", training_flops_per_token(m, 8192, true)) == row.causal_8192);
   CHECK(fmt::format("{:.6g}", training_flops_per_token(m, 8192, false)) == row.full_8192);
 }
 
-/// The cells of a CSV line; quoted ones may hold commas.
-std::vector<std::string> cells(const std::string& line) {
-  std::vector<std::string> out(1);
-  bool quoted = false;
-  for (const char c : line) {
-    if (c == '"') quoted = !quoted;
-    else if (c == ',' && !quoted) out.emplace_back();
-    else if (c != '\r') out.back() += c;
-  }
-  return out;
-}
-
-std::vector<std::map<std::string, std::string>> table(const std::filesystem::path& path) {
-  std::vector<std::map<std::string, std::string>> rows;
-  std::ifstream in(path);
-  std::string line;
-  std::getline(in, line);
-  const std::vector<std::string> header = cells(line);
-  while (std::getline(in, line)) {
-    const std::vector<std::string> row = cells(line);
-    for (std::size_t i = 0; i < header.size() && i < row.size(); ++i) {
-      if (i == 0) rows.emplace_back();
-      rows.back()[header[i]] = row[i];
-    }
-  }
-  return rows;
-}
-
-const layer_spec mha{8, 8, 16, 512, false};
-model small(std::size_t layers, const layer_spec& l) {
-  model m;
-  m.hidden = 128;
-  m.vocab = 1000;
-  m.layers.assign(layers, l);
-  return m;
-}
+const layer_spec mha = dense_layer(8, 8, 16, 512, false);
 
 }  // namespace
 
-TEST_CASE("Counts reproduce the published digits of every dense model") {
+TEST_CASE("Counts reproduce the published digits of every model") {
   for (const published& row : published_counts) check_row(row);
 }
 
 TEST_CASE("Counts reproduce models.csv beside the source, if there") {
-  const std::filesystem::path path = std::filesystem::path(NVLSIM_SOURCE_DIR) / "../shared/data/models.csv";
+  const std::filesystem::path path = shared_data / "models.csv";
   if (!std::filesystem::exists(path)) return;
-  std::size_t dense = 0;
-  for (auto& row : table(path)) {
-    if (row["kind"] != "dense") continue;
-    ++dense;
-    check_row({row["model"], row["params_total_derived"], row["train_flops_per_token_causal_s4096"],
-               row["train_flops_per_token_causal_s8192"], row["train_flops_per_token_noncausal_s8192"]});
+  std::size_t printed = 0;
+  for (auto& row : test::table(path)) {
+    if (row["params_total_derived"].empty()) continue;
+    ++printed;
+    check_row({row["model"], row["params_total_derived"], row["params_active_derived"],
+               row["train_flops_per_token_causal_s4096"], row["train_flops_per_token_causal_s8192"],
+               row["train_flops_per_token_noncausal_s8192"]});
   }
-  CHECK(dense >= std::size(published_counts));
+  CHECK(printed >= std::size(published_counts));
 }
 
 TEST_CASE("Parameters are those of the published checkpoints") {
@@ -135,10 +115,90 @@ TEST_CASE("Parameters are those of the published checkpoints") {
   CHECK(parameters(shipped("llama3.3-70b")) == 70'553'706'496);
   CHECK(parameters(shipped("llama3.1-405b")) == 405'853'388'800);
   CHECK(parameters(shipped("qwen3-32b")) == 32'762'123'264);
+  CHECK(parameters(shipped("qwen3-30b-a3b")) == 30'532'122'624);
+  CHECK(parameters(shipped("qwen3-235b-a22b")) == 235'093'634'560);
+  CHECK(parameters(shipped("mixtral-8x7b")) == 46'702'792'704);
+  CHECK(parameters(shipped("mixtral-8x22b")) == 140'620'634'112);
+}
+
+TEST_CASE("Parameters and what they leave out are those of the published checkpoints") {
+  // Biases of the router that balance load, one an expert; the checkpoint repeats embedding and output for MTP.
+  const model v3 = shipped("deepseek-v3");
+  CHECK(parameters(v3) + 58 * 256 == 671'026'419'200);
+  CHECK(parameters(v3) + mtp_parameters(v3) + 59 * 256 + 2 * v3.vocab * v3.hidden == 684'489'845'504);
+  CHECK(parameters(shipped("kimi-k2")) + 60 * 384 == 1'026'408'232'448);
+  // Biases of queries, keys, values, output, router and experts, and a sink a head.
+  constexpr std::int64_t attention_biases = 4096 + 2 * 512 + 2880 + 64, expert_biases = 3 * 2880;
+  CHECK(parameters(shipped("gpt-oss-120b")) + 36 * (attention_biases + 128 + 128 * expert_biases) ==
+        116'829'156'672);
+  CHECK(parameters(shipped("gpt-oss-20b")) + 24 * (attention_biases + 32 + 32 * expert_biases) == 20'914'757'184);
+  // The bias of the convolution, and A, D and the bias of the step of every head.
+  CHECK(parameters(shipped("nemotron-3-nano")) + 23 * (64 * 64 + 2 * 8 * 128 + 3 * 64) == 31'577'937'344);
+  // Its QK norms have a gain for every head, not one for all.
+  CHECK(parameters(shipped("minimax-m2.5")) + 62 * (47 + 7) * 128 == 228'689'748'992);
+}
+
+TEST_CASE("Active parameters are those its authors state") {
+  const auto stated = [](const char* name, double total, double active, bool embedding) {
+    INFO(name);
+    const model m = shipped(name);
+    CHECK(static_cast<double>(parameters(m)) / 1e9 == Approx(total).margin(0.5));
+    const std::int64_t counted = active_parameters(m) - (embedding ? 0 : parameters_by_part(m).embedding);
+    CHECK(static_cast<double>(counted) / 1e9 == Approx(active).margin(0.51));
+  };
+  stated("deepseek-v3", 671, 37, false);  // DeepSeek-V3 report
+  stated("kimi-k2", 1026, 32, false);     // model card: 1T, 32B
+  stated("glm-5", 744, 40.5, false);      // 744B, 40B
+  stated("deepseek-v4-flash", 284, 13, false);
+  stated("deepseek-v4-pro", 1573, 49, false);  // model card: 1.6T, 49B
+  stated("nemotron-3-super", 120.6, 12.7, true);
+  stated("nemotron-3-nano", 31.6, 3.6, true);
+  stated("qwen3.5-397b-a17b", 396.5, 17, true);
+  stated("llama4-maverick", 400.7, 17, true);
+  stated("mixtral-8x7b", 46.7, 12.9, true);
+  // OpenAI's model card counts the output but not the embedding, and prints 5.13B and 3.61B.
+  const auto without_embedding = [](const model& m) {
+    return active_parameters(m) - parameters_by_part(m).embedding;
+  };
+  CHECK(static_cast<double>(without_embedding(shipped("gpt-oss-120b"))) == Approx(5.13e9).margin(5e6));
+  CHECK(static_cast<double>(without_embedding(shipped("gpt-oss-20b"))) == Approx(3.61e9).margin(5e6));
+}
+
+TEST_CASE("Training FLOPs are what published TFLOP/s over tokens/s imply") {
+  struct row {
+    const char* model;
+    std::int64_t sequence;
+    bool causal;
+    flop_rules rules;
+    double flops, within;
+  };
+  constexpr auto now = flop_rules::since_26_06, before = flop_rules::before_26_06;
+  const row rows[] = {
+      // Megatron-Bridge performance summaries by release; NVIDIA's benchmark recipes v25.05.05.
+      {"gpt-oss-120b", 4096, true, now, 32.58e9, 0.001},      // 26.06: 943 / 28947
+      {"gpt-oss-120b", 4096, true, before, 27.17e9, 0.002},   // 26.04: 433 / 15938
+      {"gpt-oss-120b", 8192, true, before, 30.80e9, 0.003},   // 25.11: 565 / 18347
+      {"deepseek-v3", 4096, true, now, 260.0e9, 0.002},       // 26.04: 732 / 2815
+      {"deepseek-v4-flash", 4096, true, now, 90.9e9, 0.003},  // 26.08: 748 / 8224 and 706 / 7776
+      {"nemotron-3-super", 8192, true, now, 84.94e9, 0.004},  // 26.06.01: 598 / 7040
+      {"nemotron-3-ultra", 8192, true, now, 360.6e9, 0.002},  // 26.08: 1281 / 3552
+      {"nemotron-h-56b", 8192, false, now, 343.7e9, 0.002},   // 558.7 / 1625.5
+      {"llama4-maverick", 8192, true, now, 108.9e9, 0.001},   // 1171.1 / 10755.95
+  };
+  for (const row& r : rows) {
+    INFO(r.model << " " << r.sequence);
+    CHECK(training_flops_per_token(shipped(r.model), r.sequence, r.causal, r.rules) ==
+          Approx(r.flops).epsilon(r.within));
+  }
+  // Megatron-Bridge takes 2h for the inner width of a scan; that of Nemotron 3 Nano is 4096 and not 5376.
+  const model nano = shipped("nemotron-3-nano");
+  constexpr double extra = 2 * 2688 - 4096, state = 128;
+  const double theirs = training_flops_per_token(nano, 8192, true) + 23 * 3 * extra * (6 * 2688 + 7 * state);
+  CHECK(theirs == Approx(22.28e9).epsilon(0.001));  // 26.04: 729 / 32727
 }
 
 TEST_CASE("Counts of a small GPT follow the textbook formulas") {
-  const model m = small(3, mha);  // h = 128, f = 4h, multi-head: 12 h^2 a layer
+  const model m = small_model(3, mha);  // h = 128, f = 4h, multi-head: 12 h^2 a layer
   CHECK(layer_parameters(m, mha) == 12 * 128 * 128 + 2 * 128);
   CHECK(parameters(m) == 3 * (12 * 128 * 128 + 2 * 128) + 2 * 1000 * 128 + 128);
   // 72 L h^2 (1 + s/6h + V/12Lh) with full attention, arXiv 2205.05198 equation 7.
@@ -151,7 +211,7 @@ TEST_CASE("Counts of a small GPT follow the textbook formulas") {
 
 TEST_CASE("Parts of the parameters add up, and a tied output layer has none") {
   for (const bool tied : {false, true}) {
-    model m = small(2, {8, 2, 16, 512, true, true});
+    model m = small_model(2, dense_layer(8, 2, 16, 512, true, true));
     m.tied_embeddings = tied;
     const parameter_parts p = parameters_by_part(m);
     CHECK(p.embedding + p.attention + p.mlp + p.norms + p.output == parameters(m));
@@ -181,24 +241,116 @@ TEST_CASE("Training FLOPs per token are affine in the sequence, and logits count
 }
 
 TEST_CASE("KV bytes scale with layers, KV heads and precision, not with query heads") {
-  const layer_spec l{32, 8, 128, 4096};
-  CHECK(kv_bytes_per_token(small(6, l), precision::bf16) == 3 * kv_bytes_per_token(small(2, l), precision::bf16));
-  CHECK(kv_bytes_per_token(small(6, l), precision::fp8) == kv_bytes_per_token(small(6, l), precision::bf16) / 2);
+  const layer_spec l = dense_layer(32, 8, 128, 4096);
+  CHECK(kv_bytes_per_token(small_model(6, l), precision::bf16) ==
+        3 * kv_bytes_per_token(small_model(2, l), precision::bf16));
+  CHECK(kv_bytes_per_token(small_model(6, l), precision::fp8) ==
+        kv_bytes_per_token(small_model(6, l), precision::bf16) / 2);
   layer_spec more_queries = l, more_keys = l;
   more_queries.heads = 64;
   more_keys.kv_heads = 16;
-  CHECK(kv_bytes_per_token(small(1, more_queries), precision::fp8) == kv_bytes_per_token(small(1, l), precision::fp8));
-  CHECK(kv_bytes_per_token(small(1, more_keys), precision::fp8) == 2 * kv_bytes_per_token(small(1, l), precision::fp8));
+  CHECK(kv_bytes_per_token(small_model(1, more_queries), precision::fp8) ==
+        kv_bytes_per_token(small_model(1, l), precision::fp8));
+  CHECK(kv_bytes_per_token(small_model(1, more_keys), precision::fp8) ==
+        2 * kv_bytes_per_token(small_model(1, l), precision::fp8));
   // 80 layers, 8 KV heads of 128: 320 KiB a token in BF16, the figure every serving guide quotes.
   CHECK(kv_bytes_per_token(shipped("llama3.1-70b"), precision::bf16) == 320.0 * 1024);
+}
+
+TEST_CASE("Latent attention caches one vector a token, a window only its own tokens") {
+  // 61 x (512 + 64) x 2 B, the figure of the DeepSeek-V3 report; V3.2 adds one key of its indexer.
+  CHECK(kv_bytes_per_token(shipped("deepseek-v3"), precision::bf16) == 61 * 576 * 2);
+  CHECK(kv_bytes_per_token(shipped("deepseek-v3.2"), precision::bf16) == 61 * (576 + 128) * 2);
+  const model oss = shipped("gpt-oss-120b");
+  const double layer = 2 * 8 * 64 * 2;
+  CHECK(kv_bytes_per_token(oss, precision::bf16) == 36 * layer);
+  CHECK(kv_bytes_per_sequence(oss, precision::bf16, 100) == 36 * layer * 100);
+  CHECK(kv_bytes_per_sequence(oss, precision::bf16, 1000) == 18 * layer * (1000 + 128));
+  // 9.62 GiB for a million tokens in BF16, a tenth of V3.2's, says DeepSeek.
+  const double v4 = kv_bytes_per_sequence(shipped("deepseek-v4-pro"), precision::bf16, 1 << 20);
+  CHECK(v4 / (1 << 30) == Approx(9.62).epsilon(0.001));
+  CHECK(v4 / kv_bytes_per_sequence(shipped("deepseek-v3.2"), precision::bf16, 1 << 20) ==
+        Approx(0.1).epsilon(0.15));
+}
+
+TEST_CASE("Scans have a state of fixed size and no cache") {
+  const model nano = shipped("nemotron-3-nano");
+  CHECK(kv_bytes_per_token(nano, precision::bf16) == 6 * 2 * 2 * 128 * 2);
+  CHECK(state_bytes_per_sequence(nano) == 23 * (64 * 64 * 128 * 4 + 3 * (64 * 64 + 2 * 8 * 128) * 2));
+  const model qwen = shipped("qwen3.5-397b-a17b");
+  CHECK(kv_bytes_per_token(qwen, precision::bf16) == 15 * 2 * 2 * 256 * 2);
+  CHECK(state_bytes_per_sequence(qwen) == 45 * (64 * 128 * 128 * 4 + 3 * (2 * 16 * 128 + 64 * 128) * 2));
+  CHECK(state_bytes_per_sequence(shipped("llama3-8b")) == 0);
+}
+
+TEST_CASE("Routed experts count once each in parameters and top-k times in FLOPs") {
+  layer_spec l = mha;
+  l.gated_mlp = true;
+  l.moe = {.experts = 16, .top_k = 2, .expert_ffn = 256, .shared_ffn = 64};
+  const model m = small_model(4, l);
+  const parameter_parts p = parameters_by_part(m);
+  CHECK(p.experts == 4 * 16 * 3 * 128 * 256);
+  CHECK(p.mlp == 4 * 3 * 128 * 64);
+  CHECK(p.router == 4 * 128 * 16);
+  CHECK(p.embedding + p.attention + p.mlp + p.experts + p.router + p.norms + p.output == parameters(m));
+  CHECK(parameters(m) - active_parameters(m) == 4 * 14 * 3 * 128 * 256);
+  model dense = m;
+  for (layer_spec& d : dense.layers) d.moe = {}, d.ffn_hidden = 2 * 256 + 64;
+  CHECK(training_flops_per_token(m, 512, true) == training_flops_per_token(dense, 512, true));
+  for (layer_spec& d : dense.layers) CHECK(layer_parameters(m, l) > layer_parameters(dense, d));
+  model latent = m;
+  for (layer_spec& d : latent.layers) d.moe.latent = 32;
+  CHECK(parameters_by_part(latent).experts == p.experts / 4);
+  CHECK(parameters_by_part(latent).mlp == p.mlp + 4 * 2 * 128 * 32);
+}
+
+TEST_CASE("Windows and chosen keys bound what a query attends to") {
+  model all = small_model(2, mha), windowed = all, sparse = all;
+  for (layer_spec& l : windowed.layers) l.window = 64;
+  for (layer_spec& l : sparse.layers) l.sparse_keys = 64;
+  for (const bool causal : {false, true}) {
+    CHECK(training_flops_per_token(windowed, 64, causal) == training_flops_per_token(all, 64, causal));
+    CHECK(training_flops_per_token(sparse, 64, causal) == training_flops_per_token(all, 64, causal));
+    CHECK(training_flops_per_token(windowed, 4096, causal) == training_flops_per_token(all, 64, causal));
+    CHECK(training_flops_per_token(windowed, 4096, causal, flop_rules::before_26_06) ==
+          training_flops_per_token(all, 4096, causal));
+  }
+  // The first 64 queries see 32 keys on average, the others 64.
+  const double pairs = training_flops_per_token(sparse, 4096, true) - training_flops_per_token(all, 0, true);
+  CHECK(pairs == Approx(2 * 12 * 128 * (64 * 32.0 + 4032 * 64.0) / 4096));
+}
+
+TEST_CASE("What is beyond a dense model is named") {
+  CHECK(dense_grouped_query(shipped("llama3-8b")));
+  CHECK(dense_grouped_query(shipped("qwen3-32b")));
+  CHECK(beyond_dense(shipped("grok1-314b")) == std::vector<std::string_view>{"routed experts"});
+  CHECK(beyond_dense(shipped("gpt-oss-20b")) ==
+        std::vector<std::string_view>{"sliding windows", "routed experts"});
+  CHECK(beyond_dense(shipped("deepseek-v3")) ==
+        std::vector<std::string_view>{"latent attention", "routed experts", "multi-token prediction"});
+  for (const char* name : {"nemotron-h-56b", "qwen3.5-397b-a17b", "deepseek-v4-pro", "glm-5"})
+    CHECK_FALSE(dense_grouped_query(shipped(name)));
 }
 
 TEST_CASE("Counts of a model at every bound fit in 64 bits") {
   model m;
   m.hidden = 1 << 18;
   m.vocab = 1 << 26;
-  m.layers.assign(1 << 13, {1 << 13, 1 << 13, 1 << 13, 1 << 22, true, true});
+  m.layers.assign(1 << 13, dense_layer(1 << 13, 1 << 13, 1 << 13, 1 << 22, true, true));
   const double exact = 8192.0 * (4.0 * 262144 * 67108864 + 3.0 * 262144 * 4194304 + 2.0 * 262144 + 2.0 * 8192) +
                        2.0 * 67108864 * 262144 + 262144;
   CHECK(static_cast<double>(parameters(m)) == Approx(exact).epsilon(1e-12));
+  layer_spec routed = m.layers.front();
+  routed.ffn_hidden = 0;
+  routed.moe = {.experts = 1 << 13, .top_k = 1, .expert_ffn = 1 << 17, .shared_ffn = 1 << 22, .latent = 1 << 18};
+  m.layers.assign(1 << 13, routed);
+  const double experts = 8192.0 * 8192.0 * 3 * 262144 * 131072;
+  CHECK(static_cast<double>(parameters_by_part(m).experts) == experts);
+  CHECK(static_cast<double>(parameters(m)) == Approx(experts).epsilon(0.1));
+  layer_spec compressed{
+      .attention = attention_kind::compressed, .heads = 1 << 13, .kv_heads = 1, .head_dim = 1 << 13};
+  compressed.compressed = {.q_lora_rank = 1 << 16, .o_lora_rank = 1 << 16, .o_groups = 1 << 10, .ratio = 4};
+  m.layers.assign(1 << 13, compressed);
+  CHECK(static_cast<double>(parameters(m)) ==
+        Approx(8192.0 * 65536 * (2 * 67108864.0 + 1025 * 262144.0)).epsilon(0.1));
 }

@@ -1,0 +1,159 @@
+#include "model/fields.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "nvlsim/units_text.hpp"
+
+namespace nvlsim {
+namespace {
+
+std::int64_t read_kv_heads(const model_file& f, const spelling& s, checked heads) {
+  if (s.derived && !f.r.has(s.kv_heads)) return f.r.integer_or(s.kv_heads, heads.value);
+  const checked kv = read_integer(f, s.kv_heads, head_range);
+  if (heads.sound && kv.sound && heads.value % kv.value != 0)
+    f.r.fail(s.kv_heads.canonical,
+             fmt::format("{} {} is not a multiple of {}", s.heads.canonical, heads.value, kv.value));
+  return kv.value;
+}
+
+std::int64_t read_head_dim(const model_file& f, const spelling& s, checked hidden, checked heads) {
+  if (!s.derived || f.r.has(s.head_dim)) return f.r.integer(s.head_dim, head_range);
+  if (hidden.sound && heads.sound && hidden.value % heads.value != 0)
+    f.r.fail(s.heads.canonical, fmt::format("{} {} is not a multiple of {}, so \"{}\" must be given",
+                                            s.hidden.canonical, hidden.value, heads.value, s.head_dim.canonical));
+  return f.r.integer_or(s.head_dim, hidden.value / heads.value);
+}
+
+/// The elements of list `key`; nullptr when it is absent or (then reported) no list.
+const value::array* read_list(const model_file& f, const char* key) {
+  const value* v = f.r.raw(key);
+  if (!v || v->is_null()) return nullptr;
+  if (!v->items()) f.r.fail(key, fmt::format("expected an array, found {}", v->type_name()));
+  return v->items();
+}
+
+checked read_expert_count(const model_file& f) {
+  constexpr std::array names = {"n_routed_experts", "num_experts", "num_local_experts"};
+  checked found;
+  const char* used = nullptr;
+  for (const char* name : names) {
+    if (!f.r.has(name)) continue;
+    const checked here = read_integer(f, name, expert_range);
+    if (used && found.sound && here.sound && here.value != found.value)
+      f.r.fail(name, fmt::format("{} differs from \"{}\" {}", here.value, used, found.value));
+    if (!used) found = here, used = name;
+  }
+  if (!used)
+    f.r.fail("",
+             fmt::format("required member \"{}\" is missing (nor \"{}\", \"{}\")", names[0], names[1], names[2]));
+  return found;
+}
+
+}  // namespace
+
+const spelling& hugging_face() {
+  static const spelling names = {"num_hidden_layers", "hidden_size", "num_attention_heads", "num_key_value_heads",
+                                 "head_dim"};
+  return names;
+}
+
+const spelling& hugging_face_derived() {
+  static const spelling names = [] {
+    spelling s = hugging_face();
+    s.derived = true;
+    return s;
+  }();
+  return names;
+}
+
+checked read_integer(const model_file& f, const config::key& k, config::range<std::int64_t> bounds) {
+  const std::size_t before = f.problems.sorted().size();
+  const std::int64_t v = f.r.integer(k, bounds);
+  return {v, f.problems.sorted().size() == before};
+}
+
+void read_heads(const model_file& f, const spelling& s, checked hidden, layer_spec& l) {
+  const checked heads = read_integer(f, s.heads, head_range);
+  l.heads = heads.value;
+  l.kv_heads = read_kv_heads(f, s, heads);
+  l.head_dim = read_head_dim(f, s, hidden, heads);
+}
+
+outline read_sizes(const model_file& f, const spelling& s) {
+  outline o;
+  o.layers = read_integer(f, s.layers, layer_range);
+  o.hidden = read_integer(f, s.hidden, hidden_range);
+  o.m.hidden = o.hidden.value;
+  o.m.vocab = f.r.integer("vocab_size", vocab_range);
+  o.m.max_positions = f.r.find_integer("max_position_embeddings", positions_range).value_or(0);
+  return o;
+}
+
+outline read_outline(const model_file& f, const spelling& s) {
+  outline o = read_sizes(f, s);
+  read_heads(f, s, o.hidden, o.layer);
+  return o;
+}
+
+bool read_tied(const model_file& f, bool otherwise) {
+  config::reader& with_tie = f.r.has("tie_word_embeddings") ? f.r : f.root;
+  return with_tie.boolean_or("tie_word_embeddings", otherwise);
+}
+
+moe_spec read_experts(const model_file& f, const char* width) {
+  moe_spec e;
+  const checked count = read_expert_count(f), chosen = read_integer(f, "num_experts_per_tok", expert_range);
+  if (count.sound && chosen.sound && chosen.value > count.value)
+    f.r.fail("num_experts_per_tok", fmt::format("{} is more than the {} experts", chosen.value, count.value));
+  e.experts = count.value;
+  e.top_k = chosen.value;
+  e.expert_ffn = f.r.integer(width, expert_ffn_range);
+  return e;
+}
+
+void read_mtp(const model_file& f, const char* count, model& m, std::vector<layer_spec> block) {
+  m.mtp_layers = f.r.integer_or(count, 0, mtp_range);
+  if (m.mtp_layers > 0) m.mtp_block = std::move(block);
+}
+
+std::vector<std::size_t> read_names(const model_file& f, const char* key,
+                                    std::span<const std::string_view> allowed, checked layers) {
+  const value::array* list = read_list(f, key);
+  if (!list) return {};
+  std::vector<std::size_t> out;
+  for (const value& v : *list) {
+    const std::string* s = v.string();
+    const auto at = s ? std::find(allowed.begin(), allowed.end(), *s) : allowed.end();
+    if (at == allowed.end()) {
+      f.r.fail(key, fmt::format("element {}: expected one of {}, found {}", out.size(), fmt::join(allowed, ", "),
+                                s ? in_quotes(*s) : std::string(v.type_name())));
+      return {};
+    }
+    out.push_back(static_cast<std::size_t>(at - allowed.begin()));
+  }
+  if (!layers.sound) return {};
+  if (out.size() == static_cast<std::size_t>(layers.value)) return out;
+  f.r.fail(key, fmt::format("has {} elements for {} layers", out.size(), layers.value));
+  return {};
+}
+
+std::vector<std::int64_t> read_integers(const model_file& f, const char* key, config::range<std::int64_t> bounds) {
+  const value::array* list = read_list(f, key);
+  if (!list) return {};
+  std::vector<std::int64_t> out;
+  for (const value& v : *list) {
+    const std::int64_t* i = v.integer();
+    if (!i || *i < bounds.low || *i > bounds.high) {
+      f.r.fail(key,
+               fmt::format("element {}: expected an integer from {} to {}", out.size(), bounds.low, bounds.high));
+      return {};
+    }
+    out.push_back(*i);
+  }
+  return out;
+}
+
+}  // namespace nvlsim

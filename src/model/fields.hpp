@@ -1,0 +1,80 @@
+// What readers of model files have in common.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "config/reader.hpp"
+#include "nvlsim/model.hpp"
+
+namespace nvlsim {
+
+/// A model file: `r` reads the language model, `root` what is beside its `text_config`, or the same object.
+struct model_file {
+  config::reader& root;
+  config::reader& r;
+  const diagnostics& problems;
+};
+
+/// Bounds far above any model, at which no count overflows 64 bits.
+inline constexpr config::range<std::int64_t> layer_range{1, 1 << 13};
+inline constexpr config::range<std::int64_t> hidden_range{1, 1 << 18};
+inline constexpr config::range<std::int64_t> head_range{1, 1 << 13};
+inline constexpr config::range<std::int64_t> rank_range{1, 1 << 16};
+inline constexpr config::range<std::int64_t> group_range{1, 1 << 10};
+inline constexpr config::range<std::int64_t> ffn_range{1, 1 << 22};
+inline constexpr config::range<std::int64_t> expert_range{1, 1 << 13};
+inline constexpr config::range<std::int64_t> expert_ffn_range{1, 1 << 17};
+inline constexpr config::range<std::int64_t> shared_range{0, 1 << 5};
+inline constexpr config::range<std::int64_t> vocab_range{1, 1 << 26};
+inline constexpr config::range<std::int64_t> positions_range{1, 1 << 30};
+inline constexpr config::range<std::int64_t> mtp_range{0, 1 << 6};
+
+/// An integer, and whether it was read without a problem: only then is it compared with others.
+struct checked {
+  std::int64_t value = 0;
+  bool sound = false;
+};
+checked read_integer(const model_file& f, const config::key& k, config::range<std::int64_t> bounds);
+
+/// How a form of model file spells the dimensions.
+struct spelling {
+  config::key layers, hidden, heads, kv_heads, head_dim;
+  bool derived = false;  ///< KV heads and head size may be left out and follow from the others
+};
+const spelling& hugging_face();          ///< all of them given
+const spelling& hugging_face_derived();  ///< as Llama's config has them
+
+/// The dimensions that files of transformers have. `layer` has its attention; the MLP is left to the family.
+struct outline {
+  model m;
+  checked layers, hidden;
+  layer_spec layer;
+
+  /// `count` equal layers.
+  void repeat() { m.layers.assign(static_cast<std::size_t>(layers.value), layer); }
+};
+/// Layers, hidden size, vocabulary and the longest sequence.
+outline read_sizes(const model_file& f, const spelling& s);
+/// Heads, KV heads and head size of attention over `hidden`.
+void read_heads(const model_file& f, const spelling& s, checked hidden, layer_spec& l);
+/// Sizes and heads.
+outline read_outline(const model_file& f, const spelling& s);
+
+/// A composite config says this beside its text_config.
+bool read_tied(const model_file& f, bool otherwise = false);
+
+/// Expert count (under any of its three names), experts a token, width of one.
+moe_spec read_experts(const model_file& f, const char* width);
+/// Adds the modules, each of which has `block`.
+void read_mtp(const model_file& f, const char* count, model& m, std::vector<layer_spec> block);
+
+/// One name a layer, as indices into `allowed`. Empty when the member is absent or (then reported) wrong.
+std::vector<std::size_t> read_names(const model_file& f, const char* key,
+                                    std::span<const std::string_view> allowed, checked layers);
+/// Integers of a list. Empty when the member is absent or (then reported) wrong.
+std::vector<std::int64_t> read_integers(const model_file& f, const char* key, config::range<std::int64_t> bounds);
+
+}  // namespace nvlsim
