@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -78,8 +79,8 @@ struct model {
 };
 
 /// What `m` has beyond softmax attention over grouped heads and all keys, then a dense MLP: "routed experts",
-/// "latent attention" and so on, for a planner that must refuse it. Nothing: `dense_grouped_query`.
-std::vector<std::string_view> beyond_dense(const model& m);
+/// "latent attention" and so on. A planner refuses a model for what is not among the names it has `handled`.
+std::vector<std::string_view> beyond_dense(const model& m, std::span<const std::string_view> handled = {});
 bool dense_grouped_query(const model& m);
 
 /// Parameters of one layer (attention, MLP or all its experts and router, and norms) and of the whole model

@@ -21,15 +21,19 @@ constexpr std::array features = {
     feature{"sparse attention", [](const layer_spec& l) { return l.sparse_keys > 0; }},
     feature{"gated attention", [](const layer_spec& l) { return l.attention_gate; }},
     feature{"routed experts", [](const layer_spec& l) { return l.routed(); }},
+    feature{"latent experts", [](const layer_spec& l) { return l.moe.latent > 0; }},
 };
 
 }  // namespace
 
-std::vector<std::string_view> beyond_dense(const model& m) {
+std::vector<std::string_view> beyond_dense(const model& m, std::span<const std::string_view> handled) {
   std::vector<std::string_view> out;
   for (const feature& f : features)
     if (std::any_of(m.layers.begin(), m.layers.end(), f.in)) out.push_back(f.name);
   if (m.mtp_layers > 0) out.emplace_back("multi-token prediction");
+  std::erase_if(out, [&](std::string_view name) {
+    return std::find(handled.begin(), handled.end(), name) != handled.end();
+  });
   return out;
 }
 

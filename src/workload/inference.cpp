@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <random>
@@ -20,6 +21,11 @@ namespace {
 // Beyond these a run says nothing that a shorter one does not, and would fill the memory of a laptop.
 constexpr std::int64_t most_requests = 10'000'000, most_iterations = 2'000'000;
 
+/// What a model may have beyond dense layers; drafts by multi-token prediction are not simulated.
+constexpr std::array<std::string_view, 7> served = {
+    "latent attention", "linear attention", "sliding windows",       "sparse attention",
+    "gated attention",  "routed experts",   "multi-token prediction"};
+
 /// `part` must divide `whole`, or be a multiple of it where heads may be replicated.
 void check_division(std::set<std::string>& out, const char* what, std::int64_t part, std::int64_t whole,
                     const char* unit, bool replicated = false) {
@@ -34,9 +40,10 @@ std::vector<std::string> shape_reasons(const model& m, const inference_workload&
     check_division(out, "tp", w.tp, l.heads, "attention heads");
     if (l.attention == attention_kind::grouped_query) check_division(out, "tp", w.tp, l.kv_heads, "KV heads", true);
     check_division(out, "tp", w.tp, l.ffn_hidden, "MLP columns");
-    if (l.attention == attention_kind::mamba) out.insert("state-space layers are not served yet");
     if (l.routed()) check_division(out, "ep", w.ep, l.moe.experts, "experts");
   }
+  if (const auto unknown = beyond_dense(m, served); !unknown.empty())
+    out.insert(fmt::format("inference does not support {} yet", fmt::join(unknown, ", ")));
   const auto layers = static_cast<std::int64_t>(m.layers.size());
   if (w.pp > layers) out.insert(fmt::format("pp {} exceeds {} layers", w.pp, layers));
   const bool routed = std::any_of(m.layers.begin(), m.layers.end(), [](const layer_spec& l) { return l.routed(); });

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <set>
 #include <utility>
 
@@ -89,6 +90,10 @@ memory_report stage_memory(const training_context& c, std::int64_t stage) {
   return r;
 }
 
+/// What a model may have beyond dense layers.
+constexpr std::array<std::string_view, 4> trained = {"latent attention", "sliding windows", "routed experts",
+                                                     "multi-token prediction"};
+
 void add_divisibility(std::vector<std::string>& out, std::int64_t whole, std::int64_t part, std::string_view what) {
   if (whole % part != 0) out.push_back(fmt::format("{} ({} / {} leaves a rest)", what, whole, part));
 }
@@ -98,12 +103,8 @@ void add_divisibility(std::vector<std::string>& out, std::int64_t whole, std::in
 std::vector<std::string> training_problems(const platform& p, const model& m, const training_workload& w) {
   std::vector<std::string> out = placement_problems(w.par, w.place, p);
   const parallelism& par = w.par;
-  for (const layer_spec& l : m.layers) {
-    if (l.attention == attention_kind::linear || l.attention == attention_kind::mamba) {
-      out.push_back("training of linear-attention and state-space layers is not supported yet");
-      break;
-    }
-  }
+  if (const auto unknown = beyond_dense(m, trained); !unknown.empty())
+    out.push_back(fmt::format("training does not support {} yet", fmt::join(unknown, ", ")));
   std::set<std::pair<std::int64_t, std::int64_t>> seen;
   for (const layer_spec& l : m.layers) {
     if (!seen.insert({l.heads, l.ffn_hidden + l.moe.experts}).second) continue;
