@@ -94,7 +94,7 @@ model read_deepseek_v4(const model_file& f) {
   read_indexer(f, l);
   l.moe = read_deepseek_experts(f);
   o.m.tied_embeddings = read_tied(f);
-  const auto ratios = read_integers(f, "compress_ratios", {0, positions_range.high});
+  const auto ratios = read_integers(f, "compress_ratios", {0, head_range.high});
   const auto layers = static_cast<std::size_t>(o.layers.value);
   if (!f.r.has("compress_ratios")) f.r.fail("", "required member \"compress_ratios\" is missing");
   else if (o.layers.sound && !ratios.empty() && ratios.size() < layers)

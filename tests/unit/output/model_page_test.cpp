@@ -14,7 +14,12 @@ model llama_8b() {
   m.hidden = 4096;
   m.vocab = 128256;
   m.max_positions = 8192;
-  m.layers.assign(32, {32, 8, 128, 14336, true});
+  layer_spec l;
+  l.heads = 32;
+  l.kv_heads = 8;
+  l.head_dim = 128;
+  l.ffn_hidden = 14336;
+  m.layers.assign(32, l);
   return m;
 }
 
@@ -30,9 +35,9 @@ Shape
   positions          8192
   output weights  its own
 
-Layers in order
-  layers  heads  KV heads  head size  QK norm    MLP  gated
-  32         32         8        128       no  14336    yes
+Layers by kind
+  layers  attention  heads  KV  size  keys          MLP
+  32        grouped     32   8   128   all  14336 gated
 
 Parameters
   embedding    525,336,576    6.54 %
@@ -58,15 +63,65 @@ Bytes over all GPUs together
 )");
 }
 
+TEST_CASE("Model page shows experts, windows, states and prediction") {
+  model m = llama_8b();
+  layer_spec mamba, moe;
+  mamba.attention = attention_kind::mamba;
+  mamba.scan = {.heads = 64, .head_dim = 64, .state = 128, .groups = 8, .key_heads = 0, .conv_kernel = 4};
+  moe.attention = attention_kind::none;
+  moe.moe = {.experts = 128, .top_k = 6, .expert_ffn = 1856, .shared_ffn = 3712, .latent = 0};
+  m.layers.resize(1);
+  m.layers.front().window = 128;
+  m.layers.front().qk_norm = true;
+  m.layers.insert(m.layers.end(), {mamba, moe, mamba, moe});
+  m.mtp_layers = 1;
+  m.mtp_block = {moe};
+  const std::string page = model_page(m);
+  CHECK(page.find(R"(
+  layers      attention  heads  KV  size        keys          MLP
+  1       grouped, norm     32   8   128  window 128  14336 gated
+  2               mamba     64   -    64   state 128            -
+  2                none      -   -     -           -      experts
+
+Experts
+  layers  experts  a token  width  shared width  latent
+  2           128        6   1856          3712      no
+)") != std::string::npos);
+  CHECK(page.find("prediction modules") != std::string::npos);
+  CHECK(page.find("\n  active for a token") != std::string::npos);
+  CHECK(page.find("\n  prediction, on top") != std::string::npos);
+  // 128 tokens of the window at most, 2 x 8 x 128 BF16 each; two states of 2.1 MB and their convolutions.
+  CHECK(page.find(R"(
+Bytes of a sequence
+  tokens  KV cache, bf16  KV cache, fp8    states
+  1024          524.3 kB       262.1 kB  4.268 MB
+  8192          524.3 kB       262.1 kB  4.268 MB
+)") != std::string::npos);
+  CHECK(page.find("nan") == std::string::npos);
+}
+
 TEST_CASE("Model page fits 80 columns at every bound and survives an empty model") {
   model m;
   m.name = std::string(200, 'x');
   m.model_type = "llama";
   m.hidden = 1 << 18;
   m.vocab = 1 << 26;
-  m.layers.assign(1 << 13, {1 << 13, 1 << 13, 1 << 13, 1 << 22, true, true});
+  layer_spec l;
+  l.heads = l.kv_heads = l.head_dim = 1 << 13;
+  l.window = 1 << 30;
+  l.ffn_hidden = 1 << 22;
+  l.qk_norm = true;
+  m.layers.assign(1 << 13, l);
   m.layers.front().qk_norm = false;
-  for (const model& each : {m, model{}}) {
+  model other = m;
+  l.attention = attention_kind::compressed;
+  l.compressed.ratio = 1 << 13;
+  l.sparse_keys = 1 << 30;
+  l.qk_norm = false;
+  other.layers.assign(1 << 13, l);
+  other.layers.back().moe = {
+      .experts = 1 << 13, .top_k = 1 << 13, .expert_ffn = 1 << 17, .shared_ffn = 1 << 22, .latent = 1 << 18};
+  for (const model& each : {m, other, model{}}) {
     std::istringstream lines(model_page(each));
     for (std::string line; std::getline(lines, line);) CHECK(line.size() <= 80);
   }
@@ -84,5 +139,18 @@ TEST_CASE("Model document has the numbers of the page in full") {
   CHECK(*v.at_pointer("/kv_bytes_per_token/bf16") == value{131072.0});
   CHECK(*v.at_pointer("/weight_bytes/nvfp4") == value{8'030'261'248 * 0.5625});
   CHECK(v.at_pointer("/layers/1") == nullptr);
+  CHECK(*v.at_pointer("/parameters/active") == *v.at_pointer("/parameters/total"));
+  CHECK(*v.at_pointer("/kv_bytes_per_sequence/0/bf16") == value{1024 * 131072.0});
+  CHECK(*v.at_pointer("/state_bytes_per_sequence") == value{0.0});
+  model m = llama_8b();
+  m.layers.back().moe = {.experts = 8, .top_k = 2, .expert_ffn = 1024, .shared_ffn = 0, .latent = 0};
+  m.layers.back().attention = attention_kind::mla;
+  m.layers.back().mla.kv_lora_rank = 512;
+  const value w = model_json(m);
+  CHECK(*w.at_pointer("/layers/1/attention") == value{"latent"});
+  CHECK(*w.at_pointer("/layers/1/latent/kv_lora_rank") == value{512});
+  CHECK(*w.at_pointer("/layers/1/experts/num_experts_per_tok") == value{2});
+  CHECK(w.at_pointer("/layers/0/experts") == nullptr);
+  CHECK(*w.at_pointer("/parameters/active") == value{parameters(m) - 6 * 3 * 4096 * 1024});
   CHECK(model_json(model{}).at_pointer("/max_position_embeddings")->is_null());
 }
