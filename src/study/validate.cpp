@@ -20,7 +20,8 @@ struct table_kind {
   std::vector<std::string_view> columns;  ///< whose presence tells the kind
   std::vector<validation_record> (*run)(const csv_table&, const data_folders&, const progress&);
 };
-const std::array<table_kind, 3> kinds = {{
+const std::array<table_kind, 4> kinds = {{
+    {{"id", "engine", "model", "system", "isl", "osl", "tpot_ms", "ttft_ms"}, validate_inference},
     {{"table", "system", "op", "dtype", "latency_ms"}, validate_kernels},
     {{"id", "system", "collective", "message_bytes", "time_us"}, validate_collectives},
     {{"id", "model", "system", "seq_len", "global_batch", "tp", "pp"}, validate_training},

@@ -1,0 +1,500 @@
+#include "study/inference_rows.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "study/inference_catalogue.hpp"
+#include "workload/inference_memory.hpp"
+
+namespace nvlsim {
+namespace {
+
+constexpr double jitter = 0.2;             // of output lengths, when a source gives one: equal ones stay in lock step
+constexpr double random_range_ratio = 0.8; // of the InferenceX load generator, at every commit looked at
+constexpr std::int64_t run_of_clients = 10;  // requests a client sends in the usual benchmark
+constexpr std::int64_t no_limit = std::int64_t{1} << 40;
+
+/// A cell that may begin with "~".
+std::optional<double> about(const csv_row& row, std::string_view column) {
+  const std::string& cell = row[column];
+  if (!cell.starts_with('~')) return row.number(column);
+  double x = 0;
+  for (const char c : cell.substr(1)) {
+    if (c < '0' || c > '9') throw cell_error(fmt::format("{}: \"{}\" is no number", column, cell));
+    x = 10 * x + (c - '0');
+  }
+  return x;
+}
+
+/// The leading whole number of a launch setting; nothing when it begins otherwise.
+std::optional<std::int64_t> leading(std::string_view text) {
+  std::int64_t x = 0;
+  std::size_t i = 0;
+  for (; i < text.size() && i < 12 && text[i] >= '0' && text[i] <= '9'; ++i) x = 10 * x + (text[i] - '0');
+  if (i == 0 || (i < text.size() && text[i] != ' ')) return std::nullopt;
+  return x;
+}
+
+class unsupported : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+class row_reader {
+ public:
+  row_reader(const csv_row& row, inference_row& out) : row_(row), out_(out), work_(out.work) {}
+
+  void read() {
+    refuse();
+    find_inputs();
+    read_formats();
+    read_layout();
+    read_settings();
+    read_load();
+  }
+
+ private:
+  bool has(std::string_view column, std::string_view word) const { return row_[column].find(word) != std::string::npos; }
+  void note(const std::string& text) {
+    std::string& notes = out_.record.notes;
+    notes += (notes.empty() ? "" : "; ") + text;
+  }
+  /// The InferenceX load generator, or runs that repeat its settings.
+  bool inferencex() const {
+    return has("notes", "0.9 of nominal") || row_["id"].starts_with("ix-") || has("id", "gap_ana");
+  }
+
+  void refuse() {
+    const std::string& apart = row_["disaggregated"];
+    if (apart == "yes") throw unsupported("prefill and decode on different GPUs are not simulated yet");
+    if (apart.ends_with("only")) throw unsupported("a prefill or decode pool alone is not simulated yet");
+    const std::string& spec = row_["spec_decode"];
+    if (!spec.empty() && spec != "none") throw unsupported("speculative decoding is not simulated yet");
+    static constexpr std::array known = {"closed-loop", "static-batch", "offline-max-throughput", "mlperf-offline",
+                                         "mlperf-server", "mlperf-interactive", "open-loop"};
+    if (std::find(known.begin(), known.end(), row_["scenario"]) == known.end())
+      throw unsupported(fmt::format("scenario \"{}\" is not simulated yet", row_["scenario"]));
+  }
+
+  void find_inputs() {
+    const std::string name(platform_of_system(row_["system"]));
+    if (name.empty()) throw cell_error(fmt::format("system: \"{}\" is unknown", row_["system"]));
+    out_.hardware = inputs().platform_named(name);
+    out_.net = &inputs().model_named(row_["model"]);
+    std::string engine = row_["engine"], version = row_["engine_version"];
+    if (has("suspect", "engine is TensorRT-LLM")) engine = "TRT-LLM";
+    if (has("suspect", "is SGLang")) engine = "SGLang", version = "";
+    out_.software = &inputs().stack_named(serving_stack_of(engine, version));
+  }
+
+  bool routed() const {
+    return std::any_of(out_.net->layers.begin(), out_.net->layers.end(), [](const layer_spec& l) { return l.routed(); });
+  }
+
+  void read_formats() {
+    const bool latent = out_.net->layers.front().attention == attention_kind::mla;
+    const std::string& cell = row_["weight_precision"];
+    if (cell.empty() || cell == "UNSET") note("weight precision not stated: BF16 assumed");
+    const weight_formats f = formats_of(cell, row_["model"], routed(), latent);
+    work_.weights = f.dense;
+    work_.attention_weights = f.attention;
+    work_.expert_weights = f.expert;
+    const std::string stated = row_["kv_precision"].empty() ? row_["launch_kv_dtype"] : row_["kv_precision"];
+    if (stated.starts_with("fp8")) {
+      work_.kv_cache = precision::fp8;
+    } else if (!stated.empty()) {
+      work_.kv_cache = precision::bf16;
+    } else {
+      const bool small = cell != "" && cell != "bf16" && cell != "fp16" && cell != "UNSET";
+      const bool mlperf = row_["scenario"].starts_with("mlperf");
+      work_.kv_cache = small && (inferencex() || mlperf) ? precision::fp8 : precision::bf16;
+      if (small) note(fmt::format("cache precision not stated: {} assumed", name(work_.kv_cache)));
+    }
+  }
+
+  int ranks(std::string_view column, int otherwise) const { return static_cast<int>(row_.integer(column).value_or(otherwise)); }
+
+  void read_layout() {
+    const auto gpus = row_.integer("gpus");
+    if (!gpus) throw unsupported("number of GPUs not stated");
+    out_.gpus = static_cast<double>(*gpus);
+    int tp = ranks("tp", 0), ep = ranks("ep", 1);
+    work_.pp = ranks("pp", 1);
+    bool apart = row_["dp_attention"] == "yes" && routed();
+    if (tp == 0) {
+      tp = row_["model"] == "llama3.1-405b" ? 4 : routed() && row_["model"].starts_with("deepseek") ? 8 : 1;
+      note(fmt::format("layout not stated: tp {} assumed", tp));
+    }
+    std::int64_t whole = *gpus;
+    if (const auto named = parse_layout(row_["launch_layout"])) {
+      tp = named->tp;
+      work_.pp = named->pp;
+      apart = named->attention_dp && routed();
+      ep = named->recipe && apart ? tp : std::max(named->ep, 1);
+      if (whole < std::int64_t{tp} * work_.pp || has("suspect", "caution: read as") || has("suspect", "gpus count"))
+        whole = std::int64_t{tp} * work_.pp;
+    } else if (apart && row_["scenario"] == "closed-loop" && tp > 1) {
+      // Dumps that multiply TP by DP: the same points appear elsewhere as plain TP (and EP).
+      whole = tp;
+      apart = false;
+      note(fmt::format("read as tp {} ep {}", tp, std::min(ep, tp)));
+    }
+    if (apart) {
+      const int size = std::max(tp, ep);
+      work_.attention_dp = tp == 1 && ep <= 1 ? static_cast<int>(whole / work_.pp) : size;
+      work_.tp = 1;
+      work_.ep = std::min(std::max(ep, 1), work_.attention_dp);
+    } else {
+      work_.tp = tp;
+      work_.ep = routed() ? std::clamp(ep, 1, tp) : 1;
+    }
+    work_.replicas = static_cast<int>(std::max<std::int64_t>(1, whole / work_.gpus_per_replica()));
+    const int racks = static_cast<int>((work_.gpus_per_replica() * work_.replicas + out_.hardware.gpus_per_rack() - 1) /
+                                       out_.hardware.gpus_per_rack());
+    out_.hardware.racks = std::max(out_.hardware.racks, racks);
+  }
+
+  void read_settings() {
+    engine_overrides& o = work_.engine;
+    o.max_num_tokens = leading(row_["max_num_tokens"]);
+    o.max_batch_size = leading(row_["max_batch"]);
+    o.kv_fraction = row_.number("kv_memory_fraction");
+    o.batch_wait_iterations = row_.integer("batch_wait_iters");
+    o.batch_wait_ratio = row_.number("batch_wait_tokens_ratio");
+    static constexpr std::string_view poll = "recv_interval=";
+    if (row_["decode_poll_or_steps"].starts_with(poll)) o.poll_interval = leading(row_["decode_poll_or_steps"].substr(poll.size()));
+    const engine_settings& set = out_.software->inference->settings;
+    if (!o.max_num_tokens) note(fmt::format("max_num_tokens not stated: {} of the stack", set.max_num_tokens));
+  }
+
+  /// `nominal` is the longest length when the generator draws from [ratio, 1].
+  token_lengths drawn(double nominal, double ratio) const { return {nominal * (1 + ratio) / 2, (1 - ratio) / (1 + ratio)}; }
+
+  void read_load() {
+    auto input = about(row_, "isl");
+    const auto output = about(row_, "osl");
+    if (!input && (input = assumed_prompt_of(row_["model"]))) {
+      out_.prompt_assumed = true;
+      note(fmt::format("prompt lengths not stated: {} tokens assumed", *input));
+    }
+    if (!input || !output) throw unsupported("prompt or output length not stated");
+    work_.input = {*input, 0};
+    work_.output = {*output, 0};
+    const std::string& scenario = row_["scenario"];
+    if (scenario == "offline-max-throughput") read_offline(*input + *output);
+    else if (scenario == "mlperf-offline") read_mlperf_offline();
+    else if (scenario == "static-batch") read_static();
+    else if (scenario == "closed-loop") read_closed_loop();
+    else read_open_loop();
+    // Prompts longer than the budget were cut, whatever the engine's habit.
+    const engine_settings set = settings_of(*out_.software->inference, work_);
+    if (set.prefill == prefill_policy::whole_prompt && *input > static_cast<double>(set.max_num_tokens)) {
+      work_.engine.prefill = prefill_policy::chunked;
+      note("prompts exceed max_num_tokens: chunked");
+    }
+  }
+
+  void read_offline(double tokens) {
+    work_.load = load_kind::offline;
+    constexpr double least = 600, most = 3000, work = 3e6;  // enough for the middle of a run to outweigh its ends
+    work_.requests = static_cast<std::int64_t>(std::clamp(work / tokens, least, most)) * work_.replicas * work_.pp * work_.attention_dp;
+    note(fmt::format("{} requests", work_.requests));
+  }
+
+  void read_mlperf_offline() {
+    work_.load = load_kind::offline;
+    out_.steady = true;
+    work_.input.spread = 0.7;
+    work_.output.spread = 0.95;
+    work_.engine.prefill = prefill_policy::chunked;
+    work_.engine.kv_reserve = 0.5;
+    if (work_.attention_dp > 1 && work_.engine.max_batch_size) work_.engine.max_batch_size = *work_.engine.max_batch_size * work_.attention_dp;
+    work_.requests = std::int64_t{6000} * work_.replicas * work_.pp;
+    note("spreads of lengths assumed; tokens a second while the batch is full");
+  }
+
+  void read_static() {
+    const auto batch = row_.integer("concurrency") ? row_.integer("concurrency") : row_.integer("batch_limit_per_instance");
+    if (!batch) throw unsupported("batch size not stated");
+    work_.load = load_kind::static_batch;
+    work_.requests = *batch * out_.lanes();
+  }
+
+  void read_closed_loop() {
+    const auto clients = row_.integer("concurrency") ? row_.integer("concurrency") : row_.integer("batch_limit_per_instance");
+    if (!clients) throw unsupported("concurrency not stated");
+    work_.load = load_kind::closed_loop;
+    const auto lanes = static_cast<double>(out_.lanes());
+    const std::int64_t each = std::max<std::int64_t>(1, std::llround(static_cast<double>(*clients) / lanes));
+    work_.concurrency = each * out_.lanes();
+    std::int64_t requests = std::min(run_of_clients * each, std::max(3 * each, std::int64_t{3000}));
+    if (const auto stated = row_.integer("num_prompts"))
+      requests = std::clamp<std::int64_t>(*stated / out_.lanes(), each, requests);
+    work_.requests = requests * out_.lanes();
+    const auto ratio = row_.number("random_range_ratio");
+    if (inferencex() || (ratio && *ratio < 1)) {
+      const double r = ratio.value_or(random_range_ratio);
+      work_.input = drawn(work_.input.mean, r);
+      work_.output = drawn(work_.output.mean, r);
+    } else {
+      work_.output.spread = jitter;
+      note("output lengths vary by 20 %, as equal ones would stay in lock step");
+    }
+  }
+
+  void read_open_loop() {
+    auto rate = row_.number("request_rate_per_s");
+    if (!rate) {
+      static constexpr std::string_view offered = "offered ";
+      const std::size_t at = row_["notes"].find(offered);
+      if (at != std::string::npos)
+        if (const auto n = leading(row_["notes"].substr(at + offered.size()))) rate = static_cast<double>(*n);
+    }
+    if (!rate) throw unsupported("request rate not stated, or infinite");
+    out_.request_rate = *rate;
+    work_.load = load_kind::closed_loop;  // behind a server
+    note("open loop in its steady state: means of arrivals and lengths");
+  }
+
+  input_cache& inputs() const { return *inputs_; }
+
+  const csv_row& row_;
+  inference_row& out_;
+  inference_workload& work_;
+
+ public:
+  input_cache* inputs_ = nullptr;
+};
+
+/// What is compared, by the order of the design.
+void choose_targets(const csv_row& row, inference_row& out) {
+  const auto add = [&](served_metric what, const char* column, std::string_view statistic) {
+    if (const auto x = row.number(column); x && *x > 0)
+      out.targets.push_back({what, column, *x, !statistic.empty() && row[statistic].starts_with("median")});
+  };
+  add(served_metric::tpot, "tpot_ms", "tpot_stat");
+  add(served_metric::ttft, "ttft_ms", "ttft_stat");
+  const std::string& s = row["scenario"];
+  const bool by_rate = s.find("offline") != std::string::npos || s == "decode-saturated";
+  if (!out.targets.empty() && !by_rate) return;
+  const std::size_t before = out.targets.size();
+  add(served_metric::throughput, "tokens_per_s_total", "");
+  if (out.targets.size() == before) add(served_metric::throughput_per_gpu, "tokens_per_s_per_gpu", "");
+}
+
+std::vector<double> class_times(const inference_row& r, const stack& s, const schedule_summary& schedule) {
+  iteration_costs costs(r.hardware, s, *r.net, r.work);
+  std::vector<double> out;
+  out.reserve(schedule.classes.size());
+  for (const iteration_class& c : schedule.classes) out.push_back(costs.time(c.mean).base());
+  return out;
+}
+
+double in_column(const metric_target& t, const client_times& c, double tokens_per_s, double gpus) {
+  switch (t.what) {
+    case served_metric::tpot: return c.tpot_s * 1e3;
+    case served_metric::ttft: return c.ttft_s * 1e3;
+    case served_metric::throughput: return tokens_per_s;
+    case served_metric::throughput_per_gpu: return tokens_per_s / gpus;
+  }
+  return 0;
+}
+
+}  // namespace
+
+inference_row read_inference_row(const csv_row& row, const std::string& table, input_cache& inputs) {
+  inference_row out;
+  validation_record& r = out.record;
+  r.table = table;
+  r.id = row["id"];
+  r.status = record_status::ok;
+  r.suspect = row["suspect"];
+  r.system = row["system"];
+  r.model = row["model"];
+  r.precision = row["weight_precision"];
+  r.release = row["engine"];
+  r.scenario = row["scenario"];
+  try {
+    choose_targets(row, out);
+    if (out.targets.empty() || r.suspect.starts_with("exclude:")) {
+      r.status = record_status::excluded;
+      r.reason = out.targets.empty() ? "nothing to compare" : r.suspect;
+      return out;
+    }
+    row_reader reader(row, out);
+    reader.inputs_ = &inputs;
+    reader.read();
+    const auto problems = serving_problems(out.hardware, *out.software, *out.net, out.work);
+    if (!problems.empty()) throw unsupported(fmt::format("{}", fmt::join(problems, "; ")));
+    r.kind = out.net->layers.back().routed() ? "mixture of experts" : "dense";
+  } catch (const cell_error& e) {
+    r.status = record_status::error;
+    r.reason = e.what();
+  } catch (const unsupported& e) {
+    r.status = record_status::unsupported;
+    r.reason = e.what();
+  } catch (const input_error& e) {
+    r.status = record_status::unsupported;
+    r.reason = e.what();
+  }
+  return out;
+}
+
+std::vector<std::string> capacity_problems(const inference_row& r, std::int64_t kv_capacity_tokens) {
+  const inference_workload& w = r.work;
+  const double longest = w.input.mean * (1 + w.input.spread) + w.output.mean * (1 + w.output.spread);
+  if (longest + r.software->inference->kv_block_tokens <= static_cast<double>(kv_capacity_tokens)) return {};
+  return {fmt::format("the longest request needs {:.0f} KV tokens, the memory has room for {}", longest, kv_capacity_tokens)};
+}
+
+std::shared_ptr<const schedule_summary> schedule_cache::schedule_of(const inference_row& r, std::int64_t kv_capacity_tokens) {
+  const inference_workload& w = r.work;
+  schedule_limits l{settings_of(*r.software->inference, w), kv_capacity_tokens, r.software->inference->kv_block_tokens, 0};
+  engine_settings& set = l.settings;
+  if (w.load == load_kind::static_batch) {
+    set.prefill = prefill_policy::exclusive;
+    set.max_num_tokens = set.max_batch_size = no_limit;
+  }
+  set.max_num_tokens *= w.attention_dp;  // of each rank
+  set.max_batch_size *= w.attention_dp;
+  std::int64_t requests = w.requests / r.lanes();
+  l.concurrency = w.load == load_kind::closed_loop ? w.concurrency / r.lanes() : 0;
+  if (r.steady) {
+    const double held = w.input.mean + w.output.mean / 2;
+    const double batch = std::min(static_cast<double>(set.max_batch_size), static_cast<double>(kv_capacity_tokens) / held + 1);
+    requests = std::min(requests, static_cast<std::int64_t>(4 * batch) + 1);
+  }
+  // A cache that never fills is like any other.
+  const std::int64_t in_flight = l.concurrency > 0 ? l.concurrency : std::min(requests, set.max_batch_size);
+  const double most = static_cast<double>(in_flight) * (w.input.mean * (1 + w.input.spread) + w.output.mean * (1 + w.output.spread) + l.kv_block_tokens + 2);
+  if (most < static_cast<double>(kv_capacity_tokens)) l.kv_capacity_tokens = no_limit;
+
+  const std::vector<double> key = {w.input.mean, w.input.spread, w.output.mean, w.output.spread,
+                                   static_cast<double>(requests), static_cast<double>(l.concurrency),
+                                   static_cast<double>(set.prefill), static_cast<double>(set.max_num_tokens),
+                                   static_cast<double>(set.max_batch_size), set.kv_reserve,
+                                   static_cast<double>(set.batch_wait_iterations), set.batch_wait_ratio,
+                                   static_cast<double>(set.poll_interval), static_cast<double>(l.kv_capacity_tokens),
+                                   static_cast<double>(l.kv_block_tokens)};
+  auto& known = known_[key];
+  if (!known) {
+    schedule_summary s = summarise(schedule_requests(draw_lengths(w, requests), l));
+    if (std::none_of(r.targets.begin(), r.targets.end(), [](const metric_target& t) { return t.median; })) {
+      s.class_of = {};
+      s.requests = {};
+    }
+    known = std::make_shared<schedule_summary>(std::move(s));
+  }
+  return known;
+}
+
+std::vector<double> simulate_row(const inference_row& r, const stack& s, const schedule_summary& schedule) {
+  const std::vector<double> times = class_times(r, s, schedule);
+  const front_end_costs server = r.work.load == load_kind::closed_loop ? s.inference->front_end : front_end_costs{};
+  const client_times mean = mean_times(schedule, times, server);
+  const double lane = r.steady ? mean.steady_tokens_per_s : schedule.output_tokens / mean.makespan_s;
+  std::vector<double> out;
+  for (const metric_target& t : r.targets) {
+    const bool median = t.median && !schedule.class_of.empty();
+    out.push_back(in_column(t, median ? median_times(schedule, times, server) : mean, lane * r.lanes(), r.gpus));
+  }
+  return out;
+}
+
+// Requests that arrive at a rate lambda keep lambda (O - 1) T sequences decoding when an iteration takes T.
+// [docs/models-and-assumptions.md#inference-open-loop]
+std::optional<std::vector<double>> simulate_open_loop(const inference_row& r, const stack& s) {
+  const inference_workload& w = r.work;
+  iteration_costs costs(r.hardware, s, *r.net, w);
+  const engine_settings set = settings_of(*s.inference, w);
+  const double arrivals = *r.request_rate / r.lanes(), budget = static_cast<double>(set.max_num_tokens * w.attention_dp);
+  const double input = w.input.mean, output = w.output.mean;
+  constexpr double longest_s = 5;
+  double step = 0.02, first = 0;
+  for (int i = 0; i < 60; ++i) {
+    const double decodes = std::max(arrivals * (output - 1) * step, 0.3), arriving = arrivals * input * step;
+    const iteration_content alone{decodes, decodes * (input + output / 2), 0, 0, 0, 0};
+    iteration_content busy = alone;
+    busy.prompt_tokens = std::min(std::max(arriving, input), budget);
+    busy.prompts = busy.finished_prompts = std::max(1.0, busy.prompt_tokens / input);
+    busy.prompt_pairs = busy.prompt_tokens * std::min(input, busy.prompt_tokens) / 2;
+    const double share = std::min(arriving / busy.prompt_tokens, 1.0);
+    first = costs.time(busy).base();
+    step = 0.5 * step + 0.5 * ((1 - share) * costs.time(alone).base() + share * first);
+    if (step > longest_s) return std::nullopt;
+  }
+  client_times c;
+  c.tpot_s = step;
+  c.ttft_s = first * std::max(1.0, input / budget) + 0.5 * step + s.inference->front_end.first_token_iterations * step +
+             s.inference->front_end.first_token_delay.base();
+  std::vector<double> out;
+  for (const metric_target& t : r.targets) out.push_back(in_column(t, c, *r.request_rate * output, r.gpus));
+  return out;
+}
+
+namespace {
+
+void fill_band(validation_record& out, const inference_profile& engine, served_metric what) {
+  const double width = what == served_metric::tpot ? engine.band.tpot
+                       : what == served_metric::ttft ? engine.band.ttft
+                                                     : engine.band.throughput;
+  if (width > 0) out.band = {*out.simulated * std::exp(-width), *out.simulated * std::exp(width)};
+}
+
+/// Sets status and reason of rows that cannot run.
+std::vector<double> simulated_values(inference_row& r, schedule_cache& schedules) {
+  validation_record& record = r.record;
+  if (record.status != record_status::ok) return {};
+  try {
+    if (r.request_rate) {
+      if (auto values = simulate_open_loop(r, *r.software)) return *std::move(values);
+      record.status = record_status::infeasible;
+      record.reason = "saturated at the published rate";
+      return {};
+    }
+    const auto memory = plan_serving_memory(r.hardware, *r.software, *r.net, r.work);
+    const auto problems = capacity_problems(r, memory.kv_capacity_tokens);
+    if (problems.empty()) return simulate_row(r, *r.software, *schedules.schedule_of(r, memory.kv_capacity_tokens));
+    record.status = record_status::infeasible;
+    record.reason = problems.front();
+  } catch (const input_error& e) {
+    record.status = record_status::unsupported;
+    record.reason = e.what();
+  }
+  return {};
+}
+
+}  // namespace
+
+std::vector<validation_record> validate_inference(const csv_table& t, const data_folders& data, const progress& report) {
+  input_cache inputs(data);
+  schedule_cache schedules;
+  std::vector<validation_record> out;
+  std::size_t done = 0;
+  for (const csv_row& row : t.rows) {
+    inference_row r = read_inference_row(row, t.stem, inputs);
+    const std::vector<double> values = simulated_values(r, schedules);
+    if (r.targets.empty()) {
+      r.record.metric = "tpot_ms";
+      out.push_back(r.record);
+    }
+    for (std::size_t i = 0; i < r.targets.size(); ++i) {
+      validation_record one = r.record;
+      one.metric = r.targets[i].column;
+      one.published = r.targets[i].published;
+      if (one.status == record_status::ok) {
+        one.simulated = values[i];
+        fill_band(one, *r.software->inference, r.targets[i].what);
+      }
+      out.push_back(std::move(one));
+    }
+    if (report) report(++done, t.rows.size());
+  }
+  return out;
+}
+
+}  // namespace nvlsim

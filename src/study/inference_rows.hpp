@@ -1,0 +1,64 @@
+// A row of inference.csv as a simulation.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "nvlsim/inference.hpp"
+#include "study/catalogue.hpp"
+#include "study/csv.hpp"
+#include "study/tables.hpp"
+#include "workload/serving_summary.hpp"
+
+namespace nvlsim {
+
+enum class served_metric { tpot, ttft, throughput, throughput_per_gpu };
+
+struct metric_target {
+  served_metric what;
+  const char* column;
+  double published;
+  bool median = false;
+};
+
+/// What a row asks to be simulated and compared.
+struct inference_row {
+  validation_record record;            ///< keys filled but for `metric`; ok until something says otherwise
+  std::vector<metric_target> targets;  ///< one record each; a row without one gives a single record
+  platform hardware;
+  const model* net = nullptr;
+  const stack* software = nullptr;
+  inference_workload work;
+  std::optional<double> request_rate;  ///< of an open loop, requests a second over all replicas
+  double gpus = 1;
+  bool prompt_assumed = false;  ///< the source does not state prompt lengths
+  bool steady = false;          ///< throughput of a full batch, not of the whole run
+
+  int lanes() const { return work.replicas * work.pp; }
+};
+
+inference_row read_inference_row(const csv_row& row, const std::string& table, input_cache& inputs);
+
+/// Schedules by what decides them; rows that differ in nothing else share one.
+class schedule_cache {
+ public:
+  /// That of one lane. Throws internal_error when a request fits no iteration.
+  std::shared_ptr<const schedule_summary> schedule_of(const inference_row& r, std::int64_t kv_capacity_tokens);
+
+ private:
+  std::map<std::vector<double>, std::shared_ptr<const schedule_summary>> known_;
+};
+
+/// Reasons why the row's requests cannot be served; empty when they can.
+std::vector<std::string> capacity_problems(const inference_row& r, std::int64_t kv_capacity_tokens);
+
+/// Values of the row's targets in their columns' units, on a stack that may differ from the row's own.
+std::vector<double> simulate_row(const inference_row& r, const stack& s, const schedule_summary& schedule);
+/// The same of an open loop in its steady state; nothing when the rate is more than it can serve.
+std::optional<std::vector<double>> simulate_open_loop(const inference_row& r, const stack& s);
+
+}  // namespace nvlsim

@@ -1,0 +1,126 @@
+#include "workload/serving_summary.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <utility>
+
+namespace nvlsim {
+namespace {
+
+constexpr double classes_per_doubling = 8, steady_share = 0.6;
+
+std::int32_t bin(double x) { return static_cast<std::int32_t>(classes_per_doubling * std::log2(x + 1)); }
+
+void add(iteration_content& to, const iteration& it) {
+  const iteration_content c = content_of(it);
+  to.decodes += c.decodes;
+  to.context += c.context;
+  to.prompt_tokens += c.prompt_tokens;
+  to.prompt_pairs += c.prompt_pairs;
+  to.prompts += c.prompts;
+  to.finished_prompts += c.finished_prompts;
+}
+
+void divide(iteration_content& c, double n) {
+  for (double* x : {&c.decodes, &c.context, &c.prompt_tokens, &c.prompt_pairs, &c.prompts, &c.finished_prompts}) *x /= n;
+}
+
+/// Adds `weight` to iterations first..last, by differences.
+void spread(std::vector<double>& differences, std::int32_t first, std::int32_t last, double weight) {
+  if (last < first) return;
+  differences[static_cast<std::size_t>(first)] += weight;
+  differences[static_cast<std::size_t>(last) + 1] -= weight;
+}
+
+double median(std::vector<double>& v) {
+  if (v.empty()) return 0;
+  const std::size_t half = v.size() / 2;
+  std::nth_element(v.begin(), v.begin() + static_cast<std::ptrdiff_t>(half), v.end());
+  const double upper = v[half];
+  if (v.size() % 2 == 1) return upper;
+  return (upper + *std::max_element(v.begin(), v.begin() + static_cast<std::ptrdiff_t>(half))) / 2;
+}
+
+double held_back(const front_end_costs& f, double tpot, double gaps) { return std::min(f.first_token_iterations, gaps) * tpot; }
+
+}  // namespace
+
+schedule_summary summarise(batching_schedule s) {
+  schedule_summary out;
+  const std::size_t n = s.iterations.size();
+  std::vector<double> first(n + 1), token(n + 1);
+  double streams = 0;
+  for (const request_progress& r : s.requests) {
+    out.output_tokens += static_cast<double>(r.output);
+    streams += r.output > 1 ? 1 : 0;
+  }
+  const auto requests = static_cast<double>(s.requests.size());
+  out.mean_output = out.output_tokens / requests;
+  for (const request_progress& r : s.requests) {
+    spread(first, r.arrived, r.first_token, 1 / requests);
+    if (r.output > 1) spread(token, r.first_token + 1, r.last_token, 1 / streams / static_cast<double>(r.output - 1));
+  }
+  std::int64_t largest = 0;
+  for (const iteration& it : s.iterations) largest = std::max(largest, it.decodes);
+  const double steady = steady_share * static_cast<double>(largest);
+
+  std::map<std::pair<std::int32_t, std::int32_t>, std::int32_t> known;
+  out.class_of.reserve(n);
+  double waiting = 0, streaming = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    const iteration& it = s.iterations[i];
+    waiting += first[i];
+    streaming += token[i];
+    const auto [at, is_new] =
+        known.try_emplace({bin(static_cast<double>(it.decodes)), bin(static_cast<double>(it.prompt_tokens))},
+                          static_cast<std::int32_t>(out.classes.size()));
+    if (is_new) out.classes.emplace_back();
+    iteration_class& c = out.classes[static_cast<std::size_t>(at->second)];
+    add(c.mean, it);
+    c.count += 1;
+    c.steady += static_cast<double>(it.decodes) > steady ? 1 : 0;
+    c.first_token += waiting;
+    c.per_token += streaming;
+    out.class_of.push_back(at->second);
+  }
+  for (iteration_class& c : out.classes) divide(c.mean, c.count);
+  out.requests = std::move(s.requests);
+  return out;
+}
+
+client_times mean_times(const schedule_summary& s, const std::vector<double>& times, const front_end_costs& f) {
+  client_times out;
+  double steady_time = 0, steady_tokens = 0;
+  for (std::size_t i = 0; i < s.classes.size(); ++i) {
+    const iteration_class& c = s.classes[i];
+    out.ttft_s += c.first_token * times[i];
+    out.tpot_s += c.per_token * times[i];
+    out.makespan_s += c.count * times[i];
+    steady_time += c.steady * times[i];
+    steady_tokens += c.steady * (c.mean.decodes + c.mean.finished_prompts);
+  }
+  out.ttft_s += held_back(f, out.tpot_s, s.mean_output - 1) + f.first_token_delay.base();
+  if (steady_time > 0) out.steady_tokens_per_s = steady_tokens / steady_time;
+  return out;
+}
+
+client_times median_times(const schedule_summary& s, const std::vector<double>& times, const front_end_costs& f) {
+  std::vector<double> begin(s.class_of.size() + 1);
+  for (std::size_t i = 0; i < s.class_of.size(); ++i)
+    begin[i + 1] = begin[i] + times[static_cast<std::size_t>(s.class_of[i])];
+  const auto at = [&](std::int32_t i) { return begin[static_cast<std::size_t>(i)]; };
+  std::vector<double> ttft, tpot;
+  for (const request_progress& r : s.requests) {
+    const double first = at(r.first_token + 1) - at(r.arrived), gaps = static_cast<double>(r.output - 1);
+    const double each = gaps > 0 ? (at(r.last_token + 1) - at(r.first_token + 1)) / gaps : 0;
+    if (gaps > 0) tpot.push_back(each);
+    ttft.push_back(first + held_back(f, each, gaps) + f.first_token_delay.base());
+  }
+  client_times out = mean_times(s, times, f);
+  out.ttft_s = median(ttft);
+  out.tpot_s = median(tpot);
+  return out;
+}
+
+}  // namespace nvlsim

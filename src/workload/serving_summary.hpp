@@ -1,0 +1,40 @@
+// A schedule boiled down to what its times need: classes of like iterations, and how often clients wait for each.
+// [docs/models-and-assumptions.md#inference-classes]
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "workload/iteration_time.hpp"
+
+namespace nvlsim {
+
+/// Iterations that hold nearly the same. Weights are means over requests.
+struct iteration_class {
+  iteration_content mean;
+  double count = 0;
+  double steady = 0;      ///< of those, with more than 0.6 of the largest batch
+  double first_token = 0; ///< between the arrival of a request and its first token
+  double per_token = 0;   ///< between two of its tokens
+};
+
+struct schedule_summary {
+  std::vector<iteration_class> classes;
+  std::vector<std::int32_t> class_of;  ///< by iteration; empty once it is dropped
+  std::vector<request_progress> requests;
+  double output_tokens = 0, mean_output = 0;
+};
+
+/// Eight classes for each doubling of the decodes, and of the prompt tokens.
+schedule_summary summarise(batching_schedule s);
+
+/// What clients of a lane see, all requests counted.
+struct client_times {
+  double ttft_s = 0, tpot_s = 0, makespan_s = 0, steady_tokens_per_s = 0;
+};
+/// `times` are those of the classes. Means.
+client_times mean_times(const schedule_summary& s, const std::vector<double>& times, const front_end_costs& f);
+/// Medians over requests; requires `class_of`.
+client_times median_times(const schedule_summary& s, const std::vector<double>& times, const front_end_costs& f);
+
+}  // namespace nvlsim
