@@ -44,7 +44,7 @@ plan one_operation(const collective_run& run, const priced& price, collective c,
   plan out;
   const std::string title(name(c));
   work_template w{title, {{work_kind::dp, title, run.cost.time, 1}}, {}, {}};
-  w.network = demand_on(run.hardware, run.traffic, run.cost.time, price.latency);
+  w.network = demand_on(run.hardware, {run.cost.time, price.latency, run.traffic});
   const port_bytes& nvlink = run.traffic.nvlink;
   // Ranks of one domain send to their neighbours. Across domains NVLink ports have none on the NVLink star.
   const bool to_neighbours = !fold && price.group.domains == 1 && nvlink.out == nvlink.in;

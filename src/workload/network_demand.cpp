@@ -14,11 +14,24 @@ port_bytes scaled(const port_bytes& b, double factor) { return {b.out * factor, 
 
 }  // namespace
 
-network_demand demand_on(const platform& p, const network_traffic& t, seconds duration, seconds latency) {
-  const seconds wire = std::max(busy(t.nvlink, p.gpu.nvlink), busy(t.nic, p.fabric.nic_bandwidth));
-  if (wire <= duration) return {t, std::clamp(latency, seconds{}, duration - wire)};
-  const double carried = duration / wire;
-  return {{scaled(t.nvlink, carried), scaled(t.nic, carried)}, seconds{}};
+priced_transfer operator+(const priced_transfer& a, const priced_transfer& b) {
+  const auto sum = [](const port_bytes& x, const port_bytes& y) { return port_bytes{x.out + y.out, x.in + y.in}; };
+  return {a.time + b.time,
+          a.latency + b.latency,
+          {sum(a.traffic.nvlink, b.traffic.nvlink), sum(a.traffic.nic, b.traffic.nic)}};
+}
+
+priced_transfer price_transfer(const collective_profile& profile, const platform& p, collective c, bytes size,
+                               comm_group g) {
+  const collective_cost cost = collective_time(profile, p, c, size, g);
+  return {cost.time, collective_time(profile, p, c, {}, g).time, wire_traffic(c, size, g, cost.algorithm)};
+}
+
+network_demand demand_on(const platform& p, const priced_transfer& t) {
+  const seconds wire = std::max(busy(t.traffic.nvlink, p.gpu.nvlink), busy(t.traffic.nic, p.fabric.nic_bandwidth));
+  if (wire <= t.time) return {t.traffic, std::clamp(t.latency, seconds{}, t.time - wire)};
+  const double carried = t.time / wire;
+  return {{scaled(t.traffic.nvlink, carried), scaled(t.traffic.nic, carried)}, seconds{}};
 }
 
 }  // namespace nvlsim

@@ -175,8 +175,8 @@ void offload(builder& b, const training_context& c, const layer_spec& l, seconds
 void fsdp_gather(builder& b, const training_context& c, const layer_spec& l, seconds compute, bool reduce) {
   if (c.work.sharding != data_parallel_sharding::fsdp) return;
   const local_parameters local = parameters_on_gpu(c.net, l, c.work.par);
-  seconds traffic = parameter_gather(c, local);
-  if (reduce && c.work.task != training_task::lora) traffic += gradient_reduction(c, local);
+  seconds traffic = parameter_gather(c, local).time;
+  if (reduce && c.work.task != training_task::lora) traffic += gradient_reduction(c, local).time;
   const seconds hidden = std::min(traffic, compute);
   b.waiting(work_kind::dp, "fsdp", traffic - hidden + hidden * c.framework.dp_interference);
 }
@@ -187,12 +187,12 @@ void append(costed_parts& to, costed_parts from) {
 }
 
 /// A collective over dense and expert parameters, each in its own group.
-seconds data_collective(const training_context& c, collective kind, local_parameters p, double element_bytes) {
-  const auto time = [&](double parameters, comm_group g) {
-    return parameters > 0 ? collective_time(c.collectives, c.machine, kind, bytes::from_base(parameters * element_bytes), g).time
-                          : seconds{};
+priced_transfer data_collective(const training_context& c, collective kind, local_parameters p, double element_bytes) {
+  const auto price = [&](double parameters, comm_group g) {
+    if (parameters <= 0) return priced_transfer{};
+    return price_transfer(c.collectives, c.machine, kind, bytes::from_base(parameters * element_bytes), g);
   };
-  return time(p.dense, data_group(c.work.par, c.work.place)) + time(p.expert, expert_data_group(c.work.par, c.work.place));
+  return price(p.dense, data_group(c.work.par, c.work.place)) + price(p.expert, expert_data_group(c.work.par, c.work.place));
 }
 
 }  // namespace
@@ -306,22 +306,22 @@ costed_parts optimizer_step(const training_context& c, double local, double upda
   return b.take();
 }
 
-seconds gradient_reduction(const training_context& c, local_parameters p) {
+priced_transfer gradient_reduction(const training_context& c, local_parameters p) {
   const double share = c.work.task == training_task::lora ? lora_share : 1.0;
   const collective kind = c.work.sharding == data_parallel_sharding::replicated ? collective::all_reduce
                                                                                 : collective::reduce_scatter;
   return data_collective(c, kind, p, share * c.framework.gradient_bytes);
 }
 
-seconds parameter_gather(const training_context& c, local_parameters p) {
+priced_transfer parameter_gather(const training_context& c, local_parameters p) {
   const double share = c.work.task == training_task::lora && c.work.sharding != data_parallel_sharding::fsdp ? lora_share : 1.0;
   const double element = quantised(c.work.gemm_precision) ? 1.0 : 2.0;  // 8-bit recipes gather 8-bit parameters
   return data_collective(c, collective::all_gather, p, share * element);
 }
 
-seconds pipeline_send(const training_context& c, bool crosses_domain) {
+priced_transfer pipeline_send(const training_context& c, bool crosses_domain) {
   const bytes size = bytes::from_base(c.tokens.sharded * static_cast<double>(c.net.hidden) * 2);
-  return collective_time(c.collectives, c.machine, collective::send_recv, size, {2, crosses_domain ? 2 : 1}).time;
+  return price_transfer(c.collectives, c.machine, collective::send_recv, size, {2, crosses_domain ? 2 : 1});
 }
 
 double local_vocabulary_parameters(const training_context& c) {

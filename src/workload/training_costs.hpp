@@ -5,6 +5,7 @@
 
 #include "nvlsim/compute.hpp"
 #include "nvlsim/training.hpp"
+#include "workload/network_demand.hpp"
 #include "workload/layer_operators.hpp"
 
 namespace nvlsim {
@@ -44,10 +45,10 @@ costed_parts head_backward(const training_context& c);
 costed_parts optimizer_step(const training_context& c, double local, double updated);
 
 /// One data-parallel collective over parameters of this GPU: gradients out, or parameters back in.
-seconds gradient_reduction(const training_context& c, local_parameters p);
-seconds parameter_gather(const training_context& c, local_parameters p);
+priced_transfer gradient_reduction(const training_context& c, local_parameters p);
+priced_transfer parameter_gather(const training_context& c, local_parameters p);
 /// One activation (or its gradient) to a pipeline neighbour.
-seconds pipeline_send(const training_context& c, bool crosses_domain);
+priced_transfer pipeline_send(const training_context& c, bool crosses_domain);
 
 /// Parameters of the embedding or of the LM head on one GPU.
 double local_vocabulary_parameters(const training_context& c);

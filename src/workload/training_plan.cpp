@@ -98,10 +98,13 @@ class step_builder {
   void backward(rank_class& rank, std::int64_t stage, std::int64_t copy, const pipeline_slot& slot);
   void gather_parameters(rank_class& rank, std::int64_t stage, std::int64_t copy);
   void finish(rank_class& rank, std::int64_t stage);
-  void send(rank_class& rank, std::int64_t from, std::int64_t to, std::int64_t mb, event_id ready, event_id arrived);
+  void send(rank_class& rank, std::int64_t copy, std::int64_t from, std::int64_t to, std::int64_t mb, event_id ready,
+            event_id arrived);
 
   std::int32_t pass_template(bool forward, const bucket& b, bool data_parallel);
   std::int32_t simple_template(work_kind kind, const char* name, seconds t, watts power = {});
+  /// Of an operation that shares the network.
+  std::int32_t transfer_template(work_kind kind, const char* name, const priced_transfer& t);
   /// Reduce or gather of a bucket; shared by buckets of equal size.
   std::int32_t traffic_template(bool reduce, local_parameters p);
 
@@ -150,8 +153,9 @@ step_builder::step_builder(const training_context& c, bool fold) : c_(c) {
   head_[0] = head_backward(c), head_[1] = head_forward(c);
   host_ = simple_template(work_kind::host, "host", c.framework.step_host, c.machine.gpu.idle_power);
   ready_ = simple_template(work_kind::host, "ready", {});
-  send_nvlink_ = simple_template(work_kind::pp, "send (nvlink)", pipeline_send(c, false));
-  send_fabric_ = simple_template(work_kind::pp, "send (fabric)", par.gpus() > c.work.place.gpus_per_domain ? pipeline_send(c, true) : seconds{});
+  send_nvlink_ = transfer_template(work_kind::pp, "send (nvlink)", pipeline_send(c, false));
+  send_fabric_ = transfer_template(work_kind::pp, "send (fabric)",
+                                   par.gpus() > c.work.place.gpus_per_domain ? pipeline_send(c, true) : priced_transfer{});
   const auto n = static_cast<std::size_t>(copies_ * chunks_ * c.work.micro_batches());
   forward_in_.assign(n, no_event);
   backward_in_.assign(n, no_event);
@@ -226,7 +230,7 @@ void step_builder::forward(rank_class& rank, std::int64_t stage, std::int64_t co
       plan_.append(rank.streams[0], pass_template(true, buckets[i], true), {i == 0 ? ready : no_event, gathered_[first + i]},
                    i + 1 == buckets.size() ? done : no_event, slot.micro_batch);
   }
-  if (arrived != no_event) send(rank, stage, (stage + 1) % c_.work.par.pp, slot.micro_batch, done, arrived);
+  if (arrived != no_event) send(rank, copy, stage, (stage + 1) % c_.work.par.pp, slot.micro_batch, done, arrived);
 }
 
 void step_builder::backward(rank_class& rank, std::int64_t stage, std::int64_t copy, const pipeline_slot& slot) {
@@ -254,17 +258,18 @@ void step_builder::backward(rank_class& rank, std::int64_t stage, std::int64_t c
       reduced_.push_back(reduced);
     }
   }
-  if (arrived != no_event) send(rank, stage, (stage + w.par.pp - 1) % w.par.pp, slot.micro_batch, done, arrived);
+  if (arrived != no_event) send(rank, copy, stage, (stage + w.par.pp - 1) % w.par.pp, slot.micro_batch, done, arrived);
 }
 
-void step_builder::send(rank_class& rank, std::int64_t from, std::int64_t to, std::int64_t mb, event_id ready,
-                        event_id arrived) {
+void step_builder::send(rank_class& rank, std::int64_t copy, std::int64_t from, std::int64_t to, std::int64_t mb,
+                        event_id ready, event_id arrived) {
   const std::int64_t lower = std::min(from, to), upper = std::max(from, to);
   const bool wraps = upper - lower > 1;  // last stage to first, between model chunks
   const bool crosses = from != to && (wraps ? c_.work.place.domain_of(0) != c_.work.place.domain_of(c_.work.par.gpus() - 1)
                                             : pipeline_crosses(c_.work.par, c_.work.place, lower));
   const std::int32_t work = from == to ? ready_ : crosses ? send_fabric_ : send_nvlink_;
-  plan_.append(rank.streams[1], work, {ready}, arrived, static_cast<std::int32_t>(mb));
+  plan_.append(rank.streams[1], work, {ready}, arrived, static_cast<std::int32_t>(mb),
+               static_cast<std::int32_t>(to * copies_ + copy));
 }
 
 void step_builder::finish(rank_class& rank, std::int64_t stage) {
@@ -312,8 +317,8 @@ std::int32_t step_builder::pass_template(bool is_forward, const bucket& b, bool 
                         c_.work.sharding != data_parallel_sharding::fsdp;
   if (overlaps) {
     const bool gathers = c_.work.sharding == data_parallel_sharding::distributed_optimizer;
-    const seconds traffic = !is_forward ? gradient_reduction(c_, b.parameters)
-                            : gathers   ? parameter_gather(c_, b.parameters)
+    const seconds traffic = !is_forward ? gradient_reduction(c_, b.parameters).time
+                            : gathers   ? parameter_gather(c_, b.parameters).time
                                         : seconds{};
     wait(work_kind::dp, "dp.interference", traffic * c_.framework.dp_interference);
   }
@@ -328,16 +333,22 @@ std::int32_t step_builder::pass_template(bool is_forward, const bucket& b, bool 
 std::int32_t step_builder::traffic_template(bool reduce, local_parameters p) {
   const auto [it, fresh] = traffic_.try_emplace({reduce, p.dense, p.expert}, 0);
   if (!fresh) return it->second;
-  const seconds t = reduce ? gradient_reduction(c_, p) : parameter_gather(c_, p);
+  const priced_transfer t = reduce ? gradient_reduction(c_, p) : parameter_gather(c_, p);
   const bool whole = c_.work.sharding == data_parallel_sharding::replicated;
   const char* what = !reduce ? "parameter all-gather" : whole ? "gradient all-reduce" : "gradient reduce-scatter";
-  return it->second = simple_template(work_kind::dp, what, t);
+  return it->second = transfer_template(work_kind::dp, what, t);
 }
 
 std::int32_t step_builder::simple_template(work_kind kind, const char* name, seconds t, watts power) {
   work_template w{name, {}, {}, power};
   if (t > seconds{}) w.parts.push_back({kind, name, t, 1});
   return plan_.add_template(std::move(w));
+}
+
+std::int32_t step_builder::transfer_template(work_kind kind, const char* name, const priced_transfer& t) {
+  const std::int32_t work = simple_template(kind, name, t.time);
+  plan_.templates.back().network = demand_on(c_.machine, t);
+  return work;
 }
 
 }  // namespace
