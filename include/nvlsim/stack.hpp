@@ -74,6 +74,7 @@ struct mla_decode_params {
   seconds item_time;     ///< of one part of 64 query heads of one sequence, on one SM
   seconds split_time;    ///< combining, for each doubling of the parts
   double chunk = 1;      ///< fewest cached tokens of a part
+  double narrow_tile = 64;  ///< query heads of an item where there are fewer than 64, at the price of 64
 };
 
 /// Everything a stack knows of one GPU.

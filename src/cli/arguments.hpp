@@ -43,7 +43,8 @@ struct collective_arguments {
 
 struct fit_arguments {
   std::vector<std::string> tables;
-  std::string output, leave_out, format = "table";
+  bool kernels = false;                     ///< else training
+  std::string output, leave_out, only, format = "table";
 };
 
 enum class catalogue_kind { platform, stack, model, scenario };

@@ -116,6 +116,16 @@ void add_fit(CLI::App& app, all_arguments& all) {
       ->check(CLI::IsMember({"model", "system", "release"}));
   t->footer("example:\n  nvlsim fit training training.csv -o fitted --leave-out model");
   t->callback([&all] { all.chosen = all.fit; });
+  CLI::App* k = c->add_subcommand("kernels", "Kernel parameters, from tables of latencies");
+  k->add_option("tables", a.tables, "CSV tables")->required();
+  k->add_option("-o,--output", a.output, "Folder for the fitted stack file")->required()->type_name("DIR");
+  k->add_option("--only", a.only, "Only families that start so: moe/, gemm/fp8, decode")->type_name("PREFIX");
+  k->add_option("--leave-out", a.leave_out, "Also predict each GPU from the others")->check(CLI::IsMember({"system"}));
+  k->footer("example:\n  nvlsim fit kernels kernels.csv kernels-more.csv -o fitted --only moe/");
+  k->callback([&all] {
+    all.fit.kernels = true;
+    all.chosen = all.fit;
+  });
 }
 
 void add_catalogue(CLI::App& app, all_arguments& all, std::size_t index, const char* word, const char* help) {

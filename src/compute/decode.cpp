@@ -7,7 +7,7 @@ namespace {
 
 // Of L2, what a cache may take that is found there again at the next launch of a benchmark.
 constexpr double resident_share = 0.75;  // [docs/models-and-assumptions.md#decode-attention]
-constexpr double head_tile = 64;         // query heads that one item of absorbed MLA computes, filled up
+constexpr double wide_tile = 64;         // query heads that one item of absorbed MLA computes, filled up
 
 }  // namespace
 
@@ -33,11 +33,11 @@ kernel_cost decode_attention_cost(const gpu_spec& gpu, const decode_params& p, c
 // [docs/models-and-assumptions.md#latent-attention]
 kernel_cost mla_decode_cost(const gpu_spec& gpu, const mla_decode_params& p, const mla_decode_shape& s) {
   if (!(s.batch > 0 && s.heads > 0 && s.latent_dim > 0 && s.context >= 0)) return {};
-  const double items = s.batch * std::ceil(s.heads / head_tile);
+  const double items = s.batch * std::ceil(s.heads / (s.heads < wide_tile ? p.narrow_tile : wide_tile));
   const double parts = std::clamp(gpu.sm_count / items, 1.0, std::max(1.0, s.context / p.chunk));
   const double combine = p.split_time.base() * std::log2(parts);
   const double dims = s.latent_dim + s.value_dim;
-  const double key_time = 2 * dims * head_tile * gpu.sm_count / p.tensor_rate.base();  // of an item on one SM
+  const double key_time = 2 * dims * wide_tile * gpu.sm_count / p.tensor_rate.base();  // of an item on one SM
   const double work =
       std::max(1.0, items * parts / gpu.sm_count) * (p.item_time.base() + s.context / parts * key_time);
   const double moved = s.batch * s.context * s.latent_dim * s.kv_element_bytes + 2 * s.batch * s.heads * dims;

@@ -102,6 +102,7 @@ constexpr auto fields<mla_decode_params> = std::to_array<field<mla_decode_params
     {"item_time", &quantity<&mla_decode_params::item_time>, config::non_negative},
     {"split_time", &quantity<&mla_decode_params::split_time>, config::non_negative},
     {"chunk", &number<&mla_decode_params::chunk>, {1, 1e9}},
+    {"narrow_tile", &number<&mla_decode_params::narrow_tile>, {1, 64}, false},
 });
 
 template <>

@@ -21,11 +21,6 @@ class uncovered : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// The kernel tables' A100 is the one with 80 GB.
-std::string_view measured_on(std::string_view system) {
-  return platform_of_system(system == "a100" ? "a100-80g" : system);
-}
-
 double need(const csv_row& row, std::string_view column) {
   const auto x = row.number(column);
   if (!x) throw cell_error(fmt::format("{} is blank", column));
@@ -90,7 +85,9 @@ void read_prefill(const csv_row& row, kernel_row& out) {
                           .pairs = length * length / 2,
                           .fp8 = cache_format(row) == precision::fp8};
   out.family = "attention";
-  out.price = [s](const gpu_spec& g, const kernel_profile& k) { return attention_forward_cost(g, k.attention, s); };
+  out.price = [s](const gpu_spec& g, const kernel_profile& k) {
+    return attention_forward_cost(g, k.attention, s);
+  };
 }
 
 constexpr double most_grouped_heads = 16;  // query heads a KV head; beyond it other kernels run
@@ -104,7 +101,8 @@ void read_decode(const csv_row& row, kernel_row& out) {
                        .kv_element_bytes = bytes_per_element(cache_format(row)),
                        .repeated = true};
   if (s.heads > most_grouped_heads * s.kv_heads)
-    throw uncovered(fmt::format("more than {} query heads a KV head fall into fallback kernels", most_grouped_heads));
+    throw uncovered(
+        fmt::format("more than {} query heads a KV head fall into fallback kernels", most_grouped_heads));
   out.family = "decode";
   out.price = [s](const gpu_spec& g, const kernel_profile& k) { return decode_attention_cost(g, k.decode, s); };
 }
@@ -115,7 +113,8 @@ double cached_tokens(const csv_row& row) {
   const auto at = note.find(" step ");
   if (at == std::string::npos) return 0;
   double v = 0;
-  for (std::size_t i = at + 6; i < note.size() && note[i] >= '0' && note[i] <= '9'; ++i) v = v * 10 + (note[i] - '0');
+  for (std::size_t i = at + 6; i < note.size() && note[i] >= '0' && note[i] <= '9'; ++i)
+    v = v * 10 + (note[i] - '0');
   return v;
 }
 
@@ -168,7 +167,7 @@ void read_mla_products(const csv_row& row, kernel_row& out) {
 struct moe_family {
   std::string_view kernel, dtype, family;
 };
-constexpr std::array<moe_family, 11> moe_families = {{
+constexpr std::array<moe_family, 10> moe_families = {{
     {"deepgemm", "fp8_block", "deepgemm_fp8_block"},
     {"moe_torch_flow_cutlass", "nvfp4", "cutlass_nvfp4"},
     {"moe_torch_flow_cutlass", "bfloat16", "cutlass_bf16"},
@@ -176,10 +175,9 @@ constexpr std::array<moe_family, 11> moe_families = {{
     {"moe_torch_flow_cutlass", "fp8_block", "cutlass_fp8_block"},
     {"moe_torch_flow", "w4a8_mxfp4_mxfp8", "mxfp4_mxfp8"},
     {"moe_torch_flow", "w4a16_mxfp4", "mxfp4_bf16"},
-    {"moe_torch_flow_nongated", "nvfp4", "cutlass_nvfp4"},
-    {"moe_torch_flow_nongated", "bfloat16", "cutlass_bf16"},
-    {"moe_torch_flow_nongated", "fp8", "cutlass_fp8"},
-    {"moe_torch_flow_nongated", "fp8_block", "cutlass_fp8_block"},
+    {"moe_torch_flow_nongated", "nvfp4", "nongated_nvfp4"},
+    {"moe_torch_flow_nongated", "bfloat16", "nongated_bf16"},
+    {"moe_torch_flow_nongated", "fp8", "nongated_fp8"},
 }};
 
 /// "balanced" or "power_law_1.2".
@@ -193,7 +191,8 @@ expert_load load_of(const std::string& word, const expert_routing& r, load_cache
   } else if (word.starts_with(skewed)) {
     double exponent = 0;
     const auto [end, status] = std::from_chars(word.data() + skewed.size(), word.data() + word.size(), exponent);
-    if (status != std::errc() || end != word.data() + word.size()) throw cell_error(fmt::format("op: no exponent in \"{}\"", word));
+    if (status != std::errc() || end != word.data() + word.size())
+      throw cell_error(fmt::format("op: no exponent in \"{}\"", word));
     load = skewed_load(r, exponent);
   } else {
     throw uncovered(fmt::format("no formula for expert loads called \"{}\"", word));
@@ -204,18 +203,19 @@ expert_load load_of(const std::string& word, const expert_routing& r, load_cache
 void read_moe(const csv_row& row, kernel_row& out, load_cache& loads) {
   const std::string& op = row["op"];  // "moe KERNEL LOAD"
   const auto first = op.find(' '), last = op.rfind(' ');
-  if (first == std::string::npos || last == first) throw cell_error(fmt::format("op: \"{}\" is no kernel and load", op));
+  if (first == std::string::npos || last == first)
+    throw cell_error(fmt::format("op: \"{}\" is no kernel and load", op));
   const std::string kernel = op.substr(first + 1, last - first - 1), word = op.substr(last + 1);
   out.record.scenario = fmt::format("{} {}", kernel, word);
   if (kernel.find("min_latency") != std::string::npos)
     throw uncovered("min_latency rows imply reading weights faster than HBM can, so they are not what they say");
-  const auto it = std::find_if(moe_families.begin(), moe_families.end(), [&](const moe_family& f) {
-    return f.kernel == kernel && f.dtype == row["dtype"];
-  });
+  const auto it = std::find_if(moe_families.begin(), moe_families.end(),
+                               [&](const moe_family& f) { return f.kernel == kernel && f.dtype == row["dtype"]; });
   if (it == moe_families.end())
     throw uncovered(fmt::format("no parameters for expert kernels \"{}\" of type \"{}\"", kernel, row["dtype"]));
   const double ranks = row.number("ep").value_or(1), tp = row.number("moe_tp").value_or(1);
-  const expert_routing r{.tokens = need(row, "m"), .topk = need(row, "topk"), .experts = need(row, "experts"), .ranks = ranks};
+  const expert_routing r{
+      .tokens = need(row, "m"), .topk = need(row, "topk"), .experts = need(row, "experts"), .ranks = ranks};
   const moe_shape s{.tokens = r.tokens,
                     .local_experts = std::max(1.0, r.experts / ranks),
                     .hidden = need(row, "hidden"),
@@ -245,10 +245,11 @@ seconds exchange_time(const csv_row& row, const platform& p, const stack& s) {
   const std::string& op = row["op"];
   static constexpr std::string_view prefix = "alltoall_";
   const bool one_sided = row["note"].find("OneSided") != std::string::npos;
-  const std::string kind = fmt::format("{}_{}_{}", one_sided ? "one_sided" : "two_sided",
-                                       op.starts_with(prefix) ? op.substr(prefix.size()) : op,
-                                       name(format_of(row, row["dtype"])));
-  const expert_traffic t{need(row, "m"), need(row, "topk"), need(row, "hidden"), static_cast<int>(need(row, "ep"))};
+  const std::string kind =
+      fmt::format("{}_{}_{}", one_sided ? "one_sided" : "two_sided",
+                  op.starts_with(prefix) ? op.substr(prefix.size()) : op, name(format_of(row, row["dtype"])));
+  const expert_traffic t{need(row, "m"), need(row, "topk"), need(row, "hidden"),
+                         static_cast<int>(need(row, "ep"))};
   const auto time = expert_exchange_time(s.collectives, p, kind, t);
   if (!time) throw uncovered(fmt::format("stack {} has no exchange kernel \"{}\"", s.name, kind));
   return *time;
@@ -284,7 +285,7 @@ constexpr std::array<table_reader, 9> readers = {{{"gemm", read_gemm},
 
 void read_kind(const csv_row& row, kernel_row& out, input_cache& inputs, load_cache& loads) {
   const std::string& table = row["table"];
-  const std::string_view where = measured_on(out.record.system);
+  const std::string_view where = platform_of_kernel_system(out.record.system);
   if (where.empty()) throw uncovered(fmt::format("system: \"{}\" is unknown", out.record.system));
   const platform& p = inputs.platform_named(std::string(where));
   if (table == "moe") return read_moe(row, out, loads);
@@ -294,7 +295,8 @@ void read_kind(const csv_row& row, kernel_row& out, input_cache& inputs, load_ca
     out.record.simulated = (table == "alltoall" ? exchange_time(row, p, s) : message_time(row, p, s)).base() * 1e3;
     return;
   }
-  const auto it = std::find_if(readers.begin(), readers.end(), [&](const table_reader& r) { return r.table == table; });
+  const auto it =
+      std::find_if(readers.begin(), readers.end(), [&](const table_reader& r) { return r.table == table; });
   if (it == readers.end()) throw uncovered(fmt::format("no formula for the class \"{}\"", table));
   out.record.scenario = row["op"];
   it->read(row, out);
@@ -302,7 +304,7 @@ void read_kind(const csv_row& row, kernel_row& out, input_cache& inputs, load_ca
 
 void price(kernel_row& r, input_cache& inputs) {
   if (r.record.status != record_status::ok || !r.price) return;
-  const platform& p = inputs.platform_named(std::string(measured_on(r.record.system)));
+  const platform& p = inputs.platform_named(std::string(platform_of_kernel_system(r.record.system)));
   const kernel_profile& k = kernels_for(inputs.stack_named(kernel_stack), p.gpu);
   if (!has_family(k, r.family)) {
     r.record.status = record_status::unsupported;
@@ -314,9 +316,15 @@ void price(kernel_row& r, input_cache& inputs) {
 
 }  // namespace
 
+// The tables' A100 is the one with 80 GB.
+std::string_view platform_of_kernel_system(std::string_view system) {
+  return platform_of_system(system == "a100" ? "a100-80g" : system);
+}
+
 bool has_family(const kernel_profile& k, const std::string& family) {
   const auto slash = family.find('/');
-  const std::string group = family.substr(0, slash), member = slash == std::string::npos ? "" : family.substr(slash + 1);
+  const std::string group = family.substr(0, slash),
+                    member = slash == std::string::npos ? "" : family.substr(slash + 1);
   const auto format = precision_by_name(member);
   const auto holds = [&](const auto& m) { return format && m.contains(*format); };
   if (group == "gemm") return holds(k.gemm);
@@ -328,8 +336,8 @@ bool has_family(const kernel_profile& k, const std::string& family) {
   return group != "amax" || k.amax.has_value();
 }
 
-kernel_row read_kernel_row(const csv_row& row, const std::string& id, const std::string& table, input_cache& inputs,
-                           load_cache& loads) {
+kernel_row read_kernel_row(const csv_row& row, const std::string& id, const std::string& table,
+                           input_cache& inputs, load_cache& loads) {
   kernel_row out;
   validation_record& r = out.record;
   r.table = table;
@@ -361,7 +369,8 @@ kernel_row read_kernel_row(const csv_row& row, const std::string& id, const std:
   return out;
 }
 
-std::vector<validation_record> validate_kernels(const csv_table& t, const data_folders& data, const progress& report) {
+std::vector<validation_record> validate_kernels(const csv_table& t, const data_folders& data,
+                                                const progress& report) {
   input_cache inputs(data);
   load_cache loads;
   std::vector<validation_record> out;

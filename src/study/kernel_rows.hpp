@@ -26,8 +26,11 @@ struct kernel_row {
 };
 
 /// Reads a row. What cannot be priced sets `record.status` and `reason`.
-kernel_row read_kernel_row(const csv_row& row, const std::string& id, const std::string& table, input_cache& inputs,
-                           load_cache& loads);
+kernel_row read_kernel_row(const csv_row& row, const std::string& id, const std::string& table,
+                           input_cache& inputs, load_cache& loads);
+
+/// Platform of a `system` of kernel tables; "" when there is none.
+std::string_view platform_of_kernel_system(std::string_view system);
 
 /// Whether a profile has the parameters of `family`.
 bool has_family(const kernel_profile& k, const std::string& family);

@@ -1,0 +1,146 @@
+#include "study/kernel_knobs.hpp"
+
+#include "nvlsim/precision.hpp"
+
+namespace nvlsim {
+namespace {
+
+struct limits {
+  double low, high;
+};
+
+/// Adds knobs of one parameter struct; `where` finds it in a profile.
+template <class P>
+class knob_list {
+ public:
+  explicit knob_list(std::function<P&(kernel_profile&)> where) : where_(std::move(where)) {}
+
+  template <auto Member>
+  knob_list& number(const char* name, limits l, bool per_gpu = false) {
+    return add(
+        name, "", l, per_gpu, [](const P& p) { return p.*Member; }, [](P& p, double v) { p.*Member = v; });
+  }
+  template <auto Member>
+  knob_list& microseconds(const char* name, limits l) {
+    return quantity<Member>(name, "us", 1e-6, l, false);
+  }
+  template <auto Member>
+  knob_list& nanoseconds(const char* name, limits l) {
+    return quantity<Member>(name, "ns", 1e-9, l, false);
+  }
+  template <auto Member>
+  knob_list& teraflops(const char* name, limits l) {
+    return quantity<Member>(name, "TFLOPS", 1e12, l, true);
+  }
+  std::vector<kernel_knob> take() { return std::move(out_); }
+
+ private:
+  template <auto Member>
+  knob_list& quantity(const char* name, const char* unit, double scale, limits l, bool per_gpu) {
+    using type = std::remove_reference_t<decltype(std::declval<P>().*Member)>;
+    return add(
+        name, unit, l, per_gpu, [scale](const P& p) { return (p.*Member).base() / scale; },
+        [scale](P& p, double v) { p.*Member = type::from_base(v * scale); });
+  }
+  template <class Get, class Set>
+  knob_list& add(const char* name, const char* unit, limits l, bool per_gpu, Get get, Set set) {
+    out_.push_back({name, unit, per_gpu, l.low, l.high,
+                    [w = where_, get](const kernel_profile& k) { return get(w(const_cast<kernel_profile&>(k))); },
+                    [w = where_, set](kernel_profile& k, double v) { set(w(k), v); }});
+    return *this;
+  }
+  std::function<P&(kernel_profile&)> where_;
+  std::vector<kernel_knob> out_;
+};
+
+std::vector<kernel_knob> gemm_knobs(std::function<gemm_params&(kernel_profile&)> where, bool casts) {
+  knob_list<gemm_params> k(std::move(where));
+  k.teraflops<&gemm_params::tensor_rate>("tensor_rate", {10, 20000})
+      .nanoseconds<&gemm_params::step_time>("step_time", {0.02, 8})
+      .number<&gemm_params::fill_depth>("fill_depth", {1, 5000})
+      .number<&gemm_params::hbm_share>("hbm_share", {0.1, 1})
+      .microseconds<&gemm_params::launch>("launch", {0.5, 40});
+  if (casts) k.number<&gemm_params::cast_passes>("cast_passes", {0.01, 20});
+  return k.take();
+}
+
+std::vector<kernel_knob> attention_knobs(std::function<attention_params&(kernel_profile&)> where, bool speedup) {
+  knob_list<attention_params> k(std::move(where));
+  k.teraflops<&attention_params::tensor_rate>("tensor_rate", {20, 20000})
+      .number<&attention_params::exponential_share>("exponential_share", {0.05, 4}, true)
+      .microseconds<&attention_params::item_time>("item_time", {0.01, 10})
+      .microseconds<&attention_params::launch>("launch", {1, 60})
+      .number<&attention_params::io_passes>("io_passes", {0.02, 40});
+  if (speedup) k.number<&attention_params::fp8_speedup>("fp8_speedup", {1, 2});
+  return k.take();
+}
+
+std::vector<kernel_knob> decode_knobs() {
+  return knob_list<decode_params>([](kernel_profile& k) -> decode_params& { return k.decode; })
+      .number<&decode_params::hbm_share>("hbm_share", {0.2, 1})
+      .microseconds<&decode_params::launch>("launch", {1, 40})
+      .microseconds<&decode_params::item_time>("item_time", {0.01, 30})
+      .microseconds<&decode_params::split_time>("split_time", {0.001, 20})
+      .number<&decode_params::chunk>("chunk", {16, 4096})
+      .number<&decode_params::l2_speedup>("l2_speedup", {1, 4})
+      .take();
+}
+
+std::vector<kernel_knob> mla_decode_knobs(precision cache) {
+  return knob_list<mla_decode_params>(
+             [cache](kernel_profile& k) -> mla_decode_params& { return k.mla_decode.at(cache); })
+      .teraflops<&mla_decode_params::tensor_rate>("tensor_rate", {50, 6000})
+      .number<&mla_decode_params::hbm_share>("hbm_share", {0.1, 1})
+      .microseconds<&mla_decode_params::launch>("launch", {1, 40})
+      .microseconds<&mla_decode_params::item_time>("item_time", {0.01, 30})
+      .microseconds<&mla_decode_params::split_time>("split_time", {0.001, 10})
+      .number<&mla_decode_params::chunk>("chunk", {16, 4096})
+      .take();
+}
+
+std::vector<kernel_knob> moe_knobs(const std::string& name) {
+  return knob_list<moe_params>([name](kernel_profile& k) -> moe_params& { return k.moe.at(name); })
+      .teraflops<&moe_params::tensor_rate>("tensor_rate", {50, 12000})
+      .nanoseconds<&moe_params::step_time>("step_time", {0.02, 20})
+      .number<&moe_params::hbm_share>("hbm_share", {0.02, 1})
+      .microseconds<&moe_params::launch>("launch", {2, 150})
+      .microseconds<&moe_params::expert_time>("expert_time", {1e-4, 5})
+      .number<&moe_params::pair_passes>("pair_passes", {0.01, 30})
+      .number<&moe_params::token_passes>("token_passes", {0.01, 30})
+      .take();
+}
+
+std::vector<kernel_knob> stream_knobs(std::function<stream_params&(kernel_profile&)> where) {
+  return knob_list<stream_params>(std::move(where))
+      .number<&stream_params::hbm_share>("hbm_share", {0.05, 1.3})
+      .microseconds<&stream_params::launch>("launch", {0.3, 30})
+      .number<&stream_params::l2_speedup>("l2_speedup", {0.3, 6})
+      .take();
+}
+
+}  // namespace
+
+std::vector<kernel_knob> knobs_of(const std::string& family) {
+  const auto slash = family.find('/');
+  const std::string group = family.substr(0, slash),
+                    member = slash == std::string::npos ? "" : family.substr(slash + 1);
+  const precision p = precision_by_name(member).value_or(precision::bf16);
+  if (group == "gemm")
+    return gemm_knobs([p](kernel_profile& k) -> gemm_params& { return k.gemm.at(p); },
+                      p == precision::fp8 || p == precision::fp8_block || p == precision::nvfp4);
+  if (group == "weight_only")
+    return gemm_knobs([p](kernel_profile& k) -> gemm_params& { return k.weight_only.at(p); }, false);
+  if (group == "batched")
+    return gemm_knobs([p](kernel_profile& k) -> gemm_params& { return k.batched.at(p); }, false);
+  if (group == "attention")
+    return attention_knobs([](kernel_profile& k) -> attention_params& { return k.attention; }, true);
+  if (group == "mla_context")
+    return attention_knobs([p](kernel_profile& k) -> attention_params& { return k.mla_context.at(p); }, false);
+  if (group == "decode") return decode_knobs();
+  if (group == "mla_decode") return mla_decode_knobs(p);
+  if (group == "moe") return moe_knobs(member);
+  if (group == "amax") return stream_knobs([](kernel_profile& k) -> stream_params& { return *k.amax; });
+  return stream_knobs([](kernel_profile& k) -> stream_params& { return k.stream; });
+}
+
+}  // namespace nvlsim
