@@ -89,9 +89,9 @@ double state_bytes_per_sequence(const model& m) {
   for (const layer_spec& l : m.layers) {
     if (l.attention != attention_kind::mamba && l.attention != attention_kind::linear) continue;
     all += state_bytes * static_cast<double>(scan_width(l.scan) * l.scan.state);
-    // The inputs that the kernel still reaches back to.
-    if (const std::int64_t kernel = l.scan.conv_kernel; kernel > 0)
-      all += convolution_bytes * static_cast<double>(convolution_weights(l) / kernel * (kernel - 1));
+    const std::int64_t kernel = std::max<std::int64_t>(1, l.scan.conv_kernel);
+    const std::int64_t reached = convolution_weights(l) / kernel * (kernel - 1);  // inputs before the newest
+    all += convolution_bytes * static_cast<double>(reached);
   }
   return all;
 }

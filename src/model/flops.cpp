@@ -59,9 +59,8 @@ double mixing_cost(const layer_spec& l, const attended& a) {
     case attention_kind::compressed:
       break;
   }
-  const std::int64_t ratio = std::max<std::int64_t>(1, l.compressed.ratio);
-  const double indexed =
-      static_cast<double>(l.index_heads * l.index_dim) * static_cast<double>(a.sequence / ratio);
+  const std::int64_t indexed_keys = a.sequence / std::max<std::int64_t>(1, l.compressed.ratio);
+  const double indexed = static_cast<double>(l.index_heads * l.index_dim) * static_cast<double>(indexed_keys);
   return pair_cost(l) * mean_keys(l, a) + indexed + static_cast<double>(rank_norm_weights(l));
 }
 
