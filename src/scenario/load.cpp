@@ -167,9 +167,10 @@ void list_origins(const value& v, const std::string& pointer, const config::docu
   out.set(prefix + pointer, defaulted ? std::string("default") : doc.origin_of(pointer).label);
 }
 
-/// Only what an override or a base file set: the rest comes from the named file itself.
+/// Only what an override set: the rest comes from the named file and its bases.
 void list_overridden(const config::document& doc, const std::string& prefix, value& out) {
-  for (const auto& [pointer, origin] : doc.origins) out.set(prefix + pointer, origin.label);
+  for (const auto& [pointer, origin] : doc.origins)
+    if (origin.overrides) out.set(prefix + pointer, origin.label);
 }
 
 value inputs_of(const config::document& doc, const named_inputs& in, const scenario& s) {

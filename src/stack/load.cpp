@@ -17,6 +17,7 @@ training_profile read_training(config::reader& r) {
   t.jitter_per_doubling = r.number("jitter_per_doubling", fraction);
   t.optimizer_bytes = r.number("optimizer_bytes", non_negative);
   t.gradient_bytes = r.number("gradient_bytes", positive);
+  t.gradient_memory_bytes = r.number("gradient_memory_bytes", positive);
   t.quantise_bytes_forward = r.number("quantise_bytes_forward", non_negative);
   t.quantise_bytes_backward = r.number("quantise_bytes_backward", non_negative);
   t.reserve = r.quantity<bytes>("reserve");

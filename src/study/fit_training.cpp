@@ -18,6 +18,7 @@ namespace nvlsim {
 namespace {
 
 constexpr const char* reference = "megatron-bridge-26.06";
+constexpr const char* kernel_tables = "tensorrt-llm-1.3-kernels";  ///< whose attention rates the fit scales
 
 struct gpu_member {
   const char* gpu;
@@ -158,6 +159,7 @@ class stack_set {
  public:
   explicit stack_set(const data_folders& data) {
     diagnostics problems;
+    load(data, kernel_tables, problems);
     for (const char* name : releases) load(data, name, problems);
     load(data, reference, problems);
     problems.throw_if_any();
@@ -165,6 +167,7 @@ class stack_set {
   const std::map<std::string, stack>& at(const std::vector<setting>& settings) {
     diagnostics problems;
     for (const auto& [name, source] : documents_) {
+      if (name == kernel_tables) continue;
       config::document doc = source;
       for (const setting& s : settings)
         if (s.stack == reference || s.stack == name)
@@ -250,7 +253,7 @@ struct trained {
 trained train(const std::vector<const fit_row*>& rows, stack_set& stacks, const std::vector<free_parameter>& list,
               const fit_progress& report) {
   const auto residuals = [&](const std::vector<double>& at) {
-    const auto& here = stacks.at(settings_of({list, at}, stacks.original(reference)));
+    const auto& here = stacks.at(settings_of({list, at}, stacks.original(kernel_tables)));
     std::vector<double> out;
     for (const fit_row* r : rows) out.push_back(log_error(r->row, here) * r->weight);
     return out;
@@ -259,7 +262,7 @@ trained train(const std::vector<const fit_row*>& rows, stack_set& stacks, const 
   t.at = fit_parameters(list, residuals, {}, [&](int i, double cost) {
     if (report) report(fmt::format("iteration {}: cost {:.4f}", i, cost));
   });
-  t.settings = settings_of({list, t.at}, stacks.original(reference));
+  t.settings = settings_of({list, t.at}, stacks.original(kernel_tables));
   return t;
 }
 

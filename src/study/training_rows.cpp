@@ -10,18 +10,17 @@
 namespace nvlsim {
 namespace {
 
-/// Stack of a training release; what is no release line of its own takes the nearest.
+/// Stack of a training release; what is no release line of its own takes the nearest, and a row without a release the
+/// one of the papers.
 std::string stack_of(const csv_row& row) {
   const std::string& release = row["release"];
   if (row["notes"].find("NeMo 25.09 stack") != std::string::npos) return "mlperf-training-v5.1";
   if (release.starts_with("MLPerf ")) return "mlperf-training-" + release.substr(7);
-  if (row["source"].starts_with("NVIDIA/dgxc")) return "nemo-25.04";
-  const bool bridge = row["source"].starts_with("NVIDIA-NeMo") || row["source"].find("2603.07685") != std::string::npos;
-  if (!bridge) return "megatron-lm-papers";
+  if (row["source"].starts_with("NVIDIA/dgxc") || release == "v25.04" || release == "v25.05.05") return "nemo-25.04";
   if (release.starts_with("25.")) return "megatron-bridge-25.11";
+  if (release.starts_with("26.02") || row["source"].find("2603.07685") != std::string::npos) return "megatron-bridge-26.02";
   if (release.starts_with("26.04")) return "megatron-bridge-26.04";
-  if (release.starts_with("26.02") || release.empty()) return "megatron-bridge-26.02";
-  return "megatron-bridge-26.06";
+  return release.empty() ? "megatron-lm-papers" : "megatron-bridge-26.06";
 }
 
 struct precision_name {

@@ -75,8 +75,8 @@ memory_report stage_memory(const training_context& c, std::int64_t stage) {
     r.peak += bytes::from_base(size);
   };
   add("weights", 2 * params, fmt::format("2 B (BF16) x {:.3f} G parameters of this GPU{}", params / 1e9, fsdp ? ", sharded" : ""));
-  add("gradients", c.framework.gradient_bytes * params * trained,
-      fmt::format("{:g} B x {:.3f} G trained parameters{}", c.framework.gradient_bytes, params * trained / 1e9, fsdp ? ", sharded" : ""));
+  add("gradients", c.framework.gradient_memory_bytes * params * trained,
+      fmt::format("{:g} B x {:.3f} G trained parameters{}", c.framework.gradient_memory_bytes, params * trained / 1e9, fsdp ? ", sharded" : ""));
   add("optimizer", 12 * updated, fmt::format("12 B (FP32 master and two moments) x {:.3f} G parameters updated here", updated / 1e9));
   const double alive = static_cast<double>(chunks_in_flight(w, stage)) / static_cast<double>(w.par.vp);
   const double kept = here.layers > 0 ? std::max(0.0, 1 - static_cast<double>(w.offload_layers) / static_cast<double>(here.layers)) : 0;
