@@ -29,9 +29,9 @@ inline constexpr std::int64_t most_exact_ranks = 72;
 
 struct collective_run {
   plan work;
-  platform hardware;        ///< that the plan runs on: the platform, or the ports of the ideal network
-  collective_cost cost;     ///< closed
-  network_traffic traffic;  ///< of the busiest rank
+  platform hardware;      ///< that the plan runs on: the platform, or the ports of the ideal network
+  collective_cost cost;   ///< closed
+  network_demand demand;  ///< of the busiest rank
 };
 
 /// Why the collective cannot run on this platform; empty when it can.

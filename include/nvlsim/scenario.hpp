@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "nvlsim/collective_workload.hpp"
 #include "nvlsim/diagnostics.hpp"
 #include "nvlsim/fidelity.hpp"
 #include "nvlsim/inference.hpp"
@@ -33,10 +34,10 @@ struct scenario_options {
 
 struct scenario {
   std::string name;
-  nvlsim::platform platform;
+  nvlsim::platform platform;  ///< without a name when a collective on an ideal network has none; so the stack
   nvlsim::stack stack;
-  nvlsim::model model;
-  std::variant<training_workload, inference_workload> workload;
+  nvlsim::model model;        ///< collectives have none
+  std::variant<training_workload, inference_workload, collective_workload> workload;
   scenario_options simulation;
   value inputs;  ///< for results: resolved inputs, origin of each value that no file gave, digest
 };

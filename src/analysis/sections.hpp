@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "nvlsim/collective_workload.hpp"
 #include "nvlsim/inference.hpp"
 #include "nvlsim/memory.hpp"
 #include "nvlsim/result.hpp"
@@ -20,5 +21,7 @@ void add_training_sections(result& r, const platform& p, const model& m, const t
 /// The same of an inference run.
 void add_inference_sections(result& r, const platform& p, const inference_workload& w, const inference_run& run,
                             const timeline& times);
+/// Metrics and breakdown of a collective that took `time`.
+void add_collective_sections(result& r, const collective_workload& w, const collective_run& run, seconds time);
 
 }  // namespace nvlsim

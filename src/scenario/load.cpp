@@ -6,6 +6,7 @@
 #include "config/digest.hpp"
 #include "config/reader.hpp"
 #include "nvlsim/scenario.hpp"
+#include "scenario/collective_reader.hpp"
 #include "scenario/inference_reader.hpp"
 #include "scenario/inputs.hpp"
 #include "scenario/training_reader.hpp"
@@ -14,7 +15,7 @@ namespace nvlsim {
 namespace {
 
 constexpr std::string_view scenario_schema = "nvlsim.scenario/1";
-const std::array<std::string, 2> workload_kinds = {"training", "inference"};
+const std::array<std::string, 3> workload_kinds = {"training", "inference", "collective"};
 const std::array<std::string, 1> policies = {"segments"};
 
 /// Overrides sorted by the document they belong to.
@@ -67,6 +68,17 @@ struct named_inputs {
   loaded<model> net;
 };
 
+/// Which of them a scenario must name.
+struct needed_inputs {
+  bool hardware = true, software = true, net = true;
+};
+needed_inputs needed_by(config::reader& r) {
+  const value* workload = r.raw("workload");
+  if (!is_collective(workload)) return {};
+  const bool library = !has_ideal_parameters(workload);
+  return {library, library, false};
+}
+
 problem located(const config::reader& r, const config::document& doc, std::string_view key) {
   const std::string pointer = pointer_to(r.pointer(), key);
   return {doc.origin_of(pointer).where, pointer, {}, {}};
@@ -99,10 +111,12 @@ loaded<platform> read_hardware(config::reader& r, config::document& doc, const s
 named_inputs read_named(config::reader& r, config::document& doc, const split_overrides& sets, const data_folders& data,
                         diagnostics& problems) {
   named_inputs in;
-  in.hardware = read_hardware(r, doc, sets.platform, data, problems);
-  if (const std::string name = r.string("stack"); !name.empty())
+  const needed_inputs needed = needed_by(r);
+  if (needed.hardware || r.has("platform")) in.hardware = read_hardware(r, doc, sets.platform, data, problems);
+  const auto name_of = [&](const char* key, bool must) { return must || r.has(key) ? r.string(key) : std::string(); };
+  if (const std::string name = name_of("stack", needed.software); !name.empty())
     in.software = load_stack(from_scenario(name, doc, "/stack"), data, sets.stack, located(r, doc, "stack"), problems);
-  if (const std::string name = r.string("model"); !name.empty())
+  if (const std::string name = needed.net ? r.string("model") : std::string(); !name.empty())
     in.net = load_model(from_scenario(name, doc, "/model"), data, sets.model, located(r, doc, "model"), problems);
   return in;
 }
@@ -118,14 +132,15 @@ scenario_options read_options(config::reader& r) {
   return o;
 }
 
-/// Ranks to GPUs; a training job by default fills segments of a power of two GPUs in each domain it spans.
-void read_placement(config::reader& r, const platform& p, training_workload& w) {
-  w.place.gpus_per_domain = p.gpus_per_rack() > 0 ? default_segment(p, w.par.gpus()) : 1;
+/// Ranks to GPUs.
+placement read_placement(config::reader& r, std::int64_t default_gpus_per_domain) {
+  placement place{default_gpus_per_domain};
   std::optional<config::reader> s = r.find_child("placement");
-  if (!s) return;
+  if (!s) return place;
   s->one_of_or("policy", policies, 0);
-  w.place.gpus_per_domain = s->integer_or("gpus_per_rack", w.place.gpus_per_domain, config::positive_int);
+  place.gpus_per_domain = s->integer_or("gpus_per_rack", place.gpus_per_domain, config::positive_int);
   s->done();
+  return place;
 }
 
 /// The workload by its kind. What is in one of no known kind means nothing, and is not reported.
@@ -136,14 +151,45 @@ void read_workload(config::reader& r, const platform& p, scenario& s) {
   if (!given || !given->string() || *given->string() != workload_kinds[kind]) {
     r.ignore("placement");
   } else if (kind == 0) {
+    // By default a segment of a power of two GPUs in each domain.
     training_workload t = read_training_workload(w);
-    read_placement(r, p, t);
+    t.place = read_placement(r, p.gpus_per_rack() > 0 ? default_segment(p, t.par.gpus()) : 1);
     s.workload = t;
+  } else if (kind == 2) {
+    collective_workload c = read_collective_workload(w);
+    if (c.ideal) c.place = {c.gpus};  // one crossbar: nothing to place
+    else c.place = read_placement(r, std::max(1, p.gpus_per_rack()));
+    s.workload = c;
   } else {
     inference_workload i = read_inference_workload(w);
     i.seed = s.simulation.seed;
     s.workload = i;
   }
+}
+
+/// What the workload can show of the fidelity asked for.
+void check_fidelity(const scenario& s, const config::document& doc, diagnostics& problems) {
+  const fidelity f = s.simulation.network;
+  std::string what;
+  if (const auto* c = std::get_if<collective_workload>(&s.workload)) {
+    if (f == fidelity::exact && (!c->ideal || c->gpus > most_exact_ranks))
+      what = fmt::format("exact simulates every message, of at most {} GPUs, and needs alpha and bandwidth in "
+                         "/workload/parameters; use closed or flow", most_exact_ranks);
+  } else if (f == fidelity::exact) {
+    what = "exact shows collectives on ideal parameters; use closed or flow";
+  } else if (f == fidelity::flow && std::holds_alternative<inference_workload>(s.workload)) {
+    what = "no operations of an inference workload share the network in this version; use closed";
+  }
+  const std::string pointer = "/simulation/fidelity";
+  if (!what.empty()) problems.add(doc.origin_of(pointer).where, pointer, what);
+}
+
+/// Training and inference need a section of their own.
+void check_stack(const config::reader& r, const scenario& s, const stack& software) {
+  const bool training = std::holds_alternative<training_workload>(s.workload);
+  if (!training && !std::holds_alternative<inference_workload>(s.workload)) return;
+  if (training ? software.training.has_value() : software.inference.has_value()) return;
+  r.fail("stack", fmt::format("stack \"{}\" has no \"{}\" section", software.name, training ? "training" : "inference"));
 }
 
 /// A file of another kind would give a problem a member.
@@ -176,8 +222,9 @@ void list_overridden(const config::document& doc, const std::string& prefix, val
 value inputs_of(const config::document& doc, const named_inputs& in, const scenario& s) {
   value out{value::object{}};
   value scenario_text = doc.resolved();
-  for (value* named : {scenario_text.find("stack"), scenario_text.find("model"), scenario_text.find("platform")->find("use")})
-    if (is_path(*named->string())) *named = std::filesystem::path(*named->string()).stem().string();
+  value* hardware = scenario_text.find("platform");
+  for (value* named : {scenario_text.find("stack"), scenario_text.find("model"), hardware ? hardware->find("use") : nullptr})
+    if (named && is_path(*named->string())) *named = std::filesystem::path(*named->string()).stem().string();
   const value platform_text = in.hardware.source.resolved();
   const value model_text = in.net.source.resolved(), stack_text = in.software.source.resolved();
   value all{value::object{}};
@@ -188,10 +235,13 @@ value inputs_of(const config::document& doc, const named_inputs& in, const scena
   out.set("digest", config::digest(all));
   out.set("scenario", scenario_text);
   out.set("platform", platform_text);
-  value software{value::object{}};
-  software.set("name", s.stack.name);
-  software.set("description", s.stack.description);
-  software.set("digest", config::digest(stack_text));
+  value software;
+  if (!stack_text.is_null()) {
+    software = value{value::object{}};
+    software.set("name", s.stack.name);
+    software.set("description", s.stack.description);
+    software.set("digest", config::digest(stack_text));
+  }
   out.set("stack", std::move(software));
   out.set("model", model_text);
   value origins{value::object{}};
@@ -223,9 +273,8 @@ scenario load_scenario(const std::filesystem::path& file, const std::vector<over
   s.simulation = read_options(r);
   read_workload(r, in.hardware.content, s);
   r.done();
-  const bool training = std::holds_alternative<training_workload>(s.workload);
-  if (problems.empty() && !(training ? in.software.content.training.has_value() : in.software.content.inference.has_value()))
-    r.fail("stack", fmt::format("stack \"{}\" has no \"{}\" section", in.software.content.name, training ? "training" : "inference"));
+  if (problems.empty()) check_fidelity(s, doc, problems);
+  if (problems.empty()) check_stack(r, s, in.software.content);
   problems.throw_if_any();
   s.platform = in.hardware.content;
   s.stack = in.software.content;

@@ -38,6 +38,16 @@ void run_inference(run_record& out, const scenario& s, const inference_workload&
   out.work = std::move(run.work);
 }
 
+void run_collective(run_record& out, const scenario& s, const collective_workload& w) {
+  result& r = out.outcome;
+  r.reasons = collective_problems(s.platform, w);
+  if (!r.reasons.empty()) return;
+  collective_run run = plan_collective(s.platform, s.stack, w, s.simulation.network, s.simulation.fold);
+  out.times = simulate(run.work, run.hardware, {s.simulation.network});
+  add_collective_sections(r, w, run, out.times.makespan);
+  out.work = std::move(run.work);
+}
+
 std::int64_t peak_resident_bytes() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
@@ -51,9 +61,11 @@ run_record run_scenario(const scenario& s) {
   run_record out;
   out.outcome.name = s.name;
   out.outcome.inputs = s.inputs;
-  if (const auto* t = std::get_if<training_workload>(&s.workload)) run_training(out, s, *t);
+  const auto* collective = std::get_if<collective_workload>(&s.workload);
+  if (collective) run_collective(out, s, *collective);
+  else if (const auto* t = std::get_if<training_workload>(&s.workload)) run_training(out, s, *t);
   else run_inference(out, s, std::get<inference_workload>(s.workload));
-  if (!s.platform.price.per_gpu) out.outcome.notes.push_back("cost is unknown: " + s.platform.price.note);
+  if (!collective && !s.platform.price.per_gpu) out.outcome.notes.push_back("cost is unknown: " + s.platform.price.note);
   if (!out.outcome.reasons.empty()) out.outcome.status = run_status::infeasible;
   const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - begin;
   out.outcome.simulation.set("wall_s", wall.count());

@@ -44,8 +44,8 @@ plan one_operation(const collective_run& run, const priced& price, collective c,
   plan out;
   const std::string title(name(c));
   work_template w{title, {{work_kind::dp, title, run.cost.time, 1}}, {}, {}};
-  w.network = demand_on(run.hardware, {run.cost.time, price.latency, run.traffic});
-  const port_bytes& nvlink = run.traffic.nvlink;
+  w.network = run.demand;
+  const port_bytes& nvlink = run.demand.traffic.nvlink;
   // Ranks of one domain send to their neighbours. Across domains NVLink ports have none on the NVLink star.
   const bool to_neighbours = !fold && price.group.domains == 1 && nvlink.out == nvlink.in;
   const std::int32_t work = out.add_template(std::move(w));
@@ -86,7 +86,8 @@ collective_run plan_collective(const platform& p, const stack& s, const collecti
   collective_run out;
   out.hardware = w.ideal ? ports_of(*w.ideal) : p;
   out.cost = price.cost;
-  out.traffic = wire_traffic(w.operation, w.size, price.group, price.cost.algorithm);
+  out.demand = demand_on(out.hardware, {price.cost.time, price.latency,
+                                        wire_traffic(w.operation, w.size, price.group, price.cost.algorithm)});
   out.work = f == fidelity::exact ? plan_messages(out.hardware, *w.ideal, w.operation, price.cost.algorithm,
                                                   w.size, price.group.ranks)
                                   : one_operation(out, price, w.operation, fold);

@@ -1,0 +1,66 @@
+#include "scenario/collective_reader.hpp"
+
+#include <array>
+
+namespace nvlsim {
+namespace {
+
+const std::array<std::string, 6> operations = {"all_reduce", "all_gather", "reduce_scatter",
+                                               "all_to_all", "broadcast",  "send_recv"};
+const std::array<std::string, 6> library_algorithms = {"auto", "ring", "tree", "nvls", "nvls_tree", "sharp"};
+const std::array<std::string, 4> ideal_algorithms = {"auto", "ring", "halving_doubling", "pairwise"};
+const std::array<std::string, 1> parameter_sets = {"stack"};
+const std::array<std::string, 2> roundings = {"none", "integer"};
+
+ideal_network read_ideal(config::reader r) {
+  ideal_network net;
+  net.alpha = r.quantity<seconds>("alpha");
+  net.rate = r.quantity<bandwidth>("bandwidth", config::positive);
+  net.hops = static_cast<int>(r.integer_or("hops", 1, {1, 64}));
+  net.endpoint = r.find_quantity<seconds>("endpoint_delay").value_or(seconds{});
+  net.local_rate = r.find_quantity<bandwidth>("local_bandwidth", config::positive);
+  net.splits = static_cast<int>(r.integer_or("splits", 1, {1, 4096}));
+  net.integer = r.one_of_or("rounding", roundings, 0) == 1;
+  r.done();
+  return net;
+}
+
+void check_algorithm(const config::reader& r, const collective_workload& w) {
+  try {
+    ideal_algorithm(w.operation, w.algorithm, static_cast<int>(w.gpus));
+  } catch (const input_error& e) {
+    for (const problem& p : e.problems()) r.fail("algorithm", p.what);
+  }
+}
+
+}  // namespace
+
+bool is_collective(const value* workload) {
+  const value* kind = workload ? workload->find("kind") : nullptr;
+  return kind && kind->string() && *kind->string() == "collective";
+}
+
+bool has_ideal_parameters(const value* workload) {
+  const value* parameters = workload ? workload->find("parameters") : nullptr;
+  return parameters && parameters->members();
+}
+
+collective_workload read_collective_workload(config::reader& r) {
+  collective_workload w;
+  r.ignore("kind");
+  w.operation = static_cast<collective>(r.one_of("operation", operations));
+  w.size = r.quantity<bytes>("size", {0, 1e18});
+  w.gpus = r.integer("gpus", {1, 1 << 20});
+  const value* parameters = r.raw("parameters");
+  const bool ideal = parameters && parameters->members();
+  if (ideal) w.ideal = read_ideal(r.child("parameters"));
+  else r.one_of_or("parameters", parameter_sets, 0);
+  const std::size_t algorithm =
+      ideal ? r.one_of_or("algorithm", ideal_algorithms, 0) : r.one_of_or("algorithm", library_algorithms, 0);
+  if (algorithm > 0) w.algorithm = ideal ? ideal_algorithms[algorithm] : library_algorithms[algorithm];
+  if (ideal) check_algorithm(r, w);
+  r.done();
+  return w;
+}
+
+}  // namespace nvlsim
