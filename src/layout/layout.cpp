@@ -9,17 +9,17 @@
 namespace nvlsim {
 namespace {
 
-/// Of all groups {start + i stride}, starts given by (outer block, inner offset), the one that spans most domains.
+/// Of all groups of `count` ranks `stride` apart, the one that spans most domains.
 comm_group worst_group(const placement& place, std::int64_t world, std::int64_t stride, std::int64_t count) {
+  const std::int64_t domain = place.gpus_per_domain, block = stride * count;
   comm_group worst = strided_group(place, 0, stride, count);
-  const std::int64_t block = stride * count;
-  // Groups repeat once block starts realign with domains, so one period of blocks shows them all.
-  const std::int64_t period = place.gpus_per_domain / std::gcd(place.gpus_per_domain, block);
+  // Groups repeat once block starts realign with domains, so one period of blocks shows them all. Within a block a
+  // group spans one domain more if its first rank sits in the last `rest` GPUs of a domain.
+  const std::int64_t period = domain / std::gcd(domain, block), rest = stride * (count - 1) % domain;
   for (std::int64_t b = 0; b < std::min(period, world / block); ++b) {
-    for (const std::int64_t offset : {std::int64_t{0}, stride - 1}) {
-      const comm_group g = strided_group(place, b * block + offset, stride, count);
-      if (g.domains > worst.domains) worst = g;
-    }
+    const std::int64_t offset = std::clamp<std::int64_t>(domain - rest - b * block % domain, 0, stride - 1);
+    const comm_group g = strided_group(place, b * block + offset, stride, count);
+    if (g.domains > worst.domains) worst = g;
   }
   return worst;
 }

@@ -10,6 +10,7 @@ namespace {
 
 using config::positive_int;
 
+constexpr double most_gpus = 1e9;
 const std::array<std::string, 8> gemm_precisions = {"fp32", "tf32", "bf16", "fp16", "fp8", "fp8_block", "mxfp8", "nvfp4"};
 const std::array<std::string, 2> schedules = {"1f1b", "interleaved"};
 const std::array<std::string, 3> shardings = {"replicated", "distributed_optimizer", "fsdp"};
@@ -58,8 +59,8 @@ training_workload read_training_workload(config::reader& r) {
   training_workload w;
   r.ignore("kind");
   w.seq_length = r.integer({"seq_length", {"sequence_length"}}, {1, std::int64_t{1} << 30});
-  w.global_batch_size = r.integer({"global_batch_size", {"gbs"}}, positive_int);
-  w.micro_batch_size = r.integer_or({"micro_batch_size", {"mbs"}}, 1, positive_int);
+  w.global_batch_size = r.integer({"global_batch_size", {"gbs"}}, {1, std::int64_t{1} << 30});
+  w.micro_batch_size = r.integer_or({"micro_batch_size", {"mbs"}}, 1, {1, 1 << 20});
   w.gemm_precision = precision_by_name(gemm_precisions[r.one_of("precision", gemm_precisions)]).value();
   w.fp8_attention = r.boolean_or({"fp8_attention", {"fp8_dot_product_attention"}}, false);
   w.dispatcher = static_cast<moe_dispatcher>(r.one_of_or({"moe_token_dispatcher_type", {"dispatcher"}}, dispatchers, 1));
@@ -71,6 +72,10 @@ training_workload read_training_workload(config::reader& r) {
   w.par.vp = r.integer_or({"vp", {"virtual_pipeline_model_parallel_size"}}, 1, {1, 1 << 20});
   w.par.cp = r.integer_or({"cp", {"context_parallel_size"}}, 1, {1, 1 << 20});
   w.par.dp = r.integer({"dp", {"data_parallel_size"}}, {1, 1 << 20});
+  if (const double gpus = static_cast<double>(w.par.tp * w.par.pp) * static_cast<double>(w.par.cp * w.par.dp); gpus > most_gpus) {
+    r.fail("", fmt::format("tp x pp x cp x dp is more than {:.0f} GPUs", most_gpus));
+    w.par = {};
+  }
   w.par.ep = r.integer_or({"ep", {"expert_model_parallel_size"}}, 1, {1, 1 << 20});
   w.par.etp = r.integer_or({"etp", {"expert_tensor_parallel_size"}}, w.par.ep == 1 ? w.par.tp : 1, {1, 1 << 20});
   w.par.sequence_parallel = r.boolean_or("sequence_parallel", w.par.tp > 1) && w.par.tp > 1;

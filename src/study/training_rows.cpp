@@ -106,6 +106,7 @@ class row_reader {
     } else if (!stated || wrong) {
       const std::int64_t by_layer = std::max<std::int64_t>(1, layers / par.pp);
       par.vp = micro_batches < 4 * par.pp ? by_layer : std::max<std::int64_t>(1, by_layer / 2);
+      if (micro_batches % par.pp != 0) par.vp = 1;  // interleaving runs them in groups of PP
       defaulted(fmt::format("model chunks {}: vp {} assumed", wrong ? "misprinted" : "not stated", par.vp));
     }
     out_.work.schedule = par.vp > 1 ? pipeline_schedule::interleaved : pipeline_schedule::one_f_one_b;

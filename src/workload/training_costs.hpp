@@ -10,6 +10,9 @@
 
 namespace nvlsim {
 
+/// Passes of micro-batches through model chunks, over all simulated ranks; more would fill the memory of a laptop.
+inline constexpr double most_passes = 4e6;
+
 /// Parts of an operation with the energy of one GPU while they run.
 struct costed_parts {
   std::vector<work_part> parts;

@@ -125,6 +125,13 @@ std::vector<std::string> training_problems(const platform& p, const model& m, co
   if (par.pp * par.vp > layers + (layers % (par.pp * par.vp) == 0 ? 0 : 2))
     out.push_back(fmt::format("pp {} x vp {} = {} model chunks exceed the {} layers", par.pp, par.vp, par.pp * par.vp, layers));
   if (par.vp > 1 && par.pp == 1) out.push_back("vp needs pp > 1");
+  if (par.vp > 1 && w.micro_batches() % par.pp != 0)
+    out.push_back(fmt::format("interleaving runs micro-batches in groups of pp {}, and the global batch gives each replica {}",
+                              par.pp, w.micro_batches()));
+  const double passes = static_cast<double>(par.pp * par.vp) * static_cast<double>(w.micro_batches());
+  if (passes > most_passes)
+    out.push_back(fmt::format("{:.3g} passes of micro-batches through model chunks are more than the {:.3g} simulated in one step",
+                              passes, most_passes));
   if (par.vp > 1 && w.schedule == pipeline_schedule::one_f_one_b)
     out.push_back("schedule 1f1b has one model chunk a stage; use interleaved for vp > 1");
   return out;

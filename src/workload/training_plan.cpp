@@ -8,6 +8,7 @@
 #include <span>
 #include <tuple>
 
+#include "nvlsim/diagnostics.hpp"
 #include "nvlsim/training.hpp"
 #include "workload/training_costs.hpp"
 
@@ -50,7 +51,8 @@ layer_kinds kinds_of(const model& m) {
 std::vector<bucket> buckets_of(const training_context& c, const layer_kinds& kinds, std::span<const std::size_t> layers,
                                bool embedding, bool head) {
   const double vocabulary = local_vocabulary_parameters(c);
-  double total = vocabulary * ((embedding ? 1 : 0) + (head ? 1 : 0));
+  const bool own_head = head && !(embedding && c.net.tied_embeddings);
+  double total = vocabulary * ((embedding ? 1 : 0) + (own_head ? 1 : 0));
   for (const std::size_t k : layers) total += parameters_on_gpu(c.net, kinds.distinct[k], c.work.par).total();
   const auto count = static_cast<std::int64_t>(layers.size());
   const auto wanted = static_cast<std::int64_t>(total / bucket_parameters(c.work));
@@ -62,7 +64,7 @@ std::vector<bucket> buckets_of(const training_context& c, const layer_kinds& kin
     b.layers.assign(kinds.distinct.size(), 0);
     b.embedding = embedding && i == 0;
     b.head = head && i == n - 1;
-    b.parameters.dense = vocabulary * ((b.embedding ? 1 : 0) + (b.head ? 1 : 0));
+    b.parameters.dense = vocabulary * ((b.embedding ? 1 : 0) + (b.head && own_head ? 1 : 0));
     for (const std::int64_t end = next + count / n + (i < count % n ? 1 : 0); next < end; ++next) {
       const std::size_t k = layers[static_cast<std::size_t>(next)];
       const local_parameters p = parameters_on_gpu(c.net, kinds.distinct[k], c.work.par);
@@ -354,6 +356,10 @@ std::int32_t step_builder::transfer_template(work_kind kind, const char* name, c
 }  // namespace
 
 plan plan_training(const platform& p, const stack& s, const model& m, const training_workload& w, bool fold) {
+  const double ranks = static_cast<double>(w.par.gpus()), passes = ranks * static_cast<double>(w.par.vp * w.micro_batches());
+  if (!fold && passes > most_passes)
+    throw input_error({{"", "", fmt::format("unfolded, {} ranks make {:.3g} passes of micro-batches, and {:.3g} are the most; fold equal ranks",
+                                            w.par.gpus(), passes, most_passes), {}}});
   const training_context c(p, s, m, w);
   return step_builder(c, fold).take();
 }

@@ -1,0 +1,115 @@
+#include "nvlsim/layout.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+#include <random>
+#include <set>
+
+namespace nvlsim {
+namespace {
+
+/// A group as it is: every member looked up. `stride` and `count` say which ranks one group holds.
+int most_domains(const parallelism& par, const placement& place, std::int64_t stride, std::int64_t count) {
+  std::size_t most = 0;
+  for (std::int64_t first = 0; first < par.gpus(); ++first) {
+    if (first / stride % count != 0) continue;  // not the group's first member
+    std::set<std::int64_t> domains;
+    for (std::int64_t i = 0; i < count; ++i) domains.insert(place.domain_of(first + i * stride));
+    most = std::max(most, domains.size());
+  }
+  return static_cast<int>(most);
+}
+
+platform racks_of(int vms, int racks) {
+  platform p;
+  p.vm.gpus = 4;
+  p.rack.vms = vms;
+  p.racks = racks;
+  return p;
+}
+
+TEST_CASE("Groups span as many domains as their ranks sit in") {
+  std::mt19937_64 random(7);
+  const auto up_to = [&](std::uint64_t n) { return static_cast<std::int64_t>(1 + random() % n); };
+  for (int i = 0; i < 2000; ++i) {
+    parallelism par;
+    par.tp = up_to(9), par.cp = up_to(5), par.dp = up_to(9), par.pp = up_to(6);
+    const placement place{up_to(40)};
+    INFO("tp " << par.tp << " cp " << par.cp << " dp " << par.dp << " pp " << par.pp << " in domains of "
+               << place.gpus_per_domain);
+    const comm_group tensor = tensor_group(par, place), context = context_group(par, place), data = data_group(par, place);
+    CHECK(tensor.ranks == par.tp);
+    CHECK(context.ranks == par.cp);
+    CHECK(data.ranks == par.cp * par.dp);
+    CHECK(tensor.domains == most_domains(par, place, 1, par.tp));
+    CHECK(context.domains == most_domains(par, place, par.tp, par.cp));
+    CHECK(data.domains == most_domains(par, place, par.tp, par.cp * par.dp));
+  }
+}
+
+TEST_CASE("Expert groups span as many domains as their ranks sit in") {
+  std::mt19937_64 random(8);
+  const auto up_to = [&](std::uint64_t n) { return static_cast<std::int64_t>(1 + random() % n); };
+  for (int i = 0; i < 2000; ++i) {
+    parallelism par;
+    par.etp = up_to(3), par.ep = up_to(9), par.pp = up_to(5);
+    par.dp = par.etp * par.ep * up_to(4);  // TP and CP of 1: a stage's ranks are its data-parallel ones
+    const placement place{up_to(40)};
+    INFO("ep " << par.ep << " etp " << par.etp << " dp " << par.dp << " pp " << par.pp << " in domains of "
+               << place.gpus_per_domain);
+    const std::int64_t block = par.ep * par.etp;
+    const comm_group experts = expert_group(par, place), copies = expert_data_group(par, place);
+    CHECK(experts.ranks == par.ep);
+    CHECK(copies.ranks == par.dp / block);
+    CHECK(experts.domains == most_domains(par, place, par.etp, par.ep));
+    CHECK(copies.domains == most_domains(par, place, block, par.dp / block));
+  }
+}
+
+TEST_CASE("Pipeline crosses where some rank's neighbour sits in another domain") {
+  std::mt19937_64 random(9);
+  const auto up_to = [&](std::uint64_t n) { return static_cast<std::int64_t>(1 + random() % n); };
+  for (int i = 0; i < 500; ++i) {
+    parallelism par;
+    par.tp = up_to(9), par.cp = up_to(3), par.dp = up_to(5), par.pp = up_to(6);
+    const placement place{up_to(40)};
+    const std::int64_t stride = par.tp * par.cp * par.dp;
+    for (std::int64_t stage = 0; stage + 1 < par.pp; ++stage) {
+      bool crosses = false;
+      for (std::int64_t r = stage * stride; r < (stage + 1) * stride; ++r)
+        crosses |= place.domain_of(r) != place.domain_of(r + stride);
+      CHECK(pipeline_crosses(par, place, stage) == crosses);
+    }
+  }
+}
+
+TEST_CASE("Default segment fills a domain when the job fits in one, else a power of two of it") {
+  CHECK(default_segment(racks_of(18, 8), 72) == 72);
+  CHECK(default_segment(racks_of(18, 8), 73) == 64);
+  CHECK(default_segment(racks_of(2, 8), 512) == 8);
+  CHECK(default_segment(racks_of(1, 8), 2) == 4);
+}
+
+TEST_CASE("Placement says every reason why a job cannot sit on a platform") {
+  parallelism par;
+  par.tp = 80, par.pp = 2, par.cp = 1, par.dp = 8;
+  CHECK(placement_problems({}, {64}, racks_of(18, 1)).empty());
+  const auto problems = placement_problems(par, {76}, racks_of(18, 8));
+  REQUIRE(problems.size() == 3);
+  CHECK(problems[0] == "placement fills 76 GPUs of an NVLink domain that has 72");
+  CHECK(problems[1] == "tensor parallelism of 80 exceeds the 76 GPUs used in one NVLink domain");
+  CHECK(problems[2] ==
+        "tp 80 x pp 2 x cp 1 x dp 8 = 1280 GPUs need 17 NVLink domains at 76 GPUs each; the platform has 8");
+}
+
+TEST_CASE("Placement counts domains by the GPUs it fills in each") {
+  parallelism par;
+  par.dp = 512;
+  CHECK(placement_problems(par, {64}, racks_of(18, 8)).empty());
+  CHECK(placement_problems(par, {63}, racks_of(18, 8)).size() == 1);
+  CHECK(placement_problems(par, {64}, racks_of(18, 7)).size() == 1);
+}
+
+}  // namespace
+}  // namespace nvlsim

@@ -1,0 +1,220 @@
+// Memory of a training step: published peaks, and how each item grows.
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "nvlsim/training.hpp"
+#include "training_fixture.hpp"
+
+namespace nvlsim {
+namespace {
+
+double item(const memory_report& r, const std::string& name) {
+  const auto it = std::find_if(r.items.begin(), r.items.end(), [&](const memory_item& i) { return i.name == name; });
+  return it == r.items.end() ? 0.0 : it->size.base();
+}
+
+memory_report memory_of(const test::shipped_job& j) { return training_memory(j.machine, j.software, j.net, j.work); }
+
+test::shipped_job plain_job() {
+  test::shipped_job j = test::shipped("gb300-nvl72", "llama3-70b");
+  j.work.gemm_precision = precision::bf16;
+  j.work.par = {};
+  j.work.par.tp = 2;
+  j.work.par.dp = 4;
+  j.work.par.sequence_parallel = true;
+  return j;
+}
+
+/// The first layers of a published model.
+model llama(std::int64_t hidden, std::int64_t ffn, std::int64_t heads, std::size_t layers) {
+  model m;
+  m.hidden = hidden;
+  m.vocab = 128256;
+  layer_spec l;
+  l.heads = heads, l.kv_heads = 8, l.head_dim = 128, l.ffn_hidden = ffn;
+  m.layers.assign(layers, l);
+  return m;
+}
+
+/// Four layers of DeepSeek, of which the first is dense.
+model deepseek(std::int64_t hidden, std::int64_t vocab, std::int64_t dense_ffn, moe_spec experts) {
+  model m;
+  m.hidden = hidden;
+  m.vocab = vocab;
+  layer_spec l;
+  l.attention = attention_kind::mla;
+  l.heads = 128;
+  l.mla = {.q_lora_rank = 1536, .kv_lora_rank = 512, .qk_nope_dim = 128, .qk_rope_dim = 64, .v_head_dim = 128};
+  l.ffn_hidden = dense_ffn;
+  m.layers.push_back(l);
+  l.ffn_hidden = 0;
+  l.moe = experts;
+  m.layers.insert(m.layers.end(), 3, l);
+  return m;
+}
+
+struct measured_peak {
+  const char* model;
+  std::int64_t tp, cp, pp, dp, ep, sequence;
+  double gib;
+};
+
+// Peaks of torch's allocator on eight B200 GPUs, BF16, micro-batch 1, four micro-batches, no recompute:
+// MooreThreads/SimuMax@4dcaae5, docs/b200 (measured by its authors).
+const std::vector<measured_peak> simumax = {
+    {"llama3-70b, 12 layers", 1, 1, 2, 4, 1, 4096, 66.55},    {"llama3-70b, 12 layers", 2, 1, 1, 4, 1, 4096, 60.68},
+    {"llama3-70b, 12 layers", 4, 1, 1, 2, 1, 4096, 39.07},    {"llama3-70b, 12 layers", 8, 1, 1, 1, 1, 4096, 28.29},
+    {"llama3-70b, 12 layers", 2, 4, 1, 1, 1, 32768, 68.43},   {"llama3-70b, 12 layers", 1, 8, 1, 1, 1, 32768, 104.51},
+    {"llama3-70b, 12 layers", 2, 4, 1, 1, 1, 131072, 112.67}, {"llama3-70b, 12 layers", 1, 8, 1, 1, 1, 131072, 147.99},
+    {"llama3-405b, 4 layers", 1, 1, 2, 4, 1, 4096, 87.08},    {"llama3-405b, 4 layers", 2, 1, 1, 4, 1, 4096, 81.59},
+    {"llama3-405b, 4 layers", 4, 1, 1, 2, 1, 4096, 52.89},    {"llama3-405b, 4 layers", 8, 1, 1, 1, 1, 4096, 38.57},
+    {"llama3-405b, 4 layers", 2, 4, 1, 1, 1, 32768, 87.03},   {"llama3-405b, 4 layers", 1, 8, 1, 1, 1, 32768, 139.22},
+    {"llama3-405b, 4 layers", 2, 4, 1, 1, 1, 131072, 118.13}, {"deepseek-v2, 4 layers", 1, 1, 1, 8, 8, 4096, 45.63},
+    {"deepseek-v2, 4 layers", 1, 1, 2, 4, 4, 4096, 44.70},    {"deepseek-v3, 4 layers", 1, 1, 1, 8, 8, 4096, 104.30},
+    {"deepseek-v3, 4 layers", 1, 1, 2, 4, 4, 4096, 114.00},
+};
+
+model model_named(const std::string& name) {
+  if (name.starts_with("llama3-70b")) return llama(8192, 28672, 64, 12);
+  if (name.starts_with("llama3-405b")) return llama(16384, 53248, 128, 4);
+  if (name.starts_with("deepseek-v2"))
+    return deepseek(5120, 102400, 12288, {.experts = 160, .top_k = 6, .expert_ffn = 1536, .shared_ffn = 3072});
+  return deepseek(7168, 129280, 18432, {.experts = 256, .top_k = 8, .expert_ffn = 2048, .shared_ffn = 2048});
+}
+
+TEST_CASE("Peak memory meets published peaks within 4 %") {
+  test::shipped_job j = test::shipped("hgx-b200", "llama3-8b");
+  double sum = 0;
+  for (const measured_peak& m : simumax) {
+    j.net = model_named(m.model);
+    training_workload& w = j.work = {};
+    w.seq_length = m.sequence;
+    w.par.tp = m.tp, w.par.cp = m.cp, w.par.pp = m.pp, w.par.dp = m.dp, w.par.ep = m.ep;
+    w.par.sequence_parallel = m.tp > 1;
+    w.global_batch_size = 4 * m.dp;
+    w.place.gpus_per_domain = 8;
+    INFO(m.model << " tp " << m.tp << " cp " << m.cp << " pp " << m.pp << " ep " << m.ep << " sequence " << m.sequence);
+    REQUIRE(training_problems(j.machine, j.net, w).empty());
+    const memory_report r = memory_of(j);
+    const double found = (r.peak.base() - item(r, "reserve")) / 0x1p30;  // the allocator does not see the reserve
+    CHECK(found == Approx(m.gib).epsilon(0.04));
+    sum += std::abs(found / m.gib - 1);
+  }
+  CHECK(sum / static_cast<double>(simumax.size()) < 0.01);
+}
+
+TEST_CASE("Memory items add up to the peak") {
+  for (const std::int64_t pp : {1, 4}) {
+    test::shipped_job j = plain_job();
+    j.work.par.pp = pp;
+    const memory_report r = memory_of(j);
+    const double sum = std::accumulate(r.items.begin(), r.items.end(), 0.0,
+                                       [](double s, const memory_item& i) { return s + i.size.base(); });
+    CHECK(sum == Approx(r.peak.base()).epsilon(1e-12));
+    CHECK(r.usable == j.machine.gpu.hbm_usable);
+    for (const memory_item& i : r.items) {
+      CHECK(i.size > bytes{});
+      CHECK_FALSE(i.reason.empty());
+    }
+  }
+}
+
+TEST_CASE("Weights, gradients and activations shrink with tensor parallelism, optimizer states with all ranks") {
+  test::shipped_job j = plain_job();
+  const memory_report two = memory_of(j);
+  j.work.par.tp = 8;
+  const memory_report eight = memory_of(j);
+  for (const char* name : {"weights", "gradients", "optimizer", "activations", "logits"}) {
+    INFO(name);
+    CHECK(item(two, name) == Approx(4 * item(eight, name)).epsilon(1e-12));
+  }
+  CHECK(item(two, "reserve") == item(eight, "reserve"));
+  j.work.par.dp = 16;
+  const memory_report wide = memory_of(j);
+  CHECK(item(wide, "optimizer") == Approx(item(eight, "optimizer") / 4).epsilon(1e-12));
+  CHECK(item(wide, "weights") == item(eight, "weights"));
+}
+
+TEST_CASE("Sharding decides what data-parallel ranks hold") {
+  test::shipped_job j = plain_job();
+  const double parameters_here = static_cast<double>(parameters(j.net) - j.net.hidden) / 2;  // less the final norm
+  j.work.sharding = data_parallel_sharding::replicated;
+  const memory_report whole = memory_of(j);
+  CHECK(item(whole, "weights") == Approx(2 * parameters_here).epsilon(1e-12));
+  CHECK(item(whole, "gradients") == Approx(4 * parameters_here).epsilon(1e-12));
+  CHECK(item(whole, "optimizer") == Approx(12 * parameters_here).epsilon(1e-12));
+  j.work.sharding = data_parallel_sharding::distributed_optimizer;
+  const memory_report zero1 = memory_of(j);
+  CHECK(item(zero1, "gradients") == item(whole, "gradients"));
+  CHECK(item(zero1, "optimizer") == Approx(item(whole, "optimizer") / 4).epsilon(1e-12));
+  j.work.sharding = data_parallel_sharding::fsdp;
+  const memory_report zero3 = memory_of(j);
+  for (const char* name : {"weights", "gradients", "optimizer"})
+    CHECK(item(zero3, name) == Approx(item(whole, name) / 4).epsilon(1e-12));
+  j.work.task = training_task::lora;
+  CHECK(item(memory_of(j), "optimizer") < 0.01 * item(zero3, "optimizer"));
+}
+
+// arXiv 2205.05198, equation 4 for a GPT layer without dropout masks and scores (flash attention), in BF16: norms and
+// linear inputs 2 x 4 x h / TP, q k v and output 4 x 2 h / TP, up 8 h and its activation 8 h.
+TEST_CASE("Activations of a GPT layer are what its backward pass reads") {
+  test::shipped_job j = plain_job();
+  layer_spec l;
+  l.heads = l.kv_heads = 64;
+  l.head_dim = 128;
+  l.ffn_hidden = 4 * j.net.hidden;
+  l.gated_mlp = false;
+  j.net.layers.assign(6, l);
+  const double tokens = static_cast<double>(j.work.seq_length), h = static_cast<double>(j.net.hidden);
+  CHECK(item(memory_of(j), "activations") == Approx(6 * tokens * h * (8 + 8 + 16) / 2).epsilon(1e-12));
+  j.work.micro_batch_size = 2;
+  CHECK(item(memory_of(j), "activations") == Approx(2 * 6 * tokens * h * 32 / 2).epsilon(1e-12));
+  j.work.recompute.full = true;
+  CHECK(item(memory_of(j), "activations") == Approx(2 * 6 * tokens * h * 2 / 2).epsilon(1e-12));
+}
+
+TEST_CASE("Recomputing more keeps less") {
+  test::shipped_job j = plain_job();
+  const double all = item(memory_of(j), "activations");
+  for (bool recompute_spec::*module : {&recompute_spec::layernorm, &recompute_spec::mlp, &recompute_spec::activation}) {
+    test::shipped_job again = j;
+    again.work.recompute.*module = true;
+    CHECK(item(memory_of(again), "activations") < all);
+    CHECK(again.step_s() > j.step_s());
+  }
+  j.work.offload_layers = static_cast<std::int64_t>(j.net.layers.size()) / 2;
+  CHECK(item(memory_of(j), "activations") == Approx(all / 2).epsilon(1e-12));
+}
+
+TEST_CASE("The first of p stages keeps p micro-batches of 1F1B") {
+  test::shipped_job j = plain_job();
+  j.net.vocab = 1024;  // no vocabulary to speak of: the first stage is the fullest
+  const double one = item(memory_of(j), "activations");
+  j.work.par.pp = 4;
+  const memory_report r = memory_of(j);
+  CHECK(r.where == "stage 0");
+  CHECK(item(r, "activations") == Approx(one).epsilon(1e-12));  // a quarter of the layers, four micro-batches
+  j.work.global_batch_size = 2 * j.work.par.dp;                 // two micro-batches in all
+  CHECK(item(memory_of(j), "activations") == Approx(one / 2).epsilon(1e-12));
+}
+
+// arXiv 2205.05198, section 4.2.3: interleaving keeps 1 + (p-1)/(p v) times as much. Megatron's warm-up of the first
+// stage, 2 (p-1) + (v-1) p passes and the one that follows, makes that 1 + (p-1)/(p v) exactly.
+TEST_CASE("Interleaving keeps (p-1)/(p v) more") {
+  test::shipped_job j = plain_job();
+  j.net.vocab = 1024;
+  j.work.par.pp = 4;
+  const double plain = item(memory_of(j), "activations");
+  j.work.schedule = pipeline_schedule::interleaved;
+  for (const std::int64_t vp : {2, 5}) {
+    j.work.par.vp = vp;
+    CHECK(item(memory_of(j), "activations") == Approx(plain * (1 + 3.0 / (4.0 * static_cast<double>(vp)))).epsilon(1e-12));
+  }
+}
+
+}  // namespace
+}  // namespace nvlsim
