@@ -54,7 +54,7 @@ struct stream_params {
   double l2_speedup = 1;  ///< of a tensor that stays in L2 from launch to launch, as in benchmarks
 };
 
-/// Experts of one rank: routing, permutation, two grouped GEMMs, local combine. [docs/models-and-assumptions.md#experts]
+/// Experts of one rank: routing, permutation, two grouped GEMMs, local combine. [docs/models-and-assumptions.md#expert-kernels]
 struct moe_params {
   precision weights = precision::bf16, activations = precision::bf16;  ///< formats in memory
   flop_rate tensor_rate;

@@ -47,6 +47,17 @@ struct fit_arguments {
   std::string output, leave_out, only, format = "table";
 };
 
+struct kernel_arguments {
+  std::string kernel, platform, stack = "tensorrt-llm-1.3-kernels", format = "table";
+  std::string format_of_data = "bf16", family = "deepgemm_fp8_block";
+  double m = 0, n = 0, k = 0, groups = 1;
+  double batch = 1, heads = 0, kv_heads = 0, head_dim = 128, length = 0, queries = 0;
+  double tokens = 0, experts = 0, topk = 0, hidden = 0, inter = 0, ranks = 1, skew = 0;
+  double bytes = 0;
+  bool ungated = false;
+  std::vector<std::string> sets;
+};
+
 enum class catalogue_kind { platform, stack, model, scenario };
 enum class catalogue_action { list, show, check };
 struct catalogue_arguments {
@@ -58,7 +69,7 @@ struct catalogue_arguments {
 };
 
 using request = std::variant<run_arguments, compare_arguments, validate_arguments, collective_arguments, catalogue_arguments,
-                             fit_arguments>;
+                             fit_arguments, kernel_arguments>;
 
 /// Either what to do, or that there is nothing to do because help, a version or a usage error was printed.
 struct parsed_command_line {

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "cli/arguments.hpp"
+#include "cli/kernel_options.hpp"
 #include "cli/support.hpp"
 #include "nvlsim/diagnostics.hpp"
 #include "nvlsim/units_text.hpp"
@@ -33,6 +34,7 @@ struct all_arguments {
   validate_arguments validate;
   collective_arguments collective;
   fit_arguments fit;
+  kernel_arguments kernel;
   std::array<catalogue_arguments, 4> catalogues;
   std::optional<request> chosen;
 };
@@ -216,6 +218,7 @@ parsed_command_line parse_command_line(int argc, char** argv) {
   add_compare(app, all);
   add_validate(app, all);
   add_collective(app, all);
+  add_kernel(app, all.kernel, [&all] { all.chosen = all.kernel; });
   add_fit(app, all);
   add_catalogue(app, all, 0, "platform", "Hardware: list, show, check");
   add_catalogue(app, all, 1, "stack", "Software releases: list, show, check");
