@@ -38,6 +38,10 @@ using fit_progress = std::function<void(const std::string&)>;
 fit_report fit_training(const std::vector<std::filesystem::path>& tables, const data_folders& data,
                         const std::string& leave_out, const fit_progress& report = {});
 
+/// The same for serving stacks, on the closed-loop, static-batch and offline rows of inference tables.
+fit_report fit_inference(const std::vector<std::filesystem::path>& tables, const data_folders& data,
+                         const std::string& leave_out, const fit_progress& report = {});
+
 /// Fits the kernel stack of `data` to rows of kernel tables, one family and architecture at a time; `only` restricts it
 /// to families that start so ("moe/", "gemm/fp8"). `leave_out` is "" or "system": each GPU from the others of its
 /// architecture.

@@ -41,9 +41,10 @@ struct collective_arguments {
   std::vector<std::string> sets;
 };
 
+enum class fit_kind { training, inference, kernels };
 struct fit_arguments {
+  fit_kind kind = fit_kind::training;
   std::vector<std::string> tables;
-  bool kernels = false;                     ///< else training
   std::string output, leave_out, only, format = "table";
 };
 

@@ -111,13 +111,23 @@ void add_fit(CLI::App& app, all_arguments& all) {
   fit_arguments& a = all.fit;
   CLI::App* c = app.add_subcommand("fit", "Calibrate stacks on published measurements");
   c->require_subcommand(1);
-  CLI::App* t = c->add_subcommand("training", "Training stacks, from tables of step times");
-  t->add_option("tables", a.tables, "CSV tables")->required();
-  t->add_option("-o,--output", a.output, "Folder for the fitted stack files")->required()->type_name("DIR");
-  t->add_option("--leave-out", a.leave_out, "Refit without each of these in turn and report its error")
-      ->check(CLI::IsMember({"model", "system", "release"}));
-  t->footer("example:\n  nvlsim fit training training.csv -o fitted --leave-out model");
-  t->callback([&all] { all.chosen = all.fit; });
+  struct kind_of_fit {
+    fit_kind kind;
+    const char *word, *help;
+  };
+  for (const auto& [kind, word, help] : {kind_of_fit{fit_kind::training, "training", "Training stacks, from tables of step times"},
+                                         kind_of_fit{fit_kind::inference, "inference", "Serving stacks, from tables of latencies"}}) {
+    CLI::App* t = c->add_subcommand(word, help);
+    t->add_option("tables", a.tables, "CSV tables")->required();
+    t->add_option("-o,--output", a.output, "Folder for the fitted stack files")->required()->type_name("DIR");
+    t->add_option("--leave-out", a.leave_out, "Refit without each of these in turn and report its error")
+        ->check(CLI::IsMember({"model", "system", "release"}));
+    t->footer(fmt::format("example:\n  nvlsim fit {0} {0}.csv -o fitted --leave-out model", word));
+    t->callback([&all, &a, kind = kind] {
+      a.kind = kind;
+      all.chosen = a;
+    });
+  }
   CLI::App* k = c->add_subcommand("kernels", "Kernel parameters, from tables of latencies");
   k->add_option("tables", a.tables, "CSV tables")->required();
   k->add_option("-o,--output", a.output, "Folder for the fitted stack file")->required()->type_name("DIR");
@@ -125,7 +135,7 @@ void add_fit(CLI::App& app, all_arguments& all) {
   k->add_option("--leave-out", a.leave_out, "Also predict each GPU from the others")->check(CLI::IsMember({"system"}));
   k->footer("example:\n  nvlsim fit kernels kernels.csv kernels-more.csv -o fitted --only moe/");
   k->callback([&all] {
-    all.fit.kernels = true;
+    all.fit.kind = fit_kind::kernels;
     all.chosen = all.fit;
   });
 }

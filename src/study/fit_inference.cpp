@@ -1,0 +1,414 @@
+// The serving fit: costs pooled by GPU architecture, engines that deviate from the pool under a tight prior, a factor a
+// release, what servers add. [docs/models-and-assumptions.md#inference-fit]
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <set>
+#include <unordered_map>
+
+#include "config/document.hpp"
+#include "nvlsim/fit.hpp"
+#include "nvlsim/output.hpp"
+#include "stack/inference_fields.hpp"
+#include "study/inference_rows.hpp"
+#include "study/least_squares.hpp"
+#include "workload/inference_memory.hpp"
+
+namespace nvlsim {
+namespace {
+
+constexpr const char* pool = "serving";
+constexpr std::array<const char*, 4> engines = {"tensorrt-llm", "vllm", "sglang", "vllm-2023"};
+constexpr std::array<const char*, 3> architectures = {"ampere", "hopper", "blackwell"};
+constexpr std::array<const char*, 5> servers_of_their_own = {"tensorrt-llm-1.0rc", "vllm-0.12", "vllm-2023", "sglang-0.5.6", "sglang-0.5.5"};
+constexpr double tpot_weight = 1, ttft_weight = 0.5, throughput_weight = 1;
+
+/// A cost and how far the pool may move from its start, and an engine from the pool, in log.
+struct cost_knob {
+  std::string_view field;
+  double pooled, engine;
+  bool routed_only = false;
+};
+constexpr std::array<cost_knob, 16> knobs = {{{"step_host", 0.8, 0.4},
+                                              {"layer_time", 0.7, 0.4},
+                                              {"prefill_layer_host", 0.3, 0},
+                                              {"elementwise_vectors", 0.5, 0.2},
+                                              {"launch_factor", 0.5, 0.2},
+                                              {"stream_factor", 0.2, 0.1},
+                                              {"decode_factor", 0.2, 0.1},
+                                              {"attention_factor", 0.3, 0.1},
+                                              {"reduce_latency_factor", 0.5, 0.2},
+                                              {"reduce_rate_factor", 0.3, 0.1},
+                                              {"expert_layer_time", 0.5, 0.3, true},
+                                              {"expert_stream_factor", 0.3, 0.1, true},
+                                              {"exchange_time", 0.5, 0, true},
+                                              {"scan_layer_time", 0.7, 0},
+                                              {"indexer_layer_time", 0.7, 0},
+                                              {"expert_imbalance", 0.2, 0, true}}};
+struct table_knob {
+  std::string_view field;
+  precision format;
+  double pooled, engine;
+};
+constexpr std::array<table_knob, 10> table_knobs = {{{"gemm_factor", precision::bf16, 0.25, 0.1},
+                                                     {"gemm_factor", precision::fp8, 0.25, 0.1},
+                                                     {"gemm_factor", precision::fp8_block, 0.25, 0.1},
+                                                     {"gemm_factor", precision::nvfp4, 0.25, 0.1},
+                                                     {"expert_factor", precision::bf16, 0.3, 0.1},
+                                                     {"expert_factor", precision::fp8, 0.3, 0.1},
+                                                     {"expert_factor", precision::fp8_block, 0.3, 0.1},
+                                                     {"expert_factor", precision::nvfp4, 0.3, 0.1},
+                                                     {"expert_factor", precision::mxfp4, 0.3, 0.1},
+                                                     {"expert_factor", precision::int4, 0.3, 0.1}}};
+
+/// A member of costs, whatever its kind, as a number in base units.
+double get(const engine_costs& c, std::string_view field, std::optional<precision> format = {}) {
+  for (const engine_time_field& f : engine_time_fields)
+    if (f.name == field) return (c.*f.member).base();
+  for (const engine_factor_field& f : engine_factor_fields)
+    if (f.name == field) return c.*f.member;
+  for (const engine_table_field& f : engine_table_fields)
+    if (f.name == field && (c.*f.member).contains(*format)) return (c.*f.member).at(*format);
+  return 1;
+}
+void set(engine_costs& c, std::string_view field, std::optional<precision> format, double x) {
+  for (const engine_time_field& f : engine_time_fields)
+    if (f.name == field) c.*f.member = seconds::from_base(x);
+  for (const engine_factor_field& f : engine_factor_fields)
+    if (f.name == field) c.*f.member = x;
+  for (const engine_table_field& f : engine_table_fields)
+    if (f.name == field) (c.*f.member)[*format] = x;
+}
+
+std::string engine_of(const std::string& stack_name) {
+  std::string best;
+  for (const std::string e : engines)
+    if (stack_name.starts_with(e) && e.size() > best.size()) best = e;
+  return best;
+}
+std::string server_of(const std::string& stack_name) {
+  for (const std::string s : servers_of_their_own)
+    if (s == stack_name) return s;
+  return engine_of(stack_name);
+}
+
+/// One free parameter and where it acts. An empty member acts everywhere.
+struct knob {
+  enum class type { pooled, engine, release, sustained, server } what;
+  std::string field, architecture, engine, stack, gpu;
+  std::optional<precision> format;
+  bool routed_only = false;
+};
+
+struct fit_row {
+  inference_row row;
+  std::shared_ptr<const schedule_summary> schedule;
+  std::vector<double> weights;        ///< by target
+  std::vector<std::size_t> relevant;  ///< parameters it depends on
+  std::unordered_map<std::string, std::vector<double>> known;
+};
+
+class serving_fit {
+ public:
+  serving_fit(const data_folders& data) : inputs_(data), data_(data) {}
+
+  void read(const std::filesystem::path& table) {
+    const csv_table t = read_csv(table);
+    for (const csv_row& cells : t.rows) {
+      fit_row r{read_inference_row(cells, t.stem, inputs_), {}, {}, {}, {}};
+      if (r.row.record.status != record_status::ok || r.row.request_rate || r.row.steady) continue;
+      const auto memory = plan_serving_memory(r.row.hardware, *r.row.software, *r.row.net, r.row.work);
+      if (!capacity_problems(r.row, memory.kv_capacity_tokens).empty()) continue;
+      r.schedule = schedules_.schedule_of(r.row, memory.kv_capacity_tokens);
+      const bool bad_ttft = r.row.record.suspect.find("TTFT") != std::string::npos;
+      for (const metric_target& m : r.row.targets)
+        r.weights.push_back(m.what == served_metric::tpot ? tpot_weight
+                            : m.what == served_metric::ttft ? (bad_ttft ? 0 : ttft_weight)
+                                                            : throughput_weight);
+      rows_.push_back(std::move(r));
+    }
+  }
+
+  void choose_parameters() {
+    std::set<std::tuple<std::string, std::string>> cells;
+    std::set<std::string> gpus;
+    for (const fit_row& r : rows_) {
+      stacks_.try_emplace(r.row.software->name, *r.row.software);
+      cells.insert({r.row.hardware.gpu.architecture, engine_of(r.row.software->name)});
+      gpus.insert(r.row.hardware.gpu.name);
+    }
+    const inference_profile& start = *inputs_.stack_named(pool).inference;
+    for (const char* a : architectures) add_costs(start, a, "", knob::type::pooled);
+    for (const auto& [a, e] : cells) add_costs(start, a, e, knob::type::engine);
+    std::set<std::string> servers;
+    for (const auto& [name, s] : stacks_) {
+      if (name != engine_of(name)) add({knob::type::release, "", "", "", name, "", {}}, s.inference->release_factor, 0.2);
+      servers.insert(server_of(name));
+    }
+    for (const std::string& g : gpus) add({knob::type::sustained, "", "", "", "", g, {}}, 1, 0.06);
+    for (const std::string& s : servers) add_server(s);
+    for (fit_row& r : rows_)
+      for (std::size_t i = 0; i < knobs_.size(); ++i)
+        if (acts_on(knobs_[i], r.row)) r.relevant.push_back(i);
+  }
+
+  std::vector<double> residuals(const std::vector<fit_row*>& rows, const std::vector<double>& at) {
+    apply(at);
+    std::vector<double> out;
+    for (fit_row* r : rows) {
+      const std::vector<double>& errors = log_errors(*r, at);
+      for (std::size_t i = 0; i < errors.size(); ++i) out.push_back(errors[i] * r->weights[i]);
+    }
+    return out;
+  }
+
+  /// Log errors of a row's targets; rows that a parameter does not touch are not simulated again.
+  const std::vector<double>& log_errors(fit_row& r, const std::vector<double>& at) {
+    std::string key;
+    for (const std::size_t i : r.relevant) key.append(reinterpret_cast<const char*>(&at[i]), sizeof(double));
+    const auto found = r.known.find(key);
+    if (found != r.known.end()) return found->second;
+    constexpr std::size_t most_known = 200;
+    if (r.known.size() > most_known) r.known.clear();
+    std::vector<double> out = simulate_row(r.row, stacks_.at(r.row.software->name), *r.schedule);
+    for (std::size_t i = 0; i < out.size(); ++i) out[i] = std::log(out[i] / r.row.targets[i].published);
+    return r.known.emplace(std::move(key), std::move(out)).first->second;
+  }
+
+  /// Puts a point into the stacks.
+  void apply(const std::vector<double>& at) {
+    for (auto& [name, s] : stacks_) {
+      inference_profile& p = *s.inference;
+      for (std::size_t i = 0; i < knobs_.size(); ++i) {
+        const knob& k = knobs_[i];
+        if (k.what == knob::type::pooled) set(p.gpus[k.architecture], k.field, k.format, at[i]);
+      }
+      for (std::size_t i = 0; i < knobs_.size(); ++i) apply_own(name, p, knobs_[i], at[i]);
+    }
+  }
+
+  std::vector<std::pair<std::string, std::string>> files(const std::vector<double>& at,
+                                                         const std::map<std::string, std::map<served_metric, double>>& bands) {
+    diagnostics problems;
+    std::map<std::string, config::document> docs;
+    const auto write = [&](const std::string& stack_name, const std::string& pointer, const std::string& text) {
+      const auto [it, fresh] = docs.try_emplace(stack_name);
+      if (fresh) it->second = config::load(data_.stacks / (stack_name + ".json"), {"", stack_name}, problems);
+      config::override_value(it->second, "/inference/" + pointer, config::parse_scalar(text), {"fit", "fit"}, problems);
+    };
+    std::map<std::string, double> pooled;
+    for (std::size_t i = 0; i < knobs_.size(); ++i) {
+      const knob& k = knobs_[i];
+      const std::string at_gpu = fmt::format("gpus/{}/{}{}", k.architecture, k.field, k.format ? fmt::format("/{}", name(*k.format)) : "");
+      const auto text = [&](double x) {
+        const bool time = std::any_of(engine_time_fields.begin(), engine_time_fields.end(), [&](const auto& f) { return f.name == k.field; });
+        return time ? fmt::format("\"{:.4g} us\"", x * 1e6) : fmt::format("{:.4g}", x);
+      };
+      switch (k.what) {
+        case knob::type::pooled: pooled[at_gpu] = at[i]; write(pool, at_gpu, text(at[i])); break;
+        case knob::type::engine: write(k.engine, at_gpu, text(at[i] * pooled.at(at_gpu))); break;
+        case knob::type::release: write(k.stack, "release_factor", fmt::format("{:.4g}", at[i])); break;
+        case knob::type::sustained: write(pool, "sustained_factor/" + k.gpu, fmt::format("{:.4g}", at[i])); break;
+        case knob::type::server:
+          write(k.stack, "front_end/" + k.field,
+                k.field == "first_token_iterations" ? fmt::format("{:.4g}", at[i]) : fmt::format("\"{:.4g} us\"", at[i] * 1e6));
+          break;
+      }
+    }
+    static constexpr std::array<std::pair<served_metric, const char*>, 3> members = {
+        {{served_metric::tpot, "tpot"}, {served_metric::ttft, "ttft"}, {served_metric::throughput, "throughput"}}};
+    for (const auto& [engine, widths] : bands)
+      for (const auto& [what, member] : members)
+        if (widths.contains(what)) write(engine, fmt::format("band/{}", member), fmt::format("{:.3g}", widths.at(what)));
+    problems.throw_if_any();
+    std::vector<std::pair<std::string, std::string>> out;
+    for (const auto& [stack_name, doc] : docs) out.emplace_back(stack_name + ".json", to_json(doc.root));
+    return out;
+  }
+
+  std::vector<fit_row>& rows() { return rows_; }
+  const std::vector<free_parameter>& parameters() const { return parameters_; }
+
+ private:
+  void add(knob k, double start, double width) {
+    const std::string where = k.what == knob::type::release   ? "release " + k.stack
+                              : k.what == knob::type::sustained ? "sustained " + k.gpu
+                              : k.what == knob::type::server    ? fmt::format("server {} {}", k.stack, k.field)
+                                                                : fmt::format("{}{} {}{}", k.engine.empty() ? "" : k.engine + " ", k.architecture, k.field,
+                                                                              k.format ? fmt::format(" {}", name(*k.format)) : "");
+    constexpr double farthest = 12;
+    parameters_.push_back({where, start, start / farthest, start * farthest, width, true});
+    knobs_.push_back(std::move(k));
+  }
+
+  void add_costs(const inference_profile& start, const std::string& a, const std::string& engine, knob::type what) {
+    const bool is_pool = what == knob::type::pooled;
+    const auto at = start.gpus.find(a);
+    const engine_costs& c = at == start.gpus.end() ? start : at->second;
+    for (const cost_knob& k : knobs) {
+      const double width = is_pool ? k.pooled : engine == "vllm-2023" ? std::max(4 * k.engine, 0.0) : k.engine;
+      if (width > 0)
+        add({what, std::string(k.field), a, engine, "", "", {}, k.routed_only}, is_pool ? get(c, k.field) : 1, width);
+    }
+    for (const table_knob& k : table_knobs)
+      add({what, std::string(k.field), a, engine, "", "", k.format, k.field == "expert_factor"},
+          is_pool ? get(c, k.field, k.format) : 1, is_pool ? k.pooled : k.engine);
+  }
+
+  void add_server(const std::string& name) {
+    const front_end_costs& f = inputs_.stack_named(name).inference->front_end;
+    const auto one = [&](const char* field, double start, double width) {
+      add({knob::type::server, field, "", "", name, "", {}}, start, width);
+    };
+    one("sequence_host", f.sequence_host.base(), 0.8);
+    one("request_host", f.request_host.base(), 1);
+    one("first_token_delay", f.first_token_delay.base(), 0.8);
+    one("first_token_iterations", f.first_token_iterations, 1);
+  }
+
+  static bool uses(const inference_row& r, const knob& k) {
+    if (!k.format) return true;
+    if (k.routed_only) return weights_of(r.work, weight_role::expert) == *k.format;
+    for (const weight_role role : {weight_role::dense, weight_role::attention, weight_role::sixteen_bit})
+      if (weights_of(r.work, role) == *k.format) return true;
+    return false;
+  }
+
+  static bool acts_on(const knob& k, const inference_row& r) {
+    const std::string& name = r.software->name;
+    switch (k.what) {
+      case knob::type::release: return k.stack == name;
+      case knob::type::sustained: return k.gpu == r.hardware.gpu.name;
+      case knob::type::server: return k.stack == server_of(name) && r.work.load == load_kind::closed_loop;
+      case knob::type::engine:
+        if (k.engine != engine_of(name)) return false;
+        [[fallthrough]];
+      case knob::type::pooled: break;
+    }
+    const bool routed = r.net->layers.back().routed();
+    return k.architecture == r.hardware.gpu.architecture && (routed || !k.routed_only) && uses(r, k);
+  }
+
+  static void apply_own(const std::string& name, inference_profile& p, const knob& k, double x) {
+    switch (k.what) {
+      case knob::type::pooled: return;
+      case knob::type::engine:
+        if (k.engine == engine_of(name)) {
+          engine_costs& c = p.gpus[k.architecture];
+          set(c, k.field, k.format, get(c, k.field, k.format) * x);
+        }
+        return;
+      case knob::type::release:
+        if (k.stack == name) p.release_factor = x;
+        return;
+      case knob::type::sustained: p.sustained_factor[k.gpu] = x; return;
+      case knob::type::server: break;
+    }
+    if (k.stack != server_of(name)) return;
+    front_end_costs& f = p.front_end;
+    if (k.field == "sequence_host") f.sequence_host = seconds::from_base(x);
+    else if (k.field == "request_host") f.request_host = seconds::from_base(x);
+    else if (k.field == "first_token_delay") f.first_token_delay = seconds::from_base(x);
+    else f.first_token_iterations = x;
+  }
+
+  input_cache inputs_;
+  data_folders data_;
+  schedule_cache schedules_;
+  std::vector<fit_row> rows_;
+  std::vector<free_parameter> parameters_;
+  std::vector<knob> knobs_;
+  std::map<std::string, stack> stacks_;
+};
+
+double share_below(std::vector<double> v, double share) {
+  std::sort(v.begin(), v.end());
+  return v[static_cast<std::size_t>(std::ceil(share * static_cast<double>(v.size()))) - 1];
+}
+
+constexpr double unseen = 1.25;  // rows outside the fit miss by more than those inside
+constexpr double band_share = 0.9;
+
+served_metric family(served_metric m) { return m == served_metric::throughput_per_gpu ? served_metric::throughput : m; }
+
+}  // namespace
+
+fit_report fit_inference(const std::vector<std::filesystem::path>& tables, const data_folders& data,
+                         const std::string& leave_out, const fit_progress& report) {
+  serving_fit fit(data);
+  for (const auto& table : tables) fit.read(table);
+  if (fit.rows().empty()) throw input_error({{tables.front().string(), "", "no row has a complete configuration to fit", {}}});
+  fit.choose_parameters();
+  std::vector<fit_row*> all;
+  for (fit_row& r : fit.rows()) all.push_back(&r);
+  const auto train = [&](const std::vector<fit_row*>& rows, int iterations, const fit_progress& to) {
+    fit_options o;
+    o.robust_scale = 0.1;
+    o.iterations = iterations;
+    o.tolerance = 1e-3;
+    return fit_parameters(fit.parameters(), [&](const std::vector<double>& at) { return fit.residuals(rows, at); }, o,
+                          [&](int i, double cost) {
+                            if (to) to(fmt::format("iteration {}: cost {:.1f}", i, cost));
+                          });
+  };
+  if (report) report(fmt::format("{} rows, {} parameters", all.size(), fit.parameters().size()));
+  const std::vector<double> best = train(all, 10, report);
+
+  fit_report out;
+  out.rows = all.size();
+  for (std::size_t i = 0; i < best.size(); ++i) out.parameters.push_back({fit.parameters()[i].name, fit.parameters()[i].start, best[i]});
+  fit.apply(best);
+  std::vector<double> magnitudes;
+  std::map<std::string, std::map<served_metric, std::vector<double>>> by_engine;
+  for (fit_row* r : all) {
+    const std::vector<double>& errors = fit.log_errors(*r, best);
+    for (std::size_t i = 0; i < errors.size(); ++i) {
+      by_engine[engine_of(r->row.software->name)][family(r->row.targets[i].what)].push_back(std::abs(errors[i]));
+      magnitudes.push_back(std::abs(std::expm1(errors[i])));
+      out.bias += std::expm1(errors[i]);
+    }
+  }
+  const auto n = static_cast<double>(magnitudes.size());
+  out.bias /= n;
+  for (const double m : magnitudes) out.mean_error += m / n;
+  out.median_error = share_below(magnitudes, 0.5);
+  out.p90_error = share_below(magnitudes, 0.9);
+  std::map<std::string, std::map<served_metric, double>> bands;
+  for (const auto& [engine, kinds] : by_engine)
+    for (const auto& [what, errors] : kinds) bands[engine][what] = unseen * share_below(errors, band_share);
+  out.files = fit.files(best, bands);
+  if (leave_out.empty()) return out;
+
+  std::map<std::string, std::vector<fit_row*>> groups;
+  const auto group_of = [&](const fit_row& r) {
+    return leave_out == "model" ? r.row.record.model : leave_out == "system" ? r.row.record.system : r.row.software->name;
+  };
+  for (fit_row* r : all) groups[group_of(*r)].push_back(r);
+  for (const auto& [group, held] : groups) {
+    std::vector<fit_row*> kept;
+    for (fit_row* r : all)
+      if (group_of(*r) != group) kept.push_back(r);
+    if (kept.empty()) continue;
+    const std::vector<double> without = train(kept, 4, {});
+    fit.apply(without);
+    fit_report::left_out l{group, held.size(), 0, 0, 0};
+    double count = 0;
+    for (fit_row* r : held)
+      for (const double e : fit.log_errors(*r, without)) {
+        l.mean_error += std::abs(std::expm1(e));
+        l.bias += std::expm1(e);
+        l.worst_error = std::max(l.worst_error, std::abs(std::expm1(e)));
+        ++count;
+      }
+    l.mean_error /= count;
+    l.bias /= count;
+    out.leave_out.push_back(l);
+    if (report) report(fmt::format("without {} {}: mean {:.1f} %", leave_out, group, 100 * l.mean_error));
+  }
+  return out;
+}
+
+}  // namespace nvlsim
