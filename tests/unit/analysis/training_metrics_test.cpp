@@ -1,0 +1,197 @@
+// What a training step's timeline says: shares of time that add up, energy that is conserved, rates by their formulas.
+#include "nvlsim/training_metrics.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <numeric>
+#include <vector>
+
+#include "analysis/sections.hpp"
+#include "unit/workload/training_fixture.hpp"
+
+namespace nvlsim {
+namespace {
+
+struct measured_step {
+  plan work;
+  timeline times;
+  training_metrics metrics;
+};
+
+measured_step measured(const platform& p, const stack& s, const model& m, const training_workload& w, bool fold = true) {
+  measured_step out;
+  out.work = plan_training(p, s, m, w, fold);
+  out.times = evaluate(out.work);
+  out.metrics = measure_training(p, m, w, out.work, out.times);
+  return out;
+}
+
+measured_step measured(const test::shipped_job& j, bool fold = true) {
+  return measured(j.machine, j.software, j.net, j.work, fold);
+}
+
+double busy(const stage_breakdown& b) {
+  return std::accumulate(b.busy.begin(), b.busy.end(), 0.0, [](double s, seconds t) { return s + t.base(); });
+}
+double of(const stage_breakdown& b, work_kind k) { return b.busy[static_cast<std::size_t>(k)].base(); }
+
+std::vector<test::shipped_job> jobs() {
+  std::vector<test::shipped_job> out(4, test::shipped("gb300-nvl72", "llama3.1-405b"));
+  out[1].work.par.vp = 7, out[1].work.schedule = pipeline_schedule::interleaved;
+  out[2].work.par.pp = 1, out[2].work.par.cp = 4;
+  out[3].work.sharding = data_parallel_sharding::fsdp, out[3].work.recompute.full = true;
+  return out;
+}
+
+TEST_CASE("Every stage's breakdown adds up to the step") {
+  for (const test::shipped_job& j : jobs()) {
+    const measured_step s = measured(j);
+    const auto stages = stage_breakdowns(s.work, s.times, j.machine.gpu);
+    REQUIRE(stages.size() == s.work.classes.size());
+    for (const stage_breakdown& b : stages)
+      CHECK(busy(b) + b.waiting_pipeline.base() + b.waiting_data_parallel.base() ==
+            Approx(s.metrics.step_time.base()).epsilon(1e-12));
+    const stage_breakdown& m = s.metrics.mean;
+    CHECK(busy(m) + m.waiting_pipeline.base() + m.waiting_data_parallel.base() ==
+          Approx(s.metrics.step_time.base()).epsilon(1e-12));
+  }
+}
+
+TEST_CASE("Energy of GPUs is that of their operations, and idle power between") {
+  for (const test::shipped_job& j : jobs()) {
+    const measured_step s = measured(j);
+    double expected = 0;
+    for (const rank_class& c : s.work.classes) {
+      double one = 0, running = 0;
+      for (const operation& o : c.streams.front().operations) {
+        const work_template& t = s.work.templates[static_cast<std::size_t>(o.work)];
+        one += (t.power * t.duration).base();
+        running += t.duration.base();
+        CHECK(t.power <= j.machine.gpu.tdp);
+      }
+      one += j.machine.gpu.idle_power.base() * (s.metrics.step_time.base() - running);
+      expected += one * static_cast<double>(c.multiplicity);
+    }
+    CHECK(s.metrics.energy.gpus.base() == Approx(expected).epsilon(1e-12));
+    CHECK(s.metrics.mean.energy.base() * static_cast<double>(s.metrics.gpus) == Approx(expected).epsilon(1e-12));
+    const watts mean = s.metrics.mean.energy / s.metrics.step_time;
+    CHECK(mean > j.machine.gpu.idle_power);
+    CHECK(mean < j.machine.gpu.tdp);
+  }
+}
+
+TEST_CASE("A job takes its share of VMs, racks and supply losses") {
+  platform p = test::ideal_machine();  // 4 GPUs and 2 CPUs a VM, 18 VMs a rack
+  p.rack.nvlink_switch_trays = 9;
+  p.rack.power_per_switch_tray = 500.0_W;
+  p.rack.power_per_vm_other = 300.0_W;
+  p.rack.power_supply_efficiency = 0.9;
+  const job_energy e = energy_of_job(p, joules::from_base(7e6), 36, seconds::from_base(10));
+  CHECK(e.gpus.base() == 7e6);
+  CHECK(e.cpus.base() == Approx(9 * 2 * 50.0 * 10));
+  CHECK(e.trays_and_switches.base() == Approx((9 * 300.0 + 9 * 500.0 / 2) * 10));
+  CHECK(e.total().base() * 0.9 == Approx(7e6 + e.cpus.base() + e.trays_and_switches.base()));
+}
+
+TEST_CASE("Bubble is the share of the step that GPUs wait for each other") {
+  const training_workload w = test::even_workload(4, 1, 6);
+  const measured_step s = measured(test::ideal_machine(), test::ideal_stack(), test::even_model(8), w);
+  CHECK(s.metrics.bubble_fraction == Approx(3.0 / (6 + 3)).epsilon(1e-12));
+  CHECK(s.metrics.exposed_communication.base() == Approx(0).margin(1e-15));
+  CHECK(of(s.metrics.mean, work_kind::gemm) == Approx(s.metrics.step_time.base() * 6 / 9).epsilon(1e-12));
+}
+
+TEST_CASE("Waiting for gradients is communication, not bubble") {
+  training_workload w = test::even_workload(1, 1, 4);
+  w.par.dp = 2;
+  w.place.gpus_per_domain = 1;
+  w.sharding = data_parallel_sharding::replicated;
+  platform p = test::ideal_machine();
+  const measured_step quick = measured(p, test::ideal_stack(), test::even_model(6), w);
+  p.fabric.nic_bandwidth = 1.0_GBps;
+  const measured_step slow = measured(p, test::ideal_stack(), test::even_model(6), w);
+  CHECK(slow.metrics.bubble_fraction == Approx(0).margin(1e-12));
+  CHECK(slow.metrics.exposed_communication.base() ==
+        Approx(slow.metrics.step_time.base() - quick.metrics.step_time.base()).epsilon(1e-9));
+  CHECK(slow.metrics.mean.waiting_data_parallel == slow.metrics.exposed_communication);
+}
+
+TEST_CASE("Exposed communication is what operations and streams wait for") {
+  const measured_step s = measured(jobs()[1]);
+  const stage_breakdown& m = s.metrics.mean;
+  CHECK(of(m, work_kind::tp) > 0);
+  CHECK(s.metrics.exposed_communication.base() ==
+        Approx(of(m, work_kind::tp) + of(m, work_kind::cp) + of(m, work_kind::ep) + of(m, work_kind::pp) +
+               of(m, work_kind::dp) + m.waiting_data_parallel.base()).epsilon(1e-12));
+}
+
+TEST_CASE("An unfolded step measures as the folded one") {
+  test::shipped_job j = jobs()[1];
+  j.work.global_batch_size = 16;
+  const training_metrics folded = measured(j).metrics, every = measured(j, false).metrics;
+  CHECK(every.bubble_fraction == Approx(folded.bubble_fraction).epsilon(1e-12));
+  CHECK(every.energy.total().base() == Approx(folded.energy.total().base()).epsilon(1e-12));
+  CHECK(every.exposed_communication.base() == Approx(folded.exposed_communication.base()).epsilon(1e-12));
+}
+
+TEST_CASE("Utilisation, tokens and cost follow from the step time") {
+  test::shipped_job j = test::shipped("gb200-nvl72", "llama3-70b");
+  const training_metrics t = measured(j).metrics;
+  CHECK(t.gpus == 64);
+  CHECK(t.tokens_per_step == 64.0 * 8192);
+  const double flops = training_flops_per_token(j.net, 8192, true) * t.tokens_per_step;
+  CHECK(t.model_flops_causal == Approx(flops).epsilon(1e-12));
+  CHECK(t.model_flops_full > t.model_flops_causal);
+  const double peak = j.machine.gpu.dense_peak(precision::mxfp8)->base();
+  CHECK(*t.mfu == Approx(flops / (peak * 64 * t.step_time.base())).epsilon(1e-12));
+  CHECK(*t.mfu < 1);
+  j.machine.price.per_gpu = dollar_rate::from_base(36.0 / 3600);
+  CHECK(measured(j).metrics.cost->base() == Approx(64 * 0.01 * t.step_time.base()).epsilon(1e-12));
+  j.machine.price.per_gpu.reset();
+  CHECK_FALSE(measured(j).metrics.cost.has_value());
+}
+
+TEST_CASE("LoRA computes no gradient of frozen weights") {
+  const model m = test::even_model(10);
+  training_workload w = test::even_workload(1, 1, 4);
+  const double tokens = 4 * 4096.0;
+  // Two FLOPs a weight and pass; causal attention reads half of the s x s scores, QK and AV, forward and twice backward.
+  const double weights = 10 * (4.0 * 4096 * 4096 + 3.0 * 4096 * 16384) + 64.0 * 4096, scores = 10 * 4096.0 * 4096 * 2;
+  CHECK(model_flops_per_step(m, w, true) == Approx(3 * tokens * (2 * weights + scores)).epsilon(1e-12));
+  w.task = training_task::lora;
+  CHECK(model_flops_per_step(m, w, true) == Approx(tokens * (2 * 2 * weights + 3 * scores)).epsilon(1e-12));
+}
+
+TEST_CASE("Sections of a result hold every metric, and shares of every stage") {
+  test::shipped_job j = jobs()[1];
+  j.work.token_budget = 1e12;
+  const measured_step s = measured(j);
+  result r;
+  const memory_report memory = training_memory(j.machine, j.software, j.net, j.work);
+  add_training_sections(r, j.machine, j.net, j.work, s.work, s.times, memory, 0.1);
+  const double step = s.metrics.step_time.base();
+  const auto metric = [&](const char* name) { return r.metrics.find(name); };
+  CHECK(*metric("step_time_s")->number() == step);
+  CHECK(*metric("tokens_per_s_per_gpu")->number() == Approx(s.metrics.tokens_per_step / step / 64).epsilon(1e-12));
+  CHECK(*metric("time_to_train_s")->number() == Approx(1e12 / s.metrics.tokens_per_step * step).epsilon(1e-12));
+  CHECK(metric("cost_per_step_usd")->is_null());
+  CHECK(*metric("memory_peak_bytes")->number() == memory.peak.base());
+  const value* stages = r.breakdown.find("by_stage");
+  REQUIRE(stages->members()->size() == 4);
+  for (const auto& [name, stage] : *stages->members()) {
+    double sum = 0;
+    for (const auto& [key, v] : *stage.members())
+      if (key != "step_time_s") sum += *v.number();
+    INFO(name);
+    CHECK(sum == Approx(step).epsilon(1e-12));
+  }
+}
+
+TEST_CASE("A report that does not fit says what takes the memory") {
+  const memory_report m{"stage 2", {{"weights", 150.0_GB, "why"}, {"activations", 50.0_GB, "why"}}, 200.0_GB, 190.0_GB};
+  CHECK(too_large(m) == "stage 2 needs 200 GB of GPU memory and 190 GB are usable: weights 150 GB, activations 50 GB");
+  CHECK(*memory_section(m).find("items")->items()->back().find("bytes")->number() == 50e9);
+}
+
+}  // namespace
+}  // namespace nvlsim
