@@ -11,7 +11,7 @@
 
 namespace nvlsim {
 
-/// Ports on one crossbar. [docs/models-and-assumptions.md#ideal-collectives]
+/// Ports on one crossbar. [docs/network-fidelities.md#ideal-collectives]
 struct ideal_network {
   seconds alpha;          ///< of a message, besides its bytes over `rate`
   bandwidth rate;         ///< of a port, each way

@@ -1,4 +1,4 @@
-// [docs/models-and-assumptions.md#ideal-collectives]
+// [docs/network-fidelities.md#ideal-collectives]
 #include <fmt/format.h>
 
 #include <array>

@@ -22,7 +22,7 @@ priced_transfer price_transfer(const collective_profile& profile, const platform
 /// What an operation that takes so long demands. Its bytes leave room for the latency where the ports are not full:
 /// where they would be, some of the latency was hidden behind bytes; where they cannot carry all in the time, the
 /// model that gave it assumes less traffic, and they carry what they can.
-/// [docs/models-and-assumptions.md#network-fidelities]
+/// [docs/network-fidelities.md#flow]
 network_demand demand_on(const platform& p, const priced_transfer& t);
 
 }  // namespace nvlsim

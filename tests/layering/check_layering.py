@@ -19,6 +19,7 @@ TIER = {module: tier for tier, modules in enumerate(TIERS) for module in modules
 # Public headers, include/nvlsim/NAME.hpp, that are not called like the module they belong to.
 HEADER_MODULE = {
     "version": "units", "units_text": "units", "precision": "units", "value": "config", "fidelity": "network",
+    "ideal_collective": "collectives", "collective_workload": "workload",
     "memory": "workload", "plan": "workload", "training": "workload", "inference": "workload", "inference_profile": "stack",
     "simulation": "engine", "result": "analysis", "training_metrics": "analysis", "inference_metrics": "analysis",
     "job_energy": "analysis", "fit": "study", "run": "study", "validate": "study",
