@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "nvlsim/platform.hpp"
@@ -96,8 +97,12 @@ kernel_cost moe_cost(const gpu_spec& gpu, const moe_params& p, const moe_shape& 
 /// Mean power of one GPU while such a kernel runs, at most the cap: idle + HBM traffic + arithmetic.
 watts kernel_power(const gpu_spec& gpu, precision operands, const kernel_cost& c);
 
-/// The parameters for a GPU: the stack's entry of its name, else of its architecture. Throws input_error naming what
-/// the stack knows when there is neither.
-const kernel_profile& kernels_for(const stack& s, const gpu_spec& gpu);
+/// The parameters for a GPU: the stack's entry of its name, else of its architecture, else "default". Rates follow the
+/// GPU's power cap where that is not tdp, and its peaks where the entry stands for GPUs that were never measured. Throws
+/// input_error naming what the stack knows when there is none.
+kernel_profile kernels_for(const stack& s, const gpu_spec& gpu);
+
+/// What a result must say of them: that nobody measured this GPU, that its power cap is a what-if; "" when neither.
+std::string kernels_note(const stack& s, const gpu_spec& gpu);
 
 }  // namespace nvlsim

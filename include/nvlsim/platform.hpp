@@ -31,12 +31,14 @@ struct gpu_spec {
   int sm_count = 0;
   rate exponentials;         ///< special-function exponentials a second (softmax)
   watts tdp, idle_power;
+  std::optional<watts> power_cap;  ///< where it is set to something else than tdp
   energy_per_byte hbm_energy;  ///< of HBM traffic
   bandwidth nvlink;          ///< one direction
   int nvlink_generation = 0;
   int nvlink_links = 0;
   bandwidth c2c;             ///< one direction, to the CPU, of one GPU (NVLink-C2C or PCIe)
 
+  watts cap() const { return power_cap.value_or(tdp); }
   /// The entry of `peaks` that bounds `p`: its own, else that of its `peak_format`; nullptr when the GPU lacks it.
   const peak_rate* peak(precision p) const;
   /// Dense peak of the format that bounds `p`; nothing when the GPU lacks it.

@@ -54,7 +54,7 @@ struct stream_params {
   double l2_speedup = 1;  ///< of a tensor that stays in L2 from launch to launch, as in benchmarks
 };
 
-/// Experts of one rank: routing, permutation, two grouped GEMMs, local combine. [docs/models-and-assumptions.md#expert-kernels]
+/// Experts of one rank: routing, permutation, two grouped GEMMs, local combine. [docs/kernels.md#expert-kernels]
 struct moe_params {
   precision weights = precision::bf16, activations = precision::bf16;  ///< formats in memory
   flop_rate tensor_rate;
@@ -66,7 +66,7 @@ struct moe_params {
   double token_passes = 0;   ///< over all tokens presented to the rank
 };
 
-/// Decode attention against one latent vector a token, in its absorbed form. [docs/models-and-assumptions.md#latent-attention]
+/// Decode attention against one latent vector a token, in its absorbed form. [docs/kernels.md#latent-attention]
 struct mla_decode_params {
   flop_rate tensor_rate;
   double hbm_share = 1;  ///< of the data-sheet HBM rate
@@ -90,7 +90,10 @@ struct kernel_profile {
   std::map<std::string, moe_params> moe;              ///< by kernel family: "deepgemm_fp8_block"
   stream_params stream;
   std::optional<stream_params> amax;       ///< finding the scale of a tensor that is cast with a dynamic one
-  double power_exponent = 0;               ///< tensor rate ~ (cap / tdp)^exponent, for what-ifs
+  double power_exponent = 0;               ///< tensor rate ~ ((cap - idle) / (tdp - idle))^exponent, for what-ifs
+  /// Peaks of the GPU whose rates these are, where they stand for GPUs that were never measured: such a GPU gets the
+  /// same share of its own peaks.
+  std::map<precision, flop_rate> peaks_of_origin;
 };
 
 /// One line of the min() of protocols: latency + per-hop x hops + bytes / rate. [docs/models-and-assumptions.md#collectives]

@@ -98,7 +98,8 @@ priced_kernel kernel_of(const kernel_arguments& a, diagnostics& problems) {
   return {"stream", precision::bf16, stream, stream_formula};
 }
 
-value as_value(const priced_kernel& q, const platform& p, const kernel_profile& k, const kernel_cost& c) {
+value as_value(const priced_kernel& q, const platform& p, const kernel_profile& k, const kernel_cost& c,
+               const std::string& note) {
   const double t = c.time.base(), rate = t > 0 ? c.work.base() / t : 0;
   value out{value::object{}};
   out.set("family", q.family);
@@ -117,6 +118,7 @@ value as_value(const priced_kernel& q, const platform& p, const kernel_profile& 
   out.set("power_w", power.base());
   out.set("energy_j", power.base() * t);
   out.set("formula", q.formula);
+  out.set("notes", note);
   value numbers{value::object{}};
   for (const kernel_knob& knob : knobs_of(q.family))
     numbers.set(knob.member,
@@ -125,7 +127,8 @@ value as_value(const priced_kernel& q, const platform& p, const kernel_profile& 
   return out;
 }
 
-std::string as_text(const priced_kernel& q, const platform& p, const kernel_profile& k, const kernel_cost& c) {
+std::string as_text(const priced_kernel& q, const platform& p, const kernel_profile& k, const kernel_cost& c,
+                    const std::string& note) {
   const double t = c.time.base();
   const auto line = [](const char* what, const std::string& v) { return fmt::format("{:<22} {}\n", what, v); };
   std::string out = line("kernel", fmt::format("{} on {} (parameters of {})", q.family, p.gpu.name, k.gpu));
@@ -143,6 +146,7 @@ std::string as_text(const priced_kernel& q, const platform& p, const kernel_prof
   out += line("bound by", std::string(name(c.limit)));
   const watts power = kernel_power(p.gpu, q.operands, c);
   out += line("power", fmt::format("{:.0f} W, {:.4g} J", power.base(), power.base() * t));
+  if (!note.empty()) out += line("note", note);
   out += line("formula", q.formula);
   for (const kernel_knob& knob : knobs_of(q.family))
     out += line(fmt::format("  {}", knob.member).c_str(), fmt::format("{:.5g} {}", knob.get(k), knob.unit));
@@ -174,7 +178,8 @@ exit_code execute(const kernel_arguments& a) {
   }
   if (a.kernel == "moe") q.operands = k.moe.at(a.family).activations;
   const kernel_cost c = q.price(p.gpu, k, a, q.operands);
-  print(a.format == "json" ? to_json(as_value(q, p, k, c)) : as_text(q, p, k, c));
+  const std::string note = kernels_note(software.content, p.gpu);
+  print(a.format == "json" ? to_json(as_value(q, p, k, c, note)) : as_text(q, p, k, c, note));
   return exit_code::ok;
 }
 

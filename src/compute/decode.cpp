@@ -30,7 +30,7 @@ kernel_cost decode_attention_cost(const gpu_spec& gpu, const decode_params& p, c
           .limit = compute::limit_of(p.launch.base(), issue + combine, memory, time)};
 }
 
-// [docs/models-and-assumptions.md#latent-attention]
+// [docs/kernels.md#latent-attention]
 kernel_cost mla_decode_cost(const gpu_spec& gpu, const mla_decode_params& p, const mla_decode_shape& s) {
   if (!(s.batch > 0 && s.heads > 0 && s.latent_dim > 0 && s.context >= 0)) return {};
   const double items = s.batch * std::ceil(s.heads / (s.heads < wide_tile ? p.narrow_tile : wide_tile));

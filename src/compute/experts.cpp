@@ -52,7 +52,7 @@ void cap_at_tokens(std::vector<double>& load, double tokens, double pairs) {
 
 }  // namespace
 
-// [docs/models-and-assumptions.md#expert-kernels]
+// [docs/kernels.md#expert-kernels]
 expert_load balanced_load(const expert_routing& r) {
   const double local = std::max(1.0, std::floor(r.experts / r.ranks));
   const double pairs = r.tokens * r.topk / r.ranks;
@@ -93,7 +93,7 @@ expert_load skewed_load(const expert_routing& r, double exponent, int draws, std
   return sum;
 }
 
-// [docs/models-and-assumptions.md#expert-kernels]
+// [docs/kernels.md#expert-kernels]
 kernel_cost moe_cost(const gpu_spec& gpu, const moe_params& p, const moe_shape& s) {
   if (!(s.tokens > 0 && s.hidden > 0 && s.inter > 0)) return {};
   const double hbm = gpu.hbm_bandwidth.base() * p.hbm_share;

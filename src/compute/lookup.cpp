@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <cmath>
 #include <vector>
 
 #include "nvlsim/compute.hpp"
@@ -13,15 +14,79 @@ std::string_view name(bound b) {
   return names[static_cast<std::size_t>(b)];
 }
 
-const kernel_profile& kernels_for(const stack& s, const gpu_spec& gpu) {
-  for (const std::string& wanted : {gpu.name, gpu.architecture})
-    if (const auto it = s.kernels.find(wanted); it != s.kernels.end()) return it->second;
+namespace {
+
+const kernel_profile* entry_for(const stack& s, const gpu_spec& gpu) {
+  for (const std::string& wanted : {gpu.name, gpu.architecture, std::string("default")})
+    if (const auto it = s.kernels.find(wanted); it != s.kernels.end()) return &it->second;
+  return nullptr;
+}
+
+/// Applies `factor` of a format to every rate of a tensor core; formats without one are dropped.
+template <class Factor>
+void scale_rates(kernel_profile& k, Factor factor) {
+  for (auto* table : {&k.gemm, &k.batched})
+    for (auto& [format, p] : *table) p.tensor_rate *= factor(format);
+  for (auto& [format, p] : k.weight_only) p.tensor_rate *= factor(precision::bf16);
+  const double attention = factor(precision::bf16);
+  k.attention.tensor_rate *= attention;
+  for (auto& [format, p] : k.mla_context) p.tensor_rate *= factor(format);
+  for (auto& [format, p] : k.mla_decode) p.tensor_rate *= factor(format);
+  for (auto& [family, p] : k.moe) p.tensor_rate *= factor(p.activations);
+  const auto zero = [](const auto& entry) { return !(entry.second.tensor_rate.base() > 0); };
+  std::erase_if(k.gemm, zero);
+  std::erase_if(k.weight_only, zero);
+  std::erase_if(k.batched, zero);
+  std::erase_if(k.mla_context, zero);
+  std::erase_if(k.mla_decode, zero);
+  std::erase_if(k.moe, zero);
+}
+
+/// The GPU's peak over that of the GPU whose rates the entry holds; zero when either lacks the format.
+double share_of_peak(const kernel_profile& k, const gpu_spec& gpu, precision p) {
+  const auto origin = k.peaks_of_origin.find(peak_format(p));
+  const auto peak = gpu.dense_peak(p);
+  return origin != k.peaks_of_origin.end() && peak ? *peak / origin->second : 0;
+}
+
+}  // namespace
+
+// [docs/kernels.md#unmeasured-gpus]
+kernel_profile kernels_for(const stack& s, const gpu_spec& gpu) {
+  if (const kernel_profile* entry = entry_for(s, gpu)) {
+    kernel_profile k = *entry;
+    if (!k.peaks_of_origin.empty()) {
+      const double attention = share_of_peak(k, gpu, gpu.peak(precision::bf16) ? precision::bf16 : precision::fp16);
+      const flop_rate pairs = k.attention.tensor_rate * attention;
+      scale_rates(k, [&](precision p) { return share_of_peak(k, gpu, p); });
+      k.attention.tensor_rate = pairs.base() > 0 ? pairs : entry->attention.tensor_rate;
+    }
+    if (gpu.power_cap) {
+      const double power = (gpu.cap() - gpu.idle_power) / (gpu.tdp - gpu.idle_power);
+      const double factor = std::pow(power, k.power_exponent);
+      scale_rates(k, [&](precision) { return factor; });
+    }
+    return k;
+  }
   std::vector<std::string> known;
   for (const auto& [name, profile] : s.kernels) known.push_back(name);
   std::string what =
       fmt::format("no kernel parameters for GPU \"{}\" of architecture \"{}\"; ", gpu.name, gpu.architecture);
   what += known.empty() ? "the stack has none" : fmt::format("the stack has {}", fmt::join(known, ", "));
   throw input_error({{fmt::format("stack {}", s.name), "/kernels", std::move(what), nearest(gpu.name, known)}});
+}
+
+std::string kernels_note(const stack& s, const gpu_spec& gpu) {
+  const kernel_profile* entry = entry_for(s, gpu);
+  std::string out;
+  if (entry && !entry->peaks_of_origin.empty())
+    out = fmt::format("no kernel was measured on {}: rates are the shares of the data-sheet peak that entry \"{}\" of stack {} "
+                      "holds; from one generation to the next such a guess was off by 12 to 16 % median",
+                      gpu.name, entry->gpu, s.name);
+  if (gpu.power_cap)
+    out += fmt::format("{}power cap {:.0f} W instead of {:.0f} W: tensor rates by ((cap - idle) / (tdp - idle))^{:.2g}",
+                       out.empty() ? "" : "; ", gpu.cap().base(), gpu.tdp.base(), entry ? entry->power_exponent : 0);
+  return out;
 }
 
 }  // namespace nvlsim

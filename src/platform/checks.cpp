@@ -48,6 +48,9 @@ std::vector<check> gpu_checks(const gpu_spec& g) {
   out.push_back({g.idle_power >= g.tdp, "/gpu/idle_power", "/gpu/tdp",
                  fmt::format("{} is not less than /gpu/tdp ({})", format_quantity(g.idle_power),
                              format_quantity(g.tdp))});
+  out.push_back({g.idle_power >= g.cap(), "/gpu/idle_power", "/gpu/power_cap",
+                 fmt::format("{} is not less than /gpu/power_cap ({})", format_quantity(g.idle_power),
+                             format_quantity(g.cap()))});
   const bool rate = g.nvlink > bandwidth{};
   out.push_back({rate != (g.nvlink_links > 0), "/gpu/nvlink", "/gpu/nvlink_links",
                  fmt::format("{} over {} links", format_quantity(g.nvlink), g.nvlink_links)});

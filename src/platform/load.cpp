@@ -67,6 +67,7 @@ gpu_spec read_gpu(reader r) {
   g.exponentials = r.quantity<rate>("exponentials", positive);
   g.tdp = r.quantity<watts>("tdp", positive);
   g.idle_power = r.quantity<watts>("idle_power");
+  g.power_cap = r.find_quantity<watts>("power_cap", positive);
   g.hbm_energy = r.quantity<energy_per_byte>("hbm_energy");
   g.nvlink = r.quantity<bandwidth>("nvlink");
   g.nvlink_generation = count(r, "nvlink_generation", 0, 100);

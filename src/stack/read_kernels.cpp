@@ -194,6 +194,12 @@ class kernels_reader {
     read_moe(e);
     read_group(e, e.r, "", "stream", p.stream);
     if (e.r.has("amax")) read_group(e, e.r, "", "amax", p.amax ? *p.amax : p.amax.emplace());
+    if (auto peaks = e.r.find_child("peaks_of_origin")) {
+      for (const std::string& n : peaks->names())
+        if (const auto f = precision_by_name(n)) p.peaks_of_origin[*f] = peaks->quantity<flop_rate>(n, config::positive);
+        else if (n != "kind" && n != "source") peaks->fail(n, "no such precision", nearest(n, precision_names()));
+      peaks->done();
+    }
     if (const auto x = e.r.find_number("power_exponent", config::fraction)) {
       p.power_exponent = *x;
       e.given.insert("power_exponent");

@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "analysis/sections.hpp"
+#include "nvlsim/compute.hpp"
 #include "nvlsim/simulation.hpp"
 
 namespace nvlsim {
@@ -65,6 +66,8 @@ run_record run_scenario(const scenario& s) {
   if (collective) run_collective(out, s, *collective);
   else if (const auto* t = std::get_if<training_workload>(&s.workload)) run_training(out, s, *t);
   else run_inference(out, s, std::get<inference_workload>(s.workload));
+  if (std::string note = kernels_note(s.stack, s.platform.gpu); !collective && !note.empty())
+    out.outcome.notes.push_back(std::move(note));
   if (!collective && !s.platform.price.per_gpu) out.outcome.notes.push_back("cost is unknown: " + s.platform.price.note);
   if (!out.outcome.reasons.empty()) out.outcome.status = run_status::infeasible;
   const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - begin;

@@ -82,7 +82,7 @@ class iteration_costs {
   inference_workload work_;
   engine_costs costs_;
   seconds sequence_host_, request_host_;
-  const kernel_profile& kernels_;
+  kernel_profile kernels_;
   std::map<weight_role, gemm_route> routes_;  ///< at the rates the engine reaches over a long run
   attention_params attention_;
   decode_params decode_;

@@ -26,7 +26,7 @@ struct costed_parts {
 /// What the cost functions need to know; references must outlive it. Requires `s.training`.
 struct training_context {
   const platform& machine;
-  const kernel_profile& kernels;
+  kernel_profile kernels;
   const training_profile& framework;
   const collective_profile& collectives;
   const model& net;

@@ -63,7 +63,7 @@ const std::vector<row>& measured() {
 
 struct machine {
   gpu_spec gpu;
-  const kernel_profile& kernels;
+  kernel_profile kernels;
 };
 
 const machine& on(const std::string& gpu) {

@@ -1,4 +1,5 @@
 #include <catch2/catch.hpp>
+#include <cmath>
 
 #include "unit/compute/support.hpp"
 
@@ -7,6 +8,8 @@ namespace {
 
 using test::blackwell;
 using test::gb200;
+using test::shipped_gpu;
+using test::shipped_kernels;
 
 kernel_cost bf16(double m, double n, double k) {
   return gemm_cost(gb200(), blackwell().gemm.at(precision::bf16), precision::bf16, {.m = m, .n = n, .k = k});
@@ -73,6 +76,27 @@ TEST_CASE("Kernels are looked up by GPU, then by architecture") {
           "no kernel parameters for GPU \"gb20\" of architecture \"rubin\"; the stack has blackwell, gb200");
     CHECK(e.problems()[0].hint == "gb200");
   }
+}
+
+TEST_CASE("A power cap slows tensor work by its exponent and leaves memory alone") {
+  gpu_spec capped = gb200();
+  capped.power_cap = gb200().idle_power + (gb200().tdp - gb200().idle_power) * 0.25;
+  const kernel_profile k = kernels_for(shipped_kernels(), capped);
+  const gemm_params &slow = k.gemm.at(precision::bf16), &full = blackwell().gemm.at(precision::bf16);
+  CHECK(slow.tensor_rate / full.tensor_rate == Approx(std::pow(0.25, blackwell().power_exponent)));
+  CHECK(slow.hbm_share == full.hbm_share);
+  CHECK(kernels_note(shipped_kernels(), capped).find("power cap") != std::string::npos);
+  CHECK(kernels_note(shipped_kernels(), gb200()).empty());
+}
+
+TEST_CASE("A GPU that nobody measured gets the shares of the nearest generation") {
+  const gpu_spec amd = shipped_gpu("mi300x-v5");
+  const kernel_profile k = kernels_for(shipped_kernels(), amd);
+  const kernel_profile& hopper = shipped_kernels().kernels.at("hopper");
+  const double share = hopper.gemm.at(precision::bf16).tensor_rate.base() / 989e12;
+  CHECK(k.gemm.at(precision::bf16).tensor_rate.base() == Approx(share * amd.dense_peak(precision::bf16)->base()));
+  CHECK(kernels_note(shipped_kernels(), amd).find("data-sheet") != std::string::npos);
+  CHECK_FALSE(kernels_for(shipped_kernels(), shipped_gpu("nd40rs-v2")).gemm.contains(precision::bf16));
 }
 
 }  // namespace

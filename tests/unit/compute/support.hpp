@@ -43,6 +43,9 @@ inline const gpu_spec& gb200() {
   static const gpu_spec gpu = shipped_gpu("gb200-nvl72");
   return gpu;
 }
-inline const kernel_profile& blackwell() { return kernels_for(shipped_kernels(), gb200()); }
+inline const kernel_profile& blackwell() {
+  static const kernel_profile k = kernels_for(shipped_kernels(), gb200());
+  return k;
+}
 
 }  // namespace nvlsim::test
