@@ -37,9 +37,9 @@ struct collective_run {
 /// Why the collective cannot run on this platform; empty when it can.
 std::vector<std::string> collective_problems(const platform& p, const collective_workload& w);
 
-/// The collective as one operation, or for `exact` as one operation for each message (on an ideal network of at most
-/// `most_exact_ranks`). `fold` simulates one rank for all; `exact` never does. Requires collective_problems() to be
-/// empty. Throws input_error when the algorithm cannot run it or the fidelity cannot show it.
+/// The collective as one operation, or for `exact` as one operation for each message (on an ideal network of at
+/// most `most_exact_ranks`). `fold` simulates one rank for all; `exact` never does. Requires collective_problems()
+/// to be empty. Throws input_error when the algorithm cannot run it or the fidelity cannot show it.
 collective_run plan_collective(const platform& p, const stack& s, const collective_workload& w, fidelity f,
                                bool fold);
 

@@ -1,5 +1,5 @@
-// Collectives on an ideal network, message by message: what simulators without protocols compute, and the common ground
-// on which the fidelities must agree.
+// Collectives on an ideal network, message by message: what simulators without protocols compute, and the common
+// ground on which the fidelities must agree.
 #pragma once
 
 #include <optional>

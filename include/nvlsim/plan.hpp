@@ -54,8 +54,8 @@ struct operation {
   std::int32_t micro_batch = -1;           ///< for names and colours; -1 when it has none
   std::uint32_t first_wait = 0, waits = 0; ///< slice of plan::waits
   event_id signals = no_event;
-  /// Class whose port receives what this one sends. None: ranks elsewhere do the same at the same time, so that what
-  /// goes out of the port comes in as well.
+  /// Class whose port receives what this one sends. None: ranks elsewhere do the same at the same time, so that
+  /// what goes out of the port comes in as well.
   std::int32_t peer = no_peer;
 };
 
@@ -100,8 +100,8 @@ struct timeline {
   std::int64_t activities = 0;                        ///< engine activities it took
 };
 
-/// The timeline by longest path, without an engine: what `closed` fidelity must give, and fast. Throws internal_error
-/// on a cycle.
+/// The timeline by longest path, without an engine: what `closed` fidelity must give, and fast. Throws
+/// internal_error on a cycle.
 timeline evaluate(const plan& p);
 
 }  // namespace nvlsim

@@ -67,8 +67,8 @@ std::vector<message_rounds> ideal_rounds(const ideal_network& net, collective c,
     if (reduces) add(1.0 / ranks, ranks - 1, true);
     if (gathers) add(1.0 / ranks, ranks - 1, false);
   } else {
-    // All-to-all sends as many messages as there are others; a broadcast passes as many chunks as there are ranks down
-    // a line of them.
+    // All-to-all sends as many messages as there are others; a broadcast passes as many chunks as there are ranks
+    // down a line of them.
     add(1.0 / ranks, c == collective::broadcast ? 2 * (ranks - 1) : ranks - 1, false);
   }
   return out;

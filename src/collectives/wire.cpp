@@ -36,8 +36,8 @@ network_traffic across_domains(collective c, bytes size, const comm_group& group
   const bool tree =
       algorithm == "tree" || algorithm == "nvls_tree" || (algorithm == "ll" && c == collective::all_reduce);
   if (tree) {
-    // Each half of the array has its tree. Of two domains, each is the root of one tree and the leaf of the other; of
-    // more, each is inside one tree and a leaf of the other.
+    // Each half of the array has its tree. Of two domains, each is the root of one tree and the leaf of the other;
+    // of more, each is inside one tree and a leaf of the other.
     const double passes = group.domains == 2 ? 1 : 2;
     const port_bytes domain =
         algorithm == "nvls_tree" ? switch_reduction(size, g) : both_ways(size * (2 * inside));

@@ -30,8 +30,8 @@ class executor {
 /// Every operation takes its closed time.
 std::unique_ptr<executor> make_closed_executor(const session& s);
 
-/// Sleeps until `end`, which `w` began early enough to reach. Returns whether it had to sleep; throws internal_error
-/// when the clock is past `end`.
+/// Sleeps until `end`, which `w` began early enough to reach. Returns whether it had to sleep; throws
+/// internal_error when the clock is past `end`.
 bool sleep_to_end(const session& s, const work_template& w, double end);
 
 }  // namespace nvlsim::engine

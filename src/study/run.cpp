@@ -22,6 +22,9 @@ void run_training(run_record& out, const scenario& s, const training_workload& w
     } else {
       out.work = plan_training(s.platform, s.stack, s.model, w, s.simulation.fold);
       out.times = simulate(out.work, s.platform, {s.simulation.network});
+      if (s.simulation.network == fidelity::flow)
+        r.notes.push_back("flow: pipeline sends and data-parallel traffic share ports; waits for tensor, context and "
+                          "expert parallelism and FSDP gathers inside a pass keep their closed times");
       add_training_sections(r, s.platform, s.model, w, out.work, out.times, memory, step_error_90(s.stack, s.model));
     }
   }

@@ -22,7 +22,8 @@ std::vector<stream_position> busy_streams(const plan& p);
 std::string stream_name(const plan& p, const stream_position& s);
 
 /// Throws internal_error if the plan is malformed: an index out of range, a duration that is negative or not
-/// finite, a demand on the network that is so or begins after its operation ends, or an event that more operations signal than it has arrivals.
+/// finite, a demand on the network that is so or begins after its operation ends, or an event that more operations
+/// signal than it has arrivals.
 void check_plan(const plan& p);
 
 /// The events of one run. A waiter is the index of a stream, which waits for one event at a time.

@@ -46,8 +46,8 @@ class message_builder {
     if (halving_) {
       // Halving: the far half first; doubling: back the same way.
       const int doublings = log2_ranks();
-      const bool gathers = kind_ == collective::all_gather || round >= doublings;
-      const int distance = gathers ? 1 << (round % doublings) : ranks_ >> (round + 1);
+      if (kind_ == collective::all_gather) return rank ^ (1 << round);
+      const int distance = round < doublings ? ranks_ >> (round + 1) : 1 << (round - doublings);
       return rank ^ distance;
     }
     if (kind_ == collective::broadcast) {

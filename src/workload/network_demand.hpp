@@ -6,8 +6,8 @@
 
 namespace nvlsim {
 
-/// What a transfer takes alone, how much of that without any bytes, and what it puts through the ports of its busiest
-/// rank.
+/// What a transfer takes alone, how much of that without any bytes, and what it puts through the ports of its
+/// busiest rank.
 struct priced_transfer {
   seconds time, latency;
   network_traffic traffic = {};
@@ -19,9 +19,9 @@ priced_transfer operator+(const priced_transfer& a, const priced_transfer& b);
 priced_transfer price_transfer(const collective_profile& profile, const platform& p, collective c, bytes size,
                                comm_group g);
 
-/// What an operation that takes so long demands. Its bytes leave room for the latency where the ports are not full:
-/// where they would be, some of the latency was hidden behind bytes; where they cannot carry all in the time, the
-/// model that gave it assumes less traffic, and they carry what they can.
+/// What an operation that takes so long demands. Its bytes leave room for the latency where the ports are not
+/// full: where they would be, some of the latency was hidden behind bytes; where they cannot carry all in the
+/// time, the model that gave it assumes less traffic, and they carry what they can.
 /// [docs/network-fidelities.md#flow]
 network_demand demand_on(const platform& p, const priced_transfer& t);
 

@@ -1,6 +1,6 @@
-// What the engine makes of shared ports, against a max-min solver of our own, against SimGrid's other solver (ptask_L07,
-// which shares nothing with the one the engine uses) and against a fat tree of real switches and cables. Every
-// simulation has a process of its own, since SimGrid takes its models once a process.
+// What the engine makes of shared ports, against a max-min solver of our own, against SimGrid's other solver
+// (ptask_L07, which shares nothing with the one the engine uses) and against a fat tree of real switches and
+// cables. Every simulation has a process of its own, since SimGrid takes its models once a process.
 #include <fmt/format.h>
 #include <sys/wait.h>
 #include <unistd.h>

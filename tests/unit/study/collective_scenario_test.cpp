@@ -42,8 +42,8 @@ std::string text(double x, const char* unit) {
   return digits + ' ' + unit;
 }
 
-/// What its topologies come to for a ring: a switch stores and forwards whole messages in the congestion-aware backend,
-/// and adds a second latency in the other; the rest are direct links.
+/// What its topologies come to for a ring: a switch stores and forwards whole messages in the congestion-aware
+/// backend, and adds a second latency in the other; the rest are direct links.
 std::vector<override_option> as_scenario(const astra_run& a) {
   const bool through_switch = a.topology == "Switch", aware = a.backend == "congestion_aware";
   return {{"/workload/gpus", std::to_string(a.npus)},
