@@ -145,7 +145,7 @@ class serving_fit {
     for (const auto& [a, e] : cells) add_costs(start, a, e, knob::type::engine);
     std::set<std::string> servers;
     for (const auto& [name, s] : stacks_) {
-      if (name != engine_of(name)) add({knob::type::release, "", "", "", name, "", {}}, s.inference->release_factor, 0.2);
+      if (name != engine_of(name)) add({knob::type::release, "", "", "", name, "", {}}, 1, 0.2);
       servers.insert(server_of(name));
     }
     for (const std::string& g : gpus) add({knob::type::sustained, "", "", "", "", g, {}}, 1, 0.06);
@@ -244,10 +244,9 @@ class serving_fit {
     knobs_.push_back(std::move(k));
   }
 
-  void add_costs(const inference_profile& start, const std::string& a, const std::string& engine, knob::type what) {
+  /// The pool's start is what its file says beside `gpus`, which the fit does not write: a refit starts where the first did.
+  void add_costs(const engine_costs& c, const std::string& a, const std::string& engine, knob::type what) {
     const bool is_pool = what == knob::type::pooled;
-    const auto at = start.gpus.find(a);
-    const engine_costs& c = at == start.gpus.end() ? start : at->second;
     for (const cost_knob& k : knobs) {
       const double width = is_pool ? k.pooled : engine == "vllm-2023" ? std::max(4 * k.engine, 0.0) : k.engine;
       if (width > 0)
