@@ -48,7 +48,7 @@ std::vector<check> gpu_checks(const gpu_spec& g) {
   out.push_back({g.idle_power >= g.tdp, "/gpu/idle_power", "/gpu/tdp",
                  fmt::format("{} is not less than /gpu/tdp ({})", format_quantity(g.idle_power),
                              format_quantity(g.tdp))});
-  out.push_back({g.idle_power >= g.cap(), "/gpu/idle_power", "/gpu/power_cap",
+  out.push_back({g.power_cap && g.idle_power >= *g.power_cap, "/gpu/idle_power", "/gpu/power_cap",
                  fmt::format("{} is not less than /gpu/power_cap ({})", format_quantity(g.idle_power),
                              format_quantity(g.cap()))});
   const bool rate = g.nvlink > bandwidth{};
