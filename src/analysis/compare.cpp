@@ -163,6 +163,12 @@ struct pairing {
   std::string scenario;
   const result* a;
   const result* b;
+
+  bool has(std::string_view metric) const { return find_metric(a->metrics, metric) || find_metric(b->metrics, metric); }
+  bool both_ran() const {
+    const auto ran = [](const result& r) { return r.status == run_status::ok || r.status == run_status::saturated; };
+    return ran(*a) && ran(*b);
+  }
 };
 
 const result* find_named(std::span<const result> results, const std::string& name) {
@@ -223,7 +229,9 @@ comparison compare(std::span<const result> a, std::span<const result> b, std::sp
     for (const std::string& n : names) out.rows.push_back(change_of(p.scenario, n, *p.a, *p.b));
   }
   for (const gate& g : gates) {
-    for (const pairing& p : pairs) out.gates.push_back(judge(g, p.scenario, *p.a, *p.b));
+    const bool known = std::any_of(pairs.begin(), pairs.end(), [&](const pairing& p) { return p.has(g.metric); });
+    for (const pairing& p : pairs)
+      if (p.has(g.metric) || !known || !p.both_ran()) out.gates.push_back(judge(g, p.scenario, *p.a, *p.b));
     if (pairs.empty())
       out.gates.push_back({g, {"", g.metric, {}, {}, {}}, true, "no scenario is in both A and B"});
   }

@@ -42,7 +42,7 @@ struct all_arguments {
 void add_run(CLI::App& app, all_arguments& all) {
   run_arguments& a = all.run;
   CLI::App* c = app.add_subcommand("run", "Simulate scenarios and print their results");
-  c->add_option("scenarios", a.scenarios, "Scenario files, or names of shipped ones (nvlsim scenario list)")->required();
+  c->add_option("SCENARIO", a.scenarios, "Scenario files, or names of shipped ones (nvlsim scenario list)")->required();
   add_sets(c, a.sets);
   c->add_option("-o,--output", a.output_folder, "Also write DIR/<name>.json for each scenario as it finishes")->type_name("DIR");
   c->add_option("--trace", a.trace_file, "Write a Chrome trace (one scenario), for ui.perfetto.dev")->type_name("FILE");
@@ -64,8 +64,8 @@ void add_run(CLI::App& app, all_arguments& all) {
 void add_compare(CLI::App& app, all_arguments& all) {
   compare_arguments& a = all.compare;
   CLI::App* c = app.add_subcommand("compare", "Compare two scenarios, results or folders of them, metric by metric");
-  c->add_option("a", a.a, "Baseline: scenario, result file or folder")->required();
-  c->add_option("b", a.b, "What to compare with it")->required();
+  c->add_option("A", a.a, "Baseline: scenario, result file or folder")->required();
+  c->add_option("B", a.b, "What to compare with it")->required();
   c->add_option("--fail-if", a.rules, "Exit with 1 if a rule holds: 'step_time_s>+2%', 'mfu<0.3' (repeatable)")
       ->type_name("RULE")->allow_extra_args(false);
   add_sets(c, a.sets);
@@ -80,7 +80,7 @@ void add_compare(CLI::App& app, all_arguments& all) {
 void add_validate(CLI::App& app, all_arguments& all) {
   validate_arguments& a = all.validate;
   CLI::App* c = app.add_subcommand("validate", "Run published measurements and print the error of each");
-  c->add_option("tables", a.tables, "CSV tables of published results (kind told by the header)")->required();
+  c->add_option("TABLE", a.tables, "CSV tables of published results (kind told by the header)")->required();
   c->add_flag("--all", a.all_rows, "List every row, not the ten worst");
   add_format(c, a.format, {"table", "json"});
   c->footer("example:\n  nvlsim validate training.csv collectives.csv --format json > errors.json");
@@ -90,7 +90,7 @@ void add_validate(CLI::App& app, all_arguments& all) {
 void add_collective(CLI::App& app, all_arguments& all) {
   collective_arguments& a = all.collective;
   CLI::App* c = app.add_subcommand("collective", "Time a collective over message sizes and print nccl-tests' table");
-  c->add_option("operation", a.operation, "all_reduce, all_gather, reduce_scatter, all_to_all, broadcast or send_recv")->required();
+  c->add_option("OPERATION", a.operation, "all_reduce, all_gather, reduce_scatter, all_to_all, broadcast or send_recv")->required();
   c->add_option("--platform", a.platform, "Platform")->required();
   c->add_option("--gpus", a.gpus, "GPUs of the communicator")->required()->check(CLI::Range(1, 100'000'000));
   c->add_option("--gpus-per-domain", a.gpus_per_domain, "GPUs used in each NVLink domain (default: all)")->check(CLI::Range(1, 1'000'000));
@@ -118,7 +118,7 @@ void add_fit(CLI::App& app, all_arguments& all) {
   for (const auto& [kind, word, help] : {kind_of_fit{fit_kind::training, "training", "Training stacks, from tables of step times"},
                                          kind_of_fit{fit_kind::inference, "inference", "Serving stacks, from tables of latencies"}}) {
     CLI::App* t = c->add_subcommand(word, help);
-    t->add_option("tables", a.tables, "CSV tables")->required();
+    t->add_option("TABLE", a.tables, "CSV tables")->required();
     t->add_option("-o,--output", a.output, "Folder for the fitted stack files")->required()->type_name("DIR");
     t->add_option("--leave-out", a.leave_out, "Refit without each of these in turn and report its error")
         ->check(CLI::IsMember({"model", "system", "release"}));
@@ -129,7 +129,7 @@ void add_fit(CLI::App& app, all_arguments& all) {
     });
   }
   CLI::App* k = c->add_subcommand("kernels", "Kernel parameters, from tables of latencies");
-  k->add_option("tables", a.tables, "CSV tables")->required();
+  k->add_option("TABLE", a.tables, "CSV tables")->required();
   k->add_option("-o,--output", a.output, "Folder for the fitted stack file")->required()->type_name("DIR");
   k->add_option("--only", a.only, "Only families that start so: moe/, gemm/fp8, decode")->type_name("PREFIX");
   k->add_option("--leave-out", a.leave_out, "Also predict each GPU from the others")->check(CLI::IsMember({"system"}));
@@ -156,13 +156,13 @@ void add_catalogue(CLI::App& app, all_arguments& all, std::size_t index, const c
   list->callback(choose(catalogue_action::list));
   if (a.kind != catalogue_kind::scenario) {
     CLI::App* show = c->add_subcommand("show", "Print one in full");
-    show->add_option("name", a.names, "Name or file")->required()->expected(1);
+    show->add_option("NAME", a.names, "Name or file")->required()->expected(1);
     add_sets(show, a.sets);
     add_format(show, a.format, {"table", "json"});
     show->callback(choose(catalogue_action::show));
   }
   CLI::App* check = c->add_subcommand("check", "Read files and report every problem");
-  check->add_option("names", a.names, "Names or files")->required();
+  check->add_option("NAME", a.names, "Names or files")->required();
   check->callback(choose(catalogue_action::check));
 }
 

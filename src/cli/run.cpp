@@ -75,7 +75,7 @@ exit_code execute(const run_arguments& a) {
   const data_folders data = folders_under(data_root());
   const auto overrides = overrides_of(a);
   if (!a.trace_file.empty() && a.scenarios.size() != 1)
-    throw input_error({{"--trace", "", "takes one scenario", {}}});
+    throw input_error({{"", "", "--trace takes one scenario", {}}});
   std::vector<scenario> scenarios;
   diagnostics problems;
   for (const std::string& name : a.scenarios) {

@@ -130,16 +130,19 @@ void add_unknown(const std::filesystem::path& folder, std::string_view what, std
 }  // namespace
 
 document load_named(const std::filesystem::path& folder, std::string_view what, std::string_view name,
-                    const problem& asked_by, diagnostics& problems, literals accepted) {
+                    const problem& asked_by, diagnostics& problems, literals accepted,
+                    const std::filesystem::path& shipped) {
   std::vector<document> chain;  // most derived first
   std::set<std::string> seen;
   std::optional<std::string> next(name);
   problem asked = asked_by;
   while (next) {
-    const std::filesystem::path path = folder / (*next + ".json");
     std::error_code ec;
+    const bool is_base = !chain.empty() && !shipped.empty();
+    const bool here = !is_base || std::filesystem::is_regular_file(folder / (*next + ".json"), ec);
+    const std::filesystem::path path = (here ? folder : shipped) / (*next + ".json");
     if (!is_name(*next) || !std::filesystem::is_regular_file(path, ec)) {
-      add_unknown(folder, what, *next, asked, problems);
+      add_unknown(here ? folder : shipped, what, *next, asked, problems);
       return {};
     }
     if (!seen.insert(*next).second) {

@@ -58,11 +58,12 @@ document parse(std::string_view text, origin self, diagnostics& problems, root_t
 document load(const std::filesystem::path& path, origin self, diagnostics& problems,
               literals accepted = literals::json);
 
-/// Finds `NAME.json` in `folder`, follows its `"base"` chain in the same folder (a file's own members are merged over
-/// those of its base, RFC 7386) and returns the merged document. An unknown name is a problem that lists the nearest.
+/// Finds `NAME.json` in `folder`, follows its `"base"` chain in the same folder and then in `shipped` (a file's own
+/// members are merged over those of its base, RFC 7386) and returns the merged document. An unknown name is a problem that lists the nearest.
 /// `what` is "platform", "stack" or "model"; `asked_by` locates the name in the file that asked for it.
 document load_named(const std::filesystem::path& folder, std::string_view what, std::string_view name,
-                    const problem& asked_by, diagnostics& problems, literals accepted = literals::json);
+                    const problem& asked_by, diagnostics& problems, literals accepted = literals::json,
+                    const std::filesystem::path& shipped = {});
 
 /// Names of the `*.json` files of a folder, sorted; empty when there is no such folder.
 std::vector<std::string> names_in(const std::filesystem::path& folder);

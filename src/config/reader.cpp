@@ -232,14 +232,15 @@ std::size_t reader::one_of(const key& k, std::span<const std::string> names) {
   const value* v = required(k);
   if (!v) return 0;
   const std::string* s = v->string();
+  const char* few = names.size() == 1 ? "" : "one of ";
   if (!s) {
-    fail(at(k), fmt::format("expected one of {}, found {}", fmt::join(names, ", "), found(*v)));
+    fail(at(k), fmt::format("expected {}{}, found {}", few, fmt::join(names, ", "), found(*v)));
     return 0;
   }
   const auto it = std::find(names.begin(), names.end(), *s);
   if (it != names.end()) return static_cast<std::size_t>(it - names.begin());
   const std::string hint = nearest(*s, names);
-  fail(at(k), fmt::format("expected one of {}, found {}", fmt::join(names, ", "), in_quotes(*s)), hint);
+  fail(at(k), fmt::format("expected {}{}, found {}", few, fmt::join(names, ", "), in_quotes(*s)), hint);
   return 0;
 }
 

@@ -98,13 +98,12 @@ loaded<platform> read_hardware(config::reader& r, config::document& doc, const s
   }
   config::reader p = r.child("platform");
   const std::string use = p.string("use");
-  const std::int64_t racks = p.integer_or("racks", 1, {1, 1'000'000});
   const std::vector<override_at> all_sets = platform_sets(p, doc, sets);
-  p.done();
   loaded<platform> out;
   if (!use.empty())
     out = load_platform(from_scenario(use, doc, "/platform/use"), data, all_sets, located(p, doc, "use"), problems);
-  out.content.racks = static_cast<int>(racks);
+  out.content.racks = static_cast<int>(p.integer_or("racks", std::max(1, out.content.racks), {1, 1'000'000}));
+  p.done();
   return out;
 }
 

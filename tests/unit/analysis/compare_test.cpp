@@ -105,6 +105,20 @@ TEST_CASE("Gates fail on what cannot be judged") {
   CHECK_FALSE(compare(a, a, gates).gates[0].failed);
 }
 
+TEST_CASE("Gates judge the kind of run that has the metric") {
+  const std::array<result, 2> a = {named("train", {{"step_time_s", 1.0}}), named("serve", {{"ttft_s", 1.0}})};
+  std::array<result, 2> b = a;
+  const std::array<gate, 2> gates = {rule("step_time_s>+2%"), rule("ttft_s>+2%")};
+  CHECK(compare(a, b, gates).passed());
+  CHECK(compare(a, b, gates).gates.size() == 2);
+  const std::array<gate, 1> slip = {rule("step_tim_s>+2%")};
+  CHECK(compare(a, b, slip).gates.size() == 2);
+  CHECK_FALSE(compare(a, b, slip).passed());
+  b[1].metrics = value::object{};
+  b[1].status = run_status::infeasible;
+  CHECK_FALSE(compare(a, b, gates).passed());
+}
+
 TEST_CASE("Comparison matches by name and lists what has no counterpart") {
   const std::array<result, 3> a = {named("one", {{"x", 10}, {"only_a", 1}}), named("two", {{"x", 1}}),
                                    named("gone", {{"x", 1}})};

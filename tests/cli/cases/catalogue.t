@@ -1,0 +1,41 @@
+  $ nvlsim platform list | grep -E '^gb[23]00-nvl72'
+  gb200-nvl72       NVIDIA GB200 NVL72 (Grace and Blackwell) as Azure ND GB20...
+  gb300-nvl72       NVIDIA GB300 NVL72 (Grace and Blackwell Ultra) as Azure N...
+
+  $ nvlsim scenario list | cut -d' ' -f1 | grep 512
+  llama3.1-405b-gb200-512
+  llama3.1-405b-gb300-512
+
+  $ nvlsim model list --format json | grep '"llama3-8b"'
+      "name": "llama3-8b",
+
+check is silent about good files.
+
+  $ nvlsim scenario check train.json serve.json llama3.1-405b-gb300-512
+
+  $ nvlsim platform check gb300-nvl72 gb200-nvl72; nvlsim stack check nccl-2.29; nvlsim model check llama3-8b
+
+  $ nvlsim platform check train.json; nvlsim stack check train.json; nvlsim model check train.json
+  2> ./train.json#/schema: this is a scenario, not a platform
+  2> ./train.json#/schema: this is a scenario, not a stack
+  2> ./train.json#/schema: this is a scenario, not a model
+  [2]
+
+  $ nvlsim platform show gb300_nvl72
+  2> unknown platform "gb300_nvl72"; did you mean "gb300-nvl72"?
+  [2]
+
+  $ nvlsim platform show gb300-nvl72 --set '/gpu/tdp=1.4'
+  2> --set#/gpu/tdp: expected a power such as "1.4 kW", found number 1.4
+  [2]
+
+  $ nvlsim stack show nccl-2.29 | head -3
+  {
+    "schema": "nvlsim.stack/1",
+    "description": "NCCL 2.29 collectives, pooled over the published sweeps of NVLink 3, 4 and 5 domains and the fabrics between them; TensorRT-LLM all-reduce and expert exchange kernels",
+
+  $ nvlsim model show llama3-8b | head -4
+  llama3-8b (llama)
+  
+  Shape
+    layers               32

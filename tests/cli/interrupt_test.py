@@ -1,0 +1,55 @@
+#!/usr/bin/env python3
+"""Interrupted runs keep what is finished. Usage: interrupt_test.py NVLSIM SOURCE_DIR"""
+import json
+import os
+import signal
+import subprocess
+import time
+
+from program import NVLSIM, Case, main
+
+
+class Interrupt(Case):
+    def start(self):
+        """Three scenarios, the second of which takes a while; returns once the first is written."""
+        self.write("first.json", self.edit("train.json"))
+        self.write("second.json", self.edit("train.json", dp=1, global_batch_size=400_000))
+        self.write("third.json", self.edit("train.json"))
+        started = subprocess.Popen([str(NVLSIM), "run", "first.json", "second.json", "third.json", "--format", "json", "-o", "out"],
+                                   cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+        self.addCleanup(started.kill)
+        deadline = time.monotonic() + 30
+        while not (self.folder / "out" / "first.json").exists() and time.monotonic() < deadline:
+            time.sleep(0.002)
+        return started
+
+    def check(self, started):
+        out, err = started.communicate(timeout=60)
+        self.assertEqual((started.returncode, err), (130, ""))
+        self.assertEqual([r["name"] for r in json.loads(out)], ["first", "second"])
+        self.assertEqual(sorted(f.name for f in (self.folder / "out").iterdir()), ["first.json", "second.json"])
+        for f in (self.folder / "out").iterdir():
+            self.assertEqual(json.loads(f.read_text())["status"], "ok")
+
+    def test_the_program_is_signalled(self):
+        started = self.start()
+        started.send_signal(signal.SIGINT)
+        self.check(started)
+
+    def test_a_terminal_signals_the_group(self):
+        started = self.start()
+        os.killpg(started.pid, signal.SIGINT)
+        self.check(started)
+
+    def test_a_second_signal_ends_it_at_once(self):
+        started = self.start()
+        started.send_signal(signal.SIGINT)
+        time.sleep(0.05)
+        started.send_signal(signal.SIGINT)
+        started.communicate(timeout=60)
+        self.assertEqual(started.returncode, -signal.SIGINT)
+        self.assertTrue(json.loads((self.folder / "out" / "first.json").read_text()))
+
+
+if __name__ == "__main__":
+    main()
