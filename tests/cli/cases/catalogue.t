@@ -25,8 +25,8 @@ check is silent about good files.
   2> unknown platform "gb300_nvl72"; did you mean "gb300-nvl72"?
   [2]
 
-  $ nvlsim platform show gb300-nvl72 --set '/gpu/tdp=1.4'
-  2> --set#/gpu/tdp: expected a power such as "1.4 kW", found number 1.4
+  $ nvlsim platform show gb300-nvl72 --set '/gpu/l2=126'
+  2> --set#/gpu/l2: expected a size such as "288 GB", found integer 126
   [2]
 
   $ nvlsim stack show nccl-2.29 | head -3

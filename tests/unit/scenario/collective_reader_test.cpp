@@ -63,7 +63,7 @@ TEST_CASE("Collective reader names every problem") {
           "s.json#/gpus: 0 is less than 1",
           "s.json#/operation: expected one of all_reduce, all_gather, reduce_scatter, all_to_all, broadcast, "
           "send_recv, found \"all_reduse\"; did you mean \"all_reduce\"?",
-          "s.json#/parameters: expected one of stack, found \"stak\"; did you mean \"stack\"?",
+          "s.json#/parameters: expected stack, found \"stak\"; did you mean \"stack\"?",
           "s.json#/size: expected a size such as \"288 GB\", found integer 12"});
   CHECK(read(R"({"operation": "all_to_all", "size": "1 GB", "gpus": 8, "algorithm": "ring",
                  "parameters": {"alpha": "1 us", "bandwith": "900 GB/s"}})")
