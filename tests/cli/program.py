@@ -9,6 +9,8 @@ import tempfile
 import unittest
 from pathlib import Path
 
+import sanitizer
+
 NVLSIM = Path(sys.argv[1]).resolve()
 SOURCE = Path(sys.argv[2]).resolve()
 INPUTS = Path(__file__).parent / "inputs"
@@ -16,10 +18,11 @@ INPUTS = Path(__file__).parent / "inputs"
 
 def run(*arguments, cwd=None, timeout=60, **env):
     """Runs nvlsim; the completed process has text in stdout, which must be UTF-8, and in stderr."""
-    base = {"PATH": os.environ.get("PATH", ""), "LC_ALL": "C"}
+    base = {"PATH": os.environ.get("PATH", ""), "LC_ALL": "C", **sanitizer.options()}
     done = subprocess.run([str(NVLSIM), *map(str, arguments)], cwd=cwd, env={**base, **env}, capture_output=True,
                           stdin=subprocess.DEVNULL, timeout=timeout)
     done.stdout, done.stderr = done.stdout.decode("utf-8"), done.stderr.decode("utf-8", "backslashreplace")
+    done.stderr = sanitizer.without_notices(done.stderr)
     return done
 
 

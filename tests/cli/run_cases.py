@@ -23,6 +23,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+import sanitizer
+
 INDENT = "  "
 
 
@@ -47,10 +49,11 @@ def sessions(lines):
 def run(command, folder, nvlsim, source):
     """Lines that a session with this command should show."""
     env = {"PATH": f"{nvlsim.parent}:{os.environ.get('PATH', '')}", "HOME": str(folder), "LC_ALL": "C",
-           "SOURCE": str(source)}
+           "SOURCE": str(source), **sanitizer.options()}
     done = subprocess.run(["sh", "-c", command], cwd=folder, env=env, capture_output=True, stdin=subprocess.DEVNULL,
                           timeout=120)
-    decode = lambda b: b.decode("utf-8", "backslashreplace").replace(str(source), "$SOURCE").splitlines()
+    decode = lambda b: sanitizer.without_notices(b.decode("utf-8", "backslashreplace")).replace(
+        str(source), "$SOURCE").splitlines()
     out = [line.rstrip() for line in decode(done.stdout) + ["2> " + line for line in decode(done.stderr)]]
     return out + ([f"[{done.returncode}]"] if done.returncode else [])
 
