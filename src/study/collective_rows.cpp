@@ -93,12 +93,8 @@ validation_record validated(const csv_row& row, const std::string& table, input_
       r.status = record_status::ok;
       if (is_expert_exchange(row)) r.scenario = "expert exchange";
     }
-  } catch (const cell_error& e) {
-    r.status = record_status::error;
-    r.reason = e.what();
-  } catch (const input_error& e) {
-    r.status = record_status::unsupported;
-    r.reason = e.what();
+  } catch (const std::exception&) {
+    record_failure(r);
   }
   return r;
 }

@@ -331,15 +331,11 @@ inference_row read_inference_row(const csv_row& row, const std::string& table, i
     const auto problems = serving_problems(out.hardware, *out.software, *out.net, out.work);
     if (!problems.empty()) throw unsupported(fmt::format("{}", fmt::join(problems, "; ")));
     r.kind = out.net->layers.back().routed() ? "mixture of experts" : "dense";
-  } catch (const cell_error& e) {
-    r.status = record_status::error;
-    r.reason = e.what();
   } catch (const unsupported& e) {
     r.status = record_status::unsupported;
     r.reason = e.what();
-  } catch (const input_error& e) {
-    r.status = record_status::unsupported;
-    r.reason = e.what();
+  } catch (const std::exception&) {
+    record_failure(r);
   }
   return out;
 }

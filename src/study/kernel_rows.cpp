@@ -359,12 +359,8 @@ kernel_row read_kernel_row(const csv_row& row, const std::string& id, const std:
   } catch (const uncovered& e) {
     r.status = record_status::unsupported;
     r.reason = e.what();
-  } catch (const cell_error& e) {
-    r.status = record_status::error;
-    r.reason = e.what();
-  } catch (const input_error& e) {
-    r.status = record_status::unsupported;
-    r.reason = e.what();
+  } catch (const std::exception&) {
+    record_failure(r);
   }
   return out;
 }

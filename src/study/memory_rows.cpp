@@ -102,12 +102,9 @@ void compare(const csv_row& row, const std::string& table, input_cache& inputs, 
       step.simulated = evaluate(plan_training(p, s, m, w)).makespan.base() * 1e3;
       peak.status = step.status = record_status::ok;
     }
-  } catch (const cell_error& e) {
-    peak.status = step.status = record_status::error;
-    peak.reason = step.reason = e.what();
-  } catch (const input_error& e) {
-    peak.status = step.status = record_status::unsupported;
-    peak.reason = step.reason = e.what();
+  } catch (const std::exception&) {
+    record_failure(peak);
+    record_failure(step);
   }
   for (validation_record* r : {&peak, &step}) {
     if (r->suspect.starts_with("exclude:") || (!r->published && r->status == record_status::ok)) {

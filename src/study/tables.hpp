@@ -6,6 +6,10 @@
 
 namespace nvlsim {
 
+/// To be called in a catch block: says in `r` what kept its row from being simulated. A cell that cannot be read is an
+/// `error`, an input that is not to be had or not handled `unsupported`; any other exception is thrown on.
+void record_failure(validation_record& r);
+
 std::vector<validation_record> validate_training(const csv_table& t, const data_folders& data, const progress& report);
 std::vector<validation_record> validate_memory(const csv_table& t, const data_folders& data, const progress& report);
 std::vector<validation_record> validate_kernels(const csv_table& t, const data_folders& data, const progress& report);

@@ -224,12 +224,8 @@ training_row read_training_row(const csv_row& row, const std::string& table, inp
   r.release = row["release"];
   try {
     read_into(row, inputs, out);
-  } catch (const cell_error& e) {
-    r.status = record_status::error;
-    r.reason = e.what();
-  } catch (const input_error& e) {
-    r.status = record_status::unsupported;
-    r.reason = e.what();
+  } catch (const std::exception&) {
+    record_failure(r);
   }
   return out;
 }

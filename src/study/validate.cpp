@@ -147,6 +147,18 @@ std::optional<double> validation_record::error() const {
   return *simulated / *published - 1;
 }
 
+void record_failure(validation_record& r) {
+  try {
+    throw;
+  } catch (const cell_error& e) {
+    r.status = record_status::error;
+    r.reason = e.what();
+  } catch (const input_error& e) {
+    r.status = record_status::unsupported;
+    r.reason = e.what();
+  }
+}
+
 std::vector<validation_record> validate_table(const std::filesystem::path& file, const data_folders& data,
                                               const progress& report) {
   const csv_table t = read_csv(file);
