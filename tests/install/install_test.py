@@ -1,0 +1,36 @@
+"""An installed tree works from wherever it is moved to, and a foreign CMake project builds against it."""
+import pathlib
+import sys
+import tempfile
+
+from support import SCENARIO, check, run, step_time
+
+cmake, build, built_program, compiler = sys.argv[1:]
+here = pathlib.Path(__file__).parent
+
+with tempfile.TemporaryDirectory() as folder:
+    folder = pathlib.Path(folder)
+    run(cmake, "--install", build, "--prefix", folder / "first")
+    prefix = folder / "moved"
+    (folder / "first").rename(prefix)
+
+    slow_nic = ("--set", "/platform/fabric/nic_bandwidth=400 Gb/s")
+    program = prefix / "bin" / "nvlsim"
+    expected = step_time(built_program, *slow_nic, cwd=folder)
+    check(step_time(program, *slow_nic, cwd=folder) == expected, "the installed program gives what the built one gives")
+    for kind in "platform", "stack", "model", "scenario":
+        lists = [run(p, kind, "list", env={}, cwd=folder) for p in (program, built_program)]
+        check(lists[0] == lists[1], f"every {kind} is installed")
+
+    # Any file of the package that names the place it was first installed to, or was built in, breaks when moved.
+    for file in (prefix / "lib").rglob("*.cmake"):
+        text = file.read_text()
+        check(build not in text and str(folder) not in text, f"{file.name} has no absolute path")
+
+    run(cmake, "-S", here / "foreign", "-B", folder / "build", f"-DCMAKE_PREFIX_PATH={prefix}", f"-DCMAKE_CXX_COMPILER={compiler}",
+        "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Debug")
+    run(cmake, "--build", folder / "build")
+    version, step, parameters = run(folder / "build" / "foreign", SCENARIO + ".json", env={}, cwd=folder).split()
+    check(run(program, "--version").strip() == f"nvlsim {version}", "header and program are of one version")
+    check(float(step) == expected, "the library gives what the program gives")
+    check(int(parameters) == 405_853_388_800, "Llama 3.1 405B has its published parameters")
