@@ -1,0 +1,89 @@
+// The engine against SimGrid used by hand for the same work.
+#include <benchmark/benchmark.h>
+
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "benchmarks/shipped.hpp"
+#include "engine/session.hpp"
+#include "network/simgrid_zone.hpp"
+#include "nvlsim/simulation.hpp"
+#include "nvlsim/training.hpp"
+
+namespace nvlsim {
+namespace {
+
+constexpr double nic = 100e9, flow_bytes = 1e6;
+constexpr int flows_each = 50;
+
+platform bare_platform() {
+  platform p;
+  p.gpu.nvlink = bandwidth::from_base(900e9);
+  p.fabric.nic_bandwidth = bandwidth::from_base(nic);
+  return p;
+}
+
+/// Every class sends so many messages to the next one, and all do at once.
+void flow_engine(benchmark::State& state) {
+  plan p;
+  const auto ports = static_cast<int>(state.range(0));
+  work_template t{"send", {{work_kind::pp, "send", seconds::from_base(flow_bytes / nic), 1}}, {}, {}, {}};
+  t.network = network_demand{{{}, {bytes::from_base(flow_bytes), bytes::from_base(flow_bytes)}}, {}};
+  const std::int32_t work = p.add_template(std::move(t));
+  for (int c = 0; c < ports; ++c) {
+    p.classes.push_back({"rank " + std::to_string(c), 1, {{stream_kind::pipeline, {}}}});
+    for (int i = 0; i < flows_each; ++i) p.append(p.classes.back().streams[0], work, {}, no_event, -1, (c + 1) % ports);
+  }
+  const platform hardware = bare_platform();
+  for (auto _ : state) benchmark::DoNotOptimize(simulate(p, hardware, {fidelity::flow}));
+  state.SetItemsProcessed(state.iterations() * ports * flows_each);
+}
+BENCHMARK(flow_engine)->Arg(72)->Arg(576)->Unit(benchmark::kMillisecond);
+
+/// The same messages as plain mailbox traffic between pairs of actors.
+void flow_raw_simgrid(benchmark::State& state) {
+  namespace sg4 = engine::compat::sg4;
+  const auto ports = static_cast<std::size_t>(state.range(0));
+  std::vector<std::int64_t> gpus(ports);
+  std::iota(gpus.begin(), gpus.end(), 0);
+  const platform hardware = bare_platform();
+  for (auto _ : state) {
+    engine::session session;
+    const network::zones z = network::build(session.engine(), network::describe(hardware, gpus));
+    static char payload = 0;
+    for (std::size_t c = 0; c < ports; ++c) {
+      sg4::Mailbox* const out = sg4::Mailbox::by_name(z.fabric[(c + 1) % ports]->get_name());
+      sg4::Mailbox* const in = sg4::Mailbox::by_name(z.fabric[c]->get_name());
+      engine::compat::add_actor(z.fabric[c], "sender", [out] {
+        for (int i = 0; i < flows_each; ++i) out->put(&payload, static_cast<std::uint64_t>(flow_bytes));
+      });
+      engine::compat::add_actor(z.fabric[c], "receiver", [in] {
+        for (int i = 0; i < flows_each; ++i) in->get<char>();
+      });
+    }
+    session.engine().run();
+    benchmark::DoNotOptimize(sg4::Engine::get_clock());
+  }
+  state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(ports) * flows_each);
+}
+BENCHMARK(flow_raw_simgrid)->Arg(72)->Arg(576)->Unit(benchmark::kMillisecond);
+
+/// A step of 8,192 GPUs through the engine.
+void step_engine(benchmark::State& state) {
+  const scenario s = bench::shipped("training/llama3.1-405b-gb300-8192");
+  const plan p = plan_training(s.platform, s.stack, s.model, std::get<training_workload>(s.workload));
+  for (auto _ : state) benchmark::DoNotOptimize(simulate(p, s.platform));
+}
+BENCHMARK(step_engine)->Unit(benchmark::kMillisecond);
+
+/// Its longest path without one.
+void step_longest_path(benchmark::State& state) {
+  const scenario s = bench::shipped("training/llama3.1-405b-gb300-8192");
+  const plan p = plan_training(s.platform, s.stack, s.model, std::get<training_workload>(s.workload));
+  for (auto _ : state) benchmark::DoNotOptimize(evaluate(p));
+}
+BENCHMARK(step_longest_path)->Unit(benchmark::kMillisecond);
+
+}  // namespace
+}  // namespace nvlsim

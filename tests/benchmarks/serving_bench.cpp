@@ -1,0 +1,25 @@
+// Serving from requests to timeline, and how it grows.
+#include <benchmark/benchmark.h>
+
+#include <variant>
+
+#include "benchmarks/shipped.hpp"
+#include "nvlsim/inference.hpp"
+
+namespace nvlsim {
+namespace {
+
+void offline_by_requests(benchmark::State& state) {
+  const scenario s = bench::shipped("inference/llama2-70b-offline-gb300-rack",
+                                    {{"/workload/load/requests", std::to_string(state.range(0))}});
+  const auto& w = std::get<inference_workload>(s.workload);
+  for (auto _ : state) {
+    const inference_run run = plan_inference(s.platform, s.stack, s.model, w);
+    benchmark::DoNotOptimize(evaluate(run.work));
+  }
+  state.SetComplexityN(state.range(0));
+}
+BENCHMARK(offline_by_requests)->RangeMultiplier(4)->Range(2048, 524288)->Unit(benchmark::kMillisecond)->Complexity();
+
+}  // namespace
+}  // namespace nvlsim
