@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -67,6 +68,15 @@ struct layer_spec {
   friend bool operator==(const layer_spec&, const layer_spec&) = default;
 };
 
+/// How the weights of a published checkpoint are stored, as far as its files say. What has no counterpart here is left
+/// empty.
+struct checkpoint_spec {
+  std::string source;     ///< "hf_quant_config.json", "quantization_config", or empty when nothing is said
+  std::string algorithm;  ///< as published: "NVFP4", "fp8"
+  std::optional<precision> weights, attention_weights, expert_weights;  ///< the latter two where they differ
+  std::optional<precision> kv_cache;
+};
+
 struct model {
   std::string name;
   std::string model_type;  ///< Hugging Face's, "llama"; "gpt" for the native form
@@ -76,6 +86,7 @@ struct model {
   std::vector<layer_spec> layers;
   std::int64_t mtp_layers = 0;        ///< multi-token-prediction modules after `layers`
   std::vector<layer_spec> mtp_block;  ///< decoder layers of each of them: like the last of `layers`, unless hybrid
+  checkpoint_spec checkpoint{};
 };
 
 /// What `m` has beyond softmax attention over grouped heads and all keys, then a dense MLP: "routed experts",

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "model/checkpoint.hpp"
 #include "model/families.hpp"
 #include "nvlsim/units_text.hpp"
 
@@ -69,6 +70,7 @@ model read_hugging_face(config::reader& root, const diagnostics& problems) {
     if (a.model_type != type) continue;
     model m = a.read({root, r, problems});
     m.model_type = type;
+    m.checkpoint = read_checkpoint(root, r, m);
     return m;
   }
   r.fail("model_type",

@@ -166,6 +166,27 @@ rows flop_rows(const model& m) {
   return out;
 }
 
+std::string_view shown(const std::optional<precision>& p) { return p ? name(*p) : std::string_view("not among those simulated"); }
+
+/// How the published weights are stored.
+rows checkpoint_rows(const checkpoint_spec& c) {
+  rows out = {{"said by", c.source}, {"algorithm", output::one_line(c.algorithm, 40)}, {"weights", std::string(shown(c.weights))}};
+  for (const auto& [what, p] : {std::pair{"attention", c.attention_weights}, {"experts", c.expert_weights}, {"KV cache", c.kv_cache}})
+    if (p) out.push_back({what, std::string(shown(p))});
+  return out;
+}
+
+value checkpoint_json(const checkpoint_spec& c) {
+  if (c.source.empty()) return {};
+  const auto or_null = [](const std::optional<precision>& p) { return p ? value{name(*p)} : value{}; };
+  return value::object{{"source", c.source},
+                       {"algorithm", c.algorithm},
+                       {"weights", or_null(c.weights)},
+                       {"attention_weights", or_null(c.attention_weights)},
+                       {"expert_weights", or_null(c.expert_weights)},
+                       {"kv_cache", or_null(c.kv_cache)}};
+}
+
 rows byte_rows(const model& m) {
   rows out = {{"precision", "all weights", "KV cache per token"}};
   for (const precision p : shown_precisions)
@@ -253,6 +274,7 @@ std::string model_page(const model& m) {
   section("Parameters", parameter_rows(m));
   section("Training FLOPs per token, forward and backward", flop_rows(m));
   section("Bytes over all GPUs together", byte_rows(m));
+  if (!m.checkpoint.source.empty()) section("Checkpoint", checkpoint_rows(m.checkpoint));
   if (!grows_evenly(m)) section("Bytes of a sequence", sequence_rows(m));
   return out;
 }
@@ -294,6 +316,7 @@ value model_json(const model& m) {
   }
   out.set("kv_bytes_per_sequence", std::move(sequences));
   out.set("state_bytes_per_sequence", state_bytes_per_sequence(m));
+  out.set("checkpoint", checkpoint_json(m.checkpoint));
   return out;
 }
 

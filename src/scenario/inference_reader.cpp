@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <optional>
 
@@ -19,22 +20,36 @@ const std::array<std::string, 3> load_kinds = {"offline", "closed_loop", "static
 const std::array<std::string, 3> policies = {"chunked", "whole_prompt", "exclusive"};
 constexpr config::range<std::int64_t> rank_count{1, 1 << 20};
 
-std::optional<precision> find_precision(config::reader& r, const char* key) {
-  if (!r.has(key)) return std::nullopt;
-  return precision_by_name(weight_precisions[r.one_of(key, weight_precisions)]);
+/// As the scenario says, else as `published`, if that can be simulated.
+template <class Names>
+std::optional<precision> read_precision(config::reader& r, const config::key& k, const Names& names,
+                                        std::optional<precision> published) {
+  const auto it = published ? std::find(names.begin(), names.end(), name(*published)) : names.end();
+  if (it == names.end()) return r.has(k) ? precision_by_name(names[r.one_of(k, names)]) : std::nullopt;
+  return precision_by_name(names[r.one_of_or(k, names, static_cast<std::size_t>(it - names.begin()))]);
 }
 
-/// What the file leaves out is the stack's.
-void read_engine(config::reader r, inference_workload& w) {
-  w.weights =
-      precision_by_name(weight_precisions[r.one_of({"weights", {"quantization"}}, weight_precisions)]).value();
-  w.attention_weights = find_precision(r, "attention_weights");
-  w.expert_weights = find_precision(r, "expert_weights");
+void read_precisions(config::reader& r, const checkpoint_spec& checkpoint, inference_workload& w) {
+  const config::key weights{"weights", {"quantization"}}, cache{"kv_cache", {"kv_cache_dtype"}};
+  const bool unsaid = !r.has(weights) && !checkpoint.weights;
+  if (unsaid && checkpoint.source.empty()) r.one_of(weights, weight_precisions);  // tells that it is missing
+  else if (unsaid && !checkpoint.algorithm.empty())
+    r.fail("weights", fmt::format("the checkpoint's {} ({}) is none of {}: say what to simulate", checkpoint.algorithm,
+                                  checkpoint.source, fmt::join(weight_precisions, ", ")));
+  w.weights = read_precision(r, weights, weight_precisions, checkpoint.weights).value_or(precision::bf16);
+  // Other weights are those of another checkpoint.
+  const bool as_published = !checkpoint.source.empty() && checkpoint.weights == w.weights;
+  const auto published = [&](std::optional<precision> p) { return as_published ? p : std::nullopt; };
+  w.attention_weights = read_precision(r, "attention_weights", weight_precisions, published(checkpoint.attention_weights));
+  w.expert_weights = read_precision(r, "expert_weights", weight_precisions, published(checkpoint.expert_weights));
   // Checkpoints of eight bits and less come with an FP8 cache.
-  const std::size_t usual = w.weights == precision::bf16 ? 0 : 2;
-  w.kv_cache =
-      precision_by_name(cache_precisions[r.one_of_or({"kv_cache", {"kv_cache_dtype"}}, cache_precisions, usual)])
-          .value();
+  const precision usual = w.weights == precision::bf16 ? precision::bf16 : precision::fp8;
+  w.kv_cache = read_precision(r, cache, cache_precisions, published(checkpoint.kv_cache).value_or(usual)).value();
+}
+
+/// What the file leaves out is the checkpoint's or the stack's.
+void read_engine(config::reader r, const checkpoint_spec& checkpoint, inference_workload& w) {
+  read_precisions(r, checkpoint, w);
   engine_overrides& o = w.engine;
   if (r.has("prefill")) o.prefill = static_cast<prefill_policy>(r.one_of("prefill", policies));
   o.max_num_tokens = r.find_integer({"max_num_tokens", {"max_num_batched_tokens", "chunked_prefill_size"}}, token_count);
@@ -76,10 +91,10 @@ void read_layout(config::reader r, inference_workload& w) {
 
 }  // namespace
 
-inference_workload read_inference_workload(config::reader& r) {
+inference_workload read_inference_workload(config::reader& r, const checkpoint_spec& checkpoint) {
   inference_workload w;
   r.ignore("kind");
-  read_engine(r.child("engine"), w);
+  read_engine(r.child("engine"), checkpoint, w);
   read_load(r.child("load"), w);
   if (auto layout = r.find_child("layout")) read_layout(std::move(*layout), w);
   r.done();

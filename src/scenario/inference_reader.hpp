@@ -3,11 +3,12 @@
 
 #include "config/reader.hpp"
 #include "nvlsim/inference.hpp"
+#include "nvlsim/model.hpp"
 
 namespace nvlsim {
 
 /// Reads `"workload"` of kind "inference"; `seed` is set by the caller. TensorRT-LLM's and vLLM's long names are
-/// accepted.
-inference_workload read_inference_workload(config::reader& r);
+/// accepted. What the scenario does not say about precision is what the model's checkpoint says.
+inference_workload read_inference_workload(config::reader& r, const checkpoint_spec& checkpoint = {});
 
 }  // namespace nvlsim

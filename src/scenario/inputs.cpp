@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "model/checkpoint.hpp"
 #include "model/load.hpp"
 #include "platform/load.hpp"
 #include "stack/load.hpp"
@@ -21,25 +22,50 @@ void relocate(problem& p, const std::vector<override_at>& sets) {
   }
 }
 
-/// Finds, merges and overrides the document, then reads it with `read` unless it could not be parsed.
+const std::string quant_file_pointer = pointer_to("", quant_file_member);
+
+/// Gives a config.json's document what is in the hf_quant_config.json beside it, as a member.
+void add_quant_file(config::document& doc, const std::filesystem::path& config_file, diagnostics& problems) {
+  const std::filesystem::path file = config_file.parent_path() / "hf_quant_config.json";
+  std::error_code ec;
+  if (config_file.filename() != "config.json" || !std::filesystem::exists(file, ec)) return;
+  diagnostics own;
+  config::document quant = config::load(file, {"model hf_quant_config", file.string()}, own, config::literals::python);
+  for (problem& p : own.sorted()) problems.add(std::move(p));
+  if (!own.empty()) return;
+  doc.root.set(quant_file_member, std::move(quant.root));
+  doc.origins[quant_file_pointer] = quant.self;
+}
+
+/// The problems of that file are told by its own pointers.
+void relocate_quant_file(problem& p, const config::document& doc) {
+  const auto from = doc.origins.find(quant_file_pointer);
+  if (from != doc.origins.end() && p.file == from->second.where && p.pointer.starts_with(quant_file_pointer))
+    p.pointer.erase(0, quant_file_pointer.size());
+}
+
+/// Finds and merges the document, lets `prepare` complete it, overrides it, then reads it with `read` unless it could not
+/// be parsed.
 template <class T, class Read>
 loaded<T> load_input(std::string_view what, const std::string& name, const std::filesystem::path& folder,
                      const std::vector<override_at>& sets, const problem& asked_by, diagnostics& problems, Read read,
-                     config::literals accepted = config::literals::json) {
+                     config::literals accepted = config::literals::json,
+                     void (*prepare)(config::document&, const std::filesystem::path&, diagnostics&) = nullptr) {
   loaded<T> out;
   diagnostics own;
   const std::filesystem::path path(name);
-  const std::string stem = is_path(name) ? path.stem().string() : name;
   if (is_path(name) && !std::filesystem::exists(path)) throw io_error(fmt::format("{}: no such file", name));
-  out.source = is_path(name) ? config::load_named(path.has_parent_path() ? path.parent_path() : ".", what, stem, asked_by, own, accepted, folder)
+  out.source = is_path(name) ? config::load_named(path.has_parent_path() ? path.parent_path() : ".", what, path.stem().string(), asked_by, own, accepted, folder)
                              : config::load_named(folder, what, name, asked_by, own, accepted);
   if (const std::string other = other_kind(out.source.root, what); own.empty() && !other.empty())
     own.add(out.source.self.where, "/schema", fmt::format("this is {}, not a {}", other, what));
+  if (own.empty() && prepare) prepare(out.source, path, own);
   if (own.empty()) {
     for (const override_at& o : sets) config::override_value(out.source, o.pointer, o.v, o.by, own);
-    out.content = read(out.source, stem, own);
+    out.content = read(out.source, input_name(name), own);
   }
   for (problem& p : own.sorted()) {
+    relocate_quant_file(p, out.source);
     relocate(p, sets);
     problems.add(std::move(p));
   }
@@ -49,6 +75,14 @@ loaded<T> load_input(std::string_view what, const std::string& name, const std::
 }  // namespace
 
 bool is_path(std::string_view name) { return name.find('/') != std::string_view::npos || name.ends_with(".json"); }
+
+std::string input_name(const std::string& name) {
+  if (!is_path(name)) return name;
+  std::filesystem::path p(name);
+  if (p.filename() == "config.json" && p.has_parent_path()) p = p.parent_path();
+  if (!p.has_filename()) p = p.parent_path();  // "folder/"
+  return p.extension() == ".json" ? p.stem().string() : p.filename().string();
+}
 
 std::string other_kind(const value& root, std::string_view wanted) {
   const value* schema = root.find("schema");
@@ -74,7 +108,13 @@ loaded<stack> load_stack(const std::string& name, const data_folders& data, cons
 
 loaded<model> load_model(const std::string& name, const data_folders& data, const std::vector<override_at>& sets,
                          const problem& asked_by, diagnostics& problems) {
-  return load_input<model>("model", name, data.models, sets, asked_by, problems, read_model, config::literals::python);
+  std::string file = name;
+  if (is_path(name) && std::filesystem::is_directory(name)) {
+    file = (std::filesystem::path(name) / "config.json").string();
+    if (!std::filesystem::exists(file)) throw io_error(fmt::format("{}: a folder without config.json", name));
+  }
+  return load_input<model>("model", file, data.models, sets, asked_by, problems, read_model, config::literals::python,
+                           add_quant_file);
 }
 
 }  // namespace nvlsim

@@ -28,8 +28,11 @@ struct override_at {
 std::string other_kind(const value& root, std::string_view wanted);
 /// Whether an input is named by its file: it has a "/" or ends in ".json".
 bool is_path(std::string_view name);
+/// What an input named so is called: the name, a file's stem, or, of a checkpoint, the name of its folder.
+std::string input_name(const std::string& name);
 
-/// `name` is a name in the folder or the path of a file (it then has a "/" or ends in ".json"). Problems are added and
+/// `name` is a name in the folder or the path of a file (it then has a "/" or ends in ".json"), for a model also that of
+/// a folder with a config.json; an hf_quant_config.json beside a config.json is read with it. Problems are added and
 /// the content is then unusable. `asked_by` locates the name. Throws io_error for a path that cannot be read.
 loaded<platform> load_platform(const std::string& name, const data_folders& data, const std::vector<override_at>& sets,
                                const problem& asked_by, diagnostics& problems);

@@ -143,7 +143,7 @@ placement read_placement(config::reader& r, std::int64_t default_gpus_per_domain
 }
 
 /// The workload by its kind. What is in one of no known kind means nothing, and is not reported.
-void read_workload(config::reader& r, const platform& p, scenario& s) {
+void read_workload(config::reader& r, const platform& p, const checkpoint_spec& checkpoint, scenario& s) {
   config::reader w = r.child("workload");
   const std::size_t kind = w.one_of("kind", workload_kinds);
   const value* given = w.raw("kind");
@@ -160,7 +160,7 @@ void read_workload(config::reader& r, const platform& p, scenario& s) {
     else c.place = read_placement(r, std::max(1, p.gpus_per_rack()));
     s.workload = c;
   } else {
-    inference_workload i = read_inference_workload(w);
+    inference_workload i = read_inference_workload(w, checkpoint);
     i.seed = s.simulation.seed;
     s.workload = i;
   }
@@ -223,7 +223,7 @@ value inputs_of(const config::document& doc, const named_inputs& in, const scena
   value scenario_text = doc.resolved();
   value* hardware = scenario_text.find("platform");
   for (value* named : {scenario_text.find("stack"), scenario_text.find("model"), hardware ? hardware->find("use") : nullptr})
-    if (named && is_path(*named->string())) *named = std::filesystem::path(*named->string()).stem().string();
+    if (named) *named = input_name(*named->string());
   const value platform_text = in.hardware.source.resolved();
   const value model_text = in.net.source.resolved(), stack_text = in.software.source.resolved();
   value all{value::object{}};
@@ -270,7 +270,7 @@ scenario load_scenario(const std::filesystem::path& file, const std::vector<over
   r.ignore("description");
   named_inputs in = read_named(r, doc, sets, data, problems);
   s.simulation = read_options(r);
-  read_workload(r, in.hardware.content, s);
+  read_workload(r, in.hardware.content, in.net.content.checkpoint, s);
   r.done();
   if (problems.empty()) check_fidelity(s, doc, problems);
   if (problems.empty()) check_stack(r, s, in.software.content);

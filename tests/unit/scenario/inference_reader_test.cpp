@@ -13,12 +13,12 @@ struct read_result {
   std::vector<std::string> problems;
 };
 
-read_result read(const std::string& text) {
+read_result read(const std::string& text, const checkpoint_spec& checkpoint = {}) {
   read_result out;
   diagnostics problems;
   out.document = config::parse(text, {"scenario", "s.json"}, problems);
   config::reader r(out.document, problems);
-  out.workload = read_inference_workload(r);
+  out.workload = read_inference_workload(r, checkpoint);
   for (const problem& p : problems.sorted()) out.problems.push_back(p.text());
   return out;
 }
@@ -58,6 +58,33 @@ TEST_CASE("Inference reader takes the engines' long names and records its defaul
   const value resolved = r.document.resolved();
   CHECK(*resolved.at_pointer("/engine/kv_cache")->string() == "fp8");
   CHECK(*resolved.at_pointer("/layout/replicas")->integer() == 1);
+}
+
+TEST_CASE("Inference reader takes precisions that the scenario leaves out from the checkpoint") {
+  const checkpoint_spec published{"hf_quant_config.json", "NVFP4", precision::nvfp4, precision::bf16, {}, precision::bf16};
+  const auto engine = [&](const std::string& members, const checkpoint_spec& c) {
+    return read(R"({"engine": {)" + members + R"(}, "load": {"kind": "offline", "requests": 7, "input": {"mean": 10}, "output": {"mean": 10}}})", c);
+  };
+  const read_result silent = engine("", published);
+  CHECK(silent.problems.empty());
+  CHECK(silent.workload.weights == precision::nvfp4);
+  CHECK(silent.workload.attention_weights == precision::bf16);
+  CHECK_FALSE(silent.workload.expert_weights);
+  CHECK(silent.workload.kv_cache == precision::bf16);
+  CHECK(*silent.document.resolved().at_pointer("/engine/weights")->string() == "nvfp4");
+  CHECK(engine(R"("kv_cache": "fp8")", published).workload.kv_cache == precision::fp8);
+  CHECK(engine(R"("attention_weights": "fp8")", published).workload.attention_weights == precision::fp8);
+  // Another precision is another checkpoint.
+  const read_result other = engine(R"("quantization": "fp8")", published);
+  CHECK(other.workload.weights == precision::fp8);
+  CHECK_FALSE(other.workload.attention_weights);
+  CHECK(other.workload.kv_cache == precision::fp8);
+
+  const checkpoint_spec mixed{"hf_quant_config.json", "MIXED_PRECISION", {}, {}, {}, {}};
+  CHECK(engine("", mixed).problems == std::vector<std::string>{
+        "s.json#/engine/weights: the checkpoint's MIXED_PRECISION (hf_quant_config.json) is none of bf16, fp8, fp8_block, nvfp4, "
+        "mxfp4, int4: say what to simulate"});
+  CHECK(engine(R"("weights": "nvfp4")", mixed).problems.empty());
 }
 
 TEST_CASE("Inference reader names every problem in one go") {
