@@ -222,7 +222,7 @@ comparison compare(std::span<const result> a, std::span<const result> b, std::sp
   comparison out;
   const std::vector<pairing> pairs = pair_up(a, b, out);
   for (const pairing& p : pairs) {
-    out.scenarios.push_back({p.scenario, p.a->status, p.b->status});
+    out.scenarios.push_back({p.scenario, p.a->status, p.b->status, changed_inputs(p.a->inputs, p.b->inputs)});
     std::vector<std::string> names;
     add_names(p.a->metrics, names);
     add_names(p.b->metrics, names);

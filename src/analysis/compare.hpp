@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "analysis/input_changes.hpp"
 #include "nvlsim/diagnostics.hpp"
 #include "nvlsim/result.hpp"
 
@@ -40,6 +41,7 @@ struct metric_change {
 struct scenario_pair {
   std::string scenario;
   run_status a = run_status::ok, b = run_status::ok;
+  std::vector<input_change> inputs;  ///< that differ
 };
 
 struct gate_outcome {

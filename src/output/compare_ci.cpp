@@ -18,8 +18,9 @@ std::string both_values(const analysis::metric_change& m) {
   return fmt::format("A = {}, B = {}", text(m.a), text(m.b));
 }
 
-std::string message(const gate_outcome& g) {
-  return fmt::format("{}: {} ({})", g.rule.text, g.reason, both_values(g.on));
+std::string message(const gate_outcome& g, const comparison& c) {
+  const std::string moved = g.failed ? changed_inputs_text(c, g.on.scenario, 5) : "";
+  return fmt::format("{}: {} ({}){}{}", g.rule.text, g.reason, both_values(g.on), moved.empty() ? "" : "; inputs: ", moved);
 }
 
 std::string scenario_of(const analysis::metric_change& m) { return m.scenario.empty() ? "nvlsim" : m.scenario; }
@@ -63,7 +64,7 @@ std::string compare_junit(const comparison& c) {
     cases += fmt::format("    <testcase classname=\"{}\" name=\"{}\"", xml_escaped(scenario_of(g.on)),
                          xml_escaped(g.rule.text));
     if (g.failed)
-      cases += fmt::format(">\n      <failure message=\"{}\"/>\n    </testcase>\n", xml_escaped(message(g)));
+      cases += fmt::format(">\n      <failure message=\"{}\"/>\n    </testcase>\n", xml_escaped(message(g, c)));
     else cases += "/>\n";
   }
   if (c.gates.empty())
@@ -89,7 +90,7 @@ std::string compare_github(const comparison& c) {
   for (const gate_outcome& g : c.gates)
     out +=
         command(g.failed ? "error" : "notice", fmt::format("nvlsim {}", g.failed ? "gate failed" : "gate passed"),
-                fmt::format("{}: {}", scenario_of(g.on), message(g)));
+                fmt::format("{}: {}", scenario_of(g.on), message(g, c)));
   if (c.gates.empty())
     for (const analysis::metric_change& m : c.rows)
       out += command("notice", fmt::format("nvlsim {}", m.metric),

@@ -20,8 +20,13 @@ value::object change(const analysis::metric_change& m) {
 
 std::string compare_json(const analysis::comparison& c) {
   value::array scenarios, rows, gates;
-  for (const analysis::scenario_pair& s : c.scenarios)
-    scenarios.push_back(value::object{{"scenario", s.scenario}, {"status_a", name(s.a)}, {"status_b", name(s.b)}});
+  for (const analysis::scenario_pair& s : c.scenarios) {
+    value::array inputs;
+    for (const analysis::input_change& i : s.inputs)
+      inputs.push_back(value::object{{"pointer", i.pointer}, {"a", i.a}, {"b", i.b}});
+    scenarios.push_back(value::object{
+        {"scenario", s.scenario}, {"status_a", name(s.a)}, {"status_b", name(s.b)}, {"inputs", std::move(inputs)}});
+  }
   for (const analysis::metric_change& m : c.rows) rows.push_back(change(m));
   for (const analysis::gate_outcome& g : c.gates) {
     value::object gate = {{"rule", g.rule.text}, {"failed", g.failed}, {"reason", g.reason}};

@@ -4,6 +4,7 @@
 #include <array>
 #include <vector>
 
+#include "nvlsim/output.hpp"
 #include "output/compare_report.hpp"
 #include "output/number.hpp"
 #include "output/text.hpp"
@@ -36,6 +37,18 @@ std::string status_text(const analysis::scenario_pair& s) {
   return fmt::format(" (A {}, B {})", name(s.a), name(s.b));
 }
 
+constexpr std::size_t most_lines = 12, most_words = 3;
+
+std::string input_lines(const analysis::scenario_pair& s) {
+  std::string out = "  inputs that differ\n";
+  for (std::size_t i = 0; i < std::min(most_lines, s.inputs.size()); ++i)
+    for (const std::string& line : wrapped(s.inputs[i].pointer + "  " + change_text(s.inputs[i]), table_columns - 4))
+      out += "    " + line + '\n';
+  if (s.inputs.size() > most_lines)
+    out += fmt::format("    and {} more, all of them with --format json\n", s.inputs.size() - most_lines);
+  return out;
+}
+
 /// For a cell of a Markdown table.
 std::string markdown_cell(std::string_view text) {
   std::string out;
@@ -55,6 +68,27 @@ std::string code(std::string_view text) {
 
 }  // namespace
 
+std::string change_text(const analysis::input_change& i) {
+  const auto text = [](const value& v) {
+    if (v.is_null()) return std::string("none");
+    if (v.string()) return one_line(*v.string(), 60);
+    std::string json = to_json(v, 0);
+    while (json.ends_with('\n')) json.pop_back();
+    return one_line(json, 60);
+  };
+  return fmt::format("{} -> {}", text(i.a), text(i.b));
+}
+
+std::string changed_inputs_text(const comparison& c, const std::string& scenario, std::size_t most) {
+  const auto s = std::find_if(c.scenarios.begin(), c.scenarios.end(), [&](const auto& p) { return p.scenario == scenario; });
+  if (s == c.scenarios.end()) return {};
+  std::string out;
+  for (std::size_t i = 0; i < std::min(most, s->inputs.size()); ++i)
+    out += fmt::format("{}{} {}", i > 0 ? "; " : "", s->inputs[i].pointer, change_text(s->inputs[i]));
+  if (s->inputs.size() > most) out += fmt::format("; and {} more", s->inputs.size() - most);
+  return out;
+}
+
 std::string compare_table(const comparison& c) {
   std::string out;
   for (const analysis::scenario_pair& s : c.scenarios) {
@@ -65,6 +99,7 @@ std::string compare_table(const comparison& c) {
       rows.push_back({one_line(m.metric, 38), shown(m.metric, m.a), shown(m.metric, m.b), shown_change(m)});
     });
     if (rows.size() > 1) out += grid(rows, 2);
+    if (!s.inputs.empty()) out += input_lines(s);
     out += '\n';
   }
   for (const std::string& n : c.only_in_a) out += "only in A: " + one_line(n, table_columns - 11) + '\n';
@@ -75,6 +110,9 @@ std::string compare_table(const comparison& c) {
         one_line(fmt::format("{}  {}  {}", g.failed ? "FAIL" : "pass", g.rule.text, g.on.scenario), table_columns);
     out += '\n';
     for (const std::string& line : wrapped(g.reason, table_columns - 6)) out += "      " + line + '\n';
+    const std::string moved = g.failed ? changed_inputs_text(c, g.on.scenario, most_words) : "";
+    if (!moved.empty())
+      for (const std::string& line : wrapped("inputs: " + moved, table_columns - 6)) out += "      " + line + '\n';
   }
   if (!c.gates.empty()) {
     const auto failed = std::count_if(c.gates.begin(), c.gates.end(), [](const auto& g) { return g.failed; });
@@ -94,6 +132,13 @@ std::string compare_markdown(const comparison& c) {
                           shown_change(m));
     });
     if (!rows.empty()) out += "| metric | A | B | change |\n|:--|--:|--:|--:|\n" + rows + '\n';
+    if (!s.inputs.empty()) {
+      out += "| input that differs | change |\n|:--|:--|\n";
+      for (std::size_t i = 0; i < std::min(most_lines, s.inputs.size()); ++i)
+        out += fmt::format("| {} | {} |\n", code(s.inputs[i].pointer), markdown_cell(change_text(s.inputs[i])));
+      if (s.inputs.size() > most_lines) out += fmt::format("| and {} more | |\n", s.inputs.size() - most_lines);
+      out += '\n';
+    }
   }
   for (const std::string& n : c.only_in_a) out += fmt::format("- only in A: {}\n", markdown_cell(n));
   for (const std::string& n : c.only_in_b) out += fmt::format("- only in B: {}\n", markdown_cell(n));

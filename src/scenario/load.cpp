@@ -9,6 +9,7 @@
 #include "scenario/collective_reader.hpp"
 #include "scenario/inference_reader.hpp"
 #include "scenario/inputs.hpp"
+#include "scenario/stack_values.hpp"
 #include "scenario/training_reader.hpp"
 
 namespace nvlsim {
@@ -240,6 +241,8 @@ value inputs_of(const config::document& doc, const named_inputs& in, const scena
     software.set("name", s.stack.name);
     software.set("description", s.stack.description);
     software.set("digest", config::digest(stack_text));
+    const char* sections[] = {"training", "inference", ""};
+    software.set("parameters", stack_values(stack_text, in.hardware.content, sections[s.workload.index()]));
   }
   out.set("stack", std::move(software));
   out.set("model", model_text);

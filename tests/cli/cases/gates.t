@@ -24,14 +24,15 @@ compare takes scenarios, results and folders, and fails on a rule.
 
   $ nvlsim compare a a --fail-if 'step_time_s>+0.1%' --fail-if 'output_tokens_per_s<-0.1%' > /dev/null
 
-  $ nvlsim compare a b --fail-if 'step_time_s>+2%' | tail -4
+  $ nvlsim compare a b --fail-if 'step_time_s>+2%' | tail -5
 
   FAIL  step_time_s>+2%  train
         changed by \+[0-9.]+ %, from [0-9.]+ to [0-9.]+ (re)
+        inputs: /platform/use gb300-nvl72 -> gb200-nvl72
   1 of 1 gates failed
 
   $ nvlsim compare a b --fail-if 'step_time_s>+2%' --format github
-  ::error title=nvlsim gate failed::train: step_time_s>\+2%25: changed by \+[0-9.]+ %25, from [0-9.]+ to [0-9.]+ \(A = [0-9.]+, B = [0-9.]+\) (re)
+  ::error title=nvlsim gate failed::train: step_time_s>\+2%25: changed by \+[0-9.]+ %25, from [0-9.]+ to [0-9.]+ \(A = [0-9.]+, B = [0-9.]+\); inputs: /platform/use gb300-nvl72 -> gb200-nvl72 (re)
   [1]
 
   $ nvlsim compare a b --fail-if 'step_time_s>+2%' --format json | grep -E '"(schema|passed|failed|rule)"'
@@ -42,16 +43,17 @@ compare takes scenarios, results and folders, and fails on a rule.
 
 A gate on what is not there fails.
 
-  $ nvlsim compare a b --fail-if 'cost_per_step_usd>0' | tail -2
+  $ nvlsim compare a b --fail-if 'cost_per_step_usd>0' | tail -3 | head -1
         B is 0.[0-9]+ (re)
-  1 of 1 gates failed
 
-  $ nvlsim compare a b --fail-if 'no_such_metric>0' | tail -2
+  $ nvlsim compare a b --fail-if 'no_such_metric>0' | tail -3
         no_such_metric is not in B
+        inputs: /platform/use gb300-nvl72 -> gb200-nvl72
   2 of 2 gates failed
 
-  $ nvlsim run train.json --set /model=llama3.1-405b -o c > /dev/null; nvlsim compare a/train.json c/train.json --fail-if 'step_time_s>+2%' | tail -2
+  $ nvlsim run train.json --set /model=llama3.1-405b -o c > /dev/null; nvlsim compare a/train.json c/train.json --fail-if 'step_time_s>+2%' | tail -3
         .*GB (re)
+        inputs: /model llama3-8b -> llama3.1-405b
   1 of 1 gates failed
 
 Rules that are none.

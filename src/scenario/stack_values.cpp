@@ -1,0 +1,73 @@
+#include "scenario/stack_values.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <string>
+
+namespace nvlsim {
+namespace {
+
+bool is_provenance(std::string_view key) { return key == "kind" || key == "source" || key == "note"; }
+
+/// Without sources: `{"value": v, "source": ...}` is v.
+value bare(const value& v) {
+  const value::object* members = v.members();
+  if (!members) return v;
+  if (const value* inner = v.find("value")) return *inner;
+  value out{value::object{}};
+  for (const auto& [key, child] : *members)
+    if (!is_provenance(key)) out.set(key, bare(child));
+  return out;
+}
+
+/// The names under which tables may keep what concerns `p`.
+std::set<std::string> names_of(const platform& p) {
+  return {p.gpu.name, p.gpu.architecture, fmt::format("nvlink{}", p.gpu.nvlink_generation), p.fabric.name, "default"};
+}
+
+/// The entry of "kernels" for the GPU, the one it is like, and so on.
+std::set<std::string> kernel_entries(const value& kernels, const gpu_spec& gpu) {
+  std::set<std::string> out;
+  const std::array<std::string, 3> wanted = {gpu.name, gpu.architecture, "default"};
+  const auto first = std::find_if(wanted.begin(), wanted.end(), [&](const std::string& n) { return kernels.find(n); });
+  const value* next = first == wanted.end() ? nullptr : kernels.find(*first);
+  for (std::string name = next ? *first : ""; next && out.insert(name).second; next = kernels.find(name)) {
+    const value* like = next->find("like");
+    if (!like || !like->string()) break;
+    name = *like->string();
+  }
+  return out;
+}
+
+value only(const value& table, const std::set<std::string>& names) {
+  value out{value::object{}};
+  for (const auto& [key, child] : *table.members())
+    if (names.contains(key)) out.set(key, child);
+  return out;
+}
+
+}  // namespace
+
+value stack_values(const value& resolved, const platform& p, std::string_view section) {
+  value out{value::object{}};
+  const std::set<std::string> names = names_of(p);
+  const value all = bare(resolved);
+  if (const value* kernels = all.find("kernels")) out.set("kernels", only(*kernels, kernel_entries(*kernels, p.gpu)));
+  if (const value* collectives = all.find("collectives")) {
+    value kept = *collectives;
+    for (const char* table : {"tuning", "domain", "fabric", "all_to_all", "custom"})
+      if (value* t = kept.find(table)) *t = only(*t, names);
+    out.set("collectives", std::move(kept));
+  }
+  if (const value* used = all.find(section)) {
+    value kept = *used;
+    if (value* gpus = kept.find("gpus")) *gpus = only(*gpus, names);
+    out.set(section, std::move(kept));
+  }
+  return out;
+}
+
+}  // namespace nvlsim
