@@ -26,13 +26,13 @@ A model may be the folder of a published checkpoint. Its hf_quant_config.json th
 A scenario that leaves precision out takes it from there; an override reaches into the file.
 
   $ sed 's#"weights": "nvfp4"##; s#"llama2-70b"#"./Small-FP8/"#' serve.json > mine.json
-  $ nvlsim run mine.json --format json | grep -E '"(weights|attention_weights|kv_cache|model)": "'
+  $ nvlsim run mine.json --format json | sed '/"load"/q' | grep -E '"(weights|attention_weights|kv_cache|model)": "'
         "model": "Small-FP8",
             "weights": "nvfp4",
             "attention_weights": "bf16",
             "kv_cache": "fp8"
 
-  $ nvlsim run mine.json --format json --set /model/hf_quant_config/quantization/quant_algo=FP8 | grep '"weights": "'
+  $ nvlsim run mine.json --format json --set /model/hf_quant_config/quantization/quant_algo=FP8 | sed '/"load"/q' | grep '"weights": "'
             "weights": "fp8",
 
 What is wrong in that file is told by its name and its own pointers.
