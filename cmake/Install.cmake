@@ -29,6 +29,23 @@ install(FILES ${CMAKE_CURRENT_BINARY_DIR}/nvlsim-config.cmake ${CMAKE_CURRENT_BI
 install(DIRECTORY include/nvlsim DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 # The program looks for ../share/nvlsim beside its own folder.
 install(DIRECTORY platforms scenarios DESTINATION ${CMAKE_INSTALL_DATADIR}/nvlsim FILES_MATCHING PATTERN "*.json")
+
+# Manual pages and completions come from the program's own description of its commands.
+set(shell_files ${CMAKE_CURRENT_BINARY_DIR}/shell)
+add_custom_command(OUTPUT ${shell_files}/stamp
+  COMMAND ${CMAKE_COMMAND} -E rm -rf ${shell_files}
+  COMMAND ${CMAKE_COMMAND} -E make_directory ${shell_files}
+  COMMAND nvlsim man ${shell_files}/man1
+  COMMAND nvlsim completion bash > ${shell_files}/nvlsim
+  COMMAND nvlsim completion zsh > ${shell_files}/_nvlsim
+  COMMAND nvlsim completion fish > ${shell_files}/nvlsim.fish
+  COMMAND ${CMAKE_COMMAND} -E touch ${shell_files}/stamp
+  DEPENDS nvlsim VERBATIM COMMENT "Manual pages and completions")
+add_custom_target(nvlsim_shell_files ALL DEPENDS ${shell_files}/stamp)
+install(DIRECTORY ${shell_files}/man1 DESTINATION ${CMAKE_INSTALL_MANDIR})
+install(FILES ${shell_files}/nvlsim DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+install(FILES ${shell_files}/_nvlsim DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/vendor-completions)
+install(FILES ${shell_files}/nvlsim.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
 install(FILES NOTICE README.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME copyright)
 

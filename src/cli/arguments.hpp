@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -69,8 +70,16 @@ struct catalogue_arguments {
   std::string format = "table";
 };
 
+/// What was ready once the command line was read: completions, manual pages.
+struct prepared_output {
+  std::string text;    ///< for stdout
+  std::string folder;  ///< where the files go
+  std::vector<std::pair<std::string, std::string>> files;
+  std::string format = "table";
+};
+
 using request = std::variant<run_arguments, compare_arguments, validate_arguments, collective_arguments, catalogue_arguments,
-                             fit_arguments, kernel_arguments>;
+                             fit_arguments, kernel_arguments, prepared_output>;
 
 /// Either what to do, or that there is nothing to do because help, a version or a usage error was printed.
 struct parsed_command_line {

@@ -4,10 +4,13 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <memory>
 #include <string>
 
 #include "cli/arguments.hpp"
+#include "cli/completion.hpp"
 #include "cli/kernel_options.hpp"
+#include "cli/option_text.hpp"
 #include "cli/support.hpp"
 #include "nvlsim/diagnostics.hpp"
 #include "nvlsim/units_text.hpp"
@@ -36,6 +39,7 @@ struct all_arguments {
   fit_arguments fit;
   kernel_arguments kernel;
   std::array<catalogue_arguments, 4> catalogues;
+  std::string shell, manual_folder;
   std::optional<request> chosen;
 };
 
@@ -140,7 +144,8 @@ void add_fit(CLI::App& app, all_arguments& all) {
   });
 }
 
-void add_catalogue(CLI::App& app, all_arguments& all, std::size_t index, const char* word, const char* help) {
+void add_catalogue(CLI::App& app, all_arguments& all, std::size_t index, const char* word, const char* help,
+                   const char* show_example) {
   catalogue_arguments& a = all.catalogues[index];
   a.kind = static_cast<catalogue_kind>(index);
   CLI::App* c = app.add_subcommand(word, help);
@@ -153,22 +158,50 @@ void add_catalogue(CLI::App& app, all_arguments& all, std::size_t index, const c
   };
   CLI::App* list = c->add_subcommand("list", "List what ships");
   add_format(list, a.format, {"table", "json"});
+  list->footer(fmt::format("example:\n  nvlsim {} list --format json", word));
   list->callback(choose(catalogue_action::list));
   if (a.kind != catalogue_kind::scenario) {
     CLI::App* show = c->add_subcommand("show", "Print one in full");
     show->add_option("NAME", a.names, "Name or file")->required()->expected(1);
     add_sets(show, a.sets);
     add_format(show, a.format, {"table", "json"});
+    show->footer(fmt::format("example:\n  nvlsim {} show {}", word, show_example));
     show->callback(choose(catalogue_action::show));
   }
   CLI::App* check = c->add_subcommand("check", "Read files and report every problem");
   check->add_option("NAME", a.names, "Names or files")->required();
+  check->footer(fmt::format("example:\n  nvlsim {} check mine.json", word));
   check->callback(choose(catalogue_action::check));
+}
+
+void add_manual_pages(const CLI::App& command, prepared_output& out) {
+  std::string name = full_name(command);
+  std::replace(name.begin(), name.end(), ' ', '-');
+  out.files.emplace_back(name + ".1", manual_page(command));
+  for (const CLI::App* c : commands_under(command)) add_manual_pages(*c, out);
+}
+
+void add_shell(CLI::App& app, all_arguments& all) {
+  CLI::App* c = app.add_subcommand("completion", "Print the script that completes nvlsim's commands in a shell");
+  c->add_option("SHELL", all.shell, "Which shell")->required()->check(CLI::IsMember({"bash", "zsh", "fish"}));
+  c->footer(
+      "examples:\n"
+      "  source <(nvlsim completion bash)\n"
+      "  nvlsim completion fish > ~/.config/fish/completions/nvlsim.fish");
+  c->callback([&all] { all.chosen = prepared_output{std::string(completion_script(all.shell)), {}, {}}; });
+  CLI::App* m = app.add_subcommand("man", "Write the manual pages")->group("");
+  m->add_option("DIR", all.manual_folder, "Folder for them")->required()->type_name("DIR");
+  m->footer("example:\n  nvlsim man share/man/man1");
+  m->callback([&app, &all] {
+    prepared_output pages{{}, all.manual_folder, {}};
+    add_manual_pages(app, pages);
+    all.chosen = std::move(pages);
+  });
 }
 
 std::vector<std::string> commands_of(const CLI::App& app) {
   std::vector<std::string> out;
-  for (const CLI::App* s : app.get_subcommands([](const CLI::App*) { return true; })) out.push_back(s->get_name());
+  for (const CLI::App* s : commands_under(app)) out.push_back(s->get_name());
   return out;
 }
 
@@ -218,9 +251,10 @@ bool asks_for_json(int argc, char** argv) {
 parsed_command_line parse_command_line(int argc, char** argv) {
   all_arguments all;
   CLI::App app{
-      "nvlsim simulates NVL72 rack clusters: how long a training step takes, how many tokens a second a model\n"
-      "serves, whether it fits in memory, what limits it, and what it costs in joules and dollars."};
+      "Simulates NVL72 rack clusters: how long a training step takes, how many tokens a second a model "
+      "serves, whether it fits in memory, what limits it, and what it costs in joules and dollars"};
   app.name("nvlsim");
+  app.formatter(std::make_shared<page_formatter>());
   app.set_version_flag("--version", std::string("nvlsim ") + version);
   app.require_subcommand(1);
   app.option_defaults()->always_capture_default(false);
@@ -230,11 +264,23 @@ parsed_command_line parse_command_line(int argc, char** argv) {
   add_collective(app, all);
   add_kernel(app, all.kernel, [&all] { all.chosen = all.kernel; });
   add_fit(app, all);
-  add_catalogue(app, all, 0, "platform", "Hardware: list, show, check");
-  add_catalogue(app, all, 1, "stack", "Software releases: list, show, check");
-  add_catalogue(app, all, 2, "model", "Models: list, show, check");
-  add_catalogue(app, all, 3, "scenario", "Scenarios: list, check");
-  app.footer("exit codes: 0 ok, 1 a gate failed, 2 bad usage or input, 3 infeasible, 4 file error, 70 a bug of ours, 130 interrupted");
+  add_catalogue(app, all, 0, "platform", "Hardware: list, show, check", "gb300-nvl72 --set /racks=64");
+  add_catalogue(app, all, 1, "stack", "Software releases: list, show, check", "megatron-bridge-26.06");
+  add_catalogue(app, all, 2, "model", "Models: list, show, check", "llama3.1-405b");
+  add_catalogue(app, all, 3, "scenario", "Scenarios: list, check", "");
+  add_shell(app, all);
+  app.footer(
+      "examples:\n"
+      "  nvlsim scenario list\n"
+      "  nvlsim run llama3.1-405b-gb300-512\n"
+      "  nvlsim run --help\n"
+      "\n"
+      "exit codes: 0 ok, 1 a gate failed, 2 bad usage or input, 3 infeasible, 4 file\n"
+      "error, 70 a bug of ours, 130 interrupted");
+  if (argc > 1 && argv[1] == complete_word) {
+    const std::vector<std::string> words(argv + 2, argv + argc);
+    return {prepared_output{complete(app, words), {}, {}}, 0};
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {

@@ -13,6 +13,7 @@ exit_code execute(const collective_arguments& a);
 exit_code execute(const catalogue_arguments& a);
 exit_code execute(const fit_arguments& a);
 exit_code execute(const kernel_arguments& a);
+exit_code execute(const prepared_output& a);
 
 /// Runs a request; turns exceptions into messages and exit codes. With `--format json` a failure is one JSON document.
 exit_code execute(const request& r);

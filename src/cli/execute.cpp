@@ -15,6 +15,13 @@ bool wants_json(const request& r) {
 
 }  // namespace
 
+exit_code execute(const prepared_output& a) {
+  if (!a.folder.empty()) std::filesystem::create_directories(a.folder);
+  for (const auto& [name, content] : a.files) write_file(std::filesystem::path(a.folder) / name, content);
+  print(a.text);
+  return exit_code::ok;
+}
+
 exit_code execute(const request& r) {
   const bool json = wants_json(r);
   try {

@@ -22,6 +22,13 @@ with tempfile.TemporaryDirectory() as folder:
         lists = [run(p, kind, "list", env={}, cwd=folder) for p in (program, built_program)]
         check(lists[0] == lists[1], f"every {kind} is installed")
 
+    share = prefix / "share"
+    pages = {p.name for p in (share / "man/man1").iterdir()}
+    check({"nvlsim.1", "nvlsim-run.1", "nvlsim-platform-show.1"} <= pages, "manual pages are installed")
+    for shell, file in ("bash", "bash-completion/completions/nvlsim"), ("zsh", "zsh/vendor-completions/_nvlsim"), \
+                       ("fish", "fish/vendor_completions.d/nvlsim.fish"):
+        check((share / file).read_text() == run(program, "completion", shell), f"{shell} completion is installed")
+
     # Any file of the package that names the place it was first installed to, or was built in, breaks when moved.
     for file in (prefix / "lib").rglob("*.cmake"):
         text = file.read_text()

@@ -1,0 +1,171 @@
+#include "cli/completion.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include "cli/option_text.hpp"
+#include "cli/support.hpp"
+#include "nvlsim/collectives.hpp"
+
+namespace nvlsim::cli {
+namespace {
+
+constexpr std::string_view bash_script = R"(# bash completion of nvlsim
+_nvlsim() {
+  local word=${COMP_WORDS[COMP_CWORD]} line
+  COMPREPLY=()
+  while IFS= read -r line; do
+    case $line in
+      :files) compopt -o filenames; mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -f -- "$word") ;;
+      :dirs) compopt -o filenames; mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -d -- "$word") ;;
+      *) COMPREPLY+=("${line%%$'\t'*}") ;;
+    esac
+  done < <("$1" __complete "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
+}
+complete -F _nvlsim nvlsim
+)";
+
+constexpr std::string_view zsh_script = R"(#compdef nvlsim
+_nvlsim() {
+  local line
+  local -a described
+  for line in "${(@f)$($words[1] __complete "${(@)words[2,CURRENT]}" 2>/dev/null)}"; do
+    case $line in
+      :files) _files ;;
+      :dirs) _files -/ ;;
+      ?*) described+=("${${line%%$'\t'*}//:/\\:}:${${line#*$'\t'}//:/\\:}") ;;
+    esac
+  done
+  if (( ${#described} )); then _describe -V nvlsim described; fi
+}
+if [ "$funcstack[1]" = _nvlsim ]; then _nvlsim "$@"; else compdef _nvlsim nvlsim; fi
+)";
+
+constexpr std::string_view fish_script = R"(# fish completion of nvlsim
+function __nvlsim_complete
+    set -l words (commandline -opc)
+    set -l word (commandline -ct)
+    for line in ($words[1] __complete $words[2..-1] "$word" 2>/dev/null)
+        switch $line
+            case :files
+                __fish_complete_path "$word"
+            case :dirs
+                __fish_complete_directories "$word"
+            case '*'
+                echo $line
+        end
+    end
+end
+complete -c nvlsim -f -a '(__nvlsim_complete)'
+)";
+
+struct candidates {
+  std::string text;
+
+  void add(std::string_view typed, std::string_view candidate, std::string_view about = {}) {
+    if (!candidate.starts_with(typed)) return;
+    text += candidate;
+    if (!about.empty()) text += '\t' + std::string(about);
+    text += '\n';
+  }
+};
+
+/// Names that ship; none where the data is not found, for there is nobody to tell.
+std::vector<std::string> shipped(std::string_view kind) {
+  try {
+    const data_folders data = folders_under(data_root());
+    if (kind == "platform") return config::names_in(data.platforms);
+    if (kind == "stack") return config::names_in(data.stacks);
+    if (kind == "model") return config::names_in(data.models);
+    std::vector<std::string> out;
+    for (const auto& file : shipped_scenarios()) out.push_back(file.stem().string());
+    return out;
+  } catch (const std::exception&) {
+    return {};
+  }
+}
+
+/// What kind of names an option or argument takes: "platform", "scenario" and so on, or "".
+std::string kind_of(const CLI::App& command, const option_text& o) {
+  if (!o.positional) return o.names.back() == "--platform" || o.names.back() == "--stack" ? o.names.back().substr(2) : "";
+  const std::string& name = o.names.front();
+  if (name == "SCENARIO" || name == "A" || name == "B") return "scenario";
+  return name == "NAME" && command.get_parent() ? command.get_parent()->get_name() : "";
+}
+
+void add_values(const CLI::App& command, const option_text& o, std::string_view typed, candidates& out) {
+  for (const std::string& c : o.choices) out.add(typed, c);
+  if (!o.choices.empty()) return;
+  if (o.positional && o.names.front() == "OPERATION") {
+    for (int i = 0; i <= static_cast<int>(collective::send_recv); ++i) out.add(typed, name(static_cast<collective>(i)));
+    return;
+  }
+  const std::string kind = kind_of(command, o);
+  if (!kind.empty())
+    for (const std::string& n : shipped(kind)) out.add(typed, n);
+  if (o.metavar == "DIR") out.text += ":dirs\n";
+  else if (o.positional || o.metavar == "FILE") out.text += ":files\n";
+}
+
+/// Where the words before the last one lead.
+struct place {
+  const CLI::App* command;
+  const CLI::Option* wants_value = nullptr;
+  std::size_t arguments = 0;  ///< positional ones given
+};
+
+bool takes_value(const CLI::Option* o) { return o && !describe(*o).metavar.empty(); }
+
+place follow(const CLI::App& app, std::span<const std::string> words) {
+  place p{&app};
+  for (const std::string& w : words) {
+    if (w == "=") continue;  // bash splits --format=json
+    if (p.wants_value) {
+      p.wants_value = nullptr;
+    } else if (w.size() > 1 && w[0] == '-') {
+      const CLI::Option* o = p.command->get_option_no_throw(w.substr(0, w.find('=')));
+      if (takes_value(o) && w.find('=') == std::string::npos) p.wants_value = o;
+    } else if (const auto subcommands = commands_under(*p.command); !subcommands.empty()) {
+      const auto it = std::find_if(subcommands.begin(), subcommands.end(), [&](const CLI::App* c) { return c->get_name() == w; });
+      if (it == subcommands.end()) return p;
+      p = {*it};
+    } else {
+      ++p.arguments;
+    }
+  }
+  return p;
+}
+
+void add_options(const CLI::App& command, std::string_view typed, candidates& out) {
+  for (const option_text& o : options_of(command))
+    if (!o.positional) out.add(typed, o.names.back(), o.description);
+}
+
+void add_arguments(const place& p, std::string_view typed, candidates& out) {
+  std::size_t index = 0;
+  for (const option_text& o : options_of(*p.command)) {
+    if (!o.positional) continue;
+    if (index++ == p.arguments || (o.several && index <= p.arguments + 1)) return add_values(*p.command, o, typed, out);
+  }
+}
+
+}  // namespace
+
+std::string_view completion_script(std::string_view shell) {
+  return shell == "bash" ? bash_script : shell == "zsh" ? zsh_script : fish_script;
+}
+
+std::string complete(const CLI::App& app, std::span<const std::string> words) {
+  candidates out;
+  if (words.empty()) return {};
+  const place p = follow(app, words.first(words.size() - 1));
+  const std::string_view typed = words.back() == "=" ? std::string_view() : std::string_view(words.back());
+  if (p.wants_value) add_values(*p.command, describe(*p.wants_value), typed, out);
+  else if (typed.starts_with("-")) add_options(*p.command, typed, out);
+  for (const CLI::App* c : p.wants_value ? std::vector<const CLI::App*>{} : commands_under(*p.command))
+    out.add(typed, c->get_name(), c->get_description());
+  if (!p.wants_value && !typed.starts_with("-")) add_arguments(p, typed, out);
+  return out.text;
+}
+
+}  // namespace nvlsim::cli
