@@ -206,6 +206,7 @@ struct training_profile {
   seconds moe_sync_per_expert;                ///< token counts through the host (alltoall dispatcher), a local expert
   double graphed_host_share = 1;              ///< of the host time that partial CUDA graphs leave
   double unfused_activation_passes = 0;       ///< over routed activations by biased, clamped SwiGLU in separate kernels (gpt_oss)
+  double fused_activation_share = 1;          ///< of these passes, left by a fused expert MLP
   // Half-width of the 90 % band on the step time, as a share: from refits without each model in turn.
   double error_90 = 0, moe_error_90 = 0;
 };

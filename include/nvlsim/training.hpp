@@ -42,6 +42,7 @@ struct training_workload {
   bool fp8_attention = false;
   moe_dispatcher dispatcher = moe_dispatcher::deduplicated;
   bool moe_overlap = false;     ///< expert exchange runs beside another micro-batch's compute
+  bool fused_expert_mlp = false;  ///< both expert GEMMs and the activation between them are one kernel
   bool token_drop = false;      ///< experts take a fixed number of tokens: static shapes, no counts
   cuda_graphs graphs = cuda_graphs::none;
   parallelism par;

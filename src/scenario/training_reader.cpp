@@ -65,6 +65,7 @@ training_workload read_training_workload(config::reader& r) {
   w.fp8_attention = r.boolean_or({"fp8_attention", {"fp8_dot_product_attention"}}, false);
   w.dispatcher = static_cast<moe_dispatcher>(r.one_of_or({"moe_token_dispatcher_type", {"dispatcher"}}, dispatchers, 1));
   w.moe_overlap = r.boolean_or({"overlap_moe_expert_parallel_comm", {"moe_a2a_overlap"}}, false);
+  w.fused_expert_mlp = r.boolean_or({"fused_expert_mlp", {"cutedsl_fused_grouped_mlp"}}, false);
   w.token_drop = r.boolean_or("moe_token_drop", false);
   w.graphs = static_cast<cuda_graphs>(r.one_of_or("cuda_graphs", graph_scopes, 0));
   w.par.tp = r.integer_or({"tp", {"tensor_model_parallel_size"}}, 1, {1, 1 << 20});

@@ -36,6 +36,7 @@ training_profile read_training(config::reader& r) {
     t.moe_sync_per_expert = m->quantity<seconds>("sync_per_expert");
     t.graphed_host_share = m->number("graphed_host_share", fraction);
     t.unfused_activation_passes = m->number("unfused_activation_passes", non_negative);
+    t.fused_activation_share = m->number("fused_activation_share", fraction);
     t.moe_error_90 = m->number("error_90", fraction);
     m->done();
   }

@@ -25,14 +25,16 @@ struct gpu_member {
   const char* architecture;
   double cap_ratio;      ///< power cap over that of the architecture's reference GPU
   bool ultra;            ///< Blackwell Ultra silicon
+  const char* attention; ///< whose attention kernels these are: the tables' differ by library more than by silicon
 };
-constexpr std::array<gpu_member, 7> members = {{{"gb200", "blackwell", 1.0, false},
-                                                {"gb300", "blackwell", 1400.0 / 1200, true},
-                                                {"b200", "blackwell", 1000.0 / 1200, false},
-                                                {"b300", "blackwell", 1100.0 / 1200, true},
-                                                {"h100", "hopper", 1.0, false},
-                                                {"h200", "hopper", 1.0, false},
-                                                {"a100", "ampere", 1.0, false}}};
+constexpr std::array<gpu_member, 7> members = {{{"gb200", "blackwell", 1.0, false, "gb200"},
+                                                {"gb300", "blackwell", 1400.0 / 1200, true, "gb300"},
+                                                {"b200", "blackwell", 1000.0 / 1200, false, "gb200"},
+                                                {"b300", "blackwell", 1100.0 / 1200, true, "gb300"},
+                                                {"h100", "hopper", 1.0, false, "h100"},
+                                                {"h200", "hopper", 1.0, false, "h100"},
+                                                {"a100", "ampere", 1.0, false, "a100"}}};
+constexpr double unfused_attention = 0.6;  ///< start of Ampere's scale: its rows predate fused attention kernels
 
 struct rate_parameter {
   const char* architecture;
@@ -66,7 +68,11 @@ std::vector<free_parameter> parameter_list() {
   out.push_back({"power exponent", 0.3, 0.0, 1.0, 0.1, false});
   scale("ultra", 1.2, 0.1);
   for (const char* p : {"bf16", "fp8", "mxfp8", "nvfp4"}) scale(fmt::format("ultra {}", p), 1.0, 0.05);
-  for (const char* a : architectures) scale(fmt::format("attention {}", a), 1.0, 0.2);
+  for (const char* a : architectures) {
+    const bool early = std::string_view(a) == "ampere";
+    scale(fmt::format("attention {}", a), early ? unfused_attention : 1.0, early ? 0.5 : 0.2);
+  }
+  scale("attention fp8", 1.35, 0.15);
   scale("attention backward", 0.6, 0.15);
   share("output bytes", 6, 2, 16);
   scale("stream share", 0.95, 0.15);
@@ -86,6 +92,7 @@ std::vector<free_parameter> parameter_list() {
   scale("moe sync per expert us", 50, 0.7, 10);
   share("graphed host share", 0.6, 0.2);
   share("unfused passes", 15, 8, 40);
+  share("fused share", 0.5, 0.2);
   return out;
 }
 
@@ -107,7 +114,7 @@ struct setting {
 
 void gpu_settings(const values& v, const stack& kernels, std::vector<setting>& out) {
   for (const gpu_member& g : members) {
-    const kernel_profile& base = kernels.kernels.at(g.gpu);
+    const attention_params& base = kernels.kernels.at(g.attention).attention;
     const double power = std::pow(g.cap_ratio, v["power exponent"]);
     for (const rate_parameter& r : rates) {
       if (std::string_view(r.architecture) != g.architecture) continue;
@@ -115,11 +122,14 @@ void gpu_settings(const values& v, const stack& kernels, std::vector<setting>& o
       const double rate = v[fmt::format("gemm {} {}", r.architecture, r.precision)] * power * silicon;
       out.push_back({reference, fmt::format("/kernels/{}/gemm/{}/tensor_rate", g.gpu, r.precision), fmt::format("{:.6g} TFLOPS", rate)});
     }
-    const double attention = v[fmt::format("attention {}", g.architecture)];
-    out.push_back({reference, fmt::format("/kernels/{}/attention/tensor_rate", g.gpu),
-                   fmt::format("{:.6g} TFLOPS", base.attention.tensor_rate.base() / 1e12 * attention)});
-    out.push_back({reference, fmt::format("/kernels/{}/attention/exponential_share", g.gpu),
-                   fmt::format("{:.6g}", base.attention.exponential_share * attention)});
+    const double clock = std::pow(g.cap_ratio * (g.ultra ? 1200.0 / 1400 : 1.0), v["power exponent"]);
+    const double attention = v[fmt::format("attention {}", g.architecture)] * clock;
+    const auto set = [&](const char* member, std::string text) {
+      out.push_back({reference, fmt::format("/kernels/{}/attention/{}", g.gpu, member), std::move(text)});
+    };
+    set("tensor_rate", fmt::format("{:.6g} TFLOPS", base.tensor_rate.base() / 1e12 * attention));
+    set("exponential_share", fmt::format("{:.6g}", base.exponential_share * attention));
+    if (std::string_view(g.architecture) != "ampere") set("fp8_speedup", fmt::format("{:.6g}", v["attention fp8"]));
   }
 }
 
@@ -148,6 +158,7 @@ std::vector<setting> settings_of(const values& v, const stack& kernels) {
   training("moe/sync_per_expert", fmt::format("{:.6g} us", v["moe sync per expert us"]));
   training("moe/graphed_host_share", fmt::format("{:.6g}", v["graphed host share"]));
   training("moe/unfused_activation_passes", fmt::format("{:.6g}", v["unfused passes"]));
+  training("moe/fused_activation_share", fmt::format("{:.6g}", v["fused share"]));
   for (const char* r : moe_releases)
     out.push_back({r, "/training/moe/time_factor", fmt::format("{:.6g}", v["moe time"] * v[fmt::format("moe release {}", r)])});
   for (const char* r : releases) out.push_back({r, "/training/time_factor", fmt::format("{:.6g}", v[fmt::format("release {}", r)])});

@@ -143,6 +143,7 @@ class row_reader {
     const bool full = has("notes", "full_iteration") || has("notes", "full CUDA graph") || has("notes", "full-iteration") || newest;
     const bool partial = has("notes", "transformer_engine/") || has("notes", "CUDA graph");
     w.graphs = full ? cuda_graphs::full_iteration : partial ? cuda_graphs::partial : cuda_graphs::none;
+    w.fused_expert_mlp = has("notes", "fused_grouped_mlp") || newest || stack == "mlperf-training-v6.0";
     w.token_drop = row_["release"] == "25.09";
     const bool dedup = has("notes", "hybridep") || has("notes", "HybridEP") || has("notes", "deepep") || newest || w.token_drop;
     w.dispatcher = dedup ? moe_dispatcher::deduplicated : moe_dispatcher::alltoall;

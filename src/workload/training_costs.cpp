@@ -57,6 +57,11 @@ double slowdown_of(const training_context& c, const layer_spec& l) {
   return c.slowdown * (l.routed() ? c.framework.moe_time_factor : 1.0);
 }
 
+/// Passes of unfused kernels over routed activations that are biased and clamped.
+double activation_passes(const training_context& c) {
+  return c.framework.unfused_activation_passes * (c.work.fused_expert_mlp ? c.framework.fused_activation_share : 1.0);
+}
+
 void price_forward(builder& b, const training_context& c, const layer_operator& o) {
   switch (o.what) {
     case layer_operator::type::linear:
@@ -221,7 +226,7 @@ training_context::training_context(const platform& p, const stack& s, const mode
 
 costed_parts layer_forward(const training_context& c, const layer_spec& l) {
   builder kernels(c, slowdown_of(c, l));
-  for (const layer_operator& o : layer_operators(c.net, l, c.work, c.framework.unfused_activation_passes)) price_forward(kernels, c, o);
+  for (const layer_operator& o : layer_operators(c.net, l, c.work, activation_passes(c))) price_forward(kernels, c, o);
   costed_parts out = kernels.take();
   const seconds compute = out.duration();
   builder b(c, 1);
@@ -236,7 +241,7 @@ costed_parts layer_forward(const training_context& c, const layer_spec& l) {
 }
 
 costed_parts layer_backward(const training_context& c, const layer_spec& l) {
-  const auto operators = layer_operators(c.net, l, c.work, c.framework.unfused_activation_passes);
+  const auto operators = layer_operators(c.net, l, c.work, activation_passes(c));
   builder kernels(c, slowdown_of(c, l));
   for (const layer_operator& o : operators)
     if (o.recomputed) price_forward(kernels, c, o);
