@@ -60,7 +60,7 @@ class row_reader {
     } else if (cell.starts_with("FP8")) {
       p = precision::fp8;
     } else {
-      const bool fp4 = has("suspect", "NVFP4");
+      const bool fp4 = has("suspect", "FP8 does not");
       p = fp4 ? precision::nvfp4 : precision::fp8;
       defaulted(fmt::format("precision not stated: {} assumed", fp4 ? "NVFP4" : "FP8"));
     }
@@ -76,10 +76,7 @@ class row_reader {
     par.pp = row_.integer("pp").value_or(0);
     par.cp = row_.integer("cp").value_or(1);
     if (par.tp == 0 || par.pp == 0) {
-      const bool big = parameters(*out_.net) > 100'000'000'000;
-      par.tp = big ? 4 : 1;
-      par.pp = big ? 8 : 1;
-      par.cp = big ? 1 : std::max<std::int64_t>(1, gpus / std::max<std::int64_t>(1, w.global_batch_size));
+      assume_layout(gpus);
       defaulted(fmt::format("layout not stated: tp {} pp {} cp {} assumed", par.tp, par.pp, par.cp));
     }
     const std::int64_t model_parallel = par.tp * par.pp * par.cp;
@@ -92,6 +89,27 @@ class row_reader {
     w.micro_batch_size = micro.value_or(has("suspect", "micro-batch unknown, 4 fits") ? 4 : 1);
     if (!micro && w.task != training_task::lora) defaulted(fmt::format("micro-batch not stated: {} assumed", w.micro_batch_size));
     read_model_chunks();
+  }
+
+  /// The least tensor parallelism that fits in memory, and context parallelism where GPUs outnumber the sequences.
+  void assume_layout(std::int64_t gpus) {
+    training_workload& w = out_.work;
+    parallelism& par = w.par;
+    const std::int64_t spare = gpus / std::max<std::int64_t>(1, w.global_batch_size);
+    par = {};
+    if (parameters(*out_.net) > 100'000'000'000) {
+      par.tp = 4, par.pp = 8;
+      return;
+    }
+    for (par.tp = 1; par.tp < 8; par.tp *= 2) {
+      par.cp = std::max<std::int64_t>(1, spare / par.tp);
+      par.dp = std::max<std::int64_t>(1, gpus / (par.tp * par.cp));
+      par.etp = par.tp;
+      par.sequence_parallel = par.tp > 1;
+      w.place.gpus_per_domain = default_segment(out_.hardware, gpus);
+      if (training_memory(out_.hardware, *out_.software, *out_.net, w).fits()) return;
+    }
+    par.cp = std::max<std::int64_t>(1, spare / par.tp);
   }
 
   void read_model_chunks() {
