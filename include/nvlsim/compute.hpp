@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -30,6 +31,8 @@ struct gemm_shape {
   double groups = 1;
   double output_element_bytes = 2;  ///< 8 for a weight gradient accumulated in FP32 (read and written)
   double weight_element_bytes = 0;  ///< where weights are kept in another format than the operands; 0: the same
+  bool sparse = false;    ///< weights with 2:4 structured sparsity; `work` still counts every element
+  bool repeated = false;  ///< a benchmark on the same operands again and again, out of L2 when they fit
 };
 kernel_cost gemm_cost(const gpu_spec& gpu, const gemm_params& p, precision operands, const gemm_shape& s);
 
@@ -42,6 +45,8 @@ struct attention_shape {
   bool fp8 = false;
 };
 kernel_cost attention_forward_cost(const gpu_spec& gpu, const attention_params& p, const attention_shape& s);
+/// With the parameters of the kernel that runs for the format.
+kernel_cost attention_forward_cost(const gpu_spec& gpu, const kernel_profile& k, const attention_shape& s);
 /// 2.5 times the forward's FLOPs, at `backward_efficiency` of its rate.
 kernel_cost attention_backward_cost(const gpu_spec& gpu, const attention_params& p, const attention_shape& s);
 
@@ -53,6 +58,11 @@ struct decode_shape {
   bool repeated = false;  ///< a benchmark that reads the same cache again and again, out of L2 when it fits
 };
 kernel_cost decode_attention_cost(const gpu_spec& gpu, const decode_params& p, const decode_shape& s);
+/// The same where each query head reads the cache by itself.
+kernel_cost ungrouped_decode_cost(const gpu_spec& gpu, const decode_params& p, const ungrouped_decode_params& u,
+                                  const decode_shape& s);
+/// With the parameters of the kernel that runs for the cache's format and the heads of a KV head.
+kernel_cost decode_attention_cost(const gpu_spec& gpu, const kernel_profile& k, const decode_shape& s);
 
 /// The same against a cache of one latent vector a token, which all heads share.
 struct mla_decode_shape {
@@ -67,11 +77,25 @@ kernel_cost mla_decode_cost(const gpu_spec& gpu, const mla_decode_params& p, con
 /// A kernel bounded by the bytes it moves. `repeated`: a benchmark on one tensor, out of L2 when that fits.
 kernel_cost stream_cost(const gpu_spec& gpu, const stream_params& p, bytes moved, bool repeated = false);
 
+/// A kernel bounded by bytes, by what it reads and writes for an element. [docs/kernels.md#memory-bound-kernels]
+struct elementwise_kernel {
+  std::string_view name;
+  double bytes;                ///< moved an element
+  std::string_view element, reads_and_writes;  ///< in words
+};
+std::span<const elementwise_kernel> elementwise_kernels();
+
+/// Copies of one GPU while the others of its VM do the same.
+enum class copy_path { hbm, from_cpu, to_cpu, nvme_read, nvme_write };
+inline constexpr std::array<std::string_view, 5> copy_path_names = {"hbm", "from_cpu", "to_cpu", "nvme_read", "nvme_write"};
+kernel_cost copy_cost(const platform& machine, const stream_params& p, copy_path path, bytes size);
+
 /// Token copies on the experts of one rank.
 struct expert_load {
   static constexpr std::array<double, 4> tile_rows = {16, 32, 64, 128};
   double pairs = 0;   ///< (token, expert)
   double active = 0;  ///< experts with a token
+  double mean = 0;    ///< pairs of an expert, over all ranks: what the height of tiles is chosen by
   std::array<double, tile_rows.size()> tiles{};  ///< row tiles of that height over all experts
 };
 /// `tokens` x `topk` over `experts`, of which `ranks` ranks hold equal shares in order.
@@ -101,6 +125,10 @@ watts kernel_power(const gpu_spec& gpu, precision operands, const kernel_cost& c
 /// GPU's power cap where that is not tdp, and its peaks where the entry stands for GPUs that were never measured. Throws
 /// input_error naming what the stack knows when there is none.
 kernel_profile kernels_for(const stack& s, const gpu_spec& gpu);
+
+/// Whether the entry that `kernels_for` takes holds GEMMs of the format: others get a measured format's share of the
+/// data-sheet peak. False where the GPU has none.
+bool measured_gemm(const stack& s, const gpu_spec& gpu, precision p);
 
 /// What a result must say of them: that nobody measured this GPU, that its power cap is a what-if; "" when neither.
 std::string kernels_note(const stack& s, const gpu_spec& gpu);

@@ -25,7 +25,7 @@ struct fit_report {
   struct left_out {
     std::string group;
     std::size_t rows = 0;
-    double mean_error = 0, worst_error = 0, bias = 0, median_error = 0;
+    double mean_error = 0, worst_error = 0, bias = 0, median_error = 0, p90_error = 0;
   };
   std::vector<left_out> leave_out;
 };
@@ -42,9 +42,9 @@ fit_report fit_training(const std::vector<std::filesystem::path>& tables, const 
 fit_report fit_inference(const std::vector<std::filesystem::path>& tables, const data_folders& data,
                          const std::string& leave_out, const fit_progress& report = {});
 
-/// Fits the kernel stack of `data` to rows of kernel tables, one family and architecture at a time; `only` restricts it
-/// to families that start so ("moe/", "gemm/fp8"). `leave_out` is "" or "system": each GPU from the others of its
-/// architecture.
+/// Fits the kernel stacks of `data` to rows of kernel tables, one family and architecture at a time; `only` restricts it
+/// to families that start so ("moe/", "gemm/fp8"). `leave_out` is "", "system": each GPU from the others of its
+/// architecture, or "third": each third of the rows from the other two.
 fit_report fit_kernels(const std::vector<std::filesystem::path>& tables, const data_folders& data, const std::string& only,
                        const std::string& leave_out, const fit_progress& report = {});
 

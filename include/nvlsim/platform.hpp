@@ -70,6 +70,7 @@ struct rack_spec {
   watts power_per_switch_tray;
   double power_supply_efficiency = 1;
   std::optional<watts> provisioned_power;
+  std::optional<watts> power_cap;  ///< at the supplies, what-if: what is left after CPUs, trays and switches caps the GPUs
 };
 
 struct switch_spec {
@@ -110,6 +111,9 @@ struct platform {
   int gpus_per_rack() const { return rack.vms * vm.gpus; }
   int gpus() const { return racks * gpus_per_rack(); }
 };
+
+/// What a rack's power leaves each of its GPUs while CPUs, trays and switches draw their most.
+watts gpu_share_of(const platform& p, watts rack_power);
 
 /// Sums over all racks of a platform.
 struct platform_totals {

@@ -23,6 +23,7 @@ struct gemm_params {
   double cast_passes = 0;   ///< passes over the activations to quantise them; 0 when the input is already cast
   double output_bytes = 0;  ///< further bytes moved for each output element (bias, residual, amax of training epilogues)
   std::optional<seconds> split_time;  ///< of adding up the parts when a kernel splits k; nothing when it never splits
+  double l2_speedup = 1;    ///< of operands that stay in L2 from launch to launch, as in benchmarks
 };
 
 /// Prefill or training attention. [docs/models-and-assumptions.md#attention]
@@ -30,6 +31,7 @@ struct attention_params {
   flop_rate tensor_rate;
   double exponential_share = 1;  ///< of the GPU's exponentials a second
   seconds item_time;             ///< overhead of one work item (a block of query rows of one head) on one SM
+  double tail_share = 0;         ///< of the longest item's time, during which the other SMs have nothing left to do
   double item_rows = 128;        ///< query rows of a work item
   seconds launch;
   double io_passes = 1;          ///< over Q, K, V and the output in 16 bit, at the data-sheet HBM rate
@@ -42,9 +44,21 @@ struct decode_params {
   double hbm_share = 1;  ///< of the data-sheet HBM rate
   seconds launch;
   seconds item_time;     ///< of one part of one KV head of one sequence, on one SM
+  seconds head_time;     ///< the same, for each query head of the KV head
   seconds split_time;    ///< combining, for each doubling of the split of one sequence
+  seconds part_time;     ///< combining, for each part beyond the first
   double chunk = 1;      ///< fewest KV tokens of a split
+  std::optional<bandwidth> part_rate;  ///< at which one SM reads its part; no limit of its own when absent
   double l2_speedup = 1;  ///< of a cache that stays in L2 from launch to launch, as in benchmarks; no server has one
+};
+
+/// What runs instead of decode attention where a KV head has more query heads than its kernels can group: each query
+/// head by itself. [docs/models-and-assumptions.md#decode-attention]
+struct ungrouped_decode_params {
+  double beyond = 32;    ///< query heads a KV head
+  seconds item_time;     ///< of one part of one query head of one sequence, on one SM
+  seconds key_time;      ///< of one of its keys and values, of 128 elements each
+  double chunk = 1;      ///< fewest KV tokens of a part
 };
 
 /// Kernels bounded by bytes: norms, rotary, activations, casts, optimizer. [docs/models-and-assumptions.md#memory-bound]
@@ -59,6 +73,7 @@ struct moe_params {
   precision weights = precision::bf16, activations = precision::bf16;  ///< formats in memory
   flop_rate tensor_rate;
   seconds step_time;
+  double fill_depth = 100;   ///< pipeline fill and drain, in units of k
   double hbm_share = 1;      ///< of the data-sheet HBM rate
   seconds launch;            ///< of all its kernels
   seconds expert_time;       ///< of each local expert, with tokens or without
@@ -73,6 +88,7 @@ struct mla_decode_params {
   seconds launch;
   seconds item_time;     ///< of one part of 64 query heads of one sequence, on one SM
   seconds split_time;    ///< combining, for each doubling of the parts
+  seconds part_time;     ///< combining, for each part beyond the first
   double chunk = 1;      ///< fewest cached tokens of a part
   double narrow_tile = 64;  ///< query heads of an item where there are fewer than 64, at the price of 64
 };
@@ -82,9 +98,13 @@ struct kernel_profile {
   std::string gpu;                         ///< GPU or architecture it was fitted on
   std::map<precision, gemm_params> gemm;
   std::map<precision, gemm_params> weight_only;  ///< by format of the weights; the arithmetic is in 16 bit
-  std::map<precision, gemm_params> batched;      ///< many small products in one launch (absorption of MLA)
+  std::map<precision, gemm_params> absorb_keys;    ///< MLA: queries times the key projection, a product a head
+  std::map<precision, gemm_params> absorb_values;  ///< MLA: what was attended times the value projection
   attention_params attention;
+  std::optional<attention_params> attention_fp8;   ///< where the FP8 kernel is another one, not the same sped up
   decode_params decode;
+  std::optional<decode_params> decode_fp8;         ///< of an 8-bit cache, where its kernel is another one
+  std::optional<ungrouped_decode_params> ungrouped_decode;
   std::map<precision, attention_params> mla_context;  ///< by format of the cache
   std::map<precision, mla_decode_params> mla_decode;  ///< by format of the cache
   std::map<std::string, moe_params> moe;              ///< by kernel family: "deepgemm_fp8_block"
@@ -94,6 +114,8 @@ struct kernel_profile {
   /// Peaks of the GPU whose rates these are, where they stand for GPUs that were never measured: such a GPU gets the
   /// same share of its own peaks.
   std::map<precision, flop_rate> peaks_of_origin;
+  /// tdp - idle of that GPU. One of the same architecture that was never measured gets rates by its power instead.
+  std::optional<watts> dynamic_power_of_origin;
 };
 
 /// One line of the min() of protocols: latency + per-hop x hops + bytes / rate. [docs/models-and-assumptions.md#collectives]

@@ -55,8 +55,9 @@ struct kernel_arguments {
   double m = 0, n = 0, k = 0, groups = 1;
   double batch = 1, heads = 0, kv_heads = 0, head_dim = 128, length = 0, queries = 0;
   double tokens = 0, experts = 0, topk = 0, hidden = 0, inter = 0, ranks = 1, skew = 0;
-  double bytes = 0;
-  bool ungated = false;
+  double bytes = 0, elements = 0;
+  std::string elementwise = "norm", path = "hbm";
+  bool ungated = false, sparse = false;
   std::vector<std::string> sets;
 };
 

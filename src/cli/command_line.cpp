@@ -136,7 +136,8 @@ void add_fit(CLI::App& app, all_arguments& all) {
   k->add_option("TABLE", a.tables, "CSV tables")->required();
   k->add_option("-o,--output", a.output, "Folder for the fitted stack file")->required()->type_name("DIR");
   k->add_option("--only", a.only, "Only families that start so: moe/, gemm/fp8, decode")->type_name("PREFIX");
-  k->add_option("--leave-out", a.leave_out, "Also predict each GPU from the others")->check(CLI::IsMember({"system"}));
+  k->add_option("--leave-out", a.leave_out, "Also predict each GPU from the others, or each third of the rows")
+      ->check(CLI::IsMember({"system", "third"}));
   k->footer("example:\n  nvlsim fit kernels kernels.csv kernels-more.csv -o fitted --only moe/");
   k->callback([&all] {
     all.fit.kind = fit_kind::kernels;

@@ -1,6 +1,7 @@
 // nvlsim kernel
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "cli/commands.hpp"
@@ -19,7 +20,7 @@ namespace {
 struct priced_kernel {
   std::string family;
   precision operands = precision::bf16;
-  kernel_cost (*price)(const gpu_spec&, const kernel_profile&, const kernel_arguments&, precision);
+  kernel_cost (*price)(const platform&, const kernel_profile&, const kernel_arguments&, precision);
   const char* formula;
 };
 
@@ -27,24 +28,26 @@ constexpr const char* gemm_formula =
     "launch + cast + min over tiles of smax(waves x (k + fill_depth) x max(step_time, tile / tensor_rate), bytes "
     "/ (HBM x hbm_share))";
 constexpr const char* attention_formula =
-    "launch + smax(all pairs, longest block) x smax(flops / tensor_rate, 1 / exponentials) + io_passes x bytes / "
+    "launch + smax(all pairs + tail_share x longest block, longest block) x smax(flops / tensor_rate, 1 / exponentials) + io_passes x bytes / "
     "HBM";
 constexpr const char* decode_formula =
-    "launch + split_time x log2(parts) + smax(waves x item_time, bytes / (HBM x hbm_share))";
+    "launch + split_time x log2(parts) + part_time x (parts - 1) + smax(rounds x (item_time + heads x head_time), bytes "
+    "/ (HBM x hbm_share))";
 constexpr const char* mla_formula =
-    "launch + split_time x log2(parts) + smax(waves x (item_time + keys x flops / tensor_rate), bytes / (HBM x "
-    "hbm_share))";
+    "launch + split_time x log2(parts) + part_time x (parts - 1) + rounds x item_time + smax(rounds x (keys - 128) x "
+    "flops / tensor_rate, bytes / (HBM x hbm_share))";
 constexpr const char* moe_formula =
     "launch + expert_time x experts + 2 grouped GEMMs by smax(tiles, weights and tokens / (HBM x hbm_share)) + "
     "passes over tokens";
 constexpr const char* stream_formula = "launch + bytes / (HBM stream x hbm_share)";
+constexpr const char* copy_formula = "launch + bytes / rate of the path, a GPU's share of its VM; over HBM read and written";
 
-kernel_cost gemm(const gpu_spec& g, const kernel_profile& k, const kernel_arguments& a, precision p) {
-  return gemm_cost(g, k.gemm.at(p), p, {.m = a.m, .n = a.n, .k = a.k, .groups = a.groups});
+kernel_cost gemm(const platform& at, const kernel_profile& k, const kernel_arguments& a, precision p) {
+  return gemm_cost(at.gpu, k.gemm.at(p), p, {.m = a.m, .n = a.n, .k = a.k, .groups = a.groups, .sparse = a.sparse});
 }
-kernel_cost attention(const gpu_spec& g, const kernel_profile& k, const kernel_arguments& a, precision p) {
+kernel_cost attention(const platform& at, const kernel_profile& k, const kernel_arguments& a, precision p) {
   const double queries = a.queries > 0 ? std::min(a.queries, a.length) : a.length;
-  return attention_forward_cost(g, k.attention,
+  return attention_forward_cost(at.gpu, k,
                                 {.batch = a.batch,
                                  .heads = a.heads,
                                  .kv_heads = a.kv_heads > 0 ? a.kv_heads : a.heads,
@@ -54,8 +57,8 @@ kernel_cost attention(const gpu_spec& g, const kernel_profile& k, const kernel_a
                                  .pairs = queries * (a.length - queries / 2),
                                  .fp8 = p == precision::fp8});
 }
-kernel_cost decode(const gpu_spec& g, const kernel_profile& k, const kernel_arguments& a, precision p) {
-  return decode_attention_cost(g, k.decode,
+kernel_cost decode(const platform& at, const kernel_profile& k, const kernel_arguments& a, precision p) {
+  return decode_attention_cost(at.gpu, k,
                                {.batch = a.batch,
                                 .context = a.length,
                                 .heads = a.heads,
@@ -63,14 +66,14 @@ kernel_cost decode(const gpu_spec& g, const kernel_profile& k, const kernel_argu
                                 .head_dim = a.head_dim,
                                 .kv_element_bytes = bytes_per_element(p)});
 }
-kernel_cost mla(const gpu_spec& g, const kernel_profile& k, const kernel_arguments& a, precision p) {
+kernel_cost mla(const platform& at, const kernel_profile& k, const kernel_arguments& a, precision p) {
   return mla_decode_cost(
-      g, k.mla_decode.at(p),
+      at.gpu, k.mla_decode.at(p),
       {.batch = a.batch, .context = a.length, .heads = a.heads, .kv_element_bytes = bytes_per_element(p)});
 }
-kernel_cost moe(const gpu_spec& g, const kernel_profile& k, const kernel_arguments& a, precision) {
+kernel_cost moe(const platform& at, const kernel_profile& k, const kernel_arguments& a, precision) {
   const expert_routing r{.tokens = a.tokens, .topk = a.topk, .experts = a.experts, .ranks = a.ranks};
-  return moe_cost(g, k.moe.at(a.family),
+  return moe_cost(at.gpu, k.moe.at(a.family),
                   {.tokens = a.tokens,
                    .local_experts = std::max(1.0, a.experts / a.ranks),
                    .hidden = a.hidden,
@@ -78,8 +81,18 @@ kernel_cost moe(const gpu_spec& g, const kernel_profile& k, const kernel_argumen
                    .gated = !a.ungated,
                    .load = a.skew > 0 ? skewed_load(r, a.skew) : balanced_load(r)});
 }
-kernel_cost stream(const gpu_spec& g, const kernel_profile& k, const kernel_arguments& a, precision) {
-  return stream_cost(g, k.stream, bytes::from_base(a.bytes));
+kernel_cost stream(const platform& at, const kernel_profile& k, const kernel_arguments& a, precision) {
+  return stream_cost(at.gpu, k.stream, bytes::from_base(a.bytes));
+}
+
+kernel_cost elementwise(const platform& at, const kernel_profile& k, const kernel_arguments& a, precision) {
+  const auto list = elementwise_kernels();
+  const auto it = std::find_if(list.begin(), list.end(), [&](const elementwise_kernel& e) { return e.name == a.elementwise; });
+  return stream_cost(at.gpu, k.stream, bytes::from_base(it->bytes * a.elements));
+}
+kernel_cost copy(const platform& at, const kernel_profile& k, const kernel_arguments& a, precision) {
+  const auto it = std::find(copy_path_names.begin(), copy_path_names.end(), a.path);
+  return copy_cost(at, k.stream, static_cast<copy_path>(it - copy_path_names.begin()), bytes::from_base(a.bytes));
 }
 
 priced_kernel kernel_of(const kernel_arguments& a, diagnostics& problems) {
@@ -91,10 +104,14 @@ priced_kernel kernel_of(const kernel_arguments& a, diagnostics& problems) {
                  nearest(a.format_of_data, names));
   const precision p = format.value_or(precision::bf16);
   if (a.kernel == "gemm") return {fmt::format("gemm/{}", name(p)), p, gemm, gemm_formula};
-  if (a.kernel == "attention") return {"attention", p, attention, attention_formula};
-  if (a.kernel == "decode") return {"decode", precision::bf16, decode, decode_formula};
+  if (a.kernel == "attention")
+    return {p == precision::fp8 ? "attention/fp8" : "attention/bf16", p, attention, attention_formula};
+  if (a.kernel == "decode")
+    return {bytes_per_element(p) < 2 ? "decode/fp8" : "decode/bf16", precision::bf16, decode, decode_formula};
   if (a.kernel == "mla") return {fmt::format("mla_decode/{}", name(p)), p, mla, mla_formula};
   if (a.kernel == "moe") return {fmt::format("moe/{}", a.family), precision::bf16, moe, moe_formula};
+  if (a.kernel == "elementwise") return {"stream", precision::bf16, elementwise, stream_formula};
+  if (a.kernel == "copy") return {"stream", precision::bf16, copy, copy_formula};
   return {"stream", precision::bf16, stream, stream_formula};
 }
 
@@ -177,8 +194,14 @@ exit_code execute(const kernel_arguments& a) {
                         a.kernel == "moe" ? nearest(a.family, known) : std::string()}});
   }
   if (a.kernel == "moe") q.operands = k.moe.at(a.family).activations;
-  const kernel_cost c = q.price(p.gpu, k, a, q.operands);
-  const std::string note = kernels_note(software.content, p.gpu);
+  q.family = parameter_group(k, q.family);
+  if (k.ungrouped_decode && a.kernel == "decode" && a.heads > k.ungrouped_decode->beyond * std::max(1.0, a.kv_heads))
+    q.family = "ungrouped_decode";
+  const kernel_cost c = q.price(p, k, a, q.operands);
+  std::string note = kernels_note(software.content, p.gpu);
+  if (a.kernel == "gemm" && !measured_gemm(software.content, p.gpu, q.operands))
+    note += fmt::format("{}no {} kernel was measured on {}: a measured format's share of the data-sheet peak",
+                        note.empty() ? "" : "; ", name(q.operands), p.gpu.name);
   print(a.format == "json" ? to_json(as_value(q, p, k, c, note)) : as_text(q, p, k, c, note));
   return exit_code::ok;
 }

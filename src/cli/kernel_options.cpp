@@ -1,6 +1,8 @@
 // The options of nvlsim kernel, a subcommand for each class.
 #include "cli/kernel_options.hpp"
 
+#include "nvlsim/compute.hpp"
+
 namespace nvlsim::cli {
 namespace {
 
@@ -71,7 +73,17 @@ const std::vector<kernel_class>& classes() {
        "A kernel bounded by the bytes it moves",
        "",
        {{"--bytes", "Read and written", &a::bytes, true}},
-       "nvlsim kernel stream --bytes 1e9 --platform gb300-nvl72"}};
+       "nvlsim kernel stream --bytes 1e9 --platform gb300-nvl72"},
+      {"elementwise",
+       "Norms, activations, optimizer and the like, by what they move for an element",
+       "",
+       {{"--elements", "Elements (values, parameters, or tokens times experts)", &a::elements, true}},
+       "nvlsim kernel elementwise --op cross_entropy --elements 1e9 --platform gb300-nvl72"},
+      {"copy",
+       "A copy by one GPU while the others of its VM do the same",
+       "",
+       {{"--bytes", "Copied", &a::bytes, true}},
+       "nvlsim kernel copy --path from_cpu --bytes 1e9 --platform gb300-nvl72"}};
   return list;
 }
 
@@ -92,6 +104,16 @@ void add_kernel(CLI::App& app, kernel_arguments& a, std::function<void()> chosen
           ->capture_default_str();
       s->add_flag("--ungated", a.ungated, "One up projection instead of two");
     }
+    if (std::string_view(k.word) == "gemm") s->add_flag("--sparse", a.sparse, "Weights with 2:4 structured sparsity");
+    if (std::string_view(k.word) == "elementwise") {
+      std::vector<std::string> names;
+      for (const elementwise_kernel& e : elementwise_kernels()) names.emplace_back(e.name);
+      s->add_option("--op", a.elementwise, "Kernel")->check(CLI::IsMember(names))->capture_default_str();
+    }
+    if (std::string_view(k.word) == "copy")
+      s->add_option("--path", a.path, "From where to where")
+          ->check(CLI::IsMember(std::vector<std::string>(copy_path_names.begin(), copy_path_names.end())))
+          ->capture_default_str();
     s->add_option("--platform", a.platform, "Platform")->required();
     s->add_option("--stack", a.stack, "Stack whose kernels count")->capture_default_str();
     s->add_option("--set", a.sets,

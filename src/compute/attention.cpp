@@ -26,7 +26,7 @@ kernel_cost cost(const gpu_spec& gpu, const attention_params& p, const attention
   const double item_time = p.item_time.base();
   const double all = s.batch * s.heads * (tiled_pairs * pair_time + items * item_time / gpu.sm_count);
   const double critical = longest_item * pair_time * gpu.sm_count + item_time;
-  const double work_time = compute::smooth_max(all, critical);
+  const double work_time = compute::smooth_max(all + p.tail_share * critical, critical);
   const double moved = d.io * p.io_passes * 2 * s.batch * s.queries * (s.heads + s.kv_heads) * dims;
   const double io_time = moved / gpu.hbm_bandwidth.base();
   const double time = p.launch.base() + work_time + io_time;
@@ -40,6 +40,10 @@ kernel_cost cost(const gpu_spec& gpu, const attention_params& p, const attention
 
 kernel_cost attention_forward_cost(const gpu_spec& gpu, const attention_params& p, const attention_shape& s) {
   return cost(gpu, p, s, {.flops = 1, .rate = 1, .io = 1});
+}
+
+kernel_cost attention_forward_cost(const gpu_spec& gpu, const kernel_profile& k, const attention_shape& s) {
+  return attention_forward_cost(gpu, s.fp8 && k.attention_fp8 ? *k.attention_fp8 : k.attention, s);
 }
 
 // Five products instead of two; reads Q, K, V, the output and its gradient, writes three gradients.

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <limits>
 #include <random>
 #include <vector>
 
@@ -9,7 +8,7 @@ namespace nvlsim {
 namespace {
 
 constexpr double tile_columns = 128;
-constexpr double fill_depth = 100;  // units of k to fill and drain the pipeline, as fitted for dense kernels
+constexpr double tile_rounding = 0.5;  // of the last round of tiles [docs/kernels.md#expert-kernels]
 constexpr double copy_bytes = 4;    // of an element that is read and written in 16 bit
 
 expert_load load_of(const std::vector<double>& tokens, std::size_t first, std::size_t count) {
@@ -35,19 +34,28 @@ double pareto(double u, double low, double high, double exponent) {
   return std::pow((b - a) * u + a, 1 / one_less);
 }
 
-/// No expert gets a token twice: what is over the number of tokens goes to the emptiest experts.
-void cap_at_tokens(std::vector<double>& load, double tokens, double pairs) {
-  double given = 0;
-  for (double& n : load) given += n = std::min(n, tokens);
-  const double missing = pairs - given;
-  if (missing <= 0) return;
+/// Takes what rounding gave too much from the least loaded, and hands what is missing to the most loaded; no expert
+/// gets a token twice.
+void settle(std::vector<double>& load, double tokens, double pairs) {
+  double missing = pairs;
+  for (double& n : load) missing -= n = std::min(n, tokens);
   std::vector<std::size_t> order(load.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return load[a] < load[b]; });
-  const auto takers = static_cast<std::size_t>(std::min(static_cast<double>(load.size()), missing));
-  if (takers == 0) return;
-  const double each = std::ceil(missing / static_cast<double>(takers));
-  for (std::size_t i = 0; i < takers; ++i) load[order[i]] = std::min(tokens, load[order[i]] + each);
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return load[a] > load[b]; });
+  for (auto e = order.rbegin(); e != order.rend() && missing <= -1; ++e)
+    if (load[*e] > 0) load[*e] -= 1, missing += 1;
+  while (missing >= 1) {
+    double room = 0;
+    for (const double n : load) room += n < tokens ? 1 : 0;
+    if (room == 0) return;
+    const double each = std::max(1.0, std::floor(missing / room));
+    for (const std::size_t e : order) {
+      const double more = std::min({each, tokens - load[e], missing});
+      if (more <= 0) continue;
+      load[e] += more;
+      missing -= more;
+    }
+  }
 }
 
 }  // namespace
@@ -59,6 +67,7 @@ expert_load balanced_load(const expert_routing& r) {
   if (!(pairs > 0)) return {};
   expert_load out;
   out.active = std::min(local, std::max(1.0, std::nearbyint(pairs)));
+  out.mean = r.tokens * r.topk / r.experts;
   const double each = std::max(1.0, pairs / out.active);
   out.pairs = out.active * each;
   for (std::size_t t = 0; t < out.tiles.size(); ++t)
@@ -77,12 +86,13 @@ expert_load skewed_load(const expert_routing& r, double exponent, int draws, std
   const double low = sparse ? 0.01 : 1, high = sparse ? 2 : std::max(1.001, 0.8 * r.tokens);
   std::mt19937_64 source(seed);
   expert_load sum;
+  sum.mean = pairs / r.experts;
   std::vector<double> load(experts);
   for (int d = 0; d < draws; ++d) {
     double total = 0;
     for (double& n : load) total += n = pareto(uniform(source), low, high, exponent);
     for (double& n : load) n = std::nearbyint(n / total * pairs);
-    cap_at_tokens(load, r.tokens, pairs);
+    settle(load, r.tokens, pairs);
     expert_load fullest;
     for (std::size_t k = 0; k < ranks; ++k)
       if (const expert_load x = load_of(load, k * local, local); x.pairs > fullest.pairs) fullest = x;
@@ -93,6 +103,17 @@ expert_load skewed_load(const expert_routing& r, double exponent, int draws, std
   return sum;
 }
 
+namespace {
+
+/// Kernels are chosen by the tokens of a mean expert, not by those of each.
+std::size_t tile_for(double mean) {
+  std::size_t t = 0;
+  while (t + 1 < expert_load::tile_rows.size() && expert_load::tile_rows[t] < mean) ++t;
+  return t;
+}
+
+}  // namespace
+
 // [docs/kernels.md#expert-kernels]
 kernel_cost moe_cost(const gpu_spec& gpu, const moe_params& p, const moe_shape& s) {
   if (!(s.tokens > 0 && s.hidden > 0 && s.inter > 0)) return {};
@@ -100,15 +121,13 @@ kernel_cost moe_cost(const gpu_spec& gpu, const moe_params& p, const moe_shape& 
   const double weight = bytes_per_element(p.weights), activation = bytes_per_element(p.activations);
   double compute_time = 0, memory_time = 0, products = 0, moved = 0, work = 0;
   const double up = (s.gated ? 2 : 1) * s.inter;
+  const std::size_t t = tile_for(s.load.mean);
+  const double tile = expert_load::tile_rows[t] * tile_columns;
+  const double step = compute::smooth_max(p.step_time.base(), 2 * tile * gpu.sm_count / p.tensor_rate.base());
   for (const auto& [n, k] : {std::pair{up, s.hidden}, std::pair{s.hidden, s.inter}}) {
     const double io = s.load.active * n * k * weight + s.load.pairs * (k * activation + 2 * n);
-    double best = std::numeric_limits<double>::infinity();
-    for (std::size_t t = 0; t < expert_load::tile_rows.size(); ++t) {
-      const double tile = expert_load::tile_rows[t] * tile_columns;
-      const double step = compute::smooth_max(p.step_time.base(), 2 * tile * gpu.sm_count / p.tensor_rate.base());
-      const double waves = std::max(1.0, s.load.tiles[t] * std::ceil(n / tile_columns) / gpu.sm_count);
-      best = std::min(best, waves * (k + fill_depth) * step);
-    }
+    const double rounds = compute::rounds(s.load.tiles[t] * std::ceil(n / tile_columns) / gpu.sm_count, tile_rounding);
+    const double best = rounds * (k + p.fill_depth) * step;
     compute_time += best;
     memory_time += io / hbm;
     products += compute::smooth_max(best, io / hbm);

@@ -48,14 +48,16 @@ struct tile_work {
   std::array<double, tiles.size()> step_cubed;    // time of a unit of k of one tile, cubed
 };
 
-tile_work work_of(const gpu_spec& gpu, const gemm_params& p, const gemm_shape& s) {
+constexpr double sparse_index_bytes = 0.125;  // 2 bits for each of the two kept values of four
+
+tile_work work_of(const gpu_spec& gpu, const gemm_params& p, const gemm_shape& s, double rate) {
   std::array<double, sides.size()> rows, columns;
   for (std::size_t i = 0; i < sides.size(); ++i) {
     rows[i] = std::ceil(s.m / sides[i]);
     columns[i] = std::ceil(s.n / sides[i]);
   }
   const double per_sm = s.groups / gpu.sm_count;
-  const double element_time = 2.0 * gpu.sm_count / p.tensor_rate.base();
+  const double element_time = 2.0 * gpu.sm_count / rate;
   const double shortest = cube(p.step_time.base());
   tile_work w;
   for (std::size_t t = 0; t < tiles.size(); ++t) {
@@ -80,18 +82,20 @@ struct product {
 };
 
 // The fastest of all tiles and splits.
-product best_product(const gpu_spec& gpu, const gemm_params& p, double element, const gemm_shape& s) {
-  const tile_work w = work_of(gpu, p, s);
+product best_product(const gpu_spec& gpu, const gemm_params& p, double element, const gemm_shape& s, double speedup) {
+  const tile_work w = work_of(gpu, p, s, p.tensor_rate.base() * speedup);
   const double hbm = gpu.hbm_bandwidth.base() * p.hbm_share;
   const double outputs = s.groups * s.m * s.n;
-  const double weight = s.weight_element_bytes > 0 ? s.weight_element_bytes : element;
+  double weight = s.weight_element_bytes > 0 ? s.weight_element_bytes : element;
+  if (s.sparse) weight = weight / 2 + sparse_index_bytes;
   const double io = s.groups * (s.n * weight + s.m * element) * s.k + outputs * s.output_element_bytes;
+  const double hot = s.repeated && io < compute::resident_share * gpu.l2.base() ? p.l2_speedup : 1;
   product best;
   for (const double split : splits) {
     if (split > 1 && !p.split_time) break;
     product x;
     x.bytes = io + (split > 1 ? split_element_bytes * split * outputs : 0);
-    x.memory = x.bytes / hbm;
+    x.memory = x.bytes / (hbm * hot);
     const double compute_cubed = best_cubed(w, split) * cube(s.k / split + p.fill_depth);
     x.time = std::cbrt(compute_cubed + cube(x.memory)) + (split > 1 ? p.split_time->base() : 0);
     if (x.time >= best.time) continue;
@@ -107,7 +111,9 @@ product best_product(const gpu_spec& gpu, const gemm_params& p, double element, 
 kernel_cost gemm_cost(const gpu_spec& gpu, const gemm_params& p, precision operands, const gemm_shape& s) {
   if (!(s.m > 0 && s.n > 0 && s.k > 0 && s.groups > 0)) return {};
   const double element = bytes_per_element(operands);
-  const product best = best_product(gpu, p, element, s);
+  const peak_rate* peak = gpu.peak(operands);
+  const double speedup = s.sparse && peak && peak->sparse ? *peak->sparse / peak->dense : 1;
+  const product best = best_product(gpu, p, element, s, speedup);
   const double cast_bytes = p.cast_passes * s.groups * s.m * s.k * (2 + element);
   const double cast_time = cast_bytes / (gpu.hbm_bandwidth.base() * p.hbm_share);
   const double epilogue_bytes = p.output_bytes * s.groups * s.m * s.n;

@@ -75,6 +75,11 @@ std::vector<check> rack_checks(const platform& p, bool has_cpu) {
                  fmt::format("{} GPUs share a NIC, but a VM has {}", p.fabric.gpus_per_nic, p.vm.gpus)});
   out.push_back({p.fabric.sharp && !p.fabric.leaf.sharp, "/fabric/sharp", "/fabric/leaf/sharp",
                  "the switch has no in-network reduction (/fabric/leaf/sharp)"});
+  if (p.rack.power_cap)
+    out.push_back({gpu_share_of(p, *p.rack.power_cap) <= p.gpu.idle_power, "/rack/power_cap", "/gpu/idle_power",
+                   fmt::format("{} leaves each GPU {} beside CPUs, trays and switches, not more than it draws idle ({})",
+                               format_quantity(*p.rack.power_cap), format_quantity(gpu_share_of(p, *p.rack.power_cap)),
+                               format_quantity(p.gpu.idle_power))});
   return out;
 }
 

@@ -113,6 +113,7 @@ rack_spec read_rack(reader r) {
   k.power_per_switch_tray = r.quantity<watts>("power_per_switch_tray");
   k.power_supply_efficiency = r.number("power_supply_efficiency", share);
   k.provisioned_power = r.find_quantity<watts>("provisioned_power", positive);
+  k.power_cap = r.find_quantity<watts>("power_cap", positive);
   r.done();
   return k;
 }
@@ -166,6 +167,9 @@ platform read_platform(config::document& doc, std::string name, diagnostics& pro
   p.fabric = read_fabric(r.child("fabric"));
   if (auto price = r.find_child("price")) p.price = read_price(*price);
   r.done();
+  if (p.rack.power_cap)
+    if (const watts share = gpu_share_of(p, *p.rack.power_cap); share < p.gpu.cap() && share > p.gpu.idle_power)
+      p.gpu.power_cap = share;
   check_platform(p, doc, reading, problems);
   for (const problem& x : reading.sorted()) problems.add(x);
   return p;

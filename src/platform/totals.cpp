@@ -4,13 +4,21 @@ namespace nvlsim {
 namespace {
 
 /// At the supply's input, with every GPU and CPU at its cap.
+// [docs/hardware.md#power]
+watts power_beside_gpus(const platform& p) {
+  return p.rack.vms * (p.vm.cpus * p.cpu.max_power + p.rack.power_per_vm_other) +
+         p.rack.nvlink_switch_trays * p.rack.power_per_switch_tray;
+}
+
 watts rack_power(const platform& p) {
-  const watts vm = p.vm.gpus * p.gpu.tdp + p.vm.cpus * p.cpu.max_power + p.rack.power_per_vm_other;
-  const watts load = p.rack.vms * vm + p.rack.nvlink_switch_trays * p.rack.power_per_switch_tray;
-  return load / p.rack.power_supply_efficiency;  // [docs/hardware.md#power]
+  return (p.gpus_per_rack() * p.gpu.tdp + power_beside_gpus(p)) / p.rack.power_supply_efficiency;
 }
 
 }  // namespace
+
+watts gpu_share_of(const platform& p, watts rack_power) {
+  return (rack_power * p.rack.power_supply_efficiency - power_beside_gpus(p)) / p.gpus_per_rack();
+}
 
 platform_totals totals(const platform& p) {
   platform_totals t;

@@ -70,6 +70,7 @@ constexpr auto fields<gemm_params> = std::to_array<field<gemm_params>>({
     {"cast_passes", &number<&gemm_params::cast_passes>, config::non_negative},
     {"output_bytes", &number<&gemm_params::output_bytes>, config::non_negative},
     {"split_time", &quantity<&gemm_params::split_time>, config::non_negative, false},
+    {"l2_speedup", &number<&gemm_params::l2_speedup>, {0.1, 10}, false},
 });
 
 template <>
@@ -78,6 +79,7 @@ constexpr auto fields<attention_params> = std::to_array<field<attention_params>>
     {"exponential_share", &number<&attention_params::exponential_share>, config::positive},
     {"item_time", &quantity<&attention_params::item_time>, config::non_negative},
     {"item_rows", &number<&attention_params::item_rows>, {1, 1e6}, false},
+    {"tail_share", &number<&attention_params::tail_share>, {0, 10}, false},
     {"launch", &quantity<&attention_params::launch>, config::non_negative},
     {"io_passes", &number<&attention_params::io_passes>, config::non_negative},
     {"backward_efficiency", &number<&attention_params::backward_efficiency>, config::positive},
@@ -89,9 +91,20 @@ constexpr auto fields<decode_params> = std::to_array<field<decode_params>>({
     {"hbm_share", &number<&decode_params::hbm_share>, share},
     {"launch", &quantity<&decode_params::launch>, config::non_negative},
     {"item_time", &quantity<&decode_params::item_time>, config::non_negative},
+    {"head_time", &quantity<&decode_params::head_time>, config::non_negative, false},
     {"split_time", &quantity<&decode_params::split_time>, config::non_negative},
+    {"part_time", &quantity<&decode_params::part_time>, config::non_negative, false},
     {"chunk", &number<&decode_params::chunk>, {1, 1e9}},
+    {"part_rate", &quantity<&decode_params::part_rate>, config::positive, false},
     {"l2_speedup", &number<&decode_params::l2_speedup>, {1, 10}, false},
+});
+
+template <>
+constexpr auto fields<ungrouped_decode_params> = std::to_array<field<ungrouped_decode_params>>({
+    {"beyond", &number<&ungrouped_decode_params::beyond>, config::positive},
+    {"item_time", &quantity<&ungrouped_decode_params::item_time>, config::non_negative},
+    {"key_time", &quantity<&ungrouped_decode_params::key_time>, config::non_negative},
+    {"chunk", &number<&ungrouped_decode_params::chunk>, {1, 1e9}},
 });
 
 template <>
@@ -101,6 +114,7 @@ constexpr auto fields<mla_decode_params> = std::to_array<field<mla_decode_params
     {"launch", &quantity<&mla_decode_params::launch>, config::non_negative},
     {"item_time", &quantity<&mla_decode_params::item_time>, config::non_negative},
     {"split_time", &quantity<&mla_decode_params::split_time>, config::non_negative},
+    {"part_time", &quantity<&mla_decode_params::part_time>, config::non_negative, false},
     {"chunk", &number<&mla_decode_params::chunk>, {1, 1e9}},
     {"narrow_tile", &number<&mla_decode_params::narrow_tile>, {1, 64}, false},
 });
@@ -111,6 +125,7 @@ constexpr auto fields<moe_params> = std::to_array<field<moe_params>>({
     {"activations", &format<&moe_params::activations>, {}},
     {"tensor_rate", &quantity<&moe_params::tensor_rate>, config::positive},
     {"step_time", &quantity<&moe_params::step_time>, config::non_negative},
+    {"fill_depth", &number<&moe_params::fill_depth>, config::non_negative, false},
     {"hbm_share", &number<&moe_params::hbm_share>, share},
     {"launch", &quantity<&moe_params::launch>, config::non_negative},
     {"expert_time", &quantity<&moe_params::expert_time>, config::non_negative},
@@ -186,26 +201,37 @@ class kernels_reader {
     if (!e.r.has("gemm")) require(e, e.r, "", "", "gemm");
     read_by_precision(e, "gemm", p.gemm);
     read_by_precision(e, "weight_only", p.weight_only);
-    read_by_precision(e, "batched", p.batched);
+    read_by_precision(e, "absorb_keys", p.absorb_keys);
+    read_by_precision(e, "absorb_values", p.absorb_values);
     read_group(e, e.r, "", "attention", p.attention);
+    read_optional(e, "attention_fp8", p.attention_fp8);
     read_group(e, e.r, "", "decode", p.decode);
+    read_optional(e, "decode_fp8", p.decode_fp8);
+    read_optional(e, "ungrouped_decode", p.ungrouped_decode);
     read_by_precision(e, "mla_context", p.mla_context);
     read_by_precision(e, "mla_decode", p.mla_decode);
     read_moe(e);
     read_group(e, e.r, "", "stream", p.stream);
-    if (e.r.has("amax")) read_group(e, e.r, "", "amax", p.amax ? *p.amax : p.amax.emplace());
+    read_optional(e, "amax", p.amax);
     if (auto peaks = e.r.find_child("peaks_of_origin")) {
       for (const std::string& n : peaks->names())
         if (const auto f = precision_by_name(n)) p.peaks_of_origin[*f] = peaks->quantity<flop_rate>(n, config::positive);
         else if (n != "kind" && n != "source") peaks->fail(n, "no such precision", nearest(n, precision_names()));
       peaks->done();
     }
+    if (const auto x = e.r.find_quantity<watts>("dynamic_power_of_origin", config::positive))
+      p.dynamic_power_of_origin = *x;
     if (const auto x = e.r.find_number("power_exponent", config::fraction)) {
       p.power_exponent = *x;
       e.given.insert("power_exponent");
     }
     require(e, e.r, "", "", "power_exponent");
     e.r.done();
+  }
+
+  template <class P>
+  void read_optional(entry& e, const char* k, std::optional<P>& p) {
+    if (e.r.has(k)) read_group(e, e.r, "", k, p ? *p : p.emplace());
   }
 
   template <class P>

@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "config/document.hpp"
 #include "nvlsim/fit.hpp"
@@ -16,12 +17,13 @@
 namespace nvlsim {
 namespace {
 
-constexpr const char* stack_name = "tensorrt-llm-1.3-kernels";
+constexpr const char* main_stack = "tensorrt-llm-1.3-kernels";
 
 /// GPUs that share parameters. The first one has no entry of its own: the architecture's is its.
 struct pool {
   const char* entry;
   std::vector<std::string> gpus;
+  double prior = 1;  ///< of the logarithm of a shared value over where it starts
 };
 const std::vector<pool> pools = {
     {"blackwell", {"gb200", "gb300", "b200", "b300"}}, {"hopper", {"h100", "h200"}}, {"ampere", {"a100"}}};
@@ -31,16 +33,16 @@ const std::vector<pool> decode_pools = {{"blackwell", {"gb200", "gb300"}},
                                         {"hopper", {"h100", "h200"}},
                                         {"ampere", {"a100"}}};
 
+const std::vector<pool>& pools_of(const std::string& family) {
+  return family.starts_with("decode") ? decode_pools : pools;
+}
+
 struct fit_row {
   std::string gpu;
   const gpu_spec* hardware;
   double published;
   const kernel_row* row;
-};
-
-struct table_rows {
-  std::vector<kernel_row> rows;
-  std::map<std::string, std::vector<fit_row>> by_family;
+  int fold = 0;  ///< of three
 };
 
 /// The profiles that a fit changes, by GPU.
@@ -57,6 +59,15 @@ struct slot {
   std::vector<std::string> gpus;
 };
 
+/// Families whose kernels differ from GPU to GPU in more than their rates: the pooled values first, then each GPU's
+/// own, held near them.
+bool tuned_by_gpu(const std::string& family) {
+  constexpr std::array<std::string_view, 4> groups = {"moe/", "mla_", "absorb_", "amax"};
+  return std::any_of(groups.begin(), groups.end(), [&](std::string_view g) { return family.starts_with(g); });
+}
+constexpr double own_prior = 0.3;   // of the logarithm of a GPU's own value over the pooled one
+constexpr double rate_prior = 0.5;  // the rows of one GPU may hardly depend on its rate
+
 struct problem_of_pool {
   std::string family;
   std::vector<kernel_knob> knobs;
@@ -64,20 +75,25 @@ struct problem_of_pool {
   std::vector<free_parameter> parameters;
 };
 
+/// `own`: every value is a GPU's, and starts from what is pooled. What the kernels do not have (0) stays out.
 problem_of_pool pose(const std::string& family, const pool& p, const std::vector<std::string>& present,
-                     const profiles& at) {
+                     const profiles& at, bool own = false) {
   problem_of_pool out{family, knobs_of(family), {}, {}};
   const auto add = [&](std::size_t knob, const std::string& entry, const std::vector<std::string>& gpus) {
     const kernel_knob& k = out.knobs[knob];
     const double start = std::clamp(k.get(at.at(gpus.front())), k.low * 1.001, k.high * 0.999);
     out.slots.push_back({knob, entry, gpus});
-    // A rate is held near where it starts: the rows of one GPU may hardly depend on it.
+    const double prior = k.per_gpu ? rate_prior : own ? own_prior : p.prior;
     out.parameters.push_back(
-        {fmt::format("{} {} {}", entry, family, k.member), start, k.low, k.high, k.per_gpu ? 0.5 : 1.0, true});
+        {fmt::format("{} {} {}", entry, family, k.member), start, k.low, k.high, prior, true});
   };
+  std::vector<std::string> known;
+  for (const std::string& g : p.gpus)
+    if (at.contains(g) && has_family(at.at(g), family)) known.push_back(g);
   for (std::size_t i = 0; i < out.knobs.size(); ++i) {
-    if (!out.knobs[i].per_gpu) {
-      add(i, p.entry, p.gpus);
+    if (!(out.knobs[i].get(at.at(known.front())) > 0)) continue;
+    if (!own && !out.knobs[i].per_gpu) {
+      add(i, p.entry, known);
     } else {
       for (const std::string& g : present) add(i, g == p.gpus.front() ? p.entry : g, {g});
     }
@@ -104,12 +120,6 @@ std::vector<double> solve(const problem_of_pool& q, const std::vector<const fit_
   return best;
 }
 
-double median(std::vector<double> v) {
-  if (v.empty()) return 0;
-  std::sort(v.begin(), v.end());
-  return v[v.size() / 2];
-}
-
 /// What a GPU that was never measured would be given: the others' shared values, and their rates by its power.
 /// [docs/models-and-assumptions.md#power]
 void transfer(const problem_of_pool& q, const std::string& to,
@@ -118,6 +128,7 @@ void transfer(const problem_of_pool& q, const std::string& to,
   const gpu_spec& target = *hardware.at(to);
   for (std::size_t i = 0; i < q.knobs.size(); ++i) {
     const kernel_knob& k = q.knobs[i];
+    if (!(k.get(at.at(from.front())) > 0)) continue;
     double sum = 0;
     for (const std::string& g : from) {
       const gpu_spec& s = *hardware.at(g);
@@ -129,80 +140,170 @@ void transfer(const problem_of_pool& q, const std::string& to,
   }
 }
 
+using row_list = std::vector<const fit_row*>;
+
+row_list of(const std::vector<fit_row>& rows, const std::vector<std::string>& gpus) {
+  row_list out;
+  for (const fit_row& r : rows)
+    if (std::find(gpus.begin(), gpus.end(), r.gpu) != gpus.end()) out.push_back(&r);
+  return out;
+}
+
+std::vector<std::string> present(const row_list& rows, const pool& p) {
+  std::vector<std::string> out;
+  for (const std::string& g : p.gpus)
+    if (std::any_of(rows.begin(), rows.end(), [&](const fit_row* r) { return r->gpu == g; })) out.push_back(g);
+  return out;
+}
+
+struct solved {
+  problem_of_pool q;
+  std::vector<double> best;
+};
+
+/// Sets the profiles of the pool's GPUs to what fits their rows best.
+solved fit_pool(const std::string& family, const pool& p, const row_list& rows, profiles& at) {
+  const auto measured = present(rows, p);
+  solved out{pose(family, p, measured, at), {}};
+  out.best = solve(out.q, rows, at);
+  if (!tuned_by_gpu(family)) return out;
+  out.q = pose(family, p, measured, at, true);
+  out.best = solve(out.q, rows, at);
+  return out;
+}
+
+/// Errors on rows that were not fitted.
+struct error_sum {
+  std::vector<double> magnitudes;
+  double signed_sum = 0;
+  void add(double e) {
+    magnitudes.push_back(std::abs(e));
+    signed_sum += e;
+  }
+  fit_report::left_out report(std::string group) {
+    fit_report::left_out l{std::move(group), magnitudes.size(), 0, 0, 0, 0, 0};
+    if (magnitudes.empty()) return l;
+    std::sort(magnitudes.begin(), magnitudes.end());
+    const auto n = static_cast<double>(magnitudes.size());
+    for (const double m : magnitudes) l.mean_error += m / n;
+    l.bias = signed_sum / n;
+    l.worst_error = magnitudes.back();
+    l.median_error = magnitudes[magnitudes.size() / 2];
+    l.p90_error = magnitudes[static_cast<std::size_t>(std::ceil(0.9 * n)) - 1];
+    return l;
+  }
+};
+
+/// The kernels of one stack.
 class kernel_fit {
  public:
-  kernel_fit(const std::vector<std::filesystem::path>& tables, const data_folders& data, const std::string& only)
-      : inputs_(data) {
-    const stack& s = inputs_.stack_named(stack_name);
-    for (const auto& file : tables) {
-      const csv_table t = read_csv(file);
-      for (const csv_row& row : t.rows) {
-        if (row["table"].ends_with("_power")) continue;  // another release, and sustained
-        kernel_row r = read_kernel_row(row, "", t.stem, inputs_, loads_);
-        if (r.price && r.record.status == record_status::ok && r.family.starts_with(only))
-          rows_.push_back(std::move(r));
-      }
-    }
-    for (const kernel_row& r : rows_) {
-      const gpu_spec& g = inputs_.platform_named(std::string(platform_of_kernel_system(r.record.system))).gpu;
-      const kernel_profile& k = kernels_for(s, g);
+  kernel_fit(input_cache& inputs, std::string stack_name, const std::vector<kernel_row>& rows)
+      : stack_name_(std::move(stack_name)) {
+    const stack& s = inputs.stack_named(stack_name_);
+    int count = 0;
+    for (const kernel_row& r : rows) {
+      if (r.stack != stack_name_) continue;
+      const gpu_spec& g = inputs.platform_named(std::string(platform_of_kernel_system(r.record.system))).gpu;
+      const kernel_profile k = kernels_for(s, g);
       if (!has_family(k, r.family)) continue;
       hardware_.emplace(r.record.system, &g);
       start_.emplace(r.record.system, k);
-      by_family_[r.family].push_back({r.record.system, &g, *r.record.published, &r});
+      by_family_[parameter_group(k, r.family)].push_back({r.record.system, &g, *r.record.published, &r, count++ % 3});
     }
-    if (by_family_.empty())
-      throw input_error({{tables.front().string(), "", "no row of a kernel that can be fitted", {}}});
   }
 
-  fit_report run(const std::string& leave_out, const fit_progress& report) {
-    profiles at = start_;
-    for (const auto& [family, rows] : by_family_) {
-      if (family == "gemm/fp16") continue;  // taken over from BF16
-      for (const pool& p : family == "decode" ? decode_pools : pools) fit_pool(family, p, rows, at, report);
-    }
-    summarise(at);
-    if (!leave_out.empty()) leave_each_out(at, report);
-    return std::move(out_);
-  }
-
+  bool empty() const { return by_family_.empty(); }
+  const std::string& stack_name() const { return stack_name_; }
   const std::vector<std::pair<std::string, std::string>>& settings() const { return settings_; }
 
- private:
-  std::vector<const fit_row*> of(const std::vector<fit_row>& rows, const std::vector<std::string>& gpus) const {
-    std::vector<const fit_row*> out;
-    for (const fit_row& r : rows)
-      if (std::find(gpus.begin(), gpus.end(), r.gpu) != gpus.end()) out.push_back(&r);
-    return out;
-  }
-  static std::vector<std::string> present(const std::vector<const fit_row*>& rows, const pool& p) {
-    std::vector<std::string> out;
-    for (const std::string& g : p.gpus)
-      if (std::any_of(rows.begin(), rows.end(), [&](const fit_row* r) { return r->gpu == g; })) out.push_back(g);
-    return out;
+  /// Fits all; adds the parameters to the report and the errors to `errors`.
+  void run(fit_report& out, error_sum& errors, const fit_progress& report) {
+    profiles at = start_;
+    each_pool([&](const std::string& family, const pool& p, const std::vector<fit_row>& all) {
+      const row_list rows = of(all, p.gpus);
+      const solved s = fit_pool(family, p, rows, at);
+      record(family, p, s, present(rows, p), at, out);
+      error_sum here;
+      for (const fit_row* r : rows) here.add(std::exp(log_error(*r, at)) - 1);
+      if (report)
+        report(fmt::format("{} {}: {} rows, median {:.1f} %", p.entry, family, rows.size(),
+                           100 * here.report("").median_error));
+    });
+    for (const auto& [family, rows] : by_family_)
+      for (const fit_row& r : rows) errors.add(std::exp(log_error(r, at)) - 1);
+    fitted_ = std::move(at);
   }
 
-  void fit_pool(const std::string& family, const pool& p, const std::vector<fit_row>& all, profiles& at,
-                const fit_progress& report) {
-    const auto rows = of(all, p.gpus);
-    if (rows.empty()) return;
-    const problem_of_pool q = pose(family, p, present(rows, p), at);
-    const std::vector<double> best = solve(q, rows, at);
-    std::vector<double> errors;
-    for (const fit_row* r : rows) errors.push_back(std::abs(std::exp(log_error(*r, at)) - 1));
-    for (std::size_t i = 0; i < q.slots.size(); ++i) {
-      out_.parameters.push_back({q.parameters[i].name, q.parameters[i].start, best[i]});
-      set(q.slots[i].entry, family, q.knobs[q.slots[i].knob], best[i]);
+  /// Each GPU of a pool from the others, family by family.
+  void leave_gpus_out(fit_report& out, const fit_progress& report) const {
+    each_pool([&](const std::string& family, const pool& p, const std::vector<fit_row>& all) {
+      const std::vector<std::string> gpus = present(of(all, p.gpus), p);
+      if (gpus.size() < 2) return;
+      for (const std::string& g : gpus) {
+        pool others = p;
+        std::erase(others.gpus, g);
+        const row_list kept = of(all, others.gpus);
+        profiles at = fitted_;
+        const solved s = fit_pool(family, others, kept, at);
+        transfer(s.q, g, hardware_, present(kept, others), at);
+        error_sum errors;
+        for (const fit_row* r : of(all, {g})) errors.add(std::exp(log_error(*r, at)) - 1);
+        out.leave_out.push_back(errors.report(fmt::format("{} {}", g, family)));
+        if (report) report(fmt::format("without {}: median {:.1f} %", out.leave_out.back().group,
+                                       100 * out.leave_out.back().median_error));
+      }
+    });
+  }
+
+  /// Each third of the rows from the other two. Adds to the errors of all.
+  void leave_thirds_out(fit_report& out, error_sum& all_errors, const fit_progress& report) const {
+    std::map<std::string, error_sum> groups;
+    for (int fold = 0; fold < 3; ++fold) {
+      profiles at = start_;
+      each_pool([&](const std::string& family, const pool& p, const std::vector<fit_row>& all) {
+        row_list kept, left;
+        for (const fit_row* r : of(all, p.gpus)) (r->fold == fold ? left : kept).push_back(r);
+        if (kept.empty()) return;
+        fit_pool(family, p, kept, at);
+        for (const fit_row* r : left) {
+          const double e = std::exp(log_error(*r, at)) - 1;
+          groups[fmt::format("{} {}{}", r->gpu, family, stack_name_ == main_stack ? "" : "@" + stack_name_)].add(e);
+          all_errors.add(e);
+        }
+      });
+      if (report) report(fmt::format("{}: third {} left out", stack_name_, fold + 1));
+    }
+    for (auto& [group, errors] : groups) out.leave_out.push_back(errors.report(group));
+  }
+
+ private:
+  template <class Visit>
+  void each_pool(Visit&& visit) const {
+    for (const auto& [family, rows] : by_family_) {
+      if (stack_name_ != main_stack) {  // a deviation from the main stack, GPU by GPU
+        for (const auto& [gpu, hardware] : hardware_)
+          if (const pool p{gpu.c_str(), {gpu}, own_prior}; !of(rows, p.gpus).empty()) visit(family, p, rows);
+        continue;
+      }
+      for (const pool& p : pools_of(family))
+        if (!of(rows, p.gpus).empty()) visit(family, p, rows);
+    }
+  }
+
+  void record(const std::string& family, const pool& p, const solved& s, const std::vector<std::string>& measured,
+              profiles& at, fit_report& out) {
+    for (std::size_t i = 0; i < s.q.slots.size(); ++i) {
+      out.parameters.push_back({s.q.parameters[i].name, s.q.parameters[i].start, s.best[i]});
+      set(s.q.slots[i].entry, family, s.q.knobs[s.q.slots[i].knob], s.best[i]);
     }
     for (const std::string& g : p.gpus) {  // of the architecture, but not measured in this family
-      const auto measured = present(rows, p);
       if (std::find(measured.begin(), measured.end(), g) != measured.end() || !at.contains(g)) continue;
-      transfer(q, g, hardware_, measured, at);
-      for (const kernel_knob& k : q.knobs)
-        if (k.per_gpu) set(g == p.gpus.front() ? p.entry : g, family, k, k.get(at.at(g)));
+      if (!has_family(at.at(g), family)) continue;
+      transfer(s.q, g, hardware_, measured, at);
+      for (const kernel_knob& k : s.q.knobs)
+        if ((k.per_gpu || tuned_by_gpu(family)) && k.get(at.at(g)) > 0)
+          set(g == p.gpus.front() ? p.entry : g, family, k, k.get(at.at(g)));
     }
-    if (report)
-      report(fmt::format("{} {}: {} rows, median {:.1f} %", p.entry, family, rows.size(), 100 * median(errors)));
   }
 
   void set(const std::string& entry, const std::string& family, const kernel_knob& k, double v) {
@@ -210,69 +311,26 @@ class kernel_fit {
                            k.unit.empty() ? fmt::format("{:.4g}", v) : fmt::format("{:.4g} {}", v, k.unit));
   }
 
-  void summarise(const profiles& at) {
-    std::vector<double> magnitudes;
-    for (const auto& [family, rows] : by_family_)
-      for (const fit_row& r : rows) {
-        const double e = std::exp(log_error(r, at)) - 1;
-        magnitudes.push_back(std::abs(e));
-        out_.bias += e;
-        out_.mean_error += std::abs(e);
-      }
-    std::sort(magnitudes.begin(), magnitudes.end());
-    const auto n = static_cast<double>(magnitudes.size());
-    out_.rows = magnitudes.size();
-    out_.bias /= n;
-    out_.mean_error /= n;
-    out_.median_error = magnitudes[magnitudes.size() / 2];
-    out_.p90_error = magnitudes[static_cast<std::size_t>(std::ceil(0.9 * n)) - 1];
-  }
-
-  /// Each GPU of a pool from the others, family by family.
-  void leave_each_out(const profiles& fitted, const fit_progress& report) {
-    for (const auto& [family, all] : by_family_) {
-      for (const pool& p : family == "decode" ? decode_pools : pools) {
-        const auto rows = of(all, p.gpus);
-        const std::vector<std::string> gpus = present(rows, p);
-        for (const std::string& g : gpus)
-          if (gpus.size() > 1) leave_out(family, p, all, g, fitted, report);
-      }
-    }
-  }
-
-  void leave_out(const std::string& family, pool p, const std::vector<fit_row>& all, const std::string& gpu,
-                 profiles at, const fit_progress& report) {
-    std::erase(p.gpus, gpu);
-    const auto kept = of(all, p.gpus);
-    const problem_of_pool q = pose(family, p, present(kept, p), at);
-    solve(q, kept, at);
-    transfer(q, gpu, hardware_, present(kept, p), at);
-    fit_report::left_out l{fmt::format("{} {}", gpu, family), 0, 0, 0, 0};
-    std::vector<double> magnitudes;
-    for (const fit_row* r : of(all, {gpu})) {
-      const double e = std::exp(log_error(*r, at)) - 1;
-      magnitudes.push_back(std::abs(e));
-      l.bias += e;
-      l.mean_error += std::abs(e);
-      l.worst_error = std::max(l.worst_error, std::abs(e));
-    }
-    l.rows = magnitudes.size();
-    l.bias /= static_cast<double>(l.rows);
-    l.mean_error /= static_cast<double>(l.rows);
-    l.median_error = median(magnitudes);
-    if (report) report(fmt::format("without {}: median {:.1f} %", l.group, 100 * l.median_error));
-    out_.leave_out.push_back(std::move(l));
-  }
-
-  input_cache inputs_;
-  load_cache loads_;
-  std::vector<kernel_row> rows_;
+  std::string stack_name_;
   std::map<std::string, const gpu_spec*> hardware_;
-  profiles start_;
+  profiles start_, fitted_;
   std::map<std::string, std::vector<fit_row>> by_family_;
   std::vector<std::pair<std::string, std::string>> settings_;
-  fit_report out_;
 };
+
+std::vector<kernel_row> readable_rows(const std::vector<std::filesystem::path>& tables, input_cache& inputs,
+                                      const std::string& only) {
+  std::vector<kernel_row> out;
+  load_cache loads;
+  for (const auto& file : tables) {
+    const csv_table t = read_csv(file);
+    for (const csv_row& row : t.rows) {
+      kernel_row r = read_kernel_row(row, "", t.stem, inputs, loads);
+      if (r.price && r.record.status == record_status::ok && r.family.starts_with(only)) out.push_back(std::move(r));
+    }
+  }
+  return out;
+}
 
 /// Whether the number at `pointer` has a source: its own or that of an object around it.
 bool sourced(const value& root, std::string pointer) {
@@ -282,7 +340,7 @@ bool sourced(const value& root, std::string pointer) {
 }
 
 /// The stack file with the new values, and what it says is as another format with it.
-std::string stack_text(const data_folders& data,
+std::string stack_text(const data_folders& data, const std::string& stack_name,
                        const std::vector<std::pair<std::string, std::string>>& settings) {
   diagnostics problems;
   config::document doc =
@@ -321,9 +379,28 @@ std::string stack_text(const data_folders& data,
 
 fit_report fit_kernels(const std::vector<std::filesystem::path>& tables, const data_folders& data,
                        const std::string& only, const std::string& leave_out, const fit_progress& report) {
-  kernel_fit fit(tables, data, only);
-  fit_report out = fit.run(leave_out, report);
-  out.files.emplace_back(fmt::format("{}.json", stack_name), stack_text(data, fit.settings()));
+  input_cache inputs(data);
+  const std::vector<kernel_row> rows = readable_rows(tables, inputs, only);
+  std::set<std::string> stacks;
+  for (const kernel_row& r : rows) stacks.insert(r.stack);
+  fit_report out;
+  error_sum errors, left;
+  for (const std::string& name : stacks) {
+    kernel_fit fit(inputs, name, rows);
+    if (fit.empty()) continue;
+    fit.run(out, errors, report);
+    if (leave_out == "system") fit.leave_gpus_out(out, report);
+    if (leave_out == "third") fit.leave_thirds_out(out, left, report);
+    out.files.emplace_back(fmt::format("{}.json", name), stack_text(data, name, fit.settings()));
+  }
+  if (out.files.empty()) throw input_error({{tables.front().string(), "", "no row of a kernel that can be fitted", {}}});
+  if (leave_out == "third") out.leave_out.push_back(left.report("all rows"));
+  const fit_report::left_out all = errors.report("");
+  out.rows = all.rows;
+  out.mean_error = all.mean_error;
+  out.median_error = all.median_error;
+  out.p90_error = all.p90_error;
+  out.bias = all.bias;
   return out;
 }
 

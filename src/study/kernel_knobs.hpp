@@ -14,7 +14,7 @@ struct kernel_knob {
   std::string unit;          ///< "" for a plain number
   bool per_gpu = false;      ///< else one value for all GPUs of an architecture
   double low = 0, high = 1;  ///< in that unit
-  std::function<double(const kernel_profile&)> get;
+  std::function<double(const kernel_profile&)> get;  ///< zero where the kernels have no such part
   std::function<void(kernel_profile&, double)> set;
 };
 

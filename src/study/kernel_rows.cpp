@@ -15,6 +15,30 @@ namespace {
 
 constexpr const char* kernel_stack = "tensorrt-llm-1.3-kernels";
 
+/// Kernels of other releases than that one, by what the source of their rows says.
+struct release_of_source {
+  std::string_view text, stack;
+};
+constexpr std::array<release_of_source, 2> other_releases = {
+    {{"trtllm/1.3.0rc17", "tensorrt-llm-1.3rc17-kernels"}, {"vidur", "vidur-kernels"}}};
+
+std::string stack_of(const csv_row& row) {
+  for (const release_of_source& r : other_releases)
+    if (row["source"].find(r.text) != std::string::npos) return std::string(r.stack);
+  return kernel_stack;
+}
+
+/// "power_W 1166.2 power_limit_W 1200"
+std::optional<double> power_of(const csv_row& row) {
+  static constexpr std::string_view word = "power_W ";
+  const std::string& note = row["note"];
+  if (!note.starts_with(word)) return {};
+  double watts = 0;
+  const auto [end, status] = std::from_chars(note.data() + word.size(), note.data() + note.size(), watts);
+  if (status != std::errc() || !(watts > 0)) return {};
+  return watts;
+}
+
 /// A row that is understood and that no formula covers.
 class uncovered : public std::runtime_error {
  public:
@@ -70,6 +94,7 @@ void read_gemm(const csv_row& row, kernel_row& out) {
     return;
   }
   const precision p = format_of(row, type);
+  out.operands = p;
   out.family = fmt::format("gemm/{}", name(p));
   out.price = [s, p](const gpu_spec& g, const kernel_profile& k) { return gemm_cost(g, k.gemm.at(p), p, s); };
 }
@@ -84,13 +109,12 @@ void read_prefill(const csv_row& row, kernel_row& out) {
                           .queries = length,
                           .pairs = length * length / 2,
                           .fp8 = cache_format(row) == precision::fp8};
-  out.family = "attention";
-  out.price = [s](const gpu_spec& g, const kernel_profile& k) {
-    return attention_forward_cost(g, k.attention, s);
-  };
+  out.family = s.fp8 ? "attention/fp8" : "attention/bf16";
+  if (s.fp8) out.operands = precision::fp8;
+  out.price = [s](const gpu_spec& g, const kernel_profile& k) { return attention_forward_cost(g, k, s); };
 }
 
-constexpr double most_grouped_heads = 16;  // query heads a KV head; beyond it other kernels run
+constexpr double most_grouped_heads = 32;  // query heads a KV head, as ungrouped_decode in the stack has it
 
 void read_decode(const csv_row& row, kernel_row& out) {
   const decode_shape s{.batch = need(row, "batch"),
@@ -100,11 +124,9 @@ void read_decode(const csv_row& row, kernel_row& out) {
                        .head_dim = need(row, "head_dim"),
                        .kv_element_bytes = bytes_per_element(cache_format(row)),
                        .repeated = true};
-  if (s.heads > most_grouped_heads * s.kv_heads)
-    throw uncovered(
-        fmt::format("more than {} query heads a KV head fall into fallback kernels", most_grouped_heads));
-  out.family = "decode";
-  out.price = [s](const gpu_spec& g, const kernel_profile& k) { return decode_attention_cost(g, k.decode, s); };
+  out.family = s.kv_element_bytes < 2 ? "decode/fp8" : "decode/bf16";
+  if (s.heads > most_grouped_heads * s.kv_heads) out.family = "ungrouped_decode";
+  out.price = [s](const gpu_spec& g, const kernel_profile& k) { return decode_attention_cost(g, k, s); };
 }
 
 /// "isl 256 step 4095 tp 2": tokens that stood in the cache before.
@@ -159,9 +181,12 @@ void read_mla_products(const csv_row& row, kernel_row& out) {
   const gemm_shape s{.m = need(row, "m"),
                      .n = before ? mla_latent : mla_value,
                      .k = before ? mla_value : mla_latent,
-                     .groups = need(row, "heads")};
-  out.family = fmt::format("batched/{}", name(p));
-  out.price = [s, p](const gpu_spec& g, const kernel_profile& k) { return gemm_cost(g, k.batched.at(p), p, s); };
+                     .groups = need(row, "heads"),
+                     .repeated = true};
+  out.family = fmt::format("{}/{}", before ? "absorb_keys" : "absorb_values", name(p));
+  out.price = [s, p, before](const gpu_spec& g, const kernel_profile& k) {
+    return gemm_cost(g, (before ? k.absorb_keys : k.absorb_values).at(p), p, s);
+  };
 }
 
 struct moe_family {
@@ -305,13 +330,17 @@ void read_kind(const csv_row& row, kernel_row& out, input_cache& inputs, load_ca
 void price(kernel_row& r, input_cache& inputs) {
   if (r.record.status != record_status::ok || !r.price) return;
   const platform& p = inputs.platform_named(std::string(platform_of_kernel_system(r.record.system)));
-  const kernel_profile& k = kernels_for(inputs.stack_named(kernel_stack), p.gpu);
+  const kernel_profile k = kernels_for(inputs.stack_named(r.stack), p.gpu);
   if (!has_family(k, r.family)) {
     r.record.status = record_status::unsupported;
     r.record.reason = fmt::format("no parameters \"{}\" for {}", r.family, p.gpu.name);
     return;
   }
-  r.record.simulated = r.price(p.gpu, k).time.base() * 1e3;
+  const kernel_cost c = r.price(p.gpu, k);
+  r.record.simulated = c.time.base() * 1e3;
+  if (r.power)
+    r.record.notes = fmt::format("power {:.0f} W read, {:.0f} W computed", *r.power,
+                                 kernel_power(p.gpu, r.operands, c).base());
 }
 
 }  // namespace
@@ -319,6 +348,12 @@ void price(kernel_row& r, input_cache& inputs) {
 // The tables' A100 is the one with 80 GB.
 std::string_view platform_of_kernel_system(std::string_view system) {
   return platform_of_system(system == "a100" ? "a100-80g" : system);
+}
+
+std::string parameter_group(const kernel_profile& k, const std::string& family) {
+  if (family.starts_with("attention/")) return family.ends_with("fp8") && k.attention_fp8 ? "attention_fp8" : "attention";
+  if (family.starts_with("decode/")) return family.ends_with("fp8") && k.decode_fp8 ? "decode_fp8" : "decode";
+  return family;
 }
 
 bool has_family(const kernel_profile& k, const std::string& family) {
@@ -329,7 +364,11 @@ bool has_family(const kernel_profile& k, const std::string& family) {
   const auto holds = [&](const auto& m) { return format && m.contains(*format); };
   if (group == "gemm") return holds(k.gemm);
   if (group == "weight_only") return holds(k.weight_only);
-  if (group == "batched") return holds(k.batched);
+  if (group == "absorb_keys") return holds(k.absorb_keys);
+  if (group == "absorb_values") return holds(k.absorb_values);
+  if (group == "attention_fp8") return k.attention_fp8.has_value();
+  if (group == "decode_fp8") return k.decode_fp8.has_value();
+  if (group == "ungrouped_decode") return k.ungrouped_decode.has_value();
   if (group == "mla_context") return holds(k.mla_context);
   if (group == "mla_decode") return holds(k.mla_decode);
   if (group == "moe") return k.moe.contains(member);
@@ -348,6 +387,8 @@ kernel_row read_kernel_row(const csv_row& row, const std::string& id, const std:
   r.kind = row["table"];
   r.suspect = row["suspect"];
   r.status = record_status::ok;
+  out.stack = stack_of(row);
+  out.power = power_of(row);
   try {
     r.published = row.number("latency_ms");
     if (r.suspect.starts_with("exclude:") || !r.published || !(*r.published > 0)) {

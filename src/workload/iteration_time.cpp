@@ -65,8 +65,10 @@ iteration_costs::iteration_costs(const platform& p, const stack& s, const model&
   const double sustained = factor_of(s.inference->sustained_factor, p.gpu.name);
   for (const weight_role r : {weight_role::dense, weight_role::attention, weight_role::expert, weight_role::sixteen_bit})
     routes_[r] = route_gemm(p.gpu, kernels_, costs_, r, weights_of(w, r), sustained).value();
-  attention_ = at_rate(kernels_.attention, sustained * costs_.attention_factor);
-  decode_ = kernels_.decode;
+  const bool narrow = bytes_per_element(w.kv_cache) < 2;  // kernels follow the format of the cache
+  attention_ = at_rate(narrow && kernels_.attention_fp8 ? *kernels_.attention_fp8 : kernels_.attention,
+                       sustained * costs_.attention_factor);
+  decode_ = narrow && kernels_.decode_fp8 ? *kernels_.decode_fp8 : kernels_.decode;
   decode_.hbm_share *= costs_.decode_factor;
   decode_.item_time = decode_.item_time / costs_.decode_factor;
   decode_.launch = decode_.launch * costs_.launch_factor;

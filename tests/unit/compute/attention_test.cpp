@@ -36,7 +36,8 @@ TEST_CASE("Attention equals the block formula for causal sequences") {
     const double all = batch * heads * (blocks * (blocks + 1) / 2 * 128 * 128 * pair + blocks * item / sm);
     const double longest = blocks * 128 * 128 * pair * sm + item;
     const double io = p.io_passes * 2 * batch * length * (64 + 8) * 256 / gb200().hbm_bandwidth.base();
-    const double expected = p.launch.base() + std::cbrt(std::pow(all, 3) + std::pow(longest, 3)) + io;
+    const double work = all + p.tail_share * longest;
+    const double expected = p.launch.base() + std::cbrt(std::pow(work, 3) + std::pow(longest, 3)) + io;
     CHECK(forward(causal(3, length)).time.base() == Approx(expected).epsilon(1e-12));
   }
 }
@@ -63,7 +64,7 @@ TEST_CASE("Attention of chunks costs the whole plus what they repeat") {
   }
   const seconds whole = forward(causal(1, length)).time;
   CHECK(sum > whole);
-  CHECK(sum < 1.05 * whole);
+  CHECK(sum < 1.15 * whole);
 }
 
 TEST_CASE("FP8 attention speeds up the products and not the exponentials") {
@@ -107,9 +108,33 @@ TEST_CASE("Decode attention never takes less time for more context, sequences or
     // One long sequence is cut over all SMs, and each doubling of the batch saves a combining step.
     const double b =
         decode({.batch = x, .context = 2048, .heads = 32, .kv_heads = 8, .head_dim = 128}).time.base();
-    CHECK(b + 8 * blackwell().decode.split_time.base() >= by_batch);
+    const decode_params& p = blackwell().decode;
+    CHECK(b + 8 * p.split_time.base() + gb200().sm_count * p.part_time.base() >= by_batch);
     by_batch = b;
   }
+}
+
+TEST_CASE("Decode attention falls to a kernel for each query head beyond what the grouped one takes") {
+  const kernel_profile& k = blackwell();
+  decode_shape s{.batch = 256, .context = 64, .heads = 32, .kv_heads = 1, .head_dim = 128, .kv_element_bytes = 1};
+  CHECK(decode_attention_cost(gb200(), k, s).time == decode_attention_cost(gb200(), *k.decode_fp8, s).time);
+  s.heads = 64;  // 256 x 64 items of 148 SMs, each at least the kernel's item time
+  const double rounds = 256 * 64.0 / gb200().sm_count;
+  CHECK(decode_attention_cost(gb200(), k, s).time.base() > rounds * k.ungrouped_decode->item_time.base());
+  CHECK(decode_attention_cost(gb200(), k, s).moved.base() == Approx(2 * 256 * 64 * 128.0 + 4 * 256 * 64 * 128.0));
+}
+
+TEST_CASE("The last block of a long sequence keeps other SMs waiting") {
+  attention_params p = blackwell().attention;
+  const attention_shape few = causal(1, 16384, 2), many = causal(16, 16384, 64);
+  const auto tail = [&](const attention_shape& s) {
+    p.tail_share = 0;
+    const double without = attention_forward_cost(gb200(), p, s).time.base();
+    p.tail_share = 1;
+    return attention_forward_cost(gb200(), p, s).time.base() / without;
+  };
+  CHECK(tail(few) > 1.3);
+  CHECK(tail(many) < 1.01);
 }
 
 TEST_CASE("Attention of nothing costs nothing") {

@@ -49,6 +49,26 @@ TEST_CASE("Skewed load fills one rank more than the others") {
   }
 }
 
+TEST_CASE("Few skewed tokens fall on few experts, and none is lost") {
+  // One token of four copies: the fullest of 16 ranks of 8 experts has hardly more than one of them.
+  const expert_load one = skewed_load({.tokens = 1, .topk = 4, .experts = 128, .ranks = 16}, 1.2, 40);
+  CHECK(one.pairs >= 1);
+  CHECK(one.pairs < 2.5);
+  CHECK(one.active == Approx(one.pairs));  // no expert gets a token twice
+  const expert_load all = skewed_load({.tokens = 1, .topk = 4, .experts = 128, .ranks = 1}, 1.2, 40);
+  CHECK(all.pairs == Approx(4));
+}
+
+TEST_CASE("Tiles are as high as a mean expert needs, whatever one expert gets") {
+  expert_load l = balanced_load({.tokens = 512, .topk = 4, .experts = 128, .ranks = 16});  // 16 tokens each
+  const double even = moe_cost(test::gb200(), experts("mxfp4_mxfp8"), shape(512, l)).time.base();
+  l.mean = 17;  // tiles of 32 rows from here: half of them, so that an item of them takes longer or the same
+  const double taller = moe_cost(test::gb200(), experts("mxfp4_mxfp8"), shape(512, l)).time.base();
+  CHECK(taller <= even * 1.5);
+  CHECK(taller >= even * 0.5);
+  CHECK(taller != even);
+}
+
 TEST_CASE("Skewed load on one rank holds every pair") {
   const expert_routing r{.tokens = 512, .topk = 4, .experts = 64, .ranks = 1};
   CHECK(skewed_load(r, 1.2).pairs == Approx(512 * 4).epsilon(0.02));
@@ -65,6 +85,7 @@ TEST_CASE("Experts take the time of their closed form when weights dominate") {
   const double hbm = g.hbm_bandwidth.base() * p.hbm_share;
   const double up = 8 * 4096.0 * 7168 * w + 8 * (7168 * a + 2 * 4096);
   const double down = 8 * 7168.0 * 2048 * w + 8 * (2048 * a + 2 * 7168);
+  p.fill_depth = 0;
   const double copies = (p.pair_passes + p.token_passes) * 8 * 7168 * 4;
   const double expected = p.launch.base() + 8 * p.expert_time.base() + (up + down + copies) / hbm;
   CHECK(moe_cost(g, p, s).time.base() == Approx(expected).epsilon(1e-6));

@@ -26,6 +26,16 @@ TEST_CASE("Latent decode grows with context and handles none") {
   CHECK(mla_decode_cost(test::gb200(), latent(precision::bf16), {}).time.base() == 0);
 }
 
+TEST_CASE("Latent decode pays each round of items in full, beside the memory they share") {
+  const mla_decode_params& p = latent(precision::bf16);
+  const double sm = test::gb200().sm_count;
+  const auto time = [&](double batch) {  // 64 heads: an item a sequence; 64 tokens: no more than the first block
+    return mla_decode_cost(test::gb200(), p, {.batch = batch, .context = 64, .heads = 64}).time.base();
+  };
+  CHECK(time(sm + 1) - time(sm) > 0.99 * p.item_time.base());
+  CHECK(time(2 * sm) - time(sm + 1) < 0.5 * p.item_time.base());
+}
+
 TEST_CASE("Only a benchmark finds its cache in L2") {
   decode_shape s{.batch = 4, .context = 4096, .heads = 64, .kv_heads = 8, .head_dim = 128};
   const decode_params& p = test::blackwell().decode;
