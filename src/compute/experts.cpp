@@ -34,20 +34,25 @@ double pareto(double u, double low, double high, double exponent) {
   return std::pow((b - a) * u + a, 1 / one_less);
 }
 
-/// Takes what rounding gave too much from the least loaded, and hands what is missing to the most loaded; no expert
-/// gets a token twice.
-void settle(std::vector<double>& load, double tokens, double pairs) {
-  double missing = pairs;
-  for (double& n : load) missing -= n = std::min(n, tokens);
+/// Whole counts in proportion to popularity: what rounding gives too much is taken from the least popular, what is
+/// missing goes to the most popular, and no expert gets a token twice.
+std::vector<double> counts_of(const std::vector<double>& popularity, double tokens, double pairs) {
+  double total = 0, missing = pairs;
+  for (const double x : popularity) total += x;
+  std::vector<double> load(popularity.size());
   std::vector<std::size_t> order(load.size());
-  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return load[a] > load[b]; });
+  for (std::size_t i = 0; i < load.size(); ++i) {
+    load[i] = std::min(tokens, std::nearbyint(popularity[i] / total * pairs));
+    missing -= load[i];
+    order[i] = i;
+  }
+  std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return popularity[a] > popularity[b]; });
   for (auto e = order.rbegin(); e != order.rend() && missing <= -1; ++e)
     if (load[*e] > 0) load[*e] -= 1, missing += 1;
   while (missing >= 1) {
     double room = 0;
     for (const double n : load) room += n < tokens ? 1 : 0;
-    if (room == 0) return;
+    if (room == 0) break;
     const double each = std::max(1.0, std::floor(missing / room));
     for (const std::size_t e : order) {
       const double more = std::min({each, tokens - load[e], missing});
@@ -56,6 +61,7 @@ void settle(std::vector<double>& load, double tokens, double pairs) {
       missing -= more;
     }
   }
+  return load;
 }
 
 }  // namespace
@@ -87,12 +93,10 @@ expert_load skewed_load(const expert_routing& r, double exponent, int draws, std
   std::mt19937_64 source(seed);
   expert_load sum;
   sum.mean = pairs / r.experts;
-  std::vector<double> load(experts);
+  std::vector<double> popularity(experts);
   for (int d = 0; d < draws; ++d) {
-    double total = 0;
-    for (double& n : load) total += n = pareto(uniform(source), low, high, exponent);
-    for (double& n : load) n = std::nearbyint(n / total * pairs);
-    settle(load, r.tokens, pairs);
+    for (double& x : popularity) x = pareto(uniform(source), low, high, exponent);
+    const std::vector<double> load = counts_of(popularity, r.tokens, pairs);
     expert_load fullest;
     for (std::size_t k = 0; k < ranks; ++k)
       if (const expert_load x = load_of(load, k * local, local); x.pairs > fullest.pairs) fullest = x;

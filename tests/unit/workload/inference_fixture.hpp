@@ -50,7 +50,14 @@ inline stack small_stack() {
   k.attention.exponential_share = 0.5;
   k.attention.item_time = 2.0_us;
   k.attention.launch = 10.0_us;
-  k.decode = {.hbm_share = 0.8, .launch = 8.0_us, .item_time = 1.0_us, .split_time = 1.0_us, .chunk = 256};
+  k.decode = {.hbm_share = 0.8,
+              .launch = 8.0_us,
+              .item_time = 1.0_us,
+              .head_time = {},
+              .split_time = 1.0_us,
+              .part_time = {},
+              .chunk = 256,
+              .part_rate = {}};
   k.stream = {.hbm_share = 0.9, .launch = 2.0_us};
   s.kernels["small"] = k;
 
