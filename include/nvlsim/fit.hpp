@@ -48,4 +48,10 @@ fit_report fit_inference(const std::vector<std::filesystem::path>& tables, const
 fit_report fit_kernels(const std::vector<std::filesystem::path>& tables, const data_folders& data, const std::string& only,
                        const std::string& leave_out, const fit_progress& report = {});
 
+/// Fits the collective profile of the shipped library stack to rows of collective tables, and of the collective parts
+/// of kernel tables, one family of parameters at a time. `leave_out` is "", "system", "gpus" or "size"; a fabric with
+/// one system is then predicted from the others.
+fit_report fit_collectives(const std::vector<std::filesystem::path>& tables, const data_folders& data,
+                           const std::string& leave_out, const fit_progress& report = {});
+
 }  // namespace nvlsim

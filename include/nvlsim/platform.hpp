@@ -66,6 +66,7 @@ struct rack_spec {
   int vms = 0;           ///< VMs in one NVLink domain
   int nvlink_switch_trays = 0;
   int nvlink_planes = 0; ///< switch ASICs, each with a link to every GPU
+  int failed_switch_trays = 0;    ///< `gpu_spec::nvlink` of a loaded platform is what the others leave
   watts power_per_vm_other;       ///< NICs, DPUs, SSDs, fans of a tray
   watts power_per_switch_tray;
   double power_supply_efficiency = 1;
@@ -81,6 +82,13 @@ struct switch_spec {
   bool sharp = false;        ///< in-network reduction
 };
 
+/// How packets find their way through a fat tree. [docs/collectives.md#fabric-conditions]
+enum class fabric_routing {
+  adaptive,  ///< around what is full or broken
+  fixed,     ///< by destination: regular traffic meets no other, a broken cable's goes on top of another's
+  hashed,    ///< by a hash of each connection (ECMP): some cables get several
+};
+
 struct fabric_spec {
   std::string name;          ///< "quantum-x800", "quantum-2": the key of collective profiles
   bandwidth nic_bandwidth;   ///< one GPU's share, one direction, nominal
@@ -89,6 +97,10 @@ struct fabric_spec {
   seconds latency;           ///< one-way, GPU to GPU across the fabric
   switch_spec leaf;          ///< every level uses this switch
   double oversubscription = 1;  ///< leaf down-links over up-links; 1 is non-blocking
+  int rails = 1;             ///< groups of leaves, each with the NICs of one place in every VM
+  fabric_routing routing = fabric_routing::adaptive;
+  int connections = 1;       ///< between two NICs, each hashed for itself
+  int failed_spines = 0, failed_cables = 0;  ///< switches of the top; up-links of the leaf that lost most
   bool sharp = false;        ///< collectives may use the switches' reduction
 };
 

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "nvlsim/link_use.hpp"
 #include "nvlsim/plan.hpp"
 #include "nvlsim/value.hpp"
 
@@ -34,6 +35,7 @@ struct run_record {
   result outcome;
   plan work;
   timeline times;
+  std::vector<link_use> links;        ///< of a run whose traffic shares ports
 };
 
 }  // namespace nvlsim

@@ -118,7 +118,7 @@ struct kernel_profile {
   std::optional<watts> dynamic_power_of_origin;
 };
 
-/// One line of the min() of protocols: latency + per-hop x hops + bytes / rate. [docs/models-and-assumptions.md#collectives]
+/// One line of the min() of protocols: latency + per-hop x hops + bytes / rate. [docs/collectives.md#collectives]
 struct protocol_params {
   seconds latency, hop;
   bandwidth rate;
@@ -152,8 +152,11 @@ struct domain_collective {
 struct fabric_collective {
   protocol_params ll;           ///< hops: 2 log2(D) for all-reduce, n-1 for gather and scatter
   seconds ll_pipeline;
+  std::optional<protocol_params> ll128;  ///< of messages between those of LL and those of a ring or tree
+  bytes ll128_limit;            ///< beyond it the library does not take LL128
   struct ring_params {
     seconds latency, nvlink_step, fabric_step;
+    seconds pipeline;           ///< rho of the bytes
     double power = 1;           ///< how latency and bytes add: (l^p + b^p)^(1/p)
     double nic_share = 1;
   } ring;
@@ -173,7 +176,8 @@ struct fabric_collective {
 };
 
 struct fabric_all_to_all {
-  seconds latency, per_rank, pipeline;
+  seconds latency, per_rank;
+  seconds pipeline_per_rank;    ///< rho of the bytes that leave, for each rank: the more there are, the less to each
   double nic_share = 1;         ///< of the nominal NIC rate
 };
 
@@ -183,18 +187,27 @@ struct custom_all_reduce {
   double one_share = 1, two_share = 1;   ///< of the NVLink port rate
 };
 
-/// A kernel that sends tokens to their experts, or brings them back. [docs/models-and-assumptions.md#expert-exchange]
+/// A kernel that sends tokens to their experts, or brings them back. [docs/collectives.md#expert-exchange]
 struct expert_exchange {
   seconds latency;
   double per_doubling = 0;      ///< of the latency, for each doubling of the ranks
-  seconds per_token;            ///< of a rank
+  seconds per_token;            ///< of a rank: the least that a token takes, however little of it leaves
   double element_bytes = 0;     ///< on the wire, an element of the hidden vector
   double nvlink_share = 1;      ///< of the port rate
+  double per_peer = 0;          ///< more of the wire's time for each rank, as the messages get shorter
+};
+
+/// Hardware that parameters were measured on. Others get them in proportion to what differs.
+struct measured_hardware {
+  std::optional<bandwidth> nvlink;   ///< of a GPU, one way: rates of a domain kind scale with it
+  /// Of the fabric one way, and of one of its switches: what they are longer elsewhere, each step takes longer.
+  std::optional<seconds> latency, switch_latency;
 };
 
 /// What a collective library release does, by kind of NVLink domain ("nvlink5") and fabric ("quantum-2"). An entry
 /// named "default" stands for every kind that is not listed.
 struct collective_profile {
+  std::map<std::string, measured_hardware> measured_on;                    ///< domain kind or fabric -> hardware
   std::map<std::string, protocol_tuning> tuning;                           ///< domain kind -> choice of protocols
   std::map<std::string, std::map<std::string, domain_collective>> domain;  ///< domain kind -> collective -> parameters
   std::map<std::string, std::map<std::string, fabric_collective>> fabric;  ///< fabric -> collective -> parameters

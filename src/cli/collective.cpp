@@ -1,15 +1,19 @@
 // nvlsim collective
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 
 #include "cli/commands.hpp"
 #include "cli/support.hpp"
+#include "nvlsim/collective_workload.hpp"
 #include "nvlsim/collectives.hpp"
 #include "nvlsim/layout.hpp"
 #include "nvlsim/output.hpp"
+#include "nvlsim/simulation.hpp"
 #include "output/nccl_table.hpp"
 #include "scenario/inputs.hpp"
 
@@ -21,6 +25,9 @@ struct datatype {
   int bytes;
 };
 constexpr std::array<datatype, 7> datatypes = {{{"float", 4}, {"half", 2}, {"bfloat16", 2}, {"double", 8}, {"int8", 1}, {"uint8", 1}, {"int32", 4}}};
+
+/// Of sizes, when nothing says otherwise (nccl-tests).
+constexpr std::int64_t default_step = 1 << 20;
 
 /// nccl-tests' sizes: digits and K, M or G for powers of 1024.
 double size_of(const char* option, const std::string& text, diagnostics& problems) {
@@ -40,29 +47,148 @@ std::vector<double> sizes_of(const collective_arguments& a, diagnostics& problem
   std::vector<double> out;
   if (!problems.empty()) return out;
   if (last < first) problems.add("-e", "", fmt::format("{} is less than -b {}", a.end, a.begin));
-  const double step = a.increment > 0 ? static_cast<double>(a.increment) : 1 << 20;  // nccl-tests' default step
+  const double step = a.increment > 0 ? static_cast<double>(a.increment) : default_step;
   for (double s = first; s <= last && out.size() < 100'000; s = a.factor > 1 ? std::max(s * static_cast<double>(a.factor), 1.0) : s + step)
     out.push_back(s);
   return out;
 }
 
-value as_json(collective kind, int ranks, const std::vector<nccl_row>& rows) {
-  value list{value::array{}};
-  for (const nccl_row& r : rows) {
-    value x{value::object{}};
-    const double t = r.time.base(), rate = t > 0 ? r.size.base() / t : 0;
-    x.set("size_bytes", r.size.base());
-    x.set("time_s", t);
-    x.set("algbw_Bps", t > 0 ? value{rate} : value{});
-    x.set("busbw_Bps", t > 0 ? value{rate * bus_factor(kind, ranks)} : value{});
-    x.set("algorithm", r.algorithm);
-    list.items()->push_back(std::move(x));
+/// What is timed: one of the library's collectives, or an exchange of tokens with experts.
+struct operation {
+  std::string name;
+  collective kind = collective::all_to_all;
+  std::string kernel;  ///< of an exchange; "" for the library's
+};
+
+std::vector<operation> operations_of(const collective_arguments& a, diagnostics& problems) {
+  std::vector<operation> out;
+  std::vector<std::string> known(collective_names().begin(), collective_names().end());
+  known.insert(known.end(), {"moe_dispatch", "moe_combine"});
+  for (const std::string& word : a.operations) {
+    if (const auto kind = collective_by_name(word)) {
+      out.push_back({std::string(name(*kind)), *kind, {}});
+    } else if (word == "moe_dispatch" || word == "moe_combine") {
+      out.push_back({word, collective::all_to_all, fmt::format("{}_{}_{}", a.kernel, word.substr(4), a.precision)});
+    } else {
+      problems.add("", "", fmt::format("unknown operation \"{}\"", word), nearest(word, known));
+    }
   }
-  value out{value::object{}};
-  out.set("collective", name(kind));
-  out.set("ranks", ranks);
-  out.set("results", std::move(list));
   return out;
+}
+
+/// Everything that is the same for all operations and sizes.
+struct setting {
+  const collective_arguments& arguments;
+  const platform& hardware;
+  const stack& software;
+  placement place;
+  comm_group group;
+};
+
+/// Of one rank's tokens, as they are dispatched.
+double token_bytes(const setting& s, const operation& o) {
+  const auto it = s.software.collectives.expert.find(o.kernel);
+  if (it != s.software.collectives.expert.end()) return s.arguments.hidden * it->second.element_bytes;
+  std::vector<std::string> known;
+  for (const auto& [kernel, k] : s.software.collectives.expert) known.push_back(kernel);
+  throw input_error({{"--kernel", "", fmt::format("{} has no exchange \"{}\"; it has {}", s.software.name, o.kernel,
+                                                 fmt::join(known, ", ")), {}}});
+}
+
+expert_traffic tokens_in(const setting& s, const operation& o, double size) {
+  expert_traffic t{size / token_bytes(s, o), s.arguments.top_k, s.arguments.hidden, s.group.ranks};
+  t.skew = s.arguments.skew;
+  return t;
+}
+
+collective_cost closed_cost(const setting& s, const operation& o, double size, bool in_place) {
+  const collective_profile& profile = s.software.collectives;
+  if (!o.kernel.empty())
+    return expert_exchange_cost(profile, s.hardware, o.kernel, tokens_in(s, o, size), s.group).value();
+  collective_options options;
+  options.algorithm = s.arguments.algorithm;
+  options.protocol = s.arguments.protocol;
+  options.in_place = in_place;
+  options.skew = o.kind == collective::all_to_all ? s.arguments.skew : 1;
+  return collective_time(profile, s.hardware, o.kind, bytes::from_base(size), s.group, options);
+}
+
+nccl_row timed(const setting& s, const operation& o, double size) {
+  const collective_cost c = closed_cost(s, o, size, false);
+  nccl_row row{bytes::from_base(size), c.time, c.algorithm, closed_cost(s, o, size, true).time, c.derived};
+  if (s.arguments.fidelity == "closed") return row;
+  collective_workload w;
+  w.operation = o.kind;
+  w.size = row.size;
+  w.gpus = s.arguments.gpus;
+  w.algorithm = s.arguments.algorithm;
+  w.place = s.place;
+  const fidelity f = s.arguments.fidelity == "flow" ? fidelity::flow : fidelity::exact;
+  const collective_run run = plan_collective(s.hardware, s.software, w, f, true);
+  row.time = row.time_in_place = simulate(run.work, run.hardware, {f}).makespan;
+  return row;
+}
+
+/// Sizes between the first and the last at which the choice changes, to the byte.
+std::vector<regime> regimes_of(const setting& s, const operation& o, const std::vector<nccl_row>& rows) {
+  std::vector<regime> out;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (i > 0 && rows[i].algorithm == rows[i - 1].algorithm) continue;
+    double high = rows[i].size.base();
+    for (double low = i > 0 ? rows[i - 1].size.base() : high; high - low > 1;) {
+      const double middle = std::floor((low + high) / 2);
+      (closed_cost(s, o, middle, false).algorithm == rows[i].algorithm ? high : low) = middle;
+    }
+    out.push_back({bytes::from_base(high), rows[i].algorithm});
+  }
+  return out;
+}
+
+std::string placement_text(const setting& s) {
+  const comm_group& g = s.group;
+  if (g.domains == 1) return "one NVLink domain";
+  const std::string members = g.most_members() == g.fewest_members()
+                                  ? fmt::format("{}", g.most_members())
+                                  : fmt::format("{} to {}", g.fewest_members(), g.most_members());
+  return fmt::format("{} NVLink domains of {}{}", g.domains, members, s.hardware.fabric.sharp ? ", SHARP on" : "");
+}
+
+void check_wishes(const setting& s, const std::vector<operation>& all, diagnostics& problems) {
+  const std::vector<std::string> known(collective_algorithms().begin(), collective_algorithms().end());
+  const std::string& wanted = s.arguments.algorithm;
+  if (!wanted.empty() && std::find(known.begin(), known.end(), wanted) == known.end())
+    problems.add("--algorithm", "", fmt::format("unknown algorithm \"{}\"", wanted), nearest(wanted, known));
+  const bool flows = s.arguments.fidelity != "closed";
+  for (const operation& o : all) {
+    if (!o.kernel.empty() && flows)
+      problems.add("--fidelity", "", fmt::format("{} is simulated in closed fidelity only", o.name));
+    if (!o.kernel.empty() && !(wanted.empty() && s.arguments.protocol.empty()))
+      problems.add("--algorithm", "", fmt::format("{} has kernels (--kernel), no algorithms", o.name));
+  }
+  if (flows && (!s.arguments.protocol.empty() || s.arguments.skew != 1))
+    problems.add("--fidelity", "", "--protocol and --skew are for closed fidelity");
+  if (s.arguments.sharp == "on" && !s.hardware.fabric.leaf.sharp)
+    problems.add("--sharp", "", fmt::format("the switches of {} ({}) do not reduce", s.hardware.name, s.hardware.fabric.leaf.name));
+  if (s.arguments.root >= s.arguments.gpus)
+    problems.add("-r", "", fmt::format("root {} of {} ranks", s.arguments.root, s.arguments.gpus));
+}
+
+nccl_table_head head_of(const setting& s, const operation& o, const datatype& type, const std::vector<double>& sizes) {
+  const collective_arguments& a = s.arguments;
+  nccl_table_head h{o.kind, s.group.ranks, type.name, type.bytes, a.reduction};
+  h.root = static_cast<int>(a.root);
+  h.operation = o.name;
+  h.platform = s.hardware.name;
+  h.stack = s.software.name;
+  h.placement = placement_text(s);
+  if (!o.kernel.empty()) h.bus_factor = tokens_in(s, o, 1).reach();
+  h.begin = bytes::from_base(sizes.front());
+  h.end = bytes::from_base(sizes.back());
+  h.factor = a.factor;
+  h.step = a.increment > 0 ? a.increment : default_step;
+  h.iterations = a.iterations;
+  h.warmup = a.warmup;
+  return h;
 }
 
 }  // namespace
@@ -73,28 +199,38 @@ exit_code execute(const collective_arguments& a) {
   const std::vector<override_at> sets = parse_input_sets(a.sets);
   auto hardware = load_platform(a.platform, data, sets, {"--platform", "", {}, {}}, problems);
   const auto software = load_stack(a.stack, data, {}, {"--stack", "", {}, {}}, problems);
-  const auto kind = collective_by_name(a.operation);
-  if (!kind) {
-    static const std::vector<std::string> names = {"all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "send_recv"};
-    problems.add("", "", fmt::format("unknown operation \"{}\"", a.operation), nearest(a.operation, names));
-  }
+  const std::vector<operation> operations = operations_of(a, problems);
   const auto type = std::find_if(datatypes.begin(), datatypes.end(), [&](const auto& d) { return d.name == a.datatype; });
   if (type == datatypes.end()) problems.add("-d", "", fmt::format("unknown data type \"{}\"", a.datatype));
   const std::vector<double> sizes = sizes_of(a, problems);
   problems.throw_if_any();
 
-  const platform& p = hardware.content;
+  platform& p = hardware.content;
   const std::int64_t domain = a.gpus_per_domain > 0 ? a.gpus_per_domain : p.gpus_per_rack();
   if (domain > p.gpus_per_rack())
-    throw input_error({{"--gpus-per-domain", "", fmt::format("{} exceeds the {} GPUs of an NVLink domain", domain, p.gpus_per_rack()), {}}});
-  const comm_group g = strided_group({domain}, 0, 1, a.gpus);
-  std::vector<nccl_row> rows;
-  for (const double s : sizes) {
-    const collective_cost c = collective_time(software.content.collectives, p, *kind, bytes::from_base(s), g);
-    rows.push_back({bytes::from_base(s), c.time, c.algorithm});
+    problems.add("--domain-size", "", fmt::format("{} exceeds the {} GPUs of an NVLink domain", domain, p.gpus_per_rack()));
+  if (!a.sharp.empty()) p.fabric.sharp = a.sharp == "on";
+  // The communicator says how large the cluster is, unless the platform is larger.
+  p.racks = std::max<int>(p.racks, static_cast<int>((a.gpus + domain - 1) / domain));
+  const setting s{a, p, software.content, {domain}, strided_group({domain}, 0, 1, a.gpus)};
+  check_wishes(s, operations, problems);
+  problems.throw_if_any();
+
+  std::vector<value> documents;
+  std::string tables;
+  for (const operation& o : operations) {
+    std::vector<nccl_row> rows;
+    for (const double size : sizes) {
+      rows.push_back(timed(s, o, o.kind == collective::barrier ? 0 : size));
+      if (o.kind == collective::barrier) break;
+    }
+    nccl_table_head head = head_of(s, o, *type, sizes);
+    head.regimes = regimes_of(s, o, rows);
+    if (a.format == "json") documents.push_back(nccl_json(head, rows));
+    else tables.append(tables.empty() ? "" : "\n").append(nccl_table(head, rows));
   }
-  nccl_table_head head{*kind, g.ranks, type->name, type->bytes, a.reduction};
-  print(a.format == "json" ? to_json(as_json(*kind, g.ranks, rows)) : nccl_table(head, rows));
+  if (a.format == "json") tables = to_json(documents.size() == 1 ? documents.front() : value{std::move(documents)});
+  print(tables);
   return exit_code::ok;
 }
 

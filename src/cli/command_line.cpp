@@ -94,20 +94,37 @@ void add_validate(CLI::App& app, all_arguments& all) {
 void add_collective(CLI::App& app, all_arguments& all) {
   collective_arguments& a = all.collective;
   CLI::App* c = app.add_subcommand("collective", "Time a collective over message sizes and print nccl-tests' table");
-  c->add_option("OPERATION", a.operation, "all_reduce, all_gather, reduce_scatter, all_to_all, broadcast or send_recv")->required();
+  c->add_option("OPERATION", a.operations, "One or more of all_reduce, all_gather, reduce_scatter, all_to_all, broadcast, reduce, send_recv, "
+                "neighbor_exchange, barrier, moe_dispatch, moe_combine")->required();
   c->add_option("--platform", a.platform, "Platform")->required();
   c->add_option("--gpus", a.gpus, "GPUs of the communicator")->required()->check(CLI::Range(1, 100'000'000));
-  c->add_option("--gpus-per-domain", a.gpus_per_domain, "GPUs used in each NVLink domain (default: all)")->check(CLI::Range(1, 1'000'000));
+  c->add_option("--domain-size,--gpus-per-domain", a.gpus_per_domain, "GPUs used in each NVLink domain (default: all)")->check(CLI::Range(1, 1'000'000));
   c->add_option("--stack", a.stack, "Stack whose collective profile counts")->capture_default_str();
+  c->add_option("--algorithm", a.algorithm, "Only this one, as NCCL_ALGO (default: what the library takes)");
+  c->add_option("--protocol", a.protocol, "Only this one, as NCCL_PROTO")->check(CLI::IsMember({"ll", "ll128", "simple"}));
+  c->add_option("--fidelity", a.fidelity, "Formula, or flows through simulated ports")->check(CLI::IsMember({"closed", "flow", "exact"}))->capture_default_str();
+  c->add_option("--sharp", a.sharp, "Reduction in the fabric's switches (default: as the platform says)")->check(CLI::IsMember({"on", "off"}));
   c->add_option("-b,--minbytes", a.begin, "Smallest size (K, M, G are powers of 1024)")->capture_default_str();
   c->add_option("-e,--maxbytes", a.end, "Largest size")->capture_default_str();
   c->add_option("-f,--stepfactor", a.factor, "Multiply the size by this")->check(CLI::Range(1, 1024))->capture_default_str();
   c->add_option("-i,--stepbytes", a.increment, "Add this many bytes instead")->check(CLI::Range(0, 1 << 30));
+  c->add_option("-n,--iters", a.iterations, "Iterations: they all take the same time")->check(CLI::Range(1, 1'000'000))->capture_default_str();
+  c->add_option("-w,--warmup_iters", a.warmup, "Iterations before: not timed")->check(CLI::Range(0, 1'000'000))->capture_default_str();
   c->add_option("-d,--datatype", a.datatype, "Printed data type")->capture_default_str();
-  c->add_option("-r,--redop", a.reduction, "Printed reduction")->capture_default_str();
+  c->add_option("-o,--op", a.reduction, "Printed reduction")->check(CLI::IsMember({"sum", "prod", "min", "max", "avg"}))->capture_default_str();
+  c->add_option("-r,--root", a.root, "Printed root")->check(CLI::Range(0, 100'000'000))->capture_default_str();
+  c->add_option("--skew", a.skew, "all_to_all and moe_*: bytes of the busiest rank over the mean")->check(CLI::Range(1.0, 1e6))->capture_default_str();
+  c->add_option("--top-k", a.top_k, "moe_*: experts of a token")->check(CLI::Range(1.0, 1024.0))->capture_default_str();
+  c->add_option("--hidden", a.hidden, "moe_*: hidden size of a token")->check(CLI::Range(1.0, 1e6))->capture_default_str();
+  c->add_option("--precision", a.precision, "moe_*: format of the dispatch")->check(CLI::IsMember({"bf16", "fp8", "nvfp4"}))->capture_default_str();
+  c->add_option("--kernel", a.kernel, "moe_*: exchange kernel")->check(CLI::IsMember({"two_sided", "one_sided"}))->capture_default_str();
   add_sets(c, a.sets);
   add_format(c, a.format, {"table", "json"});
-  c->footer("example:\n  nvlsim collective all_reduce --platform gb300-nvl72 --gpus 72 -b 8 -e 16G -f 2");
+  c->footer(
+      "examples:\n"
+      "  nvlsim collective all_reduce --platform gb300-nvl72 --gpus 72 -b 8 -e 16G -f 2\n"
+      "  nvlsim collective all_reduce all_gather --platform gb300-nvl72 --gpus 1440 --sharp on -b 1M -e 1G -f 4\n"
+      "  nvlsim collective moe_dispatch moe_combine --platform gb200-nvl72 --gpus 32 --precision fp8 -b 7K -e 64M -f 8");
   c->callback([&all] { all.chosen = all.collective; });
 }
 
@@ -132,6 +149,16 @@ void add_fit(CLI::App& app, all_arguments& all) {
       all.chosen = a;
     });
   }
+  CLI::App* n = c->add_subcommand("collectives", "The collective profile, from tables of collective times");
+  n->add_option("TABLE", a.tables, "CSV tables")->required();
+  n->add_option("-o,--output", a.output, "Folder for the fitted stack file")->required()->type_name("DIR");
+  n->add_option("--leave-out", a.leave_out, "Refit without each of these in turn and report its error")
+      ->check(CLI::IsMember({"system", "gpus", "size"}));
+  n->footer("example:\n  nvlsim fit collectives collectives.csv kernels.csv kernels-more.csv -o fitted --leave-out system");
+  n->callback([&all, &a] {
+    a.kind = fit_kind::collectives;
+    all.chosen = a;
+  });
   CLI::App* k = c->add_subcommand("kernels", "Kernel parameters, from tables of latencies");
   k->add_option("TABLE", a.tables, "CSV tables")->required();
   k->add_option("-o,--output", a.output, "Folder for the fitted stack file")->required()->type_name("DIR");

@@ -1,4 +1,4 @@
-// [docs/models-and-assumptions.md#collectives-across-domains]
+// [docs/collectives.md#collectives-across-domains]
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -23,27 +23,45 @@ bandwidth ring_rate(const fabric_collective& f, const domain_collective& d, cons
 /// LL sends a flag with every word, and half of the wire with it.
 constexpr double ll_payload = 0.5;
 
+/// Steps from domain to domain of what passes every rank once.
+double steps_between(const call& c, const network& net) {
+  if (c.kind == collective::send_recv || c.kind == collective::neighbor_exchange) return 1;
+  return (net.domains - 1.0) * (c.kind == collective::all_reduce ? 2 : 1);
+}
+
+/// Of a tree every hop crosses the fabric, of a ring those between domains.
+seconds hops_time(seconds hop, double hops, const call& c, const network& net) {
+  if (c.kind == collective::all_reduce) return net.step(hop) * hops;
+  const double between = std::min(steps_between(c, net), hops);
+  return hop * (hops - between) + net.step(hop) * between;
+}
+
 seconds ll_time(const call& c, const fabric_collective& f, const network& net, bandwidth ring) {
   const bool reduces = c.kind == collective::all_reduce;
   const double hops = reduces ? 2 * log2_domains(net) : c.hops();
   // A domain inside the tree receives and sends the array twice, up and down; one at its end once.
   const double passes = reduces && net.domains > 2 ? 2 : 1;
   const bandwidth rate = std::min(f.ll.rate, ring * (ll_payload / passes));
-  return f.ll.latency + f.ll.hop * hops + pipe((reduces ? c.size : c.wire()) / rate, f.ll_pipeline);
+  return f.ll.latency + hops_time(f.ll.hop, hops, c, net) + pipe((reduces ? c.size : c.wire()) / rate, f.ll_pipeline);
+}
+
+seconds ll128_time(const call& c, const fabric_collective& f, const network& net, bandwidth ring) {
+  const double hops = c.kind == collective::all_reduce ? 2 * log2_domains(net) : c.hops();
+  const bandwidth rate = std::min(f.ll128->rate, ring);
+  return f.ll128->latency + hops_time(f.ll128->hop, hops, c, net) + c.wire() / rate;
 }
 
 seconds ring_time(const call& c, const fabric_collective& f, const network& net, bandwidth rate) {
-  const double between =
-      c.kind == collective::send_recv ? 1 : (net.domains - 1.0) * (c.kind == collective::all_reduce ? 2 : 1);
-  const seconds steps = f.ring.nvlink_step * (c.hops() - between) + f.ring.fabric_step * between;
-  return f.ring.latency + power_sum(steps, c.wire() / rate, f.ring.power);
+  const double between = std::min(steps_between(c, net), c.hops());
+  const seconds steps = f.ring.nvlink_step * (c.hops() - between) + net.step(f.ring.fabric_step) * between;
+  return f.ring.latency + power_sum(steps, pipe(c.wire() / rate, f.ring.pipeline), f.ring.power);
 }
 
 seconds tree_time(const call& c, const fabric_collective::tree_params& t, const network& net,
                   std::optional<bandwidth> inside) {
   bandwidth rate = net.share(net.domains == 2 ? t.nic_share_2 : t.nic_share_many);
   if (inside) rate = std::min(rate, *inside * t.domain_share);
-  return t.latency + t.hop * (2 * log2_domains(net)) + pipe(c.size / rate, t.pipeline_per_rank * net.members);
+  return t.latency + net.step(t.hop) * (2 * log2_domains(net)) + pipe(c.size / rate, t.pipeline_per_rank * net.members);
 }
 
 seconds sharp_time(const call& c, const fabric_collective::sharp_params& s, const fabric_collective& f,
@@ -51,14 +69,20 @@ seconds sharp_time(const call& c, const fabric_collective::sharp_params& s, cons
   bandwidth rate = net.share(s.nic_share);
   if (d.nvls_rate && net.members > 1)
     rate = std::min(rate, *d.nvls_rate * (f.nvls_tree ? f.nvls_tree->domain_share : 1.0));
-  return s.latency + pipe(c.size / rate, s.pipeline);
+  return net.step(s.latency) + pipe(c.size / rate, s.pipeline);
 }
 
 class cheapest {
  public:
   explicit cheapest(const call& c) : c_(c) {}
   void offer(std::string_view algorithm, seconds time) {
-    if (!c_.options.algorithm.empty() && c_.options.algorithm != algorithm) return;
+    const std::string_view wanted = c_.options.algorithm, protocol = c_.options.protocol;
+    const bool by_protocol = algorithm == "ll" || algorithm == "ll128";
+    // A protocol can be forced alone, and so can an algorithm; both together mean the algorithm, which the model
+    // prices by its Simple or LL128 form.
+    if (wanted.empty() ? !protocol.empty() && (by_protocol ? protocol != algorithm : protocol != "simple")
+                       : wanted != algorithm)
+      return;
     if (!best_ || time < best_->time) best_ = estimate{time, algorithm};
   }
   estimate take() const {
@@ -78,17 +102,18 @@ estimate across_domains(const call& c, const fabric_collective& f, const domain_
   const bandwidth ring = ring_rate(f, d, net);
   cheapest best(c);
   best.offer("ll", ll_time(c, f, net, ring));
+  if (f.ll128 && c.size <= f.ll128_limit) best.offer("ll128", ll128_time(c, f, net, ring));
   const bool reduces = c.kind == collective::all_reduce;
-  const bool asked = c.options.algorithm == "sharp";
+  const bool asked = c.options.algorithm == "sharp", free = c.options.algorithm.empty() && c.options.protocol.empty();
   if (reduces && f.sharp && (net.sharp || asked)) {
     best.offer("sharp", sharp_time(c, *f.sharp, f, d, net));
-    if (c.options.algorithm.empty())
+    if (free)
       return best.take();  // the library prefers the switches for all that LL is not
   }
   best.offer("ring", ring_time(c, f, net, ring));
   if (!reduces) return best.take();
 
-  const bool nvls = d.nvls_rate && net.members >= nvls_members;
+  const bool nvls = d.nvls_rate && net.fewest >= nvls_members;
   if (f.nvls_tree && nvls && (net.domains == 2 || d.nvls_tree_many || c.options.algorithm == "nvls_tree"))
     best.offer("nvls_tree", tree_time(c, *f.nvls_tree, net, d.nvls_rate));
   if (f.tree && (!nvls || c.options.algorithm == "tree"))
@@ -96,10 +121,20 @@ estimate across_domains(const call& c, const fabric_collective& f, const domain_
   return best.take();
 }
 
+estimate hierarchical(const call& c, const fabric_collective& f, const network& net, seconds inside) {
+  // Every member of a domain runs a ring with its peers of the others, over its own share and its own NIC.
+  const double steps = 2 * (net.domains - 1.0);
+  const bytes share = c.size / static_cast<double>(net.fewest);
+  const seconds wire = share * (steps / net.domains) / (net.nic * f.ring.nic_share);
+  const seconds between = f.ring.latency + power_sum(net.step(f.ring.fabric_step) * steps, wire, f.ring.power);
+  return {inside + between, "hierarchical", true};
+}
+
 estimate all_to_all_across(const call& c, const fabric_all_to_all& f, const network& net, seconds inside) {
-  const double leaving = static_cast<double>(c.ranks - net.members) / c.ranks;
-  const seconds outside = pipe(c.size * leaving / (net.nic * f.nic_share), f.pipeline);
-  return {f.latency + f.per_rank * c.ranks + std::max(outside, inside), "pairwise"};
+  const double leaving = static_cast<double>(c.ranks - net.fewest) / c.ranks * c.options.skew;
+  const seconds outside =
+      pipe(c.size * leaving / (net.nic_any * f.nic_share), f.pipeline_per_rank * static_cast<double>(c.ranks));
+  return {net.step(f.latency) + f.per_rank * c.ranks + std::max(outside, inside), "pairwise"};
 }
 
 }  // namespace nvlsim::collectives

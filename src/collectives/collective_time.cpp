@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "collectives/models.hpp"
+#include "network/fabric_path.hpp"
 #include "nvlsim/diagnostics.hpp"
 
 namespace nvlsim {
@@ -18,6 +19,7 @@ double call::hops() const {
     case collective::all_to_all:
       return std::log2(static_cast<double>(ranks));
     case collective::send_recv:
+    case collective::neighbor_exchange:
       return 1;
     default:
       return ranks - 1.0;
@@ -35,8 +37,10 @@ seconds power_sum(seconds latency, seconds transfer, double p) {
 void no_such_algorithm(const call& c, std::string_view where) {
   throw input_error({{"",
                       "",
-                      fmt::format("algorithm \"{}\" cannot run {} of {} ranks {} here", c.options.algorithm,
-                                  name(c.kind), c.ranks, where),
+                      fmt::format("{} \"{}\" cannot run {} of {} ranks {} here",
+                                  c.options.algorithm.empty() ? "protocol" : "algorithm",
+                                  c.options.algorithm.empty() ? c.options.protocol : c.options.algorithm, name(c.kind),
+                                  c.ranks, where),
                       {}}});
 }
 
@@ -51,10 +55,20 @@ struct found_kind {
   bool derived;
 };
 
-/// Broadcast and point-to-point take the parameters of all-gather.
+/// What is not measured by itself takes the parameters of what is most like it.
 found_kind measured_kind(collective c) {
-  if (c == collective::broadcast || c == collective::send_recv) return {name(collective::all_gather), true};
-  return {name(c), false};
+  switch (c) {
+    case collective::broadcast:
+    case collective::send_recv:
+    case collective::neighbor_exchange:
+      return {name(collective::all_gather), true};
+    case collective::reduce:
+      return {name(collective::reduce_scatter), true};
+    case collective::barrier:
+      return {name(collective::all_reduce), true};
+    default:
+      return {name(c), false};
+  }
 }
 
 template <class T>
@@ -90,11 +104,38 @@ const domain_collective& domain_params(const collective_profile& profile, const 
 }
 
 struct fabric_choice {
-  const fabric_collective& params;
+  fabric_collective params;
   bool derived;
 };
 
-fabric_choice fabric_params(const collective_profile& profile, const std::string& fabric, std::string_view c) {
+/// Of a fabric that is not listed: latencies in proportion to its own.
+fabric_collective at_latency(fabric_collective f, double ratio) {
+  for (protocol_params* l : {&f.ll, f.ll128 ? &*f.ll128 : nullptr})
+    if (l) {
+      l->latency *= ratio;
+      l->hop *= ratio;
+    }
+  f.ring.latency *= ratio;
+  f.ring.fabric_step *= ratio;
+  for (auto* t : {&f.tree, &f.nvls_tree})
+    if (*t) {
+      (*t)->latency *= ratio;
+      (*t)->hop *= ratio;
+    }
+  if (f.sharp) f.sharp->latency *= ratio;
+  return f;
+}
+
+/// A fabric of which something was measured has its latency beside that; what it is longer now is added to each step.
+double latency_ratio(const collective_profile& profile, const platform& p) {
+  const measured_hardware* general = find(profile.measured_on, "default");
+  if (!general || !general->latency || *general->latency <= seconds{}) return 1;
+  const measured_hardware* own = find(profile.measured_on, p.fabric.name);
+  return (own && own->latency ? *own->latency : p.fabric.latency) / *general->latency;
+}
+
+fabric_choice fabric_params(const collective_profile& profile, const platform& p, std::string_view c) {
+  const std::string& fabric = p.fabric.name;
   if (const auto* own = find(profile.fabric, fabric)) {
     if (const auto* f = find(*own, c)) return {*f, false};
     // Gather and scatter are each other's mirror image.
@@ -102,8 +143,49 @@ fabric_choice fabric_params(const collective_profile& profile, const std::string
       if (const auto* f = find(*own, name(collective::all_gather))) return {*f, true};
   }
   if (const auto* general = find(profile.fabric, "default"))
-    if (const auto* f = find(*general, c)) return {*f, true};
+    if (const auto* f = find(*general, c)) return {at_latency(*f, latency_ratio(profile, p)), true};
   unknown("fabric", fmt::format("{} on the fabric", c), fabric, keys(profile.fabric));
+}
+
+/// Rates of the wire as fast as this GPU's NVLink is against that of the GPUs measured; LL's to its own limit.
+domain_collective on_nvlink(domain_collective d, double ratio) {
+  d.ll.rate *= ratio;
+  if (d.ll128) d.ll128->rate *= ratio;
+  d.simple.rate *= ratio;
+  if (d.simple_few) d.simple_few->rate *= ratio;
+  if (d.nvls_rate) *d.nvls_rate *= ratio;
+  if (d.network_ring_rate) *d.network_ring_rate *= ratio;
+  return d;
+}
+
+/// The library knows the links; its limit of LL is a constant up to half of them.
+protocol_tuning on_nvlink(protocol_tuning t, double ratio) {
+  t.ll128.rate *= ratio;
+  t.simple.rate *= ratio;
+  t.ll.rate = std::min(t.ll.rate, t.simple.rate * 0.5);
+  if (t.nvls) t.nvls->rate *= ratio;
+  return t;
+}
+
+/// One where the generation says all, which is where nothing says on what it was measured.
+double nvlink_ratio(const collective_profile& profile, const platform& p, const std::string& domain) {
+  const measured_hardware* m = find(profile.measured_on, domain);
+  return m && m->nvlink && p.gpu.nvlink > bandwidth{} ? p.gpu.nvlink / *m->nvlink : 1;
+}
+
+collectives::network network_of(const collective_profile& profile, const platform& p, collective kind, comm_group g) {
+  const bool pair = kind == collective::send_recv || kind == collective::neighbor_exchange;
+  const network::fabric_path aligned = network::path_between(p, g.ranks, true);
+  collectives::network net{g.domains,
+                           pair ? 1 : g.most_members(),
+                           pair ? 1 : g.fewest_members(),
+                           aligned.nic,
+                           network::path_between(p, g.ranks, false).nic,
+                           p.fabric.sharp};
+  const measured_hardware* m = find(profile.measured_on, p.fabric.name);
+  if (m && m->latency) net.step_more = (p.fabric.latency - *m->latency).base();
+  if (m && m->switch_latency) net.step_more += aligned.switches * (p.fabric.leaf.latency - *m->switch_latency).base();
+  return net;
 }
 
 void check(bytes size, comm_group g) {
@@ -117,13 +199,26 @@ void check(bytes size, comm_group g) {
   if (!what.empty()) throw input_error({{"", "", "not a collective: " + what, {}}});
 }
 
+struct all_to_all_choice {
+  fabric_all_to_all params;
+  bool derived;
+};
+
+all_to_all_choice all_to_all_params(const collective_profile& profile, const platform& p) {
+  if (const fabric_all_to_all* own = find(profile.all_to_all, p.fabric.name)) return {*own, false};
+  const fabric_all_to_all* general = find(profile.all_to_all, "default");
+  if (!general) unknown("all_to_all", "the fabric", p.fabric.name, keys(profile.all_to_all));
+  fabric_all_to_all f = *general;
+  f.latency *= latency_ratio(profile, p);
+  f.per_rank *= latency_ratio(profile, p);
+  return {f, true};
+}
+
 collective_cost all_to_all_time(const collective_profile& profile, const platform& p, const call& c,
                                 const domain_collective& d, const protocol_tuning* tuning,
                                 const collectives::network& net) {
-  const fabric_all_to_all* f = find(profile.all_to_all, p.fabric.name);
-  const bool derived = !f;
-  if (!f) f = find(profile.all_to_all, "default");
-  if (!f) unknown("all_to_all", "the fabric", p.fabric.name, keys(profile.all_to_all));
+  if (!c.options.algorithm.empty() && c.options.algorithm != "pairwise") collectives::no_such_algorithm(c, "across NVLink domains");
+  const auto [f, derived] = all_to_all_params(profile, p);
   seconds inside;
   if (net.members > 1) {
     call local = c;
@@ -131,8 +226,17 @@ collective_cost all_to_all_time(const collective_profile& profile, const platfor
     local.size = c.size * (static_cast<double>(net.members) / c.ranks);
     inside = collectives::in_domain(local, d, tuning).time;
   }
-  const collectives::estimate e = collectives::all_to_all_across(c, *f, net, inside);
+  const collectives::estimate e = collectives::all_to_all_across(c, f, net, inside);
   return {e.time, e.algorithm, derived};
+}
+
+collective_cost fused_all_reduce(const collective_profile& profile, const platform& p, collective kind, bytes size,
+                                 comm_group g, const collective_options& options) {
+  if (kind != collective::all_reduce || g.domains > 1)
+    throw input_error({{"", "", fmt::format("\"{}\" is an all-reduce inside one NVLink domain", options.algorithm), {}}});
+  const auto cost = custom_all_reduce_time(profile, p, size, g.ranks, options.algorithm);
+  if (!cost) unknown("custom", "the fused all-reduce of GPU", p.gpu.name, keys(profile.custom));
+  return *cost;
 }
 
 }  // namespace
@@ -141,21 +245,49 @@ collective_cost collective_time(const collective_profile& profile, const platfor
                                 comm_group g, const collective_options& options) {
   check(size, g);
   if (g.ranks == 1) return {{}, "none", false};
-  const call c{kind, size, g.ranks, options};
+  if (options.algorithm == "one_shot" || options.algorithm == "two_shot")
+    return fused_all_reduce(profile, p, kind, size, g, options);
+  const call c{kind, kind == collective::barrier ? bytes{} : size, g.ranks, options};
   const found_kind params = measured_kind(kind);
   const std::string domain = domain_kind(p.gpu);
-  const domain_collective& d = domain_params(profile, domain, params.name);
-  const protocol_tuning* tuning = find(profile.tuning, domain);
+  const double ratio = nvlink_ratio(profile, p, domain);
+  const domain_collective d = on_nvlink(domain_params(profile, domain, params.name), ratio);
+  std::optional<protocol_tuning> tuning;
+  if (const protocol_tuning* t = find(profile.tuning, domain)) tuning = on_nvlink(*t, ratio);
+  const bool derived = params.derived || ratio != 1;
   if (g.domains == 1) {
-    const collectives::estimate e = collectives::in_domain(c, d, tuning);
-    return {e.time, e.algorithm, e.derived};
+    const collectives::estimate e = collectives::in_domain(c, d, tuning ? &*tuning : nullptr);
+    return {e.time, e.algorithm, e.derived || derived};
   }
-  const collectives::network net{g.domains, kind == collective::send_recv ? 1 : g.ranks_per_domain(),
-                                 p.fabric.nic_bandwidth, p.fabric.sharp};
-  if (kind == collective::all_to_all) return all_to_all_time(profile, p, c, d, tuning, net);
-  const fabric_choice f = fabric_params(profile, p.fabric.name, params.name);
+  const collectives::network net = network_of(profile, p, kind, g);
+  if (kind == collective::all_to_all) return all_to_all_time(profile, p, c, d, tuning ? &*tuning : nullptr, net);
+  const fabric_choice f = fabric_params(profile, p, params.name);
+  if (options.algorithm == "hierarchical" && kind == collective::all_reduce) {
+    seconds inside;
+    if (net.members > 1)
+      for (const collective half : {collective::reduce_scatter, collective::all_gather})
+        inside += collective_time(profile, p, half, size, {net.members, 1}).time;
+    return {collectives::hierarchical(c, f.params, net, inside).time, "hierarchical", true};
+  }
   const collectives::estimate e = collectives::across_domains(c, f.params, d, net);
-  return {e.time, e.algorithm, f.derived || params.derived};
+  return {e.time, e.algorithm, f.derived || derived};
+}
+
+std::optional<collective_cost> expert_exchange_cost(const collective_profile& profile, const platform& p,
+                                                    std::string_view kind, const expert_traffic& t, comm_group g) {
+  const std::string_view algorithm = kind.starts_with("one_sided") ? "one_sided" : "two_sided";
+  const auto kernel = expert_exchange_time(profile, p, kind, t);
+  if (!kernel) return std::nullopt;
+  if (g.domains == 1) return collective_cost{*kernel, algorithm, false};
+  const collectives::network net = network_of(profile, p, collective::all_to_all, g);
+  // Of the copies that leave a rank, those for other domains.
+  const double away = static_cast<double>(g.ranks - net.fewest) / std::max(1, g.ranks - 1);
+  const expert_exchange& k = profile.expert.find(std::string(kind))->second;
+  const bytes leaving = bytes::from_base(t.tokens * t.reach() * t.hidden * k.element_bytes * away);
+  call c{collective::all_to_all, leaving * (static_cast<double>(g.ranks) / (g.ranks - net.fewest)), g.ranks, {}};
+  c.options.skew = t.skew;
+  const auto [f, derived] = all_to_all_params(profile, p);
+  return collective_cost{collectives::all_to_all_across(c, f, net, *kernel).time, algorithm, true};
 }
 
 }  // namespace nvlsim

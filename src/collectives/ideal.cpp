@@ -43,6 +43,8 @@ std::string_view ideal_algorithm(collective c, std::string_view asked, int ranks
     }
     possible += (possible.empty() ? "" : " or ") + std::string(a);
   }
+  if (possible.empty())
+    throw input_error({{"", "", fmt::format("{} cannot run on ideal parameters, only through a library", name(c)), {}}});
   throw input_error(
       {{"", "", fmt::format("{} on an ideal network runs by {}, not by \"{}\"", name(c), possible, asked), {}}});
 }

@@ -1,6 +1,7 @@
-// [docs/models-and-assumptions.md#collectives-in-a-domain]
+// [docs/collectives.md#collectives-in-a-domain]
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <limits>
 #include <optional>
 
@@ -16,11 +17,12 @@ constexpr bytes nowhere = bytes::from_base(std::numeric_limits<double>::infinity
 constexpr int nvls_reduce_ranks = 5, nvls_gather_ranks = 17;
 
 seconds line(const protocol_params& p, const call& c, bytes size) {
-  return p.latency + p.hop * c.hops() + size * bus_factor(c.kind, c.ranks) / p.rate;
+  return p.latency + p.hop * c.hops() + size * (bus_factor(c.kind, c.ranks) * c.options.skew) / p.rate;
 }
 
 bool copies_own_share(const call& c) {
-  return !c.options.in_place && c.kind != collective::broadcast && c.kind != collective::send_recv;
+  return !c.options.in_place && (c.kind == collective::all_reduce || c.kind == collective::all_gather ||
+                                 c.kind == collective::reduce_scatter || c.kind == collective::all_to_all);
 }
 
 bool forced(const call& c, std::string_view algorithm) { return c.options.algorithm == algorithm; }
@@ -38,7 +40,7 @@ enum protocol : std::size_t { ll, ll128, simple, nvls, protocols };
 constexpr std::array<std::string_view, protocols> protocol_names = {"ll", "ll128", "simple", "nvls"};
 
 seconds simple_time(const domain_collective& d, const call& c, bytes size) {
-  seconds transfer = size * bus_factor(c.kind, c.ranks) / d.simple.rate;
+  seconds transfer = size * (bus_factor(c.kind, c.ranks) * c.options.skew) / d.simple.rate;
   if (copies_own_share(c)) transfer += size / static_cast<double>(c.ranks) / d.local_copy;
   const seconds t =
       power_sum(d.simple.latency + d.simple.hop * c.hops(), pipe(transfer, d.pipeline), d.simple_power);
@@ -108,12 +110,21 @@ first_sizes zones(const call& c, const protocol_tuning* t, bool with_nvls) {
   return {zero, nowhere, t->p2p_ll_limit * static_cast<double>(c.ranks), nowhere};
 }
 
+estimate by_protocol(const call& c, const domain_collective& d) {
+  for (std::size_t j = 0; j < nvls; ++j) {
+    if (protocol_names[j] != c.options.protocol) continue;
+    if (const seconds t = protocol_time(d, c, static_cast<protocol>(j), c.size); t < never) return {t, protocol_names[j]};
+  }
+  no_such_algorithm(c, "in an NVLink domain");
+}
+
 }  // namespace
 
 estimate in_domain(const call& c, const domain_collective& d, const protocol_tuning* tuning) {
   const bool with_nvls = nvls_possible(c, d);
-  if (!c.options.algorithm.empty() && !forced(c, "ring") && !with_nvls)
-    no_such_algorithm(c, "in an NVLink domain");
+  const bool natural = forced(c, c.kind == collective::all_to_all ? "pairwise" : "ring");
+  if (!c.options.algorithm.empty() && !natural && !with_nvls) return derived_in_domain(c, d);
+  if (!c.options.protocol.empty()) return by_protocol(c, d);
   const first_sizes first = zones(c, tuning, with_nvls);
 
   // The last protocol begun is the library's choice. Those still to come count at the size where they begin, so
@@ -127,10 +138,25 @@ estimate in_domain(const call& c, const domain_collective& d, const protocol_tun
     const seconds t = protocol_time(d, c, static_cast<protocol>(j), std::max(c.size, first[j]));
     if (t < best.time) best = {t, protocol_names[j]};
   }
-  // No published sweep shows the switch gathering or scattering, nor these two kinds.
-  best.derived = (best.algorithm == protocol_names[nvls] && c.kind != collective::all_reduce) ||
-                 c.kind == collective::broadcast || c.kind == collective::send_recv;
+  // No published sweep shows the switch gathering or scattering.
+  best.derived = best.algorithm == protocol_names[nvls] && c.kind != collective::all_reduce;
   return best;
+}
+
+estimate derived_in_domain(const call& c, const domain_collective& d) {
+  const double n = c.ranks, doublings = std::log2(n);
+  const bool reduces = c.kind == collective::all_reduce;
+  const bool halves = c.kind == collective::all_gather || c.kind == collective::reduce_scatter;
+  const auto time = [&](double hops, double factor) {
+    return d.simple.latency + d.simple.hop * hops + pipe(c.size * factor / d.simple.rate, d.pipeline);
+  };
+  // Every rank is inside one of the two trees and a leaf of the other: it sends and receives half of the array
+  // three times and once.
+  if (reduces && forced(c, "tree")) return {time(2 * doublings, 2), "tree", true};
+  const bool powers = (c.ranks & (c.ranks - 1)) == 0;
+  if ((reduces || halves) && powers && forced(c, "halving_doubling"))
+    return {time(reduces ? 2 * doublings : doublings, bus_factor(c.kind, c.ranks)), "halving_doubling", true};
+  no_such_algorithm(c, "in an NVLink domain");
 }
 
 }  // namespace nvlsim::collectives

@@ -1,15 +1,15 @@
-// [docs/models-and-assumptions.md#inference-collectives]
+// [docs/collectives.md#inference-collectives]
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "nvlsim/collectives.hpp"
+#include "collectives/models.hpp"
 
 namespace nvlsim {
 
 std::optional<collective_cost> custom_all_reduce_time(const collective_profile& profile, const platform& p,
-                                                      bytes size, int ranks) {
+                                                      bytes size, int ranks, std::string_view only) {
   if (ranks <= 1) return collective_cost{{}, "none", false};
   auto it = profile.custom.find(p.gpu.name);
   if (it == profile.custom.end()) it = profile.custom.find(fmt::format("nvlink{}", p.gpu.nvlink_generation));
@@ -20,7 +20,14 @@ std::optional<collective_cost> custom_all_reduce_time(const collective_profile& 
   const seconds one = start + size * peers / (p.gpu.nvlink * k.one_share);
   const seconds two =
       start + k.two_extra + size * bus_factor(collective::all_reduce, ranks) / (p.gpu.nvlink * k.two_share);
+  if (!only.empty()) return collective_cost{only == "one_shot" ? one : two, only == "one_shot" ? "one_shot" : "two_shot"};
   return one <= two ? collective_cost{one, "one_shot", false} : collective_cost{two, "two_shot", false};
+}
+
+double expert_traffic::reach() const {
+  const double n = std::max(ranks, 1);
+  // Its own rank costs no wire.
+  return (spread ? std::min(topk, n) : n * (1 - std::pow(1 - 1 / n, topk))) * (n - 1) / n;
 }
 
 std::optional<seconds> expert_exchange_time(const collective_profile& profile, const platform& p,
@@ -29,11 +36,11 @@ std::optional<seconds> expert_exchange_time(const collective_profile& profile, c
   if (it == profile.expert.end()) return std::nullopt;
   const expert_exchange& k = it->second;
   const double n = std::max(t.ranks, 1);
-  // A token goes once to each rank that holds one of its experts, and its own rank costs no wire.
-  const double reach = n * (1 - std::pow(1 - 1 / n, t.topk)) * (n - 1) / n;
-  const bytes sent = bytes::from_base(t.tokens * reach * t.hidden * k.element_bytes);
-  return k.latency * (1 + k.per_doubling * std::log2(n)) + sent / (p.gpu.nvlink * k.nvlink_share) +
-         k.per_token * t.tokens;
+  const bytes sent = bytes::from_base(t.reach() * t.skew * t.hidden * k.element_bytes);
+  const seconds wire = sent / (p.gpu.nvlink * k.nvlink_share) * (1 + k.per_peer * n);
+  // A token is handled while others are on the wire.
+  constexpr double overlap = 4;
+  return k.latency * (1 + k.per_doubling * std::log2(n)) + collectives::power_sum(k.per_token, wire, overlap) * t.tokens;
 }
 
 }  // namespace nvlsim

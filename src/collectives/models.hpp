@@ -34,19 +34,33 @@ struct estimate {
   bool derived = false;
 };
 
+/// The algorithms that are counted from the library's rates, not measured; a rank's latency is that of Simple.
 /// Throws input_error when `options.algorithm` cannot run here.
+estimate derived_in_domain(const call& c, const domain_collective& d);
+
+/// Throws input_error when `options.algorithm` or `options.protocol` cannot run here.
 estimate in_domain(const call& c, const domain_collective& d, const protocol_tuning* tuning);
 
 struct network {
-  int domains = 1, members = 1;  ///< members of the fullest domain
-  bandwidth nic;                 ///< nominal, one rank
-  bool sharp = false;            ///< the fabric's switches may reduce
+  int domains = 1, members = 1, fewest = 1;  ///< members of the fullest domain and of the emptiest
+  bandwidth nic;            ///< what the fabric gives one rank, of traffic that keeps to its rail
+  bandwidth nic_any;        ///< and of traffic that does not
+  bool sharp = false;       ///< the fabric's switches may reduce
+  double step_more = 0;     ///< seconds that a step over the fabric takes beyond what was measured; may be negative
 
-  bandwidth share(double of_nics) const { return nic * (members * of_nics); }
+  /// All ranks of the emptiest domain, through which as much passes as through the others.
+  bandwidth share(double of_nics) const { return nic * (fewest * of_nics); }
+  /// A step over the fabric.
+  seconds step(seconds measured) const {
+    return seconds::from_base(measured.base() + step_more > 0 ? measured.base() + step_more : 0.0);
+  }
 };
 
 /// All collectives but all-to-all. Throws input_error when `options.algorithm` cannot run here.
 estimate across_domains(const call& c, const fabric_collective& f, const domain_collective& d, const network& net);
+
+/// Reduce and scatter in the domains, all-reduce between them, gather; `inside` is the first and the last together.
+estimate hierarchical(const call& c, const fabric_collective& f, const network& net, seconds inside);
 
 /// `inside` is the part that stays in the domain.
 estimate all_to_all_across(const call& c, const fabric_all_to_all& f, const network& net, seconds inside);

@@ -1,4 +1,4 @@
-// [docs/models-and-assumptions.md#wire-bytes]
+// [docs/collectives.md#wire-bytes]
 #include <algorithm>
 
 #include "nvlsim/collectives.hpp"
@@ -24,15 +24,22 @@ port_bytes in_domain(collective c, bytes size, int ranks, std::string_view algor
     const bytes own = size / n, others = size * ((n - 1) / n);
     return c == collective::all_gather ? port_bytes{own, others} : port_bytes{others, own};
   }
+  if (algorithm == "tree") return both_ways(size * 2.0);
+  if (algorithm == "one_shot") return both_ways(size * (n - 1));
   return both_ways(size * (bus_factor(c, ranks) * flags(algorithm)));
 }
 
 /// Every rank's NIC carries its share of what a domain of `g` ranks exchanges with others.
 network_traffic across_domains(collective c, bytes size, const comm_group& group, std::string_view algorithm) {
-  const double g = c == collective::send_recv ? 1 : group.ranks_per_domain(), n = group.ranks;
+  const bool pair = c == collective::send_recv || c == collective::neighbor_exchange;
+  const double g = pair ? 1 : group.most_members(), few = pair ? 1 : group.fewest_members(), n = group.ranks;
   const double inside = (g - 1) / g;  // of the hops through a domain
-  if (algorithm == "pairwise") return {both_ways(size * ((g - 1) / n)), both_ways(size * ((n - g) / n))};
-  if (algorithm == "sharp") return {g > 1 ? switch_reduction(size, g) : port_bytes{}, both_ways(size / g)};
+  if (algorithm == "pairwise") return {both_ways(size * ((g - 1) / n)), both_ways(size * ((n - few) / n))};
+  if (algorithm == "sharp") return {g > 1 ? switch_reduction(size, g) : port_bytes{}, both_ways(size / few)};
+  if (algorithm == "hierarchical") {
+    const double between = 2 * (group.domains - 1.0) / group.domains;
+    return {both_ways(size * (2 * inside)), both_ways(size * (between / few))};
+  }
   const bool tree =
       algorithm == "tree" || algorithm == "nvls_tree" || (algorithm == "ll" && c == collective::all_reduce);
   if (tree) {
@@ -42,10 +49,10 @@ network_traffic across_domains(collective c, bytes size, const comm_group& group
     const port_bytes domain =
         algorithm == "nvls_tree" ? switch_reduction(size, g) : both_ways(size * (2 * inside));
     const double f = flags(algorithm);
-    return {{domain.out * f, domain.in * f}, both_ways(size * (passes * f / g))};
+    return {{domain.out * f, domain.in * f}, both_ways(size * (passes * f / few))};
   }
   const bytes ring = size * (bus_factor(c, group.ranks) * flags(algorithm));
-  return {both_ways(ring * inside), both_ways(ring / g)};
+  return {both_ways(ring * inside), both_ways(ring / few)};
 }
 
 }  // namespace

@@ -51,8 +51,18 @@ std::vector<std::string> placement_problems(const parallelism& par, const placem
 comm_group strided_group(const placement& place, std::int64_t first, std::int64_t stride, std::int64_t count) {
   comm_group g;
   g.ranks = static_cast<int>(count);
-  const std::int64_t span = place.domain_of(first + stride * (count - 1)) - place.domain_of(first) + 1;
+  const std::int64_t domain = place.gpus_per_domain, last = first + stride * (count - 1);
+  const std::int64_t span = place.domain_of(last) - place.domain_of(first) + 1;
   g.domains = static_cast<int>(std::min(count, span));
+  if (g.domains == 1 || stride >= domain) return g;  // all of them in one, or one in each
+  const std::int64_t in_first = (domain - first % domain + stride - 1) / stride, in_last = last % domain / stride + 1;
+  std::int64_t most = std::max(in_first, in_last), least = std::min(in_first, in_last);
+  if (span > 2) {  // a domain in the middle holds one rank a stride
+    most = std::max(most, (domain + stride - 1) / stride);
+    least = std::min(least, domain / stride);
+  }
+  g.fullest = static_cast<int>(most);
+  g.fewest = static_cast<int>(least);
   return g;
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <vector>
@@ -18,7 +19,8 @@ std::string fitted(double x, int width) {
 }
 
 bool reduces(collective c) {
-  return c == collective::all_reduce || c == collective::reduce_scatter || c == collective::send_recv;
+  return c == collective::all_reduce || c == collective::reduce_scatter || c == collective::send_recv ||
+         c == collective::reduce;
 }
 
 /// Elements of one rank's argument: all of the array, or a rank's share of it.
@@ -28,12 +30,30 @@ std::int64_t count(const nccl_table_head& head, bytes size) {
   return static_cast<std::int64_t>(size.base() / head.type_bytes / (shared ? head.ranks : 1));
 }
 
-std::string algorithms(std::span<const nccl_row> rows) {
-  std::string out;
-  for (std::size_t i = 0; i < rows.size(); ++i)
-    if (i == 0 || rows[i].algorithm != rows[i - 1].algorithm)
-      out += fmt::format("{}{} from {:.0f} B", i ? ", " : "", rows[i].algorithm, rows[i].size.base());
-  return out;
+int root_of(const nccl_table_head& head) {
+  return head.kind == collective::broadcast || head.kind == collective::reduce ? head.root : -1;
+}
+
+std::string_view operation_of(const nccl_table_head& head) {
+  return head.operation.empty() ? name(head.kind) : std::string_view(head.operation);
+}
+
+/// Time in microseconds and rates in GB/s.
+struct rates {
+  double time, algbw, busbw;
+};
+rates rates_of(const nccl_table_head& head, bytes size, seconds t) {
+  const double algbw = t.base() > 0 ? (size / t).base() / 1e9 : 0;
+  return {t.base() * 1e6, algbw, algbw * (head.bus_factor > 0 ? head.bus_factor : bus_factor(head.kind, head.ranks))};
+}
+rates in_place(const nccl_table_head& head, const nccl_row& r) {
+  return rates_of(head, r.size, r.time_in_place > seconds{} ? r.time_in_place : r.time);
+}
+
+double average(const nccl_table_head& head, std::span<const nccl_row> rows) {
+  double sum = 0;
+  for (const nccl_row& r : rows) sum += rates_of(head, r.size, r.time).busbw + in_place(head, r).busbw;
+  return rows.empty() ? 0 : sum / (2 * static_cast<double>(rows.size()));
 }
 
 constexpr std::string_view columns =
@@ -45,29 +65,99 @@ constexpr std::string_view columns =
     "#        (B)    (elements)                               (us)  (GB/s)  (GB/s)            (us)  (GB/s)  (GB/s)"
     "       \n";
 
+std::string title(const nccl_table_head& head) {
+  std::string out = fmt::format("# simulated by nvlsim: {} of {} ranks", operation_of(head), head.ranks);
+  if (!head.placement.empty()) out += fmt::format(" ({})", head.placement);
+  if (!head.platform.empty()) out += fmt::format(" on {} with {}", head.platform, head.stack);
+  return out + "; no GPU ran and no data were checked\n";
+}
+
+std::string closing(const nccl_table_head& head, std::span<const nccl_row> rows) {
+  std::string out;
+  for (const regime& r : head.regimes) out += fmt::format("# From {:>12.0f} B     : {}\n", r.from.base(), r.algorithm);
+  const auto derived = std::count_if(rows.begin(), rows.end(), [](const nccl_row& r) { return r.derived; });
+  if (derived > 0)
+    out += fmt::format("# {} of {} rows use parameters derived from hardware figures, not measured ones\n", derived,
+                       rows.size());
+  return out;
+}
+
+value as_json(const rates& r) {
+  value out{value::object{}};
+  out.set("time", r.time);
+  out.set("alg_bw", r.algbw);
+  out.set("bus_bw", r.busbw);
+  out.set("nwrong", value{});
+  return out;
+}
+
+value config_of(const nccl_table_head& head) {
+  value out{value::object{}};
+  out.set("ranks", head.ranks);
+  out.set("minimum_bytes", static_cast<std::int64_t>(head.begin.base()));
+  out.set("maximum_bytes", static_cast<std::int64_t>(head.end.base()));
+  if (head.factor > 1) out.set("step_factor", head.factor);
+  else out.set("step_bytes", head.step);
+  out.set("warmup_iters", head.warmup);
+  out.set("iterations", head.iterations);
+  return out;
+}
+
 }  // namespace
 
 std::string nccl_table(const nccl_table_head& head, std::span<const nccl_row> rows) {
-  std::string out = fmt::format("# simulated by nvlsim: {} of {} ranks; no GPU ran and no data were checked\n",
-                                name(head.kind), head.ranks);
+  std::string out = title(head);
   out += columns;
   const std::string_view reduction = reduces(head.kind) ? head.reduction : "none";
-  const int root = head.kind == collective::broadcast ? 0 : -1;
-  double sum = 0;
   for (const nccl_row& r : rows) {
-    const double algbw = r.time.base() > 0 ? (r.size / r.time).base() / 1e9 : 0;
-    const double busbw = algbw * bus_factor(head.kind, head.ranks);
-    sum += busbw;
     out += fmt::format("{:12.0f}  {:12}  {:>8}  {:>6}  {:>6}", r.size.base(), count(head, r.size), head.type,
-                       reduction, root);
-    const std::string half = fmt::format("  {}  {}  {}  {:>5}", fitted(r.time.base() * 1e6, 7), fitted(algbw, 6),
-                                         fitted(busbw, 6), "N/A");
-    out += half + half + '\n';
+                       reduction, root_of(head));
+    for (const rates& x : {rates_of(head, r.size, r.time), in_place(head, r)})
+      out += fmt::format("  {}  {}  {}  {:>5}", fitted(x.time, 7), fitted(x.algbw, 6), fitted(x.busbw, 6), "N/A");
+    out += '\n';
   }
   out += "# Out of bounds values : 0 OK\n";
-  const double average = rows.empty() ? 0 : sum / static_cast<double>(rows.size());
-  out += fmt::format("# Avg bus bandwidth    : {:g} \n#\n", average);
-  if (!rows.empty()) out += fmt::format("# Algorithms           : {}\n", algorithms(rows));
+  out += fmt::format("# Avg bus bandwidth    : {:g} \n#\n", average(head, rows));
+  return out + closing(head, rows);
+}
+
+value nccl_json(const nccl_table_head& head, std::span<const nccl_row> rows) {
+  value results{value::array{}};
+  for (const nccl_row& r : rows) {
+    value x{value::object{}};
+    x.set("size", static_cast<std::int64_t>(r.size.base()));
+    x.set("count", count(head, r.size));
+    x.set("type", head.type);
+    x.set("redop", reduces(head.kind) ? head.reduction : "none");
+    x.set("root", std::to_string(root_of(head)));
+    x.set("out_of_place", as_json(rates_of(head, r.size, r.time)));
+    x.set("in_place", as_json(in_place(head, r)));
+    x.set("actual_iterations", head.iterations);
+    x.set("experiment_name", operation_of(head));
+    x.set("algorithm", r.algorithm);
+    x.set("derived", r.derived);
+    results.items()->push_back(std::move(x));
+  }
+  value regimes{value::array{}};
+  for (const regime& g : head.regimes) {
+    value x{value::object{}};
+    x.set("from_bytes", static_cast<std::int64_t>(g.from.base()));
+    x.set("algorithm", g.algorithm);
+    regimes.items()->push_back(std::move(x));
+  }
+  value errors{value::object{}}, mean{value::object{}}, out{value::object{}};
+  errors.set("count", 0);
+  errors.set("okay", true);
+  mean.set("bandwidth", average(head, rows));
+  out.set("simulated", true);
+  out.set("platform", head.platform);
+  out.set("stack", head.stack);
+  out.set("operation", operation_of(head));
+  out.set("config", config_of(head));
+  out.set("results", std::move(results));
+  out.set("out_of_bounds", std::move(errors));
+  out.set("average_bus_bandwidth", std::move(mean));
+  out.set("regimes", std::move(regimes));
   return out;
 }
 

@@ -1,17 +1,28 @@
 // Simulated collectives as nccl-tests prints measured ones.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "nvlsim/collectives.hpp"
+#include "nvlsim/value.hpp"
 
 namespace nvlsim {
 
 struct nccl_row {
   bytes size;  ///< nccl-tests' size, as `collective_time` takes it
   seconds time;
+  std::string_view algorithm;
+  seconds time_in_place = {};  ///< none: as out of place
+  bool derived = false;
+};
+
+/// From this size on another algorithm or protocol is taken.
+struct regime {
+  bytes from;
   std::string_view algorithm;
 };
 
@@ -21,11 +32,23 @@ struct nccl_table_head {
   std::string_view type = "float";
   int type_bytes = 4;
   std::string_view reduction = "sum";
+  int root = 0;
+  std::string operation = {};  ///< as it was asked for; the collective's name when empty
+  std::string platform = {}, stack = {}, placement = {};
+  double bus_factor = 0;       ///< busbw over algbw; the collective's own when 0
+  std::vector<regime> regimes = {};
+  // What nccl-tests calls its config.
+  bytes begin = {}, end = {};
+  std::int64_t factor = 1, step = 0, iterations = 20, warmup = 1;
 };
 
-/// The table of nccl-tests: a first comment line that says what it is, in-place columns equal to the out-of-place
-/// ones, `N/A` errors, and comment lines with the average bus bandwidth and the algorithms by size. Rows that take no time
-/// show a bandwidth of 0.
+/// The table of nccl-tests: a first comment line that says what it is and of which platform and stack, `N/A` errors, and
+/// comment lines with the average bus bandwidth and where other algorithms take over. Rows that take no time show a
+/// bandwidth of 0.
 std::string nccl_table(const nccl_table_head& head, std::span<const nccl_row> rows);
+
+/// The same as nccl-tests' JSON (`-J`): `config`, `results` with `out_of_place` and `in_place` (microseconds and GB/s),
+/// `average_bus_bandwidth`; and what that lacks: `simulated`, `platform`, `stack`, `regimes` and each row's `algorithm`.
+value nccl_json(const nccl_table_head& head, std::span<const nccl_row> rows);
 
 }  // namespace nvlsim

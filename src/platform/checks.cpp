@@ -65,6 +65,10 @@ std::vector<check> rack_checks(const platform& p, bool has_cpu) {
   out.push_back({p.rack.nvlink_switch_trays > p.rack.nvlink_planes, "/rack/nvlink_switch_trays",
                  "/rack/nvlink_planes", fmt::format("{} switch trays hold {} planes: a tray holds one at least",
                                                     p.rack.nvlink_switch_trays, p.rack.nvlink_planes)});
+  out.push_back({p.rack.failed_switch_trays > 0 && p.rack.failed_switch_trays >= p.rack.nvlink_switch_trays,
+                 "/rack/failed_switch_trays", "/rack/nvlink_switch_trays",
+                 fmt::format("{} of {} switch trays failed: one must be left", p.rack.failed_switch_trays,
+                             p.rack.nvlink_switch_trays)});
   out.push_back({!has_cpu && p.vm.cpus > 0, "/vm/cpus", "",
                  fmt::format("{} CPUs, but the platform has no \"cpu\"", p.vm.cpus)});
   if (has_cpu) out.push_back(at_most("/cpu/idle_power", p.cpu.idle_power, "/cpu/max_power", p.cpu.max_power));

@@ -109,6 +109,7 @@ rack_spec read_rack(reader r) {
   k.vms = count(r, "vms", 1, 4096);
   k.nvlink_switch_trays = count(r, "nvlink_switch_trays", 0, 4096);
   k.nvlink_planes = count(r, "nvlink_planes", 0, 1024);
+  k.failed_switch_trays = static_cast<int>(r.integer_or("failed_switch_trays", 0, {0, 4096}));
   k.power_per_vm_other = r.quantity<watts>("power_per_vm_other");
   k.power_per_switch_tray = r.quantity<watts>("power_per_switch_tray");
   k.power_supply_efficiency = r.number("power_supply_efficiency", share);
@@ -134,6 +135,12 @@ fabric_spec read_fabric(reader r) {
   leaf.done();
   f.oversubscription = r.number_or("oversubscription", 1.0, at_least_one);
   f.sharp = r.boolean_or("sharp", false);
+  static const std::array<std::string, 3> routings = {"adaptive", "fixed", "hashed"};
+  f.routing = static_cast<fabric_routing>(r.one_of_or("routing", routings, 0));
+  f.rails = static_cast<int>(r.integer_or("rails", 1, {1, 1024}));
+  f.connections = static_cast<int>(r.integer_or("connections", 1, {1, 64}));
+  f.failed_spines = static_cast<int>(r.integer_or("failed_spines", 0, {0, 65536}));
+  f.failed_cables = static_cast<int>(r.integer_or("failed_cables", 0, {0, 65536}));
   r.done();
   return f;
 }
@@ -171,6 +178,9 @@ platform read_platform(config::document& doc, std::string name, diagnostics& pro
     if (const watts share = gpu_share_of(p, *p.rack.power_cap); share < p.gpu.cap() && share > p.gpu.idle_power)
       p.gpu.power_cap = share;
   check_platform(p, doc, reading, problems);
+  // Every GPU has as many links to each tray.
+  if (const int trays = p.rack.nvlink_switch_trays; trays > 0)
+    p.gpu.nvlink = p.gpu.nvlink * (static_cast<double>(std::max(trays - p.rack.failed_switch_trays, 0)) / trays);
   for (const problem& x : reading.sorted()) problems.add(x);
   return p;
 }

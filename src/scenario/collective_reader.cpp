@@ -1,13 +1,18 @@
 #include "scenario/collective_reader.hpp"
 
 #include <array>
+#include <string>
+#include <vector>
 
 namespace nvlsim {
 namespace {
 
-const std::array<std::string, 6> operations = {"all_reduce", "all_gather", "reduce_scatter",
-                                               "all_to_all", "broadcast",  "send_recv"};
-const std::array<std::string, 6> library_algorithms = {"auto", "ring", "tree", "nvls", "nvls_tree", "sharp"};
+/// "auto" and all that the library and its kernels can be made to take.
+std::vector<std::string> library_algorithms() {
+  std::vector<std::string> out = {"auto"};
+  out.insert(out.end(), collective_algorithms().begin(), collective_algorithms().end());
+  return out;
+}
 const std::array<std::string, 4> ideal_algorithms = {"auto", "ring", "halving_doubling", "pairwise"};
 const std::array<std::string, 1> parameter_sets = {"stack"};
 const std::array<std::string, 2> roundings = {"none", "integer"};
@@ -48,16 +53,16 @@ bool has_ideal_parameters(const value* workload) {
 collective_workload read_collective_workload(config::reader& r) {
   collective_workload w;
   r.ignore("kind");
-  w.operation = static_cast<collective>(r.one_of("operation", operations));
+  w.operation = static_cast<collective>(r.one_of("operation", collective_names()));
   w.size = r.quantity<bytes>("size", {0, 1e18});
   w.gpus = r.integer("gpus", {1, 1 << 20});
   const value* parameters = r.raw("parameters");
   const bool ideal = parameters && parameters->members();
   if (ideal) w.ideal = read_ideal(r.child("parameters"));
   else r.one_of_or("parameters", parameter_sets, 0);
-  const std::size_t algorithm =
-      ideal ? r.one_of_or("algorithm", ideal_algorithms, 0) : r.one_of_or("algorithm", library_algorithms, 0);
-  if (algorithm > 0) w.algorithm = ideal ? ideal_algorithms[algorithm] : library_algorithms[algorithm];
+  const std::vector<std::string> names =
+      ideal ? std::vector<std::string>(ideal_algorithms.begin(), ideal_algorithms.end()) : library_algorithms();
+  if (const std::size_t i = r.one_of_or("algorithm", names, 0); i > 0) w.algorithm = names[i];
   if (ideal) check_algorithm(r, w);
   r.done();
   return w;

@@ -83,10 +83,13 @@ fabric_collective read_fabric(reader& r) {
   f.ll = read_protocol(ll);
   f.ll_pipeline = ll.quantity<seconds>("pipeline");
   ll.done();
+  f.ll128 = find_protocol(r, "ll128");
+  if (f.ll128) f.ll128_limit = r.quantity<bytes>("ll128_limit");
   reader ring = r.child("ring");
   f.ring.latency = ring.quantity<seconds>("latency");
   f.ring.nvlink_step = ring.quantity<seconds>("nvlink_step");
   f.ring.fabric_step = ring.quantity<seconds>("fabric_step");
+  f.ring.pipeline = ring.find_quantity<seconds>("pipeline").value_or(seconds{});
   f.ring.power = ring.number("power", power);
   f.ring.nic_share = ring.number("nic_share", share);
   ring.done();
@@ -100,8 +103,8 @@ fabric_collective read_fabric(reader& r) {
 }
 
 fabric_all_to_all read_all_to_all(reader& r) {
-  return {r.quantity<seconds>("latency"), r.quantity<seconds>("per_rank"), r.quantity<seconds>("pipeline"),
-          r.number("nic_share", share)};
+  return {r.quantity<seconds>("latency"), r.quantity<seconds>("per_rank"),
+          r.quantity<seconds>("pipeline_per_rank"), r.number("nic_share", share)};
 }
 
 custom_all_reduce read_custom(reader& r) {
@@ -112,7 +115,12 @@ custom_all_reduce read_custom(reader& r) {
 expert_exchange read_expert(reader& r) {
   return {r.quantity<seconds>("latency"), r.number("per_doubling", config::non_negative),
           r.quantity<seconds>("per_token"), r.number("element_bytes", config::non_negative),
-          r.number("nvlink_share", share)};
+          r.number("nvlink_share", share), r.number("per_peer", config::non_negative)};
+}
+
+measured_hardware read_measured_on(reader& r) {
+  return {r.find_quantity<bandwidth>("nvlink", config::positive), r.find_quantity<seconds>("latency"),
+          r.find_quantity<seconds>("switch_latency")};
 }
 
 /// The members of `table`, each read by `one`.
@@ -166,6 +174,7 @@ std::map<std::string, std::map<std::string, T>> nested(reader& r, const char* na
 
 collective_profile read_collectives(reader& r) {
   collective_profile c;
+  c.measured_on = table(r, "measured_on", read_measured_on);
   c.tuning = table(r, "tuning", read_tuning);
   c.domain = nested<domain_collective>(r, "domain", in_domain, read_domain);
   c.fabric = nested<fabric_collective>(r, "fabric", across, read_fabric);

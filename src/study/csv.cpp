@@ -95,4 +95,11 @@ csv_table read_csv(const std::filesystem::path& file) {
   return out;
 }
 
+double need(const csv_row& row, std::string_view column) {
+  const auto x = row.number(column);
+  if (!x) throw cell_error(fmt::format("{} is blank", column));
+  if (!(*x > 0)) throw cell_error(fmt::format("{} is {}, not positive", column, *x));
+  return *x;
+}
+
 }  // namespace nvlsim

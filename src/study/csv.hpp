@@ -46,4 +46,7 @@ class cell_error : public std::runtime_error {
 /// unterminated quote, a row of another width or a missing header.
 csv_table read_csv(const std::filesystem::path& file);
 
+/// A number that must be there and positive. Throws cell_error.
+double need(const csv_row& row, std::string_view column);
+
 }  // namespace nvlsim

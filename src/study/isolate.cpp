@@ -45,6 +45,8 @@ void write_trace_file(const std::filesystem::path& file, const run_record& run, 
   if (!out) throw io_error(fmt::format("{}: cannot be written", file.string()));
   options.metadata.set("scenario", run.outcome.name);
   if (const value* digest = run.outcome.inputs.find("digest")) options.metadata.set("digest", *digest);
+  for (const link_use& u : run.links)
+    options.counters.push_back({static_cast<std::size_t>(u.rank_class), u.name + " (share)", u.points});
   write_trace(out, run.work, run.times, options);
 }
 

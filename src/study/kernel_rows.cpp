@@ -8,7 +8,7 @@
 #include <charconv>
 #include <cmath>
 
-#include "nvlsim/collectives.hpp"
+#include "study/collective_rows.hpp"
 
 namespace nvlsim {
 namespace {
@@ -44,13 +44,6 @@ class uncovered : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
-
-double need(const csv_row& row, std::string_view column) {
-  const auto x = row.number(column);
-  if (!x) throw cell_error(fmt::format("{} is blank", column));
-  if (!(*x > 0)) throw cell_error(fmt::format("{} is {}, not positive", column, *x));
-  return *x;
-}
 
 struct named_format {
   std::string_view text;
@@ -264,36 +257,6 @@ void read_cast(const csv_row& row, kernel_row& out) {
   };
 }
 
-constexpr double message_element_bytes = 2;
-
-seconds exchange_time(const csv_row& row, const platform& p, const stack& s) {
-  const std::string& op = row["op"];
-  static constexpr std::string_view prefix = "alltoall_";
-  const bool one_sided = row["note"].find("OneSided") != std::string::npos;
-  const std::string kind =
-      fmt::format("{}_{}_{}", one_sided ? "one_sided" : "two_sided",
-                  op.starts_with(prefix) ? op.substr(prefix.size()) : op, name(format_of(row, row["dtype"])));
-  const expert_traffic t{need(row, "m"), need(row, "topk"), need(row, "hidden"),
-                         static_cast<int>(need(row, "ep"))};
-  const auto time = expert_exchange_time(s.collectives, p, kind, t);
-  if (!time) throw uncovered(fmt::format("stack {} has no exchange kernel \"{}\"", s.name, kind));
-  return *time;
-}
-
-seconds message_time(const csv_row& row, const platform& p, const stack& s) {
-  const auto size = bytes::from_base(need(row, "message_elements") * message_element_bytes);
-  const int ranks = static_cast<int>(need(row, "gpus"));
-  if (row["table"] == "allreduce") {
-    const auto cost = custom_all_reduce_time(s.collectives, p, size, ranks);
-    if (!cost) throw uncovered(fmt::format("stack {} has no custom all-reduce for {}", s.name, p.gpu.name));
-    return cost->time;
-  }
-  const std::string word = row["op"] == "alltoall" ? "all_to_all" : row["op"];
-  const auto kind = collective_by_name(word);
-  if (!kind) throw cell_error(fmt::format("op: \"{}\" is no collective", row["op"]));
-  return collective_time(s.collectives, p, *kind, size, {.ranks = ranks}).time;
-}
-
 struct table_reader {
   std::string_view table;
   void (*read)(const csv_row&, kernel_row&);
@@ -315,9 +278,10 @@ void read_kind(const csv_row& row, kernel_row& out, input_cache& inputs, load_ca
   const platform& p = inputs.platform_named(std::string(where));
   if (table == "moe") return read_moe(row, out, loads);
   if (table == "alltoall" || table == "allreduce" || table == "nccl") {
-    const stack& s = inputs.stack_named(kernel_stack);
     out.record.scenario = row["op"];
-    out.record.simulated = (table == "alltoall" ? exchange_time(row, p, s) : message_time(row, p, s)).base() * 1e3;
+    collective_row c;
+    read_collective_kernel(row, p, c);
+    out.record.simulated = c.price(inputs.stack_named(kernel_stack).collectives).base() * 1e3;
     return;
   }
   const auto it =

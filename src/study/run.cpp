@@ -2,6 +2,8 @@
 
 #include <sys/resource.h>
 
+#include <fmt/format.h>
+
 #include <chrono>
 
 #include "analysis/sections.hpp"
@@ -10,6 +12,27 @@
 
 namespace nvlsim {
 namespace {
+
+constexpr std::size_t links_shown = 12;
+
+/// The busiest ports of a run whose traffic shared them.
+void add_links(run_record& out, const platform& hardware) {
+  out.links = links_used(out.work, out.times, hardware);
+  value list{value::array{}};
+  for (const link_use& u : out.links) {
+    if (list.items()->size() == links_shown) break;
+    value x{value::object{}};
+    x.set("name", fmt::format("{}: {}", out.work.classes[static_cast<std::size_t>(u.rank_class)].name, u.name));
+    x.set("mean_share", u.mean);
+    x.set("peak_share", u.peak);
+    x.set("carried_bytes", u.carried.base());
+    x.set("busiest", u.busiest);
+    x.set("reason", fmt::format("{:.0f} % of it {}, at most {:.0f} % full", 100 * (u.of_busiest / u.carried), u.busiest,
+                                100 * u.peak));
+    list.items()->push_back(std::move(x));
+  }
+  out.outcome.breakdown.set("links", std::move(list));
+}
 
 void run_training(run_record& out, const scenario& s, const training_workload& w) {
   result& r = out.outcome;
@@ -26,6 +49,7 @@ void run_training(run_record& out, const scenario& s, const training_workload& w
         r.notes.push_back("flow: pipeline sends and data-parallel traffic share ports; waits for tensor, context and "
                           "expert parallelism and FSDP gathers inside a pass keep their closed times");
       add_training_sections(r, s.platform, s.model, w, out.work, out.times, memory, step_error_90(s.stack, s.model));
+      if (s.simulation.network == fidelity::flow) add_links(out, s.platform);
     }
   }
 }
@@ -50,6 +74,7 @@ void run_collective(run_record& out, const scenario& s, const collective_workloa
   out.times = simulate(run.work, run.hardware, {s.simulation.network});
   add_collective_sections(r, w, run, out.times.makespan);
   out.work = std::move(run.work);
+  if (s.simulation.network != fidelity::closed) add_links(out, run.hardware);
 }
 
 std::int64_t peak_resident_bytes() {

@@ -21,7 +21,8 @@ struct priced {
 
 priced by_library(const platform& p, const stack& s, const collective_workload& w) {
   const comm_group g = strided_group(w.place, 0, 1, w.gpus);
-  const collective_options options{w.algorithm};
+  collective_options options;
+  options.algorithm = w.algorithm;
   const collective_cost cost = collective_time(s.collectives, p, w.operation, w.size, g, options);
   const seconds empty = collective_time(s.collectives, p, w.operation, {}, g, options).time;
   return {g, cost, empty};

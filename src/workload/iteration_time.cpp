@@ -129,10 +129,11 @@ time_and_energy iteration_costs::stage_send(double rows) const {
 // for runs at NVLink rate. [docs/models-and-assumptions.md#inference-experts]
 time_and_energy iteration_costs::exchange(const layer_slice& l, double tokens) const {
   if (work_.attention_dp == 1 || work_.ep == 1) return {};
-  const expert_traffic t{tokens, static_cast<double>(l.spec.moe.top_k), static_cast<double>(model_.hidden), work_.ep};
+  // Spread over as many ranks as can be: the busiest rank, for which all wait, gets more than the mean of random routes.
+  const expert_traffic t{tokens, static_cast<double>(l.spec.moe.top_k), static_cast<double>(model_.hidden), work_.ep, 1, true};
   seconds time = costs_.exchange_time;
   const auto dispatch = expert_exchange_time(stack_.collectives, platform_, "two_sided_dispatch_bf16", t);
-  const auto idle = expert_exchange_time(stack_.collectives, platform_, "two_sided_dispatch_bf16", {0, t.topk, t.hidden, t.ranks});
+  const auto idle = expert_exchange_time(stack_.collectives, platform_, "two_sided_dispatch_bf16", {0, t.topk, t.hidden, t.ranks, 1, true});
   if (dispatch) time += (*dispatch - *idle) * 2;
   return timed(precision::bf16, {.time = time, .work = {}, .moved = {}});
 }

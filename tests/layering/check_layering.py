@@ -22,7 +22,7 @@ HEADER_MODULE = {
     "ideal_collective": "collectives", "collective_workload": "workload",
     "memory": "workload", "plan": "workload", "training": "workload", "inference": "workload", "inference_profile": "stack",
     "simulation": "engine", "result": "analysis", "training_metrics": "analysis", "inference_metrics": "analysis",
-    "job_energy": "analysis", "fit": "study", "run": "study", "validate": "study",
+    "job_energy": "analysis", "link_use": "analysis", "fit": "study", "run": "study", "validate": "study",
 }
 
 # Third-party headers by prefix: where they may be included.

@@ -97,12 +97,12 @@
   2> -e#: 8 is less than -b 1M
   [2]
 
-  $ nvlsim collective all_reduce --platform gb300-nvl72 --gpus 8 --gpus-per-domain 80
-  2> --gpus-per-domain#: 80 exceeds the 72 GPUs of an NVLink domain
+  $ nvlsim collective all_reduce --platform gb300-nvl72 --gpus 8 --domain-size 80
+  2> --domain-size#: 80 exceeds the 72 GPUs of an NVLink domain
   [2]
 
   $ nvlsim fit
-  2> nvlsim: which command? training, inference, kernels
+  2> nvlsim: which command? training, inference, collectives, kernels
   2> Try "nvlsim fit --help".
   [2]
 

@@ -12,7 +12,8 @@ using test::machine;
 using test::shipped;
 
 constexpr collective kinds[] = {collective::all_reduce, collective::all_gather, collective::reduce_scatter,
-                                collective::all_to_all, collective::broadcast,  collective::send_recv};
+                                collective::all_to_all, collective::broadcast,  collective::send_recv,
+                                collective::reduce,     collective::neighbor_exchange, collective::barrier};
 
 const std::vector<platform>& machines() {
   static const std::vector<platform> all = {
@@ -26,7 +27,7 @@ const std::vector<platform>& machines() {
 
 const std::vector<comm_group> groups = {
     {2, 1}, {3, 1},  {4, 1},   {5, 1},     {8, 1},   {17, 1},  {72, 1},     {2, 2},         {16, 16},
-    {7, 3}, {16, 2}, {144, 2}, {1440, 20}, {64, 64}, {100, 3}, {4096, 512}, {331200, 4600}, {331200, 331200}};
+    {7, 3}, {73, 2, 72, 1}, {100, 2, 72, 28}, {16, 2}, {144, 2}, {1440, 20}, {64, 64}, {100, 3}, {4096, 512}, {331200, 4600}, {331200, 331200}};
 
 template <class Visit>
 void each_case(Visit visit) {
@@ -57,7 +58,7 @@ TEST_CASE("Collective time is finite, positive and never less for more bytes") {
 
 TEST_CASE("Collective time is never below what the wire needs") {
   each_case([](const platform& p, collective c, comm_group g) {
-    const double size = 1e11;
+    const double size = c == collective::barrier ? 0 : 1e11;
     const bool switched = c == collective::all_reduce;  // the switch adds on the way: one array in, one out
     const double wire = switched ? size / g.ranks : size * bus_factor(c, g.ranks);
     CHECK(test::time(p, c, size, g).base() >= wire / p.gpu.nvlink.base());
@@ -117,6 +118,112 @@ TEST_CASE("Collective obeys the algorithm asked for") {
   CHECK(with({16, 2}, "sharp").algorithm == "sharp");
   CHECK_THROWS_WITH(with({8, 1}, "nvls_tree"), Catch::Contains("nvls_tree"));
   CHECK_THROWS_WITH(with({16, 2}, "nvls"), Catch::Contains("nvls"));
+}
+
+TEST_CASE("Collective runs by every algorithm that can run it, and says which") {
+  const platform p = machine(5, "quantum-x800", 800.0_Gbps);
+  const auto by = [&](collective c, comm_group g, std::string_view algorithm) {
+    return collective_time(shipped(), p, c, bytes::from_base(64 << 20), g, {algorithm, false});
+  };
+  for (const char* a : {"tree", "halving_doubling", "one_shot", "two_shot"}) {
+    INFO(a);
+    const collective_cost cost = by(collective::all_reduce, {8, 1}, a);
+    CHECK(cost.algorithm == a);
+    CHECK(cost.time.base() > 64.0 * 1048576 / 900e9);
+  }
+  CHECK(by(collective::all_reduce, {144, 2}, "hierarchical").algorithm == "hierarchical");
+  CHECK(by(collective::all_to_all, {8, 1}, "pairwise").time == by(collective::all_to_all, {8, 1}, "").time);
+  CHECK(by(collective::all_to_all, {144, 2}, "pairwise").algorithm == "pairwise");
+  CHECK_THROWS_WITH(by(collective::all_reduce, {6, 1}, "halving_doubling"), Catch::Contains("halving_doubling"));
+  CHECK_THROWS_AS(by(collective::all_gather, {8, 1}, "one_shot"), input_error);
+  CHECK_THROWS_AS(by(collective::all_to_all, {144, 2}, "ring"), input_error);
+  CHECK_THROWS_AS(by(collective::all_reduce, {8, 1}, "hierarchical"), input_error);
+}
+
+TEST_CASE("Collective obeys the protocol asked for") {
+  const platform p = machine(4, "quantum-2", 400.0_Gbps);
+  const auto with = [&](comm_group g, std::string_view protocol) {
+    collective_options o;
+    o.protocol = protocol;
+    return collective_time(shipped(), p, collective::all_reduce, bytes::from_base(1 << 20), g, o);
+  };
+  for (const char* protocol : {"ll", "ll128", "simple"}) CHECK(with({8, 1}, protocol).algorithm == protocol);
+  CHECK(with({16, 2}, "ll").algorithm == "ll");
+  CHECK(with({16, 2}, "simple").algorithm != "ll");
+}
+
+TEST_CASE("Ring all-reduce never gets cheaper with more ranks") {
+  for (const platform& p : machines())
+    for (const double size : {8.0, 1e6, 1e9}) {
+      double before = 0;
+      for (int ranks = 2; ranks <= 72; ++ranks) {
+        const double t = test::time(p, collective::all_reduce, size, {ranks, 1}, {"ring", false}).base();
+        INFO(p.gpu.nvlink_generation << " " << size << " " << ranks);
+        CHECK(t >= before * (1 - 1e-12));
+        before = t;
+      }
+    }
+}
+
+TEST_CASE("One GPU beyond a rack is visibly dearer than a full rack") {
+  const platform p = machine(5, "quantum-x800", 800.0_Gbps);
+  for (const collective c : {collective::all_reduce, collective::all_gather, collective::all_to_all})
+    for (const double size : {1e6, 1e8, 1e10}) {
+      INFO(name(c) << " " << size);
+      CHECK(test::time(p, c, size, {73, 2, 72, 1}) > test::time(p, c, size, {72, 1}) * 1.1);
+    }
+}
+
+TEST_CASE("Collective over unequal domains is bounded by the NICs of the emptiest") {
+  const platform p = machine(5, "quantum-x800", 800.0_Gbps);
+  const auto t = [&](comm_group g) { return test::time(p, collective::all_gather, 1e11, g).base(); };
+  CHECK(t({73, 2, 72, 1}) >= 1e11 * 72 / 73 / 100e9);
+  CHECK(t({73, 2, 72, 1}) > t({73, 2, 37, 36}) * 2);
+}
+
+TEST_CASE("Across racks GB300's NICs halve what GB200's take where NICs are the limit") {
+  const auto t = [](bandwidth nic) {
+    return test::time(machine(5, "quantum-x800", nic), collective::all_to_all, 4e10, {576, 8}).base();
+  };
+  CHECK(t(800.0_Gbps) / t(400.0_Gbps) == Approx(0.5).epsilon(0.05));
+}
+
+TEST_CASE("Wire rates follow the NVLink of the GPU, latencies do not") {
+  platform h100 = machine(4, "quantum-2", 400.0_Gbps), h800 = h100;
+  h800.gpu.nvlink = 200.0_GBps;
+  for (const collective c : {collective::all_reduce, collective::all_gather, collective::all_to_all}) {
+    INFO(name(c));
+    const double big = test::time(h800, c, 4e9, {8, 1}) / test::time(h100, c, 4e9, {8, 1});
+    CHECK(big > 2);
+    CHECK(big < 2.3);
+    CHECK(test::time(h800, c, 512, {8, 1}) / test::time(h100, c, 512, {8, 1}) == Approx(1).epsilon(0.02));
+  }
+  CHECK(collective_time(shipped(), h800, collective::all_reduce, 1.0_GB, {8, 1}).derived);
+}
+
+TEST_CASE("A slower fabric costs every step that crosses it") {
+  platform near = machine(5, "quantum-x800", 800.0_Gbps), far = near;
+  far.fabric.latency += 10.0_us;
+  const auto t = [](const platform& p, comm_group g) { return test::time(p, collective::all_reduce, 8, g).base(); };
+  CHECK(t(far, {72, 1}) == t(near, {72, 1}));
+  CHECK(t(far, {144, 2}) - t(near, {144, 2}) == Approx(20e-6).epsilon(0.01));
+  CHECK(t(far, {576, 8}) - t(near, {576, 8}) == Approx(60e-6).epsilon(0.01));
+  // Nothing of an all-to-all was measured here: its steps take longer all the same, and only by that.
+  const auto exchange = [](const platform& p) { return test::time(p, collective::all_to_all, 8, {144, 2}).base(); };
+  CHECK(exchange(far) - exchange(near) == Approx(10e-6).epsilon(0.01));
+  platform slow = near;
+  slow.fabric.leaf.latency += 1.0_us;
+  CHECK(t(slow, {144, 2}) > t(near, {144, 2}));
+}
+
+TEST_CASE("A skewed all-to-all waits for its busiest rank") {
+  const platform p = machine(5, "quantum-x800", 800.0_Gbps);
+  collective_options skewed;
+  skewed.skew = 2;
+  for (const comm_group g : {comm_group{72, 1}, comm_group{144, 2}}) {
+    const double even = test::time(p, collective::all_to_all, 1e10, g).base();
+    CHECK(test::time(p, collective::all_to_all, 1e10, g, skewed).base() / even == Approx(2).epsilon(0.15));
+  }
 }
 
 TEST_CASE("Collective in place does not copy its own share") {
@@ -206,6 +313,9 @@ TEST_CASE("Expert exchange sends each token once to a rank") {
     return *expert_exchange_time(shipped(), p, "two_sided_dispatch_fp8", {1e5, topk, 7168, 4});
   };
   CHECK(t(8) < t(1) * 4);  // at most three other ranks, whatever the number of experts
+  CHECK(expert_traffic{1, 8, 1, 4, 1, true}.reach() == 3);
+  CHECK(expert_traffic{1, 8, 1, 64, 1, true}.reach() == Approx(8 * 63.0 / 64));
+  CHECK(expert_traffic{1, 1, 1, 4}.reach() == Approx(0.75));
   CHECK(t(8) > t(2));
   CHECK_FALSE(expert_exchange_time(shipped(), p, "no such kernel", {}));
 }

@@ -25,10 +25,15 @@ inline const collective_profile& shipped() {
 inline platform machine(int nvlink_generation, const std::string& fabric, bandwidth nic, bool sharp = false) {
   platform p;
   p.gpu.nvlink_generation = nvlink_generation;
-  p.gpu.nvlink = nvlink_generation == 5 ? 900.0_GBps : nvlink_generation == 4 ? 450.0_GBps : 300.0_GBps;
+  const auto domain = shipped().measured_on.find("nvlink" + std::to_string(nvlink_generation));
+  p.gpu.nvlink = domain == shipped().measured_on.end() ? 900.0_GBps : *domain->second.nvlink;
   p.fabric.name = fabric;
   p.fabric.nic_bandwidth = nic;
   p.fabric.sharp = sharp;
+  const auto measured = shipped().measured_on.find(fabric);
+  const measured_hardware& m = measured == shipped().measured_on.end() ? shipped().measured_on.at("default") : measured->second;
+  p.fabric.latency = *m.latency;
+  p.fabric.leaf.latency = m.switch_latency.value_or(seconds{});
   return p;
 }
 

@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include <algorithm>
+#include <map>
 #include <random>
 #include <set>
 
@@ -45,6 +46,30 @@ TEST_CASE("Groups span as many domains as their ranks sit in") {
     CHECK(tensor.domains == most_domains(par, place, 1, par.tp));
     CHECK(context.domains == most_domains(par, place, par.tp, par.cp));
     CHECK(data.domains == most_domains(par, place, par.tp, par.cp * par.dp));
+  }
+}
+
+TEST_CASE("Groups know their fullest and emptiest domain") {
+  std::mt19937_64 random(11);
+  const auto up_to = [&](std::uint64_t n) { return static_cast<std::int64_t>(1 + random() % n); };
+  for (int i = 0; i < 5000; ++i) {
+    const placement place{up_to(40)};
+    const std::int64_t first = up_to(100) - 1, stride = up_to(12), count = up_to(60);
+    INFO(count << " from " << first << " by " << stride << " in domains of " << place.gpus_per_domain);
+    std::map<std::int64_t, int> members;
+    for (std::int64_t k = 0; k < count; ++k) ++members[place.domain_of(first + k * stride)];
+    int most = 0, least = 1 << 20;
+    for (const auto& [domain, n] : members) most = std::max(most, n), least = std::min(least, n);
+    const comm_group g = strided_group(place, first, stride, count);
+    if (stride > place.gpus_per_domain) continue;  // domains are skipped
+    CHECK(g.most_members() >= most);
+    CHECK(g.most_members() <= most + 1);
+    CHECK(g.fewest_members() <= least);
+    CHECK(g.fewest_members() >= least - 1);
+    if (place.gpus_per_domain % stride == 0 || members.size() <= 2) {
+      CHECK(g.most_members() == most);
+      CHECK(g.fewest_members() == least);
+    }
   }
 }
 

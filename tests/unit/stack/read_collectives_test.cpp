@@ -41,7 +41,9 @@ TEST_CASE("Collective parameters are read with their units") {
                          fabric + R"(, "sharp": {"latency": "58 us", "pipeline": "8 us",
       "nic_share": 0.95}}}},
     "all_to_all": {"default": {"kind": "assumed", "source": "guess", "latency": "50 us", "per_rank": "2 us",
-      "pipeline": "0 us", "nic_share": 0.85}}})");
+      "pipeline_per_rank": "0 us", "nic_share": 0.85}},
+    "measured_on": {"nvlink5": {"kind": "vendor", "source": "data sheet", "nvlink": "900 GB/s"},
+      "quantum-2": {"kind": "assumed", "source": "guess", "latency": "2 us"}}})");
   CHECK(r.problems == std::vector<std::string>{});
   const domain_collective& d = r.profile.domain.at("nvlink5").at("all_reduce");
   CHECK(d.ll.latency.base() == Approx(7e-6));
@@ -54,6 +56,8 @@ TEST_CASE("Collective parameters are read with their units") {
   CHECK(f.sharp->nic_share == 0.95);
   CHECK_FALSE(f.tree);
   CHECK(r.profile.all_to_all.at("default").nic_share == 0.85);
+  CHECK(r.profile.measured_on.at("nvlink5").nvlink->base() == 900e9);
+  CHECK_FALSE(r.profile.measured_on.at("quantum-2").nvlink);
 }
 
 TEST_CASE("Collective parameters that are wrong are all named") {

@@ -89,7 +89,8 @@ TEST_CASE("Fidelities agree on the shipped collectives") {
 
 TEST_CASE("Flow equals closed for every collective, size and placement of a stack") {
   for (const char* operation :
-       {"all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "send_recv"})
+       {"all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "send_recv", "reduce",
+        "neighbor_exchange", "barrier"})
     for (const char* size : {"0 B", "8 B", "100 kB", "3 MB", "2 GB"})
       for (const auto& [gpus, a_rack] :
            {std::pair{"2", "72"}, {"72", "72"}, {"144", "72"}, {"9", "1"}, {"500", "64"}}) {
@@ -104,6 +105,26 @@ TEST_CASE("Flow equals closed for every collective, size and placement of a stac
         CHECK(time_of("all-reduce-gb300-rack", flow) ==
               Approx(time_of("all-reduce-gb300-rack", sets)).epsilon(1e-9).margin(0));
       }
+}
+
+TEST_CASE("Flow names the links that a collective fills") {
+  const result r = run("all-reduce-gb300-rack", {{"/simulation/fidelity", "flow"}, {"/workload/size", "4 GiB"}});
+  const value* links = r.breakdown.find("links");
+  REQUIRE(links);
+  REQUIRE(links->items()->size() == 2);
+  const value& busiest = links->items()->front();
+  CHECK(*busiest.find("name")->string() == "rank: nvlink out");
+  CHECK(*busiest.find("busiest")->string() == "all_reduce");
+  CHECK(*busiest.find("mean_share")->number() > 0.4);
+  CHECK(*busiest.find("peak_share")->number() <= 1 + 1e-9);
+  CHECK_FALSE(run("all-reduce-gb300-rack").breakdown.find("links"));
+}
+
+TEST_CASE("A lost switch tray costs every port of the rack its share") {
+  const std::vector<override_option> size = {{"/workload/size", "16 GiB"}};
+  std::vector<override_option> lost = size;
+  lost.push_back({"/platform/rack/failed_switch_trays", "1"});
+  CHECK(time_of("all-reduce-gb300-rack", lost) / time_of("all-reduce-gb300-rack", size) == Approx(9.0 / 8).epsilon(0.01));
 }
 
 TEST_CASE("Collective of more racks than there are is infeasible") {

@@ -1,0 +1,21 @@
+// What a fabric's leaves and spines leave of a NIC, as they are: oversubscribed, broken, or badly routed.
+#pragma once
+
+#include "nvlsim/platform.hpp"
+
+namespace nvlsim::network {
+
+/// Between NICs of `ranks` GPUs that all send at once.
+struct fabric_path {
+  bandwidth nic;     ///< what one GPU gets
+  int switches = 1;  ///< on the way
+};
+
+/// Beyond one leaf, what it has of up-links is shared. `aligned` traffic keeps to its rail: it passes the spines only where a rail needs more than one leaf.
+/// [docs/collectives.md#fabric-conditions]
+fabric_path path_between(const platform& p, int ranks, bool aligned);
+
+/// The fullest of `bins` when each gets `mean` connections on average by a hash, over that mean.
+double fullest_bin(double bins, int mean);
+
+}  // namespace nvlsim::network

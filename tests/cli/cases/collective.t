@@ -1,0 +1,82 @@
+Collectives as nccl-tests prints them.
+
+  $ nvlsim collective all_reduce --platform gb300-nvl72 --gpus 72 -b 1K -e 1G -f 1024 | grep -v Avg | cut -c1-129 | sed 's/ [0-9.]* *[0-9.]* *[0-9.]* *N.A.*/ .../'
+  # simulated by nvlsim: all_reduce of 72 ranks (one NVLink domain) on gb300-nvl72 with nccl-2.29; no GPU ran and no data were chec
+  #
+  #                                                              out-of-place                       in-place
+  #       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong
+  #        (B)    (elements)                               (us)  (GB/s)  (GB/s)            (us)  (GB/s)  (GB/s)
+          1024           256     float     sum      -1    ...
+       1048576        262144     float     sum      -1    ...
+    1073741824     268435456     float     sum      -1  ...
+  # Out of bounds values : 0 OK
+  #
+  # From         1024 B     : nvls
+
+  $ nvlsim collective all_gather barrier --platform h800 --gpus 16 -b 64M -e 64M | grep -v '^#$' | grep -v Avg | sed 's/ [0-9.]* *[0-9.]* *[0-9.]* *N.A.*/ .../'
+  # simulated by nvlsim: all_gather of 16 ranks (2 NVLink domains of 8) on h800 with nccl-2.29; no GPU ran and no data were checked
+  #                                                              out-of-place                       in-place
+  #       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong
+  #        (B)    (elements)                               (us)  (GB/s)  (GB/s)            (us)  (GB/s)  (GB/s)
+      67108864       1048576     float    none      -1   ...
+  # Out of bounds values : 0 OK
+  # From     67108864 B     : ring
+  # 1 of 1 rows use parameters derived from hardware figures, not measured ones
+
+  # simulated by nvlsim: barrier of 16 ranks (2 NVLink domains of 8) on h800 with nccl-2.29; no GPU ran and no data were checked
+  #                                                              out-of-place                       in-place
+  #       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong
+  #        (B)    (elements)                               (us)  (GB/s)  (GB/s)            (us)  (GB/s)  (GB/s)
+             0             0     float    none      -1    ...
+  # Out of bounds values : 0 OK
+  # From            0 B     : ll
+  # 1 of 1 rows use parameters derived from hardware figures, not measured ones
+
+What was chosen, and where that changes.
+
+  $ nvlsim collective all_reduce --platform gb200-x800 --gpus 144 --sharp on -b 8 -e 16G -f 2 | tail -2 | tr -s ' 0-9' | sed 's/[0-9][0-9]*/N/'
+  # From N B : ll
+  # From N B : sharp
+
+  $ nvlsim collective all_reduce --platform gb300-nvl72 --gpus 8 --algorithm halving_doubling -b 1M -e 1M | tail -2
+  # From      1048576 B     : halving_doubling
+  # 1 of 1 rows use parameters derived from hardware figures, not measured ones
+
+  $ nvlsim collective moe_dispatch --platform gb200-nvl72 --gpus 32 --precision fp8 -b 7K -e 7K | head -1
+  # simulated by nvlsim: moe_dispatch of 32 ranks (one NVLink domain) on gb200-nvl72 with nccl-2.29; no GPU ran and no data were checked
+
+JSON has nccl-tests' members.
+
+  $ nvlsim collective all_reduce --platform gb300-nvl72 --gpus 8 -b 1M -e 1M --format json | tr -d ' \n' | sed 's/:[0-9][0-9]*\.[0-9]*/:N/g' | head -c 400
+  {"simulated":true,"platform":"gb300-nvl72","stack":"nccl-2.29","operation":"all_reduce","config":{"ranks":8,"minimum_bytes":1048576,"maximum_bytes":1048576,"step_bytes":1048576,"warmup_iters":1,"iterations":20},"results":[{"size":1048576,"count":262144,"type":"float","redop":"sum","root":"-1","out_of_place":{"time":N,"alg_bw":N,"bus_bw":N,"nwrong":null},"in_place":{"time":N,"alg_bw":N,"bus_bw":N,"
+
+Wishes that cannot be.
+
+  $ nvlsim collective all_reduce moe_dispach --platform gb300-nvl72 --gpus 8
+  2> unknown operation "moe_dispach"; did you mean "moe_dispatch"?
+  [2]
+
+  $ nvlsim collective all_reduce moe_dispatch --platform h100-tcpxo --gpus 8 --algorithm rign --sharp on --fidelity flow --skew 2 -r 9
+  2> --algorithm#: moe_dispatch has kernels (--kernel), no algorithms
+  2> --algorithm#: unknown algorithm "rign"; did you mean "ring"?
+  2> --fidelity#: --protocol and --skew are for closed fidelity
+  2> --fidelity#: moe_dispatch is simulated in closed fidelity only
+  2> --sharp#: the switches of h100-tcpxo (Ethernet switch) do not reduce
+  2> -r#: root 9 of 8 ranks
+  [2]
+
+  $ nvlsim collective all_gather --platform gb300-nvl72 --gpus 8 --algorithm one_shot
+  2> "one_shot" is an all-reduce inside one NVLink domain
+  [2]
+
+  $ nvlsim collective moe_dispatch --platform gb200-nvl72 --gpus 8 --kernel one_sided --precision fp8
+  2> --kernel#: nccl-2.29 has no exchange "one_sided_dispatch_fp8"; it has one_sided_combine_nvfp4, one_sided_dispatch_bf16, one_sided_dispatch_nvfp4, two_sided_combine_bf16, two_sided_combine_fp8, two_sided_combine_low_precision_nvfp4, two_sided_combine_nvfp4, two_sided_dispatch_bf16, two_sided_dispatch_fp8, two_sided_dispatch_nvfp4, two_sided_prepare_bf16, two_sided_prepare_fp8, two_sided_prepare_nvfp4
+  [2]
+
+  $ nvlsim collective all_reduce --platform gb300-nvl72 --gpus 144 --set /rack/failed_switch_trays=9
+  2> --set#/rack/failed_switch_trays: 9 of 9 switch trays failed: one must be left
+  [2]
+
+  $ nvlsim collective all_reduce --platform gb300-nvl72 --gpus 8 --fidelity exact
+  2> fidelity exact simulates every message of at most 72 ranks on ideal parameters (alpha and bandwidth); use closed or flow
+  [2]

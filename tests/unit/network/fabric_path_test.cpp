@@ -1,0 +1,71 @@
+#include "network/fabric_path.hpp"
+
+#include <catch2/catch.hpp>
+
+using namespace nvlsim;
+using network::path_between;
+
+namespace {
+
+/// 64 racks of 72 GPUs, a leaf of 144 ports a rack, 32 spines.
+platform cluster() {
+  platform p;
+  p.vm.gpus = 4;
+  p.rack.vms = 18;
+  p.racks = 64;
+  p.fabric.nic_bandwidth = 800.0_Gbps;
+  p.fabric.leaf.ports = 144;
+  p.fabric.leaf.port_bandwidth = 800.0_Gbps;
+  return p;
+}
+
+double share(const platform& p, int ranks = 4608, bool aligned = false) {
+  return path_between(p, ranks, aligned).nic / p.fabric.nic_bandwidth;
+}
+
+}  // namespace
+
+TEST_CASE("A non-blocking fabric gives every NIC its rate") {
+  CHECK(share(cluster()) == 1);
+  CHECK(path_between(cluster(), 72, false).switches == 1);
+  CHECK(path_between(cluster(), 73, false).switches == 3);
+  platform large = cluster();
+  large.racks = 4600;
+  CHECK(path_between(large, 331200, false).switches == 5);
+}
+
+TEST_CASE("An oversubscribed fabric slows what leaves a leaf") {
+  platform p = cluster();
+  p.fabric.oversubscription = 3;  // 108 ports down, 36 up
+  CHECK(share(p, 108) == 1);
+  CHECK(share(p, 109) == Approx(1.0 / 3));
+  p.fabric.rails = 4;
+  CHECK(share(p, 400, true) == 1);
+  CHECK(share(p, 400, false) == Approx(1.0 / 3));
+}
+
+TEST_CASE("Broken spines and cables cost their share, or a collision where routes are fixed") {
+  platform p = cluster();
+  p.fabric.failed_spines = 1;
+  CHECK(share(p) == Approx(31.0 / 32));
+  p.fabric.failed_spines = 0;
+  p.fabric.failed_cables = 2;
+  CHECK(share(p) == Approx(70.0 / 72));
+  p.fabric.routing = fabric_routing::fixed;
+  CHECK(share(p) == 0.5);
+  p.fabric.failed_cables = 0;
+  CHECK(share(p) == 1);
+}
+
+TEST_CASE("Hashed routes collide, less with more connections") {
+  platform p = cluster();
+  p.fabric.routing = fabric_routing::hashed;
+  const double one = share(p);
+  p.fabric.connections = 16;
+  const double sixteen = share(p);
+  CHECK(one == Approx(0.25));  // some cable of 72 gets four
+  CHECK(sixteen > one);
+  CHECK(sixteen < 1);
+  CHECK(share(p, 72) == 1);
+  CHECK(network::fullest_bin(1, 1) >= 1);
+}
