@@ -50,6 +50,42 @@ kernel_cost attention_forward_cost(const gpu_spec& gpu, const kernel_profile& k,
 /// 2.5 times the forward's FLOPs, at `backward_efficiency` of its rate.
 kernel_cost attention_backward_cost(const gpu_spec& gpu, const attention_params& p, const attention_shape& s);
 
+/// Attention of `tokens` queries to the keys that a window or an indexer chose for each of them; all heads on this GPU
+/// share one vector a key, as in DeepSeek's absorbed form. [docs/models-and-assumptions.md#sparse-attention]
+struct sparse_attention_shape {
+  double tokens = 0, heads = 0;
+  double keys = 0;       ///< of one query, on average
+  double qk_dim = 0, v_dim = 0;
+  bool fp8 = false;
+};
+kernel_cost sparse_attention_forward_cost(const gpu_spec& gpu, const attention_params& p, const sparse_attention_shape& s);
+/// 2.5 times the forward's FLOPs, and the gradient of every chosen key added up in FP32.
+kernel_cost sparse_attention_backward_cost(const gpu_spec& gpu, const attention_params& p, const sparse_attention_shape& s);
+
+/// The scores by which an indexer chooses. [docs/models-and-assumptions.md#sparse-attention]
+struct indexer_shape {
+  double tokens = 0, heads = 0, dim = 0;
+  double scored = 0, chosen = 0;  ///< keys of one query, on average
+  bool fp8 = false;
+};
+kernel_cost indexer_forward_cost(const gpu_spec& gpu, const attention_params& p, const indexer_shape& s);
+kernel_cost indexer_backward_cost(const gpu_spec& gpu, const attention_params& p, const indexer_shape& s);
+
+/// A scan of state matrices over a sequence, chunk by chunk: Mamba-2 (SSD), or with `delta` the gated delta rule.
+/// [docs/models-and-assumptions.md#scans]
+struct scan_shape {
+  double tokens = 0;
+  double heads = 0, head_dim = 0, state = 0;
+  double groups = 0;     ///< of heads that share B and C, or keys and queries
+  double chunk = 128;    ///< tokens
+  bool delta = false;
+};
+/// `tensor_rate` is that of deep products; `efficiency` the share of the roofline that the kernels reach.
+kernel_cost scan_forward_cost(const gpu_spec& gpu, flop_rate tensor_rate, double efficiency, const stream_params& p,
+                              const scan_shape& s);
+kernel_cost scan_backward_cost(const gpu_spec& gpu, flop_rate tensor_rate, double efficiency, const stream_params& p,
+                              const scan_shape& s);
+
 /// One new token of each of `batch` sequences against `context` cached tokens each.
 struct decode_shape {
   double batch = 0, context = 0;

@@ -43,6 +43,7 @@ struct scan_spec {
   std::int64_t heads = 0, head_dim = 0, state = 0, groups = 0;
   std::int64_t key_heads = 0;  ///< linear attention: heads of queries and keys, of width `state`
   std::int64_t conv_kernel = 0;
+  std::int64_t chunk = 128;      ///< tokens that training kernels scan at once
   friend bool operator==(const scan_spec&, const scan_spec&) = default;
 };
 
@@ -83,6 +84,7 @@ struct model {
   std::int64_t hidden = 0, vocab = 0;
   std::int64_t max_positions = 0;  ///< longest sequence its authors state, 0 when they state none
   bool tied_embeddings = false;
+  std::int64_t residual_streams = 1;  ///< copies of the hidden state beside each other (hyper-connections of DeepSeek-V4)
   std::vector<layer_spec> layers;
   std::int64_t mtp_layers = 0;        ///< multi-token-prediction modules after `layers`
   std::vector<layer_spec> mtp_block;  ///< decoder layers of each of them: like the last of `layers`, unless hybrid

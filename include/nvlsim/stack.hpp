@@ -228,6 +228,7 @@ struct training_profile {
   double optimizer_bytes = 30;                ///< moved a local parameter
   double gradient_bytes = 4;                  ///< on the wire, a parameter
   double gradient_memory_bytes = 4;           ///< of the accumulation buffer, a parameter
+  double scan_efficiency = 1;                 ///< of scan kernels: their roofline over their time
   double quantise_bytes_forward = 3, quantise_bytes_backward = 4;  ///< a GEMM operand element, for 8-bit formats
   bytes reserve;                              ///< of GPU memory, by the runtime and the collective library
   double workspace_bytes_per_layer_param = 0; ///< peak temporary memory

@@ -1,9 +1,10 @@
-// One training step of a dense transformer: operator costs, pipeline schedule, data-parallel traffic and memory.
+// One training step: operator costs, pipeline schedule, data-parallel traffic and memory.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "nvlsim/layout.hpp"
@@ -16,7 +17,10 @@
 
 namespace nvlsim {
 
-enum class pipeline_schedule { one_f_one_b, interleaved };
+/// The last three split the backward pass: zero-bubble schedules (Qi et al., arXiv 2401.10241) and DeepSeek's DualPipe,
+/// which holds two chunks of the model on each stage and runs micro-batches from both ends.
+enum class pipeline_schedule { one_f_one_b, interleaved, zb_h1, zb_v, dualpipe };
+constexpr bool splits_backward(pipeline_schedule s) { return s >= pipeline_schedule::zb_h1; }
 enum class data_parallel_sharding { replicated, distributed_optimizer, fsdp };
 enum class training_task { pretrain, sft, lora };
 
@@ -36,6 +40,15 @@ enum class moe_dispatcher { alltoall, deduplicated };
 /// What runs inside CUDA graphs, so that the host does not hold it up.
 enum class cuda_graphs { none, partial, full_iteration };
 
+/// How layers are dealt to model chunks, where a scenario says; evenly otherwise, see `layers_by_chunk`.
+struct pipeline_split {
+  std::vector<std::string> layout = {};      ///< by chunk: E (embedding), t (layer), m (prediction module), L (loss)
+  std::int64_t first = 0, last = 0;     ///< layers of the first and last stage; 0: like the others
+  std::optional<bool> embedding = {}, loss = {};  ///< takes a layer's place
+
+  bool given() const { return !layout.empty() || first > 0 || last > 0 || embedding || loss; }
+};
+
 struct training_workload {
   std::int64_t seq_length = 0, global_batch_size = 0, micro_batch_size = 1;  ///< batches in sequences
   precision gemm_precision = precision::bf16;  ///< of the layers' linear layers; the LM head runs in BF16
@@ -48,6 +61,7 @@ struct training_workload {
   parallelism par;
   placement place;
   pipeline_schedule schedule = pipeline_schedule::one_f_one_b;
+  pipeline_split split;
   data_parallel_sharding sharding = data_parallel_sharding::distributed_optimizer;
   recompute_spec recompute;
   std::int64_t offload_layers = 0;  ///< layers of a GPU whose activations go to CPU memory over C2C
@@ -57,20 +71,54 @@ struct training_workload {
   std::int64_t micro_batches() const { return global_batch_size / (micro_batch_size * par.dp); }
 };
 
+/// Decoder layers of all prediction modules.
+inline std::int64_t predicting_layers(const model& m) {
+  return m.mtp_layers * static_cast<std::int64_t>(m.mtp_block.size());
+}
+
 /// Layers of each model chunk in pipeline order: chunk c runs on stage c % PP. The embedding joins the first chunk and
 /// the loss the last; when the layers do not divide evenly the two count as a layer each (Megatron's
 /// account_for_embedding_in_pipeline_split), so 126 layers on 64 chunks are 1, 2, ..., 2, 1. Multi-token-prediction
 /// layers sit on the last chunk, which gives up layers for them and the loss: 61 + 1 on 16 chunks are 15 x 4, then 1 + 1.
 std::vector<std::int64_t> layers_by_chunk(std::int64_t layers, std::int64_t chunks, std::int64_t mtp_layers = 0);
 
+/// Megatron's `pipeline_model_parallel_layout` ("Et*3|(tt|)*14tmL") by chunk; nothing, and why, when it cannot be read.
+std::optional<std::vector<std::string>> parse_pipeline_layout(std::string_view text, std::string& why);
+/// Why the layers cannot be dealt as the workload says; empty when they can.
+std::vector<std::string> split_problems(const model& m, const training_workload& w);
+/// Layers of each chunk, those of prediction modules last.
+std::vector<std::int64_t> chunk_layers(const model& m, const training_workload& w);
+
+/// `backward` gives both gradients; its halves give that of the input, which the stage before waits for, and those of
+/// the weights.
+enum class pass_kind { forward, backward, backward_input, backward_weight };
+inline constexpr int pass_kinds = 4;
+
 /// One entry of a stage's compute stream.
 struct pipeline_slot {
-  bool forward = true;
-  std::int32_t chunk = 0;        ///< on this stage, 0..VP-1
+  pass_kind what = pass_kind::forward;
+  std::int32_t chunk = 0;        ///< on this stage
   std::int32_t micro_batch = 0;
+  bool paired = false;           ///< one direction's forward beside the other's backward, which hides token exchange
 };
-/// Order of forward and backward passes on one stage: 1F1B, or Megatron's interleaved schedule for VP > 1.
-std::vector<pipeline_slot> stage_schedule(const parallelism& par, std::int64_t micro_batches, std::int64_t stage);
+
+/// Which stage holds which chunks of the model. Chunks are numbered in the order a micro-batch meets them.
+struct pipeline_geometry {
+  pipeline_schedule schedule = pipeline_schedule::one_f_one_b;
+  std::int64_t pp = 1, local = 1;      ///< stages; chunks held by each
+  std::int64_t micro_batches = 1;
+
+  std::int64_t chunks() const;
+  std::int64_t chunk_of(std::int64_t stage, std::int64_t local_chunk) const;
+  /// DualPipe's second half of the micro-batches enters at the last stage.
+  std::int64_t stage_of(std::int64_t chunk, std::int64_t micro_batch) const;
+};
+pipeline_geometry geometry_of(const training_workload& w);
+
+/// Order of passes on one stage. Requires schedule_problems() to be empty.
+std::vector<pipeline_slot> stage_schedule(const pipeline_geometry& g, std::int64_t stage);
+/// Why a schedule cannot run with these chunks and micro-batches; empty when it can.
+std::vector<std::string> schedule_problems(const training_workload& w);
 
 /// Everything wrong with a layout, in sentences; empty when it can run (memory aside).
 std::vector<std::string> training_problems(const platform& p, const model& m, const training_workload& w);

@@ -69,7 +69,12 @@ double layer_cost(const model& m, const layer_spec& l, const attended& a, flop_r
   if (rules == flop_rules::before_26_06 && l.biased_clamped_activation) counted.gated_mlp = false;
   const std::int64_t weights =
       mixer_projections(m, counted) + mlp_weights(m, counted) + counted.moe.top_k * expert_weights(m, counted);
-  return static_cast<double>(weights) + mixing_cost(counted, a);
+  double cost = static_cast<double>(weights) + mixing_cost(counted, a);
+  if (l.attention == attention_kind::mamba) {  // counted as if it were 2h wide, whatever its heads
+    const double wider = 2 * static_cast<double>(m.hidden) - static_cast<double>(scan_width(l.scan));
+    cost += wider * (3 * static_cast<double>(m.hidden) + mamba_scan_flop / 2 * static_cast<double>(l.scan.state));
+  }
+  return cost;
 }
 
 }  // namespace

@@ -11,6 +11,7 @@ namespace nvlsim {
 namespace {
 
 constexpr std::int64_t default_kernel = 4;
+constexpr std::int64_t delta_chunk = 64;  // of flash-linear-attention's gated delta rule
 
 layer_spec linear_layer(const model_file& f, const layer_spec& full) {
   layer_spec l;
@@ -20,6 +21,7 @@ layer_spec linear_layer(const model_file& f, const layer_spec& full) {
   l.scan.key_heads = f.r.integer("linear_num_key_heads", head_range);
   l.scan.state = f.r.integer("linear_key_head_dim", head_range);
   l.scan.conv_kernel = f.r.integer_or("linear_conv_kernel_dim", default_kernel, head_range);
+  l.scan.chunk = delta_chunk;
   l.ffn_hidden = full.ffn_hidden;
   l.moe = full.moe;
   return l;
@@ -95,6 +97,7 @@ layer_spec nemotron_layer(const model_file& f, std::size_t kind) {
     l.scan.state = f.r.integer("ssm_state_size", head_range);
     l.scan.groups = f.r.integer("n_groups", group_range);
     l.scan.conv_kernel = f.r.integer_or("conv_kernel", default_kernel, head_range);
+    l.scan.chunk = f.r.integer_or("chunk_size", scan_spec{}.chunk, head_range);
   } else if (kind == attention_block) {
     spelling names = hugging_face();
     names.head_dim = {"head_dim", {"attention_head_dim"}};

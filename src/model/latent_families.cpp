@@ -94,6 +94,7 @@ model read_deepseek_v4(const model_file& f) {
   read_indexer(f, l);
   l.moe = read_deepseek_experts(f);
   o.m.tied_embeddings = read_tied(f);
+  o.m.residual_streams = f.r.integer_or("hc_mult", 1, group_range);
   const auto ratios = read_integers(f, "compress_ratios", {0, head_range.high});
   const auto layers = static_cast<std::size_t>(o.layers.value);
   if (!f.r.has("compress_ratios")) f.r.fail("", "required member \"compress_ratios\" is missing");

@@ -12,7 +12,7 @@ using config::positive_int;
 
 constexpr double most_gpus = 1e9;
 const std::array<std::string, 8> gemm_precisions = {"fp32", "tf32", "bf16", "fp16", "fp8", "fp8_block", "mxfp8", "nvfp4"};
-const std::array<std::string, 2> schedules = {"1f1b", "interleaved"};
+const std::array<std::string, 5> schedules = {"1f1b", "interleaved", "zb_h1", "zb_v", "dualpipe"};
 const std::array<std::string, 3> shardings = {"replicated", "distributed_optimizer", "fsdp"};
 const std::array<std::string, 2> dispatchers = {"alltoall", "deduplicated"};
 const std::array<std::string, 3> graph_scopes = {"none", "partial", "full_iteration"};
@@ -53,6 +53,21 @@ recompute_spec read_recompute(config::reader& r) {
   return out;
 }
 
+pipeline_split read_split(config::reader& r) {
+  pipeline_split s;
+  if (const auto text = r.find_string("pipeline_model_parallel_layout")) {
+    std::string why;
+    if (auto layout = parse_pipeline_layout(*text, why)) s.layout = std::move(*layout);
+    else r.fail("pipeline_model_parallel_layout", why);
+  }
+  constexpr config::range<std::int64_t> layers{1, 1 << 20};
+  s.first = r.find_integer({"num_layers_in_first_pipeline_stage", {"decoder_first_pipeline_num_layers"}}, layers).value_or(0);
+  s.last = r.find_integer({"num_layers_in_last_pipeline_stage", {"decoder_last_pipeline_num_layers"}}, layers).value_or(0);
+  if (r.has("account_for_embedding_in_pipeline_split")) s.embedding = r.boolean("account_for_embedding_in_pipeline_split");
+  if (r.has("account_for_loss_in_pipeline_split")) s.loss = r.boolean("account_for_loss_in_pipeline_split");
+  return s;
+}
+
 }  // namespace
 
 training_workload read_training_workload(config::reader& r) {
@@ -81,6 +96,7 @@ training_workload read_training_workload(config::reader& r) {
   w.par.etp = r.integer_or({"etp", {"expert_tensor_parallel_size"}}, w.par.ep == 1 ? w.par.tp : 1, {1, 1 << 20});
   w.par.sequence_parallel = r.boolean_or("sequence_parallel", w.par.tp > 1) && w.par.tp > 1;
   w.schedule = static_cast<pipeline_schedule>(r.one_of_or("schedule", schedules, w.par.vp > 1 ? 1 : 0));
+  w.split = read_split(r);
   w.sharding = static_cast<data_parallel_sharding>(r.one_of_or("data_parallel_sharding", shardings, 1));
   w.recompute = read_recompute(r);
   w.offload_layers = r.integer_or({"offload_layers", {"cpu_offloading_num_layers"}}, 0, config::non_negative_int);

@@ -20,6 +20,7 @@ training_profile read_training(config::reader& r) {
   t.gradient_memory_bytes = r.number("gradient_memory_bytes", positive);
   t.quantise_bytes_forward = r.number("quantise_bytes_forward", non_negative);
   t.quantise_bytes_backward = r.number("quantise_bytes_backward", non_negative);
+  t.scan_efficiency = r.number("scan_efficiency", {1e-3, 1});
   t.reserve = r.quantity<bytes>("reserve");
   t.workspace_bytes_per_layer_param = r.number("workspace_bytes_per_layer_param", non_negative);
   t.error_90 = r.number("error_90", fraction);

@@ -154,16 +154,22 @@ class row_reader {
     training_workload& w = out_.work;
     const std::string& stack = out_.software->name;
     const bool grace = row_["system"].starts_with("gb");
-    const bool newest = stack == "megatron-bridge-26.06" && grace && !has("notes", "recipe match v");
+    const bool unmatched = stack == "megatron-bridge-26.06" && grace && !has("notes", "recipe match v");
+    // Overlap and whole-step graphs are of the recipes for softmax attention; hybrids' graph their layers one by one.
+    const auto& layers = out_.net->layers;
+    const bool plain = std::all_of(layers.begin(), layers.end(), [](const layer_spec& l) {
+      return (l.attention == attention_kind::grouped_query || l.attention == attention_kind::mla) && l.sparse_keys == 0;
+    });
+    const bool newest = unmatched && plain;
     w.fp8_attention = w.fp8_attention || newest || stack == "mlperf-training-v6.0";
     w.moe_overlap = has("notes", "moe_a2a_overlap") || has("notes", "1F1B A2A") || newest ||
                     (stack == "megatron-bridge-25.11" && w.par.pp > 1 && w.par.ep >= 32);
     const bool full = has("notes", "full_iteration") || has("notes", "full CUDA graph") || has("notes", "full-iteration") || newest;
-    const bool partial = has("notes", "transformer_engine/") || has("notes", "CUDA graph");
+    const bool partial = has("notes", "transformer_engine/") || has("notes", "CUDA graph") || (unmatched && !plain);
     w.graphs = full ? cuda_graphs::full_iteration : partial ? cuda_graphs::partial : cuda_graphs::none;
     w.fused_expert_mlp = has("notes", "fused_grouped_mlp") || newest || stack == "mlperf-training-v6.0";
     w.token_drop = row_["release"] == "25.09";
-    const bool dedup = has("notes", "hybridep") || has("notes", "HybridEP") || has("notes", "deepep") || newest || w.token_drop;
+    const bool dedup = has("notes", "hybridep") || has("notes", "HybridEP") || has("notes", "deepep") || unmatched || w.token_drop;
     w.dispatcher = dedup ? moe_dispatcher::deduplicated : moe_dispatcher::alltoall;
   }
 

@@ -11,15 +11,17 @@ namespace nvlsim {
 
 /// One operator of a layer on one GPU, for one micro-batch.
 struct layer_operator {
-  enum class type { linear, attention, stream };
+  enum class type { linear, attention, sparse_attention, indexer, scan, stream };
   type what = type::stream;
   const char* name = "";
   bool recomputed = false;      ///< its forward runs again in the backward pass
   // linear: C[m,n] = A[m,k] W[k,n]
   double m = 0, n = 0, k = 0, groups = 1;
   precision operands = precision::bf16;
-  // attention
-  attention_shape shape;
+  attention_shape shape;          // attention
+  sparse_attention_shape sparse;  // sparse_attention
+  indexer_shape index;            // indexer
+  scan_shape scan;                // scan
   // stream
   double forward_bytes = 0, backward_bytes = 0;
 };
@@ -46,5 +48,8 @@ struct local_parameters {
   double total() const { return dense + expert; }
 };
 local_parameters parameters_on_gpu(const model& m, const layer_spec& l, const parallelism& par);
+
+/// Width that routed experts see: the latent one, or the hidden size.
+double expert_width(double hidden, const layer_spec& l);
 
 }  // namespace nvlsim

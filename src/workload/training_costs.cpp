@@ -32,7 +32,7 @@ class builder {
     out_.energy += c_.machine.gpu.idle_power * t;
   }
   seconds duration() const { return out_.duration(); }
-  costed_parts take() { return std::move(out_); }
+  costed_parts take() { return std::exchange(out_, {}); }
 
  private:
   void add(work_kind kind, const char* name, seconds t) {
@@ -51,6 +51,13 @@ const gemm_params& gemm_of(const training_context& c, precision p) {
 }
 
 bool quantised(precision p) { return bytes_per_element(p) < 2; }
+
+kernel_cost scan_cost(const training_context& c, const layer_operator& o, bool forward) {
+  const flop_rate rate = gemm_of(c, precision::bf16).tensor_rate;
+  const double share = c.framework.scan_efficiency;
+  return forward ? scan_forward_cost(c.machine.gpu, rate, share, c.kernels.stream, o.scan)
+                 : scan_backward_cost(c.machine.gpu, rate, share, c.kernels.stream, o.scan);
+}
 
 /// Layers with routed experts drift more between releases than dense ones.
 double slowdown_of(const training_context& c, const layer_spec& l) {
@@ -73,29 +80,68 @@ void price_forward(builder& b, const training_context& c, const layer_operator& 
     case layer_operator::type::attention:
       b.kernel(work_kind::attention, o.name, attention_forward_cost(c.machine.gpu, c.kernels.attention, o.shape), precision::bf16);
       return;
+    case layer_operator::type::sparse_attention:
+      b.kernel(work_kind::attention, o.name, sparse_attention_forward_cost(c.machine.gpu, c.kernels.attention, o.sparse), precision::bf16);
+      return;
+    case layer_operator::type::indexer:
+      b.kernel(work_kind::attention, o.name, indexer_forward_cost(c.machine.gpu, c.kernels.attention, o.index), precision::bf16);
+      return;
+    case layer_operator::type::scan:
+      b.kernel(work_kind::attention, o.name, scan_cost(c, o, true), precision::bf16);
+      return;
     case layer_operator::type::stream: b.bytes_moved(o.name, o.forward_bytes); return;
   }
 }
 
-void price_backward(builder& b, const training_context& c, const layer_operator& o) {
-  switch (o.what) {
-    case layer_operator::type::linear: {
-      const gemm_params& g = gemm_of(c, o.operands);
-      if (quantised(o.operands)) b.bytes_moved("quantise", o.m * o.n * o.groups * c.framework.quantise_bytes_backward);
-      b.kernel(work_kind::gemm, o.name, gemm_cost(c.machine.gpu, g, o.operands, {.m = o.m, .n = o.k, .k = o.n, .groups = o.groups}), o.operands);
-      if (c.work.task == training_task::lora) return;  // frozen weights have no gradient
-      // The weight gradient adds to an FP32 accumulator: read and written.
-      b.kernel(work_kind::gemm, o.name,
-               gemm_cost(c.machine.gpu, g, o.operands,
-                         {.m = o.n, .n = o.k, .k = o.m, .groups = o.groups, .output_element_bytes = 8}),
-               o.operands);
-      return;
-    }
-    case layer_operator::type::attention:
-      b.kernel(work_kind::attention, o.name, attention_backward_cost(c.machine.gpu, c.kernels.attention, o.shape), precision::bf16);
-      return;
-    case layer_operator::type::stream: b.bytes_moved(o.name, o.backward_bytes); return;
+bool has_inputs(pass_kind what) { return what != pass_kind::backward_weight; }
+bool has_weights(pass_kind what) { return what != pass_kind::backward_input; }
+
+void price_linear_backward(builder& b, const training_context& c, const layer_operator& o, pass_kind what) {
+  const gemm_params& g = gemm_of(c, o.operands);
+  if (has_inputs(what)) {
+    if (quantised(o.operands)) b.bytes_moved("quantise", o.m * o.n * o.groups * c.framework.quantise_bytes_backward);
+    b.kernel(work_kind::gemm, o.name, gemm_cost(c.machine.gpu, g, o.operands, {.m = o.m, .n = o.k, .k = o.n, .groups = o.groups}), o.operands);
   }
+  if (!has_weights(what) || c.work.task == training_task::lora) return;  // frozen weights have no gradient
+  // The weight gradient adds to an FP32 accumulator: read and written.
+  b.kernel(work_kind::gemm, o.name,
+           gemm_cost(c.machine.gpu, g, o.operands,
+                     {.m = o.n, .n = o.k, .k = o.m, .groups = o.groups, .output_element_bytes = 8}),
+           o.operands);
+}
+
+void price_backward(builder& b, const training_context& c, const layer_operator& o, pass_kind what) {
+  if (o.what == layer_operator::type::linear) return price_linear_backward(b, c, o, what);
+  if (!has_inputs(what)) return;
+  const gpu_spec& gpu = c.machine.gpu;
+  switch (o.what) {
+    case layer_operator::type::attention:
+      b.kernel(work_kind::attention, o.name, attention_backward_cost(gpu, c.kernels.attention, o.shape), precision::bf16);
+      return;
+    case layer_operator::type::sparse_attention:
+      b.kernel(work_kind::attention, o.name, sparse_attention_backward_cost(gpu, c.kernels.attention, o.sparse), precision::bf16);
+      return;
+    case layer_operator::type::indexer:
+      b.kernel(work_kind::attention, o.name, indexer_backward_cost(gpu, c.kernels.attention, o.index), precision::bf16);
+      return;
+    case layer_operator::type::scan:
+      b.kernel(work_kind::attention, o.name, scan_cost(c, o, false), precision::bf16);
+      return;
+    case layer_operator::type::stream:
+    case layer_operator::type::linear: b.bytes_moved(o.name, o.backward_bytes); return;
+  }
+}
+
+/// Joins the hidden state and the next token's embedding, both normalised, before a prediction module.
+layer_operator predictor_input(const training_context& c) {
+  layer_operator o;
+  o.what = layer_operator::type::linear;
+  o.name = "mtp.join";
+  o.m = c.tokens.whole;
+  o.n = static_cast<double>(c.net.hidden) / static_cast<double>(c.work.par.tp);
+  o.k = 2 * static_cast<double>(c.net.hidden);
+  o.operands = c.work.gemm_precision;
+  return o;
 }
 
 /// What the compute stream waits for tensor-parallel collectives, one direction: around attention and a dense MLP, or
@@ -104,7 +150,8 @@ void tensor_parallel(builder& b, const training_context& c, const layer_spec& l)
   if (c.work.par.tp == 1) return;
   const comm_group g = tensor_group(c.work.par, c.work.place);
   const bytes size = bytes::from_base(c.tokens.whole * static_cast<double>(c.net.hidden) * 2);
-  const double blocks = (l.attention == attention_kind::none ? 0 : 1) + (l.routed() && c.work.par.etp == 1 ? 0 : 1);
+  const double mlp = l.routed() ? (c.work.par.etp > 1 ? 1 : 0) : (l.ffn_hidden > 0 ? 1 : 0);
+  const double blocks = (l.attention == attention_kind::none ? 0 : 1) + mlp;
   const auto cost = [&](collective k) {
     return (collective_time(c.collectives, c.machine, k, size, g).time + c.framework.collective_launch) *
            (c.framework.tp_exposed * blocks);
@@ -117,13 +164,40 @@ void tensor_parallel(builder& b, const training_context& c, const layer_spec& l)
   }
 }
 
+/// Bytes a token that every context-parallel rank needs of every other.
+double shared_bytes(const layer_spec& l, double tp) {
+  switch (l.attention) {
+    case attention_kind::mla:
+      return 2.0 * static_cast<double>(l.mla.kv_lora_rank + l.mla.qk_rope_dim + l.index_dim);
+    case attention_kind::compressed: {  // pooled keys; those of the window are the neighbour's
+      const double ratio = static_cast<double>(l.compressed.ratio);
+      return ratio > 0 ? 2.0 * static_cast<double>(l.head_dim + l.index_dim) / ratio : 0;
+    }
+    case attention_kind::grouped_query: break;
+    case attention_kind::linear:
+    case attention_kind::mamba:
+    case attention_kind::none: return 0;
+  }
+  return 2 * static_cast<double>(l.kv_heads * l.head_dim) / tp * 2;
+}
+
+/// A scan needs the whole sequence: its inputs go from shards of tokens to shards of heads, and its output back.
+void exchange_heads(builder& b, const training_context& c, const layer_spec& l) {
+  const scan_spec& s = l.scan;
+  const double width = static_cast<double>(s.heads * s.head_dim);
+  const double keys = 2 * static_cast<double>((l.attention == attention_kind::mamba ? s.groups : s.key_heads) * s.state);
+  const double per_token = 2 * (3 * width + keys + static_cast<double>(s.heads)) / static_cast<double>(c.work.par.tp);
+  const seconds t = collective_time(c.collectives, c.machine, collective::all_to_all, bytes::from_base(per_token * c.tokens.whole),
+                                    context_group(c.work.par, c.work.place)).time + c.framework.collective_launch * 2;
+  b.waiting(work_kind::cp, "cp.all_to_all", t);
+}
+
 /// Ring exchange of key and value shards, `passes` times round.
 void context_parallel(builder& b, const training_context& c, const layer_spec& l, double passes) {
   if (c.work.par.cp == 1 || l.attention == attention_kind::none) return;
+  if (l.attention == attention_kind::mamba || l.attention == attention_kind::linear) return exchange_heads(b, c, l);
   const comm_group all = context_group(c.work.par, c.work.place);
-  const double width = l.attention == attention_kind::mla
-                           ? 2.0 * static_cast<double>(l.mla.kv_lora_rank + l.mla.qk_rope_dim)
-                           : 2 * static_cast<double>(l.kv_heads * l.head_dim) / static_cast<double>(c.work.par.tp) * 2;
+  const double width = shared_bytes(l, static_cast<double>(c.work.par.tp));
   const seconds hop = collective_time(c.collectives, c.machine, collective::send_recv, bytes::from_base(width * c.tokens.whole),
                                       {2, all.domains > 1 ? 2 : 1}).time + c.framework.collective_launch;
   b.waiting(work_kind::cp, "cp.exchange", hop * (static_cast<double>(c.work.par.cp - 1) * passes * c.framework.cp_exposed));
@@ -136,20 +210,20 @@ double copies_sent(double n, double k, bool deduplicated) {
 }
 
 /// Dispatch and combine of routed tokens, and what the host adds. [docs/models-and-assumptions.md#experts]
-void expert_parallel(builder& b, const training_context& c, const layer_spec& l) {
+void expert_parallel(builder& b, const training_context& c, const layer_spec& l, bool paired) {
   const parallelism& par = c.work.par;
   if (!l.routed() || par.ep == 1) return;
   const comm_group g = expert_group(par, c.work.place);
   const bool dedup = c.work.dispatcher == moe_dispatcher::deduplicated;
   const double k = static_cast<double>(l.moe.top_k), domains = g.domains;
-  const double token_bytes = c.tokens.moe / static_cast<double>(par.etp) * static_cast<double>(c.net.hidden) * 2;
+  const double token_bytes = c.tokens.moe / static_cast<double>(par.etp) * expert_width(static_cast<double>(c.net.hidden), l) * 2;
   const seconds nvlink = bytes::from_base(token_bytes * copies_sent(static_cast<double>(par.ep), k, dedup)) /
                          (c.machine.gpu.nvlink * c.framework.ep_nvlink_share);
   const seconds nic = domains > 1 ? bytes::from_base(token_bytes * copies_sent(domains, k, dedup)) /
                                         (c.machine.fabric.nic_bandwidth * c.framework.ep_nic_share)
                                   : seconds{};
   const seconds both = std::max(nvlink, nic) * (1 + c.framework.ep_combine_ratio) + c.framework.ep_launch * 2;
-  b.waiting(work_kind::ep, "ep.exchange", both * (c.work.moe_overlap ? c.framework.ep_exposed_overlapped : c.framework.ep_exposed));
+  b.waiting(work_kind::ep, "ep.exchange", both * (paired || c.work.moe_overlap ? c.framework.ep_exposed_overlapped : c.framework.ep_exposed));
 }
 
 /// Eager launches of routed layers: the host takes its time for every local expert, whatever the GPU does.
@@ -163,7 +237,8 @@ void expert_host(builder& b, const training_context& c, const layer_spec& l, sec
                                                                    : 1.0;
   const seconds host = (c.framework.moe_host + c.framework.moe_host_per_expert * (c.work.token_drop ? 0.0 : local)) *
                        (left * (is_forward ? 1.0 : 1.5));
-  const seconds all = gpu_time + b.duration();
+  const seconds ahead = l.attention == attention_kind::none ? c.mixers[is_forward ? 1 : 0] : seconds{};
+  const seconds all = ahead + gpu_time + b.duration();
   if (host > all) b.waiting(work_kind::host, "launches", host - all);
 }
 
@@ -177,11 +252,10 @@ void offload(builder& b, const training_context& c, const layer_spec& l, seconds
 }
 
 /// FSDP gathers a layer's parameters for each pass; what does not hide behind the layer is waited for.
-void fsdp_gather(builder& b, const training_context& c, const layer_spec& l, seconds compute, bool reduce) {
+void fsdp_gather(builder& b, const training_context& c, local_parameters local, seconds compute, pass_kind what) {
   if (c.work.sharding != data_parallel_sharding::fsdp) return;
-  const local_parameters local = parameters_on_gpu(c.net, l, c.work.par);
-  seconds traffic = parameter_gather(c, local).time;
-  if (reduce && c.work.task != training_task::lora) traffic += gradient_reduction(c, local).time;
+  seconds traffic = has_inputs(what) ? parameter_gather(c, local).time : seconds{};
+  if (what != pass_kind::forward && has_weights(what) && c.work.task != training_task::lora) traffic += gradient_reduction(c, local).time;
   const seconds hidden = std::min(traffic, compute);
   b.waiting(work_kind::dp, "fsdp", traffic - hidden + hidden * c.framework.dp_interference);
 }
@@ -191,13 +265,19 @@ void append(costed_parts& to, costed_parts from) {
   to.energy += from.energy;
 }
 
+/// Under DualPipe the stage opposite has copies too; it is in other domains unless the job fits in one.
+comm_group both_ends(const training_workload& w, comm_group g) {
+  if (w.schedule != pipeline_schedule::dualpipe) return g;
+  return {g.ranks * 2, w.par.gpus() > w.place.gpus_per_domain ? g.domains * 2 : g.domains};
+}
+
 /// A collective over dense and expert parameters, each in its own group.
 priced_transfer data_collective(const training_context& c, collective kind, local_parameters p, double element_bytes) {
   const auto price = [&](double parameters, comm_group g) {
     if (parameters <= 0) return priced_transfer{};
     return price_transfer(c.collectives, c.machine, kind, bytes::from_base(parameters * element_bytes), g);
   };
-  return price(p.dense, data_group(c.work.par, c.work.place)) + price(p.expert, expert_data_group(c.work.par, c.work.place));
+  return price(p.dense, gradient_group(c.work)) + price(p.expert, expert_gradient_group(c.work));
 }
 
 }  // namespace
@@ -222,9 +302,22 @@ training_context::training_context(const platform& p, const stack& s, const mode
       tokens(tokens_of(w)) {
   const double doublings = std::log2(std::max(1.0, static_cast<double>(w.par.gpus()) / 8));
   slowdown = framework.time_factor * (1 + framework.jitter_per_doubling * doublings);
+  const auto count = [&](auto&& f) { return static_cast<double>(std::count_if(m.layers.begin(), m.layers.end(), f)); };
+  if (const double bare = count([](const layer_spec& l) { return l.attention == attention_kind::none; }); bare > 0) {
+    std::vector<layer_spec> seen;
+    for (const layer_spec& l : m.layers) {
+      if (l.ffn_hidden > 0 || l.routed() || std::find(seen.begin(), seen.end(), l) != seen.end()) continue;
+      seen.push_back(l);
+      const double share = count([&](const layer_spec& other) { return other == l; }) / bare;
+      mixers[0] += layer_pass(*this, l, pass_kind::backward).duration() * share;
+      mixers[1] += layer_pass(*this, l, pass_kind::forward).duration() * share;
+    }
+  }
 }
 
-costed_parts layer_forward(const training_context& c, const layer_spec& l) {
+namespace {
+
+costed_parts layer_forward(const training_context& c, const layer_spec& l, bool paired) {
   builder kernels(c, slowdown_of(c, l));
   for (const layer_operator& o : layer_operators(c.net, l, c.work, activation_passes(c))) price_forward(kernels, c, o);
   costed_parts out = kernels.take();
@@ -232,75 +325,83 @@ costed_parts layer_forward(const training_context& c, const layer_spec& l) {
   builder b(c, 1);
   tensor_parallel(b, c, l);
   context_parallel(b, c, l, 1);
-  expert_parallel(b, c, l);
+  expert_parallel(b, c, l, paired);
   offload(b, c, l, compute);
-  fsdp_gather(b, c, l, compute, false);
+  fsdp_gather(b, c, parameters_on_gpu(c.net, l, c.work.par), compute, pass_kind::forward);
   expert_host(b, c, l, compute, true);
   append(out, b.take());
   return out;
 }
 
-costed_parts layer_backward(const training_context& c, const layer_spec& l) {
+costed_parts layer_backward(const training_context& c, const layer_spec& l, pass_kind what, bool paired) {
   const auto operators = layer_operators(c.net, l, c.work, activation_passes(c));
   builder kernels(c, slowdown_of(c, l));
   for (const layer_operator& o : operators)
-    if (o.recomputed) price_forward(kernels, c, o);
-  for (auto o = operators.rbegin(); o != operators.rend(); ++o) price_backward(kernels, c, *o);
+    if (o.recomputed && has_inputs(what)) price_forward(kernels, c, o);
+  for (auto o = operators.rbegin(); o != operators.rend(); ++o) price_backward(kernels, c, *o, what);
   costed_parts out = kernels.take();
   const seconds compute = out.duration();
   builder b(c, 1);
-  tensor_parallel(b, c, l);
-  if (c.work.recompute.full) tensor_parallel(b, c, l);
-  context_parallel(b, c, l, 2);  // keys and values again, and their gradients
-  expert_parallel(b, c, l);
-  offload(b, c, l, compute);
-  fsdp_gather(b, c, l, compute, true);
-  expert_host(b, c, l, compute, false);
+  if (has_inputs(what)) {
+    tensor_parallel(b, c, l);
+    if (c.work.recompute.full) tensor_parallel(b, c, l);
+    context_parallel(b, c, l, 2);  // keys and values again, and their gradients
+    expert_parallel(b, c, l, paired);
+    offload(b, c, l, compute);
+  }
+  fsdp_gather(b, c, parameters_on_gpu(c.net, l, c.work.par), compute, what);
+  if (has_inputs(what)) expert_host(b, c, l, compute, false);
   append(out, b.take());
   return out;
 }
 
-costed_parts embedding_forward(const training_context& c) {
-  builder b(c, c.slowdown);
-  b.bytes_moved("embedding", c.tokens.whole * static_cast<double>(c.net.hidden) * 2 * 2);
-  return b.take();
+/// Vocabulary tables are units of FSDP as layers are.
+void append_vocabulary_gather(costed_parts& out, const training_context& c, pass_kind what) {
+  builder b(c, 1);
+  fsdp_gather(b, c, {.dense = local_vocabulary_parameters(c), .expert = 0}, out.duration(), what);
+  append(out, b.take());
 }
 
-costed_parts embedding_backward(const training_context& c) {
-  builder b(c, c.slowdown);
-  if (c.work.task != training_task::lora) b.bytes_moved("embedding", c.tokens.whole * static_cast<double>(c.net.hidden) * (2 + 8));
-  return b.take();
+}  // namespace
+
+costed_parts layer_pass(const training_context& c, const layer_spec& l, pass_kind what, bool paired) {
+  return what == pass_kind::forward ? layer_forward(c, l, paired) : layer_backward(c, l, what, paired);
 }
 
-costed_parts head_forward(const training_context& c) {
+costed_parts embedding_pass(const training_context& c, pass_kind what) {
   builder b(c, c.slowdown);
-  const double v = static_cast<double>(c.net.vocab) / static_cast<double>(c.work.par.tp);
-  const double h = static_cast<double>(c.net.hidden);
-  b.kernel(work_kind::gemm, "lm_head",
-           gemm_cost(c.machine.gpu, gemm_of(c, precision::bf16), precision::bf16, {.m = c.tokens.whole, .n = v, .k = h}),
-           precision::bf16);
-  b.bytes_moved("cross_entropy", c.tokens.whole * v * 2 * 3);
-  costed_parts out;
-  out.append(b.take(), 1 + c.net.mtp_layers);
+  const double elements = c.tokens.whole * static_cast<double>(c.net.hidden);
+  const bool gradient = what != pass_kind::forward && has_weights(what) && c.work.task != training_task::lora;
+  if (what == pass_kind::forward) b.bytes_moved("embedding", elements * 2 * 2);
+  else if (gradient) b.bytes_moved("embedding", elements * (2 + 8));
+  costed_parts out = b.take();
+  if (what == pass_kind::forward || gradient) append_vocabulary_gather(out, c, what == pass_kind::forward ? what : pass_kind::backward_weight);
   return out;
 }
 
-costed_parts head_backward(const training_context& c) {
+costed_parts head_pass(const training_context& c, pass_kind what) {
   builder b(c, c.slowdown);
   const double v = static_cast<double>(c.net.vocab) / static_cast<double>(c.work.par.tp);
-  const double h = static_cast<double>(c.net.hidden);
-  const gemm_params& g = gemm_of(c, precision::bf16);
-  b.bytes_moved("cross_entropy", c.tokens.whole * v * 2 * 3);
-  b.kernel(work_kind::gemm, "lm_head", gemm_cost(c.machine.gpu, g, precision::bf16, {.m = c.tokens.whole, .n = h, .k = v}),
-           precision::bf16);
-  if (c.work.task != training_task::lora)
-    b.kernel(work_kind::gemm, "lm_head",
-             gemm_cost(c.machine.gpu, g, precision::bf16, {.m = v, .n = h, .k = c.tokens.whole, .output_element_bytes = 8}),
-             precision::bf16);
+  layer_operator head;
+  head.what = layer_operator::type::linear;
+  head.name = "lm_head";
+  head.m = c.tokens.whole, head.n = v, head.k = static_cast<double>(c.net.hidden);
+  const double losses = c.tokens.whole * v * 2 * 3;
+  if (what == pass_kind::forward) price_forward(b, c, head);
+  if (has_inputs(what)) b.bytes_moved("cross_entropy", losses);
+  if (what != pass_kind::forward) price_backward(b, c, head, what);
   costed_parts out;
   out.append(b.take(), 1 + c.net.mtp_layers);
+  if (what == pass_kind::forward) price_forward(b, c, predictor_input(c));
+  else price_backward(b, c, predictor_input(c), what);
+  out.append(b.take(), c.net.mtp_layers);
+  append_vocabulary_gather(out, c, what);
   return out;
 }
+
+comm_group gradient_group(const training_workload& w) { return both_ends(w, data_group(w.par, w.place)); }
+
+comm_group expert_gradient_group(const training_workload& w) { return both_ends(w, expert_data_group(w.par, w.place)); }
 
 costed_parts optimizer_step(const training_context& c, double local, double updated) {
   builder b(c, c.slowdown);
@@ -325,8 +426,13 @@ priced_transfer parameter_gather(const training_context& c, local_parameters p) 
 }
 
 priced_transfer pipeline_send(const training_context& c, bool crosses_domain) {
-  const bytes size = bytes::from_base(c.tokens.sharded * static_cast<double>(c.net.hidden) * 2);
+  const bytes size = bytes::from_base(c.tokens.sharded * static_cast<double>(c.net.hidden * c.net.residual_streams) * 2);
   return price_transfer(c.collectives, c.machine, collective::send_recv, size, {2, crosses_domain ? 2 : 1});
+}
+
+double local_predictor_parameters(const training_context& c) {
+  const double h = static_cast<double>(c.net.hidden);
+  return static_cast<double>(c.net.mtp_layers) * (2 * h + 3) * h / static_cast<double>(c.work.par.tp);
 }
 
 double local_vocabulary_parameters(const training_context& c) {

@@ -33,19 +33,23 @@ struct training_context {
   const training_workload& work;
   token_counts tokens;
   double slowdown;  ///< of kernels: release factor and jitter
+  seconds mixers[2];  ///< of a hybrid, by direction (1 is forward): time of layers with a mixer alone, a layer with none
 
   training_context(const platform& p, const stack& s, const model& m, const training_workload& w);
 };
 
-costed_parts layer_forward(const training_context& c, const layer_spec& l);
-costed_parts layer_backward(const training_context& c, const layer_spec& l);
-costed_parts embedding_forward(const training_context& c);
-costed_parts embedding_backward(const training_context& c);
+/// A pass through one layer. `paired`: beside another micro-batch's pass, behind which token exchange hides.
+costed_parts layer_pass(const training_context& c, const layer_spec& l, pass_kind what, bool paired = false);
+costed_parts embedding_pass(const training_context& c, pass_kind what);
 /// The LM head and the loss, `1 + mtp_layers` times.
-costed_parts head_forward(const training_context& c);
-costed_parts head_backward(const training_context& c);
+costed_parts head_pass(const training_context& c, pass_kind what);
 /// Optimizer step over `local` parameters held by this GPU, of which it updates `updated`.
 costed_parts optimizer_step(const training_context& c, double local, double updated);
+
+/// Ranks that share gradients of dense parameters, and of experts: those of data and context parallelism, and under
+/// DualPipe those of the opposite stage, which holds the same chunk.
+comm_group gradient_group(const training_workload& w);
+comm_group expert_gradient_group(const training_workload& w);
 
 /// One data-parallel collective over parameters of this GPU: gradients out, or parameters back in.
 priced_transfer gradient_reduction(const training_context& c, local_parameters p);
@@ -55,5 +59,7 @@ priced_transfer pipeline_send(const training_context& c, bool crosses_domain);
 
 /// Parameters of the embedding or of the LM head on one GPU.
 double local_vocabulary_parameters(const training_context& c);
+/// Those with which prediction modules join their two inputs.
+double local_predictor_parameters(const training_context& c);
 
 }  // namespace nvlsim

@@ -43,7 +43,8 @@ layer_kinds kinds_of(const model& m) {
     return k.distinct.size() - 1;
   };
   for (const layer_spec& l : m.layers) k.of_layer.push_back(index(l));
-  for (std::int64_t i = 0; i < m.mtp_layers; ++i) k.of_layer.push_back(index(m.layers.back()));
+  for (std::int64_t i = 0; i < m.mtp_layers; ++i)
+    for (const layer_spec& l : m.mtp_block) k.of_layer.push_back(index(l));
   return k;
 }
 
@@ -65,6 +66,7 @@ std::vector<bucket> buckets_of(const training_context& c, const layer_kinds& kin
     b.embedding = embedding && i == 0;
     b.head = head && i == n - 1;
     b.parameters.dense = vocabulary * ((b.embedding ? 1 : 0) + (b.head && own_head ? 1 : 0));
+    if (b.head) b.parameters.dense += local_predictor_parameters(c);
     for (const std::int64_t end = next + count / n + (i < count % n ? 1 : 0); next < end; ++next) {
       const std::size_t k = layers[static_cast<std::size_t>(next)];
       const local_parameters p = parameters_on_gpu(c.net, kinds.distinct[k], c.work.par);
@@ -96,49 +98,53 @@ class step_builder {
 
  private:
   void build_rank(std::int64_t stage, std::int64_t copy);
-  void forward(rank_class& rank, std::int64_t stage, std::int64_t copy, const pipeline_slot& slot);
+  /// Waits for `beside` too; the output of a paired pass is handed on by whoever gets its event.
+  event_id forward(rank_class& rank, std::int64_t stage, std::int64_t copy, const pipeline_slot& slot, event_id beside);
   void backward(rank_class& rank, std::int64_t stage, std::int64_t copy, const pipeline_slot& slot);
   void gather_parameters(rank_class& rank, std::int64_t stage, std::int64_t copy);
   void finish(rank_class& rank, std::int64_t stage);
   void send(rank_class& rank, std::int64_t copy, std::int64_t from, std::int64_t to, std::int64_t mb, event_id ready,
             event_id arrived);
 
-  std::int32_t pass_template(bool forward, const bucket& b, bool data_parallel);
+  std::int32_t pass_template(pass_kind what, bool paired, const bucket& b, bool data_parallel);
   std::int32_t simple_template(work_kind kind, const char* name, seconds t, watts power = {});
   /// Of an operation that shares the network.
   std::int32_t transfer_template(work_kind kind, const char* name, const priced_transfer& t);
   /// Reduce or gather of a bucket; shared by buckets of equal size.
   std::int32_t traffic_template(bool reduce, local_parameters p);
 
-  std::int64_t chunk_id(std::int64_t stage, std::int32_t chunk) const { return chunk * c_.work.par.pp + stage; }
   event_id& input(std::int64_t copy, std::int64_t chunk, std::int64_t mb, bool fwd) {
     const std::int64_t i = (copy * chunks_ + chunk) * c_.work.micro_batches() + mb;
     return (fwd ? forward_in_ : backward_in_)[static_cast<std::size_t>(i)];
   }
   /// Rendezvous of the ranks that share gradients (one arrival when folded).
-  event_id group_event(std::int64_t stage, std::int64_t copy, std::size_t key);
+  event_id group_event(std::int64_t chunk, std::int64_t copy, std::size_t bucket, bool reduce);
 
   const training_context& c_;
   plan plan_;
+  pipeline_geometry shape_;
   std::int64_t copies_, chunks_;
   std::vector<std::vector<bucket>> buckets_;  ///< by chunk
   std::vector<bucket> whole_;                 ///< by chunk, all its buckets as one
   std::vector<event_id> forward_in_, backward_in_;
-  std::map<std::tuple<bool, std::vector<std::int64_t>, bool, bool, bool>, std::int32_t> passes_;
+  std::map<std::tuple<pass_kind, bool, std::vector<std::int64_t>, bool, bool, bool>, std::int32_t> passes_;
   std::map<std::tuple<bool, double, double>, std::int32_t> traffic_;
-  std::map<std::tuple<std::int64_t, std::int64_t, std::size_t>, event_id> groups_;
-  std::vector<costed_parts> layer_[2];       ///< by direction (1 is forward) and kind
-  costed_parts embedding_[2], head_[2];
+  std::map<std::tuple<std::int64_t, std::int64_t, std::size_t, bool>, event_id> groups_;
+  std::vector<costed_parts> layer_[pass_kinds][2];  ///< by kind of pass, paired or not, and kind of layer
+  costed_parts embedding_[pass_kinds], head_[pass_kinds];
   std::vector<event_id> gathered_, reduced_;  ///< of the rank being built: by chunk and bucket; all reductions
   std::vector<std::size_t> first_bucket_;     ///< by local chunk, into gathered_
+  std::vector<std::int32_t> first_met_;       ///< by local chunk: its first micro-batch, which meets the parameters
+  std::vector<std::int32_t> last_of_;         ///< by local chunk: its last, after which gradients leave
   std::int32_t host_, ready_, send_nvlink_, send_fabric_;  ///< templates; `ready_` takes no time
 };
 
 step_builder::step_builder(const training_context& c, bool fold) : c_(c) {
   const parallelism& par = c.work.par;
   copies_ = fold ? 1 : par.tp * par.cp * par.dp;
-  chunks_ = par.pp * par.vp;
-  const auto counts = layers_by_chunk(static_cast<std::int64_t>(c.net.layers.size()), chunks_, c.net.mtp_layers);
+  shape_ = geometry_of(c.work);
+  chunks_ = shape_.chunks();
+  const auto counts = chunk_layers(c.net, c.work);
   const layer_kinds kinds = kinds_of(c.net);
   std::size_t first = 0;
   for (std::int64_t k = 0; k < chunks_; ++k) {
@@ -147,12 +153,17 @@ step_builder::step_builder(const training_context& c, bool fold) : c_(c) {
     whole_.push_back(merged(buckets_.back()));
     first += n_layers;
   }
-  for (const layer_spec& l : kinds.distinct) {
-    layer_[0].push_back(layer_backward(c, l));
-    layer_[1].push_back(layer_forward(c, l));
+  for (int k = 0; k < pass_kinds; ++k) {
+    const auto what = static_cast<pass_kind>(k);
+    const bool half = what == pass_kind::backward_input || what == pass_kind::backward_weight;
+    if (half && !splits_backward(shape_.schedule)) continue;
+    for (const layer_spec& l : kinds.distinct) {
+      layer_[k][0].push_back(layer_pass(c, l, what));
+      if (shape_.schedule == pipeline_schedule::dualpipe) layer_[k][1].push_back(layer_pass(c, l, what, true));
+    }
+    embedding_[k] = embedding_pass(c, what);
+    head_[k] = head_pass(c, what);
   }
-  embedding_[0] = embedding_backward(c), embedding_[1] = embedding_forward(c);
-  head_[0] = head_backward(c), head_[1] = head_forward(c);
   host_ = simple_template(work_kind::host, "host", c.framework.step_host, c.machine.gpu.idle_power);
   ready_ = simple_template(work_kind::host, "ready", {});
   send_nvlink_ = transfer_template(work_kind::pp, "send (nvlink)", pipeline_send(c, false));
@@ -180,11 +191,29 @@ void step_builder::build_rank(std::int64_t stage, std::int64_t copy) {
   gathered_.clear();
   reduced_.clear();
   first_bucket_.clear();
+  const std::vector<pipeline_slot> slots = stage_schedule(shape_, stage);
+  first_met_.assign(static_cast<std::size_t>(shape_.local), -1);
+  last_of_.assign(static_cast<std::size_t>(shape_.local), -1);
+  for (const pipeline_slot& s : slots) {
+    const auto chunk = static_cast<std::size_t>(s.chunk);
+    if (first_met_[chunk] < 0) first_met_[chunk] = s.micro_batch;
+    if (s.what != pass_kind::forward && s.what != pass_kind::backward_input) last_of_[chunk] = s.micro_batch;
+  }
   plan_.append(rank.streams[0], host_, {});
   gather_parameters(rank, stage, copy);
-  for (const pipeline_slot& slot : stage_schedule(par, c_.work.micro_batches(), stage)) {
-    if (slot.forward) forward(rank, stage, copy, slot);
-    else backward(rank, stage, copy, slot);
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    const pipeline_slot& slot = slots[i];
+    if (slot.what != pass_kind::forward) {
+      backward(rank, stage, copy, slot);
+    } else if (!slot.paired) {
+      forward(rank, stage, copy, slot, no_event);
+    } else {  // starts, and hands on its output, with the backward pass beside it
+      const pipeline_slot& beside = slots[++i];
+      const event_id other = input(copy, shape_.chunk_of(stage, beside.chunk), beside.micro_batch, false);
+      const event_id output = forward(rank, stage, copy, slot, other);
+      backward(rank, stage, copy, beside);
+      if (output != no_event) plan_.append(rank.streams[0], ready_, {}, output, slot.micro_batch);
+    }
   }
   finish(rank, stage);
   std::erase_if(rank.streams, [](const stream& s) { return s.operations.empty(); });
@@ -194,73 +223,83 @@ void step_builder::build_rank(std::int64_t stage, std::int64_t copy) {
 void step_builder::gather_parameters(rank_class& rank, std::int64_t stage, std::int64_t copy) {
   const training_workload& w = c_.work;
   const bool gathers = w.sharding == data_parallel_sharding::distributed_optimizer && w.par.dp * w.par.cp > 1;
-  for (std::int32_t v = 0; v < w.par.vp; ++v) {
+  for (std::int64_t v = 0; v < shape_.local; ++v) {
     first_bucket_.push_back(gathered_.size());
-    for (const bucket& b : buckets_[static_cast<std::size_t>(chunk_id(stage, v))]) {
+    const std::int64_t chunk = shape_.chunk_of(stage, v);
+    const auto& buckets = buckets_[static_cast<std::size_t>(chunk)];
+    for (std::size_t i = 0; i < buckets.size(); ++i) {
       event_id done = no_event;
       if (gathers) {
         done = plan_.new_event();
-        const event_id all = group_event(stage, copy, gathered_.size());
+        const event_id all = group_event(chunk, copy, i, false);
         plan_.append(rank.streams[2], ready_, {}, all);
-        plan_.append(rank.streams[2], traffic_template(false, b.parameters), {all}, done);
+        plan_.append(rank.streams[2], traffic_template(false, buckets[i].parameters), {all}, done);
       }
       gathered_.push_back(done);
     }
   }
 }
 
-event_id step_builder::group_event(std::int64_t stage, std::int64_t copy, std::size_t key) {
-  if (copies_ == 1) return plan_.new_event();
-  const std::int64_t tp_rank = copy % c_.work.par.tp;
-  const auto [it, fresh] = groups_.try_emplace({stage, tp_rank, key}, no_event);
-  if (fresh) it->second = plan_.new_event(static_cast<std::int32_t>(c_.work.par.cp * c_.work.par.dp));
+event_id step_builder::group_event(std::int64_t chunk, std::int64_t copy, std::size_t bucket, bool reduce) {
+  const std::int64_t ends = shape_.schedule == pipeline_schedule::dualpipe ? 2 : 1;
+  if (copies_ == 1 && ends == 1) return plan_.new_event();
+  const std::int64_t tp_rank = copies_ == 1 ? 0 : copy % c_.work.par.tp;
+  const auto [it, fresh] = groups_.try_emplace({chunk, tp_rank, bucket, reduce}, no_event);
+  const std::int64_t ranks = copies_ == 1 ? 1 : c_.work.par.cp * c_.work.par.dp;
+  if (fresh) it->second = plan_.new_event(static_cast<std::int32_t>(ranks * ends));
   return it->second;
 }
 
-void step_builder::forward(rank_class& rank, std::int64_t stage, std::int64_t copy, const pipeline_slot& slot) {
-  const std::int64_t k = chunk_id(stage, slot.chunk);
+event_id step_builder::forward(rank_class& rank, std::int64_t stage, std::int64_t copy, const pipeline_slot& slot,
+                               event_id beside) {
+  const std::int64_t k = shape_.chunk_of(stage, slot.chunk);
   const auto& buckets = buckets_[static_cast<std::size_t>(k)];
   event_id ready = input(copy, k, slot.micro_batch, true);
   const event_id arrived = k + 1 < chunks_ ? input(copy, k + 1, slot.micro_batch, true) : no_event;
   const event_id done = arrived == no_event ? no_event : plan_.new_event();
-  if (slot.micro_batch > 0) {
-    plan_.append(rank.streams[0], pass_template(true, whole_[static_cast<std::size_t>(k)], false), {ready}, done, slot.micro_batch);
+  const event_id signal = slot.paired ? no_event : done;
+  if (slot.micro_batch != first_met_[static_cast<std::size_t>(slot.chunk)]) {
+    const std::int32_t work = pass_template(slot.what, slot.paired, whole_[static_cast<std::size_t>(k)], false);
+    plan_.append(rank.streams[0], work, {ready, beside}, signal, slot.micro_batch);
   } else {
     // The first micro-batch meets the parameters as they are gathered, bucket by bucket.
     const std::size_t first = first_bucket_[static_cast<std::size_t>(slot.chunk)];
     for (std::size_t i = 0; i < buckets.size(); ++i)
-      plan_.append(rank.streams[0], pass_template(true, buckets[i], true), {i == 0 ? ready : no_event, gathered_[first + i]},
-                   i + 1 == buckets.size() ? done : no_event, slot.micro_batch);
+      plan_.append(rank.streams[0], pass_template(slot.what, slot.paired, buckets[i], true),
+                   {i == 0 ? ready : no_event, i == 0 ? beside : no_event, gathered_[first + i]},
+                   i + 1 == buckets.size() ? signal : no_event, slot.micro_batch);
   }
-  if (arrived != no_event) send(rank, copy, stage, (stage + 1) % c_.work.par.pp, slot.micro_batch, done, arrived);
+  if (arrived != no_event) send(rank, copy, stage, shape_.stage_of(k + 1, slot.micro_batch), slot.micro_batch, done, arrived);
+  return slot.paired ? done : no_event;
 }
 
 void step_builder::backward(rank_class& rank, std::int64_t stage, std::int64_t copy, const pipeline_slot& slot) {
-  const std::int64_t k = chunk_id(stage, slot.chunk);
+  const std::int64_t k = shape_.chunk_of(stage, slot.chunk);
   const auto& buckets = buckets_[static_cast<std::size_t>(k)];
   const training_workload& w = c_.work;
-  const event_id ready = input(copy, k, slot.micro_batch, false);
-  const event_id arrived = k > 0 ? input(copy, k - 1, slot.micro_batch, false) : no_event;
+  const bool gives_input = slot.what != pass_kind::backward_weight, gives_weights = slot.what != pass_kind::backward_input;
+  const event_id ready = gives_input ? input(copy, k, slot.micro_batch, false) : no_event;
+  const event_id arrived = gives_input && k > 0 ? input(copy, k - 1, slot.micro_batch, false) : no_event;
   const event_id done = arrived == no_event ? no_event : plan_.new_event();
-  const bool last = slot.micro_batch + 1 == w.micro_batches();
+  const bool last = gives_weights && slot.micro_batch == last_of_[static_cast<std::size_t>(slot.chunk)];
   const bool reduces = last && w.sharding != data_parallel_sharding::fsdp && w.par.dp * w.par.cp > 1;
   if (!reduces) {
-    plan_.append(rank.streams[0], pass_template(false, whole_[static_cast<std::size_t>(k)], false), {ready}, done, slot.micro_batch);
+    const std::int32_t work = pass_template(slot.what, slot.paired, whole_[static_cast<std::size_t>(k)], false);
+    plan_.append(rank.streams[0], work, {ready}, done, slot.micro_batch);
   } else {
-    const std::size_t first = first_bucket_[static_cast<std::size_t>(slot.chunk)];
     for (std::size_t i = buckets.size(); i-- > 0;) {
       // A bucket's gradients leave as soon as every rank of the group has them.
-      const event_id all = group_event(stage, copy, gathered_.size() + first + i);
+      const event_id all = group_event(k, copy, i, true);
       const event_id reduced = plan_.new_event();
       const bool bottom = i == 0;
-      plan_.append(rank.streams[0], pass_template(false, buckets[i], true), {i + 1 == buckets.size() ? ready : no_event},
-                   all, slot.micro_batch);
+      plan_.append(rank.streams[0], pass_template(slot.what, slot.paired, buckets[i], true),
+                   {i + 1 == buckets.size() ? ready : no_event}, all, slot.micro_batch);
       if (bottom && done != no_event) plan_.append(rank.streams[0], ready_, {}, done, slot.micro_batch);
       plan_.append(rank.streams[2], traffic_template(true, buckets[i].parameters), {all}, reduced);
       reduced_.push_back(reduced);
     }
   }
-  if (arrived != no_event) send(rank, copy, stage, (stage + w.par.pp - 1) % w.par.pp, slot.micro_batch, done, arrived);
+  if (arrived != no_event) send(rank, copy, stage, shape_.stage_of(k - 1, slot.micro_batch), slot.micro_batch, done, arrived);
 }
 
 void step_builder::send(rank_class& rank, std::int64_t copy, std::int64_t from, std::int64_t to, std::int64_t mb,
@@ -277,15 +316,14 @@ void step_builder::send(rank_class& rank, std::int64_t copy, std::int64_t from, 
 void step_builder::finish(rank_class& rank, std::int64_t stage) {
   const training_workload& w = c_.work;
   local_parameters local;
-  for (std::int32_t v = 0; v < w.par.vp; ++v) {
-    const local_parameters p = whole_[static_cast<std::size_t>(chunk_id(stage, v))].parameters;
+  for (std::int64_t v = 0; v < shape_.local; ++v) {
+    const local_parameters p = whole_[static_cast<std::size_t>(shape_.chunk_of(stage, v))].parameters;
     local.dense += p.dense;
     local.expert += p.expert;
   }
   const bool sharded = w.sharding != data_parallel_sharding::replicated;
   const double updated = !sharded ? local.total()
-                                  : local.dense / data_group(w.par, w.place).ranks +
-                                        local.expert / expert_data_group(w.par, w.place).ranks;
+                                  : local.dense / gradient_group(w).ranks + local.expert / expert_gradient_group(w).ranks;
   const costed_parts cost = optimizer_step(c_, w.task == training_task::lora ? 0.0 : local.total(),
                                            w.task == training_task::lora ? 0.0 : updated);
   work_template t{"optimizer", cost.parts, {}, {}};
@@ -296,26 +334,28 @@ void step_builder::finish(rank_class& rank, std::int64_t stage) {
   plan_.append(rank.streams[0], work, {reduced_.empty() ? no_event : reduced_.back()});
 }
 
-std::int32_t step_builder::pass_template(bool is_forward, const bucket& b, bool data_parallel) {
-  const auto [it, fresh] = passes_.try_emplace({is_forward, b.layers, b.embedding, b.head, data_parallel}, 0);
+std::int32_t step_builder::pass_template(pass_kind what, bool paired, const bucket& b, bool data_parallel) {
+  const auto [it, fresh] = passes_.try_emplace({what, paired, b.layers, b.embedding, b.head, data_parallel}, 0);
   if (!fresh) return it->second;
-  const int f = is_forward ? 1 : 0;
+  constexpr const char* names[pass_kinds] = {"forward", "backward", "backward (inputs)", "backward (weights)"};
+  const auto k = static_cast<std::size_t>(what);
+  const bool is_forward = what == pass_kind::forward;
   costed_parts cost;
-  if (is_forward && b.embedding) cost.append(embedding_[f], 1);
-  if (!is_forward && b.head) cost.append(head_[f], 1);
+  if (is_forward && b.embedding) cost.append(embedding_[k], 1);
+  if (!is_forward && b.head) cost.append(head_[k], 1);
   for (std::size_t i = 0; i < b.layers.size(); ++i) {
-    const std::size_t k = is_forward ? i : b.layers.size() - 1 - i;
-    cost.append(layer_[f][k], b.layers[k]);
+    const std::size_t layer = is_forward ? i : b.layers.size() - 1 - i;
+    cost.append(layer_[k][paired ? 1 : 0][layer], b.layers[layer]);
   }
-  if (is_forward && b.head) cost.append(head_[f], 1);
-  if (!is_forward && b.embedding) cost.append(embedding_[f], 1);
+  if (is_forward && b.head) cost.append(head_[k], 1);
+  if (!is_forward && b.embedding) cost.append(embedding_[k], 1);
   const watts idle = c_.machine.gpu.idle_power;
   const auto wait = [&](work_kind kind, const char* name, seconds t) {
     if (t > seconds{}) cost.parts.push_back({kind, name, t, 1});
     cost.energy += idle * t;
   };
-  if (c_.work.par.pp > 1) wait(work_kind::pp, "pp.launch", c_.framework.pipeline_launch);
-  const bool overlaps = data_parallel && c_.work.par.dp * c_.work.par.cp > 1 &&
+  if (c_.work.par.pp > 1 && what != pass_kind::backward_weight) wait(work_kind::pp, "pp.launch", c_.framework.pipeline_launch);
+  const bool overlaps = data_parallel && what != pass_kind::backward_input && c_.work.par.dp * c_.work.par.cp > 1 &&
                         c_.work.sharding != data_parallel_sharding::fsdp;
   if (overlaps) {
     const bool gathers = c_.work.sharding == data_parallel_sharding::distributed_optimizer;
@@ -324,7 +364,7 @@ std::int32_t step_builder::pass_template(bool is_forward, const bucket& b, bool 
                                         : seconds{};
     wait(work_kind::dp, "dp.interference", traffic * c_.framework.dp_interference);
   }
-  work_template t{fmt::format("{} ({} layers{}{})", is_forward ? "forward" : "backward", std::accumulate(b.layers.begin(), b.layers.end(), std::int64_t{0}),
+  work_template t{fmt::format("{} ({} layers{}{})", names[k], std::accumulate(b.layers.begin(), b.layers.end(), std::int64_t{0}),
                               b.embedding ? ", embedding" : "", b.head ? ", loss" : ""),
                   cost.parts, {}, {}};
   const seconds duration = cost.duration();

@@ -83,7 +83,7 @@ Names of one of several.
   [2]
 
   $ nvlsim run train.json --set /workload/schedule=1F1B
-  2> --set#/workload/schedule: expected one of 1f1b, interleaved, found "1F1B"; did you mean "1f1b"?
+  2> --set#/workload/schedule: expected one of 1f1b, interleaved, zb_h1, zb_v, dualpipe, found "1F1B"; did you mean "1f1b"?
   [2]
 
   $ nvlsim run train.json --set /simulation/fidelity=close

@@ -208,7 +208,7 @@ TEST_CASE("Qwen3.5 has gated attention in every fourth layer and linear attentio
   REQUIRE(o.problems == "");
   const layer_spec &linear = o.m.layers.front(), &full = o.m.layers.back();
   CHECK(linear.attention == attention_kind::linear);
-  CHECK(linear.scan == scan_spec{8, 16, 24, 0, 2, 4});
+  CHECK(linear.scan == scan_spec{8, 16, 24, 0, 2, 4, 64});
   CHECK(linear.moe == moe_spec{8, 2, 24, 20});
   CHECK(full.attention == attention_kind::grouped_query);
   CHECK(full.attention_gate);

@@ -111,5 +111,6 @@ TEST_CASE("Published files have the shape of the shipped ones, if beside the sou
     CHECK(o.m.vocab == mine.vocab);
     CHECK(o.m.max_positions == mine.max_positions);
     CHECK(o.m.tied_embeddings == mine.tied_embeddings);
+    CHECK(o.m.residual_streams == mine.residual_streams);
   }
 }

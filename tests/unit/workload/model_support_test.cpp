@@ -30,11 +30,12 @@ layer_spec routed_layer() {
   return l;
 }
 
-std::vector<std::string> to_train(const model& m) {
+std::vector<std::string> to_train(const model& m, std::int64_t tp = 1) {
   training_workload w;
   w.seq_length = 1024;
   w.global_batch_size = 8;
   w.place.gpus_per_domain = 8;
+  w.par.tp = tp;
   return training_problems(small_machine(), m, w);
 }
 std::vector<std::string> to_serve(const model& m) {
@@ -58,19 +59,29 @@ TEST_CASE("Planners take dense layers, experts and windows") {
 
 TEST_CASE("Planners refuse the layers they do not know by name") {
   const model mamba = of_layers(mamba_layer());
-  CHECK(has(to_train(mamba), "training does not support state-space layers, layers without an MLP yet"));
   CHECK(has(to_serve(mamba), "inference does not support state-space layers, layers without an MLP yet"));
   layer_spec latent = routed_layer();
   latent.moe.latent = 512;
-  CHECK(has(to_train(of_layers(latent)), "training does not support latent experts yet"));
   CHECK(has(to_serve(of_layers(latent)), "inference does not support latent experts yet"));
   layer_spec compressed = routed_layer();
   compressed.attention = attention_kind::compressed;
   compressed.kv_heads = 1;
   compressed.window = 128;
-  CHECK(has(to_train(of_layers(compressed)), "training does not support compressed attention yet"));
   CHECK(has(to_serve(of_layers(compressed)), "inference does not support compressed attention yet"));
-  layer_spec sparse = routed_layer();
-  sparse.sparse_keys = 64;
-  CHECK(has(to_train(of_layers(sparse)), "training does not support sparse attention yet"));
+}
+
+TEST_CASE("Training takes every kind of layer whose parts its layout divides") {
+  layer_spec compressed = routed_layer();
+  compressed.attention = attention_kind::compressed;
+  compressed.kv_heads = 1;
+  compressed.window = 128;
+  compressed.compressed = {.q_lora_rank = 64, .o_lora_rank = 64, .o_groups = 1, .ratio = 4};
+  layer_spec latent = routed_layer();
+  latent.moe.latent = 512;
+  for (const layer_spec& l : {mamba_layer(), latent, compressed}) CHECK(to_train(of_layers(l)).empty());
+  const std::vector<std::string> odd = to_train(of_layers(mamba_layer()), 16);
+  CHECK(has(odd, "tensor x context parallelism must divide the heads of the scan (8 / 16 leaves a rest)"));
+  CHECK(has(odd, "tensor parallelism must divide the groups of the scan (8 / 16 leaves a rest)"));
+  CHECK(has(to_train(of_layers(compressed), 2),
+            "tensor parallelism must divide the groups of the output projection (1 / 2 leaves a rest)"));
 }
