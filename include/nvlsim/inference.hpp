@@ -37,6 +37,22 @@ struct engine_overrides {
   std::optional<double> kv_reserve, kv_fraction, batch_wait_ratio;
 };
 
+/// Speculative decoding: a step of a sequence checks `draft_tokens` guesses of the model's prediction module beside its
+/// own token, and gives `tokens_per_step` on average. [docs/models-and-assumptions.md#speculative-decoding]
+struct speculation {
+  int draft_tokens = 0;
+  double tokens_per_step = 1;
+};
+/// Tokens of a step when each guess holds with that probability, given that those before it did.
+double expected_tokens_per_step(int draft_tokens, double acceptance);
+
+/// Ranks of a pool of equal workers.
+struct pool_layout {
+  int tp = 1, pp = 1, ep = 1, attention_dp = 1, replicas = 1;
+  std::optional<std::int64_t> max_num_tokens, max_batch_size;
+  std::optional<double> kv_fraction;
+};
+
 struct inference_workload {
   precision weights = precision::bf16, kv_cache = precision::bf16;
   std::optional<precision> attention_weights, expert_weights;  ///< where they differ from `weights`
@@ -50,10 +66,20 @@ struct inference_workload {
   int tp = 1, pp = 1, ep = 1;
   int attention_dp = 1;  ///< ranks of a replica that keep their own sequences and share experts; then `tp` is 1
   int replicas = 1;
+  /// Prompts are worked on by workers of their own, and the layout above is that of those that decode.
+  /// [docs/models-and-assumptions.md#disaggregation]
+  std::optional<pool_layout> prefill_pool;
+  bool prompts_cached = false;  ///< decode workers alone: the caches of prompts are there when a request arrives
+  speculation drafts;
   std::uint64_t seed = 1;
 
   int gpus_per_replica() const { return tp * pp * attention_dp; }
+  bool pooled() const { return prefill_pool.has_value() || prompts_cached; }
+  int gpus() const;
 };
+
+/// The workload as the workers of the prefill pool see it. Requires one.
+inference_workload prefill_workload(const inference_workload& w);
 
 /// The stack's settings with the workload's in their place. A static batch enters whole and alone.
 engine_settings settings_of(const inference_profile& engine, const inference_workload& w);
@@ -93,7 +119,11 @@ struct schedule_limits {
   std::int64_t kv_capacity_tokens = 0;
   int kv_block_tokens = 1;
   std::int64_t concurrency = 0;  ///< requests in flight; 0: all are there at the start
+  double tokens_per_step = 1;    ///< of a decoding sequence
 };
+
+/// Steps that decode `tokens` further tokens.
+std::int64_t decode_steps(std::int64_t tokens, double tokens_per_step);
 
 /// Runs the scheduler of one replica over requests of the given lengths (one token or more) in token time.
 /// [docs/models-and-assumptions.md#inference-scheduler]
@@ -105,6 +135,23 @@ batching_schedule schedule_offline(const request_lengths& lengths, std::int64_t 
                                    std::int64_t max_batch_size, prefill_policy prefill,
                                    std::int64_t kv_capacity_tokens, int kv_block_tokens);
 
+/// A request's way through both pools: workers, their iterations, and dates.
+struct pooled_request {
+  std::int64_t input = 0, output = 0;
+  std::int32_t prefill_worker = -1, prefill_first = -1, prefill_last = -1;  ///< iterations that worked on its prompt
+  std::int32_t decode_worker = -1, decode_first = -1, decode_last = -1;     ///< -1: all its output is the first token
+  std::int32_t sent_after = -1;  ///< the request whose end let a client send this one
+  double sent_s = 0, prefill_begin_s = 0, prefill_end_s = 0, delivered_s = 0, decode_begin_s = 0, end_s = 0;
+};
+
+struct pooled_schedule {
+  std::vector<std::vector<iteration>> prefill, decode;  ///< by worker
+  std::vector<std::vector<double>> prefill_s, decode_s; ///< durations of those
+  std::vector<pooled_request> requests;
+  std::int64_t peak_kv_tokens = 0;  ///< of a decode worker
+  double makespan_s = 0;
+};
+
 /// `count` requests as the workload draws them.
 request_lengths draw_lengths(const inference_workload& w, std::int64_t count);
 
@@ -114,8 +161,10 @@ struct inference_run {
   plan work;
   memory_report memory;
   std::vector<batching_schedule> schedules;  ///< by class
+  std::optional<pooled_schedule> pools;      ///< in place of `schedules`: prefill workers are the first classes
   std::vector<std::int64_t> lanes;           ///< by class
   front_end_costs front_end;                 ///< zero when the engine is called in process
+  double tokens_per_step = 1;                ///< of a decoding sequence
   std::int64_t kv_capacity_tokens = 0;       ///< of one lane
   std::vector<std::string> reasons;          ///< why it cannot run; empty when it can
   std::vector<std::string> notes;            ///< assumptions taken

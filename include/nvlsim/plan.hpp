@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,10 +16,11 @@ namespace nvlsim {
 
 /// What a slice of time was spent on; breakdowns and traces group by it.
 enum class work_kind {
-  gemm, attention, memory_bound, tp, pp, cp, ep, dp, optimizer, host, jitter, idle, prefill, decode
+  gemm, attention, memory_bound, tp, pp, cp, ep, dp, optimizer, host, jitter, idle, prefill, decode,
+  kv_transfer
 };
 std::string_view name(work_kind k);
-inline constexpr int work_kinds = 14;
+inline constexpr int work_kinds = 15;
 
 /// A part of an operation, in order, on the same stream.
 struct work_part {
@@ -59,7 +61,7 @@ struct operation {
   std::int32_t peer = no_peer;
 };
 
-enum class stream_kind { compute, pipeline, data_parallel };
+enum class stream_kind { compute, pipeline, data_parallel, kv_transfer };
 std::string_view name(stream_kind k);
 
 struct stream {
@@ -87,6 +89,8 @@ struct plan {
   std::int32_t add_template(work_template t);
   /// Appends an operation; no_event entries of `after` are skipped.
   void append(stream& s, std::int32_t work, std::initializer_list<event_id> after, event_id signals = no_event,
+              std::int32_t micro_batch = -1, std::int32_t peer = no_peer);
+  void append(stream& s, std::int32_t work, std::span<const event_id> after, event_id signals = no_event,
               std::int32_t micro_batch = -1, std::int32_t peer = no_peer);
 };
 

@@ -65,9 +65,41 @@ void add_requests(samples& out, const batching_schedule& s, const std::vector<sp
 
 // A running sequence gains a token with every iteration, so each of an iteration's decodes saw the gap since the
 // end of the iteration before.
-void add_gaps(samples& out, const batching_schedule& s, const std::vector<span>& spans, std::int64_t replicas) {
+// With drafts a step gives several; they count as spread evenly over it.
+void add_gaps(samples& out, const batching_schedule& s, const std::vector<span>& spans, std::int64_t replicas, double tokens) {
   for (std::size_t i = 1; i < s.iterations.size(); ++i)
-    out.itl.push_back({spans[i].end_s - spans[i - 1].end_s, s.iterations[i].decodes * replicas});
+    out.itl.push_back({(spans[i].end_s - spans[i - 1].end_s) / tokens, s.iterations[i].decodes * replicas});
+}
+
+// A request streams its first token when the decode worker that has its cache begins with it.
+// [docs/models-and-assumptions.md#disaggregation]
+void add_pools(samples& out, const inference_run& run, const timeline& t) {
+  const pooled_schedule& s = *run.pools;
+  const auto at = [&](std::size_t worker, std::int32_t i) { return t.spans[worker].front()[static_cast<std::size_t>(i)]; };
+  const std::size_t prefills = s.prefill.size();
+  const auto end_of = [&](const pooled_request& r) {
+    return r.decode_worker >= 0 ? at(prefills + static_cast<std::size_t>(r.decode_worker), r.decode_last).end_s
+                                : at(static_cast<std::size_t>(r.prefill_worker), r.prefill_last).end_s;
+  };
+  for (const pooled_request& r : s.requests) {
+    const double sent = r.sent_after < 0 ? 0 : end_of(s.requests[static_cast<std::size_t>(r.sent_after)]);
+    const double end = end_of(r), gaps = static_cast<double>(r.output - 1);
+    const double stream = r.decode_worker >= 0 ? at(prefills + static_cast<std::size_t>(r.decode_worker), r.decode_first).begin_s : end;
+    const double begin = r.prefill_worker >= 0 ? at(static_cast<std::size_t>(r.prefill_worker), r.prefill_first).begin_s : stream;
+    const double held = gaps > 0 ? (end - stream) * std::min(run.front_end.first_token_iterations / gaps, 1.0) : 0;
+    out.queue.push_back({begin - sent, 1});
+    out.ttft.push_back({stream - sent + held + run.front_end.first_token_delay.base(), 1});
+    out.e2e.push_back({end - sent, 1});
+    if (gaps > 0) out.tpot.push_back({(end - stream) / gaps, 1});
+    out.inputs += static_cast<double>(r.input);
+    out.outputs += static_cast<double>(r.output);
+    out.requests += 1;
+  }
+  for (std::size_t w = 0; w < s.decode.size(); ++w)
+    for (std::size_t i = 0; i < s.decode[w].size(); ++i) {
+      const span& x = t.spans[prefills + w].front()[i];
+      out.itl.push_back({(x.end_s - x.begin_s) / run.tokens_per_step, s.decode[w][i].decodes});
+    }
 }
 
 }  // namespace
@@ -80,10 +112,15 @@ inference_metrics measure_inference(const inference_run& run, const timeline& t)
     const batching_schedule& s = run.schedules[c];
     const std::vector<span>& spans = t.spans[c].front();
     add_requests(all, s, spans, run.front_end, run.lanes[c]);
-    add_gaps(all, s, spans, run.lanes[c]);
+    add_gaps(all, s, spans, run.lanes[c], run.tokens_per_step);
     gpus += static_cast<double>(run.work.classes[c].multiplicity);
     m.kv_cache_used_fraction = std::max(m.kv_cache_used_fraction, static_cast<double>(s.peak_kv_tokens) /
                                                                       static_cast<double>(run.kv_capacity_tokens));
+  }
+  if (run.pools) {
+    add_pools(all, run, t);
+    for (const rank_class& c : run.work.classes) gpus += static_cast<double>(c.multiplicity);
+    m.kv_cache_used_fraction = static_cast<double>(run.pools->peak_kv_tokens) / static_cast<double>(run.kv_capacity_tokens);
   }
   const double time = t.makespan.base();
   m.output_tokens_per_s = all.outputs / time;

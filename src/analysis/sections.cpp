@@ -149,7 +149,7 @@ void add_training_sections(result& r, const platform& p, const model& net, const
 void add_inference_sections(result& r, const platform& p, const inference_workload& w, const inference_run& run,
                             const timeline& times) {
   const inference_metrics i = measure_inference(run, times);
-  const double gpus = static_cast<double>(w.gpus_per_replica()) * w.replicas;
+  const double gpus = static_cast<double>(w.gpus());
   value& m = r.metrics;
   m.set("output_tokens_per_s", i.output_tokens_per_s);
   m.set("output_tokens_per_s_per_gpu", i.output_tokens_per_s_per_gpu);

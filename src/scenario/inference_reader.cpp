@@ -29,6 +29,17 @@ std::optional<precision> read_precision(config::reader& r, const config::key& k,
   return precision_by_name(names[r.one_of_or(k, names, static_cast<std::size_t>(it - names.begin()))]);
 }
 
+void read_drafts(config::reader r, speculation& out) {
+  out.draft_tokens = static_cast<int>(r.integer({"draft_tokens", {"num_nextn_predict_layers", "num_speculative_tokens"}}, {1, 64}));
+  const auto acceptance = r.find_number("acceptance", config::fraction);
+  const auto tokens = r.find_number("tokens_per_step", {1.0, 1.0 + out.draft_tokens});
+  if (acceptance.has_value() == tokens.has_value())
+    r.fail("acceptance", "either this or \"tokens_per_step\" must be given");
+  if (tokens) out.tokens_per_step = *tokens;
+  else if (acceptance) out.tokens_per_step = expected_tokens_per_step(out.draft_tokens, *acceptance);
+  r.done();
+}
+
 void read_precisions(config::reader& r, const checkpoint_spec& checkpoint, inference_workload& w) {
   const config::key weights{"weights", {"quantization"}}, cache{"kv_cache", {"kv_cache_dtype"}};
   const bool unsaid = !r.has(weights) && !checkpoint.weights;
@@ -59,6 +70,7 @@ void read_engine(config::reader r, const checkpoint_spec& checkpoint, inference_
   o.batch_wait_iterations = r.find_integer({"batch_wait_iterations", {"batch_wait_timeout_iters"}}, config::non_negative_int);
   o.batch_wait_ratio = r.find_number({"batch_wait_ratio", {"batch_wait_max_tokens_ratio"}}, config::fraction);
   o.poll_interval = r.find_integer({"poll_interval", {"scheduler_recv_interval"}}, config::positive_int);
+  if (auto s = r.find_child("speculative")) read_drafts(std::move(*s), w.drafts);
   r.done();
 }
 
@@ -79,7 +91,44 @@ void read_load(config::reader r, inference_workload& w) {
   r.done();
 }
 
+pool_layout read_pool(config::reader r) {
+  pool_layout p;
+  const auto ranks = [&](const config::key& k) { return static_cast<int>(r.integer_or(k, 1, rank_count)); };
+  p.tp = ranks({"tp", {"tensor_parallel_size"}});
+  p.pp = ranks({"pp", {"pipeline_parallel_size"}});
+  p.ep = ranks({"ep", {"expert_parallel_size"}});
+  p.attention_dp = ranks("attention_dp");
+  p.replicas = ranks({"workers", {"replicas"}});
+  p.max_num_tokens = r.find_integer({"max_num_tokens", {"max_num_batched_tokens", "chunked_prefill_size"}}, token_count);
+  p.max_batch_size = r.find_integer({"max_batch_size", {"max_num_seqs", "max_running_requests"}}, token_count);
+  p.kv_fraction = r.find_number({"kv_fraction", {"gpu_memory_utilization", "mem_fraction_static"}}, config::fraction);
+  r.done();
+  return p;
+}
+
+/// A pool of workers that decode, with one that prefills or, alone, with caches that are there.
+void read_pools(config::reader& r, inference_workload& w) {
+  const pool_layout d = read_pool(r.child("decode"));
+  w.tp = d.tp;
+  w.pp = d.pp;
+  w.ep = d.ep;
+  w.attention_dp = d.attention_dp;
+  w.replicas = d.replicas;
+  if (auto prefill = r.find_child("prefill")) {
+    w.prefill_pool = read_pool(std::move(*prefill));
+    if (!w.prefill_pool->max_num_tokens) w.prefill_pool->max_num_tokens = w.engine.max_num_tokens;
+    if (!w.prefill_pool->max_batch_size) w.prefill_pool->max_batch_size = w.engine.max_batch_size;
+  } else {
+    w.prompts_cached = true;
+  }
+  if (d.max_num_tokens) w.engine.max_num_tokens = d.max_num_tokens;
+  if (d.max_batch_size) w.engine.max_batch_size = d.max_batch_size;
+  if (d.kv_fraction) w.engine.kv_fraction = d.kv_fraction;
+  r.done();
+}
+
 void read_layout(config::reader r, inference_workload& w) {
+  if (r.has("decode") || r.has("prefill")) return read_pools(r, w);
   const auto ranks = [&](const config::key& k) { return static_cast<int>(r.integer_or(k, 1, rank_count)); };
   w.tp = ranks({"tp", {"tensor_parallel_size"}});
   w.pp = ranks({"pp", {"pipeline_parallel_size"}});

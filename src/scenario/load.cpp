@@ -177,8 +177,8 @@ void check_fidelity(const scenario& s, const config::document& doc, diagnostics&
                          "/workload/parameters; use closed or flow", most_exact_ranks);
   } else if (f == fidelity::exact) {
     what = "exact shows collectives on ideal parameters; use closed or flow";
-  } else if (f == fidelity::flow && std::holds_alternative<inference_workload>(s.workload)) {
-    what = "no operations of an inference workload share the network in this version; use closed";
+  } else if (const auto* w = std::get_if<inference_workload>(&s.workload); w && f == fidelity::flow && !w->prefill_pool) {
+    what = "no operations of an inference workload without a prefill pool share the network; use closed";
   }
   const std::string pointer = "/simulation/fidelity";
   if (!what.empty()) problems.add(doc.origin_of(pointer).where, pointer, what);

@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "study/inference_catalogue.hpp"
+#include "study/pooled_rows.hpp"
 #include "workload/inference_memory.hpp"
 
 namespace nvlsim {
@@ -15,8 +16,8 @@ namespace {
 
 constexpr double jitter = 0.2;             // of output lengths, when a source gives one: equal ones stay in lock step
 constexpr double random_range_ratio = 0.8; // of the InferenceX load generator, at every commit looked at
+constexpr double decode_output = 100;        // of the series of runs with decode workers alone
 constexpr std::int64_t run_of_clients = 10;  // requests a client sends in the usual benchmark
-constexpr std::int64_t no_limit = std::int64_t{1} << 40;
 
 /// A cell that may begin with "~".
 std::optional<double> about(const csv_row& row, std::string_view column) {
@@ -52,7 +53,9 @@ class row_reader {
     refuse();
     find_inputs();
     read_formats();
-    read_layout();
+    read_drafts();
+    if (row_["disaggregated"] == "yes") read_pooled_layout();
+    else read_layout();
     read_settings();
     read_load();
   }
@@ -69,13 +72,10 @@ class row_reader {
   }
 
   void refuse() {
-    const std::string& apart = row_["disaggregated"];
-    if (apart == "yes") throw unsupported("prefill and decode on different GPUs are not simulated yet");
-    if (apart.ends_with("only")) throw unsupported("a prefill or decode pool alone is not simulated yet");
-    const std::string& spec = row_["spec_decode"];
-    if (!spec.empty() && spec != "none") throw unsupported("speculative decoding is not simulated yet");
+    if (row_["disaggregated"] == "prefill only") throw unsupported("prompts without outputs are not scored");
     static constexpr std::array known = {"closed-loop", "static-batch", "offline-max-throughput", "mlperf-offline",
-                                         "mlperf-server", "mlperf-interactive", "open-loop"};
+                                         "mlperf-server", "mlperf-interactive", "open-loop", "decode-saturated",
+                                         "min-latency", "ttft-128k"};
     if (std::find(known.begin(), known.end(), row_["scenario"]) == known.end())
       throw unsupported(fmt::format("scenario \"{}\" is not simulated yet", row_["scenario"]));
   }
@@ -158,10 +158,35 @@ class row_reader {
     out_.hardware.racks = std::max(out_.hardware.racks, racks);
   }
 
+  void read_pooled_layout() {
+    const auto assumed = read_pools(row_, out_);
+    if (!assumed) throw unsupported("GPUs of the prefill and decode pools not stated");
+    if (!assumed->empty()) note(*assumed);
+    if (row_["scenario"] == "ttft-128k") {
+      work_.prefill_pool->pp = work_.prefill_pool->tp * work_.prefill_pool->attention_dp;
+      work_.prefill_pool->tp = work_.prefill_pool->attention_dp = work_.prefill_pool->ep = 1;
+    }
+  }
+
+  /// "mtp3 (config)". Where the source does not say how many guesses hold, those of NVIDIA's ablation on DeepSeek-R1 do.
+  void read_drafts() {
+    const std::string& spec = row_["spec_decode"].empty() ? row_["launch_spec_decode"] : row_["spec_decode"];
+    static constexpr std::string_view word = "mtp";
+    if (!spec.starts_with(word) || spec.starts_with("mtp?")) return;
+    static constexpr std::array tokens_of_step = {1.92, 2.58, 2.82, 2.99, 3.01};
+    constexpr std::int64_t usual = 3;
+    const auto stated = leading(std::string_view(spec).substr(word.size()));
+    if (!stated) note("number of draft tokens not stated: 3 assumed");
+    const std::int64_t n = std::clamp<std::int64_t>(stated.value_or(usual), 1, tokens_of_step.size());
+    work_.drafts = {static_cast<int>(n), tokens_of_step[static_cast<std::size_t>(n) - 1]};
+    if (!has("notes", "tokens per step")) note(fmt::format("{} tokens a step assumed", work_.drafts.tokens_per_step));
+  }
+
   void read_settings() {
     engine_overrides& o = work_.engine;
     o.max_num_tokens = leading(row_["max_num_tokens"]);
     o.max_batch_size = leading(row_["max_batch"]);
+    if (work_.prefill_pool) return read_pool_settings();
     o.kv_fraction = row_.number("kv_memory_fraction");
     o.batch_wait_iterations = row_.integer("batch_wait_iters");
     o.batch_wait_ratio = row_.number("batch_wait_tokens_ratio");
@@ -171,12 +196,27 @@ class row_reader {
     if (!o.max_num_tokens) note(fmt::format("max_num_tokens not stated: {} of the stack", set.max_num_tokens));
   }
 
+  /// "P4608/D128", "D32"
+  void read_pool_settings() {
+    const auto after = [&](std::string_view column, char pool) -> std::optional<std::int64_t> {
+      const std::string& cell = row_[column];
+      const std::size_t at = cell.find(pool);
+      if (at == std::string::npos) return std::nullopt;
+      return leading(std::string_view(cell).substr(at + 1, cell.find('/', at) - at - 1));
+    };
+    work_.prefill_pool->max_num_tokens = after("max_num_tokens", 'P');
+    work_.prefill_pool->max_batch_size = after("max_batch", 'P');
+    work_.engine.max_num_tokens = after("max_num_tokens", 'D');
+    work_.engine.max_batch_size = after("max_batch", 'D');
+  }
+
   /// `nominal` is the longest length when the generator draws from [ratio, 1].
   token_lengths drawn(double nominal, double ratio) const { return {nominal * (1 + ratio) / 2, (1 - ratio) / (1 + ratio)}; }
 
   void read_load() {
     auto input = about(row_, "isl");
-    const auto output = about(row_, "osl");
+    auto output = about(row_, "osl");
+    if (!output && row_["scenario"] == "decode-saturated") output = decode_output, note("outputs of 100 tokens assumed");
     if (!input && (input = assumed_prompt_of(row_["model"]))) {
       out_.prompt_assumed = true;
       note(fmt::format("prompt lengths not stated: {} tokens assumed", *input));
@@ -188,7 +228,8 @@ class row_reader {
     if (scenario == "offline-max-throughput") read_offline(*input + *output);
     else if (scenario == "mlperf-offline") read_mlperf_offline();
     else if (scenario == "static-batch") read_static();
-    else if (scenario == "closed-loop") read_closed_loop();
+    else if (scenario == "closed-loop" || scenario == "min-latency" || scenario == "ttft-128k") read_closed_loop();
+    else if (scenario == "decode-saturated") read_decode_alone();
     else read_open_loop();
     // Prompts longer than the budget were cut, whatever the engine's habit.
     const engine_settings set = settings_of(*out_.software->inference, work_);
@@ -212,7 +253,6 @@ class row_reader {
     work_.output.spread = 0.95;
     work_.engine.prefill = prefill_policy::chunked;
     work_.engine.kv_reserve = 0.5;
-    if (work_.attention_dp > 1 && work_.engine.max_batch_size) work_.engine.max_batch_size = *work_.engine.max_batch_size * work_.attention_dp;
     work_.requests = std::int64_t{6000} * work_.replicas * work_.pp;
     note("spreads of lengths assumed; tokens a second while the batch is full");
   }
@@ -228,13 +268,14 @@ class row_reader {
     const auto clients = row_.integer("concurrency") ? row_.integer("concurrency") : row_.integer("batch_limit_per_instance");
     if (!clients) throw unsupported("concurrency not stated");
     work_.load = load_kind::closed_loop;
-    const auto lanes = static_cast<double>(out_.lanes());
-    const std::int64_t each = std::max<std::int64_t>(1, std::llround(static_cast<double>(*clients) / lanes));
-    work_.concurrency = each * out_.lanes();
+    const std::int64_t lanes = work_.pooled() ? 1 : out_.lanes();
+    const std::int64_t each =
+        std::max<std::int64_t>(1, std::llround(static_cast<double>(*clients) / static_cast<double>(lanes)));
+    work_.concurrency = each * lanes;
     std::int64_t requests = std::min(run_of_clients * each, std::max(3 * each, std::int64_t{3000}));
     if (const auto stated = row_.integer("num_prompts"))
-      requests = std::clamp<std::int64_t>(*stated / out_.lanes(), each, requests);
-    work_.requests = requests * out_.lanes();
+      requests = std::clamp<std::int64_t>(*stated / lanes, each, requests);
+    work_.requests = requests * lanes;
     const auto ratio = row_.number("random_range_ratio");
     if (inferencex() || (ratio && *ratio < 1)) {
       const double r = ratio.value_or(random_range_ratio);
@@ -244,6 +285,24 @@ class row_reader {
       work_.output.spread = jitter;
       note("output lengths vary by 20 %, as equal ones would stay in lock step");
     }
+  }
+
+  /// Full batches on workers whose prompts were cached elsewhere.
+  void read_decode_alone() {
+    work_.load = load_kind::closed_loop;
+    work_.prompts_cached = true;
+    work_.output.spread = jitter;
+    const std::int64_t ranks = std::int64_t{work_.replicas} * work_.attention_dp;
+    std::int64_t each = row_.integer("batch_limit_per_instance").value_or(0);
+    if (each == 0) {
+      const auto memory = plan_serving_memory(out_.hardware, *out_.software, *out_.net, work_);
+      const double held = work_.input.mean + work_.output.mean / 2;
+      each = std::max<std::int64_t>(1, static_cast<std::int64_t>(static_cast<double>(memory.kv_capacity_tokens) / work_.attention_dp / held));
+      note(fmt::format("batch not stated: {} sequences a GPU fill the cache", each));
+    }
+    work_.engine.max_batch_size = work_.engine.max_num_tokens = each;
+    work_.concurrency = each * ranks;
+    work_.requests = 3 * work_.concurrency;
   }
 
   void read_open_loop() {
@@ -286,24 +345,6 @@ void choose_targets(const csv_row& row, inference_row& out) {
   if (out.targets.size() == before) add(served_metric::throughput_per_gpu, "tokens_per_s_per_gpu", "");
 }
 
-std::vector<double> class_times(const inference_row& r, const stack& s, const schedule_summary& schedule) {
-  iteration_costs costs(r.hardware, s, *r.net, r.work);
-  std::vector<double> out;
-  out.reserve(schedule.classes.size());
-  for (const iteration_class& c : schedule.classes) out.push_back(costs.time(c.mean).base());
-  return out;
-}
-
-double in_column(const metric_target& t, const client_times& c, double tokens_per_s, double gpus) {
-  switch (t.what) {
-    case served_metric::tpot: return c.tpot_s * 1e3;
-    case served_metric::ttft: return c.ttft_s * 1e3;
-    case served_metric::throughput: return tokens_per_s;
-    case served_metric::throughput_per_gpu: return tokens_per_s / gpus;
-  }
-  return 0;
-}
-
 }  // namespace
 
 inference_row read_inference_row(const csv_row& row, const std::string& table, input_cache& inputs) {
@@ -336,159 +377,6 @@ inference_row read_inference_row(const csv_row& row, const std::string& table, i
     r.reason = e.what();
   } catch (const std::exception&) {
     record_failure(r);
-  }
-  return out;
-}
-
-std::vector<std::string> capacity_problems(const inference_row& r, std::int64_t kv_capacity_tokens) {
-  const inference_workload& w = r.work;
-  const double longest = w.input.mean * (1 + w.input.spread) + w.output.mean * (1 + w.output.spread);
-  if (longest + r.software->inference->kv_block_tokens <= static_cast<double>(kv_capacity_tokens)) return {};
-  return {fmt::format("the longest request needs {:.0f} KV tokens, the memory has room for {}", longest, kv_capacity_tokens)};
-}
-
-std::shared_ptr<const schedule_summary> schedule_cache::schedule_of(const inference_row& r, std::int64_t kv_capacity_tokens) {
-  const inference_workload& w = r.work;
-  schedule_limits l{settings_of(*r.software->inference, w), kv_capacity_tokens, r.software->inference->kv_block_tokens, 0};
-  engine_settings& set = l.settings;
-  if (w.load == load_kind::static_batch) {
-    set.prefill = prefill_policy::exclusive;
-    set.max_num_tokens = set.max_batch_size = no_limit;
-  }
-  set.max_num_tokens *= w.attention_dp;  // of each rank
-  set.max_batch_size *= w.attention_dp;
-  std::int64_t requests = w.requests / r.lanes();
-  l.concurrency = w.load == load_kind::closed_loop ? w.concurrency / r.lanes() : 0;
-  if (r.steady) {
-    const double held = w.input.mean + w.output.mean / 2;
-    const double batch = std::min(static_cast<double>(set.max_batch_size), static_cast<double>(kv_capacity_tokens) / held + 1);
-    requests = std::min(requests, static_cast<std::int64_t>(4 * batch) + 1);
-  }
-  // A cache that never fills is like any other.
-  const std::int64_t in_flight = l.concurrency > 0 ? l.concurrency : std::min(requests, set.max_batch_size);
-  const double most = static_cast<double>(in_flight) * (w.input.mean * (1 + w.input.spread) + w.output.mean * (1 + w.output.spread) + l.kv_block_tokens + 2);
-  if (most < static_cast<double>(kv_capacity_tokens)) l.kv_capacity_tokens = no_limit;
-
-  const std::vector<double> key = {w.input.mean, w.input.spread, w.output.mean, w.output.spread,
-                                   static_cast<double>(requests), static_cast<double>(l.concurrency),
-                                   static_cast<double>(set.prefill), static_cast<double>(set.max_num_tokens),
-                                   static_cast<double>(set.max_batch_size), set.kv_reserve,
-                                   static_cast<double>(set.batch_wait_iterations), set.batch_wait_ratio,
-                                   static_cast<double>(set.poll_interval), static_cast<double>(l.kv_capacity_tokens),
-                                   static_cast<double>(l.kv_block_tokens)};
-  auto& known = known_[key];
-  if (!known) {
-    schedule_summary s = summarise(schedule_requests(draw_lengths(w, requests), l));
-    if (std::none_of(r.targets.begin(), r.targets.end(), [](const metric_target& t) { return t.median; })) {
-      s.class_of = {};
-      s.requests = {};
-    }
-    known = std::make_shared<schedule_summary>(std::move(s));
-  }
-  return known;
-}
-
-std::vector<double> simulate_row(const inference_row& r, const stack& s, const schedule_summary& schedule) {
-  const std::vector<double> times = class_times(r, s, schedule);
-  const front_end_costs server = r.work.load == load_kind::closed_loop ? s.inference->front_end : front_end_costs{};
-  const client_times mean = mean_times(schedule, times, server);
-  const double lane = r.steady ? mean.steady_tokens_per_s : schedule.output_tokens / mean.makespan_s;
-  std::vector<double> out;
-  for (const metric_target& t : r.targets) {
-    const bool median = t.median && !schedule.class_of.empty();
-    out.push_back(in_column(t, median ? median_times(schedule, times, server) : mean, lane * r.lanes(), r.gpus));
-  }
-  return out;
-}
-
-// Requests that arrive at a rate lambda keep lambda (O - 1) T sequences decoding when an iteration takes T.
-// [docs/models-and-assumptions.md#inference-open-loop]
-std::optional<std::vector<double>> simulate_open_loop(const inference_row& r, const stack& s) {
-  const inference_workload& w = r.work;
-  iteration_costs costs(r.hardware, s, *r.net, w);
-  const engine_settings set = settings_of(*s.inference, w);
-  const double arrivals = *r.request_rate / r.lanes(), budget = static_cast<double>(set.max_num_tokens * w.attention_dp);
-  const double input = w.input.mean, output = w.output.mean;
-  constexpr double longest_s = 5;
-  double step = 0.02, first = 0;
-  for (int i = 0; i < 60; ++i) {
-    const double decodes = std::max(arrivals * (output - 1) * step, 0.3), arriving = arrivals * input * step;
-    const iteration_content alone{decodes, decodes * (input + output / 2), 0, 0, 0, 0};
-    iteration_content busy = alone;
-    busy.prompt_tokens = std::min(std::max(arriving, input), budget);
-    busy.prompts = busy.finished_prompts = std::max(1.0, busy.prompt_tokens / input);
-    busy.prompt_pairs = busy.prompt_tokens * std::min(input, busy.prompt_tokens) / 2;
-    const double share = std::min(arriving / busy.prompt_tokens, 1.0);
-    first = costs.time(busy).base();
-    step = 0.5 * step + 0.5 * ((1 - share) * costs.time(alone).base() + share * first);
-    if (step > longest_s) return std::nullopt;
-  }
-  client_times c;
-  c.tpot_s = step;
-  c.ttft_s = first * std::max(1.0, input / budget) + 0.5 * step + s.inference->front_end.first_token_iterations * step +
-             s.inference->front_end.first_token_delay.base();
-  std::vector<double> out;
-  for (const metric_target& t : r.targets) out.push_back(in_column(t, c, *r.request_rate * output, r.gpus));
-  return out;
-}
-
-namespace {
-
-void fill_band(validation_record& out, const inference_profile& engine, served_metric what) {
-  const double width = what == served_metric::tpot ? engine.band.tpot
-                       : what == served_metric::ttft ? engine.band.ttft
-                                                     : engine.band.throughput;
-  if (width > 0) out.band = {*out.simulated * std::exp(-width), *out.simulated * std::exp(width)};
-}
-
-/// Sets status and reason of rows that cannot run.
-std::vector<double> simulated_values(inference_row& r, schedule_cache& schedules) {
-  validation_record& record = r.record;
-  if (record.status != record_status::ok) return {};
-  try {
-    if (r.request_rate) {
-      if (auto values = simulate_open_loop(r, *r.software)) return *std::move(values);
-      record.status = record_status::infeasible;
-      record.reason = "saturated at the published rate";
-      return {};
-    }
-    const auto memory = plan_serving_memory(r.hardware, *r.software, *r.net, r.work);
-    const auto problems = capacity_problems(r, memory.kv_capacity_tokens);
-    if (problems.empty()) return simulate_row(r, *r.software, *schedules.schedule_of(r, memory.kv_capacity_tokens));
-    record.status = record_status::infeasible;
-    record.reason = problems.front();
-  } catch (const input_error& e) {
-    record.status = record_status::unsupported;
-    record.reason = e.what();
-  }
-  return {};
-}
-
-}  // namespace
-
-std::vector<validation_record> validate_inference(const csv_table& t, const data_folders& data, const progress& report) {
-  input_cache inputs(data);
-  schedule_cache schedules;
-  std::vector<validation_record> out;
-  std::size_t done = 0;
-  for (const csv_row& row : t.rows) {
-    inference_row r = read_inference_row(row, t.stem, inputs);
-    const std::vector<double> values = simulated_values(r, schedules);
-    if (r.targets.empty()) {
-      r.record.metric = "tpot_ms";
-      out.push_back(r.record);
-    }
-    for (std::size_t i = 0; i < r.targets.size(); ++i) {
-      validation_record one = r.record;
-      one.metric = r.targets[i].column;
-      one.published = r.targets[i].published;
-      if (one.status == record_status::ok) {
-        one.simulated = values[i];
-        fill_band(one, *r.software->inference, r.targets[i].what);
-      }
-      out.push_back(std::move(one));
-    }
-    if (report) report(++done, t.rows.size());
   }
   return out;
 }

@@ -48,9 +48,9 @@ class scheduler {
   }
 
   void decode(iteration& it) {
-    context_ += decodes_;  // each decode first caches the token it continues from
+    steps_ += decodes_;  // each decode first caches what its last step gave
     it.decodes = decodes_;
-    it.context = context_;
+    it.context = inputs_ + std::llround(limits_.tokens_per_step * static_cast<double>(steps_));
   }
 
   /// New requests are seen at every `poll_interval`-th iteration, and at once by an idle engine.
@@ -75,6 +75,8 @@ class scheduler {
     const std::int64_t block = limits_.kv_block_tokens;
     return (static_cast<std::int64_t>(std::ceil(tokens)) + block - 1) / block * block;
   }
+
+  std::int64_t steps_of(const request_progress& r) const { return decode_steps(r.output - 1, limits_.tokens_per_step); }
 
   /// Whether the next prompt may be cut at the token budget.
   bool may_cut(const request_progress& r, const iteration& it) const {
@@ -116,11 +118,11 @@ class scheduler {
   void finish_prompt(request_progress& r) {
     r.first_token = now();
     // An iteration of prompts alone decodes for nobody.
-    const std::size_t end = decoded_ + (exclusive_ ? 0 : 1) + static_cast<std::size_t>(r.output - 1);
+    const std::size_t end = decoded_ + (exclusive_ ? 0 : 1) + static_cast<std::size_t>(steps_of(r));
     if (ends_.size() <= end) ends_.resize(end + 1, nobody);
     next_to_end_[next_] = std::exchange(ends_[end], static_cast<std::int32_t>(next_));
     decodes_ += 1;
-    context_ += r.input;
+    inputs_ += r.input;
     next_ += 1;
     next_done_ = 0;
     next_admitted_ = false;
@@ -134,7 +136,8 @@ class scheduler {
       request_progress& r = out_.requests[static_cast<std::size_t>(i)];
       r.last_token = now();
       decodes_ -= 1;
-      context_ -= r.input + r.output - 1;
+      inputs_ -= r.input;
+      steps_ -= steps_of(r);
       kv_tokens_ -= reservation(r);
       if (arrived_ < out_.requests.size()) out_.requests[arrived_++].arrived = now() + 1;
     }
@@ -145,7 +148,7 @@ class scheduler {
   bool exclusive_;
   batching_schedule out_;
   std::int64_t decodes_ = 0;    ///< sequences that have their first token
-  std::int64_t context_ = 0;    ///< cached tokens over those
+  std::int64_t inputs_ = 0, steps_ = 0;  ///< prompt tokens and decode steps so far over those
   std::int64_t kv_tokens_ = 0;  ///< reserved, prompts in work included
   std::size_t next_ = 0;        ///< first request whose prompt is not finished
   std::int64_t next_done_ = 0;  ///< its prompt tokens already cached
@@ -158,6 +161,10 @@ class scheduler {
 };
 
 }  // namespace
+
+std::int64_t decode_steps(std::int64_t tokens, double tokens_per_step) {
+  return tokens == 0 ? 0 : std::max<std::int64_t>(1, std::llround(static_cast<double>(tokens) / tokens_per_step));
+}
 
 batching_schedule schedule_requests(const request_lengths& lengths, const schedule_limits& limits) {
   return scheduler(lengths, limits).run();

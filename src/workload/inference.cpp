@@ -13,6 +13,7 @@
 #include "nvlsim/units_text.hpp"
 #include "workload/inference_memory.hpp"
 #include "workload/iteration_time.hpp"
+#include "workload/pooled_plan.hpp"
 #include "workload/serving_routes.hpp"
 
 namespace nvlsim {
@@ -40,7 +41,9 @@ std::vector<std::string> shape_reasons(const model& m, const inference_workload&
     check_division(out, "tp", w.tp, l.heads, "attention heads");
     if (l.attention == attention_kind::grouped_query) check_division(out, "tp", w.tp, l.kv_heads, "KV heads", true);
     check_division(out, "tp", w.tp, l.ffn_hidden, "MLP columns");
-    if (l.routed()) check_division(out, "ep", w.ep, l.moe.experts, "experts");
+    // Wide expert parallelism fills its ranks with copies of the busiest experts.
+    if (l.routed() && w.attention_dp == 1) check_division(out, "ep", w.ep, l.moe.experts, "experts");
+    if (l.routed() && w.ep > l.moe.experts) out.insert(fmt::format("ep {} exceeds {} experts", w.ep, l.moe.experts));
   }
   if (const auto unknown = beyond_dense(m, served); !unknown.empty())
     out.insert(fmt::format("inference does not support {} yet", fmt::join(unknown, ", ")));
@@ -49,6 +52,8 @@ std::vector<std::string> shape_reasons(const model& m, const inference_workload&
   const bool routed = std::any_of(m.layers.begin(), m.layers.end(), [](const layer_spec& l) { return l.routed(); });
   if (w.ep > 1 && !routed) out.insert(fmt::format("ep {}: {} has no experts", w.ep, m.name));
   if (w.attention_dp > 1 && w.tp > 1) out.insert("tp with attention_dp: only one of them above 1 is modelled");
+  if (w.drafts.draft_tokens > 0 && m.mtp_layers == 0)
+    out.insert(fmt::format("speculative: {} has no prediction module (MTP)", m.name));
   if (w.ep > w.tp * w.attention_dp)
     out.insert(fmt::format("ep {} exceeds the {} ranks of a replica", w.ep, w.tp * w.attention_dp));
   return {out.begin(), out.end()};
@@ -59,7 +64,8 @@ std::vector<std::string> layout_reasons(const platform& p, const model& m, const
   const int ranks = w.tp * w.attention_dp, each = w.gpus_per_replica();
   const std::int64_t domain = p.gpus_per_rack(), wanted = std::int64_t{each} * w.replicas;
   const char* const unit = w.attention_dp > 1 ? "attention_dp" : "tp";
-  if (ranks > domain) out.push_back(fmt::format("{} {} exceeds the {} GPUs of an NVLink domain", unit, ranks, domain));
+  if (ranks > domain && ranks % domain != 0)
+    out.push_back(fmt::format("{} {} exceeds the {} GPUs of an NVLink domain, and does not fill whole ones", unit, ranks, domain));
   if (wanted > p.gpus()) {
     out.push_back(fmt::format("{} replicas x {} {}{} need {} GPUs, {} has {}", w.replicas, unit, ranks,
                               w.pp > 1 ? fmt::format(" x pp {}", w.pp) : "", wanted, p.name, p.gpus()));
@@ -189,7 +195,10 @@ std::vector<std::string> assumptions(const platform& p, const stack& s, const in
 
 /// Limits of a lane; a static batch enters whole and alone, whatever the engine's habits.
 schedule_limits limits_of(const inference_profile& engine, const inference_workload& w, std::int64_t kv_capacity_tokens) {
-  schedule_limits out{settings_of(engine, w), kv_capacity_tokens, engine.kv_block_tokens, 0};
+  schedule_limits out{settings_of(engine, w), kv_capacity_tokens, engine.kv_block_tokens, 0, w.drafts.tokens_per_step};
+  // Limits are those of an engine's rank under attention data parallelism.
+  out.settings.max_num_tokens *= w.attention_dp;
+  out.settings.max_batch_size *= w.attention_dp;
   if (w.load == load_kind::static_batch) {
     out.settings.prefill = prefill_policy::exclusive;
     out.settings.max_num_tokens = out.settings.max_batch_size = std::int64_t{1} << 40;
@@ -230,16 +239,58 @@ engine_settings settings_of(const inference_profile& engine, const inference_wor
   return out;
 }
 
+double expected_tokens_per_step(int draft_tokens, double acceptance) {
+  double all = 1, all_so_far = 1;
+  for (int i = 0; i < draft_tokens; ++i) all += all_so_far *= acceptance;
+  return all;
+}
+
 std::vector<std::string> serving_problems(const platform& p, const stack& s, const model& m, const inference_workload& w) {
+  if (w.prefill_pool) {
+    std::vector<std::string> out = serving_problems(p, s, m, decode_workload(w));
+    for (const std::string& r : serving_problems(p, s, m, prefill_workload(w)))
+      if (std::find(out.begin(), out.end(), r) == out.end()) out.push_back("prefill pool: " + r);
+    if (out.empty() && w.gpus() > p.gpus())
+      out.push_back(fmt::format("the pools need {} GPUs together, {} has {}", w.gpus(), p.name, p.gpus()));
+    return out;
+  }
   std::vector<std::string> out = layout_reasons(p, m, w);
   for (std::string& r : stack_reasons(p, s, w)) out.push_back(std::move(r));
   return out;
 }
 
+namespace {
+
+void run_pools(const platform& p, const stack& s, const model& m, const inference_workload& w, inference_run& run) {
+  const serving_memory memory = plan_serving_memory(p, s, m, decode_workload(w));
+  run.memory = memory.report;
+  run.memory.where = "each GPU that decodes";
+  const std::int64_t request = longest(w.input) + longest(w.output);
+  if (m.max_positions > 0 && request > m.max_positions)
+    run.reasons.push_back(fmt::format("the longest request has {} tokens, {} takes {}", request, m.name, m.max_positions));
+  const pool_setup setup = setup_pools(p, s, m, w, run.reasons);
+  run.kv_capacity_tokens = setup.decode.kv_capacity_tokens;
+  if (w.load == load_kind::static_batch) run.reasons.emplace_back("static_batch: pools of workers take their requests one by one");
+  if (w.requests > most_requests) run.reasons.push_back(fmt::format("{} requests; at most {} are simulated", w.requests, most_requests));
+  if (!run.reasons.empty()) return;
+  run.notes = assumptions(p, s, w);
+  run.notes.emplace_back(w.prompts_cached ? "decode workers alone: caches of prompts are there when a request arrives"
+                                          : "the first token is streamed when the decode worker has the cache and begins");
+  run.tokens_per_step = w.drafts.tokens_per_step;
+  if (w.load == load_kind::closed_loop) run.front_end = s.inference->front_end;
+  plan_pools(p, s, m, w, setup, draw_lengths(w, w.requests), run);
+}
+
+}  // namespace
+
 inference_run plan_inference(const platform& p, const stack& s, const model& m, const inference_workload& w) {
   inference_run run;
   run.reasons = serving_problems(p, s, m, w);
   if (!s.inference) return run;
+  if (w.pooled()) {
+    run_pools(p, s, m, w, run);
+    return run;
+  }
   const serving_memory memory = plan_serving_memory(p, s, m, w);
   run.memory = memory.report;
   run.kv_capacity_tokens = memory.kv_capacity_tokens;
@@ -247,6 +298,7 @@ inference_run plan_inference(const platform& p, const stack& s, const model& m, 
   if (!run.reasons.empty()) return run;
 
   run.notes = assumptions(p, s, w);
+  run.tokens_per_step = w.drafts.tokens_per_step;
   if (w.load == load_kind::closed_loop) run.front_end = s.inference->front_end;
   const std::vector<lane_group> groups = deal(w);
   const request_lengths lengths = draw_lengths(w, groups.front().requests);

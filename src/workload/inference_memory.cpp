@@ -76,7 +76,7 @@ bytes kv_per_token(const inference_workload& w, const std::vector<layer_slice>& 
 serving_memory plan_serving_memory(const platform& p, const stack& s, const model& m, const inference_workload& w) {
   const inference_profile& engine = *s.inference;
   const engine_settings set = settings_of(engine, w);
-  const std::vector<layer_slice> slices = slice_layers(m, {w.tp, w.ep});
+  const std::vector<layer_slice> slices = slice_layers(m, ranks_of(w));
   serving_memory out;
   const bool counted = engine.kv_rule == kv_memory_rule::of_rest;
   out.report = {"each GPU", {weights_item(m, w, slices), vocabulary_weights(m, w)}, {}, p.gpu.hbm_usable};

@@ -45,6 +45,8 @@ const char* kind_name(const iteration& it) {
   return it.decodes == 0 ? "prefill" : "mixed";
 }
 
+int domains_of(const platform& p, int ranks) { return (ranks + p.gpus_per_rack() - 1) / p.gpus_per_rack(); }
+
 double whole(double x) { return std::nearbyint(x); }
 
 }  // namespace
@@ -61,7 +63,7 @@ iteration_costs::iteration_costs(const platform& p, const stack& s, const model&
       work_(w),
       costs_(s.inference->costs(p.gpu.name, p.gpu.architecture)),
       kernels_(kernels_for(s, p.gpu)),
-      slices_(slice_layers(m, {w.tp, w.ep})) {
+      slices_(slice_layers(m, ranks_of(w))) {
   const double sustained = factor_of(s.inference->sustained_factor, p.gpu.name);
   for (const weight_role r : {weight_role::dense, weight_role::attention, weight_role::expert, weight_role::sixteen_bit})
     routes_[r] = route_gemm(p.gpu, kernels_, costs_, r, weights_of(w, r), sustained).value();
@@ -108,9 +110,11 @@ time_and_energy iteration_costs::all_reduce(double rows) const {
   if (work_.tp == 1) return {};
   const auto size = bytes::from_base(rows * static_cast<double>(model_.hidden) * activation_bytes);
   const collective_profile& profile = stack_.collectives;
-  seconds time = collective_time(profile, platform_, collective::all_reduce, size, {.ranks = work_.tp},
-                                 {.algorithm = {}, .in_place = true})
+  const int domains = domains_of(platform_, work_.tp);
+  seconds time = collective_time(profile, platform_, collective::all_reduce, size,
+                                 {.ranks = work_.tp, .domains = domains}, {.algorithm = {}, .in_place = true})
                      .time;
+  if (domains > 1) return timed(precision::bf16, {.time = time, .work = {}, .moved = size * 2});
   if (const auto start = custom_all_reduce_time(profile, platform_, {}, work_.tp)) {
     const auto full = custom_all_reduce_time(profile, platform_, size, work_.tp);
     const seconds fused = start->time * costs_.reduce_latency_factor + (full->time - start->time) / costs_.reduce_rate_factor;
@@ -128,9 +132,17 @@ time_and_energy iteration_costs::stage_send(double rows) const {
 // A token goes to each rank that holds one of its experts and comes back; what the exchange kernels are not known
 // for runs at NVLink rate. [docs/models-and-assumptions.md#inference-experts]
 time_and_energy iteration_costs::exchange(const layer_slice& l, double tokens) const {
-  if (work_.attention_dp == 1 || work_.ep == 1) return {};
+  if (work_.attention_dp == 1) return {};
+  if (const int domains = domains_of(platform_, work_.attention_dp); domains > 1) {
+    // Between domains a token goes once to each that holds one of its experts.
+    const double d = domains, sent = d * (1 - std::pow(1 - 1 / d, static_cast<double>(l.spec.moe.top_k)));
+    const auto size = bytes::from_base(tokens * sent * static_cast<double>(model_.hidden) * activation_bytes);
+    const collective_cost c = collective_time(stack_.collectives, platform_, collective::all_to_all, size,
+                                              {.ranks = work_.attention_dp, .domains = domains});
+    return timed(precision::bf16, {.time = costs_.exchange_time + c.time * 2, .work = {}, .moved = {}});
+  }
   // Spread over as many ranks as can be: the busiest rank, for which all wait, gets more than the mean of random routes.
-  const expert_traffic t{tokens, static_cast<double>(l.spec.moe.top_k), static_cast<double>(model_.hidden), work_.ep, 1, true};
+  const expert_traffic t{tokens, static_cast<double>(l.spec.moe.top_k), static_cast<double>(model_.hidden), work_.attention_dp, 1, true};
   seconds time = costs_.exchange_time;
   const auto dispatch = expert_exchange_time(stack_.collectives, platform_, "two_sided_dispatch_bf16", t);
   const auto idle = expert_exchange_time(stack_.collectives, platform_, "two_sided_dispatch_bf16", {0, t.topk, t.hidden, t.ranks, 1, true});
@@ -221,7 +233,8 @@ time_and_energy iteration_costs::latent_decode(const layer_slice& l, double batc
                        .head_dim = l.kv_values() / 2,
                        .kv_element_bytes = bytes_per_element(work_.kv_cache)};
   kernel_cost c = decode_attention_cost(platform_.gpu, decode_, s);
-  const double work = 2 * batch * context * l.heads * static_cast<double>(2 * a.kv_lora_rank + a.qk_rope_dim);
+  const double work = 2 * batch * (1 + work_.drafts.draft_tokens) * context * l.heads *
+                      static_cast<double>(2 * a.kv_lora_rank + a.qk_rope_dim);
   c.work = flops::from_base(work);
   c.time = std::max(c.time, decode_.launch + c.work / attention_.tensor_rate);
   return timed(precision::bf16, c);
@@ -259,8 +272,9 @@ iteration_costs::rank_content iteration_costs::of_rank(const iteration_content& 
     r.it = {it.decodes / dp, it.context / dp, busiest, it.prompt_pairs * share, it.prompts * share,
             std::max(it.finished_prompts / dp, std::min(it.finished_prompts, 1.0))};
   }
-  r.tokens = std::max(1.0, whole(r.it.decodes + r.it.prompt_tokens));
-  r.expert_tokens = dp > 1 ? std::max(1.0, whole((it.decodes + it.prompt_tokens) * work_.ep / dp)) : r.tokens;
+  const double checked = 1 + work_.drafts.draft_tokens;
+  r.tokens = std::max(1.0, whole(r.it.decodes * checked + r.it.prompt_tokens));
+  r.expert_tokens = dp > 1 ? std::max(1.0, whole(it.decodes * checked + it.prompt_tokens)) : r.tokens;
   return r;
 }
 
@@ -270,12 +284,13 @@ void iteration_costs::walk(const iteration_content& it, Sink&& sink) {
   const auto host = [&](const char* name, seconds t) {
     sink(work_kind::host, name, time_and_energy{t, platform_.gpu.idle_power * t}, 1);
   };
+  // Ranks that keep their own sequences also schedule them.
+  const rank_content r = of_rank(it);
   host("step", costs_.step_host);
-  host("sequences", sequence_host_ * it.decodes);
-  host("requests", request_host_ * it.finished_prompts);
+  host("sequences", sequence_host_ * r.it.decodes);
+  host("requests", request_host_ * r.it.finished_prompts);
 
   const seconds before_kernels = sink.so_far();
-  const rank_content r = of_rank(it);
   const auto& costs = of_tokens(static_cast<std::int64_t>(r.tokens), static_cast<std::int64_t>(r.expert_tokens));
   for (std::size_t i = 0; i < slices_.size(); ++i) {
     const layer_slice& l = slices_[i];
@@ -286,7 +301,9 @@ void iteration_costs::walk(const iteration_content& it, Sink&& sink) {
     for (const named_cost& c : costs[i].after) sink(c.kind, c.name, c.cost, c.repeat * l.layers);
   }
   if (work_.pp > 1) sink(work_kind::pp, "stage send", stage_send(r.tokens), work_.pp - 1);
-  sink(work_kind::gemm, "lm head", lm_head(std::llround(r.it.decodes + r.it.finished_prompts)), 1);
+  const double checked = 1 + work_.drafts.draft_tokens;
+  sink(work_kind::gemm, "lm head", lm_head(std::llround(r.it.decodes * checked + r.it.finished_prompts)), 1);
+  if (work_.drafts.draft_tokens > 0) add_drafts(it, r.it, sink);
 
   if (it.prompt_tokens > 0) {
     // Without a CUDA graph the host launches layer by layer; what it takes longer than the kernels is seen.
@@ -295,6 +312,23 @@ void iteration_costs::walk(const iteration_content& it, Sink&& sink) {
     const double both = gpu * std::pow(1 + std::pow(launch / gpu, 4), 0.25);
     host("prompt launch", seconds::from_base(both - gpu));
   }
+}
+
+// Each guess is a pass of the prediction module: a projection of two hidden vectors, a layer like the last, the LM head.
+// [docs/models-and-assumptions.md#speculative-decoding]
+template <class Sink>
+void iteration_costs::add_drafts(const iteration_content& all, const iteration_content& mine, Sink&& sink) {
+  const auto rows = std::max<std::int64_t>(1, std::llround(mine.decodes + mine.finished_prompts));
+  const auto everywhere = std::max<std::int64_t>(1, std::llround(all.decodes + all.finished_prompts));
+  const auto& costs = of_tokens(rows, work_.attention_dp > 1 ? everywhere : rows).back();
+  const int n = work_.drafts.draft_tokens;
+  const auto hidden = static_cast<double>(model_.hidden);
+  const gemm_shape join{.m = static_cast<double>(rows), .n = hidden, .k = 2 * hidden};
+  sink(work_kind::gemm, "draft", gemm(routes_.at(weight_role::sixteen_bit), join), n);
+  for (const auto* part : {&costs.before, &costs.after})
+    for (const named_cost& c : *part) sink(c.kind, "draft", c.cost, c.repeat * n);
+  sink(work_kind::attention, "draft", decode_attention(slices_.back(), mine), n);
+  sink(work_kind::gemm, "draft", lm_head(rows), n);
 }
 
 work_template iteration_costs::price(const iteration& it) {

@@ -61,6 +61,8 @@ class iteration_costs {
   rank_content of_rank(const iteration_content& it) const;
   template <class Sink>
   void walk(const iteration_content& it, Sink&& sink);
+  template <class Sink>
+  void add_drafts(const iteration_content& all, const iteration_content& mine, Sink&& sink);
   const std::vector<token_costs>& of_tokens(std::int64_t tokens, std::int64_t expert_tokens);
   token_costs layer_costs(const layer_slice& l, double tokens, double expert_tokens) const;
   void add_experts(const layer_slice& l, double tokens, double expert_tokens, std::vector<named_cost>& out) const;

@@ -13,8 +13,9 @@ namespace {
 
 constexpr std::array<std::string_view, work_kinds> work_names{
     "gemm", "attention", "memory_bound", "tp",     "pp",   "cp",      "ep",
-    "dp",   "optimizer", "host",         "jitter", "idle", "prefill", "decode"};
-constexpr std::array<std::string_view, 3> stream_names{"compute", "pipeline", "data_parallel"};
+    "dp",   "optimizer", "host",         "jitter", "idle", "prefill", "decode",
+    "kv_transfer"};
+constexpr std::array<std::string_view, 4> stream_names{"compute", "pipeline", "data_parallel", "kv_transfer"};
 
 /// A stream on its way through its operations.
 struct cursor {
@@ -107,6 +108,11 @@ std::int32_t plan::add_template(work_template t) {
 }
 
 void plan::append(stream& s, std::int32_t work, std::initializer_list<event_id> after, event_id signals,
+                  std::int32_t micro_batch, std::int32_t peer) {
+  append(s, work, std::span<const event_id>(after.begin(), after.size()), signals, micro_batch, peer);
+}
+
+void plan::append(stream& s, std::int32_t work, std::span<const event_id> after, event_id signals,
                   std::int32_t micro_batch, std::int32_t peer) {
   operation o{.work = work,
               .micro_batch = micro_batch,

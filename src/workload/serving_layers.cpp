@@ -1,6 +1,7 @@
 #include "workload/serving_layers.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 namespace nvlsim {
@@ -39,8 +40,8 @@ void add_mlp(layer_slice& s, double hidden, rank_layout r) {
   }
   if (!l.routed()) return;
   s.expert_ranks = r.ep;
-  s.local_experts = static_cast<double>(l.moe.experts) / r.ep;
-  s.expert_ffn = static_cast<double>(l.moe.expert_ffn) / std::max(1, r.tp / r.ep);
+  s.local_experts = std::ceil(static_cast<double>(l.moe.experts) / r.ep);
+  s.expert_ffn = static_cast<double>(l.moe.expert_ffn) / std::max(1, std::max(r.ranks, r.tp) / r.ep);
   s.after_attention.push_back({"router", weight_role::sixteen_bit, static_cast<double>(l.moe.experts), hidden});
   if (l.moe.shared_ffn > 0) {
     const double shared = static_cast<double>(l.moe.shared_ffn) / r.tp;
@@ -101,6 +102,8 @@ std::vector<layer_slice> slice_layers(const model& m, rank_layout r) {
   }
   return out;
 }
+
+rank_layout ranks_of(const inference_workload& w) { return {w.tp, w.ep, w.tp * w.attention_dp}; }
 
 precision weights_of(const inference_workload& w, weight_role r) {
   switch (r) {

@@ -42,10 +42,12 @@ struct layer_slice {
   double state_bytes() const;
 };
 
-/// Ranks that share a layer's weights: `tp` splits heads and MLPs, `ep` experts.
+/// Ranks that share a layer's weights: `tp` splits heads and MLPs; of all `ranks`, `ep` groups share out experts, and the
+/// ranks of a group split each expert.
 struct rank_layout {
-  int tp = 1, ep = 1;
+  int tp = 1, ep = 1, ranks = 1;
 };
+rank_layout ranks_of(const inference_workload& w);
 /// Layers of `m` by shape.
 std::vector<layer_slice> slice_layers(const model& m, rank_layout l);
 

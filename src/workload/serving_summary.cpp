@@ -46,8 +46,9 @@ double held_back(const front_end_costs& f, double tpot, double gaps) { return st
 
 }  // namespace
 
-schedule_summary summarise(batching_schedule s) {
+schedule_summary summarise(batching_schedule s, double tokens_per_step) {
   schedule_summary out;
+  out.tokens_per_step = tokens_per_step;
   const std::size_t n = s.iterations.size();
   std::vector<double> first(n + 1), token(n + 1);
   double streams = 0;
@@ -98,7 +99,7 @@ client_times mean_times(const schedule_summary& s, const std::vector<double>& ti
     out.tpot_s += c.per_token * times[i];
     out.makespan_s += c.count * times[i];
     steady_time += c.steady * times[i];
-    steady_tokens += c.steady * (c.mean.decodes + c.mean.finished_prompts);
+    steady_tokens += c.steady * (s.tokens_per_step * c.mean.decodes + c.mean.finished_prompts);
   }
   out.ttft_s += held_back(f, out.tpot_s, s.mean_output - 1) + f.first_token_delay.base();
   if (steady_time > 0) out.steady_tokens_per_s = steady_tokens / steady_time;

@@ -45,6 +45,43 @@ TEST_CASE("Inference reader reads every member") {
   CHECK(w.replicas == 36);
 }
 
+TEST_CASE("Inference reader reads pools and drafts") {
+  const read_result r = read(R"({
+    "engine": {"weights": "nvfp4", "max_num_tokens": 4096, "speculative": {"draft_tokens": 3, "acceptance": 0.5}},
+    "load": {"kind": "offline", "requests": 7, "input": {"mean": 10}, "output": {"mean": 10}},
+    "layout": {"prefill": {"workers": 4, "tp": 2}, "decode": {"workers": 2, "attention_dp": 8, "ep": 8, "max_num_tokens": 256}}})");
+  CHECK(r.problems.empty());
+  const inference_workload& w = r.workload;
+  REQUIRE(w.prefill_pool);
+  CHECK(w.prefill_pool->replicas == 4);
+  CHECK(w.prefill_pool->max_num_tokens == 4096);
+  CHECK(w.replicas == 2);
+  CHECK(w.attention_dp == 8);
+  CHECK(w.engine.max_num_tokens == 256);
+  CHECK(w.gpus() == 24);
+  CHECK(w.drafts.tokens_per_step == 1.875);
+}
+
+TEST_CASE("Inference reader takes decode workers alone and refuses prefill workers alone") {
+  const std::string before = R"({"engine": {"weights": "fp8"}, "load": {"kind": "offline", "requests": 7, "input": {"mean": 10}, "output": {"mean": 10}}, "layout": )";
+  const read_result decode = read(before + R"({"decode": {"workers": 2}}})");
+  CHECK(decode.problems.empty());
+  CHECK(decode.workload.prompts_cached);
+  const read_result prefill = read(before + R"({"prefill": {"workers": 2}, "tp": 4}})");
+  REQUIRE(prefill.problems.size() == 2);
+  CHECK(prefill.problems[0].find("decode") != std::string::npos);
+  CHECK(prefill.problems[1].find("/layout/tp") != std::string::npos);
+}
+
+TEST_CASE("Inference reader wants either an acceptance or the tokens of a step") {
+  const std::string before = R"({"engine": {"weights": "fp8", "speculative": )";
+  const std::string after = R"(}, "load": {"kind": "offline", "requests": 7, "input": {"mean": 10}, "output": {"mean": 10}}})";
+  CHECK(read(before + R"({"draft_tokens": 2, "tokens_per_step": 2.5})" + after).problems.empty());
+  CHECK(read(before + R"({"draft_tokens": 2})" + after).problems.size() == 1);
+  CHECK(read(before + R"({"draft_tokens": 2, "tokens_per_step": 3.5})" + after).problems.size() >= 1);
+  CHECK(read(before + R"({"draft_tokens": 2, "tokens_per_step": 2, "acceptance": 0.5})" + after).problems.size() == 1);
+}
+
 TEST_CASE("Inference reader takes the engines' long names and records its defaults") {
   const read_result r = read(R"({
     "engine": {"weights": "fp8", "max_num_batched_tokens": 4096, "max_num_seqs": 64},

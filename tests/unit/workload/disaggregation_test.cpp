@@ -1,0 +1,225 @@
+#include "workload/disaggregation.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "inference_fixture.hpp"
+#include "nvlsim/diagnostics.hpp"
+#include "workload/iteration_time.hpp"
+#include "workload/pooled_plan.hpp"
+
+namespace nvlsim {
+namespace {
+
+worker_limits roomy(int workers) {
+  worker_limits out;
+  out.workers = workers;
+  out.settings.max_num_tokens = 1000;
+  out.settings.max_batch_size = 100;
+  out.kv_capacity_tokens = 1'000'000;
+  return out;
+}
+
+pool_prices flat(double prefill, double decode, double transfer) {
+  pool_prices out;
+  out.prefill = [=](const iteration&) { return prefill; };
+  out.decode = [=](const iteration&) { return decode; };
+  out.transfer = [=](std::int64_t) { return transfer; };
+  return out;
+}
+
+stack stack_with_sends() {
+  stack s = test::small_stack();
+  domain_collective d;
+  d.simple = {5.0_us, 1.0_us, 300.0_GBps};
+  s.collectives.domain["nvlink5"]["all_gather"] = d;
+  return s;
+}
+
+inference_workload pooled_workload() {
+  inference_workload w = test::small_workload();
+  w.load = load_kind::closed_loop;
+  w.concurrency = 12;
+  w.replicas = 2;
+  w.prefill_pool = pool_layout{};
+  w.prefill_pool->tp = 2;
+  return w;
+}
+
+}  // namespace
+
+TEST_CASE("Expected tokens of a step follow the acceptance of guesses", "[disaggregation]") {
+  CHECK(expected_tokens_per_step(0, 0.8) == 1);
+  CHECK(expected_tokens_per_step(3, 0) == 1);
+  CHECK(expected_tokens_per_step(3, 1) == 4);
+  CHECK(expected_tokens_per_step(3, 0.8) == Approx(1 + 0.8 + 0.64 + 0.512));
+  CHECK(decode_steps(0, 2.5) == 0);
+  CHECK(decode_steps(1, 2.5) == 1);
+  CHECK(decode_steps(100, 2.5) == 40);
+}
+
+TEST_CASE("Schedule with drafts takes fewer steps over the same context", "[disaggregation]") {
+  schedule_limits l;
+  l.kv_capacity_tokens = 100'000;
+  l.settings.kv_reserve = 1;
+  const request_lengths one = {{100, 41}};
+  const batching_schedule plain = schedule_requests(one, l);
+  l.tokens_per_step = 2;
+  const batching_schedule drafted = schedule_requests(one, l);
+  CHECK(plain.iterations.size() == 41);
+  CHECK(drafted.iterations.size() == 21);
+  CHECK(plain.iterations.back().context == 140);
+  CHECK(drafted.iterations.back().context == 140);
+}
+
+TEST_CASE("Drafts cost the rows that they are checked with", "[disaggregation]") {
+  const platform p = test::small_machine();
+  const stack s = test::small_stack();
+  model m = test::small_model();
+  m.mtp_layers = 1;
+  inference_workload w = test::small_workload();
+  iteration_costs plain(p, s, m, w);
+  w.drafts = {1, 1.8};
+  iteration_costs drafted(p, s, m, w);
+  const iteration_content ten{10, 10 * 1000.0, 0, 0, 0, 0}, twenty{20, 10 * 1000.0, 0, 0, 0, 0};
+  CHECK(drafted.time(ten) > plain.time(ten));
+  // One layer of sixteen, and the LM head twice, are what the module adds to a step.
+  CHECK(drafted.time(ten) < plain.time(twenty) * 1.35);
+}
+
+TEST_CASE("Pools with one request take prefill, transfer and decode in turn", "[disaggregation]") {
+  pool_setup setup;
+  setup.prefill = roomy(1);
+  setup.decode = roomy(1);
+  const pooled_schedule s = schedule_pools({{500, 11}}, setup, flat(0.5, 0.01, 0.1));
+  const pooled_request& r = s.requests.front();
+  CHECK(r.prefill_end_s == Approx(0.5));
+  CHECK(r.decode_begin_s == Approx(0.6));
+  CHECK(r.end_s == Approx(0.7));
+  CHECK(s.decode.front().size() == 10);
+  CHECK(s.decode.front().back().context == 510);
+}
+
+TEST_CASE("Pools do all the work of their requests once", "[disaggregation]") {
+  pool_setup setup;
+  setup.prefill = roomy(3);
+  setup.decode = roomy(2);
+  setup.decode.settings.max_batch_size = 4;
+  setup.concurrency = 20;
+  request_lengths lengths;
+  for (int i = 0; i < 100; ++i) lengths.emplace_back(100 + 37 * i % 1900, 1 + 13 * i % 50);
+  const pooled_schedule s = schedule_pools(lengths, setup, flat(0.02, 0.01, 0.001));
+  std::int64_t prompts = 0, decodes = 0, inputs = 0, outputs = 0;
+  for (const auto& worker : s.prefill)
+    for (const iteration& it : worker) {
+      CHECK(it.prompt_tokens <= 1000);
+      prompts += it.prompt_tokens;
+    }
+  for (const auto& worker : s.decode)
+    for (const iteration& it : worker) {
+      CHECK(it.decodes <= 4);
+      decodes += it.decodes;
+    }
+  double pairs = 0, causal = 0;
+  for (const auto& worker : s.prefill)
+    for (const iteration& it : worker) pairs += it.prompt_pairs;
+  for (const auto& [input, output] : lengths) {
+    inputs += input;
+    outputs += output - 1;
+    causal += 0.5 * static_cast<double>(input) * static_cast<double>(input + 1);
+  }
+  CHECK(prompts == inputs);
+  CHECK(decodes == outputs);
+  CHECK(pairs == Approx(causal));
+}
+
+TEST_CASE("Decode workers alone run the iterations of an engine whose prompts cost nothing", "[disaggregation]") {
+  const request_lengths lengths(16, {200, 33});
+  pool_setup setup;
+  setup.prompts_cached = true;
+  setup.decode = roomy(1);
+  const pooled_schedule apart = schedule_pools(lengths, setup, flat(0, 0.01, 0));
+  schedule_limits l;
+  l.kv_capacity_tokens = 1'000'000;
+  const batching_schedule together = schedule_requests(lengths, l);
+  REQUIRE(apart.decode.front().size() == together.iterations.size() - 1);
+  for (std::size_t i = 0; i < apart.decode.front().size(); ++i) {
+    CHECK(apart.decode.front()[i].decodes == together.iterations[i + 1].decodes);
+    CHECK(apart.decode.front()[i].context == together.iterations[i + 1].context);
+  }
+}
+
+TEST_CASE("Prefill pool without bound leaves the decode pool its closed loop", "[disaggregation]") {
+  // Little's law: requests in flight over their time is the rate. A cache that comes in during an iteration waits for
+  // its end, so a request takes one more than its hundred.
+  pool_setup setup;
+  setup.prefill = roomy(8);
+  setup.decode = roomy(1);
+  setup.concurrency = 10;
+  const request_lengths lengths(400, {100, 101});
+  const pooled_schedule s = schedule_pools(lengths, setup, flat(1e-9, 0.01, 1e-9));
+  CHECK(400 / s.makespan_s == Approx(10 / (101 * 0.01)).epsilon(1e-4));
+}
+
+TEST_CASE("Saturated prefill pool sets the rate whatever the decode pool could do", "[disaggregation]") {
+  pool_setup setup;
+  setup.prefill = roomy(2);
+  setup.prefill.settings.max_num_tokens = 100;  // one prompt at a time
+  setup.decode = roomy(4);
+  setup.concurrency = 50;
+  const pooled_schedule s = schedule_pools(request_lengths(1000, {100, 11}), setup, flat(0.1, 0.001, 0));
+  CHECK(1000 / s.makespan_s == Approx(2 / 0.1).epsilon(0.01));
+}
+
+TEST_CASE("KV transfer sends what a rank holds of a prompt", "[disaggregation]") {
+  const platform p = test::small_machine();
+  const stack s = stack_with_sends();
+  const model m = test::small_model();
+  inference_workload w = pooled_workload();
+  w.prefill_pool->tp = 1;
+  // Keys and values of 4 heads of 128 in 16 layers, one byte each.
+  const double token = 2 * 4 * 128 * 16;
+  const priced_transfer whole = kv_transfer(p, s, m, w, 1000);
+  CHECK(whole.traffic.nvlink.out.base() == Approx(1000 * token));
+  CHECK(whole.traffic.nic.out.base() == 0);
+  CHECK(
+      whole.time ==
+      collective_time(s.collectives, p, collective::send_recv, bytes::from_base(1000 * token), {.ranks = 2}).time);
+  w.prefill_pool->tp = 4;
+  CHECK(kv_transfer(p, s, m, w, 1000).traffic.nvlink.out.base() == Approx(1000 * token / 4));
+  w.kv_cache = precision::bf16;
+  CHECK(kv_transfer(p, s, m, w, 1000).traffic.nvlink.out.base() == Approx(1000 * token / 2));
+}
+
+TEST_CASE("Plan of pools keeps the dates of their schedule", "[disaggregation]") {
+  const platform p = test::small_machine();
+  const stack s = stack_with_sends();
+  const model m = test::small_model();
+  const inference_workload w = pooled_workload();
+  const inference_run run = plan_inference(p, s, m, w);
+  REQUIRE(run.reasons.empty());
+  REQUIRE(run.pools);
+  CHECK(run.work.classes.size() == 3);
+  const timeline t = evaluate(run.work);
+  CHECK(t.makespan.base() == Approx(run.pools->makespan_s).epsilon(1e-12));
+  for (const pooled_request& r : run.pools->requests) {
+    const span last =
+        t.spans[1 + static_cast<std::size_t>(r.decode_worker)].front()[static_cast<std::size_t>(r.decode_last)];
+    CHECK(last.end_s == Approx(r.end_s).epsilon(1e-12));
+  }
+}
+
+TEST_CASE("Pools that cannot be are refused with every reason", "[disaggregation]") {
+  const platform p = test::small_machine();
+  const stack s = stack_with_sends();
+  inference_workload w = pooled_workload();
+  w.load = load_kind::static_batch;
+  CHECK(plan_inference(p, s, test::small_model(), w).reasons.size() == 1);
+  w.load = load_kind::closed_loop;
+  w.prefill_pool->tp = 3;
+  w.prefill_pool->replicas = 100;
+  const auto reasons = plan_inference(p, s, test::small_model(), w).reasons;
+  REQUIRE(!reasons.empty());
+  for (const std::string& r : reasons) CHECK(r.starts_with("prefill pool: "));
+}
+
+}  // namespace nvlsim
