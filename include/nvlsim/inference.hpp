@@ -13,21 +13,23 @@
 #include "nvlsim/plan.hpp"
 #include "nvlsim/platform.hpp"
 #include "nvlsim/precision.hpp"
+#include "nvlsim/requests.hpp"
 #include "nvlsim/stack.hpp"
 
 namespace nvlsim {
 
-/// Lengths of prompts or outputs: uniform in [mean (1 - spread), mean (1 + spread)], rounded, at least one.
-struct token_lengths {
-  double mean = 0;
-  double spread = 0;
-  friend bool operator==(const token_lengths&, const token_lengths&) = default;
-};
-
 enum class load_kind {
   offline,      ///< all requests are there at the start
   closed_loop,  ///< `concurrency` clients, each sends its next request when its last one ends
-  static_batch  ///< all requests enter one iteration together
+  static_batch, ///< all requests enter one iteration together
+  open_loop,    ///< requests arrive by a random process, whatever the server does
+  trace         ///< requests arrive as a file says
+};
+/// Which replica takes a request.
+enum class router_policy {
+  round_robin,
+  least_loaded,  ///< with the fewest requests in hand
+  prefix_aware   ///< with the least to compute and to hold, counting what its cache already has
 };
 
 /// What a scenario says other than the stack's settings.
@@ -35,6 +37,8 @@ struct engine_overrides {
   std::optional<prefill_policy> prefill;
   std::optional<std::int64_t> max_num_tokens, max_batch_size, batch_wait_iterations, poll_interval;
   std::optional<double> kv_reserve, kv_fraction, batch_wait_ratio;
+  std::optional<preemption_policy> preemption;
+  std::optional<bool> prefix_cache;
 };
 
 /// Speculative decoding: a step of a sequence checks `draft_tokens` guesses of the model's prediction module beside its
@@ -62,10 +66,21 @@ struct inference_workload {
   std::int64_t requests = 0;     ///< over all replicas
   std::int64_t concurrency = 0;  ///< over all replicas; of a closed loop
   token_lengths input, output;
+  arrival_settings arrivals;                    ///< of an open loop, and of a trace without times
+  std::string trace_file;                       ///< of a trace, as the scenario names it
+  std::shared_ptr<const request_trace> replay;  ///< what it holds
+  double rate_scale = 1;                        ///< of a trace: its arrivals come so many times as fast
+  double tick_s = 0;                            ///< arrivals of a trace are spread over ticks so long
+  std::optional<session_settings> sessions;
+  std::optional<image_settings> images;
+  bool front_end = true;  ///< loads other than offline come through a server; else the engine is called in process
+  measured_part measured;
+  service_objective objective;
   // layout
   int tp = 1, pp = 1, ep = 1;
   int attention_dp = 1;  ///< ranks of a replica that keep their own sequences and share experts; then `tp` is 1
   int replicas = 1;
+  router_policy router = router_policy::round_robin;
   /// Prompts are worked on by workers of their own, and the layout above is that of those that decode.
   /// [docs/models-and-assumptions.md#disaggregation]
   std::optional<pool_layout> prefill_pool;
@@ -81,6 +96,11 @@ struct inference_workload {
 /// The workload as the workers of the prefill pool see it. Requires one.
 inference_workload prefill_workload(const inference_workload& w);
 
+/// Whether clients see the engine through a server.
+inline bool behind_server(const inference_workload& w) {
+  return w.front_end && w.load != load_kind::offline && w.load != load_kind::static_batch;
+}
+
 /// The stack's settings with the workload's in their place. A static batch enters whole and alone.
 engine_settings settings_of(const inference_profile& engine, const inference_workload& w);
 
@@ -92,6 +112,7 @@ struct iteration {
   double prompt_pairs = 0;            ///< causal (query, key) pairs of those, one head, chunk prefixes included
   std::int64_t prompts = 0;           ///< prompts worked on
   std::int64_t finished_prompts = 0;  ///< prompts whose first token comes out of this iteration
+  std::int64_t swapped_tokens = 0;    ///< cached tokens copied to or from CPU memory before it
 
   friend auto operator<=>(const iteration&, const iteration&) = default;
 };
@@ -120,6 +141,8 @@ struct schedule_limits {
   int kv_block_tokens = 1;
   std::int64_t concurrency = 0;  ///< requests in flight; 0: all are there at the start
   double tokens_per_step = 1;    ///< of a decoding sequence
+  std::int64_t prefix_tokens = 512;  ///< of a named block of prompts
+  std::int64_t swap_capacity_tokens = 0;  ///< CPU memory for caches of preempted requests
 };
 
 /// Steps that decode `tokens` further tokens.
@@ -154,6 +177,9 @@ struct pooled_schedule {
 
 /// `count` requests as the workload draws them.
 request_lengths draw_lengths(const inference_workload& w, std::int64_t count);
+
+/// All requests of the load; conversations end before they are longer than `longest` tokens (0: whatever they are).
+request_list generate_requests(const inference_workload& w, std::int64_t longest);
 
 /// An inference run ready for the engine: one class a distinct lane, one operation an iteration. A lane is a replica,
 /// or one of the `pp` micro-batches that a pipeline of `pp` stages works on in turn.

@@ -3,9 +3,11 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "nvlsim/inference.hpp"
 #include "nvlsim/plan.hpp"
+#include "nvlsim/serving.hpp"
 
 namespace nvlsim {
 
@@ -27,9 +29,26 @@ struct inference_metrics {
   distribution e2e_s;    ///< from the arrival to the last token
   std::optional<distribution> tpot_s;  ///< (e2e - TTFT) / (output - 1) of each request of two tokens or more
   std::optional<distribution> itl_s;   ///< every gap between two tokens of a request, pooled
+  // Of a run with a clock only.
+  double offered_requests_per_s = 0;    ///< arrivals that count, a second
+  double requests_in_flight = 0;        ///< mean over the run, queued ones included
+  double prefix_cache_hit_fraction = 0; ///< of the prompt tokens
+  std::int64_t preemptions = 0;
+  std::int64_t measured_requests = 0;
+  std::optional<double> slo_attained_fraction;   ///< of the requests that count: every limit kept
+  std::optional<double> goodput_requests_per_s;  ///< those, a second
+  bool objective_met = false;  ///< each limit is kept by the share that must
+  bool saturated = false;      ///< requests came faster than they could be served
 };
 
 /// `t` must be the timeline of `run.work`, with at least one request served.
 inference_metrics measure_inference(const inference_run& run, const timeline& t);
+
+/// The requests of one lane of each class, with the class as their lane.
+std::vector<request_record> records_of(const inference_run& run, const timeline& t);
+
+/// Of a run with a clock. Distributions are over the requests that count (docs/serving.md#what-counts); rates over the
+/// time between the first and the last arrival of those, or over the whole run when all count.
+inference_metrics measure_serving(const serving_run& run, const inference_workload& w);
 
 }  // namespace nvlsim

@@ -18,6 +18,13 @@ enum class prefill_policy {
   exclusive      ///< in iterations of their own, while decodes wait; one longer than the budget is cut
 };
 
+/// What happens when running sequences outgrow the KV cache. [docs/models-and-assumptions.md#inference-preemption]
+enum class preemption_policy {
+  none,       ///< they cannot: what admission reserves is held to the end
+  recompute,  ///< the one admitted last gives its cache up, and computes it again later
+  swap        ///< its cache goes to CPU memory and comes back
+};
+
 /// What the KV cache takes its share of.
 enum class kv_memory_rule {
   of_rest,  ///< the memory that weights and reserve leave
@@ -65,6 +72,8 @@ struct engine_settings {
   std::int64_t batch_wait_iterations = 0;  ///< a prompt may wait so long for others
   double batch_wait_ratio = 0;             ///< waiting prompts that fill this share of the token budget end the wait
   std::int64_t poll_interval = 1;          ///< iterations between two looks at the queue of new requests
+  preemption_policy preemption = preemption_policy::none;
+  bool prefix_cache = false;               ///< blocks of prompts stay for later prompts that begin alike
 };
 
 struct inference_profile : engine_costs {

@@ -55,12 +55,8 @@ std::string result_csv(std::span<const result> results);
 /// Megatron-LM's log line of one iteration for each training result; a `#` comment for any other.
 std::string megatron_log(std::span<const result> results);
 
-/// A number that changes with time, of one class: drawn as a counter track.
-struct trace_counter {
-  std::size_t rank_class = 0;
-  std::string name;                               ///< "memory (GB)"
-  std::vector<std::pair<double, double>> points;  ///< seconds, value; in order of time
-};
+/// One JSON object a line for each request. Throws io_error when the stream fails.
+void write_requests(std::ostream& out, std::span<const request_record> requests, const front_end_costs& server);
 
 enum class trace_detail {
   operations,  ///< inside an operation one slice for each run of parts of one kind

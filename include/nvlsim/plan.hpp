@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "nvlsim/collectives.hpp"
@@ -102,6 +103,13 @@ struct timeline {
   std::vector<std::vector<std::vector<span>>> spans;  ///< [class][stream][operation]
   seconds makespan;
   std::int64_t activities = 0;                        ///< engine activities it took
+};
+
+/// A number that changes with time, of one class: drawn as a counter track.
+struct trace_counter {
+  std::size_t rank_class = 0;
+  std::string name;                               ///< "memory (GB)"
+  std::vector<std::pair<double, double>> points;  ///< seconds, value; in order of time
 };
 
 /// The timeline by longest path, without an engine: what `closed` fidelity must give, and fast. Throws

@@ -7,6 +7,7 @@
 
 #include "nvlsim/link_use.hpp"
 #include "nvlsim/plan.hpp"
+#include "nvlsim/serving.hpp"
 #include "nvlsim/value.hpp"
 
 namespace nvlsim {
@@ -36,6 +37,9 @@ struct run_record {
   plan work;
   timeline times;
   std::vector<link_use> links;        ///< of a run whose traffic shares ports
+  std::vector<trace_counter> counters;
+  std::vector<request_record> requests;  ///< of a served load, where asked for; one lane of each class
+  front_end_costs front_end;             ///< of those
 };
 
 }  // namespace nvlsim

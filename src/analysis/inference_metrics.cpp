@@ -1,18 +1,13 @@
 #include "nvlsim/inference_metrics.hpp"
 
+#include "analysis/distribution.hpp"
+
 #include <algorithm>
 #include <cmath>
+#include <utility>
 #include <vector>
 
 namespace nvlsim {
-namespace {
-
-/// A value that occurs `count` times.
-struct weighted {
-  double value = 0;
-  std::int64_t count = 0;
-};
-
 std::optional<distribution> distribution_of(std::vector<weighted> values) {
   std::int64_t total = 0;
   double sum = 0;
@@ -37,6 +32,8 @@ std::optional<distribution> distribution_of(std::vector<weighted> values) {
   }
   return d;
 }
+
+namespace {
 
 struct samples {
   std::vector<weighted> ttft, queue, e2e, tpot, itl;
@@ -63,12 +60,28 @@ void add_requests(samples& out, const batching_schedule& s, const std::vector<sp
   }
 }
 
-// A running sequence gains a token with every iteration, so each of an iteration's decodes saw the gap since the
-// end of the iteration before.
-// With drafts a step gives several; they count as spread evenly over it.
+// Each of an iteration's decodes saw the gap since the last iteration that decoded, or, where its first token came
+// later, since that. With drafts a step gives several tokens; they count as spread evenly over it.
 void add_gaps(samples& out, const batching_schedule& s, const std::vector<span>& spans, std::int64_t replicas, double tokens) {
-  for (std::size_t i = 1; i < s.iterations.size(); ++i)
-    out.itl.push_back({(spans[i].end_s - spans[i - 1].end_s) / tokens, s.iterations[i].decodes * replicas});
+  std::vector<std::int64_t> begun(s.iterations.size());
+  for (const request_progress& r : s.requests)
+    if (r.output > 1) ++begun[static_cast<std::size_t>(r.first_token)];
+  std::vector<std::pair<double, std::int64_t>> joined;
+  double last = 0;
+  for (std::size_t i = 0; i < s.iterations.size(); ++i) {
+    std::int64_t old = s.iterations[i].decodes;
+    const double end = spans[i].end_s;
+    if (old > 0) {
+      for (const auto& [since, count] : joined) {
+        out.itl.push_back({(end - since) / tokens, count * replicas});
+        old -= count;
+      }
+      if (old > 0) out.itl.push_back({(end - last) / tokens, old * replicas});
+      joined.clear();
+      last = end;
+    }
+    if (begun[i] > 0) joined.emplace_back(end, begun[i]);
+  }
 }
 
 // A request streams its first token when the decode worker that has its cache begins with it.
@@ -103,6 +116,19 @@ void add_pools(samples& out, const inference_run& run, const timeline& t) {
 }
 
 }  // namespace
+
+std::vector<request_record> records_of(const inference_run& run, const timeline& t) {
+  std::vector<request_record> out;
+  for (std::size_t c = 0; c < run.schedules.size(); ++c) {
+    const std::vector<span>& spans = t.spans[c].front();
+    const auto at = [&](std::int32_t i) { return spans[static_cast<std::size_t>(i)]; };
+    for (const request_progress& r : run.schedules[c].requests)
+      out.push_back({at(r.arrived).begin_s, at(r.admitted).begin_s, at(r.first_token).end_s, at(r.last_token).end_s,
+                     static_cast<std::int32_t>(r.input), static_cast<std::int32_t>(r.output), 0,
+                     static_cast<std::int32_t>(c), 0});
+  }
+  return out;
+}
 
 inference_metrics measure_inference(const inference_run& run, const timeline& t) {
   samples all;

@@ -146,41 +146,113 @@ void add_training_sections(result& r, const platform& p, const model& net, const
   r.cost.set("per_million_tokens_usd", t.cost ? value{t.cost->base() / t.tokens_per_step * 1e6} : value{});
 }
 
-void add_inference_sections(result& r, const platform& p, const inference_workload& w, const inference_run& run,
-                            const timeline& times) {
-  const inference_metrics i = measure_inference(run, times);
+namespace {
+
+/// What a run of serving took, beside what its clients saw.
+struct served_totals {
+  joules gpu_energy;
+  seconds makespan;
+  double output_tokens = 0;
+};
+
+void set_latencies(value& m, const inference_metrics& i) {
+  m.set("ttft_s", distribution_value(i.ttft_s));
+  m.set("tpot_s", optional_distribution(i.tpot_s));
+  m.set("itl_s", optional_distribution(i.itl_s));
+  m.set("e2e_s", distribution_value(i.e2e_s));
+  m.set("queue_s", distribution_value(i.queue_s));
+}
+
+void set_inference_metrics(result& r, const platform& p, const inference_workload& w, const inference_metrics& i,
+                           const memory_report& memory, const served_totals& totals) {
   const double gpus = static_cast<double>(w.gpus());
   value& m = r.metrics;
   m.set("output_tokens_per_s", i.output_tokens_per_s);
   m.set("output_tokens_per_s_per_gpu", i.output_tokens_per_s_per_gpu);
   m.set("total_tokens_per_s", i.total_tokens_per_s);
   m.set("requests_per_s", i.requests_per_s);
-  m.set("goodput_requests_per_s", value{});  // no service-level objective is stated
+  m.set("goodput_requests_per_s", optional_number(i.goodput_requests_per_s));  // null without an objective
   m.set("total_tokens_per_s_per_gpu", i.total_tokens_per_s_per_gpu);
   m.set("output_tokens_per_s_per_user", optional_number(i.output_tokens_per_s_per_user));
-  const job_energy energy = energy_of_job(p, gpu_energy(p, run.work, times), static_cast<std::int64_t>(gpus), times.makespan);
-  const double output_tokens = i.output_tokens_per_s * times.makespan.base();
-  m.set("energy_per_million_tokens_J", energy.total().base() / output_tokens * 1e6);
+  const job_energy energy = energy_of_job(p, totals.gpu_energy, static_cast<std::int64_t>(gpus), totals.makespan);
+  m.set("energy_per_million_tokens_J", energy.total().base() / totals.output_tokens * 1e6);
   value run_usd, million_usd;
   if (p.price.per_gpu) {
-    const double usd = (*p.price.per_gpu * times.makespan).base() * gpus;
+    const double usd = (*p.price.per_gpu * totals.makespan).base() * gpus;
     run_usd = value{usd};
-    million_usd = value{usd / output_tokens * 1e6};
+    million_usd = value{usd / totals.output_tokens * 1e6};
   }
   m.set("cost_per_million_tokens_usd", std::move(million_usd));
-  m.set("power_W_per_gpu", (energy.gpus / times.makespan).base() / gpus);
-  m.set("memory_peak_bytes", run.memory.peak.base());
+  m.set("power_W_per_gpu", (energy.gpus / totals.makespan).base() / gpus);
+  m.set("memory_peak_bytes", memory.peak.base());
   m.set("kv_cache_used_fraction", i.kv_cache_used_fraction);
-  m.set("makespan_s", times.makespan.base());
+  m.set("makespan_s", totals.makespan.base());
   m.set("gpus", static_cast<std::int64_t>(gpus));
-  m.set("ttft_s", distribution_value(i.ttft_s));
-  m.set("tpot_s", optional_distribution(i.tpot_s));
-  m.set("itl_s", optional_distribution(i.itl_s));
-  m.set("e2e_s", distribution_value(i.e2e_s));
-  m.set("queue_s", distribution_value(i.queue_s));
-  r.breakdown.set("mean_over_gpus", iteration_breakdown(run.work, times));
+  set_latencies(m, i);
   add_energy(r, energy);
   r.cost.set("run_usd", std::move(run_usd));
+}
+
+/// Seconds by kind of work, of the mean lane.
+value use_breakdown(const serving_run& run) {
+  std::array<double, work_kinds> by_kind{};
+  const auto lanes = static_cast<double>(run.outcome.lanes.size());
+  double busy = 0;
+  for (const iteration_use& u : run.uses) {
+    for (const work_part& part : u.work.parts)
+      by_kind[static_cast<std::size_t>(part.kind)] += part.duration / u.work.duration * part.repeat * u.seconds / lanes;
+    busy += u.seconds / lanes;
+  }
+  value out{value::object{}};
+  for (int k = 0; k < work_kinds; ++k)
+    if (by_kind[static_cast<std::size_t>(k)] > 0)
+      out.set(std::string(name(static_cast<work_kind>(k))) + "_s", by_kind[static_cast<std::size_t>(k)]);
+  if (run.outcome.end_s > busy) out.set("idle_s", run.outcome.end_s - busy);
+  out.set("makespan_s", run.outcome.end_s);
+  return out;
+}
+
+}  // namespace
+
+void add_inference_sections(result& r, const platform& p, const inference_workload& w, const inference_run& run,
+                            const timeline& times) {
+  const inference_metrics i = measure_inference(run, times);
+  set_inference_metrics(r, p, w, i, run.memory,
+                        {gpu_energy(p, run.work, times), times.makespan, i.output_tokens_per_s * times.makespan.base()});
+  r.breakdown.set("mean_over_gpus", iteration_breakdown(run.work, times));
+}
+
+void add_serving_sections(result& r, const platform& p, const inference_workload& w, const serving_run& run) {
+  const inference_metrics i = measure_serving(run, w);
+  const serving_outcome& o = run.outcome;
+  const double gpus_of_lane = w.tp * w.attention_dp;
+  joules all;
+  double busy = 0;
+  for (const iteration_use& u : run.uses) {
+    all += u.work.power * seconds::from_base(u.seconds * gpus_of_lane);
+    busy += u.seconds;
+  }
+  all += p.gpu.idle_power * seconds::from_base((o.end_s * static_cast<double>(o.lanes.size()) - busy) * gpus_of_lane);
+  set_inference_metrics(r, p, w, i, run.memory,
+                        {all, seconds::from_base(o.end_s), static_cast<double>(o.output_tokens)});
+  value& m = r.metrics;
+  m.set("offered_requests_per_s", i.offered_requests_per_s);
+  m.set("requests_in_flight", i.requests_in_flight);
+  m.set("measured_requests", i.measured_requests);
+  m.set("slo_attained_fraction", optional_number(i.slo_attained_fraction));
+  m.set("prefix_cache_hit_fraction", i.prefix_cache_hit_fraction);
+  m.set("preemptions", i.preemptions);
+  m.set("recomputed_tokens", o.recomputed_tokens);
+  r.breakdown.set("mean_over_gpus", use_breakdown(run));
+  if (i.saturated) {
+    r.status = run_status::saturated;
+    r.reasons.push_back(fmt::format("requests come faster than they are served: {} of {} wait as the last one arrives; "
+                                    "times grow with the length of the run", o.waiting_at_last, o.requests.size()));
+  }
+  if (w.objective.any())
+    r.notes.push_back(fmt::format("the objective is {}: {:.4g} % of the requests keep every limit; {:.4g} % must keep each",
+                                  i.objective_met ? "met" : "missed", 100 * *i.slo_attained_fraction,
+                                  100 * w.objective.share));
 }
 
 }  // namespace nvlsim

@@ -7,6 +7,7 @@
 #include "nvlsim/inference.hpp"
 #include "nvlsim/memory.hpp"
 #include "nvlsim/result.hpp"
+#include "nvlsim/serving.hpp"
 #include "nvlsim/training.hpp"
 
 namespace nvlsim {
@@ -21,6 +22,8 @@ void add_training_sections(result& r, const platform& p, const model& m, const t
 /// The same of an inference run.
 void add_inference_sections(result& r, const platform& p, const inference_workload& w, const inference_run& run,
                             const timeline& times);
+/// The same of a run with a clock, and its status when it is saturated.
+void add_serving_sections(result& r, const platform& p, const inference_workload& w, const serving_run& run);
 /// Metrics and breakdown of a collective that took `time`.
 void add_collective_sections(result& r, const collective_workload& w, const collective_run& run, seconds time);
 

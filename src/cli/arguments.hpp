@@ -15,11 +15,12 @@ namespace nvlsim::cli {
 struct run_arguments {
   std::vector<std::string> scenarios;
   std::vector<std::string> sets;            ///< "/pointer=value"
-  std::string output_folder, trace_file, format = "table";
+  std::string output_folder, trace_file, requests_file, format = "table";
   std::vector<std::size_t> trace_classes;
   std::string trace_detail = "operations";
   std::optional<std::string> network;       ///< --fidelity
   bool no_fold = false;
+  bool highest_load = false;
   std::optional<std::uint64_t> seed;
 };
 
@@ -64,6 +65,13 @@ struct kernel_arguments {
   std::vector<std::string> sets;
 };
 
+struct pareto_arguments {
+  std::string scenario, format = "table";
+  std::vector<std::string> sets;
+  std::vector<std::int64_t> clients = {1, 4, 16, 64, 256, 1024};
+  std::int64_t gpus = 0;  ///< 0: those of the scenario's layout
+};
+
 enum class catalogue_kind { platform, stack, model, scenario };
 enum class catalogue_action { list, show, check };
 struct catalogue_arguments {
@@ -83,7 +91,7 @@ struct prepared_output {
 };
 
 using request = std::variant<run_arguments, compare_arguments, validate_arguments, collective_arguments, catalogue_arguments,
-                             fit_arguments, kernel_arguments, prepared_output>;
+                             fit_arguments, kernel_arguments, pareto_arguments, prepared_output>;
 
 /// Either what to do, or that there is nothing to do because help, a version or a usage error was printed.
 struct parsed_command_line {

@@ -38,6 +38,7 @@ struct all_arguments {
   collective_arguments collective;
   fit_arguments fit;
   kernel_arguments kernel;
+  pareto_arguments pareto;
   std::array<catalogue_arguments, 4> catalogues;
   std::string shell, manual_folder;
   std::optional<request> chosen;
@@ -50,12 +51,14 @@ void add_run(CLI::App& app, all_arguments& all) {
   add_sets(c, a.sets);
   c->add_option("-o,--output", a.output_folder, "Also write DIR/<name>.json for each scenario as it finishes")->type_name("DIR");
   c->add_option("--trace", a.trace_file, "Write a Chrome trace (one scenario), for ui.perfetto.dev")->type_name("FILE");
+  c->add_option("--requests", a.requests_file, "Write every request of a served load as a JSON line (one scenario)")->type_name("FILE");
   c->add_option("--trace-ranks", a.trace_classes, "Only these rank classes (by index, comma separated)")
       ->delimiter(',')->allow_extra_args(false)->check(CLI::Range(0, 1'000'000));
   c->add_option("--trace-detail", a.trace_detail, "Slices inside an operation")->check(CLI::IsMember({"operations", "layers"}))->capture_default_str();
   c->add_option("--fidelity", a.network, "Network model")->check(CLI::IsMember({"closed", "flow", "exact"}));
   c->add_flag("--no-fold", a.no_fold, "Simulate every rank instead of one of each symmetry class");
   c->add_option("--seed", a.seed, "Seed of everything random")->check(CLI::Range(std::int64_t{0}, std::numeric_limits<std::int64_t>::max()));
+  c->add_flag("--highest-load", a.highest_load, "Run at the highest rate or number of clients that keeps the scenario's slo");
   add_format(c, a.format, {"table", "json", "csv", "megatron-log"});
   c->footer(
       "examples:\n"
@@ -63,6 +66,22 @@ void add_run(CLI::App& app, all_arguments& all) {
       "  nvlsim run llama3.1-405b-gb300-512 --set /workload/tp=4 --set /workload/dp=8 --trace step.trace.json\n"
       "  nvlsim run scenarios/training/*.json -o out --format csv");
   c->callback([&all] { all.chosen = all.run; });
+}
+
+void add_pareto(CLI::App& app, all_arguments& all) {
+  pareto_arguments& a = all.pareto;
+  CLI::App* c = app.add_subcommand("pareto", "Tokens a second and GPU against tokens a second and user, over layouts and clients");
+  c->add_option("SCENARIO", a.scenario, "Scenario of an inference workload: its lengths, engine, platform and stack")->required();
+  c->add_option("--gpus", a.gpus, "GPUs to lay out (default: those of the scenario)")->check(CLI::Range(1, 1'000'000));
+  c->add_option("--concurrency", a.clients, "Clients of the closed loops, over all GPUs, comma separated")
+      ->delimiter(',')->allow_extra_args(false)->check(CLI::Range(1, 10'000'000))->capture_default_str();
+  add_sets(c, a.sets);
+  add_format(c, a.format, {"table", "json", "svg"});
+  c->footer(
+      "examples:\n"
+      "  nvlsim pareto llama2-70b-offline-gb300-rack --gpus 8 --concurrency 8,32,128,512\n"
+      "  nvlsim pareto scenario.json --format svg > pareto.svg");
+  c->callback([&all] { all.chosen = all.pareto; });
 }
 
 void add_compare(CLI::App& app, all_arguments& all) {
@@ -288,6 +307,7 @@ parsed_command_line parse_command_line(int argc, char** argv) {
   app.option_defaults()->always_capture_default(false);
   add_run(app, all);
   add_compare(app, all);
+  add_pareto(app, all);
   add_validate(app, all);
   add_collective(app, all);
   add_kernel(app, all.kernel, [&all] { all.chosen = all.kernel; });

@@ -2,11 +2,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <set>
 
 #include "cli/commands.hpp"
 #include "cli/support.hpp"
 #include "nvlsim/output.hpp"
+#include "nvlsim/serving_studies.hpp"
 #include "study/isolate.hpp"
 
 namespace nvlsim::cli {
@@ -59,6 +61,41 @@ result run_one_of_many(const scenario& s, exit_code& worst) {
   return failed;
 }
 
+/// The scenario read again at the highest load that keeps its objective, or a result that says there is none.
+std::optional<result> raise_load(scenario& s, const std::string& name, std::vector<override_option> overrides, const data_folders& data,
+                                 std::string& note) {
+  const highest_load h = find_highest_load(s);
+  if (!h.found) {
+    result none;
+    none.name = s.name;
+    none.inputs = s.inputs;
+    none.status = run_status::infeasible;
+    none.reasons = {fmt::format("no load keeps the objective ({} runs)", h.runs)};
+    return none;
+  }
+  const std::string load = "/workload/load/";
+  const auto set = [&](std::string_view key, std::string text) { overrides.push_back({load + std::string(key), std::move(text)}); };
+  const auto spelled = [&](const char* usual, const char* other) {
+    return s.inputs.at_pointer(fmt::format("/scenario{}{}", load, other)) ? other : usual;
+  };
+  const char* unit = "clients";
+  if (h.work.load == load_kind::closed_loop) {
+    set(spelled("concurrency", "max_concurrency"), std::to_string(h.work.concurrency));
+    set(spelled("requests", "num_prompts"), std::to_string(h.work.requests));
+  } else if (h.work.load == load_kind::open_loop || !h.work.replay->timed) {
+    set(spelled("requests_per_s", "request_rate"), fmt::format("{}", h.load));
+    unit = "arrivals a second";
+  } else {
+    set("rate_scale", fmt::format("{}", h.load));
+    unit = "times the rate of the trace";
+  }
+  note = h.bounded ? fmt::format("the highest load that keeps the objective: {:.6g} {}, within 0.2 % or one client ({} runs)",
+                                 h.load, unit, h.runs)
+                   : fmt::format("no number of clients up to {:.0f} breaks the objective ({} runs)", h.load, h.runs);
+  s = load_scenario(scenario_file(name), overrides, data);
+  return std::nullopt;
+}
+
 void check_names(const std::vector<scenario>& scenarios) {
   std::set<std::string> seen;
   diagnostics problems;
@@ -76,6 +113,8 @@ exit_code execute(const run_arguments& a) {
   const auto overrides = overrides_of(a);
   if (!a.trace_file.empty() && a.scenarios.size() != 1)
     throw input_error({{"", "", "--trace takes one scenario", {}}});
+  if (!a.requests_file.empty() && a.scenarios.size() != 1)
+    throw input_error({{"", "", "--requests takes one scenario", {}}});
   std::vector<scenario> scenarios;
   diagnostics problems;
   for (const std::string& name : a.scenarios) {
@@ -99,14 +138,22 @@ exit_code execute(const run_arguments& a) {
   catch_interrupts();
   exit_code worst = exit_code::ok;
   std::vector<result> results;
-  for (const scenario& s : scenarios) {
+  for (std::size_t i = 0; i < scenarios.size(); ++i) {
+    scenario& s = scenarios[i];
     if (interrupted()) break;
-    if (scenarios.size() > 1) {
+    std::string note;
+    std::optional<result> none;
+    if (a.highest_load) none = raise_load(s, a.scenarios[i], overrides, data, note);
+    if (none) {
+      results.push_back(*std::move(none));
+      worst = std::max(worst, exit_code::infeasible);
+    } else if (scenarios.size() > 1) {
       results.push_back(run_one_of_many(s, worst));
     } else {
-      results.push_back(run_isolated(s, a.trace_file, trace));
+      results.push_back(run_isolated(s, a.trace_file, trace, a.requests_file));
       worst = code_of(results.back().status);
     }
+    if (!note.empty()) results.back().notes.push_back(note);
     if (!a.output_folder.empty())
       write_file(std::filesystem::path(a.output_folder) / (s.name + ".json"), to_json(to_value(results.back())));
   }

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <optional>
+#include <utility>
 
 namespace nvlsim {
 namespace {
@@ -16,7 +18,14 @@ constexpr config::range<double> token_mean{1.0, double{1 << 30}};
 
 const std::array<std::string, 6> weight_precisions = {"bf16", "fp8", "fp8_block", "nvfp4", "mxfp4", "int4"};
 const std::array<std::string, 4> cache_precisions = {"bf16", "fp16", "fp8", "nvfp4"};
-const std::array<std::string, 3> load_kinds = {"offline", "closed_loop", "static_batch"};
+const std::array<std::string, 5> load_kinds = {"offline", "closed_loop", "static_batch", "open_loop", "trace"};
+const std::array<std::string, 3> length_shapes = {"uniform", "lognormal", "exponential"};
+const std::array<std::string, 3> processes = {"poisson", "gamma", "fixed"};
+const std::array<std::string, 3> routers = {"round_robin", "least_loaded", "prefix_aware"};
+const std::array<std::string, 3> preemptions = {"none", "recompute", "swap"};
+constexpr config::range<double> request_rate{1e-9, 1e9};
+constexpr config::range<double> longest_wait{0, 1e7};
+constexpr double usual_margin = 0.1;  // of an open loop, at both ends
 const std::array<std::string, 3> policies = {"chunked", "whole_prompt", "exclusive"};
 constexpr config::range<std::int64_t> rank_count{1, 1 << 20};
 
@@ -71,23 +80,100 @@ void read_engine(config::reader r, const checkpoint_spec& checkpoint, inference_
   o.batch_wait_ratio = r.find_number({"batch_wait_ratio", {"batch_wait_max_tokens_ratio"}}, config::fraction);
   o.poll_interval = r.find_integer({"poll_interval", {"scheduler_recv_interval"}}, config::positive_int);
   if (auto s = r.find_child("speculative")) read_drafts(std::move(*s), w.drafts);
+  if (r.has("front_end")) w.front_end = r.boolean("front_end");
+  if (r.has("preemption")) o.preemption = static_cast<preemption_policy>(r.one_of("preemption", preemptions));
+  if (r.has({"prefix_cache", {"enable_prefix_caching"}})) o.prefix_cache = r.boolean({"prefix_cache", {"enable_prefix_caching"}});
   r.done();
 }
 
+/// A mean with what is around it, or a range.
 token_lengths read_lengths(config::reader r) {
   token_lengths l;
-  l.mean = r.number("mean", token_mean);
-  l.spread = r.number_or("spread", 0, config::fraction);
+  const auto least = r.find_integer("min", token_count), most = r.find_integer("max", token_count);
+  if (least && most && *least > *most) r.fail("min", fmt::format("min {} exceeds max {}", *least, *most));
+  if (least) l.least = *least;
+  if (most) l.most = *most;
+  if (least && most && !r.has("mean")) {
+    l.mean = static_cast<double>(*least + *most) / 2;
+    l.spread = static_cast<double>(*most - *least) / 2 / l.mean;
+  } else {
+    l.mean = r.number("mean", token_mean);
+    l.shape = static_cast<length_shape>(r.one_of_or("distribution", length_shapes, 0));
+    if (l.shape == length_shape::uniform) l.spread = r.number_or("spread", 0, config::fraction);
+    if (l.shape == length_shape::lognormal) l.variation = r.number("variation", {0, 100});
+  }
   r.done();
   return l;
 }
 
+void read_arrivals(config::reader& r, arrival_settings& a) {
+  a.rate_per_s = r.number({"requests_per_s", {"request_rate"}}, request_rate);
+  a.process = static_cast<arrival_process>(r.one_of_or("arrivals", processes, 0));
+  if (a.process != arrival_process::gamma) return;
+  // vLLM's burstiness is the shape of the gamma distribution.
+  a.variation = 1 / std::sqrt(r.number("burstiness", {1e-3, 1e6}));
+}
+
+session_settings read_sessions(config::reader r) {
+  session_settings s;
+  s.turns = read_lengths(r.child("turns"));
+  const auto wait = r.find_quantity<seconds>({"wait", {"tool_wait", "think_time"}}, longest_wait);
+  s.wait_mean_s = wait.value_or(seconds{}).base();
+  s.shared_prompt = r.integer_or("shared_prompt", 0, {0, std::int64_t{1} << 30});
+  r.done();
+  return s;
+}
+
+image_settings read_images(config::reader r) {
+  image_settings i;
+  i.count = read_lengths(r.child("count"));
+  i.tokens_each = r.integer("tokens", token_count);
+  r.done();
+  return i;
+}
+
+void read_trace(config::reader& r, inference_workload& w) {
+  w.trace_file = r.string("file");
+  w.requests = r.find_integer({"requests", {"num_prompts"}}, positive_int).value_or(0);
+  w.rate_scale = r.number_or("rate_scale", 1, {1e-6, 1e6});
+  w.tick_s = r.find_quantity<seconds>("tick", longest_wait).value_or(seconds{}).base();
+  if (r.has({"requests_per_s", {"request_rate"}})) read_arrivals(r, w.arrivals);
+}
+
 void read_load(config::reader r, inference_workload& w) {
   w.load = static_cast<load_kind>(r.one_of("kind", load_kinds));
-  w.requests = r.integer({"requests", {"num_prompts"}}, positive_int);
-  if (w.load == load_kind::closed_loop) w.concurrency = r.integer({"concurrency", {"max_concurrency"}}, positive_int);
-  w.input = read_lengths(r.child("input"));
-  w.output = read_lengths(r.child("output"));
+  if (w.load == load_kind::trace) {
+    read_trace(r, w);
+  } else {
+    w.requests = r.integer({"requests", {"num_prompts"}}, positive_int);
+    if (w.load == load_kind::closed_loop) w.concurrency = r.integer({"concurrency", {"max_concurrency"}}, positive_int);
+    if (w.load == load_kind::open_loop) read_arrivals(r, w.arrivals);
+    w.input = read_lengths(r.child("input"));
+    w.output = read_lengths(r.child("output"));
+    if (auto s = r.find_child("sessions")) {
+      w.sessions = read_sessions(std::move(*s));
+      if (w.load != load_kind::closed_loop && w.load != load_kind::open_loop)
+        r.fail("sessions", "sessions need a closed_loop or an open_loop");
+    }
+  }
+  if (auto i = r.find_child("images")) w.images = read_images(std::move(*i));
+  const double margin = w.load == load_kind::open_loop ? usual_margin : 0;
+  w.measured.warmup = r.number_or("warmup", margin, {0, 0.9});
+  w.measured.tail = r.number_or("tail", margin, {0, 0.9});
+  if (w.measured.warmup + w.measured.tail > 0.95) r.fail("warmup", "warmup and tail leave less than 5 % of the requests");
+  r.done();
+}
+
+void read_objective(config::reader r, service_objective& o) {
+  const auto limit = [&](const char* key) -> std::optional<double> {
+    if (const auto t = r.find_quantity<seconds>(key, {1e-6, 1e7})) return t->base();
+    return std::nullopt;
+  };
+  o.ttft_s = limit("ttft");
+  o.tpot_s = limit("tpot");
+  o.e2e_s = limit("e2e");
+  o.share = r.number_or("share", 0.99, {0.01, 1});
+  if (!o.any()) r.fail("", "an objective has at least one of ttft, tpot and e2e");
   r.done();
 }
 
@@ -135,6 +221,7 @@ void read_layout(config::reader r, inference_workload& w) {
   w.ep = ranks({"ep", {"expert_parallel_size"}});
   w.attention_dp = ranks("attention_dp");
   w.replicas = ranks({"replicas", {"data_parallel_size"}});
+  w.router = static_cast<router_policy>(r.one_of_or("router", routers, 0));
   r.done();
 }
 
@@ -145,6 +232,7 @@ inference_workload read_inference_workload(config::reader& r, const checkpoint_s
   r.ignore("kind");
   read_engine(r.child("engine"), checkpoint, w);
   read_load(r.child("load"), w);
+  if (auto slo = r.find_child("slo")) read_objective(std::move(*slo), w.objective);
   if (auto layout = r.find_child("layout")) read_layout(std::move(*layout), w);
   r.done();
   return w;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <memory>
 
 #include "config/digest.hpp"
 #include "config/reader.hpp"
@@ -9,6 +10,7 @@
 #include "scenario/collective_reader.hpp"
 #include "scenario/inference_reader.hpp"
 #include "scenario/inputs.hpp"
+#include "scenario/request_file.hpp"
 #include "scenario/stack_values.hpp"
 #include "scenario/training_reader.hpp"
 
@@ -167,6 +169,18 @@ void read_workload(config::reader& r, const platform& p, const checkpoint_spec& 
   }
 }
 
+/// The requests of a trace, whose path counts from the folder of the scenario.
+void read_requests(scenario& s, const config::document& doc, diagnostics& problems) {
+  auto* w = std::get_if<inference_workload>(&s.workload);
+  if (!w || w->trace_file.empty()) return;
+  const config::origin& by = doc.origin_of("/workload/load/file");
+  const std::filesystem::path folder = by.overrides ? "" : std::filesystem::path(doc.self.where).parent_path();
+  const std::string path = (folder / w->trace_file).string();
+  w->replay = std::make_shared<const request_trace>(read_request_file(path, path, problems));
+  if (!w->replay->timed && !w->replay->list.requests.empty() && w->arrivals.rate_per_s == 0)
+    problems.add(by.where, "/workload/load", fmt::format("{} has no arrival times: the load needs requests_per_s", w->trace_file));
+}
+
 /// What the workload can show of the fidelity asked for.
 void check_fidelity(const scenario& s, const config::document& doc, diagnostics& problems) {
   const fidelity f = s.simulation.network;
@@ -232,6 +246,13 @@ value inputs_of(const config::document& doc, const named_inputs& in, const scena
   all.set("platform", platform_text);
   all.set("stack", stack_text);
   all.set("model", model_text);
+  const auto* serving = std::get_if<inference_workload>(&s.workload);
+  const request_trace* replay = serving ? serving->replay.get() : nullptr;
+  if (replay) {
+    scenario_text.find("workload")->find("load")->set("file", std::filesystem::path(serving->trace_file).stem().string());
+    all.set("scenario", scenario_text);
+    all.set("trace", replay->digest);
+  }
   out.set("digest", config::digest(all));
   out.set("scenario", scenario_text);
   out.set("platform", platform_text);
@@ -246,6 +267,10 @@ value inputs_of(const config::document& doc, const named_inputs& in, const scena
   }
   out.set("stack", std::move(software));
   out.set("model", model_text);
+  if (replay) {
+    const auto count = static_cast<std::int64_t>(replay->list.requests.size());
+    out.set("trace", value::object{{"format", replay->format}, {"requests", count}, {"digest", replay->digest}});
+  }
   value origins{value::object{}};
   list_origins(scenario_text, "", doc, "", origins);
   list_overridden(in.hardware.source, "/platform", origins);
@@ -274,6 +299,7 @@ scenario load_scenario(const std::filesystem::path& file, const std::vector<over
   named_inputs in = read_named(r, doc, sets, data, problems);
   s.simulation = read_options(r);
   read_workload(r, in.hardware.content, in.net.content.checkpoint, s);
+  read_requests(s, doc, problems);
   r.done();
   if (problems.empty()) check_fidelity(s, doc, problems);
   if (problems.empty()) check_stack(r, s, in.software.content);

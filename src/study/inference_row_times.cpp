@@ -88,7 +88,7 @@ std::shared_ptr<const schedule_summary> schedule_cache::schedule_of(const infere
 std::vector<double> simulate_row(const inference_row& r, const stack& s, const schedule_summary& schedule) {
   const std::vector<double> times = class_times(r, s, schedule);
   const front_end_costs server =
-      r.work.load == load_kind::closed_loop ? s.inference->front_end : front_end_costs{};
+      behind_server(r.work) ? s.inference->front_end : front_end_costs{};
   const client_times mean = mean_times(schedule, times, server);
   const double lane = r.steady ? mean.steady_tokens_per_s : schedule.output_tokens / mean.makespan_s;
   std::vector<double> out;
@@ -96,40 +96,6 @@ std::vector<double> simulate_row(const inference_row& r, const stack& s, const s
     const bool median = t.median && !schedule.class_of.empty();
     out.push_back(in_column(t, median ? median_times(schedule, times, server) : mean, lane * r.lanes(), r.gpus));
   }
-  return out;
-}
-
-// Requests that arrive at a rate lambda keep lambda (O - 1) T sequences decoding when an iteration takes T.
-// [docs/models-and-assumptions.md#inference-open-loop]
-std::optional<std::vector<double>> simulate_open_loop(const inference_row& r, const stack& s) {
-  const inference_workload& w = r.work;
-  iteration_costs costs(r.hardware, s, *r.net, w);
-  const engine_settings set = settings_of(*s.inference, w);
-  const double arrivals = *r.request_rate / r.lanes(),
-               budget = static_cast<double>(set.max_num_tokens * w.attention_dp);
-  const double input = w.input.mean, output = w.output.mean;
-  constexpr double longest_s = 5;
-  double step = 0.02, first = 0;
-  for (int i = 0; i < 60; ++i) {
-    const double decodes = std::max(arrivals * (output - 1) / w.drafts.tokens_per_step * step, 0.3),
-                 arriving = arrivals * input * step;
-    const iteration_content alone{decodes, decodes * (input + output / 2), 0, 0, 0, 0};
-    iteration_content busy = alone;
-    busy.prompt_tokens = std::min(std::max(arriving, input), budget);
-    busy.prompts = busy.finished_prompts = std::max(1.0, busy.prompt_tokens / input);
-    busy.prompt_pairs = busy.prompt_tokens * std::min(input, busy.prompt_tokens) / 2;
-    const double share = std::min(arriving / busy.prompt_tokens, 1.0);
-    first = costs.time(busy).base();
-    step = 0.5 * step + 0.5 * ((1 - share) * costs.time(alone).base() + share * first);
-    if (step > longest_s) return std::nullopt;
-  }
-  client_times c;
-  c.tpot_s = step / w.drafts.tokens_per_step;
-  c.ttft_s = first * std::max(1.0, input / budget) + 0.5 * step +
-             s.inference->front_end.first_token_iterations * step +
-             s.inference->front_end.first_token_delay.base();
-  std::vector<double> out;
-  for (const metric_target& t : r.targets) out.push_back(in_column(t, c, *r.request_rate * output, r.gpus));
   return out;
 }
 
@@ -148,9 +114,8 @@ std::vector<double> simulated_values(inference_row& r, schedule_cache& schedules
   if (record.status != record_status::ok) return {};
   try {
     if (r.request_rate) {
-      auto values =
-          r.work.prefill_pool ? simulate_pooled_open_loop(r, *r.software) : simulate_open_loop(r, *r.software);
-      if (values) return *std::move(values);
+      if (!r.work.prefill_pool) return simulate_open_loop(r, *r.software);
+      if (auto values = simulate_pooled_open_loop(r, *r.software)) return *std::move(values);
       record.status = record_status::infeasible;
       record.reason = "saturated at the published rate";
       return {};

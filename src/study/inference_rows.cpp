@@ -257,6 +257,17 @@ class row_reader {
     note("spreads of lengths assumed; tokens a second while the batch is full");
   }
 
+  /// Half of the run fills the server.
+  void read_mlperf_server() {
+    work_.input.spread = 0.7;
+    work_.output.spread = 0.95;
+    work_.engine.prefill = prefill_policy::chunked;
+    work_.engine.kv_reserve = 0.5;
+    work_.measured = {0.5, 0.1};
+    work_.front_end = false;  // the load generator calls the engine in process
+    note("Poisson arrivals; spreads of lengths assumed");
+  }
+
   void read_static() {
     const auto batch = row_.integer("concurrency") ? row_.integer("concurrency") : row_.integer("batch_limit_per_instance");
     if (!batch) throw unsupported("batch size not stated");
@@ -306,17 +317,28 @@ class row_reader {
   }
 
   void read_open_loop() {
+    // What was offered is in the notes where the rate is that of requests finished.
     auto rate = row_.number("request_rate_per_s");
-    if (!rate) {
-      static constexpr std::string_view offered = "offered ";
-      const std::size_t at = row_["notes"].find(offered);
-      if (at != std::string::npos)
-        if (const auto n = leading(row_["notes"].substr(at + offered.size()))) rate = static_cast<double>(*n);
+    static constexpr std::string_view offered = "offered ";
+    bool all_at_once = false;
+    if (const std::size_t at = row_["notes"].find(offered); at != std::string::npos) {
+      const std::string_view text = std::string_view(row_["notes"]).substr(at + offered.size());
+      all_at_once = text.starts_with("INF");
+      if (const auto n = leading(text)) rate = static_cast<double>(*n);
     }
-    if (!rate) throw unsupported("request rate not stated, or infinite");
+    if (!rate && !all_at_once) throw unsupported("request rate not stated");
+    work_.requests = row_.integer("num_prompts").value_or(0);
+    if (all_at_once) {
+      if (work_.requests == 0) throw unsupported("number of requests not stated");
+      work_.load = load_kind::closed_loop;
+      work_.concurrency = work_.requests;
+      return;
+    }
     out_.request_rate = *rate;
-    work_.load = load_kind::closed_loop;  // behind a server
-    note("open loop in its steady state: means of arrivals and lengths");
+    work_.load = load_kind::open_loop;
+    work_.arrivals = {has("client", "fixed request rate") ? arrival_process::fixed : arrival_process::poisson, *rate, 1};
+    if (row_["scenario"].starts_with("mlperf")) read_mlperf_server();
+    else work_.output.spread = jitter, note("output lengths vary by 20 %");
   }
 
   input_cache& inputs() const { return *inputs_; }

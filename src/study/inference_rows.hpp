@@ -58,7 +58,7 @@ std::vector<std::string> capacity_problems(const inference_row& r, std::int64_t 
 
 /// Values of the row's targets in their columns' units, on a stack that may differ from the row's own.
 std::vector<double> simulate_row(const inference_row& r, const stack& s, const schedule_summary& schedule);
-/// The same of an open loop in its steady state; nothing when the rate is more than it can serve.
-std::optional<std::vector<double>> simulate_open_loop(const inference_row& r, const stack& s);
+/// The same of an open loop, request by request; notes when it is saturated. Sets status and reason when it cannot run.
+std::vector<double> simulate_open_loop(inference_row& r, const stack& s);
 
 }  // namespace nvlsim

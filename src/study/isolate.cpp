@@ -47,7 +47,14 @@ void write_trace_file(const std::filesystem::path& file, const run_record& run, 
   if (const value* digest = run.outcome.inputs.find("digest")) options.metadata.set("digest", *digest);
   for (const link_use& u : run.links)
     options.counters.push_back({static_cast<std::size_t>(u.rank_class), u.name + " (share)", u.points});
+  options.counters.insert(options.counters.end(), run.counters.begin(), run.counters.end());
   write_trace(out, run.work, run.times, options);
+}
+
+void write_request_file(const std::filesystem::path& file, const run_record& run) {
+  std::ofstream out(file, std::ios::binary);
+  if (!out) throw io_error(fmt::format("{}: cannot be written", file.string()));
+  write_requests(out, run.requests, run.front_end);
 }
 
 /// Fields are separated by the unit separator, problems by the record separator.
@@ -74,10 +81,12 @@ std::vector<problem> unpacked(std::string_view text) {
   return out;
 }
 
-std::string child_message(const scenario& s, const std::filesystem::path& trace_file, const trace_options& trace) {
+std::string child_message(const scenario& s, const std::filesystem::path& trace_file, const trace_options& trace,
+                          const std::filesystem::path& requests_file) {
   try {
     const run_record run = run_scenario(s);
     if (!trace_file.empty() && run.outcome.status != run_status::infeasible) write_trace_file(trace_file, run, trace);
+    if (!requests_file.empty() && run.outcome.status != run_status::infeasible) write_request_file(requests_file, run);
     return sends_result + results_json(std::array{run.outcome});
   } catch (const input_error& e) {
     return sends_problems + packed(e.problems());
@@ -90,7 +99,8 @@ std::string child_message(const scenario& s, const std::filesystem::path& trace_
 
 }  // namespace
 
-result run_isolated(const scenario& s, const std::filesystem::path& trace_file, const trace_options& trace) {
+result run_isolated(const scenario& s, const std::filesystem::path& trace_file, const trace_options& trace,
+                    const std::filesystem::path& requests_file) {
   int ends[2];
   if (::pipe(ends) != 0) throw internal_error(fmt::format("pipe: {}", std::strerror(errno)));
   std::fflush(nullptr);
@@ -98,7 +108,7 @@ result run_isolated(const scenario& s, const std::filesystem::path& trace_file, 
   if (child < 0) throw internal_error(fmt::format("fork: {}", std::strerror(errno)));
   if (child == 0) {
     ::close(ends[0]);
-    write_all(ends[1], child_message(s, trace_file, trace));
+    write_all(ends[1], child_message(s, trace_file, trace, requests_file));
     ::close(ends[1]);
     std::_Exit(0);
   }

@@ -12,8 +12,9 @@
 
 namespace nvlsim {
 
-/// Runs a scenario in a child process; writes its trace there when a file is named. Exceptions of the child come back
+/// Runs a scenario in a child process; writes its trace and its requests there when files are named. Exceptions of the child come back
 /// as input_error, io_error or internal_error.
-result run_isolated(const scenario& s, const std::filesystem::path& trace_file = {}, const trace_options& trace = {});
+result run_isolated(const scenario& s, const std::filesystem::path& trace_file = {}, const trace_options& trace = {},
+                    const std::filesystem::path& requests_file = {});
 
 }  // namespace nvlsim

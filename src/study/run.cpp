@@ -8,6 +8,7 @@
 
 #include "analysis/sections.hpp"
 #include "nvlsim/compute.hpp"
+#include "nvlsim/inference_metrics.hpp"
 #include "nvlsim/simulation.hpp"
 
 namespace nvlsim {
@@ -54,7 +55,21 @@ void run_training(run_record& out, const scenario& s, const training_workload& w
   }
 }
 
+void run_serving(run_record& out, const scenario& s, const inference_workload& w) {
+  result& r = out.outcome;
+  serving_run run = serve(s.platform, s.stack, s.model, w);
+  r.memory = memory_section(run.memory);
+  r.reasons = std::move(run.reasons);
+  r.notes = std::move(run.notes);
+  if (!r.reasons.empty()) return;
+  add_serving_sections(r, s.platform, w, run);
+  draw_serving(run, w, out.work, out.times, out.counters);
+  out.requests = std::move(run.outcome.requests);
+  out.front_end = run.front_end;
+}
+
 void run_inference(run_record& out, const scenario& s, const inference_workload& w) {
+  if (needs_clock(w)) return run_serving(out, s, w);
   result& r = out.outcome;
   inference_run run = plan_inference(s.platform, s.stack, s.model, w);
   r.memory = memory_section(run.memory);
@@ -63,6 +78,8 @@ void run_inference(run_record& out, const scenario& s, const inference_workload&
   if (!r.reasons.empty()) return;
   out.times = simulate(run.work, s.platform, {s.simulation.network});
   add_inference_sections(r, s.platform, w, run, out.times);
+  out.requests = records_of(run, out.times);
+  out.front_end = run.front_end;
   out.work = std::move(run.work);
 }
 
@@ -97,7 +114,7 @@ run_record run_scenario(const scenario& s) {
   if (std::string note = kernels_note(s.stack, s.platform.gpu); !collective && !note.empty())
     out.outcome.notes.push_back(std::move(note));
   if (!collective && !s.platform.price.per_gpu) out.outcome.notes.push_back("cost is unknown: " + s.platform.price.note);
-  if (!out.outcome.reasons.empty()) out.outcome.status = run_status::infeasible;
+  if (!out.outcome.reasons.empty() && out.outcome.status == run_status::ok) out.outcome.status = run_status::infeasible;
   const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - begin;
   out.outcome.simulation.set("wall_s", wall.count());
   out.outcome.simulation.set("peak_memory_bytes", peak_resident_bytes());

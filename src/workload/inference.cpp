@@ -6,7 +6,6 @@
 #include <array>
 #include <cmath>
 #include <map>
-#include <random>
 #include <set>
 #include <utility>
 
@@ -14,6 +13,7 @@
 #include "workload/inference_memory.hpp"
 #include "workload/iteration_time.hpp"
 #include "workload/pooled_plan.hpp"
+#include "workload/serving_limits.hpp"
 #include "workload/serving_routes.hpp"
 
 namespace nvlsim {
@@ -104,8 +104,7 @@ std::vector<std::string> load_reasons(const model& m, const inference_workload& 
     out.push_back(fmt::format("prefill whole_prompt: a prompt of {} tokens exceeds max_num_tokens {}", input,
                               set.max_num_tokens));
   if (mem.kv_capacity_tokens == 0) {
-    out.push_back(fmt::format("no memory is left for a KV cache: {} are taken of {} usable",
-                              format_quantity(mem.report.peak), format_quantity(mem.report.usable)));
+    out.push_back(no_cache_left(mem.report));
   } else if (const std::int64_t block = engine.kv_block_tokens;
              (request + block - 1) / block * block > mem.kv_capacity_tokens) {
     out.push_back(fmt::format("the longest request needs {} KV tokens, the cache holds {}", request,
@@ -124,29 +123,6 @@ std::vector<std::string> load_reasons(const model& m, const inference_workload& 
         fmt::format("{:.0f} iterations or more a replica; at most {} are simulated", iterations, most_iterations));
   return out;
 }
-
-/// In [0, 1), by our own transform so that every library draws the same.
-double uniform(std::mt19937_64& g) { return static_cast<double>(g() >> 11) * 0x1p-53; }
-
-std::int64_t draw(std::mt19937_64& g, const token_lengths& l) {
-  const double length = l.mean * (1 + l.spread * (2 * uniform(g) - 1));
-  return std::max<std::int64_t>(1, std::llround(length));
-}
-
-}  // namespace
-
-request_lengths draw_lengths(const inference_workload& w, std::int64_t count) {
-  std::mt19937_64 g(w.seed);
-  request_lengths out;
-  out.reserve(static_cast<std::size_t>(count));
-  for (std::int64_t i = 0; i < count; ++i) {
-    const std::int64_t input = draw(g, w.input);
-    out.emplace_back(input, draw(g, w.output));
-  }
-  return out;
-}
-
-namespace {
 
 /// Lanes that serve `requests` each for `clients`.
 struct lane_group {
@@ -193,20 +169,6 @@ std::vector<std::string> assumptions(const platform& p, const stack& s, const in
   return out;
 }
 
-/// Limits of a lane; a static batch enters whole and alone, whatever the engine's habits.
-schedule_limits limits_of(const inference_profile& engine, const inference_workload& w, std::int64_t kv_capacity_tokens) {
-  schedule_limits out{settings_of(engine, w), kv_capacity_tokens, engine.kv_block_tokens, 0, w.drafts.tokens_per_step};
-  // Limits are those of an engine's rank under attention data parallelism.
-  out.settings.max_num_tokens *= w.attention_dp;
-  out.settings.max_batch_size *= w.attention_dp;
-  if (w.load == load_kind::static_batch) {
-    out.settings.prefill = prefill_policy::exclusive;
-    out.settings.max_num_tokens = out.settings.max_batch_size = std::int64_t{1} << 40;
-    out.settings.kv_reserve = 1;
-  }
-  return out;
-}
-
 /// One operation an iteration; equal iterations share a template.
 stream run_of(const batching_schedule& schedule, iteration_costs& costs, plan& work,
               std::map<iteration, std::int32_t>& known) {
@@ -236,6 +198,8 @@ engine_settings settings_of(const inference_profile& engine, const inference_wor
   take(out.batch_wait_iterations, o.batch_wait_iterations);
   take(out.batch_wait_ratio, o.batch_wait_ratio);
   take(out.poll_interval, o.poll_interval);
+  take(out.preemption, o.preemption);
+  take(out.prefix_cache, o.prefix_cache);
   return out;
 }
 
@@ -259,6 +223,24 @@ std::vector<std::string> serving_problems(const platform& p, const stack& s, con
   return out;
 }
 
+schedule_limits limits_of(const inference_profile& engine, const inference_workload& w, std::int64_t kv_capacity_tokens) {
+  schedule_limits out{settings_of(engine, w), kv_capacity_tokens, engine.kv_block_tokens, 0, w.drafts.tokens_per_step};
+  // Limits are those of an engine's rank under attention data parallelism.
+  out.settings.max_num_tokens *= w.attention_dp;
+  out.settings.max_batch_size *= w.attention_dp;
+  if (w.load == load_kind::static_batch) {
+    out.settings.prefill = prefill_policy::exclusive;
+    out.settings.max_num_tokens = out.settings.max_batch_size = std::int64_t{1} << 40;
+    out.settings.kv_reserve = 1;
+  }
+  return out;
+}
+
+std::string no_cache_left(const memory_report& memory) {
+  return fmt::format("no memory is left for a KV cache: {} are taken of {} usable", format_quantity(memory.peak),
+                     format_quantity(memory.usable));
+}
+
 namespace {
 
 void run_pools(const platform& p, const stack& s, const model& m, const inference_workload& w, inference_run& run) {
@@ -277,7 +259,7 @@ void run_pools(const platform& p, const stack& s, const model& m, const inferenc
   run.notes.emplace_back(w.prompts_cached ? "decode workers alone: caches of prompts are there when a request arrives"
                                           : "the first token is streamed when the decode worker has the cache and begins");
   run.tokens_per_step = w.drafts.tokens_per_step;
-  if (w.load == load_kind::closed_loop) run.front_end = s.inference->front_end;
+  if (behind_server(w)) run.front_end = s.inference->front_end;
   plan_pools(p, s, m, w, setup, draw_lengths(w, w.requests), run);
 }
 
@@ -299,7 +281,7 @@ inference_run plan_inference(const platform& p, const stack& s, const model& m, 
 
   run.notes = assumptions(p, s, w);
   run.tokens_per_step = w.drafts.tokens_per_step;
-  if (w.load == load_kind::closed_loop) run.front_end = s.inference->front_end;
+  if (behind_server(w)) run.front_end = s.inference->front_end;
   const std::vector<lane_group> groups = deal(w);
   const request_lengths lengths = draw_lengths(w, groups.front().requests);
   schedule_limits limits = limits_of(*s.inference, w, run.kv_capacity_tokens);

@@ -78,7 +78,7 @@ iteration_costs::iteration_costs(const platform& p, const stack& s, const model&
   stream_.launch = {};  // launches of small kernels are in the engine's layer_time
   sequence_host_ = costs_.sequence_host;
   request_host_ = costs_.request_host;
-  if (w.load == load_kind::closed_loop) {
+  if (behind_server(w)) {
     sequence_host_ += s.inference->front_end.sequence_host;
     request_host_ += s.inference->front_end.request_host;
   }

@@ -20,9 +20,9 @@ TIER = {module: tier for tier, modules in enumerate(TIERS) for module in modules
 HEADER_MODULE = {
     "version": "units", "units_text": "units", "precision": "units", "value": "config", "fidelity": "network",
     "ideal_collective": "collectives", "collective_workload": "workload",
-    "memory": "workload", "plan": "workload", "training": "workload", "inference": "workload", "inference_profile": "stack",
+    "memory": "workload", "plan": "workload", "training": "workload", "inference": "workload", "requests": "workload", "serving": "workload", "inference_profile": "stack",
     "simulation": "engine", "result": "analysis", "training_metrics": "analysis", "inference_metrics": "analysis",
-    "job_energy": "analysis", "link_use": "analysis", "fit": "study", "run": "study", "validate": "study",
+    "job_energy": "analysis", "link_use": "analysis", "fit": "study", "run": "study", "serving_studies": "study", "validate": "study",
 }
 
 # Third-party headers by prefix: where they may be included.

@@ -1,0 +1,130 @@
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "analysis/distribution.hpp"
+
+namespace nvlsim {
+namespace {
+
+/// The time in which arrivals count.
+struct window {
+  double from = 0, to = 0;
+  bool whole = true;
+};
+
+window window_of(const serving_outcome& o, const measured_part& part) {
+  if (part.warmup <= 0 && part.tail <= 0) return {0, o.end_s, true};
+  std::vector<double> arrivals;
+  arrivals.reserve(o.requests.size());
+  for (const request_record& r : o.requests) arrivals.push_back(r.arrival_s);
+  std::sort(arrivals.begin(), arrivals.end());
+  const auto n = static_cast<double>(arrivals.size());
+  const auto first = static_cast<std::size_t>(std::floor(part.warmup * n));
+  const auto last = static_cast<std::size_t>(std::max(std::ceil((1 - part.tail) * n), static_cast<double>(first) + 1)) - 1;
+  return {arrivals[std::min(first, arrivals.size() - 1)], arrivals[std::min(last, arrivals.size() - 1)], false};
+}
+
+/// Share of [begin, end] inside the window.
+double inside(const window& w, double begin, double end) {
+  if (!(end > begin)) return begin >= w.from && begin <= w.to ? 1 : 0;
+  return std::max(0.0, std::min(end, w.to) - std::max(begin, w.from)) / (end - begin);
+}
+
+/// Sums over requests, within the window where they are rates.
+struct tally {
+  std::vector<weighted> ttft, queue, e2e, tpot;
+  double inputs = 0, outputs = 0, finished = 0, cached = 0, prompts = 0;
+  std::int64_t counted = 0, good = 0, ttft_kept = 0, tpot_kept = 0, e2e_kept = 0, preemptions = 0;
+};
+
+void judge(tally& t, const client_view& c, const service_objective& o) {
+  const bool ttft = !o.ttft_s || c.ttft_s <= *o.ttft_s, e2e = !o.e2e_s || c.e2e_s <= *o.e2e_s;
+  const bool tpot = !o.tpot_s || !c.tpot_s || *c.tpot_s <= *o.tpot_s;
+  t.ttft_kept += ttft;
+  t.tpot_kept += tpot;
+  t.e2e_kept += e2e;
+  t.good += ttft && tpot && e2e;
+}
+
+tally count(const serving_run& run, const inference_workload& w, const window& counted) {
+  tally t;
+  for (const request_record& r : run.outcome.requests) {
+    t.inputs += r.input * inside(counted, r.first_token_s, r.first_token_s);
+    t.outputs += r.output * inside(counted, r.first_token_s, r.last_token_s);
+    t.finished += inside(counted, r.last_token_s, r.last_token_s);
+    t.cached += r.cached;
+    t.prompts += r.input;
+    t.preemptions += r.preemptions;
+    if (r.arrival_s < counted.from || r.arrival_s > counted.to) continue;
+    const client_view c = seen_by_client(r, run.front_end);
+    t.counted += 1;
+    t.ttft.push_back({c.ttft_s, 1});
+    t.e2e.push_back({c.e2e_s, 1});
+    t.queue.push_back({r.admitted_s - r.arrival_s, 1});
+    if (c.tpot_s) t.tpot.push_back({*c.tpot_s, 1});
+    judge(t, c, w.objective);
+  }
+  return t;
+}
+
+/// More than one in fifty of the requests, and half as many again as half-way, wait as the last one comes.
+/// [docs/serving.md#saturation]
+bool overwhelmed(const serving_outcome& o, const inference_workload& w) {
+  if (w.load != load_kind::open_loop && w.load != load_kind::trace) return false;
+  const auto lanes = static_cast<std::int64_t>(o.lanes.size());
+  const auto n = static_cast<std::int64_t>(o.requests.size());
+  return o.waiting_at_last * 50 > n && o.waiting_at_last > lanes && 2 * o.waiting_at_last > 3 * o.waiting_at_half;
+}
+
+}  // namespace
+
+client_view seen_by_client(const request_record& r, const front_end_costs& server) {
+  client_view out;
+  const double first = r.first_token_s - r.arrival_s, gaps = static_cast<double>(r.output) - 1;
+  out.e2e_s = r.last_token_s - r.arrival_s;
+  const double held = gaps > 0 ? (out.e2e_s - first) * std::min(server.first_token_iterations / gaps, 1.0) : 0;
+  out.ttft_s = first + held + server.first_token_delay.base();
+  if (gaps > 0) out.tpot_s = (out.e2e_s - first) / gaps;
+  return out;
+}
+
+inference_metrics measure_serving(const serving_run& run, const inference_workload& w) {
+  const serving_outcome& o = run.outcome;
+  const window counted = window_of(o, w.measured);
+  tally t = count(run, w, counted);
+  const double time = counted.to - counted.from;
+  const double gpus = static_cast<double>(w.gpus());
+  inference_metrics m;
+  const auto per_second = [&](double x) { return time > 0 ? x / time : 0; };
+  m.output_tokens_per_s = per_second(t.outputs);
+  m.output_tokens_per_s_per_gpu = m.output_tokens_per_s / gpus;
+  m.total_tokens_per_s = per_second(t.inputs + t.outputs);
+  m.total_tokens_per_s_per_gpu = m.total_tokens_per_s / gpus;
+  m.requests_per_s = per_second(t.finished);
+  m.offered_requests_per_s = per_second(static_cast<double>(t.counted - (counted.whole ? 0 : 1)));
+  m.requests_in_flight = o.requests_times_s / o.end_s;
+  m.prefix_cache_hit_fraction = t.cached / t.prompts;
+  m.preemptions = t.preemptions;
+  m.measured_requests = t.counted;
+  for (const lane_record& l : o.lanes)
+    m.kv_cache_used_fraction = std::max(m.kv_cache_used_fraction, static_cast<double>(l.peak_kv_tokens) /
+                                                                      static_cast<double>(run.kv_capacity_tokens));
+  const auto n = static_cast<double>(t.counted);
+  if (w.objective.any()) {
+    m.slo_attained_fraction = static_cast<double>(t.good) / n;
+    m.goodput_requests_per_s = m.requests_per_s * *m.slo_attained_fraction;
+    const double least = w.objective.share * n;
+    m.objective_met = static_cast<double>(std::min({t.ttft_kept, t.tpot_kept, t.e2e_kept})) >= least;
+  }
+  m.ttft_s = distribution_of(std::move(t.ttft)).value();
+  m.queue_s = distribution_of(std::move(t.queue)).value();
+  m.e2e_s = distribution_of(std::move(t.e2e)).value();
+  m.tpot_s = distribution_of(std::move(t.tpot));
+  m.itl_s = distribution_of(o.gaps.values());
+  if (m.tpot_s) m.output_tokens_per_s_per_user = 1 / m.tpot_s->mean;
+  m.saturated = overwhelmed(o, w);
+  return m;
+}
+
+}  // namespace nvlsim

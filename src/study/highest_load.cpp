@@ -1,0 +1,95 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "nvlsim/serving_studies.hpp"
+
+namespace nvlsim {
+namespace {
+
+constexpr double closeness = 0.002;   // of the rate
+constexpr int most_doublings = 40;    // from the load that the scenario gives
+constexpr double most_requests = 100'000;  // of a closed loop: more clients say no more
+
+bool is_closed(const inference_workload& w) { return w.load == load_kind::closed_loop; }
+
+double load_of(const inference_workload& w) {
+  if (is_closed(w)) return static_cast<double>(w.concurrency);
+  if (w.load == load_kind::open_loop || !w.replay->timed) return w.arrivals.rate_per_s;
+  return w.rate_scale;
+}
+
+/// The workload at so many clients, requests a second, or times the rate of the trace.
+inference_workload with_load(inference_workload w, double load) {
+  if (is_closed(w)) {
+    // As many requests a client as the scenario has.
+    const double each = static_cast<double>(w.requests) / static_cast<double>(w.concurrency);
+    w.concurrency = std::llround(load);
+    w.requests = std::max<std::int64_t>(w.concurrency, std::llround(each * load));
+  } else if (w.load == load_kind::open_loop || !w.replay->timed) {
+    w.arrivals.rate_per_s = load;
+  } else {
+    w.rate_scale = load;
+  }
+  return w;
+}
+
+void refuse(const std::string& what) { throw input_error({{"", "/workload", what, {}}}); }
+
+class load_search {
+ public:
+  explicit load_search(const scenario& s) : s_(s), work_(std::get<inference_workload>(s.workload)) {}
+
+  highest_load run() && {
+    const double least = is_closed(work_) ? static_cast<double>(work_.replicas) * work_.pp : 0;
+    double good = 0, bad = 0, at = std::max(load_of(work_), least);
+    for (int i = 0; i < most_doublings && (good == 0 || bad == 0); ++i) {
+      (holds(at) ? good : bad) = at;
+      if (bad == 0 && is_closed(work_) && 2 * at * requests_of_client() > most_requests) break;
+      if (bad == 0) at = 2 * at;
+      else if (good == 0 && at > least) at = std::max(at / 2, least);
+      else break;
+    }
+    if (good == 0) return std::move(out_);
+    while (bad > 0 && (is_closed(work_) ? bad - good > 1.5 : bad / good - 1 > closeness)) {
+      const double middle = is_closed(work_) ? std::floor((good + bad) / 2) : (good + bad) / 2;
+      (holds(middle) ? good : bad) = middle;
+    }
+    out_.found = true;
+    out_.bounded = bad > 0;
+    out_.load = good;
+    out_.work = with_load(work_, good);
+    return std::move(out_);
+  }
+
+ private:
+  double requests_of_client() const {
+    return static_cast<double>(work_.requests) / static_cast<double>(work_.concurrency);
+  }
+
+  bool holds(double load) {
+    const inference_workload w = with_load(work_, load);
+    serving_run run = serve(s_.platform, s_.stack, s_.model, w);
+    ++out_.runs;
+    if (!run.reasons.empty()) refuse(run.reasons.front());
+    const inference_metrics m = measure_serving(run, w);
+    return m.objective_met && !m.saturated;
+  }
+
+  const scenario& s_;
+  const inference_workload& work_;
+  highest_load out_;
+};
+
+}  // namespace
+
+highest_load find_highest_load(const scenario& s) {
+  const auto* w = std::get_if<inference_workload>(&s.workload);
+  if (!w || (!is_closed(*w) && w->load != load_kind::open_loop && w->load != load_kind::trace))
+    refuse("the highest load is that of a closed_loop, an open_loop or a trace");
+  if (!w->objective.any()) refuse("the highest load needs an objective: slo");
+  return load_search(s).run();
+}
+
+}  // namespace nvlsim

@@ -1,0 +1,56 @@
+// Rows of open loops, request by request. [docs/models-and-assumptions.md#inference-open-loop]
+#include <algorithm>
+#include <cmath>
+
+#include "nvlsim/inference_metrics.hpp"
+#include "study/inference_rows.hpp"
+
+namespace nvlsim {
+namespace {
+
+constexpr int most_replicas = 4;      // like ones: more say the same
+constexpr double longest_s = 120;     // of arrivals, when the source does not say how many requests there were
+constexpr double least_requests = 500, most_requests = 20'000;
+
+/// A part of the replicas with its share of the arrivals.
+inference_workload load_of(const inference_row& r) {
+  inference_workload w = r.work;
+  const double share = std::min(1.0, static_cast<double>(most_replicas) / w.replicas);
+  w.replicas = std::min(w.replicas, most_replicas);
+  w.arrivals.rate_per_s = *r.request_rate * share;
+  if (w.requests == 0)
+    w.requests = std::llround(std::clamp(w.arrivals.rate_per_s * longest_s, least_requests, most_requests));
+  return w;
+}
+
+double in_column(const metric_target& t, const inference_metrics& m, const inference_row& r, double share) {
+  const auto of = [&](const distribution& d) { return 1e3 * (t.median ? d.p50 : d.mean); };
+  switch (t.what) {
+    case served_metric::tpot: return m.tpot_s ? of(*m.tpot_s) : 0;
+    case served_metric::ttft: return of(m.ttft_s);
+    case served_metric::throughput: return m.output_tokens_per_s / share;
+    case served_metric::throughput_per_gpu: return m.output_tokens_per_s / share / r.gpus;
+  }
+  return 0;
+}
+
+}  // namespace
+
+std::vector<double> simulate_open_loop(inference_row& r, const stack& s) {
+  const inference_workload w = load_of(r);
+  const serving_run run = serve(r.hardware, s, *r.net, w);
+  const auto note = [&](const std::string& text) { r.record.notes += (r.record.notes.empty() ? "" : "; ") + text; };
+  if (!run.reasons.empty()) {
+    r.record.status = record_status::infeasible;
+    r.record.reason = run.reasons.front();
+    return {};
+  }
+  const inference_metrics m = measure_serving(run, w);
+  if (m.saturated) note("saturated at this rate: the batch is as large as it gets");
+  const double share = static_cast<double>(w.replicas) / r.work.replicas;
+  std::vector<double> out;
+  for (const metric_target& t : r.targets) out.push_back(in_column(t, m, r, share));
+  return out;
+}
+
+}  // namespace nvlsim

@@ -1,0 +1,115 @@
+// The scheduler of one lane: what each iteration holds, one after the other, whatever they take.
+// [docs/models-and-assumptions.md#inference-scheduler]
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <queue>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "nvlsim/inference.hpp"
+#include "workload/prefix_cache.hpp"
+
+namespace nvlsim {
+
+/// Sums over the running sequences, so that an iteration costs its changes and not its batch.
+class lane {
+ public:
+  using names = std::span<const prefix_cache::name>;
+  /// What befell requests in an iteration, by the numbers they came with.
+  struct events {
+    std::vector<std::pair<std::int32_t, std::int64_t>> admitted;  ///< with the prompt tokens that were cached
+    std::vector<std::int32_t> first_tokens;
+    std::vector<std::int32_t> finished;
+    std::vector<std::int32_t> preempted;  ///< before it
+    std::vector<std::int32_t> resumed;    ///< preempted before: what was computed again gives their next token
+    std::vector<std::int32_t> returned;   ///< preempted before: their cache came back before it
+    std::int64_t recomputed_tokens = 0;   ///< cached tokens given up
+  };
+
+  explicit lane(const schedule_limits& limits);
+
+  /// A request arrives. `prefixes` must outlive it.
+  void submit(std::int32_t request, std::int64_t input, std::int64_t output, names prefixes = {});
+  bool idle() const { return decodes_ == 0 && waiting_.empty() && incoming_.empty(); }
+  /// The next iteration; requires that the lane is not idle. Throws internal_error when a request fits none.
+  iteration step();
+  const events& last() const { return events_; }
+
+  std::int64_t queued() const { return static_cast<std::int64_t>(waiting_.size() + incoming_.size()) - (next_admitted_ ? 1 : 0); }
+  std::int64_t kv_tokens() const { return kv_tokens_; }  ///< held by requests, in whole blocks
+  std::int64_t peak_kv_tokens() const { return peak_kv_tokens_; }
+  /// Prompt tokens yet to compute and cached tokens of running sequences.
+  std::int64_t load() const { return pending_ + context(); }
+  /// Prompt tokens of a request that the prefix cache holds now.
+  std::int64_t cached_tokens(names prefixes, std::int64_t input) const;
+
+ private:
+  struct slot {
+    std::int32_t request = 0;
+    std::int64_t input = 0;   ///< tokens to cache before it decodes: the prompt, and what came before a preemption
+    std::int64_t output = 0;  ///< tokens still to come from then on
+    std::int64_t done = 0;    ///< of `input`, cached
+    std::int64_t own = 0;     ///< KV tokens held alone, in whole blocks
+    std::uint32_t shared = 0; ///< leading blocks held in the prefix cache
+    std::uint32_t life = 0;   ///< changes whenever the slot stops running
+    std::size_t joined = 0;   ///< value of decoded_ before its first decode
+    bool resumes = false, swapped = false;
+    names prefixes;
+  };
+  struct ending {
+    std::size_t at;
+    std::uint32_t slot, life;
+    bool operator>(const ending& o) const { return std::pair(at, slot) > std::pair(o.at, o.slot); }
+  };
+
+  void poll();
+  bool holds_back() const;
+  void decode(iteration& it);
+  void add_prompts(iteration& it);
+  bool may_cut(const slot& s, const iteration& it) const;
+  bool admit(std::uint32_t i, const iteration& it, std::int64_t room);
+  bool take_memory(slot& s, std::int64_t tokens);
+  void resume_swapped(iteration& it);
+  void join(std::uint32_t i, bool decodes_now);
+  void finish_prompt(std::uint32_t i);
+  void stop(slot& s);
+  void end_requests();
+  void free_memory(slot& s);
+  void share_blocks(slot& s, std::int64_t tokens);
+  void make_room(iteration& it);
+  void preempt(iteration& it);
+  std::uint32_t last_admitted();
+  std::int64_t growth() const;
+  std::int64_t& phase_of(const slot& s);
+  std::int64_t in_blocks(double tokens) const;
+  std::int64_t reservation(const slot& s) const;
+  std::int64_t steps_of(const slot& s) const { return static_cast<std::int64_t>(decoded_ - s.joined); }
+  std::int64_t tokens_of(std::int64_t steps) const;
+  std::int64_t cached(const slot& s) const { return s.input + tokens_of(steps_of(s)); }
+  std::int64_t context() const { return inputs_ + tokens_of(steps_); }
+  void evict_idle();
+
+  engine_settings set_;
+  schedule_limits limits_;
+  bool exclusive_, grows_;
+  events events_;
+  std::vector<slot> slots_;
+  std::vector<std::uint32_t> unused_;
+  std::deque<std::uint32_t> incoming_, waiting_;  ///< not yet looked at; in the order of their turn
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> admitted_;  ///< slot and life, in order; some have ended
+  std::priority_queue<ending, std::vector<ending>, std::greater<>> endings_;
+  std::vector<std::int64_t> by_phase_;  ///< running sequences by when they need their next block
+  prefix_cache cache_;
+  std::int64_t decodes_ = 0, inputs_ = 0, steps_ = 0;  ///< sequences that decode; their prompt tokens and steps so far
+  std::int64_t kv_tokens_ = 0, peak_kv_tokens_ = 0, pending_ = 0, swapped_out_ = 0;
+  std::int64_t now_ = 0, polled_ = 0, waited_ = 0;
+  std::int64_t frees_ = 0, refused_at_ = -1;  ///< memory given back so far; what that was at the last refusal
+  bool next_admitted_ = false, preempted_now_ = false;
+  std::size_t decoded_ = 0;  ///< iterations in which sequences could decode
+};
+
+}  // namespace nvlsim

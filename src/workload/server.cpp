@@ -1,0 +1,272 @@
+// Requests in time: arrivals, a router, lanes that run one iteration after the other.
+#include <algorithm>
+#include <queue>
+
+#include "nvlsim/diagnostics.hpp"
+#include "nvlsim/serving.hpp"
+#include "workload/lane.hpp"
+
+namespace nvlsim {
+namespace {
+
+constexpr std::size_t traced_iterations = 100'000;  // of all lanes: a trace shows no more
+
+/// A point in time with what happens; earlier ones first, then lower numbers.
+struct moment {
+  double at;
+  std::int32_t who;
+  bool operator>(const moment& o) const { return at > o.at || (at == o.at && who > o.who); }
+};
+using agenda = std::priority_queue<moment, std::vector<moment>, std::greater<>>;
+
+/// A lane at work.
+struct worker {
+  explicit worker(const schedule_limits& l) : engine(l) {}
+
+  lane engine;
+  iteration now;
+  std::int32_t kind = 0;
+  bool busy = false;
+  double begin = 0, end = 0;
+  std::int64_t in_hand = 0;  ///< requests submitted and not finished
+  double last_decode = 0;    ///< end of the last iteration with decodes
+  std::vector<std::pair<double, std::int64_t>> joined;  ///< sequences by when their last token came, since then
+};
+
+class server {
+ public:
+  server(const request_list& list, const server_settings& s, const iteration_pricing& price)
+      : list_(list), set_(s), price_(price) {
+    const std::size_t n = list.requests.size();
+    out_.requests.resize(n);
+    out_.lanes.resize(static_cast<std::size_t>(s.lanes));
+    workers_.reserve(out_.lanes.size());
+    for (std::int64_t i = 0; i < s.lanes; ++i) workers_.emplace_back(s.lane);
+    next_turn_.assign(n, -1);
+    for (std::size_t i = 0; i < n; ++i) {
+      const served_request& r = list.requests[i];
+      out_.requests[i].input = static_cast<std::int32_t>(r.input);
+      out_.requests[i].output = static_cast<std::int32_t>(r.output);
+      if (r.after >= 0) next_turn_[static_cast<std::size_t>(r.after)] = static_cast<std::int32_t>(i);
+    }
+  }
+
+  serving_outcome run() && {
+    for (std::int64_t c = 0; c < set_.clients; ++c) begin_session(0);
+    begin_iterations(0);
+    for (;;) {
+      const double coming = next_arrival(), ending = ends_.empty() ? never : ends_.top().at;
+      if (coming == never && ending == never) break;
+      if (coming <= ending) {
+        arrive(coming);
+        begin_iterations(coming);
+      } else {
+        end_iteration(static_cast<std::size_t>(ends_.top().who));
+      }
+    }
+    for (std::size_t i = 0; i < workers_.size(); ++i) out_.lanes[i].peak_kv_tokens = workers_[i].engine.peak_kv_tokens();
+    return std::move(out_);
+  }
+
+ private:
+  static constexpr double never = 1e300;
+
+  const served_request& request(std::int32_t i) const { return list_.requests[static_cast<std::size_t>(i)]; }
+  request_record& record(std::int32_t i) { return out_.requests[static_cast<std::size_t>(i)]; }
+  lane::names names_of(const served_request& r) const { return {list_.prefixes.data() + r.first_prefix, r.prefixes}; }
+
+  /// Steps over requests that wait for others.
+  void find_start() {
+    while (next_start_ < list_.requests.size() && list_.requests[next_start_].after >= 0) ++next_start_;
+  }
+
+  double next_arrival() {
+    find_start();
+    double t = expected_.empty() ? never : expected_.top().at;
+    if (set_.clients == 0 && next_start_ < list_.requests.size()) t = std::min(t, list_.requests[next_start_].arrival_s);
+    return t;
+  }
+
+  /// All that come by then: an iteration begins with those who are there.
+  void arrive(double t) {
+    while (next_arrival() <= t) {
+      if (!expected_.empty() && expected_.top().at <= t) {
+        const std::int32_t i = expected_.top().who;
+        expected_.pop();
+        submit(i, t);
+      } else {
+        submit(static_cast<std::int32_t>(next_start_++), t);
+      }
+    }
+  }
+
+  /// A client of a closed loop sends its next request, the first of its next session.
+  void begin_session(double t) {
+    find_start();
+    if (next_start_ < list_.requests.size()) submit(static_cast<std::int32_t>(next_start_++), t);
+  }
+
+  void count_system(double t, std::int64_t change) {
+    out_.requests_times_s += static_cast<double>(in_system_) * (t - counted_at_);
+    counted_at_ = t;
+    in_system_ += change;
+  }
+
+  void submit(std::int32_t i, double t) {
+    count_system(t, 1);
+    const served_request& r = request(i);
+    const std::size_t to = choose(r);
+    worker& w = workers_[to];
+    request_record& q = record(i);
+    q.arrival_s = t;
+    q.lane = static_cast<std::int32_t>(to);
+    w.engine.submit(i, r.input, r.output, names_of(r));
+    w.in_hand += 1;
+    ++arrived_;
+    ++waiting_;
+    if (arrived_ == (list_.requests.size() + 1) / 2) out_.waiting_at_half = waiting_;
+    if (arrived_ == list_.requests.size()) out_.waiting_at_last = waiting_;
+    if (!w.busy) woken_.push_back(to);
+  }
+
+  void begin_iterations(double t) {
+    for (const std::size_t i : woken_)
+      if (!workers_[i].busy && !workers_[i].engine.idle()) begin_iteration(i, t);
+    woken_.clear();
+  }
+
+  std::size_t choose(const served_request& r) {
+    if (workers_.size() == 1) return 0;
+    if (set_.router == router_policy::round_robin) return turn_++ % workers_.size();
+    std::size_t best = 0;
+    std::int64_t least = 0;
+    for (std::size_t k = 0; k < workers_.size(); ++k) {
+      const std::size_t i = (turn_ + k) % workers_.size();
+      const worker& w = workers_[i];
+      const std::int64_t load = set_.router == router_policy::least_loaded
+                                    ? w.in_hand
+                                    : w.engine.load() - w.engine.cached_tokens(names_of(r), r.input);
+      if (k == 0 || load < least) best = i, least = load;
+    }
+    turn_ = best + 1;
+    return best;
+  }
+
+  void begin_iteration(std::size_t i, double t) {
+    worker& w = workers_[i];
+    w.now = w.engine.step();
+    const iteration_price p = price_(w.now);
+    w.busy = true;
+    w.kind = p.kind;
+    w.begin = t;
+    w.end = t + p.seconds;
+    for (const auto& [q, cached] : w.engine.last().admitted) {
+      record(q).admitted_s = t;
+      record(q).cached = static_cast<std::int32_t>(cached);
+      --waiting_;
+    }
+    for (const std::int32_t q : w.engine.last().preempted) {
+      record(q).preemptions += 1;
+      held_up_.emplace_back(q, std::max(w.last_decode, record(q).first_token_s));
+    }
+    ends_.push({w.end, static_cast<std::int32_t>(i)});
+  }
+
+  /// Gaps of the sequences that got a token: those that decoded last time as well, those that joined since, and those
+  /// that were held up by a preemption.
+  void count_gaps(worker& w, double t) {
+    const lane::events& e = w.engine.last();
+    std::int64_t old = w.now.decodes;
+    for (const std::int32_t q : e.resumed) out_.gaps.add(t - held_since(q), 1);
+    for (const std::int32_t q : e.returned) w.joined.emplace_back(held_since(q), 1);
+    if (w.now.decodes > 0) {
+      for (const auto& [since, count] : w.joined) {
+        add_gap(t - since, std::min(count, old));
+        old -= std::min(count, old);
+      }
+      add_gap(t - w.last_decode, old);
+      w.joined.clear();
+      w.last_decode = t;
+    }
+    std::int64_t join = 0;
+    const auto goes_on = [&](std::int32_t q) {
+      return std::find(e.finished.begin(), e.finished.end(), q) == e.finished.end();
+    };
+    for (const std::int32_t q : e.first_tokens) join += record(q).output > 1 ? 1 : 0;
+    for (const std::int32_t q : e.resumed) join += goes_on(q) ? 1 : 0;
+    if (join > 0) w.joined.emplace_back(t, join);
+  }
+
+  /// With drafts a step gives several tokens; they count as spread evenly over it.
+  void add_gap(double gap, std::int64_t count) { out_.gaps.add(gap / set_.lane.tokens_per_step, count); }
+
+  /// When the last token of a preempted request came, which goes on now.
+  double held_since(std::int32_t q) {
+    const auto at = std::find_if(held_up_.begin(), held_up_.end(), [&](const auto& h) { return h.first == q; });
+    const double t = at->second;
+    held_up_.erase(at);
+    return t;
+  }
+
+  void add_samples(std::size_t i, const worker& w) {
+    lane_record& l = out_.lanes[i];
+    l.running.add(w.begin, w.end, static_cast<double>(w.now.decodes + w.now.prompts));
+    l.queued.add(w.begin, w.end, static_cast<double>(w.engine.queued()));
+    l.kv_tokens.add(w.begin, w.end, static_cast<double>(w.engine.kv_tokens()));
+    l.busy_s += w.end - w.begin;
+    ++l.iterations_in_all;
+    if (traced_ >= traced_iterations) return;
+    ++traced_;
+    l.iterations.push_back({w.begin, w.end, w.kind, static_cast<std::int32_t>(w.now.decodes)});
+  }
+
+  void end_iteration(std::size_t i) {
+    ends_.pop();
+    worker& w = workers_[i];
+    const double t = w.end;
+    add_samples(i, w);
+    const lane::events& e = w.engine.last();
+    count_gaps(w, t);
+    out_.prompt_tokens += w.now.prompt_tokens;
+    out_.recomputed_tokens += e.recomputed_tokens;
+    out_.swapped_tokens += w.now.swapped_tokens;
+    for (const std::int32_t q : e.first_tokens) record(q).first_token_s = t;
+    out_.end_s = std::max(out_.end_s, t);
+    w.busy = false;
+    for (const std::int32_t q : e.finished) finish(q, w, t);
+    arrive(t);  // what is sent now is there for the next iteration
+    woken_.push_back(i);
+    begin_iterations(t);
+  }
+
+  void finish(std::int32_t q, worker& w, double t) {
+    record(q).last_token_s = t;
+    out_.output_tokens += record(q).output;
+    w.in_hand -= 1;
+    count_system(t, -1);
+    const std::int32_t next = next_turn_[static_cast<std::size_t>(q)];
+    if (next < 0 && set_.clients > 0) begin_session(t);
+    if (next >= 0) expected_.push({t + request(next).wait_s, next});
+  }
+
+  const request_list& list_;
+  const server_settings& set_;
+  const iteration_pricing& price_;
+  serving_outcome out_;
+  std::vector<worker> workers_;
+  std::vector<std::int32_t> next_turn_;  ///< by request: the one that waits for it
+  agenda ends_, expected_;               ///< lanes by the end of their iteration; later turns by their arrival
+  std::size_t next_start_ = 0, arrived_ = 0, turn_ = 0, traced_ = 0;
+  std::int64_t waiting_ = 0, in_system_ = 0;
+  double counted_at_ = 0;
+  std::vector<std::size_t> woken_;
+  std::vector<std::pair<std::int32_t, double>> held_up_;  ///< preempted requests by when their last token came
+};
+
+}  // namespace
+
+serving_outcome serve_requests(const request_list& list, const server_settings& settings, const iteration_pricing& price) {
+  return server(list, settings, price).run();
+}
+
+}  // namespace nvlsim

@@ -1,0 +1,145 @@
+#include "nvlsim/serving.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "workload/inference_memory.hpp"
+#include "workload/iteration_prices.hpp"
+#include "workload/serving_limits.hpp"
+
+namespace nvlsim {
+namespace {
+
+constexpr std::int64_t most_requests = 10'000'000;
+constexpr double cpu_memory_share = 0.5;  // for caches of preempted requests; assumed
+
+/// Reasons that concern requests by themselves.
+std::vector<std::string> request_reasons(const model& m, const inference_workload& w, const schedule_limits& limits,
+                                         const request_list& list) {
+  std::int64_t longest = 0, longest_prompt = 0, beyond_model = 0, beyond_cache = 0;
+  for (const served_request& r : list.requests) {
+    const std::int64_t tokens = r.input + r.output, block = limits.kv_block_tokens;
+    longest = std::max(longest, tokens);
+    longest_prompt = std::max(longest_prompt, r.input);
+    beyond_model += m.max_positions > 0 && tokens > m.max_positions ? 1 : 0;
+    beyond_cache += (tokens + block - 1) / block * block > limits.kv_capacity_tokens ? 1 : 0;
+  }
+  std::vector<std::string> out;
+  const std::size_t n = list.requests.size();
+  if (beyond_model > 0)
+    out.push_back(fmt::format("{} of {} requests are longer than the {} tokens that {} takes; the longest has {}",
+                              beyond_model, n, m.max_positions, m.name, longest));
+  if (beyond_cache > 0)
+    out.push_back(fmt::format("{} of {} requests do not fit the {} KV tokens of the cache; the longest needs {}",
+                              beyond_cache, n, limits.kv_capacity_tokens, longest));
+  if (limits.settings.prefill == prefill_policy::whole_prompt && longest_prompt > limits.settings.max_num_tokens)
+    out.push_back(fmt::format("prefill whole_prompt: a prompt of {} tokens exceeds max_num_tokens {}", longest_prompt,
+                              limits.settings.max_num_tokens));
+  if (n > static_cast<std::size_t>(most_requests))
+    out.push_back(fmt::format("{} requests; at most {} are simulated", n, most_requests));
+  if (n == 0) out.emplace_back("the load has no requests");
+  if (w.load == load_kind::closed_loop && w.concurrency < std::int64_t{w.replicas} * w.pp)
+    out.push_back(fmt::format("concurrency {} leaves some of {} lanes (replicas x pp) without a client", w.concurrency,
+                              std::int64_t{w.replicas} * w.pp));
+  return out;
+}
+
+std::string arrivals_note(const inference_workload& w) {
+  const arrival_settings& a = w.arrivals;
+  const char* what = w.sessions ? "sessions" : "requests";
+  if (w.load == load_kind::open_loop || (w.load == load_kind::trace && !w.replay->timed)) {
+    if (a.process == arrival_process::fixed) return fmt::format("{} arrive at even times, {:.6g} a second", what, a.rate_per_s);
+    if (a.process == arrival_process::poisson) return fmt::format("{} arrive at random, {:.6g} a second", what, a.rate_per_s);
+    return fmt::format("{} arrive with gaps of a gamma distribution of variation {:.4g}, {:.6g} a second", what,
+                       a.variation, a.rate_per_s);
+  }
+  if (w.load == load_kind::trace) return fmt::format("requests arrive as the trace ({}) says", w.replay->format);
+  if (w.load == load_kind::closed_loop)
+    return fmt::format("{} clients start together and send their next {} when the last one ends", w.concurrency,
+                       w.sessions ? "session" : "request");
+  return "all requests are there at the start";
+}
+
+void trace_notes(const inference_workload& w, std::vector<std::string>& out) {
+  if (w.load != load_kind::trace) return;
+  const request_trace& t = *w.replay;
+  if (t.empty_outputs > 0)
+    out.push_back(fmt::format("{} requests of the trace have no output token: one is taken", t.empty_outputs));
+  if (t.timed && w.tick_s == 0 && 2 * t.shared_arrivals > static_cast<std::int64_t>(t.list.requests.size()))
+    out.emplace_back("most requests of the trace share their arrival with others: times are rounded, and come in bursts; "
+                     "load/tick spreads them");
+  if (w.rate_scale != 1) out.push_back(fmt::format("arrivals come {:.6g} times as fast as in the trace", w.rate_scale));
+}
+
+std::vector<std::string> assumptions(const platform& p, const stack& s, const inference_workload& w, std::int64_t lanes) {
+  std::vector<std::string> out = {arrivals_note(w)};
+  trace_notes(w, out);
+  if (w.measured.warmup > 0 || w.measured.tail > 0)
+    out.push_back(fmt::format("the first {:.4g} % and the last {:.4g} % of the requests to arrive are not counted; rates "
+                              "are those between the first and the last arrival that is", 100 * w.measured.warmup,
+                              100 * w.measured.tail));
+  const engine_settings set = settings_of(*s.inference, w);
+  if (set.preemption == preemption_policy::none)
+    out.push_back(fmt::format("admission asks the cache for the prompt and {:.0f} % of each request's own output, and "
+                              "holds it to the end", 100 * set.kv_reserve));
+  if (w.pp > 1)
+    out.push_back(fmt::format("a pipeline of {0} stages works on {0} micro-batches in turn, each a lane of its own", w.pp));
+  if (w.tp * w.attention_dp > 0 && lanes > 1) {
+    constexpr const char* how[] = {"in turn", "to the one with the fewest requests in hand",
+                                   "to the one with the least to compute and hold"};
+    out.push_back(fmt::format("requests go to {} lanes {}", lanes, how[static_cast<int>(w.router)]));
+  }
+  if (!s.inference->sustained_factor.contains(p.gpu.name))
+    out.push_back(fmt::format("the sustained rate of {} is not known: that of a short benchmark is taken", p.gpu.name));
+  return out;
+}
+
+}  // namespace
+
+bool needs_clock(const inference_workload& w) {
+  const auto by_itself = [](const token_lengths& l) { return l.shape != length_shape::uniform; };
+  return w.load == load_kind::open_loop || w.load == load_kind::trace || w.sessions || w.objective.any() ||
+         w.router != router_policy::round_robin || w.engine.preemption == preemption_policy::swap ||
+         w.measured.warmup > 0 || w.measured.tail > 0 || by_itself(w.input) || by_itself(w.output);
+}
+
+serving_run serve(const platform& p, const stack& s, const model& m, const inference_workload& w) {
+  serving_run run;
+  run.reasons = serving_problems(p, s, m, w);
+  if (!s.inference) return run;
+  if (w.pooled()) run.reasons.emplace_back("prefill and decode workers serve closed loops and offline loads only, without an objective");
+  if (w.drafts.draft_tokens > 0 && settings_of(*s.inference, w).preemption != preemption_policy::none)
+    run.reasons.emplace_back("preemption with speculative decoding is not simulated");
+  const serving_memory memory = plan_serving_memory(p, s, m, w);
+  run.memory = memory.report;
+  run.kv_capacity_tokens = memory.kv_capacity_tokens;
+  if (memory.kv_capacity_tokens == 0) run.reasons.push_back(no_cache_left(memory.report));
+  if (!run.reasons.empty()) return run;
+
+  const request_list list = generate_requests(w, m.max_positions);
+  server_settings set;
+  set.lane = limits_of(*s.inference, w, memory.kv_capacity_tokens);
+  set.lane.prefix_tokens = list.prefix_tokens;
+  set.lanes = std::int64_t{w.replicas} * w.pp;
+  set.router = w.router;
+  set.clients = w.load == load_kind::closed_loop ? w.concurrency : 0;
+  run.reasons = request_reasons(m, w, set.lane, list);
+  const bandwidth c2c = p.gpu.c2c;
+  const double swap_rate = (c2c / memory.kv_per_token).base() * w.attention_dp;
+  if (set.lane.settings.preemption == preemption_policy::swap) {
+    const bytes each = p.cpu.memory * cpu_memory_share * p.vm.cpus / p.vm.gpus;
+    set.lane.swap_capacity_tokens = static_cast<std::int64_t>(each / memory.kv_per_token * w.attention_dp / w.pp);
+    if (!(swap_rate > 0)) run.reasons.push_back(fmt::format("preemption swap: {} does not say the GPU's rate to its CPU", p.name));
+  }
+  if (!run.reasons.empty()) return run;
+  run.notes = assumptions(p, s, w, set.lanes);
+  if (behind_server(w)) run.front_end = s.inference->front_end;
+  iteration_costs costs(p, s, m, w);
+  iteration_prices prices(costs, swap_rate);
+  run.outcome = serve_requests(list, set, [&](const iteration& it) { return prices.price(it); });
+  run.uses = prices.uses();
+  return run;
+}
+
+}  // namespace nvlsim

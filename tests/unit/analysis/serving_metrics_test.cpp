@@ -1,0 +1,104 @@
+#include <catch2/catch.hpp>
+
+#include "../workload/inference_fixture.hpp"
+#include "nvlsim/inference_metrics.hpp"
+
+namespace nvlsim {
+namespace {
+
+using test::small_machine;
+using test::small_model;
+using test::small_stack;
+using test::small_workload;
+
+stack behind_a_server() {
+  stack s = small_stack();
+  s.inference->front_end = {1.0_us, 50.0_us, seconds::from_base(2e-3), 1};
+  return s;
+}
+
+void check_same(const distribution& a, const distribution& b) {
+  CHECK(b.mean == Approx(a.mean).epsilon(1e-3));
+  CHECK(b.p50 == Approx(a.p50).epsilon(5e-3));
+  CHECK(b.p99 == Approx(a.p99).epsilon(5e-3));
+  CHECK(b.max == Approx(a.max).epsilon(5e-3));
+}
+
+TEST_CASE("Serving with a clock agrees with token time on a closed loop") {
+  const platform p = small_machine();
+  const stack s = behind_a_server();
+  const model m = small_model();
+  for (const auto prefill : {prefill_policy::chunked, prefill_policy::whole_prompt, prefill_policy::exclusive}) {
+    inference_workload w = small_workload();
+    w.load = load_kind::closed_loop;
+    w.requests = 300;
+    w.concurrency = 12;
+    w.engine.prefill = prefill;
+    const inference_run run = plan_inference(p, s, m, w);
+    REQUIRE(run.reasons.empty());
+    const timeline t = evaluate(run.work);
+    const inference_metrics a = measure_inference(run, t);
+    const serving_run timed = serve(p, s, m, w);
+    REQUIRE(timed.reasons.empty());
+    const inference_metrics b = measure_serving(timed, w);
+    CHECK(timed.outcome.end_s == Approx(t.makespan.base()).epsilon(1e-3));
+    CHECK(b.requests_per_s == Approx(a.requests_per_s).epsilon(1e-3));
+    CHECK(b.output_tokens_per_s == Approx(a.output_tokens_per_s).epsilon(1e-3));
+    CHECK(b.kv_cache_used_fraction == a.kv_cache_used_fraction);
+    check_same(a.ttft_s, b.ttft_s);
+    check_same(*a.tpot_s, *b.tpot_s);
+    check_same(a.e2e_s, b.e2e_s);
+    check_same(a.queue_s, b.queue_s);
+    check_same(*a.itl_s, *b.itl_s);
+  }
+}
+
+TEST_CASE("An open loop counts what its objective keeps, and leaves both ends out") {
+  inference_workload w = small_workload();
+  w.load = load_kind::open_loop;
+  w.requests = 2000;
+  w.arrivals.rate_per_s = 40;
+  w.measured = {0.1, 0.1};
+  w.objective.ttft_s = 1e-6;
+  const serving_run run = serve(small_machine(), small_stack(), small_model(), w);
+  REQUIRE(run.reasons.empty());
+  const inference_metrics none = measure_serving(run, w);
+  CHECK(none.measured_requests == 1600);
+  CHECK(none.slo_attained_fraction == 0.0);
+  CHECK(none.goodput_requests_per_s == 0.0);
+  CHECK_FALSE(none.objective_met);
+  CHECK_FALSE(none.saturated);
+  CHECK(none.requests_per_s == Approx(40).epsilon(0.05));
+  CHECK(none.offered_requests_per_s == Approx(40).epsilon(0.05));
+  w.objective = {none.ttft_s.p50, {}, {}, 0.5};
+  const inference_metrics half = measure_serving(run, w);
+  CHECK(*half.slo_attained_fraction == Approx(0.5).margin(0.01));
+  CHECK(half.objective_met);
+  CHECK(*half.goodput_requests_per_s == Approx(half.requests_per_s / 2).epsilon(0.02));
+}
+
+TEST_CASE("A server that is sent more than it can do is saturated") {
+  inference_workload w = small_workload();
+  w.load = load_kind::open_loop;
+  w.requests = 3000;
+  w.engine.max_batch_size = 8;
+  w.arrivals.rate_per_s = 10'000;
+  w.measured = {0.1, 0.1};
+  const stack s = small_stack();
+  CHECK(measure_serving(serve(small_machine(), s, small_model(), w), w).saturated);
+  w.arrivals.rate_per_s = 5;
+  CHECK_FALSE(measure_serving(serve(small_machine(), s, small_model(), w), w).saturated);
+}
+
+TEST_CASE("Requests longer than the model takes or the cache holds are refused with their number") {
+  inference_workload w = small_workload();
+  w.load = load_kind::open_loop;
+  w.arrivals.rate_per_s = 1;
+  w.input = {5000, 0};
+  const serving_run run = serve(small_machine(), small_stack(), small_model(), w);
+  REQUIRE(run.reasons.size() == 1);
+  CHECK(run.reasons.front().find("40 of 40 requests are longer than the 4096 tokens") == 0);
+}
+
+}  // namespace
+}  // namespace nvlsim

@@ -1,0 +1,112 @@
+#include "nvlsim/serving_studies.hpp"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <set>
+
+#include "../workload/inference_fixture.hpp"
+
+namespace nvlsim {
+namespace {
+
+scenario small_scenario() {
+  scenario s;
+  s.name = "small";
+  s.platform = test::small_machine();
+  s.stack = test::small_stack();
+  s.model = test::small_model();
+  inference_workload w = test::small_workload();
+  w.load = load_kind::open_loop;
+  w.requests = 1500;
+  w.arrivals.rate_per_s = 3;
+  w.measured = {0.1, 0.1};
+  w.objective = {0.5, 0.02, {}, 0.95};
+  s.workload = w;
+  return s;
+}
+
+bool keeps(const scenario& s, inference_workload w) {
+  const inference_metrics m = measure_serving(serve(s.platform, s.stack, s.model, w), w);
+  return m.objective_met && !m.saturated;
+}
+
+TEST_CASE("Highest rate keeps the objective and a little more does not, from wherever the search begins") {
+  scenario s = small_scenario();
+  const highest_load found = find_highest_load(s);
+  REQUIRE(found.found);
+  CHECK(keeps(s, found.work));
+  inference_workload more = found.work;
+  more.arrivals.rate_per_s *= 1.01;
+  CHECK_FALSE(keeps(s, more));
+  std::get<inference_workload>(s.workload).arrivals.rate_per_s = 40 * found.load;
+  CHECK(find_highest_load(s).load == Approx(found.load).epsilon(0.005));
+}
+
+TEST_CASE("Highest number of clients keeps the objective and one more does not") {
+  scenario s = small_scenario();
+  auto& w = std::get<inference_workload>(s.workload);
+  w.load = load_kind::closed_loop;
+  w.measured = {};
+  w.concurrency = 2;
+  w.requests = 20;
+  w.objective = {0.3, {}, {}, 0.95};
+  const highest_load found = find_highest_load(s);
+  REQUIRE(found.found);
+  CHECK(keeps(s, found.work));
+  inference_workload more = found.work;
+  more.concurrency += 1;
+  more.requests = 10 * more.concurrency;
+  CHECK_FALSE(keeps(s, more));
+}
+
+TEST_CASE("Highest number of clients is without bound when no number breaks the objective") {
+  scenario s = small_scenario();
+  auto& w = std::get<inference_workload>(s.workload);
+  w.load = load_kind::closed_loop;
+  w.measured = {};
+  w.concurrency = 512;
+  w.requests = 512;
+  w.objective = {{}, 10, {}, 0.95};
+  const highest_load found = find_highest_load(s);
+  CHECK(found.found);
+  CHECK_FALSE(found.bounded);
+}
+
+TEST_CASE("Highest load is none when no load keeps the objective, and needs one") {
+  scenario s = small_scenario();
+  auto& w = std::get<inference_workload>(s.workload);
+  w.objective.tpot_s = 1e-6;
+  w.requests = 20;
+  CHECK_FALSE(find_highest_load(s).found);
+  w.objective = {};
+  CHECK_THROWS_AS(find_highest_load(s), input_error);
+  w.objective.ttft_s = 1;
+  w.load = load_kind::offline;
+  CHECK_THROWS_AS(find_highest_load(s), input_error);
+}
+
+TEST_CASE("Pareto study marks the points that no other beats") {
+  scenario s = small_scenario();
+  std::get<inference_workload>(s.workload).objective = {};
+  const pareto_study p = study_pareto(s, 4, {4, 16, 64});
+  std::set<std::string> layouts;
+  for (const pareto_point& x : p.points) {
+    layouts.insert(x.layout);
+    const bool beaten = std::any_of(p.points.begin(), p.points.end(), [&](const pareto_point& y) {
+      const double xu = *x.metrics.output_tokens_per_s_per_user, yu = *y.metrics.output_tokens_per_s_per_user;
+      const double xg = x.metrics.output_tokens_per_s_per_gpu, yg = y.metrics.output_tokens_per_s_per_gpu;
+      return yu >= xu && yg >= xg && (yu > xu || yg > xg);
+    });
+    CHECK(x.efficient == !beaten);
+  }
+  CHECK(layouts == std::set<std::string>{"tp 1 x4", "tp 2 x2", "tp 4 x1"});
+  CHECK(p.points.size() == 9);
+  const std::string svg = pareto_svg(p), json = pareto_json(p), table = pareto_table(p);
+  CHECK(svg.find("<svg") == 0);
+  CHECK(std::count(svg.begin(), svg.end(), '<') == std::count(svg.begin(), svg.end(), '>'));
+  CHECK(json.find("\"nvlsim.pareto/1\"") != std::string::npos);
+  CHECK(std::count(table.begin(), table.end(), '*') >= 2);
+}
+
+}  // namespace
+}  // namespace nvlsim
