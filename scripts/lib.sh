@@ -3,7 +3,7 @@
 
 build_packages=(g++ cmake ninja-build pkg-config libsimgrid-dev libfmt-dev libcli11-dev libeigen3-dev
                 nlohmann-json3-dev)
-test_packages=(catch2 python3 python3-jsonschema locales dpkg-dev mandoc zsh fish libbenchmark-dev)
+test_packages=(catch2 python3 python3-jsonschema locales dpkg-dev mandoc zsh fish libbenchmark-dev slurm-wlm)
 
 say() { printf '%s\n' "$*" >&2; }
 die() {

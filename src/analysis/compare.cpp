@@ -17,7 +17,8 @@ bool is_name_character(char c) {
 /// Walks over a rule and reports the first thing wrong with it.
 class gate_parser {
  public:
-  gate_parser(std::string_view text, diagnostics& problems) : text_(text), problems_(problems) {}
+  gate_parser(std::string_view text, diagnostics& problems, std::string_view option)
+      : text_(text), problems_(problems), option_(option) {}
 
   gate parse() {
     gate g;
@@ -67,12 +68,13 @@ class gate_parser {
   }
   void fail(std::string_view expected) {
     const std::string found = at_ < text_.size() ? fmt::format("\"{}\"", text_.substr(at_)) : "the end";
-    problems_.add("--fail-if", "",
+    problems_.add(std::string(option_), "",
                   fmt::format("\"{}\", column {}: expected {}, found {}", text_, at_ + 1, expected, found));
   }
 
   std::string_view text_;
   diagnostics& problems_;
+  std::string_view option_;
   std::size_t at_ = 0;
 };
 
@@ -200,7 +202,11 @@ std::vector<pairing> pair_up(std::span<const result> a, std::span<const result> 
 
 }  // namespace
 
-gate parse_gate(std::string_view text, diagnostics& problems) { return gate_parser(text, problems).parse(); }
+gate parse_gate(std::string_view text, diagnostics& problems, std::string_view option) {
+  return gate_parser(text, problems, option).parse();
+}
+
+bool holds(const gate& g, double x) { return holds(g.op, x, g.bound); }
 
 std::vector<gate> parse_gates(std::span<const std::string> texts) {
   diagnostics problems;

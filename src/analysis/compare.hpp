@@ -25,9 +25,11 @@ struct gate {
   bool relative = false;
 };
 
-/// Reads `METRIC OP [+-]NUMBER[%]` with OP one of > >= < <=. A bad rule is a problem of `--fail-if` that tells the
+/// Reads `METRIC OP [+-]NUMBER[%]` with OP one of > >= < <=. A bad rule is a problem of `option` that tells the
 /// column; the gate returned is then not to be used.
-gate parse_gate(std::string_view text, diagnostics& problems);
+gate parse_gate(std::string_view text, diagnostics& problems, std::string_view option = "--fail-if");
+/// Whether `x` is on the side of the bound that the rule names.
+bool holds(const gate& g, double x);
 /// All rules. Throws input_error with every problem.
 std::vector<gate> parse_gates(std::span<const std::string> texts);
 

@@ -5,6 +5,7 @@
 #include <array>
 #include <optional>
 
+#include "analysis/metric_values.hpp"
 #include "nvlsim/inference_metrics.hpp"
 #include "nvlsim/job_energy.hpp"
 #include "nvlsim/training_metrics.hpp"
@@ -111,26 +112,14 @@ value iteration_breakdown(const plan& work, const timeline& times) {
 void add_training_sections(result& r, const platform& p, const model& net, const training_workload& w, const plan& work,
                            const timeline& times, const memory_report& memory, double error_90) {
   const training_metrics t = measure_training(p, net, w, work, times);
-  const double step = t.step_time.base(), gpus = static_cast<double>(t.gpus);
-  const double per_second = t.tokens_per_step / step;
+  const double step = t.step_time.base();
+  const training_values values = values_of(t, memory.peak, w.token_budget);
   value& m = r.metrics;
-  m.set("step_time_s", step);
-  m.set("tokens_per_s", per_second);
-  m.set("tokens_per_s_per_gpu", per_second / gpus);
-  m.set("model_tflops_per_gpu", t.model_flops_causal / step / gpus / 1e12);
-  m.set("model_tflops_per_gpu_full_attention", t.model_flops_full / step / gpus / 1e12);
-  m.set("mfu", optional_number(t.mfu));
-  m.set("bubble_fraction", t.bubble_fraction);
-  m.set("exposed_communication_s", t.exposed_communication.base());
-  m.set("power_W_per_gpu", (t.mean.energy / t.step_time).base());
-  m.set("memory_peak_bytes", memory.peak.base());
-  m.set("energy_per_step_J", t.energy.total().base());
-  m.set("cost_per_step_usd", t.cost ? value{t.cost->base()} : value{});
-  if (w.token_budget) {
-    const double steps = *w.token_budget / t.tokens_per_step;
-    m.set("time_to_train_s", steps * step);
-    r.cost.set("time_to_train_usd", t.cost ? value{t.cost->base() * steps} : value{});
-  }
+  for (std::size_t i = 0; i < values.size(); ++i)
+    if (training_metric_names[i] != "time_to_train_s" || w.token_budget)
+      m.set(training_metric_names[i], optional_number(values[i]));
+  if (w.token_budget)
+    r.cost.set("time_to_train_usd", t.cost ? value{t.cost->base() * (*w.token_budget / t.tokens_per_step)} : value{});
   m.set("gpus", t.gpus);
   if (error_90 > 0)
     r.bands.set("step_time_s", value{value::array{value{step * (1 - error_90)}, value{step * (1 + error_90)}}});

@@ -94,16 +94,27 @@ double model_flops_per_step(const model& m, const training_workload& w, bool cau
   return (all - linear_layers / 3) * tokens;
 }
 
-training_metrics measure_training(const platform& p, const model& m, const training_workload& w, const plan& work,
-                                  const timeline& times) {
+namespace {
+
+/// What does not depend on who waited for whom.
+training_metrics rates_of(const platform& p, const model& m, const training_workload& w, seconds makespan) {
   training_metrics out;
-  out.step_time = times.makespan;
+  out.step_time = makespan;
   out.gpus = w.par.gpus();
   out.tokens_per_step = static_cast<double>(w.global_batch_size * w.seq_length);
   out.model_flops_causal = model_flops_per_step(m, w, true);
   out.model_flops_full = model_flops_per_step(m, w, false);
   if (const auto peak = p.gpu.dense_peak(w.gemm_precision))
     out.mfu = out.model_flops_causal / (peak->base() * static_cast<double>(out.gpus) * out.step_time.base());
+  if (p.price.per_gpu) out.cost = *p.price.per_gpu * out.step_time * static_cast<double>(out.gpus);
+  return out;
+}
+
+}  // namespace
+
+training_metrics measure_training(const platform& p, const model& m, const training_workload& w, const plan& work,
+                                  const timeline& times) {
+  training_metrics out = rates_of(p, m, w, times.makespan);
   const auto stages = stage_breakdowns(work, times, p.gpu);
   out.mean = mean_breakdown(work, stages);
   out.bubble_fraction = out.mean.waiting_pipeline / out.step_time;
@@ -114,7 +125,28 @@ training_metrics measure_training(const platform& p, const model& m, const train
   for (std::size_t c = 0; c < stages.size(); ++c)
     gpu_energy += stages[c].energy * static_cast<double>(work.classes[c].multiplicity);
   out.energy = energy_of_job(p, gpu_energy, out.gpus, out.step_time);
-  if (p.price.per_gpu) out.cost = *p.price.per_gpu * out.step_time * static_cast<double>(out.gpus);
+  return out;
+}
+
+training_metrics measure_training_totals(const platform& p, const model& m, const training_workload& w, const plan& work,
+                                         seconds makespan) {
+  training_metrics out = rates_of(p, m, w, makespan);
+  joules all;
+  std::vector<std::int64_t> runs(work.templates.size());
+  for (const rank_class& c : work.classes) {
+    std::fill(runs.begin(), runs.end(), 0);
+    for (const operation& o : c.streams.front().operations) ++runs[static_cast<std::size_t>(o.work)];
+    joules busy_energy;
+    seconds busy;
+    for (std::size_t t = 0; t < runs.size(); ++t) {
+      const seconds time = work.templates[t].duration * static_cast<double>(runs[t]);
+      busy += time;
+      busy_energy += work.templates[t].power * time;
+    }
+    all += (busy_energy + p.gpu.idle_power * (makespan - busy)) * static_cast<double>(c.multiplicity);
+  }
+  out.mean.energy = all * (1 / static_cast<double>(out.gpus));
+  out.energy = energy_of_job(p, all, out.gpus, makespan);
   return out;
 }
 

@@ -72,6 +72,27 @@ struct pareto_arguments {
   std::int64_t gpus = 0;  ///< 0: those of the scenario's layout
 };
 
+struct search_arguments {
+  std::string scenario, objective, format = "table";
+  std::int64_t gpus = 0;
+  std::vector<std::string> sets, constraints, pareto, only;
+  std::size_t top = 10;
+  int jobs = 1;
+};
+
+enum class sweep_action { plan, run, merge, submit_slurm, submit_kubernetes };
+struct sweep_arguments {
+  sweep_action action = sweep_action::plan;
+  std::string target, output, format = "table";  ///< target: the sweep file of plan, else the sweep folder
+  std::optional<std::int64_t> index, of;
+  int jobs = 1;
+  double timeout_s = 0;
+  bool retry_errors = false, merge = false, dry_run = false;
+  std::int64_t shards = 1, at_once = 0;
+  std::vector<std::string> extra;
+  std::string image, claim, mount = "/work";
+};
+
 enum class catalogue_kind { platform, stack, model, scenario };
 enum class catalogue_action { list, show, check };
 struct catalogue_arguments {
@@ -91,7 +112,8 @@ struct prepared_output {
 };
 
 using request = std::variant<run_arguments, compare_arguments, validate_arguments, collective_arguments, catalogue_arguments,
-                             fit_arguments, kernel_arguments, pareto_arguments, prepared_output>;
+                             fit_arguments, kernel_arguments, pareto_arguments, search_arguments, sweep_arguments,
+                             prepared_output>;
 
 /// Either what to do, or that there is nothing to do because help, a version or a usage error was printed.
 struct parsed_command_line {

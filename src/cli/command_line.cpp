@@ -11,6 +11,7 @@
 #include "cli/completion.hpp"
 #include "cli/kernel_options.hpp"
 #include "cli/option_text.hpp"
+#include "cli/study_options.hpp"
 #include "cli/support.hpp"
 #include "nvlsim/diagnostics.hpp"
 #include "nvlsim/units_text.hpp"
@@ -39,6 +40,8 @@ struct all_arguments {
   fit_arguments fit;
   kernel_arguments kernel;
   pareto_arguments pareto;
+  search_arguments search;
+  sweep_arguments sweep;
   std::array<catalogue_arguments, 4> catalogues;
   std::string shell, manual_folder;
   std::optional<request> chosen;
@@ -312,6 +315,8 @@ parsed_command_line parse_command_line(int argc, char** argv) {
   add_collective(app, all);
   add_kernel(app, all.kernel, [&all] { all.chosen = all.kernel; });
   add_fit(app, all);
+  add_search(app, all.search, [&all] { all.chosen = all.search; });
+  add_sweep(app, all.sweep, [&all] { all.chosen = all.sweep; });
   add_catalogue(app, all, 0, "platform", "Hardware: list, show, check", "gb300-nvl72 --set /racks=64");
   add_catalogue(app, all, 1, "stack", "Software releases: list, show, check", "megatron-bridge-26.06");
   add_catalogue(app, all, 2, "model", "Models: list, show, check", "llama3.1-405b");

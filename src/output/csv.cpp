@@ -7,10 +7,8 @@
 #include "output/text.hpp"
 
 namespace nvlsim {
-namespace {
 
-/// RFC 4180: quoted when it holds a comma, a quote or a line break.
-std::string cell(std::string_view text) {
+std::string output::csv_cell(std::string_view text) {
   const std::string clean = output::valid_utf8(text);
   if (clean.find_first_of(",\"\r\n") == std::string::npos) return clean;
   std::string out = "\"";
@@ -21,11 +19,15 @@ std::string cell(std::string_view text) {
   return out + '"';
 }
 
+namespace {
+
+using output::csv_cell;
+
 std::string value_cell(const value& v) {
   if (const double* d = v.number()) return output::number_text(*d);
   if (const std::int64_t* i = v.integer()) return std::to_string(*i);
   if (const bool* b = v.boolean()) return *b ? "true" : "false";
-  return v.string() ? cell(*v.string()) : std::string{};
+  return v.string() ? csv_cell(*v.string()) : std::string{};
 }
 
 std::string joined(const std::vector<std::string>& texts) {
@@ -41,17 +43,17 @@ std::string result_csv(std::span<const result> results) {
   for (const result& r : results)
     for (const output::flat_metric& m : output::flat_metrics(r.metrics)) output::merge_names(columns, m.name);
   std::string out = "name,status";
-  for (const std::string& c : columns) out += ',' + cell(c);
+  for (const std::string& c : columns) out += ',' + csv_cell(c);
   out += ",reasons\n";
   for (const result& r : results) {
     const auto metrics = output::flat_metrics(r.metrics);
-    out += cell(r.name) + ',' + std::string(name(r.status));
+    out += csv_cell(r.name) + ',' + std::string(name(r.status));
     for (const std::string& c : columns) {
       out += ',';
       for (const output::flat_metric& m : metrics)
         if (m.name == c) out += value_cell(m.content);
     }
-    out += ',' + cell(joined(r.reasons)) + '\n';
+    out += ',' + csv_cell(joined(r.reasons)) + '\n';
   }
   return out;
 }

@@ -16,6 +16,9 @@ void append_json_string(std::string& out, std::string_view text);
 /// For XML 1.0 text and attribute values; characters XML cannot hold are replaced.
 std::string xml_escaped(std::string_view text);
 
+/// A field of RFC 4180: quoted when it holds a comma, a quote or a line break.
+std::string csv_cell(std::string_view text);
+
 /// Characters, as a terminal counts them for text without wide or combining characters. Requires valid UTF-8.
 std::size_t width(std::string_view text);
 

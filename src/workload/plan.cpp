@@ -27,17 +27,20 @@ struct cursor {
   bool done() const { return operation == work->operations.size(); }
 };
 
+/// With or without the spans of operations, which take most of the memory.
+template <bool keeps_spans>
 class longest_path {
  public:
   explicit longest_path(const plan& p) : plan_(p), places_(busy_streams(p)), events_(p, places_.size()) {
-    out_.spans.resize(p.classes.size());
-    for (std::size_t c = 0; c < p.classes.size(); ++c) {
+    out_.spans.resize(keeps_spans ? p.classes.size() : 0);
+    for (std::size_t c = 0; c < out_.spans.size(); ++c) {
       for (const stream& s : p.classes[c].streams) out_.spans[c].emplace_back(s.operations.size());
     }
     for (const stream_position& s : places_) {
       const auto c = static_cast<std::size_t>(s.rank_class), i = static_cast<std::size_t>(s.stream);
-      cursors_.push_back({&p.classes[c].streams[i], &out_.spans[c][i]});
+      cursors_.push_back({&p.classes[c].streams[i], keeps_spans ? &out_.spans[c][i] : nullptr});
     }
+    for (const work_template& t : p.templates) durations_.push_back(t.duration.base());
   }
 
   timeline run() {
@@ -67,8 +70,8 @@ class longest_path {
         c.free = std::max(c.free, events_.date(e));
       }
       const double begin = c.free;
-      c.free = begin + plan_.templates[static_cast<std::size_t>(o.work)].duration.base();
-      (*c.spans)[c.operation] = {begin, c.free};
+      c.free = begin + durations_[static_cast<std::size_t>(o.work)];
+      if constexpr (keeps_spans) (*c.spans)[c.operation] = {begin, c.free};
       if (o.signals != no_event) events_.arrive(o.signals, c.free, [&](std::int32_t w) { ready_.push_back(w); });
     }
   }
@@ -86,6 +89,7 @@ class longest_path {
   std::vector<stream_position> places_;
   std::vector<cursor> cursors_;
   std::vector<std::int32_t> ready_;
+  std::vector<double> durations_;  ///< by template
   event_board events_;
   timeline out_;
 };
@@ -128,7 +132,9 @@ void plan::append(stream& s, std::int32_t work, std::span<const event_id> after,
 
 timeline evaluate(const plan& p) {
   check_plan(p);
-  return longest_path(p).run();
+  return longest_path<true>(p).run();
 }
+
+seconds makespan_of(const plan& p) { return longest_path<false>(p).run().makespan; }
 
 }  // namespace nvlsim

@@ -103,10 +103,13 @@ class step_builder {
   void backward(rank_class& rank, std::int64_t stage, std::int64_t copy, const pipeline_slot& slot);
   void gather_parameters(rank_class& rank, std::int64_t stage, std::int64_t copy);
   void finish(rank_class& rank, std::int64_t stage);
+  std::int32_t send_template(std::int64_t from, std::int64_t to);
   void send(rank_class& rank, std::int64_t copy, std::int64_t from, std::int64_t to, std::int64_t mb, event_id ready,
             event_id arrived);
 
   std::int32_t pass_template(pass_kind what, bool paired, const bucket& b, bool data_parallel);
+  /// Of a whole chunk, without data-parallel traffic beside it.
+  std::int32_t chunk_template(pass_kind what, bool paired, std::int64_t chunk);
   std::int32_t simple_template(work_kind kind, const char* name, seconds t, watts power = {});
   /// Of an operation that shares the network.
   std::int32_t transfer_template(work_kind kind, const char* name, const priced_transfer& t);
@@ -126,6 +129,8 @@ class step_builder {
   std::int64_t copies_, chunks_;
   std::vector<std::vector<bucket>> buckets_;  ///< by chunk
   std::vector<bucket> whole_;                 ///< by chunk, all its buckets as one
+  std::vector<std::int32_t> whole_work_[pass_kinds][2];  ///< by kind of pass, paired or not, and chunk: its template, -1 until needed
+  std::map<std::pair<std::int64_t, std::int64_t>, std::int32_t> send_work_;  ///< by stages: template of what one sends the other
   std::vector<event_id> forward_in_, backward_in_;
   std::map<std::tuple<pass_kind, bool, std::vector<std::int64_t>, bool, bool, bool>, std::int32_t> passes_;
   std::map<std::tuple<bool, double, double>, std::int32_t> traffic_;
@@ -169,7 +174,11 @@ step_builder::step_builder(const training_context& c, bool fold) : c_(c) {
   send_nvlink_ = transfer_template(work_kind::pp, "send (nvlink)", pipeline_send(c, false));
   send_fabric_ = transfer_template(work_kind::pp, "send (fabric)",
                                    par.gpus() > c.work.place.gpus_per_domain ? pipeline_send(c, true) : priced_transfer{});
+  for (auto& kind : whole_work_)
+    for (auto& work : kind) work.assign(static_cast<std::size_t>(chunks_), -1);
   const auto n = static_cast<std::size_t>(copies_ * chunks_ * c.work.micro_batches());
+  plan_.arrivals.reserve(4 * n);
+  plan_.waits.reserve(6 * n);
   forward_in_.assign(n, no_event);
   backward_in_.assign(n, no_event);
   for (std::int64_t copy = 0; copy < copies_; ++copy)
@@ -188,6 +197,8 @@ void step_builder::build_rank(std::int64_t stage, std::int64_t copy) {
   rank.multiplicity = par.tp * par.cp * par.dp / copies_;
   rank.name = copies_ == 1 ? fmt::format("stage {}", stage) : fmt::format("stage {} rank {}", stage, copy);
   rank.streams = {{stream_kind::compute, {}}, {stream_kind::pipeline, {}}, {stream_kind::data_parallel, {}}};
+  const auto passes = static_cast<std::size_t>(2 * par.vp * c_.work.micro_batches());
+  for (const std::size_t s : {0, 1}) rank.streams[s].operations.reserve(passes);
   gathered_.clear();
   reduced_.clear();
   first_bucket_.clear();
@@ -259,8 +270,7 @@ event_id step_builder::forward(rank_class& rank, std::int64_t stage, std::int64_
   const event_id done = arrived == no_event ? no_event : plan_.new_event();
   const event_id signal = slot.paired ? no_event : done;
   if (slot.micro_batch != first_met_[static_cast<std::size_t>(slot.chunk)]) {
-    const std::int32_t work = pass_template(slot.what, slot.paired, whole_[static_cast<std::size_t>(k)], false);
-    plan_.append(rank.streams[0], work, {ready, beside}, signal, slot.micro_batch);
+    plan_.append(rank.streams[0], chunk_template(slot.what, slot.paired, k), {ready, beside}, signal, slot.micro_batch);
   } else {
     // The first micro-batch meets the parameters as they are gathered, bucket by bucket.
     const std::size_t first = first_bucket_[static_cast<std::size_t>(slot.chunk)];
@@ -284,8 +294,7 @@ void step_builder::backward(rank_class& rank, std::int64_t stage, std::int64_t c
   const bool last = gives_weights && slot.micro_batch == last_of_[static_cast<std::size_t>(slot.chunk)];
   const bool reduces = last && w.sharding != data_parallel_sharding::fsdp && w.par.dp * w.par.cp > 1;
   if (!reduces) {
-    const std::int32_t work = pass_template(slot.what, slot.paired, whole_[static_cast<std::size_t>(k)], false);
-    plan_.append(rank.streams[0], work, {ready}, done, slot.micro_batch);
+    plan_.append(rank.streams[0], chunk_template(slot.what, slot.paired, k), {ready}, done, slot.micro_batch);
   } else {
     for (std::size_t i = buckets.size(); i-- > 0;) {
       // A bucket's gradients leave as soon as every rank of the group has them.
@@ -302,14 +311,20 @@ void step_builder::backward(rank_class& rank, std::int64_t stage, std::int64_t c
   if (arrived != no_event) send(rank, copy, stage, shape_.stage_of(k - 1, slot.micro_batch), slot.micro_batch, done, arrived);
 }
 
-void step_builder::send(rank_class& rank, std::int64_t copy, std::int64_t from, std::int64_t to, std::int64_t mb,
-                        event_id ready, event_id arrived) {
+std::int32_t step_builder::send_template(std::int64_t from, std::int64_t to) {
+  const auto [it, fresh] = send_work_.try_emplace({from, to}, ready_);
+  if (!fresh || from == to) return it->second;
+  const parallelism& par = c_.work.par;
+  const placement& place = c_.work.place;
   const std::int64_t lower = std::min(from, to), upper = std::max(from, to);
   const bool wraps = upper - lower > 1;  // last stage to first, between model chunks
-  const bool crosses = from != to && (wraps ? c_.work.place.domain_of(0) != c_.work.place.domain_of(c_.work.par.gpus() - 1)
-                                            : pipeline_crosses(c_.work.par, c_.work.place, lower));
-  const std::int32_t work = from == to ? ready_ : crosses ? send_fabric_ : send_nvlink_;
-  plan_.append(rank.streams[1], work, {ready}, arrived, static_cast<std::int32_t>(mb),
+  const bool crosses = wraps ? place.domain_of(0) != place.domain_of(par.gpus() - 1) : pipeline_crosses(par, place, lower);
+  return it->second = crosses ? send_fabric_ : send_nvlink_;
+}
+
+void step_builder::send(rank_class& rank, std::int64_t copy, std::int64_t from, std::int64_t to, std::int64_t mb,
+                         event_id ready, event_id arrived) {
+  plan_.append(rank.streams[1], send_template(from, to), {ready}, arrived, static_cast<std::int32_t>(mb),
                static_cast<std::int32_t>(to * copies_ + copy));
 }
 
@@ -332,6 +347,13 @@ void step_builder::finish(rank_class& rank, std::int64_t stage) {
   // One operation cannot wait for an unbounded list, so reductions are awaited through the stream's last one: a stream
   // is in order.
   plan_.append(rank.streams[0], work, {reduced_.empty() ? no_event : reduced_.back()});
+}
+
+std::int32_t step_builder::chunk_template(pass_kind what, bool paired, std::int64_t chunk) {
+  const auto k = static_cast<std::size_t>(chunk);
+  std::int32_t& work = whole_work_[static_cast<std::size_t>(what)][paired ? 1 : 0][k];
+  if (work < 0) work = pass_template(what, paired, whole_[k], false);
+  return work;
 }
 
 std::int32_t step_builder::pass_template(pass_kind what, bool paired, const bucket& b, bool data_parallel) {

@@ -1,0 +1,35 @@
+#include "cli/progress_line.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <utility>
+
+namespace nvlsim::cli {
+
+using clock = std::chrono::steady_clock;
+
+progress_line::progress_line(std::string command, std::string unit)
+    : command_(std::move(command)), unit_(std::move(unit)), terminal_(::isatty(STDERR_FILENO) != 0), begin_(clock::now()), shown_(begin_) {}
+
+progress_line::~progress_line() {
+  if (drawn_) fmt::print(stderr, "\r\033[K");
+}
+
+void progress_line::operator()(std::int64_t done, std::int64_t all) {
+  if (!terminal_) return;
+  const auto now = clock::now();
+  if (before_ < 0) before_ = done;
+  if (now - shown_ < std::chrono::milliseconds(200)) return;
+  shown_ = now;
+  drawn_ = true;
+  const double elapsed = std::chrono::duration<double>(now - begin_).count();
+  const double rate = static_cast<double>(done - before_) / elapsed;
+  fmt::print(stderr, "\r{}: {} of {} {}, {:.3g} a second", command_, done, all, unit_, rate);
+  if (rate > 0) fmt::print(stderr, ", {:.0f} s left", static_cast<double>(all - done) / rate);
+  fmt::print(stderr, "\033[K");
+  std::fflush(stderr);
+}
+
+}  // namespace nvlsim::cli

@@ -1,0 +1,118 @@
+// nvlsim sweep plan, run, merge, submit
+#include "nvlsim/sweep.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cstdlib>
+#include <functional>
+#include <tuple>
+
+#include "cli/commands.hpp"
+#include "cli/progress_line.hpp"
+#include "cli/support.hpp"
+#include "nvlsim/output.hpp"
+
+namespace nvlsim::cli {
+namespace {
+
+/// A number of the environment, or nothing.
+std::optional<std::int64_t> number_in(const char* variable) {
+  const char* text = std::getenv(variable);
+  if (!text || !*text) return std::nullopt;
+  const std::string_view all = text;
+  std::int64_t n = 0;
+  const auto [end, status] = std::from_chars(all.data(), all.data() + all.size(), n);
+  if (status != std::errc() || end != all.data() + all.size())
+    throw input_error({{variable, "", fmt::format("\"{}\" is no number", all), {}}});
+  return n;
+}
+
+/// The shard asked for, else that of the scheduler that runs us, else all points.
+std::pair<std::int64_t, std::int64_t> shard_of(const sweep_arguments& a) {
+  std::optional<std::int64_t> index = a.index, of = a.of;
+  const std::optional<std::int64_t> slurm = number_in("SLURM_ARRAY_TASK_ID"), kubernetes = number_in("JOB_COMPLETION_INDEX");
+  if (!index && slurm) index = *slurm - number_in("SLURM_ARRAY_TASK_MIN").value_or(0);
+  if (!of && slurm) of = number_in("SLURM_ARRAY_TASK_COUNT");
+  if (!index && kubernetes) index = kubernetes;
+  if (index && !of) throw input_error({{"--of", "", "how many shards are there?", {}}});
+  if (!index && of && *of > 1) throw input_error({{"--index", "", fmt::format("which of the {} shards?", *of), {}}});
+  if (index && (*index < 0 || *index >= *of))
+    throw input_error({{"--index", "", fmt::format("{} is not in 0..{}", *index, *of - 1), {}}});
+  return {index.value_or(0), of.value_or(1)};
+}
+
+void print_counts(const sweep_arguments& a, value counts, const std::string& text) {
+  print(a.format == "json" ? to_json(counts) : text);
+}
+
+exit_code plan_sweep(const sweep_arguments& a) {
+  progress_line line("sweep", "points");
+  const sweep_plan p = write_sweep_plan(load_sweep(a.target), a.output, scenario_file, folders_under(data_root()), std::ref(line));
+  print_counts(a, value{value::object{{"folder", a.output}, {"points", static_cast<std::int64_t>(p.points.size())}}},
+               fmt::format("{} points of {} in {}\n", p.points.size(), p.name, a.output));
+  return exit_code::ok;
+}
+
+exit_code merge(const sweep_arguments& a) {
+  const sweep_merge m = merge_sweep(a.target);
+  value counts{value::object{{"points", m.points}, {"ok", m.ok}, {"saturated", m.saturated}, {"infeasible", m.infeasible},
+                             {"error", m.error}, {"missing", m.missing}}};
+  counts.set("json_lines", m.json_lines.string());
+  counts.set("csv", m.csv.string());
+  print_counts(a, std::move(counts),
+               fmt::format("{} points: {} ok, {} saturated, {} infeasible, {} failed, {} missing\n{}\n{}\n", m.points, m.ok,
+                           m.saturated, m.infeasible, m.error, m.missing, m.json_lines.string(), m.csv.string()));
+  return m.missing > 0 ? exit_code::gate_failed : exit_code::ok;
+}
+
+exit_code run(const sweep_arguments& a) {
+  sweep_run_options o;
+  std::tie(o.shard, o.shards) = shard_of(a);
+  o.jobs = a.jobs;
+  o.timeout_s = a.timeout_s;
+  o.retry_errors = a.retry_errors;
+  o.stop = interrupted;
+  catch_interrupts();
+  sweep_run_counts c;
+  {
+    progress_line line("sweep", "points");
+    o.report = std::ref(line);
+    c = run_sweep(a.target, o, scenario_file, folders_under(data_root()));
+  }
+  print_counts(a, value{value::object{{"points", c.points}, {"before", c.before}, {"run", c.run}, {"failed", c.failed}}},
+               fmt::format("{} points: {} finished before, {} run, {} of them failed\n", c.points, c.before, c.run, c.failed));
+  if (interrupted()) return exit_code::interrupted;
+  if (a.merge) merge_sweep(a.target);  // by every shard: the last one has all records
+  return exit_code::ok;
+}
+
+exit_code submit(const sweep_arguments& a) {
+  submit_options o;
+  o.program = std::filesystem::read_symlink("/proc/self/exe");
+  o.shards = a.shards;
+  o.jobs = a.jobs;
+  o.at_once = a.at_once;
+  o.extra = a.extra;
+  o.image = a.image;
+  o.claim = a.claim;
+  o.mount = a.mount;
+  o.dry_run = a.dry_run;
+  print(a.action == sweep_action::submit_slurm ? submit_to_slurm(a.target, o) : write_kubernetes_job(a.target, o));
+  return exit_code::ok;
+}
+
+}  // namespace
+
+exit_code execute(const sweep_arguments& a) {
+  switch (a.action) {
+    case sweep_action::plan: return plan_sweep(a);
+    case sweep_action::run: return run(a);
+    case sweep_action::merge: return merge(a);
+    case sweep_action::submit_slurm:
+    case sweep_action::submit_kubernetes: return submit(a);
+  }
+  return exit_code::internal;
+}
+
+}  // namespace nvlsim::cli

@@ -1,0 +1,71 @@
+#include "study/search_space.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+namespace nvlsim {
+
+allowed_values::allowed_values(const std::vector<search_restriction>& restrictions,
+                               const std::vector<std::pair<std::string, std::string>>& own, diagnostics& problems) {
+  for (search_restriction r : restrictions) {
+    const auto it = std::find_if(own.begin(), own.end(), [&](const auto& o) { return o.first == r.parameter; });
+    if (it == own.end()) {
+      std::vector<std::string> names;
+      for (const auto& o : own) names.push_back(o.first);
+      problems.add("--only", "", fmt::format("unknown parameter \"{}\"", r.parameter), nearest(r.parameter, names));
+      continue;
+    }
+    if (r.values.empty()) r.values = {it->second};
+    restrictions_.push_back(std::move(r));
+  }
+}
+
+bool allowed_values::allows(std::string_view parameter, std::string_view text) const {
+  return std::all_of(restrictions_.begin(), restrictions_.end(), [&](const search_restriction& r) {
+    return r.parameter != parameter || std::find(r.values.begin(), r.values.end(), text) != r.values.end();
+  });
+}
+
+bool allowed_values::allows(std::string_view parameter, std::int64_t v) const { return allows(parameter, std::to_string(v)); }
+
+std::vector<std::int64_t> allowed_values::integers(std::string_view parameter, std::vector<std::int64_t> usual) const {
+  for (const search_restriction& r : restrictions_) {
+    if (r.parameter != parameter) continue;
+    usual.clear();
+    for (const std::string& text : r.values) {
+      std::int64_t v = 0;
+      const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), v);
+      if (status == std::errc() && end == text.data() + text.size() && v >= 0) usual.push_back(v);
+    }
+  }
+  std::erase_if(usual, [&](std::int64_t v) { return !allows(parameter, v); });
+  std::sort(usual.begin(), usual.end());
+  usual.erase(std::unique(usual.begin(), usual.end()), usual.end());
+  return usual;
+}
+
+job_place place_of(const scenario& s, std::int64_t gpus) {
+  const std::int64_t domain = s.platform.gpus_per_rack();
+  std::int64_t each = default_segment(s.platform, gpus);
+  const value* origin = s.inputs.at_pointer("/origins");
+  const value* stated = origin ? origin->find("/placement/gpus_per_rack") : nullptr;
+  const bool own = stated && stated->string() && *stated->string() != "default";
+  if (const auto* t = std::get_if<training_workload>(&s.workload); t && own && gpus > domain) each = t->place.gpus_per_domain;
+  each = std::max<std::int64_t>(1, std::min(each, domain));
+  return {{each}, std::max(s.platform.racks, static_cast<int>((gpus + each - 1) / each))};
+}
+
+std::vector<std::int64_t> divisors(std::int64_t n) {
+  std::vector<std::int64_t> low, high;
+  for (std::int64_t d = 1; d * d <= n; ++d) {
+    if (n % d != 0) continue;
+    low.push_back(d);
+    if (d != n / d) high.push_back(n / d);
+  }
+  low.insert(low.end(), high.rbegin(), high.rend());
+  return low;
+}
+
+}  // namespace nvlsim

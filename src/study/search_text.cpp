@@ -1,0 +1,167 @@
+// What a search found, as JSON, CSV and text.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "nvlsim/search.hpp"
+#include "output/number.hpp"
+#include "output/text.hpp"
+
+namespace nvlsim {
+namespace {
+
+value object_of(const std::vector<std::string>& names, const std::vector<value>& values) {
+  value out{value::object{}};
+  for (std::size_t i = 0; i < names.size(); ++i) out.set(names[i], values[i]);
+  return out;
+}
+
+value numbers_of(const std::vector<std::string>& names, const std::vector<std::optional<double>>& values) {
+  value out{value::object{}};
+  for (std::size_t i = 0; i < names.size(); ++i) out.set(names[i], values[i] ? value{*values[i]} : value{});
+  return out;
+}
+
+value layout_json(const search_result& r, const found_layout& l) {
+  value out{value::object{}};
+  out.set("layout", object_of(r.parameters, l.parameters));
+  value sets{value::object{}};
+  for (const auto& [pointer, v] : r.everywhere) sets.set(pointer, v);
+  for (std::size_t i = 0; i < r.pointers.size(); ++i) sets.set(r.pointers[i], l.parameters[i]);
+  out.set("set", std::move(sets));
+  out.set("metrics", numbers_of(r.metrics, l.metrics));
+  return out;
+}
+
+std::string text_of(const value& v) {
+  if (const auto* items = v.items()) {
+    std::string out;
+    for (const value& x : *items) out += (out.empty() ? "" : "+") + text_of(x);
+    return out;
+  }
+  return output::scaled("", v);
+}
+
+/// Short enough for a table.
+std::string short_text(const value& v) {
+  const std::string text = text_of(v);
+  if (text == "distributed_optimizer") return "optimizer";
+  return text;
+}
+
+double metric(const search_result& r, const found_layout& l, std::string_view name) {
+  const auto at = std::find(r.metrics.begin(), r.metrics.end(), name);
+  return l.metrics[static_cast<std::size_t>(at - r.metrics.begin())].value_or(0);
+}
+
+/// Parameters that are not the same in all of the layouts, and those that are.
+std::string table_of(const search_result& r, const std::vector<found_layout>& layouts) {
+  std::vector<bool> varies(r.parameters.size());
+  for (std::size_t p = 0; p < varies.size(); ++p)
+    varies[p] = std::any_of(layouts.begin(), layouts.end(), [&](const found_layout& l) { return !(l.parameters[p] == layouts.front().parameters[p]); });
+  std::vector<std::vector<std::string>> rows(1);
+  rows[0].emplace_back("");
+  for (const std::string& m : r.front_metrics) rows[0].push_back(m);
+  for (std::size_t p = 0; p < varies.size(); ++p)
+    if (varies[p]) rows[0].push_back(r.parameters[p]);
+  for (const found_layout& l : layouts) {
+    std::vector<std::string>& row = rows.emplace_back();
+    row.push_back(fmt::format("{}", rows.size() - 1));
+    for (const std::string& m : r.front_metrics) row.push_back(output::scaled(m.substr(0, m.find('.')), metric(r, l, m)));
+    for (std::size_t p = 0; p < varies.size(); ++p)
+      if (varies[p]) row.push_back(short_text(l.parameters[p]));
+  }
+  std::string out = output::grid(rows, 2), same;
+  for (std::size_t p = 0; p < varies.size(); ++p)
+    if (!varies[p]) same += fmt::format("{}{} {}", same.empty() ? "" : ", ", r.parameters[p], text_of(layouts.front().parameters[p]));
+  if (!same.empty())
+    for (const std::string& line : output::wrapped("all: " + same, output::table_columns - 2)) out += "  " + line + "\n";
+  return out;
+}
+
+/// How to run the best layout.
+std::string command_of(const search_result& r, const found_layout& l) {
+  std::string out = "  nvlsim run " + r.scenario;
+  const auto set = [&](const std::string& pointer, const value& v) {
+    std::string text = v.string() ? *v.string() : text_of(v);
+    if (v.items()) {
+      text = "[";
+      for (const value& x : *v.items()) text += (text.size() > 1 ? ",\"" : "\"") + *x.string() + "\"";
+      text += "]";
+    }
+    if (v.boolean()) text = *v.boolean() ? "true" : "false";
+    out += fmt::format(" \\\n    --set {}{}={}{}", v.items() ? "'" : "", pointer, text, v.items() ? "'" : "");
+  };
+  for (const auto& [pointer, v] : r.everywhere) set(pointer, v);
+  for (std::size_t i = 0; i < r.pointers.size(); ++i) set(r.pointers[i], l.parameters[i]);
+  return out + "\n";
+}
+
+}  // namespace
+
+value search_json(const search_result& r) {
+  value out{value::object{}};
+  out.set("schema", "nvlsim.search/1");
+  out.set("scenario", r.scenario);
+  out.set("gpus", r.gpus);
+  out.set("objective", r.objective);
+  out.set("smaller_is_better", r.smaller_is_better);
+  out.set("candidates", r.candidates);
+  out.set("evaluated", r.evaluated);
+  out.set("found", r.found);
+  value pruned{value::array{}};
+  for (const pruned_layouts& p : r.pruned)
+    pruned.items()->push_back(value{value::object{{"reason", p.reason}, {"count", p.count}, {"example", p.example}}});
+  out.set("pruned", std::move(pruned));
+  const auto list = [&](const std::vector<found_layout>& from) {
+    value to{value::array{}};
+    for (const found_layout& l : from) to.items()->push_back(layout_json(r, l));
+    return to;
+  };
+  out.set("best", list(r.best));
+  value names{value::array{}};
+  for (const std::string& m : r.front_metrics) names.items()->emplace_back(m);
+  out.set("front_metrics", std::move(names));
+  out.set("front", list(r.front));
+  out.set("simulation", value{value::object{{"wall_s", r.wall_s}}});
+  return out;
+}
+
+std::string search_csv(const search_result& r) {
+  std::string out = "rank,on_front";
+  for (const std::string& p : r.parameters) out += ',' + p;
+  for (const std::string& m : r.metrics) out += ',' + m;
+  out += '\n';
+  const auto same = [](const found_layout& a, const found_layout& b) { return a.parameters == b.parameters; };
+  const auto row = [&](const found_layout& l, const std::string& rank, bool on_front) {
+    out += rank + (on_front ? ",true" : ",false");
+    for (const value& v : l.parameters) out += ',' + text_of(v);
+    for (const auto& m : l.metrics) out += ',' + (m ? output::number_text(*m) : std::string());
+    out += '\n';
+  };
+  for (std::size_t i = 0; i < r.best.size(); ++i)
+    row(r.best[i], std::to_string(i + 1), std::any_of(r.front.begin(), r.front.end(), [&](const auto& f) { return same(f, r.best[i]); }));
+  for (const found_layout& f : r.front)
+    if (std::none_of(r.best.begin(), r.best.end(), [&](const auto& b) { return same(f, b); })) row(f, "", true);
+  return out;
+}
+
+std::string search_text(const search_result& r) {
+  std::string out = fmt::format("{} on {} GPUs: {} layouts, {} evaluated, {} found, in {:.2f} s\n", r.scenario, r.gpus,
+                                r.candidates, r.evaluated, r.found, r.wall_s);
+  if (!r.pruned.empty()) out += "\nleft out\n";
+  for (const pruned_layouts& p : r.pruned) {
+    const auto lines = output::wrapped(p.reason, output::table_columns - 14);
+    out += fmt::format("{:>10}  {}\n", p.count, lines.empty() ? "" : lines.front());
+    for (std::size_t i = 1; i < lines.size(); ++i) out += fmt::format("{:>10}  {}\n", "", lines[i]);
+  }
+  if (r.best.empty()) return out;
+  out += fmt::format("\nbest by {}, {} first\n", r.objective, r.smaller_is_better ? "smallest" : "largest") + table_of(r, r.best);
+  constexpr std::size_t most_shown = 20;
+  std::vector<found_layout> front(r.front.begin(), r.front.begin() + static_cast<std::ptrdiff_t>(std::min(most_shown, r.front.size())));
+  out += fmt::format("\nfront: no layout is better in {}\n", fmt::join(r.front_metrics, " and ")) + table_of(r, front);
+  if (front.size() < r.front.size()) out += fmt::format("  and {} more in the JSON result\n", r.front.size() - front.size());
+  return out + "\nto run the best\n" + command_of(r, r.best.front());
+}
+
+}  // namespace nvlsim

@@ -1,0 +1,249 @@
+// Layouts of a training step.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <utility>
+
+#include "analysis/metric_values.hpp"
+#include "nvlsim/training.hpp"
+#include "study/search_space.hpp"
+
+namespace nvlsim {
+namespace {
+
+/// Parameters, with Megatron-LM's other names of them.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 12> axes = {{
+    {"tp", "tensor_model_parallel_size"},
+    {"pp", "pipeline_model_parallel_size"},
+    {"vp", "virtual_pipeline_model_parallel_size"},
+    {"cp", "context_parallel_size"},
+    {"dp", "data_parallel_size"},
+    {"ep", "expert_model_parallel_size"},
+    {"etp", "expert_tensor_parallel_size"},
+    {"sequence_parallel", ""},
+    {"micro_batch_size", "mbs"},
+    {"data_parallel_sharding", ""},
+    {"recompute", ""},
+    {"offload_layers", "cpu_offloading_num_layers"},
+}};
+constexpr std::array<std::string_view, 3> shardings = {"replicated", "distributed_optimizer", "fsdp"};
+constexpr std::int64_t largest_micro_batch = 64;  // sequences; beyond, activations do not fit or kernels gain nothing
+
+struct recompute_module {
+  std::string_view name;
+  bool recompute_spec::* on;
+};
+constexpr std::array<recompute_module, 6> modules = {{{"core_attn", &recompute_spec::core_attention},
+                                                      {"layernorm", &recompute_spec::layernorm},
+                                                      {"mlp", &recompute_spec::mlp},
+                                                      {"moe_act", &recompute_spec::activation},
+                                                      {"mla_up_proj", &recompute_spec::mla_up_proj},
+                                                      {"moe", &recompute_spec::moe}}};
+
+value value_of(const recompute_spec& r) {
+  if (r.full) return "full";
+  value::array out;
+  for (const recompute_module& m : modules)
+    if (r.*m.on) out.emplace_back(m.name);
+  if (out.empty()) return "none";
+  return out;
+}
+
+std::string text_of(const recompute_spec& r) {
+  const value v = value_of(r);
+  if (v.string()) return *v.string();
+  std::string out;
+  for (const value& x : *v.items()) out += (out.empty() ? "" : "+") + *x.string();
+  return out;
+}
+
+/// Every set of modules that means something for the model, and full.
+std::vector<recompute_spec> recomputes(const model& m) {
+  const auto any = [&](auto has) { return std::any_of(m.layers.begin(), m.layers.end(), has); };
+  const bool dense = any([](const layer_spec& l) { return l.ffn_hidden > 0 && !l.routed(); });
+  const bool routed = any([](const layer_spec& l) { return l.routed(); });
+  const bool latent = any([](const layer_spec& l) { return l.attention == attention_kind::mla; });
+  const bool attention = any([](const layer_spec& l) { return l.attention != attention_kind::none; });
+  const std::array<bool, modules.size()> there = {attention, true, dense, dense || routed, latent, routed};
+  std::vector<recompute_spec> out;
+  for (unsigned bits = 0; bits < 1u << modules.size(); ++bits) {
+    recompute_spec r;
+    bool possible = true;
+    for (std::size_t i = 0; i < modules.size(); ++i) {
+      r.*modules[i].on = (bits >> i & 1) != 0;
+      possible &= there[i] || !(r.*modules[i].on);
+    }
+    // The activation is part of the MLP and of the experts.
+    const bool twice = r.activation && (!dense || r.mlp) && (!routed || r.moe);
+    if (possible && !twice) out.push_back(r);
+  }
+  out.emplace_back().full = true;
+  return out;
+}
+
+/// Model chunks a stage that cut the layers as evenly as any other number with chunks of that size.
+std::vector<std::int64_t> chunk_counts(std::int64_t layers, std::int64_t pp) {
+  std::vector<std::int64_t> out = {1};
+  if (pp == 1) return out;
+  const std::int64_t places = layers + 2;  // embedding and loss count as layers where chunks are uneven
+  for (std::int64_t v = 2, last = (places + pp - 1) / pp; v * pp <= places; ++v) {
+    const std::int64_t size = (places + pp * v - 1) / (pp * v);
+    if (size < last || layers % (pp * v) == 0) out.push_back(v);
+    last = size;
+  }
+  return out;
+}
+
+struct split {
+  parallelism par;
+  std::int64_t micro_batch = 1;
+};
+struct memory_choice {
+  data_parallel_sharding sharding;
+  recompute_spec recompute;
+};
+
+class space final : public search_space {
+ public:
+  space(const scenario& s, const search_options& o, diagnostics& problems) : base_(s), machine_(s.platform) {
+    const auto& w = std::get<training_workload>(s.workload);
+    const value* written = s.inputs.at_pointer("/scenario/workload");
+    for (const auto& [name, alias] : axes) {
+      parameters.emplace_back(name);
+      pointers.push_back("/workload/" + std::string(written && written->find(alias) ? alias : name));
+    }
+    for (const std::string_view m : training_metric_names) metrics.emplace_back(m);
+    dear = {"bubble_fraction", "exposed_communication_s"};
+    const job_place at = place_of(s, o.gpus);
+    place_ = at.place;
+    machine_.racks = at.racks;
+    everywhere = {{"/platform/racks", at.racks},
+                  {"/placement/gpus_per_rack", at.place.gpus_per_domain},
+                  {"/workload/schedule", "interleaved"}};  // 1F1B where a stage has one chunk
+    const allowed_values allowed(o.restrictions, own_values(w), problems);
+    if (!problems.empty()) return;
+    list_splits(o.gpus, w, allowed);
+    list_choices(allowed);
+  }
+
+  std::size_t groups() const override { return splits_.size(); }
+  std::size_t size(std::size_t group) const override { return choices_.size() * offloads(group).size(); }
+
+  std::vector<value> layout(std::size_t group, std::size_t index) const override {
+    const training_workload w = workload(group, index);
+    const parallelism& p = w.par;
+    return {p.tp, p.pp, p.vp, p.cp, p.dp, p.ep, p.etp, p.sequence_parallel, w.micro_batch_size,
+            shardings[static_cast<std::size_t>(w.sharding)], value_of(w.recompute), w.offload_layers};
+  }
+
+  std::string group_reason(std::size_t group) const override {
+    const auto all = training_problems(machine_, base_.model, workload(group, 0));
+    return all.empty() ? std::string() : all.front();
+  }
+
+  evaluation evaluate_layout(std::size_t group, std::size_t index, bool in_full) const override {
+    const training_workload w = workload(group, index);
+    evaluation out;
+    const memory_report memory = training_memory(machine_, base_.stack, base_.model, w);
+    if (!memory.fits()) {
+      out.reason = "does not fit in GPU memory";
+      return out;
+    }
+    const plan work = plan_training(machine_, base_.stack, base_.model, w);
+    const training_metrics t = in_full ? measure_training(machine_, base_.model, w, work, evaluate(work))
+                                       : measure_training_totals(machine_, base_.model, w, work, makespan_of(work));
+    const training_values values = values_of(t, memory.peak, w.token_budget);
+    out.metrics.assign(values.begin(), values.end());
+    return out;
+  }
+
+ private:
+  static std::vector<std::pair<std::string, std::string>> own_values(const training_workload& w) {
+    const parallelism& p = w.par;
+    const std::array<std::string, axes.size()> texts = {
+        std::to_string(p.tp), std::to_string(p.pp), std::to_string(p.vp), std::to_string(p.cp), std::to_string(p.dp),
+        std::to_string(p.ep), std::to_string(p.etp), p.sequence_parallel ? "true" : "false",
+        std::to_string(w.micro_batch_size), std::string(shardings[static_cast<std::size_t>(w.sharding)]),
+        text_of(w.recompute), std::to_string(w.offload_layers)};
+    std::vector<std::pair<std::string, std::string>> out;
+    for (std::size_t i = 0; i < axes.size(); ++i) out.emplace_back(std::string(axes[i].first), texts[i]);
+    return out;
+  }
+
+  void list_splits(std::int64_t gpus, const training_workload& w, const allowed_values& allowed) {
+    const auto layers = static_cast<std::int64_t>(base_.model.layers.size());
+    for (const std::int64_t tp : divisors(gpus))
+      for (const std::int64_t pp : divisors(gpus / tp))
+        for (const std::int64_t cp : divisors(gpus / tp / pp)) {
+          const std::int64_t dp = gpus / tp / pp / cp;
+          if (tp > place_.gpus_per_domain || pp > layers || !allowed.allows("tp", tp) || !allowed.allows("pp", pp) ||
+              !allowed.allows("cp", cp) || !allowed.allows("dp", dp))
+            continue;
+          const std::int64_t most = layers / pp;  // none, half or all of a stage's layers
+          offloads_[pp] = allowed.integers("offload_layers", {0, most / 2, most});
+          for (const std::int64_t vp : allowed.integers("vp", chunk_counts(layers, pp)))
+            add_splits({tp, pp, vp, cp, dp}, w, allowed);
+        }
+  }
+
+  void add_splits(parallelism par, const training_workload& w, const allowed_values& allowed) {
+    std::int64_t experts = 1;
+    for (const layer_spec& l : base_.model.layers) experts = std::max(experts, l.moe.experts);
+    std::vector<std::int64_t> micro_batches;
+    for (std::int64_t b = 1; b <= std::max<std::int64_t>(1, std::min(largest_micro_batch, w.global_batch_size / par.dp)); b *= 2)
+      micro_batches.push_back(b);
+    micro_batches = allowed.integers("micro_batch_size", micro_batches);
+    for (par.ep = 1; par.ep <= experts; ++par.ep) {
+      if (experts % par.ep != 0 || par.ep > par.tp * par.cp * par.dp || !allowed.allows("ep", par.ep)) continue;
+      for (const std::int64_t etp : experts > 1 ? divisors(par.tp) : std::vector<std::int64_t>{par.tp}) {
+        if (experts > 1 && !allowed.allows("etp", etp)) continue;
+        par.etp = etp;
+        for (const bool sequence : {true, false}) {
+          par.sequence_parallel = sequence;
+          if ((sequence && par.tp == 1) || (par.tp > 1 && !allowed.allows("sequence_parallel", sequence ? "true" : "false"))) continue;
+          for (const std::int64_t b : micro_batches) splits_.push_back({par, b});
+        }
+      }
+    }
+  }
+
+  void list_choices(const allowed_values& allowed) {
+    for (std::size_t s = 0; s < shardings.size(); ++s)
+      for (const recompute_spec& r : recomputes(base_.model))
+        if (allowed.allows("data_parallel_sharding", shardings[s]) && allowed.allows("recompute", text_of(r)))
+          choices_.push_back({static_cast<data_parallel_sharding>(s), r});
+  }
+
+  training_workload workload(std::size_t group, std::size_t index) const {
+    training_workload w = std::get<training_workload>(base_.workload);
+    const split& s = splits_[group];
+    w.par = s.par;
+    w.place = place_;
+    w.micro_batch_size = s.micro_batch;
+    w.schedule = pipeline_schedule::interleaved;
+    const memory_choice& c = choices_[index % choices_.size()];
+    w.sharding = c.sharding;
+    w.recompute = c.recompute;
+    w.offload_layers = offloads(group)[index / choices_.size()];
+    return w;
+  }
+
+  const std::vector<std::int64_t>& offloads(std::size_t group) const { return offloads_.at(splits_[group].par.pp); }
+
+  const scenario& base_;
+  platform machine_;
+  placement place_;
+  std::vector<split> splits_;
+  std::vector<memory_choice> choices_;
+  std::map<std::int64_t, std::vector<std::int64_t>> offloads_;  ///< by pp
+};
+
+}  // namespace
+
+std::unique_ptr<search_space> training_space(const scenario& s, const search_options& o, diagnostics& problems) {
+  return std::make_unique<space>(s, o, problems);
+}
+
+}  // namespace nvlsim

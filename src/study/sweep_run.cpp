@@ -1,0 +1,187 @@
+// Runs the points of a shard, each in a process of its own: the engine lives once in a process, and a crash costs one
+// point.
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <set>
+#include <utility>
+
+#include "config/document.hpp"
+#include "nvlsim/output.hpp"
+#include "nvlsim/run.hpp"
+#include "study/sweep_store.hpp"
+
+namespace nvlsim {
+namespace {
+
+using clock = std::chrono::steady_clock;
+
+/// A point that runs in a child.
+struct child {
+  pid_t pid = 0;
+  int from = -1;  ///< where its record comes from
+  const sweep_point* point = nullptr;
+  std::string text;
+  clock::time_point begin;
+  bool timed_out = false;
+};
+
+std::string record_line(const sweep_point& p, const std::filesystem::path& file, const data_folders& data) {
+  const auto failed = [&](std::vector<std::string> reasons) { return to_json(record_of(p.id, "error", std::move(reasons), value::object{}), 0); };
+  try {
+    const result r = run_scenario(load_scenario(file, overrides_of(p.set), data)).outcome;
+    return to_json(record_of(p.id, name(r.status), r.reasons, r.metrics), 0);
+  } catch (const input_error& e) {
+    std::vector<std::string> all;
+    for (const problem& x : e.problems()) all.push_back(x.text());
+    return failed(std::move(all));
+  } catch (const std::exception& e) {
+    return failed({e.what()});
+  }
+}
+
+void write_all(int fd, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t n = ::write(fd, text.data(), text.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) std::_Exit(static_cast<int>(exit_code::internal));
+    text.remove_prefix(static_cast<std::size_t>(n));
+  }
+}
+
+bool is_error(const value& record) {
+  const value* status = record.find("status");
+  return status && status->string() && *status->string() == "error";
+}
+
+class pool {
+ public:
+  pool(const sweep_run_options& o, record_file& records, std::filesystem::path file, const data_folders& data)
+      : options_(o), records_(records), file_(std::move(file)), data_(data) {}
+
+  /// Runs them, as many at a time as there are jobs; `after` is called when one has ended.
+  template <class After>
+  void run(const std::vector<const sweep_point*>& points, After after) {
+    std::size_t next = 0;
+    const auto stopped = [&] { return options_.stop && options_.stop(); };
+    while (next < points.size() || !running_.empty()) {
+      while (next < points.size() && running_.size() < static_cast<std::size_t>(options_.jobs) && !stopped()) start(*points[next++]);
+      if (running_.empty()) return;
+      wait_for_any();
+      for (std::size_t i = 0; i < running_.size();) {
+        if (running_[i].from >= 0) {
+          ++i;
+          continue;
+        }
+        const child done = std::move(running_[i]);
+        running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(i));
+        after(finish(done));
+      }
+    }
+  }
+
+ private:
+  void start(const sweep_point& p) {
+    int ends[2];
+    if (::pipe(ends) != 0) throw internal_error(fmt::format("pipe: {}", std::strerror(errno)));
+    std::fflush(nullptr);
+    const pid_t parent = ::getpid(), pid = ::fork();
+    if (pid < 0) throw internal_error(fmt::format("fork: {}", std::strerror(errno)));
+    if (pid == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // it must not outlive a killed parent and run beside the next one
+      if (::getppid() != parent) std::_Exit(1);
+      ::close(ends[0]);
+      write_all(ends[1], record_line(p, file_, data_));
+      std::_Exit(0);
+    }
+    ::close(ends[1]);
+    running_.push_back({pid, ends[0], &p, {}, clock::now(), false});
+  }
+
+  /// Takes what children say, and closes the pipes of those that are done.
+  void wait_for_any() {
+    std::vector<pollfd> fds;
+    for (const child& c : running_) fds.push_back({c.from, POLLIN, 0});
+    const int left = options_.timeout_s > 0 ? 100 : -1;
+    if (::poll(fds.data(), fds.size(), left) < 0 && errno != EINTR) throw internal_error(fmt::format("poll: {}", std::strerror(errno)));
+    std::array<char, 1 << 16> chunk{};
+    for (std::size_t i = 0; i < running_.size(); ++i) {
+      child& c = running_[i];
+      if ((fds[i].revents & (POLLIN | POLLHUP | POLLERR)) != 0) {
+        const ssize_t n = ::read(c.from, chunk.data(), chunk.size());
+        if (n > 0) c.text.append(chunk.data(), static_cast<std::size_t>(n));
+        if (n == 0 || (n < 0 && errno != EINTR)) ::close(std::exchange(c.from, -1));
+      }
+      const std::chrono::duration<double> age = clock::now() - c.begin;
+      if (options_.timeout_s > 0 && age.count() > options_.timeout_s && !c.timed_out) {
+        c.timed_out = true;
+        ::kill(c.pid, SIGKILL);
+      }
+    }
+  }
+
+  /// Writes its record. Returns whether it has a result.
+  bool finish(const child& c) {
+    int state = 0;
+    while (::waitpid(c.pid, &state, 0) < 0 && errno == EINTR) {}
+    const value record = config::parse_scalar(c.text);
+    if (WIFEXITED(state) && WEXITSTATUS(state) == 0 && is_record(record)) {
+      records_.append(c.text);
+      return !is_error(record);
+    }
+    const std::string reason = c.timed_out           ? fmt::format("took longer than {} s", options_.timeout_s)
+                               : WIFSIGNALED(state) ? fmt::format("killed by signal {} ({})", WTERMSIG(state), ::strsignal(WTERMSIG(state)))
+                                                    : "the simulation ended without a result";
+    // A signal from the terminal went to all of us: this point has not failed.
+    if (WIFSIGNALED(state) && WTERMSIG(state) == SIGINT) return true;
+    records_.append(to_json(record_of(c.point->id, "error", {reason}, value::object{}), 0));
+    return false;
+  }
+
+  const sweep_run_options& options_;
+  record_file& records_;
+  std::filesystem::path file_;
+  const data_folders& data_;
+  std::vector<child> running_;
+};
+
+}  // namespace
+
+sweep_run_counts run_sweep(const std::filesystem::path& folder, const sweep_run_options& o, const scenario_finder& find,
+                           const data_folders& data) {
+  const sweep_plan plan = read_sweep_plan(folder);
+  const bool named = plan.scenario.find('/') == std::string::npos && !plan.scenario.ends_with(".json");
+  const std::filesystem::path file = named ? find(plan.scenario) : folder / plan.scenario;
+  record_file records(folder, o.shard, o.shards);
+  const auto finished = read_records(folder);
+  sweep_run_counts counts;
+  std::set<std::string> seen;
+  std::vector<const sweep_point*> todo;
+  std::int64_t number = 0;
+  for (const sweep_point& p : plan.points) {
+    if (!seen.insert(p.id).second || number++ % o.shards != o.shard) continue;
+    ++counts.points;
+    const auto it = finished.find(p.id);
+    if (it != finished.end() && !(o.retry_errors && is_error(it->second))) ++counts.before;
+    else todo.push_back(&p);
+  }
+  if (o.report) o.report(counts.before, counts.points);
+  pool(o, records, file, data).run(todo, [&](bool ok) {
+    ++counts.run;
+    counts.failed += ok ? 0 : 1;
+    if (o.report) o.report(counts.before + counts.run, counts.points);
+  });
+  return counts;
+}
+
+}  // namespace nvlsim

@@ -1,0 +1,113 @@
+#!/usr/bin/env python3
+"""What a search says of a layout is what a run of it gives. Usage: search_test.py NVLSIM SOURCE_DIR"""
+import json
+
+from program import Case, main, run
+
+
+def search(*arguments, cwd=None):
+    done = run("search", *arguments, "--format", "json", cwd=cwd, timeout=300)
+    return done.returncode, json.loads(done.stdout)
+
+
+def flat(metrics):
+    out = {}
+    for name, v in metrics.items():
+        out.update({f"{name}.{k}": x for k, x in v.items()} if isinstance(v, dict) else {name: v})
+    return out
+
+
+class Search(Case):
+    def agree_with_run(self, scenario, found, fixed=()):
+        """Runs a few of the layouts, from both lists."""
+        layouts = found["best"][:2] + found["front"][-3:]
+        self.assertTrue(layouts)
+        for layout in layouts:
+            sets = [x for pointer, v in layout["set"].items() for x in ("--set", f"{pointer}={json.dumps(v)}")]
+            done = run("run", scenario, *fixed, *sets, "--format", "json", cwd=self.folder)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            metrics = flat(json.loads(done.stdout)["metrics"])
+            for name, v in layout["metrics"].items():
+                if v is None:
+                    self.assertIsNone(metrics.get(name), name)
+                else:
+                    self.assertAlmostEqual(v, metrics[name], delta=1e-9 * max(abs(v), abs(metrics[name])), msg=name)
+
+    def adds_up(self, found):
+        self.assertEqual(found["candidates"], found["found"] + sum(p["count"] for p in found["pruned"]))
+
+    def test_dense_training(self):
+        fixed = ("--set", "/workload/global_batch_size=64", "--set", "/model=llama3-8b")
+        code, found = search("llama3.1-405b-gb300-rack", "--gpus", 16, *fixed, "--only", "recompute=none,full", "--only", "cp=1,2")
+        self.assertEqual(code, 0)
+        self.adds_up(found)
+        self.agree_with_run("llama3.1-405b-gb300-rack", found, fixed)
+
+    def test_training_across_racks_with_experts(self):
+        only = [x for name in ("recompute", "data_parallel_sharding", "offload_layers", "vp", "micro_batch_size", "tp", "cp")
+                for x in ("--only", name)]
+        code, found = search("kimi-k2-gb300-4608", "--gpus", 576, *only, "--set", "/workload/global_batch_size=1152",
+                             "--objective", "mfu", "--pareto", "bubble_fraction")
+        self.assertEqual(code, 0)
+        self.adds_up(found)
+        self.assertGreater(len(found["front"]), 1)
+        self.agree_with_run("kimi-k2-gb300-4608", found, ("--set", "/workload/global_batch_size=1152"))
+
+    def test_serving(self):
+        fixed = ("--set", "/workload/load/requests=2048")
+        code, found = search("llama2-70b-offline-gb300-rack", "--gpus", 8, *fixed, "--only", "max_num_tokens",
+                             "--only", "max_batch_size=64,2048", "--pareto", "ttft_s.p99")
+        self.assertEqual(code, 0)
+        self.adds_up(found)
+        self.agree_with_run("llama2-70b-offline-gb300-rack", found, fixed)
+
+    def test_is_the_same_on_any_number_of_threads(self):
+        arguments = ("train.json", "--gpus", 4, "--only", "recompute", "--top", 5)
+        one, three = (search(*arguments, "--jobs", n, cwd=self.folder)[1] for n in (1, 3))
+        for r in (one, three):
+            del r["simulation"]
+        self.assertEqual(one, three)
+
+    def test_takes_the_names_that_the_scenario_uses(self):
+        scenario = self.edit("train.json")
+        scenario["workload"]["tensor_model_parallel_size"] = scenario["workload"].pop("tp", 1)
+        self.write("long.json", scenario)
+        _, found = search("long.json", "--gpus", 2, "--only", "recompute", "--only", "offload_layers", cwd=self.folder)
+        self.agree_with_run("long.json", found)
+
+    def test_constraints_hold_and_are_counted(self):
+        code, found = search("train.json", "--gpus", 8, "--only", "recompute", "--constraint", "tp<=2",
+                             "--constraint", "memory_peak_bytes<1e11", "--top", 100, cwd=self.folder)
+        self.assertEqual(code, 0)
+        self.adds_up(found)
+        self.assertIn("constraint tp<=2", [p["reason"] for p in found["pruned"]])
+        for layout in found["best"]:
+            self.assertLessEqual(layout["layout"]["tp"], 2)
+            self.assertLess(layout["metrics"]["memory_peak_bytes"], 1e11)
+
+    def test_best_is_best_and_nothing_beats_the_front(self):
+        _, found = search("train.json", "--gpus", 8, "--top", 100000, cwd=self.folder)
+        self.assertEqual(len(found["best"]), found["found"])
+        times = [b["metrics"]["step_time_s"] for b in found["best"]]
+        self.assertEqual(times, sorted(times))
+        pairs = {tuple(b["metrics"][m] for m in found["front_metrics"]) for b in found["best"]}
+        front = [tuple(f["metrics"][m] for m in found["front_metrics"]) for f in found["front"]]
+        self.assertEqual(sorted(front), sorted(p for p in pairs if not any(q != p and q[0] <= p[0] and q[1] <= p[1] for q in pairs)))
+
+    def test_nothing_found_is_exit_code_3_with_reasons(self):
+        code, found = search("llama3.1-405b-gb300-rack", "--gpus", 1)
+        self.assertEqual((code, found["best"]), (3, []))
+        self.assertIn("does not fit in GPU memory", [p["reason"] for p in found["pruned"]])
+
+    def test_wrong_options_are_told_at_once(self):
+        done = run("search", "train.json", "--gpus", 8, "--objective", "step_tim_s", "--constraint", "mfu>3%",
+                   "--constraint", "memory<1", "--pareto", "cost_per_step_usd", cwd=self.folder)
+        self.assertEqual(done.returncode, 2)
+        for part in ('did you mean "step_time_s"', "without a per cent sign", 'unknown parameter or metric "memory"', "price"):
+            self.assertIn(part, done.stderr)
+        done = run("search", "train.json", "--gpus", 8, "--only", "tq=1", cwd=self.folder)
+        self.assertIn('unknown parameter "tq"', done.stderr)
+
+
+if __name__ == "__main__":
+    main()
