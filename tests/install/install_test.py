@@ -1,5 +1,6 @@
 """An installed tree works from wherever it is moved to, and a foreign CMake project builds against it."""
 import pathlib
+import shutil
 import sys
 import tempfile
 
@@ -35,7 +36,7 @@ with tempfile.TemporaryDirectory() as folder:
         check(build not in text and str(folder) not in text, f"{file.name} has no absolute path")
 
     run(cmake, "-S", here / "foreign", "-B", folder / "build", f"-DCMAKE_PREFIX_PATH={prefix}", f"-DCMAKE_CXX_COMPILER={compiler}",
-        "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Debug")
+        "-G", "Unix Makefiles" if shutil.which("make") else "Ninja", "-DCMAKE_BUILD_TYPE=Debug")
     run(cmake, "--build", folder / "build")
     version, step, parameters = run(folder / "build" / "foreign", SCENARIO + ".json", env={}, cwd=folder).split()
     check(run(program, "--version").strip() == f"nvlsim {version}", "header and program are of one version")

@@ -1,0 +1,75 @@
+"""The workflow of docs/ci: its steps pass on their own baseline, and fail on one per cent planted in a stack file."""
+import json
+import os
+import re
+import shutil
+import subprocess
+import textwrap
+
+from program import NVLSIM, SOURCE, Case, main, run
+import sanitizer
+
+WORKFLOW = (SOURCE / "docs/ci/nvlsim-gate.yml").read_text()
+SCENARIOS = "llama3.1-405b-gb200-rack llama3.1-405b-gb300-rack llama2-70b-offline-gb300-rack"
+
+
+def steps():
+    """Shell blocks of the workflow, by the name of their step."""
+    found = re.findall(r"- name: (.*)\n        run: \|\n((?:          .*\n)+)", WORKFLOW)
+    return {name: textwrap.dedent(block) for name, block in found}
+
+
+class Gate(Case):
+    def setUp(self):
+        super().setUp()
+        for folder in "platforms", "scenarios":
+            shutil.copytree(SOURCE / folder, self.folder / "data" / folder)
+
+    def step(self, name):
+        env = {"PATH": f"{NVLSIM.parent}:{os.environ['PATH']}", "NVLSIM_DATA": str(self.folder / "data"), "LC_ALL": "C",
+               "SCENARIOS": SCENARIOS, "BASELINE": "baseline", "GITHUB_STEP_SUMMARY": "summary.md", **sanitizer.options()}
+        return subprocess.run(["bash", "-e", "-c", steps()[name]], cwd=self.folder, env=env, capture_output=True, text=True)
+
+    def plant(self, stack):
+        """Makes everything of a training stack one per cent slower."""
+        file = self.folder / "data/platforms/stacks" / f"{stack}.json"
+        shown = json.loads(run("stack", "show", stack).stdout)["training"]["time_factor"]
+        number = shown["value"] if isinstance(shown, dict) else shown
+        content = json.loads(file.read_text())
+        content.setdefault("training", {})["time_factor"] = {"value": number * 1.01, "kind": "assumed", "source": "planted for a test"}
+        file.write_text(json.dumps(content))
+
+    def test_workflow(self):
+        self.assertEqual(list(steps()), ["Simulate", "Nothing got worse", "GB300 beats GB200"])
+        self.assertEqual(self.step("Simulate").returncode, 0)
+        (self.folder / "out").rename(self.folder / "baseline")
+        self.assertEqual(self.step("Simulate").returncode, 0)
+        for name in steps():
+            done = self.step(name)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertNotIn("::error", done.stdout)
+
+        scenario = json.loads((self.folder / "baseline/llama3.1-405b-gb300-rack.json").read_text())
+        self.plant(scenario["inputs"]["stack"]["name"])
+        self.assertEqual(self.step("Simulate").returncode, 0)
+        done = self.step("Nothing got worse")
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        failed = [line for line in done.stdout.splitlines() if line.startswith("::error")]
+        self.assertEqual(len(failed), 2)
+        for line, gpu in zip(failed, ["gb200", "gb300"]):
+            self.assertRegex(line, rf"llama3.1-405b-{gpu}-rack: step_time_s>\+0.5%25: changed by \+(0\.[89]|1\.0)\d %25, .*"
+                                   r"inputs: /stack/training/time_factor [\d.]+ -> [\d.]+$")
+        self.assertIn("time_factor", (self.folder / "summary.md").read_text())
+        self.assertIn('failures="2"', (self.folder / "junit.xml").read_text())
+
+    def test_shipped_baseline(self):
+        baseline = SOURCE / "docs/ci/baseline"
+        named = re.search(r"SCENARIOS: >-\n((?:    .*\n)+)", WORKFLOW)[1].split()
+        self.assertEqual(sorted(p.stem for p in baseline.iterdir()), sorted(named))
+        done = run("compare", baseline, baseline, "--fail-if", "step_time_s>+0%", "--fail-if", "output_tokens_per_s<-0%")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(run("scenario", "check", *named).returncode, 0)
+
+
+if __name__ == "__main__":
+    main()
