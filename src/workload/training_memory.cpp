@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 #include <numeric>
 #include <utility>
 
@@ -169,8 +168,7 @@ std::vector<std::string> training_problems(const platform& p, const model& m, co
   if (!routed && par.ep != 1) out.push_back("expert parallelism needs a model with routed experts");
   if (routed) add_divisibility(out, par.tp * par.cp * par.dp, par.ep * par.etp, "ep x etp must divide tp x cp x dp");
   const std::int64_t batch = w.micro_batch_size * par.dp;
-  const bool batch_divides = w.global_batch_size % batch == 0 && w.global_batch_size >= batch;
-  if (!batch_divides)
+  if (w.global_batch_size % batch != 0 || w.global_batch_size < batch)
     out.push_back(fmt::format("the global batch of {} must be a multiple of micro-batch {} x dp {}", w.global_batch_size,
                               w.micro_batch_size, par.dp));
   add_divisibility(out, w.seq_length, par.cp * (par.sequence_parallel ? par.tp : 1),
@@ -181,10 +179,8 @@ std::vector<std::string> training_problems(const platform& p, const model& m, co
   if (!w.split.given() && par.pp * par.vp > layers + (layers % (par.pp * par.vp) == 0 ? 0 : 2))
     out.push_back(fmt::format("pp {} x vp {} = {} model chunks exceed the {} layers", par.pp, par.vp, par.pp * par.vp, layers));
   if (par.vp > 1 && par.pp == 1) out.push_back("vp needs pp > 1");
-  if (batch_divides) {
-    auto reasons = schedule_problems(w);
-    out.insert(out.end(), std::make_move_iterator(reasons.begin()), std::make_move_iterator(reasons.end()));
-  }
+  const auto order = schedule_problems(w);
+  out.insert(out.end(), order.begin(), order.end());
   const double passes = static_cast<double>(par.pp * par.vp) * static_cast<double>(w.micro_batches());
   if (passes > most_passes)
     out.push_back(fmt::format("{:.3g} passes of micro-batches through model chunks are more than the {:.3g} simulated in one step",

@@ -234,8 +234,13 @@ void step_builder::build_rank(std::int64_t stage, std::int64_t copy) {
 void step_builder::gather_parameters(rank_class& rank, std::int64_t stage, std::int64_t copy) {
   const training_workload& w = c_.work;
   const bool gathers = w.sharding == data_parallel_sharding::distributed_optimizer && w.par.dp * w.par.cp > 1;
-  for (std::int64_t v = 0; v < shape_.local; ++v) {
-    first_bucket_.push_back(gathered_.size());
+  first_bucket_.assign(static_cast<std::size_t>(shape_.local), 0);
+  std::vector<std::int64_t> order(static_cast<std::size_t>(shape_.local));
+  std::iota(order.begin(), order.end(), std::int64_t{0});
+  // Both holders of a chunk under DualPipe must meet in the same order.
+  if (shape_.schedule == pipeline_schedule::dualpipe && 2 * stage >= w.par.pp) std::reverse(order.begin(), order.end());
+  for (const std::int64_t v : order) {
+    first_bucket_[static_cast<std::size_t>(v)] = gathered_.size();
     const std::int64_t chunk = shape_.chunk_of(stage, v);
     const auto& buckets = buckets_[static_cast<std::size_t>(chunk)];
     for (std::size_t i = 0; i < buckets.size(); ++i) {
