@@ -36,19 +36,28 @@ seconds hops_time(seconds hop, double hops, const call& c, const network& net) {
   return hop * (hops - between) + net.step(hop) * between;
 }
 
-seconds ll_time(const call& c, const fabric_collective& f, const network& net, bandwidth ring) {
+/// A tree links domains, each of which is a chain that is passed up and down.
+seconds chains(const call& c, seconds hop, const network& net) {
+  return c.kind == collective::all_reduce ? hop * (2 * (net.members - 1.0)) : seconds{};
+}
+
+seconds ll_time(const call& c, const fabric_collective& f, const domain_collective& d, const network& net,
+                bandwidth ring) {
   const bool reduces = c.kind == collective::all_reduce;
   const double hops = reduces ? 2 * log2_domains(net) : c.hops();
   // A domain inside the tree receives and sends the array twice, up and down; one at its end once.
   const double passes = reduces && net.domains > 2 ? 2 : 1;
   const bandwidth rate = std::min(f.ll.rate, ring * (ll_payload / passes));
-  return f.ll.latency + hops_time(f.ll.hop, hops, c, net) + pipe((reduces ? c.size : c.wire()) / rate, f.ll_pipeline);
+  return f.ll.latency + chains(c, d.ll.hop, net) + hops_time(f.ll.hop, hops, c, net) +
+         pipe((reduces ? c.size : c.wire()) / rate, f.ll_pipeline);
 }
 
-seconds ll128_time(const call& c, const fabric_collective& f, const network& net, bandwidth ring) {
+seconds ll128_time(const call& c, const fabric_collective& f, const domain_collective& d, const network& net,
+                   bandwidth ring) {
   const double hops = c.kind == collective::all_reduce ? 2 * log2_domains(net) : c.hops();
   const bandwidth rate = std::min(f.ll128->rate, ring);
-  return f.ll128->latency + hops_time(f.ll128->hop, hops, c, net) + c.wire() / rate;
+  const seconds chain = chains(c, d.ll128 ? d.ll128->hop : d.ll.hop, net);
+  return f.ll128->latency + chain + hops_time(f.ll128->hop, hops, c, net) + c.wire() / rate;
 }
 
 seconds ring_time(const call& c, const fabric_collective& f, const network& net, bandwidth rate) {
@@ -101,8 +110,8 @@ estimate across_domains(const call& c, const fabric_collective& f, const domain_
                         const network& net) {
   const bandwidth ring = ring_rate(f, d, net);
   cheapest best(c);
-  best.offer("ll", ll_time(c, f, net, ring));
-  if (f.ll128 && c.size <= f.ll128_limit) best.offer("ll128", ll128_time(c, f, net, ring));
+  best.offer("ll", ll_time(c, f, d, net, ring));
+  if (f.ll128 && c.size <= f.ll128_limit) best.offer("ll128", ll128_time(c, f, d, net, ring));
   const bool reduces = c.kind == collective::all_reduce;
   const bool asked = c.options.algorithm == "sharp", free = c.options.algorithm.empty() && c.options.protocol.empty();
   if (reduces && f.sharp && (net.sharp || asked)) {
@@ -117,7 +126,8 @@ estimate across_domains(const call& c, const fabric_collective& f, const domain_
   if (f.nvls_tree && nvls && (net.domains == 2 || d.nvls_tree_many || c.options.algorithm == "nvls_tree"))
     best.offer("nvls_tree", tree_time(c, *f.nvls_tree, net, d.nvls_rate));
   if (f.tree && (!nvls || c.options.algorithm == "tree"))
-    best.offer("tree", tree_time(c, *f.tree, net, net.members > 1 ? std::optional(d.simple.rate) : std::nullopt));
+    best.offer("tree", tree_time(c, *f.tree, net, net.members > 1 ? std::optional(d.simple.rate) : std::nullopt) +
+                           chains(c, f.ring.nvlink_step, net));
   return best.take();
 }
 

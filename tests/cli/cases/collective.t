@@ -29,13 +29,13 @@ Collectives as nccl-tests prints them.
   #        (B)    (elements)                               (us)  (GB/s)  (GB/s)            (us)  (GB/s)  (GB/s)
              0             0     float    none      -1    ...
   # Out of bounds values : 0 OK
-  # From            0 B     : ll
+  # From            0 B     : ll128
   # 1 of 1 rows use parameters derived from hardware figures, not measured ones
 
 What was chosen, and where that changes.
 
   $ nvlsim collective all_reduce --platform gb200-x800 --gpus 144 --sharp on -b 8 -e 16G -f 2 | tail -2 | tr -s ' 0-9' | sed 's/[0-9][0-9]*/N/'
-  # From N B : ll
+  #
   # From N B : sharp
 
   $ nvlsim collective all_reduce --platform gb300-nvl72 --gpus 8 --algorithm halving_doubling -b 1M -e 1M | tail -2

@@ -193,7 +193,7 @@ Platforms, stacks and models that do not exist.
   [2]
 
   $ nvlsim run train.json --set /platform/use=gb300
-  2> --set#/platform/use: unknown platform "gb300"; did you mean one of gb300-nvl72, gb300-roce?
+  2> --set#/platform/use: unknown platform "gb300"; did you mean one of gb300-400g, gb300-nvl72, gb300-roce?
   [2]
 
   $ nvlsim run train.json --set /model=gpt-17

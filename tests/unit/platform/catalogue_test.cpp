@@ -64,7 +64,7 @@ const std::vector<variant> variants = {
     {"v100-p3dn", "nd40rs-v2", "efa-100", 12.5, false},
     {"gb300-roce", "gb300-nvl72", "roce-gb300", 800, false},
     {"gb200-x800", "gb200-nvl72", "quantum-x800", 400, false},
-    {"gb300-ndr", "gb300-nvl72", "quantum-x800", 400, false},
+    {"gb300-400g", "gb300-nvl72", "quantum-x800", 400, false},
 };
 
 /// `/systems/NAME` of the hardware facts beside the source tree; nothing when they are not there.
