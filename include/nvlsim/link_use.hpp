@@ -11,8 +11,7 @@
 
 namespace nvlsim {
 
-/// One direction of one port of a GPU of a class. Shares are of its capacity; in `closed` fidelity, where operations do
-/// not slow each other, they may exceed one.
+/// One direction of one port of a GPU of a class. Shares are of its capacity.
 struct link_use {
   std::int32_t rank_class = 0;
   std::string name;             ///< "nvlink out", "nic in"

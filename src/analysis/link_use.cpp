@@ -48,7 +48,8 @@ link_use summary(port_log& log, double capacity, double makespan) {
     rate += log.changes[i].second;
     if (i + 1 < log.changes.size() && log.changes[i + 1].first == log.changes[i].first) continue;
     const bool last = i + 1 == log.changes.size();
-    const double share = last ? 0 : std::max(rate, 0.0) / capacity;
+    // Operations that slowed each other did not flow evenly: their means may add up to more than the port.
+    const double share = last ? 0 : std::clamp(rate / capacity, 0.0, 1.0);
     u.peak = std::max(u.peak, share);
     u.points.emplace_back(log.changes[i].first, share);
   }
