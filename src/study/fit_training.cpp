@@ -91,6 +91,7 @@ std::vector<free_parameter> parameter_list() {
   scale("moe host per expert us", 150, 0.7, 10);
   scale("moe sync per expert us", 50, 0.7, 10);
   share("graphed host share", 0.6, 0.2);
+  share("scan efficiency", 0.36, 0.1);
   share("unfused passes", 15, 8, 40);
   share("fused share", 0.5, 0.2);
   return out;
@@ -150,6 +151,7 @@ std::vector<setting> settings_of(const values& v, const stack& kernels) {
   training("pipeline_launch", fmt::format("{:.6g} us", v["pipeline launch us"]));
   training("step_host", fmt::format("{:.6g} ms", v["step host ms"]));
   training("jitter_per_doubling", fmt::format("{:.6g}", v["jitter"]));
+  training("scan_efficiency", fmt::format("{:.6g}", v["scan efficiency"]));
   training("moe/time_factor", fmt::format("{:.6g}", v["moe time"]));
   training("moe/ep_exposed", fmt::format("{:.6g}", v["ep exposed"]));
   training("moe/ep_exposed_overlapped", fmt::format("{:.6g}", v["ep exposed overlapped"]));
