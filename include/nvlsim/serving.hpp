@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -123,6 +124,8 @@ void draw_serving(const serving_run& run, const inference_workload& w, plan& wor
 
 /// Whether the load needs a clock; else `plan_inference` simulates it in token time, with the same engine.
 bool needs_clock(const inference_workload& w);
-serving_run serve(const platform& p, const stack& s, const model& m, const inference_workload& w);
+/// `kv_capacity_tokens` of a lane stand in for what the memory model gives.
+serving_run serve(const platform& p, const stack& s, const model& m, const inference_workload& w,
+                  std::optional<std::int64_t> kv_capacity_tokens = {});
 
 }  // namespace nvlsim

@@ -264,7 +264,7 @@ class row_reader {
     work_.engine.prefill = prefill_policy::chunked;
     work_.engine.kv_reserve = 0.5;
     work_.measured = {0.5, 0.1};
-    work_.front_end = false;  // the load generator calls the engine in process
+    work_.front_end = work_.pooled();  // the load generator calls the engine in process
     note("Poisson arrivals; spreads of lengths assumed");
   }
 

@@ -8,6 +8,7 @@
 namespace nvlsim {
 namespace {
 
+constexpr std::int64_t no_limit = std::int64_t{1} << 40;
 constexpr int most_replicas = 4;      // like ones: more say the same
 constexpr double longest_s = 120;     // of arrivals, when the source does not say how many requests there were
 constexpr double least_requests = 500, most_requests = 20'000;
@@ -38,8 +39,13 @@ double in_column(const metric_target& t, const inference_metrics& m, const infer
 
 std::vector<double> simulate_open_loop(inference_row& r, const stack& s) {
   const inference_workload w = load_of(r);
-  const serving_run run = serve(r.hardware, s, *r.net, w);
   const auto note = [&](const std::string& text) { r.record.notes += (r.record.notes.empty() ? "" : "; ") + text; };
+  serving_run run = serve(r.hardware, s, *r.net, w);
+  if (!run.reasons.empty()) {
+    // What was published did run.
+    note("as modelled it does not fit: " + run.reasons.front());
+    run = serve(r.hardware, s, *r.net, w, no_limit);
+  }
   if (!run.reasons.empty()) {
     r.record.status = record_status::infeasible;
     r.record.reason = run.reasons.front();

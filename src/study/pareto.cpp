@@ -87,6 +87,8 @@ pareto_study study_pareto(const scenario& s, std::int64_t gpus, const std::vecto
   inference_workload base = *given;
   base.load = load_kind::closed_loop;
   base.measured = {};
+  base.prefill_pool.reset();
+  base.prompts_cached = false;
   pareto_study out;
   out.name = s.name;
   out.gpus = gpus > 0 ? gpus : std::int64_t{base.gpus_per_replica()} * base.replicas;

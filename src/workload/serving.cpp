@@ -104,7 +104,8 @@ bool needs_clock(const inference_workload& w) {
          w.measured.warmup > 0 || w.measured.tail > 0 || by_itself(w.input) || by_itself(w.output);
 }
 
-serving_run serve(const platform& p, const stack& s, const model& m, const inference_workload& w) {
+serving_run serve(const platform& p, const stack& s, const model& m, const inference_workload& w,
+                  std::optional<std::int64_t> kv_capacity_tokens) {
   serving_run run;
   run.reasons = serving_problems(p, s, m, w);
   if (!s.inference) return run;
@@ -113,13 +114,13 @@ serving_run serve(const platform& p, const stack& s, const model& m, const infer
     run.reasons.emplace_back("preemption with speculative decoding is not simulated");
   const serving_memory memory = plan_serving_memory(p, s, m, w);
   run.memory = memory.report;
-  run.kv_capacity_tokens = memory.kv_capacity_tokens;
-  if (memory.kv_capacity_tokens == 0) run.reasons.push_back(no_cache_left(memory.report));
+  run.kv_capacity_tokens = kv_capacity_tokens.value_or(memory.kv_capacity_tokens);
+  if (run.kv_capacity_tokens == 0) run.reasons.push_back(no_cache_left(memory.report));
   if (!run.reasons.empty()) return run;
 
   const request_list list = generate_requests(w, m.max_positions);
   server_settings set;
-  set.lane = limits_of(*s.inference, w, memory.kv_capacity_tokens);
+  set.lane = limits_of(*s.inference, w, run.kv_capacity_tokens);
   set.lane.prefix_tokens = list.prefix_tokens;
   set.lanes = std::int64_t{w.replicas} * w.pp;
   set.router = w.router;

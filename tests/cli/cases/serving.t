@@ -1,0 +1,33 @@
+Traces are known by their columns; what cannot be read is told line by line.
+
+  $ printf 'a,b\n1,2\n' > odd.csv; nvlsim run llama3.3-70b-trace-gb300-rack --set /workload/load/file=odd.csv
+  2> odd.csv#: no known file of requests: its columns are a, b; a generic one has arrival_s, input_tokens, output_tokens
+  [2]
+
+  $ printf 'arrival_s,input_tokens,output_tokens\n0,10,x\n-,10,1\n2,10\n' > bad.csv; nvlsim run llama3.3-70b-trace-gb300-rack --set /workload/load/file=bad.csv
+  2> bad.csv#: line 2: output_tokens: "x" is no number of tokens
+  2> bad.csv#: line 3: arrival_s: "-" is no time
+  2> bad.csv#: line 4: 2 cells, the header has 3
+  [2]
+
+  $ printf 'input_tokens,output_tokens\n10,3\n' > untimed.csv; nvlsim run llama3.3-70b-trace-gb300-rack --set /workload/load/file=untimed.csv
+  2> --set#/workload/load: untimed.csv has no arrival times: the load needs requests_per_s
+  [2]
+
+  $ nvlsim run llama3.3-70b-trace-gb300-rack --set /workload/load/file=absent.csv
+  2> nvlsim: absent.csv: cannot be read
+  [4]
+
+An objective that no load keeps, and one that is missing.
+
+  $ nvlsim run llama2-70b-server-gb200-vm --highest-load --set /workload/load/requests=20 --set '/workload/slo={"ttft": "1 us"}' --format csv | cut -d, -f1-2
+  name,status
+  llama2-70b-server-gb200-vm,infeasible
+
+  $ nvlsim run llama2-70b-server-gb200-vm --highest-load --set /workload/slo=null
+  2> #/workload: the highest load needs an objective: slo
+  [2]
+
+  $ nvlsim pareto llama3.1-405b-gb300-512
+  2> #/workload: a Pareto study takes an inference workload with lengths of its own
+  [2]
