@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,7 @@ struct fit_report {
     std::string group;
     std::size_t rows = 0;
     double mean_error = 0, worst_error = 0, bias = 0, median_error = 0, p90_error = 0;
+    std::map<std::string, double> medians = {};  ///< by metric, where a fit has several
   };
   std::vector<left_out> leave_out;
 };
@@ -38,7 +40,8 @@ using fit_progress = std::function<void(const std::string&)>;
 fit_report fit_training(const std::vector<std::filesystem::path>& tables, const data_folders& data,
                         const std::string& leave_out, const fit_progress& report = {});
 
-/// The same for serving stacks, on the closed-loop, static-batch and offline rows of inference tables.
+/// The same for serving stacks, on the closed-loop, static-batch and offline rows of inference tables; `leave_out` may
+/// also be "third", each random third of the configurations from the others.
 fit_report fit_inference(const std::vector<std::filesystem::path>& tables, const data_folders& data,
                          const std::string& leave_out, const fit_progress& report = {});
 

@@ -169,7 +169,7 @@ struct pooled_request {
 
 struct pooled_schedule {
   std::vector<std::vector<iteration>> prefill, decode;  ///< by worker
-  std::vector<std::vector<double>> prefill_s, decode_s; ///< durations of those
+  std::vector<std::vector<double>> prefill_begin_s, decode_begin_s, prefill_s, decode_s;  ///< when, and how long
   std::vector<pooled_request> requests;
   std::int64_t peak_kv_tokens = 0;  ///< of a decode worker
   double makespan_s = 0;

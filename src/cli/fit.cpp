@@ -23,6 +23,9 @@ std::string text_of(const fit_report& f) {
                                                      100 * l.p90_error)
                                        : std::string(),
                        100 * l.worst_error, 100 * l.bias);
+  for (const auto& l : f.leave_out)
+    for (const auto& [metric, median] : l.medians)
+      out += fmt::format("without {:<26} {:<11} median {:>5.1f} %\n", l.group, metric, 100 * median);
   return out;
 }
 

@@ -15,85 +15,18 @@
 #include "stack/inference_fields.hpp"
 #include "study/inference_rows.hpp"
 #include "study/least_squares.hpp"
+#include "study/pooled_rows.hpp"
+#include "study/serving_knobs.hpp"
 #include "workload/inference_memory.hpp"
 
 namespace nvlsim {
 namespace {
 
 constexpr const char* pool = "serving";
-constexpr std::array<const char*, 4> engines = {"tensorrt-llm", "vllm", "sglang", "vllm-2023"};
 constexpr std::array<const char*, 3> architectures = {"ampere", "hopper", "blackwell"};
-constexpr std::array<const char*, 5> servers_of_their_own = {"tensorrt-llm-1.0rc", "vllm-0.12", "vllm-2023", "sglang-0.5.6", "sglang-0.5.5"};
 constexpr double tpot_weight = 1, ttft_weight = 0.5, throughput_weight = 1;
-
-/// A cost and how far the pool may move from its start, and an engine from the pool, in log.
-struct cost_knob {
-  std::string_view field;
-  double pooled, engine;
-  bool routed_only = false;
-};
-constexpr std::array<cost_knob, 16> knobs = {{{"step_host", 0.8, 0.4},
-                                              {"layer_time", 0.7, 0.4},
-                                              {"prefill_layer_host", 0.3, 0},
-                                              {"elementwise_vectors", 0.5, 0.2},
-                                              {"launch_factor", 0.5, 0.2},
-                                              {"stream_factor", 0.2, 0.1},
-                                              {"decode_factor", 0.2, 0.1},
-                                              {"attention_factor", 0.3, 0.1},
-                                              {"reduce_latency_factor", 0.5, 0.2},
-                                              {"reduce_rate_factor", 0.3, 0.1},
-                                              {"expert_layer_time", 0.5, 0.3, true},
-                                              {"expert_stream_factor", 0.3, 0.1, true},
-                                              {"exchange_time", 0.5, 0, true},
-                                              {"scan_layer_time", 0.7, 0},
-                                              {"indexer_layer_time", 0.7, 0},
-                                              {"expert_imbalance", 0.2, 0, true}}};
-struct table_knob {
-  std::string_view field;
-  precision format;
-  double pooled, engine;
-};
-constexpr std::array<table_knob, 10> table_knobs = {{{"gemm_factor", precision::bf16, 0.25, 0.1},
-                                                     {"gemm_factor", precision::fp8, 0.25, 0.1},
-                                                     {"gemm_factor", precision::fp8_block, 0.25, 0.1},
-                                                     {"gemm_factor", precision::nvfp4, 0.25, 0.1},
-                                                     {"expert_factor", precision::bf16, 0.3, 0.1},
-                                                     {"expert_factor", precision::fp8, 0.3, 0.1},
-                                                     {"expert_factor", precision::fp8_block, 0.3, 0.1},
-                                                     {"expert_factor", precision::nvfp4, 0.3, 0.1},
-                                                     {"expert_factor", precision::mxfp4, 0.3, 0.1},
-                                                     {"expert_factor", precision::int4, 0.3, 0.1}}};
-
-/// A member of costs, whatever its kind, as a number in base units.
-double get(const engine_costs& c, std::string_view field, std::optional<precision> format = {}) {
-  for (const engine_time_field& f : engine_time_fields)
-    if (f.name == field) return (c.*f.member).base();
-  for (const engine_factor_field& f : engine_factor_fields)
-    if (f.name == field) return c.*f.member;
-  for (const engine_table_field& f : engine_table_fields)
-    if (f.name == field && (c.*f.member).contains(*format)) return (c.*f.member).at(*format);
-  return 1;
-}
-void set(engine_costs& c, std::string_view field, std::optional<precision> format, double x) {
-  for (const engine_time_field& f : engine_time_fields)
-    if (f.name == field) c.*f.member = seconds::from_base(x);
-  for (const engine_factor_field& f : engine_factor_fields)
-    if (f.name == field) c.*f.member = x;
-  for (const engine_table_field& f : engine_table_fields)
-    if (f.name == field) (c.*f.member)[*format] = x;
-}
-
-std::string engine_of(const std::string& stack_name) {
-  std::string best;
-  for (const std::string e : engines)
-    if (stack_name.starts_with(e) && e.size() > best.size()) best = e;
-  return best;
-}
-std::string server_of(const std::string& stack_name) {
-  for (const std::string s : servers_of_their_own)
-    if (s == stack_name) return s;
-  return engine_of(stack_name);
-}
+constexpr double sustained_width = 0.03;     // GPUs of one architecture share all else
+constexpr double pooled_ttft_weight = 0.25;  // queues before saturated prefill workers
 
 /// One free parameter and where it acts. An empty member acts everywhere.
 struct knob {
@@ -106,9 +39,10 @@ struct knob {
 struct fit_row {
   inference_row row;
   std::shared_ptr<const schedule_summary> schedule;
-  std::vector<double> weights;        ///< by target
-  std::vector<std::size_t> relevant;  ///< parameters it depends on
-  std::unordered_map<std::string, std::vector<double>> known;
+  std::shared_ptr<const pooled_summary> pools;  ///< in its place, as the schedule was at the last freeze
+  std::vector<double> weights;                  ///< by target
+  std::vector<std::size_t> relevant;            ///< parameters it depends on
+  std::vector<double> known_at, known;          ///< log errors, and the values of those parameters that gave them
 };
 
 class serving_fit {
@@ -118,8 +52,16 @@ class serving_fit {
   void read(const std::filesystem::path& table) {
     const csv_table t = read_csv(table);
     for (const csv_row& cells : t.rows) {
-      fit_row r{read_inference_row(cells, t.stem, inputs_), {}, {}, {}, {}};
+      fit_row r{read_inference_row(cells, t.stem, inputs_), {}, {}, {}, {}, {}, {}};
       if (r.row.record.status != record_status::ok || r.row.request_rate || r.row.steady) continue;
+      // Layouts and drafts that are guesses teach nothing.
+      if (r.row.record.notes.find("pools assumed") != std::string::npos || r.row.work.drafts.draft_tokens > 0) continue;
+      if (r.row.work.pooled()) {
+        for (const metric_target& m : r.row.targets)
+          r.weights.push_back(m.what == served_metric::ttft ? pooled_ttft_weight : tpot_weight);
+        rows_.push_back(std::move(r));
+        continue;
+      }
       const auto memory = plan_serving_memory(r.row.hardware, *r.row.software, *r.row.net, r.row.work);
       if (!capacity_problems(r.row, memory.kv_capacity_tokens).empty()) continue;
       r.schedule = schedules_.schedule_of(r.row, memory.kv_capacity_tokens);
@@ -148,11 +90,70 @@ class serving_fit {
       if (name != engine_of(name)) add({knob::type::release, "", "", "", name, "", {}}, 1, 0.2);
       servers.insert(server_of(name));
     }
-    for (const std::string& g : gpus) add({knob::type::sustained, "", "", "", "", g, {}}, 1, 0.06);
+    for (const std::string& g : gpus) add({knob::type::sustained, "", "", "", "", g, {}}, 1, sustained_width);
     for (const std::string& s : servers) add_server(s);
     for (fit_row& r : rows_)
       for (std::size_t i = 0; i < knobs_.size(); ++i)
         if (acts_on(knobs_[i], r.row)) r.relevant.push_back(i);
+    begin_where_the_files_are();
+  }
+
+  /// The search begins at the values of the stack files; priors stay at the start.
+  void begin_where_the_files_are() {
+    const inference_profile& all = *inputs_.stack_named(pool).inference;
+    for (std::size_t i = 0; i < knobs_.size(); ++i) {
+      const knob& k = knobs_[i];
+      const auto at = [&](const inference_profile& p) {
+        const auto it = p.gpus.find(k.architecture);
+        return get_cost(it == p.gpus.end() ? static_cast<const engine_costs&>(p) : it->second, k.field, k.format);
+      };
+      std::optional<double>& from = parameters_[i].search_from;
+      switch (k.what) {
+        case knob::type::pooled: from = at(all); break;
+        case knob::type::engine: from = at(*inputs_.stack_named(k.engine).inference) / at(all); break;
+        case knob::type::release: from = inputs_.stack_named(k.stack).inference->release_factor; break;
+        case knob::type::sustained:
+          if (const auto it = all.sustained_factor.find(k.gpu); it != all.sustained_factor.end()) from = it->second;
+          break;
+        case knob::type::server: break;
+      }
+    }
+  }
+
+  /// Schedules of pools follow the point; between two calls they stay what they are.
+  void freeze(const std::vector<double>& at) {
+    apply(at);
+    for (fit_row& r : rows_) {
+      if (!r.row.work.pooled()) continue;
+      const stack& s = stacks_.at(r.row.software->name);
+      r.pools = std::make_shared<pooled_summary>(summarise(schedule_pooled_row(r.row, s), r.row.work.drafts.tokens_per_step));
+      r.known_at.clear();
+    }
+  }
+  void freeze_at_start() {
+    std::vector<double> at;
+    for (const free_parameter& p : parameters_) at.push_back(std::clamp(p.search_from.value_or(p.start), p.low, p.high));
+    freeze(at);
+  }
+
+  /// Derivatives of the residuals by the logarithms of the parameters. What acts on a row are costs of its engine on
+  /// its GPU: each is moved once, and a parameter gets the sum over those that it moves.
+  std::vector<std::vector<double>> derivatives(const std::vector<fit_row*>& rows, const std::vector<double>& at) {
+    apply(at);
+    std::vector<std::vector<double>> out;
+    for (fit_row* r : rows) {
+      const std::vector<double> base = log_errors(*r, at);
+      std::vector<std::vector<double>> of_row(base.size(), std::vector<double>(knobs_.size()));
+      std::map<std::string, std::vector<double>> moved;
+      for (const std::size_t i : r->relevant)
+        for (const std::string& field : fields_of(knobs_[i], *r)) {
+          auto [found, is_new] = moved.try_emplace(field);
+          if (is_new) found->second = slopes(*r, knobs_[i], field, base);
+          for (std::size_t t = 0; t < base.size(); ++t) of_row[t][i] += found->second[t] * r->weights[t];
+        }
+      for (auto& x : of_row) out.push_back(std::move(x));
+    }
+    return out;
   }
 
   std::vector<double> residuals(const std::vector<fit_row*>& rows, const std::vector<double>& at) {
@@ -167,15 +168,20 @@ class serving_fit {
 
   /// Log errors of a row's targets; rows that a parameter does not touch are not simulated again.
   const std::vector<double>& log_errors(fit_row& r, const std::vector<double>& at) {
-    std::string key;
-    for (const std::size_t i : r.relevant) key.append(reinterpret_cast<const char*>(&at[i]), sizeof(double));
-    const auto found = r.known.find(key);
-    if (found != r.known.end()) return found->second;
-    constexpr std::size_t most_known = 200;
-    if (r.known.size() > most_known) r.known.clear();
-    std::vector<double> out = simulate_row(r.row, stacks_.at(r.row.software->name), *r.schedule);
+    std::vector<double> here;
+    for (const std::size_t i : r.relevant) here.push_back(at[i]);
+    if (r.known_at != here || r.known.empty()) {
+      r.known = simulated_errors(r);
+      r.known_at = std::move(here);
+    }
+    return r.known;
+  }
+
+  std::vector<double> simulated_errors(const fit_row& r) {
+    const stack& s = stacks_.at(r.row.software->name);
+    std::vector<double> out = r.pools ? simulate_pooled_row(r.row, s, *r.pools) : simulate_row(r.row, s, *r.schedule);
     for (std::size_t i = 0; i < out.size(); ++i) out[i] = std::log(out[i] / r.row.targets[i].published);
-    return r.known.emplace(std::move(key), std::move(out)).first->second;
+    return out;
   }
 
   /// Puts a point into the stacks.
@@ -184,7 +190,7 @@ class serving_fit {
       inference_profile& p = *s.inference;
       for (std::size_t i = 0; i < knobs_.size(); ++i) {
         const knob& k = knobs_[i];
-        if (k.what == knob::type::pooled) set(p.gpus[k.architecture], k.field, k.format, at[i]);
+        if (k.what == knob::type::pooled) set_cost(p.gpus[k.architecture], k.field, k.format, at[i]);
       }
       for (std::size_t i = 0; i < knobs_.size(); ++i) apply_own(name, p, knobs_[i], at[i]);
     }
@@ -233,6 +239,47 @@ class serving_fit {
   const std::vector<free_parameter>& parameters() const { return parameters_; }
 
  private:
+  static constexpr double step = 2e-3;  // of a logarithm
+
+  /// Costs that a parameter moves, by name.
+  static std::vector<std::string> fields_of(const knob& k, const fit_row& r) {
+    if (k.what == knob::type::sustained) return {"sustained"};
+    if (k.what == knob::type::server) return {fmt::format("server {}", k.field)};
+    if (k.what != knob::type::release) return {k.format ? fmt::format("{} {}", k.field, name(*k.format)) : k.field};
+    std::vector<std::string> out = {"launch_factor"};
+    const layer_spec& last = r.row.net->layers.back();
+    for (const engine_time_field& f : engine_time_fields) {
+      const bool experts_only = f.name == "expert_layer_time";
+      if (f.release && (last.routed() || !experts_only)) out.emplace_back(f.name);
+    }
+    return out;
+  }
+
+  /// Change of the log errors of a row when the logarithm of a cost changes.
+  std::vector<double> slopes(fit_row& r, const knob& k, const std::string& field, const std::vector<double>& base) {
+    inference_profile& p = *stacks_.at(r.row.software->name).inference;
+    const inference_profile before = p;
+    const double f = std::exp(step);
+    if (k.what == knob::type::sustained) {
+      p.sustained_factor[k.gpu] *= f;
+    } else if (k.what == knob::type::server) {
+      front_end_costs& c = p.front_end;
+      if (k.field == "sequence_host") c.sequence_host = c.sequence_host * f;
+      else if (k.field == "request_host") c.request_host = c.request_host * f;
+      else if (k.field == "first_token_delay") c.first_token_delay = c.first_token_delay * f;
+      else c.first_token_iterations *= f;
+    } else {
+      engine_costs& c = p.gpus[r.row.hardware.gpu.architecture];
+      const std::string plain = k.what == knob::type::release ? field : k.field;
+      const auto format = k.what == knob::type::release ? std::nullopt : k.format;
+      set_cost(c, plain, format, get_cost(c, plain, format) * f);
+    }
+    std::vector<double> out = simulated_errors(r);
+    for (std::size_t i = 0; i < out.size(); ++i) out[i] = (out[i] - base[i]) / step;
+    p = before;
+    return out;
+  }
+
   void add(knob k, double start, double width) {
     const std::string where = k.what == knob::type::release   ? "release " + k.stack
                               : k.what == knob::type::sustained ? "sustained " + k.gpu
@@ -247,14 +294,14 @@ class serving_fit {
   /// The pool's start is what its file says beside `gpus`, which the fit does not write: a refit starts where the first did.
   void add_costs(const engine_costs& c, const std::string& a, const std::string& engine, knob::type what) {
     const bool is_pool = what == knob::type::pooled;
-    for (const cost_knob& k : knobs) {
+    for (const cost_knob& k : cost_knobs) {
       const double width = is_pool ? k.pooled : engine == "vllm-2023" ? std::max(4 * k.engine, 0.0) : k.engine;
       if (width > 0)
-        add({what, std::string(k.field), a, engine, "", "", {}, k.routed_only}, is_pool ? get(c, k.field) : 1, width);
+        add({what, std::string(k.field), a, engine, "", "", {}, k.routed_only}, is_pool ? get_cost(c, k.field) : 1, width);
     }
     for (const table_knob& k : table_knobs)
       add({what, std::string(k.field), a, engine, "", "", k.format, k.field == "expert_factor"},
-          is_pool ? get(c, k.field, k.format) : 1, is_pool ? k.pooled : k.engine);
+          is_pool ? get_cost(c, k.field, k.format) : 1, is_pool ? k.pooled : k.engine);
   }
 
   void add_server(const std::string& name) {
@@ -276,6 +323,19 @@ class serving_fit {
     return false;
   }
 
+  /// Whether a row's layers and layout have what a cost is of.
+  static bool met(const inference_row& r, const std::string& field) {
+    const inference_workload& w = r.work;
+    const auto any = [&](auto&& has) { return std::any_of(r.net->layers.begin(), r.net->layers.end(), has); };
+    const int most_dp = std::max(w.attention_dp, w.prefill_pool ? w.prefill_pool->attention_dp : 1);
+    const int most_tp = std::max(w.tp, w.prefill_pool ? w.prefill_pool->tp : 1);
+    if (field == "scan_layer_time") return any([](const layer_spec& l) { return l.attention == attention_kind::linear; });
+    if (field == "indexer_layer_time") return any([](const layer_spec& l) { return l.sparse_keys > 0; });
+    if (field == "exchange_time") return most_dp > 1;
+    if (field.starts_with("reduce_")) return most_tp > 1;
+    return true;
+  }
+
   static bool acts_on(const knob& k, const inference_row& r) {
     const std::string& name = r.software->name;
     switch (k.what) {
@@ -288,7 +348,7 @@ class serving_fit {
       case knob::type::pooled: break;
     }
     const bool routed = r.net->layers.back().routed();
-    return k.architecture == r.hardware.gpu.architecture && (routed || !k.routed_only) && uses(r, k);
+    return k.architecture == r.hardware.gpu.architecture && (routed || !k.routed_only) && uses(r, k) && met(r, k.field);
   }
 
   static void apply_own(const std::string& name, inference_profile& p, const knob& k, double x) {
@@ -297,7 +357,7 @@ class serving_fit {
       case knob::type::engine:
         if (k.engine == engine_of(name)) {
           engine_costs& c = p.gpus[k.architecture];
-          set(c, k.field, k.format, get(c, k.field, k.format) * x);
+          set_cost(c, k.field, k.format, get_cost(c, k.field, k.format) * x);
         }
         return;
       case knob::type::release:
@@ -333,6 +393,60 @@ constexpr double band_share = 0.9;
 
 served_metric family(served_metric m) { return m == served_metric::throughput_per_gpu ? served_metric::throughput : m; }
 
+/// FNV-1a, so that thirds are the same everywhere.
+std::uint64_t hash_of(const std::string& text) {
+  std::uint64_t h = 14695981039346656037u;
+  for (const char c : text) h = (h ^ static_cast<unsigned char>(c)) * 1099511628211u;
+  return h >> 16;
+}
+
+std::string group_of(const fit_row& r, const std::string& leave_out) {
+  if (leave_out == "model") return r.row.record.model;
+  if (leave_out == "system") return r.row.record.system;
+  return leave_out == "third" ? fmt::format("third {}", 1 + hash_of(r.row.record.id) % 3) : r.row.software->name;
+}
+
+void leave_out_in_turn(serving_fit& fit, const std::vector<fit_row*>& all, const std::string& leave_out,
+                       const std::function<std::vector<double>(const std::vector<fit_row*>&)>& train, fit_report& out,
+                       const fit_progress& report) {
+  static constexpr std::array<std::pair<served_metric, const char*>, 3> metrics = {
+      {{served_metric::tpot, "TPOT"}, {served_metric::ttft, "TTFT"}, {served_metric::throughput, "throughput"}}};
+  std::map<std::string, std::vector<fit_row*>> groups;
+  for (fit_row* r : all) groups[group_of(*r, leave_out)].push_back(r);
+  for (const auto& [group, held] : groups) {
+    std::vector<fit_row*> kept;
+    for (fit_row* r : all)
+      if (group_of(*r, leave_out) != group) kept.push_back(r);
+    if (kept.empty()) continue;
+    const std::vector<double> without = train(kept);
+    fit.apply(without);
+    std::map<served_metric, std::vector<double>> magnitudes;
+    fit_report::left_out l{.group = group, .rows = held.size()};
+    double count = 0;
+    for (fit_row* r : held) {
+      const std::vector<double>& errors = fit.log_errors(*r, without);
+      for (std::size_t i = 0; i < errors.size(); ++i) {
+        const double e = std::expm1(errors[i]);
+        magnitudes[family(r->row.targets[i].what)].push_back(std::abs(e));
+        l.mean_error += std::abs(e);
+        l.bias += e;
+        l.worst_error = std::max(l.worst_error, std::abs(e));
+        ++count;
+      }
+    }
+    l.mean_error /= count;
+    l.bias /= count;
+    std::string text = fmt::format("without {}:", group);
+    for (const auto& [what, label] : metrics)
+      if (const auto it = magnitudes.find(what); it != magnitudes.end()) {
+        l.medians[label] = share_below(it->second, 0.5);
+        text += fmt::format(" {} {:.1f} %", label, 100 * l.medians[label]);
+      }
+    out.leave_out.push_back(std::move(l));
+    if (report) report(text);
+  }
+}
+
 }  // namespace
 
 fit_report fit_inference(const std::vector<std::filesystem::path>& tables, const data_folders& data,
@@ -351,10 +465,12 @@ fit_report fit_inference(const std::vector<std::filesystem::path>& tables, const
     return fit_parameters(fit.parameters(), [&](const std::vector<double>& at) { return fit.residuals(rows, at); }, o,
                           [&](int i, double cost) {
                             if (to) to(fmt::format("iteration {}: cost {:.1f}", i, cost));
-                          });
+                          },
+                          [&](const std::vector<double>& at) { return fit.derivatives(rows, at); });
   };
+  fit.freeze_at_start();
   if (report) report(fmt::format("{} rows, {} parameters", all.size(), fit.parameters().size()));
-  const std::vector<double> best = train(all, 10, report);
+  const std::vector<double> best = train(all, 6, report);
 
   fit_report out;
   out.rows = all.size();
@@ -381,32 +497,7 @@ fit_report fit_inference(const std::vector<std::filesystem::path>& tables, const
   out.files = fit.files(best, bands);
   if (leave_out.empty()) return out;
 
-  std::map<std::string, std::vector<fit_row*>> groups;
-  const auto group_of = [&](const fit_row& r) {
-    return leave_out == "model" ? r.row.record.model : leave_out == "system" ? r.row.record.system : r.row.software->name;
-  };
-  for (fit_row* r : all) groups[group_of(*r)].push_back(r);
-  for (const auto& [group, held] : groups) {
-    std::vector<fit_row*> kept;
-    for (fit_row* r : all)
-      if (group_of(*r) != group) kept.push_back(r);
-    if (kept.empty()) continue;
-    const std::vector<double> without = train(kept, 4, {});
-    fit.apply(without);
-    fit_report::left_out l{group, held.size(), 0, 0, 0};
-    double count = 0;
-    for (fit_row* r : held)
-      for (const double e : fit.log_errors(*r, without)) {
-        l.mean_error += std::abs(std::expm1(e));
-        l.bias += std::expm1(e);
-        l.worst_error = std::max(l.worst_error, std::abs(std::expm1(e)));
-        ++count;
-      }
-    l.mean_error /= count;
-    l.bias /= count;
-    out.leave_out.push_back(l);
-    if (report) report(fmt::format("without {} {}: mean {:.1f} %", leave_out, group, 100 * l.mean_error));
-  }
+  leave_out_in_turn(fit, all, leave_out, [&](const std::vector<fit_row*>& rows) { return train(rows, 4, {}); }, out, report);
   return out;
 }
 

@@ -58,6 +58,10 @@ bool starts(const std::string& s, std::initializer_list<const char*> any) {
 }  // namespace
 
 std::string serving_stack_of(const std::string& engine, const std::string& version) {
+  // Versions beside these engines are Dynamo's.
+  if (engine == "Dynamo+TRT-LLM") return "tensorrt-llm-dynamo";
+  if (engine == "Dynamo+SGLang") return "sglang-dynamo";
+  if (engine == "Dynamo+vLLM") return "vllm-dynamo";
   if (engine.find("vLLM") != std::string::npos || engine == "llm-d") {
     if (version.starts_with("2023")) return "vllm-2023";
     if (version.starts_with("run 2025")) return "vllm-0.11";

@@ -22,10 +22,17 @@ double robust(double e, double scale) {
   return std::copysign(std::sqrt(2 * (std::sqrt(1 + z * z) - 1)), e);
 }
 
+double robust_slope(double e, double scale) {
+  const double z = e / scale, root = std::sqrt(1 + z * z);
+  constexpr double small = 1e-6;
+  return std::abs(z) < small ? 1 / scale : std::abs(z) / root / std::sqrt(2 * (root - 1)) / scale;
+}
+
 class problem_in_free_space {
  public:
-  problem_in_free_space(const std::vector<free_parameter>& p, const residual_function& f, const fit_options& o)
-      : parameters_(p), residuals_(f), options_(o) {}
+  problem_in_free_space(const std::vector<free_parameter>& p, const residual_function& f, const fit_options& o,
+                        const jacobian_function& d)
+      : parameters_(p), residuals_(f), options_(o), derivatives_(d) {}
 
   std::vector<double> values(const VectorXd& x) const {
     std::vector<double> v;
@@ -41,6 +48,7 @@ class problem_in_free_space {
     return out;
   }
   MatrixXd jacobian(const VectorXd& x, const VectorXd& at_x) const {
+    if (derivatives_) return given_jacobian(x, at_x);
     MatrixXd j(at_x.size(), x.size());
     for (Eigen::Index i = 0; i < x.size(); ++i) {
       const free_parameter& p = parameters_[static_cast<std::size_t>(i)];
@@ -50,6 +58,19 @@ class problem_in_free_space {
       if (from_free(p, y[i]) >= p.high) y[i] = x[i] - h, h = -h;
       j.col(i) = (residuals(y) - at_x) / h;
     }
+    return j;
+  }
+  MatrixXd given_jacobian(const VectorXd& x, const VectorXd& at_x) const {
+    MatrixXd j = MatrixXd::Zero(at_x.size(), x.size());
+    const std::vector<double> v = values(x), r = residuals_(v);
+    const std::vector<std::vector<double>> d = derivatives_(v);
+    const auto n = static_cast<Eigen::Index>(r.size());
+    for (Eigen::Index i = 0; i < n; ++i) {
+      const auto row = static_cast<std::size_t>(i);
+      const double slope = robust_slope(r[row], options_.robust_scale);
+      for (Eigen::Index k = 0; k < x.size(); ++k) j(i, k) = slope * d[row][static_cast<std::size_t>(k)];
+    }
+    for (Eigen::Index k = 0; k < x.size(); ++k) j(n + k, k) = 1 / parameters_[static_cast<std::size_t>(k)].prior_width;
     return j;
   }
   VectorXd inside(VectorXd x) const {
@@ -64,14 +85,19 @@ class problem_in_free_space {
   const std::vector<free_parameter>& parameters_;
   const residual_function& residuals_;
   const fit_options& options_;
+  const jacobian_function& derivatives_;
 };
 
 }  // namespace
 
 std::vector<double> fit_parameters(const std::vector<free_parameter>& parameters, const residual_function& residuals,
-                                   const fit_options& options, const std::function<void(int, double)>& report) {
-  const problem_in_free_space f(parameters, residuals, options);
+                                   const fit_options& options, const std::function<void(int, double)>& report,
+                                   const jacobian_function& derivatives) {
+  const problem_in_free_space f(parameters, residuals, options, derivatives);
   VectorXd x = VectorXd::Zero(static_cast<Eigen::Index>(parameters.size()));
+  for (std::size_t i = 0; i < parameters.size(); ++i)
+    if (parameters[i].search_from) x[static_cast<Eigen::Index>(i)] = to_free(parameters[i], *parameters[i].search_from);
+  x = f.inside(x);
   VectorXd r = f.residuals(x);
   double damping = 1e-2;
   for (int iteration = 0; iteration < options.iterations; ++iteration) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@ struct free_parameter {
   double start = 1, low = 0, high = 1;
   double prior_width = 1;     ///< standard deviation, of log(value / start) when logarithmic
   bool logarithmic = false;
+  std::optional<double> search_from = {};  ///< where the search begins; at `start` if absent
 };
 
 struct fit_options {
@@ -24,10 +26,14 @@ struct fit_options {
 
 /// Signed residuals at a point, weights included. Same length at every point.
 using residual_function = std::function<std::vector<double>(const std::vector<double>&)>;
+/// Derivatives of the residuals, a row each, by the parameters on the scales they move on (logarithms where so).
+using jacobian_function = std::function<std::vector<std::vector<double>>(const std::vector<double>&)>;
 
-/// Levenberg-Marquardt on numerical derivatives, steps cut at the bounds. Returns the best point found.
+/// Levenberg-Marquardt, steps cut at the bounds; derivatives are numerical where none are given. Returns the best point
+/// found.
 std::vector<double> fit_parameters(const std::vector<free_parameter>& parameters, const residual_function& residuals,
                                    const fit_options& options = {},
-                                   const std::function<void(int, double)>& report = {});
+                                   const std::function<void(int, double)>& report = {},
+                                   const jacobian_function& derivatives = {});
 
 }  // namespace nvlsim

@@ -137,7 +137,7 @@ std::optional<std::string> read_pools(const csv_row& row, inference_row& out) {
   return assumed;
 }
 
-std::vector<double> simulate_pooled_row(const inference_row& r, const stack& s) {
+pooled_schedule schedule_pooled_row(const inference_row& r, const stack& s) {
   const inference_workload& w = r.work;
   std::vector<std::string> reasons;
   pool_setup setup = setup_pools(r.hardware, s, *r.net, w, reasons);
@@ -157,7 +157,12 @@ std::vector<double> simulate_pooled_row(const inference_row& r, const stack& s) 
   prices.transfer = [&](std::int64_t tokens) {
     return (idle.time + (one.time - idle.time) * (static_cast<double>(tokens) / w.input.mean)).base();
   };
-  const pooled_schedule run = schedule_pools(draw_lengths(w, w.requests), setup, prices);
+  return schedule_pools(draw_lengths(w, w.requests), setup, prices);
+}
+
+std::vector<double> simulate_pooled_row(const inference_row& r, const stack& s) {
+  const inference_workload& w = r.work;
+  const pooled_schedule run = schedule_pooled_row(r, s);
   const front_end_costs& server = s.inference->front_end;
   std::vector<double> ttft, tpot;
   double outputs = 0;
@@ -180,6 +185,24 @@ std::vector<double> simulate_pooled_row(const inference_row& r, const stack& s) 
                                                : outputs / run.makespan_s;
     out.push_back(in_column(t, c, per_second, r.gpus));
   }
+  return out;
+}
+
+std::vector<double> simulate_pooled_row(const inference_row& r, const stack& s, const pooled_summary& schedule) {
+  const auto times = [&](const inference_workload& w, const schedule_summary& of) {
+    std::vector<double> out;
+    if (of.classes.empty()) return out;
+    iteration_costs costs(r.hardware, s, *r.net, w);
+    for (const iteration_class& c : of.classes) out.push_back(costs.time(c.mean).base());
+    return out;
+  };
+  client_times c = mean_times(schedule.decode, times(decode_workload(r.work), schedule.decode), s.inference->front_end);
+  if (r.work.prefill_pool)
+    c.ttft_s += mean_times(schedule.prefill, times(prefill_workload(r.work), schedule.prefill), {}).ttft_s;
+  c.ttft_s += schedule.between_s;
+  std::vector<double> out;
+  for (const metric_target& t : r.targets)
+    out.push_back(in_column(t, c, static_cast<double>(r.work.concurrency) / c.tpot_s, r.gpus));
   return out;
 }
 

@@ -16,6 +16,9 @@ std::optional<std::string> read_pools(const csv_row& row, inference_row& out);
 /// Values of the row's targets, as `simulate_row`, in a closed loop. Throws input_error when a worker cannot hold the
 /// longest request.
 std::vector<double> simulate_pooled_row(const inference_row& r, const stack& s);
+/// What that runs, and the same values from the iterations of such a run whose times have changed since.
+pooled_schedule schedule_pooled_row(const inference_row& r, const stack& s);
+std::vector<double> simulate_pooled_row(const inference_row& r, const stack& s, const pooled_summary& schedule);
 /// The same of an open loop in its steady state.
 std::optional<std::vector<double>> simulate_pooled_open_loop(const inference_row& r, const stack& s);
 

@@ -46,8 +46,10 @@ class pools {
     if (s.prompts_cached) prefill_.clear();
     for (const auto& [input, output] : lengths) out_.requests.push_back({.input = input, .output = output});
     out_.prefill.resize(prefill_.size());
+    out_.prefill_begin_s.resize(prefill_.size());
     out_.prefill_s.resize(prefill_.size());
     out_.decode.resize(decode_.size());
+    out_.decode_begin_s.resize(decode_.size());
     out_.decode_s.resize(decode_.size());
     port_free_.assign(prefill_.size(), 0);
   }
@@ -141,6 +143,7 @@ class pools {
     w.tokens_ahead -= it.prompt_tokens;
     const double time = prices_.prefill(it);
     out_.prefill[index].push_back(it);
+    out_.prefill_begin_s[index].push_back(now_);
     out_.prefill_s[index].push_back(time);
     add(now_ + time, happening::prefill_done, static_cast<std::int32_t>(index));
   }
@@ -208,6 +211,7 @@ class pools {
     w.busy = true;
     const double time = prices_.decode(it);
     out_.decode[index].push_back(it);
+    out_.decode_begin_s[index].push_back(now_);
     out_.decode_s[index].push_back(time);
     add(now_ + time, happening::decode_done, static_cast<std::int32_t>(index));
   }

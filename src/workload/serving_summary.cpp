@@ -90,6 +90,103 @@ schedule_summary summarise(batching_schedule s, double tokens_per_step) {
   return out;
 }
 
+namespace {
+
+/// Classes of the iterations of a pool, and where they are.
+class class_book {
+ public:
+  explicit class_book(schedule_summary& out) : out_(out) {}
+  std::vector<std::int32_t> add_worker(const std::vector<iteration>& all) {
+    std::vector<std::int32_t> at;
+    for (const iteration& it : all) {
+      const auto [place, is_new] =
+          known_.try_emplace({bin(static_cast<double>(it.decodes)), bin(static_cast<double>(it.prompt_tokens))},
+                             static_cast<std::int32_t>(out_.classes.size()));
+      if (is_new) out_.classes.emplace_back();
+      iteration_class& c = out_.classes[static_cast<std::size_t>(place->second)];
+      add(c.mean, it);
+      c.count += 1;
+      at.push_back(place->second);
+    }
+    return at;
+  }
+  void finish() {
+    for (iteration_class& c : out_.classes) divide(c.mean, c.count);
+  }
+
+ private:
+  schedule_summary& out_;
+  std::map<std::pair<std::int32_t, std::int32_t>, std::int32_t> known_;
+};
+
+/// Iterations of a worker in time.
+struct worker_times {
+  std::vector<double> begin, end;
+  std::vector<std::int32_t> at;
+
+  /// Adds to classes the share of each iteration that lies between two dates; returns the time that none explains.
+  double overlap(double from, double to, double weight, std::vector<iteration_class>& classes) const {
+    double left = to - from;
+    auto i = static_cast<std::size_t>(std::upper_bound(end.begin(), end.end(), from) - end.begin());
+    for (; i < begin.size() && begin[i] < to; ++i) {
+      const double shared = std::min(to, end[i]) - std::max(from, begin[i]);
+      classes[static_cast<std::size_t>(at[i])].first_token += weight * shared / (end[i] - begin[i]);
+      left -= shared;
+    }
+    return left;
+  }
+};
+
+std::vector<worker_times> times_of(const std::vector<std::vector<iteration>>& all,
+                                   const std::vector<std::vector<double>>& begin,
+                                   const std::vector<std::vector<double>>& time, class_book& book) {
+  std::vector<worker_times> out(all.size());
+  for (std::size_t w = 0; w < all.size(); ++w) {
+    out[w].at = book.add_worker(all[w]);
+    out[w].begin = begin[w];
+    for (std::size_t i = 0; i < all[w].size(); ++i) out[w].end.push_back(begin[w][i] + time[w][i]);
+  }
+  return out;
+}
+
+}  // namespace
+
+pooled_summary summarise(const pooled_schedule& s, double tokens_per_step) {
+  pooled_summary out;
+  out.decode.tokens_per_step = tokens_per_step;
+  class_book prefill_book(out.prefill), decode_book(out.decode);
+  const auto prefill = times_of(s.prefill, s.prefill_begin_s, s.prefill_s, prefill_book);
+  const auto decode = times_of(s.decode, s.decode_begin_s, s.decode_s, decode_book);
+  std::vector<std::vector<double>> token(decode.size());
+  for (std::size_t w = 0; w < decode.size(); ++w) token[w].assign(decode[w].at.size() + 1, 0);
+  double streams = 0;
+  const auto n = static_cast<double>(s.requests.size());
+  for (const pooled_request& r : s.requests) streams += r.output > 1 ? 1 : 0;
+  for (const pooled_request& r : s.requests) {
+    out.decode.output_tokens += static_cast<double>(r.output);
+    double left = r.delivered_s - r.prefill_end_s;
+    if (r.prefill_worker >= 0)
+      left += prefill[static_cast<std::size_t>(r.prefill_worker)].overlap(r.sent_s, r.prefill_end_s, 1 / n, out.prefill.classes);
+    if (r.decode_worker >= 0) {
+      const auto w = static_cast<std::size_t>(r.decode_worker);
+      left += decode[w].overlap(r.delivered_s, r.decode_begin_s, 1 / n, out.decode.classes);
+      spread(token[w], r.decode_first, r.decode_last, 1 / streams / static_cast<double>(r.output - 1));
+    }
+    out.between_s += left / n;
+  }
+  out.decode.mean_output = out.decode.output_tokens / n;
+  for (std::size_t w = 0; w < decode.size(); ++w) {
+    double streaming = 0;
+    for (std::size_t i = 0; i < decode[w].at.size(); ++i) {
+      streaming += token[w][i];
+      out.decode.classes[static_cast<std::size_t>(decode[w].at[i])].per_token += streaming;
+    }
+  }
+  prefill_book.finish();
+  decode_book.finish();
+  return out;
+}
+
 client_times mean_times(const schedule_summary& s, const std::vector<double>& times, const front_end_costs& f) {
   client_times out;
   double steady_time = 0, steady_tokens = 0;

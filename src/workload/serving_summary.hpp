@@ -28,6 +28,13 @@ struct schedule_summary {
 /// Eight classes for each doubling of the decodes, and of the prompt tokens.
 schedule_summary summarise(batching_schedule s, double tokens_per_step = 1);
 
+/// The iterations of both pools, as they were when the schedule was made, and the mean time of what is between them.
+struct pooled_summary {
+  schedule_summary prefill, decode;
+  double between_s = 0;  ///< transfers, and waits that no iteration explains
+};
+pooled_summary summarise(const pooled_schedule& s, double tokens_per_step);
+
 /// What clients of a lane see, all requests counted.
 struct client_times {
   double ttft_s = 0, tpot_s = 0, makespan_s = 0, steady_tokens_per_s = 0;

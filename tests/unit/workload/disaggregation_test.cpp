@@ -6,6 +6,7 @@
 #include "nvlsim/diagnostics.hpp"
 #include "workload/iteration_time.hpp"
 #include "workload/pooled_plan.hpp"
+#include "workload/serving_summary.hpp"
 
 namespace nvlsim {
 namespace {
@@ -188,6 +189,27 @@ TEST_CASE("KV transfer sends what a rank holds of a prompt", "[disaggregation]")
   CHECK(kv_transfer(p, s, m, w, 1000).traffic.nvlink.out.base() == Approx(1000 * token / 4));
   w.kv_cache = precision::bf16;
   CHECK(kv_transfer(p, s, m, w, 1000).traffic.nvlink.out.base() == Approx(1000 * token / 2));
+}
+
+TEST_CASE("Classes of a schedule of pools give its means", "[disaggregation]") {
+  pool_setup setup;
+  setup.prefill = roomy(2);
+  setup.decode = roomy(2);
+  setup.decode.settings.max_batch_size = 6;
+  setup.concurrency = 20;
+  request_lengths lengths;
+  for (int i = 0; i < 100; ++i) lengths.emplace_back(100 + 37 * i % 900, 2 + 13 * i % 50);
+  const pooled_schedule s = schedule_pools(lengths, setup, flat(0.02, 0.01, 0.003));
+  const pooled_summary sum = summarise(s, 1);
+  const client_times decode = mean_times(sum.decode, std::vector<double>(sum.decode.classes.size(), 0.01), {});
+  const client_times prefill = mean_times(sum.prefill, std::vector<double>(sum.prefill.classes.size(), 0.02), {});
+  double ttft = 0, tpot = 0;
+  for (const pooled_request& r : s.requests) {
+    ttft += (r.decode_begin_s - r.sent_s) / 100;
+    tpot += (r.end_s - r.decode_begin_s) / static_cast<double>(r.output - 1) / 100;
+  }
+  CHECK(decode.tpot_s == Approx(tpot));
+  CHECK(prefill.ttft_s + decode.ttft_s + sum.between_s == Approx(ttft));
 }
 
 TEST_CASE("Plan of pools keeps the dates of their schedule", "[disaggregation]") {

@@ -1,0 +1,44 @@
+#include "study/serving_knobs.hpp"
+
+#include "stack/inference_fields.hpp"
+
+namespace nvlsim {
+namespace {
+
+constexpr std::array<const char*, 4> engines = {"tensorrt-llm", "vllm", "sglang", "vllm-2023"};
+constexpr std::array<const char*, 8> servers_of_their_own = {"tensorrt-llm-1.0rc", "vllm-0.12", "vllm-2023", "sglang-0.5.6", "sglang-0.5.5",
+                                                              "tensorrt-llm-dynamo", "vllm-dynamo", "sglang-dynamo"};
+
+}  // namespace
+
+double get_cost(const engine_costs& c, std::string_view field, std::optional<precision> format) {
+  for (const engine_time_field& f : engine_time_fields)
+    if (f.name == field) return (c.*f.member).base();
+  for (const engine_factor_field& f : engine_factor_fields)
+    if (f.name == field) return c.*f.member;
+  for (const engine_table_field& f : engine_table_fields)
+    if (f.name == field && (c.*f.member).contains(*format)) return (c.*f.member).at(*format);
+  return 1;
+}
+void set_cost(engine_costs& c, std::string_view field, std::optional<precision> format, double x) {
+  for (const engine_time_field& f : engine_time_fields)
+    if (f.name == field) c.*f.member = seconds::from_base(x);
+  for (const engine_factor_field& f : engine_factor_fields)
+    if (f.name == field) c.*f.member = x;
+  for (const engine_table_field& f : engine_table_fields)
+    if (f.name == field) (c.*f.member)[*format] = x;
+}
+
+std::string engine_of(const std::string& stack_name) {
+  std::string best;
+  for (const std::string e : engines)
+    if (stack_name.starts_with(e) && e.size() > best.size()) best = e;
+  return best;
+}
+std::string server_of(const std::string& stack_name) {
+  for (const std::string s : servers_of_their_own)
+    if (s == stack_name) return s;
+  return engine_of(stack_name);
+}
+
+}  // namespace nvlsim
