@@ -196,7 +196,8 @@ std::vector<double> simulate_pooled_row(const inference_row& r, const stack& s, 
     for (const iteration_class& c : of.classes) out.push_back(costs.time(c.mean).base());
     return out;
   };
-  client_times c = mean_times(schedule.decode, times(decode_workload(r.work), schedule.decode), s.inference->front_end);
+  client_times c =
+      mean_times(schedule.decode, times(decode_workload(r.work), schedule.decode), s.inference->front_end);
   if (r.work.prefill_pool)
     c.ttft_s += mean_times(schedule.prefill, times(prefill_workload(r.work), schedule.prefill), {}).ttft_s;
   c.ttft_s += schedule.between_s;

@@ -22,7 +22,7 @@ namespace {
 // Beyond these a run says nothing that a shorter one does not, and would fill the memory of a laptop.
 constexpr std::int64_t most_requests = 10'000'000, most_iterations = 2'000'000;
 
-/// What a model may have beyond dense layers; drafts by multi-token prediction are not simulated.
+/// What a model may have beyond dense layers.
 constexpr std::array<std::string_view, 7> served = {
     "latent attention", "linear attention", "sliding windows",       "sparse attention",
     "gated attention",  "routed experts",   "multi-token prediction"};
