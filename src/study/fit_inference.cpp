@@ -39,7 +39,7 @@ struct knob {
 struct fit_row {
   inference_row row;
   std::shared_ptr<const schedule_summary> schedule;
-  std::shared_ptr<const pooled_summary> pools;  ///< in its place, as the schedule was at the last freeze
+  std::shared_ptr<const pooled_summary> pools;  ///< in its place, as the schedule was where the search began
   std::vector<double> weights;                  ///< by target
   std::vector<std::size_t> relevant;            ///< parameters it depends on
   std::vector<double> known_at, known;          ///< log errors, and the values of those parameters that gave them
@@ -120,20 +120,16 @@ class serving_fit {
     }
   }
 
-  /// Schedules of pools follow the point; between two calls they stay what they are.
-  void freeze(const std::vector<double>& at) {
+  /// Schedules of pools as they are where the search begins; they stay so.
+  void freeze() {
+    std::vector<double> at;
+    for (const free_parameter& p : parameters_) at.push_back(std::clamp(p.search_from.value_or(p.start), p.low, p.high));
     apply(at);
     for (fit_row& r : rows_) {
       if (!r.row.work.pooled()) continue;
       const stack& s = stacks_.at(r.row.software->name);
       r.pools = std::make_shared<pooled_summary>(summarise(schedule_pooled_row(r.row, s), r.row.work.drafts.tokens_per_step));
-      r.known_at.clear();
     }
-  }
-  void freeze_at_start() {
-    std::vector<double> at;
-    for (const free_parameter& p : parameters_) at.push_back(std::clamp(p.search_from.value_or(p.start), p.low, p.high));
-    freeze(at);
   }
 
   /// Derivatives of the residuals by the logarithms of the parameters. What acts on a row are costs of its engine on
@@ -468,7 +464,7 @@ fit_report fit_inference(const std::vector<std::filesystem::path>& tables, const
                           },
                           [&](const std::vector<double>& at) { return fit.derivatives(rows, at); });
   };
-  fit.freeze_at_start();
+  fit.freeze();
   if (report) report(fmt::format("{} rows, {} parameters", all.size(), fit.parameters().size()));
   const std::vector<double> best = train(all, 6, report);
 
