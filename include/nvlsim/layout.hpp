@@ -1,6 +1,7 @@
 // Ranks of a parallel job and the GPUs they sit on.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -26,6 +27,25 @@ struct placement {
   std::int64_t gpus_per_domain = 0;
 
   std::int64_t domain_of(std::int64_t rank) const { return rank / gpus_per_domain; }
+};
+
+/// Hardware as a share of what the platform says, at most 1.
+struct hardware_health {
+  double speed = 1;   ///< of kernels
+  double nvlink = 1;  ///< of a GPU's NVLink port
+  double nic = 1;     ///< of a GPU's NIC
+  friend auto operator<=>(const hardware_health&, const hardware_health&) = default;
+};
+/// Who waits for both.
+hardware_health worse(const hardware_health& a, const hardware_health& b);
+
+/// GPUs or whole racks, by their numbers on the platform, that are not as it says.
+struct degradation {
+  struct range {
+    std::int64_t first = 0, last = 0;  ///< inclusive
+  };
+  std::vector<range> gpus, racks;
+  hardware_health health;
 };
 
 /// Domain size a job of `gpus` fills by default: the whole domain when the job fits in one or the domain is a power of

@@ -60,6 +60,7 @@ struct training_workload {
   cuda_graphs graphs = cuda_graphs::none;
   parallelism par;
   placement place;
+  std::vector<degradation> degraded;
   pipeline_schedule schedule = pipeline_schedule::one_f_one_b;
   pipeline_split split;
   data_parallel_sharding sharding = data_parallel_sharding::distributed_optimizer;
@@ -128,8 +129,8 @@ double step_error_90(const stack& s, const model& m);
 
 memory_report training_memory(const platform& p, const stack& s, const model& m, const training_workload& w);
 
-/// A step ready for the engine: one class a pipeline stage. Requires training_problems() to be empty. `fold` false
-/// makes a class of every rank.
+/// A step ready for the engine: a class for each pipeline stage of each kind of replica, and one kind of replica
+/// unless hardware is degraded. Requires training_problems() to be empty. `fold` false makes a class of every rank.
 plan plan_training(const platform& p, const stack& s, const model& m, const training_workload& w, bool fold = true);
 
 }  // namespace nvlsim

@@ -26,6 +26,10 @@ comm_group worst_group(const placement& place, std::int64_t world, std::int64_t 
 
 }  // namespace
 
+hardware_health worse(const hardware_health& a, const hardware_health& b) {
+  return {std::min(a.speed, b.speed), std::min(a.nvlink, b.nvlink), std::min(a.nic, b.nic)};
+}
+
 std::int64_t default_segment(const platform& p, std::int64_t gpus) {
   const std::int64_t domain = p.gpus_per_rack();
   if (gpus <= domain) return domain;

@@ -8,6 +8,7 @@
 #include "config/reader.hpp"
 #include "nvlsim/scenario.hpp"
 #include "scenario/collective_reader.hpp"
+#include "scenario/degraded_reader.hpp"
 #include "scenario/inference_reader.hpp"
 #include "scenario/inputs.hpp"
 #include "scenario/request_file.hpp"
@@ -152,11 +153,16 @@ void read_workload(config::reader& r, const platform& p, const checkpoint_spec& 
   const value* given = w.raw("kind");
   if (!given || !given->string() || *given->string() != workload_kinds[kind]) {
     r.ignore("placement");
+    r.ignore("degraded");
   } else if (kind == 0) {
     // By default a segment of a power of two GPUs in each domain.
     training_workload t = read_training_workload(w);
+    t.degraded = read_degraded(r, p);
     t.place = read_placement(r, p.gpus_per_rack() > 0 ? default_segment(p, t.par.gpus()) : 1);
     s.workload = t;
+  } else if (r.has("degraded")) {
+    r.ignore("degraded");
+    r.fail("degraded", "degraded hardware is simulated for training");
   } else if (kind == 2) {
     collective_workload c = read_collective_workload(w);
     if (c.ideal) c.place = {c.gpus};  // one crossbar: nothing to place

@@ -10,6 +10,7 @@
 
 #include "nvlsim/diagnostics.hpp"
 #include "nvlsim/training.hpp"
+#include "workload/degraded_plan.hpp"
 #include "workload/training_costs.hpp"
 
 namespace nvlsim {
@@ -427,6 +428,7 @@ plan plan_training(const platform& p, const stack& s, const model& m, const trai
   if (!fold && passes > most_passes)
     throw input_error({{"", "", fmt::format("unfolded, {} ranks make {:.3g} passes of micro-batches, and {:.3g} are the most; fold equal ranks",
                                             w.par.gpus(), passes, most_passes), {}}});
+  if (!w.degraded.empty()) return plan_degraded(p, s, m, w, fold);
   const training_context c(p, s, m, w);
   return step_builder(c, fold).take();
 }
