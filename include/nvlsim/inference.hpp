@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "nvlsim/layout.hpp"
 #include "nvlsim/memory.hpp"
 #include "nvlsim/model.hpp"
 #include "nvlsim/plan.hpp"
@@ -86,6 +87,7 @@ struct inference_workload {
   std::optional<pool_layout> prefill_pool;
   bool prompts_cached = false;  ///< decode workers alone: the caches of prompts are there when a request arrives
   speculation drafts;
+  std::vector<degradation> degraded;
   std::uint64_t seed = 1;
 
   int gpus_per_replica() const { return tp * pp * attention_dp; }

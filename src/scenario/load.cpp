@@ -160,10 +160,9 @@ void read_workload(config::reader& r, const platform& p, const checkpoint_spec& 
     t.degraded = read_degraded(r, p);
     t.place = read_placement(r, p.gpus_per_rack() > 0 ? default_segment(p, t.par.gpus()) : 1);
     s.workload = t;
-  } else if (r.has("degraded")) {
-    r.ignore("degraded");
-    r.fail("degraded", "degraded hardware is simulated for training");
   } else if (kind == 2) {
+    r.ignore("degraded");
+    if (r.has("degraded")) r.fail("degraded", "degraded hardware is simulated for training and inference");
     collective_workload c = read_collective_workload(w);
     if (c.ideal) c.place = {c.gpus};  // one crossbar: nothing to place
     else c.place = read_placement(r, std::max(1, p.gpus_per_rack()));
@@ -171,6 +170,7 @@ void read_workload(config::reader& r, const platform& p, const checkpoint_spec& 
   } else {
     inference_workload i = read_inference_workload(w, checkpoint);
     i.seed = s.simulation.seed;
+    i.degraded = read_degraded(r, p);
     s.workload = i;
   }
 }

@@ -10,6 +10,7 @@
 #include "nvlsim/compute.hpp"
 #include "nvlsim/inference_metrics.hpp"
 #include "nvlsim/simulation.hpp"
+#include "workload/serving_lanes.hpp"
 
 namespace nvlsim {
 namespace {
@@ -76,6 +77,7 @@ void run_inference(run_record& out, const scenario& s, const inference_workload&
   r.reasons = std::move(run.reasons);
   r.notes = std::move(run.notes);
   if (!r.reasons.empty()) return;
+  split_lanes(run, s.platform, s.stack, s.model, w, s.simulation.fold);
   out.times = simulate(run.work, s.platform, {s.simulation.network});
   add_inference_sections(r, s.platform, w, run, out.times);
   out.requests = records_of(run, out.times);

@@ -7,6 +7,7 @@
 #include "output/number.hpp"
 #include "output/rows.hpp"
 #include "study/search_space.hpp"
+#include "workload/serving_lanes.hpp"
 
 namespace nvlsim {
 namespace {
@@ -63,11 +64,12 @@ class space final : public search_space {
   evaluation evaluate_layout(std::size_t group, std::size_t index, bool) const override {
     const inference_workload w = workload(group, index);
     evaluation out;
-    const inference_run run = plan_inference(machine_, base_.stack, base_.model, w);
+    inference_run run = plan_inference(machine_, base_.stack, base_.model, w);
     if (!run.reasons.empty()) {
       out.reason = run.reasons.front();
       return out;
     }
+    split_lanes(run, machine_, base_.stack, base_.model, w, true);
     result r;
     add_inference_sections(r, machine_, w, run, evaluate(run.work));
     out.metrics.resize(metrics.size());

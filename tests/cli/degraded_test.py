@@ -90,6 +90,24 @@ class Degraded(Case):
         self.assertGreater(degraded["metrics"]["step_time_s"], usual["metrics"]["step_time_s"])
         self.assertLess(degraded["simulation"]["activities"], 20 * usual["simulation"]["activities"])
 
+    def test_serving_replicas(self):
+        base = ("llama2-70b-offline-gb300-rack", "--set", "/workload/load/requests=1010", "--set", "/workload/layout/tp=2",
+                "--set", "/workload/layout/replicas=36")
+        times = []
+        for degraded in ("[]", '[{"gpus":"11","speed":0.5}]', '[{"gpus":"11,40","speed":0.5},{"gpus":"70-71","nvlink_share":0.3}]'):
+            folded, unfolded = (result(*base, "--set", f"/degraded={degraded}", *fold) for fold in ((), ("--no-fold",)))
+            self.assertLess(folded["simulation"]["activities"], unfolded["simulation"]["activities"])
+            for section in ("energy", "metrics"):
+                a, b = folded[section], unfolded[section]
+                for name in a:
+                    for part in (a[name] if isinstance(a[name], dict) else [None]):
+                        x, y = (a[name][part], b[name][part]) if part else (a[name], b[name])
+                        if x is not None:
+                            self.assertAlmostEqual(x, y, delta=1e-9 * abs(x), msg=f"{name} {part}")
+            times.append(folded["metrics"]["makespan_s"])
+        self.assertGreater(times[1], 1.2 * times[0])
+        self.assertGreaterEqual(times[2], times[1])
+
     def test_flow_fidelity_takes_it_too(self):
         r = self.job(576, (STRAGGLER, POD), "--fidelity", "flow")
         self.assertGreaterEqual(r["metrics"]["step_time_s"], self.job(576, (STRAGGLER, POD))["metrics"]["step_time_s"] * (1 - 1e-9))
