@@ -213,6 +213,8 @@ plan folded(template_pool& pool, const std::vector<replica_kind>& kinds, const s
 }
 
 plan unfolded(template_pool& pool, plan every_rank, const block_health& hardware, const std::vector<hardware_health>& worst) {
+  if (every_rank.templates.size() != pool.healthy().templates.size())
+    throw internal_error("folding changes the operations of a step");
   const std::size_t copies = every_rank.classes.size() / worst.size();
   const auto health = [&](std::size_t c) {
     return hardware.at(static_cast<std::int64_t>(c / copies), static_cast<std::int64_t>(c % copies) / hardware.coupled().ranks);

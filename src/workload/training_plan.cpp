@@ -136,6 +136,7 @@ class step_builder {
   std::map<std::tuple<pass_kind, bool, std::vector<std::int64_t>, bool, bool, bool>, std::int32_t> passes_;
   std::map<std::tuple<bool, double, double>, std::int32_t> traffic_;
   std::map<std::tuple<std::int64_t, std::int64_t, std::size_t, bool>, event_id> groups_;
+  std::map<std::pair<double, double>, std::int32_t> optimizers_;  ///< by parameters held and updated
   std::vector<costed_parts> layer_[pass_kinds][2];  ///< by kind of pass, paired or not, and kind of layer
   costed_parts embedding_[pass_kinds], head_[pass_kinds];
   std::vector<event_id> gathered_, reduced_;  ///< of the rank being built: by chunk and bucket; all reductions
@@ -345,14 +346,17 @@ void step_builder::finish(rank_class& rank, std::int64_t stage) {
   const bool sharded = w.sharding != data_parallel_sharding::replicated;
   const double updated = !sharded ? local.total()
                                   : local.dense / gradient_group(w).ranks + local.expert / expert_gradient_group(w).ranks;
-  const costed_parts cost = optimizer_step(c_, w.task == training_task::lora ? 0.0 : local.total(),
-                                           w.task == training_task::lora ? 0.0 : updated);
-  work_template t{"optimizer", cost.parts, {}, {}};
-  if (cost.duration() > seconds{}) t.power = cost.energy / cost.duration();
-  const std::int32_t work = plan_.add_template(std::move(t));
+  const bool frozen = w.task == training_task::lora;
+  const auto [it, fresh] = optimizers_.try_emplace({frozen ? 0.0 : local.total(), frozen ? 0.0 : updated}, 0);
+  if (fresh) {
+    const costed_parts cost = optimizer_step(c_, it->first.first, it->first.second);
+    work_template t{"optimizer", cost.parts, {}, {}};
+    if (cost.duration() > seconds{}) t.power = cost.energy / cost.duration();
+    it->second = plan_.add_template(std::move(t));
+  }
   // One operation cannot wait for an unbounded list, so reductions are awaited through the stream's last one: a stream
   // is in order.
-  plan_.append(rank.streams[0], work, {reduced_.empty() ? no_event : reduced_.back()});
+  plan_.append(rank.streams[0], it->second, {reduced_.empty() ? no_event : reduced_.back()});
 }
 
 std::int32_t step_builder::chunk_template(pass_kind what, bool paired, std::int64_t chunk) {
