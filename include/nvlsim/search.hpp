@@ -25,8 +25,8 @@ struct search_options {
   std::vector<std::string> constraints;  ///< what layouts keep to: "memory_peak_bytes<2.5e11", "tp<=8"
   std::vector<std::string> pareto;       ///< metrics of the front beside the objective; one when empty
   std::vector<search_restriction> restrictions;
-  std::size_t top = 10;                  ///< best layouts to return
-  int jobs = 1;                          ///< threads
+  std::size_t top = 10;                                             ///< best layouts to return
+  int jobs = 1;                                                     ///< threads
   std::function<void(std::int64_t done, std::int64_t all)> report;  ///< of candidates; from one thread at a time
 };
 
@@ -47,11 +47,11 @@ struct search_result {
   std::string scenario, objective;
   std::int64_t gpus = 0;
   bool smaller_is_better = true;
-  std::vector<std::string> parameters, pointers;  ///< names, and where a scenario has them
+  std::vector<std::string> parameters, pointers;          ///< names, and where a scenario has them
   std::vector<std::pair<std::string, value>> everywhere;  ///< pointers and values that all layouts have in common
   std::vector<std::string> metrics, front_metrics;
-  std::vector<found_layout> best;   ///< best first
-  std::vector<found_layout> front;  ///< layouts that no other one beats in all of `front_metrics`
+  std::vector<found_layout> best;      ///< best first
+  std::vector<found_layout> front;     ///< layouts that no other one beats in all of `front_metrics`
   std::vector<pruned_layouts> pruned;  ///< most first
   std::int64_t candidates = 0, evaluated = 0, found = 0;
   double wall_s = 0;

@@ -5,7 +5,8 @@
 namespace nvlsim {
 
 training_values values_of(const training_metrics& t, bytes memory_peak, std::optional<double> token_budget) {
-  const double step = t.step_time.base(), gpus = static_cast<double>(t.gpus), per_second = t.tokens_per_step / step;
+  const double step = t.step_time.base(), gpus = static_cast<double>(t.gpus),
+               per_second = t.tokens_per_step / step;
   training_values v;
   std::size_t next = 0;
   const auto put = [&](std::optional<double> x) { v[next++] = x; };
@@ -27,11 +28,18 @@ training_values values_of(const training_metrics& t, bytes memory_peak, std::opt
 
 std::optional<bool> smaller_is_better(std::string_view metric) {
   static constexpr std::array<std::string_view, 10> less = {
-      "step_time_s", "bubble_fraction", "exposed_communication_s", "power_W_per_gpu", "memory_peak_bytes",
-      "energy_per_step_J", "cost_per_step_usd", "time_to_train_s", "makespan_s", "kv_cache_used_fraction"};
-  static constexpr std::array<std::string_view, 7> less_stems = {
-      "ttft_s", "tpot_s", "itl_s", "e2e_s", "queue_s", "energy_per_million_tokens_J", "cost_per_million_tokens_usd"};
-  if (metric == "mfu" || metric == "tokens_per_J" || metric.find("_per_s") != metric.npos || metric.starts_with("model_tflops"))
+      "step_time_s",       "bubble_fraction",       "exposed_communication_s", "power_W_per_gpu",
+      "memory_peak_bytes", "energy_per_step_J",     "cost_per_step_usd",       "time_to_train_s",
+      "makespan_s",        "kv_cache_used_fraction"};
+  static constexpr std::array<std::string_view, 7> less_stems = {"ttft_s",
+                                                                 "tpot_s",
+                                                                 "itl_s",
+                                                                 "e2e_s",
+                                                                 "queue_s",
+                                                                 "energy_per_million_tokens_J",
+                                                                 "cost_per_million_tokens_usd"};
+  if (metric == "mfu" || metric == "tokens_per_J" || metric.find("_per_s") != metric.npos ||
+      metric.starts_with("model_tflops"))
     return false;
   const std::string_view stem = metric.substr(0, metric.find('.'));
   if (std::find(less.begin(), less.end(), metric) != less.end() ||

@@ -10,10 +10,19 @@
 
 namespace nvlsim {
 
-inline constexpr std::array<std::string_view, 13> training_metric_names = {
-    "step_time_s", "tokens_per_s", "tokens_per_s_per_gpu", "model_tflops_per_gpu", "model_tflops_per_gpu_full_attention",
-    "mfu", "bubble_fraction", "exposed_communication_s", "power_W_per_gpu", "memory_peak_bytes", "energy_per_step_J",
-    "cost_per_step_usd", "time_to_train_s"};
+inline constexpr std::array<std::string_view, 13> training_metric_names = {"step_time_s",
+                                                                           "tokens_per_s",
+                                                                           "tokens_per_s_per_gpu",
+                                                                           "model_tflops_per_gpu",
+                                                                           "model_tflops_per_gpu_full_attention",
+                                                                           "mfu",
+                                                                           "bubble_fraction",
+                                                                           "exposed_communication_s",
+                                                                           "power_W_per_gpu",
+                                                                           "memory_peak_bytes",
+                                                                           "energy_per_step_J",
+                                                                           "cost_per_step_usd",
+                                                                           "time_to_train_s"};
 
 /// In the order of `training_metric_names`; nothing for what is not known.
 using training_values = std::array<std::optional<double>, training_metric_names.size()>;

@@ -31,12 +31,14 @@ std::optional<std::int64_t> number_in(const char* variable) {
 /// The shard asked for, else that of the scheduler that runs us, else all points.
 std::pair<std::int64_t, std::int64_t> shard_of(const sweep_arguments& a) {
   std::optional<std::int64_t> index = a.index, of = a.of;
-  const std::optional<std::int64_t> slurm = number_in("SLURM_ARRAY_TASK_ID"), kubernetes = number_in("JOB_COMPLETION_INDEX");
+  const std::optional<std::int64_t> slurm = number_in("SLURM_ARRAY_TASK_ID"),
+                                    kubernetes = number_in("JOB_COMPLETION_INDEX");
   if (!index && slurm) index = *slurm - number_in("SLURM_ARRAY_TASK_MIN").value_or(0);
   if (!of && slurm) of = number_in("SLURM_ARRAY_TASK_COUNT");
   if (!index && kubernetes) index = kubernetes;
   if (index && !of) throw input_error({{"--of", "", "how many shards are there?", {}}});
-  if (!index && of && *of > 1) throw input_error({{"--index", "", fmt::format("which of the {} shards?", *of), {}}});
+  if (!index && of && *of > 1)
+    throw input_error({{"--index", "", fmt::format("which of the {} shards?", *of), {}}});
   if (index && (*index < 0 || *index >= *of))
     throw input_error({{"--index", "", fmt::format("{} is not in 0..{}", *index, *of - 1), {}}});
   return {index.value_or(0), of.value_or(1)};
@@ -48,21 +50,28 @@ void print_counts(const sweep_arguments& a, value counts, const std::string& tex
 
 exit_code plan_sweep(const sweep_arguments& a) {
   progress_line line("sweep", "points");
-  const sweep_plan p = write_sweep_plan(load_sweep(a.target), a.output, scenario_file, folders_under(data_root()), std::ref(line));
-  print_counts(a, value{value::object{{"folder", a.output}, {"points", static_cast<std::int64_t>(p.points.size())}}},
+  const sweep_plan p =
+      write_sweep_plan(load_sweep(a.target), a.output, scenario_file, folders_under(data_root()), std::ref(line));
+  print_counts(a,
+               value{value::object{{"folder", a.output}, {"points", static_cast<std::int64_t>(p.points.size())}}},
                fmt::format("{} points of {} in {}\n", p.points.size(), p.name, a.output));
   return exit_code::ok;
 }
 
 exit_code merge(const sweep_arguments& a) {
   const sweep_merge m = merge_sweep(a.target);
-  value counts{value::object{{"points", m.points}, {"ok", m.ok}, {"saturated", m.saturated}, {"infeasible", m.infeasible},
-                             {"error", m.error}, {"missing", m.missing}}};
+  value counts{value::object{{"points", m.points},
+                             {"ok", m.ok},
+                             {"saturated", m.saturated},
+                             {"infeasible", m.infeasible},
+                             {"error", m.error},
+                             {"missing", m.missing}}};
   counts.set("json_lines", m.json_lines.string());
   counts.set("csv", m.csv.string());
-  print_counts(a, std::move(counts),
-               fmt::format("{} points: {} ok, {} saturated, {} infeasible, {} failed, {} missing\n{}\n{}\n", m.points, m.ok,
-                           m.saturated, m.infeasible, m.error, m.missing, m.json_lines.string(), m.csv.string()));
+  print_counts(
+      a, std::move(counts),
+      fmt::format("{} points: {} ok, {} saturated, {} infeasible, {} failed, {} missing\n{}\n{}\n", m.points, m.ok,
+                  m.saturated, m.infeasible, m.error, m.missing, m.json_lines.string(), m.csv.string()));
   return m.missing > 0 ? exit_code::gate_failed : exit_code::ok;
 }
 
@@ -80,8 +89,10 @@ exit_code run(const sweep_arguments& a) {
     o.report = std::ref(line);
     c = run_sweep(a.target, o, scenario_file, folders_under(data_root()));
   }
-  print_counts(a, value{value::object{{"points", c.points}, {"before", c.before}, {"run", c.run}, {"failed", c.failed}}},
-               fmt::format("{} points: {} finished before, {} run, {} of them failed\n", c.points, c.before, c.run, c.failed));
+  print_counts(
+      a, value{value::object{{"points", c.points}, {"before", c.before}, {"run", c.run}, {"failed", c.failed}}},
+      fmt::format("{} points: {} finished before, {} run, {} of them failed\n", c.points, c.before, c.run,
+                  c.failed));
   if (interrupted()) return exit_code::interrupted;
   if (a.merge) merge_sweep(a.target);  // by every shard: the last one has all records
   return exit_code::ok;
@@ -106,11 +117,15 @@ exit_code submit(const sweep_arguments& a) {
 
 exit_code execute(const sweep_arguments& a) {
   switch (a.action) {
-    case sweep_action::plan: return plan_sweep(a);
-    case sweep_action::run: return run(a);
-    case sweep_action::merge: return merge(a);
+    case sweep_action::plan:
+      return plan_sweep(a);
+    case sweep_action::run:
+      return run(a);
+    case sweep_action::merge:
+      return merge(a);
     case sweep_action::submit_slurm:
-    case sweep_action::submit_kubernetes: return submit(a);
+    case sweep_action::submit_kubernetes:
+      return submit(a);
   }
   return exit_code::internal;
 }

@@ -33,10 +33,13 @@ std::optional<std::vector<degradation::range>> parse_ranges(std::string_view tex
   }
 }
 
-std::vector<degradation::range> read_ranges(config::reader& r, const char* key, std::int64_t count, const char* what) {
+std::vector<degradation::range> read_ranges(config::reader& r, const char* key, std::int64_t count,
+                                            const char* what) {
   const value* v = r.raw(key);
   if (!v) return {};
-  const std::string text = v->integer() ? std::to_string(*v->integer()) : v->string() ? *v->string() : std::string();
+  const std::string text = v->integer()  ? std::to_string(*v->integer())
+                           : v->string() ? *v->string()
+                                         : std::string();
   const auto ranges = parse_ranges(text);
   if (!ranges) {
     r.fail(key, "expected a number, or text such as \"0-127\" or \"3,5,8-9\"");
@@ -59,7 +62,8 @@ degradation read_one(config::reader& r, const platform& p) {
   const std::int64_t lost = r.integer_or("failed_switch_trays", 0, {0, std::max<std::int64_t>(0, trays - 1)});
   if (lost > 0) d.health.nvlink *= static_cast<double>(trays - lost) / static_cast<double>(trays);
   if (lost > 0 && r.has("gpus")) r.fail("failed_switch_trays", "a switch tray belongs to a rack; use \"racks\"");
-  if (d.health == hardware_health{}) r.fail("", "says nothing: give speed, nvlink_share, nic_share or failed_switch_trays");
+  if (d.health == hardware_health{})
+    r.fail("", "says nothing: give speed, nvlink_share, nic_share or failed_switch_trays");
   r.done();
   return d;
 }

@@ -35,12 +35,16 @@ std::string kind_of(std::string_view reason) {
   std::string out;
   const auto digit = [](char c) { return c >= '0' && c <= '9'; };
   for (std::size_t i = 0; i < reason.size(); ++i) {
-    const bool begins = digit(reason[i]) && (i == 0 || !(std::isalnum(static_cast<unsigned char>(reason[i - 1])) || reason[i - 1] == '_'));
+    const bool begins =
+        digit(reason[i]) &&
+        (i == 0 || !(std::isalnum(static_cast<unsigned char>(reason[i - 1])) || reason[i - 1] == '_'));
     if (!begins) {
       out += reason[i];
       continue;
     }
-    while (i + 1 < reason.size() && (digit(reason[i + 1]) || (reason[i + 1] == '.' && i + 2 < reason.size() && digit(reason[i + 2])))) ++i;
+    while (i + 1 < reason.size() &&
+           (digit(reason[i + 1]) || (reason[i + 1] == '.' && i + 2 < reason.size() && digit(reason[i + 2]))))
+      ++i;
     out += 'N';
   }
   return out;
@@ -55,9 +59,11 @@ struct pruning {
   };
   std::map<std::string, entry> by_kind;
 
-  void add(const std::string& kind, const std::string& reason, std::int64_t count, std::size_t group, std::size_t index) {
+  void add(const std::string& kind, const std::string& reason, std::int64_t count, std::size_t group,
+           std::size_t index) {
     entry& e = by_kind[kind];
-    if (e.count == 0 || std::tie(group, index) < std::tie(e.group, e.index)) e.group = group, e.index = index, e.reason = reason;
+    if (e.count == 0 || std::tie(group, index) < std::tie(e.group, e.index))
+      e.group = group, e.index = index, e.reason = reason;
     e.count += count;
   }
   void merge(const pruning& other) {
@@ -110,11 +116,13 @@ class keeper {
     for (candidate& c : other.best_) add_to_best(std::move(c));
   }
   std::vector<candidate> best() {
-    std::sort(best_.begin(), best_.end(), [this](const candidate& a, const candidate& b) { return ranking_.better(a, b); });
+    std::sort(best_.begin(), best_.end(),
+              [this](const candidate& a, const candidate& b) { return ranking_.better(a, b); });
     return std::move(best_);
   }
   std::vector<candidate> front() {
-    std::sort(front_.begin(), front_.end(), [this](const candidate& a, const candidate& b) { return ranking_.better(a, b); });
+    std::sort(front_.begin(), front_.end(),
+              [this](const candidate& a, const candidate& b) { return ranking_.better(a, b); });
     return std::move(front_);
   }
 
@@ -192,7 +200,8 @@ class searcher {
 std::unique_ptr<search_space> space_for(const scenario& s, const search_options& o, diagnostics& problems) {
   if (std::holds_alternative<training_workload>(s.workload)) return training_space(s, o, problems);
   if (std::holds_alternative<inference_workload>(s.workload)) return serving_space(s, o, problems);
-  problems.add("", "/workload/kind", "a collective has no layouts to search; give a training or inference scenario");
+  problems.add("", "/workload/kind",
+               "a collective has no layouts to search; give a training or inference scenario");
   return nullptr;
 }
 
@@ -204,7 +213,8 @@ searcher::searcher(const scenario& s, const search_options& o) : scenario_(s), o
   read_constraints(problems);
   problems.throw_if_any();
   const auto looks_at = [&](const std::string& metric) {
-    return std::any_of(constraints_.begin(), constraints_.end(), [&](const constraint& c) { return c.rule.metric == metric; }) ||
+    return std::any_of(constraints_.begin(), constraints_.end(),
+                       [&](const constraint& c) { return c.rule.metric == metric; }) ||
            std::find(front_names_.begin(), front_names_.end(), metric) != front_names_.end();
   };
   in_full_ = std::any_of(space_->dear.begin(), space_->dear.end(), looks_at);
@@ -214,7 +224,8 @@ searcher::searcher(const scenario& s, const search_options& o) : scenario_(s), o
 std::string searcher::price_hint(const std::string& metric) const {
   const bool price = metric.find("usd") != std::string::npos && !scenario_.platform.price.per_gpu;
   return price ? " is not known: the platform has no price; give one, --set '/platform/price/per_gpu=4 $/h'"
-               : metric == "time_to_train_s" ? " needs /workload/token_budget" : "";
+         : metric == "time_to_train_s" ? " needs /workload/token_budget"
+                                       : "";
 }
 
 ranked_metric searcher::metric_named(const std::string& name, const char* option, diagnostics& problems) const {
@@ -225,14 +236,18 @@ ranked_metric searcher::metric_named(const std::string& name, const char* option
   }
   const auto direction = smaller_is_better(name);
   if (!direction) problems.add(option, "", fmt::format("neither more nor less of \"{}\" is better", name));
-  if (const std::string hint = price_hint(name); !hint.empty() && !(name == "time_to_train_s" && std::get<training_workload>(scenario_.workload).token_budget))
+  if (const std::string hint = price_hint(name);
+      !hint.empty() &&
+      !(name == "time_to_train_s" && std::get<training_workload>(scenario_.workload).token_budget))
     problems.add(option, "", name + hint);
   return {static_cast<std::size_t>(at - space_->metrics.begin()), direction.value_or(true) ? 1.0 : -1.0};
 }
 
 void searcher::read_ranking(diagnostics& problems) {
   const bool training = std::holds_alternative<training_workload>(scenario_.workload);
-  objective_ = !options_.objective.empty() ? options_.objective : training ? "step_time_s" : "output_tokens_per_s_per_gpu";
+  objective_ = !options_.objective.empty() ? options_.objective
+               : training                  ? "step_time_s"
+                                           : "output_tokens_per_s_per_gpu";
   ranking_.objective = metric_named(objective_, "--objective", problems);
   smaller_ = ranking_.objective.sign > 0;
   front_names_ = {objective_};
@@ -240,7 +255,8 @@ void searcher::read_ranking(diagnostics& problems) {
   if (others.empty()) others = {training ? "memory_peak_bytes" : "output_tokens_per_s_per_user"};
   for (const std::string& n : others)
     if (std::find(front_names_.begin(), front_names_.end(), n) == front_names_.end()) front_names_.push_back(n);
-  for (const std::string& n : front_names_) ranking_.front.push_back(n == objective_ ? ranking_.objective : metric_named(n, "--pareto", problems));
+  for (const std::string& n : front_names_)
+    ranking_.front.push_back(n == objective_ ? ranking_.objective : metric_named(n, "--pareto", problems));
 }
 
 void searcher::read_constraints(diagnostics& problems) {
@@ -249,7 +265,8 @@ void searcher::read_constraints(diagnostics& problems) {
     constraint c{analysis::parse_gate(text, own, "--constraint"), false, 0};
     for (const problem& p : own.sorted()) problems.add(p);
     if (!own.empty()) continue;
-    if (c.rule.relative) problems.add("--constraint", "", fmt::format("\"{}\": a bound is a number without a per cent sign", text));
+    if (c.rule.relative)
+      problems.add("--constraint", "", fmt::format("\"{}\": a bound is a number without a per cent sign", text));
     const auto find = [&](const std::vector<std::string>& names) {
       const auto it = std::find(names.begin(), names.end(), c.rule.metric);
       c.at = static_cast<std::size_t>(it - names.begin());
@@ -259,7 +276,8 @@ void searcher::read_constraints(diagnostics& problems) {
     if (!c.on_parameter && !find(space_->metrics)) {
       std::vector<std::string> names = space_->parameters;
       names.insert(names.end(), space_->metrics.begin(), space_->metrics.end());
-      problems.add("--constraint", "", fmt::format("unknown parameter or metric \"{}\"", c.rule.metric), nearest(c.rule.metric, names));
+      problems.add("--constraint", "", fmt::format("unknown parameter or metric \"{}\"", c.rule.metric),
+                   nearest(c.rule.metric, names));
     }
     parameter_constraints_ |= c.on_parameter;
     constraints_.push_back(std::move(c));
@@ -328,7 +346,8 @@ void searcher::work(worker& w) {
 
 search_result searcher::run() {
   const auto begin = std::chrono::steady_clock::now();
-  std::vector<worker> workers(static_cast<std::size_t>(std::max(1, options_.jobs)), worker{keeper(ranking_, options_.top), {}, 0});
+  std::vector<worker> workers(static_cast<std::size_t>(std::max(1, options_.jobs)),
+                              worker{keeper(ranking_, options_.top), {}, 0});
   std::vector<std::exception_ptr> failures(workers.size());
   std::vector<std::thread> threads;
   const auto guarded = [&](std::size_t i) {
@@ -357,7 +376,8 @@ std::string searcher::example_of(const pruning::entry& e) const {
   std::string out = e.reason + ":";
   const std::vector<value> layout = space_->layout(e.group, e.index);
   for (std::size_t i = 0; i < layout.size(); ++i)
-    if (const std::int64_t* x = layout[i].integer(); x && *x > 1) out += fmt::format(" {} {}", space_->parameters[i], *x);
+    if (const std::int64_t* x = layout[i].integer(); x && *x > 1)
+      out += fmt::format(" {} {}", space_->parameters[i], *x);
   return out;
 }
 
@@ -385,7 +405,8 @@ search_result searcher::collect(worker& all) {
   out.candidates = candidates_;
   out.evaluated = all.evaluated;
   for (const auto& [kind, e] : all.pruned.by_kind) out.pruned.push_back({kind, e.count, example_of(e)});
-  std::stable_sort(out.pruned.begin(), out.pruned.end(), [](const auto& a, const auto& b) { return a.count > b.count; });
+  std::stable_sort(out.pruned.begin(), out.pruned.end(),
+                   [](const auto& a, const auto& b) { return a.count > b.count; });
   return out;
 }
 

@@ -34,7 +34,8 @@ class space final : public search_space {
       parameters.emplace_back(name);
       pointers.emplace_back(pointer);
     }
-    machine_.racks = std::max(machine_.racks, static_cast<int>((o.gpus + machine_.gpus_per_rack() - 1) / machine_.gpus_per_rack()));
+    machine_.racks = std::max(
+        machine_.racks, static_cast<int>((o.gpus + machine_.gpus_per_rack() - 1) / machine_.gpus_per_rack()));
     everywhere = {{"/platform/racks", machine_.racks}};
     const engine_settings own = settings_of(*s.stack.inference, w);
     const allowed_values allowed(o.restrictions, own_values(w, own), problems);
@@ -76,31 +77,39 @@ class space final : public search_space {
     for (const output::flat_metric& m : output::flat_metrics(r.metrics)) {
       const auto at = std::find(metrics.begin(), metrics.end(), m.name);
       double x = 0;
-      if (at != metrics.end() && output::as_double(m.content, x)) out.metrics[static_cast<std::size_t>(at - metrics.begin())] = x;
+      if (at != metrics.end() && output::as_double(m.content, x))
+        out.metrics[static_cast<std::size_t>(at - metrics.begin())] = x;
     }
     return out;
   }
 
  private:
-  static std::vector<std::pair<std::string, std::string>> own_values(const inference_workload& w, const engine_settings& own) {
-    return {{"tp", std::to_string(w.tp)}, {"pp", std::to_string(w.pp)}, {"ep", std::to_string(w.ep)},
-            {"attention_dp", std::to_string(w.attention_dp)}, {"replicas", std::to_string(w.replicas)},
-            {"max_batch_size", std::to_string(own.max_batch_size)}, {"max_num_tokens", std::to_string(own.max_num_tokens)}};
+  static std::vector<std::pair<std::string, std::string>> own_values(const inference_workload& w,
+                                                                     const engine_settings& own) {
+    return {{"tp", std::to_string(w.tp)},
+            {"pp", std::to_string(w.pp)},
+            {"ep", std::to_string(w.ep)},
+            {"attention_dp", std::to_string(w.attention_dp)},
+            {"replicas", std::to_string(w.replicas)},
+            {"max_batch_size", std::to_string(own.max_batch_size)},
+            {"max_num_tokens", std::to_string(own.max_num_tokens)}};
   }
 
   void list_splits(std::int64_t gpus, const allowed_values& allowed) {
-    const bool routed = std::any_of(base_.model.layers.begin(), base_.model.layers.end(), [](const layer_spec& l) { return l.routed(); });
+    const bool routed = std::any_of(base_.model.layers.begin(), base_.model.layers.end(),
+                                    [](const layer_spec& l) { return l.routed(); });
     for (const std::int64_t tp : divisors(gpus))
       for (const std::int64_t adp : divisors(gpus / tp)) {
         if (tp > 1 && adp > 1) continue;  // one of them: the other is not modelled
         for (const std::int64_t pp : divisors(gpus / tp / adp))
           for (const std::int64_t ep : routed ? divisors(tp * adp) : std::vector<std::int64_t>{1}) {
             const std::int64_t replicas = gpus / tp / adp / pp;
-            if (tp * adp > machine_.gpus_per_rack() || !allowed.allows("tp", tp) || !allowed.allows("attention_dp", adp) ||
-                !allowed.allows("pp", pp) || !allowed.allows("ep", ep) || !allowed.allows("replicas", replicas))
+            if (tp * adp > machine_.gpus_per_rack() || !allowed.allows("tp", tp) ||
+                !allowed.allows("attention_dp", adp) || !allowed.allows("pp", pp) || !allowed.allows("ep", ep) ||
+                !allowed.allows("replicas", replicas))
               continue;
-            splits_.push_back({static_cast<int>(tp), static_cast<int>(pp), static_cast<int>(ep), static_cast<int>(adp),
-                               static_cast<int>(replicas)});
+            splits_.push_back({static_cast<int>(tp), static_cast<int>(pp), static_cast<int>(ep),
+                               static_cast<int>(adp), static_cast<int>(replicas)});
           }
       }
   }
@@ -116,10 +125,19 @@ class space final : public search_space {
 
   /// Those of a small load; which there are does not depend on the layout.
   void name_metrics() {
-    metrics = {"output_tokens_per_s", "output_tokens_per_s_per_gpu", "total_tokens_per_s", "requests_per_s",
-               "goodput_requests_per_s", "total_tokens_per_s_per_gpu", "output_tokens_per_s_per_user",
-               "energy_per_million_tokens_J", "cost_per_million_tokens_usd", "power_W_per_gpu", "memory_peak_bytes",
-               "kv_cache_used_fraction", "makespan_s"};
+    metrics = {"output_tokens_per_s",
+               "output_tokens_per_s_per_gpu",
+               "total_tokens_per_s",
+               "requests_per_s",
+               "goodput_requests_per_s",
+               "total_tokens_per_s_per_gpu",
+               "output_tokens_per_s_per_user",
+               "energy_per_million_tokens_J",
+               "cost_per_million_tokens_usd",
+               "power_W_per_gpu",
+               "memory_peak_bytes",
+               "kv_cache_used_fraction",
+               "makespan_s"};
     for (const char* of : {"ttft_s", "tpot_s", "itl_s", "e2e_s", "queue_s"})
       for (const char* statistic : {"mean", "p50", "p90", "p95", "p99", "max"})
         metrics.push_back(std::string(of) + '.' + statistic);

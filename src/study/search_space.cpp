@@ -8,13 +8,15 @@
 namespace nvlsim {
 
 allowed_values::allowed_values(const std::vector<search_restriction>& restrictions,
-                               const std::vector<std::pair<std::string, std::string>>& own, diagnostics& problems) {
+                               const std::vector<std::pair<std::string, std::string>>& own,
+                               diagnostics& problems) {
   for (search_restriction r : restrictions) {
     const auto it = std::find_if(own.begin(), own.end(), [&](const auto& o) { return o.first == r.parameter; });
     if (it == own.end()) {
       std::vector<std::string> names;
       for (const auto& o : own) names.push_back(o.first);
-      problems.add("--only", "", fmt::format("unknown parameter \"{}\"", r.parameter), nearest(r.parameter, names));
+      problems.add("--only", "", fmt::format("unknown parameter \"{}\"", r.parameter),
+                   nearest(r.parameter, names));
       continue;
     }
     if (r.values.empty()) r.values = {it->second};
@@ -28,9 +30,12 @@ bool allowed_values::allows(std::string_view parameter, std::string_view text) c
   });
 }
 
-bool allowed_values::allows(std::string_view parameter, std::int64_t v) const { return allows(parameter, std::to_string(v)); }
+bool allowed_values::allows(std::string_view parameter, std::int64_t v) const {
+  return allows(parameter, std::to_string(v));
+}
 
-std::vector<std::int64_t> allowed_values::integers(std::string_view parameter, std::vector<std::int64_t> usual) const {
+std::vector<std::int64_t> allowed_values::integers(std::string_view parameter,
+                                                   std::vector<std::int64_t> usual) const {
   for (const search_restriction& r : restrictions_) {
     if (r.parameter != parameter) continue;
     usual.clear();
@@ -52,7 +57,8 @@ job_place place_of(const scenario& s, std::int64_t gpus) {
   const value* origin = s.inputs.at_pointer("/origins");
   const value* stated = origin ? origin->find("/placement/gpus_per_rack") : nullptr;
   const bool own = stated && stated->string() && *stated->string() != "default";
-  if (const auto* t = std::get_if<training_workload>(&s.workload); t && own && gpus > domain) each = t->place.gpus_per_domain;
+  if (const auto* t = std::get_if<training_workload>(&s.workload); t && own && gpus > domain)
+    each = t->place.gpus_per_domain;
   each = std::max<std::int64_t>(1, std::min(each, domain));
   return {{each}, std::max(s.platform.racks, static_cast<int>((gpus + each - 1) / each))};
 }

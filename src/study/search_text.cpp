@@ -58,7 +58,9 @@ double metric(const search_result& r, const found_layout& l, std::string_view na
 std::string table_of(const search_result& r, const std::vector<found_layout>& layouts) {
   std::vector<bool> varies(r.parameters.size());
   for (std::size_t p = 0; p < varies.size(); ++p)
-    varies[p] = std::any_of(layouts.begin(), layouts.end(), [&](const found_layout& l) { return !(l.parameters[p] == layouts.front().parameters[p]); });
+    varies[p] = std::any_of(layouts.begin(), layouts.end(), [&](const found_layout& l) {
+      return !(l.parameters[p] == layouts.front().parameters[p]);
+    });
   std::vector<std::vector<std::string>> rows(1);
   rows[0].emplace_back("");
   for (const std::string& m : r.front_metrics) rows[0].push_back(m);
@@ -67,15 +69,19 @@ std::string table_of(const search_result& r, const std::vector<found_layout>& la
   for (const found_layout& l : layouts) {
     std::vector<std::string>& row = rows.emplace_back();
     row.push_back(fmt::format("{}", rows.size() - 1));
-    for (const std::string& m : r.front_metrics) row.push_back(output::scaled(m.substr(0, m.find('.')), metric(r, l, m)));
+    for (const std::string& m : r.front_metrics)
+      row.push_back(output::scaled(m.substr(0, m.find('.')), metric(r, l, m)));
     for (std::size_t p = 0; p < varies.size(); ++p)
       if (varies[p]) row.push_back(short_text(l.parameters[p]));
   }
   std::string out = output::grid(rows, 2), same;
   for (std::size_t p = 0; p < varies.size(); ++p)
-    if (!varies[p]) same += fmt::format("{}{} {}", same.empty() ? "" : ", ", r.parameters[p], text_of(layouts.front().parameters[p]));
+    if (!varies[p])
+      same += fmt::format("{}{} {}", same.empty() ? "" : ", ", r.parameters[p],
+                          text_of(layouts.front().parameters[p]));
   if (!same.empty())
-    for (const std::string& line : output::wrapped("all: " + same, output::table_columns - 2)) out += "  " + line + "\n";
+    for (const std::string& line : output::wrapped("all: " + same, output::table_columns - 2))
+      out += "  " + line + "\n";
   return out;
 }
 
@@ -111,7 +117,8 @@ value search_json(const search_result& r) {
   out.set("found", r.found);
   value pruned{value::array{}};
   for (const pruned_layouts& p : r.pruned)
-    pruned.items()->push_back(value{value::object{{"reason", p.reason}, {"count", p.count}, {"example", p.example}}});
+    pruned.items()->push_back(
+        value{value::object{{"reason", p.reason}, {"count", p.count}, {"example", p.example}}});
   out.set("pruned", std::move(pruned));
   const auto list = [&](const std::vector<found_layout>& from) {
     value to{value::array{}};
@@ -140,15 +147,16 @@ std::string search_csv(const search_result& r) {
     out += '\n';
   };
   for (std::size_t i = 0; i < r.best.size(); ++i)
-    row(r.best[i], std::to_string(i + 1), std::any_of(r.front.begin(), r.front.end(), [&](const auto& f) { return same(f, r.best[i]); }));
+    row(r.best[i], std::to_string(i + 1),
+        std::any_of(r.front.begin(), r.front.end(), [&](const auto& f) { return same(f, r.best[i]); }));
   for (const found_layout& f : r.front)
     if (std::none_of(r.best.begin(), r.best.end(), [&](const auto& b) { return same(f, b); })) row(f, "", true);
   return out;
 }
 
 std::string search_text(const search_result& r) {
-  std::string out = fmt::format("{} on {} GPUs: {} layouts, {} evaluated, {} found, in {:.2f} s\n", r.scenario, r.gpus,
-                                r.candidates, r.evaluated, r.found, r.wall_s);
+  std::string out = fmt::format("{} on {} GPUs: {} layouts, {} evaluated, {} found, in {:.2f} s\n", r.scenario,
+                                r.gpus, r.candidates, r.evaluated, r.found, r.wall_s);
   if (!r.pruned.empty()) out += "\nleft out\n";
   for (const pruned_layouts& p : r.pruned) {
     const auto lines = output::wrapped(p.reason, output::table_columns - 14);
@@ -156,11 +164,15 @@ std::string search_text(const search_result& r) {
     for (std::size_t i = 1; i < lines.size(); ++i) out += fmt::format("{:>10}  {}\n", "", lines[i]);
   }
   if (r.best.empty()) return out;
-  out += fmt::format("\nbest by {}, {} first\n", r.objective, r.smaller_is_better ? "smallest" : "largest") + table_of(r, r.best);
+  out += fmt::format("\nbest by {}, {} first\n", r.objective, r.smaller_is_better ? "smallest" : "largest") +
+         table_of(r, r.best);
   constexpr std::size_t most_shown = 20;
-  std::vector<found_layout> front(r.front.begin(), r.front.begin() + static_cast<std::ptrdiff_t>(std::min(most_shown, r.front.size())));
-  out += fmt::format("\nfront: no layout is better in {}\n", fmt::join(r.front_metrics, " and ")) + table_of(r, front);
-  if (front.size() < r.front.size()) out += fmt::format("  and {} more in the JSON result\n", r.front.size() - front.size());
+  std::vector<found_layout> front(
+      r.front.begin(), r.front.begin() + static_cast<std::ptrdiff_t>(std::min(most_shown, r.front.size())));
+  out += fmt::format("\nfront: no layout is better in {}\n", fmt::join(r.front_metrics, " and ")) +
+         table_of(r, front);
+  if (front.size() < r.front.size())
+    out += fmt::format("  and {} more in the JSON result\n", r.front.size() - front.size());
   return out + "\nto run the best\n" + command_of(r, r.best.front());
 }
 

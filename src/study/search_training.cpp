@@ -29,11 +29,12 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 12> axes = {
     {"offload_layers", "cpu_offloading_num_layers"},
 }};
 constexpr std::array<std::string_view, 3> shardings = {"replicated", "distributed_optimizer", "fsdp"};
-constexpr std::int64_t largest_micro_batch = 64;  // sequences; beyond, activations do not fit or kernels gain nothing
+constexpr std::int64_t largest_micro_batch =
+    64;  // sequences; beyond, activations do not fit or kernels gain nothing
 
 struct recompute_module {
   std::string_view name;
-  bool recompute_spec::* on;
+  bool recompute_spec::*on;
 };
 constexpr std::array<recompute_module, 6> modules = {{{"core_attn", &recompute_spec::core_attention},
                                                       {"layernorm", &recompute_spec::layernorm},
@@ -134,8 +135,18 @@ class space final : public search_space {
   std::vector<value> layout(std::size_t group, std::size_t index) const override {
     const training_workload w = workload(group, index);
     const parallelism& p = w.par;
-    return {p.tp, p.pp, p.vp, p.cp, p.dp, p.ep, p.etp, p.sequence_parallel, w.micro_batch_size,
-            shardings[static_cast<std::size_t>(w.sharding)], value_of(w.recompute), w.offload_layers};
+    return {p.tp,
+            p.pp,
+            p.vp,
+            p.cp,
+            p.dp,
+            p.ep,
+            p.etp,
+            p.sequence_parallel,
+            w.micro_batch_size,
+            shardings[static_cast<std::size_t>(w.sharding)],
+            value_of(w.recompute),
+            w.offload_layers};
   }
 
   std::string group_reason(std::size_t group) const override {
@@ -152,8 +163,9 @@ class space final : public search_space {
       return out;
     }
     const plan work = plan_training(machine_, base_.stack, base_.model, w);
-    const training_metrics t = in_full ? measure_training(machine_, base_.model, w, work, evaluate(work))
-                                       : measure_training_totals(machine_, base_.model, w, work, makespan_of(work));
+    const training_metrics t = in_full
+                                   ? measure_training(machine_, base_.model, w, work, evaluate(work))
+                                   : measure_training_totals(machine_, base_.model, w, work, makespan_of(work));
     const training_values values = values_of(t, memory.peak, w.token_budget);
     out.metrics.assign(values.begin(), values.end());
     return out;
@@ -163,10 +175,18 @@ class space final : public search_space {
   static std::vector<std::pair<std::string, std::string>> own_values(const training_workload& w) {
     const parallelism& p = w.par;
     const std::array<std::string, axes.size()> texts = {
-        std::to_string(p.tp), std::to_string(p.pp), std::to_string(p.vp), std::to_string(p.cp), std::to_string(p.dp),
-        std::to_string(p.ep), std::to_string(p.etp), p.sequence_parallel ? "true" : "false",
-        std::to_string(w.micro_batch_size), std::string(shardings[static_cast<std::size_t>(w.sharding)]),
-        text_of(w.recompute), std::to_string(w.offload_layers)};
+        std::to_string(p.tp),
+        std::to_string(p.pp),
+        std::to_string(p.vp),
+        std::to_string(p.cp),
+        std::to_string(p.dp),
+        std::to_string(p.ep),
+        std::to_string(p.etp),
+        p.sequence_parallel ? "true" : "false",
+        std::to_string(w.micro_batch_size),
+        std::string(shardings[static_cast<std::size_t>(w.sharding)]),
+        text_of(w.recompute),
+        std::to_string(w.offload_layers)};
     std::vector<std::pair<std::string, std::string>> out;
     for (std::size_t i = 0; i < axes.size(); ++i) out.emplace_back(std::string(axes[i].first), texts[i]);
     return out;
@@ -178,8 +198,8 @@ class space final : public search_space {
       for (const std::int64_t pp : divisors(gpus / tp))
         for (const std::int64_t cp : divisors(gpus / tp / pp)) {
           const std::int64_t dp = gpus / tp / pp / cp;
-          if (tp > place_.gpus_per_domain || pp > layers || !allowed.allows("tp", tp) || !allowed.allows("pp", pp) ||
-              !allowed.allows("cp", cp) || !allowed.allows("dp", dp))
+          if (tp > place_.gpus_per_domain || pp > layers || !allowed.allows("tp", tp) ||
+              !allowed.allows("pp", pp) || !allowed.allows("cp", cp) || !allowed.allows("dp", dp))
             continue;
           const std::int64_t most = layers / pp;  // none, half or all of a stage's layers
           offloads_[pp] = allowed.integers("offload_layers", {0, most / 2, most});
@@ -192,7 +212,8 @@ class space final : public search_space {
     std::int64_t experts = 1;
     for (const layer_spec& l : base_.model.layers) experts = std::max(experts, l.moe.experts);
     std::vector<std::int64_t> micro_batches;
-    for (std::int64_t b = 1; b <= std::max<std::int64_t>(1, std::min(largest_micro_batch, w.global_batch_size / par.dp)); b *= 2)
+    for (std::int64_t b = 1;
+         b <= std::max<std::int64_t>(1, std::min(largest_micro_batch, w.global_batch_size / par.dp)); b *= 2)
       micro_batches.push_back(b);
     micro_batches = allowed.integers("micro_batch_size", micro_batches);
     for (par.ep = 1; par.ep <= experts; ++par.ep) {
@@ -202,7 +223,9 @@ class space final : public search_space {
         par.etp = etp;
         for (const bool sequence : {true, false}) {
           par.sequence_parallel = sequence;
-          if ((sequence && par.tp == 1) || (par.tp > 1 && !allowed.allows("sequence_parallel", sequence ? "true" : "false"))) continue;
+          if ((sequence && par.tp == 1) ||
+              (par.tp > 1 && !allowed.allows("sequence_parallel", sequence ? "true" : "false")))
+            continue;
           for (const std::int64_t b : micro_batches) splits_.push_back({par, b});
         }
       }
@@ -230,7 +253,9 @@ class space final : public search_space {
     return w;
   }
 
-  const std::vector<std::int64_t>& offloads(std::size_t group) const { return offloads_.at(splits_[group].par.pp); }
+  const std::vector<std::int64_t>& offloads(std::size_t group) const {
+    return offloads_.at(splits_[group].par.pp);
+  }
 
   const scenario& base_;
   platform machine_;

@@ -23,7 +23,8 @@ using config::reader;
 const std::array<std::string, 7> axis_kinds = {"grid", "list", "zip", "range", "log_range", "random", "platforms"};
 
 void check_pointer(const reader& r, std::string_view at, std::string_view pointer) {
-  if (!pointer.starts_with("/")) r.fail(at, fmt::format("\"{}\" is no JSON pointer, such as /workload/tp", pointer));
+  if (!pointer.starts_with("/"))
+    r.fail(at, fmt::format("\"{}\" is no JSON pointer, such as /workload/tp", pointer));
 }
 
 /// Members of an object whose values are arrays: pointers and their values.
@@ -73,7 +74,8 @@ axis read_zip(reader r) {
   for (const auto& [pointer, values] : lists) {
     if (out.empty()) out.resize(values.size());
     if (values.size() != out.size()) {
-      r.fail(pointer, fmt::format("{} values beside {} of \"{}\"", values.size(), out.size(), lists.front().first));
+      r.fail(pointer,
+             fmt::format("{} values beside {} of \"{}\"", values.size(), out.size(), lists.front().first));
       continue;
     }
     for (std::size_t i = 0; i < values.size(); ++i) out[i].emplace_back(pointer, values[i]);
@@ -126,13 +128,16 @@ axis read_range(reader r, bool logarithmic) {
   const amount from = read_amount(r, "from"), to = read_amount(r, "to");
   const std::int64_t count = r.integer("count", {2, most_points});
   const bool integer = r.boolean_or("integer", false);
-  if (from.unit != to.unit) r.fail("to", fmt::format("its unit \"{}\" is not that of from, \"{}\"", to.unit, from.unit));
-  if (logarithmic && !(from.number > 0 && to.number > 0)) r.fail("from", "a logarithmic range needs numbers above zero");
+  if (from.unit != to.unit)
+    r.fail("to", fmt::format("its unit \"{}\" is not that of from, \"{}\"", to.unit, from.unit));
+  if (logarithmic && !(from.number > 0 && to.number > 0))
+    r.fail("from", "a logarithmic range needs numbers above zero");
   r.done();
   axis out;
   for (std::int64_t i = 0; i < count; ++i) {
     const double t = static_cast<double>(i) / static_cast<double>(count - 1);
-    const double x = logarithmic ? from.number * std::pow(to.number / from.number, t) : from.number + (to.number - from.number) * t;
+    const double x = logarithmic ? from.number * std::pow(to.number / from.number, t)
+                                 : from.number + (to.number - from.number) * t;
     value v = value_of(i + 1 == count ? to.number : x, from.unit, integer);
     if (out.empty() || !(out.back().front().second == v)) out.push_back({{pointer, std::move(v)}});
   }
@@ -151,7 +156,8 @@ struct draw {
   value one(std::mt19937_64& g) const {
     const double t = uniform(g);
     if (!choices.empty()) return choices[static_cast<std::size_t>(t * static_cast<double>(choices.size()))];
-    const double x = logarithmic ? low.number * std::pow(high.number / low.number, t) : low.number + (high.number - low.number) * t;
+    const double x = logarithmic ? low.number * std::pow(high.number / low.number, t)
+                                 : low.number + (high.number - low.number) * t;
     return value_of(x, low.unit, integer);
   }
 };
@@ -169,7 +175,8 @@ draw read_draw(const std::string& pointer, reader r) {
     d.logarithmic = r.boolean_or("logarithmic", false);
     d.integer = r.boolean_or("integer", false);
     if (d.low.unit != d.high.unit) r.fail("to", "its unit is not that of from");
-    if (d.logarithmic && !(d.low.number > 0 && d.high.number > 0)) r.fail("from", "a logarithmic draw needs numbers above zero");
+    if (d.logarithmic && !(d.low.number > 0 && d.high.number > 0))
+      r.fail("from", "a logarithmic draw needs numbers above zero");
   }
   r.done();
   return d;
@@ -205,7 +212,8 @@ axis read_platforms(reader& parent) {
 
 axis read_axis(reader& r) {
   const std::vector<std::string> names = r.names();
-  const bool known = names.size() == 1 && std::find(axis_kinds.begin(), axis_kinds.end(), names.front()) != axis_kinds.end();
+  const bool known =
+      names.size() == 1 && std::find(axis_kinds.begin(), axis_kinds.end(), names.front()) != axis_kinds.end();
   if (!known) {
     for (const std::string& n : names) r.ignore(n);
     r.fail("", fmt::format("an axis has one member: {}", fmt::join(axis_kinds, ", ")),

@@ -19,7 +19,10 @@ std::string cell(const value& v) {
 }
 
 void count(sweep_merge& m, const std::string& status) {
-  ++(status == "ok" ? m.ok : status == "saturated" ? m.saturated : status == "infeasible" ? m.infeasible : m.error);
+  ++(status == "ok"           ? m.ok
+     : status == "saturated"  ? m.saturated
+     : status == "infeasible" ? m.infeasible
+                              : m.error);
 }
 
 /// A point with its outcome.
@@ -32,7 +35,8 @@ std::string csv_of(const std::vector<merged_row>& rows) {
   std::vector<std::string> settings, metrics;
   for (const merged_row& r : rows) {
     for (const auto& [pointer, v] : r.point->set) output::merge_names(settings, pointer);
-    for (const output::flat_metric& m : output::flat_metrics(*r.record->find("metrics"))) output::merge_names(metrics, m.name);
+    for (const output::flat_metric& m : output::flat_metrics(*r.record->find("metrics")))
+      output::merge_names(metrics, m.name);
   }
   std::string out = "index,id,status";
   for (const std::string& s : settings) out += ',' + output::csv_cell(s);
@@ -41,7 +45,8 @@ std::string csv_of(const std::vector<merged_row>& rows) {
   for (const merged_row& r : rows) {
     out += std::to_string(r.point->index) + ',' + r.point->id + ',' + cell(*r.record->find("status"));
     for (const std::string& s : settings) {
-      const auto it = std::find_if(r.point->set.rbegin(), r.point->set.rend(), [&](const auto& x) { return x.first == s; });
+      const auto it =
+          std::find_if(r.point->set.rbegin(), r.point->set.rend(), [&](const auto& x) { return x.first == s; });
       out += ',' + (it == r.point->set.rend() ? std::string() : cell(it->second));
     }
     const auto flat = output::flat_metrics(*r.record->find("metrics"));
@@ -50,7 +55,8 @@ std::string csv_of(const std::vector<merged_row>& rows) {
       out += ',' + (it == flat.end() ? std::string() : cell(it->content));
     }
     std::string reasons;
-    for (const value& x : *r.record->find("reasons")->items()) reasons += (reasons.empty() ? "" : "; ") + *x.string();
+    for (const value& x : *r.record->find("reasons")->items())
+      reasons += (reasons.empty() ? "" : "; ") + *x.string();
     out += ',' + output::csv_cell(reasons) + '\n';
   }
   return out;

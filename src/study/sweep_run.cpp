@@ -37,7 +37,9 @@ struct child {
 };
 
 std::string record_line(const sweep_point& p, const std::filesystem::path& file, const data_folders& data) {
-  const auto failed = [&](std::vector<std::string> reasons) { return to_json(record_of(p.id, "error", std::move(reasons), value::object{}), 0); };
+  const auto failed = [&](std::vector<std::string> reasons) {
+    return to_json(record_of(p.id, "error", std::move(reasons), value::object{}), 0);
+  };
   try {
     const result r = run_scenario(load_scenario(file, overrides_of(p.set), data)).outcome;
     return to_json(record_of(p.id, name(r.status), r.reasons, r.metrics), 0);
@@ -75,7 +77,8 @@ class pool {
     std::size_t next = 0;
     const auto stopped = [&] { return options_.stop && options_.stop(); };
     while (next < points.size() || !running_.empty()) {
-      while (next < points.size() && running_.size() < static_cast<std::size_t>(options_.jobs) && !stopped()) start(*points[next++]);
+      while (next < points.size() && running_.size() < static_cast<std::size_t>(options_.jobs) && !stopped())
+        start(*points[next++]);
       if (running_.empty()) return;
       wait_for_any();
       for (std::size_t i = 0; i < running_.size();) {
@@ -113,7 +116,8 @@ class pool {
     std::vector<pollfd> fds;
     for (const child& c : running_) fds.push_back({c.from, POLLIN, 0});
     const int left = options_.timeout_s > 0 ? 100 : -1;
-    if (::poll(fds.data(), fds.size(), left) < 0 && errno != EINTR) throw internal_error(fmt::format("poll: {}", std::strerror(errno)));
+    if (::poll(fds.data(), fds.size(), left) < 0 && errno != EINTR)
+      throw internal_error(fmt::format("poll: {}", std::strerror(errno)));
     std::array<char, 1 << 16> chunk{};
     for (std::size_t i = 0; i < running_.size(); ++i) {
       child& c = running_[i];
@@ -133,14 +137,16 @@ class pool {
   /// Writes its record. Returns whether it has a result.
   bool finish(const child& c) {
     int state = 0;
-    while (::waitpid(c.pid, &state, 0) < 0 && errno == EINTR) {}
+    while (::waitpid(c.pid, &state, 0) < 0 && errno == EINTR) {
+    }
     const value record = config::parse_scalar(c.text);
     if (WIFEXITED(state) && WEXITSTATUS(state) == 0 && is_record(record)) {
       records_.append(c.text);
       return !is_error(record);
     }
-    const std::string reason = c.timed_out           ? fmt::format("took longer than {} s", options_.timeout_s)
-                               : WIFSIGNALED(state) ? fmt::format("killed by signal {} ({})", WTERMSIG(state), ::strsignal(WTERMSIG(state)))
+    const std::string reason = c.timed_out          ? fmt::format("took longer than {} s", options_.timeout_s)
+                               : WIFSIGNALED(state) ? fmt::format("killed by signal {} ({})", WTERMSIG(state),
+                                                                  ::strsignal(WTERMSIG(state)))
                                                     : "the simulation ended without a result";
     // A signal from the terminal went to all of us: this point has not failed.
     if (WIFSIGNALED(state) && WTERMSIG(state) == SIGINT) return true;
@@ -157,8 +163,8 @@ class pool {
 
 }  // namespace
 
-sweep_run_counts run_sweep(const std::filesystem::path& folder, const sweep_run_options& o, const scenario_finder& find,
-                           const data_folders& data) {
+sweep_run_counts run_sweep(const std::filesystem::path& folder, const sweep_run_options& o,
+                           const scenario_finder& find, const data_folders& data) {
   const sweep_plan plan = read_sweep_plan(folder);
   const bool named = plan.scenario.find('/') == std::string::npos && !plan.scenario.ends_with(".json");
   const std::filesystem::path file = named ? find(plan.scenario) : folder / plan.scenario;

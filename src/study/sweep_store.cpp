@@ -31,7 +31,8 @@ std::string read_file(const fs::path& file) {
 /// Calls `use` for every complete line.
 template <class Use>
 void for_each_line(std::string_view text, Use use) {
-  for (std::size_t end; (end = text.find('\n')) != std::string_view::npos; text.remove_prefix(end + 1)) use(text.substr(0, end));
+  for (std::size_t end; (end = text.find('\n')) != std::string_view::npos; text.remove_prefix(end + 1))
+    use(text.substr(0, end));
 }
 
 void make_folder(const fs::path& folder) {
@@ -67,7 +68,8 @@ std::string text_of(const value& line, const char* key) {
 }
 
 [[noreturn]] void no_plan(const fs::path& folder, std::string_view why) {
-  throw input_error({{folder.string(), "", fmt::format("holds no sweep plan ({}); make one with nvlsim sweep plan", why), {}}});
+  throw input_error(
+      {{folder.string(), "", fmt::format("holds no sweep plan ({}); make one with nvlsim sweep plan", why), {}}});
 }
 
 }  // namespace
@@ -90,7 +92,8 @@ void write_whole(const fs::path& file, std::string_view text) {
   throw io_error(fmt::format("{}: cannot be written", file.string()));
 }
 
-value record_of(const std::string& id, std::string_view status, std::vector<std::string> reasons, const value& metrics) {
+value record_of(const std::string& id, std::string_view status, std::vector<std::string> reasons,
+                const value& metrics) {
   value out{value::object{}};
   out.set("id", id);
   out.set("status", status);
@@ -101,8 +104,8 @@ value record_of(const std::string& id, std::string_view status, std::vector<std:
   return out;
 }
 
-sweep_plan write_sweep_plan(const sweep& s, const fs::path& folder, const scenario_finder& find, const data_folders& data,
-                            const sweep_report& report) {
+sweep_plan write_sweep_plan(const sweep& s, const fs::path& folder, const scenario_finder& find,
+                            const data_folders& data, const sweep_report& report) {
   make_folder(folder / "results");
   const fs::path file = find(s.scenario);
   sweep_plan plan{s.name, seen_from(folder, s.scenario, file), {}};
@@ -128,7 +131,8 @@ sweep_plan write_sweep_plan(const sweep& s, const fs::path& folder, const scenar
 sweep_plan read_sweep_plan(const fs::path& folder) {
   if (!fs::exists(folder / "plan.json")) no_plan(folder, "plan.json is missing");
   const value head = config::parse_scalar(read_file(folder / "plan.json"));
-  if (text_of(head, "schema") != "nvlsim.sweep-plan/1") no_plan(folder, "plan.json has no schema nvlsim.sweep-plan/1");
+  if (text_of(head, "schema") != "nvlsim.sweep-plan/1")
+    no_plan(folder, "plan.json has no schema nvlsim.sweep-plan/1");
   sweep_plan plan{text_of(head, "name"), text_of(head, "scenario"), {}};
   for_each_line(read_file(folder / "points.jsonl"), [&](std::string_view text) {
     const value line = config::parse_scalar(text);
@@ -145,9 +149,11 @@ sweep_plan read_sweep_plan(const fs::path& folder) {
 
 bool is_record(const value& v) {
   const value *status = v.find("status"), *reasons = v.find("reasons"), *metrics = v.find("metrics");
-  const auto all_text = [](const value::array& a) { return std::all_of(a.begin(), a.end(), [](const value& x) { return x.string() != nullptr; }); };
-  return !text_of(v, "id").empty() && status && status->string() && reasons && reasons->items() && all_text(*reasons->items()) &&
-         metrics && metrics->members();
+  const auto all_text = [](const value::array& a) {
+    return std::all_of(a.begin(), a.end(), [](const value& x) { return x.string() != nullptr; });
+  };
+  return !text_of(v, "id").empty() && status && status->string() && reasons && reasons->items() &&
+         all_text(*reasons->items()) && metrics && metrics->members();
 }
 
 std::map<std::string, value> read_records(const fs::path& folder) {

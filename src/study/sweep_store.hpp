@@ -9,7 +9,8 @@
 namespace nvlsim {
 
 /// The outcome of a point, by id: a JSON object on a line.
-value record_of(const std::string& id, std::string_view status, std::vector<std::string> reasons, const value& metrics);
+value record_of(const std::string& id, std::string_view status, std::vector<std::string> reasons,
+                const value& metrics);
 
 bool is_record(const value& v);
 

@@ -22,7 +22,9 @@ namespace fs = std::filesystem;
 
 /// For a POSIX shell.
 std::string quoted(const std::string& word) {
-  const auto plain = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || std::strchr("_./=:,@%+-", c); };
+  const auto plain = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) || std::strchr("_./=:,@%+-", c);
+  };
   if (!word.empty() && std::all_of(word.begin(), word.end(), plain)) return word;
   std::string out = "'";
   for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
@@ -64,12 +66,14 @@ finished_command run_command(const std::vector<std::string>& words) {
   ::close(ends[1]);
   finished_command out;
   std::array<char, 4096> chunk{};
-  for (ssize_t n; failed == 0 && ((n = ::read(ends[0], chunk.data(), chunk.size())) > 0 || (n < 0 && errno == EINTR));)
+  for (ssize_t n;
+       failed == 0 && ((n = ::read(ends[0], chunk.data(), chunk.size())) > 0 || (n < 0 && errno == EINTR));)
     if (n > 0) out.said.append(chunk.data(), static_cast<std::size_t>(n));
   ::close(ends[0]);
   if (failed != 0) throw io_error(fmt::format("{}: {}", words.front(), std::strerror(failed)));
   int state = 0;
-  while (::waitpid(pid, &state, 0) < 0 && errno == EINTR) {}
+  while (::waitpid(pid, &state, 0) < 0 && errno == EINTR) {
+  }
   out.code = WIFEXITED(state) ? WEXITSTATUS(state) : 1;
   while (out.said.ends_with('\n')) out.said.pop_back();
   return out;
@@ -102,7 +106,8 @@ std::string submit_to_slurm(const fs::path& folder, const submit_options& o) {
   std::error_code ec;
   fs::create_directories(own, ec);
   if (ec) throw io_error(fmt::format("{}: cannot be created ({})", own.string(), ec.message()));
-  const std::string name = job_name(plan.name), program = quoted(o.program.string()), target = quoted(whole.string());
+  const std::string name = job_name(plan.name), program = quoted(o.program.string()),
+                    target = quoted(whole.string());
   const std::string limit = o.at_once > 0 ? fmt::format("%{}", o.at_once) : "";
   write_whole(own / "array.sh",
               fmt::format("#!/bin/sh\n#SBATCH --job-name={}\n#SBATCH --array=0-{}{}\n#SBATCH --cpus-per-task={}\n"
@@ -110,8 +115,11 @@ std::string submit_to_slurm(const fs::path& folder, const submit_options& o) {
                           "# A task that is killed and requeued goes on where it was.\n#SBATCH --requeue\n"
                           "exec {} sweep run {} --jobs {} --of {}\n",
                           name, o.shards - 1, limit, o.jobs, own.string(), program, target, o.jobs, o.shards));
-  write_whole(own / "merge.sh", fmt::format("#!/bin/sh\n#SBATCH --job-name={}-merge\n#SBATCH --output={}/merge_%j.out\nexec {} sweep merge {}\n",
-                                            name, own.string(), program, target));
+  write_whole(
+      own / "merge.sh",
+      fmt::format(
+          "#!/bin/sh\n#SBATCH --job-name={}-merge\n#SBATCH --output={}/merge_%j.out\nexec {} sweep merge {}\n",
+          name, own.string(), program, target));
   if (o.dry_run) return fmt::format("wrote {0}/array.sh and {0}/merge.sh\n", own.string());
   const std::string array = sbatch(o.extra, own / "array.sh");
   std::vector<std::string> after = o.extra;
@@ -124,7 +132,8 @@ std::string write_kubernetes_job(const fs::path& folder, const submit_options& o
   const sweep_plan plan = read_sweep_plan(folder);
   diagnostics problems;
   if (o.image.empty()) problems.add("--image", "", "Kubernetes needs a container image with nvlsim");
-  if (o.claim.empty()) problems.add("--claim", "", "Kubernetes needs a persistent volume claim that holds the sweep folder");
+  if (o.claim.empty())
+    problems.add("--claim", "", "Kubernetes needs a persistent volume claim that holds the sweep folder");
   if (!o.mount.starts_with("/")) problems.add("--mount", "", fmt::format("\"{}\" is no absolute path", o.mount));
   problems.throw_if_any();
   const std::int64_t at_once = o.at_once > 0 ? std::min(o.at_once, o.shards) : o.shards;
@@ -132,14 +141,17 @@ std::string write_kubernetes_job(const fs::path& folder, const submit_options& o
   const value container = object({
       {"name", "nvlsim"},
       {"image", o.image},
-      {"command", strings({"nvlsim", "sweep", "run", o.mount, "--jobs", std::to_string(o.jobs), "--of", std::to_string(o.shards), "--merge"})},
+      {"command", strings({"nvlsim", "sweep", "run", o.mount, "--jobs", std::to_string(o.jobs), "--of",
+                           std::to_string(o.shards), "--merge"})},
       {"resources", resources},
       {"volumeMounts", array_of(object({{"name", "sweep"}, {"mountPath", o.mount}}))},
   });
   const value volume = object({{"name", "sweep"}, {"persistentVolumeClaim", object({{"claimName", o.claim}})}});
   // Bad input stays bad, however often it is tried again.
-  const value hopeless = object({{"action", "FailIndex"},
-                                 {"onExitCodes", object({{"containerName", "nvlsim"}, {"operator", "In"}, {"values", value{value::array{2, 4}}}})}});
+  const value hopeless =
+      object({{"action", "FailIndex"},
+              {"onExitCodes",
+               object({{"containerName", "nvlsim"}, {"operator", "In"}, {"values", value{value::array{2, 4}}}})}});
   const value job = object({
       {"apiVersion", "batch/v1"},
       {"kind", "Job"},
@@ -151,8 +163,8 @@ std::string write_kubernetes_job(const fs::path& folder, const submit_options& o
                    {"backoffLimitPerIndex", 3},
                    {"podFailurePolicy", object({{"rules", array_of(hopeless)}})},
                    {"template", object({{"spec", object({{"restartPolicy", "Never"},
-                                                          {"containers", array_of(container)},
-                                                          {"volumes", array_of(volume)}})}})},
+                                                         {"containers", array_of(container)},
+                                                         {"volumes", array_of(volume)}})}})},
                })},
   });
   const fs::path file = folder / "kubernetes.json";

@@ -24,7 +24,8 @@ struct coupling {
 /// Health of the blocks that something touches; the others are healthy.
 class block_health {
  public:
-  block_health(const platform& p, const training_workload& w) : work_(w), coupled_(w.par), gpus_per_rack_(p.gpus_per_rack()) {
+  block_health(const platform& p, const training_workload& w)
+      : work_(w), coupled_(w.par), gpus_per_rack_(p.gpus_per_rack()) {
     for (const degradation& d : w.degraded) {
       for (const degradation::range& r : d.racks) add_racks(r, d.health);
       for (const degradation::range& r : d.gpus) add_gpus(r, d.health);
@@ -69,7 +70,8 @@ class block_health {
   /// GPUs that no rank sits on do no harm.
   void add_gpus(const degradation::range& r, const hardware_health& h) {
     const std::int64_t used = work_.place.gpus_per_domain;
-    for (std::int64_t rack = r.first / gpus_per_rack_; rack <= r.last / gpus_per_rack_ && rack * used < work_.par.gpus(); ++rack) {
+    for (std::int64_t rack = r.first / gpus_per_rack_;
+         rack <= r.last / gpus_per_rack_ && rack * used < work_.par.gpus(); ++rack) {
       const std::int64_t first = std::max(r.first - rack * gpus_per_rack_, std::int64_t{0});
       const std::int64_t last = std::min({r.last - rack * gpus_per_rack_, gpus_per_rack_ - 1, used - 1});
       if (first <= last) add_ranks(rack * used + first, rack * used + last, h);
@@ -112,13 +114,15 @@ class template_pool {
     stack s = stack_;
     s.training->time_factor /= h.speed;
     plan other = plan_training(p, s, model_, work_);
-    if (other.templates.size() != healthy_.templates.size()) throw internal_error("degraded hardware changes the operations of a step");
+    if (other.templates.size() != healthy_.templates.size())
+      throw internal_error("degraded hardware changes the operations of a step");
     for (std::size_t i = 0; i < other.templates.size(); ++i) {
       work_template& t = other.templates[i];
       const work_template& usual = healthy_.templates[i];
       // The work is the same; what it takes longer, a GPU waits for itself or for another one.
       const seconds longer = t.duration - usual.duration;
-      if (longer > seconds{} && t.power > watts{}) t.power = (usual.power * usual.duration + platform_.gpu.idle_power * longer) / t.duration;
+      if (longer > seconds{} && t.power > watts{})
+        t.power = (usual.power * usual.duration + platform_.gpu.idle_power * longer) / t.duration;
       templates_.push_back(std::move(t));
     }
   }
@@ -136,7 +140,9 @@ class template_pool {
 struct replica_kind {
   std::vector<hardware_health> stages;
   std::int64_t replicas = 0, first = 0;  ///< how many; the first one's number
-  bool healthy() const { return std::all_of(stages.begin(), stages.end(), [](const auto& h) { return h == hardware_health{}; }); }
+  bool healthy() const {
+    return std::all_of(stages.begin(), stages.end(), [](const auto& h) { return h == hardware_health{}; });
+  }
 };
 
 std::vector<replica_kind> kinds_of(const block_health& hardware, const training_workload& w) {
@@ -158,11 +164,15 @@ std::vector<replica_kind> kinds_of(const block_health& hardware, const training_
 
 /// Hardware that an operation of a class meets, given that of each class of its replica.
 template <class HealthOfClass>
-hardware_health met_by(const operation& o, stream_kind stream, std::size_t own, const hardware_health& worst, HealthOfClass of_class) {
+hardware_health met_by(const operation& o, stream_kind stream, std::size_t own, const hardware_health& worst,
+                       HealthOfClass of_class) {
   switch (stream) {
-    case stream_kind::compute: return of_class(own);
-    case stream_kind::pipeline: return o.peer == no_peer ? of_class(own) : worse(of_class(own), of_class(static_cast<std::size_t>(o.peer)));
-    case stream_kind::data_parallel: return worst;
+    case stream_kind::compute:
+      return of_class(own);
+    case stream_kind::pipeline:
+      return o.peer == no_peer ? of_class(own) : worse(of_class(own), of_class(static_cast<std::size_t>(o.peer)));
+    case stream_kind::data_parallel:
+      return worst;
   }
   return {};
 }
@@ -179,7 +189,8 @@ std::vector<bool> meetings(const plan& p) {
 }
 
 /// The healthy plan once for each kind of replica.
-plan folded(template_pool& pool, const std::vector<replica_kind>& kinds, const std::vector<hardware_health>& worst) {
+plan folded(template_pool& pool, const std::vector<replica_kind>& kinds,
+            const std::vector<hardware_health>& worst) {
   const plan& one = pool.healthy();
   const std::vector<bool> meets = meetings(one);
   plan out;
@@ -197,11 +208,13 @@ plan folded(template_pool& pool, const std::vector<replica_kind>& kinds, const s
       if (!kinds[k].healthy()) r.name += fmt::format(" like replica {}", kinds[k].first);
       for (stream& s : r.streams)
         for (operation& o : s.operations) {
-          const auto met = met_by(o, s.kind, c, worst[c], [&](std::size_t other) { return kinds[k].stages[other]; });
+          const auto met =
+              met_by(o, s.kind, c, worst[c], [&](std::size_t other) { return kinds[k].stages[other]; });
           o.work = pool.on(met, o.work);
           const std::uint32_t from = o.first_wait;
           o.first_wait = static_cast<std::uint32_t>(out.waits.size());
-          for (std::uint32_t i = 0; i < o.waits; ++i) out.waits.push_back(event[static_cast<std::size_t>(one.waits[from + i])]);
+          for (std::uint32_t i = 0; i < o.waits; ++i)
+            out.waits.push_back(event[static_cast<std::size_t>(one.waits[from + i])]);
           if (o.signals != no_event) o.signals = event[static_cast<std::size_t>(o.signals)];
           if (o.peer != no_peer) o.peer += first_class;
         }
@@ -212,12 +225,14 @@ plan folded(template_pool& pool, const std::vector<replica_kind>& kinds, const s
   return out;
 }
 
-plan unfolded(template_pool& pool, plan every_rank, const block_health& hardware, const std::vector<hardware_health>& worst) {
+plan unfolded(template_pool& pool, plan every_rank, const block_health& hardware,
+              const std::vector<hardware_health>& worst) {
   if (every_rank.templates.size() != pool.healthy().templates.size())
     throw internal_error("folding changes the operations of a step");
   const std::size_t copies = every_rank.classes.size() / worst.size();
   const auto health = [&](std::size_t c) {
-    return hardware.at(static_cast<std::int64_t>(c / copies), static_cast<std::int64_t>(c % copies) / hardware.coupled().ranks);
+    return hardware.at(static_cast<std::int64_t>(c / copies),
+                       static_cast<std::int64_t>(c % copies) / hardware.coupled().ranks);
   };
   for (std::size_t c = 0; c < every_rank.classes.size(); ++c)
     for (stream& s : every_rank.classes[c].streams)

@@ -15,7 +15,8 @@ namespace {
 hardware_health health_of(std::int64_t lane, const platform& p, const inference_workload& w) {
   const std::int64_t each = w.gpus_per_replica(), rack = p.gpus_per_rack(), replica = lane / w.pp;
   const std::int64_t in_rack = rack / each;
-  const std::int64_t first = in_rack > 0 ? replica / in_rack * rack + replica % in_rack * each : replica * ((each + rack - 1) / rack) * rack;
+  const std::int64_t first = in_rack > 0 ? replica / in_rack * rack + replica % in_rack * each
+                                         : replica * ((each + rack - 1) / rack) * rack;
   const std::int64_t last = first + each - 1;
   const auto meets = [](const std::vector<degradation::range>& ranges, std::int64_t a, std::int64_t b) {
     return std::any_of(ranges.begin(), ranges.end(), [&](const auto& r) { return r.first <= b && a <= r.last; });
@@ -27,18 +28,19 @@ hardware_health health_of(std::int64_t lane, const platform& p, const inference_
 }
 
 bool runs_on_the_gpu(work_kind k) {
-  return k == work_kind::gemm || k == work_kind::attention || k == work_kind::memory_bound || k == work_kind::prefill ||
-         k == work_kind::decode;
+  return k == work_kind::gemm || k == work_kind::attention || k == work_kind::memory_bound ||
+         k == work_kind::prefill || k == work_kind::decode;
 }
 
 /// The templates of a run as they are on such hardware.
-std::vector<work_template> templates_on(const hardware_health& h, const inference_run& run, platform p, const stack& s,
-                                        const model& m, inference_workload w) {
+std::vector<work_template> templates_on(const hardware_health& h, const inference_run& run, platform p,
+                                        const stack& s, const model& m, inference_workload w) {
   p.gpu.nvlink = p.gpu.nvlink * h.nvlink;
   p.fabric.nic_bandwidth = p.fabric.nic_bandwidth * h.nic;
   w.degraded.clear();
   std::vector<work_template> out = plan_inference(p, s, m, w).work.templates;
-  if (out.size() != run.work.templates.size()) throw internal_error("degraded hardware changes what iterations hold");
+  if (out.size() != run.work.templates.size())
+    throw internal_error("degraded hardware changes what iterations hold");
   for (std::size_t i = 0; i < out.size(); ++i) {
     work_template& t = out[i];
     const work_template& usual = run.work.templates[i];
@@ -61,11 +63,13 @@ struct lane_kind {
   std::int64_t first = 0, lanes = 0;
 };
 
-std::vector<lane_kind> kinds_of(std::int64_t first, std::int64_t lanes, const platform& p, const inference_workload& w, bool fold) {
+std::vector<lane_kind> kinds_of(std::int64_t first, std::int64_t lanes, const platform& p,
+                                const inference_workload& w, bool fold) {
   std::vector<lane_kind> out;
   for (std::int64_t l = first; l < first + lanes; ++l) {
     const hardware_health h = w.degraded.empty() ? hardware_health{} : health_of(l, p, w);
-    const auto it = fold ? std::find_if(out.begin(), out.end(), [&](const lane_kind& k) { return k.health == h; }) : out.end();
+    const auto it =
+        fold ? std::find_if(out.begin(), out.end(), [&](const lane_kind& k) { return k.health == h; }) : out.end();
     if (it == out.end()) out.push_back({h, l, 1});
     else ++it->lanes;
   }
@@ -74,7 +78,8 @@ std::vector<lane_kind> kinds_of(std::int64_t first, std::int64_t lanes, const pl
 
 }  // namespace
 
-void split_lanes(inference_run& run, const platform& p, const stack& s, const model& m, const inference_workload& w, bool fold) {
+void split_lanes(inference_run& run, const platform& p, const stack& s, const model& m,
+                 const inference_workload& w, bool fold) {
   if ((fold && w.degraded.empty()) || has_events(run.work)) return;
   std::map<hardware_health, std::int32_t> first_template = {{hardware_health{}, 0}};
   const std::vector<rank_class> classes = std::exchange(run.work.classes, {});

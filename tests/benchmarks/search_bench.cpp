@@ -21,7 +21,8 @@ void search(benchmark::State& state, const scenario& s, search_options o) {
 void search_405b_on_512(benchmark::State& state) {
   search_options o;
   o.gpus = 512;
-  for (const char* p : {"recompute", "data_parallel_sharding", "offload_layers"}) o.restrictions.push_back({p, {}});
+  for (const char* p : {"recompute", "data_parallel_sharding", "offload_layers"})
+    o.restrictions.push_back({p, {}});
   search(state, bench::shipped("training/llama3.1-405b-gb300-512", {{"/workload/global_batch_size", "1024"}}), o);
 }
 BENCHMARK(search_405b_on_512)->Unit(benchmark::kSecond)->Iterations(1);
@@ -29,7 +30,8 @@ BENCHMARK(search_405b_on_512)->Unit(benchmark::kSecond)->Iterations(1);
 void search_70b_serving_on_8(benchmark::State& state) {
   search_options o;
   o.gpus = 8;
-  search(state, bench::shipped("inference/llama2-70b-offline-gb300-rack", {{"/workload/load/requests", "2048"}}), o);
+  search(state, bench::shipped("inference/llama2-70b-offline-gb300-rack", {{"/workload/load/requests", "2048"}}),
+         o);
 }
 BENCHMARK(search_70b_serving_on_8)->Unit(benchmark::kSecond)->Iterations(1);
 

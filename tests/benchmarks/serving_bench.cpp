@@ -19,7 +19,11 @@ void offline_by_requests(benchmark::State& state) {
   }
   state.SetComplexityN(state.range(0));
 }
-BENCHMARK(offline_by_requests)->RangeMultiplier(4)->Range(2048, 524288)->Unit(benchmark::kMillisecond)->Complexity();
+BENCHMARK(offline_by_requests)
+    ->RangeMultiplier(4)
+    ->Range(2048, 524288)
+    ->Unit(benchmark::kMillisecond)
+    ->Complexity();
 
 }  // namespace
 }  // namespace nvlsim

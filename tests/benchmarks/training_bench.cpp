@@ -33,7 +33,9 @@ void plan_and_evaluate(benchmark::State& state, const scenario& s) {
 /// By data-parallel replicas of 64 GPUs, with the same work for each.
 void step_by_replicas(benchmark::State& state) {
   const std::string dp = std::to_string(state.range(0)), batch = std::to_string(state.range(0) * 16);
-  plan_and_evaluate(state, bench::shipped(step_8192, {{"/platform/racks", dp}, {"/workload/dp", dp}, {"/workload/global_batch_size", batch}}));
+  plan_and_evaluate(state, bench::shipped(step_8192, {{"/platform/racks", dp},
+                                                      {"/workload/dp", dp},
+                                                      {"/workload/global_batch_size", batch}}));
 }
 BENCHMARK(step_by_replicas)->RangeMultiplier(8)->Range(8, 32768)->Unit(benchmark::kMicrosecond)->Complexity();
 
@@ -44,7 +46,8 @@ void step_by_micro_batches(benchmark::State& state) {
 BENCHMARK(step_by_micro_batches)->RangeMultiplier(4)->Range(8, 8192)->Unit(benchmark::kMicrosecond)->Complexity();
 
 void step_by_layers(benchmark::State& state) {
-  plan_and_evaluate(state, bench::shipped(step_8192, {{"/model/num_hidden_layers", std::to_string(state.range(0))}}));
+  plan_and_evaluate(state,
+                    bench::shipped(step_8192, {{"/model/num_hidden_layers", std::to_string(state.range(0))}}));
 }
 BENCHMARK(step_by_layers)->RangeMultiplier(4)->Range(64, 4096)->Unit(benchmark::kMicrosecond)->Complexity();
 
