@@ -21,8 +21,11 @@ COMMANDS = {
     "training 512": ["run", "llama3.1-405b-gb300-512"],
     "training 8192": ["run", "llama3.1-405b-gb300-8192"],
     "training 331200": ["run", "llama3.1-405b-gb300-331200"],
+    "training 331200 degraded": ["run", "llama3.1-405b-gb300-331200-degraded"],
     "experts 4608": ["run", "kimi-k2-gb300-4608"],
     "offline rack": ["run", "llama2-70b-offline-gb300-rack"],
+    "search 512": ["search", "llama3.1-405b-gb300-512", "--gpus", "512", "--only", "tp", "--only", "cp", "--only", "recompute",
+                   "--only", "data_parallel_sharding", "--only", "offload_layers", "--only", "vp"],
 }
 
 

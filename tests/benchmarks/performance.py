@@ -24,7 +24,7 @@ GPT3_1024 = ["run", "llama3.1-405b-gb300-512", "--set", "/model=gpt3-175b", "--s
              "--set", "/workload/tp=8", "--set", "/workload/pp=1", "--set", "/workload/vp=1", "--set", "/workload/cp=1",
              "--set", "/workload/dp=128", "--set", "/workload/sequence_parallel=false",
              "--set", "/workload/data_parallel_sharding=replicated", "--set", "/workload/schedule=1f1b",
-             "--set", "/workload/recompute=full"]
+             "--set", "/platform/gpu/hbm_nominal=400 GB", "--set", "/platform/gpu/hbm_usable=400 GB"]  # whole optimizer states on every GPU, as there
 RANKS_4608 = ["run", "llama3.1-405b-gb300-8192", "--set", "/platform/racks=64", "--set", "/workload/dp=72",
               "--set", "/workload/global_batch_size=1152", "--set", "/placement/gpus_per_rack=72"]
 COMMANDS = {
@@ -164,11 +164,11 @@ Measured on {m['machine']} by `tests/benchmarks/performance.py`, which also wrot
 | all layouts of gpt3-13B on 16 GPUs | Calculon: 144,704, unfinished after 9 CPU minutes | {c['search 13b on 16']['candidates']:,} in {c['search 13b on 16']['cpu_s']:.1f} CPU-s |
 | messages between 72 and between 576 ports | SimGrid used by hand: 1 | {ratio('flow_engine/72', 'flow_raw_simgrid/72'):.2f} and {ratio('flow_engine/576', 'flow_raw_simgrid/576'):.2f} times its CPU |
 
-The figures of the others were measured before on a machine of the same kind, not in the same run. ASTRA-sim parses and simulates a trace of 960 nodes for every rank; nvlsim plans the step itself. Both price collectives in closed form. Shares of the step differ, as the kernel models do.
+The figures of the others were measured earlier on a virtual machine of two Intel Xeon cores (family 6, model 207), not in this run. ASTRA-sim parses and simulates a trace of 960 nodes for every rank; nvlsim plans the step itself. Both price collectives in closed form. Shares of the step differ, as the kernel models do.
 
 ## Search
 
-Costs of a layout follow its operations, micro-batches times model chunks: {rate('search 405b on 512', 'evaluated'):,.0f} layouts of 405B on 512 GPUs were evaluated in a CPU second, {rate('search 13b on 16', 'evaluated'):,.0f} of 13B on 16. Planning, evaluation and metrics of the 8,192-GPU step take {bench['step_by_micro_batches/16']['cpu_time']:.0f} {bench['step_by_micro_batches/16']['time_unit']}; through the engine it is {ratio('step_engine', 'step_longest_path'):.0f} times its longest path.
+Costs of a layout follow its operations, micro-batches times model chunks: {rate('search 405b on 512', 'evaluated'):,.0f} layouts of 405B on 512 GPUs were evaluated in a CPU second, {rate('search 13b on 16', 'evaluated'):,.0f} of 13B on 16. Plan and longest path of the 8,192-GPU step take {bench['step_by_micro_batches/16']['cpu_time']:.0f} {bench['step_by_micro_batches/16']['time_unit']}; through the engine the step takes {ratio('step_engine', 'step_longest_path'):.0f} times its longest path.
 
 ## Sweeps
 
