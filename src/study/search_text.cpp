@@ -173,7 +173,7 @@ std::string search_text(const search_result& r) {
          table_of(r, front);
   if (front.size() < r.front.size())
     out += fmt::format("  and {} more in the JSON result\n", r.front.size() - front.size());
-  return out + "\nto run the best\n" + command_of(r, r.best.front());
+  return out + "\nto run the best, beside the --set of this search\n" + command_of(r, r.best.front());
 }
 
 }  // namespace nvlsim
