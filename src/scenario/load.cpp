@@ -7,6 +7,7 @@
 #include "config/digest.hpp"
 #include "config/reader.hpp"
 #include "nvlsim/scenario.hpp"
+#include "nvlsim/serving.hpp"
 #include "scenario/collective_reader.hpp"
 #include "scenario/degraded_reader.hpp"
 #include "scenario/inference_reader.hpp"
@@ -171,6 +172,8 @@ void read_workload(config::reader& r, const platform& p, const checkpoint_spec& 
     inference_workload i = read_inference_workload(w, checkpoint);
     i.seed = s.simulation.seed;
     i.degraded = read_degraded(r, p);
+    if (!i.degraded.empty() && (needs_clock(i) || i.pooled()))
+      r.fail("degraded", "degraded hardware is simulated for offline, closed-loop and static loads on one pool of replicas");
     s.workload = i;
   }
 }

@@ -168,6 +168,7 @@ hardware_health met_by(const operation& o, stream_kind stream, std::size_t own, 
                        HealthOfClass of_class) {
   switch (stream) {
     case stream_kind::compute:
+    case stream_kind::kv_transfer:
       return of_class(own);
     case stream_kind::pipeline:
       return o.peer == no_peer ? of_class(own) : worse(of_class(own), of_class(static_cast<std::size_t>(o.peer)));
