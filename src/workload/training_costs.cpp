@@ -237,8 +237,7 @@ void expert_host(builder& b, const training_context& c, const layer_spec& l, sec
                                                                    : 1.0;
   const seconds host = (c.framework.moe_host + c.framework.moe_host_per_expert * (c.work.token_drop ? 0.0 : local)) *
                        (left * (is_forward ? 1.0 : 1.5));
-  const seconds ahead = l.attention == attention_kind::none ? c.mixers[is_forward ? 1 : 0] : seconds{};
-  const seconds all = ahead + gpu_time + b.duration();
+  const seconds all = gpu_time + b.duration();
   if (host > all) b.waiting(work_kind::host, "launches", host - all);
 }
 
@@ -302,17 +301,6 @@ training_context::training_context(const platform& p, const stack& s, const mode
       tokens(tokens_of(w)) {
   const double doublings = std::log2(std::max(1.0, static_cast<double>(w.par.gpus()) / 8));
   slowdown = framework.time_factor * (1 + framework.jitter_per_doubling * doublings);
-  const auto count = [&](auto&& f) { return static_cast<double>(std::count_if(m.layers.begin(), m.layers.end(), f)); };
-  if (const double bare = count([](const layer_spec& l) { return l.attention == attention_kind::none; }); bare > 0) {
-    std::vector<layer_spec> seen;
-    for (const layer_spec& l : m.layers) {
-      if (l.ffn_hidden > 0 || l.routed() || std::find(seen.begin(), seen.end(), l) != seen.end()) continue;
-      seen.push_back(l);
-      const double share = count([&](const layer_spec& other) { return other == l; }) / bare;
-      mixers[0] += layer_pass(*this, l, pass_kind::backward).duration() * share;
-      mixers[1] += layer_pass(*this, l, pass_kind::forward).duration() * share;
-    }
-  }
 }
 
 namespace {

@@ -33,7 +33,6 @@ struct training_context {
   const training_workload& work;
   token_counts tokens;
   double slowdown;  ///< of kernels: release factor and jitter
-  seconds mixers[2];  ///< of a hybrid, by direction (1 is forward): time of layers with a mixer alone, a layer with none
 
   training_context(const platform& p, const stack& s, const model& m, const training_workload& w);
 };
