@@ -9,7 +9,7 @@ set_target_properties(nvlsim_core PROPERTIES LINKER_LANGUAGE CXX OUTPUT_NAME nvl
 target_compile_features(nvlsim_core PUBLIC cxx_std_20)
 target_include_directories(nvlsim_core PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
                                               $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
-target_link_libraries(nvlsim_core PRIVATE fmt::fmt PkgConfig::SIMGRID)
+target_link_libraries(nvlsim_core PRIVATE fmt::fmt PkgConfig::SIMGRID ZLIB::ZLIB)
 add_library(nvlsim::core ALIAS nvlsim_core)
 if(NOT PROJECT_IS_TOP_LEVEL)
   return()
@@ -60,7 +60,7 @@ set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 # Only who compiles against nvlsim::core needs these.
-set(CPACK_DEBIAN_PACKAGE_SUGGESTS "cmake, g++, pkg-config, libfmt-dev, libsimgrid-dev")
+set(CPACK_DEBIAN_PACKAGE_SUGGESTS "cmake, g++, pkg-config, libfmt-dev, libsimgrid-dev, zlib1g-dev")
 set(CPACK_DEBIAN_PACKAGE_DESCRIPTION "How long a training step takes, how many tokens a second a model serves, whether it
 fits in memory, what limits it, and what it costs in joules and dollars, on racks of
 GPUs that need not exist.")

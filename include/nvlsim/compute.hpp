@@ -23,6 +23,7 @@ struct kernel_cost {
   flops work;       ///< useful arithmetic
   bytes moved;      ///< HBM traffic
   bound limit = bound::launch;
+  seconds launch = {};  ///< of `time`, what passes before bytes or arithmetic count
 };
 
 /// C[m,n] = A[m,k] x W[k,n], `groups` of them in one launch (experts).

@@ -197,7 +197,9 @@ struct inference_run {
   std::vector<std::string> reasons;          ///< why it cannot run; empty when it can
   std::vector<std::string> notes;            ///< assumptions taken
 };
-inference_run plan_inference(const platform& p, const stack& s, const model& m, const inference_workload& w);
+/// `explained` gives every part its facts; they take memory.
+inference_run plan_inference(const platform& p, const stack& s, const model& m, const inference_workload& w,
+                             bool explained = false);
 
 /// Why this model, layout and stack cannot serve on this platform; empty when they can. The load is not looked at.
 std::vector<std::string> serving_problems(const platform& p, const stack& s, const model& m, const inference_workload& w);

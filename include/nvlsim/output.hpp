@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "nvlsim/diagnostics.hpp"
+#include "nvlsim/explanation.hpp"
 #include "nvlsim/plan.hpp"
 #include "nvlsim/result.hpp"
 #include "nvlsim/units.hpp"
@@ -57,6 +58,11 @@ std::string megatron_log(std::span<const result> results);
 
 /// One JSON object a line for each request. Throws io_error when the stream fails.
 void write_requests(std::ostream& out, std::span<const request_record> requests, const front_end_costs& server);
+
+/// `nvlsim.explanation/1`.
+value to_value(const explanation& e);
+/// For a terminal of 80 columns.
+std::string explanation_table(const explanation& e);
 
 enum class trace_detail {
   operations,  ///< inside an operation one slice for each run of parts of one kind

@@ -1,8 +1,10 @@
 // What the engine runs: streams of operations with known closed times, tied together by events.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <initializer_list>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -11,6 +13,7 @@
 #include <vector>
 
 #include "nvlsim/collectives.hpp"
+#include "nvlsim/precision.hpp"
 #include "nvlsim/units.hpp"
 
 namespace nvlsim {
@@ -23,12 +26,36 @@ enum class work_kind {
 std::string_view name(work_kind k);
 inline constexpr int work_kinds = 15;
 
+/// What a part would end sooner with more of. `latency` is launches, hops and other fixed times.
+enum class resource { tensor_cores, hbm, nvlink, nic, c2c, host, latency };
+std::string_view name(resource r);
+inline constexpr int resource_kinds = 7;
+
+/// What a part does, for explanations: the work behind its duration and what holds it back.
+struct part_facts {
+  enum class form : std::uint8_t { plain, gemm, attention, decode, exchange };
+  form what = form::plain;
+  precision operands = precision::bf16;
+  resource limit = resource::latency;
+  seconds alone;    ///< of the kernel or transfer by itself; more than the duration where some of it is hidden
+  seconds latency;  ///< of `alone`, what passes before `limit` counts
+  flops work;
+  bytes moved;         ///< of a kernel through HBM, of a transfer through the port that limits it
+  double ceiling = 0;  ///< of `limit`: FLOP/s or B/s of the data sheet; 0 where there is none
+  /// gemm: m, n, k, groups; attention and decode: sequences, heads, queries, keys; exchange: bytes, ranks, domains.
+  std::array<double, 4> shape{};
+  std::string_view exchange, algorithm;  ///< "all_gather", "ring"
+
+  friend bool operator==(const part_facts&, const part_facts&) = default;
+};
+
 /// A part of an operation, in order, on the same stream.
 struct work_part {
   work_kind kind = work_kind::gemm;
   std::string name;        ///< "qkv", "mlp.up"
   seconds duration;
   int repeat = 1;          ///< times in a row (equal layers)
+  std::shared_ptr<const part_facts> facts = {};  ///< where somebody may ask
 };
 
 /// What an operation puts on the network: once `latency` is over, its bytes flow evenly until its duration is.

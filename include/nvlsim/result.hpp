@@ -1,10 +1,12 @@
 // What a simulation says. Sections are JSON values in a fixed order; units are in the keys.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "nvlsim/inference.hpp"
 #include "nvlsim/link_use.hpp"
 #include "nvlsim/plan.hpp"
 #include "nvlsim/serving.hpp"
@@ -31,11 +33,12 @@ struct result {
   value simulation = value::object{}; ///< wall time, peak memory, activities: not reproducible
 };
 
-/// A result with what a trace is written from.
+/// A result with what traces and explanations are made from.
 struct run_record {
   result outcome;
   plan work;
   timeline times;
+  std::optional<inference_run> served;  ///< of an inference run; its plan is `work`
   std::vector<link_use> links;        ///< of a run whose traffic shares ports
   std::vector<trace_counter> counters;
   std::vector<request_record> requests;  ///< of a served load, where asked for; one lane of each class

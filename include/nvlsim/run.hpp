@@ -6,9 +6,14 @@
 
 namespace nvlsim {
 
+struct run_options {
+  bool explained = false;  ///< parts of inference runs keep their facts
+  bool engine = true;      ///< false: `closed` runs take the longest path through the plan, which is as exact and quicker
+};
+
 /// Plans, simulates and measures a scenario. A scenario that cannot run (memory, layout) gives a result of status
 /// `infeasible` with its reasons and memory, and an empty plan. Throws input_error when the stack lacks what the
 /// scenario needs, internal_error for a defect.
-run_record run_scenario(const scenario& s);
+run_record run_scenario(const scenario& s, const run_options& options = {});
 
 }  // namespace nvlsim

@@ -32,6 +32,15 @@ struct scenario_options {
   std::uint64_t seed = 1;
 };
 
+/// A physical constant as it was read, with its provenance.
+struct input_constant {
+  std::string pointer;  ///< in the scenario, as `--set` takes it: "/platform/gpu/hbm_bandwidth"
+  std::string text;     ///< the value as written: "8 TB/s"
+  std::string kind;     ///< "measured", "vendor", "derived" or "assumed"
+  std::string source;
+  std::string from;     ///< the file that holds it: "platform gb300-nvl72", "stack nccl-2.29", "--set"
+};
+
 struct scenario {
   std::string name;
   nvlsim::platform platform;  ///< without a name when a collective on an ideal network has none; so the stack
@@ -39,6 +48,7 @@ struct scenario {
   nvlsim::model model;        ///< collectives have none
   std::variant<training_workload, inference_workload, collective_workload> workload;
   scenario_options simulation;
+  std::vector<input_constant> constants;  ///< of platform and stack
   value inputs;  ///< for results: resolved inputs, origin of each value that no file gave, digest
 };
 

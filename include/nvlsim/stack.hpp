@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "nvlsim/inference_profile.hpp"
 #include "nvlsim/precision.hpp"
@@ -96,6 +97,7 @@ struct mla_decode_params {
 /// Everything a stack knows of one GPU.
 struct kernel_profile {
   std::string gpu;                         ///< GPU or architecture it was fitted on
+  std::vector<std::string> like;           ///< entries that give what its own lacks, nearest first
   std::map<precision, gemm_params> gemm;
   std::map<precision, gemm_params> weight_only;  ///< by format of the weights; the arithmetic is in 16 bit
   std::map<precision, gemm_params> absorb_keys;    ///< MLA: queries times the key projection, a product a head

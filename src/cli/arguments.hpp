@@ -29,6 +29,19 @@ struct compare_arguments {
   std::vector<std::string> sets, rules;     ///< rules: --fail-if
 };
 
+struct explain_arguments {
+  std::string scenario, metric, format = "table";
+  std::vector<std::string> sets;
+  bool sensitivity = false;
+};
+
+struct report_arguments {
+  std::vector<std::string> inputs;
+  std::string output = "report.html", format = "table";
+  std::vector<std::string> sets;
+  bool sensitivity = false;
+};
+
 struct validate_arguments {
   std::vector<std::string> tables;
   std::string format = "table";
@@ -111,9 +124,9 @@ struct prepared_output {
   std::string format = "table";
 };
 
-using request = std::variant<run_arguments, compare_arguments, validate_arguments, collective_arguments, catalogue_arguments,
-                             fit_arguments, kernel_arguments, pareto_arguments, search_arguments, sweep_arguments,
-                             prepared_output>;
+using request = std::variant<run_arguments, compare_arguments, explain_arguments, report_arguments, validate_arguments,
+                             collective_arguments, catalogue_arguments, fit_arguments, kernel_arguments,
+                             pareto_arguments, search_arguments, sweep_arguments, prepared_output>;
 
 /// Either what to do, or that there is nothing to do because help, a version or a usage error was printed.
 struct parsed_command_line {

@@ -35,6 +35,8 @@ void add_format(CLI::App* app, std::string& format, std::vector<std::string> nam
 struct all_arguments {
   run_arguments run;
   compare_arguments compare;
+  explain_arguments explain;
+  report_arguments report;
   validate_arguments validate;
   collective_arguments collective;
   fit_arguments fit;
@@ -101,6 +103,41 @@ void add_compare(CLI::App& app, all_arguments& all) {
       "  nvlsim compare llama3.1-405b-gb200-512 llama3.1-405b-gb300-512\n"
       "  nvlsim compare baseline/ out/ --fail-if 'step_time_s>+2%' --fail-if 'output_tokens_per_s<-2%' --format github");
   c->callback([&all] { all.chosen = all.compare; });
+}
+
+void add_explain(CLI::App& app, all_arguments& all) {
+  explain_arguments& a = all.explain;
+  CLI::App* c =
+      app.add_subcommand("explain", "Take a metric of a scenario apart, down to its causes and constants");
+  c->add_option("SCENARIO", a.scenario, "Scenario file, or the name of a shipped one")->required();
+  c->add_option("METRIC", a.metric,
+                "Metric to explain (ttft_s.p99 inside a distribution); the main one by default");
+  c->add_flag("--sensitivity", a.sensitivity,
+              "Also move each constant by 10 % and rank what that does to the metric");
+  add_sets(c, a.sets);
+  add_format(c, a.format, {"table", "json"});
+  c->footer(
+      "examples:\n"
+      "  nvlsim explain llama3.1-405b-gb300-512\n"
+      "  nvlsim explain llama2-70b-offline-gb300-rack tpot_s.p99 --format json\n"
+      "  nvlsim explain llama3.1-405b-gb300-512 mfu --sensitivity");
+  c->callback([&all] { all.chosen = all.explain; });
+}
+
+void add_report(CLI::App& app, all_arguments& all) {
+  report_arguments& a = all.report;
+  CLI::App* c = app.add_subcommand("report", "Write one HTML page about any number of scenarios and results");
+  c->add_option("INPUT", a.inputs, "Scenarios (which are run and explained), result files, or folders of them")
+      ->required();
+  c->add_option("-o,--output", a.output, "The page")->type_name("FILE")->capture_default_str();
+  c->add_flag("--sensitivity", a.sensitivity,
+              "Also rank what each constant does to the main metric of each scenario");
+  add_sets(c, a.sets);
+  c->footer(
+      "examples:\n"
+      "  nvlsim report llama3.1-405b-gb200-512 llama3.1-405b-gb300-512 -o report.html\n"
+      "  nvlsim report out/ -o report.html");
+  c->callback([&all] { all.chosen = all.report; });
 }
 
 void add_validate(CLI::App& app, all_arguments& all) {
@@ -311,6 +348,8 @@ parsed_command_line parse_command_line(int argc, char** argv) {
   app.option_defaults()->always_capture_default(false);
   add_run(app, all);
   add_compare(app, all);
+  add_explain(app, all);
+  add_report(app, all);
   add_pareto(app, all);
   add_validate(app, all);
   add_collective(app, all);

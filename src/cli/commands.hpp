@@ -8,6 +8,8 @@ namespace nvlsim::cli {
 
 exit_code execute(const run_arguments& a);
 exit_code execute(const compare_arguments& a);
+exit_code execute(const explain_arguments& a);
+exit_code execute(const report_arguments& a);
 exit_code execute(const validate_arguments& a);
 exit_code execute(const collective_arguments& a);
 exit_code execute(const catalogue_arguments& a);

@@ -2,42 +2,25 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
-#include <sstream>
+#include <iterator>
 
 #include "analysis/compare.hpp"
 #include "cli/commands.hpp"
+#include "cli/inputs.hpp"
 #include "cli/support.hpp"
-#include "config/document.hpp"
 #include "output/compare_report.hpp"
 #include "study/isolate.hpp"
 
 namespace nvlsim::cli {
 namespace {
 
-/// A result file as it is, a scenario after running it.
-std::vector<result> results_of_file(const std::filesystem::path& file, const std::vector<override_option>& sets,
-                                    const data_folders& data) {
-  std::ifstream in(file, std::ios::binary);
-  std::stringstream text;
-  text << in.rdbuf();
-  if (!in) throw io_error(fmt::format("{}: cannot be read", file.string()));
-  if (holds_results(config::parse_scalar(text.str()))) return read_results(text.str(), file.string());
-  return {run_isolated(load_scenario(file, sets, data))};
-}
-
-bool is_trace(const std::filesystem::path& file) { return file.filename().string().ends_with(".trace.json"); }
-
+/// Result files as they are, scenarios after running them.
 std::vector<result> results_of(const std::string& what, const std::vector<override_option>& sets, const data_folders& data) {
-  if (!std::filesystem::is_directory(what)) return results_of_file(scenario_file(what), sets, data);
-  std::vector<std::filesystem::path> files;
-  for (const auto& e : std::filesystem::directory_iterator(what))
-    if (e.path().extension() == ".json" && !is_trace(e.path())) files.push_back(e.path());
-  std::sort(files.begin(), files.end());
-  if (files.empty()) throw input_error({{what, "", "a folder without results or scenarios (*.json)", {}}});
   std::vector<result> out;
-  for (const auto& f : files)
-    for (result& r : results_of_file(f, sets, data)) out.push_back(std::move(r));
+  for (input_file& f : input_files(what)) {
+    if (f.results.empty()) out.push_back(run_isolated(load_scenario(f.path, sets, data)));
+    else std::move(f.results.begin(), f.results.end(), std::back_inserter(out));
+  }
   return out;
 }
 

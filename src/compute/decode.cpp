@@ -30,7 +30,8 @@ kernel_cost decode_cost(const gpu_spec& gpu, const decode_params& p, const decod
   return {.time = seconds::from_base(time),
           .work = flops::from_base(4 * s.batch * s.heads * s.head_dim * s.context),
           .moved = bytes::from_base(moved),
-          .limit = compute::limit_of(p.launch.base(), t.issue + t.combine, memory, time)};
+          .limit = compute::limit_of(p.launch.base(), t.issue + t.combine, memory, time),
+          .launch = p.launch};
 }
 
 bool any(const decode_shape& s) {
@@ -88,7 +89,8 @@ kernel_cost mla_decode_cost(const gpu_spec& gpu, const mla_decode_params& p, con
   return {.time = seconds::from_base(time),
           .work = flops::from_base(2 * dims * s.batch * s.heads * s.context),
           .moved = bytes::from_base(moved),
-          .limit = compute::limit_of(p.launch.base(), fixed - p.launch.base() + work, memory, time)};
+          .limit = compute::limit_of(p.launch.base(), fixed - p.launch.base() + work, memory, time),
+          .launch = p.launch};
 }
 
 }  // namespace nvlsim

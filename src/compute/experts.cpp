@@ -144,7 +144,8 @@ kernel_cost moe_cost(const gpu_spec& gpu, const moe_params& p, const moe_shape& 
   return {.time = seconds::from_base(time),
           .work = flops::from_base(work),
           .moved = bytes::from_base(moved + copies),
-          .limit = compute::limit_of(fixed, compute_time, memory_time + copies / hbm, time)};
+          .limit = compute::limit_of(fixed, compute_time, memory_time + copies / hbm, time),
+          .launch = seconds::from_base(fixed)};
 }
 
 }  // namespace nvlsim

@@ -123,7 +123,8 @@ kernel_cost gemm_cost(const gpu_spec& gpu, const gemm_params& p, precision opera
       .time = seconds::from_base(time),
       .work = flops::from_base(2 * s.groups * s.m * s.n * s.k),
       .moved = bytes::from_base(best.bytes + cast_bytes + epilogue_bytes),
-      .limit = compute::limit_of(p.launch.base(), best.compute, best.memory + cast_time + epilogue_time, time)};
+      .limit = compute::limit_of(p.launch.base(), best.compute, best.memory + cast_time + epilogue_time, time),
+      .launch = p.launch};
 }
 
 }  // namespace nvlsim

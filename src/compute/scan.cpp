@@ -78,6 +78,7 @@ kernel_cost cost(const gpu_spec& gpu, flop_rate rate, double efficiency, const s
   }
   const double launches = p.launch.base() * static_cast<double>(kernels.size());
   out.limit = compute::limit_of(launches, compute, memory, out.time.base());
+  out.launch = seconds::from_base(launches);
   return out;
 }
 

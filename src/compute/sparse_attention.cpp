@@ -13,7 +13,8 @@ kernel_cost bounded(const gpu_spec& gpu, const attention_params& p, double work,
   return {.time = seconds::from_base(time),
           .work = flops::from_base(work),
           .moved = bytes::from_base(moved),
-          .limit = compute::limit_of(p.launch.base(), compute, memory, time)};
+          .limit = compute::limit_of(p.launch.base(), compute, memory, time),
+          .launch = p.launch};
 }
 
 double rate_of(const attention_params& p, bool fp8) { return p.tensor_rate.base() * (fp8 ? p.fp8_speedup : 1); }

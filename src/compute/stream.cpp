@@ -40,7 +40,8 @@ kernel_cost stream_cost(const gpu_spec& gpu, const stream_params& p, bytes moved
   return {.time = p.launch + memory,
           .work = {},
           .moved = moved,
-          .limit = p.launch >= memory ? bound::launch : bound::memory};
+          .limit = p.launch >= memory ? bound::launch : bound::memory,
+          .launch = p.launch};
 }
 
 // [docs/kernels.md#copies]
@@ -54,7 +55,11 @@ kernel_cost copy_cost(const platform& machine, const stream_params& p, copy_path
   const bandwidth path_rate = rates[static_cast<std::size_t>(path)];
   if (!(path_rate.base() > 0)) return {};
   const seconds time = size / path_rate;
-  return {.time = p.launch + time, .work = {}, .moved = size, .limit = p.launch >= time ? bound::launch : bound::memory};
+  return {.time = p.launch + time,
+          .work = {},
+          .moved = size,
+          .limit = p.launch >= time ? bound::launch : bound::memory,
+          .launch = p.launch};
 }
 
 }  // namespace nvlsim

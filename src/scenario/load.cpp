@@ -289,6 +289,11 @@ value inputs_of(const config::document& doc, const named_inputs& in, const scena
   return out;
 }
 
+void list_constants(const config::document& doc, const std::string& prefix, std::vector<input_constant>& out) {
+  for (const config::provenance& p : doc.sources)
+    out.push_back({prefix + p.pointer, p.text, p.kind, p.source, doc.origin_of(p.pointer).label});
+}
+
 }  // namespace
 
 scenario load_scenario(const std::filesystem::path& file, const std::vector<override_option>& overrides,
@@ -316,6 +321,8 @@ scenario load_scenario(const std::filesystem::path& file, const std::vector<over
   s.platform = in.hardware.content;
   s.stack = in.software.content;
   s.model = in.net.content;
+  list_constants(in.hardware.source, "/platform", s.constants);
+  list_constants(in.software.source, "/stack", s.constants);
   s.inputs = inputs_of(doc, in, s);
   return s;
 }

@@ -192,6 +192,7 @@ class kernels_reader {
     }
     const entry& base = resolve(like);
     e.profile = base.profile;
+    e.profile.like.insert(e.profile.like.begin(), like);
     e.given = e.given_by_base = base.given;
     e.base_broken = base.base_broken;
   }

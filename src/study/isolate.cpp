@@ -10,9 +10,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 
 #include "nvlsim/run.hpp"
+#include "nvlsim/version.hpp"
+#include "output/gzip.hpp"
 
 namespace nvlsim {
 namespace {
@@ -40,21 +41,24 @@ std::string read_all(int fd) {
   }
 }
 
-void write_trace_file(const std::filesystem::path& file, const run_record& run, trace_options options) {
-  std::ofstream out(file, std::ios::binary);
-  if (!out) throw io_error(fmt::format("{}: cannot be written", file.string()));
+void write_trace_file(const std::filesystem::path& file, const scenario& s, const run_record& run,
+                      trace_options options) {
+  output::file_writer out(file);
+  options.metadata.set("version", version);
   options.metadata.set("scenario", run.outcome.name);
+  options.metadata.set("seed", static_cast<std::int64_t>(s.simulation.seed));
   if (const value* digest = run.outcome.inputs.find("digest")) options.metadata.set("digest", *digest);
   for (const link_use& u : run.links)
     options.counters.push_back({static_cast<std::size_t>(u.rank_class), u.name + " (share)", u.points});
   options.counters.insert(options.counters.end(), run.counters.begin(), run.counters.end());
-  write_trace(out, run.work, run.times, options);
+  write_trace(out.stream(), run.work, run.times, options);
+  out.close();
 }
 
 void write_request_file(const std::filesystem::path& file, const run_record& run) {
-  std::ofstream out(file, std::ios::binary);
-  if (!out) throw io_error(fmt::format("{}: cannot be written", file.string()));
-  write_requests(out, run.requests, run.front_end);
+  output::file_writer out(file);
+  write_requests(out.stream(), run.requests, run.front_end);
+  out.close();
 }
 
 /// Fields are separated by the unit separator, problems by the record separator.
@@ -85,7 +89,7 @@ std::string child_message(const scenario& s, const std::filesystem::path& trace_
                           const std::filesystem::path& requests_file) {
   try {
     const run_record run = run_scenario(s);
-    if (!trace_file.empty() && run.outcome.status != run_status::infeasible) write_trace_file(trace_file, run, trace);
+    if (!trace_file.empty() && run.outcome.status != run_status::infeasible) write_trace_file(trace_file, s, run, trace);
     if (!requests_file.empty() && run.outcome.status != run_status::infeasible) write_request_file(requests_file, run);
     return sends_result + results_json(std::array{run.outcome});
   } catch (const input_error& e) {

@@ -36,7 +36,12 @@ void add_links(run_record& out, const platform& hardware) {
   out.outcome.breakdown.set("links", std::move(list));
 }
 
-void run_training(run_record& out, const scenario& s, const training_workload& w) {
+timeline times_of(const plan& work, const platform& hardware, const scenario& s, const run_options& o) {
+  const bool longest_path = !o.engine && s.simulation.network == fidelity::closed;
+  return longest_path ? evaluate(work) : simulate(work, hardware, {s.simulation.network});
+}
+
+void run_training(run_record& out, const scenario& s, const training_workload& w, const run_options& o) {
   result& r = out.outcome;
   r.reasons = training_problems(s.platform, s.model, w);
   if (r.reasons.empty()) {
@@ -46,7 +51,7 @@ void run_training(run_record& out, const scenario& s, const training_workload& w
       r.reasons.push_back(too_large(memory));
     } else {
       out.work = plan_training(s.platform, s.stack, s.model, w, s.simulation.fold);
-      out.times = simulate(out.work, s.platform, {s.simulation.network});
+      out.times = times_of(out.work, s.platform, s, o);
       if (s.simulation.network == fidelity::flow)
         r.notes.push_back("flow: pipeline sends and data-parallel traffic share ports; waits for tensor, context and "
                           "expert parallelism and FSDP gathers inside a pass keep their closed times");
@@ -69,28 +74,29 @@ void run_serving(run_record& out, const scenario& s, const inference_workload& w
   out.front_end = run.front_end;
 }
 
-void run_inference(run_record& out, const scenario& s, const inference_workload& w) {
+void run_inference(run_record& out, const scenario& s, const inference_workload& w, const run_options& o) {
   if (needs_clock(w)) return run_serving(out, s, w);
   result& r = out.outcome;
-  inference_run run = plan_inference(s.platform, s.stack, s.model, w);
+  inference_run run = plan_inference(s.platform, s.stack, s.model, w, o.explained);
   r.memory = memory_section(run.memory);
   r.reasons = std::move(run.reasons);
   r.notes = std::move(run.notes);
   if (!r.reasons.empty()) return;
   split_lanes(run, s.platform, s.stack, s.model, w, s.simulation.fold);
-  out.times = simulate(run.work, s.platform, {s.simulation.network});
+  out.times = times_of(run.work, s.platform, s, o);
   add_inference_sections(r, s.platform, w, run, out.times);
   out.requests = records_of(run, out.times);
   out.front_end = run.front_end;
   out.work = std::move(run.work);
+  out.served = std::move(run);
 }
 
-void run_collective(run_record& out, const scenario& s, const collective_workload& w) {
+void run_collective(run_record& out, const scenario& s, const collective_workload& w, const run_options& o) {
   result& r = out.outcome;
   r.reasons = collective_problems(s.platform, w);
   if (!r.reasons.empty()) return;
   collective_run run = plan_collective(s.platform, s.stack, w, s.simulation.network, s.simulation.fold);
-  out.times = simulate(run.work, run.hardware, {s.simulation.network});
+  out.times = times_of(run.work, run.hardware, s, o);
   add_collective_sections(r, w, run, out.times.makespan);
   out.work = std::move(run.work);
   if (s.simulation.network != fidelity::closed) add_links(out, run.hardware);
@@ -104,15 +110,15 @@ std::int64_t peak_resident_bytes() {
 
 }  // namespace
 
-run_record run_scenario(const scenario& s) {
+run_record run_scenario(const scenario& s, const run_options& options) {
   const auto begin = std::chrono::steady_clock::now();
   run_record out;
   out.outcome.name = s.name;
   out.outcome.inputs = s.inputs;
   const auto* collective = std::get_if<collective_workload>(&s.workload);
-  if (collective) run_collective(out, s, *collective);
-  else if (const auto* t = std::get_if<training_workload>(&s.workload)) run_training(out, s, *t);
-  else run_inference(out, s, std::get<inference_workload>(s.workload));
+  if (collective) run_collective(out, s, *collective, options);
+  else if (const auto* t = std::get_if<training_workload>(&s.workload)) run_training(out, s, *t, options);
+  else run_inference(out, s, std::get<inference_workload>(s.workload), options);
   if (std::string note = kernels_note(s.stack, s.platform.gpu); !collective && !note.empty())
     out.outcome.notes.push_back(std::move(note));
   if (!collective && !s.platform.price.per_gpu) out.outcome.notes.push_back("cost is unknown: " + s.platform.price.note);

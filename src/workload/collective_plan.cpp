@@ -6,6 +6,7 @@
 #include "nvlsim/diagnostics.hpp"
 #include "workload/exact_collective.hpp"
 #include "workload/network_demand.hpp"
+#include "workload/part_facts.hpp"
 
 namespace nvlsim {
 namespace {
@@ -17,6 +18,7 @@ struct priced {
   comm_group group;
   collective_cost cost;
   seconds latency;
+  bytes size;
 };
 
 priced by_library(const platform& p, const stack& s, const collective_workload& w) {
@@ -25,14 +27,14 @@ priced by_library(const platform& p, const stack& s, const collective_workload& 
   options.algorithm = w.algorithm;
   const collective_cost cost = collective_time(s.collectives, p, w.operation, w.size, g, options);
   const seconds empty = collective_time(s.collectives, p, w.operation, {}, g, options).time;
-  return {g, cost, empty};
+  return {g, cost, empty, w.size};
 }
 
 priced by_theory(const ideal_network& net, const collective_workload& w) {
   const int ranks = static_cast<int>(w.gpus);
   const std::string_view algorithm = ideal_algorithm(w.operation, w.algorithm, ranks);
   const seconds t = ideal_time(net, w.operation, algorithm, w.size, ranks);
-  return {{ranks, 1}, {t, algorithm}, ideal_time(net, w.operation, algorithm, {}, ranks)};
+  return {{ranks, 1}, {t, algorithm}, ideal_time(net, w.operation, algorithm, {}, ranks), w.size};
 }
 
 platform ports_of(const ideal_network& net) {
@@ -44,7 +46,10 @@ platform ports_of(const ideal_network& net) {
 plan one_operation(const collective_run& run, const priced& price, collective c, bool fold) {
   plan out;
   const std::string title(name(c));
-  work_template w{title, {{work_kind::dp, title, run.cost.time, 1}}, {}, {}};
+  const priced_transfer t{run.cost.time, run.demand.latency, run.demand.traffic, price.size, price.group,
+                          name(c),       run.cost.algorithm};
+  auto facts = std::make_shared<part_facts>(facts_of(run.hardware, t));
+  work_template w{title, {{work_kind::dp, title, run.cost.time, 1, std::move(facts)}}, {}, {}};
   w.network = run.demand;
   const port_bytes& nvlink = run.demand.traffic.nvlink;
   // Ranks of one domain send to their neighbours. Across domains NVLink ports have none on the NVLink star.

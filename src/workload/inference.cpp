@@ -171,12 +171,12 @@ std::vector<std::string> assumptions(const platform& p, const stack& s, const in
 
 /// One operation an iteration; equal iterations share a template.
 stream run_of(const batching_schedule& schedule, iteration_costs& costs, plan& work,
-              std::map<iteration, std::int32_t>& known) {
+              std::map<iteration, std::int32_t>& known, bool explained) {
   stream out;
   out.operations.reserve(schedule.iterations.size());
   for (const iteration& it : schedule.iterations) {
     const auto [at, is_new] = known.try_emplace(it);
-    if (is_new) at->second = work.add_template(costs.price(it));
+    if (is_new) at->second = work.add_template(costs.price(it, explained));
     work.append(out, at->second, {});
   }
   return out;
@@ -265,7 +265,8 @@ void run_pools(const platform& p, const stack& s, const model& m, const inferenc
 
 }  // namespace
 
-inference_run plan_inference(const platform& p, const stack& s, const model& m, const inference_workload& w) {
+inference_run plan_inference(const platform& p, const stack& s, const model& m, const inference_workload& w,
+                             bool explained) {
   inference_run run;
   run.reasons = serving_problems(p, s, m, w);
   if (!s.inference) return run;
@@ -294,7 +295,7 @@ inference_run plan_inference(const platform& p, const stack& s, const model& m, 
     run.lanes.push_back(g.lanes);
     run.work.classes.push_back({fmt::format("replica of {} requests", g.requests),
                                 g.lanes * w.tp * w.attention_dp,
-                                {run_of(run.schedules.back(), costs, run.work, known)}});
+                                {run_of(run.schedules.back(), costs, run.work, known, explained)}});
   }
   return run;
 }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "nvlsim/collectives.hpp"
+#include "workload/part_facts.hpp"
 #include "workload/serving_routes.hpp"
 
 namespace nvlsim {
@@ -22,12 +23,14 @@ attention_params at_rate(attention_params p, double f) {
 
 /// Collects parts with their energy.
 struct template_builder {
-  work_template out;
-  joules energy;
+  bool explained = false;
+  work_template out = {};
+  joules energy = {};
 
   void operator()(work_kind kind, const char* name, const time_and_energy& c, int repeat) {
     if (c.time <= seconds{}) return;
     out.parts.push_back({kind, name, c.time, repeat});
+    if (explained) out.parts.back().facts = std::make_shared<part_facts>(c.facts);
     out.duration += c.time * repeat;
     energy += c.energy * repeat;
   }
@@ -85,13 +88,23 @@ iteration_costs::iteration_costs(const platform& p, const stack& s, const model&
 }
 
 time_and_energy iteration_costs::timed(precision operands, const kernel_cost& c) const {
-  return {c.time, kernel_power(platform_.gpu, operands, c) * c.time};
+  return {c.time, kernel_power(platform_.gpu, operands, c) * c.time, facts_of(platform_.gpu, operands, c)};
+}
+
+/// `moved`: through HBM.
+time_and_energy iteration_costs::transferred(const priced_transfer& t, bytes moved) const {
+  time_and_energy out = timed(precision::bf16, {.time = t.time, .work = {}, .moved = moved});
+  out.facts = facts_of(platform_, t);
+  return out;
 }
 
 time_and_energy iteration_costs::gemm(const gemm_route& r, const gemm_shape& shape) const {
   gemm_shape s = shape;
   s.weight_element_bytes = r.weight_element_bytes;
-  return timed(r.operands, gemm_cost(platform_.gpu, r.params, r.operands, s));
+  const kernel_cost c = gemm_cost(platform_.gpu, r.params, r.operands, s);
+  time_and_energy out = timed(r.operands, c);
+  out.facts = facts_of(platform_.gpu, r.operands, c, s);
+  return out;
 }
 
 // Norms, rotary embedding, activation, residual and cache write: three quarters of the vectors are as wide as the
@@ -100,9 +113,11 @@ time_and_energy iteration_costs::elementwise(const layer_slice& l, double rows) 
   const double width = 0.75 * static_cast<double>(model_.hidden) + 0.25 * l.inner_width();
   const auto moved = bytes::from_base(costs_.elementwise_vectors * width * rows * activation_bytes);
   kernel_cost c = stream_cost(platform_.gpu, stream_, moved);
-  c.time += costs_.layer_time;
-  if (l.spec.attention == attention_kind::linear) c.time += costs_.scan_layer_time;
-  if (l.spec.sparse_keys > 0) c.time += costs_.indexer_layer_time;
+  seconds small = costs_.layer_time;
+  if (l.spec.attention == attention_kind::linear) small += costs_.scan_layer_time;
+  if (l.spec.sparse_keys > 0) small += costs_.indexer_layer_time;
+  c.time += small;
+  c.launch += small;
   return timed(precision::bf16, c);
 }
 
@@ -111,22 +126,37 @@ time_and_energy iteration_costs::all_reduce(double rows) const {
   const auto size = bytes::from_base(rows * static_cast<double>(model_.hidden) * activation_bytes);
   const collective_profile& profile = stack_.collectives;
   const int domains = domains_of(platform_, work_.tp);
-  seconds time = collective_time(profile, platform_, collective::all_reduce, size,
-                                 {.ranks = work_.tp, .domains = domains}, {.algorithm = {}, .in_place = true})
-                     .time;
-  if (domains > 1) return timed(precision::bf16, {.time = time, .work = {}, .moved = size * 2});
+  const comm_group group{.ranks = work_.tp, .domains = domains};
+  const collective_options in_place{.algorithm = {}, .in_place = true};
+  const collective_cost library =
+      collective_time(profile, platform_, collective::all_reduce, size, group, in_place);
+  priced_transfer t{library.time,
+                    collective_time(profile, platform_, collective::all_reduce, {}, group, in_place).time,
+                    wire_traffic(collective::all_reduce, size, group, library.algorithm),
+                    size,
+                    group,
+                    name(collective::all_reduce),
+                    library.algorithm};
+  if (domains > 1) return transferred(t, size * 2);
   if (const auto start = custom_all_reduce_time(profile, platform_, {}, work_.tp)) {
     const auto full = custom_all_reduce_time(profile, platform_, size, work_.tp);
     const seconds fused = start->time * costs_.reduce_latency_factor + (full->time - start->time) / costs_.reduce_rate_factor;
-    time = std::min(time, fused);
+    if (fused < t.time)
+      t = {fused,
+           start->time * costs_.reduce_latency_factor,
+           wire_traffic(collective::all_reduce, size, group, full->algorithm),
+           size,
+           group,
+           name(collective::all_reduce),
+           full->algorithm};
   }
-  return timed(precision::bf16, {.time = time, .work = {}, .moved = size * 2});
+  return transferred(t, size * 2);
 }
 
 time_and_energy iteration_costs::stage_send(double rows) const {
   const auto size = bytes::from_base(rows * static_cast<double>(model_.hidden) * activation_bytes / work_.tp);
-  const collective_cost c = collective_time(stack_.collectives, platform_, collective::send_recv, size, {.ranks = 2});
-  return timed(precision::bf16, {.time = c.time, .work = {}, .moved = size * 2});
+  return transferred(price_transfer(stack_.collectives, platform_, collective::send_recv, size, {.ranks = 2}),
+                     size * 2);
 }
 
 // A token goes to each rank that holds one of its experts and comes back; what the exchange kernels are not known
@@ -147,7 +177,9 @@ time_and_energy iteration_costs::exchange(const layer_slice& l, double tokens) c
   const auto dispatch = expert_exchange_time(stack_.collectives, platform_, "two_sided_dispatch_bf16", t);
   const auto idle = expert_exchange_time(stack_.collectives, platform_, "two_sided_dispatch_bf16", {0, t.topk, t.hidden, t.ranks, 1, true});
   if (dispatch) time += (*dispatch - *idle) * 2;
-  return timed(precision::bf16, {.time = time, .work = {}, .moved = {}});
+  const bytes sent = bytes::from_base(2 * tokens * t.topk * t.hidden * activation_bytes);  // there and back
+  return transferred(
+      {time, costs_.exchange_time, {{sent, sent}, {}}, sent, {.ranks = work_.ep}, "expert_exchange", {}}, {});
 }
 
 // Distinct experts of a batch: E (1 - (1 - k/E)^tokens). [docs/models-and-assumptions.md#inference-experts]
@@ -166,6 +198,7 @@ void iteration_costs::add_experts(const layer_slice& l, double tokens, double ex
   // Permutation and combine read and write each copy of a token.
   kernel_cost routing = stream_cost(platform_.gpu, stream_, bytes::from_base(rows * hidden * 3 * activation_bytes));
   routing.time += costs_.expert_layer_time;
+  routing.launch += costs_.expert_layer_time;
   out.push_back({work_kind::memory_bound, "routing", timed(precision::bf16, routing), 1});
   out.push_back({work_kind::ep, "exchange", exchange(l, tokens), 1});
 }
@@ -220,7 +253,10 @@ time_and_energy iteration_costs::prefill_attention(const layer_slice& l, const i
                           .queries = queries,
                           .pairs = pairs,
                           .fp8 = fp8};
-  return timed(fp8 ? precision::fp8 : precision::bf16, attention_forward_cost(platform_.gpu, attention_, s));
+  const kernel_cost c = attention_forward_cost(platform_.gpu, attention_, s);
+  time_and_energy out = timed(fp8 ? precision::fp8 : precision::bf16, c);
+  out.facts = facts_of(platform_.gpu, c, s);
+  return out;
 }
 
 // Absorbed form: every head reads the same vector of a token, keys and values at once.
@@ -236,8 +272,13 @@ time_and_energy iteration_costs::latent_decode(const layer_slice& l, double batc
   const double work = 2 * batch * (1 + work_.drafts.draft_tokens) * context * l.heads *
                       static_cast<double>(2 * a.kv_lora_rank + a.qk_rope_dim);
   c.work = flops::from_base(work);
-  c.time = std::max(c.time, decode_.launch + c.work / attention_.tensor_rate);
-  return timed(precision::bf16, c);
+  if (const seconds by_heads = decode_.launch + c.work / attention_.tensor_rate; by_heads > c.time) {
+    c.time = by_heads;
+    c.limit = bound::compute;
+  }
+  time_and_energy out = timed(precision::bf16, c);
+  out.facts = facts_of(platform_.gpu, c, s);
+  return out;
 }
 
 time_and_energy iteration_costs::decode_attention(const layer_slice& l, const iteration_content& it) const {
@@ -252,7 +293,10 @@ time_and_energy iteration_costs::decode_attention(const layer_slice& l, const it
                        .kv_heads = l.kv_heads,
                        .head_dim = l.head_dim,
                        .kv_element_bytes = bytes_per_element(work_.kv_cache)};
-  return timed(precision::bf16, decode_attention_cost(platform_.gpu, decode_, s));
+  const kernel_cost c = decode_attention_cost(platform_.gpu, decode_, s);
+  time_and_energy out = timed(precision::bf16, c);
+  out.facts = facts_of(platform_.gpu, c, s);
+  return out;
 }
 
 /// Reads and writes the state of each decoding sequence.
@@ -282,7 +326,8 @@ iteration_costs::rank_content iteration_costs::of_rank(const iteration_content& 
 template <class Sink>
 void iteration_costs::walk(const iteration_content& it, Sink&& sink) {
   const auto host = [&](const char* name, seconds t) {
-    sink(work_kind::host, name, time_and_energy{t, platform_.gpu.idle_power * t}, 1);
+    sink(work_kind::host, name, time_and_energy{t, platform_.gpu.idle_power * t, facts_of_wait(resource::host, t)},
+         1);
   };
   // Ranks that keep their own sequences also schedule them.
   const rank_content r = of_rank(it);
@@ -331,8 +376,8 @@ void iteration_costs::add_drafts(const iteration_content& all, const iteration_c
   sink(work_kind::gemm, "draft", lm_head(rows), n);
 }
 
-work_template iteration_costs::price(const iteration& it) {
-  template_builder b;
+work_template iteration_costs::price(const iteration& it, bool explained) {
+  template_builder b{explained};
   b.out.name = kind_name(it);
   b.out.parts.reserve(16);
   walk(content_of(it), b);

@@ -10,6 +10,8 @@
 
 #include "nvlsim/compute.hpp"
 #include "nvlsim/inference.hpp"
+#include "nvlsim/plan.hpp"
+#include "workload/network_demand.hpp"
 #include "workload/serving_layers.hpp"
 
 namespace nvlsim {
@@ -17,6 +19,7 @@ namespace nvlsim {
 struct time_and_energy {
   seconds time;
   joules energy;
+  part_facts facts = {};
 };
 
 /// An iteration, or the mean of many: the same counts, of the whole replica.
@@ -38,8 +41,9 @@ class iteration_costs {
   /// Requires `s.inference` and no `serving_problems`. `p`, `s` and `m` must outlive it.
   iteration_costs(const platform& p, const stack& s, const model& m, const inference_workload& w);
 
-  /// Parts (host work first, then kernels in the order of a layer), duration and mean power.
-  work_template price(const iteration& it);
+  /// Parts (host work first, then kernels in the order of a layer), duration and mean power. `explained` parts have
+  /// their facts.
+  work_template price(const iteration& it, bool explained = false);
   seconds time(const iteration_content& it);
 
  private:
@@ -77,6 +81,7 @@ class iteration_costs {
   time_and_energy latent_decode(const layer_slice& l, double batch, double context) const;
   time_and_energy recurrence(const layer_slice& l, const iteration_content& it) const;
   time_and_energy timed(precision operands, const kernel_cost& c) const;
+  time_and_energy transferred(const priced_transfer& t, bytes moved) const;
 
   const platform& platform_;
   const stack& stack_;

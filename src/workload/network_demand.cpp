@@ -16,15 +16,26 @@ port_bytes scaled(const port_bytes& b, double factor) { return {b.out * factor, 
 
 priced_transfer operator+(const priced_transfer& a, const priced_transfer& b) {
   const auto sum = [](const port_bytes& x, const port_bytes& y) { return port_bytes{x.out + y.out, x.in + y.in}; };
+  const priced_transfer& longer = b.time > a.time ? b : a;
   return {a.time + b.time,
           a.latency + b.latency,
-          {sum(a.traffic.nvlink, b.traffic.nvlink), sum(a.traffic.nic, b.traffic.nic)}};
+          {sum(a.traffic.nvlink, b.traffic.nvlink), sum(a.traffic.nic, b.traffic.nic)},
+          a.size + b.size,
+          longer.group,
+          longer.kind,
+          longer.algorithm};
 }
 
 priced_transfer price_transfer(const collective_profile& profile, const platform& p, collective c, bytes size,
                                comm_group g) {
   const collective_cost cost = collective_time(profile, p, c, size, g);
-  return {cost.time, collective_time(profile, p, c, {}, g).time, wire_traffic(c, size, g, cost.algorithm)};
+  return {cost.time,
+          collective_time(profile, p, c, {}, g).time,
+          wire_traffic(c, size, g, cost.algorithm),
+          size,
+          g,
+          name(c),
+          cost.algorithm};
 }
 
 network_demand demand_on(const platform& p, const priced_transfer& t) {

@@ -1,18 +1,23 @@
 // From what a collective costs to what it demands of the ports.
 #pragma once
 
+#include <string_view>
+
 #include "nvlsim/plan.hpp"
 #include "nvlsim/platform.hpp"
 
 namespace nvlsim {
 
 /// What a transfer takes alone, how much of that without any bytes, and what it puts through the ports of its
-/// busiest rank.
+/// busiest rank; for explanations also what it is.
 struct priced_transfer {
   seconds time, latency;
   network_traffic traffic = {};
+  bytes size = {};
+  comm_group group = {};
+  std::string_view kind = {}, algorithm = {};  ///< "all_gather", "ring"
 };
-/// One after the other.
+/// One after the other, called by the name of the longer one.
 priced_transfer operator+(const priced_transfer& a, const priced_transfer& b);
 
 /// By the collective library. Arguments as for `collective_time`.

@@ -15,6 +15,8 @@ constexpr std::array<std::string_view, work_kinds> work_names{
     "gemm", "attention", "memory_bound", "tp",     "pp",   "cp",      "ep",
     "dp",   "optimizer", "host",         "jitter", "idle", "prefill", "decode",
     "kv_transfer"};
+constexpr std::array<std::string_view, resource_kinds> resource_names{"tensor_cores", "hbm",  "nvlink", "nic",
+                                                                      "c2c",          "host", "latency"};
 constexpr std::array<std::string_view, 4> stream_names{"compute", "pipeline", "data_parallel", "kv_transfer"};
 
 /// A stream on its way through its operations.
@@ -97,6 +99,7 @@ class longest_path {
 }  // namespace
 
 std::string_view name(work_kind k) { return work_names[static_cast<std::size_t>(k)]; }
+std::string_view name(resource r) { return resource_names[static_cast<std::size_t>(r)]; }
 std::string_view name(stream_kind k) { return stream_names[static_cast<std::size_t>(k)]; }
 
 event_id plan::new_event(std::int32_t arrivals_needed) {

@@ -32,13 +32,27 @@ bool runs_on_the_gpu(work_kind k) {
          k == work_kind::prefill || k == work_kind::decode;
 }
 
+bool explained(const plan& p) {
+  return !p.templates.empty() && !p.templates.front().parts.empty() && p.templates.front().parts.front().facts;
+}
+
+/// On GPUs that take so many times as long.
+void slow_down(work_part& part, double factor) {
+  part.duration *= factor;
+  if (!part.facts) return;
+  part_facts f = *part.facts;
+  f.alone *= factor;
+  f.latency *= factor;
+  part.facts = std::make_shared<part_facts>(f);
+}
+
 /// The templates of a run as they are on such hardware.
 std::vector<work_template> templates_on(const hardware_health& h, const inference_run& run, platform p,
                                         const stack& s, const model& m, inference_workload w) {
   p.gpu.nvlink = p.gpu.nvlink * h.nvlink;
   p.fabric.nic_bandwidth = p.fabric.nic_bandwidth * h.nic;
   w.degraded.clear();
-  std::vector<work_template> out = plan_inference(p, s, m, w).work.templates;
+  std::vector<work_template> out = plan_inference(p, s, m, w, explained(run.work)).work.templates;
   if (out.size() != run.work.templates.size())
     throw internal_error("degraded hardware changes what iterations hold");
   for (std::size_t i = 0; i < out.size(); ++i) {
@@ -46,7 +60,7 @@ std::vector<work_template> templates_on(const hardware_health& h, const inferenc
     const work_template& usual = run.work.templates[i];
     t.duration = {};
     for (work_part& part : t.parts) {
-      if (runs_on_the_gpu(part.kind)) part.duration = part.duration * (1 / h.speed);
+      if (runs_on_the_gpu(part.kind)) slow_down(part, 1 / h.speed);
       t.duration += part.duration * part.repeat;
     }
     const seconds longer = t.duration - usual.duration;

@@ -7,6 +7,7 @@
 
 #include "nvlsim/collectives.hpp"
 #include "nvlsim/diagnostics.hpp"
+#include "workload/part_facts.hpp"
 
 namespace nvlsim {
 namespace {
@@ -19,24 +20,35 @@ class builder {
   builder(const training_context& c, double slowdown) : c_(c), slowdown_(slowdown) {}
 
   void kernel(work_kind kind, const char* name, const kernel_cost& k, precision p) {
+    kernel(kind, name, k, p, facts_of(c_.machine.gpu, p, k));
+  }
+  void kernel(work_kind kind, const char* name, const kernel_cost& k, precision p, part_facts f) {
     const seconds t = k.time * slowdown_;
-    add(kind, name, t);
+    f.alone *= slowdown_, f.latency *= slowdown_;
+    add(kind, name, t, f);
     out_.energy += kernel_power(c_.machine.gpu, p, k) * t;
+  }
+  void gemm(const char* name, const gemm_params& params, precision p, const gemm_shape& s) {
+    const kernel_cost k = gemm_cost(c_.machine.gpu, params, p, s);
+    kernel(work_kind::gemm, name, k, p, facts_of(c_.machine.gpu, p, k, s));
+  }
+  void attention(const char* name, const kernel_cost& k, const attention_shape& s) {
+    kernel(work_kind::attention, name, k, precision::bf16, facts_of(c_.machine.gpu, k, s));
   }
   void bytes_moved(const char* name, double moved) {
     kernel(work_kind::memory_bound, name, stream_cost(c_.machine.gpu, c_.kernels.stream, bytes::from_base(moved)),
            precision::bf16);
   }
-  void waiting(work_kind kind, const char* name, seconds t) {
-    add(kind, name, t);
+  void waiting(work_kind kind, const char* name, seconds t, const part_facts& f) {
+    add(kind, name, t, f);
     out_.energy += c_.machine.gpu.idle_power * t;
   }
   seconds duration() const { return out_.duration(); }
   costed_parts take() { return std::exchange(out_, {}); }
 
  private:
-  void add(work_kind kind, const char* name, seconds t) {
-    if (t > seconds{}) out_.parts.push_back({kind, name, t, 1});
+  void add(work_kind kind, const char* name, seconds t, const part_facts& f) {
+    if (t > seconds{}) out_.parts.push_back({kind, name, t, 1, std::make_shared<part_facts>(f)});
   }
   const training_context& c_;
   double slowdown_;
@@ -72,13 +84,11 @@ double activation_passes(const training_context& c) {
 void price_forward(builder& b, const training_context& c, const layer_operator& o) {
   switch (o.what) {
     case layer_operator::type::linear:
-      b.kernel(work_kind::gemm, o.name,
-               gemm_cost(c.machine.gpu, gemm_of(c, o.operands), o.operands, {.m = o.m, .n = o.n, .k = o.k, .groups = o.groups}),
-               o.operands);
+      b.gemm(o.name, gemm_of(c, o.operands), o.operands, {.m = o.m, .n = o.n, .k = o.k, .groups = o.groups});
       if (quantised(o.operands)) b.bytes_moved("quantise", o.m * o.k * o.groups * c.framework.quantise_bytes_forward);
       return;
     case layer_operator::type::attention:
-      b.kernel(work_kind::attention, o.name, attention_forward_cost(c.machine.gpu, c.kernels.attention, o.shape), precision::bf16);
+      b.attention(o.name, attention_forward_cost(c.machine.gpu, c.kernels.attention, o.shape), o.shape);
       return;
     case layer_operator::type::sparse_attention:
       b.kernel(work_kind::attention, o.name, sparse_attention_forward_cost(c.machine.gpu, c.kernels.attention, o.sparse), precision::bf16);
@@ -100,14 +110,11 @@ void price_linear_backward(builder& b, const training_context& c, const layer_op
   const gemm_params& g = gemm_of(c, o.operands);
   if (has_inputs(what)) {
     if (quantised(o.operands)) b.bytes_moved("quantise", o.m * o.n * o.groups * c.framework.quantise_bytes_backward);
-    b.kernel(work_kind::gemm, o.name, gemm_cost(c.machine.gpu, g, o.operands, {.m = o.m, .n = o.k, .k = o.n, .groups = o.groups}), o.operands);
+    b.gemm(o.name, g, o.operands, {.m = o.m, .n = o.k, .k = o.n, .groups = o.groups});
   }
   if (!has_weights(what) || c.work.task == training_task::lora) return;  // frozen weights have no gradient
   // The weight gradient adds to an FP32 accumulator: read and written.
-  b.kernel(work_kind::gemm, o.name,
-           gemm_cost(c.machine.gpu, g, o.operands,
-                     {.m = o.n, .n = o.k, .k = o.m, .groups = o.groups, .output_element_bytes = 8}),
-           o.operands);
+  b.gemm(o.name, g, o.operands, {.m = o.n, .n = o.k, .k = o.m, .groups = o.groups, .output_element_bytes = 8});
 }
 
 void price_backward(builder& b, const training_context& c, const layer_operator& o, pass_kind what) {
@@ -116,7 +123,7 @@ void price_backward(builder& b, const training_context& c, const layer_operator&
   const gpu_spec& gpu = c.machine.gpu;
   switch (o.what) {
     case layer_operator::type::attention:
-      b.kernel(work_kind::attention, o.name, attention_backward_cost(gpu, c.kernels.attention, o.shape), precision::bf16);
+      b.attention(o.name, attention_backward_cost(gpu, c.kernels.attention, o.shape), o.shape);
       return;
     case layer_operator::type::sparse_attention:
       b.kernel(work_kind::attention, o.name, sparse_attention_backward_cost(gpu, c.kernels.attention, o.sparse), precision::bf16);
@@ -144,6 +151,12 @@ layer_operator predictor_input(const training_context& c) {
   return o;
 }
 
+priced_transfer launched(priced_transfer t, seconds launch) {
+  t.time += launch;
+  t.latency += launch;
+  return t;
+}
+
 /// What the compute stream waits for tensor-parallel collectives, one direction: around attention and a dense MLP, or
 /// around attention alone where routed experts take whole tokens.
 void tensor_parallel(builder& b, const training_context& c, const layer_spec& l) {
@@ -152,15 +165,16 @@ void tensor_parallel(builder& b, const training_context& c, const layer_spec& l)
   const bytes size = bytes::from_base(c.tokens.whole * static_cast<double>(c.net.hidden) * 2);
   const double mlp = l.routed() ? (c.work.par.etp > 1 ? 1 : 0) : (l.ffn_hidden > 0 ? 1 : 0);
   const double blocks = (l.attention == attention_kind::none ? 0 : 1) + mlp;
-  const auto cost = [&](collective k) {
-    return (collective_time(c.collectives, c.machine, k, size, g).time + c.framework.collective_launch) *
-           (c.framework.tp_exposed * blocks);
+  const auto wait = [&](collective k, const char* name) {
+    const priced_transfer t =
+        launched(price_transfer(c.collectives, c.machine, k, size, g), c.framework.collective_launch);
+    b.waiting(work_kind::tp, name, t.time * (c.framework.tp_exposed * blocks), facts_of(c.machine, t));
   };
   if (c.work.par.sequence_parallel) {
-    b.waiting(work_kind::tp, "tp.all_gather", cost(collective::all_gather));
-    b.waiting(work_kind::tp, "tp.reduce_scatter", cost(collective::reduce_scatter));
+    wait(collective::all_gather, "tp.all_gather");
+    wait(collective::reduce_scatter, "tp.reduce_scatter");
   } else {
-    b.waiting(work_kind::tp, "tp.all_reduce", cost(collective::all_reduce));
+    wait(collective::all_reduce, "tp.all_reduce");
   }
 }
 
@@ -187,9 +201,11 @@ void exchange_heads(builder& b, const training_context& c, const layer_spec& l) 
   const double width = static_cast<double>(s.heads * s.head_dim);
   const double keys = 2 * static_cast<double>((l.attention == attention_kind::mamba ? s.groups : s.key_heads) * s.state);
   const double per_token = 2 * (3 * width + keys + static_cast<double>(s.heads)) / static_cast<double>(c.work.par.tp);
-  const seconds t = collective_time(c.collectives, c.machine, collective::all_to_all, bytes::from_base(per_token * c.tokens.whole),
-                                    context_group(c.work.par, c.work.place)).time + c.framework.collective_launch * 2;
-  b.waiting(work_kind::cp, "cp.all_to_all", t);
+  const priced_transfer t =
+      launched(price_transfer(c.collectives, c.machine, collective::all_to_all,
+                              bytes::from_base(per_token * c.tokens.whole), context_group(c.work.par, c.work.place)),
+               c.framework.collective_launch * 2);
+  b.waiting(work_kind::cp, "cp.all_to_all", t.time, facts_of(c.machine, t));
 }
 
 /// Ring exchange of key and value shards, `passes` times round.
@@ -198,9 +214,13 @@ void context_parallel(builder& b, const training_context& c, const layer_spec& l
   if (l.attention == attention_kind::mamba || l.attention == attention_kind::linear) return exchange_heads(b, c, l);
   const comm_group all = context_group(c.work.par, c.work.place);
   const double width = shared_bytes(l, static_cast<double>(c.work.par.tp));
-  const seconds hop = collective_time(c.collectives, c.machine, collective::send_recv, bytes::from_base(width * c.tokens.whole),
-                                      {2, all.domains > 1 ? 2 : 1}).time + c.framework.collective_launch;
-  b.waiting(work_kind::cp, "cp.exchange", hop * (static_cast<double>(c.work.par.cp - 1) * passes * c.framework.cp_exposed));
+  const priced_transfer hop =
+      launched(price_transfer(c.collectives, c.machine, collective::send_recv,
+                              bytes::from_base(width * c.tokens.whole), {2, all.domains > 1 ? 2 : 1}),
+               c.framework.collective_launch);
+  b.waiting(work_kind::cp, "cp.exchange",
+            hop.time * (static_cast<double>(c.work.par.cp - 1) * passes * c.framework.cp_exposed),
+            facts_of(c.machine, hop));
 }
 
 /// Copies of a token that leave for other members of a group of `n`, when it goes to `k` places.
@@ -217,13 +237,24 @@ void expert_parallel(builder& b, const training_context& c, const layer_spec& l,
   const bool dedup = c.work.dispatcher == moe_dispatcher::deduplicated;
   const double k = static_cast<double>(l.moe.top_k), domains = g.domains;
   const double token_bytes = c.tokens.moe / static_cast<double>(par.etp) * expert_width(static_cast<double>(c.net.hidden), l) * 2;
-  const seconds nvlink = bytes::from_base(token_bytes * copies_sent(static_cast<double>(par.ep), k, dedup)) /
-                         (c.machine.gpu.nvlink * c.framework.ep_nvlink_share);
-  const seconds nic = domains > 1 ? bytes::from_base(token_bytes * copies_sent(domains, k, dedup)) /
-                                        (c.machine.fabric.nic_bandwidth * c.framework.ep_nic_share)
-                                  : seconds{};
+  const bytes on_nvlink = bytes::from_base(token_bytes * copies_sent(static_cast<double>(par.ep), k, dedup));
+  const bytes on_nic = domains > 1 ? bytes::from_base(token_bytes * copies_sent(domains, k, dedup)) : bytes{};
+  const seconds nvlink = on_nvlink / (c.machine.gpu.nvlink * c.framework.ep_nvlink_share);
+  const seconds nic = on_nic / (c.machine.fabric.nic_bandwidth * c.framework.ep_nic_share);
   const seconds both = std::max(nvlink, nic) * (1 + c.framework.ep_combine_ratio) + c.framework.ep_launch * 2;
-  b.waiting(work_kind::ep, "ep.exchange", both * (paired || c.work.moe_overlap ? c.framework.ep_exposed_overlapped : c.framework.ep_exposed));
+  const port_bytes inside{on_nvlink * 2, on_nvlink * 2}, outside{on_nic * 2, on_nic * 2};  // there and back
+  const priced_transfer t{
+      both, c.framework.ep_launch * 2, {inside, outside}, bytes::from_base(token_bytes), g, "expert_exchange", {}};
+  part_facts f = facts_of(c.machine, t);
+  f.limit = nic > nvlink ? resource::nic : resource::nvlink;
+  f.ceiling = (nic > nvlink ? c.machine.fabric.nic_bandwidth : c.machine.gpu.nvlink).base();
+  f.moved = (nic > nvlink ? on_nic : on_nvlink) * 2;
+  b.waiting(work_kind::ep, "ep.exchange",
+            both * (paired || c.work.moe_overlap ? c.framework.ep_exposed_overlapped : c.framework.ep_exposed), f);
+}
+
+void host(builder& b, const char* name, seconds t) {
+  b.waiting(work_kind::host, name, t, facts_of_wait(resource::host, t));
 }
 
 /// Eager launches of routed layers: the host takes its time for every local expert, whatever the GPU does.
@@ -231,14 +262,15 @@ void expert_host(builder& b, const training_context& c, const layer_spec& l, sec
   if (!l.routed()) return;
   const double local = static_cast<double>(l.moe.experts) / static_cast<double>(c.work.par.ep);
   if (is_forward && c.work.dispatcher == moe_dispatcher::alltoall && c.work.par.ep > 1)
-    b.waiting(work_kind::host, "expert counts", c.framework.moe_sync_per_expert * local);
+    host(b, "expert counts", c.framework.moe_sync_per_expert * local);
   const double left = c.work.graphs == cuda_graphs::full_iteration ? 0.0
                       : c.work.graphs == cuda_graphs::partial      ? c.framework.graphed_host_share
                                                                    : 1.0;
-  const seconds host = (c.framework.moe_host + c.framework.moe_host_per_expert * (c.work.token_drop ? 0.0 : local)) *
-                       (left * (is_forward ? 1.0 : 1.5));
+  const seconds launches =
+      (c.framework.moe_host + c.framework.moe_host_per_expert * (c.work.token_drop ? 0.0 : local)) *
+      (left * (is_forward ? 1.0 : 1.5));
   const seconds all = gpu_time + b.duration();
-  if (host > all) b.waiting(work_kind::host, "launches", host - all);
+  if (launches > all) host(b, "launches", launches - all);
 }
 
 /// Activations of offloaded layers cross C2C while the layer computes; only the excess is waited for.
@@ -247,16 +279,21 @@ void offload(builder& b, const training_context& c, const layer_spec& l, seconds
   const double share = std::min(1.0, static_cast<double>(c.work.offload_layers * c.work.par.pp) /
                                          static_cast<double>(c.net.layers.size()));
   const seconds transfer = stored_activations(c.net, l, c.work) / c.machine.gpu.c2c;
-  b.waiting(work_kind::memory_bound, "offload", std::max(seconds{}, transfer - hidden_behind) * share);
+  part_facts f = facts_of_wait(resource::c2c, transfer);
+  f.moved = transfer * c.machine.gpu.c2c;
+  f.ceiling = c.machine.gpu.c2c.base();
+  b.waiting(work_kind::memory_bound, "offload", std::max(seconds{}, transfer - hidden_behind) * share, f);
 }
 
 /// FSDP gathers a layer's parameters for each pass; what does not hide behind the layer is waited for.
 void fsdp_gather(builder& b, const training_context& c, local_parameters local, seconds compute, pass_kind what) {
   if (c.work.sharding != data_parallel_sharding::fsdp) return;
-  seconds traffic = has_inputs(what) ? parameter_gather(c, local).time : seconds{};
-  if (what != pass_kind::forward && has_weights(what) && c.work.task != training_task::lora) traffic += gradient_reduction(c, local).time;
-  const seconds hidden = std::min(traffic, compute);
-  b.waiting(work_kind::dp, "fsdp", traffic - hidden + hidden * c.framework.dp_interference);
+  priced_transfer traffic = has_inputs(what) ? parameter_gather(c, local) : priced_transfer{};
+  if (what != pass_kind::forward && has_weights(what) && c.work.task != training_task::lora)
+    traffic = traffic + gradient_reduction(c, local);
+  const seconds hidden = std::min(traffic.time, compute);
+  b.waiting(work_kind::dp, "fsdp", traffic.time - hidden + hidden * c.framework.dp_interference,
+            facts_of(c.machine, traffic));
 }
 
 void append(costed_parts& to, costed_parts from) {

@@ -11,6 +11,7 @@
 #include "nvlsim/diagnostics.hpp"
 #include "nvlsim/training.hpp"
 #include "workload/degraded_plan.hpp"
+#include "workload/part_facts.hpp"
 #include "workload/training_costs.hpp"
 
 namespace nvlsim {
@@ -111,7 +112,7 @@ class step_builder {
   std::int32_t pass_template(pass_kind what, bool paired, const bucket& b, bool data_parallel);
   /// Of a whole chunk, without data-parallel traffic beside it.
   std::int32_t chunk_template(pass_kind what, bool paired, std::int64_t chunk);
-  std::int32_t simple_template(work_kind kind, const char* name, seconds t, watts power = {});
+  std::int32_t simple_template(work_kind kind, const char* name, seconds t, watts power, const part_facts& f);
   /// Of an operation that shares the network.
   std::int32_t transfer_template(work_kind kind, const char* name, const priced_transfer& t);
   /// Reduce or gather of a bucket; shared by buckets of equal size.
@@ -171,8 +172,9 @@ step_builder::step_builder(const training_context& c, bool fold) : c_(c) {
     embedding_[k] = embedding_pass(c, what);
     head_[k] = head_pass(c, what);
   }
-  host_ = simple_template(work_kind::host, "host", c.framework.step_host, c.machine.gpu.idle_power);
-  ready_ = simple_template(work_kind::host, "ready", {});
+  host_ = simple_template(work_kind::host, "host", c.framework.step_host, c.machine.gpu.idle_power,
+                          facts_of_wait(resource::host, c.framework.step_host));
+  ready_ = simple_template(work_kind::host, "ready", {}, {}, {});
   send_nvlink_ = transfer_template(work_kind::pp, "send (nvlink)", pipeline_send(c, false));
   send_fabric_ = transfer_template(work_kind::pp, "send (fabric)",
                                    par.gpus() > c.work.place.gpus_per_domain ? pipeline_send(c, true) : priced_transfer{});
@@ -382,19 +384,22 @@ std::int32_t step_builder::pass_template(pass_kind what, bool paired, const buck
   if (is_forward && b.head) cost.append(head_[k], 1);
   if (!is_forward && b.embedding) cost.append(embedding_[k], 1);
   const watts idle = c_.machine.gpu.idle_power;
-  const auto wait = [&](work_kind kind, const char* name, seconds t) {
-    if (t > seconds{}) cost.parts.push_back({kind, name, t, 1});
+  const auto wait = [&](work_kind kind, const char* name, seconds t, const part_facts& why) {
+    if (t > seconds{}) cost.parts.push_back({kind, name, t, 1, std::make_shared<part_facts>(why)});
     cost.energy += idle * t;
   };
-  if (c_.work.par.pp > 1 && what != pass_kind::backward_weight) wait(work_kind::pp, "pp.launch", c_.framework.pipeline_launch);
+  const seconds launch = c_.framework.pipeline_launch;
+  if (c_.work.par.pp > 1 && what != pass_kind::backward_weight)
+    wait(work_kind::pp, "pp.launch", launch, facts_of_wait(resource::latency, launch));
   const bool overlaps = data_parallel && what != pass_kind::backward_input && c_.work.par.dp * c_.work.par.cp > 1 &&
                         c_.work.sharding != data_parallel_sharding::fsdp;
   if (overlaps) {
     const bool gathers = c_.work.sharding == data_parallel_sharding::distributed_optimizer;
-    const seconds traffic = !is_forward ? gradient_reduction(c_, b.parameters).time
-                            : gathers   ? parameter_gather(c_, b.parameters).time
-                                        : seconds{};
-    wait(work_kind::dp, "dp.interference", traffic * c_.framework.dp_interference);
+    const priced_transfer traffic = !is_forward ? gradient_reduction(c_, b.parameters)
+                                    : gathers   ? parameter_gather(c_, b.parameters)
+                                                : priced_transfer{};
+    wait(work_kind::dp, "dp.interference", traffic.time * c_.framework.dp_interference,
+         facts_of(c_.machine, traffic));
   }
   work_template t{fmt::format("{} ({} layers{}{})", names[k], std::accumulate(b.layers.begin(), b.layers.end(), std::int64_t{0}),
                               b.embedding ? ", embedding" : "", b.head ? ", loss" : ""),
@@ -413,14 +418,15 @@ std::int32_t step_builder::traffic_template(bool reduce, local_parameters p) {
   return it->second = transfer_template(work_kind::dp, what, t);
 }
 
-std::int32_t step_builder::simple_template(work_kind kind, const char* name, seconds t, watts power) {
+std::int32_t step_builder::simple_template(work_kind kind, const char* name, seconds t, watts power,
+                                           const part_facts& f) {
   work_template w{name, {}, {}, power};
-  if (t > seconds{}) w.parts.push_back({kind, name, t, 1});
+  if (t > seconds{}) w.parts.push_back({kind, name, t, 1, std::make_shared<part_facts>(f)});
   return plan_.add_template(std::move(w));
 }
 
 std::int32_t step_builder::transfer_template(work_kind kind, const char* name, const priced_transfer& t) {
-  const std::int32_t work = simple_template(kind, name, t.time);
+  const std::int32_t work = simple_template(kind, name, t.time, {}, facts_of(c_.machine, t));
   plan_.templates.back().network = demand_on(c_.machine, t);
   return work;
 }

@@ -8,6 +8,7 @@ times not negative, with three decimals; slices of a thread nest; flows come in 
 each inside a slice; counters are numbers in order of time. Exits 1 with a line for each thing wrong.
 """
 import bisect
+import gzip
 import json
 import re
 import sys
@@ -27,7 +28,7 @@ def refuse(text):
 
 def load(path):
     # ts and dur are read from their text, so that nothing is lost in a double.
-    with open(path, encoding="utf-8") as f:
+    with (gzip.open if str(path).endswith(".gz") else open)(path, "rt", encoding="utf-8") as f:
         return json.load(f, parse_float=lambda t: t, parse_constant=refuse)
 
 

@@ -22,7 +22,7 @@ HEADER_MODULE = {
     "ideal_collective": "collectives", "collective_workload": "workload",
     "memory": "workload", "plan": "workload", "training": "workload", "inference": "workload", "requests": "workload", "serving": "workload", "inference_profile": "stack",
     "simulation": "engine", "result": "analysis", "training_metrics": "analysis", "inference_metrics": "analysis",
-    "job_energy": "analysis", "link_use": "analysis", "fit": "study", "run": "study", "search": "study", "serving_studies": "study",
+    "job_energy": "analysis", "explanation": "analysis", "link_use": "analysis", "fit": "study", "run": "study", "search": "study", "serving_studies": "study",
     "sweep": "study", "validate": "study",
 }
 

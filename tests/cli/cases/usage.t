@@ -1,5 +1,5 @@
   $ nvlsim
-  2> nvlsim: which command? run, compare, pareto, validate, collective, kernel, fit, search, sweep, platform, stack, model, scenario, completion
+  2> nvlsim: which command? run, compare, explain, report, pareto, validate, collective, kernel, fit, search, sweep, platform, stack, model, scenario, completion
   2> Try "nvlsim --help".
   [2]
 

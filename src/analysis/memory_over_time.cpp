@@ -1,0 +1,94 @@
+#include "analysis/memory_over_time.hpp"
+
+#include <algorithm>
+
+namespace nvlsim {
+namespace {
+
+double item_bytes(const result& r, std::string_view wanted) {
+  const value* items = r.memory.find("items");
+  if (!items || !items->items()) return 0;
+  for (const value& i : *items->items())
+    if (const value* n = i.find("name"); n && n->string() && *n->string() == wanted)
+      return i.find("bytes")->number() ? *i.find("bytes")->number() : 0;
+  return 0;
+}
+
+/// Levels of what changes, scaled so that the highest is `top`, over what does not.
+std::vector<std::pair<double, double>> scaled(std::vector<std::pair<double, double>> points, double below,
+                                              double top, std::size_t most) {
+  double highest = 0;
+  for (const auto& [t, level] : points) highest = std::max(highest, level);
+  const std::size_t stride = (points.size() + most - 1) / std::max<std::size_t>(most, 1);
+  std::vector<std::pair<double, double>> out;
+  for (std::size_t i = 0; i < points.size(); i += stride) {
+    // Of points that fall together, the highest.
+    const auto end = points.begin() + static_cast<std::ptrdiff_t>(std::min(points.size(), i + stride));
+    const auto at = std::max_element(points.begin() + static_cast<std::ptrdiff_t>(i), end,
+                                     [](const auto& a, const auto& b) { return a.second < b.second; });
+    out.emplace_back(points[i].first, below + (highest > 0 ? top * std::max(0.0, at->second) / highest : 0));
+  }
+  if (!points.empty())
+    out.emplace_back(points.back().first,
+                     below + (highest > 0 ? top * std::max(0.0, points.back().second) / highest : 0));
+  return out;
+}
+
+/// Share of the forward work done and not yet undone by backward work, after each operation.
+std::vector<std::pair<double, double>> work_in_flight(const plan& work, const timeline& times, std::size_t c) {
+  const auto& operations = work.classes[c].streams.front().operations;
+  const auto direction = [&](const operation& o) {
+    const std::string& n = work.templates[static_cast<std::size_t>(o.work)].name;
+    return n.starts_with("forward") ? 1 : n.starts_with("backward") ? -1 : 0;
+  };
+  const auto length = [&](std::size_t i) {
+    return times.spans[c].front()[i].end_s - times.spans[c].front()[i].begin_s;
+  };
+  double all[2] = {};
+  for (std::size_t i = 0; i < operations.size(); ++i)
+    if (const int d = direction(operations[i])) all[d > 0 ? 0 : 1] += length(i);
+  std::vector<std::pair<double, double>> out = {{0, 0}};
+  double level = 0;
+  for (std::size_t i = 0; i < operations.size(); ++i) {
+    const int d = direction(operations[i]);
+    if (d == 0) continue;
+    level += d > 0 ? length(i) / all[0] : -length(i) / all[1];
+    const span& ran = times.spans[c].front()[i];
+    out.emplace_back(d > 0 ? ran.begin_s : ran.end_s, level);  // space is needed from the begin of a forward pass
+  }
+  std::sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  return out;
+}
+
+}  // namespace
+
+std::vector<memory_curve> memory_over_time(const run_record& run, std::size_t most) {
+  const result& r = run.outcome;
+  const value* peak = r.memory.find("peak_bytes");
+  if (!peak || !peak->number() || run.work.classes.empty()) return {};
+  std::vector<memory_curve> out;
+  if (run.served) {
+    const double cache = item_bytes(r, "kv_cache");
+    const value* used = r.metrics.find("kv_cache_used_fraction");
+    const double top = cache * (used && used->number() ? *used->number() : 1);
+    for (std::size_t c = 0; c < run.served->schedules.size() && c < 8; ++c) {
+      std::vector<std::pair<double, double>> held;
+      const auto& iterations = run.served->schedules[c].iterations;
+      for (std::size_t i = 0; i < iterations.size(); ++i)
+        held.emplace_back(run.times.spans[c].front()[i].begin_s,
+                          static_cast<double>(iterations[i].context + iterations[i].prompt_tokens));
+      out.push_back({run.work.classes[c].name, scaled(std::move(held), *peak->number() - cache, top, most)});
+    }
+    return out;
+  }
+  const double activations = item_bytes(r, "activations");
+  const value* where = r.memory.find("where");
+  for (std::size_t c = 0; c < run.work.classes.size(); ++c) {
+    if (!where || !where->string() || run.work.classes[c].name != *where->string()) continue;
+    out.push_back({run.work.classes[c].name, scaled(work_in_flight(run.work, run.times, c),
+                                                    *peak->number() - activations, activations, most)});
+  }
+  return out;
+}
+
+}  // namespace nvlsim

@@ -1,0 +1,232 @@
+// Slices of time grouped into trees and tables. [docs/models-and-assumptions.md#bounds]
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "analysis/time_slices.hpp"
+
+namespace nvlsim {
+namespace {
+
+/// Parts of one name with more shapes than this become one.
+constexpr std::size_t most_shapes = 4;
+
+/// What limits a part that nobody gave facts for.
+resource usual_limit(work_kind k) {
+  switch (k) {
+    case work_kind::gemm:
+    case work_kind::attention:
+      return resource::tensor_cores;
+    case work_kind::memory_bound:
+    case work_kind::optimizer:
+      return resource::hbm;
+    case work_kind::tp:
+    case work_kind::pp:
+    case work_kind::cp:
+    case work_kind::ep:
+    case work_kind::dp:
+      return resource::nvlink;
+    default:
+      return resource::host;
+  }
+}
+
+std::string amount_text(double x) { return fmt::format("{:.6g}", x); }
+
+/// A shape, or the range of several.
+struct shape_range {
+  part_facts low, high;
+  bool empty = true;
+
+  void add(const part_facts& f) {
+    if (empty) low = high = f;
+    for (std::size_t i = 0; i < f.shape.size(); ++i) {
+      low.shape[i] = std::min(low.shape[i], f.shape[i]);
+      high.shape[i] = std::max(high.shape[i], f.shape[i]);
+    }
+    if (f.algorithm != high.algorithm) high.algorithm = "several algorithms";
+    if (f.exchange != high.exchange) high.exchange = "exchanges";
+    empty = false;
+  }
+  std::string side(std::size_t i) const {
+    if (low.shape[i] == high.shape[i]) return amount_text(low.shape[i]);
+    return fmt::format("{}..{}", amount_text(low.shape[i]), amount_text(high.shape[i]));
+  }
+  std::string text() const;
+};
+
+std::string megabytes(double x) { return fmt::format("{:.4g} MB", x / 1e6); }
+
+std::string shape_range::text() const {
+  if (empty) return {};
+  switch (low.what) {
+    case part_facts::form::gemm: {
+      const std::string one = fmt::format("{} x {} x {} {}", side(0), side(1), side(2), name(low.operands));
+      return high.shape[3] == 1 ? one : fmt::format("{} of {}", side(3), one);
+    }
+    case part_facts::form::attention:
+      return fmt::format("{} sequences, {} heads, {} queries x {} keys", side(0), side(1), side(2), side(3));
+    case part_facts::form::decode:
+      return fmt::format("{} sequences, {} heads, {} cached", side(0), side(1), side(3));
+    case part_facts::form::exchange: {
+      const std::string size = low.shape[0] == high.shape[0]
+                                   ? megabytes(low.shape[0])
+                                   : fmt::format("{} .. {}", megabytes(low.shape[0]), megabytes(high.shape[0]));
+      const std::string racks = high.shape[2] > 1 ? fmt::format(" in {} domains", side(2)) : std::string();
+      return fmt::format("{} of {}, {} ranks{}{}{}", high.exchange, size, side(1), racks,
+                         high.algorithm.empty() ? "" : ", ", high.algorithm);
+    }
+    case part_facts::form::plain:
+      break;
+  }
+  return {};
+}
+
+/// What is the same for an explanation.
+struct leaf_key {
+  std::string group, name, shape;
+  friend auto operator<=>(const leaf_key&, const leaf_key&) = default;
+};
+
+struct leaf {
+  double time_s = 0, calls = 0, work = 0, moved = 0, alone_s = 0, ceiling = 0;
+  std::map<resource, double> limits;
+  shape_range shapes;
+
+  void add(const time_slice& s, double share) {
+    time_s += s.time_s * share;
+    calls += s.calls;
+    if (!s.facts) return;
+    const part_facts& f = *s.facts;
+    shapes.add(f);
+    work += f.work.base() * s.calls;
+    moved += f.moved.base() * s.calls;
+    alone_s += f.alone.base() * s.calls;
+    limits[f.limit] += s.time_s;
+    ceiling = std::max(ceiling, f.ceiling);
+  }
+  resource limit() const {
+    const auto most = std::max_element(limits.begin(), limits.end(),
+                                       [](const auto& a, const auto& b) { return a.second < b.second; });
+    return most == limits.end() ? resource::latency : most->first;
+  }
+};
+
+std::string exact_shape(const time_slice& s) {
+  if (!s.facts) return {};
+  shape_range one;
+  one.add(*s.facts);
+  return one.text();
+}
+
+/// A share of a slice that belongs to a group.
+struct portion {
+  std::string group;
+  double share = 1;
+};
+using grouping = std::function<std::vector<portion>(const time_slice&)>;
+
+std::map<leaf_key, leaf> leaves_of(const std::vector<time_slice>& slices, const grouping& groups) {
+  std::map<std::pair<std::string, std::string>, std::set<std::string>> shapes;
+  for (const time_slice& s : slices)
+    for (const portion& p : groups(s))
+      if (auto& known = shapes[{p.group, s.name}]; known.size() <= most_shapes) known.insert(exact_shape(s));
+  std::map<leaf_key, leaf> out;
+  for (const time_slice& s : slices)
+    for (const portion& p : groups(s)) {
+      if (!(p.share > 0)) continue;
+      const bool own = shapes[{p.group, s.name}].size() <= most_shapes;
+      out[{p.group, s.name, own ? exact_shape(s) : std::string()}].add(s, p.share);
+    }
+  return out;
+}
+
+void sort_parts(cause& c) {
+  std::stable_sort(c.parts.begin(), c.parts.end(),
+                   [](const cause& a, const cause& b) { return a.amount > b.amount; });
+}
+
+cause grouped(const std::vector<time_slice>& slices, std::string title, const grouping& groups) {
+  std::map<std::string, cause> by_group;
+  for (const auto& [key, l] : leaves_of(slices, groups)) {
+    cause& g = by_group[key.group];
+    g.name = key.group;
+    g.amount += l.time_s;
+    g.parts.push_back({key.name, l.time_s, l.shapes.text()});
+  }
+  cause whole{std::move(title), 0, {}, {}};
+  for (auto& [key, g] : by_group) {
+    whole.amount += g.amount;
+    sort_parts(g);
+    // A group of one part of its own name is that part.
+    if (g.parts.size() == 1 && g.parts.front().name == g.name) g = std::move(g.parts.front());
+    whole.parts.push_back(std::move(g));
+  }
+  sort_parts(whole);
+  return whole;
+}
+
+std::vector<portion> bounds_of(const time_slice& s) {
+  if (s.kind == work_kind::idle) return {{s.name, 1}};
+  if (!s.facts) return {{std::string(name(usual_limit(s.kind))), 1}};
+  const part_facts& f = *s.facts;
+  const double latency = f.alone > seconds{} ? f.latency / f.alone : 0;
+  return {{std::string(name(f.limit)), 1 - latency}, {std::string(name(resource::latency)), latency}};
+}
+
+}  // namespace
+
+cause by_bound(const std::vector<time_slice>& slices, std::string name) {
+  return grouped(slices, std::move(name), bounds_of);
+}
+
+cause by_kind(const std::vector<time_slice>& slices, std::string title) {
+  return grouped(slices, std::move(title), [](const time_slice& s) {
+    return std::vector<portion>{{std::string(name(s.kind)), 1}};
+  });
+}
+
+cause by_phase(const std::vector<time_slice>& slices, std::string title) {
+  std::map<std::string, std::vector<time_slice>> phases;
+  for (const time_slice& s : slices) phases[s.phase].push_back(s);
+  cause whole{std::move(title), 0, {}, {}};
+  for (const auto& [phase, own] : phases) {
+    cause c = by_kind(own, phase);
+    if (c.parts.size() == 1 && c.parts.front().parts.empty()) c.parts.clear();
+    whole.amount += c.amount;
+    whole.parts.push_back(std::move(c));
+  }
+  sort_parts(whole);
+  return whole;
+}
+
+std::vector<time_use> uses_of_time(const std::vector<time_slice>& slices, bool transfers, double whole_s) {
+  std::vector<time_slice> wanted;
+  for (const time_slice& s : slices) {
+    if (!s.facts) continue;
+    const bool exchange = s.facts->what == part_facts::form::exchange;
+    const bool kernel =
+        !exchange && (s.facts->work.base() > 0 || s.facts->moved.base() > 0) && s.facts->limit != resource::c2c;
+    if (transfers ? exchange : kernel) wanted.push_back(s);
+  }
+  std::vector<time_use> out;
+  for (const auto& [key, l] : leaves_of(wanted, [](const time_slice& s) {
+         return std::vector<portion>{{s.phase, 1}};
+       })) {
+    const resource limit = l.limit();
+    const double done = limit == resource::tensor_cores ? l.work : l.moved;
+    out.push_back({key.name, key.group, l.shapes.text(), limit, l.calls, l.time_s, l.time_s / whole_s,
+                   l.alone_s > 0 ? done / l.alone_s : 0, l.ceiling, l.calls > 0 ? l.work / l.calls : 0,
+                   l.calls > 0 ? l.moved / l.calls : 0});
+  }
+  std::stable_sort(out.begin(), out.end(),
+                   [](const time_use& a, const time_use& b) { return a.time_s > b.time_s; });
+  return out;
+}
+
+}  // namespace nvlsim

@@ -1,0 +1,223 @@
+#include "analysis/time_slices.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+
+namespace nvlsim {
+namespace {
+
+constexpr std::string_view waiting_phase = "waiting";
+
+/// "forward" of "forward (2 layers, loss)", "backward (inputs)" of "backward (inputs) (2 layers)".
+std::string phase_of(const work_template& t) {
+  const std::size_t detail = t.name.rfind(" (");
+  return t.name.substr(0, detail == std::string::npos ? t.name.find(' ') : detail);
+}
+
+/// The operation whose end made an event happen.
+struct signal {
+  std::int32_t rank_class = -1, stream = 0;
+  std::uint32_t operation = 0;
+  double at_s = -1;
+};
+
+std::vector<signal> signals_of(const plan& work, const timeline& times) {
+  std::vector<signal> out(work.arrivals.size());
+  for (std::size_t c = 0; c < work.classes.size(); ++c)
+    for (std::size_t s = 0; s < work.classes[c].streams.size(); ++s) {
+      const auto& operations = work.classes[c].streams[s].operations;
+      for (std::size_t i = 0; i < operations.size(); ++i) {
+        if (operations[i].signals == no_event) continue;
+        signal& last = out[static_cast<std::size_t>(operations[i].signals)];
+        const double end = times.spans[c][s][i].end_s;
+        if (end >= last.at_s)
+          last = {static_cast<std::int32_t>(c), static_cast<std::int32_t>(s), static_cast<std::uint32_t>(i), end};
+      }
+    }
+  return out;
+}
+
+/// Of the events that an operation waits for, the one that happened last.
+std::optional<signal> last_wait(const plan& work, const operation& o, const std::vector<signal>& signals) {
+  std::optional<signal> last;
+  for (std::uint32_t k = 0; k < o.waits; ++k) {
+    const signal& s = signals[static_cast<std::size_t>(work.waits[o.first_wait + k])];
+    if (s.rank_class >= 0 && (!last || s.at_s >= last->at_s)) last = s;
+  }
+  return last;
+}
+
+const stream& stream_of(const plan& work, const signal& s) {
+  return work.classes[static_cast<std::size_t>(s.rank_class)].streams[static_cast<std::size_t>(s.stream)];
+}
+
+const work_template& template_of(const plan& work, const operation& o) {
+  return work.templates[static_cast<std::size_t>(o.work)];
+}
+
+/// Adds up what recurs: time by template, waits by what was waited for.
+class collector {
+ public:
+  explicit collector(const plan& work) : work_(work), weights_(work.templates.size()) {}
+
+  void add(const operation& o, double weight, double took_s) {
+    weights_[static_cast<std::size_t>(o.work)] += weight;
+    const double longer = took_s - template_of(work_, o).duration.base();
+    if (longer > 1e-12 * took_s) slowed_[o.work] += weight * longer;
+  }
+  void wait(work_kind kind, std::string name, std::shared_ptr<const part_facts> facts, double time_s) {
+    if (!(time_s > 0)) return;
+    waits_[{kind, std::move(name), facts.get()}] += time_s;
+    if (facts) kept_.push_back(std::move(facts));
+  }
+
+  std::vector<time_slice> take() {
+    std::vector<time_slice> out;
+    for (std::size_t t = 0; t < weights_.size(); ++t) {
+      if (weights_[t] == 0) continue;
+      const work_template& w = work_.templates[t];
+      for (const work_part& p : w.parts)
+        out.push_back({phase_of(w), p.kind, p.name, p.facts, p.duration.base() * p.repeat * weights_[t],
+                       p.repeat * weights_[t]});
+    }
+    for (const auto& [t, time] : slowed_) {
+      const work_template& w = work_.templates[static_cast<std::size_t>(t)];
+      out.push_back({phase_of(w), w.parts.empty() ? work_kind::dp : w.parts.front().kind, "contention",
+                     w.parts.empty() ? nullptr : w.parts.front().facts, time, 0});
+    }
+    for (const auto& [key, time] : waits_) {
+      const auto& [kind, name, facts] = key;
+      const auto kept =
+          std::find_if(kept_.begin(), kept_.end(), [f = facts](const auto& k) { return k.get() == f; });
+      out.push_back({std::string(waiting_phase), kind, name, kept == kept_.end() ? nullptr : *kept, time, 0});
+    }
+    return out;
+  }
+
+ private:
+  const plan& work_;
+  std::vector<double> weights_;
+  std::map<std::int32_t, double> slowed_;
+  std::map<std::tuple<work_kind, std::string, const part_facts*>, double> waits_;
+  std::vector<std::shared_ptr<const part_facts>> kept_;
+};
+
+double busy_time(const std::vector<span>& spans) {
+  double t = 0;
+  for (const span& s : spans) t += s.end_s - s.begin_s;
+  return t;
+}
+
+constexpr std::string_view bubble = "bubble", imbalance_name = "imbalance", no_work = "no work";
+
+}  // namespace
+
+weighting no_weight(const plan& work) {
+  weighting w;
+  for (const rank_class& c : work.classes) {
+    w.operations.emplace_back(c.streams.front().operations.size());
+    w.gaps.emplace_back(c.streams.front().operations.size() + 1);
+  }
+  return w;
+}
+
+weighting mean_over_gpus(const plan& work) {
+  double gpus = 0;
+  for (const rank_class& c : work.classes) gpus += static_cast<double>(c.multiplicity);
+  weighting w = no_weight(work);
+  for (std::size_t c = 0; c < work.classes.size(); ++c) {
+    const double share = static_cast<double>(work.classes[c].multiplicity) / gpus;
+    std::fill(w.operations[c].begin(), w.operations[c].end(), share);
+    std::fill(w.gaps[c].begin(), w.gaps[c].end(), share);
+  }
+  return w;
+}
+
+std::vector<time_slice> slices_of(const plan& work, const timeline& times, const weighting& w, bool imbalance) {
+  const std::vector<signal> signals = signals_of(work, times);
+  collector sum(work);
+  double busiest = 0;
+  for (const auto& c : times.spans) busiest = std::max(busiest, busy_time(c.front()));
+  for (std::size_t c = 0; c < work.classes.size(); ++c) {
+    const auto& operations = work.classes[c].streams.front().operations;
+    const std::vector<span>& spans = times.spans[c].front();
+    double now = 0, for_stages = 0;
+    bool any_wait = false;
+    for (std::size_t i = 0; i < operations.size(); ++i) {
+      const double gap = std::max(0.0, spans[i].begin_s - now) * w.gaps[c][i];
+      const auto last = last_wait(work, operations[i], signals);
+      any_wait = any_wait || last;
+      if (last && stream_of(work, *last).kind == stream_kind::data_parallel) {
+        const work_template& t = template_of(work, stream_of(work, *last).operations[last->operation]);
+        sum.wait(work_kind::dp, t.name, t.parts.empty() ? nullptr : t.parts.front().facts, gap);
+      } else if (last) {
+        for_stages += gap;
+      } else {
+        sum.wait(work_kind::idle, std::string(no_work), nullptr, gap);
+      }
+      sum.add(operations[i], w.operations[c][i], spans[i].end_s - spans[i].begin_s);
+      now = spans[i].end_s;
+    }
+    const double tail = std::max(0.0, times.makespan.base() - now) * w.gaps[c].back();
+    if (any_wait) for_stages += tail;
+    else sum.wait(work_kind::idle, std::string(imbalance_name), nullptr, tail);
+    const double uneven =
+        imbalance ? std::clamp((busiest - busy_time(spans)) * w.gaps[c].back(), 0.0, for_stages) : 0;
+    sum.wait(work_kind::idle, std::string(imbalance_name), nullptr, uneven);
+    sum.wait(work_kind::idle, std::string(bubble), nullptr, for_stages - uneven);
+  }
+  return sum.take();
+}
+
+std::vector<time_slice> side_slices(const plan& work) {
+  collector sum(work);
+  double gpus = 0;
+  for (const rank_class& c : work.classes) gpus += static_cast<double>(c.multiplicity);
+  for (const rank_class& c : work.classes)
+    for (std::size_t s = 1; s < c.streams.size(); ++s)
+      for (const operation& o : c.streams[s].operations) sum.add(o, static_cast<double>(c.multiplicity) / gpus, 0);
+  std::vector<time_slice> out = sum.take();
+  for (time_slice& s : out) s.phase = "beside compute";
+  return out;
+}
+
+std::vector<time_slice> critical_path(const plan& work, const timeline& times) {
+  const std::vector<signal> signals = signals_of(work, times);
+  signal at;
+  for (std::size_t c = 0; c < work.classes.size(); ++c)
+    for (std::size_t s = 0; s < work.classes[c].streams.size(); ++s)
+      if (const auto& spans = times.spans[c][s]; !spans.empty() && spans.back().end_s > at.at_s)
+        at = {static_cast<std::int32_t>(c), static_cast<std::int32_t>(s),
+              static_cast<std::uint32_t>(spans.size() - 1), spans.back().end_s};
+  std::map<std::string, collector> by_class;
+  while (at.rank_class >= 0) {
+    const auto c = static_cast<std::size_t>(at.rank_class), s = static_cast<std::size_t>(at.stream);
+    const stream& here = stream_of(work, at);
+    const operation& o = here.operations[at.operation];
+    const span& ran = times.spans[c][s][at.operation];
+    const std::string place = here.kind == stream_kind::compute
+                                  ? work.classes[c].name
+                                  : fmt::format("{}, {}", work.classes[c].name, name(here.kind));
+    collector& sum = by_class.try_emplace(place, work).first->second;
+    sum.add(o, 1, ran.end_s - ran.begin_s);
+    signal before;
+    if (at.operation > 0)
+      before = {at.rank_class, at.stream, at.operation - 1, times.spans[c][s][at.operation - 1].end_s};
+    if (const auto last = last_wait(work, o, signals); last && last->at_s > before.at_s) before = *last;
+    sum.wait(work_kind::idle, std::string(no_work), nullptr, ran.begin_s - std::max(0.0, before.at_s));
+    at = before;
+  }
+  std::vector<time_slice> out;
+  for (auto& [place, sum] : by_class)
+    for (time_slice& s : sum.take()) {
+      s.phase = fmt::format("{}: {}", place, s.phase);
+      out.push_back(std::move(s));
+    }
+  return out;
+}
+
+}  // namespace nvlsim

@@ -1,0 +1,52 @@
+// Time of the main streams of a plan, added up over operations with weights.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "nvlsim/explanation.hpp"
+#include "nvlsim/plan.hpp"
+
+namespace nvlsim {
+
+/// Time spent on one thing, or waited for one.
+struct time_slice {
+  std::string phase;  ///< "forward", "decode", "waiting"
+  work_kind kind = work_kind::idle;
+  std::string name;  ///< of the part
+  std::shared_ptr<const part_facts> facts;
+  double time_s = 0, calls = 0;
+};
+
+/// How much each operation of the first stream of each class counts, and the gap before it; the last gap is what
+/// follows the last operation.
+struct weighting {
+  std::vector<std::vector<double>> operations, gaps;
+};
+weighting no_weight(const plan& work);
+/// The mean over GPUs: slices add up to the makespan.
+weighting mean_over_gpus(const plan& work);
+
+/// Of waits for other stages, `imbalance` is what a stage waits because another one has more to do, and `bubble` the rest;
+/// both are told apart only for the mean over GPUs.
+/// Operations beside the first stream of each class, in phase "beside compute".
+std::vector<time_slice> side_slices(const plan& work);
+
+std::vector<time_slice> slices_of(const plan& work, const timeline& times, const weighting& w, bool imbalance);
+
+/// The chain of operations, each of which began because the one before it ended, that ends last. Slices add up to the
+/// makespan; their phase is the class and what it did.
+std::vector<time_slice> critical_path(const plan& work, const timeline& times);
+
+/// Phase, then kind of work, then part.
+cause by_phase(const std::vector<time_slice>& slices, std::string name);
+/// Resource or wait, then part. [docs/models-and-assumptions.md#bounds]
+cause by_bound(const std::vector<time_slice>& slices, std::string name);
+/// Kind of work, then part.
+cause by_kind(const std::vector<time_slice>& slices, std::string name);
+
+/// Kernels, or transfers, longest first.
+std::vector<time_use> uses_of_time(const std::vector<time_slice>& slices, bool transfers, double whole_s);
+
+}  // namespace nvlsim

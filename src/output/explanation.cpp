@@ -1,0 +1,291 @@
+// Explanations as JSON and as text. [docs/explain.md]
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "nvlsim/output.hpp"
+#include "output/number.hpp"
+#include "output/text.hpp"
+
+namespace nvlsim {
+namespace {
+
+using output::table_columns;
+
+// ---- JSON
+
+value optional_number(const std::optional<double>& x) { return x ? value{*x} : value{}; }
+
+value cause_value(const cause& c) {
+  value out{value::object{{"name", c.name}, {"amount", c.amount}}};
+  if (!c.note.empty()) out.set("note", c.note);
+  if (c.parts.empty()) return out;
+  value parts{value::array{}};
+  for (const cause& p : c.parts) parts.items()->push_back(cause_value(p));
+  out.set("parts", std::move(parts));
+  return out;
+}
+
+value use_value(const time_use& u) {
+  value out{value::object{{"name", u.name}, {"phase", u.phase}, {"shape", u.shape}, {"bound", name(u.limit)}}};
+  out.set("calls", u.calls);
+  out.set("time_s", u.time_s);
+  out.set("share", u.share);
+  const std::string unit = u.limit == resource::tensor_cores ? "FLOP_per_s" : "Bps";
+  out.set("rate_" + unit, u.rate);
+  out.set("ceiling_" + unit, u.ceiling > 0 ? value{u.ceiling} : value{});
+  out.set("work_flop", u.work_flop);
+  out.set("moved_bytes", u.moved_bytes);
+  return out;
+}
+
+value constant_value(const input_constant& c) {
+  return value{value::object{
+      {"pointer", c.pointer}, {"value", c.text}, {"kind", c.kind}, {"source", c.source}, {"from", c.from}}};
+}
+
+value texts(const std::vector<std::string>& lines) {
+  value out{value::array{}};
+  for (const std::string& l : lines) out.items()->push_back(l);
+  return out;
+}
+
+template <class T, class F>
+value list(const std::vector<T>& items, F&& as_value) {
+  value out{value::array{}};
+  for (const T& i : items) out.items()->push_back(as_value(i));
+  return out;
+}
+
+// ---- text
+
+/// The part of a name whose ending tells the unit.
+std::string_view unit_key(std::string_view metric) { return metric.substr(0, metric.find('.')); }
+
+constexpr double least_share = 0.004;  // of the whole: smaller parts are added up in one line
+constexpr std::size_t name_columns = 30, amount_columns = 10, share_columns = 9;
+constexpr std::size_t note_columns = table_columns - name_columns - amount_columns - share_columns - 2;
+
+/// "6.25 of 8 TB/s, 78 %"
+std::string rate_of(double x, double ceiling, std::string_view unit) {
+  constexpr std::array<std::string_view, 7> prefixes = {"", "k", "M", "G", "T", "P", "E"};
+  double scale = 1;
+  std::size_t i = 0;
+  for (; i + 1 < prefixes.size() && std::max(x, ceiling) >= 1000 * scale; ++i) scale *= 1000;
+  if (!(ceiling > 0)) return fmt::format("{:.3g} {}{}", x / scale, prefixes[i], unit);
+  return fmt::format("{:.3g} of {:.3g} {}{}, {:.0f} %", x / scale, ceiling / scale, prefixes[i], unit,
+                     100 * x / ceiling);
+}
+
+struct tree_printer {
+  std::string_view key;
+  double whole;
+  bool long_notes;  ///< notes that do not fit go on in further lines; else they are left to the table of kernels
+  std::string out = {};
+
+  void line(std::size_t depth, const std::string& text, double amount, const std::string& note) {
+    const std::string label = output::one_line(std::string(2 + 2 * depth, ' ') + text, name_columns);
+    out += fmt::format("{}{}{:7.1f} %", output::padded_right(label, name_columns),
+                       output::padded_left(output::scaled(key, amount), amount_columns),
+                       whole != 0 ? 100 * amount / whole : 0);
+    std::string_view indent = "  ";
+    const std::string further(table_columns - note_columns, ' ');
+    if (long_notes || output::width(note) <= note_columns)
+      for (const std::string& words : output::wrapped(note, note_columns)) {
+        out += fmt::format("{}{}{}", indent == further ? "\n" : "", indent, words);
+        indent = further;
+      }
+    out += '\n';
+  }
+  void print(const cause& c, std::size_t depth, std::size_t most) {
+    double small = 0;
+    std::size_t count = 0;
+    const cause* only = nullptr;
+    for (const cause& p : c.parts) {
+      if (std::abs(p.amount) < least_share * std::abs(whole)) {
+        small += p.amount;
+        ++count;
+        only = &p;
+        continue;
+      }
+      line(depth, p.name, p.amount, p.note);
+      if (depth < most) print(p, depth + 1, most);
+    }
+    if (count == 1) line(depth, only->name, small, only->note);
+    else if (count > 1) line(depth, fmt::format("{} smaller", count), small, {});
+  }
+};
+
+std::string tree_text(const cause_tree& t, std::string_view key) {
+  tree_printer p{key, t.whole.amount, t.title == "by use"};
+  p.print(t.whole, 0, t.title == "by phase" ? 2 : t.title == "critical path" ? 0 : 1);
+  return fmt::format("\n{} {}\n{}", t.whole.name, t.title, p.out);
+}
+
+std::string uses_text(std::string_view title, const std::vector<time_use>& uses, std::size_t most) {
+  if (uses.empty()) return {};
+  std::string out = fmt::format("\n{}\n", title);
+  for (std::size_t i = 0; i < std::min(most, uses.size()); ++i) {
+    const time_use& u = uses[i];
+    const std::string label = output::one_line(fmt::format("{}, {}", u.name, u.phase), name_columns - 1);
+    out += fmt::format(
+        "  {}{:6.1f} %  {:<12}  {}\n", output::padded_right(label, name_columns - 1), 100 * u.share, name(u.limit),
+        u.rate > 0 ? rate_of(u.rate, u.ceiling, u.limit == resource::tensor_cores ? "FLOP/s" : "B/s") : "");
+    std::string detail = fmt::format("{:.6g} calls", u.calls);
+    if (!u.shape.empty()) detail += " of " + u.shape;
+    for (const std::string& line : output::wrapped(detail, table_columns - 6)) out += "      " + line + '\n';
+  }
+  if (uses.size() > most) out += fmt::format("  {} more in the JSON\n", uses.size() - most);
+  return out;
+}
+
+/// "/gpu" and "hbm_bandwidth" of "/platform/gpu/hbm_bandwidth".
+std::pair<std::string, std::string> place_of(const std::string& pointer) {
+  const std::size_t first = pointer.find('/', 1), last = pointer.rfind('/');
+  return {pointer.substr(first, last - first), pointer.substr(last + 1)};
+}
+
+std::string constants_text(const std::vector<input_constant>& constants) {
+  std::vector<std::string> files, sources;
+  const auto index = [](std::vector<std::string>& all, const std::string& s) {
+    const auto at = std::find(all.begin(), all.end(), s);
+    const auto i = static_cast<std::size_t>(at - all.begin());
+    if (at == all.end()) all.push_back(s);
+    return i + 1;
+  };
+  for (const input_constant& c : constants) index(files, c.from);
+  std::string out;
+  for (const std::string& f : files) {
+    out += fmt::format("\nconstants of {}\n", f);
+    std::string group;
+    for (const input_constant& c : constants) {
+      if (c.from != f) continue;
+      const auto [parent, member] = place_of(c.pointer);
+      if (parent != group) out += fmt::format("  {}\n", parent);
+      group = parent;
+      out += fmt::format("    {}{}  {:<8}  [{}]\n", output::padded_right(member, 32),
+                         output::padded_left(c.text, 20), c.kind, index(sources, c.source));
+    }
+  }
+  if (!sources.empty()) out += "\nsources\n";
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    std::string mark = fmt::format("  {:>4} ", fmt::format("[{}]", i + 1));
+    for (const std::string& line : output::wrapped(sources[i], table_columns - mark.size())) {
+      out += mark + line + '\n';
+      mark.assign(mark.size(), ' ');
+    }
+  }
+  return out;
+}
+
+std::string bullets(std::string_view title, const std::vector<std::string>& lines) {
+  if (lines.empty()) return {};
+  std::string out = fmt::format("\n{}\n", title);
+  for (const std::string& text : lines) {
+    std::string mark = "  - ";
+    for (const std::string& line : output::wrapped(text, table_columns - 4)) {
+      out += mark + line + '\n';
+      mark = "    ";
+    }
+  }
+  return out;
+}
+
+constexpr double least_effect = 5e-4;  // of the metric: constants that do less are counted only
+
+std::string change_text(const std::optional<double>& x) { return x ? output::percent_change(*x) : "refused"; }
+
+std::string sensitivity_text(const explanation& e) {
+  if (e.sensitivities.empty()) return {};
+  std::vector<std::vector<std::string>> rows = {
+      {fmt::format("{} when it moves by 10 %", e.metric), "value", "-10 %", "+10 %"}};
+  std::size_t small = 0;
+  for (const sensitivity& s : e.sensitivities) {
+    if (std::max(std::abs(s.less.value_or(0)), std::abs(s.more.value_or(0))) < least_effect) ++small;
+    else
+      rows.push_back(
+          {output::one_line(s.what.pointer, 46), s.what.text, change_text(s.less), change_text(s.more)});
+  }
+  std::string out = "\nsensitivity\n" + output::grid(rows, 2);
+  if (small > 0) out += fmt::format("  {} do less; they are in the JSON\n", small);
+  if (e.turning_points.empty())
+    return out + "\nno constant, between a quarter and four times its value, changes what limits the run\n";
+  out += "\nwhere the bottleneck changes\n";
+  for (const turning_point& t : e.turning_points)
+    out += fmt::format("  {}  at {:.3g} x {}: {} instead of {}\n", output::one_line(t.what.pointer, 40), t.factor,
+                       t.what.text, t.to, t.from);
+  return out;
+}
+
+}  // namespace
+
+value to_value(const explanation& e) {
+  value out{value::object{{"schema", "nvlsim.explanation/1"}, {"scenario", e.scenario}, {"metric", e.metric}}};
+  out.set("value", optional_number(e.amount));
+  out.set("band", e.band ? value{value::array{value{e.band->first}, value{e.band->second}}} : value{});
+  out.set("band_reasons", texts(e.band_reasons));
+  out.set("factors", list(e.factors, [](const factor& f) {
+            return value{value::object{{"name", f.name}, {"amount", f.amount}, {"power", f.power}}};
+          }));
+  out.set("apart", e.apart.empty() ? value{} : value{e.apart});
+  out.set("trees", list(e.trees, [](const cause_tree& t) {
+            return value{value::object{{"title", t.title}, {"whole", cause_value(t.whole)}}};
+          }));
+  out.set("kernels", list(e.kernels, use_value));
+  out.set("transfers", list(e.transfers, use_value));
+  out.set("notes", texts(e.notes));
+  out.set("assumptions", texts(e.assumptions));
+  out.set("defaults", value{value::object(e.defaults)});
+  out.set("constants", list(e.constants, constant_value));
+  if (e.sensitivities.empty() && e.turning_points.empty()) return out;
+  out.set("sensitivities", list(e.sensitivities, [](const sensitivity& s) {
+            value row = constant_value(s.what);
+            row.set("change_at_minus_10_percent", optional_number(s.less));
+            row.set("change_at_plus_10_percent", optional_number(s.more));
+            return row;
+          }));
+  out.set("turning_points", list(e.turning_points, [](const turning_point& t) {
+            value row = constant_value(t.what);
+            row.set("factor", t.factor);
+            row.set("from_bound", t.from);
+            row.set("to_bound", t.to);
+            return row;
+          }));
+  return out;
+}
+
+std::string explanation_table(const explanation& e) {
+  const std::string_view key = unit_key(e.metric);
+  std::string out = e.metric.empty() ? fmt::format("{}: cannot run\n", e.scenario)
+                                     : fmt::format("{}: {} = {}\n", e.scenario, e.metric,
+                                                   e.amount ? output::scaled(key, *e.amount) : "nothing");
+  for (const factor& f : e.factors)
+    out += fmt::format("  {} {:<28} {}\n", f.power < 0 ? '/' : 'x', f.name,
+                       output::scaled(unit_key(f.name), f.amount));
+  if (e.band)
+    out += fmt::format("  90 % in {} .. {}\n", output::scaled(key, e.band->first),
+                       output::scaled(key, e.band->second));
+  out += bullets("band", e.band_reasons);
+  const std::string_view apart = unit_key(e.apart);
+  for (const cause_tree& t : e.trees) out += tree_text(t, apart);
+  out += uses_text("kernels that take most time", e.kernels, 10);
+  out += uses_text("transfers that take most time", e.transfers, 6);
+  out += sensitivity_text(e);
+  std::vector<std::string> assumed = e.notes;
+  assumed.insert(assumed.end(), e.assumptions.begin(), e.assumptions.end());
+  out += bullets("notes", assumed);
+  if (!e.defaults.empty()) {
+    std::vector<std::vector<std::string>> rows;
+    for (const auto& [pointer, v] : e.defaults) {
+      std::string text = to_json(v, 0);
+      if (v.string()) text = *v.string();
+      rows.push_back({pointer, output::one_line(text, 40)});
+    }
+    out += "\nassumed by default\n" + output::grid(rows, 2);
+  }
+  return out + constants_text(e.constants);
+}
+
+}  // namespace nvlsim

@@ -1,0 +1,82 @@
+#include "output/gzip.hpp"
+
+#include <fmt/format.h>
+#include <zlib.h>
+
+#include <fstream>
+#include <streambuf>
+#include <vector>
+
+#include "nvlsim/diagnostics.hpp"
+
+namespace nvlsim::output {
+namespace {
+
+/// Level 1: traces shrink to a tenth already, in a third of the time of the default.
+constexpr const char* mode = "wb1";
+
+/// Compresses what is put into it; memory does not grow with it.
+class gzip_buffer : public std::streambuf {
+ public:
+  explicit gzip_buffer(const std::filesystem::path& file) : file_(gzopen(file.c_str(), mode)), room_(1 << 18) {
+    setp(room_.data(), room_.data() + room_.size());
+  }
+  ~gzip_buffer() override { close(); }
+  gzip_buffer(const gzip_buffer&) = delete;
+  gzip_buffer& operator=(const gzip_buffer&) = delete;
+
+  bool is_open() const { return file_ != nullptr; }
+  bool close() {
+    if (!file_) return false;
+    const bool written = put();
+    const bool closed = gzclose(file_) == Z_OK;
+    file_ = nullptr;
+    return written && closed;
+  }
+
+ protected:
+  int_type overflow(int_type c) override {
+    if (!put()) return traits_type::eof();
+    return traits_type::eq_int_type(c, traits_type::eof()) ? traits_type::not_eof(c)
+                                                           : sputc(traits_type::to_char_type(c));
+  }
+  int sync() override { return put() ? 0 : -1; }
+
+ private:
+  bool put() {
+    const auto size = static_cast<unsigned>(pptr() - pbase());
+    setp(room_.data(), room_.data() + room_.size());
+    return file_ && (size == 0 || gzwrite(file_, room_.data(), size) == static_cast<int>(size));
+  }
+
+  gzFile file_;
+  std::vector<char> room_;
+};
+
+}  // namespace
+
+file_writer::file_writer(const std::filesystem::path& file) : file_(file) {
+  bool open = false;
+  if (file.extension() == ".gz") {
+    auto b = std::make_unique<gzip_buffer>(file);
+    open = b->is_open();
+    buffer_ = std::move(b);
+  } else {
+    auto b = std::make_unique<std::filebuf>();
+    open = b->open(file, std::ios::binary | std::ios::out) != nullptr;
+    buffer_ = std::move(b);
+  }
+  if (!open) throw io_error(fmt::format("{}: cannot be written", file.string()));
+  stream_ = std::make_unique<std::ostream>(buffer_.get());
+}
+
+file_writer::~file_writer() = default;
+
+void file_writer::close() {
+  bool good = !stream_->fail();
+  if (auto* z = dynamic_cast<gzip_buffer*>(buffer_.get())) good = z->close() && good;
+  else good = static_cast<std::filebuf&>(*buffer_).close() != nullptr && good;
+  if (!good) throw io_error(fmt::format("{}: cannot be written", file_.string()));
+}
+
+}  // namespace nvlsim::output

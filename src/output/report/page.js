@@ -1,0 +1,469 @@
+"use strict";
+// Draws the report from the JSON of the page. Numbers are plain SI; units are the endings of keys.
+(() => {
+const data = JSON.parse(document.getElementById("data").textContent);
+const page = document.getElementById("page");
+const tip = document.getElementById("tip");
+const css = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+// ---- elements and numbers
+
+function element(tag, attributes = {}, ...children) {
+  const svg = ["svg", "g", "rect", "line", "text", "circle", "path", "title"].includes(tag);
+  const e = svg ? document.createElementNS("http://www.w3.org/2000/svg", tag) : document.createElement(tag);
+  for (const [k, v] of Object.entries(attributes)) e.setAttribute(k, v);
+  e.append(...children);
+  return e;
+}
+const prefixes = [[1e18, "E"], [1e15, "P"], [1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"], [1, ""], [1e-3, "m"], [1e-6, "µ"], [1e-9, "n"]];
+const digits = x => Math.abs(x) >= 1000 ? Math.round(x).toLocaleString("en") : String(+x.toPrecision(4));
+function scaled(x, unit) {
+  if (x === null || x === undefined) return "–";
+  if (x === 0) return "0 " + unit;
+  const [scale, prefix] = prefixes.find(([s]) => Math.abs(x) >= s) || prefixes[prefixes.length - 1];
+  return digits(x / scale) + " " + prefix + unit;
+}
+const duration = x => Math.abs(x) >= 120 ? digits(x / 60) + " min" : scaled(x, "s");
+function show(key, x) {
+  if (x === null || x === undefined) return "–";
+  if (/(fraction|^mfu)$/.test(key)) return digits(100 * x) + " %";
+  if (/tflops/.test(key)) return digits(x) + " TFLOP/s";
+  if (/requests_per_s/.test(key)) return digits(x) + " req/s";
+  if (/tokens_per_s/.test(key)) return digits(x) + " tok/s";
+  if (/_W_per/.test(key)) return scaled(x, "W");
+  if (/_bytes$/.test(key)) return scaled(x, "B");
+  if (/_Bps$/.test(key)) return scaled(x, "B/s");
+  if (/_J$/.test(key)) return scaled(x, "J");
+  if (/_usd$/.test(key)) return "$" + digits(x);
+  if (/_s$/.test(key)) return duration(x);
+  return digits(x);
+}
+const percent = x => (x > 0 ? "+" : "") + (100 * x).toFixed(Math.abs(x) < 0.1 ? 1 : 0) + " %";
+const words = key => key.replace(/_/g, " ").replace(/( per)? s(\.\w+)?$/, (all, per, statistic) => (per ? " per s" : "") + (statistic ? " " + statistic.slice(1) : ""));
+function hover(target, text) {
+  const put = e => {
+    tip.textContent = typeof text === "function" ? text(e) : text;
+    tip.style.display = tip.textContent ? "block" : "none";
+    const w = tip.offsetWidth, h = tip.offsetHeight;
+    tip.style.left = Math.max(4, Math.min(innerWidth - w - 8, e.clientX + 14)) + "px";
+    tip.style.top = (e.clientY + 18 + h > innerHeight ? e.clientY - h - 12 : e.clientY + 18) + "px";
+  };
+  target.addEventListener("pointermove", put);
+  target.addEventListener("pointerleave", () => { tip.style.display = "none"; });
+}
+function section(title, id, ...notes) {
+  const h = element("h2", {id}, title);
+  document.getElementById("contents").append(element("a", {href: "#" + id}, title));
+  page.append(h, ...notes.map(n => element("p", {class: "soft small"}, n)));
+}
+function table(head, rows, classes = []) {
+  const t = element("table", {}, element("thead", {}, element("tr", {}, ...head.map(h => element("th", {}, h)))));
+  const body = element("tbody");
+  for (const row of rows)
+    body.append(element("tr", {}, ...row.map((c, i) => {
+      const cell = element("td", classes[i] ? {class: classes[i]} : {});
+      cell.append(c);
+      return cell;
+    })));
+  t.append(body);
+  return element("div", {class: "scroll"}, t);
+}
+const colour = i => `var(--c${i % 10})`;
+const resources = ["tensor_cores", "hbm", "nvlink", "nic", "latency", "bubble", "imbalance", "host", "c2c", "no work"];
+const kinds = ["gemm", "attention", "memory_bound", "tp", "pp", "cp", "ep", "dp", "host", "optimizer"];
+const order = {tensor_cores: 0, gemm: 0, hbm: 1, memory_bound: 1, attention: 6, nvlink: 2, tp: 2, nic: 3, dp: 3, latency: 4, ep: 4,
+  weights: 0, vocabulary_weights: 6, gradients: 1, activations: 2, kv_cache: 2, workspace: 5, reserve: 3, logits: 7,
+  bubble: 8, imbalance: 9, waiting_data_parallel: 7, host: 5, cp: 7, pp: 6, c2c: 7, optimizer: 4, "no work": 9};
+const colour_of = name => colour(order[name] ?? [...name].reduce((a, c) => a + c.charCodeAt(0), 0));
+function legend(names) {
+  return element("div", {class: "legend"}, ...names.map(n => {
+    const swatch = element("i");
+    swatch.style.background = colour_of(n);
+    return element("span", {}, swatch, words(n));
+  }));
+}
+
+// ---- results in groups: the same work on other machines
+
+const results = data.results || [];
+const explained = new Map((data.explanations || []).map(e => [e.scenario, e]));
+const drawn = new Map((data.timelines || []).map(t => [t.scenario, t]));
+const gpu_of = r => r.inputs?.platform?.gpu?.name || "";
+const kind_of = r => r.metrics?.step_time_s !== undefined ? "training" : r.metrics?.ttft_s !== undefined ? "inference" : "collective";
+const main_metric = r => ({training: "step_time_s", inference: "output_tokens_per_s", collective: "time_s"})[kind_of(r)];
+const less_is_better = key => /(_s|_J|_usd|bubble_fraction)$/.test(key) && !/per_s$/.test(key);
+const neutral = key => /^(memory|kv|power|gpus|mfu)/.test(key);
+const statistic = (v, s) => v && typeof v === "object" ? v[s] : v;
+function groups() {
+  const out = new Map();
+  for (const r of results) {
+    const name = gpu_of(r) ? r.name.split(gpu_of(r)).join("*") : r.name;
+    if (!out.has(name)) out.set(name, []);
+    out.get(name).push(r);
+  }
+  return [...out].map(([name, rs]) => ({title: name.replace(/[-_]?\*/g, ""), results: rs}));
+}
+const label = (r, g) => new Set(g.results.map(gpu_of)).size === g.results.length ? gpu_of(r).toUpperCase() : r.name;
+
+/// Seconds by cause, of the time behind the main metric.
+function causes(r) {
+  const e = explained.get(r.name);
+  const tree = e?.trees?.find(t => t.title === "by bound");
+  if (tree && e.apart !== undefined) return new Map(tree.whole.parts.map(p => [p.name, p.amount]));
+  const mean = r.breakdown?.mean_over_gpus || {};
+  return new Map(Object.entries(mean).filter(([k]) => !/^(step_time|makespan)_s$/.test(k)).map(([k, v]) => [k.replace(/_s$/, ""), v]));
+}
+const total = m => [...m.values()].reduce((a, b) => a + b, 0);
+
+function why(g) {
+  const ok = g.results.filter(r => r.metrics?.[main_metric(r)] > 0);
+  if (ok.length < 2) return null;
+  const box = element("div", {class: "why"});
+  const a = ok[0];
+  for (const b of ok.slice(1)) {
+    const key = main_metric(a), x = a.metrics[key], y = b.metrics[key];
+    const gain = less_is_better(key) ? x / y : y / x;
+    const p = element("p");
+    p.append(element("b", {}, `${label(b, g)} is ${gain >= 1 ? digits(gain) + " times as fast as" : digits(1 / gain) + " times slower than"} ${label(a, g)}`),
+      `: ${words(key)} ${show(key, y)} instead of ${show(key, x)}. `);
+    const ca = causes(a), cb = causes(b), ta = total(ca);
+    const saved = [...new Set([...ca.keys(), ...cb.keys()])].map(k => [k, (ca.get(k) || 0) - (cb.get(k) || 0)])
+      .sort((p, q) => Math.abs(q[1]) - Math.abs(p[1])).filter(([, s]) => Math.abs(s) > 0.005 * ta);
+    const list = sign => saved.filter(([, s]) => s * sign > 0).slice(0, 4).map(([k, s]) => `${duration(Math.abs(s))} (${(100 * Math.abs(s) / ta).toFixed(1)} %) in ${words(k)}`).join(", ");
+    if (saved.length && ta > 0)
+      p.append(`Of ${duration(ta)} on ${label(a, g)}, ` + [[1, "it saves "], [-1, "it loses "]].filter(([s]) => list(s)).map(([s, t]) => t + list(s)).join("; ") + ".");
+    box.append(p);
+    const differ = constants_that_differ(a, b);
+    if (differ.length) box.append(element("p", {class: "small soft"}, "What differs in the hardware: " + differ.join("; ") + "."));
+  }
+  return box;
+}
+function constants_that_differ(a, b) {
+  const wanted = [["/gpu/hbm_bandwidth", "memory rate"], ["/gpu/hbm_usable", "usable memory"], ["/gpu/tdp", "power"],
+    ["/gpu/nvlink", "NVLink"], ["/fabric/nic_bandwidth", "NIC"], ["/gpu/exponentials", "exponentials"]];
+  for (const f of ["nvfp4", "fp8", "bf16"]) wanted.push([`/gpu/peaks/${f}/dense`, f.toUpperCase() + " dense peak"]);
+  const at = (r, p) => {
+    const v = p.split("/").slice(1).reduce((x, k) => x?.[k], r.inputs?.platform);
+    const text = v && typeof v === "object" ? v.value : v;
+    return /^\d+ B$/.test(text) ? scaled(parseFloat(text), "B") : text;
+  };
+  return wanted.map(([p, n]) => [n, at(a, p), at(b, p)]).filter(([, x, y]) => x !== undefined && y !== undefined && String(x) !== String(y))
+    .map(([n, x, y]) => `${n} ${x} → ${y}`);
+}
+
+function comparison(g) {
+  const keys = [];
+  for (const r of g.results) for (const [k, v] of Object.entries(r.metrics || {})) {
+    const names = v && typeof v === "object" ? ["p50", "p99"].map(s => k + "." + s) : [k];
+    for (const n of names) if (!keys.includes(n)) keys.push(n);
+  }
+  const value = (r, k) => { const [m, s] = k.split("."); return statistic(r.metrics?.[m], s); };
+  const rows = keys.map(k => [words(k), ...g.results.flatMap((r, i) => {
+    const x = value(r, k), base = value(g.results[0], k);
+    const band = r.bands?.[k];
+    const cell = element("span", {}, show(k.split(".")[0], x));
+    if (band) hover(cell, `90 % of published values of such runs lie in ${show(k, band[0])} … ${show(k, band[1])}`);
+    if (i === 0) return [cell];
+    const change = x !== null && base ? x / base - 1 : null;
+    const good = change !== null && Math.abs(change) > 1e-9 && !neutral(k) ? (less_is_better(k.split(".")[0]) ? change < 0 : change > 0) : null;
+    return [cell, element("span", {class: good === null ? "" : good ? "good" : "bad"}, change === null || Number.isNaN(change) ? "" : percent(change))];
+  })]);
+  const head = ["", ...g.results.flatMap((r, i) => i === 0 ? [label(r, g)] : [label(r, g), "change"])];
+  return table(head, rows);
+}
+
+// ---- charts of rectangles
+
+const drawing_width = Math.max(340, Math.min(1100, page.clientWidth));
+
+const clipped = (text, most) => text.length > most ? text.slice(0, most - 1) + "…" : text;
+function bars(rows, key) {
+  const width = drawing_width, left = width < 600 ? 96 : 190, height = 30, longest = Math.max(...rows.map(r => r.parts.reduce((a, p) => a + p[1], 0))) || 1;
+  const svg = element("svg", {viewBox: `0 0 ${width} ${rows.length * height + 4}`, role: "img", class: "bars"});
+  rows.forEach((row, i) => {
+    const y = i * height + 4;
+    svg.append(element("text", {x: 0, y: y + 15}, clipped(row.name, left / 7.2)));
+    let x = left;
+    const all = row.parts.reduce((a, p) => a + p[1], 0);
+    for (const [name, amount, note] of row.parts) {
+      const w = amount / longest * (width - left - 90);
+      const r = element("rect", {x, y, width: Math.max(w, 0), height: height - 8, fill: colour_of(name), class: "mark"});
+      hover(r, `${row.name}\n${words(name)}: ${show(key, amount)}, ${(100 * amount / all).toFixed(1)} %${note ? "\n" + note : ""}`);
+      svg.append(r);
+      x += w;
+    }
+    svg.append(element("text", {x: x + 6, y: y + 15, class: "soft"}, show(key, all)));
+  });
+  return svg;
+}
+
+function tornado(e) {
+  const rows = e.sensitivities.slice(0, 14);
+  const width = drawing_width, left = width < 600 ? 150 : 380, height = 22, most = Math.max(...rows.flatMap(s => [Math.abs(s.change_at_minus_10_percent || 0), Math.abs(s.change_at_plus_10_percent || 0)]));
+  const svg = element("svg", {viewBox: `0 0 ${width} ${rows.length * height + 24}`, role: "img"});
+  const middle = (left + width) / 2, unit = (width - left) / 2.4 / most;
+  svg.append(element("line", {x1: middle, x2: middle, y1: 0, y2: rows.length * height, class: "axis"}));
+  rows.forEach((s, i) => {
+    const y = i * height + 3;
+    svg.append(element("text", {x: 0, y: y + 13}, clipped(width < 600 ? s.pointer.split("/").slice(-2).join("/") : s.pointer.replace(/^\/(platform|stack)\//, ""), left / 6.8)));
+    for (const [name, change, c] of [["−10 %", s.change_at_minus_10_percent, colour(1)], ["+10 %", s.change_at_plus_10_percent, colour(0)]]) {
+      if (change === null) continue;
+      const w = change * unit;
+      const r = element("rect", {x: Math.min(middle, middle + w), y, width: Math.abs(w), height: height - 6, fill: c, class: "mark"});
+      hover(r, `${s.pointer} = ${s.value} (${s.kind})\nat ${name}: ${e.metric} ${percent(change)}`);
+      svg.append(r);
+    }
+  });
+  svg.append(element("text", {x: middle, y: rows.length * height + 16, class: "soft", "text-anchor": "middle"}, `change of ${words(e.metric)}, up to ${percent(most).slice(1)}: orange with nine tenths of the constant, blue with eleven`));
+  return svg;
+}
+
+function roofline(e) {
+  const points = e.kernels.filter(k => k.work_flop > 0 && k.moved_bytes > 0 && k.time_s > 0);
+  if (!points.length) return null;
+  const hbm = Math.max(...e.kernels.map(k => k.ceiling_Bps || 0)), peak = Math.max(...points.map(k => k.ceiling_FLOP_per_s || 0));
+  if (!(hbm > 0) || !(peak > 0)) return null;
+  const width = drawing_width, height = 340, left = 84, bottom = 40;
+  const rate = k => k.work_flop * k.calls / k.time_s, intensity = k => k.work_flop / k.moved_bytes;
+  const xs = [...points.map(intensity), peak / hbm], ys = [...points.map(rate), peak];
+  const [x0, x1] = [Math.log10(Math.min(...xs) / 2), Math.log10(Math.max(...xs) * 2)];
+  const [y0, y1] = [Math.log10(Math.min(...ys) / 2), Math.log10(peak * 1.6)];
+  const px = v => left + (Math.log10(v) - x0) / (x1 - x0) * (width - left - 10);
+  const py = v => height - bottom - (Math.log10(v) - y0) / (y1 - y0) * (height - bottom - 8);
+  const svg = element("svg", {viewBox: `0 0 ${width} ${height}`, role: "img"});
+  for (let d = Math.ceil(x0); d <= x1; ++d)
+    svg.append(element("line", {x1: px(10 ** d), x2: px(10 ** d), y1: 8, y2: height - bottom, class: "axis"}), element("text", {x: px(10 ** d), y: height - bottom + 16, class: "soft", "text-anchor": "middle"}, digits(10 ** d)));
+  for (let d = Math.ceil(y0); d <= y1; ++d)
+    svg.append(element("line", {x1: left, x2: width - 10, y1: py(10 ** d), y2: py(10 ** d), class: "axis"}), element("text", {x: left - 6, y: py(10 ** d) + 4, class: "soft", "text-anchor": "end"}, scaled(10 ** d, "FLOP/s")));
+  svg.append(element("text", {x: (left + width) / 2, y: height - 4, class: "soft", "text-anchor": "middle"}, "FLOP for each byte of GPU memory"));
+  const low = Math.max(10 ** x0, 10 ** y0 / hbm);  // where the memory roof enters the drawing
+  for (const top of new Set(points.map(k => k.ceiling_FLOP_per_s).filter(Boolean))) {
+    const corner = Math.max(low, top / hbm);
+    svg.append(element("path", {d: `M${px(low)},${py(Math.min(top, low * hbm))} L${px(corner)},${py(top)} L${px(10 ** x1)},${py(top)}`, fill: "none", stroke: "var(--soft)", "stroke-width": 1.5}));
+  }
+  for (const k of points) {
+    const c = element("circle", {cx: px(intensity(k)), cy: py(rate(k)), r: 3 + 14 * Math.sqrt(k.share), fill: colour_of(k.bound), "fill-opacity": .65, class: "mark"});
+    hover(c, `${k.name}, ${k.phase}\n${k.shape}\n${scaled(rate(k), "FLOP/s")}, ${digits(intensity(k))} FLOP/B\n${(100 * k.share).toFixed(1)} % of the time, bound by ${words(k.bound)}`);
+    svg.append(c);
+  }
+  return svg;
+}
+
+// ---- the timeline: lanes of slices, drawn on a canvas that zooms and follows the pointer
+
+function timeline(t) {
+  const canvas = element("canvas", {class: "timeline", role: "img", "aria-label": `timeline of ${t.scenario}`});
+  const row = 18, left = 110, axis = 22;
+  const end = Math.max(...t.lanes.flatMap(l => l.slices.length ? l.slices.map(s => s[1] + s[2]) : [0]));
+  let from = 0, to = end;
+  const height = t.lanes.length * row + axis;
+  canvas.style.height = height + "px";
+  const at = x => from + (x - left) / (canvas.clientWidth - left) * (to - from);
+  function draw() {
+    const ratio = window.devicePixelRatio || 1, width = canvas.clientWidth;
+    canvas.width = width * ratio;
+    canvas.height = height * ratio;
+    const g = canvas.getContext("2d");
+    g.scale(ratio, ratio);
+    g.font = "11px sans-serif";
+    const scale = (width - left) / (to - from), palette = t.names.map(n => resolve(n));
+    t.lanes.forEach((lane, i) => {
+      g.fillStyle = css("--ink");
+      g.fillText(lane.name.slice(0, 18), 2, i * row + 13);
+      for (const [name, begin, length] of lane.slices) {
+        if (begin + length < from || begin > to) continue;
+        const x = left + Math.max(0, begin - from) * scale, w = (Math.min(to, begin + length) - Math.max(from, begin)) * scale;
+        g.fillStyle = palette[name];
+        g.fillRect(x, i * row + 2, Math.max(w - (w > 4 ? 1 : 0), .4), row - 4);
+      }
+    });
+    g.fillStyle = css("--soft");
+    const ticks = width < 600 ? 2 : 5;
+    for (let k = 0; k <= ticks; ++k) {
+      const s = from + (to - from) * k / ticks;
+      g.textAlign = k === 0 ? "left" : k === ticks ? "right" : "center";
+      g.fillText(duration(s), left + (width - left) * k / ticks, height - 6);
+    }
+    g.textAlign = "left";
+  }
+  const hues = {forward: "--c0", backward: "--c2", optimizer: "--c4", host: "--c5", send: "--c3", gradient: "--c1", parameter: "--c6", decode: "--c0", prefill: "--c1", mixed: "--c2"};
+  const resolve = n => css(hues[n.split(/[ (]/)[0]] || "--c7");
+  function zoom(factor, centre) {
+    const c = centre === undefined ? (from + to) / 2 : centre;
+    const length = Math.min(end, Math.max(end * 1e-5, (to - from) * factor));
+    from = Math.min(Math.max(0, c - (c - from) * length / (to - from)), end - length);
+    to = from + length;
+    draw();
+  }
+  hover(canvas, e => {
+    const box = canvas.getBoundingClientRect(), lane = t.lanes[Math.floor((e.clientY - box.top) / row)], s = at(e.clientX - box.left);
+    const hit = lane?.slices.find(x => x[1] <= s && s < x[1] + x[2]);
+    return hit ? `${lane.name}\n${t.names[hit[0]]}${hit[3] >= 0 ? `, micro-batch ${hit[3]}` : ""}\n${duration(hit[2])} at ${duration(hit[1])}` : lane ? `${lane.name}\nidle at ${duration(s)}` : "";
+  });
+  let grabbed = null;
+  canvas.addEventListener("pointerdown", e => { grabbed = [e.clientX, from, to]; canvas.setPointerCapture(e.pointerId); });
+  canvas.addEventListener("pointerup", () => { grabbed = null; });
+  canvas.addEventListener("pointermove", e => {
+    if (!grabbed) return;
+    const shift = (grabbed[0] - e.clientX) / (canvas.clientWidth - left) * (grabbed[2] - grabbed[1]);
+    from = Math.min(Math.max(0, grabbed[1] + shift), end - (grabbed[2] - grabbed[1]));
+    to = from + grabbed[2] - grabbed[1];
+    draw();
+  });
+  canvas.addEventListener("wheel", e => { if (!e.ctrlKey && !e.shiftKey) return; e.preventDefault(); zoom(e.deltaY > 0 ? 1.25 : .8, at(e.offsetX)); }, {passive: false});
+  const button = (text, act) => { const b = element("button", {type: "button"}, text); b.addEventListener("click", act); return b; };
+  const controls = element("p", {}, button("zoom in", () => zoom(.5)), " ", button("zoom out", () => zoom(2)), " ", button("all", () => zoom(1e9)),
+    element("span", {class: "soft small"}, "  drag to move, shift + wheel to zoom"));
+  redraw.push(draw);
+  return element("div", {}, controls, canvas);
+}
+const redraw = [];
+
+// ---- curves by uPlot
+
+function curves(title, x, series, options = {}) {
+  const box = element("div");
+  const width = () => Math.min(860, page.clientWidth - 8);
+  const axis = format => ({stroke: css("--soft"), grid: {stroke: css("--line")}, ticks: {stroke: css("--line")}, values: (u, v) => v.map(y => y === null ? "" : format(y)), size: 70});
+  const make = () => {
+    box.textContent = "";
+    return new uPlot({
+      width: width(), height: 260, title, cursor: {drag: {x: true, y: false}},
+      scales: {x: {time: false, distr: options.log_x ? 3 : 1}, y: {distr: options.log_y ? 3 : 1, range: options.y_range}},
+      axes: [{...axis(options.x_format || digits), size: 40, space: 90}, axis(options.y_format || digits)],
+      series: [{label: options.x_label || "x", value: (u, v) => v === null ? "–" : (options.x_format || digits)(v)}, ...series.map((s, i) => ({
+        label: s.name, stroke: css("--c" + i % 10), width: 2, points: {show: s.values.length < 40}, spanGaps: true,
+        paths: s.steps ? uPlot.paths.stepped({align: 1}) : undefined, value: (u, v) => v === null ? "–" : (options.y_format || digits)(v)}))],
+    }, [x, ...series.map(s => s.values)], box);
+  };
+  redraw.push(make);
+  return box;
+}
+/// Series with x of their own on one axis.
+function joined(lists) {
+  const x = [...new Set(lists.flatMap(l => l.points.map(p => p[0])))].sort((a, b) => a - b);
+  return [x, lists.map(l => { const m = new Map(l.points); return {...l, values: x.map(v => m.has(v) ? m.get(v) : null)}; })];
+}
+
+// ---- the page
+
+document.getElementById("about").textContent = `nvlsim ${data.version}, ${results.length} ${results.length === 1 ? "result" : "results"}. Simulated, not measured; bands say how far published measurements of such runs were off.`;
+const all_groups = groups();
+
+section("Headline", "headline");
+for (const g of all_groups) {
+  page.append(element("h3", {}, g.title));
+  const failed = g.results.filter(r => r.status !== "ok");
+  for (const r of failed) page.append(element("p", {class: "bad"}, `${r.name}: ${r.status}. ${(r.reasons || []).join(" ")}`));
+  const box = why(g);
+  if (box) page.append(box);
+  else for (const r of g.results) if (r.metrics?.[main_metric(r)] != null)
+    page.append(element("p", {}, `${r.name}: ${words(main_metric(r))} ${show(main_metric(r), r.metrics[main_metric(r)])}.`));
+}
+
+section("Comparison", "comparison", "Changes are relative to the first column. Point at a number with a band to see it.");
+for (const g of all_groups) page.append(element("h3", {}, g.title), comparison(g));
+
+section("Where the time goes", "breakdown", "Of the mean GPU, by what the time would be shorter with more of; point at a part for its share.");
+for (const g of all_groups) {
+  const rows = g.results.map(r => ({name: label(r, g), parts: [...causes(r)].sort((a, b) => (order[a[0]] ?? 9) - (order[b[0]] ?? 9))})).filter(r => r.parts.length);
+  if (!rows.length) continue;
+  page.append(element("h3", {}, g.title), legend([...new Set(rows.flatMap(r => r.parts.map(p => p[0])))]), bars(rows, "x_s"));
+}
+
+if (drawn.size) {
+  section("Timeline", "timeline", "Each lane is a class of GPUs that do the same; gaps are bubbles and waits.");
+  for (const t of drawn.values()) page.append(element("h3", {}, t.scenario), timeline(t));
+}
+
+section("Memory", "memory", "Of the fullest GPU.");
+for (const g of all_groups) {
+  const rows = g.results.filter(r => r.memory?.items?.length).map(r => ({name: label(r, g), parts: r.memory.items.map(i => [i.name, i.bytes, i.reason])}));
+  if (!rows.length) continue;
+  rows.push(...g.results.filter(r => r.memory?.usable_bytes).map(r => ({name: label(r, g) + ", usable", parts: [["no work", r.memory.usable_bytes, "what a job can allocate"]]})));
+  page.append(element("h3", {}, g.title), legend([...new Set(rows.flatMap(r => r.parts.map(p => p[0])))].filter(n => n !== "no work")), bars(rows, "x_bytes"));
+}
+for (const t of drawn.values()) if (t.memory?.length) {
+  const [x, series] = joined(t.memory.map(m => ({name: m.name, points: m.points, steps: true})));
+  page.append(curves(`memory of ${t.scenario} over time`, x, series, {x_format: duration, y_format: v => scaled(v, "B"), x_label: "time", y_range: (u, low, high) => [0, high * 1.1]}));
+}
+
+const with_roof = results.map(r => [r, explained.get(r.name)]).filter(([, e]) => e?.kernels?.length);
+if (with_roof.length) {
+  section("Roofline", "roofline", "Each disc is a kernel, its area the share of the time; lines are the data sheet's memory rate and dense peaks.");
+  for (const [r, e] of with_roof) {
+    const chart = roofline(e);
+    if (chart) page.append(element("h3", {}, r.name), legend([...new Set(e.kernels.map(k => k.bound))]), chart);
+    page.append(table(["kernel", "time", "rate", "of ceiling", "shape"], e.kernels.slice(0, 8).map(k => {
+      const flop = k.rate_FLOP_per_s !== undefined, rate = flop ? k.rate_FLOP_per_s : k.rate_Bps, top = flop ? k.ceiling_FLOP_per_s : k.ceiling_Bps;
+      return [`${k.name}, ${k.phase}`, (100 * k.share).toFixed(1) + " %", scaled(rate, flop ? "FLOP/s" : "B/s"), top ? (100 * rate / top).toFixed(0) + " %" : "–", k.shape];
+    }), ["", "", "", "", "text"]));
+  }
+}
+
+const links = results.filter(r => Array.isArray(r.links) && r.links.length);
+if (links.length) {
+  section("Links", "links");
+  for (const r of links) page.append(element("h3", {}, r.name), table(Object.keys(r.links[0]).map(words), r.links.slice(0, 40).map(l => Object.entries(l).map(([k, v]) => typeof v === "number" ? show(k, v) : String(v)))));
+}
+
+const served = results.filter(r => r.metrics?.ttft_s);
+if (served.length) {
+  section("Latency", "latency", "Shares of requests (or gaps) that are at least as quick.");
+  const quantiles = [["p50", .5], ["p90", .9], ["p95", .95], ["p99", .99], ["max", 1]];
+  for (const key of ["ttft_s", "tpot_s", "itl_s"]) {
+    const lists = served.filter(r => r.metrics[key]).map(r => ({name: r.name, points: quantiles.map(([q, y]) => [r.metrics[key][q], y])}));
+    if (!lists.length) continue;
+    const [x, series] = joined(lists);
+    page.append(curves(words(key).toUpperCase(), x, series, {x_format: duration, y_format: v => (100 * v).toFixed(0) + " %", x_label: words(key), y_range: () => [.45, 1.02]}));
+  }
+  if (served.length > 2) {
+    const lists = [...new Set(served.map(gpu_of))].map(gpu => ({name: gpu, points: served.filter(r => gpu_of(r) === gpu).map(r => [r.metrics.output_tokens_per_s_per_user, r.metrics.output_tokens_per_s_per_gpu])})).filter(l => l.points.length > 1);
+    if (lists.length) { const [x, series] = joined(lists); page.append(curves("tokens/s of a GPU against tokens/s of a user", x, series, {x_label: "tok/s a user"})); }
+  }
+}
+
+const by_size = new Map();
+for (const r of results) {
+  const name = [gpu_of(r), kind_of(r), r.inputs?.scenario?.model || ""].join(" ");
+  if (r.metrics?.gpus && r.metrics[main_metric(r)] != null) by_size.set(name, [...(by_size.get(name) || []), r]);
+}
+const scaling = [...by_size].filter(([, rs]) => new Set(rs.map(r => r.metrics.gpus)).size > 1);
+if (scaling.length) {
+  section("Scaling", "scaling", "Results of one GPU and model by their number of GPUs.");
+  for (const key of ["tokens_per_s", "output_tokens_per_s", "step_time_s", "mfu"]) {
+    const lists = scaling.map(([name, rs]) => ({name, points: rs.filter(r => r.metrics[key] != null).map(r => [r.metrics.gpus, r.metrics[key]])})).filter(l => l.points.length > 1);
+    if (!lists.length) continue;
+    const [x, series] = joined(lists);
+    page.append(curves(words(key), x, series, {log_x: true, x_label: "GPUs", y_format: v => show(key, v)}));
+  }
+}
+
+const tornados = [...explained.values()].filter(e => e.sensitivities?.length);
+if (tornados.length) {
+  section("Sensitivity", "sensitivity", "What the number does when one constant moves by a tenth.");
+  for (const e of tornados) {
+    page.append(element("h3", {}, `${e.scenario}: ${words(e.metric)}`), tornado(e));
+    for (const t of e.turning_points || [])
+      page.append(element("p", {class: "small"}, `${t.pointer} at ${digits(t.factor)} × ${t.value}: ${words(t.to_bound)} limits the run instead of ${words(t.from_bound)}.`));
+  }
+}
+
+section("What it rests on", "inputs");
+for (const r of results) {
+  const e = explained.get(r.name);
+  const d = element("details", {}, element("summary", {}, `${r.name}: inputs, notes${e ? ", constants and sources" : ""} (digest ${r.inputs?.digest || "?"})`));
+  const notes = [...(r.notes || []), ...(e?.band_reasons || [])];
+  if (notes.length) d.append(element("ul", {class: "small"}, ...[...new Set(notes)].map(n => element("li", {}, n))));
+  if (e?.defaults && Object.keys(e.defaults).length) d.append(element("h3", {}, "Assumed by default"), table(["input", "value"], Object.entries(e.defaults).map(([k, v]) => [k, typeof v === "string" ? v : JSON.stringify(v)])));
+  if (e?.constants?.length) d.append(element("h3", {}, "Constants"), table(["constant", "value", "kind", "of", "source"], e.constants.map(c => [c.pointer, c.value, c.kind, c.from, c.source]), ["", "", "", "", "text"]));
+  const scenario = element("pre", {class: "small scroll"}, JSON.stringify(r.inputs?.scenario ?? {}, null, 1));
+  d.append(element("h3", {}, "Scenario"), scenario);
+  page.append(d);
+}
+
+const draw_all = () => redraw.forEach(f => f());
+draw_all();
+addEventListener("resize", draw_all);
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw_all);
+})();

@@ -1,0 +1,109 @@
+#include "output/report_page.hpp"
+
+#include <fmt/format.h>
+#include <embedded/report.hpp>
+
+#include <algorithm>
+
+#include "nvlsim/output.hpp"
+#include "nvlsim/version.hpp"
+#include "output/number.hpp"
+
+namespace nvlsim::output {
+namespace {
+
+value timeline_value(const drawn_timeline& t) {
+  value names{value::array{}}, lanes{value::array{}}, memory{value::array{}};
+  for (const std::string& n : t.names) names.items()->push_back(n);
+  for (const drawn_timeline::lane& l : t.lanes) {
+    value slices{value::array{}};
+    for (const drawn_timeline::slice& s : l.slices)
+      slices.items()->push_back(value{value::array{static_cast<std::int64_t>(s.name), s.begin_s, s.length_s,
+                                                   static_cast<std::int64_t>(s.micro_batch)}});
+    lanes.items()->push_back(value{value::object{{"name", l.name}, {"slices", std::move(slices)}}});
+  }
+  for (const memory_curve& c : t.memory) {
+    value points{value::array{}};
+    for (const auto& [at, size] : c.points) points.items()->push_back(value{value::array{at, size}});
+    memory.items()->push_back(value{value::object{{"name", c.name}, {"points", std::move(points)}}});
+  }
+  return value{value::object{{"scenario", t.scenario},
+                             {"names", std::move(names)},
+                             {"lanes", std::move(lanes)},
+                             {"memory", std::move(memory)}}};
+}
+
+template <class T, class F>
+value list(const std::vector<T>& items, F&& as_value) {
+  value out{value::array{}};
+  for (const T& i : items) out.items()->push_back(as_value(i));
+  return out;
+}
+
+/// "<" ends no element inside a JSON string.
+std::string without_markup(std::string_view json) {
+  std::string out;
+  out.reserve(json.size() + json.size() / 64);
+  for (const char c : json)
+    if (c == '<') out += "\\u003c";
+    else out += c;
+  return out;
+}
+
+}  // namespace
+
+drawn_timeline draw_timeline(const run_record& run, std::size_t most_lanes, std::size_t most_slices) {
+  drawn_timeline out;
+  out.scenario = run.outcome.name;
+  const auto index = [&](const std::string& n) {
+    const auto at = static_cast<std::size_t>(std::find(out.names.begin(), out.names.end(), n) - out.names.begin());
+    if (at == out.names.size()) out.names.push_back(n);
+    return at;
+  };
+  const std::size_t lanes = std::min(most_lanes, run.work.classes.size());
+  const std::size_t most_each = std::max<std::size_t>(1, most_slices / std::max<std::size_t>(1, lanes));
+  for (std::size_t c = 0; c < lanes; ++c) {
+    const rank_class& rank = run.work.classes[c];
+    const auto& operations = rank.streams.front().operations;
+    const auto& spans = run.times.spans[c].front();
+    drawn_timeline::lane& lane = out.lanes.emplace_back();
+    lane.name = rank.multiplicity == 1 ? rank.name : fmt::format("{} (x{})", rank.name, rank.multiplicity);
+    const std::size_t stride = (operations.size() + most_each - 1) / most_each;
+    for (std::size_t i = 0; i < operations.size(); i += stride) {
+      const std::size_t last = std::min(operations.size(), i + stride) - 1;
+      const std::string& name = run.work.templates[static_cast<std::size_t>(operations[i].work)].name;
+      if (spans[last].end_s > spans[i].begin_s)
+        lane.slices.push_back(
+            {index(name), spans[i].begin_s, spans[last].end_s - spans[i].begin_s, operations[i].micro_batch});
+    }
+  }
+  out.memory = memory_over_time(run, 1500);
+  return out;
+}
+
+std::string report_page(const report_contents& r) {
+  value data{value::object{{"schema", "nvlsim.report/1"}, {"version", version}}};
+  data.set("results", list(r.results, [](result x) {
+             x.simulation = value{value::object{}};  // about the run of the simulator: differs from run to run
+             return to_value(x);
+           }));
+  data.set("explanations", list(r.explanations, [](const explanation& x) { return to_value(x); }));
+  data.set("timelines", list(r.timelines, timeline_value));
+  const std::string json = without_markup(to_json(data, 0));
+  const std::pair<std::string_view, std::string_view> parts[] = {{"@UPLOT_CSS@", embedded::uPlot_min_css},
+                                                                 {"@PAGE_CSS@", embedded::page_css},
+                                                                 {"@DATA@", json},
+                                                                 {"@UPLOT_JS@", embedded::uPlot_iife_min_js},
+                                                                 {"@PAGE_JS@", embedded::page_js}};
+  std::string out;
+  std::string_view rest = embedded::page_html;
+  for (const auto& [mark, text] : parts) {  // in the order of the page
+    const std::size_t at = rest.find(mark);
+    out += rest.substr(0, at);
+    out += text;
+    rest.remove_prefix(at + mark.size());
+  }
+  return out += rest;
+}
+
+}  // namespace nvlsim::output

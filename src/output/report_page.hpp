@@ -1,0 +1,41 @@
+// Reports: one page with everything in it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "analysis/memory_over_time.hpp"
+#include "nvlsim/explanation.hpp"
+#include "nvlsim/result.hpp"
+
+namespace nvlsim::output {
+
+/// What happened when in a run, thinned out for a drawing.
+struct drawn_timeline {
+  struct slice {
+    std::size_t name;  ///< index into `names`
+    double begin_s, length_s;
+    std::int32_t micro_batch;
+  };
+  struct lane {
+    std::string name;
+    std::vector<slice> slices;
+  };
+  std::string scenario;
+  std::vector<std::string> names;
+  std::vector<lane> lanes;
+  std::vector<memory_curve> memory;
+};
+/// At most `lanes` classes, and about `slices` slices over all of them: beyond, operations that follow each other are
+/// drawn as one, by the name of the first.
+drawn_timeline draw_timeline(const run_record& run, std::size_t lanes = 32, std::size_t slices = 30'000);
+
+struct report_contents {
+  std::vector<result> results;
+  std::vector<explanation> explanations;  ///< of some of them, by scenario
+  std::vector<drawn_timeline> timelines;
+};
+/// One HTML file that needs nothing else; its data are JSON (`nvlsim.report/1`) in element "data". [docs/report.md]
+std::string report_page(const report_contents& r);
+
+}  // namespace nvlsim::output

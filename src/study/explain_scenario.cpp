@@ -1,0 +1,92 @@
+#include "study/explain_scenario.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "nvlsim/diagnostics.hpp"
+#include "nvlsim/run.hpp"
+#include "study/used_constants.hpp"
+
+namespace nvlsim {
+namespace {
+
+/// Pointer and value of what no file said.
+std::vector<value::member> defaults_of(const scenario& s) {
+  std::vector<value::member> out;
+  const value* origins = s.inputs.find("origins");
+  const value* text = s.inputs.find("scenario");
+  if (!origins || !origins->members() || !text) return out;
+  for (const auto& [pointer, label] : *origins->members())
+    if (label.string() && *label.string() == "default")
+      if (const value* v = text->at_pointer(pointer)) out.emplace_back(pointer, *v);
+  return out;
+}
+
+void add_band(explanation& e, const result& r) {
+  const value* band = r.bands.find(e.metric);
+  if (!band || !band->items() || band->items()->size() != 2) return;
+  const double* low = band->items()->front().number();
+  const double* high = band->items()->back().number();
+  if (low && high) e.band = {*low, *high};
+}
+
+/// Formats of GEMMs whose rate is not that of this GPU: nobody measured it, or not on this GPU.
+std::vector<std::string> unmeasured_formats(const scenario& s, const std::vector<input_constant>& used) {
+  constexpr std::string_view table = "/stack/kernels/";
+  std::vector<std::string> out;
+  for (const input_constant& c : used) {
+    const std::vector<std::string> tokens = split_pointer(c.pointer);
+    if (!c.pointer.starts_with(table) || tokens.size() != 6 || tokens[3] != "gemm" || tokens[5] != "tensor_rate")
+      continue;
+    if (tokens[2] != s.platform.gpu.name)
+      out.push_back(fmt::format("no measurement of {} at {}: the rate is that of entry \"{}\"",
+                                s.platform.gpu.name, tokens[4], tokens[2]));
+    else if (c.kind == "assumed")
+      out.push_back(
+          fmt::format("no measurement of {} at {}: the rate is assumed", s.platform.gpu.name, tokens[4]));
+  }
+  return out;
+}
+
+/// Where the band comes from, or why there is none, in words.
+void add_band_reasons(explanation& e, const scenario& s) {
+  const bool training = std::holds_alternative<training_workload>(s.workload);
+  const double error = training ? step_error_90(s.stack, s.model) : 0;
+  if (e.band)
+    e.band_reasons.push_back(fmt::format(
+        "{:.0f} % of the step time: nine of ten errors of stack {} on models left out of its fit were smaller",
+        100 * error, s.stack.name));
+  else if (!e.amount) return;
+  else if (training && !(error > 0))
+    e.band_reasons.push_back(fmt::format(
+        "no band: stack {} was not fitted to published steps, or its errors are not known", s.stack.name));
+  else e.band_reasons.emplace_back("no band: errors on this metric were not measured");
+  for (std::string& line : unmeasured_formats(s, e.constants)) e.band_reasons.push_back(std::move(line));
+}
+
+}  // namespace
+
+explanation explain_run(const scenario& s, const run_record& run, const std::string& metric) {
+  explanation e = explain(s, run, metric.empty() ? main_metric(run.outcome) : metric);
+  add_band(e, run.outcome);
+  e.constants = used_constants(s, run);
+  add_band_reasons(e, s);
+  e.defaults = defaults_of(s);
+  e.assumptions = run.outcome.notes;
+  return e;
+}
+
+explanation explain_scenario(const scenario& s, const std::string& metric, run_status& status) {
+  if (std::string why = why_unexplained(s); !why.empty())
+    throw input_error({{"", "", fmt::format("{}: {}", s.name, why), ""}});
+  const run_record run = run_scenario(s, {.explained = true, .engine = false});
+  status = run.outcome.status;
+  if (status != run_status::infeasible) return explain_run(s, run, metric);
+  explanation e;
+  e.scenario = s.name;
+  e.notes = run.outcome.reasons;
+  return e;
+}
+
+}  // namespace nvlsim

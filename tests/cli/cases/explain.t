@@ -1,0 +1,81 @@
+explain takes the main metric apart, or the one that is named.
+
+  $ nvlsim explain train.json | grep -E '^(train|step|kernels|transfers|assumed|constants|sources|notes|band)'
+  train: step_time_s = [0-9.]+ m?s (re)
+  band
+  step_time_s by phase
+  step_time_s by bound
+  step_time_s critical path
+  kernels that take most time
+  transfers that take most time
+  notes
+  assumed by default
+  constants of platform gb300-nvl72
+  constants of stack nccl-2.29
+  constants of stack megatron-bridge-26.06
+  constants of stack tensorrt-llm-1.3-kernels
+  sources
+
+  $ nvlsim explain train.json mfu | head -5
+  train: mfu = [0-9.]+ % (re)
+    x model_flop_per_step +[0-9.e+]+ (re)
+    / dense_peak_flop_per_s +[0-9.e+]+ /s (re)
+    / gpus +8 (re)
+    / step_time_s +[0-9.]+ m?s (re)
+
+  $ nvlsim explain serve.json ttft_s.p99 | grep -E '^(serve|ttft|  - of one)'
+  serve: ttft_s.p99 = [0-9.]+ m?s (re)
+  ttft_s.p99 by phase
+  ttft_s.p99 by bound
+    - of one request with this value, on replica of 64 requests
+
+  $ nvlsim explain serve.json tpot_s | head -1
+  serve: tpot_s.mean = [0-9.]+ m?s (re)
+
+  $ nvlsim explain train.json | awk 'length($0) > 80'
+
+A constant keeps its source; one that the user sets says so.
+
+  $ nvlsim explain train.json --set '/platform/gpu/hbm_stream=7 TB/s' --format json | grep -A 4 '"/platform/gpu/hbm_stream"'
+        "pointer": "/platform/gpu/hbm_stream",
+        "value": "7 TB/s",
+        "kind": "assumed",
+        "source": "set by the user",
+        "from": "--set"
+
+Sensitivity ranks the constants.
+
+  $ nvlsim explain train.json --sensitivity | sed -n '/^sensitivity/,/^where/p' | grep -E '^(sens|where)|time_factor'
+  sensitivity
+    /stack/training/time_factor +1 +-[0-9.]+ % +\+[0-9.]+ % (re)
+  where the bottleneck changes
+
+What has no value says why, and what is no metric has a nearest name.
+
+  $ nvlsim explain train.json cost_per_step_usd | head -7
+  train: cost_per_step_usd = nothing
+  
+  notes
+    - no value: no public price: Azure's Retail Prices API returned none in
+      September 2026
+    - cost is unknown: no public price: Azure's Retail Prices API returned none in
+      September 2026
+
+  $ nvlsim explain train.json step_time
+  2> train has no metric "step_time"; did you mean "step_time_s"?
+  [2]
+
+  $ nvlsim explain train.json step_time_s.p99
+  2> train has no metric "step_time_s.p99"; did you mean "step_time_s"?
+  [2]
+
+  $ nvlsim explain train.json --set /workload/global_batch_size=40960 --set /workload/micro_batch_size=512 | head -4
+  train: cannot run
+  
+  notes
+    - stage 0 needs [0-9.]+ TB of GPU memory and 298 GB are usable: weights .* (re)
+
+  $ nvlsim explain
+  2> nvlsim: SCENARIO is required
+  2> Try "nvlsim explain --help".
+  [2]

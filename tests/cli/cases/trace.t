@@ -1,0 +1,14 @@
+A trace says what it is of, and is compressed when its name says so.
+
+  $ nvlsim run train.json --seed 7 --trace a.trace.json > /dev/null; head -1 a.trace.json
+  {"displayTimeUnit":"ns","metadata":{"tool": "nvlsim", "version": "[0-9.]+", "scenario": "train", "seed": 7, "digest": "[0-9a-f]{16}", "classes_of_the_run": 1, "left_out": \[\]},"traceEvents":\[ (re)
+
+  $ nvlsim run train.json --seed 7 --trace b.trace.json.gz > /dev/null; gzip -cd b.trace.json.gz | cmp - a.trace.json
+
+  $ nvlsim run train.json --trace no/such/folder.json.gz > /dev/null
+  2> nvlsim: no/such/folder.json.gz: cannot be written
+  [4]
+
+  $ nvlsim run train.json --trace /dev/full > /dev/null
+  2> nvlsim: .*written.* (re)
+  [4]

@@ -1,0 +1,153 @@
+#!/usr/bin/env python3
+"""The page of `nvlsim report` in a headless browser.
+
+Usage: report_test.py NVLSIM SOURCE_DIR
+"""
+import hashlib
+import json
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+from browser import Browser
+
+NVLSIM, SOURCE = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
+SCENARIOS = ["llama3.1-405b-gb200-512", "llama3.1-405b-gb300-512", "llama2-70b-offline-gb200-rack",
+             "llama2-70b-offline-gb300-rack"]
+
+
+def nvlsim(*arguments, code=0):
+    done = subprocess.run([NVLSIM, *map(str, arguments)], capture_output=True, text=True)
+    assert done.returncode == code, f"{arguments}: exit code {done.returncode}, {done.stderr}"
+    return done
+
+
+def data_of(page):
+    return json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', page.read_text(), re.S)[1])
+
+
+class Report(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.path = Path(cls.folder.name)
+        cls.page = cls.path / "report.html"
+        cls.done = nvlsim("report", *SCENARIOS, "-o", cls.page)
+        cls.browser = Browser().__enter__()
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.browser.__exit__()
+        cls.folder.cleanup()
+
+    def open(self, page=None, **options):
+        return self.browser.page((page or self.page).as_uri(), **options)
+
+    def assert_clean(self, page):
+        for kind in ("Runtime.exceptionThrown", "Log.entryAdded", "Runtime.consoleAPICalled"):
+            self.assertEqual(page.heard(kind), [])
+        for request in page.heard("Network.requestWillBeSent"):
+            self.assertRegex(request["request"]["url"], r"^(file:.*\.html$|data:)")
+
+    def test_vendored_files_are_those_of_the_package(self):
+        readme = (SOURCE / "third_party/uPlot/README.md").read_text()
+        files = re.findall(r"\| `(\S+)` \| `([0-9a-f]{64})` \|", readme)
+        self.assertEqual([name for name, _ in files], ["uPlot.iife.min.js", "uPlot.min.css"])
+        for name, digest in files:
+            self.assertEqual(hashlib.sha256((SOURCE / "third_party/uPlot" / name).read_bytes()).hexdigest(), digest, name)
+
+    def test_programs_read_the_data(self):
+        data = data_of(self.page)
+        self.assertEqual(data["schema"], "nvlsim.report/1")
+        self.assertEqual([r["name"] for r in data["results"]], SCENARIOS)
+        self.assertEqual([e["scenario"] for e in data["explanations"]], SCENARIOS)
+        single = json.loads(nvlsim("run", SCENARIOS[0], "--format", "json").stdout)
+        for key, number in single["metrics"].items():
+            self.assertEqual(data["results"][0]["metrics"][key], number, key)
+
+    def test_a_page_is_the_same_from_run_to_run(self):
+        again = self.path / "again.html"
+        nvlsim("report", *SCENARIOS, "-o", again)
+        self.assertEqual(self.page.read_bytes(), again.read_bytes())
+        self.assertEqual(self.done.stdout, "")
+
+    def test_charts_have_marks_and_nothing_is_requested(self):
+        page = self.open()
+        self.assertGreater(page.value("document.querySelectorAll('rect.mark').length"), 40)
+        self.assertGreater(page.value("document.querySelectorAll('circle.mark').length"), 20)
+        self.assertEqual(page.value("document.querySelectorAll('canvas.timeline').length"), 4)
+        self.assertGreaterEqual(page.value("document.querySelectorAll('.uplot canvas').length"), 6)
+        blank = page.value("[...document.querySelectorAll('canvas')].filter(c => !c.getContext('2d')"
+                           ".getImageData(0, 0, c.width, c.height).data.some(x => x > 0)).length")
+        self.assertEqual(blank, 0)
+        self.assert_clean(page)
+
+    def test_the_headline_says_why_and_by_how_much(self):
+        text = self.open().value("[...document.querySelectorAll('.why')].map(e => e.textContent).join('\\n')")
+        self.assertEqual(len(re.findall(r"GB300 is 1\.\d+ times as fast as GB200", text)), 2)
+        self.assertEqual(len(re.findall(r"it saves [0-9.]+ \w+ \([0-9.]+ %\) in tensor cores", text)), 2)
+        self.assertIn("NVFP4 dense peak 10 PFLOPS → 15 PFLOPS", text)
+
+    def test_pointing_at_charts_tells_their_numbers(self):
+        page = self.open()
+        tip = "(t => t.style.display === 'block' ? t.textContent : '')(document.getElementById('tip'))"
+        page.point_at("document.querySelector('rect.mark')")
+        self.assertRegex(page.value(tip), r"GB200\ntensor cores: [0-9.]+ s, [0-9.]+ %")
+        page.point_at("document.querySelector('circle.mark')")
+        self.assertIn("FLOP/s", page.value(tip))
+        page.point_at("document.querySelector('canvas.timeline')")
+        self.assertRegex(page.value(tip), r"stage \d \(x64\)\n(forward|backward|idle)")
+        before = page.value("document.querySelector('canvas.timeline').toDataURL()")
+        page.value("[...document.querySelectorAll('button')].find(b => b.textContent === 'zoom in').click()")
+        self.assertNotEqual(page.value("document.querySelector('canvas.timeline').toDataURL()"), before)
+        self.assert_clean(page)
+
+    def test_it_follows_the_colour_scheme_and_fits_phones_and_paper(self):
+        background = "getComputedStyle(document.body).backgroundColor"
+        light, dark, phone = self.open(), self.open(scheme="dark"), self.open(width=390, height=800)
+        self.assertEqual(light.value(background), "rgb(255, 255, 255)")
+        self.assertNotEqual(dark.value(background), light.value(background))
+        self.assertLessEqual(phone.value("document.documentElement.scrollWidth"), 390)
+        self.assertGreater(len(light.call("Page.printToPDF")["data"]), 50_000)
+        for page in (light, dark, phone):
+            self.assert_clean(page)
+
+    def test_results_alone_give_a_page(self):
+        out = self.path / "out"
+        nvlsim("run", *SCENARIOS, "--set", "/simulation/seed=2", "-o", out)
+        nvlsim("run", SCENARIOS[0], "--trace", out / "step.trace.json")
+        results = self.path / "results.html"
+        nvlsim("report", out, "-o", results)
+        self.assertEqual(sorted(r["name"] for r in data_of(results)["results"]), sorted(SCENARIOS))
+        page = self.open(results)
+        self.assertGreater(page.value("document.querySelectorAll('rect.mark').length"), 20)
+        self.assert_clean(page)
+
+    def test_markup_in_names_is_text(self):
+        scenario = json.loads((SOURCE / "tests/cli/inputs/train.json").read_text())
+        scenario["name"] = "</script><img src=x onerror=alert(1)>"
+        file = self.path / "named.json"
+        file.write_text(json.dumps(scenario))
+        named = self.path / "named.html"
+        nvlsim("report", file, "--sensitivity", "-o", named)
+        page = self.open(named)
+        self.assertEqual(page.value("document.querySelectorAll('img').length"), 0)
+        self.assertIn(scenario["name"], page.value("document.body.textContent"))
+        self.assertIn("change of step time", page.value("document.body.textContent"))
+        self.assert_clean(page)
+
+    def test_bad_inputs_are_refused(self):
+        nvlsim("report", code=2)
+        nvlsim("report", "no-such-scenario", code=2)
+        nvlsim("report", SCENARIOS[0], "-o", self.path / "no/such/folder.html", code=4)
+        self.assertIn("did you mean", nvlsim("report", SCENARIOS[0], "--set", "/workload/tpp=2", code=2).stderr)
+        nvlsim("report", SCENARIOS[0], "--set", "/workload/recompute=none", "--set", "/workload/tp=1", "--set",
+               "/workload/dp=32", "-o", self.path / "unfit.html", code=3)
+        self.assert_clean(self.open(self.path / "unfit.html"))
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])

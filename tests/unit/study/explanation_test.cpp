@@ -1,0 +1,247 @@
+// Explanations of what ships: their sums are the numbers, and their constants are all that count.
+#include <catch2/catch.hpp>
+
+#include <cmath>
+#include <filesystem>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "nvlsim/diagnostics.hpp"
+#include "nvlsim/run.hpp"
+#include "study/explain_scenario.hpp"
+#include "study/used_constants.hpp"
+
+namespace nvlsim {
+namespace {
+
+const std::filesystem::path root = NVLSIM_SOURCE_DIR;
+
+scenario load(const std::filesystem::path& file, const std::vector<override_option>& sets = {}) {
+  return load_scenario(file, sets, folders_under(root));
+}
+
+std::vector<std::filesystem::path> shipped() {
+  std::vector<std::filesystem::path> out;
+  for (const auto& e : std::filesystem::recursive_directory_iterator(root / "scenarios"))
+    if (e.path().extension() == ".json" && e.path().parent_path().filename() != "models") out.push_back(e.path());
+  return out;
+}
+
+bool close(double a, double b) { return std::abs(a - b) <= 1e-9 * std::max(std::abs(a), std::abs(b)) + 1e-300; }
+
+/// Whether all parts add up, at every level.
+bool adds_up(const cause& c) {
+  if (c.parts.empty()) return true;
+  double sum = 0;
+  for (const cause& p : c.parts) {
+    if (!(p.amount >= 0) || !adds_up(p)) return false;
+    sum += p.amount;
+  }
+  return close(sum, c.amount);
+}
+
+std::vector<std::string> names_of(const result& r) {
+  std::vector<std::string> out;
+  for (const std::string& m : explained_metrics(r)) {
+    out.push_back(m);
+    if (const auto* statistics = r.metrics.find(m)->members())
+      for (const auto& [s, v] : *statistics) out.push_back(m + "." + s);
+  }
+  return out;
+}
+
+void check_explanation(const explanation& e) {
+  if (!e.amount) {
+    CHECK_FALSE(e.notes.empty());
+    return;
+  }
+  double product = 1, apart = *e.amount;
+  for (const factor& f : e.factors) {
+    product *= std::pow(f.amount, f.power);
+    if (f.name == e.apart) apart = f.amount;
+  }
+  if (!e.factors.empty()) CHECK(product == Approx(*e.amount).epsilon(1e-9));
+  for (const cause_tree& t : e.trees) {
+    INFO(t.title);
+    CHECK(adds_up(t.whole));
+    CHECK(t.whole.amount == Approx(apart).epsilon(1e-9).margin(1e-15));
+  }
+  for (const time_use& u : e.kernels) CHECK((u.ceiling <= 0 || u.rate <= u.ceiling * 1.0001));
+}
+
+TEST_CASE("Every metric of every shipped scenario adds up from its causes") {
+  for (const auto& file : shipped()) {
+    const scenario s = load(file);
+    if (!why_unexplained(s).empty()) continue;
+    const run_record run = run_scenario(s, {.explained = true, .engine = false});
+    for (const std::string& metric : names_of(run.outcome)) {
+      INFO(s.name << " " << metric);
+      const explanation e = explain(s, run, metric);
+      CHECK((!e.trees.empty() || !e.factors.empty() || !e.notes.empty() || metric == "gpus"));
+      check_explanation(e);
+    }
+  }
+}
+
+TEST_CASE("Explanations add up where stages, racks and replicas differ") {
+  const auto training = root / "scenarios/training/llama3.1-405b-gb300-512.json";
+  const auto inference = root / "scenarios/inference/llama2-70b-offline-gb300-rack.json";
+  const std::vector<std::pair<std::filesystem::path, std::vector<override_option>>> cases = {
+      {training,
+       {{"/workload/data_parallel_sharding", "replicated"}, {"/workload/tp", "8"}, {"/workload/dp", "4"}}},
+      {training,
+       {{"/workload/pp", "16"}, {"/workload/dp", "8"}, {"/workload/vp", "1"}, {"/workload/schedule", "1f1b"}}},
+      {training, {{"/simulation/fidelity", "flow"}}},
+      {inference, {{"/workload/load/requests", "1001"}, {"/workload/layout/replicas", "10"}}},
+      {inference,
+       {{"/workload/layout/tp", "4"}, {"/workload/layout/replicas", "18"}, {"/workload/load/requests", "900"}}},
+      {inference,
+       {{"/workload/load/kind", "closed_loop"},
+        {"/workload/load/concurrency", "144"},
+        {"/workload/load/requests", "1000"}}},
+      {training, {{"/workload/schedule", "dualpipe"}, {"/workload/vp", "1"}}},
+      {training, {{"/workload/schedule", "zb_h1"}, {"/workload/vp", "1"}}},
+      {training, {{"/degraded", R"([{"gpus": 17, "speed": 0.8}])"}}},
+      {inference, {{"/degraded", R"([{"gpus": 9, "speed": 0.8, "nvlink": 0.5}])"}}},
+  };
+  for (const auto& [file, sets] : cases) {
+    const scenario s = load(file, sets);
+    const run_record run =
+        run_scenario(s, {.explained = true, .engine = s.simulation.network != fidelity::closed});
+    INFO(s.name << " " << sets.front().pointer << "=" << sets.front().text);
+    REQUIRE(run.outcome.reasons == std::vector<std::string>{});
+    for (const std::string& metric : names_of(run.outcome)) {
+      INFO(metric);
+      check_explanation(explain(s, run, metric));
+    }
+  }
+}
+
+TEST_CASE("The critical path is a path through the whole step") {
+  const scenario s = load(root / "scenarios/training/llama3.1-405b-gb300-512.json");
+  const explanation e = explain(s, run_scenario(s, {.explained = true, .engine = false}), "step_time_s");
+  std::set<std::string> titles;
+  for (const cause_tree& t : e.trees) {
+    titles.insert(t.title);
+    if (t.title != "critical path") continue;
+    CHECK(t.whole.parts.size() > 8);  // forward through the stages and back
+    for (const cause& p : t.whole.parts) CHECK(p.name.find("no work") == std::string::npos);
+  }
+  CHECK(titles == std::set<std::string>{"by phase", "by bound", "critical path"});
+}
+
+TEST_CASE("Bands are told in words") {
+  const auto file = root / "scenarios/training/llama3.1-405b-gb300-512.json";
+  run_status status = run_status::ok;
+  for (const char* metric : {"step_time_s", "tokens_per_s", "mfu"}) {
+    const explanation e = explain_scenario(load(file), metric, status);
+    REQUIRE(e.band);
+    CHECK(e.band->first < *e.amount);
+    CHECK(e.band->second > *e.amount);
+    REQUIRE(e.band_reasons.size() == 1);
+    CHECK(e.band_reasons.front().find("% of the step time") != std::string::npos);
+  }
+  const explanation other = explain_scenario(load(file), "memory_peak_bytes", status);
+  CHECK_FALSE(other.band);
+  CHECK(other.band_reasons.front().starts_with("no band"));
+  const explanation foreign =
+      explain_scenario(load(file, {{"/workload/precision", "fp16"}}), "step_time_s", status);
+  REQUIRE(foreign.band_reasons.size() == 2);
+  CHECK(foreign.band_reasons.back() == "no measurement of gb300 at fp16: the rate is assumed");
+}
+
+/// With as many of the overrides as inputs may take.
+scenario load_allowed(const std::filesystem::path& file, std::vector<override_option> sets) {
+  try {
+    return load(file, sets);
+  } catch (const input_error& e) {
+    for (const problem& p : e.problems())
+      std::erase_if(sets, [&](const override_option& o) { return o.pointer == p.pointer; });
+    REQUIRE(sets.size() > 100);
+    return load(file, sets);
+  }
+}
+
+TEST_CASE("No constant counts but those an explanation lists") {
+  for (const auto& file : shipped()) {
+    const scenario s = load(file);
+    if (s.constants.empty() || s.simulation.network != fidelity::closed || !why_unexplained(s).empty()) continue;
+    const run_record before = run_scenario(s, {.explained = true, .engine = false});
+    if (before.outcome.status == run_status::infeasible) continue;
+    std::set<std::string> used;
+    for (const input_constant& c : used_constants(s, before)) used.insert(c.pointer);
+    std::vector<override_option> others;
+    for (const input_constant& c : s.constants) {
+      const std::size_t digits = c.text.find_first_not_of("0123456789.");
+      const std::string number = c.text.substr(0, digits),
+                        unit = digits == std::string::npos ? "" : c.text.substr(digits);
+      // Whole numbers are counts, and what is beyond a limit is refused.
+      if (used.contains(c.pointer) || number.find('.') == std::string::npos || std::stod(number) == 0) continue;
+      others.push_back({c.pointer, std::to_string(std::stod(number) * 0.98) + unit});
+    }
+    REQUIRE(others.size() > 100);
+    INFO(s.name);
+    const run_record after = run_scenario(load_allowed(file, others), {.explained = false, .engine = false});
+    CHECK(after.outcome.metrics == before.outcome.metrics);
+  }
+}
+
+TEST_CASE("A metric that a result lacks is refused with the nearest name") {
+  run_status status = run_status::ok;
+  const scenario s = load(root / "scenarios/training/llama3.1-405b-gb300-512.json");
+  try {
+    explain_scenario(s, "step_time", status);
+    FAIL("step_time is no metric");
+  } catch (const input_error& e) {
+    CHECK(e.problems().front().hint == "step_time_s");
+  }
+  CHECK_THROWS_AS(explain_scenario(s, "step_time_s.p99", status), input_error);
+}
+
+TEST_CASE("Runs that are not taken apart are refused") {
+  run_status status = run_status::ok;
+  for (const char* name : {"llama3.3-70b-trace-gb300-rack", "deepseek-r1-gb300-prefill-decode"}) {
+    INFO(name);
+    const scenario s = load(root / "scenarios/inference" / (std::string(name) + ".json"));
+    CHECK(why_unexplained(s).find("not taken apart yet") != std::string::npos);
+    CHECK_THROWS_AS(explain_scenario(s, "", status), input_error);
+    CHECK_THROWS_AS(explain(s, run_scenario(s), "makespan_s"), input_error);
+  }
+}
+
+TEST_CASE("A scenario that does not fit is explained by its reasons") {
+  run_status status = run_status::ok;
+  const scenario s = load(root / "scenarios/training/llama3.1-405b-gb300-512.json",
+                          {{"/workload/micro_batch_size", "7"}, {"/workload/global_batch_size", "1792"}});
+  const explanation e = explain_scenario(s, "", status);
+  CHECK(status == run_status::infeasible);
+  CHECK_FALSE(e.amount);
+  CHECK_FALSE(e.notes.empty());
+}
+
+TEST_CASE("Sensitivity ranks what a step hangs on") {
+  const auto file = root / "scenarios/training/llama3.1-405b-gb300-512.json";
+  const scenario s = load(file);
+  run_status status = run_status::ok;
+  explanation e = explain_scenario(s, "step_time_s", status);
+  std::erase_if(e.constants, [](const input_constant& c) {
+    return !c.pointer.starts_with("/platform/gpu/hbm_") && !c.pointer.ends_with("gb300/gemm/nvfp4/tensor_rate") &&
+           c.pointer != "/platform/gpu/tdp";
+  });
+  add_sensitivity(
+      e, [&](const std::vector<override_option>& sets) { return load(file, sets); },
+      [](std::size_t, std::size_t) {});
+  REQUIRE(e.sensitivities.size() == 2);  // nor power nor capacity count; memory streams as it is fast
+  CHECK(e.sensitivities[0].what.pointer == "/stack/kernels/gb300/gemm/nvfp4/tensor_rate");
+  for (const sensitivity& x : e.sensitivities) {
+    INFO(x.what.pointer);
+    CHECK(*x.less > 0);
+    CHECK(*x.more < 0);
+  }
+  REQUIRE_FALSE(e.turning_points.empty());
+  CHECK(e.turning_points.front().from == "tensor_cores");
+}
+
+}  // namespace
+}  // namespace nvlsim
