@@ -65,6 +65,7 @@ class collector {
   explicit collector(const plan& work) : work_(work), weights_(work.templates.size()) {}
 
   void add(const operation& o, double weight, double took_s) {
+    if (weight == 0) return;
     weights_[static_cast<std::size_t>(o.work)] += weight;
     const double longer = took_s - template_of(work_, o).duration.base();
     if (longer > 1e-12 * took_s) slowed_[o.work] += weight * longer;

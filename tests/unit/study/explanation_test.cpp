@@ -100,10 +100,11 @@ TEST_CASE("Explanations add up where stages, racks and replicas differ") {
        {{"/workload/load/kind", "closed_loop"},
         {"/workload/load/concurrency", "144"},
         {"/workload/load/requests", "1000"}}},
-      {training, {{"/workload/schedule", "dualpipe"}, {"/workload/vp", "1"}}},
+      {training,
+       {{"/workload/schedule", "dualpipe"}, {"/workload/vp", "1"}, {"/workload/pp", "16"}, {"/workload/dp", "8"}}},
       {training, {{"/workload/schedule", "zb_h1"}, {"/workload/vp", "1"}}},
       {training, {{"/degraded", R"([{"gpus": 17, "speed": 0.8}])"}}},
-      {inference, {{"/degraded", R"([{"gpus": 9, "speed": 0.8, "nvlink": 0.5}])"}}},
+      {inference, {{"/degraded", R"([{"gpus": 9, "speed": 0.8, "nvlink_share": 0.5}])"}}},
   };
   for (const auto& [file, sets] : cases) {
     const scenario s = load(file, sets);
