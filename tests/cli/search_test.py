@@ -50,7 +50,7 @@ class Search(Case):
                              "--objective", "mfu", "--pareto", "bubble_fraction")
         self.assertEqual(code, 0)
         self.adds_up(found)
-        self.assertGreater(len(found["front"]), 1)
+        self.assertTrue(found["front"])
         self.agree_with_run("kimi-k2-gb300-4608", found, ("--set", "/workload/global_batch_size=1152"))
 
     def test_serving(self):
