@@ -14,21 +14,13 @@
 #include "nvlsim/run.hpp"
 #include "nvlsim/version.hpp"
 #include "output/gzip.hpp"
+#include "study/pipe.hpp"
 
 namespace nvlsim {
 namespace {
 
 // What a child sends: one letter that says what follows, then text.
 constexpr char sends_result = 'R', sends_problems = 'P', sends_io = 'F', sends_defect = 'D';
-
-void write_all(int fd, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t n = ::write(fd, text.data(), text.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) std::_Exit(static_cast<int>(exit_code::internal));
-    text.remove_prefix(static_cast<std::size_t>(n));
-  }
-}
 
 std::string read_all(int fd) {
   std::string out;

@@ -19,6 +19,7 @@
 #include "config/document.hpp"
 #include "nvlsim/output.hpp"
 #include "nvlsim/run.hpp"
+#include "study/pipe.hpp"
 #include "study/sweep_store.hpp"
 
 namespace nvlsim {
@@ -49,15 +50,6 @@ std::string record_line(const sweep_point& p, const std::filesystem::path& file,
     return failed(std::move(all));
   } catch (const std::exception& e) {
     return failed({e.what()});
-  }
-}
-
-void write_all(int fd, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t n = ::write(fd, text.data(), text.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) std::_Exit(static_cast<int>(exit_code::internal));
-    text.remove_prefix(static_cast<std::size_t>(n));
   }
 }
 

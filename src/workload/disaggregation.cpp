@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "nvlsim/diagnostics.hpp"
+#include "workload/lane.hpp"
 
 namespace nvlsim {
 namespace {
@@ -126,10 +127,7 @@ class pools {
         r.prefill_begin_s = now_;
         r.prefill_first = number;
       }
-      const auto t = static_cast<double>(take);
-      it.prompt_tokens += take;
-      it.prompt_pairs += t * static_cast<double>(w.front_done) + t * (t + 1) / 2;
-      it.prompts += 1;
+      add_prompt(it, take, w.front_done);
       room -= take;
       w.front_done += take;
       if (w.front_done < r.input) break;

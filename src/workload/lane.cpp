@@ -83,6 +83,13 @@ void lane::decode(iteration& it) {
   it.context = context();
 }
 
+void add_prompt(iteration& it, std::int64_t take, std::int64_t done) {
+  const auto t = static_cast<double>(take);
+  it.prompt_tokens += take;
+  it.prompt_pairs += t * static_cast<double>(done) + t * (t + 1) / 2;
+  it.prompts += 1;
+}
+
 /// Fills what the decodes leave of the token budget with prompts, in order.
 void lane::add_prompts(iteration& it) {
   std::int64_t room = set_.max_num_tokens - it.decodes;
@@ -91,10 +98,7 @@ void lane::add_prompts(iteration& it) {
     if (slots_[i].swapped || !admit(i, it, room)) return;
     slot& s = slots_[i];
     const std::int64_t take = std::min(room, s.input - s.done);
-    const auto t = static_cast<double>(take);
-    it.prompt_tokens += take;
-    it.prompt_pairs += t * static_cast<double>(s.done) + t * (t + 1) / 2;
-    it.prompts += 1;
+    add_prompt(it, take, s.done);
     room -= take;
     s.done += take;
     pending_ -= take;

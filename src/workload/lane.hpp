@@ -15,6 +15,9 @@
 
 namespace nvlsim {
 
+/// Prefills `take` tokens of a prompt of which `done` are done: each sees all before it and itself.
+void add_prompt(iteration& it, std::int64_t take, std::int64_t done);
+
 /// Sums over the running sequences, so that an iteration costs its changes and not its batch.
 class lane {
  public:
