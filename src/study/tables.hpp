@@ -12,6 +12,7 @@ void record_failure(validation_record& r);
 
 std::vector<validation_record> validate_training(const csv_table& t, const data_folders& data, const progress& report);
 std::vector<validation_record> validate_memory(const csv_table& t, const data_folders& data, const progress& report);
+std::vector<validation_record> validate_models(const csv_table& t, const data_folders& data, const progress& report);
 std::vector<validation_record> validate_kernels(const csv_table& t, const data_folders& data, const progress& report);
 std::vector<validation_record> validate_inference(const csv_table& t, const data_folders& data, const progress& report);
 std::vector<validation_record> validate_collectives(const csv_table& t, const data_folders& data, const progress& report);

@@ -20,8 +20,9 @@ struct table_kind {
   std::vector<std::string_view> columns;  ///< whose presence tells the kind
   std::vector<validation_record> (*run)(const csv_table&, const data_folders&, const progress&);
 };
-const std::array<table_kind, 5> kinds = {{
+const std::array<table_kind, 6> kinds = {{
     {{"case", "system", "step_time_ms", "peak_alloc_GiB"}, validate_memory},
+    {{"model", "kind", "params_total_derived", "params_active_derived"}, validate_models},
     {{"id", "engine", "model", "system", "isl", "osl", "tpot_ms", "ttft_ms"}, validate_inference},
     {{"table", "system", "op", "dtype", "latency_ms"}, validate_kernels},
     {{"id", "system", "collective", "message_bytes", "time_us"}, validate_collectives},
@@ -165,7 +166,7 @@ std::vector<validation_record> validate_table(const std::filesystem::path& file,
   for (const table_kind& k : kinds)
     if (std::all_of(k.columns.begin(), k.columns.end(), [&](std::string_view c) { return t.has(c); }))
       return k.run(t, data, report);
-  throw input_error({{file.string(), "", "the header names no known kind of table (training, inference, collectives, kernels, memory)", {}}});
+  throw input_error({{file.string(), "", "the header names no known kind of table (training, models, inference, collectives, kernels, memory)", {}}});
 }
 
 value validation_json(const std::vector<validation_record>& records) {

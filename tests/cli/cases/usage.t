@@ -136,7 +136,7 @@ Files.
   [2]
 
   $ printf 'id,colour\n1,red\n' > odd.csv; nvlsim validate odd.csv
-  2> odd.csv#: the header names no known kind of table (training, inference, collectives, kernels, memory)
+  2> odd.csv#: the header names no known kind of table (training, models, inference, collectives, kernels, memory)
   [2]
 
   $ nvlsim run train.json -o train.json
