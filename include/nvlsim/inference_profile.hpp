@@ -40,7 +40,7 @@ struct engine_costs {
   seconds prefill_layer_host;  ///< a layer of an iteration that carries prompts (no CUDA graph)
   seconds expert_layer_time;   ///< routing, permutation and grouped launches of a layer with experts
   seconds exchange_time;       ///< dispatch and combine latency of such a layer under attention data parallelism
-  seconds scan_layer_time;     ///< recurrence kernels of a linear-attention layer
+  seconds scan_layer_time;     ///< recurrence kernels of a layer that scans: linear attention, Mamba
   seconds indexer_layer_time;  ///< choosing keys in a sparse-attention layer
   double elementwise_vectors = 12;  ///< hidden vectors moved a token and layer
   double launch_factor = 1;         ///< of GEMM and decode-attention launches

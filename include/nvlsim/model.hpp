@@ -91,11 +91,6 @@ struct model {
   checkpoint_spec checkpoint{};
 };
 
-/// What `m` has beyond softmax attention over grouped heads and all keys, then a dense MLP: "routed experts",
-/// "latent attention" and so on. A planner refuses a model for what is not among the names it has `handled`.
-std::vector<std::string_view> beyond_dense(const model& m, std::span<const std::string_view> handled = {});
-bool dense_grouped_query(const model& m);
-
 /// Parameters of one layer (attention, MLP or all its experts and router, and norms) and of the whole model
 /// (embeddings and final norm included). Weights only: biases, learned positions and scalars a head, 0.02 % of
 /// GPT-3 175B, are left out as in the published counts, and so is multi-token prediction.

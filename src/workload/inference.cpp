@@ -22,11 +22,6 @@ namespace {
 // Beyond these a run says nothing that a shorter one does not, and would fill the memory of a laptop.
 constexpr std::int64_t most_requests = 10'000'000, most_iterations = 2'000'000;
 
-/// What a model may have beyond dense layers.
-constexpr std::array<std::string_view, 7> served = {
-    "latent attention", "linear attention", "sliding windows",       "sparse attention",
-    "gated attention",  "routed experts",   "multi-token prediction"};
-
 /// `part` must divide `whole`, or be a multiple of it where heads may be replicated.
 void check_division(std::set<std::string>& out, const char* what, std::int64_t part, std::int64_t whole,
                     const char* unit, bool replicated = false) {
@@ -45,8 +40,7 @@ std::vector<std::string> shape_reasons(const model& m, const inference_workload&
     if (l.routed() && w.attention_dp == 1) check_division(out, "ep", w.ep, l.moe.experts, "experts");
     if (l.routed() && w.ep > l.moe.experts) out.insert(fmt::format("ep {} exceeds {} experts", w.ep, l.moe.experts));
   }
-  if (const auto unknown = beyond_dense(m, served); !unknown.empty())
-    out.insert(fmt::format("inference does not support {} yet", fmt::join(unknown, ", ")));
+  if (kv_bytes_per_token(m, w.kv_cache) == 0) out.insert(fmt::format("{} has no layer with a KV cache", m.name));
   const auto layers = static_cast<std::int64_t>(m.layers.size());
   if (w.pp > layers) out.insert(fmt::format("pp {} exceeds {} layers", w.pp, layers));
   const bool routed = std::any_of(m.layers.begin(), m.layers.end(), [](const layer_spec& l) { return l.routed(); });

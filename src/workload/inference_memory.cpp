@@ -67,7 +67,7 @@ memory_item logits(const model& m, const engine_settings& set) {
 bytes kv_per_token(const inference_workload& w, const std::vector<layer_slice>& slices) {
   double values = 0;
   for (const layer_slice& l : slices)
-    if (l.spec.window == 0) values += l.layers * l.kv_values();
+    if (!l.windowed()) values += l.layers * l.kv_values();
   return bytes::from_base(values * bytes_per_element(w.kv_cache) / w.pp);
 }
 

@@ -110,11 +110,15 @@ time_and_energy iteration_costs::gemm(const gemm_route& r, const gemm_shape& sha
 // Norms, rotary embedding, activation, residual and cache write: three quarters of the vectors are as wide as the
 // hidden state, a quarter as wide as the MLP. [docs/models-and-assumptions.md#inference-iteration]
 time_and_energy iteration_costs::elementwise(const layer_slice& l, double rows) const {
-  const double width = 0.75 * static_cast<double>(model_.hidden) + 0.25 * l.inner_width();
-  const auto moved = bytes::from_base(costs_.elementwise_vectors * width * rows * activation_bytes);
+  const auto hidden = static_cast<double>(model_.hidden), streams = static_cast<double>(model_.residual_streams);
+  const double share = l.blocks() / 2.0;  // the costs are those of a layer with a mixer and an MLP
+  // Of several residual streams a block reads all and writes its input, then reads all with its output and writes them.
+  const double mixed = streams > 1 ? l.blocks() * (4 * streams - 1) * hidden : 0;
+  const double width = 0.75 * hidden + 0.25 * l.inner_width();
+  const auto moved = bytes::from_base((costs_.elementwise_vectors * width * share + mixed) * rows * activation_bytes);
   kernel_cost c = stream_cost(platform_.gpu, stream_, moved);
-  seconds small = costs_.layer_time;
-  if (l.spec.attention == attention_kind::linear) small += costs_.scan_layer_time;
+  seconds small = costs_.layer_time * share;
+  if (l.scans()) small += costs_.scan_layer_time;
   if (l.spec.sparse_keys > 0) small += costs_.indexer_layer_time;
   c.time += small;
   c.launch += small;
@@ -163,16 +167,17 @@ time_and_energy iteration_costs::stage_send(double rows) const {
 // for runs at NVLink rate. [docs/models-and-assumptions.md#inference-experts]
 time_and_energy iteration_costs::exchange(const layer_slice& l, double tokens) const {
   if (work_.attention_dp == 1) return {};
+  const double hidden = l.expert_hidden(static_cast<double>(model_.hidden));
   if (const int domains = domains_of(platform_, work_.attention_dp); domains > 1) {
     // Between domains a token goes once to each that holds one of its experts.
     const double d = domains, sent = d * (1 - std::pow(1 - 1 / d, static_cast<double>(l.spec.moe.top_k)));
-    const auto size = bytes::from_base(tokens * sent * static_cast<double>(model_.hidden) * activation_bytes);
+    const auto size = bytes::from_base(tokens * sent * hidden * activation_bytes);
     const collective_cost c = collective_time(stack_.collectives, platform_, collective::all_to_all, size,
                                               {.ranks = work_.attention_dp, .domains = domains});
     return timed(precision::bf16, {.time = costs_.exchange_time + c.time * 2, .work = {}, .moved = {}});
   }
   // Spread over as many ranks as can be: the busiest rank, for which all wait, gets more than the mean of random routes.
-  const expert_traffic t{tokens, static_cast<double>(l.spec.moe.top_k), static_cast<double>(model_.hidden), work_.attention_dp, 1, true};
+  const expert_traffic t{tokens, static_cast<double>(l.spec.moe.top_k), hidden, work_.attention_dp, 1, true};
   seconds time = costs_.exchange_time;
   const auto dispatch = expert_exchange_time(stack_.collectives, platform_, "two_sided_dispatch_bf16", t);
   const auto idle = expert_exchange_time(stack_.collectives, platform_, "two_sided_dispatch_bf16", {0, t.topk, t.hidden, t.ranks, 1, true});
@@ -189,7 +194,7 @@ void iteration_costs::add_experts(const layer_slice& l, double tokens, double ex
   const double hit = std::max(1.0, l.local_experts * -std::expm1(expert_tokens * std::log1p(-std::min(k / all, 1 - 1e-12))));
   const double imbalance = l.expert_ranks > 1 ? costs_.expert_imbalance : 1;
   const double rows = std::max(expert_tokens * k / l.expert_ranks * imbalance, 1.0);
-  const auto hidden = static_cast<double>(model_.hidden);
+  const double hidden = l.expert_hidden(static_cast<double>(model_.hidden));
   const gemm_route& r = routes_.at(weight_role::expert);
   const gemm_shape up{.m = rows / hit, .n = l.expert_up_width(), .k = hidden, .groups = hit};
   const gemm_shape down{.m = rows / hit, .n = hidden, .k = l.expert_ffn, .groups = hit};
@@ -213,7 +218,7 @@ iteration_costs::token_costs iteration_costs::layer_costs(const layer_slice& l, 
   add(l.after_attention, c.after);
   if (l.spec.routed()) add_experts(l, tokens, expert_tokens, c.after);
   c.after.push_back({work_kind::memory_bound, "elementwise", elementwise(l, tokens), 1});
-  c.after.push_back({work_kind::tp, "all-reduce", all_reduce(tokens), 2});
+  c.after.push_back({work_kind::tp, "all-reduce", all_reduce(tokens), l.blocks()});
   return c;
 }
 
@@ -236,8 +241,47 @@ time_and_energy iteration_costs::lm_head(std::int64_t rows) {
   return at->second;
 }
 
+/// Keys that a query of compressed attention meets after `context` tokens: those of its window, and pooled ones.
+double iteration_costs::compressed_keys(const layer_spec& l, double context) {
+  const double pooled = l.compressed.ratio > 0 ? context / static_cast<double>(l.compressed.ratio) : 0;
+  return std::min(static_cast<double>(l.window), context) +
+         (l.sparse_keys > 0 ? std::min(static_cast<double>(l.sparse_keys), pooled) : pooled);
+}
+
+/// Of a prompt's scan: at its roofline, for nothing that was measured tells it apart in serving.
+constexpr double scan_efficiency = 1;
+
+/// A prompt's scan, or its attention to compressed keys with what chooses them.
+time_and_energy iteration_costs::prefill_mixer(const layer_slice& l, const iteration_content& it) const {
+  if (l.scans()) {
+    const scan_spec& s = l.spec.scan;
+    const bool delta = l.spec.attention == attention_kind::linear;
+    const double tp = work_.tp, groups = static_cast<double>(delta ? s.key_heads : s.groups) / tp;
+    const kernel_cost c = scan_forward_cost(platform_.gpu, routes_.at(weight_role::sixteen_bit).params.tensor_rate,
+                                            scan_efficiency, stream_,
+                                            {it.prompt_tokens, l.heads, static_cast<double>(s.head_dim),
+                                             static_cast<double>(s.state), groups, static_cast<double>(s.chunk), delta});
+    return timed(precision::bf16, c);
+  }
+  const double context = it.prompt_pairs / it.prompt_tokens, dim = l.head_dim;
+  kernel_cost c = sparse_attention_forward_cost(platform_.gpu, attention_,
+                                                {it.prompt_tokens, l.heads, compressed_keys(l.spec, context), dim, dim, false});
+  if (l.spec.index_heads > 0) {
+    const double scored = context / static_cast<double>(l.spec.compressed.ratio);
+    const kernel_cost i = indexer_forward_cost(
+        platform_.gpu, attention_,
+        {it.prompt_tokens, static_cast<double>(l.spec.index_heads), static_cast<double>(l.spec.index_dim), scored,
+         std::min(scored, static_cast<double>(l.spec.sparse_keys)), false});
+    c.time += i.time;
+    c.work += i.work;
+    c.moved += i.moved;
+  }
+  return timed(precision::bf16, c);
+}
+
 time_and_energy iteration_costs::prefill_attention(const layer_slice& l, const iteration_content& it) const {
-  if (it.prompts <= 0 || l.kv_values() <= 0) return {};
+  if (it.prompts <= 0 || l.spec.attention == attention_kind::none) return {};
+  if (l.scans() || l.spec.attention == attention_kind::compressed) return prefill_mixer(l, it);
   const bool latent = l.spec.attention == attention_kind::mla;
   const mla_spec& a = l.spec.mla;
   const bool fp8 = bytes_per_element(work_.kv_cache) <= 1 && !latent;  // an 8-bit cache makes the kernel FP8
@@ -281,8 +325,36 @@ time_and_energy iteration_costs::latent_decode(const layer_slice& l, double batc
   return out;
 }
 
+// One vector a key, for all heads, keys and values at once; scoring reads the index keys of all.
+time_and_energy iteration_costs::compressed_decode(const layer_slice& l, double batch, double context) const {
+  const double element = bytes_per_element(work_.kv_cache), keys = compressed_keys(l.spec, context);
+  const decode_shape s{.batch = batch,
+                       .context = keys,
+                       .heads = l.heads,
+                       .kv_heads = 1,
+                       .head_dim = l.head_dim / 2,
+                       .kv_element_bytes = element};
+  kernel_cost c = decode_attention_cost(platform_.gpu, decode_, s);
+  c.work = flops::from_base(2 * batch * (1 + work_.drafts.draft_tokens) * keys * l.heads * 2 * l.head_dim);
+  if (const seconds by_heads = decode_.launch + c.work / attention_.tensor_rate; by_heads > c.time) {
+    c.time = by_heads;
+    c.limit = bound::compute;
+  }
+  if (l.spec.index_heads > 0) {
+    const double scored = context / static_cast<double>(l.spec.compressed.ratio);
+    const auto read = bytes::from_base(batch * scored * static_cast<double>(l.spec.index_dim) * element);
+    c.time += stream_cost(platform_.gpu, stream_, read).time;
+    c.moved += read;
+  }
+  time_and_energy out = timed(precision::bf16, c);
+  out.facts = facts_of(platform_.gpu, c, s);
+  return out;
+}
+
 time_and_energy iteration_costs::decode_attention(const layer_slice& l, const iteration_content& it) const {
-  if (it.decodes <= 0 || l.kv_values() <= 0) return {};
+  if (it.decodes <= 0) return {};
+  if (l.spec.attention == attention_kind::compressed) return compressed_decode(l, it.decodes, it.context / it.decodes);
+  if (l.kv_values() <= 0) return {};
   double context = it.context / it.decodes;
   for (const std::int64_t most : {l.spec.window, l.spec.sparse_keys})
     if (most > 0) context = std::min(context, static_cast<double>(most));
@@ -353,7 +425,9 @@ void iteration_costs::walk(const iteration_content& it, Sink&& sink) {
   if (it.prompt_tokens > 0) {
     // Without a CUDA graph the host launches layer by layer; what it takes longer than the kernels is seen.
     const double gpu = (sink.so_far() - before_kernels).base();
-    const double launch = costs_.prefill_layer_host.base() * static_cast<double>(model_.layers.size());
+    double layers = 0;  // with a mixer and an MLP each
+    for (const layer_slice& l : slices_) layers += l.layers * l.blocks() / 2.0;
+    const double launch = costs_.prefill_layer_host.base() * layers;
     const double both = gpu * std::pow(1 + std::pow(launch / gpu, 4), 0.25);
     host("prompt launch", seconds::from_base(both - gpu));
   }

@@ -78,6 +78,9 @@ class iteration_costs {
   time_and_energy exchange(const layer_slice& l, double tokens) const;
   time_and_energy prefill_attention(const layer_slice& l, const iteration_content& it) const;
   time_and_energy decode_attention(const layer_slice& l, const iteration_content& it) const;
+  static double compressed_keys(const layer_spec& l, double context);
+  time_and_energy prefill_mixer(const layer_slice& l, const iteration_content& it) const;
+  time_and_energy compressed_decode(const layer_slice& l, double batch, double context) const;
   time_and_energy latent_decode(const layer_slice& l, double batch, double context) const;
   time_and_energy recurrence(const layer_slice& l, const iteration_content& it) const;
   time_and_energy timed(precision operands, const kernel_cost& c) const;

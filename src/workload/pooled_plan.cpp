@@ -185,8 +185,9 @@ priced_transfer kv_transfer(const platform& p, const stack& s, const model& m, c
   const inference_workload from = prefill_workload(w);
   double size = 0;
   for (const layer_slice& l : slice_layers(m, ranks_of(from))) {
-    const double kept = l.spec.window > 0 ? std::min(tokens, static_cast<double>(l.spec.window)) : tokens;
-    const double share = l.spec.attention == attention_kind::mla ? from.tp : 1;
+    const double kept = l.windowed() ? std::min(tokens, static_cast<double>(l.spec.window)) : tokens;
+    const bool shared = l.spec.attention == attention_kind::mla || l.spec.attention == attention_kind::compressed;
+    const double share = shared ? from.tp : 1;
     size += l.layers * (kept * l.kv_values() * bytes_per_element(w.kv_cache) / share + l.state_bytes());
   }
   const int domains = w.gpus() <= p.gpus_per_rack() ? 1 : 2;

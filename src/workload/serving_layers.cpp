@@ -24,6 +24,26 @@ void add_attention(layer_slice& s, double hidden, double tp) {
     s.before_attention.push_back({"queries", weight_role::attention, s.heads * (nope + rope), query > 0 ? query : hidden});
     s.before_attention.push_back({"absorption", weight_role::attention, s.heads * (nope + value), latent});
     s.after_attention.push_back({"attn out", weight_role::attention, hidden, s.heads * value});
+  } else if (l.attention == attention_kind::compressed) {
+    const compressed_spec& c = l.compressed;
+    const auto rank = static_cast<double>(c.q_lora_rank), groups = static_cast<double>(c.o_groups), o_rank = static_cast<double>(c.o_lora_rank);
+    const double overlap = l.sparse_keys > 0 ? 2 : 1;  // blocks that an indexer chooses from overlap
+    const double pooled = c.ratio > 0 ? 2 * s.head_dim * overlap : 0;
+    s.before_attention.push_back({"latents", weight_role::attention, rank + s.head_dim + pooled, hidden});
+    s.before_attention.push_back({"queries", weight_role::attention, s.heads * s.head_dim, rank});
+    if (l.index_heads > 0) {
+      const auto heads = static_cast<double>(l.index_heads), dim = static_cast<double>(l.index_dim);
+      s.before_attention.push_back({"indexer queries", weight_role::attention, heads * dim, rank});
+      s.before_attention.push_back({"indexer keys", weight_role::attention, 2 * dim * overlap + heads, hidden});
+    }
+    s.after_attention.push_back({"attn out down", weight_role::attention, groups / tp * o_rank, static_cast<double>(l.heads) * s.head_dim / groups});
+    s.after_attention.push_back({"attn out", weight_role::attention, hidden, groups / tp * o_rank});
+  } else if (l.attention == attention_kind::mamba) {
+    const scan_spec& r = l.scan;
+    const double width = static_cast<double>(r.heads * r.head_dim) / tp;
+    const double rest = static_cast<double>(2 * r.groups * r.state + r.heads) / tp;
+    s.before_attention.push_back({"qkv", weight_role::attention, 2 * width + rest, hidden});
+    s.after_attention.push_back({"attn out", weight_role::attention, hidden, width});
   } else if (l.attention == attention_kind::linear) {
     const scan_spec& r = l.scan;
     const auto keys = static_cast<double>(r.key_heads * r.state) / tp, values = static_cast<double>(r.heads * r.head_dim) / tp;
@@ -43,6 +63,11 @@ void add_mlp(layer_slice& s, double hidden, rank_layout r) {
   s.local_experts = std::ceil(static_cast<double>(l.moe.experts) / r.ep);
   s.expert_ffn = static_cast<double>(l.moe.expert_ffn) / std::max(1, std::max(r.ranks, r.tp) / r.ep);
   s.after_attention.push_back({"router", weight_role::sixteen_bit, static_cast<double>(l.moe.experts), hidden});
+  if (l.moe.latent > 0) {
+    const auto latent = static_cast<double>(l.moe.latent);
+    s.after_attention.push_back({"latent down", weight_role::dense, latent, hidden});
+    s.after_attention.push_back({"latent up", weight_role::dense, hidden, latent});
+  }
   if (l.moe.shared_ffn > 0) {
     const double shared = static_cast<double>(l.moe.shared_ffn) / r.tp;
     s.after_attention.push_back({"shared up", weight_role::dense, (l.gated_mlp ? 2 : 1) * shared, hidden});
@@ -57,6 +82,10 @@ double layer_slice::inner_width() const {
   return static_cast<double>(spec.moe.top_k) / expert_ranks * expert_ffn + static_cast<double>(spec.moe.shared_ffn);
 }
 
+int layer_slice::blocks() const {
+  return (spec.attention != attention_kind::none ? 1 : 0) + (spec.routed() || spec.ffn_hidden > 0 ? 1 : 0);
+}
+
 double layer_slice::gemm_weights(double hidden) const {
   double all = expert_weights(hidden);
   for (const auto* part : {&before_attention, &after_attention})
@@ -66,12 +95,14 @@ double layer_slice::gemm_weights(double hidden) const {
 
 double layer_slice::kv_values() const {
   if (spec.attention == attention_kind::mla) return static_cast<double>(spec.mla.kv_lora_rank + spec.mla.qk_rope_dim);
+  if (spec.attention == attention_kind::compressed && spec.compressed.ratio > 0)
+    return (head_dim + static_cast<double>(spec.index_dim)) / static_cast<double>(spec.compressed.ratio);
   if (spec.attention != attention_kind::grouped_query) return 0;
   return 2 * kv_heads * head_dim;
 }
 
 double layer_slice::state_bytes() const {
-  if (spec.attention != attention_kind::linear && spec.attention != attention_kind::mamba) return 0;
+  if (!scans()) return 0;
   const double share = heads > 0 ? 1 : 0;  // heads are split over ranks
   return share * heads * static_cast<double>(spec.scan.head_dim * spec.scan.state) * state_element_bytes;
 }
@@ -87,11 +118,10 @@ std::vector<layer_slice> slice_layers(const model& m, rank_layout r) {
   std::vector<layer_slice> out;
   out.reserve(counts.size());
   for (const auto& [l, n] : counts) {
-    const bool scans = l.attention == attention_kind::linear || l.attention == attention_kind::mamba;
     layer_slice s;
     s.layers = n;
     s.spec = l;
-    s.heads = static_cast<double>(scans ? l.scan.heads : l.heads) / tp;
+    s.heads = static_cast<double>(s.scans() ? l.scan.heads : l.heads) / tp;
     s.kv_heads = std::max(static_cast<double>(l.kv_heads) / tp, 1.0);
     s.head_dim = static_cast<double>(l.head_dim);
     s.ffn = static_cast<double>(l.ffn_hidden) / tp;

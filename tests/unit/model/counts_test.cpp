@@ -317,18 +317,6 @@ TEST_CASE("Windows and chosen keys bound what a query attends to") {
   CHECK(pairs == Approx(2 * 12 * 128 * (64 * 32.0 + 4032 * 64.0) / 4096));
 }
 
-TEST_CASE("What is beyond a dense model is named") {
-  CHECK(dense_grouped_query(shipped("llama3-8b")));
-  CHECK(dense_grouped_query(shipped("qwen3-32b")));
-  CHECK(beyond_dense(shipped("grok1-314b")) == std::vector<std::string_view>{"routed experts"});
-  CHECK(beyond_dense(shipped("gpt-oss-20b")) ==
-        std::vector<std::string_view>{"sliding windows", "routed experts"});
-  CHECK(beyond_dense(shipped("deepseek-v3")) ==
-        std::vector<std::string_view>{"latent attention", "routed experts", "multi-token prediction"});
-  for (const char* name : {"nemotron-h-56b", "qwen3.5-397b-a17b", "deepseek-v4-pro", "glm-5"})
-    CHECK_FALSE(dense_grouped_query(shipped(name)));
-}
-
 TEST_CASE("Counts of a model at every bound fit in 64 bits") {
   model m;
   m.hidden = 1 << 18;

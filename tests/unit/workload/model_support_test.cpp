@@ -1,9 +1,12 @@
 // What models the planners take, and how they refuse the others.
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <filesystem>
 
 #include "nvlsim/training.hpp"
+#include "unit/model/shipped.hpp"
 #include "unit/workload/inference_fixture.hpp"
+#include "workload/serving_layers.hpp"
 
 using namespace nvlsim;
 using namespace nvlsim::test;
@@ -30,6 +33,15 @@ layer_spec routed_layer() {
   return l;
 }
 
+layer_spec compressed_layer() {
+  layer_spec l = routed_layer();
+  l.attention = attention_kind::compressed;
+  l.kv_heads = 1;
+  l.window = 128;
+  l.compressed = {.q_lora_rank = 64, .o_lora_rank = 64, .o_groups = 1, .ratio = 4};
+  return l;
+}
+
 std::vector<std::string> to_train(const model& m, std::int64_t tp = 1) {
   training_workload w;
   w.seq_length = 1024;
@@ -48,40 +60,42 @@ bool has(const std::vector<std::string>& reasons, const std::string& wanted) {
 
 }  // namespace
 
-TEST_CASE("Planners take dense layers, experts and windows") {
-  layer_spec windowed = routed_layer();
-  windowed.window = 128;
-  for (const model& m : {small_model(), of_layers(routed_layer()), of_layers(windowed)}) {
-    for (const auto& reasons : {to_train(m), to_serve(m)})
-      for (const std::string& reason : reasons) CHECK(reason.find("does not support") == std::string::npos);
-  }
-}
-
-TEST_CASE("Planners refuse the layers they do not know by name") {
-  const model mamba = of_layers(mamba_layer());
-  CHECK(has(to_serve(mamba), "inference does not support state-space layers, layers without an MLP yet"));
-  layer_spec latent = routed_layer();
-  latent.moe.latent = 512;
-  CHECK(has(to_serve(of_layers(latent)), "inference does not support latent experts yet"));
-  layer_spec compressed = routed_layer();
-  compressed.attention = attention_kind::compressed;
-  compressed.kv_heads = 1;
-  compressed.window = 128;
-  CHECK(has(to_serve(of_layers(compressed)), "inference does not support compressed attention yet"));
-}
-
 TEST_CASE("Training takes every kind of layer whose parts its layout divides") {
-  layer_spec compressed = routed_layer();
-  compressed.attention = attention_kind::compressed;
-  compressed.kv_heads = 1;
-  compressed.window = 128;
-  compressed.compressed = {.q_lora_rank = 64, .o_lora_rank = 64, .o_groups = 1, .ratio = 4};
-  layer_spec latent = routed_layer();
+  layer_spec latent = routed_layer(), windowed = routed_layer();
   latent.moe.latent = 512;
-  for (const layer_spec& l : {mamba_layer(), latent, compressed}) CHECK(to_train(of_layers(l)).empty());
+  windowed.window = 128;
+  const layer_spec compressed = compressed_layer();
+  for (const layer_spec& l : {small_model().layers.front(), routed_layer(), mamba_layer(), latent, windowed, compressed})
+    CHECK(to_train(of_layers(l)).empty());
   const std::vector<std::string> odd = to_train(of_layers(mamba_layer()), 16);
   CHECK(has(odd, "tensor x context parallelism must divide the heads of the scan (8 / 16 leaves a rest)"));
   CHECK(has(odd, "tensor parallelism must divide the groups of the scan (8 / 16 leaves a rest)"));
   CHECK(has(to_train(of_layers(compressed), 2),
             "tensor parallelism must divide the groups of the output projection (1 / 2 leaves a rest)"));
+}
+
+TEST_CASE("Serving takes every kind of layer, if one of them keeps a cache") {
+  model hybrid = small_model();
+  hybrid.layers[1] = mamba_layer();
+  layer_spec latent = routed_layer();
+  latent.moe.latent = 512;
+  for (const model& m : {hybrid, of_layers(latent), of_layers(compressed_layer())}) CHECK(to_serve(m).empty());
+  model scans = of_layers(mamba_layer());
+  scans.name = "scans";
+  CHECK(has(to_serve(scans), "scans has no layer with a KV cache"));
+}
+
+TEST_CASE("A rank that holds a whole model holds all weights that the model counts") {
+  std::size_t seen = 0;
+  for (const auto& file : std::filesystem::directory_iterator(std::filesystem::path(NVLSIM_SOURCE_DIR) / "scenarios/models")) {
+    const model m = shipped(file.path().stem().string());
+    INFO(m.name);
+    double held = 0;
+    for (const layer_slice& l : slice_layers(m, {1, 1, 1})) held += l.layers * l.gemm_weights(static_cast<double>(m.hidden));
+    const parameter_parts parts = parameters_by_part(m);
+    // Convolutions, scalars of linear attention and indexers of latent attention are left out of the slices.
+    CHECK(held == Approx(static_cast<double>(parts.attention + parts.mlp + parts.experts + parts.router)).epsilon(0.01));
+    ++seen;
+  }
+  CHECK(seen > 60);
 }
