@@ -56,7 +56,11 @@ std::vector<std::string> settings(const sweep& s) {
   std::vector<std::string> out;
   for (const point_settings& p : s.points) {
     std::string line;
-    for (const auto& [pointer, v] : p) line += (line.empty() ? "" : " ") + pointer + '=' + to_json(v, 0);
+    for (const auto& [pointer, v] : p) {
+      std::string text = to_json(v, 0);
+      text.erase(text.find_last_not_of('\n') + 1);
+      line += (line.empty() ? "" : " ") + pointer + '=' + text;
+    }
     out.push_back(line);
   }
   return out;
@@ -104,6 +108,14 @@ TEST_CASE("A wrong sweep file is told in full") {
   CHECK_THROWS_WITH(b.read(R"([{"grid": {"/a": [1]}}, {"grid": {"/a": [2]}}])"), Contains("two axes set \"/a\""));
   CHECK_THROWS_WITH(b.read(R"([{"zip": {"/a": [1, 2], "/b": [1]}}])"), Contains("1 values beside 2"));
   CHECK_THROWS_WITH(b.read(R"([{"grd": {}}])"), Contains("did you mean \"grid\""));
+}
+
+TEST_CASE("Null in a sweep takes a member away") {
+  const bench b;
+  std::ofstream(b.folder / "n.json") << R"({"schema": "nvlsim.sweep/1", "scenario": "x", "set": {"/c": null},
+    "axes": [{"list": [{"/b": null}]}, {"grid": {"/a": [null, 1]}}]})";
+  CHECK(settings(load_sweep(b.folder / "n.json")) ==
+        std::vector<std::string>{"/c=null /b=null /a=null", "/c=null /b=null /a=1"});
 }
 
 TEST_CASE("A point's id is the digest of what it resolves to") {
