@@ -37,11 +37,6 @@ struct training_metrics {
 training_metrics measure_training(const platform& p, const model& m, const training_workload& w, const plan& work,
                                   const timeline& times);
 
-/// The same from the makespan alone: waits are not told apart, so that `bubble_fraction`, `exposed_communication` and
-/// the waits of `mean` stay zero.
-training_metrics measure_training_totals(const platform& p, const model& m, const training_workload& w, const plan& work,
-                                         seconds makespan);
-
 /// FLOPs of one step as Megatron-Bridge counts them: LoRA has no weight gradient of frozen layers.
 double model_flops_per_step(const model& m, const training_workload& w, bool causal);
 

@@ -1,4 +1,4 @@
-#include "nvlsim/training_metrics.hpp"
+#include "analysis/training_totals.hpp"
 
 #include <algorithm>
 
@@ -128,23 +128,13 @@ training_metrics measure_training(const platform& p, const model& m, const train
   return out;
 }
 
-training_metrics measure_training_totals(const platform& p, const model& m, const training_workload& w, const plan& work,
-                                         seconds makespan) {
+training_metrics measure_training_totals(const platform& p, const model& m, const training_workload& w,
+                                         const step_cost& step) {
+  const seconds makespan = step.makespan;
   training_metrics out = rates_of(p, m, w, makespan);
   joules all;
-  std::vector<std::int64_t> runs(work.templates.size());
-  for (const rank_class& c : work.classes) {
-    std::fill(runs.begin(), runs.end(), 0);
-    for (const operation& o : c.streams.front().operations) ++runs[static_cast<std::size_t>(o.work)];
-    joules busy_energy;
-    seconds busy;
-    for (std::size_t t = 0; t < runs.size(); ++t) {
-      const seconds time = work.templates[t].duration * static_cast<double>(runs[t]);
-      busy += time;
-      busy_energy += work.templates[t].power * time;
-    }
-    all += (busy_energy + p.gpu.idle_power * (makespan - busy)) * static_cast<double>(c.multiplicity);
-  }
+  for (const step_cost::work& stage : step.stages)
+    all += (stage.energy + p.gpu.idle_power * (makespan - stage.busy)) * static_cast<double>(w.par.tp * w.par.cp * w.par.dp);
   out.mean.energy = all * (1 / static_cast<double>(out.gpus));
   out.energy = energy_of_job(p, all, out.gpus, makespan);
   return out;

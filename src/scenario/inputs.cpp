@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <map>
+#include <mutex>
 #include <utility>
 
+#include "config/digest.hpp"
 #include "model/checkpoint.hpp"
 #include "model/load.hpp"
 #include "platform/load.hpp"
@@ -20,6 +23,18 @@ void relocate(problem& p, const std::vector<override_at>& sets) {
     p.pointer.replace(0, o.pointer.size(), o.written_at);
     return;
   }
+}
+
+/// Changes when a JSON file of the folder does.
+std::string state_of(const std::filesystem::path& folder) {
+  std::string out;
+  std::error_code ec;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, ec)) {
+    if (entry.path().extension() != ".json") continue;
+    out += fmt::format("{}:{}:{};", entry.path().filename().string(), entry.file_size(ec),
+                       entry.last_write_time(ec).time_since_epoch().count());
+  }
+  return out;
 }
 
 const std::string quant_file_pointer = pointer_to("", quant_file_member);
@@ -104,6 +119,38 @@ loaded<platform> load_platform(const std::string& name, const data_folders& data
 loaded<stack> load_stack(const std::string& name, const data_folders& data, const std::vector<override_at>& sets,
                          const problem& asked_by, diagnostics& problems) {
   return load_input<stack>("stack", name, data.stacks, sets, asked_by, problems, read_stack);
+}
+
+std::shared_ptr<const known_stack> share_stack(const std::string& name, const data_folders& data,
+                                               const std::vector<override_at>& sets, const problem& asked_by,
+                                               diagnostics& problems) {
+  diagnostics own;
+  const auto read = [&] {
+    known_stack out{load_stack(name, data, sets, asked_by, own), {}, {}};
+    if (!own.empty()) return std::make_shared<const known_stack>(std::move(out));
+    out.resolved = out.file.source.resolved();
+    out.digest = config::digest(out.resolved);
+    return std::make_shared<const known_stack>(std::move(out));
+  };
+  const auto report = [&] {
+    for (problem& p : own.sorted()) problems.add(std::move(p));
+  };
+  if (!sets.empty()) {
+    auto out = read();
+    report();
+    return out;
+  }
+  static std::map<std::pair<std::string, std::filesystem::path>, std::pair<std::string, std::shared_ptr<const known_stack>>> known;
+  static std::mutex looking;
+  const std::filesystem::path folder = is_path(name) ? std::filesystem::absolute(name).parent_path() : data.stacks;
+  const std::string stamp = state_of(folder) + state_of(data.stacks);
+  const std::lock_guard lock(looking);
+  auto& [seen, entry] = known[{is_path(name) ? std::filesystem::absolute(name).string() : name, data.stacks}];
+  if (entry && seen == stamp) return entry;
+  auto out = read();
+  report();
+  if (own.empty()) seen = stamp, entry = out;
+  return out;
 }
 
 loaded<model> load_model(const std::string& name, const data_folders& data, const std::vector<override_at>& sets,

@@ -1,6 +1,7 @@
 // Platforms, stacks and models by name or path.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,17 @@ loaded<platform> load_platform(const std::string& name, const data_folders& data
                                const problem& asked_by, diagnostics& problems);
 loaded<stack> load_stack(const std::string& name, const data_folders& data, const std::vector<override_at>& sets,
                          const problem& asked_by, diagnostics& problems);
+/// A stack with what its text alone gives.
+struct known_stack {
+  loaded<stack> file;
+  value resolved;
+  std::string digest;
+};
+/// As load_stack, once a process for each stack without overrides, until a file of its folders changes: stacks are the
+/// longest inputs, and sweeps and searches read thousands of scenarios on one. May be called by several threads.
+std::shared_ptr<const known_stack> share_stack(const std::string& name, const data_folders& data,
+                                               const std::vector<override_at>& sets, const problem& asked_by,
+                                               diagnostics& problems);
 loaded<model> load_model(const std::string& name, const data_folders& data, const std::vector<override_at>& sets,
                          const problem& asked_by, diagnostics& problems);
 

@@ -69,7 +69,7 @@ std::vector<override_at> platform_sets(config::reader& r, const config::document
 
 struct named_inputs {
   loaded<platform> hardware;
-  loaded<stack> software;
+  std::shared_ptr<const known_stack> software = std::make_shared<const known_stack>();
   loaded<model> net;
 };
 
@@ -119,7 +119,7 @@ named_inputs read_named(config::reader& r, config::document& doc, const split_ov
   if (needed.hardware || r.has("platform")) in.hardware = read_hardware(r, doc, sets.platform, data, problems);
   const auto name_of = [&](const char* key, bool must) { return must || r.has(key) ? r.string(key) : std::string(); };
   if (const std::string name = name_of("stack", needed.software); !name.empty())
-    in.software = load_stack(from_scenario(name, doc, "/stack"), data, sets.stack, located(r, doc, "stack"), problems);
+    in.software = share_stack(from_scenario(name, doc, "/stack"), data, sets.stack, located(r, doc, "stack"), problems);
   if (const std::string name = needed.net ? r.string("model") : std::string(); !name.empty())
     in.net = load_model(from_scenario(name, doc, "/model"), data, sets.model, located(r, doc, "model"), problems);
   return in;
@@ -249,7 +249,8 @@ value inputs_of(const config::document& doc, const named_inputs& in, const scena
   for (value* named : {scenario_text.find("stack"), scenario_text.find("model"), hardware ? hardware->find("use") : nullptr})
     if (named) *named = input_name(*named->string());
   const value platform_text = in.hardware.source.resolved();
-  const value model_text = in.net.source.resolved(), stack_text = in.software.source.resolved();
+  const value model_text = in.net.source.resolved();
+  const value& stack_text = in.software->resolved;
   value all{value::object{}};
   all.set("scenario", scenario_text);
   all.set("platform", platform_text);
@@ -270,7 +271,7 @@ value inputs_of(const config::document& doc, const named_inputs& in, const scena
     software = value{value::object{}};
     software.set("name", s.stack.name);
     software.set("description", s.stack.description);
-    software.set("digest", config::digest(stack_text));
+    software.set("digest", in.software->digest);
     const char* sections[] = {"training", "inference", ""};
     software.set("parameters", stack_values(stack_text, in.hardware.content, sections[s.workload.index()]));
   }
@@ -283,7 +284,7 @@ value inputs_of(const config::document& doc, const named_inputs& in, const scena
   value origins{value::object{}};
   list_origins(scenario_text, "", doc, "", origins);
   list_overridden(in.hardware.source, "/platform", origins);
-  list_overridden(in.software.source, "/stack", origins);
+  list_overridden(in.software->file.source, "/stack", origins);
   list_overridden(in.net.source, "/model", origins);
   out.set("origins", std::move(origins));
   return out;
@@ -316,13 +317,13 @@ scenario load_scenario(const std::filesystem::path& file, const std::vector<over
   read_requests(s, doc, problems);
   r.done();
   if (problems.empty()) check_fidelity(s, doc, problems);
-  if (problems.empty()) check_stack(r, s, in.software.content);
+  if (problems.empty()) check_stack(r, s, in.software->file.content);
   problems.throw_if_any();
   s.platform = in.hardware.content;
-  s.stack = in.software.content;
+  s.stack = in.software->file.content;
   s.model = in.net.content;
   list_constants(in.hardware.source, "/platform", s.constants);
-  list_constants(in.software.source, "/stack", s.constants);
+  list_constants(in.software->file.source, "/stack", s.constants);
   s.inputs = inputs_of(doc, in, s);
   return s;
 }

@@ -60,7 +60,7 @@ pipeline_split read_split(config::reader& r) {
     if (auto layout = parse_pipeline_layout(*text, why)) s.layout = std::move(*layout);
     else r.fail("pipeline_model_parallel_layout", why);
   }
-  constexpr config::range<std::int64_t> layers{1, 1 << 20};
+  constexpr config::range<std::int64_t> layers{0, 1 << 20};  // 0: like the others
   s.first = r.find_integer({"num_layers_in_first_pipeline_stage", {"decoder_first_pipeline_num_layers"}}, layers).value_or(0);
   s.last = r.find_integer({"num_layers_in_last_pipeline_stage", {"decoder_last_pipeline_num_layers"}}, layers).value_or(0);
   if (r.has("account_for_embedding_in_pipeline_split")) s.embedding = r.boolean("account_for_embedding_in_pipeline_split");

@@ -2,19 +2,15 @@
 
 #include <fmt/format.h>
 
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
 
 #include "nvlsim/run.hpp"
 #include "nvlsim/version.hpp"
 #include "output/gzip.hpp"
-#include "study/pipe.hpp"
+#include "study/child.hpp"
 
 namespace nvlsim {
 namespace {
@@ -97,25 +93,11 @@ std::string child_message(const scenario& s, const std::filesystem::path& trace_
 
 result run_isolated(const scenario& s, const std::filesystem::path& trace_file, const trace_options& trace,
                     const std::filesystem::path& requests_file) {
-  int ends[2];
-  if (::pipe(ends) != 0) throw internal_error(fmt::format("pipe: {}", std::strerror(errno)));
-  std::fflush(nullptr);
-  const pid_t child = ::fork();
-  if (child < 0) throw internal_error(fmt::format("fork: {}", std::strerror(errno)));
-  if (child == 0) {
-    ::close(ends[0]);
-    write_all(ends[1], child_message(s, trace_file, trace, requests_file));
-    ::close(ends[1]);
-    std::_Exit(0);
-  }
-  ::close(ends[1]);
-  const std::string message = read_all(ends[0]);
-  ::close(ends[0]);
-  int state = 0;
-  while (::waitpid(child, &state, 0) < 0 && errno == EINTR) {}
-  if (message.empty())
-    throw internal_error(WIFSIGNALED(state) ? fmt::format("scenario {}: killed by signal {}", s.name, WTERMSIG(state))
-                                            : fmt::format("scenario {}: the simulation ended without a result", s.name));
+  const child_process child = start_child([&] { return child_message(s, trace_file, trace, requests_file); });
+  const std::string message = read_all(child.from);
+  ::close(child.from);
+  const int state = end_of(child);
+  if (message.empty()) throw internal_error(fmt::format("scenario {}: {}", s.name, silence_reason(state)));
   const std::string rest = message.substr(1);
   switch (message.front()) {
     case sends_result: return read_results(rest, s.name).front();

@@ -192,6 +192,7 @@ class searcher {
   std::vector<constraint> constraints_;
   bool parameter_constraints_ = false;
   bool in_full_ = false;  ///< whether the search looks at a metric that takes longer
+  std::vector<std::size_t> order_;  ///< of the groups
   std::atomic<std::size_t> next_ = 0;
   std::mutex reporting_;
   std::int64_t candidates_ = 0, done_ = 0;
@@ -217,6 +218,7 @@ searcher::searcher(const scenario& s, const search_options& o) : scenario_(s), o
                        [&](const constraint& c) { return c.rule.metric == metric; }) ||
            std::find(front_names_.begin(), front_names_.end(), metric) != front_names_.end();
   };
+  order_ = space_->visiting_order();
   in_full_ = std::any_of(space_->dear.begin(), space_->dear.end(), looks_at);
   for (std::size_t g = 0; g < space_->groups(); ++g) candidates_ += static_cast<std::int64_t>(space_->size(g));
 }
@@ -334,11 +336,11 @@ void searcher::report(std::int64_t more) {
 
 void searcher::work(worker& w) {
   constexpr std::size_t at_once = 8;
-  for (std::size_t first; (first = next_.fetch_add(at_once)) < space_->groups();) {
+  for (std::size_t first; (first = next_.fetch_add(at_once)) < order_.size();) {
     std::int64_t tried = 0;
-    for (std::size_t g = first; g < std::min(first + at_once, space_->groups()); ++g) {
-      try_group(w, g);
-      tried += static_cast<std::int64_t>(space_->size(g));
+    for (std::size_t i = first; i < std::min(first + at_once, order_.size()); ++i) {
+      try_group(w, order_[i]);
+      tried += static_cast<std::int64_t>(space_->size(order_[i]));
     }
     report(tried);
   }

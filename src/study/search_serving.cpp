@@ -12,28 +12,32 @@
 namespace nvlsim {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, std::string_view>, 7> axes = {{
-    {"tp", "/workload/layout/tp"},
-    {"pp", "/workload/layout/pp"},
-    {"ep", "/workload/layout/ep"},
-    {"attention_dp", "/workload/layout/attention_dp"},
-    {"replicas", "/workload/layout/replicas"},
-    {"max_batch_size", "/workload/engine/max_batch_size"},
-    {"max_num_tokens", "/workload/engine/max_num_tokens"},
-}};
-
-struct split {
-  int tp = 1, pp = 1, ep = 1, attention_dp = 1, replicas = 1;
+/// Ranks of a worker and how many workers there are, with the other names that scenarios give them.
+struct rank_axis {
+  std::string_view name;
+  std::array<std::string_view, 2> aliases;
+  int pool_layout::*of;
 };
+constexpr std::array<rank_axis, 5> rank_axes = {{{"tp", {"tensor_parallel_size"}, &pool_layout::tp},
+                                                 {"pp", {"pipeline_parallel_size"}, &pool_layout::pp},
+                                                 {"ep", {"expert_parallel_size"}, &pool_layout::ep},
+                                                 {"attention_dp", {}, &pool_layout::attention_dp},
+                                                 {"replicas", {"data_parallel_size", "workers"}, &pool_layout::replicas}}};
+
+/// Workers that decode, or do all, and the others.
+struct split {
+  pool_layout workers, prefill;
+};
+int gpus_of(const pool_layout& p) { return p.tp * p.pp * p.attention_dp; }
 
 class space final : public search_space {
  public:
   space(const scenario& s, const search_options& o, diagnostics& problems) : base_(s), machine_(s.platform) {
     const auto& w = std::get<inference_workload>(s.workload);
-    for (const auto& [name, pointer] : axes) {
-      parameters.emplace_back(name);
-      pointers.emplace_back(pointer);
-    }
+    pooled_ = w.prefill_pool.has_value();
+    name_ranks("", w.pooled() ? "/workload/layout/decode" : "/workload/layout");
+    if (pooled_) name_ranks("prefill_", "/workload/layout/prefill");
+    else add_parameters({{"max_batch_size", "/workload/engine/max_batch_size"}, {"max_num_tokens", "/workload/engine/max_num_tokens"}});
     machine_.racks = std::max(
         machine_.racks, static_cast<int>((o.gpus + machine_.gpus_per_rack() - 1) / machine_.gpus_per_rack()));
     everywhere = {{"/platform/racks", machine_.racks}};
@@ -43,18 +47,27 @@ class space final : public search_space {
     std::vector<std::int64_t> batches = {own.max_batch_size}, tokens = {own.max_num_tokens};
     for (std::int64_t b = 16; b <= 4096; b *= 2) batches.push_back(b);
     for (std::int64_t t = 1024; t <= 16384; t *= 2) tokens.push_back(t);
-    batches_ = allowed.integers("max_batch_size", batches);
-    tokens_ = allowed.integers("max_num_tokens", tokens);
-    list_splits(o.gpus, allowed);
+    if (pooled_) {
+      list_pools(static_cast<int>(o.gpus), allowed);
+    } else {
+      batches_ = allowed.integers("max_batch_size", batches);
+      tokens_ = allowed.integers("max_num_tokens", tokens);
+      list_splits(o.gpus, allowed);
+    }
     name_metrics();
   }
 
   std::size_t groups() const override { return splits_.size(); }
-  std::size_t size(std::size_t) const override { return batches_.size() * tokens_.size(); }
+  std::size_t size(std::size_t) const override { return pooled_ ? 1 : batches_.size() * tokens_.size(); }
 
   std::vector<value> layout(std::size_t group, std::size_t index) const override {
-    const inference_workload w = workload(group, index);
-    return {w.tp, w.pp, w.ep, w.attention_dp, w.replicas, *w.engine.max_batch_size, *w.engine.max_num_tokens};
+    const split& s = splits_[group];
+    std::vector<value> out;
+    for (const rank_axis& a : rank_axes) out.emplace_back(s.workers.*a.of);
+    for (const rank_axis& a : rank_axes)
+      if (pooled_) out.emplace_back(s.prefill.*a.of);
+    if (!pooled_) out.emplace_back(batches_[index % batches_.size()]), out.emplace_back(tokens_[index / batches_.size()]);
+    return out;
   }
 
   std::string group_reason(std::size_t group) const override {
@@ -64,6 +77,7 @@ class space final : public search_space {
 
   evaluation evaluate_layout(std::size_t group, std::size_t index, bool) const override {
     const inference_workload w = workload(group, index);
+    if (needs_clock(w)) return evaluate_served(w);
     evaluation out;
     inference_run run = plan_inference(machine_, base_.stack, base_.model, w);
     if (!run.reasons.empty()) {
@@ -73,51 +87,124 @@ class space final : public search_space {
     split_lanes(run, machine_, base_.stack, base_.model, w, true);
     result r;
     add_inference_sections(r, machine_, w, run, evaluate(run.work));
-    out.metrics.resize(metrics.size());
-    for (const output::flat_metric& m : output::flat_metrics(r.metrics)) {
-      const auto at = std::find(metrics.begin(), metrics.end(), m.name);
-      double x = 0;
-      if (at != metrics.end() && output::as_double(m.content, x))
-        out.metrics[static_cast<std::size_t>(at - metrics.begin())] = x;
-    }
+    out.metrics = numbers_of(r);
     return out;
   }
 
  private:
-  static std::vector<std::pair<std::string, std::string>> own_values(const inference_workload& w,
-                                                                     const engine_settings& own) {
-    return {{"tp", std::to_string(w.tp)},
-            {"pp", std::to_string(w.pp)},
-            {"ep", std::to_string(w.ep)},
-            {"attention_dp", std::to_string(w.attention_dp)},
-            {"replicas", std::to_string(w.replicas)},
-            {"max_batch_size", std::to_string(own.max_batch_size)},
-            {"max_num_tokens", std::to_string(own.max_num_tokens)}};
+  /// Loads whose batches depend on the clock.
+  evaluation evaluate_served(const inference_workload& w) const {
+    evaluation out;
+    serving_run run = serve(machine_, base_.stack, base_.model, w);
+    if (!run.reasons.empty()) {
+      out.reason = run.reasons.front();
+      return out;
+    }
+    result r;
+    add_serving_sections(r, machine_, w, run);
+    out.metrics = numbers_of(r);
+    return out;
+  }
+
+  std::vector<std::optional<double>> numbers_of(const result& r) const {
+    std::vector<std::optional<double>> out(metrics.size());
+    for (const output::flat_metric& m : output::flat_metrics(r.metrics)) {
+      const auto at = std::find(metrics.begin(), metrics.end(), m.name);
+      double x = 0;
+      if (at != metrics.end() && output::as_double(m.content, x))
+        out[static_cast<std::size_t>(at - metrics.begin())] = x;
+    }
+    return out;
+  }
+
+  void add_parameters(const std::vector<std::pair<std::string, std::string>>& named) {
+    for (const auto& [name, pointer] : named) {
+      parameters.push_back(name);
+      pointers.push_back(pointer);
+    }
+  }
+
+  /// By the names that the scenario has for them.
+  void name_ranks(const std::string& prefix, const std::string& layout) {
+    const value* written = base_.inputs.at_pointer("/scenario" + layout);
+    for (const rank_axis& a : rank_axes) {
+      std::string_view used = a.name;
+      for (const std::string_view alias : a.aliases)
+        if (written && !alias.empty() && written->find(alias)) used = alias;
+      add_parameters({{prefix + std::string(a.name), layout + '/' + std::string(used)}});
+    }
+  }
+
+  std::vector<std::pair<std::string, std::string>> own_values(const inference_workload& w,
+                                                              const engine_settings& own) const {
+    std::vector<std::pair<std::string, std::string>> out;
+    const pool_layout workers{w.tp, w.pp, w.ep, w.attention_dp, w.replicas, {}, {}, {}};
+    for (const rank_axis& a : rank_axes) out.emplace_back(a.name, std::to_string(workers.*a.of));
+    for (const rank_axis& a : rank_axes)
+      if (pooled_) out.emplace_back("prefill_" + std::string(a.name), std::to_string((*w.prefill_pool).*a.of));
+    if (pooled_) return out;
+    out.emplace_back("max_batch_size", std::to_string(own.max_batch_size));
+    out.emplace_back("max_num_tokens", std::to_string(own.max_num_tokens));
+    return out;
+  }
+
+  bool allows(const allowed_values& allowed, const std::string& prefix, const pool_layout& p) const {
+    return std::all_of(rank_axes.begin(), rank_axes.end(),
+                       [&](const rank_axis& a) { return allowed.allows(prefix + std::string(a.name), p.*a.of); });
+  }
+
+  /// Workers of a pool: ranks by powers of two in a rack, with tensor parallelism or attention data parallelism, and
+  /// experts on one rank each or on all.
+  std::vector<pool_layout> workers_within(int gpus) const {
+    const bool routed = has_experts();
+    std::vector<pool_layout> out;
+    for (int n = 1; n <= std::min(gpus, machine_.gpus_per_rack()); n *= 2)
+      for (const int ep : n > 1 && routed ? std::vector<int>{1, n} : std::vector<int>{1}) {
+        out.push_back({n, 1, ep, 1, 1, {}, {}, {}});
+        if (n > 1) out.push_back({1, 1, ep, n, 1, {}, {}, {}});
+      }
+    return out;
+  }
+
+  /// Every pair of kinds of workers, and every way to share the GPUs out to them.
+  void list_pools(int gpus, const allowed_values& allowed) {
+    for (const pool_layout& prefill : workers_within(gpus - 1))
+      for (const pool_layout& decode : workers_within(gpus - 1))
+        for (split s{decode, prefill}; s.prefill.replicas * gpus_of(prefill) < gpus; ++s.prefill.replicas) {
+          const int left = gpus - s.prefill.replicas * gpus_of(prefill);
+          if (left % gpus_of(decode) != 0) continue;
+          s.workers.replicas = left / gpus_of(decode);
+          if (allows(allowed, "", s.workers) && allows(allowed, "prefill_", s.prefill)) splits_.push_back(s);
+        }
+  }
+
+  bool has_experts() const {
+    return std::any_of(base_.model.layers.begin(), base_.model.layers.end(),
+                       [](const layer_spec& l) { return l.routed(); });
   }
 
   void list_splits(std::int64_t gpus, const allowed_values& allowed) {
-    const bool routed = std::any_of(base_.model.layers.begin(), base_.model.layers.end(),
-                                    [](const layer_spec& l) { return l.routed(); });
+    const bool routed = has_experts();
     for (const std::int64_t tp : divisors(gpus))
       for (const std::int64_t adp : divisors(gpus / tp)) {
         if (tp > 1 && adp > 1) continue;  // one of them: the other is not modelled
         for (const std::int64_t pp : divisors(gpus / tp / adp))
           for (const std::int64_t ep : routed ? divisors(tp * adp) : std::vector<std::int64_t>{1}) {
             const std::int64_t replicas = gpus / tp / adp / pp;
-            if (tp * adp > machine_.gpus_per_rack() || !allowed.allows("tp", tp) ||
-                !allowed.allows("attention_dp", adp) || !allowed.allows("pp", pp) || !allowed.allows("ep", ep) ||
-                !allowed.allows("replicas", replicas))
-              continue;
-            splits_.push_back({static_cast<int>(tp), static_cast<int>(pp), static_cast<int>(ep),
-                               static_cast<int>(adp), static_cast<int>(replicas)});
+            const auto n = [](std::int64_t x) { return static_cast<int>(x); };
+            const pool_layout p{n(tp), n(pp), n(ep), n(adp), n(replicas), {}, {}, {}};
+            if (tp * adp <= machine_.gpus_per_rack() && allows(allowed, "", p)) splits_.push_back({p, {}});
           }
       }
   }
 
   inference_workload workload(std::size_t group, std::size_t index) const {
     inference_workload w = std::get<inference_workload>(base_.workload);
-    const split& s = splits_[group];
-    w.tp = s.tp, w.pp = s.pp, w.ep = s.ep, w.attention_dp = s.attention_dp, w.replicas = s.replicas;
+    const pool_layout& p = splits_[group].workers;
+    w.tp = p.tp, w.pp = p.pp, w.ep = p.ep, w.attention_dp = p.attention_dp, w.replicas = p.replicas;
+    for (const rank_axis& a : rank_axes)
+      if (pooled_) (*w.prefill_pool).*a.of = splits_[group].prefill.*a.of;
+    if (pooled_) return w;
     w.engine.max_batch_size = batches_[index % batches_.size()];
     w.engine.max_num_tokens = tokens_[index / batches_.size()];
     return w;
@@ -147,6 +234,7 @@ class space final : public search_space {
   platform machine_;
   std::vector<split> splits_;
   std::vector<std::int64_t> batches_, tokens_;
+  bool pooled_ = false;  ///< prompts have workers of their own
 };
 
 }  // namespace

@@ -4,8 +4,15 @@
 
 #include <algorithm>
 #include <charconv>
+#include <numeric>
 
 namespace nvlsim {
+
+std::vector<std::size_t> search_space::visiting_order() const {
+  std::vector<std::size_t> out(groups());
+  std::iota(out.begin(), out.end(), std::size_t{0});
+  return out;
+}
 
 allowed_values::allowed_values(const std::vector<search_restriction>& restrictions,
                                const std::vector<std::pair<std::string, std::string>>& own,

@@ -26,6 +26,8 @@ class search_space {
   std::vector<std::pair<std::string, value>> everywhere;
 
   virtual std::size_t groups() const = 0;
+  /// In which order groups are best tried.
+  virtual std::vector<std::size_t> visiting_order() const;
   /// Layouts of a group.
   virtual std::size_t size(std::size_t group) const = 0;
   virtual std::vector<value> layout(std::size_t group, std::size_t index) const = 0;

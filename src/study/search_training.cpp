@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <tuple>
 #include <utility>
 
 #include "analysis/metric_values.hpp"
+#include "analysis/training_totals.hpp"
 #include "nvlsim/training.hpp"
 #include "study/search_space.hpp"
 
@@ -14,7 +16,7 @@ namespace nvlsim {
 namespace {
 
 /// Parameters, with Megatron-LM's other names of them.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 12> axes = {{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 15> axes = {{
     {"tp", "tensor_model_parallel_size"},
     {"pp", "pipeline_model_parallel_size"},
     {"vp", "virtual_pipeline_model_parallel_size"},
@@ -22,12 +24,16 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 12> axes = {
     {"dp", "data_parallel_size"},
     {"ep", "expert_model_parallel_size"},
     {"etp", "expert_tensor_parallel_size"},
+    {"schedule", ""},
+    {"num_layers_in_first_pipeline_stage", "decoder_first_pipeline_num_layers"},
+    {"num_layers_in_last_pipeline_stage", "decoder_last_pipeline_num_layers"},
     {"sequence_parallel", ""},
     {"micro_batch_size", "mbs"},
     {"data_parallel_sharding", ""},
     {"recompute", ""},
     {"offload_layers", "cpu_offloading_num_layers"},
 }};
+constexpr std::array<std::string_view, 5> schedules = {"1f1b", "interleaved", "zb_h1", "zb_v", "dualpipe"};
 constexpr std::array<std::string_view, 3> shardings = {"replicated", "distributed_optimizer", "fsdp"};
 constexpr std::int64_t largest_micro_batch =
     64;  // sequences; beyond, activations do not fit or kernels gain nothing
@@ -97,8 +103,31 @@ std::vector<std::int64_t> chunk_counts(std::int64_t layers, std::int64_t pp) {
   return out;
 }
 
+/// How the layers go to the stages: all alike, or with fewer on the first and last, which also hold the tables.
+struct stage_ends {
+  std::int64_t first = 0, last = 0;
+};
+
+/// Equal stages, a lighter last one, and lighter ones at both ends, in every size that the others can take up.
+std::vector<stage_ends> stage_splits(std::int64_t layers, std::int64_t pp, std::int64_t vp) {
+  std::vector<stage_ends> out = {{}};
+  const auto add = [&](stage_ends e, std::int64_t inner) {
+    const bool lighter = e.last > 0 && e.last < inner && e.first < inner && e.last + 2 >= inner - vp;
+    if (lighter && e.first % vp == 0 && e.last % vp == 0 && inner % vp == 0) out.push_back(e);
+  };
+  if (pp < 2) return out;
+  for (std::int64_t inner = layers / pp; inner <= layers / pp + vp; ++inner) {
+    add({0, layers - (pp - 1) * inner}, inner);
+    const std::int64_t both = layers - (pp - 2) * inner;
+    if (pp > 2) add({both - both / 2, both / 2}, inner);
+  }
+  return out;
+}
+
 struct split {
   parallelism par;
+  pipeline_schedule schedule = pipeline_schedule::one_f_one_b;
+  stage_ends ends;
   std::int64_t micro_batch = 1;
 };
 struct memory_choice {
@@ -121,8 +150,7 @@ class space final : public search_space {
     place_ = at.place;
     machine_.racks = at.racks;
     everywhere = {{"/platform/racks", at.racks},
-                  {"/placement/gpus_per_rack", at.place.gpus_per_domain},
-                  {"/workload/schedule", "interleaved"}};  // 1F1B where a stage has one chunk
+                  {"/placement/gpus_per_rack", at.place.gpus_per_domain}};
     const allowed_values allowed(o.restrictions, own_values(w), problems);
     if (!problems.empty()) return;
     list_splits(o.gpus, w, allowed);
@@ -130,6 +158,16 @@ class space final : public search_space {
   }
 
   std::size_t groups() const override { return splits_.size(); }
+  /// Steps of one structure one after the other.
+  std::vector<std::size_t> visiting_order() const override {
+    const auto key = [this](std::size_t i) {
+      const split& s = splits_[i];
+      return std::tuple(s.par.pp, s.par.vp, s.par.dp * s.micro_batch, s.schedule, s.ends.first, s.ends.last);
+    };
+    std::vector<std::size_t> out = search_space::visiting_order();
+    std::stable_sort(out.begin(), out.end(), [&](std::size_t a, std::size_t b) { return key(a) < key(b); });
+    return out;
+  }
   std::size_t size(std::size_t group) const override { return choices_.size() * offloads(group).size(); }
 
   std::vector<value> layout(std::size_t group, std::size_t index) const override {
@@ -142,6 +180,9 @@ class space final : public search_space {
             p.dp,
             p.ep,
             p.etp,
+            schedules[static_cast<std::size_t>(w.schedule)],
+            w.split.first,
+            w.split.last,
             p.sequence_parallel,
             w.micro_batch_size,
             shardings[static_cast<std::size_t>(w.sharding)],
@@ -162,10 +203,8 @@ class space final : public search_space {
       out.reason = "does not fit in GPU memory";
       return out;
     }
-    const plan work = plan_training(machine_, base_.stack, base_.model, w);
-    const training_metrics t = in_full
-                                   ? measure_training(machine_, base_.model, w, work, evaluate(work))
-                                   : measure_training_totals(machine_, base_.model, w, work, makespan_of(work));
+    const training_metrics t = in_full || !w.degraded.empty() ? measured(w) : measure_training_totals(
+        machine_, base_.model, w, steps_.cost_of(machine_, base_.stack, base_.model, w));
     const training_values values = values_of(t, memory.peak, w.token_budget);
     out.metrics.assign(values.begin(), values.end());
     return out;
@@ -182,6 +221,9 @@ class space final : public search_space {
         std::to_string(p.dp),
         std::to_string(p.ep),
         std::to_string(p.etp),
+        std::string(schedules[static_cast<std::size_t>(w.schedule)]),
+        std::to_string(w.split.first),
+        std::to_string(w.split.last),
         p.sequence_parallel ? "true" : "false",
         std::to_string(w.micro_batch_size),
         std::string(shardings[static_cast<std::size_t>(w.sharding)]),
@@ -204,11 +246,46 @@ class space final : public search_space {
           const std::int64_t most = layers / pp;  // none, half or all of a stage's layers
           offloads_[pp] = allowed.integers("offload_layers", {0, most / 2, most});
           for (const std::int64_t vp : allowed.integers("vp", chunk_counts(layers, pp)))
-            add_splits({tp, pp, vp, cp, dp}, w, allowed);
+            add_pipelines({tp, pp, vp, cp, dp}, w, allowed);
         }
   }
 
-  void add_splits(parallelism par, const training_workload& w, const allowed_values& allowed) {
+  /// Schedules by the number of chunks that a stage has in them, and stages of one size or not.
+  void add_pipelines(const parallelism& par, const training_workload& w, const allowed_values& allowed) {
+    using enum pipeline_schedule;
+    std::vector<pipeline_schedule> usable = {par.vp > 1 ? interleaved : one_f_one_b};
+    if (par.pp > 1 && par.vp == 1) usable.insert(usable.end(), {zb_h1, dualpipe});
+    if (par.pp > 1 && par.vp == 2) usable.push_back(zb_v);
+    const auto named = [&](pipeline_schedule x) {
+      return allowed.allows("schedule", schedules[static_cast<std::size_t>(x)]);
+    };
+    for (const pipeline_schedule schedule : usable) {
+      const bool usual = schedule == one_f_one_b || schedule == interleaved;  // one schedule, by the number of chunks
+      if (usual ? !named(one_f_one_b) && !named(interleaved) : !named(schedule)) continue;
+      const bool uneven = usual || schedule == zb_h1;
+      for (const stage_ends& e : uneven ? stage_sizes(par, w) : std::vector<stage_ends>{{w.split.first, w.split.last}})
+        if (allowed.allows("num_layers_in_first_pipeline_stage", e.first) &&
+            allowed.allows("num_layers_in_last_pipeline_stage", e.last))
+          add_splits({par, schedule, e}, w, allowed);
+    }
+  }
+
+  /// Those of the scenario where it says; otherwise what is as usual, and what differs from it.
+  std::vector<stage_ends> stage_sizes(const parallelism& par, training_workload w) const {
+    if (w.split.given() || base_.model.mtp_layers > 0) return {{w.split.first, w.split.last}};
+    std::vector<stage_ends> out = stage_splits(static_cast<std::int64_t>(base_.model.layers.size()), par.pp, par.vp);
+    w.par = par;
+    w.schedule = par.vp > 1 ? pipeline_schedule::interleaved : pipeline_schedule::one_f_one_b;
+    const std::vector<std::int64_t> usual = chunk_layers(base_.model, w);
+    std::erase_if(out, [&](const stage_ends& e) {
+      w.split.first = e.first, w.split.last = e.last;
+      return e.last > 0 && chunk_layers(base_.model, w) == usual;
+    });
+    return out;
+  }
+
+  void add_splits(split base, const training_workload& w, const allowed_values& allowed) {
+    parallelism& par = base.par;
     std::int64_t experts = 1;
     for (const layer_spec& l : base_.model.layers) experts = std::max(experts, l.moe.experts);
     std::vector<std::int64_t> micro_batches;
@@ -226,7 +303,7 @@ class space final : public search_space {
           if ((sequence && par.tp == 1) ||
               (par.tp > 1 && !allowed.allows("sequence_parallel", sequence ? "true" : "false")))
             continue;
-          for (const std::int64_t b : micro_batches) splits_.push_back({par, b});
+          for (const std::int64_t b : micro_batches) splits_.push_back(base), splits_.back().micro_batch = b;
         }
       }
     }
@@ -245,7 +322,8 @@ class space final : public search_space {
     w.par = s.par;
     w.place = place_;
     w.micro_batch_size = s.micro_batch;
-    w.schedule = pipeline_schedule::interleaved;
+    w.schedule = s.schedule;
+    w.split.first = s.ends.first, w.split.last = s.ends.last;
     const memory_choice& c = choices_[index % choices_.size()];
     w.sharding = c.sharding;
     w.recompute = c.recompute;
@@ -257,9 +335,15 @@ class space final : public search_space {
     return offloads_.at(splits_[group].par.pp);
   }
 
+  training_metrics measured(const training_workload& w) const {
+    const plan work = plan_training(machine_, base_.stack, base_.model, w);
+    return measure_training(machine_, base_.model, w, work, evaluate(work));
+  }
+
   const scenario& base_;
   platform machine_;
   placement place_;
+  mutable step_cache steps_;
   std::vector<split> splits_;
   std::vector<memory_choice> choices_;
   std::map<std::int64_t, std::vector<std::int64_t>> offloads_;  ///< by pp

@@ -83,13 +83,19 @@ axis read_zip(reader r) {
   return out;
 }
 
+/// Null, which takes a member away, reads as nothing.
+value given(reader& r, const std::string& pointer) {
+  const value* v = r.raw(pointer);
+  return v ? *v : value{};
+}
+
 axis read_list(reader& parent) {
   axis out;
   for (reader r : parent.elements("list")) {
     point_settings p;
     for (const std::string& pointer : r.names()) {
       check_pointer(r, pointer, pointer);
-      p.emplace_back(pointer, *r.raw(pointer));
+      p.emplace_back(pointer, given(r, pointer));
     }
     out.push_back(std::move(p));
   }
@@ -261,7 +267,7 @@ sweep load_sweep(const std::filesystem::path& file) {
   if (std::optional<reader> set = r.find_child("set"))
     for (const std::string& pointer : set->names()) {
       check_pointer(*set, pointer, pointer);
-      all.emplace_back(pointer, *set->raw(pointer));
+      all.emplace_back(pointer, given(*set, pointer));
     }
   std::vector<axis> axes = {{all}};
   s.points = axes.front();

@@ -3,15 +3,12 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <chrono>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <set>
 #include <utility>
@@ -19,7 +16,7 @@
 #include "config/document.hpp"
 #include "nvlsim/output.hpp"
 #include "nvlsim/run.hpp"
-#include "study/pipe.hpp"
+#include "study/child.hpp"
 #include "study/sweep_store.hpp"
 
 namespace nvlsim {
@@ -28,9 +25,7 @@ namespace {
 using clock = std::chrono::steady_clock;
 
 /// A point that runs in a child.
-struct child {
-  pid_t pid = 0;
-  int from = -1;  ///< where its record comes from
+struct child : child_process {
   const sweep_point* point = nullptr;
   std::string text;
   clock::time_point begin;
@@ -50,6 +45,14 @@ std::string record_line(const sweep_point& p, const std::filesystem::path& file,
     return failed(std::move(all));
   } catch (const std::exception& e) {
     return failed({e.what()});
+  }
+}
+
+/// What points have in common, their stack above all, is then read once and not by each child.
+void read_before_children(const sweep_point& p, const std::filesystem::path& file, const data_folders& data) {
+  try {
+    load_scenario(file, overrides_of(p.set), data);
+  } catch (const std::exception&) {  // its own child says so
   }
 }
 
@@ -87,20 +90,7 @@ class pool {
 
  private:
   void start(const sweep_point& p) {
-    int ends[2];
-    if (::pipe(ends) != 0) throw internal_error(fmt::format("pipe: {}", std::strerror(errno)));
-    std::fflush(nullptr);
-    const pid_t parent = ::getpid(), pid = ::fork();
-    if (pid < 0) throw internal_error(fmt::format("fork: {}", std::strerror(errno)));
-    if (pid == 0) {
-      ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // it must not outlive a killed parent and run beside the next one
-      if (::getppid() != parent) std::_Exit(1);
-      ::close(ends[0]);
-      write_all(ends[1], record_line(p, file_, data_));
-      std::_Exit(0);
-    }
-    ::close(ends[1]);
-    running_.push_back({pid, ends[0], &p, {}, clock::now(), false});
+    running_.push_back({start_child([&] { return record_line(p, file_, data_); }), &p, {}, clock::now(), false});
   }
 
   /// Takes what children say, and closes the pipes of those that are done.
@@ -128,18 +118,14 @@ class pool {
 
   /// Writes its record. Returns whether it has a result.
   bool finish(const child& c) {
-    int state = 0;
-    while (::waitpid(c.pid, &state, 0) < 0 && errno == EINTR) {
-    }
+    const int state = end_of(c);
     const value record = config::parse_scalar(c.text);
     if (WIFEXITED(state) && WEXITSTATUS(state) == 0 && is_record(record)) {
       records_.append(c.text);
       return !is_error(record);
     }
-    const std::string reason = c.timed_out          ? fmt::format("took longer than {} s", options_.timeout_s)
-                               : WIFSIGNALED(state) ? fmt::format("killed by signal {} ({})", WTERMSIG(state),
-                                                                  ::strsignal(WTERMSIG(state)))
-                                                    : "the simulation ended without a result";
+    const std::string reason =
+        c.timed_out ? fmt::format("took longer than {} s", options_.timeout_s) : silence_reason(state);
     // A signal from the terminal went to all of us: this point has not failed.
     if (WIFSIGNALED(state) && WTERMSIG(state) == SIGINT) return true;
     records_.append(to_json(record_of(c.point->id, "error", {reason}, value::object{}), 0));
@@ -174,6 +160,7 @@ sweep_run_counts run_sweep(const std::filesystem::path& folder, const sweep_run_
     else todo.push_back(&p);
   }
   if (o.report) o.report(counts.before, counts.points);
+  if (!todo.empty()) read_before_children(*todo.front(), file, data);
   pool(o, records, file, data).run(todo, [&](bool ok) {
     ++counts.run;
     counts.failed += ok ? 0 : 1;

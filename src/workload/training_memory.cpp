@@ -65,7 +65,10 @@ struct held_activations {
 held_activations peak_activations(const training_workload& w, const stage_content& s, std::int64_t stage) {
   std::vector<std::int64_t> alive(s.activations.size(), 0);
   held_activations out;
-  for (const pipeline_slot& slot : stage_schedule(geometry_of(w), stage)) {
+  pipeline_geometry shape = geometry_of(w);
+  // The order repeats from PP micro-batches to the next; four times shows all that is ever held.
+  shape.micro_batches = std::min(shape.micro_batches, 4 * shape.pp);
+  for (const pipeline_slot& slot : stage_schedule(shape, stage)) {
     if (slot.what == pass_kind::backward_input) continue;
     alive[static_cast<std::size_t>(slot.chunk)] += slot.what == pass_kind::forward ? 1 : -1;
     if (slot.what != pass_kind::forward) continue;

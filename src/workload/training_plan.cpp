@@ -12,6 +12,7 @@
 #include "nvlsim/training.hpp"
 #include "workload/degraded_plan.hpp"
 #include "workload/part_facts.hpp"
+#include "workload/step_cache.hpp"
 #include "workload/training_costs.hpp"
 
 namespace nvlsim {
@@ -93,12 +94,23 @@ bucket merged(const std::vector<bucket>& buckets) {
   return whole;
 }
 
+std::int64_t index(std::size_t i) { return static_cast<std::int64_t>(i); }
+
 class step_builder {
  public:
   step_builder(const training_context& c, bool fold);
-  plan take() { return std::move(plan_); }
+  plan take() {
+    build();
+    return std::move(plan_);
+  }
+  /// Equal for steps of one structure.
+  std::vector<std::int64_t> key() const;
+  /// Requires that ranks are folded. This step cannot be planned afterwards.
+  step_structure structure();
+  step_prices priced(const std::vector<step_recipe>& recipes);
 
  private:
+  void build();
   void build_rank(std::int64_t stage, std::int64_t copy);
   /// Waits for `beside` too; the output of a paired pass is handed on by whoever gets its event.
   event_id forward(rank_class& rank, std::int64_t stage, std::int64_t copy, const pipeline_slot& slot, event_id beside);
@@ -109,14 +121,27 @@ class step_builder {
   void send(rank_class& rank, std::int64_t copy, std::int64_t from, std::int64_t to, std::int64_t mb, event_id ready,
             event_id arrived);
 
-  std::int32_t pass_template(pass_kind what, bool paired, const bucket& b, bool data_parallel);
+  const bucket& bucket_of(const step_recipe& r) const {
+    const auto k = static_cast<std::size_t>(r.at);
+    return r.bucket < 0 ? whole_[k] : buckets_[k][static_cast<std::size_t>(r.bucket)];
+  }
+  bool gathers() const;
+  bool reduces() const;
+  /// A template without costs, one for each recipe.
+  std::int32_t noted(const step_recipe& r);
+  std::int32_t template_of(const step_recipe& r);
+  std::int32_t make_pass(const step_recipe& r);
+  std::int32_t make_traffic(const step_recipe& r);
+  std::int32_t make_optimizer(std::int64_t stage);
+  std::int32_t optimizer_template(std::int64_t stage);
+  std::int32_t pass_template(const step_recipe& r);
   /// Of a whole chunk, without data-parallel traffic beside it.
   std::int32_t chunk_template(pass_kind what, bool paired, std::int64_t chunk);
   std::int32_t simple_template(work_kind kind, const char* name, seconds t, watts power, const part_facts& f);
   /// Of an operation that shares the network.
   std::int32_t transfer_template(work_kind kind, const char* name, const priced_transfer& t);
-  /// Reduce or gather of a bucket; shared by buckets of equal size.
-  std::int32_t traffic_template(bool reduce, local_parameters p);
+  /// Reduce or gather of a bucket; shared by buckets of the same layers.
+  std::int32_t traffic_template(const step_recipe& r);
 
   event_id& input(std::int64_t copy, std::int64_t chunk, std::int64_t mb, bool fwd) {
     const std::int64_t i = (copy * chunks_ + chunk) * c_.work.micro_batches() + mb;
@@ -135,9 +160,12 @@ class step_builder {
   std::map<std::pair<std::int64_t, std::int64_t>, std::int32_t> send_work_;  ///< by stages: template of what one sends the other
   std::vector<event_id> forward_in_, backward_in_;
   std::map<std::tuple<pass_kind, bool, std::vector<std::int64_t>, bool, bool, bool>, std::int32_t> passes_;
-  std::map<std::tuple<bool, double, double>, std::int32_t> traffic_;
+  std::map<std::tuple<step_recipe::kind, std::vector<std::int64_t>, bool, bool>, std::int32_t> traffic_;
   std::map<std::tuple<std::int64_t, std::int64_t, std::size_t, bool>, event_id> groups_;
-  std::map<std::pair<double, double>, std::int32_t> optimizers_;  ///< by parameters held and updated
+  std::map<std::vector<std::int64_t>, std::int32_t> optimizers_;  ///< by layers, embeddings and heads of the stage
+  std::vector<step_recipe> recipes_;              ///< of templates, where only the structure is wanted
+  std::map<step_recipe, std::int32_t> known_recipes_;
+  bool structure_only_ = false;
   std::vector<costed_parts> layer_[pass_kinds][2];  ///< by kind of pass, paired or not, and kind of layer
   costed_parts embedding_[pass_kinds], head_[pass_kinds];
   std::vector<event_id> gathered_, reduced_;  ///< of the rank being built: by chunk and bucket; all reductions
@@ -180,14 +208,18 @@ step_builder::step_builder(const training_context& c, bool fold) : c_(c) {
                                    par.gpus() > c.work.place.gpus_per_domain ? pipeline_send(c, true) : priced_transfer{});
   for (auto& kind : whole_work_)
     for (auto& work : kind) work.assign(static_cast<std::size_t>(chunks_), -1);
-  const auto n = static_cast<std::size_t>(copies_ * chunks_ * c.work.micro_batches());
+}
+
+void step_builder::build() {
+  const parallelism& par = c_.work.par;
+  const auto n = static_cast<std::size_t>(copies_ * chunks_ * c_.work.micro_batches());
   plan_.arrivals.reserve(4 * n);
   plan_.waits.reserve(6 * n);
   forward_in_.assign(n, no_event);
   backward_in_.assign(n, no_event);
   for (std::int64_t copy = 0; copy < copies_; ++copy)
     for (std::int64_t k = 0; k < chunks_; ++k)
-      for (std::int64_t mb = 0; mb < c.work.micro_batches(); ++mb) {
+      for (std::int64_t mb = 0; mb < c_.work.micro_batches(); ++mb) {
         if (k > 0) input(copy, k, mb, true) = plan_.new_event();
         if (k < chunks_ - 1) input(copy, k, mb, false) = plan_.new_event();
       }
@@ -237,7 +269,6 @@ void step_builder::build_rank(std::int64_t stage, std::int64_t copy) {
 
 void step_builder::gather_parameters(rank_class& rank, std::int64_t stage, std::int64_t copy) {
   const training_workload& w = c_.work;
-  const bool gathers = w.sharding == data_parallel_sharding::distributed_optimizer && w.par.dp * w.par.cp > 1;
   first_bucket_.assign(static_cast<std::size_t>(shape_.local), 0);
   std::vector<std::int64_t> order(static_cast<std::size_t>(shape_.local));
   std::iota(order.begin(), order.end(), std::int64_t{0});
@@ -249,11 +280,12 @@ void step_builder::gather_parameters(rank_class& rank, std::int64_t stage, std::
     const auto& buckets = buckets_[static_cast<std::size_t>(chunk)];
     for (std::size_t i = 0; i < buckets.size(); ++i) {
       event_id done = no_event;
-      if (gathers) {
+      if (gathers()) {
         done = plan_.new_event();
         const event_id all = group_event(chunk, copy, i, false);
         plan_.append(rank.streams[2], ready_, {}, all);
-        plan_.append(rank.streams[2], traffic_template(false, buckets[i].parameters), {all}, done);
+        plan_.append(rank.streams[2], traffic_template({.of = step_recipe::kind::gather, .at = chunk, .bucket = index(i)}), {all},
+                     done);
       }
       gathered_.push_back(done);
     }
@@ -284,7 +316,8 @@ event_id step_builder::forward(rank_class& rank, std::int64_t stage, std::int64_
     // The first micro-batch meets the parameters as they are gathered, bucket by bucket.
     const std::size_t first = first_bucket_[static_cast<std::size_t>(slot.chunk)];
     for (std::size_t i = 0; i < buckets.size(); ++i)
-      plan_.append(rank.streams[0], pass_template(slot.what, slot.paired, buckets[i], true),
+      plan_.append(rank.streams[0],
+                   pass_template({.at = k, .bucket = index(i), .what = slot.what, .paired = slot.paired, .data_parallel = true}),
                    {i == 0 ? ready : no_event, i == 0 ? beside : no_event, gathered_[first + i]},
                    i + 1 == buckets.size() ? signal : no_event, slot.micro_batch);
   }
@@ -295,14 +328,12 @@ event_id step_builder::forward(rank_class& rank, std::int64_t stage, std::int64_
 void step_builder::backward(rank_class& rank, std::int64_t stage, std::int64_t copy, const pipeline_slot& slot) {
   const std::int64_t k = shape_.chunk_of(stage, slot.chunk);
   const auto& buckets = buckets_[static_cast<std::size_t>(k)];
-  const training_workload& w = c_.work;
   const bool gives_input = slot.what != pass_kind::backward_weight, gives_weights = slot.what != pass_kind::backward_input;
   const event_id ready = gives_input ? input(copy, k, slot.micro_batch, false) : no_event;
   const event_id arrived = gives_input && k > 0 ? input(copy, k - 1, slot.micro_batch, false) : no_event;
   const event_id done = arrived == no_event ? no_event : plan_.new_event();
   const bool last = gives_weights && slot.micro_batch == last_of_[static_cast<std::size_t>(slot.chunk)];
-  const bool reduces = last && w.sharding != data_parallel_sharding::fsdp && w.par.dp * w.par.cp > 1;
-  if (!reduces) {
+  if (!last || !reduces()) {
     plan_.append(rank.streams[0], chunk_template(slot.what, slot.paired, k), {ready}, done, slot.micro_batch);
   } else {
     for (std::size_t i = buckets.size(); i-- > 0;) {
@@ -310,10 +341,12 @@ void step_builder::backward(rank_class& rank, std::int64_t stage, std::int64_t c
       const event_id all = group_event(k, copy, i, true);
       const event_id reduced = plan_.new_event();
       const bool bottom = i == 0;
-      plan_.append(rank.streams[0], pass_template(slot.what, slot.paired, buckets[i], true),
+      plan_.append(rank.streams[0],
+                   pass_template({.at = k, .bucket = index(i), .what = slot.what, .paired = slot.paired, .data_parallel = true}),
                    {i + 1 == buckets.size() ? ready : no_event}, all, slot.micro_batch);
       if (bottom && done != no_event) plan_.append(rank.streams[0], ready_, {}, done, slot.micro_batch);
-      plan_.append(rank.streams[2], traffic_template(true, buckets[i].parameters), {all}, reduced);
+      plan_.append(rank.streams[2], traffic_template({.of = step_recipe::kind::reduce, .at = k, .bucket = index(i)}), {all},
+                   reduced);
       reduced_.push_back(reduced);
     }
   }
@@ -323,6 +356,7 @@ void step_builder::backward(rank_class& rank, std::int64_t stage, std::int64_t c
 std::int32_t step_builder::send_template(std::int64_t from, std::int64_t to) {
   const auto [it, fresh] = send_work_.try_emplace({from, to}, ready_);
   if (!fresh || from == to) return it->second;
+  if (structure_only_) return it->second = noted({.of = step_recipe::kind::send, .at = from, .bucket = to});
   const parallelism& par = c_.work.par;
   const placement& place = c_.work.place;
   const std::int64_t lower = std::min(from, to), upper = std::max(from, to);
@@ -338,6 +372,26 @@ void step_builder::send(rank_class& rank, std::int64_t copy, std::int64_t from, 
 }
 
 void step_builder::finish(rank_class& rank, std::int64_t stage) {
+  // One operation cannot wait for an unbounded list, so reductions are awaited through the stream's last one: a stream
+  // is in order.
+  plan_.append(rank.streams[0], optimizer_template(stage), {reduced_.empty() ? no_event : reduced_.back()});
+}
+
+std::int32_t step_builder::optimizer_template(std::int64_t stage) {
+  if (structure_only_) return noted({.of = step_recipe::kind::optimizer, .at = stage});
+  std::vector<std::int64_t> held;
+  for (std::int64_t v = 0; v < shape_.local && c_.work.task != training_task::lora; ++v) {
+    const bucket& b = whole_[static_cast<std::size_t>(shape_.chunk_of(stage, v))];
+    held.resize(b.layers.size() + 2);
+    for (std::size_t k = 0; k < b.layers.size(); ++k) held[k] += b.layers[k];
+    held[b.layers.size()] += b.embedding ? 1 : 0;
+    held.back() += b.head ? 1 : 0;
+  }
+  const auto [it, fresh] = optimizers_.try_emplace(std::move(held), 0);
+  return fresh ? it->second = make_optimizer(stage) : it->second;
+}
+
+std::int32_t step_builder::make_optimizer(std::int64_t stage) {
   const training_workload& w = c_.work;
   local_parameters local;
   for (std::int64_t v = 0; v < shape_.local; ++v) {
@@ -345,32 +399,32 @@ void step_builder::finish(rank_class& rank, std::int64_t stage) {
     local.dense += p.dense;
     local.expert += p.expert;
   }
-  const bool sharded = w.sharding != data_parallel_sharding::replicated;
+  const bool sharded = w.sharding != data_parallel_sharding::replicated, frozen = w.task == training_task::lora;
   const double updated = !sharded ? local.total()
                                   : local.dense / gradient_group(w).ranks + local.expert / expert_gradient_group(w).ranks;
-  const bool frozen = w.task == training_task::lora;
-  const auto [it, fresh] = optimizers_.try_emplace({frozen ? 0.0 : local.total(), frozen ? 0.0 : updated}, 0);
-  if (fresh) {
-    const costed_parts cost = optimizer_step(c_, it->first.first, it->first.second);
-    work_template t{"optimizer", cost.parts, {}, {}};
-    if (cost.duration() > seconds{}) t.power = cost.energy / cost.duration();
-    it->second = plan_.add_template(std::move(t));
-  }
-  // One operation cannot wait for an unbounded list, so reductions are awaited through the stream's last one: a stream
-  // is in order.
-  plan_.append(rank.streams[0], it->second, {reduced_.empty() ? no_event : reduced_.back()});
+  const costed_parts cost = optimizer_step(c_, frozen ? 0.0 : local.total(), frozen ? 0.0 : updated);
+  work_template t{"optimizer", cost.parts, {}, {}};
+  if (cost.duration() > seconds{}) t.power = cost.energy / cost.duration();
+  return plan_.add_template(std::move(t));
 }
 
 std::int32_t step_builder::chunk_template(pass_kind what, bool paired, std::int64_t chunk) {
   const auto k = static_cast<std::size_t>(chunk);
   std::int32_t& work = whole_work_[static_cast<std::size_t>(what)][paired ? 1 : 0][k];
-  if (work < 0) work = pass_template(what, paired, whole_[k], false);
+  if (work < 0) work = pass_template({.at = chunk, .what = what, .paired = paired});
   return work;
 }
 
-std::int32_t step_builder::pass_template(pass_kind what, bool paired, const bucket& b, bool data_parallel) {
-  const auto [it, fresh] = passes_.try_emplace({what, paired, b.layers, b.embedding, b.head, data_parallel}, 0);
-  if (!fresh) return it->second;
+std::int32_t step_builder::pass_template(const step_recipe& r) {
+  if (structure_only_) return noted(r);
+  const bucket& b = bucket_of(r);
+  const auto [it, fresh] = passes_.try_emplace({r.what, r.paired, b.layers, b.embedding, b.head, r.data_parallel}, 0);
+  return fresh ? it->second = make_pass(r) : it->second;
+}
+
+std::int32_t step_builder::make_pass(const step_recipe& r) {
+  const bucket& b = bucket_of(r);
+  const pass_kind what = r.what;
   constexpr const char* names[pass_kinds] = {"forward", "backward", "backward (inputs)", "backward (weights)"};
   const auto k = static_cast<std::size_t>(what);
   const bool is_forward = what == pass_kind::forward;
@@ -379,7 +433,7 @@ std::int32_t step_builder::pass_template(pass_kind what, bool paired, const buck
   if (!is_forward && b.head) cost.append(head_[k], 1);
   for (std::size_t i = 0; i < b.layers.size(); ++i) {
     const std::size_t layer = is_forward ? i : b.layers.size() - 1 - i;
-    cost.append(layer_[k][paired ? 1 : 0][layer], b.layers[layer]);
+    cost.append(layer_[k][r.paired ? 1 : 0][layer], b.layers[layer]);
   }
   if (is_forward && b.head) cost.append(head_[k], 1);
   if (!is_forward && b.embedding) cost.append(embedding_[k], 1);
@@ -391,7 +445,7 @@ std::int32_t step_builder::pass_template(pass_kind what, bool paired, const buck
   const seconds launch = c_.framework.pipeline_launch;
   if (c_.work.par.pp > 1 && what != pass_kind::backward_weight)
     wait(work_kind::pp, "pp.launch", launch, facts_of_wait(resource::latency, launch));
-  const bool overlaps = data_parallel && what != pass_kind::backward_input && c_.work.par.dp * c_.work.par.cp > 1 &&
+  const bool overlaps = r.data_parallel && what != pass_kind::backward_input && c_.work.par.dp * c_.work.par.cp > 1 &&
                         c_.work.sharding != data_parallel_sharding::fsdp;
   if (overlaps) {
     const bool gathers = c_.work.sharding == data_parallel_sharding::distributed_optimizer;
@@ -406,16 +460,87 @@ std::int32_t step_builder::pass_template(pass_kind what, bool paired, const buck
                   cost.parts, {}, {}};
   const seconds duration = cost.duration();
   if (duration > seconds{}) t.power = cost.energy / duration;
-  return it->second = plan_.add_template(std::move(t));
+  return plan_.add_template(std::move(t));
 }
 
-std::int32_t step_builder::traffic_template(bool reduce, local_parameters p) {
-  const auto [it, fresh] = traffic_.try_emplace({reduce, p.dense, p.expert}, 0);
-  if (!fresh) return it->second;
+std::int32_t step_builder::traffic_template(const step_recipe& r) {
+  if (structure_only_) return noted(r);
+  const bucket& b = bucket_of(r);
+  const auto [it, fresh] = traffic_.try_emplace({r.of, b.layers, b.embedding, b.head}, 0);
+  return fresh ? it->second = make_traffic(r) : it->second;
+}
+
+std::int32_t step_builder::make_traffic(const step_recipe& r) {
+  const bool reduce = r.of == step_recipe::kind::reduce;
+  const local_parameters p = bucket_of(r).parameters;
   const priced_transfer t = reduce ? gradient_reduction(c_, p) : parameter_gather(c_, p);
   const bool whole = c_.work.sharding == data_parallel_sharding::replicated;
   const char* what = !reduce ? "parameter all-gather" : whole ? "gradient all-reduce" : "gradient reduce-scatter";
-  return it->second = transfer_template(work_kind::dp, what, t);
+  return transfer_template(work_kind::dp, what, t);
+}
+
+std::int32_t step_builder::noted(const step_recipe& r) {
+  const auto [it, fresh] = known_recipes_.try_emplace(r, static_cast<std::int32_t>(recipes_.size()));
+  if (fresh) recipes_.push_back(r), plan_.templates.emplace_back();
+  return it->second;
+}
+
+std::int32_t step_builder::template_of(const step_recipe& r) {
+  using enum step_recipe::kind;
+  switch (r.of) {
+    case host: return host_;
+    case ready: return ready_;
+    case send: return send_template(r.at, r.bucket);
+    case pass: return pass_template(r);
+    case optimizer: return optimizer_template(r.at);
+    case gather:
+    case reduce: break;
+  }
+  return traffic_template(r);
+}
+
+bool step_builder::gathers() const {
+  const training_workload& w = c_.work;
+  return w.sharding == data_parallel_sharding::distributed_optimizer && w.par.dp * w.par.cp > 1;
+}
+
+bool step_builder::reduces() const {
+  const training_workload& w = c_.work;
+  return w.sharding != data_parallel_sharding::fsdp && w.par.dp * w.par.cp > 1;
+}
+
+std::vector<std::int64_t> step_builder::key() const {
+  return {static_cast<std::int64_t>(shape_.schedule), shape_.pp, shape_.local, shape_.micro_batches, gathers() ? 1 : 0,
+          reduces() ? 1 : 0};
+}
+
+step_structure step_builder::structure() {
+  structure_only_ = true;
+  for (std::size_t k = 0; k < buckets_.size(); ++k) buckets_[k] = {whole_[k]};
+  plan_.templates.clear();
+  host_ = noted({.of = step_recipe::kind::host});
+  ready_ = noted({.of = step_recipe::kind::ready});
+  build();
+  return {plan_, std::move(recipes_)};
+}
+
+step_prices step_builder::priced(const std::vector<step_recipe>& recipes) {
+  step_prices out;
+  for (const auto& chunk : buckets_) out.buckets.push_back(static_cast<std::uint32_t>(chunk.size()));
+  for (step_recipe r : recipes) {
+    using kind = step_recipe::kind;
+    out.first.push_back(static_cast<std::uint32_t>(out.seconds.size()));
+    const bool by_bucket = r.of == kind::gather || r.of == kind::reduce || r.data_parallel;
+    const std::int64_t n = by_bucket ? index(buckets_[static_cast<std::size_t>(r.at)].size()) : 1;
+    for (std::int64_t i = 0; i < n; ++i) {
+      if (by_bucket) r.bucket = i;
+      const work_template& t = plan_.templates[static_cast<std::size_t>(template_of(r))];
+      out.seconds.push_back(t.duration.base());
+      out.joules.push_back((t.power * t.duration).base());
+    }
+  }
+  out.first.push_back(static_cast<std::uint32_t>(out.seconds.size()));
+  return out;
 }
 
 std::int32_t step_builder::simple_template(work_kind kind, const char* name, seconds t, watts power,
@@ -441,6 +566,33 @@ plan plan_training(const platform& p, const stack& s, const model& m, const trai
   if (!w.degraded.empty()) return plan_degraded(p, s, m, w, fold);
   const training_context c(p, s, m, w);
   return step_builder(c, fold).take();
+}
+
+step_cost step_cache::cost_of(const platform& p, const stack& s, const model& m, const training_workload& w) {
+  const training_context c(p, s, m, w);
+  step_builder step(c, true);
+  const std::vector<std::int64_t> key = step.key();
+  std::shared_ptr<const step_structure> known;
+  {
+    const std::lock_guard lock(looking_);
+    if (const auto it = known_.find(key); it != known_.end()) known = it->second;
+  }
+  if (!known) {
+    known = std::make_shared<const step_structure>(step_builder(c, true).structure());
+    const std::lock_guard lock(looking_);
+    if (operations_ > most_operations) known_.clear(), operations_ = 0;
+    if (known_.emplace(key, known).second) operations_ += known->operations();
+  }
+  const step_prices cost = step.priced(known->recipes());
+  step_cost out{seconds::from_base(known->makespan(cost)), {}};
+  for (const std::vector<std::int32_t>& runs : known->runs()) {
+    double busy = 0, energy = 0;
+    for (std::size_t r = 0; r < runs.size(); ++r)
+      for (std::uint32_t i = cost.first[r]; runs[r] > 0 && i < cost.first[r + 1]; ++i)
+        busy += cost.seconds[i] * runs[r], energy += cost.joules[i] * runs[r];
+    out.stages.push_back({seconds::from_base(busy), joules::from_base(energy)});
+  }
+  return out;
 }
 
 }  // namespace nvlsim
