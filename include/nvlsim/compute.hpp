@@ -24,6 +24,7 @@ struct kernel_cost {
   bytes moved;      ///< HBM traffic
   bound limit = bound::launch;
   seconds launch = {};  ///< of `time`, what passes before bytes or arithmetic count
+  double activity = 0;  ///< share of tdp - idle drawn beside products and HBM, on average over `time`
 };
 
 /// C[m,n] = A[m,k] x W[k,n], `groups` of them in one launch (experts).
@@ -129,7 +130,7 @@ kernel_cost copy_cost(const platform& machine, const stream_params& p, copy_path
 
 /// Token copies on the experts of one rank.
 struct expert_load {
-  static constexpr std::array<double, 4> tile_rows = {16, 32, 64, 128};
+  static constexpr std::array<double, 5> tile_rows = {16, 32, 64, 128, 256};
   double pairs = 0;   ///< (token, expert)
   double active = 0;  ///< experts with a token
   double mean = 0;    ///< pairs of an expert, over all ranks: what the height of tiles is chosen by
@@ -166,6 +167,10 @@ kernel_profile kernels_for(const stack& s, const gpu_spec& gpu);
 /// Whether the entry that `kernels_for` takes holds GEMMs of the format: others get a measured format's share of the
 /// data-sheet peak. False where the GPU has none.
 bool measured_gemm(const stack& s, const gpu_spec& gpu, precision p);
+
+/// What measured kernels say of a computed time: the spread of the same family on the same GPU, else on all GPUs of its
+/// architecture, else of its class; nullptr where the stack has none of these.
+const kernel_spread* spread_of(const stack& s, const gpu_spec& gpu, std::string_view family);
 
 /// What a result must say of them: that nobody measured this GPU, that its power cap is a what-if; "" when neither.
 std::string kernels_note(const stack& s, const gpu_spec& gpu);

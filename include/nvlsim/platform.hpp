@@ -22,6 +22,7 @@ struct peak_rate {
 struct gpu_spec {
   std::string name;          ///< "gb300": the key under which stacks keep measured efficiencies
   std::string architecture;  ///< "blackwell", "hopper": the key of pooled efficiencies
+  bool ultra = false;        ///< the later make of its architecture's silicon (Blackwell Ultra)
   std::array<std::optional<peak_rate>, all_precisions.size()> peaks;
   bytes hbm_nominal;         ///< as the vendor prints it; never used for fitting memory
   bytes hbm_usable;          ///< what a job can allocate

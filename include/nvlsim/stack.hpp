@@ -2,6 +2,7 @@
 // never in code, because they drift by up to 37 % between releases.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -38,6 +39,7 @@ struct attention_params {
   double io_passes = 1;          ///< over Q, K, V and the output in 16 bit, at the data-sheet HBM rate
   double backward_efficiency = 1;  ///< rate of the backward kernel over that of the forward
   double fp8_speedup = 1;          ///< of the matmul part, when the stack runs attention in FP8
+  double power_share = 0;          ///< of tdp - idle, drawn by busy SMs beside products and HBM: exponentials, operands
 };
 
 /// Decode attention: one query token against the KV cache. [docs/models-and-assumptions.md#decode-attention]
@@ -80,6 +82,9 @@ struct moe_params {
   seconds expert_time;       ///< of each local expert, with tokens or without
   double pair_passes = 0;    ///< over the local copies of tokens, read and written in 16 bit
   double token_passes = 0;   ///< over all tokens presented to the rank
+  double exposed_share = 0;  ///< of one tile's time in each product, which no transfer hides
+  double tile_margin = 1;    ///< least rows of a tile, over the tokens of a mean expert
+  double tallest_tile = 128; ///< rows
 };
 
 /// Decode attention against one latent vector a token, in its absorbed form. [docs/kernels.md#latent-attention]
@@ -106,6 +111,7 @@ struct kernel_profile {
   std::optional<attention_params> attention_fp8;   ///< where the FP8 kernel is another one, not the same sped up
   decode_params decode;
   std::optional<decode_params> decode_fp8;         ///< of an 8-bit cache, where its kernel is another one
+  std::map<precision, decode_params> single_decode;  ///< by format of the cache: where one query head a KV head has its own kernel
   std::optional<ungrouped_decode_params> ungrouped_decode;
   std::map<precision, attention_params> mla_context;  ///< by format of the cache
   std::map<precision, mla_decode_params> mla_decode;  ///< by format of the cache
@@ -118,6 +124,7 @@ struct kernel_profile {
   std::map<precision, flop_rate> peaks_of_origin;
   /// tdp - idle of that GPU. One of the same architecture that was never measured gets rates by its power instead.
   std::optional<watts> dynamic_power_of_origin;
+  double ultra_factor = 1;  ///< on those rates where the unmeasured GPU is the later make of its silicon and the origin not
 };
 
 /// One line of the min() of protocols: latency + per-hop x hops + bytes / rate. [docs/collectives.md#collectives]
@@ -249,10 +256,21 @@ struct training_profile {
   double error_90 = 0, moe_error_90 = 0;
 };
 
+/// How measured kernels spread around their formula: quantiles of measured over computed time.
+struct kernel_spread {
+  std::string family;        ///< "gemm/bf16", "moe/deepgemm_fp8_block"; the part before the slash is the class
+  std::string gpu;           ///< measured on
+  std::string architecture;  ///< its generation
+  std::int64_t rows = 0;
+  double low = 1, median = 1, high = 1;  ///< 5, 50 and 95 %
+  bool held_out = false;     ///< rows that took no part in the fit
+};
+
 struct stack {
   std::string name;
   std::string description;
   std::map<std::string, kernel_profile> kernels;  ///< by GPU or architecture name
+  std::vector<kernel_spread> kernel_spreads;
   collective_profile collectives;
   std::optional<training_profile> training;
   std::optional<inference_profile> inference;

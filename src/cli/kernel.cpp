@@ -2,9 +2,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "cli/commands.hpp"
+#include "cli/kernel_options.hpp"
 #include "cli/support.hpp"
 #include "nvlsim/compute.hpp"
 #include "nvlsim/output.hpp"
@@ -16,64 +18,131 @@
 namespace nvlsim::cli {
 namespace {
 
-/// A kernel as asked for: where its parameters stand, what it costs, in which format it computes.
-struct priced_kernel {
-  std::string family;
-  precision operands = precision::bf16;
-  kernel_cost (*price)(const platform&, const kernel_profile&, const kernel_arguments&, precision);
-  const char* formula;
+/// What a class is priced with.
+struct question {
+  const platform& at;
+  const stack& software;
+  const kernel_profile& kernels;
+  const kernel_arguments& asked;
+  precision format;
 };
 
 constexpr const char* gemm_formula =
     "launch + cast + min over tiles of smax(waves x (k + fill_depth) x max(step_time, tile / tensor_rate), bytes "
-    "/ (HBM x hbm_share))";
+    "/ (HBM x hbm_share)) + output_bytes x outputs / HBM stream";
 constexpr const char* attention_formula =
     "launch + smax(all pairs + tail_share x longest block, longest block) x smax(flops / tensor_rate, 1 / exponentials) + io_passes x bytes / "
     "HBM";
+constexpr const char* sparse_formula = "launch + smax(pairs x smax(flops / tensor_rate, 1 / exponentials), bytes / HBM stream)";
+constexpr const char* indexer_formula = "launch + smax(flops / tensor_rate, bytes / HBM stream)";
 constexpr const char* decode_formula =
-    "launch + split_time x log2(parts) + part_time x (parts - 1) + smax(rounds x (item_time + heads x head_time), bytes "
+    "launch + split_time x log2(parts) + part_time x (parts - 1) + smax(rounds x (item_time + heads x head_time + keys / part_rate), bytes "
     "/ (HBM x hbm_share))";
 constexpr const char* mla_formula =
     "launch + split_time x log2(parts) + part_time x (parts - 1) + rounds x item_time + smax(rounds x (keys - 128) x "
     "flops / tensor_rate, bytes / (HBM x hbm_share))";
 constexpr const char* moe_formula =
-    "launch + expert_time x experts + 2 grouped GEMMs by smax(tiles, weights and tokens / (HBM x hbm_share)) + "
-    "passes over tokens";
+    "launch + expert_time x experts + 2 grouped GEMMs by exposed_share of a tile + smax(the other tiles, weights and tokens / (HBM x "
+    "hbm_share)) + passes over tokens";
+constexpr const char* scan_formula =
+    "kernels x (launch + max(flops / BF16 tensor_rate + exponentials, bytes / (HBM stream x hbm_share)) / scan_efficiency)";
 constexpr const char* stream_formula = "launch + bytes / (HBM stream x hbm_share)";
 constexpr const char* copy_formula = "launch + bytes / rate of the path, a GPU's share of its VM; over HBM read and written";
 
-kernel_cost gemm(const platform& at, const kernel_profile& k, const kernel_arguments& a, precision p) {
-  return gemm_cost(at.gpu, k.gemm.at(p), p, {.m = a.m, .n = a.n, .k = a.k, .groups = a.groups, .sparse = a.sparse});
+kernel_cost gemm(const question& q) {
+  const kernel_arguments& a = q.asked;
+  gemm_shape s{.m = a.m, .n = a.n, .k = a.k, .groups = a.groups, .sparse = a.sparse};
+  if (a.weights.empty()) return gemm_cost(q.at.gpu, q.kernels.gemm.at(q.format), q.format, s);
+  const precision weights = *precision_by_name(a.weights);
+  s.weight_element_bytes = bytes_per_element(weights);
+  return gemm_cost(q.at.gpu, q.kernels.weight_only.at(weights), precision::bf16, s);
 }
-kernel_cost attention(const platform& at, const kernel_profile& k, const kernel_arguments& a, precision p) {
-  const double queries = a.queries > 0 ? std::min(a.queries, a.length) : a.length;
-  return attention_forward_cost(at.gpu, k,
-                                {.batch = a.batch,
+
+/// (query, key) pairs of the last `queries` of `length` tokens.
+double pairs_of(const kernel_arguments& a, double queries) {
+  if (a.full) return queries * a.length;
+  const double first = a.length - queries;
+  if (!(a.window > 0) || a.window >= a.length) return queries * (a.length - queries / 2);
+  const double growing = std::clamp(a.window - first, 0.0, queries);  // queries that see less than the window
+  return growing * (first + growing / 2) + (queries - growing) * a.window;
+}
+double queries_of(const kernel_arguments& a) { return a.queries > 0 ? std::min(a.queries, a.length) : a.length; }
+
+kernel_cost attention(const question& q) {
+  const kernel_arguments& a = q.asked;
+  const attention_shape s{.batch = a.batch,
+                          .heads = a.heads,
+                          .kv_heads = a.kv_heads > 0 ? a.kv_heads : a.heads,
+                          .qk_dim = a.head_dim,
+                          .v_dim = a.head_dim,
+                          .queries = queries_of(a),
+                          .pairs = pairs_of(a, queries_of(a)),
+                          .fp8 = q.format == precision::fp8};
+  if (!a.backward) return attention_forward_cost(q.at.gpu, q.kernels, s);
+  return attention_backward_cost(q.at.gpu, s.fp8 && q.kernels.attention_fp8 ? *q.kernels.attention_fp8 : q.kernels.attention, s);
+}
+kernel_cost sparse_attention(const question& q) {
+  const kernel_arguments& a = q.asked;
+  const sparse_attention_shape s{.tokens = a.tokens,
                                  .heads = a.heads,
-                                 .kv_heads = a.kv_heads > 0 ? a.kv_heads : a.heads,
-                                 .qk_dim = a.head_dim,
-                                 .v_dim = a.head_dim,
-                                 .queries = queries,
-                                 .pairs = queries * (a.length - queries / 2),
-                                 .fp8 = p == precision::fp8});
+                                 .keys = a.keys,
+                                 .qk_dim = a.qk_dim,
+                                 .v_dim = a.v_dim,
+                                 .fp8 = q.format == precision::fp8};
+  return (a.backward ? sparse_attention_backward_cost : sparse_attention_forward_cost)(q.at.gpu, q.kernels.attention, s);
 }
-kernel_cost decode(const platform& at, const kernel_profile& k, const kernel_arguments& a, precision p) {
-  return decode_attention_cost(at.gpu, k,
+kernel_cost indexer(const question& q) {
+  const kernel_arguments& a = q.asked;
+  const indexer_shape s{.tokens = a.tokens,
+                        .heads = a.heads,
+                        .dim = a.head_dim,
+                        .scored = a.scored,
+                        .chosen = std::min(a.chosen, a.scored),
+                        .fp8 = q.format == precision::fp8};
+  return (a.backward ? indexer_backward_cost : indexer_forward_cost)(q.at.gpu, q.kernels.attention, s);
+}
+kernel_cost decode(const question& q) {
+  const kernel_arguments& a = q.asked;
+  return decode_attention_cost(q.at.gpu, q.kernels,
                                {.batch = a.batch,
                                 .context = a.length,
                                 .heads = a.heads,
                                 .kv_heads = a.kv_heads > 0 ? a.kv_heads : a.heads,
                                 .head_dim = a.head_dim,
-                                .kv_element_bytes = bytes_per_element(p)});
+                                .kv_element_bytes = bytes_per_element(q.format)});
 }
-kernel_cost mla(const platform& at, const kernel_profile& k, const kernel_arguments& a, precision p) {
+kernel_cost mla(const question& q) {
+  const kernel_arguments& a = q.asked;
   return mla_decode_cost(
-      at.gpu, k.mla_decode.at(p),
-      {.batch = a.batch, .context = a.length, .heads = a.heads, .kv_element_bytes = bytes_per_element(p)});
+      q.at.gpu, q.kernels.mla_decode.at(q.format),
+      {.batch = a.batch, .context = a.length, .heads = a.heads, .kv_element_bytes = bytes_per_element(q.format)});
 }
-kernel_cost moe(const platform& at, const kernel_profile& k, const kernel_arguments& a, precision) {
+// DeepSeek's: keys of 128 + 64, values of 128, a latent of 512.
+constexpr double mla_key = 192, mla_head = 128, mla_latent = 512;
+kernel_cost mla_context(const question& q) {
+  const kernel_arguments& a = q.asked;
+  return attention_forward_cost(q.at.gpu, q.kernels.mla_context.at(q.format),
+                                {.batch = a.batch,
+                                 .heads = a.heads,
+                                 .kv_heads = a.heads,
+                                 .qk_dim = mla_key,
+                                 .v_dim = mla_head,
+                                 .queries = queries_of(a),
+                                 .pairs = pairs_of(a, queries_of(a)),
+                                 .fp8 = q.format == precision::fp8});
+}
+kernel_cost absorb(const question& q) {
+  const bool keys = q.asked.part == "keys";
+  return gemm_cost(q.at.gpu, (keys ? q.kernels.absorb_keys : q.kernels.absorb_values).at(q.format), q.format,
+                   {.m = q.asked.tokens,
+                    .n = keys ? mla_latent : mla_head,
+                    .k = keys ? mla_head : mla_latent,
+                    .groups = q.asked.heads});
+}
+kernel_cost moe(const question& q) {
+  const kernel_arguments& a = q.asked;
   const expert_routing r{.tokens = a.tokens, .topk = a.topk, .experts = a.experts, .ranks = a.ranks};
-  return moe_cost(at.gpu, k.moe.at(a.family),
+  return moe_cost(q.at.gpu, q.kernels.moe.at(a.family),
                   {.tokens = a.tokens,
                    .local_experts = std::max(1.0, a.experts / a.ranks),
                    .hidden = a.hidden,
@@ -81,77 +150,178 @@ kernel_cost moe(const platform& at, const kernel_profile& k, const kernel_argume
                    .gated = !a.ungated,
                    .load = a.skew > 0 ? skewed_load(r, a.skew) : balanced_load(r)});
 }
-kernel_cost stream(const platform& at, const kernel_profile& k, const kernel_arguments& a, precision) {
-  return stream_cost(at.gpu, k.stream, bytes::from_base(a.bytes));
+double scan_efficiency(const stack& s) { return s.training ? s.training->scan_efficiency : 1; }
+kernel_cost scan(const question& q) {
+  const kernel_arguments& a = q.asked;
+  const scan_shape s{.tokens = a.tokens,
+                     .heads = a.heads,
+                     .head_dim = a.head_dim,
+                     .state = a.state,
+                     .groups = a.state_groups,
+                     .chunk = a.chunk,
+                     .delta = a.delta};
+  return (a.backward ? scan_backward_cost : scan_forward_cost)(q.at.gpu, q.kernels.gemm.at(precision::bf16).tensor_rate,
+                                                               scan_efficiency(q.software), q.kernels.stream, s);
 }
-
-kernel_cost elementwise(const platform& at, const kernel_profile& k, const kernel_arguments& a, precision) {
+kernel_cost stream(const question& q) { return stream_cost(q.at.gpu, q.kernels.stream, bytes::from_base(q.asked.bytes)); }
+kernel_cost elementwise(const question& q) {
   const auto list = elementwise_kernels();
-  const auto it = std::find_if(list.begin(), list.end(), [&](const elementwise_kernel& e) { return e.name == a.elementwise; });
-  return stream_cost(at.gpu, k.stream, bytes::from_base(it->bytes * a.elements));
+  const auto it =
+      std::find_if(list.begin(), list.end(), [&](const elementwise_kernel& e) { return e.name == q.asked.elementwise; });
+  const stream_params& p = it->name == "amax" && q.kernels.amax ? *q.kernels.amax : q.kernels.stream;
+  return stream_cost(q.at.gpu, p, bytes::from_base(it->bytes * q.asked.elements));
 }
-kernel_cost copy(const platform& at, const kernel_profile& k, const kernel_arguments& a, precision) {
-  const auto it = std::find(copy_path_names.begin(), copy_path_names.end(), a.path);
-  return copy_cost(at, k.stream, static_cast<copy_path>(it - copy_path_names.begin()), bytes::from_base(a.bytes));
+kernel_cost copy(const question& q) {
+  const auto it = std::find(copy_path_names.begin(), copy_path_names.end(), q.asked.path);
+  return copy_cost(q.at, q.kernels.stream, static_cast<copy_path>(it - copy_path_names.begin()),
+                   bytes::from_base(q.asked.bytes));
 }
 
-priced_kernel kernel_of(const kernel_arguments& a, diagnostics& problems) {
-  const auto format = precision_by_name(a.format_of_data);
+std::string by_format(const char* group, precision p) { return fmt::format("{}/{}", group, name(p)); }
+std::string attention_family(const kernel_arguments&, precision p) {
+  return p == precision::fp8 ? "attention/fp8" : "attention/bf16";
+}
+std::string main_attention(const kernel_arguments&, precision) { return "attention"; }
+std::string stream_family(const kernel_arguments& a, precision) {
+  return a.kernel == "elementwise" && a.elementwise == "amax" ? "amax" : "stream";
+}
+
+/// Where the parameters of a class stand, what it costs, and whether it computes in the format asked for.
+struct priced_class {
+  std::string_view word;
+  std::string (*family)(const kernel_arguments&, precision);
+  kernel_cost (*price)(const question&);
+  const char* formula;
+  bool in_format = false;
+};
+const std::array<priced_class, 13> priced_classes = {{
+    {"gemm", [](const kernel_arguments& a, precision p) { return a.weights.empty() ? by_format("gemm", p) : "weight_only/" + a.weights; },
+     gemm, gemm_formula, true},
+    {"attention", attention_family, attention, attention_formula, true},
+    {"sparse-attention", main_attention, sparse_attention, sparse_formula, true},
+    {"indexer", main_attention, indexer, indexer_formula, true},
+    {"decode",
+     [](const kernel_arguments& a, precision p) {
+       return fmt::format("{}decode/{}", a.kv_heads <= 0 || a.heads <= a.kv_heads ? "single_" : "",
+                          bytes_per_element(p) < 2 ? "fp8" : "bf16");
+     },
+     decode, decode_formula},
+    {"mla", [](const kernel_arguments&, precision p) { return by_format("mla_decode", p); }, mla, mla_formula},
+    {"mla-context", [](const kernel_arguments&, precision p) { return by_format("mla_context", p); }, mla_context,
+     attention_formula, true},
+    {"absorb", [](const kernel_arguments& a, precision p) { return by_format(a.part == "keys" ? "absorb_keys" : "absorb_values", p); },
+     absorb, gemm_formula, true},
+    {"moe", [](const kernel_arguments& a, precision) { return "moe/" + a.family; }, moe, moe_formula},
+    {"scan", stream_family, scan, scan_formula},
+    {"stream", stream_family, stream, stream_formula},
+    {"elementwise", stream_family, elementwise, stream_formula},
+    {"copy", stream_family, copy, copy_formula},
+}};
+
+/// A kernel as asked for.
+struct priced_kernel {
+  std::string family;  ///< of measured rows
+  std::string group;   ///< of parameters
+  precision operands = precision::bf16;
+  kernel_cost cost;
+  const char* formula;
+  const kernel_spread* spread;
+  std::vector<std::pair<std::string, std::string>> parameters;
+};
+
+precision format_of(const kernel_arguments& a, diagnostics& problems) {
+  if (const auto format = precision_by_name(a.format_of_data)) return *format;
   std::vector<std::string> names;
   for (const precision p : all_precisions) names.emplace_back(name(p));
-  if (!format)
-    problems.add("--precision", "", fmt::format("\"{}\" is no number format", a.format_of_data),
-                 nearest(a.format_of_data, names));
-  const precision p = format.value_or(precision::bf16);
-  if (a.kernel == "gemm") return {fmt::format("gemm/{}", name(p)), p, gemm, gemm_formula};
-  if (a.kernel == "attention")
-    return {p == precision::fp8 ? "attention/fp8" : "attention/bf16", p, attention, attention_formula};
-  if (a.kernel == "decode")
-    return {bytes_per_element(p) < 2 ? "decode/fp8" : "decode/bf16", precision::bf16, decode, decode_formula};
-  if (a.kernel == "mla") return {fmt::format("mla_decode/{}", name(p)), p, mla, mla_formula};
-  if (a.kernel == "moe") return {fmt::format("moe/{}", a.family), precision::bf16, moe, moe_formula};
-  if (a.kernel == "elementwise") return {"stream", precision::bf16, elementwise, stream_formula};
-  if (a.kernel == "copy") return {"stream", precision::bf16, copy, copy_formula};
-  return {"stream", precision::bf16, stream, stream_formula};
+  problems.add("--precision", "", fmt::format("\"{}\" is no number format", a.format_of_data),
+               nearest(a.format_of_data, names));
+  return precision::bf16;
 }
 
-value as_value(const priced_kernel& q, const platform& p, const kernel_profile& k, const kernel_cost& c,
-               const std::string& note) {
+priced_kernel price(const question& q) {
+  const kernel_arguments& a = q.asked;
+  const auto c = std::find_if(priced_classes.begin(), priced_classes.end(),
+                              [&](const priced_class& x) { return x.word == a.kernel; });
+  priced_kernel out{.family = c->family(a, q.format), .group = {}, .cost = {}, .formula = c->formula, .spread = nullptr, .parameters = {}};
+  if (!has_family(q.kernels, out.family)) {
+    std::vector<std::string> known;
+    for (const auto& [n, unused] : q.kernels.moe) known.push_back(n);
+    throw input_error({{fmt::format("stack {}", q.software.name), "/kernels",
+                        fmt::format("no parameters \"{}\" for {}", out.family, q.at.gpu.name),
+                        a.kernel == "moe" ? nearest(a.family, known) : std::string()}});
+  }
+  if (c->in_format && a.weights.empty()) out.operands = q.format;
+  if (a.kernel == "moe") out.operands = q.kernels.moe.at(a.family).activations;
+  out.group = parameter_group(q.kernels, out.family);
+  if (q.kernels.ungrouped_decode && a.kernel == "decode" &&
+      a.heads > q.kernels.ungrouped_decode->beyond * (a.kv_heads > 0 ? a.kv_heads : a.heads))
+    out.family = out.group = "ungrouped_decode";
+  out.cost = c->price(q);
+  // Of what is measured; copies, scans and gradients are not.
+  const bool measured = a.kernel != "copy" && a.kernel != "scan" && a.kernel != "stream" && a.kernel != "indexer" &&
+                        a.kernel != "sparse-attention" && !a.backward;
+  if (measured) out.spread = spread_of(q.software, q.at.gpu, out.family);
+  for (const kernel_knob& knob : knobs_of(out.group))
+    out.parameters.emplace_back(knob.member, knob.unit.empty() ? fmt::format("{:.5g}", knob.get(q.kernels))
+                                                               : fmt::format("{:.5g} {}", knob.get(q.kernels), knob.unit));
+  if (a.kernel == "scan") out.parameters.emplace_back("scan_efficiency", fmt::format("{:.5g}", scan_efficiency(q.software)));
+  return out;
+}
+
+std::string note_of(const question& q, const priced_kernel& k) {
+  std::string note = kernels_note(q.software, q.at.gpu);
+  const auto add = [&](const std::string& text) { note += (note.empty() ? "" : "; ") + text; };
+  if (q.asked.kernel == "gemm" && q.asked.weights.empty() && !measured_gemm(q.software, q.at.gpu, k.operands))
+    add(fmt::format("no {} kernel was measured on {}: a measured format's share of the data-sheet peak", name(k.operands),
+                    q.at.gpu.name));
+  if (q.asked.kernel == "scan" && !q.software.training)
+    add(fmt::format("stack {} does not say what scans reach: their roofline", q.software.name));
+  return note;
+}
+
+value as_value(const question& q, const priced_kernel& k) {
+  const gpu_spec& gpu = q.at.gpu;
+  const kernel_cost& c = k.cost;
   const double t = c.time.base(), rate = t > 0 ? c.work.base() / t : 0;
   value out{value::object{}};
-  out.set("family", q.family);
-  out.set("platform", p.name);
-  out.set("gpu", p.gpu.name);
-  out.set("parameters_of", k.gpu);
+  out.set("family", k.group);
+  out.set("platform", q.at.name);
+  out.set("gpu", gpu.name);
+  out.set("parameters_of", q.kernels.gpu);
   out.set("time_s", t);
+  out.set("band_90_s", k.spread ? value{value::array{value{t * k.spread->low}, value{t * k.spread->high}}} : value{});
   out.set("work_flop", c.work.base());
   out.set("moved_bytes", c.moved.base());
   out.set("rate_flops", rate);
-  const auto peak = p.gpu.dense_peak(q.operands);
+  const auto peak = gpu.dense_peak(k.operands);
   out.set("share_of_dense_peak", peak && rate > 0 ? value{rate / peak->base()} : value{});
   out.set("hbm_Bps", t > 0 ? value{c.moved.base() / t} : value{});
   out.set("bound", name(c.limit));
-  const watts power = kernel_power(p.gpu, q.operands, c);
+  const watts power = kernel_power(gpu, k.operands, c);
   out.set("power_w", power.base());
   out.set("energy_j", power.base() * t);
-  out.set("formula", q.formula);
-  out.set("notes", note);
+  out.set("formula", k.formula);
+  out.set("notes", note_of(q, k));
   value numbers{value::object{}};
-  for (const kernel_knob& knob : knobs_of(q.family))
-    numbers.set(knob.member,
-                knob.unit.empty() ? value{knob.get(k)} : value{fmt::format("{:.5g} {}", knob.get(k), knob.unit)});
+  for (const auto& [member, text] : k.parameters) numbers.set(member, config::parse_scalar(text));
   out.set("parameters", std::move(numbers));
   return out;
 }
 
-std::string as_text(const priced_kernel& q, const platform& p, const kernel_profile& k, const kernel_cost& c,
-                    const std::string& note) {
+std::string as_text(const question& q, const priced_kernel& k) {
+  const gpu_spec& gpu = q.at.gpu;
+  const kernel_cost& c = k.cost;
   const double t = c.time.base();
-  const auto line = [](const char* what, const std::string& v) { return fmt::format("{:<22} {}\n", what, v); };
-  std::string out = line("kernel", fmt::format("{} on {} (parameters of {})", q.family, p.gpu.name, k.gpu));
+  const auto line = [](const std::string& what, const std::string& v) { return fmt::format("{:<22} {}\n", what, v); };
+  std::string out = line("kernel", fmt::format("{} on {} (parameters of {})", k.group, gpu.name, q.kernels.gpu));
   out += line("time", format_quantity(c.time));
+  if (k.spread)
+    out += line("90 % of measured ones", fmt::format("{} to {} ({} {} on {}, {} rows)", format_quantity(c.time * k.spread->low),
+                                                     format_quantity(c.time * k.spread->high),
+                                                     k.spread->held_out ? "left out of the fit:" : "fitted:", k.spread->family,
+                                                     k.spread->gpu, k.spread->rows));
   if (c.work.base() > 0 && t > 0) {
-    const auto peak = p.gpu.dense_peak(q.operands);
+    const auto peak = gpu.dense_peak(k.operands);
     const double rate = c.work.base() / t;
     out += line("rate",
                 fmt::format("{:.4g} TFLOPS{}", rate / 1e12,
@@ -159,14 +329,13 @@ std::string as_text(const priced_kernel& q, const platform& p, const kernel_prof
   }
   if (t > 0)
     out += line("HBM", fmt::format("{:.4g} TB/s, {:.1f} % of the data sheet", c.moved.base() / t / 1e12,
-                                   100 * c.moved.base() / t / p.gpu.hbm_bandwidth.base()));
+                                   100 * c.moved.base() / t / gpu.hbm_bandwidth.base()));
   out += line("bound by", std::string(name(c.limit)));
-  const watts power = kernel_power(p.gpu, q.operands, c);
+  const watts power = kernel_power(gpu, k.operands, c);
   out += line("power", fmt::format("{:.0f} W, {:.4g} J", power.base(), power.base() * t));
-  if (!note.empty()) out += line("note", note);
-  out += line("formula", q.formula);
-  for (const kernel_knob& knob : knobs_of(q.family))
-    out += line(fmt::format("  {}", knob.member).c_str(), fmt::format("{:.5g} {}", knob.get(k), knob.unit));
+  if (const std::string note = note_of(q, k); !note.empty()) out += line("note", note);
+  out += line("formula", k.formula);
+  for (const auto& [member, text] : k.parameters) out += line("  " + member, text);
   return out;
 }
 
@@ -177,32 +346,19 @@ exit_code execute(const kernel_arguments& a) {
   diagnostics problems;
   std::vector<override_at> for_platform, for_stack;
   for (const override_option& o : parse_sets(a.sets)) {
-    auto& list = o.pointer.starts_with("/kernels/") ? for_stack : for_platform;
-    list.push_back({o.pointer, config::parse_scalar(o.text), {"--set", "--set", true}, {}});
+    const bool software = o.pointer.starts_with("/kernels/") || o.pointer.starts_with("/training/");
+    (software ? for_stack : for_platform).push_back({o.pointer, config::parse_scalar(o.text), {"--set", "--set", true}, {}});
   }
   const auto hardware = load_platform(a.platform, data, for_platform, {"--platform", "", {}, {}}, problems);
-  const auto software = load_stack(a.stack, data, for_stack, {"--stack", "", {}, {}}, problems);
-  priced_kernel q = kernel_of(a, problems);
+  const auto software = load_stack(a.stack.empty() ? std::string(default_stack(a.kernel)) : a.stack, data, for_stack,
+                                   {"--stack", "", {}, {}}, problems);
+  const precision format = format_of(a, problems);
   problems.throw_if_any();
   const platform& p = hardware.content;
   const kernel_profile k = kernels_for(software.content, p.gpu);
-  if (!has_family(k, q.family)) {
-    std::vector<std::string> known;
-    for (const auto& [n, unused] : k.moe) known.push_back(n);
-    throw input_error({{fmt::format("stack {}", a.stack), "/kernels",
-                        fmt::format("no parameters \"{}\" for {}", q.family, p.gpu.name),
-                        a.kernel == "moe" ? nearest(a.family, known) : std::string()}});
-  }
-  if (a.kernel == "moe") q.operands = k.moe.at(a.family).activations;
-  q.family = parameter_group(k, q.family);
-  if (k.ungrouped_decode && a.kernel == "decode" && a.heads > k.ungrouped_decode->beyond * std::max(1.0, a.kv_heads))
-    q.family = "ungrouped_decode";
-  const kernel_cost c = q.price(p, k, a, q.operands);
-  std::string note = kernels_note(software.content, p.gpu);
-  if (a.kernel == "gemm" && !measured_gemm(software.content, p.gpu, q.operands))
-    note += fmt::format("{}no {} kernel was measured on {}: a measured format's share of the data-sheet peak",
-                        note.empty() ? "" : "; ", name(q.operands), p.gpu.name);
-  print(a.format == "json" ? to_json(as_value(q, p, k, c, note)) : as_text(q, p, k, c, note));
+  const question q{p, software.content, k, a, format};
+  const priced_kernel priced = price(q);
+  print(a.format == "json" ? to_json(as_value(q, priced)) : as_text(q, priced));
   return exit_code::ok;
 }
 

@@ -34,7 +34,8 @@ kernel_cost cost(const gpu_spec& gpu, const attention_params& p, const attention
           .work = flops::from_base(d.flops * 2 * dims * s.batch * s.heads * s.pairs),
           .moved = bytes::from_base(moved),
           .limit = compute::limit_of(p.launch.base(), work_time, io_time, time),
-          .launch = p.launch};
+          .launch = p.launch,
+          .activity = p.power_share * work_time / time};
 }
 
 }  // namespace

@@ -69,6 +69,10 @@ kernel_cost decode_attention_cost(const gpu_spec& gpu, const kernel_profile& k, 
   const decode_params& p = s.kv_element_bytes < 2 && k.decode_fp8 ? *k.decode_fp8 : k.decode;
   if (k.ungrouped_decode && s.heads > k.ungrouped_decode->beyond * s.kv_heads)
     return ungrouped_decode_cost(gpu, p, *k.ungrouped_decode, s);
+  if (s.heads <= s.kv_heads)
+    if (const auto it = k.single_decode.find(s.kv_element_bytes < 2 ? precision::fp8 : precision::bf16);
+        it != k.single_decode.end())
+      return decode_attention_cost(gpu, it->second, s);
   return decode_attention_cost(gpu, p, s);
 }
 

@@ -110,9 +110,11 @@ expert_load skewed_load(const expert_routing& r, double exponent, int draws, std
 namespace {
 
 /// Kernels are chosen by the tokens of a mean expert, not by those of each.
-std::size_t tile_for(double mean) {
+std::size_t tile_for(const moe_params& p, double mean) {
   std::size_t t = 0;
-  while (t + 1 < expert_load::tile_rows.size() && expert_load::tile_rows[t] < mean) ++t;
+  while (t + 1 < expert_load::tile_rows.size() && expert_load::tile_rows[t] < p.tile_margin * mean &&
+         expert_load::tile_rows[t] < p.tallest_tile)
+    ++t;
   return t;
 }
 
@@ -125,16 +127,16 @@ kernel_cost moe_cost(const gpu_spec& gpu, const moe_params& p, const moe_shape& 
   const double weight = bytes_per_element(p.weights), activation = bytes_per_element(p.activations);
   double compute_time = 0, memory_time = 0, products = 0, moved = 0, work = 0;
   const double up = (s.gated ? 2 : 1) * s.inter;
-  const std::size_t t = tile_for(s.load.mean);
+  const std::size_t t = tile_for(p, s.load.mean);
   const double tile = expert_load::tile_rows[t] * tile_columns;
   const double step = compute::smooth_max(p.step_time.base(), 2 * tile * gpu.sm_count / p.tensor_rate.base());
   for (const auto& [n, k] : {std::pair{up, s.hidden}, std::pair{s.hidden, s.inter}}) {
     const double io = s.load.active * n * k * weight + s.load.pairs * (k * activation + 2 * n);
     const double rounds = compute::rounds(s.load.tiles[t] * std::ceil(n / tile_columns) / gpu.sm_count, tile_rounding);
-    const double best = rounds * (k + p.fill_depth) * step;
-    compute_time += best;
+    const double one = (k + p.fill_depth) * step, exposed = p.exposed_share * one;
+    compute_time += rounds * one;
     memory_time += io / hbm;
-    products += compute::smooth_max(best, io / hbm);
+    products += exposed + compute::smooth_max(rounds * one - exposed, io / hbm);
     moved += io;
     work += 2 * s.load.pairs * n * k;
   }

@@ -90,7 +90,8 @@ void scale_to(kernel_profile& k, const gpu_spec& gpu) {
     k.attention.tensor_rate = before * (attention > 0 ? attention : 1);
     if (fp8) k.attention_fp8->tensor_rate = fp8->tensor_rate * (attention > 0 ? attention : 1);
   } else if (k.dynamic_power_of_origin) {
-    const double factor = std::pow((gpu.tdp - gpu.idle_power) / *k.dynamic_power_of_origin, k.power_exponent);
+    const double factor = std::pow((gpu.tdp - gpu.idle_power) / *k.dynamic_power_of_origin, k.power_exponent) *
+                          (gpu.ultra ? k.ultra_factor : 1);
     scale_rates(k, [&](precision) { return factor; });
   }
 }
@@ -118,6 +119,24 @@ kernel_profile kernels_for(const stack& s, const gpu_spec& gpu) {
       fmt::format("no kernel parameters for GPU \"{}\" of architecture \"{}\"; ", gpu.name, gpu.architecture);
   what += known.empty() ? "the stack has none" : fmt::format("the stack has {}", fmt::join(known, ", "));
   throw input_error({{fmt::format("stack {}", s.name), "/kernels", std::move(what), nearest(gpu.name, known)}});
+}
+
+const kernel_spread* spread_of(const stack& s, const gpu_spec& gpu, std::string_view family) {
+  const kernel_spread* best = nullptr;
+  int best_rank = 0;
+  const std::string_view kernel_class = family.substr(0, family.find('/'));
+  for (const kernel_spread& k : s.kernel_spreads) {
+    const std::string_view its_family = k.family;
+    const int rank = its_family == family ? (k.gpu == gpu.name ? 4 : k.architecture == gpu.architecture ? 3 : 2)
+                     : its_family.substr(0, its_family.find('/')) == kernel_class && k.architecture == gpu.architecture ? 1
+                                                                                                                        : 0;
+    // Of equals the widest: what stands for others must not promise more than any of them.
+    const auto width = [](const kernel_spread& x) { return x.high / x.low; };
+    if (rank == 0 || rank < best_rank || (rank == best_rank && width(k) <= width(*best))) continue;
+    best = &k;
+    best_rank = rank;
+  }
+  return best;
 }
 
 bool measured_gemm(const stack& s, const gpu_spec& gpu, precision p) {

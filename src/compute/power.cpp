@@ -20,7 +20,8 @@ watts kernel_power(const gpu_spec& gpu, precision operands, const kernel_cost& c
   if (!(c.time.base() > 0)) return gpu.idle_power;
   const watts memory = gpu.hbm_energy * (c.moved / c.time);
   const watts arithmetic = energy_of(gpu, operands) * (c.work / c.time);
-  return std::min(gpu.idle_power + memory + arithmetic, gpu.cap());
+  const watts rest = (gpu.tdp - gpu.idle_power) * c.activity;
+  return std::min(gpu.idle_power + memory + arithmetic + rest, gpu.cap());
 }
 
 }  // namespace nvlsim

@@ -14,7 +14,8 @@ kernel_cost bounded(const gpu_spec& gpu, const attention_params& p, double work,
           .work = flops::from_base(work),
           .moved = bytes::from_base(moved),
           .limit = compute::limit_of(p.launch.base(), compute, memory, time),
-          .launch = p.launch};
+          .launch = p.launch,
+          .activity = p.power_share * std::min(compute / time, 1.0)};
 }
 
 double rate_of(const attention_params& p, bool fp8) { return p.tensor_rate.base() * (fp8 ? p.fp8_speedup : 1); }

@@ -57,6 +57,7 @@ gpu_spec read_gpu(reader r) {
   gpu_spec g;
   g.name = r.string("name");
   g.architecture = r.string("architecture");
+  if (r.has("ultra")) g.ultra = r.boolean("ultra");
   read_peaks(r, g);
   g.hbm_nominal = r.quantity<bytes>("hbm_nominal", positive);
   g.hbm_usable = r.quantity<bytes>("hbm_usable", positive);

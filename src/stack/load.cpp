@@ -45,6 +45,31 @@ training_profile read_training(config::reader& r) {
   return t;
 }
 
+namespace {
+
+/// `"kernel_spreads"`: {"kind", "source", "families": [{"family", "gpu", "architecture", "rows", "low", "median", "high"}]}.
+std::vector<kernel_spread> read_spreads(config::reader& r) {
+  std::vector<kernel_spread> out;
+  for (config::reader& e : r.elements("families")) {
+    kernel_spread s;
+    s.family = e.string("family");
+    s.gpu = e.string("gpu");
+    s.architecture = e.string("architecture");
+    s.rows = e.integer("rows", {1, 1'000'000'000});
+    s.low = e.number("low", config::positive);
+    s.median = e.number("median", config::positive);
+    s.high = e.number("high", config::positive);
+    if (e.has("held_out")) s.held_out = e.boolean("held_out");
+    if (s.low > s.median || s.median > s.high) e.fail("median", "must lie between low and high");
+    e.done();
+    out.push_back(std::move(s));
+  }
+  r.done();
+  return out;
+}
+
+}  // namespace
+
 stack read_stack(config::document& doc, std::string name, diagnostics& problems) {
   config::reader r(doc, problems);
   stack s;
@@ -56,6 +81,7 @@ stack read_stack(config::document& doc, std::string name, diagnostics& problems)
   s.description = r.string("description");
   r.require_sources();
   s.kernels = read_kernels(r);
+  if (auto k = r.find_child("kernel_spreads")) s.kernel_spreads = read_spreads(*k);
   if (auto c = r.find_child("collectives")) s.collectives = read_collectives(*c);
   if (auto t = r.find_child("training")) s.training = read_training(*t);
   if (auto i = r.find_child("inference")) s.inference = read_inference(*i);

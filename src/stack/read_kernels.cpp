@@ -84,6 +84,7 @@ constexpr auto fields<attention_params> = std::to_array<field<attention_params>>
     {"io_passes", &number<&attention_params::io_passes>, config::non_negative},
     {"backward_efficiency", &number<&attention_params::backward_efficiency>, config::positive},
     {"fp8_speedup", &number<&attention_params::fp8_speedup>, config::positive},
+    {"power_share", &number<&attention_params::power_share>, config::fraction, false},
 });
 
 template <>
@@ -131,6 +132,9 @@ constexpr auto fields<moe_params> = std::to_array<field<moe_params>>({
     {"expert_time", &quantity<&moe_params::expert_time>, config::non_negative},
     {"pair_passes", &number<&moe_params::pair_passes>, config::non_negative},
     {"token_passes", &number<&moe_params::token_passes>, config::non_negative},
+    {"exposed_share", &number<&moe_params::exposed_share>, config::fraction, false},
+    {"tile_margin", &number<&moe_params::tile_margin>, {1, 1024}, false},
+    {"tallest_tile", &number<&moe_params::tallest_tile>, {16, 256}, false},
 });
 
 template <>
@@ -208,6 +212,7 @@ class kernels_reader {
     read_optional(e, "attention_fp8", p.attention_fp8);
     read_group(e, e.r, "", "decode", p.decode);
     read_optional(e, "decode_fp8", p.decode_fp8);
+    read_by_precision(e, "single_decode", p.single_decode);
     read_optional(e, "ungrouped_decode", p.ungrouped_decode);
     read_by_precision(e, "mla_context", p.mla_context);
     read_by_precision(e, "mla_decode", p.mla_decode);
@@ -222,6 +227,7 @@ class kernels_reader {
     }
     if (const auto x = e.r.find_quantity<watts>("dynamic_power_of_origin", config::positive))
       p.dynamic_power_of_origin = *x;
+    if (const auto x = e.r.find_number("ultra_factor", {0.5, 2})) p.ultra_factor = *x;
     if (const auto x = e.r.find_number("power_exponent", config::fraction)) {
       p.power_exponent = *x;
       e.given.insert("power_exponent");

@@ -62,7 +62,7 @@ struct slot {
 /// Families whose kernels differ from GPU to GPU in more than their rates: the pooled values first, then each GPU's
 /// own, held near them.
 bool tuned_by_gpu(const std::string& family) {
-  constexpr std::array<std::string_view, 4> groups = {"moe/", "mla_", "absorb_", "amax"};
+  constexpr std::array<std::string_view, 5> groups = {"moe/", "mla_", "absorb_", "amax", "stream"};
   return std::any_of(groups.begin(), groups.end(), [&](std::string_view g) { return family.starts_with(g); });
 }
 constexpr double own_prior = 0.3;   // of the logarithm of a GPU's own value over the pooled one
@@ -134,7 +134,8 @@ void transfer(const problem_of_pool& q, const std::string& to,
       const gpu_spec& s = *hardware.at(g);
       const bool rate = k.member == "tensor_rate";
       const double power = (target.tdp - target.idle_power) / (s.tdp - s.idle_power);
-      sum += std::log(k.get(at.at(g)) * (rate ? std::pow(power, at.at(g).power_exponent) : 1));
+      const double ultra = (target.ultra ? at.at(g).ultra_factor : 1) / (s.ultra ? at.at(g).ultra_factor : 1);
+      sum += std::log(k.get(at.at(g)) * (rate ? std::pow(power, at.at(g).power_exponent) * ultra : 1));
     }
     k.set(at.at(to), std::exp(sum / static_cast<double>(from.size())));
   }
@@ -194,6 +195,40 @@ struct error_sum {
   }
 };
 
+/// Measured over computed time by family and GPU, as the stack file keeps it. [docs/kernels.md#spread]
+class spread_table {
+ public:
+  void add(const fit_row& r, double error) {
+    auto& [hardware, ratios] = groups_[{r.row->family, r.gpu}];
+    hardware = r.hardware;
+    ratios.push_back(1 / (1 + error));
+  }
+  value as_value(bool held_out) {
+    value::array families;
+    for (auto& [key, group] : groups_) {
+      auto& [hardware, ratios] = group;
+      if (ratios.size() < fewest_rows) continue;
+      std::sort(ratios.begin(), ratios.end());
+      const auto at = [&](double share) {
+        return value{std::round(1e4 * ratios[static_cast<std::size_t>(share * static_cast<double>(ratios.size() - 1) + 0.5)]) / 1e4};
+      };
+      families.emplace_back(value::object{{"family", key.first},
+                                          {"gpu", hardware->name},
+                                          {"architecture", hardware->architecture},
+                                          {"rows", static_cast<std::int64_t>(ratios.size())},
+                                          {"low", at(0.05)},
+                                          {"median", at(0.5)},
+                                          {"high", at(0.95)},
+                                          {"held_out", held_out}});
+    }
+    return value{value::object{{"kind", "derived"}, {"source", "fit-kernels"}, {"families", std::move(families)}}};
+  }
+
+ private:
+  static constexpr std::size_t fewest_rows = 20;  // a tail of one row
+  std::map<std::pair<std::string, std::string>, std::pair<const gpu_spec*, std::vector<double>>> groups_;
+};
+
 /// The kernels of one stack.
 class kernel_fit {
  public:
@@ -215,6 +250,8 @@ class kernel_fit {
   bool empty() const { return by_family_.empty(); }
   const std::string& stack_name() const { return stack_name_; }
   const std::vector<std::pair<std::string, std::string>>& settings() const { return settings_; }
+  /// Of the rows that the last fit left out, or of all rows before anything was left out.
+  const value& spreads() const { return spreads_; }
 
   /// Fits all; adds the parameters to the report and the errors to `errors`.
   void run(fit_report& out, error_sum& errors, const fit_progress& report) {
@@ -229,8 +266,14 @@ class kernel_fit {
         report(fmt::format("{} {}: {} rows, median {:.1f} %", p.entry, family, rows.size(),
                            100 * here.report("").median_error));
     });
+    spread_table spreads;
     for (const auto& [family, rows] : by_family_)
-      for (const fit_row& r : rows) errors.add(std::exp(log_error(r, at)) - 1);
+      for (const fit_row& r : rows) {
+        const double e = std::exp(log_error(r, at)) - 1;
+        errors.add(e);
+        spreads.add(r, e);
+      }
+    spreads_ = spreads.as_value(false);
     fitted_ = std::move(at);
   }
 
@@ -242,22 +285,19 @@ class kernel_fit {
       for (const std::string& g : gpus) {
         pool others = p;
         std::erase(others.gpus, g);
-        const row_list kept = of(all, others.gpus);
-        profiles at = fitted_;
-        const solved s = fit_pool(family, others, kept, at);
-        transfer(s.q, g, hardware_, present(kept, others), at);
-        error_sum errors;
-        for (const fit_row* r : of(all, {g})) errors.add(std::exp(log_error(*r, at)) - 1);
-        out.leave_out.push_back(errors.report(fmt::format("{} {}", g, family)));
-        if (report) report(fmt::format("without {}: median {:.1f} %", out.leave_out.back().group,
-                                       100 * out.leave_out.back().median_error));
+        predict(fmt::format("{} {}", g, family), family, others, g, all, out, report);
+        // As a GPU without an entry of its own gets them: from the one whose rates the architecture's entry holds.
+        if (g == p.gpus.front() || others.gpus.size() < 2 || present(of(all, {p.gpus.front()}), p).empty()) continue;
+        others.gpus = {p.gpus.front()};
+        predict(fmt::format("{} {}, from {} alone", g, family, p.gpus.front()), family, others, g, all, out, report);
       }
     });
   }
 
   /// Each third of the rows from the other two. Adds to the errors of all.
-  void leave_thirds_out(fit_report& out, error_sum& all_errors, const fit_progress& report) const {
+  void leave_thirds_out(fit_report& out, error_sum& all_errors, const fit_progress& report) {
     std::map<std::string, error_sum> groups;
+    spread_table spreads;
     for (int fold = 0; fold < 3; ++fold) {
       profiles at = start_;
       each_pool([&](const std::string& family, const pool& p, const std::vector<fit_row>& all) {
@@ -267,6 +307,7 @@ class kernel_fit {
         fit_pool(family, p, kept, at);
         for (const fit_row* r : left) {
           const double e = std::exp(log_error(*r, at)) - 1;
+          spreads.add(*r, e);
           groups[fmt::format("{} {}{}", r->gpu, family, stack_name_ == main_stack ? "" : "@" + stack_name_)].add(e);
           all_errors.add(e);
         }
@@ -274,6 +315,7 @@ class kernel_fit {
       if (report) report(fmt::format("{}: third {} left out", stack_name_, fold + 1));
     }
     for (auto& [group, errors] : groups) out.leave_out.push_back(errors.report(group));
+    spreads_ = spreads.as_value(true);
   }
 
  private:
@@ -288,6 +330,20 @@ class kernel_fit {
       for (const pool& p : pools_of(family))
         if (!of(rows, p.gpus).empty()) visit(family, p, rows);
     }
+  }
+
+  /// Rows of one GPU with what the others' rows give.
+  void predict(const std::string& group, const std::string& family, const pool& others, const std::string& gpu,
+               const std::vector<fit_row>& all, fit_report& out, const fit_progress& report) const {
+    const row_list kept = of(all, others.gpus);
+    profiles at = fitted_;
+    const solved s = fit_pool(family, others, kept, at);
+    transfer(s.q, gpu, hardware_, present(kept, others), at);
+    error_sum errors;
+    for (const fit_row* r : of(all, {gpu})) errors.add(std::exp(log_error(*r, at)) - 1);
+    out.leave_out.push_back(errors.report(group));
+    if (report)
+      report(fmt::format("without {}: median {:.1f} %", group, 100 * out.leave_out.back().median_error));
   }
 
   void record(const std::string& family, const pool& p, const solved& s, const std::vector<std::string>& measured,
@@ -316,6 +372,7 @@ class kernel_fit {
   profiles start_, fitted_;
   std::map<std::string, std::vector<fit_row>> by_family_;
   std::vector<std::pair<std::string, std::string>> settings_;
+  value spreads_;
 };
 
 std::vector<kernel_row> readable_rows(const std::vector<std::filesystem::path>& tables, input_cache& inputs,
@@ -341,7 +398,7 @@ bool sourced(const value& root, std::string pointer) {
 
 /// The stack file with the new values, and what it says is as another format with it.
 std::string stack_text(const data_folders& data, const std::string& stack_name,
-                       const std::vector<std::pair<std::string, std::string>>& settings) {
+                       const std::vector<std::pair<std::string, std::string>>& settings, const value& spreads) {
   diagnostics problems;
   config::document doc =
       config::load(data.stacks / fmt::format("{}.json", stack_name), {"", stack_name}, problems);
@@ -371,6 +428,7 @@ std::string stack_text(const data_folders& data, const std::string& stack_name,
       if (doc.root.at_pointer(copy)) set(copy, text);
     }
   }
+  config::override_value(doc, "/kernel_spreads", spreads, {"fit", "fit"}, problems);
   problems.throw_if_any();
   return to_json(doc.root);
 }
@@ -391,7 +449,7 @@ fit_report fit_kernels(const std::vector<std::filesystem::path>& tables, const d
     fit.run(out, errors, report);
     if (leave_out == "system") fit.leave_gpus_out(out, report);
     if (leave_out == "third") fit.leave_thirds_out(out, left, report);
-    out.files.emplace_back(fmt::format("{}.json", name), stack_text(data, name, fit.settings()));
+    out.files.emplace_back(fmt::format("{}.json", name), stack_text(data, name, fit.settings(), fit.spreads()));
   }
   if (out.files.empty()) throw input_error({{tables.front().string(), "", "no row of a kernel that can be fitted", {}}});
   if (leave_out == "third") out.leave_out.push_back(left.report("all rows"));

@@ -67,7 +67,8 @@ std::vector<kernel_knob> gemm_knobs(std::function<gemm_params&(kernel_profile&)>
       .number<&gemm_params::fill_depth>("fill_depth", {1, 5000}, by_silicon)
       .number<&gemm_params::hbm_share>("hbm_share", {0.1, 1}, by_silicon)
       .microseconds<&gemm_params::launch>("launch", {0.5, 40})
-      .number<&gemm_params::cast_passes>("cast_passes", {0.01, 20});
+      .number<&gemm_params::cast_passes>("cast_passes", {0.01, 20})
+      .number<&gemm_params::output_bytes>("output_bytes", {0.01, 12}, by_silicon);
   if (repeated) k.number<&gemm_params::l2_speedup>("l2_speedup", {0.5, 5});
   return k.take();
 }
@@ -130,6 +131,7 @@ std::vector<kernel_knob> moe_knobs(const std::string& name) {
       .microseconds<&moe_params::expert_time>("expert_time", {1e-4, 5})
       .number<&moe_params::pair_passes>("pair_passes", {0.01, 30})
       .number<&moe_params::token_passes>("token_passes", {0.01, 30})
+      .number<&moe_params::exposed_share>("exposed_share", {0.001, 1})
       .take();
 }
 
@@ -165,6 +167,8 @@ std::vector<kernel_knob> knobs_of(const std::string& family) {
     return attention_knobs([p](kernel_profile& k) -> attention_params& { return k.mla_context.at(p); }, false);
   if (group == "decode") return decode_knobs([](kernel_profile& k) -> decode_params& { return k.decode; });
   if (group == "decode_fp8") return decode_knobs([](kernel_profile& k) -> decode_params& { return *k.decode_fp8; });
+  if (group == "single_decode")
+    return decode_knobs([p](kernel_profile& k) -> decode_params& { return k.single_decode.at(p); });
   if (group == "ungrouped_decode") return ungrouped_knobs();
   if (group == "mla_decode") return mla_decode_knobs(p);
   if (group == "moe") return moe_knobs(member);

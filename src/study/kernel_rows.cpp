@@ -118,6 +118,7 @@ void read_decode(const csv_row& row, kernel_row& out) {
                        .kv_element_bytes = bytes_per_element(cache_format(row)),
                        .repeated = true};
   out.family = s.kv_element_bytes < 2 ? "decode/fp8" : "decode/bf16";
+  if (s.heads <= s.kv_heads) out.family = "single_" + out.family;
   if (s.heads > most_grouped_heads * s.kv_heads) out.family = "ungrouped_decode";
   out.price = [s](const gpu_spec& g, const kernel_profile& k) { return decode_attention_cost(g, k, s); };
 }
@@ -302,6 +303,8 @@ void price(kernel_row& r, input_cache& inputs) {
   }
   const kernel_cost c = r.price(p.gpu, k);
   r.record.simulated = c.time.base() * 1e3;
+  if (const kernel_spread* s = spread_of(inputs.stack_named(r.stack), p.gpu, r.family))
+    r.record.band = {*r.record.simulated * s->low, *r.record.simulated * s->high};
   if (r.power)
     r.record.notes = fmt::format("power {:.0f} W read, {:.0f} W computed", *r.power,
                                  kernel_power(p.gpu, r.operands, c).base());
@@ -316,6 +319,9 @@ std::string_view platform_of_kernel_system(std::string_view system) {
 
 std::string parameter_group(const kernel_profile& k, const std::string& family) {
   if (family.starts_with("attention/")) return family.ends_with("fp8") && k.attention_fp8 ? "attention_fp8" : "attention";
+  if (family.starts_with("single_decode/"))
+    if (const auto p = precision_by_name(family.substr(family.find('/') + 1)); !p || !k.single_decode.contains(*p))
+      return parameter_group(k, family.substr(family.find("decode/")));
   if (family.starts_with("decode/")) return family.ends_with("fp8") && k.decode_fp8 ? "decode_fp8" : "decode";
   return family;
 }
@@ -333,6 +339,7 @@ bool has_family(const kernel_profile& k, const std::string& family) {
   if (group == "attention_fp8") return k.attention_fp8.has_value();
   if (group == "decode_fp8") return k.decode_fp8.has_value();
   if (group == "ungrouped_decode") return k.ungrouped_decode.has_value();
+  if (group == "single_decode") return true;  // else that of decode
   if (group == "mla_context") return holds(k.mla_context);
   if (group == "mla_decode") return holds(k.mla_decode);
   if (group == "moe") return k.moe.contains(member);

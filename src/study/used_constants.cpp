@@ -91,9 +91,9 @@ void add_kernels(used_subtrees& u, const scenario& s, const traits& t, bool infe
   if (t.latent) by_format.insert(by_format.end(), {"mla_context", "mla_decode", "absorb_keys", "absorb_values"});
   for (const std::string_view table : by_format)
     for (const precision f : t.formats) u.groups.push_back(fmt::format("{}/{}", table, name(f)));
-  for (const char* g : {"attention", "stream", "peaks_of_origin", "dynamic_power_of_origin"}) u.groups.emplace_back(g);
+  for (const char* g : {"attention", "stream", "peaks_of_origin", "dynamic_power_of_origin", "ultra_factor"}) u.groups.emplace_back(g);
   if (inference)
-    for (const char* g : {"attention_fp8", "decode", "decode_fp8", "weight_only"}) u.groups.emplace_back(g);
+    for (const char* g : {"attention_fp8", "decode", "decode_fp8", "single_decode", "weight_only"}) u.groups.emplace_back(g);
   if (t.routed) u.groups.emplace_back("moe");
   if (s.platform.gpu.power_cap || k.dynamic_power_of_origin) u.groups.emplace_back("power_exponent");
 }

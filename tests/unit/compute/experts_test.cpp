@@ -61,12 +61,39 @@ TEST_CASE("Few skewed tokens fall on few experts, and none is lost") {
 
 TEST_CASE("Tiles are as high as a mean expert needs, whatever one expert gets") {
   expert_load l = balanced_load({.tokens = 512, .topk = 4, .experts = 128, .ranks = 16});  // 16 tokens each
-  const double even = moe_cost(test::gb200(), experts("mxfp4_mxfp8"), shape(512, l)).time.base();
+  const double even = moe_cost(test::gb200(), experts("deepgemm_fp8_block"), shape(512, l)).time.base();
   l.mean = 17;  // tiles of 32 rows from here: half of them, so that an item of them takes longer or the same
-  const double taller = moe_cost(test::gb200(), experts("mxfp4_mxfp8"), shape(512, l)).time.base();
+  const double taller = moe_cost(test::gb200(), experts("deepgemm_fp8_block"), shape(512, l)).time.base();
   CHECK(taller <= even * 1.5);
   CHECK(taller >= even * 0.5);
   CHECK(taller != even);
+}
+
+TEST_CASE("A margin makes tiles taller, up to the tallest") {
+  const expert_load l = balanced_load({.tokens = 512, .topk = 4, .experts = 128, .ranks = 16});  // 16 tokens each
+  moe_params p = experts("deepgemm_fp8_block");
+  const auto time = [&] { return moe_cost(test::gb200(), p, shape(512, l)).time.base(); };
+  const double low = time();
+  p.tile_margin = 4;  // tiles of 64 rows, filled by a quarter
+  const double taller = time();
+  CHECK(taller > low);
+  p.tallest_tile = 16;
+  CHECK(time() == low);
+}
+
+TEST_CASE("What a tile exposes adds to the time that transfers hide") {
+  const expert_load l = balanced_load({.tokens = 64, .topk = 4, .experts = 128, .ranks = 16});
+  moe_params p = experts("deepgemm_fp8_block");
+  const auto time = [&] { return moe_cost(test::gb200(), p, shape(64, l)).time.base(); };
+  p.exposed_share = 0;
+  const double hidden = time();
+  p.exposed_share = 1;
+  CHECK(time() > hidden);
+  p.step_time = {};
+  p.tensor_rate = p.tensor_rate * 1e6;  // no time to expose
+  const double instant = time();
+  p.exposed_share = 0;
+  CHECK(time() == Approx(instant).epsilon(1e-4));
 }
 
 TEST_CASE("Skewed load on one rank holds every pair") {
