@@ -402,12 +402,21 @@ std::string group_of(const fit_row& r, const std::string& leave_out) {
   return leave_out == "third" ? fmt::format("third {}", 1 + hash_of(r.row.record.id) % 3) : r.row.software->name;
 }
 
+const char* metric_name(served_metric m) {
+  return m == served_metric::tpot ? "TPOT" : m == served_metric::ttft ? "TTFT" : "throughput";
+}
+
+/// Of what a row is an example, for summaries.
+std::string kind_of(const fit_row& r) {
+  const char* load = r.row.work.pooled() ? "disaggregated" : r.row.steady || r.row.work.load == load_kind::offline ? "offline" : "under load";
+  return fmt::format("{}, {}", load, r.row.record.kind);
+}
+
 void leave_out_in_turn(serving_fit& fit, const std::vector<fit_row*>& all, const std::string& leave_out,
                        const std::function<std::vector<double>(const std::vector<fit_row*>&)>& train, fit_report& out,
                        const fit_progress& report) {
-  static constexpr std::array<std::pair<served_metric, const char*>, 3> metrics = {
-      {{served_metric::tpot, "TPOT"}, {served_metric::ttft, "TTFT"}, {served_metric::throughput, "throughput"}}};
   std::map<std::string, std::vector<fit_row*>> groups;
+  std::map<std::string, std::map<std::string, std::vector<double>>> by_kind;
   for (fit_row* r : all) groups[group_of(*r, leave_out)].push_back(r);
   for (const auto& [group, held] : groups) {
     std::vector<fit_row*> kept;
@@ -424,6 +433,7 @@ void leave_out_in_turn(serving_fit& fit, const std::vector<fit_row*>& all, const
       for (std::size_t i = 0; i < errors.size(); ++i) {
         const double e = std::expm1(errors[i]);
         magnitudes[family(r->row.targets[i].what)].push_back(std::abs(e));
+        by_kind[kind_of(*r)][metric_name(r->row.targets[i].what)].push_back(std::abs(e));
         l.mean_error += std::abs(e);
         l.bias += e;
         l.worst_error = std::max(l.worst_error, std::abs(e));
@@ -433,14 +443,16 @@ void leave_out_in_turn(serving_fit& fit, const std::vector<fit_row*>& all, const
     l.mean_error /= count;
     l.bias /= count;
     std::string text = fmt::format("without {}:", group);
-    for (const auto& [what, label] : metrics)
-      if (const auto it = magnitudes.find(what); it != magnitudes.end()) {
-        l.medians[label] = share_below(it->second, 0.5);
-        text += fmt::format(" {} {:.1f} %", label, 100 * l.medians[label]);
-      }
+    for (const auto& [what, errors] : magnitudes) {
+      l.by_metric[metric_name(what)] = {errors.size(), share_below(errors, 0.5), share_below(errors, 0.9)};
+      text += fmt::format(" {} {:.1f} %", metric_name(what), 100 * share_below(errors, 0.5));
+    }
     out.leave_out.push_back(std::move(l));
     if (report) report(text);
   }
+  for (const auto& [kind, errors_of] : by_kind)
+    for (const auto& [metric, errors] : errors_of)
+      out.held_out[kind][metric] = {errors.size(), share_below(errors, 0.5), share_below(errors, 0.9)};
 }
 
 }  // namespace
