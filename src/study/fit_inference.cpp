@@ -53,10 +53,10 @@ class serving_fit {
     const csv_table t = read_csv(table);
     for (const csv_row& cells : t.rows) {
       fit_row r{read_inference_row(cells, t.stem, inputs_), {}, {}, {}, {}, {}, {}};
-      if (r.row.record.status != record_status::ok || r.row.request_rate || r.row.steady) continue;
+      if (r.row.record.status != record_status::ok || r.row.steady || (r.row.request_rate && !can_freeze(r.row))) continue;
       // Layouts and drafts that are guesses teach nothing.
       if (r.row.record.notes.find("pools assumed") != std::string::npos || r.row.work.drafts.draft_tokens > 0) continue;
-      if (r.row.work.pooled()) {
+      if (r.row.work.pooled() || r.row.request_rate) {
         for (const metric_target& m : r.row.targets)
           r.weights.push_back(m.what == served_metric::ttft ? pooled_ttft_weight : tpot_weight);
         rows_.push_back(std::move(r));
@@ -120,15 +120,16 @@ class serving_fit {
     }
   }
 
-  /// Schedules of pools as they are where the search begins; they stay so.
+  /// Schedules that depend on time, of pools and of open loops, as they are where the search begins; they stay so.
   void freeze() {
     std::vector<double> at;
     for (const free_parameter& p : parameters_) at.push_back(std::clamp(p.search_from.value_or(p.start), p.low, p.high));
     apply(at);
     for (fit_row& r : rows_) {
-      if (!r.row.work.pooled()) continue;
       const stack& s = stacks_.at(r.row.software->name);
-      r.pools = std::make_shared<pooled_summary>(summarise(schedule_pooled_row(r.row, s), r.row.work.drafts.tokens_per_step));
+      if (r.row.request_rate) r.pools = std::make_shared<pooled_summary>(summarise_open_loop(r.row, s));
+      if (r.row.work.pooled())
+        r.pools = std::make_shared<pooled_summary>(summarise(schedule_pooled_row(r.row, s), r.row.work.drafts.tokens_per_step));
     }
   }
 
@@ -337,7 +338,7 @@ class serving_fit {
     switch (k.what) {
       case knob::type::release: return k.stack == name;
       case knob::type::sustained: return k.gpu == r.hardware.gpu.name;
-      case knob::type::server: return k.stack == server_of(name) && r.work.load == load_kind::closed_loop;
+      case knob::type::server: return k.stack == server_of(name) && behind_server(r.work);
       case knob::type::engine:
         if (k.engine != engine_of(name)) return false;
         [[fallthrough]];

@@ -17,8 +17,8 @@ struct release_range {
 constexpr std::array<release_range, 5> tensorrt_releases = {{{1, 2, 0, "tensorrt-llm-1.2"},
                                                              {1, 1, 0, "tensorrt-llm-1.1"},
                                                              {1, 0, 0, "tensorrt-llm-1.0"},
-                                                             {0, 0, 0, "tensorrt-llm-0.17"},
-                                                             {-1, 0, 0, ""}}};
+                                                             {0, 17, 0, "tensorrt-llm-0.17"},
+                                                             {0, 0, 0, "tensorrt-llm-0.14"}}};
 constexpr std::array<release_range, 5> vllm_releases = {{{0, 18, 0, "vllm-0.19"},
                                                          {0, 17, 0, "vllm-0.17"},
                                                          {0, 14, 0, "vllm-0.16"},
@@ -26,8 +26,8 @@ constexpr std::array<release_range, 5> vllm_releases = {{{0, 18, 0, "vllm-0.19"}
                                                          {0, 0, 0, "vllm-0.11"}}};
 constexpr std::array<release_range, 5> sglang_releases = {{{0, 5, 10, "sglang-0.5.10"},
                                                            {0, 5, 7, "sglang-0.5.9"},
-                                                           {0, 0, 0, "sglang-0.5.6"},
-                                                           {-1, 0, 0, ""},
+                                                           {0, 5, 4, "sglang-0.5.6"},
+                                                           {0, 0, 0, "sglang-0.5.1"},
                                                            {-1, 0, 0, ""}}};
 
 std::optional<int> number_at(std::string_view& text) {

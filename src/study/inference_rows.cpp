@@ -294,6 +294,10 @@ class row_reader {
     std::int64_t requests = std::min(run_of_clients * each, std::max(3 * each, std::int64_t{3000}));
     if (const auto stated = row_.integer("num_prompts"))
       requests = std::clamp<std::int64_t>(*stated / lanes, each, requests);
+    if (out_.software->name == "sglang-0.5.1" && has("evidence", "gap-analysis")) {
+      requests = each;
+      note("one burst: each client sends one request, inferred from TTFT that grows with the prompts of all clients");
+    }
     work_.requests = requests * lanes;
     const auto ratio = row_.number("random_range_ratio");
     if (inferencex() || (ratio && *ratio < 1)) {

@@ -60,5 +60,10 @@ std::vector<std::string> capacity_problems(const inference_row& r, std::int64_t 
 std::vector<double> simulate_row(const inference_row& r, const stack& s, const schedule_summary& schedule);
 /// The same of an open loop, request by request; notes when it is saturated. Sets status and reason when it cannot run.
 std::vector<double> simulate_open_loop(inference_row& r, const stack& s);
+/// Whether the iterations of an open loop tell its values at costs near those they ran at: one lane, below saturation,
+/// means.
+bool can_freeze(const inference_row& r);
+/// The iterations of such a row, as they run on a stack.
+pooled_summary summarise_open_loop(const inference_row& r, const stack& s);
 
 }  // namespace nvlsim

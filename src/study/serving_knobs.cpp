@@ -6,9 +6,9 @@ namespace nvlsim {
 namespace {
 
 constexpr std::array<const char*, 4> engines = {"tensorrt-llm", "vllm", "sglang", "vllm-2023"};
-constexpr std::array<const char*, 8> servers_of_their_own = {
-    "tensorrt-llm-1.0rc", "vllm-0.12",           "vllm-2023",   "sglang-0.5.6",
-    "sglang-0.5.5",       "tensorrt-llm-dynamo", "vllm-dynamo", "sglang-dynamo"};
+constexpr std::array<const char*, 10> servers_of_their_own = {
+    "tensorrt-llm-0.14", "tensorrt-llm-1.0rc", "vllm-0.12",           "vllm-2023",   "sglang-0.5.1",
+    "sglang-0.5.5",      "sglang-0.5.6",       "tensorrt-llm-dynamo", "vllm-dynamo", "sglang-dynamo"};
 
 }  // namespace
 

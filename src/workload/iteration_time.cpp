@@ -81,7 +81,7 @@ iteration_costs::iteration_costs(const platform& p, const stack& s, const model&
   stream_.launch = {};  // launches of small kernels are in the engine's layer_time
   sequence_host_ = costs_.sequence_host;
   request_host_ = costs_.request_host;
-  if (w.load != load_kind::offline && w.load != load_kind::static_batch) {  // tokens are streamed
+  if (behind_server(w)) {  // tokens are streamed
     sequence_host_ += s.inference->front_end.sequence_host;
     request_host_ += s.inference->front_end.request_host;
   }
