@@ -105,15 +105,16 @@ weight_formats formats_of(const std::string& cell, const std::string& model_name
   return f;
 }
 
-std::optional<double> assumed_prompt_of(const std::string& model_name) {
-  static constexpr std::array<std::pair<std::string_view, double>, 6> means = {{{"llama2-70b", 195},
-                                                                                {"llama3.1-405b", 9900},
-                                                                                {"llama3.1-8b", 930},
-                                                                                {"mixtral-8x7b", 460},
-                                                                                {"deepseek-r1", 1000},
-                                                                                {"gpt-oss-120b", 1000}}};
-  for (const auto& [name, mean] : means)
-    if (name == model_name) return mean;
+std::optional<mlperf_data_set> data_set_of(const std::string& model_name) {
+  static constexpr std::array<std::pair<std::string_view, mlperf_data_set>, 6> sets = {
+      {{"llama2-70b", {195, 24'576}},
+       {"llama3.1-405b", {9900, 8'313}},
+       {"llama3.1-8b", {930, 13'368}},
+       {"mixtral-8x7b", {460, 15'000}},
+       {"deepseek-r1", {1000, 4'388}},
+       {"gpt-oss-120b", {1000, 6'396}}}};
+  for (const auto& [name, set] : sets)
+    if (name == model_name) return set;
   return std::nullopt;
 }
 

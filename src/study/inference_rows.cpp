@@ -225,7 +225,8 @@ class row_reader {
     auto input = about(row_, "isl");
     auto output = about(row_, "osl");
     if (!output && row_["scenario"] == "decode-saturated") output = decode_output, note("outputs of 100 tokens assumed");
-    if (!input && (input = assumed_prompt_of(row_["model"]))) {
+    if (const auto set = data_set_of(row_["model"]); !input && set) {
+      input = set->prompt;
       out_.prompt_assumed = true;
       note(fmt::format("prompt lengths not stated: {} tokens assumed", *input));
     }
@@ -257,12 +258,13 @@ class row_reader {
   void read_mlperf_offline() {
     work_.load = load_kind::offline;
     out_.steady = true;
+    if (const auto set = data_set_of(row_["model"])) out_.samples = static_cast<double>(set->samples);
     work_.input.spread = 0.7;
     work_.output.spread = 0.95;
     work_.engine.prefill = prefill_policy::chunked;
     work_.engine.kv_reserve = 0.5;
     work_.requests = std::int64_t{6000} * work_.replicas * work_.pp;
-    note("spreads of lengths assumed; tokens a second while the batch is full");
+    note("spreads of lengths assumed; a run of ten minutes or each sample once, with its beginning and end");
   }
 
   /// Half of the run fills the server.

@@ -19,8 +19,8 @@ constexpr double least_requests = 500, most_requests = 20'000;
 /// A part of the replicas with its share of the arrivals.
 inference_workload load_of(const inference_row& r) {
   inference_workload w = r.work;
-  const double share = std::min(1.0, static_cast<double>(most_replicas) / w.replicas);
-  w.replicas = std::min(w.replicas, most_replicas);
+  const double share = w.pooled() ? 1 : std::min(1.0, static_cast<double>(most_replicas) / w.replicas);
+  if (!w.pooled()) w.replicas = std::min(w.replicas, most_replicas);
   w.arrivals.rate_per_s = *r.request_rate * share;
   if (w.requests == 0)
     w.requests = std::llround(std::clamp(w.arrivals.rate_per_s * longest_s, least_requests, most_requests));
