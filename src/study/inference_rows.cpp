@@ -293,7 +293,7 @@ class row_reader {
     const std::int64_t each =
         std::max<std::int64_t>(1, std::llround(static_cast<double>(*clients) / static_cast<double>(lanes)));
     work_.concurrency = each * lanes;
-    std::int64_t requests = std::min(run_of_clients * each, std::max(3 * each, std::int64_t{3000}));
+    std::int64_t requests = run_of_clients * each;  // the first of them wait for each other
     if (const auto stated = row_.integer("num_prompts"))
       requests = std::clamp<std::int64_t>(*stated / lanes, each, requests);
     if (out_.software->name == "sglang-0.5.1" && has("evidence", "gap-analysis")) {
