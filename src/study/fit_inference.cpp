@@ -85,13 +85,11 @@ class serving_fit {
     const inference_profile& start = *inputs_.stack_named(pool).inference;
     for (const char* a : architectures) add_costs(start, a, "", knob::type::pooled);
     for (const auto& [a, e] : cells) add_costs(start, a, e, knob::type::engine);
-    std::set<std::string> servers;
     for (const auto& [name, s] : stacks_) {
       if (name != engine_of(name)) add({knob::type::release, "", "", "", name, "", {}}, 1, 0.2);
-      servers.insert(server_of(name));
+      add_server(name);
     }
     for (const std::string& g : gpus) add({knob::type::sustained, "", "", "", "", g, {}}, 1, sustained_width);
-    for (const std::string& s : servers) add_server(s);
     for (fit_row& r : rows_)
       for (std::size_t i = 0; i < knobs_.size(); ++i)
         if (acts_on(knobs_[i], r.row)) r.relevant.push_back(i);
@@ -338,7 +336,7 @@ class serving_fit {
     switch (k.what) {
       case knob::type::release: return k.stack == name;
       case knob::type::sustained: return k.gpu == r.hardware.gpu.name;
-      case knob::type::server: return k.stack == server_of(name) && behind_server(r.work);
+      case knob::type::server: return k.stack == name && behind_server(r.work);
       case knob::type::engine:
         if (k.engine != engine_of(name)) return false;
         [[fallthrough]];
@@ -363,7 +361,7 @@ class serving_fit {
       case knob::type::sustained: p.sustained_factor[k.gpu] = x; return;
       case knob::type::server: break;
     }
-    if (k.stack != server_of(name)) return;
+    if (k.stack != name) return;
     front_end_costs& f = p.front_end;
     if (k.field == "sequence_host") f.sequence_host = seconds::from_base(x);
     else if (k.field == "request_host") f.request_host = seconds::from_base(x);
