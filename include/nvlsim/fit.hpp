@@ -16,6 +16,12 @@ struct fitted_parameter {
   double start = 0, value = 0;
 };
 
+/// Absolute errors of so many values.
+struct error_shares {
+  std::size_t values = 0;
+  double median = 0, p90 = 0;
+};
+
 struct fit_report {
   std::vector<fitted_parameter> parameters;
   std::size_t rows = 0;                        ///< used for fitting
@@ -27,9 +33,10 @@ struct fit_report {
     std::string group;
     std::size_t rows = 0;
     double mean_error = 0, worst_error = 0, bias = 0, median_error = 0, p90_error = 0;
-    std::map<std::string, double> medians = {};  ///< by metric, where a fit has several
+    std::map<std::string, error_shares> by_metric = {};  ///< where a fit has several
   };
   std::vector<left_out> leave_out;
+  std::map<std::string, std::map<std::string, error_shares>> held_out;  ///< over all groups, by kind of row and metric
 };
 
 /// Called with a sentence now and then.

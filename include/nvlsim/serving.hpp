@@ -63,11 +63,22 @@ struct iteration_price {
 };
 using iteration_pricing = std::function<iteration_price(const iteration&)>;
 
+/// Lanes that work on prompts alone, and send the caches to those that decode, each one after the other.
+struct prefill_settings {
+  schedule_limits lane;
+  std::int64_t lanes = 1;
+  iteration_pricing price;
+  std::function<double(std::int64_t)> transfer;  ///< seconds, of the cache of a prompt of so many tokens
+};
+
 struct server_settings {
   schedule_limits lane;
   std::int64_t lanes = 1;
   router_policy router = router_policy::round_robin;
   std::int64_t clients = 0;  ///< of a closed loop; 0: requests come when they say
+  /// With them requests go to the one with the least to compute, their caches to the lane with the fewest in hand.
+  std::optional<prefill_settings> prefill;
+  bool prompts_cached = false;  ///< requests come with their caches
 };
 
 struct traced_iteration {
@@ -77,6 +88,7 @@ struct traced_iteration {
 
 /// One lane's part of a run.
 struct lane_record {
+  bool prefills = false;  ///< works on prompts alone; such lanes come after the others
   time_series running, queued, kv_tokens;
   std::vector<traced_iteration> iterations;  ///< the first ones
   std::int64_t iterations_in_all = 0;
@@ -103,6 +115,7 @@ serving_outcome serve_requests(const request_list& list, const server_settings& 
 struct iteration_use {
   work_template work;
   double count = 0, seconds = 0;
+  int gpus = 1;  ///< of the lane that ran it
 };
 
 /// A served load with all that results need.

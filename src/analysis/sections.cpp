@@ -195,15 +195,15 @@ void set_inference_metrics(result& r, const platform& p, const inference_workloa
   r.cost.set("run_usd", std::move(run_usd));
 }
 
-/// Seconds by kind of work, of the mean lane.
-value use_breakdown(const serving_run& run) {
+/// Seconds by kind of work, of the mean GPU.
+value use_breakdown(const serving_run& run, double gpus) {
   std::array<double, work_kinds> by_kind{};
-  const auto lanes = static_cast<double>(run.outcome.lanes.size());
   double busy = 0;
   for (const iteration_use& u : run.uses) {
+    const double share = u.gpus / gpus;
     for (const work_part& part : u.work.parts)
-      by_kind[static_cast<std::size_t>(part.kind)] += part.duration / u.work.duration * part.repeat * u.seconds / lanes;
-    busy += u.seconds / lanes;
+      by_kind[static_cast<std::size_t>(part.kind)] += part.duration / u.work.duration * part.repeat * u.seconds * share;
+    busy += u.seconds * share;
   }
   value out{value::object{}};
   for (int k = 0; k < work_kinds; ++k)
@@ -227,14 +227,14 @@ void add_inference_sections(result& r, const platform& p, const inference_worklo
 void add_serving_sections(result& r, const platform& p, const inference_workload& w, const serving_run& run) {
   const inference_metrics i = measure_serving(run, w);
   const serving_outcome& o = run.outcome;
-  const double gpus_of_lane = w.tp * w.attention_dp;
+  const double gpus = w.gpus();
   joules all;
-  double busy = 0;
+  double busy = 0;  // GPU seconds
   for (const iteration_use& u : run.uses) {
-    all += u.work.power * seconds::from_base(u.seconds * gpus_of_lane);
-    busy += u.seconds;
+    all += u.work.power * seconds::from_base(u.seconds * u.gpus);
+    busy += u.seconds * u.gpus;
   }
-  all += p.gpu.idle_power * seconds::from_base((o.end_s * static_cast<double>(o.lanes.size()) - busy) * gpus_of_lane);
+  all += p.gpu.idle_power * seconds::from_base(o.end_s * gpus - busy);
   set_inference_metrics(r, p, w, i, run.memory,
                         {all, seconds::from_base(o.end_s), static_cast<double>(o.output_tokens)});
   value& m = r.metrics;
@@ -245,7 +245,7 @@ void add_serving_sections(result& r, const platform& p, const inference_workload
   m.set("prefix_cache_hit_fraction", i.prefix_cache_hit_fraction);
   m.set("preemptions", i.preemptions);
   m.set("recomputed_tokens", o.recomputed_tokens);
-  r.breakdown.set("mean_over_gpus", use_breakdown(run));
+  r.breakdown.set("mean_over_gpus", use_breakdown(run, gpus));
   if (i.saturated) {
     r.status = run_status::saturated;
     r.reasons.push_back(fmt::format("requests come faster than they are served: {} of {} wait as the last one arrives; "

@@ -108,7 +108,8 @@ inference_metrics measure_serving(const serving_run& run, const inference_worklo
   m.preemptions = t.preemptions;
   m.measured_requests = t.counted;
   for (const lane_record& l : o.lanes)
-    m.kv_cache_used_fraction = std::max(m.kv_cache_used_fraction, static_cast<double>(l.peak_kv_tokens) /
+    if (!l.prefills)
+      m.kv_cache_used_fraction = std::max(m.kv_cache_used_fraction, static_cast<double>(l.peak_kv_tokens) /
                                                                       static_cast<double>(run.kv_capacity_tokens));
   const auto n = static_cast<double>(t.counted);
   if (w.objective.any()) {

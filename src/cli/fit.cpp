@@ -23,9 +23,12 @@ std::string text_of(const fit_report& f) {
                                                      100 * l.p90_error)
                                        : std::string(),
                        100 * l.worst_error, 100 * l.bias);
-  for (const auto& l : f.leave_out)
-    for (const auto& [metric, median] : l.medians)
-      out += fmt::format("without {:<26} {:<11} median {:>5.1f} %\n", l.group, metric, 100 * median);
+  const auto by_metric = [&](const std::string& what, const std::map<std::string, error_shares>& all) {
+    for (const auto& [metric, e] : all)
+      out += fmt::format("{:<34} {:<11} {:>5}: median {:>5.1f} %, p90 {:>5.1f} %\n", what, metric, e.values, 100 * e.median, 100 * e.p90);
+  };
+  for (const auto& l : f.leave_out) by_metric("without " + l.group, l.by_metric);
+  for (const auto& [kind, all] : f.held_out) by_metric("left out, " + kind, all);
   return out;
 }
 

@@ -53,10 +53,10 @@ class serving_fit {
     const csv_table t = read_csv(table);
     for (const csv_row& cells : t.rows) {
       fit_row r{read_inference_row(cells, t.stem, inputs_), {}, {}, {}, {}, {}, {}};
-      if (r.row.record.status != record_status::ok || r.row.request_rate || r.row.steady) continue;
+      if (r.row.record.status != record_status::ok || r.row.steady || (r.row.request_rate && !can_freeze(r.row))) continue;
       // Layouts and drafts that are guesses teach nothing.
       if (r.row.record.notes.find("pools assumed") != std::string::npos || r.row.work.drafts.draft_tokens > 0) continue;
-      if (r.row.work.pooled()) {
+      if (r.row.work.pooled() || r.row.request_rate) {
         for (const metric_target& m : r.row.targets)
           r.weights.push_back(m.what == served_metric::ttft ? pooled_ttft_weight : tpot_weight);
         rows_.push_back(std::move(r));
@@ -85,13 +85,11 @@ class serving_fit {
     const inference_profile& start = *inputs_.stack_named(pool).inference;
     for (const char* a : architectures) add_costs(start, a, "", knob::type::pooled);
     for (const auto& [a, e] : cells) add_costs(start, a, e, knob::type::engine);
-    std::set<std::string> servers;
     for (const auto& [name, s] : stacks_) {
       if (name != engine_of(name)) add({knob::type::release, "", "", "", name, "", {}}, 1, 0.2);
-      servers.insert(server_of(name));
+      add_server(name);
     }
     for (const std::string& g : gpus) add({knob::type::sustained, "", "", "", "", g, {}}, 1, sustained_width);
-    for (const std::string& s : servers) add_server(s);
     for (fit_row& r : rows_)
       for (std::size_t i = 0; i < knobs_.size(); ++i)
         if (acts_on(knobs_[i], r.row)) r.relevant.push_back(i);
@@ -120,15 +118,16 @@ class serving_fit {
     }
   }
 
-  /// Schedules of pools as they are where the search begins; they stay so.
+  /// Schedules that depend on time, of pools and of open loops, as they are where the search begins; they stay so.
   void freeze() {
     std::vector<double> at;
     for (const free_parameter& p : parameters_) at.push_back(std::clamp(p.search_from.value_or(p.start), p.low, p.high));
     apply(at);
     for (fit_row& r : rows_) {
-      if (!r.row.work.pooled()) continue;
       const stack& s = stacks_.at(r.row.software->name);
-      r.pools = std::make_shared<pooled_summary>(summarise(schedule_pooled_row(r.row, s), r.row.work.drafts.tokens_per_step));
+      if (r.row.request_rate) r.pools = std::make_shared<pooled_summary>(summarise_open_loop(r.row, s));
+      if (r.row.work.pooled())
+        r.pools = std::make_shared<pooled_summary>(summarise(schedule_pooled_row(r.row, s), r.row.work.drafts.tokens_per_step));
     }
   }
 
@@ -337,7 +336,7 @@ class serving_fit {
     switch (k.what) {
       case knob::type::release: return k.stack == name;
       case knob::type::sustained: return k.gpu == r.hardware.gpu.name;
-      case knob::type::server: return k.stack == server_of(name) && r.work.load == load_kind::closed_loop;
+      case knob::type::server: return k.stack == name && behind_server(r.work);
       case knob::type::engine:
         if (k.engine != engine_of(name)) return false;
         [[fallthrough]];
@@ -362,7 +361,7 @@ class serving_fit {
       case knob::type::sustained: p.sustained_factor[k.gpu] = x; return;
       case knob::type::server: break;
     }
-    if (k.stack != server_of(name)) return;
+    if (k.stack != name) return;
     front_end_costs& f = p.front_end;
     if (k.field == "sequence_host") f.sequence_host = seconds::from_base(x);
     else if (k.field == "request_host") f.request_host = seconds::from_base(x);
@@ -402,12 +401,21 @@ std::string group_of(const fit_row& r, const std::string& leave_out) {
   return leave_out == "third" ? fmt::format("third {}", 1 + hash_of(r.row.record.id) % 3) : r.row.software->name;
 }
 
+const char* metric_name(served_metric m) {
+  return m == served_metric::tpot ? "TPOT" : m == served_metric::ttft ? "TTFT" : "throughput";
+}
+
+/// Of what a row is an example, for summaries.
+std::string kind_of(const fit_row& r) {
+  const char* load = r.row.work.pooled() ? "disaggregated" : r.row.steady || r.row.work.load == load_kind::offline ? "offline" : "under load";
+  return fmt::format("{}, {}", load, r.row.record.kind);
+}
+
 void leave_out_in_turn(serving_fit& fit, const std::vector<fit_row*>& all, const std::string& leave_out,
                        const std::function<std::vector<double>(const std::vector<fit_row*>&)>& train, fit_report& out,
                        const fit_progress& report) {
-  static constexpr std::array<std::pair<served_metric, const char*>, 3> metrics = {
-      {{served_metric::tpot, "TPOT"}, {served_metric::ttft, "TTFT"}, {served_metric::throughput, "throughput"}}};
   std::map<std::string, std::vector<fit_row*>> groups;
+  std::map<std::string, std::map<std::string, std::vector<double>>> by_kind;
   for (fit_row* r : all) groups[group_of(*r, leave_out)].push_back(r);
   for (const auto& [group, held] : groups) {
     std::vector<fit_row*> kept;
@@ -424,6 +432,7 @@ void leave_out_in_turn(serving_fit& fit, const std::vector<fit_row*>& all, const
       for (std::size_t i = 0; i < errors.size(); ++i) {
         const double e = std::expm1(errors[i]);
         magnitudes[family(r->row.targets[i].what)].push_back(std::abs(e));
+        by_kind[kind_of(*r)][metric_name(r->row.targets[i].what)].push_back(std::abs(e));
         l.mean_error += std::abs(e);
         l.bias += e;
         l.worst_error = std::max(l.worst_error, std::abs(e));
@@ -433,14 +442,16 @@ void leave_out_in_turn(serving_fit& fit, const std::vector<fit_row*>& all, const
     l.mean_error /= count;
     l.bias /= count;
     std::string text = fmt::format("without {}:", group);
-    for (const auto& [what, label] : metrics)
-      if (const auto it = magnitudes.find(what); it != magnitudes.end()) {
-        l.medians[label] = share_below(it->second, 0.5);
-        text += fmt::format(" {} {:.1f} %", label, 100 * l.medians[label]);
-      }
+    for (const auto& [what, errors] : magnitudes) {
+      l.by_metric[metric_name(what)] = {errors.size(), share_below(errors, 0.5), share_below(errors, 0.9)};
+      text += fmt::format(" {} {:.1f} %", metric_name(what), 100 * share_below(errors, 0.5));
+    }
     out.leave_out.push_back(std::move(l));
     if (report) report(text);
   }
+  for (const auto& [kind, errors_of] : by_kind)
+    for (const auto& [metric, errors] : errors_of)
+      out.held_out[kind][metric] = {errors.size(), share_below(errors, 0.5), share_below(errors, 0.9)};
 }
 
 }  // namespace

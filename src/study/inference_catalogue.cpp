@@ -17,8 +17,8 @@ struct release_range {
 constexpr std::array<release_range, 5> tensorrt_releases = {{{1, 2, 0, "tensorrt-llm-1.2"},
                                                              {1, 1, 0, "tensorrt-llm-1.1"},
                                                              {1, 0, 0, "tensorrt-llm-1.0"},
-                                                             {0, 0, 0, "tensorrt-llm-0.17"},
-                                                             {-1, 0, 0, ""}}};
+                                                             {0, 17, 0, "tensorrt-llm-0.17"},
+                                                             {0, 0, 0, "tensorrt-llm-0.14"}}};
 constexpr std::array<release_range, 5> vllm_releases = {{{0, 18, 0, "vllm-0.19"},
                                                          {0, 17, 0, "vllm-0.17"},
                                                          {0, 14, 0, "vllm-0.16"},
@@ -26,8 +26,8 @@ constexpr std::array<release_range, 5> vllm_releases = {{{0, 18, 0, "vllm-0.19"}
                                                          {0, 0, 0, "vllm-0.11"}}};
 constexpr std::array<release_range, 5> sglang_releases = {{{0, 5, 10, "sglang-0.5.10"},
                                                            {0, 5, 7, "sglang-0.5.9"},
-                                                           {0, 0, 0, "sglang-0.5.6"},
-                                                           {-1, 0, 0, ""},
+                                                           {0, 5, 4, "sglang-0.5.6"},
+                                                           {0, 0, 0, "sglang-0.5.1"},
                                                            {-1, 0, 0, ""}}};
 
 std::optional<int> number_at(std::string_view& text) {
@@ -105,15 +105,16 @@ weight_formats formats_of(const std::string& cell, const std::string& model_name
   return f;
 }
 
-std::optional<double> assumed_prompt_of(const std::string& model_name) {
-  static constexpr std::array<std::pair<std::string_view, double>, 6> means = {{{"llama2-70b", 195},
-                                                                                {"llama3.1-405b", 9900},
-                                                                                {"llama3.1-8b", 930},
-                                                                                {"mixtral-8x7b", 460},
-                                                                                {"deepseek-r1", 1000},
-                                                                                {"gpt-oss-120b", 1000}}};
-  for (const auto& [name, mean] : means)
-    if (name == model_name) return mean;
+std::optional<mlperf_data_set> data_set_of(const std::string& model_name) {
+  static constexpr std::array<std::pair<std::string_view, mlperf_data_set>, 6> sets = {
+      {{"llama2-70b", {195, 24'576}},
+       {"llama3.1-405b", {9900, 8'313}},
+       {"llama3.1-8b", {930, 13'368}},
+       {"mixtral-8x7b", {460, 15'000}},
+       {"deepseek-r1", {1000, 4'388}},
+       {"gpt-oss-120b", {1000, 6'396}}}};
+  for (const auto& [name, set] : sets)
+    if (name == model_name) return set;
   return std::nullopt;
 }
 

@@ -1,6 +1,7 @@
 // Names in inference.csv: which stack, formats and layout they mean.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -18,8 +19,13 @@ struct weight_formats {
 /// What a checkpoint called "fp4" keeps in which format.
 weight_formats formats_of(const std::string& cell, const std::string& model_name, bool routed, bool latent);
 
-/// Mean prompt of the MLPerf data set of a model. Not published: an assumption.
-std::optional<double> assumed_prompt_of(const std::string& model_name);
+/// The MLPerf data set of a model. The mean of its prompts is not published: an assumption. A run asks for each sample
+/// at least once.
+struct mlperf_data_set {
+  double prompt = 0;
+  std::int64_t samples = 0;
+};
+std::optional<mlperf_data_set> data_set_of(const std::string& model_name);
 
 /// "tp8 ep8 attention-dp"
 struct named_layout {

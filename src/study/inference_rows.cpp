@@ -225,7 +225,8 @@ class row_reader {
     auto input = about(row_, "isl");
     auto output = about(row_, "osl");
     if (!output && row_["scenario"] == "decode-saturated") output = decode_output, note("outputs of 100 tokens assumed");
-    if (!input && (input = assumed_prompt_of(row_["model"]))) {
+    if (const auto set = data_set_of(row_["model"]); !input && set) {
+      input = set->prompt;
       out_.prompt_assumed = true;
       note(fmt::format("prompt lengths not stated: {} tokens assumed", *input));
     }
@@ -257,12 +258,13 @@ class row_reader {
   void read_mlperf_offline() {
     work_.load = load_kind::offline;
     out_.steady = true;
+    if (const auto set = data_set_of(row_["model"])) out_.samples = static_cast<double>(set->samples);
     work_.input.spread = 0.7;
     work_.output.spread = 0.95;
     work_.engine.prefill = prefill_policy::chunked;
     work_.engine.kv_reserve = 0.5;
     work_.requests = std::int64_t{6000} * work_.replicas * work_.pp;
-    note("spreads of lengths assumed; tokens a second while the batch is full");
+    note("spreads of lengths assumed; a run of ten minutes or each sample once, with its beginning and end");
   }
 
   /// Half of the run fills the server.
@@ -291,9 +293,13 @@ class row_reader {
     const std::int64_t each =
         std::max<std::int64_t>(1, std::llround(static_cast<double>(*clients) / static_cast<double>(lanes)));
     work_.concurrency = each * lanes;
-    std::int64_t requests = std::min(run_of_clients * each, std::max(3 * each, std::int64_t{3000}));
+    std::int64_t requests = run_of_clients * each;  // the first of them wait for each other
     if (const auto stated = row_.integer("num_prompts"))
       requests = std::clamp<std::int64_t>(*stated / lanes, each, requests);
+    if (out_.software->name == "sglang-0.5.1" && has("evidence", "gap-analysis")) {
+      requests = each;
+      note("one burst: each client sends one request, inferred from TTFT that grows with the prompts of all clients");
+    }
     work_.requests = requests * lanes;
     const auto ratio = row_.number("random_range_ratio");
     if (inferencex() || (ratio && *ratio < 1)) {

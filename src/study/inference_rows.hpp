@@ -36,7 +36,8 @@ struct inference_row {
   std::optional<double> request_rate;  ///< of an open loop, requests a second over all replicas
   double gpus = 1;
   bool prompt_assumed = false;  ///< the source does not state prompt lengths
-  bool steady = false;          ///< throughput of a full batch, not of the whole run
+  bool steady = false;          ///< a long run: throughput of a full batch, and what beginning and end take longer
+  double samples = 0;           ///< least number of requests of such a run
 
   int lanes() const { return work.replicas * work.pp; }
 };
@@ -60,5 +61,10 @@ std::vector<std::string> capacity_problems(const inference_row& r, std::int64_t 
 std::vector<double> simulate_row(const inference_row& r, const stack& s, const schedule_summary& schedule);
 /// The same of an open loop, request by request; notes when it is saturated. Sets status and reason when it cannot run.
 std::vector<double> simulate_open_loop(inference_row& r, const stack& s);
+/// Whether the iterations of an open loop tell its values at costs near those they ran at: one lane, below saturation,
+/// means.
+bool can_freeze(const inference_row& r);
+/// The iterations of such a row, as they run on a stack.
+pooled_summary summarise_open_loop(const inference_row& r, const stack& s);
 
 }  // namespace nvlsim

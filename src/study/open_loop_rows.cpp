@@ -4,6 +4,9 @@
 
 #include "nvlsim/inference_metrics.hpp"
 #include "study/inference_rows.hpp"
+#include "workload/inference_memory.hpp"
+#include "workload/iteration_prices.hpp"
+#include "workload/serving_limits.hpp"
 
 namespace nvlsim {
 namespace {
@@ -16,8 +19,8 @@ constexpr double least_requests = 500, most_requests = 20'000;
 /// A part of the replicas with its share of the arrivals.
 inference_workload load_of(const inference_row& r) {
   inference_workload w = r.work;
-  const double share = std::min(1.0, static_cast<double>(most_replicas) / w.replicas);
-  w.replicas = std::min(w.replicas, most_replicas);
+  const double share = w.pooled() ? 1 : std::min(1.0, static_cast<double>(most_replicas) / w.replicas);
+  if (!w.pooled()) w.replicas = std::min(w.replicas, most_replicas);
   w.arrivals.rate_per_s = *r.request_rate * share;
   if (w.requests == 0)
     w.requests = std::llround(std::clamp(w.arrivals.rate_per_s * longest_s, least_requests, most_requests));
@@ -57,6 +60,32 @@ std::vector<double> simulate_open_loop(inference_row& r, const stack& s) {
   std::vector<double> out;
   for (const metric_target& t : r.targets) out.push_back(in_column(t, m, r, share));
   return out;
+}
+
+bool can_freeze(const inference_row& r) {
+  return r.lanes() == 1 && !r.work.pooled() && r.record.scenario == "open-loop" &&
+         std::none_of(r.targets.begin(), r.targets.end(), [](const metric_target& t) { return t.median; });
+}
+
+pooled_summary summarise_open_loop(const inference_row& r, const stack& s) {
+  const inference_workload w = load_of(r);
+  const request_list list = generate_requests(w, r.net->max_positions);
+  server_settings set;
+  set.lane = limits_of(*s.inference, w, plan_serving_memory(r.hardware, s, *r.net, w).kv_capacity_tokens);
+  iteration_costs costs(r.hardware, s, *r.net, w);
+  iteration_prices prices(costs, 0);
+  std::vector<iteration> iterations;
+  std::vector<double> begin, end;
+  const serving_outcome run = serve_requests(list, set, [&](const iteration& it) {
+    iterations.push_back(it);
+    return prices.price(it);
+  });
+  for (const traced_iteration& t : run.lanes.front().iterations) {
+    begin.push_back(t.begin_s);
+    end.push_back(t.end_s);
+  }
+  iterations.resize(std::min(iterations.size(), begin.size()));  // of long runs the first are traced
+  return summarise(iterations, begin, end, run.requests, w.drafts.tokens_per_step);
 }
 
 }  // namespace nvlsim

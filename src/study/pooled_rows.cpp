@@ -207,33 +207,4 @@ std::vector<double> simulate_pooled_row(const inference_row& r, const stack& s, 
   return out;
 }
 
-// [docs/models-and-assumptions.md#inference-open-loop]
-std::optional<std::vector<double>> simulate_pooled_open_loop(const inference_row& r, const stack& s) {
-  const inference_workload& w = r.work;
-  const inference_workload first = prefill_workload(w);
-  iteration_costs decode(r.hardware, s, *r.net, decode_workload(w)), prefill(r.hardware, s, *r.net, first);
-  const double offered = *r.request_rate, input = w.input.mean, output = w.output.mean,
-               a = w.drafts.tokens_per_step;
-  const double arrivals = offered / (w.replicas * w.pp);
-  constexpr double longest_s = 5;
-  double step = 0.02;
-  for (int i = 0; i < 60; ++i) {
-    const double decodes = std::max(arrivals * (output - 1) / a * step, 0.3);
-    step = 0.5 * step + 0.5 * decode.time({decodes, decodes * (input + output / 2), 0, 0, 0, 0}).base();
-    if (step > longest_s) return std::nullopt;
-  }
-  const double workers = first.replicas * first.pp;
-  const double alone = prefill.time({0, 0, input, input * input / 2, 1, 1}).base();
-  const double ranks = first.attention_dp;  // work on a prompt each at the same time
-  const double busy = std::min(offered / workers * alone / ranks, 0.95);
-  client_times c;
-  c.tpot_s = step / a;
-  c.ttft_s = alone * (1 + busy / (2 * (1 - busy))) + kv_transfer(r.hardware, s, *r.net, w, input).time.base() +
-             0.5 * step + s.inference->front_end.first_token_iterations * step +
-             s.inference->front_end.first_token_delay.base();
-  std::vector<double> out;
-  for (const metric_target& t : r.targets) out.push_back(in_column(t, c, offered * output, r.gpus));
-  return out;
-}
-
 }  // namespace nvlsim

@@ -19,8 +19,6 @@ std::vector<double> simulate_pooled_row(const inference_row& r, const stack& s);
 /// What that runs, and the same values from the iterations of such a run whose times have changed since.
 pooled_schedule schedule_pooled_row(const inference_row& r, const stack& s);
 std::vector<double> simulate_pooled_row(const inference_row& r, const stack& s, const pooled_summary& schedule);
-/// The same of an open loop in its steady state.
-std::optional<std::vector<double>> simulate_pooled_open_loop(const inference_row& r, const stack& s);
 
 /// A target's value in its column's unit.
 double in_column(const metric_target& t, const client_times& c, double tokens_per_s, double gpus);

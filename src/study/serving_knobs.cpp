@@ -6,9 +6,6 @@ namespace nvlsim {
 namespace {
 
 constexpr std::array<const char*, 4> engines = {"tensorrt-llm", "vllm", "sglang", "vllm-2023"};
-constexpr std::array<const char*, 8> servers_of_their_own = {
-    "tensorrt-llm-1.0rc", "vllm-0.12",           "vllm-2023",   "sglang-0.5.6",
-    "sglang-0.5.5",       "tensorrt-llm-dynamo", "vllm-dynamo", "sglang-dynamo"};
 
 }  // namespace
 
@@ -35,11 +32,6 @@ std::string engine_of(const std::string& stack_name) {
   for (const std::string e : engines)
     if (stack_name.starts_with(e) && e.size() > best.size()) best = e;
   return best;
-}
-std::string server_of(const std::string& stack_name) {
-  for (const std::string s : servers_of_their_own)
-    if (s == stack_name) return s;
-  return engine_of(stack_name);
 }
 
 }  // namespace nvlsim

@@ -52,8 +52,7 @@ inline constexpr std::array<table_knob, 10> table_knobs = {{{"gemm_factor", prec
 double get_cost(const engine_costs& c, std::string_view field, std::optional<precision> format = {});
 void set_cost(engine_costs& c, std::string_view field, std::optional<precision> format, double x);
 
-/// The stack that a release's stack deviates from, and the one whose server it stands behind.
+/// The stack that a release's stack deviates from.
 std::string engine_of(const std::string& stack_name);
-std::string server_of(const std::string& stack_name);
 
 }  // namespace nvlsim

@@ -11,12 +11,13 @@ lane::lane(const schedule_limits& limits)
     : set_(limits.settings),
       limits_(limits),
       exclusive_(set_.prefill == prefill_policy::exclusive),
-      grows_(set_.preemption != preemption_policy::none && limits.tokens_per_step == 1),
+      grows_(set_.preemption != preemption_policy::none),
+      drafts_(limits.tokens_per_step != 1),
       by_phase_(static_cast<std::size_t>(limits.kv_block_tokens)) {
   set_.max_batch_size = std::min(set_.max_batch_size, set_.max_num_tokens);
 }
 
-void lane::submit(std::int32_t request, std::int64_t input, std::int64_t output, names prefixes) {
+std::uint32_t lane::new_slot(std::int32_t request, std::int64_t input, std::int64_t output) {
   if (unused_.empty()) {
     unused_.push_back(static_cast<std::uint32_t>(slots_.size()));
     slots_.emplace_back();
@@ -29,9 +30,20 @@ void lane::submit(std::int32_t request, std::int64_t input, std::int64_t output,
   slots_[i].input = input;
   slots_[i].output = output;
   slots_[i].life = life;
+  return i;
+}
+
+void lane::submit(std::int32_t request, std::int64_t input, std::int64_t output, names prefixes) {
+  const std::uint32_t i = new_slot(request, input, output);
   slots_[i].prefixes = prefixes;
   incoming_.push_back(i);
   pending_ += input;
+}
+
+void lane::submit_cached(std::int32_t request, std::int64_t input, std::int64_t output) {
+  const std::uint32_t i = new_slot(request, input, output);
+  slots_[i].delivered = true;
+  incoming_.push_back(i);
 }
 
 iteration lane::step() {
@@ -41,11 +53,12 @@ iteration lane::step() {
   events_.preempted.clear();
   events_.resumed.clear();
   events_.returned.clear();
+  events_.taken_over.clear();
   events_.recomputed_tokens = 0;
   preempted_now_ = false;
   poll();
   iteration it;
-  resume_swapped(it);
+  take_up_cached(it);
   const bool hold = holds_back();
   if (!exclusive_) decode(it);
   if (!hold && !preempted_now_) add_prompts(it);
@@ -95,7 +108,7 @@ void lane::add_prompts(iteration& it) {
   std::int64_t room = set_.max_num_tokens - it.decodes;
   while (room > 0 && !waiting_.empty()) {
     const std::uint32_t i = waiting_.front();
-    if (slots_[i].swapped || !admit(i, it, room)) return;
+    if (slots_[i].swapped || slots_[i].delivered || !admit(i, it, room)) return;
     slot& s = slots_[i];
     const std::int64_t take = std::min(room, s.input - s.done);
     add_prompt(it, take, s.done);
@@ -221,13 +234,14 @@ void lane::join(std::uint32_t i, bool decodes_now) {
   endings_.push({s.joined + static_cast<std::size_t>(decode_steps(s.output - 1, limits_.tokens_per_step)), i, s.life});
   decodes_ += 1;
   inputs_ += s.input;
-  if (grows_) phase_of(s) += 1;
+  if (grows_ && drafts_) await_growth(i, 0);
+  if (grows_ && !drafts_) phase_of(s) += 1;
 }
 
 /// Takes a running sequence out of the sums.
 void lane::stop(slot& s) {
   if (grows_) {
-    phase_of(s) -= 1;
+    if (!drafts_) phase_of(s) -= 1;
     s.own += in_blocks(static_cast<double>(cached(s))) - in_blocks(static_cast<double>(s.input));
   }
   decodes_ -= 1;
@@ -259,7 +273,30 @@ std::int64_t& lane::phase_of(const slot& s) {
   return by_phase_[static_cast<std::size_t>(phase < 0 ? phase + block : phase)];
 }
 
+/// KV tokens that the next step of a sequence takes beyond what it has, in blocks.
+std::int64_t lane::next_blocks(const slot& s) const {
+  const auto held = [&](std::int64_t steps) { return in_blocks(static_cast<double>(s.input + tokens_of(steps))); };
+  return held(steps_of(s) + 1) - held(steps_of(s));
+}
+
+/// Finds the first step after `steps` of them that needs a block.
+void lane::await_growth(std::uint32_t i, std::int64_t steps) {
+  const slot& s = slots_[i];
+  const std::int64_t cached = s.input + tokens_of(steps), room = in_blocks(static_cast<double>(cached)) - cached;
+  std::int64_t step = steps + static_cast<std::int64_t>(static_cast<double>(room) / limits_.tokens_per_step);
+  while (step > steps && tokens_of(step) - tokens_of(steps) > room) --step;
+  while (tokens_of(step + 1) - tokens_of(steps) <= room) ++step;
+  by_iteration_[s.joined + static_cast<std::size_t>(step)].emplace_back(i, s.life);
+}
+
 std::int64_t lane::growth() const {
+  if (drafts_) {
+    std::int64_t tokens = 0;
+    if (const auto due = by_iteration_.find(decoded_); due != by_iteration_.end())
+      for (const auto& [i, life] : due->second)
+        if (slots_[i].life == life) tokens += next_blocks(slots_[i]);
+    return tokens;
+  }
   const auto block = static_cast<std::int64_t>(by_phase_.size());
   const std::int64_t now = static_cast<std::int64_t>(decoded_) % block;
   return by_phase_[static_cast<std::size_t>(now == 0 ? 0 : block - now)] * block;
@@ -269,6 +306,9 @@ std::int64_t lane::growth() const {
 void lane::make_room(iteration& it) {
   while (kv_tokens_ + growth() > limits_.kv_capacity_tokens) preempt(it);
   const std::int64_t more = growth();
+  if (const auto due = by_iteration_.extract(decoded_))
+    for (const auto& [i, life] : due.mapped())
+      if (slots_[i].life == life) await_growth(i, steps_of(slots_[i]) + 1);
   if (more == 0) return;
   kv_tokens_ += more;
   evict_idle();
@@ -313,23 +353,26 @@ void lane::preempt(iteration& it) {
   free_memory(s);
 }
 
-/// Sequences whose cache is in CPU memory go on as soon as there is room for it.
-void lane::resume_swapped(iteration& it) {
-  while (!waiting_.empty() && slots_[waiting_.front()].swapped) {
+/// Sequences whose cache is in CPU memory, or has come from another worker, go on as soon as there is room for it.
+void lane::take_up_cached(iteration& it) {
+  while (!waiting_.empty()) {
     const std::uint32_t i = waiting_.front();
     slot& s = slots_[i];
+    if (!s.swapped && !s.delivered) return;
     if (decodes_ >= set_.max_batch_size || refused_at_ == frees_) return;
     if (!take_memory(s, reservation(s))) {
       refused_at_ = frees_;
       return;
     }
     waiting_.pop_front();
-    swapped_out_ -= s.input;
-    it.swapped_tokens += s.input;
-    s.swapped = false;
-    s.output += 1;  // as if its last token had come with the copy
+    if (s.swapped) {
+      swapped_out_ -= s.input;
+      it.swapped_tokens += s.input;
+      s.output += 1;  // as if its last token had come with the copy
+    }
+    (s.swapped ? events_.returned : events_.taken_over).push_back(s.request);
+    s.swapped = s.delivered = false;
     admitted_.emplace_back(i, s.life);
-    events_.returned.push_back(s.request);
     join(i, true);
   }
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <queue>
 #include <span>
 #include <utility>
@@ -30,6 +31,7 @@ class lane {
     std::vector<std::int32_t> preempted;  ///< before it
     std::vector<std::int32_t> resumed;    ///< preempted before: what was computed again gives their next token
     std::vector<std::int32_t> returned;   ///< preempted before: their cache came back before it
+    std::vector<std::int32_t> taken_over; ///< submitted with their cache: they decode from this iteration on
     std::int64_t recomputed_tokens = 0;   ///< cached tokens given up
   };
 
@@ -37,6 +39,8 @@ class lane {
 
   /// A request arrives. `prefixes` must outlive it.
   void submit(std::int32_t request, std::int64_t input, std::int64_t output, names prefixes = {});
+  /// A request arrives with the cache of its prompt, its first token known: it decodes as soon as there is room.
+  void submit_cached(std::int32_t request, std::int64_t input, std::int64_t output);
   bool idle() const { return decodes_ == 0 && waiting_.empty() && incoming_.empty(); }
   /// The next iteration; requires that the lane is not idle. Throws internal_error when a request fits none.
   iteration step();
@@ -60,7 +64,9 @@ class lane {
     std::uint32_t shared = 0; ///< leading blocks held in the prefix cache
     std::uint32_t life = 0;   ///< changes whenever the slot stops running
     std::size_t joined = 0;   ///< value of decoded_ before its first decode
-    bool resumes = false, swapped = false;
+    bool resumes = false;
+    bool swapped = false;    ///< its cache is in CPU memory
+    bool delivered = false;  ///< its cache has come from another worker, and no room was taken for it yet
     names prefixes;
   };
   struct ending {
@@ -76,7 +82,8 @@ class lane {
   bool may_cut(const slot& s, const iteration& it) const;
   bool admit(std::uint32_t i, const iteration& it, std::int64_t room);
   bool take_memory(slot& s, std::int64_t tokens);
-  void resume_swapped(iteration& it);
+  std::uint32_t new_slot(std::int32_t request, std::int64_t input, std::int64_t output);
+  void take_up_cached(iteration& it);
   void join(std::uint32_t i, bool decodes_now);
   void finish_prompt(std::uint32_t i);
   void stop(slot& s);
@@ -87,6 +94,8 @@ class lane {
   void preempt(iteration& it);
   std::uint32_t last_admitted();
   std::int64_t growth() const;
+  std::int64_t next_blocks(const slot& s) const;
+  void await_growth(std::uint32_t i, std::int64_t steps);
   std::int64_t& phase_of(const slot& s);
   std::int64_t in_blocks(double tokens) const;
   std::int64_t reservation(const slot& s) const;
@@ -98,14 +107,16 @@ class lane {
 
   engine_settings set_;
   schedule_limits limits_;
-  bool exclusive_, grows_;
+  bool exclusive_, grows_, drafts_;
   events events_;
   std::vector<slot> slots_;
   std::vector<std::uint32_t> unused_;
   std::deque<std::uint32_t> incoming_, waiting_;  ///< not yet looked at; in the order of their turn
   std::vector<std::pair<std::uint32_t, std::uint32_t>> admitted_;  ///< slot and life, in order; some have ended
   std::priority_queue<ending, std::vector<ending>, std::greater<>> endings_;
-  std::vector<std::int64_t> by_phase_;  ///< running sequences by when they need their next block
+  std::vector<std::int64_t> by_phase_;  ///< running sequences by when they need their next block, at a token a step
+  /// The same at several tokens a step: slot and life by the value of decoded_; some have ended.
+  std::map<std::size_t, std::vector<std::pair<std::uint32_t, std::uint32_t>>> by_iteration_;
   prefix_cache cache_;
   std::int64_t decodes_ = 0, inputs_ = 0, steps_ = 0;  ///< sequences that decode; their prompt tokens and steps so far
   std::int64_t kv_tokens_ = 0, peak_kv_tokens_ = 0, pending_ = 0, swapped_out_ = 0;

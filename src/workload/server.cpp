@@ -1,5 +1,6 @@
 // Requests in time: arrivals, a router, lanes that run one iteration after the other.
 #include <algorithm>
+#include <array>
 #include <queue>
 
 #include "nvlsim/diagnostics.hpp"
@@ -21,9 +22,11 @@ using agenda = std::priority_queue<moment, std::vector<moment>, std::greater<>>;
 
 /// A lane at work.
 struct worker {
-  explicit worker(const schedule_limits& l) : engine(l) {}
+  worker(const schedule_limits& l, bool prompts_alone) : engine(l), prefills(prompts_alone) {}
 
   lane engine;
+  bool prefills;
+  double port_free = 0;  ///< when the caches it sends are gone
   iteration now;
   std::int32_t kind = 0;
   bool busy = false;
@@ -39,9 +42,13 @@ class server {
       : list_(list), set_(s), price_(price) {
     const std::size_t n = list.requests.size();
     out_.requests.resize(n);
-    out_.lanes.resize(static_cast<std::size_t>(s.lanes));
+    decoding_ = static_cast<std::size_t>(s.lanes);
+    out_.lanes.resize(decoding_ + static_cast<std::size_t>(s.prefill ? s.prefill->lanes : 0));
     workers_.reserve(out_.lanes.size());
-    for (std::int64_t i = 0; i < s.lanes; ++i) workers_.emplace_back(s.lane);
+    for (std::size_t i = 0; i < out_.lanes.size(); ++i) {
+      out_.lanes[i].prefills = i >= decoding_;
+      workers_.emplace_back(i < decoding_ ? s.lane : s.prefill->lane, i >= decoding_);
+    }
     next_turn_.assign(n, -1);
     for (std::size_t i = 0; i < n; ++i) {
       const served_request& r = list.requests[i];
@@ -83,6 +90,7 @@ class server {
   double next_arrival() {
     find_start();
     double t = expected_.empty() ? never : expected_.top().at;
+    if (!deliveries_.empty()) t = std::min(t, deliveries_.top().at);
     if (set_.clients == 0 && next_start_ < list_.requests.size()) t = std::min(t, list_.requests[next_start_].arrival_s);
     return t;
   }
@@ -90,7 +98,11 @@ class server {
   /// All that come by then: an iteration begins with those who are there.
   void arrive(double t) {
     while (next_arrival() <= t) {
-      if (!expected_.empty() && expected_.top().at <= t) {
+      if (!deliveries_.empty() && deliveries_.top().at <= t) {
+        const std::int32_t i = deliveries_.top().who;
+        deliveries_.pop();
+        deliver(i);
+      } else if (!expected_.empty() && expected_.top().at <= t) {
         const std::int32_t i = expected_.top().who;
         expected_.pop();
         submit(i, t);
@@ -115,18 +127,36 @@ class server {
   void submit(std::int32_t i, double t) {
     count_system(t, 1);
     const served_request& r = request(i);
-    const std::size_t to = choose(r);
-    worker& w = workers_[to];
-    request_record& q = record(i);
-    q.arrival_s = t;
-    q.lane = static_cast<std::int32_t>(to);
-    w.engine.submit(i, r.input, r.output, names_of(r));
-    w.in_hand += 1;
+    record(i).arrival_s = t;
+    if (set_.prompts_cached) {
+      deliver(i);
+    } else if (set_.prefill) {  // whose output is the first token
+      const std::size_t to = choose(r, router_policy::prefix_aware, decoding_, workers_.size());
+      workers_[to].engine.submit(i, r.input, 1, names_of(r));
+      hand(i, to);
+    } else {
+      const std::size_t to = choose(r, set_.router, 0, decoding_);
+      workers_[to].engine.submit(i, r.input, r.output, names_of(r));
+      hand(i, to);
+    }
     ++arrived_;
     ++waiting_;
     if (arrived_ == (list_.requests.size() + 1) / 2) out_.waiting_at_half = waiting_;
     if (arrived_ == list_.requests.size()) out_.waiting_at_last = waiting_;
-    if (!w.busy) woken_.push_back(to);
+  }
+
+  /// A cache is where it is used.
+  void deliver(std::int32_t i) {
+    const served_request& r = request(i);
+    const std::size_t to = choose(r, router_policy::least_loaded, 0, decoding_);
+    workers_[to].engine.submit_cached(i, r.input, r.output);
+    hand(i, to);
+  }
+
+  void hand(std::int32_t i, std::size_t to) {
+    record(i).lane = static_cast<std::int32_t>(to);
+    workers_[to].in_hand += 1;
+    if (!workers_[to].busy) woken_.push_back(to);
   }
 
   void begin_iterations(double t) {
@@ -135,27 +165,30 @@ class server {
     woken_.clear();
   }
 
-  std::size_t choose(const served_request& r) {
-    if (workers_.size() == 1) return 0;
-    if (set_.router == router_policy::round_robin) return turn_++ % workers_.size();
+  /// One of the lanes from `first` to before `end`.
+  std::size_t choose(const served_request& r, router_policy how, std::size_t first, std::size_t end) {
+    const std::size_t lanes = end - first;
+    if (lanes == 1) return first;
+    std::size_t& turn = turn_[first > 0 ? 1 : 0];
+    if (how == router_policy::round_robin) return first + turn++ % lanes;
     std::size_t best = 0;
     std::int64_t least = 0;
-    for (std::size_t k = 0; k < workers_.size(); ++k) {
-      const std::size_t i = (turn_ + k) % workers_.size();
+    for (std::size_t k = 0; k < lanes; ++k) {
+      const std::size_t i = first + (turn + k) % lanes;
       const worker& w = workers_[i];
-      const std::int64_t load = set_.router == router_policy::least_loaded
+      const std::int64_t load = how == router_policy::least_loaded
                                     ? w.in_hand
                                     : w.engine.load() - w.engine.cached_tokens(names_of(r), r.input);
       if (k == 0 || load < least) best = i, least = load;
     }
-    turn_ = best + 1;
+    turn = best - first + 1;
     return best;
   }
 
   void begin_iteration(std::size_t i, double t) {
     worker& w = workers_[i];
     w.now = w.engine.step();
-    const iteration_price p = price_(w.now);
+    const iteration_price p = w.prefills ? set_.prefill->price(w.now) : price_(w.now);
     w.busy = true;
     w.kind = p.kind;
     w.begin = t;
@@ -163,6 +196,14 @@ class server {
     for (const auto& [q, cached] : w.engine.last().admitted) {
       record(q).admitted_s = t;
       record(q).cached = static_cast<std::int32_t>(cached);
+      --waiting_;
+    }
+    // A request streams its first token when the lane that has its cache begins with it.
+    for (const std::int32_t q : w.engine.last().taken_over) {
+      record(q).first_token_s = t;
+      w.joined.emplace_back(t, 1);
+      if (record(q).admitted_s >= 0) continue;
+      record(q).admitted_s = t;
       --waiting_;
     }
     for (const std::int32_t q : w.engine.last().preempted) {
@@ -226,23 +267,31 @@ class server {
     const double t = w.end;
     add_samples(i, w);
     const lane::events& e = w.engine.last();
-    count_gaps(w, t);
+    if (!w.prefills) count_gaps(w, t);
     out_.prompt_tokens += w.now.prompt_tokens;
     out_.recomputed_tokens += e.recomputed_tokens;
     out_.swapped_tokens += w.now.swapped_tokens;
     for (const std::int32_t q : e.first_tokens) record(q).first_token_s = t;
     out_.end_s = std::max(out_.end_s, t);
     w.busy = false;
-    for (const std::int32_t q : e.finished) finish(q, w, t);
+    for (const std::int32_t q : e.finished) {
+      w.in_hand -= 1;
+      if (w.prefills && request(q).output > 1) send_cache(q, w, t);
+      else finish(q, t);
+    }
     arrive(t);  // what is sent now is there for the next iteration
     woken_.push_back(i);
     begin_iterations(t);
   }
 
-  void finish(std::int32_t q, worker& w, double t) {
+  void send_cache(std::int32_t q, worker& w, double t) {
+    w.port_free = std::max(w.port_free, t) + set_.prefill->transfer(request(q).input);
+    deliveries_.push({w.port_free, q});
+  }
+
+  void finish(std::int32_t q, double t) {
     record(q).last_token_s = t;
     out_.output_tokens += record(q).output;
-    w.in_hand -= 1;
     count_system(t, -1);
     const std::int32_t next = next_turn_[static_cast<std::size_t>(q)];
     if (next < 0 && set_.clients > 0) begin_session(t);
@@ -255,8 +304,10 @@ class server {
   serving_outcome out_;
   std::vector<worker> workers_;
   std::vector<std::int32_t> next_turn_;  ///< by request: the one that waits for it
-  agenda ends_, expected_;               ///< lanes by the end of their iteration; later turns by their arrival
-  std::size_t next_start_ = 0, arrived_ = 0, turn_ = 0, traced_ = 0;
+  agenda ends_, expected_, deliveries_;  ///< lanes by the end of their iteration; later turns, caches by their arrival
+  std::array<std::size_t, 2> turn_{};    ///< of the lanes that take whole requests, and of those that prefill
+  std::size_t decoding_ = 0;             ///< lanes that decode, the first ones
+  std::size_t next_start_ = 0, arrived_ = 0, traced_ = 0;
   std::int64_t waiting_ = 0, in_system_ = 0;
   double counted_at_ = 0;
   std::vector<std::size_t> woken_;

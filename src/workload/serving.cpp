@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "workload/inference_memory.hpp"
+#include "workload/pooled_plan.hpp"
 #include "workload/iteration_prices.hpp"
 #include "workload/serving_limits.hpp"
 
@@ -39,7 +41,7 @@ std::vector<std::string> request_reasons(const model& m, const inference_workloa
   if (n > static_cast<std::size_t>(most_requests))
     out.push_back(fmt::format("{} requests; at most {} are simulated", n, most_requests));
   if (n == 0) out.emplace_back("the load has no requests");
-  if (w.load == load_kind::closed_loop && w.concurrency < std::int64_t{w.replicas} * w.pp)
+  if (w.load == load_kind::closed_loop && !w.pooled() && w.concurrency < std::int64_t{w.replicas} * w.pp)
     out.push_back(fmt::format("concurrency {} leaves some of {} lanes (replicas x pp) without a client", w.concurrency,
                               std::int64_t{w.replicas} * w.pp));
   return out;
@@ -85,7 +87,13 @@ std::vector<std::string> assumptions(const platform& p, const stack& s, const in
                               "holds it to the end", 100 * set.kv_reserve));
   if (w.pp > 1)
     out.push_back(fmt::format("a pipeline of {0} stages works on {0} micro-batches in turn, each a lane of its own", w.pp));
-  if (w.tp * w.attention_dp > 0 && lanes > 1) {
+  if (w.prefill_pool) {
+    out.push_back(fmt::format("prompts go to the one of {} prefill lanes with the least to compute, their caches to the one of {} "
+                              "decode lanes with the fewest requests in hand", w.prefill_pool->replicas * w.prefill_pool->pp, lanes));
+    out.emplace_back("the first token is streamed when the decode worker has the cache and begins");
+  } else if (w.prompts_cached) {
+    out.emplace_back("decode workers alone: caches of prompts are there when a request arrives");
+  } else if (w.tp * w.attention_dp > 0 && lanes > 1) {
     constexpr const char* how[] = {"in turn", "to the one with the fewest requests in hand",
                                    "to the one with the least to compute and hold"};
     out.push_back(fmt::format("requests go to {} lanes {}", lanes, how[static_cast<int>(w.router)]));
@@ -104,28 +112,76 @@ bool needs_clock(const inference_workload& w) {
          w.measured.warmup > 0 || w.measured.tail > 0 || by_itself(w.input) || by_itself(w.output);
 }
 
+namespace {
+
+/// The prefill workers of a load in pools.
+struct prefill_side {
+  const platform& hardware;
+  const stack& software;
+  const model& net;
+  const inference_workload& all;
+  inference_workload work;
+  iteration_costs costs;
+  iteration_prices prices;
+  std::unordered_map<std::int64_t, double> transfers = {};  ///< by tokens
+
+  prefill_side(const platform& p, const stack& s, const model& m, const inference_workload& w)
+      : hardware(p), software(s), net(m), all(w), work(prefill_workload(w)), costs(p, s, m, work), prices(costs, 1) {}
+
+  double transfer(std::int64_t tokens) {
+    const auto [at, is_new] = transfers.try_emplace(tokens);
+    if (is_new) at->second = kv_transfer(hardware, software, net, all, static_cast<double>(tokens)).time.base();
+    return at->second;
+  }
+};
+
+/// Appends the uses of prefill lanes, whose traced iterations get their numbers.
+void add_uses(serving_run& run, std::vector<iteration_use> more, int gpus) {
+  const auto before = static_cast<std::int32_t>(run.uses.size());
+  for (iteration_use& u : more) {
+    u.gpus = gpus;
+    run.uses.push_back(std::move(u));
+  }
+  for (lane_record& l : run.outcome.lanes)
+    if (l.prefills)
+      for (traced_iteration& t : l.iterations) t.kind += before;
+}
+
+}  // namespace
+
 serving_run serve(const platform& p, const stack& s, const model& m, const inference_workload& w,
                   std::optional<std::int64_t> kv_capacity_tokens) {
   serving_run run;
   run.reasons = serving_problems(p, s, m, w);
   if (!s.inference) return run;
-  if (w.pooled()) run.reasons.emplace_back("prefill and decode workers serve closed loops and offline loads only, without an objective");
-  if (w.drafts.draft_tokens > 0 && settings_of(*s.inference, w).preemption != preemption_policy::none)
-    run.reasons.emplace_back("preemption with speculative decoding is not simulated");
-  const serving_memory memory = plan_serving_memory(p, s, m, w);
+  const inference_workload decodes = decode_workload(w);
+  const serving_memory memory = plan_serving_memory(p, s, m, decodes);
   run.memory = memory.report;
+  if (w.pooled()) run.memory.where = "each GPU that decodes";
   run.kv_capacity_tokens = kv_capacity_tokens.value_or(memory.kv_capacity_tokens);
   if (run.kv_capacity_tokens == 0) run.reasons.push_back(no_cache_left(memory.report));
   if (!run.reasons.empty()) return run;
 
   const request_list list = generate_requests(w, m.max_positions);
   server_settings set;
-  set.lane = limits_of(*s.inference, w, run.kv_capacity_tokens);
+  set.lane = limits_of(*s.inference, decodes, run.kv_capacity_tokens);
   set.lane.prefix_tokens = list.prefix_tokens;
   set.lanes = std::int64_t{w.replicas} * w.pp;
   set.router = w.router;
   set.clients = w.load == load_kind::closed_loop ? w.concurrency : 0;
+  set.prompts_cached = w.prompts_cached;
   run.reasons = request_reasons(m, w, set.lane, list);
+  std::optional<prefill_side> prefill;
+  if (w.prefill_pool && run.reasons.empty()) {
+    prefill.emplace(p, s, m, w);
+    const std::int64_t capacity = kv_capacity_tokens.value_or(plan_serving_memory(p, s, m, prefill->work).kv_capacity_tokens);
+    set.prefill = {limits_of(*s.inference, prefill->work, capacity), std::int64_t{prefill->work.replicas} * prefill->work.pp,
+                   [&](const iteration& it) { return prefill->prices.price(it); },
+                   [&](std::int64_t tokens) { return prefill->transfer(tokens); }};
+    set.prefill->lane.tokens_per_step = 1;
+    set.prefill->lane.prefix_tokens = list.prefix_tokens;
+    for (const std::string& r : request_reasons(m, w, set.prefill->lane, list)) run.reasons.push_back("prefill pool: " + r);
+  }
   const bandwidth c2c = p.gpu.c2c;
   const double swap_rate = (c2c / memory.kv_per_token).base() * w.attention_dp;
   if (set.lane.settings.preemption == preemption_policy::swap) {
@@ -136,10 +192,12 @@ serving_run serve(const platform& p, const stack& s, const model& m, const infer
   if (!run.reasons.empty()) return run;
   run.notes = assumptions(p, s, w, set.lanes);
   if (behind_server(w)) run.front_end = s.inference->front_end;
-  iteration_costs costs(p, s, m, w);
+  iteration_costs costs(p, s, m, decodes);
   iteration_prices prices(costs, swap_rate);
   run.outcome = serve_requests(list, set, [&](const iteration& it) { return prices.price(it); });
   run.uses = prices.uses();
+  for (iteration_use& u : run.uses) u.gpus = w.tp * w.attention_dp;
+  if (prefill) add_uses(run, prefill->prices.uses(), prefill->work.tp * prefill->work.attention_dp);
   return run;
 }
 

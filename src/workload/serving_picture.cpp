@@ -24,7 +24,9 @@ void draw_serving(const serving_run& run, const inference_workload& w, plan& wor
       work.append(s, t.kind, {}, no_event, t.decodes);
       spans.push_back({t.begin_s, t.end_s});
     }
-    work.classes.push_back({fmt::format("replica {}", i), w.tp * w.attention_dp, {std::move(s)}});
+    const int gpus = l.prefills ? w.prefill_pool->tp * w.prefill_pool->attention_dp : w.tp * w.attention_dp;
+    const char* what = l.prefills ? "prefill worker" : w.pooled() ? "decode worker" : "replica";
+    work.classes.push_back({fmt::format("{} {}", what, i), gpus, {std::move(s)}});
     times.spans.push_back({std::move(spans)});
     counters.push_back({i, "running requests", l.running.points()});
     counters.push_back({i, "queued requests", l.queued.points()});

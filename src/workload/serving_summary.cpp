@@ -187,6 +187,36 @@ pooled_summary summarise(const pooled_schedule& s, double tokens_per_step) {
   return out;
 }
 
+pooled_summary summarise(const std::vector<iteration>& iterations, const std::vector<double>& begin_s,
+                         const std::vector<double>& end_s, const std::vector<request_record>& requests,
+                         double tokens_per_step) {
+  pooled_summary out;
+  out.decode.tokens_per_step = tokens_per_step;
+  class_book book(out.decode);
+  const worker_times lane{begin_s, end_s, book.add_worker(iterations)};
+  const auto ending_at = [&](double t) {
+    return static_cast<std::int32_t>(std::lower_bound(end_s.begin(), end_s.end(), t) - end_s.begin());
+  };
+  std::vector<double> token(iterations.size() + 1);
+  double streams = 0;
+  for (const request_record& r : requests) streams += r.output > 1 ? 1 : 0;
+  const auto n = static_cast<double>(requests.size());
+  for (const request_record& r : requests) {
+    out.decode.output_tokens += static_cast<double>(r.output);
+    out.between_s += lane.overlap(r.arrival_s, r.first_token_s, 1 / n, out.decode.classes) / n;
+    if (r.output > 1)
+      spread(token, ending_at(r.first_token_s) + 1, ending_at(r.last_token_s), 1 / streams / static_cast<double>(r.output - 1));
+  }
+  out.decode.mean_output = out.decode.output_tokens / n;
+  double streaming = 0;
+  for (std::size_t i = 0; i < iterations.size(); ++i) {
+    streaming += token[i];
+    out.decode.classes[static_cast<std::size_t>(lane.at[i])].per_token += streaming;
+  }
+  book.finish();
+  return out;
+}
+
 client_times mean_times(const schedule_summary& s, const std::vector<double>& times, const front_end_costs& f) {
   client_times out;
   double steady_time = 0, steady_tokens = 0;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "nvlsim/serving.hpp"
 #include "workload/iteration_time.hpp"
 
 namespace nvlsim {
@@ -34,6 +35,10 @@ struct pooled_summary {
   double between_s = 0;  ///< transfers, and waits that no iteration explains
 };
 pooled_summary summarise(const pooled_schedule& s, double tokens_per_step);
+/// The same of one lane that serves requests in time, in `decode`. `begin_s` and `end_s` are those of its iterations.
+pooled_summary summarise(const std::vector<iteration>& iterations, const std::vector<double>& begin_s,
+                         const std::vector<double>& end_s, const std::vector<request_record>& requests,
+                         double tokens_per_step);
 
 /// What clients of a lane see, all requests counted.
 struct client_times {

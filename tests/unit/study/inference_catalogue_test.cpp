@@ -13,10 +13,12 @@ TEST_CASE("Engine versions name the stack of their release") {
   CHECK(serving_stack_of("vLLM", "2023") == "vllm-2023");
   CHECK(serving_stack_of("SGLang", "0.5.10.post1") == "sglang-0.5.10");
   CHECK(serving_stack_of("SGLang", "0.5.6.post2") == "sglang-0.5.6");
+  CHECK(serving_stack_of("SGLang", "0.5.1.post1") == "sglang-0.5.1");
   CHECK(serving_stack_of("SGLang", "nightly-dev") == "sglang");
   CHECK(serving_stack_of("TRT-LLM", "1.0.0rc3") == "tensorrt-llm-1.0rc");
   CHECK(serving_stack_of("TRT-LLM", "1.0") == "tensorrt-llm-1.0");
   CHECK(serving_stack_of("TRT-LLM", "0.17") == "tensorrt-llm-0.17");
+  CHECK(serving_stack_of("TRT-LLM", "0.14.0") == "tensorrt-llm-0.14");
   CHECK(serving_stack_of("TRT-LLM", "1.3.0rc1") == "tensorrt-llm-1.2");
 }
 

@@ -4,6 +4,7 @@
 
 #include "inference_fixture.hpp"
 #include "nvlsim/diagnostics.hpp"
+#include "nvlsim/serving.hpp"
 #include "workload/iteration_time.hpp"
 #include "workload/pooled_plan.hpp"
 #include "workload/serving_summary.hpp"
@@ -228,6 +229,25 @@ TEST_CASE("Plan of pools keeps the dates of their schedule", "[disaggregation]")
         t.spans[1 + static_cast<std::size_t>(r.decode_worker)].front()[static_cast<std::size_t>(r.decode_last)];
     CHECK(last.end_s == Approx(r.end_s).epsilon(1e-12));
   }
+}
+
+TEST_CASE("Pools on a clock keep the dates of the schedule of pools", "[disaggregation]") {
+  const platform p = test::small_machine();
+  const stack s = stack_with_sends();
+  inference_workload w = pooled_workload();
+  w.replicas = 1;  // of one worker a pool, so that nothing hangs on who takes a request
+  const inference_run planned = plan_inference(p, s, test::small_model(), w);
+  REQUIRE(planned.reasons.empty());
+  w.objective.ttft_s = 10;
+  REQUIRE(needs_clock(w));
+  const serving_run served = serve(p, s, test::small_model(), w);
+  REQUIRE(served.reasons.empty());
+  CHECK(served.outcome.end_s == Approx(planned.pools->makespan_s).epsilon(0.002));  // decodes are priced by interpolation
+  CHECK(served.kv_capacity_tokens == planned.kv_capacity_tokens);
+  double seconds_used = 0, busy = 0;
+  for (const iteration_use& u : served.uses) seconds_used += u.seconds * u.gpus;
+  for (const lane_record& l : served.outcome.lanes) busy += l.busy_s * (l.prefills ? 2 : w.tp);
+  CHECK(seconds_used == Approx(busy));
 }
 
 TEST_CASE("Pools that cannot be are refused with every reason", "[disaggregation]") {

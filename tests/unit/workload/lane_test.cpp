@@ -69,6 +69,73 @@ TEST_CASE("Lane conserves work through preemption by recompute") {
   }
 }
 
+std::vector<iteration> iterations_of(const schedule_limits& l) {
+  lane one(l);
+  std::mt19937_64 g(11);
+  for (int i = 0; i < 60; ++i) one.submit(i, static_cast<std::int64_t>(1 + g() % 120), static_cast<std::int64_t>(1 + g() % 90));
+  std::vector<iteration> out;
+  while (!one.idle()) out.push_back(one.step());
+  return out;
+}
+
+TEST_CASE("Lane with drafts grows caches as one without does when a step gives one token") {
+  for (const auto preemption : {preemption_policy::recompute, preemption_policy::swap})
+    for (const prefill_policy prefill : {prefill_policy::chunked, prefill_policy::exclusive}) {
+      schedule_limits l = limits_with(preemption, 640, 16);
+      l.settings.prefill = prefill;
+      const auto plain = iterations_of(l);
+      l.tokens_per_step = 1 + 1e-9;
+      CHECK(iterations_of(l) == plain);
+    }
+}
+
+TEST_CASE("Lane with drafts preempts, holds no more than there is, and ends every request") {
+  for (const auto preemption : {preemption_policy::recompute, preemption_policy::swap})
+    for (const int block : {1, 16}) {
+      schedule_limits l = limits_with(preemption, 640, block);
+      l.tokens_per_step = 2.6;
+      std::int64_t inputs = 0, outputs = 0;
+      const totals t = run_dry(l, 60, inputs, outputs);
+      CHECK(t.preempted > 0);
+      CHECK(t.finished.size() == 60);
+      CHECK(std::all_of(t.finished.begin(), t.finished.end(), [](const auto& f) { return f.second == 1; }));
+      CHECK(t.decodes < outputs / 2);
+      CHECK(t.within);
+    }
+}
+
+TEST_CASE("Lane decodes caches that come from elsewhere, and computes only what it gave up") {
+  for (const auto preemption : {preemption_policy::none, preemption_policy::recompute, preemption_policy::swap}) {
+    schedule_limits l = limits_with(preemption, 640, 16);
+    if (preemption == preemption_policy::none) l.settings.kv_reserve = 1;
+    lane one(l);
+    std::mt19937_64 g(7);
+    std::int64_t left = 0, decodes = 0, prompt_tokens = 0, preempted = 0, recomputed = 0, resumed = 0, taken = 0, finished = 0;
+    for (int i = 0; i < 60; ++i) {
+      const auto input = static_cast<std::int64_t>(1 + g() % 120), output = static_cast<std::int64_t>(2 + g() % 90);
+      left += output - 1;
+      one.submit_cached(i, input, output);
+    }
+    while (!one.idle()) {
+      const iteration it = one.step();
+      decodes += it.decodes;
+      prompt_tokens += it.prompt_tokens;
+      preempted += static_cast<std::int64_t>(one.last().preempted.size());
+      recomputed += one.last().recomputed_tokens;
+      resumed += static_cast<std::int64_t>(one.last().resumed.size());
+      taken += static_cast<std::int64_t>(one.last().taken_over.size());
+      finished += static_cast<std::int64_t>(one.last().finished.size());
+      CHECK(one.kv_tokens() <= l.kv_capacity_tokens);
+    }
+    CHECK(taken == 60);
+    CHECK(finished == 60);
+    CHECK(decodes + resumed == left);  // what is computed again gives a token, too
+    CHECK((preempted > 0) == (preemption != preemption_policy::none));
+    CHECK(prompt_tokens == recomputed + (preemption == preemption_policy::recompute ? preempted : 0));
+    CHECK(one.kv_tokens() == 0);
+  }
+}
+
 TEST_CASE("Lane conserves work through preemption by swapping") {
   for (const prefill_policy prefill : {prefill_policy::chunked, prefill_policy::exclusive}) {
     schedule_limits l = limits_with(preemption_policy::swap, 640, 16);

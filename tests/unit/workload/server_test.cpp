@@ -79,6 +79,66 @@ TEST_CASE("Server obeys Little's law") {
     }
 }
 
+server_settings in_pools(std::int64_t prefill_lanes, std::int64_t decode_lanes) {
+  server_settings s = plain(decode_lanes);
+  s.prefill = prefill_settings{s.lane, prefill_lanes, by_content, [](std::int64_t tokens) { return 1e-6 * static_cast<double>(tokens); }};
+  return s;
+}
+
+TEST_CASE("Pools under arrivals obey Little's law and give every token once") {
+  for (const auto preemption : {preemption_policy::none, preemption_policy::recompute, preemption_policy::swap}) {
+    inference_workload w = open_loop(60, 3000);
+    w.input = {300, 0.9};
+    w.output = {100, 1};  // of one token, too
+    server_settings s = in_pools(2, 3);
+    s.lane.settings.preemption = preemption;
+    s.lane.settings.kv_reserve = preemption == preemption_policy::none ? 1 : 0;
+    s.lane.kv_capacity_tokens = 2048;
+    s.lane.swap_capacity_tokens = 1 << 16;
+    const serving_outcome o = serve_requests(generate_requests(w, 0), s, by_content);
+    CHECK(o.requests_times_s == Approx(mean_time_in_system(o) * 3000).epsilon(1e-9));
+    std::int64_t outputs = 0, inputs = 0, gaps = 0, preempted = 0;
+    for (const request_record& r : o.requests) {
+      outputs += r.output;
+      inputs += r.input;
+      preempted += r.preemptions;
+    }
+    for (const weighted& g : o.gaps.values()) gaps += g.count;
+    CHECK(o.output_tokens == outputs);
+    CHECK(gaps == outputs - 3000);
+    CHECK((preempted > 0) == (preemption != preemption_policy::none));
+    if (preemption == preemption_policy::none) CHECK(o.prompt_tokens == inputs);
+    const bool ordered = std::all_of(o.requests.begin(), o.requests.end(), [](const request_record& r) {
+      return r.arrival_s <= r.admitted_s && r.admitted_s < r.first_token_s && r.first_token_s <= r.last_token_s;
+    });
+    CHECK(ordered);
+    CHECK(std::count_if(o.lanes.begin(), o.lanes.end(), [](const lane_record& l) { return l.prefills; }) == 2);
+  }
+}
+
+TEST_CASE("Pools under a light load take prefill, transfer and decode in turn") {
+  inference_workload w = open_loop(0.01, 50);
+  w.input = {500, 0};
+  w.output = {11, 0};
+  const serving_outcome o = serve_requests(generate_requests(w, 0), in_pools(1, 1), by_content);
+  for (const request_record& r : o.requests) {
+    CHECK(r.first_token_s - r.arrival_s == Approx(1e-3 + 500e-6 + 500e-6));
+    CHECK(r.last_token_s - r.first_token_s == Approx(10 * (1e-3 + 2e-5)));
+  }
+}
+
+TEST_CASE("Prefill workers wait as M/D/1 does, however fast the others decode") {
+  constexpr double load = 0.7, each = 1;
+  const inference_workload w = open_loop(load / each, 200'000);
+  server_settings s = in_pools(1, 1);
+  s.prefill->lane.settings.max_batch_size = s.prefill->lane.settings.max_num_tokens = 1;
+  s.prefill->price = [](const iteration&) { return iteration_price{each, 0}; };
+  const serving_outcome o = serve_requests(generate_requests(w, 0), s, by_content);
+  double wait = 0;
+  for (const request_record& r : o.requests) wait += r.admitted_s - r.arrival_s;
+  CHECK(wait / 200'000 == Approx(load / (2 * (1 - load))).epsilon(0.02));
+}
+
 TEST_CASE("Server gives the same for the same seed, and other arrivals for another") {
   inference_workload w = open_loop(40, 500);
   w.output = {50, 0.5};
