@@ -20,6 +20,8 @@ struct collective_workload {
   bytes size;  ///< nccl-tests' size
   std::int64_t gpus = 1;
   std::string algorithm;               ///< empty: the one that the library, or theory, would take
+  std::string protocol;                ///< of the library; empty: its choice
+  double skew = 1;                     ///< all-to-all through the library: bytes of the busiest rank over the mean
   std::optional<ideal_network> ideal;  ///< nothing: the collective library of the stack
   placement place;                     ///< when there is a library
 };

@@ -103,6 +103,7 @@ struct fabric_spec {
   int connections = 1;       ///< between two NICs, each hashed for itself
   int failed_spines = 0, failed_cables = 0;  ///< switches of the top; up-links of the leaf that lost most
   bool sharp = false;        ///< collectives may use the switches' reduction
+  bool host_driven = false;  ///< a process on the host moves every message: TCP, or no RDMA into the GPU
 };
 
 struct price_spec {

@@ -168,12 +168,15 @@ struct fabric_collective {
     seconds pipeline;           ///< rho of the bytes
     double power = 1;           ///< how latency and bytes add: (l^p + b^p)^(1/p)
     double nic_share = 1;
+    double per_latency = 1;     ///< of `default`: what a step takes longer for what the fabric's latency is longer
   } ring;
   struct tree_params {
     seconds latency, hop;       ///< latency + 2 log2(D) hop
-    seconds pipeline_per_rank;  ///< of the fullest domain
+    double pipeline = 0;        ///< rho of the bytes over that of the in-switch reduction in the fullest domain
+    bytes pipeline_limit;       ///< beyond it chunks are as long as they get, and the wait for the first is constant
     double domain_share = 1;    ///< of the rate inside the domain: in-switch reduction or ring
     double nic_share_2 = 1, nic_share_many = 1;  ///< two domains; more than two
+    double per_latency = 1;     ///< as of the ring
   };
   std::optional<tree_params> tree;       ///< over the ranks of each domain
   std::optional<tree_params> nvls_tree;  ///< over the in-switch reductions of the domains
@@ -211,6 +214,7 @@ struct measured_hardware {
   std::optional<bandwidth> nvlink;   ///< of a GPU, one way: rates of a domain kind scale with it
   /// Of the fabric one way, and of one of its switches: what they are longer elsewhere, each step takes longer.
   std::optional<seconds> latency, switch_latency;
+  std::optional<seconds> host_step;  ///< of `default`: what a step takes longer where hosts drive the messages
 };
 
 /// What a collective library release does, by kind of NVLink domain ("nvlink5") and fabric ("quantum-2"). An entry

@@ -122,6 +122,8 @@ nccl_row timed(const setting& s, const operation& o, double size) {
   w.size = row.size;
   w.gpus = s.arguments.gpus;
   w.algorithm = s.arguments.algorithm;
+  w.protocol = s.arguments.protocol;
+  if (o.kind == collective::all_to_all) w.skew = s.arguments.skew;
   w.place = s.place;
   const fidelity f = s.arguments.fidelity == "flow" ? fidelity::flow : fidelity::exact;
   const collective_run run = plan_collective(s.hardware, s.software, w, f, true);
@@ -165,8 +167,6 @@ void check_wishes(const setting& s, const std::vector<operation>& all, diagnosti
     if (!o.kernel.empty() && !(wanted.empty() && s.arguments.protocol.empty()))
       problems.add("--algorithm", "", fmt::format("{} has kernels (--kernel), no algorithms", o.name));
   }
-  if (flows && (!s.arguments.protocol.empty() || s.arguments.skew != 1))
-    problems.add("--fidelity", "", "--protocol and --skew are for closed fidelity");
   if (s.arguments.sharp == "on" && !s.hardware.fabric.leaf.sharp)
     problems.add("--sharp", "", fmt::format("the switches of {} ({}) do not reduce", s.hardware.name, s.hardware.fabric.leaf.name));
   if (s.arguments.root >= s.arguments.gpus)

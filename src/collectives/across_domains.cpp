@@ -29,35 +29,32 @@ double steps_between(const call& c, const network& net) {
   return (net.domains - 1.0) * (c.kind == collective::all_reduce ? 2 : 1);
 }
 
-/// Of a tree every hop crosses the fabric, of a ring those between domains.
-seconds hops_time(seconds hop, double hops, const call& c, const network& net) {
-  if (c.kind == collective::all_reduce) return net.step(hop) * hops;
-  const double between = std::min(steps_between(c, net), hops);
-  return hop * (hops - between) + net.step(hop) * between;
+/// Ways from rank to rank for small messages: a ring through all, or, for all-reduce, a tree of domains that are
+/// chains inside.
+enum class way { ring, tree };
+
+way usual_way(const call& c) { return c.kind == collective::all_reduce ? way::tree : way::ring; }
+
+/// What passes through the domains, hop after hop, and between them.
+seconds hops_time(const call& c, way w, seconds inside, seconds outside, const network& net) {
+  if (w == way::tree) return inside * (2 * (net.members - 1.0)) + net.step(outside) * (2 * log2_domains(net));
+  const double between = std::min(steps_between(c, net), c.hops());
+  return inside * (c.hops() - between) + net.step(outside) * between;
 }
 
-/// A tree links domains, each of which is a chain that is passed up and down.
-seconds chains(const call& c, seconds hop, const network& net) {
-  return c.kind == collective::all_reduce ? hop * (2 * (net.members - 1.0)) : seconds{};
-}
-
-seconds ll_time(const call& c, const fabric_collective& f, const domain_collective& d, const network& net,
+seconds ll_time(const call& c, way w, const fabric_collective& f, const domain_collective& d, const network& net,
                 bandwidth ring) {
-  const bool reduces = c.kind == collective::all_reduce;
-  const double hops = reduces ? 2 * log2_domains(net) : c.hops();
   // A domain inside the tree receives and sends the array twice, up and down; one at its end once.
-  const double passes = reduces && net.domains > 2 ? 2 : 1;
+  const double passes = w == way::tree && net.domains > 2 ? 2 : 1;
   const bandwidth rate = std::min(f.ll.rate, ring * (ll_payload / passes));
-  return f.ll.latency + chains(c, d.ll.hop, net) + hops_time(f.ll.hop, hops, c, net) +
-         pipe((reduces ? c.size : c.wire()) / rate, f.ll_pipeline);
+  return f.ll.latency + hops_time(c, w, d.ll.hop, f.ll.hop, net) +
+         pipe((w == way::tree ? c.size : c.wire()) / rate, f.ll_pipeline);
 }
 
-seconds ll128_time(const call& c, const fabric_collective& f, const domain_collective& d, const network& net,
+seconds ll128_time(const call& c, way w, const fabric_collective& f, const domain_collective& d, const network& net,
                    bandwidth ring) {
-  const double hops = c.kind == collective::all_reduce ? 2 * log2_domains(net) : c.hops();
-  const bandwidth rate = std::min(f.ll128->rate, ring);
-  const seconds chain = chains(c, d.ll128 ? d.ll128->hop : d.ll.hop, net);
-  return f.ll128->latency + chain + hops_time(f.ll128->hop, hops, c, net) + c.wire() / rate;
+  const seconds inside = d.ll128 ? d.ll128->hop : d.ll.hop;
+  return f.ll128->latency + hops_time(c, w, inside, f.ll128->hop, net) + c.wire() / std::min(f.ll128->rate, ring);
 }
 
 seconds ring_time(const call& c, const fabric_collective& f, const network& net, bandwidth rate) {
@@ -66,11 +63,14 @@ seconds ring_time(const call& c, const fabric_collective& f, const network& net,
   return f.ring.latency + power_sum(steps, pipe(c.wire() / rate, f.ring.pipeline), f.ring.power);
 }
 
-seconds tree_time(const call& c, const fabric_collective::tree_params& t, const network& net,
-                  std::optional<bandwidth> inside) {
+/// `inside` and `pipeline_per_rank` are those of what reduces inside a domain.
+seconds tree_time(const call& c, const fabric_collective::tree_params& t, const network& net, bandwidth inside,
+                  seconds pipeline_per_rank) {
   bandwidth rate = net.share(net.domains == 2 ? t.nic_share_2 : t.nic_share_many);
-  if (inside) rate = std::min(rate, *inside * t.domain_share);
-  return t.latency + net.step(t.hop) * (2 * log2_domains(net)) + pipe(c.size / rate, t.pipeline_per_rank * net.members);
+  if (net.members > 1) rate = std::min(rate, inside * t.domain_share);
+  const seconds rho = pipeline_per_rank * (t.pipeline * net.members);
+  const bytes cut = std::min(c.size, t.pipeline_limit);
+  return t.latency + net.step(t.hop) * (2 * log2_domains(net)) + pipe(cut / rate, rho) + (c.size - cut) / rate;
 }
 
 seconds sharp_time(const call& c, const fabric_collective::sharp_params& s, const fabric_collective& f,
@@ -81,17 +81,20 @@ seconds sharp_time(const call& c, const fabric_collective::sharp_params& s, cons
   return net.step(s.latency) + pipe(c.size / rate, s.pipeline);
 }
 
+/// The protocol of a name that an estimate carries.
+std::string_view protocol_of(std::string_view algorithm) {
+  if (algorithm.ends_with("ll128")) return "ll128";
+  return algorithm.ends_with("ll") ? "ll" : "simple";
+}
+
 class cheapest {
  public:
   explicit cheapest(const call& c) : c_(c) {}
-  void offer(std::string_view algorithm, seconds time) {
+  /// `family`: what NCCL_ALGO calls it.
+  void offer(std::string_view algorithm, std::string_view family, seconds time) {
     const std::string_view wanted = c_.options.algorithm, protocol = c_.options.protocol;
-    const bool by_protocol = algorithm == "ll" || algorithm == "ll128";
-    // A protocol can be forced alone, and so can an algorithm; both together mean the algorithm, which the model
-    // prices by its Simple or LL128 form.
-    if (wanted.empty() ? !protocol.empty() && (by_protocol ? protocol != algorithm : protocol != "simple")
-                       : wanted != algorithm)
-      return;
+    if (!wanted.empty() && wanted != family) return;
+    if (!protocol.empty() && protocol != protocol_of(algorithm)) return;
     if (!best_ || time < best_->time) best_ = estimate{time, algorithm};
   }
   estimate take() const {
@@ -109,25 +112,31 @@ class cheapest {
 estimate across_domains(const call& c, const fabric_collective& f, const domain_collective& d,
                         const network& net) {
   const bandwidth ring = ring_rate(f, d, net);
-  cheapest best(c);
-  best.offer("ll", ll_time(c, f, d, net, ring));
-  if (f.ll128 && c.size <= f.ll128_limit) best.offer("ll128", ll128_time(c, f, d, net, ring));
   const bool reduces = c.kind == collective::all_reduce;
   const bool asked = c.options.algorithm == "sharp", free = c.options.algorithm.empty() && c.options.protocol.empty();
+  cheapest best(c);
+  // Free to choose, the library sends the small messages of an all-reduce through its tree.
+  const auto small = [&](way w, std::string_view ll, std::string_view ll128, std::string_view family) {
+    best.offer(ll, family, ll_time(c, w, f, d, net, ring));
+    if (f.ll128 && (c.size <= f.ll128_limit || c.options.protocol == "ll128"))
+      best.offer(ll128, family, ll128_time(c, w, f, d, net, ring));
+  };
+  small(usual_way(c), "ll", "ll128", reduces ? "tree" : "ring");
+  if (reduces && c.options.algorithm == "ring") small(way::ring, "ring_ll", "ring_ll128", "ring");
   if (reduces && f.sharp && (net.sharp || asked)) {
-    best.offer("sharp", sharp_time(c, *f.sharp, f, d, net));
+    best.offer("sharp", "sharp", sharp_time(c, *f.sharp, f, d, net));
     if (free)
       return best.take();  // the library prefers the switches for all that LL is not
   }
-  best.offer("ring", ring_time(c, f, net, ring));
+  best.offer("ring", "ring", ring_time(c, f, net, ring));
   if (!reduces) return best.take();
 
   const bool nvls = d.nvls_rate && net.fewest >= nvls_members;
   if (f.nvls_tree && nvls && (net.domains == 2 || d.nvls_tree_many || c.options.algorithm == "nvls_tree"))
-    best.offer("nvls_tree", tree_time(c, *f.nvls_tree, net, d.nvls_rate));
+    best.offer("nvls_tree", "nvls_tree", tree_time(c, *f.nvls_tree, net, *d.nvls_rate, d.nvls_pipeline_per_rank));
   if (f.tree && (!nvls || c.options.algorithm == "tree"))
-    best.offer("tree", tree_time(c, *f.tree, net, net.members > 1 ? std::optional(d.simple.rate) : std::nullopt) +
-                           chains(c, f.ring.nvlink_step, net));
+    best.offer("tree", "tree",
+               tree_time(c, *f.tree, net, d.simple.rate, {}) + f.ring.nvlink_step * (2 * (net.members - 1.0)));
   return best.take();
 }
 

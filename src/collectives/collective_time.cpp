@@ -35,13 +35,12 @@ seconds power_sum(seconds latency, seconds transfer, double p) {
 }
 
 void no_such_algorithm(const call& c, std::string_view where) {
-  throw input_error({{"",
-                      "",
-                      fmt::format("{} \"{}\" cannot run {} of {} ranks {} here",
-                                  c.options.algorithm.empty() ? "protocol" : "algorithm",
-                                  c.options.algorithm.empty() ? c.options.protocol : c.options.algorithm, name(c.kind),
-                                  c.ranks, where),
-                      {}}});
+  const auto [a, p] = std::pair(c.options.algorithm, c.options.protocol);
+  const std::string what = a.empty()   ? fmt::format("protocol \"{}\"", p)
+                           : p.empty() ? fmt::format("algorithm \"{}\"", a)
+                                       : fmt::format("algorithm \"{}\" by protocol \"{}\"", a, p);
+  std::string text = fmt::format("{} cannot run {} of {} ranks {} here", what, name(c.kind), c.ranks, where);
+  throw input_error({{"", "", std::move(text), {}}});
 }
 
 }  // namespace collectives
@@ -108,42 +107,25 @@ struct fabric_choice {
   bool derived;
 };
 
-/// Of a fabric that is not listed: latencies in proportion to its own.
-fabric_collective at_latency(fabric_collective f, double ratio) {
-  for (protocol_params* l : {&f.ll, f.ll128 ? &*f.ll128 : nullptr})
-    if (l) {
-      l->latency *= ratio;
-      l->hop *= ratio;
-    }
-  f.ring.latency *= ratio;
-  f.ring.fabric_step *= ratio;
-  for (auto* t : {&f.tree, &f.nvls_tree})
-    if (*t) {
-      (*t)->latency *= ratio;
-      (*t)->hop *= ratio;
-    }
-  if (f.sharp) f.sharp->latency *= ratio;
-  return f;
-}
-
 /// A fabric of which something was measured has its latency beside that; what it is longer now is added to each step.
-double latency_ratio(const collective_profile& profile, const platform& p) {
+seconds longer_than_default(const collective_profile& profile, const platform& p) {
   const measured_hardware* general = find(profile.measured_on, "default");
-  if (!general || !general->latency || *general->latency <= seconds{}) return 1;
+  if (!general || !general->latency) return {};
   const measured_hardware* own = find(profile.measured_on, p.fabric.name);
-  return (own && own->latency ? *own->latency : p.fabric.latency) / *general->latency;
+  const seconds host = p.fabric.host_driven ? general->host_step.value_or(seconds{}) : seconds{};
+  return (own && own->latency ? *own->latency : p.fabric.latency) + host - *general->latency;
 }
 
 fabric_choice fabric_params(const collective_profile& profile, const platform& p, std::string_view c) {
   const std::string& fabric = p.fabric.name;
   if (const auto* own = find(profile.fabric, fabric)) {
     if (const auto* f = find(*own, c)) return {*f, false};
-    // Gather and scatter are each other's mirror image.
-    if (c == name(collective::reduce_scatter))
-      if (const auto* f = find(*own, name(collective::all_gather))) return {*f, true};
+    // Gather and scatter are each other's mirror image, and run as an all-reduce's ring and small messages do.
+    for (const collective like : {collective::all_gather, collective::all_reduce})
+      if (const auto* f = find(*own, name(like)); f && c != name(collective::all_reduce)) return {*f, true};
   }
   if (const auto* general = find(profile.fabric, "default"))
-    if (const auto* f = find(*general, c)) return {at_latency(*f, latency_ratio(profile, p)), true};
+    if (const auto* f = find(*general, c)) return {collectives::unlisted_fabric(profile, p, *f), true};
   unknown("fabric", fmt::format("{} on the fabric", c), fabric, keys(profile.fabric));
 }
 
@@ -209,15 +191,16 @@ all_to_all_choice all_to_all_params(const collective_profile& profile, const pla
   const fabric_all_to_all* general = find(profile.all_to_all, "default");
   if (!general) unknown("all_to_all", "the fabric", p.fabric.name, keys(profile.all_to_all));
   fabric_all_to_all f = *general;
-  f.latency *= latency_ratio(profile, p);
-  f.per_rank *= latency_ratio(profile, p);
+  f.latency = std::max(f.latency + longer_than_default(profile, p), seconds{});
   return {f, true};
 }
 
 collective_cost all_to_all_time(const collective_profile& profile, const platform& p, const call& c,
                                 const domain_collective& d, const protocol_tuning* tuning,
                                 const collectives::network& net) {
-  if (!c.options.algorithm.empty() && c.options.algorithm != "pairwise") collectives::no_such_algorithm(c, "across NVLink domains");
+  const std::string_view asked = c.options.algorithm, protocol = c.options.protocol;
+  if ((!asked.empty() && asked != "pairwise") || (!protocol.empty() && protocol != "simple"))
+    collectives::no_such_algorithm(c, "across NVLink domains");
   const auto [f, derived] = all_to_all_params(profile, p);
   seconds inside;
   if (net.members > 1) {
@@ -234,12 +217,29 @@ collective_cost fused_all_reduce(const collective_profile& profile, const platfo
                                  comm_group g, const collective_options& options) {
   if (kind != collective::all_reduce || g.domains > 1)
     throw input_error({{"", "", fmt::format("\"{}\" is an all-reduce inside one NVLink domain", options.algorithm), {}}});
+  if (!options.protocol.empty())
+    throw input_error(
+        {{"", "", fmt::format("\"{}\" is no algorithm of the library: it has no protocols", options.algorithm), {}}});
   const auto cost = custom_all_reduce_time(profile, p, size, g.ranks, options.algorithm);
   if (!cost) unknown("custom", "the fused all-reduce of GPU", p.gpu.name, keys(profile.custom));
   return *cost;
 }
 
 }  // namespace
+
+fabric_collective collectives::unlisted_fabric(const collective_profile& profile, const platform& p,
+                                               const fabric_collective& general) {
+  fabric_collective f = general;
+  const seconds longer = longer_than_default(profile, p);
+  const auto add = [&](seconds& step, double times) { step = std::max(step + longer * times, seconds{}); };
+  add(f.ll.hop, 1);
+  if (f.ll128) add(f.ll128->hop, 1);
+  add(f.ring.fabric_step, f.ring.per_latency);
+  for (auto* t : {&f.tree, &f.nvls_tree})
+    if (*t) add((*t)->hop, (*t)->per_latency);
+  if (f.sharp) add(f.sharp->latency, 1);
+  return f;
+}
 
 collective_cost collective_time(const collective_profile& profile, const platform& p, collective kind, bytes size,
                                 comm_group g, const collective_options& options) {
@@ -263,6 +263,8 @@ collective_cost collective_time(const collective_profile& profile, const platfor
   if (kind == collective::all_to_all) return all_to_all_time(profile, p, c, d, tuning ? &*tuning : nullptr, net);
   const fabric_choice f = fabric_params(profile, p, params.name);
   if (options.algorithm == "hierarchical" && kind == collective::all_reduce) {
+    if (!options.protocol.empty() && options.protocol != "simple")
+      collectives::no_such_algorithm(c, "across NVLink domains");
     seconds inside;
     if (net.members > 1)
       for (const collective half : {collective::reduce_scatter, collective::all_gather})

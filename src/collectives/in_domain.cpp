@@ -123,8 +123,12 @@ estimate by_protocol(const call& c, const domain_collective& d) {
 estimate in_domain(const call& c, const domain_collective& d, const protocol_tuning* tuning) {
   const bool with_nvls = nvls_possible(c, d);
   const bool natural = forced(c, c.kind == collective::all_to_all ? "pairwise" : "ring");
-  if (!c.options.algorithm.empty() && !natural && !with_nvls) return derived_in_domain(c, d);
-  if (!c.options.protocol.empty()) return by_protocol(c, d);
+  // What the library does not run as a ring or in pairs, it runs by Simple.
+  const bool by_simple = !c.options.algorithm.empty() && !natural;
+  if (by_simple && !c.options.protocol.empty() && c.options.protocol != "simple")
+    no_such_algorithm(c, "in an NVLink domain");
+  if (by_simple && !with_nvls) return derived_in_domain(c, d);
+  if (!c.options.protocol.empty() && !forced(c, "nvls")) return by_protocol(c, d);
   const first_sizes first = zones(c, tuning, with_nvls);
 
   // The last protocol begun is the library's choice. Those still to come count at the size where they begin, so

@@ -65,6 +65,10 @@ estimate hierarchical(const call& c, const fabric_collective& f, const network& 
 /// `inside` is the part that stays in the domain.
 estimate all_to_all_across(const call& c, const fabric_all_to_all& f, const network& net, seconds inside);
 
+/// Parameters of the profile's `default` fabric for the fabric of `p`, as if it were not listed: every step is longer by
+/// what its latency is longer than the default's, where messages go back and forth several times that.
+fabric_collective unlisted_fabric(const collective_profile& profile, const platform& p, const fabric_collective& general);
+
 [[noreturn]] void no_such_algorithm(const call& c, std::string_view where);
 
 }  // namespace nvlsim::collectives

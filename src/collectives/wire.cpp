@@ -8,8 +8,8 @@ namespace {
 
 /// LL sends a flag of four bytes with every four, LL128 one of eight with every 120.
 double flags(std::string_view algorithm) {
-  if (algorithm == "ll") return 2;
-  return algorithm == "ll128" ? 128.0 / 120 : 1;
+  if (algorithm.ends_with("ll")) return 2;
+  return algorithm.ends_with("ll128") ? 128.0 / 120 : 1;
 }
 
 port_bytes both_ways(bytes b) { return {b, b}; }
@@ -40,8 +40,8 @@ network_traffic across_domains(collective c, bytes size, const comm_group& group
     const double between = 2 * (group.domains - 1.0) / group.domains;
     return {both_ways(size * (2 * inside)), both_ways(size * (between / few))};
   }
-  const bool tree =
-      algorithm == "tree" || algorithm == "nvls_tree" || (algorithm == "ll" && c == collective::all_reduce);
+  const bool small = algorithm == "ll" || algorithm == "ll128";
+  const bool tree = algorithm == "tree" || algorithm == "nvls_tree" || (small && c == collective::all_reduce);
   if (tree) {
     // Each half of the array has its tree. Of two domains, each is the root of one tree and the leaf of the other;
     // of more, each is inside one tree and a leaf of the other.

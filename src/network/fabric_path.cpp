@@ -1,7 +1,11 @@
 #include "network/fabric_path.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
+
+#include "nvlsim/diagnostics.hpp"
 
 namespace nvlsim::network {
 namespace {
@@ -23,10 +27,37 @@ double ports_of(const fabric_spec& f, double gpus) {
   return nics * std::max(1.0, std::ceil(f.gpus_per_nic * f.nic_bandwidth / f.leaf.port_bandwidth * (1 - 1e-9)));
 }
 
+[[noreturn]] void refuse(const char* member, std::string what) {
+  throw input_error({{"platform", fmt::format("/fabric/{}", member), std::move(what), {}}});
+}
+
+/// Switches of the top level.
+std::int64_t spines_of(const platform& p) {
+  const fat_tree tree = size_fat_tree(p.fabric, p.gpus());
+  return tree.levels > 1 ? tree.switches.back() : 0;
+}
+
+/// Throws where more is broken than there is.
+void check_failures(const platform& p, const leaf_links& leaf) {
+  const fabric_spec& f = p.fabric;
+  const std::int64_t spines = spines_of(p);
+  if (spines == 0)
+    refuse(f.failed_spines > 0 ? "failed_spines" : "failed_cables",
+           fmt::format("the {} GPUs of {} share one leaf of {} ports: there are no spines and no cables to them",
+                       p.gpus(), p.name, f.leaf.ports));
+  if (f.failed_spines >= spines)
+    refuse("failed_spines", fmt::format("{} failed, but the fabric of {} GPUs has {}: one must be left",
+                                        f.failed_spines, p.gpus(), spines));
+  if (f.failed_cables >= leaf.up)
+    refuse("failed_cables", fmt::format("{} failed, but a leaf has {} up-links: one must be left", f.failed_cables,
+                                        leaf.up));
+}
+
 /// Share of a leaf's up-links that its traffic can use.
-double usable_share(const fabric_spec& f, const leaf_links& leaf, double installed_ports) {
-  const double spines = std::max(1.0, std::ceil(std::ceil(installed_ports / leaf.down) * leaf.up / f.leaf.ports));
-  const double lost = f.failed_cables + leaf.up * std::min(1.0, f.failed_spines / spines);
+double usable_share(const platform& p, const leaf_links& leaf) {
+  const fabric_spec& f = p.fabric;
+  double lost = f.failed_cables;
+  if (f.failed_spines > 0) lost += leaf.up * f.failed_spines / static_cast<double>(spines_of(p));
   const double left = std::max(leaf.up - lost, 1.0);
   switch (f.routing) {
     case fabric_routing::fixed:
@@ -59,11 +90,12 @@ fabric_path path_between(const platform& p, int ranks, bool aligned) {
   if (aligned) ports = std::ceil(ports / f.rails);
   if (f.leaf.ports < 4) return {f.nic_bandwidth, 1};  // nothing is known of the switches
   const leaf_links leaf = links_of(f);
+  if (f.failed_spines > 0 || f.failed_cables > 0) check_failures(p, leaf);
   const double installed = ports_of(f, p.gpus());
   if (ports <= leaf.down || installed <= f.leaf.ports) return {f.nic_bandwidth, 1};
   int switches = 3;
   for (double reach = leaf.down * f.leaf.ports; reach < ports; reach *= f.leaf.ports / 2.0) switches += 2;
-  const double share = usable_share(f, leaf, installed);
+  const double share = usable_share(p, leaf);
   return {f.nic_bandwidth * (share / f.oversubscription), switches};
 }
 

@@ -12,6 +12,7 @@ struct fabric_path {
 };
 
 /// Beyond one leaf, what it has of up-links is shared. `aligned` traffic keeps to its rail: it passes the spines only where a rail needs more than one leaf.
+/// Throws input_error where more spines or cables failed than there are.
 /// [docs/collectives.md#fabric-conditions]
 fabric_path path_between(const platform& p, int ranks, bool aligned);
 

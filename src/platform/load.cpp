@@ -136,6 +136,7 @@ fabric_spec read_fabric(reader r) {
   leaf.done();
   f.oversubscription = r.number_or("oversubscription", 1.0, at_least_one);
   f.sharp = r.boolean_or("sharp", false);
+  f.host_driven = r.boolean_or("host_driven", false);
   static const std::array<std::string, 3> routings = {"adaptive", "fixed", "hashed"};
   f.routing = static_cast<fabric_routing>(r.one_of_or("routing", routings, 0));
   f.rails = static_cast<int>(r.integer_or("rails", 1, {1, 1024}));

@@ -69,10 +69,12 @@ fabric_collective::tree_params read_tree(reader& r) {
   fabric_collective::tree_params t;
   t.latency = r.quantity<seconds>("latency");
   t.hop = r.quantity<seconds>("hop");
-  t.pipeline_per_rank = r.quantity<seconds>("pipeline_per_rank");
+  t.pipeline = r.number_or("pipeline", 0, config::non_negative);
+  if (t.pipeline > 0) t.pipeline_limit = r.quantity<bytes>("pipeline_limit");
   t.domain_share = r.number("domain_share", share);
   t.nic_share_2 = r.number("nic_share_2", share);
   t.nic_share_many = r.number("nic_share_many", share);
+  t.per_latency = r.number_or("per_latency", 1, config::non_negative);
   r.done();
   return t;
 }
@@ -92,6 +94,7 @@ fabric_collective read_fabric(reader& r) {
   f.ring.pipeline = ring.find_quantity<seconds>("pipeline").value_or(seconds{});
   f.ring.power = ring.number("power", power);
   f.ring.nic_share = ring.number("nic_share", share);
+  f.ring.per_latency = ring.number_or("per_latency", 1, config::non_negative);
   ring.done();
   if (auto t = r.find_child("tree")) f.tree = read_tree(*t);
   if (auto t = r.find_child("nvls_tree")) f.nvls_tree = read_tree(*t);
@@ -120,7 +123,7 @@ expert_exchange read_expert(reader& r) {
 
 measured_hardware read_measured_on(reader& r) {
   return {r.find_quantity<bandwidth>("nvlink", config::positive), r.find_quantity<seconds>("latency"),
-          r.find_quantity<seconds>("switch_latency")};
+          r.find_quantity<seconds>("switch_latency"), r.find_quantity<seconds>("host_step")};
 }
 
 /// The members of `table`, each read by `one`.

@@ -29,6 +29,10 @@ class knob_list {
     return add(name, "GB/s", 1e9, low, high, width, member);
   }
   template <class Get>
+  knob_list& MB(const char* name, double low, double high, double width, Get member) {
+    return add(name, "MB", 1e6, low, high, width, member);
+  }
+  template <class Get>
   knob_list& number(const char* name, double low, double high, double width, Get member) {
     return add(name, "", 1, low, high, width, member);
   }
@@ -98,10 +102,15 @@ std::vector<collective_knob> fabric_knobs(const std::string& pointer, const std:
     k.us("ring/pipeline", 0.01, 3000, loose, [](F& f) -> seconds& { return f.ring.pipeline; });
   k.number("ring/power", 1, 6, held, [](F& f) -> double& { return f.ring.power; });
   k.number("ring/nic_share", 0.2, 1, held, [](F& f) -> double& { return f.ring.nic_share; });
+  if (fabric == "default")
+    k.number("ring/per_latency", 0.5, 20, held, [](F& f) -> double& { return f.ring.per_latency; });
   if (now.nvls_tree) {
     k.us("nvls_tree/latency", 5, 1500, loose, [](F& f) -> seconds& { return f.nvls_tree->latency; });
     k.us("nvls_tree/hop", 2, 200, held, [](F& f) -> seconds& { return f.nvls_tree->hop; });
-    k.us("nvls_tree/pipeline_per_rank", 0.01, 20, loose, [](F& f) -> seconds& { return f.nvls_tree->pipeline_per_rank; });
+    k.number("nvls_tree/pipeline", 0.01, 20, held, [](F& f) -> double& { return f.nvls_tree->pipeline; });
+    k.MB("nvls_tree/pipeline_limit", 10, 10000, held, [](F& f) -> bytes& { return f.nvls_tree->pipeline_limit; });
+    if (fabric == "default")
+      k.number("nvls_tree/per_latency", 0.5, 20, held, [](F& f) -> double& { return f.nvls_tree->per_latency; });
     k.number("nvls_tree/domain_share", 0.5, 1, tight, [](F& f) -> double& { return f.nvls_tree->domain_share; });
     k.number("nvls_tree/nic_share_2", 0.3, 1, tight, [](F& f) -> double& { return f.nvls_tree->nic_share_2; });
     k.number("nvls_tree/nic_share_many", 0.1, 0.6, held, [](F& f) -> double& { return f.nvls_tree->nic_share_many; });
@@ -166,6 +175,12 @@ std::vector<collective_knob> collective_knobs_of(const std::string& family, cons
   const std::string pointer = "/" + family;
   if (at[0] == "domain") return domain_knobs(pointer, at[1], at[2], profile.domain.at(at[1]).at(at[2]));
   if (at[0] == "fabric") return fabric_knobs(pointer, at[1], at[2], profile.fabric.at(at[1]).at(at[2]));
+  if (at[0] == "measured_on")
+    return knob_list<measured_hardware>(pointer, [kind = at[1]](collective_profile& p) -> measured_hardware& {
+             return p.measured_on.at(kind);
+           })
+        .us("host_step", 1, 500, loose, [](measured_hardware& m) -> seconds& { return *m.host_step; })
+        .take();
   if (at[0] == "all_to_all") return all_to_all_knobs(pointer, at[1]);
   if (at[0] == "custom") return custom_knobs(pointer, at[1]);
   return exchange_knobs(pointer, at[1], profile.expert.at(at[1]));

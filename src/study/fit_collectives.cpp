@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include "collectives/models.hpp"
 #include "config/document.hpp"
 #include "nvlsim/fit.hpp"
 #include "nvlsim/output.hpp"
@@ -20,9 +21,6 @@ namespace nvlsim {
 namespace {
 
 using rows_view = std::vector<const collective_row*>;
-
-/// A fabric with fewer rows of a collective says nothing about others.
-constexpr std::size_t rows_to_pool = 10;
 
 bool across(const std::string& family) { return family.starts_with("fabric/") || family.starts_with("all_to_all/"); }
 
@@ -57,9 +55,14 @@ errors errors_of(const rows_view& rows, const collective_profile& c) {
   return out;
 }
 
-/// Fits one family in `profile`.
-std::vector<fitted_parameter> fit_family(const std::string& family, const rows_view& rows, collective_profile& profile) {
-  const std::vector<collective_knob> knobs = collective_knobs_of(family, profile);
+struct weighting {
+  std::vector<double> of_row;   ///< one each where empty
+  double robust_scale = 0.05;
+};
+
+/// Fits `knobs` in `profile`.
+std::vector<fitted_parameter> fit_knobs(const std::vector<collective_knob>& knobs, const rows_view& rows,
+                                        collective_profile& profile, const weighting& weights = {}) {
   std::vector<free_parameter> parameters;
   for (const collective_knob& k : knobs) {
     const double start = std::clamp(k.get(profile), k.low * 1.001, k.high * 0.999);
@@ -69,16 +72,23 @@ std::vector<fitted_parameter> fit_family(const std::string& family, const rows_v
     for (std::size_t i = 0; i < knobs.size(); ++i) knobs[i].set(profile, v[i]);
     std::vector<double> out;
     out.reserve(rows.size());
-    for (const collective_row* r : rows) out.push_back(std::log(simulated(*r, profile) / *r->record.published));
+    for (std::size_t i = 0; i < rows.size(); ++i)
+      out.push_back(std::log(simulated(*rows[i], profile) / *rows[i]->record.published) *
+                    (weights.of_row.empty() ? 1 : weights.of_row[i]));
     return out;
   };
-  const std::vector<double> best = fit_parameters(parameters, residuals, {.robust_scale = 0.05, .iterations = 60});
+  const std::vector<double> best =
+      fit_parameters(parameters, residuals, {.robust_scale = weights.robust_scale, .iterations = 60});
   std::vector<fitted_parameter> out;
   for (std::size_t i = 0; i < knobs.size(); ++i) {
     knobs[i].set(profile, best[i]);
     out.push_back({parameters[i].name, parameters[i].start, best[i]});
   }
   return out;
+}
+
+std::vector<fitted_parameter> fit_family(const std::string& family, const rows_view& rows, collective_profile& profile) {
+  return fit_knobs(collective_knobs_of(family, profile), rows, profile);
 }
 
 /// What is not measured of a fabric follows what is: a tree over rings has the latencies of that over in-switch
@@ -100,62 +110,123 @@ void follow(collective_profile& c) {
         f.tree->hop = f.nvls_tree->hop;
         f.tree->nic_share_2 = f.nvls_tree->nic_share_2;
         f.tree->nic_share_many = f.nvls_tree->nic_share_many;
+        f.tree->per_latency = f.nvls_tree->per_latency;
       }
 }
 
-/// Geometric mean of what the fabrics with enough rows reached, latencies in proportion to those of the fabrics.
-class default_pool {
+/// Group, fabric and collective of "fabric/efa-3200/all_gather"; no collective of "all_to_all/efa-3200".
+struct family_parts {
+  std::string group, kind, collective;
+  explicit family_parts(const std::string& family) {
+    const auto first = family.find('/'), second = family.find('/', first + 1);
+    group = family.substr(0, first);
+    kind = family.substr(first + 1, second - first - 1);
+    if (second != std::string::npos) collective = family.substr(second + 1);
+  }
+};
+
+/// The fabric that was never measured: one set of parameters for all that were, from which they differ only by
+/// their hardware. Every fabric counts as much, however many rows it has.
+class default_fabric {
  public:
-  default_pool(const std::map<std::string, std::size_t>& rows, const std::string& except) {
-    for (const auto& [family, n] : rows)
-      if (n >= rows_to_pool && family != except && across(family)) members_.push_back(family);
-  }
+  explicit default_fabric(const std::map<std::string, rows_view>& by_family) : by_family_(by_family) {}
 
-  /// Whether another fabric shows anything of this family's collective.
+  /// Whether the rows show anything of this family's collective.
   bool knows(const std::string& family) const {
-    const std::string group = family.substr(0, family.find('/')), tail = family.substr(family.rfind('/'));
-    return std::any_of(members_.begin(), members_.end(), [&](const std::string& m) {
-      return m != family && m.starts_with(group) && (group == "all_to_all" || m.ends_with(tail));
-    });
+    const bool exchange = family_parts(family).group == "all_to_all";
+    return rows_of(exchange ? "all_to_all" : "fabric", exchange ? "" : "all_reduce").rows.size() >= rows_to_pool;
   }
 
-  void apply(collective_profile& c) const {
-    for (auto& [name, f] : c.fabric["default"]) set("fabric/default/" + name, "/" + name, c);
-    if (c.all_to_all.contains("default")) set("all_to_all/default", "", c);
-    follow(c);
+  /// Sets the `default` entries of `c`. Gathers and scatters run as the rings and the
+  /// small messages of all-reduces do.
+  std::vector<fitted_parameter> fit(collective_profile& c) const {
+    collective_profile bare = only_default(c);
+    before_any_row(bare.fabric.at("default").at("all_reduce"));
+    std::vector<collective_knob> knobs = collective_knobs_of("fabric/default/all_reduce", bare);
+    for (collective_knob& k : collective_knobs_of("measured_on/default", bare)) knobs.push_back(std::move(k));
+    std::vector<fitted_parameter> out = fit_pool(std::move(knobs), rows_of("fabric", "all_reduce"), bare);
+    follow(bare);
+    auto& table = bare.fabric.at("default");
+    for (const char* kind : {"all_gather", "reduce_scatter"}) {
+      table.at(kind) = table.at("all_reduce");
+      table.at(kind).tree = table.at(kind).nvls_tree = std::nullopt;
+      table.at(kind).sharp = std::nullopt;
+    }
+    for (fitted_parameter& p :
+         fit_pool(collective_knobs_of("all_to_all/default", bare), rows_of("all_to_all", ""), bare))
+      out.push_back(std::move(p));
+    c.fabric["default"] = bare.fabric.at("default");
+    c.all_to_all["default"] = bare.all_to_all.at("default");
+    c.measured_on["default"] = bare.measured_on.at("default");
+    return out;
+  }
+
+  /// `c` as if no fabric had ever been measured.
+  static collective_profile only_default(collective_profile c) {
+    std::erase_if(c.fabric, [](const auto& f) { return f.first != "default"; });
+    std::erase_if(c.all_to_all, [](const auto& f) { return f.first != "default"; });
+    std::erase_if(c.measured_on, [](const auto& m) { return m.first != "default" && m.second.latency; });
+    return c;
   }
 
  private:
-  static bool like_latency(const std::string& pointer) {
-    return pointer.ends_with("/latency") || pointer.ends_with("/hop") || pointer.ends_with("fabric_step") ||
-           pointer.ends_with("/per_rank");
-  }
+  struct pooled {
+    rows_view rows;
+    std::vector<double> weights;
+  };
+  /// Fewer rows say nothing about another fabric.
+  static constexpr std::size_t rows_to_pool = 10;
+  /// Fabrics differ by more than what one was measured with.
+  static constexpr double pool_scale = 0.15;
+  /// What of the wire a library reaches belongs to the library, and is held; latencies are free within a factor of two.
+  static constexpr double share_width = 0.2, free_width = 4;
 
-  void set(const std::string& family, const std::string& suffix, collective_profile& c) const {
-    const std::string group = family.substr(0, family.find('/') + 1);
-    const auto latency_of = [&](const std::string& member) {
-      const std::string fabric = member.substr(group.size(), member.size() - group.size() - suffix.size());
-      const auto it = c.measured_on.find(fabric);
-      return it != c.measured_on.end() ? it->second.latency.value_or(seconds{}).base() : 0.0;
-    };
-    const double own = latency_of(family);
-    for (const collective_knob& k : collective_knobs_of(family, c)) {
-      const std::string tail = k.pointer.substr(family.size() + 1);
-      double sum = 0, count = 0;
-      for (const std::string& m : members_) {
-        if (!m.starts_with(group) || !m.ends_with(suffix) || m == family) continue;
-        for (const collective_knob& other : collective_knobs_of(m, c)) {
-          if (other.pointer != "/" + m + tail) continue;
-          const double scale = like_latency(k.pointer) && own > 0 && latency_of(m) > 0 ? own / latency_of(m) : 1;
-          sum += std::log(other.get(c) * scale);
-          ++count;
-        }
-      }
-      if (count > 0) k.set(c, std::clamp(std::exp(sum / count), k.low, k.high));
+  /// Where the priors stand, so that a fit does not depend on the one before: NICs reach 0.9 of their rate, of which
+  /// an inner domain of a tree has half; latencies are NCCL's constants for InfiniBand, rounded.
+  static void before_any_row(fabric_collective& f) {
+    f.ll = {4.0_us, 4.4_us, 13.0_GBps};
+    f.ll_pipeline = 40.0_us;
+    f.ll128 = protocol_params{7.0_us, 3.1_us, 33.0_GBps};
+    f.ring = {44.0_us, 1.5_us, 34.0_us, {}, 1.2, 0.9, 4};
+    for (auto* t : {&f.tree, &f.nvls_tree}) {
+      (*t)->latency = 5.0_us;
+      (*t)->hop = 40.0_us;
+      (*t)->nic_share_2 = 0.92;
+      (*t)->nic_share_many = 0.475;
+      (*t)->per_latency = 7;
     }
+    f.nvls_tree->domain_share = 0.92;
+    f.nvls_tree->pipeline = 2;
+    f.nvls_tree->pipeline_limit = bytes::from_base(150e6);
   }
 
-  std::vector<std::string> members_;
+  static std::vector<fitted_parameter> fit_pool(std::vector<collective_knob> knobs, const pooled& p,
+                                                collective_profile& c) {
+    if (p.rows.empty()) return {};
+    for (collective_knob& k : knobs)
+      k.prior_width = k.pointer.find("_share") == std::string::npos ? free_width : share_width;
+    return fit_knobs(knobs, p.rows, c, {p.weights, pool_scale});
+  }
+
+  pooled rows_of(const std::string& group, const std::string& collective) const {
+    std::vector<const rows_view*> fabrics;
+    std::size_t all = 0;
+    for (const auto& [family, rows] : by_family_) {
+      const family_parts p(family);
+      if (p.group != group || p.collective != collective || rows.empty()) continue;
+      fabrics.push_back(&rows);
+      all += rows.size();
+    }
+    pooled out;
+    for (const rows_view* f : fabrics) {
+      out.rows.insert(out.rows.end(), f->begin(), f->end());
+      const double even = static_cast<double>(all) / static_cast<double>(fabrics.size() * f->size());
+      out.weights.insert(out.weights.end(), f->size(), std::sqrt(even));
+    }
+    return out;
+  }
+
+  const std::map<std::string, rows_view>& by_family_;
 };
 
 class collective_fit {
@@ -170,26 +241,24 @@ class collective_fit {
       if (!has(r.family)) continue;
       by_family_[r.family].push_back(&r);
     }
-    for (const auto& [family, rows] : by_family_) counts_[family] = rows.size();
     if (by_family_.empty())
       throw input_error({{tables.front().string(), "", "no row of a collective that can be fitted", {}}});
   }
 
   fit_report run(const std::string& leave_out, const fit_progress& report) {
     profile_ = start_;
-    // Fabrics last: their rates are bounded by those inside the domains.
-    for (const bool outside : {false, true})
+    const auto fit_each = [&](bool outside) {
       for (const auto& [family, rows] : by_family_) {
         if (across(family) != outside) continue;
-        for (fitted_parameter& p : fit_family(family, rows, profile_)) out_.parameters.push_back(std::move(p));
-        follow(profile_);
-        if (report) report(fmt::format("{}: {} rows, median {:.1f} %", family, rows.size(), 100 * errors_of(rows, profile_).median));
+        for (fitted_parameter& p : fit_from_default(family, rows, profile_)) out_.parameters.push_back(std::move(p));
+        const double median = errors_of(rows, profile_).median;
+        if (report) report(fmt::format("{}: {} rows, median {:.1f} %", family, rows.size(), 100 * median));
       }
-    for (const std::string& family : with_the_ring_of_all_reduce()) {
-      auto& table = profile_.fabric.at(parts(family).first);
-      table.at(parts(family).second).ring = table.at("all_reduce").ring;
-    }
-    default_pool(counts_, "").apply(profile_);
+    };
+    // Fabrics last: their rates are bounded by those inside the domains.
+    fit_each(false);
+    for (fitted_parameter& p : default_fabric(by_family_).fit(profile_)) out_.parameters.push_back(std::move(p));
+    fit_each(true);
     rows_view all;
     for (const auto& [family, rows] : by_family_) all.insert(all.end(), rows.begin(), rows.end());
     const errors e = errors_of(all, profile_);
@@ -208,9 +277,7 @@ class collective_fit {
 
  private:
   bool has(const std::string& family) const {
-    const auto first = family.find('/'), second = family.find('/', first + 1);
-    const std::string group = family.substr(0, first), kind = family.substr(first + 1, second - first - 1);
-    const std::string member = second == std::string::npos ? "" : family.substr(second + 1);
+    const auto [group, kind, member] = family_parts(family);
     const auto in = [&](const auto& table) { return table.contains(kind) && table.at(kind).contains(member); };
     if (group == "domain") return in(start_.domain);
     if (group == "fabric") return in(start_.fabric);
@@ -218,21 +285,31 @@ class collective_fit {
     return group == "custom" ? start_.custom.contains(kind) : start_.expert.contains(kind);
   }
 
-  /// Fabric and collective of "fabric/efa-3200/all_gather".
-  static std::pair<std::string, std::string> parts(const std::string& family) {
-    const auto first = family.find('/'), second = family.rfind('/');
-    return {family.substr(first + 1, second - first - 1), family.substr(second + 1)};
+  /// One family; that of a fabric begins as what the default fabric would be there.
+  std::vector<fitted_parameter> fit_from_default(const std::string& family, const rows_view& rows,
+                                                 collective_profile& at) {
+    seed(family, *rows.front(), at);
+    std::vector<fitted_parameter> out = fit_family(family, rows, at);
+    follow(at);
+    return out;
   }
 
-  /// Gathers and scatters of fabrics where only the all-reduce was measured.
-  std::vector<std::string> with_the_ring_of_all_reduce() const {
-    std::vector<std::string> out;
-    for (const auto& [fabric, table] : start_.fabric)
-      for (const auto& [name, f] : table)
-        if (name != "all_reduce" && counts_.contains("fabric/" + fabric + "/all_reduce") &&
-            !counts_.contains("fabric/" + fabric + "/" + name))
-          out.push_back("fabric/" + fabric + "/" + name);
-    return out;
+  void seed(const std::string& family, const collective_row& row, collective_profile& at) {
+    const family_parts p(family);
+    if (p.group != "fabric") return;
+    const fabric_collective general = collectives::unlisted_fabric(at, inputs_.platform_named(row.platform),
+                                                                   at.fabric.at("default").at(p.collective));
+    fabric_collective& own = at.fabric.at(p.kind).at(p.collective);
+    const seconds pipeline = own.ring.pipeline;
+    own.ll = general.ll;
+    own.ll_pipeline = general.ll_pipeline;
+    if (own.ll128) own.ll128 = general.ll128;
+    own.ring = general.ring;
+    own.ring.per_latency = 1;
+    own.ring.pipeline = pipeline;
+    if (!own.nvls_tree) return;
+    own.nvls_tree = general.nvls_tree;
+    own.nvls_tree->per_latency = 1;
   }
 
   void add(const csv_table& t, const csv_row& row) {
@@ -259,6 +336,16 @@ class collective_fit {
     return fmt::format("every third row, {}", index % 3 + 1);
   }
 
+  /// All but `left`, and but all rows of its system where that is left out.
+  std::map<std::string, rows_view> rows_without(const rows_view& left, bool system) const {
+    std::map<std::string, rows_view> out = by_family_;
+    for (auto& [family, rows] : out)
+      std::erase_if(rows, [&](const collective_row* r) {
+        return system ? r->platform == left.front()->platform : std::find(left.begin(), left.end(), r) != left.end();
+      });
+    return out;
+  }
+
   void leave_each_out(const std::string& family, const rows_view& rows, const std::string& leave_out,
                       const fit_progress& report) {
     std::map<std::string, rows_view> groups;
@@ -268,14 +355,16 @@ class collective_fit {
       rows_view kept;
       for (const collective_row* r : rows)
         if (std::find(left.begin(), left.end(), r) == left.end()) kept.push_back(r);
-      if (!kept.empty()) {
-        fit_family(family, kept, at);
-        follow(at);
-      } else if (across(family) && default_pool(counts_, family).knows(family)) {
-        forget(family, at);
-      } else {
-        continue;  // nothing else knows it
+      if (across(family)) {
+        const std::map<std::string, rows_view> others = rows_without(left, leave_out == "system");
+        const default_fabric general(others);
+        if (kept.empty() && !general.knows(family)) continue;  // nothing else knows it
+        general.fit(at);
+        if (kept.empty()) at = default_fabric::only_default(at);
+      } else if (kept.empty()) {
+        continue;
       }
+      if (!kept.empty()) fit_from_default(family, kept, at);
       const errors e = errors_of(left, at);
       out_.leave_out.push_back({fmt::format("{}: {}", family, group), e.rows, e.mean, e.worst, e.bias, e.median});
       if (report)
@@ -283,20 +372,9 @@ class collective_fit {
     }
   }
 
-  /// As if this fabric had never been measured.
-  void forget(const std::string& family, collective_profile& at) const {
-    default_pool(counts_, family).apply(at);
-    const auto first = family.find('/'), second = family.find('/', first + 1);
-    const std::string kind = family.substr(first + 1, second - first - 1);
-    if (second == std::string::npos) at.all_to_all.erase(kind);
-    else at.fabric.at(kind).erase(family.substr(second + 1));
-    at.measured_on.erase(kind);
-  }
-
   input_cache inputs_;
   std::vector<collective_row> rows_;
   std::map<std::string, rows_view> by_family_;
-  std::map<std::string, std::size_t> counts_;
   collective_profile start_, profile_;
   fit_report out_;
 };
@@ -332,9 +410,9 @@ std::string collective_fit::stack_text(const data_folders& data) const {
                          fmt::join(systems, ", "), 100 * e.median, 100 * e.p90),
              problems);
   }
-  for (const std::string& family : with_the_ring_of_all_reduce()) write(family);
   for (const auto& [name, f] : profile_.fabric.at("default")) write("fabric/default/" + name);
   write("all_to_all/default");
+  write("measured_on/default");
   for (const auto& [kind, table] : profile_.domain)
     for (const auto& [name, d] : table)
       if (d.nvls_rate && name != "all_reduce") {
@@ -351,6 +429,7 @@ std::string collective_fit::stack_text(const data_folders& data) const {
         set_number(doc, at + "/hop", f.tree->hop.base() * 1e6, "us", problems);
         set_number(doc, at + "/nic_share_2", f.tree->nic_share_2, "", problems);
         set_number(doc, at + "/nic_share_many", f.tree->nic_share_many, "", problems);
+        if (fabric == "default") set_number(doc, at + "/per_latency", f.tree->per_latency, "", problems);
       }
   problems.throw_if_any();
   return to_json(doc.root);

@@ -113,7 +113,8 @@ std::string entry_of(const scenario& s, const std::string& table, std::string_vi
 std::string fabric_entry(const scenario& s, const std::string& table, const std::string& kind) {
   const std::string own = fmt::format("{}/{}/", table, s.platform.fabric.name);
   if (known(s, own + kind)) return own + kind;
-  if (kind == "reduce_scatter" && known(s, own + "all_gather")) return own + "all_gather";
+  for (const char* like : {"all_gather", "all_reduce"})
+    if (kind != "all_reduce" && known(s, own + like)) return own + like;
   return fmt::format("{}/default/{}", table, kind);
 }
 

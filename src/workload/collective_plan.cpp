@@ -25,6 +25,8 @@ priced by_library(const platform& p, const stack& s, const collective_workload& 
   const comm_group g = strided_group(w.place, 0, 1, w.gpus);
   collective_options options;
   options.algorithm = w.algorithm;
+  options.protocol = w.protocol;
+  options.skew = w.skew;
   const collective_cost cost = collective_time(s.collectives, p, w.operation, w.size, g, options);
   const seconds empty = collective_time(s.collectives, p, w.operation, {}, g, options).time;
   return {g, cost, empty, w.size};
@@ -93,7 +95,7 @@ collective_run plan_collective(const platform& p, const stack& s, const collecti
   out.hardware = w.ideal ? ports_of(*w.ideal) : p;
   out.cost = price.cost;
   out.demand = demand_on(out.hardware, {price.cost.time, price.latency,
-                                        wire_traffic(w.operation, w.size, price.group, price.cost.algorithm)});
+                                        wire_traffic(w.operation, w.size * w.skew, price.group, price.cost.algorithm)});
   out.work = f == fidelity::exact ? plan_messages(out.hardware, *w.ideal, w.operation, price.cost.algorithm,
                                                   w.size, price.group.ranks)
                                   : one_operation(out, price, w.operation, fold);

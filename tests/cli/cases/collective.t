@@ -59,7 +59,6 @@ Wishes that cannot be.
   $ nvlsim collective all_reduce moe_dispatch --platform h100-tcpxo --gpus 8 --algorithm rign --sharp on --fidelity flow --skew 2 -r 9
   2> --algorithm#: moe_dispatch has kernels (--kernel), no algorithms
   2> --algorithm#: unknown algorithm "rign"; did you mean "ring"?
-  2> --fidelity#: --protocol and --skew are for closed fidelity
   2> --fidelity#: moe_dispatch is simulated in closed fidelity only
   2> --sharp#: the switches of h100-tcpxo (Ethernet switch) do not reduce
   2> -r#: root 9 of 8 ranks

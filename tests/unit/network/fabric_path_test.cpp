@@ -57,6 +57,20 @@ TEST_CASE("Broken spines and cables cost their share, or a collision where route
   CHECK(share(p) == 1);
 }
 
+TEST_CASE("More broken than there is is refused, with how many there are") {
+  using Catch::Matchers::Contains;
+  platform p = cluster();
+  p.fabric.failed_spines = 31;
+  CHECK(share(p) == Approx(1.0 / 32));
+  p.fabric.failed_spines = 32;
+  CHECK_THROWS_WITH(share(p), Contains("32 failed") && Contains("has 32"));
+  p.fabric.failed_spines = 0;
+  p.fabric.failed_cables = 72;
+  CHECK_THROWS_WITH(share(p), Contains("72 failed") && Contains("72 up-links"));
+  p.racks = 1;
+  CHECK_THROWS_WITH(share(p, 8), Contains("one leaf"));
+}
+
 TEST_CASE("Hashed routes collide, less with more connections") {
   platform p = cluster();
   p.fabric.routing = fabric_routing::hashed;

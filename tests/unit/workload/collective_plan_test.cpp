@@ -6,6 +6,7 @@
 
 #include "nvlsim/collective_workload.hpp"
 #include "nvlsim/diagnostics.hpp"
+#include "unit/collectives/support.hpp"
 
 using namespace nvlsim;
 using Catch::Matchers::Contains;
@@ -72,6 +73,26 @@ TEST_CASE("Ring sends to the next rank only, pairwise once to each") {
   std::multiset<std::int32_t> to;
   for (const operation& o : pairs.work.classes[2].streams[0].operations) to.insert(o.peer);
   CHECK(to == std::multiset<std::int32_t>{0, 1, 3, 4});
+}
+
+TEST_CASE("A forced protocol and a skew hold in flow as in closed") {
+  const platform p = test::machine(5, "quantum-x800", 800.0_Gbps);
+  stack s;
+  s.collectives = test::shipped();
+  collective_workload w;
+  w.size = bytes::from_base(64 << 20);
+  w.gpus = 144;
+  w.place = {72};
+  w.protocol = "ll";
+  CHECK(plan_collective(p, s, w, fidelity::flow, true).cost.algorithm == "ll");
+  w.protocol.clear();
+  w.operation = collective::all_to_all;
+  const collective_run even = plan_collective(p, s, w, fidelity::flow, true);
+  w.skew = 2;
+  const collective_run skewed = plan_collective(p, s, w, fidelity::flow, true);
+  CHECK(skewed.cost.time > even.cost.time);
+  CHECK(skewed.demand.traffic.nic.out.base() == Approx(2 * even.demand.traffic.nic.out.base()));
+  CHECK(longest(skewed.work) == Approx(skewed.cost.time.base()).epsilon(1e-12));
 }
 
 TEST_CASE("Flow plan of a collective carries its bytes in what its latency leaves") {
