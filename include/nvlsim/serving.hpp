@@ -68,6 +68,7 @@ struct server_settings {
   std::int64_t lanes = 1;
   router_policy router = router_policy::round_robin;
   std::int64_t clients = 0;  ///< of a closed loop; 0: requests come when they say
+  bool keep_iterations = false;  ///< all of them, not the first ones
 };
 
 struct traced_iteration {
@@ -118,14 +119,15 @@ struct serving_run {
 };
 
 /// The lanes of a run as a plan that has been run, for traces: the first iterations, and counters of what runs, waits
-/// and is cached. At most 64 lanes.
+/// and is cached. At most 64 lanes, unless `whole`.
 void draw_serving(const serving_run& run, const inference_workload& w, plan& work, timeline& times,
-                  std::vector<trace_counter>& counters);
+                  std::vector<trace_counter>& counters, bool whole = false);
 
 /// Whether the load needs a clock; else `plan_inference` simulates it in token time, with the same engine.
 bool needs_clock(const inference_workload& w);
-/// `kv_capacity_tokens` of a lane stand in for what the memory model gives.
+/// `kv_capacity_tokens` of a lane stand in for what the memory model gives. `explained` keeps all iterations, and the
+/// facts of their parts.
 serving_run serve(const platform& p, const stack& s, const model& m, const inference_workload& w,
-                  std::optional<std::int64_t> kv_capacity_tokens = {});
+                  std::optional<std::int64_t> kv_capacity_tokens = {}, bool explained = false);
 
 }  // namespace nvlsim

@@ -105,7 +105,7 @@ bool needs_clock(const inference_workload& w) {
 }
 
 serving_run serve(const platform& p, const stack& s, const model& m, const inference_workload& w,
-                  std::optional<std::int64_t> kv_capacity_tokens) {
+                  std::optional<std::int64_t> kv_capacity_tokens, bool explained) {
   serving_run run;
   run.reasons = serving_problems(p, s, m, w);
   if (!s.inference) return run;
@@ -124,6 +124,7 @@ serving_run serve(const platform& p, const stack& s, const model& m, const infer
   set.lane.prefix_tokens = list.prefix_tokens;
   set.lanes = std::int64_t{w.replicas} * w.pp;
   set.router = w.router;
+  set.keep_iterations = explained;
   set.clients = w.load == load_kind::closed_loop ? w.concurrency : 0;
   run.reasons = request_reasons(m, w, set.lane, list);
   const bandwidth c2c = p.gpu.c2c;
@@ -139,7 +140,7 @@ serving_run serve(const platform& p, const stack& s, const model& m, const infer
   iteration_costs costs(p, s, m, w);
   iteration_prices prices(costs, swap_rate);
   run.outcome = serve_requests(list, set, [&](const iteration& it) { return prices.price(it); });
-  run.uses = prices.uses();
+  run.uses = prices.uses(explained);
   return run;
 }
 
