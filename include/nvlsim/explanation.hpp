@@ -86,13 +86,9 @@ std::vector<std::string> explained_metrics(const result& r);
 /// The metric that says most of a result: its step time, its rate or its time.
 std::string main_metric(const result& r);
 
-/// Why runs of this scenario are not taken apart; empty when they are. Serving on a clock and workers that hand prompts
-/// over are not. [docs/explain.md#limits]
-std::string why_unexplained(const scenario& s);
-
 /// Takes a metric of a finished run apart. `metric` is a name of `explained_metrics`; of a distribution `NAME.STATISTIC`
-/// or its mean. Parts of an inference run need facts (`plan_inference`). Throws input_error for a name that the result
-/// lacks, and for a scenario that is not taken apart. [docs/models-and-assumptions.md#bounds]
+/// or its mean. An inference run must have been made to be explained (`run_options`). Throws input_error for a name that
+/// the result lacks. [docs/models-and-assumptions.md#bounds]
 explanation explain(const scenario& s, const run_record& run, std::string_view metric);
 
 }  // namespace nvlsim

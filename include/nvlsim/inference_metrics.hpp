@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "nvlsim/inference.hpp"
@@ -50,5 +51,8 @@ std::vector<request_record> records_of(const inference_run& run, const timeline&
 /// Of a run with a clock. Distributions are over the requests that count (docs/serving.md#what-counts); rates over the
 /// time between the first and the last arrival of those, or over the whole run when all count.
 inference_metrics measure_serving(const serving_run& run, const inference_workload& w);
+
+/// From when to when requests come that count: the whole run where all do.
+std::pair<double, double> counted_time(const serving_outcome& o, const measured_part& part);
 
 }  // namespace nvlsim

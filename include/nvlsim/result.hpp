@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "nvlsim/inference.hpp"
@@ -43,6 +44,7 @@ struct run_record {
   std::vector<trace_counter> counters;
   std::vector<request_record> requests;  ///< of a served load, where asked for; one lane of each class
   front_end_costs front_end;             ///< of those
+  std::optional<std::pair<double, double>> counted;  ///< of a load on a clock: when requests come that count
 };
 
 }  // namespace nvlsim

@@ -7,7 +7,7 @@
 namespace nvlsim {
 
 struct run_options {
-  bool explained = false;  ///< parts of inference runs keep their facts
+  bool explained = false;  ///< what inference runs did is kept whole, with the facts of its parts
   bool engine = true;      ///< false: `closed` runs take the longest path through the plan, which is as exact and quicker
 };
 

@@ -79,6 +79,7 @@ struct server_settings {
   /// With them requests go to the one with the least to compute, their caches to the lane with the fewest in hand.
   std::optional<prefill_settings> prefill;
   bool prompts_cached = false;  ///< requests come with their caches
+  bool keep_iterations = false;  ///< all of them, not the first ones
 };
 
 struct traced_iteration {
@@ -131,14 +132,15 @@ struct serving_run {
 };
 
 /// The lanes of a run as a plan that has been run, for traces: the first iterations, and counters of what runs, waits
-/// and is cached. At most 64 lanes.
+/// and is cached. At most 64 lanes, unless `whole`.
 void draw_serving(const serving_run& run, const inference_workload& w, plan& work, timeline& times,
-                  std::vector<trace_counter>& counters);
+                  std::vector<trace_counter>& counters, bool whole = false);
 
 /// Whether the load needs a clock; else `plan_inference` simulates it in token time, with the same engine.
 bool needs_clock(const inference_workload& w);
-/// `kv_capacity_tokens` of a lane stand in for what the memory model gives.
+/// `kv_capacity_tokens` of a lane stand in for what the memory model gives. `explained` keeps all iterations, and the
+/// facts of their parts.
 serving_run serve(const platform& p, const stack& s, const model& m, const inference_workload& w,
-                  std::optional<std::int64_t> kv_capacity_tokens = {});
+                  std::optional<std::int64_t> kv_capacity_tokens = {}, bool explained = false);
 
 }  // namespace nvlsim

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "analysis/explain_latency.hpp"
+#include "analysis/lane_time.hpp"
 #include "analysis/time_slices.hpp"
 #include "nvlsim/diagnostics.hpp"
 #include "nvlsim/explanation.hpp"
@@ -47,27 +48,50 @@ class explainer {
 
   void time(const std::string& what) {
     out_.apart = what;
-    const auto slices = slices_of(run_.work, run_.times, mean_over_gpus(run_.work), true);
+    const auto slices = slices_of_gpus(run_.work, run_.times);
     tree("by phase", by_phase(slices, what));
     tree("by bound", by_bound(slices, what));
     tree("critical path", by_phase(critical_path(run_.work, run_.times), what));
-    uses(slices);
+    uses(slices, makespan());
   }
-  void uses(const std::vector<time_slice>& slices) {
-    out_.kernels = uses_of_time(slices, false, makespan());
+  void uses(const std::vector<time_slice>& slices, double whole_s) {
+    out_.kernels = uses_of_time(slices, false, whole_s);
     std::vector<time_slice> with_hidden = slices;
     for (time_slice& s : side_slices(run_.work)) with_hidden.push_back(std::move(s));
-    out_.transfers = uses_of_time(with_hidden, true, makespan());
+    out_.transfers = uses_of_time(with_hidden, true, whole_s);
+  }
+
+  bool on_clock() const { return run_.counted.has_value(); }
+  /// When requests count: the whole run, but for a load with a warm-up or a tail.
+  std::pair<double, double> counted() const {
+    return run_.counted.value_or(std::pair{0.0, makespan()});
+  }
+
+  /// Time of the lanes of a served load, then of its median request and of one in a hundred.
+  void time_of_lanes(const std::string& what, double from, double to) {
+    if (!on_clock() && !run_.served->pools) {
+      time(what);
+    } else {
+      out_.apart = what;
+      const auto slices = slices_of_lanes(run_.work, run_.times, from, to);
+      tree("by phase", by_phase(slices, what));
+      tree("by bound", by_bound(slices, what));
+      if (!on_clock()) tree("critical path", by_phase(critical_path(run_.work, run_.times), what));
+      uses(slices, to - from);
+    }
+    for (const char* statistic : {"p50", "p99"})
+      if (const auto wanted = number_at(*r_.metrics.find("e2e_s"), statistic))
+        tree("by stage", by_stage(parts_of_latency(run_, "e2e_s", statistic, *wanted), fmt::format("e2e_s.{}", statistic)));
   }
 
   template <class Keep>
   void share_of_time(const std::string& what, Keep keep) {
     out_.apart = what;
-    auto slices = slices_of(run_.work, run_.times, mean_over_gpus(run_.work), true);
+    auto slices = slices_of_gpus(run_.work, run_.times);
     std::erase_if(slices, [&](const time_slice& s) { return !keep(s); });
     tree("by kind", by_kind(slices, what));
     tree("by bound", by_bound(slices, what));
-    uses(slices);
+    uses(slices, makespan());
   }
 
   void sum_of(const std::string& what, const value& section, std::initializer_list<std::string_view> keys) {
@@ -167,64 +191,93 @@ class explainer {
   }
 
   void inference(const inference_workload& w, const std::string& m) {
-    const double run = makespan(), gpus = static_cast<double>(w.gpus());
-    const double output = metric("output_tokens_per_s") * run;
-    const auto rate = [&](const char* what, double amount, bool per_gpu) {
-      times(what, amount);
+    const auto [begin, end] = counted();
+    const double run = end - begin, gpus = static_cast<double>(w.gpus());
+    const char* const span = run < makespan() ? "counted_time_s" : "makespan_s";
+    const auto rate = [&, begin = begin, end = end](const char* what, bool per_gpu) {
+      times(what, metric(m) * run * (per_gpu ? gpus : 1));
       if (per_gpu) over("gpus", gpus);
-      over("makespan_s", run);
-      time("makespan_s");
+      over(span, run);
+      time_of_lanes(span, begin, end);
     };
-    if (m == "makespan_s") return time(m);
-    if (m == "output_tokens_per_s") return rate("output_tokens", output, false);
-    if (m == "output_tokens_per_s_per_gpu") return rate("output_tokens", output, true);
-    if (m == "total_tokens_per_s") return rate("total_tokens", metric("total_tokens_per_s") * run, false);
-    if (m == "total_tokens_per_s_per_gpu") return rate("total_tokens", metric("total_tokens_per_s") * run, true);
-    if (m == "requests_per_s") return rate("requests", metric(m) * run, false);
+    if (m == "makespan_s") return time_of_lanes(m, 0, makespan());
+    if (m == "output_tokens_per_s") return rate("output_tokens", false);
+    if (m == "output_tokens_per_s_per_gpu") return rate("output_tokens", true);
+    if (m == "total_tokens_per_s") return rate("total_tokens", false);
+    if (m == "total_tokens_per_s_per_gpu") return rate("total_tokens", true);
+    if (m == "requests_per_s") return rate("requests", false);
+    if (m == "offered_requests_per_s") return times("arrivals", metric(m) * run), over(span, run);
+    if (m == "goodput_requests_per_s")
+      return times("requests_per_s", metric("requests_per_s")), times("slo_attained_fraction", metric("slo_attained_fraction"));
+    if (m == "slo_attained_fraction")
+      return times("requests_within_limits", metric(m) * metric("measured_requests")),
+             over("measured_requests", metric("measured_requests"));
+    if (m == "requests_in_flight") return in_flight();
     if (m == "energy_per_million_tokens_J") {
       times("energy_J", all_energy());
-      over("million_output_tokens", output / 1e6);
+      over("million_output_tokens", all_energy() / metric(m));
       return energy("energy_J");
     }
     if (m == "cost_per_million_tokens_usd") {
-      price("makespan_s", run, gpus);
-      over("million_output_tokens", output / 1e6);
-      return time("makespan_s");
+      const double usd_per_s = s_.platform.price.per_gpu.value_or(dollar_rate{}).base() * gpus;
+      price("makespan_s", makespan(), gpus);
+      over("million_output_tokens", usd_per_s * makespan() / metric(m));
+      return time_of_lanes("makespan_s", 0, makespan());
     }
     if (m == "power_W_per_gpu") {
       times("gpus_J", number_at(r_.energy, "gpus_J").value_or(0));
       over("gpus", gpus);
-      over("makespan_s", run);
-      return time("makespan_s");
+      over("makespan_s", makespan());
+      return time_of_lanes("makespan_s", 0, makespan());
     }
     if (m == "memory_peak_bytes") return memory();
     if (m == "gpus") {
       for (const auto& [n, x] :
            {std::pair{"tp", w.tp}, {"pp", w.pp}, {"attention_dp", w.attention_dp}, {"replicas", w.replicas}})
-        times(n, static_cast<double>(x));
+        if (!w.prefill_pool) times(n, static_cast<double>(x));
+      if (w.prefill_pool) out_.notes.emplace_back("those of both pools");
       return;
     }
     if (m == "output_tokens_per_s_per_user") {
       over("tpot_s.mean", 1 / metric(m));
       return latency("tpot_s", "mean");
     }
+    if (m == "kv_cache_used_fraction" || m == "prefix_cache_hit_fraction" || m == "measured_requests" ||
+        m == "preemptions" || m == "recomputed_tokens") {
+      out_.notes.emplace_back("counted as the load ran: no sum of times");
+      return;
+    }
     const auto [name, statistic] = split_statistic(m);
     if (is_latency(name)) return latency(name, statistic);
     unknown();
   }
 
+  /// Little's law: requests in the system are those that come in a second, times the time that each stays.
+  void in_flight() {
+    const auto n = static_cast<double>(run_.requests.size());
+    const double each = metric("requests_in_flight") * makespan() / n;
+    times("requests", n);
+    times("time_in_system_s", each);
+    over("makespan_s", makespan());
+    stages_of("time_in_system_s", parts_of_latency(run_, "e2e_s", "mean", each, true), each);
+  }
+
   void latency(const std::string& name, const std::string& statistic) {
     const value* d = r_.metrics.find(name);
     const auto wanted = d ? number_at(*d, statistic) : std::nullopt;
-    if (!wanted || !run_.served) return;
-    const latency_parts parts = parts_of_latency(*run_.served, run_.work, run_.times, name, statistic, *wanted);
-    out_.apart = fmt::format("{}.{}", name, statistic);
-    tree("by phase", by_phase(parts.slices, out_.apart));
-    tree("by bound", by_bound(parts.slices, out_.apart));
+    if (!wanted || (run_.requests.empty() && !run_.served)) return;
+    stages_of(fmt::format("{}.{}", name, statistic), parts_of_latency(run_, name, statistic, *wanted), *wanted);
+  }
+
+  void stages_of(const std::string& what, const latency_parts& parts, double wanted) {
+    out_.apart = what;
+    const std::vector<time_slice> slices = parts.slices();
+    tree("by stage", by_stage(parts, what));
+    tree("by phase", by_phase(slices, what));
+    tree("by bound", by_bound(slices, what));
     if (!parts.note.empty()) out_.notes.push_back(parts.note);
-    uses(parts.slices);
-    for (auto* table : {&out_.kernels, &out_.transfers})
-      for (time_use& u : *table) u.share *= makespan() / *wanted;
+    out_.kernels = uses_of_time(slices, false, wanted);
+    out_.transfers = uses_of_time(slices, true, wanted);
   }
 
   void collective(const collective_workload& w, const std::string& m) {
@@ -271,21 +324,8 @@ std::string main_metric(const result& r) {
   return {};
 }
 
-std::string why_unexplained(const scenario& s) {
-  const auto* w = std::get_if<inference_workload>(&s.workload);
-  if (!w) return {};
-  if (needs_clock(*w))
-    return "a load served on a clock is not taken apart yet (arrivals, traces, sessions, objectives, routers, swapping, "
-           "lengths by a distribution, warm-up); `run` gives its breakdown and requests";
-  if (w->pooled())
-    return "workers that prefill and others that decode are not taken apart yet; `run` gives their breakdown";
-  return {};
-}
-
 explanation explain(const scenario& s, const run_record& run, std::string_view metric) {
   const result& r = run.outcome;
-  if (std::string why = why_unexplained(s); !why.empty())
-    throw input_error({{"", "", fmt::format("{}: {}", s.name, why), ""}});
   auto [name, statistic] = split_statistic(metric);
   const value* v = r.metrics.find(name);
   const bool distribution = v && v->members();

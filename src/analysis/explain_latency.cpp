@@ -5,125 +5,253 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
+#include <map>
+#include <tuple>
+
+#include "analysis/lane_time.hpp"
 
 namespace nvlsim {
 namespace {
 
 constexpr std::array<std::string_view, 5> latencies = {"ttft_s", "tpot_s", "itl_s", "e2e_s", "queue_s"};
 
-/// Operations first..last of one class, and what the server in front adds; it counts `weight` times.
-struct interval {
-  std::size_t rank_class = 0;
-  std::int32_t first = 0, last = -1;
-  bool gap_before = false;  ///< the gap before `first` belongs to it
-  double in_front_s = 0,
-         held_s = 0;  ///< added by the server: per request, and the iterations that it holds a token back
-  double scale = 1;   ///< of the operations: one token of several
-  double value_s = 0, weight = 0;
+/// A request's way: when it got where, and the lanes that worked meanwhile.
+struct way {
+  std::size_t prompt_lane = 0, decode_lane = 0;
+  double sent = 0, begun = 0, prefilled = 0, delivered = 0, streaming = 0, end = 0;
+  double gaps = 0;                              ///< between its tokens
+  double weight = 1;                            ///< requests it stands for
+  const work_template* transfer = nullptr;      ///< of its cache
+
+  double held(const front_end_costs& server) const {
+    return gaps > 0 ? (end - streaming) * std::min(server.first_token_iterations / gaps, 1.0) : 0;
+  }
 };
 
-// The same sums as measure_inference makes.
-std::vector<interval> request_intervals(const inference_run& run, const timeline& times, std::string_view metric) {
-  std::vector<interval> out;
-  for (std::size_t c = 0; c < run.schedules.size(); ++c) {
-    const std::vector<span>& spans = times.spans[c].front();
-    const auto lanes = static_cast<double>(run.lanes[c]);
-    const auto begin = [&](std::int32_t i) { return spans[static_cast<std::size_t>(i)].begin_s; };
-    const auto end = [&](std::int32_t i) { return spans[static_cast<std::size_t>(i)].end_s; };
-    for (const request_progress& r : run.schedules[c].requests) {
-      const double gaps = static_cast<double>(r.output - 1);
-      const double decode = end(r.last_token) - end(r.first_token);
-      interval i{.rank_class = c, .first = r.arrived, .last = r.first_token, .weight = lanes};
-      if (metric == "queue_s") {
-        i.last = r.admitted - 1;
-        i.value_s = begin(r.admitted) - begin(r.arrived);
-      } else if (metric == "e2e_s") {
-        i.last = r.last_token;
-        i.value_s = end(r.last_token) - begin(r.arrived);
-      } else if (metric == "ttft_s") {
-        i.held_s = gaps > 0 ? decode * std::min(run.front_end.first_token_iterations / gaps, 1.0) : 0;
-        i.in_front_s = run.front_end.first_token_delay.base();
-        i.value_s = end(r.first_token) - begin(r.arrived) + i.held_s + i.in_front_s;
-      } else {
-        if (!(gaps > 0)) continue;
-        i.first = r.first_token + 1;
-        i.last = r.last_token;
-        i.gap_before = true;
-        i.scale = 1 / gaps;
-        i.value_s = decode / gaps;
-      }
-      out.push_back(i);
+/// Requests that stay in one lane.
+std::vector<way> ways_in_lanes(const run_record& run, bool all) {
+  std::vector<way> out;
+  for (const request_record& r : run.requests) {
+    if (!all && run.counted && (r.arrival_s < run.counted->first || r.arrival_s > run.counted->second)) continue;
+    way w;
+    w.prompt_lane = w.decode_lane = static_cast<std::size_t>(r.lane);
+    w.sent = r.arrival_s;
+    w.begun = std::clamp(r.admitted_s, r.arrival_s, r.first_token_s);
+    w.prefilled = w.delivered = w.streaming = r.first_token_s;
+    w.end = r.last_token_s;
+    w.gaps = static_cast<double>(r.output) - 1;
+    if (run.served) w.weight = static_cast<double>(run.served->lanes[w.prompt_lane]);
+    out.push_back(w);
+  }
+  return out;
+}
+
+struct sent_cache {
+  double end_s = 0;
+  const work_template* work = nullptr;
+};
+
+/// Transfers of each request's cache: a worker's second stream holds them in the order of their prompts.
+std::vector<sent_cache> transfers_of(const run_record& run) {
+  const pooled_schedule& s = *run.served->pools;
+  std::vector<std::vector<std::tuple<std::int32_t, double, std::size_t>>> by_worker(s.prefill.size());
+  for (std::size_t i = 0; i < s.requests.size(); ++i)
+    if (const pooled_request& r = s.requests[i]; r.prefill_worker >= 0 && r.decode_worker >= 0)
+      by_worker[static_cast<std::size_t>(r.prefill_worker)].emplace_back(r.prefill_last, r.delivered_s, i);
+  std::vector<sent_cache> out(s.requests.size());
+  for (std::size_t c = 0; c < by_worker.size(); ++c) {
+    std::sort(by_worker[c].begin(), by_worker[c].end());
+    for (std::size_t k = 0; k < by_worker[c].size(); ++k) {
+      const operation& o = run.work.classes[c].streams[1].operations[k];
+      out[std::get<2>(by_worker[c][k])] = {run.times.spans[c][1][k].end_s,
+                                           &run.work.templates[static_cast<std::size_t>(o.work)]};
     }
   }
   return out;
 }
 
-/// The gaps of one class: since the last iteration that decoded or, for requests that joined since, their first token.
-void add_token_gaps(std::vector<interval>& out, const inference_run& run, const timeline& times, std::size_t c) {
-  const batching_schedule& s = run.schedules[c];
-  const std::vector<span>& spans = times.spans[c].front();
-  std::vector<std::int64_t> begun(s.iterations.size());
-  for (const request_progress& r : s.requests)
-    if (r.output > 1) ++begun[static_cast<std::size_t>(r.first_token)];
-  std::vector<std::pair<std::int32_t, std::int64_t>> joined;  // iteration, requests
-  std::int32_t decoded = -1;
-  const auto add = [&](std::int32_t since, std::int32_t at, std::int64_t count) {
-    const double from = since < 0 ? 0 : spans[static_cast<std::size_t>(since)].end_s;
-    out.push_back({.rank_class = c,
-                   .first = since + 1,
-                   .last = at,
-                   .gap_before = true,
-                   .scale = 1 / run.tokens_per_step,
-                   .value_s = (spans[static_cast<std::size_t>(at)].end_s - from) / run.tokens_per_step,
-                   .weight = static_cast<double>(count * run.lanes[c])});
+/// Requests that go from a prefill worker to a decode worker; as `measure_inference` dates them.
+std::vector<way> ways_through_pools(const run_record& run) {
+  const pooled_schedule& s = *run.served->pools;
+  const std::size_t prefills = s.prefill.size();
+  const std::vector<sent_cache> transfers = transfers_of(run);
+  const auto at = [&](std::size_t lane, std::int32_t i) { return run.times.spans[lane].front()[static_cast<std::size_t>(i)]; };
+  std::vector<way> out(s.requests.size());
+  for (std::size_t i = 0; i < s.requests.size(); ++i) {  // a request is sent after an earlier one ended
+    const pooled_request& r = s.requests[i];
+    way& w = out[i];
+    w.prompt_lane = r.prefill_worker >= 0 ? static_cast<std::size_t>(r.prefill_worker) : prefills + static_cast<std::size_t>(r.decode_worker);
+    w.decode_lane = r.decode_worker >= 0 ? prefills + static_cast<std::size_t>(r.decode_worker) : w.prompt_lane;
+    w.end = r.decode_worker >= 0 ? at(w.decode_lane, r.decode_last).end_s : at(w.prompt_lane, r.prefill_last).end_s;
+    w.streaming = r.decode_worker >= 0 ? at(w.decode_lane, r.decode_first).begin_s : w.end;
+    w.begun = r.prefill_worker >= 0 ? at(w.prompt_lane, r.prefill_first).begin_s : w.streaming;
+    w.prefilled = r.prefill_worker >= 0 ? at(w.prompt_lane, r.prefill_last).end_s : w.streaming;
+    w.delivered = transfers[i].work ? transfers[i].end_s : w.prefilled;
+    w.transfer = transfers[i].work;
+    w.gaps = static_cast<double>(r.output) - 1;
+  }
+  for (std::size_t i = 0; i < s.requests.size(); ++i)
+    if (const std::int32_t before = s.requests[i].sent_after; before >= 0) out[i].sent = out[static_cast<std::size_t>(before)].end;
+  return out;
+}
+
+bool through_pools(const run_record& run) { return run.served && run.served->pools; }
+
+/// Stretches of a way that a latency is made of, and how much of each second counts.
+struct measured_way {
+  way w;
+  bool to_first_token = false, to_begin = false, decodes = false;
+  double decode_share = 1, value_s = 0;
+};
+
+measured_way measure(const way& w, std::string_view metric, const front_end_costs& server) {
+  measured_way m{.w = w};
+  if (metric == "queue_s") {
+    m.to_begin = true;
+    m.value_s = w.begun - w.sent;
+  } else if (metric == "tpot_s") {
+    m.decodes = true;
+    m.decode_share = 1 / w.gaps;
+    m.value_s = (w.end - w.streaming) / w.gaps;
+  } else if (metric == "e2e_s") {
+    m.to_begin = m.to_first_token = m.decodes = true;
+    m.value_s = w.end - w.sent;
+  } else {
+    m.to_begin = m.to_first_token = true;
+    m.value_s = w.streaming - w.sent + w.held(server) + server.first_token_delay.base();
+  }
+  return m;
+}
+
+void put(latency_parts& out, const char* stage, std::vector<time_slice> slices) {
+  if (!slices.empty()) out.stages.emplace_back(stage, std::move(slices));
+}
+
+/// A stretch of every way: what it is called, from when to when, on which lane, and for which latencies it counts.
+struct stretch {
+  const char* stage;
+  double way::*from;
+  double way::*to;
+  std::size_t way::*lane;
+  bool measured_way::*counts;
+};
+constexpr stretch to_prompt[] = {
+    {"queue", &way::sent, &way::begun, &way::prompt_lane, &measured_way::to_begin},
+    {"prefill", &way::begun, &way::prefilled, &way::prompt_lane, &measured_way::to_first_token}};
+constexpr stretch to_last_token[] = {
+    {"decode queue", &way::delivered, &way::streaming, &way::decode_lane, &measured_way::to_first_token},
+    {"decode", &way::streaming, &way::end, &way::decode_lane, &measured_way::decodes}};
+
+void add_stage(latency_parts& out, lane_time& lanes, const std::vector<measured_way>& ways, double weights, const stretch& s) {
+  for (const measured_way& m : ways)
+    if (m.*s.counts) lanes.add(m.w.*s.lane, m.w.*s.from, m.w.*s.to, m.decode_share * m.w.weight / weights);
+  put(out, s.stage, lanes.take());
+}
+
+std::vector<time_slice> transfer_slices(const std::vector<measured_way>& ways, double weights) {
+  std::map<const work_template*, std::pair<double, double>> by_work;  // transfers, and waits for the port
+  for (const measured_way& m : ways) {
+    if (!m.to_first_token || !m.w.transfer) continue;
+    auto& [count, waited] = by_work[m.w.transfer];
+    count += m.w.weight / weights;
+    waited += m.w.weight / weights * std::max(0.0, m.w.delivered - m.w.prefilled - m.w.transfer->duration.base());
+  }
+  std::vector<time_slice> out;
+  double waited = 0;
+  for (const auto& [work, sums] : by_work) {
+    for (const work_part& p : work->parts)
+      out.push_back({"transfer", p.kind, p.name, p.facts, p.duration.base() * sums.first, sums.first});
+    waited += sums.second;
+  }
+  if (waited > 0) out.push_back({"transfer", work_kind::idle, "caches sent before", nullptr, waited, 0});
+  return out;
+}
+
+void add_server(latency_parts& out, const std::vector<measured_way>& ways, double weights, const front_end_costs& server) {
+  double held = 0;
+  for (const measured_way& m : ways) held += m.w.weight / weights * m.w.held(server);
+  std::vector<time_slice> slices;
+  const auto add = [&](const char* name, double time_s) {
+    if (time_s > 0) slices.push_back({"server", work_kind::host, name, nullptr, time_s, 0});
   };
-  for (std::size_t i = 0; i < s.iterations.size(); ++i) {
-    const auto at = static_cast<std::int32_t>(i);
-    std::int64_t old = s.iterations[i].decodes;
-    if (old > 0) {
-      for (const auto& [since, count] : joined) {
-        add(since, at, count);
-        old -= count;
-      }
-      if (old > 0) add(decoded, at, old);
-      joined.clear();
-      decoded = at;
+  add("first token delay", server.first_token_delay.base());
+  add("first token held back", held);
+  put(out, "server", std::move(slices));
+}
+
+void scale_to(latency_parts& parts, double wanted) {
+  double sum = 0;
+  for (const auto& [stage, slices] : parts.stages)
+    for (const time_slice& s : slices) sum += s.time_s;
+  if (!(sum > 0)) return;
+  for (auto& [stage, slices] : parts.stages)
+    for (time_slice& s : slices) {
+      s.time_s *= wanted / sum;
+      s.calls *= wanted / sum;
     }
-    if (begun[i] > 0) joined.emplace_back(at, begun[i]);
-  }
 }
 
-std::vector<interval> token_gaps(const inference_run& run, const timeline& times) {
-  std::vector<interval> out;
-  for (std::size_t c = 0; c < run.schedules.size(); ++c) add_token_gaps(out, run, times, c);
+/// An iteration that gave tokens, and the ends of those before it since which some of its sequences waited.
+struct token_gap {
+  std::size_t lane = 0;
+  double from = 0, to = 0;
+};
+
+std::int64_t decodes_of(const run_record& run, std::size_t lane, std::size_t iteration) {
+  if (through_pools(run)) {
+    const pooled_schedule& s = *run.served->pools;
+    return lane < s.prefill.size() ? 0 : s.decode[lane - s.prefill.size()][iteration].decodes;
+  }
+  if (run.served) return run.served->schedules[lane].iterations[iteration].decodes;
+  return run.work.classes[lane].streams.front().operations[iteration].micro_batch;  // as draw_serving keeps it
+}
+
+/// The gap between two tokens that is nearest to a value.
+token_gap nearest_gap(const run_record& run, double wanted) {
+  token_gap best;
+  double least = -1;
+  for (std::size_t lane = 0; lane < run.work.classes.size(); ++lane) {
+    const std::vector<span>& spans = run.times.spans[lane].front();
+    std::size_t decoded = 0;  // the iteration after the last one with decodes
+    for (std::size_t i = 0; i < spans.size(); ++i) {
+      if (decodes_of(run, lane, i) == 0) continue;
+      const auto consider = [&](double from) {
+        const double off = std::abs(spans[i].end_s - from - wanted);
+        if (least < 0 || off < least) least = off, best = {lane, from, spans[i].end_s};
+      };
+      if (through_pools(run)) {
+        consider(spans[i].begin_s);
+      } else {
+        if (decoded > 0) consider(spans[decoded - 1].end_s);
+        for (std::size_t k = decoded; k < i; ++k) consider(spans[k].end_s);  // first tokens came then
+      }
+      decoded = i + 1;
+    }
+  }
+  return best;
+}
+
+/// All gaps of a request together are the time from its first token to its last; a pool's are its iterations.
+latency_parts parts_of_gaps(const run_record& run, std::string_view statistic, double wanted) {
+  latency_parts out;
+  lane_time lanes(run.work, run.times);
+  if (statistic != "mean") {
+    const double tokens = run.served ? run.served->tokens_per_step : 1;
+    const token_gap g = nearest_gap(run, wanted * tokens);
+    lanes.add(g.lane, g.from, g.to, 1);
+    out.note = fmt::format("of one wait for a token with this value, on {}", run.work.classes[g.lane].name);
+  } else if (through_pools(run)) {
+    for (std::size_t c = 0; c < run.work.classes.size(); ++c)
+      for (std::size_t i = 0; i < run.times.spans[c].front().size(); ++i) {
+        const span& x = run.times.spans[c].front()[i];
+        lanes.add(c, x.begin_s, x.end_s, static_cast<double>(decodes_of(run, c, i)));
+      }
+  } else {
+    for (const way& w : ways_in_lanes(run, true)) lanes.add(w.decode_lane, w.streaming, w.end, w.weight);
+  }
+  out.stages.emplace_back("decode", lanes.take());
+  scale_to(out, wanted);
   return out;
-}
-
-/// Adds an interval to running sums of differences, made into weights once all are in.
-void add_differences(weighting& w, const interval& i, double weight) {
-  if (i.last < i.first) return;
-  const auto from = static_cast<std::size_t>(i.first), to = static_cast<std::size_t>(i.last) + 1;
-  auto& operations = w.operations[i.rank_class];
-  auto& gaps = w.gaps[i.rank_class];
-  const std::size_t gap_from = from + (i.gap_before ? 0 : 1);
-  operations[from] += weight;
-  if (to < operations.size()) operations[to] -= weight;
-  gaps[gap_from] += weight;
-  gaps[to] -= weight;
-}
-
-void integrate(std::vector<double>& v) {
-  double sum = 0, most = 0;
-  for (double& x : v) {
-    sum += x;
-    most = std::max(most, sum);
-    x = sum > 1e-11 * most ? sum : 0;  // beyond rounding
-  }
-}
-
-void add_server(std::vector<time_slice>& out, const char* name, double time_s) {
-  if (time_s > 0) out.push_back({"server", work_kind::host, name, nullptr, time_s, 0});
 }
 
 }  // namespace
@@ -132,34 +260,48 @@ bool is_latency(std::string_view metric) {
   return std::find(latencies.begin(), latencies.end(), metric) != latencies.end();
 }
 
-latency_parts parts_of_latency(const inference_run& run, const plan& work, const timeline& times,
-                               std::string_view metric, std::string_view statistic, double wanted) {
-  std::vector<interval> all = metric == "itl_s" ? token_gaps(run, times) : request_intervals(run, times, metric);
+std::vector<time_slice> latency_parts::slices() const {
+  std::vector<time_slice> out;
+  for (const auto& [stage, slices] : stages) out.insert(out.end(), slices.begin(), slices.end());
+  return out;
+}
+
+latency_parts parts_of_latency(const run_record& run, std::string_view metric, std::string_view statistic, double wanted,
+                               bool all_requests) {
+  if (metric == "itl_s") return parts_of_gaps(run, statistic, wanted);
+  std::vector<measured_way> ways;
+  for (const way& w : through_pools(run) ? ways_through_pools(run) : ways_in_lanes(run, all_requests))
+    if (metric != "tpot_s" || w.gaps > 0) ways.push_back(measure(w, metric, run.front_end));
   latency_parts out;
-  if (all.empty()) return out;
+  if (ways.empty()) return out;
   if (statistic != "mean") {
-    const auto nearest = std::min_element(all.begin(), all.end(), [&](const interval& a, const interval& b) {
+    const auto nearest = std::min_element(ways.begin(), ways.end(), [&](const measured_way& a, const measured_way& b) {
       return std::abs(a.value_s - wanted) < std::abs(b.value_s - wanted);
     });
-    all = {*nearest};
-    all.front().weight = 1;
-    out.note = fmt::format("of one request with this value, on {}", work.classes[all.front().rank_class].name);
+    ways = {*nearest};
+    ways.front().w.weight = 1;
+    out.note = fmt::format("of one request with this value, on {}", run.work.classes[ways.front().w.decode_lane].name);
   }
-  double weights = 0, in_front = 0, held = 0;
-  for (const interval& i : all) weights += i.weight;
-  weighting w = no_weight(work);
-  for (const interval& i : all) {
-    add_differences(w, i, i.scale * i.weight / weights);
-    in_front += i.in_front_s * i.weight / weights;
-    held += i.held_s * i.weight / weights;
-  }
-  for (auto* table : {&w.operations, &w.gaps})
-    for (std::vector<double>& v : *table) integrate(v);
-  for (auto& gaps : w.gaps) gaps.back() = 0;  // nothing is waited for after the last operation
-  out.slices = slices_of(work, times, w, false);
-  add_server(out.slices, "first token delay", in_front);
-  add_server(out.slices, "first token held back", held);
+  double weights = 0;
+  for (const measured_way& m : ways) weights += m.w.weight;
+  lane_time lanes(run.work, run.times);
+  for (const stretch& x : to_prompt) add_stage(out, lanes, ways, weights, x);
+  put(out, "transfer", transfer_slices(ways, weights));
+  for (const stretch& x : to_last_token) add_stage(out, lanes, ways, weights, x);
+  if (metric == "ttft_s") add_server(out, ways, weights, run.front_end);
   return out;
+}
+
+cause by_stage(const latency_parts& parts, std::string name) {
+  cause whole{std::move(name), 0, {}, {}};
+  for (const auto& [stage, slices] : parts.stages) {
+    cause c = by_phase(slices, stage);
+    whole.amount += c.amount;
+    // A stage of one phase of its own name is that phase.
+    if (c.parts.size() == 1 && c.parts.front().name == stage) c = cause(std::move(c.parts.front()));
+    whole.parts.push_back(std::move(c));
+  }
+  return whole;
 }
 
 }  // namespace nvlsim

@@ -3,10 +3,11 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "analysis/time_slices.hpp"
-#include "nvlsim/inference.hpp"
+#include "nvlsim/result.hpp"
 
 namespace nvlsim {
 
@@ -14,12 +15,20 @@ namespace nvlsim {
 bool is_latency(std::string_view metric);
 
 struct latency_parts {
-  std::vector<time_slice> slices;  ///< add up to the statistic
-  std::string note;                ///< whose latency it is
+  /// "queue", "prefill", "transfer", "decode queue", "decode", "server", in order: what the lane that had the request did
+  /// meanwhile. All slices add up to the statistic.
+  std::vector<std::pair<std::string, std::vector<time_slice>>> stages;
+  std::string note;  ///< whose latency it is
+
+  std::vector<time_slice> slices() const;
 };
 
-/// Of the mean over requests, or of the request that has the value of a percentile.
-latency_parts parts_of_latency(const inference_run& run, const plan& work, const timeline& times,
-                               std::string_view metric, std::string_view statistic, double wanted);
+/// Of the mean over requests (those that count in the result, or all), or of the request that has the value of a
+/// percentile. Requires a served run.
+latency_parts parts_of_latency(const run_record& run, std::string_view metric, std::string_view statistic, double wanted,
+                               bool all_requests = false);
+
+/// Stage of a request, then phase, kind of work and part.
+cause by_stage(const latency_parts& parts, std::string name);
 
 }  // namespace nvlsim

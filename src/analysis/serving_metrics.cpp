@@ -89,6 +89,11 @@ client_view seen_by_client(const request_record& r, const front_end_costs& serve
   return out;
 }
 
+std::pair<double, double> counted_time(const serving_outcome& o, const measured_part& part) {
+  const window w = window_of(o, part);
+  return {w.from, w.to};
+}
+
 inference_metrics measure_serving(const serving_run& run, const inference_workload& w) {
   const serving_outcome& o = run.outcome;
   const window counted = window_of(o, w.measured);

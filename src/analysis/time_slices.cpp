@@ -10,14 +10,6 @@
 namespace nvlsim {
 namespace {
 
-constexpr std::string_view waiting_phase = "waiting";
-
-/// "forward" of "forward (2 layers, loss)", "backward (inputs)" of "backward (inputs) (2 layers)".
-std::string phase_of(const work_template& t) {
-  const std::size_t detail = t.name.rfind(" (");
-  return t.name.substr(0, detail == std::string::npos ? t.name.find(' ') : detail);
-}
-
 /// The operation whose end made an event happen.
 struct signal {
   std::int32_t rank_class = -1, stream = 0;
@@ -113,32 +105,18 @@ double busy_time(const std::vector<span>& spans) {
   return t;
 }
 
-constexpr std::string_view bubble = "bubble", imbalance_name = "imbalance", no_work = "no work";
+constexpr std::string_view bubble = "bubble", imbalance_name = "imbalance";
 
 }  // namespace
 
-weighting no_weight(const plan& work) {
-  weighting w;
-  for (const rank_class& c : work.classes) {
-    w.operations.emplace_back(c.streams.front().operations.size());
-    w.gaps.emplace_back(c.streams.front().operations.size() + 1);
-  }
-  return w;
+std::string phase_of(const work_template& t) {
+  const std::size_t detail = t.name.rfind(" (");
+  return t.name.substr(0, detail == std::string::npos ? t.name.find(' ') : detail);
 }
 
-weighting mean_over_gpus(const plan& work) {
+std::vector<time_slice> slices_of_gpus(const plan& work, const timeline& times) {
   double gpus = 0;
   for (const rank_class& c : work.classes) gpus += static_cast<double>(c.multiplicity);
-  weighting w = no_weight(work);
-  for (std::size_t c = 0; c < work.classes.size(); ++c) {
-    const double share = static_cast<double>(work.classes[c].multiplicity) / gpus;
-    std::fill(w.operations[c].begin(), w.operations[c].end(), share);
-    std::fill(w.gaps[c].begin(), w.gaps[c].end(), share);
-  }
-  return w;
-}
-
-std::vector<time_slice> slices_of(const plan& work, const timeline& times, const weighting& w, bool imbalance) {
   const std::vector<signal> signals = signals_of(work, times);
   collector sum(work);
   double busiest = 0;
@@ -146,10 +124,11 @@ std::vector<time_slice> slices_of(const plan& work, const timeline& times, const
   for (std::size_t c = 0; c < work.classes.size(); ++c) {
     const auto& operations = work.classes[c].streams.front().operations;
     const std::vector<span>& spans = times.spans[c].front();
+    const double share = static_cast<double>(work.classes[c].multiplicity) / gpus;
     double now = 0, for_stages = 0;
     bool any_wait = false;
     for (std::size_t i = 0; i < operations.size(); ++i) {
-      const double gap = std::max(0.0, spans[i].begin_s - now) * w.gaps[c][i];
+      const double gap = std::max(0.0, spans[i].begin_s - now) * share;
       const auto last = last_wait(work, operations[i], signals);
       any_wait = any_wait || last;
       if (last && stream_of(work, *last).kind == stream_kind::data_parallel) {
@@ -160,14 +139,13 @@ std::vector<time_slice> slices_of(const plan& work, const timeline& times, const
       } else {
         sum.wait(work_kind::idle, std::string(no_work), nullptr, gap);
       }
-      sum.add(operations[i], w.operations[c][i], spans[i].end_s - spans[i].begin_s);
+      sum.add(operations[i], share, spans[i].end_s - spans[i].begin_s);
       now = spans[i].end_s;
     }
-    const double tail = std::max(0.0, times.makespan.base() - now) * w.gaps[c].back();
+    const double tail = std::max(0.0, times.makespan.base() - now) * share;
     if (any_wait) for_stages += tail;
     else sum.wait(work_kind::idle, std::string(imbalance_name), nullptr, tail);
-    const double uneven =
-        imbalance ? std::clamp((busiest - busy_time(spans)) * w.gaps[c].back(), 0.0, for_stages) : 0;
+    const double uneven = std::clamp((busiest - busy_time(spans)) * share, 0.0, for_stages);
     sum.wait(work_kind::idle, std::string(imbalance_name), nullptr, uneven);
     sum.wait(work_kind::idle, std::string(bubble), nullptr, for_stages - uneven);
   }

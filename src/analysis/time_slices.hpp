@@ -1,8 +1,9 @@
-// Time of the main streams of a plan, added up over operations with weights.
+// Time of the main streams of a plan, by what it was spent on.
 #pragma once
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "nvlsim/explanation.hpp"
@@ -19,21 +20,16 @@ struct time_slice {
   double time_s = 0, calls = 0;
 };
 
-/// How much each operation of the first stream of each class counts, and the gap before it; the last gap is what
-/// follows the last operation.
-struct weighting {
-  std::vector<std::vector<double>> operations, gaps;
-};
-weighting no_weight(const plan& work);
-/// The mean over GPUs: slices add up to the makespan.
-weighting mean_over_gpus(const plan& work);
+inline constexpr std::string_view waiting_phase = "waiting", no_work = "no work";
+/// "forward" of "forward (2 layers, loss)", "backward (inputs)" of "backward (inputs) (2 layers)".
+std::string phase_of(const work_template& t);
 
-/// Of waits for other stages, `imbalance` is what a stage waits because another one has more to do, and `bubble` the rest;
-/// both are told apart only for the mean over GPUs.
 /// Operations beside the first stream of each class, in phase "beside compute".
 std::vector<time_slice> side_slices(const plan& work);
 
-std::vector<time_slice> slices_of(const plan& work, const timeline& times, const weighting& w, bool imbalance);
+/// All time of the mean GPU; slices add up to the makespan. Of waits for other stages, `imbalance` is what a stage waits
+/// because another one has more to do, and `bubble` the rest.
+std::vector<time_slice> slices_of_gpus(const plan& work, const timeline& times);
 
 /// The chain of operations, each of which began because the one before it ended, that ends last. Slices add up to the
 /// makespan; their phase is the class and what it did.

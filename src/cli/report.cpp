@@ -21,10 +21,6 @@ void add_scenario(output::report_contents& out, const std::filesystem::path& fil
   out.results.push_back(run.outcome);
   if (run.outcome.status == run_status::infeasible) return;
   out.timelines.push_back(output::draw_timeline(run));
-  if (std::string why = why_unexplained(s); !why.empty()) {
-    out.results.back().notes.push_back("no explanation: " + why);
-    return;
-  }
   explanation e = explain_run(s, run, {});
   if (sensitive)
     add_sensitivity(

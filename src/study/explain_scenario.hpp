@@ -15,7 +15,7 @@ namespace nvlsim {
 explanation explain_run(const scenario& s, const run_record& run, const std::string& metric);
 
 /// Runs the scenario in this process and takes a metric apart; the main one when `metric` is empty. Throws input_error
-/// when the scenario lacks the metric or is not taken apart (`why_unexplained`). A scenario that cannot run gives an explanation without a value; `status` then is
+/// when the scenario lacks the metric. A scenario that cannot run gives an explanation without a value; `status` then is
 /// infeasible.
 explanation explain_scenario(const scenario& s, const std::string& metric, run_status& status);
 

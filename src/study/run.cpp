@@ -61,21 +61,22 @@ void run_training(run_record& out, const scenario& s, const training_workload& w
   }
 }
 
-void run_serving(run_record& out, const scenario& s, const inference_workload& w) {
+void run_serving(run_record& out, const scenario& s, const inference_workload& w, const run_options& o) {
   result& r = out.outcome;
-  serving_run run = serve(s.platform, s.stack, s.model, w);
+  serving_run run = serve(s.platform, s.stack, s.model, w, {}, o.explained);
   r.memory = memory_section(run.memory);
   r.reasons = std::move(run.reasons);
   r.notes = std::move(run.notes);
   if (!r.reasons.empty()) return;
   add_serving_sections(r, s.platform, w, run);
-  draw_serving(run, w, out.work, out.times, out.counters);
+  draw_serving(run, w, out.work, out.times, out.counters, o.explained);
+  out.counted = counted_time(run.outcome, w.measured);
   out.requests = std::move(run.outcome.requests);
   out.front_end = run.front_end;
 }
 
 void run_inference(run_record& out, const scenario& s, const inference_workload& w, const run_options& o) {
-  if (needs_clock(w)) return run_serving(out, s, w);
+  if (needs_clock(w)) return run_serving(out, s, w, o);
   result& r = out.outcome;
   inference_run run = plan_inference(s.platform, s.stack, s.model, w, o.explained);
   r.memory = memory_section(run.memory);

@@ -71,7 +71,8 @@ used_subtrees platform_of(const traits& t, bool computes) {
     for (const char* x : {"/platform/cpu/max_power", "/platform/cpu/idle_power", "/platform/vm/cpus",
                           "/platform/vm/gpus", "/platform/price"})
       p.emplace_back(x);
-    if (t.cpu_link) p.emplace_back("/platform/gpu/c2c");
+    if (t.cpu_link)
+      for (const char* x : {"/platform/gpu/c2c", "/platform/cpu/memory"}) p.emplace_back(x);
   }
   if (!t.exchanges.empty()) {
     p.emplace_back("/platform/gpu/nvlink");

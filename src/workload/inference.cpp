@@ -237,7 +237,8 @@ std::string no_cache_left(const memory_report& memory) {
 
 namespace {
 
-void run_pools(const platform& p, const stack& s, const model& m, const inference_workload& w, inference_run& run) {
+void run_pools(const platform& p, const stack& s, const model& m, const inference_workload& w, bool explained,
+               inference_run& run) {
   const serving_memory memory = plan_serving_memory(p, s, m, decode_workload(w));
   run.memory = memory.report;
   run.memory.where = "each GPU that decodes";
@@ -254,7 +255,7 @@ void run_pools(const platform& p, const stack& s, const model& m, const inferenc
                                           : "the first token is streamed when the decode worker has the cache and begins");
   run.tokens_per_step = w.drafts.tokens_per_step;
   if (behind_server(w)) run.front_end = s.inference->front_end;
-  plan_pools(p, s, m, w, setup, draw_lengths(w, w.requests), run);
+  plan_pools(p, s, m, w, setup, draw_lengths(w, w.requests), run, explained);
 }
 
 }  // namespace
@@ -265,7 +266,7 @@ inference_run plan_inference(const platform& p, const stack& s, const model& m, 
   run.reasons = serving_problems(p, s, m, w);
   if (!s.inference) return run;
   if (w.pooled()) {
-    run_pools(p, s, m, w, run);
+    run_pools(p, s, m, w, explained, run);
     return run;
   }
   const serving_memory memory = plan_serving_memory(p, s, m, w);

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
+
+#include "workload/part_facts.hpp"
 
 namespace nvlsim {
 namespace {
@@ -74,7 +77,7 @@ iteration_price iteration_prices::price(const iteration& it) {
   return {time, kind};
 }
 
-std::vector<iteration_use> iteration_prices::uses() {
+std::vector<iteration_use> iteration_prices::uses(bool explained) {
   std::vector<iteration_use> out;
   for (const use& u : uses_) {
     const auto mean = [&](double x) { return std::llround(x / u.count); };
@@ -82,10 +85,11 @@ std::vector<iteration_use> iteration_prices::uses() {
                  .prompt_tokens = mean(u.sum.prompt_tokens), .prompt_pairs = u.sum.prompt_pairs / u.count,
                  .prompts = mean(u.sum.prompts), .finished_prompts = mean(u.sum.finished_prompts)};
     if (it.prompt_tokens > 0) it.prompts = std::max<std::int64_t>(1, it.prompts);
-    iteration_use one{costs_.price(it), u.count, u.seconds};
+    iteration_use one{costs_.price(it, explained), u.count, u.seconds};
     if (u.swapped > 0) {
       const seconds each = seconds::from_base(u.swapped / u.count);
-      one.work.parts.push_back({work_kind::memory_bound, "cache to and from CPU memory", each, 1});
+      one.work.parts.push_back({work_kind::memory_bound, "cache to and from CPU memory", each, 1,
+                               std::make_shared<part_facts>(facts_of_wait(resource::c2c, each))});
       one.work.duration += each;
     }
     out.push_back(std::move(one));

@@ -20,7 +20,8 @@ class iteration_prices {
   iteration_prices(iteration_costs& costs, double swap_rate) : costs_(costs), swap_rate_(swap_rate) {}
 
   iteration_price price(const iteration& it);
-  std::vector<iteration_use> uses();
+  /// `explained`: parts have facts.
+  std::vector<iteration_use> uses(bool explained);
 
  private:
   struct use {

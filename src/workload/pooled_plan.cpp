@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <memory>
 #include <tuple>
 #include <utility>
 
 #include "workload/inference_memory.hpp"
+#include "workload/part_facts.hpp"
 #include "workload/serving_layers.hpp"
 
 namespace nvlsim {
@@ -33,8 +35,9 @@ worker_limits limits_of(const platform& p, const stack& s, const model& m, const
 /// Streams and events of a plan from a schedule.
 class plan_builder {
  public:
-  plan_builder(const platform& p, const stack& s, const model& m, const inference_workload& w, inference_run& run)
-      : platform_(p), stack_(s), model_(m), work_(w), run_(run), pools_(*run.pools),
+  plan_builder(const platform& p, const stack& s, const model& m, const inference_workload& w, inference_run& run,
+               bool explained)
+      : platform_(p), stack_(s), model_(m), work_(w), run_(run), explained_(explained), pools_(*run.pools),
         decode_costs_(p, s, m, decode_workload(w)) {
     if (w.prefill_pool) prefill_costs_.emplace(p, s, m, prefill_workload(w));
   }
@@ -85,7 +88,7 @@ class plan_builder {
     out.operations.reserve(all.size());
     for (std::size_t i = 0; i < all.size(); ++i) {
       const auto [at, is_new] = known.try_emplace(all[i]);
-      if (is_new) at->second = run_.work.add_template(costs.price(all[i]));
+      if (is_new) at->second = run_.work.add_template(costs.price(all[i], explained_));
       const place here{worker, static_cast<std::int32_t>(i)};
       const auto after = waits.find(here);
       const auto done = signals.find(here);
@@ -100,8 +103,9 @@ class plan_builder {
     const auto [at, is_new] = transfers_.try_emplace(tokens);
     if (is_new) {
       const priced_transfer t = kv_transfer(platform_, stack_, model_, work_, static_cast<double>(tokens));
-      at->second = run_.work.add_template(
-          {"kv transfer", {{work_kind::kv_transfer, "kv transfer", t.time, 1}}, {}, {}, demand_on(platform_, t)});
+      work_part part{work_kind::kv_transfer, "kv transfer", t.time, 1};
+      if (explained_) part.facts = std::make_shared<part_facts>(facts_of(platform_, t));
+      at->second = run_.work.add_template({"kv transfer", {std::move(part)}, {}, {}, demand_on(platform_, t)});
     }
     return at->second;
   }
@@ -139,6 +143,7 @@ class plan_builder {
   const model& model_;
   const inference_workload& work_;
   inference_run& run_;
+  bool explained_;
   const pooled_schedule& pools_;
   iteration_costs decode_costs_;
   std::optional<iteration_costs> prefill_costs_;
@@ -216,7 +221,7 @@ pool_setup setup_pools(const platform& p, const stack& s, const model& m, const 
 }
 
 void plan_pools(const platform& p, const stack& s, const model& m, const inference_workload& w,
-                const pool_setup& setup, const request_lengths& lengths, inference_run& run) {
+                const pool_setup& setup, const request_lengths& lengths, inference_run& run, bool explained) {
   {
     iteration_costs decode(p, s, m, decode_workload(w));
     std::optional<iteration_costs> prefill;
@@ -230,7 +235,7 @@ void plan_pools(const platform& p, const stack& s, const model& m, const inferen
     };
     run.pools = schedule_pools(lengths, setup, prices);
   }
-  plan_builder(p, s, m, w, run).build();
+  plan_builder(p, s, m, w, run, explained).build();
 }
 
 }  // namespace nvlsim

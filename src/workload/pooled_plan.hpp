@@ -23,7 +23,8 @@ pool_setup setup_pools(const platform& p, const stack& s, const model& m, const 
                        std::vector<std::string>& reasons);
 
 /// Requires a pooled workload, `s.inference` and no `serving_problems`; fills `run` but for its reasons.
+/// `explained`: parts have facts.
 void plan_pools(const platform& p, const stack& s, const model& m, const inference_workload& w,
-                const pool_setup& setup, const request_lengths& lengths, inference_run& run);
+                const pool_setup& setup, const request_lengths& lengths, inference_run& run, bool explained = false);
 
 }  // namespace nvlsim

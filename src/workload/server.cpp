@@ -256,7 +256,7 @@ class server {
     l.kv_tokens.add(w.begin, w.end, static_cast<double>(w.engine.kv_tokens()));
     l.busy_s += w.end - w.begin;
     ++l.iterations_in_all;
-    if (traced_ >= traced_iterations) return;
+    if (traced_ >= traced_iterations && !set_.keep_iterations) return;
     ++traced_;
     l.iterations.push_back({w.begin, w.end, w.kind, static_cast<std::int32_t>(w.now.decodes)});
   }

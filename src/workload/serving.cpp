@@ -150,7 +150,7 @@ void add_uses(serving_run& run, std::vector<iteration_use> more, int gpus) {
 }  // namespace
 
 serving_run serve(const platform& p, const stack& s, const model& m, const inference_workload& w,
-                  std::optional<std::int64_t> kv_capacity_tokens) {
+                  std::optional<std::int64_t> kv_capacity_tokens, bool explained) {
   serving_run run;
   run.reasons = serving_problems(p, s, m, w);
   if (!s.inference) return run;
@@ -168,6 +168,7 @@ serving_run serve(const platform& p, const stack& s, const model& m, const infer
   set.lane.prefix_tokens = list.prefix_tokens;
   set.lanes = std::int64_t{w.replicas} * w.pp;
   set.router = w.router;
+  set.keep_iterations = explained;
   set.clients = w.load == load_kind::closed_loop ? w.concurrency : 0;
   set.prompts_cached = w.prompts_cached;
   run.reasons = request_reasons(m, w, set.lane, list);
@@ -195,9 +196,9 @@ serving_run serve(const platform& p, const stack& s, const model& m, const infer
   iteration_costs costs(p, s, m, decodes);
   iteration_prices prices(costs, swap_rate);
   run.outcome = serve_requests(list, set, [&](const iteration& it) { return prices.price(it); });
-  run.uses = prices.uses();
+  run.uses = prices.uses(explained);
   for (iteration_use& u : run.uses) u.gpus = w.tp * w.attention_dp;
-  if (prefill) add_uses(run, prefill->prices.uses(), prefill->work.tp * prefill->work.attention_dp);
+  if (prefill) add_uses(run, prefill->prices.uses(explained), prefill->work.tp * prefill->work.attention_dp);
   return run;
 }
 

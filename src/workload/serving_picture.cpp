@@ -12,11 +12,11 @@ constexpr std::size_t most_lanes = 64;
 }  // namespace
 
 void draw_serving(const serving_run& run, const inference_workload& w, plan& work, timeline& times,
-                  std::vector<trace_counter>& counters) {
+                  std::vector<trace_counter>& counters, bool whole) {
   for (const iteration_use& u : run.uses) work.add_template(u.work);
   const auto& lanes = run.outcome.lanes;
   const auto kv = static_cast<double>(run.kv_capacity_tokens);
-  for (std::size_t i = 0; i < std::min(lanes.size(), most_lanes); ++i) {
+  for (std::size_t i = 0; i < (whole ? lanes.size() : std::min(lanes.size(), most_lanes)); ++i) {
     const lane_record& l = lanes[i];
     stream s;
     std::vector<span> spans;

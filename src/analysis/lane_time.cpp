@@ -1,0 +1,93 @@
+#include "analysis/lane_time.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace nvlsim {
+namespace {
+
+/// Differences into sums; what is left of them by rounding is none.
+void integrate(std::vector<double>& v) {
+  double sum = 0, most = 0;
+  for (double& x : v) {
+    sum += x;
+    most = std::max(most, sum);
+    x = sum > 1e-11 * most ? sum : 0;
+  }
+}
+
+}  // namespace
+
+lane_time::lane_time(const plan& work, const timeline& times)
+    : work_(work), times_(times), by_template_(work.templates.size()) {
+  for (const rank_class& c : work.classes) {
+    const std::size_t n = c.streams.front().operations.size() + 1;
+    lanes_.push_back({std::vector<double>(n), std::vector<double>(n)});
+  }
+}
+
+void lane_time::add_part(std::size_t lane, std::size_t iteration, double time_s) {
+  const operation& o = work_.classes[lane].streams.front().operations[iteration];
+  by_template_[static_cast<std::size_t>(o.work)] += time_s;
+}
+
+void lane_time::add(std::size_t lane, double from_s, double to_s, double weight) {
+  if (!(to_s > from_s)) return;
+  const std::vector<span>& spans = times_.spans[lane].front();
+  const auto ends_later = [](double t, const span& s) { return t < s.end_s; };
+  const auto begins_earlier = [](const span& s, double t) { return s.begin_s < t; };
+  const auto first = static_cast<std::size_t>(std::upper_bound(spans.begin(), spans.end(), from_s, ends_later) - spans.begin());
+  const auto end = static_cast<std::size_t>(std::lower_bound(spans.begin(), spans.end(), to_s, begins_earlier) - spans.begin());
+  if (first >= end) {
+    idle_s_ += weight * (to_s - from_s);
+    return;
+  }
+  const std::size_t last = end - 1;
+  const auto inside = [&](std::size_t i) { return std::min(spans[i].end_s, to_s) - std::max(spans[i].begin_s, from_s); };
+  idle_s_ += weight * (std::max(0.0, spans[first].begin_s - from_s) + std::max(0.0, to_s - spans[last].end_s));
+  add_part(lane, first, weight * inside(first));
+  if (first == last) return;
+  add_part(lane, last, weight * inside(last));
+  lane_weights& w = lanes_[lane];
+  w.whole[first + 1] += weight;
+  w.whole[last] -= weight;
+  w.gaps[first + 1] += weight;
+  w.gaps[last + 1] -= weight;
+}
+
+std::vector<time_slice> lane_time::take() {
+  for (std::size_t c = 0; c < lanes_.size(); ++c) {
+    const std::vector<span>& spans = times_.spans[c].front();
+    integrate(lanes_[c].whole);
+    integrate(lanes_[c].gaps);
+    for (std::size_t i = 0; i < spans.size(); ++i) {
+      if (const double w = lanes_[c].whole[i]; w > 0) add_part(c, i, w * (spans[i].end_s - spans[i].begin_s));
+      if (const double w = lanes_[c].gaps[i]; w > 0 && i > 0) idle_s_ += w * (spans[i].begin_s - spans[i - 1].end_s);
+    }
+    std::fill(lanes_[c].whole.begin(), lanes_[c].whole.end(), 0);
+    std::fill(lanes_[c].gaps.begin(), lanes_[c].gaps.end(), 0);
+  }
+  std::vector<time_slice> out;
+  for (std::size_t t = 0; t < by_template_.size(); ++t) {
+    const work_template& w = work_.templates[t];
+    if (!(by_template_[t] > 0) || !(w.duration > seconds{})) continue;
+    const double calls = by_template_[t] / w.duration.base();
+    for (const work_part& p : w.parts)
+      out.push_back({phase_of(w), p.kind, p.name, p.facts, p.duration.base() * p.repeat * calls, p.repeat * calls});
+    by_template_[t] = 0;
+  }
+  if (idle_s_ > 0) out.push_back({std::string(waiting_phase), work_kind::idle, std::string(no_work), nullptr, idle_s_, 0});
+  idle_s_ = 0;
+  return out;
+}
+
+std::vector<time_slice> slices_of_lanes(const plan& work, const timeline& times, double from_s, double to_s) {
+  double gpus = 0;
+  for (const rank_class& c : work.classes) gpus += static_cast<double>(c.multiplicity);
+  lane_time sum(work, times);
+  for (std::size_t c = 0; c < work.classes.size(); ++c)
+    sum.add(c, from_s, to_s, static_cast<double>(work.classes[c].multiplicity) / gpus);
+  return sum.take();
+}
+
+}  // namespace nvlsim
