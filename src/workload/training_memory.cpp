@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <utility>
 
@@ -121,8 +122,10 @@ memory_report stage_memory(const training_context& c, std::int64_t stage) {
                   static_cast<double>(alive.chunks) / static_cast<double>(here.activations.size()), kept < 1 ? ", the rest offloaded" : ""));
   if (here.head)
     add("logits", 4 * c.tokens.whole * static_cast<double>(c.net.vocab) / static_cast<double>(w.par.tp), "FP32 logits of one micro-batch");
-  add("workspace", c.framework.workspace_bytes_per_layer_param * here.largest_layer + 5 * static_cast<double>(c.net.hidden) * c.tokens.whole,
-      fmt::format("{:g} B a dense parameter of one layer, 5 B a token and hidden unit", c.framework.workspace_bytes_per_layer_param));
+  // Frozen layers compute no gradient of weights, which is what the temporary memory of a layer holds.
+  const double temporary = w.task == training_task::lora ? 0 : c.framework.workspace_bytes_per_layer_param;
+  add("workspace", temporary * here.largest_layer + 5 * static_cast<double>(c.net.hidden) * c.tokens.whole,
+      fmt::format("{:g} B a dense parameter of one layer, 5 B a token and hidden unit", temporary));
   add("reserve", c.framework.reserve.base(), "CUDA context, collective library and allocator");
   return r;
 }
@@ -188,9 +191,21 @@ std::vector<std::string> training_problems(const platform& p, const model& m, co
   return out;
 }
 
-double step_error_90(const stack& s, const model& m) {
-  const bool routed = std::any_of(m.layers.begin(), m.layers.end(), [](const layer_spec& l) { return l.routed(); });
-  return routed ? s.training->moe_error_90 : s.training->error_90;
+step_residuals kind_of_step(const platform& p, const model& m, const training_workload& w) {
+  constexpr int largest_server = 16;  // GPUs of one NVLink domain
+  step_residuals k;
+  k.rack = p.gpus_per_rack() > largest_server;
+  k.weight_bits = w.gemm_precision == precision::bf16 ? 16 : bytes_per_element(w.gemm_precision) < 1 ? 4 : 8;
+  k.experts = std::any_of(m.layers.begin(), m.layers.end(), [](const layer_spec& l) { return l.routed(); });
+  return k;
+}
+
+step_band step_band_90(const platform& p, const stack& s, const model& m, const training_workload& w) {
+  const step_residuals k = kind_of_step(p, m, w);
+  for (const step_residuals& r : s.training->residuals)
+    if (r.rack == k.rack && r.weight_bits == k.weight_bits && r.experts == k.experts) return {std::exp(r.low), std::exp(r.high)};
+  const double half = k.experts ? s.training->moe_error_90 : s.training->error_90;
+  return {1 - half, 1 + half};
 }
 
 memory_report training_memory(const platform& p, const stack& s, const model& m, const training_workload& w) {
