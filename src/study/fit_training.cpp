@@ -71,8 +71,11 @@ struct training_parameter {
   reach reaches;
 };
 
+/// Of a GPU that is not fitted, a member that no parameter reaches.
 const gpu_member& member_of(const training_row& r) {
-  return *std::find_if(members.begin(), members.end(), [&](const gpu_member& g) { return r.hardware.gpu.name == g.gpu; });
+  static constexpr gpu_member unknown = {"", "", 1.0, false, ""};
+  const auto it = std::find_if(members.begin(), members.end(), [&](const gpu_member& g) { return r.hardware.gpu.name == g.gpu; });
+  return it == members.end() ? unknown : *it;
 }
 bool any(const training_row&) { return true; }
 bool routed(const training_row& r) {
