@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <utility>
 
 #include "nvlsim/training_metrics.hpp"
@@ -302,11 +301,9 @@ std::vector<validation_record> validate_training(const csv_table& t, const data_
         if (!memory.fits()) r.record.notes += (r.record.notes.empty() ? "" : "; ") + std::string("modelled memory exceeds the GPU's");
         const double simulated = metric_of_step(r, step_time(r));
         // An unknown precision, layout or micro-batch doubles what is not known.
-        const step_band b = step_band_90(r.hardware, *r.software, *r.net, r.work);
-        const double times = r.defaulted_layout ? 2 : 1, low = std::pow(b.low, times), high = std::pow(b.high, times);
+        const double half = step_error_90(*r.software, *r.net) * (r.defaulted_layout ? 2 : 1);
         r.record.simulated = simulated;
-        if (r.record.metric == "step_time_s") r.record.band = {simulated * low, simulated * high};
-        else r.record.band = {simulated / high, simulated / low};
+        r.record.band = {simulated * (1 - half), simulated * (1 + half)};
       } catch (const input_error& e) {
         r.record.status = record_status::unsupported;
         r.record.reason = e.what();
