@@ -4,8 +4,15 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cmath>
+#include <exception>
+#include <functional>
 #include <map>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <thread>
 
 #include "config/document.hpp"
 #include "nvlsim/fit.hpp"
@@ -55,52 +62,91 @@ constexpr std::array<const char*, 5> moe_releases = {"nemo-25.04", "mlperf-train
                                                     "megatron-bridge-26.02", "megatron-bridge-26.04"};
 constexpr std::array<const char*, 3> architectures = {"ampere", "hopper", "blackwell"};
 
-/// Everything free, in one list; `value_of` looks a value up by name.
-std::vector<free_parameter> parameter_list() {
-  std::vector<free_parameter> out;
-  const auto scale = [&](std::string name, double start, double width, double factor = 2.5) {
-    out.push_back({std::move(name), start, start / factor, start * factor, width, true});
+/// Whether a row's time can depend on a parameter. Rows it cannot reach are not simulated again for its derivative.
+using reach = std::function<bool(const training_row&)>;
+
+struct training_parameter {
+  free_parameter fitted;
+  reach reaches;
+};
+
+/// Of a GPU that is not fitted, a member that no parameter reaches.
+const gpu_member& member_of(const training_row& r) {
+  static constexpr gpu_member unknown = {"", "", 1.0, false, ""};
+  const auto it = std::find_if(members.begin(), members.end(), [&](const gpu_member& g) { return r.hardware.gpu.name == g.gpu; });
+  return it == members.end() ? unknown : *it;
+}
+bool any(const training_row&) { return true; }
+bool routed(const training_row& r) {
+  return std::any_of(r.net->layers.begin(), r.net->layers.end(), [](const layer_spec& l) { return l.routed(); });
+}
+reach on_architecture(const char* a) {
+  return [a](const training_row& r) { return std::string_view(member_of(r).architecture) == a; };
+}
+/// GEMMs in a precision: router and LM head run in BF16 whatever the others do.
+bool computes_in(const training_row& r, precision p) { return p == precision::bf16 || r.work.gemm_precision == p; }
+
+/// Everything free, in one list; `values` looks one up by name.
+std::vector<training_parameter> parameter_list() {
+  std::vector<training_parameter> out;
+  const auto scale = [&](std::string name, double start, double width, reach where = any, double factor = 2.5) {
+    out.push_back({{std::move(name), start, start / factor, start * factor, width, true}, std::move(where)});
   };
-  const auto share = [&](std::string name, double start, double width, double high = 1.0) {
-    out.push_back({std::move(name), start, 0.0, high, width, false});
+  const auto share = [&](std::string name, double start, double width, reach where = any, double high = 1.0) {
+    out.push_back({{std::move(name), start, 0.0, high, width, false}, std::move(where)});
   };
-  for (const rate_parameter& r : rates) scale(fmt::format("gemm {} {}", r.architecture, r.precision), r.start_tflops, 0.15);
-  out.push_back({"power exponent", 0.3, 0.0, 1.0, 0.1, false});
-  scale("ultra", 1.2, 0.1);
-  for (const char* p : {"bf16", "fp8", "mxfp8", "nvfp4"}) scale(fmt::format("ultra {}", p), 1.0, 0.05);
+  for (const rate_parameter& g : rates)
+    scale(fmt::format("gemm {} {}", g.architecture, g.precision), g.start_tflops, 0.15, [&g](const training_row& r) {
+      return on_architecture(g.architecture)(r) && computes_in(r, *precision_by_name(g.precision));
+    });
+  const auto scaled_by_power = [](const training_row& r) { return member_of(r).cap_ratio != 1; };
+  out.push_back({{"power exponent", 0.3, 0.0, 1.0, 0.1, false}, scaled_by_power});
+  scale("ultra", 1.2, 0.1, [](const training_row& r) { return member_of(r).ultra; });
+  for (const char* p : {"bf16", "fp8", "mxfp8", "nvfp4"})
+    scale(fmt::format("ultra {}", p), 1.0, 0.05, [p](const training_row& r) { return member_of(r).ultra && computes_in(r, *precision_by_name(p)); });
   for (const char* a : architectures) {
     const bool early = std::string_view(a) == "ampere";
-    scale(fmt::format("attention {}", a), early ? unfused_attention : 1.0, early ? 0.5 : 0.2);
+    scale(fmt::format("attention {}", a), early ? unfused_attention : 1.0, early ? 0.5 : 0.2, on_architecture(a));
   }
-  scale("attention fp8", 1.35, 0.15);
+  scale("attention fp8", 1.35, 0.15, [](const training_row& r) { return r.work.fp8_attention; });
   scale("attention backward", 0.6, 0.15);
-  share("output bytes", 6, 2, 16);
+  share("output bytes", 6, 2, any, 16);
   scale("stream share", 0.95, 0.15);
-  share("tp exposed", 0.5, 0.2);
-  share("cp exposed", 0.5, 0.2);
+  share("tp exposed", 0.5, 0.2, [](const training_row& r) { return r.work.par.tp > 1; });
+  share("cp exposed", 0.5, 0.2, [](const training_row& r) { return r.work.par.cp > 1; });
   share("dp interference", 0.3, 0.2);
-  scale("pipeline launch us", 15, 0.5, 10);
-  scale("step host ms", 12, 0.5, 10);
-  share("jitter", 0.004, 0.003, 0.03);
-  for (const char* r : releases) scale(fmt::format("release {}", r), 1.0, 0.08);
-  for (const char* r : moe_releases) scale(fmt::format("moe release {}", r), 1.1, 0.15);
-  scale("moe time", 1.0, 0.15);
-  share("ep exposed", 1.0, 0.3, 2.5);
-  share("ep exposed overlapped", 0.4, 0.2, 1.5);
-  scale("moe host us", 1000, 0.7, 10);
-  scale("moe host per expert us", 150, 0.7, 10);
-  scale("moe sync per expert us", 50, 0.7, 10);
-  share("graphed host share", 0.6, 0.2);
-  share("scan efficiency", 0.36, 0.1);
-  share("unfused passes", 15, 8, 40);
-  share("fused share", 0.5, 0.2);
+  scale("pipeline launch us", 15, 0.5, [](const training_row& r) { return r.work.par.pp > 1; }, 10);
+  scale("step host ms", 12, 0.5, any, 10);
+  share("jitter", 0.004, 0.003, any, 0.03);
+  for (const char* s : releases) scale(fmt::format("release {}", s), 1.0, 0.08, [s](const training_row& r) { return r.software->name == s; });
+  for (const char* s : moe_releases)
+    scale(fmt::format("moe release {}", s), 1.1, 0.15, [s](const training_row& r) { return r.software->name == s && routed(r); });
+  const auto exchanges = [](bool overlapped) {
+    return [overlapped](const training_row& r) { return routed(r) && r.work.par.ep > 1 && r.work.moe_overlap == overlapped; };
+  };
+  const auto host_bound = [](const training_row& r) { return routed(r) && r.work.graphs != cuda_graphs::full_iteration; };
+  scale("moe time", 1.0, 0.15, routed);
+  share("ep exposed", 1.0, 0.3, exchanges(false), 2.5);
+  share("ep exposed overlapped", 0.4, 0.2, exchanges(true), 1.5);
+  scale("moe host us", 1000, 0.7, host_bound, 10);
+  scale("moe host per expert us", 600, 0.7, host_bound, 10);
+  scale("moe sync per expert us", 50, 0.7, [](const training_row& r) { return routed(r) && r.work.dispatcher == moe_dispatcher::alltoall; }, 10);
+  share("graphed host share", 0.6, 0.2, [](const training_row& r) { return routed(r) && r.work.graphs == cuda_graphs::partial; });
+  share("scan efficiency", 0.36, 0.1, [](const training_row& r) {
+    return std::any_of(r.net->layers.begin(), r.net->layers.end(), [](const layer_spec& l) { return l.scan.heads > 0; });
+  });
+  const auto clamped = [](const training_row& r) {
+    return std::any_of(r.net->layers.begin(), r.net->layers.end(), [](const layer_spec& l) { return l.biased_clamped_activation; });
+  };
+  share("unfused passes", 15, 8, clamped, 40);
+  share("fused share", 0.5, 0.2, [clamped](const training_row& r) { return clamped(r) && r.work.fused_expert_mlp; });
   return out;
 }
 
 class values {
  public:
-  values(const std::vector<free_parameter>& list, const std::vector<double>& at) {
-    for (std::size_t i = 0; i < list.size(); ++i) by_name_.emplace(list[i].name, at[i]);
+  values(const std::vector<training_parameter>& list, const std::vector<double>& at) {
+    for (std::size_t i = 0; i < list.size(); ++i) by_name_.emplace(list[i].fitted.name, at[i]);
   }
   double operator[](const std::string& name) const { return by_name_.at(name); }
 
@@ -167,42 +213,43 @@ std::vector<setting> settings_of(const values& v, const stack& kernels) {
   return out;
 }
 
+using stacks_by_name = std::map<std::string, stack>;
+
 /// The stacks a point stands for. Settings of the reference reach the stacks built on it.
 class stack_set {
  public:
   explicit stack_set(const data_folders& data) {
     diagnostics problems;
-    load(data, kernel_tables, problems);
-    for (const char* name : releases) load(data, name, problems);
-    load(data, reference, problems);
+    kernels_ = read_stack(*load(data, kernel_tables, problems), kernel_tables, problems);
+    for (const char* name : releases) documents_.emplace(name, load(data, name, problems));
+    documents_.emplace(reference, load(data, reference, problems));
     problems.throw_if_any();
   }
-  const std::map<std::string, stack>& at(const std::vector<setting>& settings) {
+  stacks_by_name at(const std::vector<setting>& settings) const {
     diagnostics problems;
+    stacks_by_name out;
     for (const auto& [name, source] : documents_) {
-      if (name == kernel_tables) continue;
-      config::document doc = source;
+      config::document doc = *source;
       for (const setting& s : settings)
-        if (s.stack == reference || s.stack == name)
-          config::override_value(doc, s.pointer, config::parse_scalar(s.text), {"fit", "fit", true}, problems);
+        if (s.stack == reference) set(doc, s, problems);
       for (const setting& s : settings)  // a release's own settings win
-        if (s.stack == name) config::override_value(doc, s.pointer, config::parse_scalar(s.text), {"fit", "fit", true}, problems);
-      stacks_[name] = read_stack(doc, name, problems);
+        if (s.stack == name && name != reference) set(doc, s, problems);
+      out.emplace(name, read_stack(doc, name, problems));
     }
     problems.throw_if_any();
-    return stacks_;
+    return out;
   }
-  const stack& original(const std::string& name) { return originals_.at(name); }
+  const stack& kernels() const { return kernels_; }
 
  private:
-  void load(const data_folders& data, const char* name, diagnostics& problems) {
-    config::document doc = config::load_named(data.stacks, "stack", name, {"fit", "", {}, {}}, problems);
-    if (!problems.empty()) return;
-    documents_.emplace(name, doc);
-    originals_.emplace(name, read_stack(doc, name, problems));
+  static void set(config::document& doc, const setting& s, diagnostics& problems) {
+    config::override_value(doc, s.pointer, config::parse_scalar(s.text), {"fit", "fit", true}, problems);
   }
-  std::map<std::string, config::document> documents_;
-  std::map<std::string, stack> stacks_, originals_;
+  static std::shared_ptr<config::document> load(const data_folders& data, const char* name, diagnostics& problems) {
+    return std::make_shared<config::document>(config::load_named(data.stacks, "stack", name, {"fit", "", {}, {}}, problems));
+  }
+  std::map<std::string, std::shared_ptr<config::document>> documents_;
+  stack kernels_;
 };
 
 struct fit_row {
@@ -224,10 +271,25 @@ void weigh(std::vector<fit_row>& rows) {
   for (fit_row& r : rows) r.weight = std::pow(seen[key(r.row)], -0.25);
 }
 
-double log_error(const training_row& r, const std::map<std::string, stack>& stacks) {
+/// A step grows by the same time with every PP micro-batches once the pipeline is full and what the first and the last
+/// overlap is over: long steps are extrapolated from two short ones. Within 0.1 % of the whole step.
+seconds sampled_step_time(const training_row& r) {
+  const std::int64_t pp = r.work.par.pp, m = r.work.micro_batches();
+  const std::int64_t few = 3 * pp + 8 / pp * pp + m % pp, more = few + pp;
+  if (m <= more + pp) return step_time(r);
+  training_row part = r;
+  const auto at = [&](std::int64_t micro_batches) {
+    part.work.global_batch_size = micro_batches * r.work.micro_batch_size * r.work.par.dp;
+    return step_time(part);
+  };
+  const seconds shorter = at(few);
+  return shorter + (at(more) - shorter) * (static_cast<double>(m - few) / static_cast<double>(pp));
+}
+
+double log_error(const training_row& r, const stacks_by_name& stacks, seconds (*time)(const training_row&)) {
   training_row at = r;
   at.software = &stacks.at(r.software->name);
-  return std::log(metric_of_step(at, step_time(at)) / *r.record.published);
+  return std::log(metric_of_step(r, time(at)) / *r.record.published);
 }
 
 /// Written back into the file itself, not into what it inherits.
@@ -260,27 +322,146 @@ std::vector<std::pair<std::string, std::string>> stack_files(const data_folders&
 
 struct trained {
   std::vector<double> at;
+  double cost = 0;
   std::vector<setting> settings;
 };
 
-trained train(const std::vector<const fit_row*>& rows, stack_set& stacks, const std::vector<free_parameter>& list,
-              const fit_progress& report) {
-  const auto residuals = [&](const std::vector<double>& at) {
-    const auto& here = stacks.at(settings_of({list, at}, stacks.original(kernel_tables)));
+class training_problem {
+ public:
+  training_problem(std::vector<const fit_row*> rows, const stack_set& stacks, const std::vector<training_parameter>& list)
+      : rows_(std::move(rows)), stacks_(stacks), list_(list) {}
+
+  std::vector<double> residuals(const std::vector<double>& at) const {
+    const stacks_by_name here = stacks_.at(settings_of({list_, at}, stacks_.kernels()));
     std::vector<double> out;
-    for (const fit_row* r : rows) out.push_back(log_error(r->row, here) * r->weight);
+    for (const fit_row* r : rows_) out.push_back(log_error(r->row, here, sampled_step_time) * r->weight);
     return out;
+  }
+  std::vector<std::vector<double>> derivatives(const std::vector<double>& at) const {
+    const std::vector<double> middle = residuals(at);
+    std::vector<std::vector<double>> out(rows_.size(), std::vector<double>(list_.size(), 0.0));
+    for (std::size_t k = 0; k < list_.size(); ++k) {
+      const free_parameter& p = list_[k].fitted;
+      double h = 2e-3 * (p.logarithmic ? 1.0 : std::max(std::abs(p.start), (p.high - p.low) * 0.05));
+      const auto moved = [&] { return p.logarithmic ? at[k] * std::exp(h) : at[k] + h; };
+      if (moved() >= p.high) h = -h;
+      std::vector<double> there = at;
+      there[k] = moved();
+      const stacks_by_name stacks = stacks_.at(settings_of({list_, there}, stacks_.kernels()));
+      for (std::size_t i = 0; i < rows_.size(); ++i) {
+        const fit_row& r = *rows_[i];
+        if (list_[k].reaches(r.row)) out[i][k] = (log_error(r.row, stacks, sampled_step_time) * r.weight - middle[i]) / h;
+      }
+    }
+    return out;
+  }
+  trained solve(const std::vector<double>& from, const std::function<void(int, double)>& report) const {
+    std::vector<free_parameter> list;
+    for (std::size_t k = 0; k < list_.size(); ++k) {
+      list.push_back(list_[k].fitted);
+      list.back().search_from = from[k];
+    }
+    trained t;
+    t.at = fit_parameters(
+        list, [&](const std::vector<double>& at) { return residuals(at); }, {},
+        [&](int i, double cost) {
+          t.cost = cost;
+          if (report) report(i, cost);
+        },
+        [&](const std::vector<double>& at) { return derivatives(at); });
+    t.settings = settings_of({list_, t.at}, stacks_.kernels());
+    return t;
+  }
+
+ private:
+  std::vector<const fit_row*> rows_;
+  const stack_set& stacks_;
+  const std::vector<training_parameter>& list_;
+};
+
+/// Where searches begin: at the priors' middle, then at points drawn from the priors, always the same ones.
+std::vector<std::vector<double>> starting_points(const std::vector<training_parameter>& list, int count) {
+  std::vector<std::vector<double>> out;
+  std::mt19937_64 random(20260801);
+  for (int i = 0; i < count; ++i) {
+    std::vector<double> at;
+    for (const auto& [p, reaches] : list) {
+      // Uniform, of the prior's variance: distributions of the library differ by platform.
+      const double z = std::sqrt(12.0) * (static_cast<double>(random() >> 11) * 0x1p-53 - 0.5) * (i == 0 ? 0 : p.prior_width);
+      at.push_back(std::clamp(p.logarithmic ? p.start * std::exp(z) : p.start + z, p.low, p.high));
+    }
+    out.push_back(std::move(at));
+  }
+  return out;
+}
+
+/// Calls with 0 to `count` - 1, as many at a time as there are processors.
+void in_parallel(std::size_t count, const std::function<void(std::size_t)>& each) {
+  std::vector<std::exception_ptr> failed(count);
+  std::atomic<std::size_t> next = 0;
+  const auto work = [&] {
+    for (std::size_t i = next++; i < count; i = next++) {
+      try {
+        each(i);
+      } catch (...) {
+        failed[i] = std::current_exception();
+      }
+    }
   };
-  trained t;
-  t.at = fit_parameters(list, residuals, {}, [&](int i, double cost) {
-    if (report) report(fmt::format("iteration {}: cost {:.4f}", i, cost));
+  std::vector<std::thread> threads;
+  const std::size_t processors = std::max(1U, std::thread::hardware_concurrency());
+  for (std::size_t i = 0; i < std::min(processors, count); ++i) threads.emplace_back(work);
+  for (std::thread& t : threads) t.join();
+  for (const std::exception_ptr& e : failed)
+    if (e) std::rethrow_exception(e);
+}
+
+/// Searches from every point and keeps the best; the first of equals.
+trained best_of(const training_problem& problem, const std::vector<std::vector<double>>& from, const fit_progress& report) {
+  std::vector<trained> found(from.size());
+  in_parallel(from.size(), [&](std::size_t i) {
+    found[i] = problem.solve(from[i], [&](int iteration, double cost) {
+      if (report) report(fmt::format("start {} of {}, iteration {}: cost {:.4f}", i + 1, from.size(), iteration, cost));
+    });
   });
-  t.settings = settings_of({list, t.at}, stacks.original(kernel_tables));
-  return t;
+  return *std::min_element(found.begin(), found.end(), [](const trained& a, const trained& b) { return a.cost < b.cost; });
 }
 
 std::string group_of(const training_row& r, const std::string& by) {
+  if (by == "gpus") return std::to_string(r.work.par.gpus());
   return by == "model" ? r.record.model : by == "system" ? r.record.system : r.software->name;
+}
+
+using groups_of_rows = std::map<std::string, std::vector<const fit_row*>>;
+
+groups_of_rows grouped(const std::vector<fit_row>& rows, const std::string& by) {
+  groups_of_rows out;
+  for (const fit_row& r : rows) out[group_of(r.row, by)].push_back(&r);
+  return out;
+}
+
+using errors_by_group = std::map<std::string, std::vector<double>>;
+
+/// Errors of each group, as logarithms of simulated over published, by a fit to all other rows that starts at `from`.
+errors_by_group left_out_errors(const std::vector<fit_row>& rows, const groups_of_rows& groups, const stack_set& stacks,
+                                const std::vector<training_parameter>& list, const std::vector<double>& from,
+                                const fit_progress& report) {
+  std::vector<std::string> names;
+  for (const auto& [name, held] : groups)
+    if (held.size() < rows.size()) names.push_back(name);
+  std::vector<std::vector<double>> errors(names.size());
+  in_parallel(names.size(), [&](std::size_t i) {
+    const auto& held = groups.at(names[i]);
+    std::vector<const fit_row*> kept;
+    for (const fit_row& r : rows)
+      if (std::find(held.begin(), held.end(), &r) == held.end()) kept.push_back(&r);
+    const stacks_by_name without = stacks.at(training_problem(kept, stacks, list).solve(from, {}).settings);
+    for (const fit_row* r : held) errors[i].push_back(log_error(r->row, without, step_time));
+    if (report) report(fmt::format("refitted without {}", names[i]));
+  });
+  errors_by_group out;
+  for (std::size_t i = 0; i < names.size(); ++i) out.emplace(names[i], std::move(errors[i]));
+  return out;
 }
 
 }  // namespace
@@ -296,19 +477,25 @@ fit_report fit_training(const std::vector<std::filesystem::path>& tables, const 
   }
   if (rows.empty()) throw input_error({{tables.front().string(), "", "no row has a complete configuration to fit", {}}});
   weigh(rows);
-  stack_set stacks(data);
-  const std::vector<free_parameter> list = parameter_list();
+  const stack_set stacks(data);
+  const std::vector<training_parameter> list = parameter_list();
   std::vector<const fit_row*> all;
   for (const fit_row& r : rows) all.push_back(&r);
-  const trained best = train(all, stacks, list, report);
+  constexpr int starts = 8;
+  std::mutex speaking;
+  const fit_progress say = [&](const std::string& line) {
+    const std::lock_guard lock(speaking);
+    if (report) report(line);
+  };
+  const trained best = best_of({all, stacks, list}, starting_points(list, starts), say);
 
   fit_report out;
   out.rows = rows.size();
-  for (std::size_t i = 0; i < list.size(); ++i) out.parameters.push_back({list[i].name, list[i].start, best.at[i]});
+  for (std::size_t i = 0; i < list.size(); ++i) out.parameters.push_back({list[i].fitted.name, list[i].fitted.start, best.at[i]});
   std::vector<double> magnitudes;
-  const auto& fitted = stacks.at(best.settings);
+  const stacks_by_name fitted = stacks.at(best.settings);
   for (const fit_row& r : rows) {
-    const double e = std::exp(log_error(r.row, fitted)) - 1;
+    const double e = std::exp(log_error(r.row, fitted, step_time)) - 1;
     magnitudes.push_back(std::abs(e));
     out.mean_error += std::abs(e) / static_cast<double>(rows.size());
     out.bias += e / static_cast<double>(rows.size());
@@ -318,25 +505,17 @@ fit_report fit_training(const std::vector<std::filesystem::path>& tables, const 
   out.p90_error = magnitudes[static_cast<std::size_t>(std::ceil(0.9 * static_cast<double>(magnitudes.size()))) - 1];
   out.files = stack_files(data, best.settings);
   if (leave_out.empty()) return out;
-
-  std::map<std::string, std::vector<const fit_row*>> groups;
-  for (const fit_row& r : rows) groups[group_of(r.row, leave_out)].push_back(&r);
-  for (const auto& [group, held] : groups) {
-    std::vector<const fit_row*> kept;
-    for (const fit_row& r : rows)
-      if (group_of(r.row, leave_out) != group) kept.push_back(&r);
-    if (kept.empty()) continue;
-    const trained without = train(kept, stacks, list, {});
-    const auto& here = stacks.at(without.settings);
-    fit_report::left_out l{group, held.size(), 0, 0, 0};
-    for (const fit_row* r : held) {
-      const double e = std::exp(log_error(r->row, here)) - 1;
-      l.mean_error += std::abs(e) / static_cast<double>(held.size());
-      l.bias += e / static_cast<double>(held.size());
+  const groups_of_rows groups = grouped(rows, leave_out);
+  const errors_by_group errors = left_out_errors(rows, groups, stacks, list, best.at, say);
+  for (const auto& [group, logs] : errors) {
+    fit_report::left_out l{group, logs.size(), 0, 0, 0};
+    for (const double log : logs) {
+      const double e = std::exp(log) - 1;
+      l.mean_error += std::abs(e) / static_cast<double>(logs.size());
+      l.bias += e / static_cast<double>(logs.size());
       l.worst_error = std::max(l.worst_error, std::abs(e));
     }
     out.leave_out.push_back(l);
-    if (report) report(fmt::format("without {} {}: mean {:.1f} %, worst {:.1f} %", leave_out, group, 100 * l.mean_error, 100 * l.worst_error));
   }
   return out;
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "nvlsim/training_metrics.hpp"
 
@@ -149,6 +150,28 @@ class row_reader {
     w.fp8_attention = w.fp8_attention && w.gemm_precision != precision::bf16;
   }
 
+  /// What ran did fit: where the source does not say what is computed again, the least that fits, cheapest first.
+  void assume_recomputation() {
+    recompute_spec& r = out_.work.recompute;
+    const auto fits = [&] { return training_memory(out_.hardware, *out_.software, *out_.net, out_.work).fits(); };
+    if (!row_.blank("activation_recompute") || fits()) return;
+    const std::array<std::pair<const char*, recompute_spec>, 4> steps = {{
+        {"layernorm and activations", {.layernorm = true, .activation = true}},
+        {"layernorm, activations and up-projections",
+         {.layernorm = true, .activation = true, .mla_up_proj = true}},
+        {"layernorm, MLP or experts and up-projections",
+         {.layernorm = true, .mlp = true, .activation = true, .mla_up_proj = true, .moe = true}},
+        {"whole layers", {.full = true}},
+    }};
+    for (const auto& [what, recomputed] : steps) {
+      r = recomputed;
+      if (!fits()) continue;
+      note(fmt::format("recomputation not stated: {} assumed, the least that fits", what));
+      return;
+    }
+    r = {};
+  }
+
   /// What a release does by default where the row's notes name no recipe.
   void read_experts() {
     training_workload& w = out_.work;
@@ -230,7 +253,9 @@ void read_into(const csv_row& row, input_cache& inputs, training_row& out) {
   if (!problems.empty()) {
     r.status = record_status::infeasible;
     r.reason = fmt::format("{}", fmt::join(problems, "; "));
+    return;
   }
+  reader.assume_recomputation();
 }
 
 }  // namespace

@@ -105,8 +105,10 @@ bytes stored_activations(const model& m, const layer_spec& l, const training_wor
     kept += t.moe / real(w.par.etp) * mlp_norm + experts(k);
   } else if (l.ffn_hidden > 0) {
     const double width = l.gated_mlp ? 2 : 1, f = real(l.ffn_hidden);
+    // Frozen recipes of 8 bits and less keep the activation's inputs so too (activation_func_fp8_input_store). [assumed]
+    const double inner = w.task == training_task::lora ? std::max(1.0, element) : 2;
     kept += t.sharded * mlp_norm;
-    if (!w.recompute.mlp) kept += t.whole * (2 * width + (w.recompute.activation ? 0 : k.mlp_element)) * f / k.tp;
+    if (!w.recompute.mlp) kept += t.whole * (inner * width + (w.recompute.activation ? 0 : k.mlp_element)) * f / k.tp;
   }
   return bytes::from_base(kept);
 }

@@ -257,18 +257,18 @@ void host(builder& b, const char* name, seconds t) {
   b.waiting(work_kind::host, name, t, facts_of_wait(resource::host, t));
 }
 
-/// Eager launches of routed layers: the host takes its time for every local expert, whatever the GPU does.
+/// Eager launches of routed layers: the host takes its time for every layer and for its local experts, whatever the
+/// GPU does. Kernels of many experts go out in batches, so that the time grows with the root of their number. Partial
+/// graphs hold attention, router and dispatch, not the experts. [docs/models-and-assumptions.md#experts]
 void expert_host(builder& b, const training_context& c, const layer_spec& l, seconds gpu_time, bool is_forward) {
   if (!l.routed()) return;
   const double local = static_cast<double>(l.moe.experts) / static_cast<double>(c.work.par.ep);
   if (is_forward && c.work.dispatcher == moe_dispatcher::alltoall && c.work.par.ep > 1)
     host(b, "expert counts", c.framework.moe_sync_per_expert * local);
-  const double left = c.work.graphs == cuda_graphs::full_iteration ? 0.0
-                      : c.work.graphs == cuda_graphs::partial      ? c.framework.graphed_host_share
-                                                                   : 1.0;
-  const seconds launches =
-      (c.framework.moe_host + c.framework.moe_host_per_expert * (c.work.token_drop ? 0.0 : local)) *
-      (left * (is_forward ? 1.0 : 1.5));
+  if (c.work.graphs == cuda_graphs::full_iteration) return;
+  const double left = c.work.graphs == cuda_graphs::partial ? c.framework.graphed_host_share : 1.0;
+  const double experts = c.work.token_drop ? 0.0 : std::sqrt(local);
+  const seconds launches = (c.framework.moe_host * left + c.framework.moe_host_per_expert * experts) * (is_forward ? 1.0 : 1.5);
   const seconds all = gpu_time + b.duration();
   if (launches > all) host(b, "launches", launches - all);
 }

@@ -124,8 +124,10 @@ memory_report stage_memory(const training_context& c, std::int64_t stage) {
                   static_cast<double>(alive.chunks) / static_cast<double>(here.activations.size()), kept < 1 ? ", the rest offloaded" : ""));
   if (here.head)
     add("logits", 4 * c.tokens.whole * static_cast<double>(c.net.vocab) / static_cast<double>(w.par.tp), "FP32 logits of one micro-batch");
-  add("workspace", c.framework.workspace_bytes_per_layer_param * here.largest_layer + 5 * static_cast<double>(c.net.hidden) * c.tokens.whole,
-      fmt::format("{:g} B a dense parameter of one layer, 5 B a token and hidden unit", c.framework.workspace_bytes_per_layer_param));
+  // Frozen layers compute no gradient of weights, which is what the temporary memory of a layer holds.
+  const double temporary = w.task == training_task::lora ? 0 : c.framework.workspace_bytes_per_layer_param;
+  add("workspace", temporary * here.largest_layer + 5 * static_cast<double>(c.net.hidden) * c.tokens.whole,
+      fmt::format("{:g} B a dense parameter of one layer, 5 B a token and hidden unit", temporary));
   add("reserve", c.framework.reserve.base(), "CUDA context, collective library and allocator");
   return r;
 }

@@ -191,6 +191,24 @@ TEST_CASE("Recomputing more keeps less") {
   CHECK(item(memory_of(j), "activations") == Approx(all / 2).epsilon(1e-12));
 }
 
+TEST_CASE("Frozen layers in 8 bits keep inputs of activations in 8 bits, and need no room for gradients of weights") {
+  test::shipped_job j = plain_job();
+  j.work.task = training_task::lora;
+  const double tokens = static_cast<double>(j.work.seq_length), tp = static_cast<double>(j.work.par.tp);
+  const layer_spec& l = j.net.layers.front();
+  const double up_and_gate = static_cast<double>(j.net.layers.size()) * tokens * 2 * static_cast<double>(l.ffn_hidden) / tp;
+  const double hidden = static_cast<double>(j.net.hidden);
+  const auto kept_by_attention = [&](double element) {  // norms, Q, K, V and output; the output again as it was quantised
+    const double heads = static_cast<double>(l.heads * l.head_dim), kv = static_cast<double>(l.kv_heads * l.head_dim);
+    return (2 + element + 2) * hidden / tp + (4 * (heads + kv) + (element < 2 ? element * heads : 0)) / tp;
+  };
+  const double layers = static_cast<double>(j.net.layers.size());
+  CHECK(item(memory_of(j), "activations") == Approx(2 * up_and_gate + layers * tokens * kept_by_attention(2)).epsilon(1e-12));
+  j.work.gemm_precision = precision::fp8;
+  CHECK(item(memory_of(j), "activations") == Approx(up_and_gate + layers * tokens * kept_by_attention(1)).epsilon(1e-12));
+  CHECK(item(memory_of(j), "workspace") == Approx(5 * hidden * tokens).epsilon(1e-12));
+}
+
 TEST_CASE("The first of p stages keeps p micro-batches of 1F1B") {
   test::shipped_job j = plain_job();
   j.net.vocab = 1024;  // no vocabulary to speak of: the first stage is the fullest
