@@ -124,7 +124,7 @@ TEST_CASE("A point's id is the digest of what it resolves to") {
   REQUIRE(p.points.size() == 4);
   CHECK(p.points[0].id == p.points[2].id);
   CHECK(p.points[0].id != p.points[1].id);
-  const scenario s = load_scenario(p.scenario, overrides_of(p.points[1].set), folders_under(root));
+  const scenario s = load_scenario(b.folder / "out" / p.scenario, overrides_of(p.points[1].set), folders_under(root));
   CHECK(p.points[1].id == *s.inputs.find("digest")->string());
   CHECK_FALSE(p.points[3].id.empty());
   const sweep_plan again = read_sweep_plan(b.folder / "out");
