@@ -18,11 +18,12 @@ struct rank_axis {
   std::array<std::string_view, 2> aliases;
   int pool_layout::*of;
 };
-constexpr std::array<rank_axis, 5> rank_axes = {{{"tp", {"tensor_parallel_size"}, &pool_layout::tp},
-                                                 {"pp", {"pipeline_parallel_size"}, &pool_layout::pp},
-                                                 {"ep", {"expert_parallel_size"}, &pool_layout::ep},
-                                                 {"attention_dp", {}, &pool_layout::attention_dp},
-                                                 {"replicas", {"data_parallel_size", "workers"}, &pool_layout::replicas}}};
+constexpr std::array<rank_axis, 5> rank_axes = {
+    {{"tp", {"tensor_parallel_size"}, &pool_layout::tp},
+     {"pp", {"pipeline_parallel_size"}, &pool_layout::pp},
+     {"ep", {"expert_parallel_size"}, &pool_layout::ep},
+     {"attention_dp", {}, &pool_layout::attention_dp},
+     {"replicas", {"data_parallel_size", "workers"}, &pool_layout::replicas}}};
 
 /// Workers that decode, or do all, and the others.
 struct split {
@@ -37,7 +38,9 @@ class space final : public search_space {
     pooled_ = w.prefill_pool.has_value();
     name_ranks("", w.pooled() ? "/workload/layout/decode" : "/workload/layout");
     if (pooled_) name_ranks("prefill_", "/workload/layout/prefill");
-    else add_parameters({{"max_batch_size", "/workload/engine/max_batch_size"}, {"max_num_tokens", "/workload/engine/max_num_tokens"}});
+    else
+      add_parameters({{"max_batch_size", "/workload/engine/max_batch_size"},
+                      {"max_num_tokens", "/workload/engine/max_num_tokens"}});
     machine_.racks = std::max(
         machine_.racks, static_cast<int>((o.gpus + machine_.gpus_per_rack() - 1) / machine_.gpus_per_rack()));
     everywhere = {{"/platform/racks", machine_.racks}};
@@ -66,7 +69,8 @@ class space final : public search_space {
     for (const rank_axis& a : rank_axes) out.emplace_back(s.workers.*a.of);
     for (const rank_axis& a : rank_axes)
       if (pooled_) out.emplace_back(s.prefill.*a.of);
-    if (!pooled_) out.emplace_back(batches_[index % batches_.size()]), out.emplace_back(tokens_[index / batches_.size()]);
+    if (!pooled_)
+      out.emplace_back(batches_[index % batches_.size()]), out.emplace_back(tokens_[index / batches_.size()]);
     return out;
   }
 

@@ -149,8 +149,7 @@ class space final : public search_space {
     const job_place at = place_of(s, o.gpus);
     place_ = at.place;
     machine_.racks = at.racks;
-    everywhere = {{"/platform/racks", at.racks},
-                  {"/placement/gpus_per_rack", at.place.gpus_per_domain}};
+    everywhere = {{"/platform/racks", at.racks}, {"/placement/gpus_per_rack", at.place.gpus_per_domain}};
     const allowed_values allowed(o.restrictions, own_values(w), problems);
     if (!problems.empty()) return;
     list_splits(o.gpus, w, allowed);
@@ -203,8 +202,11 @@ class space final : public search_space {
       out.reason = "does not fit in GPU memory";
       return out;
     }
-    const training_metrics t = in_full || !w.degraded.empty() ? measured(w) : measure_training_totals(
-        machine_, base_.model, w, steps_.cost_of(machine_, base_.stack, base_.model, w));
+    const training_metrics t =
+        in_full || !w.degraded.empty()
+            ? measured(w)
+            : measure_training_totals(machine_, base_.model, w,
+                                      steps_.cost_of(machine_, base_.stack, base_.model, w));
     const training_values values = values_of(t, memory.peak, w.token_budget);
     out.metrics.assign(values.begin(), values.end());
     return out;
@@ -260,10 +262,12 @@ class space final : public search_space {
       return allowed.allows("schedule", schedules[static_cast<std::size_t>(x)]);
     };
     for (const pipeline_schedule schedule : usable) {
-      const bool usual = schedule == one_f_one_b || schedule == interleaved;  // one schedule, by the number of chunks
+      const bool usual =
+          schedule == one_f_one_b || schedule == interleaved;  // one schedule, by the number of chunks
       if (usual ? !named(one_f_one_b) && !named(interleaved) : !named(schedule)) continue;
       const bool uneven = usual || schedule == zb_h1;
-      for (const stage_ends& e : uneven ? stage_sizes(par, w) : std::vector<stage_ends>{{w.split.first, w.split.last}})
+      for (const stage_ends& e :
+           uneven ? stage_sizes(par, w) : std::vector<stage_ends>{{w.split.first, w.split.last}})
         if (allowed.allows("num_layers_in_first_pipeline_stage", e.first) &&
             allowed.allows("num_layers_in_last_pipeline_stage", e.last))
           add_splits({par, schedule, e}, w, allowed);
@@ -273,7 +277,8 @@ class space final : public search_space {
   /// Those of the scenario where it says; otherwise what is as usual, and what differs from it.
   std::vector<stage_ends> stage_sizes(const parallelism& par, training_workload w) const {
     if (w.split.given() || base_.model.mtp_layers > 0) return {{w.split.first, w.split.last}};
-    std::vector<stage_ends> out = stage_splits(static_cast<std::int64_t>(base_.model.layers.size()), par.pp, par.vp);
+    std::vector<stage_ends> out =
+        stage_splits(static_cast<std::int64_t>(base_.model.layers.size()), par.pp, par.vp);
     w.par = par;
     w.schedule = par.vp > 1 ? pipeline_schedule::interleaved : pipeline_schedule::one_f_one_b;
     const std::vector<std::int64_t> usual = chunk_layers(base_.model, w);

@@ -18,7 +18,9 @@ void visit_in_order(const plan& p, Visit visit) {
   std::vector<std::int32_t> ready;
   for (std::size_t i = at.size(); i-- > 0;) ready.push_back(static_cast<std::int32_t>(i));
   const auto operations_of = [&](const stream_position& s) -> const std::vector<operation>& {
-    return p.classes[static_cast<std::size_t>(s.rank_class)].streams[static_cast<std::size_t>(s.stream)].operations;
+    return p.classes[static_cast<std::size_t>(s.rank_class)]
+        .streams[static_cast<std::size_t>(s.stream)]
+        .operations;
   };
   const auto may_begin = [&](const operation& o, std::int32_t stream) {
     std::uint32_t& seen = waited[static_cast<std::size_t>(stream)];
@@ -64,7 +66,8 @@ step_structure::step_structure(const plan& p, std::vector<step_recipe> recipes)
     if (where == stream_kind::compute) ++runs_[c][static_cast<std::size_t>(o.work)];
     const bool meeting = where == stream_kind::data_parallel && r.of == kind::ready;
     const bool last = r.data_parallel && r.what != pass_kind::forward;
-    if (o.signals != no_event && (meeting || last || r.of == kind::gather)) by_bucket[static_cast<std::size_t>(o.signals)] = 1;
+    if (o.signals != no_event && (meeting || last || r.of == kind::gather))
+      by_bucket[static_cast<std::size_t>(o.signals)] = 1;
     if (meeting) return;  // of ranks that got there at the same time
     step s{o.work, stream, no_event, static_cast<std::int32_t>(r.at), 0, form::plain};
     if (r.of == kind::gather) s.what = form::gather;
@@ -110,7 +113,8 @@ double step_structure::makespan(const step_prices& cost) const {
         case form::reduce:
           for (std::size_t i = n; i-- > 0;) now = std::max(now, computed[at + i]) + takes[i];
           break;
-        case form::plain: break;
+        case form::plain:
+          break;
       }
     }
     if (s.signals == no_event) continue;

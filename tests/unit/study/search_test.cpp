@@ -28,8 +28,9 @@ struct job {
   std::string name;
   std::vector<override_option> sets;
 
-  search_result search(std::int64_t gpus, std::vector<search_restriction> only, std::vector<std::string> constraints = {},
-                       std::size_t top = 100000, int jobs = 1, std::vector<std::string> pareto = {}) const {
+  search_result search(std::int64_t gpus, std::vector<search_restriction> only,
+                       std::vector<std::string> constraints = {}, std::size_t top = 100000, int jobs = 1,
+                       std::vector<std::string> pareto = {}) const {
     search_options o;
     o.gpus = gpus, o.top = top, o.jobs = jobs;
     o.restrictions = std::move(only), o.constraints = std::move(constraints), o.pareto = std::move(pareto);
@@ -39,7 +40,8 @@ struct job {
   std::vector<output::flat_metric> run(const search_result& r, const found_layout& l) const {
     std::vector<override_option> all = sets;
     for (const auto& [pointer, v] : r.everywhere) all.push_back({pointer, to_json(v, 0)});
-    for (std::size_t i = 0; i < l.parameters.size(); ++i) all.push_back({r.pointers[i], to_json(l.parameters[i], 0)});
+    for (std::size_t i = 0; i < l.parameters.size(); ++i)
+      all.push_back({r.pointers[i], to_json(l.parameters[i], 0)});
     const result out = run_scenario(loaded(name, all), {.explained = false, .engine = false}).outcome;
     CHECK(out.reasons.empty());
     return output::flat_metrics(out.metrics);
@@ -48,7 +50,8 @@ struct job {
     const auto metrics = run(r, l);
     for (std::size_t i = 0; i < r.metrics.size(); ++i) {
       INFO(r.metrics[i]);
-      const auto it = std::find_if(metrics.begin(), metrics.end(), [&](const auto& m) { return m.name == r.metrics[i]; });
+      const auto it =
+          std::find_if(metrics.begin(), metrics.end(), [&](const auto& m) { return m.name == r.metrics[i]; });
       double x = 0;
       const bool known = it != metrics.end() && output::as_double(it->content, x);
       REQUIRE(known == l.metrics[i].has_value());
@@ -57,8 +60,9 @@ struct job {
   }
 };
 
-const job dense{"training/llama3.1-405b-gb300-rack",
-                {{"/model", "llama3-8b"}, {"/workload/global_batch_size", "64"}, {"/workload/seq_length", "4096"}}};
+const job dense{
+    "training/llama3.1-405b-gb300-rack",
+    {{"/model", "llama3-8b"}, {"/workload/global_batch_size", "64"}, {"/workload/seq_length", "4096"}}};
 
 std::size_t place(const std::vector<std::string>& names, const std::string& name) {
   return static_cast<std::size_t>(std::find(names.begin(), names.end(), name) - names.begin());
@@ -76,7 +80,8 @@ std::int64_t left_out(const search_result& r) {
 }
 
 TEST_CASE("Every layout is found or left out for a reason, and none twice") {
-  const search_result r = dense.search(16, {{"recompute", {"none", "full"}}, {"offload_layers", {}}, {"cp", {"1"}}});
+  const search_result r =
+      dense.search(16, {{"recompute", {"none", "full"}}, {"offload_layers", {}}, {"cp", {"1"}}});
   CHECK(r.candidates == r.found + left_out(r));
   CHECK(r.found == static_cast<std::int64_t>(r.best.size()));
   std::set<std::string> seen;
@@ -95,11 +100,13 @@ TEST_CASE("The best are in order and the front is what nothing beats") {
   const auto at = [&](const found_layout& l) {
     return std::pair(number(r, l, "step_time_s"), number(r, l, "memory_peak_bytes"));
   };
-  CHECK(std::is_sorted(r.best.begin(), r.best.end(), [&](const auto& a, const auto& b) { return at(a).first < at(b).first; }));
+  CHECK(std::is_sorted(r.best.begin(), r.best.end(),
+                       [&](const auto& a, const auto& b) { return at(a).first < at(b).first; }));
   std::set<std::pair<double, double>> all, front, given;
   for (const found_layout& l : r.best) all.insert(at(l));
   for (const auto& p : all)
-    if (std::none_of(all.begin(), all.end(), [&](const auto& q) { return q != p && q.first <= p.first && q.second <= p.second; }))
+    if (std::none_of(all.begin(), all.end(),
+                     [&](const auto& q) { return q != p && q.first <= p.first && q.second <= p.second; }))
       front.insert(p);
   for (const found_layout& l : r.front) given.insert(at(l));
   CHECK(given == front);
@@ -124,14 +131,19 @@ TEST_CASE("Threads change nothing") {
 }
 
 TEST_CASE("What a search says of a layout a run of it says, whatever the schedule and the sizes of stages") {
-  const std::vector<search_restriction> only = {{"recompute", {"none", "core_attn"}}, {"offload_layers", {}}, {"cp", {"1"}},
+  const std::vector<search_restriction> only = {{"recompute", {"none", "core_attn"}},
+                                                {"offload_layers", {}},
+                                                {"cp", {"1"}},
                                                 {"micro_batch_size", {"1", "2"}}};
   const search_result r = dense.search(16, only);
   std::set<std::tuple<std::string, std::int64_t, std::int64_t, std::string>> tried;
   for (const found_layout& l : r.best) {  // the best of each kind
     const auto integer = [&](const char* name) { return *parameter(r, l, name).integer(); };
-    if (!tried.insert({*parameter(r, l, "schedule").string(), integer("vp"), integer("num_layers_in_last_pipeline_stage") > 0,
-                       *parameter(r, l, "data_parallel_sharding").string()}).second)
+    if (!tried
+             .insert({*parameter(r, l, "schedule").string(), integer("vp"),
+                      integer("num_layers_in_last_pipeline_stage") > 0,
+                      *parameter(r, l, "data_parallel_sharding").string()})
+             .second)
       continue;
     dense.agrees_with_run(r, l);
   }
@@ -143,8 +155,8 @@ TEST_CASE("What a search says of a layout a run of it says, whatever the schedul
 }
 
 TEST_CASE("What takes longer is the same too: bubbles and exposed communication") {
-  const search_result r = dense.search(8, {{"recompute", {"none"}}, {"offload_layers", {}}, {"cp", {"1"}}}, {}, 3, 1,
-                                       {"bubble_fraction"});
+  const search_result r = dense.search(8, {{"recompute", {"none"}}, {"offload_layers", {}}, {"cp", {"1"}}}, {}, 3,
+                                       1, {"bubble_fraction"});
   REQUIRE_FALSE(r.front.empty());
   for (const found_layout& l : r.best) dense.agrees_with_run(r, l);
   for (const found_layout& l : r.front) CHECK(number(r, l, "bubble_fraction") >= 0);
@@ -159,19 +171,22 @@ TEST_CASE("Reasons for leaving out layouts name the rule") {
   CHECK(small.best.empty());
   CHECK(small.candidates == left_out(small));
   REQUIRE_FALSE(small.pruned.empty());
-  CHECK(std::any_of(small.pruned.begin(), small.pruned.end(),
-                    [](const pruned_layouts& p) { return p.reason == "does not fit in GPU memory" && !p.example.empty(); }));
+  CHECK(std::any_of(small.pruned.begin(), small.pruned.end(), [](const pruned_layouts& p) {
+    return p.reason == "does not fit in GPU memory" && !p.example.empty();
+  }));
 }
 
 TEST_CASE("Constraints hold and are counted") {
-  const search_result r = dense.search(8, {{"recompute", {"none"}}, {"offload_layers", {}}}, {"tp<=2", "memory_peak_bytes<1e11"});
+  const search_result r =
+      dense.search(8, {{"recompute", {"none"}}, {"offload_layers", {}}}, {"tp<=2", "memory_peak_bytes<1e11"});
   REQUIRE_FALSE(r.best.empty());
   for (const found_layout& l : r.best) {
     CHECK(*parameter(r, l, "tp").integer() <= 2);
     CHECK(number(r, l, "memory_peak_bytes") < 1e11);
   }
   CHECK(r.candidates == r.found + left_out(r));
-  CHECK(std::any_of(r.pruned.begin(), r.pruned.end(), [](const pruned_layouts& p) { return p.reason == "constraint tp<=2"; }));
+  CHECK(std::any_of(r.pruned.begin(), r.pruned.end(),
+                    [](const pruned_layouts& p) { return p.reason == "constraint tp<=2"; }));
   CHECK_THROWS_WITH(dense.search(8, {{"tq", {}}}), Contains("unknown parameter \"tq\""));
   CHECK_THROWS_WITH(dense.search(8, {}, {"mfu>3%"}), Contains("without a per cent sign"));
 }
@@ -181,13 +196,15 @@ TEST_CASE("A served model is searched by what a run of it gives") {
   const search_result r = served.search(8, {{"max_num_tokens", {}}, {"max_batch_size", {"64", "2048"}}});
   CHECK(r.candidates == r.found + left_out(r));
   REQUIRE(r.best.size() > 3);
-  for (const std::size_t i : {std::size_t{0}, r.best.size() / 2, r.best.size() - 1}) served.agrees_with_run(r, r.best[i]);
+  for (const std::size_t i : {std::size_t{0}, r.best.size() / 2, r.best.size() - 1})
+    served.agrees_with_run(r, r.best[i]);
 }
 
 TEST_CASE("Pools of prefill and decode workers share the GPUs out in every way") {
   const job pools{"inference/deepseek-r1-gb300-prefill-decode",
                   {{"/workload/load/requests", "96"}, {"/workload/load/concurrency", "32"}}};
-  const search_result r = pools.search(24, {{"tp", {"1"}}, {"prefill_tp", {"1"}}, {"ep", {"8", "16"}}, {"prefill_ep", {"8"}}});
+  const search_result r =
+      pools.search(24, {{"tp", {"1"}}, {"prefill_tp", {"1"}}, {"ep", {"8", "16"}}, {"prefill_ep", {"8"}}});
   CHECK(r.candidates == r.found + left_out(r));
   std::set<std::pair<std::int64_t, std::int64_t>> splits;
   for (const found_layout& l : r.best) {

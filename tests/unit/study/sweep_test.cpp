@@ -44,7 +44,9 @@ struct bench {
   sweep_plan plan(const std::string& axes) const {
     return write_sweep_plan(read(axes), folder / "out", find, folders_under(root));
   }
-  sweep_run_counts run(sweep_run_options o = {}) const { return run_sweep(folder / "out", o, find, folders_under(root)); }
+  sweep_run_counts run(sweep_run_options o = {}) const {
+    return run_sweep(folder / "out", o, find, folders_under(root));
+  }
   fs::path records(int shard = 0, int shards = 1) const {
     return folder / "out" / "results" / fmt::format("shard-{}-of-{}.jsonl", shard, shards);
   }
@@ -69,8 +71,8 @@ std::vector<std::string> settings(const sweep& s) {
 TEST_CASE("Axes of a sweep multiply, the last runs fastest") {
   const bench b;
   CHECK(settings(b.read(R"([{"grid": {"/a": [1, 2], "/b": ["x"]}}, {"zip": {"/c": [3, 4], "/d": [5, 6]}}])")) ==
-        std::vector<std::string>{R"(/a=1 /b="x" /c=3 /d=5)", R"(/a=1 /b="x" /c=4 /d=6)", R"(/a=2 /b="x" /c=3 /d=5)",
-                                 R"(/a=2 /b="x" /c=4 /d=6)"});
+        std::vector<std::string>{R"(/a=1 /b="x" /c=3 /d=5)", R"(/a=1 /b="x" /c=4 /d=6)",
+                                 R"(/a=2 /b="x" /c=3 /d=5)", R"(/a=2 /b="x" /c=4 /d=6)"});
   CHECK(settings(b.read(R"([{"list": [{"/a": 1}, {"/a": 2, "/b": null}]}])")) ==
         std::vector<std::string>{"/a=1", "/a=2 /b=null"});
   CHECK(settings(b.read(R"([{"platforms": ["gb200-nvl72", "gb300-nvl72"]}])")).size() == 2);
@@ -88,7 +90,8 @@ TEST_CASE("Random points of a sweep repeat with their seed and keep to their bou
   const bench b;
   const auto draw = [&](int seed) {
     return settings(b.read(fmt::format(R"([{{"random": {{"count": 40, "seed": {}, "draw": {{
-      "/a": {{"from": 1, "to": 1000, "logarithmic": true, "integer": true}}, "/b": {{"choice": ["x", "y"]}}}}}}}}])", seed)));
+      "/a": {{"from": 1, "to": 1000, "logarithmic": true, "integer": true}}, "/b": {{"choice": ["x", "y"]}}}}}}}}])",
+                                       seed)));
   };
   const auto one = draw(1);
   CHECK(one == draw(1));
@@ -120,11 +123,13 @@ TEST_CASE("Null in a sweep takes a member away") {
 
 TEST_CASE("A point's id is the digest of what it resolves to") {
   const bench b;
-  const sweep_plan p = b.plan(R"([{"list": [{"/workload/gpus": 8}, {"/workload/gpus": 16}, {"/workload/gpus": 8}, {"/workload/gpsu": 1}]}])");
+  const sweep_plan p = b.plan(
+      R"([{"list": [{"/workload/gpus": 8}, {"/workload/gpus": 16}, {"/workload/gpus": 8}, {"/workload/gpsu": 1}]}])");
   REQUIRE(p.points.size() == 4);
   CHECK(p.points[0].id == p.points[2].id);
   CHECK(p.points[0].id != p.points[1].id);
-  const scenario s = load_scenario(p.scenario, overrides_of(p.points[1].set), folders_under(root));
+  const scenario s =
+      load_scenario(b.folder / "out" / p.scenario, overrides_of(p.points[1].set), folders_under(root));
   CHECK(p.points[1].id == *s.inputs.find("digest")->string());
   CHECK_FALSE(p.points[3].id.empty());
   const sweep_plan again = read_sweep_plan(b.folder / "out");

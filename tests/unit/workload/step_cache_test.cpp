@@ -34,7 +34,8 @@ void same_as_planned(step_cache& cache, const shipped_job& j) {
 TEST_CASE("Layouts of one pipeline keep their own costs, in any order") {
   step_cache cache;
   shipped_job j = shipped("gb300-nvl72", "llama3-8b");
-  for (const auto& [tp, cp, micro] : std::vector<std::array<std::int64_t, 3>>{{4, 1, 1}, {2, 2, 1}, {8, 1, 2}, {4, 1, 1}}) {
+  for (const auto& [tp, cp, micro] :
+       std::vector<std::array<std::int64_t, 3>>{{4, 1, 1}, {2, 2, 1}, {8, 1, 2}, {4, 1, 1}}) {
     j.work.par.tp = tp, j.work.par.cp = cp, j.work.micro_batch_size = micro;
     for (const bool again : {false, true}) {
       j.work.recompute.full = again;
