@@ -28,7 +28,8 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 12> axes = {
     {"recompute", ""},
     {"offload_layers", "cpu_offloading_num_layers"},
 }};
-constexpr std::array<std::string_view, 3> shardings = {"replicated", "distributed_optimizer", "fsdp"};
+constexpr std::array<std::string_view, 4> shardings = {"replicated", "distributed_optimizer", "fsdp",
+                                                       "optim_grads"};
 constexpr std::int64_t largest_micro_batch =
     64;  // sequences; beyond, activations do not fit or kernels gain nothing
 
@@ -123,6 +124,11 @@ class space final : public search_space {
     everywhere = {{"/platform/racks", at.racks},
                   {"/placement/gpus_per_rack", at.place.gpus_per_domain},
                   {"/workload/schedule", "interleaved"}};  // 1F1B where a stage has one chunk
+    // What belongs to the scenario's own recompute or placement, and would contradict a candidate's.
+    for (const char* own : {"/workload/recompute_method", "/workload/recompute_num_layers", "/placement/gpus",
+                            "/placement/ranks_per_turn"})
+      if (s.inputs.at_pointer("/scenario" + std::string(own))) everywhere.emplace_back(own, value{});
+    if (w.place.table) everywhere.emplace_back("/placement/policy", "segments");
     const allowed_values allowed(o.restrictions, own_values(w), problems);
     if (!problems.empty()) return;
     list_splits(o.gpus, w, allowed);
@@ -233,10 +239,14 @@ class space final : public search_space {
   }
 
   void list_choices(const allowed_values& allowed) {
-    for (std::size_t s = 0; s < shardings.size(); ++s)
+    const data_parallel_sharding own = std::get<training_workload>(base_.workload).sharding;
+    for (std::size_t s = 0; s < shardings.size(); ++s) {
+      if (s == static_cast<std::size_t>(data_parallel_sharding::optim_grads) && static_cast<std::size_t>(own) != s)
+        continue;
       for (const recompute_spec& r : recomputes(base_.model))
         if (allowed.allows("data_parallel_sharding", shardings[s]) && allowed.allows("recompute", text_of(r)))
           choices_.push_back({static_cast<data_parallel_sharding>(s), r});
+    }
   }
 
   training_workload workload(std::size_t group, std::size_t index) const {
