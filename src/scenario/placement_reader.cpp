@@ -42,8 +42,10 @@ placement read_placement(config::reader& r, const platform& p, std::int64_t rank
   const std::int64_t domain = std::max(1, p.gpus_per_rack());
   if (how == policy::segments || how == policy::rails)
     place.gpus_per_domain = s->integer_or("gpus_per_rack", usual, config::positive_int);
-  else if (s->has("gpus_per_rack"))
+  else if (s->has("gpus_per_rack")) {
+    s->ignore("gpus_per_rack");
     s->fail("gpus_per_rack", fmt::format("policy {} says it all", policies[static_cast<std::size_t>(how)]));
+  }
   if (how == policy::racks) place.gpus_per_domain = domain;
   if (how == policy::rails) {
     const std::int64_t each = std::min(place.gpus_per_domain, domain);
