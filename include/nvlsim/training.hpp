@@ -13,6 +13,7 @@
 #include "nvlsim/plan.hpp"
 #include "nvlsim/platform.hpp"
 #include "nvlsim/precision.hpp"
+#include "nvlsim/requests.hpp"
 #include "nvlsim/stack.hpp"
 
 namespace nvlsim {
@@ -21,12 +22,18 @@ namespace nvlsim {
 /// which holds two chunks of the model on each stage and runs micro-batches from both ends.
 enum class pipeline_schedule { one_f_one_b, interleaved, zb_h1, zb_v, dualpipe };
 constexpr bool splits_backward(pipeline_schedule s) { return s >= pipeline_schedule::zb_h1; }
-enum class data_parallel_sharding { replicated, distributed_optimizer, fsdp };
+/// What data-parallel ranks share out: nothing; optimizer states (ZeRO-1); all (ZeRO-3); optimizer states and gradients
+/// (ZeRO-2), which leave after every micro-batch.
+enum class data_parallel_sharding { replicated, distributed_optimizer, fsdp, optim_grads };
+/// How context-parallel ranks meet each other's keys: shards of them go round, or heads are shared out instead.
+enum class context_exchange { ring, all_to_all };
 enum class training_task { pretrain, sft, lora };
 
 /// What is computed again in the backward pass instead of stored.
 struct recompute_spec {
   bool full = false;        ///< whole layers
+  bool block = false;       ///< of these only the first `num_layers` of each chunk; the others keep what they need
+  std::int64_t num_layers = 1;  ///< else every layer, by units of so many of which only the input is kept
   bool core_attention = false, layernorm = false, mlp = false, activation = false;
   bool mla_up_proj = false, moe = false;
   bool any() const {
@@ -57,6 +64,11 @@ struct training_workload {
   bool moe_overlap = false;     ///< expert exchange runs beside another micro-batch's compute
   bool fused_expert_mlp = false;  ///< both expert GEMMs and the activation between them are one kernel
   bool token_drop = false;      ///< experts take a fixed number of tokens: static shapes, no counts
+  /// Tokens that an expert takes of a rank, over an even share; the rest is dropped. Nothing is when absent.
+  std::optional<double> expert_capacity_factor;
+  bool pad_to_capacity = false;  ///< experts work on their whole capacity, filled or not
+  double expert_imbalance = 1;   ///< tokens of the busiest rank's experts over the mean, which all others wait for
+  std::optional<token_lengths> packed;  ///< of sequences that share a window and do not attend to each other
   cuda_graphs graphs = cuda_graphs::none;
   parallelism par;
   placement place;
@@ -64,13 +76,34 @@ struct training_workload {
   pipeline_schedule schedule = pipeline_schedule::one_f_one_b;
   pipeline_split split;
   data_parallel_sharding sharding = data_parallel_sharding::distributed_optimizer;
+  std::int64_t sharding_groups =
+      1;  ///< groups of data-parallel ranks that share out apart; equal ranks of each reduce
+  context_exchange cp_exchange = context_exchange::ring;
   recompute_spec recompute;
   std::int64_t offload_layers = 0;  ///< layers of a GPU whose activations go to CPU memory over C2C
   training_task task = training_task::pretrain;
   std::optional<double> token_budget;  ///< of the whole training run
 
+  bool static_experts() const { return token_drop || pad_to_capacity; }
   std::int64_t micro_batches() const { return global_batch_size / (micro_batch_size * par.dp); }
 };
+
+/// Lengths in tokens that sequences have, with the share of the sequences that have each; shares add up to 1. Windows
+/// that hold one sequence give that alone.
+struct sequence_share {
+  std::int64_t length = 0;
+  double share = 1;
+};
+std::vector<sequence_share> sequences_of(const training_workload& w);
+/// Mean length of a sequence, in tokens.
+double mean_length(const std::vector<sequence_share>& sequences);
+
+/// What experts do of a rank's token assignments, as shares of them. [docs/models-and-assumptions.md#capacity]
+struct capacity_load {
+  double kept = 1;  ///< not dropped
+  double rows = 1;  ///< worked on by the busiest rank: as many as are kept, or the experts' capacity
+};
+capacity_load load_of_experts(const layer_spec& l, const training_workload& w);
 
 /// Decoder layers of all prediction modules.
 inline std::int64_t predicting_layers(const model& m) {
@@ -94,6 +127,9 @@ std::vector<std::int64_t> chunk_layers(const model& m, const training_workload& 
 /// the weights.
 enum class pass_kind { forward, backward, backward_input, backward_weight };
 inline constexpr int pass_kinds = 4;
+
+/// Whether a layer, counted from the first of its chunk, is computed again as a whole in the backward pass.
+bool recomputes_layer(const recompute_spec& r, std::int64_t layer, bool predicts);
 
 /// One entry of a stage's compute stream.
 struct pipeline_slot {

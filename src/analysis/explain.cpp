@@ -175,6 +175,20 @@ class explainer {
       times("step_time_s", step);
       return time("step_time_s");
     }
+    if (m == "steps_to_train") {
+      times("token_budget", w.token_budget.value_or(0));
+      return over("tokens_per_step", tokens);
+    }
+    if (m == "energy_to_train_J") {
+      times("steps", w.token_budget.value_or(0) / tokens);
+      times("energy_per_step_J", metric("energy_per_step_J"));
+      return energy("energy_per_step_J");
+    }
+    if (m == "cost_to_train_usd") {
+      times("steps", w.token_budget.value_or(0) / tokens);
+      price("step_time_s", step, gpus);
+      return time("step_time_s");
+    }
     if (m == "gpus") {
       for (const auto& [n, x] : {std::pair{"tp", w.par.tp}, {"pp", w.par.pp}, {"cp", w.par.cp}, {"dp", w.par.dp}})
         times(n, static_cast<double>(x));

@@ -22,15 +22,20 @@ training_values values_of(const training_metrics& t, bytes memory_peak, std::opt
   put(memory_peak.base());
   put(t.energy.total().base());
   put(t.cost ? std::optional(t.cost->base()) : std::nullopt);
-  if (token_budget) put(*token_budget / t.tokens_per_step * step);
+  if (!token_budget) return v;
+  const double steps = *token_budget / t.tokens_per_step;
+  put(steps * step);
+  put(steps);
+  put(steps * t.energy.total().base());
+  put(t.cost ? std::optional(steps * t.cost->base()) : std::nullopt);
   return v;
 }
 
 std::optional<bool> smaller_is_better(std::string_view metric) {
-  static constexpr std::array<std::string_view, 10> less = {
-      "step_time_s",       "bubble_fraction",       "exposed_communication_s", "power_W_per_gpu",
-      "memory_peak_bytes", "energy_per_step_J",     "cost_per_step_usd",       "time_to_train_s",
-      "makespan_s",        "kv_cache_used_fraction"};
+  static constexpr std::array<std::string_view, 13> less = {
+      "step_time_s",       "bubble_fraction",   "exposed_communication_s", "power_W_per_gpu", "memory_peak_bytes",
+      "energy_per_step_J", "cost_per_step_usd", "time_to_train_s",         "steps_to_train",  "energy_to_train_J",
+      "cost_to_train_usd", "makespan_s",        "kv_cache_used_fraction"};
   static constexpr std::array<std::string_view, 7> less_stems = {"ttft_s",
                                                                  "tpot_s",
                                                                  "itl_s",

@@ -10,7 +10,7 @@
 
 namespace nvlsim {
 
-inline constexpr std::array<std::string_view, 13> training_metric_names = {"step_time_s",
+inline constexpr std::array<std::string_view, 16> training_metric_names = {"step_time_s",
                                                                            "tokens_per_s",
                                                                            "tokens_per_s_per_gpu",
                                                                            "model_tflops_per_gpu",
@@ -22,7 +22,12 @@ inline constexpr std::array<std::string_view, 13> training_metric_names = {"step
                                                                            "memory_peak_bytes",
                                                                            "energy_per_step_J",
                                                                            "cost_per_step_usd",
-                                                                           "time_to_train_s"};
+                                                                           "time_to_train_s",
+                                                                           "steps_to_train",
+                                                                           "energy_to_train_J",
+                                                                           "cost_to_train_usd"};
+/// Whether the metric is of a whole training run, which has a number of tokens.
+constexpr bool needs_token_budget(std::string_view metric) { return metric.find("_to_train") != metric.npos; }
 
 /// In the order of `training_metric_names`; nothing for what is not known.
 using training_values = std::array<std::optional<double>, training_metric_names.size()>;

@@ -61,7 +61,7 @@ void add_step_bands(result& r, double error_90) {
     if (v && v->number())
       r.bands.set(metric, value{value::array{value{*v->number() * low}, value{*v->number() * high}}});
   };
-  for (const char* m : {"step_time_s", "cost_per_step_usd", "time_to_train_s"})
+  for (const char* m : {"step_time_s", "cost_per_step_usd", "time_to_train_s", "cost_to_train_usd"})
     band(m, 1 - error_90, 1 + error_90);
   if (!(error_90 < 1)) return;
   for (const char* m : {"tokens_per_s", "tokens_per_s_per_gpu", "model_tflops_per_gpu",
@@ -130,10 +130,8 @@ void add_training_sections(result& r, const platform& p, const model& net, const
   const training_values values = values_of(t, memory.peak, w.token_budget);
   value& m = r.metrics;
   for (std::size_t i = 0; i < values.size(); ++i)
-    if (training_metric_names[i] != "time_to_train_s" || w.token_budget)
+    if (!needs_token_budget(training_metric_names[i]) || w.token_budget)
       m.set(training_metric_names[i], optional_number(values[i]));
-  if (w.token_budget)
-    r.cost.set("time_to_train_usd", t.cost ? value{t.cost->base() * (*w.token_budget / t.tokens_per_step)} : value{});
   m.set("gpus", t.gpus);
   if (error_90 > 0) add_step_bands(r, error_90);
   r.breakdown.set("mean_over_gpus", stage_section(t.mean, t.step_time));

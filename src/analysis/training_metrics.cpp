@@ -87,11 +87,17 @@ std::vector<stage_breakdown> stage_breakdowns(const plan& work, const timeline& 
 
 double model_flops_per_step(const model& m, const training_workload& w, bool causal) {
   const double tokens = static_cast<double>(w.global_batch_size * w.seq_length);
-  const double all = training_flops_per_token(m, w.seq_length, causal);
-  if (w.task != training_task::lora) return all * tokens;
-  // FLOPs are linear in the sequence: the constant part is the linear layers, of which LoRA runs two passes in three.
-  const double linear_layers = 2 * all - training_flops_per_token(m, 2 * w.seq_length, causal);
-  return (all - linear_layers / 3) * tokens;
+  const std::vector<sequence_share> sequences = sequences_of(w);
+  const double mean = mean_length(sequences);
+  double each = 0;  // of a mean token; what attention does for it grows with its sequence
+  for (const sequence_share& s : sequences) {
+    const double all = training_flops_per_token(m, s.length, causal), length = static_cast<double>(s.length);
+    // FLOPs are linear in the sequence: the constant part is the linear layers, of which LoRA runs two passes in three.
+    const double frozen =
+        w.task == training_task::lora ? (2 * all - training_flops_per_token(m, 2 * s.length, causal)) / 3 : 0;
+    each += (s.share * length / mean) * (all - frozen);
+  }
+  return each * tokens;
 }
 
 namespace {

@@ -11,6 +11,7 @@ namespace {
 
 /// Of all groups of `count` ranks `stride` apart, the one that spans most domains.
 comm_group worst_group(const placement& place, std::int64_t world, std::int64_t stride, std::int64_t count) {
+  if (place.table) return place.table->worst_group(stride, count);
   const std::int64_t domain = place.gpus_per_domain, block = stride * count;
   comm_group worst = strided_group(place, 0, stride, count);
   // Groups repeat once block starts realign with domains, so one period of blocks shows them all. Within a block a
@@ -24,7 +25,65 @@ comm_group worst_group(const placement& place, std::int64_t world, std::int64_t 
   return worst;
 }
 
+/// Of ranks that sit where a table says.
+void add_table_problems(std::vector<std::string>& out, const parallelism& par, const rank_table& table,
+                        const platform& p) {
+  if (table.ranks() != par.gpus()) {
+    out.push_back(fmt::format("tp {} x pp {} x cp {} x dp {} = {} ranks, and the placement has GPUs for {}",
+                              par.tp, par.pp, par.cp, par.dp, par.gpus(), table.ranks()));
+    return;
+  }
+  for (std::int64_t first = 0; first < par.gpus(); first += par.tp) {
+    if (table.group(first, 1, par.tp).domains == 1) continue;
+    out.push_back(fmt::format("tensor parallelism stays inside one NVLink domain, and ranks {} to {} do not",
+                              first, first + par.tp - 1));
+    break;
+  }
+  std::int64_t last = 0;
+  for (std::int64_t r = 0; r < par.gpus(); ++r) last = std::max(last, table.domain_of(r));
+  if (last >= p.racks)
+    out.push_back(fmt::format("the placement takes {} NVLink domains; the platform has {}", last + 1, p.racks));
+}
+
 }  // namespace
+
+comm_group rank_table::group(std::int64_t first, std::int64_t stride, std::int64_t count) const {
+  std::vector<std::int64_t> domains;
+  for (std::int64_t i = 0; i < count; ++i) domains.push_back(domain_of(first + i * stride));
+  std::sort(domains.begin(), domains.end());
+  comm_group g{static_cast<int>(count), 0};
+  for (auto from = domains.begin(); from != domains.end();) {
+    const auto to = std::upper_bound(from, domains.end(), *from);
+    const int members = static_cast<int>(to - from);
+    g.fullest = std::max(g.fullest, members);
+    g.fewest = g.domains == 0 ? members : std::min(g.fewest, members);
+    ++g.domains;
+    from = to;
+  }
+  return g;
+}
+
+comm_group rank_table::worst_group(std::int64_t stride, std::int64_t count) const {
+  const std::lock_guard<std::mutex> held(lock_);
+  const auto [it, fresh] = worst_.try_emplace({stride, count}, comm_group{static_cast<int>(count), 0});
+  if (!fresh) return it->second;
+  for (std::int64_t block = 0; block + stride * count <= ranks(); block += stride * count)
+    for (std::int64_t first = block; first < block + stride; ++first) {
+      const comm_group g = group(first, stride, count);
+      if (g.domains > it->second.domains) it->second = g;
+    }
+  return it->second;
+}
+
+placement placed_by_rail(std::int64_t ranks, std::int64_t block, std::int64_t gpus_per_domain, const platform& p) {
+  const std::int64_t blocks = (ranks + block - 1) / block, each = gpus_per_domain / block;
+  const std::int64_t domains = (blocks + each - 1) / each;
+  std::vector<std::int64_t> gpus;
+  gpus.reserve(static_cast<std::size_t>(ranks));
+  for (std::int64_t r = 0; r < ranks; ++r)
+    gpus.push_back(r / block % domains * p.gpus_per_rack() + r / block / domains * block + r % block);
+  return {gpus_per_domain, std::make_shared<const rank_table>(std::move(gpus), p.gpus_per_rack())};
+}
 
 hardware_health worse(const hardware_health& a, const hardware_health& b) {
   return {std::min(a.speed, b.speed), std::min(a.nvlink, b.nvlink), std::min(a.nic, b.nic)};
@@ -40,6 +99,10 @@ std::vector<std::string> placement_problems(const parallelism& par, const placem
   std::vector<std::string> out;
   const std::int64_t domain = p.gpus_per_rack();
   const std::int64_t world = par.gpus();
+  if (place.table) {
+    add_table_problems(out, par, *place.table, p);
+    return out;
+  }
   if (place.gpus_per_domain > domain)
     out.push_back(fmt::format("placement fills {} GPUs of an NVLink domain that has {}", place.gpus_per_domain, domain));
   if (par.tp > place.gpus_per_domain)
@@ -53,6 +116,7 @@ std::vector<std::string> placement_problems(const parallelism& par, const placem
 }
 
 comm_group strided_group(const placement& place, std::int64_t first, std::int64_t stride, std::int64_t count) {
+  if (place.table) return place.table->group(first, stride, count);
   comm_group g;
   g.ranks = static_cast<int>(count);
   const std::int64_t domain = place.gpus_per_domain, last = first + stride * (count - 1);
@@ -78,23 +142,41 @@ comm_group context_group(const parallelism& par, const placement& place) {
   return worst_group(place, par.gpus(), par.tp, par.cp);
 }
 
-comm_group data_group(const parallelism& par, const placement& place) {
-  return worst_group(place, par.gpus(), par.tp, par.cp * par.dp);
+comm_group data_group(const parallelism& par, const placement& place, std::int64_t parts) {
+  return worst_group(place, par.gpus(), par.tp, par.cp * par.dp / parts);
+}
+
+comm_group data_parts_group(const parallelism& par, const placement& place, std::int64_t parts) {
+  return worst_group(place, par.gpus(), par.tp * par.cp * par.dp / parts, parts);
 }
 
 comm_group expert_group(const parallelism& par, const placement& place) {
   return worst_group(place, par.gpus(), par.etp, par.ep);
 }
 
-comm_group expert_data_group(const parallelism& par, const placement& place) {
+comm_group expert_data_group(const parallelism& par, const placement& place, std::int64_t parts) {
   const std::int64_t block = par.ep * par.etp;
-  return worst_group(place, par.gpus(), block, std::max<std::int64_t>(1, par.tp * par.cp * par.dp / block));
+  return worst_group(place, par.gpus(), block,
+                     std::max<std::int64_t>(1, par.tp * par.cp * par.dp / block / parts));
 }
 
-bool pipeline_crosses(const parallelism& par, const placement& place, std::int64_t stage) {
+comm_group expert_parts_group(const parallelism& par, const placement& place, std::int64_t parts) {
+  return worst_group(place, par.gpus(), par.tp * par.cp * par.dp / parts, parts);
+}
+
+bool spans_domains(const parallelism& par, const placement& place) {
+  return place.table ? place.table->group(0, 1, par.gpus()).domains > 1 : par.gpus() > place.gpus_per_domain;
+}
+
+bool stages_cross(const parallelism& par, const placement& place, std::int64_t from, std::int64_t to) {
   const std::int64_t stride = par.tp * par.cp * par.dp;
-  return place.domain_of(stage * stride) != place.domain_of((stage + 1) * stride) ||
-         place.domain_of((stage + 1) * stride - 1) != place.domain_of((stage + 2) * stride - 1);
+  const auto apart = [&](std::int64_t rank) {
+    return place.domain_of(from * stride + rank) != place.domain_of(to * stride + rank);
+  };
+  if (!place.table) return apart(0) || apart(stride - 1);
+  for (std::int64_t rank = 0; rank < stride; ++rank)
+    if (apart(rank)) return true;
+  return false;
 }
 
 }  // namespace nvlsim

@@ -8,18 +8,18 @@
 #include <optional>
 #include <utility>
 
+#include "scenario/lengths_reader.hpp"
+
 namespace nvlsim {
 namespace {
 
 using config::positive_int;
 
 constexpr config::range<std::int64_t> token_count{1, std::int64_t{1} << 30};
-constexpr config::range<double> token_mean{1.0, double{1 << 30}};
 
 const std::array<std::string, 6> weight_precisions = {"bf16", "fp8", "fp8_block", "nvfp4", "mxfp4", "int4"};
 const std::array<std::string, 4> cache_precisions = {"bf16", "fp16", "fp8", "nvfp4"};
 const std::array<std::string, 5> load_kinds = {"offline", "closed_loop", "static_batch", "open_loop", "trace"};
-const std::array<std::string, 3> length_shapes = {"uniform", "lognormal", "exponential"};
 const std::array<std::string, 3> processes = {"poisson", "gamma", "fixed"};
 const std::array<std::string, 3> routers = {"round_robin", "least_loaded", "prefix_aware"};
 const std::array<std::string, 3> preemptions = {"none", "recompute", "swap"};
@@ -84,26 +84,6 @@ void read_engine(config::reader r, const checkpoint_spec& checkpoint, inference_
   if (r.has("preemption")) o.preemption = static_cast<preemption_policy>(r.one_of("preemption", preemptions));
   if (r.has({"prefix_cache", {"enable_prefix_caching"}})) o.prefix_cache = r.boolean({"prefix_cache", {"enable_prefix_caching"}});
   r.done();
-}
-
-/// A mean with what is around it, or a range.
-token_lengths read_lengths(config::reader r) {
-  token_lengths l;
-  const auto least = r.find_integer("min", token_count), most = r.find_integer("max", token_count);
-  if (least && most && *least > *most) r.fail("min", fmt::format("min {} exceeds max {}", *least, *most));
-  if (least) l.least = *least;
-  if (most) l.most = *most;
-  if (least && most && !r.has("mean")) {
-    l.mean = static_cast<double>(*least + *most) / 2;
-    l.spread = static_cast<double>(*most - *least) / 2 / l.mean;
-  } else {
-    l.mean = r.number("mean", token_mean);
-    l.shape = static_cast<length_shape>(r.one_of_or("distribution", length_shapes, 0));
-    if (l.shape == length_shape::uniform) l.spread = r.number_or("spread", 0, config::fraction);
-    if (l.shape == length_shape::lognormal) l.variation = r.number("variation", {0, 100});
-  }
-  r.done();
-  return l;
 }
 
 void read_arrivals(config::reader& r, arrival_settings& a) {

@@ -12,6 +12,7 @@
 #include "scenario/degraded_reader.hpp"
 #include "scenario/inference_reader.hpp"
 #include "scenario/inputs.hpp"
+#include "scenario/placement_reader.hpp"
 #include "scenario/request_file.hpp"
 #include "scenario/stack_values.hpp"
 #include "scenario/training_reader.hpp"
@@ -21,7 +22,6 @@ namespace {
 
 constexpr std::string_view scenario_schema = "nvlsim.scenario/1";
 const std::array<std::string, 3> workload_kinds = {"training", "inference", "collective"};
-const std::array<std::string, 1> policies = {"segments"};
 
 /// Overrides sorted by the document they belong to.
 struct split_overrides {
@@ -136,17 +136,6 @@ scenario_options read_options(config::reader& r) {
   return o;
 }
 
-/// Ranks to GPUs.
-placement read_placement(config::reader& r, std::int64_t default_gpus_per_domain) {
-  placement place{default_gpus_per_domain};
-  std::optional<config::reader> s = r.find_child("placement");
-  if (!s) return place;
-  s->one_of_or("policy", policies, 0);
-  place.gpus_per_domain = s->integer_or("gpus_per_rack", place.gpus_per_domain, config::positive_int);
-  s->done();
-  return place;
-}
-
 /// The workload by its kind. What is in one of no known kind means nothing, and is not reported.
 void read_workload(config::reader& r, const platform& p, const checkpoint_spec& checkpoint, scenario& s) {
   config::reader w = r.child("workload");
@@ -159,14 +148,15 @@ void read_workload(config::reader& r, const platform& p, const checkpoint_spec& 
     // By default a segment of a power of two GPUs in each domain.
     training_workload t = read_training_workload(w);
     t.degraded = read_degraded(r, p);
-    t.place = read_placement(r, p.gpus_per_rack() > 0 ? default_segment(p, t.par.gpus()) : 1);
+    t.place =
+        read_placement(r, p, t.par.gpus(), t.par.tp, p.gpus_per_rack() > 0 ? default_segment(p, t.par.gpus()) : 1);
     s.workload = t;
   } else if (kind == 2) {
     r.ignore("degraded");
     if (r.has("degraded")) r.fail("degraded", "degraded hardware is simulated for training and inference");
     collective_workload c = read_collective_workload(w);
     if (c.ideal) c.place = {c.gpus};  // one crossbar: nothing to place
-    else c.place = read_placement(r, std::max(1, p.gpus_per_rack()));
+    else c.place = read_placement(r, p, c.gpus, 1, std::max(1, p.gpus_per_rack()));
     s.workload = c;
   } else {
     inference_workload i = read_inference_workload(w, checkpoint);

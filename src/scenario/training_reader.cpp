@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 
+#include "scenario/lengths_reader.hpp"
+
 namespace nvlsim {
 namespace {
 
@@ -13,15 +15,29 @@ using config::positive_int;
 constexpr double most_gpus = 1e9;
 const std::array<std::string, 8> gemm_precisions = {"fp32", "tf32", "bf16", "fp16", "fp8", "fp8_block", "mxfp8", "nvfp4"};
 const std::array<std::string, 5> schedules = {"1f1b", "interleaved", "zb_h1", "zb_v", "dualpipe"};
-const std::array<std::string, 3> shardings = {"replicated", "distributed_optimizer", "fsdp"};
+const std::array<std::string, 4> shardings = {"replicated", "distributed_optimizer", "fsdp", "optim_grads"};
+const std::array<std::string, 2> exchanges = {"p2p", "a2a"};
 const std::array<std::string, 2> dispatchers = {"alltoall", "deduplicated"};
 const std::array<std::string, 3> graph_scopes = {"none", "partial", "full_iteration"};
 const std::array<std::string, 3> tasks = {"pretrain", "sft", "lora"};
+const std::array<std::string, 2> recompute_methods = {"uniform", "block"};
 const std::array<std::string, 6> recompute_modules = {"core_attn", "layernorm", "mlp", "moe_act", "mla_up_proj", "moe"};
 
 void set_module(recompute_spec& out, std::size_t module) {
   bool* const flags[] = {&out.core_attention, &out.layernorm, &out.mlp, &out.activation, &out.mla_up_proj, &out.moe};
   *flags[module] = true;
+}
+
+/// Of full recompute: units of so many layers, or so many layers of each chunk.
+void read_recompute_method(config::reader& r, recompute_spec& out) {
+  for (const char* k : {"recompute_method", "recompute_num_layers"})
+    if (r.has(k) && !out.full) r.fail(k, "belongs to recompute \"full\"");
+  if (r.has("recompute_method")) out.block = r.one_of("recompute_method", recompute_methods) == 1;
+  const auto layers = r.find_integer("recompute_num_layers", {1, 1 << 20});
+  if (out.block && !layers)
+    r.fail("recompute_method",
+           "block needs recompute_num_layers, the layers of each model chunk that are computed again");
+  out.num_layers = layers.value_or(1);
 }
 
 /// "none", "full", "selective" (core attention, Megatron's default module) or a list of modules.
@@ -53,6 +69,18 @@ recompute_spec read_recompute(config::reader& r) {
   return out;
 }
 
+/// Sequences that share a window and attend to themselves alone.
+std::optional<token_lengths> read_packed(config::reader& r, std::int64_t window) {
+  auto lengths = r.find_child("packed_sequences");
+  if (!lengths) return {};
+  const token_lengths l = read_lengths(*lengths);
+  if (l.mean > static_cast<double>(window))
+    r.fail("packed_sequences",
+           fmt::format("sequences of {:g} tokens on average are longer than the window, seq_length {}", l.mean,
+                       window));
+  return l;
+}
+
 pipeline_split read_split(config::reader& r) {
   pipeline_split s;
   if (const auto text = r.find_string("pipeline_model_parallel_layout")) {
@@ -82,6 +110,11 @@ training_workload read_training_workload(config::reader& r) {
   w.moe_overlap = r.boolean_or({"overlap_moe_expert_parallel_comm", {"moe_a2a_overlap"}}, false);
   w.fused_expert_mlp = r.boolean_or({"fused_expert_mlp", {"cutedsl_fused_grouped_mlp"}}, false);
   w.token_drop = r.boolean_or("moe_token_drop", false);
+  w.expert_capacity_factor = r.find_number("moe_expert_capacity_factor", {0.01, 1000});
+  w.pad_to_capacity = r.has("moe_pad_expert_input_to_capacity") && r.boolean("moe_pad_expert_input_to_capacity");
+  if (w.pad_to_capacity && !w.expert_capacity_factor)
+    r.fail("moe_pad_expert_input_to_capacity",
+           "needs moe_expert_capacity_factor, which says what the capacity is");
   w.graphs = static_cast<cuda_graphs>(r.one_of_or("cuda_graphs", graph_scopes, 0));
   w.par.tp = r.integer_or({"tp", {"tensor_model_parallel_size"}}, 1, {1, 1 << 20});
   w.par.pp = r.integer_or({"pp", {"pipeline_model_parallel_size"}}, 1, {1, 1 << 20});
@@ -98,9 +131,14 @@ training_workload read_training_workload(config::reader& r) {
   w.schedule = static_cast<pipeline_schedule>(r.one_of_or("schedule", schedules, w.par.vp > 1 ? 1 : 0));
   w.split = read_split(r);
   w.sharding = static_cast<data_parallel_sharding>(r.one_of_or("data_parallel_sharding", shardings, 1));
+  w.sharding_groups = r.find_integer("num_distributed_optimizer_instances", {1, 1 << 20}).value_or(1);
+  if (r.has("cp_comm_type")) w.cp_exchange = static_cast<context_exchange>(r.one_of("cp_comm_type", exchanges));
+  w.expert_imbalance = r.find_number("moe_load_imbalance", {1, 1000}).value_or(1);
   w.recompute = read_recompute(r);
+  read_recompute_method(r, w.recompute);
   w.offload_layers = r.integer_or({"offload_layers", {"cpu_offloading_num_layers"}}, 0, config::non_negative_int);
   w.task = static_cast<training_task>(r.one_of_or("task", tasks, 0));
+  w.packed = read_packed(r, w.seq_length);
   w.token_budget = r.find_number("token_budget", config::positive);
   r.done();
   return w;

@@ -4,7 +4,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
+#include <string_view>
 
 #include "analysis/sections.hpp"
 #include "nvlsim/compute.hpp"
@@ -41,6 +43,18 @@ timeline times_of(const plan& work, const platform& hardware, const scenario& s,
   return longest_path ? evaluate(work) : simulate(work, hardware, {s.simulation.network});
 }
 
+/// What a whole training run costs rests on one number: where it is from.
+void add_price_source(result& r, const scenario& s) {
+  if (!s.platform.price.per_gpu) return;
+  constexpr std::string_view pointer = "/platform/price/per_gpu";
+  const auto known = std::find_if(s.constants.begin(), s.constants.end(),
+                                  [&](const input_constant& c) { return c.pointer == pointer; });
+  const bool sourced = known != s.constants.end() && !known->kind.empty();
+  r.cost.set("price_usd_per_h", s.platform.price.per_gpu->base() * 3600);
+  r.cost.set("price_kind", sourced ? known->kind : "assumed");
+  r.cost.set("price_source", sourced ? known->source : known != s.constants.end() ? known->from : "the scenario");
+}
+
 void run_training(run_record& out, const scenario& s, const training_workload& w, const run_options& o) {
   result& r = out.outcome;
   r.reasons = training_problems(s.platform, s.model, w);
@@ -56,6 +70,7 @@ void run_training(run_record& out, const scenario& s, const training_workload& w
         r.notes.push_back("flow: pipeline sends and data-parallel traffic share ports; waits for tensor, context and "
                           "expert parallelism and FSDP gathers inside a pass keep their closed times");
       add_training_sections(r, s.platform, s.model, w, out.work, out.times, memory, step_error_90(s.stack, s.model));
+      if (w.token_budget) add_price_source(r, s);
       if (s.simulation.network == fidelity::flow) add_links(out, s.platform);
     }
   }

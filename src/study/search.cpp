@@ -180,7 +180,7 @@ class searcher {
   const constraint* broken(const candidate& c) const;
   search_result collect(worker& all);
   std::string example_of(const pruning::entry& e) const;
-  std::string price_hint(const std::string& metric) const;
+  std::string hint_for(const std::string& metric) const;
 
   const scenario& scenario_;
   const search_options& options_;
@@ -223,11 +223,11 @@ searcher::searcher(const scenario& s, const search_options& o) : scenario_(s), o
   for (std::size_t g = 0; g < space_->groups(); ++g) candidates_ += static_cast<std::int64_t>(space_->size(g));
 }
 
-std::string searcher::price_hint(const std::string& metric) const {
+std::string searcher::hint_for(const std::string& metric) const {
   const bool price = metric.find("usd") != std::string::npos && !scenario_.platform.price.per_gpu;
-  return price ? " is not known: the platform has no price; give one, --set '/platform/price/per_gpu=4 $/h'"
-         : metric == "time_to_train_s" ? " needs /workload/token_budget"
-                                       : "";
+  if (price) return " is not known: the platform has no price; give one, --set '/platform/price/per_gpu=4 USD/h'";
+  const auto* w = std::get_if<training_workload>(&scenario_.workload);
+  return w && needs_token_budget(metric) && !w->token_budget ? " needs /workload/token_budget" : "";
 }
 
 ranked_metric searcher::metric_named(const std::string& name, const char* option, diagnostics& problems) const {
@@ -238,10 +238,7 @@ ranked_metric searcher::metric_named(const std::string& name, const char* option
   }
   const auto direction = smaller_is_better(name);
   if (!direction) problems.add(option, "", fmt::format("neither more nor less of \"{}\" is better", name));
-  if (const std::string hint = price_hint(name);
-      !hint.empty() &&
-      !(name == "time_to_train_s" && std::get<training_workload>(scenario_.workload).token_budget))
-    problems.add(option, "", name + hint);
+  if (const std::string hint = hint_for(name); !hint.empty()) problems.add(option, "", name + hint);
   return {static_cast<std::size_t>(at - space_->metrics.begin()), direction.value_or(true) ? 1.0 : -1.0};
 }
 

@@ -34,7 +34,8 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 15> axes = {
     {"offload_layers", "cpu_offloading_num_layers"},
 }};
 constexpr std::array<std::string_view, 5> schedules = {"1f1b", "interleaved", "zb_h1", "zb_v", "dualpipe"};
-constexpr std::array<std::string_view, 3> shardings = {"replicated", "distributed_optimizer", "fsdp"};
+constexpr std::array<std::string_view, 4> shardings = {"replicated", "distributed_optimizer", "fsdp",
+                                                       "optim_grads"};
 constexpr std::int64_t largest_micro_batch =
     64;  // sequences; beyond, activations do not fit or kernels gain nothing
 
@@ -149,7 +150,13 @@ class space final : public search_space {
     const job_place at = place_of(s, o.gpus);
     place_ = at.place;
     machine_.racks = at.racks;
-    everywhere = {{"/platform/racks", at.racks}, {"/placement/gpus_per_rack", at.place.gpus_per_domain}};
+    everywhere = {{"/platform/racks", at.racks},
+                  {"/placement/gpus_per_rack", at.place.gpus_per_domain}};
+    // What belongs to the scenario's own recompute or placement, and would contradict a candidate's.
+    for (const char* own : {"/workload/recompute_method", "/workload/recompute_num_layers", "/placement/gpus",
+                            "/placement/ranks_per_turn"})
+      if (s.inputs.at_pointer("/scenario" + std::string(own))) everywhere.emplace_back(own, value{});
+    if (w.place.table) everywhere.emplace_back("/placement/policy", "segments");
     const allowed_values allowed(o.restrictions, own_values(w), problems);
     if (!problems.empty()) return;
     list_splits(o.gpus, w, allowed);
@@ -203,7 +210,7 @@ class space final : public search_space {
       return out;
     }
     const training_metrics t =
-        in_full || !w.degraded.empty()
+        in_full || !step_cache::covers(w)
             ? measured(w)
             : measure_training_totals(machine_, base_.model, w,
                                       steps_.cost_of(machine_, base_.stack, base_.model, w));
@@ -315,10 +322,14 @@ class space final : public search_space {
   }
 
   void list_choices(const allowed_values& allowed) {
-    for (std::size_t s = 0; s < shardings.size(); ++s)
+    const data_parallel_sharding own = std::get<training_workload>(base_.workload).sharding;
+    for (std::size_t s = 0; s < shardings.size(); ++s) {
+      if (s == static_cast<std::size_t>(data_parallel_sharding::optim_grads) && static_cast<std::size_t>(own) != s)
+        continue;
       for (const recompute_spec& r : recomputes(base_.model))
         if (allowed.allows("data_parallel_sharding", shardings[s]) && allowed.allows("recompute", text_of(r)))
           choices_.push_back({static_cast<data_parallel_sharding>(s), r});
+    }
   }
 
   training_workload workload(std::size_t group, std::size_t index) const {

@@ -73,6 +73,10 @@ plan one_operation(const collective_run& run, const priced& price, collective c,
 std::vector<std::string> collective_problems(const platform& p, const collective_workload& w) {
   if (w.ideal) return {};
   std::vector<std::string> out;
+  if (w.place.table && w.place.table->ranks() != w.gpus)
+    out.push_back(
+        fmt::format("the collective has {} ranks, and the placement GPUs for {}", w.gpus, w.place.table->ranks()));
+  if (w.place.table) return out;
   const std::int64_t domain = w.place.gpus_per_domain;
   if (domain > p.gpus_per_rack())
     out.push_back(fmt::format("{} GPUs a rack are asked for and {} has {}", domain, p.name, p.gpus_per_rack()));

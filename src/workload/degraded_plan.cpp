@@ -63,12 +63,19 @@ class block_health {
       at = worse(at, h);
     }
   }
+  void add_listed(std::int64_t first, std::int64_t last, const hardware_health& h) {
+    for (std::int64_t rank = 0; rank < work_.par.gpus(); ++rank)
+      if (const std::int64_t gpu = work_.place.table->gpu_of(rank); gpu >= first && gpu <= last)
+        add_ranks(rank, rank, h);
+  }
   void add_racks(const degradation::range& r, const hardware_health& h) {
+    if (work_.place.table) return add_listed(r.first * gpus_per_rack_, (r.last + 1) * gpus_per_rack_ - 1, h);
     const std::int64_t used = work_.place.gpus_per_domain;
     add_ranks(r.first * used, (r.last + 1) * used - 1, h);
   }
   /// GPUs that no rank sits on do no harm.
   void add_gpus(const degradation::range& r, const hardware_health& h) {
+    if (work_.place.table) return add_listed(r.first, r.last, h);
     const std::int64_t used = work_.place.gpus_per_domain;
     for (std::int64_t rack = r.first / gpus_per_rack_;
          rack <= r.last / gpus_per_rack_ && rack * used < work_.par.gpus(); ++rack) {

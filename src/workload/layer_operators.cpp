@@ -1,6 +1,8 @@
 #include "workload/layer_operators.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <numbers>
 
 #include "workload/operator_list.hpp"
 
@@ -22,7 +24,7 @@ void experts(operator_list& o, double unfused_activation_passes) {
   const recompute_spec& r = o.work.recompute;
   const double etp = real(o.work.par.etp), ep = real(o.work.par.ep), own = o.tokens.moe / etp;
   const double e = real(x.experts), f = real(x.expert_ffn), seen = expert_width(o.hidden, l);
-  const double routed = o.tokens.moe * real(x.top_k);
+  const double routed = o.tokens.moe * real(x.top_k) * load_of_experts(l, o.work).rows;
   const double local_experts = e / ep, each = std::max(1.0, routed / local_experts);
   const double width = l.gated_mlp ? 2 : 1;
   o.norm(own);
@@ -80,6 +82,25 @@ token_counts tokens_of(const training_workload& w) {
   // With sequence parallelism each rank routes its own tokens, gathered over the expert-tensor-parallel group.
   t.moe = w.par.sequence_parallel ? t.whole / tp * static_cast<double>(w.par.etp) : t.whole;
   return t;
+}
+
+// Each of the tokens of a rank goes to an expert with probability k / E: its load is binomial, taken as normal.
+capacity_load load_of_experts(const layer_spec& l, const training_workload& w) {
+  if (!w.expert_capacity_factor || !l.routed()) return {1, w.expert_imbalance};
+  const double tokens = tokens_of(w).moe / real(w.par.etp), p = real(l.moe.top_k) / real(l.moe.experts);
+  const double even = tokens * p, capacity = std::ceil(even * *w.expert_capacity_factor);
+  const double deviation = std::sqrt(even * (1 - p));
+  double kept = std::min(even, capacity);
+  if (deviation > 0) {
+    const double z = (capacity - even) / deviation;
+    const double above = std::erfc(z / std::numbers::sqrt2) / 2,
+                 density = std::exp(-z * z / 2) / std::sqrt(2 * std::numbers::pi);
+    kept = even - deviation * (density - z * above);  // less the mean excess over the capacity
+  }
+  capacity_load out;
+  out.kept = std::clamp(kept / even, 0.0, 1.0);
+  out.rows = w.static_experts() ? capacity / even : std::min(out.kept * w.expert_imbalance, capacity / even);
+  return out;
 }
 
 std::vector<layer_operator> layer_operators(const model& m, const layer_spec& l, const training_workload& w,

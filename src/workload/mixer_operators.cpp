@@ -9,17 +9,28 @@ double real(std::int64_t x) { return static_cast<double>(x); }
 
 double sequence(const operator_list& o) { return real(o.work.seq_length); }
 
+/// Pairs of a query and a key that it sees, causal: a query sees itself and at most window - 1 keys before it.
+double causal_pairs(double s, double window) { return window * (window + 1) / 2 + (s - window) * window; }
+
 void scores(operator_list& o, double qk, double v, double kv_heads) {
   const double s = sequence(o), cp = real(o.work.par.cp);
   layer_operator& a = o.add(layer_operator::type::attention, "attention", o.work.recompute.core_attention);
-  a.shape.batch = real(o.work.micro_batch_size);
-  a.shape.heads = real(o.layer.heads) / o.tp;
-  a.shape.kv_heads = std::max(1.0, kv_heads / o.tp);
+  const std::vector<sequence_share> packed = sequences_of(o.work);
+  const double length = mean_length(packed);
+  a.shape.batch = real(o.work.micro_batch_size) * (s / length);
+  // Context-parallel ranks share out the tokens of every head, or the heads.
+  const bool by_heads = o.work.cp_exchange == context_exchange::all_to_all;
+  const double shards = by_heads ? o.tp * cp : o.tp, parts = by_heads ? 1 : cp;
+  a.shape.heads = real(o.layer.heads) / shards;
+  a.shape.kv_heads = std::max(1.0, kv_heads / shards);
   a.shape.qk_dim = qk, a.shape.v_dim = v;
-  a.shape.queries = s / cp;
-  const double window = o.layer.window > 0 ? std::min(real(o.layer.window), s) : s;
-  // Causal, balanced over context-parallel ranks: a query sees itself and at most window - 1 keys before it.
-  a.shape.pairs = (window * (window + 1) / 2 + (s - window) * window) / cp;
+  a.shape.queries = length / parts;
+  double pairs = 0;
+  for (const sequence_share& one : packed) {
+    const double n = real(one.length);
+    pairs += one.share * causal_pairs(n, o.layer.window > 0 ? std::min(real(o.layer.window), n) : n);
+  }
+  a.shape.pairs = pairs / parts;  // balanced over context-parallel ranks
   a.shape.fp8 = o.work.fp8_attention;
 }
 
@@ -128,8 +139,7 @@ mean_keys keys_of(const layer_spec& l, double s) {
   mean_keys k;
   const bool pools = l.attention == attention_kind::compressed;
   if (pools && l.window > 0) {
-    const double window = std::min(real(l.window), s);
-    k.window = (window * (window + 1) / 2 + (s - window) * window) / s;
+    k.window = causal_pairs(s, std::min(real(l.window), s)) / s;
   }
   if (pools && l.compressed.ratio == 0) return k;
   const double available = pools ? s / real(l.compressed.ratio) : s;  // at the end of the sequence; half of it on average

@@ -125,7 +125,6 @@ std::vector<std::string> split_problems(const model& m, const training_workload&
   const pipeline_split& s = w.split;
   if (!s.given()) return {};
   std::vector<std::string> out;
-  if (splits_backward(w.schedule) && w.schedule != pipeline_schedule::zb_h1) out.push_back("uneven stages need schedule 1f1b, interleaved or zb_h1");
   const bool numbers = s.first > 0 || s.last > 0, tables = s.embedding || s.loss;
   if (!s.layout.empty() && (numbers || tables)) out.push_back("a pipeline layout says everything; leave out the other numbers of stages");
   if (numbers && (s.embedding.value_or(false) || s.loss.value_or(false)))
@@ -151,7 +150,9 @@ std::vector<std::int64_t> chunk_layers(const model& m, const training_workload& 
     out.push_back(count(chunk, 't') + count(chunk, 'm') * static_cast<std::int64_t>(m.mtp_block.size()));
   if (!s.layout.empty()) return out;
   const std::vector<std::int64_t> stages = stage_layers(m, w);
-  for (std::int64_t k = 0; k < chunks; ++k) out.push_back(stages[static_cast<std::size_t>(k % w.par.pp)] / w.par.vp);
+  const pipeline_geometry shape = geometry_of(w);
+  for (std::int64_t k = 0; k < chunks; ++k)
+    out.push_back(stages[static_cast<std::size_t>(shape.stage_of(k, 0))] / w.par.vp);
   if (s.embedding.value_or(false)) --out.front();
   if (s.loss.value_or(false)) --out.back();
   return out;

@@ -76,7 +76,10 @@ struct step_cost {
 /// Structures of the steps of one model and kind of job. May be used by several threads.
 class step_cache {
  public:
-  /// What the folded plan_training gives, of layouts on healthy hardware.
+  /// Layouts whose operations depend on nothing but the schedule, stages, chunks and micro-batches: on healthy hardware,
+  /// with gradients that leave once a step and layers that are all recomputed alike.
+  static bool covers(const training_workload& w);
+  /// What the folded plan_training gives. Requires that it `covers` the layout.
   step_cost cost_of(const platform& p, const stack& s, const model& m, const training_workload& w);
 
  private:

@@ -78,7 +78,7 @@ double experts(const keeper& k) {
   const recompute_spec& r = k.w.recompute;
   const moe_spec& x = k.l.moe;
   const double width = k.l.gated_mlp ? 2 : 1, seen = expert_width(k.hidden, k.l), etp = real(k.w.par.etp);
-  const double routed = k.t.moe * real(x.top_k), f = real(x.expert_ffn);
+  const double routed = k.t.moe * real(x.top_k) * load_of_experts(k.l, k.w).rows, f = real(x.expert_ffn);
   double kept = 0;
   if (!r.moe) {
     kept += routed / etp * (k.mlp_element + 2) * seen;  // permuted input, unpermuted output
@@ -89,6 +89,10 @@ double experts(const keeper& k) {
 }
 
 }  // namespace
+
+bool recomputes_layer(const recompute_spec& r, std::int64_t layer, bool predicts) {
+  return r.full && (!r.block || (layer < r.num_layers && !predicts));  // Megatron-LM skips prediction modules
+}
 
 bytes stored_activations(const model& m, const layer_spec& l, const training_workload& w) {
   const token_counts t = tokens_of(w);

@@ -208,10 +208,26 @@ void exchange_heads(builder& b, const training_context& c, const layer_spec& l) 
   b.waiting(work_kind::cp, "cp.all_to_all", t.time, facts_of(c.machine, t));
 }
 
+/// Queries, keys and values go from shards of tokens to shards of heads, and the output back, `times` times.
+void exchange_attention(builder& b, const training_context& c, const layer_spec& l, double times) {
+  const double tp = static_cast<double>(c.work.par.tp), cp = static_cast<double>(c.work.par.cp);
+  const double kv_heads = std::max(static_cast<double>(l.kv_heads) / tp, cp);  // as many as ranks at least
+  const double width = static_cast<double>(l.head_dim) * 2 * (static_cast<double>(l.heads) / tp + kv_heads);
+  const priced_transfer t = launched(
+      price_transfer(c.collectives, c.machine, collective::all_to_all,
+                     bytes::from_base(2 * width * c.tokens.whole), context_group(c.work.par, c.work.place)),
+      c.framework.collective_launch * 2);
+  b.waiting(work_kind::cp, "cp.all_to_all", t.time * times, facts_of(c.machine, t));
+}
+
 /// Ring exchange of key and value shards, `passes` times round.
 void context_parallel(builder& b, const training_context& c, const layer_spec& l, double passes) {
   if (c.work.par.cp == 1 || l.attention == attention_kind::none) return;
   if (l.attention == attention_kind::mamba || l.attention == attention_kind::linear) return exchange_heads(b, c, l);
+  if (c.work.cp_exchange == context_exchange::all_to_all) {
+    const recompute_spec& r = c.work.recompute;
+    return exchange_attention(b, c, l, passes > 1 && (r.full || r.core_attention) ? 2 : 1);
+  }
   const comm_group all = context_group(c.work.par, c.work.place);
   const double width = shared_bytes(l, static_cast<double>(c.work.par.tp));
   const priced_transfer hop =
@@ -223,7 +239,7 @@ void context_parallel(builder& b, const training_context& c, const layer_spec& l
             facts_of(c.machine, hop));
 }
 
-/// Copies of a token that leave for other members of a group of `n`, when it goes to `k` places.
+/// Copies of a token that leave for other members of a group of `n`, when it goes to `k` places on average.
 double copies_sent(double n, double k, bool deduplicated) {
   const double reached = deduplicated ? n * (1 - std::pow(1 - 1 / n, k)) : k;
   return reached * (n - 1) / n;
@@ -235,8 +251,12 @@ void expert_parallel(builder& b, const training_context& c, const layer_spec& l,
   if (!l.routed() || par.ep == 1) return;
   const comm_group g = expert_group(par, c.work.place);
   const bool dedup = c.work.dispatcher == moe_dispatcher::deduplicated;
-  const double k = static_cast<double>(l.moe.top_k), domains = g.domains;
-  const double token_bytes = c.tokens.moe / static_cast<double>(par.etp) * expert_width(static_cast<double>(c.net.hidden), l) * 2;
+  const capacity_load load = load_of_experts(l, c.work);
+  const double k = static_cast<double>(l.moe.top_k) * (c.work.static_experts() && !dedup ? load.rows : load.kept),
+               domains = g.domains;
+  const double token_bytes =
+      c.tokens.moe / static_cast<double>(par.etp) * expert_width(static_cast<double>(c.net.hidden), l) * 2 *
+      (c.work.static_experts() && !dedup ? 1 : c.work.expert_imbalance);  // into the busiest rank
   const bytes on_nvlink = bytes::from_base(token_bytes * copies_sent(static_cast<double>(par.ep), k, dedup));
   const bytes on_nic = domains > 1 ? bytes::from_base(token_bytes * copies_sent(domains, k, dedup)) : bytes{};
   const seconds nvlink = on_nvlink / (c.machine.gpu.nvlink * c.framework.ep_nvlink_share);
@@ -263,11 +283,11 @@ void host(builder& b, const char* name, seconds t) {
 void expert_host(builder& b, const training_context& c, const layer_spec& l, seconds gpu_time, bool is_forward) {
   if (!l.routed()) return;
   const double local = static_cast<double>(l.moe.experts) / static_cast<double>(c.work.par.ep);
-  if (is_forward && c.work.dispatcher == moe_dispatcher::alltoall && c.work.par.ep > 1)
+  if (is_forward && c.work.dispatcher == moe_dispatcher::alltoall && c.work.par.ep > 1 && !c.work.static_experts())
     host(b, "expert counts", c.framework.moe_sync_per_expert * local);
   if (c.work.graphs == cuda_graphs::full_iteration) return;
   const double left = c.work.graphs == cuda_graphs::partial ? c.framework.graphed_host_share : 1.0;
-  const double experts = c.work.token_drop ? 0.0 : std::sqrt(local);
+  const double experts = c.work.static_experts() ? 0.0 : std::sqrt(local);
   const seconds launches = (c.framework.moe_host * left + c.framework.moe_host_per_expert * experts) * (is_forward ? 1.0 : 1.5);
   const seconds all = gpu_time + b.duration();
   if (launches > all) host(b, "launches", launches - all);
@@ -304,7 +324,7 @@ void append(costed_parts& to, costed_parts from) {
 /// Under DualPipe the stage opposite has copies too; it is in other domains unless the job fits in one.
 comm_group both_ends(const training_workload& w, comm_group g) {
   if (w.schedule != pipeline_schedule::dualpipe) return g;
-  return {g.ranks * 2, w.par.gpus() > w.place.gpus_per_domain ? g.domains * 2 : g.domains};
+  return {g.ranks * 2, spans_domains(w.par, w.place) ? g.domains * 2 : g.domains};
 }
 
 /// A collective over dense and expert parameters, each in its own group.
@@ -313,7 +333,24 @@ priced_transfer data_collective(const training_context& c, collective kind, loca
     if (parameters <= 0) return priced_transfer{};
     return price_transfer(c.collectives, c.machine, kind, bytes::from_base(parameters * element_bytes), g);
   };
-  return price(p.dense, gradient_group(c.work)) + price(p.expert, expert_gradient_group(c.work));
+  const comm_group dense = gradient_group(c.work), experts = expert_gradient_group(c.work);
+  priced_transfer all = price(p.dense, dense) + price(p.expert, experts);
+  const training_workload& w = c.work;
+  if (w.sharding_groups == 1 || kind != collective::reduce_scatter) return all;
+  // Each rank's shard is then added up over the groups, once a step: a share of every reduction.
+  const bool always =
+      w.sharding == data_parallel_sharding::fsdp || w.sharding == data_parallel_sharding::optim_grads;
+  const double share = always ? 1 / static_cast<double>(w.micro_batches()) : 1;
+  const auto across = [&](double parameters, comm_group inside, comm_group g) {
+    if (parameters <= 0) return priced_transfer{};
+    priced_transfer t = price_transfer(c.collectives, c.machine, collective::all_reduce,
+                                       bytes::from_base(parameters / inside.ranks * element_bytes), g);
+    t.time *= share, t.latency *= share;
+    for (port_bytes* port : {&t.traffic.nvlink, &t.traffic.nic}) port->out *= share, port->in *= share;
+    return t;
+  };
+  return all + across(p.dense, dense, data_parts_group(w.par, w.place, w.sharding_groups)) +
+         across(p.expert, experts, expert_parts_group(w.par, w.place, w.sharding_groups));
 }
 
 }  // namespace
@@ -424,9 +461,13 @@ costed_parts head_pass(const training_context& c, pass_kind what) {
   return out;
 }
 
-comm_group gradient_group(const training_workload& w) { return both_ends(w, data_group(w.par, w.place)); }
+comm_group gradient_group(const training_workload& w) {
+  return both_ends(w, data_group(w.par, w.place, w.sharding_groups));
+}
 
-comm_group expert_gradient_group(const training_workload& w) { return both_ends(w, expert_data_group(w.par, w.place)); }
+comm_group expert_gradient_group(const training_workload& w) {
+  return both_ends(w, expert_data_group(w.par, w.place, w.sharding_groups));
+}
 
 costed_parts optimizer_step(const training_context& c, double local, double updated) {
   builder b(c, c.slowdown);

@@ -45,8 +45,8 @@ costed_parts head_pass(const training_context& c, pass_kind what);
 /// Optimizer step over `local` parameters held by this GPU, of which it updates `updated`.
 costed_parts optimizer_step(const training_context& c, double local, double updated);
 
-/// Ranks that share gradients of dense parameters, and of experts: those of data and context parallelism, and under
-/// DualPipe those of the opposite stage, which holds the same chunk.
+/// Ranks that share out gradients of dense parameters, and of experts: those of data and context parallelism, of one
+/// sharding group, and under DualPipe those of the opposite stage, which holds the same chunk.
 comm_group gradient_group(const training_workload& w);
 comm_group expert_gradient_group(const training_workload& w);
 

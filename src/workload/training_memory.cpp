@@ -20,8 +20,42 @@ struct stage_content {
   double vocabulary = 0;            ///< of them, tables
   double largest_layer = 0;         ///< dense parameters of one layer
   std::vector<bytes> activations;   ///< by local chunk, of one micro-batch
+  bytes again;                      ///< of a unit of layers computed again, beyond one layer's
   std::int64_t layers = 0;
   bool head = false;                ///< the loss is computed here
+};
+
+/// Adds the layers of a chunk, which keep all they need, or the input of each unit that is computed again.
+class chunk_activations {
+ public:
+  explicit chunk_activations(const training_context& c) : c_(c), all_kept_(c.work) { all_kept_.recompute = {}; }
+
+  void add(const layer_spec& l, std::int64_t index, bool predicts) {
+    const recompute_spec& r = c_.work.recompute;
+    const bytes input =
+        stored_activations(c_.net, l, c_.work);  // of the layer; under full recompute its input alone
+    if (!r.full) {
+      stored_ += input;
+      return;
+    }
+    const bytes all = stored_activations(c_.net, l, all_kept_);
+    if (!recomputes_layer(r, index, predicts)) {
+      stored_ += all;
+    } else {
+      const bool begins = r.block || index % r.num_layers == 0;
+      unit_ = begins ? bytes{} : unit_ + all;
+      if (begins) stored_ += input;
+      largest_ = std::max(largest_, unit_);
+    }
+  }
+  bytes stored() const { return stored_; }
+  /// Of the largest unit, beyond the one layer that is always at work.
+  bytes again() const { return largest_; }
+
+ private:
+  const training_context& c_;
+  training_workload all_kept_;
+  bytes stored_, unit_, largest_;
 };
 
 stage_content content_of(const training_context& c, std::int64_t stage) {
@@ -39,6 +73,7 @@ stage_content content_of(const training_context& c, std::int64_t stage) {
     if (last) s.parameters.dense += local_predictor_parameters(c);
     const auto here = counts.begin() + static_cast<std::ptrdiff_t>(chunk);
     const std::int64_t begin = std::accumulate(counts.begin(), here, std::int64_t{0});
+    chunk_activations kept(c);
     for (std::int64_t i = begin; i < begin + *here; ++i) {
       const auto at = static_cast<std::size_t>(i), decoder = c.net.layers.size();
       const layer_spec& l = at < decoder ? c.net.layers[at] : c.net.mtp_block[(at - decoder) % c.net.mtp_block.size()];
@@ -46,9 +81,11 @@ stage_content content_of(const training_context& c, std::int64_t stage) {
       s.parameters.dense += p.dense;
       s.parameters.expert += p.expert;
       s.largest_layer = std::max(s.largest_layer, p.dense);
-      s.activations[static_cast<std::size_t>(v)] += stored_activations(c.net, l, w);
+      kept.add(l, i - begin, at >= decoder);
       ++s.layers;
     }
+    s.activations[static_cast<std::size_t>(v)] = kept.stored();
+    s.again = std::max(s.again, kept.again());
   }
   if (c.net.tied_embeddings) tables = std::min(tables, 1);
   s.vocabulary = local_vocabulary_parameters(c) * tables;
@@ -95,7 +132,8 @@ memory_report stage_memory(const training_context& c, std::int64_t stage) {
   const auto held = [&](bool sharded) {
     return sharded ? here.parameters.dense / dense_group + here.parameters.expert / expert_group_size : here.parameters.total();
   };
-  const double params = held(fsdp), updated = held(!replicated) * trained;
+  const bool shared_gradients = fsdp || w.sharding == data_parallel_sharding::optim_grads;
+  const double params = held(fsdp), reduced = held(shared_gradients), updated = held(!replicated) * trained;
 
   memory_report r;
   r.where = fmt::format("stage {}", stage);
@@ -112,8 +150,9 @@ memory_report stage_memory(const training_context& c, std::int64_t stage) {
         fmt::format("{:g} B x {:.3f} G frozen parameters of this GPU, 2 B x {:.3f} G of the vocabulary{}", frozen, layers / 1e9, tables / 1e9, sharded));
   else
     add("weights", 2 * params, fmt::format("2 B (BF16) x {:.3f} G parameters of this GPU{}", params / 1e9, sharded));
-  add("gradients", c.framework.gradient_memory_bytes * params * trained,
-      fmt::format("{:g} B x {:.3f} G trained parameters{}", c.framework.gradient_memory_bytes, params * trained / 1e9, fsdp ? ", sharded" : ""));
+  add("gradients", c.framework.gradient_memory_bytes * reduced * trained,
+      fmt::format("{:g} B x {:.3f} G trained parameters{}", c.framework.gradient_memory_bytes,
+                  reduced * trained / 1e9, shared_gradients ? ", sharded" : ""));
   add("optimizer", 12 * updated, fmt::format("12 B (FP32 master and two moments) x {:.3f} G parameters updated here", updated / 1e9));
   const held_activations alive = peak_activations(w, here, stage);
   const double kept = here.layers > 0 ? std::max(0.0, 1 - static_cast<double>(w.offload_layers) / static_cast<double>(here.layers)) : 0;
@@ -122,8 +161,13 @@ memory_report stage_memory(const training_context& c, std::int64_t stage) {
   add("activations", alive.peak.base() * kept,
       fmt::format("{} a micro-batch x {:g} in flight{}", format_quantity(each),
                   static_cast<double>(alive.chunks) / static_cast<double>(here.activations.size()), kept < 1 ? ", the rest offloaded" : ""));
-  if (here.head)
-    add("logits", 4 * c.tokens.whole * static_cast<double>(c.net.vocab) / static_cast<double>(w.par.tp), "FP32 logits of one micro-batch");
+  const double logits =
+      here.head ? 4 * c.tokens.whole * static_cast<double>(c.net.vocab) / static_cast<double>(w.par.tp) : 0;
+  add("logits", logits, "FP32 logits of one micro-batch");
+  if (const double again = here.again.base() - logits; again > 0)  // the logits have gone by then
+    add("recomputed", again,
+        fmt::format("activations of layers while they are computed again{}",
+                    here.head ? ", beyond the logits" : ""));
   // Frozen layers compute no gradient of weights, which is what the temporary memory of a layer holds.
   const double temporary = w.task == training_task::lora ? 0 : c.framework.workspace_bytes_per_layer_param;
   add("workspace", temporary * here.largest_layer + 5 * static_cast<double>(c.net.hidden) * c.tokens.whole,
@@ -144,9 +188,18 @@ std::vector<layer_spec> distinct_layers(const model& m) {
   return out;
 }
 
-void add_layer_problems(std::vector<std::string>& reasons, const layer_spec& l, const parallelism& par) {
+void add_layer_problems(std::vector<std::string>& reasons, const layer_spec& l, const training_workload& w) {
   std::vector<std::string> out;
+  const parallelism& par = w.par;
+  if (w.packed && (l.sparse_keys > 0 || l.attention == attention_kind::compressed))
+    out.push_back("packed sequences are not modelled for attention that chooses or compresses keys");
   if (l.heads > 0) add_divisibility(out, l.heads, par.tp, "tensor parallelism must divide the attention heads");
+  if (w.cp_exchange == context_exchange::all_to_all && par.cp > 1 && l.heads > 0) {
+    if (l.attention == attention_kind::grouped_query)
+      add_divisibility(out, l.heads, par.tp * par.cp,
+                       "tensor x context parallelism by all-to-all must divide the attention heads");
+    else out.push_back("context parallelism by all-to-all is modelled for grouped-query attention; use p2p");
+  }
   if (l.attention == attention_kind::compressed)
     add_divisibility(out, l.compressed.o_groups, par.tp, "tensor parallelism must divide the groups of the output projection");
   if (l.scan.heads > 0) {
@@ -168,9 +221,31 @@ void add_layer_problems(std::vector<std::string>& reasons, const layer_spec& l, 
 std::vector<std::string> training_problems(const platform& p, const model& m, const training_workload& w) {
   std::vector<std::string> out = placement_problems(w.par, w.place, p);
   const parallelism& par = w.par;
-  for (const layer_spec& l : distinct_layers(m)) add_layer_problems(out, l, par);
+  for (const layer_spec& l : distinct_layers(m)) add_layer_problems(out, l, w);
   const bool routed = std::any_of(m.layers.begin(), m.layers.end(), [](const layer_spec& l) { return l.routed(); });
   if (!routed && par.ep != 1) out.push_back("expert parallelism needs a model with routed experts");
+  if (!routed && (w.expert_capacity_factor || w.pad_to_capacity))
+    out.push_back("a capacity of experts needs a model with routed experts");
+  if (w.pad_to_capacity && w.dispatcher == moe_dispatcher::deduplicated && par.ep > 1)
+    out.push_back(
+        "only the alltoall dispatcher pads to capacity: the deduplicated one (Megatron-LM's flex) sends what "
+        "there is");
+  if (w.sharding == data_parallel_sharding::optim_grads && w.schedule == pipeline_schedule::dualpipe)
+    out.push_back(
+        "sharding optim_grads reduces gradients after every micro-batch, and those of dualpipe's two copies meet "
+        "at the end; use another sharding");
+  if (w.sharding_groups > 1) {
+    add_divisibility(out, par.cp * par.dp, w.sharding_groups, "sharding groups must divide dp x cp");
+    if (routed)
+      add_divisibility(out, std::max<std::int64_t>(1, par.tp * par.cp * par.dp / (par.ep * par.etp)),
+                       w.sharding_groups, "sharding groups must divide the copies of an expert");
+    if (w.sharding == data_parallel_sharding::replicated)
+      out.push_back("sharding groups need something that is sharded");
+  }
+  if (w.recompute.full && !w.recompute.block && w.recompute.num_layers > 1 && m.mtp_layers > 0)
+    out.push_back(
+        "prediction modules are recomputed one layer at a time: recompute_num_layers must be 1 with method "
+        "uniform");
   if (routed) add_divisibility(out, par.tp * par.cp * par.dp, par.ep * par.etp, "ep x etp must divide tp x cp x dp");
   const std::int64_t batch = w.micro_batch_size * par.dp;
   if (w.global_batch_size % batch != 0 || w.global_batch_size < batch)

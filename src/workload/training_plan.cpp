@@ -31,13 +31,22 @@ double bucket_parameters(const training_workload& w) {
   return std::max(40e6, 1e6 * static_cast<double>(w.par.dp * w.par.cp));
 }
 
-/// The distinct layers of a model, and of each layer (multi-token-prediction layers last) which of them it is.
+/// Whether updated parameters are gathered at the start of a step, to stay until its end.
+bool gathers_once(data_parallel_sharding s) {
+  return s == data_parallel_sharding::distributed_optimizer || s == data_parallel_sharding::optim_grads;
+}
+
+/// The distinct layers of a model, and of each layer (multi-token-prediction layers last) which of them it is. Where a
+/// part of the layers is recomputed, the kinds that are not follow those that are.
 struct layer_kinds {
   std::vector<layer_spec> distinct;
   std::vector<std::size_t> of_layer;
+  std::size_t count = 0;
+
+  const layer_spec& spec(std::size_t kind) const { return distinct[kind % distinct.size()]; }
 };
 
-layer_kinds kinds_of(const model& m) {
+layer_kinds kinds_of(const model& m, const training_workload& w) {
   layer_kinds k;
   const auto index = [&](const layer_spec& l) {
     const auto it = std::find(k.distinct.begin(), k.distinct.end(), l);
@@ -48,7 +57,20 @@ layer_kinds kinds_of(const model& m) {
   for (const layer_spec& l : m.layers) k.of_layer.push_back(index(l));
   for (std::int64_t i = 0; i < m.mtp_layers; ++i)
     for (const layer_spec& l : m.mtp_block) k.of_layer.push_back(index(l));
+  k.count = k.distinct.size();
+  if (!w.recompute.full || !w.recompute.block) return k;
+  k.count *= 2;
+  std::size_t at = 0;
+  for (const std::int64_t n : chunk_layers(m, w))
+    for (std::int64_t i = 0; i < n; ++i, ++at)
+      if (!recomputes_layer(w.recompute, i, at >= m.layers.size())) k.of_layer[at] += k.distinct.size();
   return k;
+}
+
+/// The same work with every layer's activations kept.
+training_workload without_recompute(training_workload w) {
+  w.recompute = {};
+  return w;
 }
 
 /// Cuts a chunk's layers (kinds in order) into buckets of nearly equal numbers of layers.
@@ -57,7 +79,7 @@ std::vector<bucket> buckets_of(const training_context& c, const layer_kinds& kin
   const double vocabulary = local_vocabulary_parameters(c);
   const bool own_head = head && !(embedding && c.net.tied_embeddings);
   double total = vocabulary * ((embedding ? 1 : 0) + (own_head ? 1 : 0));
-  for (const std::size_t k : layers) total += parameters_on_gpu(c.net, kinds.distinct[k], c.work.par).total();
+  for (const std::size_t k : layers) total += parameters_on_gpu(c.net, kinds.spec(k), c.work.par).total();
   const auto count = static_cast<std::int64_t>(layers.size());
   const auto wanted = static_cast<std::int64_t>(total / bucket_parameters(c.work));
   const std::int64_t n = std::clamp<std::int64_t>(wanted, 1, std::max<std::int64_t>(1, count));
@@ -65,14 +87,14 @@ std::vector<bucket> buckets_of(const training_context& c, const layer_kinds& kin
   std::int64_t next = 0;
   for (std::int64_t i = 0; i < n; ++i) {
     bucket b;
-    b.layers.assign(kinds.distinct.size(), 0);
+    b.layers.assign(kinds.count, 0);
     b.embedding = embedding && i == 0;
     b.head = head && i == n - 1;
     b.parameters.dense = vocabulary * ((b.embedding ? 1 : 0) + (b.head && own_head ? 1 : 0));
     if (b.head) b.parameters.dense += local_predictor_parameters(c);
     for (const std::int64_t end = next + count / n + (i < count % n ? 1 : 0); next < end; ++next) {
       const std::size_t k = layers[static_cast<std::size_t>(next)];
-      const local_parameters p = parameters_on_gpu(c.net, kinds.distinct[k], c.work.par);
+      const local_parameters p = parameters_on_gpu(c.net, kinds.spec(k), c.work.par);
       ++b.layers[k];
       b.parameters.dense += p.dense;
       b.parameters.expert += p.expert;
@@ -98,7 +120,8 @@ std::int64_t index(std::size_t i) { return static_cast<std::int64_t>(i); }
 
 class step_builder {
  public:
-  step_builder(const training_context& c, bool fold);
+  /// `kept` prices layers that are not recomputed where others are.
+  step_builder(const training_context& c, const training_context& kept, bool fold);
   plan take() {
     build();
     return std::move(plan_);
@@ -148,7 +171,8 @@ class step_builder {
     return (fwd ? forward_in_ : backward_in_)[static_cast<std::size_t>(i)];
   }
   /// Rendezvous of the ranks that share gradients (one arrival when folded).
-  event_id group_event(std::int64_t chunk, std::int64_t copy, std::size_t bucket, bool reduce);
+  event_id group_event(std::int64_t chunk, std::int64_t copy, std::size_t bucket, bool reduce,
+                       std::int32_t micro_batch = 0);
 
   const training_context& c_;
   plan plan_;
@@ -161,7 +185,7 @@ class step_builder {
   std::vector<event_id> forward_in_, backward_in_;
   std::map<std::tuple<pass_kind, bool, std::vector<std::int64_t>, bool, bool, bool>, std::int32_t> passes_;
   std::map<std::tuple<step_recipe::kind, std::vector<std::int64_t>, bool, bool>, std::int32_t> traffic_;
-  std::map<std::tuple<std::int64_t, std::int64_t, std::size_t, bool>, event_id> groups_;
+  std::map<std::tuple<std::int64_t, std::int64_t, std::size_t, bool, std::int32_t>, event_id> groups_;
   std::map<std::vector<std::int64_t>, std::int32_t> optimizers_;  ///< by layers, embeddings and heads of the stage
   std::vector<step_recipe> recipes_;              ///< of templates, where only the structure is wanted
   std::map<step_recipe, std::int32_t> known_recipes_;
@@ -175,13 +199,13 @@ class step_builder {
   std::int32_t host_, ready_, send_nvlink_, send_fabric_;  ///< templates; `ready_` takes no time
 };
 
-step_builder::step_builder(const training_context& c, bool fold) : c_(c) {
+step_builder::step_builder(const training_context& c, const training_context& kept, bool fold) : c_(c) {
   const parallelism& par = c.work.par;
   copies_ = fold ? 1 : par.tp * par.cp * par.dp;
   shape_ = geometry_of(c.work);
   chunks_ = shape_.chunks();
   const auto counts = chunk_layers(c.net, c.work);
-  const layer_kinds kinds = kinds_of(c.net);
+  const layer_kinds kinds = kinds_of(c.net, c.work);
   std::size_t first = 0;
   for (std::int64_t k = 0; k < chunks_; ++k) {
     const auto n_layers = static_cast<std::size_t>(counts[static_cast<std::size_t>(k)]);
@@ -193,9 +217,11 @@ step_builder::step_builder(const training_context& c, bool fold) : c_(c) {
     const auto what = static_cast<pass_kind>(k);
     const bool half = what == pass_kind::backward_input || what == pass_kind::backward_weight;
     if (half && !splits_backward(shape_.schedule)) continue;
-    for (const layer_spec& l : kinds.distinct) {
-      layer_[k][0].push_back(layer_pass(c, l, what));
-      if (shape_.schedule == pipeline_schedule::dualpipe) layer_[k][1].push_back(layer_pass(c, l, what, true));
+    for (std::size_t i = 0; i < kinds.count; ++i) {
+      const training_context& by = i < kinds.distinct.size() ? c : kept;
+      layer_[k][0].push_back(layer_pass(by, kinds.spec(i), what));
+      if (shape_.schedule == pipeline_schedule::dualpipe)
+        layer_[k][1].push_back(layer_pass(by, kinds.spec(i), what, true));
     }
     embedding_[k] = embedding_pass(c, what);
     head_[k] = head_pass(c, what);
@@ -205,7 +231,7 @@ step_builder::step_builder(const training_context& c, bool fold) : c_(c) {
   ready_ = simple_template(work_kind::host, "ready", {}, {}, {});
   send_nvlink_ = transfer_template(work_kind::pp, "send (nvlink)", pipeline_send(c, false));
   send_fabric_ = transfer_template(work_kind::pp, "send (fabric)",
-                                   par.gpus() > c.work.place.gpus_per_domain ? pipeline_send(c, true) : priced_transfer{});
+                                   spans_domains(par, c.work.place) ? pipeline_send(c, true) : priced_transfer{});
   for (auto& kind : whole_work_)
     for (auto& work : kind) work.assign(static_cast<std::size_t>(chunks_), -1);
 }
@@ -292,11 +318,12 @@ void step_builder::gather_parameters(rank_class& rank, std::int64_t stage, std::
   }
 }
 
-event_id step_builder::group_event(std::int64_t chunk, std::int64_t copy, std::size_t bucket, bool reduce) {
+event_id step_builder::group_event(std::int64_t chunk, std::int64_t copy, std::size_t bucket, bool reduce,
+                                   std::int32_t micro_batch) {
   const std::int64_t ends = shape_.schedule == pipeline_schedule::dualpipe ? 2 : 1;
   if (copies_ == 1 && ends == 1) return plan_.new_event();
   const std::int64_t tp_rank = copies_ == 1 ? 0 : copy % c_.work.par.tp;
-  const auto [it, fresh] = groups_.try_emplace({chunk, tp_rank, bucket, reduce}, no_event);
+  const auto [it, fresh] = groups_.try_emplace({chunk, tp_rank, bucket, reduce, micro_batch}, no_event);
   const std::int64_t ranks = copies_ == 1 ? 1 : c_.work.par.cp * c_.work.par.dp;
   if (fresh) it->second = plan_.new_event(static_cast<std::int32_t>(ranks * ends));
   return it->second;
@@ -332,13 +359,15 @@ void step_builder::backward(rank_class& rank, std::int64_t stage, std::int64_t c
   const event_id ready = gives_input ? input(copy, k, slot.micro_batch, false) : no_event;
   const event_id arrived = gives_input && k > 0 ? input(copy, k - 1, slot.micro_batch, false) : no_event;
   const event_id done = arrived == no_event ? no_event : plan_.new_event();
-  const bool last = gives_weights && slot.micro_batch == last_of_[static_cast<std::size_t>(slot.chunk)];
+  const bool always = c_.work.sharding == data_parallel_sharding::optim_grads;
+  const bool last =
+      gives_weights && (always || slot.micro_batch == last_of_[static_cast<std::size_t>(slot.chunk)]);
   if (!last || !reduces()) {
     plan_.append(rank.streams[0], chunk_template(slot.what, slot.paired, k), {ready}, done, slot.micro_batch);
   } else {
     for (std::size_t i = buckets.size(); i-- > 0;) {
       // A bucket's gradients leave as soon as every rank of the group has them.
-      const event_id all = group_event(k, copy, i, true);
+      const event_id all = group_event(k, copy, i, true, always ? slot.micro_batch : 0);
       const event_id reduced = plan_.new_event();
       const bool bottom = i == 0;
       plan_.append(rank.streams[0],
@@ -361,7 +390,8 @@ std::int32_t step_builder::send_template(std::int64_t from, std::int64_t to) {
   const placement& place = c_.work.place;
   const std::int64_t lower = std::min(from, to), upper = std::max(from, to);
   const bool wraps = upper - lower > 1;  // last stage to first, between model chunks
-  const bool crosses = wraps ? place.domain_of(0) != place.domain_of(par.gpus() - 1) : pipeline_crosses(par, place, lower);
+  const bool crosses = wraps && !place.table ? place.domain_of(0) != place.domain_of(par.gpus() - 1)
+                                             : stages_cross(par, place, lower, upper);
   return it->second = crosses ? send_fabric_ : send_nvlink_;
 }
 
@@ -448,7 +478,7 @@ std::int32_t step_builder::make_pass(const step_recipe& r) {
   const bool overlaps = r.data_parallel && what != pass_kind::backward_input && c_.work.par.dp * c_.work.par.cp > 1 &&
                         c_.work.sharding != data_parallel_sharding::fsdp;
   if (overlaps) {
-    const bool gathers = c_.work.sharding == data_parallel_sharding::distributed_optimizer;
+    const bool gathers = gathers_once(c_.work.sharding);
     const priced_transfer traffic = !is_forward ? gradient_reduction(c_, b.parameters)
                                     : gathers   ? parameter_gather(c_, b.parameters)
                                                 : priced_transfer{};
@@ -501,7 +531,7 @@ std::int32_t step_builder::template_of(const step_recipe& r) {
 
 bool step_builder::gathers() const {
   const training_workload& w = c_.work;
-  return w.sharding == data_parallel_sharding::distributed_optimizer && w.par.dp * w.par.cp > 1;
+  return gathers_once(w.sharding) && w.par.dp * w.par.cp > 1;
 }
 
 bool step_builder::reduces() const {
@@ -565,12 +595,18 @@ plan plan_training(const platform& p, const stack& s, const model& m, const trai
                                             w.par.gpus(), passes, most_passes), {}}});
   if (!w.degraded.empty()) return plan_degraded(p, s, m, w, fold);
   const training_context c(p, s, m, w);
-  return step_builder(c, fold).take();
+  if (!w.recompute.block) return step_builder(c, c, fold).take();
+  const training_workload all_kept = without_recompute(w);
+  return step_builder(c, training_context(p, s, m, all_kept), fold).take();
+}
+
+bool step_cache::covers(const training_workload& w) {
+  return w.degraded.empty() && w.sharding != data_parallel_sharding::optim_grads && !w.recompute.block;
 }
 
 step_cost step_cache::cost_of(const platform& p, const stack& s, const model& m, const training_workload& w) {
   const training_context c(p, s, m, w);
-  step_builder step(c, true);
+  step_builder step(c, c, true);
   const std::vector<std::int64_t> key = step.key();
   std::shared_ptr<const step_structure> known;
   {
@@ -578,7 +614,7 @@ step_cost step_cache::cost_of(const platform& p, const stack& s, const model& m,
     if (const auto it = known_.find(key); it != known_.end()) known = it->second;
   }
   if (!known) {
-    known = std::make_shared<const step_structure>(step_builder(c, true).structure());
+    known = std::make_shared<const step_structure>(step_builder(c, c, true).structure());
     const std::lock_guard lock(looking_);
     if (operations_ > most_operations) known_.clear(), operations_ = 0;
     if (known_.emplace(key, known).second) operations_ += known->operations();

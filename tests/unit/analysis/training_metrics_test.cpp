@@ -162,6 +162,23 @@ TEST_CASE("LoRA computes no gradient of frozen weights") {
   CHECK(model_flops_per_step(m, w, true) == Approx(tokens * (2 * 2 * weights + 3 * scores)).epsilon(1e-12));
 }
 
+// Scores are those of each sequence with itself: for equal lengths as many tokens as before, each with 1 / n of the keys.
+TEST_CASE("FLOPs of packed sequences count the squares of their lengths") {
+  const model m = test::even_model(10);
+  training_workload w = test::even_workload(1, 1, 4);
+  const double tokens = 4 * 4096.0;
+  const double weights = 10 * (4.0 * 4096 * 4096 + 3.0 * 4096 * 16384) + 64.0 * 4096;
+  const auto scores = [](double keys) { return 10 * 4096.0 * keys * 2; };
+  w.packed = token_lengths{.mean = 512};
+  CHECK(model_flops_per_step(m, w, true) == Approx(3 * tokens * (2 * weights + scores(512))).epsilon(1e-12));
+  w.packed = token_lengths{.mean = 512, .spread = 1};  // E[l^2] / E[l] = 512 (1 + 1/3)
+  CHECK(model_flops_per_step(m, w, true) ==
+        Approx(3 * tokens * (2 * weights + scores(512 * 4 / 3.0))).epsilon(1e-5));
+  w.task = training_task::lora;
+  CHECK(model_flops_per_step(m, w, true) ==
+        Approx(tokens * (2 * 2 * weights + 3 * scores(512 * 4 / 3.0))).epsilon(1e-5));
+}
+
 TEST_CASE("Sections of a result hold every metric, and shares of every stage") {
   test::shipped_job j = jobs()[1];
   j.work.token_budget = 1e12;
@@ -175,6 +192,10 @@ TEST_CASE("Sections of a result hold every metric, and shares of every stage") {
   CHECK(*metric("tokens_per_s_per_gpu")->number() == Approx(s.metrics.tokens_per_step / step / 64).epsilon(1e-12));
   CHECK(*metric("time_to_train_s")->number() == Approx(1e12 / s.metrics.tokens_per_step * step).epsilon(1e-12));
   CHECK(metric("cost_per_step_usd")->is_null());
+  CHECK(metric("cost_to_train_usd")->is_null());
+  const double steps = 1e12 / s.metrics.tokens_per_step;
+  CHECK(*metric("steps_to_train")->number() == Approx(steps).epsilon(1e-12));
+  CHECK(*metric("energy_to_train_J")->number() == Approx(steps * s.metrics.energy.total().base()).epsilon(1e-12));
   CHECK(*metric("memory_peak_bytes")->number() == memory.peak.base());
   const value* stages = r.breakdown.find("by_stage");
   REQUIRE(stages->members()->size() == 4);
@@ -185,6 +206,22 @@ TEST_CASE("Sections of a result hold every metric, and shares of every stage") {
     INFO(name);
     CHECK(sum == Approx(step).epsilon(1e-12));
   }
+}
+
+TEST_CASE("Metrics of a whole training run need its tokens, and its cost a price") {
+  test::shipped_job j = test::shipped("gb200-nvl72", "llama3-70b");
+  j.machine.price.per_gpu = dollar_rate::from_base(36.0 / 3600);
+  const measured_step s = measured(j);
+  const memory_report memory = training_memory(j.machine, j.software, j.net, j.work);
+  result without, with;
+  add_training_sections(without, j.machine, j.net, j.work, s.work, s.times, memory, 0.1);
+  for (const char* name : {"time_to_train_s", "steps_to_train", "energy_to_train_J", "cost_to_train_usd"})
+    CHECK(without.metrics.find(name) == nullptr);
+  j.work.token_budget = 3e9;
+  add_training_sections(with, j.machine, j.net, j.work, s.work, s.times, memory, 0.1);
+  const double time = *with.metrics.find("time_to_train_s")->number();
+  CHECK(*with.metrics.find("cost_to_train_usd")->number() == Approx(64 * 0.01 * time).epsilon(1e-12));
+  CHECK(with.bands.find("cost_to_train_usd") != nullptr);
 }
 
 TEST_CASE("A report that does not fit says what takes the memory") {

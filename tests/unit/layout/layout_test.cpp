@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
+#include <numeric>
 #include <random>
 #include <set>
 
@@ -104,7 +106,7 @@ TEST_CASE("Pipeline crosses where some rank's neighbour sits in another domain")
       bool crosses = false;
       for (std::int64_t r = stage * stride; r < (stage + 1) * stride; ++r)
         crosses |= place.domain_of(r) != place.domain_of(r + stride);
-      CHECK(pipeline_crosses(par, place, stage) == crosses);
+      CHECK(stages_cross(par, place, stage, stage + 1) == crosses);
     }
   }
 }
@@ -134,6 +136,93 @@ TEST_CASE("Placement counts domains by the GPUs it fills in each") {
   CHECK(placement_problems(par, {64}, racks_of(18, 8)).empty());
   CHECK(placement_problems(par, {63}, racks_of(18, 8)).size() == 1);
   CHECK(placement_problems(par, {64}, racks_of(18, 7)).size() == 1);
+}
+
+placement listed(std::vector<std::int64_t> gpus, const platform& p) {
+  return {p.gpus_per_rack(), std::make_shared<const rank_table>(std::move(gpus), p.gpus_per_rack())};
+}
+
+TEST_CASE("Groups of listed ranks span the domains of their GPUs") {
+  std::mt19937_64 random(12);
+  const auto up_to = [&](std::uint64_t n) { return static_cast<std::int64_t>(1 + random() % n); };
+  const platform p = racks_of(2, 200);
+  for (int i = 0; i < 300; ++i) {
+    parallelism par;
+    par.tp = up_to(4), par.cp = up_to(3), par.dp = up_to(6), par.pp = up_to(4);
+    std::vector<std::int64_t> gpus(static_cast<std::size_t>(p.gpus()));
+    std::iota(gpus.begin(), gpus.end(), std::int64_t{0});
+    for (std::size_t k = gpus.size() - 1; k > 0; --k) std::swap(gpus[k], gpus[random() % (k + 1)]);
+    gpus.resize(static_cast<std::size_t>(par.gpus()));
+    const placement place = listed(gpus, p);
+    INFO("tp " << par.tp << " cp " << par.cp << " dp " << par.dp << " pp " << par.pp);
+    CHECK(tensor_group(par, place).domains == most_domains(par, place, 1, par.tp));
+    CHECK(context_group(par, place).domains == most_domains(par, place, par.tp, par.cp));
+    CHECK(data_group(par, place).domains == most_domains(par, place, par.tp, par.cp * par.dp));
+    const comm_group all = strided_group(place, 0, 1, par.gpus());
+    std::map<std::int64_t, int> members;
+    for (std::int64_t r = 0; r < par.gpus(); ++r) ++members[place.domain_of(r)];
+    CHECK(all.domains == static_cast<int>(members.size()));
+    for (const auto& [domain, n] : members) CHECK((all.fewest <= n && n <= all.fullest));
+    const std::int64_t stride = par.tp * par.cp * par.dp;
+    for (std::int64_t stage = 0; stage + 1 < par.pp; ++stage) {
+      bool crosses = false;
+      for (std::int64_t r = stage * stride; r < (stage + 1) * stride; ++r)
+        crosses |= place.domain_of(r) != place.domain_of(r + stride);
+      CHECK(stages_cross(par, place, stage, stage + 1) == crosses);
+    }
+  }
+}
+
+TEST_CASE("A list in order is the same as segments") {
+  const platform p = racks_of(18, 4);
+  parallelism par;
+  par.tp = 4, par.cp = 2, par.dp = 8, par.pp = 3;
+  std::vector<std::int64_t> gpus;
+  for (std::int64_t r = 0; r < par.gpus(); ++r) gpus.push_back(r / 64 * 72 + r % 64);
+  const placement segments{64}, list = listed(gpus, p);
+  const auto same = [](const comm_group& a, const comm_group& b) {
+    CHECK(a.ranks == b.ranks);
+    CHECK(a.domains == b.domains);
+    CHECK(a.most_members() == b.most_members());
+    CHECK(a.fewest_members() == b.fewest_members());
+  };
+  same(tensor_group(par, segments), tensor_group(par, list));
+  same(context_group(par, segments), context_group(par, list));
+  same(data_group(par, segments), data_group(par, list));
+  CHECK(spans_domains(par, list));
+  CHECK(placement_problems(par, list, p).empty());
+}
+
+// Blocks of tensor-parallel ranks in turn: rank r / block goes to domain (r / block) % domains.
+TEST_CASE("Placement by rail deals blocks of ranks to racks in turn") {
+  const platform p = racks_of(18, 8);
+  parallelism par;
+  par.tp = 4, par.dp = 64;  // 256 GPUs: four racks of 64
+  const placement rails = placed_by_rail(par.gpus(), par.tp, 64, p);
+  std::set<std::int64_t> taken;
+  for (std::int64_t r = 0; r < par.gpus(); ++r) {
+    CHECK(rails.domain_of(r) == r / 4 % 4);
+    CHECK(taken.insert(rails.table->gpu_of(r)).second);
+    CHECK(rails.table->gpu_of(r) % 72 < 64);
+  }
+  CHECK(tensor_group(par, rails).domains == 1);
+  CHECK(data_group(par, rails).domains == 4);
+  par.cp = 4, par.dp = 16;
+  CHECK(context_group(par, rails).domains == 4);  // neighbours sit in other racks
+  CHECK(context_group(par, placement{64}).domains == 1);
+  CHECK(placement_problems(par, rails, p).empty());
+}
+
+TEST_CASE("Lists of GPUs that cannot hold a job are refused with the reason") {
+  const platform p = racks_of(18, 2);
+  parallelism par;
+  par.tp = 4, par.dp = 2;
+  using reasons = std::vector<std::string>;
+  CHECK(placement_problems(par, listed({0, 1, 2, 3, 80, 81, 82, 83}, p), p).empty());
+  CHECK(placement_problems(par, listed({0, 1, 2, 3}, p), p) ==
+        reasons{"tp 4 x pp 1 x cp 1 x dp 2 = 8 ranks, and the placement has GPUs for 4"});
+  CHECK(placement_problems(par, listed({0, 1, 2, 3, 4, 5, 80, 81}, p), p) ==
+        reasons{"tensor parallelism stays inside one NVLink domain, and ranks 4 to 7 do not"});
 }
 
 }  // namespace

@@ -252,6 +252,58 @@ TEST_CASE("Splitting schedules end and run every part once, whatever the sizes")
       }
 }
 
+/// Whether every pass is reached when each stage runs its own in order.
+bool ends(const pipeline_geometry& g) {
+  std::vector<std::vector<pipeline_slot>> slots;
+  for (std::int64_t s = 0; s < g.pp; ++s) slots.push_back(stage_schedule(g, s));
+  const auto index = [&](std::int64_t chunk, std::int64_t mb) {
+    return static_cast<std::size_t>(chunk * g.micro_batches + mb);
+  };
+  std::vector<char> forward(index(g.chunks(), 0), 0), backward(forward.size(), 0);
+  std::vector<std::size_t> next(slots.size(), 0);
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (std::size_t s = 0; s < slots.size(); ++s)
+      for (; next[s] < slots[s].size(); ++next[s], moved = true) {
+        const pipeline_slot& p = slots[s][next[s]];
+        const std::int64_t k = g.chunk_of(static_cast<std::int64_t>(s), p.chunk);
+        if (p.what == pass_kind::forward) {
+          if (k > 0 && forward[index(k - 1, p.micro_batch)] == 0) break;
+          forward[index(k, p.micro_batch)] = 1;
+        } else {
+          if (k + 1 < g.chunks() && backward[index(k + 1, p.micro_batch)] == 0) break;
+          backward[index(k, p.micro_batch)] = 1;
+        }
+      }
+  }
+  const auto all = [](const std::vector<char>& done) {
+    return std::find(done.begin(), done.end(), 0) == done.end();
+  };
+  return all(forward) && all(backward);
+}
+
+TEST_CASE("No legal pipeline of up to 64 stages, micro-batches and chunks locks up, and others are refused") {
+  const auto problems = [](std::int64_t pp, std::int64_t vp, std::int64_t m) {
+    return schedule_problems(test::even_workload(pp, vp, m));
+  };
+  for (std::int64_t pp = 1; pp <= 64; ++pp) {
+    INFO("pp " << pp);
+    for (const std::int64_t m : {1, 2, 3, 7, 16, 33, 64}) {
+      REQUIRE(problems(pp, 1, m).empty());
+      REQUIRE(ends({pipeline_schedule::one_f_one_b, pp, 1, m}));
+    }
+    if (pp == 1) continue;
+    for (const std::int64_t vp : {2, 3, 7, 16, 64})
+      for (const std::int64_t m : std::set<std::int64_t>{pp, 64 / pp * pp}) {
+        INFO("vp " << vp << ", " << m << " micro-batches");
+        REQUIRE(problems(pp, vp, m).empty());
+        REQUIRE(ends({pipeline_schedule::interleaved, pp, vp, m}));
+        REQUIRE_FALSE(problems(pp, vp, m + 1).empty());
+        REQUIRE_FALSE(problems(pp, vp, m - 1).empty());
+      }
+  }
+}
+
 TEST_CASE("Splitting schedules hold no more than their papers say") {
   for (const std::int64_t pp : {2, 4, 7, 8})
     for (const std::int64_t m : {2 * pp, 6 * pp})

@@ -1,6 +1,7 @@
 // Uneven stages: Megatron's layout strings and numbers of layers.
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -86,6 +87,78 @@ TEST_CASE("Uneven stages run as the longest of them") {
     return evaluate(plan_training(test::ideal_machine(), test::ideal_stack(), net, w)).makespan.base();
   };
   CHECK(step({.layout = parsed("Et|t|tt|ttttL")}) / step({}) == Approx(2).epsilon(0.03));  // four layers against two
+}
+
+constexpr pipeline_schedule zb_v = pipeline_schedule::zb_v, dualpipe = pipeline_schedule::dualpipe;
+
+training_workload bent(pipeline_schedule schedule, std::int64_t micro_batches, const pipeline_split& s) {
+  training_workload w = split_in(4, schedule == zb_v ? 2 : 1, s);
+  w.schedule = schedule;
+  w.global_batch_size = micro_batches;
+  return w;
+}
+
+// The V holds chunks k and 2p - 1 - k on stage k, and DualPipe k and p - 1 - k: first and last are those of the model.
+TEST_CASE("Schedules that bend the pipeline deal uneven stages along it") {
+  const model net = test::even_model(14);
+  CHECK(chunk_layers(net, bent(zb_v, 16, {.first = 2})) == counts{1, 2, 2, 2, 2, 2, 2, 1});
+  CHECK(chunk_layers(net, bent(zb_v, 16, {.embedding = true, .loss = true})) == counts{1, 2, 2, 2, 2, 2, 2, 1});
+  CHECK(chunk_layers(net, bent(dualpipe, 16, {.first = 2, .last = 4})) == counts{2, 4, 4, 4});
+  CHECK(split_problems(net, bent(zb_v, 16, {.layout = parsed("Et|tt|tt|tt|tt|tt|tt|tL")})).empty());
+  CHECK(split_problems(net, bent(dualpipe, 16, {.layout = parsed("Ett|tttt|tttt|ttttL")})).empty());
+}
+
+/// Layers that each stage runs for a micro-batch: under DualPipe half of them meet one of its chunks, half the other.
+std::vector<double> layers_by_stage(const model& net, const training_workload& w) {
+  const pipeline_geometry g = geometry_of(w);
+  const counts chunks = chunk_layers(net, w);
+  std::vector<double> out;
+  for (std::int64_t stage = 0; stage < g.pp; ++stage) {
+    double sum = 0;
+    for (std::int64_t v = 0; v < g.local; ++v)
+      sum += static_cast<double>(chunks[static_cast<std::size_t>(g.chunk_of(stage, v))]);
+    out.push_back(g.schedule == dualpipe ? sum / 2 : sum);
+  }
+  return out;
+}
+
+TEST_CASE("Uneven stages of every schedule end, conserve work and run at the pace of the longest") {
+  const model net = test::even_model(16);
+  const double layer = evaluate(plan_training(test::ideal_machine(), test::ideal_stack(), test::even_model(1),
+                                              test::even_workload(1, 1, 1)))
+                           .makespan.base();
+  const struct {
+    pipeline_schedule schedule;
+    const char* layout;
+  } cases[] = {{zb_v, "Et|tt|ttt|tt|tt|tt|ttt|tL"},
+               {zb_v, "E|tttt|t|tt|t|tttt|tt|ttL"},
+               {zb_v, "Etttttttt|t|t|t|t|t|t|ttL"},
+               {dualpipe, "Ettt|ttttt|ttttt|tttL"},
+               {dualpipe, "E|tttttttt|tttt|ttttL"},
+               {pipeline_schedule::zb_h1, "Ettt|ttttt|ttttt|tttL"},
+               {pipeline_schedule::one_f_one_b, "Et|ttttttt|ttttt|tttL"}};
+  for (const auto& c : cases) {
+    INFO(c.layout);
+    double last = 0;
+    for (const std::int64_t m : {32, 64}) {
+      const training_workload w = bent(c.schedule, m, {.layout = parsed(c.layout)});
+      REQUIRE(split_problems(net, w).empty());
+      const plan work = plan_training(test::ideal_machine(), test::ideal_stack(), net, w);
+      const std::vector<double> stages = layers_by_stage(net, w);
+      for (std::size_t s = 0; s < stages.size(); ++s) {
+        double busy = 0;
+        for (const operation& o : work.classes[s].streams.front().operations)
+          busy += work.templates[static_cast<std::size_t>(o.work)].duration.base();
+        CHECK(busy == Approx(stages[s] * static_cast<double>(m) * layer).epsilon(1e-12));
+      }
+      const double step = evaluate(work).makespan.base(),
+                   longest = *std::max_element(stages.begin(), stages.end()) * layer;
+      CHECK(step >= longest * static_cast<double>(m) * (1 - 1e-12));
+      // Half of DualPipe's micro-batches may wait for a longer chunk than the mean of the stage's two.
+      if (last > 0 && c.schedule != dualpipe) CHECK((step - last) / 32 == Approx(longest).epsilon(1e-9));
+      last = step;
+    }
+  }
 }
 
 }  // namespace

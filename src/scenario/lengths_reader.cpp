@@ -1,0 +1,35 @@
+#include "scenario/lengths_reader.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+
+namespace nvlsim {
+namespace {
+
+constexpr config::range<std::int64_t> lengths{1, std::int64_t{1} << 30};
+constexpr config::range<double> token_mean{1.0, double{1 << 30}};
+const std::array<std::string, 3> length_shapes = {"uniform", "lognormal", "exponential"};
+
+}  // namespace
+
+token_lengths read_lengths(config::reader r) {
+  token_lengths l;
+  const auto least = r.find_integer("min", lengths), most = r.find_integer("max", lengths);
+  if (least && most && *least > *most) r.fail("min", fmt::format("min {} exceeds max {}", *least, *most));
+  if (least) l.least = *least;
+  if (most) l.most = *most;
+  if (least && most && !r.has("mean")) {
+    l.mean = static_cast<double>(*least + *most) / 2;
+    l.spread = static_cast<double>(*most - *least) / 2 / l.mean;
+  } else {
+    l.mean = r.number("mean", token_mean);
+    l.shape = static_cast<length_shape>(r.one_of_or("distribution", length_shapes, 0));
+    if (l.shape == length_shape::uniform) l.spread = r.number_or("spread", 0, config::fraction);
+    if (l.shape == length_shape::lognormal) l.variation = r.number("variation", {0, 100});
+  }
+  r.done();
+  return l;
+}
+
+}  // namespace nvlsim

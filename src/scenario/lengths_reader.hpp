@@ -1,0 +1,12 @@
+// Lengths of prompts, outputs and packed sequences.
+#pragma once
+
+#include "config/reader.hpp"
+#include "nvlsim/requests.hpp"
+
+namespace nvlsim {
+
+/// A mean with what is around it (`mean`, `spread` or `distribution`), or a range (`min`, `max`).
+token_lengths read_lengths(config::reader r);
+
+}  // namespace nvlsim

@@ -1,0 +1,149 @@
+#include "scenario/training_reader.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "config/document.hpp"
+#include "scenario/placement_reader.hpp"
+
+namespace nvlsim {
+namespace {
+
+using texts = std::vector<std::string>;
+
+struct read_result {
+  training_workload workload;
+  config::document document;
+  texts problems;
+};
+
+/// A workload with what every one needs, and `more`.
+read_result read(const std::string& more) {
+  read_result out;
+  diagnostics problems;
+  out.document =
+      config::parse(R"({"seq_length": 4096, "global_batch_size": 8, "precision": "bf16", "dp": 8)" + more + "}",
+                    {"scenario", "s.json"}, problems);
+  config::reader r(out.document, problems);
+  out.workload = read_training_workload(r);
+  for (const problem& p : problems.sorted()) out.problems.push_back(p.text());
+  return out;
+}
+
+TEST_CASE("Training reader reads how whole layers are recomputed") {
+  const auto method = [](const std::string& more) {
+    return read(R"(, "recompute": "full")" + more).workload.recompute;
+  };
+  CHECK(method("").full);
+  CHECK_FALSE(method("").block);
+  CHECK(method("").num_layers == 1);
+  CHECK(method(R"(, "recompute_num_layers": 4)").num_layers == 4);
+  const recompute_spec block = method(R"(, "recompute_method": "block", "recompute_num_layers": 3)");
+  CHECK(block.block);
+  CHECK(block.num_layers == 3);
+}
+
+TEST_CASE("Training reader refuses recompute methods without what they need") {
+  CHECK(read(R"(, "recompute": "full", "recompute_method": "blok")").problems ==
+        texts{"s.json#/recompute_method: expected one of uniform, block, found \"blok\"; did you mean \"block\"?"});
+  CHECK(
+      read(R"(, "recompute": "full", "recompute_method": "block")").problems ==
+      texts{"s.json#/recompute_method: block needs recompute_num_layers, the layers of each model chunk that are "
+            "computed again"});
+  CHECK(read(R"(, "recompute": "selective", "recompute_method": "uniform", "recompute_num_layers": 2)").problems ==
+        texts{"s.json#/recompute_method: belongs to recompute \"full\"",
+              "s.json#/recompute_num_layers: belongs to recompute \"full\""});
+}
+
+TEST_CASE("Training reader reads capacities of experts") {
+  const training_workload none = read("").workload;
+  CHECK_FALSE(none.expert_capacity_factor);
+  CHECK_FALSE(none.static_experts());
+  const training_workload w =
+      read(R"(, "moe_expert_capacity_factor": 1.25, "moe_pad_expert_input_to_capacity": true)").workload;
+  CHECK(*w.expert_capacity_factor == 1.25);
+  CHECK(w.static_experts());
+  CHECK(read(R"(, "moe_pad_expert_input_to_capacity": true, "moe_expert_capacty_factor": 2)").problems ==
+        texts{"s.json#/moe_expert_capacty_factor: unknown member; did you mean \"moe_expert_capacity_factor\"?",
+              "s.json#/moe_pad_expert_input_to_capacity: needs moe_expert_capacity_factor, which says what the "
+              "capacity is"});
+}
+
+TEST_CASE("Training reader reads the lengths of packed sequences") {
+  CHECK_FALSE(read("").workload.packed);
+  const training_workload w =
+      read(R"(, "packed_sequences": {"mean": 300, "distribution": "lognormal", "variation": 0.8, "max": 2048})")
+          .workload;
+  REQUIRE(w.packed);
+  CHECK(w.packed->mean == 300);
+  CHECK(w.packed->shape == length_shape::lognormal);
+  CHECK(w.packed->most == 2048);
+  CHECK(read(R"(, "packed_sequences": {"mean": 5000})").problems ==
+        texts{"s.json#/packed_sequences: sequences of 5000 tokens on average are longer than the window, "
+              "seq_length 4096"});
+  CHECK(read(R"(, "packed_sequences": {"men": 500})").problems.size() ==
+        2);  // what is missing, and what is not known
+}
+
+TEST_CASE("Members that a scenario does not give leave no default behind") {
+  // Results list every default, so that a new member would change those of scenarios that do not use it.
+  const value resolved = read("").document.resolved();
+  for (const char* member : {"/recompute_method", "/recompute_num_layers", "/moe_expert_capacity_factor",
+                             "/moe_pad_expert_input_to_capacity", "/packed_sequences"})
+    CHECK(resolved.at_pointer(member) == nullptr);
+}
+
+struct placed {
+  placement place;
+  texts problems;
+};
+placed place(const std::string& text, std::int64_t ranks, std::int64_t tp = 1) {
+  platform p;
+  p.vm.gpus = 4;
+  p.rack.vms = 18;
+  p.racks = 4;
+  placed out;
+  diagnostics problems;
+  config::document doc = config::parse(text, {"scenario", "s.json"}, problems);
+  config::reader r(doc, problems);
+  out.place = read_placement(r, p, ranks, tp, 64);
+  for (const problem& x : problems.sorted()) out.problems.push_back(x.text());
+  return out;
+}
+
+TEST_CASE("Placement reader places ranks by its policy") {
+  CHECK(place("{}", 128).place.gpus_per_domain == 64);
+  CHECK(place(R"({"placement": {"policy": "racks"}})", 128).place.gpus_per_domain == 72);
+  const placement rails = place(R"({"placement": {"policy": "rails"}})", 128, 4).place;
+  REQUIRE(rails.table);
+  CHECK(rails.domain_of(3) == 0);
+  CHECK(rails.domain_of(4) == 1);
+  CHECK(rails.domain_of(8) == 0);
+  const placement list = place(R"({"placement": {"policy": "list", "gpus": "72-75,0,1-3"}})", 8).place;
+  REQUIRE(list.table);
+  CHECK(list.table->gpu_of(0) == 72);
+  CHECK(list.table->gpu_of(4) == 0);
+  CHECK(list.domain_of(3) == 1);
+}
+
+TEST_CASE("Placement reader says what is wrong with a placement") {
+  const auto problems = [](const std::string& inside) {
+    return place(R"({"placement": {)" + inside + "}}", 8).problems;
+  };
+  CHECK(problems(R"("policy": "rail")") == texts{"s.json#/placement/policy: expected one of segments, racks, rails, list, found \"rail\"; did you mean "
+              "\"rails\"?"});
+  CHECK(
+      problems(R"("policy": "list")") ==
+      texts{"s.json#/placement/gpus: policy list needs the GPUs of the ranks in order, such as \"0-63,72-135\""});
+  CHECK(problems(R"("policy": "list", "gpus": "0-4,3-6")") ==
+        texts{"s.json#/placement/gpus: GPU 3 is listed twice"});
+  CHECK(problems(R"("policy": "list", "gpus": "0-6,288")") ==
+        texts{"s.json#/placement/gpus: there is no GPU 288: the platform has 288"});
+  CHECK(problems(R"("policy": "racks", "gpus_per_rack": 64)") ==
+        texts{"s.json#/placement/gpus_per_rack: policy racks says it all"});
+  CHECK(problems(R"("policy": "rails", "ranks_per_turn": 65)") ==
+        texts{"s.json#/placement/ranks_per_turn: 65 ranks do not fit in the 64 GPUs used of a rack"});
+  CHECK(problems(R"("gpus": "0-7")") == texts{"s.json#/placement/gpus: unknown member"});
+}
+
+}  // namespace
+}  // namespace nvlsim

@@ -1,0 +1,123 @@
+// Whole layers computed again: by units of several layers, or the first layers of each chunk.
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "nvlsim/training.hpp"
+#include "training_fixture.hpp"
+#include "workload/layer_operators.hpp"
+
+namespace nvlsim {
+namespace {
+
+constexpr std::int64_t layers = 12;
+
+recompute_spec uniform(std::int64_t n) {
+  recompute_spec r;
+  r.full = true;
+  r.num_layers = n;
+  return r;
+}
+recompute_spec block(std::int64_t n) {
+  recompute_spec r = uniform(n);
+  r.block = true;
+  return r;
+}
+
+double step(const recompute_spec& r, std::int64_t pp = 1, std::int64_t vp = 1) {
+  training_workload w = test::even_workload(pp, vp, 8);
+  w.recompute = r;
+  return evaluate(plan_training(test::ideal_machine(), test::ideal_stack(), test::even_model(layers), w))
+      .makespan.base();
+}
+
+memory_report memory(const recompute_spec& r, std::int64_t pp = 1) {
+  training_workload w = test::even_workload(pp, 1, 8);
+  w.recompute = r;
+  return training_memory(test::ideal_machine(), test::ideal_stack(), test::even_model(layers), w);
+}
+double item(const memory_report& r, const std::string& name) {
+  const auto it =
+      std::find_if(r.items.begin(), r.items.end(), [&](const memory_item& i) { return i.name == name; });
+  return it == r.items.end() ? 0.0 : it->size.base();
+}
+
+double layer_bytes(const recompute_spec& r) {
+  const model m = test::even_model(1);
+  training_workload w = test::even_workload(1, 1, 1);
+  w.recompute = r;
+  return stored_activations(m, m.layers.front(), w).base();
+}
+
+// Of a layer's GEMMs, which alone take time here, a backward pass runs two for each of the forward's.
+TEST_CASE("Every recomputed layer costs its forward pass once more") {
+  const double none = step({});
+  CHECK(step(uniform(1)) == Approx(none * 4 / 3).epsilon(1e-12));
+  CHECK(step(uniform(5)) == Approx(none * 4 / 3).epsilon(1e-12));  // units decide what is kept, not what runs
+  for (const std::int64_t n : {1, 5, 11, 12})
+    CHECK(step(block(n)) == Approx(none * static_cast<double>(3 * layers + n) / (3 * layers)).epsilon(1e-12));
+  CHECK(step(block(100)) == step(uniform(1)));
+}
+
+TEST_CASE("Block recompute counts the layers of each model chunk") {
+  // Chunks of three layers, on two stages of two: two of three layers of each are computed again.
+  CHECK(step(block(2), 2, 2) == Approx(step({}, 2, 2) * (9 + 2) / 9).epsilon(1e-12));
+  CHECK(step(block(3), 2, 2) == Approx(step(uniform(1), 2, 2)).epsilon(1e-12));
+}
+
+TEST_CASE("Uniform recompute keeps the input of each unit") {
+  const double input = layer_bytes(uniform(1)), all = layer_bytes({});
+  for (const std::int64_t n : {1, 2, 5, 12, 40}) {
+    INFO("units of " << n << " layers");
+    const double units = std::ceil(static_cast<double>(layers) / static_cast<double>(n));
+    const memory_report r = memory(uniform(n));
+    CHECK(item(r, "activations") == Approx(units * input).epsilon(1e-12));
+    const double unit = static_cast<double>(std::min(n, layers));
+    // One layer at work is in no item of its own, whatever the method.
+    if (n == 1) CHECK(item(r, "recomputed") == 0);
+    else CHECK(item(r, "recomputed") + item(r, "logits") == Approx((unit - 1) * all).epsilon(1e-12));
+  }
+}
+
+TEST_CASE("Block recompute keeps inputs of its layers and everything of the others") {
+  const double input = layer_bytes(block(1)), all = layer_bytes({});
+  for (const std::int64_t n : {1, 5, 11, 12, 40}) {
+    INFO(n << " layers");
+    const double again = static_cast<double>(std::min(n, layers)), others = layers - again;
+    const memory_report r = memory(block(n));
+    CHECK(item(r, "activations") == Approx(again * input + others * all).epsilon(1e-12));
+    // The layers behind have given their memory back by the time a layer is computed again.
+    CHECK(item(r, "recomputed") == 0);
+  }
+  CHECK(memory({}).peak > memory(block(4)).peak);
+  CHECK(memory(block(4)).peak > memory(block(8)).peak);
+}
+
+TEST_CASE("Memory of a stage under recompute counts the micro-batches in flight") {
+  // Four stages of three layers: the first holds four micro-batches.
+  const double input = layer_bytes(block(2)), all = layer_bytes({});
+  CHECK(item(memory(block(2), 4), "activations") == Approx(4 * (2 * input + all)).epsilon(1e-12));
+  CHECK(item(memory(uniform(2), 4), "activations") == Approx(4 * 2 * input).epsilon(1e-12));
+}
+
+// Megatron-LM's multi_token_prediction.py: uniform with one layer a unit only, and block leaves them alone.
+TEST_CASE("Prediction modules are recomputed one by one or not at all") {
+  model m = test::even_model(layers);
+  m.mtp_layers = 1;
+  m.mtp_block = {m.layers.front()};
+  training_workload w = test::even_workload(1, 1, 8);
+  w.recompute = uniform(2);
+  CHECK(training_problems(test::ideal_machine(), m, w).size() == 1);
+  const auto time = [&](const recompute_spec& r) {
+    w.recompute = r;
+    REQUIRE(training_problems(test::ideal_machine(), m, w).empty());
+    return evaluate(plan_training(test::ideal_machine(), test::ideal_stack(), m, w)).makespan.base();
+  };
+  CHECK(time(uniform(1)) > time(block(layers + 1)));  // the module's layer runs once more
+  CHECK(time(block(layers + 1)) == time(block(layers)));
+}
+
+}  // namespace
+}  // namespace nvlsim
