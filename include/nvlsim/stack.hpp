@@ -251,9 +251,9 @@ struct training_profile {
   double ep_nvlink_share = 0.72, ep_nic_share = 0.85;  ///< of the port rates, by the exchange kernels
   double ep_combine_ratio = 1.3;              ///< combine over dispatch
   seconds ep_launch;                          ///< of each exchange
-  seconds moe_host, moe_host_per_expert;      ///< a layer's forward takes at least this without CUDA graphs
+  seconds moe_host, moe_host_per_expert;      ///< a layer's forward at least; of n local experts sqrt(n) times the latter
   seconds moe_sync_per_expert;                ///< token counts through the host (alltoall dispatcher), a local expert
-  double graphed_host_share = 1;              ///< of the host time that partial CUDA graphs leave
+  double graphed_host_share = 1;              ///< of moe_host, left by partial CUDA graphs
   double unfused_activation_passes = 0;       ///< over routed activations by biased, clamped SwiGLU in separate kernels (gpt_oss)
   double fused_activation_share = 1;          ///< of these passes, left by a fused expert MLP
   // Half-width of the 90 % band on the step time, as a share: from refits without each model in turn.

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <utility>
 
 #include "nvlsim/training_metrics.hpp"
 
@@ -150,26 +149,16 @@ class row_reader {
     w.fp8_attention = w.fp8_attention && w.gemm_precision != precision::bf16;
   }
 
-  /// What ran did fit: where the source does not say what is computed again, the least that fits, cheapest first.
+  /// What ran did fit: where the source does not say what is computed again, the least of what costs little, if that
+  /// makes it fit. More is not assumed: step times speak against it.
   void assume_recomputation() {
     recompute_spec& r = out_.work.recompute;
     const auto fits = [&] { return training_memory(out_.hardware, *out_.software, *out_.net, out_.work).fits(); };
     if (!row_.blank("activation_recompute") || fits()) return;
-    const std::array<std::pair<const char*, recompute_spec>, 4> steps = {{
-        {"layernorm and activations", {.layernorm = true, .activation = true}},
-        {"layernorm, activations and up-projections",
-         {.layernorm = true, .activation = true, .mla_up_proj = true}},
-        {"layernorm, MLP or experts and up-projections",
-         {.layernorm = true, .mlp = true, .activation = true, .mla_up_proj = true, .moe = true}},
-        {"whole layers", {.full = true}},
-    }};
-    for (const auto& [what, recomputed] : steps) {
-      r = recomputed;
-      if (!fits()) continue;
-      note(fmt::format("recomputation not stated: {} assumed, the least that fits", what));
-      return;
-    }
-    r = {};
+    r.layernorm = r.activation = true;
+    if (!fits()) r.mla_up_proj = true;
+    if (fits()) note(fmt::format("recomputation not stated: layernorm and activations{} assumed", r.mla_up_proj ? " and up-projections" : ""));
+    else r = {};
   }
 
   /// What a release does by default where the row's notes name no recipe.
