@@ -56,3 +56,14 @@ What is wrong is said.
   $ nvlsim kernel gemm --m 1 --n 1 --k 1 --weights int4 --platform gb300-nvl72
   2> stack tensorrt-llm-1.3-kernels#/kernels: no parameters "weight_only/int4" for gb300
   [2]
+
+A spread whose quantiles are out of order is refused.
+
+  $ cat > wrong.json <<'EOF'
+  > {"schema": "nvlsim.stack/1", "base": "tensorrt-llm-1.3-kernels", "description": "a spread upside down",
+  >  "kernel_spreads": {"kind": "derived", "source": "fit-kernels", "families": [
+  >    {"family": "gemm/bf16", "gpu": "gb200", "architecture": "blackwell", "rows": 10, "low": 1.2, "median": 1, "high": 1.1}]}}
+  > EOF
+  $ nvlsim stack check wrong.json
+  2> ./wrong.json#/kernel_spreads/families/0/median: must lie between low and high
+  [2]
