@@ -31,23 +31,30 @@ constexpr const char* gemm_formula =
     "launch + cast + min over tiles of smax(waves x (k + fill_depth) x max(step_time, tile / tensor_rate), bytes "
     "/ (HBM x hbm_share)) + output_bytes x outputs / HBM stream";
 constexpr const char* attention_formula =
-    "launch + smax(all pairs + tail_share x longest block, longest block) x smax(flops / tensor_rate, 1 / exponentials) + io_passes x bytes / "
+    "launch + smax(all pairs + tail_share x longest block, longest block) x smax(flops / tensor_rate, 1 / "
+    "exponentials) + io_passes x bytes / "
     "HBM";
-constexpr const char* sparse_formula = "launch + smax(pairs x smax(flops / tensor_rate, 1 / exponentials), bytes / HBM stream)";
+constexpr const char* sparse_formula =
+    "launch + smax(pairs x smax(flops / tensor_rate, 1 / exponentials), bytes / HBM stream)";
 constexpr const char* indexer_formula = "launch + smax(flops / tensor_rate, bytes / HBM stream)";
 constexpr const char* decode_formula =
-    "launch + split_time x log2(parts) + part_time x (parts - 1) + smax(rounds x (item_time + heads x head_time + keys / part_rate), bytes "
+    "launch + split_time x log2(parts) + part_time x (parts - 1) + smax(rounds x (item_time + heads x head_time + "
+    "keys / part_rate), bytes "
     "/ (HBM x hbm_share))";
 constexpr const char* mla_formula =
-    "launch + split_time x log2(parts) + part_time x (parts - 1) + rounds x item_time + smax(rounds x (keys - 128) x "
+    "launch + split_time x log2(parts) + part_time x (parts - 1) + rounds x item_time + smax(rounds x (keys - "
+    "128) x "
     "flops / tensor_rate, bytes / (HBM x hbm_share))";
 constexpr const char* moe_formula =
-    "launch + expert_time x experts + 2 grouped GEMMs by exposed_share of a tile + smax(the other tiles, weights and tokens / (HBM x "
+    "launch + expert_time x experts + 2 grouped GEMMs by exposed_share of a tile + smax(the other tiles, weights "
+    "and tokens / (HBM x "
     "hbm_share)) + passes over tokens";
 constexpr const char* scan_formula =
-    "kernels x (launch + max(flops / BF16 tensor_rate + exponentials, bytes / (HBM stream x hbm_share)) / scan_efficiency)";
+    "kernels x (launch + max(flops / BF16 tensor_rate + exponentials, bytes / (HBM stream x hbm_share)) / "
+    "scan_efficiency)";
 constexpr const char* stream_formula = "launch + bytes / (HBM stream x hbm_share)";
-constexpr const char* copy_formula = "launch + bytes / rate of the path, a GPU's share of its VM; over HBM read and written";
+constexpr const char* copy_formula =
+    "launch + bytes / rate of the path, a GPU's share of its VM; over HBM read and written";
 
 kernel_cost gemm(const question& q) {
   const kernel_arguments& a = q.asked;
@@ -79,7 +86,8 @@ kernel_cost attention(const question& q) {
                           .pairs = pairs_of(a, queries_of(a)),
                           .fp8 = q.format == precision::fp8};
   if (!a.backward) return attention_forward_cost(q.at.gpu, q.kernels, s);
-  return attention_backward_cost(q.at.gpu, s.fp8 && q.kernels.attention_fp8 ? *q.kernels.attention_fp8 : q.kernels.attention, s);
+  return attention_backward_cost(
+      q.at.gpu, s.fp8 && q.kernels.attention_fp8 ? *q.kernels.attention_fp8 : q.kernels.attention, s);
 }
 kernel_cost sparse_attention(const question& q) {
   const kernel_arguments& a = q.asked;
@@ -89,7 +97,8 @@ kernel_cost sparse_attention(const question& q) {
                                  .qk_dim = a.qk_dim,
                                  .v_dim = a.v_dim,
                                  .fp8 = q.format == precision::fp8};
-  return (a.backward ? sparse_attention_backward_cost : sparse_attention_forward_cost)(q.at.gpu, q.kernels.attention, s);
+  return (a.backward ? sparse_attention_backward_cost : sparse_attention_forward_cost)(q.at.gpu,
+                                                                                       q.kernels.attention, s);
 }
 kernel_cost indexer(const question& q) {
   const kernel_arguments& a = q.asked;
@@ -160,14 +169,16 @@ kernel_cost scan(const question& q) {
                      .groups = a.state_groups,
                      .chunk = a.chunk,
                      .delta = a.delta};
-  return (a.backward ? scan_backward_cost : scan_forward_cost)(q.at.gpu, q.kernels.gemm.at(precision::bf16).tensor_rate,
-                                                               scan_efficiency(q.software), q.kernels.stream, s);
+  return (a.backward ? scan_backward_cost : scan_forward_cost)(
+      q.at.gpu, q.kernels.gemm.at(precision::bf16).tensor_rate, scan_efficiency(q.software), q.kernels.stream, s);
 }
-kernel_cost stream(const question& q) { return stream_cost(q.at.gpu, q.kernels.stream, bytes::from_base(q.asked.bytes)); }
+kernel_cost stream(const question& q) {
+  return stream_cost(q.at.gpu, q.kernels.stream, bytes::from_base(q.asked.bytes));
+}
 kernel_cost elementwise(const question& q) {
   const auto list = elementwise_kernels();
-  const auto it =
-      std::find_if(list.begin(), list.end(), [&](const elementwise_kernel& e) { return e.name == q.asked.elementwise; });
+  const auto it = std::find_if(list.begin(), list.end(),
+                               [&](const elementwise_kernel& e) { return e.name == q.asked.elementwise; });
   const stream_params& p = it->name == "amax" && q.kernels.amax ? *q.kernels.amax : q.kernels.stream;
   return stream_cost(q.at.gpu, p, bytes::from_base(it->bytes * q.asked.elements));
 }
@@ -195,7 +206,10 @@ struct priced_class {
   bool in_format = false;
 };
 const std::array<priced_class, 13> priced_classes = {{
-    {"gemm", [](const kernel_arguments& a, precision p) { return a.weights.empty() ? by_format("gemm", p) : "weight_only/" + a.weights; },
+    {"gemm",
+     [](const kernel_arguments& a, precision p) {
+       return a.weights.empty() ? by_format("gemm", p) : "weight_only/" + a.weights;
+     },
      gemm, gemm_formula, true},
     {"attention", attention_family, attention, attention_formula, true},
     {"sparse-attention", main_attention, sparse_attention, sparse_formula, true},
@@ -209,7 +223,10 @@ const std::array<priced_class, 13> priced_classes = {{
     {"mla", [](const kernel_arguments&, precision p) { return by_format("mla_decode", p); }, mla, mla_formula},
     {"mla-context", [](const kernel_arguments&, precision p) { return by_format("mla_context", p); }, mla_context,
      attention_formula, true},
-    {"absorb", [](const kernel_arguments& a, precision p) { return by_format(a.part == "keys" ? "absorb_keys" : "absorb_values", p); },
+    {"absorb",
+     [](const kernel_arguments& a, precision p) {
+       return by_format(a.part == "keys" ? "absorb_keys" : "absorb_values", p);
+     },
      absorb, gemm_formula, true},
     {"moe", [](const kernel_arguments& a, precision) { return "moe/" + a.family; }, moe, moe_formula},
     {"scan", stream_family, scan, scan_formula},
@@ -242,7 +259,12 @@ priced_kernel price(const question& q) {
   const kernel_arguments& a = q.asked;
   const auto c = std::find_if(priced_classes.begin(), priced_classes.end(),
                               [&](const priced_class& x) { return x.word == a.kernel; });
-  priced_kernel out{.family = c->family(a, q.format), .group = {}, .cost = {}, .formula = c->formula, .spread = nullptr, .parameters = {}};
+  priced_kernel out{.family = c->family(a, q.format),
+                    .group = {},
+                    .cost = {},
+                    .formula = c->formula,
+                    .spread = nullptr,
+                    .parameters = {}};
   if (!has_family(q.kernels, out.family)) {
     std::vector<std::string> known;
     for (const auto& [n, unused] : q.kernels.moe) known.push_back(n);
@@ -258,13 +280,15 @@ priced_kernel price(const question& q) {
     out.family = out.group = "ungrouped_decode";
   out.cost = c->price(q);
   // Of what is measured; copies, scans and gradients are not.
-  const bool measured = a.kernel != "copy" && a.kernel != "scan" && a.kernel != "stream" && a.kernel != "indexer" &&
-                        a.kernel != "sparse-attention" && !a.backward;
+  const bool measured = a.kernel != "copy" && a.kernel != "scan" && a.kernel != "stream" &&
+                        a.kernel != "indexer" && a.kernel != "sparse-attention" && !a.backward;
   if (measured) out.spread = spread_of(q.software, q.at.gpu, out.family);
   for (const kernel_knob& knob : knobs_of(out.group))
-    out.parameters.emplace_back(knob.member, knob.unit.empty() ? fmt::format("{:.5g}", knob.get(q.kernels))
-                                                               : fmt::format("{:.5g} {}", knob.get(q.kernels), knob.unit));
-  if (a.kernel == "scan") out.parameters.emplace_back("scan_efficiency", fmt::format("{:.5g}", scan_efficiency(q.software)));
+    out.parameters.emplace_back(knob.member, knob.unit.empty()
+                                                 ? fmt::format("{:.5g}", knob.get(q.kernels))
+                                                 : fmt::format("{:.5g} {}", knob.get(q.kernels), knob.unit));
+  if (a.kernel == "scan")
+    out.parameters.emplace_back("scan_efficiency", fmt::format("{:.5g}", scan_efficiency(q.software)));
   return out;
 }
 
@@ -272,8 +296,8 @@ std::string note_of(const question& q, const priced_kernel& k) {
   std::string note = kernels_note(q.software, q.at.gpu);
   const auto add = [&](const std::string& text) { note += (note.empty() ? "" : "; ") + text; };
   if (q.asked.kernel == "gemm" && q.asked.weights.empty() && !measured_gemm(q.software, q.at.gpu, k.operands))
-    add(fmt::format("no {} kernel was measured on {}: a measured format's share of the data-sheet peak", name(k.operands),
-                    q.at.gpu.name));
+    add(fmt::format("no {} kernel was measured on {}: a measured format's share of the data-sheet peak",
+                    name(k.operands), q.at.gpu.name));
   if (q.asked.kernel == "scan" && !q.software.training)
     add(fmt::format("stack {} does not say what scans reach: their roofline", q.software.name));
   return note;
@@ -289,7 +313,8 @@ value as_value(const question& q, const priced_kernel& k) {
   out.set("gpu", gpu.name);
   out.set("parameters_of", q.kernels.gpu);
   out.set("time_s", t);
-  out.set("band_90_s", k.spread ? value{value::array{value{t * k.spread->low}, value{t * k.spread->high}}} : value{});
+  out.set("band_90_s",
+          k.spread ? value{value::array{value{t * k.spread->low}, value{t * k.spread->high}}} : value{});
   out.set("work_flop", c.work.base());
   out.set("moved_bytes", c.moved.base());
   out.set("rate_flops", rate);
@@ -312,14 +337,17 @@ std::string as_text(const question& q, const priced_kernel& k) {
   const gpu_spec& gpu = q.at.gpu;
   const kernel_cost& c = k.cost;
   const double t = c.time.base();
-  const auto line = [](const std::string& what, const std::string& v) { return fmt::format("{:<22} {}\n", what, v); };
+  const auto line = [](const std::string& what, const std::string& v) {
+    return fmt::format("{:<22} {}\n", what, v);
+  };
   std::string out = line("kernel", fmt::format("{} on {} (parameters of {})", k.group, gpu.name, q.kernels.gpu));
   out += line("time", format_quantity(c.time));
   if (k.spread)
-    out += line("90 % of measured ones", fmt::format("{} to {} ({} {} on {}, {} rows)", format_quantity(c.time * k.spread->low),
-                                                     format_quantity(c.time * k.spread->high),
-                                                     k.spread->held_out ? "left out of the fit:" : "fitted:", k.spread->family,
-                                                     k.spread->gpu, k.spread->rows));
+    out += line("90 % of measured ones",
+                fmt::format("{} to {} ({} {} on {}, {} rows)", format_quantity(c.time * k.spread->low),
+                            format_quantity(c.time * k.spread->high),
+                            k.spread->held_out ? "left out of the fit:" : "fitted:", k.spread->family,
+                            k.spread->gpu, k.spread->rows));
   if (c.work.base() > 0 && t > 0) {
     const auto peak = gpu.dense_peak(k.operands);
     const double rate = c.work.base() / t;
@@ -347,11 +375,12 @@ exit_code execute(const kernel_arguments& a) {
   std::vector<override_at> for_platform, for_stack;
   for (const override_option& o : parse_sets(a.sets)) {
     const bool software = o.pointer.starts_with("/kernels/") || o.pointer.starts_with("/training/");
-    (software ? for_stack : for_platform).push_back({o.pointer, config::parse_scalar(o.text), {"--set", "--set", true}, {}});
+    (software ? for_stack : for_platform)
+        .push_back({o.pointer, config::parse_scalar(o.text), {"--set", "--set", true}, {}});
   }
   const auto hardware = load_platform(a.platform, data, for_platform, {"--platform", "", {}, {}}, problems);
-  const auto software = load_stack(a.stack.empty() ? std::string(default_stack(a.kernel)) : a.stack, data, for_stack,
-                                   {"--stack", "", {}, {}}, problems);
+  const auto software = load_stack(a.stack.empty() ? std::string(default_stack(a.kernel)) : a.stack, data,
+                                   for_stack, {"--stack", "", {}, {}}, problems);
   const precision format = format_of(a, problems);
   problems.throw_if_any();
   const platform& p = hardware.content;

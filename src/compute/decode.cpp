@@ -67,13 +67,11 @@ kernel_cost ungrouped_decode_cost(const gpu_spec& gpu, const decode_params& p, c
 
 kernel_cost decode_attention_cost(const gpu_spec& gpu, const kernel_profile& k, const decode_shape& s) {
   const decode_params& p = s.kv_element_bytes < 2 && k.decode_fp8 ? *k.decode_fp8 : k.decode;
+  const auto it = k.single_decode.find(s.kv_element_bytes < 2 ? precision::fp8 : precision::bf16);
+  const decode_params& single = it == k.single_decode.end() ? p : it->second;
   if (k.ungrouped_decode && s.heads > k.ungrouped_decode->beyond * s.kv_heads)
-    return ungrouped_decode_cost(gpu, p, *k.ungrouped_decode, s);
-  if (s.heads <= s.kv_heads)
-    if (const auto it = k.single_decode.find(s.kv_element_bytes < 2 ? precision::fp8 : precision::bf16);
-        it != k.single_decode.end())
-      return decode_attention_cost(gpu, it->second, s);
-  return decode_attention_cost(gpu, p, s);
+    return ungrouped_decode_cost(gpu, single, *k.ungrouped_decode, s);
+  return decode_attention_cost(gpu, s.heads <= s.kv_heads ? single : p, s);
 }
 
 // [docs/kernels.md#latent-attention]

@@ -62,7 +62,7 @@ struct slot {
 /// Families whose kernels differ from GPU to GPU in more than their rates: the pooled values first, then each GPU's
 /// own, held near them.
 bool tuned_by_gpu(const std::string& family) {
-  constexpr std::array<std::string_view, 5> groups = {"moe/", "mla_", "absorb_", "amax", "stream"};
+  constexpr std::array<std::string_view, 4> groups = {"moe/", "mla_", "absorb_", "amax"};
   return std::any_of(groups.begin(), groups.end(), [&](std::string_view g) { return family.starts_with(g); });
 }
 constexpr double own_prior = 0.3;   // of the logarithm of a GPU's own value over the pooled one

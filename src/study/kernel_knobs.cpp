@@ -21,8 +21,8 @@ class knob_list {
         name, "", l, per_gpu, [](const P& p) { return p.*Member; }, [](P& p, double v) { p.*Member = v; });
   }
   template <auto Member>
-  knob_list& microseconds(const char* name, limits l) {
-    return quantity<Member>(name, "us", 1e-6, l, false);
+  knob_list& microseconds(const char* name, limits l, bool per_gpu = false) {
+    return quantity<Member>(name, "us", 1e-6, l, per_gpu);
   }
   template <auto Member>
   knob_list& nanoseconds(const char* name, limits l, bool per_gpu = false) {
@@ -138,8 +138,8 @@ std::vector<kernel_knob> moe_knobs(const std::string& name) {
 std::vector<kernel_knob> stream_knobs(std::function<stream_params&(kernel_profile&)> where) {
   return knob_list<stream_params>(std::move(where))
       .number<&stream_params::hbm_share>("hbm_share", {0.05, 1.3})
-      .microseconds<&stream_params::launch>("launch", {0.3, 30})
-      .number<&stream_params::l2_speedup>("l2_speedup", {0.3, 6})
+      .microseconds<&stream_params::launch>("launch", {0.3, 30}, true)
+      .number<&stream_params::l2_speedup>("l2_speedup", {0.3, 6}, true)
       .take();
 }
 
