@@ -35,7 +35,7 @@ std::vector<std::string> request_reasons(const model& m, const inference_workloa
   if (beyond_cache > 0)
     out.push_back(fmt::format("{} of {} requests do not fit the {} KV tokens of the cache; the longest needs {}",
                               beyond_cache, n, limits.kv_capacity_tokens, longest));
-  if (limits.settings.prefill == prefill_policy::whole_prompt && longest_prompt > limits.settings.max_num_tokens)
+  if (!w.pooled() && limits.settings.prefill == prefill_policy::whole_prompt && longest_prompt > limits.settings.max_num_tokens)
     out.push_back(fmt::format("prefill whole_prompt: a prompt of {} tokens exceeds max_num_tokens {}", longest_prompt,
                               limits.settings.max_num_tokens));
   if (n > static_cast<std::size_t>(most_requests))
@@ -179,9 +179,15 @@ serving_run serve(const platform& p, const stack& s, const model& m, const infer
     set.prefill = {limits_of(*s.inference, prefill->work, capacity), std::int64_t{prefill->work.replicas} * prefill->work.pp,
                    [&](const iteration& it) { return prefill->prices.price(it); },
                    [&](std::int64_t tokens) { return prefill->transfer(tokens); }};
-    set.prefill->lane.tokens_per_step = 1;
-    set.prefill->lane.prefix_tokens = list.prefix_tokens;
-    for (const std::string& r : request_reasons(m, w, set.prefill->lane, list)) run.reasons.push_back("prefill pool: " + r);
+    schedule_limits& l = set.prefill->lane;
+    l.tokens_per_step = 1;
+    l.prefix_tokens = list.prefix_tokens;
+    // Beside no decodes that is the same, but for prompts longer than the budget, which are cut.
+    if (l.settings.prefill == prefill_policy::whole_prompt) l.settings.prefill = prefill_policy::exclusive;
+    std::int64_t longest = 0;
+    for (const served_request& r : list.requests) longest = std::max(longest, r.input);
+    if (longest + l.kv_block_tokens > l.kv_capacity_tokens)
+      run.reasons.push_back(fmt::format("prefill pool: the longest prompt needs {} KV tokens, the cache holds {}", longest, l.kv_capacity_tokens));
   }
   const bandwidth c2c = p.gpu.c2c;
   const double swap_rate = (c2c / memory.kv_per_token).base() * w.attention_dp;
