@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,7 @@ struct fit_report {
     std::map<std::string, double> medians = {};  ///< by metric, where a fit has several
   };
   std::vector<left_out> leave_out;
+  std::optional<double> coverage;  ///< of left-out systems: share inside 90 % bands that come from the others
 };
 
 /// Called with a sentence now and then.

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "cli/commands.hpp"
+#include "cli/console.hpp"
 #include "cli/support.hpp"
 #include "nvlsim/fit.hpp"
 #include "nvlsim/output.hpp"
@@ -26,6 +27,7 @@ std::string text_of(const fit_report& f) {
   for (const auto& l : f.leave_out)
     for (const auto& [metric, median] : l.medians)
       out += fmt::format("without {:<26} {:<11} median {:>5.1f} %\n", l.group, metric, 100 * median);
+  if (f.coverage) out += fmt::format("{:.1f} % of the values of left-out systems lie inside bands from the others\n", 100 * *f.coverage);
   return out;
 }
 
@@ -34,7 +36,8 @@ std::string text_of(const fit_report& f) {
 exit_code execute(const fit_arguments& a) {
   const data_folders data = folders_under(data_root());
   const std::vector<std::filesystem::path> tables(a.tables.begin(), a.tables.end());
-  const auto report = [](const std::string& line) { fmt::print(stderr, "fit: {}\n", line); };
+  for (const std::string& t : a.tables) detail("reads " + t);
+  const auto report = [](const std::string& line) { note("fit: " + line); };
   const auto fit = a.kind == fit_kind::training    ? fit_training
                    : a.kind == fit_kind::inference ? fit_inference
                                                    : fit_collectives;

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "cli/commands.hpp"
+#include "cli/console.hpp"
 #include "cli/support.hpp"
 #include "nvlsim/compute.hpp"
 #include "nvlsim/output.hpp"
@@ -180,6 +181,7 @@ exit_code execute(const kernel_arguments& a) {
     auto& list = o.pointer.starts_with("/kernels/") ? for_stack : for_platform;
     list.push_back({o.pointer, config::parse_scalar(o.text), {"--set", "--set", true}, {}});
   }
+  detail(fmt::format("platform {}, stack {}, of {}", a.platform, a.stack, data_root().string()));
   const auto hardware = load_platform(a.platform, data, for_platform, {"--platform", "", {}, {}}, problems);
   const auto software = load_stack(a.stack, data, for_stack, {"--stack", "", {}, {}}, problems);
   priced_kernel q = kernel_of(a, problems);
