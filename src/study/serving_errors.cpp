@@ -87,7 +87,7 @@ served_band band_of(const scenario& s) {
   const auto& w = std::get<inference_workload>(s.workload);
   const auto& all = s.stack.inference.value().band;
   served_band out{{all.tpot, all.ttft, all.throughput}, std::string(error_kind(s.model, w)), false, {}};
-  const value* calibration = s.inputs.at_pointer("/stack/inference/calibration");
+  const value* calibration = s.inputs.at_pointer("/stack/parameters/inference/calibration");
   if (!calibration) return out;
   out.by_kind = take_widths(out.widths, calibration->find(out.kind), false);
   if (const value* measured = calibration->find("measured")) out.gap = gap_in(*measured, s, w);
