@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,7 @@ struct fit_report {
   };
   std::vector<left_out> leave_out;
   std::map<std::string, std::map<std::string, error_shares>> held_out;  ///< over all groups, by kind of row and metric
+  std::optional<double> coverage;  ///< of left-out systems: share inside 90 % bands that come from the others
 };
 
 /// Called with a sentence now and then.

@@ -207,6 +207,11 @@ class explainer {
   void inference(const inference_workload& w, const std::string& m) {
     const auto [begin, end] = counted();
     const double run = end - begin, gpus = static_cast<double>(w.gpus());
+    const bool is_rate = m.find("tokens_per_s") != std::string::npos || m.find("requests_per_s") != std::string::npos;
+    if (is_rate && m != "output_tokens_per_s_per_user" && !(run > 0)) {
+      out_.notes.emplace_back("no time passes between the first and the last arrival that counts");
+      return;
+    }
     const char* const span = run < makespan() ? "counted_time_s" : "makespan_s";
     const auto rate = [&, begin = begin, end = end](const char* what, bool per_gpu) {
       times(what, metric(m) * run * (per_gpu ? gpus : 1));

@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "cli/console.hpp"
 #include "nvlsim/scenario.hpp"
 
 namespace nvlsim::cli {
@@ -123,7 +124,7 @@ struct prepared_output {
   std::string text;    ///< for stdout
   std::string folder;  ///< where the files go
   std::vector<std::pair<std::string, std::string>> files;
-  std::string format = "table";
+  std::string format = "text";
 };
 
 using request = std::variant<run_arguments, compare_arguments, explain_arguments, report_arguments, validate_arguments,
@@ -134,6 +135,7 @@ using request = std::variant<run_arguments, compare_arguments, explain_arguments
 struct parsed_command_line {
   std::optional<request> todo;
   int code = 0;
+  console_options console = {};
 };
 parsed_command_line parse_command_line(int argc, char** argv);
 

@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "cli/commands.hpp"
+#include "cli/console.hpp"
 #include "cli/support.hpp"
 #include "nvlsim/collective_workload.hpp"
 #include "nvlsim/collectives.hpp"
@@ -197,6 +198,7 @@ exit_code execute(const collective_arguments& a) {
   const data_folders data = folders_under(data_root());
   diagnostics problems;
   const std::vector<override_at> sets = parse_input_sets(a.sets);
+  detail(fmt::format("platform {}, stack {}, of {}", a.platform, a.stack, data_root().string()));
   auto hardware = load_platform(a.platform, data, sets, {"--platform", "", {}, {}}, problems);
   const auto software = load_stack(a.stack, data, {}, {"--stack", "", {}, {}}, problems);
   const std::vector<operation> operations = operations_of(a, problems);

@@ -46,6 +46,7 @@ struct all_arguments {
   sweep_arguments sweep;
   std::array<catalogue_arguments, 4> catalogues;
   std::string shell, manual_folder;
+  console_options console;
   std::optional<request> chosen;
 };
 
@@ -127,7 +128,8 @@ void add_explain(CLI::App& app, all_arguments& all) {
 void add_report(CLI::App& app, all_arguments& all) {
   report_arguments& a = all.report;
   CLI::App* c = app.add_subcommand("report", "Write one HTML page about any number of scenarios and results");
-  c->add_option("INPUT", a.inputs, "Scenarios (which are run and explained), result files, or folders of them")
+  c->add_option("INPUT", a.inputs, "Scenarios (which are run and explained), result files, folders of them, "
+                "sweep folders, merged sweeps (*.jsonl), and JSON of nvlsim search")
       ->required();
   c->add_option("-o,--output", a.output, "The page")->type_name("FILE")->capture_default_str();
   c->add_flag("--sensitivity", a.sensitivity,
@@ -136,7 +138,8 @@ void add_report(CLI::App& app, all_arguments& all) {
   c->footer(
       "examples:\n"
       "  nvlsim report llama3.1-405b-gb200-512 llama3.1-405b-gb300-512 -o report.html\n"
-      "  nvlsim report out/ -o report.html");
+      "  nvlsim report out/ -o report.html\n"
+      "  nvlsim report nic/ -o scaling.html");
   c->callback([&all] { all.chosen = all.report; });
 }
 
@@ -287,6 +290,18 @@ void add_shell(CLI::App& app, all_arguments& all) {
   });
 }
 
+/// What every command takes.
+void add_console(CLI::App& app, console_options& o) {
+  if (const auto below = app.get_subcommands([](CLI::App*) { return true; }); !below.empty()) {
+    for (CLI::App* c : below) add_console(*c, o);
+    return;
+  }
+  CLI::Option* verbose = app.add_flag("-v,--verbose", o.verbose, "Say on stderr what is read, chosen and taken by default");
+  app.add_flag("-q,--quiet", o.quiet, "No progress and no notes on stderr, errors only")->excludes(verbose);
+  app.add_option("--color", o.color, "Colours in tables and messages; auto: on a terminal, unless NO_COLOR is set")
+      ->check(CLI::IsMember({"auto", "always", "never"}))->capture_default_str();
+}
+
 std::vector<std::string> commands_of(const CLI::App& app) {
   std::vector<std::string> out;
   for (const CLI::App* s : commands_under(app)) out.push_back(s->get_name());
@@ -362,6 +377,7 @@ parsed_command_line parse_command_line(int argc, char** argv) {
   add_catalogue(app, all, 2, "model", "Models: list, show, check", "llama3.1-405b");
   add_catalogue(app, all, 3, "scenario", "Scenarios: list, check", "");
   add_shell(app, all);
+  add_console(app, all.console);
   app.footer(
       "examples:\n"
       "  nvlsim scenario list\n"
@@ -389,7 +405,7 @@ parsed_command_line parse_command_line(int argc, char** argv) {
     std::fprintf(stderr, "Try \"%s --help\".\n", command_reached(app).second.c_str());
     return {{}, static_cast<int>(code)};
   }
-  return {std::move(all.chosen), 0};
+  return {std::move(all.chosen), 0, all.console};
 }
 
 }  // namespace nvlsim::cli

@@ -18,7 +18,7 @@ namespace {
 std::vector<result> results_of(const std::string& what, const std::vector<override_option>& sets, const data_folders& data) {
   std::vector<result> out;
   for (input_file& f : input_files(what)) {
-    if (f.results.empty()) out.push_back(run_isolated(load_scenario(f.path, sets, data)));
+    if (f.results.empty()) out.push_back(run_isolated(read_scenario(f.path, sets, data)));
     else std::move(f.results.begin(), f.results.end(), std::back_inserter(out));
   }
   return out;

@@ -9,8 +9,8 @@
 namespace nvlsim::cli {
 namespace {
 
-bool wants_json(const request& r) {
-  return std::visit([](const auto& a) { return a.format == "json"; }, r);
+std::string format_of(const request& r) {
+  return std::visit([](const auto& a) { return a.format; }, r);
 }
 
 }  // namespace
@@ -23,7 +23,9 @@ exit_code execute(const prepared_output& a) {
 }
 
 exit_code execute(const request& r) {
-  const bool json = wants_json(r);
+  const std::string format = format_of(r);
+  const bool json = format == "json";
+  print_tables(format == "table");
   try {
     return std::visit([](const auto& a) { return execute(a); }, r);
   } catch (const input_error& e) {

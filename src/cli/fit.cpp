@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "cli/commands.hpp"
+#include "cli/console.hpp"
 #include "cli/support.hpp"
 #include "nvlsim/fit.hpp"
 #include "nvlsim/output.hpp"
@@ -29,6 +30,7 @@ std::string text_of(const fit_report& f) {
   };
   for (const auto& l : f.leave_out) by_metric("without " + l.group, l.by_metric);
   for (const auto& [kind, all] : f.held_out) by_metric("left out, " + kind, all);
+  if (f.coverage) out += fmt::format("{:.1f} % of the values of left-out systems lie inside bands from the others\n", 100 * *f.coverage);
   return out;
 }
 
@@ -37,7 +39,8 @@ std::string text_of(const fit_report& f) {
 exit_code execute(const fit_arguments& a) {
   const data_folders data = folders_under(data_root());
   const std::vector<std::filesystem::path> tables(a.tables.begin(), a.tables.end());
-  const auto report = [](const std::string& line) { fmt::print(stderr, "fit: {}\n", line); };
+  for (const std::string& t : a.tables) detail("reads " + t);
+  const auto report = [](const std::string& line) { note("fit: " + line); };
   const auto fit = a.kind == fit_kind::training    ? fit_training
                    : a.kind == fit_kind::inference ? fit_inference
                                                    : fit_collectives;

@@ -6,8 +6,13 @@
 #include <vector>
 
 #include "nvlsim/result.hpp"
+#include "nvlsim/scenario.hpp"
 
 namespace nvlsim::cli {
+
+/// A scenario as `load_scenario` reads it; with -v says where it comes from, and what it takes by default.
+scenario read_scenario(const std::filesystem::path& file, const std::vector<override_option>& sets,
+                       const data_folders& data);
 
 /// A file, with the results that it holds; a scenario holds none.
 struct input_file {

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "cli/commands.hpp"
+#include "cli/console.hpp"
 #include "cli/kernel_options.hpp"
 #include "cli/support.hpp"
 #include "nvlsim/compute.hpp"
@@ -378,6 +379,7 @@ exit_code execute(const kernel_arguments& a) {
     (software ? for_stack : for_platform)
         .push_back({o.pointer, config::parse_scalar(o.text), {"--set", "--set", true}, {}});
   }
+  detail(fmt::format("platform {}, stack {}, of {}", a.platform, a.stack, data_root().string()));
   const auto hardware = load_platform(a.platform, data, for_platform, {"--platform", "", {}, {}}, problems);
   const auto software = load_stack(a.stack.empty() ? std::string(default_stack(a.kernel)) : a.stack, data,
                                    for_stack, {"--stack", "", {}, {}}, problems);

@@ -2,13 +2,14 @@
 #include <fmt/format.h>
 
 #include "cli/commands.hpp"
+#include "cli/inputs.hpp"
 #include "cli/support.hpp"
 #include "nvlsim/serving_studies.hpp"
 
 namespace nvlsim::cli {
 
 exit_code execute(const pareto_arguments& a) {
-  const scenario s = load_scenario(scenario_file(a.scenario), parse_sets(a.sets), folders_under(data_root()));
+  const scenario s = read_scenario(scenario_file(a.scenario), parse_sets(a.sets), folders_under(data_root()));
   const pareto_study p = study_pareto(s, a.gpus, a.clients);
   print(a.format == "json" ? pareto_json(p) : a.format == "svg" ? pareto_svg(p) : pareto_table(p));
   return p.points.empty() ? exit_code::infeasible : exit_code::ok;

@@ -1,17 +1,17 @@
 #include "cli/progress_line.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
-
 #include <cstdio>
 #include <utility>
+
+#include "cli/console.hpp"
 
 namespace nvlsim::cli {
 
 using clock = std::chrono::steady_clock;
 
 progress_line::progress_line(std::string command, std::string unit)
-    : command_(std::move(command)), unit_(std::move(unit)), terminal_(::isatty(STDERR_FILENO) != 0),
+    : command_(std::move(command)), unit_(std::move(unit)), terminal_(shows_progress()),
       begin_(clock::now()), shown_(begin_) {}
 
 progress_line::~progress_line() {

@@ -7,7 +7,7 @@
 
 namespace nvlsim::cli {
 
-/// Done, rate and time left on stderr, a few times a second; nothing when stderr is no terminal.
+/// Done, rate and time left on stderr, a few times a second; nothing when stderr is no terminal, or with -q.
 class progress_line {
  public:
   /// "search", "layouts".

@@ -2,21 +2,75 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <optional>
 
 #include "cli/commands.hpp"
+#include "cli/console.hpp"
 #include "cli/inputs.hpp"
 #include "cli/support.hpp"
+#include "config/document.hpp"
 #include "nvlsim/run.hpp"
 #include "output/report_page.hpp"
 #include "study/explain_scenario.hpp"
+#include "study/sweep_store.hpp"
 
 namespace nvlsim::cli {
 namespace {
 
+/// A folder of `nvlsim sweep`, as far as its points have run.
+output::drawn_sweep read_sweep(const std::filesystem::path& folder) {
+  const sweep_plan plan = read_sweep_plan(folder);
+  const auto records = read_records(folder);
+  output::drawn_sweep out{plan.name, value{value::array{}}};
+  for (const sweep_point& p : plan.points) {
+    const auto record = records.find(p.id);
+    if (record == records.end()) continue;
+    value set{value::object{}}, point{value::object{}};
+    for (const auto& [pointer, v] : p.set) set.set(pointer, v);
+    point.set("set", std::move(set));
+    for (const char* key : {"status", "metrics"}) point.set(key, *record->second.find(key));
+    out.points.items()->push_back(std::move(point));
+  }
+  detail(fmt::format("{}: {} of {} points have run", folder.string(), out.points.items()->size(), plan.points.size()));
+  return out;
+}
+
+/// A file that `nvlsim sweep merge` wrote: the same, a point a line.
+output::drawn_sweep read_merged(const std::filesystem::path& file) {
+  output::drawn_sweep out{file.parent_path().filename().string(), value{value::array{}}};
+  std::ifstream in(file);
+  if (!in) throw io_error(fmt::format("{}: cannot be read", file.string()));
+  diagnostics problems;
+  std::size_t number = 0;
+  for (std::string line; std::getline(in, line);) {
+    ++number;
+    const value merged = config::parse_scalar(line);
+    value point{value::object{}};
+    for (const char* key : {"set", "status", "metrics"})
+      if (const value* v = merged.find(key)) point.set(key, *v);
+    if (point.members()->size() == 3) out.points.items()->push_back(std::move(point));
+    else problems.add(file.string(), "", fmt::format("line {} is no point of a merged sweep", number));
+  }
+  problems.throw_if_any();
+  return out;
+}
+
+/// The output of `nvlsim search --format json`, or nothing.
+std::optional<value> read_search(const std::filesystem::path& file) {
+  std::ifstream in(file);
+  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  value v = config::parse_scalar(text);
+  const value* schema = v.find("schema");
+  if (!schema || !schema->string() || *schema->string() != "nvlsim.search/1") return std::nullopt;
+  return v;
+}
+
 /// Runs a scenario and takes it apart.
 void add_scenario(output::report_contents& out, const std::filesystem::path& file,
                   const std::vector<override_option>& sets, const data_folders& data, bool sensitive) {
-  const scenario s = load_scenario(file, sets, data);
+  const scenario s = read_scenario(file, sets, data);
   const run_record run = run_scenario(s, {.explained = true, .engine = false});
   out.results.push_back(run.outcome);
   if (run.outcome.status == run_status::infeasible) return;
@@ -41,11 +95,25 @@ exit_code execute(const report_arguments& a) {
   const auto sets = parse_sets(a.sets);
   output::report_contents contents;
   exit_code worst = exit_code::ok;
-  for (const std::string& what : a.inputs)
+  for (const std::string& what : a.inputs) {
+    if (std::filesystem::exists(std::filesystem::path(what) / "plan.json")) {
+      contents.sweeps.push_back(read_sweep(what));
+      continue;
+    }
+    if (what.ends_with(".jsonl")) {
+      contents.sweeps.push_back(read_merged(what));
+      continue;
+    }
+    if (what.ends_with(".json"))
+      if (auto search = read_search(what)) {
+        contents.searches.push_back(*std::move(search));
+        continue;
+      }
     for (const input_file& f : input_files(what)) {
       if (f.results.empty()) add_scenario(contents, f.path, sets, data, a.sensitivity);
       else contents.results.insert(contents.results.end(), f.results.begin(), f.results.end());
     }
+  }
   for (const result& r : contents.results)
     if (r.status == run_status::infeasible) worst = exit_code::infeasible;
   write_file(a.output, output::report_page(contents));

@@ -6,6 +6,8 @@
 #include <set>
 
 #include "cli/commands.hpp"
+#include "cli/console.hpp"
+#include "cli/inputs.hpp"
 #include "cli/support.hpp"
 #include "nvlsim/output.hpp"
 #include "nvlsim/serving_studies.hpp"
@@ -42,7 +44,7 @@ std::vector<override_option> overrides_of(const run_arguments& a) {
 result run_one_of_many(const scenario& s, exit_code& worst) {
   result failed;
   const auto fail = [&](exit_code code, const std::exception& e) {
-    fmt::print(stderr, "nvlsim: {}: {}\n", s.name, e.what());
+    fmt::print(stderr, "{}", for_stderr(fmt::format("nvlsim: {}: {}\n", s.name, e.what())));
     worst = std::max(worst, code);
     failed.name = s.name;
     failed.status = run_status::error;
@@ -119,7 +121,7 @@ exit_code execute(const run_arguments& a) {
   diagnostics problems;
   for (const std::string& name : a.scenarios) {
     try {
-      scenarios.push_back(load_scenario(scenario_file(name), overrides, data));
+      scenarios.push_back(read_scenario(scenario_file(name), overrides, data));
     } catch (const input_error& e) {
       for (const problem& p : e.problems()) problems.add(p);
     }

@@ -2,6 +2,7 @@
 #include <functional>
 
 #include "cli/commands.hpp"
+#include "cli/inputs.hpp"
 #include "cli/progress_line.hpp"
 #include "cli/support.hpp"
 #include "nvlsim/output.hpp"
@@ -25,7 +26,7 @@ search_restriction restriction_of(const std::string& text) {
 }  // namespace
 
 exit_code execute(const search_arguments& a) {
-  const scenario s = load_scenario(scenario_file(a.scenario), parse_sets(a.sets), folders_under(data_root()));
+  const scenario s = read_scenario(scenario_file(a.scenario), parse_sets(a.sets), folders_under(data_root()));
   search_options o;
   o.gpus = a.gpus;
   o.objective = a.objective;

@@ -8,12 +8,14 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "cli/console.hpp"
 #include "nvlsim/output.hpp"
 
 namespace nvlsim::cli {
 namespace {
 
 volatile std::sig_atomic_t interrupt_seen = 0;
+bool tables = false;
 
 void on_interrupt(int) {
   interrupt_seen = 1;
@@ -84,7 +86,10 @@ std::filesystem::path scenario_file(const std::string& name_or_path) {
   throw input_error({{"", "", fmt::format("no file and no shipped scenario is called \"{}\"", name_or_path), nearest(name_or_path, names)}});
 }
 
-void print(std::string_view text) {
+void print_tables(bool on) { tables = on; }
+
+void print(std::string_view what) {
+  const std::string text = tables ? for_stdout(what) : std::string(what);
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
     throw io_error("standard output cannot be written");
 }
@@ -96,15 +101,15 @@ void write_file(const std::filesystem::path& file, std::string_view text) {
   out.close();
   std::error_code ec;
   if (out) std::filesystem::rename(part, file, ec);
-  if (out && !ec) return;
+  if (out && !ec) return detail(fmt::format("wrote {}", file.string()));
   std::filesystem::remove(part, ec);
   throw io_error(fmt::format("{}: cannot be written", file.string()));
 }
 
 exit_code report_failure(exit_code code, std::string_view message, std::span<const problem> problems, bool json) {
   std::string text;
-  if (problems.empty()) text = fmt::format("nvlsim: {}\n", message);
-  for (const problem& p : problems) text += p.text() + '\n';
+  if (problems.empty()) text = for_stderr(fmt::format("nvlsim: {}\n", message));
+  for (const problem& p : problems) text += for_stderr(p.text()) + '\n';
   std::fputs(text.c_str(), stderr);
   if (json) {
     std::fputs(to_json(error_value(code, message, problems)).c_str(), stdout);

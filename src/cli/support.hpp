@@ -29,6 +29,8 @@ std::vector<std::filesystem::path> shipped_scenarios();
 
 /// Writes to stdout. Throws io_error when that fails.
 void print(std::string_view text);
+/// Whether what is printed from now on are tables for people, which may be coloured.
+void print_tables(bool on);
 /// Writes a file, replacing it only once complete. Throws io_error.
 void write_file(const std::filesystem::path& file, std::string_view text);
 

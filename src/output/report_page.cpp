@@ -89,6 +89,10 @@ std::string report_page(const report_contents& r) {
            }));
   data.set("explanations", list(r.explanations, [](const explanation& x) { return to_value(x); }));
   data.set("timelines", list(r.timelines, timeline_value));
+  data.set("sweeps", list(r.sweeps, [](const drawn_sweep& s) {
+             return value{value::object{{"name", s.name}, {"points", s.points}}};
+           }));
+  data.set("searches", list(r.searches, [](const value& s) { return s; }));
   const std::string json = without_markup(to_json(data, 0));
   const std::pair<std::string_view, std::string_view> parts[] = {{"@UPLOT_CSS@", embedded::uPlot_min_css},
                                                                  {"@PAGE_CSS@", embedded::page_css},

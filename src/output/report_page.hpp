@@ -30,10 +30,18 @@ struct drawn_timeline {
 /// drawn as one, by the name of the first.
 drawn_timeline draw_timeline(const run_record& run, std::size_t lanes = 32, std::size_t slices = 30'000);
 
+/// Points of a sweep with what became of them, as lines of a merged sweep.
+struct drawn_sweep {
+  std::string name;
+  value points = value::array{};  ///< {"set": {pointer: value}, "status", "metrics"}
+};
+
 struct report_contents {
   std::vector<result> results;
   std::vector<explanation> explanations;  ///< of some of them, by scenario
   std::vector<drawn_timeline> timelines;
+  std::vector<drawn_sweep> sweeps;
+  std::vector<value> searches;  ///< `nvlsim.search/1`
 };
 /// One HTML file that needs nothing else; its data are JSON (`nvlsim.report/1`) in element "data". [docs/report.md]
 std::string report_page(const report_contents& r);

@@ -96,6 +96,7 @@ inference_profile read_inference(reader& r) {
   i.settings.kv_fraction = r.number("kv_fraction", config::fraction);
   if (r.has("kv_rule")) i.kv_rule = static_cast<kv_memory_rule>(r.one_of("kv_rule", kv_rules));
   i.kv_block_tokens = static_cast<int>(r.integer("kv_block_tokens", {1, 1024}));
+  r.ignore("calibration");  // of results, not of times [docs/stack-format.md#inference]
   if (auto b = r.find_child("band")) {
     if (const auto x = b->find_number("tpot", config::non_negative)) i.band.tpot = *x;
     if (const auto x = b->find_number("ttft", config::non_negative)) i.band.ttft = *x;

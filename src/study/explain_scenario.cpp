@@ -3,15 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "nvlsim/diagnostics.hpp"
 #include "nvlsim/run.hpp"
+#include "study/serving_errors.hpp"
+#include "study/step_errors.hpp"
 #include "study/used_constants.hpp"
 
 namespace nvlsim {
-namespace {
 
-/// Pointer and value of what no file said.
 std::vector<value::member> defaults_of(const scenario& s) {
   std::vector<value::member> out;
   const value* origins = s.inputs.find("origins");
@@ -22,6 +23,8 @@ std::vector<value::member> defaults_of(const scenario& s) {
       if (const value* v = text->at_pointer(pointer)) out.emplace_back(pointer, *v);
   return out;
 }
+
+namespace {
 
 void add_band(explanation& e, const result& r) {
   const value* band = r.bands.find(e.metric);
@@ -49,18 +52,43 @@ std::vector<std::string> unmeasured_formats(const scenario& s, const std::vector
   return out;
 }
 
-/// Where the band comes from, or why there is none, in words.
-void add_band_reasons(explanation& e, const scenario& s) {
-  const bool training = std::holds_alternative<training_workload>(s.workload);
-  const double error = training ? step_error_90(s.stack, s.model) : 0;
-  if (e.band)
+std::string percent_of(double log_width) { return fmt::format("-{:.0f} .. +{:.0f} %", -100 * std::expm1(-log_width), 100 * std::expm1(log_width)); }
+
+void add_step_band_reasons(explanation& e, const scenario& s) {
+  const double error = step_error_90(s.stack, s.model);
+  if (e.band) {
+    const bool wider = error_beyond_fit(s) > 1;
     e.band_reasons.push_back(fmt::format(
-        "{:.0f} % of the step time: nine of ten errors of stack {} on models left out of its fit were smaller",
-        100 * error, s.stack.name));
-  else if (!e.amount) return;
-  else if (training && !(error > 0))
+        "{:.0f} % of the step time: nine of ten errors of stack {} on models left out of its fit were smaller{}", 100 * error,
+        s.stack.name, wider ? "; twice that here" : ""));
+  } else if (!(error > 0)) {
     e.band_reasons.push_back(fmt::format(
         "no band: stack {} was not fitted to published steps, or its errors are not known", s.stack.name));
+  } else {
+    e.band_reasons.emplace_back("no band: errors on this metric were not measured");
+  }
+}
+
+void add_served_band_reasons(explanation& e, const scenario& s) {
+  const served_band b = band_of(s);
+  if (e.band) {
+    const char* kind = b.kind == "pools" ? "prefill and decode pools" : b.kind == "experts" ? "models with experts" : "dense models";
+    const std::string of = !b.gap.empty() ? "on systems left out of a fit"
+                           : b.by_kind    ? fmt::format("of {} on stack {}", kind, s.stack.name)
+                                          : fmt::format("on stack {}", s.stack.name);
+    e.band_reasons.push_back(fmt::format("{}: nine of ten published values {} are as near",
+                                         percent_of(std::log(e.band->second / *e.amount)), of));
+  } else {
+    e.band_reasons.emplace_back("no band: errors on this metric were not measured");
+  }
+  if (!b.gap.empty()) e.band_reasons.push_back(b.gap);
+}
+
+/// Where the band comes from, or why there is none, in words.
+void add_band_reasons(explanation& e, const scenario& s) {
+  if (!e.band && !e.amount) return;
+  if (std::holds_alternative<training_workload>(s.workload)) add_step_band_reasons(e, s);
+  else if (std::holds_alternative<inference_workload>(s.workload)) add_served_band_reasons(e, s);
   else e.band_reasons.emplace_back("no band: errors on this metric were not measured");
   for (std::string& line : unmeasured_formats(s, e.constants)) e.band_reasons.push_back(std::move(line));
 }

@@ -10,6 +10,9 @@
 
 namespace nvlsim {
 
+/// Pointer and value of what no file said.
+std::vector<value::member> defaults_of(const scenario& s);
+
 /// Takes a metric of a run that has facts apart, with band, constants, defaults and assumptions; the main one when
 /// `metric` is empty. Throws input_error when the result lacks it.
 explanation explain_run(const scenario& s, const run_record& run, const std::string& metric);

@@ -16,6 +16,7 @@
 #include "study/inference_rows.hpp"
 #include "study/least_squares.hpp"
 #include "study/pooled_rows.hpp"
+#include "study/serving_errors.hpp"
 #include "study/serving_knobs.hpp"
 #include "workload/inference_memory.hpp"
 
@@ -192,7 +193,8 @@ class serving_fit {
   }
 
   std::vector<std::pair<std::string, std::string>> files(const std::vector<double>& at,
-                                                         const std::map<std::string, std::map<served_metric, double>>& bands) {
+                                                         const std::map<std::string, std::map<served_metric, double>>& bands,
+                                                         const std::vector<served_error>& fitted, const value& elsewhere) {
     diagnostics problems;
     std::map<std::string, config::document> docs;
     const auto write = [&](const std::string& stack_name, const std::string& pointer, const std::string& text) {
@@ -224,6 +226,14 @@ class serving_fit {
     for (const auto& [engine, widths] : bands)
       for (const auto& [what, member] : members)
         if (widths.contains(what)) write(engine, fmt::format("band/{}", member), fmt::format("{:.3g}", widths.at(what)));
+    for (const auto& [engine, widths] : bands) {
+      if (!docs.contains(engine)) continue;
+      const value calibration = calibration_of(fitted, engine);
+      for (const auto& [kind, v] : *calibration.members())
+        config::override_value(docs.at(engine), "/inference/calibration/" + kind, v, {"fit", "fit"}, problems);
+      if (elsewhere.members()->empty()) continue;
+      config::override_value(docs.at(engine), "/inference/calibration/elsewhere", elsewhere, {"fit", "fit"}, problems);
+    }
     problems.throw_if_any();
     std::vector<std::pair<std::string, std::string>> out;
     for (const auto& [stack_name, doc] : docs) out.emplace_back(stack_name + ".json", to_json(doc.root));
@@ -411,11 +421,20 @@ std::string kind_of(const fit_row& r) {
   return fmt::format("{}, {}", load, r.row.record.kind);
 }
 
-void leave_out_in_turn(serving_fit& fit, const std::vector<fit_row*>& all, const std::string& leave_out,
+served_error error_of(const fit_row& r, std::size_t target, double log_error) {
+  const served_metric what = family(r.row.targets[target].what);
+  return {engine_of(r.row.software->name), std::string(error_kind(*r.row.net, r.row.work)), r.row.hardware.gpu.name,
+          what == served_metric::tpot ? "tpot" : what == served_metric::ttft ? "ttft" : "throughput",
+          error_format(*r.row.net, r.row.work), log_error};
+}
+
+/// Returns the errors of what was left out.
+std::vector<served_error> leave_out_in_turn(serving_fit& fit, const std::vector<fit_row*>& all, const std::string& leave_out,
                        const std::function<std::vector<double>(const std::vector<fit_row*>&)>& train, fit_report& out,
                        const fit_progress& report) {
   std::map<std::string, std::vector<fit_row*>> groups;
   std::map<std::string, std::map<std::string, std::vector<double>>> by_kind;
+  std::vector<served_error> left_out;
   for (fit_row* r : all) groups[group_of(*r, leave_out)].push_back(r);
   for (const auto& [group, held] : groups) {
     std::vector<fit_row*> kept;
@@ -431,6 +450,7 @@ void leave_out_in_turn(serving_fit& fit, const std::vector<fit_row*>& all, const
       const std::vector<double>& errors = fit.log_errors(*r, without);
       for (std::size_t i = 0; i < errors.size(); ++i) {
         const double e = std::expm1(errors[i]);
+        left_out.push_back(error_of(*r, i, errors[i]));
         magnitudes[family(r->row.targets[i].what)].push_back(std::abs(e));
         by_kind[kind_of(*r)][metric_name(r->row.targets[i].what)].push_back(std::abs(e));
         l.mean_error += std::abs(e);
@@ -452,6 +472,7 @@ void leave_out_in_turn(serving_fit& fit, const std::vector<fit_row*>& all, const
   for (const auto& [kind, errors_of] : by_kind)
     for (const auto& [metric, errors] : errors_of)
       out.held_out[kind][metric] = {errors.size(), share_below(errors, 0.5), share_below(errors, 0.9)};
+  return left_out;
 }
 
 }  // namespace
@@ -485,10 +506,12 @@ fit_report fit_inference(const std::vector<std::filesystem::path>& tables, const
   fit.apply(best);
   std::vector<double> magnitudes;
   std::map<std::string, std::map<served_metric, std::vector<double>>> by_engine;
+  std::vector<served_error> fitted;
   for (fit_row* r : all) {
     const std::vector<double>& errors = fit.log_errors(*r, best);
     for (std::size_t i = 0; i < errors.size(); ++i) {
       by_engine[engine_of(r->row.software->name)][family(r->row.targets[i].what)].push_back(std::abs(errors[i]));
+      fitted.push_back(error_of(*r, i, errors[i]));
       magnitudes.push_back(std::abs(std::expm1(errors[i])));
       out.bias += std::expm1(errors[i]);
     }
@@ -501,10 +524,11 @@ fit_report fit_inference(const std::vector<std::filesystem::path>& tables, const
   std::map<std::string, std::map<served_metric, double>> bands;
   for (const auto& [engine, kinds] : by_engine)
     for (const auto& [what, errors] : kinds) bands[engine][what] = unseen * share_below(errors, band_share);
-  out.files = fit.files(best, bands);
-  if (leave_out.empty()) return out;
-
-  leave_out_in_turn(fit, all, leave_out, [&](const std::vector<fit_row*>& rows) { return train(rows, 4, {}); }, out, report);
+  std::vector<served_error> left_out;
+  if (!leave_out.empty()) left_out = leave_out_in_turn(fit, all, leave_out, [&](const std::vector<fit_row*>& rows) { return train(rows, 4, {}); }, out, report);
+  const bool systems = leave_out == "system";
+  if (systems) out.coverage = coverage_elsewhere(left_out);
+  out.files = fit.files(best, bands, fitted, systems ? widths_elsewhere(left_out) : value{value::object{}});
   return out;
 }
 

@@ -6,12 +6,15 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <string_view>
 
 #include "analysis/sections.hpp"
 #include "nvlsim/compute.hpp"
 #include "nvlsim/inference_metrics.hpp"
 #include "nvlsim/simulation.hpp"
+#include "study/serving_errors.hpp"
+#include "study/step_errors.hpp"
 #include "workload/serving_lanes.hpp"
 
 namespace nvlsim {
@@ -69,11 +72,33 @@ void run_training(run_record& out, const scenario& s, const training_workload& w
       if (s.simulation.network == fidelity::flow)
         r.notes.push_back("flow: pipeline sends and data-parallel traffic share ports; waits for tensor, context and "
                           "expert parallelism and FSDP gathers inside a pass keep their closed times");
-      add_training_sections(r, s.platform, s.model, w, out.work, out.times, memory, step_error_90(s.stack, s.model));
+      add_training_sections(r, s.platform, s.model, w, out.work, out.times, memory,
+                            step_error_90(s.stack, s.model) * error_beyond_fit(s));
       if (w.token_budget) add_price_source(r, s);
       if (s.simulation.network == fidelity::flow) add_links(out, s.platform);
     }
   }
+}
+
+/// Bands of a served load, of the metrics whose errors are known: latencies by mean and median, and rates where the
+/// engine sets them and not the arrivals.
+void add_serving_bands(result& r, const scenario& s, const inference_workload& w) {
+  const error_widths widths = band_of(s).widths;
+  const auto band = [&](const std::string& metric, const value* v, double width) {
+    if (!v || !v->number() || !(width > 0)) return;
+    r.bands.set(metric, value{value::array{value{*v->number() * std::exp(-width)}, value{*v->number() * std::exp(width)}}});
+  };
+  for (const auto& [metric, width] : {std::pair{"ttft_s", widths.ttft}, {"tpot_s", widths.tpot}, {"itl_s", widths.tpot}})
+    for (const char* statistic : {"mean", "p50"})
+      if (const value* d = r.metrics.find(metric); d && d->members())
+        band(fmt::format("{}.{}", metric, statistic), d->find(statistic), width);
+  band("output_tokens_per_s_per_user", r.metrics.find("output_tokens_per_s_per_user"), widths.tpot);
+  if (w.load == load_kind::open_loop || w.load == load_kind::trace) return;
+  // Clients that wait for their answers set the pace: rates go with the time of a token.
+  const double rates = w.load == load_kind::closed_loop ? widths.tpot : widths.throughput;
+  for (const char* m : {"output_tokens_per_s", "output_tokens_per_s_per_gpu", "total_tokens_per_s", "total_tokens_per_s_per_gpu",
+                        "requests_per_s", "cost_per_million_tokens_usd", "makespan_s"})
+    band(m, r.metrics.find(m), rates);
 }
 
 void run_serving(run_record& out, const scenario& s, const inference_workload& w, const run_options& o) {
@@ -84,6 +109,7 @@ void run_serving(run_record& out, const scenario& s, const inference_workload& w
   r.notes = std::move(run.notes);
   if (!r.reasons.empty()) return;
   add_serving_sections(r, s.platform, w, run);
+  add_serving_bands(r, s, w);
   draw_serving(run, w, out.work, out.times, out.counters, o.explained);
   out.counted = counted_time(run.outcome, w.measured);
   out.requests = std::move(run.outcome.requests);
@@ -101,6 +127,7 @@ void run_inference(run_record& out, const scenario& s, const inference_workload&
   split_lanes(run, s.platform, s.stack, s.model, w, s.simulation.fold);
   out.times = times_of(run.work, s.platform, s, o);
   add_inference_sections(r, s.platform, w, run, out.times);
+  add_serving_bands(r, s, w);
   out.requests = records_of(run, out.times);
   out.front_end = run.front_end;
   out.work = std::move(run.work);

@@ -126,6 +126,39 @@ class Report(unittest.TestCase):
         self.assertGreater(page.value("document.querySelectorAll('rect.mark').length"), 20)
         self.assert_clean(page)
 
+    def test_requests_show_where_they_wait(self):
+        text = self.open().value("document.getElementById('page').textContent")
+        self.assertIn("Where requests wait", text)
+        self.assertEqual(text.count("whole request p99"), 2 + 1)  # bars of two results, a row of the comparison
+
+    def test_sweeps_and_searches_are_drawn(self):
+        sweep = {"schema": "nvlsim.sweep/1", "scenario": "llama3.1-405b-gb300-512",
+                 "axes": [{"zip": {"/workload/dp": [4, 8, 16], "/platform/racks": [8, 15, 29], "/workload/global_batch_size": [128, 256, 512]}},
+                          {"grid": {"/workload/precision": ["nvfp4", "fp8"]}}]}
+        (self.path / "scaling.json").write_text(json.dumps(sweep))
+        nvlsim("sweep", "plan", self.path / "scaling.json", "-o", self.path / "scaling")
+        nvlsim("sweep", "run", self.path / "scaling")
+        nvlsim("sweep", "merge", self.path / "scaling")
+        found = self.path / "found.json"
+        found.write_text(nvlsim("search", SOURCE / "tests/cli/inputs/train.json", "--gpus", "8", "--format", "json").stdout)
+        pages = []
+        for what in [self.path / "scaling"], [self.path / "scaling/results.jsonl", found]:
+            out = self.path / "scaling.html"
+            nvlsim("report", *what, "-o", out)
+            page = self.open(out)
+            pages.append(data_of(out)["sweeps"])
+            text = page.value("document.getElementById('page').textContent")
+            self.assertIn("step time over GPUs", text)
+            for curve in "precision nvfp4", "precision fp8":
+                self.assertIn(curve, text)
+            self.assertNotIn("Headline", text)
+            self.assertEqual(page.value("document.querySelectorAll('.uplot canvas').length"), 3)
+            self.assert_clean(page)
+        self.assertEqual(pages[0], pages[1])
+        self.assertIn("train on 8 GPUs by step time", text)
+        (self.path / "broken.jsonl").write_text('{"set": {}}\n')
+        self.assertIn("line 1 is no point", nvlsim("report", self.path / "broken.jsonl", code=2).stderr)
+
     def test_markup_in_names_is_text(self):
         scenario = json.loads((SOURCE / "tests/cli/inputs/train.json").read_text())
         scenario["name"] = "</script><img src=x onerror=alert(1)>"

@@ -136,6 +136,60 @@ class Produced(unittest.TestCase):
         self.assertTrue(document["scenarios"][0]["inputs"])
         self.assertTrue(complaints("comparison", {**document, "gates": [{}]}))
 
+    def refuses(self, kind, document, changes):
+        for change in changes:
+            self.assertTrue(complaints(kind, {**document, **change}), change)
+
+    def test_explanations(self):
+        inputs = SOURCE / "tests/cli/inputs"
+        for arguments in (["train.json"], ["serve.json"], ["serve.json", "ttft_s.p99"], ["train.json", "memory_peak_bytes"],
+                          ["train.json", "mfu"]):
+            document = self.fits("explanation", "explain", inputs / arguments[0], *arguments[1:], "--format", "json")
+        clock = self.fits("explanation", "explain", inputs / "serve.json", "--set", '/workload/slo={"e2e": "90 s"}', "--format", "json")
+        self.assertIn("by stage", [t["title"] for t in clock["trees"]])
+        use, constant = clock["kernels"][0], clock["constants"][0]
+        self.refuses("explanation", document, [
+            {"schema": "nvlsim.explanation/2"}, {"more": 1}, {"value": "1"}, {"band": [1]}, {"factors": [{"name": "x", "amount": 1, "power": 2}]},
+            {"trees": [{"title": "by luck", "whole": {"name": "x", "amount": 1}}]}, {"trees": [{"title": "by phase", "whole": {"amount": 1}}]},
+            {"trees": [{"title": "by phase", "whole": {"name": "x", "amount": 1, "parts": []}}]},
+            {"kernels": [{**use, "bound": "fate"}]}, {"kernels": [{k: v for k, v in use.items() if not k.startswith("rate")}]},
+            {"constants": [{**constant, "kind": "guessed"}]}, {"constants": [{**constant, "pointer": "x"}]}, {"defaults": {"x": 1}}])
+
+    def test_searches(self):
+        document = self.fits("search", "search", SOURCE / "tests/cli/inputs/train.json", "--gpus", "8", "--top", "2", "--format", "json")
+        best = document["best"][0]
+        self.refuses("search", document, [
+            {"schema": "nvlsim.search/2"}, {"more": 1}, {"gpus": 0}, {"found": -1}, {"best": [{**best, "metrics": {"x": "1"}}]},
+            {"best": [{k: v for k, v in best.items() if k != "set"}]}, {"best": [{**best, "set": {"tp": 1}}]}, {"pruned": [{"reason": "x"}]}])
+
+    def test_paretos(self):
+        document = self.fits("pareto", "pareto", SOURCE / "tests/cli/inputs/serve.json", "--concurrency", "4,16", "--format", "json")
+        point = document["points"][0]
+        self.refuses("pareto", document, [{"schema": "nvlsim.pareto/2"}, {"more": 1}, {"points": [{**point, "tp": 0}]},
+                                          {"points": [{**point, "efficient": 1}]}, {"points": [{"layout": "x"}]}])
+
+    def test_report_data(self):
+        (self.folder / "sweep.json").write_text(json.dumps({
+            "schema": "nvlsim.sweep/1", "scenario": str(SOURCE / "tests/cli/inputs/train.json"),
+            "axes": [{"grid": {"/workload/global_batch_size": [8, 16]}}]}))
+        for words in ["plan", "sweep.json", "-o", "folder"], ["run", "folder"], ["merge", "folder"]:
+            done = run("sweep", *words, cwd=self.folder)
+            self.assertEqual(done.returncode, 0, done.stderr)
+        (self.folder / "found.json").write_text(run("search", SOURCE / "tests/cli/inputs/train.json", "--gpus", "8", "--format", "json").stdout)
+        done = run("report", SOURCE / "tests/cli/inputs/train.json", "folder", "folder/results.jsonl", "found.json", cwd=self.folder)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        document = json.loads(re.search(r'id="data">(.*?)</script>', (self.folder / "report.html").read_text(), re.S)[1])
+        self.assertEqual(complaints("report", document), [])
+        for kind, members in ("result", "results"), ("explanation", "explanations"), ("search", "searches"):
+            for one in document[members]:
+                self.assertEqual(complaints(kind, one), [])
+        self.assertEqual([len(s["points"]) for s in document["sweeps"]], [2, 2])
+        lane = document["timelines"][0]["lanes"][0]
+        self.refuses("report", document, [
+            {"schema": "nvlsim.report/2"}, {"more": 1}, {"results": [{}]}, {"explanations": [{"schema": "x", "scenario": "y"}]},
+            {"timelines": [{**document["timelines"][0], "lanes": [{**lane, "slices": [[0, -1, 1, 0]]}]}]},
+            {"sweeps": [{"name": "x", "points": [{"set": {}, "status": "fine", "metrics": {}}]}]}, {"searches": [{"schema": "x"}]}])
+
     def test_validation(self):
         document = self.fits("validation", "validate", SOURCE / "tests/measurements/memory.csv", "--format", "json")
         for change in {"status": "fine"}, {"error": "none"}, {"error": None}, {"band": [1]}, {"more": 1}:

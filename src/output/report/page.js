@@ -39,7 +39,12 @@ function show(key, x) {
   return digits(x);
 }
 const percent = x => (x > 0 ? "+" : "") + (100 * x).toFixed(Math.abs(x) < 0.1 ? 1 : 0) + " %";
-const words = key => key.replace(/_/g, " ").replace(/( per)? s(\.\w+)?$/, (all, per, statistic) => (per ? " per s" : "") + (statistic ? " " + statistic.slice(1) : ""));
+const names = {gpu: "GPU", gpus: "GPUs", mfu: "MFU", ttft: "TTFT", tpot: "TPOT", itl: "gap between tokens", e2e: "whole request", kv: "KV", hbm: "HBM",
+  nvlink: "NVLink", nic: "NIC", c2c: "C2C", slo: "SLO", tflops: "TFLOP/s", gemm: "GEMM", algbw: "algorithm bandwidth", busbw: "bus bandwidth"};
+/// The unit at the end of a key is said by its numbers.
+const words = key => key.replace(/_(bytes|J|usd|Bps)$/, "").replace(/_W_per_/, "_per_").replace(/_/g, " ")
+  .replace(/( per)? s(\.\w+)?$/, (all, per, statistic) => (per ? " per s" : "") + (statistic ? " " + statistic.slice(1) : ""))
+  .replace(/[a-z0-9]+/g, w => names[w] || w);
 function hover(target, text) {
   const put = e => {
     tip.textContent = typeof text === "function" ? text(e) : text;
@@ -73,7 +78,7 @@ const resources = ["tensor_cores", "hbm", "nvlink", "nic", "latency", "bubble", 
 const kinds = ["gemm", "attention", "memory_bound", "tp", "pp", "cp", "ep", "dp", "host", "optimizer"];
 const order = {tensor_cores: 0, gemm: 0, hbm: 1, memory_bound: 1, attention: 6, nvlink: 2, tp: 2, nic: 3, dp: 3, latency: 4, ep: 4,
   weights: 0, vocabulary_weights: 6, gradients: 1, activations: 2, kv_cache: 2, workspace: 5, reserve: 3, logits: 7,
-  bubble: 8, imbalance: 9, waiting_data_parallel: 7, host: 5, cp: 7, pp: 6, c2c: 7, optimizer: 4, "no work": 9};
+  queue: 8, prefill: 1, decode: 0, "decode queue": 9, transfer: 2, server: 5, bubble: 8, imbalance: 9, waiting_data_parallel: 7, host: 5, cp: 7, pp: 6, c2c: 7, optimizer: 4, "no work": 9};
 const colour_of = name => colour(order[name] ?? [...name].reduce((a, c) => a + c.charCodeAt(0), 0));
 function legend(names) {
   return element("div", {class: "legend"}, ...names.map(n => {
@@ -124,7 +129,7 @@ function why(g) {
     const key = main_metric(a), x = a.metrics[key], y = b.metrics[key];
     const gain = less_is_better(key) ? x / y : y / x;
     const p = element("p");
-    p.append(element("b", {}, `${label(b, g)} is ${gain >= 1 ? digits(gain) + " times as fast as" : digits(1 / gain) + " times slower than"} ${label(a, g)}`),
+    p.append(element("b", {}, `${label(b, g)} is ${gain >= 1 ? gain.toFixed(2) + " times as fast as" : (1 / gain).toFixed(2) + " times slower than"} ${label(a, g)}`),
       `: ${words(key)} ${show(key, y)} instead of ${show(key, x)}. `);
     const ca = causes(a), cb = causes(b), ta = total(ca);
     const saved = [...new Set([...ca.keys(), ...cb.keys()])].map(k => [k, (ca.get(k) || 0) - (cb.get(k) || 0)])
@@ -158,7 +163,7 @@ function comparison(g) {
     for (const n of names) if (!keys.includes(n)) keys.push(n);
   }
   const value = (r, k) => { const [m, s] = k.split("."); return statistic(r.metrics?.[m], s); };
-  const rows = keys.map(k => [words(k), ...g.results.flatMap((r, i) => {
+  const rows = keys.filter(k => g.results.some(r => value(r, k) !== null && value(r, k) !== undefined)).map(k => [words(k), ...g.results.flatMap((r, i) => {
     const x = value(r, k), base = value(g.results[0], k);
     const band = r.bands?.[k];
     const cell = element("span", {}, show(k.split(".")[0], x));
@@ -253,7 +258,7 @@ function roofline(e) {
 
 function timeline(t) {
   const canvas = element("canvas", {class: "timeline", role: "img", "aria-label": `timeline of ${t.scenario}`});
-  const row = 18, left = 110, axis = 22;
+  const row = 18, left = drawing_width < 600 ? 110 : 150, axis = 22;
   const end = Math.max(...t.lanes.flatMap(l => l.slices.length ? l.slices.map(s => s[1] + s[2]) : [0]));
   let from = 0, to = end;
   const height = t.lanes.length * row + axis;
@@ -269,7 +274,7 @@ function timeline(t) {
     const scale = (width - left) / (to - from), palette = t.names.map(n => resolve(n));
     t.lanes.forEach((lane, i) => {
       g.fillStyle = css("--ink");
-      g.fillText(lane.name.slice(0, 18), 2, i * row + 13);
+      g.fillText(clipped(lane.name, left / 6.2), 2, i * row + 13);
       for (const [name, begin, length] of lane.slices) {
         if (begin + length < from || begin > to) continue;
         const x = left + Math.max(0, begin - from) * scale, w = (Math.min(to, begin + length) - Math.max(from, begin)) * scale;
@@ -324,7 +329,7 @@ const redraw = [];
 function curves(title, x, series, options = {}) {
   const box = element("div");
   const width = () => Math.min(860, page.clientWidth - 8);
-  const axis = format => ({stroke: css("--soft"), grid: {stroke: css("--line")}, ticks: {stroke: css("--line")}, values: (u, v) => v.map(y => y === null ? "" : format(y)), size: 70});
+  const axis = format => ({stroke: css("--soft"), grid: {stroke: css("--line")}, ticks: {stroke: css("--line")}, values: (u, v) => v.map(y => y === null ? "" : format(y)), size: 94});
   const make = () => {
     box.textContent = "";
     return new uPlot({
@@ -350,7 +355,7 @@ function joined(lists) {
 document.getElementById("about").textContent = `nvlsim ${data.version}, ${results.length} ${results.length === 1 ? "result" : "results"}. Simulated, not measured; bands say how far published measurements of such runs were off.`;
 const all_groups = groups();
 
-section("Headline", "headline");
+if (all_groups.length) section("Headline", "headline");
 for (const g of all_groups) {
   page.append(element("h3", {}, g.title));
   const failed = g.results.filter(r => r.status !== "ok");
@@ -361,14 +366,23 @@ for (const g of all_groups) {
     page.append(element("p", {}, `${r.name}: ${words(main_metric(r))} ${show(main_metric(r), r.metrics[main_metric(r)])}.`));
 }
 
-section("Comparison", "comparison", "Changes are relative to the first column. Point at a number with a band to see it.");
+if (all_groups.length) section("Comparison", "comparison", "Changes are relative to the first column. Point at a number with a band to see it.");
 for (const g of all_groups) page.append(element("h3", {}, g.title), comparison(g));
 
-section("Where the time goes", "breakdown", "Of the mean GPU, by what the time would be shorter with more of; point at a part for its share.");
+if (all_groups.length) section("Where the time goes", "breakdown", "Of the mean GPU, by what the time would be shorter with more of; point at a part for its share.");
 for (const g of all_groups) {
   const rows = g.results.map(r => ({name: label(r, g), parts: [...causes(r)].sort((a, b) => (order[a[0]] ?? 9) - (order[b[0]] ?? 9))})).filter(r => r.parts.length);
   if (!rows.length) continue;
   page.append(element("h3", {}, g.title), legend([...new Set(rows.flatMap(r => r.parts.map(p => p[0])))]), bars(rows, "x_s"));
+}
+
+const staged = results.map(r => [r, (explained.get(r.name)?.trees || []).filter(t => t.title === "by stage")]).filter(([, trees]) => trees.length);
+if (staged.length) {
+  section("Where requests wait", "stages", "Of the request with the median time from arrival to last token, and of the one that one in a hundred is slower than: where it was.");
+  for (const [r, trees] of staged) {
+    const rows = trees.map(t => ({name: words(t.whole.name), parts: t.whole.parts.map(p => [p.name, p.amount])}));
+    page.append(element("h3", {}, r.name), legend([...new Set(rows.flatMap(x => x.parts.map(p => p[0])))]), bars(rows, "x_s"));
+  }
 }
 
 if (drawn.size) {
@@ -376,7 +390,7 @@ if (drawn.size) {
   for (const t of drawn.values()) page.append(element("h3", {}, t.scenario), timeline(t));
 }
 
-section("Memory", "memory", "Of the fullest GPU.");
+if (all_groups.length) section("Memory", "memory", "Of the fullest GPU.");
 for (const g of all_groups) {
   const rows = g.results.filter(r => r.memory?.items?.length).map(r => ({name: label(r, g), parts: r.memory.items.map(i => [i.name, i.bytes, i.reason])}));
   if (!rows.length) continue;
@@ -386,6 +400,62 @@ for (const g of all_groups) {
 for (const t of drawn.values()) if (t.memory?.length) {
   const [x, series] = joined(t.memory.map(m => ({name: m.name, points: m.points, steps: true})));
   page.append(curves(`memory of ${t.scenario} over time`, x, series, {x_format: duration, y_format: v => scaled(v, "B"), x_label: "time", y_range: (u, low, high) => [0, high * 1.1]}));
+}
+
+// ---- sweeps: one curve for each combination of what is not on the x axis
+
+const leading_number = v => typeof v === "number" ? v : typeof v === "string" && /^-?[\d.]+(e[+-]?\d+)?( |$)/.test(v) ? parseFloat(v) : null;
+const pointer_words = p => p.split("/").slice(-2).filter(w => w && w !== "workload").map(words).join(" ");
+const setting = v => typeof v === "object" ? (v?.use || JSON.stringify(v)) : String(v);
+function sweep_curves(s) {
+  const points = s.points.filter(p => p.status === "ok" || p.status === "saturated");
+  const distinct = new Map();
+  for (const p of points) for (const [k, v] of Object.entries(p.set)) distinct.set(k, (distinct.get(k) || new Set()).add(JSON.stringify(v)));
+  const varied = [...distinct].filter(([, v]) => v.size > 1).map(([k]) => k);
+  const numeric = varied.filter(k => points.every(p => leading_number(p.set[k]) !== null)).sort((a, b) => distinct.get(b).size - distinct.get(a).size);
+  // Over GPUs where they differ, else over the setting with most values.
+  const first = points[0]?.metrics, sizes = new Set(points.map(p => p.metrics.gpus)), by_size = sizes.size > 1;
+  const x_key = numeric[0], x_of = by_size ? p => p.metrics.gpus : p => leading_number(p.set[x_key]);
+  if (!first || (!x_key && !by_size)) return [];
+  // What is set together with the axis (a batch that grows with it) says nothing of its own.
+  const tied = k => points.every(p => points.every(q => x_of(p) !== x_of(q) || JSON.stringify(p.set[k]) === JSON.stringify(q.set[k])));
+  const others = varied.filter(k => (by_size || k !== x_key) && (points.length > 400 || !tied(k)));
+  const series_of = p => others.map(k => `${pointer_words(k)} ${setting(p.set[k])}`).join(", ") || s.name;
+  const charts = [];
+  for (const key of ["step_time_s", "tokens_per_s_per_gpu", "mfu", "output_tokens_per_s_per_gpu", "tpot_s", "time_s", "busbw_Bps"]) {
+    if (first[key] === undefined || first[key] === null) continue;
+    const lists = new Map();
+    for (const p of points) {
+      const y = statistic(p.metrics[key], "mean");
+      if (typeof y === "number") lists.set(series_of(p), (lists.get(series_of(p)) || []).concat([[x_of(p), y]]));
+    }
+    const [x, series] = joined([...lists].slice(0, 10).map(([name, ps]) => ({name, points: ps})));
+    const unit = by_size ? "" : /^[-\d.e+]+ (.*)$/.exec(points[0].set[x_key])?.[1] || "";
+    const x_name = by_size ? "GPUs" : pointer_words(x_key) + (unit ? ` (${unit})` : "");
+    charts.push(curves(`${words(key)} over ${x_name}`, x, series,
+      {y_format: v => show(key, v), x_label: x_name, log_x: x[0] > 0 && x[x.length - 1] / x[0] >= 8}));
+  }
+  return charts;
+}
+const sweeps = (data.sweeps || []).filter(s => s.points.length);
+if (sweeps.length) {
+  section("Sweeps", "sweeps", "Each curve is one combination of the other settings.");
+  for (const s of sweeps) {
+    const bad = s.points.filter(p => p.status !== "ok" && p.status !== "saturated").length;
+    page.append(element("h3", {}, `${s.name}: ${s.points.length} points${bad ? `, ${bad} of them cannot run or failed` : ""}`), ...sweep_curves(s));
+  }
+}
+
+const searches = data.searches || [];
+if (searches.length) {
+  section("Layouts", "layouts", "The best that were found.");
+  for (const s of searches) {
+    const layout = Object.keys(s.best[0]?.layout || {}), metrics = Object.keys(s.best[0]?.metrics || {});
+    page.append(element("h3", {}, `${s.scenario} on ${s.gpus} GPUs by ${words(s.objective)}`),
+      element("p", {class: "soft small"}, `${s.candidates} layouts, ${s.found} can run.`),
+      table(["", ...layout.map(words), ...metrics.map(words)], s.best.slice(0, 20).map((b, i) =>
+        [String(i + 1), ...layout.map(k => setting(b.layout[k])), ...metrics.map(k => show(k, b.metrics[k]))])));
+  }
 }
 
 const with_roof = results.map(r => [r, explained.get(r.name)]).filter(([, e]) => e?.kernels?.length);
@@ -415,7 +485,7 @@ if (served.length) {
     const lists = served.filter(r => r.metrics[key]).map(r => ({name: r.name, points: quantiles.map(([q, y]) => [r.metrics[key][q], y])}));
     if (!lists.length) continue;
     const [x, series] = joined(lists);
-    page.append(curves(words(key).toUpperCase(), x, series, {x_format: duration, y_format: v => (100 * v).toFixed(0) + " %", x_label: words(key), y_range: () => [.45, 1.02]}));
+    page.append(curves(words(key), x, series, {x_format: duration, y_format: v => (100 * v).toFixed(0) + " %", x_label: words(key), y_range: () => [.45, 1.02]}));
   }
   if (served.length > 2) {
     const lists = [...new Set(served.map(gpu_of))].map(gpu => ({name: gpu, points: served.filter(r => gpu_of(r) === gpu).map(r => [r.metrics.output_tokens_per_s_per_user, r.metrics.output_tokens_per_s_per_gpu])})).filter(l => l.points.length > 1);

@@ -25,9 +25,25 @@ explain takes the main metric apart, or the one that is named.
 
   $ nvlsim explain serve.json ttft_s.p99 | grep -E '^(serve|ttft|  - of one)'
   serve: ttft_s.p99 = [0-9.]+ m?s (re)
+  ttft_s.p99 by stage
   ttft_s.p99 by phase
   ttft_s.p99 by bound
     - of one request with this value, on replica of 64 requests
+
+A load on a clock, too; a rate shows where its median request was, and one in a hundred.
+
+  $ nvlsim explain serve.json --set '/workload/slo={"e2e": "90 s"}' | sed '/^kernels/,$d' | grep -E '^(serve|[a-z0-9_]+.* by |  (queue|prefill|decode) )'
+  serve: output_tokens_per_s = [0-9,.]+ tok/s (re)
+  makespan_s by phase
+    decode +[0-9.]+ m?s +[0-9.]+ % (re)
+    prefill +[0-9.]+ m?s +[0-9.]+ % (re)
+  makespan_s by bound
+  e2e_s.p50 by stage
+    prefill +[0-9.]+ m?s +[0-9.]+ % (re)
+    decode +[0-9.]+ m?s +[0-9.]+ % (re)
+  e2e_s.p99 by stage
+    prefill +[0-9.]+ m?s +[0-9.]+ % (re)
+    decode +[0-9.]+ m?s +[0-9.]+ % (re)
 
   $ nvlsim explain serve.json tpot_s | head -1
   serve: tpot_s.mean = [0-9.]+ m?s (re)

@@ -97,6 +97,7 @@ TEST_CASE("Explanations add up where stages, racks and replicas differ") {
   const auto inference = root / "scenarios/inference/llama2-70b-offline-gb300-rack.json";
   const auto pools = root / "scenarios/inference/deepseek-r1-gb300-prefill-decode.json";
   const auto agents = root / "scenarios/inference/gpt-oss-120b-agents-gb300-vm.json";
+  const auto trace = root / "scenarios/inference/llama3.3-70b-trace-gb300-rack.json";
   const override_option one_pool{"/workload/layout", R"({"attention_dp": 8, "ep": 8})"};
   const override_option drafts{"/workload/engine/speculative", R"({"draft_tokens": 3, "acceptance": 0.7})"};
   const std::vector<std::pair<std::filesystem::path, std::vector<override_option>>> cases = {
@@ -117,12 +118,20 @@ TEST_CASE("Explanations add up where stages, racks and replicas differ") {
       {training, {{"/workload/schedule", "zb_h1"}, {"/workload/vp", "1"}}},
       {training, {{"/degraded", R"([{"gpus": 17, "speed": 0.8}])"}}},
       {inference, {{"/degraded", R"([{"gpus": 9, "speed": 0.8, "nvlink_share": 0.5}])"}}},
-      {inference, {{"/workload/slo", R"({"e2e": "60 s"})"}, {"/workload/load/warmup", "0.2"}, {"/workload/load/tail", "0.1"}}},
+      {trace, {{"/workload/load/warmup", "0.2"}, {"/workload/load/tail", "0.1"}}},
       {pools, {drafts, one_pool, {"/workload/load/requests", "300"}, {"/workload/load/concurrency", "64"}}},
       {pools, {drafts, one_pool, {"/workload/load/requests", "300"}, {"/workload/slo", R"({"e2e": "60 s"})"}}},
       {pools, {drafts, {"/workload/load/requests", "300"}, {"/workload/load/concurrency", "64"}}},
-      {agents, {{"/workload/engine/preemption", "swap"}, {"/workload/engine/kv_fraction", "0.05"}, {"/workload/load/requests", "500"}}},
-      {agents, {{"/workload/engine/preemption", "recompute"}, {"/workload/engine/kv_fraction", "0.05"}, {"/workload/load/requests", "500"}}},
+      {agents,
+       {{"/workload/engine/preemption", "swap"},
+        {"/workload/engine/kv_fraction", "0.235"},
+        {"/workload/load/concurrency", "800"},
+        {"/workload/load/requests", "1600"}}},
+      {agents,
+       {{"/workload/engine/preemption", "recompute"},
+        {"/workload/engine/kv_fraction", "0.235"},
+        {"/workload/load/concurrency", "800"},
+        {"/workload/load/requests", "1600"}}},
   };
   for (const auto& [file, sets] : cases) {
     const scenario s = load(file, sets);
@@ -167,6 +176,7 @@ TEST_CASE("Bands are told in words") {
   const explanation foreign =
       explain_scenario(load(file, {{"/workload/precision", "fp16"}}), "step_time_s", status);
   REQUIRE(foreign.band_reasons.size() == 2);
+  CHECK(foreign.band_reasons.front().ends_with("; twice that here"));
   CHECK(foreign.band_reasons.back() == "no measurement of gb300 at fp16: the rate is assumed");
 }
 

@@ -1,0 +1,12 @@
+// How far off the step time of a scenario may be.
+#pragma once
+
+#include "nvlsim/scenario.hpp"
+
+namespace nvlsim {
+
+/// What the errors of a fit are multiplied by: two where nobody measured a GEMM of this GPU at this precision.
+/// [docs/explain.md#bands]
+double error_beyond_fit(const scenario& s);
+
+}  // namespace nvlsim
