@@ -141,7 +141,6 @@ class default_fabric {
   /// small messages of all-reduces do.
   std::vector<fitted_parameter> fit(collective_profile& c) const {
     collective_profile bare = only_default(c);
-    before_any_row(bare.fabric.at("default").at("all_reduce"));
     std::vector<collective_knob> knobs = collective_knobs_of("fabric/default/all_reduce", bare);
     for (collective_knob& k : collective_knobs_of("measured_on/default", bare)) knobs.push_back(std::move(k));
     std::vector<fitted_parameter> out = fit_pool(std::move(knobs), rows_of("fabric", "all_reduce"), bare);
@@ -180,25 +179,6 @@ class default_fabric {
   static constexpr double pool_scale = 0.15;
   /// What of the wire a library reaches belongs to the library, and is held; latencies are free within a factor of two.
   static constexpr double share_width = 0.2, free_width = 4;
-
-  /// Where the priors stand, so that a fit does not depend on the one before: NICs reach 0.9 of their rate, of which
-  /// an inner domain of a tree has half; latencies are NCCL's constants for InfiniBand, rounded.
-  static void before_any_row(fabric_collective& f) {
-    f.ll = {4.0_us, 4.4_us, 13.0_GBps};
-    f.ll_pipeline = 40.0_us;
-    f.ll128 = protocol_params{7.0_us, 3.1_us, 33.0_GBps};
-    f.ring = {44.0_us, 1.5_us, 34.0_us, {}, 1.2, 0.9, 4};
-    for (auto* t : {&f.tree, &f.nvls_tree}) {
-      (*t)->latency = 5.0_us;
-      (*t)->hop = 40.0_us;
-      (*t)->nic_share_2 = 0.92;
-      (*t)->nic_share_many = 0.475;
-      (*t)->per_latency = 7;
-    }
-    f.nvls_tree->domain_share = 0.92;
-    f.nvls_tree->pipeline = 2;
-    f.nvls_tree->pipeline_limit = bytes::from_base(150e6);
-  }
 
   static std::vector<fitted_parameter> fit_pool(std::vector<collective_knob> knobs, const pooled& p,
                                                 collective_profile& c) {
