@@ -52,13 +52,15 @@ std::vector<std::string> unmeasured_formats(const scenario& s, const std::vector
 /// Where the band comes from, or why there is none, in words.
 void add_band_reasons(explanation& e, const scenario& s) {
   const bool training = std::holds_alternative<training_workload>(s.workload);
-  const double error = training ? step_error_90(s.stack, s.model) : 0;
+  const auto* work = std::get_if<training_workload>(&s.workload);
+  const step_band error = work ? step_band_90(s.platform, s.stack, s.model, *work) : step_band{};
   if (e.band)
     e.band_reasons.push_back(fmt::format(
-        "{:.0f} % of the step time: nine of ten errors of stack {} on models left out of its fit were smaller",
-        100 * error, s.stack.name));
+        "{:+.0f} to {:+.0f} % of the step time: nine of ten published steps of this kind lie there, of GPUs left out of the "
+        "fit of stack {}",
+        100 * (error.low - 1), 100 * (error.high - 1), s.stack.name));
   else if (!e.amount) return;
-  else if (training && !(error > 0))
+  else if (training && !error.known())
     e.band_reasons.push_back(fmt::format(
         "no band: stack {} was not fitted to published steps, or its errors are not known", s.stack.name));
   else e.band_reasons.emplace_back("no band: errors on this metric were not measured");

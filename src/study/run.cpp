@@ -55,7 +55,7 @@ void run_training(run_record& out, const scenario& s, const training_workload& w
       if (s.simulation.network == fidelity::flow)
         r.notes.push_back("flow: pipeline sends and data-parallel traffic share ports; waits for tensor, context and "
                           "expert parallelism and FSDP gathers inside a pass keep their closed times");
-      add_training_sections(r, s.platform, s.model, w, out.work, out.times, memory, step_error_90(s.stack, s.model));
+      add_training_sections(r, s.platform, s.model, w, out.work, out.times, memory, step_band_90(s.platform, s.stack, s.model, w));
       if (s.simulation.network == fidelity::flow) add_links(out, s.platform);
     }
   }

@@ -189,7 +189,8 @@ std::vector<input_constant> used_constants(const scenario& s, const run_record& 
   };
   for (const input_constant& c : s.constants) {
     if (!under_any(c.pointer, u.platform) && !under_any(c.pointer, u.stack)) continue;
-    if (of_another_gpu(c.pointer, s.platform.gpu) || (!t.routed && under(c.pointer, "/stack/training/moe")))
+    if (of_another_gpu(c.pointer, s.platform.gpu) || (!t.routed && under(c.pointer, "/stack/training/moe")) ||
+        under(c.pointer, "/stack/training/residuals"))
       continue;
     out.push_back(c);
   }
