@@ -229,6 +229,16 @@ struct collective_profile {
   std::map<std::string, expert_exchange> expert;                           ///< "two_sided_dispatch_bf16" -> parameters
 };
 
+/// Logarithms of published over simulated step times that 90 % of the rows of a kind of run lie between; the rows' GPU
+/// had no part in the fit.
+struct step_residuals {
+  bool rack = false;       ///< NVLink domains of racks, not of servers
+  int weight_bits = 16;    ///< of GEMM operands: 16, 8 or 4
+  bool experts = false;    ///< the model routes tokens to experts
+  int rows = 0;
+  double low = 0, high = 0;
+};
+
 /// What the training framework overlaps, launches and reserves. [docs/models-and-assumptions.md#training]
 struct training_profile {
   double tp_exposed = 1, cp_exposed = 1;      ///< share of the collective that the compute stream waits for
@@ -251,13 +261,16 @@ struct training_profile {
   double ep_nvlink_share = 0.72, ep_nic_share = 0.85;  ///< of the port rates, by the exchange kernels
   double ep_combine_ratio = 1.3;              ///< combine over dispatch
   seconds ep_launch;                          ///< of each exchange
-  seconds moe_host, moe_host_per_expert;      ///< a layer's forward at least; of n local experts sqrt(n) times the latter
+  /// A layer's forward takes at least this without CUDA graphs; of n local experts, sqrt(n) times that of one.
+  seconds moe_host, moe_host_per_expert;
+  double moe_overlap_host_factor = 1;         ///< of both, where the exchange overlaps without whole-step graphs
   seconds moe_sync_per_expert;                ///< token counts through the host (alltoall dispatcher), a local expert
-  double graphed_host_share = 1;              ///< of moe_host, left by partial CUDA graphs
+  double graphed_host_share = 1;              ///< of a layer's host time beside its experts', left by partial CUDA graphs
   double unfused_activation_passes = 0;       ///< over routed activations by biased, clamped SwiGLU in separate kernels (gpt_oss)
   double fused_activation_share = 1;          ///< of these passes, left by a fused expert MLP
   // Half-width of the 90 % band on the step time, as a share: from refits without each model in turn.
   double error_90 = 0, moe_error_90 = 0;
+  std::vector<step_residuals> residuals;      ///< finer, by kind of run; a kind that is not listed takes the half-width
 };
 
 /// How measured kernels spread around their formula: quantiles of measured over computed time.

@@ -160,8 +160,16 @@ std::vector<std::string> schedule_problems(const training_workload& w);
 /// Everything wrong with a layout, in sentences; empty when it can run (memory aside).
 std::vector<std::string> training_problems(const platform& p, const model& m, const training_workload& w);
 
-/// Half-width of the 90 % band of a step time on this stack, as a share; wider for routed experts.
-double step_error_90(const stack& s, const model& m);
+/// Where nine of ten published step times lie, as factors of the simulated one; (1, 1) when errors are not known.
+struct step_band {
+  double low = 1, high = 1;
+  bool known() const { return low < high; }
+};
+/// That of the stack for runs of this kind of NVLink domain, precision and model (`training_profile::residuals`), else
+/// for all its dense models or all with routed experts.
+step_band step_band_90(const platform& p, const stack& s, const model& m, const training_workload& w);
+/// The kind of a run; its quantiles are left at zero.
+step_residuals kind_of_step(const platform& p, const model& m, const training_workload& w);
 
 memory_report training_memory(const platform& p, const stack& s, const model& m, const training_workload& w);
 

@@ -55,18 +55,18 @@ value stage_section(const stage_breakdown& b, seconds step) {
 }
 
 /// The step time within its error, and what is in proportion to it or to its inverse.
-void add_step_bands(result& r, double error_90) {
+void add_step_bands(result& r, step_band b) {
   const auto band = [&](const char* metric, double low, double high) {
     const value* v = r.metrics.find(metric);
     if (v && v->number())
       r.bands.set(metric, value{value::array{value{*v->number() * low}, value{*v->number() * high}}});
   };
   for (const char* m : {"step_time_s", "cost_per_step_usd", "time_to_train_s", "cost_to_train_usd"})
-    band(m, 1 - error_90, 1 + error_90);
-  if (!(error_90 < 1)) return;
+    band(m, b.low, b.high);
+  if (!(b.low > 0)) return;
   for (const char* m : {"tokens_per_s", "tokens_per_s_per_gpu", "model_tflops_per_gpu",
                         "model_tflops_per_gpu_full_attention", "mfu"})
-    band(m, 1 / (1 + error_90), 1 / (1 - error_90));
+    band(m, 1 / b.high, 1 / b.low);
 }
 
 void add_energy(result& r, const job_energy& e) {
@@ -125,7 +125,7 @@ value iteration_breakdown(const plan& work, const timeline& times) {
 }  // namespace
 
 void add_training_sections(result& r, const platform& p, const model& net, const training_workload& w, const plan& work,
-                           const timeline& times, const memory_report& memory, double error_90) {
+                           const timeline& times, const memory_report& memory, step_band band) {
   const training_metrics t = measure_training(p, net, w, work, times);
   const training_values values = values_of(t, memory.peak, w.token_budget);
   value& m = r.metrics;
@@ -133,7 +133,7 @@ void add_training_sections(result& r, const platform& p, const model& net, const
     if (!needs_token_budget(training_metric_names[i]) || w.token_budget)
       m.set(training_metric_names[i], optional_number(values[i]));
   m.set("gpus", t.gpus);
-  if (error_90 > 0) add_step_bands(r, error_90);
+  if (band.known()) add_step_bands(r, band);
   r.breakdown.set("mean_over_gpus", stage_section(t.mean, t.step_time));
   value stages{value::object{}};
   const auto all = stage_breakdowns(work, times, p.gpu);

@@ -16,9 +16,9 @@ value memory_section(const memory_report& m);
 /// Why a report does not fit, with its items.
 std::string too_large(const memory_report& m);
 
-/// Fills metrics, breakdown, energy, cost and bands of a training step; `error_90` is the half-width of its 90 % band.
+/// Fills metrics, breakdown, energy, cost and bands of a training step; `band` is where 90 % of steps lie.
 void add_training_sections(result& r, const platform& p, const model& m, const training_workload& w, const plan& work,
-                           const timeline& times, const memory_report& memory, double error_90);
+                           const timeline& times, const memory_report& memory, step_band band);
 /// The same of an inference run.
 void add_inference_sections(result& r, const platform& p, const inference_workload& w, const inference_run& run,
                             const timeline& times);

@@ -4,6 +4,24 @@
 
 namespace nvlsim {
 
+namespace {
+
+step_residuals read_residuals(config::reader& r) {
+  static const std::vector<std::string> domains = {"server", "rack"};
+  static const std::vector<std::string> bits = {"16-bit", "8-bit", "4-bit"};
+  step_residuals s;
+  s.rack = r.one_of("domain", domains) == 1;
+  s.weight_bits = 16 >> r.one_of("operands", bits);
+  s.experts = r.boolean("experts");
+  s.rows = static_cast<int>(r.integer("rows", {1, 1'000'000}));
+  s.low = r.number("low", {-10, 10});
+  s.high = r.number("high", {s.low, 10});
+  r.done();
+  return s;
+}
+
+}  // namespace
+
 training_profile read_training(config::reader& r) {
   using namespace config;
   training_profile t;
@@ -24,6 +42,8 @@ training_profile read_training(config::reader& r) {
   t.reserve = r.quantity<bytes>("reserve");
   t.workspace_bytes_per_layer_param = r.number("workspace_bytes_per_layer_param", non_negative);
   t.error_90 = r.number("error_90", fraction);
+  if (r.has("residuals"))
+    for (config::reader& e : r.elements("residuals")) t.residuals.push_back(read_residuals(e));
   if (auto m = r.find_child("moe")) {
     t.moe_time_factor = m->number("time_factor", positive);
     t.ep_exposed = m->number("ep_exposed", {0, 4});
@@ -34,6 +54,7 @@ training_profile read_training(config::reader& r) {
     t.ep_launch = m->quantity<seconds>("ep_launch");
     t.moe_host = m->quantity<seconds>("host");
     t.moe_host_per_expert = m->quantity<seconds>("host_per_expert");
+    t.moe_overlap_host_factor = m->number_or("overlap_host_factor", 1.0, positive);
     t.moe_sync_per_expert = m->quantity<seconds>("sync_per_expert");
     t.graphed_host_share = m->number("graphed_host_share", fraction);
     t.unfused_activation_passes = m->number("unfused_activation_passes", non_negative);

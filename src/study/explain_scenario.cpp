@@ -55,13 +55,13 @@ std::vector<std::string> unmeasured_formats(const scenario& s, const std::vector
 std::string percent_of(double log_width) { return fmt::format("-{:.0f} .. +{:.0f} %", -100 * std::expm1(-log_width), 100 * std::expm1(log_width)); }
 
 void add_step_band_reasons(explanation& e, const scenario& s) {
-  const double error = step_error_90(s.stack, s.model);
+  const step_band error = step_band_of(s);
   if (e.band) {
-    const bool wider = error_beyond_fit(s) > 1;
     e.band_reasons.push_back(fmt::format(
-        "{:.0f} % of the step time: nine of ten errors of stack {} on models left out of its fit were smaller{}", 100 * error,
-        s.stack.name, wider ? "; twice that here" : ""));
-  } else if (!(error > 0)) {
+        "{:+.0f} to {:+.0f} % of the step time: nine of ten published steps of this kind lie {}there, of GPUs left out of "
+        "the fit of stack {}",
+        100 * (error.low - 1), 100 * (error.high - 1), error_beyond_fit(s) > 1 ? "half as far as " : "", s.stack.name));
+  } else if (!error.known()) {
     e.band_reasons.push_back(fmt::format(
         "no band: stack {} was not fitted to published steps, or its errors are not known", s.stack.name));
   } else {

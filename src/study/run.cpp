@@ -72,8 +72,7 @@ void run_training(run_record& out, const scenario& s, const training_workload& w
       if (s.simulation.network == fidelity::flow)
         r.notes.push_back("flow: pipeline sends and data-parallel traffic share ports; waits for tensor, context and "
                           "expert parallelism and FSDP gathers inside a pass keep their closed times");
-      add_training_sections(r, s.platform, s.model, w, out.work, out.times, memory,
-                            step_error_90(s.stack, s.model) * error_beyond_fit(s));
+      add_training_sections(r, s.platform, s.model, w, out.work, out.times, memory, step_band_of(s));
       if (w.token_budget) add_price_source(r, s);
       if (s.simulation.network == fidelity::flow) add_links(out, s.platform);
     }

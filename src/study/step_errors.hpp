@@ -1,4 +1,4 @@
-// How far off the step time of a scenario may be.
+// How far off the step time of a training scenario may be.
 #pragma once
 
 #include "nvlsim/scenario.hpp"
@@ -8,5 +8,8 @@ namespace nvlsim {
 /// What the errors of a fit are multiplied by: two where nobody measured a GEMM of this GPU at this precision.
 /// [docs/explain.md#bands]
 double error_beyond_fit(const scenario& s);
+
+/// The stack's band of steps of this kind, widened by `error_beyond_fit` in log. Requires a training scenario.
+step_band step_band_of(const scenario& s);
 
 }  // namespace nvlsim

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "nvlsim/training_metrics.hpp"
 
@@ -290,9 +291,11 @@ std::vector<validation_record> validate_training(const csv_table& t, const data_
         if (!memory.fits()) r.record.notes += (r.record.notes.empty() ? "" : "; ") + std::string("modelled memory exceeds the GPU's");
         const double simulated = metric_of_step(r, step_time(r));
         // An unknown precision, layout or micro-batch doubles what is not known.
-        const double half = step_error_90(*r.software, *r.net) * (r.defaulted_layout ? 2 : 1);
+        const step_band b = step_band_90(r.hardware, *r.software, *r.net, r.work);
+        const double times = r.defaulted_layout ? 2 : 1, low = std::pow(b.low, times), high = std::pow(b.high, times);
         r.record.simulated = simulated;
-        r.record.band = {simulated * (1 - half), simulated * (1 + half)};
+        if (r.record.metric == "step_time_s") r.record.band = {simulated * low, simulated * high};
+        else r.record.band = {simulated / high, simulated / low};
       } catch (const input_error& e) {
         r.record.status = record_status::unsupported;
         r.record.reason = e.what();

@@ -191,7 +191,9 @@ std::vector<input_constant> used_constants(const scenario& s, const run_record& 
   };
   for (const input_constant& c : s.constants) {
     if (!under_any(c.pointer, u.platform) && !under_any(c.pointer, u.stack)) continue;
-    if (under_any(c.pointer, {"/stack/inference/band", "/stack/inference/calibration"})) continue;  // of results, not of times
+    if (under_any(c.pointer, {"/stack/inference/band", "/stack/inference/calibration",
+                              "/stack/training/residuals"}))
+      continue;  // of results, not of times
     if (of_another_gpu(c.pointer, s.platform.gpu) || (!t.routed && under(c.pointer, "/stack/training/moe")))
       continue;
     out.push_back(c);

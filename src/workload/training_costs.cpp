@@ -288,7 +288,10 @@ void expert_host(builder& b, const training_context& c, const layer_spec& l, sec
   if (c.work.graphs == cuda_graphs::full_iteration) return;
   const double left = c.work.graphs == cuda_graphs::partial ? c.framework.graphed_host_share : 1.0;
   const double experts = c.work.static_experts() ? 0.0 : std::sqrt(local);
-  const seconds launches = (c.framework.moe_host * left + c.framework.moe_host_per_expert * experts) * (is_forward ? 1.0 : 1.5);
+  // Overlapped passes are launched piece by piece, on several streams.
+  const double pieces = c.work.moe_overlap ? c.framework.moe_overlap_host_factor : 1.0;
+  const seconds launches = (c.framework.moe_host * left + c.framework.moe_host_per_expert * experts) *
+                           (pieces * (is_forward ? 1.0 : 1.5));
   const seconds all = gpu_time + b.duration();
   if (launches > all) host(b, "launches", launches - all);
 }

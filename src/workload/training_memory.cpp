@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <utility>
 
@@ -268,9 +269,21 @@ std::vector<std::string> training_problems(const platform& p, const model& m, co
   return out;
 }
 
-double step_error_90(const stack& s, const model& m) {
-  const bool routed = std::any_of(m.layers.begin(), m.layers.end(), [](const layer_spec& l) { return l.routed(); });
-  return routed ? s.training->moe_error_90 : s.training->error_90;
+step_residuals kind_of_step(const platform& p, const model& m, const training_workload& w) {
+  constexpr int largest_server = 16;  // GPUs of one NVLink domain
+  step_residuals k;
+  k.rack = p.gpus_per_rack() > largest_server;
+  k.weight_bits = w.gemm_precision == precision::bf16 ? 16 : bytes_per_element(w.gemm_precision) < 1 ? 4 : 8;
+  k.experts = std::any_of(m.layers.begin(), m.layers.end(), [](const layer_spec& l) { return l.routed(); });
+  return k;
+}
+
+step_band step_band_90(const platform& p, const stack& s, const model& m, const training_workload& w) {
+  const step_residuals k = kind_of_step(p, m, w);
+  for (const step_residuals& r : s.training->residuals)
+    if (r.rack == k.rack && r.weight_bits == k.weight_bits && r.experts == k.experts) return {std::exp(r.low), std::exp(r.high)};
+  const double half = k.experts ? s.training->moe_error_90 : s.training->error_90;
+  return {1 - half, 1 + half};
 }
 
 memory_report training_memory(const platform& p, const stack& s, const model& m, const training_workload& w) {

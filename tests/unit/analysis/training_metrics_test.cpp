@@ -185,7 +185,7 @@ TEST_CASE("Sections of a result hold every metric, and shares of every stage") {
   const measured_step s = measured(j);
   result r;
   const memory_report memory = training_memory(j.machine, j.software, j.net, j.work);
-  add_training_sections(r, j.machine, j.net, j.work, s.work, s.times, memory, 0.1);
+  add_training_sections(r, j.machine, j.net, j.work, s.work, s.times, memory, {0.8, 1.25});
   const double step = s.metrics.step_time.base();
   const auto metric = [&](const char* name) { return r.metrics.find(name); };
   CHECK(*metric("step_time_s")->number() == step);
@@ -196,6 +196,11 @@ TEST_CASE("Sections of a result hold every metric, and shares of every stage") {
   const double steps = 1e12 / s.metrics.tokens_per_step;
   CHECK(*metric("steps_to_train")->number() == Approx(steps).epsilon(1e-12));
   CHECK(*metric("energy_to_train_J")->number() == Approx(steps * s.metrics.energy.total().base()).epsilon(1e-12));
+  const auto bound = [&](const char* name, std::size_t i) { return *(*r.bands.find(name)->items())[i].number(); };
+  CHECK(bound("step_time_s", 0) == Approx(0.8 * step).epsilon(1e-12));
+  CHECK(bound("step_time_s", 1) == Approx(1.25 * step).epsilon(1e-12));
+  CHECK(bound("mfu", 0) == Approx(*metric("mfu")->number() / 1.25).epsilon(1e-12));
+  CHECK(bound("mfu", 1) == Approx(*metric("mfu")->number() / 0.8).epsilon(1e-12));
   CHECK(*metric("memory_peak_bytes")->number() == memory.peak.base());
   const value* stages = r.breakdown.find("by_stage");
   REQUIRE(stages->members()->size() == 4);
@@ -214,11 +219,11 @@ TEST_CASE("Metrics of a whole training run need its tokens, and its cost a price
   const measured_step s = measured(j);
   const memory_report memory = training_memory(j.machine, j.software, j.net, j.work);
   result without, with;
-  add_training_sections(without, j.machine, j.net, j.work, s.work, s.times, memory, 0.1);
+  add_training_sections(without, j.machine, j.net, j.work, s.work, s.times, memory, {0.9, 1.1});
   for (const char* name : {"time_to_train_s", "steps_to_train", "energy_to_train_J", "cost_to_train_usd"})
     CHECK(without.metrics.find(name) == nullptr);
   j.work.token_budget = 3e9;
-  add_training_sections(with, j.machine, j.net, j.work, s.work, s.times, memory, 0.1);
+  add_training_sections(with, j.machine, j.net, j.work, s.work, s.times, memory, {0.9, 1.1});
   const double time = *with.metrics.find("time_to_train_s")->number();
   CHECK(*with.metrics.find("cost_to_train_usd")->number() == Approx(64 * 0.01 * time).epsilon(1e-12));
   CHECK(with.bands.find("cost_to_train_usd") != nullptr);

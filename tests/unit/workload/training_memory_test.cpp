@@ -209,6 +209,27 @@ TEST_CASE("Frozen layers in 8 bits keep inputs of activations in 8 bits, and nee
   CHECK(item(memory_of(j), "workspace") == Approx(5 * hidden * tokens).epsilon(1e-12));
 }
 
+TEST_CASE("A band is that of runs of the same domain, precision and kind of model, else of all") {
+  test::shipped_job j = plain_job();
+  training_profile& t = *j.software.training;
+  t.error_90 = 0.1;
+  t.residuals.clear();
+  const auto band = [&] { return step_band_90(j.machine, j.software, j.net, j.work); };
+  CHECK(band().low == 0.9);
+  CHECK(band().high == 1.1);
+  const step_residuals kind = kind_of_step(j.machine, j.net, j.work);
+  CHECK(kind.weight_bits == 16);
+  CHECK_FALSE(kind.experts);
+  step_residuals other = kind;
+  other.rack = !kind.rack, other.low = -1, other.high = 1;
+  t.residuals = {other, kind};
+  t.residuals.back().low = std::log(0.8), t.residuals.back().high = std::log(1.5);
+  CHECK(band().low == Approx(0.8).epsilon(1e-12));
+  CHECK(band().high == Approx(1.5).epsilon(1e-12));
+  j.work.gemm_precision = precision::mxfp8;
+  CHECK(band().high == 1.1);
+}
+
 TEST_CASE("The first of p stages keeps p micro-batches of 1F1B") {
   test::shipped_job j = plain_job();
   j.net.vocab = 1024;  // no vocabulary to speak of: the first stage is the fullest
