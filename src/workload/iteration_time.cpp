@@ -77,16 +77,6 @@ iteration_costs::iteration_costs(const platform& p, const stack& s, const model&
   decode_.hbm_share *= costs_.decode_factor;
   decode_.item_time = decode_.item_time / costs_.decode_factor;
   decode_.launch = decode_.launch * costs_.launch_factor;
-  const auto latent = kernels_.mla_decode.find(narrow ? precision::fp8 : precision::bf16);
-  if (latent != kernels_.mla_decode.end() && !getenv("OLDMLA")) {
-    latent_decode_ = latent->second;
-    latent_decode_->hbm_share *= costs_.decode_factor;
-    latent_decode_->item_time = latent_decode_->item_time / costs_.decode_factor;
-    latent_decode_->launch = latent_decode_->launch * costs_.launch_factor;
-    latent_decode_->tensor_rate *= sustained * costs_.attention_factor;
-  }
-  const auto context = kernels_.mla_context.find(precision::bf16);
-  latent_attention_ = context == kernels_.mla_context.end() || getenv("OLDMLA") ? attention_ : at_rate(context->second, sustained * costs_.attention_factor);
   stream_ = kernels_.stream;
   stream_.launch = {};  // launches of small kernels are in the engine's layer_time
   sequence_host_ = costs_.sequence_host;
@@ -307,7 +297,7 @@ time_and_energy iteration_costs::prefill_attention(const layer_slice& l, const i
                           .queries = queries,
                           .pairs = pairs,
                           .fp8 = fp8};
-  const kernel_cost c = attention_forward_cost(platform_.gpu, latent ? latent_attention_ : attention_, s);
+  const kernel_cost c = attention_forward_cost(platform_.gpu, attention_, s);
   time_and_energy out = timed(fp8 ? precision::fp8 : precision::bf16, c);
   out.facts = facts_of(platform_.gpu, c, s);
   return out;
@@ -316,17 +306,6 @@ time_and_energy iteration_costs::prefill_attention(const layer_slice& l, const i
 // Absorbed form: every head reads the same vector of a token, keys and values at once.
 time_and_energy iteration_costs::latent_decode(const layer_slice& l, double batch, double context) const {
   const mla_spec& a = l.spec.mla;
-  if (latent_decode_) {
-    const auto rank = static_cast<double>(a.kv_lora_rank);
-    const kernel_cost c = mla_decode_cost(platform_.gpu, *latent_decode_,
-                                          {.batch = batch,
-                                           .context = context,
-                                           .heads = l.heads * (1 + work_.drafts.draft_tokens),
-                                           .latent_dim = rank + static_cast<double>(a.qk_rope_dim),
-                                           .value_dim = rank,
-                                           .kv_element_bytes = bytes_per_element(work_.kv_cache)});
-    return timed(bytes_per_element(work_.kv_cache) < 2 ? precision::fp8 : precision::bf16, c);
-  }
   const decode_shape s{.batch = batch,
                        .context = context,
                        .heads = l.heads,

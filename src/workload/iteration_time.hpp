@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
@@ -95,9 +94,8 @@ class iteration_costs {
   seconds sequence_host_, request_host_;
   kernel_profile kernels_;
   std::map<weight_role, gemm_route> routes_;  ///< at the rates the engine reaches over a long run
-  attention_params attention_, latent_attention_;
+  attention_params attention_;
   decode_params decode_;
-  std::optional<mla_decode_params> latent_decode_;  ///< where the stack has that kernel
   stream_params stream_;
   std::vector<layer_slice> slices_;
   std::unordered_map<std::int64_t, std::vector<token_costs>> by_tokens_;  ///< one entry a slice
