@@ -174,7 +174,7 @@ TEST_CASE("An algorithm that has one protocol refuses the others") {
     collective_options o;
     o.algorithm = algorithm;
     o.protocol = protocol;
-    return collective_time(shipped(), p, collective::all_reduce, 1.0_MiB, {8, 1}, o);
+    return collective_time(shipped(), p, collective::all_reduce, bytes::from_base(1 << 20), {8, 1}, o);
   };
   for (const char* a : {"tree", "halving_doubling", "nvls"}) {
     INFO(a);
