@@ -1,5 +1,6 @@
 #include "workload/serving_routes.hpp"
 
+#include <algorithm>
 #include <array>
 
 namespace nvlsim {
@@ -33,10 +34,13 @@ std::optional<gemm_route> route_gemm(const gpu_spec& gpu, const kernel_profile& 
   if (params == k.gemm.end()) return std::nullopt;
   out.params = params->second;
   const bool expert = r == weight_role::expert;
-  const double speed = sustained * (expert ? factor_of(c.expert_factor, weights) : factor_of(c.gemm_factor, weights));
+  // An engine's kernels may beat those of the kernel tables, not the data sheet.
+  const double fastest = gpu.dense_peak(out.operands) ? *gpu.dense_peak(out.operands) / out.params.tensor_rate : 1;
+  const double speed =
+      std::min(fastest, sustained * (expert ? factor_of(c.expert_factor, weights) : factor_of(c.gemm_factor, weights)));
   out.params.tensor_rate *= speed;
   out.params.step_time = out.params.step_time / speed;
-  out.params.hbm_share *= expert ? c.expert_stream_factor : c.stream_factor;
+  out.params.hbm_share = std::min(1.0, out.params.hbm_share * (expert ? c.expert_stream_factor : c.stream_factor));
   out.params.launch = out.params.launch * c.launch_factor;
   return out;
 }

@@ -29,7 +29,7 @@ Collectives as nccl-tests prints them.
   #        (B)    (elements)                               (us)  (GB/s)  (GB/s)            (us)  (GB/s)  (GB/s)
              0             0     float    none      -1    ...
   # Out of bounds values : 0 OK
-  # From            0 B     : ll128
+  # From            0 B     : ll
   # 1 of 1 rows use parameters derived from hardware figures, not measured ones
 
 What was chosen, and where that changes.

@@ -176,7 +176,7 @@ TEST_CASE("Bands are told in words") {
   const explanation foreign =
       explain_scenario(load(file, {{"/workload/precision", "fp16"}}), "step_time_s", status);
   REQUIRE(foreign.band_reasons.size() == 2);
-  CHECK(foreign.band_reasons.front().ends_with("; twice that here"));
+  CHECK(foreign.band_reasons.front().find(" lie half as far as there") != std::string::npos);
   CHECK(foreign.band_reasons.back() == "no measurement of gb300 at fp16: the rate is assumed");
 }
 
