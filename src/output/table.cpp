@@ -35,18 +35,25 @@ std::string bullets(const std::vector<std::string>& texts, std::string_view pref
   return out;
 }
 
-std::string band_text(const result& r, const std::string& key) {
+/// Without the unit where it is that of both ends and of the metric beside it: a line has 80 columns.
+std::string band_text(const result& r, const std::string& key, const std::string& metric) {
   const value* band = r.bands.find(key);
   if (!band || !band->items() || band->items()->size() != 2) return {};
-  const auto& b = *band->items();
-  return fmt::format("90 % in {} .. {}", output::scaled(key, b[0]), output::scaled(key, b[1]));
+  std::string low = output::scaled(key, band->items()->front()), high = output::scaled(key, band->items()->back());
+  const std::string unit = metric.substr(std::min(metric.find(' '), metric.size()));
+  if (low.ends_with(unit) && high.ends_with(unit)) {
+    low.resize(low.size() - unit.size());
+    high.resize(high.size() - unit.size());
+  }
+  return fmt::format("90 %: {} .. {}", low, high);
 }
 
 std::string metric_section(const result& r) {
   std::vector<std::vector<std::string>> scalars, distributions;
   for (const auto& [key, v] : *r.metrics.members()) {
     if (!v.members()) {
-      scalars.push_back({key, output::scaled(key, v), band_text(r, key)});
+      std::string metric = output::scaled(key, v), band = band_text(r, key, metric);
+      scalars.push_back({key, std::move(metric), std::move(band)});
       continue;
     }
     std::vector<std::string> row = {key};
