@@ -44,6 +44,7 @@ struct run_record {
   std::vector<trace_counter> counters;
   std::vector<request_record> requests;  ///< of a served load, where asked for; one lane of each class
   front_end_costs front_end;             ///< of those
+  double tokens_per_step = 1;            ///< of a decode, with drafts
   std::optional<std::pair<double, double>> counted;  ///< of a load on a clock: when requests come that count
 };
 

@@ -20,8 +20,11 @@ struct request_record {
   double arrival_s = -1, admitted_s = -1, first_token_s = -1, last_token_s = -1;
   std::int32_t input = 0, output = 0;
   std::int32_t cached = 0;  ///< prompt tokens that the prefix cache had
-  std::int32_t lane = -1;
+  std::int32_t lane = -1;  ///< that decodes
   std::int32_t preemptions = 0;
+  // Through pools: the lane that had the prompt, when it was done, and when its cache had come.
+  std::int32_t prompt_lane = -1;
+  double prefilled_s = -1, delivered_s = -1;
 };
 
 /// A value that occurs `count` times.

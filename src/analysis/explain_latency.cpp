@@ -28,7 +28,7 @@ struct way {
   }
 };
 
-/// Requests that stay in one lane.
+/// Requests on a clock, or that stay in one lane.
 std::vector<way> ways_in_lanes(const run_record& run, bool all) {
   std::vector<way> out;
   for (const request_record& r : run.requests) {
@@ -38,6 +38,11 @@ std::vector<way> ways_in_lanes(const run_record& run, bool all) {
     w.sent = r.arrival_s;
     w.begun = std::clamp(r.admitted_s, r.arrival_s, r.first_token_s);
     w.prefilled = w.delivered = w.streaming = r.first_token_s;
+    if (r.delivered_s >= 0) {
+      w.prompt_lane = static_cast<std::size_t>(r.prompt_lane);
+      w.prefilled = r.prefilled_s;
+      w.delivered = std::min(r.delivered_s, r.first_token_s);
+    }
     w.end = r.last_token_s;
     w.gaps = static_cast<double>(r.output) - 1;
     if (run.served) w.weight = static_cast<double>(run.served->lanes[w.prompt_lane]);
@@ -150,14 +155,20 @@ void add_stage(latency_parts& out, lane_time& lanes, const std::vector<measured_
 
 std::vector<time_slice> transfer_slices(const std::vector<measured_way>& ways, double weights) {
   std::map<const work_template*, std::pair<double, double>> by_work;  // transfers, and waits for the port
+  double sent = 0;
   for (const measured_way& m : ways) {
-    if (!m.to_first_token || !m.w.transfer) continue;
+    if (!m.to_first_token) continue;
+    if (!m.w.transfer) {  // on a clock: the date is known, not what the port sent before
+      sent += m.w.weight / weights * (m.w.delivered - m.w.prefilled);
+      continue;
+    }
     auto& [count, waited] = by_work[m.w.transfer];
     count += m.w.weight / weights;
     waited += m.w.weight / weights * std::max(0.0, m.w.delivered - m.w.prefilled - m.w.transfer->duration.base());
   }
   std::vector<time_slice> out;
   double waited = 0;
+  if (sent > 0) out.push_back({"transfer", work_kind::kv_transfer, "kv transfer", nullptr, sent, 0});
   for (const auto& [work, sums] : by_work) {
     for (const work_part& p : work->parts)
       out.push_back({"transfer", p.kind, p.name, p.facts, p.duration.base() * sums.first, sums.first});
@@ -236,8 +247,7 @@ latency_parts parts_of_gaps(const run_record& run, std::string_view statistic, d
   latency_parts out;
   lane_time lanes(run.work, run.times);
   if (statistic != "mean") {
-    const double tokens = run.served ? run.served->tokens_per_step : 1;
-    const token_gap g = nearest_gap(run, wanted * tokens);
+    const token_gap g = nearest_gap(run, wanted * (run.served ? run.served->tokens_per_step : run.tokens_per_step));
     lanes.add(g.lane, g.from, g.to, 1);
     out.note = fmt::format("of one wait for a token with this value, on {}", run.work.classes[g.lane].name);
   } else if (through_pools(run)) {

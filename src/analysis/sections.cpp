@@ -244,6 +244,11 @@ void add_serving_sections(result& r, const platform& p, const inference_workload
   m.set("preemptions", i.preemptions);
   m.set("recomputed_tokens", o.recomputed_tokens);
   r.breakdown.set("mean_over_gpus", use_breakdown(run, gpus));
+  constexpr double steady = 0.9;  // below, what finishes while requests arrive says little
+  if (i.requests_per_s < steady * i.offered_requests_per_s)
+    r.notes.push_back(fmt::format("{:.4g} req/s finish between the first and the last counted arrival, where {:.4g} req/s arrive: "
+                                  "the run is short beside its latencies, or the load is more than is served; more requests tell",
+                                  i.requests_per_s, i.offered_requests_per_s));
   if (i.saturated) {
     r.status = run_status::saturated;
     r.reasons.push_back(fmt::format("requests come faster than they are served: {} of {} wait as the last one arrives; "

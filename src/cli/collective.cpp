@@ -49,7 +49,10 @@ std::vector<double> sizes_of(const collective_arguments& a, diagnostics& problem
   if (!problems.empty()) return out;
   if (last < first) problems.add("-e", "", fmt::format("{} is less than -b {}", a.end, a.begin));
   const double step = a.increment > 0 ? static_cast<double>(a.increment) : default_step;
-  for (double s = first; s <= last && out.size() < 100'000; s = a.factor > 1 ? std::max(s * static_cast<double>(a.factor), 1.0) : s + step)
+  constexpr std::size_t most = 100'000;
+  if (a.factor <= 1 && (last - first) / step > static_cast<double>(most))
+    problems.add("-i", "", fmt::format("steps of {:.0f} B from {} to {} make more than {} sizes", step, a.begin, a.end, most));
+  for (double s = first; s <= last && out.size() < most; s = a.factor > 1 ? std::max(s * static_cast<double>(a.factor), 1.0) : s + step)
     out.push_back(s);
   return out;
 }

@@ -175,7 +175,7 @@ void add_collective(CLI::App& app, all_arguments& all) {
   c->add_option("-d,--datatype", a.datatype, "Printed data type")->capture_default_str();
   c->add_option("-o,--op", a.reduction, "Printed reduction")->check(CLI::IsMember({"sum", "prod", "min", "max", "avg"}))->capture_default_str();
   c->add_option("-r,--root", a.root, "Printed root")->check(CLI::Range(0, 100'000'000))->capture_default_str();
-  c->add_option("--skew", a.skew, "all_to_all and moe_*: bytes of the busiest rank over the mean")->check(CLI::Range(1.0, 1e6))->capture_default_str();
+  c->add_option("--skew", a.skew, "all_to_all and moe_*: bytes of the busiest rank over the mean")->check(number_from(1, 1e6))->capture_default_str();
   c->add_option("--top-k", a.top_k, "moe_*: experts of a token")->check(CLI::Range(1.0, 1024.0))->capture_default_str();
   c->add_option("--hidden", a.hidden, "moe_*: hidden size of a token")->check(CLI::Range(1.0, 1e6))->capture_default_str();
   c->add_option("--precision", a.precision, "moe_*: format of the dispatch")->check(CLI::IsMember({"bf16", "fp8", "nvfp4"}))->capture_default_str();

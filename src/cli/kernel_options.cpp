@@ -1,4 +1,5 @@
 // The options of nvlsim kernel, a subcommand for each class.
+#include "cli/option_text.hpp"
 #include "cli/kernel_options.hpp"
 
 #include "nvlsim/compute.hpp"
@@ -10,6 +11,7 @@ struct number_option {
   const char *name, *help;
   double kernel_arguments::*member;
   bool required;
+  double least = 0;
 };
 struct flag_option {
   const char *name, *help;
@@ -125,10 +127,10 @@ const std::vector<kernel_class>& classes() {
       {"scan",
        "The scan of a Mamba-2 layer, or with --delta of a gated delta net",
        "",
-       {tokens, heads, {"--head-dim", "Head size", &a::head_dim, false},
-        {"--state", "State of a head", &a::state, false},
-        {"--groups", "Groups of heads that share B and C", &a::state_groups, false},
-        {"--chunk", "Tokens of a chunk", &a::chunk, false}},
+       {tokens, heads, {"--head-dim", "Head size", &a::head_dim, false, 1},
+        {"--state", "State of a head", &a::state, false, 1},
+        {"--groups", "Groups of heads that share B and C", &a::state_groups, false, 1},
+        {"--chunk", "Tokens of a chunk", &a::chunk, false, 1}},
        "nvlsim kernel scan --tokens 8192 --heads 128 --head-dim 64 --state 128 --groups 8 --platform gb300-nvl72",
        {{"--delta", "The gated delta rule", &a::delta}, backward}},
       {"stream",
@@ -165,7 +167,7 @@ void add_kernel(CLI::App& app, kernel_arguments& a, std::function<void()> chosen
   for (const kernel_class& k : classes()) {
     CLI::App* s = c->add_subcommand(k.word, k.help);
     for (const number_option& n : k.numbers) {
-      auto* o = s->add_option(n.name, a.*n.member, n.help)->check(CLI::Range(0.0, 1e18));
+      auto* o = s->add_option(n.name, a.*n.member, n.help)->check(number_from(n.least, 1e18));
       if (n.required) o->required();
     }
     if (*k.format_help) s->add_option("--precision", a.format_of_data, k.format_help)->capture_default_str();

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "nvlsim/version.hpp"
 #include "output/text.hpp"
@@ -199,6 +200,17 @@ std::string manual_page(const CLI::App& command) {
   out += ".SH SEE ALSO\n";
   for (std::size_t i = 0; i < related.size(); ++i) out += fmt::format(".BR {} (1){}\n", roff(related[i]), i + 1 < related.size() ? "," : "");
   return out;
+}
+
+CLI::Validator number_from(double least, double most) {
+  CLI::Validator v = CLI::Range(least, most);
+  const CLI::Validator range = v;
+  v.operation([range](std::string& text) {
+    double x = 0;
+    if (CLI::detail::lexical_cast(text, x) && std::isnan(x)) return fmt::format("\"{}\" is no number", text);
+    return range(text);
+  });
+  return v;
 }
 
 }  // namespace nvlsim::cli

@@ -8,6 +8,9 @@
 
 namespace nvlsim::cli {
 
+/// Takes numbers from `least` to `most`; unlike CLI::Range no NaN.
+CLI::Validator number_from(double least, double most);
+
 struct option_text {
   std::vector<std::string> names;  ///< "-o", "--output"; of a positional argument "SCENARIO"
   std::string metavar;             ///< "DIR", "table|json", empty for a flag

@@ -107,7 +107,8 @@ kernel_profile kernels_for(const stack& s, const gpu_spec& gpu) {
     if (!named(k, gpu)) scale_to(k, gpu);
     add_unmeasured_formats(k, gpu);
     if (gpu.power_cap) {
-      const double power = (gpu.cap() - gpu.idle_power) / (gpu.tdp - gpu.idle_power);
+      // A cap above the power the GPU is made for slows nothing and speeds nothing up.
+      const double power = std::min(1.0, (gpu.cap() - gpu.idle_power) / (gpu.tdp - gpu.idle_power));
       const double factor = std::pow(power, k.power_exponent);
       scale_rates(k, [&](precision) { return factor; });
     }

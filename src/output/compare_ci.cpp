@@ -71,8 +71,14 @@ std::string compare_junit(const comparison& c) {
     for (const analysis::metric_change& m : c.rows)
       cases += fmt::format("    <testcase classname=\"{}\" name=\"{}\"/>\n", xml_escaped(m.scenario),
                            xml_escaped(m.metric));
-  const std::size_t tests = c.gates.empty() ? c.rows.size() : c.gates.size();
-  const auto failures = std::count_if(c.gates.begin(), c.gates.end(), [](const auto& g) { return g.failed; });
+  std::size_t tests = c.gates.empty() ? c.rows.size() : c.gates.size();
+  auto failures = std::count_if(c.gates.begin(), c.gates.end(), [](const auto& g) { return g.failed; });
+  for (const analysis::scenario_pair& p : c.scenarios) {
+    if (p.a != run_status::infeasible && p.b != run_status::infeasible) continue;
+    ++tests, ++failures;
+    cases += fmt::format("    <testcase classname=\"{}\" name=\"status\">\n      <failure message=\"{} is infeasible\"/>\n    </testcase>\n",
+                         xml_escaped(p.scenario), p.b == run_status::infeasible ? "B" : "A");
+  }
   std::string unmatched;
   for (const std::string& n : c.only_in_a) unmatched += fmt::format("only in A: {}\n", n);
   for (const std::string& n : c.only_in_b) unmatched += fmt::format("only in B: {}\n", n);

@@ -72,6 +72,7 @@ pooled_summary summarise_open_loop(const inference_row& r, const stack& s) {
   const request_list list = generate_requests(w, r.net->max_positions);
   server_settings set;
   set.lane = limits_of(*s.inference, w, plan_serving_memory(r.hardware, s, *r.net, w).kv_capacity_tokens);
+  set.keep_iterations = true;
   iteration_costs costs(r.hardware, s, *r.net, w);
   iteration_prices prices(costs, 0);
   std::vector<iteration> iterations;
@@ -84,7 +85,6 @@ pooled_summary summarise_open_loop(const inference_row& r, const stack& s) {
     begin.push_back(t.begin_s);
     end.push_back(t.end_s);
   }
-  iterations.resize(std::min(iterations.size(), begin.size()));  // of long runs the first are traced
   return summarise(iterations, begin, end, run.requests, w.drafts.tokens_per_step);
 }
 

@@ -91,7 +91,7 @@ pareto_study study_pareto(const scenario& s, std::int64_t gpus, const std::vecto
   base.prompts_cached = false;
   pareto_study out;
   out.name = s.name;
-  out.gpus = gpus > 0 ? gpus : std::int64_t{base.gpus_per_replica()} * base.replicas;
+  out.gpus = gpus > 0 ? gpus : std::int64_t{given->gpus()};
   const std::vector<inference_workload> all = layouts(s, base, out.gpus);
   std::size_t done = 0;
   for (const inference_workload& layout : all) {

@@ -113,6 +113,7 @@ void run_serving(run_record& out, const scenario& s, const inference_workload& w
   out.counted = counted_time(run.outcome, w.measured);
   out.requests = std::move(run.outcome.requests);
   out.front_end = run.front_end;
+  out.tokens_per_step = w.drafts.tokens_per_step;
 }
 
 void run_inference(run_record& out, const scenario& s, const inference_workload& w, const run_options& o) {

@@ -27,6 +27,13 @@ allowed_values::allowed_values(const std::vector<search_restriction>& restrictio
       continue;
     }
     if (r.values.empty()) r.values = {it->second};
+    std::int64_t whole = 0;
+    const bool counts = std::from_chars(it->second.data(), it->second.data() + it->second.size(), whole).ec == std::errc();
+    for (const std::string& text : r.values) {
+      const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), whole);
+      if (counts && (status != std::errc() || end != text.data() + text.size() || whole < 0))
+        problems.add("--only", "", fmt::format("{}: \"{}\" is no count", r.parameter, text), "");
+    }
     restrictions_.push_back(std::move(r));
   }
 }

@@ -96,6 +96,7 @@ std::string command_of(const search_result& r, const found_layout& l) {
       text += "]";
     }
     if (v.boolean()) text = *v.boolean() ? "true" : "false";
+    if (v.is_null()) text = "null";
     out += fmt::format(" \\\n    --set {}{}={}{}", v.items() ? "'" : "", pointer, text, v.items() ? "'" : "");
   };
   for (const auto& [pointer, v] : r.everywhere) set(pointer, v);

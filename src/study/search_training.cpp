@@ -156,7 +156,8 @@ class space final : public search_space {
     for (const char* own : {"/workload/recompute_method", "/workload/recompute_num_layers", "/placement/gpus",
                             "/placement/ranks_per_turn"})
       if (s.inputs.at_pointer("/scenario" + std::string(own))) everywhere.emplace_back(own, value{});
-    if (w.place.table) everywhere.emplace_back("/placement/policy", "segments");
+    const value* policy = s.inputs.at_pointer("/scenario/placement/policy");
+    if (policy && policy->string() && *policy->string() != "segments") everywhere.emplace_back("/placement/policy", "segments");
     const allowed_values allowed(o.restrictions, own_values(w), problems);
     if (!problems.empty()) return;
     list_splits(o.gpus, w, allowed);

@@ -272,6 +272,7 @@ time_and_energy iteration_costs::prefill_mixer(const layer_slice& l, const itera
         platform_.gpu, attention_,
         {it.prompt_tokens, static_cast<double>(l.spec.index_heads), static_cast<double>(l.spec.index_dim), scored,
          std::min(scored, static_cast<double>(l.spec.sparse_keys)), false});
+    c.activity = (c.activity * c.time.base() + i.activity * i.time.base()) / (c.time + i.time).base();
     c.time += i.time;
     c.work += i.work;
     c.moved += i.moved;

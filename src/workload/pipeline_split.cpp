@@ -136,7 +136,9 @@ std::vector<std::string> split_problems(const model& m, const training_workload&
   if (stages.empty()) return {"the layers left over from the first and last stage cannot be dealt evenly to the others"};
   for (const std::int64_t n : stages)
     if (n % w.par.vp != 0) return {fmt::format("a stage of {} layers cannot be cut into vp {} equal chunks", n, w.par.vp)};
-  if ((s.embedding.value_or(false) && stages.front() < w.par.vp) || (s.loss.value_or(false) && stages.back() < w.par.vp))
+  const pipeline_geometry shape = geometry_of(w);
+  const auto loss_stage = static_cast<std::size_t>(shape.stage_of(shape.chunks() - 1, 0));
+  if ((s.embedding.value_or(false) && stages.front() < w.par.vp) || (s.loss.value_or(false) && stages[loss_stage] < w.par.vp))
     return {"embedding and loss need a chunk with a layer's place"};
   return {};
 }

@@ -133,6 +133,7 @@ class server {
     } else if (set_.prefill) {  // whose output is the first token
       const std::size_t to = choose(r, router_policy::prefix_aware, decoding_, workers_.size());
       workers_[to].engine.submit(i, r.input, 1, names_of(r));
+      record(i).prompt_lane = static_cast<std::int32_t>(to);
       hand(i, to);
     } else {
       const std::size_t to = choose(r, set_.router, 0, decoding_);
@@ -286,6 +287,8 @@ class server {
 
   void send_cache(std::int32_t q, worker& w, double t) {
     w.port_free = std::max(w.port_free, t) + set_.prefill->transfer(request(q).input);
+    record(q).prefilled_s = t;
+    record(q).delivered_s = w.port_free;
     deliveries_.push({w.port_free, q});
   }
 

@@ -109,6 +109,7 @@ bool needs_clock(const inference_workload& w) {
   const auto by_itself = [](const token_lengths& l) { return l.shape != length_shape::uniform; };
   return w.load == load_kind::open_loop || w.load == load_kind::trace || w.sessions || w.objective.any() ||
          w.router != router_policy::round_robin || w.engine.preemption == preemption_policy::swap ||
+         (w.pooled() && w.engine.preemption.value_or(preemption_policy::none) != preemption_policy::none) ||
          w.measured.warmup > 0 || w.measured.tail > 0 || by_itself(w.input) || by_itself(w.output);
 }
 

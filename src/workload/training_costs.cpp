@@ -55,8 +55,9 @@ class builder {
   costed_parts out_;
 };
 
+/// Tensor cores run FP16 as they run BF16, and published steps in FP16 are fitted as such.
 const gemm_params& gemm_of(const training_context& c, precision p) {
-  const auto it = c.kernels.gemm.find(p);
+  const auto it = c.kernels.gemm.find(p == precision::fp16 ? precision::bf16 : p);
   if (it == c.kernels.gemm.end())
     throw input_error({{"", "", "the stack has no " + std::string(name(p)) + " GEMM parameters for " + c.kernels.gpu, ""}});
   return it->second;

@@ -273,7 +273,8 @@ step_residuals kind_of_step(const platform& p, const model& m, const training_wo
   constexpr int largest_server = 16;  // GPUs of one NVLink domain
   step_residuals k;
   k.rack = p.gpus_per_rack() > largest_server;
-  k.weight_bits = w.gemm_precision == precision::bf16 ? 16 : bytes_per_element(w.gemm_precision) < 1 ? 4 : 8;
+  const double element = bytes_per_element(w.gemm_precision);
+  k.weight_bits = element >= 2 ? 16 : element < 1 ? 4 : 8;
   k.experts = std::any_of(m.layers.begin(), m.layers.end(), [](const layer_spec& l) { return l.routed(); });
   return k;
 }
