@@ -5,7 +5,10 @@
 
 namespace nvlsim {
 
-/// What the errors of a fit are multiplied by: two where nobody measured a GEMM of this GPU at this precision.
+/// What the errors of a fit are multiplied by, in log, on GPUs that nobody measured [assumed].
+inline constexpr double unmeasured_widening = 2;
+
+/// `unmeasured_widening` where nobody measured a GEMM of this GPU at this precision, else one.
 /// [docs/explain.md#bands]
 double error_beyond_fit(const scenario& s);
 
