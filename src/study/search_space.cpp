@@ -5,8 +5,20 @@
 #include <algorithm>
 #include <charconv>
 #include <numeric>
+#include <optional>
 
 namespace nvlsim {
+namespace {
+
+/// The whole of a text as a number from 0.
+std::optional<std::int64_t> count_in(const std::string& text) {
+  std::int64_t n = 0;
+  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), n);
+  if (status != std::errc() || end != text.data() + text.size() || n < 0) return std::nullopt;
+  return n;
+}
+
+}  // namespace
 
 std::vector<std::size_t> search_space::visiting_order() const {
   std::vector<std::size_t> out(groups());
@@ -27,13 +39,9 @@ allowed_values::allowed_values(const std::vector<search_restriction>& restrictio
       continue;
     }
     if (r.values.empty()) r.values = {it->second};
-    std::int64_t whole = 0;
-    const bool counts = std::from_chars(it->second.data(), it->second.data() + it->second.size(), whole).ec == std::errc();
-    for (const std::string& text : r.values) {
-      const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), whole);
-      if (counts && (status != std::errc() || end != text.data() + text.size() || whole < 0))
+    for (const std::string& text : r.values)
+      if (count_in(it->second) && !count_in(text))
         problems.add("--only", "", fmt::format("{}: \"{}\" is no count", r.parameter, text), "");
-    }
     restrictions_.push_back(std::move(r));
   }
 }
@@ -53,11 +61,8 @@ std::vector<std::int64_t> allowed_values::integers(std::string_view parameter,
   for (const search_restriction& r : restrictions_) {
     if (r.parameter != parameter) continue;
     usual.clear();
-    for (const std::string& text : r.values) {
-      std::int64_t v = 0;
-      const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), v);
-      if (status == std::errc() && end == text.data() + text.size() && v >= 0) usual.push_back(v);
-    }
+    for (const std::string& text : r.values)
+      if (const auto n = count_in(text)) usual.push_back(*n);
   }
   std::erase_if(usual, [&](std::int64_t v) { return !allows(parameter, v); });
   std::sort(usual.begin(), usual.end());

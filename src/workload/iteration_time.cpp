@@ -304,46 +304,43 @@ time_and_energy iteration_costs::prefill_attention(const layer_slice& l, const i
   return out;
 }
 
-// Absorbed form: every head reads the same vector of a token, keys and values at once.
-time_and_energy iteration_costs::latent_decode(const layer_slice& l, double batch, double context) const {
-  const mla_spec& a = l.spec.mla;
-  const decode_shape s{.batch = batch,
-                       .context = context,
-                       .heads = l.heads,
-                       .kv_heads = 1,
-                       .head_dim = l.kv_values() / 2,
-                       .kv_element_bytes = bytes_per_element(work_.kv_cache)};
+// All heads read one vector of `elements` a key, keys and values at once.
+decode_shape iteration_costs::one_vector(const layer_slice& l, double batch, double keys, double elements) const {
+  return {.batch = batch,
+          .context = keys,
+          .heads = l.heads,
+          .kv_heads = 1,
+          .head_dim = elements / 2,
+          .kv_element_bytes = bytes_per_element(work_.kv_cache)};
+}
+
+/// `products`: multiply-adds of a key and head.
+kernel_cost iteration_costs::one_vector_decode(const decode_shape& s, double products) const {
   kernel_cost c = decode_attention_cost(platform_.gpu, decode_, s);
-  const double work = 2 * batch * (1 + work_.drafts.draft_tokens) * context * l.heads *
-                      static_cast<double>(2 * a.kv_lora_rank + a.qk_rope_dim);
-  c.work = flops::from_base(work);
+  c.work = flops::from_base(2 * s.batch * (1 + work_.drafts.draft_tokens) * s.context * s.heads * products);
   if (const seconds by_heads = decode_.launch + c.work / attention_.tensor_rate; by_heads > c.time) {
     c.time = by_heads;
     c.limit = bound::compute;
   }
+  return c;
+}
+
+time_and_energy iteration_costs::latent_decode(const layer_slice& l, double batch, double context) const {
+  const mla_spec& a = l.spec.mla;
+  const decode_shape s = one_vector(l, batch, context, l.kv_values());
+  const kernel_cost c = one_vector_decode(s, static_cast<double>(2 * a.kv_lora_rank + a.qk_rope_dim));
   time_and_energy out = timed(precision::bf16, c);
   out.facts = facts_of(platform_.gpu, c, s);
   return out;
 }
 
-// One vector a key, for all heads, keys and values at once; scoring reads the index keys of all.
+// Scoring reads the index keys of all.
 time_and_energy iteration_costs::compressed_decode(const layer_slice& l, double batch, double context) const {
-  const double element = bytes_per_element(work_.kv_cache), keys = compressed_keys(l.spec, context);
-  const decode_shape s{.batch = batch,
-                       .context = keys,
-                       .heads = l.heads,
-                       .kv_heads = 1,
-                       .head_dim = l.head_dim / 2,
-                       .kv_element_bytes = element};
-  kernel_cost c = decode_attention_cost(platform_.gpu, decode_, s);
-  c.work = flops::from_base(2 * batch * (1 + work_.drafts.draft_tokens) * keys * l.heads * 2 * l.head_dim);
-  if (const seconds by_heads = decode_.launch + c.work / attention_.tensor_rate; by_heads > c.time) {
-    c.time = by_heads;
-    c.limit = bound::compute;
-  }
+  const decode_shape s = one_vector(l, batch, compressed_keys(l.spec, context), l.head_dim);
+  kernel_cost c = one_vector_decode(s, 2 * l.head_dim);
   if (l.spec.index_heads > 0) {
     const double scored = context / static_cast<double>(l.spec.compressed.ratio);
-    const auto read = bytes::from_base(batch * scored * static_cast<double>(l.spec.index_dim) * element);
+    const auto read = bytes::from_base(batch * scored * static_cast<double>(l.spec.index_dim) * s.kv_element_bytes);
     c.time += stream_cost(platform_.gpu, stream_, read).time;
     c.moved += read;
   }

@@ -80,6 +80,8 @@ class iteration_costs {
   time_and_energy decode_attention(const layer_slice& l, const iteration_content& it) const;
   static double compressed_keys(const layer_spec& l, double context);
   time_and_energy prefill_mixer(const layer_slice& l, const iteration_content& it) const;
+  decode_shape one_vector(const layer_slice& l, double batch, double keys, double elements) const;
+  kernel_cost one_vector_decode(const decode_shape& s, double products) const;
   time_and_energy compressed_decode(const layer_slice& l, double batch, double context) const;
   time_and_energy latent_decode(const layer_slice& l, double batch, double context) const;
   time_and_energy recurrence(const layer_slice& l, const iteration_content& it) const;

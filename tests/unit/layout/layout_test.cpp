@@ -32,6 +32,17 @@ platform racks_of(int vms, int racks) {
   return p;
 }
 
+/// Whether stages send across domains, by every rank of them.
+void check_neighbours(const parallelism& par, const placement& place) {
+  const std::int64_t stride = par.tp * par.cp * par.dp;
+  for (std::int64_t stage = 0; stage + 1 < par.pp; ++stage) {
+    bool crosses = false;
+    for (std::int64_t r = stage * stride; r < (stage + 1) * stride; ++r)
+      crosses |= place.domain_of(r) != place.domain_of(r + stride);
+    CHECK(stages_cross(par, place, stage, stage + 1) == crosses);
+  }
+}
+
 TEST_CASE("Groups span as many domains as their ranks sit in") {
   std::mt19937_64 random(7);
   const auto up_to = [&](std::uint64_t n) { return static_cast<std::int64_t>(1 + random() % n); };
@@ -101,13 +112,7 @@ TEST_CASE("Pipeline crosses where some rank's neighbour sits in another domain")
     parallelism par;
     par.tp = up_to(9), par.cp = up_to(3), par.dp = up_to(5), par.pp = up_to(6);
     const placement place{up_to(40)};
-    const std::int64_t stride = par.tp * par.cp * par.dp;
-    for (std::int64_t stage = 0; stage + 1 < par.pp; ++stage) {
-      bool crosses = false;
-      for (std::int64_t r = stage * stride; r < (stage + 1) * stride; ++r)
-        crosses |= place.domain_of(r) != place.domain_of(r + stride);
-      CHECK(stages_cross(par, place, stage, stage + 1) == crosses);
-    }
+    check_neighbours(par, place);
   }
 }
 
@@ -163,13 +168,7 @@ TEST_CASE("Groups of listed ranks span the domains of their GPUs") {
     for (std::int64_t r = 0; r < par.gpus(); ++r) ++members[place.domain_of(r)];
     CHECK(all.domains == static_cast<int>(members.size()));
     for (const auto& [domain, n] : members) CHECK((all.fewest <= n && n <= all.fullest));
-    const std::int64_t stride = par.tp * par.cp * par.dp;
-    for (std::int64_t stage = 0; stage + 1 < par.pp; ++stage) {
-      bool crosses = false;
-      for (std::int64_t r = stage * stride; r < (stage + 1) * stride; ++r)
-        crosses |= place.domain_of(r) != place.domain_of(r + stride);
-      CHECK(stages_cross(par, place, stage, stage + 1) == crosses);
-    }
+    check_neighbours(par, place);
   }
 }
 
