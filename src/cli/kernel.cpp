@@ -224,7 +224,7 @@ const std::array<priced_class, 13> priced_classes = {{
                           bytes_per_element(p) < 2 ? "fp8" : "bf16");
      },
      decode, decode_formula},
-    {"mla", [](const kernel_arguments&, precision p) { return by_format("mla_decode", p); }, mla, mla_formula},
+    {"mla", [](const kernel_arguments&, precision p) { return by_format("mla_decode", p); }, mla, mla_formula, true},
     {"mla-context", [](const kernel_arguments&, precision p) { return by_format("mla_context", p); }, mla_context,
      attention_formula, true},
     {"absorb",
