@@ -23,6 +23,7 @@ struct gemm_params {
   double hbm_share = 1;     ///< of the data-sheet HBM rate
   seconds launch;
   double cast_passes = 0;   ///< passes over the activations to quantise them; 0 when the input is already cast
+  seconds cast_row_time = {};  ///< least time that the cast takes for a row, however short
   double output_bytes = 0;  ///< further bytes moved for each output element (bias, residual, amax of training epilogues)
   std::optional<seconds> split_time;  ///< of adding up the parts when a kernel splits k; nothing when it never splits
   double l2_speedup = 1;    ///< of operands that stay in L2 from launch to launch, as in benchmarks
@@ -99,6 +100,13 @@ struct mla_decode_params {
   double narrow_tile = 64;  ///< query heads of an item where there are fewer than 64, at the price of 64
 };
 
+/// The GPU that rates were measured on, as its data sheet had it.
+struct measured_gpu {
+  std::map<precision, flop_rate> peaks;  ///< dense
+  watts dynamic_power;                   ///< tdp - idle
+  int sm_count = 0;
+};
+
 /// Everything a stack knows of one GPU.
 struct kernel_profile {
   std::string gpu;                         ///< GPU or architecture it was fitted on
@@ -125,6 +133,9 @@ struct kernel_profile {
   /// tdp - idle of that GPU. One of the same architecture that was never measured gets rates by its power instead.
   std::optional<watts> dynamic_power_of_origin;
   double ultra_factor = 1;  ///< on those rates where the unmeasured GPU is the later make of its silicon and the origin not
+  /// A platform that says otherwise of the GPU `gpu` than this gets rates by its peaks and its power. Never that of an
+  /// entry it is like.
+  std::optional<measured_gpu> measured_on;
 };
 
 /// One line of the min() of protocols: latency + per-hop x hops + bytes / rate. [docs/collectives.md#collectives]

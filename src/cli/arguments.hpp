@@ -73,8 +73,8 @@ struct kernel_arguments {
   double m = 0, n = 0, k = 0, groups = 1;
   double batch = 1, heads = 0, kv_heads = 0, head_dim = 128, length = 0, queries = 0;
   double tokens = 0, experts = 0, topk = 0, hidden = 0, inter = 0, ranks = 1, skew = 0;
-  double window = 0, qk_dim = 576, v_dim = 512, keys = 0, scored = 0, chosen = 2048;
-  double state = 128, state_groups = 1, chunk = 128;
+  double window = 0, qk_dim = 576, v_dim = 512, keys = 0, scored = 0, chosen = 0;
+  double state = 128, state_groups = 1, chunk = 0;
   double bytes = 0, elements = 0;
   std::string elementwise = "norm", path = "hbm", weights, part = "keys";
   bool ungated = false, sparse = false, full = false, backward = false, delta = false;

@@ -12,6 +12,7 @@
 #include "nvlsim/compute.hpp"
 #include "nvlsim/output.hpp"
 #include "nvlsim/units_text.hpp"
+#include "output/text.hpp"
 #include "scenario/inputs.hpp"
 #include "study/kernel_knobs.hpp"
 #include "study/kernel_rows.hpp"
@@ -29,7 +30,7 @@ struct question {
 };
 
 constexpr const char* gemm_formula =
-    "launch + cast + min over tiles of smax(waves x (k + fill_depth) x max(step_time, tile / tensor_rate), bytes "
+    "launch + max(cast, cast_row_time x rows) + min over tiles of smax(waves x (k + fill_depth) x max(step_time, tile / tensor_rate), bytes "
     "/ (HBM x hbm_share)) + output_bytes x outputs / HBM stream";
 constexpr const char* attention_formula =
     "launch + smax(all pairs + tail_share x longest block, longest block) x smax(flops / tensor_rate, 1 / "
@@ -101,13 +102,14 @@ kernel_cost sparse_attention(const question& q) {
   return (a.backward ? sparse_attention_backward_cost : sparse_attention_forward_cost)(q.at.gpu,
                                                                                        q.kernels.attention, s);
 }
+constexpr double default_chosen_keys = 2048;  // DeepSeek-V3.2
 kernel_cost indexer(const question& q) {
   const kernel_arguments& a = q.asked;
   const indexer_shape s{.tokens = a.tokens,
                         .heads = a.heads,
                         .dim = a.head_dim,
                         .scored = a.scored,
-                        .chosen = std::min(a.chosen, a.scored),
+                        .chosen = a.chosen > 0 ? a.chosen : std::min(default_chosen_keys, a.scored),
                         .fp8 = q.format == precision::fp8};
   return (a.backward ? indexer_backward_cost : indexer_forward_cost)(q.at.gpu, q.kernels.attention, s);
 }
@@ -160,6 +162,7 @@ kernel_cost moe(const question& q) {
                    .gated = !a.ungated,
                    .load = a.skew > 0 ? skewed_load(r, a.skew) : balanced_load(r)});
 }
+constexpr double default_scan_chunk = 128;
 double scan_efficiency(const stack& s) { return s.training ? s.training->scan_efficiency : 1; }
 kernel_cost scan(const question& q) {
   const kernel_arguments& a = q.asked;
@@ -168,7 +171,7 @@ kernel_cost scan(const question& q) {
                      .head_dim = a.head_dim,
                      .state = a.state,
                      .groups = a.state_groups,
-                     .chunk = a.chunk,
+                     .chunk = a.chunk > 0 ? a.chunk : std::min(default_scan_chunk, a.tokens),
                      .delta = a.delta};
   return (a.backward ? scan_backward_cost : scan_forward_cost)(
       q.at.gpu, q.kernels.gemm.at(precision::bf16).tensor_rate, scan_efficiency(q.software), q.kernels.stream, s);
@@ -221,7 +224,7 @@ const std::array<priced_class, 13> priced_classes = {{
                           bytes_per_element(p) < 2 ? "fp8" : "bf16");
      },
      decode, decode_formula},
-    {"mla", [](const kernel_arguments&, precision p) { return by_format("mla_decode", p); }, mla, mla_formula},
+    {"mla", [](const kernel_arguments&, precision p) { return by_format("mla_decode", p); }, mla, mla_formula, true},
     {"mla-context", [](const kernel_arguments&, precision p) { return by_format("mla_context", p); }, mla_context,
      attention_formula, true},
     {"absorb",
@@ -256,23 +259,40 @@ precision format_of(const kernel_arguments& a, diagnostics& problems) {
   return precision::bf16;
 }
 
+const priced_class& class_of(const kernel_arguments& a) {
+  return *std::find_if(priced_classes.begin(), priced_classes.end(),
+                       [&](const priced_class& x) { return x.word == a.kernel; });
+}
+
+/// What the stack and the GPU lack for the kernel.
+void check_parameters(const question& q, diagnostics& problems) {
+  const kernel_arguments& a = q.asked;
+  if (const std::string family = class_of(a).family(a, q.format); !has_family(q.kernels, family)) {
+    std::vector<std::string> known;
+    for (const auto& [n, unused] : q.kernels.moe) known.push_back(n);
+    problems.add(fmt::format("stack {}", q.software.name), "/kernels",
+                 fmt::format("no parameters \"{}\" for {}", family, q.at.gpu.name),
+                 a.kernel == "moe" ? nearest(a.family, known) : std::string());
+  }
+  if (a.sparse) {
+    const precision operands = a.weights.empty() ? q.format : precision::bf16;
+    if (const peak_rate* peak = q.at.gpu.peak(operands); !peak || !peak->sparse)
+      problems.add("--sparse", "",
+                   fmt::format("{} gives no 2:4-sparse peak of {}", q.at.gpu.name, name(operands)));
+  }
+  if (a.kernel == "copy" && a.bytes > 0 && !(copy(q).time.base() > 0))
+    problems.add("--path", "", fmt::format("platform {} gives no rate of {}", q.at.name, a.path));
+}
+
 priced_kernel price(const question& q) {
   const kernel_arguments& a = q.asked;
-  const auto c = std::find_if(priced_classes.begin(), priced_classes.end(),
-                              [&](const priced_class& x) { return x.word == a.kernel; });
+  const auto c = &class_of(a);
   priced_kernel out{.family = c->family(a, q.format),
                     .group = {},
                     .cost = {},
                     .formula = c->formula,
                     .spread = nullptr,
                     .parameters = {}};
-  if (!has_family(q.kernels, out.family)) {
-    std::vector<std::string> known;
-    for (const auto& [n, unused] : q.kernels.moe) known.push_back(n);
-    throw input_error({{fmt::format("stack {}", q.software.name), "/kernels",
-                        fmt::format("no parameters \"{}\" for {}", out.family, q.at.gpu.name),
-                        a.kernel == "moe" ? nearest(a.family, known) : std::string()}});
-  }
   if (c->in_format && a.weights.empty()) out.operands = q.format;
   if (a.kernel == "moe") out.operands = q.kernels.moe.at(a.family).activations;
   out.group = parameter_group(q.kernels, out.family);
@@ -339,7 +359,11 @@ std::string as_text(const question& q, const priced_kernel& k) {
   const kernel_cost& c = k.cost;
   const double t = c.time.base();
   const auto line = [](const std::string& what, const std::string& v) {
-    return fmt::format("{:<22} {}\n", what, v);
+    constexpr std::size_t label = 23;
+    std::string lines;
+    for (const std::string& part : output::wrapped(v, output::table_columns - label))
+      lines += fmt::format("{:<22} {}\n", lines.empty() ? what : "", part);
+    return lines;
   };
   std::string out = line("kernel", fmt::format("{} on {} (parameters of {})", k.group, gpu.name, q.kernels.gpu));
   out += line("time", format_quantity(c.time));
@@ -383,11 +407,15 @@ exit_code execute(const kernel_arguments& a) {
   const auto hardware = load_platform(a.platform, data, for_platform, {"--platform", "", {}, {}}, problems);
   const auto software = load_stack(a.stack.empty() ? std::string(default_stack(a.kernel)) : a.stack, data,
                                    for_stack, {"--stack", "", {}, {}}, problems);
+  const bool loaded = problems.empty();
   const precision format = format_of(a, problems);
-  problems.throw_if_any();
+  check_shape(a, problems);
+  if (!loaded) problems.throw_if_any();
   const platform& p = hardware.content;
   const kernel_profile k = kernels_for(software.content, p.gpu);
   const question q{p, software.content, k, a, format};
+  check_parameters(q, problems);
+  problems.throw_if_any();
   const priced_kernel priced = price(q);
   print(a.format == "json" ? to_json(as_value(q, priced)) : as_text(q, priced));
   return exit_code::ok;

@@ -115,7 +115,8 @@ kernel_cost gemm_cost(const gpu_spec& gpu, const gemm_params& p, precision opera
   const double speedup = s.sparse && peak && peak->sparse ? *peak->sparse / peak->dense : 1;
   const product best = best_product(gpu, p, element, s, speedup);
   const double cast_bytes = p.cast_passes * s.groups * s.m * s.k * (2 + element);
-  const double cast_time = cast_bytes / (gpu.hbm_bandwidth.base() * p.hbm_share);
+  const double rows_time = p.cast_passes > 0 ? p.cast_row_time.base() * s.groups * s.m : 0;
+  const double cast_time = std::max(cast_bytes / (gpu.hbm_bandwidth.base() * p.hbm_share), rows_time);
   const double epilogue_bytes = p.output_bytes * s.groups * s.m * s.n;
   const double epilogue_time = epilogue_bytes / gpu.hbm_stream.base();
   const double time = p.launch.base() + best.time + cast_time + epilogue_time;

@@ -79,8 +79,21 @@ void add_unmeasured_formats(kernel_profile& k, const gpu_spec& gpu) {
   }
 }
 
+/// Largest share of its data-sheet peak that GEMMs of a format reach on any measured GPU; nothing where none was.
+std::optional<double> largest_share(const stack& s, precision p) {
+  std::optional<double> out;
+  for (const auto& [name, k] : s.kernels) {
+    if (!k.measured_on) continue;
+    const auto rate = k.gemm.find(p);
+    const auto peak = k.measured_on->peaks.find(peak_format(p));
+    if (rate == k.gemm.end() || peak == k.measured_on->peaks.end()) continue;
+    out = std::max(out.value_or(0), rate->second.tensor_rate / peak->second);
+  }
+  return out;
+}
+
 /// Rates of a GPU that the entry does not name: its share of peak in another architecture, its power in the same.
-void scale_to(kernel_profile& k, const gpu_spec& gpu) {
+void scale_to(kernel_profile& k, const stack& s, const gpu_spec& gpu) {
   if (!k.peaks_of_origin.empty()) {
     const flop_rate before = k.attention.tensor_rate;
     const std::optional<attention_params> fp8 = k.attention_fp8;
@@ -92,11 +105,70 @@ void scale_to(kernel_profile& k, const gpu_spec& gpu) {
   } else if (k.dynamic_power_of_origin) {
     const double factor = std::pow((gpu.tdp - gpu.idle_power) / *k.dynamic_power_of_origin, k.power_exponent) *
                           (gpu.ultra ? k.ultra_factor : 1);
-    scale_rates(k, [&](precision) { return factor; });
+    const auto rates = k.gemm;
+    scale_rates(k, [&](precision p) {
+      const auto rate = rates.find(p);
+      const auto peak = gpu.dense_peak(p);
+      const auto share = largest_share(s, p);
+      return rate != rates.end() && peak && share ? std::min(factor, *share * (*peak / rate->second.tensor_rate))
+                                                  : factor;
+    });
   }
 }
 
-bool named(const kernel_profile& k, const gpu_spec& gpu) { return k.gpu == gpu.name; }
+/// Whether the rates are those of this GPU, not of another that the entry of its name stands on.
+bool named(const kernel_profile& k, const gpu_spec& gpu) {
+  return k.gpu == gpu.name && k.peaks_of_origin.empty();
+}
+
+/// The platform's peak over that of the measured GPU; 1 where either lacks the format.
+double peak_ratio(const measured_gpu& m, const gpu_spec& gpu, precision p) {
+  const auto was = m.peaks.find(peak_format(p));
+  const auto now = gpu.dense_peak(p);
+  return was != m.peaks.end() && now ? *now / was->second : 1;
+}
+double power_ratio(const measured_gpu& m, const gpu_spec& gpu) {
+  return (gpu.tdp - gpu.idle_power) / m.dynamic_power;
+}
+
+/// Rates of the GPU that the entry names where the platform says otherwise of it than was measured. More power takes
+/// no format beyond its dense peak.
+void follow_platform(kernel_profile& k, const gpu_spec& gpu) {
+  if (!k.measured_on) return;
+  const measured_gpu m = *k.measured_on;
+  const double power = std::pow(power_ratio(m, gpu), k.power_exponent);
+  const auto rates = k.gemm;
+  scale_rates(k, [&](precision p) {
+    const double peak = peak_ratio(m, gpu, p);
+    const auto rate = rates.find(p);
+    const auto most = gpu.dense_peak(p);
+    if (power <= 1 || rate == rates.end() || !most) return peak * power;
+    return std::min(peak * power, std::max(peak, *most / rate->second.tensor_rate));
+  });
+}
+
+/// What of `follow_platform` a result must say.
+std::string deviation_note(const kernel_profile& k, const gpu_spec& gpu) {
+  if (!k.measured_on) return {};
+  const measured_gpu& m = *k.measured_on;
+  std::vector<std::string> parts, peaks;
+  for (const auto& [format, was] : m.peaks)
+    if (const double ratio = peak_ratio(m, gpu, format); ratio != 1)
+      peaks.push_back(fmt::format("{} x{:.4g}", name(format), ratio));
+  if (!peaks.empty())
+    parts.push_back(fmt::format("dense peaks against those of the measured {}: {}; tensor rates in proportion",
+                                gpu.name, fmt::join(peaks, ", ")));
+  if (power_ratio(m, gpu) != 1)
+    parts.push_back(fmt::format("tdp less idle power {:.0f} W instead of {:.0f} W: tensor rates by ({:.3g})^{:.2g}, "
+                                "none beyond its dense peak",
+                                (gpu.tdp - gpu.idle_power).base(), m.dynamic_power.base(), power_ratio(m, gpu),
+                                k.power_exponent));
+  if (gpu.sm_count != m.sm_count)
+    parts.push_back(fmt::format("{} SMs instead of {}: tensor rates are those of the whole GPU and do not follow, "
+                                "nor do exponentials; set /gpu/peaks and /gpu/exponentials too",
+                                gpu.sm_count, m.sm_count));
+  return fmt::format("{}", fmt::join(parts, "; "));
+}
 
 }  // namespace
 
@@ -104,7 +176,7 @@ bool named(const kernel_profile& k, const gpu_spec& gpu) { return k.gpu == gpu.n
 kernel_profile kernels_for(const stack& s, const gpu_spec& gpu) {
   if (const kernel_profile* entry = entry_for(s, gpu)) {
     kernel_profile k = *entry;
-    if (!named(k, gpu)) scale_to(k, gpu);
+    named(k, gpu) ? follow_platform(k, gpu) : scale_to(k, s, gpu);
     add_unmeasured_formats(k, gpu);
     if (gpu.power_cap) {
       // A cap above the power the GPU is made for slows nothing and speeds nothing up.
@@ -155,7 +227,7 @@ std::string kernels_note(const stack& s, const gpu_spec& gpu) {
     // Measured by `nvlsim fit kernels --leave-out system`. [docs/kernels.md#unmeasured-gpus]
     out = fmt::format(
         "no kernel was measured on {}: those of its architecture, rates by ({:.0f} W / {:.0f} W)^{:.2g} of "
-        "dynamic power{}; guessed so from GB200, GB300 was off by 4 to 6 % median in GEMM and attention "
+        "dynamic power{}, at most the largest share of a dense peak that was measured; guessed so from GB200, GB300 was off by 4 to 6 % median in GEMM and attention "
         "(2 to 5 % fitted), B200 and B300 by 5 to 10 % (NVFP4 16 %), projections of latent attention by up to 34 "
         "%",
         gpu.name, (gpu.tdp - gpu.idle_power).base(), entry->dynamic_power_of_origin->base(), entry->power_exponent,
@@ -167,6 +239,7 @@ std::string kernels_note(const stack& s, const gpu_spec& gpu) {
         "no kernel was measured on {}: rates are the shares of the data-sheet peak that entry \"{}\" of stack {} "
         "holds; from one generation to the next such a guess was off by 12 to 16 % median",
         gpu.name, entry->gpu, s.name);
+  if (entry && named(*entry, gpu)) out = deviation_note(*entry, gpu);
   if (gpu.power_cap)
     out += fmt::format(
         "{}power cap {:.0f} W instead of {:.0f} W: tensor rates by ((cap - idle) / (tdp - idle))^{:.2g}",

@@ -1,6 +1,8 @@
 #include <algorithm>
 
+#include "compute/elementwise.hpp"
 #include "compute/smooth.hpp"
+#include "nvlsim/diagnostics.hpp"
 
 namespace nvlsim {
 namespace {
@@ -31,6 +33,12 @@ constexpr std::array<elementwise_kernel, 19> kernels = {{
 }  // namespace
 
 std::span<const elementwise_kernel> elementwise_kernels() { return kernels; }
+
+double compute::elementwise_bytes(std::string_view name) {
+  for (const elementwise_kernel& k : kernels)
+    if (k.name == name) return k.bytes;
+  throw internal_error("no elementwise kernel called " + std::string(name));
+}
 
 // [docs/models-and-assumptions.md#memory-bound]
 kernel_cost stream_cost(const gpu_spec& gpu, const stream_params& p, bytes moved, bool repeated) {

@@ -68,6 +68,7 @@ constexpr auto fields<gemm_params> = std::to_array<field<gemm_params>>({
     {"hbm_share", &number<&gemm_params::hbm_share>, share},
     {"launch", &quantity<&gemm_params::launch>, config::non_negative},
     {"cast_passes", &number<&gemm_params::cast_passes>, config::non_negative},
+    {"cast_row_time", &quantity<&gemm_params::cast_row_time>, config::non_negative, false},
     {"output_bytes", &number<&gemm_params::output_bytes>, config::non_negative},
     {"split_time", &quantity<&gemm_params::split_time>, config::non_negative, false},
     {"l2_speedup", &number<&gemm_params::l2_speedup>, {0.1, 10}, false},
@@ -197,6 +198,7 @@ class kernels_reader {
     const entry& base = resolve(like);
     e.profile = base.profile;
     e.profile.like.insert(e.profile.like.begin(), like);
+    e.profile.measured_on.reset();
     e.given = e.given_by_base = base.given;
     e.base_broken = base.base_broken;
   }
@@ -219,12 +221,8 @@ class kernels_reader {
     read_moe(e);
     read_group(e, e.r, "", "stream", p.stream);
     read_optional(e, "amax", p.amax);
-    if (auto peaks = e.r.find_child("peaks_of_origin")) {
-      for (const std::string& n : peaks->names())
-        if (const auto f = precision_by_name(n)) p.peaks_of_origin[*f] = peaks->quantity<flop_rate>(n, config::positive);
-        else if (n != "kind" && n != "source") peaks->fail(n, "no such precision", nearest(n, precision_names()));
-      peaks->done();
-    }
+    read_peaks(e.r, "peaks_of_origin", p.peaks_of_origin);
+    read_measured_on(e);
     if (const auto x = e.r.find_quantity<watts>("dynamic_power_of_origin", config::positive))
       p.dynamic_power_of_origin = *x;
     if (const auto x = e.r.find_number("ultra_factor", {0.5, 2})) p.ultra_factor = *x;
@@ -234,6 +232,25 @@ class kernels_reader {
     }
     require(e, e.r, "", "", "power_exponent");
     e.r.done();
+  }
+
+  static void read_peaks(reader& r, const char* k, std::map<precision, flop_rate>& out) {
+    auto peaks = r.find_child(k);
+    if (!peaks) return;
+    for (const std::string& n : peaks->names())
+      if (const auto f = precision_by_name(n)) out[*f] = peaks->quantity<flop_rate>(n, config::positive);
+      else if (n != "kind" && n != "source") peaks->fail(n, "no such precision", nearest(n, precision_names()));
+    peaks->done();
+  }
+
+  void read_measured_on(entry& e) {
+    auto r = e.r.find_child("measured_on");
+    if (!r) return;
+    measured_gpu& m = e.profile.measured_on.emplace();
+    read_peaks(*r, "peaks", m.peaks);
+    m.dynamic_power = r->quantity<watts>("dynamic_power", config::positive);
+    m.sm_count = static_cast<int>(r->integer("sm_count", {1, 100000}));
+    r->done();
   }
 
   template <class P>

@@ -62,10 +62,14 @@ struct slot {
 /// Families whose kernels differ from GPU to GPU in more than their rates: the pooled values first, then each GPU's
 /// own, held near them.
 bool tuned_by_gpu(const std::string& family) {
-  constexpr std::array<std::string_view, 4> groups = {"moe/", "mla_", "absorb_", "amax"};
+  constexpr std::array<std::string_view, 6> groups = {"moe/", "mla_", "absorb_", "amax", "gemm/", "attention"};
   return std::any_of(groups.begin(), groups.end(), [&](std::string_view g) { return family.starts_with(g); });
 }
-constexpr double own_prior = 0.3;   // of the logarithm of a GPU's own value over the pooled one
+/// Of the logarithm of a GPU's own value over the pooled one: GEMMs and attention of an architecture are nearly alike.
+double own_prior_of(const std::string& family) {
+  return family.starts_with("gemm/") || family.starts_with("attention") ? 0.12 : 0.3;
+}
+constexpr double release_prior = 0.3;  // of the logarithm of a value over that of the main stack
 constexpr double rate_prior = 0.5;  // the rows of one GPU may hardly depend on its rate
 
 struct problem_of_pool {
@@ -83,7 +87,7 @@ problem_of_pool pose(const std::string& family, const pool& p, const std::vector
     const kernel_knob& k = out.knobs[knob];
     const double start = std::clamp(k.get(at.at(gpus.front())), k.low * 1.001, k.high * 0.999);
     out.slots.push_back({knob, entry, gpus});
-    const double prior = k.per_gpu ? rate_prior : own ? own_prior : p.prior;
+    const double prior = k.per_gpu ? rate_prior : own ? own_prior_of(family) : p.prior;
     out.parameters.push_back(
         {fmt::format("{} {} {}", entry, family, k.member), start, k.low, k.high, prior, true});
   };
@@ -324,7 +328,7 @@ class kernel_fit {
     for (const auto& [family, rows] : by_family_) {
       if (stack_name_ != main_stack) {  // a deviation from the main stack, GPU by GPU
         for (const auto& [gpu, hardware] : hardware_)
-          if (const pool p{gpu.c_str(), {gpu}, own_prior}; !of(rows, p.gpus).empty()) visit(family, p, rows);
+          if (const pool p{gpu.c_str(), {gpu}, release_prior}; !of(rows, p.gpus).empty()) visit(family, p, rows);
         continue;
       }
       for (const pool& p : pools_of(family))

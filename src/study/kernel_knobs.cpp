@@ -68,6 +68,7 @@ std::vector<kernel_knob> gemm_knobs(std::function<gemm_params&(kernel_profile&)>
       .number<&gemm_params::hbm_share>("hbm_share", {0.1, 1}, by_silicon)
       .microseconds<&gemm_params::launch>("launch", {0.5, 40})
       .number<&gemm_params::cast_passes>("cast_passes", {0.01, 20})
+      .nanoseconds<&gemm_params::cast_row_time>("cast_row_time", {0.05, 5})
       .number<&gemm_params::output_bytes>("output_bytes", {0.01, 12}, by_silicon);
   if (repeated) k.number<&gemm_params::l2_speedup>("l2_speedup", {0.5, 5});
   return k.take();

@@ -96,6 +96,10 @@ void add_kernels(used_subtrees& u, const scenario& s, const traits& t, bool infe
   if (inference)
     for (const char* g : {"attention_fp8", "decode", "decode_fp8", "single_decode", "weight_only"}) u.groups.emplace_back(g);
   if (t.routed) u.groups.emplace_back("moe");
+  if (k.measured_on) {
+    u.groups.emplace_back("measured_on/dynamic_power");
+    for (const precision f : t.formats) u.groups.push_back(fmt::format("measured_on/peaks/{}", name(peak_format(f))));
+  }
   if (s.platform.gpu.power_cap || k.dynamic_power_of_origin) u.groups.emplace_back("power_exponent");
 }
 

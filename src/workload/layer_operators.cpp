@@ -4,17 +4,23 @@
 #include <cmath>
 #include <numbers>
 
+#include "compute/elementwise.hpp"
 #include "workload/operator_list.hpp"
 
 namespace nvlsim {
 namespace {
 
+using compute::elementwise_bytes;
+
 double real(std::int64_t x) { return static_cast<double>(x); }
+
+/// Bytes an element of the inner width: without a gate one input less.
+double activation_bytes(bool gated) { return elementwise_bytes("activation") - (gated ? 0 : 2); }
 
 void dense_mlp(operator_list& o, const char* up, const char* down, double f, bool again, bool activation_again) {
   const double width = o.layer.gated_mlp ? 2 : 1, t = o.tokens.whole;
   o.linear(up, t, f * width / o.tp, o.hidden, again);
-  o.stream("activation", t * f / o.tp * 2 * (width + 1), activation_again);
+  o.stream("activation", t * f / o.tp * activation_bytes(o.layer.gated_mlp), activation_again);
   o.linear(down, t, o.hidden, f / o.tp);
 }
 
@@ -29,11 +35,11 @@ void experts(operator_list& o, double unfused_activation_passes) {
   const double width = l.gated_mlp ? 2 : 1;
   o.norm(own);
   o.linear("router", own, e, o.hidden).operands = precision::bf16;
-  o.stream("routing", own * e * 4 * 6);
+  o.stream("routing", own * e * elementwise_bytes("router"));
   if (x.latent > 0) o.linear("latent.down", own, seen, o.hidden);
-  o.stream("permute", routed * seen * 2 * 4 / etp);  // permute and unpermute, read and write
+  o.stream("permute", routed * seen * 2 * elementwise_bytes("permute") / etp);  // there and back
   o.linear("experts.up", each, f * width / etp, seen, r.moe, local_experts);
-  double activation = routed * f / etp * 2 * (width + 1);
+  double activation = routed * f / etp * activation_bytes(l.gated_mlp);
   if (l.biased_clamped_activation) activation += unfused_activation_passes * routed * f / etp * 2;
   o.stream("activation", activation, r.moe || r.activation);
   o.linear("experts.down", each, seen, f / etp, r.moe, local_experts);
@@ -48,7 +54,7 @@ operator_list::operator_list(const model& m, const layer_spec& l, const training
   // One stream: read twice, written once. Of n streams a block reads all twice and writes its input, then reads all
   // with its output and writes them. [docs/models-and-assumptions.md#mixers]
   const double n = real(m.residual_streams);
-  residual_passes_ = n > 1 ? 4 * n + 2 : 3;
+  residual_bytes_ = n > 1 ? 2 * (4 * n + 2) : elementwise_bytes("residual");
 }
 
 layer_operator& operator_list::add(layer_operator::type what, const char* name, bool again) {
@@ -72,7 +78,7 @@ void operator_list::stream(const char* name, double moved, bool again, double ba
   o.forward_bytes = moved, o.backward_bytes = moved * backward_share;
 }
 
-void operator_list::norm(double n) { stream("norm", n * hidden * 2 * (2 + residual_passes_), work.recompute.layernorm); }
+void operator_list::norm(double n) { stream("norm", n * hidden * (elementwise_bytes("norm") + residual_bytes_), work.recompute.layernorm); }
 
 token_counts tokens_of(const training_workload& w) {
   const double tp = static_cast<double>(w.par.tp);

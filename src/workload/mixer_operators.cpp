@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "compute/elementwise.hpp"
 #include "workload/operator_list.hpp"
 
 namespace nvlsim {
@@ -57,7 +58,7 @@ void grouped_query(operator_list& o) {
   const double t = o.tokens.whole, q = real(l.heads * l.head_dim), kv = real(l.kv_heads * l.head_dim);
   const double gate = l.attention_gate ? q : 0;
   o.linear("qkv", t, (q + gate + 2 * kv) / o.tp, o.hidden);
-  o.stream("rotary", 2 * t * (q + kv) / o.tp * 2);
+  o.stream("rotary", t * (q + kv) / o.tp * compute::elementwise_bytes("rotary"));
   scores(o, real(l.head_dim), real(l.head_dim), real(l.kv_heads));
   if (l.attention_gate) o.stream("attention.gate", 3 * 2 * t * q / o.tp);
   o.linear("attention.out", t, o.hidden, q / o.tp);

@@ -28,7 +28,7 @@ class operator_list {
   std::vector<layer_operator> take() { return std::move(out_); }
 
  private:
-  double residual_passes_;
+  double residual_bytes_;  ///< an element of the hidden state that a residual connection moves
   std::vector<layer_operator> out_;
 };
 

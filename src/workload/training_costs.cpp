@@ -5,6 +5,7 @@
 #include <iterator>
 #include <utility>
 
+#include "compute/elementwise.hpp"
 #include "nvlsim/collectives.hpp"
 #include "nvlsim/diagnostics.hpp"
 #include "workload/part_facts.hpp"
@@ -438,8 +439,8 @@ costed_parts embedding_pass(const training_context& c, pass_kind what) {
   builder b(c, c.slowdown);
   const double elements = c.tokens.whole * static_cast<double>(c.net.hidden);
   const bool gradient = what != pass_kind::forward && has_weights(what) && c.work.task != training_task::lora;
-  if (what == pass_kind::forward) b.bytes_moved("embedding", elements * 2 * 2);
-  else if (gradient) b.bytes_moved("embedding", elements * (2 + 8));
+  if (what == pass_kind::forward) b.bytes_moved("embedding", elements * compute::elementwise_bytes("embedding"));
+  else if (gradient) b.bytes_moved("embedding", elements * compute::elementwise_bytes("embedding_backward"));
   costed_parts out = b.take();
   if (what == pass_kind::forward || gradient) append_vocabulary_gather(out, c, what == pass_kind::forward ? what : pass_kind::backward_weight);
   return out;

@@ -43,12 +43,71 @@ Gradients cost more than the forward, a window less than the whole, and a narrow
 
 A band comes from measured kernels; scans have none, and without what they reach they are said to be a roofline.
 
-  $ nvlsim kernel gemm --m 64 --n 4096 --k 4096 --platform gb200-nvl72 | grep -c '90 % of measured ones .*(left out of the fit: gemm/bf16 on gb200'
+  $ nvlsim kernel gemm --m 64 --n 4096 --k 4096 --platform gb200-nvl72 | tr -s ' \n' ' ' | grep -c '90 % of measured ones .*(left out of the fit: gemm/bf16 on gb200'
   1
-  $ nvlsim kernel scan --tokens 8192 --heads 128 --platform gb200-nvl72 --stack tensorrt-llm-1.3-kernels | grep -E '^(90|note)'
-  note                   stack tensorrt-llm-1.3-kernels does not say what scans reach: their roofline
+  $ nvlsim kernel scan --tokens 8192 --heads 128 --platform gb200-nvl72 --stack tensorrt-llm-1.3-kernels | grep -E -A1 '^(90|note)'
+  note                   stack tensorrt-llm-1.3-kernels does not say what scans
+                         reach: their roofline
 
-What is wrong is said.
+No line is wider than a terminal of 80 columns.
+
+  $ for c in "gemm --m 64 --n 4096 --k 4096 --precision nvfp4" "attention --heads 64 --seq 8192" "mla --batch 64 --heads 128 --context 8192" "moe --family cutlass_nvfp4 --tokens 4096 --experts 256 --topk 8 --hidden 7168 --inter 2048" "decode --batch 64 --heads 64 --context 8192" "scan --tokens 8192 --heads 128" "copy --bytes 1e9"; do for p in gb300-nvl72 vera-rubin-nvl72; do nvlsim kernel $c --platform $p --set /gpu/tdp=2.5kW; done; done | awk 'length > 80'
+
+A what-if on the data sheet carries measured rates along, never beyond the peak, and says so.
+
+  $ cat > share.py <<'EOF'
+  > import json, subprocess, sys
+  > out = subprocess.run("nvlsim kernel gemm --m 16384 --n 16384 --k 16384 --platform gb300-nvl72 --format json".split() + sys.argv[1:], capture_output=True, check=True)
+  > d = json.loads(out.stdout)
+  > print(round(d["share_of_dense_peak"], 2), d["notes"])
+  > EOF
+  $ python3 share.py
+  0.76
+  $ python3 share.py --set /gpu/peaks/bf16/dense=5PFLOPS --set /gpu/peaks/bf16/sparse=10PFLOPS
+  0.76 dense peaks against those of the measured gb300: bf16 x2; tensor rates in proportion
+  $ python3 share.py --set /gpu/tdp=9kW
+  1.0 tdp less idle power 8790 W instead of 1190 W: tensor rates by (7.39)^0.5, none beyond its dense peak
+  $ python3 share.py --set /gpu/sm_count=100
+  0.76 100 SMs instead of 148: tensor rates are those of the whole GPU and do not follow, nor do exponentials; set /gpu/peaks and /gpu/exponentials too
+
+What is wrong is said, all of it at once.
+
+  $ nvlsim kernel moe --family cutlas_nvfp4 --tokens 1 --experts 8 --topk 9 --ranks 3 --hidden 64 --inter 64 --platform gb300-nvl72
+  2> --ranks#: 3 ranks do not share 8 experts evenly
+  2> --topk#: 9 experts of a token, but only 8 experts
+  2> stack tensorrt-llm-1.3-kernels#/kernels: no parameters "moe/cutlas_nvfp4" for gb300; did you mean "cutlass_nvfp4"?
+  [2]
+  $ nvlsim kernel attention --heads 64 --kv-heads 7 --seq 128 --queries 256 --full --window 3 --precision nvfp4 --platform gb300-nvl7
+  2> --kv-heads#: 7 KV heads do not share 64 query heads evenly
+  2> --platform#: unknown platform "gb300-nvl7"; did you mean "gb300-nvl72"?
+  2> --precision#: attention runs in bf16, fp16 or fp8, not in nvfp4
+  2> --queries#: 256 queries, but only 128 tokens of a sequence
+  2> --window#: every query sees every token where --full is given
+  [2]
+  $ nvlsim kernel mla-context --heads 1.5 --seq 128 --queries 129 --platform gb300-nvl72
+  2> --heads#: 1.5 is no whole number
+  2> --queries#: 129 queries, but only 128 tokens of a sequence
+  [2]
+  $ nvlsim kernel decode --heads 4 --kv-heads 8 --context 10 --platform gb300-nvl72
+  2> --kv-heads#: 8 KV heads, but only 4 query heads
+  [2]
+  $ nvlsim kernel scan --tokens 64 --heads 12 --groups 8 --chunk 128 --platform gb300-nvl72
+  2> --chunk#: 128 tokens of a chunk, but only 64 tokens
+  2> --groups#: 8 groups do not share 12 heads evenly
+  [2]
+  $ nvlsim kernel indexer --tokens 64 --heads 4 --scored 100 --chosen 200 --platform gb300-nvl72
+  2> --chosen#: 200 keys chosen, but only 100 scored
+  [2]
+  $ nvlsim kernel sparse-attention --tokens 1 --heads 8 --keys 5 --v-dim 600 --platform gb300-nvl72
+  2> --v-dim#: 600 elements of a value in a vector of 576, which is the key too
+  [2]
+  $ nvlsim kernel gemm --m 1 --n 1 --k 1 --groups 2.5 --weights int4 --precision fp8 --platform ndm-a100-v4
+  2> --groups#: 2.5 is no whole number
+  2> --precision#: arithmetic is in 16 bit where --weights int4 is given, not in fp8
+  [2]
+  $ nvlsim kernel gemm --m 1 --n 1 --k 1 --sparse --precision fp64 --platform gb300-nvl72
+  2> --sparse#: gb300 gives no 2:4-sparse peak of fp64
+  [2]
 
   $ nvlsim kernel moe --family cutlas_nvfp4 --tokens 1 --experts 8 --topk 1 --hidden 64 --inter 64 --platform gb300-nvl72
   2> stack tensorrt-llm-1.3-kernels#/kernels: no parameters "moe/cutlas_nvfp4" for gb300; did you mean "cutlass_nvfp4"?

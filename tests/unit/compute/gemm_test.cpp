@@ -99,6 +99,21 @@ TEST_CASE("GEMM counts operands, output and casts as HBM traffic") {
   CHECK((fp8(cast).time - fp8(plain).time).base() == Approx(2 * 8192.0 * 2048 * 3 / 4e12));
 }
 
+TEST_CASE("A cast takes its least time for every row, where there is one") {
+  gemm_params p = blackwell().gemm.at(precision::nvfp4);
+  p.cast_passes = 1;
+  p.cast_row_time = seconds::from_base(1e-9);
+  gemm_params free = p;
+  free.cast_row_time = {};
+  const auto time = [](const gemm_params& x, const gemm_shape& s) { return gemm_cost(gb200(), x, precision::nvfp4, s).time.base(); };
+  const gemm_shape narrow{.m = 65536, .n = 128, .k = 64}, wide{.m = 65536, .n = 128, .k = 16384};
+  const double bytes_time = 65536.0 * 64 * (2 + bytes_per_element(precision::nvfp4)) / (gb200().hbm_bandwidth.base() * p.hbm_share);
+  CHECK(time(p, narrow) - time(free, narrow) == Approx(65536e-9 - bytes_time));
+  CHECK(time(p, wide) == time(free, wide));
+  p.cast_passes = free.cast_passes = 0;  // quantised before
+  CHECK(time(p, narrow) == time(free, narrow));
+}
+
 TEST_CASE("GEMM of the reference formula, worked by hand") {
   // One SM, one tile of 64 x 64 and a rate that makes a unit of k last 3 ns against a shortest step of 4 ns.
   gpu_spec gpu = gb200();

@@ -234,6 +234,106 @@ TEST_CASE("A GPU that was never measured gets the rates of its architecture by i
   CHECK(kernels_note(test::shipped_kernels(), test::gb200()).empty());
 }
 
+constexpr std::array<const char*, 7> measured_machines = {"gb300-nvl72", "gb200-nvl72", "hgx-b300",   "hgx-b200",
+                                                          "nd-h200-v5",  "nd-h100-v5",  "ndm-a100-v4"};
+
+flop_rate large_gemm(const gpu_spec& gpu, precision p) {
+  return kernels_for(test::shipped_kernels(), gpu).gemm.at(p).tensor_rate;
+}
+
+void scale_peaks(gpu_spec& gpu, double factor) {
+  for (auto& peak : gpu.peaks)
+    if (peak) peak->dense *= factor;
+}
+
+TEST_CASE("Measured rates are those of the GPU as its platform ships it") {
+  for (const char* name : measured_machines) {
+    const gpu_spec gpu = test::shipped_gpu(name);
+    const kernel_profile& entry = test::shipped_kernels().kernels.at(gpu.name);
+    CAPTURE(name);
+    REQUIRE(entry.measured_on);
+    CHECK(entry.measured_on->dynamic_power == gpu.tdp - gpu.idle_power);
+    CHECK(entry.measured_on->sm_count == gpu.sm_count);
+    for (const auto& [format, peak] : entry.measured_on->peaks) CHECK(gpu.dense_peak(format) == peak);
+    for (const auto& [format, p] : entry.gemm) CHECK(large_gemm(gpu, format) == p.tensor_rate);
+    CHECK(kernels_note(test::shipped_kernels(), gpu).empty());
+  }
+}
+
+TEST_CASE("Rates follow peaks that are set by hand, so that no share of a peak grows") {
+  for (const char* name : measured_machines)
+    for (const double factor : {0.25, 0.9, 3.0}) {
+      const gpu_spec before = test::shipped_gpu(name);
+      gpu_spec after = before;
+      scale_peaks(after, factor);
+      CAPTURE(name, factor);
+      const kernel_profile old = kernels_for(test::shipped_kernels(), before), now = kernels_for(test::shipped_kernels(), after);
+      for (const auto& [format, p] : old.gemm) {
+        if (!before.dense_peak(format)) continue;
+        CHECK(now.gemm.at(format).tensor_rate / p.tensor_rate == Approx(factor));
+      }
+      for (const auto& [family, p] : old.moe) CHECK(now.moe.at(family).tensor_rate / p.tensor_rate == Approx(factor));
+      CHECK(now.attention.tensor_rate / old.attention.tensor_rate == Approx(factor));
+      CHECK(kernels_note(test::shipped_kernels(), after).find("in proportion") != std::string::npos);
+    }
+}
+
+TEST_CASE("Rates follow power that is set by hand, and none passes its dense peak for it") {
+  for (const char* name : measured_machines) {
+    const gpu_spec before = test::shipped_gpu(name);
+    const auto with = [&](double factor) {
+      gpu_spec g = before;
+      g.tdp = g.idle_power + (g.tdp - g.idle_power) * factor;
+      return g;
+    };
+    const kernel_profile old = kernels_for(test::shipped_kernels(), before);
+    CAPTURE(name);
+    const auto lower = kernels_for(test::shipped_kernels(), with(0.81)), higher = kernels_for(test::shipped_kernels(), with(100));
+    for (const auto& [format, p] : old.gemm) {
+      const auto peak = before.dense_peak(format);
+      if (!peak) continue;
+      CHECK(lower.gemm.at(format).tensor_rate / p.tensor_rate == Approx(0.9));
+      CHECK(higher.gemm.at(format).tensor_rate <= *peak * (1 + 1e-12));
+      CHECK(higher.gemm.at(format).tensor_rate > p.tensor_rate);
+    }
+    CHECK(kernels_note(test::shipped_kernels(), with(0.81)).find("idle power") != std::string::npos);
+    CHECK(kernels_note(test::shipped_kernels(), with(1)).empty());
+  }
+}
+
+TEST_CASE("SMs that are set by hand are said to leave rates where they are") {
+  gpu_spec g = test::gb200();
+  g.sm_count = 74;
+  CHECK(large_gemm(g, precision::bf16) == large_gemm(test::gb200(), precision::bf16));
+  CHECK(kernels_note(test::shipped_kernels(), g).find("74 SMs instead of 148") != std::string::npos);
+}
+
+TEST_CASE("An entry that stands on another's rates is measured on nothing, whatever its name") {
+  const gpu_spec rubin = test::shipped_gpu("vera-rubin-nvl72"), origin = test::shipped_gpu("gb300-nvl72");
+  for (const precision p : {precision::bf16, precision::fp8, precision::nvfp4})
+    CHECK(large_gemm(rubin, p) / large_gemm(origin, p) == Approx(*rubin.dense_peak(p) / *origin.dense_peak(p)));
+  CHECK(kernels_note(test::shipped_kernels(), rubin).find("no kernel was measured on rubin") != std::string::npos);
+}
+
+TEST_CASE("A GPU that was never measured is no faster than a like one with a better data sheet") {
+  const gpu_spec nvl = test::shipped_gpu("h200-nvl"), sxm = test::shipped_gpu("nd-h200-v5");
+  for (const precision p : {precision::bf16, precision::fp8}) CHECK(large_gemm(nvl, p) < large_gemm(sxm, p));
+  // Power takes none beyond the share of a peak that the best measured one reaches.
+  for (const char* name : {"h200-nvl", "gh200", "h800"}) {
+    const gpu_spec gpu = test::shipped_gpu(name);
+    for (const precision p : {precision::bf16, precision::fp8, precision::fp8_block}) {
+      double best = 0;
+      for (const char* other : measured_machines) {
+        const gpu_spec m = test::shipped_gpu(other);
+        if (kernels_for(test::shipped_kernels(), m).gemm.contains(p) && m.dense_peak(p))
+          best = std::max(best, large_gemm(m, p) / *m.dense_peak(p));
+      }
+      CAPTURE(name, nvlsim::name(p));
+      CHECK(large_gemm(gpu, p) / *gpu.dense_peak(p) <= best * (1 + 1e-12));
+    }
+  }
+}
+
 TEST_CASE("Sparse weights halve their bytes and run at the sparse peak's share") {
   const on m("gb200-nvl72");
   const gemm_params& p = m.kernels.gemm.at(precision::bf16);

@@ -250,7 +250,7 @@ TEST_CASE("Sensitivity ranks what a step hangs on") {
   add_sensitivity(
       e, [&](const std::vector<override_option>& sets) { return load(file, sets); },
       [](std::size_t, std::size_t) {});
-  REQUIRE(e.sensitivities.size() == 2);  // nor power nor capacity count; memory streams as it is fast
+  REQUIRE(e.sensitivities.size() == 3);  // capacity does not count; memory streams as it is fast, rates follow power
   CHECK(e.sensitivities[0].what.pointer == "/stack/kernels/gb300/gemm/nvfp4/tensor_rate");
   for (const sensitivity& x : e.sensitivities) {
     INFO(x.what.pointer);
