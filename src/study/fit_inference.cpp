@@ -64,8 +64,8 @@ class serving_fit {
         continue;
       }
       const auto memory = plan_serving_memory(r.row.hardware, *r.row.software, *r.row.net, r.row.work);
-      if (!capacity_problems(r.row, memory.kv_capacity_tokens).empty()) continue;
-      r.schedule = schedules_.schedule_of(r.row, memory.kv_capacity_tokens);
+      if (!capacity_problems(r.row, memory).empty()) continue;
+      r.schedule = schedules_.schedule_of(r.row, memory);
       const bool bad_ttft = r.row.record.suspect.find("TTFT") != std::string::npos;
       for (const metric_target& m : r.row.targets)
         r.weights.push_back(m.what == served_metric::tpot ? tpot_weight
@@ -489,7 +489,7 @@ fit_report fit_inference(const std::vector<std::filesystem::path>& tables, const
     fit_options o;
     o.robust_scale = 0.1;
     o.iterations = iterations;
-    o.tolerance = 1e-3;
+    o.tolerance = 2e-4;
     return fit_parameters(fit.parameters(), [&](const std::vector<double>& at) { return fit.residuals(rows, at); }, o,
                           [&](int i, double cost) {
                             if (to) to(fmt::format("iteration {}: cost {:.1f}", i, cost));
@@ -498,7 +498,7 @@ fit_report fit_inference(const std::vector<std::filesystem::path>& tables, const
   };
   fit.freeze();
   if (report) report(fmt::format("{} rows, {} parameters", all.size(), fit.parameters().size()));
-  const std::vector<double> best = train(all, 6, report);
+  const std::vector<double> best = train(all, 20, report);
 
   fit_report out;
   out.rows = all.size();
