@@ -125,8 +125,7 @@ class row_reader {
   void read_formats() {
     const bool latent = out_.net->layers.front().attention == attention_kind::mla;
     const bool unset = row_["weight_precision"].empty() || row_["weight_precision"] == "UNSET";
-    // Submissions to MLPerf are quantised to what the GPUs multiply fastest.
-    const std::string usual = out_.hardware.gpu.architecture == "blackwell" ? "fp4" : "fp8";
+    const std::string usual = "fp8";  // of submissions to MLPerf
     const bool mlperf = row_["scenario"].starts_with("mlperf");
     const std::string cell = unset && mlperf ? usual : row_["weight_precision"];
     if (unset) note(fmt::format("weight precision not stated: {} assumed", mlperf ? usual : "BF16"));
@@ -148,6 +147,18 @@ class row_reader {
 
   int ranks(std::string_view column, int otherwise) const { return static_cast<int>(row_.integer(column).value_or(otherwise)); }
 
+  /// The least tensor parallelism that leaves a quarter of the memory to the cache.
+  int least_tp(std::int64_t gpus) const {
+    constexpr double cache_share = 0.25;
+    constexpr std::int64_t server = 8;  // GPUs
+    inference_workload w = work_;
+    for (w.tp = 1; 2 * w.tp <= std::min(gpus, server); w.tp *= 2) {
+      const serving_memory m = plan_serving_memory(out_.hardware, *out_.software, *out_.net, w);
+      if (m.kv_per_token * static_cast<double>(m.kv_capacity_tokens) > out_.hardware.gpu.hbm_usable * cache_share) break;
+    }
+    return w.tp;
+  }
+
   void read_layout() {
     auto gpus = row_.integer("gpus");
     if (!gpus && prompts_alone()) gpus = row_.integer("prefill_gpus");
@@ -157,7 +168,7 @@ class row_reader {
     work_.pp = ranks("pp", 1);
     bool apart = row_["dp_attention"] == "yes" && routed();
     if (tp == 0) {
-      tp = row_["model"] == "llama3.1-405b" ? 4 : routed() && row_["model"].starts_with("deepseek") ? 8 : 1;
+      tp = row_["model"] == "llama3.1-405b" ? 4 : routed() && row_["model"].starts_with("deepseek") ? 8 : least_tp(*gpus);
       note(fmt::format("layout not stated: tp {} assumed", tp));
     }
     std::int64_t whole = *gpus;
@@ -272,7 +283,7 @@ class row_reader {
     // Prompts longer than the budget were cut, whatever the engine's habit.
     const engine_settings set = settings_of(*out_.software->inference, work_);
     // Those that leave no room for a decode would run alone, which nobody publishes.
-    if (set.prefill == prefill_policy::whole_prompt && input->mean * (1 + input->spread) + 1 > static_cast<double>(set.max_num_tokens)) {
+    if (!work_.pooled() && set.prefill == prefill_policy::whole_prompt && input->mean * (1 + input->spread) + 1 > static_cast<double>(set.max_num_tokens)) {
       work_.engine.prefill = prefill_policy::chunked;
       note("prompts fill max_num_tokens: chunked");
     }

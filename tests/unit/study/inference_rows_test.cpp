@@ -80,12 +80,15 @@ TEST_CASE("Launch settings of attention data parallelism are read") {
   CHECK_FALSE(read({{"attention_dp_balance", "balance=no"}}).work.engine.rank_wait_iterations);
 }
 
-TEST_CASE("Submissions that state no precision are quantised to that of their GPU") {
-  const cells row = {{"scenario", "mlperf-server"}, {"weight_precision", "UNSET"}, {"request_rate_per_s", "10"}};
-  CHECK(read(row).work.weights == precision::nvfp4);
+TEST_CASE("Submissions that state neither precision nor layout are in eight bit, on as few GPUs as leave room") {
+  const cells row = {{"scenario", "mlperf-server"}, {"weight_precision", "UNSET"}, {"request_rate_per_s", "10"}, {"tp", ""}, {"gpus", "8"}};
+  const inference_row blackwell = read(row);
+  CHECK(blackwell.work.weights == precision::fp8);
+  CHECK(blackwell.work.tp == 1);
   cells hopper = row;
-  hopper["system"] = "h200";
-  CHECK(read(hopper).work.weights == precision::fp8);
+  hopper["system"] = "h100";  // 70 of 80 GB would be weights
+  CHECK(read(hopper).work.tp == 2);
+  CHECK(read(hopper).work.replicas == 4);
   CHECK(read({{"weight_precision", "UNSET"}}).work.weights == precision::bf16);
 }
 

@@ -42,6 +42,27 @@ TEST_CASE("Highest rate keeps the objective and a little more does not, from whe
   CHECK(find_highest_load(s).load == Approx(found.load).epsilon(0.005));
 }
 
+TEST_CASE("Highest rate of a short run is one that the server keeps up with") {
+  scenario s = small_scenario();
+  auto& w = std::get<inference_workload>(s.workload);
+  w.requests = 60;
+  w.objective = {1000, {}, {}, 0.95};  // a limit that so few requests never reach
+  const highest_load found = find_highest_load(s);
+  REQUIRE(found.found);
+  CHECK(found.bounded);
+  const inference_metrics m = measure_serving(serve(s.platform, s.stack, s.model, found.work), found.work);
+  CHECK(m.requests_per_s >= 0.9 * m.offered_requests_per_s);
+}
+
+TEST_CASE("Pareto study says that it leaves pools out") {
+  scenario s = small_scenario();
+  auto& w = std::get<inference_workload>(s.workload);
+  w.prefill_pool = pool_layout{};
+  const pareto_study found = study_pareto(s, 2, {8}, {});
+  REQUIRE_FALSE(found.left_out.empty());
+  CHECK(found.left_out.front().find("pools") != std::string::npos);
+}
+
 TEST_CASE("Highest number of clients keeps the objective and one more does not") {
   scenario s = small_scenario();
   auto& w = std::get<inference_workload>(s.workload);
