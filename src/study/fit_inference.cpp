@@ -114,7 +114,7 @@ class serving_fit {
         case knob::type::sustained:
           if (const auto it = all.sustained_factor.find(k.gpu); it != all.sustained_factor.end()) from = it->second;
           break;
-        case knob::type::server: break;
+        case knob::type::server: from = get_server(inputs_.stack_named(k.stack).inference->front_end, k.field); break;
       }
     }
   }
@@ -268,11 +268,7 @@ class serving_fit {
     if (k.what == knob::type::sustained) {
       p.sustained_factor[k.gpu] *= f;
     } else if (k.what == knob::type::server) {
-      front_end_costs& c = p.front_end;
-      if (k.field == "sequence_host") c.sequence_host = c.sequence_host * f;
-      else if (k.field == "request_host") c.request_host = c.request_host * f;
-      else if (k.field == "first_token_delay") c.first_token_delay = c.first_token_delay * f;
-      else c.first_token_iterations *= f;
+      set_server(p.front_end, k.field, get_server(p.front_end, k.field) * f);
     } else {
       engine_costs& c = p.gpus[r.row.hardware.gpu.architecture];
       const std::string plain = k.what == knob::type::release ? field : k.field;
@@ -309,8 +305,9 @@ class serving_fit {
           is_pool ? get_cost(c, k.field, k.format) : 1, is_pool ? k.pooled : k.engine);
   }
 
+  /// Servers of all releases start where the pool's file says.
   void add_server(const std::string& name) {
-    const front_end_costs& f = inputs_.stack_named(name).inference->front_end;
+    const front_end_costs& f = inputs_.stack_named(pool).inference->front_end;
     const auto one = [&](const char* field, double start, double width) {
       add({knob::type::server, field, "", "", name, "", {}}, start, width);
     };
@@ -371,11 +368,18 @@ class serving_fit {
       case knob::type::sustained: p.sustained_factor[k.gpu] = x; return;
       case knob::type::server: break;
     }
-    if (k.stack != name) return;
-    front_end_costs& f = p.front_end;
-    if (k.field == "sequence_host") f.sequence_host = seconds::from_base(x);
-    else if (k.field == "request_host") f.request_host = seconds::from_base(x);
-    else if (k.field == "first_token_delay") f.first_token_delay = seconds::from_base(x);
+    if (k.stack == name) set_server(p.front_end, k.field, x);
+  }
+
+  static double get_server(const front_end_costs& f, const std::string& field) {
+    if (field == "sequence_host") return f.sequence_host.base();
+    if (field == "request_host") return f.request_host.base();
+    return field == "first_token_delay" ? f.first_token_delay.base() : f.first_token_iterations;
+  }
+  static void set_server(front_end_costs& f, const std::string& field, double x) {
+    if (field == "sequence_host") f.sequence_host = seconds::from_base(x);
+    else if (field == "request_host") f.request_host = seconds::from_base(x);
+    else if (field == "first_token_delay") f.first_token_delay = seconds::from_base(x);
     else f.first_token_iterations = x;
   }
 

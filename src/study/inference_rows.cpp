@@ -184,6 +184,9 @@ class row_reader {
       whole = tp;
       apart = false;
       note(fmt::format("read as tp {} ep {}", tp, std::min(ep, tp)));
+    } else if (routed() && tp > 1 && has("attention_dp_balance", "balance=yes")) {
+      apart = true;  // launch files name the balance of ranks only where it is on
+      note("attention data parallelism, by the launch file");
     }
     if (apart) {
       const int size = std::max(tp, ep);

@@ -15,6 +15,8 @@ lane::lane(const schedule_limits& limits)
       drafts_(limits.tokens_per_step != 1),
       ranks_(static_cast<std::size_t>(std::max(limits.ranks, 1))),
       rank_tokens_(std::max<std::int64_t>(1, set_.max_num_tokens / std::max(limits.ranks, 1))),
+      in_hand_(ranks_),
+      queued_(ranks_),
       by_phase_(static_cast<std::size_t>(limits.kv_block_tokens)) {
   set_.max_batch_size = std::min(set_.max_batch_size, set_.max_num_tokens);
 }
@@ -38,6 +40,7 @@ std::uint32_t lane::new_slot(std::int32_t request, std::int64_t input, std::int6
 void lane::submit(std::int32_t request, std::int64_t input, std::int64_t output, names prefixes) {
   const std::uint32_t i = new_slot(request, input, output);
   slots_[i].prefixes = prefixes;
+  give_rank(slots_[i]);
   incoming_.push_back(i);
   pending_ += input;
 }
@@ -45,7 +48,16 @@ void lane::submit(std::int32_t request, std::int64_t input, std::int64_t output,
 void lane::submit_cached(std::int32_t request, std::int64_t input, std::int64_t output) {
   const std::uint32_t i = new_slot(request, input, output);
   slots_[i].delivered = true;
+  give_rank(slots_[i]);
+  --queued_[slots_[i].rank];
   incoming_.push_back(i);
+}
+
+/// The rank with the fewest requests takes it.
+void lane::give_rank(slot& s) {
+  s.rank = static_cast<std::uint32_t>(std::min_element(in_hand_.begin(), in_hand_.end()) - in_hand_.begin());
+  ++in_hand_[s.rank];
+  ++queued_[s.rank];
 }
 
 iteration lane::step() {
@@ -96,7 +108,8 @@ bool lane::holds_back() const {
 /// Whether prompts wait until each rank has one. As the engine counts: from the last time they did not, prompts or none.
 bool lane::ranks_wait() {
   if (set_.rank_wait_iterations == 0 || ranks_ == 1) return false;
-  const bool ready = in_work_ > 0 || waiting_.size() >= ranks_ || decodes_ < static_cast<std::int64_t>(ranks_);
+  const bool all = std::all_of(queued_.begin(), queued_.end(), [](std::int64_t n) { return n > 0; });
+  const bool ready = all || in_work_ > 0 || decodes_ < static_cast<std::int64_t>(ranks_);
   if (!ready && ++rank_waited_ < set_.rank_wait_iterations) return true;
   rank_waited_ = 0;
   return false;
@@ -175,6 +188,7 @@ bool lane::admit(std::uint32_t i, const iteration& it, std::int64_t room) {
     return false;
   }
   ++in_work_;
+  if (!s.resumes) --queued_[s.rank];
   s.done = hit;
   pending_ -= hit;
   if (!s.resumes) events_.admitted.emplace_back(s.request, hit);
@@ -276,6 +290,7 @@ void lane::end_requests() {
     share_blocks(s, cached(s));
     free_memory(s);
     events_.finished.push_back(s.request);
+    --in_hand_[s.rank];
     unused_.push_back(e.slot);
   }
   if (admitted_.size() > 64 + 2 * static_cast<std::size_t>(decodes_))
@@ -345,6 +360,7 @@ void lane::preempt(iteration& it) {
   if (in_work_ > 0 && waiting_[in_work_ - 1] == i) {  // a prompt in work
     events_.recomputed_tokens += s.done;
     pending_ += s.done;
+    if (!s.resumes) ++queued_[s.rank];
     s.done = 0;
     --in_work_;
   } else {

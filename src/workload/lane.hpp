@@ -64,6 +64,7 @@ class lane {
     std::uint32_t shared = 0; ///< leading blocks held in the prefix cache
     std::uint32_t life = 0;   ///< changes whenever the slot stops running
     std::size_t joined = 0;   ///< value of decoded_ before its first decode
+    std::uint32_t rank = 0;
     bool resumes = false;
     bool swapped = false;    ///< its cache is in CPU memory
     bool delivered = false;  ///< its cache has come from another worker, and no room was taken for it yet
@@ -78,6 +79,7 @@ class lane {
   void poll();
   bool holds_back() const;
   bool ranks_wait();
+  void give_rank(slot& s);
   void decode(iteration& it);
   void add_prompts(iteration& it);
   bool may_cut(const slot& s, const iteration& it) const;
@@ -112,6 +114,7 @@ class lane {
   bool exclusive_, grows_, drafts_;
   std::size_t ranks_;           ///< each works on a prompt of its own
   std::int64_t rank_tokens_;    ///< that one of them takes
+  std::vector<std::int64_t> in_hand_, queued_;  ///< by rank: requests, and those whose prompts have not begun
   events events_;
   std::vector<slot> slots_;
   std::vector<std::uint32_t> unused_;
