@@ -215,16 +215,17 @@ TEST_CASE("Closed loop of one client is one request after the other") {
 }
 
 TEST_CASE("Exclusive prefill makes running sequences wait") {
-  // The second prompt enters when the first request of three ends; the one that is left decodes around it.
+  // The third prompt comes when the first request ends, and misses an iteration; the one that is left decodes around it.
   const batching_schedule s = schedule_requests({{10, 2}, {10, 4}, {10, 2}}, closed(prefill_policy::exclusive, 100, 2));
   REQUIRE(s.iterations.size() == 5);
   CHECK(s.iterations[0].prompts == 2);
   CHECK(s.iterations[1].decodes == 2);
-  CHECK(s.iterations[2].prompts == 1);
-  CHECK(s.iterations[2].decodes == 0);
-  CHECK(s.iterations[3].decodes == 2);
+  CHECK(s.iterations[2].decodes == 1);
+  CHECK(s.iterations[3].prompts == 1);
+  CHECK(s.iterations[3].decodes == 0);
+  CHECK(s.iterations[4].decodes == 2);
   CHECK(s.requests[1].last_token == 4);
-  CHECK(s.requests[2].last_token == 3);
+  CHECK(s.requests[2].last_token == 4);
 }
 
 TEST_CASE("A poll interval and a batch wait delay first tokens and lose no token") {
@@ -250,7 +251,7 @@ TEST_CASE("A poll interval and a batch wait delay first tokens and lose no token
 
 TEST_CASE("An engine that looks for requests now and then does so whether there were some or not") {
   // One request decodes for a thousand iterations; others of one token come far apart, each at a random phase.
-  schedule_limits l = closed(exclusive, 4096, 2);
+  schedule_limits l = closed(prefill_policy::exclusive, 4096, 2);
   l.settings.poll_interval = 10;
   request_lengths lengths = {{10, 1000}};
   const request_lengths others = random_lengths(3, 40, 10, 60);
