@@ -126,7 +126,8 @@ TEST_CASE("Inference reader takes precisions that the scenario leaves out from t
 
 TEST_CASE("Means of lengths lie between their bounds") {
   const auto problems_of = [](const char* input) {
-    return read(std::string(R"({"load": {"kind": "offline", "requests": 7, "input": )") + input + R"(, "output": {"mean": 10}}})").problems;
+    return read(std::string(R"({"engine": {"weights": "fp8"}, "load": {"kind": "offline", "requests": 7, "input": )") + input +
+                R"(, "output": {"mean": 10}}, "layout": {"tp": 1}})").problems;
   };
   CHECK(problems_of(R"({"mean": 100, "min": 50, "max": 200, "distribution": "exponential"})").empty());
   CHECK(problems_of(R"({"mean": 100, "min": 100, "max": 100})").empty());
@@ -140,8 +141,8 @@ TEST_CASE("Means of lengths lie between their bounds") {
 
 TEST_CASE("Inference reader takes the wait of ranks under both names") {
   for (const char* name : {"rank_wait_iterations", "attention_dp_timeout_iters"}) {
-    const read_result r = read(std::string(R"({"engine": {")") + name + R"(": 60}, "load": {"kind": "offline", "requests": 7,
-      "input": {"mean": 10}, "output": {"mean": 10}}})");
+    const read_result r = read(std::string(R"({"engine": {"weights": "fp8", ")") + name + R"(": 60}, "load": {"kind": "offline", "requests": 7,
+      "input": {"mean": 10}, "output": {"mean": 10}}, "layout": {"tp": 1}})");
     CHECK(r.problems.empty());
     CHECK(r.workload.engine.rank_wait_iterations == 60);
   }
