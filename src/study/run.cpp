@@ -111,6 +111,7 @@ void run_serving(run_record& out, const scenario& s, const inference_workload& w
   add_serving_bands(r, s, w);
   draw_serving(run, w, out.work, out.times, out.counters, o.explained);
   out.counted = counted_time(run.outcome, w.measured);
+  out.counted_arrivals = counted_arrivals(run.outcome, w.measured);
   out.requests = std::move(run.outcome.requests);
   out.front_end = run.front_end;
   out.tokens_per_step = w.drafts.tokens_per_step;
