@@ -345,12 +345,12 @@ const value* reader::raw(const key& k) { return present(k); }
 
 void reader::ignore(const key& k) { present(k); }
 
-const origin* reader::override_in(const std::string& pointer) const {
-  if (const origin& o = doc_->origin_of(pointer); o.overrides) return &o;
+std::optional<std::pair<std::string, origin>> reader::override_in(const std::string& pointer) const {
+  if (const origin& o = doc_->origin_of(pointer); o.overrides) return {{pointer, o}};
   const std::string inside = pointer + "/";
   for (auto it = doc_->origins.lower_bound(inside); it != doc_->origins.end() && it->first.starts_with(inside); ++it)
-    if (it->second.overrides) return &it->second;
-  return nullptr;
+    if (it->second.overrides) return *it;
+  return std::nullopt;
 }
 
 void reader::refuse_unread(bool overrides_only, std::string_view what) const {
@@ -359,9 +359,10 @@ void reader::refuse_unread(bool overrides_only, std::string_view what) const {
   for (const auto& [name, v] : *node_->members()) {
     if (known_.contains(name)) continue;
     const std::string here = pointer_to(pointer_, name);
-    const origin* by = override_in(here);
+    const auto by = override_in(here);
     if (overrides_only && !by) continue;
-    problems_->add(by ? by->where : doc_->origin_of(here).where, here, std::string(what), nearest(name, known));
+    problems_->add(by ? by->second.where : doc_->origin_of(here).where, by ? by->first : here, std::string(what),
+                   nearest(name, known));
   }
 }
 
