@@ -393,11 +393,9 @@ parsed_command_line parse_command_line(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
-    std::fputs(app.help().c_str(), stdout);
-    return {{}, 0};
+    return {prepared_output{app.help(), {}, {}}, 0};
   } catch (const CLI::CallForVersion& e) {
-    std::printf("%s\n", e.what());
-    return {{}, 0};
+    return {prepared_output{std::string(e.what()) + '\n', {}, {}}, 0};
   } catch (const CLI::Success& e) {
     return {{}, app.exit(e)};
   } catch (const CLI::ParseError& e) {
