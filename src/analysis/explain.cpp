@@ -30,6 +30,9 @@ std::pair<std::string, std::string> split_statistic(std::string_view metric) {
   return {std::string(metric.substr(0, dot)), std::string(metric.substr(dot + 1))};
 }
 
+/// Pipeline neighbours send: the wait is part of the idle time of a step.
+bool waits_for_stage(const time_slice& s) { return s.kind == work_kind::pp && s.phase == waiting_phase; }
+
 class explainer {
  public:
   explainer(const scenario& s, const run_record& run, explanation& out)
@@ -157,10 +160,11 @@ class explainer {
     if (m == "bubble_fraction") {
       times("waiting_for_stages_s", metric(m) * step);
       over("step_time_s", step);
-      return share_of_time("waiting_for_stages_s", [](const time_slice& s) { return s.kind == work_kind::idle; });
+      return share_of_time("waiting_for_stages_s", [](const time_slice& s) { return s.kind == work_kind::idle || waits_for_stage(s); });
     }
     if (m == "exposed_communication_s")
       return share_of_time(m, [](const time_slice& s) {
+        if (waits_for_stage(s)) return false;  // counted as bubble
         return s.kind == work_kind::tp || s.kind == work_kind::cp || s.kind == work_kind::ep ||
                s.kind == work_kind::pp || s.kind == work_kind::dp;
       });

@@ -99,7 +99,9 @@ void write_file(const std::filesystem::path& file, std::string_view text) {
   std::error_code ec;
   // A file is replaced once it is whole, where a link leads; what is no file (a device, a pipe) is written into.
   const bool special = std::filesystem::exists(file, ec) && !std::filesystem::is_regular_file(file, ec);
-  const std::filesystem::path target = std::filesystem::is_symlink(file, ec) ? std::filesystem::weakly_canonical(file, ec) : file;
+  std::filesystem::path target = file;
+  for (int links = 0; links < 16 && std::filesystem::is_symlink(target, ec); ++links)
+    target = target.parent_path() / std::filesystem::read_symlink(target, ec);
   const std::filesystem::path part = special ? file : std::filesystem::path(target.string() + ".part");
   std::ofstream out(part, std::ios::binary);
   out.write(text.data(), static_cast<std::streamsize>(text.size()));

@@ -130,12 +130,14 @@ std::string uses_text(std::string_view title, const std::vector<time_use>& uses,
   for (std::size_t i = 0; i < std::min(most, uses.size()); ++i) {
     const time_use& u = uses[i];
     const std::string label = output::one_line(fmt::format("{}, {}", u.name, u.phase), name_columns - 1);
-    out += fmt::format(
-        "  {}{:5.1f} %  {:<12}  {}\n", output::padded_right(label, name_columns - 1), 100 * u.share, name(u.limit),
+    std::string line = fmt::format(
+        "  {}{:5.1f} %  {:<12}  {}", output::padded_right(label, name_columns - 1), 100 * u.share, name(u.limit),
         u.rate > 0 ? rate_of(u.rate, u.ceiling, u.limit == resource::tensor_cores ? "FLOP/s" : "B/s") : "");
-    std::string detail = fmt::format("{:.6g} calls", u.calls);
-    if (!u.shape.empty()) detail += " of " + u.shape;
-    for (const std::string& line : output::wrapped(detail, table_columns - 6)) out += "      " + line + '\n';
+    line.erase(line.find_last_not_of(' ') + 1);
+    out += line + '\n';
+    std::string detail = u.calls > 0 ? fmt::format("{:.6g} calls", u.calls) : "";  // waits call nothing
+    if (!u.shape.empty()) detail += (detail.empty() ? "" : " of ") + u.shape;
+    for (const std::string& more : output::wrapped(detail, table_columns - 6)) out += "      " + more + '\n';
   }
   if (uses.size() > most) out += fmt::format("  {} more in the JSON\n", uses.size() - most);
   return out;

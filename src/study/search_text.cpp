@@ -206,8 +206,11 @@ std::string search_text(const search_result& r) {
   constexpr std::size_t most_shown = 20;
   std::vector<found_layout> front(
       r.front.begin(), r.front.begin() + static_cast<std::ptrdiff_t>(std::min(most_shown, r.front.size())));
-  out += fmt::format("\nfront: no layout is better in {}\n", fmt::join(r.front_metrics, " and ")) +
-         table_of(r, front);
+  out += '\n';
+  for (const std::string& line :
+       output::wrapped(fmt::format("front: no layout is better in {}", fmt::join(r.front_metrics, " and ")), output::table_columns))
+    out += line + '\n';
+  out += table_of(r, front);
   if (front.size() < r.front.size())
     out += fmt::format("  and {} more in the JSON result\n", r.front.size() - front.size());
   return out + "\nto run the best, beside the --set of this search\n" + command_of(r, r.best.front());
