@@ -156,7 +156,7 @@ std::string matrix(const result& r, const std::string& title, const value& table
     for (const section_row& row : output::rows_of(column))
       if (is_part(row, w)) output::merge_names(names, row.label);
   std::size_t labels = title.size() + 2, cells = 5;
-  for (const std::string& n : names) labels = std::max(labels, 2 + output::width(n));
+  for (const std::string& n : names) labels = std::max(labels, 1 + output::width(n));
   for (const auto& [key, column] : columns) cells = std::max(cells, std::min<std::size_t>(output::width(key), 10));
   const std::size_t fitting =
       std::max<std::size_t>(1, (table_columns - 2 - std::min<std::size_t>(labels, 40)) / (cells + 2));
@@ -165,7 +165,7 @@ std::string matrix(const result& r, const std::string& title, const value& table
   std::vector<std::vector<std::string>> rows = {{title + " %"}};
   for (std::size_t i = 0; i < shown; ++i) rows[0].push_back(output::one_line(columns[i].first, cells));
   for (const std::string& n : names) {
-    rows.push_back({"  " + n});
+    rows.push_back({' ' + n});
     for (std::size_t i = 0; i < shown; ++i) {
       const auto all = find_whole(r, columns[i].second, w);
       double part = 0;
