@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <map>
 
 #include "cli/console.hpp"
 #include "nvlsim/output.hpp"
@@ -117,8 +118,11 @@ exit_code report_failure(exit_code code, std::string_view message, std::span<con
   constexpr std::size_t most_shown = 100, longest = 2000;
   std::string text;
   if (problems.empty()) text = for_stderr("nvlsim: " + output::one_line(message, longest)) + '\n';
-  for (const problem& p : problems.first(std::min(most_shown, problems.size()))) text += for_stderr(output::one_line(p.text(), longest)) + '\n';
-  if (problems.size() > most_shown) text += fmt::format("and {} more problems\n", problems.size() - most_shown);
+  std::map<std::string, std::size_t> of_file;  // one that is no table at all has a problem in every line
+  for (const problem& p : problems)
+    if (++of_file[p.file] <= most_shown) text += for_stderr(output::one_line(p.text(), longest)) + '\n';
+  for (const auto& [file, count] : of_file)
+    if (count > most_shown) text += fmt::format("{}: and {} more problems\n", output::one_line(file, longest), count - most_shown);
   std::fputs(text.c_str(), stderr);
   if (json) {
     std::fputs(to_json(error_value(code, message, problems)).c_str(), stdout);

@@ -31,6 +31,8 @@ class Files(Case):
                     self.assertEqual(done.stdout, "")
                     self.assertTrue(0 < len(done.stderr) < 12_000, len(done.stderr))
                     self.assertNotIn("internal", done.stderr)
+                    if len(done.stderr.splitlines()) > 100:
+                        self.assertRegex(done.stderr, "and [0-9]+ more problems\n$")
                     self.assertNotRegex(done.stderr, "[\x00-\x09\x0b-\x1f]")
         self.assertEqual((self.folder / "page.html").read_text(), "kept")
 
