@@ -301,7 +301,8 @@ function roofline(e, r) {
   const low = Math.max(10 ** x0, 10 ** y0 / hbm);  // where the memory roof enters the drawing
   for (const top of tops) {
     const corner = Math.max(low, top / hbm);
-    svg.append(element("path", {d: `M${px(low)},${py(Math.min(top, low * hbm))} L${px(corner)},${py(top)} L${px(10 ** x1)},${py(top)}`, fill: "none", stroke: "var(--soft)", "stroke-width": 1.5}));
+    svg.append(element("path", {d: `M${px(low)},${py(Math.min(top, low * hbm))} L${px(corner)},${py(top)} L${px(10 ** x1)},${py(top)}`, fill: "none", stroke: "var(--soft)", "stroke-width": 1.5}),
+      element("text", {x: width - 12, y: py(top) - 5, class: "soft", "text-anchor": "end"}, scaled(top, "FLOP/s")));
   }
   for (const k of points) {
     const c = element("circle", {cx: px(intensity(k)), cy: py(rate(k)), r: 3 + 14 * Math.sqrt(k.share), fill: colour_of(k.bound), "fill-opacity": .65, class: "mark"});
