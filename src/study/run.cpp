@@ -106,6 +106,8 @@ void run_serving(run_record& out, const scenario& s, const inference_workload& w
   r.memory = memory_section(run.memory);
   r.reasons = std::move(run.reasons);
   r.notes = std::move(run.notes);
+  if (w.load == load_kind::trace && w.requests > static_cast<std::int64_t>(w.replay->list.requests.size()))
+    r.notes.push_back(fmt::format("the trace has {} requests, of {} asked for", w.replay->list.requests.size(), w.requests));
   if (!r.reasons.empty()) return;
   add_serving_sections(r, s.platform, w, run);
   add_serving_bands(r, s, w);
