@@ -31,7 +31,7 @@ constexpr std::array<measured_system, 18> systems = {{
     {"GB200-NVL72-multirack", "gb200-x800"},
     {"GB300-NVL72", "gb300-nvl72"},
     {"GB300-NVL72-multirack-RoCE", "gb300-roce"},
-    {"GB300-2x8", "gb300-400g"},
+    {"GB300-2x8", "gb300-nvl72"},
 }};
 
 /// NCCL_ALGO where the source set it; what a source only infers was chosen by the library.
