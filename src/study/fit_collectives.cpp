@@ -210,6 +210,13 @@ class default_fabric {
   const families& by_family_;
 };
 
+/// Measured over computed times, with their weights.
+using ratios = std::vector<std::pair<double, double>>;
+
+/// What a fit without these rows of a family gives for them.
+using prediction = std::function<void(const std::string& family, const std::string& group, const rows_view& rows,
+                                      const collective_profile& at)>;
+
 class collective_fit {
  public:
   collective_fit(const std::vector<std::filesystem::path>& tables, const data_folders& data) : inputs_(data) {
@@ -239,6 +246,7 @@ class collective_fit {
 
   fit_report run(const std::string& leave_out, const fit_progress& report) {
     profile_ = fitted(by_family_, &out_.parameters, report);
+    measure_spreads();
     rows_view all;
     for (const auto& [family, rows] : by_family_) all.insert(all.end(), rows.begin(), rows.end());
     const errors e = errors_of(all, profile_);
@@ -247,7 +255,16 @@ class collective_fit {
     out_.median_error = e.median;
     out_.p90_error = e.p90;
     out_.bias = e.bias;
-    if (!leave_out.empty()) leave_each_out(leave_out, report);
+    const auto predict = [&](const std::string& family, const std::string& group, const rows_view& rows,
+                             const collective_profile& at) {
+      const errors left = errors_of(rows, at);
+      out_.leave_out.push_back({fmt::format("{}: {}", family, group), left.rows, left.mean, left.worst, left.bias,
+                                left.median, left.p90});
+      if (report)
+        report(fmt::format("without {} in {}: median {:.1f} %, bias {:+.1f} %", group, family, 100 * left.median,
+                           100 * left.bias));
+    };
+    if (!leave_out.empty()) leave_each_out(leave_out, predict);
     return std::move(out_);
   }
 
@@ -280,7 +297,10 @@ class collective_fit {
       for (const auto& [family, rows] : by_family) {
         if (across(family) != outside || rows.empty()) continue;
         if (outside) seed(family, *rows.front(), at);
-        keep(fit_family(family, rows, at));
+        if (!outside && !parameters && rows.size() == by_family_.at(family).size())
+          take(family, profile_, at);  // the same rows give the same
+        else
+          keep(fit_family(family, rows, at));
         follow(at);
         if (report)
           report(fmt::format("{}: {} rows, median {:.1f} %", family, rows.size(), 100 * errors_of(rows, at).median));
@@ -291,6 +311,10 @@ class collective_fit {
     keep(default_fabric(by_family).fit(at));
     fit_each(true);
     return at;
+  }
+
+  static void take(const std::string& family, const collective_profile& from, collective_profile& to) {
+    for (const collective_knob& k : collective_knobs_of(family, to)) k.set(to, k.get(from));
   }
 
   /// The fused all-reduce of each generation of NVLink, from all its GPUs, which begin as it.
@@ -351,6 +375,55 @@ class collective_fit {
     if (r.price && r.record.status == record_status::ok) rows_.push_back(std::move(r));
   }
 
+  /// Of every family, its rows in thirds that the fit did not see; of what stands for others, systems left out, each
+  /// counting as much.
+  void measure_spreads() {
+    std::map<std::string, ratios> groups;
+    const auto add = [](ratios& to, const rows_view& rows, const collective_profile& at, double weight) {
+      for (const collective_row* r : rows) to.emplace_back(1 / (1 + error_of(*r, at)), weight);
+    };
+    leave_each_out("size", [&](const std::string& family, const std::string&, const rows_view& rows, const collective_profile& at) {
+      add(spreads_[family], rows, at, 1);
+      add(groups[family_parts(family).group], rows, at, 1);
+    });
+    for (auto& [family, r] : spreads_)
+      if (r.size() < rows_to_know) r = groups.at(family_parts(family).group);
+    leave_each_out("system", [&](const std::string& family, const std::string&, const rows_view& rows, const collective_profile& at) {
+      const double even = 1 / static_cast<double>(rows.size());
+      const std::string group = family_parts(family).group;
+      if (group == "all_to_all") add(spreads_["all_to_all/default"], rows, at, even);
+      if (group == "fabric")
+        for (const char* c : {"all_reduce", "all_gather", "reduce_scatter"})
+          add(spreads_[fmt::format("fabric/default/{}", c)], rows, at, even);
+      for (const auto& [generation, gpus] : generations_)
+        if (group == "custom" && std::find(gpus.begin(), gpus.end(), family_parts(family).kind) != gpus.end())
+          add(spreads_[generation], rows, at, even);
+    });
+  }
+
+  /// Weighted, so that `share` of the weight lies below.
+  static double quantile(ratios r, double share) {
+    std::sort(r.begin(), r.end());
+    double all = 0, below = 0;
+    for (const auto& [x, w] : r) all += w;
+    for (const auto& [x, w] : r)
+      if ((below += w) >= share * all) return x;
+    return r.back().first;
+  }
+
+  value spread_list() const {
+    value out{value::array{}};
+    for (const auto& [family, r] : spreads_) {
+      value one{value::object{}};
+      one.set("family", family);
+      one.set("rows", static_cast<std::int64_t>(r.size()));
+      for (const auto& [name, share] : {std::pair("low", 0.05), std::pair("high", 0.95)})
+        one.set(name, std::round(quantile(r, share) * 1e4) / 1e4);
+      out.items()->push_back(std::move(one));
+    }
+    return out;
+  }
+
   /// By what a row belongs to a group that is left out together.
   static std::string group_of(const collective_row& r, const std::string& leave_out, std::size_t index) {
     if (leave_out == "system") return r.platform;
@@ -360,7 +433,7 @@ class collective_fit {
 
   /// Refits everything without the rows of each group, and predicts them. What nothing else knows is not predicted: a
   /// domain whose rows are all of one system keeps them, so that its fabric can be.
-  void leave_each_out(const std::string& leave_out, const fit_progress& report) {
+  void leave_each_out(const std::string& leave_out, const prediction& visit) {
     std::map<std::string, families> groups;
     for (const auto& [family, rows] : by_family_)
       for (std::size_t i = 0; i < rows.size(); ++i) groups[group_of(*rows[i], leave_out, i)][family].push_back(rows[i]);
@@ -385,7 +458,7 @@ class collective_fit {
         else at.fabric.at(p.kind).erase(p.collective);
       }
       for (const auto& [family, rows] : left)
-        if (!alone.contains(family)) predict(family, group, rows, at, report);
+        if (!alone.contains(family)) visit(family, group, rows, at);
     }
   }
 
@@ -395,19 +468,15 @@ class collective_fit {
     });
   }
 
-  void predict(const std::string& family, const std::string& group, const rows_view& rows, const collective_profile& at,
-               const fit_progress& report) {
-    const errors e = errors_of(rows, at);
-    out_.leave_out.push_back({fmt::format("{}: {}", family, group), e.rows, e.mean, e.worst, e.bias, e.median, e.p90});
-    if (report)
-      report(fmt::format("without {} in {}: median {:.1f} %, bias {:+.1f} %", group, family, 100 * e.median, 100 * e.bias));
-  }
+  /// Fewer rows do not show how they spread.
+  static constexpr std::size_t rows_to_know = 20;
 
   input_cache inputs_;
   std::vector<collective_row> rows_;
   families by_family_;
   std::map<std::string, std::vector<std::string>> generations_;  ///< GPUs of "custom/nvlink5"
   collective_profile start_, profile_;
+  std::map<std::string, ratios> spreads_;
   fit_report out_;
 };
 
@@ -468,6 +537,15 @@ std::string collective_fit::stack_text(const data_folders& data) const {
         set_number(doc, at + "/nic_share_many", f.tree->nic_share_many, "", problems);
         if (fabric == "default") set_number(doc, at + "/per_latency", f.tree->per_latency, "", problems);
       }
+  if (!doc.root.at_pointer("/collectives/spreads")) {
+    value object{value::object{{"kind", "derived"}, {"source", ""}, {"families", value::array{}}}};
+    config::override_value(doc, "/collectives/spreads", std::move(object), {"fit", "fit"}, problems);
+  }
+  set_text(doc, "/collectives/spreads/source",
+           "nvlsim fit collectives: 5 and 95 % quantiles of measured over computed time of thirds of the rows left out of "
+           "the fit; of default and of NVLink generations, of systems left out",
+           problems);
+  config::override_value(doc, "/collectives/spreads/families", spread_list(), {"fit", "fit"}, problems);
   problems.throw_if_any();
   return to_json(doc.root);
 }
