@@ -399,6 +399,8 @@ class collective_fit {
         if (group == "custom" && std::find(gpus.begin(), gpus.end(), family_parts(family).kind) != gpus.end())
           add(spreads_[generation], rows, at, even);
     });
+    for (auto& [family, r] : spreads_)
+      if (family.ends_with("/default") && r.size() < rows_to_know) r = spreads_.at("fabric/default/all_reduce");
   }
 
   /// Weighted, so that `share` of the weight lies below.
