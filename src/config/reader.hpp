@@ -101,6 +101,9 @@ class reader {
   /// member of the document's top-level `"sources"` object.
   void require_sources() { sourced_ = true; }
 
+  /// "kind" of the nearest object around that says it: "measured", "vendor", "derived" or "assumed"; else "".
+  const std::string& kind() const { return group_kind_; }
+
   /// Reports members that were not asked for.
   void done() const;
   /// Reports such members only where an override set them, or something in them: files may hold more than is read.
