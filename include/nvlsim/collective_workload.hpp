@@ -34,6 +34,7 @@ struct collective_run {
   platform hardware;      ///< that the plan runs on: the platform, or the ports of the ideal network
   collective_cost cost;   ///< closed
   network_demand demand;  ///< of the busiest rank
+  std::optional<collective_spread> spread;  ///< of measured times around the closed one
 };
 
 /// Why the collective cannot run on this platform; empty when it can.

@@ -67,6 +67,10 @@ std::span<const std::string> collective_algorithms();
 collective_cost collective_time(const collective_profile& profile, const platform& p, collective c, bytes size,
                                 comm_group g, const collective_options& options = {});
 
+/// How measured times spread around a `cost` that `collective_time` gave; nothing where nobody measured what is like it.
+std::optional<collective_spread> spread_of(const collective_profile& profile, const platform& p, collective c,
+                                           comm_group g, const collective_cost& cost);
+
 /// The fused all-reduce of inference engines inside one domain, `only` "one_shot" or "two_shot", else whichever is
 /// faster; nothing when the profile has none for this GPU.
 std::optional<collective_cost> custom_all_reduce_time(const collective_profile& profile, const platform& p, bytes size,

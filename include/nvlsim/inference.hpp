@@ -3,6 +3,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -36,7 +37,7 @@ enum class router_policy {
 /// What a scenario says other than the stack's settings.
 struct engine_overrides {
   std::optional<prefill_policy> prefill;
-  std::optional<std::int64_t> max_num_tokens, max_batch_size, batch_wait_iterations, poll_interval;
+  std::optional<std::int64_t> max_num_tokens, max_batch_size, batch_wait_iterations, rank_wait_iterations, poll_interval;
   std::optional<double> kv_reserve, kv_fraction, batch_wait_ratio;
   std::optional<preemption_policy> preemption;
   std::optional<bool> prefix_cache;
@@ -122,7 +123,7 @@ struct iteration {
 /// When a request made progress, as iteration indices of its replica.
 struct request_progress {
   std::int64_t input = 0, output = 0;
-  std::int32_t arrived = 0;      ///< it is there when this iteration begins
+  std::int32_t arrived = 0;      ///< it is sent as this iteration begins
   std::int32_t admitted = 0;     ///< first iteration that worked on it
   std::int32_t first_token = 0;  ///< iteration that ends with its first token
   std::int32_t last_token = 0;
@@ -137,12 +138,22 @@ struct batching_schedule {
 
 using request_lengths = std::vector<std::pair<std::int64_t, std::int64_t>>;  ///< input, output
 
+/// What a sequence holds beside its tokens in layers that keep all of them, in such tokens.
+struct sequence_cache {
+  double states = 0;  ///< of layers that scan, whatever its length
+  std::map<std::int64_t, double> windowed;  ///< by window: bytes a token, over those of a token in the other layers
+
+  std::int64_t beside(std::int64_t tokens) const;
+};
+
 struct schedule_limits {
   engine_settings settings;
   std::int64_t kv_capacity_tokens = 0;
   int kv_block_tokens = 1;
   std::int64_t concurrency = 0;  ///< requests in flight; 0: all are there at the start
   double tokens_per_step = 1;    ///< of a decoding sequence
+  int ranks = 1;                 ///< that share the token budget and keep sequences of their own
+  sequence_cache sequence;
   std::int64_t prefix_tokens = 512;  ///< of a named block of prompts
   std::int64_t swap_capacity_tokens = 0;  ///< CPU memory for caches of preempted requests
 };

@@ -54,5 +54,7 @@ inference_metrics measure_serving(const serving_run& run, const inference_worklo
 
 /// From when to when requests come that count: the whole run where all do.
 std::pair<double, double> counted_time(const serving_outcome& o, const measured_part& part);
+/// When the requests arrive that distributions count.
+std::pair<double, double> counted_arrivals(const serving_outcome& o, const measured_part& part);
 
 }  // namespace nvlsim

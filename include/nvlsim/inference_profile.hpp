@@ -71,6 +71,7 @@ struct engine_settings {
   double kv_fraction = 0.9;
   std::int64_t batch_wait_iterations = 0;  ///< a prompt may wait so long for others
   double batch_wait_ratio = 0;             ///< waiting prompts that fill this share of the token budget end the wait
+  std::int64_t rank_wait_iterations = 0;   ///< under attention data parallelism: a prompt may wait so long until each rank has one
   std::int64_t poll_interval = 1;          ///< iterations between two looks at the queue of new requests
   preemption_policy preemption = preemption_policy::none;
   bool prefix_cache = false;               ///< blocks of prompts stay for later prompts that begin alike

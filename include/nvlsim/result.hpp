@@ -45,7 +45,8 @@ struct run_record {
   std::vector<request_record> requests;  ///< of a served load, where asked for; one lane of each class
   front_end_costs front_end;             ///< of those
   double tokens_per_step = 1;            ///< of a decode, with drafts
-  std::optional<std::pair<double, double>> counted;  ///< of a load on a clock: when requests come that count
+  std::optional<std::pair<double, double>> counted;  ///< of a load on a clock: when requests end that count
+  std::optional<std::pair<double, double>> counted_arrivals;  ///< when they come
 };
 
 }  // namespace nvlsim

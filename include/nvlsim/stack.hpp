@@ -194,6 +194,7 @@ struct fabric_collective {
   struct sharp_params {
     seconds latency, pipeline;
     double nic_share = 1;
+    bool derived = false;       ///< no sweep on this fabric shows it
   };
   std::optional<sharp_params> sharp;     ///< reduction in the fabric's switches
 };
@@ -226,6 +227,13 @@ struct measured_hardware {
   /// Of the fabric one way, and of one of its switches: what they are longer elsewhere, each step takes longer.
   std::optional<seconds> latency, switch_latency;
   std::optional<seconds> host_step;  ///< of `default`: what a step takes longer where hosts drive the messages
+  std::string like;                  ///< of a domain kind that nobody measured: the one whose parameters it takes
+};
+
+/// How measured collectives spread around their model: quantiles of measured over computed time.
+struct collective_spread {
+  int rows = 0;
+  double low = 1, high = 1;  ///< 90 % lie between
 };
 
 /// What a collective library release does, by kind of NVLink domain ("nvlink5") and fabric ("quantum-2"). An entry
@@ -238,6 +246,7 @@ struct collective_profile {
   std::map<std::string, fabric_all_to_all> all_to_all;                     ///< fabric -> parameters
   std::map<std::string, custom_all_reduce> custom;                         ///< GPU or domain kind -> parameters
   std::map<std::string, expert_exchange> expert;                           ///< "two_sided_dispatch_bf16" -> parameters
+  std::map<std::string, collective_spread> spreads;                        ///< "domain/nvlink5/all_reduce" -> errors
 };
 
 /// Logarithms of published over simulated step times that 90 % of the rows of a kind of run lie between; the rows' GPU

@@ -19,6 +19,14 @@ void add_collective_sections(result& r, const collective_workload& w, const coll
   r.breakdown.set("nvlink_received_bytes", t.nvlink.in.base());
   r.breakdown.set("nic_sent_bytes", t.nic.out.base());
   r.breakdown.set("nic_received_bytes", t.nic.in.base());
+  if (run.spread && time > seconds{}) {
+    const double low = run.spread->low, high = run.spread->high;
+    r.bands.set("time_s", value::array{time.base() * low, time.base() * high});
+    for (const char* metric : {"algbw_Bps", "busbw_Bps"}) {
+      const double v = *r.metrics.find(metric)->number();
+      r.bands.set(metric, value::array{v / high, v / low});
+    }
+  }
   if (run.cost.derived)
     r.notes.push_back("some parameters of this collective are derived from hardware figures, not measured");
 }

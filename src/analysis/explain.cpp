@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -9,6 +10,7 @@
 #include "nvlsim/diagnostics.hpp"
 #include "nvlsim/explanation.hpp"
 #include "nvlsim/training_metrics.hpp"
+#include "nvlsim/units_text.hpp"
 
 namespace nvlsim {
 namespace {
@@ -27,6 +29,9 @@ std::pair<std::string, std::string> split_statistic(std::string_view metric) {
   if (dot == std::string_view::npos) return {std::string(metric), {}};
   return {std::string(metric.substr(0, dot)), std::string(metric.substr(dot + 1))};
 }
+
+/// Pipeline neighbours send: the wait is part of the idle time of a step.
+bool waits_for_stage(const time_slice& s) { return s.kind == work_kind::pp && s.phase == waiting_phase; }
 
 class explainer {
  public:
@@ -155,10 +160,11 @@ class explainer {
     if (m == "bubble_fraction") {
       times("waiting_for_stages_s", metric(m) * step);
       over("step_time_s", step);
-      return share_of_time("waiting_for_stages_s", [](const time_slice& s) { return s.kind == work_kind::idle; });
+      return share_of_time("waiting_for_stages_s", [](const time_slice& s) { return s.kind == work_kind::idle || waits_for_stage(s); });
     }
     if (m == "exposed_communication_s")
       return share_of_time(m, [](const time_slice& s) {
+        if (waits_for_stage(s)) return false;  // counted as bubble
         return s.kind == work_kind::tp || s.kind == work_kind::cp || s.kind == work_kind::ep ||
                s.kind == work_kind::pp || s.kind == work_kind::dp;
       });
@@ -208,8 +214,9 @@ class explainer {
     const auto [begin, end] = counted();
     const double run = end - begin, gpus = static_cast<double>(w.gpus());
     const bool is_rate = m.find("tokens_per_s") != std::string::npos || m.find("requests_per_s") != std::string::npos;
+    const auto arrivals = run_.counted_arrivals.value_or(std::pair{begin, end});
     if (is_rate && m != "output_tokens_per_s_per_user" && !(run > 0)) {
-      out_.notes.emplace_back("no time passes between the first and the last arrival that counts");
+      out_.notes.emplace_back("no time passes between the first and the last end that counts");
       return;
     }
     const char* const span = run < makespan() ? "counted_time_s" : "makespan_s";
@@ -225,7 +232,7 @@ class explainer {
     if (m == "total_tokens_per_s") return rate("total_tokens", false);
     if (m == "total_tokens_per_s_per_gpu") return rate("total_tokens", true);
     if (m == "requests_per_s") return rate("requests", false);
-    if (m == "offered_requests_per_s") return times("arrivals", metric(m) * run), over(span, run);
+    if (m == "offered_requests_per_s") return times("arrivals", metric(m) * (arrivals.second - arrivals.first)), over("arrival_time_s", arrivals.second - arrivals.first);
     if (m == "goodput_requests_per_s")
       return times("requests_per_s", metric("requests_per_s")), times("slo_attained_fraction", metric("slo_attained_fraction"));
     if (m == "slo_attained_fraction")
@@ -343,15 +350,39 @@ std::string main_metric(const result& r) {
   return {};
 }
 
+namespace {
+
+/// The metric that was meant, or all that there are.
+[[noreturn]] void refuse_metric(const result& r, std::string_view metric) {
+  const auto [name, statistic] = split_statistic(metric);
+  const std::vector<std::string> known = explained_metrics(r);
+  std::string meant = nearest(name, known);
+  if (meant.empty() && name.size() > 1)  // the beginning of a name, without its unit
+    for (const std::string& k : known)
+      if (meant.empty() && k.starts_with(name)) meant = k;
+  if (const value* v = r.metrics.find(meant); v && v->members() && metric.find('.') != std::string_view::npos) {
+    std::vector<std::string> statistics;
+    for (const auto& [key, x] : *v->members()) statistics.push_back(key);
+    const std::string other = nearest(statistic, statistics);
+    meant += '.' + (other.empty() ? std::string("p50") : other);
+  }
+  std::string what = metric.empty() ? std::string("a metric has a name") : fmt::format("{} has no metric {}", r.name, in_quotes(metric));
+  if (meant.empty() || meant == metric) {
+    what += fmt::format("; it has {}", fmt::join(known, ", "));
+    meant.clear();
+  }
+  throw input_error({{"", "", std::move(what), std::move(meant)}});
+}
+
+}  // namespace
+
 explanation explain(const scenario& s, const run_record& run, std::string_view metric) {
   const result& r = run.outcome;
   auto [name, statistic] = split_statistic(metric);
   const value* v = r.metrics.find(name);
   const bool distribution = v && v->members();
   if (distribution && statistic.empty()) statistic = "mean";
-  if (!v || (distribution ? !v->find(statistic) : !statistic.empty()))
-    throw input_error(
-        {{"", "", fmt::format("{} has no metric \"{}\"", r.name, metric), nearest(name, explained_metrics(r))}});
+  if (!v || metric.ends_with('.') || (distribution ? !v->find(statistic) : !statistic.empty())) refuse_metric(r, metric);
   explanation out;
   out.scenario = r.name;
   out.metric = distribution ? fmt::format("{}.{}", name, statistic) : name;

@@ -32,7 +32,7 @@ struct way {
 std::vector<way> ways_in_lanes(const run_record& run, bool all) {
   std::vector<way> out;
   for (const request_record& r : run.requests) {
-    if (!all && run.counted && (r.arrival_s < run.counted->first || r.arrival_s > run.counted->second)) continue;
+    if (!all && run.counted_arrivals && (r.arrival_s < run.counted_arrivals->first || r.arrival_s > run.counted_arrivals->second)) continue;
     way w;
     w.prompt_lane = w.decode_lane = static_cast<std::size_t>(r.lane);
     w.sent = r.arrival_s;

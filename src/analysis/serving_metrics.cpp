@@ -7,22 +7,29 @@
 namespace nvlsim {
 namespace {
 
-/// The time in which arrivals count.
 struct window {
   double from = 0, to = 0;
   bool whole = true;
 };
 
-window window_of(const serving_outcome& o, const measured_part& part) {
+/// From the first to the last date of those that count: `warmup` of them before it, `tail` after it do not.
+window window_of(const serving_outcome& o, const measured_part& part, double request_record::*date) {
   if (part.warmup <= 0 && part.tail <= 0) return {0, o.end_s, true};
-  std::vector<double> arrivals;
-  arrivals.reserve(o.requests.size());
-  for (const request_record& r : o.requests) arrivals.push_back(r.arrival_s);
-  std::sort(arrivals.begin(), arrivals.end());
-  const auto n = static_cast<double>(arrivals.size());
+  std::vector<double> dates;
+  dates.reserve(o.requests.size());
+  for (const request_record& r : o.requests) dates.push_back(r.*date);
+  std::sort(dates.begin(), dates.end());
+  const auto n = static_cast<double>(dates.size());
   const auto first = static_cast<std::size_t>(std::floor(part.warmup * n));
   const auto last = static_cast<std::size_t>(std::max(std::ceil((1 - part.tail) * n), static_cast<double>(first) + 1)) - 1;
-  return {arrivals[std::min(first, arrivals.size() - 1)], arrivals[std::min(last, arrivals.size() - 1)], false};
+  return {dates[std::min(first, dates.size() - 1)], dates[std::min(last, dates.size() - 1)], false};
+}
+
+/// Rates are of what is finished between the first and the last end that count, or in the whole run when these are one.
+/// [docs/serving.md#what-counts]
+window of_ends(const serving_outcome& o, const measured_part& part) {
+  const window w = window_of(o, part, &request_record::last_token_s);
+  return w.to > w.from ? w : window{0, o.end_s, true};
 }
 
 /// Share of [begin, end] inside the window.
@@ -47,16 +54,16 @@ void judge(tally& t, const client_view& c, const service_objective& o) {
   t.good += ttft && tpot && e2e;
 }
 
-tally count(const serving_run& run, const inference_workload& w, const window& counted) {
+tally count(const serving_run& run, const inference_workload& w, const window& arrivals, const window& ends) {
   tally t;
   for (const request_record& r : run.outcome.requests) {
-    t.inputs += r.input * inside(counted, r.first_token_s, r.first_token_s);
-    t.outputs += r.output * inside(counted, r.first_token_s, r.last_token_s);
-    t.finished += inside(counted, r.last_token_s, r.last_token_s);
+    t.inputs += r.input * inside(ends, r.first_token_s, r.first_token_s);
+    t.outputs += r.output * inside(ends, r.first_token_s, r.last_token_s);
+    t.finished += (ends.whole || r.last_token_s > ends.from) && r.last_token_s <= ends.to ? 1 : 0;
     t.cached += r.cached;
     t.prompts += r.input;
     t.preemptions += r.preemptions;
-    if (r.arrival_s < counted.from || r.arrival_s > counted.to) continue;
+    if (r.arrival_s < arrivals.from || r.arrival_s > arrivals.to) continue;
     const client_view c = seen_by_client(r, run.front_end);
     t.counted += 1;
     t.ttft.push_back({c.ttft_s, 1});
@@ -90,15 +97,20 @@ client_view seen_by_client(const request_record& r, const front_end_costs& serve
 }
 
 std::pair<double, double> counted_time(const serving_outcome& o, const measured_part& part) {
-  const window w = window_of(o, part);
+  const window w = of_ends(o, part);
+  return {w.from, w.to};
+}
+
+std::pair<double, double> counted_arrivals(const serving_outcome& o, const measured_part& part) {
+  const window w = window_of(o, part, &request_record::arrival_s);
   return {w.from, w.to};
 }
 
 inference_metrics measure_serving(const serving_run& run, const inference_workload& w) {
   const serving_outcome& o = run.outcome;
-  const window counted = window_of(o, w.measured);
-  tally t = count(run, w, counted);
-  const double time = counted.to - counted.from;
+  const window arrivals = window_of(o, w.measured, &request_record::arrival_s), ends = of_ends(o, w.measured);
+  tally t = count(run, w, arrivals, ends);
+  const double time = ends.to - ends.from, arriving = arrivals.to - arrivals.from;
   const double gpus = static_cast<double>(w.gpus());
   inference_metrics m;
   const auto per_second = [&](double x) { return time > 0 ? x / time : 0; };
@@ -107,7 +119,7 @@ inference_metrics measure_serving(const serving_run& run, const inference_worklo
   m.total_tokens_per_s = per_second(t.inputs + t.outputs);
   m.total_tokens_per_s_per_gpu = m.total_tokens_per_s / gpus;
   m.requests_per_s = per_second(t.finished);
-  m.offered_requests_per_s = per_second(static_cast<double>(t.counted - (counted.whole ? 0 : 1)));
+  m.offered_requests_per_s = arriving > 0 ? static_cast<double>(t.counted - (arrivals.whole ? 0 : 1)) / arriving : 0;
   m.requests_in_flight = o.requests_times_s / o.end_s;
   m.prefix_cache_hit_fraction = t.cached / t.prompts;
   m.preemptions = t.preemptions;

@@ -99,6 +99,36 @@ class collector {
   std::vector<std::shared_ptr<const part_facts>> kept_;
 };
 
+/// What an operation began after: the one before it on its stream, or the last that it waited for. Class -1 when none.
+signal cause_of(const plan& work, const timeline& times, const std::vector<signal>& signals, const signal& at) {
+  signal before;
+  if (at.operation > 0)
+    before = {at.rank_class, at.stream, at.operation - 1,
+              times.spans[static_cast<std::size_t>(at.rank_class)][static_cast<std::size_t>(at.stream)][at.operation - 1].end_s};
+  if (const auto last = last_wait(work, stream_of(work, at).operations[at.operation], signals); last && last->at_s > before.at_s)
+    before = *last;
+  return before;
+}
+
+/// Of a wait since `from_s` that ended with `at`: the time in which the chain of operations that led there was sending,
+/// or waited for its turn to send. Returns it, having added it to `sum`.
+double add_transfers(const plan& work, const timeline& times, const std::vector<signal>& signals, signal at, double from_s,
+                     double share, collector& sum) {
+  double all = 0;
+  while (at.rank_class >= 0 && at.at_s > from_s) {
+    const stream& here = stream_of(work, at);
+    const span& ran =
+        times.spans[static_cast<std::size_t>(at.rank_class)][static_cast<std::size_t>(at.stream)][at.operation];
+    if (const double sent = ran.end_s - std::max(from_s, ran.begin_s); here.kind == stream_kind::pipeline && sent > 0) {
+      const work_template& t = template_of(work, here.operations[at.operation]);
+      sum.wait(work_kind::pp, t.name, t.parts.empty() ? nullptr : t.parts.front().facts, sent * share);
+      all += sent * share;
+    }
+    at = cause_of(work, times, signals, at);
+  }
+  return all;
+}
+
 double busy_time(const std::vector<span>& spans) {
   double t = 0;
   for (const span& s : spans) t += s.end_s - s.begin_s;
@@ -136,6 +166,7 @@ std::vector<time_slice> slices_of_gpus(const plan& work, const timeline& times) 
         sum.wait(work_kind::dp, t.name, t.parts.empty() ? nullptr : t.parts.front().facts, gap);
       } else if (last) {
         for_stages += gap;
+        if (gap > 0) for_stages -= add_transfers(work, times, signals, *last, now, share, sum);
       } else {
         sum.wait(work_kind::idle, std::string(no_work), nullptr, gap);
       }
@@ -143,6 +174,7 @@ std::vector<time_slice> slices_of_gpus(const plan& work, const timeline& times) 
       now = spans[i].end_s;
     }
     const double tail = std::max(0.0, times.makespan.base() - now) * share;
+    for_stages = std::max(0.0, for_stages);  // of rounding
     if (any_wait) for_stages += tail;
     else sum.wait(work_kind::idle, std::string(imbalance_name), nullptr, tail);
     const double uneven = std::clamp((busiest - busy_time(spans)) * share, 0.0, for_stages);
@@ -183,10 +215,7 @@ std::vector<time_slice> critical_path(const plan& work, const timeline& times) {
                                   : fmt::format("{}, {}", work.classes[c].name, name(here.kind));
     collector& sum = by_class.try_emplace(place, work).first->second;
     sum.add(o, 1, ran.end_s - ran.begin_s);
-    signal before;
-    if (at.operation > 0)
-      before = {at.rank_class, at.stream, at.operation - 1, times.spans[c][s][at.operation - 1].end_s};
-    if (const auto last = last_wait(work, o, signals); last && last->at_s > before.at_s) before = *last;
+    const signal before = cause_of(work, times, signals, at);
     sum.wait(work_kind::idle, std::string(no_work), nullptr, ran.begin_s - std::max(0.0, before.at_s));
     at = before;
   }

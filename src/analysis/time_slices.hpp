@@ -27,8 +27,9 @@ std::string phase_of(const work_template& t);
 /// Operations beside the first stream of each class, in phase "beside compute".
 std::vector<time_slice> side_slices(const plan& work);
 
-/// All time of the mean GPU; slices add up to the makespan. Of waits for other stages, `imbalance` is what a stage waits
-/// because another one has more to do, and `bubble` the rest.
+/// All time of the mean GPU; slices add up to the makespan. Of waits for other stages, kind `pp` is that in which what was
+/// waited for, or what that had waited for, was being sent, `imbalance` what a stage waits because another one has more
+/// to do, and `bubble` the rest.
 std::vector<time_slice> slices_of_gpus(const plan& work, const timeline& times);
 
 /// The chain of operations, each of which began because the one before it ended, that ends last. Slices add up to the

@@ -31,7 +31,8 @@ struct compare_arguments {
 };
 
 struct explain_arguments {
-  std::string scenario, metric, format = "table";
+  std::string scenario, format = "table";
+  std::optional<std::string> metric;
   std::vector<std::string> sets;
   bool sensitivity = false;
 };

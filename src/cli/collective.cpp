@@ -117,10 +117,22 @@ collective_cost closed_cost(const setting& s, const operation& o, double size, b
   return collective_time(profile, s.hardware, o.kind, bytes::from_base(size), s.group, options);
 }
 
+/// Of measured times around a closed one. A skew that somebody supposes was not measured.
+std::optional<collective_spread> spread_around(const setting& s, const operation& o, const collective_cost& c) {
+  const collective_profile& profile = s.software.collectives;
+  if (s.arguments.skew != 1) return std::nullopt;
+  if (o.kernel.empty()) return spread_of(profile, s.hardware, o.kind, s.group, c);
+  const auto it = profile.spreads.find("expert_exchange/" + o.kernel);
+  return c.derived || it == profile.spreads.end() ? std::nullopt : std::optional(it->second);
+}
+
 nccl_row timed(const setting& s, const operation& o, double size) {
   const collective_cost c = closed_cost(s, o, size, false);
   nccl_row row{bytes::from_base(size), c.time, c.algorithm, closed_cost(s, o, size, true).time, c.derived};
-  if (s.arguments.fidelity == "closed") return row;
+  if (s.arguments.fidelity == "closed") {
+    if (const auto spread = spread_around(s, o, c)) row.low = spread->low, row.high = spread->high;
+    return row;
+  }
   collective_workload w;
   w.operation = o.kind;
   w.size = row.size;
@@ -195,15 +207,30 @@ nccl_table_head head_of(const setting& s, const operation& o, const datatype& ty
   return h;
 }
 
+/// As in a scenario, /platform and /stack reach into those files; what begins otherwise is of the platform.
+std::pair<std::vector<override_at>, std::vector<override_at>> sets_of(const std::vector<std::string>& sets) {
+  std::pair<std::vector<override_at>, std::vector<override_at>> out;
+  for (override_at& o : parse_input_sets(sets)) {
+    const auto reaches = [&](std::string_view file) {
+      if (!o.pointer.starts_with(file)) return false;
+      o.written_at = o.pointer;
+      o.pointer.erase(0, file.size() - 1);
+      return true;
+    };
+    (!reaches("/platform/") && reaches("/stack/") ? out.second : out.first).push_back(std::move(o));
+  }
+  return out;
+}
+
 }  // namespace
 
 exit_code execute(const collective_arguments& a) {
   const data_folders data = folders_under(data_root());
   diagnostics problems;
-  const std::vector<override_at> sets = parse_input_sets(a.sets);
+  const auto [hardware_sets, software_sets] = sets_of(a.sets);
   detail(fmt::format("platform {}, stack {}, of {}", a.platform, a.stack, data_root().string()));
-  auto hardware = load_platform(a.platform, data, sets, {"--platform", "", {}, {}}, problems);
-  const auto software = load_stack(a.stack, data, {}, {"--stack", "", {}, {}}, problems);
+  auto hardware = load_platform(a.platform, data, hardware_sets, {"--platform", "", {}, {}}, problems);
+  const auto software = load_stack(a.stack, data, software_sets, {"--stack", "", {}, {}}, problems);
   const std::vector<operation> operations = operations_of(a, problems);
   const auto type = std::find_if(datatypes.begin(), datatypes.end(), [&](const auto& d) { return d.name == a.datatype; });
   if (type == datatypes.end()) problems.add("-d", "", fmt::format("unknown data type \"{}\"", a.datatype));

@@ -59,11 +59,11 @@ void add_run(CLI::App& app, all_arguments& all) {
   c->add_option("--trace", a.trace_file, "Write a Chrome trace (one scenario), for ui.perfetto.dev")->type_name("FILE");
   c->add_option("--requests", a.requests_file, "Write every request of a served load as a JSON line (one scenario)")->type_name("FILE");
   c->add_option("--trace-ranks", a.trace_classes, "Only these rank classes (by index, comma separated)")
-      ->delimiter(',')->allow_extra_args(false)->check(CLI::Range(0, 1'000'000));
+      ->delimiter(',')->allow_extra_args(false)->check(whole_from(0, 1'000'000));
   c->add_option("--trace-detail", a.trace_detail, "Slices inside an operation")->check(CLI::IsMember({"operations", "layers"}))->capture_default_str();
   c->add_option("--fidelity", a.network, "Network model")->check(CLI::IsMember({"closed", "flow", "exact"}));
   c->add_flag("--no-fold", a.no_fold, "Simulate every rank instead of one of each symmetry class");
-  c->add_option("--seed", a.seed, "Seed of everything random")->check(CLI::Range(std::int64_t{0}, std::numeric_limits<std::int64_t>::max()));
+  c->add_option("--seed", a.seed, "Seed of everything random")->check(whole_from(0, std::numeric_limits<std::int64_t>::max()));
   c->add_flag("--highest-load", a.highest_load, "Run at the highest rate or number of clients that keeps the scenario's slo");
   add_format(c, a.format, {"table", "json", "csv", "megatron-log"});
   c->footer(
@@ -78,9 +78,9 @@ void add_pareto(CLI::App& app, all_arguments& all) {
   pareto_arguments& a = all.pareto;
   CLI::App* c = app.add_subcommand("pareto", "Tokens a second and GPU against tokens a second and user, over layouts and clients");
   c->add_option("SCENARIO", a.scenario, "Scenario of an inference workload: its lengths, engine, platform and stack")->required();
-  c->add_option("--gpus", a.gpus, "GPUs to lay out (default: those of the scenario)")->check(CLI::Range(1, 1'000'000));
+  c->add_option("--gpus", a.gpus, "GPUs to lay out (default: those of the scenario)")->check(whole_from(1, 1'000'000));
   c->add_option("--concurrency", a.clients, "Clients of the closed loops, over all GPUs, comma separated")
-      ->delimiter(',')->allow_extra_args(false)->check(CLI::Range(1, 10'000'000))->capture_default_str();
+      ->delimiter(',')->allow_extra_args(false)->check(whole_from(1, 10'000'000))->capture_default_str();
   add_sets(c, a.sets);
   add_format(c, a.format, {"table", "json", "svg"});
   c->footer(
@@ -159,8 +159,8 @@ void add_collective(CLI::App& app, all_arguments& all) {
   c->add_option("OPERATION", a.operations, "One or more of all_reduce, all_gather, reduce_scatter, all_to_all, broadcast, reduce, send_recv, "
                 "neighbor_exchange, barrier, moe_dispatch, moe_combine")->required();
   c->add_option("--platform", a.platform, "Platform")->required();
-  c->add_option("--gpus", a.gpus, "GPUs of the communicator")->required()->check(CLI::Range(1, 100'000'000));
-  c->add_option("--domain-size,--gpus-per-domain", a.gpus_per_domain, "GPUs used in each NVLink domain (default: all)")->check(CLI::Range(1, 1'000'000));
+  c->add_option("--gpus", a.gpus, "GPUs of the communicator")->required()->check(whole_from(1, 100'000'000));
+  c->add_option("--domain-size,--gpus-per-domain", a.gpus_per_domain, "GPUs used in each NVLink domain (default: all)")->check(whole_from(1, 1'000'000));
   c->add_option("--stack", a.stack, "Stack whose collective profile counts")->capture_default_str();
   c->add_option("--algorithm", a.algorithm, "Only this one, as NCCL_ALGO (default: what the library takes)");
   c->add_option("--protocol", a.protocol, "Only this one, as NCCL_PROTO")->check(CLI::IsMember({"ll", "ll128", "simple"}));
@@ -168,16 +168,16 @@ void add_collective(CLI::App& app, all_arguments& all) {
   c->add_option("--sharp", a.sharp, "Reduction in the fabric's switches (default: as the platform says)")->check(CLI::IsMember({"on", "off"}));
   c->add_option("-b,--minbytes", a.begin, "Smallest size (K, M, G are powers of 1024)")->capture_default_str();
   c->add_option("-e,--maxbytes", a.end, "Largest size")->capture_default_str();
-  c->add_option("-f,--stepfactor", a.factor, "Multiply the size by this")->check(CLI::Range(1, 1024))->capture_default_str();
-  c->add_option("-i,--stepbytes", a.increment, "Add this many bytes instead")->check(CLI::Range(0, 1 << 30));
-  c->add_option("-n,--iters", a.iterations, "Iterations: they all take the same time")->check(CLI::Range(1, 1'000'000))->capture_default_str();
-  c->add_option("-w,--warmup_iters", a.warmup, "Iterations before: not timed")->check(CLI::Range(0, 1'000'000))->capture_default_str();
+  c->add_option("-f,--stepfactor", a.factor, "Multiply the size by this")->check(whole_from(1, 1024))->capture_default_str();
+  c->add_option("-i,--stepbytes", a.increment, "Add this many bytes instead")->check(whole_from(0, 1 << 30));
+  c->add_option("-n,--iters", a.iterations, "Iterations: they all take the same time")->check(whole_from(1, 1'000'000))->capture_default_str();
+  c->add_option("-w,--warmup_iters", a.warmup, "Iterations before: not timed")->check(whole_from(0, 1'000'000))->capture_default_str();
   c->add_option("-d,--datatype", a.datatype, "Printed data type")->capture_default_str();
   c->add_option("-o,--op", a.reduction, "Printed reduction")->check(CLI::IsMember({"sum", "prod", "min", "max", "avg"}))->capture_default_str();
-  c->add_option("-r,--root", a.root, "Printed root")->check(CLI::Range(0, 100'000'000))->capture_default_str();
+  c->add_option("-r,--root", a.root, "Printed root")->check(whole_from(0, 100'000'000))->capture_default_str();
   c->add_option("--skew", a.skew, "all_to_all and moe_*: bytes of the busiest rank over the mean")->check(number_from(1, 1e6))->capture_default_str();
-  c->add_option("--top-k", a.top_k, "moe_*: experts of a token")->check(CLI::Range(1.0, 1024.0))->capture_default_str();
-  c->add_option("--hidden", a.hidden, "moe_*: hidden size of a token")->check(CLI::Range(1.0, 1e6))->capture_default_str();
+  c->add_option("--top-k", a.top_k, "moe_*: experts of a token")->check(number_from(1, 1024))->capture_default_str();
+  c->add_option("--hidden", a.hidden, "moe_*: hidden size of a token")->check(number_from(1, 1e6))->capture_default_str();
   c->add_option("--precision", a.precision, "moe_*: format of the dispatch")->check(CLI::IsMember({"bf16", "fp8", "nvfp4"}))->capture_default_str();
   c->add_option("--kernel", a.kernel, "moe_*: exchange kernel")->check(CLI::IsMember({"two_sided", "one_sided"}))->capture_default_str();
   add_sets(c, a.sets);
@@ -393,11 +393,9 @@ parsed_command_line parse_command_line(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
-    std::fputs(app.help().c_str(), stdout);
-    return {{}, 0};
+    return {prepared_output{app.help(), {}, {}}, 0};
   } catch (const CLI::CallForVersion& e) {
-    std::printf("%s\n", e.what());
-    return {{}, 0};
+    return {prepared_output{std::string(e.what()) + '\n', {}, {}}, 0};
   } catch (const CLI::Success& e) {
     return {{}, app.exit(e)};
   } catch (const CLI::ParseError& e) {

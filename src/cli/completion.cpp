@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "analysis/metric_values.hpp"
 #include "cli/option_text.hpp"
 #include "cli/support.hpp"
 #include "nvlsim/collectives.hpp"
@@ -98,6 +99,14 @@ void add_values(const CLI::App& command, const option_text& o, std::string_view 
   if (!o.choices.empty()) return;
   if (o.positional && o.names.front() == "OPERATION") {
     for (int i = 0; i <= static_cast<int>(collective::send_recv); ++i) out.add(typed, name(static_cast<collective>(i)));
+    return;
+  }
+  if (o.positional && o.names.front() == "METRIC") {
+    for (const std::string_view n : training_metric_names) out.add(typed, n);
+    for (const char* n : {"output_tokens_per_s", "output_tokens_per_s_per_gpu", "output_tokens_per_s_per_user", "total_tokens_per_s", "requests_per_s",
+                          "energy_per_million_tokens_J", "cost_per_million_tokens_usd", "ttft_s.p50", "ttft_s.p99", "tpot_s.p50", "tpot_s.p99",
+                          "itl_s.p99", "e2e_s.p50", "e2e_s.p99", "queue_s.p99", "time_s", "busbw_Bps"})
+      out.add(typed, n);
     return;
   }
   const std::string kind = kind_of(command, o);

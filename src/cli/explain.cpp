@@ -13,8 +13,9 @@ exit_code execute(const explain_arguments& a) {
   const std::filesystem::path file = scenario_file(a.scenario);
   const auto overrides = parse_sets(a.sets);
   const scenario s = read_scenario(file, overrides, data);
+  if (a.metric && a.metric->empty()) throw input_error({{"", "", "an empty METRIC; leave it out for the main one", {}}});
   run_status status = run_status::ok;
-  explanation e = explain_scenario(s, a.metric, status);
+  explanation e = explain_scenario(s, a.metric.value_or(""), status);
   if (a.sensitivity) {
     const auto change = [&](const std::vector<override_option>& sets) {
       auto all = overrides;

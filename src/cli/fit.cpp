@@ -39,13 +39,13 @@ std::string text_of(const fit_report& f) {
 exit_code execute(const fit_arguments& a) {
   const data_folders data = folders_under(data_root());
   const std::vector<std::filesystem::path> tables(a.tables.begin(), a.tables.end());
+  std::filesystem::create_directories(a.output);  // before minutes of work
   for (const std::string& t : a.tables) detail("reads " + t);
   const auto report = [](const std::string& line) { note("fit: " + line); };
   const auto fit = a.kind == fit_kind::training    ? fit_training
                    : a.kind == fit_kind::inference ? fit_inference
                                                    : fit_collectives;
   const fit_report f = a.kind == fit_kind::kernels ? fit_kernels(tables, data, a.only, a.leave_out, report) : fit(tables, data, a.leave_out, report);
-  std::filesystem::create_directories(a.output);
   for (const auto& [file, text] : f.files) write_file(std::filesystem::path(a.output) / file, text);
   print(text_of(f));
   return exit_code::ok;

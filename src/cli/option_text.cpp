@@ -4,8 +4,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cmath>
+#include <charconv>
 
+#include "nvlsim/units_text.hpp"
 #include "nvlsim/version.hpp"
 #include "output/text.hpp"
 
@@ -202,15 +203,36 @@ std::string manual_page(const CLI::App& command) {
   return out;
 }
 
+namespace {
+
+/// What is wrong with a number that should lie between two others, or "".
+template <class T>
+std::string out_of_range(const std::string& text, T least, T most, std::string_view kind) {
+  T x{};
+  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), x);
+  const bool read = !text.empty() && end == text.data() + text.size();
+  if (!read || (status != std::errc() && status != std::errc::result_out_of_range) || !(x == x))
+    return fmt::format("{} is no {}", in_quotes(text), kind);
+  if (status == std::errc::result_out_of_range) return fmt::format("{} is not in {} to {}", text, least, most);
+  if (x < least) return fmt::format("{} is less than {}", text, least);
+  return x > most ? fmt::format("{} is more than {}", text, most) : "";
+}
+
+/// In the form of CLI::Range, which `parse_type` reads.
+std::string range_text(std::string_view type, const std::string& least, const std::string& most) {
+  return fmt::format("{} in [{} - {}]", type, least, most);
+}
+
+}  // namespace
+
 CLI::Validator number_from(double least, double most) {
-  CLI::Validator v = CLI::Range(least, most);
-  const CLI::Validator range = v;
-  v.operation([range](std::string& text) {
-    double x = 0;
-    if (CLI::detail::lexical_cast(text, x) && std::isnan(x)) return fmt::format("\"{}\" is no number", text);
-    return range(text);
-  });
-  return v;
+  return {[=](std::string& text) { return out_of_range(text, least, most, "number"); },
+          range_text("FLOAT", fmt::format("{}", least), fmt::format("{}", most))};
+}
+
+CLI::Validator whole_from(std::int64_t least, std::int64_t most) {
+  return {[=](std::string& text) { return out_of_range(text, least, most, "whole number"); },
+          range_text("INT", fmt::format("{}", least), fmt::format("{}", most))};
 }
 
 }  // namespace nvlsim::cli

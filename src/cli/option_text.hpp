@@ -3,13 +3,16 @@
 
 #include <CLI/CLI.hpp>
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
 namespace nvlsim::cli {
 
-/// Takes numbers from `least` to `most`; unlike CLI::Range no NaN.
+/// Takes numbers from `least` to `most`, and no NaN; says what is wrong as people write numbers.
 CLI::Validator number_from(double least, double most);
+/// The same of integers.
+CLI::Validator whole_from(std::int64_t least, std::int64_t most);
 
 struct option_text {
   std::vector<std::string> names;  ///< "-o", "--output"; of a positional argument "SCENARIO"

@@ -19,17 +19,17 @@ progress_line::~progress_line() {
 }
 
 void progress_line::operator()(std::int64_t done, std::int64_t all) {
-  if (!terminal_) return;
   const auto now = clock::now();
   if (before_ < 0) before_ = done;
-  if (now - shown_ < std::chrono::milliseconds(200)) return;
+  if (now - shown_ < (terminal_ ? std::chrono::milliseconds(200) : std::chrono::seconds(10))) return;
   shown_ = now;
-  drawn_ = true;
   const double elapsed = std::chrono::duration<double>(now - begin_).count();
   const double rate = static_cast<double>(done - before_) / elapsed;
-  fmt::print(stderr, "\r{}: {} of {} {}, {:.3g} a second", command_, done, all, unit_, rate);
-  if (rate > 0) fmt::print(stderr, ", {:.0f} s left", static_cast<double>(all - done) / rate);
-  fmt::print(stderr, "\033[K");
+  std::string line = fmt::format("{}: {} of {} {}, {:.3g} a second", command_, done, all, unit_, rate);
+  if (rate > 0) line += fmt::format(", {:.0f} s left", static_cast<double>(all - done) / rate);
+  if (!terminal_) return detail(line);
+  drawn_ = true;
+  fmt::print(stderr, "\r{}\033[K", line);
   std::fflush(stderr);
 }
 

@@ -53,6 +53,7 @@ output::drawn_sweep read_merged(const std::filesystem::path& file) {
     if (point.members()->size() == 3) out.points.items()->push_back(std::move(point));
     else problems.add(file.string(), "", fmt::format("line {} is no point of a merged sweep", number));
   }
+  if (number == 0) problems.add(file.string(), "", "a merged sweep without points");
   problems.throw_if_any();
   return out;
 }
@@ -104,7 +105,7 @@ exit_code execute(const report_arguments& a) {
       contents.sweeps.push_back(read_merged(what));
       continue;
     }
-    if (what.ends_with(".json"))
+    if (what.ends_with(".json") && !std::filesystem::is_directory(what))
       if (auto search = read_search(what)) {
         contents.searches.push_back(*std::move(search));
         continue;

@@ -127,6 +127,8 @@ exit_code execute(const run_arguments& a) {
     }
   }
   problems.throw_if_any();
+  if (!a.requests_file.empty() && !std::holds_alternative<inference_workload>(scenarios.front().workload))
+    throw input_error({{"", "", fmt::format("--requests: {} serves no requests", scenarios.front().name), {}}});
   if (!a.output_folder.empty()) {
     check_names(scenarios);
     std::error_code ec;

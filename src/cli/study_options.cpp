@@ -1,6 +1,8 @@
 // The options of nvlsim search and of nvlsim sweep.
 #include "cli/study_options.hpp"
 
+#include "cli/option_text.hpp"
+
 namespace nvlsim::cli {
 namespace {
 
@@ -16,15 +18,15 @@ void add_format(CLI::App* c, std::string& format, std::vector<std::string> names
 }
 
 void add_jobs(CLI::App* c, int& jobs, const char* help) {
-  c->add_option("--jobs", jobs, help)->check(CLI::Range(1, 1024))->capture_default_str();
+  c->add_option("--jobs", jobs, help)->check(whole_from(1, 1024))->capture_default_str();
 }
 
 /// What Slurm and Kubernetes have in common.
 void add_shards(CLI::App* c, sweep_arguments& a) {
   c->add_option("FOLDER", a.target, "Sweep folder")->required();
-  c->add_option("--shards", a.shards, "Tasks to cut the points into")->required()->check(CLI::Range(1, 1'000'000));
+  c->add_option("--shards", a.shards, "Tasks to cut the points into")->required()->check(whole_from(1, 1'000'000));
   c->add_option("--at-once", a.at_once, "Tasks that may run at a time (default: all)")
-      ->check(CLI::Range(1, 1'000'000));
+      ->check(whole_from(1, 1'000'000));
   add_jobs(c, a.jobs, "Points a task runs at a time, and CPUs it asks for");
 }
 
@@ -34,7 +36,7 @@ void add_search(CLI::App& app, search_arguments& a, std::function<void()> chosen
   CLI::App* c =
       app.add_subcommand("search", "Try every layout of a model on so many GPUs and rank those that fit");
   c->add_option("SCENARIO", a.scenario, "Scenario file, or name of a shipped one")->required();
-  c->add_option("--gpus", a.gpus, "GPUs to lay out; racks follow")->required()->check(CLI::Range(1, 10'000'000));
+  c->add_option("--gpus", a.gpus, "GPUs to lay out; racks follow")->required()->check(whole_from(1, 10'000'000));
   c->add_option("--objective", a.objective, "Metric to rank by (step_time_s; output_tokens_per_s_per_gpu)")
       ->type_name("METRIC");
   repeatable(c, "--constraint", a.constraints, "Bound on a metric or parameter: 'mfu>0.3', 'tp<=8' (repeatable)",
@@ -43,7 +45,7 @@ void add_search(CLI::App& app, search_arguments& a, std::function<void()> chosen
   repeatable(c, "--only", a.only,
              "Keep a parameter to values, or to the scenario's own: tp=4,8 or recompute (repeatable)",
              "NAME[=VALUES]");
-  c->add_option("--top", a.top, "Layouts to list")->check(CLI::Range(1, 1'000'000))->capture_default_str();
+  c->add_option("--top", a.top, "Layouts to list")->check(whole_from(1, 1'000'000))->capture_default_str();
   add_jobs(c, a.jobs, "Threads");
   repeatable(c, "--set", a.sets, "Override an input by JSON pointer, as of nvlsim run (repeatable)",
              "POINTER=VALUE");
@@ -79,9 +81,9 @@ void add_sweep(CLI::App& app, sweep_arguments& a, const std::function<void()>& c
       ->type_name("I");
   run->add_option("--of", a.of, "Shards in all (default: SLURM_ARRAY_TASK_COUNT)")
       ->type_name("M")
-      ->check(CLI::Range(1, 1'000'000));
+      ->check(whole_from(1, 1'000'000));
   run->add_option("--timeout", a.timeout_s, "Seconds a point may take (default: no limit)")
-      ->check(CLI::Range(0.001, 1e9));
+      ->check(number_from(0.001, 1e9));
   run->add_flag("--retry-errors", a.retry_errors, "Run points again that ended in an error");
   run->add_flag("--merge", a.merge, "Merge what there is at the end");
   add_format(run, a.format, {"table", "json"});

@@ -7,9 +7,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <map>
 
 #include "cli/console.hpp"
 #include "nvlsim/output.hpp"
+#include "output/text.hpp"
 
 namespace nvlsim::cli {
 namespace {
@@ -95,21 +97,32 @@ void print(std::string_view what) {
 }
 
 void write_file(const std::filesystem::path& file, std::string_view text) {
-  const std::filesystem::path part = file.string() + ".part";
+  std::error_code ec;
+  // A file is replaced once it is whole, where a link leads; what is no file (a device, a pipe) is written into.
+  const bool special = std::filesystem::exists(file, ec) && !std::filesystem::is_regular_file(file, ec);
+  std::filesystem::path target = file;
+  for (int links = 0; links < 16 && std::filesystem::is_symlink(target, ec); ++links)
+    target = target.parent_path() / std::filesystem::read_symlink(target, ec);
+  const std::filesystem::path part = special ? file : std::filesystem::path(target.string() + ".part");
   std::ofstream out(part, std::ios::binary);
   out.write(text.data(), static_cast<std::streamsize>(text.size()));
   out.close();
-  std::error_code ec;
-  if (out) std::filesystem::rename(part, file, ec);
+  ec.clear();
+  if (out && !special) std::filesystem::rename(part, target, ec);
   if (out && !ec) return detail(fmt::format("wrote {}", file.string()));
-  std::filesystem::remove(part, ec);
+  if (!special) std::filesystem::remove(part, ec);
   throw io_error(fmt::format("{}: cannot be written", file.string()));
 }
 
 exit_code report_failure(exit_code code, std::string_view message, std::span<const problem> problems, bool json) {
+  constexpr std::size_t most_shown = 100, longest = 2000;
   std::string text;
-  if (problems.empty()) text = for_stderr(fmt::format("nvlsim: {}\n", message));
-  for (const problem& p : problems) text += for_stderr(p.text()) + '\n';
+  if (problems.empty()) text = for_stderr("nvlsim: " + output::one_line(message, longest)) + '\n';
+  std::map<std::string, std::size_t> of_file;  // one that is no table at all has a problem in every line
+  for (const problem& p : problems)
+    if (++of_file[p.file] <= most_shown) text += for_stderr(output::one_line(p.text(), longest)) + '\n';
+  for (const auto& [file, count] : of_file)
+    if (count > most_shown) text += fmt::format("{}: and {} more problems\n", output::one_line(file, longest), count - most_shown);
   std::fputs(text.c_str(), stderr);
   if (json) {
     std::fputs(to_json(error_value(code, message, problems)).c_str(), stdout);

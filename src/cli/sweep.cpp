@@ -3,15 +3,19 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <functional>
+#include <map>
 #include <tuple>
 
 #include "cli/commands.hpp"
 #include "cli/progress_line.hpp"
 #include "cli/support.hpp"
 #include "nvlsim/output.hpp"
+#include "output/text.hpp"
+#include "study/sweep_store.hpp"
 
 namespace nvlsim::cli {
 namespace {
@@ -48,6 +52,30 @@ void print_counts(const sweep_arguments& a, value counts, const std::string& tex
   print(a.format == "json" ? to_json(counts) : text);
 }
 
+/// Why points cannot run or failed: each reason with how many points give it, the most frequent first.
+std::string reasons_text(const std::filesystem::path& folder) {
+  constexpr std::size_t most = 8;
+  std::map<std::pair<std::string, std::string>, int> count;
+  for (const auto& [id, record] : read_records(folder)) {
+    const std::string& status = *record.find("status")->string();
+    const auto& reasons = *record.find("reasons")->items();
+    if (status != "ok" && status != "saturated") ++count[{status, reasons.empty() ? "" : *reasons.front().string()}];
+  }
+  std::vector<std::pair<int, std::string>> lines;
+  for (const auto& [what, n] : count) lines.emplace_back(n, fmt::format("{}: {}", what.first, what.second));
+  std::stable_sort(lines.begin(), lines.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::string out;
+  for (std::size_t i = 0; i < std::min(most, lines.size()); ++i) {
+    std::string mark = fmt::format("{:>8}  ", lines[i].first);
+    for (const std::string& line : output::wrapped(lines[i].second, output::table_columns - mark.size())) {
+      out += mark + line + '\n';
+      mark.assign(mark.size(), ' ');
+    }
+  }
+  if (lines.size() > most) out += fmt::format("          and {} other reasons, in the merged results\n", lines.size() - most);
+  return out;
+}
+
 exit_code plan_sweep(const sweep_arguments& a) {
   progress_line line("sweep", "points");
   const sweep_plan p =
@@ -70,8 +98,9 @@ exit_code merge(const sweep_arguments& a) {
   counts.set("csv", m.csv.string());
   print_counts(
       a, std::move(counts),
-      fmt::format("{} points: {} ok, {} saturated, {} infeasible, {} failed, {} missing\n{}\n{}\n", m.points, m.ok,
-                  m.saturated, m.infeasible, m.error, m.missing, m.json_lines.string(), m.csv.string()));
+      fmt::format("{} points: {} ok, {} saturated, {} infeasible, {} failed, {} missing\n{}{}\n{}\n", m.points, m.ok,
+                  m.saturated, m.infeasible, m.error, m.missing, reasons_text(a.target), m.json_lines.string(),
+                  m.csv.string()));
   return m.missing > 0 ? exit_code::gate_failed : exit_code::ok;
 }
 
@@ -91,8 +120,8 @@ exit_code run(const sweep_arguments& a) {
   }
   print_counts(
       a, value{value::object{{"points", c.points}, {"before", c.before}, {"run", c.run}, {"failed", c.failed}}},
-      fmt::format("{} points: {} finished before, {} run, {} of them failed\n", c.points, c.before, c.run,
-                  c.failed));
+      fmt::format("{} points: {} finished before, {} run, {} of them failed\n{}", c.points, c.before, c.run,
+                  c.failed, c.run > 0 ? reasons_text(a.target) : ""));
   if (interrupted()) return exit_code::interrupted;
   if (a.merge) merge_sweep(a.target);  // by every shard: the last one has all records
   return exit_code::ok;

@@ -20,8 +20,8 @@ bandwidth ring_rate(const fabric_collective& f, const domain_collective& d, cons
   return net.members > 1 ? std::min(nics, d.network_ring_rate.value_or(d.simple.rate)) : nics;
 }
 
-/// LL sends a flag with every word, and half of the wire with it.
-constexpr double ll_payload = 0.5;
+/// LL sends a flag with every word, and half of the wire with it; LL128 one of 8 bytes in 128.
+constexpr double ll_payload = 0.5, ll128_payload = 120.0 / 128;
 
 /// Steps from domain to domain of what passes every rank once.
 double steps_between(const call& c, const network& net) {
@@ -54,7 +54,10 @@ seconds ll_time(const call& c, way w, const fabric_collective& f, const domain_c
 seconds ll128_time(const call& c, way w, const fabric_collective& f, const domain_collective& d, const network& net,
                    bandwidth ring) {
   const seconds inside = d.ll128 ? d.ll128->hop : d.ll.hop;
-  return f.ll128->latency + hops_time(c, w, inside, f.ll128->hop, net) + c.wire() / std::min(f.ll128->rate, ring);
+  // A domain inside the tree passes all of the array up and down.
+  const bytes passed = w == way::tree && net.domains > 2 ? c.size * 2.0 : c.wire();
+  const seconds transfer = std::max(c.wire() / f.ll128->rate, passed / (ring * ll128_payload));
+  return f.ll128->latency + hops_time(c, w, inside, f.ll128->hop, net) + transfer;
 }
 
 seconds ring_time(const call& c, const fabric_collective& f, const network& net, bandwidth rate) {
@@ -75,9 +78,12 @@ seconds tree_time(const call& c, const fabric_collective::tree_params& t, const 
 
 seconds sharp_time(const call& c, const fabric_collective::sharp_params& s, const fabric_collective& f,
                    const domain_collective& d, const network& net) {
+  // Where the domain's switches do not reduce, its ranks are a chain, up and down.
+  constexpr double chain = 0.5;
   bandwidth rate = net.share(s.nic_share);
-  if (d.nvls_rate && net.members > 1)
-    rate = std::min(rate, *d.nvls_rate * (f.nvls_tree ? f.nvls_tree->domain_share : 1.0));
+  if (net.members > 1)
+    rate = std::min(rate, d.nvls_rate ? *d.nvls_rate * (f.nvls_tree ? f.nvls_tree->domain_share : 1.0)
+                                      : d.simple.rate * (f.tree ? f.tree->domain_share : chain));
   return net.step(s.latency) + pipe(c.size / rate, s.pipeline);
 }
 
@@ -125,8 +131,11 @@ estimate across_domains(const call& c, const fabric_collective& f, const domain_
   if (reduces && c.options.algorithm == "ring") small(way::ring, "ring_ll", "ring_ll128", "ring");
   if (reduces && f.sharp && (net.sharp || asked)) {
     best.offer("sharp", "sharp", sharp_time(c, *f.sharp, f, d, net));
-    if (free)
-      return best.take();  // the library prefers the switches for all that LL is not
+    if (free || asked) {  // free to choose, the library prefers the switches for all that LL is not
+      estimate e = best.take();
+      e.derived = e.algorithm == "sharp" && f.sharp->derived;
+      return e;
+    }
   }
   best.offer("ring", "ring", ring_time(c, f, net, ring));
   if (!reduces) return best.take();

@@ -63,8 +63,6 @@ found_kind measured_kind(collective c) {
       return {name(collective::all_gather), true};
     case collective::reduce:
       return {name(collective::reduce_scatter), true};
-    case collective::barrier:
-      return {name(collective::all_reduce), true};
     default:
       return {name(c), false};
   }
@@ -89,8 +87,6 @@ std::vector<std::string> keys(const std::map<std::string, T>& table) {
   text += known.empty() ? "the stack has none" : fmt::format("the stack has {}", fmt::join(known, ", "));
   throw input_error({{"stack", fmt::format("/collectives/{}", section), std::move(text), nearest(key, known)}});
 }
-
-std::string domain_kind(const gpu_spec& gpu) { return fmt::format("nvlink{}", gpu.nvlink_generation); }
 
 const domain_collective& domain_params(const collective_profile& profile, const std::string& kind,
                                        std::string_view c) {
@@ -227,6 +223,13 @@ collective_cost fused_all_reduce(const collective_profile& profile, const platfo
 
 }  // namespace
 
+collectives::domain_kind collectives::kind_of_domain(const collective_profile& profile, const gpu_spec& gpu) {
+  std::string own = "nvlink" + std::to_string(gpu.nvlink_generation);
+  const measured_hardware* m = find(profile.measured_on, own);
+  if (m && !m->like.empty()) return {m->like, true};
+  return {std::move(own), false};
+}
+
 fabric_collective collectives::unlisted_fabric(const collective_profile& profile, const platform& p,
                                                const fabric_collective& general) {
   fabric_collective f = general;
@@ -247,20 +250,32 @@ collective_cost collective_time(const collective_profile& profile, const platfor
   if (g.ranks == 1) return {{}, "none", false};
   if (options.algorithm == "one_shot" || options.algorithm == "two_shot")
     return fused_all_reduce(profile, p, kind, size, g, options);
-  const call c{kind, kind == collective::barrier ? bytes{} : size, g.ranks, options};
+  if (kind == collective::barrier) {
+    collective_cost cost = collective_time(profile, p, collective::all_reduce, {}, g, options);
+    cost.derived = true;
+    return cost;
+  }
+  const call c{kind, size, g.ranks, options};
   const found_kind params = measured_kind(kind);
-  const std::string domain = domain_kind(p.gpu);
-  const double ratio = nvlink_ratio(profile, p, domain);
-  const domain_collective d = on_nvlink(domain_params(profile, domain, params.name), ratio);
-  std::optional<protocol_tuning> tuning;
-  if (const protocol_tuning* t = find(profile.tuning, domain)) tuning = on_nvlink(*t, ratio);
-  const bool derived = params.derived || ratio != 1;
+  const collectives::domain_kind domain = collectives::kind_of_domain(profile, p.gpu);
+  const double ratio = nvlink_ratio(profile, p, domain.name);
+  const bool derived = params.derived || domain.derived || ratio != 1;
+  // Few evaluations are of another port rate than the measured one: those alone copy what they scale.
+  const domain_collective* as_measured = &domain_params(profile, domain.name, params.name);
+  const protocol_tuning* tuning = find(profile.tuning, domain.name);
+  std::optional<domain_collective> scaled;
+  std::optional<protocol_tuning> scaled_tuning;
+  if (ratio != 1) {
+    as_measured = &scaled.emplace(on_nvlink(*as_measured, ratio));
+    if (tuning) tuning = &scaled_tuning.emplace(on_nvlink(*tuning, ratio));
+  }
+  const domain_collective& d = *as_measured;
   if (g.domains == 1) {
-    const collectives::estimate e = collectives::in_domain(c, d, tuning ? &*tuning : nullptr);
+    const collectives::estimate e = collectives::in_domain(c, d, tuning);
     return {e.time, e.algorithm, e.derived || derived};
   }
   const collectives::network net = network_of(profile, p, kind, g);
-  if (kind == collective::all_to_all) return all_to_all_time(profile, p, c, d, tuning ? &*tuning : nullptr, net);
+  if (kind == collective::all_to_all) return all_to_all_time(profile, p, c, d, tuning, net);
   const fabric_choice f = fabric_params(profile, p, params.name);
   if (options.algorithm == "hierarchical" && kind == collective::all_reduce) {
     if (!options.protocol.empty() && options.protocol != "simple")
@@ -272,7 +287,26 @@ collective_cost collective_time(const collective_profile& profile, const platfor
     return {collectives::hierarchical(c, f.params, net, inside).time, "hierarchical", true};
   }
   const collectives::estimate e = collectives::across_domains(c, f.params, d, net);
-  return {e.time, e.algorithm, f.derived || derived};
+  return {e.time, e.algorithm, e.derived || f.derived || derived};
+}
+
+std::optional<collective_spread> spread_of(const collective_profile& profile, const platform& p, collective kind,
+                                           comm_group g, const collective_cost& cost) {
+  const auto entry = [&](std::string_view table, std::string_view key, std::string_view member) -> std::optional<collective_spread> {
+    const auto* s = find(profile.spreads, fmt::format("{}/{}{}{}", table, key, member.empty() ? "" : "/", member));
+    return s ? std::optional(*s) : std::nullopt;
+  };
+  const std::string domain = collectives::kind_of_domain(profile, p.gpu).name;
+  if (cost.algorithm == "one_shot" || cost.algorithm == "two_shot")
+    return entry("custom", profile.custom.contains(p.gpu.name) ? p.gpu.name : domain, {});
+  const bool exchange = kind == collective::all_to_all;
+  const std::string_view member = exchange ? std::string_view{} : name(kind);
+  if (g.domains == 1) return cost.derived ? std::nullopt : entry("domain", domain, name(kind));
+  const std::string_view table = exchange ? "all_to_all" : "fabric";
+  if (!cost.derived)
+    if (const auto own = entry(table, p.fabric.name, member)) return own;
+  // What stands for all fabrics is as far off as it was for each of them, left out.
+  return entry(table, "default", member);
 }
 
 std::optional<collective_cost> expert_exchange_cost(const collective_profile& profile, const platform& p,

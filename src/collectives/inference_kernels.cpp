@@ -1,6 +1,4 @@
 // [docs/collectives.md#inference-collectives]
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 
@@ -12,7 +10,7 @@ std::optional<collective_cost> custom_all_reduce_time(const collective_profile& 
                                                       bytes size, int ranks, std::string_view only) {
   if (ranks <= 1) return collective_cost{{}, "none", false};
   auto it = profile.custom.find(p.gpu.name);
-  if (it == profile.custom.end()) it = profile.custom.find(fmt::format("nvlink{}", p.gpu.nvlink_generation));
+  if (it == profile.custom.end()) it = profile.custom.find(collectives::kind_of_domain(profile, p.gpu).name);
   if (it == profile.custom.end()) return std::nullopt;
   const custom_all_reduce& k = it->second;
   const double peers = ranks - 1.0;

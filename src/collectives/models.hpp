@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cmath>
+#include <string>
 #include <string_view>
 
 #include "nvlsim/collectives.hpp"
@@ -68,6 +69,13 @@ estimate all_to_all_across(const call& c, const fabric_all_to_all& f, const netw
 /// Parameters of the profile's `default` fabric for the fabric of `p`, as if it were not listed: every step is longer by
 /// what its latency is longer than the default's, where messages go back and forth several times that.
 fabric_collective unlisted_fabric(const collective_profile& profile, const platform& p, const fabric_collective& general);
+
+/// The kind of NVLink domain whose parameters stand for the GPU's.
+struct domain_kind {
+  std::string name;
+  bool derived = false;  ///< nobody measured its own
+};
+domain_kind kind_of_domain(const collective_profile& profile, const gpu_spec& gpu);
 
 [[noreturn]] void no_such_algorithm(const call& c, std::string_view where);
 

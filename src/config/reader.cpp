@@ -345,14 +345,28 @@ const value* reader::raw(const key& k) { return present(k); }
 
 void reader::ignore(const key& k) { present(k); }
 
-void reader::done() const {
+std::optional<std::pair<std::string, origin>> reader::override_in(const std::string& pointer) const {
+  if (const origin& o = doc_->origin_of(pointer); o.overrides) return {{pointer, o}};
+  const std::string inside = pointer + "/";
+  for (auto it = doc_->origins.lower_bound(inside); it != doc_->origins.end() && it->first.starts_with(inside); ++it)
+    if (it->second.overrides) return *it;
+  return std::nullopt;
+}
+
+void reader::refuse_unread(bool overrides_only, std::string_view what) const {
   if (silent_) return;
   const std::vector<std::string> known(known_.begin(), known_.end());
   for (const auto& [name, v] : *node_->members()) {
     if (known_.contains(name)) continue;
     const std::string here = pointer_to(pointer_, name);
-    problems_->add(doc_->origin_of(here).where, here, "unknown member", nearest(name, known));
+    const auto by = override_in(here);
+    if (overrides_only && !by) continue;
+    problems_->add(by ? by->second.where : doc_->origin_of(here).where, by ? by->first : here, std::string(what),
+                   nearest(name, known));
   }
 }
+
+void reader::done() const { refuse_unread(false, "unknown member"); }
+void reader::done_with_overrides() const { refuse_unread(true, "unknown member: setting it changes nothing"); }
 
 }  // namespace nvlsim::config

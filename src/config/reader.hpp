@@ -101,8 +101,13 @@ class reader {
   /// member of the document's top-level `"sources"` object.
   void require_sources() { sourced_ = true; }
 
+  /// "kind" of the nearest object around that says it: "measured", "vendor", "derived" or "assumed"; else "".
+  const std::string& kind() const { return group_kind_; }
+
   /// Reports members that were not asked for.
   void done() const;
+  /// Reports such members only where an override set them, or something in them: files may hold more than is read.
+  void done_with_overrides() const;
 
  private:
   reader(const reader& parent, const value* node, std::string pointer, bool silent);
@@ -121,6 +126,9 @@ class reader {
   double quantity_base(const key& k, dimension d, range<double> r);
   std::string at(const key& k) const;
   void note_default(const key& k, value v);
+  /// The override that set the value at `pointer` or something inside it, and what it set.
+  std::optional<std::pair<std::string, origin>> override_in(const std::string& pointer) const;
+  void refuse_unread(bool overrides_only, std::string_view what) const;
   std::int64_t checked_integer(const key& k, const value& v, range<std::int64_t> r);
   double checked_number(const key& k, const value& v, range<double> r);
 

@@ -71,6 +71,8 @@ model read_hugging_face(config::reader& root, const diagnostics& problems) {
     model m = a.read({root, r, problems});
     m.model_type = type;
     m.checkpoint = read_checkpoint(root, r, m);
+    r.done_with_overrides();
+    if (text) root.done_with_overrides();
     return m;
   }
   r.fail("model_type",

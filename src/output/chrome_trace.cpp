@@ -68,6 +68,7 @@ class trace_writer {
     if (const auto* given = options_.metadata.members())
       for (const auto& [key, v] : *given) metadata.set(key, v);
     metadata.set("classes_of_the_run", static_cast<std::int64_t>(plan_.classes.size()));
+    metadata.set("max_events", static_cast<std::int64_t>(options_.max_events));
     metadata.set("left_out", value::array(contents_.left_out.begin(), contents_.left_out.end()));
     std::string text = to_json(metadata, 0);
     text.pop_back();

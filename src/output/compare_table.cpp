@@ -96,7 +96,7 @@ std::string compare_table(const comparison& c) {
     out += one_line(s.scenario, table_columns - status.size()) + status + '\n';
     std::vector<std::vector<std::string>> rows = {{"", "A", "B", "change"}};
     for_rows_of(c, s.scenario, [&](const metric_change& m) {
-      rows.push_back({one_line(m.metric, 38), shown(m.metric, m.a), shown(m.metric, m.b), shown_change(m)});
+      rows.push_back({m.metric, shown(m.metric, m.a), shown(m.metric, m.b), shown_change(m)});
     });
     if (rows.size() > 1) out += grid(rows, 2);
     if (!s.inputs.empty()) out += input_lines(s);

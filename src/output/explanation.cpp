@@ -130,12 +130,14 @@ std::string uses_text(std::string_view title, const std::vector<time_use>& uses,
   for (std::size_t i = 0; i < std::min(most, uses.size()); ++i) {
     const time_use& u = uses[i];
     const std::string label = output::one_line(fmt::format("{}, {}", u.name, u.phase), name_columns - 1);
-    out += fmt::format(
-        "  {}{:6.1f} %  {:<12}  {}\n", output::padded_right(label, name_columns - 1), 100 * u.share, name(u.limit),
+    std::string line = fmt::format(
+        "  {}{:5.1f} %  {:<12}  {}", output::padded_right(label, name_columns - 1), 100 * u.share, name(u.limit),
         u.rate > 0 ? rate_of(u.rate, u.ceiling, u.limit == resource::tensor_cores ? "FLOP/s" : "B/s") : "");
-    std::string detail = fmt::format("{:.6g} calls", u.calls);
-    if (!u.shape.empty()) detail += " of " + u.shape;
-    for (const std::string& line : output::wrapped(detail, table_columns - 6)) out += "      " + line + '\n';
+    line.erase(line.find_last_not_of(' ') + 1);
+    out += line + '\n';
+    std::string detail = u.calls > 0 ? fmt::format("{:.6g} calls", u.calls) : "";  // waits call nothing
+    if (!u.shape.empty()) detail += (detail.empty() ? "" : " of ") + u.shape;
+    for (const std::string& more : output::wrapped(detail, table_columns - 6)) out += "      " + more + '\n';
   }
   if (uses.size() > most) out += fmt::format("  {} more in the JSON\n", uses.size() - most);
   return out;
@@ -214,8 +216,9 @@ std::string sensitivity_text(const explanation& e) {
     return out + "\nno constant, between a quarter and four times its value, changes what limits the run\n";
   out += "\nwhere the bottleneck changes\n";
   for (const turning_point& t : e.turning_points)
-    out += fmt::format("  {}  at {:.3g} x {}: {} instead of {}\n", output::one_line(t.what.pointer, 40), t.factor,
-                       t.what.text, t.to, t.from);
+    for (const std::string& line : output::wrapped(fmt::format("{}  at {:.3g} x {}: {} instead of {}", t.what.pointer, t.factor,
+                                                               t.what.text, t.to, t.from), table_columns - 4))
+      out += (line.starts_with('/') ? "  " : "    ") + line + '\n';
   return out;
 }
 
@@ -258,8 +261,9 @@ value to_value(const explanation& e) {
 
 std::string explanation_table(const explanation& e) {
   const std::string_view key = unit_key(e.metric);
-  std::string out = e.metric.empty() ? fmt::format("{}: cannot run\n", e.scenario)
-                                     : fmt::format("{}: {} = {}\n", e.scenario, e.metric,
+  const std::string name = output::one_line(e.scenario, table_columns - 36);
+  std::string out = e.metric.empty() ? fmt::format("{}: cannot run\n", name)
+                                     : fmt::format("{}: {} = {}\n", name, e.metric,
                                                    e.amount ? output::scaled(key, *e.amount) : "nothing");
   for (const factor& f : e.factors)
     out += fmt::format("  {} {:<28} {}\n", f.power < 0 ? '/' : 'x', f.name,

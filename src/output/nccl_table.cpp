@@ -79,6 +79,12 @@ std::string closing(const nccl_table_head& head, std::span<const nccl_row> rows)
   if (derived > 0)
     out += fmt::format("# {} of {} rows use parameters derived from hardware figures, not measured ones\n", derived,
                        rows.size());
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const nccl_row& r = rows[i];
+    if (r.low <= 0 || (i > 0 && r.low == rows[i - 1].low && r.high == rows[i - 1].high)) continue;
+    out += fmt::format("# From {:>12.0f} B     : 90 % of measured times lie within {:+.0f} and {:+.0f} % of these\n",
+                       r.size.base(), 100 * (r.low - 1), 100 * (r.high - 1));
+  }
   return out;
 }
 
@@ -136,6 +142,8 @@ value nccl_json(const nccl_table_head& head, std::span<const nccl_row> rows) {
     x.set("experiment_name", operation_of(head));
     x.set("algorithm", r.algorithm);
     x.set("derived", r.derived);
+    const double us = r.time.base() * 1e6;
+    x.set("time_band", r.low > 0 ? value{value::array{us * r.low, us * r.high}} : value{});
     results.items()->push_back(std::move(x));
   }
   value regimes{value::array{}};

@@ -18,6 +18,7 @@ struct nccl_row {
   std::string_view algorithm;
   seconds time_in_place = {};  ///< none: as out of place
   bool derived = false;
+  double low = 0, high = 0;  ///< 90 % of measured times lie between these times `time`; 0 where nobody measured
 };
 
 /// From this size on another algorithm or protocol is taken.
@@ -48,7 +49,8 @@ struct nccl_table_head {
 std::string nccl_table(const nccl_table_head& head, std::span<const nccl_row> rows);
 
 /// The same as nccl-tests' JSON (`-J`): `config`, `results` with `out_of_place` and `in_place` (microseconds and GB/s),
-/// `average_bus_bandwidth`; and what that lacks: `simulated`, `platform`, `stack`, `regimes` and each row's `algorithm`.
+/// `average_bus_bandwidth`; and what that lacks: `simulated`, `platform`, `stack`, `regimes` and of each row `algorithm`, `derived` and
+/// `time_band` (microseconds, in which 90 % of measured times lie; null where nobody measured).
 value nccl_json(const nccl_table_head& head, std::span<const nccl_row> rows);
 
 }  // namespace nvlsim

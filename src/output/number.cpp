@@ -25,6 +25,11 @@ std::string grouped(double v) {
   return digits;
 }
 
+/// Tokens a second, in millions where digits would fill the line.
+std::string token_rate(double v) {
+  return std::abs(v) < 1e7 ? grouped(v) + " tok/s" : fmt::format("{:.4g} Mtok/s", v / 1e6);
+}
+
 template <class Quantity>
 std::string si(double v) {
   return format_quantity(v, Quantity::dim_type::value);
@@ -52,9 +57,9 @@ constexpr std::array rules = {
     rule{"tflops_per_gpu", grouped, " TFLOP/s"},
     rule{"tflops_per_gpu_full_attention", grouped, " TFLOP/s"},
     rule{"requests_per_s", grouped, " req/s"},
-    rule{"tokens_per_s", grouped, " tok/s"},
-    rule{"tokens_per_s_per_gpu", grouped, " tok/s"},
-    rule{"tokens_per_s_per_user", grouped, " tok/s"},
+    rule{"tokens_per_s", token_rate, ""},
+    rule{"tokens_per_s_per_gpu", token_rate, ""},
+    rule{"tokens_per_s_per_user", token_rate, ""},
     rule{"_per_s", grouped, " /s"},
     rule{"_W_per_gpu", si<watts>, ""},
     rule{"mfu", percent, ""},
@@ -114,7 +119,8 @@ std::string scaled(std::string_view key, const value& v) {
 }
 
 std::string percent_change(double fraction) {
-  return fraction == 0 ? "0 %" : fmt::format("{:+.2f} %", fraction * 100);
+  if (fraction == 0) return "0 %";
+  return std::abs(fraction) < 10 ? fmt::format("{:+.2f} %", fraction * 100) : fmt::format("{:+.4g} %", fraction * 100);
 }
 
 }  // namespace nvlsim::output

@@ -4,7 +4,9 @@
 #include <embedded/report.hpp>
 
 #include <algorithm>
+#include <cmath>
 
+#include "analysis/distribution.hpp"
 #include "nvlsim/output.hpp"
 #include "nvlsim/version.hpp"
 #include "output/number.hpp"
@@ -13,7 +15,12 @@ namespace nvlsim::output {
 namespace {
 
 value timeline_value(const drawn_timeline& t) {
-  value names{value::array{}}, lanes{value::array{}}, memory{value::array{}};
+  value names{value::array{}}, lanes{value::array{}}, memory{value::array{}}, latencies{value::array{}};
+  const auto pairs = [](const std::vector<std::pair<double, double>>& points) {
+    value out{value::array{}};
+    for (const auto& [x, y] : points) out.items()->push_back(value{value::array{x, y}});
+    return out;
+  };
   for (const std::string& n : t.names) names.items()->push_back(n);
   for (const drawn_timeline::lane& l : t.lanes) {
     value slices{value::array{}};
@@ -22,15 +29,15 @@ value timeline_value(const drawn_timeline& t) {
                                                    static_cast<std::int64_t>(s.micro_batch)}});
     lanes.items()->push_back(value{value::object{{"name", l.name}, {"slices", std::move(slices)}}});
   }
-  for (const memory_curve& c : t.memory) {
-    value points{value::array{}};
-    for (const auto& [at, size] : c.points) points.items()->push_back(value{value::array{at, size}});
-    memory.items()->push_back(value{value::object{{"name", c.name}, {"points", std::move(points)}}});
-  }
+  for (const memory_curve& m : t.memory)
+    memory.items()->push_back(value{value::object{{"name", m.name}, {"points", pairs(m.points)}}});
+  for (const auto& l : t.latencies)
+    latencies.items()->push_back(value{value::object{{"metric", l.metric}, {"points", pairs(l.points)}}});
   return value{value::object{{"scenario", t.scenario},
                              {"names", std::move(names)},
                              {"lanes", std::move(lanes)},
-                             {"memory", std::move(memory)}}};
+                             {"memory", std::move(memory)},
+                             {"latencies", std::move(latencies)}}};
 }
 
 template <class T, class F>
@@ -47,6 +54,43 @@ std::string without_markup(std::string_view json) {
   for (const char c : json)
     if (c == '<') out += "\\u003c";
     else out += c;
+  return out;
+}
+
+}  // namespace
+
+namespace {
+
+/// The distribution of a metric of a result over its requests, or nothing where they are not those that the result
+/// counts: lanes that differ stand for different numbers of others.
+drawn_timeline::latency_curve shares_of(const run_record& run, const char* metric, std::vector<double> values) {
+  drawn_timeline::latency_curve out{metric, {}};
+  const value* known = run.outcome.metrics.find(metric);
+  const value* median = known && known->members() ? known->find("p50") : nullptr;
+  double p50 = 0;
+  if (values.empty() || !median || !as_double(*median, p50)) return out;
+  std::sort(values.begin(), values.end());
+  const auto at = [&](std::size_t share, std::size_t of) {
+    return values[std::max<std::size_t>((values.size() * share + of - 1) / of, 1) - 1];
+  };
+  if (std::abs(at(1, 2) - p50) > 0.01 * p50) return out;
+  const std::size_t shares = std::min<std::size_t>(100, values.size());
+  for (std::size_t i = 1; i <= shares; ++i)
+    out.points.emplace_back(at(i, shares), static_cast<double>(i) / static_cast<double>(shares));
+  return out;
+}
+
+std::vector<drawn_timeline::latency_curve> latencies_of(const run_record& run) {
+  std::vector<double> ttft, tpot;
+  for (const request_record& r : run.requests) {
+    if (run.counted && (r.arrival_s < run.counted->first || r.arrival_s > run.counted->second)) continue;
+    const client_view c = seen_by_client(r, run.front_end);
+    ttft.push_back(c.ttft_s);
+    if (c.tpot_s) tpot.push_back(*c.tpot_s);
+  }
+  std::vector<drawn_timeline::latency_curve> out;
+  for (auto& curve : {shares_of(run, "ttft_s", std::move(ttft)), shares_of(run, "tpot_s", std::move(tpot))})
+    if (!curve.points.empty()) out.push_back(curve);
   return out;
 }
 
@@ -78,6 +122,7 @@ drawn_timeline draw_timeline(const run_record& run, std::size_t most_lanes, std:
     }
   }
   out.memory = memory_over_time(run, 1500);
+  out.latencies = latencies_of(run);
   return out;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "analysis/memory_over_time.hpp"
@@ -25,6 +26,12 @@ struct drawn_timeline {
   std::vector<std::string> names;
   std::vector<lane> lanes;
   std::vector<memory_curve> memory;
+  /// Of a served load: value and share of the requests that are at most as slow, for up to 100 shares.
+  struct latency_curve {
+    std::string metric;
+    std::vector<std::pair<double, double>> points;
+  };
+  std::vector<latency_curve> latencies;
 };
 /// At most `lanes` classes, and about `slices` slices over all of them: beyond, operations that follow each other are
 /// drawn as one, by the name of the first.

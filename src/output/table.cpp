@@ -39,8 +39,13 @@ std::string bullets(const std::vector<std::string>& texts, std::string_view pref
 std::string band_text(const result& r, const std::string& key, const std::string& metric) {
   const value* band = r.bands.find(key);
   if (!band || !band->items() || band->items()->size() != 2) return {};
-  std::string low = output::scaled(key, band->items()->front()), high = output::scaled(key, band->items()->back());
+  const value &from = band->items()->front(), &to = band->items()->back();
   const std::string unit = metric.substr(std::min(metric.find(' '), metric.size()));
+  double least = 0, most = 0;
+  if (unit.ends_with("tok/s") && output::as_double(from, least) && output::as_double(to, most) && most >= 1e6)
+    return fmt::format("90 %: {:.4g}{} .. {:.4g}{}", least / 1e6, unit == " tok/s" ? " M" : "", most / 1e6,
+                       unit == " tok/s" ? " M" : "");
+  std::string low = output::scaled(key, from), high = output::scaled(key, to);
   if (low.ends_with(unit) && high.ends_with(unit)) {
     low.resize(low.size() - unit.size());
     high.resize(high.size() - unit.size());
@@ -151,7 +156,7 @@ std::string matrix(const result& r, const std::string& title, const value& table
     for (const section_row& row : output::rows_of(column))
       if (is_part(row, w)) output::merge_names(names, row.label);
   std::size_t labels = title.size() + 2, cells = 5;
-  for (const std::string& n : names) labels = std::max(labels, output::width(n));
+  for (const std::string& n : names) labels = std::max(labels, 1 + output::width(n));
   for (const auto& [key, column] : columns) cells = std::max(cells, std::min<std::size_t>(output::width(key), 10));
   const std::size_t fitting =
       std::max<std::size_t>(1, (table_columns - 2 - std::min<std::size_t>(labels, 40)) / (cells + 2));
@@ -160,7 +165,7 @@ std::string matrix(const result& r, const std::string& title, const value& table
   std::vector<std::vector<std::string>> rows = {{title + " %"}};
   for (std::size_t i = 0; i < shown; ++i) rows[0].push_back(output::one_line(columns[i].first, cells));
   for (const std::string& n : names) {
-    rows.push_back({"  " + n});
+    rows.push_back({' ' + n});
     for (std::size_t i = 0; i < shown; ++i) {
       const auto all = find_whole(r, columns[i].second, w);
       double part = 0;

@@ -166,20 +166,48 @@ std::vector<std::string> wrapped(std::string_view text, std::size_t columns) {
   return lines;
 }
 
+namespace {
+
+constexpr std::size_t gap = 2, narrowest_first = 20;
+
+/// The columns `first` to `last` of a table, beside its column 0 cut to `room`.
+std::string column_block(const std::vector<std::vector<std::string>>& rows, const std::vector<std::size_t>& widths,
+                         std::size_t indent, std::size_t room, std::size_t first, std::size_t last) {
+  std::string out;
+  for (const auto& row : rows) {
+    std::string line(indent, ' ');
+    if (!row.empty()) line += row.size() == 1 ? row[0] : padded_right(one_line(row[0], room), room);
+    for (std::size_t i = first; i < std::min(last, row.size()); ++i)
+      line += std::string(gap, ' ') + padded_left(row[i], widths[i]);
+    line.erase(line.find_last_not_of(' ') + 1);
+    out += line + '\n';
+  }
+  return out;
+}
+
+}  // namespace
+
 std::string grid(const std::vector<std::vector<std::string>>& rows, std::size_t indent) {
   std::vector<std::size_t> widths;
   for (const auto& row : rows) {
     if (widths.size() < row.size()) widths.resize(row.size());
     for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], width(row[i]));
   }
+  if (widths.empty()) return std::string(rows.size(), '\n');
+  const std::size_t room = table_columns - std::min(indent, table_columns);
+  std::size_t others = 0;
+  for (std::size_t i = 1; i < widths.size(); ++i) others += gap + widths[i];
+  const std::size_t shortest = std::min(widths[0], narrowest_first);
+  const std::size_t first = std::clamp(room > others ? room - others : 0, shortest, widths[0]);
   std::string out;
-  for (const auto& row : rows) {
-    std::string line(indent, ' ');
-    for (std::size_t i = 0; i < row.size(); ++i)
-      line += i == 0 ? padded_right(row[i], widths[i]) : "  " + padded_left(row[i], widths[i]);
-    line.erase(line.find_last_not_of(' ') + 1);
-    out += line + '\n';
-  }
+  std::size_t begin = 1;
+  do {
+    std::size_t end = begin, used = first;
+    while (end < widths.size() && (end == begin || used + gap + widths[end] <= room)) used += gap + widths[end++];
+    if (begin > 1) out += '\n';
+    out += column_block(rows, widths, indent, first, begin, end);
+    begin = end;
+  } while (begin < widths.size());
   return out;
 }
 

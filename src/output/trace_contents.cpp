@@ -87,8 +87,8 @@ const span& span_of(const timeline& times, const op_place& p) {
 }
 
 /// Arrows between shown classes, from the arrival that made the event happen. A slice without length has none:
-/// viewers could not bind it.
-void find_arrows(const plan& work, const timeline& times, trace_contents& out) {
+/// viewers could not bind it. Returns how many there are, and keeps them when they are at most `most`.
+std::size_t find_arrows(const plan& work, const timeline& times, std::size_t most, trace_contents& out) {
   struct source {
     op_place place;
     double end_s = -1;
@@ -104,17 +104,20 @@ void find_arrows(const plan& work, const timeline& times, trace_contents& out) {
     return std::binary_search(out.classes.begin(), out.classes.end(), p.rank_class) &&
            p.operation < out.operations_per_stream && nanoseconds(t.end_s) > nanoseconds(t.begin_s);
   };
+  std::size_t found = 0;
   for_each_operation(work, [&](const op_place& p, const operation& o) {
     for (std::uint32_t i = 0; i < o.waits; ++i) {
       const source& s = sources[static_cast<std::size_t>(work.waits[o.first_wait + i])];
       if (s.end_s < 0 || s.place.rank_class == p.rank_class || !drawn(p) || !drawn(s.place)) continue;
-      out.arrows.push_back({s.place, p});
+      if (++found <= most) out.arrows.push_back({s.place, p});
     }
   });
+  if (found > most) out.arrows = {};
   out.by_sender.resize(out.arrows.size());
   std::iota(out.by_sender.begin(), out.by_sender.end(), std::size_t{0});
   std::stable_sort(out.by_sender.begin(), out.by_sender.end(),
                    [&](std::size_t a, std::size_t b) { return out.arrows[a].from < out.arrows[b].from; });
+  return found;
 }
 
 /// Upper bounds of the events of each sort.
@@ -141,7 +144,12 @@ event_counts count(const plan& work, const trace_contents& contents) {
 void fit(const plan& work, const timeline& times, const trace_options& options, trace_contents& out) {
   trace_detail detail = options.detail;
   draw_templates(work, &detail, out);
-  if (options.flows) find_arrows(work, times, out);
+  if (options.flows) {
+    const event_counts n = count(work, out);
+    const std::size_t taken = n.metadata + n.operations;
+    const std::size_t room = options.max_events > taken ? (options.max_events - taken) / 2 : 0;
+    if (find_arrows(work, times, room, out) > room) out.left_out.emplace_back("arrows");
+  }
   std::size_t points = 0;
   for (const trace_counter& c : options.counters) points += c.points.size();
   const auto over = [&] {

@@ -78,6 +78,7 @@ void read_engine(config::reader r, const checkpoint_spec& checkpoint, inference_
   o.kv_fraction = r.find_number({"kv_fraction", {"gpu_memory_utilization", "mem_fraction_static"}}, config::fraction);
   o.batch_wait_iterations = r.find_integer({"batch_wait_iterations", {"batch_wait_timeout_iters"}}, config::non_negative_int);
   o.batch_wait_ratio = r.find_number({"batch_wait_ratio", {"batch_wait_max_tokens_ratio"}}, config::fraction);
+  o.rank_wait_iterations = r.find_integer({"rank_wait_iterations", {"attention_dp_timeout_iters"}}, config::non_negative_int);
   o.poll_interval = r.find_integer({"poll_interval", {"scheduler_recv_interval"}}, config::positive_int);
   if (auto s = r.find_child("speculative")) read_drafts(std::move(*s), w.drafts);
   if (r.has("front_end")) w.front_end = r.boolean("front_end");

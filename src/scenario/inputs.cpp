@@ -104,7 +104,9 @@ std::string other_kind(const value& root, std::string_view wanted) {
   if (!schema || !schema->string() || !schema->string()->starts_with("nvlsim.")) return {};
   const std::string_view text = *schema->string();
   const std::string_view kind = text.substr(7, text.find('/') - 7);
-  return kind == wanted ? std::string() : fmt::format("a {}", kind);
+  const std::string asked(wanted);
+  if (!nearest(kind, std::span(&asked, 1)).empty()) return {};  // that kind, or a slip in its name
+  return fmt::format("{} {}", std::string_view("aeiou").find(kind.substr(0, 1)) == std::string_view::npos ? "a" : "an", kind);
 }
 
 data_folders folders_under(const std::filesystem::path& root) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <tuple>
 
 namespace nvlsim {
 namespace {
@@ -24,6 +25,9 @@ token_lengths read_lengths(config::reader r) {
     l.spread = static_cast<double>(*most - *least) / 2 / l.mean;
   } else {
     l.mean = r.number("mean", token_mean);
+    for (const auto& [bound, limit, beyond] : {std::tuple{"min", least, -1}, std::tuple{"max", most, 1}})
+      if (limit && beyond * (l.mean - static_cast<double>(*limit)) > 0)
+        r.fail("mean", fmt::format("mean {:.6g} is {} {} {}", l.mean, beyond > 0 ? "above" : "below", bound, *limit));
     l.shape = static_cast<length_shape>(r.one_of_or("distribution", length_shapes, 0));
     if (l.shape == length_shape::uniform) l.spread = r.number_or("spread", 0, config::fraction);
     if (l.shape == length_shape::lognormal) l.variation = r.number("variation", {0, 100});

@@ -129,8 +129,14 @@ class file_reader {
       }
     problems_.add(shown_as_, "",
                   fmt::format("no known file of requests: its columns are {}; a generic one has arrival_s, input_tokens, "
-                              "output_tokens", fmt::join(columns_, ", ")));
+                              "output_tokens", beginning(fmt::format("{}", fmt::join(columns_, ", ")))));
     return false;
+  }
+
+  /// Of what may be no table at all.
+  static std::string beginning(const std::string& text) {
+    constexpr std::size_t most = 200;
+    return text.size() > most ? text.substr(0, most) + "..." : text;
   }
 
   static std::vector<std::string> split(const std::string& line) {

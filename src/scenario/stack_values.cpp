@@ -24,8 +24,12 @@ value bare(const value& v) {
 }
 
 /// The names under which tables may keep what concerns `p`.
-std::set<std::string> names_of(const platform& p) {
-  return {p.gpu.name, p.gpu.architecture, fmt::format("nvlink{}", p.gpu.nvlink_generation), p.fabric.name, "default"};
+std::set<std::string> names_of(const platform& p, const value& stack) {
+  const std::string domain = fmt::format("nvlink{}", p.gpu.nvlink_generation);
+  std::set<std::string> out = {p.gpu.name, p.gpu.architecture, domain, p.fabric.name, "default"};
+  if (const value* like = stack.at_pointer("/collectives/measured_on/" + domain + "/like"))
+    if (like->string()) out.insert(*like->string());
+  return out;
 }
 
 /// The entry of "kernels" for the GPU, the one it is like, and so on.
@@ -53,11 +57,13 @@ value only(const value& table, const std::set<std::string>& names) {
 
 value stack_values(const value& resolved, const platform& p, std::string_view section) {
   value out{value::object{}};
-  const std::set<std::string> names = names_of(p);
   const value all = bare(resolved);
+  const std::set<std::string> names = names_of(p, all);
   if (const value* kernels = all.find("kernels")) out.set("kernels", only(*kernels, kernel_entries(*kernels, p.gpu)));
   if (const value* collectives = all.find("collectives")) {
-    value kept = *collectives;
+    value kept{value::object{}};
+    for (const auto& [table, v] : *collectives->members())
+      if (table != "spreads") kept.set(table, v);  // read by bands alone
     for (const char* table : {"tuning", "domain", "fabric", "all_to_all", "custom"})
       if (value* t = kept.find(table)) *t = only(*t, names);
     out.set("collectives", std::move(kept));

@@ -99,7 +99,8 @@ fabric_collective read_fabric(reader& r) {
   if (auto t = r.find_child("tree")) f.tree = read_tree(*t);
   if (auto t = r.find_child("nvls_tree")) f.nvls_tree = read_tree(*t);
   if (auto s = r.find_child("sharp")) {
-    f.sharp = {s->quantity<seconds>("latency"), s->quantity<seconds>("pipeline"), s->number("nic_share", share)};
+    f.sharp = {s->quantity<seconds>("latency"), s->quantity<seconds>("pipeline"), s->number("nic_share", share),
+               s->kind() != "measured"};
     s->done();
   }
   return f;
@@ -123,7 +124,29 @@ expert_exchange read_expert(reader& r) {
 
 measured_hardware read_measured_on(reader& r) {
   return {r.find_quantity<bandwidth>("nvlink", config::positive), r.find_quantity<seconds>("latency"),
-          r.find_quantity<seconds>("switch_latency"), r.find_quantity<seconds>("host_step")};
+          r.find_quantity<seconds>("switch_latency"), r.find_quantity<seconds>("host_step"), r.string_or("like", "")};
+}
+
+/// {"families": [{"family", "rows", "low", "high"}]}
+std::map<std::string, collective_spread> read_spreads(reader& table) {
+  std::map<std::string, collective_spread> out;
+  for (reader& r : table.elements("families")) {
+    const std::string family = r.string("family");
+    const collective_spread s{static_cast<int>(r.integer("rows", {1, 1'000'000'000})), r.number("low", config::positive),
+                              r.number("high", config::positive)};
+    if (s.low > s.high) r.fail("low", "is more than high");
+    if (!out.emplace(family, s).second) r.fail("family", "is there twice");
+    r.done();
+  }
+  table.done();
+  return out;
+}
+
+/// What another kind's parameters stand for must not have its own, and the other must.
+void check_like(reader& r, const collective_profile& c) {
+  for (const auto& [kind, m] : c.measured_on)
+    if (!m.like.empty() && (c.domain.contains(kind) || !c.domain.contains(m.like)))
+      r.fail("measured_on", fmt::format("{} is like {}: that must have parameters, and {} none", kind, m.like, kind));
 }
 
 /// The members of `table`, each read by `one`.
@@ -184,6 +207,8 @@ collective_profile read_collectives(reader& r) {
   c.all_to_all = table(r, "all_to_all", read_all_to_all);
   c.custom = table(r, "custom", read_custom);
   c.expert = table(r, "expert_exchange", read_expert);
+  if (auto s = r.find_child("spreads")) c.spreads = read_spreads(*s);
+  check_like(r, c);
   r.done();
   return c;
 }

@@ -12,6 +12,7 @@ namespace nvlsim {
 struct collective_knob {
   std::string pointer;         ///< below /collectives
   std::string unit;            ///< "" for a plain number
+  double prior = 1;            ///< where a fit begins and what holds it, in that unit; never what a fit gave before
   double low = 0, high = 1;    ///< in that unit
   double prior_width = 1;      ///< of the logarithm
   std::function<double(const collective_profile&)> get;

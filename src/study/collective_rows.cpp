@@ -31,7 +31,7 @@ constexpr std::array<measured_system, 18> systems = {{
     {"GB200-NVL72-multirack", "gb200-x800"},
     {"GB300-NVL72", "gb300-nvl72"},
     {"GB300-NVL72-multirack-RoCE", "gb300-roce"},
-    {"GB300-2x8", "gb300-400g"},
+    {"GB300-2x8", "gb300-nvl72"},
 }};
 
 /// NCCL_ALGO where the source set it; what a source only infers was chosen by the library.
@@ -109,6 +109,11 @@ void read_exchange_kernel(const csv_row& row, const platform& p, collective_row&
 
 }  // namespace
 
+void set_band(const collective_row& row, const collective_profile& c, validation_record& r) {
+  const auto it = c.spreads.find(row.family);
+  if (r.simulated && it != c.spreads.end()) r.band = {*r.simulated * it->second.low, *r.simulated * it->second.high};
+}
+
 std::string collective_family(const platform& p, collective kind, const comm_group& g) {
   if (kind == collective::send_recv) kind = collective::all_gather;
   if (g.domains == 1) return fmt::format("domain/nvlink{}/{}", p.gpu.nvlink_generation, name(kind));
@@ -169,7 +174,11 @@ std::vector<validation_record> validate_collectives(const csv_table& t, const da
   for (const csv_row& row : t.rows) {
     collective_row r = read_collective_row(row, t.stem, inputs);
     try {
-      if (r.price) r.record.simulated = r.price(inputs.stack_named(collective_stack).collectives).base() * 1e6;
+      if (r.price) {
+        const collective_profile& c = inputs.stack_named(collective_stack).collectives;
+        r.record.simulated = r.price(c).base() * 1e6;
+        set_band(r, c, r.record);
+      }
     } catch (const std::exception&) {
       record_failure(r.record);
     }

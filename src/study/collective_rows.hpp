@@ -28,6 +28,9 @@ collective_row read_collective_row(const csv_row& row, const std::string& table,
 /// Reads a row of kernels.csv whose `table` is "nccl", "allreduce" or "alltoall". Throws what record_failure() takes.
 void read_collective_kernel(const csv_row& row, const platform& p, collective_row& out);
 
+/// The band of a record that was simulated with `c`, of the row's family; none where the profile knows no spread.
+void set_band(const collective_row& row, const collective_profile& c, validation_record& r);
+
 /// Where the parameters of a library's collective stand.
 std::string collective_family(const platform& p, collective kind, const comm_group& g);
 

@@ -21,6 +21,7 @@ namespace nvlsim {
 namespace {
 
 using rows_view = std::vector<const collective_row*>;
+using families = std::map<std::string, rows_view>;
 
 bool across(const std::string& family) { return family.starts_with("fabric/") || family.starts_with("all_to_all/"); }
 
@@ -58,9 +59,10 @@ errors errors_of(const rows_view& rows, const collective_profile& c) {
 struct weighting {
   std::vector<double> of_row;   ///< one each where empty
   double robust_scale = 0.05;
+  std::function<void(collective_profile&)> tie = {};  ///< sets what depends on what is fitted
 };
 
-/// Fits `knobs` in `profile`.
+/// Fits `knobs` in `profile`, whose values are their priors.
 std::vector<fitted_parameter> fit_knobs(const std::vector<collective_knob>& knobs, const rows_view& rows,
                                         collective_profile& profile, const weighting& weights = {}) {
   std::vector<free_parameter> parameters;
@@ -70,6 +72,7 @@ std::vector<fitted_parameter> fit_knobs(const std::vector<collective_knob>& knob
   }
   const auto residuals = [&](const std::vector<double>& v) {
     for (std::size_t i = 0; i < knobs.size(); ++i) knobs[i].set(profile, v[i]);
+    if (weights.tie) weights.tie(profile);
     std::vector<double> out;
     out.reserve(rows.size());
     for (std::size_t i = 0; i < rows.size(); ++i)
@@ -78,12 +81,13 @@ std::vector<fitted_parameter> fit_knobs(const std::vector<collective_knob>& knob
     return out;
   };
   const std::vector<double> best =
-      fit_parameters(parameters, residuals, {.robust_scale = weights.robust_scale, .iterations = 60});
+      fit_parameters(parameters, residuals, {.robust_scale = weights.robust_scale, .iterations = 200, .tolerance = 1e-7});
   std::vector<fitted_parameter> out;
   for (std::size_t i = 0; i < knobs.size(); ++i) {
     knobs[i].set(profile, best[i]);
     out.push_back({parameters[i].name, parameters[i].start, best[i]});
   }
+  if (weights.tie) weights.tie(profile);
   return out;
 }
 
@@ -129,30 +133,21 @@ struct family_parts {
 /// their hardware. Every fabric counts as much, however many rows it has.
 class default_fabric {
  public:
-  explicit default_fabric(const std::map<std::string, rows_view>& by_family) : by_family_(by_family) {}
+  explicit default_fabric(const families& by_family) : by_family_(by_family) {}
 
   /// Whether the rows show anything of this family's collective.
   bool knows(const std::string& family) const {
-    const bool exchange = family_parts(family).group == "all_to_all";
-    return rows_of(exchange ? "all_to_all" : "fabric", exchange ? "" : "all_reduce").rows.size() >= rows_to_pool;
+    return rows_of(family_parts(family).group).rows.size() >= rows_to_pool;
   }
 
-  /// Sets the `default` entries of `c`. Gathers and scatters run as the rings and the
-  /// small messages of all-reduces do.
+  /// Sets the `default` entries of `c`.
   std::vector<fitted_parameter> fit(collective_profile& c) const {
     collective_profile bare = only_default(c);
     std::vector<collective_knob> knobs = collective_knobs_of("fabric/default/all_reduce", bare);
     for (collective_knob& k : collective_knobs_of("measured_on/default", bare)) knobs.push_back(std::move(k));
-    std::vector<fitted_parameter> out = fit_pool(std::move(knobs), rows_of("fabric", "all_reduce"), bare);
+    std::vector<fitted_parameter> out = fit_pool(knobs, rows_of("fabric"), bare);
     follow(bare);
-    auto& table = bare.fabric.at("default");
-    for (const char* kind : {"all_gather", "reduce_scatter"}) {
-      table.at(kind) = table.at("all_reduce");
-      table.at(kind).tree = table.at(kind).nvls_tree = std::nullopt;
-      table.at(kind).sharp = std::nullopt;
-    }
-    for (fitted_parameter& p :
-         fit_pool(collective_knobs_of("all_to_all/default", bare), rows_of("all_to_all", ""), bare))
+    for (fitted_parameter& p : fit_pool(collective_knobs_of("all_to_all/default", bare), rows_of("all_to_all"), bare))
       out.push_back(std::move(p));
     c.fabric["default"] = bare.fabric.at("default");
     c.all_to_all["default"] = bare.all_to_all.at("default");
@@ -177,23 +172,29 @@ class default_fabric {
   static constexpr std::size_t rows_to_pool = 10;
   /// Fabrics differ by more than what one was measured with.
   static constexpr double pool_scale = 0.15;
-  /// What of the wire a library reaches belongs to the library, and is held; latencies are free within a factor of two.
-  static constexpr double share_width = 0.2, free_width = 4;
-
-  static std::vector<fitted_parameter> fit_pool(std::vector<collective_knob> knobs, const pooled& p,
+  static std::vector<fitted_parameter> fit_pool(const std::vector<collective_knob>& knobs, const pooled& p,
                                                 collective_profile& c) {
     if (p.rows.empty()) return {};
-    for (collective_knob& k : knobs)
-      k.prior_width = k.pointer.find("_share") == std::string::npos ? free_width : share_width;
-    return fit_knobs(knobs, p.rows, c, {p.weights, pool_scale});
+    return fit_knobs(knobs, p.rows, c, {p.weights, pool_scale, gathers_as_rings});
   }
 
-  pooled rows_of(const std::string& group, const std::string& collective) const {
+  /// Gathers and scatters run as the rings and the small messages of all-reduces do.
+  static void gathers_as_rings(collective_profile& c) {
+    auto& table = c.fabric.at("default");
+    for (const char* kind : {"all_gather", "reduce_scatter"}) {
+      fabric_collective& f = table.at(kind);
+      f = table.at("all_reduce");
+      f.tree = f.nvls_tree = std::nullopt;
+      f.sharp = std::nullopt;
+    }
+  }
+
+  pooled rows_of(const std::string& group) const {
     std::vector<const rows_view*> fabrics;
     std::size_t all = 0;
     for (const auto& [family, rows] : by_family_) {
       const family_parts p(family);
-      if (p.group != group || p.collective != collective || rows.empty()) continue;
+      if (p.group != group || rows.empty()) continue;
       fabrics.push_back(&rows);
       all += rows.size();
     }
@@ -206,8 +207,15 @@ class default_fabric {
     return out;
   }
 
-  const std::map<std::string, rows_view>& by_family_;
+  const families& by_family_;
 };
+
+/// Measured over computed times, with their weights.
+using ratios = std::vector<std::pair<double, double>>;
+
+/// What a fit without these rows of a family gives for them.
+using prediction = std::function<void(const std::string& family, const std::string& group, const rows_view& rows,
+                                      const collective_profile& at)>;
 
 class collective_fit {
  public:
@@ -223,22 +231,22 @@ class collective_fit {
     }
     if (by_family_.empty())
       throw input_error({{tables.front().string(), "", "no row of a collective that can be fitted", {}}});
+    for (const auto& [family, rows] : by_family_) {
+      to_priors(family);
+      if (family_parts(family).group != "custom") continue;
+      const platform& p = inputs_.platform_named(rows.front()->platform);
+      const std::string generation = fmt::format("nvlink{}", p.gpu.nvlink_generation);
+      if (start_.custom.contains(generation)) generations_["custom/" + generation].push_back(p.gpu.name);
+    }
+    for (const auto& [family, gpus] : generations_) to_priors(family);
+    to_priors("fabric/default/all_reduce");
+    to_priors("all_to_all/default");
+    to_priors("measured_on/default");
   }
 
   fit_report run(const std::string& leave_out, const fit_progress& report) {
-    profile_ = start_;
-    const auto fit_each = [&](bool outside) {
-      for (const auto& [family, rows] : by_family_) {
-        if (across(family) != outside) continue;
-        for (fitted_parameter& p : fit_from_default(family, rows, profile_)) out_.parameters.push_back(std::move(p));
-        const double median = errors_of(rows, profile_).median;
-        if (report) report(fmt::format("{}: {} rows, median {:.1f} %", family, rows.size(), 100 * median));
-      }
-    };
-    // Fabrics last: their rates are bounded by those inside the domains.
-    fit_each(false);
-    for (fitted_parameter& p : default_fabric(by_family_).fit(profile_)) out_.parameters.push_back(std::move(p));
-    fit_each(true);
+    profile_ = fitted(by_family_, &out_.parameters, report);
+    measure_spreads();
     rows_view all;
     for (const auto& [family, rows] : by_family_) all.insert(all.end(), rows.begin(), rows.end());
     const errors e = errors_of(all, profile_);
@@ -247,8 +255,16 @@ class collective_fit {
     out_.median_error = e.median;
     out_.p90_error = e.p90;
     out_.bias = e.bias;
-    if (!leave_out.empty())
-      for (const auto& [family, rows] : by_family_) leave_each_out(family, rows, leave_out, report);
+    const auto predict = [&](const std::string& family, const std::string& group, const rows_view& rows,
+                             const collective_profile& at) {
+      const errors left = errors_of(rows, at);
+      out_.leave_out.push_back({fmt::format("{}: {}", family, group), left.rows, left.mean, left.worst, left.bias,
+                                left.median, left.p90});
+      if (report)
+        report(fmt::format("without {} in {}: median {:.1f} %, bias {:+.1f} %", group, family, 100 * left.median,
+                           100 * left.bias));
+    };
+    if (!leave_out.empty()) leave_each_out(leave_out, predict);
     return std::move(out_);
   }
 
@@ -265,17 +281,66 @@ class collective_fit {
     return group == "custom" ? start_.custom.contains(kind) : start_.expert.contains(kind);
   }
 
-  /// One family; that of a fabric begins as what the default fabric would be there.
-  std::vector<fitted_parameter> fit_from_default(const std::string& family, const rows_view& rows,
-                                                 collective_profile& at) {
-    seed(family, *rows.front(), at);
-    std::vector<fitted_parameter> out = fit_family(family, rows, at);
-    follow(at);
+  /// What is fitted begins at its prior, whatever the stack file holds: a fit of the same rows gives the same file.
+  void to_priors(const std::string& family) {
+    for (const collective_knob& k : collective_knobs_of(family, start_)) k.set(start_, k.prior);
+  }
+
+  /// The profile that these rows give. Fabrics last: their rates are bounded by those inside the domains.
+  collective_profile fitted(const families& by_family, std::vector<fitted_parameter>* parameters,
+                            const fit_progress& report) {
+    collective_profile at = start_;
+    const auto keep = [&](std::vector<fitted_parameter> found) {
+      if (parameters) parameters->insert(parameters->end(), found.begin(), found.end());
+    };
+    const auto fit_each = [&](bool outside) {
+      for (const auto& [family, rows] : by_family) {
+        if (across(family) != outside || rows.empty()) continue;
+        if (outside) seed(family, *rows.front(), at);
+        if (!outside && !parameters && rows.size() == by_family_.at(family).size())
+          take(family, profile_, at);  // the same rows give the same
+        else
+          keep(fit_family(family, rows, at));
+        follow(at);
+        if (report)
+          report(fmt::format("{}: {} rows, median {:.1f} %", family, rows.size(), 100 * errors_of(rows, at).median));
+      }
+    };
+    keep(fit_generations(by_family, at));
+    fit_each(false);
+    keep(default_fabric(by_family).fit(at));
+    fit_each(true);
+    return at;
+  }
+
+  static void take(const std::string& family, const collective_profile& from, collective_profile& to) {
+    for (const collective_knob& k : collective_knobs_of(family, to)) k.set(to, k.get(from));
+  }
+
+  /// The fused all-reduce of each generation of NVLink, from all its GPUs, which begin as it.
+  std::vector<fitted_parameter> fit_generations(const families& by_family, collective_profile& at) {
+    std::vector<fitted_parameter> out;
+    for (const auto& [family, gpus] : generations_) {
+      collective_profile bare = at;
+      rows_view rows;
+      for (const std::string& gpu : gpus) {
+        const rows_view& own = by_family.at("custom/" + gpu);
+        rows.insert(rows.end(), own.begin(), own.end());
+        bare.custom.erase(gpu);
+      }
+      if (rows.empty()) continue;
+      for (fitted_parameter& p : fit_family(family, rows, bare)) out.push_back(std::move(p));
+      const custom_all_reduce& pooled = bare.custom.at(family_parts(family).kind);
+      at.custom.at(family_parts(family).kind) = pooled;
+      for (const std::string& gpu : gpus) at.custom.at(gpu) = pooled;
+    }
     return out;
   }
 
+  /// A fabric begins as what the default fabric would be there.
   void seed(const std::string& family, const collective_row& row, collective_profile& at) {
     const family_parts p(family);
+    if (p.group == "all_to_all") at.all_to_all.at(p.kind) = at.all_to_all.at("default");
     if (p.group != "fabric") return;
     const fabric_collective general = collectives::unlisted_fabric(at, inputs_.platform_named(row.platform),
                                                                    at.fabric.at("default").at(p.collective));
@@ -287,6 +352,7 @@ class collective_fit {
     own.ring = general.ring;
     own.ring.per_latency = 1;
     own.ring.pipeline = pipeline;
+    if (own.sharp) own.sharp = general.sharp;
     if (!own.nvls_tree) return;
     own.nvls_tree = general.nvls_tree;
     own.nvls_tree->per_latency = 1;
@@ -309,6 +375,57 @@ class collective_fit {
     if (r.price && r.record.status == record_status::ok) rows_.push_back(std::move(r));
   }
 
+  /// Of every family, its rows in thirds that the fit did not see; of what stands for others, systems left out, each
+  /// counting as much.
+  void measure_spreads() {
+    std::map<std::string, ratios> groups;
+    const auto add = [](ratios& to, const rows_view& rows, const collective_profile& at, double weight) {
+      for (const collective_row* r : rows) to.emplace_back(1 / (1 + error_of(*r, at)), weight);
+    };
+    leave_each_out("size", [&](const std::string& family, const std::string&, const rows_view& rows, const collective_profile& at) {
+      add(spreads_[family], rows, at, 1);
+      add(groups[family_parts(family).group], rows, at, 1);
+    });
+    for (auto& [family, r] : spreads_)
+      if (r.size() < rows_to_know) r = groups.at(family_parts(family).group);
+    leave_each_out("system", [&](const std::string& family, const std::string&, const rows_view& rows, const collective_profile& at) {
+      const double even = 1 / static_cast<double>(rows.size());
+      const std::string group = family_parts(family).group;
+      if (group == "all_to_all") add(spreads_["all_to_all/default"], rows, at, even);
+      if (group == "fabric")
+        for (const char* c : {"all_reduce", "all_gather", "reduce_scatter"})
+          add(spreads_[fmt::format("fabric/default/{}", c)], rows, at, even);
+      for (const auto& [generation, gpus] : generations_)
+        if (group == "custom" && std::find(gpus.begin(), gpus.end(), family_parts(family).kind) != gpus.end())
+          add(spreads_[generation], rows, at, even);
+    });
+    for (auto& [family, r] : spreads_)
+      if (family.ends_with("/default") && r.size() < rows_to_know) r = spreads_.at("fabric/default/all_reduce");
+  }
+
+  /// Weighted, so that `share` of the weight lies below.
+  static double quantile(ratios r, double share) {
+    std::sort(r.begin(), r.end());
+    double all = 0, below = 0;
+    for (const auto& [x, w] : r) all += w;
+    for (const auto& [x, w] : r)
+      if ((below += w) >= share * all) return x;
+    return r.back().first;
+  }
+
+  value spread_list() const {
+    value out{value::array{}};
+    for (const auto& [family, r] : spreads_) {
+      value one{value::object{}};
+      one.set("family", family);
+      one.set("rows", static_cast<std::int64_t>(r.size()));
+      for (const auto& [name, share] : {std::pair("low", 0.05), std::pair("high", 0.95)})
+        one.set(name, std::round(quantile(r, share) * 1e4) / 1e4);
+      out.items()->push_back(std::move(one));
+    }
+    return out;
+  }
+
   /// By what a row belongs to a group that is left out together.
   static std::string group_of(const collective_row& r, const std::string& leave_out, std::size_t index) {
     if (leave_out == "system") return r.platform;
@@ -316,46 +433,52 @@ class collective_fit {
     return fmt::format("every third row, {}", index % 3 + 1);
   }
 
-  /// All but `left`, and but all rows of its system where that is left out.
-  std::map<std::string, rows_view> rows_without(const rows_view& left, bool system) const {
-    std::map<std::string, rows_view> out = by_family_;
-    for (auto& [family, rows] : out)
-      std::erase_if(rows, [&](const collective_row* r) {
-        return system ? r->platform == left.front()->platform : std::find(left.begin(), left.end(), r) != left.end();
-      });
-    return out;
-  }
-
-  void leave_each_out(const std::string& family, const rows_view& rows, const std::string& leave_out,
-                      const fit_progress& report) {
-    std::map<std::string, rows_view> groups;
-    for (std::size_t i = 0; i < rows.size(); ++i) groups[group_of(*rows[i], leave_out, i)].push_back(rows[i]);
+  /// Refits everything without the rows of each group, and predicts them. What nothing else knows is not predicted: a
+  /// domain whose rows are all of one system keeps them, so that its fabric can be.
+  void leave_each_out(const std::string& leave_out, const prediction& visit) {
+    std::map<std::string, families> groups;
+    for (const auto& [family, rows] : by_family_)
+      for (std::size_t i = 0; i < rows.size(); ++i) groups[group_of(*rows[i], leave_out, i)][family].push_back(rows[i]);
     for (const auto& [group, left] : groups) {
-      collective_profile at = profile_;
-      rows_view kept;
-      for (const collective_row* r : rows)
-        if (std::find(left.begin(), left.end(), r) == left.end()) kept.push_back(r);
-      if (across(family)) {
-        const std::map<std::string, rows_view> others = rows_without(left, leave_out == "system");
-        const default_fabric general(others);
-        if (kept.empty() && !general.knows(family)) continue;  // nothing else knows it
-        general.fit(at);
-        if (kept.empty()) at = default_fabric::only_default(at);
-      } else if (kept.empty()) {
-        continue;
+      families kept = by_family_;
+      std::set<std::string> alone;
+      for (const auto& [family, rows] : left) {
+        std::erase_if(kept.at(family), [&rows = rows](const collective_row* r) {
+          return std::find(rows.begin(), rows.end(), r) != rows.end();
+        });
+        const bool pooled = across(family) || has_generation(family);
+        if (kept.at(family).empty() && !pooled) kept.at(family) = rows, alone.insert(family);
       }
-      if (!kept.empty()) fit_from_default(family, kept, at);
-      const errors e = errors_of(left, at);
-      out_.leave_out.push_back({fmt::format("{}: {}", family, group), e.rows, e.mean, e.worst, e.bias, e.median});
-      if (report)
-        report(fmt::format("without {} in {}: median {:.1f} %, bias {:+.1f} %", group, family, 100 * e.median, 100 * e.bias));
+      const default_fabric general(kept);
+      collective_profile at = fitted(kept, nullptr, {});
+      for (const auto& [family, rows] : left) {
+        if (!kept.at(family).empty() || alone.contains(family)) continue;
+        if (!across(family)) continue;  // begins as its generation, and stays so
+        if (!general.knows(family)) alone.insert(family);
+        const family_parts p(family);
+        if (p.group == "all_to_all") at.all_to_all.erase(p.kind);
+        else at.fabric.at(p.kind).erase(p.collective);
+      }
+      for (const auto& [family, rows] : left)
+        if (!alone.contains(family)) visit(family, group, rows, at);
     }
   }
 
+  bool has_generation(const std::string& family) const {
+    return std::any_of(generations_.begin(), generations_.end(), [&](const auto& g) {
+      return g.second.size() > 1 && std::find(g.second.begin(), g.second.end(), family_parts(family).kind) != g.second.end();
+    });
+  }
+
+  /// Fewer rows do not show how they spread.
+  static constexpr std::size_t rows_to_know = 20;
+
   input_cache inputs_;
   std::vector<collective_row> rows_;
-  std::map<std::string, rows_view> by_family_;
+  families by_family_;
+  std::map<std::string, std::vector<std::string>> generations_;  ///< GPUs of "custom/nvlink5"
   collective_profile start_, profile_;
+  std::map<std::string, ratios> spreads_;
   fit_report out_;
 };
 
@@ -393,6 +516,11 @@ std::string collective_fit::stack_text(const data_folders& data) const {
   for (const auto& [name, f] : profile_.fabric.at("default")) write("fabric/default/" + name);
   write("all_to_all/default");
   write("measured_on/default");
+  for (const auto& [family, gpus] : generations_) {
+    write(family);
+    set_text(doc, "/collectives/" + family + "/source",
+             fmt::format("nvlsim fit collectives: {} together", fmt::join(gpus, ", ")), problems);
+  }
   for (const auto& [kind, table] : profile_.domain)
     for (const auto& [name, d] : table)
       if (d.nvls_rate && name != "all_reduce") {
@@ -411,6 +539,15 @@ std::string collective_fit::stack_text(const data_folders& data) const {
         set_number(doc, at + "/nic_share_many", f.tree->nic_share_many, "", problems);
         if (fabric == "default") set_number(doc, at + "/per_latency", f.tree->per_latency, "", problems);
       }
+  if (!doc.root.at_pointer("/collectives/spreads")) {
+    value object{value::object{{"kind", "derived"}, {"source", ""}, {"families", value::array{}}}};
+    config::override_value(doc, "/collectives/spreads", std::move(object), {"fit", "fit"}, problems);
+  }
+  set_text(doc, "/collectives/spreads/source",
+           "nvlsim fit collectives: 5 and 95 % quantiles of measured over computed time of thirds of the rows left out of "
+           "the fit; of default and of NVLink generations, of systems left out",
+           problems);
+  config::override_value(doc, "/collectives/spreads/families", spread_list(), {"fit", "fit"}, problems);
   problems.throw_if_any();
   return to_json(doc.root);
 }

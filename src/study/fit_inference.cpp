@@ -64,8 +64,8 @@ class serving_fit {
         continue;
       }
       const auto memory = plan_serving_memory(r.row.hardware, *r.row.software, *r.row.net, r.row.work);
-      if (!capacity_problems(r.row, memory.kv_capacity_tokens).empty()) continue;
-      r.schedule = schedules_.schedule_of(r.row, memory.kv_capacity_tokens);
+      if (!capacity_problems(r.row, memory).empty()) continue;
+      r.schedule = schedules_.schedule_of(r.row, memory);
       const bool bad_ttft = r.row.record.suspect.find("TTFT") != std::string::npos;
       for (const metric_target& m : r.row.targets)
         r.weights.push_back(m.what == served_metric::tpot ? tpot_weight
@@ -114,7 +114,7 @@ class serving_fit {
         case knob::type::sustained:
           if (const auto it = all.sustained_factor.find(k.gpu); it != all.sustained_factor.end()) from = it->second;
           break;
-        case knob::type::server: break;
+        case knob::type::server: from = get_server(inputs_.stack_named(k.stack).inference->front_end, k.field); break;
       }
     }
   }
@@ -268,11 +268,7 @@ class serving_fit {
     if (k.what == knob::type::sustained) {
       p.sustained_factor[k.gpu] *= f;
     } else if (k.what == knob::type::server) {
-      front_end_costs& c = p.front_end;
-      if (k.field == "sequence_host") c.sequence_host = c.sequence_host * f;
-      else if (k.field == "request_host") c.request_host = c.request_host * f;
-      else if (k.field == "first_token_delay") c.first_token_delay = c.first_token_delay * f;
-      else c.first_token_iterations *= f;
+      set_server(p.front_end, k.field, get_server(p.front_end, k.field) * f);
     } else {
       engine_costs& c = p.gpus[r.row.hardware.gpu.architecture];
       const std::string plain = k.what == knob::type::release ? field : k.field;
@@ -309,15 +305,16 @@ class serving_fit {
           is_pool ? get_cost(c, k.field, k.format) : 1, is_pool ? k.pooled : k.engine);
   }
 
+  /// Servers of all releases start where the pool's file says.
   void add_server(const std::string& name) {
-    const front_end_costs& f = inputs_.stack_named(name).inference->front_end;
+    const front_end_costs& f = inputs_.stack_named(pool).inference->front_end;
     const auto one = [&](const char* field, double start, double width) {
       add({knob::type::server, field, "", "", name, "", {}}, start, width);
     };
-    one("sequence_host", f.sequence_host.base(), 0.8);
-    one("request_host", f.request_host.base(), 1);
-    one("first_token_delay", f.first_token_delay.base(), 0.8);
-    one("first_token_iterations", f.first_token_iterations, 1);
+    one("sequence_host", f.sequence_host.base(), 1);
+    one("request_host", f.request_host.base(), 1.5);
+    one("first_token_delay", f.first_token_delay.base(), 1.5);
+    one("first_token_iterations", f.first_token_iterations, 1.5);
   }
 
   static bool uses(const inference_row& r, const knob& k) {
@@ -371,11 +368,18 @@ class serving_fit {
       case knob::type::sustained: p.sustained_factor[k.gpu] = x; return;
       case knob::type::server: break;
     }
-    if (k.stack != name) return;
-    front_end_costs& f = p.front_end;
-    if (k.field == "sequence_host") f.sequence_host = seconds::from_base(x);
-    else if (k.field == "request_host") f.request_host = seconds::from_base(x);
-    else if (k.field == "first_token_delay") f.first_token_delay = seconds::from_base(x);
+    if (k.stack == name) set_server(p.front_end, k.field, x);
+  }
+
+  static double get_server(const front_end_costs& f, const std::string& field) {
+    if (field == "sequence_host") return f.sequence_host.base();
+    if (field == "request_host") return f.request_host.base();
+    return field == "first_token_delay" ? f.first_token_delay.base() : f.first_token_iterations;
+  }
+  static void set_server(front_end_costs& f, const std::string& field, double x) {
+    if (field == "sequence_host") f.sequence_host = seconds::from_base(x);
+    else if (field == "request_host") f.request_host = seconds::from_base(x);
+    else if (field == "first_token_delay") f.first_token_delay = seconds::from_base(x);
     else f.first_token_iterations = x;
   }
 
@@ -489,7 +493,7 @@ fit_report fit_inference(const std::vector<std::filesystem::path>& tables, const
     fit_options o;
     o.robust_scale = 0.1;
     o.iterations = iterations;
-    o.tolerance = 1e-3;
+    o.tolerance = 2e-4;
     return fit_parameters(fit.parameters(), [&](const std::vector<double>& at) { return fit.residuals(rows, at); }, o,
                           [&](int i, double cost) {
                             if (to) to(fmt::format("iteration {}: cost {:.1f}", i, cost));
@@ -498,7 +502,7 @@ fit_report fit_inference(const std::vector<std::filesystem::path>& tables, const
   };
   fit.freeze();
   if (report) report(fmt::format("{} rows, {} parameters", all.size(), fit.parameters().size()));
-  const std::vector<double> best = train(all, 6, report);
+  const std::vector<double> best = train(all, 20, report);
 
   fit_report out;
   out.rows = all.size();

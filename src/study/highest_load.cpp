@@ -35,6 +35,12 @@ inference_workload with_load(inference_workload w, double load) {
   return w;
 }
 
+/// A run that is over before its queue has grown holds any rate: what ends must come as fast as what arrives.
+bool keeps_up(const inference_workload& w, const inference_metrics& m) {
+  constexpr double least = 0.9;
+  return is_closed(w) || m.requests_per_s >= least * m.offered_requests_per_s;
+}
+
 void refuse(const std::string& what) { throw input_error({{"", "/workload", what, {}}}); }
 
 class load_search {
@@ -74,7 +80,7 @@ class load_search {
     ++out_.runs;
     if (!run.reasons.empty()) refuse(run.reasons.front());
     const inference_metrics m = measure_serving(run, w);
-    return m.objective_met && !m.saturated;
+    return m.objective_met && !m.saturated && keeps_up(w, m);
   }
 
   const scenario& s_;

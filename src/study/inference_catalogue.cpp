@@ -30,6 +30,17 @@ constexpr std::array<release_range, 5> sglang_releases = {{{0, 5, 10, "sglang-0.
                                                            {0, 0, 0, "sglang-0.5.1"},
                                                            {-1, 0, 0, ""}}};
 
+/// MLPerf submissions name the TensorRT that a release was built with.
+constexpr std::array<release_range, 4> tensorrt_of_releases = {{{10, 14, 0, "tensorrt-llm-1.2"},
+                                                                {10, 13, 0, "tensorrt-llm-1.1"},
+                                                                {10, 9, 0, "tensorrt-llm-1.0"},
+                                                                {0, 0, 0, "tensorrt-llm-0.17"}}};
+/// Months from which a release stands for what was run.
+constexpr std::array<release_range, 4> tensorrt_by_date = {{{2026, 1, 0, "tensorrt-llm-1.2"},
+                                                            {2025, 11, 0, "tensorrt-llm-1.1"},
+                                                            {2025, 3, 0, "tensorrt-llm-1.0"},
+                                                            {2024, 1, 0, "tensorrt-llm-0.17"}}};
+
 std::optional<int> number_at(std::string_view& text) {
   int n = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
@@ -49,6 +60,12 @@ std::string newest_before(const std::array<release_range, N>& list, std::string_
   for (const release_range& r : list)
     if (std::tie(*major, *minor, patch) >= std::tie(r.major, r.minor, r.patch)) return r.stack;
   return {};
+}
+
+/// "2025-03/05" as "2025.03/05".
+std::string dotted(std::string version) {
+  std::replace(version.begin(), version.end(), '-', '.');
+  return version;
 }
 
 bool starts(const std::string& s, std::initializer_list<const char*> any) {
@@ -76,7 +93,9 @@ std::string serving_stack_of(const std::string& engine, const std::string& versi
   }
   if (version.starts_with("1.0.0rc")) return "tensorrt-llm-1.0rc";
   if (version.starts_with("run 20")) return "tensorrt-llm-1.2rc";
-  if (version.starts_with("TensorRT") || version.starts_with("v4.1")) return "tensorrt-llm-1.0";
+  if (version.starts_with("TensorRT ")) return newest_before(tensorrt_of_releases, version.substr(9));
+  if (version.starts_with("v4.1")) return "tensorrt-llm-1.0";
+  if (const std::string dated = newest_before(tensorrt_by_date, dotted(version)); !dated.empty()) return dated;
   const std::string named = newest_before(tensorrt_releases, version);
   return named.empty() ? "tensorrt-llm-1.2rc" : named;
 }
@@ -108,11 +127,11 @@ weight_formats formats_of(const std::string& cell, const std::string& model_name
 std::optional<mlperf_data_set> data_set_of(const std::string& model_name) {
   static constexpr std::array<std::pair<std::string_view, mlperf_data_set>, 6> sets = {
       {{"llama2-70b", {195, 24'576}},
-       {"llama3.1-405b", {9900, 8'313}},
-       {"llama3.1-8b", {930, 13'368}},
-       {"mixtral-8x7b", {460, 15'000}},
-       {"deepseek-r1", {1000, 4'388}},
-       {"gpt-oss-120b", {1000, 6'396}}}};
+       {"llama3.1-405b", {9700, 8'313}},
+       {"llama3.1-8b", {900, 13'368}},
+       {"mixtral-8x7b", {490, 15'000}},
+       {"deepseek-r1", {400, 4'388}},
+       {"gpt-oss-120b", {5600, 6'396}}}};
   for (const auto& [name, set] : sets)
     if (name == model_name) return set;
   return std::nullopt;

@@ -6,6 +6,7 @@
 #include "study/inference_rows.hpp"
 #include "study/pooled_rows.hpp"
 #include "workload/inference_memory.hpp"
+#include "workload/serving_limits.hpp"
 
 namespace nvlsim {
 namespace {
@@ -31,42 +32,36 @@ double long_run(const inference_row& r, const schedule_summary& schedule, const 
 
 }  // namespace
 
-std::vector<std::string> capacity_problems(const inference_row& r, std::int64_t kv_capacity_tokens) {
+std::vector<std::string> capacity_problems(const inference_row& r, const serving_memory& memory) {
   const inference_workload& w = r.work;
   const double longest = w.input.mean * (1 + w.input.spread) + w.output.mean * (1 + w.output.spread);
-  if (longest + r.software->inference->kv_block_tokens <= static_cast<double>(kv_capacity_tokens)) return {};
-  return {fmt::format("the longest request needs {:.0f} KV tokens, the memory has room for {}", longest,
-                      kv_capacity_tokens)};
+  const std::int64_t needed = held_tokens(limits_of(*r.software->inference, w, memory), std::llround(longest) + 1);
+  if (needed <= memory.kv_capacity_tokens) return {};
+  return {fmt::format("the longest request needs {} KV tokens, the memory has room for {}", needed,
+                      memory.kv_capacity_tokens)};
 }
 
 std::shared_ptr<const schedule_summary> schedule_cache::schedule_of(const inference_row& r,
-                                                                    std::int64_t kv_capacity_tokens) {
+                                                                    const serving_memory& memory) {
   const inference_workload& w = r.work;
-  schedule_limits l{settings_of(*r.software->inference, w), kv_capacity_tokens,
-                    r.software->inference->kv_block_tokens, 0, w.drafts.tokens_per_step};
-  engine_settings& set = l.settings;
-  if (w.load == load_kind::static_batch) {
-    set.prefill = prefill_policy::exclusive;
-    set.max_num_tokens = set.max_batch_size = no_limit;
-  }
-  set.max_num_tokens *= w.attention_dp;  // of each rank
-  set.max_batch_size *= w.attention_dp;
+  schedule_limits l = limits_of(*r.software->inference, w, memory);
+  const engine_settings& set = l.settings;
   std::int64_t requests = w.requests / r.lanes();
   l.concurrency = w.load == load_kind::closed_loop ? w.concurrency / r.lanes() : 0;
   if (r.steady) {
-    const double held = w.input.mean + w.output.mean / 2;
+    const double held = w.input.mean + w.output.mean / 2 +
+                        static_cast<double>(l.sequence.beside(std::llround(w.input.mean + w.output.mean)));
     const double batch =
-        std::min(static_cast<double>(set.max_batch_size), static_cast<double>(kv_capacity_tokens) / held + 1);
+        std::min(static_cast<double>(set.max_batch_size), static_cast<double>(memory.kv_capacity_tokens) / held + 1);
     requests = std::min(requests, static_cast<std::int64_t>(4 * batch) + 1);
   }
   // A cache that never fills is like any other.
   const std::int64_t in_flight = l.concurrency > 0 ? l.concurrency : std::min(requests, set.max_batch_size);
-  const double most =
-      static_cast<double>(in_flight) *
-      (w.input.mean * (1 + w.input.spread) + w.output.mean * (1 + w.output.spread) + l.kv_block_tokens + 2);
-  if (most < static_cast<double>(kv_capacity_tokens)) l.kv_capacity_tokens = no_limit;
+  const double longest = w.input.mean * (1 + w.input.spread) + w.output.mean * (1 + w.output.spread);
+  const std::int64_t most = in_flight * held_tokens(l, std::llround(longest) + 2);
+  if (most < memory.kv_capacity_tokens) l.kv_capacity_tokens = no_limit, l.sequence = {};
 
-  const std::vector<double> key = {w.input.mean,
+  std::vector<double> key = {w.input.mean,
                                    w.input.spread,
                                    w.output.mean,
                                    w.output.spread,
@@ -79,9 +74,13 @@ std::shared_ptr<const schedule_summary> schedule_cache::schedule_of(const infere
                                    static_cast<double>(set.batch_wait_iterations),
                                    set.batch_wait_ratio,
                                    static_cast<double>(set.poll_interval),
+                                   static_cast<double>(set.rank_wait_iterations),
+                                   static_cast<double>(l.ranks),
                                    static_cast<double>(l.kv_capacity_tokens),
                                    static_cast<double>(l.kv_block_tokens),
                                    l.tokens_per_step};
+  key.push_back(l.sequence.states);
+  for (const auto& [window, share] : l.sequence.windowed) key.insert(key.end(), {static_cast<double>(window), share});
   auto& known = known_[key];
   if (!known) {
     schedule_summary s = summarise(schedule_requests(draw_lengths(w, requests), l), l.tokens_per_step);
@@ -100,10 +99,11 @@ std::vector<double> simulate_row(const inference_row& r, const stack& s, const s
       behind_server(r.work) ? s.inference->front_end : front_end_costs{};
   const client_times mean = mean_times(schedule, times, server);
   const double lane = r.steady ? long_run(r, schedule, mean) : schedule.output_tokens / mean.makespan_s;
+  const double counted = r.counts_prompts ? r.work.input.mean : 1;  // tokens of a request's only one
   std::vector<double> out;
   for (const metric_target& t : r.targets) {
     const bool median = t.median && !schedule.class_of.empty();
-    out.push_back(in_column(t, median ? median_times(schedule, times, server) : mean, lane * r.lanes(), r.gpus));
+    out.push_back(in_column(t, median ? median_times(schedule, times, server) : mean, counted * lane * r.lanes(), r.gpus));
   }
   return out;
 }
@@ -125,13 +125,13 @@ std::vector<double> simulated_values(inference_row& r, schedule_cache& schedules
     if (r.request_rate) return simulate_open_loop(r, *r.software);
     if (r.work.pooled()) return simulate_pooled_row(r, *r.software);
     auto memory = plan_serving_memory(r.hardware, *r.software, *r.net, r.work);
-    const auto problems = capacity_problems(r, memory.kv_capacity_tokens);
+    const auto problems = capacity_problems(r, memory);
     if (!problems.empty()) {
       // What was published did run.
       record.notes += (record.notes.empty() ? "" : "; ") + ("modelled memory is too small: " + problems.front());
       memory.kv_capacity_tokens = no_limit;
     }
-    return simulate_row(r, *r.software, *schedules.schedule_of(r, memory.kv_capacity_tokens));
+    return simulate_row(r, *r.software, *schedules.schedule_of(r, memory));
   } catch (const input_error& e) {
     record.status = record_status::unsupported;
     record.reason = e.what();

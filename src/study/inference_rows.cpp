@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 
 #include "study/inference_catalogue.hpp"
@@ -22,16 +23,34 @@ constexpr double random_range_ratio = 0.8; // of the InferenceX load generator, 
 constexpr double decode_output = 100;        // of the series of runs with decode workers alone
 constexpr std::int64_t run_of_clients = 10;  // requests a client sends in the usual benchmark
 
-/// A cell that may begin with "~".
-std::optional<double> about(const csv_row& row, std::string_view column) {
-  const std::string& cell = row[column];
-  if (!cell.starts_with('~')) return row.number(column);
+/// One of the numbers of a length: "8192", "1k" (1,024).
+std::optional<double> length_in(std::string_view text) {
   double x = 0;
-  for (const char c : cell.substr(1)) {
-    if (c < '0' || c > '9') throw cell_error(fmt::format("{}: \"{}\" is no number", column, cell));
-    x = 10 * x + (c - '0');
-  }
-  return x;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), x);
+  if (error != std::errc{} || !(x >= 1) || x > 1e9) return std::nullopt;
+  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  if (text == "k" || text == "K") return 1024 * x;
+  return text.empty() ? std::optional(x) : std::nullopt;
+}
+
+/// A cell with a number ("8192", "8k"), about a number ("~273") or a range, in which lengths are uniform ("128-2048").
+std::optional<token_lengths> lengths_in(const csv_row& row, std::string_view column) {
+  std::string cell = row[column];
+  std::erase(cell, ' ');
+  if (cell.empty()) return std::nullopt;
+  std::string_view text = cell;
+  if (text.starts_with('~')) text.remove_prefix(1);
+  std::optional<double> first = length_in(text), last = first;
+  for (const std::string_view between : {"-", "..", "\u2013", "to"})
+    if (const std::size_t at = text.find(between); !first && at != std::string_view::npos) {
+      first = length_in(text.substr(0, at));
+      last = length_in(text.substr(at + between.size()));
+      break;
+    }
+  if (!first || !last || *first > *last)
+    throw cell_error(fmt::format("{}: \"{}\" is neither a number nor a range of them", column, row[column]));
+  const double mean = (*first + *last) / 2;
+  return token_lengths{mean, (*last - mean) / mean};
 }
 
 /// The leading whole number of a launch setting; nothing when it begins otherwise.
@@ -75,8 +94,7 @@ class row_reader {
   }
 
   void refuse() {
-    if (row_["disaggregated"] == "prefill only") throw unsupported("prompts without outputs are not scored");
-    static constexpr std::array known = {"closed-loop", "static-batch", "offline-max-throughput", "mlperf-offline",
+    static constexpr std::array known = {"closed-loop", "static-batch", "prefill-only", "prefill-iteration", "offline-max-throughput", "mlperf-offline",
                                          "mlperf-server", "mlperf-interactive", "open-loop", "decode-saturated",
                                          "min-latency", "ttft-128k"};
     if (std::find(known.begin(), known.end(), row_["scenario"]) == known.end())
@@ -84,7 +102,8 @@ class row_reader {
   }
 
   void find_inputs() {
-    const std::string name(platform_of_system(row_["system"]));
+    // Serving tables name A100s alike; BF16 weights of 70B on two need those of 80 GB.
+    const std::string name(platform_of_system(row_["system"] == "a100" ? "a100-80g" : row_["system"]));
     if (name.empty()) throw cell_error(fmt::format("system: \"{}\" is unknown", row_["system"]));
     out_.hardware = inputs().platform_named(name);
     out_.net = &inputs().model_named(row_["model"]);
@@ -105,8 +124,11 @@ class row_reader {
 
   void read_formats() {
     const bool latent = out_.net->layers.front().attention == attention_kind::mla;
-    const std::string& cell = row_["weight_precision"];
-    if (cell.empty() || cell == "UNSET") note("weight precision not stated: BF16 assumed");
+    const bool unset = row_["weight_precision"].empty() || row_["weight_precision"] == "UNSET";
+    const std::string usual = "fp8";  // of submissions to MLPerf
+    const bool mlperf = row_["scenario"].starts_with("mlperf");
+    const std::string cell = unset && mlperf ? usual : row_["weight_precision"];
+    if (unset) note(fmt::format("weight precision not stated: {} assumed", mlperf ? usual : "BF16"));
     const weight_formats f = formats_of(cell, row_["model"], routed(), latent);
     work_.weights = f.dense;
     work_.attention_weights = f.attention;
@@ -118,7 +140,6 @@ class row_reader {
       work_.kv_cache = precision::bf16;
     } else {
       const bool small = cell != "" && cell != "bf16" && cell != "fp16" && cell != "UNSET";
-      const bool mlperf = row_["scenario"].starts_with("mlperf");
       work_.kv_cache = small && (inferencex() || mlperf) ? precision::fp8 : precision::bf16;
       if (small) note(fmt::format("cache precision not stated: {} assumed", name(work_.kv_cache)));
     }
@@ -126,15 +147,28 @@ class row_reader {
 
   int ranks(std::string_view column, int otherwise) const { return static_cast<int>(row_.integer(column).value_or(otherwise)); }
 
+  /// The least tensor parallelism that leaves a quarter of the memory to the cache.
+  int least_tp(std::int64_t gpus) const {
+    constexpr double cache_share = 0.25;
+    constexpr std::int64_t server = 8;  // GPUs
+    inference_workload w = work_;
+    for (w.tp = 1; 2 * w.tp <= std::min(gpus, server); w.tp *= 2) {
+      const serving_memory m = plan_serving_memory(out_.hardware, *out_.software, *out_.net, w);
+      if (m.kv_per_token * static_cast<double>(m.kv_capacity_tokens) > out_.hardware.gpu.hbm_usable * cache_share) break;
+    }
+    return w.tp;
+  }
+
   void read_layout() {
-    const auto gpus = row_.integer("gpus");
+    auto gpus = row_.integer("gpus");
+    if (!gpus && prompts_alone()) gpus = row_.integer("prefill_gpus");
     if (!gpus) throw unsupported("number of GPUs not stated");
     out_.gpus = static_cast<double>(*gpus);
     int tp = ranks("tp", 0), ep = ranks("ep", 1);
     work_.pp = ranks("pp", 1);
     bool apart = row_["dp_attention"] == "yes" && routed();
     if (tp == 0) {
-      tp = row_["model"] == "llama3.1-405b" ? 4 : routed() && row_["model"].starts_with("deepseek") ? 8 : 1;
+      tp = row_["model"] == "llama3.1-405b" ? 4 : routed() && row_["model"].starts_with("deepseek") ? 8 : least_tp(*gpus);
       note(fmt::format("layout not stated: tp {} assumed", tp));
     }
     std::int64_t whole = *gpus;
@@ -150,6 +184,9 @@ class row_reader {
       whole = tp;
       apart = false;
       note(fmt::format("read as tp {} ep {}", tp, std::min(ep, tp)));
+    } else if (routed() && tp > 1 && has("attention_dp_balance", "balance=yes")) {
+      apart = true;  // launch files name the balance of ranks only where it is on
+      note("attention data parallelism, by the launch file");
     }
     if (apart) {
       const int size = std::max(tp, ep);
@@ -199,6 +236,10 @@ class row_reader {
     o.batch_wait_iterations = row_.integer("batch_wait_iters");
     o.batch_wait_ratio = row_.number("batch_wait_tokens_ratio");
     static constexpr std::string_view poll = "recv_interval=";
+    const std::string& balance = row_["attention_dp_balance"];
+    static constexpr std::string_view timeout = "timeout_iters=";
+    if (const std::size_t at = balance.find(timeout); balance.starts_with("balance=yes") && at != std::string::npos)
+      o.rank_wait_iterations = leading(std::string_view(balance).substr(at + timeout.size()));
     if (row_["decode_poll_or_steps"].starts_with(poll)) o.poll_interval = leading(row_["decode_poll_or_steps"].substr(poll.size()));
     const engine_settings& set = out_.software->inference->settings;
     if (!o.max_num_tokens) note(fmt::format("max_num_tokens not stated: {} of the stack", set.max_num_tokens));
@@ -222,19 +263,21 @@ class row_reader {
   token_lengths drawn(double nominal, double ratio) const { return {nominal * (1 + ratio) / 2, (1 - ratio) / (1 + ratio)}; }
 
   void read_load() {
-    auto input = about(row_, "isl");
-    auto output = about(row_, "osl");
-    if (!output && row_["scenario"] == "decode-saturated") output = decode_output, note("outputs of 100 tokens assumed");
+    auto input = lengths_in(row_, "isl");
+    auto output = lengths_in(row_, "osl");
+    const std::string& scenario = row_["scenario"];
+    if (prompts_alone()) output = token_lengths{1};
+    if (!output && scenario == "decode-saturated") output = token_lengths{decode_output}, note("outputs of 100 tokens assumed");
     if (const auto set = data_set_of(row_["model"]); !input && set) {
-      input = set->prompt;
+      input = token_lengths{set->prompt};
       out_.prompt_assumed = true;
-      note(fmt::format("prompt lengths not stated: {} tokens assumed", *input));
+      note(fmt::format("prompt lengths not stated: {} tokens assumed", input->mean));
     }
     if (!input || !output) throw unsupported("prompt or output length not stated");
-    work_.input = {*input, 0};
-    work_.output = {*output, 0};
-    const std::string& scenario = row_["scenario"];
-    if (scenario == "offline-max-throughput") read_offline(*input + *output);
+    work_.input = *input;
+    work_.output = *output;
+    if (prompts_alone()) read_prompts_alone();
+    else if (scenario == "offline-max-throughput") read_offline(input->mean + output->mean);
     else if (scenario == "mlperf-offline") read_mlperf_offline();
     else if (scenario == "static-batch") read_static();
     else if (scenario == "closed-loop" || scenario == "min-latency" || scenario == "ttft-128k") read_closed_loop();
@@ -242,9 +285,10 @@ class row_reader {
     else read_open_loop();
     // Prompts longer than the budget were cut, whatever the engine's habit.
     const engine_settings set = settings_of(*out_.software->inference, work_);
-    if (set.prefill == prefill_policy::whole_prompt && *input > static_cast<double>(set.max_num_tokens)) {
+    // Those that leave no room for a decode would run alone, which nobody publishes.
+    if (!work_.pooled() && set.prefill == prefill_policy::whole_prompt && input->mean * (1 + input->spread) + 1 > static_cast<double>(set.max_num_tokens)) {
       work_.engine.prefill = prefill_policy::chunked;
-      note("prompts exceed max_num_tokens: chunked");
+      note("prompts fill max_num_tokens: chunked");
     }
   }
 
@@ -259,20 +303,35 @@ class row_reader {
     work_.load = load_kind::offline;
     out_.steady = true;
     if (const auto set = data_set_of(row_["model"])) out_.samples = static_cast<double>(set->samples);
-    work_.input.spread = 0.7;
-    work_.output.spread = 0.95;
-    work_.engine.prefill = prefill_policy::chunked;
-    work_.engine.kv_reserve = 0.5;
+    read_mlperf_engine();
     work_.requests = std::int64_t{6000} * work_.replicas * work_.pp;
     note("spreads of lengths assumed; a run of ten minutes or each sample once, with its beginning and end");
   }
 
-  /// Half of the run fills the server.
-  void read_mlperf_server() {
+  void read_mlperf_engine() {
     work_.input.spread = 0.7;
     work_.output.spread = 0.95;
     work_.engine.prefill = prefill_policy::chunked;
     work_.engine.kv_reserve = 0.5;
+  }
+
+  bool prompts_alone() const { return row_["scenario"].starts_with("prefill-") || row_["disaggregated"] == "prefill only"; }
+
+  /// A pass over as many prompts as there are at once, or prompts one after the other, whose only output is the first token.
+  void read_prompts_alone() {
+    work_.engine.prefill = prefill_policy::chunked;
+    out_.counts_prompts = true;
+    if (const auto n = row_.integer("concurrency") ? row_.integer("concurrency") : row_.integer("batch_limit_per_instance"); n || row_.number("ttft_ms")) {
+      work_.load = load_kind::static_batch;
+      work_.requests = n.value_or(1) * out_.lanes();
+      return;
+    }
+    read_offline(work_.input.mean + 1);
+  }
+
+  /// Half of the run fills the server.
+  void read_mlperf_server() {
+    read_mlperf_engine();
     work_.measured = {0.5, 0.1};
     work_.front_end = work_.pooled();  // the load generator calls the engine in process
     note("Poisson arrivals; spreads of lengths assumed");
@@ -304,9 +363,9 @@ class row_reader {
     const auto ratio = row_.number("random_range_ratio");
     if (inferencex() || (ratio && *ratio < 1)) {
       const double r = ratio.value_or(random_range_ratio);
-      work_.input = drawn(work_.input.mean, r);
-      work_.output = drawn(work_.output.mean, r);
-    } else {
+      if (work_.input.spread == 0) work_.input = drawn(work_.input.mean, r);
+      if (work_.output.spread == 0) work_.output = drawn(work_.output.mean, r);
+    } else if (work_.output.spread == 0) {
       work_.output.spread = jitter;
       note("output lengths vary by 20 %, as equal ones would stay in lock step");
     }
@@ -374,11 +433,13 @@ void choose_targets(const csv_row& row, inference_row& out) {
   add(served_metric::tpot, "tpot_ms", "tpot_stat");
   add(served_metric::ttft, "ttft_ms", "ttft_stat");
   const std::string& s = row["scenario"];
-  const bool by_rate = s.find("offline") != std::string::npos || s == "decode-saturated";
+  const bool prompts = s.starts_with("prefill-");
+  const bool by_rate = s.find("offline") != std::string::npos || s == "decode-saturated" || s == "prefill-only";
   if (!out.targets.empty() && !by_rate) return;
   const std::size_t before = out.targets.size();
   add(served_metric::throughput, "tokens_per_s_total", "");
   if (out.targets.size() == before) add(served_metric::throughput_per_gpu, "tokens_per_s_per_gpu", "");
+  if (out.targets.size() == before && prompts) add(served_metric::throughput_per_gpu, "total_in_out_tokens_per_s_per_gpu", "");
 }
 
 }  // namespace

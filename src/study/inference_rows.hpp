@@ -12,6 +12,7 @@
 #include "study/catalogue.hpp"
 #include "study/csv.hpp"
 #include "study/tables.hpp"
+#include "workload/inference_memory.hpp"
 #include "workload/serving_summary.hpp"
 
 namespace nvlsim {
@@ -36,6 +37,7 @@ struct inference_row {
   std::optional<double> request_rate;  ///< of an open loop, requests a second over all replicas
   double gpus = 1;
   bool prompt_assumed = false;  ///< the source does not state prompt lengths
+  bool counts_prompts = false;  ///< throughput is of prompt tokens
   bool steady = false;          ///< a long run: throughput of a full batch, and what beginning and end take longer
   double samples = 0;           ///< least number of requests of such a run
 
@@ -48,14 +50,14 @@ inference_row read_inference_row(const csv_row& row, const std::string& table, i
 class schedule_cache {
  public:
   /// That of one lane. Throws internal_error when a request fits no iteration.
-  std::shared_ptr<const schedule_summary> schedule_of(const inference_row& r, std::int64_t kv_capacity_tokens);
+  std::shared_ptr<const schedule_summary> schedule_of(const inference_row& r, const serving_memory& memory);
 
  private:
   std::map<std::vector<double>, std::shared_ptr<const schedule_summary>> known_;
 };
 
 /// Reasons why the row's requests cannot be served; empty when they can.
-std::vector<std::string> capacity_problems(const inference_row& r, std::int64_t kv_capacity_tokens);
+std::vector<std::string> capacity_problems(const inference_row& r, const serving_memory& memory);
 
 /// Values of the row's targets in their columns' units, on a stack that may differ from the row's own.
 std::vector<double> simulate_row(const inference_row& r, const stack& s, const schedule_summary& schedule);

@@ -39,13 +39,21 @@ void write_trace_file(const std::filesystem::path& file, const scenario& s, cons
   for (const link_use& u : run.links)
     options.counters.push_back({static_cast<std::size_t>(u.rank_class), u.name + " (share)", u.points});
   options.counters.insert(options.counters.end(), run.counters.begin(), run.counters.end());
-  write_trace(out.stream(), run.work, run.times, options);
+  try {
+    write_trace(out.stream(), run.work, run.times, options);
+  } catch (const io_error&) {
+    throw io_error(fmt::format("{}: the trace cannot be written", file.string()));
+  }
   out.close();
 }
 
 void write_request_file(const std::filesystem::path& file, const run_record& run) {
   output::file_writer out(file);
-  write_requests(out.stream(), run.requests, run.front_end);
+  try {
+    write_requests(out.stream(), run.requests, run.front_end);
+  } catch (const io_error&) {
+    throw io_error(fmt::format("{}: requests cannot be written", file.string()));
+  }
   out.close();
 }
 

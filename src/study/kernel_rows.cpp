@@ -283,7 +283,9 @@ void read_kind(const csv_row& row, kernel_row& out, input_cache& inputs, load_ca
     out.record.scenario = row["op"];
     collective_row c;
     read_collective_kernel(row, p, c);
-    out.record.simulated = c.price(inputs.stack_named(kernel_stack).collectives).base() * 1e3;
+    const collective_profile& profile = inputs.stack_named(kernel_stack).collectives;
+    out.record.simulated = c.price(profile).base() * 1e3;
+    set_band(c, profile, out.record);
     return;
   }
   const auto it =

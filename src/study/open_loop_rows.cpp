@@ -71,7 +71,7 @@ pooled_summary summarise_open_loop(const inference_row& r, const stack& s) {
   const inference_workload w = load_of(r);
   const request_list list = generate_requests(w, r.net->max_positions);
   server_settings set;
-  set.lane = limits_of(*s.inference, w, plan_serving_memory(r.hardware, s, *r.net, w).kv_capacity_tokens);
+  set.lane = limits_of(*s.inference, w, plan_serving_memory(r.hardware, s, *r.net, w));
   set.keep_iterations = true;
   iteration_costs costs(r.hardware, s, *r.net, w);
   iteration_prices prices(costs, 0);

@@ -91,6 +91,8 @@ pareto_study study_pareto(const scenario& s, std::int64_t gpus, const std::vecto
   base.prompts_cached = false;
   pareto_study out;
   out.name = s.name;
+  if (given->pooled())
+    out.left_out.emplace_back("prefill and decode pools: layouts of whole engines are tried in their place");
   out.gpus = gpus > 0 ? gpus : std::int64_t{given->gpus()};
   const std::vector<inference_workload> all = layouts(s, base, out.gpus);
   std::size_t done = 0;

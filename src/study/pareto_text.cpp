@@ -7,6 +7,7 @@
 
 #include "nvlsim/output.hpp"
 #include "nvlsim/serving_studies.hpp"
+#include "output/text.hpp"
 
 namespace nvlsim {
 namespace {
@@ -98,7 +99,9 @@ std::string pareto_table(const pareto_study& p) {
     out += fmt::format("{} {:<24} {:>8} {:>12.1f} {:>12.1f} {:>8.0f} ms\n", x.efficient ? '*' : ' ', x.layout,
                        x.concurrency, per_user(x), per_gpu(x), 1e3 * x.metrics.ttft_s.p50);
   if (!p.points.empty()) out += "\n* no other point has more of one rate and no less of the other\n";
-  for (const std::string& reason : p.left_out) out += "left out: " + reason + "\n";
+  for (const std::string& reason : p.left_out)
+    for (const std::string& line : output::wrapped("left out: " + reason, output::table_columns - 2))
+      out += (line.starts_with("left out: ") ? "" : "  ") + line + '\n';
   return out;
 }
 

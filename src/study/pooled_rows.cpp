@@ -142,7 +142,7 @@ pooled_schedule schedule_pooled_row(const inference_row& r, const stack& s) {
   std::vector<std::string> reasons;
   pool_setup setup = setup_pools(r.hardware, s, *r.net, w, reasons);
   // What was published did run.
-  if (!reasons.empty()) setup.decode.kv_capacity_tokens = setup.prefill.kv_capacity_tokens = no_limit;
+  if (!reasons.empty()) setup.decode.lane.kv_capacity_tokens = setup.prefill.lane.kv_capacity_tokens = no_limit;
   iteration_costs decode(r.hardware, s, *r.net, decode_workload(w));
   std::optional<iteration_costs> prefill;
   if (w.prefill_pool) prefill.emplace(r.hardware, s, *r.net, prefill_workload(w));

@@ -106,11 +106,14 @@ void run_serving(run_record& out, const scenario& s, const inference_workload& w
   r.memory = memory_section(run.memory);
   r.reasons = std::move(run.reasons);
   r.notes = std::move(run.notes);
+  if (w.load == load_kind::trace && w.requests > static_cast<std::int64_t>(w.replay->list.requests.size()))
+    r.notes.push_back(fmt::format("the trace has {} requests, of {} asked for", w.replay->list.requests.size(), w.requests));
   if (!r.reasons.empty()) return;
   add_serving_sections(r, s.platform, w, run);
   add_serving_bands(r, s, w);
   draw_serving(run, w, out.work, out.times, out.counters, o.explained);
   out.counted = counted_time(run.outcome, w.measured);
+  out.counted_arrivals = counted_arrivals(run.outcome, w.measured);
   out.requests = std::move(run.outcome.requests);
   out.front_end = run.front_end;
   out.tokens_per_step = w.drafts.tokens_per_step;

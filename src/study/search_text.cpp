@@ -54,6 +54,41 @@ double metric(const search_result& r, const found_layout& l, std::string_view na
   return l.metrics[static_cast<std::size_t>(at - r.metrics.begin())].value_or(0);
 }
 
+/// The words of a name in lines no wider than `columns` where they allow it: "micro_batch_size" is "micro_", "batch_"
+/// and "size" above a narrow column.
+std::vector<std::string> broken_name(const std::string& name, std::size_t columns) {
+  std::vector<std::string> lines(1);
+  for (std::size_t at = 0; at < name.size();) {
+    const std::size_t end = std::min(name.find('_', at), name.size() - 1) + 1;
+    const std::string word = name.substr(at, end - at);
+    if (!lines.back().empty() && lines.back().size() + word.size() > columns) lines.emplace_back();
+    lines.back() += word;
+    at = end;
+  }
+  return lines;
+}
+
+/// Puts the names of the columns above them, in one line where it fits, else in as many as narrow columns need.
+void add_heads(std::vector<std::vector<std::string>>& rows, const std::vector<std::string>& names) {
+  constexpr std::size_t narrow = 8;
+  std::vector<std::vector<std::string>> heads;
+  std::vector<std::size_t> cells(names.size(), narrow);
+  std::size_t lines = 1, line = 0;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    for (const auto& row : rows) cells[i] = std::max(cells[i], output::width(row[i]));
+    line += 2 + std::max(cells[i], names[i].size());
+  }
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    heads.push_back(broken_name(names[i], line <= output::table_columns ? names[i].size() : cells[i]));
+    lines = std::max(lines, heads.back().size());
+  }
+  std::vector<std::vector<std::string>> above(lines);
+  for (const auto& head : heads)
+    for (std::size_t i = 0; i < lines; ++i)
+      above[i].push_back(i + head.size() < lines ? "" : head[i + head.size() - lines]);
+  rows.insert(rows.begin(), above.begin(), above.end());
+}
+
 /// Parameters that are not the same in all of the layouts, and those that are.
 std::string table_of(const search_result& r, const std::vector<found_layout>& layouts) {
   std::vector<bool> varies(r.parameters.size());
@@ -61,19 +96,20 @@ std::string table_of(const search_result& r, const std::vector<found_layout>& la
     varies[p] = std::any_of(layouts.begin(), layouts.end(), [&](const found_layout& l) {
       return !(l.parameters[p] == layouts.front().parameters[p]);
     });
-  std::vector<std::vector<std::string>> rows(1);
-  rows[0].emplace_back("");
-  for (const std::string& m : r.front_metrics) rows[0].push_back(m);
+  std::vector<std::vector<std::string>> rows;
+  std::vector<std::string> names = {""};
+  names.insert(names.end(), r.front_metrics.begin(), r.front_metrics.end());
   for (std::size_t p = 0; p < varies.size(); ++p)
-    if (varies[p]) rows[0].push_back(r.parameters[p]);
+    if (varies[p]) names.push_back(r.parameters[p]);
   for (const found_layout& l : layouts) {
     std::vector<std::string>& row = rows.emplace_back();
-    row.push_back(fmt::format("{}", rows.size() - 1));
+    row.push_back(fmt::format("{}", rows.size()));
     for (const std::string& m : r.front_metrics)
       row.push_back(output::scaled(m.substr(0, m.find('.')), metric(r, l, m)));
     for (std::size_t p = 0; p < varies.size(); ++p)
       if (varies[p]) row.push_back(short_text(l.parameters[p]));
   }
+  add_heads(rows, names);
   std::string out = output::grid(rows, 2), same;
   for (std::size_t p = 0; p < varies.size(); ++p)
     if (!varies[p])
@@ -156,8 +192,8 @@ std::string search_csv(const search_result& r) {
 }
 
 std::string search_text(const search_result& r) {
-  std::string out = fmt::format("{} on {} GPUs: {} layouts, {} evaluated, {} found, in {:.2f} s\n", r.scenario,
-                                r.gpus, r.candidates, r.evaluated, r.found, r.wall_s);
+  std::string out = fmt::format("{} on {} GPUs\n{} layouts, {} evaluated, {} found, in {:.2f} s\n",
+                                output::one_line(r.scenario, 60), r.gpus, r.candidates, r.evaluated, r.found, r.wall_s);
   if (!r.pruned.empty()) out += "\nleft out\n";
   for (const pruned_layouts& p : r.pruned) {
     const auto lines = output::wrapped(p.reason, output::table_columns - 14);
@@ -170,8 +206,11 @@ std::string search_text(const search_result& r) {
   constexpr std::size_t most_shown = 20;
   std::vector<found_layout> front(
       r.front.begin(), r.front.begin() + static_cast<std::ptrdiff_t>(std::min(most_shown, r.front.size())));
-  out += fmt::format("\nfront: no layout is better in {}\n", fmt::join(r.front_metrics, " and ")) +
-         table_of(r, front);
+  out += '\n';
+  for (const std::string& line :
+       output::wrapped(fmt::format("front: no layout is better in {}", fmt::join(r.front_metrics, " and ")), output::table_columns))
+    out += line + '\n';
+  out += table_of(r, front);
   if (front.size() < r.front.size())
     out += fmt::format("  and {} more in the JSON result\n", r.front.size() - front.size());
   return out + "\nto run the best, beside the --set of this search\n" + command_of(r, r.best.front());

@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include "output/text.hpp"
 #include "study/csv.hpp"
 #include "study/tables.hpp"
 
@@ -132,9 +133,23 @@ std::string percent(const value* v) {
   return d ? fmt::format("{:.1f} %", *d * 100) : std::string("-");
 }
 
+/// Why rows were not compared.
+std::string reasons_text(const records_view& rows) {
+  std::string out;
+  for (const validation_record* r : rows) {
+    if (r->reason.empty()) continue;
+    std::string indent = "  ";
+    for (const std::string& line : output::wrapped(fmt::format("{}: {}", r->id, r->reason), output::table_columns - 4)) {
+      out += indent + line + '\n';
+      indent = "    ";
+    }
+  }
+  return out.empty() ? out : "\nreasons\n" + out;
+}
+
 std::string summary_line(const std::string& title, const value& s) {
   const auto* count = s.find("count")->integer();
-  return fmt::format("{:<24.24} {:>6} {:>8} {:>8} {:>8} {:>8} {:>8}\n", title, *count, percent(s.find("coverage")),
+  return fmt::format("{} {:>6} {:>8} {:>8} {:>8} {:>8} {:>8}\n", output::padded_right(output::one_line(title, 28), 28), *count, percent(s.find("coverage")),
                      percent(s.find("median_abs_error")), percent(s.find("mean_abs_error")), percent(s.find("p90_abs_error")),
                      percent(s.find("bias")));
 }
@@ -196,15 +211,16 @@ std::string validation_text(const std::vector<validation_record>& records, bool 
     if (shown.size() > 10) shown.resize(10);
     out += "worst rows\n";
   }
-  out += fmt::format("{:<12} {:<22} {:>12} {:>12} {:>8}  {}\n", "id", "metric", "published", "simulated", "error", "status");
+  std::vector<std::vector<std::string>> rows = {{"id", "metric", "published", "simulated", "error", "status"}};
   for (const validation_record* r : shown) {
     const auto number = [](const std::optional<double>& d) { return d ? fmt::format("{:.5g}", *d) : std::string("-"); };
     const auto e = r->error();
-    out += fmt::format("{:<12} {:<22} {:>12} {:>12} {:>8}  {}{}\n", r->id, r->metric, number(r->published),
-                       e ? number(r->simulated) : "-", e ? fmt::format("{:+.1f} %", *e * 100) : "-", name(r->status),
-                       r->reason.empty() ? "" : ": " + r->reason);
+    rows.push_back({r->id, r->metric, number(r->published), e ? number(r->simulated) : "-",
+                    e ? fmt::format("{:+.1f} %", *e * 100) : "-", std::string(name(r->status))});
   }
-  out += fmt::format("\n{:<24} {:>6} {:>8} {:>8} {:>8} {:>8} {:>8}\n", "summary", "rows", "coverage", "median", "mean", "p90", "bias");
+  out += output::grid(rows, 0);
+  if (all_rows) out += reasons_text(shown);
+  out += fmt::format("\n{:<28} {:>6} {:>8} {:>8} {:>8} {:>8} {:>8}\n", "summary", "rows", "coverage", "median", "mean", "p90", "bias");
   for (const auto& [table, members] : by_table(records)) {
     const value s = grouped_summary(members);
     out += summary_line(table, s);

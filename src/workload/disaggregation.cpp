@@ -1,9 +1,6 @@
 #include "workload/disaggregation.hpp"
 
 #include <algorithm>
-#include <cmath>
-#include <deque>
-#include <map>
 #include <queue>
 #include <tuple>
 
@@ -22,29 +19,21 @@ struct event {
   bool operator>(const event& o) const { return std::tie(at_s, order) > std::tie(o.at_s, o.order); }
 };
 
-struct prefill_worker {
-  std::deque<std::int32_t> queue;
-  std::int64_t tokens_ahead = 0;  ///< not worked on yet
-  std::int64_t front_done = 0;    ///< of the first in the queue
-  std::vector<std::int32_t> finishing;
+/// A lane at work, on prompts alone or on sequences whose caches have come.
+struct pool_worker {
+  explicit pool_worker(const schedule_limits& l) : engine(l) {}
+  lane engine;
+  std::int64_t in_hand = 0;  ///< requests submitted and not finished
   bool busy = false;
-};
-
-struct decode_worker {
-  std::deque<std::int32_t> queue;
-  std::int64_t running = 0, inputs = 0, steps = 0, kv_tokens = 0;
-  std::int64_t decoded = 0;                                  ///< iterations so far
-  std::map<std::int64_t, std::vector<std::int32_t>> ending;  ///< by the iteration they end with
-  bool busy = false;
-  std::int64_t load() const { return running + static_cast<std::int64_t>(queue.size()); }
+  double port_free = 0;  ///< when the caches it sends are gone
 };
 
 class pools {
  public:
   pools(const request_lengths& lengths, const pool_setup& s, const pool_prices& prices)
-      : setup_(s), prices_(prices), prefill_(static_cast<std::size_t>(s.prefill.workers)),
-        decode_(static_cast<std::size_t>(s.decode.workers)) {
-    if (s.prompts_cached) prefill_.clear();
+      : setup_(s), prices_(prices) {
+    if (!s.prompts_cached) prefill_.assign(static_cast<std::size_t>(s.prefill.workers), pool_worker(s.prefill.lane));
+    decode_.assign(static_cast<std::size_t>(s.decode.workers), pool_worker(s.decode.lane));
     for (const auto& [input, output] : lengths) out_.requests.push_back({.input = input, .output = output});
     out_.prefill.resize(prefill_.size());
     out_.prefill_begin_s.resize(prefill_.size());
@@ -52,7 +41,6 @@ class pools {
     out_.decode.resize(decode_.size());
     out_.decode_begin_s.resize(decode_.size());
     out_.decode_s.resize(decode_.size());
-    port_free_.assign(prefill_.size(), 0);
   }
 
   pooled_schedule run() && {
@@ -73,6 +61,7 @@ class pools {
     }
     if (ended_ < n) throw internal_error("disaggregation: a request fits no worker");
     out_.makespan_s = now_;
+    for (const pool_worker& w : decode_) out_.peak_kv_tokens = std::max(out_.peak_kv_tokens, w.engine.peak_kv_tokens());
     return std::move(out_);
   }
 
@@ -102,43 +91,23 @@ class pools {
       return;
     }
     const auto least = std::min_element(prefill_.begin(), prefill_.end(), [](const auto& a, const auto& b) {
-      return a.tokens_ahead < b.tokens_ahead;
+      return a.engine.load() < b.engine.load();
     });
     r.prefill_worker = static_cast<std::int32_t>(least - prefill_.begin());
-    least->queue.push_back(i);
-    least->tokens_ahead += r.input;
+    least->engine.submit(i, r.input, 1);  // whose output is the first token
   }
 
-  /// Fills an iteration with prompts in order; the last one may be cut where the engine cuts prompts, or has to.
   void begin_prefill(std::size_t index) {
-    prefill_worker& w = prefill_[index];
-    if (w.busy || w.queue.empty()) return;
-    const engine_settings& set = setup_.prefill.settings;
+    pool_worker& w = prefill_[index];
+    if (w.busy || w.engine.idle()) return;
     const auto number = static_cast<std::int32_t>(out_.prefill[index].size());
-    iteration it;
-    std::int64_t room = set.max_num_tokens;
-    while (!w.queue.empty() && it.prompts < set.max_batch_size) {
-      pooled_request& r = request(w.queue.front());
-      const std::int64_t left = r.input - w.front_done;
-      if (left > room && it.prompts > 0 && set.prefill != prefill_policy::chunked) break;
-      const std::int64_t take = std::min(left, room);
-      if (take == 0) break;
-      if (w.front_done == 0) {
-        r.prefill_begin_s = now_;
-        r.prefill_first = number;
-      }
-      add_prompt(it, take, w.front_done);
-      room -= take;
-      w.front_done += take;
-      if (w.front_done < r.input) break;
-      r.prefill_last = number;
-      it.finished_prompts += 1;
-      w.finishing.push_back(w.queue.front());
-      w.queue.pop_front();
-      w.front_done = 0;
+    const iteration it = w.engine.step();
+    for (const auto& [i, cached] : w.engine.last().admitted) {
+      request(i).prefill_begin_s = now_;
+      request(i).prefill_first = number;
     }
+    for (const std::int32_t i : w.engine.last().finished) request(i).prefill_last = number;
     w.busy = true;
-    w.tokens_ahead -= it.prompt_tokens;
     const double time = prices_.prefill(it);
     out_.prefill[index].push_back(it);
     out_.prefill_begin_s[index].push_back(now_);
@@ -147,9 +116,9 @@ class pools {
   }
 
   void end_prefill(std::size_t index) {
-    prefill_worker& w = prefill_[index];
+    pool_worker& w = prefill_[index];
     w.busy = false;
-    for (const std::int32_t i : w.finishing) {
+    for (const std::int32_t i : w.engine.last().finished) {
       pooled_request& r = request(i);
       r.prefill_end_s = now_;
       if (r.output == 1) {
@@ -158,54 +127,31 @@ class pools {
         continue;
       }
       // A worker sends one cache after the other.
-      port_free_[index] = std::max(port_free_[index], now_) + prices_.transfer(r.input);
-      add(port_free_[index], happening::delivered, i);
+      w.port_free = std::max(w.port_free, now_) + prices_.transfer(r.input);
+      add(w.port_free, happening::delivered, i);
     }
-    w.finishing.clear();
   }
 
   void deliver(std::int32_t i) {
     pooled_request& r = request(i);
     r.delivered_s = now_;
     const auto least = std::min_element(decode_.begin(), decode_.end(),
-                                        [](const auto& a, const auto& b) { return a.load() < b.load(); });
+                                        [](const auto& a, const auto& b) { return a.in_hand < b.in_hand; });
     r.decode_worker = static_cast<std::int32_t>(least - decode_.begin());
-    least->queue.push_back(i);
-  }
-
-  std::int64_t steps_of(const pooled_request& r) const {
-    return std::max<std::int64_t>(1, decode_steps(r.output - 1, setup_.tokens_per_step));
-  }
-  std::int64_t reservation(const pooled_request& r) const {
-    const double tokens =
-        static_cast<double>(r.input) + setup_.decode.settings.kv_reserve * static_cast<double>(r.output);
-    const std::int64_t block = setup_.decode.kv_block_tokens;
-    return (static_cast<std::int64_t>(std::ceil(tokens)) + block - 1) / block * block;
+    least->in_hand += 1;
+    least->engine.submit_cached(i, r.input, r.output);
   }
 
   void begin_decode(std::size_t index) {
-    decode_worker& w = decode_[index];
-    if (w.busy) return;
-    const std::int64_t most =
-        std::min(setup_.decode.settings.max_batch_size, setup_.decode.settings.max_num_tokens);
-    while (!w.queue.empty() && w.running < most) {
-      pooled_request& r = request(w.queue.front());
-      const std::int64_t need = reservation(r);
-      if (w.kv_tokens + need > setup_.decode.kv_capacity_tokens) break;
-      w.kv_tokens += need;
-      w.running += 1;
-      w.inputs += r.input;
-      r.decode_begin_s = now_;
-      r.decode_first = static_cast<std::int32_t>(w.decoded);
-      w.ending[w.decoded + steps_of(r) - 1].push_back(w.queue.front());
-      w.queue.pop_front();
+    pool_worker& w = decode_[index];
+    if (w.busy || w.engine.idle()) return;
+    const auto number = static_cast<std::int32_t>(out_.decode[index].size());
+    const iteration it = w.engine.step();
+    for (const std::int32_t i : w.engine.last().taken_over) {
+      request(i).decode_begin_s = now_;
+      request(i).decode_first = number;
     }
-    out_.peak_kv_tokens = std::max(out_.peak_kv_tokens, w.kv_tokens);
-    if (w.running == 0) return;
-    w.steps += w.running;
-    iteration it;
-    it.decodes = w.running;
-    it.context = w.inputs + std::llround(setup_.tokens_per_step * static_cast<double>(w.steps));
+    for (const std::int32_t i : w.engine.last().finished) request(i).decode_last = number;
     w.busy = true;
     const double time = prices_.decode(it);
     out_.decode[index].push_back(it);
@@ -215,22 +161,12 @@ class pools {
   }
 
   void end_decode(std::size_t index) {
-    decode_worker& w = decode_[index];
+    pool_worker& w = decode_[index];
     w.busy = false;
-    const auto done = w.ending.find(w.decoded);
-    if (done != w.ending.end()) {
-      for (const std::int32_t i : done->second) {
-        pooled_request& r = request(i);
-        r.decode_last = static_cast<std::int32_t>(w.decoded);
-        w.running -= 1;
-        w.inputs -= r.input;
-        w.steps -= steps_of(r);
-        w.kv_tokens -= reservation(r);
-        end_request(i);
-      }
-      w.ending.erase(done);
+    for (const std::int32_t i : w.engine.last().finished) {
+      w.in_hand -= 1;
+      end_request(i);
     }
-    w.decoded += 1;
   }
 
   void end_request(std::int32_t i) {
@@ -243,9 +179,7 @@ class pools {
 
   const pool_setup& setup_;
   const pool_prices& prices_;
-  std::vector<prefill_worker> prefill_;
-  std::vector<decode_worker> decode_;
-  std::vector<double> port_free_;  ///< by prefill worker
+  std::vector<pool_worker> prefill_, decode_;
   std::priority_queue<event, std::vector<event>, std::greater<>> events_;
   pooled_schedule out_;
   std::size_t sent_ = 0, ended_ = 0;

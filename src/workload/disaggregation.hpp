@@ -10,12 +10,10 @@
 
 namespace nvlsim {
 
-/// Equal workers of a pool. Limits are those of a worker, all its ranks together.
-struct worker_limits {
+/// Equal workers of a pool.
+struct pool_limits {
   int workers = 1;
-  engine_settings settings;
-  std::int64_t kv_capacity_tokens = 0;
-  int kv_block_tokens = 1;
+  schedule_limits lane;  ///< of each
 };
 
 /// What things take, in seconds.
@@ -25,10 +23,9 @@ struct pool_prices {
 };
 
 struct pool_setup {
-  worker_limits prefill, decode;
+  pool_limits prefill, decode;
   bool prompts_cached = false;   ///< no prefill and no transfer
   std::int64_t concurrency = 0;  ///< requests in flight; 0: all are there at the start
-  double tokens_per_step = 1;    ///< of a decoding sequence
 };
 
 /// Runs requests of the given lengths (one token or more) through both pools. Each goes to the worker with the least to

@@ -99,9 +99,8 @@ std::vector<std::string> load_reasons(const model& m, const inference_workload& 
                               set.max_num_tokens));
   if (mem.kv_capacity_tokens == 0) {
     out.push_back(no_cache_left(mem.report));
-  } else if (const std::int64_t block = engine.kv_block_tokens;
-             (request + block - 1) / block * block > mem.kv_capacity_tokens) {
-    out.push_back(fmt::format("the longest request needs {} KV tokens, the cache holds {}", request,
+  } else if (const std::int64_t needed = held_tokens(limits_of(engine, w, mem), request); needed > mem.kv_capacity_tokens) {
+    out.push_back(fmt::format("the longest request needs {} KV tokens, the cache holds {}", needed,
                               mem.kv_capacity_tokens));
   }
   const std::int64_t lanes = std::int64_t{w.replicas} * w.pp, each = (w.requests + lanes - 1) / lanes;
@@ -191,6 +190,7 @@ engine_settings settings_of(const inference_profile& engine, const inference_wor
   take(out.kv_fraction, o.kv_fraction);
   take(out.batch_wait_iterations, o.batch_wait_iterations);
   take(out.batch_wait_ratio, o.batch_wait_ratio);
+  take(out.rank_wait_iterations, o.rank_wait_iterations);
   take(out.poll_interval, o.poll_interval);
   take(out.preemption, o.preemption);
   take(out.prefix_cache, o.prefix_cache);
@@ -217,17 +217,35 @@ std::vector<std::string> serving_problems(const platform& p, const stack& s, con
   return out;
 }
 
-schedule_limits limits_of(const inference_profile& engine, const inference_workload& w, std::int64_t kv_capacity_tokens) {
-  schedule_limits out{settings_of(engine, w), kv_capacity_tokens, engine.kv_block_tokens, 0, w.drafts.tokens_per_step};
+schedule_limits limits_of(const inference_profile& engine, const inference_workload& w, const serving_memory& memory) {
+  schedule_limits out;
+  out.settings = settings_of(engine, w);
+  out.kv_capacity_tokens = memory.kv_capacity_tokens;
+  out.kv_block_tokens = engine.kv_block_tokens;
+  out.tokens_per_step = w.drafts.tokens_per_step;
+  out.ranks = w.attention_dp;
+  out.sequence = memory.sequence;
   // Limits are those of an engine's rank under attention data parallelism.
   out.settings.max_num_tokens *= w.attention_dp;
   out.settings.max_batch_size *= w.attention_dp;
   if (w.load == load_kind::static_batch) {
+    out.ranks = 1;
     out.settings.prefill = prefill_policy::exclusive;
     out.settings.max_num_tokens = out.settings.max_batch_size = std::int64_t{1} << 40;
     out.settings.kv_reserve = 1;
   }
   return out;
+}
+
+schedule_limits of_prompts_alone(schedule_limits l) {
+  l.tokens_per_step = 1;
+  // Beside no decodes that is the same, but for prompts longer than the budget, which are cut.
+  if (l.settings.prefill == prefill_policy::whole_prompt) l.settings.prefill = prefill_policy::exclusive;
+  return l;
+}
+
+std::int64_t held_tokens(const schedule_limits& l, std::int64_t tokens) {
+  return (tokens + l.kv_block_tokens - 1) / l.kv_block_tokens * l.kv_block_tokens + l.sequence.beside(tokens);
 }
 
 std::string no_cache_left(const memory_report& memory) {
@@ -246,7 +264,7 @@ void run_pools(const platform& p, const stack& s, const model& m, const inferenc
   if (m.max_positions > 0 && request > m.max_positions)
     run.reasons.push_back(fmt::format("the longest request has {} tokens, {} takes {}", request, m.name, m.max_positions));
   const pool_setup setup = setup_pools(p, s, m, w, run.reasons);
-  run.kv_capacity_tokens = setup.decode.kv_capacity_tokens;
+  run.kv_capacity_tokens = setup.decode.lane.kv_capacity_tokens;
   if (w.load == load_kind::static_batch) run.reasons.emplace_back("static_batch: pools of workers take their requests one by one");
   if (w.requests > most_requests) run.reasons.push_back(fmt::format("{} requests; at most {} are simulated", w.requests, most_requests));
   if (!run.reasons.empty()) return;
@@ -280,7 +298,7 @@ inference_run plan_inference(const platform& p, const stack& s, const model& m, 
   if (behind_server(w)) run.front_end = s.inference->front_end;
   const std::vector<lane_group> groups = deal(w);
   const request_lengths lengths = draw_lengths(w, groups.front().requests);
-  schedule_limits limits = limits_of(*s.inference, w, run.kv_capacity_tokens);
+  schedule_limits limits = limits_of(*s.inference, w, memory);
   iteration_costs costs(p, s, m, w);
   std::map<iteration, std::int32_t> known;
   for (const lane_group& g : groups) {

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <utility>
 
 #include "nvlsim/units_text.hpp"
 #include "workload/serving_layers.hpp"
@@ -64,14 +66,31 @@ memory_item logits(const model& m, const engine_settings& set) {
           fmt::format("4 B x {} sequences x {} words", rows, m.vocab)};
 }
 
-bytes kv_per_token(const inference_workload& w, const std::vector<layer_slice>& slices) {
-  double values = 0;
-  for (const layer_slice& l : slices)
-    if (!l.windowed()) values += l.layers * l.kv_values();
-  return bytes::from_base(values * bytes_per_element(w.kv_cache) / w.pp);
+/// Layers that keep every token take it from the cache one by one; those that scan, or keep the last ones, take what a
+/// sequence needs at most when it is admitted.
+void divide_cache(serving_memory& out, const inference_workload& w, const std::vector<layer_slice>& slices) {
+  const double element = bytes_per_element(w.kv_cache);
+  double every = 0, states = 0;
+  std::map<std::int64_t, double> windowed;
+  for (const layer_slice& l : slices) {
+    (l.windowed() ? windowed[l.spec.window] : every) += l.layers * l.kv_values() * element;
+    states += l.layers * l.state_bytes();
+  }
+  if (every == 0)  // no layer to count tokens by: all are taken as if their windows were never full
+    for (const auto& [window, share] : std::exchange(windowed, {})) every += share;
+  out.kv_per_token = bytes::from_base(every / w.pp);
+  if (every == 0) return;
+  out.sequence.states = states / every;
+  for (const auto& [window, share] : windowed) out.sequence.windowed[window] = share / every;
 }
 
 }  // namespace
+
+std::int64_t sequence_cache::beside(std::int64_t tokens) const {
+  double out = states;
+  for (const auto& [window, share] : windowed) out += share * static_cast<double>(std::min(tokens, window));
+  return static_cast<std::int64_t>(std::ceil(out));
+}
 
 serving_memory plan_serving_memory(const platform& p, const stack& s, const model& m, const inference_workload& w) {
   const inference_profile& engine = *s.inference;
@@ -93,7 +112,7 @@ serving_memory plan_serving_memory(const platform& p, const stack& s, const mode
   // of them share a part of the memory, the rest being left for workspace.
   const bytes cache = counted ? std::min(after_weights * set.kv_fraction, p.gpu.hbm_usable - out.report.peak)
                               : p.gpu.hbm_usable * set.kv_fraction - weights - engine.reserve;
-  out.kv_per_token = kv_per_token(w, slices);
+  divide_cache(out, w, slices);
   const double blocks = std::floor(cache / out.kv_per_token / engine.kv_block_tokens);
   if (!(blocks >= 1)) return out;
   out.kv_capacity_tokens = static_cast<std::int64_t>(blocks) * engine.kv_block_tokens;

@@ -8,7 +8,8 @@ namespace nvlsim {
 struct serving_memory {
   memory_report report;
   std::int64_t kv_capacity_tokens = 0;  ///< of one lane
-  bytes kv_per_token;                   ///< on one GPU
+  bytes kv_per_token;                   ///< on one GPU, in layers that keep every token
+  sequence_cache sequence;
 };
 
 /// Requires `s.inference`. A report that does not fit has no KV cache.

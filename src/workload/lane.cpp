@@ -13,6 +13,10 @@ lane::lane(const schedule_limits& limits)
       exclusive_(set_.prefill == prefill_policy::exclusive),
       grows_(set_.preemption != preemption_policy::none),
       drafts_(limits.tokens_per_step != 1),
+      ranks_(static_cast<std::size_t>(std::max(limits.ranks, 1))),
+      rank_tokens_(std::max<std::int64_t>(1, set_.max_num_tokens / std::max(limits.ranks, 1))),
+      in_hand_(ranks_),
+      queued_(ranks_),
       by_phase_(static_cast<std::size_t>(limits.kv_block_tokens)) {
   set_.max_batch_size = std::min(set_.max_batch_size, set_.max_num_tokens);
 }
@@ -36,6 +40,7 @@ std::uint32_t lane::new_slot(std::int32_t request, std::int64_t input, std::int6
 void lane::submit(std::int32_t request, std::int64_t input, std::int64_t output, names prefixes) {
   const std::uint32_t i = new_slot(request, input, output);
   slots_[i].prefixes = prefixes;
+  give_rank(slots_[i]);
   incoming_.push_back(i);
   pending_ += input;
 }
@@ -43,7 +48,16 @@ void lane::submit(std::int32_t request, std::int64_t input, std::int64_t output,
 void lane::submit_cached(std::int32_t request, std::int64_t input, std::int64_t output) {
   const std::uint32_t i = new_slot(request, input, output);
   slots_[i].delivered = true;
+  give_rank(slots_[i]);
+  --queued_[slots_[i].rank];
   incoming_.push_back(i);
+}
+
+/// The rank with the fewest requests takes it.
+void lane::give_rank(slot& s) {
+  s.rank = static_cast<std::uint32_t>(std::min_element(in_hand_.begin(), in_hand_.end()) - in_hand_.begin());
+  ++in_hand_[s.rank];
+  ++queued_[s.rank];
 }
 
 iteration lane::step() {
@@ -59,22 +73,24 @@ iteration lane::step() {
   poll();
   iteration it;
   take_up_cached(it);
-  const bool hold = holds_back();
+  const bool hold = ranks_wait() || holds_back();
   if (!exclusive_) decode(it);
   if (!hold && !preempted_now_) add_prompts(it);
   if (exclusive_ && it.prompt_tokens == 0) decode(it);
   if (it.decodes + it.prompt_tokens == 0) throw internal_error("schedule: a request fits no iteration");
   waited_ = hold ? waited_ + 1 : it.prompt_tokens > 0 ? 0 : waited_;
   peak_kv_tokens_ = std::max(peak_kv_tokens_, kv_tokens_);
-  if (!exclusive_ || it.prompt_tokens == 0) ++decoded_;
+  had_prompts_ = it.prompt_tokens > 0;
+  if (!exclusive_ || !had_prompts_) ++decoded_;
   end_requests();
   ++now_;
   return it;
 }
 
-/// New requests are seen at every `poll_interval`-th iteration, and at once by an idle engine.
+/// The engine looks for new requests at every `poll_interval`-th iteration, whether there are any or not, after prompts,
+/// and at once when it is idle.
 void lane::poll() {
-  if (incoming_.empty() || (decodes_ > 0 && now_ < polled_ + set_.poll_interval)) return;
+  if (decodes_ > 0 && !had_prompts_ && now_ < polled_ + set_.poll_interval) return;
   waiting_.insert(waiting_.end(), incoming_.begin(), incoming_.end());
   incoming_.clear();
   polled_ = now_;
@@ -82,11 +98,21 @@ void lane::poll() {
 
 /// Whether prompts wait for others to fill an iteration with.
 bool lane::holds_back() const {
-  if (waited_ >= set_.batch_wait_iterations || decodes_ == 0 || waiting_.empty() || next_admitted_) return false;
+  if (waited_ >= set_.batch_wait_iterations || decodes_ == 0 || waiting_.empty() || in_work_ > 0) return false;
   const double enough = set_.batch_wait_ratio * static_cast<double>(set_.max_num_tokens);
   double tokens = 0;
   for (auto i = waiting_.begin(); i != waiting_.end() && tokens < enough; ++i) tokens += static_cast<double>(slots_[*i].input);
   return tokens < enough && decodes_ + static_cast<std::int64_t>(waiting_.size()) <= set_.max_batch_size;
+}
+
+/// Whether prompts wait until each rank has one. As the engine counts: from the last time they did not, prompts or none.
+bool lane::ranks_wait() {
+  if (set_.rank_wait_iterations == 0 || ranks_ == 1) return false;
+  const bool all = std::all_of(queued_.begin(), queued_.end(), [](std::int64_t n) { return n > 0; });
+  const bool ready = all || in_work_ > 0 || decodes_ < static_cast<std::int64_t>(ranks_);
+  if (!ready && ++rank_waited_ < set_.rank_wait_iterations) return true;
+  rank_waited_ = 0;
+  return false;
 }
 
 void lane::decode(iteration& it) {
@@ -103,28 +129,31 @@ void add_prompt(iteration& it, std::int64_t take, std::int64_t done) {
   it.prompts += 1;
 }
 
-/// Fills what the decodes leave of the token budget with prompts, in order.
+/// Fills what the decodes leave of the token budget with prompts, in order; a rank works on one that it cannot end.
 void lane::add_prompts(iteration& it) {
   std::int64_t room = set_.max_num_tokens - it.decodes;
-  while (room > 0 && !waiting_.empty()) {
-    const std::uint32_t i = waiting_.front();
-    if (slots_[i].swapped || slots_[i].delivered || !admit(i, it, room)) return;
+  for (std::size_t at = 0; room > 0 && at < std::min(waiting_.size(), ranks_);) {
+    const std::uint32_t i = waiting_[at];
+    if (at >= in_work_ && (slots_[i].swapped || slots_[i].delivered || !admit(i, it, room))) return;
     slot& s = slots_[i];
-    const std::int64_t take = std::min(room, s.input - s.done);
+    const std::int64_t take = std::min({room, rank_tokens_, s.input - s.done});
     add_prompt(it, take, s.done);
     room -= take;
     s.done += take;
     pending_ -= take;
-    if (s.done < s.input) return;
+    if (s.done < s.input) {
+      ++at;
+      continue;
+    }
     it.finished_prompts += 1;
-    finish_prompt(i);
+    finish_prompt(at);
   }
 }
 
 /// Whether the next prompt may be cut at the token budget.
 bool lane::may_cut(const slot& s, const iteration& it) const {
   if (set_.prefill == prefill_policy::chunked) return true;
-  return (exclusive_ || s.resumes) && s.input - s.done > set_.max_num_tokens && it.prompt_tokens == 0;
+  return (exclusive_ || s.resumes) && s.input - s.done > rank_tokens_ && (it.prompt_tokens == 0 || ranks_ > 1);
 }
 
 std::int64_t lane::tokens_of(std::int64_t steps) const {
@@ -138,7 +167,7 @@ std::int64_t lane::in_blocks(double tokens) const {
 
 /// KV tokens that admission asks for.
 std::int64_t lane::reservation(const slot& s) const {
-  return in_blocks(static_cast<double>(s.input) + set_.kv_reserve * static_cast<double>(s.output));
+  return in_blocks(static_cast<double>(s.input) + set_.kv_reserve * static_cast<double>(s.output)) + beside(s);
 }
 
 std::int64_t lane::cached_tokens(names prefixes, std::int64_t input) const {
@@ -149,17 +178,17 @@ std::int64_t lane::cached_tokens(names prefixes, std::int64_t input) const {
 }
 
 bool lane::admit(std::uint32_t i, const iteration& it, std::int64_t room) {
-  if (next_admitted_) return true;
   slot& s = slots_[i];
   if (decodes_ >= set_.max_batch_size || refused_at_ == frees_) return false;
   const std::int64_t hit = cached_tokens(s.prefixes, s.input);
-  if (s.input - hit > room && !may_cut(s, it)) return false;
+  if (s.input - hit > std::min(room, rank_tokens_) && !may_cut(s, it)) return false;
   s.shared = static_cast<std::uint32_t>(hit / limits_.prefix_tokens);
   if (!take_memory(s, reservation(s))) {
     refused_at_ = frees_;
     return false;
   }
-  next_admitted_ = true;
+  ++in_work_;
+  if (!s.resumes) --queued_[s.rank];
   s.done = hit;
   pending_ -= hit;
   if (!s.resumes) events_.admitted.emplace_back(s.request, hit);
@@ -180,7 +209,7 @@ bool lane::take_memory(slot& s, std::int64_t asked) {
     s.shared = 0;
     return false;
   }
-  s.own = std::max<std::int64_t>(0, (grows_ ? in_blocks(static_cast<double>(s.input)) : asked) - prefix);
+  s.own = std::max<std::int64_t>(0, (grows_ ? in_blocks(static_cast<double>(s.input)) + beside(s) : asked) - prefix);
   kv_tokens_ += s.own;
   evict_idle();
   return true;
@@ -216,13 +245,14 @@ void lane::free_memory(slot& s) {
   ++frees_;
 }
 
-/// The prompt of `i` is cached and its next token comes out of this iteration.
-void lane::finish_prompt(std::uint32_t i) {
+/// A waiting prompt is cached and its next token comes out of this iteration.
+void lane::finish_prompt(std::size_t at) {
+  const std::uint32_t i = waiting_[at];
   slot& s = slots_[i];
   (s.resumes ? events_.resumed : events_.first_tokens).push_back(s.request);
   share_blocks(s, s.input);
-  next_admitted_ = false;
-  waiting_.pop_front();
+  --in_work_;
+  waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(at));
   join(i, false);
 }
 
@@ -260,6 +290,7 @@ void lane::end_requests() {
     share_blocks(s, cached(s));
     free_memory(s);
     events_.finished.push_back(s.request);
+    --in_hand_[s.rank];
     unused_.push_back(e.slot);
   }
   if (admitted_.size() > 64 + 2 * static_cast<std::size_t>(decodes_))
@@ -326,11 +357,12 @@ void lane::preempt(iteration& it) {
   preempted_now_ = true;
   const std::uint32_t i = last_admitted();
   slot& s = slots_[i];
-  if (next_admitted_ && waiting_.front() == i) {  // a prompt in work
+  if (in_work_ > 0 && waiting_[in_work_ - 1] == i) {  // a prompt in work
     events_.recomputed_tokens += s.done;
     pending_ += s.done;
+    if (!s.resumes) ++queued_[s.rank];
     s.done = 0;
-    next_admitted_ = false;
+    --in_work_;
   } else {
     events_.preempted.push_back(s.request);
     stop(s);
@@ -348,7 +380,7 @@ void lane::preempt(iteration& it) {
       s.done = 0;
       pending_ += s.input;
     }
-    waiting_.push_front(i);
+    waiting_.insert(waiting_.begin() + static_cast<std::ptrdiff_t>(in_work_), i);
   }
   free_memory(s);
 }

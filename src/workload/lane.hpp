@@ -46,7 +46,7 @@ class lane {
   iteration step();
   const events& last() const { return events_; }
 
-  std::int64_t queued() const { return static_cast<std::int64_t>(waiting_.size() + incoming_.size()) - (next_admitted_ ? 1 : 0); }
+  std::int64_t queued() const { return static_cast<std::int64_t>(waiting_.size() + incoming_.size() - in_work_); }
   std::int64_t kv_tokens() const { return kv_tokens_; }  ///< held by requests, in whole blocks
   std::int64_t peak_kv_tokens() const { return peak_kv_tokens_; }
   /// Prompt tokens yet to compute and cached tokens of running sequences.
@@ -64,6 +64,7 @@ class lane {
     std::uint32_t shared = 0; ///< leading blocks held in the prefix cache
     std::uint32_t life = 0;   ///< changes whenever the slot stops running
     std::size_t joined = 0;   ///< value of decoded_ before its first decode
+    std::uint32_t rank = 0;
     bool resumes = false;
     bool swapped = false;    ///< its cache is in CPU memory
     bool delivered = false;  ///< its cache has come from another worker, and no room was taken for it yet
@@ -77,6 +78,8 @@ class lane {
 
   void poll();
   bool holds_back() const;
+  bool ranks_wait();
+  void give_rank(slot& s);
   void decode(iteration& it);
   void add_prompts(iteration& it);
   bool may_cut(const slot& s, const iteration& it) const;
@@ -85,7 +88,7 @@ class lane {
   std::uint32_t new_slot(std::int32_t request, std::int64_t input, std::int64_t output);
   void take_up_cached(iteration& it);
   void join(std::uint32_t i, bool decodes_now);
-  void finish_prompt(std::uint32_t i);
+  void finish_prompt(std::size_t at);
   void stop(slot& s);
   void end_requests();
   void free_memory(slot& s);
@@ -99,6 +102,7 @@ class lane {
   std::int64_t& phase_of(const slot& s);
   std::int64_t in_blocks(double tokens) const;
   std::int64_t reservation(const slot& s) const;
+  std::int64_t beside(const slot& s) const { return limits_.sequence.beside(s.input + s.output); }
   std::int64_t steps_of(const slot& s) const { return static_cast<std::int64_t>(decoded_ - s.joined); }
   std::int64_t tokens_of(std::int64_t steps) const;
   std::int64_t cached(const slot& s) const { return s.input + tokens_of(steps_of(s)); }
@@ -108,10 +112,15 @@ class lane {
   engine_settings set_;
   schedule_limits limits_;
   bool exclusive_, grows_, drafts_;
+  std::size_t ranks_;           ///< each works on a prompt of its own
+  std::int64_t rank_tokens_;    ///< that one of them takes
+  std::vector<std::int64_t> in_hand_, queued_;  ///< by rank: requests, and those whose prompts have not begun
   events events_;
   std::vector<slot> slots_;
   std::vector<std::uint32_t> unused_;
-  std::deque<std::uint32_t> incoming_, waiting_;  ///< not yet looked at; in the order of their turn
+  /// Not yet looked at; in the order of their turn, the first `in_work_` of them being prompts begun.
+  std::deque<std::uint32_t> incoming_, waiting_;
+  std::size_t in_work_ = 0;
   std::vector<std::pair<std::uint32_t, std::uint32_t>> admitted_;  ///< slot and life, in order; some have ended
   std::priority_queue<ending, std::vector<ending>, std::greater<>> endings_;
   std::vector<std::int64_t> by_phase_;  ///< running sequences by when they need their next block, at a token a step
@@ -120,9 +129,9 @@ class lane {
   prefix_cache cache_;
   std::int64_t decodes_ = 0, inputs_ = 0, steps_ = 0;  ///< sequences that decode; their prompt tokens and steps so far
   std::int64_t kv_tokens_ = 0, peak_kv_tokens_ = 0, pending_ = 0, swapped_out_ = 0;
-  std::int64_t now_ = 0, polled_ = 0, waited_ = 0;
+  std::int64_t now_ = 0, polled_ = 0, waited_ = 0, rank_waited_ = 0;
   std::int64_t frees_ = 0, refused_at_ = -1;  ///< memory given back so far; what that was at the last refusal
-  bool next_admitted_ = false, preempted_now_ = false;
+  bool preempted_now_ = false, had_prompts_ = false;
   std::size_t decoded_ = 0;  ///< iterations in which sequences could decode
 };
 

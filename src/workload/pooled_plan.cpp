@@ -12,6 +12,7 @@
 #include "workload/inference_memory.hpp"
 #include "workload/part_facts.hpp"
 #include "workload/serving_layers.hpp"
+#include "workload/serving_limits.hpp"
 
 namespace nvlsim {
 namespace {
@@ -20,16 +21,8 @@ std::int64_t longest(const token_lengths& l) {
   return std::max<std::int64_t>(1, std::llround(l.mean * (1 + l.spread)));
 }
 
-worker_limits limits_of(const platform& p, const stack& s, const model& m, const inference_workload& pool) {
-  worker_limits out;
-  out.workers = pool.replicas * pool.pp;
-  out.settings = settings_of(*s.inference, pool);
-  // Limits are those of an engine's rank under attention data parallelism.
-  out.settings.max_num_tokens *= pool.attention_dp;
-  out.settings.max_batch_size *= pool.attention_dp;
-  out.kv_capacity_tokens = plan_serving_memory(p, s, m, pool).kv_capacity_tokens;
-  out.kv_block_tokens = s.inference->kv_block_tokens;
-  return out;
+pool_limits limits_of(const platform& p, const stack& s, const model& m, const inference_workload& pool) {
+  return {pool.replicas * pool.pp, limits_of(*s.inference, pool, plan_serving_memory(p, s, m, pool))};
 }
 
 /// Streams and events of a plan from a schedule.
@@ -204,19 +197,19 @@ pool_setup setup_pools(const platform& p, const stack& s, const model& m, const 
                        std::vector<std::string>& reasons) {
   pool_setup out;
   out.prompts_cached = w.prompts_cached;
-  out.tokens_per_step = w.drafts.tokens_per_step;
   out.concurrency = w.load == load_kind::closed_loop ? w.concurrency : 0;
   out.decode = limits_of(p, s, m, decode_workload(w));
-  const auto check = [&](const worker_limits& l, const char* pool, std::int64_t tokens) {
-    const std::int64_t needed = (tokens + l.kv_block_tokens - 1) / l.kv_block_tokens * l.kv_block_tokens;
+  const auto check = [&](const schedule_limits& l, const char* pool, std::int64_t tokens) {
+    const std::int64_t needed = held_tokens(l, tokens);
     if (needed > l.kv_capacity_tokens)
       reasons.push_back(fmt::format("{} pool: the longest request needs {} KV tokens, the cache holds {}", pool,
                                     needed, l.kv_capacity_tokens));
   };
-  check(out.decode, "decode", longest(w.input) + longest(w.output));
+  check(out.decode.lane, "decode", longest(w.input) + longest(w.output));
   if (!w.prefill_pool) return out;
   out.prefill = limits_of(p, s, m, prefill_workload(w));
-  check(out.prefill, "prefill", longest(w.input));
+  out.prefill.lane = of_prompts_alone(out.prefill.lane);
+  check(out.prefill.lane, "prefill", longest(w.input));
   return out;
 }
 

@@ -283,6 +283,9 @@ class server {
     arrive(t);  // what is sent now is there for the next iteration
     woken_.push_back(i);
     begin_iterations(t);
+    // Clients answer once the next iteration has begun.
+    for (; returning_ > 0; --returning_) begin_session(t);
+    begin_iterations(t);
   }
 
   void send_cache(std::int32_t q, worker& w, double t) {
@@ -297,7 +300,10 @@ class server {
     out_.output_tokens += record(q).output;
     count_system(t, -1);
     const std::int32_t next = next_turn_[static_cast<std::size_t>(q)];
-    if (next < 0 && set_.clients > 0) begin_session(t);
+    if (next < 0 && set_.clients > 0) {
+      if (set_.prompts_cached) begin_session(t);
+      else ++returning_;
+    }
     if (next >= 0) expected_.push({t + request(next).wait_s, next});
   }
 
@@ -312,6 +318,7 @@ class server {
   std::size_t decoding_ = 0;             ///< lanes that decode, the first ones
   std::size_t next_start_ = 0, arrived_ = 0, traced_ = 0;
   std::int64_t waiting_ = 0, in_system_ = 0;
+  std::int64_t returning_ = 0;  ///< clients whose request has just ended
   double counted_at_ = 0;
   std::vector<std::size_t> woken_;
   std::vector<std::pair<std::int32_t, double>> held_up_;  ///< preempted requests by when their last token came

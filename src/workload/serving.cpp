@@ -21,11 +21,11 @@ std::vector<std::string> request_reasons(const model& m, const inference_workloa
                                          const request_list& list) {
   std::int64_t longest = 0, longest_prompt = 0, beyond_model = 0, beyond_cache = 0;
   for (const served_request& r : list.requests) {
-    const std::int64_t tokens = r.input + r.output, block = limits.kv_block_tokens;
+    const std::int64_t tokens = r.input + r.output;
     longest = std::max(longest, tokens);
     longest_prompt = std::max(longest_prompt, r.input);
     beyond_model += m.max_positions > 0 && tokens > m.max_positions ? 1 : 0;
-    beyond_cache += (tokens + block - 1) / block * block > limits.kv_capacity_tokens ? 1 : 0;
+    beyond_cache += held_tokens(limits, tokens) > limits.kv_capacity_tokens ? 1 : 0;
   }
   std::vector<std::string> out;
   const std::size_t n = list.requests.size();
@@ -34,10 +34,11 @@ std::vector<std::string> request_reasons(const model& m, const inference_workloa
                               beyond_model, n, m.max_positions, m.name, longest));
   if (beyond_cache > 0)
     out.push_back(fmt::format("{} of {} requests do not fit the {} KV tokens of the cache; the longest needs {}",
-                              beyond_cache, n, limits.kv_capacity_tokens, longest));
-  if (!w.pooled() && limits.settings.prefill == prefill_policy::whole_prompt && longest_prompt > limits.settings.max_num_tokens)
+                              beyond_cache, n, limits.kv_capacity_tokens, held_tokens(limits, longest)));
+  if (!w.pooled() && limits.settings.prefill == prefill_policy::whole_prompt &&
+      longest_prompt > limits.settings.max_num_tokens / limits.ranks)
     out.push_back(fmt::format("prefill whole_prompt: a prompt of {} tokens exceeds max_num_tokens {}", longest_prompt,
-                              limits.settings.max_num_tokens));
+                              limits.settings.max_num_tokens / limits.ranks));
   if (n > static_cast<std::size_t>(most_requests))
     out.push_back(fmt::format("{} requests; at most {} are simulated", n, most_requests));
   if (n == 0) out.emplace_back("the load has no requests");
@@ -79,7 +80,7 @@ std::vector<std::string> assumptions(const platform& p, const stack& s, const in
   trace_notes(w, out);
   if (w.measured.warmup > 0 || w.measured.tail > 0)
     out.push_back(fmt::format("the first {:.4g} % and the last {:.4g} % of the requests to arrive are not counted; rates "
-                              "are those between the first and the last arrival that is", 100 * w.measured.warmup,
+                              "are of what ends between the first and the last end that is", 100 * w.measured.warmup,
                               100 * w.measured.tail));
   const engine_settings set = settings_of(*s.inference, w);
   if (set.preemption == preemption_policy::none)
@@ -156,16 +157,16 @@ serving_run serve(const platform& p, const stack& s, const model& m, const infer
   run.reasons = serving_problems(p, s, m, w);
   if (!s.inference) return run;
   const inference_workload decodes = decode_workload(w);
-  const serving_memory memory = plan_serving_memory(p, s, m, decodes);
+  serving_memory memory = plan_serving_memory(p, s, m, decodes);
   run.memory = memory.report;
   if (w.pooled()) run.memory.where = "each GPU that decodes";
-  run.kv_capacity_tokens = kv_capacity_tokens.value_or(memory.kv_capacity_tokens);
+  run.kv_capacity_tokens = memory.kv_capacity_tokens = kv_capacity_tokens.value_or(memory.kv_capacity_tokens);
   if (run.kv_capacity_tokens == 0) run.reasons.push_back(no_cache_left(memory.report));
   if (!run.reasons.empty()) return run;
 
   const request_list list = generate_requests(w, m.max_positions);
   server_settings set;
-  set.lane = limits_of(*s.inference, decodes, run.kv_capacity_tokens);
+  set.lane = limits_of(*s.inference, decodes, memory);
   set.lane.prefix_tokens = list.prefix_tokens;
   set.lanes = std::int64_t{w.replicas} * w.pp;
   set.router = w.router;
@@ -176,18 +177,16 @@ serving_run serve(const platform& p, const stack& s, const model& m, const infer
   std::optional<prefill_side> prefill;
   if (w.prefill_pool && run.reasons.empty()) {
     prefill.emplace(p, s, m, w);
-    const std::int64_t capacity = kv_capacity_tokens.value_or(plan_serving_memory(p, s, m, prefill->work).kv_capacity_tokens);
-    set.prefill = {limits_of(*s.inference, prefill->work, capacity), std::int64_t{prefill->work.replicas} * prefill->work.pp,
+    serving_memory prompts = plan_serving_memory(p, s, m, prefill->work);
+    if (kv_capacity_tokens) prompts.kv_capacity_tokens = *kv_capacity_tokens;
+    set.prefill = {of_prompts_alone(limits_of(*s.inference, prefill->work, prompts)), std::int64_t{prefill->work.replicas} * prefill->work.pp,
                    [&](const iteration& it) { return prefill->prices.price(it); },
                    [&](std::int64_t tokens) { return prefill->transfer(tokens); }};
     schedule_limits& l = set.prefill->lane;
-    l.tokens_per_step = 1;
     l.prefix_tokens = list.prefix_tokens;
-    // Beside no decodes that is the same, but for prompts longer than the budget, which are cut.
-    if (l.settings.prefill == prefill_policy::whole_prompt) l.settings.prefill = prefill_policy::exclusive;
     std::int64_t longest = 0;
     for (const served_request& r : list.requests) longest = std::max(longest, r.input);
-    if (longest + l.kv_block_tokens > l.kv_capacity_tokens)
+    if (held_tokens(l, longest + 1) > l.kv_capacity_tokens)
       run.reasons.push_back(fmt::format("prefill pool: the longest prompt needs {} KV tokens, the cache holds {}", longest, l.kv_capacity_tokens));
   }
   const bandwidth c2c = p.gpu.c2c;

@@ -4,12 +4,19 @@
 #include <string>
 
 #include "nvlsim/inference.hpp"
+#include "workload/inference_memory.hpp"
 
 namespace nvlsim {
 
 /// Limits of a lane, without clients. Ranks of attention data parallelism each bring their own batch and token budget; a
 /// static batch enters whole and alone, whatever the engine's habits.
-schedule_limits limits_of(const inference_profile& engine, const inference_workload& w, std::int64_t kv_capacity_tokens);
+schedule_limits limits_of(const inference_profile& engine, const inference_workload& w, const serving_memory& memory);
+
+/// KV tokens that a request of so many tokens holds in the end, in whole blocks.
+std::int64_t held_tokens(const schedule_limits& l, std::int64_t tokens);
+
+/// Limits of a lane that has prompts alone.
+schedule_limits of_prompts_alone(schedule_limits l);
 
 /// Why there can be no cache.
 std::string no_cache_left(const memory_report& memory);

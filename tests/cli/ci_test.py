@@ -30,13 +30,17 @@ class Gate(Case):
                "SCENARIOS": SCENARIOS, "BASELINE": "baseline", "GITHUB_STEP_SUMMARY": "summary.md", **sanitizer.options()}
         return subprocess.run(["bash", "-e", "-c", steps()[name]], cwd=self.folder, env=env, capture_output=True, text=True)
 
-    def plant(self, stack):
-        """Makes everything of a training stack one per cent slower."""
+    def plant(self, stack, pointer, factor):
+        """Changes a number of a stack file."""
         file = self.folder / "data/platforms/stacks" / f"{stack}.json"
-        shown = json.loads(run("stack", "show", stack).stdout)["training"]["time_factor"]
-        number = shown["value"] if isinstance(shown, dict) else shown
-        content = json.loads(file.read_text())
-        content.setdefault("training", {})["time_factor"] = {"value": number * 1.01, "kind": "assumed", "source": "planted for a test"}
+        shown = json.loads(run("stack", "show", stack).stdout)
+        content = inside = json.loads(file.read_text())
+        *path, last = pointer.split("/")
+        for key in path:
+            shown, inside = shown[key], inside.setdefault(key, {})
+        number, _, unit = str(shown[last]["value"] if isinstance(shown[last], dict) else shown[last]).partition(" ")
+        value = float(number) * factor
+        inside[last] = {"value": f"{value:.6g} {unit}" if unit else value, "kind": "assumed", "source": "planted for a test"}
         file.write_text(json.dumps(content))
 
     def test_workflow(self):
@@ -50,17 +54,28 @@ class Gate(Case):
         self.assertNotIn("::error", done.stdout)
 
         scenario = json.loads((self.folder / "baseline/llama3.1-405b-gb300-rack.json").read_text())
-        self.plant(scenario["inputs"]["stack"]["name"])
+        stack = scenario["inputs"]["stack"]["name"]
+        original = (self.folder / "data/platforms/stacks" / f"{stack}.json").read_text()
+        self.plant(stack, "training/time_factor", 1.01)  # everything
         self.assertEqual(self.step("Simulate").returncode, 0)
         done = self.step("Nothing got worse")
         self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
         failed = [line for line in done.stdout.splitlines() if line.startswith("::error")]
         self.assertEqual(len(failed), 2)
         for line, gpu in zip(failed, ["gb200", "gb300"]):
-            self.assertRegex(line, rf"llama3.1-405b-{gpu}-rack: step_time_s>\+0.5%25: changed by \+(0\.[89]|1\.0)\d %25, .*"
+            self.assertRegex(line, rf"llama3.1-405b-{gpu}-rack: step_time_s>\+0.1%25: changed by \+(0\.[89]|1\.0)\d %25, .*"
                                    r"inputs: /stack/training/time_factor [\d.]+ -> [\d.]+$")
         self.assertIn("time_factor", (self.folder / "summary.md").read_text())
         self.assertIn('failures="2"', (self.folder / "junit.xml").read_text())
+
+        (self.folder / "data/platforms/stacks" / f"{stack}.json").write_text(original)
+        self.plant(stack, "kernels/gb300/gemm/nvfp4/tensor_rate", 0.99)  # one kind of kernel on one GPU
+        self.assertEqual(self.step("Simulate").returncode, 0)
+        done = self.step("Nothing got worse")
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        failed = [line for line in done.stdout.splitlines() if line.startswith("::error")]
+        self.assertEqual(len(failed), 1, failed)
+        self.assertRegex(failed[0], r"llama3.1-405b-gb300-rack: step_time_s.*inputs: /stack/kernels/gb300/gemm/nvfp4/tensor_rate [\d.]+ TFLOPS -> ")
 
     def test_shipped_baseline(self):
         baseline = SOURCE / "docs/ci/baseline"

@@ -1,4 +1,5 @@
 """Completion in each shell, asked as the shell would, and manual pages."""
+import json
 import re
 import shutil
 import subprocess
@@ -45,6 +46,13 @@ class Completion(Case):
         self.assertIn("llama3-8b", answers("model", "show", "llama3-"))
         self.assertIn("llama3.1-405b-gb300-512", answers("compare", "first", "llama3.1-405b-gb300-5"))
         self.assertEqual(answers("collective", "all_r"), ["all_reduce"])
+
+    def test_metrics(self):
+        self.assertEqual(answers("explain", "llama3.1-405b-gb300-512", "mf"), ["mfu"])
+        scenarios = {"training": "train.json", "inference": "serve.json"}
+        known = {k for name in scenarios.values() for k in json.loads(run("run", name, "--format", "json", cwd=self.folder).stdout)["metrics"]}
+        for metric in answers("explain", "x", ""):
+            self.assertTrue(metric.split(".")[0] in known or metric.endswith("_to_train_s") or "_to_train" in metric or metric in ("time_s", "busbw_Bps"), metric)
 
     def test_nonsense_completes_to_nothing(self):
         for words in [], ["no", "such", "command"], ["run", "--nosuch", "x", "\xff"], ["collective", "all_reduce", "b", "c"]:

@@ -90,6 +90,48 @@ class Report(unittest.TestCase):
         self.assertEqual(len(re.findall(r"GB300 is 1\.\d+ times as fast as GB200", text)), 2)
         self.assertEqual(len(re.findall(r"it saves [0-9.]+ \w+ \([0-9.]+ %\) in tensor cores", text)), 2)
         self.assertIn("NVFP4 dense peak 10 PFLOPS → 15 PFLOPS", text)
+        self.assertIn("What differs in the run: tp 4 → 2; dp 8 → 16", text)
+
+    def test_any_results_of_like_work_are_compared(self):
+        out = self.path / "like"
+        for name, sets in {"nic-800": ["/platform/fabric/nic_bandwidth=800 Gb/s"], "nic-100": ["/platform/fabric/nic_bandwidth=100 Gb/s"],
+                           "chunks": ["/workload/vp=4"], "more": ["/workload/dp=4", "/workload/global_batch_size=224"]}.items():
+            nvlsim("run", "llama3.1-405b-gb300-512", "--set", f"/name={name}", *(w for s in sets for w in ("--set", s)), "-o", out)
+        page = self.path / "like.html"
+        nvlsim("report", out / "nic-800.json", out / "nic-100.json", out / "chunks.json", out / "more.json", "-o", page)
+        shown = self.open(page)
+        why = shown.value("[...document.querySelectorAll('.why')].map(e => e.textContent).join('\\n')")
+        self.assertRegex(why, r"nic-100 is slower, 0\.\d+ times as fast as nic-800.* it loses [0-9.]+ \w+ \([0-9.]+ %\) in bubble")
+        self.assertIn("What differs in the inputs: fabric NIC bandwidth 800 Gb/s → 100 Gb/s.", why)
+        self.assertIn("What differs in the inputs: vp 8 → 4.", why)
+        self.assertNotIn("more", why)  # another number of GPUs is other work
+        self.assert_clean(shown)
+
+    def test_scenarios_say_where_a_slow_nic_costs_time(self):
+        slow = json.loads((SOURCE / "scenarios/training/llama3.1-405b-gb300-512.json").read_text())
+        slow["name"] = "slow-nic"
+        slow["platform"]["set"] = {"/fabric/nic_bandwidth": "100 Gb/s"}
+        (self.path / "slow.json").write_text(json.dumps(slow))
+        page = self.path / "slow.html"
+        nvlsim("report", "llama3.1-405b-gb300-512", self.path / "slow.json", "-o", page)
+        why = self.open(page).value("document.querySelector('.why').textContent")
+        self.assertRegex(why, r"it loses [0-9.]+ \w+ \([0-9.]+ %\) in NIC")
+
+    def test_links_and_latencies_of_every_request_are_drawn(self):
+        page = self.path / "links.html"
+        nvlsim("report", "all-gather-gb300-8-racks-flow", "llama3.3-70b-trace-gb300-rack", "-o", page)
+        data = data_of(page)
+        latencies = next(t for t in data["timelines"] if t["scenario"].startswith("llama"))["latencies"]
+        self.assertEqual([curve["metric"] for curve in latencies], ["ttft_s", "tpot_s"])
+        metrics = data["results"][1]["metrics"]
+        for curve in latencies:
+            self.assertEqual(curve["points"], sorted(curve["points"]))
+            self.assertEqual(curve["points"][-1][1], 1)
+            self.assertAlmostEqual(curve["points"][-1][0], metrics[curve["metric"]]["max"], places=9)
+        shown = self.open(page)
+        text = shown.value("document.getElementById('page').textContent")
+        self.assertRegex(text, r"LinksPorts .*nvlink (in|out)[0-9.]+ %")
+        self.assert_clean(shown)
 
     def test_pointing_at_charts_tells_their_numbers(self):
         page = self.open()

@@ -62,7 +62,7 @@ function section(title, id, ...notes) {
   page.append(h, ...notes.map(n => element("p", {class: "soft small"}, n)));
 }
 function table(head, rows, classes = []) {
-  const t = element("table", {}, element("thead", {}, element("tr", {}, ...head.map(h => element("th", {}, h)))));
+  const t = element("table", {}, element("thead", {}, element("tr", {}, ...head.map((h, i) => element("th", classes[i] ? {class: classes[i]} : {}, h)))));
   const body = element("tbody");
   for (const row of rows)
     body.append(element("tr", {}, ...row.map((c, i) => {
@@ -99,20 +99,44 @@ const main_metric = r => ({training: "step_time_s", inference: "output_tokens_pe
 const less_is_better = key => /(_s|_J|_usd|bubble_fraction)$/.test(key) && !/per_s$/.test(key);
 const neutral = key => /^(memory|kv|power|gpus|mfu)/.test(key);
 const statistic = (v, s) => v && typeof v === "object" ? v[s] : v;
-function groups() {
-  const out = new Map();
-  for (const r of results) {
-    const name = gpu_of(r) ? r.name.split(gpu_of(r)).join("*") : r.name;
-    if (!out.has(name)) out.set(name, []);
-    out.get(name).push(r);
-  }
-  return [...out].map(([name, rs]) => ({title: name.replace(/[-_]?\*/g, ""), results: rs}));
+/// What runs do, whatever they run on.
+function work_of(r) {
+  const w = r.inputs?.scenario?.workload || {}, load = w.load || {};
+  return JSON.stringify([kind_of(r), r.inputs?.scenario?.model, r.metrics?.gpus ?? r.name,
+    w.seq_length, w.global_batch_size, load.kind, load.input, load.output, load.file, w.operation, w.size]);
 }
-const label = (r, g) => new Set(g.results.map(gpu_of)).size === g.results.length ? gpu_of(r).toUpperCase() : r.name;
+/// Results that differ in the name of their GPU only, or do the same work on as many GPUs.
+function groups() {
+  const out = [];
+  for (const r of results) {
+    const name = kind_of(r) + " " + (gpu_of(r) ? r.name.split(gpu_of(r)).join("*") : r.name), work = work_of(r);
+    const like = out.filter(g => g.names.has(name) || g.works.has(work));
+    const g = like[0] || {names: new Set(), works: new Set(), results: []};
+    if (!like.length) out.push(g);
+    for (const other of like.slice(1)) {
+      for (const k of ["names", "works"]) other[k].forEach(n => g[k].add(n));
+      g.results.push(...other.results);
+      out.splice(out.indexOf(other), 1);
+    }
+    g.names.add(name);
+    g.works.add(work);
+    g.results.push(r);
+  }
+  return out.map(g => {
+    const [first] = g.results, m = first.inputs?.scenario?.model;
+    if (g.names.size === 1) return {title: gpu_of(first) ? first.name.split(gpu_of(first)).join("*").replace(/[-_]?\*/g, "") : first.name, results: g.results};
+    return {title: [m, kind_of(first), first.metrics?.gpus ? `on ${first.metrics.gpus} GPUs` : ""].filter(Boolean).join(" "), results: g.results};
+  });
+}
+function label(r, g) {
+  if (new Set(g.results.map(gpu_of)).size === g.results.length) return gpu_of(r).toUpperCase();
+  const same = g.results.filter(x => x.name === r.name);
+  return same.length > 1 ? `${r.name} (${same.indexOf(r) + 1})` : r.name;
+}
 
 /// Seconds by cause, of the time behind the main metric.
-function causes(r) {
-  const e = explained.get(r.name);
+function causes(r, g) {
+  const e = g.results.every(x => explained.has(x.name)) ? explained.get(r.name) : undefined;
   const tree = e?.trees?.find(t => t.title === "by bound");
   if (tree && e.apart !== undefined) return new Map(tree.whole.parts.map(p => [p.name, p.amount]));
   const mean = r.breakdown?.mean_over_gpus || {};
@@ -120,28 +144,55 @@ function causes(r) {
 }
 const total = m => [...m.values()].reduce((a, b) => a + b, 0);
 
+const most_explained = 4;
 function why(g) {
   const ok = g.results.filter(r => r.metrics?.[main_metric(r)] > 0);
   if (ok.length < 2) return null;
   const box = element("div", {class: "why"});
-  const a = ok[0];
-  for (const b of ok.slice(1)) {
-    const key = main_metric(a), x = a.metrics[key], y = b.metrics[key];
+  const a = ok[0], key = main_metric(a);
+  // Of many the best, by what it gains.
+  const best = ok.slice(1).sort((p, q) => (p.metrics[key] - q.metrics[key]) * (less_is_better(key) ? 1 : -1));
+  if (best.length > most_explained) box.append(element("p", {class: "small soft"}, `The best ${most_explained} of ${best.length}, against ${label(a, g)}:`));
+  for (const b of best.length > most_explained ? best.slice(0, most_explained) : ok.slice(1)) {
+    const x = a.metrics[key], y = b.metrics[key];
     const gain = less_is_better(key) ? x / y : y / x;
     const p = element("p");
-    p.append(element("b", {}, `${label(b, g)} is ${gain >= 1 ? gain.toFixed(2) + " times as fast as" : (1 / gain).toFixed(2) + " times slower than"} ${label(a, g)}`),
+    const how = Math.abs(gain - 1) < 5e-4 ? "as fast as" : gain >= 1 ? gain.toFixed(gain < 1.1 ? 3 : 2) + " times as fast as" : "slower, " + gain.toFixed(gain > .9 ? 3 : 2) + " times as fast as";
+    p.append(element("b", {}, `${label(b, g)} is ${how} ${label(a, g)}`),
       `: ${words(key)} ${show(key, y)} instead of ${show(key, x)}. `);
-    const ca = causes(a), cb = causes(b), ta = total(ca);
+    const ca = causes(a, g), cb = causes(b, g), ta = total(ca);
     const saved = [...new Set([...ca.keys(), ...cb.keys()])].map(k => [k, (ca.get(k) || 0) - (cb.get(k) || 0)])
       .sort((p, q) => Math.abs(q[1]) - Math.abs(p[1])).filter(([, s]) => Math.abs(s) > 0.005 * ta);
     const list = sign => saved.filter(([, s]) => s * sign > 0).slice(0, 4).map(([k, s]) => `${duration(Math.abs(s))} (${(100 * Math.abs(s) / ta).toFixed(1)} %) in ${words(k)}`).join(", ");
     if (saved.length && ta > 0)
       p.append(`Of ${duration(ta)} on ${label(a, g)}, ` + [[1, "it saves "], [-1, "it loses "]].filter(([s]) => list(s)).map(([s, t]) => t + list(s)).join("; ") + ".");
     box.append(p);
-    const differ = constants_that_differ(a, b);
-    if (differ.length) box.append(element("p", {class: "small soft"}, "What differs in the hardware: " + differ.join("; ") + "."));
+    const differ = constants_that_differ(a, b), other = gpu_of(a) !== gpu_of(b);
+    if (other && differ.length) box.append(element("p", {class: "small soft"}, "What differs in the hardware: " + differ.join("; ") + "."));
+    // Of one GPU every input counts; a GPU of another generation has all of its own.
+    const inputs = [...changes(a, b, "scenario/workload"), ...changes(a, b, "scenario/placement"), ...changes(a, b, "scenario/degraded"),
+      ...changes(a, b, "scenario/simulation"), ...changes(a, b, "stack/name"),
+      ...(other ? [] : [...changes(a, b, "platform"), ...changes(a, b, "stack/parameters")])];
+    if (inputs.length) box.append(element("p", {class: "small soft"}, `What differs in the ${other ? "run" : "inputs"}: ` +
+      inputs.slice(0, 8).join("; ") + (inputs.length > 8 ? `; and ${inputs.length - 8} more` : "") + "."));
   }
   return box;
+}
+/// Members of the inputs that two results do not share, as "name old → new".
+function changes(a, b, where) {
+  const [x, y] = [a, b].map(r => where.split("/").reduce((v, k) => v?.[k], r.inputs));
+  const out = [];
+  const text = v => v === undefined || v === null ? "none" : typeof v === "object" ? clipped(JSON.stringify(v), 40) : String(v);
+  const walk = (p, q, path) => {
+    const tables = [p, q].every(v => v && typeof v === "object" && !Array.isArray(v));
+    if (tables && ("value" in p || "value" in q)) return walk(p.value, q.value, path);
+    if (tables) for (const k of new Set([...Object.keys(p), ...Object.keys(q)])) {
+      if (!["name", "description", "source", "sources", "note", "kind"].includes(k)) walk(p[k], q[k], [...path, k]);
+    }
+    else if (JSON.stringify(p) !== JSON.stringify(q)) out.push(`${path.slice(-2).map(words).join(" ") || "stack"} ${text(p)} → ${text(q)}`);
+  };
+  walk(x, y, []);
+  return out;
 }
 function constants_that_differ(a, b) {
   const wanted = [["/gpu/hbm_bandwidth", "memory rate"], ["/gpu/hbm_usable", "usable memory"], ["/gpu/tdp", "power"],
@@ -223,10 +274,16 @@ function tornado(e) {
   return svg;
 }
 
-function roofline(e) {
+/// "15 PFLOPS"
+const flops_of = text => { const m = /^([\d.]+) ([kMGTPE]?)FLOPS$/.exec(text?.value ?? text ?? ""); return m ? m[1] * (prefixes.find(([, p]) => p === m[2])?.[0] || 1) : 0; };
+function roofline(e, r) {
   const points = e.kernels.filter(k => k.work_flop > 0 && k.moved_bytes > 0 && k.time_s > 0);
   if (!points.length) return null;
-  const hbm = Math.max(...e.kernels.map(k => k.ceiling_Bps || 0)), peak = Math.max(...points.map(k => k.ceiling_FLOP_per_s || 0));
+  const rate_of = {T: 1e12, G: 1e9}, memory = /^([\d.]+) ([TG])B\/s$/.exec(r.inputs?.platform?.gpu?.hbm_bandwidth?.value || "");
+  const hbm = Math.max(memory ? memory[1] * rate_of[memory[2]] : 0, ...e.kernels.map(k => k.ceiling_Bps || 0));
+  const tops = new Set(points.map(k => k.ceiling_FLOP_per_s).filter(Boolean));
+  if (!tops.size) tops.add(Math.max(0, ...Object.values(r.inputs?.platform?.gpu?.peaks || {}).map(p => flops_of(p?.dense))));
+  const peak = Math.max(...tops);
   if (!(hbm > 0) || !(peak > 0)) return null;
   const width = drawing_width, height = 340, left = 84, bottom = 40;
   const rate = k => k.work_flop * k.calls / k.time_s, intensity = k => k.work_flop / k.moved_bytes;
@@ -242,9 +299,10 @@ function roofline(e) {
     svg.append(element("line", {x1: left, x2: width - 10, y1: py(10 ** d), y2: py(10 ** d), class: "axis"}), element("text", {x: left - 6, y: py(10 ** d) + 4, class: "soft", "text-anchor": "end"}, scaled(10 ** d, "FLOP/s")));
   svg.append(element("text", {x: (left + width) / 2, y: height - 4, class: "soft", "text-anchor": "middle"}, "FLOP for each byte of GPU memory"));
   const low = Math.max(10 ** x0, 10 ** y0 / hbm);  // where the memory roof enters the drawing
-  for (const top of new Set(points.map(k => k.ceiling_FLOP_per_s).filter(Boolean))) {
+  for (const top of tops) {
     const corner = Math.max(low, top / hbm);
-    svg.append(element("path", {d: `M${px(low)},${py(Math.min(top, low * hbm))} L${px(corner)},${py(top)} L${px(10 ** x1)},${py(top)}`, fill: "none", stroke: "var(--soft)", "stroke-width": 1.5}));
+    svg.append(element("path", {d: `M${px(low)},${py(Math.min(top, low * hbm))} L${px(corner)},${py(top)} L${px(10 ** x1)},${py(top)}`, fill: "none", stroke: "var(--soft)", "stroke-width": 1.5}),
+      element("text", {x: width - 12, y: py(top) - 5, class: "soft", "text-anchor": "end"}, scaled(top, "FLOP/s")));
   }
   for (const k of points) {
     const c = element("circle", {cx: px(intensity(k)), cy: py(rate(k)), r: 3 + 14 * Math.sqrt(k.share), fill: colour_of(k.bound), "fill-opacity": .65, class: "mark"});
@@ -329,7 +387,8 @@ const redraw = [];
 function curves(title, x, series, options = {}) {
   const box = element("div");
   const width = () => Math.min(860, page.clientWidth - 8);
-  const axis = format => ({stroke: css("--soft"), grid: {stroke: css("--line")}, ticks: {stroke: css("--line")}, values: (u, v) => v.map(y => y === null ? "" : format(y)), size: 94});
+  const axis = format => ({stroke: css("--soft"), grid: {stroke: css("--line")}, ticks: {stroke: css("--line")}, values: (u, v) => v.map(y => y === null ? "" : format(y)),
+    size: (u, labels) => 18 + 7.4 * Math.max(4, ...(labels || []).map(l => l.length))});
   const make = () => {
     box.textContent = "";
     return new uPlot({
@@ -371,7 +430,7 @@ for (const g of all_groups) page.append(element("h3", {}, g.title), comparison(g
 
 if (all_groups.length) section("Where the time goes", "breakdown", "Of the mean GPU, by what the time would be shorter with more of; point at a part for its share.");
 for (const g of all_groups) {
-  const rows = g.results.map(r => ({name: label(r, g), parts: [...causes(r)].sort((a, b) => (order[a[0]] ?? 9) - (order[b[0]] ?? 9))})).filter(r => r.parts.length);
+  const rows = g.results.map(r => ({name: label(r, g), parts: [...causes(r, g)].sort((a, b) => (order[a[0]] ?? 9) - (order[b[0]] ?? 9))})).filter(r => r.parts.length);
   if (!rows.length) continue;
   page.append(element("h3", {}, g.title), legend([...new Set(rows.flatMap(r => r.parts.map(p => p[0])))]), bars(rows, "x_s"));
 }
@@ -462,7 +521,7 @@ const with_roof = results.map(r => [r, explained.get(r.name)]).filter(([, e]) =>
 if (with_roof.length) {
   section("Roofline", "roofline", "Each disc is a kernel, its area the share of the time; lines are the data sheet's memory rate and dense peaks.");
   for (const [r, e] of with_roof) {
-    const chart = roofline(e);
+    const chart = roofline(e, r);
     if (chart) page.append(element("h3", {}, r.name), legend([...new Set(e.kernels.map(k => k.bound))]), chart);
     page.append(table(["kernel", "time", "rate", "of ceiling", "shape"], e.kernels.slice(0, 8).map(k => {
       const flop = k.rate_FLOP_per_s !== undefined, rate = flop ? k.rate_FLOP_per_s : k.rate_Bps, top = flop ? k.ceiling_FLOP_per_s : k.ceiling_Bps;
@@ -471,10 +530,11 @@ if (with_roof.length) {
   }
 }
 
-const links = results.filter(r => Array.isArray(r.links) && r.links.length);
+const links = results.filter(r => r.breakdown?.links?.length);
 if (links.length) {
-  section("Links", "links");
-  for (const r of links) page.append(element("h3", {}, r.name), table(Object.keys(r.links[0]).map(words), r.links.slice(0, 40).map(l => Object.entries(l).map(([k, v]) => typeof v === "number" ? show(k, v) : String(v)))));
+  section("Links", "links", "Ports whose traffic was simulated as flows, the busiest first: share of their rate over the whole run, and at most.");
+  for (const r of links) page.append(element("h3", {}, r.name), table(["port", "mean", "peak", "carried", "most of it"], r.breakdown.links.map(l =>
+    [l.name, (100 * l.mean_share).toFixed(1) + " %", (100 * l.peak_share).toFixed(0) + " %", scaled(l.carried_bytes, "B"), l.busiest || "–"]), ["", "", "", "", "text"]));
 }
 
 const served = results.filter(r => r.metrics?.ttft_s);
@@ -482,13 +542,14 @@ if (served.length) {
   section("Latency", "latency", "Shares of requests (or gaps) that are at least as quick.");
   const quantiles = [["p50", .5], ["p90", .9], ["p95", .95], ["p99", .99], ["max", 1]];
   for (const key of ["ttft_s", "tpot_s", "itl_s"]) {
-    const lists = served.filter(r => r.metrics[key]).map(r => ({name: r.name, points: quantiles.map(([q, y]) => [r.metrics[key][q], y])}));
+    const lists = served.filter(r => r.metrics[key]).map(r => ({name: r.name, points: drawn.get(r.name)?.latencies?.find(l => l.metric === key)?.points || quantiles.map(([q, y]) => [r.metrics[key][q], y])}));
     if (!lists.length) continue;
     const [x, series] = joined(lists);
-    page.append(curves(words(key), x, series, {x_format: duration, y_format: v => (100 * v).toFixed(0) + " %", x_label: words(key), y_range: () => [.45, 1.02]}));
+    page.append(curves(words(key), x, series, {x_format: duration, y_format: v => (100 * v).toFixed(0) + " %", x_label: words(key), y_range: () => [lists.some(l => l.points[0][1] < .4) ? 0 : .45, 1.02]}));
   }
   if (served.length > 2) {
-    const lists = [...new Set(served.map(gpu_of))].map(gpu => ({name: gpu, points: served.filter(r => gpu_of(r) === gpu).map(r => [r.metrics.output_tokens_per_s_per_user, r.metrics.output_tokens_per_s_per_gpu])})).filter(l => l.points.length > 1);
+    const kind = r => `${gpu_of(r)} ${r.inputs?.scenario?.model || ""}`;
+    const lists = [...new Set(served.map(kind))].map(name => ({name, points: served.filter(r => kind(r) === name).map(r => [r.metrics.output_tokens_per_s_per_user, r.metrics.output_tokens_per_s_per_gpu])})).filter(l => l.points.length > 1);
     if (lists.length) { const [x, series] = joined(lists); page.append(curves("tokens/s of a GPU against tokens/s of a user", x, series, {x_label: "tok/s a user"})); }
   }
 }
@@ -499,10 +560,15 @@ for (const r of results) {
   if (r.metrics?.gpus && r.metrics[main_metric(r)] != null) by_size.set(name, [...(by_size.get(name) || []), r]);
 }
 const scaling = [...by_size].filter(([, rs]) => new Set(rs.map(r => r.metrics.gpus)).size > 1);
+function best_of_each(rs) {
+  const best = new Map(), key = rs.length ? main_metric(rs[0]) : "", sign = less_is_better(key) ? 1 : -1;
+  for (const r of rs) if (!best.has(r.metrics.gpus) || sign * (r.metrics[key] - best.get(r.metrics.gpus).metrics[key]) < 0) best.set(r.metrics.gpus, r);
+  return [...best.values()];
+}
 if (scaling.length) {
-  section("Scaling", "scaling", "Results of one GPU and model by their number of GPUs.");
+  section("Scaling", "scaling", "Results of one GPU and model by their number of GPUs; of several on as many GPUs the best.");
   for (const key of ["tokens_per_s", "output_tokens_per_s", "step_time_s", "mfu"]) {
-    const lists = scaling.map(([name, rs]) => ({name, points: rs.filter(r => r.metrics[key] != null).map(r => [r.metrics.gpus, r.metrics[key]])})).filter(l => l.points.length > 1);
+    const lists = scaling.map(([name, rs]) => ({name, points: best_of_each(rs.filter(r => r.metrics[key] != null)).map(r => [r.metrics.gpus, r.metrics[key]])})).filter(l => l.points.length > 1);
     if (!lists.length) continue;
     const [x, series] = joined(lists);
     page.append(curves(words(key), x, series, {log_x: true, x_label: "GPUs", y_format: v => show(key, v)}));

@@ -85,6 +85,22 @@ What has no value says why, and what is no metric has a nearest name.
   2> train has no metric "step_time_s.p99"; did you mean "step_time_s"?
   [2]
 
+  $ nvlsim explain train.json mfu.
+  2> train has no metric "mfu."; did you mean "mfu"?
+  [2]
+
+  $ nvlsim explain train.json ''
+  2> an empty METRIC; leave it out for the main one
+  [2]
+
+  $ nvlsim explain serve.json ttf.p9
+  2> serve has no metric "ttf.p9"; did you mean "ttft_s.p90"?
+  [2]
+
+  $ nvlsim explain train.json zebra
+  2> train has no metric "zebra"; it has step_time_s, tokens_per_s, .*, gpus (re)
+  [2]
+
   $ nvlsim explain train.json --set /workload/global_batch_size=40960 --set /workload/micro_batch_size=512 | head -4
   train: cannot run
   

@@ -46,6 +46,20 @@ Below /platform, /stack and /model it reaches into the files named there. Quanti
   2> --set#/platform/fabric/nic_bandwidth: "-400 Gb/s" is negative
   [2]
 
+A model file may hold members that are not read, as published ones do; setting one changes nothing, and is refused.
+
+  $ nvlsim run train.json --set /model/hidden_sise=3
+  2> --set#/model/hidden_sise: unknown member: setting it changes nothing; did you mean "hidden_size"?
+  [2]
+
+  $ nvlsim run train.json --set /model/rope/theta=3
+  2> --set#/model/rope/theta: unknown member: setting it changes nothing.* (re)
+  [2]
+
+  $ nvlsim run train.json --set /stack/training/time_facto/value=3
+  2> --set#/stack/training/time_facto/value: unknown member; did you mean "time_factor"?
+  [2]
+
   $ nvlsim run train.json --set '/platform/gpu/hbm_usable=0 GB' --set '/platform/gpu/hbm_bandwith=8 TB/s'
   2> --set#/platform/gpu/hbm_bandwith: unknown member; did you mean "hbm_bandwidth"?
   2> --set#/platform/gpu/hbm_usable: "0 GB" is zero

@@ -18,6 +18,13 @@ Traces are known by their columns; what cannot be read is told line by line.
   2> nvlsim: absent.csv: cannot be read
   [4]
 
+A trace that is shorter than what was asked for says so.
+
+  $ printf 'arrival_s,input_tokens,output_tokens\n0,10,4\n1,10,4\n' > short.csv
+  $ nvlsim run llama3.3-70b-trace-gb300-rack --set /workload/load/file=short.csv --set /workload/load/requests=5 | grep -A 1 'the trace has'
+    - the trace has 2 requests, of 5 asked for
+    .* (re)
+
 An objective that no load keeps, and one that is missing.
 
   $ nvlsim run llama2-70b-server-gb200-vm --highest-load --set /workload/load/requests=20 --set '/workload/slo={"ttft": "1 us"}' --format csv | cut -d, -f1-2

@@ -1,7 +1,7 @@
 A trace says what it is of, and is compressed when its name says so.
 
   $ nvlsim run train.json --seed 7 --trace a.trace.json > /dev/null; head -1 a.trace.json
-  {"displayTimeUnit":"ns","metadata":{"tool": "nvlsim", "version": "[0-9.]+", "scenario": "train", "seed": 7, "digest": "[0-9a-f]{16}", "classes_of_the_run": 1, "left_out": \[\]},"traceEvents":\[ (re)
+  {"displayTimeUnit":"ns","metadata":{"tool": "nvlsim", "version": "[0-9.]+", "scenario": "train", "seed": 7, "digest": "[0-9a-f]{16}", "classes_of_the_run": 1, "max_events": 1000000, "left_out": \[\]},"traceEvents":\[ (re)
 
   $ nvlsim run train.json --seed 7 --trace b.trace.json.gz > /dev/null; gzip -cd b.trace.json.gz | cmp - a.trace.json
 

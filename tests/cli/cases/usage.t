@@ -39,18 +39,42 @@
   [2]
 
   $ nvlsim run train.json --seed -1
-  2> nvlsim: --seed: Value -1 not in range 0 to 9223372036854775807
+  2> nvlsim: --seed: -1 is less than 0
   2> Try "nvlsim run --help".
   [2]
 
   $ nvlsim run train.json --seed many
-  2> nvlsim: --seed: Value many not in range 0 to 9223372036854775807
+  2> nvlsim: --seed: "many" is no whole number
   2> Try "nvlsim run --help".
   [2]
 
   $ nvlsim run train.json --trace-ranks -1
-  2> nvlsim: --trace-ranks: Value -1 not in range 0 to 1000000
+  2> nvlsim: --trace-ranks: -1 is less than 0
   2> Try "nvlsim run --help".
+  [2]
+
+  $ nvlsim search train.json --gpus 2.5
+  2> nvlsim: --gpus: "2.5" is no whole number
+  2> Try "nvlsim search --help".
+  [2]
+
+  $ nvlsim search train.json --gpus 1000000000000000000000
+  2> nvlsim: --gpus: 1000000000000000000000 is not in 1 to 10000000
+  2> Try "nvlsim search --help".
+  [2]
+
+  $ nvlsim collective all_to_all --platform gb300-nvl72 --gpus 8 --skew nan
+  2> nvlsim: --skew: "nan" is no number
+  2> Try "nvlsim collective --help".
+  [2]
+
+  $ nvlsim collective all_to_all --platform gb300-nvl72 --gpus 8 --skew 1e12
+  2> nvlsim: --skew: 1e12 is more than 1000000
+  2> Try "nvlsim collective --help".
+  [2]
+
+  $ nvlsim run train.json --requests r.jsonl
+  2> --requests: train serves no requests
   [2]
 
   $ nvlsim run train.json serve.json --trace t.json
@@ -168,7 +192,7 @@ Files.
   [4]
 
   $ nvlsim run train.json --trace /dev/full
-  2> nvlsim: the trace cannot be written
+  2> nvlsim: /dev/full: the trace cannot be written
   [4]
 
   $ nvlsim run train.json train.json -o out

@@ -90,6 +90,24 @@ TEST_CASE("A server that is sent more than it can do is saturated") {
   CHECK_FALSE(measure_serving(serve(small_machine(), s, small_model(), w), w).saturated);
 }
 
+TEST_CASE("Rates of a run that is short beside its requests are what the server finishes") {
+  // All requests are there at once: arrivals are over before anything ends.
+  inference_workload w = small_workload();
+  w.load = load_kind::open_loop;
+  w.requests = 400;
+  w.engine.max_batch_size = 8;
+  w.arrivals.rate_per_s = 1e5;
+  const stack s = small_stack();
+  const serving_run run = serve(small_machine(), s, small_model(), w);
+  const inference_metrics whole = measure_serving(run, w);
+  w.measured = {0.1, 0.1};
+  const inference_metrics part = measure_serving(run, w);
+  CHECK(part.requests_per_s == Approx(whole.requests_per_s).epsilon(0.1));
+  CHECK(part.output_tokens_per_s == Approx(whole.output_tokens_per_s).epsilon(0.1));
+  CHECK(part.offered_requests_per_s > 100 * part.requests_per_s);
+  CHECK(part.measured_requests == 320);
+}
+
 TEST_CASE("Requests longer than the model takes or the cache holds are refused with their number") {
   inference_workload w = small_workload();
   w.load = load_kind::open_loop;

@@ -173,9 +173,10 @@ TEST_CASE("Trace leaves out detail beyond its limit and says so") {
   CHECK(left_out(600) == "[\"layers\"]");
   CHECK(left_out(400) == "[\"layers\", \"parts of operations\"]");
   CHECK(left_out(200) == "[\"layers\", \"parts of operations\", \"counters\"]");
-  CHECK(left_out(110) == "[\"layers\", \"parts of operations\", \"counters\", \"arrows\"]");
+  // Arrows that do not fit beside the operations go first: leaving out other detail would not make room for them.
+  CHECK(left_out(110) == "[\"arrows\", \"layers\", \"parts of operations\", \"counters\"]");
   CHECK(left_out(52) ==
-        "[\"layers\", \"parts of operations\", \"counters\", \"arrows\", \"operations after the first 10 of a "
+        "[\"arrows\", \"layers\", \"parts of operations\", \"counters\", \"operations after the first 10 of a "
         "stream\"]");
 }
 

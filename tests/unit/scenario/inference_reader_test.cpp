@@ -124,6 +124,30 @@ TEST_CASE("Inference reader takes precisions that the scenario leaves out from t
   CHECK(engine(R"("weights": "nvfp4")", mixed).problems.empty());
 }
 
+TEST_CASE("Means of lengths lie between their bounds") {
+  const auto problems_of = [](const char* input) {
+    return read(std::string(R"({"engine": {"weights": "fp8"}, "load": {"kind": "offline", "requests": 7, "input": )") + input +
+                R"(, "output": {"mean": 10}}, "layout": {"tp": 1}})").problems;
+  };
+  CHECK(problems_of(R"({"mean": 100, "min": 50, "max": 200, "distribution": "exponential"})").empty());
+  CHECK(problems_of(R"({"mean": 100, "min": 100, "max": 100})").empty());
+  const auto above = problems_of(R"({"mean": 300, "max": 200, "distribution": "exponential"})");
+  REQUIRE(above.size() == 1);
+  CHECK(above.front().find("s.json#/load/input/mean: mean 300 is above max 200") == 0);
+  const auto below = problems_of(R"({"mean": 10, "min": 20})");
+  REQUIRE(below.size() == 1);
+  CHECK(below.front().find("mean 10 is below min 20") != std::string::npos);
+}
+
+TEST_CASE("Inference reader takes the wait of ranks under both names") {
+  for (const char* name : {"rank_wait_iterations", "attention_dp_timeout_iters"}) {
+    const read_result r = read(std::string(R"({"engine": {"weights": "fp8", ")") + name + R"(": 60}, "load": {"kind": "offline", "requests": 7,
+      "input": {"mean": 10}, "output": {"mean": 10}}, "layout": {"tp": 1}})");
+    CHECK(r.problems.empty());
+    CHECK(r.workload.engine.rank_wait_iterations == 60);
+  }
+}
+
 TEST_CASE("Inference reader names every problem in one go") {
   const read_result r = read(R"({
     "engine": {"weights": "nvfp5", "max_num_tokens": 0, "max_num_seqs": 4, "max_batch_size": 4, "chunked": true},

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <filesystem>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -157,6 +158,25 @@ TEST_CASE("The critical path is a path through the whole step") {
     for (const cause& p : t.whole.parts) CHECK(p.name.find("no work") == std::string::npos);
   }
   CHECK(titles == std::set<std::string>{"by phase", "by bound", "critical path"});
+}
+
+TEST_CASE("What a slow NIC costs a pipeline is time of the NIC and no bubble") {
+  const auto file = root / "scenarios/training/llama3.1-405b-gb300-512.json";
+  const auto bounds = [&](const char* nic, const char* fold) {
+    run_status status = run_status::ok;
+    const explanation e = explain_scenario(
+        load(file, {{"/platform/fabric/nic_bandwidth", nic}, {"/simulation/fold", fold}}), "step_time_s", status);
+    std::map<std::string, double> out = {{"step", *e.amount}};
+    for (const cause_tree& t : e.trees)
+      if (t.title == "by bound")
+        for (const cause& p : t.whole.parts) out[p.name] = p.amount;
+    return out;
+  };
+  auto fast = bounds("800 Gb/s", "true"), slow = bounds("50 Gb/s", "true"), unfolded = bounds("50 Gb/s", "false");
+  CHECK(slow["step"] > 1.3 * fast["step"]);
+  CHECK(slow["nic"] - fast["nic"] == Approx(slow["step"] - fast["step"]).epsilon(0.05));
+  CHECK(slow["bubble"] < 1.1 * fast["bubble"]);
+  for (const auto& [name, amount] : slow) CHECK(unfolded[name] == Approx(amount).epsilon(1e-9));
 }
 
 TEST_CASE("Bands are told in words") {

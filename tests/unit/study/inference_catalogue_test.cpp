@@ -20,6 +20,12 @@ TEST_CASE("Engine versions name the stack of their release") {
   CHECK(serving_stack_of("TRT-LLM", "0.17") == "tensorrt-llm-0.17");
   CHECK(serving_stack_of("TRT-LLM", "0.14.0") == "tensorrt-llm-0.14");
   CHECK(serving_stack_of("TRT-LLM", "1.3.0rc1") == "tensorrt-llm-1.2");
+  CHECK(serving_stack_of("TRT-LLM", "TensorRT 10.14, CUDA 13.1, cuDNN 9.17") == "tensorrt-llm-1.2");
+  CHECK(serving_stack_of("TRT-LLM", "TensorRT 10.11, CUDA 12.9") == "tensorrt-llm-1.0");
+  CHECK(serving_stack_of("TRT-LLM", "TensorRT 10.8, CUDA 12.8") == "tensorrt-llm-0.17");
+  CHECK(serving_stack_of("TRT-LLM", "2025-03/05") == "tensorrt-llm-1.0");
+  CHECK(serving_stack_of("TRT-LLM", "2026-02") == "tensorrt-llm-1.2");
+  CHECK(serving_stack_of("TRT-LLM", "commit 3a89495") == "tensorrt-llm-1.2rc");
 }
 
 TEST_CASE("Layouts are read from launch files") {

@@ -1,17 +1,22 @@
 // Errors against the published sweeps with the shipped parameters, and the fit that gives these.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <sstream>
 #include <string>
 #include <vector>
 
 #include "config/document.hpp"
 #include "nvlsim/fit.hpp"
+#include "nvlsim/output.hpp"
 #include "study/csv.hpp"
 #include "study/tables.hpp"
+#include "unit/config/texts.hpp"
 
 using namespace nvlsim;
 
@@ -36,6 +41,32 @@ summary errors(const std::function<bool(const validation_record&)>& keep) {
   std::sort(e.begin(), e.end());
   if (e.empty()) return {};
   return {e.size(), e[e.size() / 2], e[e.size() * 9 / 10]};
+}
+
+std::string text_of(const std::filesystem::path& file) {
+  std::ostringstream out;
+  out << std::ifstream(file).rdbuf();
+  return out.str();
+}
+
+/// The stack file with every fitted value doubled.
+std::string with_other_values(const std::string& stack, const std::vector<fitted_parameter>& fitted) {
+  diagnostics problems;
+  config::document doc = config::parse(stack, {"stack", "s.json"}, problems);
+  for (const fitted_parameter& p : fitted) {
+    std::string at = "/collectives" + p.name;
+    const value* v = doc.root.at_pointer(at);
+    if (v && v->members()) v = doc.root.at_pointer(at += "/value");
+    REQUIRE(v);
+    const std::string unit = v->string() ? v->string()->substr(v->string()->find(' ')) : "";
+    const double now = v->string()    ? std::stod(*v->string())
+                       : v->number() ? *v->number()
+                                      : static_cast<double>(*v->integer());
+    config::override_value(doc, at, config::parse_scalar(fmt::format("{}{}", now * 2, unit)), {"test", "test"},
+                           problems);
+  }
+  REQUIRE(problems.empty());
+  return to_json(doc.root);
 }
 
 }  // namespace
@@ -69,33 +100,32 @@ TEST_CASE("No system is missed by more than a few percent") {
     last = probe.system;
     const summary s = errors([&](const validation_record& r) { return r.system == probe.system; });
     INFO(probe.system << " " << s.count << " " << s.median);
-    CHECK(s.median <= 0.07);
+    CHECK(s.median <= 0.055);
   }
 }
 
-TEST_CASE("Fit of collectives gives the shipped profile again") {
-  const fit_report f = fit_collectives({table}, folders_under(root), "", {});
-  CHECK(f.rows == 1468);
+TEST_CASE("Fit of collectives gives the shipped profile again, wherever it begins") {
+  const std::vector<std::filesystem::path> tables = {table, root / "tests/measurements/kernels.csv",
+                                                     root / "tests/measurements/kernels-more.csv"};
+  const std::string shipped = text_of(root / "platforms/stacks/nccl-2.29.json");
+  data_folders data = folders_under(root);
+  const fit_report f = fit_collectives(tables, data, "", {});
+  CHECK(f.rows == 3636);
   CHECK(f.median_error < 0.03);
   REQUIRE(f.files.size() == 1);
   CHECK(f.files[0].first == "nccl-2.29.json");
-  std::vector<double> moves;
-  for (const fitted_parameter& p : f.parameters)
-    if (p.name.starts_with("/domain")) moves.push_back(std::abs(std::log(p.value / p.start)));
-  std::sort(moves.begin(), moves.end());
-  CHECK(moves[moves.size() / 2] < 0.02);
-  diagnostics problems;
-  const config::document doc = config::parse(f.files[0].second, {"stack", "s.json"}, problems);
-  CHECK(problems.empty());
-  const value* source = doc.root.at_pointer("/collectives/domain/nvlink5/all_reduce/source");
-  REQUIRE(source);
-  CHECK(source->string()->find("rows of GB200-NVL72") == std::string::npos);
-  CHECK(source->string()->find("nvlsim fit collectives") == 0);
+  CHECK((f.files[0].second == shipped));
+  // Nothing of an earlier fit is left in it: the same from a file whose fitted values are all different.
+  const config::test::scratch_folder folder;
+  folder.write("nccl-2.29.json", with_other_values(shipped, f.parameters));
+  data.stacks = folder.path();
+  CHECK((fit_collectives(tables, data, "", {}).files[0].second == shipped));
 }
 
 TEST_CASE("Fit of collectives predicts what it leaves out") {
   const fit_report f = fit_collectives({table}, folders_under(root), "system", {});
   std::size_t domains = 0, fabrics = 0;
+  double sum = 0;
   for (const auto& l : f.leave_out) {
     INFO(l.group << " " << l.median_error);
     CHECK(l.rows > 0);
@@ -103,8 +133,12 @@ TEST_CASE("Fit of collectives predicts what it leaves out") {
       ++domains;
       CHECK(l.median_error < 0.08);
     }
-    fabrics += l.group.starts_with("fabric/") ? 1 : 0;
+    if (!l.group.starts_with("fabric/") && !l.group.starts_with("all_to_all/")) continue;
+    ++fabrics;
+    sum += l.median_error;
+    CHECK(l.median_error < 0.2);
   }
   CHECK(domains >= 8);
-  CHECK(fabrics >= 8);
+  REQUIRE(fabrics >= 12);
+  CHECK(sum / static_cast<double>(fabrics) < 0.09);
 }

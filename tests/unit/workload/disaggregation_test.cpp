@@ -12,12 +12,13 @@
 namespace nvlsim {
 namespace {
 
-worker_limits roomy(int workers) {
-  worker_limits out;
+pool_limits roomy(int workers) {
+  pool_limits out;
   out.workers = workers;
-  out.settings.max_num_tokens = 1000;
-  out.settings.max_batch_size = 100;
-  out.kv_capacity_tokens = 1'000'000;
+  out.lane.settings.max_num_tokens = 1000;
+  out.lane.settings.max_batch_size = 100;
+  out.lane.settings.prefill = prefill_policy::exclusive;
+  out.lane.kv_capacity_tokens = 1'000'000;
   return out;
 }
 
@@ -105,7 +106,7 @@ TEST_CASE("Pools do all the work of their requests once", "[disaggregation]") {
   pool_setup setup;
   setup.prefill = roomy(3);
   setup.decode = roomy(2);
-  setup.decode.settings.max_batch_size = 4;
+  setup.decode.lane.settings.max_batch_size = 4;
   setup.concurrency = 20;
   request_lengths lengths;
   for (int i = 0; i < 100; ++i) lengths.emplace_back(100 + 37 * i % 1900, 1 + 13 * i % 50);
@@ -165,7 +166,7 @@ TEST_CASE("Prefill pool without bound leaves the decode pool its closed loop", "
 TEST_CASE("Saturated prefill pool sets the rate whatever the decode pool could do", "[disaggregation]") {
   pool_setup setup;
   setup.prefill = roomy(2);
-  setup.prefill.settings.max_num_tokens = 100;  // one prompt at a time
+  setup.prefill.lane.settings.max_num_tokens = 100;  // one prompt at a time
   setup.decode = roomy(4);
   setup.concurrency = 50;
   const pooled_schedule s = schedule_pools(request_lengths(1000, {100, 11}), setup, flat(0.1, 0.001, 0));
@@ -196,7 +197,7 @@ TEST_CASE("Classes of a schedule of pools give its means", "[disaggregation]") {
   pool_setup setup;
   setup.prefill = roomy(2);
   setup.decode = roomy(2);
-  setup.decode.settings.max_batch_size = 6;
+  setup.decode.lane.settings.max_batch_size = 6;
   setup.concurrency = 20;
   request_lengths lengths;
   for (int i = 0; i < 100; ++i) lengths.emplace_back(100 + 37 * i % 900, 2 + 13 * i % 50);

@@ -212,7 +212,7 @@ TEST_CASE("Inference plan refuses what does not fit in memory") {
   inference_workload w = small_workload();
   w.engine.max_num_tokens = 16;
   const inference_run tight = plan_inference(p, small_stack(), small_model(), w);
-  CHECK(told(tight, "the longest request needs 375 KV tokens, the cache holds"));
+  CHECK(told(tight, "the longest request needs 384 KV tokens, the cache holds"));
 }
 
 TEST_CASE("Inference plan refuses prompts that an engine cannot take whole") {

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <ctime>
 #include <numeric>
 
 #include "nvlsim/serving.hpp"
@@ -250,6 +251,45 @@ TEST_CASE("Lengths have the mean and the limits asked for") {
   CHECK(inputs / 1e5 == Approx(2000).epsilon(0.02));
   CHECK(outputs / 1e5 == Approx(300).epsilon(0.02));
   CHECK(longest == 2000);
+}
+
+TEST_CASE("An hour of twenty thousand requests takes less than two seconds, and twice as many no more than in proportion") {
+  const auto seconds_of = [](std::int64_t requests) {
+    inference_workload w = open_loop(5.4, requests);
+    w.input = {1155, 0.9};  // the means of Azure's conversations
+    w.output = {211, 0.9};
+    server_settings s = plain(18);
+    s.router = router_policy::least_loaded;
+    const request_list list = generate_requests(w, 0);
+    double best = 1e9;
+    for (int i = 0; i < 2; ++i) {
+      const std::clock_t begin = std::clock();
+      const serving_outcome o = serve_requests(list, s, by_content);
+      best = std::min(best, static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC);
+      std::size_t kept = 0;
+      for (const lane_record& l : o.lanes) kept += l.iterations.size();
+      CHECK(kept <= 100'000);  // whatever the length of the run
+    }
+    return best;
+  };
+  const double one = seconds_of(20'000);
+  CHECK(one < 2);
+  CHECK(seconds_of(40'000) < 3 * one + 0.02);
+}
+
+TEST_CASE("A client's next request misses the iteration that begins as it answers") {
+  // One sequence decodes all the time; a client's requests of one token come in between. Each sees the whole of the
+  // iteration that it missed.
+  inference_workload w = open_loop(1, 12);
+  w.load = load_kind::closed_loop;
+  w.output = {1, 0};
+  server_settings s = plain(1);
+  s.clients = 2;
+  request_list list = generate_requests(w, 0);
+  list.requests.front().output = 200;
+  const serving_outcome o = serve_requests(list, s, [](const iteration&) { return iteration_price{1, 0}; });
+  for (std::size_t i = 2; i < o.requests.size(); ++i)
+    CHECK(o.requests[i].admitted_s - o.requests[i].arrival_s == Approx(1));
 }
 
 TEST_CASE("Time series keeps the area whatever its length") {

@@ -1,0 +1,24 @@
+// One closed evaluation of a collective, without text.
+#include <benchmark/benchmark.h>
+
+#include "benchmarks/shipped.hpp"
+#include "nvlsim/collectives.hpp"
+
+namespace nvlsim {
+namespace {
+
+void closed(benchmark::State& state, collective c, comm_group g) {
+  static const scenario s = bench::shipped("collectives/all-reduce-gb300-rack");
+  double size = 1;
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(collective_time(s.stack.collectives, s.platform, c, bytes::from_base(size), g));
+    size = size < 1e10 ? size * 1.7 : 1;
+  }
+}
+BENCHMARK_CAPTURE(closed, all_reduce_in_a_rack, collective::all_reduce, comm_group{72, 1});
+BENCHMARK_CAPTURE(closed, all_reduce_of_two_racks, collective::all_reduce, comm_group{144, 2});
+BENCHMARK_CAPTURE(closed, all_gather_of_two_racks, collective::all_gather, comm_group{144, 2});
+BENCHMARK_CAPTURE(closed, all_to_all_of_eight_racks, collective::all_to_all, comm_group{576, 8});
+
+}  // namespace
+}  // namespace nvlsim
