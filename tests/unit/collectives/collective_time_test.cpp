@@ -335,15 +335,15 @@ TEST_CASE("NVLink of which nobody published a sweep takes the rates of the gener
   for (const collective c : {collective::all_reduce, collective::all_gather, collective::all_to_all}) {
     INFO(name(c));
     CHECK(test::time(six, c, 8, {8, 1}) / test::time(five, c, 8, {8, 1}) == Approx(1).epsilon(0.01));
-    CHECK(test::time(six, c, 1e11, {8, 1}) / test::time(five, c, 1e11, {8, 1}) == Approx(0.5).epsilon(0.1));
+    CHECK(test::time(six, c, 1e11, {8, 1}) / test::time(five, c, 1e11, {8, 1}) == Approx(0.5).epsilon(0.15));  // memory copies its own share
     CHECK(collective_time(shipped(), six, c, 1.0_GB, {8, 1}).derived);
   }
-  CHECK(custom_all_reduce_time(shipped(), six, 1.0_MB, 8));
+  CHECK(custom_all_reduce_time(shipped(), six, bytes::from_base(1e6), 8));
 }
 
 TEST_CASE("Collectives say how measured times spread, where somebody measured") {
   const auto spread = [](const platform& p, collective c, comm_group g) {
-    return spread_of(shipped(), p, c, g, collective_time(shipped(), p, c, 1.0_MB, g));
+    return spread_of(shipped(), p, c, g, collective_time(shipped(), p, c, bytes::from_base(1e6), g));
   };
   const platform p = machine(5, "quantum-x800", 800.0_Gbps), unknown = machine(5, "new fabric", 800.0_Gbps);
   for (const auto& [family, s] : shipped().spreads) {
