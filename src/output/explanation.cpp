@@ -213,7 +213,7 @@ std::string sensitivity_text(const explanation& e) {
   std::string out = "\nsensitivity\n" + output::grid(rows, 2);
   if (small > 0) out += fmt::format("  {} do less; they are in the JSON\n", small);
   if (e.turning_points.empty())
-    return out + "\nno constant, between a quarter and four times its value, changes what limits the run\n";
+    return out + "\nno constant, between a quarter and four times its value, changes what limits it\n";
   out += "\nwhere the bottleneck changes\n";
   for (const turning_point& t : e.turning_points)
     for (const std::string& line : output::wrapped(fmt::format("{}  at {:.3g} x {}: {} instead of {}", t.what.pointer, t.factor,

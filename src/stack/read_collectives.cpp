@@ -123,8 +123,11 @@ expert_exchange read_expert(reader& r) {
 }
 
 measured_hardware read_measured_on(reader& r) {
-  return {r.find_quantity<bandwidth>("nvlink", config::positive), r.find_quantity<seconds>("latency"),
-          r.find_quantity<seconds>("switch_latency"), r.find_quantity<seconds>("host_step"), r.string_or("like", "")};
+  measured_hardware m{r.find_quantity<bandwidth>("nvlink", config::positive), r.find_quantity<seconds>("latency"),
+                      r.find_quantity<seconds>("switch_latency"), r.find_quantity<seconds>("host_step"), {}};
+  if (r.has("like")) m.like = r.string("like");
+  else r.ignore("like");
+  return m;
 }
 
 /// {"families": [{"family", "rows", "low", "high"}]}

@@ -330,6 +330,46 @@ TEST_CASE("Collective that cannot be is refused") {
                     Catch::Contains("the stack has none"));
 }
 
+TEST_CASE("NVLink of which nobody published a sweep takes the rates of the generation before by its port") {
+  const platform five = machine(5, "quantum-x800", 800.0_Gbps), six = machine(6, "quantum-x800", 800.0_Gbps);
+  for (const collective c : {collective::all_reduce, collective::all_gather, collective::all_to_all}) {
+    INFO(name(c));
+    CHECK(test::time(six, c, 8, {8, 1}) / test::time(five, c, 8, {8, 1}) == Approx(1).epsilon(0.01));
+    CHECK(test::time(six, c, 1e11, {8, 1}) / test::time(five, c, 1e11, {8, 1}) == Approx(0.5).epsilon(0.15));  // memory copies its own share
+    CHECK(collective_time(shipped(), six, c, 1.0_GB, {8, 1}).derived);
+  }
+  CHECK(custom_all_reduce_time(shipped(), six, bytes::from_base(1e6), 8));
+}
+
+TEST_CASE("Collectives say how measured times spread, where somebody measured") {
+  const auto spread = [](const platform& p, collective c, comm_group g) {
+    return spread_of(shipped(), p, c, g, collective_time(shipped(), p, c, bytes::from_base(1e6), g));
+  };
+  const platform p = machine(5, "quantum-x800", 800.0_Gbps), unknown = machine(5, "new fabric", 800.0_Gbps);
+  for (const auto& [family, s] : shipped().spreads) {
+    INFO(family);
+    CHECK(s.low < 1);
+    CHECK(s.high > 1);
+    CHECK(s.rows >= 20);
+  }
+  REQUIRE(spread(p, collective::all_reduce, {8, 1}));
+  REQUIRE(spread(p, collective::all_reduce, {16, 2}));
+  REQUIRE(spread(unknown, collective::all_reduce, {16, 2}));
+  CHECK(spread(unknown, collective::all_reduce, {16, 2})->high > spread(p, collective::all_reduce, {16, 2})->high);
+  CHECK(spread(unknown, collective::all_to_all, {16, 2}));
+  CHECK_FALSE(spread(p, collective::broadcast, {8, 1}));
+  CHECK_FALSE(spread(machine(6, "quantum-x800", 800.0_Gbps), collective::all_reduce, {8, 1}));
+}
+
+TEST_CASE("SHARP that no sweep of the fabric shows is derived") {
+  const auto derived = [](const platform& p) {
+    return collective_time(shipped(), p, collective::all_reduce, 1.0_GB, {16, 2}).derived;
+  };
+  CHECK_FALSE(derived(machine(3, "hdr-sharp", 100.0_Gbps, true)));
+  CHECK(derived(machine(5, "quantum-x800", 800.0_Gbps, true)));
+  CHECK_FALSE(derived(machine(5, "quantum-x800", 800.0_Gbps)));
+}
+
 TEST_CASE("Collective without the library's tuning takes the fastest protocol") {
   collective_profile profile = shipped();
   profile.tuning.clear();

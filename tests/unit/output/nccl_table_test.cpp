@@ -42,6 +42,19 @@ TEST_CASE("nccl table has the columns of nccl-tests") {
   for (std::size_t i = 1; i < 5; ++i) CHECK(table[i].front() == '#');
 }
 
+TEST_CASE("nccl table and JSON say where measured times would lie, once for rows that are alike") {
+  std::vector<nccl_row> rows(3, {1024.0_B, 10.0_us, "ll"});
+  rows[0].low = rows[1].low = 0.9;
+  rows[0].high = rows[1].high = 1.2;
+  const auto table = lines(nccl_table({.ranks = 4}, rows));
+  CHECK(table.back() == "# From         1024 B     : 90 % of measured times lie within -10 and +20 % of these");
+  CHECK_FALSE(table[table.size() - 2].ends_with("of these"));
+  const value json = nccl_json({.ranks = 4}, rows);
+  CHECK(*json.at_pointer("/results/0/time_band/0")->number() == Approx(9));
+  CHECK(*json.at_pointer("/results/0/time_band/1")->number() == Approx(12));
+  CHECK(json.at_pointer("/results/2/time_band")->is_null());
+}
+
 TEST_CASE("nccl table names reduction and root as nccl-tests does") {
   const auto of = [](collective c) {
     const std::vector<nccl_row> rows = {{1024.0_B, 10.0_us, "ll"}};

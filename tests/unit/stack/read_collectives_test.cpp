@@ -32,6 +32,24 @@ const std::string fabric = R"("kind": "measured", "source": "fit",
   "ll": {"latency": "20 us", "hop": "5 us", "rate": "20 GB/s", "pipeline": "3 us"},
   "ring": {"latency": "50 us", "nvlink_step": "1.5 us", "fabric_step": "20 us", "power": 1, "nic_share": 0.9})";
 
+TEST_CASE("Spreads of collectives, and kinds that are like others, are read and checked") {
+  const auto with = [](const std::string& like, const std::string& families) {
+    return read(R"({"domain": {"nvlink5": {"all_reduce": {)" + domain + R"(}}},
+      "measured_on": {"nvlink6": {"kind": "derived", "source": "none", "like": ")" + like + R"("}},
+      "spreads": {"kind": "derived", "source": "fit", "families": [)" + families + "]}}");
+  };
+  const std::string one = R"({"family": "domain/nvlink5/all_reduce", "rows": 30, "low": 0.9, "high": 1.1})";
+  const reading r = with("nvlink5", one);
+  CHECK(r.problems == std::vector<std::string>{});
+  CHECK(r.profile.measured_on.at("nvlink6").like == "nvlink5");
+  CHECK(r.profile.spreads.at("domain/nvlink5/all_reduce").high == 1.1);
+  CHECK(with("nvlink5", one + ", " + one).problems.size() == 1);
+  CHECK(with("nvlink5", R"({"family": "x", "rows": 30, "low": 1.2, "high": 1.1})").problems.size() == 1);
+  CHECK(with("nvlink5", R"({"family": "x", "rows": 0, "low": -1, "high": 1.1})").problems.size() == 2);
+  REQUIRE(with("nvlink4", one).problems.size() == 1);
+  CHECK_THAT(with("nvlink4", one).problems[0], Catch::Contains("nvlink6 is like nvlink4"));
+}
+
 TEST_CASE("Collective parameters are read with their units") {
   const reading r = read(R"({
     "domain": {"nvlink5": {"all_reduce": {)" +

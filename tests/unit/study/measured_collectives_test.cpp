@@ -93,6 +93,17 @@ TEST_CASE("Collectives agree with published sweeps") {
   }
 }
 
+TEST_CASE("Nine of ten published collectives lie in their bands") {
+  std::size_t inside = 0;
+  for (const validation_record& r : records()) {
+    INFO(r.id);
+    REQUIRE(r.band);
+    inside += *r.published >= r.band->first && *r.published <= r.band->second ? 1 : 0;
+  }
+  CHECK(static_cast<double>(inside) >= 0.85 * static_cast<double>(records().size()));
+  CHECK(static_cast<double>(inside) <= 0.95 * static_cast<double>(records().size()));
+}
+
 TEST_CASE("No system is missed by more than a few percent") {
   for (const validation_record& probe : records()) {
     static std::string last;
