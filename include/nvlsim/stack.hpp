@@ -277,6 +277,8 @@ struct training_profile {
   double workspace_bytes_per_layer_param = 0; ///< peak temporary memory
   // Mixtures of experts.
   double moe_time_factor = 1;                 ///< of this release on layers with routed experts
+  double moe_expert_time = 1;                 ///< of experts' GEMMs, over what they take with the time factors
+  double moe_quantise_passes = 1;             ///< over the operands of experts' GEMMs, where those of dense ones take 1
   double ep_exposed = 1, ep_exposed_overlapped = 1;  ///< share of the token exchange that is waited for
   double ep_nvlink_share = 0.72, ep_nic_share = 0.85;  ///< of the port rates, by the exchange kernels
   double ep_combine_ratio = 1.3;              ///< combine over dispatch

@@ -46,6 +46,8 @@ training_profile read_training(config::reader& r) {
     for (config::reader& e : r.elements("residuals")) t.residuals.push_back(read_residuals(e));
   if (auto m = r.find_child("moe")) {
     t.moe_time_factor = m->number("time_factor", positive);
+    t.moe_expert_time = m->number_or("expert_time", 1.0, positive);
+    t.moe_quantise_passes = m->number_or("quantise_passes", 1.0, positive);
     t.ep_exposed = m->number("ep_exposed", {0, 4});
     t.ep_exposed_overlapped = m->number("ep_exposed_overlapped", {0, 4});
     t.ep_nvlink_share = m->number("ep_nvlink_share", {1e-3, 1});

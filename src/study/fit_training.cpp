@@ -57,11 +57,13 @@ constexpr std::array<rate_parameter, 7> rates = {{{"ampere", "bf16", 264},
                                                   {"blackwell", "fp8", 3000},
                                                   {"blackwell", "mxfp8", 2900},
                                                   {"blackwell", "nvfp4", 5650}}};
-constexpr std::array<const char*, 9> releases = {"megatron-lm-papers",    "nemo-25.04",           "mlperf-training-v4.1",
+constexpr std::array<const char*, 10> releases = {"megatron-lm-papers",   "nemo-25.04",            "nemo-25.05",           "mlperf-training-v4.1",
                                                  "mlperf-training-v5.0",  "mlperf-training-v5.1", "mlperf-training-v6.0",
                                                  "megatron-bridge-25.11", "megatron-bridge-26.02", "megatron-bridge-26.04"};
-constexpr std::array<const char*, 5> moe_releases = {"nemo-25.04", "mlperf-training-v6.0", "megatron-bridge-25.11",
+constexpr std::array<const char*, 6> moe_releases = {"nemo-25.04", "nemo-25.05", "mlperf-training-v6.0", "megatron-bridge-25.11",
                                                     "megatron-bridge-26.02", "megatron-bridge-26.04"};
+/// Releases before experts' operands were quantised by one kernel.
+constexpr std::array<const char*, 2> quantising_releases = {"nemo-25.04", "nemo-25.05"};
 constexpr std::array<const char*, 3> architectures = {"ampere", "hopper", "blackwell"};
 
 /// Whether a row's time can depend on a parameter. Rows it cannot reach are not simulated again for its derivative.
@@ -131,6 +133,11 @@ std::vector<training_parameter> parameter_list() {
   };
   const auto host_bound = [](const training_row& r) { return routed(r) && r.work.graphs != cuda_graphs::full_iteration; };
   scale("moe time", 1.0, 0.15, routed);
+  scale("expert time", 1.0, 0.2, routed);
+  scale("early expert quantise passes", 1.0, 0.5, [](const training_row& r) {
+    return routed(r) && r.work.gemm_precision != precision::bf16 &&
+           std::find(quantising_releases.begin(), quantising_releases.end(), r.software->name) != quantising_releases.end();
+  }, 5);
   share("ep exposed", 1.0, 0.3, exchanges(false), 2.5);
   share("ep exposed overlapped", 0.4, 0.2, exchanges(true), 1.5);
   scale("moe host us", 1000, 0.7, host_bound, 10);
@@ -174,6 +181,8 @@ void gpu_settings(const values& v, const stack& kernels, std::vector<setting>& o
       const double silicon = g.ultra ? v["ultra"] * v[fmt::format("ultra {}", r.precision)] : 1.0;
       const double rate = v[fmt::format("gemm {} {}", r.architecture, r.precision)] * power * silicon;
       out.push_back({reference, fmt::format("/kernels/{}/gemm/{}/tensor_rate", g.gpu, r.precision), fmt::format("{:.6g} TFLOPS", rate)});
+      // Values of a GPU's own in the kernel tables would win over the architecture's below.
+      out.push_back({reference, fmt::format("/kernels/{}/gemm/{}/output_bytes", g.gpu, r.precision), fmt::format("{:.6g}", v["output bytes"])});
     }
     const double clock = std::pow(g.cap_ratio * (g.ultra ? 1200.0 / 1400 : 1.0), v["power exponent"]);
     const double attention = v[fmt::format("attention {}", g.architecture)] * clock;
@@ -205,6 +214,7 @@ std::vector<setting> settings_of(const values& v, const stack& kernels) {
   training("jitter_per_doubling", fmt::format("{:.6g}", v["jitter"]));
   training("scan_efficiency", fmt::format("{:.6g}", v["scan efficiency"]));
   training("moe/time_factor", fmt::format("{:.6g}", v["moe time"]));
+  training("moe/expert_time", fmt::format("{:.6g}", v["expert time"]));
   training("moe/ep_exposed", fmt::format("{:.6g}", v["ep exposed"]));
   training("moe/ep_exposed_overlapped", fmt::format("{:.6g}", v["ep exposed overlapped"]));
   training("moe/host", fmt::format("{:.6g} us", v["moe host us"]));
@@ -214,6 +224,8 @@ std::vector<setting> settings_of(const values& v, const stack& kernels) {
   training("moe/graphed_host_share", fmt::format("{:.6g}", v["graphed host share"]));
   training("moe/unfused_activation_passes", fmt::format("{:.6g}", v["unfused passes"]));
   training("moe/fused_activation_share", fmt::format("{:.6g}", v["fused share"]));
+  for (const char* r : quantising_releases)
+    out.push_back({r, "/training/moe/quantise_passes", fmt::format("{:.6g}", v["early expert quantise passes"])});
   for (const char* r : moe_releases)
     out.push_back({r, "/training/moe/time_factor", fmt::format("{:.6g}", v["moe time"] * v[fmt::format("moe release {}", r)])});
   for (const char* r : releases) out.push_back({r, "/training/time_factor", fmt::format("{:.6g}", v[fmt::format("release {}", r)])});

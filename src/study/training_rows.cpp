@@ -17,7 +17,8 @@ std::string stack_of(const csv_row& row) {
   const std::string& release = row["release"];
   if (row["notes"].find("NeMo 25.09 stack") != std::string::npos) return "mlperf-training-v5.1";
   if (release.starts_with("MLPerf ")) return "mlperf-training-" + release.substr(7);
-  if (row["source"].starts_with("NVIDIA/dgxc") || release == "v25.04" || release == "v25.05.05") return "nemo-25.04";
+  if (release.find("v25.05") != std::string::npos) return "nemo-25.05";
+  if (row["source"].starts_with("NVIDIA/dgxc") || release.find("v25.04") != std::string::npos) return "nemo-25.04";
   if (release.starts_with("25.")) return "megatron-bridge-25.11";
   if (release.starts_with("26.02") || row["source"].find("2603.07685") != std::string::npos) return "megatron-bridge-26.02";
   if (release.starts_with("26.04")) return "megatron-bridge-26.04";
@@ -84,12 +85,21 @@ class row_reader {
     if (gpus % model_parallel != 0) throw cell_error(fmt::format("gpus: {} is no multiple of tp x pp x cp = {}", gpus, model_parallel));
     par.dp = gpus / model_parallel;
     par.ep = row_.integer("ep").value_or(1);
-    par.etp = row_.integer("etp").value_or(par.ep == 1 ? par.tp : 1);
+    par.etp = row_.integer("etp").value_or(default_etp(par));
     par.sequence_parallel = par.tp > 1 && row_["sequence_parallel"] != "no";
     const auto micro = row_.integer("micro_batch");
     w.micro_batch_size = micro.value_or(has("suspect", "micro-batch unknown, 4 fits") ? 4 : 1);
     if (!micro && w.task != training_task::lora) defaulted(fmt::format("micro-batch not stated: {} assumed", w.micro_batch_size));
     read_model_chunks();
+  }
+
+  /// Megatron-Core's own default is TP, which NeMo's recipes leave; those of Megatron-Bridge set 1.
+  std::int64_t default_etp(const parallelism& par) {
+    if (par.ep == 1) return par.tp;
+    const bool left = out_.software->name.starts_with("nemo-") && par.tp * par.cp * par.dp % (par.ep * par.tp) == 0;
+    if (!left || par.tp == 1) return 1;
+    note(fmt::format("expert tensor parallelism not stated: etp {}, the default of Megatron-Core", par.tp));
+    return par.tp;
   }
 
   /// The least tensor parallelism that fits in memory, and context parallelism where GPUs outnumber the sequences.

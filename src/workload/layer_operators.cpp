@@ -38,11 +38,11 @@ void experts(operator_list& o, double unfused_activation_passes) {
   o.stream("routing", own * e * elementwise_bytes("router"));
   if (x.latent > 0) o.linear("latent.down", own, seen, o.hidden);
   o.stream("permute", routed * seen * 2 * elementwise_bytes("permute") / etp);  // there and back
-  o.linear("experts.up", each, f * width / etp, seen, r.moe, local_experts);
+  o.linear("experts.up", each, f * width / etp, seen, r.moe, local_experts).experts = true;
   double activation = routed * f / etp * activation_bytes(l.gated_mlp);
   if (l.biased_clamped_activation) activation += unfused_activation_passes * routed * f / etp * 2;
   o.stream("activation", activation, r.moe || r.activation);
-  o.linear("experts.down", each, seen, f / etp, r.moe, local_experts);
+  o.linear("experts.down", each, seen, f / etp, r.moe, local_experts).experts = true;
   if (x.latent > 0) o.linear("latent.up", own, o.hidden, seen);
   if (x.shared_ffn > 0) dense_mlp(o, "shared.up", "shared.down", real(x.shared_ffn), false, false);
 }

@@ -15,6 +15,7 @@ struct layer_operator {
   type what = type::stream;
   const char* name = "";
   bool recomputed = false;      ///< its forward runs again in the backward pass
+  bool experts = false;         ///< a GEMM of routed experts
   // linear: C[m,n] = A[m,k] W[k,n]
   double m = 0, n = 0, k = 0, groups = 1;
   precision operands = precision::bf16;

@@ -16,6 +16,8 @@ namespace {
 /// LoRA trains adapters of about this share of the parameters (rank 16 to 32 on attention). [assumed]
 constexpr double lora_share = 0.002;
 
+bool quantised(precision p) { return bytes_per_element(p) < 2; }
+
 class builder {
  public:
   builder(const training_context& c, double slowdown) : c_(c), slowdown_(slowdown) {}
@@ -29,9 +31,15 @@ class builder {
     add(kind, name, t, f);
     out_.energy += kernel_power(c_.machine.gpu, p, k) * t;
   }
-  void gemm(const char* name, const gemm_params& params, precision p, const gemm_shape& s) {
-    const kernel_cost k = gemm_cost(c_.machine.gpu, params, p, s);
-    kernel(work_kind::gemm, name, k, p, facts_of(c_.machine.gpu, p, k, s));
+  void gemm(const layer_operator& o, const gemm_params& params, const gemm_shape& s) {
+    kernel_cost k = gemm_cost(c_.machine.gpu, params, o.operands, s);
+    if (o.experts) k.time *= c_.framework.moe_expert_time;
+    kernel(work_kind::gemm, o.name, k, o.operands, facts_of(c_.machine.gpu, o.operands, k, s));
+  }
+  /// Casts an operand of a GEMM, of so many elements a group, where it is of 8 bits or fewer.
+  void quantise(const layer_operator& o, double elements, double element_bytes) {
+    if (quantised(o.operands))
+      bytes_moved("quantise", elements * o.groups * element_bytes * (o.experts ? c_.framework.moe_quantise_passes : 1.0));
   }
   void attention(const char* name, const kernel_cost& k, const attention_shape& s) {
     kernel(work_kind::attention, name, k, precision::bf16, facts_of(c_.machine.gpu, k, s));
@@ -64,8 +72,6 @@ const gemm_params& gemm_of(const training_context& c, precision p) {
   return it->second;
 }
 
-bool quantised(precision p) { return bytes_per_element(p) < 2; }
-
 kernel_cost scan_cost(const training_context& c, const layer_operator& o, bool forward) {
   const flop_rate rate = gemm_of(c, precision::bf16).tensor_rate;
   const double share = c.framework.scan_efficiency;
@@ -86,8 +92,8 @@ double activation_passes(const training_context& c) {
 void price_forward(builder& b, const training_context& c, const layer_operator& o) {
   switch (o.what) {
     case layer_operator::type::linear:
-      b.gemm(o.name, gemm_of(c, o.operands), o.operands, {.m = o.m, .n = o.n, .k = o.k, .groups = o.groups});
-      if (quantised(o.operands)) b.bytes_moved("quantise", o.m * o.k * o.groups * c.framework.quantise_bytes_forward);
+      b.gemm(o, gemm_of(c, o.operands), {.m = o.m, .n = o.n, .k = o.k, .groups = o.groups});
+      b.quantise(o, o.m * o.k, c.framework.quantise_bytes_forward);
       return;
     case layer_operator::type::attention:
       b.attention(o.name, attention_forward_cost(c.machine.gpu, c.kernels.attention, o.shape), o.shape);
@@ -111,12 +117,12 @@ bool has_weights(pass_kind what) { return what != pass_kind::backward_input; }
 void price_linear_backward(builder& b, const training_context& c, const layer_operator& o, pass_kind what) {
   const gemm_params& g = gemm_of(c, o.operands);
   if (has_inputs(what)) {
-    if (quantised(o.operands)) b.bytes_moved("quantise", o.m * o.n * o.groups * c.framework.quantise_bytes_backward);
-    b.gemm(o.name, g, o.operands, {.m = o.m, .n = o.k, .k = o.n, .groups = o.groups});
+    b.quantise(o, o.m * o.n, c.framework.quantise_bytes_backward);
+    b.gemm(o, g, {.m = o.m, .n = o.k, .k = o.n, .groups = o.groups});
   }
   if (!has_weights(what) || c.work.task == training_task::lora) return;  // frozen weights have no gradient
   // The weight gradient adds to an FP32 accumulator: read and written.
-  b.gemm(o.name, g, o.operands, {.m = o.n, .n = o.k, .k = o.m, .groups = o.groups, .output_element_bytes = 8});
+  b.gemm(o, g, {.m = o.n, .n = o.k, .k = o.m, .groups = o.groups, .output_element_bytes = 8});
 }
 
 void price_backward(builder& b, const training_context& c, const layer_operator& o, pass_kind what) {
