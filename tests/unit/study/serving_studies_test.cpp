@@ -53,6 +53,12 @@ TEST_CASE("Highest rate of a short run is one that the server keeps up with") {
   CHECK(found.bounded);
   const inference_metrics m = measure_serving(serve(s.platform, s.stack, s.model, found.work), found.work);
   CHECK(m.requests_per_s >= 0.9 * m.offered_requests_per_s);
+  CHECK(found.short_run);
+  w.requests = 1;  // which any rate keeps
+  const highest_load any = find_highest_load(s);
+  REQUIRE(any.found);
+  CHECK_FALSE(any.bounded);
+  CHECK(any.load <= 1e9);
 }
 
 TEST_CASE("Pareto study says that it leaves pools out") {
