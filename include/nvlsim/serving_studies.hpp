@@ -16,7 +16,8 @@ struct highest_load {
   bool found = false;      ///< whether any load tried holds
   double load = 0;         ///< requests a second (open loop, trace) or clients (closed loop)
   inference_workload work; ///< with that load
-  bool bounded = true;     ///< a little more does not hold; else no number of clients tried breaks the objective
+  bool bounded = true;     ///< a little more does not hold; else no load tried breaks the objective
+  bool short_run = false;  ///< a little more keeps the objective too, but requests end more slowly than they come
   int runs = 0;
 };
 

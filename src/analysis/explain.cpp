@@ -215,8 +215,10 @@ class explainer {
     const double run = end - begin, gpus = static_cast<double>(w.gpus());
     const bool is_rate = m.find("tokens_per_s") != std::string::npos || m.find("requests_per_s") != std::string::npos;
     const auto arrivals = run_.counted_arrivals.value_or(std::pair{begin, end});
-    if (is_rate && m != "output_tokens_per_s_per_user" && !(run > 0)) {
-      out_.notes.emplace_back("no time passes between the first and the last end that counts");
+    const double arriving = arrivals.second - arrivals.first;
+    const bool of_arrivals = m == "offered_requests_per_s";
+    if (is_rate && m != "output_tokens_per_s_per_user" && !((of_arrivals ? arriving : run) > 0)) {
+      out_.notes.push_back(fmt::format("no time passes between the first and the last {} that counts", of_arrivals ? "arrival" : "end"));
       return;
     }
     const char* const span = run < makespan() ? "counted_time_s" : "makespan_s";
@@ -232,7 +234,7 @@ class explainer {
     if (m == "total_tokens_per_s") return rate("total_tokens", false);
     if (m == "total_tokens_per_s_per_gpu") return rate("total_tokens", true);
     if (m == "requests_per_s") return rate("requests", false);
-    if (m == "offered_requests_per_s") return times("arrivals", metric(m) * (arrivals.second - arrivals.first)), over("arrival_time_s", arrivals.second - arrivals.first);
+    if (of_arrivals) return times("arrivals", metric(m) * arriving), over("arrival_time_s", arriving);
     if (m == "goodput_requests_per_s")
       return times("requests_per_s", metric("requests_per_s")), times("slo_attained_fraction", metric("slo_attained_fraction"));
     if (m == "slo_attained_fraction")

@@ -93,7 +93,10 @@ std::optional<result> raise_load(scenario& s, const std::string& name, std::vect
   }
   note = h.bounded ? fmt::format("the highest load that keeps the objective: {:.6g} {}, within 0.2 % or one client ({} runs)",
                                  h.load, unit, h.runs)
-                   : fmt::format("no number of clients up to {:.0f} breaks the objective ({} runs)", h.load, h.runs);
+                   : fmt::format("no load up to {:.6g} {} breaks the objective ({} runs)", h.load, unit, h.runs);
+  if (h.bounded && h.short_run)
+    note += "; a little more keeps the objective too, but ends more slowly than it comes: the run is short beside its "
+            "requests, and with more of them the load may be higher";
   s = load_scenario(scenario_file(name), overrides, data);
   return std::nullopt;
 }

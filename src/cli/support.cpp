@@ -122,7 +122,8 @@ exit_code report_failure(exit_code code, std::string_view message, std::span<con
   for (const problem& p : problems)
     if (++of_file[p.file] <= most_shown) text += for_stderr(output::one_line(p.text(), longest)) + '\n';
   for (const auto& [file, count] : of_file)
-    if (count > most_shown) text += fmt::format("{}: and {} more problems\n", output::one_line(file, longest), count - most_shown);
+    if (const std::size_t more = count > most_shown ? count - most_shown : 0; more > 0)
+      text += for_stderr(fmt::format("{}: and {} more problem{}", output::one_line(file, longest), more, more == 1 ? "" : "s")) + '\n';
   std::fputs(text.c_str(), stderr);
   if (json) {
     std::fputs(to_json(error_value(code, message, problems)).c_str(), stdout);

@@ -292,6 +292,7 @@ collective_cost collective_time(const collective_profile& profile, const platfor
 
 std::optional<collective_spread> spread_of(const collective_profile& profile, const platform& p, collective kind,
                                            comm_group g, const collective_cost& cost) {
+  if (g.ranks == 1) return std::nullopt;  // nothing to do
   const auto entry = [&](std::string_view table, std::string_view key, std::string_view member) -> std::optional<collective_spread> {
     const auto* s = find(profile.spreads, fmt::format("{}/{}{}{}", table, key, member.empty() ? "" : "/", member));
     return s ? std::optional(*s) : std::nullopt;

@@ -131,12 +131,11 @@ double power_ratio(const measured_gpu& m, const gpu_spec& gpu) {
   return (gpu.tdp - gpu.idle_power) / m.dynamic_power;
 }
 
-/// Rates of the GPU that the entry names where the platform says otherwise of it than was measured. More power takes
-/// no format beyond its dense peak.
+/// Rates of the GPU that the entry names where the platform says otherwise of it than was measured, its cap included.
+/// More power takes no format beyond its dense peak.
 void follow_platform(kernel_profile& k, const gpu_spec& gpu) {
-  if (!k.measured_on) return;
   const measured_gpu m = *k.measured_on;
-  const double power = std::pow(power_ratio(m, gpu), k.power_exponent);
+  const double power = std::pow((std::min(gpu.cap(), gpu.tdp) - gpu.idle_power) / m.dynamic_power, k.power_exponent);
   const auto rates = k.gemm;
   scale_rates(k, [&](precision p) {
     const double peak = peak_ratio(m, gpu, p);
@@ -176,9 +175,11 @@ std::string deviation_note(const kernel_profile& k, const gpu_spec& gpu) {
 kernel_profile kernels_for(const stack& s, const gpu_spec& gpu) {
   if (const kernel_profile* entry = entry_for(s, gpu)) {
     kernel_profile k = *entry;
-    named(k, gpu) ? follow_platform(k, gpu) : scale_to(k, s, gpu);
+    const bool follows = named(k, gpu) && k.measured_on;
+    if (follows) follow_platform(k, gpu);
+    else if (!named(k, gpu)) scale_to(k, s, gpu);
     add_unmeasured_formats(k, gpu);
-    if (gpu.power_cap) {
+    if (gpu.power_cap && !follows) {
       // A cap above the power the GPU is made for slows nothing and speeds nothing up.
       const double power = std::min(1.0, (gpu.cap() - gpu.idle_power) / (gpu.tdp - gpu.idle_power));
       const double factor = std::pow(power, k.power_exponent);

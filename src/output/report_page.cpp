@@ -57,10 +57,6 @@ std::string without_markup(std::string_view json) {
   return out;
 }
 
-}  // namespace
-
-namespace {
-
 /// The distribution of a metric of a result over its requests, or nothing where they are not those that the result
 /// counts: lanes that differ stand for different numbers of others.
 drawn_timeline::latency_curve shares_of(const run_record& run, const char* metric, std::vector<double> values) {
@@ -83,7 +79,7 @@ drawn_timeline::latency_curve shares_of(const run_record& run, const char* metri
 std::vector<drawn_timeline::latency_curve> latencies_of(const run_record& run) {
   std::vector<double> ttft, tpot;
   for (const request_record& r : run.requests) {
-    if (run.counted && (r.arrival_s < run.counted->first || r.arrival_s > run.counted->second)) continue;
+    if (const auto& a = run.counted_arrivals; a && (r.arrival_s < a->first || r.arrival_s > a->second)) continue;
     const client_view c = seen_by_client(r, run.front_end);
     ttft.push_back(c.ttft_s);
     if (c.tpot_s) tpot.push_back(*c.tpot_s);

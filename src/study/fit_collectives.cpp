@@ -399,8 +399,10 @@ class collective_fit {
         if (group == "custom" && std::find(gpus.begin(), gpus.end(), family_parts(family).kind) != gpus.end())
           add(spreads_[generation], rows, at, even);
     });
-    for (auto& [family, r] : spreads_)
-      if (family.ends_with("/default") && r.size() < rows_to_know) r = spreads_.at("fabric/default/all_reduce");
+    if (const auto known = spreads_.find("fabric/default/all_reduce"); known != spreads_.end())
+      for (auto& [family, r] : spreads_)
+        if (family.ends_with("/default") && r.size() < rows_to_know) r = known->second;
+    std::erase_if(spreads_, [](const auto& s) { return s.second.size() < rows_to_know; });
   }
 
   /// Weighted, so that `share` of the weight lies below.

@@ -11,6 +11,7 @@ namespace {
 constexpr double closeness = 0.002;   // of the rate
 constexpr int most_doublings = 40;    // from the load that the scenario gives
 constexpr double most_requests = 100'000;  // of a closed loop: more clients say no more
+constexpr double most_rate = 1e9, most_scale = 1e6;  // that a scenario can say
 
 bool is_closed(const inference_workload& w) { return w.load == load_kind::closed_loop; }
 
@@ -18,6 +19,10 @@ double load_of(const inference_workload& w) {
   if (is_closed(w)) return static_cast<double>(w.concurrency);
   if (w.load == load_kind::open_loop || !w.replay->timed) return w.arrivals.rate_per_s;
   return w.rate_scale;
+}
+
+double most_load(const inference_workload& w) {
+  return w.load == load_kind::trace && w.replay->timed ? most_scale : most_rate;
 }
 
 /// The workload at so many clients, requests a second, or times the rate of the trace.
@@ -53,7 +58,8 @@ class load_search {
     for (int i = 0; i < most_doublings && (good == 0 || bad == 0); ++i) {
       (holds(at) ? good : bad) = at;
       if (bad == 0 && is_closed(work_) && 2 * at * requests_of_client() > most_requests) break;
-      if (bad == 0) at = 2 * at;
+      if (bad == 0 && at >= most_load(work_)) break;
+      if (bad == 0) at = std::min(2 * at, most_load(work_));
       else if (good == 0 && at > least) at = std::max(at / 2, least);
       else break;
     }
@@ -80,7 +86,9 @@ class load_search {
     ++out_.runs;
     if (!run.reasons.empty()) refuse(run.reasons.front());
     const inference_metrics m = measure_serving(run, w);
-    return m.objective_met && !m.saturated && keeps_up(w, m);
+    const bool kept = m.objective_met && !m.saturated, holds = kept && keeps_up(w, m);
+    if (!holds) out_.short_run = kept;
+    return holds;
   }
 
   const scenario& s_;

@@ -62,23 +62,23 @@ std::shared_ptr<const schedule_summary> schedule_cache::schedule_of(const infere
   if (most < memory.kv_capacity_tokens) l.kv_capacity_tokens = no_limit, l.sequence = {};
 
   std::vector<double> key = {w.input.mean,
-                                   w.input.spread,
-                                   w.output.mean,
-                                   w.output.spread,
-                                   static_cast<double>(requests),
-                                   static_cast<double>(l.concurrency),
-                                   static_cast<double>(set.prefill),
-                                   static_cast<double>(set.max_num_tokens),
-                                   static_cast<double>(set.max_batch_size),
-                                   set.kv_reserve,
-                                   static_cast<double>(set.batch_wait_iterations),
-                                   set.batch_wait_ratio,
-                                   static_cast<double>(set.poll_interval),
-                                   static_cast<double>(set.rank_wait_iterations),
-                                   static_cast<double>(l.ranks),
-                                   static_cast<double>(l.kv_capacity_tokens),
-                                   static_cast<double>(l.kv_block_tokens),
-                                   l.tokens_per_step};
+                             w.input.spread,
+                             w.output.mean,
+                             w.output.spread,
+                             static_cast<double>(requests),
+                             static_cast<double>(l.concurrency),
+                             static_cast<double>(set.prefill),
+                             static_cast<double>(set.max_num_tokens),
+                             static_cast<double>(set.max_batch_size),
+                             set.kv_reserve,
+                             static_cast<double>(set.batch_wait_iterations),
+                             set.batch_wait_ratio,
+                             static_cast<double>(set.poll_interval),
+                             static_cast<double>(set.rank_wait_iterations),
+                             static_cast<double>(l.ranks),
+                             static_cast<double>(l.kv_capacity_tokens),
+                             static_cast<double>(l.kv_block_tokens),
+                             l.tokens_per_step};
   key.push_back(l.sequence.states);
   for (const auto& [window, share] : l.sequence.windowed) key.insert(key.end(), {static_cast<double>(window), share});
   auto& known = known_[key];

@@ -270,7 +270,6 @@ class row_reader {
     if (!output && scenario == "decode-saturated") output = token_lengths{decode_output}, note("outputs of 100 tokens assumed");
     if (const auto set = data_set_of(row_["model"]); !input && set) {
       input = token_lengths{set->prompt};
-      out_.prompt_assumed = true;
       note(fmt::format("prompt lengths not stated: {} tokens assumed", input->mean));
     }
     if (!input || !output) throw unsupported("prompt or output length not stated");

@@ -36,7 +36,6 @@ struct inference_row {
   inference_workload work;
   std::optional<double> request_rate;  ///< of an open loop, requests a second over all replicas
   double gpus = 1;
-  bool prompt_assumed = false;  ///< the source does not state prompt lengths
   bool counts_prompts = false;  ///< throughput is of prompt tokens
   bool steady = false;          ///< a long run: throughput of a full batch, and what beginning and end take longer
   double samples = 0;           ///< least number of requests of such a run

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "collectives/models.hpp"
 #include "nvlsim/compute.hpp"
 
 namespace nvlsim {
@@ -132,9 +133,7 @@ std::string measured_kind(const std::string& operation) {
 
 void add_collectives(used_subtrees& u, const scenario& s, const traits& t) {
   const std::string at = "/stack/collectives", own = fmt::format("nvlink{}", s.platform.gpu.nvlink_generation);
-  const auto measured = s.stack.collectives.measured_on.find(own);
-  const bool as_another = measured != s.stack.collectives.measured_on.end() && !measured->second.like.empty();
-  const std::string domain = as_another ? measured->second.like : own;
+  const std::string domain = collectives::kind_of_domain(s.stack.collectives, s.platform.gpu).name;
   if (!t.exchanges.empty()) {
     u.stack.push_back(entry_of(s, at + "/tuning", domain));
     for (const std::string& key : {own, domain}) u.stack.push_back(fmt::format("{}/measured_on/{}", at, key));

@@ -113,6 +113,7 @@ serving_memory plan_serving_memory(const platform& p, const stack& s, const mode
   const bytes cache = counted ? std::min(after_weights * set.kv_fraction, p.gpu.hbm_usable - out.report.peak)
                               : p.gpu.hbm_usable * set.kv_fraction - weights - engine.reserve;
   divide_cache(out, w, slices);
+  if (!(out.kv_per_token > bytes{})) return out;
   const double blocks = std::floor(cache / out.kv_per_token / engine.kv_block_tokens);
   if (!(blocks >= 1)) return out;
   out.kv_capacity_tokens = static_cast<std::int64_t>(blocks) * engine.kv_block_tokens;

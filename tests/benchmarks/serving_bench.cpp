@@ -5,6 +5,7 @@
 
 #include "benchmarks/shipped.hpp"
 #include "nvlsim/inference.hpp"
+#include "nvlsim/serving.hpp"
 
 namespace nvlsim {
 namespace {
@@ -22,6 +23,19 @@ void offline_by_requests(benchmark::State& state) {
 BENCHMARK(offline_by_requests)
     ->RangeMultiplier(4)
     ->Range(2048, 524288)
+    ->Unit(benchmark::kMillisecond)
+    ->Complexity();
+
+void open_loop_by_requests(benchmark::State& state) {
+  const scenario s = bench::shipped("inference/llama2-70b-server-gb200-vm",
+                                    {{"/workload/load/requests", std::to_string(state.range(0))}});
+  const auto& w = std::get<inference_workload>(s.workload);
+  for (auto _ : state) benchmark::DoNotOptimize(serve(s.platform, s.stack, s.model, w));
+  state.SetComplexityN(state.range(0));
+}
+BENCHMARK(open_loop_by_requests)
+    ->RangeMultiplier(4)
+    ->Range(5000, 80000)
     ->Unit(benchmark::kMillisecond)
     ->Complexity();
 

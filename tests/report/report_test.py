@@ -133,6 +133,16 @@ class Report(unittest.TestCase):
         self.assertRegex(text, r"LinksPorts .*nvlink (in|out)[0-9.]+ %")
         self.assert_clean(shown)
 
+    def test_latencies_are_of_the_requests_that_count(self):
+        load = json.loads((SOURCE / "scenarios/inference/llama2-70b-server-gb200-vm.json").read_text())
+        load["workload"]["load"]["requests"] = 2000  # of which the first and last tenth do not
+        (self.path / "load.json").write_text(json.dumps(load))
+        nvlsim("report", self.path / "load.json", "-o", self.path / "load.html")
+        data = data_of(self.path / "load.html")
+        curves = {c["metric"]: c["points"] for c in data["timelines"][0]["latencies"]}
+        for metric in "ttft_s", "tpot_s":
+            self.assertAlmostEqual(curves[metric][-1][0], data["results"][0]["metrics"][metric]["max"], places=9)
+
     def test_pointing_at_charts_tells_their_numbers(self):
         page = self.open()
         tip = "(t => t.style.display === 'block' ? t.textContent : '')(document.getElementById('tip'))"

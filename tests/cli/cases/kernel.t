@@ -98,6 +98,14 @@ What is wrong is said, all of it at once.
   $ nvlsim kernel indexer --tokens 64 --heads 4 --scored 100 --chosen 200 --platform gb300-nvl72
   2> --chosen#: 200 keys chosen, but only 100 scored
   [2]
+  $ nvlsim kernel indexer --tokens 64 --heads 4 --scored 100 --chosen 0 --platform gb300-nvl72
+  2> nvlsim: --chosen: 0 is less than 1
+  2> Try "nvlsim kernel indexer --help".
+  [2]
+  $ nvlsim kernel moe --family cutlass_nvfp4 --tokens 1 --experts 8 --topk 0 --hidden 64 --inter 64 --platform gb300-nvl72
+  2> nvlsim: --topk: 0 is less than 1
+  2> Try "nvlsim kernel moe --help".
+  [2]
   $ nvlsim kernel sparse-attention --tokens 1 --heads 8 --keys 5 --v-dim 600 --platform gb300-nvl72
   2> --v-dim#: 600 elements of a value in a vector of 576, which is the key too
   [2]

@@ -358,6 +358,7 @@ TEST_CASE("Collectives say how measured times spread, where somebody measured") 
   CHECK(spread(unknown, collective::all_reduce, {16, 2})->high > spread(p, collective::all_reduce, {16, 2})->high);
   CHECK(spread(unknown, collective::all_to_all, {16, 2}));
   CHECK_FALSE(spread(p, collective::broadcast, {8, 1}));
+  CHECK_FALSE(spread(p, collective::all_reduce, {1, 1}));
   CHECK_FALSE(spread(machine(6, "quantum-x800", 800.0_Gbps), collective::all_reduce, {8, 1}));
 }
 

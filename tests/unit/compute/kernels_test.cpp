@@ -301,6 +301,19 @@ TEST_CASE("Rates follow power that is set by hand, and none passes its dense pea
   }
 }
 
+TEST_CASE("A cap at the measured power takes back whatever power is set by hand") {
+  for (const char* name : measured_machines)
+    for (const double factor : {0.9, 1.0, 1.5, 100.0}) {
+      const gpu_spec before = test::shipped_gpu(name);
+      gpu_spec after = before;
+      after.tdp = before.idle_power + (before.tdp - before.idle_power) * factor;
+      after.power_cap = before.tdp;
+      CAPTURE(name, factor);
+      for (const auto& [format, p] : kernels_for(test::shipped_kernels(), before).gemm)
+        CHECK(large_gemm(after, format) / p.tensor_rate == Approx(std::pow(std::min(factor, 1.0), test::shipped_kernels().kernels.at(before.name).power_exponent)));
+    }
+}
+
 TEST_CASE("SMs that are set by hand are said to leave rates where they are") {
   gpu_spec g = test::gb200();
   g.sm_count = 74;

@@ -1,6 +1,7 @@
 // Explanations of what ships: their sums are the numbers, and their constants are all that count.
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <map>
@@ -175,7 +176,7 @@ TEST_CASE("What a slow NIC costs a pipeline is time of the NIC and no bubble") {
   auto fast = bounds("800 Gb/s", "true"), slow = bounds("50 Gb/s", "true"), unfolded = bounds("50 Gb/s", "false");
   CHECK(slow["step"] > 1.3 * fast["step"]);
   CHECK(slow["nic"] - fast["nic"] == Approx(slow["step"] - fast["step"]).epsilon(0.05));
-  CHECK(slow["bubble"] < 1.1 * fast["bubble"]);
+  CHECK(slow["bubble"] - fast["bubble"] < 0.05 * (slow["nic"] - fast["nic"]));
   for (const auto& [name, amount] : slow) CHECK(unfolded[name] == Approx(amount).epsilon(1e-9));
 }
 
@@ -271,7 +272,10 @@ TEST_CASE("Sensitivity ranks what a step hangs on") {
       e, [&](const std::vector<override_option>& sets) { return load(file, sets); },
       [](std::size_t, std::size_t) {});
   REQUIRE(e.sensitivities.size() == 3);  // capacity does not count; memory streams as it is fast, rates follow power
-  CHECK(e.sensitivities[0].what.pointer == "/stack/kernels/gb300/gemm/nvfp4/tensor_rate");
+  const auto weight = [](const sensitivity& x) { return std::max(std::abs(*x.less), std::abs(*x.more)); };
+  CHECK(std::is_sorted(e.sensitivities.begin(), e.sensitivities.end(),
+                       [&](const sensitivity& a, const sensitivity& b) { return weight(a) > weight(b); }));
+  CHECK(e.sensitivities[2].what.pointer == "/platform/gpu/tdp");
   for (const sensitivity& x : e.sensitivities) {
     INFO(x.what.pointer);
     CHECK(*x.less > 0);

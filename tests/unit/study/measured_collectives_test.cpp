@@ -133,6 +133,24 @@ TEST_CASE("Fit of collectives gives the shipped profile again, wherever it begin
   CHECK((fit_collectives(tables, data, "", {}).files[0].second == shipped));
 }
 
+TEST_CASE("Fit of a few rows gives a file, and no band that so few do not show") {
+  const config::test::scratch_folder folder;
+  std::ifstream in(table);
+  std::string few, line;
+  const auto of = [&](const char* word) { return line.find(word) != std::string::npos; };
+  for (std::size_t n = 0; std::getline(in, line); ++n)
+    if (n == 0 || (of(",alltoall,") && (of("multirack-RoCE") || (of("H100-p5-EFA") && n % 2 == 0)))) few += line + '\n';
+  folder.write("few.csv", few);
+  const fit_report f = fit_collectives({folder.path() / "few.csv"}, folders_under(root), "", {});
+  CHECK(f.rows == 14);
+  REQUIRE(f.files.size() == 1);
+  diagnostics problems;
+  const config::document doc = config::parse(f.files[0].second, {"stack", "s.json"}, problems);
+  const value* spreads = doc.root.at_pointer("/collectives/spreads/families");
+  REQUIRE(spreads);
+  CHECK(spreads->items()->empty());
+}
+
 TEST_CASE("Fit of collectives predicts what it leaves out") {
   const fit_report f = fit_collectives({table}, folders_under(root), "system", {});
   std::size_t domains = 0, fabrics = 0;
