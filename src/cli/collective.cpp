@@ -207,27 +207,12 @@ nccl_table_head head_of(const setting& s, const operation& o, const datatype& ty
   return h;
 }
 
-/// As in a scenario, /platform and /stack reach into those files; what begins otherwise is of the platform.
-std::pair<std::vector<override_at>, std::vector<override_at>> sets_of(const std::vector<std::string>& sets) {
-  std::pair<std::vector<override_at>, std::vector<override_at>> out;
-  for (override_at& o : parse_input_sets(sets)) {
-    const auto reaches = [&](std::string_view file) {
-      if (!o.pointer.starts_with(file)) return false;
-      o.written_at = o.pointer;
-      o.pointer.erase(0, file.size() - 1);
-      return true;
-    };
-    (!reaches("/platform/") && reaches("/stack/") ? out.second : out.first).push_back(std::move(o));
-  }
-  return out;
-}
-
 }  // namespace
 
 exit_code execute(const collective_arguments& a) {
   const data_folders data = folders_under(data_root());
   diagnostics problems;
-  const auto [hardware_sets, software_sets] = sets_of(a.sets);
+  const auto [hardware_sets, software_sets] = platform_and_stack_sets(a.sets);
   detail(fmt::format("platform {}, stack {}, of {}", a.platform, a.stack, data_root().string()));
   auto hardware = load_platform(a.platform, data, hardware_sets, {"--platform", "", {}, {}}, problems);
   const auto software = load_stack(a.stack, data, software_sets, {"--stack", "", {}, {}}, problems);

@@ -98,7 +98,8 @@ void add_values(const CLI::App& command, const option_text& o, std::string_view 
   for (const std::string& c : o.choices) out.add(typed, c);
   if (!o.choices.empty()) return;
   if (o.positional && o.names.front() == "OPERATION") {
-    for (int i = 0; i <= static_cast<int>(collective::send_recv); ++i) out.add(typed, name(static_cast<collective>(i)));
+    for (const std::string& n : collective_names()) out.add(typed, n);
+    for (const char* n : {"moe_dispatch", "moe_combine"}) out.add(typed, n);
     return;
   }
   if (o.positional && o.names.front() == "METRIC") {

@@ -397,12 +397,7 @@ std::string as_text(const question& q, const priced_kernel& k) {
 exit_code execute(const kernel_arguments& a) {
   const data_folders data = folders_under(data_root());
   diagnostics problems;
-  std::vector<override_at> for_platform, for_stack;
-  for (const override_option& o : parse_sets(a.sets)) {
-    const bool software = o.pointer.starts_with("/kernels/") || o.pointer.starts_with("/training/");
-    (software ? for_stack : for_platform)
-        .push_back({o.pointer, config::parse_scalar(o.text), {"--set", "--set", true}, {}});
-  }
+  const auto [for_platform, for_stack] = platform_and_stack_sets(a.sets);
   detail(fmt::format("platform {}, stack {}, of {}", a.platform, a.stack, data_root().string()));
   const auto hardware = load_platform(a.platform, data, for_platform, {"--platform", "", {}, {}}, problems);
   const auto software = load_stack(a.stack.empty() ? std::string(default_stack(a.kernel)) : a.stack, data,

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -61,6 +62,24 @@ std::vector<override_at> parse_input_sets(const std::vector<std::string>& sets) 
   std::vector<override_at> out;
   for (const override_option& o : parse_sets(sets))
     out.push_back({o.pointer, config::parse_scalar(o.text), {"--set", "--set", true}, {}});
+  return out;
+}
+
+std::pair<std::vector<override_at>, std::vector<override_at>> platform_and_stack_sets(const std::vector<std::string>& sets) {
+  constexpr std::array<std::string_view, 4> of_stack = {"/kernels/", "/collectives/", "/training/", "/inference/"};
+  std::pair<std::vector<override_at>, std::vector<override_at>> out;
+  for (override_at& o : parse_input_sets(sets)) {
+    const auto below = [&](std::string_view file) {
+      if (!o.pointer.starts_with(file)) return false;
+      o.written_at = o.pointer;
+      o.pointer.erase(0, file.size() - 1);
+      return true;
+    };
+    const bool software = !below("/platform/") && (below("/stack/") || std::any_of(of_stack.begin(), of_stack.end(), [&](std::string_view g) {
+                            return o.pointer.starts_with(g);
+                          }));
+    (software ? out.second : out.first).push_back(std::move(o));
+  }
   return out;
 }
 

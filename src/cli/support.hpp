@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "nvlsim/diagnostics.hpp"
@@ -21,6 +22,10 @@ std::filesystem::path data_root();
 std::vector<override_option> parse_sets(const std::vector<std::string>& sets);
 /// The same for commands whose overrides address a platform, stack or model itself.
 std::vector<override_at> parse_input_sets(const std::vector<std::string>& sets);
+/// The same for commands that read a platform and a stack and no scenario, those of the platform first: /platform and
+/// /stack reach into them as in a scenario, a stack's own groups of costs alone say that they are its, and the rest is of
+/// the platform.
+std::pair<std::vector<override_at>, std::vector<override_at>> platform_and_stack_sets(const std::vector<std::string>& sets);
 
 /// A scenario's file: the path as given, or a shipped scenario of that name. Throws input_error with the nearest name.
 std::filesystem::path scenario_file(const std::string& name_or_path);

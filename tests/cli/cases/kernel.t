@@ -70,6 +70,18 @@ A what-if on the data sheet carries measured rates along, never beyond the peak,
   $ python3 share.py --set /gpu/sm_count=100
   0.76 100 SMs instead of 148: tensor rates are those of the whole GPU and do not follow, nor do exponentials; set /gpu/peaks and /gpu/exponentials too
 
+Pointers may begin with the file they reach into, as in a scenario.
+
+  $ for s in /kernels/gb300/gemm/bf16/tensor_rate=1PFLOPS /stack/kernels/gb300/gemm/bf16/tensor_rate=1PFLOPS /gpu/peaks/bf16/dense=5PFLOPS /platform/gpu/peaks/bf16/dense=5PFLOPS; do python3 share.py --set $s --set /gpu/peaks/bf16/sparse=10PFLOPS | cut -c 1-4; done
+  0.4
+  0.4
+  0.76
+  0.76
+  $ nvlsim kernel gemm --m 1 --n 1 --k 1 --platform gb300-nvl72 --set /platform/gpu/hbm_bandwidht=1TB/s --set /stack/kernel/x=1
+  2> --set#/platform/gpu/hbm_bandwidht: unknown member; did you mean "hbm_bandwidth"?
+  2> --set#/stack/kernel/x: unknown member; did you mean "kernels"?
+  [2]
+
 What is wrong is said, all of it at once.
 
   $ nvlsim kernel moe --family cutlas_nvfp4 --tokens 1 --experts 8 --topk 9 --ranks 3 --hidden 64 --inter 64 --platform gb300-nvl72
