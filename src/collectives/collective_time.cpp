@@ -49,25 +49,6 @@ namespace {
 
 using collectives::call;
 
-struct found_kind {
-  std::string_view name;
-  bool derived;
-};
-
-/// What is not measured by itself takes the parameters of what is most like it.
-found_kind measured_kind(collective c) {
-  switch (c) {
-    case collective::broadcast:
-    case collective::send_recv:
-    case collective::neighbor_exchange:
-      return {name(collective::all_gather), true};
-    case collective::reduce:
-      return {name(collective::reduce_scatter), true};
-    default:
-      return {name(c), false};
-  }
-}
-
 template <class T>
 const T* find(const std::map<std::string, T>& table, std::string_view key) {
   const auto it = table.find(std::string(key));
@@ -223,6 +204,17 @@ collective_cost fused_all_reduce(const collective_profile& profile, const platfo
 
 }  // namespace
 
+collective collectives::measured_kind(collective c) {
+  switch (c) {
+    case collective::broadcast:
+    case collective::send_recv:
+    case collective::neighbor_exchange: return collective::all_gather;
+    case collective::reduce: return collective::reduce_scatter;
+    case collective::barrier: return collective::all_reduce;
+    default: return c;
+  }
+}
+
 collectives::domain_kind collectives::kind_of_domain(const collective_profile& profile, const gpu_spec& gpu) {
   std::string own = "nvlink" + std::to_string(gpu.nvlink_generation);
   const measured_hardware* m = find(profile.measured_on, own);
@@ -256,12 +248,12 @@ collective_cost collective_time(const collective_profile& profile, const platfor
     return cost;
   }
   const call c{kind, size, g.ranks, options};
-  const found_kind params = measured_kind(kind);
+  const collective measured = collectives::measured_kind(kind);
   const collectives::domain_kind domain = collectives::kind_of_domain(profile, p.gpu);
   const double ratio = nvlink_ratio(profile, p, domain.name);
-  const bool derived = params.derived || domain.derived || ratio != 1;
+  const bool derived = measured != kind || domain.derived || ratio != 1;
   // Few evaluations are of another port rate than the measured one: those alone copy what they scale.
-  const domain_collective* as_measured = &domain_params(profile, domain.name, params.name);
+  const domain_collective* as_measured = &domain_params(profile, domain.name, name(measured));
   const protocol_tuning* tuning = find(profile.tuning, domain.name);
   std::optional<domain_collective> scaled;
   std::optional<protocol_tuning> scaled_tuning;
@@ -276,7 +268,7 @@ collective_cost collective_time(const collective_profile& profile, const platfor
   }
   const collectives::network net = network_of(profile, p, kind, g);
   if (kind == collective::all_to_all) return all_to_all_time(profile, p, c, d, tuning, net);
-  const fabric_choice f = fabric_params(profile, p, params.name);
+  const fabric_choice f = fabric_params(profile, p, name(measured));
   if (options.algorithm == "hierarchical" && kind == collective::all_reduce) {
     if (!options.protocol.empty() && options.protocol != "simple")
       collectives::no_such_algorithm(c, "across NVLink domains");

@@ -70,6 +70,9 @@ estimate all_to_all_across(const call& c, const fabric_all_to_all& f, const netw
 /// what its latency is longer than the default's, where messages go back and forth several times that.
 fabric_collective unlisted_fabric(const collective_profile& profile, const platform& p, const fabric_collective& general);
 
+/// The operation whose parameters count: what is not measured by itself takes those of what is most like it.
+collective measured_kind(collective c);
+
 /// The kind of NVLink domain whose parameters stand for the GPU's.
 struct domain_kind {
   std::string name;

@@ -124,13 +124,6 @@ std::string fabric_entry(const scenario& s, const std::string& table, const std:
   return fmt::format("{}/default/{}", table, kind);
 }
 
-/// The operation whose parameters count for another one.
-std::string measured_kind(const std::string& operation) {
-  if (operation == "send_recv" || operation == "broadcast" || operation == "neighbor_exchange") return "all_gather";
-  if (operation == "reduce") return "reduce_scatter";
-  return operation == "barrier" ? "all_reduce" : operation;
-}
-
 void add_collectives(used_subtrees& u, const scenario& s, const traits& t) {
   const std::string at = "/stack/collectives", own = fmt::format("nvlink{}", s.platform.gpu.nvlink_generation);
   const std::string domain = collectives::kind_of_domain(s.stack.collectives, s.platform.gpu).name;
@@ -146,7 +139,9 @@ void add_collectives(used_subtrees& u, const scenario& s, const traits& t) {
       u.stack.push_back(at + "/expert_exchange");
       continue;
     }
-    const std::string kind = measured_kind(e);
+    const auto operation = collective_by_name(e);
+    if (!operation) continue;  // a transfer of nothing has no name
+    const std::string kind(name(collectives::measured_kind(*operation)));
     u.stack.push_back(fmt::format("{}/{}", entry_of(s, at + "/domain", domain), kind));
     if (e == "all_reduce")
       for (const std::string& key : {s.platform.gpu.name, domain})
