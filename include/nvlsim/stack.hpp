@@ -266,6 +266,9 @@ struct training_profile {
   seconds collective_launch;                  ///< of each in-layer collective
   seconds pipeline_launch;                    ///< of each pipeline send or receive, on the compute stream
   seconds step_host;                          ///< once a step
+  /// Of a dense model's first micro-batches, so many leave the weight gradient of the LM head to the end of the
+  /// pipeline (Megatron-Core's option of that name). 0: none.
+  std::int64_t wgrad_deferral_limit = 0;
   double time_factor = 1;                     ///< of this release against the reference release, on kernel time
   double jitter_per_doubling = 0;             ///< of the GPU count beyond 8
   double optimizer_bytes = 30;                ///< moved a local parameter

@@ -31,6 +31,7 @@ training_profile read_training(config::reader& r) {
   t.collective_launch = r.quantity<seconds>("collective_launch");
   t.pipeline_launch = r.quantity<seconds>("pipeline_launch");
   t.step_host = r.quantity<seconds>("step_host");
+  t.wgrad_deferral_limit = r.integer("wgrad_deferral_limit", {0, 1'000'000});
   t.time_factor = r.number("time_factor", positive);
   t.jitter_per_doubling = r.number("jitter_per_doubling", fraction);
   t.optimizer_bytes = r.number("optimizer_bytes", non_negative);

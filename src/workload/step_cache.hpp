@@ -15,12 +15,13 @@ namespace nvlsim {
 
 /// What a template of a training step stands for, whatever it costs.
 struct step_recipe {
-  enum class kind { host, ready, send, pass, gather, reduce, optimizer };
+  enum class kind { host, ready, send, pass, head_gradients, gather, reduce, optimizer };
   kind of = kind::pass;
   std::int64_t at = 0;       ///< chunk; of an optimizer the stage, of a send the stage it comes from
   std::int64_t bucket = -1;  ///< of the chunk, -1: all; of a send the stage it goes to
   pass_kind what = pass_kind::forward;
   bool paired = false, data_parallel = false;  ///< of a pass
+  bool defers_head = false;  ///< of a pass: leaves out the weight gradient of the LM head
 
   friend auto operator<=>(const step_recipe&, const step_recipe&) = default;
 };

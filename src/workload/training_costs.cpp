@@ -472,6 +472,15 @@ costed_parts head_pass(const training_context& c, pass_kind what) {
   return out;
 }
 
+std::int64_t deferred_head_gradients(const training_context& c) {
+  const training_workload& w = c.work;
+  if (w.par.pp == 1 || splits_backward(w.schedule) || w.task == training_task::lora ||
+      w.sharding == data_parallel_sharding::fsdp)
+    return 0;
+  if (std::any_of(c.net.layers.begin(), c.net.layers.end(), [](const layer_spec& l) { return l.routed(); })) return 0;
+  return std::min(c.framework.wgrad_deferral_limit, w.micro_batches());
+}
+
 comm_group gradient_group(const training_workload& w) {
   return both_ends(w, data_group(w.par, w.place, w.sharding_groups));
 }

@@ -42,6 +42,10 @@ costed_parts layer_pass(const training_context& c, const layer_spec& l, pass_kin
 costed_parts embedding_pass(const training_context& c, pass_kind what);
 /// The LM head and the loss, `1 + mtp_layers` times.
 costed_parts head_pass(const training_context& c, pass_kind what);
+/// Micro-batches whose weight gradient of the LM head waits until the last stage has done all its passes: the stack's
+/// `wgrad_deferral_limit` at most. None without pipeline stages, with routed experts (whose recipes do not ask for it),
+/// under FSDP, with frozen weights, or where the schedule puts off weight gradients by itself.
+std::int64_t deferred_head_gradients(const training_context& c);
 /// Optimizer step over `local` parameters held by this GPU, of which it updates `updated`.
 costed_parts optimizer_step(const training_context& c, double local, double updated);
 

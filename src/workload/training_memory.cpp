@@ -165,6 +165,10 @@ memory_report stage_memory(const training_context& c, std::int64_t stage) {
   const double logits =
       here.head ? 4 * c.tokens.whole * static_cast<double>(c.net.vocab) / static_cast<double>(w.par.tp) : 0;
   add("logits", logits, "FP32 logits of one micro-batch");
+  if (const auto waiting = here.head ? static_cast<double>(deferred_head_gradients(c)) : 0.0; waiting > 0)
+    add("head gradients",
+        waiting * 2 * c.tokens.whole * (static_cast<double>(c.net.hidden) + static_cast<double>(c.net.vocab) / static_cast<double>(w.par.tp)),
+        fmt::format("BF16 inputs and logit gradients of {:g} micro-batches, for the LM head's deferred weight gradient", waiting));
   if (const double again = here.again.base() - logits; again > 0)  // the logits have gone by then
     add("recomputed", again,
         fmt::format("activations of layers while they are computed again{}",

@@ -138,8 +138,14 @@ class step_builder {
   /// Waits for `beside` too; the output of a paired pass is handed on by whoever gets its event.
   event_id forward(rank_class& rank, std::int64_t stage, std::int64_t copy, const pipeline_slot& slot, event_id beside);
   void backward(rank_class& rank, std::int64_t stage, std::int64_t copy, const pipeline_slot& slot);
+  struct reduction {
+    std::int32_t work;
+    event_id all;  ///< of its gradients are there
+  };
+  void reduce(rank_class& rank, const reduction& r, event_id after);
   void gather_parameters(rank_class& rank, std::int64_t stage, std::int64_t copy);
-  void finish(rank_class& rank, std::int64_t stage);
+  /// Deferred weight gradients of the LM head, reductions that wait for them, and the optimizer.
+  void finish(rank_class& rank, std::int64_t stage, std::int64_t copy);
   std::int32_t send_template(std::int64_t from, std::int64_t to);
   void send(rank_class& rank, std::int64_t copy, std::int64_t from, std::int64_t to, std::int64_t mb, event_id ready,
             event_id arrived);
@@ -156,6 +162,7 @@ class step_builder {
   std::int32_t make_pass(const step_recipe& r);
   std::int32_t make_traffic(const step_recipe& r);
   std::int32_t make_optimizer(std::int64_t stage);
+  std::int32_t head_gradients_template();
   std::int32_t optimizer_template(std::int64_t stage);
   std::int32_t pass_template(const step_recipe& r);
   /// Of a whole chunk, without data-parallel traffic beside it.
@@ -183,7 +190,7 @@ class step_builder {
   std::vector<std::int32_t> whole_work_[pass_kinds][2];  ///< by kind of pass, paired or not, and chunk: its template, -1 until needed
   std::map<std::pair<std::int64_t, std::int64_t>, std::int32_t> send_work_;  ///< by stages: template of what one sends the other
   std::vector<event_id> forward_in_, backward_in_;
-  std::map<std::tuple<pass_kind, bool, std::vector<std::int64_t>, bool, bool, bool>, std::int32_t> passes_;
+  std::map<std::tuple<pass_kind, bool, std::vector<std::int64_t>, bool, bool, bool, bool>, std::int32_t> passes_;
   std::map<std::tuple<step_recipe::kind, std::vector<std::int64_t>, bool, bool>, std::int32_t> traffic_;
   std::map<std::tuple<std::int64_t, std::int64_t, std::size_t, bool, std::int32_t>, event_id> groups_;
   std::map<std::vector<std::int64_t>, std::int32_t> optimizers_;  ///< by layers, embeddings and heads of the stage
@@ -192,14 +199,18 @@ class step_builder {
   bool structure_only_ = false;
   std::vector<costed_parts> layer_[pass_kinds][2];  ///< by kind of pass, paired or not, and kind of layer
   costed_parts embedding_[pass_kinds], head_[pass_kinds];
+  std::int64_t deferred_;  ///< micro-batches whose head gradients come last
+  std::int32_t head_gradients_ = -1;  ///< its template
   std::vector<event_id> gathered_, reduced_;  ///< of the rank being built: by chunk and bucket; all reductions
+  std::vector<reduction> late_;               ///< of the chunk whose head gradients come last
   std::vector<std::size_t> first_bucket_;     ///< by local chunk, into gathered_
   std::vector<std::int32_t> first_met_;       ///< by local chunk: its first micro-batch, which meets the parameters
   std::vector<std::int32_t> last_of_;         ///< by local chunk: its last, after which gradients leave
   std::int32_t host_, ready_, send_nvlink_, send_fabric_;  ///< templates; `ready_` takes no time
 };
 
-step_builder::step_builder(const training_context& c, const training_context& kept, bool fold) : c_(c) {
+step_builder::step_builder(const training_context& c, const training_context& kept, bool fold)
+    : c_(c), deferred_(deferred_head_gradients(c)) {
   const parallelism& par = c.work.par;
   copies_ = fold ? 1 : par.tp * par.cp * par.dp;
   shape_ = geometry_of(c.work);
@@ -216,6 +227,7 @@ step_builder::step_builder(const training_context& c, const training_context& ke
   for (int k = 0; k < pass_kinds; ++k) {
     const auto what = static_cast<pass_kind>(k);
     const bool half = what == pass_kind::backward_input || what == pass_kind::backward_weight;
+    head_[k] = head_pass(c, what);
     if (half && !splits_backward(shape_.schedule)) continue;
     for (std::size_t i = 0; i < kinds.count; ++i) {
       const training_context& by = i < kinds.distinct.size() ? c : kept;
@@ -224,7 +236,6 @@ step_builder::step_builder(const training_context& c, const training_context& ke
         layer_[k][1].push_back(layer_pass(by, kinds.spec(i), what, true));
     }
     embedding_[k] = embedding_pass(c, what);
-    head_[k] = head_pass(c, what);
   }
   host_ = simple_template(work_kind::host, "host", c.framework.step_host, c.machine.gpu.idle_power,
                           facts_of_wait(resource::host, c.framework.step_host));
@@ -263,6 +274,7 @@ void step_builder::build_rank(std::int64_t stage, std::int64_t copy) {
   for (const std::size_t s : {0, 1}) rank.streams[s].operations.reserve(passes);
   gathered_.clear();
   reduced_.clear();
+  late_.clear();
   first_bucket_.clear();
   const std::vector<pipeline_slot> slots = stage_schedule(shape_, stage);
   first_met_.assign(static_cast<std::size_t>(shape_.local), -1);
@@ -288,7 +300,7 @@ void step_builder::build_rank(std::int64_t stage, std::int64_t copy) {
       if (output != no_event) plan_.append(rank.streams[0], ready_, {}, output, slot.micro_batch);
     }
   }
-  finish(rank, stage);
+  finish(rank, stage, copy);
   std::erase_if(rank.streams, [](const stream& s) { return s.operations.empty(); });
   plan_.classes.push_back(std::move(rank));
 }
@@ -360,23 +372,26 @@ void step_builder::backward(rank_class& rank, std::int64_t stage, std::int64_t c
   const event_id arrived = gives_input && k > 0 ? input(copy, k - 1, slot.micro_batch, false) : no_event;
   const event_id done = arrived == no_event ? no_event : plan_.new_event();
   const bool always = c_.work.sharding == data_parallel_sharding::optim_grads;
+  const bool heads_chunk = k == chunks_ - 1, defers = heads_chunk && slot.micro_batch < deferred_;
   const bool last =
       gives_weights && (always || slot.micro_batch == last_of_[static_cast<std::size_t>(slot.chunk)]);
   if (!last || !reduces()) {
-    plan_.append(rank.streams[0], chunk_template(slot.what, slot.paired, k), {ready}, done, slot.micro_batch);
+    const std::int32_t work = defers ? pass_template({.at = k, .what = slot.what, .defers_head = true})
+                                     : chunk_template(slot.what, slot.paired, k);
+    plan_.append(rank.streams[0], work, {ready}, done, slot.micro_batch);
   } else {
     for (std::size_t i = buckets.size(); i-- > 0;) {
       // A bucket's gradients leave as soon as every rank of the group has them.
       const event_id all = group_event(k, copy, i, true, always ? slot.micro_batch : 0);
-      const event_id reduced = plan_.new_event();
       const bool bottom = i == 0;
       plan_.append(rank.streams[0],
-                   pass_template({.at = k, .bucket = index(i), .what = slot.what, .paired = slot.paired, .data_parallel = true}),
+                   pass_template({.at = k, .bucket = index(i), .what = slot.what, .paired = slot.paired, .data_parallel = true,
+                                  .defers_head = defers}),
                    {i + 1 == buckets.size() ? ready : no_event}, all, slot.micro_batch);
       if (bottom && done != no_event) plan_.append(rank.streams[0], ready_, {}, done, slot.micro_batch);
-      plan_.append(rank.streams[2], traffic_template({.of = step_recipe::kind::reduce, .at = k, .bucket = index(i)}), {all},
-                   reduced);
-      reduced_.push_back(reduced);
+      const reduction r{traffic_template({.of = step_recipe::kind::reduce, .at = k, .bucket = index(i)}), all};
+      if (heads_chunk && deferred_ > 0) late_.push_back(r);
+      else reduce(rank, r, no_event);
     }
   }
   if (arrived != no_event) send(rank, copy, stage, shape_.stage_of(k - 1, slot.micro_batch), slot.micro_batch, done, arrived);
@@ -401,7 +416,18 @@ void step_builder::send(rank_class& rank, std::int64_t copy, std::int64_t from, 
                static_cast<std::int32_t>(to * copies_ + copy));
 }
 
-void step_builder::finish(rank_class& rank, std::int64_t stage) {
+void step_builder::reduce(rank_class& rank, const reduction& r, event_id after) {
+  reduced_.push_back(plan_.new_event());
+  plan_.append(rank.streams[2], r.work, {r.all, after}, reduced_.back());
+}
+
+void step_builder::finish(rank_class& rank, std::int64_t stage, std::int64_t copy) {
+  if (deferred_ > 0 && shape_.stage_of(chunks_ - 1, 0) == stage) {
+    const std::size_t beyond = buckets_.back().size();  // no bucket: of the whole chunk
+    const event_id drained = late_.empty() ? no_event : group_event(chunks_ - 1, copy, beyond, true);
+    plan_.append(rank.streams[0], head_gradients_template(), {}, drained);
+    for (const reduction& r : late_) reduce(rank, r, drained);
+  }
   // One operation cannot wait for an unbounded list, so reductions are awaited through the stream's last one: a stream
   // is in order.
   plan_.append(rank.streams[0], optimizer_template(stage), {reduced_.empty() ? no_event : reduced_.back()});
@@ -438,6 +464,16 @@ std::int32_t step_builder::make_optimizer(std::int64_t stage) {
   return plan_.add_template(std::move(t));
 }
 
+std::int32_t step_builder::head_gradients_template() {
+  if (structure_only_) return noted({.of = step_recipe::kind::head_gradients});
+  if (head_gradients_ >= 0) return head_gradients_;
+  costed_parts cost;
+  cost.append(head_[static_cast<std::size_t>(pass_kind::backward_weight)], deferred_);
+  work_template t{fmt::format("deferred weight gradients of the LM head ({} micro-batches)", deferred_), cost.parts, {}, {}};
+  if (cost.duration() > seconds{}) t.power = cost.energy / cost.duration();
+  return head_gradients_ = plan_.add_template(std::move(t));
+}
+
 std::int32_t step_builder::chunk_template(pass_kind what, bool paired, std::int64_t chunk) {
   const auto k = static_cast<std::size_t>(chunk);
   std::int32_t& work = whole_work_[static_cast<std::size_t>(what)][paired ? 1 : 0][k];
@@ -448,7 +484,7 @@ std::int32_t step_builder::chunk_template(pass_kind what, bool paired, std::int6
 std::int32_t step_builder::pass_template(const step_recipe& r) {
   if (structure_only_) return noted(r);
   const bucket& b = bucket_of(r);
-  const auto [it, fresh] = passes_.try_emplace({r.what, r.paired, b.layers, b.embedding, b.head, r.data_parallel}, 0);
+  const auto [it, fresh] = passes_.try_emplace({r.what, r.paired, b.layers, b.embedding, b.head, r.data_parallel, r.defers_head}, 0);
   return fresh ? it->second = make_pass(r) : it->second;
 }
 
@@ -460,7 +496,8 @@ std::int32_t step_builder::make_pass(const step_recipe& r) {
   const bool is_forward = what == pass_kind::forward;
   costed_parts cost;
   if (is_forward && b.embedding) cost.append(embedding_[k], 1);
-  if (!is_forward && b.head) cost.append(head_[k], 1);
+  const auto inputs = static_cast<std::size_t>(pass_kind::backward_input);
+  if (!is_forward && b.head) cost.append(head_[r.defers_head ? inputs : k], 1);
   for (std::size_t i = 0; i < b.layers.size(); ++i) {
     const std::size_t layer = is_forward ? i : b.layers.size() - 1 - i;
     cost.append(layer_[k][r.paired ? 1 : 0][layer], b.layers[layer]);
@@ -523,6 +560,7 @@ std::int32_t step_builder::template_of(const step_recipe& r) {
     case send: return send_template(r.at, r.bucket);
     case pass: return pass_template(r);
     case optimizer: return optimizer_template(r.at);
+    case head_gradients: return head_gradients_template();
     case gather:
     case reduce: break;
   }
@@ -541,7 +579,7 @@ bool step_builder::reduces() const {
 
 std::vector<std::int64_t> step_builder::key() const {
   return {static_cast<std::int64_t>(shape_.schedule), shape_.pp, shape_.local, shape_.micro_batches, gathers() ? 1 : 0,
-          reduces() ? 1 : 0};
+          reduces() ? 1 : 0, deferred_};
 }
 
 step_structure step_builder::structure() {

@@ -139,6 +139,18 @@ TEST_CASE("Weights, gradients and activations shrink with tensor parallelism, op
   CHECK(item(wide, "weights") == item(eight, "weights"));
 }
 
+TEST_CASE("Logit gradients are kept for the weight gradients of the LM head that are put off") {
+  test::shipped_job j = plain_job();
+  j.work.par.pp = 4;
+  j.net.vocab = 1 << 21;  // so that the last stage holds most
+  for (const std::int64_t limit : {0, 1, 3}) {
+    j.software.training->wgrad_deferral_limit = limit;
+    const double tokens = static_cast<double>(j.work.seq_length * j.work.micro_batch_size);
+    const double each = 2 * tokens * static_cast<double>(j.net.hidden + j.net.vocab / j.work.par.tp);
+    CHECK(item(memory_of(j), "head gradients") == Approx(static_cast<double>(limit) * each).epsilon(1e-12));
+  }
+}
+
 TEST_CASE("Sharding decides what data-parallel ranks hold") {
   test::shipped_job j = plain_job();
   const double parameters_here = static_cast<double>(parameters(j.net) - j.net.hidden) / 2;  // less the final norm

@@ -89,6 +89,80 @@ TEST_CASE("The first micro-batch meets parameters as they are gathered") {
   }
 }
 
+/// Four stages of a layer, the last of which has an LM head to compute that takes time.
+struct headed {
+  platform machine = test::ideal_machine();
+  stack software = test::ideal_stack();
+  model net = test::even_model(4);
+  training_workload work = test::even_workload(4, 1, 12);
+
+  explicit headed(std::int64_t limit) {
+    software.kernels["ideal"].gemm[precision::bf16].tensor_rate = 1000.0_TFLOPS;
+    software.training->wgrad_deferral_limit = limit;
+    net.vocab = 65536;
+  }
+  plan planned() const { return plan_training(machine, software, net, work); }
+};
+
+TEST_CASE("Weight gradients of the LM head that are put off run in the idle time at the end of the last stage") {
+  const plan at_once = headed(0).planned();
+  const timeline t = evaluate(at_once);
+  const auto length = [](const span& s) { return s.end_s - s.begin_s; };
+  const double layer = length(spans_of(at_once, t, 0, stream_kind::compute, "forward").front());
+  const double head = length(spans_of(at_once, t, 3, stream_kind::compute, "forward").front()) - layer;
+  REQUIRE(head > layer / 2);
+  // The last stage sets the pace: three passes reach it, then its own, then those of its gradients to the first.
+  CHECK(t.makespan.base() == Approx(3 * layer + 12 * (3 * layer + 3 * head) + 6 * layer).epsilon(1e-9));
+  for (const std::int64_t limit : {1, 5, 12, 22}) {
+    const auto waiting = static_cast<double>(std::min<std::int64_t>(limit, 12));
+    const double late = waiting * head, rest = 3 * layer + 12 * (3 * layer + 3 * head) - late;
+    const plan p = headed(limit).planned();
+    CHECK(evaluate(p).makespan.base() == Approx(rest + std::max(6 * layer, late)).epsilon(1e-9));
+    const auto put_off = spans_of(p, evaluate(p), 3, stream_kind::compute, "deferred");
+    REQUIRE(put_off.size() == 1);
+    CHECK(length(put_off.front()) == Approx(late).epsilon(1e-9));
+  }
+}
+
+TEST_CASE("Gradients of the LM head are put off where Megatron-Core would, and never change the work") {
+  const auto busy_s = [](const plan& p) {
+    double out = 0;
+    for (const operation& o : p.classes.back().streams.front().operations)
+      out += p.templates[static_cast<std::size_t>(o.work)].duration.base();
+    return out;
+  };
+  const auto puts_off = [](const plan& p) {
+    return std::any_of(p.templates.begin(), p.templates.end(), [](const work_template& w) { return w.name.starts_with("deferred"); });
+  };
+  const headed all(22);
+  CHECK(busy_s(all.planned()) == Approx(busy_s(headed(0).planned())).epsilon(1e-12));
+  CHECK(puts_off(all.planned()));
+  headed one_stage = all, frozen = all, gathered = all, split = all, routed = all;
+  one_stage.work.par.pp = 1;
+  frozen.work.task = training_task::lora;
+  gathered.work.sharding = data_parallel_sharding::fsdp;
+  split.work.schedule = pipeline_schedule::zb_h1;
+  routed.net = test::shipped("gb300-nvl72", "qwen3-30b-a3b").net;
+  routed.software = test::shipped("gb300-nvl72", "qwen3-30b-a3b").software;
+  routed.machine = test::shipped("gb300-nvl72", "qwen3-30b-a3b").machine;
+  for (const headed* j : {&one_stage, &frozen, &gathered, &split, &routed}) CHECK_FALSE(puts_off(j->planned()));
+}
+
+TEST_CASE("Gradients of the last chunk leave when those of the LM head are done") {
+  headed j(22);
+  j.work.par.dp = 2;
+  j.work.global_batch_size = 24;
+  j.work.place.gpus_per_domain = 1;
+  j.machine.fabric.nic_bandwidth = 100.0_GBps;
+  const plan p = j.planned();
+  const timeline t = evaluate(p);
+  const auto put_off = spans_of(p, t, 3, stream_kind::compute, "deferred");
+  const auto reduced = spans_of(p, t, 3, stream_kind::data_parallel, "gradient reduce-scatter");
+  REQUIRE(put_off.size() == 1);
+  REQUIRE_FALSE(reduced.empty());
+  CHECK(reduced.front().begin_s == put_off.front().end_s);
+}
+
 TEST_CASE("Sharding decides which collectives run, and how many bytes they take") {
   replica_pair r(1.0);
   const auto total = [&](data_parallel_sharding how, const std::string& name) {
