@@ -201,7 +201,7 @@ class searcher {
 std::unique_ptr<search_space> space_for(const scenario& s, const search_options& o, diagnostics& problems) {
   if (std::holds_alternative<training_workload>(s.workload)) return training_space(s, o, problems);
   if (std::holds_alternative<inference_workload>(s.workload)) return serving_space(s, o, problems);
-  problems.add("", "/workload/kind",
+  problems.add(s.name, "/workload/kind",
                "a collective has no layouts to search; give a training or inference scenario");
   return nullptr;
 }
@@ -209,7 +209,7 @@ std::unique_ptr<search_space> space_for(const scenario& s, const search_options&
 searcher::searcher(const scenario& s, const search_options& o) : scenario_(s), options_(o) {
   diagnostics problems;
   space_ = space_for(s, o, problems);
-  problems.throw_if_any();
+  if (!space_) problems.throw_if_any();
   read_ranking(problems);
   read_constraints(problems);
   problems.throw_if_any();
@@ -332,7 +332,8 @@ void searcher::report(std::int64_t more) {
 }
 
 void searcher::work(worker& w) {
-  constexpr std::size_t at_once = 8;
+  // Few at once where there are few: they may take seconds each, and every worker is to have some.
+  const std::size_t at_once = std::clamp<std::size_t>(order_.size() / 1024, 1, 8);
   for (std::size_t first; (first = next_.fetch_add(at_once)) < order_.size();) {
     std::int64_t tried = 0;
     for (std::size_t i = first; i < std::min(first + at_once, order_.size()); ++i) {

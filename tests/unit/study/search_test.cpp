@@ -200,6 +200,17 @@ TEST_CASE("A served model is searched by what a run of it gives") {
     served.agrees_with_run(r, r.best[i]);
 }
 
+TEST_CASE("Layouts of a served model take long, and progress is told after each") {
+  search_options o;
+  o.gpus = 4;
+  std::vector<std::int64_t> told;
+  o.report = [&](std::int64_t done, std::int64_t) { told.push_back(done); };
+  const search_result r = search_layouts(loaded("inference/llama2-70b-offline-gb300-rack", {{"/workload/load/requests", "64"}}), o);
+  REQUIRE(r.candidates > 100);
+  CHECK(told.size() == static_cast<std::size_t>(r.candidates));
+  CHECK(told.back() == r.candidates);
+}
+
 TEST_CASE("Pools of prefill and decode workers share the GPUs out in every way") {
   const job pools{"inference/deepseek-r1-gb300-prefill-decode",
                   {{"/workload/load/requests", "96"}, {"/workload/load/concurrency", "32"}}};
