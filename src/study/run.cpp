@@ -34,7 +34,7 @@ void add_links(run_record& out, const platform& hardware) {
     x.set("peak_share", u.peak);
     x.set("carried_bytes", u.carried.base());
     x.set("busiest", u.busiest);
-    x.set("reason", fmt::format("{:.0f} % of it {}, at most {:.0f} % full", 100 * (u.of_busiest / u.carried), u.busiest,
+    x.set("reason", fmt::format("{:.0f} % {}, peak {:.0f} %", 100 * (u.of_busiest / u.carried), u.busiest,
                                 100 * u.peak));
     list.items()->push_back(std::move(x));
   }
