@@ -165,10 +165,11 @@ run_record run_scenario(const scenario& s, const run_options& options) {
   if (collective) run_collective(out, s, *collective, options);
   else if (const auto* t = std::get_if<training_workload>(&s.workload)) run_training(out, s, *t, options);
   else run_inference(out, s, std::get<inference_workload>(s.workload), options);
-  if (std::string note = kernels_note(s.stack, s.platform.gpu); !collective && !note.empty())
-    out.outcome.notes.push_back(std::move(note));
-  if (!collective && !s.platform.price.per_gpu) out.outcome.notes.push_back("cost is unknown: " + s.platform.price.note);
   if (!out.outcome.reasons.empty() && out.outcome.status == run_status::ok) out.outcome.status = run_status::infeasible;
+  if (!collective && out.outcome.status != run_status::infeasible) {
+    if (std::string note = kernels_note(s.stack, s.platform.gpu); !note.empty()) out.outcome.notes.push_back(std::move(note));
+    if (!s.platform.price.per_gpu) out.outcome.notes.push_back("cost is unknown: " + s.platform.price.note);
+  }
   const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - begin;
   out.outcome.simulation.set("wall_s", wall.count());
   out.outcome.simulation.set("peak_memory_bytes", peak_resident_bytes());
