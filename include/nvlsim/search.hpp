@@ -28,6 +28,7 @@ struct search_options {
   std::size_t top = 10;                                             ///< best layouts to return
   int jobs = 1;                                                     ///< threads
   std::function<void(std::int64_t done, std::int64_t all)> report;  ///< of candidates; from one thread at a time
+  std::function<bool()> stop;  ///< asked before layouts: those not tried are left out as "interrupted"
 };
 
 /// A layout that meets the constraints: a value a parameter, and a number or nothing a metric.

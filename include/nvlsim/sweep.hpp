@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -34,10 +35,15 @@ struct sweep_point {
   point_settings set;
 };
 
+/// Why points cannot run or failed, "infeasible: ..." or "error: ...", the first reason of each, and how many points
+/// give it.
+using sweep_reasons = std::map<std::string, std::int64_t>;
+
 /// A sweep folder: `plan.json`, `points.jsonl`, and `results/` with a file of records a shard.
 struct sweep_plan {
   std::string name, scenario;
   std::vector<sweep_point> points;
+  sweep_reasons reasons = {};  ///< of points whose inputs are wrong; known when the plan is written
 };
 /// Finds the file of a scenario by shipped name or path.
 using scenario_finder = std::function<std::filesystem::path(const std::string&)>;
@@ -61,6 +67,7 @@ struct sweep_run_counts {
   std::int64_t points = 0;           ///< of this shard, equal ones counted once
   std::int64_t before = 0, run = 0;  ///< finished by earlier runs, and by this one
   std::int64_t failed = 0;           ///< of those run: errors and crashes
+  sweep_reasons reasons;             ///< of this shard's points, those of earlier runs too
 };
 /// Runs what is not finished of a shard, and appends a record for each point as it ends, whatever its end: "ok",
 /// "saturated", "infeasible" or "error" with reasons. Killed at any moment it loses no record. Throws io_error when
@@ -70,6 +77,7 @@ sweep_run_counts run_sweep(const std::filesystem::path& folder, const sweep_run_
 
 struct sweep_merge {
   std::int64_t points = 0, ok = 0, saturated = 0, infeasible = 0, error = 0, missing = 0;
+  sweep_reasons reasons;
   std::filesystem::path json_lines, csv;
 };
 /// Gathers records in the order of points into `results.jsonl` and `results.csv` of the folder.

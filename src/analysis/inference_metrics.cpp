@@ -40,24 +40,22 @@ struct samples {
   double inputs = 0, outputs = 0, requests = 0;
 };
 
-// A server holds the first token back for some iterations, and for some time.
-// [docs/models-and-assumptions.md#inference-front-end]
-void add_requests(samples& out, const batching_schedule& s, const std::vector<span>& spans,
-                  const front_end_costs& server, std::int64_t replicas) {
+void add_request(samples& out, const request_record& r, const front_end_costs& server, std::int64_t replicas) {
+  const client_view c = seen_by_client(r, server);
+  out.queue.push_back({r.admitted_s - r.arrival_s, replicas});
+  out.ttft.push_back({c.ttft_s, replicas});
+  out.e2e.push_back({c.e2e_s, replicas});
+  if (c.tpot_s) out.tpot.push_back({*c.tpot_s, replicas});
+  out.inputs += static_cast<double>(r.input * replicas);
+  out.outputs += static_cast<double>(r.output * replicas);
+  out.requests += static_cast<double>(replicas);
+}
+
+request_record record_of(const request_progress& r, const std::vector<span>& spans, std::size_t lane) {
   const auto at = [&](std::int32_t i) { return spans[static_cast<std::size_t>(i)]; };
-  for (const request_progress& r : s.requests) {
-    const double begin = at(r.arrived).begin_s, e2e = at(r.last_token).end_s - begin;
-    const double first = at(r.first_token).end_s - begin, gaps = static_cast<double>(r.output - 1);
-    const double held = gaps > 0 ? (e2e - first) * std::min(server.first_token_iterations / gaps, 1.0) : 0;
-    const double ttft = first + held + server.first_token_delay.base();
-    out.queue.push_back({at(r.admitted).begin_s - begin, replicas});
-    out.ttft.push_back({ttft, replicas});
-    out.e2e.push_back({e2e, replicas});
-    if (gaps > 0) out.tpot.push_back({(e2e - first) / gaps, replicas});
-    out.inputs += static_cast<double>(r.input * replicas);
-    out.outputs += static_cast<double>(r.output * replicas);
-    out.requests += static_cast<double>(replicas);
-  }
+  return {at(r.arrived).begin_s, at(r.admitted).begin_s, at(r.first_token).end_s, at(r.last_token).end_s,
+          static_cast<std::int32_t>(r.input), static_cast<std::int32_t>(r.output), 0,
+          static_cast<std::int32_t>(lane), 0};
 }
 
 // Each of an iteration's decodes saw the gap since the last iteration that decoded, or, where its first token came
@@ -86,31 +84,36 @@ void add_gaps(samples& out, const batching_schedule& s, const std::vector<span>&
 
 // A request streams its first token when the decode worker that has its cache begins with it.
 // [docs/models-and-assumptions.md#disaggregation]
+std::vector<request_record> pool_records(const pooled_schedule& s, const timeline& t) {
+  const auto prefills = static_cast<std::int32_t>(s.prefill.size());
+  const auto at = [&](std::int32_t lane, std::int32_t i) {
+    return t.spans[static_cast<std::size_t>(lane)].front()[static_cast<std::size_t>(i)];
+  };
+  const auto end_of = [&](const pooled_request& r) {
+    return r.decode_worker >= 0 ? at(prefills + r.decode_worker, r.decode_last).end_s
+                                : at(r.prefill_worker, r.prefill_last).end_s;
+  };
+  std::vector<request_record> out;
+  for (const pooled_request& r : s.requests) {
+    request_record& x = out.emplace_back();
+    x.input = static_cast<std::int32_t>(r.input);
+    x.output = static_cast<std::int32_t>(r.output);
+    x.arrival_s = r.sent_after < 0 ? 0 : end_of(s.requests[static_cast<std::size_t>(r.sent_after)]);
+    x.last_token_s = end_of(r);
+    x.lane = r.decode_worker >= 0 ? prefills + r.decode_worker : r.prefill_worker;
+    x.first_token_s = r.decode_worker >= 0 ? at(x.lane, r.decode_first).begin_s : x.last_token_s;
+    x.prompt_lane = r.prefill_worker;
+    x.admitted_s = r.prefill_worker >= 0 ? at(r.prefill_worker, r.prefill_first).begin_s : x.first_token_s;
+  }
+  return out;
+}
+
 void add_pools(samples& out, const inference_run& run, const timeline& t) {
   const pooled_schedule& s = *run.pools;
-  const auto at = [&](std::size_t worker, std::int32_t i) { return t.spans[worker].front()[static_cast<std::size_t>(i)]; };
-  const std::size_t prefills = s.prefill.size();
-  const auto end_of = [&](const pooled_request& r) {
-    return r.decode_worker >= 0 ? at(prefills + static_cast<std::size_t>(r.decode_worker), r.decode_last).end_s
-                                : at(static_cast<std::size_t>(r.prefill_worker), r.prefill_last).end_s;
-  };
-  for (const pooled_request& r : s.requests) {
-    const double sent = r.sent_after < 0 ? 0 : end_of(s.requests[static_cast<std::size_t>(r.sent_after)]);
-    const double end = end_of(r), gaps = static_cast<double>(r.output - 1);
-    const double stream = r.decode_worker >= 0 ? at(prefills + static_cast<std::size_t>(r.decode_worker), r.decode_first).begin_s : end;
-    const double begin = r.prefill_worker >= 0 ? at(static_cast<std::size_t>(r.prefill_worker), r.prefill_first).begin_s : stream;
-    const double held = gaps > 0 ? (end - stream) * std::min(run.front_end.first_token_iterations / gaps, 1.0) : 0;
-    out.queue.push_back({begin - sent, 1});
-    out.ttft.push_back({stream - sent + held + run.front_end.first_token_delay.base(), 1});
-    out.e2e.push_back({end - sent, 1});
-    if (gaps > 0) out.tpot.push_back({(end - stream) / gaps, 1});
-    out.inputs += static_cast<double>(r.input);
-    out.outputs += static_cast<double>(r.output);
-    out.requests += 1;
-  }
+  for (const request_record& r : pool_records(s, t)) add_request(out, r, run.front_end, 1);
   for (std::size_t w = 0; w < s.decode.size(); ++w)
     for (std::size_t i = 0; i < s.decode[w].size(); ++i) {
-      const span& x = t.spans[prefills + w].front()[i];
+      const span& x = t.spans[s.prefill.size() + w].front()[i];
       out.itl.push_back({(x.end_s - x.begin_s) / run.tokens_per_step, s.decode[w][i].decodes});
     }
 }
@@ -118,15 +121,10 @@ void add_pools(samples& out, const inference_run& run, const timeline& t) {
 }  // namespace
 
 std::vector<request_record> records_of(const inference_run& run, const timeline& t) {
+  if (run.pools) return pool_records(*run.pools, t);
   std::vector<request_record> out;
-  for (std::size_t c = 0; c < run.schedules.size(); ++c) {
-    const std::vector<span>& spans = t.spans[c].front();
-    const auto at = [&](std::int32_t i) { return spans[static_cast<std::size_t>(i)]; };
-    for (const request_progress& r : run.schedules[c].requests)
-      out.push_back({at(r.arrived).begin_s, at(r.admitted).begin_s, at(r.first_token).end_s, at(r.last_token).end_s,
-                     static_cast<std::int32_t>(r.input), static_cast<std::int32_t>(r.output), 0,
-                     static_cast<std::int32_t>(c), 0});
-  }
+  for (std::size_t c = 0; c < run.schedules.size(); ++c)
+    for (const request_progress& r : run.schedules[c].requests) out.push_back(record_of(r, t.spans[c].front(), c));
   return out;
 }
 
@@ -137,7 +135,8 @@ inference_metrics measure_inference(const inference_run& run, const timeline& t)
   for (std::size_t c = 0; c < run.schedules.size(); ++c) {
     const batching_schedule& s = run.schedules[c];
     const std::vector<span>& spans = t.spans[c].front();
-    add_requests(all, s, spans, run.front_end, run.lanes[c]);
+    for (const request_progress& r : s.requests)
+      add_request(all, record_of(r, spans, c), run.front_end, run.lanes[c]);
     add_gaps(all, s, spans, run.lanes[c], run.tokens_per_step);
     gpus += static_cast<double>(run.work.classes[c].multiplicity);
     m.kv_cache_used_fraction = std::max(m.kv_cache_used_fraction, static_cast<double>(s.peak_kv_tokens) /

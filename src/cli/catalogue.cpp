@@ -2,12 +2,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "cli/commands.hpp"
 #include "cli/support.hpp"
 #include "nvlsim/output.hpp"
 #include "output/model_page.hpp"
 #include "output/platform_page.hpp"
+#include "output/text.hpp"
 #include "scenario/inputs.hpp"
 
 namespace nvlsim::cli {
@@ -15,6 +17,7 @@ namespace {
 
 struct listing {
   std::string name, description;
+  std::optional<model> shape;  ///< of models
 };
 
 std::string description_of(const std::filesystem::path& file) {
@@ -34,27 +37,61 @@ std::vector<listing> list_all(catalogue_kind kind, const data_folders& data) {
     for (const std::string& n : config::names_in(folder)) files.push_back(folder / (n + ".json"));
   }
   std::vector<listing> out;
-  for (const auto& f : files) out.push_back({f.stem().string(), description_of(f)});
+  for (const auto& f : files) {
+    out.push_back({f.stem().string(), description_of(f), {}});
+    if (kind != catalogue_kind::model) continue;
+    diagnostics problems;
+    auto m = load_model(f.string(), data, {}, {}, problems);
+    if (problems.empty()) out.back().shape = std::move(m.content);
+  }
   return out;
+}
+
+value list_json(const std::vector<listing>& all) {
+  value rows{value::array{}};
+  for (const listing& l : all) {
+    value row{value::object{{"name", l.name}, {"description", l.description}}};
+    if (l.shape) {
+      row.set("parameters", parameters(*l.shape));
+      row.set("active_parameters", active_parameters(*l.shape));
+    }
+    rows.items()->push_back(std::move(row));
+  }
+  return rows;
+}
+
+/// "671.0 B, 37.6 B a token; 61 layers of 7168; 256 experts": what tells a model from others.
+std::string summary_of(const model& m) {
+  const auto billions = [](std::int64_t n) { return fmt::format("{:.1f} B", static_cast<double>(n) * 1e-9); };
+  const std::int64_t all = parameters(m), active = active_parameters(m);
+  std::string out = billions(all);
+  if (active < all) out += fmt::format(", {} a token", billions(active));
+  out += fmt::format("; {} layers of {}", m.layers.size(), m.hidden);
+  const auto routed = std::find_if(m.layers.begin(), m.layers.end(), [](const layer_spec& l) { return l.routed(); });
+  return routed == m.layers.end() ? out : out + fmt::format("; {} experts", routed->moe.experts);
+}
+
+/// Names with what they are, in full.
+std::string list_text(const std::vector<listing>& all) {
+  std::size_t names = 0;
+  for (const listing& l : all) names = std::max(names, l.name.size());
+  const std::size_t room = names + 22 < output::table_columns ? output::table_columns - names - 2 : 20;
+  std::string text;
+  for (const listing& l : all) {
+    std::string name = output::padded_right(l.name, names);
+    const auto lines = output::wrapped(l.shape ? summary_of(*l.shape) : l.description, room);
+    if (lines.empty()) text += l.name + '\n';
+    for (const std::string& line : lines) {
+      text += name + "  " + line + '\n';
+      name.assign(names, ' ');
+    }
+  }
+  return text;
 }
 
 exit_code list(const catalogue_arguments& a, const data_folders& data) {
   const auto all = list_all(a.kind, data);
-  if (a.format == "json") {
-    value rows{value::array{}};
-    for (const listing& l : all) rows.items()->push_back(value{value::object{{"name", l.name}, {"description", l.description}}});
-    print(to_json(rows));
-    return exit_code::ok;
-  }
-  std::size_t width = 0;
-  for (const listing& l : all) width = std::max(width, l.name.size());
-  std::string text;
-  for (const listing& l : all) {
-    const std::size_t room = width + 2 < 78 ? 78 - width - 2 : 20;
-    const bool cut = l.description.size() > room;
-    text += fmt::format("{:<{}}  {}{}\n", l.name, width, l.description.substr(0, cut ? room - 3 : room), cut ? "..." : "");
-  }
-  print(text);
+  print(a.format == "json" ? to_json(list_json(all)) : list_text(all));
   return exit_code::ok;
 }
 

@@ -27,9 +27,6 @@ struct datatype {
 };
 constexpr std::array<datatype, 7> datatypes = {{{"float", 4}, {"half", 2}, {"bfloat16", 2}, {"double", 8}, {"int8", 1}, {"uint8", 1}, {"int32", 4}}};
 
-/// Of sizes, when nothing says otherwise (nccl-tests).
-constexpr std::int64_t default_step = 1 << 20;
-
 /// nccl-tests' sizes: digits and K, M or G for powers of 1024.
 double size_of(const char* option, const std::string& text, diagnostics& problems) {
   double v = 0;
@@ -45,12 +42,13 @@ double size_of(const char* option, const std::string& text, diagnostics& problem
 
 std::vector<double> sizes_of(const collective_arguments& a, diagnostics& problems) {
   const double first = size_of("-b", a.begin, problems), last = size_of("-e", a.end, problems);
+  const double step = size_of("-i", a.increment, problems);
   std::vector<double> out;
   if (!problems.empty()) return out;
+  if (a.factor <= 1 && step < 1) problems.add("-i", "", fmt::format("{} is less than a byte", a.increment));
   if (last < first) problems.add("-e", "", fmt::format("{} is less than -b {}", a.end, a.begin));
-  const double step = a.increment > 0 ? static_cast<double>(a.increment) : default_step;
   constexpr std::size_t most = 100'000;
-  if (a.factor <= 1 && (last - first) / step > static_cast<double>(most))
+  if (a.factor <= 1 && (last - first) / std::max(step, 1.0) > static_cast<double>(most))
     problems.add("-i", "", fmt::format("steps of {:.0f} B from {} to {} make more than {} sizes", step, a.begin, a.end, most));
   for (double s = first; s <= last && out.size() < most; s = a.factor > 1 ? std::max(s * static_cast<double>(a.factor), 1.0) : s + step)
     out.push_back(s);
@@ -201,7 +199,8 @@ nccl_table_head head_of(const setting& s, const operation& o, const datatype& ty
   h.begin = bytes::from_base(sizes.front());
   h.end = bytes::from_base(sizes.back());
   h.factor = a.factor;
-  h.step = a.increment > 0 ? a.increment : default_step;
+  diagnostics read_before;
+  h.step = static_cast<std::int64_t>(size_of("-i", a.increment, read_before));
   h.iterations = a.iterations;
   h.warmup = a.warmup;
   return h;

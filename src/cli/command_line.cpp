@@ -56,11 +56,11 @@ void add_run(CLI::App& app, all_arguments& all) {
   c->add_option("SCENARIO", a.scenarios, "Scenario files, or names of shipped ones (nvlsim scenario list)")->required();
   add_sets(c, a.sets);
   c->add_option("-o,--output", a.output_folder, "Also write DIR/<name>.json for each scenario as it finishes")->type_name("DIR");
-  c->add_option("--trace", a.trace_file, "Write a Chrome trace (one scenario), for ui.perfetto.dev")->type_name("FILE");
+  CLI::Option* trace = c->add_option("--trace", a.trace_file, "Write a Chrome trace (one scenario), for ui.perfetto.dev")->type_name("FILE");
   c->add_option("--requests", a.requests_file, "Write every request of a served load as a JSON line (one scenario)")->type_name("FILE");
   c->add_option("--trace-ranks", a.trace_classes, "Only these rank classes (by index, comma separated)")
-      ->delimiter(',')->allow_extra_args(false)->check(whole_from(0, 1'000'000));
-  c->add_option("--trace-detail", a.trace_detail, "Slices inside an operation")->check(CLI::IsMember({"operations", "layers"}))->capture_default_str();
+      ->delimiter(',')->allow_extra_args(false)->needs(trace)->check(whole_from(0, 1'000'000));
+  c->add_option("--trace-detail", a.trace_detail, "Slices inside an operation")->needs(trace)->check(CLI::IsMember({"operations", "layers"}))->capture_default_str();
   c->add_option("--fidelity", a.network, "Network model")->check(CLI::IsMember({"closed", "flow", "exact"}));
   c->add_flag("--no-fold", a.no_fold, "Simulate every rank instead of one of each symmetry class");
   c->add_option("--seed", a.seed, "Seed of everything random")->check(whole_from(0, std::numeric_limits<std::int64_t>::max()));
@@ -169,7 +169,7 @@ void add_collective(CLI::App& app, all_arguments& all) {
   c->add_option("-b,--minbytes", a.begin, "Smallest size (K, M, G are powers of 1024)")->capture_default_str();
   c->add_option("-e,--maxbytes", a.end, "Largest size")->capture_default_str();
   c->add_option("-f,--stepfactor", a.factor, "Multiply the size by this")->check(whole_from(1, 1024))->capture_default_str();
-  c->add_option("-i,--stepbytes", a.increment, "Add this many bytes instead")->check(whole_from(0, 1 << 30));
+  c->add_option("-i,--stepbytes", a.increment, "Add this size instead")->capture_default_str();
   c->add_option("-n,--iters", a.iterations, "Iterations: they all take the same time")->check(whole_from(1, 1'000'000))->capture_default_str();
   c->add_option("-w,--warmup_iters", a.warmup, "Iterations before: not timed")->check(whole_from(0, 1'000'000))->capture_default_str();
   c->add_option("-d,--datatype", a.datatype, "Printed data type")->capture_default_str();
@@ -302,6 +302,14 @@ void add_console(CLI::App& app, console_options& o) {
       ->check(CLI::IsMember({"auto", "always", "never"}))->capture_default_str();
 }
 
+/// An option whose value is empty, as of a shell variable that is not set, would be as if it were not there.
+void refuse_empty_values(CLI::App& app) {
+  for (CLI::App* c : app.get_subcommands([](CLI::App*) { return true; })) refuse_empty_values(*c);
+  for (CLI::Option* o : app.get_options())
+    if (!o->get_positional() && o->get_expected_max() > 0 && o->get_type_size() != 0)
+      o->check(CLI::Validator([](std::string& text) { return std::string(text.empty() ? "is empty" : ""); }, ""));
+}
+
 std::vector<std::string> commands_of(const CLI::App& app) {
   std::vector<std::string> out;
   for (const CLI::App* s : commands_under(app)) out.push_back(s->get_name());
@@ -378,6 +386,7 @@ parsed_command_line parse_command_line(int argc, char** argv) {
   add_catalogue(app, all, 3, "scenario", "Scenarios: list, check", "");
   add_shell(app, all);
   add_console(app, all.console);
+  refuse_empty_values(app);
   app.footer(
       "examples:\n"
       "  nvlsim scenario list\n"

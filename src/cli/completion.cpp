@@ -32,8 +32,8 @@ _nvlsim() {
   local -a described
   for line in "${(@f)$($words[1] __complete "${(@)words[2,CURRENT]}" 2>/dev/null)}"; do
     case $line in
-      :files) _files ;;
-      :dirs) _files -/ ;;
+      :files) compset -P '--*='; _files ;;
+      :dirs) compset -P '--*='; _files -/ ;;
       ?*) described+=("${${line%%$'\t'*}//:/\\:}:${${line#*$'\t'}//:/\\:}") ;;
     esac
   done
@@ -46,12 +46,14 @@ constexpr std::string_view fish_script = R"(# fish completion of nvlsim
 function __nvlsim_complete
     set -l words (commandline -opc)
     set -l word (commandline -ct)
+    set -l option (string match -r -- '^--[^=]*=' "$word")
+    set -l value (string replace -r -- '^--[^=]*=' '' "$word")
     for line in ($words[1] __complete $words[2..-1] "$word" 2>/dev/null)
         switch $line
             case :files
-                __fish_complete_path "$word"
+                string replace -r '^' -- "$option" (__fish_complete_path "$value")
             case :dirs
-                __fish_complete_directories "$word"
+                string replace -r '^' -- "$option" (__fish_complete_directories "$value")
             case '*'
                 echo $line
         end
@@ -62,9 +64,11 @@ complete -c nvlsim -f -a '(__nvlsim_complete)'
 
 struct candidates {
   std::string text;
+  std::string before;  ///< "--format=", of a word that holds an option and its value
 
   void add(std::string_view typed, std::string_view candidate, std::string_view about = {}) {
     if (!candidate.starts_with(typed)) return;
+    text += before;
     text += candidate;
     if (!about.empty()) text += '\t' + std::string(about);
     text += '\n';
@@ -102,7 +106,7 @@ void add_values(const CLI::App& command, const option_text& o, std::string_view 
     for (const char* n : {"moe_dispatch", "moe_combine"}) out.add(typed, n);
     return;
   }
-  if (o.positional && o.names.front() == "METRIC") {
+  if (o.metavar == "METRIC" || (o.positional && o.names.front() == "METRIC")) {
     for (const std::string_view n : training_metric_names) out.add(typed, n);
     for (const char* n : {"output_tokens_per_s", "output_tokens_per_s_per_gpu", "output_tokens_per_s_per_user", "total_tokens_per_s", "requests_per_s",
                           "energy_per_million_tokens_J", "cost_per_million_tokens_usd", "ttft_s.p50", "ttft_s.p99", "tpot_s.p50", "tpot_s.p99",
@@ -170,6 +174,14 @@ std::string complete(const CLI::App& app, std::span<const std::string> words) {
   if (words.empty()) return {};
   const place p = follow(app, words.first(words.size() - 1));
   const std::string_view typed = words.back() == "=" ? std::string_view() : std::string_view(words.back());
+  // Shells but bash leave an option and its value in one word.
+  if (const std::size_t equals = typed.find('='); !p.wants_value && typed.starts_with("--") && equals != typed.npos) {
+    const CLI::Option* o = p.command->get_option_no_throw(std::string(typed.substr(0, equals)));
+    if (!takes_value(o)) return {};
+    out.before = typed.substr(0, equals + 1);
+    add_values(*p.command, describe(*o), typed.substr(equals + 1), out);
+    return out.text;
+  }
   if (p.wants_value) add_values(*p.command, describe(*p.wants_value), typed, out);
   else if (typed.starts_with("-")) add_options(*p.command, typed, out);
   for (const CLI::App* c : p.wants_value ? std::vector<const CLI::App*>{} : commands_under(*p.command))

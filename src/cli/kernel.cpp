@@ -1,5 +1,6 @@
 // nvlsim kernel
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -254,8 +255,7 @@ precision format_of(const kernel_arguments& a, diagnostics& problems) {
   if (const auto format = precision_by_name(a.format_of_data)) return *format;
   std::vector<std::string> names;
   for (const precision p : all_precisions) names.emplace_back(name(p));
-  problems.add("--precision", "", fmt::format("\"{}\" is no number format", a.format_of_data),
-               nearest(a.format_of_data, names));
+  problems.add("--precision", "", fmt::format("\"{}\" is none of {}", a.format_of_data, fmt::join(names, ", ")));
   return precision::bf16;
 }
 

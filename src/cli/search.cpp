@@ -35,6 +35,8 @@ exit_code execute(const search_arguments& a) {
   for (const std::string& text : a.only) o.restrictions.push_back(restriction_of(text));
   o.top = a.top;
   o.jobs = a.jobs;
+  o.stop = interrupted;
+  catch_interrupts();
   search_result r;
   {
     progress_line line("search", "layouts");
@@ -42,6 +44,7 @@ exit_code execute(const search_arguments& a) {
     r = search_layouts(s, o);
   }
   print(a.format == "json" ? to_json(search_json(r)) : a.format == "csv" ? search_csv(r) : search_text(r));
+  if (interrupted()) return exit_code::interrupted;
   return r.found > 0 ? exit_code::ok : exit_code::infeasible;
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -17,7 +18,8 @@
 namespace nvlsim::cli {
 namespace {
 
-volatile std::sig_atomic_t interrupt_seen = 0;
+std::atomic<int> interrupt_seen = 0;  ///< also asked by threads
+static_assert(std::atomic<int>::is_always_lock_free);
 bool tables = false;
 
 void on_interrupt(int) {

@@ -7,7 +7,6 @@
 #include <charconv>
 #include <cstdlib>
 #include <functional>
-#include <map>
 #include <tuple>
 
 #include "cli/commands.hpp"
@@ -15,7 +14,6 @@
 #include "cli/support.hpp"
 #include "nvlsim/output.hpp"
 #include "output/text.hpp"
-#include "study/sweep_store.hpp"
 
 namespace nvlsim::cli {
 namespace {
@@ -48,21 +46,18 @@ std::pair<std::int64_t, std::int64_t> shard_of(const sweep_arguments& a) {
   return {index.value_or(0), of.value_or(1)};
 }
 
-void print_counts(const sweep_arguments& a, value counts, const std::string& text) {
+void print_counts(const sweep_arguments& a, value counts, const std::string& text, const sweep_reasons& reasons) {
+  value all{value::object{}};
+  for (const auto& [what, n] : reasons) all.set(what, n);
+  counts.set("reasons", std::move(all));
   print(a.format == "json" ? to_json(counts) : text);
 }
 
-/// Why points cannot run or failed: each reason with how many points give it, the most frequent first.
-std::string reasons_text(const std::filesystem::path& folder) {
+/// Each reason with how many points give it, the most frequent first.
+std::string reasons_text(const sweep_reasons& reasons) {
   constexpr std::size_t most = 8;
-  std::map<std::pair<std::string, std::string>, int> count;
-  for (const auto& [id, record] : read_records(folder)) {
-    const std::string& status = *record.find("status")->string();
-    const auto& reasons = *record.find("reasons")->items();
-    if (status != "ok" && status != "saturated") ++count[{status, reasons.empty() ? "" : *reasons.front().string()}];
-  }
-  std::vector<std::pair<int, std::string>> lines;
-  for (const auto& [what, n] : count) lines.emplace_back(n, fmt::format("{}: {}", what.first, what.second));
+  std::vector<std::pair<std::int64_t, std::string>> lines;
+  for (const auto& [what, n] : reasons) lines.emplace_back(n, what);
   std::stable_sort(lines.begin(), lines.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
   std::string out;
   for (std::size_t i = 0; i < std::min(most, lines.size()); ++i) {
@@ -77,13 +72,19 @@ std::string reasons_text(const std::filesystem::path& folder) {
 }
 
 exit_code plan_sweep(const sweep_arguments& a) {
-  progress_line line("sweep", "points");
-  const sweep_plan p =
-      write_sweep_plan(load_sweep(a.target), a.output, scenario_file, folders_under(data_root()), std::ref(line));
-  print_counts(a,
-               value{value::object{{"folder", a.output}, {"points", static_cast<std::int64_t>(p.points.size())}}},
-               fmt::format("{} points of {} in {}\n", p.points.size(), p.name, a.output));
-  return exit_code::ok;
+  sweep_plan p;
+  {
+    progress_line line("sweep", "points");
+    p = write_sweep_plan(load_sweep(a.target), a.output, scenario_file, folders_under(data_root()), std::ref(line));
+  }
+  std::int64_t wrong = 0;
+  for (const auto& [what, n] : p.reasons) wrong += n;
+  const auto all = static_cast<std::int64_t>(p.points.size());
+  print_counts(a, value{value::object{{"folder", a.output}, {"points", all}}},
+               fmt::format("{} points of {} in {}{}\n{}", all, p.name, a.output,
+                           wrong > 0 ? fmt::format(", {} of them with wrong inputs", wrong) : "", reasons_text(p.reasons)),
+               p.reasons);
+  return wrong == all ? exit_code::bad_input : exit_code::ok;
 }
 
 exit_code merge(const sweep_arguments& a) {
@@ -99,8 +100,9 @@ exit_code merge(const sweep_arguments& a) {
   print_counts(
       a, std::move(counts),
       fmt::format("{} points: {} ok, {} saturated, {} infeasible, {} failed, {} missing\n{}{}\n{}\n", m.points, m.ok,
-                  m.saturated, m.infeasible, m.error, m.missing, reasons_text(a.target), m.json_lines.string(),
-                  m.csv.string()));
+                  m.saturated, m.infeasible, m.error, m.missing, reasons_text(m.reasons), m.json_lines.string(),
+                  m.csv.string()),
+      m.reasons);
   return m.missing > 0 ? exit_code::gate_failed : exit_code::ok;
 }
 
@@ -121,7 +123,8 @@ exit_code run(const sweep_arguments& a) {
   print_counts(
       a, value{value::object{{"points", c.points}, {"before", c.before}, {"run", c.run}, {"failed", c.failed}}},
       fmt::format("{} points: {} finished before, {} run, {} of them failed\n{}", c.points, c.before, c.run,
-                  c.failed, c.run > 0 ? reasons_text(a.target) : ""));
+                  c.failed, reasons_text(c.reasons)),
+      c.reasons);
   if (interrupted()) return exit_code::interrupted;
   if (a.merge) merge_sweep(a.target);  // by every shard: the last one has all records
   return exit_code::ok;

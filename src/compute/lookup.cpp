@@ -225,21 +225,18 @@ std::string kernels_note(const stack& s, const gpu_spec& gpu) {
   const kernel_profile* entry = entry_for(s, gpu);
   std::string out;
   if (entry && !named(*entry, gpu) && entry->peaks_of_origin.empty() && entry->dynamic_power_of_origin)
-    // Measured by `nvlsim fit kernels --leave-out system`. [docs/kernels.md#unmeasured-gpus]
+    // [docs/kernels.md#unmeasured-gpus]
     out = fmt::format(
         "no kernel was measured on {}: those of its architecture, rates by ({:.0f} W / {:.0f} W)^{:.2g} of "
-        "dynamic power{}, at most the largest share of a dense peak that was measured; guessed so from GB200, GB300 was off by 4 to 6 % median in GEMM and attention "
-        "(2 to 5 % fitted), B200 and B300 by 5 to 10 % (NVFP4 16 %), projections of latent attention by up to 34 "
-        "%",
+        "dynamic power{}, at most the largest share of a dense peak that was measured",
         gpu.name, (gpu.tdp - gpu.idle_power).base(), entry->dynamic_power_of_origin->base(), entry->power_exponent,
         gpu.ultra && entry->ultra_factor != 1
             ? fmt::format(" and {:.4g} for the later make of its silicon", entry->ultra_factor)
             : std::string());
   if (entry && !named(*entry, gpu) && !entry->peaks_of_origin.empty())
-    out = fmt::format(
-        "no kernel was measured on {}: rates are the shares of the data-sheet peak that entry \"{}\" of stack {} "
-        "holds; from one generation to the next such a guess was off by 12 to 16 % median",
-        gpu.name, entry->gpu, s.name);
+    out = fmt::format("no kernel was measured on {}: rates are the shares of the data-sheet peak that entry \"{}\" of "
+                      "stack {} holds",
+                      gpu.name, entry->gpu, s.name);
   if (entry && named(*entry, gpu)) out = deviation_note(*entry, gpu);
   if (gpu.power_cap)
     out += fmt::format(

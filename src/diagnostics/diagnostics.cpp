@@ -80,13 +80,18 @@ input_error::input_error(std::vector<problem> problems)
 std::string nearest(std::string_view name, std::span<const std::string> candidates) {
   const std::string wanted = lower_case(name);
   std::string best;
+  bool best_is_whole = false;
   std::size_t limit = std::max<std::size_t>(1, name.size() / 3) + 1;  // a slip: a third of the letters at most
   for (const std::string& c : candidates) {
     const std::size_t longer = std::max(name.size(), c.size());
-    if (longer - std::min(name.size(), c.size()) >= limit) continue;  // the distance is at least this
+    if (longer - std::min(name.size(), c.size()) > limit) continue;  // the distance is at least this
     const std::size_t d = edit_distance(wanted, lower_case(c));
-    if (d < limit && d < longer) {
+    if (d >= longer || d > limit) continue;
+    // Of those equally near, one that has all the letters: something was left out, or is too much.
+    const bool whole = d == longer - std::min(name.size(), c.size());
+    if (d < limit || (!best.empty() && whole && !best_is_whole)) {
       best = c;
+      best_is_whole = whole;
       limit = d;
     }
   }

@@ -135,7 +135,7 @@ std::string uses_text(std::string_view title, const std::vector<time_use>& uses,
         u.rate > 0 ? rate_of(u.rate, u.ceiling, u.limit == resource::tensor_cores ? "FLOP/s" : "B/s") : "");
     line.erase(line.find_last_not_of(' ') + 1);
     out += line + '\n';
-    std::string detail = u.calls > 0 ? fmt::format("{:.6g} calls", u.calls) : "";  // waits call nothing
+    std::string detail = u.calls > 0 ? fmt::format("{:.6g} {}", u.calls, u.calls == 1 ? "call" : "calls") : "";  // waits call nothing
     if (!u.shape.empty()) detail += (detail.empty() ? "" : " of ") + u.shape;
     for (const std::string& more : output::wrapped(detail, table_columns - 6)) out += "      " + more + '\n';
   }

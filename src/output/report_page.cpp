@@ -139,6 +139,9 @@ std::string report_page(const report_contents& r) {
                                                                  {"@PAGE_CSS@", embedded::page_css},
                                                                  {"@DATA@", json},
                                                                  {"@UPLOT_JS@", embedded::uPlot_iife_min_js},
+                                                                 {"@ELEMENTS_JS@", embedded::elements_js},
+                                                                 {"@CHARTS_JS@", embedded::charts_js},
+                                                                 {"@RUNS_JS@", embedded::runs_js},
                                                                  {"@PAGE_JS@", embedded::page_js}};
   std::string out;
   std::string_view rest = embedded::page_html;

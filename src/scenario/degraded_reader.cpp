@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+
 #include "scenario/ranges_reader.hpp"
 
 namespace nvlsim {
@@ -21,7 +24,9 @@ degradation read_one(config::reader& r, const platform& p) {
   const std::int64_t lost = r.integer_or("failed_switch_trays", 0, {0, std::max<std::int64_t>(0, trays - 1)});
   if (lost > 0) d.health.nvlink *= static_cast<double>(trays - lost) / static_cast<double>(trays);
   if (lost > 0 && r.has("gpus")) r.fail("failed_switch_trays", "a switch tray belongs to a rack; use \"racks\"");
-  if (d.health == hardware_health{})
+  const auto says = [&](const char* member) { return r.has(member); };
+  constexpr std::array members = {"speed", "nvlink_share", "nic_share", "failed_switch_trays"};
+  if (std::none_of(members.begin(), members.end(), says))
     r.fail("", "says nothing: give speed, nvlink_share, nic_share or failed_switch_trays");
   r.done();
   return d;

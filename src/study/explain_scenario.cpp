@@ -58,9 +58,9 @@ void add_step_band_reasons(explanation& e, const scenario& s) {
   const step_band error = step_band_of(s);
   if (e.band) {
     e.band_reasons.push_back(fmt::format(
-        "{:+.0f} to {:+.0f} % of the step time: nine of ten published steps of this kind lie {}there, of GPUs left out of "
-        "the fit of stack {}",
-        100 * (error.low - 1), 100 * (error.high - 1), error_beyond_fit(s) > 1 ? "half as far as " : "", s.stack.name));
+        "nine of ten published steps of this kind lie within {}{:+.0f} to {:+.0f} % of the step time, of GPUs left out "
+        "of the fit of stack {}",
+        error_beyond_fit(s) > 1 ? "half of " : "", 100 * (error.low - 1), 100 * (error.high - 1), s.stack.name));
   } else if (!error.known()) {
     e.band_reasons.push_back(fmt::format(
         "no band: stack {} was not fitted to published steps, or its errors are not known", s.stack.name));
@@ -76,8 +76,8 @@ void add_served_band_reasons(explanation& e, const scenario& s) {
     const std::string of = !b.gap.empty() ? "on systems left out of a fit"
                            : b.by_kind    ? fmt::format("of {} on stack {}", kind, s.stack.name)
                                           : fmt::format("on stack {}", s.stack.name);
-    e.band_reasons.push_back(fmt::format("{}: nine of ten published values {} are as near",
-                                         percent_of(std::log(e.band->second / *e.amount)), of));
+    e.band_reasons.push_back(fmt::format("nine of ten published values {} lie within {}", of,
+                                         percent_of(std::log(e.band->second / *e.amount))));
   } else {
     e.band_reasons.emplace_back("no band: errors on this metric were not measured");
   }
@@ -89,7 +89,13 @@ void add_band_reasons(explanation& e, const scenario& s) {
   if (!e.band && !e.amount) return;
   if (std::holds_alternative<training_workload>(s.workload)) add_step_band_reasons(e, s);
   else if (std::holds_alternative<inference_workload>(s.workload)) add_served_band_reasons(e, s);
-  else e.band_reasons.emplace_back("no band: errors on this metric were not measured");
+  else if (e.band)
+    e.band_reasons.push_back(fmt::format("nine of ten measured collectives like it lie within {:+.0f} to {:+.0f} %, of "
+                                         "rows and systems left out of the fit of stack {}",
+                                         100 * (e.band->first / *e.amount - 1), 100 * (e.band->second / *e.amount - 1),
+                                         s.stack.name));
+  else
+    e.band_reasons.emplace_back("no band: nobody measured what is like it");
   for (std::string& line : unmeasured_formats(s, e.constants)) e.band_reasons.push_back(std::move(line));
 }
 

@@ -46,7 +46,7 @@ bool keeps_up(const inference_workload& w, const inference_metrics& m) {
   return is_closed(w) || m.requests_per_s >= least * m.offered_requests_per_s;
 }
 
-void refuse(const std::string& what) { throw input_error({{"", "/workload", what, {}}}); }
+[[noreturn]] void refuse(const scenario& s, const std::string& what) { throw input_error({{s.name, "/workload", what, {}}}); }
 
 class load_search {
  public:
@@ -84,7 +84,7 @@ class load_search {
     const inference_workload w = with_load(work_, load);
     serving_run run = serve(s_.platform, s_.stack, s_.model, w);
     ++out_.runs;
-    if (!run.reasons.empty()) refuse(run.reasons.front());
+    if (!run.reasons.empty()) refuse(s_, run.reasons.front());
     const inference_metrics m = measure_serving(run, w);
     const bool kept = m.objective_met && !m.saturated, holds = kept && keeps_up(w, m);
     if (!holds) out_.short_run = kept;
@@ -101,8 +101,8 @@ class load_search {
 highest_load find_highest_load(const scenario& s) {
   const auto* w = std::get_if<inference_workload>(&s.workload);
   if (!w || (!is_closed(*w) && w->load != load_kind::open_loop && w->load != load_kind::trace))
-    refuse("the highest load is that of a closed_loop, an open_loop or a trace");
-  if (!w->objective.any()) refuse("the highest load needs an objective: slo");
+    refuse(s, "the highest load is that of a closed_loop, an open_loop or a trace");
+  if (!w->objective.any()) refuse(s, "the highest load needs an objective: slo");
   return load_search(s).run();
 }
 

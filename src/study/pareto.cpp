@@ -83,7 +83,7 @@ pareto_study study_pareto(const scenario& s, std::int64_t gpus, const std::vecto
                           const std::function<void(std::size_t, std::size_t)>& report) {
   const auto* given = std::get_if<inference_workload>(&s.workload);
   if (!given || given->load == load_kind::trace)
-    throw input_error({{"", "/workload", "a Pareto study takes an inference workload with lengths of its own", {}}});
+    throw input_error({{s.name, "/workload", "a Pareto study takes an inference workload with lengths of its own", {}}});
   inference_workload base = *given;
   base.load = load_kind::closed_loop;
   base.measured = {};
@@ -95,12 +95,15 @@ pareto_study study_pareto(const scenario& s, std::int64_t gpus, const std::vecto
     out.left_out.emplace_back("prefill and decode pools: layouts of whole engines are tried in their place");
   out.gpus = gpus > 0 ? gpus : std::int64_t{given->gpus()};
   const std::vector<inference_workload> all = layouts(s, base, out.gpus);
-  std::size_t done = 0;
+  const std::size_t loops = all.size() * clients.size();
   for (const inference_workload& layout : all) {
+    std::size_t done = static_cast<std::size_t>(&layout - all.data()) * clients.size();
     const std::string name = layout_name(layout);
     const std::int64_t lanes = std::int64_t{layout.replicas} * layout.pp;
+    if (std::all_of(clients.begin(), clients.end(), [&](std::int64_t n) { return n < lanes; }))
+      out.left_out.push_back(fmt::format("{}: takes {} clients at least, one for each replica and stage", name, lanes));
     for (const std::int64_t n : clients) {
-      if (report) report(++done, all.size() * clients.size());
+      if (report) report(done++, loops);
       inference_workload w = layout;
       w.concurrency = n;
       w.requests = std::max(requests_of_client * n, least_requests * lanes);
@@ -115,6 +118,7 @@ pareto_study study_pareto(const scenario& s, std::int64_t gpus, const std::vecto
       }
     }
   }
+  if (report) report(loops, loops);
   mark_efficient(out.points);
   return out;
 }

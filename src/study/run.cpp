@@ -34,7 +34,7 @@ void add_links(run_record& out, const platform& hardware) {
     x.set("peak_share", u.peak);
     x.set("carried_bytes", u.carried.base());
     x.set("busiest", u.busiest);
-    x.set("reason", fmt::format("{:.0f} % of it {}, at most {:.0f} % full", 100 * (u.of_busiest / u.carried), u.busiest,
+    x.set("reason", fmt::format("{:.0f} % {}, peak {:.0f} %", 100 * (u.of_busiest / u.carried), u.busiest,
                                 100 * u.peak));
     list.items()->push_back(std::move(x));
   }
@@ -165,10 +165,11 @@ run_record run_scenario(const scenario& s, const run_options& options) {
   if (collective) run_collective(out, s, *collective, options);
   else if (const auto* t = std::get_if<training_workload>(&s.workload)) run_training(out, s, *t, options);
   else run_inference(out, s, std::get<inference_workload>(s.workload), options);
-  if (std::string note = kernels_note(s.stack, s.platform.gpu); !collective && !note.empty())
-    out.outcome.notes.push_back(std::move(note));
-  if (!collective && !s.platform.price.per_gpu) out.outcome.notes.push_back("cost is unknown: " + s.platform.price.note);
   if (!out.outcome.reasons.empty() && out.outcome.status == run_status::ok) out.outcome.status = run_status::infeasible;
+  if (!collective && out.outcome.status != run_status::infeasible) {
+    if (std::string note = kernels_note(s.stack, s.platform.gpu); !note.empty()) out.outcome.notes.push_back(std::move(note));
+    if (!s.platform.price.per_gpu) out.outcome.notes.push_back("cost is unknown: " + s.platform.price.note);
+  }
   const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - begin;
   out.outcome.simulation.set("wall_s", wall.count());
   out.outcome.simulation.set("peak_memory_bytes", peak_resident_bytes());

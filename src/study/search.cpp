@@ -191,7 +191,7 @@ class searcher {
   bool smaller_ = true;
   std::vector<constraint> constraints_;
   bool parameter_constraints_ = false;
-  bool in_full_ = false;  ///< whether the search looks at a metric that takes longer
+  bool in_full_ = false;  ///< whether layouts are evaluated with every metric, as one that takes longer is looked at
   std::vector<std::size_t> order_;  ///< of the groups
   std::atomic<std::size_t> next_ = 0;
   std::mutex reporting_;
@@ -201,7 +201,7 @@ class searcher {
 std::unique_ptr<search_space> space_for(const scenario& s, const search_options& o, diagnostics& problems) {
   if (std::holds_alternative<training_workload>(s.workload)) return training_space(s, o, problems);
   if (std::holds_alternative<inference_workload>(s.workload)) return serving_space(s, o, problems);
-  problems.add("", "/workload/kind",
+  problems.add(s.name, "/workload/kind",
                "a collective has no layouts to search; give a training or inference scenario");
   return nullptr;
 }
@@ -209,7 +209,7 @@ std::unique_ptr<search_space> space_for(const scenario& s, const search_options&
 searcher::searcher(const scenario& s, const search_options& o) : scenario_(s), options_(o) {
   diagnostics problems;
   space_ = space_for(s, o, problems);
-  problems.throw_if_any();
+  if (!space_) problems.throw_if_any();
   read_ranking(problems);
   read_constraints(problems);
   problems.throw_if_any();
@@ -219,7 +219,7 @@ searcher::searcher(const scenario& s, const search_options& o) : scenario_(s), o
            std::find(front_names_.begin(), front_names_.end(), metric) != front_names_.end();
   };
   order_ = space_->visiting_order();
-  in_full_ = std::any_of(space_->dear.begin(), space_->dear.end(), looks_at);
+  in_full_ = space_->dear.empty() || std::any_of(space_->dear.begin(), space_->dear.end(), looks_at);
   for (std::size_t g = 0; g < space_->groups(); ++g) candidates_ += static_cast<std::int64_t>(space_->size(g));
 }
 
@@ -332,9 +332,11 @@ void searcher::report(std::int64_t more) {
 }
 
 void searcher::work(worker& w) {
-  constexpr std::size_t at_once = 8;
+  // Few at once where there are few: they may take seconds each, and every worker is to have some.
+  const std::size_t at_once = std::clamp<std::size_t>(order_.size() / 1024, 1, 8);
   for (std::size_t first; (first = next_.fetch_add(at_once)) < order_.size();) {
     std::int64_t tried = 0;
+    if (options_.stop && options_.stop()) return;
     for (std::size_t i = first; i < std::min(first + at_once, order_.size()); ++i) {
       try_group(w, order_[i]);
       tried += static_cast<std::int64_t>(space_->size(order_[i]));
@@ -403,7 +405,12 @@ search_result searcher::collect(worker& all) {
   out.front = found(all.kept.front());
   out.candidates = candidates_;
   out.evaluated = all.evaluated;
-  for (const auto& [kind, e] : all.pruned.by_kind) out.pruned.push_back({kind, e.count, example_of(e)});
+  std::int64_t untried = candidates_ - out.found;
+  for (const auto& [kind, e] : all.pruned.by_kind) {
+    out.pruned.push_back({kind, e.count, example_of(e)});
+    untried -= e.count;
+  }
+  if (untried > 0) out.pruned.push_back({"interrupted: not tried", untried, "interrupted"});
   std::stable_sort(out.pruned.begin(), out.pruned.end(),
                    [](const auto& a, const auto& b) { return a.count > b.count; });
   return out;

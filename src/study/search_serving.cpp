@@ -44,8 +44,9 @@ class space final : public search_space {
     machine_.racks = std::max(
         machine_.racks, static_cast<int>((o.gpus + machine_.gpus_per_rack() - 1) / machine_.gpus_per_rack()));
     everywhere = {{"/platform/racks", machine_.racks}};
+    name_metrics();
     const engine_settings own = settings_of(*s.stack.inference, w);
-    const allowed_values allowed(o.restrictions, own_values(w, own), problems);
+    const allowed_values allowed(o.restrictions, known_parameters(w, own), problems);
     if (!problems.empty()) return;
     std::vector<std::int64_t> batches = {own.max_batch_size}, tokens = {own.max_num_tokens};
     for (std::int64_t b = 16; b <= 4096; b *= 2) batches.push_back(b);
@@ -57,30 +58,32 @@ class space final : public search_space {
       tokens_ = allowed.integers("max_num_tokens", tokens);
       list_splits(o.gpus, allowed);
     }
-    name_metrics();
   }
 
-  std::size_t groups() const override { return splits_.size(); }
-  std::size_t size(std::size_t) const override { return pooled_ ? 1 : batches_.size() * tokens_.size(); }
+  /// Groups of one: each takes long, so that threads share them out and progress is told.
+  std::size_t groups() const override { return splits_.size() * limits(); }
+  std::size_t size(std::size_t) const override { return 1; }
 
-  std::vector<value> layout(std::size_t group, std::size_t index) const override {
-    const split& s = splits_[group];
+  std::vector<value> layout(std::size_t group, std::size_t) const override {
+    const split& s = splits_[group / limits()];
     std::vector<value> out;
     for (const rank_axis& a : rank_axes) out.emplace_back(s.workers.*a.of);
     for (const rank_axis& a : rank_axes)
       if (pooled_) out.emplace_back(s.prefill.*a.of);
-    if (!pooled_)
-      out.emplace_back(batches_[index % batches_.size()]), out.emplace_back(tokens_[index / batches_.size()]);
+    if (pooled_) return out;
+    const std::size_t limit = group % limits();
+    out.emplace_back(batches_[limit % batches_.size()]);
+    out.emplace_back(tokens_[limit / batches_.size()]);
     return out;
   }
 
   std::string group_reason(std::size_t group) const override {
-    const auto all = serving_problems(machine_, base_.stack, base_.model, workload(group, 0));
+    const auto all = serving_problems(machine_, base_.stack, base_.model, workload(group));
     return all.empty() ? std::string() : all.front();
   }
 
-  evaluation evaluate_layout(std::size_t group, std::size_t index, bool) const override {
-    const inference_workload w = workload(group, index);
+  evaluation evaluate_layout(std::size_t group, std::size_t, bool) const override {
+    const inference_workload w = workload(group);
     if (needs_clock(w)) return evaluate_served(w);
     evaluation out;
     inference_run run = plan_inference(machine_, base_.stack, base_.model, w);
@@ -139,16 +142,16 @@ class space final : public search_space {
     }
   }
 
-  std::vector<std::pair<std::string, std::string>> own_values(const inference_workload& w,
-                                                              const engine_settings& own) const {
-    std::vector<std::pair<std::string, std::string>> out;
+  std::vector<search_parameter> known_parameters(const inference_workload& w, const engine_settings& own) const {
+    std::vector<search_parameter> out;
+    const auto add = [&](std::string name, std::int64_t n) { out.push_back({std::move(name), std::to_string(n)}); };
     const pool_layout workers{w.tp, w.pp, w.ep, w.attention_dp, w.replicas, {}, {}, {}};
-    for (const rank_axis& a : rank_axes) out.emplace_back(a.name, std::to_string(workers.*a.of));
+    for (const rank_axis& a : rank_axes) add(std::string(a.name), workers.*a.of);
     for (const rank_axis& a : rank_axes)
-      if (pooled_) out.emplace_back("prefill_" + std::string(a.name), std::to_string((*w.prefill_pool).*a.of));
+      if (pooled_) add("prefill_" + std::string(a.name), (*w.prefill_pool).*a.of);
     if (pooled_) return out;
-    out.emplace_back("max_batch_size", std::to_string(own.max_batch_size));
-    out.emplace_back("max_num_tokens", std::to_string(own.max_num_tokens));
+    add("max_batch_size", own.max_batch_size);
+    add("max_num_tokens", own.max_num_tokens);
     return out;
   }
 
@@ -202,15 +205,20 @@ class space final : public search_space {
       }
   }
 
-  inference_workload workload(std::size_t group, std::size_t index) const {
+  /// Pairs of batch limits that each split is tried with.
+  std::size_t limits() const { return pooled_ ? 1 : batches_.size() * tokens_.size(); }
+
+  inference_workload workload(std::size_t group) const {
     inference_workload w = std::get<inference_workload>(base_.workload);
-    const pool_layout& p = splits_[group].workers;
+    const split& s = splits_[group / limits()];
+    const pool_layout& p = s.workers;
     w.tp = p.tp, w.pp = p.pp, w.ep = p.ep, w.attention_dp = p.attention_dp, w.replicas = p.replicas;
     for (const rank_axis& a : rank_axes)
-      if (pooled_) (*w.prefill_pool).*a.of = splits_[group].prefill.*a.of;
+      if (pooled_) (*w.prefill_pool).*a.of = s.prefill.*a.of;
     if (pooled_) return w;
-    w.engine.max_batch_size = batches_[index % batches_.size()];
-    w.engine.max_num_tokens = tokens_[index / batches_.size()];
+    const std::size_t limit = group % limits();
+    w.engine.max_batch_size = batches_[limit % batches_.size()];
+    w.engine.max_num_tokens = tokens_[limit / batches_.size()];
     return w;
   }
 

@@ -1,6 +1,7 @@
 #include "study/search_space.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
@@ -18,6 +19,18 @@ std::optional<std::int64_t> count_in(const std::string& text) {
   return n;
 }
 
+/// Those between plus signs, in order.
+std::vector<std::string> parts_of(const std::string& word) {
+  std::vector<std::string> out(1);
+  for (const char c : word) {
+    if (c == '+') out.emplace_back();
+    else
+      out.back() += c;
+  }
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
 }  // namespace
 
 std::vector<std::size_t> search_space::visiting_order() const {
@@ -27,21 +40,30 @@ std::vector<std::size_t> search_space::visiting_order() const {
 }
 
 allowed_values::allowed_values(const std::vector<search_restriction>& restrictions,
-                               const std::vector<std::pair<std::string, std::string>>& own,
-                               diagnostics& problems) {
+                               const std::vector<search_parameter>& known, diagnostics& problems) {
   for (search_restriction r : restrictions) {
-    const auto it = std::find_if(own.begin(), own.end(), [&](const auto& o) { return o.first == r.parameter; });
-    if (it == own.end()) {
+    const auto it = std::find_if(known.begin(), known.end(),
+                                 [&](const search_parameter& p) { return p.name == r.parameter; });
+    if (it == known.end()) {
       std::vector<std::string> names;
-      for (const auto& o : own) names.push_back(o.first);
+      for (const search_parameter& p : known) names.push_back(p.name);
       problems.add("--only", "", fmt::format("unknown parameter \"{}\"", r.parameter),
                    nearest(r.parameter, names));
       continue;
     }
-    if (r.values.empty()) r.values = {it->second};
-    for (const std::string& text : r.values)
-      if (count_in(it->second) && !count_in(text))
-        problems.add("--only", "", fmt::format("{}: \"{}\" is no count", r.parameter, text), "");
+    if (r.values.empty()) r.values = {it->own};
+    for (std::string& text : r.values) {
+      if (it->words.empty()) {
+        if (!count_in(text)) problems.add("--only", "", fmt::format("{}: \"{}\" is no count", r.parameter, text));
+        continue;
+      }
+      const auto like = std::find_if(it->words.begin(), it->words.end(),
+                                     [&](const std::string& w) { return parts_of(w) == parts_of(text); });
+      if (like != it->words.end()) text = *like;
+      else if (text != it->own)
+        problems.add("--only", "", fmt::format("{}: \"{}\" is none of {}", r.parameter, text, fmt::join(it->words, ", ")),
+                     nearest(text, it->words));
+    }
     restrictions_.push_back(std::move(r));
   }
 }

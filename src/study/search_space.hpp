@@ -38,12 +38,18 @@ class search_space {
   std::vector<std::string> dear;  ///< metrics that take longer
 };
 
+/// A parameter of layouts, with the scenario's own value of it as text.
+struct search_parameter {
+  std::string name, own;
+  std::vector<std::string> words = {};  ///< what it may be; none for a count
+};
+
 /// The values that a search may give to its parameters.
 class allowed_values {
  public:
-  /// `known` are the parameters and `own` the scenario's values of them, as texts. Reports what is unknown.
-  allowed_values(const std::vector<search_restriction>& restrictions,
-                 const std::vector<std::pair<std::string, std::string>>& own, diagnostics& problems);
+  /// Reports what is unknown. A word of parts, "a+b", is known in any order of them.
+  allowed_values(const std::vector<search_restriction>& restrictions, const std::vector<search_parameter>& known,
+                 diagnostics& problems);
   bool allows(std::string_view parameter, std::string_view text) const;
   bool allows(std::string_view parameter, std::int64_t v) const;
   /// Those of `usual` that are allowed; whatever is given where it is.

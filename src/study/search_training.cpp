@@ -158,7 +158,7 @@ class space final : public search_space {
       if (s.inputs.at_pointer("/scenario" + std::string(own))) everywhere.emplace_back(own, value{});
     const value* policy = s.inputs.at_pointer("/scenario/placement/policy");
     if (policy && policy->string() && *policy->string() != "segments") everywhere.emplace_back("/placement/policy", "segments");
-    const allowed_values allowed(o.restrictions, own_values(w), problems);
+    const allowed_values allowed(o.restrictions, known_parameters(w), problems);
     if (!problems.empty()) return;
     list_splits(o.gpus, w, allowed);
     list_choices(allowed);
@@ -221,26 +221,31 @@ class space final : public search_space {
   }
 
  private:
-  static std::vector<std::pair<std::string, std::string>> own_values(const training_workload& w) {
+  std::vector<search_parameter> known_parameters(const training_workload& w) const {
     const parallelism& p = w.par;
-    const std::array<std::string, axes.size()> texts = {
-        std::to_string(p.tp),
-        std::to_string(p.pp),
-        std::to_string(p.vp),
-        std::to_string(p.cp),
-        std::to_string(p.dp),
-        std::to_string(p.ep),
-        std::to_string(p.etp),
-        std::string(schedules[static_cast<std::size_t>(w.schedule)]),
-        std::to_string(w.split.first),
-        std::to_string(w.split.last),
-        p.sequence_parallel ? "true" : "false",
-        std::to_string(w.micro_batch_size),
-        std::string(shardings[static_cast<std::size_t>(w.sharding)]),
-        text_of(w.recompute),
-        std::to_string(w.offload_layers)};
-    std::vector<std::pair<std::string, std::string>> out;
-    for (std::size_t i = 0; i < axes.size(); ++i) out.emplace_back(std::string(axes[i].first), texts[i]);
+    const auto count = [](std::int64_t n) { return search_parameter{"", std::to_string(n)}; };
+    const auto words = [](std::string_view own, std::vector<std::string> all) {
+      return search_parameter{"", std::string(own), std::move(all)};
+    };
+    std::vector<std::string> recompute_words;
+    for (const recompute_spec& r : recomputes(base_.model)) recompute_words.push_back(text_of(r));
+    std::vector<search_parameter> out = {
+        count(p.tp),
+        count(p.pp),
+        count(p.vp),
+        count(p.cp),
+        count(p.dp),
+        count(p.ep),
+        count(p.etp),
+        words(schedules[static_cast<std::size_t>(w.schedule)], {schedules.begin(), schedules.end()}),
+        count(w.split.first),
+        count(w.split.last),
+        words(p.sequence_parallel ? "true" : "false", {"true", "false"}),
+        count(w.micro_batch_size),
+        words(shardings[static_cast<std::size_t>(w.sharding)], {shardings.begin(), shardings.end()}),
+        words(text_of(w.recompute), std::move(recompute_words)),
+        count(w.offload_layers)};
+    for (std::size_t i = 0; i < axes.size(); ++i) out[i].name = axes[i].first;
     return out;
   }
 

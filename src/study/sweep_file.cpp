@@ -278,7 +278,7 @@ sweep load_sweep(const std::filesystem::path& file) {
     s.points = product(s.points, axes.back());
   }
   r.done();
-  if (axes.size() == 1) r.fail("axes", "a sweep has at least one axis");
+  if (axes.size() == 1 && r.has("axes")) r.fail("axes", "a sweep has at least one axis");
   check_axes(r, std::span(axes).subspan(1));
   problems.throw_if_any();
   return s;

@@ -80,6 +80,7 @@ sweep_merge merge_sweep(const std::filesystem::path& folder) {
     const value& record = it->second;
     rows.push_back({&p, &record});
     count(out, *record.find("status")->string());
+    add_reason(out.reasons, record);
     value line{value::object{{"index", p.index}, {"id", p.id}}};
     value set{value::object{}};
     for (const auto& [pointer, v] : p.set) set.set(pointer, v);

@@ -66,7 +66,8 @@ class pool {
   pool(const sweep_run_options& o, record_file& records, std::filesystem::path file, const data_folders& data)
       : options_(o), records_(records), file_(std::move(file)), data_(data) {}
 
-  /// Runs them, as many at a time as there are jobs; `after` is called when one has ended.
+  /// Runs them, as many at a time as there are jobs; `after` takes the record of each as it ends, null for one that
+  /// was interrupted.
   template <class After>
   void run(const std::vector<const sweep_point*>& points, After after) {
     std::size_t next = 0;
@@ -116,20 +117,21 @@ class pool {
     }
   }
 
-  /// Writes its record. Returns whether it has a result.
-  bool finish(const child& c) {
+  /// Writes its record and returns it.
+  value finish(const child& c) {
     const int state = end_of(c);
-    const value record = config::parse_scalar(c.text);
+    value record = config::parse_scalar(c.text);
     if (WIFEXITED(state) && WEXITSTATUS(state) == 0 && is_record(record)) {
       records_.append(c.text);
-      return !is_error(record);
+      return record;
     }
     const std::string reason =
         c.timed_out ? fmt::format("took longer than {} s", options_.timeout_s) : silence_reason(state);
     // A signal from the terminal went to all of us: this point has not failed.
-    if (WIFSIGNALED(state) && WTERMSIG(state) == SIGINT) return true;
-    records_.append(to_json(record_of(c.point->id, "error", {reason}, value::object{}), 0));
-    return false;
+    if (WIFSIGNALED(state) && WTERMSIG(state) == SIGINT) return {};
+    record = record_of(c.point->id, "error", {reason}, value::object{});
+    records_.append(to_json(record, 0));
+    return record;
   }
 
   const sweep_run_options& options_;
@@ -156,14 +158,20 @@ sweep_run_counts run_sweep(const std::filesystem::path& folder, const sweep_run_
     if (!seen.insert(p.id).second || number++ % o.shards != o.shard) continue;
     ++counts.points;
     const auto it = finished.find(p.id);
-    if (it != finished.end() && !(o.retry_errors && is_error(it->second))) ++counts.before;
-    else todo.push_back(&p);
+    if (it == finished.end() || (o.retry_errors && is_error(it->second))) {
+      todo.push_back(&p);
+      continue;
+    }
+    ++counts.before;
+    add_reason(counts.reasons, it->second);
   }
   if (o.report) o.report(counts.before, counts.points);
   if (!todo.empty()) read_before_children(*todo.front(), file, data);
-  pool(o, records, file, data).run(todo, [&](bool ok) {
+  pool(o, records, file, data).run(todo, [&](const value& record) {
+    if (record.is_null()) return;
     ++counts.run;
-    counts.failed += ok ? 0 : 1;
+    counts.failed += is_error(record) ? 1 : 0;
+    add_reason(counts.reasons, record);
     if (o.report) o.report(counts.before + counts.run, counts.points);
   });
   return counts;

@@ -53,12 +53,13 @@ std::string seen_from(const fs::path& folder, const std::string& scenario, const
   return fs::proximate(fs::absolute(file), fs::absolute(folder)).string();
 }
 
-std::string id_of(const point_settings& set, const fs::path& file, const data_folders& data) {
+std::string id_of(const point_settings& set, const fs::path& file, const data_folders& data, sweep_reasons& wrong) {
   try {
     const scenario s = load_scenario(file, overrides_of(set), data);
     return *s.inputs.find("digest")->string();
-  } catch (const input_error&) {
-    return config::digest(settings_value(set)) + "-bad";  // running it tells the problems
+  } catch (const input_error& e) {
+    ++wrong["error: " + e.problems().front().text()];
+    return config::digest(settings_value(set)) + "-bad";  // running it tells all problems
   }
 }
 
@@ -108,11 +109,11 @@ sweep_plan write_sweep_plan(const sweep& s, const fs::path& folder, const scenar
                             const data_folders& data, const sweep_report& report) {
   make_folder(folder / "results");
   const fs::path file = find(s.scenario);
-  sweep_plan plan{s.name, seen_from(folder, s.scenario, file), {}};
+  sweep_plan plan{s.name, seen_from(folder, s.scenario, file), {}, {}};
   std::string lines;
   for (const point_settings& set : s.points) {
     const auto index = static_cast<std::int64_t>(plan.points.size());
-    plan.points.push_back({index, id_of(set, file, data), set});
+    plan.points.push_back({index, id_of(set, file, data, plan.reasons), set});
     value line{value::object{{"index", index}, {"id", plan.points.back().id}}};
     line.set("set", settings_value(set));
     lines += to_json(line, 0);
@@ -133,7 +134,7 @@ sweep_plan read_sweep_plan(const fs::path& folder) {
   const value head = config::parse_scalar(read_file(folder / "plan.json"));
   if (text_of(head, "schema") != "nvlsim.sweep-plan/1")
     no_plan(folder, "plan.json has no schema nvlsim.sweep-plan/1");
-  sweep_plan plan{text_of(head, "name"), text_of(head, "scenario"), {}};
+  sweep_plan plan{text_of(head, "name"), text_of(head, "scenario"), {}, {}};
   for_each_line(read_file(folder / "points.jsonl"), [&](std::string_view text) {
     const value line = config::parse_scalar(text);
     const value* set = line.find("set");
@@ -154,6 +155,13 @@ bool is_record(const value& v) {
   };
   return !text_of(v, "id").empty() && status && status->string() && reasons && reasons->items() &&
          all_text(*reasons->items()) && metrics && metrics->members();
+}
+
+void add_reason(sweep_reasons& to, const value& record) {
+  const std::string status = text_of(record, "status");
+  if (status == "ok" || status == "saturated") return;
+  const value::array& all = *record.find("reasons")->items();
+  ++to[fmt::format("{}: {}", status, all.empty() ? "" : *all.front().string())];
 }
 
 std::map<std::string, value> read_records(const fs::path& folder) {

@@ -14,6 +14,9 @@ value record_of(const std::string& id, std::string_view status, std::vector<std:
 
 bool is_record(const value& v);
 
+/// Counts the first reason of a record whose point has no metrics to show.
+void add_reason(sweep_reasons& to, const value& record);
+
 /// Records of every shard's file by point id; the last of an id counts. A line that was cut off is none.
 std::map<std::string, value> read_records(const std::filesystem::path& folder);
 

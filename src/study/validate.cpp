@@ -1,6 +1,7 @@
 #include "nvlsim/validate.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -18,17 +19,37 @@ namespace {
 constexpr std::array<std::string_view, 5> status_names = {"ok", "infeasible", "unsupported", "error", "excluded"};
 
 struct table_kind {
+  std::string_view name;
   std::vector<std::string_view> columns;  ///< whose presence tells the kind
   std::vector<validation_record> (*run)(const csv_table&, const data_folders&, const progress&);
 };
 const std::array<table_kind, 6> kinds = {{
-    {{"case", "system", "step_time_ms", "peak_alloc_GiB"}, validate_memory},
-    {{"model", "kind", "params_total_derived", "params_active_derived"}, validate_models},
-    {{"id", "engine", "model", "system", "isl", "osl", "tpot_ms", "ttft_ms"}, validate_inference},
-    {{"table", "system", "op", "dtype", "latency_ms"}, validate_kernels},
-    {{"id", "system", "collective", "message_bytes", "time_us"}, validate_collectives},
-    {{"id", "model", "system", "seq_len", "global_batch", "tp", "pp"}, validate_training},
+    {"memory", {"case", "system", "step_time_ms", "peak_alloc_GiB"}, validate_memory},
+    {"models", {"model", "kind", "params_total_derived", "params_active_derived"}, validate_models},
+    {"inference", {"id", "engine", "model", "system", "isl", "osl", "tpot_ms", "ttft_ms"}, validate_inference},
+    {"kernels", {"table", "system", "op", "dtype", "latency_ms"}, validate_kernels},
+    {"collectives", {"id", "system", "collective", "message_bytes", "time_us"}, validate_collectives},
+    {"training", {"id", "model", "system", "seq_len", "global_batch", "tp", "pp"}, validate_training},
 }};
+
+/// What the header lacks of the kind that it is nearest to.
+std::string unknown_kind(const csv_table& t) {
+  const auto lacks = [&](const table_kind& k) {
+    std::vector<std::string_view> out;
+    for (const std::string_view c : k.columns)
+      if (!t.has(c)) out.push_back(c);
+    return out;
+  };
+  const auto has = [&](const table_kind& k) { return k.columns.size() - lacks(k).size(); };
+  const auto best = std::max_element(kinds.begin(), kinds.end(), [&](const table_kind& a, const table_kind& b) {
+    return has(a) < has(b) || (has(a) == has(b) && lacks(a).size() > lacks(b).size());
+  });
+  std::vector<std::string_view> names;
+  for (const table_kind& k : kinds) names.push_back(k.name);
+  std::string out = fmt::format("the header names no known kind of table ({})", fmt::join(names, ", "));
+  if (has(*best) > 1) out += fmt::format("; for {} it lacks {}", best->name, fmt::join(lacks(*best), ", "));
+  return out;
+}
 
 using records_view = std::vector<const validation_record*>;
 
@@ -181,7 +202,7 @@ std::vector<validation_record> validate_table(const std::filesystem::path& file,
   for (const table_kind& k : kinds)
     if (std::all_of(k.columns.begin(), k.columns.end(), [&](std::string_view c) { return t.has(c); }))
       return k.run(t, data, report);
-  throw input_error({{file.string(), "", "the header names no known kind of table (training, models, inference, collectives, kernels, memory)", {}}});
+  throw input_error({{file.string(), "", unknown_kind(t), {}}});
 }
 
 value validation_json(const std::vector<validation_record>& records) {

@@ -40,7 +40,7 @@ std::vector<std::string> shape_reasons(const model& m, const inference_workload&
     if (l.routed() && w.attention_dp == 1) check_division(out, "ep", w.ep, l.moe.experts, "experts");
     if (l.routed() && w.ep > l.moe.experts) out.insert(fmt::format("ep {} exceeds {} experts", w.ep, l.moe.experts));
   }
-  if (kv_bytes_per_token(m, w.kv_cache) == 0) out.insert(fmt::format("{} has no layer with a KV cache", m.name));
+  if (kv_bytes_per_token(m, w.kv_cache) == 0) out.insert(fmt::format("{} has no layer with a KV cache: such models cannot be served yet", m.name));
   const auto layers = static_cast<std::int64_t>(m.layers.size());
   if (w.pp > layers) out.insert(fmt::format("pp {} exceeds {} layers", w.pp, layers));
   const bool routed = std::any_of(m.layers.begin(), m.layers.end(), [](const layer_spec& l) { return l.routed(); });
@@ -97,9 +97,11 @@ std::vector<std::string> load_reasons(const model& m, const inference_workload& 
   if (set.prefill == prefill_policy::whole_prompt && input > set.max_num_tokens)
     out.push_back(fmt::format("prefill whole_prompt: a prompt of {} tokens exceeds max_num_tokens {}", input,
                               set.max_num_tokens));
-  if (mem.kv_capacity_tokens == 0) {
+  const bool caches = kv_bytes_per_token(m, w.kv_cache) > 0;  // else the shape is the reason
+  if (caches && mem.kv_capacity_tokens == 0) {
     out.push_back(no_cache_left(mem.report));
-  } else if (const std::int64_t needed = held_tokens(limits_of(engine, w, mem), request); needed > mem.kv_capacity_tokens) {
+  } else if (const std::int64_t needed = held_tokens(limits_of(engine, w, mem), request);
+             caches && needed > mem.kv_capacity_tokens) {
     out.push_back(fmt::format("the longest request needs {} KV tokens, the cache holds {}", needed,
                               mem.kv_capacity_tokens));
   }

@@ -125,6 +125,12 @@ class Degraded(Case):
                      "belongs to a rack", 'did you mean "speed"'):
             self.assertIn(part, done.stderr)
 
+    def test_a_share_of_one_harms_nobody(self):
+        done = run("run", "train.json", "--set", '/degraded=[{"gpus": 0, "speed": 1}]', "--format", "csv", cwd=self.folder)
+        self.assertEqual((done.returncode, done.stdout), (0, run("run", "train.json", "--format", "csv", cwd=self.folder).stdout))
+        done = run("run", "train.json", "--set", '/degraded=[{"gpus": 0, "speed": 2}]', cwd=self.folder)
+        self.assertEqual(done.stderr, "--set#/degraded/0/speed: 2 is more than 1\n")
+
 
 if __name__ == "__main__":
     main()

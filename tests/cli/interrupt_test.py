@@ -2,9 +2,11 @@
 """Interrupted runs keep what is finished. Usage: interrupt_test.py NVLSIM SOURCE_DIR"""
 import json
 import os
+import re
 import signal
 import subprocess
 import time
+from pathlib import Path
 
 import sanitizer
 from program import NVLSIM, Case, main
@@ -41,6 +43,29 @@ class Interrupt(Case):
         started = self.start()
         os.killpg(started.pid, signal.SIGINT)
         self.check(started)
+
+    def test_a_search_prints_what_it_has(self):
+        offline = self.edit("serve.json")
+        offline["workload"]["load"]["requests"] = 200_000
+        self.write("long.json", offline)
+        started = subprocess.Popen([str(NVLSIM), "search", "long.json", "--gpus", "8", "--format", "json"], cwd=self.folder,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(started.kill)
+        while not (Path(f"/proc/{started.pid}/status").exists() and self.catches(started.pid)):
+            time.sleep(0.01)
+        time.sleep(0.3)
+        started.send_signal(signal.SIGINT)
+        out, err = started.communicate(timeout=120)
+        self.assertEqual((started.returncode, sanitizer.without_notices(err)), (130, ""))
+        found = json.loads(out)
+        self.assertEqual(found["candidates"], found["found"] + sum(p["count"] for p in found["pruned"]))
+        self.assertIn("interrupted: not tried", [p["reason"] for p in found["pruned"]])
+
+    @staticmethod
+    def catches(pid):
+        """Whether a process has a handler for SIGINT."""
+        caught = re.search(r"SigCgt:\s*([0-9a-f]+)", Path(f"/proc/{pid}/status").read_text())[1]
+        return int(caught, 16) >> (signal.SIGINT - 1) & 1
 
     def test_a_second_signal_ends_it_at_once(self):
         started = self.start()

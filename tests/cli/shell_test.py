@@ -1,12 +1,27 @@
 """Completion in each shell, asked as the shell would, and manual pages."""
 import json
+import os
+import pty
 import re
 import shutil
 import subprocess
 import unittest
 
+import sanitizer
 from program import NVLSIM, SOURCE, Case, main, run
 
+# ^T completes, writes down the line and the matches, and leaves.
+ZSHRC = r"""
+PS1=; unsetopt beep; fpath=($ZDOTDIR $fpath)
+autoload -Uz compinit; compinit -u -D
+compadd() {
+  local -a all
+  if [[ " $* " != *" -"[OAD]" "* ]]; then builtin compadd -A all "$@"; print -rl -- $all >> $ZDOTDIR/matches; fi
+  builtin compadd "$@"
+}
+ask() { zle complete-word; print -r -- "$BUFFER" > $ZDOTDIR/line; exit }
+zle -N ask; bindkey '^T' ask
+"""
 WITH_NVLSIM = f"PATH={NVLSIM.parent}:$PATH"
 
 
@@ -35,6 +50,10 @@ class Completion(Case):
         self.assertIn("--output", answers("run", "some-scenario", "-"))
         self.assertEqual(answers("run", "--fidelity", ""), ["closed", "flow", "exact"])
         self.assertEqual(answers("run", "--format", "=", "js"), ["json"])  # as bash splits --format=js
+        self.assertEqual(answers("run", "--format=js"), ["--format=json"])  # as other shells do not
+        self.assertEqual(answers("run", "--output="), [":dirs"])
+        self.assertEqual(answers("run", "--no-fold="), [])
+        self.assertIn("mfu", answers("search", "x", "--objective", "m"))
         self.assertEqual(answers("run", "-o", ""), [":dirs"])
         self.assertEqual(answers("run", "--trace", "x"), [":files"])
         self.assertEqual(answers("run", "--seed", ""), [])
@@ -68,19 +87,42 @@ class Completion(Case):
 
     @needs("zsh")
     def test_zsh(self):
-        stubs = 'compdef() { print "compdef $*" }; _describe() { print -l -- "${(@P)3}" }; _files() { print "files $*" }; '
-        script = f"{WITH_NVLSIM}; {stubs} source <(nvlsim completion zsh); "
-        self.assertEqual(shell("zsh", script), ["compdef _nvlsim nvlsim"])
-        ask = "words=({0}); CURRENT=$#words; _nvlsim"
-        self.assertEqual(shell("zsh", script + ask.format("nvlsim run --fi"))[1:], ["--fidelity:Network model"])
-        self.assertEqual(shell("zsh", script + ask.format("nvlsim run -o ''"))[1:], ["files -/"])
-        self.assertEqual(shell("zsh", script + ask.format("nvlsim platform show gb300-n"))[1:], ["files ", "gb300-nvl72:gb300-nvl72"])
+        for written, read in [("nvlsim run --fi", "nvlsim run --fidelity "), ("nvlsim compl", "nvlsim completion "),
+                              ("nvlsim run --format=js", "nvlsim run --format=json "), ("nvlsim run -o a", "nvlsim run -o a-folder/"),
+                              ("nvlsim report --output=a-fi", "nvlsim report --output=a-file "), ("nvlsim run x --nosuch", "nvlsim run x --nosuch"),
+                              ("nvlsim platform show gb300-n", "nvlsim platform show gb300-nvl72 ")]:
+            with self.subTest(written=written):
+                self.assertEqual(self.zsh(written).rstrip("\n"), read)
+        self.assertEqual(self.zsh("nvlsim run --fidelity ", every=True).split(), ["closed", "flow", "exact"])
+
+    def zsh(self, written, every=False):
+        """What an interactive zsh makes of a line at TAB: the line, or every match."""
+        (self.folder / ".zshrc").write_text(ZSHRC)
+        (self.folder / "_nvlsim").write_text(run("completion", "zsh").stdout)  # found in $fpath, as docs/cli.md says
+        (self.folder / "a-folder").mkdir(exist_ok=True)
+        (self.folder / "a-file").touch()
+        (self.folder / "matches").write_text("")
+        ours, theirs = pty.openpty()
+        env = {"PATH": f"{NVLSIM.parent}:{os.environ['PATH']}", "TERM": "dumb", "LC_ALL": "C.UTF-8", "ZDOTDIR": str(self.folder), **sanitizer.options()}
+        shell = subprocess.Popen(["zsh", "-i"], stdin=theirs, stdout=theirs, stderr=theirs, env=env, cwd=self.folder, start_new_session=True)
+        os.close(theirs)
+        os.write(ours, written.encode() + b"\x14")
+        try:
+            shell.wait(timeout=60)
+        finally:
+            shell.kill()
+            shell.wait()
+            os.close(ours)
+        return (self.folder / ("matches" if every else "line")).read_text()
 
     @needs("fish")
     def test_fish(self):
         ask = "set -x PATH {0} $PATH; nvlsim completion fish | source; complete -C '{1}'"
         self.assertEqual(shell("fish", ask.format(NVLSIM.parent, "nvlsim run --fi")), ["--fidelity\tNetwork model"])
         self.assertEqual(shell("fish", ask.format(NVLSIM.parent, "nvlsim run --fidelity cl")), ["closed"])
+        self.assertEqual(shell("fish", ask.format(NVLSIM.parent, "nvlsim run --format=js")), ["--format=json"])
+        (self.folder / "a-folder").mkdir()
+        self.assertEqual(shell("fish", f"cd {self.folder}; " + ask.format(NVLSIM.parent, "nvlsim run --output=a-fo")), ["--output=a-folder/"])
 
 
 class ManualPages(Case):

@@ -47,6 +47,14 @@ class Sweep(Case):
         self.assertEqual(points[2]["set"]["/platform/gpu/nvlink"], "200 GB/s")
         self.assertEqual(len({p["id"] for p in points}), len(points))
 
+    def test_a_plan_tells_wrong_inputs(self):
+        for values, code in ([{"/workload/gpus": 8}, {"/workload/gqus": 8}], 0), ([{"/workload/gqus": 8}], 2):
+            (self.folder / "wrong.json").write_text(json.dumps({"schema": "nvlsim.sweep/1", "scenario": CHEAP, "axes": [{"list": values}]}))
+            done = run("sweep", "plan", "wrong.json", "-o", "wrong", cwd=self.folder)
+            self.assertEqual(done.returncode, code)
+            self.assertIn(f"{len(values)} points of wrong in wrong, 1 of them with wrong inputs\n       1  error: --set#/workload/gqus: unknown member",
+                          done.stdout)
+
     def test_random_draws_repeat_and_stay_inside(self):
         axis = {"random": {"count": 50, "seed": 3, "draw": {
             "/workload/gpus": {"choice": [2, 4, 8]}, "/platform/gpu/nvlink": {"from": "1 GB/s", "to": "1000 GB/s", "logarithmic": True}}}}
@@ -59,8 +67,8 @@ class Sweep(Case):
 
     def test_runs_what_run_runs(self):
         self.plan([{"list": [{"/workload/gpus": 8}, {"/workload/gpus": 16}, {"/workload/gpus": 8}]}])
-        self.assertEqual(self.sweep("run"), {"points": 2, "before": 0, "run": 2, "failed": 0})
-        self.assertEqual(self.sweep("run"), {"points": 2, "before": 2, "run": 0, "failed": 0})
+        self.assertEqual(self.sweep("run"), {"points": 2, "before": 0, "run": 2, "failed": 0, "reasons": {}})
+        self.assertEqual(self.sweep("run"), {"points": 2, "before": 2, "run": 0, "failed": 0, "reasons": {}})
         self.assertEqual(self.sweep("merge")["ok"], 3)
         rows = self.merged()
         self.assertEqual(rows[0]["metrics"], rows[2]["metrics"])
@@ -75,12 +83,15 @@ class Sweep(Case):
         self.plan([{"grid": {"/workload/gpus": [2, 4]}}])
         self.sweep("run")
         self.plan([{"grid": {"/workload/gpus": [2, 3, 4]}}])
-        self.assertEqual(self.sweep("run"), {"points": 3, "before": 2, "run": 1, "failed": 0})
+        self.assertEqual(self.sweep("run"), {"points": 3, "before": 2, "run": 1, "failed": 0, "reasons": {}})
 
     def test_points_that_cannot_run_are_recorded_and_stop_nobody(self):
         self.plan([{"list": [{"/workload/gpus": 8}, {"/workload/gpus": 100}, {"/workload/gqus": 1}, {"/workload/gpus": 4}]}])
-        self.assertEqual(self.sweep("run"), {"points": 4, "before": 0, "run": 4, "failed": 1})
-        self.sweep("merge")
+        counts = self.sweep("run")
+        reasons = counts.pop("reasons")
+        self.assertEqual(counts, {"points": 4, "before": 0, "run": 4, "failed": 1})
+        self.assertEqual(sorted(r.split(":")[0] for r in reasons), ["error", "infeasible"])
+        self.assertEqual(self.sweep("merge")["reasons"], reasons)
         rows = self.merged()
         self.assertEqual([r["status"] for r in rows], ["ok", "infeasible", "error", "ok"])
         self.assertIn("unknown member", rows[2]["reasons"][0])
@@ -105,7 +116,8 @@ class Sweep(Case):
         self.assertEqual(program.returncode, 0)
         self.assertIn("killed by signal 9", self.records()[0]["reasons"][0])
         self.assertEqual(self.sweep("run")["run"], 0)
-        self.assertEqual(self.sweep("run", "--retry-errors", "--timeout", "0.05"), {"points": 1, "before": 0, "run": 1, "failed": 1})
+        self.assertEqual(self.sweep("run", "--retry-errors", "--timeout", "0.05"),
+                         {"points": 1, "before": 0, "run": 1, "failed": 1, "reasons": {"error: took longer than 0.05 s": 1}})
         self.assertIn("took longer", self.records()[1]["reasons"][0])
 
     def test_killed_five_times_it_ends_complete_with_each_point_once(self):

@@ -101,7 +101,7 @@ class Report(unittest.TestCase):
         nvlsim("report", out / "nic-800.json", out / "nic-100.json", out / "chunks.json", out / "more.json", "-o", page)
         shown = self.open(page)
         why = shown.value("[...document.querySelectorAll('.why')].map(e => e.textContent).join('\\n')")
-        self.assertRegex(why, r"nic-100 is slower, 0\.\d+ times as fast as nic-800.* it loses [0-9.]+ \w+ \([0-9.]+ %\) in bubble")
+        self.assertRegex(why, r"nic-100 is slower, 0\.\d+ times as fast as nic-800.* it loses [0-9.]+ \w+ \([0-9.]+ %\) in pipeline wait")
         self.assertIn("What differs in the inputs: fabric NIC bandwidth 800 Gb/s → 100 Gb/s.", why)
         self.assertIn("What differs in the inputs: vp 8 → 4.", why)
         self.assertNotIn("more", why)  # another number of GPUs is other work
@@ -132,6 +132,14 @@ class Report(unittest.TestCase):
         text = shown.value("document.getElementById('page').textContent")
         self.assertRegex(text, r"LinksPorts .*nvlink (in|out)[0-9.]+ %")
         self.assert_clean(shown)
+
+    def test_latencies_of_pools_are_of_every_request(self):
+        nvlsim("report", "deepseek-r1-gb300-prefill-decode", "-o", self.path / "pools.html")
+        data = data_of(self.path / "pools.html")
+        curves = {c["metric"]: c["points"] for c in data["timelines"][0]["latencies"]}
+        for metric in "ttft_s", "tpot_s":
+            self.assertAlmostEqual(curves[metric][-1][0], data["results"][0]["metrics"][metric]["max"], places=9)
+            self.assertAlmostEqual(curves[metric][49][0], data["results"][0]["metrics"][metric]["p50"], places=9)
 
     def test_latencies_are_of_the_requests_that_count(self):
         load = json.loads((SOURCE / "scenarios/inference/llama2-70b-server-gb200-vm.json").read_text())

@@ -1,6 +1,11 @@
-  $ nvlsim platform list | grep -E '^gb[23]00-nvl72'
-  gb200-nvl72       NVIDIA GB200 NVL72 (Grace and Blackwell) as Azure ND GB20...
-  gb300-nvl72       NVIDIA GB300 NVL72 (Grace and Blackwell Ultra) as Azure N...
+  $ nvlsim platform list | grep -A 1 -E '^gb300-nvl72'
+  gb300-nvl72       NVIDIA GB300 NVL72 (Grace and Blackwell Ultra) as Azure ND
+                    GB300 v6
+
+  $ nvlsim model list | grep -E '^(llama3-8b|deepseek-r1|gpt3-13b) '
+  deepseek-r1             671.0 B, 37.6 B a token; 61 layers of 7168; 256 experts
+  gpt3-13b                12.8 B; 40 layers of 5120
+  llama3-8b               8.0 B; 32 layers of 4096
 
   $ nvlsim scenario list | cut -d' ' -f1 | grep 512
   llama3.1-405b-gb200-512

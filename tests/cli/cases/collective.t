@@ -89,3 +89,15 @@ What lies below /platform and /stack reaches into those files, as in a scenario.
   2> --set#/platform/fabric/nic_bandwith: unknown member; did you mean "nic_bandwidth"?
   2> --set#/stack/collectives/fabric/quantum-x800/all_reduce/ring/nic_shar: unknown member; did you mean "nic_share"?
   [2]
+
+Steps are sizes too.
+
+  $ nvlsim collective all_reduce --platform gb300-nvl72 --gpus 8 -b 1K -e 3K -i 1K | grep float | awk '{print $1}'
+  1024
+  2048
+  3072
+
+  $ nvlsim collective all_reduce --platform gb300-nvl72 --gpus 8 -i 0; nvlsim collective all_reduce --platform gb300-nvl72 --gpus 8 -i 1X
+  2> -i#: 0 is less than a byte
+  2> -i#: "1X" is no size such as 8, 64K, 128M or 16G
+  [2]

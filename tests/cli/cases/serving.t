@@ -32,9 +32,9 @@ An objective that no load keeps, and one that is missing.
   llama2-70b-server-gb200-vm,infeasible
 
   $ nvlsim run llama2-70b-server-gb200-vm --highest-load --set /workload/slo=null
-  2> #/workload: the highest load needs an objective: slo
+  2> llama2-70b-server-gb200-vm#/workload: the highest load needs an objective: slo
   [2]
 
   $ nvlsim pareto llama3.1-405b-gb300-512
-  2> #/workload: a Pareto study takes an inference workload with lengths of its own
+  2> llama3.1-405b-gb300-512#/workload: a Pareto study takes an inference workload with lengths of its own
   [2]

@@ -38,6 +38,22 @@
   2> Try "nvlsim run --help".
   [2]
 
+An empty value, as of a shell variable that is not set, is no value.
+
+  $ nvlsim run train.json --trace "$NOWHERE"; nvlsim run train.json -o ""; nvlsim search train.json --gpus 8 --objective ""
+  2> nvlsim: --trace: is empty
+  2> Try "nvlsim run --help".
+  2> nvlsim: --output: is empty
+  2> Try "nvlsim run --help".
+  2> nvlsim: --objective: is empty
+  2> Try "nvlsim search --help".
+  [2]
+
+  $ nvlsim run train.json --trace-ranks 0 --trace-detail layers
+  2> nvlsim: --trace-ranks requires --trace
+  2> Try "nvlsim run --help".
+  [2]
+
   $ nvlsim run train.json --seed -1
   2> nvlsim: --seed: -1 is less than 0
   2> Try "nvlsim run --help".
@@ -160,7 +176,11 @@ Files.
   [2]
 
   $ printf 'id,colour\n1,red\n' > odd.csv; nvlsim validate odd.csv
-  2> odd.csv#: the header names no known kind of table (training, models, inference, collectives, kernels, memory)
+  2> odd.csv#: the header names no known kind of table (memory, models, inference, kernels, collectives, training)
+  [2]
+
+  $ printf 'id,model,system,gpus\n' > own.csv; nvlsim validate own.csv
+  2> own.csv#: the header names no known kind of table (memory, models, inference, kernels, collectives, training); for training it lacks seq_len, global_batch, tp, pp
   [2]
 
   $ nvlsim run train.json -o train.json

@@ -59,16 +59,33 @@ std::vector<collective_options> ways(const platform& p, collective c, comm_group
   return out;
 }
 
+struct case_of {
+  const platform& on;
+  collective kind;
+  comm_group group;
+  collective_options way;
+};
+
+/// Found once for all tests of a process: what cannot run is told by an exception.
+const std::vector<case_of>& cases() {
+  static const std::vector<case_of> all = [] {
+    std::vector<case_of> out;
+    for (const platform& p : machines())
+      for (const std::string& kind : collective_names()) {
+        const collective c = *collective_by_name(kind);
+        for (const comm_group g : groups) {
+          if (c == collective::send_recv && g.ranks != 2) continue;
+          for (const collective_options& o : ways(p, c, g)) out.push_back({p, c, g, o});
+        }
+      }
+    return out;
+  }();
+  return all;
+}
+
 template <class Visit>
 void each_case(Visit visit) {
-  for (const platform& p : machines())
-    for (const std::string& kind : collective_names()) {
-      const collective c = *collective_by_name(kind);
-      for (const comm_group g : groups) {
-        if (c == collective::send_recv && g.ranks != 2) continue;
-        for (const collective_options& o : ways(p, c, g)) visit(p, c, g, o);
-      }
-    }
+  for (const case_of& x : cases()) visit(x.on, x.kind, x.group, x.way);
 }
 
 std::string text(const platform& p, collective c, comm_group g, const collective_options& o, double size) {

@@ -2,6 +2,7 @@
 #include "nvlsim/search.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <set>
@@ -198,6 +199,30 @@ TEST_CASE("A served model is searched by what a run of it gives") {
   REQUIRE(r.best.size() > 3);
   for (const std::size_t i : {std::size_t{0}, r.best.size() / 2, r.best.size() - 1})
     served.agrees_with_run(r, r.best[i]);
+}
+
+TEST_CASE("Layouts of a served model take long, and progress is told after each") {
+  search_options o;
+  o.gpus = 4;
+  std::vector<std::int64_t> told;
+  o.report = [&](std::int64_t done, std::int64_t) { told.push_back(done); };
+  const search_result r = search_layouts(loaded("inference/llama2-70b-offline-gb300-rack", {{"/workload/load/requests", "64"}}), o);
+  REQUIRE(r.candidates > 100);
+  CHECK(told.size() == static_cast<std::size_t>(r.candidates));
+  CHECK(told.back() == r.candidates);
+}
+
+TEST_CASE("A search that is stopped has what it found until then, and counts the rest") {
+  search_options o;
+  o.gpus = 4;
+  o.jobs = 2;
+  std::atomic<int> asked = 0;
+  o.stop = [&] { return ++asked > 40; };
+  const search_result r = search_layouts(loaded("inference/llama2-70b-offline-gb300-rack", {{"/workload/load/requests", "64"}}), o);
+  CHECK(r.found > 0);
+  CHECK(r.evaluated <= 42);
+  CHECK(r.candidates == r.found + left_out(r));
+  CHECK(std::any_of(r.pruned.begin(), r.pruned.end(), [](const pruned_layouts& p) { return p.reason == "interrupted: not tried"; }));
 }
 
 TEST_CASE("Pools of prefill and decode workers share the GPUs out in every way") {

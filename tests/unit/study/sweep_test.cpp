@@ -126,6 +126,8 @@ TEST_CASE("A point's id is the digest of what it resolves to") {
   const sweep_plan p = b.plan(
       R"([{"list": [{"/workload/gpus": 8}, {"/workload/gpus": 16}, {"/workload/gpus": 8}, {"/workload/gpsu": 1}]}])");
   REQUIRE(p.points.size() == 4);
+  REQUIRE(p.reasons.size() == 1);
+  CHECK(p.reasons.begin()->first == "error: --set#/workload/gpsu: unknown member; did you mean \"gpus\"?");
   CHECK(p.points[0].id == p.points[2].id);
   CHECK(p.points[0].id != p.points[1].id);
   const scenario s =
@@ -149,6 +151,22 @@ TEST_CASE("A sweep runs each point once, goes on after a torn line and keeps wha
   CHECK(read_records(b.folder / "out").size() == 4);
   const sweep_merge m = merge_sweep(b.folder / "out");
   CHECK((m.points == 4 && m.ok == 3 && m.infeasible == 1 && m.missing == 0));
+}
+
+TEST_CASE("Reasons are those of the points that are planned, as often as they are, and of the shard that ran") {
+  const bench b;
+  b.plan(R"([{"list": [{"/workload/gpus": 100}, {"/workload/gpus": 99}, {"/workload/gpus": 2}]}])");
+  CHECK(b.run().reasons.size() == 2);
+  b.plan(R"([{"list": [{"/workload/gpus": 100}, {"/workload/gpus": 2}, {"/workload/gpus": 100}]}])");
+  const sweep_reasons merged = merge_sweep(b.folder / "out").reasons;
+  REQUIRE(merged.size() == 1);
+  CHECK(merged.begin()->first.starts_with("infeasible: "));
+  CHECK(merged.begin()->second == 2);
+  sweep_run_options o;
+  o.shards = 2;
+  CHECK(b.run(o).reasons.size() == 1);
+  o.shard = 1;
+  CHECK(b.run(o).reasons.empty());
 }
 
 TEST_CASE("Shards of a sweep share its points out and errors are run again when asked") {

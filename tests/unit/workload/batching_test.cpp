@@ -1,10 +1,10 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
-#include <chrono>
 #include <random>
 
 #include "nvlsim/diagnostics.hpp"
 #include "nvlsim/inference.hpp"
+#include "support/processor_time.hpp"
 
 namespace nvlsim {
 namespace {
@@ -327,14 +327,10 @@ TEST_CASE("Reserving a part of the output admits more requests into the same cac
 TEST_CASE("Offline schedule costs changes and not batches") {
   const auto seconds_of = [](int output) {
     const request_lengths lengths = random_lengths(3, 24576, 390, output);
-    double best = 1e9;
-    for (int i = 0; i < 3; ++i) {
-      const auto begin = std::chrono::steady_clock::now();
+    return test::processor_seconds([&] {
       const batching_schedule s = schedule_offline(lengths, 3584, 2048, chunked, plenty, 32);
-      best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
       REQUIRE(s.requests.size() == lengths.size());
-    }
-    return best;
+    });
   };
   CHECK(seconds_of(8 * 548) < 4 * seconds_of(548));  // visits of each request of a batch would be 8 times as many
 }

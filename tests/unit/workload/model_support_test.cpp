@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 
+#include "nvlsim/serving.hpp"
 #include "nvlsim/training.hpp"
 #include "unit/model/shipped.hpp"
 #include "unit/workload/inference_fixture.hpp"
@@ -82,7 +83,13 @@ TEST_CASE("Serving takes every kind of layer, if one of them keeps a cache") {
   for (const model& m : {hybrid, of_layers(latent), of_layers(compressed_layer())}) CHECK(to_serve(m).empty());
   model scans = of_layers(mamba_layer());
   scans.name = "scans";
-  CHECK(has(to_serve(scans), "scans has no layer with a KV cache"));
+  const std::vector<std::string> only = {"scans has no layer with a KV cache: such models cannot be served yet"};
+  CHECK(to_serve(scans) == only);
+  CHECK(plan_inference(small_machine(), small_stack(), scans, small_workload()).reasons == only);  // and not for want of memory
+  inference_workload arriving = small_workload();
+  arriving.load = load_kind::open_loop;
+  arriving.arrivals.rate_per_s = 1;
+  CHECK(serve(small_machine(), small_stack(), scans, arriving).reasons == only);
 }
 
 TEST_CASE("A rank that holds a whole model holds all weights that the model counts") {
