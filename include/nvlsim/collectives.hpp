@@ -100,10 +100,12 @@ std::optional<collective_cost> expert_exchange_cost(const collective_profile& pr
 /// Bytes through one port of a GPU, each way.
 struct port_bytes {
   bytes out, in;
+  friend bool operator==(const port_bytes&, const port_bytes&) = default;
 };
 /// Bytes through the two ports of a GPU.
 struct network_traffic {
   port_bytes nvlink, nic;
+  friend bool operator==(const network_traffic&, const network_traffic&) = default;
 };
 /// What the busiest rank of a collective sends and receives when it runs by `algorithm`, one of the names that
 /// `collective_time` returns. [docs/collectives.md#wire-bytes]

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -45,6 +44,8 @@ struct part_facts {
   /// gemm: m, n, k, groups; attention and decode: sequences, heads, queries, keys; exchange: bytes, ranks, domains.
   std::array<double, 4> shape{};
   std::string_view exchange, algorithm;  ///< "all_gather", "ring"
+  network_traffic traffic;               ///< of one exchange, where it may meet other traffic
+  double times = 1;                      ///< how many exchanges a part has, one after the other; `alone` is of one
 
   friend bool operator==(const part_facts&, const part_facts&) = default;
 };
@@ -58,10 +59,12 @@ struct work_part {
   std::shared_ptr<const part_facts> facts = {};  ///< where somebody may ask
 };
 
-/// What an operation puts on the network: once `latency` is over, its bytes flow evenly until its duration is.
+/// One exchange of an operation. Alone it lasts from `start` to `end`, counted from the beginning of the operation, and
+/// its bytes flow evenly once `latency` of that is over.
 struct network_demand {
   network_traffic traffic;
   seconds latency;
+  seconds end, start = {};
 };
 
 /// An operation that recurs: its parts add up to its duration.
@@ -70,7 +73,9 @@ struct work_template {
   std::vector<work_part> parts;
   seconds duration;        ///< of all parts
   watts power;             ///< of one GPU while it runs; zero when it runs beside other work
-  std::optional<network_demand> network = {};  ///< of operations that other traffic can slow down
+  /// Of operations that other traffic can slow down: one after the other, none before its own start. What one is late
+  /// delays those after it, and the end of the operation.
+  std::vector<network_demand> network = {};
 };
 
 using event_id = std::int32_t;

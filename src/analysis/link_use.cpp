@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <string_view>
 
 namespace nvlsim {
 namespace {
@@ -10,7 +11,7 @@ namespace {
 constexpr std::array<const char*, 4> link_names = {"nvlink out", "nvlink in", "nic out", "nic in"};
 
 struct port_log {
-  std::map<std::int32_t, double> bytes_of;              ///< by template
+  std::map<std::string_view, double> bytes_of;          ///< by name of the exchange
   std::vector<std::pair<double, double>> changes;       ///< date, change of the rate
   double carried = 0;
 };
@@ -18,23 +19,45 @@ struct port_log {
 /// By class and link.
 using logs = std::vector<std::array<port_log, link_names.size()>>;
 
-void note(port_log& log, std::int32_t work, double amount, double begin, double end) {
+void note(port_log& log, double amount, double begin, double end) {
   if (!(amount > 0) || !(end > begin)) return;
-  log.bytes_of[work] += amount;
   log.carried += amount;
   const double rate = amount / (end - begin);
   log.changes.emplace_back(begin, rate);
   log.changes.emplace_back(end, -rate);
 }
 
-void note(const operation& o, const network_demand& demand, std::size_t at, const span& s, logs& out) {
-  const double begin = std::min(s.begin_s + demand.latency.base(), s.end_s);
-  const port_bytes* both[] = {&demand.traffic.nvlink, &demand.traffic.nic};
+/// Whose bytes went through: each exchange of the operation has its share of them.
+void name_bytes(port_log& log, const work_template& w, double amount, bytes port_bytes::*way, bool nic) {
+  if (!(amount > 0)) return;
+  const auto of = [&](const work_part& p) {
+    return p.facts ? ((nic ? p.facts->traffic.nic : p.facts->traffic.nvlink).*way).base() * p.facts->times * p.repeat : 0;
+  };
+  double all = 0;
+  for (const work_part& p : w.parts) all += of(p);
+  if (!(all > 0)) log.bytes_of[w.name] += amount;
+  for (const work_part& p : w.parts)
+    if (const double b = of(p); b > 0) log.bytes_of[p.name] += amount * (b / all);
+}
+
+/// An operation that took longer than alone did so in all of its exchanges alike.
+void note(const operation& o, const work_template& w, std::size_t at, const span& s, logs& out) {
+  const double longer = w.duration > seconds{} ? (s.end_s - s.begin_s) / w.duration.base() : 1;
+  const auto date = [&](seconds t) { return s.begin_s + t.base() * longer; };
+  const std::size_t to = o.peer == no_peer ? at : static_cast<std::size_t>(o.peer);
   for (std::size_t f = 0; f < 2; ++f) {
-    const double sent = both[f]->out.base(), received = both[f]->in.base();
-    note(out[at][2 * f], o.work, sent, begin, s.end_s);
-    if (o.peer == no_peer) note(out[at][2 * f + 1], o.work, received, begin, s.end_s);
-    else note(out[static_cast<std::size_t>(o.peer)][2 * f + 1], o.work, sent, begin, s.end_s);
+    double sent = 0, received = 0;
+    for (const network_demand& d : w.network) {
+      const port_bytes& b = f == 0 ? d.traffic.nvlink : d.traffic.nic;
+      const bytes in = o.peer == no_peer ? b.in : b.out;
+      const double end = std::min(date(d.end), s.end_s);
+      const double begin = std::min(date(d.start) + d.latency.base(), end);
+      note(out[at][2 * f], b.out.base(), begin, end);
+      note(out[to][2 * f + 1], in.base(), begin, end);
+      sent += b.out.base(), received += in.base();
+    }
+    name_bytes(out[at][2 * f], w, sent, &port_bytes::out, f == 1);
+    name_bytes(out[to][2 * f + 1], w, received, o.peer == no_peer ? &port_bytes::in : &port_bytes::out, f == 1);
   }
 }
 
@@ -64,8 +87,8 @@ std::vector<link_use> links_used(const plan& p, const timeline& times, const pla
     for (std::size_t s = 0; s < p.classes[c].streams.size(); ++s) {
       const std::vector<operation>& operations = p.classes[c].streams[s].operations;
       for (std::size_t i = 0; i < operations.size(); ++i)
-        if (const auto& demand = p.templates[static_cast<std::size_t>(operations[i].work)].network)
-          note(operations[i], *demand, c, times.spans[c][s][i], all);
+        if (const work_template& w = p.templates[static_cast<std::size_t>(operations[i].work)]; !w.network.empty())
+          note(operations[i], w, c, times.spans[c][s][i], all);
     }
   std::vector<link_use> out;
   for (std::size_t c = 0; c < all.size(); ++c)
@@ -76,11 +99,8 @@ std::vector<link_use> links_used(const plan& p, const timeline& times, const pla
       link_use u = summary(log, capacity.base(), times.makespan.base());
       u.rank_class = static_cast<std::int32_t>(c);
       u.name = link_names[l];
-      for (const auto& [work, amount] : log.bytes_of)
-        if (amount > u.of_busiest.base()) {
-          u.of_busiest = bytes::from_base(amount);
-          u.busiest = p.templates[static_cast<std::size_t>(work)].name;
-        }
+      for (const auto& [name, amount] : log.bytes_of)
+        if (amount > u.of_busiest.base()) u.of_busiest = bytes::from_base(amount), u.busiest = name;
       out.push_back(std::move(u));
     }
   std::stable_sort(out.begin(), out.end(), [](const link_use& a, const link_use& b) { return a.mean > b.mean; });

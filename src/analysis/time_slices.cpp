@@ -59,8 +59,7 @@ class collector {
   void add(const operation& o, double weight, double took_s) {
     if (weight == 0) return;
     weights_[static_cast<std::size_t>(o.work)] += weight;
-    const double longer = took_s - template_of(work_, o).duration.base();
-    if (longer > 1e-12 * took_s) slowed_[o.work] += weight * longer;
+    if (const double longer = slowed_by(template_of(work_, o), took_s); longer > 0) slowed_[o.work] += weight * longer;
   }
   void wait(work_kind kind, std::string name, std::shared_ptr<const part_facts> facts, double time_s) {
     if (!(time_s > 0)) return;
@@ -79,8 +78,8 @@ class collector {
     }
     for (const auto& [t, time] : slowed_) {
       const work_template& w = work_.templates[static_cast<std::size_t>(t)];
-      out.push_back({phase_of(w), w.parts.empty() ? work_kind::dp : w.parts.front().kind, "contention",
-                     w.parts.empty() ? nullptr : w.parts.front().facts, time, 0});
+      const work_part* const part = slowed_part(w);
+      out.push_back({phase_of(w), part ? part->kind : work_kind::dp, "contention", part ? part->facts : nullptr, time, 0});
     }
     for (const auto& [key, time] : waits_) {
       const auto& [kind, name, facts] = key;
@@ -142,6 +141,20 @@ constexpr std::string_view bubble = "bubble", imbalance_name = "imbalance";
 std::string phase_of(const work_template& t) {
   const std::size_t detail = t.name.rfind(" (");
   return t.name.substr(0, detail == std::string::npos ? t.name.find(' ') : detail);
+}
+
+double slowed_by(const work_template& t, double took_s) {
+  const double longer = took_s - t.duration.base();
+  return longer > 1e-9 ? longer : 0;  // the engine's clock tells no less
+}
+
+const work_part* slowed_part(const work_template& t) {
+  const work_part* longest = nullptr;
+  for (const work_part& p : t.parts)
+    if (p.facts && p.facts->traffic != network_traffic{} &&
+        (!longest || p.duration * p.repeat > longest->duration * longest->repeat))
+      longest = &p;
+  return longest || t.parts.empty() ? longest : &t.parts.front();
 }
 
 std::vector<time_slice> slices_of_gpus(const plan& work, const timeline& times) {

@@ -24,6 +24,12 @@ inline constexpr std::string_view waiting_phase = "waiting", no_work = "no work"
 /// "forward" of "forward (2 layers, loss)", "backward (inputs)" of "backward (inputs) (2 layers)".
 std::string phase_of(const work_template& t);
 
+/// Of an operation that took so long: what is beyond its own time, in which other traffic slowed it down. 0 where it
+/// is less than the engine's clock tells.
+double slowed_by(const work_template& t, double took_s);
+/// The part that other traffic slows down: the exchange that is waited for longest; null for an operation without parts.
+const work_part* slowed_part(const work_template& t);
+
 /// Operations beside the first stream of each class, in phase "beside compute".
 std::vector<time_slice> side_slices(const plan& work);
 

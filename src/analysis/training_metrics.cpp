@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "analysis/time_slices.hpp"
+
 namespace nvlsim {
 namespace {
 
@@ -51,7 +53,14 @@ stage_breakdown class_breakdown(const plan& work, const timeline& times, std::si
     (last.stream == stream_kind::data_parallel ? out.waiting_data_parallel : out.waiting_pipeline) += gap;
     const auto work_index = static_cast<std::size_t>(op.work);
     for (std::size_t k = 0; k < out.busy.size(); ++k) out.busy[k] += by_kind[work_index][k];
-    out.energy += work.templates[work_index].power * work.templates[work_index].duration + gpu.idle_power * gap;
+    const work_template& t = work.templates[work_index];
+    out.energy += t.power * t.duration + gpu.idle_power * gap;
+    if (const double longer = slowed_by(t, ran.end_s - ran.begin_s); longer > 0) {
+      const work_part* const part = slowed_part(t);
+      const seconds slowed = seconds::from_base(longer);
+      out.busy[static_cast<std::size_t>(part ? part->kind : work_kind::dp)] += slowed;
+      out.energy += gpu.idle_power * slowed;
+    }
     now = ran.end_s;
   }
   const seconds tail = times.makespan - seconds::from_base(now);

@@ -173,7 +173,7 @@ void add_collective(CLI::App& app, all_arguments& all) {
   c->add_option("-n,--iters", a.iterations, "Iterations: they all take the same time")->check(whole_from(1, 1'000'000))->capture_default_str();
   c->add_option("-w,--warmup_iters", a.warmup, "Iterations before: not timed")->check(whole_from(0, 1'000'000))->capture_default_str();
   c->add_option("-d,--datatype", a.datatype, "Printed data type")->capture_default_str();
-  c->add_option("-o,--op", a.reduction, "Printed reduction")->check(CLI::IsMember({"sum", "prod", "min", "max", "avg"}))->capture_default_str();
+  c->add_option("-o,--op", a.reduction, "Printed reduction")->check(CLI::IsMember({"sum", "prod", "min", "max", "avg", "mulsum"}))->capture_default_str();
   c->add_option("-r,--root", a.root, "Printed root")->check(whole_from(0, 100'000'000))->capture_default_str();
   c->add_option("--skew", a.skew, "all_to_all and moe_*: bytes of the busiest rank over the mean")->check(number_from(1, 1e6))->capture_default_str();
   c->add_option("--top-k", a.top_k, "moe_*: experts of a token")->check(number_from(1, 1024))->capture_default_str();

@@ -126,10 +126,18 @@ protocol_tuning on_nvlink(protocol_tuning t, double ratio) {
   return t;
 }
 
+/// Of a GPU's links, those that lead to the other `members` of a group. A switch leads all of them to anybody; without
+/// one they are taken as spread evenly over the GPUs of the domain.
+double links_reaching(const platform& p, int members) {
+  const auto all = static_cast<double>(p.gpus_per_rack());
+  return p.rack.nvlink_planes > 0 || members < 2 || members >= all ? 1 : (members - 1) / (all - 1);
+}
+
 /// One where the generation says all, which is where nothing says on what it was measured.
-double nvlink_ratio(const collective_profile& profile, const platform& p, const std::string& domain) {
+double nvlink_ratio(const collective_profile& profile, const platform& p, const std::string& domain, int members) {
   const measured_hardware* m = find(profile.measured_on, domain);
-  return m && m->nvlink && p.gpu.nvlink > bandwidth{} ? p.gpu.nvlink / *m->nvlink : 1;
+  if (!m || !m->nvlink || p.gpu.nvlink <= bandwidth{}) return 1;
+  return p.gpu.nvlink / *m->nvlink * links_reaching(p, members);
 }
 
 collectives::network network_of(const collective_profile& profile, const platform& p, collective kind, comm_group g) {
@@ -250,7 +258,7 @@ collective_cost collective_time(const collective_profile& profile, const platfor
   const call c{kind, size, g.ranks, options};
   const collective measured = collectives::measured_kind(kind);
   const collectives::domain_kind domain = collectives::kind_of_domain(profile, p.gpu);
-  const double ratio = nvlink_ratio(profile, p, domain.name);
+  const double ratio = nvlink_ratio(profile, p, domain.name, g.most_members());
   const bool derived = measured != kind || domain.derived || ratio != 1;
   // Few evaluations are of another port rate than the measured one: those alone copy what they scale.
   const domain_collective* as_measured = &domain_params(profile, domain.name, name(measured));

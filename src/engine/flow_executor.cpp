@@ -37,13 +37,16 @@ class flow_executor final : public executor {
   }
 
   double run(const work_template& w, endpoints at, double begin) override {
-    const double end = begin + w.duration.base();
-    if (w.network) {
-      if (session_.sleep_until(begin + w.network->latency.base())) ++activities_;
-      send(w.network->traffic, at, end);
+    double over = begin;  // the exchange before
+    for (const network_demand& d : w.network) {
+      const double from = std::max(over, begin + d.start.base());
+      over = from + (d.end - d.start).base();
+      if (session_.sleep_until(from + d.latency.base())) ++activities_;
+      send(d.traffic, at, over);
       // Slower than alone; less than the clock's tolerance is not told from that.
-      if (const double now = session_.now(); now > end + session_.tolerance()) return now;
+      if (const double now = session_.now(); now > over + session_.tolerance()) over = now;
     }
+    const double end = std::max(over, begin + w.duration.base());
     if (sleep_to_end(session_, w, end)) ++activities_;
     return end;
   }
@@ -95,6 +98,17 @@ class flow_executor final : public executor {
   char payload_ = 0;
 };
 
+void note_receivers(const network_traffic& t, std::size_t from, std::int32_t peer, receiving_ports& used) {
+  for (std::size_t f = 0; f < fabrics; ++f) {
+    const port_bytes& b = bytes_of(t, f);
+    if (b.out == bytes{} && b.in == bytes{}) continue;
+    used.own[f][peer == no_peer ? from : static_cast<std::size_t>(peer)] = true;
+    if (peer != no_peer || b.out == b.in) continue;
+    used.any_outside = true;
+    if (b.out > b.in) used.outside[f][from] = true;
+  }
+}
+
 }  // namespace
 
 std::size_t receiving_ports::count() const {
@@ -111,17 +125,9 @@ receiving_ports receiving_ports_of(const plan& p) {
     for (std::vector<bool>& ports : *set) ports.assign(p.classes.size(), false);
   for (std::size_t c = 0; c < p.classes.size(); ++c)
     for (const stream& s : p.classes[c].streams)
-      for (const operation& o : s.operations) {
-        const auto& demand = p.templates[static_cast<std::size_t>(o.work)].network;
-        for (std::size_t f = 0; demand && f < fabrics; ++f) {
-          const port_bytes& b = bytes_of(demand->traffic, f);
-          if (b.out == bytes{} && b.in == bytes{}) continue;
-          used.own[f][o.peer == no_peer ? c : static_cast<std::size_t>(o.peer)] = true;
-          if (o.peer != no_peer || b.out == b.in) continue;
-          used.any_outside = true;
-          if (b.out > b.in) used.outside[f][c] = true;
-        }
-      }
+      for (const operation& o : s.operations)
+        for (const network_demand& d : p.templates[static_cast<std::size_t>(o.work)].network)
+          note_receivers(d.traffic, c, o.peer, used);
   return used;
 }
 

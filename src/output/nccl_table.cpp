@@ -10,10 +10,11 @@
 namespace nvlsim {
 namespace {
 
-/// nccl-tests' rule: as many of two decimals as fit the column.
+/// nccl-tests' rule: as many of two decimals as fit the column, and an exponent where digits alone do not.
 std::string fitted(double x, int width) {
   int digits = 0;
   for (double limit = 1; x >= limit && digits < 300; limit *= 10) ++digits;
+  if (digits > width) return fmt::format("{:{}.{}e}", x, width, width >= 7 ? 1 : 0);
   const int decimals = digits < width - 2 ? 2 : digits < width - 1 ? 1 : 0;
   return fmt::format("{:{}.{}f}", x, width, decimals);
 }
@@ -23,11 +24,14 @@ bool reduces(collective c) {
          c == collective::reduce;
 }
 
+/// Whether ranks have shares of the array.
+bool shared(collective c) {
+  return c == collective::all_gather || c == collective::reduce_scatter || c == collective::all_to_all;
+}
+
 /// Elements of one rank's argument: all of the array, or a rank's share of it.
 std::int64_t count(const nccl_table_head& head, bytes size) {
-  const bool shared = head.kind == collective::all_gather || head.kind == collective::reduce_scatter ||
-                      head.kind == collective::all_to_all;
-  return static_cast<std::int64_t>(size.base() / head.type_bytes / (shared ? head.ranks : 1));
+  return static_cast<std::int64_t>(size.base() / head.type_bytes / (shared(head.kind) ? head.ranks : 1));
 }
 
 int root_of(const nccl_table_head& head) {
@@ -36,6 +40,12 @@ int root_of(const nccl_table_head& head) {
 
 std::string_view operation_of(const nccl_table_head& head) {
   return head.operation.empty() ? name(head.kind) : std::string_view(head.operation);
+}
+
+/// Of the program that nccl-tests has, or would have, for it.
+std::string program_of(const nccl_table_head& head) {
+  const std::string_view word = operation_of(head);
+  return fmt::format("{}_perf", word == "all_to_all" ? "alltoall" : word == "send_recv" ? "sendrecv" : word);
 }
 
 /// Time in microseconds and rates in GB/s.
@@ -60,16 +70,22 @@ constexpr std::string_view columns =
     "#\n"
     "#                                                              out-of-place                       in-place"
     "          \n"
-    "#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw "
-    "#wrong\n"
-    "#        (B)    (elements)                               (us)  (GB/s)  (GB/s)            (us)  (GB/s)  (GB/s)"
-    "       \n";
+    "#       size         count      type   redop    root     time   algbw   busbw  #wrong     time   algbw   busbw"
+    "  #wrong \n"
+    "#        (B)    (elements)                               (us)  (GB/s)  (GB/s)             (us)  (GB/s)  (GB/s)"
+    "         \n";
 
 std::string title(const nccl_table_head& head) {
   std::string out = fmt::format("# simulated by nvlsim: {} of {} ranks", operation_of(head), head.ranks);
   if (!head.placement.empty()) out += fmt::format(" ({})", head.placement);
   if (!head.platform.empty()) out += fmt::format(" on {} with {}", head.platform, head.stack);
-  return out + "; no GPU ran and no data were checked\n";
+  out += "; no GPU ran and no data were checked\n";
+  const bool by_factor = head.factor > 1;
+  return out + fmt::format("# Collective test starting: {}\n"
+                           "# nThread 1 nGpus 1 minBytes {:.0f} maxBytes {:.0f} step: {}({}) warmup iters: {} iters: {} "
+                           "agg iters: 1 validation: 0 graph: 0 unalign: 0\n",
+                           program_of(head), head.begin.base(), head.end.base(), by_factor ? head.factor : head.step,
+                           by_factor ? "factor" : "bytes", head.warmup, head.iterations);
 }
 
 std::string closing(const nccl_table_head& head, std::span<const nccl_row> rows) {
@@ -100,12 +116,38 @@ value as_json(const rates& r) {
 value config_of(const nccl_table_head& head) {
   value out{value::object{}};
   out.set("ranks", head.ranks);
+  out.set("nthreads", 1);
+  out.set("ngpus", 1);
   out.set("minimum_bytes", static_cast<std::int64_t>(head.begin.base()));
   out.set("maximum_bytes", static_cast<std::int64_t>(head.end.base()));
   if (head.factor > 1) out.set("step_factor", head.factor);
   else out.set("step_bytes", head.step);
   out.set("warmup_iters", head.warmup);
   out.set("iterations", head.iterations);
+  out.set("aggregated_iterations", 1);
+  out.set("validation", 0);
+  out.set("graph", 0);
+  for (const char* off : {"blocking_collectives", "per_iter_timing", "parallel_init"}) out.set(off, "false");
+  out.set("devices", value{value::array{}});
+  return out;
+}
+
+/// The command of nccl-tests that measures it.
+value arguments_of(const nccl_table_head& head) {
+  value out{value::array{program_of(head)}};
+  const auto add = [&](const char* option, std::string text) {
+    out.items()->emplace_back(option);
+    out.items()->emplace_back(std::move(text));
+  };
+  add("-b", fmt::format("{:.0f}", head.begin.base()));
+  add("-e", fmt::format("{:.0f}", head.end.base()));
+  if (head.factor > 1) add("-f", fmt::format("{}", head.factor));
+  else add("-i", fmt::format("{}", head.step));
+  add("-w", fmt::format("{}", head.warmup));
+  add("-n", fmt::format("{}", head.iterations));
+  add("-d", std::string(head.type));
+  add("-o", head.reduction.empty() ? "sum" : std::string(head.reduction));
+  add("-r", fmt::format("{}", head.root));
   return out;
 }
 
@@ -124,7 +166,14 @@ std::string nccl_table(const nccl_table_head& head, std::span<const nccl_row> ro
   }
   out += "# Out of bounds values : 0 OK\n";
   out += fmt::format("# Avg bus bandwidth    : {:g} \n#\n", average(head, rows));
-  return out + closing(head, rows);
+  return out + closing(head, rows) + fmt::format("# Collective test concluded: {}\n", program_of(head));
+}
+
+bytes whole_elements(collective c, int ranks, int type_bytes, bytes size) {
+  double each = std::floor(size.base() / type_bytes / (shared(c) ? ranks : 1));
+  if (shared(c)) each -= std::fmod(each, std::max(1, 16 / type_bytes));
+  const double moved = each * type_bytes * (shared(c) ? ranks : 1);
+  return moved > 0 ? bytes::from_base(moved) : size;
 }
 
 value nccl_json(const nccl_table_head& head, std::span<const nccl_row> rows) {
@@ -155,16 +204,20 @@ value nccl_json(const nccl_table_head& head, std::span<const nccl_row> rows) {
   }
   value errors{value::object{}}, mean{value::object{}}, out{value::object{}};
   errors.set("count", 0);
-  errors.set("okay", true);
+  errors.set("okay", "true");  // a string there
   mean.set("bandwidth", average(head, rows));
+  mean.set("okay", "unchecked");
   out.set("simulated", true);
   out.set("platform", head.platform);
   out.set("stack", head.stack);
   out.set("operation", operation_of(head));
+  out.set("version", 2);
+  out.set("args", arguments_of(head));
   out.set("config", config_of(head));
   out.set("results", std::move(results));
   out.set("out_of_bounds", std::move(errors));
   out.set("average_bus_bandwidth", std::move(mean));
+  out.set("errors", value{value::array{}});
   out.set("regimes", std::move(regimes));
   return out;
 }

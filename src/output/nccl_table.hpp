@@ -43,14 +43,18 @@ struct nccl_table_head {
   std::int64_t factor = 1, step = 0, iterations = 20, warmup = 1;
 };
 
-/// The table of nccl-tests: a first comment line that says what it is and of which platform and stack, `N/A` errors, and
-/// comment lines with the average bus bandwidth and where other algorithms take over. Rows that take no time show a
+/// What nccl-tests moves where it is asked for `size`: whole elements, and of an array of which each rank has a share, as
+/// many to each, a multiple of 16 bytes. `size` where that is nothing.
+bytes whole_elements(collective c, int ranks, int type_bytes, bytes size);
+
+/// The table of nccl-tests 2.18: a first comment line that says what it is and of which platform and stack, `N/A` errors,
+/// and comment lines with the average bus bandwidth and where other algorithms take over. Rows that take no time show a
 /// bandwidth of 0.
 std::string nccl_table(const nccl_table_head& head, std::span<const nccl_row> rows);
 
-/// The same as nccl-tests' JSON (`-J`): `config`, `results` with `out_of_place` and `in_place` (microseconds and GB/s),
-/// `average_bus_bandwidth`; and what that lacks: `simulated`, `platform`, `stack`, `regimes` and of each row `algorithm`, `derived` and
-/// `time_band` (microseconds, in which 90 % of measured times lie; null where nobody measured).
+/// The same as nccl-tests' JSON (`-J`), without its dates, environment and NCCL version; and what that lacks: `simulated`,
+/// `platform`, `stack`, `operation`, `config/ranks`, `regimes` and of each row `algorithm`, `derived` and `time_band`
+/// (microseconds, in which 90 % of measured times lie; null where nobody measured). [docs/collectives.md#nccl-tests]
 value nccl_json(const nccl_table_head& head, std::span<const nccl_row> rows);
 
 }  // namespace nvlsim

@@ -70,8 +70,7 @@ void run_training(run_record& out, const scenario& s, const training_workload& w
       out.work = plan_training(s.platform, s.stack, s.model, w, s.simulation.fold);
       out.times = times_of(out.work, s.platform, s, o);
       if (s.simulation.network == fidelity::flow)
-        r.notes.push_back("flow: pipeline sends and data-parallel traffic share ports; waits for tensor, context and "
-                          "expert parallelism and FSDP gathers inside a pass keep their closed times");
+        r.notes.push_back("flow: pipeline sends, data-parallel traffic and the exchanges inside passes share ports");
       add_training_sections(r, s.platform, s.model, w, out.work, out.times, memory, step_band_of(s));
       if (w.token_budget) add_price_source(r, s);
       if (s.simulation.network == fidelity::flow) add_links(out, s.platform);

@@ -52,7 +52,7 @@ plan one_operation(const collective_run& run, const priced& price, collective c,
                           name(c),       run.cost.algorithm};
   auto facts = std::make_shared<part_facts>(facts_of(run.hardware, t));
   work_template w{title, {{work_kind::dp, title, run.cost.time, 1, std::move(facts)}}, {}, {}};
-  w.network = run.demand;
+  w.network = {run.demand};
   const port_bytes& nvlink = run.demand.traffic.nvlink;
   // Ranks of one domain send to their neighbours. Across domains NVLink ports have none on the NVLink star.
   const bool to_neighbours = !fold && price.group.domains == 1 && nvlink.out == nvlink.in;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <span>
 
@@ -20,11 +21,13 @@ std::string operation_name(const plan& p, const operation& o) {
   return text;
 }
 
+/// Whether it lies in the operation, and its latency in it; up to rounding, as the ends are sums.
 bool possible(const network_demand& d, seconds duration) {
   const auto amount = [](bytes b) { return std::isfinite(b.base()) && b >= bytes{}; };
   const network_traffic& t = d.traffic;
   return amount(t.nvlink.out) && amount(t.nvlink.in) && amount(t.nic.out) && amount(t.nic.in) &&
-         d.latency >= seconds{} && d.latency <= duration;
+         d.start >= seconds{} && d.latency >= seconds{} && d.start + d.latency <= d.end * (1 + 1e-12) &&
+         d.end <= duration * (1 + 1e-12);
 }
 
 void check_templates(const plan& p) {
@@ -35,7 +38,7 @@ void check_templates(const plan& p) {
     }
   }
   for (const work_template& t : p.templates) {
-    if (t.network && !possible(*t.network, t.duration)) {
+    if (!std::all_of(t.network.begin(), t.network.end(), [&](const auto& d) { return possible(d, t.duration); })) {
       throw internal_error(fmt::format("plan: \"{}\" has an impossible demand on the network", t.name));
     }
   }

@@ -100,7 +100,7 @@ class message_builder {
     const seconds t = message_time(net_, b);
     work_template w{"message", {{work_kind::dp, "message", t, 1}}, {}, {}};
     // The last of several hops is the one at the receiver's port.
-    w.network = demand_on(hardware_, {t, t - b / net_.rate, {{b, b}, {}}});
+    w.network = {demand_on(hardware_, {t, t - b / net_.rate, {{b, b}, {}}})};
     return plan_.add_template(std::move(w));
   }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string_view>
+#include <vector>
 
 #include "nvlsim/plan.hpp"
 #include "nvlsim/platform.hpp"
@@ -29,5 +30,9 @@ priced_transfer price_transfer(const collective_profile& profile, const platform
 /// time, the model that gave it assumes less traffic, and they carry what they can.
 /// [docs/network-fidelities.md#flow]
 network_demand demand_on(const platform& p, const priced_transfer& t);
+
+/// What the exchanges among the parts of an operation demand, in bursts, each of which has what hides behind a piece of the
+/// other work, from its beginning, and then what is waited for; those on the same ports as one. [docs/network-fidelities.md#passes]
+std::vector<network_demand> demands_within(const platform& p, const work_template& w);
 
 }  // namespace nvlsim

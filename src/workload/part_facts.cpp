@@ -48,7 +48,7 @@ part_facts facts_of(const gpu_spec& gpu, const kernel_cost& k, const decode_shap
   return f;
 }
 
-part_facts facts_of(const platform& p, const priced_transfer& t) {
+part_facts facts_of(const platform& p, const priced_transfer& t, double times) {
   part_facts f;
   f.what = part_facts::form::exchange;
   f.alone = t.time;
@@ -62,6 +62,8 @@ part_facts facts_of(const platform& p, const priced_transfer& t) {
   f.shape = {t.size.base(), static_cast<double>(t.group.ranks), static_cast<double>(t.group.domains), 0};
   f.exchange = t.kind;
   f.algorithm = t.algorithm;
+  f.traffic = t.traffic;
+  f.times = times;
   return f;
 }
 

@@ -98,7 +98,7 @@ class plan_builder {
       const priced_transfer t = kv_transfer(platform_, stack_, model_, work_, static_cast<double>(tokens));
       work_part part{work_kind::kv_transfer, "kv transfer", t.time, 1};
       if (explained_) part.facts = std::make_shared<part_facts>(facts_of(platform_, t));
-      at->second = run_.work.add_template({"kv transfer", {std::move(part)}, {}, {}, demand_on(platform_, t)});
+      at->second = run_.work.add_template({"kv transfer", {std::move(part)}, {}, {}, {demand_on(platform_, t)}});
     }
     return at->second;
   }

@@ -176,7 +176,7 @@ void tensor_parallel(builder& b, const training_context& c, const layer_spec& l)
   const auto wait = [&](collective k, const char* name) {
     const priced_transfer t =
         launched(price_transfer(c.collectives, c.machine, k, size, g), c.framework.collective_launch);
-    b.waiting(work_kind::tp, name, t.time * (c.framework.tp_exposed * blocks), facts_of(c.machine, t));
+    b.waiting(work_kind::tp, name, t.time * (c.framework.tp_exposed * blocks), facts_of(c.machine, t, blocks));
   };
   if (c.work.par.sequence_parallel) {
     wait(collective::all_gather, "tp.all_gather");
@@ -225,7 +225,7 @@ void exchange_attention(builder& b, const training_context& c, const layer_spec&
       price_transfer(c.collectives, c.machine, collective::all_to_all,
                      bytes::from_base(2 * width * c.tokens.whole), context_group(c.work.par, c.work.place)),
       c.framework.collective_launch * 2);
-  b.waiting(work_kind::cp, "cp.all_to_all", t.time * times, facts_of(c.machine, t));
+  b.waiting(work_kind::cp, "cp.all_to_all", t.time * times, facts_of(c.machine, t, times));
 }
 
 /// Ring exchange of key and value shards, `passes` times round.
@@ -242,9 +242,8 @@ void context_parallel(builder& b, const training_context& c, const layer_spec& l
       launched(price_transfer(c.collectives, c.machine, collective::send_recv,
                               bytes::from_base(width * c.tokens.whole), {2, all.domains > 1 ? 2 : 1}),
                c.framework.collective_launch);
-  b.waiting(work_kind::cp, "cp.exchange",
-            hop.time * (static_cast<double>(c.work.par.cp - 1) * passes * c.framework.cp_exposed),
-            facts_of(c.machine, hop));
+  const double hops = static_cast<double>(c.work.par.cp - 1) * passes;
+  b.waiting(work_kind::cp, "cp.exchange", hop.time * (hops * c.framework.cp_exposed), facts_of(c.machine, hop, hops));
 }
 
 /// Copies of a token that leave for other members of a group of `n`, when it goes to `k` places on average.

@@ -124,6 +124,8 @@ class step_builder {
   step_builder(const training_context& c, const training_context& kept, bool fold);
   plan take() {
     build();
+    for (work_template& t : plan_.templates)
+      if (t.network.empty()) t.network = demands_within(c_.machine, t);
     return std::move(plan_);
   }
   /// Equal for steps of one structure.
@@ -519,8 +521,9 @@ std::int32_t step_builder::make_pass(const step_recipe& r) {
     const priced_transfer traffic = !is_forward ? gradient_reduction(c_, b.parameters)
                                     : gathers   ? parameter_gather(c_, b.parameters)
                                                 : priced_transfer{};
-    wait(work_kind::dp, "dp.interference", traffic.time * c_.framework.dp_interference,
-         facts_of(c_.machine, traffic));
+    part_facts why = facts_of(c_.machine, traffic);
+    why.traffic = {};  // it flows on a stream of its own
+    wait(work_kind::dp, "dp.interference", traffic.time * c_.framework.dp_interference, why);
   }
   work_template t{fmt::format("{} ({} layers{}{})", names[k], std::accumulate(b.layers.begin(), b.layers.end(), std::int64_t{0}),
                               b.embedding ? ", embedding" : "", b.head ? ", loss" : ""),
@@ -620,7 +623,7 @@ std::int32_t step_builder::simple_template(work_kind kind, const char* name, sec
 
 std::int32_t step_builder::transfer_template(work_kind kind, const char* name, const priced_transfer& t) {
   const std::int32_t work = simple_template(kind, name, t.time, {}, facts_of(c_.machine, t));
-  plan_.templates.back().network = demand_on(c_.machine, t);
+  if (t.time > seconds{}) plan_.templates.back().network = {demand_on(c_.machine, t)};
   return work;
 }
 

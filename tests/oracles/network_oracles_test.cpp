@@ -76,7 +76,7 @@ ends by_engine(const transfers& all, int ports) {
     const seconds alone = seconds::from_base(t.bytes_sent / capacity), start = seconds::from_base(t.start_s);
     work_template w{"transfer", {{work_kind::dp, "transfer", alone, 1}}, {}, {}};
     const bytes sent = bytes::from_base(t.bytes_sent);
-    w.network = network_demand{{{}, {sent, sent}}, {}};
+    w.network = {network_demand{{{}, {sent, sent}}, {}, w.parts.front().duration}};
     p.append(s, p.add_template({"start", {{work_kind::host, "start", start, 1}}, {}, {}}), {});
     p.append(s, p.add_template(std::move(w)), {}, no_event, -1, t.to);
   }

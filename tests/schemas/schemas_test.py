@@ -168,6 +168,15 @@ class Produced(unittest.TestCase):
         self.refuses("pareto", document, [{"schema": "nvlsim.pareto/2"}, {"more": 1}, {"points": [{**point, "tp": 0}]},
                                           {"points": [{**point, "efficient": 1}]}, {"points": [{"layout": "x"}]}])
 
+    def test_collectives(self):
+        for arguments in (["all_reduce", "-b", "8", "-e", "1G", "-f", "8"], ["barrier"], ["moe_dispatch", "-b", "64K", "-e", "256K", "-i", "64K"]):
+            document = self.fits("collective", "collective", *arguments, "--platform", "gb300-nvl72", "--gpus", "8", "--format", "json")
+        row = document["results"][0]
+        self.refuses("collective", document, [
+            {"version": 1}, {"more": 1}, {"simulated": False}, {"config": {**document["config"], "step_factor": 2}}, {"errors": ["x"]},
+            {"results": [{**row, "root": -1}]}, {"results": [{**row, "in_place": {**row["in_place"], "nwrong": 0}}]},
+            {"results": [{k: v for k, v in row.items() if k != "redop"}]}, {"regimes": [{"algorithm": "ring"}]}])
+
     def test_report_data(self):
         (self.folder / "sweep.json").write_text(json.dumps({
             "schema": "nvlsim.sweep/1", "scenario": str(SOURCE / "tests/cli/inputs/train.json"),

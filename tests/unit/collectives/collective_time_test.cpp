@@ -249,6 +249,29 @@ TEST_CASE("Wire rates follow the NVLink of the GPU, latencies do not") {
   CHECK(collective_time(shipped(), h800, collective::all_reduce, 1.0_GB, {8, 1}).derived);
 }
 
+TEST_CASE("Without a switch a group has only the links that lead to its members") {
+  platform mesh = machine(2, "edr", 12.5_Gbps);
+  mesh.rack.vms = 1;
+  mesh.vm.gpus = 8;
+  platform switched = mesh;
+  switched.rack.nvlink_planes = 2;
+  for (const collective c : {collective::all_reduce, collective::all_gather, collective::all_to_all}) {
+    INFO(name(c));
+    const auto slower = [&](double size, int ranks) {
+      return test::time(mesh, c, size, {ranks, 1}) / test::time(switched, c, size, {ranks, 1});
+    };
+    // A seventh and three sevenths of the wire's rate; what a rank copies for itself is as fast as ever.
+    CHECK(slower(1e10, 2) > 5);
+    CHECK(slower(1e10, 2) <= 7);
+    CHECK(slower(1e10, 4) > 2.1);
+    CHECK(slower(1e10, 4) <= 7.0 / 3);
+    CHECK(slower(1e10, 8) == 1);
+    CHECK(slower(64, 2) == Approx(1).epsilon(0.02));
+  }
+  CHECK(test::time(mesh, collective::all_reduce, 1e9, {16, 2}) == test::time(switched, collective::all_reduce, 1e9, {16, 2}));
+  CHECK(test::time(mesh, collective::all_reduce, 1e9, {2, 2}) == test::time(switched, collective::all_reduce, 1e9, {2, 2}));
+}
+
 TEST_CASE("A slower fabric costs every step that crosses it") {
   platform near = machine(5, "quantum-x800", 800.0_Gbps), far = near;
   far.fabric.latency += 10.0_us;

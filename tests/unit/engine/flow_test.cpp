@@ -1,5 +1,6 @@
 // Fidelity `flow`: alone an operation takes its closed time; together they share their ports by max-min.
 #include <algorithm>
+#include <array>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <string>
@@ -40,7 +41,7 @@ transfer through_nic(port_bytes b, double share = 1, double latency_s = 0) {
 
 std::int32_t add(plan& p, const transfer& t) {
   work_template w{"transfer", {{work_kind::dp, "transfer", seconds::from_base(t.seconds_s), 1}}, {}, {}};
-  w.network = network_demand{t.traffic, seconds::from_base(t.latency_s)};
+  w.network = {network_demand{t.traffic, seconds::from_base(t.latency_s), seconds::from_base(t.seconds_s)}};
   return p.add_template(std::move(w));
 }
 
@@ -156,6 +157,84 @@ TEST_CASE("Collective slows the send that arrives at its port") {
   CHECK(t.spans[1][0][0].end_s == exactly(3e9 / nic));
 }
 
+namespace {
+
+/// Computes for 10 ms, with `hidden` of a NIC beside it, and then waits for as many bytes as `waited` of one.
+std::int32_t add_pass(plan& p, port_bytes hidden, port_bytes waited, double hidden_share = 1) {
+  const double compute_s = 10e-3, wait_s = waited.out.base() / nic;
+  work_template w{"pass",
+                  {{work_kind::gemm, "gemm", seconds::from_base(compute_s), 1},
+                   {work_kind::ep, "exchange", seconds::from_base(wait_s), 1}},
+                  {},
+                  {}};
+  const auto demand = [&](port_bytes b, double from, double length) {
+    if (!(length > 0)) return;
+    w.network.push_back({{{}, b}, {}, seconds::from_base(from + length), seconds::from_base(from)});
+  };
+  demand(hidden, 0, hidden.out.base() / (nic * hidden_share));
+  demand(waited, compute_s, wait_s);
+  return p.add_template(std::move(w));
+}
+
+/// A pass, and beside it a transfer that fills the NIC alone. When each ends.
+std::array<double, 2> pass_beside(port_bytes hidden, port_bytes waited, port_bytes other, double hidden_share = 1) {
+  plan p;
+  plans::add_class(p, "rank");
+  p.classes[0].streams.resize(2);
+  p.append(p.classes[0].streams[0], add_pass(p, hidden, waited, hidden_share), {});
+  p.append(p.classes[0].streams[1], add(p, through_nic(other)), {});
+  const timeline t = flow(p);
+  return {t.spans[0][0][0].end_s, t.spans[0][1][0].end_s};
+}
+
+}  // namespace
+
+TEST_CASE("Operation with exchanges inside takes its closed time alone") {
+  for (const double hidden : {0.0, 1.0, 0.37e9, 1e9})
+    for (const double waited : {0.0, 3.3, 0.2e9}) {
+      plan p;
+      plans::add_class(p, "rank");
+      for (int i = 0; i < 3; ++i) p.append(p.classes[0].streams[0], add_pass(p, both(hidden), both(waited)), {});
+      INFO(hidden << " and " << waited << " bytes");
+      CHECK(flow(p).makespan.base() == exactly(evaluate(p).makespan.base()));
+    }
+}
+
+TEST_CASE("Exchange that an operation waits for shares the port from where it begins") {
+  // The other has moved 1 of its 1.5 GB when they meet. It is done after 10 ms more, the pass 5 ms later.
+  const auto [pass, other] = pass_beside({}, both(1e9), both(1.5e9));
+  CHECK(other == exactly(20e-3));
+  CHECK(pass == exactly(25e-3));
+}
+
+TEST_CASE("Exchange that hides has the rest of its operation to be late in") {
+  const auto [pass, other] = pass_beside(both(0.5e9), {}, both(0.5e9));  // each 5 ms alone, of 10
+  CHECK(pass == exactly(10e-3));
+  CHECK(other == exactly(10e-3));
+  const auto [late, both_late] = pass_beside(both(0.8e9), both(0.1e9), both(0.8e9));
+  CHECK(both_late == exactly(16e-3));
+  CHECK(late == exactly(17e-3));
+}
+
+TEST_CASE("Exchanges that leave room for each other do not slow an operation") {
+  plan p;
+  plans::add_class(p, "rank");
+  p.classes[0].streams.resize(2);
+  p.append(p.classes[0].streams[0], add_pass(p, both(0.4e9), {}, 0.4), {});
+  p.append(p.classes[0].streams[1], add(p, through_nic(both(0.6e9), 0.6)), {});
+  CHECK(flow(p).makespan.base() == exactly(10e-3));
+}
+
+TEST_CASE("Pass waits for the pipeline send that arrives at its port") {
+  plan p;
+  for (const char* name : {"a", "b"}) plans::add_class(p, name);
+  p.append(p.classes[0].streams[0], add(p, through_nic(both(2e9))), {}, no_event, -1, 1);
+  p.append(p.classes[1].streams[0], add_pass(p, {}, both(1e9)), {});
+  const timeline t = flow(p);
+  CHECK(t.spans[0][0][0].end_s == exactly(30e-3));  // of 20 alone: half of the port from 10 ms on
+  CHECK(t.spans[1][0][0].end_s == exactly(30e-3));
+}
+
 TEST_CASE("What waits for a slowed operation is late by as much") {
   plan p;
   plans::add_class(p, "rank");
@@ -218,4 +297,15 @@ TEST_CASE("Impossible demands are refused") {
   CHECK_THROWS_AS(run({{both(1), {}}, 1, 1.5}), internal_error);
   CHECK_THROWS_AS(run({{both(1), {}}, 1, -1}), internal_error);
   CHECK_THROWS_AS(run({{ways(1, std::nan("")), {}}, 1}), internal_error);
+  const auto within = [](double start_s, double end_s) {
+    plan p;
+    const std::int32_t work = plans::add_work(p, "pass", 1);
+    p.templates.back().network = {{{both(1), {}}, {}, seconds::from_base(end_s), seconds::from_base(start_s)}};
+    p.append(plans::add_class(p, "rank"), work, {});
+    return flow(p);
+  };
+  CHECK(within(0.5, 1).makespan.base() == exactly(1));
+  CHECK_THROWS_AS(within(-0.5, 1), internal_error);
+  CHECK_THROWS_AS(within(0.5, 1.5), internal_error);
+  CHECK_THROWS_AS(within(0.7, 0.5), internal_error);
 }

@@ -1,4 +1,4 @@
-// Training steps in which pipeline sends and data-parallel traffic share ports.
+// Training steps in which pipeline sends, data-parallel traffic and the exchanges inside passes share ports.
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <string>
@@ -14,10 +14,10 @@ namespace {
 
 struct step {
   scenario s;
-  double run(fidelity f, bool fold = true) const {
-    const plan p = plan_training(s.platform, s.stack, s.model, std::get<training_workload>(s.workload), fold);
-    return simulate(p, s.platform, {f}).makespan.base();
+  plan planned(bool fold = true) const {
+    return plan_training(s.platform, s.stack, s.model, std::get<training_workload>(s.workload), fold);
   }
+  double run(fidelity f, bool fold = true) const { return simulate(planned(fold), s.platform, {f}).makespan.base(); }
 };
 
 step shipped(const std::string& name, std::vector<override_option> sets = {}) {
@@ -27,10 +27,52 @@ step shipped(const std::string& name, std::vector<override_option> sets = {}) {
 
 }  // namespace
 
-TEST_CASE("Step whose sends and data-parallel traffic use different ports is as in closed") {
-  // A stage is 64 GPUs of a rack: gradients stay on NVLink, activations cross the fabric.
-  const step s = shipped("llama3.1-405b-gb300-512", {{"/workload/global_batch_size", "128"}});
+TEST_CASE("Exchanges inside passes take their closed time where nothing meets them") {
+  const std::vector<std::pair<std::string, std::vector<override_option>>> steps = {
+      {"llama3.1-405b-gb300-512", {{"/workload/global_batch_size", "128"}}},
+      {"llama3.1-405b-gb300-512",
+       {{"/workload/global_batch_size", "128"}, {"/platform/racks", "256"}, {"/placement/gpus_per_rack", "2"}}},
+      {"llama3.1-405b-gb300-512", {{"/workload/data_parallel_sharding", "fsdp"}, {"/workload/pp", "1"}, {"/workload/vp", "1"}, {"/workload/schedule", "1f1b"},
+                                   {"/workload/dp", "128"}, {"/workload/global_batch_size", "256"}}},
+      {"kimi-k2-gb300-4608", {{"/workload/global_batch_size", "4608"}}},
+      {"kimi-k2-gb300-4608",
+       {{"/workload/global_batch_size", "4608"}, {"/platform/racks", "576"}, {"/placement/gpus_per_rack", "8"}}},
+      {"kimi-k2-gb300-4608", {{"/workload/vp", "1"}, {"/workload/schedule", "dualpipe"}}},
+  };
+  for (const auto& [name, sets] : steps) {
+    INFO(name << ", " << sets.size() << " changes");
+    const step s = shipped(name, sets);
+    plan p = s.planned();
+    std::size_t exchanges = 0;
+    for (work_template& t : p.templates) {
+      if (t.parts.size() == 1) t.network.clear();  // sends, gradients, parameters
+      exchanges += t.network.size();
+    }
+    CHECK(exchanges > 0);
+    CHECK(simulate(p, s.s.platform, {fidelity::flow}).makespan.base() == Approx(evaluate(p).makespan.base()).epsilon(1e-9));
+  }
+}
+
+TEST_CASE("Step whose traffic has a port for each kind is as in closed") {
+  // Tensor parallelism inside racks, sends between them, and no gradients to share.
+  const step s = shipped("llama3.1-405b-gb300-512", {{"/workload/global_batch_size", "32"},
+                                                     {"/workload/tp", "8"},
+                                                     {"/workload/cp", "1"},
+                                                     {"/workload/dp", "1"},
+                                                     {"/placement/gpus_per_rack", "8"}});
   CHECK(s.run(fidelity::flow) == Approx(s.run(fidelity::closed)).epsilon(1e-9));
+}
+
+TEST_CASE("Experts that exchange over racks meet gradients on the NICs, and not where they stay in one") {
+  const auto excess = [](const char* gpus_per_rack, const char* racks) {
+    const step s = shipped("kimi-k2-gb300-4608", {{"/workload/global_batch_size", "4608"},
+                                                  {"/platform/racks", racks},
+                                                  {"/placement/gpus_per_rack", gpus_per_rack}});
+    return s.run(fidelity::flow) / s.run(fidelity::closed) - 1;
+  };
+  CHECK(excess("48", "96") < 0.002);
+  CHECK(excess("8", "576") > 0.01);
+  CHECK(excess("8", "576") < 0.15);
 }
 
 TEST_CASE("Step whose sends meet data-parallel traffic on the NICs is longer, but not by all that traffic") {
@@ -47,6 +89,17 @@ TEST_CASE("Folded and unfolded steps agree in flow") {
                                                      {"/workload/dp", "4"},
                                                      {"/platform/racks", "32"},
                                                      {"/placement/gpus_per_rack", "4"}});
+  const double folded = s.run(fidelity::flow);
+  CHECK(folded > s.run(fidelity::closed) * 1.001);
+  CHECK(s.run(fidelity::flow, false) == Approx(folded).epsilon(1e-9));
+}
+
+TEST_CASE("Folded and unfolded steps of experts over racks agree in flow") {
+  const step s = shipped("kimi-k2-gb300-4608", {{"/workload/global_batch_size", "64"},
+                                                {"/workload/dp", "8"},
+                                                {"/workload/ep", "8"},
+                                                {"/platform/racks", "16"},
+                                                {"/placement/gpus_per_rack", "4"}});
   const double folded = s.run(fidelity::flow);
   CHECK(folded > s.run(fidelity::closed) * 1.001);
   CHECK(s.run(fidelity::flow, false) == Approx(folded).epsilon(1e-9));

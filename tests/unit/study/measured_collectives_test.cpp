@@ -78,6 +78,39 @@ TEST_CASE("Every published collective is simulated") {
   }
 }
 
+TEST_CASE("Systems without published rows are read, and take the times of their kin") {
+  const config::test::scratch_folder folder;
+  const auto seconds_of = [&](const char* system, const char* collective, int gpus, double bytes) {
+    folder.write("collectives.csv", fmt::format("id,system,nodes,gpus,gpus_per_nvlink_domain,collective,algorithm,message_bytes,"
+                                                "time_us\nX,{},{},{},8,{},auto,{:.0f},1\n",
+                                                system, (gpus + 7) / 8, gpus, collective, bytes));
+    const auto all = validate_collectives(read_csv(folder.path() / "collectives.csv"), folders_under(root), {});
+    INFO(system << " " << all.at(0).reason);
+    REQUIRE(all.at(0).status == record_status::ok);
+    return all.at(0).simulated.value();
+  };
+  for (const char* c : {"all_reduce", "all_gather", "reduce_scatter", "alltoall", "sendrecv"})
+    for (const double bytes : {512.0, 1048576.0, 1073741824.0})
+      for (const int gpus : {2, 4, 8}) {
+        INFO(c << " of " << bytes << " bytes on " << gpus);
+        CHECK(seconds_of("H200-HGX", c, gpus, bytes) == Approx(seconds_of("H100-HGX", c, gpus, bytes)));
+        CHECK(seconds_of("B300-HGX", c, gpus, bytes) == Approx(seconds_of("B200-HGX", c, gpus, bytes)));
+        CHECK(seconds_of("V100-HCM8", c, gpus, bytes) < 15 * seconds_of("A100-HGX", c, gpus, bytes));
+      }
+  // A hybrid cube mesh: six rings of 25 GB/s links among eight, one link between the first two.
+  const double of_eight = 1.75 * 1073741824 / seconds_of("V100-HCM8", "all_reduce", 8, 1073741824) / 1e3;
+  CHECK(of_eight > 120);
+  CHECK(of_eight < 150);
+  CHECK(1073741824 / seconds_of("V100-HCM8", "all_reduce", 2, 1073741824) / 1e3 < 25);
+  CHECK(seconds_of("H200-HGX", "all_reduce", 16, 1073741824) ==
+        Approx(seconds_of("H100-HGX-IB-NDR", "all_reduce", 16, 1073741824)));
+  // Twice the NICs help no collective that a domain's switch bounds.
+  const double wide = seconds_of("B300-HGX", "all_reduce", 16, 1073741824) /
+                      seconds_of("B200-HGX-NDR/RoCE400", "all_reduce", 16, 1073741824);
+  CHECK(wide > 0.5);
+  CHECK(wide <= 1);
+}
+
 TEST_CASE("Collectives agree with published sweeps") {
   struct limit {
     const char* scenario;

@@ -58,7 +58,7 @@ TEST_CASE("Halving and doubling meets every other rank's share once") {
     double sent = 0;
     std::set<std::int32_t> partners;
     for (const operation& o : run.work.classes[3].streams[0].operations) {
-      sent += run.work.templates[static_cast<std::size_t>(o.work)].network->traffic.nvlink.out.base();
+      sent += run.work.templates[static_cast<std::size_t>(o.work)].network.front().traffic.nvlink.out.base();
       partners.insert(o.peer);
     }
     CHECK(sent == Approx(1e9 * bus_factor(c, n)).epsilon(1e-12));
@@ -100,8 +100,8 @@ TEST_CASE("Flow plan of a collective carries its bytes in what its latency leave
   REQUIRE(run.work.classes.size() == 1);
   CHECK(run.work.classes[0].multiplicity == 72);
   const work_template& w = run.work.templates.at(0);
-  CHECK(w.network->latency.base() == Approx(142 * 0.5e-6));
-  CHECK(w.network->traffic.nvlink.in.base() == Approx(1e9 * 2 * 71 / 72));
+  CHECK(w.network.front().latency.base() == Approx(142 * 0.5e-6));
+  CHECK(w.network.front().traffic.nvlink.in.base() == Approx(1e9 * 2 * 71 / 72));
   const collective_run all = planned(ideal(collective::all_reduce, 72), fidelity::flow, false);
   CHECK(all.work.classes.size() == 72);
   CHECK(all.work.classes[71].streams[0].operations[0].peer == 0);
