@@ -19,15 +19,25 @@ const std::vector<sg4::Host*>& hosts_of(const network::zones& z, std::size_t fab
 /// Where flows of a fabric begin and end.
 struct port {
   sg4::Host* host = nullptr;
-  sg4::Mailbox* box = nullptr;  ///< none when nothing is sent there
+  sg4::Mailbox* box = nullptr;         ///< none when nothing is sent there
+  int users = 0;                       ///< operations that are on it now
+  sg4::Semaphore* quiet = nullptr;     ///< of its user, where that one believes to be alone
 };
+
+/// Somebody else comes: who believed to be alone must flow from now on.
+void enter(port& p) {
+  ++p.users;
+  if (p.quiet) p.quiet->release();
+  p.quiet = nullptr;
+}
+void leave(port& p) { --p.users; }
 
 class flow_executor final : public executor {
  public:
   flow_executor(const session& s, const network::zones& z, const receiving_ports& used) : session_(s) {
     for (std::size_t f = 0; f < fabrics; ++f) {
       const std::vector<sg4::Host*>& hosts = hosts_of(z, f);
-      for (sg4::Host* h : hosts) ports_[f].push_back({h, nullptr});
+      for (sg4::Host* h : hosts) ports_[f].push_back({.host = h});
       classes_ = used.own[f].size();
       for (std::size_t c = 0; c < classes_; ++c) {
         if (used.own[f][c]) receive_at(ports_[f].at(c));
@@ -37,16 +47,14 @@ class flow_executor final : public executor {
   }
 
   double run(const work_template& w, endpoints at, double begin) override {
+    const double closed_end = begin + w.duration.base();
     double over = begin;  // the exchange before
-    for (const network_demand& d : w.network) {
-      const double from = std::max(over, begin + d.start.base());
-      over = from + (d.end - d.start).base();
-      if (session_.sleep_until(from + d.latency.base())) ++activities_;
-      send(d.traffic, at, over);
-      // Slower than alone; less than the clock's tolerance is not told from that.
-      if (const double now = session_.now(); now > over + session_.tolerance()) over = now;
+    if (has_pieces(w)) {
+      over = pass(w, at, begin);
+    } else if (!w.network.empty()) {
+      over = exchange(w.network.front(), at, begin, begin, false);
     }
-    const double end = std::max(over, begin + w.duration.base());
+    const double end = std::max(over, closed_end);
     if (sleep_to_end(session_, w, end)) ++activities_;
     return end;
   }
@@ -62,14 +70,79 @@ class flow_executor final : public executor {
     receiver->daemonize();
   }
 
-  /// Blocks until all bytes have flowed, alone at `end`.
-  void send(const network_traffic& t, endpoints at, double end) {
+  /// Whether it does other things before, between or after its exchanges.
+  static bool has_pieces(const work_template& w) {
+    return w.network.size() > 1 || (w.network.size() == 1 && (w.network.front().start > seconds{} || w.network.front().end < w.duration));
+  }
+
+  /// Runs the exchanges of an operation that began at `begin`; when the last is over. While nobody else is on its ports,
+  /// they are not simulated.
+  double pass(const work_template& w, endpoints at, double begin) {
+    std::vector<port*> used;
+    for (std::size_t f = 0; f < fabrics; ++f)
+      if (std::any_of(w.network.begin(), w.network.end(), [f](const auto& d) { return bytes_of(d.traffic, f) != port_bytes{}; }))
+        used.push_back(&ports_[f][static_cast<std::size_t>(at.from)]);
+    for (port* p : used) enter(*p);
+    const auto length = [](const network_demand& d) { return (d.end - d.start).base(); };
+    double over = begin;
+    for (auto d = w.network.begin(); d != w.network.end();) {
+      const auto starts = [&] { return std::max(over, begin + d->start.base()); };
+      double now = begin;
+      if (std::all_of(used.begin(), used.end(), [](const port* p) { return p->users == 1; })) {
+        double last = over;
+        for (auto next = d; next != w.network.end(); ++next)
+          last = std::max(last, begin + next->start.base()) + length(*next);
+        const bool alone = stays_alone(used, last);
+        now = alone ? last : session_.now();
+        for (; d != w.network.end() && (alone || starts() + length(*d) <= now); ++d) over = starts() + length(*d);
+        if (d == w.network.end()) break;
+      }
+      over = exchange(*d, at, starts(), now, true);
+      ++d;
+    }
+    for (port* p : used) leave(*p);
+    return over;
+  }
+
+  /// Blocks until `end`, or until somebody else comes to one of the ports. Whether nobody came.
+  bool stays_alone(const std::vector<port*>& used, double end) {
+    const double left = end - session_.now();
+    if (left < clock_resolution_s) return true;
+    const sg4::SemaphorePtr company = sg4::Semaphore::create(0);
+    for (port* p : used) p->quiet = company.get();
+    const bool alone = company->acquire_timeout(left);
+    for (port* p : used)
+      if (p->quiet == company.get()) p->quiet = nullptr;
+    ++activities_;
+    return alone;
+  }
+
+  /// Runs what is left of an exchange from date `now` on, whose closed time begins at `begin`; when it is over. `entered`:
+  /// its operation is on the ports already.
+  double exchange(const network_demand& d, endpoints at, double begin, double now, bool entered) {
+    const double over = begin + (d.end - d.start).base(), flows_from = begin + d.latency.base();
+    if (over <= now) return over;
+    if (session_.sleep_until(flows_from)) ++activities_;
+    const double left = now > flows_from ? (over - now) / (over - flows_from) : 1;
+    send(d.traffic, left, at, over, entered);
+    // Slower than alone; less than the clock's tolerance is not told from that.
+    return session_.now() > over + session_.tolerance() ? session_.now() : over;
+  }
+
+  /// Blocks until this share of the bytes has flowed, alone at `end`.
+  void send(const network_traffic& t, double share, endpoints at, double end, bool entered) {
     std::array<sg4::CommPtr, 2 * fabrics> flows;
-    std::size_t count = 0;
+    std::array<port*, 2 * fabrics> users{};
+    std::size_t count = 0, user_count = 0;
     const double left = end - session_.now();
     if (left < clock_resolution_s) return;
+    const auto use = [&](port& p) {
+      if (entered) return;
+      enter(p);
+      users[user_count++] = &p;
+    };
     const auto flow = [&](const port& from, const port& to, double amount) {
-      const double whole = std::floor(amount);  // SimGrid's are; the rate makes up for it
+      const double whole = std::floor(amount * share);  // SimGrid's are; the rate makes up for it
       if (whole < 1) return;
       if (sg4::this_actor::get_host() != from.host) sg4::this_actor::set_host(from.host);
       flows[count] = to.box->put_init(&payload_, static_cast<std::uint64_t>(whole));
@@ -77,10 +150,14 @@ class flow_executor final : public executor {
     };
     for (std::size_t f = 0; f < fabrics; ++f) {
       const double out = bytes_of(t, f).out.base(), in = bytes_of(t, f).in.base();
+      if (!(out > 0) && !(in > 0)) continue;
       const auto from = static_cast<std::size_t>(at.from);
-      const port& own = ports_[f][from];
+      port& own = ports_[f][from];
+      use(own);
       if (at.to != no_peer) {
-        flow(own, ports_[f][static_cast<std::size_t>(at.to)], out);
+        port& other = ports_[f][static_cast<std::size_t>(at.to)];
+        use(other);
+        flow(own, other, out);
         continue;
       }
       // Both ways at one pace, as in a ring, where a rank cannot pass on what it has not got.
@@ -89,6 +166,7 @@ class flow_executor final : public executor {
       if (in > out) flow(ports_[f][classes_ + from], own, in - out);
     }
     for (std::size_t i = 0; i < count; ++i) flows[i]->wait();
+    for (std::size_t i = 0; i < user_count; ++i) leave(*users[i]);
     activities_ += static_cast<std::int64_t>(count);
   }
 

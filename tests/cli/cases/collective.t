@@ -2,10 +2,12 @@ Collectives as nccl-tests prints them.
 
   $ nvlsim collective all_reduce --platform gb300-nvl72 --gpus 72 -b 1K -e 1G -f 1024 | grep -v Avg | cut -c1-129 | sed 's/ [0-9.]* *[0-9.]* *[0-9.]* *N.A.*/ .../' | sed 's/within .* of/within LOW and HIGH of/'
   # simulated by nvlsim: all_reduce of 72 ranks (one NVLink domain) on gb300-nvl72 with nccl-2.29; no GPU ran and no data were chec
+  # Collective test starting: all_reduce_perf
+  # nThread 1 nGpus 1 minBytes 1024 maxBytes 1073741824 step: 1024(factor) warmup iters: 1 iters: 20 agg iters: 1 validation: 0 gra
   #
   #                                                              out-of-place                       in-place
-  #       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong
-  #        (B)    (elements)                               (us)  (GB/s)  (GB/s)            (us)  (GB/s)  (GB/s)
+  #       size         count      type   redop    root     time   algbw   busbw  #wrong     time   algbw   busbw  #wrong
+  #        (B)    (elements)                               (us)  (GB/s)  (GB/s)             (us)  (GB/s)  (GB/s)
           1024           256     float     sum      -1    ...
        1048576        262144     float     sum      -1    ...
     1073741824     268435456     float     sum      -1  ...
@@ -13,45 +15,60 @@ Collectives as nccl-tests prints them.
   #
   # From         1024 B     : nvls
   # From         1024 B     : 90 % of measured times lie within LOW and HIGH of these
+  # Collective test concluded: all_reduce_perf
 
   $ nvlsim collective all_gather barrier --platform h800 --gpus 16 -b 64M -e 64M | grep -v '^#$' | grep -v Avg | sed 's/ [0-9.]* *[0-9.]* *[0-9.]* *N.A.*/ .../' | sed 's/within .* of/within LOW and HIGH of/'
   # simulated by nvlsim: all_gather of 16 ranks (2 NVLink domains of 8) on h800 with nccl-2.29; no GPU ran and no data were checked
+  # Collective test starting: all_gather_perf
+  # nThread 1 nGpus 1 minBytes 67108864 maxBytes 67108864 step: 1048576(bytes) warmup iters: 1 iters: 20 agg iters: 1 validation: 0 graph: 0 unalign: 0
   #                                                              out-of-place                       in-place
-  #       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong
-  #        (B)    (elements)                               (us)  (GB/s)  (GB/s)            (us)  (GB/s)  (GB/s)
+  #       size         count      type   redop    root     time   algbw   busbw  #wrong     time   algbw   busbw  #wrong
+  #        (B)    (elements)                               (us)  (GB/s)  (GB/s)             (us)  (GB/s)  (GB/s)
       67108864       1048576     float    none      -1   ...
   # Out of bounds values : 0 OK
   # From     67108864 B     : ring
   # 1 of 1 rows use parameters derived from hardware figures, not measured ones
   # From     67108864 B     : 90 % of measured times lie within LOW and HIGH of these
+  # Collective test concluded: all_gather_perf
 
   # simulated by nvlsim: barrier of 16 ranks (2 NVLink domains of 8) on h800 with nccl-2.29; no GPU ran and no data were checked
+  # Collective test starting: barrier_perf
+  # nThread 1 nGpus 1 minBytes 67108864 maxBytes 67108864 step: 1048576(bytes) warmup iters: 1 iters: 20 agg iters: 1 validation: 0 graph: 0 unalign: 0
   #                                                              out-of-place                       in-place
-  #       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong
-  #        (B)    (elements)                               (us)  (GB/s)  (GB/s)            (us)  (GB/s)  (GB/s)
+  #       size         count      type   redop    root     time   algbw   busbw  #wrong     time   algbw   busbw  #wrong
+  #        (B)    (elements)                               (us)  (GB/s)  (GB/s)             (us)  (GB/s)  (GB/s)
              0             0     float    none      -1    ...
   # Out of bounds values : 0 OK
   # From            0 B     : ll
   # 1 of 1 rows use parameters derived from hardware figures, not measured ones
+  # Collective test concluded: barrier_perf
 
 What was chosen, and where that changes.
 
-  $ nvlsim collective all_reduce --platform gb200-x800 --gpus 144 --sharp on -b 8 -e 16G -f 2 | tail -3 | tr -s ' 0-9' | sed 's/[0-9][0-9]*/N/' | sed 's/within .* of/within LOW and HIGH of/'
+  $ nvlsim collective all_reduce --platform gb200-x800 --gpus 144 --sharp on -b 8 -e 16G -f 2 | tail -4 | tr -s ' 0-9' | sed 's/[0-9][0-9]*/N/' | sed 's/within .* of/within LOW and HIGH of/'
   # From N B : sharp
   # N of 32 rows use parameters derived from hardware figures, not measured ones
   # From N B : 90 % of measured times lie within LOW and HIGH of these
+  # Collective test concluded: all_reduce_perf
 
-  $ nvlsim collective all_reduce --platform gb300-nvl72 --gpus 8 --algorithm halving_doubling -b 1M -e 1M | tail -2
+  $ nvlsim collective all_reduce --platform gb300-nvl72 --gpus 8 --algorithm halving_doubling -b 1M -e 1M | tail -3
   # From      1048576 B     : halving_doubling
   # 1 of 1 rows use parameters derived from hardware figures, not measured ones
+  # Collective test concluded: all_reduce_perf
 
   $ nvlsim collective moe_dispatch --platform gb200-nvl72 --gpus 32 --precision fp8 -b 7K -e 7K | head -1
   # simulated by nvlsim: moe_dispatch of 32 ranks (one NVLink domain) on gb200-nvl72 with nccl-2.29; no GPU ran and no data were checked
 
+Sizes are what nccl-tests would move: whole elements, and whole 16 bytes to each rank.
+
+  $ nvlsim collective all_gather --platform gb300-nvl72 --gpus 72 -b 512M -e 1G -i 512M -d f8e4m3 | grep N/A | cut -c1-51
+     536870016       7456528    f8e4m3    none      -
+    1073741184      14913072    f8e4m3    none      -
+
 JSON has nccl-tests' members.
 
-  $ nvlsim collective all_reduce --platform gb300-nvl72 --gpus 8 -b 1M -e 1M --format json | tr -d ' \n' | sed 's/:[0-9][0-9]*\.[0-9]*/:N/g' | head -c 400
-  {"simulated":true,"platform":"gb300-nvl72","stack":"nccl-2.29","operation":"all_reduce","config":{"ranks":8,"minimum_bytes":1048576,"maximum_bytes":1048576,"step_bytes":1048576,"warmup_iters":1,"iterations":20},"results":[{"size":1048576,"count":262144,"type":"float","redop":"sum","root":"-1","out_of_place":{"time":N,"alg_bw":N,"bus_bw":N,"nwrong":null},"in_place":{"time":N,"alg_bw":N,"bus_bw":N,"
+  $ nvlsim collective all_reduce --platform gb300-nvl72 --gpus 8 -b 1M -e 1M --format json | tr -d ' \n' | sed 's/:[0-9][0-9]*\.[0-9]*/:N/g' | head -c 804
+  {"simulated":true,"platform":"gb300-nvl72","stack":"nccl-2.29","operation":"all_reduce","version":2,"args":["all_reduce_perf","-b","1048576","-e","1048576","-i","1048576","-w","1","-n","20","-d","float","-o","sum","-r","0"],"config":{"ranks":8,"nthreads":1,"ngpus":1,"minimum_bytes":1048576,"maximum_bytes":1048576,"step_bytes":1048576,"warmup_iters":1,"iterations":20,"aggregated_iterations":1,"validation":0,"graph":0,"blocking_collectives":"false","per_iter_timing":"false","parallel_init":"false","devices":[]},"results":[{"size":1048576,"count":262144,"type":"float","redop":"sum","root":"-1","out_of_place":{"time":N,"alg_bw":N,"bus_bw":N,"nwrong":null},"in_place":{"time":N,"alg_bw":N,"bus_bw":N,"nwrong":null},"actual_iterations":20,"experiment_name":"all_reduce","algorithm":"ll","derived":false
 
 Wishes that cannot be.
 

@@ -196,7 +196,12 @@ TEST_CASE("Operation with exchanges inside takes its closed time alone") {
       plans::add_class(p, "rank");
       for (int i = 0; i < 3; ++i) p.append(p.classes[0].streams[0], add_pass(p, both(hidden), both(waited)), {});
       INFO(hidden << " and " << waited << " bytes");
-      CHECK(flow(p).makespan.base() == exactly(evaluate(p).makespan.base()));
+      const double closed = evaluate(p).makespan.base();
+      CHECK(flow(p).makespan.base() == exactly(closed));
+      // And beside somebody who wants next to nothing, but for whom it has to flow.
+      p.classes[0].streams.resize(2);
+      p.append(p.classes[0].streams[1], add(p, {{{}, both(1)}, closed}), {});
+      CHECK(flow(p).makespan.base() == exactly(closed));
     }
 }
 
@@ -214,6 +219,30 @@ TEST_CASE("Exchange that hides has the rest of its operation to be late in") {
   const auto [late, both_late] = pass_beside(both(0.8e9), both(0.1e9), both(0.8e9));
   CHECK(both_late == exactly(16e-3));
   CHECK(late == exactly(17e-3));
+}
+
+TEST_CASE("Exchange flows from the moment on at which somebody comes to its port") {
+  // 10 ms hide 0.1 GB at a tenth of the port, then 1 ms is waited for 0.1 GB. The other fills the port for 1 ms alone.
+  struct meeting {
+    double comes_s, other_s, pass_s;
+  };
+  for (const meeting& m : {meeting{0, 1e-3 / 0.9, 11e-3},         // beside what hides it has nine tenths
+                           meeting{3e-3, 1e-3 / 0.9, 11e-3},
+                           meeting{9.5e-3, 1.6e-3, 11.55e-3},     // 45 MB so, 55 MB by halves
+                           meeting{10.4e-3, 1.6e-3, 11.6e-3},     // 60 MB by halves
+                           meeting{20e-3, 1e-3, 11e-3}}) {
+    plan p;
+    plans::add_class(p, "rank");
+    p.classes[0].streams.resize(2);
+    p.append(p.classes[0].streams[0], add_pass(p, both(0.1e9), both(0.1e9), 0.1), {});
+    p.append(p.classes[0].streams[1], plans::add_work(p, "before", m.comes_s), {});
+    p.append(p.classes[0].streams[1], add(p, through_nic(both(0.1e9))), {});
+    const timeline t = flow(p);
+    INFO("after " << m.comes_s);
+    // Up to the engine's clock, and the byte that a flow cut in two has less.
+    CHECK(t.spans[0][1].back().end_s == Approx(m.comes_s + m.other_s).epsilon(0).margin(3e-9));
+    CHECK(t.spans[0][0][0].end_s == Approx(m.pass_s).epsilon(0).margin(3e-9));
+  }
 }
 
 TEST_CASE("Exchanges that leave room for each other do not slow an operation") {
