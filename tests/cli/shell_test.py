@@ -122,7 +122,7 @@ class Completion(Case):
         self.assertEqual(shell("fish", ask.format(NVLSIM.parent, "nvlsim run --fidelity cl")), ["closed"])
         self.assertEqual(shell("fish", ask.format(NVLSIM.parent, "nvlsim run --format=js")), ["--format=json"])
         (self.folder / "a-folder").mkdir()
-        self.assertEqual(shell("fish", f"cd {self.folder}; " + ask.format(NVLSIM.parent, "nvlsim run --output=a-fo")), ["--output=a-folder/"])
+        self.assertEqual(shell("fish", f"cd {self.folder}; " + ask.format(NVLSIM.parent, "nvlsim run --output=a-fo")), ["--output=a-folder/\tDirectory"])
 
 
 class ManualPages(Case):

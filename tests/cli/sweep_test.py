@@ -49,7 +49,7 @@ class Sweep(Case):
 
     def test_a_plan_tells_wrong_inputs(self):
         for values, code in ([{"/workload/gpus": 8}, {"/workload/gqus": 8}], 0), ([{"/workload/gqus": 8}], 2):
-            (self.folder / "wrong.json").write_text(json.dumps({"schema": "nvlsim.sweep/1", "scenario": CHEAP, "axes": [{"list": values}]}))
+            (self.folder / "wrong.json").write_text(json.dumps({"schema": "nvlsim.sweep/1", "scenario": str(CHEAP), "axes": [{"list": values}]}))
             done = run("sweep", "plan", "wrong.json", "-o", "wrong", cwd=self.folder)
             self.assertEqual(done.returncode, code)
             self.assertIn(f"{len(values)} points of wrong in wrong, 1 of them with wrong inputs\n       1  error: --set#/workload/gqus: unknown member",
