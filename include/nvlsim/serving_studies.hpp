@@ -19,6 +19,8 @@ struct highest_load {
   bool bounded = true;     ///< a little more does not hold; else no load tried breaks the objective
   bool short_run = false;  ///< a little more keeps the objective too, but requests end more slowly than they come
   int runs = 0;
+  double counted = 0;      ///< requests that decide: those of the run without warm-up and tail
+  bool few() const { return counted < 100; }  ///< a share of 0.99 is then of no request, and another seed gives another load
 };
 
 /// Doubles or halves the load of `s` until one holds and one does not, then halves the gap between them to 0.2 %, or one

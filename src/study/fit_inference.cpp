@@ -27,11 +27,13 @@ constexpr const char* pool = "serving";
 constexpr std::array<const char*, 3> architectures = {"ampere", "hopper", "blackwell"};
 constexpr double tpot_weight = 1, ttft_weight = 0.5, throughput_weight = 1;
 constexpr double sustained_width = 0.03;     // GPUs of one architecture share all else
+constexpr const char* other_cpu = "Grace";   // by its first word; host times are those of x86 servers
+constexpr double host_width = 0.3;
 constexpr double pooled_ttft_weight = 0.25;  // queues before saturated prefill workers
 
 /// One free parameter and where it acts. An empty member acts everywhere.
 struct knob {
-  enum class type { pooled, engine, release, sustained, server } what;
+  enum class type { pooled, engine, release, sustained, host, server } what;
   std::string field, architecture, engine, stack, gpu;
   std::optional<precision> format;
   bool routed_only = false;
@@ -91,6 +93,7 @@ class serving_fit {
       add_server(name);
     }
     for (const std::string& g : gpus) add({knob::type::sustained, "", "", "", "", g, {}}, 1, sustained_width);
+    add({knob::type::host, "", "", "", "", other_cpu, {}}, 1, host_width);
     for (fit_row& r : rows_)
       for (std::size_t i = 0; i < knobs_.size(); ++i)
         if (acts_on(knobs_[i], r.row)) r.relevant.push_back(i);
@@ -114,6 +117,7 @@ class serving_fit {
         case knob::type::sustained:
           if (const auto it = all.sustained_factor.find(k.gpu); it != all.sustained_factor.end()) from = it->second;
           break;
+        case knob::type::host: from = all.host_factor_of(k.gpu); break;
         case knob::type::server: from = get_server(inputs_.stack_named(k.stack).inference->front_end, k.field); break;
       }
     }
@@ -215,6 +219,7 @@ class serving_fit {
         case knob::type::engine: write(k.engine, at_gpu, text(at[i] * pooled.at(at_gpu))); break;
         case knob::type::release: write(k.stack, "release_factor", fmt::format("{:.4g}", at[i])); break;
         case knob::type::sustained: write(pool, "sustained_factor/" + k.gpu, fmt::format("{:.4g}", at[i])); break;
+        case knob::type::host: write(pool, "host_factor/" + k.gpu, fmt::format("{:.4g}", at[i])); break;
         case knob::type::server:
           write(k.stack, "front_end/" + k.field,
                 k.field == "first_token_iterations" ? fmt::format("{:.4g}", at[i]) : fmt::format("\"{:.4g} us\"", at[i] * 1e6));
@@ -249,6 +254,7 @@ class serving_fit {
   /// Costs that a parameter moves, by name.
   static std::vector<std::string> fields_of(const knob& k, const fit_row& r) {
     if (k.what == knob::type::sustained) return {"sustained"};
+    if (k.what == knob::type::host) return {"host"};
     if (k.what == knob::type::server) return {fmt::format("server {}", k.field)};
     if (k.what != knob::type::release) return {k.format ? fmt::format("{} {}", k.field, name(*k.format)) : k.field};
     std::vector<std::string> out = {"launch_factor"};
@@ -267,6 +273,8 @@ class serving_fit {
     const double f = std::exp(step);
     if (k.what == knob::type::sustained) {
       p.sustained_factor[k.gpu] *= f;
+    } else if (k.what == knob::type::host) {
+      p.host_factor[k.gpu] *= f;
     } else if (k.what == knob::type::server) {
       set_server(p.front_end, k.field, get_server(p.front_end, k.field) * f);
     } else {
@@ -284,6 +292,7 @@ class serving_fit {
   void add(knob k, double start, double width) {
     const std::string where = k.what == knob::type::release   ? "release " + k.stack
                               : k.what == knob::type::sustained ? "sustained " + k.gpu
+                              : k.what == knob::type::host      ? "host " + k.gpu
                               : k.what == knob::type::server    ? fmt::format("server {} {}", k.stack, k.field)
                                                                 : fmt::format("{}{} {}{}", k.engine.empty() ? "" : k.engine + " ", k.architecture, k.field,
                                                                               k.format ? fmt::format(" {}", name(*k.format)) : "");
@@ -343,6 +352,7 @@ class serving_fit {
     switch (k.what) {
       case knob::type::release: return k.stack == name;
       case knob::type::sustained: return k.gpu == r.hardware.gpu.name;
+      case knob::type::host: return r.hardware.cpu.name.starts_with(k.gpu);
       case knob::type::server: return k.stack == name && behind_server(r.work);
       case knob::type::engine:
         if (k.engine != engine_of(name)) return false;
@@ -366,6 +376,7 @@ class serving_fit {
         if (k.stack == name) p.release_factor = x;
         return;
       case knob::type::sustained: p.sustained_factor[k.gpu] = x; return;
+      case knob::type::host: p.host_factor[k.gpu] = x; return;
       case knob::type::server: break;
     }
     if (k.stack == name) set_server(p.front_end, k.field, x);

@@ -72,6 +72,9 @@ class load_search {
     out_.bounded = bad > 0;
     out_.load = good;
     out_.work = with_load(work_, good);
+    const double all = static_cast<double>(work_.load == load_kind::trace ? static_cast<std::int64_t>(work_.replay->list.requests.size())
+                                                                          : out_.work.requests);
+    out_.counted = all * (1 - work_.measured.warmup - work_.measured.tail);
     return std::move(out_);
   }
 

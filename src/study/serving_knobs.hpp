@@ -16,9 +16,10 @@ struct cost_knob {
   double pooled, engine;
   bool routed_only = false;
 };
-inline constexpr std::array<cost_knob, 16> cost_knobs = {{{"step_host", 0.8, 0.4},
+inline constexpr std::array<cost_knob, 17> cost_knobs = {{{"step_host", 0.8, 0.4},
                                                           {"layer_time", 0.7, 0.4},
                                                           {"prefill_layer_host", 0.3, 0},
+                                                          {"sequence_host", 0.5, 0.3},
                                                           {"elementwise_vectors", 0.5, 0.2},
                                                           {"launch_factor", 0.5, 0.2},
                                                           {"stream_factor", 0.2, 0.1},

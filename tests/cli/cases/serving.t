@@ -31,6 +31,11 @@ An objective that no load keeps, and one that is missing.
   name,status
   llama2-70b-server-gb200-vm,infeasible
 
+The highest load of a few requests is chance, and says so.
+
+  $ nvlsim run llama2-70b-server-gb200-vm --highest-load --set /workload/load/requests=60 2>&1 | tr -s ' \n' ' ' | grep -o '[0-9]* requests decide it, and under 100 it is chance'
+  48 requests decide it, and under 100 it is chance
+
   $ nvlsim run llama2-70b-server-gb200-vm --highest-load --set /workload/slo=null
   2> llama2-70b-server-gb200-vm#/workload: the highest load needs an objective: slo
   [2]

@@ -41,6 +41,7 @@ TEST_CASE("Highest rate keeps the objective and a little more does not, from whe
   CHECK_FALSE(keeps(s, more));
   std::get<inference_workload>(s.workload).arrivals.rate_per_s = 40 * found.load;
   CHECK(find_highest_load(s).load == Approx(found.load).epsilon(0.005));
+  CHECK_FALSE(found.few());
 }
 
 TEST_CASE("Highest rate of a short run is one that the server keeps up with") {
@@ -54,6 +55,8 @@ TEST_CASE("Highest rate of a short run is one that the server keeps up with") {
   const inference_metrics m = measure_serving(serve(s.platform, s.stack, s.model, found.work), found.work);
   CHECK(m.requests_per_s >= 0.9 * m.offered_requests_per_s);
   CHECK(found.short_run);
+  CHECK(found.counted == Approx(8));
+  CHECK(found.few());
   w.requests = 1;  // which any rate keeps
   const highest_load any = find_highest_load(s);
   REQUIRE(any.found);
