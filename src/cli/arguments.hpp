@@ -54,7 +54,7 @@ struct collective_arguments {
   std::vector<std::string> operations;
   std::string platform, stack = "nccl-2.29", format = "table";
   std::int64_t gpus = 0, gpus_per_domain = 0;
-  std::string begin = "32M", end = "32M", datatype = "float", reduction = "sum", increment;
+  std::string begin = "32M", end = "32M", increment = "1M", datatype = "float", reduction = "sum";
   std::string algorithm, protocol, fidelity = "closed", sharp, kernel = "two_sided", precision = "bf16";
   std::int64_t factor = 1, iterations = 20, warmup = 1, root = 0;
   double skew = 1, top_k = 8, hidden = 7168;

@@ -169,7 +169,7 @@ void add_collective(CLI::App& app, all_arguments& all) {
   c->add_option("-b,--minbytes", a.begin, "Smallest size (K, M, G are powers of 1024)")->capture_default_str();
   c->add_option("-e,--maxbytes", a.end, "Largest size")->capture_default_str();
   c->add_option("-f,--stepfactor", a.factor, "Multiply the size by this")->check(whole_from(1, 1024))->capture_default_str();
-  c->add_option("-i,--stepbytes", a.increment, "Add this much instead (default: 1M)");
+  c->add_option("-i,--stepbytes", a.increment, "Add this size instead")->capture_default_str();
   c->add_option("-n,--iters", a.iterations, "Iterations: they all take the same time")->check(whole_from(1, 1'000'000))->capture_default_str();
   c->add_option("-w,--warmup_iters", a.warmup, "Iterations before: not timed")->check(whole_from(0, 1'000'000))->capture_default_str();
   c->add_option("-d,--datatype", a.datatype, "Printed data type")->capture_default_str();
