@@ -31,7 +31,9 @@ void note(port_log& log, double amount, double begin, double end) {
 void name_bytes(port_log& log, const work_template& w, double amount, bytes port_bytes::*way, bool nic) {
   if (!(amount > 0)) return;
   const auto of = [&](const work_part& p) {
-    return p.facts ? ((nic ? p.facts->traffic.nic : p.facts->traffic.nvlink).*way).base() * p.facts->times * p.repeat : 0;
+    if (!p.facts) return 0.0;
+    const port_bytes& one = nic ? p.facts->traffic.nic : p.facts->traffic.nvlink;
+    return (one.*way).base() * p.facts->times * p.repeat;
   };
   double all = 0;
   for (const work_part& p : w.parts) all += of(p);

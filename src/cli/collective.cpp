@@ -41,16 +41,12 @@ double size_of(const char* option, const std::string& text, diagnostics& problem
   return 0;
 }
 
-double step_of(const collective_arguments& a, diagnostics& problems) {
-  const double step = std::floor(size_of("-i", a.increment, problems));
-  if (problems.empty() && a.factor <= 1 && step < 1) problems.add("-i", "", fmt::format("{} is less than a byte", a.increment));
-  return step;
-}
-
-std::vector<double> sizes_of(const collective_arguments& a, double step, diagnostics& problems) {
+std::vector<double> sizes_of(const collective_arguments& a, diagnostics& problems) {
   const double first = size_of("-b", a.begin, problems), last = size_of("-e", a.end, problems);
+  const double step = size_of("-i", a.increment, problems);
   std::vector<double> out;
   if (!problems.empty()) return out;
+  if (a.factor <= 1 && step < 1) problems.add("-i", "", fmt::format("{} is less than a byte", a.increment));
   if (last < first) problems.add("-e", "", fmt::format("{} is less than -b {}", a.end, a.begin));
   constexpr std::size_t most = 100'000;
   if (a.factor <= 1 && (last - first) / std::max(step, 1.0) > static_cast<double>(most))
@@ -88,7 +84,6 @@ struct setting {
   const collective_arguments& arguments;
   const platform& hardware;
   const stack& software;
-  double step;  ///< between sizes
   placement place;
   comm_group group;
 };
@@ -205,7 +200,8 @@ nccl_table_head head_of(const setting& s, const operation& o, const datatype& ty
   h.begin = bytes::from_base(sizes.front());
   h.end = bytes::from_base(sizes.back());
   h.factor = a.factor;
-  h.step = static_cast<std::int64_t>(s.step);
+  diagnostics read_before;
+  h.step = static_cast<std::int64_t>(size_of("-i", a.increment, read_before));
   h.iterations = a.iterations;
   h.warmup = a.warmup;
   return h;
@@ -223,8 +219,7 @@ exit_code execute(const collective_arguments& a) {
   const std::vector<operation> operations = operations_of(a, problems);
   const auto type = std::find_if(datatypes.begin(), datatypes.end(), [&](const auto& d) { return d.name == a.datatype; });
   if (type == datatypes.end()) problems.add("-d", "", fmt::format("unknown data type \"{}\"", a.datatype));
-  const double step = step_of(a, problems);
-  const std::vector<double> sizes = sizes_of(a, step, problems);
+  const std::vector<double> sizes = sizes_of(a, problems);
   problems.throw_if_any();
 
   platform& p = hardware.content;
@@ -234,7 +229,7 @@ exit_code execute(const collective_arguments& a) {
   if (!a.sharp.empty()) p.fabric.sharp = a.sharp == "on";
   // The communicator says how large the cluster is, unless the platform is larger.
   p.racks = std::max<int>(p.racks, static_cast<int>((a.gpus + domain - 1) / domain));
-  const setting s{a, p, software.content, step, {domain}, strided_group({domain}, 0, 1, a.gpus)};
+  const setting s{a, p, software.content, {domain}, strided_group({domain}, 0, 1, a.gpus)};
   check_wishes(s, operations, problems);
   problems.throw_if_any();
 

@@ -72,16 +72,20 @@ class flow_executor final : public executor {
 
   /// Whether it does other things before, between or after its exchanges.
   static bool has_pieces(const work_template& w) {
-    return w.network.size() > 1 || (w.network.size() == 1 && (w.network.front().start > seconds{} || w.network.front().end < w.duration));
+    if (w.network.size() != 1) return w.network.size() > 1;
+    const network_demand& only = w.network.front();
+    return only.start > seconds{} || only.end < w.duration;
   }
 
   /// Runs the exchanges of an operation that began at `begin`; when the last is over. While nobody else is on its ports,
   /// they are not simulated.
   double pass(const work_template& w, endpoints at, double begin) {
     std::vector<port*> used;
-    for (std::size_t f = 0; f < fabrics; ++f)
-      if (std::any_of(w.network.begin(), w.network.end(), [f](const auto& d) { return bytes_of(d.traffic, f) != port_bytes{}; }))
+    for (std::size_t f = 0; f < fabrics; ++f) {
+      const auto uses = [f](const network_demand& d) { return bytes_of(d.traffic, f) != port_bytes{}; };
+      if (std::any_of(w.network.begin(), w.network.end(), uses))
         used.push_back(&ports_[f][static_cast<std::size_t>(at.from)]);
+    }
     for (port* p : used) enter(*p);
     const auto length = [](const network_demand& d) { return (d.end - d.start).base(); };
     double over = begin;

@@ -47,7 +47,7 @@ struct nccl_table_head {
 /// many to each, a multiple of 16 bytes. `size` where that is nothing.
 bytes whole_elements(collective c, int ranks, int type_bytes, bytes size);
 
-/// The table of nccl-tests 2.18: a first comment line that says what it is and of which platform and stack, `N/A` errors,
+/// The table of nccl-tests: a first comment line that says what it is and of which platform and stack, `N/A` errors,
 /// and comment lines with the average bus bandwidth and where other algorithms take over. Rows that take no time show a
 /// bandwidth of 0.
 std::string nccl_table(const nccl_table_head& head, std::span<const nccl_row> rows);

@@ -134,6 +134,7 @@ void run_inference(run_record& out, const scenario& s, const inference_workload&
   out.front_end = run.front_end;
   out.work = std::move(run.work);
   out.served = std::move(run);
+  if (s.simulation.network == fidelity::flow) add_links(out, s.platform);
 }
 
 void run_collective(run_record& out, const scenario& s, const collective_workload& w, const run_options& o) {

@@ -57,6 +57,23 @@ TEST_CASE("Every stage's breakdown adds up to the step") {
   }
 }
 
+TEST_CASE("What a pass took longer than alone is communication that it waited for, at idle power") {
+  auto facts = std::make_shared<part_facts>();
+  facts->traffic = {{}, {1.0_GB, 1.0_GB}};
+  work_template w{"pass", {{work_kind::gemm, "gemm", 0.06_s, 1}, {work_kind::ep, "ep.exchange", 0.04_s, 1, facts}}, {}, 500.0_W};
+  plan p;
+  p.classes = {{"stage 0", 1, {{stream_kind::compute, {}}}}};
+  p.append(p.classes[0].streams[0], p.add_template(std::move(w)), {});
+  timeline t{{{{{0, 0.13}}}}, 0.13_s};
+  gpu_spec gpu;
+  gpu.idle_power = 100.0_W;
+  const stage_breakdown slowed = stage_breakdowns(p, t, gpu).at(0);
+  CHECK(of(slowed, work_kind::gemm) == Approx(0.06));
+  CHECK(of(slowed, work_kind::ep) == Approx(0.07));
+  CHECK(slowed.energy.base() == Approx(500 * 0.1 + 100 * 0.03));
+  CHECK(slowed.waiting_pipeline.base() == Approx(0).margin(1e-15));
+}
+
 TEST_CASE("Energy of GPUs is that of their operations, and idle power between") {
   for (const test::shipped_job& j : jobs()) {
     const measured_step s = measured(j);

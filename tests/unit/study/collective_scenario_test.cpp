@@ -120,6 +120,19 @@ TEST_CASE("Flow names the links that a collective fills") {
   CHECK_FALSE(run("all-reduce-gb300-rack").breakdown.find("links"));
 }
 
+TEST_CASE("Flow names the links that KV caches fill") {
+  const std::vector<override_option> sets = {{"/simulation/fidelity", "flow"}};
+  const scenario s =
+      load_scenario(root / "scenarios/inference/deepseek-r1-gb300-prefill-decode.json", sets, folders_under(root));
+  const result r = run_scenario(s).outcome;
+  const value* links = r.breakdown.find("links");
+  REQUIRE(links);
+  const value& busiest = links->items()->front();
+  CHECK(busiest.find("name")->string()->starts_with("decode worker 0: "));
+  CHECK(*busiest.find("busiest")->string() == "kv transfer");
+  CHECK(*busiest.find("mean_share")->number() > 0.01);
+}
+
 TEST_CASE("A lost switch tray costs every port of the rack its share") {
   const std::vector<override_option> size = {{"/workload/size", "16 GiB"}};
   std::vector<override_option> lost = size;
