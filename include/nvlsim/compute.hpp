@@ -82,10 +82,11 @@ struct scan_shape {
   double chunk = 128;    ///< tokens
   bool delta = false;
 };
-/// `tensor_rate` is that of deep products; `efficiency` the share of the roofline that the kernels reach.
-kernel_cost scan_forward_cost(const gpu_spec& gpu, flop_rate tensor_rate, double efficiency, const stream_params& p,
+/// `tensor_rate` is that of deep products; `words_per_sm` what an SM works on in a second, exponentials and 16-bit words
+/// that are moved; 0: as many as there are.
+kernel_cost scan_forward_cost(const gpu_spec& gpu, flop_rate tensor_rate, double words_per_sm, const stream_params& p,
                               const scan_shape& s);
-kernel_cost scan_backward_cost(const gpu_spec& gpu, flop_rate tensor_rate, double efficiency, const stream_params& p,
+kernel_cost scan_backward_cost(const gpu_spec& gpu, flop_rate tensor_rate, double words_per_sm, const stream_params& p,
                               const scan_shape& s);
 
 /// One new token of each of `batch` sequences against `context` cached tokens each.

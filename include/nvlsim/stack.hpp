@@ -274,13 +274,14 @@ struct training_profile {
   double optimizer_bytes = 30;                ///< moved a local parameter
   double gradient_bytes = 4;                  ///< on the wire, a parameter
   double gradient_memory_bytes = 4;           ///< of the accumulation buffer, a parameter
-  double scan_efficiency = 1;                 ///< of scan kernels: their roofline over their time
+  double scan_words_per_sm = 0;               ///< a second, that kernels of scans work on; 0: as many as there are
   double quantise_bytes_forward = 3, quantise_bytes_backward = 4;  ///< a GEMM operand element, for 8-bit formats
   bytes reserve;                              ///< of GPU memory, by the runtime and the collective library
   double workspace_bytes_per_layer_param = 0; ///< peak temporary memory
   // Mixtures of experts.
-  double moe_time_factor = 1;                 ///< of this release on layers with routed experts
-  double moe_expert_time = 1;                 ///< of experts' GEMMs, over what they take with the time factors
+  double moe_time_factor = 1;                 ///< of this release on layers with routed experts, their GEMMs aside
+  double moe_expert_time = 1;                 ///< in its place on the GEMMs of experts
+  double moe_block_scaled_time = 1;           ///< times both in block-scaled formats (MXFP8, NVFP4)
   double moe_quantise_passes = 1;             ///< over the operands of experts' GEMMs, where those of dense ones take 1
   double ep_exposed = 1, ep_exposed_overlapped = 1;  ///< share of the token exchange that is waited for
   double ep_nvlink_share = 0.72, ep_nic_share = 0.85;  ///< of the port rates, by the exchange kernels

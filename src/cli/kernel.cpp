@@ -53,8 +53,8 @@ constexpr const char* moe_formula =
     "and tokens / (HBM x "
     "hbm_share)) + passes over tokens";
 constexpr const char* scan_formula =
-    "kernels x (launch + max(flops / BF16 tensor_rate + exponentials, bytes / (HBM stream x hbm_share)) / "
-    "scan_efficiency)";
+    "kernels x (launch + max(flops / BF16 tensor_rate + exponentials, bytes / (HBM stream x hbm_share), 16-bit words "
+    "and exponentials / (SMs x scan_words_per_sm)))";
 constexpr const char* stream_formula = "launch + bytes / (HBM stream x hbm_share)";
 constexpr const char* copy_formula =
     "launch + bytes / rate of the path, a GPU's share of its VM; over HBM read and written";
@@ -164,7 +164,7 @@ kernel_cost moe(const question& q) {
                    .load = a.skew > 0 ? skewed_load(r, a.skew) : balanced_load(r)});
 }
 constexpr double default_scan_chunk = 128;
-double scan_efficiency(const stack& s) { return s.training ? s.training->scan_efficiency : 1; }
+double scan_words_per_sm(const stack& s) { return s.training ? s.training->scan_words_per_sm : 0; }
 kernel_cost scan(const question& q) {
   const kernel_arguments& a = q.asked;
   const scan_shape s{.tokens = a.tokens,
@@ -175,7 +175,7 @@ kernel_cost scan(const question& q) {
                      .chunk = a.chunk > 0 ? a.chunk : std::min(default_scan_chunk, a.tokens),
                      .delta = a.delta};
   return (a.backward ? scan_backward_cost : scan_forward_cost)(
-      q.at.gpu, q.kernels.gemm.at(precision::bf16).tensor_rate, scan_efficiency(q.software), q.kernels.stream, s);
+      q.at.gpu, q.kernels.gemm.at(precision::bf16).tensor_rate, scan_words_per_sm(q.software), q.kernels.stream, s);
 }
 kernel_cost stream(const question& q) {
   return stream_cost(q.at.gpu, q.kernels.stream, bytes::from_base(q.asked.bytes));
@@ -309,7 +309,7 @@ priced_kernel price(const question& q) {
                                                  ? fmt::format("{:.5g}", knob.get(q.kernels))
                                                  : fmt::format("{:.5g} {}", knob.get(q.kernels), knob.unit));
   if (a.kernel == "scan")
-    out.parameters.emplace_back("scan_efficiency", fmt::format("{:.5g}", scan_efficiency(q.software)));
+    out.parameters.emplace_back("scan_words_per_sm", fmt::format("{:.5g}", scan_words_per_sm(q.software)));
   return out;
 }
 

@@ -55,8 +55,9 @@ constexpr std::array<scan_kernel, 6> delta_backward = {{
     {0, 3, 4, 1, 4, 6, 0, 8},  // prepare_wy_repr_bwd
 }};
 
-// Each kernel waits for its arithmetic or for its bytes; none of them runs beside another.
-kernel_cost cost(const gpu_spec& gpu, flop_rate rate, double efficiency, const stream_params& p, const scan_shape& s,
+// Each kernel waits for its arithmetic, for its bytes or for the SMs that work on its elements; none of them runs beside
+// another.
+kernel_cost cost(const gpu_spec& gpu, flop_rate rate, double words_per_sm, const stream_params& p, const scan_shape& s,
                  std::span<const scan_kernel> kernels) {
   if (!(s.tokens > 0 && s.heads > 0)) return {};
   const double score_heads = s.delta ? s.heads : s.groups;
@@ -70,11 +71,12 @@ kernel_cost cost(const gpu_spec& gpu, flop_rate rate, double efficiency, const s
     const double moved = s.tokens * (s.heads * (2 * k.head_vectors * s.head_dim + k.state_bytes * pairs / s.chunk) +
                                      score_heads * (2 * k.group_vectors * s.state + k.chunk_bytes * s.chunk));
     const double busy = work / rate.base() + exponentials / gpu.exponentials.base(), stream = moved / hbm;
-    out.time += p.launch + seconds::from_base(std::max(busy, stream) / efficiency);
+    const double elements = words_per_sm > 0 ? (moved / 2 + exponentials) / (words_per_sm * gpu.sm_count) : 0;
+    out.time += p.launch + seconds::from_base(std::max({busy, stream, elements}));
     out.work += flops::from_base(work);
     out.moved += bytes::from_base(moved);
-    compute += busy / efficiency;
-    memory += stream / efficiency;
+    compute += std::max(busy, elements);
+    memory += stream;
   }
   const double launches = p.launch.base() * static_cast<double>(kernels.size());
   out.limit = compute::limit_of(launches, compute, memory, out.time.base());
@@ -84,16 +86,16 @@ kernel_cost cost(const gpu_spec& gpu, flop_rate rate, double efficiency, const s
 
 }  // namespace
 
-kernel_cost scan_forward_cost(const gpu_spec& gpu, flop_rate tensor_rate, double efficiency, const stream_params& p,
+kernel_cost scan_forward_cost(const gpu_spec& gpu, flop_rate tensor_rate, double words_per_sm, const stream_params& p,
                               const scan_shape& s) {
-  if (s.delta) return cost(gpu, tensor_rate, efficiency, p, s, delta_forward);
-  return cost(gpu, tensor_rate, efficiency, p, s, mamba_forward);
+  if (s.delta) return cost(gpu, tensor_rate, words_per_sm, p, s, delta_forward);
+  return cost(gpu, tensor_rate, words_per_sm, p, s, mamba_forward);
 }
 
-kernel_cost scan_backward_cost(const gpu_spec& gpu, flop_rate tensor_rate, double efficiency, const stream_params& p,
+kernel_cost scan_backward_cost(const gpu_spec& gpu, flop_rate tensor_rate, double words_per_sm, const stream_params& p,
                               const scan_shape& s) {
-  if (s.delta) return cost(gpu, tensor_rate, efficiency, p, s, delta_backward);
-  return cost(gpu, tensor_rate, efficiency, p, s, mamba_backward);
+  if (s.delta) return cost(gpu, tensor_rate, words_per_sm, p, s, delta_backward);
+  return cost(gpu, tensor_rate, words_per_sm, p, s, mamba_backward);
 }
 
 }  // namespace nvlsim

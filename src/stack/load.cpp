@@ -39,7 +39,7 @@ training_profile read_training(config::reader& r) {
   t.gradient_memory_bytes = r.number("gradient_memory_bytes", positive);
   t.quantise_bytes_forward = r.number("quantise_bytes_forward", non_negative);
   t.quantise_bytes_backward = r.number("quantise_bytes_backward", non_negative);
-  t.scan_efficiency = r.number("scan_efficiency", {1e-3, 1});
+  t.scan_words_per_sm = r.number_or("scan_words_per_sm", 0.0, non_negative);
   t.reserve = r.quantity<bytes>("reserve");
   t.workspace_bytes_per_layer_param = r.number("workspace_bytes_per_layer_param", non_negative);
   t.error_90 = r.number("error_90", fraction);
@@ -48,6 +48,7 @@ training_profile read_training(config::reader& r) {
   if (auto m = r.find_child("moe")) {
     t.moe_time_factor = m->number("time_factor", positive);
     t.moe_expert_time = m->number_or("expert_time", 1.0, positive);
+    t.moe_block_scaled_time = m->number_or("block_scaled_time", 1.0, positive);
     t.moe_quantise_passes = m->number_or("quantise_passes", 1.0, positive);
     t.ep_exposed = m->number("ep_exposed", {0, 4});
     t.ep_exposed_overlapped = m->number("ep_exposed_overlapped", {0, 4});

@@ -253,7 +253,7 @@ double iteration_costs::compressed_keys(const layer_spec& l, double context) {
 }
 
 /// Of a prompt's scan: at its roofline, for nothing that was measured tells it apart in serving.
-constexpr double scan_efficiency = 1;
+constexpr double scan_words_per_sm = 0;
 
 /// A prompt's scan, or its attention to compressed keys with what chooses them.
 time_and_energy iteration_costs::prefill_mixer(const layer_slice& l, const iteration_content& it) const {
@@ -262,7 +262,7 @@ time_and_energy iteration_costs::prefill_mixer(const layer_slice& l, const itera
     const bool delta = l.spec.attention == attention_kind::linear;
     const double tp = work_.tp, groups = static_cast<double>(delta ? s.key_heads : s.groups) / tp;
     const kernel_cost c = scan_forward_cost(platform_.gpu, routes_.at(weight_role::sixteen_bit).params.tensor_rate,
-                                            scan_efficiency, stream_,
+                                            scan_words_per_sm, stream_,
                                             {it.prompt_tokens, l.heads, static_cast<double>(s.head_dim),
                                              static_cast<double>(s.state), groups, static_cast<double>(s.chunk), delta});
     return timed(precision::bf16, c);

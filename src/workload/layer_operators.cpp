@@ -14,14 +14,30 @@ using compute::elementwise_bytes;
 
 double real(std::int64_t x) { return static_cast<double>(x); }
 
-/// Bytes an element of the inner width: without a gate one input less.
+/// Bytes an element of the inner width: without a gate one input less, and one gradient.
 double activation_bytes(bool gated) { return elementwise_bytes("activation") - (gated ? 0 : 2); }
+double activation_backward_share(bool gated) {
+  return (elementwise_bytes("activation_backward") - (gated ? 0 : 4)) / activation_bytes(gated);
+}
 
 void dense_mlp(operator_list& o, const char* up, const char* down, double f, bool again, bool activation_again) {
   const double width = o.layer.gated_mlp ? 2 : 1, t = o.tokens.whole;
   o.linear(up, t, f * width / o.tp, o.hidden, again);
-  o.stream("activation", t * f / o.tp * activation_bytes(o.layer.gated_mlp), activation_again);
+  o.stream("activation", t * f / o.tp * activation_bytes(o.layer.gated_mlp), activation_again,
+           activation_backward_share(o.layer.gated_mlp));
   o.linear(down, t, o.hidden, f / o.tp);
+}
+
+/// Bytes that permuting and adding up again move, for each element of `routed` copies of tokens. The all-to-all
+/// dispatcher spreads a token to its copies before the exchange and sorts what comes in by local expert, there and back;
+/// the others bring a token once to a rank, where it is spread to the experts it has there.
+double permute_bytes(const training_workload& w, double top_k, double local_experts) {
+  const double ep = real(w.par.ep), read_and_write = elementwise_bytes("permute"), one_way = read_and_write / 2;
+  if (ep > 1 && w.dispatcher == moe_dispatcher::deduplicated) {
+    const double arriving = ep * (1 - std::pow(1 - 1 / ep, top_k)) / top_k;  // of all copies
+    return 2 * one_way * (1 + arriving);
+  }
+  return 2 * (one_way * (1 + 1 / top_k) + (ep > 1 && local_experts > 1 ? read_and_write : 0));
 }
 
 void experts(operator_list& o, double unfused_activation_passes) {
@@ -34,17 +50,17 @@ void experts(operator_list& o, double unfused_activation_passes) {
   const double local_experts = e / ep, each = std::max(1.0, routed / local_experts);
   const double width = l.gated_mlp ? 2 : 1;
   o.norm(own);
-  o.linear("router", own, e, o.hidden).operands = precision::bf16;
-  o.stream("routing", own * e * elementwise_bytes("router"));
-  if (x.latent > 0) o.linear("latent.down", own, seen, o.hidden);
-  o.stream("permute", routed * seen * 2 * elementwise_bytes("permute") / etp);  // there and back
+  o.linear("router", own, e, o.hidden, r.moe).operands = precision::bf16;
+  o.stream("routing", own * e * elementwise_bytes("router"), r.moe);
+  if (x.latent > 0) o.linear("latent.down", own, seen, o.hidden, r.moe);
+  o.stream("permute", routed * seen * permute_bytes(o.work, real(x.top_k), local_experts) / etp, r.moe, 1);
   o.linear("experts.up", each, f * width / etp, seen, r.moe, local_experts).experts = true;
   double activation = routed * f / etp * activation_bytes(l.gated_mlp);
   if (l.biased_clamped_activation) activation += unfused_activation_passes * routed * f / etp * 2;
-  o.stream("activation", activation, r.moe || r.activation);
+  o.stream("activation", activation, r.moe || r.activation, activation_backward_share(l.gated_mlp));
   o.linear("experts.down", each, seen, f / etp, r.moe, local_experts).experts = true;
-  if (x.latent > 0) o.linear("latent.up", own, o.hidden, seen);
-  if (x.shared_ffn > 0) dense_mlp(o, "shared.up", "shared.down", real(x.shared_ffn), false, false);
+  if (x.latent > 0) o.linear("latent.up", own, o.hidden, seen, r.moe);
+  if (x.shared_ffn > 0) dense_mlp(o, "shared.up", "shared.down", real(x.shared_ffn), r.moe, r.moe);
 }
 
 }  // namespace
@@ -78,7 +94,14 @@ void operator_list::stream(const char* name, double moved, bool again, double ba
   o.forward_bytes = moved, o.backward_bytes = moved * backward_share;
 }
 
-void operator_list::norm(double n) { stream("norm", n * hidden * (elementwise_bytes("norm") + residual_bytes_), work.recompute.layernorm); }
+void operator_list::norm(double n) {
+  // Backward the norm reads its input and a gradient and writes one; that of the residual is added to it. Of several
+  // streams the gradients are read and written beside their values. [assumed]
+  const double forward = elementwise_bytes("norm") + residual_bytes_;
+  const bool one_stream = residual_bytes_ == elementwise_bytes("residual");
+  stream("norm", n * hidden * forward, work.recompute.layernorm,
+         one_stream ? (elementwise_bytes("norm") + 2 + residual_bytes_) / forward : 1.5);
+}
 
 token_counts tokens_of(const training_workload& w) {
   const double tp = static_cast<double>(w.par.tp);

@@ -58,9 +58,9 @@ void grouped_query(operator_list& o) {
   const double t = o.tokens.whole, q = real(l.heads * l.head_dim), kv = real(l.kv_heads * l.head_dim);
   const double gate = l.attention_gate ? q : 0;
   o.linear("qkv", t, (q + gate + 2 * kv) / o.tp, o.hidden);
-  o.stream("rotary", t * (q + kv) / o.tp * compute::elementwise_bytes("rotary"));
+  o.stream("rotary", t * (q + kv) / o.tp * compute::elementwise_bytes("rotary"), false, 1);
   scores(o, real(l.head_dim), real(l.head_dim), real(l.kv_heads));
-  if (l.attention_gate) o.stream("attention.gate", 3 * 2 * t * q / o.tp);
+  if (l.attention_gate) o.stream("attention.gate", 3 * 2 * t * q / o.tp, false, 5.0 / 3);
   o.linear("attention.out", t, o.hidden, q / o.tp);
 }
 
@@ -74,13 +74,13 @@ void latent(operator_list& o) {
   if (attends_sparsely(o.layer, o.work.seq_length)) {
     // The absorbed form: all heads share the latent vector of a key.
     o.linear("mla.absorb", t, kl, nope, up, heads);
-    o.stream("rotary", 2 * t * heads * (2 * (nope + rope) + kl) + 4 * o.tokens.sharded * (ql + kl), up);
+    o.stream("rotary", 2 * t * heads * (2 * (nope + rope) + kl) + 4 * o.tokens.sharded * (ql + kl), up, 1);
     indexer(o, q_in, real(o.layer.index_dim));
     chosen_scores(o, kl + rope, kl);
     o.linear("mla.values", t, v, kl, false, heads);
   } else {
     o.linear("mla.kv_up", t, heads * (nope + v), kl, up);
-    o.stream("rotary", 2 * t * heads * (3 * (nope + rope) + 2 * v) + 4 * o.tokens.sharded * (ql + kl), up);
+    o.stream("rotary", 2 * t * heads * (3 * (nope + rope) + 2 * v) + 4 * o.tokens.sharded * (ql + kl), up, 1);
     scores(o, nope + rope, v, real(o.layer.heads));
   }
   o.linear("attention.out", t, o.hidden, heads * v);
@@ -95,7 +95,7 @@ void compressed(operator_list& o) {
   o.linear("q_down", shared, rank, o.hidden);
   o.linear("q_up", t, heads * dim, rank);
   o.linear("kv", shared, dim + pooled, o.hidden);
-  o.stream("rotary", 2 * 2 * (t * heads * dim + shared * (rank + dim)));
+  o.stream("rotary", 2 * 2 * (t * heads * dim + shared * (rank + dim)), false, 1);
   if (c.ratio > 0) o.stream("pool", 2 * shared * (pooled + index_pooled) * (1 + 0.5 / real(c.ratio)));
   indexer(o, rank, index_pooled);
   chosen_scores(o, dim, dim);

@@ -33,7 +33,7 @@ class builder {
   }
   void gemm(const layer_operator& o, const gemm_params& params, const gemm_shape& s) {
     kernel_cost k = gemm_cost(c_.machine.gpu, params, o.operands, s);
-    if (o.experts) k.time *= c_.framework.moe_expert_time;
+    if (o.experts) k.time *= c_.framework.moe_expert_time / c_.framework.moe_time_factor;  // their own, not the layer's
     kernel(work_kind::gemm, o.name, k, o.operands, facts_of(c_.machine.gpu, o.operands, k, s));
   }
   /// Casts an operand of a GEMM, of so many elements a group, where it is of 8 bits or fewer.
@@ -74,14 +74,18 @@ const gemm_params& gemm_of(const training_context& c, precision p) {
 
 kernel_cost scan_cost(const training_context& c, const layer_operator& o, bool forward) {
   const flop_rate rate = gemm_of(c, precision::bf16).tensor_rate;
-  const double share = c.framework.scan_efficiency;
-  return forward ? scan_forward_cost(c.machine.gpu, rate, share, c.kernels.stream, o.scan)
-                 : scan_backward_cost(c.machine.gpu, rate, share, c.kernels.stream, o.scan);
+  const double words = c.framework.scan_words_per_sm;
+  return forward ? scan_forward_cost(c.machine.gpu, rate, words, c.kernels.stream, o.scan)
+                 : scan_backward_cost(c.machine.gpu, rate, words, c.kernels.stream, o.scan);
 }
 
-/// Layers with routed experts drift more between releases than dense ones.
+bool block_scaled(precision p) { return p == precision::mxfp8 || p == precision::nvfp4; }
+
+/// Layers with routed experts drift more between releases than dense ones, and less so in block-scaled formats.
 double slowdown_of(const training_context& c, const layer_spec& l) {
-  return c.slowdown * (l.routed() ? c.framework.moe_time_factor : 1.0);
+  if (!l.routed()) return c.slowdown;
+  return c.slowdown * c.framework.moe_time_factor *
+         (block_scaled(c.work.gemm_precision) ? c.framework.moe_block_scaled_time : 1.0);
 }
 
 /// Passes of unfused kernels over routed activations that are biased and clamped.
@@ -203,8 +207,9 @@ double shared_bytes(const layer_spec& l, double tp) {
   return 2 * static_cast<double>(l.kv_heads * l.head_dim) / tp * 2;
 }
 
-/// A scan needs the whole sequence: its inputs go from shards of tokens to shards of heads, and its output back.
-void exchange_heads(builder& b, const training_context& c, const layer_spec& l) {
+/// A scan needs the whole sequence: its inputs go from shards of tokens to shards of heads, and its output back, `times`
+/// times.
+void exchange_heads(builder& b, const training_context& c, const layer_spec& l, double times) {
   const scan_spec& s = l.scan;
   const double width = static_cast<double>(s.heads * s.head_dim);
   const double keys = 2 * static_cast<double>((l.attention == attention_kind::mamba ? s.groups : s.key_heads) * s.state);
@@ -213,7 +218,7 @@ void exchange_heads(builder& b, const training_context& c, const layer_spec& l) 
       launched(price_transfer(c.collectives, c.machine, collective::all_to_all,
                               bytes::from_base(per_token * c.tokens.whole), context_group(c.work.par, c.work.place)),
                c.framework.collective_launch * 2);
-  b.waiting(work_kind::cp, "cp.all_to_all", t.time, facts_of(c.machine, t));
+  b.waiting(work_kind::cp, "cp.all_to_all", t.time * times, facts_of(c.machine, t));
 }
 
 /// Queries, keys and values go from shards of tokens to shards of heads, and the output back, `times` times.
@@ -228,14 +233,16 @@ void exchange_attention(builder& b, const training_context& c, const layer_spec&
   b.waiting(work_kind::cp, "cp.all_to_all", t.time * times, facts_of(c.machine, t, times));
 }
 
-/// Ring exchange of key and value shards, `passes` times round.
-void context_parallel(builder& b, const training_context& c, const layer_spec& l, double passes) {
+/// What a sequence's shards exchange: scans by all-to-all, attention by all-to-all or keys and values round a ring. What
+/// is computed again exchanges again.
+void context_parallel(builder& b, const training_context& c, const layer_spec& l, bool is_forward) {
   if (c.work.par.cp == 1 || l.attention == attention_kind::none) return;
-  if (l.attention == attention_kind::mamba || l.attention == attention_kind::linear) return exchange_heads(b, c, l);
-  if (c.work.cp_exchange == context_exchange::all_to_all) {
-    const recompute_spec& r = c.work.recompute;
-    return exchange_attention(b, c, l, passes > 1 && (r.full || r.core_attention) ? 2 : 1);
-  }
+  const recompute_spec& r = c.work.recompute;
+  const bool scan = l.attention == attention_kind::mamba || l.attention == attention_kind::linear;
+  const double again = !is_forward && (r.full || (r.core_attention && !scan)) ? 1 : 0;
+  if (scan) return exchange_heads(b, c, l, 1 + again);
+  if (c.work.cp_exchange == context_exchange::all_to_all) return exchange_attention(b, c, l, 1 + again);
+  const double passes = is_forward ? 1 : 2 + again;  // backward keys and values again, and their gradients
   const comm_group all = context_group(c.work.par, c.work.place);
   const double width = shared_bytes(l, static_cast<double>(c.work.par.tp));
   const priced_transfer hop =
@@ -252,8 +259,11 @@ double copies_sent(double n, double k, bool deduplicated) {
   return reached * (n - 1) / n;
 }
 
-/// Dispatch and combine of routed tokens, and what the host adds. [docs/models-and-assumptions.md#experts]
-void expert_parallel(builder& b, const training_context& c, const layer_spec& l, bool paired) {
+/// Whether the backward pass runs a layer of experts forward again, from its router to the combined output.
+bool repeats_experts(const training_context& c) { return c.work.recompute.full || c.work.recompute.moe; }
+
+/// Dispatch and combine of routed tokens. [docs/models-and-assumptions.md#experts]
+void expert_parallel(builder& b, const training_context& c, const layer_spec& l, bool is_forward, bool paired) {
   const parallelism& par = c.work.par;
   if (!l.routed() || par.ep == 1) return;
   const comm_group g = expert_group(par, c.work.place);
@@ -277,7 +287,9 @@ void expert_parallel(builder& b, const training_context& c, const layer_spec& l,
   f.ceiling = (nic > nvlink ? c.machine.fabric.nic_bandwidth : c.machine.gpu.nvlink).base();
   f.moved = (nic > nvlink ? on_nic : on_nvlink) * 2;
   b.waiting(work_kind::ep, "ep.exchange",
-            both * (paired || c.work.moe_overlap ? c.framework.ep_exposed_overlapped : c.framework.ep_exposed), f);
+            both * ((paired || c.work.moe_overlap ? c.framework.ep_exposed_overlapped : c.framework.ep_exposed) *
+                    (!is_forward && repeats_experts(c) ? 2 : 1)),
+            f);
 }
 
 void host(builder& b, const char* name, seconds t) {
@@ -290,7 +302,8 @@ void host(builder& b, const char* name, seconds t) {
 void expert_host(builder& b, const training_context& c, const layer_spec& l, seconds gpu_time, bool is_forward) {
   if (!l.routed()) return;
   const double local = static_cast<double>(l.moe.experts) / static_cast<double>(c.work.par.ep);
-  if (is_forward && c.work.dispatcher == moe_dispatcher::alltoall && c.work.par.ep > 1 && !c.work.static_experts())
+  const double forwards = is_forward || repeats_experts(c) ? 1 : 0;
+  if (forwards > 0 && c.work.dispatcher == moe_dispatcher::alltoall && c.work.par.ep > 1 && !c.work.static_experts())
     host(b, "expert counts", c.framework.moe_sync_per_expert * local);
   if (c.work.graphs == cuda_graphs::full_iteration) return;
   const double left = c.work.graphs == cuda_graphs::partial ? c.framework.graphed_host_share : 1.0;
@@ -298,7 +311,7 @@ void expert_host(builder& b, const training_context& c, const layer_spec& l, sec
   // Overlapped passes are launched piece by piece, on several streams.
   const double pieces = c.work.moe_overlap ? c.framework.moe_overlap_host_factor : 1.0;
   const seconds launches = (c.framework.moe_host * left + c.framework.moe_host_per_expert * experts) *
-                           (pieces * (is_forward ? 1.0 : 1.5));
+                           (pieces * (forwards + (is_forward ? 0.0 : 1.5)));
   const seconds all = gpu_time + b.duration();
   if (launches > all) host(b, "launches", launches - all);
 }
@@ -396,8 +409,8 @@ costed_parts layer_forward(const training_context& c, const layer_spec& l, bool 
   const seconds compute = out.duration();
   builder b(c, 1);
   tensor_parallel(b, c, l);
-  context_parallel(b, c, l, 1);
-  expert_parallel(b, c, l, paired);
+  context_parallel(b, c, l, true);
+  expert_parallel(b, c, l, true, paired);
   offload(b, c, l, compute);
   fsdp_gather(b, c, parameters_on_gpu(c.net, l, c.work.par), compute, pass_kind::forward);
   expert_host(b, c, l, compute, true);
@@ -417,8 +430,8 @@ costed_parts layer_backward(const training_context& c, const layer_spec& l, pass
   if (has_inputs(what)) {
     tensor_parallel(b, c, l);
     if (c.work.recompute.full) tensor_parallel(b, c, l);
-    context_parallel(b, c, l, 2);  // keys and values again, and their gradients
-    expert_parallel(b, c, l, paired);
+    context_parallel(b, c, l, false);
+    expert_parallel(b, c, l, false, paired);
     offload(b, c, l, compute);
   }
   fsdp_gather(b, c, parameters_on_gpu(c.net, l, c.work.par), compute, what);
@@ -506,7 +519,8 @@ priced_transfer gradient_reduction(const training_context& c, local_parameters p
 
 priced_transfer parameter_gather(const training_context& c, local_parameters p) {
   const double share = c.work.task == training_task::lora && c.work.sharding != data_parallel_sharding::fsdp ? lora_share : 1.0;
-  const double element = quantised(c.work.gemm_precision) ? 1.0 : 2.0;  // 8-bit recipes gather 8-bit parameters
+  // Per-tensor FP8 gathers 8-bit parameters; block formats gather 16 bit and cast on arrival, by row and by column.
+  const double element = c.work.gemm_precision == precision::fp8 ? 1.0 : 2.0;
   return data_collective(c, collective::all_gather, p, share * element);
 }
 

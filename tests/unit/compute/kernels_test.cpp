@@ -136,13 +136,13 @@ const std::array<growing, 22> every_class = {{
     {"scan in tokens", precision::bf16, [](const on& m, double x) {
        const auto it = m.kernels.gemm.find(precision::bf16);
        if (it == m.kernels.gemm.end()) return none();
-       return scan_forward_cost(m.gpu, it->second.tensor_rate, 1, m.kernels.stream,
+       return scan_forward_cost(m.gpu, it->second.tensor_rate, 0, m.kernels.stream,
                                 {.tokens = x, .heads = 128, .head_dim = 64, .state = 128, .groups = 8});
      }},
     {"delta scan in heads", precision::bf16, [](const on& m, double x) {
        const auto it = m.kernels.gemm.find(precision::bf16);
        if (it == m.kernels.gemm.end()) return none();
-       return scan_backward_cost(m.gpu, it->second.tensor_rate, 1, m.kernels.stream,
+       return scan_backward_cost(m.gpu, it->second.tensor_rate, 0, m.kernels.stream,
                                  {.tokens = 1000, .heads = x, .head_dim = 128, .state = 128, .groups = 8, .chunk = 64, .delta = true});
      }},
     {"stream in bytes", precision::bf16, [](const on& m, double x) { return stream_cost(m.gpu, m.kernels.stream, bytes::from_base(x * 1e4)); }},

@@ -22,23 +22,23 @@ const flop_rate one_tera = flop_rate::from_base(1e12);
 TEST_CASE("Scan's arithmetic is that of its products by chunk") {
   const gpu_spec g = fast_memory();
   const double pairs = 64 * 32, inside = 128 * 64, scores = 2 * 128 * 32;
-  const kernel_cost forward = scan_forward_cost(g, one_tera, 1, {}, mamba);
+  const kernel_cost forward = scan_forward_cost(g, one_tera, 0, {}, mamba);
   CHECK(forward.work.base() == Approx(2 * 1000.0 * (16 * (2 * pairs + inside) + scores)));
   CHECK(forward.time.base() == Approx(forward.work.base() / 1e12));
-  const kernel_cost backward = scan_backward_cost(g, one_tera, 1, {}, mamba);
+  const kernel_cost backward = scan_backward_cost(g, one_tera, 0, {}, mamba);
   CHECK(backward.work.base() == Approx(2 * 1000.0 * (16 * (5 * pairs + 3 * inside) + 3 * scores)));
 }
 
 TEST_CASE("Scan's traffic is its vectors, and states once a chunk") {
   gpu_spec g = fast_memory();
   g.hbm_stream = bandwidth::from_base(1e12);
-  const kernel_cost c = scan_forward_cost(g, flop_rate::from_base(endless), 1, {}, mamba);
+  const kernel_cost c = scan_forward_cost(g, flop_rate::from_base(endless), 0, {}, mamba);
   CHECK(c.moved.base() == Approx(1000.0 * (16 * (6 * 64 + 12 * 64 * 32 / 128.0) + 2 * (8 * 32 + 8 * 128))));
   CHECK(c.time.base() == Approx(c.moved.base() / 1e12));
   CHECK(c.limit == bound::memory);
   scan_shape longer = mamba;
   longer.chunk = 256;
-  CHECK(scan_forward_cost(g, flop_rate::from_base(endless), 1, {}, longer).moved.base() ==
+  CHECK(scan_forward_cost(g, flop_rate::from_base(endless), 0, {}, longer).moved.base() ==
         Approx(1000.0 * (16 * (6 * 64 + 12 * 64 * 32 / 256.0) + 2 * (8 * 32 + 8 * 256))));
 }
 
@@ -47,13 +47,23 @@ TEST_CASE("Scan grows with tokens and heads, and costs nothing without them") {
   for (const bool delta : {false, true}) {
     scan_shape s = mamba;
     s.delta = delta;
-    const double one = scan_forward_cost(g, one_tera, 1, {}, s).time.base();
+    const double one = scan_forward_cost(g, one_tera, 0, {}, s).time.base();
     s.tokens *= 2;
-    CHECK(scan_forward_cost(g, one_tera, 1, {}, s).time.base() == Approx(2 * one));
+    CHECK(scan_forward_cost(g, one_tera, 0, {}, s).time.base() == Approx(2 * one));
     s.heads = 0;
-    CHECK(scan_forward_cost(g, one_tera, 1, {}, s).time.base() == 0);
-    CHECK(scan_backward_cost(g, one_tera, 1, {}, s).time.base() == 0);
+    CHECK(scan_forward_cost(g, one_tera, 0, {}, s).time.base() == 0);
+    CHECK(scan_backward_cost(g, one_tera, 0, {}, s).time.base() == 0);
   }
+}
+
+TEST_CASE("Scans wait for SMs that work on so many words a second, whatever memory and tensor cores could do") {
+  gpu_spec g = fast_memory();
+  const double words = scan_forward_cost(g, one_tera, 0, {}, mamba).moved.base() / 2 + 1000.0 * 16 * 128;  // and exponentials
+  const auto time = [&](double per_sm) { return scan_forward_cost(g, flop_rate::from_base(endless), per_sm, {}, mamba).time.base(); };
+  CHECK(time(1e9) == Approx(words / (100 * 1e9)));
+  g.sm_count = 50;
+  CHECK(time(1e9) == Approx(words / (50 * 1e9)));
+  CHECK(time(0) < 1e-20);
 }
 
 TEST_CASE("Sparse attention pays for the chosen keys alone, whatever the sequence") {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <string_view>
+#include <utility>
 
 #include "nvlsim/training.hpp"
 #include "training_fixture.hpp"
@@ -63,6 +64,29 @@ double rows(const training_workload& w) {
   for (const layer_operator& o : layer_operators(m, m.layers.front(), w, 0))
     if (std::string_view(o.name) == "experts.up") return o.m;
   return 0;
+}
+
+/// Forward and backward bytes of moving copies of tokens about, for each element of a copy.
+std::pair<double, double> permuted(moe_dispatcher how, std::int64_t ep) {
+  const model m = routed_model();
+  training_workload w = capped({}, false);
+  w.dispatcher = how;
+  w.par.dp = 64, w.par.ep = ep, w.global_batch_size = 64;
+  const double elements = 4096.0 * 8 * static_cast<double>(m.hidden);
+  for (const layer_operator& o : layer_operators(m, m.layers.front(), w, 0))
+    if (std::string_view(o.name) == "permute") return {o.forward_bytes / elements, o.backward_bytes / elements};
+  return {};
+}
+
+TEST_CASE("Copies of tokens are read and written as often as their dispatcher sorts them") {
+  // Without an exchange 8 copies are written of each token that is read, and added up again: 2 x 2 B x (1 + 1/8).
+  CHECK(permuted(moe_dispatcher::alltoall, 1).first == Approx(4.5));
+  CHECK(permuted(moe_dispatcher::alltoall, 8).first == Approx(4.5 + 8));  // sorted by local expert, there and back
+  CHECK(permuted(moe_dispatcher::alltoall, 64).first == Approx(4.5));     // one expert a rank needs no sorting
+  // A token comes once to a rank that holds one of its experts: 8 (1 - (7/8)^8) of 8 ranks.
+  CHECK(permuted(moe_dispatcher::deduplicated, 8).first == Approx(4 * (1 + (1 - std::pow(7.0 / 8, 8)))));
+  for (const moe_dispatcher how : {moe_dispatcher::alltoall, moe_dispatcher::deduplicated})
+    CHECK(permuted(how, 8).second == permuted(how, 8).first);  // gradients go the same way back
 }
 
 TEST_CASE("Padded experts work on their capacity, others on what they are sent") {

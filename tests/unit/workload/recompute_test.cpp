@@ -102,6 +102,50 @@ TEST_CASE("Memory of a stage under recompute counts the micro-batches in flight"
   CHECK(item(memory(uniform(2), 4), "activations") == Approx(4 * 2 * input).epsilon(1e-12));
 }
 
+/// Time of a stage's first GPU in work of a kind.
+double spent(const plan& p, work_kind kind) {
+  double sum = 0;
+  for (const operation& o : p.classes.front().streams.front().operations)
+    for (const work_part& part : p.templates[static_cast<std::size_t>(o.work)].parts)
+      if (part.kind == kind) sum += part.duration.base() * part.repeat;
+  return sum;
+}
+
+// Backward a ring brings keys and values again, and takes their gradients back: twice the forward's rounds.
+TEST_CASE("What is computed again exchanges keys and values again") {
+  test::shipped_job j = test::shipped("gb200-nvl72", "llama3-8b");
+  j.work.par = {.tp = 1, .pp = 1, .cp = 4, .dp = 16};
+  const auto exchanged = [&](const recompute_spec& r, context_exchange how) {
+    j.work.recompute = r, j.work.cp_exchange = how;
+    return spent(j.planned(), work_kind::cp);
+  };
+  recompute_spec scores, norms;
+  scores.core_attention = true, norms.layernorm = true;
+  const double ring = exchanged({}, context_exchange::ring), heads = exchanged({}, context_exchange::all_to_all);
+  REQUIRE(ring > 0);
+  for (const recompute_spec& again : {uniform(1), scores}) {
+    CHECK(exchanged(again, context_exchange::ring) == Approx(ring * 4 / 3).epsilon(1e-9));
+    CHECK(exchanged(again, context_exchange::all_to_all) == Approx(heads * 3 / 2).epsilon(1e-9));
+  }
+  CHECK(exchanged(norms, context_exchange::ring) == Approx(ring).epsilon(1e-12));
+}
+
+TEST_CASE("Experts that are computed again exchange tokens again") {
+  test::shipped_job j = test::shipped("gb200-nvl72", "qwen3-30b-a3b");
+  j.work.par = {.tp = 1, .pp = 1, .dp = 64, .ep = 8};
+  const auto exchanged = [&](const recompute_spec& r) {
+    j.work.recompute = r;
+    return spent(j.planned(), work_kind::ep);
+  };
+  recompute_spec experts, activation;
+  experts.moe = true, activation.activation = true;
+  const double none = exchanged({});
+  REQUIRE(none > 0);
+  CHECK(exchanged(uniform(1)) == Approx(none * 3 / 2).epsilon(1e-9));
+  CHECK(exchanged(experts) == Approx(none * 3 / 2).epsilon(1e-9));
+  CHECK(exchanged(activation) == Approx(none).epsilon(1e-12));
+}
+
 // Megatron-LM's multi_token_prediction.py: uniform with one layer a unit only, and block leaves them alone.
 TEST_CASE("Prediction modules are recomputed one by one or not at all") {
   model m = test::even_model(layers);

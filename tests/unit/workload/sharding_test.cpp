@@ -7,6 +7,7 @@
 #include "nvlsim/training.hpp"
 #include "training_fixture.hpp"
 #include "workload/layer_operators.hpp"
+#include "workload/training_costs.hpp"
 
 namespace nvlsim {
 namespace {
@@ -95,6 +96,23 @@ TEST_CASE("Groups that share out apart reduce inside, then each shard across") {
   const memory_report one = training_memory(r.machine, test::ideal_stack(), r.net, r.work);
   for (const char* name : {"weights", "gradients", "optimizer"})
     CHECK(item(groups, name) == Approx(2 * item(one, name)).epsilon(1e-12));
+}
+
+// Megatron-Core gathers MXFP8 weights in BF16, through the gradients' buffer, and casts them by row and by column.
+TEST_CASE("Parameters are gathered in 8 bits of one scale, else in 16") {
+  replicas r;
+  stack s = test::ideal_stack();
+  for (const precision p : {precision::mxfp8, precision::nvfp4}) s.kernels["ideal"].gemm[p] = s.kernels["ideal"].gemm[precision::fp8];
+  const training_workload w = r.work;
+  const auto gathered = [&](precision p) {
+    training_workload in = w;
+    in.gemm_precision = p;
+    const training_context c(r.machine, s, r.net, in);
+    return parameter_gather(c, {.dense = 1e9, .expert = 0}).time.base();
+  };
+  const double one = gathered(precision::fp8);
+  for (const precision p : {precision::bf16, precision::mxfp8, precision::nvfp4})
+    CHECK(gathered(p) == Approx(2 * one).epsilon(1e-3));
 }
 
 TEST_CASE("Groups keep traffic inside a rack that would leave it") {
