@@ -15,21 +15,15 @@ constexpr std::int64_t no_limit = std::int64_t{1} << 40;
 constexpr int most_replicas = 4;      // like ones: more say the same
 constexpr double longest_s = 120;     // of arrivals, when the source does not say how many requests there were
 constexpr double least_requests = 500, most_requests = 20'000;
-// A run of MLPerf's is no shorter, and near saturation its queue takes as long to grow.
-constexpr double mlperf_s = 600;
-constexpr int mlperf_replicas = 2;    // as long a run of each
 
 /// A part of the replicas with its share of the arrivals.
 inference_workload load_of(const inference_row& r) {
   inference_workload w = r.work;
-  const bool mlperf = r.record.scenario.starts_with("mlperf");
-  const int most = mlperf ? mlperf_replicas : most_replicas;
-  const double share = w.pooled() ? 1 : std::min(1.0, static_cast<double>(most) / w.replicas);
-  if (!w.pooled()) w.replicas = std::min(w.replicas, most);
+  const double share = w.pooled() ? 1 : std::min(1.0, static_cast<double>(most_replicas) / w.replicas);
+  if (!w.pooled()) w.replicas = std::min(w.replicas, most_replicas);
   w.arrivals.rate_per_s = *r.request_rate * share;
   if (w.requests == 0)
-    w.requests = mlperf ? std::llround(std::max(w.arrivals.rate_per_s * mlperf_s, least_requests))
-                        : std::llround(std::clamp(w.arrivals.rate_per_s * longest_s, least_requests, most_requests));
+    w.requests = std::llround(std::clamp(w.arrivals.rate_per_s * longest_s, least_requests, most_requests));
   return w;
 }
 
