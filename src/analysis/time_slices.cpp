@@ -134,6 +134,15 @@ double busy_time(const std::vector<span>& spans) {
   return t;
 }
 
+/// The compute operation with which the step ends.
+signal last_of(const timeline& times) {
+  signal last;
+  for (std::size_t c = 0; c < times.spans.size(); ++c)
+    if (const std::vector<span>& all = times.spans[c].front(); !all.empty() && (last.rank_class < 0 || all.back().end_s > last.at_s))
+      last = {static_cast<std::int32_t>(c), 0, static_cast<std::uint32_t>(all.size() - 1), all.back().end_s};
+  return last;
+}
+
 constexpr std::string_view bubble = "bubble", imbalance_name = "imbalance";
 
 }  // namespace
@@ -162,6 +171,7 @@ std::vector<time_slice> slices_of_gpus(const plan& work, const timeline& times) 
   for (const rank_class& c : work.classes) gpus += static_cast<double>(c.multiplicity);
   const std::vector<signal> signals = signals_of(work, times);
   collector sum(work);
+  const signal end = last_of(times);
   double busiest = 0;
   for (const auto& c : times.spans) busiest = std::max(busiest, busy_time(c.front()));
   for (std::size_t c = 0; c < work.classes.size(); ++c) {
@@ -187,9 +197,9 @@ std::vector<time_slice> slices_of_gpus(const plan& work, const timeline& times) 
       now = spans[i].end_s;
     }
     const double tail = std::max(0.0, times.makespan.base() - now) * share;
-    for_stages = std::max(0.0, for_stages);  // of rounding
-    if (any_wait) for_stages += tail;
+    if (any_wait) for_stages += tail - add_transfers(work, times, signals, end, now, share, sum);
     else sum.wait(work_kind::idle, std::string(imbalance_name), nullptr, tail);
+    for_stages = std::max(0.0, for_stages);  // of rounding
     const double uneven = std::clamp((busiest - busy_time(spans)) * share, 0.0, for_stages);
     sum.wait(work_kind::idle, std::string(imbalance_name), nullptr, uneven);
     sum.wait(work_kind::idle, std::string(bubble), nullptr, for_stages - uneven);

@@ -18,6 +18,13 @@ constexpr double lora_share = 0.002;
 
 bool quantised(precision p) { return bytes_per_element(p) < 2; }
 
+/// No kernel is faster than the data sheet's rates.
+seconds data_sheet_time(const gpu_spec& gpu, precision p, const kernel_cost& k) {
+  const std::optional<flop_rate> peak = gpu.dense_peak(p);
+  const seconds memory = k.moved / gpu.hbm_bandwidth;
+  return peak ? std::max(memory, k.work / *peak) : memory;
+}
+
 class builder {
  public:
   builder(const training_context& c, double slowdown) : c_(c), slowdown_(slowdown) {}
@@ -33,7 +40,10 @@ class builder {
   }
   void gemm(const layer_operator& o, const gemm_params& params, const gemm_shape& s) {
     kernel_cost k = gemm_cost(c_.machine.gpu, params, o.operands, s);
-    if (o.experts) k.time *= c_.framework.moe_expert_time / c_.framework.moe_time_factor;  // their own, not the layer's
+    if (o.experts) {
+      const double own = c_.framework.moe_expert_time / c_.framework.moe_time_factor;  // theirs, not the layer's
+      k.time = std::max(k.time * own, data_sheet_time(c_.machine.gpu, o.operands, k) * (1 / slowdown_));
+    }
     kernel(work_kind::gemm, o.name, k, o.operands, facts_of(c_.machine.gpu, o.operands, k, s));
   }
   /// Casts an operand of a GEMM, of so many elements a group, where it is of 8 bits or fewer.
