@@ -34,7 +34,7 @@ void dense_mlp(operator_list& o, const char* up, const char* down, double f, boo
 double permute_bytes(const training_workload& w, double top_k, double local_experts) {
   const double ep = real(w.par.ep), read_and_write = elementwise_bytes("permute"), one_way = read_and_write / 2;
   if (ep > 1 && w.dispatcher == moe_dispatcher::deduplicated) {
-    const double arriving = ep * (1 - std::pow(1 - 1 / ep, top_k)) / top_k;  // of all copies
+    const double arriving = places_reached(ep, top_k) / top_k;  // of all copies
     return 2 * one_way * (1 + arriving);
   }
   return 2 * (one_way * (1 + 1 / top_k) + (ep > 1 && local_experts > 1 ? read_and_write : 0));
@@ -102,6 +102,8 @@ void operator_list::norm(double n) {
   stream("norm", n * hidden * forward, work.recompute.layernorm,
          one_stream ? (elementwise_bytes("norm") + 2 + residual_bytes_) / forward : 1.5);
 }
+
+double places_reached(double n, double k) { return n * (1 - std::pow(1 - 1 / n, k)); }
 
 token_counts tokens_of(const training_workload& w) {
   const double tp = static_cast<double>(w.par.tp);

@@ -265,7 +265,7 @@ void context_parallel(builder& b, const training_context& c, const layer_spec& l
 
 /// Copies of a token that leave for other members of a group of `n`, when it goes to `k` places on average.
 double copies_sent(double n, double k, bool deduplicated) {
-  const double reached = deduplicated ? n * (1 - std::pow(1 - 1 / n, k)) : k;
+  const double reached = deduplicated ? places_reached(n, k) : k;
   return reached * (n - 1) / n;
 }
 

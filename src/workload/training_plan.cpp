@@ -229,8 +229,9 @@ step_builder::step_builder(const training_context& c, const training_context& ke
   for (int k = 0; k < pass_kinds; ++k) {
     const auto what = static_cast<pass_kind>(k);
     const bool half = what == pass_kind::backward_input || what == pass_kind::backward_weight;
-    head_[k] = head_pass(c, what);
-    if (half && !splits_backward(shape_.schedule)) continue;
+    const bool splits = splits_backward(shape_.schedule);
+    if (!half || splits || deferred_ > 0) head_[k] = head_pass(c, what);
+    if (half && !splits) continue;
     for (std::size_t i = 0; i < kinds.count; ++i) {
       const training_context& by = i < kinds.distinct.size() ? c : kept;
       layer_[k][0].push_back(layer_pass(by, kinds.spec(i), what));
