@@ -269,8 +269,11 @@ TEST_CASE("Twice as many requests take no more than in proportion, and are kept 
       CHECK(kept <= 100'000);  // whatever the length of the run
     });
   };
-  const double one = seconds_of(20'000);
-  CHECK(seconds_of(40'000) < 3 * one + 0.02);
+  // Neighbours on the machine slow one of the two at times, growth always.
+  double one = seconds_of(20'000), two = seconds_of(40'000);
+  for (int again = 0; again < 4 && two >= 3 * one + 0.02; ++again)
+    one = std::min(one, seconds_of(20'000)), two = std::min(two, seconds_of(40'000));
+  CHECK(two < 3 * one + 0.02);
 }
 
 TEST_CASE("A client's next request misses the iteration that begins as it answers") {
