@@ -277,7 +277,8 @@ struct training_profile {
   double scan_words_per_sm = 0;               ///< a second, that kernels of scans work on; 0: as many as there are
   double quantise_bytes_forward = 3, quantise_bytes_backward = 4;  ///< a GEMM operand element, for 8-bit formats
   bytes reserve;                              ///< of GPU memory, by the runtime and the collective library
-  double workspace_bytes_per_layer_param = 0; ///< peak temporary memory
+  double workspace_bytes_per_layer_param = 0; ///< of temporary memory as the backward pass begins
+  double workspace_bytes_per_head_param = 0;  ///< the same, where it begins with the LM head
   // Mixtures of experts.
   double moe_time_factor = 1;                 ///< of this release on layers with routed experts, their GEMMs aside
   double moe_expert_time = 1;                 ///< in its place on the GEMMs of experts

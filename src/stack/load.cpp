@@ -42,6 +42,7 @@ training_profile read_training(config::reader& r) {
   t.scan_words_per_sm = r.number_or("scan_words_per_sm", 0.0, non_negative);
   t.reserve = r.quantity<bytes>("reserve");
   t.workspace_bytes_per_layer_param = r.number("workspace_bytes_per_layer_param", non_negative);
+  t.workspace_bytes_per_head_param = r.number("workspace_bytes_per_head_param", non_negative);
   t.error_90 = r.number("error_90", fraction);
   if (r.has("residuals"))
     for (config::reader& e : r.elements("residuals")) t.residuals.push_back(read_residuals(e));

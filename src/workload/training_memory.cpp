@@ -19,7 +19,7 @@ constexpr double lora_share = 0.002;  // [assumed] as in the cost of its collect
 struct stage_content {
   local_parameters parameters;      ///< layers and vocabulary tables
   double vocabulary = 0;            ///< of them, tables
-  double largest_layer = 0;         ///< dense parameters of one layer
+  double last_layer = 0;            ///< dense parameters of the layer whose backward comes first; of several chunks the largest
   std::vector<bytes> activations;   ///< by local chunk, of one micro-batch
   bytes again;                      ///< of a unit of layers computed again, beyond one layer's
   std::int64_t layers = 0;
@@ -75,18 +75,20 @@ stage_content content_of(const training_context& c, std::int64_t stage) {
     const auto here = counts.begin() + static_cast<std::ptrdiff_t>(chunk);
     const std::int64_t begin = std::accumulate(counts.begin(), here, std::int64_t{0});
     chunk_activations kept(c);
+    double last_layer = 0;
     for (std::int64_t i = begin; i < begin + *here; ++i) {
       const auto at = static_cast<std::size_t>(i), decoder = c.net.layers.size();
       const layer_spec& l = at < decoder ? c.net.layers[at] : c.net.mtp_block[(at - decoder) % c.net.mtp_block.size()];
       const local_parameters p = parameters_on_gpu(c.net, l, w.par);
       s.parameters.dense += p.dense;
       s.parameters.expert += p.expert;
-      s.largest_layer = std::max(s.largest_layer, p.dense);
+      last_layer = p.dense;
       kept.add(l, i - begin, at >= decoder);
       ++s.layers;
     }
     s.activations[static_cast<std::size_t>(v)] = kept.stored();
     s.again = std::max(s.again, kept.again());
+    s.last_layer = last ? last_layer : std::max(s.last_layer, last_layer);
   }
   if (c.net.tied_embeddings) tables = std::min(tables, 1);
   s.vocabulary = local_vocabulary_parameters(c) * tables;
@@ -165,7 +167,8 @@ memory_report stage_memory(const training_context& c, std::int64_t stage) {
   const double logits =
       here.head ? 4 * c.tokens.whole * static_cast<double>(c.net.vocab) / static_cast<double>(w.par.tp) : 0;
   add("logits", logits, "FP32 logits of one micro-batch");
-  if (const auto waiting = here.head ? static_cast<double>(deferred_head_gradients(c)) : 0.0; waiting > 0)
+  const double waiting = here.head ? static_cast<double>(deferred_head_gradients(c)) : 0;
+  if (waiting > 0)
     add("head gradients",
         waiting * 2 * c.tokens.whole * (static_cast<double>(c.net.hidden) + static_cast<double>(c.net.vocab) / static_cast<double>(w.par.tp)),
         fmt::format("BF16 inputs and logit gradients of {:g} micro-batches, for the LM head's deferred weight gradient", waiting));
@@ -173,10 +176,16 @@ memory_report stage_memory(const training_context& c, std::int64_t stage) {
     add("recomputed", again,
         fmt::format("activations of layers while they are computed again{}",
                     here.head ? ", beyond the logits" : ""));
-  // Frozen layers compute no gradient of weights, which is what the temporary memory of a layer holds.
-  const double temporary = w.task == training_task::lora ? 0 : c.framework.workspace_bytes_per_layer_param;
-  add("workspace", temporary * here.largest_layer + 5 * static_cast<double>(c.net.hidden) * c.tokens.whole,
-      fmt::format("{:g} B a dense parameter of one layer, 5 B a token and hidden unit", temporary));
+  // Activations are at their peak as the backward pass begins: with the LM head, then the last layer. Frozen layers
+  // compute no gradient of weights, which is what most of their temporary memory holds.
+  const bool frozen_layers = w.task == training_task::lora;
+  const double of_layer = frozen_layers ? 0 : c.framework.workspace_bytes_per_layer_param;
+  const double of_head = frozen_layers || !here.head || waiting > 0 ? 0 : c.framework.workspace_bytes_per_head_param;
+  const double gathered = w.par.tp > 1 ? 4 * static_cast<double>(c.net.hidden) * c.tokens.whole : 0;
+  add("workspace", of_layer * here.last_layer + of_head * local_vocabulary_parameters(c) + gathered,
+      fmt::format("{:g} B a dense parameter of one layer{}{}", of_layer,
+                  of_head > 0 ? fmt::format(", {:g} B one of the LM head", of_head) : "",
+                  gathered > 0 ? ", 4 B a token and hidden unit that TP gathers" : ""));
   add("reserve", c.framework.reserve.base(), "CUDA context, collective library and allocator");
   return r;
 }

@@ -151,6 +151,25 @@ TEST_CASE("Logit gradients are kept for the weight gradients of the LM head that
   }
 }
 
+TEST_CASE("Room for gradients of weights is that of the last layer and, unless its gradient waits, of the LM head") {
+  test::shipped_job j = plain_job();
+  j.software.training->wgrad_deferral_limit = 0;
+  j.work.recompute.full = true, j.net.vocab = 1 << 19;  // so that the last stage holds most
+  const training_profile& t = *j.software.training;
+  const double tp = static_cast<double>(j.work.par.tp), hidden = static_cast<double>(j.net.hidden);
+  const double gathered = 4 * hidden * static_cast<double>(j.work.seq_length * j.work.micro_batch_size);
+  const double of_head = t.workspace_bytes_per_head_param * static_cast<double>(j.net.vocab) * hidden / tp;
+  const auto of_layer = [&] { return t.workspace_bytes_per_layer_param * static_cast<double>(layer_parameters(j.net, j.net.layers.back())) / tp; };
+  for (const std::int64_t stages : {1, 2}) {
+    j.work.par.pp = stages;
+    CHECK(item(memory_of(j), "workspace") == Approx(of_layer() + of_head + gathered).epsilon(1e-4));  // norms are whole
+  }
+  j.software.training->wgrad_deferral_limit = 1;
+  CHECK(item(memory_of(j), "workspace") == Approx(of_layer() + gathered).epsilon(1e-4));
+  j.net.layers.back().ffn_hidden /= 2;  // its layers before keep their width
+  CHECK(item(memory_of(j), "workspace") == Approx(of_layer() + gathered).epsilon(1e-4));
+}
+
 TEST_CASE("Sharding decides what data-parallel ranks hold") {
   test::shipped_job j = plain_job();
   const double parameters_here = static_cast<double>(parameters(j.net) - j.net.hidden) / 2;  // less the final norm
@@ -218,7 +237,7 @@ TEST_CASE("Frozen layers in 8 bits keep inputs of activations in 8 bits, and nee
   CHECK(item(memory_of(j), "activations") == Approx(2 * up_and_gate + layers * tokens * kept_by_attention(2)).epsilon(1e-12));
   j.work.gemm_precision = precision::fp8;
   CHECK(item(memory_of(j), "activations") == Approx(up_and_gate + layers * tokens * kept_by_attention(1)).epsilon(1e-12));
-  CHECK(item(memory_of(j), "workspace") == Approx(5 * hidden * tokens).epsilon(1e-12));
+  CHECK(item(memory_of(j), "workspace") == Approx(4 * hidden * tokens).epsilon(1e-12));  // what TP gathers
 }
 
 TEST_CASE("A band is that of runs of the same domain, precision and kind of model, else of all") {
