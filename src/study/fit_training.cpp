@@ -81,9 +81,7 @@ const gpu_member& member_of(const training_row& r) {
   return it == members.end() ? unknown : *it;
 }
 bool any(const training_row&) { return true; }
-bool routed(const training_row& r) {
-  return std::any_of(r.net->layers.begin(), r.net->layers.end(), [](const layer_spec& l) { return l.routed(); });
-}
+bool routed(const training_row& r) { return has_routed_experts(*r.net); }
 reach on_architecture(const char* a) {
   return [a](const training_row& r) { return std::string_view(member_of(r).architecture) == a; };
 }

@@ -118,9 +118,7 @@ class row_reader {
     out_.software = &inputs().stack_named(named);
   }
 
-  bool routed() const {
-    return std::any_of(out_.net->layers.begin(), out_.net->layers.end(), [](const layer_spec& l) { return l.routed(); });
-  }
+  bool routed() const { return has_routed_experts(*out_.net); }
 
   void read_formats() {
     const bool latent = out_.net->layers.front().attention == attention_kind::mla;

@@ -52,10 +52,6 @@ bool take_widths(error_widths& out, const value* from, bool widest) {
   return any;
 }
 
-bool routed(const model& m) {
-  return std::any_of(m.layers.begin(), m.layers.end(), [](const layer_spec& l) { return l.routed(); });
-}
-
 /// What there is no measurement of; nothing when there is one, or when nobody says.
 std::string gap_in(const value& measured, const scenario& s, const inference_workload& w) {
   const value* formats = measured.find(s.platform.gpu.name);
@@ -76,11 +72,11 @@ value widths_value(const std::map<std::string, double>& widths, double factor) {
 }  // namespace
 
 std::string_view error_kind(const model& m, const inference_workload& w) {
-  return w.pooled() ? "pools" : routed(m) ? "experts" : "dense";
+  return w.pooled() ? "pools" : has_routed_experts(m) ? "experts" : "dense";
 }
 
 precision error_format(const model& m, const inference_workload& w) {
-  return weights_of(w, routed(m) ? weight_role::expert : weight_role::dense);
+  return weights_of(w, has_routed_experts(m) ? weight_role::expert : weight_role::dense);
 }
 
 served_band band_of(const scenario& s) {

@@ -156,7 +156,7 @@ class row_reader {
                  : sharding.find("megatron-fsdp") != std::string::npos ? data_parallel_sharding::fsdp
                                                                        : data_parallel_sharding::distributed_optimizer;
     w.fp8_attention = has("notes", "fp8_dot_product_attention");
-    if (std::any_of(out_.net->layers.begin(), out_.net->layers.end(), [](const layer_spec& l) { return l.routed(); })) read_experts();
+    if (has_routed_experts(*out_.net)) read_experts();
     w.fp8_attention = w.fp8_attention && w.gemm_precision != precision::bf16;
   }
 

@@ -499,7 +499,7 @@ std::int64_t deferred_head_gradients(const training_context& c) {
   if (w.par.pp == 1 || splits_backward(w.schedule) || w.task == training_task::lora ||
       w.sharding == data_parallel_sharding::fsdp)
     return 0;
-  if (std::any_of(c.net.layers.begin(), c.net.layers.end(), [](const layer_spec& l) { return l.routed(); })) return 0;
+  if (has_routed_experts(c.net)) return 0;
   return std::min(c.framework.wgrad_deferral_limit, w.micro_batches());
 }
 
