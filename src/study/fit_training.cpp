@@ -132,7 +132,7 @@ std::vector<training_parameter> parameter_list() {
   const auto host_bound = [](const training_row& r) { return routed(r) && r.work.graphs != cuda_graphs::full_iteration; };
   scale("moe time", 1.0, 0.15, routed);
   scale("moe block scaled time", 1.0, 0.15, [](const training_row& r) {
-    return routed(r) && (r.work.gemm_precision == precision::mxfp8 || r.work.gemm_precision == precision::nvfp4);
+    return routed(r) && block_scaled(r.work.gemm_precision);
   });
   scale("expert time", 1.0, 0.1, routed);
   scale("early expert quantise passes", 1.0, 0.5, [](const training_row& r) {

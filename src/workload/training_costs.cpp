@@ -89,8 +89,6 @@ kernel_cost scan_cost(const training_context& c, const layer_operator& o, bool f
                  : scan_backward_cost(c.machine.gpu, rate, words, c.kernels.stream, o.scan);
 }
 
-bool block_scaled(precision p) { return p == precision::mxfp8 || p == precision::nvfp4; }
-
 /// Layers with routed experts drift more between releases than dense ones, and less so in block-scaled formats.
 double slowdown_of(const training_context& c, const layer_spec& l) {
   if (!l.routed()) return c.slowdown;
