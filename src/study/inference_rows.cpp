@@ -444,12 +444,7 @@ void choose_targets(const csv_row& row, inference_row& out) {
 inference_row read_inference_row(const csv_row& row, const std::string& table, input_cache& inputs) {
   inference_row out;
   validation_record& r = out.record;
-  r.table = table;
-  r.id = row["id"];
-  r.status = record_status::ok;
-  r.suspect = row["suspect"];
-  r.system = row["system"];
-  r.model = row["model"];
+  r = record_of(row, table);
   r.precision = row["weight_precision"];
   r.release = row["engine"];
   r.scenario = row["scenario"];

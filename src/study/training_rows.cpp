@@ -263,12 +263,7 @@ void read_into(const csv_row& row, input_cache& inputs, training_row& out) {
 training_row read_training_row(const csv_row& row, const std::string& table, input_cache& inputs) {
   training_row out;
   validation_record& r = out.record;
-  r.table = table;
-  r.id = row["id"];
-  r.status = record_status::ok;
-  r.suspect = row["suspect"];
-  r.system = row["system"];
-  r.model = row["model"];
+  r = record_of(row, table);
   r.precision = row["precision"];
   r.kind = row["task"];
   r.release = row["release"];
