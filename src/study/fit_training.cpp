@@ -4,20 +4,18 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cmath>
-#include <exception>
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <random>
-#include <thread>
 
 #include "config/document.hpp"
 #include "nvlsim/fit.hpp"
 #include "nvlsim/output.hpp"
 #include "stack/load.hpp"
+#include "study/in_parallel.hpp"
 #include "study/least_squares.hpp"
 #include "study/step_errors.hpp"
 #include "study/training_rows.hpp"
@@ -420,27 +418,6 @@ std::vector<std::vector<double>> starting_points(const std::vector<training_para
     out.push_back(std::move(at));
   }
   return out;
-}
-
-/// Calls with 0 to `count` - 1, as many at a time as there are processors.
-void in_parallel(std::size_t count, const std::function<void(std::size_t)>& each) {
-  std::vector<std::exception_ptr> failed(count);
-  std::atomic<std::size_t> next = 0;
-  const auto work = [&] {
-    for (std::size_t i = next++; i < count; i = next++) {
-      try {
-        each(i);
-      } catch (...) {
-        failed[i] = std::current_exception();
-      }
-    }
-  };
-  std::vector<std::thread> threads;
-  const std::size_t processors = std::max(1U, std::thread::hardware_concurrency());
-  for (std::size_t i = 0; i < std::min(processors, count); ++i) threads.emplace_back(work);
-  for (std::thread& t : threads) t.join();
-  for (const std::exception_ptr& e : failed)
-    if (e) std::rethrow_exception(e);
 }
 
 /// Searches from every point and keeps the best; the first of equals.
