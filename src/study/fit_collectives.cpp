@@ -14,6 +14,7 @@
 #include "nvlsim/output.hpp"
 #include "study/collective_knobs.hpp"
 #include "study/collective_rows.hpp"
+#include "study/fit_errors.hpp"
 #include "study/kernel_rows.hpp"
 #include "study/least_squares.hpp"
 
@@ -31,29 +32,10 @@ double simulated(const collective_row& r, const collective_profile& c) {
 }
 double error_of(const collective_row& r, const collective_profile& c) { return simulated(r, c) / *r.record.published - 1; }
 
-struct errors {
-  std::size_t rows = 0;
-  double mean = 0, median = 0, p90 = 0, worst = 0, bias = 0;
-};
-errors errors_of(const rows_view& rows, const collective_profile& c) {
-  errors out;
+error_summary errors_of(const rows_view& rows, const collective_profile& c) {
   std::vector<double> all;
-  for (const collective_row* r : rows) {
-    const double e = error_of(*r, c);
-    all.push_back(std::abs(e));
-    out.bias += e;
-    out.mean += std::abs(e);
-  }
-  if (all.empty()) return out;
-  std::sort(all.begin(), all.end());
-  const auto n = static_cast<double>(all.size());
-  out.rows = all.size();
-  out.bias /= n;
-  out.mean /= n;
-  out.median = all[all.size() / 2];
-  out.p90 = all[static_cast<std::size_t>(std::ceil(0.9 * n)) - 1];
-  out.worst = all.back();
-  return out;
+  for (const collective_row* r : rows) all.push_back(error_of(*r, c));
+  return summary_of(all);
 }
 
 struct weighting {
@@ -249,17 +231,11 @@ class collective_fit {
     measure_spreads();
     rows_view all;
     for (const auto& [family, rows] : by_family_) all.insert(all.end(), rows.begin(), rows.end());
-    const errors e = errors_of(all, profile_);
-    out_.rows = e.rows;
-    out_.mean_error = e.mean;
-    out_.median_error = e.median;
-    out_.p90_error = e.p90;
-    out_.bias = e.bias;
+    enter_fitted(out_, errors_of(all, profile_));
     const auto predict = [&](const std::string& family, const std::string& group, const rows_view& rows,
                              const collective_profile& at) {
-      const errors left = errors_of(rows, at);
-      out_.leave_out.push_back({fmt::format("{}: {}", family, group), left.rows, left.mean, left.worst, left.bias,
-                                left.median, left.p90});
+      const error_summary left = errors_of(rows, at);
+      out_.leave_out.push_back(left_out_of(fmt::format("{}: {}", family, group), left));
       if (report)
         report(fmt::format("without {} in {}: median {:.1f} %, bias {:+.1f} %", group, family, 100 * left.median,
                            100 * left.bias));
@@ -506,7 +482,7 @@ std::string collective_fit::stack_text(const data_folders& data) const {
   };
   for (const auto& [family, rows] : by_family_) {
     write(family);
-    const errors e = errors_of(rows, profile_);
+    const error_summary e = errors_of(rows, profile_);
     std::set<std::string> systems;
     for (const collective_row* r : rows) systems.insert(r->record.system);
     set_text(doc, "/collectives/" + family + "/kind", "measured", problems);

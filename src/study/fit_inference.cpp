@@ -13,6 +13,7 @@
 #include "nvlsim/fit.hpp"
 #include "nvlsim/output.hpp"
 #include "stack/inference_fields.hpp"
+#include "study/fit_errors.hpp"
 #include "study/inference_rows.hpp"
 #include "study/least_squares.hpp"
 #include "study/pooled_rows.hpp"
@@ -403,14 +404,6 @@ class serving_fit {
   std::map<std::string, stack> stacks_;
 };
 
-double share_below(std::vector<double> v, double share) {
-  std::sort(v.begin(), v.end());
-  return v[static_cast<std::size_t>(std::ceil(share * static_cast<double>(v.size()))) - 1];
-}
-
-constexpr double unseen = 1.25;  // rows outside the fit miss by more than those inside
-constexpr double band_share = 0.9;
-
 served_metric family(served_metric m) { return m == served_metric::throughput_per_gpu ? served_metric::throughput : m; }
 
 /// FNV-1a, so that thirds are the same everywhere.
@@ -447,15 +440,10 @@ served_error error_of(const fit_row& r, std::size_t target, double log_error) {
 std::vector<served_error> leave_out_in_turn(serving_fit& fit, const std::vector<fit_row*>& all, const std::string& leave_out,
                        const std::function<std::vector<double>(const std::vector<fit_row*>&)>& train, fit_report& out,
                        const fit_progress& report) {
-  std::map<std::string, std::vector<fit_row*>> groups;
   std::map<std::string, std::map<std::string, std::vector<double>>> by_kind;
   std::vector<served_error> left_out;
-  for (fit_row* r : all) groups[group_of(*r, leave_out)].push_back(r);
-  for (const auto& [group, held] : groups) {
-    std::vector<fit_row*> kept;
-    for (fit_row* r : all)
-      if (group_of(*r, leave_out) != group) kept.push_back(r);
-    if (kept.empty()) continue;
+  const auto groups = split_by_group(all, [&](const fit_row& r) { return group_of(r, leave_out); });
+  for (const auto& [group, held, kept] : groups) {
     const std::vector<double> without = train(kept);
     fit.apply(without);
     std::map<served_metric, std::vector<double>> magnitudes;
@@ -538,7 +526,7 @@ fit_report fit_inference(const std::vector<std::filesystem::path>& tables, const
   out.p90_error = share_below(magnitudes, 0.9);
   std::map<std::string, std::map<served_metric, double>> bands;
   for (const auto& [engine, kinds] : by_engine)
-    for (const auto& [what, errors] : kinds) bands[engine][what] = unseen * share_below(errors, band_share);
+    for (const auto& [what, errors] : kinds) bands[engine][what] = unseen_widening * share_below(errors, band_share);
   std::vector<served_error> left_out;
   if (!leave_out.empty()) left_out = leave_out_in_turn(fit, all, leave_out, [&](const std::vector<fit_row*>& rows) { return train(rows, 4, {}); }, out, report);
   const bool systems = leave_out == "system";

@@ -15,6 +15,7 @@
 #include "nvlsim/fit.hpp"
 #include "nvlsim/output.hpp"
 #include "stack/load.hpp"
+#include "study/fit_errors.hpp"
 #include "study/in_parallel.hpp"
 #include "study/least_squares.hpp"
 #include "study/step_errors.hpp"
@@ -436,45 +437,31 @@ std::string group_of(const training_row& r, const std::string& by) {
   return by == "model" ? r.record.model : by == "system" ? r.record.system : r.software->name;
 }
 
-using groups_of_rows = std::map<std::string, std::vector<const fit_row*>>;
+using groups_of_rows = std::vector<split_rows<const fit_row>>;
+/// By group, in the order of their rows: logarithms of simulated over published.
+using errors_by_group = std::vector<std::vector<double>>;
 
-groups_of_rows grouped(const std::vector<fit_row>& rows, const std::string& by) {
-  groups_of_rows out;
-  for (const fit_row& r : rows) out[group_of(r.row, by)].push_back(&r);
-  return out;
-}
-
-using errors_by_group = std::map<std::string, std::vector<double>>;
-
-/// Errors of each group, as logarithms of simulated over published, by a fit to all other rows that starts at `from`.
-errors_by_group left_out_errors(const std::vector<fit_row>& rows, const groups_of_rows& groups, const stack_set& stacks,
+/// By a fit to all other rows that starts at `from`.
+errors_by_group left_out_errors(const groups_of_rows& groups, const stack_set& stacks,
                                 const std::vector<training_parameter>& list, const std::vector<double>& from,
                                 const fit_progress& report) {
-  std::vector<std::string> names;
-  for (const auto& [name, held] : groups)
-    if (held.size() < rows.size()) names.push_back(name);
-  std::vector<std::vector<double>> errors(names.size());
-  in_parallel(names.size(), [&](std::size_t i) {
-    const auto& held = groups.at(names[i]);
-    std::vector<const fit_row*> kept;
-    for (const fit_row& r : rows)
-      if (std::find(held.begin(), held.end(), &r) == held.end()) kept.push_back(&r);
+  errors_by_group out(groups.size());
+  in_parallel(groups.size(), [&](std::size_t i) {
+    const auto& [name, left, kept] = groups[i];
     const stacks_by_name without = stacks.at(training_problem(kept, stacks, list).solve(from, {}).settings);
-    for (const fit_row* r : held) errors[i].push_back(log_error(r->row, without, step_time));
-    if (report) report(fmt::format("refitted without {}", names[i]));
+    for (const fit_row* r : left) out[i].push_back(log_error(r->row, without, step_time));
+    if (report) report(fmt::format("refitted without {}", name));
   });
-  errors_by_group out;
-  for (std::size_t i = 0; i < names.size(); ++i) out.emplace(names[i], std::move(errors[i]));
   return out;
 }
 
 std::vector<unseen_step> unseen_steps(const groups_of_rows& systems, const errors_by_group& errors) {
   std::vector<unseen_step> out;
-  for (const auto& [system, missed] : errors)
-    for (std::size_t i = 0; i < missed.size(); ++i) {
-      const training_row& r = systems.at(system)[i]->row;
-      const double miss = r.record.metric == "step_time_s" ? -missed[i] : missed[i];
-      out.push_back({system, kind_of_step(r.hardware, *r.net, r.work), miss});
+  for (std::size_t g = 0; g < systems.size(); ++g)
+    for (std::size_t i = 0; i < systems[g].left.size(); ++i) {
+      const training_row& r = systems[g].left[i]->row;
+      const double miss = r.record.metric == "step_time_s" ? -errors[g][i] : errors[g][i];
+      out.push_back({systems[g].group, kind_of_step(r.hardware, *r.net, r.work), miss});
     }
   return out;
 }
@@ -503,38 +490,29 @@ fit_report fit_training(const std::vector<std::filesystem::path>& tables, const 
     if (report) report(line);
   };
   const trained best = best_of({all, stacks, list}, starting_points(list, starts), say);
-  const groups_of_rows systems = grouped(rows, "system");
-  const errors_by_group without_system = left_out_errors(rows, systems, stacks, list, best.at, say);
+  const auto grouped = [&](const std::string& by) {
+    return split_by_group(all, [&](const fit_row& r) { return group_of(r.row, by); });
+  };
+  const groups_of_rows systems = grouped("system");
+  const errors_by_group without_system = left_out_errors(systems, stacks, list, best.at, say);
   const std::vector<unseen_step> unseen = unseen_steps(systems, without_system);
 
   fit_report out;
-  out.rows = rows.size();
   for (std::size_t i = 0; i < list.size(); ++i) out.parameters.push_back({list[i].fitted.name, list[i].fitted.start, best.at[i]});
-  std::vector<double> magnitudes;
+  std::vector<double> errors;
   const stacks_by_name fitted = stacks.at(best.settings);
-  for (const fit_row& r : rows) {
-    const double e = std::exp(log_error(r.row, fitted, step_time)) - 1;
-    magnitudes.push_back(std::abs(e));
-    out.mean_error += std::abs(e) / static_cast<double>(rows.size());
-    out.bias += e / static_cast<double>(rows.size());
-  }
-  std::sort(magnitudes.begin(), magnitudes.end());
-  out.median_error = magnitudes[magnitudes.size() / 2];
-  out.p90_error = magnitudes[static_cast<std::size_t>(std::ceil(0.9 * static_cast<double>(magnitudes.size()))) - 1];
+  for (const fit_row& r : rows) errors.push_back(std::exp(log_error(r.row, fitted, step_time)) - 1);
+  enter_fitted(out, summary_of(errors));
   out.files = stack_files(data, best.settings, residuals_value(residuals_by_kind(unseen)));
   if (!unseen.empty()) say(fmt::format("{:.1f} % of the steps of left-out systems lie in bands from the others, widened as for a GPU nobody measured", 100 * coverage_of(unseen)));
   if (leave_out.empty()) return out;
-  const groups_of_rows groups = grouped(rows, leave_out);
-  const errors_by_group errors = leave_out == "system" ? without_system : left_out_errors(rows, groups, stacks, list, best.at, say);
-  for (const auto& [group, logs] : errors) {
-    fit_report::left_out l{group, logs.size(), 0, 0, 0};
-    for (const double log : logs) {
-      const double e = std::exp(log) - 1;
-      l.mean_error += std::abs(e) / static_cast<double>(logs.size());
-      l.bias += e / static_cast<double>(logs.size());
-      l.worst_error = std::max(l.worst_error, std::abs(e));
-    }
-    out.leave_out.push_back(l);
+  const groups_of_rows groups = grouped(leave_out);
+  const errors_by_group missed = leave_out == "system" ? without_system : left_out_errors(groups, stacks, list, best.at, say);
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    std::vector<double> relative;
+    for (const double log : missed[g]) relative.push_back(std::exp(log) - 1);
+    const error_summary e = summary_of(relative);
+    out.leave_out.push_back({groups[g].group, e.rows, e.mean, e.worst, e.bias});
   }
   return out;
 }

@@ -8,21 +8,14 @@
 #include <map>
 #include <set>
 
+#include "study/fit_errors.hpp"
 #include "workload/serving_layers.hpp"
-
 
 namespace nvlsim {
 namespace {
 
-constexpr double unseen = 1.25;  // rows outside the fit miss by more than those inside
-constexpr double band_share = 0.9;
 constexpr std::size_t least_values = 20;
 constexpr std::array<const char*, 3> metrics = {"tpot", "ttft", "throughput"};
-
-double quantile(std::vector<double> v) {
-  std::sort(v.begin(), v.end());
-  return v[static_cast<std::size_t>(std::ceil(band_share * static_cast<double>(v.size()))) - 1];
-}
 
 double rounded(double x) { return std::round(x * 1000) / 1000; }
 
@@ -34,7 +27,7 @@ std::map<std::string, double> widths_of(const std::vector<served_error>& all, Wa
     if (wanted(e)) errors[e.metric].push_back(std::abs(e.log_error));
   std::map<std::string, double> out;
   for (const auto& [metric, v] : errors)
-    if (v.size() >= least_values) out[metric] = quantile(v);
+    if (v.size() >= least_values) out[metric] = share_below(v, band_share);
   return out;
 }
 
@@ -108,7 +101,7 @@ value calibration_of(const std::vector<served_error>& fitted, const std::string&
   out.set("measured", std::move(cells));
   for (const std::string& kind : kinds) {
     const auto widths = widths_of(fitted, [&](const served_error& e) { return e.engine == engine && e.kind == kind; });
-    if (!widths.empty()) out.set(kind, widths_value(widths, unseen));
+    if (!widths.empty()) out.set(kind, widths_value(widths, unseen_widening));
   }
   return out;
 }
