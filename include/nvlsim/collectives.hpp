@@ -76,6 +76,9 @@ std::optional<collective_spread> spread_of(const collective_profile& profile, co
 std::optional<collective_cost> custom_all_reduce_time(const collective_profile& profile, const platform& p, bytes size,
                                                       int ranks, std::string_view only = {});
 
+/// To how many of `places` a token goes that goes to one of them at random `copies` times.
+double places_reached(double places, double copies);
+
 /// What every rank of an expert-parallel group sends at once, inside one domain.
 struct expert_traffic {
   double tokens = 0;  ///< of a rank

@@ -91,6 +91,9 @@ struct model {
   checkpoint_spec checkpoint{};
 };
 
+/// Whether some layer routes its tokens to experts.
+bool has_routed_experts(const model& m);
+
 /// Parameters of one layer (attention, MLP or all its experts and router, and norms) and of the whole model
 /// (embeddings and final norm included). Weights only: biases, learned positions and scalars a head, 0.02 % of
 /// GPT-3 175B, are left out as in the published counts, and so is multi-token prediction.

@@ -25,4 +25,8 @@ double bytes_per_element(precision p);
 /// The tensor-core format whose data-sheet peak bounds a GEMM in `p`: block-scaled and per-tensor FP8 share one.
 precision peak_format(precision p);
 
+/// Whether tensor cores take a scale a block with the operands: MXFP8, NVFP4 and MXFP4. Software applies those of
+/// `fp8_block`.
+bool block_scaled(precision p);
+
 }  // namespace nvlsim

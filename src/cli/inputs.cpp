@@ -3,25 +3,21 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
-#include <sstream>
 
 #include "cli/console.hpp"
 #include "cli/support.hpp"
 #include "config/document.hpp"
 #include "nvlsim/output.hpp"
 #include "study/explain_scenario.hpp"
+#include "study/read_file.hpp"
 
 namespace nvlsim::cli {
 namespace {
 
 input_file read_input(const std::filesystem::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  std::stringstream text;
-  text << in.rdbuf();
-  if (!in) throw io_error(fmt::format("{}: cannot be read", file.string()));
+  const std::string text = read_file(file);
   detail(fmt::format("reads {}", file.string()));
-  if (holds_results(config::parse_scalar(text.str()))) return {file, read_results(text.str(), file.string())};
+  if (holds_results(config::parse_scalar(text))) return {file, read_results(text, file.string())};
   return {file, {}};
 }
 

@@ -22,10 +22,12 @@ std::optional<collective_cost> custom_all_reduce_time(const collective_profile& 
   return one <= two ? collective_cost{one, "one_shot", false} : collective_cost{two, "two_shot", false};
 }
 
+double places_reached(double places, double copies) { return places * (1 - std::pow(1 - 1 / places, copies)); }
+
 double expert_traffic::reach() const {
   const double n = std::max(ranks, 1);
   // Its own rank costs no wire.
-  return (spread ? std::min(topk, n) : n * (1 - std::pow(1 - 1 / n, topk))) * (n - 1) / n;
+  return (spread ? std::min(topk, n) : places_reached(n, topk)) * (n - 1) / n;
 }
 
 std::optional<seconds> expert_exchange_time(const collective_profile& profile, const platform& p,

@@ -33,6 +33,10 @@ double kv_elements(const layer_spec& l, std::int64_t tokens) {
 
 }  // namespace
 
+bool has_routed_experts(const model& m) {
+  return std::any_of(m.layers.begin(), m.layers.end(), [](const layer_spec& l) { return l.routed(); });
+}
+
 std::int64_t expert_parameters(const model& m, const layer_spec& l) {
   return l.moe.experts * expert_weights(m, l);
 }

@@ -147,15 +147,11 @@ void read_collective_kernel(const csv_row& row, const platform& p, collective_ro
 collective_row read_collective_row(const csv_row& row, const std::string& table, input_cache& inputs) {
   collective_row out;
   validation_record& r = out.record;
-  r.table = table;
-  r.id = row["id"];
+  r = record_of(row, table);
   r.metric = "time_us";
-  r.system = row["system"];
   r.kind = row["collective"];
-  r.suspect = row["suspect"];
   try {
     r.published = row.number("time_us");
-    r.status = record_status::ok;
     if (r.suspect.starts_with("exclude:") || !r.published) {
       r.status = record_status::excluded;
       r.reason = r.published ? r.suspect : "nothing to compare";

@@ -5,11 +5,10 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <fstream>
-#include <sstream>
 #include <utility>
 
 #include "nvlsim/diagnostics.hpp"
+#include "study/read_file.hpp"
 
 namespace nvlsim {
 namespace {
@@ -74,11 +73,7 @@ bool csv_table::has(std::string_view column) const {
 }
 
 csv_table read_csv(const std::filesystem::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  if (!in || std::filesystem::is_directory(file)) throw io_error(fmt::format("{}: cannot be read", file.string()));
-  std::stringstream text;
-  text << in.rdbuf();
-  auto all = records(text.str(), file.string());
+  auto all = records(read_file(file), file.string());
   if (all.empty()) throw input_error({{file.string(), "", "an empty file has no header line", {}}});
   csv_table out;
   out.stem = file.stem().string();

@@ -3,7 +3,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <map>
 #include <set>
@@ -12,203 +11,12 @@
 #include "config/document.hpp"
 #include "nvlsim/fit.hpp"
 #include "nvlsim/output.hpp"
+#include "study/collective_families.hpp"
 #include "study/collective_knobs.hpp"
-#include "study/collective_rows.hpp"
 #include "study/kernel_rows.hpp"
-#include "study/least_squares.hpp"
 
 namespace nvlsim {
 namespace {
-
-using rows_view = std::vector<const collective_row*>;
-using families = std::map<std::string, rows_view>;
-
-bool across(const std::string& family) { return family.starts_with("fabric/") || family.starts_with("all_to_all/"); }
-
-/// The time in the row's unit.
-double simulated(const collective_row& r, const collective_profile& c) {
-  return r.price(c).base() * (r.record.metric == "latency_ms" ? 1e3 : 1e6);
-}
-double error_of(const collective_row& r, const collective_profile& c) { return simulated(r, c) / *r.record.published - 1; }
-
-struct errors {
-  std::size_t rows = 0;
-  double mean = 0, median = 0, p90 = 0, worst = 0, bias = 0;
-};
-errors errors_of(const rows_view& rows, const collective_profile& c) {
-  errors out;
-  std::vector<double> all;
-  for (const collective_row* r : rows) {
-    const double e = error_of(*r, c);
-    all.push_back(std::abs(e));
-    out.bias += e;
-    out.mean += std::abs(e);
-  }
-  if (all.empty()) return out;
-  std::sort(all.begin(), all.end());
-  const auto n = static_cast<double>(all.size());
-  out.rows = all.size();
-  out.bias /= n;
-  out.mean /= n;
-  out.median = all[all.size() / 2];
-  out.p90 = all[static_cast<std::size_t>(std::ceil(0.9 * n)) - 1];
-  out.worst = all.back();
-  return out;
-}
-
-struct weighting {
-  std::vector<double> of_row;   ///< one each where empty
-  double robust_scale = 0.05;
-  std::function<void(collective_profile&)> tie = {};  ///< sets what depends on what is fitted
-};
-
-/// Fits `knobs` in `profile`, whose values are their priors.
-std::vector<fitted_parameter> fit_knobs(const std::vector<collective_knob>& knobs, const rows_view& rows,
-                                        collective_profile& profile, const weighting& weights = {}) {
-  std::vector<free_parameter> parameters;
-  for (const collective_knob& k : knobs) {
-    const double start = std::clamp(k.get(profile), k.low * 1.001, k.high * 0.999);
-    parameters.push_back({k.pointer, start, k.low, k.high, k.prior_width, true});
-  }
-  const auto residuals = [&](const std::vector<double>& v) {
-    for (std::size_t i = 0; i < knobs.size(); ++i) knobs[i].set(profile, v[i]);
-    if (weights.tie) weights.tie(profile);
-    std::vector<double> out;
-    out.reserve(rows.size());
-    for (std::size_t i = 0; i < rows.size(); ++i)
-      out.push_back(std::log(simulated(*rows[i], profile) / *rows[i]->record.published) *
-                    (weights.of_row.empty() ? 1 : weights.of_row[i]));
-    return out;
-  };
-  const std::vector<double> best =
-      fit_parameters(parameters, residuals, {.robust_scale = weights.robust_scale, .iterations = 200, .tolerance = 1e-7});
-  std::vector<fitted_parameter> out;
-  for (std::size_t i = 0; i < knobs.size(); ++i) {
-    knobs[i].set(profile, best[i]);
-    out.push_back({parameters[i].name, parameters[i].start, best[i]});
-  }
-  if (weights.tie) weights.tie(profile);
-  return out;
-}
-
-std::vector<fitted_parameter> fit_family(const std::string& family, const rows_view& rows, collective_profile& profile) {
-  return fit_knobs(collective_knobs_of(family, profile), rows, profile);
-}
-
-/// What is not measured of a fabric follows what is: a tree over rings has the latencies of that over in-switch
-/// reductions, and gather and scatter in the switch the rates of the ring.
-void follow(collective_profile& c) {
-  for (auto& [kind, table] : c.domain) {
-    const auto reduce = table.find("all_reduce");
-    for (auto& [name, d] : table) {
-      if (name == "all_reduce" || !d.nvls_rate || reduce == table.end()) continue;
-      d.nvls_rate = d.simple.rate;
-      d.nvls_latency = reduce->second.nvls_latency;
-      d.nvls_pipeline_per_rank = reduce->second.nvls_pipeline_per_rank;
-    }
-  }
-  for (auto& [fabric, table] : c.fabric)
-    for (auto& [name, f] : table)
-      if (f.tree && f.nvls_tree) {
-        f.tree->latency = f.nvls_tree->latency;
-        f.tree->hop = f.nvls_tree->hop;
-        f.tree->nic_share_2 = f.nvls_tree->nic_share_2;
-        f.tree->nic_share_many = f.nvls_tree->nic_share_many;
-        f.tree->per_latency = f.nvls_tree->per_latency;
-      }
-}
-
-/// Group, fabric and collective of "fabric/efa-3200/all_gather"; no collective of "all_to_all/efa-3200".
-struct family_parts {
-  std::string group, kind, collective;
-  explicit family_parts(const std::string& family) {
-    const auto first = family.find('/'), second = family.find('/', first + 1);
-    group = family.substr(0, first);
-    kind = family.substr(first + 1, second - first - 1);
-    if (second != std::string::npos) collective = family.substr(second + 1);
-  }
-};
-
-/// The fabric that was never measured: one set of parameters for all that were, from which they differ only by
-/// their hardware. Every fabric counts as much, however many rows it has.
-class default_fabric {
- public:
-  explicit default_fabric(const families& by_family) : by_family_(by_family) {}
-
-  /// Whether the rows show anything of this family's collective.
-  bool knows(const std::string& family) const {
-    return rows_of(family_parts(family).group).rows.size() >= rows_to_pool;
-  }
-
-  /// Sets the `default` entries of `c`.
-  std::vector<fitted_parameter> fit(collective_profile& c) const {
-    collective_profile bare = only_default(c);
-    std::vector<collective_knob> knobs = collective_knobs_of("fabric/default/all_reduce", bare);
-    for (collective_knob& k : collective_knobs_of("measured_on/default", bare)) knobs.push_back(std::move(k));
-    std::vector<fitted_parameter> out = fit_pool(knobs, rows_of("fabric"), bare);
-    follow(bare);
-    for (fitted_parameter& p : fit_pool(collective_knobs_of("all_to_all/default", bare), rows_of("all_to_all"), bare))
-      out.push_back(std::move(p));
-    c.fabric["default"] = bare.fabric.at("default");
-    c.all_to_all["default"] = bare.all_to_all.at("default");
-    c.measured_on["default"] = bare.measured_on.at("default");
-    return out;
-  }
-
-  /// `c` as if no fabric had ever been measured.
-  static collective_profile only_default(collective_profile c) {
-    std::erase_if(c.fabric, [](const auto& f) { return f.first != "default"; });
-    std::erase_if(c.all_to_all, [](const auto& f) { return f.first != "default"; });
-    std::erase_if(c.measured_on, [](const auto& m) { return m.first != "default" && m.second.latency; });
-    return c;
-  }
-
- private:
-  struct pooled {
-    rows_view rows;
-    std::vector<double> weights;
-  };
-  /// Fewer rows say nothing about another fabric.
-  static constexpr std::size_t rows_to_pool = 10;
-  /// Fabrics differ by more than what one was measured with.
-  static constexpr double pool_scale = 0.15;
-  static std::vector<fitted_parameter> fit_pool(const std::vector<collective_knob>& knobs, const pooled& p,
-                                                collective_profile& c) {
-    if (p.rows.empty()) return {};
-    return fit_knobs(knobs, p.rows, c, {p.weights, pool_scale, gathers_as_rings});
-  }
-
-  /// Gathers and scatters run as the rings and the small messages of all-reduces do.
-  static void gathers_as_rings(collective_profile& c) {
-    auto& table = c.fabric.at("default");
-    for (const char* kind : {"all_gather", "reduce_scatter"}) {
-      fabric_collective& f = table.at(kind);
-      f = table.at("all_reduce");
-      f.tree = f.nvls_tree = std::nullopt;
-      f.sharp = std::nullopt;
-    }
-  }
-
-  pooled rows_of(const std::string& group) const {
-    std::vector<const rows_view*> fabrics;
-    std::size_t all = 0;
-    for (const auto& [family, rows] : by_family_) {
-      const family_parts p(family);
-      if (p.group != group || rows.empty()) continue;
-      fabrics.push_back(&rows);
-      all += rows.size();
-    }
-    pooled out;
-    for (const rows_view* f : fabrics) {
-      out.rows.insert(out.rows.end(), f->begin(), f->end());
-      const double even = static_cast<double>(all) / static_cast<double>(fabrics.size() * f->size());
-      out.weights.insert(out.weights.end(), f->size(), std::sqrt(even));
-    }
-    return out;
-  }
-
-  const families& by_family_;
-};
 
 /// Measured over computed times, with their weights.
 using ratios = std::vector<std::pair<double, double>>;
@@ -249,17 +57,11 @@ class collective_fit {
     measure_spreads();
     rows_view all;
     for (const auto& [family, rows] : by_family_) all.insert(all.end(), rows.begin(), rows.end());
-    const errors e = errors_of(all, profile_);
-    out_.rows = e.rows;
-    out_.mean_error = e.mean;
-    out_.median_error = e.median;
-    out_.p90_error = e.p90;
-    out_.bias = e.bias;
+    enter_fitted(out_, errors_of(all, profile_));
     const auto predict = [&](const std::string& family, const std::string& group, const rows_view& rows,
                              const collective_profile& at) {
-      const errors left = errors_of(rows, at);
-      out_.leave_out.push_back({fmt::format("{}: {}", family, group), left.rows, left.mean, left.worst, left.bias,
-                                left.median, left.p90});
+      const error_summary left = errors_of(rows, at);
+      out_.leave_out.push_back(left_out_of(fmt::format("{}: {}", family, group), left));
       if (report)
         report(fmt::format("without {} in {}: median {:.1f} %, bias {:+.1f} %", group, family, 100 * left.median,
                            100 * left.bias));
@@ -295,20 +97,20 @@ class collective_fit {
     };
     const auto fit_each = [&](bool outside) {
       for (const auto& [family, rows] : by_family) {
-        if (across(family) != outside || rows.empty()) continue;
+        if (leaves_domain(family) != outside || rows.empty()) continue;
         if (outside) seed(family, *rows.front(), at);
         if (!outside && !parameters && rows.size() == by_family_.at(family).size())
           take(family, profile_, at);  // the same rows give the same
         else
           keep(fit_family(family, rows, at));
-        follow(at);
+        fill_unmeasured(at);
         if (report)
           report(fmt::format("{}: {} rows, median {:.1f} %", family, rows.size(), 100 * errors_of(rows, at).median));
       }
     };
     keep(fit_generations(by_family, at));
     fit_each(false);
-    keep(default_fabric(by_family).fit(at));
+    keep(fit_default_fabric(by_family, at));
     fit_each(true);
     return at;
   }
@@ -448,15 +250,14 @@ class collective_fit {
         std::erase_if(kept.at(family), [&rows = rows](const collective_row* r) {
           return std::find(rows.begin(), rows.end(), r) != rows.end();
         });
-        const bool pooled = across(family) || has_generation(family);
+        const bool pooled = leaves_domain(family) || has_generation(family);
         if (kept.at(family).empty() && !pooled) kept.at(family) = rows, alone.insert(family);
       }
-      const default_fabric general(kept);
       collective_profile at = fitted(kept, nullptr, {});
       for (const auto& [family, rows] : left) {
         if (!kept.at(family).empty() || alone.contains(family)) continue;
-        if (!across(family)) continue;  // begins as its generation, and stays so
-        if (!general.knows(family)) alone.insert(family);
+        if (!leaves_domain(family)) continue;  // begins as its generation, and stays so
+        if (!default_fabric_knows(kept, family)) alone.insert(family);
         const family_parts p(family);
         if (p.group == "all_to_all") at.all_to_all.erase(p.kind);
         else at.fabric.at(p.kind).erase(p.collective);
@@ -506,7 +307,7 @@ std::string collective_fit::stack_text(const data_folders& data) const {
   };
   for (const auto& [family, rows] : by_family_) {
     write(family);
-    const errors e = errors_of(rows, profile_);
+    const error_summary e = errors_of(rows, profile_);
     std::set<std::string> systems;
     for (const collective_row* r : rows) systems.insert(r->record.system);
     set_text(doc, "/collectives/" + family + "/kind", "measured", problems);

@@ -13,11 +13,13 @@
 #include "nvlsim/fit.hpp"
 #include "nvlsim/output.hpp"
 #include "stack/inference_fields.hpp"
+#include "study/fit_errors.hpp"
 #include "study/inference_rows.hpp"
 #include "study/least_squares.hpp"
 #include "study/pooled_rows.hpp"
 #include "study/serving_errors.hpp"
 #include "study/serving_knobs.hpp"
+#include "study/serving_parameters.hpp"
 #include "workload/inference_memory.hpp"
 
 namespace nvlsim {
@@ -30,14 +32,6 @@ constexpr double sustained_width = 0.03;     // GPUs of one architecture share a
 constexpr const char* other_cpu = "Grace";   // by its first word; host times are those of x86 servers
 constexpr double host_width = 0.3;
 constexpr double pooled_ttft_weight = 0.25;  // queues before saturated prefill workers
-
-/// One free parameter and where it acts. An empty member acts everywhere.
-struct knob {
-  enum class type { pooled, engine, release, sustained, host, server } what;
-  std::string field, architecture, engine, stack, gpu;
-  std::optional<precision> format;
-  bool routed_only = false;
-};
 
 struct fit_row {
   inference_row row;
@@ -146,7 +140,7 @@ class serving_fit {
       std::vector<std::vector<double>> of_row(base.size(), std::vector<double>(knobs_.size()));
       std::map<std::string, std::vector<double>> moved;
       for (const std::size_t i : r->relevant)
-        for (const std::string& field : fields_of(knobs_[i], *r)) {
+        for (const std::string& field : fields_of(knobs_[i], r->row)) {
           auto [found, is_new] = moved.try_emplace(field);
           if (is_new) found->second = slopes(*r, knobs_[i], field, base);
           for (std::size_t t = 0; t < base.size(); ++t) of_row[t][i] += found->second[t] * r->weights[t];
@@ -251,21 +245,6 @@ class serving_fit {
  private:
   static constexpr double step = 2e-3;  // of a logarithm
 
-  /// Costs that a parameter moves, by name.
-  static std::vector<std::string> fields_of(const knob& k, const fit_row& r) {
-    if (k.what == knob::type::sustained) return {"sustained"};
-    if (k.what == knob::type::host) return {"host"};
-    if (k.what == knob::type::server) return {fmt::format("server {}", k.field)};
-    if (k.what != knob::type::release) return {k.format ? fmt::format("{} {}", k.field, name(*k.format)) : k.field};
-    std::vector<std::string> out = {"launch_factor"};
-    const layer_spec& last = r.row.net->layers.back();
-    for (const engine_time_field& f : engine_time_fields) {
-      const bool experts_only = f.name == "expert_layer_time";
-      if (f.release && (last.routed() || !experts_only)) out.emplace_back(f.name);
-    }
-    return out;
-  }
-
   /// Change of the log errors of a row when the logarithm of a cost changes.
   std::vector<double> slopes(fit_row& r, const knob& k, const std::string& field, const std::vector<double>& base) {
     inference_profile& p = *stacks_.at(r.row.software->name).inference;
@@ -290,14 +269,8 @@ class serving_fit {
   }
 
   void add(knob k, double start, double width) {
-    const std::string where = k.what == knob::type::release   ? "release " + k.stack
-                              : k.what == knob::type::sustained ? "sustained " + k.gpu
-                              : k.what == knob::type::host      ? "host " + k.gpu
-                              : k.what == knob::type::server    ? fmt::format("server {} {}", k.stack, k.field)
-                                                                : fmt::format("{}{} {}{}", k.engine.empty() ? "" : k.engine + " ", k.architecture, k.field,
-                                                                              k.format ? fmt::format(" {}", name(*k.format)) : "");
     constexpr double farthest = 12;
-    parameters_.push_back({where, start, start / farthest, start * farthest, width, true});
+    parameters_.push_back({name_of(k), start, start / farthest, start * farthest, width, true});
     knobs_.push_back(std::move(k));
   }
 
@@ -326,74 +299,6 @@ class serving_fit {
     one("first_token_iterations", f.first_token_iterations, 1.5);
   }
 
-  static bool uses(const inference_row& r, const knob& k) {
-    if (!k.format) return true;
-    if (k.routed_only) return weights_of(r.work, weight_role::expert) == *k.format;
-    for (const weight_role role : {weight_role::dense, weight_role::attention, weight_role::sixteen_bit})
-      if (weights_of(r.work, role) == *k.format) return true;
-    return false;
-  }
-
-  /// Whether a row's layers and layout have what a cost is of.
-  static bool met(const inference_row& r, const std::string& field) {
-    const inference_workload& w = r.work;
-    const auto any = [&](auto&& has) { return std::any_of(r.net->layers.begin(), r.net->layers.end(), has); };
-    const int most_dp = std::max(w.attention_dp, w.prefill_pool ? w.prefill_pool->attention_dp : 1);
-    const int most_tp = std::max(w.tp, w.prefill_pool ? w.prefill_pool->tp : 1);
-    if (field == "scan_layer_time") return any([](const layer_spec& l) { return l.attention == attention_kind::linear; });
-    if (field == "indexer_layer_time") return any([](const layer_spec& l) { return l.sparse_keys > 0; });
-    if (field == "exchange_time") return most_dp > 1;
-    if (field.starts_with("reduce_")) return most_tp > 1;
-    return true;
-  }
-
-  static bool acts_on(const knob& k, const inference_row& r) {
-    const std::string& name = r.software->name;
-    switch (k.what) {
-      case knob::type::release: return k.stack == name;
-      case knob::type::sustained: return k.gpu == r.hardware.gpu.name;
-      case knob::type::host: return r.hardware.cpu.name.starts_with(k.gpu);
-      case knob::type::server: return k.stack == name && behind_server(r.work);
-      case knob::type::engine:
-        if (k.engine != engine_of(name)) return false;
-        [[fallthrough]];
-      case knob::type::pooled: break;
-    }
-    const bool routed = r.net->layers.back().routed();
-    return k.architecture == r.hardware.gpu.architecture && (routed || !k.routed_only) && uses(r, k) && met(r, k.field);
-  }
-
-  static void apply_own(const std::string& name, inference_profile& p, const knob& k, double x) {
-    switch (k.what) {
-      case knob::type::pooled: return;
-      case knob::type::engine:
-        if (k.engine == engine_of(name)) {
-          engine_costs& c = p.gpus[k.architecture];
-          set_cost(c, k.field, k.format, get_cost(c, k.field, k.format) * x);
-        }
-        return;
-      case knob::type::release:
-        if (k.stack == name) p.release_factor = x;
-        return;
-      case knob::type::sustained: p.sustained_factor[k.gpu] = x; return;
-      case knob::type::host: p.host_factor[k.gpu] = x; return;
-      case knob::type::server: break;
-    }
-    if (k.stack == name) set_server(p.front_end, k.field, x);
-  }
-
-  static double get_server(const front_end_costs& f, const std::string& field) {
-    if (field == "sequence_host") return f.sequence_host.base();
-    if (field == "request_host") return f.request_host.base();
-    return field == "first_token_delay" ? f.first_token_delay.base() : f.first_token_iterations;
-  }
-  static void set_server(front_end_costs& f, const std::string& field, double x) {
-    if (field == "sequence_host") f.sequence_host = seconds::from_base(x);
-    else if (field == "request_host") f.request_host = seconds::from_base(x);
-    else if (field == "first_token_delay") f.first_token_delay = seconds::from_base(x);
-    else f.first_token_iterations = x;
-  }
-
   input_cache inputs_;
   data_folders data_;
   schedule_cache schedules_;
@@ -402,14 +307,6 @@ class serving_fit {
   std::vector<knob> knobs_;
   std::map<std::string, stack> stacks_;
 };
-
-double share_below(std::vector<double> v, double share) {
-  std::sort(v.begin(), v.end());
-  return v[static_cast<std::size_t>(std::ceil(share * static_cast<double>(v.size()))) - 1];
-}
-
-constexpr double unseen = 1.25;  // rows outside the fit miss by more than those inside
-constexpr double band_share = 0.9;
 
 served_metric family(served_metric m) { return m == served_metric::throughput_per_gpu ? served_metric::throughput : m; }
 
@@ -447,15 +344,10 @@ served_error error_of(const fit_row& r, std::size_t target, double log_error) {
 std::vector<served_error> leave_out_in_turn(serving_fit& fit, const std::vector<fit_row*>& all, const std::string& leave_out,
                        const std::function<std::vector<double>(const std::vector<fit_row*>&)>& train, fit_report& out,
                        const fit_progress& report) {
-  std::map<std::string, std::vector<fit_row*>> groups;
   std::map<std::string, std::map<std::string, std::vector<double>>> by_kind;
   std::vector<served_error> left_out;
-  for (fit_row* r : all) groups[group_of(*r, leave_out)].push_back(r);
-  for (const auto& [group, held] : groups) {
-    std::vector<fit_row*> kept;
-    for (fit_row* r : all)
-      if (group_of(*r, leave_out) != group) kept.push_back(r);
-    if (kept.empty()) continue;
+  const auto groups = split_by_group(all, [&](const fit_row& r) { return group_of(r, leave_out); });
+  for (const auto& [group, held, kept] : groups) {
     const std::vector<double> without = train(kept);
     fit.apply(without);
     std::map<served_metric, std::vector<double>> magnitudes;
@@ -538,7 +430,7 @@ fit_report fit_inference(const std::vector<std::filesystem::path>& tables, const
   out.p90_error = share_below(magnitudes, 0.9);
   std::map<std::string, std::map<served_metric, double>> bands;
   for (const auto& [engine, kinds] : by_engine)
-    for (const auto& [what, errors] : kinds) bands[engine][what] = unseen * share_below(errors, band_share);
+    for (const auto& [what, errors] : kinds) bands[engine][what] = unseen_widening * share_below(errors, band_share);
   std::vector<served_error> left_out;
   if (!leave_out.empty()) left_out = leave_out_in_turn(fit, all, leave_out, [&](const std::vector<fit_row*>& rows) { return train(rows, 4, {}); }, out, report);
   const bool systems = leave_out == "system";

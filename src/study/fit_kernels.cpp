@@ -10,6 +10,7 @@
 #include "config/document.hpp"
 #include "nvlsim/fit.hpp"
 #include "nvlsim/output.hpp"
+#include "study/fit_errors.hpp"
 #include "study/kernel_knobs.hpp"
 #include "study/kernel_rows.hpp"
 #include "study/least_squares.hpp"
@@ -177,27 +178,11 @@ solved fit_pool(const std::string& family, const pool& p, const row_list& rows, 
   return out;
 }
 
-/// Errors on rows that were not fitted.
-struct error_sum {
-  std::vector<double> magnitudes;
-  double signed_sum = 0;
-  void add(double e) {
-    magnitudes.push_back(std::abs(e));
-    signed_sum += e;
-  }
-  fit_report::left_out report(std::string group) {
-    fit_report::left_out l{std::move(group), magnitudes.size(), 0, 0, 0, 0, 0};
-    if (magnitudes.empty()) return l;
-    std::sort(magnitudes.begin(), magnitudes.end());
-    const auto n = static_cast<double>(magnitudes.size());
-    for (const double m : magnitudes) l.mean_error += m / n;
-    l.bias = signed_sum / n;
-    l.worst_error = magnitudes.back();
-    l.median_error = magnitudes[magnitudes.size() / 2];
-    l.p90_error = magnitudes[static_cast<std::size_t>(std::ceil(0.9 * n)) - 1];
-    return l;
-  }
-};
+error_summary errors_of(const row_list& rows, const profiles& at) {
+  std::vector<double> errors;
+  for (const fit_row* r : rows) errors.push_back(std::exp(log_error(*r, at)) - 1);
+  return summary_of(errors);
+}
 
 /// Measured over computed time by family and GPU, as the stack file keeps it. [docs/kernels.md#spread]
 class spread_table {
@@ -258,23 +243,21 @@ class kernel_fit {
   const value& spreads() const { return spreads_; }
 
   /// Fits all; adds the parameters to the report and the errors to `errors`.
-  void run(fit_report& out, error_sum& errors, const fit_progress& report) {
+  void run(fit_report& out, std::vector<double>& errors, const fit_progress& report) {
     profiles at = start_;
     each_pool([&](const std::string& family, const pool& p, const std::vector<fit_row>& all) {
       const row_list rows = of(all, p.gpus);
       const solved s = fit_pool(family, p, rows, at);
       record(family, p, s, present(rows, p), at, out);
-      error_sum here;
-      for (const fit_row* r : rows) here.add(std::exp(log_error(*r, at)) - 1);
       if (report)
         report(fmt::format("{} {}: {} rows, median {:.1f} %", p.entry, family, rows.size(),
-                           100 * here.report("").median_error));
+                           100 * errors_of(rows, at).median));
     });
     spread_table spreads;
     for (const auto& [family, rows] : by_family_)
       for (const fit_row& r : rows) {
         const double e = std::exp(log_error(r, at)) - 1;
-        errors.add(e);
+        errors.push_back(e);
         spreads.add(r, e);
       }
     spreads_ = spreads.as_value(false);
@@ -299,8 +282,8 @@ class kernel_fit {
   }
 
   /// Each third of the rows from the other two. Adds to the errors of all.
-  void leave_thirds_out(fit_report& out, error_sum& all_errors, const fit_progress& report) {
-    std::map<std::string, error_sum> groups;
+  void leave_thirds_out(fit_report& out, std::vector<double>& all_errors, const fit_progress& report) {
+    std::map<std::string, std::vector<double>> groups;
     spread_table spreads;
     for (int fold = 0; fold < 3; ++fold) {
       profiles at = start_;
@@ -312,13 +295,13 @@ class kernel_fit {
         for (const fit_row* r : left) {
           const double e = std::exp(log_error(*r, at)) - 1;
           spreads.add(*r, e);
-          groups[fmt::format("{} {}{}", r->gpu, family, stack_name_ == main_stack ? "" : "@" + stack_name_)].add(e);
-          all_errors.add(e);
+          groups[fmt::format("{} {}{}", r->gpu, family, stack_name_ == main_stack ? "" : "@" + stack_name_)].push_back(e);
+          all_errors.push_back(e);
         }
       });
       if (report) report(fmt::format("{}: third {} left out", stack_name_, fold + 1));
     }
-    for (auto& [group, errors] : groups) out.leave_out.push_back(errors.report(group));
+    for (const auto& [group, errors] : groups) out.leave_out.push_back(left_out_of(group, summary_of(errors)));
     spreads_ = spreads.as_value(true);
   }
 
@@ -343,9 +326,7 @@ class kernel_fit {
     profiles at = fitted_;
     const solved s = fit_pool(family, others, kept, at);
     transfer(s.q, gpu, hardware_, present(kept, others), at);
-    error_sum errors;
-    for (const fit_row* r : of(all, {gpu})) errors.add(std::exp(log_error(*r, at)) - 1);
-    out.leave_out.push_back(errors.report(group));
+    out.leave_out.push_back(left_out_of(group, errors_of(of(all, {gpu}), at)));
     if (report)
       report(fmt::format("without {}: median {:.1f} %", group, 100 * out.leave_out.back().median_error));
   }
@@ -446,7 +427,7 @@ fit_report fit_kernels(const std::vector<std::filesystem::path>& tables, const d
   std::set<std::string> stacks;
   for (const kernel_row& r : rows) stacks.insert(r.stack);
   fit_report out;
-  error_sum errors, left;
+  std::vector<double> errors, left;
   for (const std::string& name : stacks) {
     kernel_fit fit(inputs, name, rows);
     if (fit.empty()) continue;
@@ -456,13 +437,8 @@ fit_report fit_kernels(const std::vector<std::filesystem::path>& tables, const d
     out.files.emplace_back(fmt::format("{}.json", name), stack_text(data, name, fit.settings(), fit.spreads()));
   }
   if (out.files.empty()) throw input_error({{tables.front().string(), "", "no row of a kernel that can be fitted", {}}});
-  if (leave_out == "third") out.leave_out.push_back(left.report("all rows"));
-  const fit_report::left_out all = errors.report("");
-  out.rows = all.rows;
-  out.mean_error = all.mean_error;
-  out.median_error = all.median_error;
-  out.p90_error = all.p90_error;
-  out.bias = all.bias;
+  if (leave_out == "third") out.leave_out.push_back(left_out_of("all rows", summary_of(left)));
+  enter_fitted(out, summary_of(errors));
   return out;
 }
 

@@ -4,21 +4,19 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cmath>
-#include <exception>
 #include <functional>
-#include <iterator>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <random>
-#include <thread>
 
 #include "config/document.hpp"
 #include "nvlsim/fit.hpp"
 #include "nvlsim/output.hpp"
 #include "stack/load.hpp"
+#include "study/fit_errors.hpp"
+#include "study/in_parallel.hpp"
 #include "study/least_squares.hpp"
 #include "study/step_errors.hpp"
 #include "study/training_rows.hpp"
@@ -81,9 +79,7 @@ const gpu_member& member_of(const training_row& r) {
   return it == members.end() ? unknown : *it;
 }
 bool any(const training_row&) { return true; }
-bool routed(const training_row& r) {
-  return std::any_of(r.net->layers.begin(), r.net->layers.end(), [](const layer_spec& l) { return l.routed(); });
-}
+bool routed(const training_row& r) { return has_routed_experts(*r.net); }
 reach on_architecture(const char* a) {
   return [a](const training_row& r) { return std::string_view(member_of(r).architecture) == a; };
 }
@@ -134,7 +130,7 @@ std::vector<training_parameter> parameter_list() {
   const auto host_bound = [](const training_row& r) { return routed(r) && r.work.graphs != cuda_graphs::full_iteration; };
   scale("moe time", 1.0, 0.15, routed);
   scale("moe block scaled time", 1.0, 0.15, [](const training_row& r) {
-    return routed(r) && (r.work.gemm_precision == precision::mxfp8 || r.work.gemm_precision == precision::nvfp4);
+    return routed(r) && block_scaled(r.work.gemm_precision);
   });
   scale("expert time", 1.0, 0.1, routed);
   scale("early expert quantise passes", 1.0, 0.5, [](const training_row& r) {
@@ -425,27 +421,6 @@ std::vector<std::vector<double>> starting_points(const std::vector<training_para
   return out;
 }
 
-/// Calls with 0 to `count` - 1, as many at a time as there are processors.
-void in_parallel(std::size_t count, const std::function<void(std::size_t)>& each) {
-  std::vector<std::exception_ptr> failed(count);
-  std::atomic<std::size_t> next = 0;
-  const auto work = [&] {
-    for (std::size_t i = next++; i < count; i = next++) {
-      try {
-        each(i);
-      } catch (...) {
-        failed[i] = std::current_exception();
-      }
-    }
-  };
-  std::vector<std::thread> threads;
-  const std::size_t processors = std::max(1U, std::thread::hardware_concurrency());
-  for (std::size_t i = 0; i < std::min(processors, count); ++i) threads.emplace_back(work);
-  for (std::thread& t : threads) t.join();
-  for (const std::exception_ptr& e : failed)
-    if (e) std::rethrow_exception(e);
-}
-
 /// Searches from every point and keeps the best; the first of equals.
 trained best_of(const training_problem& problem, const std::vector<std::vector<double>>& from, const fit_progress& report) {
   std::vector<trained> found(from.size());
@@ -462,120 +437,33 @@ std::string group_of(const training_row& r, const std::string& by) {
   return by == "model" ? r.record.model : by == "system" ? r.record.system : r.software->name;
 }
 
-using groups_of_rows = std::map<std::string, std::vector<const fit_row*>>;
+using groups_of_rows = std::vector<split_rows<const fit_row>>;
+/// By group, in the order of their rows: logarithms of simulated over published.
+using errors_by_group = std::vector<std::vector<double>>;
 
-groups_of_rows grouped(const std::vector<fit_row>& rows, const std::string& by) {
-  groups_of_rows out;
-  for (const fit_row& r : rows) out[group_of(r.row, by)].push_back(&r);
-  return out;
-}
-
-using errors_by_group = std::map<std::string, std::vector<double>>;
-
-/// Errors of each group, as logarithms of simulated over published, by a fit to all other rows that starts at `from`.
-errors_by_group left_out_errors(const std::vector<fit_row>& rows, const groups_of_rows& groups, const stack_set& stacks,
+/// By a fit to all other rows that starts at `from`.
+errors_by_group left_out_errors(const groups_of_rows& groups, const stack_set& stacks,
                                 const std::vector<training_parameter>& list, const std::vector<double>& from,
                                 const fit_progress& report) {
-  std::vector<std::string> names;
-  for (const auto& [name, held] : groups)
-    if (held.size() < rows.size()) names.push_back(name);
-  std::vector<std::vector<double>> errors(names.size());
-  in_parallel(names.size(), [&](std::size_t i) {
-    const auto& held = groups.at(names[i]);
-    std::vector<const fit_row*> kept;
-    for (const fit_row& r : rows)
-      if (std::find(held.begin(), held.end(), &r) == held.end()) kept.push_back(&r);
+  errors_by_group out(groups.size());
+  in_parallel(groups.size(), [&](std::size_t i) {
+    const auto& [name, left, kept] = groups[i];
     const stacks_by_name without = stacks.at(training_problem(kept, stacks, list).solve(from, {}).settings);
-    for (const fit_row* r : held) errors[i].push_back(log_error(r->row, without, step_time));
-    if (report) report(fmt::format("refitted without {}", names[i]));
+    for (const fit_row* r : left) out[i].push_back(log_error(r->row, without, step_time));
+    if (report) report(fmt::format("refitted without {}", name));
   });
-  errors_by_group out;
-  for (std::size_t i = 0; i < names.size(); ++i) out.emplace(names[i], std::move(errors[i]));
   return out;
 }
-
-/// A published step that a fit without its system did not know.
-struct unseen_step {
-  std::string system;
-  step_residuals kind;
-  double miss = 0;  ///< logarithm of published over simulated time
-};
 
 std::vector<unseen_step> unseen_steps(const groups_of_rows& systems, const errors_by_group& errors) {
   std::vector<unseen_step> out;
-  for (const auto& [system, missed] : errors)
-    for (std::size_t i = 0; i < missed.size(); ++i) {
-      const training_row& r = systems.at(system)[i]->row;
-      const double miss = r.record.metric == "step_time_s" ? -missed[i] : missed[i];
-      out.push_back({system, kind_of_step(r.hardware, *r.net, r.work), miss});
+  for (std::size_t g = 0; g < systems.size(); ++g)
+    for (std::size_t i = 0; i < systems[g].left.size(); ++i) {
+      const training_row& r = systems[g].left[i]->row;
+      const double miss = r.record.metric == "step_time_s" ? -errors[g][i] : errors[g][i];
+      out.push_back({systems[g].group, kind_of_step(r.hardware, *r.net, r.work), miss});
     }
   return out;
-}
-
-double quantile(const std::vector<double>& sorted, double share) {
-  const double at = share * static_cast<double>(sorted.size() - 1);
-  const auto below = static_cast<std::size_t>(at);
-  const double above = sorted[std::min(below + 1, sorted.size() - 1)];
-  return sorted[below] + (above - sorted[below]) * (at - static_cast<double>(below));
-}
-
-/// The 5 % and 95 % quantiles of one kind. Few rows say little: they are drawn towards those of all dense models, or of
-/// all with experts, as if ten more rows were spread like these.
-step_residuals quantiles_of(step_residuals kind, const std::vector<unseen_step>& steps) {
-  std::vector<double> like, all;
-  for (const unseen_step& s : steps) {
-    if (s.kind.experts != kind.experts) continue;
-    all.push_back(s.miss);
-    if (s.kind.rack == kind.rack && s.kind.weight_bits == kind.weight_bits) like.push_back(s.miss);
-  }
-  std::sort(like.begin(), like.end());
-  std::sort(all.begin(), all.end());
-  kind.rows = static_cast<int>(like.size());
-  constexpr double pooled_rows = 10;
-  const double own = static_cast<double>(like.size()) / (static_cast<double>(like.size()) + pooled_rows);
-  const auto mixed = [&](double share) {
-    return (like.empty() ? 0 : own * quantile(like, share)) + (all.empty() ? 0 : (1 - own) * quantile(all, share));
-  };
-  kind.low = mixed(0.05), kind.high = mixed(0.95);
-  return kind;
-}
-
-std::vector<step_residuals> residuals_by_kind(const std::vector<unseen_step>& steps) {
-  std::vector<step_residuals> out;
-  for (const bool experts : {false, true})
-    for (const bool rack : {true, false})
-      for (const int bits : {16, 8, 4}) {
-        step_residuals kind;
-        kind.rack = rack, kind.weight_bits = bits, kind.experts = experts;
-        kind = quantiles_of(kind, steps);
-        if (kind.rows > 0) out.push_back(kind);
-      }
-  return out;
-}
-
-/// Share of the steps of each system that lie in the bands of a system nobody measured: quantiles of all other systems,
-/// widened.
-double coverage_of(const std::vector<unseen_step>& steps) {
-  const auto inside = std::count_if(steps.begin(), steps.end(), [&](const unseen_step& s) {
-    std::vector<unseen_step> others;
-    std::copy_if(steps.begin(), steps.end(), std::back_inserter(others), [&](const unseen_step& o) { return o.system != s.system; });
-    const step_residuals q = quantiles_of(s.kind, others);
-    return q.low * unmeasured_widening <= s.miss && s.miss <= q.high * unmeasured_widening;
-  });
-  return static_cast<double>(inside) / static_cast<double>(steps.size());
-}
-
-value residuals_value(const std::vector<step_residuals>& residuals) {
-  const auto rounded = [](double x) { return std::round(x * 1e4) / 1e4; };
-  value::array out;
-  for (const step_residuals& r : residuals)
-    out.push_back(value{value::object{{"domain", r.rack ? "rack" : "server"},
-                                      {"operands", fmt::format("{}-bit", r.weight_bits)},
-                                      {"experts", r.experts},
-                                      {"rows", std::int64_t{r.rows}},
-                                      {"low", rounded(r.low)},
-                                      {"high", rounded(r.high)}}});
-  return value{std::move(out)};
 }
 
 }  // namespace
@@ -602,38 +490,29 @@ fit_report fit_training(const std::vector<std::filesystem::path>& tables, const 
     if (report) report(line);
   };
   const trained best = best_of({all, stacks, list}, starting_points(list, starts), say);
-  const groups_of_rows systems = grouped(rows, "system");
-  const errors_by_group without_system = left_out_errors(rows, systems, stacks, list, best.at, say);
+  const auto grouped = [&](const std::string& by) {
+    return split_by_group(all, [&](const fit_row& r) { return group_of(r.row, by); });
+  };
+  const groups_of_rows systems = grouped("system");
+  const errors_by_group without_system = left_out_errors(systems, stacks, list, best.at, say);
   const std::vector<unseen_step> unseen = unseen_steps(systems, without_system);
 
   fit_report out;
-  out.rows = rows.size();
   for (std::size_t i = 0; i < list.size(); ++i) out.parameters.push_back({list[i].fitted.name, list[i].fitted.start, best.at[i]});
-  std::vector<double> magnitudes;
+  std::vector<double> errors;
   const stacks_by_name fitted = stacks.at(best.settings);
-  for (const fit_row& r : rows) {
-    const double e = std::exp(log_error(r.row, fitted, step_time)) - 1;
-    magnitudes.push_back(std::abs(e));
-    out.mean_error += std::abs(e) / static_cast<double>(rows.size());
-    out.bias += e / static_cast<double>(rows.size());
-  }
-  std::sort(magnitudes.begin(), magnitudes.end());
-  out.median_error = magnitudes[magnitudes.size() / 2];
-  out.p90_error = magnitudes[static_cast<std::size_t>(std::ceil(0.9 * static_cast<double>(magnitudes.size()))) - 1];
+  for (const fit_row& r : rows) errors.push_back(std::exp(log_error(r.row, fitted, step_time)) - 1);
+  enter_fitted(out, summary_of(errors));
   out.files = stack_files(data, best.settings, residuals_value(residuals_by_kind(unseen)));
   if (!unseen.empty()) say(fmt::format("{:.1f} % of the steps of left-out systems lie in bands from the others, widened as for a GPU nobody measured", 100 * coverage_of(unseen)));
   if (leave_out.empty()) return out;
-  const groups_of_rows groups = grouped(rows, leave_out);
-  const errors_by_group errors = leave_out == "system" ? without_system : left_out_errors(rows, groups, stacks, list, best.at, say);
-  for (const auto& [group, logs] : errors) {
-    fit_report::left_out l{group, logs.size(), 0, 0, 0};
-    for (const double log : logs) {
-      const double e = std::exp(log) - 1;
-      l.mean_error += std::abs(e) / static_cast<double>(logs.size());
-      l.bias += e / static_cast<double>(logs.size());
-      l.worst_error = std::max(l.worst_error, std::abs(e));
-    }
-    out.leave_out.push_back(l);
+  const groups_of_rows groups = grouped(leave_out);
+  const errors_by_group missed = leave_out == "system" ? without_system : left_out_errors(groups, stacks, list, best.at, say);
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    std::vector<double> relative;
+    for (const double log : missed[g]) relative.push_back(std::exp(log) - 1);
+    const error_summary e = summary_of(relative);
+    out.leave_out.push_back({groups[g].group, e.rows, e.mean, e.worst, e.bias});
   }
   return out;
 }

@@ -118,9 +118,7 @@ class row_reader {
     out_.software = &inputs().stack_named(named);
   }
 
-  bool routed() const {
-    return std::any_of(out_.net->layers.begin(), out_.net->layers.end(), [](const layer_spec& l) { return l.routed(); });
-  }
+  bool routed() const { return has_routed_experts(*out_.net); }
 
   void read_formats() {
     const bool latent = out_.net->layers.front().attention == attention_kind::mla;
@@ -446,12 +444,7 @@ void choose_targets(const csv_row& row, inference_row& out) {
 inference_row read_inference_row(const csv_row& row, const std::string& table, input_cache& inputs) {
   inference_row out;
   validation_record& r = out.record;
-  r.table = table;
-  r.id = row["id"];
-  r.status = record_status::ok;
-  r.suspect = row["suspect"];
-  r.system = row["system"];
-  r.model = row["model"];
+  r = record_of(row, table);
   r.precision = row["weight_precision"];
   r.release = row["engine"];
   r.scenario = row["scenario"];

@@ -353,14 +353,11 @@ kernel_row read_kernel_row(const csv_row& row, const std::string& id, const std:
                            input_cache& inputs, load_cache& loads) {
   kernel_row out;
   validation_record& r = out.record;
-  r.table = table;
+  r = record_of(row, table);
   r.id = id;
   r.metric = "latency_ms";
-  r.system = row["system"];
   r.precision = row["dtype"];
   r.kind = row["table"];
-  r.suspect = row["suspect"];
-  r.status = record_status::ok;
   out.stack = stack_of(row);
   out.power = power_of(row);
   try {

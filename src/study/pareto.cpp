@@ -31,14 +31,10 @@ std::string layout_name(const inference_workload& w) {
   return (out.empty() ? std::string("tp 1") : out) + fmt::format(" x{}", w.replicas);
 }
 
-bool routed(const model& m) {
-  return std::any_of(m.layers.begin(), m.layers.end(), [](const layer_spec& l) { return l.routed(); });
-}
-
 /// Sizes that are powers of two and divide the GPUs evenly within a domain.
 std::vector<inference_workload> layouts(const scenario& s, const inference_workload& base, std::int64_t gpus) {
   std::vector<inference_workload> out;
-  const bool experts = routed(s.model);
+  const bool experts = has_routed_experts(s.model);
   for (int n = 1; n * base.pp <= gpus && n <= s.platform.gpus_per_rack(); n *= 2) {
     if (gpus % (n * base.pp) != 0) continue;
     out.push_back(with_layout(base, n, 1, 1, gpus));

@@ -163,7 +163,7 @@ class space final : public search_space {
   /// Workers of a pool: ranks by powers of two in a rack, with tensor parallelism or attention data parallelism, and
   /// experts on one rank each or on all.
   std::vector<pool_layout> workers_within(int gpus) const {
-    const bool routed = has_experts();
+    const bool routed = has_routed_experts(base_.model);
     std::vector<pool_layout> out;
     for (int n = 1; n <= std::min(gpus, machine_.gpus_per_rack()); n *= 2)
       for (const int ep : n > 1 && routed ? std::vector<int>{1, n} : std::vector<int>{1}) {
@@ -185,13 +185,8 @@ class space final : public search_space {
         }
   }
 
-  bool has_experts() const {
-    return std::any_of(base_.model.layers.begin(), base_.model.layers.end(),
-                       [](const layer_spec& l) { return l.routed(); });
-  }
-
   void list_splits(std::int64_t gpus, const allowed_values& allowed) {
-    const bool routed = has_experts();
+    const bool routed = has_routed_experts(base_.model);
     for (const std::int64_t tp : divisors(gpus))
       for (const std::int64_t adp : divisors(gpus / tp)) {
         if (tp > 1 && adp > 1) continue;  // one of them: the other is not modelled

@@ -71,7 +71,7 @@ std::string text_of(const recompute_spec& r) {
 std::vector<recompute_spec> recomputes(const model& m) {
   const auto any = [&](auto has) { return std::any_of(m.layers.begin(), m.layers.end(), has); };
   const bool dense = any([](const layer_spec& l) { return l.ffn_hidden > 0 && !l.routed(); });
-  const bool routed = any([](const layer_spec& l) { return l.routed(); });
+  const bool routed = has_routed_experts(m);
   const bool latent = any([](const layer_spec& l) { return l.attention == attention_kind::mla; });
   const bool attention = any([](const layer_spec& l) { return l.attention != attention_kind::none; });
   const std::array<bool, modules.size()> there = {attention, true, dense, dense || routed, latent, routed};

@@ -8,21 +8,14 @@
 #include <map>
 #include <set>
 
+#include "study/fit_errors.hpp"
 #include "workload/serving_layers.hpp"
-
 
 namespace nvlsim {
 namespace {
 
-constexpr double unseen = 1.25;  // rows outside the fit miss by more than those inside
-constexpr double band_share = 0.9;
 constexpr std::size_t least_values = 20;
 constexpr std::array<const char*, 3> metrics = {"tpot", "ttft", "throughput"};
-
-double quantile(std::vector<double> v) {
-  std::sort(v.begin(), v.end());
-  return v[static_cast<std::size_t>(std::ceil(band_share * static_cast<double>(v.size()))) - 1];
-}
 
 double rounded(double x) { return std::round(x * 1000) / 1000; }
 
@@ -34,7 +27,7 @@ std::map<std::string, double> widths_of(const std::vector<served_error>& all, Wa
     if (wanted(e)) errors[e.metric].push_back(std::abs(e.log_error));
   std::map<std::string, double> out;
   for (const auto& [metric, v] : errors)
-    if (v.size() >= least_values) out[metric] = quantile(v);
+    if (v.size() >= least_values) out[metric] = share_below(v, band_share);
   return out;
 }
 
@@ -50,10 +43,6 @@ bool take_widths(error_widths& out, const value* from, bool widest) {
     any = true;
   }
   return any;
-}
-
-bool routed(const model& m) {
-  return std::any_of(m.layers.begin(), m.layers.end(), [](const layer_spec& l) { return l.routed(); });
 }
 
 /// What there is no measurement of; nothing when there is one, or when nobody says.
@@ -76,11 +65,11 @@ value widths_value(const std::map<std::string, double>& widths, double factor) {
 }  // namespace
 
 std::string_view error_kind(const model& m, const inference_workload& w) {
-  return w.pooled() ? "pools" : routed(m) ? "experts" : "dense";
+  return w.pooled() ? "pools" : has_routed_experts(m) ? "experts" : "dense";
 }
 
 precision error_format(const model& m, const inference_workload& w) {
-  return weights_of(w, routed(m) ? weight_role::expert : weight_role::dense);
+  return weights_of(w, has_routed_experts(m) ? weight_role::expert : weight_role::dense);
 }
 
 served_band band_of(const scenario& s) {
@@ -112,7 +101,7 @@ value calibration_of(const std::vector<served_error>& fitted, const std::string&
   out.set("measured", std::move(cells));
   for (const std::string& kind : kinds) {
     const auto widths = widths_of(fitted, [&](const served_error& e) { return e.engine == engine && e.kind == kind; });
-    if (!widths.empty()) out.set(kind, widths_value(widths, unseen));
+    if (!widths.empty()) out.set(kind, widths_value(widths, unseen_widening));
   }
   return out;
 }

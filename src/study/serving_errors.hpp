@@ -30,6 +30,9 @@ struct served_band {
 /// Of an inference scenario: what its stack's `"calibration"` says, else its `"band"`. [docs/explain.md#bands]
 served_band band_of(const scenario& s);
 
+/// Share of the errors that a band holds, and what those of a fit are multiplied by: rows outside it miss by more.
+inline constexpr double band_share = 0.9, unseen_widening = 1.25;
+
 /// Of one published value: the logarithm of simulated over published.
 struct served_error {
   std::string engine, kind, gpu, metric;  ///< kind as of `error_kind`; metric "tpot", "ttft" or "throughput"

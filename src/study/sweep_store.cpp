@@ -9,24 +9,16 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
-#include <sstream>
 
 #include "config/digest.hpp"
 #include "config/document.hpp"
 #include "nvlsim/output.hpp"
+#include "study/read_file.hpp"
 
 namespace nvlsim {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string read_file(const fs::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  std::stringstream text;
-  text << in.rdbuf();
-  if (!in) throw io_error(fmt::format("{}: cannot be read", file.string()));
-  return text.str();
-}
 
 /// Calls `use` for every complete line.
 template <class Use>

@@ -6,6 +6,9 @@
 
 namespace nvlsim {
 
+/// A record with what the columns id, system, model and suspect say, `ok` so far.
+validation_record record_of(const csv_row& row, const std::string& table);
+
 /// To be called in a catch block: says in `r` what kept its row from being simulated. A cell that cannot be read is an
 /// `error`, an input that is not to be had or not handled `unsupported`; any other exception is thrown on.
 void record_failure(validation_record& r);

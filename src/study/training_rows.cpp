@@ -156,7 +156,7 @@ class row_reader {
                  : sharding.find("megatron-fsdp") != std::string::npos ? data_parallel_sharding::fsdp
                                                                        : data_parallel_sharding::distributed_optimizer;
     w.fp8_attention = has("notes", "fp8_dot_product_attention");
-    if (std::any_of(out_.net->layers.begin(), out_.net->layers.end(), [](const layer_spec& l) { return l.routed(); })) read_experts();
+    if (has_routed_experts(*out_.net)) read_experts();
     w.fp8_attention = w.fp8_attention && w.gemm_precision != precision::bf16;
   }
 
@@ -263,12 +263,7 @@ void read_into(const csv_row& row, input_cache& inputs, training_row& out) {
 training_row read_training_row(const csv_row& row, const std::string& table, input_cache& inputs) {
   training_row out;
   validation_record& r = out.record;
-  r.table = table;
-  r.id = row["id"];
-  r.status = record_status::ok;
-  r.suspect = row["suspect"];
-  r.system = row["system"];
-  r.model = row["model"];
+  r = record_of(row, table);
   r.precision = row["precision"];
   r.kind = row["task"];
   r.release = row["release"];

@@ -184,6 +184,17 @@ std::optional<double> validation_record::error() const {
   return *simulated / *published - 1;
 }
 
+validation_record record_of(const csv_row& row, const std::string& table) {
+  validation_record r;
+  r.table = table;
+  r.id = row["id"];
+  r.system = row["system"];
+  r.model = row["model"];
+  r.suspect = row["suspect"];
+  r.status = record_status::ok;
+  return r;
+}
+
 void record_failure(validation_record& r) {
   try {
     throw;

@@ -34,6 +34,9 @@ constexpr const entry& of(precision p) { return entries[static_cast<std::size_t>
 std::string_view name(precision p) { return of(p).name; }
 double bytes_per_element(precision p) { return of(p).bytes; }
 precision peak_format(precision p) { return of(p).peak; }
+bool block_scaled(precision p) {
+  return p == precision::mxfp8 || p == precision::nvfp4 || p == precision::mxfp4;
+}
 
 std::optional<precision> precision_by_name(std::string_view wanted) {
   for (const entry& e : entries)

@@ -43,7 +43,7 @@ std::vector<std::string> shape_reasons(const model& m, const inference_workload&
   if (kv_bytes_per_token(m, w.kv_cache) == 0) out.insert(fmt::format("{} has no layer with a KV cache: such models cannot be served yet", m.name));
   const auto layers = static_cast<std::int64_t>(m.layers.size());
   if (w.pp > layers) out.insert(fmt::format("pp {} exceeds {} layers", w.pp, layers));
-  const bool routed = std::any_of(m.layers.begin(), m.layers.end(), [](const layer_spec& l) { return l.routed(); });
+  const bool routed = has_routed_experts(m);
   if (w.ep > 1 && !routed) out.insert(fmt::format("ep {}: {} has no experts", w.ep, m.name));
   if (w.attention_dp > 1 && w.tp > 1) out.insert("tp with attention_dp: only one of them above 1 is modelled");
   if (w.drafts.draft_tokens > 0 && m.mtp_layers == 0)

@@ -174,7 +174,7 @@ time_and_energy iteration_costs::exchange(const layer_slice& l, double tokens) c
   const double hidden = l.expert_hidden(static_cast<double>(model_.hidden));
   if (const int domains = domains_of(platform_, work_.attention_dp); domains > 1) {
     // Between domains a token goes once to each that holds one of its experts.
-    const double d = domains, sent = d * (1 - std::pow(1 - 1 / d, static_cast<double>(l.spec.moe.top_k)));
+    const double sent = places_reached(domains, static_cast<double>(l.spec.moe.top_k));
     const auto size = bytes::from_base(tokens * sent * hidden * activation_bytes);
     const collective_cost c = collective_time(stack_.collectives, platform_, collective::all_to_all, size,
                                               {.ranks = work_.attention_dp, .domains = domains});

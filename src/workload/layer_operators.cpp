@@ -5,6 +5,7 @@
 #include <numbers>
 
 #include "compute/elementwise.hpp"
+#include "nvlsim/collectives.hpp"
 #include "workload/operator_list.hpp"
 
 namespace nvlsim {
@@ -102,8 +103,6 @@ void operator_list::norm(double n) {
   stream("norm", n * hidden * forward, work.recompute.layernorm,
          one_stream ? (elementwise_bytes("norm") + 2 + residual_bytes_) / forward : 1.5);
 }
-
-double places_reached(double n, double k) { return n * (1 - std::pow(1 - 1 / n, k)); }
 
 token_counts tokens_of(const training_workload& w) {
   const double tp = static_cast<double>(w.par.tp);

@@ -50,9 +50,6 @@ struct local_parameters {
 };
 local_parameters parameters_on_gpu(const model& m, const layer_spec& l, const parallelism& par);
 
-/// To how many of `n` places a token goes that goes to one of them at random `k` times.
-double places_reached(double n, double k);
-
 /// Width that routed experts see: the latent one, or the hidden size.
 double expert_width(double hidden, const layer_spec& l);
 

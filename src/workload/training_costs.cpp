@@ -13,9 +13,6 @@
 namespace nvlsim {
 namespace {
 
-/// LoRA trains adapters of about this share of the parameters (rank 16 to 32 on attention). [assumed]
-constexpr double lora_share = 0.002;
-
 bool quantised(precision p) { return bytes_per_element(p) < 2; }
 
 /// No kernel is faster than the data sheet's rates.
@@ -88,8 +85,6 @@ kernel_cost scan_cost(const training_context& c, const layer_operator& o, bool f
   return forward ? scan_forward_cost(c.machine.gpu, rate, words, c.kernels.stream, o.scan)
                  : scan_backward_cost(c.machine.gpu, rate, words, c.kernels.stream, o.scan);
 }
-
-bool block_scaled(precision p) { return p == precision::mxfp8 || p == precision::nvfp4; }
 
 /// Layers with routed experts drift more between releases than dense ones, and less so in block-scaled formats.
 double slowdown_of(const training_context& c, const layer_spec& l) {
@@ -354,38 +349,6 @@ void append(costed_parts& to, costed_parts from) {
   to.energy += from.energy;
 }
 
-/// Under DualPipe the stage opposite has copies too; it is in other domains unless the job fits in one.
-comm_group both_ends(const training_workload& w, comm_group g) {
-  if (w.schedule != pipeline_schedule::dualpipe) return g;
-  return {g.ranks * 2, spans_domains(w.par, w.place) ? g.domains * 2 : g.domains};
-}
-
-/// A collective over dense and expert parameters, each in its own group.
-priced_transfer data_collective(const training_context& c, collective kind, local_parameters p, double element_bytes) {
-  const auto price = [&](double parameters, comm_group g) {
-    if (parameters <= 0) return priced_transfer{};
-    return price_transfer(c.collectives, c.machine, kind, bytes::from_base(parameters * element_bytes), g);
-  };
-  const comm_group dense = gradient_group(c.work), experts = expert_gradient_group(c.work);
-  priced_transfer all = price(p.dense, dense) + price(p.expert, experts);
-  const training_workload& w = c.work;
-  if (w.sharding_groups == 1 || kind != collective::reduce_scatter) return all;
-  // Each rank's shard is then added up over the groups, once a step: a share of every reduction.
-  const bool always =
-      w.sharding == data_parallel_sharding::fsdp || w.sharding == data_parallel_sharding::optim_grads;
-  const double share = always ? 1 / static_cast<double>(w.micro_batches()) : 1;
-  const auto across = [&](double parameters, comm_group inside, comm_group g) {
-    if (parameters <= 0) return priced_transfer{};
-    priced_transfer t = price_transfer(c.collectives, c.machine, collective::all_reduce,
-                                       bytes::from_base(parameters / inside.ranks * element_bytes), g);
-    t.time *= share, t.latency *= share;
-    for (port_bytes* port : {&t.traffic.nvlink, &t.traffic.nic}) port->out *= share, port->in *= share;
-    return t;
-  };
-  return all + across(p.dense, dense, data_parts_group(w.par, w.place, w.sharding_groups)) +
-         across(p.expert, experts, expert_parts_group(w.par, w.place, w.sharding_groups));
-}
-
 }  // namespace
 
 seconds costed_parts::duration() const {
@@ -499,16 +462,8 @@ std::int64_t deferred_head_gradients(const training_context& c) {
   if (w.par.pp == 1 || splits_backward(w.schedule) || w.task == training_task::lora ||
       w.sharding == data_parallel_sharding::fsdp)
     return 0;
-  if (std::any_of(c.net.layers.begin(), c.net.layers.end(), [](const layer_spec& l) { return l.routed(); })) return 0;
+  if (has_routed_experts(c.net)) return 0;
   return std::min(c.framework.wgrad_deferral_limit, w.micro_batches());
-}
-
-comm_group gradient_group(const training_workload& w) {
-  return both_ends(w, data_group(w.par, w.place, w.sharding_groups));
-}
-
-comm_group expert_gradient_group(const training_workload& w) {
-  return both_ends(w, expert_data_group(w.par, w.place, w.sharding_groups));
 }
 
 costed_parts optimizer_step(const training_context& c, double local, double updated) {
@@ -518,25 +473,6 @@ costed_parts optimizer_step(const training_context& c, double local, double upda
                                     bytes::from_base(updated * c.framework.optimizer_bytes + requantised));
   b.kernel(work_kind::optimizer, "optimizer", k, precision::bf16);
   return b.take();
-}
-
-priced_transfer gradient_reduction(const training_context& c, local_parameters p) {
-  const double share = c.work.task == training_task::lora ? lora_share : 1.0;
-  const collective kind = c.work.sharding == data_parallel_sharding::replicated ? collective::all_reduce
-                                                                                : collective::reduce_scatter;
-  return data_collective(c, kind, p, share * c.framework.gradient_bytes);
-}
-
-priced_transfer parameter_gather(const training_context& c, local_parameters p) {
-  const double share = c.work.task == training_task::lora && c.work.sharding != data_parallel_sharding::fsdp ? lora_share : 1.0;
-  // Per-tensor FP8 gathers 8-bit parameters; block formats gather 16 bit and cast on arrival, by row and by column.
-  const double element = c.work.gemm_precision == precision::fp8 ? 1.0 : 2.0;
-  return data_collective(c, collective::all_gather, p, share * element);
-}
-
-priced_transfer pipeline_send(const training_context& c, bool crosses_domain) {
-  const bytes size = bytes::from_base(c.tokens.sharded * static_cast<double>(c.net.hidden * c.net.residual_streams) * 2);
-  return price_transfer(c.collectives, c.machine, collective::send_recv, size, {2, crosses_domain ? 2 : 1});
 }
 
 double local_predictor_parameters(const training_context& c) {

@@ -236,7 +236,7 @@ std::vector<std::string> training_problems(const platform& p, const model& m, co
   std::vector<std::string> out = placement_problems(w.par, w.place, p);
   const parallelism& par = w.par;
   for (const layer_spec& l : distinct_layers(m)) add_layer_problems(out, l, w);
-  const bool routed = std::any_of(m.layers.begin(), m.layers.end(), [](const layer_spec& l) { return l.routed(); });
+  const bool routed = has_routed_experts(m);
   if (!routed && par.ep != 1) out.push_back("expert parallelism needs a model with routed experts");
   if (!routed && (w.expert_capacity_factor || w.pad_to_capacity))
     out.push_back("a capacity of experts needs a model with routed experts");
@@ -288,7 +288,7 @@ step_residuals kind_of_step(const platform& p, const model& m, const training_wo
   k.rack = p.gpus_per_rack() > largest_server;
   const double element = bytes_per_element(w.gemm_precision);
   k.weight_bits = element >= 2 ? 16 : element < 1 ? 4 : 8;
-  k.experts = std::any_of(m.layers.begin(), m.layers.end(), [](const layer_spec& l) { return l.routed(); });
+  k.experts = has_routed_experts(m);
   return k;
 }
 

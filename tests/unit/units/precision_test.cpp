@@ -30,6 +30,13 @@ TEST_CASE("Precision counts its block scales") {
   }
 }
 
+TEST_CASE("Block-scaled precision takes more than its bits, and software's blocks are not counted") {
+  for (const precision p : all_precisions) {
+    const double bits = 8 * bytes_per_element(p);
+    CHECK(block_scaled(p) == (bits != 4 && bits != 8 && bits != 16 && bits != 32 && bits != 64));
+  }
+}
+
 TEST_CASE("Precision is bounded by the peak of a format that is its own peak") {
   for (const precision p : all_precisions) CHECK(peak_format(peak_format(p)) == peak_format(p));
   CHECK(peak_format(precision::fp8_block) == precision::fp8);

@@ -1,0 +1,52 @@
+#include "study/fit_errors.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace nvlsim {
+namespace {
+
+double sorted_share_below(const std::vector<double>& sorted, double share) {
+  return sorted[static_cast<std::size_t>(std::ceil(share * static_cast<double>(sorted.size()))) - 1];
+}
+
+}  // namespace
+
+double share_below(std::vector<double> values, double share) {
+  std::sort(values.begin(), values.end());
+  return sorted_share_below(values, share);
+}
+
+error_summary summary_of(const std::vector<double>& errors) {
+  error_summary out;
+  if (errors.empty()) return out;
+  std::vector<double> magnitudes;
+  for (const double e : errors) {
+    magnitudes.push_back(std::abs(e));
+    out.mean += std::abs(e);
+    out.bias += e;
+  }
+  const auto n = static_cast<double>(errors.size());
+  out.rows = errors.size();
+  out.mean /= n;
+  out.bias /= n;
+  std::sort(magnitudes.begin(), magnitudes.end());
+  out.median = magnitudes[magnitudes.size() / 2];
+  out.p90 = sorted_share_below(magnitudes, 0.9);
+  out.worst = magnitudes.back();
+  return out;
+}
+
+void enter_fitted(fit_report& out, const error_summary& e) {
+  out.rows = e.rows;
+  out.mean_error = e.mean;
+  out.median_error = e.median;
+  out.p90_error = e.p90;
+  out.bias = e.bias;
+}
+
+fit_report::left_out left_out_of(std::string group, const error_summary& e) {
+  return {std::move(group), e.rows, e.mean, e.worst, e.bias, e.median, e.p90};
+}
+
+}  // namespace nvlsim
