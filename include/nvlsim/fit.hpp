@@ -45,7 +45,7 @@ struct fit_report {
 using fit_progress = std::function<void(const std::string&)>;
 
 /// Fits the training stacks of `data` to rows of training tables with a complete configuration. `leave_out` is "",
-/// "model", "system", "release" or "gpus": refits without each in turn and reports its error.
+/// "model", "system", "release", "gpus" or "third": refits without each in turn and reports its error.
 fit_report fit_training(const std::vector<std::filesystem::path>& tables, const data_folders& data,
                         const std::string& leave_out, const fit_progress& report = {});
 

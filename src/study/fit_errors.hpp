@@ -25,6 +25,9 @@ void enter_fitted(fit_report& out, const error_summary& e);
 /// Those of a group that was left out.
 fit_report::left_out left_out_of(std::string group, const error_summary& e);
 
+/// "third 1" to "third 3", by the row's id: the same everywhere and whatever rows there are.
+std::string third_of(const std::string& id);
+
 /// Rows of one group, which are left out, and all others.
 template <class Row>
 struct split_rows {

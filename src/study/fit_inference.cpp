@@ -310,17 +310,10 @@ class serving_fit {
 
 served_metric family(served_metric m) { return m == served_metric::throughput_per_gpu ? served_metric::throughput : m; }
 
-/// FNV-1a, so that thirds are the same everywhere.
-std::uint64_t hash_of(const std::string& text) {
-  std::uint64_t h = 14695981039346656037u;
-  for (const char c : text) h = (h ^ static_cast<unsigned char>(c)) * 1099511628211u;
-  return h >> 16;
-}
-
 std::string group_of(const fit_row& r, const std::string& leave_out) {
   if (leave_out == "model") return r.row.record.model;
   if (leave_out == "system") return r.row.record.system;
-  return leave_out == "third" ? fmt::format("third {}", 1 + hash_of(r.row.record.id) % 3) : r.row.software->name;
+  return leave_out == "third" ? third_of(r.row.record.id) : r.row.software->name;
 }
 
 const char* metric_name(served_metric m) {
