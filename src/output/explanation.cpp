@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "nvlsim/output.hpp"
+#include "output/lists.hpp"
 #include "output/number.hpp"
 #include "output/text.hpp"
 
@@ -22,9 +23,7 @@ value cause_value(const cause& c) {
   value out{value::object{{"name", c.name}, {"amount", c.amount}}};
   if (!c.note.empty()) out.set("note", c.note);
   if (c.parts.empty()) return out;
-  value parts{value::array{}};
-  for (const cause& p : c.parts) parts.items()->push_back(cause_value(p));
-  out.set("parts", std::move(parts));
+  out.set("parts", output::list_of(c.parts, cause_value));
   return out;
 }
 
@@ -44,19 +43,6 @@ value use_value(const time_use& u) {
 value constant_value(const input_constant& c) {
   return value{value::object{
       {"pointer", c.pointer}, {"value", c.text}, {"kind", c.kind}, {"source", c.source}, {"from", c.from}}};
-}
-
-value texts(const std::vector<std::string>& lines) {
-  value out{value::array{}};
-  for (const std::string& l : lines) out.items()->push_back(l);
-  return out;
-}
-
-template <class T, class F>
-value list(const std::vector<T>& items, F&& as_value) {
-  value out{value::array{}};
-  for (const T& i : items) out.items()->push_back(as_value(i));
-  return out;
 }
 
 // ---- text
@@ -228,28 +214,28 @@ value to_value(const explanation& e) {
   value out{value::object{{"schema", "nvlsim.explanation/1"}, {"scenario", e.scenario}, {"metric", e.metric}}};
   out.set("value", optional_number(e.amount));
   out.set("band", e.band ? value{value::array{value{e.band->first}, value{e.band->second}}} : value{});
-  out.set("band_reasons", texts(e.band_reasons));
-  out.set("factors", list(e.factors, [](const factor& f) {
+  out.set("band_reasons", output::list_of(e.band_reasons));
+  out.set("factors", output::list_of(e.factors, [](const factor& f) {
             return value{value::object{{"name", f.name}, {"amount", f.amount}, {"power", f.power}}};
           }));
   out.set("apart", e.apart.empty() ? value{} : value{e.apart});
-  out.set("trees", list(e.trees, [](const cause_tree& t) {
+  out.set("trees", output::list_of(e.trees, [](const cause_tree& t) {
             return value{value::object{{"title", t.title}, {"whole", cause_value(t.whole)}}};
           }));
-  out.set("kernels", list(e.kernels, use_value));
-  out.set("transfers", list(e.transfers, use_value));
-  out.set("notes", texts(e.notes));
-  out.set("assumptions", texts(e.assumptions));
+  out.set("kernels", output::list_of(e.kernels, use_value));
+  out.set("transfers", output::list_of(e.transfers, use_value));
+  out.set("notes", output::list_of(e.notes));
+  out.set("assumptions", output::list_of(e.assumptions));
   out.set("defaults", value{value::object(e.defaults)});
-  out.set("constants", list(e.constants, constant_value));
+  out.set("constants", output::list_of(e.constants, constant_value));
   if (e.sensitivities.empty() && e.turning_points.empty()) return out;
-  out.set("sensitivities", list(e.sensitivities, [](const sensitivity& s) {
+  out.set("sensitivities", output::list_of(e.sensitivities, [](const sensitivity& s) {
             value row = constant_value(s.what);
             row.set("change_at_minus_10_percent", optional_number(s.less));
             row.set("change_at_plus_10_percent", optional_number(s.more));
             return row;
           }));
-  out.set("turning_points", list(e.turning_points, [](const turning_point& t) {
+  out.set("turning_points", output::list_of(e.turning_points, [](const turning_point& t) {
             value row = constant_value(t.what);
             row.set("factor", t.factor);
             row.set("from_bound", t.from);

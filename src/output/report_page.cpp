@@ -9,42 +9,33 @@
 #include "analysis/distribution.hpp"
 #include "nvlsim/output.hpp"
 #include "nvlsim/version.hpp"
+#include "output/lists.hpp"
 #include "output/number.hpp"
 
 namespace nvlsim::output {
 namespace {
 
 value timeline_value(const drawn_timeline& t) {
-  value names{value::array{}}, lanes{value::array{}}, memory{value::array{}}, latencies{value::array{}};
   const auto pairs = [](const std::vector<std::pair<double, double>>& points) {
-    value out{value::array{}};
-    for (const auto& [x, y] : points) out.items()->push_back(value{value::array{x, y}});
-    return out;
+    return list_of(points, [](const auto& p) { return value{value::array{p.first, p.second}}; });
   };
-  for (const std::string& n : t.names) names.items()->push_back(n);
-  for (const drawn_timeline::lane& l : t.lanes) {
-    value slices{value::array{}};
-    for (const drawn_timeline::slice& s : l.slices)
-      slices.items()->push_back(value{value::array{static_cast<std::int64_t>(s.name), s.begin_s, s.length_s,
-                                                   static_cast<std::int64_t>(s.micro_batch)}});
-    lanes.items()->push_back(value{value::object{{"name", l.name}, {"slices", std::move(slices)}}});
-  }
-  for (const memory_curve& m : t.memory)
-    memory.items()->push_back(value{value::object{{"name", m.name}, {"points", pairs(m.points)}}});
-  for (const auto& l : t.latencies)
-    latencies.items()->push_back(value{value::object{{"metric", l.metric}, {"points", pairs(l.points)}}});
+  const auto slice = [](const drawn_timeline::slice& s) {
+    return value{value::array{static_cast<std::int64_t>(s.name), s.begin_s, s.length_s, static_cast<std::int64_t>(s.micro_batch)}};
+  };
+  const auto lane = [&](const drawn_timeline::lane& l) {
+    return value{value::object{{"name", l.name}, {"slices", list_of(l.slices, slice)}}};
+  };
+  const auto memory = [&](const memory_curve& m) {
+    return value{value::object{{"name", m.name}, {"points", pairs(m.points)}}};
+  };
+  const auto latency = [&](const auto& l) {
+    return value{value::object{{"metric", l.metric}, {"points", pairs(l.points)}}};
+  };
   return value{value::object{{"scenario", t.scenario},
-                             {"names", std::move(names)},
-                             {"lanes", std::move(lanes)},
-                             {"memory", std::move(memory)},
-                             {"latencies", std::move(latencies)}}};
-}
-
-template <class T, class F>
-value list(const std::vector<T>& items, F&& as_value) {
-  value out{value::array{}};
-  for (const T& i : items) out.items()->push_back(as_value(i));
-  return out;
+                             {"names", list_of(t.names)},
+                             {"lanes", list_of(t.lanes, lane)},
+                             {"memory", list_of(t.memory, memory)},
+                             {"latencies", list_of(t.latencies, latency)}}};
 }
 
 /// "<" ends no element inside a JSON string.
@@ -124,16 +115,16 @@ drawn_timeline draw_timeline(const run_record& run, std::size_t most_lanes, std:
 
 std::string report_page(const report_contents& r) {
   value data{value::object{{"schema", "nvlsim.report/1"}, {"version", version}}};
-  data.set("results", list(r.results, [](result x) {
+  data.set("results", list_of(r.results, [](result x) {
              x.simulation = value{value::object{}};  // about the run of the simulator: differs from run to run
              return to_value(x);
            }));
-  data.set("explanations", list(r.explanations, [](const explanation& x) { return to_value(x); }));
-  data.set("timelines", list(r.timelines, timeline_value));
-  data.set("sweeps", list(r.sweeps, [](const drawn_sweep& s) {
+  data.set("explanations", list_of(r.explanations, [](const explanation& x) { return to_value(x); }));
+  data.set("timelines", list_of(r.timelines, timeline_value));
+  data.set("sweeps", list_of(r.sweeps, [](const drawn_sweep& s) {
              return value{value::object{{"name", s.name}, {"points", s.points}}};
            }));
-  data.set("searches", list(r.searches, [](const value& s) { return s; }));
+  data.set("searches", list_of(r.searches, [](const value& s) { return s; }));
   const std::string json = without_markup(to_json(data, 0));
   const std::pair<std::string_view, std::string_view> parts[] = {{"@UPLOT_CSS@", embedded::uPlot_min_css},
                                                                  {"@PAGE_CSS@", embedded::page_css},

@@ -7,6 +7,7 @@
 
 #include "nvlsim/output.hpp"
 #include "nvlsim/serving_studies.hpp"
+#include "output/lists.hpp"
 #include "output/text.hpp"
 
 namespace nvlsim {
@@ -106,14 +107,11 @@ std::string pareto_table(const pareto_study& p) {
 }
 
 std::string pareto_json(const pareto_study& p) {
-  value points{value::array{}}, left_out{value::array{}};
-  for (const pareto_point& x : p.points) points.items()->push_back(point_value(x));
-  for (const std::string& reason : p.left_out) left_out.items()->emplace_back(reason);
   return to_json(value{value::object{{"schema", "nvlsim.pareto/1"},
                                      {"name", p.name},
                                      {"gpus", p.gpus},
-                                     {"points", std::move(points)},
-                                     {"left_out", std::move(left_out)}}});
+                                     {"points", output::list_of(p.points, point_value)},
+                                     {"left_out", output::list_of(p.left_out)}}});
 }
 
 std::string pareto_svg(const pareto_study& p) {

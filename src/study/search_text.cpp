@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "nvlsim/search.hpp"
+#include "output/lists.hpp"
 #include "output/number.hpp"
 #include "output/text.hpp"
 
@@ -152,21 +153,13 @@ value search_json(const search_result& r) {
   out.set("candidates", r.candidates);
   out.set("evaluated", r.evaluated);
   out.set("found", r.found);
-  value pruned{value::array{}};
-  for (const pruned_layouts& p : r.pruned)
-    pruned.items()->push_back(
-        value{value::object{{"reason", p.reason}, {"count", p.count}, {"example", p.example}}});
-  out.set("pruned", std::move(pruned));
-  const auto list = [&](const std::vector<found_layout>& from) {
-    value to{value::array{}};
-    for (const found_layout& l : from) to.items()->push_back(layout_json(r, l));
-    return to;
-  };
-  out.set("best", list(r.best));
-  value names{value::array{}};
-  for (const std::string& m : r.front_metrics) names.items()->emplace_back(m);
-  out.set("front_metrics", std::move(names));
-  out.set("front", list(r.front));
+  out.set("pruned", output::list_of(r.pruned, [](const pruned_layouts& p) {
+            return value{value::object{{"reason", p.reason}, {"count", p.count}, {"example", p.example}}};
+          }));
+  const auto layout = [&](const found_layout& l) { return layout_json(r, l); };
+  out.set("best", output::list_of(r.best, layout));
+  out.set("front_metrics", output::list_of(r.front_metrics));
+  out.set("front", output::list_of(r.front, layout));
   out.set("simulation", value{value::object{{"wall_s", r.wall_s}}});
   return out;
 }

@@ -10,19 +10,13 @@
 #include "network/simgrid_zone.hpp"
 #include "nvlsim/simulation.hpp"
 #include "nvlsim/training.hpp"
+#include "support/ports.hpp"
 
 namespace nvlsim {
 namespace {
 
-constexpr double nic = 100e9, flow_bytes = 1e6;
+constexpr double nic = test::nic_rate, flow_bytes = 1e6;
 constexpr int flows_each = 50;
-
-platform bare_platform() {
-  platform p;
-  p.gpu.nvlink = bandwidth::from_base(900e9);
-  p.fabric.nic_bandwidth = bandwidth::from_base(nic);
-  return p;
-}
 
 /// Every class sends so many messages to the next one, and all do at once.
 void flow_engine(benchmark::State& state) {
@@ -36,7 +30,7 @@ void flow_engine(benchmark::State& state) {
     for (int i = 0; i < flows_each; ++i)
       p.append(p.classes.back().streams[0], work, {}, no_event, -1, (c + 1) % ports);
   }
-  const platform hardware = bare_platform();
+  const platform hardware = test::bare_ports();
   for (auto _ : state) benchmark::DoNotOptimize(simulate(p, hardware, {fidelity::flow}));
   state.SetItemsProcessed(state.iterations() * ports * flows_each);
 }
@@ -48,7 +42,7 @@ void flow_raw_simgrid(benchmark::State& state) {
   const auto ports = static_cast<std::size_t>(state.range(0));
   std::vector<std::int64_t> gpus(ports);
   std::iota(gpus.begin(), gpus.end(), 0);
-  const platform hardware = bare_platform();
+  const platform hardware = test::bare_ports();
   for (auto _ : state) {
     engine::session session;
     const network::zones z = network::build(session.engine(), network::describe(hardware, gpus));

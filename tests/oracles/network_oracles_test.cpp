@@ -17,6 +17,7 @@
 #include "network/simgrid_zone.hpp"
 #include "nvlsim/collective_workload.hpp"
 #include "nvlsim/simulation.hpp"
+#include "support/ports.hpp"
 
 using namespace nvlsim;
 namespace sg4 = engine::compat::sg4;
@@ -80,8 +81,7 @@ ends by_engine(const transfers& all, int ports) {
     p.append(s, p.add_template({"start", {{work_kind::host, "start", start, 1}}, {}, {}}), {});
     p.append(s, p.add_template(std::move(w)), {}, no_event, -1, t.to);
   }
-  platform hardware;
-  hardware.gpu.nvlink = hardware.fabric.nic_bandwidth = bandwidth::from_base(capacity);
+  const platform hardware = test::bare_ports({}, capacity, capacity);
   const timeline times = simulate(p, hardware, {fidelity::flow});
   ends out;
   for (const auto& [c, s] : at) out.push_back(times.spans[c][s].back().end_s);

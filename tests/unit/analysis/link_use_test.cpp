@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "nvlsim/scenario.hpp"
+#include "support/ports.hpp"
 
 using namespace nvlsim;
 
@@ -17,11 +18,9 @@ namespace {
 struct sending {
   plan work;
   timeline times;
-  platform hardware;
+  platform hardware = test::bare_ports();
 
   sending() {
-    hardware.gpu.nvlink = 900.0_GBps;
-    hardware.fabric.nic_bandwidth = 800.0_Gbps;
     work_template w{"send", {{work_kind::pp, "send", 0.2_s, 1}}, {}, {}};
     w.network = {network_demand{{{}, {5.0_GB, {}}}, 0.1_s, 0.2_s}};
     const std::int32_t t = work.add_template(std::move(w));

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "support/processor_time.hpp"
+#include "support/steps.hpp"
 #include "unit/config/texts.hpp"
 
 using namespace nvlsim;

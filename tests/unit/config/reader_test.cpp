@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "support/foreign_locale.hpp"
-#include "support/processor_time.hpp"
+#include "support/steps.hpp"
 #include "unit/config/texts.hpp"
 
 using namespace nvlsim;

@@ -9,23 +9,16 @@
 #include "nvlsim/diagnostics.hpp"
 #include "nvlsim/simulation.hpp"
 #include "support/plans.hpp"
+#include "support/ports.hpp"
 
 using namespace nvlsim;
 using Catch::Matchers::Contains;
 
 namespace {
 
-constexpr double nvlink = 900e9, nic = 100e9;
+constexpr double nic = test::nic_rate;
 
-platform small_platform() {
-  platform p;
-  p.gpu.nvlink = bandwidth::from_base(nvlink);
-  p.fabric.nic_bandwidth = bandwidth::from_base(nic);
-  p.fabric.latency = 2.5_us;
-  return p;
-}
-
-timeline flow(const plan& p) { return simulate(p, small_platform(), {fidelity::flow}); }
+timeline flow(const plan& p) { return simulate(p, test::bare_ports(2.5_us), {fidelity::flow}); }
 
 port_bytes both(double b) { return {bytes::from_base(b), bytes::from_base(b)}; }
 port_bytes ways(double out, double in) { return {bytes::from_base(out), bytes::from_base(in)}; }

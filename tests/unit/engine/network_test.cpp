@@ -7,22 +7,19 @@
 #include "engine/session.hpp"
 #include "network/simgrid_zone.hpp"
 #include "network/topology.hpp"
+#include "support/ports.hpp"
 
 using namespace nvlsim;
 namespace sg4 = engine::compat::sg4;
 
 namespace {
 
-constexpr double size = 1e9, nvlink = 900e9, nic = 100e9, nvlink_latency = 1e-6, nic_latency = 4e-6;
+constexpr double size = 1e9, nvlink = test::nvlink_rate, nic = test::nic_rate, nvlink_latency = 1e-6, nic_latency = 4e-6;
 
 network::topology ports(int count) {
-  platform p;
-  p.gpu.nvlink = bandwidth::from_base(nvlink);
-  p.fabric.nic_bandwidth = bandwidth::from_base(nic);
-  p.fabric.latency = seconds::from_base(nic_latency);
   std::vector<std::int64_t> gpus;
   for (int i = 0; i < count; ++i) gpus.push_back(i);
-  return network::describe(p, gpus, seconds::from_base(nvlink_latency));
+  return network::describe(test::bare_ports(seconds::from_base(nic_latency)), gpus, seconds::from_base(nvlink_latency));
 }
 
 struct transfer {

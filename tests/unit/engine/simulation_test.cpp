@@ -10,19 +10,14 @@
 #include "network/simgrid_zone.hpp"
 #include "nvlsim/diagnostics.hpp"
 #include "support/plans.hpp"
+#include "support/ports.hpp"
 
 using namespace nvlsim;
 using Catch::Matchers::Contains;
 
 namespace {
 
-platform small_platform() {
-  platform p;
-  p.gpu.nvlink = 900.0_GBps;
-  p.fabric.nic_bandwidth = 800.0_Gbps;
-  p.fabric.latency = 2.5_us;
-  return p;
-}
+platform small_platform() { return test::bare_ports(2.5_us); }
 
 timeline run(const plan& p) { return simulate(p, small_platform()); }
 

@@ -3,13 +3,12 @@
 #include <catch2/catch.hpp>
 #include <vector>
 
+#include "support/ports.hpp"
+
 using namespace nvlsim;
 
 TEST_CASE("Topology takes port capacities and latency from the platform") {
-  platform p;
-  p.gpu.nvlink = 900.0_GBps;
-  p.fabric.nic_bandwidth = 800.0_Gbps;
-  p.fabric.latency = 2.5_us;
+  const platform p = test::bare_ports(2.5_us);
   const std::vector<std::int64_t> gpus{3, 75};
   const network::topology t = network::describe(p, gpus, 1.0_us);
   REQUIRE(t.nvlink.ports.size() == 2);

@@ -10,7 +10,7 @@
 #include "config/document.hpp"
 #include "output/number.hpp"
 #include "support/golden.hpp"
-#include "support/processor_time.hpp"
+#include "support/steps.hpp"
 #include "unit/output/samples.hpp"
 
 namespace {

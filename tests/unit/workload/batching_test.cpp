@@ -4,7 +4,7 @@
 
 #include "nvlsim/diagnostics.hpp"
 #include "nvlsim/inference.hpp"
-#include "support/processor_time.hpp"
+#include "support/steps.hpp"
 
 namespace nvlsim {
 namespace {
@@ -325,14 +325,14 @@ TEST_CASE("Reserving a part of the output admits more requests into the same cac
 }
 
 TEST_CASE("Offline schedule costs changes and not batches") {
-  const auto seconds_of = [](int output) {
+  const auto steps_of = [](int output) {
     const request_lengths lengths = random_lengths(3, 24576, 390, output);
-    return test::processor_seconds([&] {
+    return test::steps_of([&] {
       const batching_schedule s = schedule_offline(lengths, 3584, 2048, chunked, plenty, 32);
       REQUIRE(s.requests.size() == lengths.size());
     });
   };
-  CHECK(seconds_of(8 * 548) < 4 * seconds_of(548));  // visits of each request of a batch would be 8 times as many
+  CHECK(steps_of(8 * 548) < 4 * steps_of(548));  // visits of each request of a batch would be 8 times as many
 }
 
 }  // namespace

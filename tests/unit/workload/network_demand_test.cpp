@@ -3,17 +3,10 @@
 
 #include <catch2/catch.hpp>
 
+#include "support/ports.hpp"
+
 namespace nvlsim {
 namespace {
-
-constexpr double nvlink = 900e9, nic = 100e9;
-
-platform ports() {
-  platform p;
-  p.gpu.nvlink = bandwidth::from_base(nvlink);
-  p.fabric.nic_bandwidth = bandwidth::from_base(nic);
-  return p;
-}
 
 network_traffic on_nic(double b) { return {{}, {bytes::from_base(b), bytes::from_base(b)}}; }
 
@@ -44,7 +37,7 @@ struct expected {
 };
 
 void check(const work_template& w, const expected& e) {
-  const std::vector<network_demand> all = demands_within(ports(), w);
+  const std::vector<network_demand> all = demands_within(test::bare_ports(), w);
   const std::size_t each = e.hidden_s > 0 ? 2 : 1;
   REQUIRE(all.size() == each * static_cast<std::size_t>(e.bursts));
   const double n = e.bursts, length = w.duration.base();
@@ -95,7 +88,7 @@ TEST_CASE("Exchanges on NVLink flow apart from those that use the NICs") {
   w.parts.back().duration = 0.01_s;
   w.parts.back().facts = facts;
   w.duration = 0.021_s;
-  const auto all = demands_within(ports(), w);
+  const auto all = demands_within(test::bare_ports(), w);
   REQUIRE(all.size() == 6);
   CHECK(all[0].traffic.nvlink.out.base() == Approx(2.25e9));
   CHECK(all[0].start == seconds{});
@@ -111,9 +104,9 @@ TEST_CASE("Exchanges on NVLink flow apart from those that use the NICs") {
 TEST_CASE("Parts without traffic demand nothing") {
   work_part quiet = exchange("a", 1);
   quiet.facts = std::make_shared<part_facts>();
-  CHECK(demands_within(ports(), pass(0.01_s, {quiet})).empty());
-  CHECK(demands_within(ports(), pass(0.01_s, {exchange("a", 0)})).empty());
-  CHECK(demands_within(ports(), {}).empty());
+  CHECK(demands_within(test::bare_ports(), pass(0.01_s, {quiet})).empty());
+  CHECK(demands_within(test::bare_ports(), pass(0.01_s, {exchange("a", 0)})).empty());
+  CHECK(demands_within(test::bare_ports(), {}).empty());
 }
 
 }  // namespace nvlsim
