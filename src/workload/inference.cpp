@@ -95,11 +95,11 @@ std::vector<std::string> load_reasons(const model& m, const inference_workload& 
   if (m.max_positions > 0 && request > m.max_positions)
     out.push_back(fmt::format("the longest request has {} tokens, {} takes {}", request, m.name, m.max_positions));
   if (set.prefill == prefill_policy::whole_prompt && input > set.max_num_tokens)
-    out.push_back(fmt::format("prefill whole_prompt: a prompt of {} tokens exceeds max_num_tokens {}", input,
+    out.push_back(fmt::format("prefill whole_prompt: a prompt of {} tokens exceeds max_num_tokens {}; prefill chunked cuts it", input,
                               set.max_num_tokens));
   const bool caches = kv_bytes_per_token(m, w.kv_cache) > 0;  // else the shape is the reason
   if (caches && mem.kv_capacity_tokens == 0) {
-    out.push_back(no_cache_left(mem.report));
+    out.push_back(mem.no_cache);
   } else if (const std::int64_t needed = held_tokens(limits_of(engine, w, mem), request);
              caches && needed > mem.kv_capacity_tokens) {
     out.push_back(fmt::format("the longest request needs {} KV tokens, the cache holds {}", needed,
@@ -250,9 +250,14 @@ std::int64_t held_tokens(const schedule_limits& l, std::int64_t tokens) {
   return (tokens + l.kv_block_tokens - 1) / l.kv_block_tokens * l.kv_block_tokens + l.sequence.beside(tokens);
 }
 
-std::string no_cache_left(const memory_report& memory) {
-  return fmt::format("no memory is left for a KV cache: {} are taken of {} usable", format_quantity(memory.peak),
-                     format_quantity(memory.usable));
+std::string prompts_held_up(const schedule_limits& l, std::int64_t prompt, std::int64_t clients) {
+  if (l.settings.prefill != prefill_policy::whole_prompt) return {};
+  // Ranks of attention data parallelism have limits of their own.
+  const std::int64_t budget = l.settings.max_num_tokens / l.ranks, room = budget - prompt;
+  const std::int64_t batch = std::min(l.settings.max_batch_size / l.ranks, (clients + l.ranks - 1) / l.ranks);
+  if (room >= batch - 1) return {};
+  return fmt::format("prefill whole_prompt: a prompt of {} tokens leaves room for {} decodes in max_num_tokens {}, and waits "
+                     "until no more run; more tokens, or prefill chunked, lifts that", prompt, std::max<std::int64_t>(room, 0), budget);
 }
 
 namespace {
@@ -305,6 +310,8 @@ inference_run plan_inference(const platform& p, const stack& s, const model& m, 
   std::map<iteration, std::int32_t> known;
   for (const lane_group& g : groups) {
     limits.concurrency = g.clients;
+    const std::string held_up = prompts_held_up(limits, longest(w.input), g.clients > 0 ? g.clients : g.requests);
+    if (!held_up.empty() && std::find(run.notes.begin(), run.notes.end(), held_up) == run.notes.end()) run.notes.push_back(held_up);
     run.schedules.push_back(
         schedule_requests({lengths.begin(), lengths.begin() + static_cast<std::ptrdiff_t>(g.requests)}, limits));
     run.lanes.push_back(g.lanes);
