@@ -160,7 +160,7 @@ inference_workload prefill_workload(const inference_workload& w) {
   out.replicas = l.replicas;
   out.engine.max_num_tokens = l.max_num_tokens;
   out.engine.max_batch_size = l.max_batch_size;
-  if (l.kv_fraction) out.engine.kv_fraction = l.kv_fraction;
+  out.engine.kv_fraction = l.kv_fraction;
   return out;
 }
 
