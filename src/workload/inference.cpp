@@ -140,7 +140,7 @@ std::vector<lane_group> deal(const inference_workload& w) {
   return out;
 }
 
-std::vector<std::string> assumptions(const platform& p, const stack& s, const inference_workload& w) {
+std::vector<std::string> assumptions(const platform& p, const stack& s, const model& m, const inference_workload& w) {
   std::vector<std::string> out;
   if (w.load == load_kind::closed_loop)
     out.push_back(fmt::format("{} clients start together and send their next request when the last one ends; all "
@@ -158,7 +158,7 @@ std::vector<std::string> assumptions(const platform& p, const stack& s, const in
   if (!s.inference->sustained_factor.contains(p.gpu.name))
     out.push_back(
         fmt::format("the sustained rate of {} is not known: that of a short benchmark is taken", p.gpu.name));
-  if (!s.inference->costs(p.gpu.name, p.gpu.architecture).gemm_factor.contains(w.weights))
+  if (!costs_for(s, p.gpu, m).gemm_factor.contains(w.weights))
     out.push_back(
         fmt::format("no engine factor for {} GEMMs: rates of the kernel tables are taken", name(w.weights)));
   return out;
@@ -275,7 +275,7 @@ void run_pools(const platform& p, const stack& s, const model& m, const inferenc
   if (w.load == load_kind::static_batch) run.reasons.emplace_back("static_batch: pools of workers take their requests one by one");
   if (w.requests > most_requests) run.reasons.push_back(fmt::format("{} requests; at most {} are simulated", w.requests, most_requests));
   if (!run.reasons.empty()) return;
-  run.notes = assumptions(p, s, w);
+  run.notes = assumptions(p, s, m, w);
   run.notes.emplace_back(w.prompts_cached ? "decode workers alone: caches of prompts are there when a request arrives"
                                           : "the first token is streamed when the decode worker has the cache and begins");
   run.tokens_per_step = w.drafts.tokens_per_step;
@@ -300,7 +300,7 @@ inference_run plan_inference(const platform& p, const stack& s, const model& m, 
   for (std::string& r : load_reasons(m, w, memory, *s.inference)) run.reasons.push_back(std::move(r));
   if (!run.reasons.empty()) return run;
 
-  run.notes = assumptions(p, s, w);
+  run.notes = assumptions(p, s, m, w);
   run.tokens_per_step = w.drafts.tokens_per_step;
   if (behind_server(w)) run.front_end = s.inference->front_end;
   const std::vector<lane_group> groups = deal(w);
