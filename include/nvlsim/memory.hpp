@@ -14,6 +14,10 @@ struct memory_item {
   std::string reason;  ///< how it comes about: "2 B x 6.4 G parameters / TP 2"
 };
 
+/// Worst error of a training step's peak, as a share of it: derived, of the 19 distinct peaks of memory.csv (SimuMax).
+/// [docs/accuracy.md#memory]
+inline constexpr double training_memory_error = 0.012;
+
 /// Of the fullest GPU.
 struct memory_report {
   std::string where;   ///< "stage 0", "each GPU"

@@ -19,6 +19,7 @@ struct highest_load {
   bool bounded = true;     ///< a little more does not hold; else no load tried breaks the objective
   bool short_run = false;  ///< a little more keeps the objective too, but requests end more slowly than they come
   int runs = 0;
+  std::string missed;      ///< where none holds: latencies at the least load tried, beside the limits
   double counted = 0;      ///< requests that decide: those of the run without warm-up and tail
   bool few() const { return counted < 100; }  ///< a share of 0.99 is then of no request, and another seed gives another load
 };

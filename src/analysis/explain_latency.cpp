@@ -120,7 +120,7 @@ measured_way measure(const way& w, std::string_view metric, const front_end_cost
     m.value_s = (w.end - w.streaming) / w.gaps;
   } else if (metric == "e2e_s") {
     m.to_begin = m.to_first_token = m.decodes = true;
-    m.value_s = w.end - w.sent;
+    m.value_s = w.end - w.sent + server.first_token_delay.base();
   } else {
     m.to_begin = m.to_first_token = true;
     m.value_s = w.streaming - w.sent + w.held(server) + server.first_token_delay.base();
@@ -178,9 +178,11 @@ std::vector<time_slice> transfer_slices(const std::vector<measured_way>& ways, d
   return out;
 }
 
-void add_server(latency_parts& out, const std::vector<measured_way>& ways, double weights, const front_end_costs& server) {
+/// What clients wait for beyond the engine: the way through the server, and with the first token until it lets that go.
+void add_server(latency_parts& out, const std::vector<measured_way>& ways, double weights, const front_end_costs& server,
+                bool first_token) {
   double held = 0;
-  for (const measured_way& m : ways) held += m.w.weight / weights * m.w.held(server);
+  for (const measured_way& m : ways) held += first_token ? m.w.weight / weights * m.w.held(server) : 0;
   std::vector<time_slice> slices;
   const auto add = [&](const char* name, double time_s) {
     if (time_s > 0) slices.push_back({"server", work_kind::host, name, nullptr, time_s, 0});
@@ -298,7 +300,8 @@ latency_parts parts_of_latency(const run_record& run, std::string_view metric, s
   for (const stretch& x : to_prompt) add_stage(out, lanes, ways, weights, x);
   put(out, "transfer", transfer_slices(ways, weights));
   for (const stretch& x : to_last_token) add_stage(out, lanes, ways, weights, x);
-  if (metric == "ttft_s") add_server(out, ways, weights, run.front_end);
+  // The engine's own requests, all of them, end without the server.
+  if (metric == "ttft_s" || (metric == "e2e_s" && !all_requests)) add_server(out, ways, weights, run.front_end, metric == "ttft_s");
   return out;
 }
 

@@ -35,6 +35,10 @@ std::string too_large(const memory_report& m) {
                                  format_quantity(m.usable));
   for (const memory_item& i : m.items) text += fmt::format(" {} {},", i.name, format_quantity(i.size));
   text.pop_back();
+  const double over = m.peak / m.usable - 1;
+  if (over <= training_memory_error)
+    text += fmt::format("; {:.1f} % too much is within the error of this estimate (up to {:g} %), so that it may fit", 100 * over,
+                        100 * training_memory_error);
   return text;
 }
 

@@ -13,7 +13,7 @@
 namespace nvlsim {
 
 value memory_section(const memory_report& m);
-/// Why a report does not fit, with its items.
+/// Why a training step does not fit, with what takes the memory, and whether that is closer than is known.
 std::string too_large(const memory_report& m);
 
 /// Fills metrics, breakdown, energy, cost and bands of a training step; `band` is where 90 % of steps lie.

@@ -59,7 +59,10 @@ tally count(const serving_run& run, const inference_workload& w, const window& a
   for (const request_record& r : run.outcome.requests) {
     t.inputs += r.input * inside(ends, r.first_token_s, r.first_token_s);
     t.outputs += r.output * inside(ends, r.first_token_s, r.last_token_s);
-    t.finished += (ends.whole || r.last_token_s > ends.from) && r.last_token_s <= ends.to ? 1 : 0;
+    // By the share of its tokens, as those are counted: ends alone come in waves where requests began together.
+    t.finished += r.last_token_s > r.first_token_s              ? inside(ends, r.first_token_s, r.last_token_s)
+                  : ends.whole || r.last_token_s > ends.from ? inside(ends, r.last_token_s, r.last_token_s)
+                                                              : 0;
     t.cached += r.cached;
     t.prompts += r.input;
     t.preemptions += r.preemptions;
@@ -93,6 +96,7 @@ client_view seen_by_client(const request_record& r, const front_end_costs& serve
   const double held = gaps > 0 ? (out.e2e_s - first) * std::min(server.first_token_iterations / gaps, 1.0) : 0;
   out.ttft_s = first + held + server.first_token_delay.base();
   if (gaps > 0) out.tpot_s = (out.e2e_s - first) / gaps;
+  out.e2e_s += server.first_token_delay.base();  // which no token overtakes
   return out;
 }
 

@@ -72,7 +72,7 @@ std::optional<result> raise_load(scenario& s, const std::string& name, std::vect
     none.name = s.name;
     none.inputs = s.inputs;
     none.status = run_status::infeasible;
-    none.reasons = {fmt::format("no load keeps the objective ({} runs)", h.runs)};
+    none.reasons = {fmt::format("no load keeps the objective ({} runs); at the least load, in the median: {}", h.runs, h.missed)};
     return none;
   }
   const std::string load = "/workload/load/";

@@ -185,6 +185,7 @@ void read_pools(config::reader& r, inference_workload& w) {
     w.prefill_pool = read_pool(std::move(*prefill));
     if (!w.prefill_pool->max_num_tokens) w.prefill_pool->max_num_tokens = w.engine.max_num_tokens;
     if (!w.prefill_pool->max_batch_size) w.prefill_pool->max_batch_size = w.engine.max_batch_size;
+    if (!w.prefill_pool->kv_fraction) w.prefill_pool->kv_fraction = w.engine.kv_fraction;
   } else {
     w.prompts_cached = true;
   }

@@ -1,9 +1,11 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 
 #include "nvlsim/serving_studies.hpp"
+#include "nvlsim/units_text.hpp"
 
 namespace nvlsim {
 namespace {
@@ -11,6 +13,7 @@ namespace {
 constexpr double closeness = 0.002;   // of the rate
 constexpr int most_doublings = 40;    // from the load that the scenario gives
 constexpr double most_requests = 100'000;  // of a closed loop: more clients say no more
+constexpr double alone = 1e-4;        // requests in flight, in the mean: with less load each has the server to itself still
 constexpr double most_rate = 1e9, most_scale = 1e6;  // that a scenario can say
 
 bool is_closed(const inference_workload& w) { return w.load == load_kind::closed_loop; }
@@ -46,6 +49,20 @@ bool keeps_up(const inference_workload& w, const inference_metrics& m) {
   return is_closed(w) || m.requests_per_s >= least * m.offered_requests_per_s;
 }
 
+/// "ttft 121 ms of 1 ms allowed" and so on, of the request in the middle.
+std::string beside_limits(const service_objective& o, const inference_metrics& m) {
+  std::vector<std::string> out;
+  const auto add = [&](const char* name, std::optional<double> limit, std::optional<double> middle) {
+    if (limit && middle)
+      out.push_back(fmt::format("{} {} of {} allowed", name, format_quantity(seconds::from_base(*middle)),
+                                format_quantity(seconds::from_base(*limit))));
+  };
+  add("ttft", o.ttft_s, m.ttft_s.p50);
+  add("tpot", o.tpot_s, m.tpot_s ? std::optional(m.tpot_s->p50) : std::nullopt);
+  add("e2e", o.e2e_s, m.e2e_s.p50);
+  return fmt::format("{}", fmt::join(out, ", "));
+}
+
 [[noreturn]] void refuse(const scenario& s, const std::string& what) { throw input_error({{s.name, "/workload", what, {}}}); }
 
 class load_search {
@@ -60,7 +77,7 @@ class load_search {
       if (bad == 0 && is_closed(work_) && 2 * at * requests_of_client() > most_requests) break;
       if (bad == 0 && at >= most_load(work_)) break;
       if (bad == 0) at = std::min(2 * at, most_load(work_));
-      else if (good == 0 && at > least) at = std::max(at / 2, least);
+      else if (good == 0 && at > least && in_flight_ > alone) at = std::max(at / 2, least);
       else break;
     }
     if (good == 0) return std::move(out_);
@@ -89,14 +106,19 @@ class load_search {
     ++out_.runs;
     if (!run.reasons.empty()) refuse(s_, run.reasons.front());
     const inference_metrics m = measure_serving(run, w);
+    in_flight_ = m.requests_in_flight;
     const bool kept = m.objective_met && !m.saturated, holds = kept && keeps_up(w, m);
-    if (!holds) out_.short_run = kept;
+    if (!holds) {
+      out_.short_run = kept;
+      out_.missed = beside_limits(w.objective, m);
+    }
     return holds;
   }
 
   const scenario& s_;
   const inference_workload& work_;
   highest_load out_;
+  double in_flight_ = 0;  ///< of the last run
 };
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cmath>
 #include <string_view>
+#include <utility>
 
 #include "analysis/sections.hpp"
 #include "nvlsim/compute.hpp"
@@ -15,6 +16,7 @@
 #include "nvlsim/simulation.hpp"
 #include "study/serving_errors.hpp"
 #include "study/step_errors.hpp"
+#include "workload/idle_settings.hpp"
 #include "workload/serving_lanes.hpp"
 
 namespace nvlsim {
@@ -69,6 +71,7 @@ void run_training(run_record& out, const scenario& s, const training_workload& w
     } else {
       out.work = plan_training(s.platform, s.stack, s.model, w, s.simulation.fold);
       out.times = times_of(out.work, s.platform, s, o);
+      for (std::string& n : idle_settings(s.model, w)) r.notes.push_back(std::move(n));
       if (s.simulation.network == fidelity::flow)
         r.notes.push_back("flow: pipeline sends, data-parallel traffic and the exchanges inside passes share ports");
       add_training_sections(r, s.platform, s.model, w, out.work, out.times, memory, step_band_of(s));

@@ -95,11 +95,11 @@ std::vector<std::string> load_reasons(const model& m, const inference_workload& 
   if (m.max_positions > 0 && request > m.max_positions)
     out.push_back(fmt::format("the longest request has {} tokens, {} takes {}", request, m.name, m.max_positions));
   if (set.prefill == prefill_policy::whole_prompt && input > set.max_num_tokens)
-    out.push_back(fmt::format("prefill whole_prompt: a prompt of {} tokens exceeds max_num_tokens {}", input,
+    out.push_back(fmt::format("prefill whole_prompt: a prompt of {} tokens exceeds max_num_tokens {}; prefill chunked cuts it", input,
                               set.max_num_tokens));
   const bool caches = kv_bytes_per_token(m, w.kv_cache) > 0;  // else the shape is the reason
   if (caches && mem.kv_capacity_tokens == 0) {
-    out.push_back(no_cache_left(mem.report));
+    out.push_back(mem.no_cache);
   } else if (const std::int64_t needed = held_tokens(limits_of(engine, w, mem), request);
              caches && needed > mem.kv_capacity_tokens) {
     out.push_back(fmt::format("the longest request needs {} KV tokens, the cache holds {}", needed,
@@ -140,7 +140,7 @@ std::vector<lane_group> deal(const inference_workload& w) {
   return out;
 }
 
-std::vector<std::string> assumptions(const platform& p, const stack& s, const inference_workload& w) {
+std::vector<std::string> assumptions(const platform& p, const stack& s, const model& m, const inference_workload& w) {
   std::vector<std::string> out;
   if (w.load == load_kind::closed_loop)
     out.push_back(fmt::format("{} clients start together and send their next request when the last one ends; all "
@@ -158,7 +158,7 @@ std::vector<std::string> assumptions(const platform& p, const stack& s, const in
   if (!s.inference->sustained_factor.contains(p.gpu.name))
     out.push_back(
         fmt::format("the sustained rate of {} is not known: that of a short benchmark is taken", p.gpu.name));
-  if (!s.inference->costs(p.gpu.name, p.gpu.architecture).gemm_factor.contains(w.weights))
+  if (!costs_for(s, p.gpu, m).gemm_factor.contains(w.weights))
     out.push_back(
         fmt::format("no engine factor for {} GEMMs: rates of the kernel tables are taken", name(w.weights)));
   return out;
@@ -250,9 +250,14 @@ std::int64_t held_tokens(const schedule_limits& l, std::int64_t tokens) {
   return (tokens + l.kv_block_tokens - 1) / l.kv_block_tokens * l.kv_block_tokens + l.sequence.beside(tokens);
 }
 
-std::string no_cache_left(const memory_report& memory) {
-  return fmt::format("no memory is left for a KV cache: {} are taken of {} usable", format_quantity(memory.peak),
-                     format_quantity(memory.usable));
+std::string prompts_held_up(const schedule_limits& l, std::int64_t prompt, std::int64_t clients) {
+  if (l.settings.prefill != prefill_policy::whole_prompt) return {};
+  // Ranks of attention data parallelism have limits of their own.
+  const std::int64_t budget = l.settings.max_num_tokens / l.ranks, room = budget - prompt;
+  const std::int64_t batch = std::min(l.settings.max_batch_size / l.ranks, (clients + l.ranks - 1) / l.ranks);
+  if (room >= batch - 1) return {};
+  return fmt::format("prefill whole_prompt: a prompt of {} tokens leaves room for {} decodes in max_num_tokens {}, and waits "
+                     "until no more run; more tokens, or prefill chunked, lifts that", prompt, std::max<std::int64_t>(room, 0), budget);
 }
 
 namespace {
@@ -270,7 +275,7 @@ void run_pools(const platform& p, const stack& s, const model& m, const inferenc
   if (w.load == load_kind::static_batch) run.reasons.emplace_back("static_batch: pools of workers take their requests one by one");
   if (w.requests > most_requests) run.reasons.push_back(fmt::format("{} requests; at most {} are simulated", w.requests, most_requests));
   if (!run.reasons.empty()) return;
-  run.notes = assumptions(p, s, w);
+  run.notes = assumptions(p, s, m, w);
   run.notes.emplace_back(w.prompts_cached ? "decode workers alone: caches of prompts are there when a request arrives"
                                           : "the first token is streamed when the decode worker has the cache and begins");
   run.tokens_per_step = w.drafts.tokens_per_step;
@@ -295,7 +300,7 @@ inference_run plan_inference(const platform& p, const stack& s, const model& m, 
   for (std::string& r : load_reasons(m, w, memory, *s.inference)) run.reasons.push_back(std::move(r));
   if (!run.reasons.empty()) return run;
 
-  run.notes = assumptions(p, s, w);
+  run.notes = assumptions(p, s, m, w);
   run.tokens_per_step = w.drafts.tokens_per_step;
   if (behind_server(w)) run.front_end = s.inference->front_end;
   const std::vector<lane_group> groups = deal(w);
@@ -305,6 +310,8 @@ inference_run plan_inference(const platform& p, const stack& s, const model& m, 
   std::map<iteration, std::int32_t> known;
   for (const lane_group& g : groups) {
     limits.concurrency = g.clients;
+    const std::string held_up = prompts_held_up(limits, longest(w.input), g.clients > 0 ? g.clients : g.requests);
+    if (!held_up.empty() && std::find(run.notes.begin(), run.notes.end(), held_up) == run.notes.end()) run.notes.push_back(held_up);
     run.schedules.push_back(
         schedule_requests({lengths.begin(), lengths.begin() + static_cast<std::ptrdiff_t>(g.requests)}, limits));
     run.lanes.push_back(g.lanes);

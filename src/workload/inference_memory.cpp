@@ -84,6 +84,15 @@ void divide_cache(serving_memory& out, const inference_workload& w, const std::v
   for (const auto& [window, share] : windowed) out.sequence.windowed[window] = share / every;
 }
 
+/// The setting is named where a larger share would leave room for a block.
+std::string no_cache_left(const memory_report& taken, double kv_fraction, kv_memory_rule rule, bytes block) {
+  const std::string held = fmt::format("{} are taken of {} usable", format_quantity(taken.peak), format_quantity(taken.usable));
+  if (taken.usable - taken.peak < block) return "no memory is left for a KV cache: " + held;
+  const char* const of = rule == kv_memory_rule::of_rest ? "the memory that weights and reserve leave"
+                                                         : "all memory, weights and reserve included";
+  return fmt::format("kv_fraction {:g}, a share of {}, leaves no block for a KV cache, though only {}", kv_fraction, of, held);
+}
+
 }  // namespace
 
 std::int64_t sequence_cache::beside(std::int64_t tokens) const {
@@ -114,8 +123,12 @@ serving_memory plan_serving_memory(const platform& p, const stack& s, const mode
                               : p.gpu.hbm_usable * set.kv_fraction - weights - engine.reserve;
   divide_cache(out, w, slices);
   if (!(out.kv_per_token > bytes{})) return out;
-  const double blocks = std::floor(cache / out.kv_per_token / engine.kv_block_tokens);
-  if (!(blocks >= 1)) return out;
+  const bytes block = out.kv_per_token * static_cast<double>(engine.kv_block_tokens);
+  const double blocks = std::floor(cache / block);
+  if (!(blocks >= 1)) {
+    out.no_cache = no_cache_left(out.report, set.kv_fraction, engine.kv_rule, block);
+    return out;
+  }
   out.kv_capacity_tokens = static_cast<std::int64_t>(blocks) * engine.kv_block_tokens;
   const bytes pool = out.kv_per_token * static_cast<double>(out.kv_capacity_tokens);
   out.report.items.push_back(

@@ -64,7 +64,7 @@ iteration_costs::iteration_costs(const platform& p, const stack& s, const model&
       stack_(s),
       model_(m),
       work_(w),
-      costs_(s.inference->costs(p.gpu.name, p.gpu.architecture)),
+      costs_(costs_for(s, p.gpu, m)),
       kernels_(kernels_for(s, p.gpu)),
       slices_(slice_layers(m, ranks_of(w))) {
   const double sustained = factor_of(s.inference->sustained_factor, p.gpu.name);

@@ -21,8 +21,8 @@ std::int64_t longest(const token_lengths& l) {
   return std::max<std::int64_t>(1, std::llround(l.mean * (1 + l.spread)));
 }
 
-pool_limits limits_of(const platform& p, const stack& s, const model& m, const inference_workload& pool) {
-  return {pool.replicas * pool.pp, limits_of(*s.inference, pool, plan_serving_memory(p, s, m, pool))};
+pool_limits limits_of(const stack& s, const inference_workload& pool, const serving_memory& memory) {
+  return {pool.replicas * pool.pp, limits_of(*s.inference, pool, memory)};
 }
 
 /// Streams and events of a plan from a schedule.
@@ -160,7 +160,7 @@ inference_workload prefill_workload(const inference_workload& w) {
   out.replicas = l.replicas;
   out.engine.max_num_tokens = l.max_num_tokens;
   out.engine.max_batch_size = l.max_batch_size;
-  if (l.kv_fraction) out.engine.kv_fraction = l.kv_fraction;
+  out.engine.kv_fraction = l.kv_fraction;
   return out;
 }
 
@@ -198,18 +198,24 @@ pool_setup setup_pools(const platform& p, const stack& s, const model& m, const 
   pool_setup out;
   out.prompts_cached = w.prompts_cached;
   out.concurrency = w.load == load_kind::closed_loop ? w.concurrency : 0;
-  out.decode = limits_of(p, s, m, decode_workload(w));
-  const auto check = [&](const schedule_limits& l, const char* pool, std::int64_t tokens) {
+  const serving_memory decode = plan_serving_memory(p, s, m, decode_workload(w));
+  out.decode = limits_of(s, decode_workload(w), decode);
+  const auto check = [&](const serving_memory& memory, const schedule_limits& l, const char* pool, std::int64_t tokens) {
+    if (!memory.no_cache.empty()) {
+      reasons.push_back(fmt::format("{} pool: {}", pool, memory.no_cache));
+      return;
+    }
     const std::int64_t needed = held_tokens(l, tokens);
     if (needed > l.kv_capacity_tokens)
       reasons.push_back(fmt::format("{} pool: the longest request needs {} KV tokens, the cache holds {}", pool,
                                     needed, l.kv_capacity_tokens));
   };
-  check(out.decode.lane, "decode", longest(w.input) + longest(w.output));
+  check(decode, out.decode.lane, "decode", longest(w.input) + longest(w.output));
   if (!w.prefill_pool) return out;
-  out.prefill = limits_of(p, s, m, prefill_workload(w));
+  const serving_memory prefill = plan_serving_memory(p, s, m, prefill_workload(w));
+  out.prefill = limits_of(s, prefill_workload(w), prefill);
   out.prefill.lane = of_prompts_alone(out.prefill.lane);
-  check(out.prefill.lane, "prefill", longest(w.input));
+  check(prefill, out.prefill.lane, "prefill", longest(w.input));
   return out;
 }
 

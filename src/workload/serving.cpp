@@ -37,8 +37,8 @@ std::vector<std::string> request_reasons(const model& m, const inference_workloa
                               beyond_cache, n, limits.kv_capacity_tokens, held_tokens(limits, longest)));
   if (!w.pooled() && limits.settings.prefill == prefill_policy::whole_prompt &&
       longest_prompt > limits.settings.max_num_tokens / limits.ranks)
-    out.push_back(fmt::format("prefill whole_prompt: a prompt of {} tokens exceeds max_num_tokens {}", longest_prompt,
-                              limits.settings.max_num_tokens / limits.ranks));
+    out.push_back(fmt::format("prefill whole_prompt: a prompt of {} tokens exceeds max_num_tokens {}; prefill chunked cuts it",
+                              longest_prompt, limits.settings.max_num_tokens / limits.ranks));
   if (n > static_cast<std::size_t>(most_requests))
     out.push_back(fmt::format("{} requests; at most {} are simulated", n, most_requests));
   if (n == 0) out.emplace_back("the load has no requests");
@@ -161,7 +161,7 @@ serving_run serve(const platform& p, const stack& s, const model& m, const infer
   run.memory = memory.report;
   if (w.pooled()) run.memory.where = "each GPU that decodes";
   run.kv_capacity_tokens = memory.kv_capacity_tokens = kv_capacity_tokens.value_or(memory.kv_capacity_tokens);
-  if (run.kv_capacity_tokens == 0 && kv_bytes_per_token(m, w.kv_cache) > 0) run.reasons.push_back(no_cache_left(memory.report));
+  if (run.kv_capacity_tokens == 0 && kv_bytes_per_token(m, w.kv_cache) > 0) run.reasons.push_back(memory.no_cache);
   if (!run.reasons.empty()) return run;
 
   const request_list list = generate_requests(w, m.max_positions);
@@ -198,6 +198,13 @@ serving_run serve(const platform& p, const stack& s, const model& m, const infer
   }
   if (!run.reasons.empty()) return run;
   run.notes = assumptions(p, s, w, set.lanes);
+  if (!w.pooled()) {
+    std::int64_t longest = 0;
+    for (const served_request& r : list.requests) longest = std::max(longest, r.input);
+    const std::int64_t all = set.clients > 0 ? set.clients : static_cast<std::int64_t>(list.requests.size());
+    if (std::string held_up = prompts_held_up(set.lane, longest, (all + set.lanes - 1) / set.lanes); !held_up.empty())
+      run.notes.push_back(std::move(held_up));
+  }
   if (behind_server(w)) run.front_end = s.inference->front_end;
   iteration_costs costs(p, s, m, decodes);
   iteration_prices prices(costs, swap_rate);

@@ -18,7 +18,8 @@ std::int64_t held_tokens(const schedule_limits& l, std::int64_t tokens);
 /// Limits of a lane that has prompts alone.
 schedule_limits of_prompts_alone(schedule_limits l);
 
-/// Why there can be no cache.
-std::string no_cache_left(const memory_report& memory);
+/// What to say of a lane where a whole prompt of so many tokens finds no room beside the decodes that may run, of
+/// `clients` at most; empty where it does, or where prompts are cut.
+std::string prompts_held_up(const schedule_limits& l, std::int64_t prompt, std::int64_t clients);
 
 }  // namespace nvlsim

@@ -18,6 +18,15 @@ bool is_four_bit(precision p) {
 
 }  // namespace
 
+engine_costs costs_for(const stack& s, const gpu_spec& gpu, const model& m) {
+  engine_costs out = s.inference->costs(gpu.name, gpu.architecture);
+  if (std::any_of(m.layers.begin(), m.layers.end(), [](const layer_spec& l) { return l.routed(); })) return out;
+  out.gemm_factor.erase(precision::fp8_block);
+  if (const auto fp8 = out.gemm_factor.find(precision::fp8); fp8 != out.gemm_factor.end())
+    out.gemm_factor.emplace(precision::fp8_block, fp8->second);
+  return out;
+}
+
 // [docs/models-and-assumptions.md#inference-formats]
 std::optional<gemm_route> route_gemm(const gpu_spec& gpu, const kernel_profile& k, const engine_costs& c, weight_role r,
                                      precision weights, double sustained) {

@@ -1,6 +1,9 @@
 #include "nvlsim/inference_metrics.hpp"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
+
+#include "analysis/distribution.hpp"
 
 namespace nvlsim {
 namespace {
@@ -48,6 +51,23 @@ TEST_CASE("Inference metrics of one request follow its iterations") {
   CHECK(m.total_tokens_per_s_per_gpu == Approx(7.5 / 7));
   CHECK(m.requests_per_s == Approx(1.0 / 7));
   CHECK(m.kv_cache_used_fraction == Approx(0.015));
+}
+
+TEST_CASE("A client behind a server never has its last token before its first") {
+  front_end_costs server;
+  server.first_token_delay = seconds::from_base(5);
+  server.first_token_iterations = 3;
+  for (const int output : {1, 2, 3, 100}) {
+    request_record r;
+    r.arrival_s = r.admitted_s = 1;
+    r.first_token_s = 2;
+    r.last_token_s = 1.0 + output;
+    r.output = output;
+    const client_view c = seen_by_client(r, server);
+    CHECK(c.e2e_s == Approx(output + 5.0));
+    CHECK(c.ttft_s <= c.e2e_s * (1 + 1e-12));
+    CHECK(c.ttft_s == Approx(1 + std::min(3, output - 1) + 5.0));
+  }
 }
 
 TEST_CASE("Inference metrics pool every gap of every sequence") {

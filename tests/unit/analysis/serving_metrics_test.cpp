@@ -90,6 +90,24 @@ TEST_CASE("A server that is sent more than it can do is saturated") {
   CHECK_FALSE(measure_serving(serve(small_machine(), s, small_model(), w), w).saturated);
 }
 
+TEST_CASE("Requests a second are those whose tokens come, though they end in one wave") {
+  inference_workload w = small_workload();
+  w.load = load_kind::open_loop;
+  w.requests = 300;
+  w.engine.max_batch_size = 300;  // they come at once, run together and end together
+  w.arrivals.rate_per_s = 1e5;
+  w.input = {50, 0};
+  w.output = {60, 0};
+  const serving_run run = serve(small_machine(), small_stack(), small_model(), w);
+  REQUIRE(run.reasons.empty());
+  const inference_metrics whole = measure_serving(run, w);
+  w.measured = {0.1, 0.1};
+  const inference_metrics part = measure_serving(run, w);
+  CHECK(part.requests_per_s * 60 == Approx(part.output_tokens_per_s).epsilon(1e-9));
+  CHECK(whole.requests_per_s * 60 == Approx(whole.output_tokens_per_s).epsilon(1e-9));
+  CHECK(part.requests_per_s < 2 * whole.requests_per_s);
+}
+
 TEST_CASE("Rates of a run that is short beside its requests are what the server finishes") {
   // All requests are there at once: arrivals are over before anything ends.
   inference_workload w = small_workload();

@@ -62,6 +62,25 @@ TEST_CASE("Inference reader reads pools and drafts") {
   CHECK(w.drafts.tokens_per_step == 1.875);
 }
 
+TEST_CASE("What a decode pool sets differently stays its own") {
+  const auto prefill_of = [](const std::string& engine) {
+    const read_result r = read(R"({"engine": {"weights": "nvfp4")" + engine + R"(},
+      "load": {"kind": "offline", "requests": 7, "input": {"mean": 10}, "output": {"mean": 10}},
+      "layout": {"prefill": {}, "decode": {"max_num_tokens": 256, "max_batch_size": 8, "kv_fraction": 0.25}}})");
+    REQUIRE(r.problems.empty());
+    CHECK(r.workload.engine.kv_fraction == 0.25);
+    return prefill_workload(r.workload).engine;
+  };
+  const engine_overrides engines = prefill_of(R"(, "max_num_tokens": 4096, "max_batch_size": 64, "kv_fraction": 0.8)");
+  CHECK(engines.max_num_tokens == 4096);
+  CHECK(engines.max_batch_size == 64);
+  CHECK(engines.kv_fraction == 0.8);
+  const engine_overrides stacks = prefill_of("");
+  CHECK_FALSE(stacks.max_num_tokens);
+  CHECK_FALSE(stacks.max_batch_size);
+  CHECK_FALSE(stacks.kv_fraction);
+}
+
 TEST_CASE("Inference reader takes decode workers alone and refuses prefill workers alone") {
   const std::string before = R"({"engine": {"weights": "fp8"}, "load": {"kind": "offline", "requests": 7, "input": {"mean": 10}, "output": {"mean": 10}}, "layout": )";
   const read_result decode = read(before + R"({"decode": {"workers": 2}}})");

@@ -44,6 +44,16 @@ TEST_CASE("Highest rate keeps the objective and a little more does not, from whe
   CHECK_FALSE(found.few());
 }
 
+TEST_CASE("Where no load keeps the objective, what the least one takes is said beside it") {
+  scenario s = small_scenario();
+  std::get<inference_workload>(s.workload).objective = {1e-6, {}, 1000.0, 0.95};
+  const highest_load none = find_highest_load(s);
+  CHECK_FALSE(none.found);  // nor does it where arrivals lie so far apart that a double's digits end before a latency
+  CHECK(none.runs < 20);
+  CHECK(none.missed.find("ttft ") == 0);
+  CHECK(none.missed.find("of 1 us allowed, e2e ") != std::string::npos);
+}
+
 TEST_CASE("Highest rate of a short run is one that the server keeps up with") {
   scenario s = small_scenario();
   auto& w = std::get<inference_workload>(s.workload);

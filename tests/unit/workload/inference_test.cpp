@@ -206,6 +206,16 @@ TEST_CASE("Inference plan refuses what does not fit in memory") {
   CHECK_FALSE(find(heavy.memory, "kv_cache"));
   CHECK(find(heavy.memory, "weights"));
 
+  // Where the share is what leaves no block, it is named: of what the others leave, and of all.
+  for (const kv_memory_rule rule : {kv_memory_rule::of_rest, kv_memory_rule::of_all}) {
+    stack software = small_stack();
+    software.inference->kv_rule = rule;
+    inference_workload little = small_workload();
+    little.engine.kv_fraction = 0;
+    CHECK(told(plan_inference(small_machine(), software, small_model(), little), "kv_fraction 0, a share of"));
+    CHECK_FALSE(told(plan_inference(p, software, small_model(), little), "kv_fraction"));
+  }
+
   const double fixed =
       (heavy.memory.peak - find(heavy.memory, "workspace")->size - find(heavy.memory, "logits")->size).base();
   p.gpu.hbm_usable = bytes::from_base(fixed + 300 * kv_bytes_per_token(small_model(), precision::fp8) / 0.9);
@@ -221,6 +231,27 @@ TEST_CASE("Inference plan refuses prompts that an engine cannot take whole") {
   CHECK(plan_small(w).reasons.empty());
   w.engine.prefill = prefill_policy::whole_prompt;
   CHECK(told(plan_small(w), "prefill whole_prompt: a prompt of 300 tokens exceeds max_num_tokens 256"));
+}
+
+TEST_CASE("A run says that whole prompts wait for decodes to end, where they do") {
+  const auto noted = [](const inference_workload& w) {
+    const inference_run r = plan_small(w);
+    REQUIRE(r.reasons.empty());
+    return std::any_of(r.notes.begin(), r.notes.end(), [](const std::string& n) { return n.find("leaves room for") != std::string::npos; });
+  };
+  inference_workload w = small_workload();  // prompts of up to 300 tokens, 40 requests
+  w.engine.prefill = prefill_policy::whole_prompt;
+  for (const auto& [budget, held_up] : {std::pair{300, true}, {338, true}, {339, false}, {1024, false}}) {
+    w.engine.max_num_tokens = budget;
+    CHECK(noted(w) == held_up);
+  }
+  w.engine.max_num_tokens = 300;
+  w.engine.prefill = prefill_policy::chunked;
+  CHECK_FALSE(noted(w));
+  w.engine.prefill = prefill_policy::whole_prompt;
+  w.load = load_kind::closed_loop;  // one client never decodes beside its prompt
+  w.concurrency = 1;
+  CHECK_FALSE(noted(w));
 }
 
 TEST_CASE("Inference plan names what the stack lacks") {

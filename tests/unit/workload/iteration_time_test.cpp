@@ -5,6 +5,7 @@
 
 #include "nvlsim/collectives.hpp"
 #include "unit/workload/inference_fixture.hpp"
+#include "workload/serving_routes.hpp"
 
 namespace nvlsim {
 namespace {
@@ -139,6 +140,20 @@ TEST_CASE("Iteration time scales tensor work and nothing else by the engine's fa
     CHECK(time_of(slower, name) == time_of(before, name));
   x.s.inference->sustained_factor = {{"another-gpu", 0.5}};
   CHECK(x.price(mixed).duration == before.duration);
+}
+
+TEST_CASE("The factor that block-scaled FP8 has in models with experts is not a dense model's") {
+  engine_costs c;
+  c.gemm_factor = {{precision::bf16, 0.9}, {precision::fp8, 1.1}, {precision::fp8_block, 0.3}};
+  stack s = small_stack();
+  s.inference->gpus.clear();
+  static_cast<engine_costs&>(*s.inference) = c;
+  model dense = small_model(), routed = dense;
+  routed.layers.back().moe = {.experts = 8, .top_k = 2, .expert_ffn = 512};
+  const gpu_spec gpu = small_machine().gpu;
+  CHECK(costs_for(s, gpu, dense).gemm_factor.at(precision::fp8_block) == 1.1);
+  CHECK(costs_for(s, gpu, dense).gemm_factor.at(precision::bf16) == 0.9);
+  CHECK(costs_for(s, gpu, routed).gemm_factor == c.gemm_factor);
 }
 
 TEST_CASE("Iteration time reads the cache once, in proportion to the context") {
