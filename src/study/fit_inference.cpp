@@ -324,6 +324,7 @@ class serving_fit {
     one("request_host", f.request_host.base(), 1.5);
     one("first_token_delay", f.first_token_delay.base(), 1.5);
     one("first_token_iterations", f.first_token_iterations, 1.5);
+    one("prompt_token_delay", f.prompt_token_delay.base(), 1);
   }
 
   static bool uses(const inference_row& r, const knob& k) {
@@ -385,11 +386,13 @@ class serving_fit {
   static double get_server(const front_end_costs& f, const std::string& field) {
     if (field == "sequence_host") return f.sequence_host.base();
     if (field == "request_host") return f.request_host.base();
+    if (field == "prompt_token_delay") return f.prompt_token_delay.base();
     return field == "first_token_delay" ? f.first_token_delay.base() : f.first_token_iterations;
   }
   static void set_server(front_end_costs& f, const std::string& field, double x) {
     if (field == "sequence_host") f.sequence_host = seconds::from_base(x);
     else if (field == "request_host") f.request_host = seconds::from_base(x);
+    else if (field == "prompt_token_delay") f.prompt_token_delay = seconds::from_base(x);
     else if (field == "first_token_delay") f.first_token_delay = seconds::from_base(x);
     else f.first_token_iterations = x;
   }
