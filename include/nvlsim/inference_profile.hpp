@@ -60,6 +60,10 @@ struct front_end_costs {
   seconds sequence_host, request_host;
   seconds first_token_delay;          ///< before the client has its first token
   double first_token_iterations = 0;  ///< iterations the first token is held back
+  seconds prompt_token_delay;         ///< of `first_token_delay`'s kind, a token of the prompt: it is made of text
+
+  /// From the client to the engine, of a request by itself.
+  seconds way_in(double prompt_tokens) const { return first_token_delay + prompt_token_delay * prompt_tokens; }
 };
 
 /// Limits and habits that a scenario may override.

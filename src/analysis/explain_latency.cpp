@@ -19,6 +19,7 @@ constexpr std::array<std::string_view, 5> latencies = {"ttft_s", "tpot_s", "itl_
 struct way {
   std::size_t prompt_lane = 0, decode_lane = 0;
   double sent = 0, begun = 0, prefilled = 0, delivered = 0, streaming = 0, end = 0;
+  double prompt = 0;                            ///< tokens
   double gaps = 0;                              ///< between its tokens
   double weight = 1;                            ///< requests it stands for
   const work_template* transfer = nullptr;      ///< of its cache
@@ -44,6 +45,7 @@ std::vector<way> ways_in_lanes(const run_record& run, bool all) {
       w.delivered = std::min(r.delivered_s, r.first_token_s);
     }
     w.end = r.last_token_s;
+    w.prompt = static_cast<double>(r.input);
     w.gaps = static_cast<double>(r.output) - 1;
     if (run.served) w.weight = static_cast<double>(run.served->lanes[w.prompt_lane]);
     out.push_back(w);
@@ -93,6 +95,7 @@ std::vector<way> ways_through_pools(const run_record& run) {
     w.prefilled = r.prefill_worker >= 0 ? at(w.prompt_lane, r.prefill_last).end_s : w.streaming;
     w.delivered = transfers[i].work ? transfers[i].end_s : w.prefilled;
     w.transfer = transfers[i].work;
+    w.prompt = static_cast<double>(r.input);
     w.gaps = static_cast<double>(r.output) - 1;
   }
   for (std::size_t i = 0; i < s.requests.size(); ++i)
@@ -120,10 +123,10 @@ measured_way measure(const way& w, std::string_view metric, const front_end_cost
     m.value_s = (w.end - w.streaming) / w.gaps;
   } else if (metric == "e2e_s") {
     m.to_begin = m.to_first_token = m.decodes = true;
-    m.value_s = w.end - w.sent + server.first_token_delay.base();
+    m.value_s = w.end - w.sent + server.way_in(w.prompt).base();
   } else {
     m.to_begin = m.to_first_token = true;
-    m.value_s = w.streaming - w.sent + w.held(server) + server.first_token_delay.base();
+    m.value_s = w.streaming - w.sent + w.held(server) + server.way_in(w.prompt).base();
   }
   return m;
 }
@@ -181,13 +184,16 @@ std::vector<time_slice> transfer_slices(const std::vector<measured_way>& ways, d
 /// What clients wait for beyond the engine: the way through the server, and with the first token until it lets that go.
 void add_server(latency_parts& out, const std::vector<measured_way>& ways, double weights, const front_end_costs& server,
                 bool first_token) {
-  double held = 0;
-  for (const measured_way& m : ways) held += first_token ? m.w.weight / weights * m.w.held(server) : 0;
+  double held = 0, way_in = 0;
+  for (const measured_way& m : ways) {
+    held += first_token ? m.w.weight / weights * m.w.held(server) : 0;
+    way_in += m.w.weight / weights * server.way_in(m.w.prompt).base();
+  }
   std::vector<time_slice> slices;
   const auto add = [&](const char* name, double time_s) {
     if (time_s > 0) slices.push_back({"server", work_kind::host, name, nullptr, time_s, 0});
   };
-  add("first token delay", server.first_token_delay.base());
+  add("first token delay", way_in);
   add("first token held back", held);
   put(out, "server", std::move(slices));
 }

@@ -53,6 +53,7 @@ void read_front_end(reader r, front_end_costs& f) {
   f.sequence_host = r.quantity<seconds>("sequence_host");
   f.request_host = r.quantity<seconds>("request_host");
   f.first_token_delay = r.quantity<seconds>("first_token_delay");
+  if (const auto q = r.find_quantity<seconds>("prompt_token_delay")) f.prompt_token_delay = *q;
   f.first_token_iterations = r.number("first_token_iterations", config::non_negative);
   r.done();
 }

@@ -297,6 +297,7 @@ class serving_fit {
     one("request_host", f.request_host.base(), 1.5);
     one("first_token_delay", f.first_token_delay.base(), 1.5);
     one("first_token_iterations", f.first_token_iterations, 1.5);
+    one("prompt_token_delay", f.prompt_token_delay.base(), 1);
   }
 
   input_cache inputs_;

@@ -98,11 +98,13 @@ void apply_own(const std::string& name, inference_profile& p, const knob& k, dou
 double get_server(const front_end_costs& f, const std::string& field) {
   if (field == "sequence_host") return f.sequence_host.base();
   if (field == "request_host") return f.request_host.base();
+  if (field == "prompt_token_delay") return f.prompt_token_delay.base();
   return field == "first_token_delay" ? f.first_token_delay.base() : f.first_token_iterations;
 }
 void set_server(front_end_costs& f, const std::string& field, double x) {
   if (field == "sequence_host") f.sequence_host = seconds::from_base(x);
   else if (field == "request_host") f.request_host = seconds::from_base(x);
+  else if (field == "prompt_token_delay") f.prompt_token_delay = seconds::from_base(x);
   else if (field == "first_token_delay") f.first_token_delay = seconds::from_base(x);
   else f.first_token_iterations = x;
 }

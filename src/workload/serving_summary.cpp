@@ -59,6 +59,7 @@ schedule_summary summarise(batching_schedule s, double tokens_per_step) {
   const auto requests = static_cast<double>(s.requests.size());
   out.mean_output = out.output_tokens / requests;
   for (const request_progress& r : s.requests) {
+    out.mean_input += static_cast<double>(r.input) / requests;
     spread(first, r.arrived, r.first_token, 1 / requests);
     if (r.output > 1) spread(token, r.first_token + 1, r.last_token, 1 / streams / static_cast<double>(r.output - 1));
   }
@@ -164,6 +165,7 @@ pooled_summary summarise(const pooled_schedule& s, double tokens_per_step) {
   for (const pooled_request& r : s.requests) streams += r.output > 1 ? 1 : 0;
   for (const pooled_request& r : s.requests) {
     out.decode.output_tokens += static_cast<double>(r.output);
+    out.decode.mean_input += static_cast<double>(r.input) / n;
     double left = r.delivered_s - r.prefill_end_s;
     if (r.prefill_worker >= 0)
       left += prefill[static_cast<std::size_t>(r.prefill_worker)].overlap(r.sent_s, r.prefill_end_s, 1 / n, out.prefill.classes);
@@ -203,6 +205,7 @@ pooled_summary summarise(const std::vector<iteration>& iterations, const std::ve
   const auto n = static_cast<double>(requests.size());
   for (const request_record& r : requests) {
     out.decode.output_tokens += static_cast<double>(r.output);
+    out.decode.mean_input += static_cast<double>(r.input) / n;
     out.between_s += lane.overlap(r.arrival_s, r.first_token_s, 1 / n, out.decode.classes) / n;
     if (r.output > 1)
       spread(token, ending_at(r.first_token_s) + 1, ending_at(r.last_token_s), 1 / streams / static_cast<double>(r.output - 1));
@@ -228,7 +231,7 @@ client_times mean_times(const schedule_summary& s, const std::vector<double>& ti
     steady_time += c.steady * times[i];
     steady_tokens += c.steady * (s.tokens_per_step * c.mean.decodes + c.mean.finished_prompts);
   }
-  out.ttft_s += held_back(f, out.tpot_s, s.mean_output - 1) + f.first_token_delay.base();
+  out.ttft_s += held_back(f, out.tpot_s, s.mean_output - 1) + f.way_in(s.mean_input).base();
   if (steady_time > 0) out.steady_tokens_per_s = steady_tokens / steady_time;
   return out;
 }
@@ -243,7 +246,7 @@ client_times median_times(const schedule_summary& s, const std::vector<double>& 
     const double first = at(r.first_token + 1) - at(r.arrived), gaps = static_cast<double>(r.output - 1);
     const double each = gaps > 0 ? (at(r.last_token + 1) - at(r.first_token + 1)) / gaps : 0;
     if (gaps > 0) tpot.push_back(each);
-    ttft.push_back(first + held_back(f, each, gaps) + f.first_token_delay.base());
+    ttft.push_back(first + held_back(f, each, gaps) + f.way_in(static_cast<double>(r.input)).base());
   }
   client_times out = mean_times(s, times, f);
   out.ttft_s = median(ttft);

@@ -23,7 +23,7 @@ struct schedule_summary {
   std::vector<iteration_class> classes;
   std::vector<std::int32_t> class_of;  ///< by iteration; empty once it is dropped
   std::vector<request_progress> requests;
-  double output_tokens = 0, mean_output = 0, tokens_per_step = 1;
+  double output_tokens = 0, mean_input = 0, mean_output = 0, tokens_per_step = 1;
 };
 
 /// Eight classes for each doubling of the decodes, and of the prompt tokens.

@@ -13,7 +13,7 @@ using test::small_workload;
 
 stack behind_a_server() {
   stack s = small_stack();
-  s.inference->front_end = {1.0_us, 50.0_us, seconds::from_base(2e-3), 1};
+  s.inference->front_end = {1.0_us, 50.0_us, seconds::from_base(2e-3), 1, {}};
   return s;
 }
 
