@@ -94,9 +94,10 @@ client_view seen_by_client(const request_record& r, const front_end_costs& serve
   const double first = r.first_token_s - r.arrival_s, gaps = static_cast<double>(r.output) - 1;
   out.e2e_s = r.last_token_s - r.arrival_s;
   const double held = gaps > 0 ? (out.e2e_s - first) * std::min(server.first_token_iterations / gaps, 1.0) : 0;
-  out.ttft_s = first + held + server.way_in(r.input).base();
+  const double way_in = server.way_in(r.input).base();
+  out.ttft_s = first + held + way_in;
   if (gaps > 0) out.tpot_s = (out.e2e_s - first) / gaps;
-  out.e2e_s += server.way_in(r.input).base();  // which no token overtakes
+  out.e2e_s += way_in;  // which no token overtakes
   return out;
 }
 

@@ -9,7 +9,7 @@ namespace nvlsim {
 
 std::vector<std::string> idle_settings(const model& m, const training_workload& w) {
   const auto some_layer = [&](auto has) { return std::any_of(m.layers.begin(), m.layers.end(), has); };
-  const bool routed = some_layer([](const layer_spec& l) { return l.routed(); });
+  const bool routed = has_routed_experts(m);
   const bool latent = some_layer([](const layer_spec& l) { return l.attention == attention_kind::mla; });
   const bool dense = some_layer([](const layer_spec& l) { return !l.routed() && l.ffn_hidden > 0; });
   std::vector<std::string> names, out;

@@ -20,7 +20,7 @@ bool is_four_bit(precision p) {
 
 engine_costs costs_for(const stack& s, const gpu_spec& gpu, const model& m) {
   engine_costs out = s.inference->costs(gpu.name, gpu.architecture);
-  if (std::any_of(m.layers.begin(), m.layers.end(), [](const layer_spec& l) { return l.routed(); })) return out;
+  if (has_routed_experts(m)) return out;
   out.gemm_factor.erase(precision::fp8_block);
   if (const auto fp8 = out.gemm_factor.find(precision::fp8); fp8 != out.gemm_factor.end())
     out.gemm_factor.emplace(precision::fp8_block, fp8->second);

@@ -54,6 +54,9 @@ costed_parts optimizer_step(const training_context& c, double local, double upda
 comm_group gradient_group(const training_workload& w);
 comm_group expert_gradient_group(const training_workload& w);
 
+/// LoRA trains adapters of about this share of the parameters (rank 16 to 32 on attention). [assumed]
+inline constexpr double lora_share = 0.002;
+
 /// One data-parallel collective over parameters of this GPU: gradients out, or parameters back in.
 priced_transfer gradient_reduction(const training_context& c, local_parameters p);
 priced_transfer parameter_gather(const training_context& c, local_parameters p);

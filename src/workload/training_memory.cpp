@@ -13,8 +13,6 @@
 namespace nvlsim {
 namespace {
 
-constexpr double lora_share = 0.002;  // [assumed] as in the cost of its collectives
-
 /// What one pipeline stage holds.
 struct stage_content {
   local_parameters parameters;      ///< layers and vocabulary tables

@@ -5,9 +5,6 @@
 namespace nvlsim {
 namespace {
 
-/// LoRA trains adapters of about this share of the parameters (rank 16 to 32 on attention). [assumed]
-constexpr double lora_share = 0.002;
-
 /// Under DualPipe the stage opposite has copies too; it is in other domains unless the job fits in one.
 comm_group both_ends(const training_workload& w, comm_group g) {
   if (w.schedule != pipeline_schedule::dualpipe) return g;
