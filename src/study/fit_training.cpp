@@ -1,4 +1,4 @@
-// The training fit: pooled rates by architecture and precision, framework terms, one time factor a release.
+// The training fit: searches for its parameters, and what it misses by.
 // [docs/accuracy.md#training]
 #include <fmt/format.h>
 
@@ -19,226 +19,15 @@
 #include "study/in_parallel.hpp"
 #include "study/least_squares.hpp"
 #include "study/step_errors.hpp"
+#include "study/training_knobs.hpp"
 #include "study/training_rows.hpp"
 
 namespace nvlsim {
 namespace {
 
-constexpr const char* reference = "megatron-bridge-26.06";
-constexpr const char* kernel_tables = "tensorrt-llm-1.3-kernels";  ///< whose attention rates the fit scales
-
-struct gpu_member {
-  const char* gpu;
-  const char* architecture;
-  double cap_ratio;      ///< power cap over that of the architecture's reference GPU
-  bool ultra;            ///< Blackwell Ultra silicon
-  const char* attention; ///< whose attention kernels these are: the tables' differ by library more than by silicon
-};
-constexpr std::array<gpu_member, 7> members = {{{"gb200", "blackwell", 1.0, false, "gb200"},
-                                                {"gb300", "blackwell", 1400.0 / 1200, true, "gb300"},
-                                                {"b200", "blackwell", 1000.0 / 1200, false, "gb200"},
-                                                {"b300", "blackwell", 1100.0 / 1200, true, "gb300"},
-                                                {"h100", "hopper", 1.0, false, "h100"},
-                                                {"h200", "hopper", 1.0, false, "h100"},
-                                                {"a100", "ampere", 1.0, false, "a100"}}};
 /// 1.48 times the median error of steps that a fit did not see. This and the priors' widths of GEMM rates, Ultra's
 /// formats and routed layers were chosen by what left-out steps missed by. [docs/accuracy.md#parameters-of-the-fit]
 constexpr double residual_scale = 0.05;
-constexpr double unfused_attention = 0.6;  ///< start of Ampere's scale: its rows predate fused attention kernels
-
-struct rate_parameter {
-  const char* architecture;
-  const char* precision;
-  double start_tflops;
-};
-constexpr std::array<rate_parameter, 7> rates = {{{"ampere", "bf16", 264},
-                                                  {"hopper", "bf16", 860},
-                                                  {"hopper", "fp8", 1700},
-                                                  {"blackwell", "bf16", 1500},
-                                                  {"blackwell", "fp8", 3000},
-                                                  {"blackwell", "mxfp8", 2900},
-                                                  {"blackwell", "nvfp4", 5650}}};
-constexpr std::array<const char*, 10> releases = {"megatron-lm-papers",   "nemo-25.04",            "nemo-25.05",           "mlperf-training-v4.1",
-                                                 "mlperf-training-v5.0",  "mlperf-training-v5.1", "mlperf-training-v6.0",
-                                                 "megatron-bridge-25.11", "megatron-bridge-26.02", "megatron-bridge-26.04"};
-constexpr std::array<const char*, 6> moe_releases = {"nemo-25.04", "nemo-25.05", "mlperf-training-v6.0", "megatron-bridge-25.11",
-                                                    "megatron-bridge-26.02", "megatron-bridge-26.04"};
-/// Releases before experts' operands were quantised by one kernel.
-constexpr std::array<const char*, 2> quantising_releases = {"nemo-25.04", "nemo-25.05"};
-constexpr std::array<const char*, 3> architectures = {"ampere", "hopper", "blackwell"};
-
-/// Whether a row's time can depend on a parameter. Rows it cannot reach are not simulated again for its derivative.
-using reach = std::function<bool(const training_row&)>;
-
-struct training_parameter {
-  free_parameter fitted;
-  reach reaches;
-};
-
-/// Of a GPU that is not fitted, a member that no parameter reaches.
-const gpu_member& member_of(const training_row& r) {
-  static constexpr gpu_member unknown = {"", "", 1.0, false, ""};
-  const auto it = std::find_if(members.begin(), members.end(), [&](const gpu_member& g) { return r.hardware.gpu.name == g.gpu; });
-  return it == members.end() ? unknown : *it;
-}
-bool any(const training_row&) { return true; }
-bool routed(const training_row& r) { return has_routed_experts(*r.net); }
-reach on_architecture(const char* a) {
-  return [a](const training_row& r) { return std::string_view(member_of(r).architecture) == a; };
-}
-/// GEMMs in a precision: router and LM head run in BF16 whatever the others do.
-bool computes_in(const training_row& r, precision p) { return p == precision::bf16 || r.work.gemm_precision == p; }
-
-/// Everything free, in one list; `values` looks one up by name.
-std::vector<training_parameter> parameter_list() {
-  std::vector<training_parameter> out;
-  const auto scale = [&](std::string name, double start, double width, reach where = any, double factor = 2.5) {
-    out.push_back({{std::move(name), start, start / factor, start * factor, width, true}, std::move(where)});
-  };
-  const auto share = [&](std::string name, double start, double width, reach where = any, double high = 1.0) {
-    out.push_back({{std::move(name), start, 0.0, high, width, false}, std::move(where)});
-  };
-  for (const rate_parameter& g : rates)
-    scale(fmt::format("gemm {} {}", g.architecture, g.precision), g.start_tflops, 0.075, [&g](const training_row& r) {
-      return on_architecture(g.architecture)(r) && computes_in(r, *precision_by_name(g.precision));
-    });
-  const auto scaled_by_power = [](const training_row& r) { return member_of(r).cap_ratio != 1; };
-  out.push_back({{"power exponent", 0.3, 0.0, 1.0, 0.1, false}, scaled_by_power});
-  scale("ultra", 1.2, 0.1, [](const training_row& r) { return member_of(r).ultra; });
-  for (const char* p : {"bf16", "fp8", "mxfp8", "nvfp4"})
-    scale(fmt::format("ultra {}", p), 1.0, 0.1, [p](const training_row& r) { return member_of(r).ultra && computes_in(r, *precision_by_name(p)); });
-  for (const char* a : architectures) {
-    const bool early = std::string_view(a) == "ampere";
-    scale(fmt::format("attention {}", a), early ? unfused_attention : 1.0, early ? 0.5 : 0.2, on_architecture(a));
-  }
-  scale("attention fp8", 1.35, 0.15, [](const training_row& r) { return r.work.fp8_attention; });
-  scale("attention backward", 0.6, 0.15);
-  share("output bytes", 6, 2, any, 16);
-  scale("stream share", 0.95, 0.15);
-  share("tp exposed", 0.5, 0.2, [](const training_row& r) { return r.work.par.tp > 1; });
-  share("cp exposed", 0.5, 0.2, [](const training_row& r) { return r.work.par.cp > 1; });
-  share("dp interference", 0.3, 0.2);
-  scale("pipeline launch us", 15, 0.5, [](const training_row& r) { return r.work.par.pp > 1; }, 10);
-  scale("step host ms", 12, 0.5, any, 10);
-  share("jitter", 0.004, 0.003, any, 0.03);
-  for (const char* s : releases) scale(fmt::format("release {}", s), 1.0, 0.08, [s](const training_row& r) { return r.software->name == s; });
-  for (const char* s : moe_releases)
-    scale(fmt::format("moe release {}", s), 1.1, 0.15, [s](const training_row& r) { return r.software->name == s && routed(r); });
-  const auto exchanges = [](bool overlapped) {
-    return [overlapped](const training_row& r) { return routed(r) && r.work.par.ep > 1 && r.work.moe_overlap == overlapped; };
-  };
-  const auto pieces = [](const training_row& r) {
-    return routed(r) && r.work.moe_overlap && r.work.graphs != cuda_graphs::full_iteration;
-  };
-  const auto host_bound = [](const training_row& r) { return routed(r) && r.work.graphs != cuda_graphs::full_iteration; };
-  scale("moe time", 1.0, 0.3, routed);
-  scale("moe block scaled time", 1.0, 0.15, [](const training_row& r) {
-    return routed(r) && block_scaled(r.work.gemm_precision);
-  });
-  scale("expert time", 1.0, 0.1, routed);
-  scale("early expert quantise passes", 1.0, 0.5, [](const training_row& r) {
-    return routed(r) && r.work.gemm_precision != precision::bf16 &&
-           std::find(quantising_releases.begin(), quantising_releases.end(), r.software->name) != quantising_releases.end();
-  }, 5);
-  share("ep exposed", 1.0, 0.3, exchanges(false), 2.5);
-  share("ep exposed overlapped", 0.4, 0.2, exchanges(true), 1.5);
-  scale("moe host us", 1000, 0.7, host_bound, 10);
-  scale("moe host per expert us", 600, 0.7, host_bound, 10);
-  scale("overlap host factor", 1.3, 0.3, pieces);
-  scale("moe sync per expert us", 50, 0.7, [](const training_row& r) { return routed(r) && r.work.dispatcher == moe_dispatcher::alltoall; }, 10);
-  share("graphed host share", 0.6, 0.2, [](const training_row& r) { return routed(r) && r.work.graphs == cuda_graphs::partial; });
-  scale("scan words", 3e9, 0.3, [](const training_row& r) {
-    return std::any_of(r.net->layers.begin(), r.net->layers.end(), [](const layer_spec& l) { return l.scan.heads > 0; });
-  });
-  const auto clamped = [](const training_row& r) {
-    return std::any_of(r.net->layers.begin(), r.net->layers.end(), [](const layer_spec& l) { return l.biased_clamped_activation; });
-  };
-  // Counted in Megatron-Core: clamps and their concatenation 8 passes, the weighted bias in FP32 14. Each in a kernel of
-  // its own, some by expert.
-  share("unfused passes", 22, 5, clamped, 40);
-  share("fused share", 0.5, 0.2, [clamped](const training_row& r) { return clamped(r) && r.work.fused_expert_mlp; });
-  return out;
-}
-
-class values {
- public:
-  values(const std::vector<training_parameter>& list, const std::vector<double>& at) {
-    for (std::size_t i = 0; i < list.size(); ++i) by_name_.emplace(list[i].fitted.name, at[i]);
-  }
-  double operator[](const std::string& name) const { return by_name_.at(name); }
-
- private:
-  std::map<std::string, double> by_name_;
-};
-
-/// What a point of the fit writes into a stack file.
-struct setting {
-  std::string stack, pointer, text;
-};
-
-void gpu_settings(const values& v, const stack& kernels, std::vector<setting>& out) {
-  for (const gpu_member& g : members) {
-    const attention_params& base = kernels.kernels.at(g.attention).attention;
-    const double power = std::pow(g.cap_ratio, v["power exponent"]);
-    for (const rate_parameter& r : rates) {
-      if (std::string_view(r.architecture) != g.architecture) continue;
-      const double silicon = g.ultra ? v["ultra"] * v[fmt::format("ultra {}", r.precision)] : 1.0;
-      const double rate = v[fmt::format("gemm {} {}", r.architecture, r.precision)] * power * silicon;
-      out.push_back({reference, fmt::format("/kernels/{}/gemm/{}/tensor_rate", g.gpu, r.precision), fmt::format("{:.6g} TFLOPS", rate)});
-      // Values of a GPU's own in the kernel tables would win over the architecture's below.
-      out.push_back({reference, fmt::format("/kernels/{}/gemm/{}/output_bytes", g.gpu, r.precision), fmt::format("{:.6g}", v["output bytes"])});
-    }
-    const double clock = std::pow(g.cap_ratio * (g.ultra ? 1200.0 / 1400 : 1.0), v["power exponent"]);
-    const double attention = v[fmt::format("attention {}", g.architecture)] * clock;
-    const auto set = [&](const char* member, std::string text) {
-      out.push_back({reference, fmt::format("/kernels/{}/attention/{}", g.gpu, member), std::move(text)});
-    };
-    set("tensor_rate", fmt::format("{:.6g} TFLOPS", base.tensor_rate.base() / 1e12 * attention));
-    set("exponential_share", fmt::format("{:.6g}", base.exponential_share * attention));
-    if (std::string_view(g.architecture) != "ampere") set("fp8_speedup", fmt::format("{:.6g}", v["attention fp8"]));
-  }
-}
-
-std::vector<setting> settings_of(const values& v, const stack& kernels) {
-  std::vector<setting> out;
-  gpu_settings(v, kernels, out);
-  for (const char* a : architectures) {
-    for (const rate_parameter& r : rates)
-      if (std::string_view(r.architecture) == a)
-        out.push_back({reference, fmt::format("/kernels/{}/gemm/{}/output_bytes", a, r.precision), fmt::format("{:.6g}", v["output bytes"])});
-    out.push_back({reference, fmt::format("/kernels/{}/attention/backward_efficiency", a), fmt::format("{:.6g}", v["attention backward"])});
-    out.push_back({reference, fmt::format("/kernels/{}/stream/hbm_share", a), fmt::format("{:.6g}", v["stream share"])});
-  }
-  const auto training = [&](const char* member, std::string text) { out.push_back({reference, fmt::format("/training/{}", member), std::move(text)}); };
-  training("tp_exposed", fmt::format("{:.6g}", v["tp exposed"]));
-  training("cp_exposed", fmt::format("{:.6g}", v["cp exposed"]));
-  training("dp_interference", fmt::format("{:.6g}", v["dp interference"]));
-  training("pipeline_launch", fmt::format("{:.6g} us", v["pipeline launch us"]));
-  training("step_host", fmt::format("{:.6g} ms", v["step host ms"]));
-  training("jitter_per_doubling", fmt::format("{:.6g}", v["jitter"]));
-  training("scan_words_per_sm", fmt::format("{:.6g}", v["scan words"]));
-  training("moe/time_factor", fmt::format("{:.6g}", v["moe time"]));
-  training("moe/block_scaled_time", fmt::format("{:.6g}", v["moe block scaled time"]));
-  training("moe/expert_time", fmt::format("{:.6g}", v["expert time"]));
-  training("moe/ep_exposed", fmt::format("{:.6g}", v["ep exposed"]));
-  training("moe/ep_exposed_overlapped", fmt::format("{:.6g}", v["ep exposed overlapped"]));
-  training("moe/host", fmt::format("{:.6g} us", v["moe host us"]));
-  training("moe/host_per_expert", fmt::format("{:.6g} us", v["moe host per expert us"]));
-  training("moe/overlap_host_factor", fmt::format("{:.6g}", v["overlap host factor"]));
-  training("moe/sync_per_expert", fmt::format("{:.6g} us", v["moe sync per expert us"]));
-  training("moe/graphed_host_share", fmt::format("{:.6g}", v["graphed host share"]));
-  training("moe/unfused_activation_passes", fmt::format("{:.6g}", v["unfused passes"]));
-  training("moe/fused_activation_share", fmt::format("{:.6g}", v["fused share"]));
-  for (const char* r : quantising_releases)
-    out.push_back({r, "/training/moe/quantise_passes", fmt::format("{:.6g}", v["early expert quantise passes"])});
-  for (const char* r : moe_releases) {
-    const double release = v[fmt::format("moe release {}", r)];
-    out.push_back({r, "/training/moe/time_factor", fmt::format("{:.6g}", v["moe time"] * release)});
-    out.push_back({r, "/training/moe/expert_time", fmt::format("{:.6g}", v["expert time"] * release)});
-  }
-  for (const char* r : releases) out.push_back({r, "/training/time_factor", fmt::format("{:.6g}", v[fmt::format("release {}", r)])});
-  return out;
-}
 
 using stacks_by_name = std::map<std::string, stack>;
 
@@ -247,20 +36,20 @@ class stack_set {
  public:
   explicit stack_set(const data_folders& data) {
     diagnostics problems;
-    kernels_ = read_stack(*load(data, kernel_tables, problems), kernel_tables, problems);
-    for (const char* name : releases) documents_.emplace(name, load(data, name, problems));
-    documents_.emplace(reference, load(data, reference, problems));
+    kernels_ = read_stack(*load(data, training_kernel_tables, problems), training_kernel_tables, problems);
+    for (const char* name : fitted_releases) documents_.emplace(name, load(data, name, problems));
+    documents_.emplace(training_reference, load(data, training_reference, problems));
     problems.throw_if_any();
   }
-  stacks_by_name at(const std::vector<setting>& settings) const {
+  stacks_by_name at(const std::vector<stack_setting>& settings) const {
     diagnostics problems;
     stacks_by_name out;
     for (const auto& [name, source] : documents_) {
       config::document doc = *source;
-      for (const setting& s : settings)
-        if (s.stack == reference) set(doc, s, problems);
-      for (const setting& s : settings)  // a release's own settings win
-        if (s.stack == name && name != reference) set(doc, s, problems);
+      for (const stack_setting& s : settings)
+        if (s.stack == training_reference) set(doc, s, problems);
+      for (const stack_setting& s : settings)  // a release's own settings win
+        if (s.stack == name && name != training_reference) set(doc, s, problems);
       out.emplace(name, read_stack(doc, name, problems));
     }
     problems.throw_if_any();
@@ -269,7 +58,7 @@ class stack_set {
   const stack& kernels() const { return kernels_; }
 
  private:
-  static void set(config::document& doc, const setting& s, diagnostics& problems) {
+  static void set(config::document& doc, const stack_setting& s, diagnostics& problems) {
     config::override_value(doc, s.pointer, config::parse_scalar(s.text), {"fit", "fit", true}, problems);
   }
   static std::shared_ptr<config::document> load(const data_folders& data, const char* name, diagnostics& problems) {
@@ -320,17 +109,17 @@ double log_error(const training_row& r, const stacks_by_name& stacks, seconds (*
 }
 
 /// Written back into the file itself, not into what it inherits.
-std::vector<std::pair<std::string, std::string>> stack_files(const data_folders& data, const std::vector<setting>& settings,
+std::vector<std::pair<std::string, std::string>> stack_files(const data_folders& data, const std::vector<stack_setting>& settings,
                                                              value residuals) {
   std::map<std::string, config::document> files;
   diagnostics problems;
-  for (const setting& s : settings) {
+  for (const stack_setting& s : settings) {
     const auto [it, fresh] = files.try_emplace(s.stack);
     if (fresh) it->second = config::load(data.stacks / (s.stack + ".json"), {"", s.stack}, problems);
     const value& root = it->second.root;
     const value* old = root.at_pointer(s.pointer);
     const value* group = root.at_pointer(s.pointer.substr(0, s.pointer.rfind('/')));
-    if (s.stack == reference && s.pointer.starts_with("/training")) group = root.find("training");  // one source for all of it
+    if (s.stack == training_reference && s.pointer.starts_with("/training")) group = root.find("training");  // one source for all of it
     const config::origin by{"fit", "fit"};
     if (old && old->members()) {  // {"value": ..., "source": ...}: only the value changes
       config::override_value(it->second, s.pointer + "/value", config::parse_scalar(s.text), by, problems);
@@ -342,7 +131,7 @@ std::vector<std::pair<std::string, std::string>> stack_files(const data_folders&
                              by, problems);
     }
   }
-  config::override_value(files.at(reference), "/training/residuals", std::move(residuals), {"fit", "fit"}, problems);
+  config::override_value(files.at(training_reference), "/training/residuals", std::move(residuals), {"fit", "fit"}, problems);
   problems.throw_if_any();
   std::vector<std::pair<std::string, std::string>> out;
   for (const auto& [name, doc] : files) out.emplace_back(name + ".json", to_json(doc.root));
@@ -352,7 +141,7 @@ std::vector<std::pair<std::string, std::string>> stack_files(const data_folders&
 struct trained {
   std::vector<double> at;
   double cost = 0;
-  std::vector<setting> settings;
+  std::vector<stack_setting> settings;
 };
 
 class training_problem {
@@ -361,7 +150,7 @@ class training_problem {
       : rows_(std::move(rows)), stacks_(stacks), list_(list) {}
 
   std::vector<double> residuals(const std::vector<double>& at) const {
-    const stacks_by_name here = stacks_.at(settings_of({list_, at}, stacks_.kernels()));
+    const stacks_by_name here = stacks_.at(training_settings({list_, at}, stacks_.kernels()));
     std::vector<double> out;
     for (const fit_row* r : rows_) out.push_back(log_error(r->row, here, sampled_step_time) * r->weight);
     return out;
@@ -376,7 +165,7 @@ class training_problem {
       if (moved() >= p.high) h = -h;
       std::vector<double> there = at;
       there[k] = moved();
-      const stacks_by_name stacks = stacks_.at(settings_of({list_, there}, stacks_.kernels()));
+      const stacks_by_name stacks = stacks_.at(training_settings({list_, there}, stacks_.kernels()));
       for (std::size_t i = 0; i < rows_.size(); ++i) {
         const fit_row& r = *rows_[i];
         if (list_[k].reaches(r.row)) out[i][k] = (log_error(r.row, stacks, sampled_step_time) * r.weight - middle[i]) / h;
@@ -398,7 +187,7 @@ class training_problem {
           if (report) report(i, cost);
         },
         [&](const std::vector<double>& at) { return derivatives(at); });
-    t.settings = settings_of({list_, t.at}, stacks_.kernels());
+    t.settings = training_settings({list_, t.at}, stacks_.kernels());
     return t;
   }
 
@@ -484,7 +273,7 @@ fit_report fit_training(const std::vector<std::filesystem::path>& tables, const 
   if (rows.empty()) throw input_error({{tables.front().string(), "", "no row has a complete configuration to fit", {}}});
   weigh(rows);
   const stack_set stacks(data);
-  const std::vector<training_parameter> list = parameter_list();
+  const std::vector<training_parameter> list = training_parameters();
   std::vector<const fit_row*> all;
   for (const fit_row& r : rows) all.push_back(&r);
   constexpr int starts = 3;  // eight end within 0.1 % of each other's cost
