@@ -34,9 +34,11 @@ enum class kv_memory_rule {
 /// Host and kernel terms of one GPU architecture. Factors are relative to the stack's kernel profile.
 struct engine_costs {
   seconds step_host;           ///< an iteration
+  seconds rank_host;           ///< of it, each doubling of the ranks that are told what to run
   seconds sequence_host;       ///< a running sequence and iteration
   seconds request_host;        ///< a request admitted
   seconds layer_time;          ///< small kernels of a layer, beyond its GEMMs and attention
+  seconds qk_norm_time;        ///< norms of queries and keys in a layer that has them
   seconds prefill_layer_host;  ///< a layer of an iteration that carries prompts (no CUDA graph)
   seconds expert_layer_time;   ///< routing, permutation and grouped launches of a layer with experts
   seconds exchange_time;       ///< dispatch and combine latency of such a layer under attention data parallelism
@@ -86,6 +88,7 @@ struct inference_profile : engine_costs {
   std::map<std::string, double> sustained_factor;  ///< by GPU: tensor rate of a long run over a short benchmark's; 1 if absent
   std::map<std::string, double> host_factor;       ///< by the first word of a CPU's name: of the engine's host times; 1 if absent
   double release_factor = 1;  ///< of this release's step, layer and launch times
+  double expert_release_factor = 1;  ///< of its `expert_layer_time`, beside `release_factor`
   front_end_costs front_end;
   engine_settings settings;
   kv_memory_rule kv_rule = kv_memory_rule::of_rest;
@@ -96,7 +99,7 @@ struct inference_profile : engine_costs {
     double tpot = 0, ttft = 0, throughput = 0;
   } band;
 
-  /// Costs on a GPU: its own entry, else its architecture's, else the common one; `release_factor` applied.
+  /// Costs on a GPU: its own entry, else its architecture's, else the common one; those of the release applied.
   engine_costs costs(const std::string& gpu, const std::string& architecture) const;
   /// Factor of host times on a CPU of that name.
   double host_factor_of(const std::string& cpu) const;

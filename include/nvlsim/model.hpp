@@ -62,6 +62,7 @@ struct layer_spec {
   bool gated_mlp = true;  ///< of the dense MLP and of experts
   moe_spec moe{};
   bool qk_norm = false;         ///< queries and keys are normalised a head (Qwen3)
+  bool qk_norm_joint = false;   ///< over all heads together, so that ranks of TP add up their squares (MiniMax-M2)
   bool attention_gate = false;  ///< the attention output is gated by a projection as wide as the queries (Qwen3.5)
   bool biased_clamped_activation = false;  ///< experts with biases and clamped, interleaved SwiGLU (gpt_oss)
 

@@ -66,7 +66,8 @@ std::int64_t mixer_norms(const layer_spec& l) {
     case attention_kind::grouped_query:
       break;
   }
-  return l.qk_norm ? 2 * l.head_dim : 0;
+  if (!l.qk_norm) return 0;
+  return l.qk_norm_joint ? query_width(l) + l.kv_heads * l.head_dim : 2 * l.head_dim;
 }
 
 }  // namespace

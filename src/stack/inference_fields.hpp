@@ -14,11 +14,13 @@ struct engine_time_field {
   bool required;  ///< in the common entry
   bool release;   ///< scales with the release
 };
-inline constexpr std::array<engine_time_field, 9> engine_time_fields = {{
+inline constexpr std::array<engine_time_field, 11> engine_time_fields = {{
     {"step_host", &engine_costs::step_host, true, true},
+    {"rank_host", &engine_costs::rank_host, false, true},
     {"sequence_host", &engine_costs::sequence_host, true, false},
     {"request_host", &engine_costs::request_host, true, false},
     {"layer_time", &engine_costs::layer_time, true, true},
+    {"qk_norm_time", &engine_costs::qk_norm_time, false, true},
     {"prefill_layer_host", &engine_costs::prefill_layer_host, true, true},
     {"expert_layer_time", &engine_costs::expert_layer_time, false, true},
     {"exchange_time", &engine_costs::exchange_time, false, false},

@@ -67,6 +67,7 @@ engine_costs inference_profile::costs(const std::string& gpu, const std::string&
   for (const engine_time_field& f : engine_time_fields)
     if (f.release) c.*f.member = c.*f.member * release_factor;
   c.launch_factor *= release_factor;
+  c.expert_layer_time = c.expert_layer_time * expert_release_factor;
   return c;
 }
 
@@ -97,6 +98,7 @@ inference_profile read_inference(reader& r) {
     table->done();
   }
   if (const auto x = r.find_number("release_factor", factor)) i.release_factor = *x;
+  if (const auto x = r.find_number("expert_release_factor", factor)) i.expert_release_factor = *x;
   if (auto f = r.find_child("front_end")) read_front_end(std::move(*f), i.front_end);
   if (auto s = r.find_child("settings")) {
     read_settings(*s, i.settings);

@@ -31,6 +31,7 @@ constexpr double tpot_weight = 1, ttft_weight = 0.5, throughput_weight = 1;
 constexpr double sustained_width = 0.03;     // GPUs of one architecture share all else
 constexpr const char* other_cpu = "Grace";   // by its first word; host times are those of x86 servers
 constexpr double host_width = 0.3;
+constexpr double expert_release_width = 0.3; // fused kernels of routed layers come and go with releases
 constexpr double pooled_ttft_weight = 0.25;  // queues before saturated prefill workers
 
 struct fit_row {
@@ -73,10 +74,11 @@ class serving_fit {
 
   void choose_parameters() {
     std::set<std::tuple<std::string, std::string>> cells;
-    std::set<std::string> gpus;
+    std::set<std::string> gpus, routed;
     for (const fit_row& r : rows_) {
       stacks_.try_emplace(r.row.software->name, *r.row.software);
       cells.insert({r.row.hardware.gpu.architecture, engine_of(r.row.software->name)});
+      if (r.row.net->layers.back().routed()) routed.insert(r.row.software->name);
       gpus.insert(r.row.hardware.gpu.name);
     }
     const inference_profile& start = *inputs_.stack_named(pool).inference;
@@ -84,6 +86,7 @@ class serving_fit {
     for (const auto& [a, e] : cells) add_costs(start, a, e, knob::type::engine);
     for (const auto& [name, s] : stacks_) {
       if (name != engine_of(name)) add({knob::type::release, "", "", "", name, "", {}}, 1, 0.2);
+      if (routed.contains(name)) add({knob::type::expert_release, "", "", "", name, "", {}}, 1, expert_release_width);
       add_server(name);
     }
     for (const std::string& g : gpus) add({knob::type::sustained, "", "", "", "", g, {}}, 1, sustained_width);
@@ -108,6 +111,7 @@ class serving_fit {
         case knob::type::pooled: from = at(all); break;
         case knob::type::engine: from = at(*inputs_.stack_named(k.engine).inference) / at(all); break;
         case knob::type::release: from = inputs_.stack_named(k.stack).inference->release_factor; break;
+        case knob::type::expert_release: from = inputs_.stack_named(k.stack).inference->expert_release_factor; break;
         case knob::type::sustained:
           if (const auto it = all.sustained_factor.find(k.gpu); it != all.sustained_factor.end()) from = it->second;
           break;
@@ -212,6 +216,7 @@ class serving_fit {
         case knob::type::pooled: pooled[at_gpu] = at[i]; write(pool, at_gpu, text(at[i])); break;
         case knob::type::engine: write(k.engine, at_gpu, text(at[i] * pooled.at(at_gpu))); break;
         case knob::type::release: write(k.stack, "release_factor", fmt::format("{:.4g}", at[i])); break;
+        case knob::type::expert_release: write(k.stack, "expert_release_factor", fmt::format("{:.4g}", at[i])); break;
         case knob::type::sustained: write(pool, "sustained_factor/" + k.gpu, fmt::format("{:.4g}", at[i])); break;
         case knob::type::host: write(pool, "host_factor/" + k.gpu, fmt::format("{:.4g}", at[i])); break;
         case knob::type::server:
@@ -258,8 +263,9 @@ class serving_fit {
       set_server(p.front_end, k.field, get_server(p.front_end, k.field) * f);
     } else {
       engine_costs& c = p.gpus[r.row.hardware.gpu.architecture];
-      const std::string plain = k.what == knob::type::release ? field : k.field;
-      const auto format = k.what == knob::type::release ? std::nullopt : k.format;
+      const bool of_release = k.what == knob::type::release || k.what == knob::type::expert_release;
+      const std::string plain = of_release ? field : k.field;
+      const auto format = of_release ? std::nullopt : k.format;
       set_cost(c, plain, format, get_cost(c, plain, format) * f);
     }
     std::vector<double> out = simulated_errors(r);

@@ -16,8 +16,10 @@ struct cost_knob {
   double pooled, engine;
   bool routed_only = false;
 };
-inline constexpr std::array<cost_knob, 17> cost_knobs = {{{"step_host", 0.8, 0.4},
+inline constexpr std::array<cost_knob, 19> cost_knobs = {{{"step_host", 0.8, 0.4},
+                                                          {"rank_host", 0.7, 0},
                                                           {"layer_time", 0.7, 0.4},
+                                                          {"qk_norm_time", 0.7, 0.3},
                                                           {"prefill_layer_host", 0.3, 0},
                                                           {"sequence_host", 0.5, 0.3},
                                                           {"elementwise_vectors", 0.5, 0.2},

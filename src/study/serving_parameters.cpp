@@ -25,6 +25,8 @@ bool met(const inference_row& r, const std::string& field) {
   const int most_dp = std::max(w.attention_dp, w.prefill_pool ? w.prefill_pool->attention_dp : 1);
   const int most_tp = std::max(w.tp, w.prefill_pool ? w.prefill_pool->tp : 1);
   if (field == "scan_layer_time") return any([](const layer_spec& l) { return l.attention == attention_kind::linear; });
+  if (field == "qk_norm_time") return any([](const layer_spec& l) { return l.qk_norm; });
+  if (field == "rank_host") return std::max(most_dp, most_tp) > 1;
   if (field == "indexer_layer_time") return any([](const layer_spec& l) { return l.sparse_keys > 0; });
   if (field == "exchange_time") return most_dp > 1;
   if (field.starts_with("reduce_")) return most_tp > 1;
@@ -36,6 +38,7 @@ bool met(const inference_row& r, const std::string& field) {
 std::string name_of(const knob& k) {
   switch (k.what) {
     case knob::type::release: return "release " + k.stack;
+    case knob::type::expert_release: return "experts of release " + k.stack;
     case knob::type::sustained: return "sustained " + k.gpu;
     case knob::type::host: return "host " + k.gpu;
     case knob::type::server: return fmt::format("server {} {}", k.stack, k.field);
@@ -50,6 +53,7 @@ bool acts_on(const knob& k, const inference_row& r) {
   const std::string& name = r.software->name;
   switch (k.what) {
     case knob::type::release: return k.stack == name;
+    case knob::type::expert_release: return k.stack == name && r.net->layers.back().routed();
     case knob::type::sustained: return k.gpu == r.hardware.gpu.name;
     case knob::type::host: return r.hardware.cpu.name.starts_with(k.gpu);
     case knob::type::server: return k.stack == name && behind_server(r.work);
@@ -66,6 +70,7 @@ std::vector<std::string> fields_of(const knob& k, const inference_row& r) {
   if (k.what == knob::type::sustained) return {"sustained"};
   if (k.what == knob::type::host) return {"host"};
   if (k.what == knob::type::server) return {fmt::format("server {}", k.field)};
+  if (k.what == knob::type::expert_release) return {"expert_layer_time"};
   if (k.what != knob::type::release) return {k.format ? fmt::format("{} {}", k.field, name(*k.format)) : k.field};
   std::vector<std::string> out = {"launch_factor"};
   const layer_spec& last = r.net->layers.back();
@@ -87,6 +92,9 @@ void apply_own(const std::string& name, inference_profile& p, const knob& k, dou
       return;
     case knob::type::release:
       if (k.stack == name) p.release_factor = x;
+      return;
+    case knob::type::expert_release:
+      if (k.stack == name) p.expert_release_factor = x;
       return;
     case knob::type::sustained: p.sustained_factor[k.gpu] = x; return;
     case knob::type::host: p.host_factor[k.gpu] = x; return;

@@ -80,7 +80,7 @@ iteration_costs::iteration_costs(const platform& p, const stack& s, const model&
   stream_ = kernels_.stream;
   stream_.launch = {};  // launches of small kernels are in the engine's layer_time
   const double slower = s.inference->host_factor_of(p.cpu.name);
-  for (seconds engine_costs::*host : {&engine_costs::step_host, &engine_costs::sequence_host, &engine_costs::request_host,
+  for (seconds engine_costs::*host : {&engine_costs::step_host, &engine_costs::rank_host, &engine_costs::sequence_host, &engine_costs::request_host,
                                       &engine_costs::prefill_layer_host})
     costs_.*host = costs_.*host * slower;
   sequence_host_ = costs_.sequence_host;
@@ -122,6 +122,7 @@ time_and_energy iteration_costs::elementwise(const layer_slice& l, double rows) 
   const auto moved = bytes::from_base((costs_.elementwise_vectors * width * share + mixed) * rows * activation_bytes);
   kernel_cost c = stream_cost(platform_.gpu, stream_, moved);
   seconds small = costs_.layer_time * share;
+  if (l.spec.qk_norm) small += costs_.qk_norm_time;
   if (l.scans()) small += costs_.scan_layer_time;
   if (l.spec.sparse_keys > 0) small += costs_.indexer_layer_time;
   c.time += small;
@@ -129,9 +130,10 @@ time_and_energy iteration_costs::elementwise(const layer_slice& l, double rows) 
   return timed(precision::bf16, c);
 }
 
-time_and_energy iteration_costs::all_reduce(double rows) const {
+/// Of activations `width` wide.
+time_and_energy iteration_costs::all_reduce(double rows, double width) const {
   if (work_.tp == 1) return {};
-  const auto size = bytes::from_base(rows * static_cast<double>(model_.hidden) * activation_bytes);
+  const auto size = bytes::from_base(rows * width * activation_bytes);
   const collective_profile& profile = stack_.collectives;
   const int domains = domains_of(platform_, work_.tp);
   const comm_group group{.ranks = work_.tp, .domains = domains};
@@ -222,7 +224,11 @@ iteration_costs::token_costs iteration_costs::layer_costs(const layer_slice& l, 
   add(l.after_attention, c.after);
   if (l.spec.routed()) add_experts(l, tokens, expert_tokens, c.after);
   c.after.push_back({work_kind::memory_bound, "elementwise", elementwise(l, tokens), 1});
-  c.after.push_back({work_kind::tp, "all-reduce", all_reduce(tokens), l.blocks()});
+  c.after.push_back({work_kind::tp, "all-reduce", all_reduce(tokens, static_cast<double>(model_.hidden)), l.blocks()});
+  if (l.spec.qk_norm_joint) {
+    constexpr double sums = 4;  // of squares, in FP32: two as wide as four BF16 values
+    c.after.push_back({work_kind::tp, "all-reduce", all_reduce(tokens, sums), 1});
+  }
   return c;
 }
 
@@ -405,7 +411,7 @@ void iteration_costs::walk(const iteration_content& it, Sink&& sink) {
   };
   // Ranks that keep their own sequences also schedule them.
   const rank_content r = of_rank(it);
-  host("step", costs_.step_host);
+  host("step", costs_.step_host + costs_.rank_host * std::log2(work_.tp * work_.attention_dp));
   host("sequences", sequence_host_ * r.it.decodes);
   host("requests", request_host_ * r.it.finished_prompts);
 

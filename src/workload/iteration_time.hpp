@@ -73,7 +73,7 @@ class iteration_costs {
   time_and_energy lm_head(std::int64_t rows);
   time_and_energy gemm(const gemm_route& r, const gemm_shape& s) const;
   time_and_energy elementwise(const layer_slice& l, double rows) const;
-  time_and_energy all_reduce(double rows) const;
+  time_and_energy all_reduce(double rows, double width) const;
   time_and_energy stage_send(double rows) const;
   time_and_energy exchange(const layer_slice& l, double tokens) const;
   time_and_energy prefill_attention(const layer_slice& l, const iteration_content& it) const;
