@@ -31,7 +31,8 @@ constexpr double tpot_weight = 1, ttft_weight = 0.5, throughput_weight = 1;
 constexpr double sustained_width = 0.03;     // GPUs of one architecture share all else
 constexpr const char* other_cpu = "Grace";   // by its first word; host times are those of x86 servers
 constexpr double host_width = 0.3;
-constexpr double expert_release_width = 0.3; // fused kernels of routed layers come and go with releases
+constexpr double expert_release_width = 0.45;  // fused kernels of routed layers come and go with releases
+constexpr double doubtful_weight = 0.3;         // of rows with a mark in `suspect`
 constexpr double pooled_ttft_weight = 0.25;  // queues before saturated prefill workers
 
 struct fit_row {
@@ -42,6 +43,15 @@ struct fit_row {
   std::vector<std::size_t> relevant;            ///< parameters it depends on
   std::vector<double> known_at, known;          ///< log errors, and the values of those parameters that gave them
 };
+
+double weight_of(const fit_row& r, served_metric what) {
+  const std::string& suspect = r.row.record.suspect;
+  const double trust = suspect.empty() ? 1 : doubtful_weight;
+  if (what == served_metric::tpot) return trust * tpot_weight;
+  if (what != served_metric::ttft) return trust * throughput_weight;
+  if (r.row.work.pooled() || r.row.request_rate) return trust * pooled_ttft_weight;
+  return suspect.find("TTFT") != std::string::npos ? 0 : trust * ttft_weight;
+}
 
 class serving_fit {
  public:
@@ -54,20 +64,12 @@ class serving_fit {
       if (r.row.record.status != record_status::ok || r.row.steady || (r.row.request_rate && !can_freeze(r.row))) continue;
       // Layouts and drafts that are guesses teach nothing.
       if (r.row.record.notes.find("pools assumed") != std::string::npos || r.row.work.drafts.draft_tokens > 0) continue;
-      if (r.row.work.pooled() || r.row.request_rate) {
-        for (const metric_target& m : r.row.targets)
-          r.weights.push_back(m.what == served_metric::ttft ? pooled_ttft_weight : tpot_weight);
-        rows_.push_back(std::move(r));
-        continue;
+      if (!r.row.work.pooled() && !r.row.request_rate) {
+        const auto memory = plan_serving_memory(r.row.hardware, *r.row.software, *r.row.net, r.row.work);
+        if (!capacity_problems(r.row, memory).empty()) continue;
+        r.schedule = schedules_.schedule_of(r.row, memory);
       }
-      const auto memory = plan_serving_memory(r.row.hardware, *r.row.software, *r.row.net, r.row.work);
-      if (!capacity_problems(r.row, memory).empty()) continue;
-      r.schedule = schedules_.schedule_of(r.row, memory);
-      const bool bad_ttft = r.row.record.suspect.find("TTFT") != std::string::npos;
-      for (const metric_target& m : r.row.targets)
-        r.weights.push_back(m.what == served_metric::tpot ? tpot_weight
-                            : m.what == served_metric::ttft ? (bad_ttft ? 0 : ttft_weight)
-                                                            : throughput_weight);
+      for (const metric_target& m : r.row.targets) r.weights.push_back(weight_of(r, m.what));
       rows_.push_back(std::move(r));
     }
   }
