@@ -226,8 +226,8 @@ iteration_costs::token_costs iteration_costs::layer_costs(const layer_slice& l, 
   c.after.push_back({work_kind::memory_bound, "elementwise", elementwise(l, tokens), 1});
   c.after.push_back({work_kind::tp, "all-reduce", all_reduce(tokens, static_cast<double>(model_.hidden)), l.blocks()});
   if (l.spec.qk_norm_joint) {
-    constexpr double sums = 4;  // of squares, in FP32: two as wide as four BF16 values
-    c.after.push_back({work_kind::tp, "all-reduce", all_reduce(tokens, sums), 1});
+    constexpr double sums = 4;  // of squares, of queries and of keys: two FP32 are as wide as four BF16 values
+    c.after.push_back({work_kind::tp, "norm all-reduce", all_reduce(tokens, sums), 1});
   }
   return c;
 }

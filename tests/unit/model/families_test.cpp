@@ -77,6 +77,22 @@ TEST_CASE("Qwen3 says which layers are dense") {
         "m.json#: required member \"intermediate_size\" is missing\n");
 }
 
+TEST_CASE("MiniMax-M2 says over what it normalises queries and keys") {
+  const std::string rest = R"("intermediate_size": 32, "num_local_experts": 16, "num_experts_per_tok": 2,
+      "num_hidden_layers": 2, )" +
+                           heads;
+  const auto norms = [&](const std::string& members) {
+    const layer_spec l = config_of("minimax_m2", rest + members).m.layers.front();
+    return std::pair{l.qk_norm, l.qk_norm_joint};
+  };
+  CHECK(norms("") == std::pair{false, false});
+  CHECK(norms(R"(, "use_qk_norm": true)") == std::pair{true, false});
+  CHECK(norms(R"(, "use_qk_norm": true, "qk_norm_type": "per_layer")") == std::pair{true, true});
+  CHECK(norms(R"(, "use_qk_norm": false, "qk_norm_type": "per_layer")") == std::pair{false, false});
+  CHECK(config_of("minimax_m2", rest + R"(, "use_qk_norm": true, "qk_norm_type": "per_hat")").problems ==
+        "m.json#/qk_norm_type: expected one of per_head, per_layer, found \"per_hat\"; did you mean \"per_head\"?\n");
+}
+
 TEST_CASE("Llama 4 interleaves experts and chunked attention") {
   const std::string rest = R"("intermediate_size": 32, "intermediate_size_mlp": 128, "num_local_experts": 4,
       "num_experts_per_tok": 1, "num_hidden_layers": 4, "attention_chunk_size": 256, )" +

@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <tuple>
 
 #include "nvlsim/collectives.hpp"
 #include "unit/workload/inference_fixture.hpp"
@@ -89,6 +90,41 @@ TEST_CASE("Iteration time counts host work by step, sequence and request") {
   CHECK(time_of(t, "step") == Approx(200e-6));
   CHECK(time_of(t, "sequences") == Approx(60 * 2e-6));
   CHECK(time_of(t, "requests") == Approx(2 * 100e-6));
+}
+
+TEST_CASE("Iteration time tells the ranks of an engine what to run, each doubling of them once") {
+  setup x;
+  x.s.inference->rank_host = 50.0_us;
+  CHECK(time_of(x.price(mixed), "step") == Approx(200e-6));
+  for (const auto& [tp, attention_dp, doublings] : {std::tuple{8, 1, 3}, {1, 4, 2}, {2, 4, 3}}) {
+    x.w.tp = tp;
+    x.w.attention_dp = attention_dp;
+    CHECK(time_of(x.price(mixed), "step") == Approx(200e-6 + doublings * 50e-6));
+  }
+}
+
+TEST_CASE("Iteration time has the norms of queries and keys in layers that have them") {
+  setup x;
+  x.w.tp = 4;
+  const work_template without = x.price(decode_only);
+  x.s.inference->qk_norm_time = 7.0_us;
+  CHECK(x.price(decode_only).duration == without.duration);
+  for (std::size_t i = 0; i < 5; ++i) x.m.layers[i].qk_norm = true;
+  const work_template by_head = x.price(decode_only);
+  CHECK((by_head.duration - without.duration).base() == Approx(5 * 7e-6));
+  CHECK_FALSE(find(by_head, "norm all-reduce"));
+
+  // A norm over all heads needs the sums of squares of all ranks.
+  for (std::size_t i = 0; i < 5; ++i) x.m.layers[i].qk_norm_joint = true;
+  const work_part* joint = find(x.price(decode_only), "norm all-reduce");
+  REQUIRE(joint);
+  CHECK(joint->repeat == 5);
+  const auto sums = bytes::from_base(64.0 * 2 * 4);
+  CHECK(joint->duration.base() == Approx(collective_time(x.s.collectives, x.p, collective::all_reduce, sums, {.ranks = 4},
+                                                         {.algorithm = {}, .in_place = true})
+                                             .time.base()));
+  x.w.tp = 1;
+  CHECK_FALSE(find(x.price(decode_only), "norm all-reduce"));
 }
 
 TEST_CASE("Iteration time shows host launches only where they outlast the kernels") {
