@@ -32,7 +32,7 @@ constexpr double sustained_width = 0.03;     // GPUs of one architecture share a
 constexpr const char* other_cpu = "Grace";   // by its first word; host times are those of x86 servers
 constexpr double host_width = 0.3;
 constexpr double expert_release_width = 0.45;  // fused kernels of routed layers come and go with releases
-constexpr double doubtful_weight = 0.3;         // of rows with a mark in `suspect`
+constexpr double doubtful_weight = 0.3;         // of rows whose source is
 constexpr double pooled_ttft_weight = 0.25;  // queues before saturated prefill workers
 
 struct fit_row {
@@ -46,7 +46,7 @@ struct fit_row {
 
 double weight_of(const fit_row& r, served_metric what) {
   const std::string& suspect = r.row.record.suspect;
-  const double trust = suspect.empty() ? 1 : doubtful_weight;
+  const double trust = doubtful(suspect) ? doubtful_weight : 1;
   if (what == served_metric::tpot) return trust * tpot_weight;
   if (what != served_metric::ttft) return trust * throughput_weight;
   if (r.row.work.pooled() || r.row.request_rate) return trust * pooled_ttft_weight;

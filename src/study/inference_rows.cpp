@@ -441,6 +441,20 @@ void choose_targets(const csv_row& row, inference_row& out) {
 
 }  // namespace
 
+bool doubtful(std::string_view suspect) {
+  static constexpr std::array<std::string_view, 6> resolved = {
+      "attention DP, the column says no", "read as", "engine is", "gpus and per-GPU columns count",
+      "only the first factor of a product", "TTFT"};
+  constexpr std::string_view separator = "; ";
+  while (!suspect.empty()) {
+    const std::size_t end = std::min(suspect.find(separator), suspect.size());
+    const std::string_view mark = suspect.substr(0, end);
+    if (std::none_of(resolved.begin(), resolved.end(), [&](std::string_view r) { return mark.find(r) != mark.npos; })) return true;
+    suspect.remove_prefix(std::min(end + separator.size(), suspect.size()));
+  }
+  return false;
+}
+
 inference_row read_inference_row(const csv_row& row, const std::string& table, input_cache& inputs) {
   inference_row out;
   validation_record& r = out.record;

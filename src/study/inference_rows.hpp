@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <vector>
 
@@ -44,6 +45,9 @@ struct inference_row {
 };
 
 inference_row read_inference_row(const csv_row& row, const std::string& table, input_cache& inputs);
+
+/// Whether a mark in `suspect` says more than how the row is to be read, or that its TTFT is not to be trusted.
+bool doubtful(std::string_view suspect);
 
 /// Schedules by what decides them; rows that differ in nothing else share one.
 class schedule_cache {

@@ -66,6 +66,17 @@ TEST_CASE("Prompts alone are the time of a pass, or prompt tokens a second") {
   CHECK(rate.targets.front().published == 6000);
 }
 
+TEST_CASE("Marks that reading resolves leave no doubt about a row") {
+  for (const char* clear : {"", "caution: read as TP 4 EP 4: gpus, ep and per-GPU columns count tp x dp",
+                            "caution: the page runs MoE models with attention DP, the column says no",
+                            "caution: TTFT holds start-up compilation, use TPOT only"})
+    CHECK_FALSE(doubtful(clear));
+  for (const char* unclear : {"caution: layout of the table not stated",
+                              "caution: layout of the table not stated; caution: read as TP 2 EP 2",
+                              "caution: read as TP 2 EP 2; caution: release regression"})
+    CHECK(doubtful(unclear));
+}
+
 TEST_CASE("A budget that prompts fill is taken to be for parts of them") {
   const cells row = {{"engine", "TRT-LLM"}, {"engine_version", "1.1+"}, {"isl", "8192"}};
   CHECK(read(row).work.engine.prefill == prefill_policy::chunked);
