@@ -249,6 +249,17 @@ class serving_fit {
   std::vector<fit_row>& rows() { return rows_; }
   const std::vector<free_parameter>& parameters() const { return parameters_; }
 
+  /// Parameters that none of the rows depends on begin at their priors: the stack files may know rows that are left out.
+  std::vector<free_parameter> parameters_of(const std::vector<fit_row*>& rows) const {
+    std::vector<bool> met(knobs_.size());
+    for (const fit_row* r : rows)
+      for (const std::size_t i : r->relevant) met[i] = true;
+    std::vector<free_parameter> out = parameters_;
+    for (std::size_t i = 0; i < out.size(); ++i)
+      if (!met[i]) out[i].search_from.reset();
+    return out;
+  }
+
  private:
   static constexpr double step = 2e-3;  // of a logarithm
 
@@ -394,12 +405,12 @@ fit_report fit_inference(const std::vector<std::filesystem::path>& tables, const
   fit.choose_parameters();
   std::vector<fit_row*> all;
   for (fit_row& r : fit.rows()) all.push_back(&r);
-  const auto train = [&](const std::vector<fit_row*>& rows, int iterations, const fit_progress& to) {
+  const auto train = [&](const std::vector<fit_row*>& rows, int iterations, double tolerance, const fit_progress& to) {
     fit_options o;
     o.robust_scale = 0.1;
     o.iterations = iterations;
-    o.tolerance = 2e-4;
-    return fit_parameters(fit.parameters(), [&](const std::vector<double>& at) { return fit.residuals(rows, at); }, o,
+    o.tolerance = tolerance;
+    return fit_parameters(fit.parameters_of(rows), [&](const std::vector<double>& at) { return fit.residuals(rows, at); }, o,
                           [&](int i, double cost) {
                             if (to) to(fmt::format("iteration {}: cost {:.1f}", i, cost));
                           },
@@ -407,7 +418,7 @@ fit_report fit_inference(const std::vector<std::filesystem::path>& tables, const
   };
   fit.freeze();
   if (report) report(fmt::format("{} rows, {} parameters", all.size(), fit.parameters().size()));
-  const std::vector<double> best = train(all, 20, report);
+  const std::vector<double> best = train(all, 20, 2e-4, report);
 
   fit_report out;
   out.rows = all.size();
@@ -434,7 +445,7 @@ fit_report fit_inference(const std::vector<std::filesystem::path>& tables, const
   for (const auto& [engine, kinds] : by_engine)
     for (const auto& [what, errors] : kinds) bands[engine][what] = unseen_widening * share_below(errors, band_share);
   std::vector<served_error> left_out;
-  if (!leave_out.empty()) left_out = leave_out_in_turn(fit, all, leave_out, [&](const std::vector<fit_row*>& rows) { return train(rows, 4, {}); }, out, report);
+  if (!leave_out.empty()) left_out = leave_out_in_turn(fit, all, leave_out, [&](const std::vector<fit_row*>& rows) { return train(rows, 4, 0, {}); }, out, report);
   const bool systems = leave_out == "system";
   if (systems) out.coverage = coverage_elsewhere(left_out);
   out.files = fit.files(best, bands, fitted, systems ? widths_elsewhere(left_out) : value{value::object{}});

@@ -19,7 +19,7 @@ struct cost_knob {
 inline constexpr std::array<cost_knob, 19> cost_knobs = {{{"step_host", 0.8, 0.4},
                                                           {"rank_host", 0.7, 0},
                                                           {"layer_time", 0.7, 0.4},
-                                                          {"qk_norm_time", 0.7, 0.3},
+                                                          {"qk_norm_time", 0.4, 0},
                                                           {"prefill_layer_host", 0.3, 0},
                                                           {"sequence_host", 0.5, 0.3},
                                                           {"elementwise_vectors", 0.5, 0.2},

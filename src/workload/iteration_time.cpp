@@ -119,7 +119,9 @@ time_and_energy iteration_costs::elementwise(const layer_slice& l, double rows) 
   // Of several residual streams a block reads all and writes its input, then reads all with its output and writes them.
   const double mixed = streams > 1 ? l.blocks() * (4 * streams - 1) * hidden : 0;
   const double width = 0.75 * hidden + 0.25 * l.inner_width();
-  const auto moved = bytes::from_base((costs_.elementwise_vectors * width * share + mixed) * rows * activation_bytes);
+  // Norms of queries and keys read and write them.
+  const double normed = l.spec.qk_norm ? 2 * (l.heads + l.kv_heads) * l.head_dim : 0;
+  const auto moved = bytes::from_base((costs_.elementwise_vectors * width * share + mixed + normed) * rows * activation_bytes);
   kernel_cost c = stream_cost(platform_.gpu, stream_, moved);
   seconds small = costs_.layer_time * share;
   if (l.spec.qk_norm) small += costs_.qk_norm_time;
