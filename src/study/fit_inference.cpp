@@ -312,11 +312,11 @@ class serving_fit {
     const auto one = [&](const char* field, double start, double width) {
       add({knob::type::server, field, "", "", name, "", {}}, start, width);
     };
-    one("sequence_host", f.sequence_host.base(), 1);
-    one("request_host", f.request_host.base(), 1.5);
-    one("first_token_delay", f.first_token_delay.base(), 1.5);
-    one("first_token_iterations", f.first_token_iterations, 1.5);
-    one("prompt_token_delay", f.prompt_token_delay.base(), 1);
+    one("sequence_host", f.sequence_host.base(), 0.5);
+    one("request_host", f.request_host.base(), 0.75);
+    one("first_token_delay", f.first_token_delay.base(), 0.75);
+    one("first_token_iterations", f.first_token_iterations, 0.5);
+    one("prompt_token_delay", f.prompt_token_delay.base(), 0.5);
   }
 
   input_cache inputs_;
