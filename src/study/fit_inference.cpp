@@ -314,7 +314,7 @@ class serving_fit {
     };
     one("sequence_host", f.sequence_host.base(), 0.5);
     one("request_host", f.request_host.base(), 0.75);
-    one("first_token_delay", f.first_token_delay.base(), 0.75);
+    one("first_token_delay", f.first_token_delay.base(), 1.5);
     one("first_token_iterations", f.first_token_iterations, 0.5);
     one("prompt_token_delay", f.prompt_token_delay.base(), 0.5);
   }
@@ -418,7 +418,7 @@ fit_report fit_inference(const std::vector<std::filesystem::path>& tables, const
   };
   fit.freeze();
   if (report) report(fmt::format("{} rows, {} parameters", all.size(), fit.parameters().size()));
-  const std::vector<double> best = train(all, 20, 2e-4, report);
+  const std::vector<double> best = train(all, 20, 3e-5, report);
 
   fit_report out;
   out.rows = all.size();
