@@ -32,7 +32,7 @@ constexpr double sustained_width = 0.03;     // GPUs of one architecture share a
 constexpr const char* other_cpu = "Grace";   // by its first word; host times are those of x86 servers
 constexpr double host_width = 0.3;
 constexpr double expert_release_width = 0.45;  // fused kernels of routed layers come and go with releases
-constexpr double doubtful_weight = 0.3;         // of rows whose source is
+constexpr double doubtful_weight = 0.3;        // of rows whose source is
 constexpr double pooled_ttft_weight = 0.25;  // queues before saturated prefill workers
 
 struct fit_row {
@@ -445,7 +445,8 @@ fit_report fit_inference(const std::vector<std::filesystem::path>& tables, const
   for (const auto& [engine, kinds] : by_engine)
     for (const auto& [what, errors] : kinds) bands[engine][what] = unseen_widening * share_below(errors, band_share);
   std::vector<served_error> left_out;
-  if (!leave_out.empty()) left_out = leave_out_in_turn(fit, all, leave_out, [&](const std::vector<fit_row*>& rows) { return train(rows, 4, 0, {}); }, out, report);
+  if (!leave_out.empty())
+    left_out = leave_out_in_turn(fit, all, leave_out, [&](const auto& rows) { return train(rows, 4, 0, {}); }, out, report);
   const bool systems = leave_out == "system";
   if (systems) out.coverage = coverage_elsewhere(left_out);
   out.files = fit.files(best, bands, fitted, systems ? widths_elsewhere(left_out) : value{value::object{}});
