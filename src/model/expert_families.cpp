@@ -110,7 +110,7 @@ model read_minimax_m2(const model_file& f) {
   o.layer.moe.shared_ffn = f.r.integer_or("shared_intermediate_size", 0, {0, ffn_range.high});
   static const std::array<std::string, 2> norms = {"per_head", "per_layer"};
   o.layer.qk_norm = f.r.boolean_or("use_qk_norm", false);
-  o.layer.qk_norm_joint = f.r.has("qk_norm_type") && f.r.one_of("qk_norm_type", norms) == 1 && o.layer.qk_norm;
+  o.layer.qk_norm_joint = f.r.one_of_or("qk_norm_type", norms, 0) == 1 && o.layer.qk_norm;
   o.m.tied_embeddings = read_tied(f);
   o.repeat();
   return o.m;

@@ -80,7 +80,7 @@ class serving_fit {
     for (const fit_row& r : rows_) {
       stacks_.try_emplace(r.row.software->name, *r.row.software);
       cells.insert({r.row.hardware.gpu.architecture, engine_of(r.row.software->name)});
-      if (r.row.net->layers.back().routed()) routed.insert(r.row.software->name);
+      if (has_routed_experts(*r.row.net)) routed.insert(r.row.software->name);
       gpus.insert(r.row.hardware.gpu.name);
     }
     const inference_profile& start = *inputs_.stack_named(pool).inference;
@@ -88,7 +88,7 @@ class serving_fit {
     for (const auto& [a, e] : cells) add_costs(start, a, e, knob::type::engine);
     for (const auto& [name, s] : stacks_) {
       if (name != engine_of(name)) add({knob::type::release, "", "", "", name, "", {}}, 1, 0.2);
-      if (routed.contains(name)) add({knob::type::expert_release, "", "", "", name, "", {}}, 1, expert_release_width);
+      if (routed.contains(name)) add({knob::type::expert_release, "expert_layer_time", "", "", name, "", {}}, 1, expert_release_width);
       add_server(name);
     }
     for (const std::string& g : gpus) add({knob::type::sustained, "", "", "", "", g, {}}, 1, sustained_width);
@@ -276,9 +276,8 @@ class serving_fit {
       set_server(p.front_end, k.field, get_server(p.front_end, k.field) * f);
     } else {
       engine_costs& c = p.gpus[r.row.hardware.gpu.architecture];
-      const bool of_release = k.what == knob::type::release || k.what == knob::type::expert_release;
-      const std::string plain = of_release ? field : k.field;
-      const auto format = of_release ? std::nullopt : k.format;
+      const std::string plain = k.what == knob::type::release ? field : k.field;
+      const auto format = k.what == knob::type::release ? std::nullopt : k.format;
       set_cost(c, plain, format, get_cost(c, plain, format) * f);
     }
     std::vector<double> out = simulated_errors(r);

@@ -474,7 +474,7 @@ inference_row read_inference_row(const csv_row& row, const std::string& table, i
     reader.read();
     const auto problems = serving_problems(out.hardware, *out.software, *out.net, out.work);
     if (!problems.empty()) throw unsupported(fmt::format("{}", fmt::join(problems, "; ")));
-    r.kind = out.net->layers.back().routed() ? "mixture of experts" : "dense";
+    r.kind = has_routed_experts(*out.net) ? "mixture of experts" : "dense";
   } catch (const unsupported& e) {
     r.status = record_status::unsupported;
     r.reason = e.what();

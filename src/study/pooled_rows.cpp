@@ -104,7 +104,7 @@ double in_column(const metric_target& t, const client_times& c, double tokens_pe
 
 std::optional<std::string> read_pools(const csv_row& row, inference_row& out) {
   inference_workload& w = out.work;
-  const bool routed = out.net->layers.back().routed();
+  const bool routed = has_routed_experts(*out.net);
   const auto prefill_gpus = static_cast<int>(row.integer("prefill_gpus").value_or(0));
   const auto decode_gpus = static_cast<int>(row.integer("decode_gpus").value_or(0));
   if (prefill_gpus < 1 || decode_gpus < 1) return std::nullopt;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
 
 #include "stack/inference_fields.hpp"
 #include "study/serving_knobs.hpp"
@@ -19,12 +20,14 @@ bool uses(const inference_row& r, const knob& k) {
 }
 
 /// Whether a row's layers and layout have what a cost is of.
-bool met(const inference_row& r, const std::string& field) {
+bool met(const inference_row& r, std::string_view field) {
   const inference_workload& w = r.work;
   const auto any = [&](auto&& has) { return std::any_of(r.net->layers.begin(), r.net->layers.end(), has); };
   const int most_dp = std::max(w.attention_dp, w.prefill_pool ? w.prefill_pool->attention_dp : 1);
   const int most_tp = std::max(w.tp, w.prefill_pool ? w.prefill_pool->tp : 1);
-  if (field == "scan_layer_time") return any([](const layer_spec& l) { return l.attention == attention_kind::linear; });
+  if (field == "expert_layer_time") return has_routed_experts(*r.net);
+  if (field == "scan_layer_time")
+    return any([](const layer_spec& l) { return l.attention == attention_kind::linear || l.attention == attention_kind::mamba; });
   if (field == "qk_norm_time") return any([](const layer_spec& l) { return l.qk_norm; });
   if (field == "rank_host") return std::max(most_dp, most_tp) > 1;
   if (field == "indexer_layer_time") return any([](const layer_spec& l) { return l.sparse_keys > 0; });
@@ -53,7 +56,7 @@ bool acts_on(const knob& k, const inference_row& r) {
   const std::string& name = r.software->name;
   switch (k.what) {
     case knob::type::release: return k.stack == name;
-    case knob::type::expert_release: return k.stack == name && r.net->layers.back().routed();
+    case knob::type::expert_release: return k.stack == name && has_routed_experts(*r.net);
     case knob::type::sustained: return k.gpu == r.hardware.gpu.name;
     case knob::type::host: return r.hardware.cpu.name.starts_with(k.gpu);
     case knob::type::server: return k.stack == name && behind_server(r.work);
@@ -62,7 +65,7 @@ bool acts_on(const knob& k, const inference_row& r) {
       [[fallthrough]];
     case knob::type::pooled: break;
   }
-  const bool routed = r.net->layers.back().routed();
+  const bool routed = has_routed_experts(*r.net);
   return k.architecture == r.hardware.gpu.architecture && (routed || !k.routed_only) && uses(r, k) && met(r, k.field);
 }
 
@@ -70,14 +73,10 @@ std::vector<std::string> fields_of(const knob& k, const inference_row& r) {
   if (k.what == knob::type::sustained) return {"sustained"};
   if (k.what == knob::type::host) return {"host"};
   if (k.what == knob::type::server) return {fmt::format("server {}", k.field)};
-  if (k.what == knob::type::expert_release) return {"expert_layer_time"};
   if (k.what != knob::type::release) return {k.format ? fmt::format("{} {}", k.field, name(*k.format)) : k.field};
   std::vector<std::string> out = {"launch_factor"};
-  const layer_spec& last = r.net->layers.back();
-  for (const engine_time_field& f : engine_time_fields) {
-    const bool experts_only = f.name == "expert_layer_time";
-    if (f.release && (last.routed() || !experts_only)) out.emplace_back(f.name);
-  }
+  for (const engine_time_field& f : engine_time_fields)
+    if (f.release && met(r, f.name)) out.emplace_back(f.name);
   return out;
 }
 
