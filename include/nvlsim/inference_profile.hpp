@@ -52,6 +52,8 @@ struct engine_costs {
   double reduce_latency_factor = 1; ///< of the start of a fused all-reduce
   double reduce_rate_factor = 1;    ///< of its bandwidth
   double expert_stream_factor = 1;  ///< of the rate at which expert weights are read
+  double expert_skew = 0;         ///< how uneven experts' popularity is that a loss evened in training; 0: all alike
+  double biased_expert_skew = 0;  ///< the same where a bias on scores evened it
   double expert_imbalance = 1;      ///< tokens of the busiest expert-parallel rank over the mean
   std::map<precision, double> gemm_factor;    ///< tensor rate over that of the kernel tables; 1 if absent
   std::map<precision, double> expert_factor;  ///< the same of experts' GEMMs

@@ -35,6 +35,7 @@ struct moe_spec {
   std::int64_t experts = 0, top_k = 0, expert_ffn = 0;
   std::int64_t shared_ffn = 0;  ///< width of all shared experts together, 0 when there are none
   std::int64_t latent = 0;      ///< width that routed experts see, behind two projections; 0: the hidden size
+  bool balanced_by_bias = false;  ///< training evened their loads by a bias on scores (DeepSeek-V3), not by a loss
   friend bool operator==(const moe_spec&, const moe_spec&) = default;
 };
 
@@ -46,6 +47,10 @@ struct scan_spec {
   std::int64_t chunk = 128;      ///< tokens that training kernels scan at once
   friend bool operator==(const scan_spec&, const scan_spec&) = default;
 };
+
+/// What queries and keys are normalised over: nothing, a head (Qwen3), or all heads together, so that ranks of TP add up
+/// their squares (MiniMax-M2).
+enum class qk_norm_kind { none, per_head, joint };
 
 /// One decoder layer: a token mixer, then a dense MLP (`ffn_hidden` > 0), routed experts, or neither.
 struct layer_spec {
@@ -61,8 +66,7 @@ struct layer_spec {
   std::int64_t ffn_hidden = 0;
   bool gated_mlp = true;  ///< of the dense MLP and of experts
   moe_spec moe{};
-  bool qk_norm = false;         ///< queries and keys are normalised a head (Qwen3)
-  bool qk_norm_joint = false;   ///< over all heads together, so that ranks of TP add up their squares (MiniMax-M2)
+  qk_norm_kind qk_norm = qk_norm_kind::none;
   bool attention_gate = false;  ///< the attention output is gated by a projection as wide as the queries (Qwen3.5)
   bool biased_clamped_activation = false;  ///< experts with biases and clamped, interleaved SwiGLU (gpt_oss)
 

@@ -20,7 +20,7 @@ model read_llama(const model_file& f) {
 model read_qwen3(const model_file& f) {
   outline o = read_outline(f, hugging_face());
   o.layer.ffn_hidden = f.r.integer("intermediate_size", ffn_range);
-  o.layer.qk_norm = true;
+  o.layer.qk_norm = qk_norm_kind::per_head;
   o.m.tied_embeddings = read_tied(f);
   o.repeat();
   return o.m;

@@ -59,7 +59,7 @@ model read_mixtral(const model_file& f) {
 
 model read_qwen3_moe(const model_file& f) {
   outline o = read_outline(f, hugging_face());
-  o.layer.qk_norm = true;
+  o.layer.qk_norm = qk_norm_kind::per_head;
   layer_spec routed = o.layer;
   routed.moe = read_experts(f, "moe_intermediate_size");
   const auto routing = qwen_routing(f, o.layers.value);
@@ -108,9 +108,10 @@ model read_minimax_m2(const model_file& f) {
   outline o = read_outline(f, hugging_face());
   o.layer.moe = read_experts(f, "intermediate_size");
   o.layer.moe.shared_ffn = f.r.integer_or("shared_intermediate_size", 0, {0, ffn_range.high});
+  o.layer.moe.balanced_by_bias = f.r.boolean_or("use_routing_bias", true);
   static const std::array<std::string, 2> norms = {"per_head", "per_layer"};
-  o.layer.qk_norm = f.r.boolean_or("use_qk_norm", false);
-  o.layer.qk_norm_joint = f.r.one_of_or("qk_norm_type", norms, 0) == 1 && o.layer.qk_norm;
+  const bool joint = f.r.one_of_or("qk_norm_type", norms, 0) == 1;
+  if (f.r.boolean_or("use_qk_norm", false)) o.layer.qk_norm = joint ? qk_norm_kind::joint : qk_norm_kind::per_head;
   o.m.tied_embeddings = read_tied(f);
   o.repeat();
   return o.m;

@@ -29,7 +29,7 @@ layer_spec linear_layer(const model_file& f, const layer_spec& full) {
 
 outline read_qwen3_5_attention(const model_file& f) {
   outline o = read_outline(f, hugging_face());
-  o.layer.qk_norm = true;
+  o.layer.qk_norm = qk_norm_kind::per_head;
   o.layer.attention_gate = f.r.boolean_or("attn_output_gate", true);
   return o;
 }
@@ -109,6 +109,7 @@ layer_spec nemotron_layer(const model_file& f, std::size_t kind) {
     l.moe = read_experts(f, "moe_intermediate_size");
     l.moe.shared_ffn = f.r.integer_or("moe_shared_expert_intermediate_size", 0, {0, ffn_range.high});
     l.moe.latent = f.r.find_integer("moe_latent_size", hidden_range).value_or(0);
+    l.moe.balanced_by_bias = true;
   }
   return l;
 }

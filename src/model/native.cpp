@@ -20,7 +20,7 @@ void read_attention(const model_file& f, outline& o) {
   layer_spec& l = o.layer;
   if (!f.r.has("kv_lora_rank")) {
     read_heads(f, megatron(), o.hidden, l);
-    l.qk_norm = f.r.boolean_or("qk_layernorm", false);
+    if (f.r.boolean_or("qk_layernorm", false)) l.qk_norm = qk_norm_kind::per_head;
     return;
   }
   l.attention = attention_kind::mla;
@@ -43,6 +43,7 @@ moe_spec read_routed(const model_file& f) {
   e.top_k = chosen.value;
   e.expert_ffn = f.r.integer("moe_ffn_hidden_size", expert_ffn_range);
   e.shared_ffn = f.r.integer_or("moe_shared_expert_intermediate_size", 0, {0, ffn_range.high});
+  e.balanced_by_bias = f.r.boolean_or("moe_router_enable_expert_bias", false);
   return e;
 }
 

@@ -119,7 +119,7 @@ rows layer_rows(const model& m) {
     const auto number = [](std::int64_t n) { return n > 0 ? std::to_string(n) : std::string("-"); };
     out.push_back(
         {std::to_string(count),
-         fmt::format("{}{}{}", name_of(l.attention), l.qk_norm ? ", norm" : "", l.attention_gate ? ", gate" : ""),
+         fmt::format("{}{}{}", name_of(l.attention), l.qk_norm != qk_norm_kind::none ? ", norm" : "", l.attention_gate ? ", gate" : ""),
          number(scans(l) ? l.scan.heads : l.heads), number(l.kv_heads),
          number(scans(l) ? l.scan.head_dim : l.head_dim), keys_of(l), mlp_of(l)});
   }
@@ -220,7 +220,7 @@ value layer_json(const layer_group& g) {
                             {"num_attention_heads", l.heads},
                             {"num_key_value_heads", l.kv_heads},
                             {"head_dim", l.head_dim},
-                            {"qk_norm", l.qk_norm},
+                            {"qk_norm", l.qk_norm != qk_norm_kind::none},
                             {"attention_gate", l.attention_gate},
                             {"sliding_window", l.window},
                             {"index_topk", l.sparse_keys},

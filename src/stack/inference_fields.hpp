@@ -32,7 +32,7 @@ struct engine_factor_field {
   std::string_view name;
   double engine_costs::*member;
 };
-inline constexpr std::array<engine_factor_field, 9> engine_factor_fields = {{
+inline constexpr std::array<engine_factor_field, 11> engine_factor_fields = {{
     {"elementwise_vectors", &engine_costs::elementwise_vectors},
     {"launch_factor", &engine_costs::launch_factor},
     {"stream_factor", &engine_costs::stream_factor},
@@ -41,6 +41,8 @@ inline constexpr std::array<engine_factor_field, 9> engine_factor_fields = {{
     {"reduce_latency_factor", &engine_costs::reduce_latency_factor},
     {"reduce_rate_factor", &engine_costs::reduce_rate_factor},
     {"expert_stream_factor", &engine_costs::expert_stream_factor},
+    {"expert_skew", &engine_costs::expert_skew},
+    {"biased_expert_skew", &engine_costs::biased_expert_skew},
     {"expert_imbalance", &engine_costs::expert_imbalance},
 }};
 

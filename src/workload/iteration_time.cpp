@@ -120,11 +120,11 @@ time_and_energy iteration_costs::elementwise(const layer_slice& l, double rows) 
   const double mixed = streams > 1 ? l.blocks() * (4 * streams - 1) * hidden : 0;
   const double width = 0.75 * hidden + 0.25 * l.inner_width();
   // Norms of queries and keys read and write them.
-  const double normed = l.spec.qk_norm ? 2 * (l.heads + l.kv_heads) * l.head_dim : 0;
+  const double normed = l.spec.qk_norm != qk_norm_kind::none ? 2 * (l.heads + l.kv_heads) * l.head_dim : 0;
   const auto moved = bytes::from_base((costs_.elementwise_vectors * width * share + mixed + normed) * rows * activation_bytes);
   kernel_cost c = stream_cost(platform_.gpu, stream_, moved);
   seconds small = costs_.layer_time * share;
-  if (l.spec.qk_norm) small += costs_.qk_norm_time;
+  if (l.spec.qk_norm != qk_norm_kind::none) small += costs_.qk_norm_time;
   if (l.scans()) small += costs_.scan_layer_time;
   if (l.spec.sparse_keys > 0) small += costs_.indexer_layer_time;
   c.time += small;
@@ -195,11 +195,20 @@ time_and_energy iteration_costs::exchange(const layer_slice& l, double tokens) c
       {time, costs_.exchange_time, {{sent, sent}, {}}, sent, {.ranks = work_.ep}, "expert_exchange", {}}, {});
 }
 
-// Distinct experts of a batch: E (1 - (1 - k/E)^tokens). [docs/models-and-assumptions.md#inference-experts]
+// Share of the experts that a batch touches, a token a share `mean` of them: 1 - (1 - mean)^tokens where all are as popular.
+// Popularity of a gamma distribution with relative variance `skew` makes it 1 - (1 + tokens rate)^(-1 / skew).
+// [docs/models-and-assumptions.md#inference-experts]
+double touched_share(double mean, double skew, double tokens) {
+  const double missed = std::log1p(-std::min(mean, 1 - 1e-12));  // by one token, in log
+  if (skew == 0) return -std::expm1(tokens * missed);
+  return -std::expm1(-std::log1p(tokens * std::expm1(-skew * missed)) / skew);
+}
+
 void iteration_costs::add_experts(const layer_slice& l, double tokens, double expert_tokens,
                                   std::vector<named_cost>& out) const {
   const auto all = static_cast<double>(l.spec.moe.experts), k = static_cast<double>(l.spec.moe.top_k);
-  const double hit = std::max(1.0, l.local_experts * -std::expm1(expert_tokens * std::log1p(-std::min(k / all, 1 - 1e-12))));
+  const double skew = l.spec.moe.balanced_by_bias ? costs_.biased_expert_skew : costs_.expert_skew;
+  const double hit = std::max(1.0, l.local_experts * touched_share(k / all, skew, expert_tokens));
   const double imbalance = l.expert_ranks > 1 ? costs_.expert_imbalance : 1;
   const double rows = std::max(expert_tokens * k / l.expert_ranks * imbalance, 1.0);
   const double hidden = l.expert_hidden(static_cast<double>(model_.hidden));
@@ -227,7 +236,7 @@ iteration_costs::token_costs iteration_costs::layer_costs(const layer_slice& l, 
   if (l.spec.routed()) add_experts(l, tokens, expert_tokens, c.after);
   c.after.push_back({work_kind::memory_bound, "elementwise", elementwise(l, tokens), 1});
   c.after.push_back({work_kind::tp, "all-reduce", all_reduce(tokens, static_cast<double>(model_.hidden)), l.blocks()});
-  if (l.spec.qk_norm_joint) {
+  if (l.spec.qk_norm == qk_norm_kind::joint) {
     constexpr double sums = 4;  // of squares, of queries and of keys: two FP32 are as wide as four BF16 values
     c.after.push_back({work_kind::tp, "norm all-reduce", all_reduce(tokens, sums), 1});
   }

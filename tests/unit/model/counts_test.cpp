@@ -208,7 +208,7 @@ TEST_CASE("Counts of a small GPT follow the textbook formulas") {
 
 TEST_CASE("Parts of the parameters add up, and a tied output layer has none") {
   for (const bool tied : {false, true}) {
-    model m = small_model(2, dense_layer(8, 2, 16, 512, true, true));
+    model m = small_model(2, dense_layer(8, 2, 16, 512, true, qk_norm_kind::per_head));
     m.tied_embeddings = tied;
     const parameter_parts p = parameters_by_part(m);
     CHECK(p.embedding + p.attention + p.mlp + p.norms + p.output == parameters(m));
@@ -321,7 +321,7 @@ TEST_CASE("Counts of a model at every bound fit in 64 bits") {
   model m;
   m.hidden = 1 << 18;
   m.vocab = 1 << 26;
-  m.layers.assign(1 << 13, dense_layer(1 << 13, 1 << 13, 1 << 13, 1 << 22, true, true));
+  m.layers.assign(1 << 13, dense_layer(1 << 13, 1 << 13, 1 << 13, 1 << 22, true, qk_norm_kind::per_head));
   const double exact = 8192.0 * (4.0 * 262144 * 67108864 + 3.0 * 262144 * 4194304 + 2.0 * 262144 + 2.0 * 8192) +
                        2.0 * 67108864 * 262144 + 262144;
   CHECK(static_cast<double>(parameters(m)) == Approx(exact).epsilon(1e-12));

@@ -66,7 +66,7 @@ TEST_CASE("Qwen3 says which layers are dense") {
   const outcome all = config_of("qwen3_moe", rest);
   REQUIRE(all.problems == "");
   CHECK(dense_widths(all.m) == widths{0, 0, 0, 0});
-  CHECK(all.m.layers.front().qk_norm);
+  CHECK(all.m.layers.front().qk_norm == qk_norm_kind::per_head);
   const std::string dense = rest + R"(, "intermediate_size": 256)";
   CHECK(dense_widths(config_of("qwen3_moe", dense + R"(, "mlp_only_layers": [0, 3])").m) ==
         widths{256, 0, 0, 256});
@@ -83,14 +83,28 @@ TEST_CASE("MiniMax-M2 says over what it normalises queries and keys") {
                            heads;
   const auto norms = [&](const std::string& members) {
     const layer_spec l = config_of("minimax_m2", rest + members).m.layers.front();
-    return std::pair{l.qk_norm, l.qk_norm_joint};
+    return l.qk_norm;
   };
-  CHECK(norms("") == std::pair{false, false});
-  CHECK(norms(R"(, "use_qk_norm": true)") == std::pair{true, false});
-  CHECK(norms(R"(, "use_qk_norm": true, "qk_norm_type": "per_layer")") == std::pair{true, true});
-  CHECK(norms(R"(, "use_qk_norm": false, "qk_norm_type": "per_layer")") == std::pair{false, false});
+  CHECK(norms("") == qk_norm_kind::none);
+  CHECK(norms(R"(, "use_qk_norm": true)") == qk_norm_kind::per_head);
+  CHECK(norms(R"(, "use_qk_norm": true, "qk_norm_type": "per_layer")") == qk_norm_kind::joint);
+  CHECK(norms(R"(, "use_qk_norm": false, "qk_norm_type": "per_layer")") == qk_norm_kind::none);
   CHECK(config_of("minimax_m2", rest + R"(, "use_qk_norm": true, "qk_norm_type": "per_hat")").problems ==
         "m.json#/qk_norm_type: expected one of per_head, per_layer, found \"per_hat\"; did you mean \"per_head\"?\n");
+}
+
+TEST_CASE("Models say how training evened the loads of experts") {
+  const auto by_bias = [](const char* name) {
+    return test::shipped(name).layers.back().moe.balanced_by_bias;
+  };
+  for (const char* name : {"deepseek-v3", "deepseek-r1", "deepseek-v3.2", "deepseek-v4-pro", "kimi-k2.5", "glm-5", "minimax-m2.5"}) {
+    CAPTURE(name);
+    CHECK(by_bias(name));
+  }
+  for (const char* name : {"deepseek-v2", "mixtral-8x7b", "llama4-maverick", "qwen3-235b-a22b", "qwen3.5-397b-a17b", "gpt-oss-120b"}) {
+    CAPTURE(name);
+    CHECK_FALSE(by_bias(name));
+  }
 }
 
 TEST_CASE("Llama 4 interleaves experts and chunked attention") {
@@ -102,7 +116,7 @@ TEST_CASE("Llama 4 interleaves experts and chunked attention") {
   CHECK(dense_widths(o.m) == widths{128, 0, 128, 0});
   CHECK(o.m.layers.back().moe == moe_spec{4, 1, 32, 32});
   CHECK(windows(o.m) == widths{256, 256, 256, 0});
-  CHECK_FALSE(o.m.layers.back().qk_norm);  // its norm has no weights
+  CHECK(o.m.layers.back().qk_norm == qk_norm_kind::none);  // its norm has no weights
   const outcome lists = config_of("llama4", rest + R"(, "moe_layers": [0], "no_rope_layers": [0, 1, 1, 0])");
   REQUIRE(lists.problems == "");
   CHECK(dense_widths(lists.m) == widths{0, 128, 128, 128});
@@ -148,7 +162,7 @@ TEST_CASE("DeepSeek-V3 has latent attention, dense first layers, shared experts 
   CHECK(l.mla == mla_spec{40, 32, 16, 8, 12});
   CHECK(l.heads == 4);
   CHECK(l.head_dim == 24);
-  CHECK(l.moe == moe_spec{8, 2, 24, 48});
+  CHECK(l.moe == moe_spec{8, 2, 24, 48, 0, true});
   CHECK(o.m.mtp_layers == 1);
   CHECK(o.m.mtp_block == std::vector{l});
   const outcome plain = config_of("kimi_k2", rest + R"(, "q_lora_rank": null)");
@@ -255,7 +269,7 @@ TEST_CASE("Nemotron-H says its layers in letters or words") {
   CHECK(mlp.attention == attention_kind::none);
   CHECK(mlp.ffn_hidden == 90);
   CHECK_FALSE(mlp.gated_mlp);
-  CHECK(moe.moe == moe_spec{8, 3, 24, 48, 20});
+  CHECK(moe.moe == moe_spec{8, 3, 24, 48, 20, true});
   CHECK(o.m.mtp_layers == 2);
   CHECK(o.m.mtp_block == std::vector{attention, moe});
   // One norm a layer, and that of the gate in a Mamba layer.
@@ -315,6 +329,13 @@ outcome native(const std::string& rest) {
 const std::string experts = R"("num_moe_experts": 8, "moe_router_topk": 2, "moe_ffn_hidden_size": 96)";
 
 }  // namespace
+
+TEST_CASE("A model's own form says how the loads of experts were evened") {
+  CHECK_FALSE(native(experts).m.layers.front().moe.balanced_by_bias);
+  CHECK(native(experts + R"(, "moe_router_enable_expert_bias": true)").m.layers.front().moe.balanced_by_bias);
+  CHECK(native(R"("ffn_hidden_size": 128, "moe_router_enable_expert_bias": true)").problems ==
+        "m.json#/moe_router_enable_expert_bias: unknown member\n");
+}
 
 TEST_CASE("Native form has experts, and dense layers by frequency or by layer") {
   const outcome o = native(experts + R"(, "moe_shared_expert_intermediate_size": 48)");

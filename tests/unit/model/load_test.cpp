@@ -143,7 +143,7 @@ TEST_CASE("Native form reads Megatron's names") {
   const outcome p = read(with(small_gpt, R"(, "gated_mlp": true, "tied_embeddings": false, "num_query_groups": 2,
       "kv_channels": 8, "qk_layernorm": true, "max_position_embeddings": 77)"));
   REQUIRE(p.problems.empty());
-  CHECK(p.m.layers.back() == dense_layer(4, 2, 8, 256, true, true));
+  CHECK(p.m.layers.back() == dense_layer(4, 2, 8, 256, true, qk_norm_kind::per_head));
   CHECK_FALSE(p.m.tied_embeddings);
   CHECK(p.m.max_positions == 77);
 }

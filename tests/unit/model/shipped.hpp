@@ -26,7 +26,7 @@ inline model shipped(const std::string& name) {
 
 /// A layer of grouped heads and a dense MLP.
 inline layer_spec dense_layer(std::int64_t heads, std::int64_t kv_heads, std::int64_t head_dim, std::int64_t ffn,
-                              bool gated = true, bool qk_norm = false) {
+                              bool gated = true, qk_norm_kind qk_norm = qk_norm_kind::none) {
   return {.heads = heads,
           .kv_heads = kv_heads,
           .head_dim = head_dim,

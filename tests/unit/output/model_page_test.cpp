@@ -72,7 +72,7 @@ TEST_CASE("Model page shows experts, windows, states and prediction") {
   moe.moe = {.experts = 128, .top_k = 6, .expert_ffn = 1856, .shared_ffn = 3712, .latent = 0};
   m.layers.resize(1);
   m.layers.front().window = 128;
-  m.layers.front().qk_norm = true;
+  m.layers.front().qk_norm = qk_norm_kind::per_head;
   m.layers.insert(m.layers.end(), {mamba, moe, mamba, moe});
   m.mtp_layers = 1;
   m.mtp_block = {moe};
@@ -110,14 +110,14 @@ TEST_CASE("Model page fits 80 columns at every bound and survives an empty model
   l.heads = l.kv_heads = l.head_dim = 1 << 13;
   l.window = 1 << 30;
   l.ffn_hidden = 1 << 22;
-  l.qk_norm = true;
+  l.qk_norm = qk_norm_kind::per_head;
   m.layers.assign(1 << 13, l);
-  m.layers.front().qk_norm = false;
+  m.layers.front().qk_norm = qk_norm_kind::none;
   model other = m;
   l.attention = attention_kind::compressed;
   l.compressed.ratio = 1 << 13;
   l.sparse_keys = 1 << 30;
-  l.qk_norm = false;
+  l.qk_norm = qk_norm_kind::none;
   other.layers.assign(1 << 13, l);
   other.layers.back().moe = {
       .experts = 1 << 13, .top_k = 1 << 13, .expert_ffn = 1 << 17, .shared_ffn = 1 << 22, .latent = 1 << 18};

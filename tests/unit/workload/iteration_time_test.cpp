@@ -109,7 +109,7 @@ TEST_CASE("Iteration time has the norms of queries and keys in layers that have 
   const work_template without = x.price(decode_only);
   x.s.inference->qk_norm_time = 7.0_us;
   CHECK(x.price(decode_only).duration == without.duration);
-  for (std::size_t i = 0; i < 5; ++i) x.m.layers[i].qk_norm = true;
+  for (std::size_t i = 0; i < 5; ++i) x.m.layers[i].qk_norm = qk_norm_kind::per_head;
   const work_template by_head = x.price(decode_only);
   x.s.inference->qk_norm_time = seconds{};
   const work_template moved = x.price(decode_only);
@@ -120,7 +120,7 @@ TEST_CASE("Iteration time has the norms of queries and keys in layers that have 
   CHECK_FALSE(find(by_head, "norm all-reduce"));
 
   // A norm over all heads needs the sums of squares of all ranks.
-  for (std::size_t i = 0; i < 5; ++i) x.m.layers[i].qk_norm_joint = true;
+  for (std::size_t i = 0; i < 5; ++i) x.m.layers[i].qk_norm = qk_norm_kind::joint;
   const work_part* joint = find(x.price(decode_only), "norm all-reduce");
   REQUIRE(joint);
   CHECK(joint->repeat == 5);

@@ -47,7 +47,7 @@ TEST_CASE("Layers that look back over a window keep no cache a token") {
   CHECK(kv_bytes(m, 1) == 8 * 2 * 4 * 128);
 }
 
-TEST_CASE("A batch reads the experts that its tokens choose between them") {
+TEST_CASE("A batch reads the experts that its tokens choose between them, fewer where some are chosen more often") {
   model m = small_model();
   for (layer_spec& l : m.layers) {
     l.ffn_hidden = 0;
@@ -56,21 +56,40 @@ TEST_CASE("A batch reads the experts that its tokens choose between them") {
     l.moe.expert_ffn = 2048;
   }
   const platform p = small_machine();
-  const stack s = small_stack();
-  iteration_costs costs(p, s, m, small_workload());
-  const auto experts = [&](std::int64_t tokens) {
-    iteration it;
-    it.decodes = tokens;
-    it.context = 100 * tokens;
-    for (const work_part& part : costs.price(it).parts)
-      if (part.name == "experts down") return part.duration.base();
-    return 0.0;
+  stack s = small_stack();
+  const auto growth = [&] {
+    iteration_costs costs(p, s, m, small_workload());
+    const auto experts = [&](std::int64_t tokens) {
+      iteration it;
+      it.decodes = tokens;
+      it.context = 100 * tokens;
+      for (const work_part& part : costs.price(it).parts)
+        if (part.name == "experts down") return part.duration.base();
+      return 0.0;
+    };
+    // Read from memory: time grows with the experts, once what every launch takes is off.
+    return (experts(16) - experts(1)) / (experts(4) - experts(1));
   };
-  const auto distinct = [](double tokens) { return 64 * (1 - std::pow(1 - 4.0 / 64, tokens)); };
-  // Read from memory: time grows with the experts, once what every launch takes is off.
-  const double one = experts(1), four = experts(4), sixteen = experts(16);
-  CHECK((sixteen - one) / (four - one) ==
-        Approx((distinct(16) - distinct(1)) / (distinct(4) - distinct(1))).epsilon(0.05));
+  const auto expected = [](auto&& distinct) { return (distinct(16.0) - distinct(1.0)) / (distinct(4.0) - distinct(1.0)); };
+  const double alike = expected([](double tokens) { return 64 * (1 - std::pow(1 - 4.0 / 64, tokens)); });
+  CHECK(growth() == Approx(alike).epsilon(0.05));
+
+  // Uneven popularity: an expert is missed with the zero class of a negative binomial, four are touched by one token.
+  constexpr double skew = 1.5;
+  const double r = std::pow(1 - 4.0 / 64, -skew) - 1;
+  const double uneven = expected([&](double tokens) { return 64 * (1 - std::pow(1 + tokens * r, -1 / skew)); });
+  CHECK(uneven < 0.95 * alike);
+  s.inference->biased_expert_skew = skew;  // of other models than this one, which a loss evened
+  CHECK(growth() == Approx(alike).epsilon(0.05));
+  for (layer_spec& l : m.layers) l.moe.balanced_by_bias = true;
+  CHECK(growth() == Approx(uneven).epsilon(0.05));
+  s.inference->biased_expert_skew = 0;
+  s.inference->expert_skew = skew;
+  CHECK(growth() == Approx(alike).epsilon(0.05));
+  for (layer_spec& l : m.layers) l.moe.balanced_by_bias = false;
+  CHECK(growth() == Approx(uneven).epsilon(0.05));
+  s.inference->expert_skew = 1e-9;
+  CHECK(growth() == Approx(alike).epsilon(0.05));
 }
 
 }  // namespace
