@@ -48,6 +48,7 @@ struct engine_costs {
   double launch_factor = 1;         ///< of GEMM and decode-attention launches
   double stream_factor = 1;         ///< of the rate at which GEMMs read weights
   double decode_factor = 1;         ///< of the rate of decode attention
+  double decode_fp8_factor = 1;     ///< of it where the cache has 8 bits an element
   double attention_factor = 1;      ///< of the rate of prefill attention
   double reduce_latency_factor = 1; ///< of the start of a fused all-reduce
   double reduce_rate_factor = 1;    ///< of its bandwidth

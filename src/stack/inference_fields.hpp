@@ -32,11 +32,12 @@ struct engine_factor_field {
   std::string_view name;
   double engine_costs::*member;
 };
-inline constexpr std::array<engine_factor_field, 11> engine_factor_fields = {{
+inline constexpr std::array<engine_factor_field, 12> engine_factor_fields = {{
     {"elementwise_vectors", &engine_costs::elementwise_vectors},
     {"launch_factor", &engine_costs::launch_factor},
     {"stream_factor", &engine_costs::stream_factor},
     {"decode_factor", &engine_costs::decode_factor},
+    {"decode_fp8_factor", &engine_costs::decode_fp8_factor},
     {"attention_factor", &engine_costs::attention_factor},
     {"reduce_latency_factor", &engine_costs::reduce_latency_factor},
     {"reduce_rate_factor", &engine_costs::reduce_rate_factor},

@@ -74,8 +74,9 @@ iteration_costs::iteration_costs(const platform& p, const stack& s, const model&
   attention_ = at_rate(narrow && kernels_.attention_fp8 ? *kernels_.attention_fp8 : kernels_.attention,
                        sustained * costs_.attention_factor);
   decode_ = narrow && kernels_.decode_fp8 ? *kernels_.decode_fp8 : kernels_.decode;
-  decode_.hbm_share = std::min(1.0, decode_.hbm_share * costs_.decode_factor);
-  decode_.item_time = decode_.item_time / costs_.decode_factor;
+  const double decode_rate = costs_.decode_factor * (narrow ? costs_.decode_fp8_factor : 1);
+  decode_.hbm_share = std::min(1.0, decode_.hbm_share * decode_rate);
+  decode_.item_time = decode_.item_time / decode_rate;
   decode_.launch = decode_.launch * costs_.launch_factor;
   stream_ = kernels_.stream;
   stream_.launch = {};  // launches of small kernels are in the engine's layer_time

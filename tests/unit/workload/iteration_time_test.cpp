@@ -132,6 +132,23 @@ TEST_CASE("Iteration time has the norms of queries and keys in layers that have 
   CHECK_FALSE(find(x.price(decode_only), "norm all-reduce"));
 }
 
+TEST_CASE("Iteration time reads a cache at the engine's rate, and one of 8 bits at its own share of it") {
+  // Keys enough that launches do not count: what is left of a part goes as one over the rate.
+  constexpr iteration long_contexts{.decodes = 64, .context = 64 * 100000};
+  setup x;
+  const auto slower = [&](precision cache, double engine_costs::*factor) {
+    x.w.kv_cache = cache;
+    x.s.inference->decode_factor = x.s.inference->decode_fp8_factor = 1;
+    const double before = time_of(x.price(long_contexts), "decode attn");
+    (*x.s.inference).*factor = 0.5;
+    return time_of(x.price(long_contexts), "decode attn") / before;
+  };
+  CHECK(slower(precision::bf16, &engine_costs::decode_factor) == Approx(2).epsilon(0.01));
+  CHECK(slower(precision::fp8, &engine_costs::decode_factor) == Approx(2).epsilon(0.01));
+  CHECK(slower(precision::fp8, &engine_costs::decode_fp8_factor) == Approx(2).epsilon(0.01));
+  CHECK(slower(precision::bf16, &engine_costs::decode_fp8_factor) == 1);
+}
+
 TEST_CASE("Iteration time shows host launches only where they outlast the kernels") {
   setup x;
   const auto with_launch = [&](double us) {
