@@ -104,7 +104,7 @@ inline bool behind_server(const inference_workload& w) {
   return w.front_end && w.load != load_kind::offline && w.load != load_kind::static_batch;
 }
 
-/// The stack's settings with the workload's in their place. A static batch enters whole and alone.
+/// The stack's settings with the workload's in their place.
 engine_settings settings_of(const inference_profile& engine, const inference_workload& w);
 
 /// What one iteration of one replica holds.

@@ -135,7 +135,9 @@ double kv_bytes_per_token(const model& m, precision kv);
 /// Bytes of KV cache of a sequence of that many tokens: a window keeps no more than its own.
 double kv_bytes_per_sequence(const model& m, precision kv, std::int64_t tokens);
 
-/// Bytes of the states of scans (FP32) and of their convolutions (BF16), whatever the length of the sequence.
+/// Bytes of the state of a layer's scan (FP32) and of its convolution (BF16), whatever the length of the sequence.
+double state_bytes(const layer_spec& l);
+/// Of all layers.
 double state_bytes_per_sequence(const model& m);
 
 /// Bytes of all weights when every one of them is stored in `p`.

@@ -123,7 +123,7 @@ measured_way measure(const way& w, std::string_view metric, const front_end_cost
     m.value_s = (w.end - w.streaming) / w.gaps;
   } else if (metric == "e2e_s") {
     m.to_begin = m.to_first_token = m.decodes = true;
-    m.value_s = w.end - w.sent + server.way_in(w.prompt).base();
+    m.value_s = w.end - w.sent + w.held(server) + server.way_in(w.prompt).base();
   } else {
     m.to_begin = m.to_first_token = true;
     m.value_s = w.streaming - w.sent + w.held(server) + server.way_in(w.prompt).base();
@@ -181,12 +181,11 @@ std::vector<time_slice> transfer_slices(const std::vector<measured_way>& ways, d
   return out;
 }
 
-/// What clients wait for beyond the engine: the way through the server, and with the first token until it lets that go.
-void add_server(latency_parts& out, const std::vector<measured_way>& ways, double weights, const front_end_costs& server,
-                bool first_token) {
+/// What clients wait for beyond the engine: the way through the server, and until it lets tokens go.
+void add_server(latency_parts& out, const std::vector<measured_way>& ways, double weights, const front_end_costs& server) {
   double held = 0, way_in = 0;
   for (const measured_way& m : ways) {
-    held += first_token ? m.w.weight / weights * m.w.held(server) : 0;
+    held += m.w.weight / weights * m.w.held(server);
     way_in += m.w.weight / weights * server.way_in(m.w.prompt).base();
   }
   std::vector<time_slice> slices;
@@ -194,7 +193,7 @@ void add_server(latency_parts& out, const std::vector<measured_way>& ways, doubl
     if (time_s > 0) slices.push_back({"server", work_kind::host, name, nullptr, time_s, 0});
   };
   add("first token delay", way_in);
-  add("first token held back", held);
+  add("tokens held back", held);
   put(out, "server", std::move(slices));
 }
 
@@ -307,7 +306,7 @@ latency_parts parts_of_latency(const run_record& run, std::string_view metric, s
   put(out, "transfer", transfer_slices(ways, weights));
   for (const stretch& x : to_last_token) add_stage(out, lanes, ways, weights, x);
   // The engine's own requests, all of them, end without the server.
-  if (metric == "ttft_s" || (metric == "e2e_s" && !all_requests)) add_server(out, ways, weights, run.front_end, metric == "ttft_s");
+  if (metric == "ttft_s" || (metric == "e2e_s" && !all_requests)) add_server(out, ways, weights, run.front_end);
   return out;
 }
 

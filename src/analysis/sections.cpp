@@ -253,6 +253,11 @@ void add_serving_sections(result& r, const platform& p, const inference_workload
     r.notes.push_back(fmt::format("{:.4g} req/s finish between the first and the last counted arrival, where {:.4g} req/s arrive: "
                                   "the run is short beside its latencies, or the load is more than is served; more requests tell",
                                   i.requests_per_s, i.offered_requests_per_s));
+  const auto [from, to] = counted_time(o, w.measured);
+  constexpr double few_lives = 2;  // of requests; in less, ends of those that began together weigh too much
+  if (i.offered_requests_per_s > 0 && to - from < few_lives * i.e2e_s.mean)
+    r.notes.push_back(fmt::format("rates are of {:.4g} s, in which requests end that take {:.4g} s each: the run is short beside them; "
+                                  "more requests tell", to - from, i.e2e_s.mean));
   if (i.saturated) {
     r.status = run_status::saturated;
     r.reasons.push_back(fmt::format("requests come faster than they are served: {} of {} wait as the last one arrives; "

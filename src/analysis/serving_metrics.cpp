@@ -57,12 +57,13 @@ void judge(tally& t, const client_view& c, const service_objective& o) {
 tally count(const serving_run& run, const inference_workload& w, const window& arrivals, const window& ends) {
   tally t;
   for (const request_record& r : run.outcome.requests) {
-    t.inputs += r.input * inside(ends, r.first_token_s, r.first_token_s);
-    t.outputs += r.output * inside(ends, r.first_token_s, r.last_token_s);
-    // By the share of its tokens, as those are counted: ends alone come in waves where requests began together.
-    t.finished += r.last_token_s > r.first_token_s              ? inside(ends, r.first_token_s, r.last_token_s)
-                  : ends.whole || r.last_token_s > ends.from ? inside(ends, r.last_token_s, r.last_token_s)
-                                                              : 0;
+    // By the share of its tokens in the window: ends alone come in waves where requests began together.
+    const double share = r.last_token_s > r.first_token_s              ? inside(ends, r.first_token_s, r.last_token_s)
+                         : ends.whole || r.last_token_s > ends.from ? inside(ends, r.last_token_s, r.last_token_s)
+                                                                     : 0;
+    t.inputs += r.input * share;
+    t.outputs += r.output * share;
+    t.finished += share;
     t.cached += r.cached;
     t.prompts += r.input;
     t.preemptions += r.preemptions;
@@ -97,7 +98,7 @@ client_view seen_by_client(const request_record& r, const front_end_costs& serve
   const double way_in = server.way_in(r.input).base();
   out.ttft_s = first + held + way_in;
   if (gaps > 0) out.tpot_s = (out.e2e_s - first) / gaps;
-  out.e2e_s += way_in;  // which no token overtakes
+  out.e2e_s += held + way_in;  // which no token overtakes
   return out;
 }
 

@@ -87,16 +87,18 @@ double kv_bytes_per_sequence(const model& m, precision kv, std::int64_t tokens) 
 
 double kv_bytes_per_token(const model& m, precision kv) { return kv_bytes_per_sequence(m, kv, 1); }
 
+double state_bytes(const layer_spec& l) {
+  constexpr double state_element = 4, convolution_element = 2;  // Nemotron-3 and Qwen3.5 state FP32 in their configs
+  if (l.attention != attention_kind::mamba && l.attention != attention_kind::linear) return 0;
+  const std::int64_t kernel = std::max<std::int64_t>(1, l.scan.conv_kernel);
+  const std::int64_t reached = convolution_weights(l) / kernel * (kernel - 1);  // inputs before the newest
+  return state_element * static_cast<double>(scan_width(l.scan) * l.scan.state) +
+         convolution_element * static_cast<double>(reached);
+}
+
 double state_bytes_per_sequence(const model& m) {
-  constexpr double state_bytes = 4, convolution_bytes = 2;  // Nemotron-3 and Qwen3.5 state FP32 in their configs
   double all = 0;
-  for (const layer_spec& l : m.layers) {
-    if (l.attention != attention_kind::mamba && l.attention != attention_kind::linear) continue;
-    all += state_bytes * static_cast<double>(scan_width(l.scan) * l.scan.state);
-    const std::int64_t kernel = std::max<std::int64_t>(1, l.scan.conv_kernel);
-    const std::int64_t reached = convolution_weights(l) / kernel * (kernel - 1);  // inputs before the newest
-    all += convolution_bytes * static_cast<double>(reached);
-  }
+  for (const layer_spec& l : m.layers) all += state_bytes(l);
   return all;
 }
 

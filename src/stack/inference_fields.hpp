@@ -31,20 +31,21 @@ inline constexpr std::array<engine_time_field, 11> engine_time_fields = {{
 struct engine_factor_field {
   std::string_view name;
   double engine_costs::*member;
+  bool divides = false;  ///< it is of a rate, or a time is divided by it: 0 means nothing
 };
 inline constexpr std::array<engine_factor_field, 12> engine_factor_fields = {{
     {"elementwise_vectors", &engine_costs::elementwise_vectors},
     {"launch_factor", &engine_costs::launch_factor},
-    {"stream_factor", &engine_costs::stream_factor},
-    {"decode_factor", &engine_costs::decode_factor},
-    {"decode_fp8_factor", &engine_costs::decode_fp8_factor},
-    {"attention_factor", &engine_costs::attention_factor},
+    {"stream_factor", &engine_costs::stream_factor, true},
+    {"decode_factor", &engine_costs::decode_factor, true},
+    {"decode_fp8_factor", &engine_costs::decode_fp8_factor, true},
+    {"attention_factor", &engine_costs::attention_factor, true},
     {"reduce_latency_factor", &engine_costs::reduce_latency_factor},
-    {"reduce_rate_factor", &engine_costs::reduce_rate_factor},
-    {"expert_stream_factor", &engine_costs::expert_stream_factor},
+    {"reduce_rate_factor", &engine_costs::reduce_rate_factor, true},
+    {"expert_stream_factor", &engine_costs::expert_stream_factor, true},
     {"expert_skew", &engine_costs::expert_skew},
     {"biased_expert_skew", &engine_costs::biased_expert_skew},
-    {"expert_imbalance", &engine_costs::expert_imbalance},
+    {"expert_imbalance", &engine_costs::expert_imbalance, true},
 }};
 
 struct engine_table_field {

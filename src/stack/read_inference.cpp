@@ -34,7 +34,7 @@ void read_costs(reader& r, engine_costs& c, bool common) {
     else if (const auto q = r.find_quantity<seconds>(f.name)) c.*f.member = *q;
   }
   for (const engine_factor_field& f : engine_factor_fields)
-    if (const auto x = r.find_number(f.name, config::non_negative)) c.*f.member = *x;
+    if (const auto x = r.find_number(f.name, f.divides ? factor : config::non_negative)) c.*f.member = *x;
   for (const engine_table_field& f : engine_table_fields) read_table(r, f.name, c.*f.member);
 }
 

@@ -81,10 +81,12 @@ std::shared_ptr<const schedule_summary> schedule_cache::schedule_of(const infere
                              l.tokens_per_step};
   key.push_back(l.sequence.states);
   for (const auto& [window, share] : l.sequence.windowed) key.insert(key.end(), {static_cast<double>(window), share});
+  const bool medians = std::any_of(r.targets.begin(), r.targets.end(), [](const metric_target& t) { return t.median; });
+  key.push_back(medians ? 1 : 0);
   auto& known = known_[key];
   if (!known) {
     schedule_summary s = summarise(schedule_requests(draw_lengths(w, requests), l), l.tokens_per_step);
-    if (std::none_of(r.targets.begin(), r.targets.end(), [](const metric_target& t) { return t.median; })) {
+    if (!medians) {
       s.class_of = {};
       s.requests = {};
     }
@@ -102,8 +104,7 @@ std::vector<double> simulate_row(const inference_row& r, const stack& s, const s
   const double counted = r.counts_prompts ? r.work.input.mean : 1;  // tokens of a request's only one
   std::vector<double> out;
   for (const metric_target& t : r.targets) {
-    const bool median = t.median && !schedule.class_of.empty();
-    out.push_back(in_column(t, median ? median_times(schedule, times, server) : mean, counted * lane * r.lanes(), r.gpus));
+    out.push_back(in_column(t, t.median ? median_times(schedule, times, server) : mean, counted * lane * r.lanes(), r.gpus));
   }
   return out;
 }

@@ -47,7 +47,7 @@ std::optional<token_lengths> lengths_in(const csv_row& row, std::string_view col
       last = length_in(text.substr(at + between.size()));
       break;
     }
-  if (!first || !last || *first > *last)
+  if (!first || !last || *first > *last || !(*last > 0))
     throw cell_error(fmt::format("{}: \"{}\" is neither a number nor a range of them", column, row[column]));
   const double mean = (*first + *last) / 2;
   return token_lengths{mean, (*last - mean) / mean};
@@ -72,6 +72,7 @@ class row_reader {
   row_reader(const csv_row& row, inference_row& out) : row_(row), out_(out), work_(out.work) {}
 
   void read() {
+    check_cells();
     refuse();
     find_inputs();
     read_formats();
@@ -91,6 +92,19 @@ class row_reader {
   /// The InferenceX load generator, or runs that repeat its settings.
   bool inferencex() const {
     return has("notes", "0.9 of nominal") || row_["id"].starts_with("ix-") || has("id", "gap_ana");
+  }
+
+  /// Counts and rates that a row states are positive, and counts small enough to reckon with.
+  void check_cells() const {
+    static constexpr std::array counts = {"gpus", "tp", "pp", "ep", "prefill_gpus", "decode_gpus", "concurrency",
+                                          "batch_limit_per_instance", "num_prompts"};
+    static constexpr std::int64_t most = 1'000'000'000;
+    for (const char* column : counts)
+      if (const auto n = row_.integer(column); n && (*n < 1 || *n > most))
+        throw cell_error(fmt::format("{} is {}, not from 1 to {}", column, *n, most));
+    if (row_.number("request_rate_per_s")) need(row_, "request_rate_per_s");
+    if (const auto named = parse_layout(row_["launch_layout"]); named && std::min({named->tp, named->pp, named->ep}) < 1)
+      throw cell_error(fmt::format("launch_layout: \"{}\" has a part of 0 ranks", row_["launch_layout"]));
   }
 
   void refuse() {

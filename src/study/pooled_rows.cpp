@@ -140,7 +140,8 @@ std::optional<std::string> read_pools(const csv_row& row, inference_row& out) {
 pooled_schedule schedule_pooled_row(const inference_row& r, const stack& s) {
   const inference_workload& w = r.work;
   std::vector<std::string> reasons;
-  pool_setup setup = setup_pools(r.hardware, s, *r.net, w, reasons);
+  const request_lengths lengths = draw_lengths(w, w.requests);
+  pool_setup setup = setup_pools(r.hardware, s, *r.net, w, extent_of(lengths), reasons);
   // What was published did run.
   if (!reasons.empty()) setup.decode.lane.kv_capacity_tokens = setup.prefill.lane.kv_capacity_tokens = no_limit;
   iteration_costs decode(r.hardware, s, *r.net, decode_workload(w));
@@ -157,7 +158,7 @@ pooled_schedule schedule_pooled_row(const inference_row& r, const stack& s) {
   prices.transfer = [&](std::int64_t tokens) {
     return (idle.time + (one.time - idle.time) * (static_cast<double>(tokens) / w.input.mean)).base();
   };
-  return schedule_pools(draw_lengths(w, w.requests), setup, prices);
+  return schedule_pools(lengths, setup, prices);
 }
 
 std::vector<double> simulate_pooled_row(const inference_row& r, const stack& s) {

@@ -36,6 +36,10 @@ std::vector<std::string> shape_reasons(const model& m, const inference_workload&
     check_division(out, "tp", w.tp, l.heads, "attention heads");
     if (l.attention == attention_kind::grouped_query) check_division(out, "tp", w.tp, l.kv_heads, "KV heads", true);
     check_division(out, "tp", w.tp, l.ffn_hidden, "MLP columns");
+    check_division(out, "tp", w.tp, l.moe.shared_ffn, "columns of shared experts");
+    check_division(out, "tp", w.tp, l.scan.heads, "scan heads");
+    check_division(out, "tp", w.tp, l.attention == attention_kind::mamba ? l.scan.groups : l.scan.key_heads, "scan groups or key heads", true);
+    check_division(out, "tp", w.tp, l.compressed.o_groups, "groups of the attention's output", true);
     // Wide expert parallelism fills its ranks with copies of the busiest experts.
     if (l.routed() && w.attention_dp == 1) check_division(out, "ep", w.ep, l.moe.experts, "experts");
     if (l.routed() && w.ep > l.moe.experts) out.insert(fmt::format("ep {} exceeds {} experts", w.ep, l.moe.experts));
@@ -48,8 +52,9 @@ std::vector<std::string> shape_reasons(const model& m, const inference_workload&
   if (w.attention_dp > 1 && w.tp > 1) out.insert("tp with attention_dp: only one of them above 1 is modelled");
   if (w.drafts.draft_tokens > 0 && m.mtp_layers == 0)
     out.insert(fmt::format("speculative: {} has no prediction module (MTP)", m.name));
-  if (w.ep > w.tp * w.attention_dp)
-    out.insert(fmt::format("ep {} exceeds the {} ranks of a replica", w.ep, w.tp * w.attention_dp));
+  const int ranks = w.tp * w.attention_dp;
+  if (w.ep > ranks) out.insert(fmt::format("ep {} exceeds the {} ranks of a replica", w.ep, ranks));
+  else if (routed) check_division(out, "ep", w.ep, ranks, "ranks of a replica");
   return {out.begin(), out.end()};
 }
 
@@ -79,41 +84,46 @@ std::vector<std::string> stack_reasons(const platform& p, const stack& s, const 
   for (const weight_role r : {weight_role::dense, weight_role::attention, weight_role::expert, weight_role::sixteen_bit})
     if (const precision x = weights_of(w, r); wanted.insert(x).second && !route_gemm(p.gpu, k, costs, r, x, 1))
       out.push_back(fmt::format("stack {} has no {} GEMM for {}", s.name, name(x), p.gpu.name));
+  const bool exchanges = w.ep > 1 && w.attention_dp > 1 && w.attention_dp <= p.gpus_per_rack();
+  if (exchanges && !expert_exchange_time(s.collectives, p, dispatch_kernel, {1, 1, 1, w.attention_dp, 1, true}))
+    out.push_back(fmt::format("stack {} has no {} kernel by which experts get their tokens", s.name, dispatch_kernel));
   return out;
 }
 
-std::int64_t longest(const token_lengths& l) {
-  return std::max<std::int64_t>(1, std::llround(l.mean * (1 + l.spread)));
+/// Reasons that concern the number of requests, which are looked at before any is drawn.
+std::vector<std::string> count_reasons(const inference_workload& w, std::int64_t each) {
+  std::vector<std::string> out;
+  const std::int64_t lanes = std::int64_t{w.replicas} * w.pp;
+  if (w.load == load_kind::closed_loop && w.concurrency < lanes)
+    out.push_back(fmt::format("concurrency {} leaves some of {} lanes (replicas x pp) without a client", w.concurrency, lanes));
+  if (each > most_requests)
+    out.push_back(fmt::format("{} requests a replica; at most {} are simulated", each, most_requests));
+  return out;
 }
 
-/// Reasons that concern the longest request, and the number of requests.
+/// Reasons that concern the longest of the requests, and the iterations that they all take.
 std::vector<std::string> load_reasons(const model& m, const inference_workload& w, const serving_memory& mem,
-                                      const inference_profile& engine) {
+                                      const schedule_limits& limits, const request_lengths& lengths) {
   std::vector<std::string> out;
-  const engine_settings set = settings_of(engine, w);
-  const std::int64_t input = longest(w.input), request = input + longest(w.output);
-  if (m.max_positions > 0 && request > m.max_positions)
-    out.push_back(fmt::format("the longest request has {} tokens, {} takes {}", request, m.name, m.max_positions));
-  if (set.prefill == prefill_policy::whole_prompt && input > set.max_num_tokens)
-    out.push_back(fmt::format("prefill whole_prompt: a prompt of {} tokens exceeds max_num_tokens {}; prefill chunked cuts it", input,
-                              set.max_num_tokens));
+  const engine_settings& set = limits.settings;
+  const request_extent longest = extent_of(lengths);
+  if (m.max_positions > 0 && longest.whole > m.max_positions)
+    out.push_back(fmt::format("the longest request has {} tokens, {} takes {}", longest.whole, m.name, m.max_positions));
+  if (set.prefill == prefill_policy::whole_prompt && longest.prompt > set.max_num_tokens / limits.ranks)
+    out.push_back(fmt::format("prefill whole_prompt: a prompt of {} tokens exceeds max_num_tokens {}; prefill chunked cuts it",
+                              longest.prompt, set.max_num_tokens / limits.ranks));
   const bool caches = kv_bytes_per_token(m, w.kv_cache) > 0;  // else the shape is the reason
   if (caches && mem.kv_capacity_tokens == 0) {
     out.push_back(mem.no_cache);
-  } else if (const std::int64_t needed = held_tokens(limits_of(engine, w, mem), request);
-             caches && needed > mem.kv_capacity_tokens) {
+  } else if (const std::int64_t needed = held_tokens(limits, longest.whole); caches && needed > mem.kv_capacity_tokens) {
     out.push_back(fmt::format("the longest request needs {} KV tokens, the cache holds {}", needed,
                               mem.kv_capacity_tokens));
   }
-  const std::int64_t lanes = std::int64_t{w.replicas} * w.pp, each = (w.requests + lanes - 1) / lanes;
-  if (w.load == load_kind::closed_loop && w.concurrency < lanes)
-    out.push_back(fmt::format("concurrency {} leaves some of {} lanes (replicas x pp) without a client", w.concurrency, lanes));
   std::int64_t batch = std::min(set.max_batch_size, set.max_num_tokens);
   if (w.load == load_kind::closed_loop) batch = std::min(batch, w.concurrency);
-  const double iterations = static_cast<double>(each) * w.output.mean / static_cast<double>(batch);
-  if (each > most_requests)
-    out.push_back(fmt::format("{} requests a replica; at most {} are simulated", each, most_requests));
-  else if (iterations > static_cast<double>(most_iterations))
+  const double iterations =
+      static_cast<double>(lengths.size()) * w.output.mean / (static_cast<double>(batch) * limits.tokens_per_step);
+  if (iterations > static_cast<double>(most_iterations))
     out.push_back(
         fmt::format("{:.0f} iterations or more a replica; at most {} are simulated", iterations, most_iterations));
   return out;
@@ -250,6 +260,15 @@ std::int64_t held_tokens(const schedule_limits& l, std::int64_t tokens) {
   return (tokens + l.kv_block_tokens - 1) / l.kv_block_tokens * l.kv_block_tokens + l.sequence.beside(tokens);
 }
 
+request_extent extent_of(const request_lengths& lengths) {
+  request_extent out;
+  for (const auto& [input, output] : lengths) {
+    out.prompt = std::max(out.prompt, input);
+    out.whole = std::max(out.whole, input + output);
+  }
+  return out;
+}
+
 std::string prompts_held_up(const schedule_limits& l, std::int64_t prompt, std::int64_t clients) {
   if (l.settings.prefill != prefill_policy::whole_prompt) return {};
   // Ranks of attention data parallelism have limits of their own.
@@ -267,20 +286,22 @@ void run_pools(const platform& p, const stack& s, const model& m, const inferenc
   const serving_memory memory = plan_serving_memory(p, s, m, decode_workload(w));
   run.memory = memory.report;
   run.memory.where = "each GPU that decodes";
-  const std::int64_t request = longest(w.input) + longest(w.output);
-  if (m.max_positions > 0 && request > m.max_positions)
-    run.reasons.push_back(fmt::format("the longest request has {} tokens, {} takes {}", request, m.name, m.max_positions));
-  const pool_setup setup = setup_pools(p, s, m, w, run.reasons);
+  const bool too_many = w.requests > most_requests;
+  if (too_many) run.reasons.push_back(fmt::format("{} requests; at most {} are simulated", w.requests, most_requests));
+  const request_lengths lengths = draw_lengths(w, too_many ? 1 : w.requests);
+  const request_extent longest = extent_of(lengths);
+  if (m.max_positions > 0 && longest.whole > m.max_positions)
+    run.reasons.push_back(fmt::format("the longest request has {} tokens, {} takes {}", longest.whole, m.name, m.max_positions));
+  const pool_setup setup = setup_pools(p, s, m, w, longest, run.reasons);
   run.kv_capacity_tokens = setup.decode.lane.kv_capacity_tokens;
   if (w.load == load_kind::static_batch) run.reasons.emplace_back("static_batch: pools of workers take their requests one by one");
-  if (w.requests > most_requests) run.reasons.push_back(fmt::format("{} requests; at most {} are simulated", w.requests, most_requests));
   if (!run.reasons.empty()) return;
   run.notes = assumptions(p, s, m, w);
   run.notes.emplace_back(w.prompts_cached ? "decode workers alone: caches of prompts are there when a request arrives"
                                           : "the first token is streamed when the decode worker has the cache and begins");
   run.tokens_per_step = w.drafts.tokens_per_step;
   if (behind_server(w)) run.front_end = s.inference->front_end;
-  plan_pools(p, s, m, w, setup, draw_lengths(w, w.requests), run, explained);
+  plan_pools(p, s, m, w, setup, lengths, run, explained);
 }
 
 }  // namespace
@@ -297,20 +318,23 @@ inference_run plan_inference(const platform& p, const stack& s, const model& m, 
   const serving_memory memory = plan_serving_memory(p, s, m, w);
   run.memory = memory.report;
   run.kv_capacity_tokens = memory.kv_capacity_tokens;
-  for (std::string& r : load_reasons(m, w, memory, *s.inference)) run.reasons.push_back(std::move(r));
+  const std::vector<lane_group> groups = deal(w);
+  const std::int64_t each = groups.front().requests;
+  for (std::string& r : count_reasons(w, each)) run.reasons.push_back(std::move(r));
+  const request_lengths lengths = draw_lengths(w, std::min(each, most_requests));
+  schedule_limits limits = limits_of(*s.inference, w, memory);
+  for (std::string& r : load_reasons(m, w, memory, limits, lengths)) run.reasons.push_back(std::move(r));
   if (!run.reasons.empty()) return run;
 
   run.notes = assumptions(p, s, m, w);
   run.tokens_per_step = w.drafts.tokens_per_step;
   if (behind_server(w)) run.front_end = s.inference->front_end;
-  const std::vector<lane_group> groups = deal(w);
-  const request_lengths lengths = draw_lengths(w, groups.front().requests);
-  schedule_limits limits = limits_of(*s.inference, w, memory);
   iteration_costs costs(p, s, m, w);
   std::map<iteration, std::int32_t> known;
+  const request_extent longest = extent_of(lengths);
   for (const lane_group& g : groups) {
     limits.concurrency = g.clients;
-    const std::string held_up = prompts_held_up(limits, longest(w.input), g.clients > 0 ? g.clients : g.requests);
+    const std::string held_up = prompts_held_up(limits, longest.prompt, g.clients > 0 ? g.clients : g.requests);
     if (!held_up.empty() && std::find(run.notes.begin(), run.notes.end(), held_up) == run.notes.end()) run.notes.push_back(held_up);
     run.schedules.push_back(
         schedule_requests({lengths.begin(), lengths.begin() + static_cast<std::ptrdiff_t>(g.requests)}, limits));

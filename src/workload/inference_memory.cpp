@@ -27,11 +27,14 @@ struct layer_weights {
 
 memory_item weights_item(const model& m, const inference_workload& w, const std::vector<layer_slice>& slices) {
   layer_weights all;
+  const auto hidden = static_cast<double>(m.hidden);
   for (const layer_slice& l : slices) {
     for (const auto* part : {&l.before_attention, &l.after_attention})
       for (const rank_gemm& g : *part) all.add(w, g.role, l.layers * g.n * g.k);
-    all.add(w, weight_role::expert, l.layers * l.expert_weights(static_cast<double>(m.hidden)));
+    all.add(w, weight_role::expert, l.layers * l.expert_weights(hidden));
   }
+  if (w.drafts.draft_tokens > 0)  // what joins two hidden vectors in each prediction module
+    all.add(w, weight_role::sixteen_bit, static_cast<double>(m.mtp_layers) * 2 * hidden * hidden);
   const auto norms = static_cast<double>(parameters_by_part(m).norms);
   return {"weights", bytes::from_base((all.size + bf16_bytes * norms) / w.pp),
           fmt::format("{:.3g} B ({}) x {:.4g} G projection weights on TP rank {} + {:.0f} B x {:.4g} M norm weights{}",
@@ -74,7 +77,7 @@ void divide_cache(serving_memory& out, const inference_workload& w, const std::v
   std::map<std::int64_t, double> windowed;
   for (const layer_slice& l : slices) {
     (l.windowed() ? windowed[l.spec.window] : every) += l.layers * l.kv_values() * element;
-    states += l.layers * l.state_bytes();
+    states += l.layers * l.state_bytes;
   }
   if (every == 0)  // no layer to count tokens by: all are taken as if their windows were never full
     for (const auto& [window, share] : std::exchange(windowed, {})) every += share;
@@ -104,7 +107,12 @@ std::int64_t sequence_cache::beside(std::int64_t tokens) const {
 serving_memory plan_serving_memory(const platform& p, const stack& s, const model& m, const inference_workload& w) {
   const inference_profile& engine = *s.inference;
   const engine_settings set = settings_of(engine, w);
-  const std::vector<layer_slice> slices = slice_layers(m, ranks_of(w));
+  std::vector<layer_slice> slices = slice_layers(m, ranks_of(w));
+  if (w.drafts.draft_tokens > 0)
+    for (layer_slice& l : slice_layers(m.mtp_block, m.hidden, ranks_of(w))) {
+      l.layers *= static_cast<int>(m.mtp_layers);
+      slices.push_back(std::move(l));
+    }
   serving_memory out;
   const bool counted = engine.kv_rule == kv_memory_rule::of_rest;
   out.report = {"each GPU", {weights_item(m, w, slices), vocabulary_weights(m, w)}, {}, p.gpu.hbm_usable};

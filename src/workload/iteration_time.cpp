@@ -66,7 +66,10 @@ iteration_costs::iteration_costs(const platform& p, const stack& s, const model&
       work_(w),
       costs_(costs_for(s, p.gpu, m)),
       kernels_(kernels_for(s, p.gpu)),
-      slices_(slice_layers(m, ranks_of(w))) {
+      slices_(slice_layers(m, ranks_of(w))),
+      layers_(slices_.size()) {
+  if (w.drafts.draft_tokens > 0)
+    for (layer_slice& l : slice_layers(m.mtp_block, m.hidden, ranks_of(w))) slices_.push_back(std::move(l));
   const double sustained = factor_of(s.inference->sustained_factor, p.gpu.name);
   for (const weight_role r : {weight_role::dense, weight_role::attention, weight_role::expert, weight_role::sixteen_bit})
     routes_[r] = route_gemm(p.gpu, kernels_, costs_, r, weights_of(w, r), sustained).value();
@@ -172,8 +175,7 @@ time_and_energy iteration_costs::stage_send(double rows) const {
                      size * 2);
 }
 
-// A token goes to each rank that holds one of its experts and comes back; what the exchange kernels are not known
-// for runs at NVLink rate. [docs/models-and-assumptions.md#inference-experts]
+// A token goes to each rank that holds one of its experts and comes back. [docs/models-and-assumptions.md#inference-experts]
 time_and_energy iteration_costs::exchange(const layer_slice& l, double tokens) const {
   if (work_.attention_dp == 1) return {};
   const double hidden = l.expert_hidden(static_cast<double>(model_.hidden));
@@ -188,8 +190,8 @@ time_and_energy iteration_costs::exchange(const layer_slice& l, double tokens) c
   // Spread over as many ranks as can be: the busiest rank, for which all wait, gets more than the mean of random routes.
   const expert_traffic t{tokens, static_cast<double>(l.spec.moe.top_k), hidden, work_.attention_dp, 1, true};
   seconds time = costs_.exchange_time;
-  const auto dispatch = expert_exchange_time(stack_.collectives, platform_, "two_sided_dispatch_bf16", t);
-  const auto idle = expert_exchange_time(stack_.collectives, platform_, "two_sided_dispatch_bf16", {0, t.topk, t.hidden, t.ranks, 1, true});
+  const auto dispatch = expert_exchange_time(stack_.collectives, platform_, dispatch_kernel, t);
+  const auto idle = expert_exchange_time(stack_.collectives, platform_, dispatch_kernel, {0, t.topk, t.hidden, t.ranks, 1, true});
   if (dispatch) time += (*dispatch - *idle) * 2;
   const bytes sent = bytes::from_base(2 * tokens * t.topk * t.hidden * activation_bytes);  // there and back
   return transferred(
@@ -199,7 +201,7 @@ time_and_energy iteration_costs::exchange(const layer_slice& l, double tokens) c
 // Share of the experts that a batch touches, a token a share `mean` of them: 1 - (1 - mean)^tokens where all are as popular.
 // Popularity of a gamma distribution with relative variance `skew` makes it 1 - (1 + tokens rate)^(-1 / skew).
 // [docs/models-and-assumptions.md#inference-experts]
-double touched_share(double mean, double skew, double tokens) {
+static double touched_share(double mean, double skew, double tokens) {
   const double missed = std::log1p(-std::min(mean, 1 - 1e-12));  // by one token, in log
   if (skew == 0) return -std::expm1(tokens * missed);
   return -std::expm1(-std::log1p(tokens * std::expm1(-skew * missed)) / skew);
@@ -273,6 +275,17 @@ double iteration_costs::compressed_keys(const layer_spec& l, double context) {
 /// Of a prompt's scan: at its roofline, for nothing that was measured tells it apart in serving.
 constexpr double scan_words_per_sm = 0;
 
+/// Of `tokens` queries, each of which has `scored` keys to choose from.
+void iteration_costs::add_scores(kernel_cost& c, const layer_spec& l, double tokens, double scored) const {
+  const kernel_cost i = indexer_forward_cost(platform_.gpu, attention_,
+                                             {tokens, static_cast<double>(l.index_heads), static_cast<double>(l.index_dim), scored,
+                                              std::min(scored, static_cast<double>(l.sparse_keys)), false});
+  c.activity = (c.activity * c.time.base() + i.activity * i.time.base()) / (c.time + i.time).base();
+  c.time += i.time;
+  c.work += i.work;
+  c.moved += i.moved;
+}
+
 /// A prompt's scan, or its attention to compressed keys with what chooses them.
 time_and_energy iteration_costs::prefill_mixer(const layer_slice& l, const iteration_content& it) const {
   if (l.scans()) {
@@ -288,17 +301,7 @@ time_and_energy iteration_costs::prefill_mixer(const layer_slice& l, const itera
   const double context = it.prompt_pairs / it.prompt_tokens, dim = l.head_dim;
   kernel_cost c = sparse_attention_forward_cost(platform_.gpu, attention_,
                                                 {it.prompt_tokens, l.heads, compressed_keys(l.spec, context), dim, dim, false});
-  if (l.spec.index_heads > 0) {
-    const double scored = context / static_cast<double>(l.spec.compressed.ratio);
-    const kernel_cost i = indexer_forward_cost(
-        platform_.gpu, attention_,
-        {it.prompt_tokens, static_cast<double>(l.spec.index_heads), static_cast<double>(l.spec.index_dim), scored,
-         std::min(scored, static_cast<double>(l.spec.sparse_keys)), false});
-    c.activity = (c.activity * c.time.base() + i.activity * i.time.base()) / (c.time + i.time).base();
-    c.time += i.time;
-    c.work += i.work;
-    c.moved += i.moved;
-  }
+  if (l.spec.index_heads > 0) add_scores(c, l.spec, it.prompt_tokens, context / static_cast<double>(l.spec.compressed.ratio));
   return timed(precision::bf16, c);
 }
 
@@ -320,7 +323,8 @@ time_and_energy iteration_costs::prefill_attention(const layer_slice& l, const i
                           .queries = queries,
                           .pairs = pairs,
                           .fp8 = fp8};
-  const kernel_cost c = attention_forward_cost(platform_.gpu, attention_, s);
+  kernel_cost c = attention_forward_cost(platform_.gpu, attention_, s);
+  if (l.spec.index_heads > 0) add_scores(c, l.spec, it.prompt_tokens, it.prompt_pairs / it.prompt_tokens);
   time_and_energy out = timed(fp8 ? precision::fp8 : precision::bf16, c);
   out.facts = facts_of(platform_.gpu, c, s);
   return out;
@@ -347,25 +351,28 @@ kernel_cost iteration_costs::one_vector_decode(const decode_shape& s, double pro
   return c;
 }
 
+/// Scoring reads the index keys of all of a context, `scored` of each sequence.
+void iteration_costs::add_scores_read(kernel_cost& c, const layer_spec& l, const decode_shape& s, double scored) const {
+  const auto read = bytes::from_base(s.batch * scored * static_cast<double>(l.index_dim) * s.kv_element_bytes);
+  c.time += stream_cost(platform_.gpu, stream_, read).time;
+  c.moved += read;
+}
+
 time_and_energy iteration_costs::latent_decode(const layer_slice& l, double batch, double context) const {
   const mla_spec& a = l.spec.mla;
-  const decode_shape s = one_vector(l, batch, context, l.kv_values());
-  const kernel_cost c = one_vector_decode(s, static_cast<double>(2 * a.kv_lora_rank + a.qk_rope_dim));
+  const double keys = l.spec.sparse_keys > 0 ? std::min(context, static_cast<double>(l.spec.sparse_keys)) : context;
+  const decode_shape s = one_vector(l, batch, keys, static_cast<double>(a.kv_lora_rank + a.qk_rope_dim));
+  kernel_cost c = one_vector_decode(s, static_cast<double>(2 * a.kv_lora_rank + a.qk_rope_dim));
+  if (l.spec.index_heads > 0) add_scores_read(c, l.spec, s, context);
   time_and_energy out = timed(precision::bf16, c);
   out.facts = facts_of(platform_.gpu, c, s);
   return out;
 }
 
-// Scoring reads the index keys of all.
 time_and_energy iteration_costs::compressed_decode(const layer_slice& l, double batch, double context) const {
   const decode_shape s = one_vector(l, batch, compressed_keys(l.spec, context), l.head_dim);
   kernel_cost c = one_vector_decode(s, 2 * l.head_dim);
-  if (l.spec.index_heads > 0) {
-    const double scored = context / static_cast<double>(l.spec.compressed.ratio);
-    const auto read = bytes::from_base(batch * scored * static_cast<double>(l.spec.index_dim) * s.kv_element_bytes);
-    c.time += stream_cost(platform_.gpu, stream_, read).time;
-    c.moved += read;
-  }
+  if (l.spec.index_heads > 0) add_scores_read(c, l.spec, s, context / static_cast<double>(l.spec.compressed.ratio));
   time_and_energy out = timed(precision::bf16, c);
   out.facts = facts_of(platform_.gpu, c, s);
   return out;
@@ -376,8 +383,7 @@ time_and_energy iteration_costs::decode_attention(const layer_slice& l, const it
   if (l.spec.attention == attention_kind::compressed) return compressed_decode(l, it.decodes, it.context / it.decodes);
   if (l.kv_values() <= 0) return {};
   double context = it.context / it.decodes;
-  for (const std::int64_t most : {l.spec.window, l.spec.sparse_keys})
-    if (most > 0) context = std::min(context, static_cast<double>(most));
+  if (l.spec.window > 0) context = std::min(context, static_cast<double>(l.spec.window));
   if (l.spec.attention == attention_kind::mla) return latent_decode(l, it.decodes, context);
   const decode_shape s{.batch = it.decodes,
                        .context = context,
@@ -393,8 +399,8 @@ time_and_energy iteration_costs::decode_attention(const layer_slice& l, const it
 
 /// Reads and writes the state of each decoding sequence.
 time_and_energy iteration_costs::recurrence(const layer_slice& l, const iteration_content& it) const {
-  if (it.decodes <= 0 || l.state_bytes() <= 0) return {};
-  return timed(precision::bf16, stream_cost(platform_.gpu, stream_, bytes::from_base(2 * l.state_bytes() * it.decodes)));
+  if (it.decodes <= 0 || l.state_bytes <= 0) return {};
+  return timed(precision::bf16, stream_cost(platform_.gpu, stream_, bytes::from_base(2 * l.state_bytes * it.decodes)));
 }
 
 // A prompt goes whole to one rank under attention data parallelism; experts see the tokens of all ranks.
@@ -429,7 +435,7 @@ void iteration_costs::walk(const iteration_content& it, Sink&& sink) {
 
   const seconds before_kernels = sink.so_far();
   const auto& costs = of_tokens(static_cast<std::int64_t>(r.tokens), static_cast<std::int64_t>(r.expert_tokens));
-  for (std::size_t i = 0; i < slices_.size(); ++i) {
+  for (std::size_t i = 0; i < layers_; ++i) {
     const layer_slice& l = slices_[i];
     for (const named_cost& c : costs[i].before) sink(c.kind, c.name, c.cost, c.repeat * l.layers);
     sink(work_kind::attention, "prefill attn", prefill_attention(l, r.it), l.layers);
@@ -446,27 +452,30 @@ void iteration_costs::walk(const iteration_content& it, Sink&& sink) {
     // Without a CUDA graph the host launches layer by layer; what it takes longer than the kernels is seen.
     const double gpu = (sink.so_far() - before_kernels).base();
     double layers = 0;  // with a mixer and an MLP each
-    for (const layer_slice& l : slices_) layers += l.layers * l.blocks() / 2.0;
+    for (std::size_t i = 0; i < layers_; ++i) layers += slices_[i].layers * slices_[i].blocks() / 2.0;
     const double launch = costs_.prefill_layer_host.base() * layers;
     const double both = gpu * std::pow(1 + std::pow(launch / gpu, 4), 0.25);
     host("prompt launch", seconds::from_base(both - gpu));
   }
 }
 
-// Each guess is a pass of the prediction module: a projection of two hidden vectors, a layer like the last, the LM head.
+// Each guess is a pass of the prediction module: a projection of two hidden vectors, its layers, the LM head.
 // [docs/models-and-assumptions.md#speculative-decoding]
 template <class Sink>
 void iteration_costs::add_drafts(const iteration_content& all, const iteration_content& mine, Sink&& sink) {
   const auto rows = std::max<std::int64_t>(1, std::llround(mine.decodes + mine.finished_prompts));
   const auto everywhere = std::max<std::int64_t>(1, std::llround(all.decodes + all.finished_prompts));
-  const auto& costs = of_tokens(rows, work_.attention_dp > 1 ? everywhere : rows).back();
+  const auto& costs = of_tokens(rows, work_.attention_dp > 1 ? everywhere : rows);
   const int n = work_.drafts.draft_tokens;
   const auto hidden = static_cast<double>(model_.hidden);
   const gemm_shape join{.m = static_cast<double>(rows), .n = hidden, .k = 2 * hidden};
   sink(work_kind::gemm, "draft", gemm(routes_.at(weight_role::sixteen_bit), join), n);
-  for (const auto* part : {&costs.before, &costs.after})
-    for (const named_cost& c : *part) sink(c.kind, "draft", c.cost, c.repeat * n);
-  sink(work_kind::attention, "draft", decode_attention(slices_.back(), mine), n);
+  for (std::size_t i = layers_; i < slices_.size(); ++i) {
+    const layer_slice& l = slices_[i];
+    for (const auto* part : {&costs[i].before, &costs[i].after})
+      for (const named_cost& c : *part) sink(c.kind, "draft", c.cost, c.repeat * l.layers * n);
+    sink(work_kind::attention, "draft", decode_attention(l, mine), l.layers * n);
+  }
   sink(work_kind::gemm, "draft", lm_head(rows), n);
 }
 

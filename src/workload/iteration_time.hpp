@@ -2,6 +2,7 @@
 // [docs/models-and-assumptions.md#inference-iteration]
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <string_view>
@@ -15,6 +16,9 @@
 #include "workload/serving_layers.hpp"
 
 namespace nvlsim {
+
+/// Of the tables of exchange kernels, the one that engines send tokens to experts with.
+inline constexpr const char* dispatch_kernel = "two_sided_dispatch_bf16";
 
 struct time_and_energy {
   seconds time;
@@ -78,6 +82,8 @@ class iteration_costs {
   time_and_energy exchange(const layer_slice& l, double tokens) const;
   time_and_energy prefill_attention(const layer_slice& l, const iteration_content& it) const;
   time_and_energy decode_attention(const layer_slice& l, const iteration_content& it) const;
+  void add_scores(kernel_cost& c, const layer_spec& l, double tokens, double scored) const;
+  void add_scores_read(kernel_cost& c, const layer_spec& l, const decode_shape& s, double scored) const;
   static double compressed_keys(const layer_spec& l, double context);
   time_and_energy prefill_mixer(const layer_slice& l, const iteration_content& it) const;
   decode_shape one_vector(const layer_slice& l, double batch, double keys, double elements) const;
@@ -99,7 +105,8 @@ class iteration_costs {
   attention_params attention_;
   decode_params decode_;
   stream_params stream_;
-  std::vector<layer_slice> slices_;
+  std::vector<layer_slice> slices_;  ///< of the model, and from `layers_` on of the module that drafts
+  std::size_t layers_;
   std::unordered_map<std::int64_t, std::vector<token_costs>> by_tokens_;  ///< one entry a slice
   std::unordered_map<std::int64_t, time_and_energy> by_rows_;
 };

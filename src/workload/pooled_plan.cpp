@@ -17,10 +17,6 @@
 namespace nvlsim {
 namespace {
 
-std::int64_t longest(const token_lengths& l) {
-  return std::max<std::int64_t>(1, std::llround(l.mean * (1 + l.spread)));
-}
-
 pool_limits limits_of(const stack& s, const inference_workload& pool, const serving_memory& memory) {
   return {pool.replicas * pool.pp, limits_of(*s.inference, pool, memory)};
 }
@@ -186,7 +182,7 @@ priced_transfer kv_transfer(const platform& p, const stack& s, const model& m, c
     const double kept = l.windowed() ? std::min(tokens, static_cast<double>(l.spec.window)) : tokens;
     const bool shared = l.spec.attention == attention_kind::mla || l.spec.attention == attention_kind::compressed;
     const double share = shared ? from.tp : 1;
-    size += l.layers * (kept * l.kv_values() * bytes_per_element(w.kv_cache) / share + l.state_bytes());
+    size += l.layers * (kept * l.kv_values() * bytes_per_element(w.kv_cache) / share + l.state_bytes);
   }
   const int domains = w.gpus() <= p.gpus_per_rack() ? 1 : 2;
   return price_transfer(s.collectives, p, collective::send_recv, bytes::from_base(size / from.pp),
@@ -194,7 +190,7 @@ priced_transfer kv_transfer(const platform& p, const stack& s, const model& m, c
 }
 
 pool_setup setup_pools(const platform& p, const stack& s, const model& m, const inference_workload& w,
-                       std::vector<std::string>& reasons) {
+                       request_extent longest, std::vector<std::string>& reasons) {
   pool_setup out;
   out.prompts_cached = w.prompts_cached;
   out.concurrency = w.load == load_kind::closed_loop ? w.concurrency : 0;
@@ -210,12 +206,12 @@ pool_setup setup_pools(const platform& p, const stack& s, const model& m, const 
       reasons.push_back(fmt::format("{} pool: the longest request needs {} KV tokens, the cache holds {}", pool,
                                     needed, l.kv_capacity_tokens));
   };
-  check(decode, out.decode.lane, "decode", longest(w.input) + longest(w.output));
+  check(decode, out.decode.lane, "decode", longest.whole);
   if (!w.prefill_pool) return out;
   const serving_memory prefill = plan_serving_memory(p, s, m, prefill_workload(w));
   out.prefill = limits_of(s, prefill_workload(w), prefill);
   out.prefill.lane = of_prompts_alone(out.prefill.lane);
-  check(prefill, out.prefill.lane, "prefill", longest(w.input));
+  check(prefill, out.prefill.lane, "prefill", longest.prompt);
   return out;
 }
 

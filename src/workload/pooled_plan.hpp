@@ -7,6 +7,7 @@
 #include "workload/disaggregation.hpp"
 #include "workload/iteration_time.hpp"
 #include "workload/network_demand.hpp"
+#include "workload/serving_limits.hpp"
 
 namespace nvlsim {
 
@@ -20,7 +21,7 @@ priced_transfer kv_transfer(const platform& p, const stack& s, const model& m, c
 
 /// Limits of the workers of both pools. `reasons` gets why they cannot take the longest request.
 pool_setup setup_pools(const platform& p, const stack& s, const model& m, const inference_workload& w,
-                       std::vector<std::string>& reasons);
+                       request_extent longest, std::vector<std::string>& reasons);
 
 /// Requires a pooled workload, `s.inference` and no `serving_problems`; fills `run` but for its reasons.
 /// `explained`: parts have facts.

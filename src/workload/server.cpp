@@ -1,5 +1,6 @@
 // Requests in time: arrivals, a router, lanes that run one iteration after the other.
 #include <algorithm>
+#include <limits>
 #include <array>
 #include <queue>
 
@@ -76,7 +77,7 @@ class server {
   }
 
  private:
-  static constexpr double never = 1e300;
+  static constexpr double never = std::numeric_limits<double>::infinity();
 
   const served_request& request(std::int32_t i) const { return list_.requests[static_cast<std::size_t>(i)]; }
   request_record& record(std::int32_t i) { return out_.requests[static_cast<std::size_t>(i)]; }

@@ -162,6 +162,8 @@ serving_run serve(const platform& p, const stack& s, const model& m, const infer
   if (w.pooled()) run.memory.where = "each GPU that decodes";
   run.kv_capacity_tokens = memory.kv_capacity_tokens = kv_capacity_tokens.value_or(memory.kv_capacity_tokens);
   if (run.kv_capacity_tokens == 0 && kv_bytes_per_token(m, w.kv_cache) > 0) run.reasons.push_back(memory.no_cache);
+  if (w.load != load_kind::trace && w.requests > most_requests)
+    run.reasons.push_back(fmt::format("{} requests; at most {} are simulated", w.requests, most_requests));
   if (!run.reasons.empty()) return run;
 
   const request_list list = generate_requests(w, m.max_positions);

@@ -7,8 +7,6 @@
 namespace nvlsim {
 namespace {
 
-constexpr double state_element_bytes = 2;  // BF16
-
 void add_attention(layer_slice& s, double hidden, double tp) {
   const layer_spec& l = s.spec;
   if (l.attention == attention_kind::grouped_query) {
@@ -23,6 +21,11 @@ void add_attention(layer_slice& s, double hidden, double tp) {
     s.before_attention.push_back({"latents", weight_role::attention, query + latent + rope, hidden});
     s.before_attention.push_back({"queries", weight_role::attention, s.heads * (nope + rope), query > 0 ? query : hidden});
     s.before_attention.push_back({"absorption", weight_role::attention, s.heads * (nope + value), latent});
+    if (l.index_heads > 0) {
+      const auto heads = static_cast<double>(l.index_heads), dim = static_cast<double>(l.index_dim);
+      s.before_attention.push_back({"indexer queries", weight_role::attention, heads * dim, query > 0 ? query : hidden});
+      s.before_attention.push_back({"indexer keys", weight_role::attention, dim + heads, hidden});
+    }
     s.after_attention.push_back({"attn out", weight_role::attention, hidden, s.heads * value});
   } else if (l.attention == attention_kind::compressed) {
     const compressed_spec& c = l.compressed;
@@ -61,7 +64,9 @@ void add_mlp(layer_slice& s, double hidden, rank_layout r) {
   if (!l.routed()) return;
   s.expert_ranks = r.ep;
   s.local_experts = std::ceil(static_cast<double>(l.moe.experts) / r.ep);
-  s.expert_ffn = static_cast<double>(l.moe.expert_ffn) / std::max(1, std::max(r.ranks, r.tp) / r.ep);
+  s.expert_ffn = static_cast<double>(l.moe.expert_ffn) / std::max(1, r.ranks / r.ep);
+  // Ranks that keep their own sequences see the tokens of all in their experts.
+  s.routed_width = static_cast<double>(l.moe.top_k) * r.ranks / r.tp / r.ep * s.expert_ffn + static_cast<double>(l.moe.shared_ffn) / r.tp;
   s.after_attention.push_back({"router", weight_role::sixteen_bit, static_cast<double>(l.moe.experts), hidden});
   if (l.moe.latent > 0) {
     const auto latent = static_cast<double>(l.moe.latent);
@@ -77,11 +82,6 @@ void add_mlp(layer_slice& s, double hidden, rank_layout r) {
 
 }  // namespace
 
-double layer_slice::inner_width() const {
-  if (!spec.routed()) return ffn;
-  return static_cast<double>(spec.moe.top_k) / expert_ranks * expert_ffn + static_cast<double>(spec.moe.shared_ffn);
-}
-
 int layer_slice::blocks() const {
   return (spec.attention != attention_kind::none ? 1 : 0) + (spec.routed() || spec.ffn_hidden > 0 ? 1 : 0);
 }
@@ -94,22 +94,19 @@ double layer_slice::gemm_weights(double hidden) const {
 }
 
 double layer_slice::kv_values() const {
-  if (spec.attention == attention_kind::mla) return static_cast<double>(spec.mla.kv_lora_rank + spec.mla.qk_rope_dim);
+  if (spec.attention == attention_kind::mla)
+    return static_cast<double>(spec.mla.kv_lora_rank + spec.mla.qk_rope_dim + spec.index_dim);
   if (spec.attention == attention_kind::compressed && spec.compressed.ratio > 0)
     return (head_dim + static_cast<double>(spec.index_dim)) / static_cast<double>(spec.compressed.ratio);
   if (spec.attention != attention_kind::grouped_query) return 0;
   return 2 * kv_heads * head_dim;
 }
 
-double layer_slice::state_bytes() const {
-  if (!scans()) return 0;
-  const double share = heads > 0 ? 1 : 0;  // heads are split over ranks
-  return share * heads * static_cast<double>(spec.scan.head_dim * spec.scan.state) * state_element_bytes;
-}
+std::vector<layer_slice> slice_layers(const model& m, rank_layout r) { return slice_layers(m.layers, m.hidden, r); }
 
-std::vector<layer_slice> slice_layers(const model& m, rank_layout r) {
+std::vector<layer_slice> slice_layers(const std::vector<layer_spec>& layers, std::int64_t hidden, rank_layout r) {
   std::vector<std::pair<layer_spec, int>> counts;
-  for (const layer_spec& l : m.layers) {
+  for (const layer_spec& l : layers) {
     const auto same = std::find_if(counts.begin(), counts.end(), [&](const auto& c) { return c.first == l; });
     if (same != counts.end()) same->second += 1;
     else counts.emplace_back(l, 1);
@@ -126,8 +123,9 @@ std::vector<layer_slice> slice_layers(const model& m, rank_layout r) {
     s.head_dim = static_cast<double>(l.head_dim);
     s.ffn = static_cast<double>(l.ffn_hidden) / tp;
     s.gated = l.gated_mlp;
-    add_attention(s, static_cast<double>(m.hidden), tp);
-    add_mlp(s, static_cast<double>(m.hidden), r);
+    s.state_bytes = state_bytes(l) / tp;
+    add_attention(s, static_cast<double>(hidden), tp);
+    add_mlp(s, static_cast<double>(hidden), r);
     out.push_back(std::move(s));
   }
   return out;

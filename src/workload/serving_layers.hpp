@@ -1,6 +1,7 @@
 // Layers of a model as one rank of a serving replica sees them.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "nvlsim/inference.hpp"
@@ -26,6 +27,8 @@ struct layer_slice {
   // experts held here, and the width of each
   double local_experts = 0, expert_ffn = 0;
   int expert_ranks = 1;
+  double routed_width = 0;  ///< of a token's inner vectors in experts, on the mean rank
+  double state_bytes = 0;   ///< a sequence keeps in one layer whatever its length
 
   double qkv_width() const { return (heads + 2 * kv_heads) * head_dim; }
   double up_width() const { return gated ? 2 * ffn : ffn; }
@@ -36,17 +39,15 @@ struct layer_slice {
   int blocks() const;
   bool scans() const { return spec.attention == attention_kind::linear || spec.attention == attention_kind::mamba; }
   /// Mean width of a layer's inner vectors, for traffic between kernels.
-  double inner_width() const;
+  double inner_width() const { return spec.routed() ? routed_width : ffn; }
   /// Weights of one layer's experts on this rank.
   double expert_weights(double hidden) const { return local_experts * expert_hidden(hidden) * (expert_up_width() + expert_ffn); }
   /// Weights of all matrices of one layer.
   double gemm_weights(double hidden) const;
-  /// KV elements a token keeps in one layer; pooled keys only where attention compresses them.
+  /// Elements a token keeps in one layer, keys of an indexer too; pooled keys only where attention compresses them.
   double kv_values() const;
   /// Its cache ends with a window. A window beside pooled keys is not counted: it is small beside them.
   bool windowed() const { return spec.window > 0 && spec.attention != attention_kind::compressed; }
-  /// Bytes of state a sequence keeps in one layer whatever its length.
-  double state_bytes() const;
 };
 
 /// Ranks that share a layer's weights: `tp` splits heads and MLPs; of all `ranks`, `ep` groups share out experts, and the
@@ -55,8 +56,9 @@ struct rank_layout {
   int tp = 1, ep = 1, ranks = 1;
 };
 rank_layout ranks_of(const inference_workload& w);
-/// Layers of `m` by shape.
-std::vector<layer_slice> slice_layers(const model& m, rank_layout l);
+/// Layers by shape.
+std::vector<layer_slice> slice_layers(const std::vector<layer_spec>& layers, std::int64_t hidden, rank_layout r);
+std::vector<layer_slice> slice_layers(const model& m, rank_layout r);
 
 /// Format of the weights of a role.
 precision weights_of(const inference_workload& w, weight_role r);

@@ -15,6 +15,12 @@ schedule_limits limits_of(const inference_profile& engine, const inference_workl
 /// KV tokens that a request of so many tokens holds in the end, in whole blocks.
 std::int64_t held_tokens(const schedule_limits& l, std::int64_t tokens);
 
+/// The longest prompt, and the longest prompt and output together, of requests as they are drawn; 0 of none.
+struct request_extent {
+  std::int64_t prompt = 0, whole = 0;
+};
+request_extent extent_of(const request_lengths& lengths);
+
 /// Limits of a lane that has prompts alone.
 schedule_limits of_prompts_alone(schedule_limits l);
 

@@ -177,6 +177,7 @@ TEST_CASE("Inference plan gives all reasons against a layout at once") {
   w.tp = 12;
   w.replicas = 3;
   w.input = {5000, 0};
+  w.output = {75, 0};
   const inference_run r = plan_small(w);
   CHECK(told(r, "tp 12 does not divide 32 attention heads"));
   CHECK(told(r, "tp 12 does not divide 11264 MLP columns"));
@@ -221,6 +222,8 @@ TEST_CASE("Inference plan refuses what does not fit in memory") {
   p.gpu.hbm_usable = bytes::from_base(fixed + 300 * kv_bytes_per_token(small_model(), precision::fp8) / 0.9);
   inference_workload w = small_workload();
   w.engine.max_num_tokens = 16;
+  w.input = {300, 0};
+  w.output = {75, 0};
   const inference_run tight = plan_inference(p, small_stack(), small_model(), w);
   CHECK(told(tight, "the longest request needs 384 KV tokens, the cache holds"));
 }
@@ -230,7 +233,14 @@ TEST_CASE("Inference plan refuses prompts that an engine cannot take whole") {
   w.engine.max_num_tokens = 256;
   CHECK(plan_small(w).reasons.empty());
   w.engine.prefill = prefill_policy::whole_prompt;
+  w.input = {300, 0};
   CHECK(told(plan_small(w), "prefill whole_prompt: a prompt of 300 tokens exceeds max_num_tokens 256"));
+  w.input = {200, 0};
+  CHECK(plan_small(w).reasons.empty());
+  w.images = image_settings{.count = {1, 0}, .tokens_each = 100};  // are tokens of the prompt
+  CHECK(told(plan_small(w), "prefill whole_prompt: a prompt of 300 tokens exceeds max_num_tokens 256"));
+  w.load = load_kind::static_batch;  // enters whole and alone, whatever the engine's habits
+  CHECK(plan_small(w).reasons.empty());
 }
 
 TEST_CASE("A run says that whole prompts wait for decodes to end, where they do") {
@@ -239,7 +249,8 @@ TEST_CASE("A run says that whole prompts wait for decodes to end, where they do"
     REQUIRE(r.reasons.empty());
     return std::any_of(r.notes.begin(), r.notes.end(), [](const std::string& n) { return n.find("leaves room for") != std::string::npos; });
   };
-  inference_workload w = small_workload();  // prompts of up to 300 tokens, 40 requests
+  inference_workload w = small_workload();  // 40 requests
+  w.input = {300, 0};
   w.engine.prefill = prefill_policy::whole_prompt;
   for (const auto& [budget, held_up] : {std::pair{300, true}, {338, true}, {339, false}, {1024, false}}) {
     w.engine.max_num_tokens = budget;

@@ -121,7 +121,8 @@ TEST_CASE("Iteration time has the norms of queries and keys in layers that have 
 
   // A norm over all heads needs the sums of squares of all ranks.
   for (std::size_t i = 0; i < 5; ++i) x.m.layers[i].qk_norm = qk_norm_kind::joint;
-  const work_part* joint = find(x.price(decode_only), "norm all-reduce");
+  const work_template over_all = x.price(decode_only);
+  const work_part* joint = find(over_all, "norm all-reduce");
   REQUIRE(joint);
   CHECK(joint->repeat == 5);
   const auto sums = bytes::from_base(64.0 * 2 * 4);

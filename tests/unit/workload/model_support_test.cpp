@@ -92,6 +92,24 @@ TEST_CASE("Serving takes every kind of layer, if one of them keeps a cache") {
   CHECK(serve(small_machine(), small_stack(), scans, arriving).reasons == only);
 }
 
+TEST_CASE("A rank that holds a whole model caches what the model counts, and its ranks share states") {
+  for (const auto& file : std::filesystem::directory_iterator(std::filesystem::path(NVLSIM_SOURCE_DIR) / "scenarios/models")) {
+    const model m = shipped(file.path().stem().string());
+    INFO(m.name);
+    double cached = 0, states = 0, half = 0, window = 0;
+    for (const layer_slice& l : slice_layers(m, {1, 1, 1})) {
+      cached += l.layers * l.kv_values();
+      states += l.layers * l.state_bytes;
+      // A window beside pooled keys is not in the slices.
+      if (l.spec.attention == attention_kind::compressed) window += l.layers * l.head_dim;
+    }
+    for (const layer_slice& l : slice_layers(m, {2, 1, 2})) half += l.layers * l.state_bytes;
+    CHECK(cached + window == Approx(kv_bytes_per_token(m, precision::fp8)));
+    CHECK(states == Approx(state_bytes_per_sequence(m)));
+    CHECK(half == Approx(states / 2));
+  }
+}
+
 TEST_CASE("A rank that holds a whole model holds all weights that the model counts") {
   std::size_t seen = 0;
   for (const auto& file : std::filesystem::directory_iterator(std::filesystem::path(NVLSIM_SOURCE_DIR) / "scenarios/models")) {
@@ -100,7 +118,7 @@ TEST_CASE("A rank that holds a whole model holds all weights that the model coun
     double held = 0;
     for (const layer_slice& l : slice_layers(m, {1, 1, 1})) held += l.layers * l.gemm_weights(static_cast<double>(m.hidden));
     const parameter_parts parts = parameters_by_part(m);
-    // Convolutions, scalars of linear attention and indexers of latent attention are left out of the slices.
+    // Convolutions and scalars of linear attention are left out of the slices.
     CHECK(held == Approx(static_cast<double>(parts.attention + parts.mlp + parts.experts + parts.router)).epsilon(0.01));
     ++seen;
   }
