@@ -1,6 +1,7 @@
 // Questions about a server that take many runs: how much load it holds, what layouts trade.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -21,7 +22,9 @@ struct highest_load {
   int runs = 0;
   std::string missed;      ///< where none holds: latencies at the least load tried, beside the limits
   double counted = 0;      ///< requests that decide: those of the run without warm-up and tail
-  bool few() const { return counted < 100; }  ///< a share of 0.99 is then of no request, and another seed gives another load
+  /// Requests of which one may miss the objective; with fewer another seed gives another load.
+  double enough() const { return std::max(100.0, work.objective.share < 1 ? 1 / (1 - work.objective.share) : 0); }
+  bool few() const { return counted < enough(); }
 };
 
 /// Doubles or halves the load of `s` until one holds and one does not, then halves the gap between them to 0.2 %, or one

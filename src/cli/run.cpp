@@ -98,7 +98,8 @@ std::optional<result> raise_load(scenario& s, const std::string& name, std::vect
     note += "; a little more keeps the objective too, but ends more slowly than it comes: the run is short beside its "
             "requests, and with more of them the load may be higher";
   if (h.few())
-    note += fmt::format("; {:.0f} requests decide it, and under 100 it is chance: give the load more of them", h.counted);
+    note += fmt::format("; {:.0f} requests decide it, and under {:.0f} it is chance: give the load more of them", h.counted,
+                        h.enough());
   s = load_scenario(scenario_file(name), overrides, data);
   return std::nullopt;
 }

@@ -89,9 +89,12 @@ class load_search {
     out_.bounded = bad > 0;
     out_.load = good;
     out_.work = with_load(work_, good);
-    const double all = static_cast<double>(work_.load == load_kind::trace ? static_cast<std::int64_t>(work_.replay->list.requests.size())
-                                                                          : out_.work.requests);
-    out_.counted = all * (1 - work_.measured.warmup - work_.measured.tail);
+    std::int64_t all = out_.work.requests;
+    if (work_.load == load_kind::trace) {  // its first part, or all of it
+      const auto in_file = static_cast<std::int64_t>(work_.replay->list.requests.size());
+      all = all > 0 ? std::min(all, in_file) : in_file;
+    }
+    out_.counted = static_cast<double>(all) * (1 - work_.measured.warmup - work_.measured.tail);
     return std::move(out_);
   }
 

@@ -153,9 +153,18 @@ TEST_CASE("Means of lengths lie between their bounds") {
   const auto above = problems_of(R"({"mean": 300, "max": 200, "distribution": "exponential"})");
   REQUIRE(above.size() == 1);
   CHECK(above.front().find("s.json#/load/input/mean: mean 300 is above max 200") == 0);
-  const auto below = problems_of(R"({"mean": 10, "min": 20})");
+  const auto below = problems_of(R"({"mean": 10, "min": 20, "distribution": "exponential"})");
   REQUIRE(below.size() == 1);
   CHECK(below.front().find("mean 10 is below min 20") != std::string::npos);
+
+  // Bounds that would change nothing are not passed over.
+  for (const char* idle : {R"({"mean": 100, "min": 1, "max": 300})", R"({"mean": 100, "min": 50})", R"({"mean": 100, "max": 300, "distribution": "uniform"})"}) {
+    const auto found = problems_of(idle);
+    REQUIRE(found.size() == 1);
+    CHECK(found.front().find("equal lengths have no bounds") != std::string::npos);
+  }
+  CHECK(problems_of(R"({"min": 50, "max": 150})").empty());
+  CHECK(problems_of(R"({"mean": 100, "spread": 0.9, "max": 150})").empty());
 }
 
 TEST_CASE("Inference reader takes the wait of ranks under both names") {
