@@ -51,6 +51,18 @@ TEST_CASE("Lengths are numbers, about numbers, or ranges in their common spellin
   }
 }
 
+TEST_CASE("Counts and rates of a row are positive, and small enough to reckon with") {
+  CHECK(read({}).record.status == record_status::ok);
+  for (const char* column : {"gpus", "tp", "pp", "ep", "concurrency", "batch_limit_per_instance", "num_prompts", "request_rate_per_s"})
+    for (const char* bad : {"0", "-4"}) {
+      INFO(column << " " << bad);
+      const inference_row r = read({{column, bad}});
+      CHECK(r.record.status == record_status::error);
+      CHECK(r.record.reason.find(column) == 0);
+    }
+  CHECK(read({{"gpus", "1e12"}}).record.status == record_status::error);
+}
+
 TEST_CASE("Prompts alone are the time of a pass, or prompt tokens a second") {
   const inference_row pass = read({{"scenario", "prefill-iteration"}, {"tpot_ms", ""}, {"ttft_ms", "50"}, {"osl", ""}});
   REQUIRE(pass.record.status == record_status::ok);

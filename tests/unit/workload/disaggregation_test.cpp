@@ -5,8 +5,10 @@
 #include "inference_fixture.hpp"
 #include "nvlsim/diagnostics.hpp"
 #include "nvlsim/serving.hpp"
+#include "workload/inference_memory.hpp"
 #include "workload/iteration_time.hpp"
 #include "workload/pooled_plan.hpp"
+#include "workload/serving_layers.hpp"
 #include "workload/serving_summary.hpp"
 
 namespace nvlsim {
@@ -79,14 +81,31 @@ TEST_CASE("Drafts cost the rows that they are checked with", "[disaggregation]")
   const stack s = test::small_stack();
   model m = test::small_model();
   m.mtp_layers = 1;
+  m.mtp_block = {m.layers.back()};
   inference_workload w = test::small_workload();
   iteration_costs plain(p, s, m, w);
+  const serving_memory without = plan_serving_memory(p, s, m, w);
   w.drafts = {1, 1.8};
   iteration_costs drafted(p, s, m, w);
   const iteration_content ten{10, 10 * 1000.0, 0, 0, 0, 0}, twenty{20, 10 * 1000.0, 0, 0, 0, 0};
   CHECK(drafted.time(ten) > plain.time(ten));
   // One layer of sixteen, and the LM head twice, are what the module adds to a step.
   CHECK(drafted.time(ten) < plain.time(twenty) * 1.35);
+
+  // The module's layers are its own, whatever the model's are.
+  model other = m;
+  other.mtp_block = {m.layers.back(), m.layers.back(), m.layers.back()};
+  const seconds layer = (iteration_costs(p, s, other, w).time(ten) - drafted.time(ten)) / 2;
+  other.mtp_block.clear();
+  CHECK((drafted.time(ten) - iteration_costs(p, s, other, w).time(ten)).base() == Approx(layer.base()));
+  CHECK(layer > seconds{});
+
+  // Its weights, with what joins two hidden vectors, and its cache take memory.
+  const serving_memory with = plan_serving_memory(p, s, m, w);
+  const auto hidden = static_cast<double>(m.hidden);
+  const double weights = slice_layers(m.mtp_block, m.hidden, {1, 1, 1}).front().gemm_weights(hidden) + 2 * 2 * hidden * hidden;
+  CHECK((with.report.items.front().size - without.report.items.front().size).base() == Approx(weights));
+  CHECK((with.kv_per_token / without.kv_per_token) == Approx(1 + 1.0 / static_cast<double>(m.layers.size())));
 }
 
 TEST_CASE("Pools with one request take prefill, transfer and decode in turn", "[disaggregation]") {
