@@ -101,12 +101,14 @@ std::vector<std::string> count_reasons(const inference_workload& w, std::int64_t
   return out;
 }
 
+/// Requests to draw: of more than are simulated one stands for all.
+std::int64_t drawn(std::int64_t requests) { return requests > most_requests ? 1 : requests; }
+
 /// Reasons that concern the longest of the requests, and the iterations that they all take.
 std::vector<std::string> load_reasons(const model& m, const inference_workload& w, const serving_memory& mem,
-                                      const schedule_limits& limits, const request_lengths& lengths) {
+                                      const schedule_limits& limits, request_extent longest, std::int64_t requests) {
   std::vector<std::string> out;
   const engine_settings& set = limits.settings;
-  const request_extent longest = extent_of(lengths);
   if (m.max_positions > 0 && longest.whole > m.max_positions)
     out.push_back(fmt::format("the longest request has {} tokens, {} takes {}", longest.whole, m.name, m.max_positions));
   if (set.prefill == prefill_policy::whole_prompt && longest.prompt > set.max_num_tokens / limits.ranks)
@@ -122,7 +124,7 @@ std::vector<std::string> load_reasons(const model& m, const inference_workload& 
   std::int64_t batch = std::min(set.max_batch_size, set.max_num_tokens);
   if (w.load == load_kind::closed_loop) batch = std::min(batch, w.concurrency);
   const double iterations =
-      static_cast<double>(lengths.size()) * w.output.mean / (static_cast<double>(batch) * limits.tokens_per_step);
+      static_cast<double>(requests) * w.output.mean / (static_cast<double>(batch) * limits.tokens_per_step);
   if (iterations > static_cast<double>(most_iterations))
     out.push_back(
         fmt::format("{:.0f} iterations or more a replica; at most {} are simulated", iterations, most_iterations));
@@ -286,9 +288,8 @@ void run_pools(const platform& p, const stack& s, const model& m, const inferenc
   const serving_memory memory = plan_serving_memory(p, s, m, decode_workload(w));
   run.memory = memory.report;
   run.memory.where = "each GPU that decodes";
-  const bool too_many = w.requests > most_requests;
-  if (too_many) run.reasons.push_back(fmt::format("{} requests; at most {} are simulated", w.requests, most_requests));
-  const request_lengths lengths = draw_lengths(w, too_many ? 1 : w.requests);
+  if (w.requests > most_requests) run.reasons.push_back(fmt::format("{} requests; at most {} are simulated", w.requests, most_requests));
+  const request_lengths lengths = draw_lengths(w, drawn(w.requests));
   const request_extent longest = extent_of(lengths);
   if (m.max_positions > 0 && longest.whole > m.max_positions)
     run.reasons.push_back(fmt::format("the longest request has {} tokens, {} takes {}", longest.whole, m.name, m.max_positions));
@@ -321,9 +322,10 @@ inference_run plan_inference(const platform& p, const stack& s, const model& m, 
   const std::vector<lane_group> groups = deal(w);
   const std::int64_t each = groups.front().requests;
   for (std::string& r : count_reasons(w, each)) run.reasons.push_back(std::move(r));
-  const request_lengths lengths = draw_lengths(w, std::min(each, most_requests));
+  const request_lengths lengths = draw_lengths(w, drawn(each));
+  const request_extent longest = extent_of(lengths);
   schedule_limits limits = limits_of(*s.inference, w, memory);
-  for (std::string& r : load_reasons(m, w, memory, limits, lengths)) run.reasons.push_back(std::move(r));
+  for (std::string& r : load_reasons(m, w, memory, limits, longest, drawn(each))) run.reasons.push_back(std::move(r));
   if (!run.reasons.empty()) return run;
 
   run.notes = assumptions(p, s, m, w);
@@ -331,7 +333,6 @@ inference_run plan_inference(const platform& p, const stack& s, const model& m, 
   if (behind_server(w)) run.front_end = s.inference->front_end;
   iteration_costs costs(p, s, m, w);
   std::map<iteration, std::int32_t> known;
-  const request_extent longest = extent_of(lengths);
   for (const lane_group& g : groups) {
     limits.concurrency = g.clients;
     const std::string held_up = prompts_held_up(limits, longest.prompt, g.clients > 0 ? g.clients : g.requests);

@@ -1,11 +1,11 @@
 #include "workload/iteration_time.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <utility>
 
 #include "nvlsim/collectives.hpp"
+#include "workload/expert_popularity.hpp"
 #include "workload/part_facts.hpp"
 #include "workload/serving_routes.hpp"
 
@@ -199,31 +199,12 @@ time_and_energy iteration_costs::exchange(const layer_slice& l, double tokens) c
       {time, costs_.exchange_time, {{sent, sent}, {}}, sent, {.ranks = work_.ep}, "expert_exchange", {}}, {});
 }
 
-// Share of the experts that a batch touches, a token a share `mean` of them: 1 - (1 - mean)^tokens where all are as popular.
-// Popularity of a gamma distribution with relative variance `skew` makes it 1 - (1 + tokens rate)^(-1 / skew).
-// [docs/models-and-assumptions.md#inference-experts]
-static double touched_share(double mean, double skew, double tokens) {
-  const double missed = std::log1p(-std::min(mean, 1 - 1e-12));  // by one token, in log
-  if (skew == 0) return -std::expm1(tokens * missed);
-  return -std::expm1(-std::log1p(tokens * std::expm1(-skew * missed)) / skew);
-}
-
-/// Mean of the largest of `n` normal numbers, in standard deviations.
-static double largest_of(double n) {
-  static constexpr std::array of_doublings = {0.0, 0.564, 1.029, 1.424, 1.766, 2.070, 2.344, 2.594};  // of 1, 2, 4, ... 128
-  const double at = std::clamp(std::log2(n), 0.0, static_cast<double>(of_doublings.size() - 1));
-  const auto below = std::min(static_cast<std::size_t>(at), of_doublings.size() - 2);
-  return std::lerp(of_doublings[below], of_doublings[below + 1], at - static_cast<double>(below));
-}
-
 void iteration_costs::add_experts(const layer_slice& l, double tokens, double expert_tokens,
                                   std::vector<named_cost>& out) const {
   const auto all = static_cast<double>(l.spec.moe.experts), k = static_cast<double>(l.spec.moe.top_k);
   const double skew = l.spec.moe.balanced_by_bias ? costs_.biased_expert_skew : costs_.expert_skew;
   const double hit = std::max(1.0, l.local_experts * touched_share(k / all, skew, expert_tokens));
-  // The popularity of a rank's experts together varies by 1 / sqrt(experts a rank) of that of one.
-  const double ranks = l.expert_ranks;
-  const double imbalance = ranks > 1 ? costs_.expert_imbalance * (1 + largest_of(ranks) * std::sqrt(skew * ranks / all)) : 1;
+  const double imbalance = l.expert_ranks > 1 ? costs_.expert_imbalance * busiest_share(l.expert_ranks, skew, all) : 1;
   const double rows = std::max(expert_tokens * k / l.expert_ranks * imbalance, 1.0);
   const double hidden = l.expert_hidden(static_cast<double>(model_.hidden));
   const gemm_route& r = routes_.at(weight_role::expert);

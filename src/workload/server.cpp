@@ -1,7 +1,7 @@
 // Requests in time: arrivals, a router, lanes that run one iteration after the other.
 #include <algorithm>
-#include <limits>
 #include <array>
+#include <limits>
 #include <queue>
 
 #include "nvlsim/diagnostics.hpp"

@@ -7,6 +7,14 @@
 namespace nvlsim {
 namespace {
 
+/// What an indexer makes of a token: queries from `from` values, keys of `key_width`, and a weight a head.
+void add_indexer(layer_slice& s, double from, double key_width, double hidden) {
+  if (s.spec.index_heads == 0) return;
+  const auto heads = static_cast<double>(s.spec.index_heads), dim = static_cast<double>(s.spec.index_dim);
+  s.before_attention.push_back({"indexer queries", weight_role::attention, heads * dim, from});
+  s.before_attention.push_back({"indexer keys", weight_role::attention, key_width + heads, hidden});
+}
+
 void add_attention(layer_slice& s, double hidden, double tp) {
   const layer_spec& l = s.spec;
   if (l.attention == attention_kind::grouped_query) {
@@ -21,11 +29,7 @@ void add_attention(layer_slice& s, double hidden, double tp) {
     s.before_attention.push_back({"latents", weight_role::attention, query + latent + rope, hidden});
     s.before_attention.push_back({"queries", weight_role::attention, s.heads * (nope + rope), query > 0 ? query : hidden});
     s.before_attention.push_back({"absorption", weight_role::attention, s.heads * (nope + value), latent});
-    if (l.index_heads > 0) {
-      const auto heads = static_cast<double>(l.index_heads), dim = static_cast<double>(l.index_dim);
-      s.before_attention.push_back({"indexer queries", weight_role::attention, heads * dim, query > 0 ? query : hidden});
-      s.before_attention.push_back({"indexer keys", weight_role::attention, dim + heads, hidden});
-    }
+    add_indexer(s, query > 0 ? query : hidden, static_cast<double>(l.index_dim), hidden);
     s.after_attention.push_back({"attn out", weight_role::attention, hidden, s.heads * value});
   } else if (l.attention == attention_kind::compressed) {
     const compressed_spec& c = l.compressed;
@@ -34,11 +38,7 @@ void add_attention(layer_slice& s, double hidden, double tp) {
     const double pooled = c.ratio > 0 ? 2 * s.head_dim * overlap : 0;
     s.before_attention.push_back({"latents", weight_role::attention, rank + s.head_dim + pooled, hidden});
     s.before_attention.push_back({"queries", weight_role::attention, s.heads * s.head_dim, rank});
-    if (l.index_heads > 0) {
-      const auto heads = static_cast<double>(l.index_heads), dim = static_cast<double>(l.index_dim);
-      s.before_attention.push_back({"indexer queries", weight_role::attention, heads * dim, rank});
-      s.before_attention.push_back({"indexer keys", weight_role::attention, 2 * dim * overlap + heads, hidden});
-    }
+    add_indexer(s, rank, 2 * static_cast<double>(l.index_dim) * overlap, hidden);
     s.after_attention.push_back({"attn out down", weight_role::attention, groups / tp * o_rank, static_cast<double>(l.heads) * s.head_dim / groups});
     s.after_attention.push_back({"attn out", weight_role::attention, hidden, groups / tp * o_rank});
   } else if (l.attention == attention_kind::mamba) {
