@@ -38,6 +38,7 @@ enum class router_policy {
 struct engine_overrides {
   std::optional<prefill_policy> prefill;
   std::optional<std::int64_t> max_num_tokens, max_batch_size, batch_wait_iterations, rank_wait_iterations, poll_interval;
+  std::optional<std::int64_t> cuda_graph_max_batch_size, stream_interval;
   std::optional<double> kv_reserve, kv_fraction, batch_wait_ratio;
   std::optional<preemption_policy> preemption;
   std::optional<bool> prefix_cache;

@@ -39,7 +39,7 @@ struct engine_costs {
   seconds request_host;        ///< a request admitted
   seconds layer_time;          ///< small kernels of a layer, beyond its GEMMs and attention
   seconds qk_norm_time;        ///< norms of queries and keys in a layer that has them
-  seconds prefill_layer_host;  ///< a layer of an iteration that carries prompts (no CUDA graph)
+  seconds prefill_layer_host;  ///< a layer of an iteration that runs without a CUDA graph: with prompts, or too many decodes
   seconds expert_layer_time;   ///< routing, permutation and grouped launches of a layer with experts
   seconds exchange_time;       ///< dispatch and combine latency of such a layer under attention data parallelism
   seconds scan_layer_time;     ///< recurrence kernels of a layer that scans: linear attention, Mamba
@@ -62,7 +62,8 @@ struct engine_costs {
 
 /// What a server in front of the engine adds, as its clients see it; absent when the engine is called in process.
 struct front_end_costs {
-  seconds sequence_host, request_host;
+  seconds sequence_host;              ///< a reply to a client
+  seconds request_host;
   seconds first_token_delay;          ///< before the client has its first token
   double first_token_iterations = 0;  ///< iterations the first token is held back
   seconds prompt_token_delay;         ///< of `first_token_delay`'s kind, a token of the prompt: it is made of text
@@ -82,6 +83,8 @@ struct engine_settings {
   double batch_wait_ratio = 0;             ///< waiting prompts that fill this share of the token budget end the wait
   std::int64_t rank_wait_iterations = 0;   ///< under attention data parallelism: a prompt may wait so long until each rank has one
   std::int64_t poll_interval = 1;          ///< iterations between two looks at the queue of new requests
+  std::int64_t cuda_graph_max_batch_size = std::int64_t{1} << 30;  ///< decodes of an iteration that a captured graph can hold; 0: no graphs
+  std::int64_t stream_interval = 1;        ///< tokens of a sequence between two replies to its client
   preemption_policy preemption = preemption_policy::none;
   bool prefix_cache = false;               ///< blocks of prompts stay for later prompts that begin alike
 };

@@ -80,6 +80,8 @@ void read_engine(config::reader r, const checkpoint_spec& checkpoint, inference_
   o.batch_wait_ratio = r.find_number({"batch_wait_ratio", {"batch_wait_max_tokens_ratio"}}, config::fraction);
   o.rank_wait_iterations = r.find_integer({"rank_wait_iterations", {"attention_dp_timeout_iters"}}, config::non_negative_int);
   o.poll_interval = r.find_integer({"poll_interval", {"scheduler_recv_interval"}}, config::positive_int);
+  o.cuda_graph_max_batch_size = r.find_integer({"cuda_graph_max_batch_size", {"cuda_graph_max_bs"}}, config::non_negative_int);
+  o.stream_interval = r.find_integer("stream_interval", config::positive_int);
   if (auto s = r.find_child("speculative")) read_drafts(std::move(*s), w.drafts);
   if (r.has("front_end")) w.front_end = r.boolean("front_end");
   if (r.has("preemption")) o.preemption = static_cast<preemption_policy>(r.one_of("preemption", preemptions));

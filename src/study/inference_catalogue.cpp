@@ -129,9 +129,9 @@ std::optional<mlperf_data_set> data_set_of(const std::string& model_name) {
       {{"llama2-70b", {195, 24'576}},
        {"llama3.1-405b", {9700, 8'313}},
        {"llama3.1-8b", {900, 13'368}},
-       {"mixtral-8x7b", {490, 15'000}},
+       {"mixtral-8x7b", {600, 15'000}},
        {"deepseek-r1", {400, 4'388}},
-       {"gpt-oss-120b", {5600, 6'396}}}};
+       {"gpt-oss-120b", {6000, 6'396}}}};
   for (const auto& [name, set] : sets)
     if (name == model_name) return set;
   return std::nullopt;

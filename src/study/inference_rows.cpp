@@ -5,10 +5,10 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 
 #include "study/inference_catalogue.hpp"
+#include "study/inference_cells.hpp"
 #include "study/pooled_rows.hpp"
 #include "workload/inference_memory.hpp"
 
@@ -22,45 +22,6 @@ constexpr double jitter = 0.2;             // of output lengths, when a source g
 constexpr double random_range_ratio = 0.8; // of the InferenceX load generator, at every commit looked at
 constexpr double decode_output = 100;        // of the series of runs with decode workers alone
 constexpr std::int64_t run_of_clients = 10;  // requests a client sends in the usual benchmark
-
-/// One of the numbers of a length: "8192", "1k" (1,024).
-std::optional<double> length_in(std::string_view text) {
-  double x = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), x);
-  if (error != std::errc{} || !(x >= 1) || x > 1e9) return std::nullopt;
-  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
-  if (text == "k" || text == "K") return 1024 * x;
-  return text.empty() ? std::optional(x) : std::nullopt;
-}
-
-/// A cell with a number ("8192", "8k"), about a number ("~273") or a range, in which lengths are uniform ("128-2048").
-std::optional<token_lengths> lengths_in(const csv_row& row, std::string_view column) {
-  std::string cell = row[column];
-  std::erase(cell, ' ');
-  if (cell.empty()) return std::nullopt;
-  std::string_view text = cell;
-  if (text.starts_with('~')) text.remove_prefix(1);
-  std::optional<double> first = length_in(text), last = first;
-  for (const std::string_view between : {"-", "..", "\u2013", "to"})
-    if (const std::size_t at = text.find(between); !first && at != std::string_view::npos) {
-      first = length_in(text.substr(0, at));
-      last = length_in(text.substr(at + between.size()));
-      break;
-    }
-  if (!first || !last || *first > *last || !(*last > 0))
-    throw cell_error(fmt::format("{}: \"{}\" is neither a number nor a range of them", column, row[column]));
-  const double mean = (*first + *last) / 2;
-  return token_lengths{mean, (*last - mean) / mean};
-}
-
-/// The leading whole number of a launch setting; nothing when it begins otherwise.
-std::optional<std::int64_t> leading(std::string_view text) {
-  std::int64_t x = 0;
-  std::size_t i = 0;
-  for (; i < text.size() && i < 12 && text[i] >= '0' && text[i] <= '9'; ++i) x = 10 * x + (text[i] - '0');
-  if (i == 0 || (i < text.size() && text[i] != ' ')) return std::nullopt;
-  return x;
-}
 
 class unsupported : public std::runtime_error {
  public:
@@ -96,7 +57,7 @@ class row_reader {
 
   /// Counts and rates that a row states are positive, and counts small enough to reckon with.
   void check_cells() const {
-    static constexpr std::array counts = {"gpus", "tp", "pp", "ep", "prefill_gpus", "decode_gpus", "concurrency",
+    static constexpr std::array counts = {"gpus", "tp", "pp", "ep", "prefill_gpus", "decode_gpus", "concurrency", "stream_interval",
                                           "batch_limit_per_instance", "num_prompts"};
     static constexpr std::int64_t most = 1'000'000'000;
     for (const char* column : counts)
@@ -253,6 +214,10 @@ class row_reader {
     if (const std::size_t at = balance.find(timeout); balance.starts_with("balance=yes") && at != std::string::npos)
       o.rank_wait_iterations = leading(std::string_view(balance).substr(at + timeout.size()));
     if (row_["decode_poll_or_steps"].starts_with(poll)) o.poll_interval = leading(row_["decode_poll_or_steps"].substr(poll.size()));
+    o.stream_interval = row_.integer("stream_interval");
+    o.cuda_graph_max_batch_size = graphs_in(row_["cuda_graph"]);
+    if (row_["chunked_prefill"] == "on") o.prefill = prefill_policy::chunked;
+    if (row_["chunked_prefill"] == "off") o.prefill = prefill_policy::whole_prompt;
     const engine_settings& set = out_.software->inference->settings;
     if (!o.max_num_tokens) note(fmt::format("max_num_tokens not stated: {} of the stack", set.max_num_tokens));
   }
@@ -322,7 +287,7 @@ class row_reader {
   void read_mlperf_engine() {
     work_.input.spread = 0.7;
     work_.output.spread = 0.95;
-    work_.engine.prefill = prefill_policy::chunked;
+    if (!work_.engine.prefill) work_.engine.prefill = prefill_policy::chunked;
     work_.engine.kv_reserve = 0.5;
   }
 

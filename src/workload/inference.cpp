@@ -206,6 +206,8 @@ engine_settings settings_of(const inference_profile& engine, const inference_wor
   take(out.batch_wait_ratio, o.batch_wait_ratio);
   take(out.rank_wait_iterations, o.rank_wait_iterations);
   take(out.poll_interval, o.poll_interval);
+  take(out.cuda_graph_max_batch_size, o.cuda_graph_max_batch_size);
+  take(out.stream_interval, o.stream_interval);
   take(out.preemption, o.preemption);
   take(out.prefix_cache, o.prefix_cache);
   return out;

@@ -90,8 +90,10 @@ iteration_costs::iteration_costs(const platform& p, const stack& s, const model&
     costs_.*host = costs_.*host * slower;
   sequence_host_ = costs_.sequence_host;
   request_host_ = costs_.request_host;
+  const engine_settings set = settings_of(*s.inference, w);
+  most_in_graph_ = static_cast<double>(set.cuda_graph_max_batch_size);
   if (behind_server(w)) {  // tokens are streamed
-    sequence_host_ += s.inference->front_end.sequence_host;
+    sequence_host_ += s.inference->front_end.sequence_host / static_cast<double>(set.stream_interval);
     request_host_ += s.inference->front_end.request_host;
   }
 }
@@ -440,14 +442,14 @@ void iteration_costs::walk(const iteration_content& it, Sink&& sink) {
   sink(work_kind::gemm, "lm head", lm_head(std::llround(r.it.decodes * checked + r.it.finished_prompts)), 1);
   if (work_.drafts.draft_tokens > 0) add_drafts(it, r.it, sink);
 
-  if (it.prompt_tokens > 0) {
+  if (it.prompt_tokens > 0 || r.it.decodes > most_in_graph_) {
     // Without a CUDA graph the host launches layer by layer; what it takes longer than the kernels is seen.
     const double gpu = (sink.so_far() - before_kernels).base();
     double layers = 0;  // with a mixer and an MLP each
     for (std::size_t i = 0; i < layers_; ++i) layers += slices_[i].layers * slices_[i].blocks() / 2.0;
     const double launch = costs_.prefill_layer_host.base() * layers;
     const double both = gpu * std::pow(1 + std::pow(launch / gpu, 4), 0.25);
-    host("prompt launch", seconds::from_base(both - gpu));
+    host(it.prompt_tokens > 0 ? "prompt launch" : "decode launch", seconds::from_base(both - gpu));
   }
 }
 

@@ -103,6 +103,20 @@ TEST_CASE("Launch settings of attention data parallelism are read") {
   CHECK_FALSE(read({{"attention_dp_balance", "balance=no"}}).work.engine.rank_wait_iterations);
 }
 
+TEST_CASE("CUDA graphs, stream interval and chunked prompts are read as a row's launch file has them") {
+  const auto graphs = [](const char* cell) { return read({{"cuda_graph", cell}}).work.engine.cuda_graph_max_batch_size; };
+  CHECK(graphs("no") == 0);
+  CHECK(graphs("padded<=512+piecewise") == 512);
+  CHECK(graphs("<=64") == 64);
+  for (const char* unlimited : {"", "padded", "piecewise", "full_decode_only"}) CHECK_FALSE(graphs(unlimited));
+  CHECK(read({{"stream_interval", "20"}}).work.engine.stream_interval == 20);
+  CHECK_FALSE(read({}).work.engine.stream_interval);
+  CHECK(read({{"stream_interval", "0"}}).record.status == record_status::error);
+  CHECK(read({{"chunked_prefill", "on"}}).work.engine.prefill == prefill_policy::chunked);
+  CHECK(read({{"chunked_prefill", "off"}}).work.engine.prefill == prefill_policy::whole_prompt);
+  CHECK_FALSE(read({}).work.engine.prefill);
+}
+
 TEST_CASE("Submissions that state neither precision nor layout are in eight bit, on as few GPUs as leave room") {
   const cells row = {{"scenario", "mlperf-server"}, {"weight_precision", "UNSET"}, {"request_rate_per_s", "10"}, {"tp", ""}, {"gpus", "8"}};
   const inference_row blackwell = read(row);

@@ -169,6 +169,37 @@ TEST_CASE("Iteration time shows host launches only where they outlast the kernel
   CHECK(x.price(decode_only).duration < 0.5_s);  // a CUDA graph launches decodes
 }
 
+TEST_CASE("Decodes are launched layer by layer where there are more than CUDA graphs are made for") {
+  setup x;
+  x.s.inference->prefill_layer_host = 1.0_s;
+  const auto seconds_of = [&](std::int64_t decodes, std::optional<std::int64_t> most) {
+    x.w.engine.cuda_graph_max_batch_size = most;
+    return x.price({.decodes = decodes, .context = decodes * 100}).duration.base();
+  };
+  CHECK(seconds_of(8, 8) < 0.5);
+  CHECK(seconds_of(9, 8) == Approx(16).epsilon(0.01));
+  CHECK(seconds_of(1, 0) == Approx(16).epsilon(0.01));
+  CHECK(seconds_of(64, {}) < 0.5);
+  x.s.inference->settings.cuda_graph_max_batch_size = 32;  // the stack's, where the scenario says nothing
+  CHECK(seconds_of(64, {}) > 15);
+  CHECK(seconds_of(64, 64) < 0.5);
+}
+
+TEST_CASE("A server replies once in a stream interval") {
+  setup x;
+  x.s.inference->front_end.sequence_host = 6.0_us;
+  x.w.load = load_kind::closed_loop;
+  const auto host = [&](std::int64_t interval) {
+    x.w.engine.stream_interval = interval;
+    return time_of(x.price(decode_only), "sequences") / static_cast<double>(decode_only.decodes);
+  };
+  CHECK(host(1) == Approx((2 + 6) * 1e-6));
+  CHECK(host(10) == Approx((2 + 0.6) * 1e-6));
+  x.w.front_end = false;  // tokens are taken in process
+  CHECK(host(1) == Approx(2e-6));
+  CHECK(host(10) == host(1));
+}
+
 TEST_CASE("Iteration time has the host times of its CPU") {
   setup x;
   x.p.cpu.name = "Snail (12 cores)";
