@@ -25,6 +25,7 @@ struct problem {
   std::string pointer;  ///< RFC 6901, "" for the document itself
   std::string what;
   std::string hint;     ///< nearest valid name, or empty
+  bool unreadable = false;  ///< a file is not there or cannot be read
 
   std::string text() const;
 };
@@ -43,11 +44,13 @@ class diagnostics {
   std::vector<problem> problems_;
 };
 
-/// The input is wrong; carries every problem. Exit code 2.
+/// The input is wrong; carries every problem.
 class input_error : public std::runtime_error {
  public:
   explicit input_error(std::vector<problem> problems);
   const std::vector<problem>& problems() const { return problems_; }
+  /// 2, or 4 where one of the problems is a file that cannot be read.
+  exit_code code() const;
 
  private:
   std::vector<problem> problems_;

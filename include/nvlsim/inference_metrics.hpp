@@ -31,7 +31,7 @@ struct inference_metrics {
   std::optional<distribution> tpot_s;  ///< (e2e - TTFT) / (output - 1) of each request of two tokens or more
   std::optional<distribution> itl_s;   ///< every gap between two tokens of a request, pooled
   // Of a run with a clock only.
-  double offered_requests_per_s = 0;    ///< arrivals that count, a second
+  std::optional<double> offered_requests_per_s;  ///< arrivals that count, a second; nothing where no time passes between them
   double requests_in_flight = 0;        ///< mean over the run, queued ones included
   double prefix_cache_hit_fraction = 0; ///< of the prompt tokens
   std::int64_t preemptions = 0;

@@ -22,6 +22,7 @@ struct request_record {
   std::int32_t cached = 0;  ///< prompt tokens that the prefix cache had
   std::int32_t lane = -1;  ///< that decodes
   std::int32_t preemptions = 0;
+  std::int32_t lanes = 1;  ///< equal ones that it stands for
   // Through pools: the lane that had the prompt, when it was done, and when its cache had come.
   std::int32_t prompt_lane = -1;
   double prefilled_s = -1, delivered_s = -1;

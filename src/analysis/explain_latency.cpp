@@ -47,7 +47,7 @@ std::vector<way> ways_in_lanes(const run_record& run, bool all) {
     w.end = r.last_token_s;
     w.prompt = static_cast<double>(r.input);
     w.gaps = static_cast<double>(r.output) - 1;
-    if (run.served) w.weight = static_cast<double>(run.served->lanes[w.prompt_lane]);
+    w.weight = r.lanes;
     out.push_back(w);
   }
   return out;

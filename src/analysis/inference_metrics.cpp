@@ -124,7 +124,10 @@ std::vector<request_record> records_of(const inference_run& run, const timeline&
   if (run.pools) return pool_records(*run.pools, t);
   std::vector<request_record> out;
   for (std::size_t c = 0; c < run.schedules.size(); ++c)
-    for (const request_progress& r : run.schedules[c].requests) out.push_back(record_of(r, t.spans[c].front(), c));
+    for (const request_progress& r : run.schedules[c].requests) {
+      out.push_back(record_of(r, t.spans[c].front(), c));
+      out.back().lanes = static_cast<std::int32_t>(run.lanes[c]);
+    }
   return out;
 }
 

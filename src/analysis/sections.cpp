@@ -240,7 +240,7 @@ void add_serving_sections(result& r, const platform& p, const inference_workload
   set_inference_metrics(r, p, w, i, run.memory,
                         {all, seconds::from_base(o.end_s), static_cast<double>(o.output_tokens)});
   value& m = r.metrics;
-  m.set("offered_requests_per_s", i.offered_requests_per_s);
+  m.set("offered_requests_per_s", optional_number(i.offered_requests_per_s));
   m.set("requests_in_flight", i.requests_in_flight);
   m.set("measured_requests", i.measured_requests);
   m.set("slo_attained_fraction", optional_number(i.slo_attained_fraction));
@@ -249,13 +249,14 @@ void add_serving_sections(result& r, const platform& p, const inference_workload
   m.set("recomputed_tokens", o.recomputed_tokens);
   r.breakdown.set("mean_over_gpus", use_breakdown(run, gpus));
   constexpr double steady = 0.9;  // below, what finishes while requests arrive says little
-  if (i.requests_per_s < steady * i.offered_requests_per_s)
+  const double offered = i.offered_requests_per_s.value_or(0);
+  if (i.requests_per_s < steady * offered)
     r.notes.push_back(fmt::format("{:.4g} req/s finish between the first and the last counted arrival, where {:.4g} req/s arrive: "
                                   "the run is short beside its latencies, or the load is more than is served; more requests tell",
-                                  i.requests_per_s, i.offered_requests_per_s));
+                                  i.requests_per_s, offered));
   const auto [from, to] = counted_time(o, w.measured);
   constexpr double few_lives = 2;  // of requests; in less, ends of those that began together weigh too much
-  if (i.offered_requests_per_s > 0 && to - from < few_lives * i.e2e_s.mean)
+  if (offered > 0 && to - from < few_lives * i.e2e_s.mean)
     r.notes.push_back(fmt::format("rates are of {:.4g} s, in which requests end that take {:.4g} s each: the run is short beside them; "
                                   "more requests tell", to - from, i.e2e_s.mean));
   if (i.saturated) {

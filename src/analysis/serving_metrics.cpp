@@ -125,7 +125,7 @@ inference_metrics measure_serving(const serving_run& run, const inference_worklo
   m.total_tokens_per_s = per_second(t.inputs + t.outputs);
   m.total_tokens_per_s_per_gpu = m.total_tokens_per_s / gpus;
   m.requests_per_s = per_second(t.finished);
-  m.offered_requests_per_s = arriving > 0 ? static_cast<double>(t.counted - (arrivals.whole ? 0 : 1)) / arriving : 0;
+  if (arriving > 0) m.offered_requests_per_s = static_cast<double>(t.counted - (arrivals.whole ? 0 : 1)) / arriving;
   m.requests_in_flight = o.requests_times_s / o.end_s;
   m.prefix_cache_hit_fraction = t.cached / t.prompts;
   m.preemptions = t.preemptions;

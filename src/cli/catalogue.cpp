@@ -130,19 +130,14 @@ void check_one(catalogue_kind kind, const std::string& name, const data_folders&
     case catalogue_kind::platform: load_platform(name, data, {}, {}, problems); break;
     case catalogue_kind::stack: load_stack(name, data, {}, {}, problems); break;
     case catalogue_kind::model: load_model(name, data, {}, {}, problems); break;
-    case catalogue_kind::scenario:
-      try {
-        load_scenario(scenario_file(name), {}, data);
-      } catch (const input_error& e) {
-        for (const problem& p : e.problems()) problems.add(p);
-      }
-      break;
+    case catalogue_kind::scenario: load_scenario(scenario_file(name), {}, data); break;
   }
 }
 
 exit_code check(const catalogue_arguments& a, const data_folders& data) {
   diagnostics problems;
-  for (const std::string& n : a.names) check_one(a.kind, n, data, problems);
+  for (const std::string& n : a.names)
+    gather(problems, [&] { check_one(a.kind, n, data, problems); });
   problems.throw_if_any();
   return exit_code::ok;
 }

@@ -1,5 +1,6 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -80,7 +81,7 @@ void add_pareto(CLI::App& app, all_arguments& all) {
   c->add_option("SCENARIO", a.scenario, "Scenario of an inference workload: its lengths, engine, platform and stack")->required();
   c->add_option("--gpus", a.gpus, "GPUs to lay out (default: those of the scenario)")->check(whole_from(1, 1'000'000));
   c->add_option("--concurrency", a.clients, "Clients of the closed loops, over all GPUs, comma separated")
-      ->delimiter(',')->allow_extra_args(false)->check(whole_from(1, 10'000'000))->capture_default_str();
+      ->delimiter(',')->allow_extra_args(false)->check(whole_from(1, 10'000'000))->default_str(fmt::format("{}", fmt::join(a.clients, ",")));
   add_sets(c, a.sets);
   add_format(c, a.format, {"table", "json", "svg"});
   c->footer(

@@ -15,10 +15,10 @@ namespace nvlsim::cli {
 namespace {
 
 /// Result files as they are, scenarios after running them.
-std::vector<result> results_of(const std::string& what, const std::vector<override_option>& sets, const data_folders& data) {
+std::vector<result> results_of(std::vector<input_contents> files) {
   std::vector<result> out;
-  for (input_file& f : input_files(what)) {
-    if (f.results.empty()) out.push_back(run_isolated(read_scenario(f.path, sets, data)));
+  for (input_contents& f : files) {
+    if (f.to_run) out.push_back(run_isolated(*f.to_run));
     else std::move(f.results.begin(), f.results.end(), std::back_inserter(out));
   }
   return out;
@@ -35,7 +35,12 @@ exit_code execute(const compare_arguments& a) {
   const data_folders data = folders_under(data_root());
   const auto sets = parse_sets(a.sets);
   const auto gates = analysis::parse_gates(a.rules);
-  const auto before = results_of(a.a, sets, data), after = results_of(a.b, sets, data);
+  std::vector<input_contents> first, second;  // read before anything runs
+  diagnostics problems;
+  gather(problems, [&] { first = read_inputs(a.a, sets, data); });
+  gather(problems, [&] { second = read_inputs(a.b, sets, data); });
+  problems.throw_if_any();
+  const auto before = results_of(std::move(first)), after = results_of(std::move(second));
   const analysis::comparison c = analysis::compare(before, after, gates);
   const auto names = output::compare_format_names();
   print(output::render(c, static_cast<output::compare_format>(std::find(names.begin(), names.end(), a.format) - names.begin())));

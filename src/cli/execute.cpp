@@ -29,7 +29,7 @@ exit_code execute(const request& r) {
   try {
     return std::visit([](const auto& a) { return execute(a); }, r);
   } catch (const input_error& e) {
-    return report_failure(exit_code::bad_input, e.what(), e.problems(), json);
+    return report_failure(e.code(), e.what(), e.problems(), json);
   } catch (const io_error& e) {
     return report_failure(exit_code::io, e.what(), {}, json);
   } catch (const std::filesystem::filesystem_error& e) {

@@ -14,11 +14,11 @@
 namespace nvlsim::cli {
 namespace {
 
-input_file read_input(const std::filesystem::path& file) {
+input_contents read_input(const std::filesystem::path& file, const std::vector<override_option>& sets, const data_folders& data) {
   const std::string text = read_file(file);
+  if (!holds_results(config::parse_scalar(text))) return {file, {}, read_scenario(file, sets, data)};
   detail(fmt::format("reads {}", file.string()));
-  if (holds_results(config::parse_scalar(text))) return {file, read_results(text, file.string())};
-  return {file, {}};
+  return {file, read_results(text, file.string()), {}};
 }
 
 std::string text_of(const value& v) {
@@ -41,15 +41,22 @@ scenario read_scenario(const std::filesystem::path& file, const std::vector<over
   return s;
 }
 
-std::vector<input_file> input_files(const std::string& what) {
-  if (!std::filesystem::is_directory(what)) return {read_input(scenario_file(what))};
+std::vector<input_contents> read_inputs(const std::string& what, const std::vector<override_option>& sets,
+                                        const data_folders& data) {
+  std::vector<input_contents> out;
+  if (!std::filesystem::is_directory(what)) {
+    out.push_back(read_input(scenario_file(what), sets, data));
+    return out;
+  }
   std::vector<std::filesystem::path> files;
   for (const auto& e : std::filesystem::directory_iterator(what))
     if (e.path().extension() == ".json" && !is_trace(e.path())) files.push_back(e.path());
   std::sort(files.begin(), files.end());
   if (files.empty()) throw input_error({{what, "", "a folder without results or scenarios (*.json)", {}}});
-  std::vector<input_file> out;
-  for (const auto& f : files) out.push_back(read_input(f));
+  diagnostics problems;
+  for (const auto& f : files)
+    gather(problems, [&] { out.push_back(read_input(f, sets, data)); });
+  problems.throw_if_any();
   return out;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,14 +15,16 @@ namespace nvlsim::cli {
 scenario read_scenario(const std::filesystem::path& file, const std::vector<override_option>& sets,
                        const data_folders& data);
 
-/// A file, with the results that it holds; a scenario holds none.
-struct input_file {
+/// What a file holds: results, or a scenario.
+struct input_contents {
   std::filesystem::path path;
   std::vector<result> results;
+  std::optional<scenario> to_run;
 };
 
-/// A file or shipped scenario, or of a folder every `*.json` that is no `*.trace.json`, sorted. Throws input_error or
-/// io_error.
-std::vector<input_file> input_files(const std::string& what);
+/// A file or shipped scenario, or of a folder every `*.json` that is no `*.trace.json`, sorted. Throws input_error with the
+/// problems of them all, or io_error.
+std::vector<input_contents> read_inputs(const std::string& what, const std::vector<override_option>& sets,
+                                        const data_folders& data);
 
 }  // namespace nvlsim::cli

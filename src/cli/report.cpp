@@ -69,9 +69,8 @@ std::optional<value> read_search(const std::filesystem::path& file) {
 }
 
 /// Runs a scenario and takes it apart.
-void add_scenario(output::report_contents& out, const std::filesystem::path& file,
+void add_scenario(output::report_contents& out, const std::filesystem::path& file, const scenario& s,
                   const std::vector<override_option>& sets, const data_folders& data, bool sensitive) {
-  const scenario s = read_scenario(file, sets, data);
   const run_record run = run_scenario(s, {.explained = true, .engine = false});
   out.results.push_back(run.outcome);
   if (run.outcome.status == run_status::infeasible) return;
@@ -96,24 +95,30 @@ exit_code execute(const report_arguments& a) {
   const auto sets = parse_sets(a.sets);
   output::report_contents contents;
   exit_code worst = exit_code::ok;
-  for (const std::string& what : a.inputs) {
+  std::vector<input_contents> inputs;
+  const auto read = [&](const std::string& what) {
     if (std::filesystem::exists(std::filesystem::path(what) / "plan.json")) {
       contents.sweeps.push_back(read_sweep(what));
-      continue;
+      return;
     }
     if (what.ends_with(".jsonl")) {
       contents.sweeps.push_back(read_merged(what));
-      continue;
+      return;
     }
     if (what.ends_with(".json") && !std::filesystem::is_directory(what))
       if (auto search = read_search(what)) {
         contents.searches.push_back(*std::move(search));
-        continue;
+        return;
       }
-    for (const input_file& f : input_files(what)) {
-      if (f.results.empty()) add_scenario(contents, f.path, sets, data, a.sensitivity);
-      else contents.results.insert(contents.results.end(), f.results.begin(), f.results.end());
-    }
+    auto more = read_inputs(what, sets, data);
+    std::move(more.begin(), more.end(), std::back_inserter(inputs));
+  };
+  diagnostics problems;
+  for (const std::string& what : a.inputs) gather(problems, [&] { read(what); });
+  problems.throw_if_any();
+  for (const input_contents& i : inputs) {
+    if (i.to_run) add_scenario(contents, i.path, *i.to_run, sets, data, a.sensitivity);
+    else contents.results.insert(contents.results.end(), i.results.begin(), i.results.end());
   }
   for (const result& r : contents.results)
     if (r.status == run_status::infeasible) worst = exit_code::infeasible;

@@ -56,7 +56,7 @@ result run_one_of_many(const scenario& s, exit_code& worst) {
     worst = std::max(worst, code_of(r.status));
     return r;
   } catch (const input_error& e) {
-    fail(exit_code::bad_input, e);
+    fail(e.code(), e);
   } catch (const internal_error& e) {
     fail(exit_code::internal, e);
   }
@@ -125,13 +125,8 @@ exit_code execute(const run_arguments& a) {
     throw input_error({{"", "", "--requests takes one scenario", {}}});
   std::vector<scenario> scenarios;
   diagnostics problems;
-  for (const std::string& name : a.scenarios) {
-    try {
-      scenarios.push_back(read_scenario(scenario_file(name), overrides, data));
-    } catch (const input_error& e) {
-      for (const problem& p : e.problems()) problems.add(p);
-    }
-  }
+  for (const std::string& name : a.scenarios)
+    gather(problems, [&] { scenarios.push_back(read_scenario(scenario_file(name), overrides, data)); });
   problems.throw_if_any();
   if (!a.requests_file.empty() && !std::holds_alternative<inference_workload>(scenarios.front().workload))
     throw input_error({{"", "", fmt::format("--requests: {} serves no requests", scenarios.front().name), {}}});
@@ -145,7 +140,7 @@ exit_code execute(const run_arguments& a) {
   trace.classes = a.trace_classes;
   trace.detail = a.trace_detail == "layers" ? trace_detail::layers : trace_detail::operations;
 
-  catch_interrupts();
+  if (scenarios.size() > 1) catch_interrupts();  // of one alone nothing is finished before its end
   exit_code worst = exit_code::ok;
   std::vector<result> results;
   for (std::size_t i = 0; i < scenarios.size(); ++i) {

@@ -1,6 +1,7 @@
 #include "cli/support.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -21,10 +22,13 @@ namespace {
 std::atomic<int> interrupt_seen = 0;  ///< also asked by threads
 static_assert(std::atomic<int>::is_always_lock_free);
 bool tables = false;
+bool on_terminal = false;  ///< stderr
 
 void on_interrupt(int) {
   interrupt_seen = 1;
   std::signal(SIGINT, SIG_DFL);
+  static constexpr std::string_view what = "nvlsim: ends when what runs is finished; interrupt again to end now\n";
+  if (on_terminal && ::write(STDERR_FILENO, what.data(), what.size()) < 0) return;  // all that may be called here
 }
 
 bool holds_data(const std::filesystem::path& root) {
@@ -153,7 +157,10 @@ exit_code report_failure(exit_code code, std::string_view message, std::span<con
   return code;
 }
 
-void catch_interrupts() { std::signal(SIGINT, on_interrupt); }
+void catch_interrupts() {
+  on_terminal = ::isatty(STDERR_FILENO) == 1;
+  std::signal(SIGINT, on_interrupt);
+}
 bool interrupted() { return interrupt_seen != 0; }
 
 }  // namespace nvlsim::cli

@@ -39,6 +39,18 @@ void print_tables(bool on);
 /// Writes a file, replacing it only once complete. Throws io_error.
 void write_file(const std::filesystem::path& file, std::string_view text);
 
+/// Calls `read`; the problems of what it reads are added to `problems`, one that cannot be read among them.
+template <class F>
+void gather(diagnostics& problems, F&& read) {
+  try {
+    read();
+  } catch (const input_error& e) {
+    for (const problem& p : e.problems()) problems.add(p);
+  } catch (const io_error& e) {
+    problems.add({{}, {}, e.what(), {}, true});
+  }
+}
+
 /// Says what went wrong on stderr, and on stdout as one JSON document when that is wanted. Never throws: the streams
 /// may be what failed. Returns `code`.
 exit_code report_failure(exit_code code, std::string_view message, std::span<const problem> problems, bool json);

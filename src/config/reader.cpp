@@ -70,7 +70,17 @@ std::string reader::at(const key& k) const {
   return std::string(k.canonical);
 }
 
-bool reader::has(const key& k) const { return member(at(k)); }
+bool reader::has(const key& k) {
+  const std::string used = at(k);
+  if (member(used)) return true;
+  known_.emplace(used);
+  return false;
+}
+
+void reader::belongs(const key& k, std::string_view whose) {
+  if (has(k) && !known_.contains(at(k))) fail(at(k), fmt::format("is a member of {}", whose));
+  present(k);
+}
 
 const value* reader::present(const key& k) {
   known_.emplace(k.canonical);

@@ -48,7 +48,10 @@ class reader {
   reader(document& doc, diagnostics& problems);
 
   const std::string& pointer() const { return pointer_; }
-  bool has(const key& k) const;
+  /// Whether the member is there; one that is null counts as absent, and as known.
+  bool has(const key& k);
+  /// A member that this object may have under another kind only: there, it is a problem that says so.
+  void belongs(const key& k, std::string_view whose);
   /// Reports a problem at member `k` (or at this object when `k` is empty).
   void fail(std::string_view k, std::string what, std::string hint = {}) const;
 

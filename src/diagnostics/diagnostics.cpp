@@ -35,6 +35,25 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return last[b.size()];
 }
 
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+/// Less, equal or more than 0, by letters and by the numbers in them: "line 3" comes before "line 10".
+int compared(std::string_view a, std::string_view b) {
+  while (!a.empty() && !b.empty()) {
+    const auto take = [](std::string_view& t) {
+      std::size_t n = 0;
+      while (n < t.size() && is_digit(t[n])) ++n;
+      const std::string_view out = t.substr(0, std::max<std::size_t>(n, 1));
+      t.remove_prefix(out.size());
+      return out;
+    };
+    const std::string_view x = take(a), y = take(b);
+    if (is_digit(x.front()) && is_digit(y.front()) && x.size() != y.size()) return x.size() < y.size() ? -1 : 1;
+    if (const int c = x.compare(y); c != 0) return c;
+  }
+  return static_cast<int>(!a.empty()) - static_cast<int>(!b.empty());
+}
+
 /// ASCII only, and so independent of the locale.
 std::string lower_case(std::string_view text) {
   std::string out(text);
@@ -63,7 +82,11 @@ void diagnostics::add(std::string file, std::string pointer, std::string what, s
 std::vector<problem> diagnostics::sorted() const {
   std::vector<problem> out = problems_;
   const auto order = [](const problem& p) { return std::tie(p.file, p.pointer, p.what, p.hint); };
-  std::sort(out.begin(), out.end(), [&](const problem& a, const problem& b) { return order(a) < order(b); });
+  std::sort(out.begin(), out.end(), [&](const problem& a, const problem& b) {
+    for (std::string problem::*part : {&problem::file, &problem::pointer, &problem::what})
+      if (const int c = compared(a.*part, b.*part); c != 0) return c < 0;
+    return order(a) < order(b);
+  });
   out.erase(std::unique(out.begin(), out.end(),
                         [&](const problem& a, const problem& b) { return order(a) == order(b); }),
             out.end());
@@ -76,6 +99,11 @@ void diagnostics::throw_if_any() const {
 
 input_error::input_error(std::vector<problem> problems)
     : std::runtime_error(join(problems)), problems_(std::move(problems)) {}
+
+exit_code input_error::code() const {
+  const bool unreadable = std::any_of(problems_.begin(), problems_.end(), [](const problem& p) { return p.unreadable; });
+  return unreadable ? exit_code::io : exit_code::bad_input;
+}
 
 std::string nearest(std::string_view name, std::span<const std::string> candidates) {
   const std::string wanted = lower_case(name);

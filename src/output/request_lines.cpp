@@ -32,6 +32,7 @@ void write_requests(std::ostream& out, std::span<const request_record> requests,
     put("e2e_s", c.e2e_s);
     put_count("cached_tokens", r.cached);
     put_count("lane", r.lane);
+    put_count("lanes", r.lanes);
     put_count("preemptions", r.preemptions);
     out << line << "}\n";
   }

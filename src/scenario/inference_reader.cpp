@@ -92,7 +92,7 @@ void read_engine(config::reader r, const checkpoint_spec& checkpoint, inference_
 void read_arrivals(config::reader& r, arrival_settings& a) {
   a.rate_per_s = r.number({"requests_per_s", {"request_rate"}}, request_rate);
   a.process = static_cast<arrival_process>(r.one_of_or("arrivals", processes, 0));
-  if (a.process != arrival_process::gamma) return;
+  if (a.process != arrival_process::gamma) return r.belongs("burstiness", "gamma arrivals");
   // vLLM's burstiness is the shape of the gamma distribution.
   a.variation = 1 / std::sqrt(r.number("burstiness", {1e-3, 1e6}));
 }
@@ -123,6 +123,19 @@ void read_trace(config::reader& r, inference_workload& w) {
   if (r.has({"requests_per_s", {"request_rate"}})) read_arrivals(r, w.arrivals);
 }
 
+/// Members that loads of other kinds have.
+void refuse_others(config::reader& r, load_kind kind) {
+  const bool trace = kind == load_kind::trace;
+  if (kind != load_kind::closed_loop) r.belongs({"concurrency", {"max_concurrency"}}, "closed_loop");
+  if (kind != load_kind::open_loop && !trace)
+    for (const config::key& k : {config::key{"requests_per_s", {"request_rate"}}, config::key{"arrivals"}, config::key{"burstiness"}})
+      r.belongs(k, "open_loop, and of a trace without times");
+  for (const char* k : {"file", "rate_scale", "tick"})
+    if (!trace) r.belongs(k, "trace");
+  for (const char* k : {"input", "output", "sessions"})
+    if (trace) r.belongs(k, "the loads that make their requests up; a trace has its own");
+}
+
 void read_load(config::reader r, inference_workload& w) {
   w.load = static_cast<load_kind>(r.one_of("kind", load_kinds));
   if (w.load == load_kind::trace) {
@@ -139,6 +152,7 @@ void read_load(config::reader r, inference_workload& w) {
         r.fail("sessions", "sessions need a closed_loop or an open_loop");
     }
   }
+  refuse_others(r, w.load);
   if (auto i = r.find_child("images")) w.images = read_images(std::move(*i));
   const double margin = w.load == load_kind::open_loop ? usual_margin : 0;
   w.measured.warmup = r.number_or("warmup", margin, {0, 0.9});

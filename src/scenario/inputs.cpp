@@ -69,9 +69,14 @@ loaded<T> load_input(std::string_view what, const std::string& name, const std::
   loaded<T> out;
   diagnostics own;
   const std::filesystem::path path(name);
-  if (is_path(name) && !std::filesystem::exists(path)) throw io_error(fmt::format("{}: no such file", name));
-  out.source = is_path(name) ? config::load_named(path.has_parent_path() ? path.parent_path() : ".", what, path.stem().string(), asked_by, own, accepted, folder)
-                             : config::load_named(folder, what, name, asked_by, own, accepted);
+  try {
+    if (is_path(name) && !std::filesystem::exists(path)) throw io_error(fmt::format("{}: no such file", name));
+    out.source = is_path(name) ? config::load_named(path.has_parent_path() ? path.parent_path() : ".", what, path.stem().string(), asked_by, own, accepted, folder)
+                               : config::load_named(folder, what, name, asked_by, own, accepted);
+  } catch (const io_error& e) {
+    problems.add({asked_by.file, asked_by.pointer, e.what(), {}, true});
+    return out;
+  }
   if (const std::string other = other_kind(out.source.root, what); own.empty() && !other.empty())
     own.add(out.source.self.where, "/schema", fmt::format("this is {}, not a {}", other, what));
   if (own.empty() && prepare) prepare(out.source, path, own);
@@ -160,7 +165,10 @@ loaded<model> load_model(const std::string& name, const data_folders& data, cons
   std::string file = name;
   if (is_path(name) && std::filesystem::is_directory(name)) {
     file = (std::filesystem::path(name) / "config.json").string();
-    if (!std::filesystem::exists(file)) throw io_error(fmt::format("{}: a folder without config.json", name));
+    if (!std::filesystem::exists(file)) {
+      problems.add({asked_by.file, asked_by.pointer, fmt::format("{}: a folder without config.json", name), {}, true});
+      return {};
+    }
   }
   return load_input<model>("model", file, data.models, sets, asked_by, problems, read_model, config::literals::python,
                            add_quant_file);

@@ -175,7 +175,15 @@ void read_requests(scenario& s, const config::document& doc, diagnostics& proble
   const config::origin& by = doc.origin_of("/workload/load/file");
   const std::filesystem::path folder = by.overrides ? "" : std::filesystem::path(doc.self.where).parent_path();
   const std::string path = (folder / w->trace_file).string();
-  w->replay = std::make_shared<const request_trace>(read_request_file(path, path, problems));
+  try {
+    w->replay = std::make_shared<const request_trace>(read_request_file(path, path, problems));
+  } catch (const io_error& e) {
+    problems.add({by.where, "/workload/load/file", e.what(), {}, true});
+    return;
+  }
+  if (w->replay->timed && w->arrivals.rate_per_s > 0)
+    problems.add(by.where, "/workload/load", fmt::format("{} has arrival times, so that requests_per_s means nothing; rate_scale "
+                                                         "makes them faster or slower", w->trace_file));
   if (!w->replay->timed && !w->replay->list.requests.empty() && w->arrivals.rate_per_s == 0)
     problems.add(by.where, "/workload/load", fmt::format("{} has no arrival times: the load needs requests_per_s", w->trace_file));
 }
@@ -299,6 +307,7 @@ scenario load_scenario(const std::filesystem::path& file, const std::vector<over
   scenario s;
   static const std::array<std::string, 1> schemas = {std::string(scenario_schema)};
   r.one_of("schema", schemas);
+  s.file = file.string();
   s.name = r.string_or("name", file.stem().string());
   r.ignore("description");
   named_inputs in = read_named(r, doc, sets, data, problems);

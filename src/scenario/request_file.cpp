@@ -62,6 +62,8 @@ std::optional<double> date_and_time(std::string_view t) {
   const auto hour = whole_text<int>(t.substr(11, 2)), minute = whole_text<int>(t.substr(14, 2));
   const auto second = whole_text<double>(t.substr(17));
   if (!year || !month || !day || !hour || !minute || !second) return std::nullopt;
+  const bool of_a_day = *hour >= 0 && *hour < 24 && *minute >= 0 && *minute < 60 && *second >= 0 && *second < 61;
+  if (!of_a_day) return std::nullopt;
   const std::chrono::year_month_day date{std::chrono::year{*year}, std::chrono::month{*month}, std::chrono::day{*day}};
   if (!date.ok()) return std::nullopt;
   const auto days = std::chrono::sys_days{date}.time_since_epoch().count();
@@ -89,7 +91,11 @@ class file_reader {
       if (!begun_ && !begin(line)) return {};
       if (is_json_) add(json_cells(line));
       else if (line_ > header_line_) add(csv_cells(line));
-      if (found_ >= most_problems || line_ > most_lines) break;
+      if (line_ > most_lines) break;
+      if (found_ >= most_problems) {
+        fail("the rest is not read: too much is wrong");
+        break;
+      }
     }
     if (line_ > most_lines) fail(fmt::format("more than {} lines", most_lines));
     if (!begun_) problems_.add(shown_as_, "", "no requests: the file is empty");
@@ -123,6 +129,8 @@ class file_reader {
         out_.format = f.name;
         out_.timed = f.unit != time_text::none;
         if (f.block_tokens > 0) out_.list.prefix_tokens = f.block_tokens;
+        for (const char* wanted : {f.arrival, f.input, f.output})
+          if (std::count(columns_.begin(), columns_.end(), wanted) > 1) return fail(fmt::format("two columns are called {}", wanted)), false;
         for (const char* wanted : {f.arrival, f.input, f.output})
           places_.push_back(static_cast<std::size_t>(std::find(columns_.begin(), columns_.end(), wanted) - columns_.begin()));
         return true;

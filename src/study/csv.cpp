@@ -79,8 +79,10 @@ csv_table read_csv(const std::filesystem::path& file) {
   out.stem = file.stem().string();
   out.columns = all.front();
   auto columns = std::make_shared<std::map<std::string, std::size_t, std::less<>>>();
-  for (std::size_t i = 0; i < out.columns.size(); ++i) columns->emplace(out.columns[i], i);
   std::vector<problem> problems;
+  for (std::size_t i = 0; i < out.columns.size(); ++i)
+    if (!columns->emplace(out.columns[i], i).second && !out.columns[i].empty())
+      problems.push_back({file.string(), "", fmt::format("two columns are called {}", out.columns[i]), {}});
   for (std::size_t i = 1; i < all.size(); ++i) {
     if (all[i].size() != out.columns.size())
       problems.push_back({file.string(), "", fmt::format("row {}: {} cells for {} columns", i, all[i].size(), out.columns.size()), {}});

@@ -46,7 +46,7 @@ inference_workload with_load(inference_workload w, double load) {
 /// A run that is over before its queue has grown holds any rate: what ends must come as fast as what arrives.
 bool keeps_up(const inference_workload& w, const inference_metrics& m) {
   constexpr double least = 0.9;
-  return is_closed(w) || m.requests_per_s >= least * m.offered_requests_per_s;
+  return is_closed(w) || m.requests_per_s >= least * m.offered_requests_per_s.value_or(0);
 }
 
 /// "ttft 121 ms of 1 ms allowed" and so on, of the request in the middle.
@@ -63,7 +63,7 @@ std::string beside_limits(const service_objective& o, const inference_metrics& m
   return fmt::format("{}", fmt::join(out, ", "));
 }
 
-[[noreturn]] void refuse(const scenario& s, const std::string& what) { throw input_error({{s.name, "/workload", what, {}}}); }
+[[noreturn]] void refuse(const scenario& s, const std::string& what) { throw input_error({{s.file, "/workload", what, {}}}); }
 
 class load_search {
  public:

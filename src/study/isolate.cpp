@@ -60,7 +60,7 @@ void write_request_file(const std::filesystem::path& file, const run_record& run
 /// Fields are separated by the unit separator, problems by the record separator.
 std::string packed(const std::vector<problem>& problems) {
   std::string out;
-  for (const problem& p : problems) out += p.file + '\x1f' + p.pointer + '\x1f' + p.what + '\x1f' + p.hint + '\x1e';
+  for (const problem& p : problems) out += p.file + '\x1f' + p.pointer + '\x1f' + p.what + '\x1f' + p.hint + '\x1f' + (p.unreadable ? "1" : "") + '\x1e';
   return out;
 }
 
@@ -69,14 +69,14 @@ std::vector<problem> unpacked(std::string_view text) {
   while (!text.empty()) {
     const std::string_view record = text.substr(0, text.find('\x1e'));
     text.remove_prefix(std::min(text.size(), record.size() + 1));
-    std::array<std::string, 4> fields;
+    std::array<std::string, 5> fields;
     std::size_t at = 0;
     for (std::string& f : fields) {
       const std::size_t end = std::min(record.find('\x1f', at), record.size());
       f = record.substr(at, end - at);
       at = std::min(end + 1, record.size());
     }
-    out.push_back({fields[0], fields[1], fields[2], fields[3]});
+    out.push_back({fields[0], fields[1], fields[2], fields[3], !fields[4].empty()});
   }
   return out;
 }

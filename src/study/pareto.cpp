@@ -79,7 +79,7 @@ pareto_study study_pareto(const scenario& s, std::int64_t gpus, const std::vecto
                           const std::function<void(std::size_t, std::size_t)>& report) {
   const auto* given = std::get_if<inference_workload>(&s.workload);
   if (!given || given->load == load_kind::trace)
-    throw input_error({{s.name, "/workload", "a Pareto study takes an inference workload with lengths of its own", {}}});
+    throw input_error({{s.file, "/workload", "a Pareto study takes an inference workload with lengths of its own", {}}});
   inference_workload base = *given;
   base.load = load_kind::closed_loop;
   base.measured = {};

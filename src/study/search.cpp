@@ -201,7 +201,7 @@ class searcher {
 std::unique_ptr<search_space> space_for(const scenario& s, const search_options& o, diagnostics& problems) {
   if (std::holds_alternative<training_workload>(s.workload)) return training_space(s, o, problems);
   if (std::holds_alternative<inference_workload>(s.workload)) return serving_space(s, o, problems);
-  problems.add(s.name, "/workload/kind",
+  problems.add(s.file, "/workload/kind",
                "a collective has no layouts to search; give a training or inference scenario");
   return nullptr;
 }

@@ -44,6 +44,20 @@ class Interrupt(Case):
         os.killpg(started.pid, signal.SIGINT)
         self.check(started)
 
+    def test_one_signal_ends_a_single_run(self):
+        self.write("long.json", self.edit("train.json", dp=1, global_batch_size=400_000))
+        for to_group in (False, True):
+            started = subprocess.Popen([str(NVLSIM), "run", "long.json"], cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                       text=True, start_new_session=True)
+            self.addCleanup(started.kill)
+            time.sleep(0.1)
+            if to_group:
+                os.killpg(started.pid, signal.SIGINT)
+            else:
+                started.send_signal(signal.SIGINT)
+            out, err = started.communicate(timeout=10)
+            self.assertEqual((started.returncode, out, sanitizer.without_notices(err)), (-signal.SIGINT, "", ""))
+
     def test_a_search_prints_what_it_has(self):
         offline = self.edit("serve.json")
         offline["workload"]["load"]["requests"] = 200_000

@@ -55,5 +55,5 @@ What is wrong in that file is told by its name and its own pointers.
   [2]
 
   $ rm Small-FP8/config.json; nvlsim model check ./Small-FP8
-  2> nvlsim: ./Small-FP8: a folder without config.json
+  2> ./Small-FP8: a folder without config.json
   [4]

@@ -201,7 +201,7 @@ Platforms, stacks and models that do not exist.
   [2]
 
   $ nvlsim run train.json --set /model=./gpt.json
-  2> nvlsim: ./gpt.json: no such file
+  2> --set#/model: ./gpt.json: no such file
   [4]
 
   $ nvlsim run train.json --set /stack=nccl-2.29
@@ -233,7 +233,7 @@ Inputs that a scenario names by path count from its folder, and tell their own p
   [2]
 
   $ rm here/shapes/m.json; nvlsim run here/t.json
-  2> nvlsim: here/shapes/m.json: no such file
+  2> here/t.json#/model: here/shapes/m.json: no such file
   [4]
 
 A base is looked up beside the file, then among what ships. Its racks count unless the scenario says otherwise.

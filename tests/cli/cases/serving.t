@@ -15,8 +15,14 @@ Traces are known by their columns; what cannot be read is told line by line.
   [2]
 
   $ nvlsim run llama3.3-70b-trace-gb300-rack --set /workload/load/file=absent.csv
-  2> nvlsim: absent.csv: cannot be read
+  2> --set#/workload/load/file: absent.csv: cannot be read
   [4]
+
+  $ printf 'arrival_s,input_tokens,output_tokens\n0,10,4\n1,10,4\n' > timed.csv
+  $ nvlsim run llama3.3-70b-trace-gb300-rack --set /workload/load/file=timed.csv --set /workload/load/requests_per_s=2 --set /workload/load/concurrency=8
+  2> --set#/workload/load: timed.csv has arrival times, so that requests_per_s means nothing; rate_scale makes them faster or slower
+  2> --set#/workload/load/concurrency: is a member of closed_loop
+  [2]
 
 A trace that is shorter than what was asked for says so.
 
@@ -37,9 +43,9 @@ The highest load of a few requests is chance, and says so.
   48 requests decide it, and under 100 it is chance
 
   $ nvlsim run llama2-70b-server-gb200-vm --highest-load --set /workload/slo=null
-  2> llama2-70b-server-gb200-vm#/workload: the highest load needs an objective: slo
+  2> $SOURCE/scenarios/inference/llama2-70b-server-gb200-vm.json#/workload: the highest load needs an objective: slo
   [2]
 
   $ nvlsim pareto llama3.1-405b-gb300-512
-  2> llama3.1-405b-gb300-512#/workload: a Pareto study takes an inference workload with lengths of its own
+  2> $SOURCE/scenarios/training/llama3.1-405b-gb300-512.json#/workload: a Pareto study takes an inference workload with lengths of its own
   [2]

@@ -152,7 +152,22 @@ An empty value, as of a shell variable that is not set, is no value.
 Files.
 
   $ nvlsim run nofile.json
-  2> nvlsim: nofile.json: no such file
+  2> nofile.json: no such file
+  [4]
+
+  $ nvlsim run nofile.json train.json --set /workload/dp=0
+  2> nofile.json: no such file
+  2> --set#/workload/dp: 0 is less than 1
+  [4]
+
+  $ nvlsim scenario check nofile.json train.json none.json
+  2> nofile.json: no such file
+  2> none.json: no such file
+  [4]
+
+  $ nvlsim compare train.json nofile.json --set /workload/dp=0
+  2> nofile.json: no such file
+  2> --set#/workload/dp: 0 is less than 1
   [4]
 
   $ nvlsim run nosuchscenario
@@ -164,7 +179,7 @@ Files.
   [2]
 
   $ nvlsim run .
-  2> nvlsim: .: is a directory
+  2> .: is a directory
   [4]
 
   $ nvlsim validate nofile.csv
@@ -241,7 +256,15 @@ With --format json every failure is one document on stdout as well.
     "status": "error",
     "exit_code": 4,
     "message": "nofile.json: no such file",
-    "problems": []
+    "problems": [
+      {
+        "file": "",
+        "pointer": "",
+        "what": "nofile.json: no such file",
+        "hint": null,
+        "text": "nofile.json: no such file"
+      }
+    ]
   }
   [4]
 

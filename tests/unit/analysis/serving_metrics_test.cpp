@@ -69,7 +69,7 @@ TEST_CASE("An open loop counts what its objective keeps, and leaves both ends ou
   CHECK_FALSE(none.objective_met);
   CHECK_FALSE(none.saturated);
   CHECK(none.requests_per_s == Approx(40).epsilon(0.05));
-  CHECK(none.offered_requests_per_s == Approx(40).epsilon(0.05));
+  CHECK(none.offered_requests_per_s.value() == Approx(40).epsilon(0.05));
   w.objective = {none.ttft_s.p50, {}, {}, 0.5};
   const inference_metrics half = measure_serving(run, w);
   CHECK(*half.slo_attained_fraction == Approx(0.5).margin(0.01));
@@ -122,7 +122,7 @@ TEST_CASE("Rates of a run that is short beside its requests are what the server 
   const inference_metrics part = measure_serving(run, w);
   CHECK(part.requests_per_s == Approx(whole.requests_per_s).epsilon(0.1));
   CHECK(part.output_tokens_per_s == Approx(whole.output_tokens_per_s).epsilon(0.1));
-  CHECK(part.offered_requests_per_s > 100 * part.requests_per_s);
+  CHECK(part.offered_requests_per_s.value() > 100 * part.requests_per_s);
   CHECK(part.measured_requests == 320);
 }
 

@@ -40,6 +40,28 @@ TEST_CASE("Diagnostics sort by file and pointer and say each thing once") {
         "b.json#/a: wrong\n");
 }
 
+TEST_CASE("Diagnostics sort lines and elements by their numbers") {
+  diagnostics d;
+  for (const char* line : {"line 10: wrong", "line 9: wrong", "line 1: wrong", "line: wrong"}) d.add("a.csv", "", line);
+  for (const char* element : {"/x/10", "/x/9/a", "/x/9"}) d.add("a.json", element, "wrong");
+  std::string all;
+  for (const problem& p : d.sorted()) all += p.text() + "\n";
+  CHECK(all ==
+        "a.csv#: line 1: wrong\n"
+        "a.csv#: line 9: wrong\n"
+        "a.csv#: line 10: wrong\n"
+        "a.csv#: line: wrong\n"
+        "a.json#/x/9: wrong\n"
+        "a.json#/x/9/a: wrong\n"
+        "a.json#/x/10: wrong\n");
+}
+
+TEST_CASE("A file that cannot be read among the problems decides the exit code") {
+  const problem wrong{"a.json", "/x", "wrong", {}}, absent{{}, {}, "b.json: no such file", {}, true};
+  CHECK(input_error({wrong}).code() == exit_code::bad_input);
+  CHECK(input_error({wrong, absent}).code() == exit_code::io);
+}
+
 TEST_CASE("Diagnostics throw all problems at once, and nothing without one") {
   diagnostics d;
   CHECK_NOTHROW(d.throw_if_any());

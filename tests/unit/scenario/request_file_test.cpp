@@ -86,7 +86,13 @@ TEST_CASE("Request files report every line that cannot be read") {
   CHECK(read_text("{\"timestamp\": 0, \"input_length\": 1, \"output_length\": 1, \"hash_ids\": 3}\n").problems.size() == 1);
   std::string many = "arrival_s,input_tokens,output_tokens\n";
   for (int i = 0; i < 1000; ++i) many += "x,y,z\n";
-  CHECK(read_text(many).problems.size() <= 22);
+  const outcome cut = read_text(many);
+  CHECK(cut.problems.size() <= 23);
+  CHECK(cut.problems.back().find("the rest is not read") != std::string::npos);
+  CHECK(read_text("arrival_s,input_tokens,input_tokens,output_tokens\n0,1,2,3\n").problems.at(0).find("two columns are called input_tokens") !=
+        std::string::npos);
+  for (const char* time : {"2023-11-16 24:00:00", "2023-11-16 10:60:00", "2023-11-16 10:00:61", "2023-11-16 10:00:-1", "2023-13-01 10:00:00"})
+    CHECK(read_text(std::string("TIMESTAMP,ContextTokens,GeneratedTokens\n") + time + ",1,1\n").problems.size() == 1);
   CHECK_THROWS_AS(read_path("/no/such/file"), io_error);
   CHECK_THROWS_AS(read_path(fs::temp_directory_path()), io_error);
 }
