@@ -167,11 +167,6 @@ std::int64_t decode_steps(std::int64_t tokens, double tokens_per_step);
 /// Throws internal_error when a request does not fit the cache or the token budget alone.
 batching_schedule schedule_requests(const request_lengths& lengths, const schedule_limits& limits);
 
-/// All requests at the start, the whole output reserved.
-batching_schedule schedule_offline(const request_lengths& lengths, std::int64_t max_num_tokens,
-                                   std::int64_t max_batch_size, prefill_policy prefill,
-                                   std::int64_t kv_capacity_tokens, int kv_block_tokens);
-
 /// A request's way through both pools: workers, their iterations, and dates.
 struct pooled_request {
   std::int64_t input = 0, output = 0;

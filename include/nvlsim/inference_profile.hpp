@@ -2,6 +2,7 @@
 // [docs/models-and-assumptions.md#inference]
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -53,8 +54,8 @@ struct engine_costs {
   double reduce_latency_factor = 1; ///< of the start of a fused all-reduce
   double reduce_rate_factor = 1;    ///< of its bandwidth
   double expert_stream_factor = 1;  ///< of the rate at which expert weights are read
-  double expert_skew = 0;         ///< how uneven experts' popularity is that a loss evened in training; 0: all alike
-  double biased_expert_skew = 0;  ///< the same where a bias on scores evened it
+  double expert_skew = 0;           ///< how uneven experts' popularity is that a loss evened in training; 0: all alike
+  double biased_expert_skew = 0;    ///< the same where a bias on scores evened it
   double expert_imbalance = 1;      ///< tokens of the busiest expert-parallel rank over the mean
   std::map<precision, double> gemm_factor;    ///< tensor rate over that of the kernel tables; 1 if absent
   std::map<precision, double> expert_factor;  ///< the same of experts' GEMMs
@@ -70,6 +71,8 @@ struct front_end_costs {
 
   /// From the client to the engine, of a request by itself.
   seconds way_in(double prompt_tokens) const { return first_token_delay + prompt_token_delay * prompt_tokens; }
+  /// How long the first of a request's tokens waits, of so many gaps of that length: no longer than the request lasts.
+  double held_back_s(double gaps, double gap_s) const { return std::min(first_token_iterations, gaps) * gap_s; }
 };
 
 /// Limits and habits that a scenario may override.

@@ -25,7 +25,7 @@ struct way {
   const work_template* transfer = nullptr;      ///< of its cache
 
   double held(const front_end_costs& server) const {
-    return gaps > 0 ? (end - streaming) * std::min(server.first_token_iterations / gaps, 1.0) : 0;
+    return gaps > 0 ? server.held_back_s(gaps, (end - streaming) / gaps) : 0;
   }
 };
 

@@ -94,10 +94,10 @@ client_view seen_by_client(const request_record& r, const front_end_costs& serve
   client_view out;
   const double first = r.first_token_s - r.arrival_s, gaps = static_cast<double>(r.output) - 1;
   out.e2e_s = r.last_token_s - r.arrival_s;
-  const double held = gaps > 0 ? (out.e2e_s - first) * std::min(server.first_token_iterations / gaps, 1.0) : 0;
+  if (gaps > 0) out.tpot_s = (out.e2e_s - first) / gaps;
+  const double held = server.held_back_s(gaps, out.tpot_s.value_or(0));
   const double way_in = server.way_in(r.input).base();
   out.ttft_s = first + held + way_in;
-  if (gaps > 0) out.tpot_s = (out.e2e_s - first) / gaps;
   out.e2e_s += held + way_in;  // which no token overtakes
   return out;
 }

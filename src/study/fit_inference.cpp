@@ -28,12 +28,21 @@ namespace {
 constexpr const char* pool = "serving";
 constexpr std::array<const char*, 3> architectures = {"ampere", "hopper", "blackwell"};
 constexpr double tpot_weight = 1, ttft_weight = 0.5, throughput_weight = 1;
-constexpr double sustained_width = 0.03;     // GPUs of one architecture share all else
-constexpr const char* other_cpu = "Grace";   // by its first word; host times are those of x86 servers
-constexpr double host_width = 0.3;
-constexpr double expert_release_width = 0.45;  // fused kernels of routed layers come and go with releases
-constexpr double doubtful_weight = 0.3;        // of rows whose source is
+constexpr double doubtful_weight = 0.3;      // of rows whose source is
 constexpr double pooled_ttft_weight = 0.25;  // queues before saturated prefill workers
+
+// Widths of priors, in log. [docs/models-and-assumptions.md#inference-fit]
+constexpr double release_width = 0.2;
+constexpr double expert_release_width = 0.45;  // fused kernels of routed layers come and go with releases
+constexpr double sustained_width = 0.03;       // GPUs of one architecture share all else
+constexpr double host_width = 0.3;
+constexpr const char* other_cpu = "Grace";     // by its first word; host times are those of x86 servers
+constexpr double odd_engine_width = 4;  // vLLM of 2023, times that of other engines: a few rows of software long gone
+constexpr std::array<std::pair<const char*, double>, 5> server_widths = {{{"sequence_host", 0.5},
+                                                                          {"request_host", 0.75},
+                                                                          {"first_token_delay", 1.5},
+                                                                          {"first_token_iterations", 0.5},
+                                                                          {"prompt_token_delay", 0.5}}};
 
 struct fit_row {
   inference_row row;
@@ -49,8 +58,8 @@ double weight_of(const fit_row& r, served_metric what) {
   const double trust = doubtful(suspect) ? doubtful_weight : 1;
   if (what == served_metric::tpot) return trust * tpot_weight;
   if (what != served_metric::ttft) return trust * throughput_weight;
-  if (r.row.work.pooled() || r.row.request_rate) return trust * pooled_ttft_weight;
-  return suspect.find("TTFT") != std::string::npos ? 0 : trust * ttft_weight;
+  if (suspect.find("TTFT") != std::string::npos) return 0;
+  return trust * (r.row.work.pooled() || r.row.request_rate ? pooled_ttft_weight : ttft_weight);
 }
 
 class serving_fit {
@@ -87,7 +96,7 @@ class serving_fit {
     for (const char* a : architectures) add_costs(start, a, "", knob::type::pooled);
     for (const auto& [a, e] : cells) add_costs(start, a, e, knob::type::engine);
     for (const auto& [name, s] : stacks_) {
-      if (name != engine_of(name)) add({knob::type::release, "", "", "", name, "", {}}, 1, 0.2);
+      if (name != engine_of(name)) add({knob::type::release, "", "", "", name, "", {}}, 1, release_width);
       if (routed.contains(name)) add({knob::type::expert_release, "expert_layer_time", "", "", name, "", {}}, 1, expert_release_width);
       add_server(name);
     }
@@ -296,7 +305,7 @@ class serving_fit {
   void add_costs(const engine_costs& c, const std::string& a, const std::string& engine, knob::type what) {
     const bool is_pool = what == knob::type::pooled;
     for (const cost_knob& k : cost_knobs) {
-      const double width = is_pool ? k.pooled : engine == "vllm-2023" ? std::max(4 * k.engine, 0.0) : k.engine;
+      const double width = is_pool ? k.pooled : engine == "vllm-2023" ? odd_engine_width * k.engine : k.engine;
       if (width > 0)
         add({what, std::string(k.field), a, engine, "", "", {}, k.routed_only}, is_pool ? get_cost(c, k.field) : 1, width);
     }
@@ -308,14 +317,8 @@ class serving_fit {
   /// Servers of all releases start where the pool's file says.
   void add_server(const std::string& name) {
     const front_end_costs& f = inputs_.stack_named(pool).inference->front_end;
-    const auto one = [&](const char* field, double start, double width) {
-      add({knob::type::server, field, "", "", name, "", {}}, start, width);
-    };
-    one("sequence_host", f.sequence_host.base(), 0.5);
-    one("request_host", f.request_host.base(), 0.75);
-    one("first_token_delay", f.first_token_delay.base(), 1.5);
-    one("first_token_iterations", f.first_token_iterations, 0.5);
-    one("prompt_token_delay", f.prompt_token_delay.base(), 0.5);
+    for (const auto& [field, width] : server_widths)
+      add({knob::type::server, field, "", "", name, "", {}}, get_server(f, field), width);
   }
 
   input_cache inputs_;
@@ -382,15 +385,15 @@ std::vector<served_error> leave_out_in_turn(serving_fit& fit, const std::vector<
     l.bias /= count;
     std::string text = fmt::format("without {}:", group);
     for (const auto& [what, errors] : magnitudes) {
-      l.by_metric[metric_name(what)] = {errors.size(), share_below(errors, 0.5), share_below(errors, 0.9)};
-      text += fmt::format(" {} {:.1f} %", metric_name(what), 100 * share_below(errors, 0.5));
+      l.by_metric[metric_name(what)] = {errors.size(), median_of(errors), share_below(errors, 0.9)};
+      text += fmt::format(" {} {:.1f} %", metric_name(what), 100 * median_of(errors));
     }
     out.leave_out.push_back(std::move(l));
     if (report) report(text);
   }
   for (const auto& [kind, errors_of] : by_kind)
     for (const auto& [metric, errors] : errors_of)
-      out.held_out[kind][metric] = {errors.size(), share_below(errors, 0.5), share_below(errors, 0.9)};
+      out.held_out[kind][metric] = {errors.size(), median_of(errors), share_below(errors, 0.9)};
   return left_out;
 }
 
@@ -438,7 +441,7 @@ fit_report fit_inference(const std::vector<std::filesystem::path>& tables, const
   const auto n = static_cast<double>(magnitudes.size());
   out.bias /= n;
   for (const double m : magnitudes) out.mean_error += m / n;
-  out.median_error = share_below(magnitudes, 0.5);
+  out.median_error = median_of(magnitudes);
   out.p90_error = share_below(magnitudes, 0.9);
   std::map<std::string, std::map<served_metric, double>> bands;
   for (const auto& [engine, kinds] : by_engine)

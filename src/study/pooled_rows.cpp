@@ -171,7 +171,7 @@ std::vector<double> simulate_pooled_row(const inference_row& r, const stack& s) 
     const double gaps = static_cast<double>(q.output - 1),
                  each = gaps > 0 ? (q.end_s - q.decode_begin_s) / gaps : 0;
     if (gaps > 0) tpot.push_back(each);
-    ttft.push_back(q.decode_begin_s - q.sent_s + std::min(server.first_token_iterations, gaps) * each +
+    ttft.push_back(q.decode_begin_s - q.sent_s + server.held_back_s(gaps, each) +
                    server.way_in(static_cast<double>(q.input)).base());
     outputs += static_cast<double>(q.output);
   }

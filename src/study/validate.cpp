@@ -11,6 +11,7 @@
 
 #include "output/text.hpp"
 #include "study/csv.hpp"
+#include "study/fit_errors.hpp"
 #include "study/tables.hpp"
 
 namespace nvlsim {
@@ -72,7 +73,6 @@ value summary_of(const records_view& rows) {
       in_band += *r->published >= r->band->first && *r->published <= r->band->second ? 1 : 0;
     }
   }
-  std::sort(magnitudes.begin(), magnitudes.end());
   const std::size_t n = magnitudes.size();
   const auto ratio = [](double a, std::size_t b) { return b == 0 ? value{} : value{a / static_cast<double>(b)}; };
   value out{value::object{}};
@@ -83,8 +83,8 @@ value summary_of(const records_view& rows) {
   out.set("mean_abs_error", ratio(total, n));
   value median, p90;
   if (n > 0) {
-    median = value{n % 2 == 1 ? magnitudes[n / 2] : (magnitudes[n / 2 - 1] + magnitudes[n / 2]) / 2};
-    p90 = value{magnitudes[static_cast<std::size_t>(std::ceil(0.9 * static_cast<double>(n))) - 1]};
+    median = value{median_of(magnitudes)};
+    p90 = value{share_below(magnitudes, 0.9)};
   }
   out.set("median_abs_error", std::move(median));
   out.set("p90_abs_error", std::move(p90));

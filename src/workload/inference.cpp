@@ -19,8 +19,7 @@
 namespace nvlsim {
 namespace {
 
-// Beyond these a run says nothing that a shorter one does not, and would fill the memory of a laptop.
-constexpr std::int64_t most_requests = 10'000'000, most_iterations = 2'000'000;
+constexpr std::int64_t most_iterations = 2'000'000;  // for the same reason as most_requests
 
 /// `part` must divide `whole`, or be a multiple of it where heads may be replicated.
 void check_division(std::set<std::string>& out, const char* what, std::int64_t part, std::int64_t whole,
@@ -96,8 +95,7 @@ std::vector<std::string> count_reasons(const inference_workload& w, std::int64_t
   const std::int64_t lanes = std::int64_t{w.replicas} * w.pp;
   if (w.load == load_kind::closed_loop && w.concurrency < lanes)
     out.push_back(fmt::format("concurrency {} leaves some of {} lanes (replicas x pp) without a client", w.concurrency, lanes));
-  if (each > most_requests)
-    out.push_back(fmt::format("{} requests a replica; at most {} are simulated", each, most_requests));
+  refuse_many(out, each, " a replica");
   return out;
 }
 
@@ -233,6 +231,11 @@ std::vector<std::string> serving_problems(const platform& p, const stack& s, con
   return out;
 }
 
+void refuse_many(std::vector<std::string>& reasons, std::int64_t requests, const char* whose) {
+  if (requests > most_requests)
+    reasons.push_back(fmt::format("{} requests{}; at most {} are simulated", requests, whose, most_requests));
+}
+
 schedule_limits limits_of(const inference_profile& engine, const inference_workload& w, const serving_memory& memory) {
   schedule_limits out;
   out.settings = settings_of(engine, w);
@@ -290,7 +293,7 @@ void run_pools(const platform& p, const stack& s, const model& m, const inferenc
   const serving_memory memory = plan_serving_memory(p, s, m, decode_workload(w));
   run.memory = memory.report;
   run.memory.where = "each GPU that decodes";
-  if (w.requests > most_requests) run.reasons.push_back(fmt::format("{} requests; at most {} are simulated", w.requests, most_requests));
+  refuse_many(run.reasons, w.requests);
   const request_lengths lengths = draw_lengths(w, drawn(w.requests));
   const request_extent longest = extent_of(lengths);
   if (m.max_positions > 0 && longest.whole > m.max_positions)

@@ -13,7 +13,6 @@
 namespace nvlsim {
 namespace {
 
-constexpr std::int64_t most_requests = 10'000'000;
 constexpr double cpu_memory_share = 0.5;  // for caches of preempted requests; assumed
 
 /// Reasons that concern requests by themselves.
@@ -39,8 +38,7 @@ std::vector<std::string> request_reasons(const model& m, const inference_workloa
       longest_prompt > limits.settings.max_num_tokens / limits.ranks)
     out.push_back(fmt::format("prefill whole_prompt: a prompt of {} tokens exceeds max_num_tokens {}; prefill chunked cuts it",
                               longest_prompt, limits.settings.max_num_tokens / limits.ranks));
-  if (n > static_cast<std::size_t>(most_requests))
-    out.push_back(fmt::format("{} requests; at most {} are simulated", n, most_requests));
+  refuse_many(out, static_cast<std::int64_t>(n));
   if (n == 0) out.emplace_back("the load has no requests");
   if (w.load == load_kind::closed_loop && !w.pooled() && w.concurrency < std::int64_t{w.replicas} * w.pp)
     out.push_back(fmt::format("concurrency {} leaves some of {} lanes (replicas x pp) without a client", w.concurrency,
@@ -162,8 +160,7 @@ serving_run serve(const platform& p, const stack& s, const model& m, const infer
   if (w.pooled()) run.memory.where = "each GPU that decodes";
   run.kv_capacity_tokens = memory.kv_capacity_tokens = kv_capacity_tokens.value_or(memory.kv_capacity_tokens);
   if (run.kv_capacity_tokens == 0 && kv_bytes_per_token(m, w.kv_cache) > 0) run.reasons.push_back(memory.no_cache);
-  if (w.load != load_kind::trace && w.requests > most_requests)
-    run.reasons.push_back(fmt::format("{} requests; at most {} are simulated", w.requests, most_requests));
+  if (w.load != load_kind::trace) refuse_many(run.reasons, w.requests);
   if (!run.reasons.empty()) return run;
 
   const request_list list = generate_requests(w, m.max_positions);

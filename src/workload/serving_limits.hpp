@@ -1,12 +1,19 @@
 // What both ways to simulate serving, with a clock and in token time, ask of the engine.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "nvlsim/inference.hpp"
 #include "workload/inference_memory.hpp"
 
 namespace nvlsim {
+
+/// Beyond these a run says nothing that a shorter one does not, and would fill the memory of a laptop.
+inline constexpr std::int64_t most_requests = 10'000'000;
+/// Appends what to say of more requests than that, which `whose` tells apart (" a replica", or nothing).
+void refuse_many(std::vector<std::string>& reasons, std::int64_t requests, const char* whose = "");
 
 /// Limits of a lane, without clients. Ranks of attention data parallelism each bring their own batch and token budget; a
 /// static batch enters whole and alone, whatever the engine's habits.

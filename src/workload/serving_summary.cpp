@@ -42,7 +42,6 @@ double median(std::vector<double>& v) {
   return (upper + *std::max_element(v.begin(), v.begin() + static_cast<std::ptrdiff_t>(half))) / 2;
 }
 
-double held_back(const front_end_costs& f, double tpot, double gaps) { return std::min(f.first_token_iterations, gaps) * tpot; }
 
 }  // namespace
 
@@ -231,7 +230,7 @@ client_times mean_times(const schedule_summary& s, const std::vector<double>& ti
     steady_time += c.steady * times[i];
     steady_tokens += c.steady * (s.tokens_per_step * c.mean.decodes + c.mean.finished_prompts);
   }
-  out.ttft_s += held_back(f, out.tpot_s, s.mean_output - 1) + f.way_in(s.mean_input).base();
+  out.ttft_s += f.held_back_s(s.mean_output - 1, out.tpot_s) + f.way_in(s.mean_input).base();
   if (steady_time > 0) out.steady_tokens_per_s = steady_tokens / steady_time;
   return out;
 }
@@ -246,7 +245,7 @@ client_times median_times(const schedule_summary& s, const std::vector<double>& 
     const double first = at(r.first_token + 1) - at(r.arrived), gaps = static_cast<double>(r.output - 1);
     const double each = gaps > 0 ? (at(r.last_token + 1) - at(r.first_token + 1)) / gaps : 0;
     if (gaps > 0) tpot.push_back(each);
-    ttft.push_back(first + held_back(f, each, gaps) + f.way_in(static_cast<double>(r.input)).base());
+    ttft.push_back(first + f.held_back_s(gaps, each) + f.way_in(static_cast<double>(r.input)).base());
   }
   client_times out = mean_times(s, times, f);
   out.ttft_s = median(ttft);

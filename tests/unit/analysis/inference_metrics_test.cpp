@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include "analysis/distribution.hpp"
+#include "support/offline_schedule.hpp"
 
 namespace nvlsim {
 namespace {
@@ -15,7 +16,7 @@ struct finished_run {
 
   void add(std::vector<std::pair<std::int64_t, std::int64_t>> lengths, std::int64_t batch, std::int64_t replicas,
            int gpus_each, double (*time_of)(const iteration&)) {
-    batching_schedule s = schedule_offline(lengths, 1000, batch, prefill_policy::chunked, 1000, 1);
+    batching_schedule s = test::schedule_offline(lengths, 1000, batch, prefill_policy::chunked, 1000, 1);
     std::vector<span> spans;
     double now = 0;
     for (const iteration& it : s.iterations) {

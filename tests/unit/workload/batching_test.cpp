@@ -4,10 +4,13 @@
 
 #include "nvlsim/diagnostics.hpp"
 #include "nvlsim/inference.hpp"
+#include "support/offline_schedule.hpp"
 #include "support/steps.hpp"
 
 namespace nvlsim {
 namespace {
+
+using test::schedule_offline;
 
 constexpr auto chunked = prefill_policy::chunked, whole = prefill_policy::whole_prompt;
 constexpr std::int64_t plenty = std::int64_t{1} << 40;
