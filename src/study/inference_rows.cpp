@@ -186,18 +186,22 @@ class row_reader {
     }
   }
 
-  /// "mtp3 (config)". Where the source does not say how many guesses hold, those of NVIDIA's ablation on DeepSeek-R1 do.
+  /// "mtp3 (config)", "mtp". [docs/models-and-assumptions.md#speculative-decoding]
   void read_drafts() {
     const std::string& spec = row_["spec_decode"].empty() ? row_["launch_spec_decode"] : row_["spec_decode"];
     static constexpr std::string_view word = "mtp";
     if (!spec.starts_with(word) || spec.starts_with("mtp?")) return;
-    static constexpr std::array tokens_of_step = {1.92, 2.58, 2.82, 2.99, 3.01};
-    constexpr std::int64_t usual = 3;
+    static constexpr std::array of_ablation = {1.92, 2.58, 2.82, 2.99, 3.01};  // tokens a step, by drafts
+    constexpr double acceptance = 0.64;  // of other runs
     const auto stated = leading(std::string_view(spec).substr(word.size()));
-    if (!stated) note("number of draft tokens not stated: 3 assumed");
-    const std::int64_t n = std::clamp<std::int64_t>(stated.value_or(usual), 1, tokens_of_step.size());
-    work_.drafts = {static_cast<int>(n), tokens_of_step[static_cast<std::size_t>(n) - 1]};
-    if (!has("notes", "tokens per step")) note(fmt::format("{} tokens a step assumed", work_.drafts.tokens_per_step));
+    constexpr double large_batch = 128;  // sequences a GPU: they fill the tensor cores, and pay for each further guess
+    const double gpus = row_.number("decode_gpus").value_or(out_.gpus);
+    const int usual = row_.number("concurrency").value_or(0) >= large_batch * gpus ? 1 : 3;
+    if (!stated) note(fmt::format("number of draft tokens not stated: {} assumed", usual));
+    const auto n = static_cast<int>(std::clamp<std::int64_t>(stated.value_or(usual), 1, of_ablation.size()));
+    const bool measured = has("notes", "tokens per step");
+    work_.drafts = {n, measured ? of_ablation[static_cast<std::size_t>(n) - 1] : expected_tokens_per_step(n, acceptance)};
+    if (!measured) note(fmt::format("{:.3g} tokens a step assumed", work_.drafts.tokens_per_step));
   }
 
   void read_settings() {
