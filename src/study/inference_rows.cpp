@@ -195,7 +195,7 @@ class row_reader {
     constexpr double acceptance = 0.64;  // of other runs
     const auto stated = leading(std::string_view(spec).substr(word.size()));
     constexpr double large_batch = 128;  // sequences a GPU: they fill the tensor cores, and pay for each further guess
-    const double gpus = row_.number("decode_gpus").value_or(out_.gpus);
+    const double gpus = row_.number("decode_gpus").value_or(row_.number("gpus").value_or(1));
     const int usual = row_.number("concurrency").value_or(0) >= large_batch * gpus ? 1 : 3;
     if (!stated) note(fmt::format("number of draft tokens not stated: {} assumed", usual));
     const auto n = static_cast<int>(std::clamp<std::int64_t>(stated.value_or(usual), 1, of_ablation.size()));

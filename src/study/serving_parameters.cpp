@@ -14,8 +14,12 @@ namespace {
 bool uses(const inference_row& r, const knob& k) {
   if (!k.format) return true;
   if (k.routed_only) return weights_of(r.work, weight_role::expert) == *k.format;
-  for (const weight_role role : {weight_role::dense, weight_role::attention, weight_role::sixteen_bit})
-    if (weights_of(r.work, role) == *k.format) return true;
+  const bool routed = has_routed_experts(*r.net);
+  for (const weight_role role : {weight_role::dense, weight_role::attention, weight_role::sixteen_bit}) {
+    precision taken = weights_of(r.work, role);
+    if (!routed && taken == precision::fp8_block) taken = precision::fp8;  // as costs_for has it
+    if (taken == *k.format) return true;
+  }
   return false;
 }
 

@@ -117,6 +117,21 @@ TEST_CASE("CUDA graphs, stream interval and chunked prompts are read as a row's 
   CHECK_FALSE(read({}).work.engine.prefill);
 }
 
+TEST_CASE("Drafts are as many as a row says, and as good as it measured or as others were") {
+  const auto drafts = [](cells more) {
+    more.insert({{"model", "deepseek-r1"}, {"gpus", "8"}, {"tp", "8"}, {"ep", "8"}});
+    return read(more).work.drafts;
+  };
+  const speculation three = drafts({{"spec_decode", "mtp3 (config)"}});
+  CHECK(three.draft_tokens == 3);
+  CHECK(three.tokens_per_step == Approx(1 + 0.64 + 0.64 * 0.64 + 0.64 * 0.64 * 0.64));
+  CHECK(drafts({{"spec_decode", "mtp3"}, {"notes", "2.82 tokens per step"}}).tokens_per_step == 2.82);
+  CHECK(drafts({{"spec_decode", "mtp"}}).draft_tokens == 3);
+  CHECK(drafts({{"spec_decode", "mtp"}, {"concurrency", "1023"}}).draft_tokens == 3);
+  CHECK(drafts({{"spec_decode", "mtp"}, {"concurrency", "1024"}}).draft_tokens == 1);
+  CHECK(drafts({{"spec_decode", "mtp?"}}).draft_tokens == 0);
+}
+
 TEST_CASE("Submissions that state neither precision nor layout are in eight bit, on as few GPUs as leave room") {
   const cells row = {{"scenario", "mlperf-server"}, {"weight_precision", "UNSET"}, {"request_rate_per_s", "10"}, {"tp", ""}, {"gpus", "8"}};
   const inference_row blackwell = read(row);
