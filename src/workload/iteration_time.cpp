@@ -443,12 +443,12 @@ void iteration_costs::walk(const iteration_content& it, Sink&& sink) {
   if (work_.drafts.draft_tokens > 0) add_drafts(it, r.it, sink);
 
   if (it.prompt_tokens > 0 || r.it.decodes > most_in_graph_) {
-    // Without a CUDA graph the host launches layer by layer; what it takes longer than the kernels is seen.
+    // Without a CUDA graph the host launches layer by layer, and the GPU waits where a kernel is over before the next is sent.
     const double gpu = (sink.so_far() - before_kernels).base();
     double layers = 0;  // with a mixer and an MLP each
     for (std::size_t i = 0; i < layers_; ++i) layers += slices_[i].layers * slices_[i].blocks() / 2.0;
     const double launch = costs_.prefill_layer_host.base() * layers;
-    const double both = gpu * std::pow(1 + std::pow(launch / gpu, 4), 0.25);
+    const double both = std::hypot(gpu, launch);
     host(it.prompt_tokens > 0 ? "prompt launch" : "decode launch", seconds::from_base(both - gpu));
   }
 }

@@ -150,7 +150,7 @@ TEST_CASE("Iteration time reads a cache at the engine's rate, and one of 8 bits 
   CHECK(slower(precision::bf16, &engine_costs::decode_fp8_factor) == 1);
 }
 
-TEST_CASE("Iteration time shows host launches only where they outlast the kernels") {
+TEST_CASE("Iteration time shows host launches in full where they outlast the kernels, and in part where they do not") {
   setup x;
   const auto with_launch = [&](double us) {
     x.s.inference->prefill_layer_host = seconds::from_base(us * 1e-6);
@@ -162,9 +162,10 @@ TEST_CASE("Iteration time shows host launches only where they outlast the kernel
   const double kernels = none.duration.base() - host;
   CHECK_FALSE(find(none, "prompt launch"));
 
-  const double same_us = kernels / 16 * 1e6;  // launches take as long as the kernels: 2^(1/4) of either
-  CHECK(time_of(with_launch(same_us), "prompt launch") == Approx(kernels * (std::pow(2, 0.25) - 1)));
-  CHECK(with_launch(100 * same_us).duration.base() == Approx(host + 100 * kernels).epsilon(1e-6));
+  const double same_us = kernels / 16 * 1e6;  // launches take as long as the kernels
+  CHECK(time_of(with_launch(same_us), "prompt launch") == Approx(kernels * (std::sqrt(2) - 1)));
+  CHECK(time_of(with_launch(same_us / 10), "prompt launch") == Approx(kernels * 0.005).epsilon(0.01));
+  CHECK(with_launch(100 * same_us).duration.base() == Approx(host + 100 * kernels).epsilon(1e-3));
   x.s.inference->prefill_layer_host = 1.0_s;
   CHECK(x.price(decode_only).duration < 0.5_s);  // a CUDA graph launches decodes
 }
