@@ -43,7 +43,7 @@ struct input_constant {
 
 struct scenario {
   std::string name;
-  std::string file;  ///< as the user named it, for messages
+  std::string file;  ///< its path, for messages
   nvlsim::platform platform;  ///< without a name when a collective on an ideal network has none; so the stack
   nvlsim::stack stack;
   nvlsim::model model;        ///< collectives have none

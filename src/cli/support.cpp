@@ -9,11 +9,12 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
+#include <ostream>
 #include <map>
 
 #include "cli/console.hpp"
 #include "nvlsim/output.hpp"
+#include "output/gzip.hpp"
 #include "output/text.hpp"
 
 namespace nvlsim::cli {
@@ -22,13 +23,13 @@ namespace {
 std::atomic<int> interrupt_seen = 0;  ///< also asked by threads
 static_assert(std::atomic<int>::is_always_lock_free);
 bool tables = false;
-bool on_terminal = false;  ///< stderr
+pid_t at_terminal = 0;  ///< the process that says so when it is interrupted: not its children
 
 void on_interrupt(int) {
   interrupt_seen = 1;
   std::signal(SIGINT, SIG_DFL);
   static constexpr std::string_view what = "nvlsim: ends when what runs is finished; interrupt again to end now\n";
-  if (on_terminal && ::write(STDERR_FILENO, what.data(), what.size()) < 0) return;  // all that may be called here
+  if (::getpid() == at_terminal && ::write(STDERR_FILENO, what.data(), what.size()) < 0) return;  // all that may be called here
 }
 
 bool holds_data(const std::filesystem::path& root) {
@@ -122,21 +123,10 @@ void print(std::string_view what) {
 }
 
 void write_file(const std::filesystem::path& file, std::string_view text) {
-  std::error_code ec;
-  // A file is replaced once it is whole, where a link leads; what is no file (a device, a pipe) is written into.
-  const bool special = std::filesystem::exists(file, ec) && !std::filesystem::is_regular_file(file, ec);
-  std::filesystem::path target = file;
-  for (int links = 0; links < 16 && std::filesystem::is_symlink(target, ec); ++links)
-    target = target.parent_path() / std::filesystem::read_symlink(target, ec);
-  const std::filesystem::path part = special ? file : std::filesystem::path(target.string() + ".part");
-  std::ofstream out(part, std::ios::binary);
-  out.write(text.data(), static_cast<std::streamsize>(text.size()));
+  output::file_writer out(file);
+  out.stream() << text;
   out.close();
-  ec.clear();
-  if (out && !special) std::filesystem::rename(part, target, ec);
-  if (out && !ec) return detail(fmt::format("wrote {}", file.string()));
-  if (!special) std::filesystem::remove(part, ec);
-  throw io_error(fmt::format("{}: cannot be written", file.string()));
+  detail(fmt::format("wrote {}", file.string()));
 }
 
 exit_code report_failure(exit_code code, std::string_view message, std::span<const problem> problems, bool json) {
@@ -158,7 +148,7 @@ exit_code report_failure(exit_code code, std::string_view message, std::span<con
 }
 
 void catch_interrupts() {
-  on_terminal = ::isatty(STDERR_FILENO) == 1;
+  if (::isatty(STDERR_FILENO) == 1) at_terminal = ::getpid();
   std::signal(SIGINT, on_interrupt);
 }
 bool interrupted() { return interrupt_seen != 0; }

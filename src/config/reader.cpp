@@ -74,6 +74,7 @@ bool reader::has(const key& k) {
   const std::string used = at(k);
   if (member(used)) return true;
   known_.emplace(used);
+  known_.insert(k.aliases.begin(), k.aliases.end());
   return false;
 }
 

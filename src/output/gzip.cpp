@@ -55,28 +55,40 @@ class gzip_buffer : public std::streambuf {
 
 }  // namespace
 
-file_writer::file_writer(const std::filesystem::path& file) : file_(file) {
+file_writer::file_writer(const std::filesystem::path& file) : file_(file), target_(file) {
+  std::error_code ec;
+  for (int links = 0; links < 16 && std::filesystem::is_symlink(target_, ec); ++links)
+    target_ = target_.parent_path() / std::filesystem::read_symlink(target_, ec);
+  const bool special = std::filesystem::exists(file, ec) && !std::filesystem::is_regular_file(file, ec);
+  part_ = special ? target_ : std::filesystem::path(target_.string() + ".part");
   bool open = false;
   if (file.extension() == ".gz") {
-    auto b = std::make_unique<gzip_buffer>(file);
+    auto b = std::make_unique<gzip_buffer>(part_);
     open = b->is_open();
     buffer_ = std::move(b);
   } else {
     auto b = std::make_unique<std::filebuf>();
-    open = b->open(file, std::ios::binary | std::ios::out) != nullptr;
+    open = b->open(part_, std::ios::binary | std::ios::out) != nullptr;
     buffer_ = std::move(b);
   }
   if (!open) throw io_error(fmt::format("{}: cannot be written", file.string()));
   stream_ = std::make_unique<std::ostream>(buffer_.get());
 }
 
-file_writer::~file_writer() = default;
+file_writer::~file_writer() {
+  if (closed_ || part_ == target_) return;
+  std::error_code ignored;
+  std::filesystem::remove(part_, ignored);
+}
 
 void file_writer::close() {
   bool good = !stream_->fail();
   if (auto* z = dynamic_cast<gzip_buffer*>(buffer_.get())) good = z->close() && good;
   else good = static_cast<std::filebuf&>(*buffer_).close() != nullptr && good;
-  if (!good) throw io_error(fmt::format("{}: cannot be written", file_.string()));
+  std::error_code ec;
+  if (good && part_ != target_) std::filesystem::rename(part_, target_, ec);
+  if (!good || ec) throw io_error(fmt::format("{}: cannot be written", file_.string()));
+  closed_ = true;
 }
 
 }  // namespace nvlsim::output

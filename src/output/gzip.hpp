@@ -1,4 +1,4 @@
-// Files that are compressed when their name ends in ".gz".
+// Files that are replaced once they are whole, and compressed when their name ends in ".gz".
 #pragma once
 
 #include <filesystem>
@@ -7,18 +7,20 @@
 
 namespace nvlsim::output {
 
-/// Opens a file for writing. The stream fails, when it is flushed or destroyed at the latest, where the file cannot be
-/// written; `close` tells.
+/// Writes a file, beside it until `close` puts it in its place, where a link leads; what is no file (a device, a pipe) is
+/// written into. The stream fails, when it is flushed or destroyed at the latest, where the file cannot be written; `close`
+/// tells. Without `close` nothing has happened.
 class file_writer {
  public:
   explicit file_writer(const std::filesystem::path& file);
   ~file_writer();
   std::ostream& stream() { return *stream_; }
-  /// Writes what is left. Throws io_error when anything could not be written.
+  /// Writes what is left, and replaces the file. Throws io_error when anything could not be written.
   void close();
 
  private:
-  std::filesystem::path file_;
+  std::filesystem::path file_, target_, part_;  ///< `part_` is the target itself where that is no file
+  bool closed_ = false;
   std::unique_ptr<std::streambuf> buffer_;
   std::unique_ptr<std::ostream> stream_;
 };

@@ -123,17 +123,23 @@ void read_trace(config::reader& r, inference_workload& w) {
   if (r.has({"requests_per_s", {"request_rate"}})) read_arrivals(r, w.arrivals);
 }
 
-/// Members that loads of other kinds have.
+/// Members that loads of other kinds have; of a kind that there is not, whose they are is not known.
 void refuse_others(config::reader& r, load_kind kind) {
+  const value* named = r.raw("kind");
+  const bool known = named && named->string() && std::find(load_kinds.begin(), load_kinds.end(), *named->string()) != load_kinds.end();
+  const auto refuse = [&](const config::key& k, const char* whose) {
+    if (known) r.belongs(k, whose);
+    else r.ignore(k);
+  };
   const bool trace = kind == load_kind::trace;
-  if (kind != load_kind::closed_loop) r.belongs({"concurrency", {"max_concurrency"}}, "closed_loop");
-  if (kind != load_kind::open_loop && !trace)
-    for (const config::key& k : {config::key{"requests_per_s", {"request_rate"}}, config::key{"arrivals"}, config::key{"burstiness"}})
-      r.belongs(k, "open_loop, and of a trace without times");
+  if (kind != load_kind::closed_loop) refuse({"concurrency", {"max_concurrency"}}, "closed_loop");
+  if (kind != load_kind::open_loop && !trace) refuse({"requests_per_s", {"request_rate"}}, "open_loop, and of a trace without times");
+  if (kind != load_kind::open_loop)
+    for (const char* k : {"arrivals", "burstiness"}) refuse(k, "a load with requests_per_s");
   for (const char* k : {"file", "rate_scale", "tick"})
-    if (!trace) r.belongs(k, "trace");
+    if (!trace) refuse(k, "trace");
   for (const char* k : {"input", "output", "sessions"})
-    if (trace) r.belongs(k, "the loads that make their requests up; a trace has its own");
+    if (trace) refuse(k, "the loads that make their requests up; a trace has its own");
 }
 
 void read_load(config::reader r, inference_workload& w) {

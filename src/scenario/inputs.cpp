@@ -73,13 +73,13 @@ loaded<T> load_input(std::string_view what, const std::string& name, const std::
     if (is_path(name) && !std::filesystem::exists(path)) throw io_error(fmt::format("{}: no such file", name));
     out.source = is_path(name) ? config::load_named(path.has_parent_path() ? path.parent_path() : ".", what, path.stem().string(), asked_by, own, accepted, folder)
                                : config::load_named(folder, what, name, asked_by, own, accepted);
+    if (const std::string other = other_kind(out.source.root, what); own.empty() && !other.empty())
+      own.add(out.source.self.where, "/schema", fmt::format("this is {}, not a {}", other, what));
+    if (own.empty() && prepare) prepare(out.source, path, own);
   } catch (const io_error& e) {
     problems.add({asked_by.file, asked_by.pointer, e.what(), {}, true});
     return out;
   }
-  if (const std::string other = other_kind(out.source.root, what); own.empty() && !other.empty())
-    own.add(out.source.self.where, "/schema", fmt::format("this is {}, not a {}", other, what));
-  if (own.empty() && prepare) prepare(out.source, path, own);
   if (own.empty()) {
     for (const override_at& o : sets) config::override_value(out.source, o.pointer, o.v, o.by, own);
     out.content = read(out.source, input_name(name), own);

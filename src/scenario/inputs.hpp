@@ -33,8 +33,8 @@ bool is_path(std::string_view name);
 std::string input_name(const std::string& name);
 
 /// `name` is a name in the folder or the path of a file (it then has a "/" or ends in ".json"), for a model also that of
-/// a folder with a config.json; an hf_quant_config.json beside a config.json is read with it. Problems are added and
-/// the content is then unusable. `asked_by` locates the name. Throws io_error for a path that cannot be read.
+/// a folder with a config.json; an hf_quant_config.json beside a config.json is read with it. Problems are added, of a
+/// path that cannot be read too, and the content is then unusable. `asked_by` locates the name.
 loaded<platform> load_platform(const std::string& name, const data_folders& data, const std::vector<override_at>& sets,
                                const problem& asked_by, diagnostics& problems);
 loaded<stack> load_stack(const std::string& name, const data_folders& data, const std::vector<override_at>& sets,

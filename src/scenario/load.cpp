@@ -181,8 +181,9 @@ void read_requests(scenario& s, const config::document& doc, diagnostics& proble
     problems.add({by.where, "/workload/load/file", e.what(), {}, true});
     return;
   }
+  const std::string rate = doc.root.at_pointer("/workload/load/request_rate") ? "/workload/load/request_rate" : "/workload/load/requests_per_s";
   if (w->replay->timed && w->arrivals.rate_per_s > 0)
-    problems.add(by.where, "/workload/load", fmt::format("{} has arrival times, so that requests_per_s means nothing; rate_scale "
+    problems.add(doc.origin_of(rate).where, rate, fmt::format("{} has arrival times, beside which a rate means nothing; rate_scale "
                                                          "makes them faster or slower", w->trace_file));
   if (!w->replay->timed && !w->replay->list.requests.empty() && w->arrivals.rate_per_s == 0)
     problems.add(by.where, "/workload/load", fmt::format("{} has no arrival times: the load needs requests_per_s", w->trace_file));

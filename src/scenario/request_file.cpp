@@ -88,14 +88,14 @@ class file_reader {
       if (!line.empty() && line.back() == '\r') line.pop_back();
       if (line_ == 1 && line.starts_with("\xef\xbb\xbf")) line.erase(0, 3);
       if (line.empty()) continue;
-      if (!begun_ && !begin(line)) return {};
-      if (is_json_) add(json_cells(line));
-      else if (line_ > header_line_) add(csv_cells(line));
-      if (line_ > most_lines) break;
       if (found_ >= most_problems) {
         fail("the rest is not read: too much is wrong");
         break;
       }
+      if (!begun_ && !begin(line)) return {};
+      if (is_json_) add(json_cells(line));
+      else if (line_ > header_line_) add(csv_cells(line));
+      if (line_ > most_lines) break;
     }
     if (line_ > most_lines) fail(fmt::format("more than {} lines", most_lines));
     if (!begun_) problems_.add(shown_as_, "", "no requests: the file is empty");
@@ -130,7 +130,7 @@ class file_reader {
         out_.timed = f.unit != time_text::none;
         if (f.block_tokens > 0) out_.list.prefix_tokens = f.block_tokens;
         for (const char* wanted : {f.arrival, f.input, f.output})
-          if (std::count(columns_.begin(), columns_.end(), wanted) > 1) return fail(fmt::format("two columns are called {}", wanted)), false;
+          if (*wanted != '\0' && std::count(columns_.begin(), columns_.end(), wanted) > 1) return fail(fmt::format("two columns are called {}", wanted)), false;
         for (const char* wanted : {f.arrival, f.input, f.output})
           places_.push_back(static_cast<std::size_t>(std::find(columns_.begin(), columns_.end(), wanted) - columns_.begin()));
         return true;

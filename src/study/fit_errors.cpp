@@ -6,6 +6,8 @@
 #include <cmath>
 #include <cstdint>
 
+#include "workload/serving_summary.hpp"
+
 namespace nvlsim {
 namespace {
 
@@ -13,17 +15,7 @@ double sorted_share_below(const std::vector<double>& sorted, double share) {
   return sorted[static_cast<std::size_t>(std::ceil(share * static_cast<double>(sorted.size()))) - 1];
 }
 
-double sorted_median(const std::vector<double>& sorted) {
-  const std::size_t half = sorted.size() / 2;
-  return sorted.size() % 2 == 1 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
-}
-
 }  // namespace
-
-double median_of(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return sorted_median(values);
-}
 
 double share_below(std::vector<double> values, double share) {
   std::sort(values.begin(), values.end());
@@ -44,7 +36,7 @@ error_summary summary_of(const std::vector<double>& errors) {
   out.mean /= n;
   out.bias /= n;
   std::sort(magnitudes.begin(), magnitudes.end());
-  out.median = sorted_median(magnitudes);
+  out.median = median_of(magnitudes);
   out.p90 = sorted_share_below(magnitudes, 0.9);
   out.worst = magnitudes.back();
   return out;

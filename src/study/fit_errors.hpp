@@ -13,9 +13,6 @@ namespace nvlsim {
 /// The least of the values that so large a share of them does not exceed. Requires a value.
 double share_below(std::vector<double> values, double share);
 
-/// The middle value, or the mean of the two in the middle. Requires a value.
-double median_of(std::vector<double> values);
-
 /// Of signed relative errors; all zero when there are none.
 struct error_summary {
   std::size_t rows = 0;

@@ -21,6 +21,7 @@
 #include "study/serving_knobs.hpp"
 #include "study/serving_parameters.hpp"
 #include "workload/inference_memory.hpp"
+#include "workload/serving_summary.hpp"
 
 namespace nvlsim {
 namespace {

@@ -8,6 +8,7 @@
 
 #include "nvlsim/diagnostics.hpp"
 #include "workload/pooled_plan.hpp"
+#include "workload/serving_summary.hpp"
 
 namespace nvlsim {
 namespace {
@@ -76,14 +77,10 @@ int domains_for(const pool_layout& l, int domain) {
 double mean_in_column(const metric_target& t, const std::vector<double>& ttft, const std::vector<double>& tpot) {
   std::vector<double> v = t.what == served_metric::ttft ? ttft : tpot;
   if (v.empty()) return 0;
-  if (!t.median) {
-    double sum = 0;
-    for (const double x : v) sum += x;
-    return sum / static_cast<double>(v.size());
-  }
-  const auto half = v.begin() + static_cast<std::ptrdiff_t>((v.size() - 1) / 2);
-  std::nth_element(v.begin(), half, v.end());
-  return *half;
+  if (t.median) return median_of(std::move(v));
+  double sum = 0;
+  for (const double x : v) sum += x;
+  return sum / static_cast<double>(v.size());
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "stack/inference_fields.hpp"
 #include "study/serving_knobs.hpp"
+#include "workload/serving_routes.hpp"
 
 namespace nvlsim {
 namespace {
@@ -14,12 +15,8 @@ namespace {
 bool uses(const inference_row& r, const knob& k) {
   if (!k.format) return true;
   if (k.routed_only) return weights_of(r.work, weight_role::expert) == *k.format;
-  const bool routed = has_routed_experts(*r.net);
-  for (const weight_role role : {weight_role::dense, weight_role::attention, weight_role::sixteen_bit}) {
-    precision taken = weights_of(r.work, role);
-    if (!routed && taken == precision::fp8_block) taken = precision::fp8;  // as costs_for has it
-    if (taken == *k.format) return true;
-  }
+  for (const weight_role role : {weight_role::dense, weight_role::attention, weight_role::sixteen_bit})
+    if (priced_as(*r.net, weights_of(r.work, role)) == *k.format) return true;
   return false;
 }
 

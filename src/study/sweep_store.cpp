@@ -50,6 +50,7 @@ std::string id_of(const point_settings& set, const fs::path& file, const data_fo
     const scenario s = load_scenario(file, overrides_of(set), data);
     return *s.inputs.find("digest")->string();
   } catch (const input_error& e) {
+    if (e.code() == exit_code::io) throw;  // a file that is missing may come; a plan without it would be another
     ++wrong["error: " + e.problems().front().text()];
     return config::digest(settings_value(set)) + "-bad";  // running it tells all problems
   }

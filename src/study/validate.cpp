@@ -13,6 +13,7 @@
 #include "study/csv.hpp"
 #include "study/fit_errors.hpp"
 #include "study/tables.hpp"
+#include "workload/serving_summary.hpp"
 
 namespace nvlsim {
 namespace {

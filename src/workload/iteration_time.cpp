@@ -51,6 +51,14 @@ const char* kind_name(const iteration& it) {
 
 int domains_of(const platform& p, int ranks) { return (ranks + p.gpus_per_rack() - 1) / p.gpus_per_rack(); }
 
+/// Of a sequence, on average: with its first token, and every interval after. Lengths of a trace are not known here, and
+/// taken as long.
+double replies_a_step(const inference_workload& w, const engine_settings& set) {
+  const double each = w.drafts.tokens_per_step, later = 1 / static_cast<double>(set.stream_interval);
+  const double first = w.output.mean > 0 ? (1 - later) / w.output.mean : 0;
+  return std::min(1.0, each * (later + first));
+}
+
 double whole(double x) { return std::nearbyint(x); }
 
 }  // namespace
@@ -93,7 +101,7 @@ iteration_costs::iteration_costs(const platform& p, const stack& s, const model&
   const engine_settings set = settings_of(*s.inference, w);
   most_in_graph_ = static_cast<double>(set.cuda_graph_max_batch_size);
   if (behind_server(w)) {  // tokens are streamed
-    sequence_host_ += s.inference->front_end.sequence_host / static_cast<double>(set.stream_interval);
+    sequence_host_ += s.inference->front_end.sequence_host * replies_a_step(w, set);
     request_host_ += s.inference->front_end.request_host;
   }
 }

@@ -18,12 +18,16 @@ bool is_four_bit(precision p) {
 
 }  // namespace
 
+precision priced_as(const model& m, precision weights) {
+  return weights == precision::fp8_block && !has_routed_experts(m) ? precision::fp8 : weights;
+}
+
 engine_costs costs_for(const stack& s, const gpu_spec& gpu, const model& m) {
   engine_costs out = s.inference->costs(gpu.name, gpu.architecture);
-  if (has_routed_experts(m)) return out;
-  out.gemm_factor.erase(precision::fp8_block);
-  if (const auto fp8 = out.gemm_factor.find(precision::fp8); fp8 != out.gemm_factor.end())
-    out.gemm_factor.emplace(precision::fp8_block, fp8->second);
+  constexpr auto block = precision::fp8_block;
+  if (priced_as(m, block) == block) return out;
+  out.gemm_factor.erase(block);
+  if (const auto f = out.gemm_factor.find(priced_as(m, block)); f != out.gemm_factor.end()) out.gemm_factor.emplace(block, f->second);
   return out;
 }
 

@@ -33,17 +33,14 @@ void spread(std::vector<double>& differences, std::int32_t first, std::int32_t l
   differences[static_cast<std::size_t>(last) + 1] -= weight;
 }
 
-double median(std::vector<double>& v) {
-  if (v.empty()) return 0;
-  const std::size_t half = v.size() / 2;
-  std::nth_element(v.begin(), v.begin() + static_cast<std::ptrdiff_t>(half), v.end());
-  const double upper = v[half];
-  if (v.size() % 2 == 1) return upper;
-  return (upper + *std::max_element(v.begin(), v.begin() + static_cast<std::ptrdiff_t>(half))) / 2;
-}
-
-
 }  // namespace
+
+double median_of(std::vector<double> values) {
+  const std::size_t half = values.size() / 2;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(half);
+  std::nth_element(values.begin(), middle, values.end());
+  return values.size() % 2 == 1 ? *middle : (*middle + *std::max_element(values.begin(), middle)) / 2;
+}
 
 schedule_summary summarise(batching_schedule s, double tokens_per_step) {
   schedule_summary out;
@@ -248,8 +245,8 @@ client_times median_times(const schedule_summary& s, const std::vector<double>& 
     ttft.push_back(first + f.held_back_s(gaps, each) + f.way_in(static_cast<double>(r.input)).base());
   }
   client_times out = mean_times(s, times, f);
-  out.ttft_s = median(ttft);
-  out.tpot_s = median(tpot);
+  out.ttft_s = ttft.empty() ? 0 : median_of(std::move(ttft));
+  out.tpot_s = tpot.empty() ? 0 : median_of(std::move(tpot));
   return out;
 }
 

@@ -40,6 +40,9 @@ pooled_summary summarise(const std::vector<iteration>& iterations, const std::ve
                          const std::vector<double>& end_s, const std::vector<request_record>& requests,
                          double tokens_per_step);
 
+/// The middle value, or the mean of the two in the middle. Requires a value.
+double median_of(std::vector<double> values);
+
 /// What clients of a lane see, all requests counted.
 struct client_times {
   double ttft_s = 0, tpot_s = 0, makespan_s = 0, steady_tokens_per_s = 0;

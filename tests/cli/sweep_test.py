@@ -55,6 +55,14 @@ class Sweep(Case):
             self.assertIn(f"{len(values)} points of wrong in wrong, 1 of them with wrong inputs\n       1  error: --set#/workload/gqus: unknown member",
                           done.stdout)
 
+    def test_a_plan_needs_every_file(self):
+        (self.folder / "sweep.json").write_text(json.dumps({"schema": "nvlsim.sweep/1", "scenario": "train.json",
+                                                            "axes": [{"grid": {"/model": ["llama3-8b", "./none.json"]}}]}))
+        done = run("sweep", "plan", "sweep.json", "-o", "out", cwd=self.folder)
+        self.assertEqual((done.returncode, done.stdout), (4, ""))
+        self.assertIn("none.json: no such file", done.stderr)
+        self.assertFalse((self.folder / "out" / "plan.json").exists())
+
     def test_random_draws_repeat_and_stay_inside(self):
         axis = {"random": {"count": 50, "seed": 3, "draw": {
             "/workload/gpus": {"choice": [2, 4, 8]}, "/platform/gpu/nvlink": {"from": "1 GB/s", "to": "1000 GB/s", "logarithmic": True}}}}

@@ -20,9 +20,24 @@ Traces are known by their columns; what cannot be read is told line by line.
 
   $ printf 'arrival_s,input_tokens,output_tokens\n0,10,4\n1,10,4\n' > timed.csv
   $ nvlsim run llama3.3-70b-trace-gb300-rack --set /workload/load/file=timed.csv --set /workload/load/requests_per_s=2 --set /workload/load/concurrency=8
-  2> --set#/workload/load: timed.csv has arrival times, so that requests_per_s means nothing; rate_scale makes them faster or slower
   2> --set#/workload/load/concurrency: is a member of closed_loop
+  2> --set#/workload/load/requests_per_s: timed.csv has arrival times, beside which a rate means nothing; rate_scale makes them faster or slower
   [2]
+
+  $ sed 's/"offline"/"closedloop", "concurrency": 8/' serve.json > slip.json; nvlsim run slip.json
+  2> slip.json#/workload/load/kind: expected one of .* did you mean "closed_loop"\? (re)
+  [2]
+
+  $ nvlsim run llama3.3-70b-trace-gb300-rack --set /workload/load/file=timed.csv --set /workload/load/arrivals=gamma --set /workload/load/burstiness=2
+  2> --set#/workload/load/arrivals: is a member of a load with requests_per_s
+  2> --set#/workload/load/burstiness: is a member of a load with requests_per_s
+  [2]
+
+Requests of equal replicas are simulated once, and say how many they stand for.
+
+  $ nvlsim run llama2-70b-offline-gb200-rack --set /workload/load/requests=720 --requests r.jsonl > /dev/null; wc -l < r.jsonl; head -1 r.jsonl | grep -o '"lanes": 72'
+  10
+  "lanes": 72
 
 A trace that is shorter than what was asked for says so.
 

@@ -170,6 +170,17 @@ Files.
   2> --set#/workload/dp: 0 is less than 1
   [4]
 
+  $ mkdir -p mixed; cp train.json mixed/good.json; sed 's/"dp"/"dq"/' train.json > mixed/slip.json; mkdir mixed/folder.json
+  $ nvlsim compare mixed train.json
+  2> mixed/folder.json: cannot be read
+  2> mixed/slip.json#/workload: required member "dp" is missing
+  2> mixed/slip.json#/workload/dq: unknown member; did you mean "dp"?
+  [4]
+
+  $ printf 'id,model,model\na,b,c\n' > twice.csv; nvlsim validate twice.csv
+  2> twice.csv#: two columns are called model
+  [2]
+
   $ nvlsim run nosuchscenario
   2> no file and no shipped scenario is called "nosuchscenario"
   [2]

@@ -194,8 +194,17 @@ TEST_CASE("A server replies once in a stream interval") {
     x.w.engine.stream_interval = interval;
     return time_of(x.price(decode_only), "sequences") / static_cast<double>(decode_only.decodes);
   };
+  x.w.output.mean = 1e9;
   CHECK(host(1) == Approx((2 + 6) * 1e-6));
   CHECK(host(10) == Approx((2 + 0.6) * 1e-6));
+  x.w.output.mean = 11;  // two replies: with the first token, and with the last ten
+  CHECK(host(10) == Approx((2 + 6 * 2 / 11.0) * 1e-6));
+  CHECK(host(1000) == Approx((2 + 6 / 11.0) * 1e-6).epsilon(0.01));
+  x.w.output.mean = 1e9;
+  x.w.drafts = {3, 2.5};
+  CHECK(host(1) == Approx((2 + 6) * 1e-6));  // a step replies once, with all of its tokens
+  CHECK(host(10) == Approx((2 + 6 * 0.25) * 1e-6));
+  x.w.drafts = {};
   x.w.front_end = false;  // tokens are taken in process
   CHECK(host(1) == Approx(2e-6));
   CHECK(host(10) == host(1));
