@@ -44,3 +44,8 @@ check is silent about good files.
   
   Shape
     layers               32
+
+  $ mkdir folder.json; nvlsim platform check ./folder.json ./none.json
+  2> ./folder.json: is a directory
+  2> ./none.json: no such file
+  [4]
