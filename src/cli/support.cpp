@@ -9,12 +9,11 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <ostream>
 #include <map>
 
 #include "cli/console.hpp"
 #include "nvlsim/output.hpp"
-#include "output/gzip.hpp"
+#include "output/file_writer.hpp"
 #include "output/text.hpp"
 
 namespace nvlsim::cli {
@@ -123,9 +122,7 @@ void print(std::string_view what) {
 }
 
 void write_file(const std::filesystem::path& file, std::string_view text) {
-  output::file_writer out(file);
-  out.stream() << text;
-  out.close();
+  output::write_whole(file, text);
   detail(fmt::format("wrote {}", file.string()));
 }
 

@@ -70,10 +70,13 @@ loaded<T> load_input(std::string_view what, const std::string& name, const std::
   diagnostics own;
   const std::filesystem::path path(name);
   try {
-    if (is_path(name) && !std::filesystem::exists(path)) throw io_error(fmt::format("{}: no such file", name));
-    if (is_path(name) && std::filesystem::is_directory(path)) throw io_error(fmt::format("{}: is a directory", name));
-    out.source = is_path(name) ? config::load_named(path.has_parent_path() ? path.parent_path() : ".", what, path.stem().string(), asked_by, own, accepted, folder)
-                               : config::load_named(folder, what, name, asked_by, own, accepted);
+    if (is_path(name)) {
+      if (!std::filesystem::exists(path)) throw io_error(fmt::format("{}: no such file", name));
+      if (std::filesystem::is_directory(path)) throw io_error(fmt::format("{}: is a directory", name));
+      out.source = config::load_named(path.has_parent_path() ? path.parent_path() : ".", what, path.stem().string(), asked_by, own, accepted, folder);
+    } else {
+      out.source = config::load_named(folder, what, name, asked_by, own, accepted);
+    }
     if (const std::string other = other_kind(out.source.root, what); own.empty() && !other.empty())
       own.add(out.source.self.where, "/schema", fmt::format("this is {}, not a {}", other, what));
     if (own.empty() && prepare) prepare(out.source, path, own);

@@ -129,10 +129,12 @@ class file_reader {
         out_.format = f.name;
         out_.timed = f.unit != time_text::none;
         if (f.block_tokens > 0) out_.list.prefix_tokens = f.block_tokens;
-        for (const char* wanted : {f.arrival, f.input, f.output})
-          if (*wanted != '\0' && std::count(columns_.begin(), columns_.end(), wanted) > 1) return fail(fmt::format("two columns are called {}", wanted)), false;
-        for (const char* wanted : {f.arrival, f.input, f.output})
-          places_.push_back(static_cast<std::size_t>(std::find(columns_.begin(), columns_.end(), wanted) - columns_.begin()));
+        for (const char* wanted : {f.arrival, f.input, f.output}) {
+          const auto at = std::find(columns_.begin(), columns_.end(), wanted);
+          if (*wanted != '\0' && at != columns_.end() && std::find(at + 1, columns_.end(), wanted) != columns_.end())
+            return fail(fmt::format("two columns are called {}", wanted)), false;
+          places_.push_back(static_cast<std::size_t>(at - columns_.begin()));
+        }
         return true;
       }
     problems_.add(shown_as_, "",

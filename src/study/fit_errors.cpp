@@ -9,17 +9,10 @@
 #include "workload/serving_summary.hpp"
 
 namespace nvlsim {
-namespace {
-
-double sorted_share_below(const std::vector<double>& sorted, double share) {
-  return sorted[static_cast<std::size_t>(std::ceil(share * static_cast<double>(sorted.size()))) - 1];
-}
-
-}  // namespace
 
 double share_below(std::vector<double> values, double share) {
   std::sort(values.begin(), values.end());
-  return sorted_share_below(values, share);
+  return values[static_cast<std::size_t>(std::ceil(share * static_cast<double>(values.size()))) - 1];
 }
 
 error_summary summary_of(const std::vector<double>& errors) {
@@ -35,10 +28,9 @@ error_summary summary_of(const std::vector<double>& errors) {
   out.rows = errors.size();
   out.mean /= n;
   out.bias /= n;
-  std::sort(magnitudes.begin(), magnitudes.end());
   out.median = median_of(magnitudes);
-  out.p90 = sorted_share_below(magnitudes, 0.9);
-  out.worst = magnitudes.back();
+  out.p90 = share_below(magnitudes, 0.9);
+  out.worst = *std::max_element(magnitudes.begin(), magnitudes.end());
   return out;
 }
 

@@ -9,7 +9,7 @@
 
 #include "nvlsim/run.hpp"
 #include "nvlsim/version.hpp"
-#include "output/gzip.hpp"
+#include "output/file_writer.hpp"
 #include "study/child.hpp"
 
 namespace nvlsim {

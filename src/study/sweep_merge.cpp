@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "nvlsim/output.hpp"
+#include "output/file_writer.hpp"
 #include "output/number.hpp"
 #include "output/rows.hpp"
 #include "output/text.hpp"
@@ -90,8 +91,8 @@ sweep_merge merge_sweep(const std::filesystem::path& folder) {
   }
   out.json_lines = folder / "results.jsonl";
   out.csv = folder / "results.csv";
-  write_whole(out.json_lines, lines);
-  write_whole(out.csv, csv_of(rows));
+  output::write_whole(out.json_lines, lines);
+  output::write_whole(out.csv, csv_of(rows));
   return out;
 }
 

@@ -8,11 +8,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 
 #include "config/digest.hpp"
 #include "config/document.hpp"
 #include "nvlsim/output.hpp"
+#include "output/file_writer.hpp"
 #include "study/read_file.hpp"
 
 namespace nvlsim {
@@ -74,18 +74,6 @@ std::vector<override_option> overrides_of(const point_settings& set) {
   return out;
 }
 
-void write_whole(const fs::path& file, std::string_view text) {
-  const fs::path part = file.string() + fmt::format(".{}.part", ::getpid());
-  std::ofstream out(part, std::ios::binary);
-  out.write(text.data(), static_cast<std::streamsize>(text.size()));
-  out.close();
-  std::error_code ec;
-  if (out) fs::rename(part, file, ec);
-  if (out && !ec) return;
-  fs::remove(part, ec);
-  throw io_error(fmt::format("{}: cannot be written", file.string()));
-}
-
 value record_of(const std::string& id, std::string_view status, std::vector<std::string> reasons,
                 const value& metrics) {
   value out{value::object{}};
@@ -112,13 +100,13 @@ sweep_plan write_sweep_plan(const sweep& s, const fs::path& folder, const scenar
     lines += to_json(line, 0);
     if (report) report(index + 1, static_cast<std::int64_t>(s.points.size()));
   }
-  write_whole(folder / "points.jsonl", lines);
+  output::write_whole(folder / "points.jsonl", lines);
   value head{value::object{}};
   head.set("schema", "nvlsim.sweep-plan/1");
   head.set("name", plan.name);
   head.set("scenario", plan.scenario);
   head.set("points", static_cast<std::int64_t>(plan.points.size()));
-  write_whole(folder / "plan.json", to_json(head));
+  output::write_whole(folder / "plan.json", to_json(head));
   return plan;
 }
 

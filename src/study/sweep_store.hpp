@@ -36,9 +36,6 @@ class record_file {
   std::string name_;
 };
 
-/// Replaces a file once it is complete. Throws io_error.
-void write_whole(const std::filesystem::path& file, std::string_view text);
-
 /// As options of `--set`.
 std::vector<override_option> overrides_of(const point_settings& set);
 

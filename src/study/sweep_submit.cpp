@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "nvlsim/output.hpp"
+#include "output/file_writer.hpp"
 #include "study/sweep_store.hpp"
 
 extern char** environ;
@@ -109,13 +110,13 @@ std::string submit_to_slurm(const fs::path& folder, const submit_options& o) {
   const std::string name = job_name(plan.name), program = quoted(o.program.string()),
                     target = quoted(whole.string());
   const std::string limit = o.at_once > 0 ? fmt::format("%{}", o.at_once) : "";
-  write_whole(own / "array.sh",
+  output::write_whole(own / "array.sh",
               fmt::format("#!/bin/sh\n#SBATCH --job-name={}\n#SBATCH --array=0-{}{}\n#SBATCH --cpus-per-task={}\n"
                           "#SBATCH --output={}/%A_%a.out\n"
                           "# A task that is killed and requeued goes on where it was.\n#SBATCH --requeue\n"
                           "exec {} sweep run {} --jobs {} --of {}\n",
                           name, o.shards - 1, limit, o.jobs, own.string(), program, target, o.jobs, o.shards));
-  write_whole(
+  output::write_whole(
       own / "merge.sh",
       fmt::format(
           "#!/bin/sh\n#SBATCH --job-name={}-merge\n#SBATCH --output={}/merge_%j.out\nexec {} sweep merge {}\n",
@@ -168,7 +169,7 @@ std::string write_kubernetes_job(const fs::path& folder, const submit_options& o
                })},
   });
   const fs::path file = folder / "kubernetes.json";
-  write_whole(file, to_json(job));
+  output::write_whole(file, to_json(job));
   return fmt::format("wrote {0}; start it with kubectl apply -f {0}\n", file.string());
 }
 

@@ -13,7 +13,6 @@
 #include "study/csv.hpp"
 #include "study/fit_errors.hpp"
 #include "study/tables.hpp"
-#include "workload/serving_summary.hpp"
 
 namespace nvlsim {
 namespace {
@@ -57,8 +56,7 @@ using records_view = std::vector<const validation_record*>;
 
 value summary_of(const records_view& rows) {
   std::set<std::pair<std::string, std::string>> ids, covered;
-  std::vector<double> magnitudes;
-  double sum = 0;
+  std::vector<double> errors;
   std::size_t in_band = 0, banded = 0;
   const validation_record* worst = nullptr;
   for (const validation_record* r : rows) {
@@ -66,30 +64,23 @@ value summary_of(const records_view& rows) {
     const auto e = r->error();
     if (!e) continue;
     covered.insert({r->table, r->id});
-    magnitudes.push_back(std::abs(*e));
-    sum += *e;
+    errors.push_back(*e);
     if (!worst || std::abs(*e) > std::abs(*worst->error())) worst = r;
     if (r->band) {
       ++banded;
       in_band += *r->published >= r->band->first && *r->published <= r->band->second ? 1 : 0;
     }
   }
-  const std::size_t n = magnitudes.size();
+  const error_summary e = nvlsim::summary_of(errors);
+  const auto known = [&](double x) { return errors.empty() ? value{} : value{x}; };
   const auto ratio = [](double a, std::size_t b) { return b == 0 ? value{} : value{a / static_cast<double>(b)}; };
   value out{value::object{}};
-  out.set("count", static_cast<std::int64_t>(n));
+  out.set("count", static_cast<std::int64_t>(e.rows));
   out.set("coverage", ratio(static_cast<double>(covered.size()), ids.size()));
-  double total = 0;
-  for (const double m : magnitudes) total += m;
-  out.set("mean_abs_error", ratio(total, n));
-  value median, p90;
-  if (n > 0) {
-    median = value{median_of(magnitudes)};
-    p90 = value{share_below(magnitudes, 0.9)};
-  }
-  out.set("median_abs_error", std::move(median));
-  out.set("p90_abs_error", std::move(p90));
-  out.set("bias", ratio(sum, n));
+  out.set("mean_abs_error", known(e.mean));
+  out.set("median_abs_error", known(e.median));
+  out.set("p90_abs_error", known(e.p90));
+  out.set("bias", known(e.bias));
   value w;
   if (worst) {
     w.set("table", worst->table);

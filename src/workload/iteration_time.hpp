@@ -100,7 +100,7 @@ class iteration_costs {
   inference_workload work_;
   engine_costs costs_;
   seconds sequence_host_, request_host_;
-  double most_in_graph_ = 0;  // decodes of an iteration that has a CUDA graph
+  double most_in_graph_ = 0;  ///< decodes of an iteration that has a CUDA graph
   kernel_profile kernels_;
   std::map<weight_role, gemm_route> routes_;  ///< at the rates the engine reaches over a long run
   attention_params attention_;

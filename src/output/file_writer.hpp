@@ -4,10 +4,11 @@
 #include <filesystem>
 #include <memory>
 #include <ostream>
+#include <string_view>
 
 namespace nvlsim::output {
 
-/// Writes a file, beside it until `close` puts it in its place, where a link leads; what is no file (a device, a pipe) is
+/// Writes a file, beside it (other processes may write it too) until `close` puts it in its place, where a link leads; what is no file (a device, a pipe) is
 /// written into. The stream fails, when it is flushed or destroyed at the latest, where the file cannot be written; `close`
 /// tells. Without `close` nothing has happened.
 class file_writer {
@@ -24,5 +25,8 @@ class file_writer {
   std::unique_ptr<std::streambuf> buffer_;
   std::unique_ptr<std::ostream> stream_;
 };
+
+/// A file of that text. Throws io_error.
+void write_whole(const std::filesystem::path& file, std::string_view text);
 
 }  // namespace nvlsim::output

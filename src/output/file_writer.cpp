@@ -1,6 +1,7 @@
-#include "output/gzip.hpp"
+#include "output/file_writer.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 #include <zlib.h>
 
 #include <fstream>
@@ -60,7 +61,7 @@ file_writer::file_writer(const std::filesystem::path& file) : file_(file), targe
   for (int links = 0; links < 16 && std::filesystem::is_symlink(target_, ec); ++links)
     target_ = target_.parent_path() / std::filesystem::read_symlink(target_, ec);
   const bool special = std::filesystem::exists(file, ec) && !std::filesystem::is_regular_file(file, ec);
-  part_ = special ? target_ : std::filesystem::path(target_.string() + ".part");
+  part_ = special ? target_ : std::filesystem::path(fmt::format("{}.{}.part", target_.string(), ::getpid()));
   bool open = false;
   if (file.extension() == ".gz") {
     auto b = std::make_unique<gzip_buffer>(part_);
@@ -89,6 +90,12 @@ void file_writer::close() {
   if (good && part_ != target_) std::filesystem::rename(part_, target_, ec);
   if (!good || ec) throw io_error(fmt::format("{}: cannot be written", file_.string()));
   closed_ = true;
+}
+
+void write_whole(const std::filesystem::path& file, std::string_view text) {
+  file_writer out(file);
+  out.stream() << text;
+  out.close();
 }
 
 }  // namespace nvlsim::output
