@@ -135,6 +135,7 @@ struct batching_schedule {
   std::vector<iteration> iterations;
   std::vector<request_progress> requests;
   std::int64_t peak_kv_tokens = 0;  ///< most KV tokens held, in whole blocks
+  std::vector<std::int64_t> kv_tokens;  ///< by iteration, the same
 };
 
 using request_lengths = std::vector<std::pair<std::int64_t, std::int64_t>>;  ///< input, output

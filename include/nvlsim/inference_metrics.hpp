@@ -31,8 +31,8 @@ struct inference_metrics {
   std::optional<distribution> tpot_s;  ///< (e2e - TTFT) / (output - 1) of each request of two tokens or more
   std::optional<distribution> itl_s;   ///< every gap between two tokens of a request, pooled
   // Of a run with a clock only.
-  std::optional<double> offered_requests_per_s;  ///< arrivals that count, a second; nothing where no time passes between them
-  double requests_in_flight = 0;        ///< mean over the run, queued ones included
+  std::optional<double> offered_requests_per_s;  ///< arrivals that count, a second; nothing where no time passes between them, and of loads that wait for answers
+  double requests_in_flight = 0;        ///< mean over the time of the rates, queued ones included
   double prefix_cache_hit_fraction = 0; ///< of the prompt tokens
   std::int64_t preemptions = 0;
   std::int64_t measured_requests = 0;
@@ -40,6 +40,7 @@ struct inference_metrics {
   std::optional<double> goodput_requests_per_s;  ///< those, a second
   bool objective_met = false;  ///< each limit is kept by the share that must
   bool saturated = false;      ///< requests came faster than they could be served
+  bool still_fills = false;    ///< requests in flight still grew as the last one came: the run is too short to be steady
 };
 
 /// `t` must be the timeline of `run.work`, with at least one request served.
@@ -49,11 +50,11 @@ inference_metrics measure_inference(const inference_run& run, const timeline& t)
 std::vector<request_record> records_of(const inference_run& run, const timeline& t);
 
 /// Of a run with a clock. Distributions are over the requests that count (docs/serving.md#what-counts); rates over the
-/// time between the first and the last arrival of those, or over the whole run when all count.
+/// time between the first and the last end of those, or over the whole run when all count or the server is saturated.
 inference_metrics measure_serving(const serving_run& run, const inference_workload& w);
 
-/// From when to when requests come that count: the whole run where all do.
-std::pair<double, double> counted_time(const serving_outcome& o, const measured_part& part);
+/// The time that rates are of.
+std::pair<double, double> counted_time(const serving_outcome& o, const inference_workload& w);
 /// When the requests arrive that distributions count.
 std::pair<double, double> counted_arrivals(const serving_outcome& o, const measured_part& part);
 

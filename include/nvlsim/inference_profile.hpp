@@ -95,7 +95,6 @@ struct engine_settings {
 struct inference_profile : engine_costs {
   std::map<std::string, engine_costs> gpus;        ///< by GPU or architecture; what is not there is as above
   std::map<std::string, double> sustained_factor;  ///< by GPU: tensor rate of a long run over a short benchmark's; 1 if absent
-  std::map<std::string, double> host_factor;       ///< by the first word of a CPU's name: of the engine's host times; 1 if absent
   double release_factor = 1;  ///< of this release's step, layer and launch times
   double expert_release_factor = 1;  ///< of its `expert_layer_time`, beside `release_factor`
   front_end_costs front_end;
@@ -110,8 +109,6 @@ struct inference_profile : engine_costs {
 
   /// Costs on a GPU: its own entry, else its architecture's, else the common one; those of the release applied.
   engine_costs costs(const std::string& gpu, const std::string& architecture) const;
-  /// Factor of host times on a CPU of that name.
-  double host_factor_of(const std::string& cpu) const;
 };
 
 }  // namespace nvlsim

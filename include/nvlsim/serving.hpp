@@ -106,11 +106,15 @@ struct serving_outcome {
   std::vector<lane_record> lanes;
   value_histogram gaps;           ///< between two tokens of a request
   double end_s = 0;               ///< the last token
-  double requests_times_s = 0;    ///< integral of the requests in the system over time
   std::int64_t prompt_tokens = 0; ///< computed, with what was computed again
   std::int64_t output_tokens = 0;
   std::int64_t recomputed_tokens = 0, swapped_tokens = 0;
-  std::int64_t waiting_at_half = 0, waiting_at_last = 0;  ///< not admitted, as half and all of the requests have arrived
+  double requests_times_s = 0;    ///< integral of the requests in flight over time
+  struct load_seen {
+    std::int64_t waiting = 0;    ///< for a lane to take them: whole requests, prompts, and caches that have come
+    std::int64_t in_flight = 0;  ///< arrived and not finished
+  };
+  load_seen at_half, at_last;  ///< as half and all of the requests have arrived
 };
 
 /// Serves every request. Throws internal_error when one fits no iteration or no cache.
@@ -130,7 +134,6 @@ struct serving_run {
   memory_report memory;
   front_end_costs front_end;
   std::int64_t kv_capacity_tokens = 0;
-  std::int64_t lanes_per_replica = 1;
   std::vector<std::string> reasons;  ///< why it cannot run; empty when it can
   std::vector<std::string> notes;
 };
@@ -139,6 +142,9 @@ struct serving_run {
 /// and is cached. At most 64 lanes, unless `whole`.
 void draw_serving(const serving_run& run, const inference_workload& w, plan& work, timeline& times,
                   std::vector<trace_counter>& counters, bool whole = false);
+
+/// The same counters of a run in token time, by class; those of pools have no caches.
+std::vector<trace_counter> count_over_time(const inference_run& run, const timeline& times, const std::vector<request_record>& requests);
 
 /// Whether the load needs a clock; else `plan_inference` simulates it in token time, with the same engine.
 bool needs_clock(const inference_workload& w);

@@ -282,12 +282,10 @@ class explainer {
 
   /// Little's law: requests in the system are those that come in a second, times the time that each stays.
   void in_flight() {
-    const auto n = static_cast<double>(run_.requests.size());
-    const double each = metric("requests_in_flight") * makespan() / n;
-    times("requests", n);
-    times("time_in_system_s", each);
-    over("makespan_s", makespan());
-    stages_of("time_in_system_s", parts_of_latency(run_, "e2e_s", "mean", each, true), each);
+    const double rate = metric("requests_per_s");
+    times("requests_per_s", rate);
+    times("time_in_system_s", metric("requests_in_flight") / rate);
+    out_.notes.emplace_back("what that time is spent on: e2e_s.mean");
   }
 
   void latency(const std::string& name, const std::string& statistic) {

@@ -30,7 +30,7 @@ struct way {
 };
 
 /// Requests on a clock, or that stay in one lane.
-std::vector<way> ways_in_lanes(const run_record& run, bool all) {
+std::vector<way> ways_in_lanes(const run_record& run, bool all = false) {
   std::vector<way> out;
   for (const request_record& r : run.requests) {
     if (!all && run.counted_arrivals && (r.arrival_s < run.counted_arrivals->first || r.arrival_s > run.counted_arrivals->second)) continue;
@@ -283,11 +283,10 @@ std::vector<time_slice> latency_parts::slices() const {
   return out;
 }
 
-latency_parts parts_of_latency(const run_record& run, std::string_view metric, std::string_view statistic, double wanted,
-                               bool all_requests) {
+latency_parts parts_of_latency(const run_record& run, std::string_view metric, std::string_view statistic, double wanted) {
   if (metric == "itl_s") return parts_of_gaps(run, statistic, wanted);
   std::vector<measured_way> ways;
-  for (const way& w : through_pools(run) ? ways_through_pools(run) : ways_in_lanes(run, all_requests))
+  for (const way& w : through_pools(run) ? ways_through_pools(run) : ways_in_lanes(run))
     if (metric != "tpot_s" || w.gaps > 0) ways.push_back(measure(w, metric, run.front_end));
   latency_parts out;
   if (ways.empty()) return out;
@@ -305,8 +304,7 @@ latency_parts parts_of_latency(const run_record& run, std::string_view metric, s
   for (const stretch& x : to_prompt) add_stage(out, lanes, ways, weights, x);
   put(out, "transfer", transfer_slices(ways, weights));
   for (const stretch& x : to_last_token) add_stage(out, lanes, ways, weights, x);
-  // The engine's own requests, all of them, end without the server.
-  if (metric == "ttft_s" || (metric == "e2e_s" && !all_requests)) add_server(out, ways, weights, run.front_end);
+  if (metric == "ttft_s" || metric == "e2e_s") add_server(out, ways, weights, run.front_end);
   return out;
 }
 

@@ -23,10 +23,9 @@ struct latency_parts {
   std::vector<time_slice> slices() const;
 };
 
-/// Of the mean over requests (those that count in the result, or all), or of the request that has the value of a
-/// percentile. Requires a served run.
-latency_parts parts_of_latency(const run_record& run, std::string_view metric, std::string_view statistic, double wanted,
-                               bool all_requests = false);
+/// Of the mean over requests that count in the result, or of the request that has the value of a percentile. Requires a
+/// served run.
+latency_parts parts_of_latency(const run_record& run, std::string_view metric, std::string_view statistic, double wanted);
 
 /// Stage of a request, then phase, kind of work and part.
 cause by_stage(const latency_parts& parts, std::string name);

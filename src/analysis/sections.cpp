@@ -254,15 +254,18 @@ void add_serving_sections(result& r, const platform& p, const inference_workload
     r.notes.push_back(fmt::format("{:.4g} req/s finish between the first and the last counted arrival, where {:.4g} req/s arrive: "
                                   "the run is short beside its latencies, or the load is more than is served; more requests tell",
                                   i.requests_per_s, offered));
-  const auto [from, to] = counted_time(o, w.measured);
+  const auto [from, to] = counted_time(o, w);
   constexpr double few_lives = 2;  // of requests; in less, ends of those that began together weigh too much
   if (offered > 0 && to - from < few_lives * i.e2e_s.mean)
     r.notes.push_back(fmt::format("rates are of {:.4g} s, in which requests end that take {:.4g} s each: the run is short beside them; "
                                   "more requests tell", to - from, i.e2e_s.mean));
+  if (i.still_fills && !i.saturated)
+    r.notes.push_back(fmt::format("requests in flight still grow: {} half-way, {} as the last one comes; times and rates of a longer "
+                                  "run may be worse", o.at_half.in_flight, o.at_last.in_flight));
   if (i.saturated) {
     r.status = run_status::saturated;
     r.reasons.push_back(fmt::format("requests come faster than they are served: {} of {} wait as the last one arrives; "
-                                    "times grow with the length of the run", o.waiting_at_last, o.requests.size()));
+                                    "times grow with the length of the run", o.at_last.waiting, o.requests.size()));
   }
   if (w.objective.any())
     r.notes.push_back(fmt::format("the objective is {}: {:.4g} % of the requests keep every limit; {:.4g} % must keep each",

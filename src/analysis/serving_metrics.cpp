@@ -9,12 +9,11 @@ namespace {
 
 struct window {
   double from = 0, to = 0;
-  bool whole = true;
+  bool whole = false;
 };
 
 /// From the first to the last date of those that count: `warmup` of them before it, `tail` after it do not.
 window window_of(const serving_outcome& o, const measured_part& part, double request_record::*date) {
-  if (part.warmup <= 0 && part.tail <= 0) return {0, o.end_s, true};
   std::vector<double> dates;
   dates.reserve(o.requests.size());
   for (const request_record& r : o.requests) dates.push_back(r.*date);
@@ -25,11 +24,33 @@ window window_of(const serving_outcome& o, const measured_part& part, double req
   return {dates[std::min(first, dates.size() - 1)], dates[std::min(last, dates.size() - 1)], false};
 }
 
-/// Rates are of what is finished between the first and the last end that count, or in the whole run when these are one.
+window of_arrivals(const serving_outcome& o, const measured_part& part) { return window_of(o, part, &request_record::arrival_s); }
+
+/// More than one in fifty of the requests, and half as many again as half-way, wait as the last one comes.
+/// [docs/serving.md#saturation]
+bool overwhelmed(const serving_outcome& o, const inference_workload& w) {
+  if (w.load != load_kind::open_loop && w.load != load_kind::trace) return false;
+  const auto lanes = static_cast<std::int64_t>(o.lanes.size());
+  const auto n = static_cast<std::int64_t>(o.requests.size());
+  return o.at_last.waiting * 50 > n && o.at_last.waiting > lanes && 2 * o.at_last.waiting > 3 * o.at_half.waiting;
+}
+
+/// A quarter more requests in flight than half-way, and more than chance makes of a steady number, as the last one comes.
+/// Rates of traces change, and with them what is in flight.
+bool still_fills(const serving_outcome& o, const inference_workload& w) {
+  if (w.load != load_kind::open_loop) return false;
+  const auto half = static_cast<double>(o.at_half.in_flight), last = static_cast<double>(o.at_last.in_flight);
+  return last > 1.25 * half + 3 * std::sqrt(half);
+}
+
+/// Rates are of what is finished between the first and the last end that count. They are of the whole run where all
+/// count, where these are one, and where the server is saturated: it has done the prompts of what ends later by then.
 /// [docs/serving.md#what-counts]
-window of_ends(const serving_outcome& o, const measured_part& part) {
-  const window w = window_of(o, part, &request_record::last_token_s);
-  return w.to > w.from ? w : window{0, o.end_s, true};
+window of_ends(const serving_outcome& o, const inference_workload& w) {
+  const window whole{0, o.end_s, true};
+  if ((w.measured.warmup <= 0 && w.measured.tail <= 0) || overwhelmed(o, w)) return whole;
+  const window out = window_of(o, w.measured, &request_record::last_token_s);
+  return out.to > out.from ? out : whole;
 }
 
 /// Share of [begin, end] inside the window.
@@ -41,7 +62,7 @@ double inside(const window& w, double begin, double end) {
 /// Sums over requests, within the window where they are rates.
 struct tally {
   std::vector<weighted> ttft, queue, e2e, tpot;
-  double inputs = 0, outputs = 0, finished = 0, cached = 0, prompts = 0;
+  double inputs = 0, outputs = 0, finished = 0, in_flight_s = 0, cached = 0, prompts = 0;
   std::int64_t counted = 0, good = 0, ttft_kept = 0, tpot_kept = 0, e2e_kept = 0, preemptions = 0;
 };
 
@@ -64,6 +85,7 @@ tally count(const serving_run& run, const inference_workload& w, const window& a
     t.inputs += r.input * share;
     t.outputs += r.output * share;
     t.finished += share;
+    t.in_flight_s += inside(ends, r.arrival_s, r.last_token_s) * (r.last_token_s - r.arrival_s);
     t.cached += r.cached;
     t.prompts += r.input;
     t.preemptions += r.preemptions;
@@ -77,15 +99,6 @@ tally count(const serving_run& run, const inference_workload& w, const window& a
     judge(t, c, w.objective);
   }
   return t;
-}
-
-/// More than one in fifty of the requests, and half as many again as half-way, wait as the last one comes.
-/// [docs/serving.md#saturation]
-bool overwhelmed(const serving_outcome& o, const inference_workload& w) {
-  if (w.load != load_kind::open_loop && w.load != load_kind::trace) return false;
-  const auto lanes = static_cast<std::int64_t>(o.lanes.size());
-  const auto n = static_cast<std::int64_t>(o.requests.size());
-  return o.waiting_at_last * 50 > n && o.waiting_at_last > lanes && 2 * o.waiting_at_last > 3 * o.waiting_at_half;
 }
 
 }  // namespace
@@ -102,19 +115,19 @@ client_view seen_by_client(const request_record& r, const front_end_costs& serve
   return out;
 }
 
-std::pair<double, double> counted_time(const serving_outcome& o, const measured_part& part) {
-  const window w = of_ends(o, part);
-  return {w.from, w.to};
+std::pair<double, double> counted_time(const serving_outcome& o, const inference_workload& w) {
+  const window ends = of_ends(o, w);
+  return {ends.from, ends.to};
 }
 
 std::pair<double, double> counted_arrivals(const serving_outcome& o, const measured_part& part) {
-  const window w = window_of(o, part, &request_record::arrival_s);
+  const window w = of_arrivals(o, part);
   return {w.from, w.to};
 }
 
 inference_metrics measure_serving(const serving_run& run, const inference_workload& w) {
   const serving_outcome& o = run.outcome;
-  const window arrivals = window_of(o, w.measured, &request_record::arrival_s), ends = of_ends(o, w.measured);
+  const window arrivals = of_arrivals(o, w.measured), ends = of_ends(o, w);
   tally t = count(run, w, arrivals, ends);
   const double time = ends.to - ends.from, arriving = arrivals.to - arrivals.from;
   const double gpus = static_cast<double>(w.gpus());
@@ -125,8 +138,9 @@ inference_metrics measure_serving(const serving_run& run, const inference_worklo
   m.total_tokens_per_s = per_second(t.inputs + t.outputs);
   m.total_tokens_per_s_per_gpu = m.total_tokens_per_s / gpus;
   m.requests_per_s = per_second(t.finished);
-  if (arriving > 0) m.offered_requests_per_s = static_cast<double>(t.counted - (arrivals.whole ? 0 : 1)) / arriving;
-  m.requests_in_flight = o.requests_times_s / o.end_s;
+  const bool arrives = w.load == load_kind::open_loop || w.load == load_kind::trace;
+  if (arrives && arriving > 0) m.offered_requests_per_s = static_cast<double>(t.counted - 1) / arriving;
+  m.requests_in_flight = ends.whole ? o.requests_times_s / o.end_s : per_second(t.in_flight_s);
   m.prefix_cache_hit_fraction = t.cached / t.prompts;
   m.preemptions = t.preemptions;
   m.measured_requests = t.counted;
@@ -148,6 +162,7 @@ inference_metrics measure_serving(const serving_run& run, const inference_worklo
   m.itl_s = distribution_of(o.gaps.values());
   if (m.tpot_s) m.output_tokens_per_s_per_user = 1 / m.tpot_s->mean;
   m.saturated = overwhelmed(o, w);
+  m.still_fills = still_fills(o, w);
   return m;
 }
 

@@ -95,8 +95,8 @@ std::optional<result> raise_load(scenario& s, const std::string& name, std::vect
                                  h.load, unit, h.runs)
                    : fmt::format("no load up to {:.6g} {} breaks the objective ({} runs)", h.load, unit, h.runs);
   if (h.bounded && h.short_run)
-    note += "; a little more keeps the objective too, but ends more slowly than it comes: the run is short beside its "
-            "requests, and with more of them the load may be higher";
+    note += "; a little more keeps the objective too, but the server still fills, or ends less than comes: the run is short "
+            "beside its requests, and what the server holds for long takes more of them to find";
   if (h.few())
     note += fmt::format("; {:.0f} requests decide it, and under {:.0f} it is chance: give the load more of them", h.counted,
                         h.enough());

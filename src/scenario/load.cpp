@@ -201,6 +201,9 @@ void check_fidelity(const scenario& s, const config::document& doc, diagnostics&
     what = "exact shows collectives on ideal parameters; use closed or flow";
   } else if (const auto* w = std::get_if<inference_workload>(&s.workload); w && f == fidelity::flow && !w->prefill_pool) {
     what = "no operations of an inference workload without a prefill pool share the network; use closed";
+  } else if (w && f == fidelity::flow && needs_clock(*w)) {
+    what = "flow shows the caches that pools send in an offline load or a closed loop; loads with arrivals, objectives, sessions, "
+           "preemption or lengths of a distribution send them one after the other: use closed";
   }
   const std::string pointer = "/simulation/fidelity";
   if (!what.empty()) problems.add(doc.origin_of(pointer).where, pointer, what);

@@ -42,7 +42,7 @@ constexpr std::array<request_format, 7> formats = {{
     {"Vidur", "", time_text::none, "num_prefill_tokens", "num_decode_tokens", "", 0},
     {"BurstGPT", "Timestamp", time_text::seconds, "Request tokens", "Response tokens", "", 0},
     {"generic", "arrival_s", time_text::seconds, "input_tokens", "output_tokens", "prefix_blocks", 512},
-    {"generic lengths", "", time_text::none, "input_tokens", "output_tokens", "", 0},
+    {"generic lengths", "", time_text::none, "input_tokens", "output_tokens", "prefix_blocks", 512},
 }};
 
 template <class T>

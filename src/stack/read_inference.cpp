@@ -73,11 +73,6 @@ engine_costs inference_profile::costs(const std::string& gpu, const std::string&
   return c;
 }
 
-double inference_profile::host_factor_of(const std::string& cpu) const {
-  const auto it = host_factor.find(cpu.substr(0, cpu.find_first_of(" ,(")));
-  return it == host_factor.end() ? 1 : it->second;
-}
-
 inference_profile read_inference(reader& r) {
   inference_profile i;
   read_costs(r, i, true);
@@ -92,11 +87,9 @@ inference_profile read_inference(reader& r) {
     }
     table->done();
   }
-  for (const auto& [key, factors] : {std::pair{"sustained_factor", &i.sustained_factor}, std::pair{"host_factor", &i.host_factor}}) {
-    auto table = r.find_child(key);
-    if (!table) continue;
+  if (auto table = r.find_child("sustained_factor")) {
     for (const std::string& n : table->names())
-      if (is_name(n)) (*factors)[n] = table->number(n, factor);
+      if (is_name(n)) i.sustained_factor[n] = table->number(n, factor);
     table->done();
   }
   if (const auto x = r.find_number("release_factor", factor)) i.release_factor = *x;

@@ -35,9 +35,6 @@ constexpr double pooled_ttft_weight = 0.25;  // queues before saturated prefill 
 // Widths of priors, in log. [docs/models-and-assumptions.md#inference-fit]
 constexpr double release_width = 0.2;
 constexpr double expert_release_width = 0.45;  // fused kernels of routed layers come and go with releases
-constexpr double sustained_width = 0.03;       // GPUs of one architecture share all else
-constexpr double host_width = 0.3;
-constexpr const char* other_cpu = "Grace";     // by its first word; host times are those of x86 servers
 constexpr double odd_engine_width = 4;  // vLLM of 2023, times that of other engines: a few rows of software long gone
 constexpr std::array<std::pair<const char*, double>, 5> server_widths = {{{"sequence_host", 0.5},
                                                                           {"request_host", 0.75},
@@ -86,23 +83,20 @@ class serving_fit {
 
   void choose_parameters() {
     std::set<std::tuple<std::string, std::string>> cells;
-    std::set<std::string> gpus, routed;
+    std::set<std::string> routed;
     for (const fit_row& r : rows_) {
       stacks_.try_emplace(r.row.software->name, *r.row.software);
       cells.insert({r.row.hardware.gpu.architecture, engine_of(r.row.software->name)});
       if (has_routed_experts(*r.row.net)) routed.insert(r.row.software->name);
-      gpus.insert(r.row.hardware.gpu.name);
     }
     const inference_profile& start = *inputs_.stack_named(pool).inference;
     for (const char* a : architectures) add_costs(start, a, "", knob::type::pooled);
     for (const auto& [a, e] : cells) add_costs(start, a, e, knob::type::engine);
     for (const auto& [name, s] : stacks_) {
-      if (name != engine_of(name)) add({knob::type::release, "", "", "", name, "", {}}, 1, release_width);
-      if (routed.contains(name)) add({knob::type::expert_release, "expert_layer_time", "", "", name, "", {}}, 1, expert_release_width);
+      if (name != engine_of(name)) add({knob::type::release, "", "", "", name, {}}, 1, release_width);
+      if (routed.contains(name)) add({knob::type::expert_release, "expert_layer_time", "", "", name, {}}, 1, expert_release_width);
       add_server(name);
     }
-    for (const std::string& g : gpus) add({knob::type::sustained, "", "", "", "", g, {}}, 1, sustained_width);
-    add({knob::type::host, "", "", "", "", other_cpu, {}}, 1, host_width);
     for (fit_row& r : rows_)
       for (std::size_t i = 0; i < knobs_.size(); ++i)
         if (acts_on(knobs_[i], r.row)) r.relevant.push_back(i);
@@ -124,10 +118,6 @@ class serving_fit {
         case knob::type::engine: from = at(*inputs_.stack_named(k.engine).inference) / at(all); break;
         case knob::type::release: from = inputs_.stack_named(k.stack).inference->release_factor; break;
         case knob::type::expert_release: from = inputs_.stack_named(k.stack).inference->expert_release_factor; break;
-        case knob::type::sustained:
-          if (const auto it = all.sustained_factor.find(k.gpu); it != all.sustained_factor.end()) from = it->second;
-          break;
-        case knob::type::host: from = all.host_factor_of(k.gpu); break;
         case knob::type::server: from = get_server(inputs_.stack_named(k.stack).inference->front_end, k.field); break;
       }
     }
@@ -229,8 +219,6 @@ class serving_fit {
         case knob::type::engine: write(k.engine, at_gpu, text(at[i] * pooled.at(at_gpu))); break;
         case knob::type::release: write(k.stack, "release_factor", fmt::format("{:.4g}", at[i])); break;
         case knob::type::expert_release: write(k.stack, "expert_release_factor", fmt::format("{:.4g}", at[i])); break;
-        case knob::type::sustained: write(pool, "sustained_factor/" + k.gpu, fmt::format("{:.4g}", at[i])); break;
-        case knob::type::host: write(pool, "host_factor/" + k.gpu, fmt::format("{:.4g}", at[i])); break;
         case knob::type::server:
           write(k.stack, "front_end/" + k.field,
                 k.field == "first_token_iterations" ? fmt::format("{:.4g}", at[i]) : fmt::format("\"{:.4g} us\"", at[i] * 1e6));
@@ -278,11 +266,7 @@ class serving_fit {
     inference_profile& p = *stacks_.at(r.row.software->name).inference;
     const inference_profile before = p;
     const double f = std::exp(step);
-    if (k.what == knob::type::sustained) {
-      p.sustained_factor[k.gpu] *= f;
-    } else if (k.what == knob::type::host) {
-      p.host_factor[k.gpu] *= f;
-    } else if (k.what == knob::type::server) {
+    if (k.what == knob::type::server) {
       set_server(p.front_end, k.field, get_server(p.front_end, k.field) * f);
     } else {
       engine_costs& c = p.gpus[r.row.hardware.gpu.architecture];
@@ -308,10 +292,10 @@ class serving_fit {
     for (const cost_knob& k : cost_knobs) {
       const double width = is_pool ? k.pooled : engine == "vllm-2023" ? odd_engine_width * k.engine : k.engine;
       if (width > 0)
-        add({what, std::string(k.field), a, engine, "", "", {}, k.routed_only}, is_pool ? get_cost(c, k.field) : 1, width);
+        add({what, std::string(k.field), a, engine, "", {}, k.routed_only}, is_pool ? get_cost(c, k.field) : 1, width);
     }
     for (const table_knob& k : table_knobs)
-      add({what, std::string(k.field), a, engine, "", "", k.format, k.field == "expert_factor"},
+      add({what, std::string(k.field), a, engine, "", k.format, k.field == "expert_factor"},
           is_pool ? get_cost(c, k.field, k.format) : 1, is_pool ? k.pooled : k.engine);
   }
 
@@ -319,7 +303,7 @@ class serving_fit {
   void add_server(const std::string& name) {
     const front_end_costs& f = inputs_.stack_named(pool).inference->front_end;
     for (const auto& [field, width] : server_widths)
-      add({knob::type::server, field, "", "", name, "", {}}, get_server(f, field), width);
+      add({knob::type::server, field, "", "", name, {}}, get_server(f, field), width);
   }
 
   input_cache inputs_;

@@ -110,7 +110,7 @@ class load_search {
     if (!run.reasons.empty()) refuse(s_, run.reasons.front());
     const inference_metrics m = measure_serving(run, w);
     in_flight_ = m.requests_in_flight;
-    const bool kept = m.objective_met && !m.saturated, holds = kept && keeps_up(w, m);
+    const bool kept = m.objective_met && !m.saturated, holds = kept && !m.still_fills && keeps_up(w, m);
     if (!holds) {
       out_.short_run = kept;
       out_.missed = beside_limits(w.objective, m);

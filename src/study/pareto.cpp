@@ -31,12 +31,11 @@ std::string layout_name(const inference_workload& w) {
   return (out.empty() ? std::string("tp 1") : out) + fmt::format(" x{}", w.replicas);
 }
 
-/// Sizes that are powers of two and divide the GPUs evenly within a domain.
+/// Sizes that are powers of two, within a domain; as many replicas as the GPUs have room for.
 std::vector<inference_workload> layouts(const scenario& s, const inference_workload& base, std::int64_t gpus) {
   std::vector<inference_workload> out;
   const bool experts = has_routed_experts(s.model);
   for (int n = 1; n * base.pp <= gpus && n <= s.platform.gpus_per_rack(); n *= 2) {
-    if (gpus % (n * base.pp) != 0) continue;
     out.push_back(with_layout(base, n, 1, 1, gpus));
     if (!experts || n == 1) continue;
     out.push_back(with_layout(base, n, n, 1, gpus));
@@ -107,6 +106,9 @@ pareto_study study_pareto(const scenario& s, std::int64_t gpus, const std::vecto
       pareto_point p{name, w.tp, w.pp, w.ep, w.attention_dp, w.replicas, n, {}, false};
       std::string reason;
       if (measure(s, w, p.metrics, reason)) {
+        // GPUs that no replica has room on count as well.
+        p.metrics.output_tokens_per_s_per_gpu = p.metrics.output_tokens_per_s / static_cast<double>(out.gpus);
+        p.metrics.total_tokens_per_s_per_gpu = p.metrics.total_tokens_per_s / static_cast<double>(out.gpus);
         out.points.push_back(std::move(p));
       } else {
         out.left_out.push_back(fmt::format("{}: {}", name, reason));

@@ -111,10 +111,11 @@ void run_serving(run_record& out, const scenario& s, const inference_workload& w
   if (w.load == load_kind::trace && w.requests > static_cast<std::int64_t>(w.replay->list.requests.size()))
     r.notes.push_back(fmt::format("the trace has {} requests, of {} asked for", w.replay->list.requests.size(), w.requests));
   if (!r.reasons.empty()) return;
+  for (std::string& n : idle_settings(s.stack, s.model, w)) r.notes.push_back(std::move(n));
   add_serving_sections(r, s.platform, w, run);
   add_serving_bands(r, s, w);
   draw_serving(run, w, out.work, out.times, out.counters, o.explained);
-  out.counted = counted_time(run.outcome, w.measured);
+  out.counted = counted_time(run.outcome, w);
   out.counted_arrivals = counted_arrivals(run.outcome, w.measured);
   out.requests = std::move(run.outcome.requests);
   out.front_end = run.front_end;
@@ -129,11 +130,13 @@ void run_inference(run_record& out, const scenario& s, const inference_workload&
   r.reasons = std::move(run.reasons);
   r.notes = std::move(run.notes);
   if (!r.reasons.empty()) return;
+  for (std::string& n : idle_settings(s.stack, s.model, w)) r.notes.push_back(std::move(n));
   split_lanes(run, s.platform, s.stack, s.model, w, s.simulation.fold);
   out.times = times_of(run.work, s.platform, s, o);
   add_inference_sections(r, s.platform, w, run, out.times);
   add_serving_bands(r, s, w);
   out.requests = records_of(run, out.times);
+  out.counters = count_over_time(run, out.times, out.requests);
   out.front_end = run.front_end;
   out.work = std::move(run.work);
   out.served = std::move(run);

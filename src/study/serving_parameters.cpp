@@ -46,8 +46,6 @@ std::string name_of(const knob& k) {
   switch (k.what) {
     case knob::type::release: return "release " + k.stack;
     case knob::type::expert_release: return "experts of release " + k.stack;
-    case knob::type::sustained: return "sustained " + k.gpu;
-    case knob::type::host: return "host " + k.gpu;
     case knob::type::server: return fmt::format("server {} {}", k.stack, k.field);
     case knob::type::pooled:
     case knob::type::engine: break;
@@ -61,8 +59,6 @@ bool acts_on(const knob& k, const inference_row& r) {
   switch (k.what) {
     case knob::type::release: return k.stack == name;
     case knob::type::expert_release: return k.stack == name && has_routed_experts(*r.net);
-    case knob::type::sustained: return k.gpu == r.hardware.gpu.name;
-    case knob::type::host: return r.hardware.cpu.name.starts_with(k.gpu);
     case knob::type::server: return k.stack == name && behind_server(r.work);
     case knob::type::engine:
       if (k.engine != engine_of(name)) return false;
@@ -74,8 +70,6 @@ bool acts_on(const knob& k, const inference_row& r) {
 }
 
 std::vector<std::string> fields_of(const knob& k, const inference_row& r) {
-  if (k.what == knob::type::sustained) return {"sustained"};
-  if (k.what == knob::type::host) return {"host"};
   if (k.what == knob::type::server) return {fmt::format("server {}", k.field)};
   if (k.what != knob::type::release) return {k.format ? fmt::format("{} {}", k.field, name(*k.format)) : k.field};
   std::vector<std::string> out = {"launch_factor"};
@@ -99,8 +93,6 @@ void apply_own(const std::string& name, inference_profile& p, const knob& k, dou
     case knob::type::expert_release:
       if (k.stack == name) p.expert_release_factor = x;
       return;
-    case knob::type::sustained: p.sustained_factor[k.gpu] = x; return;
-    case knob::type::host: p.host_factor[k.gpu] = x; return;
     case knob::type::server: break;
   }
   if (k.stack == name) set_server(p.front_end, k.field, x);

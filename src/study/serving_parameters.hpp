@@ -12,8 +12,8 @@ namespace nvlsim {
 
 /// One free parameter and where it acts. An empty member acts everywhere.
 struct knob {
-  enum class type { pooled, engine, release, expert_release, sustained, host, server } what;
-  std::string field, architecture, engine, stack, gpu;
+  enum class type { pooled, engine, release, expert_release, server } what;
+  std::string field, architecture, engine, stack;
   std::optional<precision> format;
   bool routed_only = false;
 };

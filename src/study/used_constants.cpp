@@ -152,14 +152,8 @@ void add_collectives(used_subtrees& u, const scenario& s, const traits& t) {
   }
 }
 
-/// Costs of a serving engine are kept by GPU and by architecture, what a CPU does to them by the first word of its name.
-bool of_another_machine(std::string_view pointer, const platform& p) {
-  static constexpr std::string_view hosts = "/stack/inference/host_factor/";
-  if (pointer.starts_with(hosts)) {
-    const std::string_view rest = pointer.substr(hosts.size());
-    return !std::string_view(p.cpu.name).starts_with(rest.substr(0, rest.find('/')));
-  }
-  const gpu_spec& gpu = p.gpu;
+/// Costs of a serving engine are kept by GPU and by architecture.
+bool of_another_gpu(std::string_view pointer, const gpu_spec& gpu) {
   for (const std::string_view table : {"/stack/inference/gpus/", "/stack/inference/sustained_factor/"}) {
     if (!pointer.starts_with(table)) continue;
     const std::string_view rest = pointer.substr(table.size());
@@ -201,7 +195,7 @@ std::vector<input_constant> used_constants(const scenario& s, const run_record& 
     if (under_any(c.pointer, {"/stack/inference/band", "/stack/inference/calibration",
                               "/stack/training/residuals"}))
       continue;  // of results, not of times
-    if (of_another_machine(c.pointer, s.platform) || (!t.routed && under(c.pointer, "/stack/training/moe")))
+    if (of_another_gpu(c.pointer, s.platform.gpu) || (!t.routed && under(c.pointer, "/stack/training/moe")))
       continue;
     out.push_back(c);
   }

@@ -25,6 +25,7 @@ batching_schedule schedule_requests(const request_lengths& lengths, const schedu
   while (!one.idle()) {
     const auto now = static_cast<std::int32_t>(out.iterations.size());
     out.iterations.push_back(one.step());
+    out.kv_tokens.push_back(one.kv_tokens());
     see();
     const auto at = [&](std::int32_t i) -> request_progress& { return out.requests[static_cast<std::size_t>(i)]; };
     for (const auto& [i, cached] : one.last().admitted) at(i).admitted = now;

@@ -82,6 +82,16 @@ class pools {
     }
   }
 
+  /// The worker with the least; of equal ones the next in turn.
+  template <class Load>
+  static std::size_t least_of(const std::vector<pool_worker>& all, std::size_t& turn, Load load) {
+    std::size_t best = turn % all.size();
+    for (std::size_t k = 1; k < all.size(); ++k)
+      if (const std::size_t i = (turn + k) % all.size(); load(all[i]) < load(all[best])) best = i;
+    turn = best + 1;
+    return best;
+  }
+
   void send(std::int32_t i) {
     pooled_request& r = request(i);
     r.sent_s = now_;
@@ -90,11 +100,9 @@ class pools {
       deliver(i);
       return;
     }
-    const auto least = std::min_element(prefill_.begin(), prefill_.end(), [](const auto& a, const auto& b) {
-      return a.engine.load() < b.engine.load();
-    });
-    r.prefill_worker = static_cast<std::int32_t>(least - prefill_.begin());
-    least->engine.submit(i, r.input, 1);  // whose output is the first token
+    const std::size_t to = least_of(prefill_, prefill_turn_, [](const pool_worker& w) { return w.engine.load(); });
+    r.prefill_worker = static_cast<std::int32_t>(to);
+    prefill_[to].engine.submit(i, r.input, 1);  // whose output is the first token
   }
 
   void begin_prefill(std::size_t index) {
@@ -135,11 +143,10 @@ class pools {
   void deliver(std::int32_t i) {
     pooled_request& r = request(i);
     r.delivered_s = now_;
-    const auto least = std::min_element(decode_.begin(), decode_.end(),
-                                        [](const auto& a, const auto& b) { return a.in_hand < b.in_hand; });
-    r.decode_worker = static_cast<std::int32_t>(least - decode_.begin());
-    least->in_hand += 1;
-    least->engine.submit_cached(i, r.input, r.output);
+    const std::size_t to = least_of(decode_, decode_turn_, [](const pool_worker& w) { return w.in_hand; });
+    r.decode_worker = static_cast<std::int32_t>(to);
+    decode_[to].in_hand += 1;
+    decode_[to].engine.submit_cached(i, r.input, r.output);
   }
 
   void begin_decode(std::size_t index) {
@@ -183,6 +190,7 @@ class pools {
   std::priority_queue<event, std::vector<event>, std::greater<>> events_;
   pooled_schedule out_;
   std::size_t sent_ = 0, ended_ = 0;
+  std::size_t prefill_turn_ = 0, decode_turn_ = 0;  ///< whose turn it is of equal workers
   std::int64_t order_ = 0;
   double now_ = 0;
 };

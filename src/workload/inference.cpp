@@ -19,7 +19,6 @@
 namespace nvlsim {
 namespace {
 
-constexpr std::int64_t most_iterations = 2'000'000;  // for the same reason as most_requests
 
 /// `part` must divide `whole`, or be a multiple of it where heads may be replicated.
 void check_division(std::set<std::string>& out, const char* what, std::int64_t part, std::int64_t whole,
@@ -89,16 +88,6 @@ std::vector<std::string> stack_reasons(const platform& p, const stack& s, const 
   return out;
 }
 
-/// Reasons that concern the number of requests, which are looked at before any is drawn.
-std::vector<std::string> count_reasons(const inference_workload& w, std::int64_t each) {
-  std::vector<std::string> out;
-  const std::int64_t lanes = std::int64_t{w.replicas} * w.pp;
-  if (w.load == load_kind::closed_loop && w.concurrency < lanes)
-    out.push_back(fmt::format("concurrency {} leaves some of {} lanes (replicas x pp) without a client", w.concurrency, lanes));
-  refuse_many(out, each, " a replica");
-  return out;
-}
-
 /// Requests to draw: of more than are simulated one stands for all.
 std::int64_t drawn(std::int64_t requests) { return requests > most_requests ? 1 : requests; }
 
@@ -115,9 +104,9 @@ std::vector<std::string> load_reasons(const model& m, const inference_workload& 
   const bool caches = kv_bytes_per_token(m, w.kv_cache) > 0;  // else the shape is the reason
   if (caches && mem.kv_capacity_tokens == 0) {
     out.push_back(mem.no_cache);
-  } else if (const std::int64_t needed = held_tokens(limits, longest.whole); caches && needed > mem.kv_capacity_tokens) {
-    out.push_back(fmt::format("the longest request needs {} KV tokens, the cache holds {}", needed,
-                              mem.kv_capacity_tokens));
+  } else if (const std::int64_t needed = held_tokens(limits, longest.whole); caches && needed > most_of_one(limits)) {
+    out.push_back(fmt::format("the longest request needs {} KV tokens, the cache {}holds {}", needed,
+                              limits.ranks > 1 ? "of a rank " : "", most_of_one(limits)));
   }
   std::int64_t batch = std::min(set.max_batch_size, set.max_num_tokens);
   if (w.load == load_kind::closed_loop) batch = std::min(batch, w.concurrency);
@@ -134,12 +123,13 @@ struct lane_group {
   std::int64_t lanes = 0, requests = 0, clients = 0;
 };
 
-/// Requests are dealt in turn, so that some lanes may have one more; clients likewise.
+/// Requests are dealt in turn, so that some lanes may have one more; clients likewise. Lanes without a client have none.
 std::vector<lane_group> deal(const inference_workload& w) {
-  const std::int64_t lanes = std::int64_t{w.replicas} * w.pp;
+  const bool closed = w.load == load_kind::closed_loop;
+  const std::int64_t all = std::int64_t{w.replicas} * w.pp, lanes = closed ? std::min(all, w.concurrency) : all;
   const std::int64_t each = w.requests / lanes, more = w.requests % lanes;
-  const std::int64_t clients = w.load == load_kind::closed_loop ? w.concurrency / lanes : 0;
-  const std::int64_t more_clients = w.load == load_kind::closed_loop ? w.concurrency % lanes : 0;
+  const std::int64_t clients = closed ? w.concurrency / lanes : 0;
+  const std::int64_t more_clients = closed ? w.concurrency % lanes : 0;
   std::vector<lane_group> out;
   std::vector<std::int64_t> cuts = {0, std::min(more, more_clients), std::max(more, more_clients), lanes};
   for (std::size_t i = 0; i + 1 < cuts.size(); ++i) {
@@ -147,6 +137,7 @@ std::vector<lane_group> deal(const inference_workload& w) {
     const std::int64_t first = cuts[i];
     out.push_back({cuts[i + 1] - first, each + (first < more ? 1 : 0), clients + (first < more_clients ? 1 : 0)});
   }
+  if (all > lanes) out.push_back({all - lanes, 0, 0});
   return out;
 }
 
@@ -164,7 +155,9 @@ std::vector<std::string> assumptions(const platform& p, const stack& s, const mo
     out.emplace_back("replicas draw the same request lengths; those with as many requests are one class");
   if (w.input.spread == 0 && w.output.spread == 0)
     out.emplace_back("all requests are equally long, so that waves of them stay in step as real ones do not");
-  if (w.requests < w.replicas) out.push_back(fmt::format("{} replicas have no request", w.replicas - w.requests));
+  const std::int64_t lanes = std::int64_t{w.replicas} * w.pp;
+  const std::int64_t busy = w.load == load_kind::closed_loop ? std::min(w.requests, w.concurrency) : w.requests;
+  if (busy < lanes) out.push_back(fmt::format("{} of {} lanes (replicas x pp) have no request", lanes - busy, lanes));
   if (!s.inference->sustained_factor.contains(p.gpu.name))
     out.push_back(
         fmt::format("the sustained rate of {} is not known: that of a short benchmark is taken", p.gpu.name));
@@ -267,6 +260,8 @@ std::int64_t held_tokens(const schedule_limits& l, std::int64_t tokens) {
   return (tokens + l.kv_block_tokens - 1) / l.kv_block_tokens * l.kv_block_tokens + l.sequence.beside(tokens);
 }
 
+std::int64_t most_of_one(const schedule_limits& l) { return l.kv_capacity_tokens / l.ranks; }
+
 request_extent extent_of(const request_lengths& lengths) {
   request_extent out;
   for (const auto& [input, output] : lengths) {
@@ -326,7 +321,7 @@ inference_run plan_inference(const platform& p, const stack& s, const model& m, 
   run.kv_capacity_tokens = memory.kv_capacity_tokens;
   const std::vector<lane_group> groups = deal(w);
   const std::int64_t each = groups.front().requests;
-  for (std::string& r : count_reasons(w, each)) run.reasons.push_back(std::move(r));
+  refuse_many(run.reasons, each, " a replica");
   const request_lengths lengths = draw_lengths(w, drawn(each));
   const request_extent longest = extent_of(lengths);
   schedule_limits limits = limits_of(*s.inference, w, memory);

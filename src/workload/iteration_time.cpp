@@ -92,10 +92,6 @@ iteration_costs::iteration_costs(const platform& p, const stack& s, const model&
   decode_.launch = decode_.launch * costs_.launch_factor;
   stream_ = kernels_.stream;
   stream_.launch = {};  // launches of small kernels are in the engine's layer_time
-  const double slower = s.inference->host_factor_of(p.cpu.name);
-  for (seconds engine_costs::*host : {&engine_costs::step_host, &engine_costs::rank_host, &engine_costs::sequence_host,
-                                      &engine_costs::request_host, &engine_costs::prefill_layer_host})
-    costs_.*host = costs_.*host * slower;
   sequence_host_ = costs_.sequence_host;
   request_host_ = costs_.request_host;
   const engine_settings set = settings_of(*s.inference, w);

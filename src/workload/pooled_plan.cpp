@@ -202,9 +202,9 @@ pool_setup setup_pools(const platform& p, const stack& s, const model& m, const 
       return;
     }
     const std::int64_t needed = held_tokens(l, tokens);
-    if (needed > l.kv_capacity_tokens)
+    if (needed > most_of_one(l))
       reasons.push_back(fmt::format("{} pool: the longest request needs {} KV tokens, the cache holds {}", pool,
-                                    needed, l.kv_capacity_tokens));
+                                    needed, most_of_one(l)));
   };
   check(decode, out.decode.lane, "decode", longest.whole);
   if (!w.prefill_pool) return out;

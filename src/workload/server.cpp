@@ -119,14 +119,14 @@ class server {
     if (next_start_ < list_.requests.size()) submit(static_cast<std::int32_t>(next_start_++), t);
   }
 
-  void count_system(double t, std::int64_t change) {
-    out_.requests_times_s += static_cast<double>(in_system_) * (t - counted_at_);
+  void count_in_flight(double t, std::int64_t change) {
+    out_.requests_times_s += static_cast<double>(in_flight_) * (t - counted_at_);
     counted_at_ = t;
-    in_system_ += change;
+    in_flight_ += change;
   }
 
   void submit(std::int32_t i, double t) {
-    count_system(t, 1);
+    count_in_flight(t, 1);
     const served_request& r = request(i);
     record(i).arrival_s = t;
     if (set_.prompts_cached) {
@@ -142,9 +142,8 @@ class server {
       hand(i, to);
     }
     ++arrived_;
-    ++waiting_;
-    if (arrived_ == (list_.requests.size() + 1) / 2) out_.waiting_at_half = waiting_;
-    if (arrived_ == list_.requests.size()) out_.waiting_at_last = waiting_;
+    if (arrived_ == (list_.requests.size() + 1) / 2) out_.at_half = {waiting_, in_flight_};
+    if (arrived_ == list_.requests.size()) out_.at_last = {waiting_, in_flight_};
   }
 
   /// A cache is where it is used.
@@ -158,6 +157,7 @@ class server {
   void hand(std::int32_t i, std::size_t to) {
     record(i).lane = static_cast<std::int32_t>(to);
     workers_[to].in_hand += 1;
+    ++waiting_;
     if (!workers_[to].busy) woken_.push_back(to);
   }
 
@@ -204,9 +204,8 @@ class server {
     for (const std::int32_t q : w.engine.last().taken_over) {
       record(q).first_token_s = t;
       w.joined.emplace_back(t, 1);
-      if (record(q).admitted_s >= 0) continue;
-      record(q).admitted_s = t;
       --waiting_;
+      if (record(q).admitted_s < 0) record(q).admitted_s = t;
     }
     for (const std::int32_t q : w.engine.last().preempted) {
       record(q).preemptions += 1;
@@ -299,7 +298,7 @@ class server {
   void finish(std::int32_t q, double t) {
     record(q).last_token_s = t;
     out_.output_tokens += record(q).output;
-    count_system(t, -1);
+    count_in_flight(t, -1);
     const std::int32_t next = next_turn_[static_cast<std::size_t>(q)];
     if (next < 0 && set_.clients > 0) {
       if (set_.prompts_cached) begin_session(t);
@@ -318,9 +317,9 @@ class server {
   std::array<std::size_t, 2> turn_{};    ///< of the lanes that take whole requests, and of those that prefill
   std::size_t decoding_ = 0;             ///< lanes that decode, the first ones
   std::size_t next_start_ = 0, arrived_ = 0, traced_ = 0;
-  std::int64_t waiting_ = 0, in_system_ = 0;
-  std::int64_t returning_ = 0;  ///< clients whose request has just ended
+  std::int64_t waiting_ = 0, in_flight_ = 0;
   double counted_at_ = 0;
+  std::int64_t returning_ = 0;  ///< clients whose request has just ended
   std::vector<std::size_t> woken_;
   std::vector<std::pair<std::int32_t, double>> held_up_;  ///< preempted requests by when their last token came
 };

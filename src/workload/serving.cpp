@@ -24,7 +24,7 @@ std::vector<std::string> request_reasons(const model& m, const inference_workloa
     longest = std::max(longest, tokens);
     longest_prompt = std::max(longest_prompt, r.input);
     beyond_model += m.max_positions > 0 && tokens > m.max_positions ? 1 : 0;
-    beyond_cache += held_tokens(limits, tokens) > limits.kv_capacity_tokens ? 1 : 0;
+    beyond_cache += held_tokens(limits, tokens) > most_of_one(limits) ? 1 : 0;
   }
   std::vector<std::string> out;
   const std::size_t n = list.requests.size();
@@ -32,17 +32,14 @@ std::vector<std::string> request_reasons(const model& m, const inference_workloa
     out.push_back(fmt::format("{} of {} requests are longer than the {} tokens that {} takes; the longest has {}",
                               beyond_model, n, m.max_positions, m.name, longest));
   if (beyond_cache > 0)
-    out.push_back(fmt::format("{} of {} requests do not fit the {} KV tokens of the cache; the longest needs {}",
-                              beyond_cache, n, limits.kv_capacity_tokens, held_tokens(limits, longest)));
+    out.push_back(fmt::format("{} of {} requests do not fit the {} KV tokens of the cache{}; the longest needs {}",
+                              beyond_cache, n, most_of_one(limits), limits.ranks > 1 ? " of a rank" : "", held_tokens(limits, longest)));
   if (!w.pooled() && limits.settings.prefill == prefill_policy::whole_prompt &&
       longest_prompt > limits.settings.max_num_tokens / limits.ranks)
     out.push_back(fmt::format("prefill whole_prompt: a prompt of {} tokens exceeds max_num_tokens {}; prefill chunked cuts it",
                               longest_prompt, limits.settings.max_num_tokens / limits.ranks));
   refuse_many(out, static_cast<std::int64_t>(n));
   if (n == 0) out.emplace_back("the load has no requests");
-  if (w.load == load_kind::closed_loop && !w.pooled() && w.concurrency < std::int64_t{w.replicas} * w.pp)
-    out.push_back(fmt::format("concurrency {} leaves some of {} lanes (replicas x pp) without a client", w.concurrency,
-                              std::int64_t{w.replicas} * w.pp));
   return out;
 }
 
@@ -106,9 +103,10 @@ std::vector<std::string> assumptions(const platform& p, const stack& s, const in
 
 bool needs_clock(const inference_workload& w) {
   const auto by_itself = [](const token_lengths& l) { return l.shape != length_shape::uniform; };
-  return w.load == load_kind::open_loop || w.load == load_kind::trace || w.sessions || w.objective.any() ||
-         w.router != router_policy::round_robin || w.engine.preemption == preemption_policy::swap ||
-         (w.pooled() && w.engine.preemption.value_or(preemption_policy::none) != preemption_policy::none) ||
+  const double tokens = static_cast<double>(w.requests) * w.output.mean;
+  const bool long_loop = w.load == load_kind::closed_loop && tokens > static_cast<double>(most_iterations) * static_cast<double>(w.concurrency);
+  return w.load == load_kind::open_loop || w.load == load_kind::trace || w.sessions || w.objective.any() || long_loop ||
+         w.router != router_policy::round_robin || w.engine.preemption.value_or(preemption_policy::none) != preemption_policy::none ||
          w.measured.warmup > 0 || w.measured.tail > 0 || by_itself(w.input) || by_itself(w.output);
 }
 
@@ -185,8 +183,8 @@ serving_run serve(const platform& p, const stack& s, const model& m, const infer
     l.prefix_tokens = list.prefix_tokens;
     std::int64_t longest = 0;
     for (const served_request& r : list.requests) longest = std::max(longest, r.input);
-    if (held_tokens(l, longest + 1) > l.kv_capacity_tokens)
-      run.reasons.push_back(fmt::format("prefill pool: the longest prompt needs {} KV tokens, the cache holds {}", longest, l.kv_capacity_tokens));
+    if (held_tokens(l, longest + 1) > most_of_one(l))
+      run.reasons.push_back(fmt::format("prefill pool: the longest prompt needs {} KV tokens, the cache holds {}", longest, most_of_one(l)));
   }
   const bandwidth c2c = p.gpu.c2c;
   const double swap_rate = (c2c / memory.kv_per_token).base() * w.attention_dp;

@@ -12,6 +12,8 @@ namespace nvlsim {
 
 /// Beyond these a run says nothing that a shorter one does not, and would fill the memory of a laptop.
 inline constexpr std::int64_t most_requests = 10'000'000;
+/// Of a replica in token time, where each is kept.
+inline constexpr std::int64_t most_iterations = 2'000'000;
 /// Appends what to say of more requests than that, which `whose` tells apart (" a replica", or nothing).
 void refuse_many(std::vector<std::string>& reasons, std::int64_t requests, const char* whose = "");
 
@@ -21,6 +23,8 @@ schedule_limits limits_of(const inference_profile& engine, const inference_workl
 
 /// KV tokens that a request of so many tokens holds in the end, in whole blocks.
 std::int64_t held_tokens(const schedule_limits& l, std::int64_t tokens);
+/// KV tokens that one request can have: ranks of attention data parallelism keep whole sequences.
+std::int64_t most_of_one(const schedule_limits& l);
 
 /// The longest prompt, and the longest prompt and output together, of requests as they are drawn; 0 of none.
 struct request_extent {

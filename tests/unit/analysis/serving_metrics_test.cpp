@@ -90,6 +90,61 @@ TEST_CASE("A server that is sent more than it can do is saturated") {
   CHECK_FALSE(measure_serving(serve(small_machine(), s, small_model(), w), w).saturated);
 }
 
+TEST_CASE("Decode workers that caches queue for are saturated") {
+  inference_workload w = small_workload();
+  w.load = load_kind::open_loop;
+  w.prefill_pool = pool_layout{.replicas = 4};
+  w.requests = 3000;
+  w.engine.max_batch_size = 4;
+  w.prefill_pool->max_batch_size = 64;
+  w.arrivals.rate_per_s = 100;
+  w.measured = {0.1, 0.1};
+  stack s = small_stack();
+  s.collectives = test::stack_with_sends().collectives;
+  const serving_run run = serve(small_machine(), s, small_model(), w);
+  REQUIRE(run.reasons.empty());
+  CHECK(measure_serving(run, w).saturated);
+  w.arrivals.rate_per_s = 1;
+  CHECK_FALSE(measure_serving(serve(small_machine(), s, small_model(), w), w).saturated);
+}
+
+TEST_CASE("Little's law holds for the time of the rates, whatever is left out") {
+  inference_workload w = small_workload();
+  w.load = load_kind::open_loop;
+  w.requests = 4000;
+  w.arrivals.rate_per_s = 20;
+  for (const double margin : {0.0, 0.1, 0.3}) {
+    w.measured = {margin, margin};
+    const inference_metrics m = measure_serving(serve(small_machine(), small_stack(), small_model(), w), w);
+    CHECK(m.requests_in_flight == Approx(m.requests_per_s * m.e2e_s.mean).epsilon(0.02));
+  }
+}
+
+TEST_CASE("Arrivals are counted from the first to the last, where all count too") {
+  inference_workload w = small_workload();
+  w.load = load_kind::open_loop;
+  w.requests = 400;
+  w.engine.max_batch_size = 8;
+  w.arrivals.rate_per_s = 1000;
+  const inference_metrics m = measure_serving(serve(small_machine(), small_stack(), small_model(), w), w);
+  CHECK(*m.offered_requests_per_s == Approx(1000).epsilon(0.2));
+  CHECK(m.requests_per_s < 100);
+}
+
+TEST_CASE("A batch that still grows as the last request comes is said to") {
+  inference_workload w = small_workload();
+  w.load = load_kind::open_loop;
+  w.requests = 300;
+  w.input = {20, 0};
+  w.output = {2000, 0};
+  w.arrivals.rate_per_s = 100;  // over in three seconds, of requests that take longer
+  const stack s = small_stack();
+  CHECK(measure_serving(serve(small_machine(), s, small_model(), w), w).still_fills);
+  w.output = {20, 0};
+  w.arrivals.rate_per_s = 20;
+  CHECK_FALSE(measure_serving(serve(small_machine(), s, small_model(), w), w).still_fills);
+}
+
 TEST_CASE("Requests a second are those whose tokens come, though they end in one wave") {
   inference_workload w = small_workload();
   w.load = load_kind::open_loop;

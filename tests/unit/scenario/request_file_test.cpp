@@ -74,6 +74,10 @@ TEST_CASE("Request files of Vidur have lengths and no times, generic ones both")
   const outcome json = read_text("{\"input_tokens\": 3, \"output_tokens\": 4, \"arrival_s\": 0.25}\n");
   CHECK(json.trace.format == "generic");
   CHECK(json.trace.list.requests.at(0).output == 4);
+  for (const char* time : {"", ", \"arrival_s\": 1"}) {
+    const outcome named = read_text(std::string("{\"input_tokens\": 600, \"output_tokens\": 4, \"prefix_blocks\": [7, 8]") + time + "}\n");
+    CHECK(named.trace.list.prefixes == std::vector<std::uint64_t>{7, 8});
+  }
 }
 
 TEST_CASE("Request files report every line that cannot be read") {

@@ -126,6 +126,18 @@ TEST_CASE("Highest load is none when no load keeps the objective, and needs one"
   CHECK_THROWS_AS(find_highest_load(s), input_error);
 }
 
+TEST_CASE("Pareto study tries layouts that leave GPUs over, and counts those") {
+  scenario s = small_scenario();
+  std::get<inference_workload>(s.workload).objective = {};
+  const pareto_study p = study_pareto(s, 6, {16});
+  std::set<std::string> layouts;
+  for (const pareto_point& x : p.points) {
+    layouts.insert(x.layout);
+    CHECK(x.metrics.output_tokens_per_s_per_gpu == Approx(x.metrics.output_tokens_per_s / 6));
+  }
+  CHECK(layouts == std::set<std::string>{"tp 1 x6", "tp 2 x3", "tp 4 x1"});
+}
+
 TEST_CASE("Pareto study marks the points that no other beats") {
   scenario s = small_scenario();
   std::get<inference_workload>(s.workload).objective = {};

@@ -255,7 +255,6 @@ TEST_CASE("Pools on a clock keep the dates of the schedule of pools", "[disaggre
   const platform p = test::small_machine();
   const stack s = stack_with_sends();
   inference_workload w = pooled_workload();
-  w.replicas = 1;  // of one worker a pool, so that nothing hangs on who takes a request
   const inference_run planned = plan_inference(p, s, test::small_model(), w);
   REQUIRE(planned.reasons.empty());
   w.objective.ttft_s = 10;

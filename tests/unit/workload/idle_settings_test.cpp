@@ -2,6 +2,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "inference_fixture.hpp"
+
 namespace nvlsim {
 namespace {
 
@@ -40,6 +42,26 @@ TEST_CASE("A step names the settings that its model has nothing for, and no othe
   w.offload_layers = 4;
   CHECK(idle_settings(dense, w) ==
         std::vector<std::string>{"offload_layers 4: a GPU has 3 layers at most, and all of them are offloaded"});
+}
+
+TEST_CASE("A served load names the engine settings that it has nothing for, and no others") {
+  const stack s = test::small_stack();
+  inference_workload w = test::small_workload();
+  CHECK(idle_settings(s, test::small_model(), w).empty());
+  w.engine.batch_wait_iterations = 20;
+  w.engine.rank_wait_iterations = 5;
+  w.engine.prefix_cache = true;
+  w.expert_weights = precision::fp8;
+  w.weights = precision::bf16;
+  w.router = router_policy::least_loaded;
+  w.replicas = 1;
+  CHECK(idle_settings(s, test::small_model(), w).size() == 5);
+  w.engine.batch_wait_ratio = 0.9;
+  w.attention_dp = 2;
+  w.sessions.emplace();
+  w.expert_weights = w.weights;
+  w.replicas = 2;
+  CHECK(idle_settings(s, test::small_model(), w).empty());
 }
 
 }  // namespace

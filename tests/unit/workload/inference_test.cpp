@@ -75,7 +75,32 @@ TEST_CASE("Inference plan keeps replicas without a request") {
   CHECK(r.lanes == std::vector<std::int64_t>{3, 1});
   CHECK(r.schedules[1].iterations.empty());
   CHECK(evaluate(r.work).makespan > seconds{});
-  CHECK(std::find(r.notes.begin(), r.notes.end(), "1 replicas have no request") != r.notes.end());
+  CHECK(std::find(r.notes.begin(), r.notes.end(), "1 of 4 lanes (replicas x pp) have no request") != r.notes.end());
+}
+
+TEST_CASE("A client alone has one lane of a pipeline, and the others idle") {
+  inference_workload w = small_workload();
+  w.load = load_kind::closed_loop;
+  w.pp = 2;
+  w.concurrency = 1;
+  w.requests = 5;
+  const inference_run r = plan_small(w);
+  REQUIRE(r.reasons.empty());
+  CHECK(r.lanes == std::vector<std::int64_t>{1, 1});
+  CHECK(r.schedules[0].requests.size() == 5);
+  CHECK(r.schedules[1].requests.empty());
+  CHECK(std::find(r.notes.begin(), r.notes.end(), "1 of 2 lanes (replicas x pp) have no request") != r.notes.end());
+}
+
+TEST_CASE("Ranks of attention data parallelism hold whole sequences") {
+  inference_workload w = small_workload();
+  w.attention_dp = 4;
+  w.requests = 4;
+  const std::int64_t all = plan_small(w).kv_capacity_tokens;
+  w.input = {static_cast<double>(all) / 3, 0};  // of the four together, and more than one has
+  const inference_run r = plan_small(w);
+  REQUIRE(r.reasons.size() == 1);
+  CHECK(r.reasons[0].find("the cache of a rank holds " + std::to_string(all / 4)) != std::string::npos);
 }
 
 TEST_CASE("Inference plan draws lengths from their range, by the seed") {

@@ -210,18 +210,6 @@ TEST_CASE("A server replies once in a stream interval") {
   CHECK(host(10) == host(1));
 }
 
-TEST_CASE("Iteration time has the host times of its CPU") {
-  setup x;
-  x.p.cpu.name = "Snail (12 cores)";
-  const work_template before = x.price(mixed);
-  x.s.inference->host_factor = {{"Snail", 2}, {"Hare", 5}};
-  const work_template slower = x.price(mixed);
-  for (const char* name : {"step", "sequences", "requests"}) CHECK(time_of(slower, name) == Approx(2 * time_of(before, name)));
-  for (const char* name : {"mlp up", "decode attn", "elementwise"}) CHECK(time_of(slower, name) == time_of(before, name));
-  x.p.cpu.name = "Snailfish";
-  CHECK(x.price(mixed).duration == before.duration);
-}
-
 TEST_CASE("Iteration time scales tensor work and nothing else by the engine's factors") {
   setup x;
   const work_template before = x.price(mixed);
