@@ -33,6 +33,7 @@ struct comm_group {
   int ranks = 1;
   int domains = 1;  ///< NVLink domains they span
   int fullest = 0, fewest = 0;  ///< members of a domain; as even as can be when 0
+  std::int64_t apart = 0;  ///< of two neighbours of many that all send: GPUs from one to the next; 0: not known
 
   int most_members() const { return fullest > 0 ? fullest : (ranks + domains - 1) / domains; }
   int fewest_members() const { return fewest > 0 ? fewest : ranks / domains; }

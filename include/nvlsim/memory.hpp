@@ -24,7 +24,8 @@ struct memory_report {
   std::vector<memory_item> items;
   bytes peak;          ///< sum of the items
   bytes usable;
-  bool fits() const { return peak <= usable; }
+  bytes offloaded = {}, offload_room = {};  ///< of this GPU in CPU memory, and its share of that
+  bool fits() const { return peak <= usable && offloaded <= offload_room; }
 };
 
 }  // namespace nvlsim

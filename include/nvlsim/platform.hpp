@@ -1,6 +1,7 @@
 // Hardware as data: GPU, CPU, VM (compute tray), rack (NVLink domain), scale-out fabric, power and price.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -39,7 +40,7 @@ struct gpu_spec {
   int nvlink_links = 0;
   bandwidth c2c;             ///< one direction, to the CPU, of one GPU (NVLink-C2C or PCIe)
 
-  watts cap() const { return power_cap.value_or(tdp); }
+  watts cap() const { return power_cap ? std::min(*power_cap, tdp) : tdp; }  ///< nothing makes it draw more than tdp
   /// The entry of `peaks` that bounds `p`: its own, else that of its `peak_format`; nullptr when the GPU lacks it.
   const peak_rate* peak(precision p) const;
   /// Dense peak of the format that bounds `p`; nothing when the GPU lacks it.
@@ -125,6 +126,9 @@ struct platform {
   int gpus_per_rack() const { return rack.vms * vm.gpus; }
   int gpus() const { return racks * gpus_per_rack(); }
 };
+
+/// CPU memory that a GPU can keep things of its own in: half of its share (assumed).
+bytes cpu_room(const platform& p);
 
 /// What a rack's power leaves each of its GPUs while CPUs, trays and switches draw their most.
 watts gpu_share_of(const platform& p, watts rack_power);

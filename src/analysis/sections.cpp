@@ -31,6 +31,9 @@ value memory_section(const memory_report& m) {
 }
 
 std::string too_large(const memory_report& m) {
+  if (m.offloaded > m.offload_room && m.peak <= m.usable)
+    return fmt::format("{} offloads {} of activations to CPU memory, of which a GPU has {}", m.where, format_quantity(m.offloaded),
+                       format_quantity(m.offload_room));
   std::string text = fmt::format("{} needs {} of GPU memory and {} are usable:", m.where, format_quantity(m.peak),
                                  format_quantity(m.usable));
   for (const memory_item& i : m.items) text += fmt::format(" {} {},", i.name, format_quantity(i.size));

@@ -129,9 +129,12 @@ estimate across_domains(const call& c, const fabric_collective& f, const domain_
   };
   small(usual_way(c), "ll", "ll128", reduces ? "tree" : "ring");
   if (reduces && c.options.algorithm == "ring") small(way::ring, "ring_ll", "ring_ll128", "ring");
+  const bool nvls = d.nvls_rate && net.fewest >= nvls_members;
+  const bool over_nvls = reduces && f.nvls_tree && nvls && (net.domains == 2 || d.nvls_tree_many || c.options.algorithm == "nvls_tree");
+  if (over_nvls) best.offer("nvls_tree", "nvls_tree", tree_time(c, *f.nvls_tree, net, *d.nvls_rate, d.nvls_pipeline_per_rank));
   if (reduces && f.sharp && (net.sharp || asked)) {
     best.offer("sharp", "sharp", sharp_time(c, *f.sharp, f, d, net));
-    if (free || asked) {  // free to choose, the library prefers the switches for all that LL is not
+    if (free || asked) {  // free to choose, the library prefers the switches to its rings and to trees of whole messages
       estimate e = best.take();
       e.derived = e.algorithm == "sharp" && f.sharp->derived;
       return e;
@@ -140,9 +143,6 @@ estimate across_domains(const call& c, const fabric_collective& f, const domain_
   best.offer("ring", "ring", ring_time(c, f, net, ring));
   if (!reduces) return best.take();
 
-  const bool nvls = d.nvls_rate && net.fewest >= nvls_members;
-  if (f.nvls_tree && nvls && (net.domains == 2 || d.nvls_tree_many || c.options.algorithm == "nvls_tree"))
-    best.offer("nvls_tree", "nvls_tree", tree_time(c, *f.nvls_tree, net, *d.nvls_rate, d.nvls_pipeline_per_rank));
   if (f.tree && (!nvls || c.options.algorithm == "tree"))
     best.offer("tree", "tree",
                tree_time(c, *f.tree, net, d.simple.rate, {}) + f.ring.nvlink_step * (2 * (net.members - 1.0)));

@@ -142,12 +142,12 @@ double nvlink_ratio(const collective_profile& profile, const platform& p, const 
 
 collectives::network network_of(const collective_profile& profile, const platform& p, collective kind, comm_group g) {
   const bool pair = kind == collective::send_recv || kind == collective::neighbor_exchange;
-  const network::fabric_path aligned = network::path_between(p, g.ranks, true);
+  const network::fabric_path aligned = g.apart > 0 ? network::path_of_shift(p, g.apart) : network::path_between(p, g.ranks, true);
   collectives::network net{g.domains,
                            pair ? 1 : g.most_members(),
                            pair ? 1 : g.fewest_members(),
                            aligned.nic,
-                           network::path_between(p, g.ranks, false).nic,
+                           g.apart > 0 ? aligned.nic : network::path_between(p, g.ranks, false).nic,
                            p.fabric.sharp};
   const measured_hardware* m = find(profile.measured_on, p.fabric.name);
   if (m && m->latency) net.step_more = (p.fabric.latency - *m->latency).base();

@@ -134,7 +134,9 @@ estimate in_domain(const call& c, const domain_collective& d, const protocol_tun
   // The last protocol begun is the library's choice. Those still to come count at the size where they begin, so
   // that a message is never dearer than a longer one.
   std::size_t chosen = 0;
-  for (std::size_t j = 0; j < protocols; ++j)
+  // Of what nobody measured, rates and hops are those of others, which do not fit where the library's estimates cross.
+  const bool measured = c.kind != collective::broadcast && c.kind != collective::reduce;
+  for (std::size_t j = 0; measured && j < protocols; ++j)
     if (first[j] < c.size || first[j] == bytes{}) chosen = tuning || forced(c, "nvls") ? j : chosen;
   estimate best{never, protocol_names[chosen]};
   for (std::size_t j = chosen; j < protocols; ++j) {

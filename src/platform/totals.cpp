@@ -16,6 +16,11 @@ watts rack_power(const platform& p) {
 
 }  // namespace
 
+bytes cpu_room(const platform& p) {
+  constexpr double share = 0.5;
+  return p.vm.gpus > 0 ? p.cpu.memory * (share * p.vm.cpus / p.vm.gpus) : bytes{};
+}
+
 watts gpu_share_of(const platform& p, watts rack_power) {
   return (rack_power * p.rack.power_supply_efficiency - power_beside_gpus(p)) / p.gpus_per_rack();
 }

@@ -80,7 +80,7 @@ used_subtrees platform_of(const traits& t, bool computes) {
     p.emplace_back("/platform/gpu/nvlink_generation");
   }
   if (t.across_domains)
-    for (const char* x : {"nic_bandwidth", "nic_efficiency", "gpus_per_nic", "latency", "oversubscription", "leaf", "spine"})
+    for (const char* x : {"nic_bandwidth", "gpus_per_nic", "latency", "oversubscription", "leaf", "spine"})
       p.push_back(fmt::format("/platform/fabric/{}", x));
   return u;
 }

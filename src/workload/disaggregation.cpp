@@ -23,8 +23,10 @@ struct event {
 struct pool_worker {
   explicit pool_worker(const schedule_limits& l) : engine(l) {}
   lane engine;
+  iteration now;
   std::int64_t in_hand = 0;  ///< requests submitted and not finished
   bool busy = false;
+  std::int64_t load() const { return engine.load() + (busy ? now.prompt_tokens : 0); }
   double port_free = 0;  ///< when the caches it sends are gone
 };
 
@@ -100,7 +102,7 @@ class pools {
       deliver(i);
       return;
     }
-    const std::size_t to = least_of(prefill_, prefill_turn_, [](const pool_worker& w) { return w.engine.load(); });
+    const std::size_t to = least_of(prefill_, prefill_turn_, [](const pool_worker& w) { return w.load(); });
     r.prefill_worker = static_cast<std::int32_t>(to);
     prefill_[to].engine.submit(i, r.input, 1);  // whose output is the first token
   }
@@ -115,6 +117,7 @@ class pools {
       request(i).prefill_first = number;
     }
     for (const std::int32_t i : w.engine.last().finished) request(i).prefill_last = number;
+    w.now = it;
     w.busy = true;
     const double time = prices_.prefill(it);
     out_.prefill[index].push_back(it);

@@ -36,11 +36,11 @@ memory_item weights_item(const model& m, const inference_workload& w, const std:
   if (w.drafts.draft_tokens > 0)  // what joins two hidden vectors in each prediction module
     all.add(w, weight_role::sixteen_bit, static_cast<double>(m.mtp_layers) * 2 * hidden * hidden);
   const auto norms = static_cast<double>(parameters_by_part(m).norms);
-  return {"weights", bytes::from_base((all.size + bf16_bytes * norms) / w.pp),
+  return {"weights", bytes::from_base((all.size + bf16_bytes * norms) * fullest_stage(m, w.pp)),
           fmt::format("{:.3g} B ({}) x {:.4g} G projection weights on TP rank {} + {:.0f} B x {:.4g} M norm weights{}",
                       all.size / all.count, name(w.weights), all.count / 1e9,
                       w.tp > 1 ? fmt::format("1/{}", w.tp) : "1/1", bf16_bytes, norms / 1e6,
-                      w.pp > 1 ? fmt::format(", over {} stages", w.pp) : "")};
+                      w.pp > 1 ? fmt::format(", {:.4g} % of the layers on the fullest of {} stages", 100 * fullest_stage(m, w.pp), w.pp) : "")};
 }
 
 memory_item vocabulary_weights(const model& m, const inference_workload& w) {
@@ -71,7 +71,7 @@ memory_item logits(const model& m, const engine_settings& set) {
 
 /// Layers that keep every token take it from the cache one by one; those that scan, or keep the last ones, take what a
 /// sequence needs at most when it is admitted.
-void divide_cache(serving_memory& out, const inference_workload& w, const std::vector<layer_slice>& slices) {
+void divide_cache(serving_memory& out, const model& m, const inference_workload& w, const std::vector<layer_slice>& slices) {
   const double element = bytes_per_element(w.kv_cache);
   double every = 0, states = 0;
   std::map<std::int64_t, double> windowed;
@@ -81,7 +81,7 @@ void divide_cache(serving_memory& out, const inference_workload& w, const std::v
   }
   if (every == 0)  // no layer to count tokens by: all are taken as if their windows were never full
     for (const auto& [window, share] : std::exchange(windowed, {})) every += share;
-  out.kv_per_token = bytes::from_base(every / w.pp);
+  out.kv_per_token = bytes::from_base(every * fullest_stage(m, w.pp));
   if (every == 0) return;
   out.sequence.states = states / every;
   for (const auto& [window, share] : windowed) out.sequence.windowed[window] = share / every;
@@ -129,7 +129,7 @@ serving_memory plan_serving_memory(const platform& p, const stack& s, const mode
   // of them share a part of the memory, the rest being left for workspace.
   const bytes cache = counted ? std::min(after_weights * set.kv_fraction, p.gpu.hbm_usable - out.report.peak)
                               : p.gpu.hbm_usable * set.kv_fraction - weights - engine.reserve;
-  divide_cache(out, w, slices);
+  divide_cache(out, m, w, slices);
   if (!(out.kv_per_token > bytes{})) return out;
   const bytes block = out.kv_per_token * static_cast<double>(engine.kv_block_tokens);
   const double blocks = std::floor(cache / block);

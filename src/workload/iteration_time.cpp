@@ -87,13 +87,22 @@ iteration_costs::iteration_costs(const platform& p, const stack& s, const model&
                        sustained * costs_.attention_factor);
   decode_ = narrow && kernels_.decode_fp8 ? *kernels_.decode_fp8 : kernels_.decode;
   const double decode_rate = costs_.decode_factor * (narrow ? costs_.decode_fp8_factor : 1);
-  decode_.hbm_share = std::min(1.0, decode_.hbm_share * decode_rate);
-  decode_.item_time = decode_.item_time / decode_rate;
-  decode_.launch = decode_.launch * costs_.launch_factor;
+  const auto in_engine = [&](decode_params d) {
+    d.hbm_share = std::min(1.0, d.hbm_share * decode_rate);
+    d.item_time = d.item_time / decode_rate;
+    d.launch = d.launch * costs_.launch_factor;
+    return d;
+  };
+  decode_ = in_engine(decode_);
+  decode_kernels_.decode = decode_;
+  for (const auto& [format, single] : kernels_.single_decode) decode_kernels_.single_decode.emplace(format, in_engine(single));
+  decode_kernels_.ungrouped_decode = kernels_.ungrouped_decode;
   stream_ = kernels_.stream;
   stream_.launch = {};  // launches of small kernels are in the engine's layer_time
   sequence_host_ = costs_.sequence_host;
   request_host_ = costs_.request_host;
+  const std::int64_t clients = w.load == load_kind::closed_loop ? w.concurrency / w.replicas : w.pp;
+  busy_stages_ = static_cast<double>(std::clamp<std::int64_t>(clients, 1, w.pp));
   const engine_settings set = settings_of(*s.inference, w);
   most_in_graph_ = static_cast<double>(set.cuda_graph_max_batch_size);
   if (behind_server(w)) {  // tokens are streamed
@@ -176,10 +185,23 @@ time_and_energy iteration_costs::all_reduce(double rows, double width) const {
   return transferred(t, size * 2);
 }
 
-time_and_energy iteration_costs::stage_send(double rows) const {
+time_and_energy iteration_costs::stage_send(double rows, bool leaves_domain) const {
   const auto size = bytes::from_base(rows * static_cast<double>(model_.hidden) * activation_bytes / work_.tp);
-  return transferred(price_transfer(stack_.collectives, platform_, collective::send_recv, size, {.ranks = 2}),
-                     size * 2);
+  const comm_group pair{.ranks = 2, .domains = leaves_domain ? 2 : 1, .apart = work_.tp * work_.attention_dp};
+  return transferred(price_transfer(stack_.collectives, platform_, collective::send_recv, size, pair), size * 2);
+}
+
+/// Of the sends between stages, those that leave an NVLink domain.
+int iteration_costs::sends_out() const {
+  const int fit = std::max(1, platform_.gpus_per_rack() / (work_.tp * work_.attention_dp));  // stages of a domain
+  return (work_.pp + fit - 1) / fit - 1;
+}
+
+/// What a full pipeline waits for its slowest stage: the one with most layers, or the last with the LM head.
+seconds iteration_costs::stage_wait(seconds layers, seconds head) const {
+  const double full = fullest_stage(model_, work_.pp), all = static_cast<double>(model_.layers.size());
+  const seconds slowest = std::max(layers * full, layers * (std::floor(all / work_.pp) / all) + head);
+  return std::max(slowest * busy_stages_ - (layers + head), seconds{});
 }
 
 // A token goes to each rank that holds one of its experts and comes back. [docs/models-and-assumptions.md#inference-experts]
@@ -200,7 +222,7 @@ time_and_energy iteration_costs::exchange(const layer_slice& l, double tokens) c
   const auto dispatch = expert_exchange_time(stack_.collectives, platform_, dispatch_kernel, t);
   const auto idle = expert_exchange_time(stack_.collectives, platform_, dispatch_kernel, {0, t.topk, t.hidden, t.ranks, 1, true});
   if (dispatch) time += (*dispatch - *idle) * 2;
-  const bytes sent = bytes::from_base(2 * tokens * t.topk * t.hidden * activation_bytes);  // there and back
+  const bytes sent = bytes::from_base(2 * tokens * t.reach() * t.hidden * activation_bytes);  // there and back
   return transferred(
       {time, costs_.exchange_time, {{sent, sent}, {}}, sent, {.ranks = work_.ep}, "expert_exchange", {}}, {});
 }
@@ -389,7 +411,7 @@ time_and_energy iteration_costs::decode_attention(const layer_slice& l, const it
                        .kv_heads = l.kv_heads,
                        .head_dim = l.head_dim,
                        .kv_element_bytes = bytes_per_element(work_.kv_cache)};
-  const kernel_cost c = decode_attention_cost(platform_.gpu, decode_, s);
+  const kernel_cost c = decode_attention_cost(platform_.gpu, decode_kernels_, s);
   time_and_energy out = timed(precision::bf16, c);
   out.facts = facts_of(platform_.gpu, c, s);
   return out;
@@ -441,10 +463,19 @@ void iteration_costs::walk(const iteration_content& it, Sink&& sink) {
     sink(work_kind::attention, "recurrence", recurrence(l, r.it), l.layers);
     for (const named_cost& c : costs[i].after) sink(c.kind, c.name, c.cost, c.repeat * l.layers);
   }
-  if (work_.pp > 1) sink(work_kind::pp, "stage send", stage_send(r.tokens), work_.pp - 1);
+  const seconds layers_time = sink.so_far() - before_kernels;
+  if (work_.pp > 1) {
+    const int out = sends_out();
+    sink(work_kind::pp, "stage send", stage_send(r.tokens, false), work_.pp - 1 - out);
+    if (out > 0) sink(work_kind::pp, "stage send", stage_send(r.tokens, true), out);
+  }
+  const seconds before_head = sink.so_far();
   const double checked = 1 + work_.drafts.draft_tokens;
   sink(work_kind::gemm, "lm head", lm_head(std::llround(r.it.decodes * checked + r.it.finished_prompts)), 1);
   if (work_.drafts.draft_tokens > 0) add_drafts(it, r.it, sink);
+  if (busy_stages_ > 1)
+    if (const seconds t = stage_wait(layers_time, sink.so_far() - before_head); t > seconds{})
+      sink(work_kind::pp, "stage wait", time_and_energy{t, platform_.gpu.idle_power * t, facts_of_wait(resource::latency, t)}, 1);
 
   if (it.prompt_tokens > 0 || r.it.decodes > most_in_graph_) {
     // Without a CUDA graph the host launches layer by layer, and the GPU waits where a kernel is over before the next is sent.

@@ -78,7 +78,9 @@ class iteration_costs {
   time_and_energy gemm(const gemm_route& r, const gemm_shape& s) const;
   time_and_energy elementwise(const layer_slice& l, double rows) const;
   time_and_energy all_reduce(double rows, double width) const;
-  time_and_energy stage_send(double rows) const;
+  time_and_energy stage_send(double rows, bool leaves_domain) const;
+  int sends_out() const;
+  seconds stage_wait(seconds layers, seconds head) const;
   time_and_energy exchange(const layer_slice& l, double tokens) const;
   time_and_energy prefill_attention(const layer_slice& l, const iteration_content& it) const;
   time_and_energy decode_attention(const layer_slice& l, const iteration_content& it) const;
@@ -105,6 +107,8 @@ class iteration_costs {
   std::map<weight_role, gemm_route> routes_;  ///< at the rates the engine reaches over a long run
   attention_params attention_;
   decode_params decode_;
+  double busy_stages_ = 1;  ///< of a pipeline: micro-batches that are in it at once
+  kernel_profile decode_kernels_;  ///< those of decode attention, at the engine's rates
   stream_params stream_;
   std::vector<layer_slice> slices_;  ///< of the model, and from `layers_` on of the module that drafts
   std::size_t layers_;

@@ -179,7 +179,7 @@ std::int64_t lane::cached_tokens(names prefixes, std::int64_t input) const {
 
 bool lane::admit(std::uint32_t i, const iteration& it, std::int64_t room) {
   slot& s = slots_[i];
-  if (decodes_ >= set_.max_batch_size || refused_at_ == frees_) return false;
+  if (full() || refused_at_ == frees_) return false;
   const std::int64_t hit = cached_tokens(s.prefixes, s.input);
   if (s.input - hit > std::min(room, rank_tokens_) && !may_cut(s, it)) return false;
   s.shared = static_cast<std::uint32_t>(hit / limits_.prefix_tokens);
@@ -391,7 +391,7 @@ void lane::take_up_cached(iteration& it) {
     const std::uint32_t i = waiting_.front();
     slot& s = slots_[i];
     if (!s.swapped && !s.delivered) return;
-    if (decodes_ >= set_.max_batch_size || refused_at_ == frees_) return;
+    if (full() || refused_at_ == frees_) return;
     if (!take_memory(s, reservation(s))) {
       refused_at_ = frees_;
       return;

@@ -104,6 +104,8 @@ class lane {
   std::int64_t reservation(const slot& s) const;
   std::int64_t beside(const slot& s) const { return limits_.sequence.beside(s.input + s.output); }
   std::int64_t steps_of(const slot& s) const { return static_cast<std::int64_t>(decoded_ - s.joined); }
+  /// As many sequences run as may, prompts in work included.
+  bool full() const { return decodes_ + static_cast<std::int64_t>(in_work_) >= set_.max_batch_size; }
   std::int64_t tokens_of(std::int64_t steps) const;
   std::int64_t cached(const slot& s) const { return s.input + tokens_of(steps_of(s)); }
   std::int64_t context() const { return inputs_ + tokens_of(steps_); }

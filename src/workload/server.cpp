@@ -33,6 +33,8 @@ struct worker {
   bool busy = false;
   double begin = 0, end = 0;
   std::int64_t in_hand = 0;  ///< requests submitted and not finished
+  /// What it computes now counts as well: a worker in the last iteration of a prompt is not free.
+  std::int64_t load() const { return engine.load() + (busy ? now.prompt_tokens : 0); }
   double last_decode = 0;    ///< end of the last iteration with decodes
   std::vector<std::pair<double, std::int64_t>> joined;  ///< sequences by when their last token came, since then
 };
@@ -180,7 +182,7 @@ class server {
       const worker& w = workers_[i];
       const std::int64_t load = how == router_policy::least_loaded
                                     ? w.in_hand
-                                    : w.engine.load() - w.engine.cached_tokens(names_of(r), r.input);
+                                    : w.load() - w.engine.cached_tokens(names_of(r), r.input);
       if (k == 0 || load < least) best = i, least = load;
     }
     turn = best - first + 1;
@@ -196,8 +198,9 @@ class server {
     w.begin = t;
     w.end = t + p.seconds;
     for (const auto& [q, cached] : w.engine.last().admitted) {
-      record(q).admitted_s = t;
       record(q).cached = static_cast<std::int32_t>(cached);
+      if (record(q).admitted_s >= 0) continue;  // again, after its memory was taken from it
+      record(q).admitted_s = t;
       --waiting_;
     }
     // A request streams its first token when the lane that has its cache begins with it.

@@ -13,8 +13,6 @@
 namespace nvlsim {
 namespace {
 
-constexpr double cpu_memory_share = 0.5;  // for caches of preempted requests; assumed
-
 /// Reasons that concern requests by themselves.
 std::vector<std::string> request_reasons(const model& m, const inference_workload& w, const schedule_limits& limits,
                                          const request_list& list) {
@@ -189,8 +187,7 @@ serving_run serve(const platform& p, const stack& s, const model& m, const infer
   const bandwidth c2c = p.gpu.c2c;
   const double swap_rate = (c2c / memory.kv_per_token).base() * w.attention_dp;
   if (set.lane.settings.preemption == preemption_policy::swap) {
-    const bytes each = p.cpu.memory * cpu_memory_share * p.vm.cpus / p.vm.gpus;
-    set.lane.swap_capacity_tokens = static_cast<std::int64_t>(each / memory.kv_per_token * w.attention_dp / w.pp);
+    set.lane.swap_capacity_tokens = static_cast<std::int64_t>(cpu_room(p) / memory.kv_per_token * w.attention_dp / w.pp);
     if (!(swap_rate > 0)) run.reasons.push_back(fmt::format("preemption swap: {} does not say the GPU's rate to its CPU", p.name));
   }
   if (!run.reasons.empty()) return run;

@@ -131,6 +131,11 @@ std::vector<layer_slice> slice_layers(const std::vector<layer_spec>& layers, std
   return out;
 }
 
+double fullest_stage(const model& m, int pp) {
+  const auto layers = static_cast<double>(m.layers.size());
+  return std::ceil(layers / pp) / layers;
+}
+
 rank_layout ranks_of(const inference_workload& w) { return {w.tp, w.ep, w.tp * w.attention_dp}; }
 
 precision weights_of(const inference_workload& w, weight_role r) {

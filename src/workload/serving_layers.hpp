@@ -56,6 +56,8 @@ struct rank_layout {
   int tp = 1, ep = 1, ranks = 1;
 };
 rank_layout ranks_of(const inference_workload& w);
+/// Share of a model's layers on the fullest of `pp` stages.
+double fullest_stage(const model& m, int pp);
 /// Layers by shape.
 std::vector<layer_slice> slice_layers(const std::vector<layer_spec>& layers, std::int64_t hidden, rank_layout r);
 std::vector<layer_slice> slice_layers(const model& m, rank_layout r);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "compute/elementwise.hpp"
+#include "network/fabric_path.hpp"
 #include "nvlsim/collectives.hpp"
 #include "nvlsim/diagnostics.hpp"
 #include "workload/part_facts.hpp"
@@ -252,7 +253,7 @@ void context_parallel(builder& b, const training_context& c, const layer_spec& l
   const double width = shared_bytes(l, static_cast<double>(c.work.par.tp));
   const priced_transfer hop =
       launched(price_transfer(c.collectives, c.machine, collective::send_recv,
-                              bytes::from_base(width * c.tokens.whole), {2, all.domains > 1 ? 2 : 1}),
+                              bytes::from_base(width * c.tokens.whole), {.ranks = 2, .domains = all.domains > 1 ? 2 : 1, .apart = c.work.par.tp}),
                c.framework.collective_launch);
   const double hops = static_cast<double>(c.work.par.cp - 1) * passes;
   b.waiting(work_kind::cp, "cp.exchange", hop.time * (hops * c.framework.cp_exposed), facts_of(c.machine, hop, hops));
@@ -262,6 +263,12 @@ void context_parallel(builder& b, const training_context& c, const layer_spec& l
 double copies_sent(double n, double k, bool deduplicated) {
   const double reached = deduplicated ? places_reached(n, k) : k;
   return reached * (n - 1) / n;
+}
+
+/// The same of what a GPU of the emptiest domain gets through its NIC, `m` of whose GPUs are members: a token comes once
+/// into each domain that it goes to, or once for each expert.
+double copies_received(double n, double m, double k, bool deduplicated) {
+  return deduplicated ? (n - m) / m * (1 - std::pow(1 - m / n, k)) : k * (n - m) / n;
 }
 
 /// Whether the backward pass runs a layer of experts forward again, from its router to the combined output.
@@ -274,15 +281,17 @@ void expert_parallel(builder& b, const training_context& c, const layer_spec& l,
   const comm_group g = expert_group(par, c.work.place);
   const bool dedup = c.work.dispatcher == moe_dispatcher::deduplicated;
   const capacity_load load = load_of_experts(l, c.work);
-  const double k = static_cast<double>(l.moe.top_k) * (c.work.static_experts() && !dedup ? load.rows : load.kept),
-               domains = g.domains;
+  const double k = static_cast<double>(l.moe.top_k) * (c.work.static_experts() && !dedup ? load.rows : load.kept);
   const double token_bytes =
       c.tokens.moe / static_cast<double>(par.etp) * expert_width(static_cast<double>(c.net.hidden), l) * 2 *
       (c.work.static_experts() && !dedup ? 1 : c.work.expert_imbalance);  // into the busiest rank
   const bytes on_nvlink = bytes::from_base(token_bytes * copies_sent(static_cast<double>(par.ep), k, dedup));
-  const bytes on_nic = domains > 1 ? bytes::from_base(token_bytes * copies_sent(domains, k, dedup)) : bytes{};
+  const bytes on_nic = g.domains > 1 ? bytes::from_base(token_bytes * copies_received(static_cast<double>(par.ep), g.fewest_members(), k, dedup))
+                                     : bytes{};
   const seconds nvlink = on_nvlink / (c.machine.gpu.nvlink * c.framework.ep_nvlink_share);
-  const seconds nic = on_nic / (c.machine.fabric.nic_bandwidth * c.framework.ep_nic_share);
+  // Tokens that go once to a domain leave on the rail where they arrive.
+  const bandwidth of_nic = network::path_between(c.machine, static_cast<int>(par.ep * par.etp), dedup).nic;
+  const seconds nic = on_nic / (of_nic * c.framework.ep_nic_share);
   const seconds both = std::max(nvlink, nic) * (1 + c.framework.ep_combine_ratio) + c.framework.ep_launch * 2;
   const port_bytes inside{on_nvlink * 2, on_nvlink * 2}, outside{on_nic * 2, on_nic * 2};  // there and back
   const priced_transfer t{

@@ -18,8 +18,9 @@ struct stage_content {
   local_parameters parameters;      ///< layers and vocabulary tables
   double vocabulary = 0;            ///< of them, tables
   double last_layer = 0;            ///< dense parameters of the layer whose backward comes first; of several chunks the largest
+  double largest_layer = 0;         ///< parameters, experts included
   std::vector<bytes> activations;   ///< by local chunk, of one micro-batch
-  bytes again;                      ///< of a unit of layers computed again, beyond one layer's
+  bytes again;                      ///< of a unit of layers computed again, beyond its input
   std::int64_t layers = 0;
   bool head = false;                ///< the loss is computed here
 };
@@ -42,13 +43,13 @@ class chunk_activations {
       stored_ += all;
     } else {
       const bool begins = r.block || index % r.num_layers == 0;
-      unit_ = begins ? bytes{} : unit_ + all;
+      unit_ = begins ? all - input : unit_ + all;
       if (begins) stored_ += input;
       largest_ = std::max(largest_, unit_);
     }
   }
   bytes stored() const { return stored_; }
-  /// Of the largest unit, beyond the one layer that is always at work.
+  /// Of the largest unit, beyond its input.
   bytes again() const { return largest_; }
 
  private:
@@ -81,6 +82,7 @@ stage_content content_of(const training_context& c, std::int64_t stage) {
       s.parameters.dense += p.dense;
       s.parameters.expert += p.expert;
       last_layer = p.dense;
+      s.largest_layer = std::max(s.largest_layer, p.total());
       kept.add(l, i - begin, at >= decoder);
       ++s.layers;
     }
@@ -156,12 +158,18 @@ memory_report stage_memory(const training_context& c, std::int64_t stage) {
                   reduced * trained / 1e9, shared_gradients ? ", sharded" : ""));
   add("optimizer", 12 * updated, fmt::format("12 B (FP32 master and two moments) x {:.3f} G parameters updated here", updated / 1e9));
   const held_activations alive = peak_activations(w, here, stage);
-  const double kept = here.layers > 0 ? std::max(0.0, 1 - static_cast<double>(w.offload_layers) / static_cast<double>(here.layers)) : 0;
+  // Of the layers that are offloaded one at a time is at work, and on the GPU.
+  const double layers_here = static_cast<double>(std::max<std::int64_t>(here.layers, 1));
+  const double away = std::clamp(static_cast<double>(w.offload_layers), 0.0, layers_here);
+  const double kept = away > 0 ? std::min(layers_here, layers_here - away + 1) / layers_here : 1;
+  r.offloaded = alive.peak * (away / layers_here);
+  r.offload_room = cpu_room(c.machine);
   bytes each;
   for (const bytes b : here.activations) each += b;
   add("activations", alive.peak.base() * kept,
       fmt::format("{} a micro-batch x {:g} in flight{}", format_quantity(each),
-                  static_cast<double>(alive.chunks) / static_cast<double>(here.activations.size()), kept < 1 ? ", the rest offloaded" : ""));
+                  static_cast<double>(alive.chunks) / static_cast<double>(here.activations.size()),
+                  away > 0 ? fmt::format(", {} of them in CPU memory", format_quantity(r.offloaded)) : ""));
   const double logits =
       here.head ? 4 * c.tokens.whole * static_cast<double>(c.net.vocab) / static_cast<double>(w.par.tp) : 0;
   add("logits", logits, "FP32 logits of one micro-batch");
@@ -184,6 +192,10 @@ memory_report stage_memory(const training_context& c, std::int64_t stage) {
       fmt::format("{:g} B a dense parameter of one layer{}{}", of_layer,
                   of_head > 0 ? fmt::format(", {:g} B one of the LM head", of_head) : "",
                   gathered > 0 ? ", 4 B a token and hidden unit that TP gathers" : ""));
+  if (fsdp)
+    add("gathered", 2 * frozen * here.largest_layer + (frozen_layers ? 0 : 2 * here.largest_layer),
+        fmt::format("{:g} B x {:.3f} G parameters of a layer, of the one at work and the next{}", frozen, here.largest_layer / 1e9,
+                    frozen_layers ? "" : ", and 2 B of its gradients"));
   add("reserve", c.framework.reserve.base(), "CUDA context, collective library and allocator");
   return r;
 }

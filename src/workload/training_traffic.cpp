@@ -63,7 +63,7 @@ priced_transfer parameter_gather(const training_context& c, local_parameters p) 
 
 priced_transfer pipeline_send(const training_context& c, bool crosses_domain) {
   const bytes size = bytes::from_base(c.tokens.sharded * static_cast<double>(c.net.hidden * c.net.residual_streams) * 2);
-  return price_transfer(c.collectives, c.machine, collective::send_recv, size, {2, crosses_domain ? 2 : 1});
+  return price_transfer(c.collectives, c.machine, collective::send_recv, size, {.ranks = 2, .domains = crosses_domain ? 2 : 1, .apart = c.work.par.gpus() / c.work.par.pp});
 }
 
 }  // namespace nvlsim
