@@ -28,7 +28,7 @@ install(FILES ${CMAKE_CURRENT_BINARY_DIR}/nvlsim-config.cmake ${CMAKE_CURRENT_BI
         DESTINATION ${package_dir})
 install(DIRECTORY include/nvlsim DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 # The program looks for ../share/nvlsim beside its own folder.
-install(DIRECTORY platforms scenarios DESTINATION ${CMAKE_INSTALL_DATADIR}/nvlsim FILES_MATCHING PATTERN "*.json")
+install(DIRECTORY platforms scenarios DESTINATION ${CMAKE_INSTALL_DATADIR}/nvlsim)
 
 # Manual pages and completions come from the program's own description of its commands.
 set(shell_files ${CMAKE_CURRENT_BINARY_DIR}/shell)

@@ -77,6 +77,7 @@ struct trace_options {
   bool power = true;                   ///< a counter of the power of one GPU of each class
   watts idle_power;                    ///< of one GPU, shown while none of its operations draws power
   std::vector<trace_counter> counters;
+  std::vector<std::string> left_out;   ///< what the timeline lacks, said in the metadata
   value metadata = value::object{};  ///< goes into the trace: version, scenario, digest, seed
 };
 

@@ -86,6 +86,8 @@ struct server_settings {
   bool keep_iterations = false;  ///< all of them, not the first ones
 };
 
+/// That a run keeps for its trace, of all lanes, unless all are wanted.
+inline constexpr std::int64_t traced_iterations = 100'000;
 struct traced_iteration {
   double begin_s = 0, end_s = 0;
   std::int32_t kind = 0, decodes = 0;

@@ -167,9 +167,14 @@ struct pairing {
   const result* b;
 
   bool has(std::string_view metric) const { return find_metric(a->metrics, metric) || find_metric(b->metrics, metric); }
-  bool both_ran() const {
-    const auto ran = [](const result& r) { return r.status == run_status::ok || r.status == run_status::saturated; };
-    return ran(*a) && ran(*b);
+  static bool ran(const result& r) { return r.status == run_status::ok || r.status == run_status::saturated; }
+  bool none_ran() const { return !ran(*a) && !ran(*b); }
+  std::vector<std::string> reasons() const {
+    std::vector<std::string> out;
+    for (const auto& [side, r] : {std::pair{"A", a}, {"B", b}})
+      if (!ran(*r))
+        for (const std::string& why : r->reasons) out.push_back(fmt::format("{}: {}", side, why));
+    return out;
   }
 };
 
@@ -228,7 +233,7 @@ comparison compare(std::span<const result> a, std::span<const result> b, std::sp
   comparison out;
   const std::vector<pairing> pairs = pair_up(a, b, out);
   for (const pairing& p : pairs) {
-    out.scenarios.push_back({p.scenario, p.a->status, p.b->status, changed_inputs(p.a->inputs, p.b->inputs)});
+    out.scenarios.push_back({p.scenario, p.a->status, p.b->status, changed_inputs(p.a->inputs, p.b->inputs), p.reasons()});
     std::vector<std::string> names;
     add_names(p.a->metrics, names);
     add_names(p.b->metrics, names);
@@ -237,7 +242,7 @@ comparison compare(std::span<const result> a, std::span<const result> b, std::sp
   for (const gate& g : gates) {
     const bool known = std::any_of(pairs.begin(), pairs.end(), [&](const pairing& p) { return p.has(g.metric); });
     for (const pairing& p : pairs)
-      if (p.has(g.metric) || !known || !p.both_ran()) out.gates.push_back(judge(g, p.scenario, *p.a, *p.b));
+      if (p.has(g.metric) || !known || p.none_ran()) out.gates.push_back(judge(g, p.scenario, *p.a, *p.b));
     if (pairs.empty())
       out.gates.push_back({g, {"", g.metric, {}, {}, {}}, true, "no scenario is in both A and B"});
   }

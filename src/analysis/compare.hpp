@@ -44,6 +44,7 @@ struct scenario_pair {
   std::string scenario;
   run_status a = run_status::ok, b = run_status::ok;
   std::vector<input_change> inputs;  ///< that differ
+  std::vector<std::string> reasons;  ///< why a side did not run, which begins with "A: " or "B: "
 };
 
 struct gate_outcome {

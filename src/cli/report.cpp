@@ -68,14 +68,26 @@ std::optional<value> read_search(const std::filesystem::path& file) {
   return v;
 }
 
+/// The page knows runs by name: of several with one name, the second is "NAME (2)".
+std::string name_on_page(const output::report_contents& c, const std::string& name) {
+  const auto taken = [&](const std::string& n) {
+    return std::any_of(c.results.begin(), c.results.end(), [&](const result& r) { return r.name == n; });
+  };
+  std::string out = name;
+  for (int i = 2; taken(out); ++i) out = fmt::format("{} ({})", name, i);
+  return out;
+}
+
 /// Runs a scenario and takes it apart.
 void add_scenario(output::report_contents& out, const std::filesystem::path& file, const scenario& s,
                   const std::vector<override_option>& sets, const data_folders& data, bool sensitive) {
-  const run_record run = run_scenario(s, {.explained = true, .engine = false});
+  run_record run = run_scenario(s, {.explained = true, .engine = false});
+  run.outcome.name = name_on_page(out, run.outcome.name);
   out.results.push_back(run.outcome);
   if (run.outcome.status == run_status::infeasible) return;
   out.timelines.push_back(output::draw_timeline(run));
   explanation e = explain_run(s, run, {});
+  e.scenario = run.outcome.name;
   if (sensitive)
     add_sensitivity(
         e,
@@ -118,7 +130,11 @@ exit_code execute(const report_arguments& a) {
   problems.throw_if_any();
   for (const input_contents& i : inputs) {
     if (i.to_run) add_scenario(contents, i.path, *i.to_run, sets, data, a.sensitivity);
-    else contents.results.insert(contents.results.end(), i.results.begin(), i.results.end());
+    else
+      for (result r : i.results) {
+        r.name = name_on_page(contents, r.name);
+        contents.results.push_back(std::move(r));
+      }
   }
   for (const result& r : contents.results)
     if (r.status == run_status::infeasible) worst = exit_code::infeasible;

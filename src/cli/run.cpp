@@ -40,8 +40,9 @@ std::vector<override_option> overrides_of(const run_arguments& a) {
   return out;
 }
 
-/// A scenario that is one of several: its failure does not cost the others their results.
-result run_one_of_many(const scenario& s, exit_code& worst) {
+/// What is done with a scenario that is one of several: its failure does not cost the others their results.
+template <class Do>
+std::optional<result> one_of_many(const scenario& s, exit_code& worst, Do&& run) {
   result failed;
   const auto fail = [&](exit_code code, const std::exception& e) {
     fmt::print(stderr, "{}", for_stderr(fmt::format("nvlsim: {}: {}\n", s.name, e.what())));
@@ -52,8 +53,8 @@ result run_one_of_many(const scenario& s, exit_code& worst) {
     failed.reasons = {e.what()};
   };
   try {
-    result r = run_isolated(s);
-    worst = std::max(worst, code_of(r.status));
+    std::optional<result> r = run();
+    if (r) worst = std::max(worst, code_of(r->status));
     return r;
   } catch (const input_error& e) {
     fail(e.code(), e);
@@ -148,12 +149,14 @@ exit_code execute(const run_arguments& a) {
     if (interrupted()) break;
     std::string note;
     std::optional<result> none;
-    if (a.highest_load) none = raise_load(s, a.scenarios[i], overrides, data, note);
+    const bool alone = scenarios.size() == 1;
+    const auto raise = [&] { return raise_load(s, a.scenarios[i], overrides, data, note); };
+    if (a.highest_load) none = alone ? raise() : one_of_many(s, worst, raise);
     if (none) {
       results.push_back(*std::move(none));
-      worst = std::max(worst, exit_code::infeasible);
-    } else if (scenarios.size() > 1) {
-      results.push_back(run_one_of_many(s, worst));
+      if (alone) worst = code_of(results.back().status);
+    } else if (!alone) {
+      results.push_back(*one_of_many(s, worst, [&] { return std::optional(run_isolated(s)); }));
     } else {
       results.push_back(run_isolated(s, a.trace_file, trace, a.requests_file));
       worst = code_of(results.back().status);

@@ -1,5 +1,6 @@
 // JUnit XML and GitHub workflow commands.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -21,6 +22,10 @@ std::string both_values(const analysis::metric_change& m) {
 std::string message(const gate_outcome& g, const comparison& c) {
   const std::string moved = g.failed ? changed_inputs_text(c, g.on.scenario, 5) : "";
   return fmt::format("{}: {} ({}){}{}", g.rule.text, g.reason, both_values(g.on), moved.empty() ? "" : "; inputs: ", moved);
+}
+
+std::string reasons_of(const analysis::scenario_pair& p) {
+  return p.reasons.empty() ? std::string() : fmt::format(": {}", fmt::join(p.reasons, "; "));
 }
 
 std::string scenario_of(const analysis::metric_change& m) { return m.scenario.empty() ? "nvlsim" : m.scenario; }
@@ -76,8 +81,8 @@ std::string compare_junit(const comparison& c) {
   for (const analysis::scenario_pair& p : c.scenarios) {
     if (p.a != run_status::infeasible && p.b != run_status::infeasible) continue;
     ++tests, ++failures;
-    cases += fmt::format("    <testcase classname=\"{}\" name=\"status\">\n      <failure message=\"{} is infeasible\"/>\n    </testcase>\n",
-                         xml_escaped(p.scenario), p.b == run_status::infeasible ? "B" : "A");
+    cases += fmt::format("    <testcase classname=\"{}\" name=\"status\">\n      <failure message=\"{} is infeasible{}\"/>\n    </testcase>\n",
+                         xml_escaped(p.scenario), p.b == run_status::infeasible ? "B" : "A", xml_escaped(reasons_of(p)));
   }
   std::string unmatched;
   for (const std::string& n : c.only_in_a) unmatched += fmt::format("only in A: {}\n", n);
@@ -102,6 +107,8 @@ std::string compare_github(const comparison& c) {
       out += command("notice", fmt::format("nvlsim {}", m.metric),
                      fmt::format("{}: {}{}", m.scenario, both_values(m),
                                  m.change ? fmt::format(", {}", percent_change(*m.change)) : ""));
+  for (const analysis::scenario_pair& p : c.scenarios)
+    if (!p.reasons.empty()) out += command("error", "nvlsim did not run", fmt::format("{}{}", p.scenario, reasons_of(p)));
   for (const std::string& n : c.only_in_a) out += command("warning", "nvlsim unmatched", "only in A: " + n);
   for (const std::string& n : c.only_in_b) out += command("warning", "nvlsim unmatched", "only in B: " + n);
   return out;

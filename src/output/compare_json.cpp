@@ -25,7 +25,8 @@ std::string compare_json(const analysis::comparison& c) {
     for (const analysis::input_change& i : s.inputs)
       inputs.push_back(value::object{{"pointer", i.pointer}, {"a", i.a}, {"b", i.b}});
     scenarios.push_back(value::object{
-        {"scenario", s.scenario}, {"status_a", name(s.a)}, {"status_b", name(s.b)}, {"inputs", std::move(inputs)}});
+        {"scenario", s.scenario}, {"status_a", name(s.a)}, {"status_b", name(s.b)}, {"reasons", value::array(s.reasons.begin(), s.reasons.end())},
+        {"inputs", std::move(inputs)}});
   }
   for (const analysis::metric_change& m : c.rows) rows.push_back(change(m));
   for (const analysis::gate_outcome& g : c.gates) {

@@ -94,6 +94,8 @@ std::string compare_table(const comparison& c) {
   for (const analysis::scenario_pair& s : c.scenarios) {
     const std::string status = status_text(s);
     out += one_line(s.scenario, table_columns - status.size()) + status + '\n';
+    for (const std::string& why : s.reasons)
+      for (const std::string& line : wrapped(why, table_columns - 2)) out += fmt::format("  {}\n", line);
     std::vector<std::vector<std::string>> rows = {{"", "A", "B", "change"}};
     for_rows_of(c, s.scenario, [&](const metric_change& m) {
       rows.push_back({m.metric, shown(m.metric, m.a), shown(m.metric, m.b), shown_change(m)});
@@ -126,6 +128,7 @@ std::string compare_markdown(const comparison& c) {
   std::string out;
   for (const analysis::scenario_pair& s : c.scenarios) {
     out += fmt::format("### {}{}\n\n", markdown_cell(s.scenario), status_text(s));
+    for (const std::string& why : s.reasons) out += fmt::format("{}\n\n", markdown_cell(why));
     std::string rows;
     for_rows_of(c, s.scenario, [&](const metric_change& m) {
       rows += fmt::format("| {} | {} | {} | {} |\n", code(m.metric), shown(m.metric, m.a), shown(m.metric, m.b),

@@ -199,13 +199,15 @@ void check_shape(const plan& work, const timeline& times) {
 
 std::int64_t nanoseconds(double seconds) {
   const double ns = seconds * 1e9;
-  if (!(ns >= 0 && ns <= 0x1p53)) throw internal_error(fmt::format("trace: a time of {} s", seconds));
+  if (!(ns >= 0)) throw internal_error(fmt::format("trace: a time of {} s", seconds));
+  if (ns > 0x1p53) throw input_error({{"", "", fmt::format("a trace holds times up to 104 days, this run goes to {:.0f} s: fewer requests, or a higher rate", seconds), {}}});
   return std::llround(ns);
 }
 
 trace_contents contents_of(const plan& work, const timeline& times, const trace_options& options) {
   check_shape(work, times);
   trace_contents out;
+  out.left_out = options.left_out;
   out.classes = options.classes;
   if (out.classes.empty()) {
     out.classes.resize(work.classes.size());

@@ -180,6 +180,13 @@ void read_objective(config::reader r, service_objective& o) {
   r.done();
 }
 
+/// Counts of ranks that are fine by themselves.
+void check_gpus(config::reader& r, double tp, double pp, double attention_dp, double replicas) {
+  constexpr double most = 1e9;  // as of a platform
+  if (const double gpus = tp * pp * attention_dp * replicas; gpus > most)
+    r.fail("", fmt::format("a layout of {:.4g} GPUs; a platform has {:g} at most", gpus, most));
+}
+
 pool_layout read_pool(config::reader r) {
   pool_layout p;
   const auto ranks = [&](const config::key& k) { return static_cast<int>(r.integer_or(k, 1, rank_count)); };
@@ -188,6 +195,7 @@ pool_layout read_pool(config::reader r) {
   p.ep = ranks({"ep", {"expert_parallel_size"}});
   p.attention_dp = ranks("attention_dp");
   p.replicas = ranks({"workers", {"replicas"}});
+  check_gpus(r, p.tp, p.pp, p.attention_dp, p.replicas);
   p.max_num_tokens = r.find_integer({"max_num_tokens", {"max_num_batched_tokens", "chunked_prefill_size"}}, token_count);
   p.max_batch_size = r.find_integer({"max_batch_size", {"max_num_seqs", "max_running_requests"}}, token_count);
   p.kv_fraction = r.find_number({"kv_fraction", {"gpu_memory_utilization", "mem_fraction_static"}}, config::fraction);
@@ -225,6 +233,7 @@ void read_layout(config::reader r, inference_workload& w) {
   w.ep = ranks({"ep", {"expert_parallel_size"}});
   w.attention_dp = ranks("attention_dp");
   w.replicas = ranks({"replicas", {"data_parallel_size"}});
+  check_gpus(r, w.tp, w.pp, w.attention_dp, w.replicas);
   w.router = static_cast<router_policy>(r.one_of_or("router", routers, 0));
   r.done();
 }

@@ -63,6 +63,9 @@ class row_reader {
     for (const char* column : counts)
       if (const auto n = row_.integer(column); n && (*n < 1 || *n > most))
         throw cell_error(fmt::format("{} is {}, not from 1 to {}", column, *n, most));
+    double gpus = 1;
+    for (const char* column : {"tp", "pp"}) gpus *= static_cast<double>(row_.integer(column).value_or(1));
+    if (gpus > static_cast<double>(most)) throw cell_error(fmt::format("tp x pp are {:.4g} GPUs, more than {}", gpus, most));
     if (row_.number("request_rate_per_s")) need(row_, "request_rate_per_s");
     if (const auto named = parse_layout(row_["launch_layout"]); named && std::min({named->tp, named->pp, named->ep}) < 1)
       throw cell_error(fmt::format("launch_layout: \"{}\" has a part of 0 ranks", row_["launch_layout"]));

@@ -10,6 +10,7 @@ namespace {
 
 constexpr std::int64_t requests_of_client = 4;
 constexpr std::int64_t least_requests = 32;  // of a lane
+constexpr std::int64_t most_racks = 1'000'000;
 
 inference_workload with_layout(inference_workload w, int tp, int ep, int attention_dp, std::int64_t gpus) {
   w.tp = tp;
@@ -74,7 +75,7 @@ void mark_efficient(std::vector<pareto_point>& points) {
 
 }  // namespace
 
-pareto_study study_pareto(const scenario& s, std::int64_t gpus, const std::vector<std::int64_t>& clients,
+pareto_study study_pareto(scenario s, std::int64_t gpus, const std::vector<std::int64_t>& clients,
                           const std::function<void(std::size_t, std::size_t)>& report) {
   const auto* given = std::get_if<inference_workload>(&s.workload);
   if (!given || given->load == load_kind::trace)
@@ -89,20 +90,19 @@ pareto_study study_pareto(const scenario& s, std::int64_t gpus, const std::vecto
   if (given->pooled())
     out.left_out.emplace_back("prefill and decode pools: layouts of whole engines are tried in their place");
   out.gpus = gpus > 0 ? gpus : std::int64_t{given->gpus()};
+  const std::int64_t rack = std::max(1, s.platform.gpus_per_rack());
+  s.platform.racks = std::max(s.platform.racks, static_cast<int>(std::min<std::int64_t>((out.gpus + rack - 1) / rack, most_racks)));
   const std::vector<inference_workload> all = layouts(s, base, out.gpus);
   const std::size_t loops = all.size() * clients.size();
   for (const inference_workload& layout : all) {
     std::size_t done = static_cast<std::size_t>(&layout - all.data()) * clients.size();
     const std::string name = layout_name(layout);
     const std::int64_t lanes = std::int64_t{layout.replicas} * layout.pp;
-    if (std::all_of(clients.begin(), clients.end(), [&](std::int64_t n) { return n < lanes; }))
-      out.left_out.push_back(fmt::format("{}: takes {} clients at least, one for each replica and stage", name, lanes));
     for (const std::int64_t n : clients) {
       if (report) report(done++, loops);
       inference_workload w = layout;
       w.concurrency = n;
-      w.requests = std::max(requests_of_client * n, least_requests * lanes);
-      if (n < lanes) continue;  // some replicas would have nobody to serve
+      w.requests = std::max(requests_of_client * n, least_requests * std::min(lanes, n));
       pareto_point p{name, w.tp, w.pp, w.ep, w.attention_dp, w.replicas, n, {}, false};
       std::string reason;
       if (measure(s, w, p.metrics, reason)) {

@@ -124,7 +124,8 @@ std::string pareto_svg(const pareto_study& p) {
     by_layout[x.layout].push_back(&x);
     if (x.efficient) front.push_back(&x);
   }
-  const axis x(most_user), y(most_gpu);
+  // Without a point the axes go to one.
+  const axis x(most_user > 0 ? most_user : 1), y(most_gpu > 0 ? most_gpu : 1);
   std::string out = fmt::format("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:.0f} {1:.0f}\" width=\"{0:.0f}\" "
                                 "height=\"{1:.0f}\" font-family=\"sans-serif\" font-size=\"12\">\n"
                                 "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n"

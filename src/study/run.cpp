@@ -115,6 +115,9 @@ void run_serving(run_record& out, const scenario& s, const inference_workload& w
   add_serving_sections(r, s.platform, w, run);
   add_serving_bands(r, s, w);
   draw_serving(run, w, out.work, out.times, out.counters, o.explained);
+  const auto& lanes = run.outcome.lanes;
+  if (std::any_of(lanes.begin(), lanes.end(), [](const lane_record& l) { return l.iterations.size() < static_cast<std::size_t>(l.iterations_in_all); }))
+    out.left_out = fmt::format("iterations after the first {}", traced_iterations);
   out.counted = counted_time(run.outcome, w);
   out.counted_arrivals = counted_arrivals(run.outcome, w.measured);
   out.requests = std::move(run.outcome.requests);

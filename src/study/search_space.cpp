@@ -54,7 +54,8 @@ allowed_values::allowed_values(const std::vector<search_restriction>& restrictio
     if (r.values.empty()) r.values = {it->own};
     for (std::string& text : r.values) {
       if (it->words.empty()) {
-        if (!count_in(text)) problems.add("--only", "", fmt::format("{}: \"{}\" is no count", r.parameter, text));
+        const auto n = count_in(text);
+        if (!n || *n < it->least) problems.add("--only", "", fmt::format("{}: \"{}\" is no count{}", r.parameter, text, it->least > 0 ? " from 1" : ""));
         continue;
       }
       const auto like = std::find_if(it->words.begin(), it->words.end(),
@@ -71,6 +72,12 @@ allowed_values::allowed_values(const std::vector<search_restriction>& restrictio
 bool allowed_values::allows(std::string_view parameter, std::string_view text) const {
   return std::all_of(restrictions_.begin(), restrictions_.end(), [&](const search_restriction& r) {
     return r.parameter != parameter || std::find(r.values.begin(), r.values.end(), text) != r.values.end();
+  });
+}
+
+bool allowed_values::asks(std::string_view parameter, std::string_view text) const {
+  return std::any_of(restrictions_.begin(), restrictions_.end(), [&](const search_restriction& r) {
+    return r.parameter == parameter && std::find(r.values.begin(), r.values.end(), text) != r.values.end();
   });
 }
 

@@ -42,6 +42,7 @@ class search_space {
 struct search_parameter {
   std::string name, own;
   std::vector<std::string> words = {};  ///< what it may be; none for a count
+  std::int64_t least = 1;               ///< of a count
 };
 
 /// The values that a search may give to its parameters.
@@ -51,6 +52,8 @@ class allowed_values {
   allowed_values(const std::vector<search_restriction>& restrictions, const std::vector<search_parameter>& known,
                  diagnostics& problems);
   bool allows(std::string_view parameter, std::string_view text) const;
+  /// Whether a restriction names the value.
+  bool asks(std::string_view parameter, std::string_view text) const;
   bool allows(std::string_view parameter, std::int64_t v) const;
   /// Those of `usual` that are allowed; whatever is given where it is.
   std::vector<std::int64_t> integers(std::string_view parameter, std::vector<std::int64_t> usual) const;

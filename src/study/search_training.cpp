@@ -223,7 +223,7 @@ class space final : public search_space {
  private:
   std::vector<search_parameter> known_parameters(const training_workload& w) const {
     const parallelism& p = w.par;
-    const auto count = [](std::int64_t n) { return search_parameter{"", std::to_string(n)}; };
+    const auto count = [](std::int64_t n, std::int64_t least = 1) { return search_parameter{"", std::to_string(n), {}, least}; };
     const auto words = [](std::string_view own, std::vector<std::string> all) {
       return search_parameter{"", std::string(own), std::move(all)};
     };
@@ -238,13 +238,13 @@ class space final : public search_space {
         count(p.ep),
         count(p.etp),
         words(schedules[static_cast<std::size_t>(w.schedule)], {schedules.begin(), schedules.end()}),
-        count(w.split.first),
-        count(w.split.last),
+        count(w.split.first, 0),
+        count(w.split.last, 0),
         words(p.sequence_parallel ? "true" : "false", {"true", "false"}),
         count(w.micro_batch_size),
         words(shardings[static_cast<std::size_t>(w.sharding)], {shardings.begin(), shardings.end()}),
         words(text_of(w.recompute), std::move(recompute_words)),
-        count(w.offload_layers)};
+        count(w.offload_layers, 0)};
     for (std::size_t i = 0; i < axes.size(); ++i) out[i].name = axes[i].first;
     return out;
   }
@@ -330,7 +330,9 @@ class space final : public search_space {
   void list_choices(const allowed_values& allowed) {
     const data_parallel_sharding own = std::get<training_workload>(base_.workload).sharding;
     for (std::size_t s = 0; s < shardings.size(); ++s) {
-      if (s == static_cast<std::size_t>(data_parallel_sharding::optim_grads) && static_cast<std::size_t>(own) != s)
+      // A compromise that is tried where it is asked for.
+      if (s == static_cast<std::size_t>(data_parallel_sharding::optim_grads) && static_cast<std::size_t>(own) != s &&
+          !allowed.asks("data_parallel_sharding", shardings[s]))
         continue;
       for (const recompute_spec& r : recomputes(base_.model))
         if (allowed.allows("data_parallel_sharding", shardings[s]) && allowed.allows("recompute", text_of(r)))

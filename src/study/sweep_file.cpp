@@ -134,6 +134,9 @@ axis read_range(reader r, bool logarithmic) {
   const amount from = read_amount(r, "from"), to = read_amount(r, "to");
   const std::int64_t count = r.integer("count", {2, most_points});
   const bool integer = r.boolean_or("integer", false);
+  constexpr double most = 1e15;  // beyond, whole numbers are no longer told apart
+  for (const auto& [key, x] : {std::pair{"from", from.number}, {"to", to.number}})
+    if (!(std::abs(x) <= most)) r.fail(key, fmt::format("expected a number from {:g} to {:g}", -most, most));
   if (from.unit != to.unit)
     r.fail("to", fmt::format("its unit \"{}\" is not that of from, \"{}\"", to.unit, from.unit));
   if (logarithmic && !(from.number > 0 && to.number > 0))

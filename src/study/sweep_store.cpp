@@ -155,7 +155,11 @@ std::map<std::string, value> read_records(const fs::path& folder) {
   for (const fs::path& f : files)
     for_each_line(read_file(f), [&](std::string_view text) {
       value record = config::parse_scalar(text);
-      if (is_record(record)) out.insert_or_assign(text_of(record, "id"), std::move(record));
+      if (!is_record(record)) return;
+      // Shards of another cut keep their own files: what failed in one may have been run again in the other.
+      value& known = out[text_of(record, "id")];
+      const bool failed = text_of(record, "status") == "error";
+      if (!failed || !known.members() || text_of(known, "status") == "error") known = std::move(record);
     });
   return out;
 }

@@ -74,6 +74,8 @@ class row_reader {
   void read_layout(std::int64_t gpus) {
     training_workload& w = out_.work;
     parallelism& par = w.par;
+    for (const char* size : {"gpus", "tp", "pp", "vp", "cp", "ep", "etp", "micro_batch"})
+      if (const auto n = row_.integer(size); n && (*n < 1 || *n > (std::int64_t{1} << 20))) throw cell_error(fmt::format("{}: {} is no count", size, *n));
     par.tp = row_.integer("tp").value_or(0);
     par.pp = row_.integer("pp").value_or(0);
     par.cp = row_.integer("cp").value_or(1);

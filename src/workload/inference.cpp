@@ -123,11 +123,13 @@ struct lane_group {
   std::int64_t lanes = 0, requests = 0, clients = 0;
 };
 
-/// Requests are dealt in turn, so that some lanes may have one more; clients likewise. Lanes without a client have none.
+/// Requests are dealt in turn, so that some lanes may have one more; those of a closed loop to its clients, and these to
+/// lanes. Lanes without a client have none.
 std::vector<lane_group> deal(const inference_workload& w) {
   const bool closed = w.load == load_kind::closed_loop;
   const std::int64_t all = std::int64_t{w.replicas} * w.pp, lanes = closed ? std::min(all, w.concurrency) : all;
-  const std::int64_t each = w.requests / lanes, more = w.requests % lanes;
+  const std::int64_t of_client = closed ? w.requests / w.concurrency : 0, dealt = w.requests - of_client * w.concurrency * closed;
+  const std::int64_t each = dealt / lanes, more = dealt % lanes;
   const std::int64_t clients = closed ? w.concurrency / lanes : 0;
   const std::int64_t more_clients = closed ? w.concurrency % lanes : 0;
   std::vector<lane_group> out;
@@ -135,7 +137,8 @@ std::vector<lane_group> deal(const inference_workload& w) {
   for (std::size_t i = 0; i + 1 < cuts.size(); ++i) {
     if (cuts[i + 1] == cuts[i]) continue;
     const std::int64_t first = cuts[i];
-    out.push_back({cuts[i + 1] - first, each + (first < more ? 1 : 0), clients + (first < more_clients ? 1 : 0)});
+    const std::int64_t here = clients + (first < more_clients ? 1 : 0);
+    out.push_back({cuts[i + 1] - first, here * of_client + each + (first < more ? 1 : 0), here});
   }
   if (all > lanes) out.push_back({all - lanes, 0, 0});
   return out;

@@ -11,8 +11,6 @@
 namespace nvlsim {
 namespace {
 
-constexpr std::size_t traced_iterations = 100'000;  // of all lanes: a trace shows no more
-
 /// A point in time with what happens; earlier ones first, then lower numbers.
 struct moment {
   double at;
@@ -319,7 +317,8 @@ class server {
   agenda ends_, expected_, deliveries_;  ///< lanes by the end of their iteration; later turns, caches by their arrival
   std::array<std::size_t, 2> turn_{};    ///< of the lanes that take whole requests, and of those that prefill
   std::size_t decoding_ = 0;             ///< lanes that decode, the first ones
-  std::size_t next_start_ = 0, arrived_ = 0, traced_ = 0;
+  std::size_t next_start_ = 0, arrived_ = 0;
+  std::int64_t traced_ = 0;
   std::int64_t waiting_ = 0, in_flight_ = 0;
   double counted_at_ = 0;
   std::int64_t returning_ = 0;  ///< clients whose request has just ended

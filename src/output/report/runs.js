@@ -3,9 +3,9 @@ const results = data.results || [];
 const explained = new Map((data.explanations || []).map(e => [e.scenario, e]));
 const drawn = new Map((data.timelines || []).map(t => [t.scenario, t]));
 const gpu_of = r => r.inputs?.platform?.gpu?.name || "";
-const kind_of = r => r.metrics?.step_time_s !== undefined ? "training" : r.metrics?.ttft_s !== undefined ? "inference" : "collective";
+const kind_of = r => r.inputs?.scenario?.workload?.kind || "collective";
 const main_metric = r => ({training: "step_time_s", inference: "output_tokens_per_s", collective: "time_s"})[kind_of(r)];
-const less_is_better = key => /(_s|_J|_usd|bubble_fraction)$/.test(key) && !/per_s$/.test(key);
+const less_is_better = key => /(_s|_J|_usd|bubble_fraction|preemptions|recomputed_tokens)$/.test(key) && !/per_s$/.test(key);
 const neutral = key => /^(memory|kv|power|gpus|mfu)/.test(key);
 const statistic = (v, s) => v && typeof v === "object" ? v[s] : v;
 /// What runs do, whatever they run on.
@@ -99,7 +99,7 @@ function changes(a, b, where) {
     if (tables) for (const k of new Set([...Object.keys(p), ...Object.keys(q)])) {
       if (!["name", "description", "source", "sources", "note", "kind"].includes(k)) walk(p[k], q[k], [...path, k]);
     }
-    else if (JSON.stringify(p) !== JSON.stringify(q)) out.push(`${path.slice(-2).map(words).join(" ") || "stack"} ${text(p)} → ${text(q)}`);
+    else if (JSON.stringify(p) !== JSON.stringify(q)) out.push(`${path.slice(-2).map(words).join(" ") || words(where.split("/").pop())} ${text(p)} → ${text(q)}`);
   };
   walk(x, y, []);
   return out;
