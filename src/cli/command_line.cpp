@@ -25,8 +25,12 @@ constexpr const char* set_help =
     "Override an input by JSON pointer (repeatable): --set /workload/tp=4. Below /platform, /stack and /model it reaches "
     "into the named files: --set \"/platform/fabric/nic_bandwidth=400 Gb/s\"";
 
-void add_sets(CLI::App* app, std::vector<std::string>& sets) {
-  app->add_option("--set", sets, set_help)->type_name("POINTER=VALUE")->allow_extra_args(false);
+constexpr const char* set_in_file_help =
+    "Override a value of the file by JSON pointer, which begins inside it (repeatable): --set \"/fabric/nic_bandwidth=400 Gb/s\" "
+    "of a platform, --set /num_hidden_layers=40 of a model";
+
+void add_sets(CLI::App* app, std::vector<std::string>& sets, const char* help = set_help) {
+  app->add_option("--set", sets, help)->type_name("POINTER=VALUE")->allow_extra_args(false);
 }
 
 void add_format(CLI::App* app, std::string& format, std::vector<std::string> names) {
@@ -255,7 +259,7 @@ void add_catalogue(CLI::App& app, all_arguments& all, std::size_t index, const c
   if (a.kind != catalogue_kind::scenario) {
     CLI::App* show = c->add_subcommand("show", "Print one in full");
     show->add_option("NAME", a.names, "Name or file")->required()->expected(1);
-    add_sets(show, a.sets);
+    add_sets(show, a.sets, set_in_file_help);
     add_format(show, a.format, {"table", "json"});
     show->footer(fmt::format("example:\n  nvlsim {} show {}", word, show_example));
     show->callback(choose(catalogue_action::show));

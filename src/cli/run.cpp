@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <map>
 #include <set>
 
 #include "cli/commands.hpp"
@@ -38,6 +39,25 @@ std::vector<override_option> overrides_of(const run_arguments& a) {
   if (a.no_fold) out.push_back({"/simulation/fold", "false"});
   if (a.seed) out.push_back({"/simulation/seed", std::to_string(*a.seed)});
   return out;
+}
+
+/// Nothing that is read is written over, and nothing written twice.
+void check_outputs(const run_arguments& a, const std::vector<scenario>& scenarios) {
+  namespace fs = std::filesystem;
+  std::map<fs::path, std::string> known;
+  diagnostics problems;
+  std::error_code ec;
+  const auto place = [&](const fs::path& file) { return fs::weakly_canonical(file, ec); };
+  for (const scenario& s : scenarios) known.emplace(place(s.file), "the scenario");
+  const auto take = [&](const char* option, const fs::path& file) {
+    const auto [at, is_new] = known.emplace(place(file), option);
+    if (!is_new) problems.add(option, "", fmt::format("{} is {} already: it would be overwritten", file.string(), at->second));
+  };
+  if (!a.output_folder.empty())
+    for (const scenario& s : scenarios) take("-o", fs::path(a.output_folder) / (s.name + ".json"));
+  if (!a.trace_file.empty()) take("--trace", a.trace_file);
+  if (!a.requests_file.empty()) take("--requests", a.requests_file);
+  problems.throw_if_any();
 }
 
 /// What is done with a scenario that is one of several: its failure does not cost the others their results.
@@ -110,7 +130,7 @@ void check_names(const std::vector<scenario>& scenarios) {
   diagnostics problems;
   for (const scenario& s : scenarios) {
     if (!seen.insert(s.name).second) problems.add("", "", fmt::format("two scenarios are called \"{}\": their results would overwrite each other", s.name));
-    if (s.name.empty() || s.name.find('/') != std::string::npos) problems.add("", "", fmt::format("scenario name \"{}\" is no file name", s.name));
+    if (s.name.empty() || s.name.find('/') != std::string::npos || s.name.find('\0') != std::string::npos) problems.add("", "", fmt::format("scenario name \"{}\" is no file name", s.name));
   }
   problems.throw_if_any();
 }
@@ -137,6 +157,7 @@ exit_code execute(const run_arguments& a) {
     std::filesystem::create_directories(a.output_folder, ec);
     if (ec) throw io_error(fmt::format("{}: cannot be created ({})", a.output_folder, ec.message()));
   }
+  check_outputs(a, scenarios);
   trace_options trace;
   trace.classes = a.trace_classes;
   trace.detail = a.trace_detail == "layers" ? trace_detail::layers : trace_detail::operations;

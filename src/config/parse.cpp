@@ -131,6 +131,10 @@ document parse(std::string_view text, origin self, diagnostics& problems, root_t
     problems.add(doc.self.where, "", fmt::format("larger than {} MiB", max_document_bytes >> 20));
     return doc;
   }
+  if (const std::size_t at = text.find('\0'); at != std::string_view::npos) {  // where the parser would stop reading
+    problems.add(doc.self.where, "", fmt::format("byte {} is 0: this is no text", at + 1));
+    return doc;
+  }
   std::string changed;
   if (accepted == literals::python) text = changed = without_python_literals(text);
   builder b(text, doc.self.where, problems);
@@ -161,7 +165,7 @@ value parse_scalar(std::string_view text) {
   diagnostics ignored;
   const std::string where;
   builder b(text, where, ignored);
-  if (nlohmann::json::sax_parse(text, &b) && ignored.empty()) return b.take();
+  if (text.find('\0') == std::string_view::npos && nlohmann::json::sax_parse(text, &b) && ignored.empty()) return b.take();
   return value{text};
 }
 

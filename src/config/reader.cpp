@@ -308,6 +308,12 @@ reader reader::child(const key& k) {
   return reader(*this, good ? v : &nothing, pointer_to(pointer_, at(k)), silent_ || !good);
 }
 
+reader reader::child_or_empty(const key& k) {
+  static const value nothing{value::object{}};
+  if (auto r = find_child(k)) return *std::move(r);
+  return {*this, &nothing, pointer_to(pointer_, k.canonical), silent_ || present(k) != nullptr};
+}
+
 std::optional<reader> reader::find_child(const key& k) {
   if (!present(k)) return std::nullopt;
   return child(k);

@@ -88,6 +88,8 @@ class reader {
   /// A member that is an object. When it is missing or no object, the returned reader is empty and silent.
   reader child(const key& k);
   std::optional<reader> find_child(const key& k);
+  /// Where it is missing, an object without members, whose defaults are recorded.
+  reader child_or_empty(const key& k);
   /// Readers of the members of object `k` by name (for tables such as precisions), in file order.
   std::vector<std::pair<std::string, reader>> children(const key& k);
   /// Readers of the elements of array `k`, which must all be objects.

@@ -140,7 +140,8 @@ model read_nemotron_h(const model_file& f) {
   if (!f.r.has("hybrid_override_pattern") && !f.r.has("layers_block_type"))
     f.r.fail("", "required member \"hybrid_override_pattern\" is missing (nor \"layers_block_type\")");
   const auto stated = f.r.find_integer("num_hidden_layers", layer_range);
-  if (stated && !main.empty() && *stated != std::ssize(main))
+  const bool given = f.r.has("hybrid_override_pattern") || f.r.has("layers_block_type");
+  if (stated && given && *stated != std::ssize(main))
     f.r.fail("num_hidden_layers",
              fmt::format("{} differs from the {} layers of the pattern", *stated, main.size()));
   std::array<std::optional<layer_spec>, block_kinds> kinds;

@@ -100,7 +100,7 @@ model read_deepseek_v4(const model_file& f) {
   const auto ratios = read_integers(f, "compress_ratios", {0, head_range.high});
   const auto layers = static_cast<std::size_t>(o.layers.value);
   if (!f.r.has("compress_ratios")) f.r.fail("", "required member \"compress_ratios\" is missing");
-  else if (o.layers.sound && !ratios.empty() && ratios.size() < layers)
+  else if (o.layers.sound && ratios.size() < layers)
     f.r.fail("compress_ratios", fmt::format("has {} elements for {} layers", ratios.size(), layers));
   for (std::size_t i = 0; i < layers; ++i) o.m.layers.push_back(with_ratio(l, i < ratios.size() ? ratios[i] : 0));
   // The list goes on with the layers of multi-token prediction.

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "config/csv_records.hpp"
 #include "config/document.hpp"
 
 namespace nvlsim {
@@ -121,6 +122,7 @@ class file_reader {
       for (const auto& [key, v] : *first.members()) columns_.push_back(key);
     } else {
       columns_ = split(line);
+      if (columns_.empty()) return false;
     }
     const auto has = [&](std::string_view c) { return std::find(columns_.begin(), columns_.end(), c) != columns_.end(); };
     for (const request_format& f : formats)
@@ -149,17 +151,19 @@ class file_reader {
     return text.size() > most ? text.substr(0, most) + "..." : text;
   }
 
-  static std::vector<std::string> split(const std::string& line) {
-    std::vector<std::string> out(1);
-    for (const char c : line) {
-      if (c == ',') out.emplace_back();
-      else if (c != '"') out.back() += c;
+  /// The cells of a line; none where a quote is not closed.
+  std::vector<std::string> split(const std::string& line) {
+    try {
+      return config::csv_records(line, shown_as_).front();
+    } catch (const input_error&) {
+      fail("a quote is not closed");
+      return {};
     }
-    return out;
   }
 
   std::optional<cells> csv_cells(const std::string& line) {
     const std::vector<std::string> all = split(line);
+    if (all.empty()) return std::nullopt;
     if (all.size() != columns_.size())
       return fail(fmt::format("{} cells, the header has {}", all.size(), columns_.size())), std::nullopt;
     const auto at = [&](std::size_t i) { return i < all.size() ? all[i] : std::string(); };

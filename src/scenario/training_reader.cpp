@@ -131,9 +131,9 @@ training_workload read_training_workload(config::reader& r) {
   w.schedule = static_cast<pipeline_schedule>(r.one_of_or("schedule", schedules, w.par.vp > 1 ? 1 : 0));
   w.split = read_split(r);
   w.sharding = static_cast<data_parallel_sharding>(r.one_of_or("data_parallel_sharding", shardings, 1));
-  w.sharding_groups = r.find_integer("num_distributed_optimizer_instances", {1, 1 << 20}).value_or(1);
-  if (r.has("cp_comm_type")) w.cp_exchange = static_cast<context_exchange>(r.one_of("cp_comm_type", exchanges));
-  w.expert_imbalance = r.find_number("moe_load_imbalance", {1, 1000}).value_or(1);
+  w.sharding_groups = r.integer_or("num_distributed_optimizer_instances", 1, {1, 1 << 20});
+  w.cp_exchange = static_cast<context_exchange>(r.one_of_or("cp_comm_type", exchanges, 0));
+  w.expert_imbalance = r.number_or("moe_load_imbalance", 1, {1, 1000});
   w.recompute = read_recompute(r);
   read_recompute_method(r, w.recompute);
   w.offload_layers = r.integer_or({"offload_layers", {"cpu_offloading_num_layers"}}, 0, config::non_negative_int);

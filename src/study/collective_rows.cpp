@@ -151,7 +151,7 @@ collective_row read_collective_row(const csv_row& row, const std::string& table,
   r.metric = "time_us";
   r.kind = row["collective"];
   try {
-    r.published = row.number("time_us");
+    r.published = published_value(row, "time_us");
     if (r.suspect.starts_with("exclude:") || !r.published) {
       r.status = record_status::excluded;
       r.reason = r.published ? r.suspect : "nothing to compare";

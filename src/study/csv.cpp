@@ -7,38 +7,12 @@
 #include <cmath>
 #include <utility>
 
+#include "config/csv_records.hpp"
 #include "nvlsim/diagnostics.hpp"
 #include "study/read_file.hpp"
 
 namespace nvlsim {
 namespace {
-
-/// Splits RFC 4180 text into records; quotes double inside quotes, and lines may end in CR LF.
-std::vector<std::vector<std::string>> records(std::string_view text, const std::string& file) {
-  std::vector<std::vector<std::string>> out;
-  std::vector<std::string> row(1);
-  bool quoted = false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (quoted) {
-      if (c != '"') row.back() += c;
-      else if (i + 1 < text.size() && text[i + 1] == '"') row.back() += text[++i];
-      else quoted = false;
-    } else if (c == '"' && row.back().empty()) {
-      quoted = true;
-    } else if (c == ',') {
-      row.emplace_back();
-    } else if (c == '\n') {
-      if (!row.back().empty() && row.back().back() == '\r') row.back().pop_back();
-      out.push_back(std::exchange(row, std::vector<std::string>(1)));
-    } else {
-      row.back() += c;
-    }
-  }
-  if (quoted) throw input_error({{file, "", fmt::format("row {}: a quote is not closed", out.size() + 1), {}}});
-  if (row.size() > 1 || !row.front().empty()) out.push_back(std::move(row));
-  return out;
-}
 
 template <class T>
 std::optional<T> parsed(const std::string& cell, std::string_view column) {
@@ -73,7 +47,7 @@ bool csv_table::has(std::string_view column) const {
 }
 
 csv_table read_csv(const std::filesystem::path& file) {
-  auto all = records(read_file(file), file.string());
+  auto all = config::csv_records(read_file(file), file.string());
   if (all.empty()) throw input_error({{file.string(), "", "an empty file has no header line", {}}});
   csv_table out;
   out.stem = file.stem().string();
@@ -97,6 +71,10 @@ double need(const csv_row& row, std::string_view column) {
   if (!x) throw cell_error(fmt::format("{} is blank", column));
   if (!(*x > 0)) throw cell_error(fmt::format("{} is {}, not positive", column, *x));
   return *x;
+}
+
+std::optional<double> published_value(const csv_row& row, std::string_view column) {
+  return row[column].empty() ? std::nullopt : std::optional(need(row, column));
 }
 
 }  // namespace nvlsim

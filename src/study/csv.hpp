@@ -42,6 +42,9 @@ class cell_error : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// A measured value: nothing where it is blank. Throws cell_error where it is not above zero.
+std::optional<double> published_value(const csv_row& row, std::string_view column);
+
 /// Reads RFC 4180 text with a header line. Throws io_error when the file cannot be read and input_error for an
 /// unterminated quote, a row of another width or a missing header.
 csv_table read_csv(const std::filesystem::path& file);

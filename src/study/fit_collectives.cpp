@@ -167,7 +167,7 @@ class collective_fit {
     } else if (const std::string& table = row["table"]; table == "nccl" || table == "allreduce" || table == "alltoall") {
       r.record.system = row["system"];
       r.record.metric = "latency_ms";
-      r.record.published = row.number("latency_ms");
+      r.record.published = published_value(row, "latency_ms");
       const std::string_view where = platform_of_kernel_system(r.record.system);
       if (where.empty() || !r.record.published) return;
       r.record.status = record_status::ok;

@@ -361,7 +361,7 @@ kernel_row read_kernel_row(const csv_row& row, const std::string& id, const std:
   out.stack = stack_of(row);
   out.power = power_of(row);
   try {
-    r.published = row.number("latency_ms");
+    r.published = published_value(row, "latency_ms");
     if (r.suspect.starts_with("exclude:") || !r.published || !(*r.published > 0)) {
       r.status = record_status::excluded;
       r.reason = r.published ? r.suspect : "nothing to compare";

@@ -80,8 +80,8 @@ void compare(const csv_row& row, const std::string& table, input_cache& inputs, 
     r->suspect = row["suspect"];
   }
   try {
-    peak.published = row.number("peak_alloc_GiB");
-    step.published = row.number("step_time_ms");
+    peak.published = published_value(row, "peak_alloc_GiB");
+    step.published = published_value(row, "step_time_ms");
     const auto it = std::find_if(models.begin(), models.end(), [&](const case_model& m) { return name.starts_with(m.prefix); });
     if (it == models.end()) throw cell_error(fmt::format("case: the model of \"{}\" is unknown", name));
     peak.model = step.model = std::string(it->model);

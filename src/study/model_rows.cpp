@@ -26,7 +26,7 @@ validation_record compared(const csv_row& row, const count_column& column, const
   r.metric = column.name;
   r.kind = row["kind"];
   try {
-    r.published = row.number(column.name);
+    r.published = published_value(row, column.name);
     r.simulated = column.count(inputs.model_named(r.model));
     r.status = r.published ? record_status::ok : record_status::excluded;
     if (!r.published) r.reason = "nothing to compare";

@@ -258,6 +258,11 @@ void searcher::read_ranking(diagnostics& problems) {
     ranking_.front.push_back(n == objective_ ? ranking_.objective : metric_named(n, "--pareto", problems));
 }
 
+/// Whether a parameter is none of counts.
+static bool is_word(const search_space& space, std::size_t at) {
+  return space.groups() > 0 && space.size(0) > 0 && !space.layout(0, 0)[at].integer();
+}
+
 void searcher::read_constraints(diagnostics& problems) {
   for (const std::string& text : options_.constraints) {
     diagnostics own;
@@ -278,6 +283,8 @@ void searcher::read_constraints(diagnostics& problems) {
       problems.add("--constraint", "", fmt::format("unknown parameter or metric \"{}\"", c.rule.metric),
                    nearest(c.rule.metric, names));
     }
+    if (c.on_parameter && is_word(*space_, c.at))
+      problems.add("--constraint", "", fmt::format("\"{}\": {} is a word, and no number to compare; --only {}=... restricts it", text, c.rule.metric, c.rule.metric));
     parameter_constraints_ |= c.on_parameter;
     constraints_.push_back(std::move(c));
   }

@@ -37,7 +37,11 @@ std::string record_line(const sweep_point& p, const std::filesystem::path& file,
     return to_json(record_of(p.id, "error", std::move(reasons), value::object{}), 0);
   };
   try {
-    const result r = run_scenario(load_scenario(file, overrides_of(p.set), data)).outcome;
+    const scenario s = load_scenario(file, overrides_of(p.set), data);
+    const value* digest = s.inputs.find("digest");
+    if (digest && digest->string() && *digest->string() != p.id)
+      return failed({"its inputs are no longer those that were planned: a file has changed since; plan the sweep again"});
+    const result r = run_scenario(s).outcome;
     return to_json(record_of(p.id, name(r.status), r.reasons, r.metrics), 0);
   } catch (const input_error& e) {
     std::vector<std::string> all;

@@ -214,7 +214,7 @@ void choose_metric(const csv_row& row, training_row& out) {
   }
   out.record.metric = std::string(column);
   out.full_attention_flops = row["flops_convention"].find("non-causal") != std::string::npos;
-  out.record.published = row.number(column);
+  out.record.published = published_value(row, column);
   if (!out.record.published) {
     out.record.status = record_status::excluded;
     out.record.reason = "nothing to compare";

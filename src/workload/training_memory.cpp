@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <set>
 #include <utility>
 
 #include "nvlsim/training.hpp"
@@ -41,6 +42,7 @@ class chunk_activations {
     const bytes all = stored_activations(c_.net, l, all_kept_);
     if (!recomputes_layer(r, index, predicts)) {
       stored_ += all;
+      whole_ = true;
     } else {
       const bool begins = r.block || index % r.num_layers == 0;
       unit_ = begins ? all - input : unit_ + all;
@@ -50,12 +52,14 @@ class chunk_activations {
   }
   bytes stored() const { return stored_; }
   /// Of the largest unit, beyond its input.
-  bytes again() const { return largest_; }
+  /// Layers that keep everything come first in the backward pass, and have given their memory back by then.
+  bytes again() const { return whole_ ? bytes{} : largest_; }
 
  private:
   const training_context& c_;
   training_workload all_kept_;
   bytes stored_, unit_, largest_;
+  bool whole_ = false;  ///< some layer keeps everything
 };
 
 stage_content content_of(const training_context& c, std::int64_t stage) {
@@ -244,6 +248,8 @@ void add_layer_problems(std::vector<std::string>& reasons, const layer_spec& l, 
 
 std::vector<std::string> training_problems(const platform& p, const model& m, const training_workload& w) {
   std::vector<std::string> out = placement_problems(w.par, w.place, p);
+  for (const precision x : std::set{w.gemm_precision, precision::bf16})
+    if (!p.gpu.dense_peak(x)) out.push_back(fmt::format("{} has no {} peak: it cannot do this step", p.gpu.name, name(x)));
   const parallelism& par = w.par;
   for (const layer_spec& l : distinct_layers(m)) add_layer_problems(out, l, w);
   const bool routed = has_routed_experts(m);

@@ -46,8 +46,8 @@ Collectives as nccl-tests prints them.
 What was chosen, and where that changes.
 
   $ nvlsim collective all_reduce --platform gb200-x800 --gpus 144 --sharp on -b 8 -e 16G -f 2 | tail -4 | tr -s ' 0-9' | sed 's/[0-9][0-9]*/N/' | sed 's/within .* of/within LOW and HIGH of/'
-  # From N B : sharp
-  # N of 32 rows use parameters derived from hardware figures, not measured ones
+  # From N B : 90 % of measured times lie within LOW and HIGH of these
+  # From N B : 90 % of measured times lie within LOW and HIGH of these
   # From N B : 90 % of measured times lie within LOW and HIGH of these
   # Collective test concluded: all_reduce_perf
 

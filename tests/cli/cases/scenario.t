@@ -157,7 +157,7 @@ What is no scenario.
   [2]
 
   $ printf '\377\376\000\001' > bad.json; nvlsim run bad.json
-  2> bad.json#: line 1, column 1: expected a value, found "�"
+  2> bad.json#: byte 3 is 0: this is no text
   [2]
 
   $ echo '[1, 2]' > bad.json; nvlsim run bad.json

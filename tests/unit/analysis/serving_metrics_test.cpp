@@ -93,14 +93,13 @@ TEST_CASE("A server that is sent more than it can do is saturated") {
 TEST_CASE("Decode workers that caches queue for are saturated") {
   inference_workload w = small_workload();
   w.load = load_kind::open_loop;
-  w.prefill_pool = pool_layout{.replicas = 4};
+  w.prefill_pool.emplace().replicas = 4;
   w.requests = 3000;
   w.engine.max_batch_size = 4;
   w.prefill_pool->max_batch_size = 64;
   w.arrivals.rate_per_s = 100;
   w.measured = {0.1, 0.1};
-  stack s = small_stack();
-  s.collectives = test::stack_with_sends().collectives;
+  const stack s = test::stack_with_sends();
   const serving_run run = serve(small_machine(), s, small_model(), w);
   REQUIRE(run.reasons.empty());
   CHECK(measure_serving(run, w).saturated);

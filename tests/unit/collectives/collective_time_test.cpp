@@ -386,12 +386,25 @@ TEST_CASE("Collectives say how measured times spread, where somebody measured") 
 }
 
 TEST_CASE("SHARP that no sweep of the fabric shows is derived") {
-  const auto derived = [](const platform& p) {
-    return collective_time(shipped(), p, collective::all_reduce, 1.0_GB, {16, 2}).derived;
+  const auto derived = [](const platform& p, std::string_view algorithm) {
+    return collective_time(shipped(), p, collective::all_reduce, 1.0_GB, {16, 2}, {.algorithm = algorithm}).derived;
   };
-  CHECK_FALSE(derived(machine(3, "hdr-sharp", 100.0_Gbps, true)));
-  CHECK(derived(machine(5, "quantum-x800", 800.0_Gbps, true)));
-  CHECK_FALSE(derived(machine(5, "quantum-x800", 800.0_Gbps)));
+  CHECK_FALSE(derived(machine(3, "hdr-sharp", 100.0_Gbps, true), "sharp"));
+  CHECK(derived(machine(5, "quantum-x800", 800.0_Gbps, true), "sharp"));
+  CHECK_FALSE(derived(machine(5, "quantum-x800", 800.0_Gbps), ""));
+}
+
+TEST_CASE("Switches that reduce make no all-reduce between racks slower") {
+  const platform with = machine(5, "quantum-x800", 800.0_Gbps, true), without = machine(5, "quantum-x800", 800.0_Gbps);
+  bool faster = false;
+  for (double size = 8; size < 2e10; size *= 4) {
+    const auto time = [&](const platform& p) {
+      return collective_time(shipped(), p, collective::all_reduce, bytes::from_base(size), {.ranks = 144, .domains = 2}).time;
+    };
+    CHECK(time(with) <= time(without));
+    faster |= time(with) < time(without);
+  }
+  CHECK(faster);
 }
 
 TEST_CASE("Collective without the library's tuning takes the fastest protocol") {

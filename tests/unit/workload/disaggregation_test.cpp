@@ -32,14 +32,6 @@ pool_prices flat(double prefill, double decode, double transfer) {
   return out;
 }
 
-stack stack_with_sends() {
-  stack s = test::small_stack();
-  domain_collective d;
-  d.simple = {5.0_us, 1.0_us, 300.0_GBps};
-  s.collectives.domain["nvlink5"]["all_gather"] = d;
-  return s;
-}
-
 inference_workload pooled_workload() {
   inference_workload w = test::small_workload();
   w.load = load_kind::closed_loop;
@@ -194,7 +186,7 @@ TEST_CASE("Saturated prefill pool sets the rate whatever the decode pool could d
 
 TEST_CASE("KV transfer sends what a rank holds of a prompt", "[disaggregation]") {
   const platform p = test::small_machine();
-  const stack s = stack_with_sends();
+  const stack s = test::stack_with_sends();
   const model m = test::small_model();
   inference_workload w = pooled_workload();
   w.prefill_pool->tp = 1;
@@ -235,7 +227,7 @@ TEST_CASE("Classes of a schedule of pools give its means", "[disaggregation]") {
 
 TEST_CASE("Plan of pools keeps the dates of their schedule", "[disaggregation]") {
   const platform p = test::small_machine();
-  const stack s = stack_with_sends();
+  const stack s = test::stack_with_sends();
   const model m = test::small_model();
   const inference_workload w = pooled_workload();
   const inference_run run = plan_inference(p, s, m, w);
@@ -253,7 +245,7 @@ TEST_CASE("Plan of pools keeps the dates of their schedule", "[disaggregation]")
 
 TEST_CASE("Pools on a clock keep the dates of the schedule of pools", "[disaggregation]") {
   const platform p = test::small_machine();
-  const stack s = stack_with_sends();
+  const stack s = test::stack_with_sends();
   inference_workload w = pooled_workload();
   const inference_run planned = plan_inference(p, s, test::small_model(), w);
   REQUIRE(planned.reasons.empty());
@@ -271,7 +263,7 @@ TEST_CASE("Pools on a clock keep the dates of the schedule of pools", "[disaggre
 
 TEST_CASE("Pools that cannot be are refused with every reason", "[disaggregation]") {
   const platform p = test::small_machine();
-  const stack s = stack_with_sends();
+  const stack s = test::stack_with_sends();
   inference_workload w = pooled_workload();
   w.load = load_kind::static_batch;
   CHECK(plan_inference(p, s, test::small_model(), w).reasons.size() == 1);

@@ -109,4 +109,13 @@ inline inference_workload small_workload() {
   return w;
 }
 
+/// One whose pools can send caches.
+inline stack stack_with_sends() {
+  stack s = small_stack();
+  domain_collective d;
+  d.simple = {5.0_us, 1.0_us, 300.0_GBps};
+  s.collectives.domain["nvlink5"]["all_gather"] = d;
+  return s;
+}
+
 }  // namespace nvlsim::test

@@ -218,8 +218,23 @@ TEST_CASE("Recomputing more keeps less") {
     CHECK(item(memory_of(again), "activations") < all);
     CHECK(again.step_s() > j.step_s());
   }
-  j.work.offload_layers = static_cast<std::int64_t>(j.net.layers.size()) / 2;
-  CHECK(item(memory_of(j), "activations") == Approx(all / 2).epsilon(1e-12));
+  // Of the layers that are offloaded one is at work, and on the GPU.
+  const auto layers = static_cast<double>(j.net.layers.size());
+  j.work.offload_layers = static_cast<std::int64_t>(layers) / 2;
+  CHECK(item(memory_of(j), "activations") == Approx(all * (0.5 + 1 / layers)).epsilon(1e-12));
+  CHECK(memory_of(j).offloaded.base() == Approx(all / 2).epsilon(1e-12));
+  j.machine.cpu.memory = bytes::from_base(all / 2);  // of a CPU for two GPUs, of which half is taken
+  CHECK_FALSE(memory_of(j).fits());
+}
+
+TEST_CASE("Sharded parameters are gathered a layer at a time") {
+  test::shipped_job j = plain_job();
+  CHECK(item(memory_of(j), "gathered") == 0);
+  j.work.sharding = data_parallel_sharding::fsdp;
+  const double each = item(memory_of(j), "gathered");
+  CHECK(each > 0);
+  j.work.par.tp *= 2;
+  CHECK(item(memory_of(j), "gathered") == Approx(each / 2).epsilon(0.01));
 }
 
 TEST_CASE("Frozen layers in 8 bits keep inputs of activations in 8 bits, and need no room for gradients of weights") {
