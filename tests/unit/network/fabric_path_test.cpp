@@ -44,6 +44,19 @@ TEST_CASE("An oversubscribed fabric slows what leaves a leaf") {
   CHECK(share(p, 400, false) == Approx(1.0 / 3));
 }
 
+TEST_CASE("Of neighbours that all send those share the up-links that leave their leaf") {
+  platform p = cluster();
+  const auto of_nic = [&](std::int64_t apart) { return network::path_of_shift(p, apart).nic / p.fabric.nic_bandwidth; };
+  for (const std::int64_t apart : {1, 64, 108, 1000}) CHECK(of_nic(apart) == 1);
+  p.fabric.oversubscription = 3;  // 108 ports down, 36 up
+  CHECK(of_nic(36) == 1);         // as many leave as there are up-links
+  CHECK(of_nic(54) == Approx(2.0 / 3));
+  CHECK(of_nic(108) == Approx(1.0 / 3));
+  CHECK(of_nic(2000) == Approx(1.0 / 3));
+  p.racks = 1;  // one leaf holds all
+  CHECK(of_nic(54) == 1);
+}
+
 TEST_CASE("Broken spines and cables cost their share, or a collision where routes are fixed") {
   platform p = cluster();
   p.fabric.failed_spines = 1;

@@ -156,5 +156,27 @@ TEST_CASE("Capacities that cannot be are refused with the reason") {
         std::vector<std::string>{"a capacity of experts needs a model with routed experts"});
 }
 
+TEST_CASE("Experts over two racks wait for the rack with fewest of them, and for what the fabric leaves") {
+  test::shipped_job j = test::shipped("gb300-nvl72", "qwen3-30b-a3b");
+  j.work.par = {.dp = 64, .ep = 64};
+  const auto step = [&](std::int64_t in_rack) {
+    j.work.place.gpus_per_domain = in_rack;
+    return j.step_s();
+  };
+  const double even = step(32), less = step(48), least = step(56);
+  CHECK(step(64) < even);
+  CHECK(even < less);
+  CHECK(less < least);
+  j.machine.fabric.oversubscription = 8;
+  CHECK(step(56) == Approx(least));  // both in one leaf
+  j.machine.fabric.oversubscription = 2;  // 96 ports of a leaf lead to GPUs
+  j.work.par = {.dp = 256, .ep = 128};
+  j.work.global_batch_size = 512;
+  j.work.micro_batch_size = 2;
+  const double shared = step(64);
+  j.machine.fabric.oversubscription = 1;
+  CHECK(step(64) < shared);
+}
+
 }  // namespace
 }  // namespace nvlsim

@@ -210,6 +210,33 @@ TEST_CASE("A server replies once in a stream interval") {
   CHECK(host(10) == host(1));
 }
 
+TEST_CASE("A full pipeline waits for its slowest stage, and sends over the fabric where a domain ends") {
+  setup x;
+  x.s = stack_with_sends();
+  fabric_collective sends;
+  sends.ring.latency = sends.ring.fabric_step = 20.0_us;
+  sends.ll = {20.0_us, 1.0_us, 10.0_GBps};
+  sends.ll_pipeline = sends.ring.pipeline = 1.0_us;
+  x.s.collectives.fabric["default"]["all_gather"] = sends;
+  x.p.fabric.nic_bandwidth = 400.0_Gbps;
+  const auto layers = static_cast<int>(x.m.layers.size());
+  const auto wait = [&](int pp) {
+    x.w.pp = pp;
+    return time_of(x.price(decode_only), "stage wait");
+  };
+  CHECK(wait(1) == 0);
+  REQUIRE(layers % 4 == 0);
+  const double head = time_of(x.price(decode_only), "lm head");
+  CHECK(wait(4) == Approx(3 * head).epsilon(0.2));  // of even stages the last has the head as well
+  const double fit = x.price(decode_only).duration.base();
+  REQUIRE(std::isfinite(fit));
+  CHECK(wait(layers - 1) > fit * 0.5);              // most hold one layer, one holds two
+  CHECK(time_of(x.price(decode_only), "stage send") > 2 * 20e-6);  // two domains
+  x.w.load = load_kind::closed_loop;
+  x.w.concurrency = 1;
+  CHECK(wait(4) == 0);  // alone in the pipeline
+}
+
 TEST_CASE("Iteration time scales tensor work and nothing else by the engine's factors") {
   setup x;
   const work_template before = x.price(mixed);
