@@ -85,7 +85,11 @@ loaded<T> load_input(std::string_view what, const std::string& name, const std::
     return out;
   }
   if (own.empty()) {
-    for (const override_at& o : sets) config::override_value(out.source, o.pointer, o.v, o.by, own);
+    for (const override_at& o : sets) {
+      // The file that one builds on has been read by now.
+      if (o.pointer == "/base") own.add(o.by.where, "/base", "a file builds on what it says itself: setting this changes nothing; name the other file, or copy this one");
+      config::override_value(out.source, o.pointer, o.v, o.by, own);
+    }
     out.content = read(out.source, input_name(name), own);
   }
   for (problem& p : own.sorted()) {
