@@ -126,6 +126,9 @@ exit_code execute(const report_arguments& a) {
     std::move(more.begin(), more.end(), std::back_inserter(inputs));
   };
   diagnostics problems;
+  std::error_code none;
+  for (const std::string& what : a.inputs)
+    if (std::filesystem::equivalent(what, a.output, none)) problems.add("-o", "", fmt::format("{} is an input: it would be overwritten", a.output));
   for (const std::string& what : a.inputs) gather(problems, [&] { read(what); });
   problems.throw_if_any();
   for (const input_contents& i : inputs) {

@@ -47,7 +47,7 @@ void check_outputs(const run_arguments& a, const std::vector<scenario>& scenario
   std::map<fs::path, std::string> known;
   diagnostics problems;
   std::error_code ec;
-  const auto place = [&](const fs::path& file) { return fs::weakly_canonical(file, ec); };
+  const auto place = [&](const fs::path& file) { return fs::weakly_canonical(fs::absolute(file, ec), ec); };
   for (const scenario& s : scenarios) known.emplace(place(s.file), "the scenario");
   const auto take = [&](const char* option, const fs::path& file) {
     const auto [at, is_new] = known.emplace(place(file), option);

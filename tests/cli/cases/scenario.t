@@ -258,3 +258,29 @@ A base is looked up beside the file, then among what ships. Its racks count unle
   $ echo '{"schema": "nvlsim.platform/1", "base": "ours"}' > here/p/ours.json; nvlsim run here/t.json
   2> here/p/ours.json#/base: "ours" is its own base
   [2]
+
+What is read is not written over, and nothing written twice.
+
+  $ cp train.json again.json; nvlsim run again.json --trace again.json
+  2> --trace#: again.json is the scenario already: it would be overwritten
+  [2]
+  $ nvlsim run again.json --trace x.json -o . --set '/name="x"' | head -1
+  2> --trace#: x.json is -o already: it would be overwritten
+  $ nvlsim report again.json -o again.json
+  2> -o#: again.json is an input: it would be overwritten
+  [2]
+  $ cmp train.json again.json
+
+Empty names, and what is set in a file that the scenario does not have.
+
+  $ nvlsim run train.json --set /platform/use= --set /model=
+  2> --set#/model: an empty name
+  2> --set#/platform/use: an empty name
+  [2]
+  $ nvlsim run ring-all-reduce-72-exact --set /model/num_hidden_layers=1 --set /stack/nccl=1
+  2> --set#/model/num_hidden_layers: the scenario has no model: setting it changes nothing
+  2> --set#/stack/nccl: the scenario has no stack: setting it changes nothing
+  [2]
+  $ nvlsim run train.json --set /platform/base=gb200-nvl72
+  2> --set#/platform/base: a file builds on what it says itself: setting this changes nothing; name the other file, or copy this one
+  [2]

@@ -64,3 +64,22 @@ The highest load of a few requests is chance, and says so.
   $ nvlsim pareto llama3.1-405b-gb300-512
   2> $SOURCE/scenarios/training/llama3.1-405b-gb300-512.json#/workload: a Pareto study takes an inference workload with lengths of its own
   [2]
+
+Caches as flows need a load without a clock; settings that change nothing are told.
+
+  $ nvlsim run deepseek-r1-gb300-prefill-decode --fidelity flow --set '/workload/slo={"e2e": "1 h"}'
+  2> --set#/simulation/fidelity: flow shows the caches that pools send in an offline load or a closed loop; loads with arrivals, objectives, sessions, preemption or lengths of a distribution send them one after the other: use closed
+  [2]
+  $ nvlsim run llama3.3-70b-trace-gb300-rack --set /workload/engine/batch_wait_iterations=20 --set /workload/engine/rank_wait_iterations=5 2>&1 | grep 'without effect'
+    - batch_wait_iterations is without effect: batch_wait_ratio is 0, so that no
+    - rank_wait_iterations is without effect: attention_dp is 1, so that no rank
+
+A Pareto study of a rack tries sizes that leave GPUs over.
+
+  $ nvlsim pareto deepseek-r1-gb300-prefill-decode --gpus 72 --concurrency 64 --set '/workload/load={"kind": "closed_loop", "concurrency": 64, "requests": 64, "input": {"mean": 500}, "output": {"mean": 20}}' | grep -o 'ep [0-9]* x[0-9]*' | sort -u
+  ep 16 x4
+  ep 2 x36
+  ep 32 x2
+  ep 4 x18
+  ep 64 x1
+  ep 8 x9
