@@ -41,7 +41,7 @@ std::vector<override_option> overrides_of(const run_arguments& a) {
   return out;
 }
 
-/// Nothing that is read is written over, and nothing written twice.
+/// No scenario is written over, and no file written twice.
 void check_outputs(const run_arguments& a, const std::vector<scenario>& scenarios) {
   namespace fs = std::filesystem;
   std::map<fs::path, std::string> known;
@@ -50,6 +50,7 @@ void check_outputs(const run_arguments& a, const std::vector<scenario>& scenario
   const auto place = [&](const fs::path& file) { return fs::weakly_canonical(fs::absolute(file, ec), ec); };
   for (const scenario& s : scenarios) known.emplace(place(s.file), "the scenario");
   const auto take = [&](const char* option, const fs::path& file) {
+    if (fs::exists(file, ec) && !fs::is_regular_file(file, ec)) return;  // a device or a pipe
     const auto [at, is_new] = known.emplace(place(file), option);
     if (!is_new) problems.add(option, "", fmt::format("{} is {} already: it would be overwritten", file.string(), at->second));
   };

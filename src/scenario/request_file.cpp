@@ -154,7 +154,8 @@ class file_reader {
   /// The cells of a line; none where a quote is not closed.
   std::vector<std::string> split(const std::string& line) {
     try {
-      return config::csv_records(line, shown_as_).front();
+      const auto records = config::csv_records(line, shown_as_);
+      return records.empty() ? std::vector<std::string>(1) : records.front();  // none: a quoted cell with nothing in it
     } catch (const input_error&) {
       fail("a quote is not closed");
       return {};

@@ -101,8 +101,10 @@ iteration_costs::iteration_costs(const platform& p, const stack& s, const model&
   stream_.launch = {};  // launches of small kernels are in the engine's layer_time
   sequence_host_ = costs_.sequence_host;
   request_host_ = costs_.request_host;
-  const std::int64_t clients = w.load == load_kind::closed_loop ? w.concurrency / w.replicas : w.pp;
-  busy_stages_ = static_cast<double>(std::clamp<std::int64_t>(clients, 1, w.pp));
+  // Of arrivals in time the pipeline is taken as full.
+  const bool in_time = w.load == load_kind::open_loop || w.load == load_kind::trace;
+  const std::int64_t at_once = in_time ? std::int64_t{w.replicas} * w.pp : w.load == load_kind::closed_loop ? w.concurrency : w.requests;
+  busy_stages_ = static_cast<double>(std::clamp<std::int64_t>((at_once + w.replicas - 1) / w.replicas, 1, w.pp));
   const engine_settings set = settings_of(*s.inference, w);
   most_in_graph_ = static_cast<double>(set.cuda_graph_max_batch_size);
   if (behind_server(w)) {  // tokens are streamed

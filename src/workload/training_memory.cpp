@@ -19,7 +19,7 @@ struct stage_content {
   local_parameters parameters;      ///< layers and vocabulary tables
   double vocabulary = 0;            ///< of them, tables
   double last_layer = 0;            ///< dense parameters of the layer whose backward comes first; of several chunks the largest
-  double largest_layer = 0;         ///< parameters, experts included
+  double gathered = 0;              ///< parameters of the largest layer that FSDP shares out, experts included
   std::vector<bytes> activations;   ///< by local chunk, of one micro-batch
   bytes again;                      ///< of a unit of layers computed again, beyond its input
   std::int64_t layers = 0;
@@ -66,6 +66,7 @@ stage_content content_of(const training_context& c, std::int64_t stage) {
   const training_workload& w = c.work;
   const pipeline_geometry shape = geometry_of(w);
   const auto counts = chunk_layers(c.net, w);
+  const bool shared_dense = gradient_group(w).ranks > 1, shared_experts = expert_gradient_group(w).ranks > 1;
   stage_content s;
   s.activations.resize(static_cast<std::size_t>(shape.local));
   int tables = 0;
@@ -86,7 +87,7 @@ stage_content content_of(const training_context& c, std::int64_t stage) {
       s.parameters.dense += p.dense;
       s.parameters.expert += p.expert;
       last_layer = p.dense;
-      s.largest_layer = std::max(s.largest_layer, p.total());
+      s.gathered = std::max(s.gathered, (shared_dense ? p.dense : 0) + (shared_experts ? p.expert : 0));
       kept.add(l, i - begin, at >= decoder);
       ++s.layers;
     }
@@ -162,15 +163,14 @@ memory_report stage_memory(const training_context& c, std::int64_t stage) {
                   reduced * trained / 1e9, shared_gradients ? ", sharded" : ""));
   add("optimizer", 12 * updated, fmt::format("12 B (FP32 master and two moments) x {:.3f} G parameters updated here", updated / 1e9));
   const held_activations alive = peak_activations(w, here, stage);
-  // Of the layers that are offloaded one at a time is at work, and on the GPU.
-  const double layers_here = static_cast<double>(std::max<std::int64_t>(here.layers, 1));
-  const double away = std::clamp(static_cast<double>(w.offload_layers), 0.0, layers_here);
-  const double kept = away > 0 ? std::min(layers_here, layers_here - away + 1) / layers_here : 1;
-  r.offloaded = alive.peak * (away / layers_here);
-  r.offload_room = cpu_room(c.machine);
   bytes each;
   for (const bytes b : here.activations) each += b;
-  add("activations", alive.peak.base() * kept,
+  // Of the layers that are offloaded one of one micro-batch is at work, and on the GPU.
+  const double layers_here = static_cast<double>(std::max<std::int64_t>(here.layers, 1));
+  const double away = std::clamp(static_cast<double>(w.offload_layers), 0.0, layers_here);
+  r.offloaded = away > 0 ? std::max(bytes{}, alive.peak * (away / layers_here) - each * (1 / layers_here)) : bytes{};
+  r.offload_room = cpu_room(c.machine);
+  add("activations", (alive.peak - r.offloaded).base(),
       fmt::format("{} a micro-batch x {:g} in flight{}", format_quantity(each),
                   static_cast<double>(alive.chunks) / static_cast<double>(here.activations.size()),
                   away > 0 ? fmt::format(", {} of them in CPU memory", format_quantity(r.offloaded)) : ""));
@@ -197,8 +197,8 @@ memory_report stage_memory(const training_context& c, std::int64_t stage) {
                   of_head > 0 ? fmt::format(", {:g} B one of the LM head", of_head) : "",
                   gathered > 0 ? ", 4 B a token and hidden unit that TP gathers" : ""));
   if (fsdp)
-    add("gathered", 2 * frozen * here.largest_layer + (frozen_layers ? 0 : 2 * here.largest_layer),
-        fmt::format("{:g} B x {:.3f} G parameters of a layer, of the one at work and the next{}", frozen, here.largest_layer / 1e9,
+    add("gathered", 2 * frozen * here.gathered + (frozen_layers ? 0 : 2 * here.gathered),
+        fmt::format("{:g} B x {:.3f} G shared parameters of a layer, of the one at work and the next{}", frozen, here.gathered / 1e9,
                     frozen_layers ? "" : ", and 2 B of its gradients"));
   add("reserve", c.framework.reserve.base(), "CUDA context, collective library and allocator");
   return r;
@@ -321,7 +321,8 @@ memory_report training_memory(const platform& p, const stack& s, const model& m,
   memory_report worst;
   for (std::int64_t stage = 0; stage < w.par.pp; ++stage) {
     memory_report r = stage_memory(c, stage);
-    if (stage == 0 || r.peak > worst.peak) worst = std::move(r);
+    const bool worse = r.fits() == worst.fits() ? r.peak > worst.peak : !r.fits();
+    if (stage == 0 || worse) worst = std::move(r);
   }
   return worst;
 }

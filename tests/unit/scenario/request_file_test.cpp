@@ -80,6 +80,15 @@ TEST_CASE("Request files of Vidur have lengths and no times, generic ones both")
   }
 }
 
+TEST_CASE("Request files are read as CSV") {
+  const outcome quoted = read_text("arrival_s,input_tokens,output_tokens,note\n0,10,20,\"a, \"\"b\"\"\"\n");
+  CHECK(quoted.problems.empty());
+  CHECK(quoted.trace.list.requests.at(0).output == 20);
+  for (const char* wrong : {"\"\"", "\"0,10,20", "0,1\"2\"3,4"})
+    CHECK_FALSE(read_text(std::string("arrival_s,input_tokens,output_tokens\n0,1,1\n") + wrong + "\n").problems.empty());
+  CHECK_FALSE(read_text("\"\"\n").problems.empty());
+}
+
 TEST_CASE("Request files report every line that cannot be read") {
   const outcome r = read_text("arrival_s,input_tokens,output_tokens\n0,10,10\nnan,10,10\n1,-3,10\n2,10\n3,10,x\n4,0,1\n");
   CHECK(r.problems.size() == 5);

@@ -222,9 +222,25 @@ TEST_CASE("Recomputing more keeps less") {
   const auto layers = static_cast<double>(j.net.layers.size());
   j.work.offload_layers = static_cast<std::int64_t>(layers) / 2;
   CHECK(item(memory_of(j), "activations") == Approx(all * (0.5 + 1 / layers)).epsilon(1e-12));
-  CHECK(memory_of(j).offloaded.base() == Approx(all / 2).epsilon(1e-12));
+  CHECK(memory_of(j).offloaded.base() == Approx(all * (0.5 - 1 / layers)).epsilon(1e-12));
   j.machine.cpu.memory = bytes::from_base(all / 2);  // of a CPU for two GPUs, of which half is taken
   CHECK_FALSE(memory_of(j).fits());
+}
+
+TEST_CASE("CPU memory is that of the stage that offloads most") {
+  // The last stage takes most GPU memory, and holds one micro-batch; those before hold up to sixteen.
+  test::shipped_job j = test::shipped("gb200-nvl72", "llama3.1-405b");
+  j.work.par.pp = 16;
+  j.work.par.dp = 1;
+  j.work.micro_batch_size = 4;
+  j.work.offload_layers = 8;
+  const memory_report r = memory_of(j);
+  CHECK_FALSE(r.fits());
+  CHECK(r.offloaded > r.offload_room);
+  CHECK(r.where != "stage 15");
+  j.machine.cpu.memory = j.machine.cpu.memory * 10.0;
+  CHECK(memory_of(j).fits());
+  CHECK(memory_of(j).where == "stage 15");
 }
 
 TEST_CASE("Sharded parameters are gathered a layer at a time") {
