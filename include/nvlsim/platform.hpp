@@ -127,6 +127,9 @@ struct platform {
   int gpus() const { return racks * gpus_per_rack(); }
 };
 
+/// GPUs of a platform: counts are ints.
+inline constexpr double most_gpus = 1e9;
+
 /// CPU memory that a GPU can keep things of its own in: half of its share (assumed).
 bytes cpu_room(const platform& p);
 

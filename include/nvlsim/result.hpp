@@ -41,7 +41,7 @@ struct run_record {
   timeline times;
   std::optional<inference_run> served;  ///< of an inference run; its plan is `work`
   std::vector<link_use> links;        ///< of a run whose traffic shares ports
-  std::vector<trace_counter> counters;
+  std::vector<trace_counter> counters;  ///< of a load on a clock
   std::string left_out;  ///< what the timeline of a long served load lacks
   std::vector<request_record> requests;  ///< of a served load, where asked for; one lane of each class
   front_end_costs front_end;             ///< of those

@@ -145,7 +145,7 @@ struct serving_run {
 void draw_serving(const serving_run& run, const inference_workload& w, plan& work, timeline& times,
                   std::vector<trace_counter>& counters, bool whole = false);
 
-/// The same counters of a run in token time, by class; those of pools have no caches.
+/// The same counters of a run in token time, by class; those of pools have no caches. The plan of `run` is not looked at.
 std::vector<trace_counter> count_over_time(const inference_run& run, const timeline& times, const std::vector<request_record>& requests);
 
 /// Whether the load needs a clock; else `plan_inference` simulates it in token time, with the same engine.

@@ -227,12 +227,12 @@ exit_code execute(const collective_arguments& a) {
   if (domain > p.gpus_per_rack())
     problems.add("--domain-size", "", fmt::format("{} exceeds the {} GPUs of an NVLink domain", domain, p.gpus_per_rack()));
   if (!a.sharp.empty()) p.fabric.sharp = a.sharp == "on";
-  constexpr std::int64_t most_gpus = 1'000'000'000;  // of a platform
-  if ((a.gpus + domain - 1) / std::max<std::int64_t>(domain, 1) > most_gpus / std::max(p.gpus_per_rack(), 1))
-    problems.add("--gpus", "", fmt::format("{} GPUs, {} a domain, need more than the {} GPUs that a platform has at most", a.gpus, domain, most_gpus));
+  const std::int64_t racks = (a.gpus + domain - 1) / domain;
+  if (static_cast<double>(racks) * p.gpus_per_rack() > most_gpus)
+    problems.add("--gpus", "", fmt::format("{} GPUs, {} a domain, need more than the {:.0f} GPUs that a platform has at most", a.gpus, domain, most_gpus));
   problems.throw_if_any();
   // The communicator says how large the cluster is, unless the platform is larger.
-  p.racks = std::max<int>(p.racks, static_cast<int>((a.gpus + domain - 1) / domain));
+  p.racks = std::max(p.racks, static_cast<int>(racks));
   const setting s{a, p, software.content, {domain}, strided_group({domain}, 0, 1, a.gpus)};
   check_wishes(s, operations, problems);
   problems.throw_if_any();

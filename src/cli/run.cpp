@@ -2,8 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <optional>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "cli/commands.hpp"

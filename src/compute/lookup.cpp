@@ -135,7 +135,7 @@ double power_ratio(const measured_gpu& m, const gpu_spec& gpu) {
 /// More power takes no format beyond its dense peak.
 void follow_platform(kernel_profile& k, const gpu_spec& gpu) {
   const measured_gpu m = *k.measured_on;
-  const double power = std::pow((std::min(gpu.cap(), gpu.tdp) - gpu.idle_power) / m.dynamic_power, k.power_exponent);
+  const double power = std::pow((gpu.cap() - gpu.idle_power) / m.dynamic_power, k.power_exponent);
   const auto rates = k.gemm;
   scale_rates(k, [&](precision p) {
     const double peak = peak_ratio(m, gpu, p);
@@ -180,8 +180,7 @@ kernel_profile kernels_for(const stack& s, const gpu_spec& gpu) {
     else if (!named(k, gpu)) scale_to(k, s, gpu);
     add_unmeasured_formats(k, gpu);
     if (gpu.power_cap && !follows) {
-      // A cap above the power the GPU is made for slows nothing and speeds nothing up.
-      const double power = std::min(1.0, (gpu.cap() - gpu.idle_power) / (gpu.tdp - gpu.idle_power));
+      const double power = (gpu.cap() - gpu.idle_power) / (gpu.tdp - gpu.idle_power);
       const double factor = std::pow(power, k.power_exponent);
       scale_rates(k, [&](precision) { return factor; });
     }

@@ -13,7 +13,6 @@
 namespace nvlsim {
 namespace {
 
-constexpr double most_gpus = 1e9;  // counts are ints
 
 struct check {
   bool wrong = false;

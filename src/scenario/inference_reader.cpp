@@ -182,9 +182,8 @@ void read_objective(config::reader r, service_objective& o) {
 
 /// Counts of ranks that are fine by themselves.
 void check_gpus(config::reader& r, double tp, double pp, double attention_dp, double replicas) {
-  constexpr double most = 1e9;  // as of a platform
-  if (const double gpus = tp * pp * attention_dp * replicas; gpus > most)
-    r.fail("", fmt::format("a layout of {:.4g} GPUs; a platform has {:g} at most", gpus, most));
+  if (const double gpus = tp * pp * attention_dp * replicas; gpus > most_gpus)
+    r.fail("", fmt::format("a layout of {:.4g} GPUs; a platform has {:g} at most", gpus, most_gpus));
 }
 
 pool_layout read_pool(config::reader r) {

@@ -95,6 +95,13 @@ std::string from_scenario(const std::string& name, const config::document& doc, 
   return (std::filesystem::path(doc.self.where).parent_path() / name).string();
 }
 
+/// A name that must be one where it is given.
+std::string read_name(config::reader& r, const char* key) {
+  const std::string name = r.string(key);
+  if (const value* given = r.raw(key); name.empty() && given && given->string()) r.fail(key, "an empty name");
+  return name;
+}
+
 loaded<platform> read_hardware(config::reader& r, config::document& doc, const std::vector<override_at>& sets,
                                const data_folders& data, diagnostics& problems) {
   if (const value* v = r.raw("platform"); v && v->string()) {
@@ -102,10 +109,9 @@ loaded<platform> read_hardware(config::reader& r, config::document& doc, const s
     return {};
   }
   config::reader p = r.child("platform");
-  const std::string use = p.string("use");
+  const std::string use = read_name(p, "use");
   const std::vector<override_at> all_sets = platform_sets(p, doc, sets);
   loaded<platform> out;
-  if (const value* given = p.raw("use"); use.empty() && given && given->string()) p.fail("use", "an empty name");
   if (!use.empty())
     out = load_platform(from_scenario(use, doc, "/platform/use"), data, all_sets, located(p, doc, "use"), problems);
   out.content.racks = static_cast<int>(p.integer_or("racks", std::max(1, out.content.racks), {1, 1'000'000}));
@@ -118,11 +124,6 @@ named_inputs read_named(config::reader& r, config::document& doc, const split_ov
   named_inputs in;
   const needed_inputs needed = needed_by(r);
   if (needed.hardware || r.has("platform")) in.hardware = read_hardware(r, doc, sets.platform, data, problems);
-  const auto name_of = [&](const char* key, bool must) {
-    const std::string name = must || r.has(key) ? r.string(key) : std::string();
-    if (const value* given = r.raw(key); name.empty() && given && given->string()) r.fail(key, "an empty name");
-    return name;
-  };
   // What is set in a file that is not read changes nothing.
   const auto idle = [&](const char* what, const std::vector<override_at>& of) {
     for (const override_at& o : of) problems.add(o.by.where, o.written_at.empty() ? o.pointer : o.written_at, fmt::format("the scenario has no {}: setting it changes nothing", what));
@@ -130,9 +131,9 @@ named_inputs read_named(config::reader& r, config::document& doc, const split_ov
   if (!needed.hardware && !r.has("platform")) idle("platform", sets.platform);
   if (!needed.software && !r.has("stack")) idle("stack", sets.stack);
   if (!needed.net) idle("model", sets.model);
-  if (const std::string name = name_of("stack", needed.software); !name.empty())
+  if (const std::string name = needed.software || r.has("stack") ? read_name(r, "stack") : std::string(); !name.empty())
     in.software = share_stack(from_scenario(name, doc, "/stack"), data, sets.stack, located(r, doc, "stack"), problems);
-  if (const std::string name = needed.net ? name_of("model", true) : std::string(); !name.empty())
+  if (const std::string name = needed.net ? read_name(r, "model") : std::string(); !name.empty())
     in.net = load_model(from_scenario(name, doc, "/model"), data, sets.model, located(r, doc, "model"), problems);
   return in;
 }

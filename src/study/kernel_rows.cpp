@@ -362,7 +362,7 @@ kernel_row read_kernel_row(const csv_row& row, const std::string& id, const std:
   out.power = power_of(row);
   try {
     r.published = published_value(row, "latency_ms");
-    if (r.suspect.starts_with("exclude:") || !r.published || !(*r.published > 0)) {
+    if (r.suspect.starts_with("exclude:") || !r.published) {
       r.status = record_status::excluded;
       r.reason = r.published ? r.suspect : "nothing to compare";
       return out;

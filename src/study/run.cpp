@@ -139,7 +139,6 @@ void run_inference(run_record& out, const scenario& s, const inference_workload&
   add_inference_sections(r, s.platform, w, run, out.times);
   add_serving_bands(r, s, w);
   out.requests = records_of(run, out.times);
-  out.counters = count_over_time(run, out.times, out.requests);
   out.front_end = run.front_end;
   out.work = std::move(run.work);
   out.served = std::move(run);

@@ -19,23 +19,12 @@ struct event {
   bool operator>(const event& o) const { return std::tie(at_s, order) > std::tie(o.at_s, o.order); }
 };
 
-/// A lane at work, on prompts alone or on sequences whose caches have come.
-struct pool_worker {
-  explicit pool_worker(const schedule_limits& l) : engine(l) {}
-  lane engine;
-  iteration now;
-  std::int64_t in_hand = 0;  ///< requests submitted and not finished
-  bool busy = false;
-  std::int64_t load() const { return engine.load() + (busy ? now.prompt_tokens : 0); }
-  double port_free = 0;  ///< when the caches it sends are gone
-};
-
 class pools {
  public:
   pools(const request_lengths& lengths, const pool_setup& s, const pool_prices& prices)
       : setup_(s), prices_(prices) {
-    if (!s.prompts_cached) prefill_.assign(static_cast<std::size_t>(s.prefill.workers), pool_worker(s.prefill.lane));
-    decode_.assign(static_cast<std::size_t>(s.decode.workers), pool_worker(s.decode.lane));
+    if (!s.prompts_cached) prefill_.assign(static_cast<std::size_t>(s.prefill.workers), lane_at_work(s.prefill.lane));
+    decode_.assign(static_cast<std::size_t>(s.decode.workers), lane_at_work(s.decode.lane));
     for (const auto& [input, output] : lengths) out_.requests.push_back({.input = input, .output = output});
     out_.prefill.resize(prefill_.size());
     out_.prefill_begin_s.resize(prefill_.size());
@@ -63,7 +52,7 @@ class pools {
     }
     if (ended_ < n) throw internal_error("disaggregation: a request fits no worker");
     out_.makespan_s = now_;
-    for (const pool_worker& w : decode_) out_.peak_kv_tokens = std::max(out_.peak_kv_tokens, w.engine.peak_kv_tokens());
+    for (const lane_at_work& w : decode_) out_.peak_kv_tokens = std::max(out_.peak_kv_tokens, w.engine.peak_kv_tokens());
     return std::move(out_);
   }
 
@@ -84,16 +73,6 @@ class pools {
     }
   }
 
-  /// The worker with the least; of equal ones the next in turn.
-  template <class Load>
-  static std::size_t least_of(const std::vector<pool_worker>& all, std::size_t& turn, Load load) {
-    std::size_t best = turn % all.size();
-    for (std::size_t k = 1; k < all.size(); ++k)
-      if (const std::size_t i = (turn + k) % all.size(); load(all[i]) < load(all[best])) best = i;
-    turn = best + 1;
-    return best;
-  }
-
   void send(std::int32_t i) {
     pooled_request& r = request(i);
     r.sent_s = now_;
@@ -102,13 +81,13 @@ class pools {
       deliver(i);
       return;
     }
-    const std::size_t to = least_of(prefill_, prefill_turn_, [](const pool_worker& w) { return w.load(); });
+    const std::size_t to = least_in_turn(prefill_.size(), prefill_turn_, [&](std::size_t k) { return prefill_[k].load(); });
     r.prefill_worker = static_cast<std::int32_t>(to);
     prefill_[to].engine.submit(i, r.input, 1);  // whose output is the first token
   }
 
   void begin_prefill(std::size_t index) {
-    pool_worker& w = prefill_[index];
+    lane_at_work& w = prefill_[index];
     if (w.busy || w.engine.idle()) return;
     const auto number = static_cast<std::int32_t>(out_.prefill[index].size());
     const iteration it = w.engine.step();
@@ -127,7 +106,7 @@ class pools {
   }
 
   void end_prefill(std::size_t index) {
-    pool_worker& w = prefill_[index];
+    lane_at_work& w = prefill_[index];
     w.busy = false;
     for (const std::int32_t i : w.engine.last().finished) {
       pooled_request& r = request(i);
@@ -146,14 +125,14 @@ class pools {
   void deliver(std::int32_t i) {
     pooled_request& r = request(i);
     r.delivered_s = now_;
-    const std::size_t to = least_of(decode_, decode_turn_, [](const pool_worker& w) { return w.in_hand; });
+    const std::size_t to = least_in_turn(decode_.size(), decode_turn_, [&](std::size_t k) { return decode_[k].in_hand; });
     r.decode_worker = static_cast<std::int32_t>(to);
     decode_[to].in_hand += 1;
     decode_[to].engine.submit_cached(i, r.input, r.output);
   }
 
   void begin_decode(std::size_t index) {
-    pool_worker& w = decode_[index];
+    lane_at_work& w = decode_[index];
     if (w.busy || w.engine.idle()) return;
     const auto number = static_cast<std::int32_t>(out_.decode[index].size());
     const iteration it = w.engine.step();
@@ -171,7 +150,7 @@ class pools {
   }
 
   void end_decode(std::size_t index) {
-    pool_worker& w = decode_[index];
+    lane_at_work& w = decode_[index];
     w.busy = false;
     for (const std::int32_t i : w.engine.last().finished) {
       w.in_hand -= 1;
@@ -189,7 +168,7 @@ class pools {
 
   const pool_setup& setup_;
   const pool_prices& prices_;
-  std::vector<pool_worker> prefill_, decode_;
+  std::vector<lane_at_work> prefill_, decode_;
   std::priority_queue<event, std::vector<event>, std::greater<>> events_;
   pooled_schedule out_;
   std::size_t sent_ = 0, ended_ = 0;

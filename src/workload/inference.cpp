@@ -19,7 +19,6 @@
 namespace nvlsim {
 namespace {
 
-
 /// `part` must divide `whole`, or be a multiple of it where heads may be replicated.
 void check_division(std::set<std::string>& out, const char* what, std::int64_t part, std::int64_t whole,
                     const char* unit, bool replicated = false) {

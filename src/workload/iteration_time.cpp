@@ -85,7 +85,6 @@ iteration_costs::iteration_costs(const platform& p, const stack& s, const model&
   const bool narrow = bytes_per_element(w.kv_cache) < 2;  // kernels follow the format of the cache
   attention_ = at_rate(narrow && kernels_.attention_fp8 ? *kernels_.attention_fp8 : kernels_.attention,
                        sustained * costs_.attention_factor);
-  decode_ = narrow && kernels_.decode_fp8 ? *kernels_.decode_fp8 : kernels_.decode;
   const double decode_rate = costs_.decode_factor * (narrow ? costs_.decode_fp8_factor : 1);
   const auto in_engine = [&](decode_params d) {
     d.hbm_share = std::min(1.0, d.hbm_share * decode_rate);
@@ -93,10 +92,9 @@ iteration_costs::iteration_costs(const platform& p, const stack& s, const model&
     d.launch = d.launch * costs_.launch_factor;
     return d;
   };
-  decode_ = in_engine(decode_);
-  decode_kernels_.decode = decode_;
-  for (const auto& [format, single] : kernels_.single_decode) decode_kernels_.single_decode.emplace(format, in_engine(single));
-  decode_kernels_.ungrouped_decode = kernels_.ungrouped_decode;
+  decode_.decode = in_engine(narrow && kernels_.decode_fp8 ? *kernels_.decode_fp8 : kernels_.decode);
+  for (const auto& [format, single] : kernels_.single_decode) decode_.single_decode.emplace(format, in_engine(single));
+  decode_.ungrouped_decode = kernels_.ungrouped_decode;
   stream_ = kernels_.stream;
   stream_.launch = {};  // launches of small kernels are in the engine's layer_time
   sequence_host_ = costs_.sequence_host;
@@ -364,9 +362,9 @@ decode_shape iteration_costs::one_vector(const layer_slice& l, double batch, dou
 
 /// `products`: multiply-adds of a key and head.
 kernel_cost iteration_costs::one_vector_decode(const decode_shape& s, double products) const {
-  kernel_cost c = decode_attention_cost(platform_.gpu, decode_, s);
+  kernel_cost c = decode_attention_cost(platform_.gpu, decode_.decode, s);
   c.work = flops::from_base(2 * s.batch * (1 + work_.drafts.draft_tokens) * s.context * s.heads * products);
-  if (const seconds by_heads = decode_.launch + c.work / attention_.tensor_rate; by_heads > c.time) {
+  if (const seconds by_heads = decode_.decode.launch + c.work / attention_.tensor_rate; by_heads > c.time) {
     c.time = by_heads;
     c.limit = bound::compute;
   }
@@ -413,7 +411,7 @@ time_and_energy iteration_costs::decode_attention(const layer_slice& l, const it
                        .kv_heads = l.kv_heads,
                        .head_dim = l.head_dim,
                        .kv_element_bytes = bytes_per_element(work_.kv_cache)};
-  const kernel_cost c = decode_attention_cost(platform_.gpu, decode_kernels_, s);
+  const kernel_cost c = decode_attention_cost(platform_.gpu, decode_, s);
   time_and_energy out = timed(precision::bf16, c);
   out.facts = facts_of(platform_.gpu, c, s);
   return out;

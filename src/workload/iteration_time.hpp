@@ -106,9 +106,8 @@ class iteration_costs {
   kernel_profile kernels_;
   std::map<weight_role, gemm_route> routes_;  ///< at the rates the engine reaches over a long run
   attention_params attention_;
-  decode_params decode_;
+  kernel_profile decode_;  ///< kernels of decode attention for the format of the cache, at the engine's rates
   double busy_stages_ = 1;  ///< of a pipeline: micro-batches that are in it at once
-  kernel_profile decode_kernels_;  ///< those of decode attention, at the engine's rates
   stream_params stream_;
   std::vector<layer_slice> slices_;  ///< of the model, and from `layers_` on of the module that drafts
   std::size_t layers_;

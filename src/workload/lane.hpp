@@ -2,6 +2,7 @@
 // [docs/models-and-assumptions.md#inference-scheduler]
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -136,5 +137,32 @@ class lane {
   bool preempted_now_ = false, had_prompts_ = false;
   std::size_t decoded_ = 0;  ///< iterations in which sequences could decode
 };
+
+/// A lane with the iteration that it runs.
+struct lane_at_work {
+  explicit lane_at_work(const schedule_limits& l) : engine(l) {}
+
+  lane engine;
+  iteration now;
+  bool busy = false;
+  std::int64_t in_hand = 0;  ///< requests submitted and not finished
+  double port_free = 0;      ///< when the caches it sends are gone
+
+  /// What it computes now counts as well: a worker in the last iteration of a prompt is not free.
+  std::int64_t load() const { return engine.load() + (busy ? now.prompt_tokens : 0); }
+};
+
+/// Which of `count` lanes has the least, by `load` of its number; of equal ones the next in turn.
+template <class Load>
+std::size_t least_in_turn(std::size_t count, std::size_t& turn, Load load) {
+  std::size_t best = turn % count;
+  auto least = load(best);
+  for (std::size_t k = 1; k < count; ++k) {
+    const std::size_t i = (turn + k) % count;
+    if (const auto x = load(i); x < least) best = i, least = x;
+  }
+  turn = best + 1;
+  return best;
+}
 
 }  // namespace nvlsim

@@ -19,20 +19,12 @@ struct moment {
 };
 using agenda = std::priority_queue<moment, std::vector<moment>, std::greater<>>;
 
-/// A lane at work.
-struct worker {
-  worker(const schedule_limits& l, bool prompts_alone) : engine(l), prefills(prompts_alone) {}
+struct worker : lane_at_work {
+  worker(const schedule_limits& l, bool prompts_alone) : lane_at_work(l), prefills(prompts_alone) {}
 
-  lane engine;
   bool prefills;
-  double port_free = 0;  ///< when the caches it sends are gone
-  iteration now;
   std::int32_t kind = 0;
-  bool busy = false;
   double begin = 0, end = 0;
-  std::int64_t in_hand = 0;  ///< requests submitted and not finished
-  /// What it computes now counts as well: a worker in the last iteration of a prompt is not free.
-  std::int64_t load() const { return engine.load() + (busy ? now.prompt_tokens : 0); }
   double last_decode = 0;    ///< end of the last iteration with decodes
   std::vector<std::pair<double, std::int64_t>> joined;  ///< sequences by when their last token came, since then
 };
@@ -173,18 +165,10 @@ class server {
     if (lanes == 1) return first;
     std::size_t& turn = turn_[first > 0 ? 1 : 0];
     if (how == router_policy::round_robin) return first + turn++ % lanes;
-    std::size_t best = 0;
-    std::int64_t least = 0;
-    for (std::size_t k = 0; k < lanes; ++k) {
-      const std::size_t i = first + (turn + k) % lanes;
-      const worker& w = workers_[i];
-      const std::int64_t load = how == router_policy::least_loaded
-                                    ? w.in_hand
-                                    : w.load() - w.engine.cached_tokens(names_of(r), r.input);
-      if (k == 0 || load < least) best = i, least = load;
-    }
-    turn = best - first + 1;
-    return best;
+    return first + least_in_turn(lanes, turn, [&](std::size_t i) {
+      const worker& w = workers_[first + i];
+      return how == router_policy::least_loaded ? w.in_hand : w.load() - w.engine.cached_tokens(names_of(r), r.input);
+    });
   }
 
   void begin_iteration(std::size_t i, double t) {

@@ -67,7 +67,7 @@ void draw_serving(const serving_run& run, const inference_workload& w, plan& wor
 }
 
 std::vector<trace_counter> count_over_time(const inference_run& run, const timeline& times, const std::vector<request_record>& requests) {
-  const std::size_t classes = std::min(run.work.classes.size(), most_lanes);
+  const std::size_t classes = std::min(times.spans.size(), most_lanes);
   std::vector<time_series> running(classes), held(classes);
   waits queued(classes);
   const auto spans = [&](std::size_t c) -> const std::vector<span>& { return times.spans[c].front(); };

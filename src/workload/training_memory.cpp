@@ -51,8 +51,7 @@ class chunk_activations {
     }
   }
   bytes stored() const { return stored_; }
-  /// Of the largest unit, beyond its input.
-  /// Layers that keep everything come first in the backward pass, and have given their memory back by then.
+  /// Of the largest unit, beyond its input. Layers that keep everything come first in the backward pass, and have given their memory back by then.
   bytes again() const { return whole_ ? bytes{} : largest_; }
 
  private:
@@ -62,11 +61,11 @@ class chunk_activations {
   bool whole_ = false;  ///< some layer keeps everything
 };
 
-stage_content content_of(const training_context& c, std::int64_t stage) {
+/// With FSDP, of the parameters whose group has more than one rank, the largest layer's are `gathered`.
+stage_content content_of(const training_context& c, std::int64_t stage, bool shared_dense, bool shared_experts) {
   const training_workload& w = c.work;
   const pipeline_geometry shape = geometry_of(w);
   const auto counts = chunk_layers(c.net, w);
-  const bool shared_dense = gradient_group(w).ranks > 1, shared_experts = expert_gradient_group(w).ranks > 1;
   stage_content s;
   s.activations.resize(static_cast<std::size_t>(shape.local));
   int tables = 0;
@@ -132,9 +131,9 @@ double frozen_weight_bytes(const training_workload& w) {
 
 memory_report stage_memory(const training_context& c, std::int64_t stage) {
   const training_workload& w = c.work;
-  const stage_content here = content_of(c, stage);
   const bool fsdp = w.sharding == data_parallel_sharding::fsdp, replicated = w.sharding == data_parallel_sharding::replicated;
   const double dense_group = gradient_group(w).ranks, expert_group_size = expert_gradient_group(w).ranks;
+  const stage_content here = content_of(c, stage, dense_group > 1, expert_group_size > 1);
   const double trained = w.task == training_task::lora ? lora_share : 1.0;
   /// Parameters left on one GPU when they are sharded, or all.
   const auto held = [&](bool sharded) {

@@ -12,3 +12,9 @@ A trace says what it is of, and is compressed when its name says so.
   $ nvlsim run train.json --trace /dev/full > /dev/null
   2> nvlsim: .*written.* (re)
   [4]
+
+A closed loop shows what runs, waits and is cached over time, as a load on a clock does.
+
+  $ nvlsim run llama2-70b-offline-gb200-rack --set /workload/load/requests=144 --trace loop.json > /dev/null; grep -o '"name":"[^"]*requests"\|"name":"KV cache[^"]*"' loop.json | sort -u
+  "name":"KV cache used (fraction)"
+  "name":"running requests"

@@ -17,6 +17,15 @@ stack behind_a_server() {
   return s;
 }
 
+/// Requests of the small workload that arrive at random.
+inference_workload open_loop(std::int64_t requests, double rate_per_s) {
+  inference_workload w = small_workload();
+  w.load = load_kind::open_loop;
+  w.requests = requests;
+  w.arrivals.rate_per_s = rate_per_s;
+  return w;
+}
+
 void check_same(const distribution& a, const distribution& b) {
   CHECK(b.mean == Approx(a.mean).epsilon(1e-3));
   CHECK(b.p50 == Approx(a.p50).epsilon(5e-3));
@@ -54,10 +63,7 @@ TEST_CASE("Serving with a clock agrees with token time on a closed loop") {
 }
 
 TEST_CASE("An open loop counts what its objective keeps, and leaves both ends out") {
-  inference_workload w = small_workload();
-  w.load = load_kind::open_loop;
-  w.requests = 2000;
-  w.arrivals.rate_per_s = 40;
+  inference_workload w = open_loop(2000, 40);
   w.measured = {0.1, 0.1};
   w.objective.ttft_s = 1e-6;
   const serving_run run = serve(small_machine(), small_stack(), small_model(), w);
@@ -78,11 +84,8 @@ TEST_CASE("An open loop counts what its objective keeps, and leaves both ends ou
 }
 
 TEST_CASE("A server that is sent more than it can do is saturated") {
-  inference_workload w = small_workload();
-  w.load = load_kind::open_loop;
-  w.requests = 3000;
+  inference_workload w = open_loop(3000, 10'000);
   w.engine.max_batch_size = 8;
-  w.arrivals.rate_per_s = 10'000;
   w.measured = {0.1, 0.1};
   const stack s = small_stack();
   CHECK(measure_serving(serve(small_machine(), s, small_model(), w), w).saturated);
@@ -91,13 +94,10 @@ TEST_CASE("A server that is sent more than it can do is saturated") {
 }
 
 TEST_CASE("Decode workers that caches queue for are saturated") {
-  inference_workload w = small_workload();
-  w.load = load_kind::open_loop;
+  inference_workload w = open_loop(3000, 100);
   w.prefill_pool.emplace().replicas = 4;
-  w.requests = 3000;
   w.engine.max_batch_size = 4;
   w.prefill_pool->max_batch_size = 64;
-  w.arrivals.rate_per_s = 100;
   w.measured = {0.1, 0.1};
   const stack s = test::stack_with_sends();
   const serving_run run = serve(small_machine(), s, small_model(), w);
@@ -108,10 +108,7 @@ TEST_CASE("Decode workers that caches queue for are saturated") {
 }
 
 TEST_CASE("Little's law holds for the time of the rates, whatever is left out") {
-  inference_workload w = small_workload();
-  w.load = load_kind::open_loop;
-  w.requests = 4000;
-  w.arrivals.rate_per_s = 20;
+  inference_workload w = open_loop(4000, 20);
   for (const double margin : {0.0, 0.1, 0.3}) {
     w.measured = {margin, margin};
     const inference_metrics m = measure_serving(serve(small_machine(), small_stack(), small_model(), w), w);
@@ -120,23 +117,17 @@ TEST_CASE("Little's law holds for the time of the rates, whatever is left out") 
 }
 
 TEST_CASE("Arrivals are counted from the first to the last, where all count too") {
-  inference_workload w = small_workload();
-  w.load = load_kind::open_loop;
-  w.requests = 400;
+  inference_workload w = open_loop(400, 1000);
   w.engine.max_batch_size = 8;
-  w.arrivals.rate_per_s = 1000;
   const inference_metrics m = measure_serving(serve(small_machine(), small_stack(), small_model(), w), w);
   CHECK(*m.offered_requests_per_s == Approx(1000).epsilon(0.2));
   CHECK(m.requests_per_s < 100);
 }
 
 TEST_CASE("A batch that still grows as the last request comes is said to") {
-  inference_workload w = small_workload();
-  w.load = load_kind::open_loop;
-  w.requests = 300;
+  inference_workload w = open_loop(300, 100);  // over in three seconds, of requests that take longer
   w.input = {20, 0};
   w.output = {2000, 0};
-  w.arrivals.rate_per_s = 100;  // over in three seconds, of requests that take longer
   const stack s = small_stack();
   CHECK(measure_serving(serve(small_machine(), s, small_model(), w), w).still_fills);
   w.output = {20, 0};
@@ -145,11 +136,8 @@ TEST_CASE("A batch that still grows as the last request comes is said to") {
 }
 
 TEST_CASE("Requests a second are those whose tokens come, though they end in one wave") {
-  inference_workload w = small_workload();
-  w.load = load_kind::open_loop;
-  w.requests = 300;
+  inference_workload w = open_loop(300, 1e5);
   w.engine.max_batch_size = 300;  // they come at once, run together and end together
-  w.arrivals.rate_per_s = 1e5;
   w.input = {50, 0};
   w.output = {60, 0};
   const serving_run run = serve(small_machine(), small_stack(), small_model(), w);
@@ -164,11 +152,8 @@ TEST_CASE("Requests a second are those whose tokens come, though they end in one
 
 TEST_CASE("Rates of a run that is short beside its requests are what the server finishes") {
   // All requests are there at once: arrivals are over before anything ends.
-  inference_workload w = small_workload();
-  w.load = load_kind::open_loop;
-  w.requests = 400;
+  inference_workload w = open_loop(400, 1e5);
   w.engine.max_batch_size = 8;
-  w.arrivals.rate_per_s = 1e5;
   const stack s = small_stack();
   const serving_run run = serve(small_machine(), s, small_model(), w);
   const inference_metrics whole = measure_serving(run, w);
