@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "analysis/sections.hpp"
+#include "nvlsim/analysis/sections.hpp"
 
 namespace nvlsim {
 void add_collective_sections(result& r, const collective_workload& w, const collective_run& run, seconds time) {

@@ -1,4 +1,4 @@
-#include "analysis/compare.hpp"
+#include "nvlsim/analysis/compare.hpp"
 
 #include <fmt/format.h>
 

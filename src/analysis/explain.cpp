@@ -7,10 +7,10 @@
 #include "analysis/explain_latency.hpp"
 #include "analysis/lane_time.hpp"
 #include "analysis/time_slices.hpp"
-#include "nvlsim/diagnostics.hpp"
-#include "nvlsim/explanation.hpp"
-#include "nvlsim/training_metrics.hpp"
-#include "nvlsim/units_text.hpp"
+#include "nvlsim/diagnostics/diagnostics.hpp"
+#include "nvlsim/analysis/explanation.hpp"
+#include "nvlsim/analysis/training_metrics.hpp"
+#include "nvlsim/units/units_text.hpp"
 
 namespace nvlsim {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "analysis/time_slices.hpp"
-#include "nvlsim/result.hpp"
+#include "nvlsim/analysis/result.hpp"
 
 namespace nvlsim {
 

@@ -1,6 +1,6 @@
-#include "nvlsim/inference_metrics.hpp"
+#include "nvlsim/analysis/inference_metrics.hpp"
 
-#include "analysis/distribution.hpp"
+#include "nvlsim/analysis/distribution.hpp"
 
 #include <algorithm>
 #include <cmath>

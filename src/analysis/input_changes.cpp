@@ -1,4 +1,4 @@
-#include "analysis/input_changes.hpp"
+#include "nvlsim/analysis/input_changes.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "nvlsim/job_energy.hpp"
+#include "nvlsim/analysis/job_energy.hpp"
 
 namespace nvlsim {
 

@@ -1,4 +1,4 @@
-#include "nvlsim/link_use.hpp"
+#include "nvlsim/analysis/link_use.hpp"
 
 #include <algorithm>
 #include <array>

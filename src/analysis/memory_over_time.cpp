@@ -1,4 +1,4 @@
-#include "analysis/memory_over_time.hpp"
+#include "nvlsim/analysis/memory_over_time.hpp"
 
 #include <algorithm>
 

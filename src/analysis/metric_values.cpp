@@ -1,4 +1,4 @@
-#include "analysis/metric_values.hpp"
+#include "nvlsim/analysis/metric_values.hpp"
 
 #include <algorithm>
 

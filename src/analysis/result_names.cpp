@@ -1,6 +1,6 @@
 #include <array>
 
-#include "nvlsim/result.hpp"
+#include "nvlsim/analysis/result.hpp"
 
 namespace nvlsim {
 

@@ -1,15 +1,15 @@
-#include "analysis/sections.hpp"
+#include "nvlsim/analysis/sections.hpp"
 
 #include <fmt/format.h>
 
 #include <array>
 #include <optional>
 
-#include "analysis/metric_values.hpp"
-#include "nvlsim/inference_metrics.hpp"
-#include "nvlsim/job_energy.hpp"
-#include "nvlsim/training_metrics.hpp"
-#include "nvlsim/units_text.hpp"
+#include "nvlsim/analysis/metric_values.hpp"
+#include "nvlsim/analysis/inference_metrics.hpp"
+#include "nvlsim/analysis/job_energy.hpp"
+#include "nvlsim/analysis/training_metrics.hpp"
+#include "nvlsim/units/units_text.hpp"
 
 namespace nvlsim {
 

@@ -2,7 +2,7 @@
 #include <cmath>
 #include <vector>
 
-#include "analysis/distribution.hpp"
+#include "nvlsim/analysis/distribution.hpp"
 
 namespace nvlsim {
 namespace {

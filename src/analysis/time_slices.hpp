@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "nvlsim/explanation.hpp"
-#include "nvlsim/plan.hpp"
+#include "nvlsim/analysis/explanation.hpp"
+#include "nvlsim/plan/plan.hpp"
 
 namespace nvlsim {
 

@@ -1,4 +1,4 @@
-#include "analysis/training_totals.hpp"
+#include "nvlsim/analysis/training_totals.hpp"
 
 #include <algorithm>
 

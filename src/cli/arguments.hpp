@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "cli/console.hpp"
-#include "nvlsim/scenario.hpp"
+#include "nvlsim/scenario/scenario.hpp"
 
 namespace nvlsim::cli {
 

@@ -6,11 +6,11 @@
 
 #include "cli/commands.hpp"
 #include "cli/support.hpp"
-#include "nvlsim/output.hpp"
-#include "output/model_page.hpp"
-#include "output/platform_page.hpp"
-#include "output/text.hpp"
-#include "scenario/inputs.hpp"
+#include "nvlsim/output/output.hpp"
+#include "nvlsim/output/model_page.hpp"
+#include "nvlsim/output/platform_page.hpp"
+#include "nvlsim/output/text.hpp"
+#include "nvlsim/scenario/inputs.hpp"
 
 namespace nvlsim::cli {
 namespace {

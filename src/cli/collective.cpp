@@ -10,13 +10,13 @@
 #include "cli/commands.hpp"
 #include "cli/console.hpp"
 #include "cli/support.hpp"
-#include "nvlsim/collective_workload.hpp"
-#include "nvlsim/collectives.hpp"
-#include "nvlsim/layout.hpp"
-#include "nvlsim/output.hpp"
-#include "nvlsim/simulation.hpp"
-#include "output/nccl_table.hpp"
-#include "scenario/inputs.hpp"
+#include "nvlsim/plan/collective_workload.hpp"
+#include "nvlsim/collectives/collectives.hpp"
+#include "nvlsim/layout/layout.hpp"
+#include "nvlsim/output/output.hpp"
+#include "nvlsim/engine/simulation.hpp"
+#include "nvlsim/output/nccl_table.hpp"
+#include "nvlsim/scenario/inputs.hpp"
 
 namespace nvlsim::cli {
 namespace {

@@ -14,9 +14,9 @@
 #include "cli/option_text.hpp"
 #include "cli/study_options.hpp"
 #include "cli/support.hpp"
-#include "nvlsim/diagnostics.hpp"
-#include "nvlsim/units_text.hpp"
-#include "nvlsim/version.hpp"
+#include "nvlsim/diagnostics/diagnostics.hpp"
+#include "nvlsim/units/units_text.hpp"
+#include "nvlsim/units/version.hpp"
 
 namespace nvlsim::cli {
 namespace {

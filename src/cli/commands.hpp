@@ -2,7 +2,7 @@
 #pragma once
 
 #include "cli/arguments.hpp"
-#include "nvlsim/diagnostics.hpp"
+#include "nvlsim/diagnostics/diagnostics.hpp"
 
 namespace nvlsim::cli {
 

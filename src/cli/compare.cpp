@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <iterator>
 
-#include "analysis/compare.hpp"
+#include "nvlsim/analysis/compare.hpp"
 #include "cli/commands.hpp"
 #include "cli/inputs.hpp"
 #include "cli/support.hpp"
-#include "output/compare_report.hpp"
-#include "study/isolate.hpp"
+#include "nvlsim/output/compare_report.hpp"
+#include "nvlsim/run/isolate.hpp"
 
 namespace nvlsim::cli {
 namespace {

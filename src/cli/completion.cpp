@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <vector>
 
-#include "analysis/metric_values.hpp"
+#include "nvlsim/analysis/metric_values.hpp"
 #include "cli/option_text.hpp"
 #include "cli/support.hpp"
-#include "nvlsim/collectives.hpp"
+#include "nvlsim/collectives/collectives.hpp"
 
 namespace nvlsim::cli {
 namespace {

@@ -3,8 +3,8 @@
 #include "cli/console.hpp"
 #include "cli/inputs.hpp"
 #include "cli/support.hpp"
-#include "nvlsim/output.hpp"
-#include "study/explain_scenario.hpp"
+#include "nvlsim/output/output.hpp"
+#include "nvlsim/run/explain_scenario.hpp"
 
 namespace nvlsim::cli {
 

@@ -6,10 +6,10 @@
 
 #include "cli/console.hpp"
 #include "cli/support.hpp"
-#include "config/document.hpp"
-#include "nvlsim/output.hpp"
-#include "study/explain_scenario.hpp"
-#include "study/read_file.hpp"
+#include "nvlsim/config/document.hpp"
+#include "nvlsim/output/output.hpp"
+#include "nvlsim/run/explain_scenario.hpp"
+#include "nvlsim/config/read_file.hpp"
 
 namespace nvlsim::cli {
 namespace {

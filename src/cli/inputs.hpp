@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "nvlsim/result.hpp"
-#include "nvlsim/scenario.hpp"
+#include "nvlsim/analysis/result.hpp"
+#include "nvlsim/scenario/scenario.hpp"
 
 namespace nvlsim::cli {
 

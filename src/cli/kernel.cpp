@@ -10,13 +10,12 @@
 #include "cli/console.hpp"
 #include "cli/kernel_options.hpp"
 #include "cli/support.hpp"
-#include "nvlsim/compute.hpp"
-#include "nvlsim/output.hpp"
-#include "nvlsim/units_text.hpp"
-#include "output/text.hpp"
-#include "scenario/inputs.hpp"
-#include "study/kernel_knobs.hpp"
-#include "study/kernel_rows.hpp"
+#include "nvlsim/compute/compute.hpp"
+#include "nvlsim/output/kernel_text.hpp"
+#include "nvlsim/output/output.hpp"
+#include "nvlsim/scenario/inputs.hpp"
+#include "nvlsim/calibration/kernel_knobs.hpp"
+#include "nvlsim/measurements/kernel_rows.hpp"
 
 namespace nvlsim::cli {
 namespace {
@@ -324,71 +323,18 @@ std::string note_of(const question& q, const priced_kernel& k) {
   return note;
 }
 
-value as_value(const question& q, const priced_kernel& k) {
+kernel_answer answer_of(const question& q, const priced_kernel& k) {
   const gpu_spec& gpu = q.at.gpu;
   const kernel_cost& c = k.cost;
-  const double t = c.time.base(), rate = t > 0 ? c.work.base() / t : 0;
-  value out{value::object{}};
-  out.set("family", k.group);
-  out.set("platform", q.at.name);
-  out.set("gpu", gpu.name);
-  out.set("parameters_of", q.kernels.gpu);
-  out.set("time_s", t);
-  out.set("band_90_s",
-          k.spread ? value{value::array{value{t * k.spread->low}, value{t * k.spread->high}}} : value{});
-  out.set("work_flop", c.work.base());
-  out.set("moved_bytes", c.moved.base());
-  out.set("rate_flops", rate);
-  const auto peak = gpu.dense_peak(k.operands);
-  out.set("share_of_dense_peak", peak && rate > 0 ? value{rate / peak->base()} : value{});
-  out.set("hbm_Bps", t > 0 ? value{c.moved.base() / t} : value{});
-  out.set("bound", name(c.limit));
-  const watts power = kernel_power(gpu, k.operands, c);
-  out.set("power_w", power.base());
-  out.set("energy_j", power.base() * t);
-  out.set("formula", k.formula);
-  out.set("notes", note_of(q, k));
-  value numbers{value::object{}};
-  for (const auto& [member, text] : k.parameters) numbers.set(member, config::parse_scalar(text));
-  out.set("parameters", std::move(numbers));
-  return out;
-}
-
-std::string as_text(const question& q, const priced_kernel& k) {
-  const gpu_spec& gpu = q.at.gpu;
-  const kernel_cost& c = k.cost;
-  const double t = c.time.base();
-  const auto line = [](const std::string& what, const std::string& v) {
-    constexpr std::size_t label = 23;
-    std::string lines;
-    for (const std::string& part : output::wrapped(v, output::table_columns - label))
-      lines += fmt::format("{:<22} {}\n", lines.empty() ? what : "", part);
-    return lines;
-  };
-  std::string out = line("kernel", fmt::format("{} on {} (parameters of {})", k.group, gpu.name, q.kernels.gpu));
-  out += line("time", format_quantity(c.time));
-  if (k.spread)
-    out += line("90 % of measured ones",
-                fmt::format("{} to {} ({} {} on {}, {} rows)", format_quantity(c.time * k.spread->low),
-                            format_quantity(c.time * k.spread->high),
-                            k.spread->held_out ? "left out of the fit:" : "fitted:", k.spread->family,
-                            k.spread->gpu, k.spread->rows));
-  if (c.work.base() > 0 && t > 0) {
-    const auto peak = gpu.dense_peak(k.operands);
-    const double rate = c.work.base() / t;
-    out += line("rate",
-                fmt::format("{:.4g} TFLOPS{}", rate / 1e12,
-                            peak ? fmt::format(", {:.1f} % of the dense peak", 100 * rate / peak->base()) : ""));
-  }
-  if (t > 0)
-    out += line("HBM", fmt::format("{:.4g} TB/s, {:.1f} % of the data sheet", c.moved.base() / t / 1e12,
-                                   100 * c.moved.base() / t / gpu.hbm_bandwidth.base()));
-  out += line("bound by", std::string(name(c.limit)));
-  const watts power = kernel_power(gpu, k.operands, c);
-  out += line("power", fmt::format("{:.0f} W, {:.4g} J", power.base(), power.base() * t));
-  if (const std::string note = note_of(q, k); !note.empty()) out += line("note", note);
-  out += line("formula", k.formula);
-  for (const auto& [member, text] : k.parameters) out += line("  " + member, text);
+  kernel_answer out;
+  out.group = k.group, out.platform = q.at.name, out.gpu = gpu.name, out.parameters_of = q.kernels.gpu;
+  out.formula = k.formula, out.note = note_of(q, k);
+  out.time = c.time, out.work = c.work, out.moved = c.moved;
+  out.dense_peak = gpu.dense_peak(k.operands), out.hbm_bandwidth = gpu.hbm_bandwidth;
+  out.bound = name(c.limit);
+  out.power = kernel_power(gpu, k.operands, c);
+  if (k.spread) out.spread = *k.spread;
+  out.parameters = k.parameters;
   return out;
 }
 
@@ -412,7 +358,8 @@ exit_code execute(const kernel_arguments& a) {
   check_parameters(q, problems);
   problems.throw_if_any();
   const priced_kernel priced = price(q);
-  print(a.format == "json" ? to_json(as_value(q, priced)) : as_text(q, priced));
+  const kernel_answer answer = answer_of(q, priced);
+  print(a.format == "json" ? to_json(kernel_json(answer)) : kernel_text(answer));
   return exit_code::ok;
 }
 

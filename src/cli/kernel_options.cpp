@@ -2,7 +2,7 @@
 #include "cli/option_text.hpp"
 #include "cli/kernel_options.hpp"
 
-#include "nvlsim/compute.hpp"
+#include "nvlsim/compute/compute.hpp"
 
 namespace nvlsim::cli {
 namespace {

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "cli/arguments.hpp"
-#include "nvlsim/diagnostics.hpp"
+#include "nvlsim/diagnostics/diagnostics.hpp"
 
 namespace nvlsim::cli {
 

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "cli/kernel_options.hpp"
-#include "nvlsim/precision.hpp"
+#include "nvlsim/units/precision.hpp"
 
 namespace nvlsim::cli {
 namespace {

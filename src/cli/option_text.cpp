@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <charconv>
 
-#include "nvlsim/units_text.hpp"
-#include "nvlsim/version.hpp"
-#include "output/text.hpp"
+#include "nvlsim/units/units_text.hpp"
+#include "nvlsim/units/version.hpp"
+#include "nvlsim/output/text.hpp"
 
 namespace nvlsim::cli {
 namespace {

@@ -5,7 +5,8 @@
 #include "cli/console.hpp"
 #include "cli/inputs.hpp"
 #include "cli/support.hpp"
-#include "nvlsim/serving_studies.hpp"
+#include "nvlsim/output/studies.hpp"
+#include "nvlsim/search/pareto.hpp"
 
 namespace nvlsim::cli {
 

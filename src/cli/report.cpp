@@ -10,11 +10,11 @@
 #include "cli/console.hpp"
 #include "cli/inputs.hpp"
 #include "cli/support.hpp"
-#include "config/document.hpp"
-#include "nvlsim/run.hpp"
-#include "output/report_page.hpp"
-#include "study/explain_scenario.hpp"
-#include "study/sweep_store.hpp"
+#include "nvlsim/config/document.hpp"
+#include "nvlsim/run/run.hpp"
+#include "nvlsim/output/report_page.hpp"
+#include "nvlsim/run/explain_scenario.hpp"
+#include "nvlsim/sweep/sweep_store.hpp"
 
 namespace nvlsim::cli {
 namespace {

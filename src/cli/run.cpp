@@ -10,9 +10,9 @@
 #include "cli/console.hpp"
 #include "cli/inputs.hpp"
 #include "cli/support.hpp"
-#include "nvlsim/output.hpp"
-#include "nvlsim/serving_studies.hpp"
-#include "study/isolate.hpp"
+#include "nvlsim/output/output.hpp"
+#include "nvlsim/search/highest_load.hpp"
+#include "nvlsim/run/isolate.hpp"
 
 namespace nvlsim::cli {
 namespace {

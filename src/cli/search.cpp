@@ -5,8 +5,9 @@
 #include "cli/inputs.hpp"
 #include "cli/progress_line.hpp"
 #include "cli/support.hpp"
-#include "nvlsim/output.hpp"
-#include "nvlsim/search.hpp"
+#include "nvlsim/output/output.hpp"
+#include "nvlsim/output/studies.hpp"
+#include "nvlsim/search/search.hpp"
 
 namespace nvlsim::cli {
 namespace {

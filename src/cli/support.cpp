@@ -12,9 +12,9 @@
 #include <map>
 
 #include "cli/console.hpp"
-#include "nvlsim/output.hpp"
-#include "output/file_writer.hpp"
-#include "output/text.hpp"
+#include "nvlsim/output/output.hpp"
+#include "nvlsim/output/file_writer.hpp"
+#include "nvlsim/output/text.hpp"
 
 namespace nvlsim::cli {
 namespace {

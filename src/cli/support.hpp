@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "nvlsim/diagnostics.hpp"
-#include "nvlsim/scenario.hpp"
-#include "scenario/inputs.hpp"
+#include "nvlsim/diagnostics/diagnostics.hpp"
+#include "nvlsim/scenario/scenario.hpp"
+#include "nvlsim/scenario/inputs.hpp"
 
 namespace nvlsim::cli {
 

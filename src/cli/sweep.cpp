@@ -1,5 +1,5 @@
 // nvlsim sweep plan, run, merge, submit
-#include "nvlsim/sweep.hpp"
+#include "nvlsim/sweep/sweep.hpp"
 
 #include <fmt/format.h>
 
@@ -12,8 +12,8 @@
 #include "cli/commands.hpp"
 #include "cli/progress_line.hpp"
 #include "cli/support.hpp"
-#include "nvlsim/output.hpp"
-#include "output/text.hpp"
+#include "nvlsim/output/output.hpp"
+#include "nvlsim/output/text.hpp"
 
 namespace nvlsim::cli {
 namespace {

@@ -2,8 +2,9 @@
 #include "cli/commands.hpp"
 #include "cli/console.hpp"
 #include "cli/support.hpp"
-#include "nvlsim/output.hpp"
-#include "nvlsim/validate.hpp"
+#include "nvlsim/output/output.hpp"
+#include "nvlsim/output/studies.hpp"
+#include "nvlsim/measurements/validate.hpp"
 
 namespace nvlsim::cli {
 

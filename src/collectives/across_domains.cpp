@@ -4,7 +4,7 @@
 #include <limits>
 #include <optional>
 
-#include "collectives/models.hpp"
+#include "nvlsim/collectives/models.hpp"
 
 namespace nvlsim::collectives {
 namespace {

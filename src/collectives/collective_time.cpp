@@ -5,9 +5,9 @@
 #include <cmath>
 #include <vector>
 
-#include "collectives/models.hpp"
-#include "network/fabric_path.hpp"
-#include "nvlsim/diagnostics.hpp"
+#include "nvlsim/collectives/models.hpp"
+#include "nvlsim/network/fabric_path.hpp"
+#include "nvlsim/diagnostics/diagnostics.hpp"
 
 namespace nvlsim {
 namespace collectives {

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <string>
 
-#include "nvlsim/diagnostics.hpp"
-#include "nvlsim/ideal_collective.hpp"
+#include "nvlsim/diagnostics/diagnostics.hpp"
+#include "nvlsim/collectives/ideal_collective.hpp"
 
 namespace nvlsim {
 namespace {

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "collectives/models.hpp"
+#include "nvlsim/collectives/models.hpp"
 
 namespace nvlsim {
 

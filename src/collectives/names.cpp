@@ -1,6 +1,6 @@
 #include <array>
 
-#include "nvlsim/collectives.hpp"
+#include "nvlsim/collectives/collectives.hpp"
 
 namespace nvlsim {
 namespace {

@@ -1,7 +1,7 @@
 // [docs/collectives.md#wire-bytes]
 #include <algorithm>
 
-#include "nvlsim/collectives.hpp"
+#include "nvlsim/collectives/collectives.hpp"
 
 namespace nvlsim {
 namespace {

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <vector>
 
-#include "nvlsim/compute.hpp"
-#include "nvlsim/diagnostics.hpp"
+#include "nvlsim/compute/compute.hpp"
+#include "nvlsim/diagnostics/diagnostics.hpp"
 
 namespace nvlsim {
 

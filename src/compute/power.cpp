@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "nvlsim/compute.hpp"
+#include "nvlsim/compute/compute.hpp"
 
 namespace nvlsim {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "nvlsim/compute.hpp"
+#include "nvlsim/compute/compute.hpp"
 
 namespace nvlsim::compute {
 

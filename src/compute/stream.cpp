@@ -1,8 +1,8 @@
 #include <algorithm>
 
-#include "compute/elementwise.hpp"
+#include "nvlsim/compute/elementwise.hpp"
 #include "compute/smooth.hpp"
-#include "nvlsim/diagnostics.hpp"
+#include "nvlsim/diagnostics/diagnostics.hpp"
 
 namespace nvlsim {
 namespace {

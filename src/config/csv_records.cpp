@@ -1,10 +1,10 @@
-#include "config/csv_records.hpp"
+#include "nvlsim/config/csv_records.hpp"
 
 #include <fmt/format.h>
 
 #include <utility>
 
-#include "nvlsim/diagnostics.hpp"
+#include "nvlsim/diagnostics/diagnostics.hpp"
 
 namespace nvlsim::config {
 

@@ -1,4 +1,4 @@
-#include "config/digest.hpp"
+#include "nvlsim/config/digest.hpp"
 
 #include <fmt/format.h>
 

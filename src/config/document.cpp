@@ -1,4 +1,4 @@
-#include "config/document.hpp"
+#include "nvlsim/config/document.hpp"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 #include <set>
 #include <unordered_map>
 
-#include "nvlsim/units_text.hpp"
+#include "nvlsim/units/units_text.hpp"
 
 namespace nvlsim::config {
 namespace {

@@ -10,7 +10,7 @@
 #include <unordered_set>
 #include <utility>
 
-#include "config/document.hpp"
+#include "nvlsim/config/document.hpp"
 #include "config/syntax.hpp"
 
 namespace nvlsim::config {

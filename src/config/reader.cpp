@@ -1,4 +1,4 @@
-#include "config/reader.hpp"
+#include "nvlsim/config/reader.hpp"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 #include <array>
 #include <cmath>
 
-#include "nvlsim/units_text.hpp"
+#include "nvlsim/units/units_text.hpp"
 
 namespace nvlsim::config {
 namespace {

@@ -6,7 +6,7 @@
 #include <array>
 #include <utility>
 
-#include "nvlsim/units_text.hpp"
+#include "nvlsim/units/units_text.hpp"
 
 namespace nvlsim::config {
 namespace {

@@ -4,8 +4,8 @@
 #include <exception>
 #include <utility>
 
-#include "nvlsim/diagnostics.hpp"
-#include "workload/event_board.hpp"
+#include "nvlsim/diagnostics/diagnostics.hpp"
+#include "nvlsim/plan/event_board.hpp"
 
 namespace nvlsim::engine {
 namespace {

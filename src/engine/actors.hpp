@@ -5,7 +5,7 @@
 
 #include "engine/executor.hpp"
 #include "engine/session.hpp"
-#include "nvlsim/plan.hpp"
+#include "nvlsim/plan/plan.hpp"
 
 namespace nvlsim::engine {
 

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "nvlsim/diagnostics.hpp"
+#include "nvlsim/diagnostics/diagnostics.hpp"
 
 namespace nvlsim::engine {
 namespace {

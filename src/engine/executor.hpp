@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "engine/session.hpp"
-#include "nvlsim/plan.hpp"
+#include "nvlsim/plan/plan.hpp"
 
 namespace nvlsim::engine {
 

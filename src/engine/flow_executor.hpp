@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/executor.hpp"
-#include "network/simgrid_zone.hpp"
+#include "engine/simgrid_zone.hpp"
 
 namespace nvlsim::engine {
 

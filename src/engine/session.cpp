@@ -6,7 +6,7 @@
 
 #include <variant>
 
-#include "nvlsim/diagnostics.hpp"
+#include "nvlsim/diagnostics/diagnostics.hpp"
 
 namespace nvlsim::engine {
 namespace {

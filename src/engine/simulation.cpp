@@ -1,4 +1,4 @@
-#include "nvlsim/simulation.hpp"
+#include "nvlsim/engine/simulation.hpp"
 
 #include <fmt/format.h>
 
@@ -11,10 +11,10 @@
 #include "engine/executor.hpp"
 #include "engine/flow_executor.hpp"
 #include "engine/session.hpp"
-#include "network/simgrid_zone.hpp"
-#include "network/topology.hpp"
-#include "nvlsim/diagnostics.hpp"
-#include "workload/event_board.hpp"
+#include "engine/simgrid_zone.hpp"
+#include "nvlsim/network/topology.hpp"
+#include "nvlsim/diagnostics/diagnostics.hpp"
+#include "nvlsim/plan/event_board.hpp"
 
 namespace nvlsim {
 namespace {

@@ -1,4 +1,4 @@
-#include "nvlsim/layout.hpp"
+#include "nvlsim/layout/layout.hpp"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "model/checkpoint.hpp"
+#include "nvlsim/model/checkpoint.hpp"
 
 #include <fmt/format.h>
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 
-#include "nvlsim/units_text.hpp"
+#include "nvlsim/units/units_text.hpp"
 
 namespace nvlsim {
 namespace {

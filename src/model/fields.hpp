@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "config/reader.hpp"
-#include "nvlsim/model.hpp"
+#include "nvlsim/config/reader.hpp"
+#include "nvlsim/model/model.hpp"
 
 namespace nvlsim {
 

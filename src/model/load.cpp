@@ -1,12 +1,12 @@
-#include "model/load.hpp"
+#include "nvlsim/model/load.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "model/checkpoint.hpp"
+#include "nvlsim/model/checkpoint.hpp"
 #include "model/families.hpp"
-#include "nvlsim/units_text.hpp"
+#include "nvlsim/units/units_text.hpp"
 
 namespace nvlsim {
 namespace {

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "model/families.hpp"
-#include "nvlsim/units_text.hpp"
+#include "nvlsim/units/units_text.hpp"
 
 namespace nvlsim {
 namespace {

@@ -1,7 +1,7 @@
 // Weights of the parts of a layer. [docs/models-and-assumptions.md#flops]
 #pragma once
 
-#include "nvlsim/model.hpp"
+#include "nvlsim/model/model.hpp"
 
 namespace nvlsim {
 

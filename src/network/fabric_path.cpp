@@ -1,11 +1,11 @@
-#include "network/fabric_path.hpp"
+#include "nvlsim/network/fabric_path.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "nvlsim/diagnostics.hpp"
+#include "nvlsim/diagnostics/diagnostics.hpp"
 
 namespace nvlsim::network {
 namespace {

@@ -1,4 +1,4 @@
-#include "network/topology.hpp"
+#include "nvlsim/network/topology.hpp"
 
 namespace nvlsim::network {
 namespace {

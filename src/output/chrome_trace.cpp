@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "nvlsim/diagnostics.hpp"
-#include "nvlsim/output.hpp"
-#include "output/text.hpp"
+#include "nvlsim/diagnostics/diagnostics.hpp"
+#include "nvlsim/output/output.hpp"
+#include "nvlsim/output/text.hpp"
 #include "output/trace_contents.hpp"
 
 namespace nvlsim::output {

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "output/compare_report.hpp"
-#include "output/number.hpp"
-#include "output/text.hpp"
+#include "nvlsim/output/compare_report.hpp"
+#include "nvlsim/output/number.hpp"
+#include "nvlsim/output/text.hpp"
 
 namespace nvlsim::output {
 namespace {

@@ -1,5 +1,5 @@
-#include "nvlsim/output.hpp"
-#include "output/compare_report.hpp"
+#include "nvlsim/output/output.hpp"
+#include "nvlsim/output/compare_report.hpp"
 
 namespace nvlsim::output {
 namespace {

@@ -4,10 +4,10 @@
 #include <array>
 #include <vector>
 
-#include "nvlsim/output.hpp"
-#include "output/compare_report.hpp"
-#include "output/number.hpp"
-#include "output/text.hpp"
+#include "nvlsim/output/output.hpp"
+#include "nvlsim/output/compare_report.hpp"
+#include "nvlsim/output/number.hpp"
+#include "nvlsim/output/text.hpp"
 
 namespace nvlsim::output {
 namespace {

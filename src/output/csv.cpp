@@ -1,10 +1,10 @@
 #include <string>
 #include <vector>
 
-#include "nvlsim/output.hpp"
-#include "output/number.hpp"
-#include "output/rows.hpp"
-#include "output/text.hpp"
+#include "nvlsim/output/output.hpp"
+#include "nvlsim/output/number.hpp"
+#include "nvlsim/output/rows.hpp"
+#include "nvlsim/output/text.hpp"
 
 namespace nvlsim {
 

@@ -5,10 +5,10 @@
 #include <array>
 #include <cmath>
 
-#include "nvlsim/output.hpp"
+#include "nvlsim/output/output.hpp"
 #include "output/lists.hpp"
-#include "output/number.hpp"
-#include "output/text.hpp"
+#include "nvlsim/output/number.hpp"
+#include "nvlsim/output/text.hpp"
 
 namespace nvlsim {
 namespace {

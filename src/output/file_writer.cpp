@@ -1,4 +1,4 @@
-#include "output/file_writer.hpp"
+#include "nvlsim/output/file_writer.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -8,7 +8,7 @@
 #include <streambuf>
 #include <vector>
 
-#include "nvlsim/diagnostics.hpp"
+#include "nvlsim/diagnostics/diagnostics.hpp"
 
 namespace nvlsim::output {
 namespace {

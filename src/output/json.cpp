@@ -9,9 +9,9 @@
 #include <iterator>
 #include <optional>
 
-#include "config/reader.hpp"
-#include "output/number.hpp"
-#include "output/text.hpp"
+#include "nvlsim/config/reader.hpp"
+#include "nvlsim/output/number.hpp"
+#include "nvlsim/output/text.hpp"
 
 namespace nvlsim {
 namespace {

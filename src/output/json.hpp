@@ -1,8 +1,8 @@
 // Result files read back; the public functions are in nvlsim/output.hpp.
 #pragma once
 
-#include "config/document.hpp"
-#include "nvlsim/output.hpp"
+#include "nvlsim/config/document.hpp"
+#include "nvlsim/output/output.hpp"
 
 namespace nvlsim::output {
 

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "nvlsim/value.hpp"
+#include "nvlsim/config/value.hpp"
 
 namespace nvlsim::output {
 

@@ -4,9 +4,9 @@
 #include <optional>
 #include <string>
 
-#include "nvlsim/output.hpp"
-#include "output/number.hpp"
-#include "output/text.hpp"
+#include "nvlsim/output/output.hpp"
+#include "nvlsim/output/number.hpp"
+#include "nvlsim/output/text.hpp"
 
 namespace nvlsim {
 namespace {

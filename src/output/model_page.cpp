@@ -1,4 +1,4 @@
-#include "output/model_page.hpp"
+#include "nvlsim/output/model_page.hpp"
 
 #include <fmt/format.h>
 
@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "nvlsim/units_text.hpp"
-#include "output/text.hpp"
+#include "nvlsim/units/units_text.hpp"
+#include "nvlsim/output/text.hpp"
 
 namespace nvlsim {
 namespace {

@@ -1,4 +1,4 @@
-#include "output/number.hpp"
+#include "nvlsim/output/number.hpp"
 
 #include <fmt/compile.h>
 #include <fmt/format.h>
@@ -7,9 +7,9 @@
 #include <cmath>
 #include <iterator>
 
-#include "nvlsim/units.hpp"
-#include "nvlsim/units_text.hpp"
-#include "output/text.hpp"
+#include "nvlsim/units/units.hpp"
+#include "nvlsim/units/units_text.hpp"
+#include "nvlsim/output/text.hpp"
 
 namespace nvlsim::output {
 namespace {

@@ -1,4 +1,4 @@
-#include "output/report_page.hpp"
+#include "nvlsim/output/report_page.hpp"
 
 #include <fmt/format.h>
 #include <embedded/report.hpp>
@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <cmath>
 
-#include "analysis/distribution.hpp"
-#include "nvlsim/output.hpp"
-#include "nvlsim/version.hpp"
+#include "nvlsim/analysis/distribution.hpp"
+#include "nvlsim/output/output.hpp"
+#include "nvlsim/units/version.hpp"
 #include "output/lists.hpp"
-#include "output/number.hpp"
+#include "nvlsim/output/number.hpp"
 
 namespace nvlsim::output {
 namespace {

@@ -4,10 +4,10 @@
 #include <iterator>
 #include <ostream>
 
-#include "analysis/distribution.hpp"
-#include "nvlsim/diagnostics.hpp"
-#include "nvlsim/output.hpp"
-#include "output/number.hpp"
+#include "nvlsim/analysis/distribution.hpp"
+#include "nvlsim/diagnostics/diagnostics.hpp"
+#include "nvlsim/output/output.hpp"
+#include "nvlsim/output/number.hpp"
 
 namespace nvlsim {
 

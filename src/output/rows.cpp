@@ -1,8 +1,8 @@
-#include "output/rows.hpp"
+#include "nvlsim/output/rows.hpp"
 
 #include <algorithm>
 
-#include "output/number.hpp"
+#include "nvlsim/output/number.hpp"
 
 namespace nvlsim::output {
 namespace {

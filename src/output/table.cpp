@@ -9,10 +9,10 @@
 #include <utility>
 #include <vector>
 
-#include "nvlsim/output.hpp"
-#include "output/number.hpp"
-#include "output/rows.hpp"
-#include "output/text.hpp"
+#include "nvlsim/output/output.hpp"
+#include "nvlsim/output/number.hpp"
+#include "nvlsim/output/rows.hpp"
+#include "nvlsim/output/text.hpp"
 
 namespace nvlsim {
 namespace {

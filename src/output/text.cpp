@@ -1,4 +1,4 @@
-#include "output/text.hpp"
+#include "nvlsim/output/text.hpp"
 
 #include <algorithm>
 

@@ -7,8 +7,8 @@
 #include <cmath>
 #include <numeric>
 
-#include "nvlsim/diagnostics.hpp"
-#include "output/text.hpp"
+#include "nvlsim/diagnostics/diagnostics.hpp"
+#include "nvlsim/output/text.hpp"
 
 namespace nvlsim::output {
 namespace {

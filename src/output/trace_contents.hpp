@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "nvlsim/output.hpp"
+#include "nvlsim/output/output.hpp"
 
 namespace nvlsim::output {
 

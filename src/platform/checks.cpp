@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "nvlsim/units_text.hpp"
+#include "nvlsim/units/units_text.hpp"
 
 namespace nvlsim {
 namespace {

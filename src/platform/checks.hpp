@@ -1,8 +1,8 @@
 // What must hold between the fields of a platform.
 #pragma once
 
-#include "config/document.hpp"
-#include "nvlsim/platform.hpp"
+#include "nvlsim/config/document.hpp"
+#include "nvlsim/platform/platform.hpp"
 
 namespace nvlsim {
 

@@ -2,7 +2,7 @@
 #include <cmath>
 #include <stdexcept>
 
-#include "nvlsim/platform.hpp"
+#include "nvlsim/platform/platform.hpp"
 
 namespace nvlsim {
 namespace {

@@ -1,9 +1,9 @@
-#include "platform/load.hpp"
+#include "nvlsim/platform/load.hpp"
 
 #include <fmt/format.h>
 
-#include "config/reader.hpp"
-#include "nvlsim/units_text.hpp"
+#include "nvlsim/config/reader.hpp"
+#include "nvlsim/units/units_text.hpp"
 #include "platform/checks.hpp"
 
 namespace nvlsim {

@@ -1,4 +1,4 @@
-#include "nvlsim/platform.hpp"
+#include "nvlsim/platform/platform.hpp"
 
 namespace nvlsim {
 namespace {

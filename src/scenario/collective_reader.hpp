@@ -1,8 +1,8 @@
 // The collective workload of a scenario.
 #pragma once
 
-#include "config/reader.hpp"
-#include "nvlsim/collective_workload.hpp"
+#include "nvlsim/config/reader.hpp"
+#include "nvlsim/plan/collective_workload.hpp"
 
 namespace nvlsim {
 

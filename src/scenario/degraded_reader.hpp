@@ -3,9 +3,9 @@
 
 #include <vector>
 
-#include "config/reader.hpp"
-#include "nvlsim/layout.hpp"
-#include "nvlsim/platform.hpp"
+#include "nvlsim/config/reader.hpp"
+#include "nvlsim/layout/layout.hpp"
+#include "nvlsim/platform/platform.hpp"
 
 namespace nvlsim {
 

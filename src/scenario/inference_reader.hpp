@@ -1,9 +1,9 @@
 // The inference workload of a scenario.
 #pragma once
 
-#include "config/reader.hpp"
-#include "nvlsim/inference.hpp"
-#include "nvlsim/model.hpp"
+#include "nvlsim/config/reader.hpp"
+#include "nvlsim/serving/inference.hpp"
+#include "nvlsim/model/model.hpp"
 
 namespace nvlsim {
 

@@ -1,4 +1,4 @@
-#include "scenario/inputs.hpp"
+#include "nvlsim/scenario/inputs.hpp"
 
 #include <fmt/format.h>
 
@@ -6,11 +6,11 @@
 #include <mutex>
 #include <utility>
 
-#include "config/digest.hpp"
-#include "model/checkpoint.hpp"
-#include "model/load.hpp"
-#include "platform/load.hpp"
-#include "stack/load.hpp"
+#include "nvlsim/config/digest.hpp"
+#include "nvlsim/model/checkpoint.hpp"
+#include "nvlsim/model/load.hpp"
+#include "nvlsim/platform/load.hpp"
+#include "nvlsim/stack/load.hpp"
 
 namespace nvlsim {
 namespace {

@@ -1,8 +1,8 @@
 // Lengths of prompts, outputs and packed sequences.
 #pragma once
 
-#include "config/reader.hpp"
-#include "nvlsim/requests.hpp"
+#include "nvlsim/config/reader.hpp"
+#include "nvlsim/serving/requests.hpp"
 
 namespace nvlsim {
 

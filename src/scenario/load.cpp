@@ -4,14 +4,14 @@
 #include <array>
 #include <memory>
 
-#include "config/digest.hpp"
-#include "config/reader.hpp"
-#include "nvlsim/scenario.hpp"
-#include "nvlsim/serving.hpp"
+#include "nvlsim/config/digest.hpp"
+#include "nvlsim/config/reader.hpp"
+#include "nvlsim/scenario/scenario.hpp"
+#include "nvlsim/serving/serving.hpp"
 #include "scenario/collective_reader.hpp"
 #include "scenario/degraded_reader.hpp"
 #include "scenario/inference_reader.hpp"
-#include "scenario/inputs.hpp"
+#include "nvlsim/scenario/inputs.hpp"
 #include "scenario/placement_reader.hpp"
 #include "scenario/request_file.hpp"
 #include "scenario/stack_values.hpp"

@@ -1,8 +1,8 @@
 // Where the ranks of a job sit.
 #pragma once
 
-#include "config/reader.hpp"
-#include "nvlsim/layout.hpp"
+#include "nvlsim/config/reader.hpp"
+#include "nvlsim/layout/layout.hpp"
 
 namespace nvlsim {
 

@@ -1,8 +1,8 @@
 // GPUs and racks by their numbers on the platform.
 #pragma once
 
-#include "config/reader.hpp"
-#include "nvlsim/layout.hpp"
+#include "nvlsim/config/reader.hpp"
+#include "nvlsim/layout/layout.hpp"
 
 namespace nvlsim {
 

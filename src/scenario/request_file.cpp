@@ -13,8 +13,8 @@
 #include <string_view>
 #include <vector>
 
-#include "config/csv_records.hpp"
-#include "config/document.hpp"
+#include "nvlsim/config/csv_records.hpp"
+#include "nvlsim/config/document.hpp"
 
 namespace nvlsim {
 namespace {

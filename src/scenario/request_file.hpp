@@ -4,8 +4,8 @@
 #include <filesystem>
 #include <string>
 
-#include "nvlsim/diagnostics.hpp"
-#include "nvlsim/requests.hpp"
+#include "nvlsim/diagnostics/diagnostics.hpp"
+#include "nvlsim/serving/requests.hpp"
 
 namespace nvlsim {
 

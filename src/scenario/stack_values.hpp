@@ -3,8 +3,8 @@
 
 #include <string_view>
 
-#include "nvlsim/platform.hpp"
-#include "nvlsim/value.hpp"
+#include "nvlsim/platform/platform.hpp"
+#include "nvlsim/config/value.hpp"
 
 namespace nvlsim {
 

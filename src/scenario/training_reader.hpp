@@ -1,8 +1,8 @@
 // The training workload of a scenario.
 #pragma once
 
-#include "config/reader.hpp"
-#include "nvlsim/training.hpp"
+#include "nvlsim/config/reader.hpp"
+#include "nvlsim/training/training.hpp"
 
 namespace nvlsim {
 

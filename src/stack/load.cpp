@@ -1,4 +1,4 @@
-#include "stack/load.hpp"
+#include "nvlsim/stack/load.hpp"
 
 #include "stack/read_parts.hpp"
 

@@ -1,7 +1,7 @@
 #include <string>
 #include <utility>
 
-#include "stack/inference_fields.hpp"
+#include "nvlsim/stack/inference_fields.hpp"
 #include "stack/read_parts.hpp"
 
 namespace nvlsim {

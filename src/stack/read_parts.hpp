@@ -1,8 +1,8 @@
 // The sections of a stack file, one reader each.
 #pragma once
 
-#include "config/reader.hpp"
-#include "nvlsim/stack.hpp"
+#include "nvlsim/config/reader.hpp"
+#include "nvlsim/stack/stack.hpp"
 
 namespace nvlsim {
 

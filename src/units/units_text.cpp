@@ -1,4 +1,4 @@
-#include "nvlsim/units_text.hpp"
+#include "nvlsim/units/units_text.hpp"
 
 #include <fmt/format.h>
 

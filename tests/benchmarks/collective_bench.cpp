@@ -2,7 +2,7 @@
 #include <benchmark/benchmark.h>
 
 #include "benchmarks/shipped.hpp"
-#include "nvlsim/collectives.hpp"
+#include "nvlsim/collectives/collectives.hpp"
 
 namespace nvlsim {
 namespace {

@@ -7,9 +7,9 @@
 
 #include "benchmarks/shipped.hpp"
 #include "engine/session.hpp"
-#include "network/simgrid_zone.hpp"
-#include "nvlsim/simulation.hpp"
-#include "nvlsim/training.hpp"
+#include "engine/simgrid_zone.hpp"
+#include "nvlsim/engine/simulation.hpp"
+#include "nvlsim/training/training.hpp"
 #include "support/ports.hpp"
 
 namespace nvlsim {

@@ -2,7 +2,7 @@
 #include <benchmark/benchmark.h>
 
 #include "benchmarks/shipped.hpp"
-#include "nvlsim/compute.hpp"
+#include "nvlsim/compute/compute.hpp"
 
 namespace nvlsim {
 namespace {

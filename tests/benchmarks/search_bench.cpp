@@ -2,7 +2,7 @@
 #include <benchmark/benchmark.h>
 
 #include "benchmarks/shipped.hpp"
-#include "nvlsim/search.hpp"
+#include "nvlsim/search/search.hpp"
 
 namespace nvlsim {
 namespace {

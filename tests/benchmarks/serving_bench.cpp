@@ -4,8 +4,8 @@
 #include <variant>
 
 #include "benchmarks/shipped.hpp"
-#include "nvlsim/inference.hpp"
-#include "nvlsim/serving.hpp"
+#include "nvlsim/serving/inference.hpp"
+#include "nvlsim/serving/serving.hpp"
 
 namespace nvlsim {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "nvlsim/scenario.hpp"
+#include "nvlsim/scenario/scenario.hpp"
 
 namespace nvlsim::bench {
 

@@ -4,7 +4,7 @@
 #include <variant>
 
 #include "benchmarks/shipped.hpp"
-#include "nvlsim/training.hpp"
+#include "nvlsim/training/training.hpp"
 
 namespace nvlsim {
 namespace {

@@ -1,5 +1,5 @@
 // Compiled with -DMISUSE=<n>: 0 must compile, every other value must not. See CMakeLists.txt.
-#include "nvlsim/units.hpp"
+#include "nvlsim/units/units.hpp"
 
 using namespace nvlsim;
 

@@ -1,7 +1,11 @@
 #!/usr/bin/env python3
-"""Fails when a module includes a module that is not before it, or a library outside its place.
+"""Fails when the structure of the code is not what docs/architecture.md says.
 
-Usage: check_layering.py SOURCE_DIR
+A module is a folder: src/MODULE with include/nvlsim/MODULE. It includes only modules before it, by their public
+headers, and libraries only in their place. The page lists the modules lowest first, with what each includes; its
+drawing shows every such arrow that does not follow from others.
+
+Usage: check_layering.py SOURCE_DIR [--write]     (--write renews table and drawing in the page)
 """
 import os
 import re
@@ -11,32 +15,30 @@ from pathlib import Path
 # Lowest first. Modules of one tier do not include each other.
 TIERS = [
     ["units"], ["diagnostics"], ["config"], ["platform"], ["stack"], ["network", "compute"],
-    ["collectives", "model"], ["layout"], ["workload"], ["scenario"], ["engine"], ["analysis"], ["output"],
-    ["study"], ["cli"],
+    ["collectives", "model"], ["layout"], ["layers"], ["plan"], ["training", "serving"], ["scenario"], ["engine"],
+    ["analysis"], ["output"], ["run"], ["search", "sweep", "measurements"], ["calibration"], ["cli"],
 ]
 TIER = {module: tier for tier, modules in enumerate(TIERS) for module in modules}
 
-# Public headers, include/nvlsim/NAME.hpp, that are not called like the module they belong to.
-HEADER_MODULE = {
-    "version": "units", "units_text": "units", "precision": "units", "value": "config", "fidelity": "network",
-    "ideal_collective": "collectives", "collective_workload": "workload",
-    "memory": "workload", "plan": "workload", "training": "workload", "inference": "workload", "requests": "workload", "serving": "workload", "inference_profile": "stack",
-    "simulation": "engine", "result": "analysis", "training_metrics": "analysis", "inference_metrics": "analysis",
-    "job_energy": "analysis", "explanation": "analysis", "link_use": "analysis", "fit": "study", "run": "study", "search": "study", "serving_studies": "study",
-    "sweep": "study", "validate": "study",
-}
-
 # Third-party headers by prefix: where they may be included.
 LIBRARIES = {
-    "SimGrid": (("simgrid/", "xbt/", "smpi/", "msg/"), ("src/engine/", "src/network/simgrid_zone.")),
+    "SimGrid": (("simgrid/", "xbt/", "smpi/", "msg/"), ("src/engine/",)),
     "nlohmann/json": (("nlohmann/",), ("src/config/", "src/output/")),
     "CLI11": (("CLI/",), ("src/cli/",)),
+    "Eigen": (("Eigen/",), ("src/calibration/",)),
     "fmt": (("fmt/",), ("src/",)),
 }
 
+# A module larger than this has a reason.
+MAX_FILES, MAX_LINES = 40, 6000
+LARGE = {}
+
+PAGE = "docs/architecture.md"
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 BLOCK_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 SUFFIXES = {".hpp", ".cpp", ".h", ".hh", ".cc", ".ipp", ".inl"}
+ROW = re.compile(r"^\| `(\w+)` \| (.*?) \| (.*?) \|$", re.MULTILINE)
+ARROW = re.compile(r"^ *(\w+) --> (\w+)$", re.MULTILINE)
 
 
 def module_of(path):
@@ -44,9 +46,8 @@ def module_of(path):
     parts = Path(path).parts
     if parts[0] == "src" and len(parts) > 2:
         return parts[1]
-    if parts[:2] == ("include", "nvlsim"):
-        stem = Path(path).stem
-        return HEADER_MODULE.get(stem, stem)
+    if parts[:2] == ("include", "nvlsim") and len(parts) == 4:
+        return parts[2]
     return None
 
 
@@ -59,46 +60,128 @@ def resolve(root, file, included):
     return None
 
 
-def check_include(root, file, here, quote, included):
+def check_include(here, quote, included, target):
     """What is wrong with one include, or None."""
     for library, (prefixes, places) in LIBRARIES.items():
         if included.startswith(prefixes):
             return None if here.startswith(places) else f"{library} may be included only in {' and '.join(places)}"
-    target = resolve(root, file, included)
     if target is None:
-        return f'no such file in src/ or include/: "{included}"' if quote == '"' else None
+        unknown = quote == '"' and not included.startswith("embedded/")
+        return f'no such file in src/ or include/: "{included}"' if unknown else None
     mine, other = module_of(here), module_of(target)
     if here.startswith("include/") and target.startswith("src/"):
         return f"a public header includes the private {target}"
-    if mine != other and other in TIER and TIER[other] >= TIER[mine]:
+    if mine == other or other not in TIER:
+        return None
+    if TIER[other] >= TIER[mine]:
         return f"module {mine} includes {target} of module {other}, which is not before it"
+    if target.startswith("src/"):
+        return f"module {mine} includes {target}, which is private to module {other}: make it a public header or move it"
     return None
 
 
-def violations(root):
-    """Every violation as a line `file:line: what`, sorted by file."""
-    root = Path(root).resolve()
-    found = []
+def read_tree(root):
+    """Violations as lines `file:line: what`, the modules that each module includes, and the size of each module."""
+    found, arrows, sizes = [], {}, {}
     for file in sorted(p for top in ("src", "include") for p in (root / top).rglob("*") if p.suffix in SUFFIXES):
         here = file.relative_to(root).as_posix()
-        if module_of(here) not in TIER:
+        mine = module_of(here)
+        if mine not in TIER:
             found.append(f"{here}:1: belongs to no module; name its module in {Path(__file__).name}")
             continue
         text = file.read_text(encoding="utf-8")
+        files, lines = sizes.get(mine, (0, 0))
+        sizes[mine] = (files + 1, lines + text.count("\n"))
+        arrows.setdefault(mine, set())
         text = BLOCK_COMMENT.sub(lambda m: "\n" * m.group().count("\n"), text)
         for match in INCLUDE.finditer(text):
-            wrong = check_include(root, file, here, *match.groups())
+            target = resolve(root, file, match.group(2))
+            if target and module_of(target) not in (None, mine):
+                arrows[mine].add(module_of(target))
+            wrong = check_include(here, *match.groups(), target)
             if wrong:
                 line = text.count("\n", 0, match.start(1)) + 1
                 found.append(f"{here}:{line}: {wrong}")
-    return found
+    return found, arrows, sizes
+
+
+def ordered(modules):
+    """In the order of the tiers."""
+    position = {m: i for i, m in enumerate(m for tier in TIERS for m in tier)}
+    return sorted(modules, key=position.__getitem__)
+
+
+def reachable(arrows, start):
+    """The modules that a module includes, directly or through others."""
+    out, todo = set(), list(arrows.get(start, ()))
+    while todo:
+        module = todo.pop()
+        if module not in out:
+            out.add(module)
+            todo.extend(arrows.get(module, ()))
+    return out
+
+
+def drawn(arrows):
+    """The arrows that do not follow from others."""
+    return {(a, b) for a, to in arrows.items() for b in to
+            if not any(b in reachable(arrows, other) for other in to if other != b)}
+
+
+def check_sizes(sizes):
+    """Modules that are too large, and reasons that are no longer needed."""
+    for module in ordered(sizes):
+        files, lines = sizes[module]
+        large = files > MAX_FILES or lines > MAX_LINES
+        if large and module not in LARGE:
+            yield f"src/{module}: {files} files and {lines} lines: take it apart, or state a reason in LARGE"
+        if not large and module in LARGE:
+            yield f"src/{module}: no longer large: take its reason from LARGE"
+
+
+def check_page(text, arrows):
+    """What the page says otherwise than the code."""
+    rows = {m: set(re.findall(r"`(\w+)`", to)) for m, _, to in ROW.findall(text)}
+    if list(rows) != ordered(rows) or set(rows) != set(arrows):
+        yield f"{PAGE}: the table lists {', '.join(rows)}; the modules are {', '.join(ordered(arrows))}"
+    for module in ordered(arrows):
+        for extra in ordered(rows.get(module, set()) - arrows[module]):
+            yield f"{PAGE}: the table says that {module} includes {extra}, which it does not"
+        for missing in ordered(arrows[module] - rows.get(module, set())):
+            yield f"{PAGE}: the table does not say that {module} includes {missing}"
+    shown, wanted = set(ARROW.findall(text)), drawn(arrows)
+    for a, b in sorted(shown - wanted):
+        yield f"{PAGE}: the drawing has an arrow {a} --> {b} that " + (
+            "follows from others" if b in arrows.get(a, ()) else "no include bears out")
+    for a, b in sorted(wanted - shown):
+        yield f"{PAGE}: the drawing lacks the arrow {a} --> {b}"
+
+
+def renewed(text, arrows):
+    """The page with the table's last column and the drawing's arrows as the code has them."""
+    def row(match):
+        to = ", ".join(f"`{m}`" for m in ordered(arrows.get(match.group(1), ())))
+        return f"| `{match.group(1)}` | {match.group(2)} | {to} |"
+    lines = "\n".join(f"  {a} --> {b}" for a, b in sorted(
+        drawn(arrows), key=lambda x: [ordered(arrows).index(m) for m in x]))
+    first, last = (list(ARROW.finditer(text)) or [None])[0], (list(ARROW.finditer(text)) or [None])[-1]
+    if first:
+        text = text[:first.start()] + lines + text[last.end():]
+    return ROW.sub(row, text)
 
 
 def main(arguments):
-    if len(arguments) != 1 or not (Path(arguments[0]) / "src").is_dir():
+    if not arguments or not (Path(arguments[0]) / "src").is_dir():
         print(__doc__.strip(), file=sys.stderr)
         return 2
-    found = violations(arguments[0])
+    root = Path(arguments[0]).resolve()
+    found, arrows, sizes = read_tree(root)
+    found += check_sizes(sizes)
+    page = root / PAGE
+    if page.is_file():
+        if arguments[1:] == ["--write"]:
+            page.write_text(renewed(page.read_text(encoding="utf-8"), arrows), encoding="utf-8")
+        found += check_page(page.read_text(encoding="utf-8"), arrows)
     print("\n".join(found) if found else "layering: ok")
     return 1 if found else 0
 

@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "engine/compat.hpp"
-#include "network/simgrid_zone.hpp"
-#include "nvlsim/collective_workload.hpp"
-#include "nvlsim/simulation.hpp"
+#include "engine/simgrid_zone.hpp"
+#include "nvlsim/plan/collective_workload.hpp"
+#include "nvlsim/engine/simulation.hpp"
 #include "support/ports.hpp"
 
 using namespace nvlsim;

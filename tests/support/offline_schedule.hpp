@@ -1,7 +1,7 @@
 // The scheduler under a load that is there at the start.
 #pragma once
 
-#include "nvlsim/inference.hpp"
+#include "nvlsim/serving/inference.hpp"
 
 namespace nvlsim::test {
 

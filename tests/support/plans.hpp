@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "nvlsim/plan.hpp"
+#include "nvlsim/plan/plan.hpp"
 
 namespace plans {
 

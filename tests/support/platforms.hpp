@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "platform/load.hpp"
+#include "nvlsim/platform/load.hpp"
 
 namespace nvlsim::test {
 

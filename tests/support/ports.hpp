@@ -1,7 +1,7 @@
 // A platform of which networks see the ports of its GPUs alone.
 #pragma once
 
-#include "nvlsim/platform.hpp"
+#include "nvlsim/platform/platform.hpp"
 
 namespace nvlsim::test {
 

@@ -3,10 +3,10 @@
 #include <exception>
 #include <filesystem>
 
-#include "nvlsim/model.hpp"
-#include "nvlsim/output.hpp"
-#include "nvlsim/run.hpp"
-#include "nvlsim/version.hpp"
+#include "nvlsim/model/model.hpp"
+#include "nvlsim/output/output.hpp"
+#include "nvlsim/run/run.hpp"
+#include "nvlsim/units/version.hpp"
 
 int main(int argc, char** argv) try {
   const std::filesystem::path data = DATA;

@@ -1,9 +1,9 @@
-#include "nvlsim/inference_metrics.hpp"
+#include "nvlsim/analysis/inference_metrics.hpp"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
 
-#include "analysis/distribution.hpp"
+#include "nvlsim/analysis/distribution.hpp"
 #include "support/offline_schedule.hpp"
 
 namespace nvlsim {

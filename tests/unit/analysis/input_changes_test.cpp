@@ -1,8 +1,8 @@
-#include "analysis/input_changes.hpp"
+#include "nvlsim/analysis/input_changes.hpp"
 
 #include <catch2/catch.hpp>
 
-#include "config/document.hpp"
+#include "nvlsim/config/document.hpp"
 
 using namespace nvlsim;
 using analysis::changed_inputs;

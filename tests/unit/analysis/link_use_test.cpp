@@ -1,4 +1,4 @@
-#include "nvlsim/link_use.hpp"
+#include "nvlsim/analysis/link_use.hpp"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "nvlsim/scenario.hpp"
+#include "nvlsim/scenario/scenario.hpp"
 #include "support/ports.hpp"
 
 using namespace nvlsim;

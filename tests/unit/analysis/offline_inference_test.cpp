@@ -2,8 +2,8 @@
 #include <catch2/catch.hpp>
 #include <string>
 
-#include "nvlsim/inference_metrics.hpp"
-#include "nvlsim/scenario.hpp"
+#include "nvlsim/analysis/inference_metrics.hpp"
+#include "nvlsim/scenario/scenario.hpp"
 
 namespace nvlsim {
 namespace {

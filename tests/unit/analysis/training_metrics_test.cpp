@@ -1,13 +1,13 @@
 // What a training step's timeline says: shares of time that add up, energy that is conserved, rates by their formulas.
-#include "nvlsim/training_metrics.hpp"
+#include "nvlsim/analysis/training_metrics.hpp"
 
 #include <catch2/catch.hpp>
 
 #include <numeric>
 #include <vector>
 
-#include "analysis/sections.hpp"
-#include "unit/workload/training_fixture.hpp"
+#include "nvlsim/analysis/sections.hpp"
+#include "unit/training/training_fixture.hpp"
 
 namespace nvlsim {
 namespace {

@@ -2,7 +2,7 @@
 #include <cmath>
 #include <vector>
 
-#include "nvlsim/diagnostics.hpp"
+#include "nvlsim/diagnostics/diagnostics.hpp"
 #include "unit/collectives/support.hpp"
 
 namespace nvlsim {

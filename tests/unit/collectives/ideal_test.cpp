@@ -1,11 +1,11 @@
 // Collectives on an ideal network against their textbook closed forms.
-#include "nvlsim/ideal_collective.hpp"
+#include "nvlsim/collectives/ideal_collective.hpp"
 
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <string>
 
-#include "nvlsim/diagnostics.hpp"
+#include "nvlsim/diagnostics/diagnostics.hpp"
 
 using namespace nvlsim;
 

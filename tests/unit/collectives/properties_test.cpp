@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "nvlsim/diagnostics.hpp"
+#include "nvlsim/diagnostics/diagnostics.hpp"
 #include "unit/collectives/support.hpp"
 
 namespace nvlsim {

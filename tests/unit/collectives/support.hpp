@@ -4,8 +4,8 @@
 #include <filesystem>
 #include <string>
 
-#include "nvlsim/collectives.hpp"
-#include "stack/load.hpp"
+#include "nvlsim/collectives/collectives.hpp"
+#include "nvlsim/stack/load.hpp"
 
 namespace nvlsim::test {
 

@@ -2,7 +2,7 @@
 #include <catch2/catch.hpp>
 #include <string_view>
 
-#include "nvlsim/collectives.hpp"
+#include "nvlsim/collectives/collectives.hpp"
 
 using namespace nvlsim;
 

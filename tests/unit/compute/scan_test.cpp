@@ -1,7 +1,7 @@
 // Scans and sparse attention: what they compute and move, and what bounds them.
 #include <catch2/catch.hpp>
 
-#include "nvlsim/compute.hpp"
+#include "nvlsim/compute/compute.hpp"
 
 namespace nvlsim {
 namespace {

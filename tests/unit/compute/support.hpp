@@ -4,9 +4,9 @@
 #include <filesystem>
 #include <string>
 
-#include "config/document.hpp"
-#include "nvlsim/compute.hpp"
-#include "platform/load.hpp"
+#include "nvlsim/config/document.hpp"
+#include "nvlsim/compute/compute.hpp"
+#include "nvlsim/platform/load.hpp"
 #include "stack/read_parts.hpp"
 
 namespace nvlsim::test {

@@ -1,4 +1,4 @@
-#include "config/document.hpp"
+#include "nvlsim/config/document.hpp"
 
 #include <catch2/catch.hpp>
 

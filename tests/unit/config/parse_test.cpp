@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "config/document.hpp"
+#include "nvlsim/config/document.hpp"
 #include "support/foreign_locale.hpp"
 #include "support/steps.hpp"
 #include "unit/config/texts.hpp"

@@ -1,4 +1,4 @@
-#include "config/reader.hpp"
+#include "nvlsim/config/reader.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -11,7 +11,7 @@
 
 #include <unistd.h>
 
-#include "config/document.hpp"
+#include "nvlsim/config/document.hpp"
 
 namespace nvlsim::config::test {
 

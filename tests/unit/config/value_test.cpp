@@ -1,4 +1,4 @@
-#include "nvlsim/value.hpp"
+#include "nvlsim/config/value.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -1,4 +1,4 @@
-#include "nvlsim/diagnostics.hpp"
+#include "nvlsim/diagnostics/diagnostics.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -2,8 +2,8 @@
 #include <catch2/catch.hpp>
 #include <string>
 
-#include "nvlsim/collective_workload.hpp"
-#include "nvlsim/simulation.hpp"
+#include "nvlsim/plan/collective_workload.hpp"
+#include "nvlsim/engine/simulation.hpp"
 
 using namespace nvlsim;
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "nvlsim/diagnostics.hpp"
-#include "nvlsim/simulation.hpp"
+#include "nvlsim/diagnostics/diagnostics.hpp"
+#include "nvlsim/engine/simulation.hpp"
 #include "support/plans.hpp"
 #include "support/ports.hpp"
 

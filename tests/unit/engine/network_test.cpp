@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "engine/session.hpp"
-#include "network/simgrid_zone.hpp"
-#include "network/topology.hpp"
+#include "engine/simgrid_zone.hpp"
+#include "nvlsim/network/topology.hpp"
 #include "support/ports.hpp"
 
 using namespace nvlsim;

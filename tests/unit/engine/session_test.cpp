@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "nvlsim/diagnostics.hpp"
+#include "nvlsim/diagnostics/diagnostics.hpp"
 
 using namespace nvlsim;
 

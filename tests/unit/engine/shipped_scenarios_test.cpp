@@ -6,8 +6,8 @@
 #include <variant>
 #include <vector>
 
-#include "nvlsim/scenario.hpp"
-#include "nvlsim/simulation.hpp"
+#include "nvlsim/scenario/scenario.hpp"
+#include "nvlsim/engine/simulation.hpp"
 
 namespace nvlsim {
 namespace {

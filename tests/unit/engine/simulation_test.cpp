@@ -1,4 +1,4 @@
-#include "nvlsim/simulation.hpp"
+#include "nvlsim/engine/simulation.hpp"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "engine/actors.hpp"
-#include "network/simgrid_zone.hpp"
-#include "nvlsim/diagnostics.hpp"
+#include "engine/simgrid_zone.hpp"
+#include "nvlsim/diagnostics/diagnostics.hpp"
 #include "support/plans.hpp"
 #include "support/ports.hpp"
 

@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "nvlsim/scenario.hpp"
-#include "nvlsim/simulation.hpp"
+#include "nvlsim/scenario/scenario.hpp"
+#include "nvlsim/engine/simulation.hpp"
 
 using namespace nvlsim;
 

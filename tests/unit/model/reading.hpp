@@ -7,7 +7,7 @@
 #include <string_view>
 #include <utility>
 
-#include "model/load.hpp"
+#include "nvlsim/model/load.hpp"
 
 namespace nvlsim::test {
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "model/load.hpp"
+#include "nvlsim/model/load.hpp"
 
 namespace nvlsim::test {
 

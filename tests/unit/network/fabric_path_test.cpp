@@ -1,4 +1,4 @@
-#include "network/fabric_path.hpp"
+#include "nvlsim/network/fabric_path.hpp"
 
 #include <catch2/catch.hpp>
 

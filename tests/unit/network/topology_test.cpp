@@ -1,4 +1,4 @@
-#include "network/topology.hpp"
+#include "nvlsim/network/topology.hpp"
 
 #include <catch2/catch.hpp>
 #include <vector>

@@ -1,4 +1,4 @@
-#include "output/compare_report.hpp"
+#include "nvlsim/output/compare_report.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -6,7 +6,7 @@
 #include <sstream>
 #include <vector>
 
-#include "output/text.hpp"
+#include "nvlsim/output/text.hpp"
 #include "support/foreign_locale.hpp"
 #include "support/golden.hpp"
 #include "unit/output/samples.hpp"

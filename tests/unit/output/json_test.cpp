@@ -7,8 +7,8 @@
 #include <limits>
 #include <random>
 
-#include "config/document.hpp"
-#include "output/number.hpp"
+#include "nvlsim/config/document.hpp"
+#include "nvlsim/output/number.hpp"
 #include "support/golden.hpp"
 #include "support/steps.hpp"
 #include "unit/output/samples.hpp"

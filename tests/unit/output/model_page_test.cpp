@@ -1,4 +1,4 @@
-#include "output/model_page.hpp"
+#include "nvlsim/output/model_page.hpp"
 
 #include <catch2/catch.hpp>
 #include <sstream>

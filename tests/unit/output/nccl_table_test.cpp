@@ -1,4 +1,4 @@
-#include "output/nccl_table.hpp"
+#include "nvlsim/output/nccl_table.hpp"
 
 #include <catch2/catch.hpp>
 #include <sstream>

@@ -4,9 +4,9 @@
 #include <string>
 #include <string_view>
 
-#include "nvlsim/output.hpp"
-#include "output/platform_page.hpp"
-#include "output/text.hpp"
+#include "nvlsim/output/output.hpp"
+#include "nvlsim/output/platform_page.hpp"
+#include "nvlsim/output/text.hpp"
 #include "support/platforms.hpp"
 
 using namespace nvlsim;

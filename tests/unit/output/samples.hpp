@@ -1,7 +1,7 @@
 // Results that the tests of all formats share. The numbers are invented.
 #pragma once
 
-#include "nvlsim/result.hpp"
+#include "nvlsim/analysis/result.hpp"
 
 namespace nvlsim::test {
 

@@ -4,9 +4,9 @@
 #include <sstream>
 #include <vector>
 
-#include "nvlsim/output.hpp"
-#include "output/number.hpp"
-#include "output/text.hpp"
+#include "nvlsim/output/output.hpp"
+#include "nvlsim/output/number.hpp"
+#include "nvlsim/output/text.hpp"
 #include "support/foreign_locale.hpp"
 #include "support/golden.hpp"
 #include "unit/output/samples.hpp"

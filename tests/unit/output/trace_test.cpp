@@ -5,7 +5,7 @@
 #include <random>
 #include <sstream>
 
-#include "nvlsim/output.hpp"
+#include "nvlsim/output/output.hpp"
 #include "support/foreign_locale.hpp"
 #include "support/golden.hpp"
 

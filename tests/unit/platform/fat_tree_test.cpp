@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "nvlsim/platform.hpp"
+#include "nvlsim/platform/platform.hpp"
 
 using namespace nvlsim;
 

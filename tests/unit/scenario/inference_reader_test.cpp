@@ -2,7 +2,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "config/document.hpp"
+#include "nvlsim/config/document.hpp"
 
 namespace nvlsim {
 namespace {

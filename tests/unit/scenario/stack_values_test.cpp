@@ -2,8 +2,8 @@
 
 #include <catch2/catch.hpp>
 
-#include "config/document.hpp"
-#include "nvlsim/output.hpp"
+#include "nvlsim/config/document.hpp"
+#include "nvlsim/output/output.hpp"
 
 using namespace nvlsim;
 

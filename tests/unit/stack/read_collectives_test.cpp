@@ -2,7 +2,7 @@
 #include <string>
 #include <vector>
 
-#include "config/document.hpp"
+#include "nvlsim/config/document.hpp"
 #include "stack/read_parts.hpp"
 
 namespace nvlsim {

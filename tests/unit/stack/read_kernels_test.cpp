@@ -1,6 +1,6 @@
 #include <catch2/catch.hpp>
 
-#include "config/document.hpp"
+#include "nvlsim/config/document.hpp"
 #include "stack/read_parts.hpp"
 
 namespace nvlsim {

@@ -1,4 +1,4 @@
-#include "nvlsim/precision.hpp"
+#include "nvlsim/units/precision.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -1,4 +1,4 @@
-#include "nvlsim/units.hpp"
+#include "nvlsim/units/units.hpp"
 
 #include <catch2/catch.hpp>
 

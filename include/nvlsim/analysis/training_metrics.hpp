@@ -1,0 +1,43 @@
+// What a training step's timeline says.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <vector>
+
+#include "nvlsim/analysis/job_energy.hpp"
+#include "nvlsim/plan/plan.hpp"
+#include "nvlsim/training/training.hpp"
+
+namespace nvlsim {
+
+/// Seconds of one class's step by what its compute stream did or waited for; they add up to the step.
+struct stage_breakdown {
+  std::array<seconds, work_kinds> busy{};  ///< by work_kind, waits inside operations (exposed collectives) included
+  seconds waiting_pipeline;                ///< idle for a neighbour: the bubble
+  seconds waiting_data_parallel;           ///< idle for gradients or parameters
+  joules energy;                           ///< of one GPU
+};
+
+/// By class, in order.
+std::vector<stage_breakdown> stage_breakdowns(const plan& work, const timeline& times, const gpu_spec& gpu);
+
+struct training_metrics {
+  seconds step_time;
+  double tokens_per_step = 0;
+  double model_flops_causal = 0, model_flops_full = 0;  ///< of a step, all GPUs
+  std::int64_t gpus = 0;
+  std::optional<double> mfu;       ///< nothing when the GPU has no tensor-core peak in the GEMM precision
+  double bubble_fraction = 0;      ///< idle share of the step, mean over GPUs
+  seconds exposed_communication;   ///< mean over GPUs
+  stage_breakdown mean;            ///< over GPUs
+  job_energy energy;
+  std::optional<dollars> cost;
+};
+training_metrics measure_training(const platform& p, const model& m, const training_workload& w, const plan& work,
+                                  const timeline& times);
+
+/// FLOPs of one step as Megatron-Bridge counts them: LoRA has no weight gradient of frozen layers.
+double model_flops_per_step(const model& m, const training_workload& w, bool causal);
+
+}  // namespace nvlsim

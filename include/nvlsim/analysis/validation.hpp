@@ -1,0 +1,31 @@
+// Published measurements beside what the simulator says of them.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "nvlsim/config/value.hpp"
+
+namespace nvlsim {
+
+enum class record_status { ok, infeasible, unsupported, error, excluded };
+std::string_view name(record_status s);
+
+/// One published number and what the simulator says.
+struct validation_record {
+  std::string table, id, metric;            ///< together the key
+  std::optional<double> published, simulated;  ///< in the unit of the column
+  record_status status = record_status::error;
+  std::string reason;                       ///< empty when ok
+  std::string suspect, notes;
+  std::optional<std::pair<double, double>> band;  ///< 90 %, in the same unit
+  // Summaries group by these; blank ones are left out.
+  std::string system, model, precision, kind, release, scenario;
+
+  /// simulated/published - 1 when ok.
+  std::optional<double> error() const;
+};
+
+}  // namespace nvlsim

@@ -1,0 +1,150 @@
+// Strict reading of a document: every member must be known, typed, in range and in the right unit.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <limits>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "nvlsim/config/document.hpp"
+#include "nvlsim/units/units.hpp"
+
+namespace nvlsim::config {
+
+/// A member's name with the other spellings accepted for it; giving two of them is a problem.
+struct key {
+  std::string_view canonical;
+  std::vector<std::string_view> aliases;
+  key(const char* c) : canonical(c) {}
+  key(std::string_view c) : canonical(c) {}
+  key(const std::string& c) : canonical(c) {}
+  key(const char* c, std::initializer_list<std::string_view> a) : canonical(c), aliases(a) {}
+};
+
+/// Inclusive bounds.
+template <class T>
+struct range {
+  T low = std::numeric_limits<T>::lowest();
+  T high = std::numeric_limits<T>::max();
+};
+inline constexpr range<std::int64_t> positive_int{1, std::int64_t{1} << 50};
+inline constexpr range<std::int64_t> non_negative_int{0, std::int64_t{1} << 50};
+inline constexpr range<double> positive{std::numeric_limits<double>::min(), 1e300};
+inline constexpr range<double> non_negative{0.0, 1e300};
+inline constexpr range<double> fraction{0.0, 1.0};
+
+/// Reads the members of one JSON object. Problems are collected, never thrown: after a problem the call returns a
+/// harmless value (the default, the lower bound or empty), and the caller goes on so that one run finds everything.
+/// Call `done()` last: it reports the members nobody asked for, with the nearest known name.
+class reader {
+ public:
+  /// The root of a document, which must be an object.
+  reader(document& doc, diagnostics& problems);
+
+  const std::string& pointer() const { return pointer_; }
+  /// Whether the member is there; one that is null counts as absent, and as known.
+  bool has(const key& k);
+  /// A member that this object may have under another kind only: there, it is a problem that says so.
+  void belongs(const key& k, std::string_view whose);
+  /// Reports a problem at member `k` (or at this object when `k` is empty).
+  void fail(std::string_view k, std::string what, std::string hint = {}) const;
+
+  // A member that must be there. Without a default, absence is a problem.
+  std::string string(const key& k);
+  std::int64_t integer(const key& k, range<std::int64_t> r = {});
+  double number(const key& k, range<double> r = {});
+  bool boolean(const key& k);
+  /// A quantity written as text with its unit: `"900 GB/s"`. A bare number is a problem.
+  template <class Q>
+  Q quantity(const key& k, range<double> base_range = non_negative) {
+    return Q::from_base(quantity_base(k, Q::dim_type::value, base_range));
+  }
+  /// One of a list of names; returns its index.
+  std::size_t one_of(const key& k, std::span<const std::string> names);
+
+  // The same with a default, which is recorded in the document as such.
+  std::string string_or(const key& k, std::string_view otherwise);
+  std::int64_t integer_or(const key& k, std::int64_t otherwise, range<std::int64_t> r = {});
+  double number_or(const key& k, double otherwise, range<double> r = {});
+  bool boolean_or(const key& k, bool otherwise);
+  std::size_t one_of_or(const key& k, std::span<const std::string> names, std::size_t otherwise);
+
+  // Absent or null is nothing, and no default is recorded.
+  std::optional<std::string> find_string(const key& k);
+  std::optional<std::int64_t> find_integer(const key& k, range<std::int64_t> r = {});
+  std::optional<double> find_number(const key& k, range<double> r = {});
+  template <class Q>
+  std::optional<Q> find_quantity(const key& k, range<double> base_range = non_negative) {
+    if (!present(k)) return std::nullopt;
+    return Q::from_base(quantity_base(k, Q::dim_type::value, base_range));
+  }
+
+  /// A member that is an object. When it is missing or no object, the returned reader is empty and silent.
+  reader child(const key& k);
+  std::optional<reader> find_child(const key& k);
+  /// Where it is missing, an object without members, whose defaults are recorded.
+  reader child_or_empty(const key& k);
+  /// Readers of the members of object `k` by name (for tables such as precisions), in file order.
+  std::vector<std::pair<std::string, reader>> children(const key& k);
+  /// Readers of the elements of array `k`, which must all be objects.
+  std::vector<reader> elements(const key& k);
+  /// All member names of this object, in file order.
+  std::vector<std::string> names() const;
+  /// A member as it stands, marked as read; nullptr when absent.
+  const value* raw(const key& k);
+  /// Marks a member as known without reading it.
+  void ignore(const key& k);
+
+  /// From here down, a number needs a source: it is written `{"value": ..., "kind": ..., "source": ...}`, or an object
+  /// around it has members "kind" and "source", which then hold for every bare number inside. `source` may name a
+  /// member of the document's top-level `"sources"` object.
+  void require_sources() { sourced_ = true; }
+
+  /// "kind" of the nearest object around that says it: "measured", "vendor", "derived" or "assumed"; else "".
+  const std::string& kind() const { return group_kind_; }
+
+  /// Reports members that were not asked for.
+  void done() const;
+  /// Reports such members only where an override set them, or something in them: files may hold more than is read.
+  void done_with_overrides() const;
+
+ private:
+  reader(const reader& parent, const value* node, std::string pointer, bool silent);
+
+  /// The member of that name; null counts as absent.
+  const value* member(std::string_view name) const;
+  /// The member under whichever spelling was used, marked as read.
+  const value* present(const key& k);
+  const value* required(const key& k);
+  void read_group();
+  void check_kind(const std::string& pointer, const std::string& kind) const;
+  /// Records where the number at `pointer` was published.
+  void note_source(const std::string& pointer, const value& v, const std::string& kind, std::string source);
+  /// Unwraps `{"value": ...}` and records its provenance.
+  const value* unwrap(const key& k, const value* v);
+  double quantity_base(const key& k, dimension d, range<double> r);
+  std::string at(const key& k) const;
+  void note_default(const key& k, value v);
+  /// The override that set the value at `pointer` or something inside it, and what it set.
+  std::optional<std::pair<std::string, origin>> override_in(const std::string& pointer) const;
+  void refuse_unread(bool overrides_only, std::string_view what) const;
+  std::int64_t checked_integer(const key& k, const value& v, range<std::int64_t> r);
+  double checked_number(const key& k, const value& v, range<double> r);
+
+  document* doc_;
+  diagnostics* problems_;
+  const value* node_;
+  std::string pointer_;
+  bool silent_ = false;
+  bool sourced_ = false;
+  std::string group_kind_, group_source_, group_pointer_;  ///< of the nearest object that has them
+  std::set<std::string, std::less<>> known_;
+};
+
+}  // namespace nvlsim::config

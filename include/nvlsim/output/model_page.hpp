@@ -1,0 +1,17 @@
+// What `model show` says.
+#pragma once
+
+#include <string>
+
+#include "nvlsim/model/model.hpp"
+#include "nvlsim/config/value.hpp"
+
+namespace nvlsim {
+
+/// Shape, parameters by part, training FLOPs and bytes by precision, for a terminal of 80 columns.
+std::string model_page(const model& m);
+
+/// The same as a document (schema "nvlsim.model_page/1").
+value model_json(const model& m);
+
+}  // namespace nvlsim

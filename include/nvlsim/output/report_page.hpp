@@ -1,0 +1,56 @@
+// Reports: one page with everything in it.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "nvlsim/analysis/memory_over_time.hpp"
+#include "nvlsim/analysis/explanation.hpp"
+#include "nvlsim/analysis/result.hpp"
+
+namespace nvlsim::output {
+
+/// What happened when in a run, thinned out for a drawing.
+struct drawn_timeline {
+  struct slice {
+    std::size_t name;  ///< index into `names`
+    double begin_s, length_s;
+    std::int32_t micro_batch;
+  };
+  struct lane {
+    std::string name;
+    std::vector<slice> slices;
+  };
+  std::string scenario;
+  std::vector<std::string> names;
+  std::vector<lane> lanes;
+  std::vector<memory_curve> memory;
+  /// Of a served load: value and share of the requests that are at most as slow, for up to 100 shares.
+  struct latency_curve {
+    std::string metric;
+    std::vector<std::pair<double, double>> points;
+  };
+  std::vector<latency_curve> latencies;
+};
+/// At most `lanes` classes, and about `slices` slices over all of them: beyond, operations that follow each other are
+/// drawn as one, by the name of the first.
+drawn_timeline draw_timeline(const run_record& run, std::size_t lanes = 32, std::size_t slices = 30'000);
+
+/// Points of a sweep with what became of them, as lines of a merged sweep.
+struct drawn_sweep {
+  std::string name;
+  value points = value::array{};  ///< {"set": {pointer: value}, "status", "metrics"}
+};
+
+struct report_contents {
+  std::vector<result> results;
+  std::vector<explanation> explanations;  ///< of some of them, by scenario
+  std::vector<drawn_timeline> timelines;
+  std::vector<drawn_sweep> sweeps;
+  std::vector<value> searches;  ///< `nvlsim.search/1`
+};
+/// One HTML file that needs nothing else; its data are JSON (`nvlsim.report/1`) in element "data". [docs/report.md]
+std::string report_page(const report_contents& r);
+
+}  // namespace nvlsim::output

@@ -1,0 +1,31 @@
+// Serving by pools of prefill and decode workers as a plan.
+#pragma once
+
+#include <functional>
+
+#include "nvlsim/serving/inference.hpp"
+#include "nvlsim/serving/disaggregation.hpp"
+#include "nvlsim/serving/iteration_time.hpp"
+#include "nvlsim/plan/network_demand.hpp"
+#include "nvlsim/serving/limits.hpp"
+
+namespace nvlsim {
+
+/// The decode workers of a pooled workload as a workload of their own.
+inference_workload decode_workload(const inference_workload& w);
+
+/// What a prefill worker sends to a decode worker for a prompt of so many tokens, through its busiest port.
+/// [docs/models-and-assumptions.md#kv-transfer]
+priced_transfer kv_transfer(const platform& p, const stack& s, const model& m, const inference_workload& w,
+                            double tokens);
+
+/// Limits of the workers of both pools. `reasons` gets why they cannot take the longest request.
+pool_setup setup_pools(const platform& p, const stack& s, const model& m, const inference_workload& w,
+                       request_extent longest, std::vector<std::string>& reasons);
+
+/// Requires a pooled workload, `s.inference` and no `serving_problems`; fills `run` but for its reasons.
+/// `explained`: parts have facts.
+void plan_pools(const platform& p, const stack& s, const model& m, const inference_workload& w,
+                const pool_setup& setup, const request_lengths& lengths, inference_run& run, bool explained = false);
+
+}  // namespace nvlsim

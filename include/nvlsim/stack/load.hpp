@@ -1,0 +1,12 @@
+// Stack files.
+#pragma once
+
+#include "nvlsim/config/document.hpp"
+#include "nvlsim/stack/stack.hpp"
+
+namespace nvlsim {
+
+/// Reads a stack document (schema "nvlsim.stack/1"), adding everything wrong with it to `problems`.
+stack read_stack(config::document& doc, std::string name, diagnostics& problems);
+
+}  // namespace nvlsim

@@ -1,0 +1,37 @@
+// Quantities as text: "900 GB/s" in input files, short SI forms in tables.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "nvlsim/units/units.hpp"
+
+namespace nvlsim {
+
+/// What parsing a quantity gave: `error` is empty on success, else a sentence without a subject.
+struct parsed_quantity {
+  double base = 0;
+  std::string error;
+  bool ok() const { return error.empty(); }
+};
+
+/// Parses `"<number> <unit>"` of the wanted dimension. Case counts: `b` is bits and `B` bytes, `GB` is 1e9
+/// and `GiB` 2^30. A bare number is an error. Independent of the locale; never returns a non-finite number.
+parsed_quantity parse_quantity(std::string_view text, dimension wanted);
+
+/// "a bandwidth such as \"900 GB/s\"": how messages name a dimension.
+std::string describe(dimension d);
+
+/// `text` between double quotes for a message, cut short after some 60 bytes.
+std::string in_quotes(std::string_view text);
+
+/// Four significant digits with an SI prefix: "900 GB/s", "5.013 s", "1.08 EFLOPS". Zero has no prefix, and
+/// neither has money: "98.32 USD/h".
+std::string format_quantity(double base, dimension d);
+
+template <class D>
+std::string format_quantity(quantity<D> q) {
+  return format_quantity(q.base(), D::value);
+}
+
+}  // namespace nvlsim

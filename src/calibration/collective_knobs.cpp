@@ -1,0 +1,213 @@
+#include "calibration/collective_knobs.hpp"
+
+#include <string_view>
+#include <type_traits>
+
+namespace nvlsim {
+namespace {
+
+/// What is measured well by itself may go far from where it starts; what few rows show is held near.
+constexpr double loose = 1.5, held = 0.5, known = 0.3, tight = 0.12;
+/// Of what differs from fabric to fabric, where they are pooled.
+constexpr double pooled = 2;
+
+/// Adds knobs below one object of the profile.
+template <class P>
+class knob_list {
+ public:
+  knob_list(std::string pointer, std::function<P&(collective_profile&)> where)
+      : pointer_(std::move(pointer)), where_(std::move(where)) {}
+
+  template <class Get>
+  knob_list& us(const char* name, double prior, double low, double high, double width, Get member) {
+    return add(name, "us", 1e-6, prior, low, high, width, member);
+  }
+  template <class Get>
+  knob_list& ns(const char* name, double prior, double low, double high, double width, Get member) {
+    return add(name, "ns", 1e-9, prior, low, high, width, member);
+  }
+  template <class Get>
+  knob_list& GBps(const char* name, double prior, double low, double high, double width, Get member) {
+    return add(name, "GB/s", 1e9, prior, low, high, width, member);
+  }
+  template <class Get>
+  knob_list& MB(const char* name, double prior, double low, double high, double width, Get member) {
+    return add(name, "MB", 1e6, prior, low, high, width, member);
+  }
+  template <class Get>
+  knob_list& number(const char* name, double prior, double low, double high, double width, Get member) {
+    return add(name, "", 1, prior, low, high, width, member);
+  }
+  /// latency, hop and rate of a protocol
+  template <class Get>
+  knob_list& protocol(const std::string& name, const protocol_params& prior, double width, Get member) {
+    us((name + "/latency").c_str(), prior.latency.base() * 1e6, 0.1, 2000, width,
+       [member](P& p) -> seconds& { return member(p).latency; });
+    us((name + "/hop").c_str(), prior.hop.base() * 1e6, 1e-3, 1000, width,
+       [member](P& p) -> seconds& { return member(p).hop; });
+    return GBps((name + "/rate").c_str(), prior.rate.base() / 1e9, 0.1, 5000, width,
+                [member](P& p) -> bandwidth& { return member(p).rate; });
+  }
+  std::vector<collective_knob> take() { return std::move(out_); }
+
+ private:
+  template <class Get>
+  knob_list& add(const char* name, const char* unit, double scale, double prior, double low, double high, double width,
+                 Get member) {
+    const auto at = [w = where_, member](const collective_profile& c) -> auto& {
+      return member(w(const_cast<collective_profile&>(c)));
+    };
+    using quantity = std::remove_cvref_t<decltype(at(std::declval<const collective_profile&>()))>;
+    const auto read = [at, scale](const collective_profile& c) {
+      if constexpr (std::is_same_v<quantity, double>) return at(c) / scale;
+      else return at(c).base() / scale;
+    };
+    const auto write = [at, scale](collective_profile& c, double v) {
+      if constexpr (std::is_same_v<quantity, double>) at(c) = v * scale;
+      else at(c) = quantity::from_base(v * scale);
+    };
+    out_.push_back({pointer_ + "/" + name, unit, prior, low, high, width, read, write});
+    return *this;
+  }
+
+  std::string pointer_;
+  std::function<P&(collective_profile&)> where_;
+  std::vector<collective_knob> out_;
+};
+
+/// Priors inside a domain are what the library believes of its own protocols.
+std::vector<collective_knob> domain_knobs(const std::string& pointer, const std::string& kind, const std::string& c,
+                                          const domain_collective& now, const protocol_tuning& believed) {
+  using D = domain_collective;
+  knob_list<D> k(pointer, [kind, c](collective_profile& p) -> D& { return p.domain.at(kind).at(c); });
+  const auto share = [](protocol_params p, double of_rate) { return p.rate *= of_rate, p; };
+  // Small messages use one of sixteen channels, and wait for it alone.
+  protocol_params few = share(believed.ll, 1.0 / 16), simple = believed.simple;
+  few.latency = few.latency * 0.75;
+  // Pairs exchange at once: no message waits for another.
+  if (c == "all_to_all") simple.hop = believed.ll.hop;
+  if (now.ll_few) k.protocol("ll_few", few, loose, [](D& d) -> protocol_params& { return *d.ll_few; });
+  k.protocol("ll", believed.ll, loose, [](D& d) -> protocol_params& { return d.ll; });
+  if (now.ll128) k.protocol("ll128", believed.ll128, loose, [](D& d) -> protocol_params& { return *d.ll128; });
+  if (now.simple_few)
+    k.protocol("simple_few", share(simple, 0.5), loose, [](D& d) -> protocol_params& { return *d.simple_few; });
+  k.protocol("simple", simple, loose, [](D& d) -> protocol_params& { return d.simple; });
+  k.GBps("local_copy", 1000, 200, 3000, held, [](D& d) -> bandwidth& { return d.local_copy; });
+  k.us("pipeline", 3, 0.01, 50, loose, [](D& d) -> seconds& { return d.pipeline; });
+  if (now.nvls_rate && c == "all_reduce") {
+    const protocol_params nvls = believed.nvls.value_or(believed.simple);
+    k.GBps("nvls_rate", nvls.rate.base() / 1e9, 100, 900, held, [](D& d) -> bandwidth& { return *d.nvls_rate; });
+    k.us("nvls_latency", nvls.latency.base() * 1e6, 10, 60, tight, [](D& d) -> seconds& { return d.nvls_latency; });
+    k.us("nvls_pipeline_per_rank", 1, 0.01, 10, loose, [](D& d) -> seconds& { return d.nvls_pipeline_per_rank; });
+  }
+  return k.take();
+}
+
+/// Of the fabric that was never measured; those that were begin as it. Priors: latencies, the steps of rings (LL128's
+/// over NVLink) and the ring's share are the library's own (NCCL src/graph/tuning.cc: base latencies, trees and rings
+/// over a network, 0.92 for LL128), a step takes its 14 us on a fabric of 2 us, and as often more elsewhere; the rest
+/// are round. What belongs to the library is held when fabrics are pooled, the more as they differ.
+std::vector<collective_knob> fabric_knobs(const std::string& pointer, const std::string& fabric, const std::string& c,
+                                          const fabric_collective& now) {
+  using F = fabric_collective;
+  const bool general = fabric == "default";
+  const double free = general ? pooled : loose, bound = general ? pooled : held, share = general ? tight : held;
+  knob_list<F> k(pointer, [fabric, c](collective_profile& p) -> F& { return p.fabric.at(fabric).at(c); });
+  k.protocol("ll", {6.8_us, 5.0_us, 5.0_GBps}, free, [](F& f) -> protocol_params& { return f.ll; });
+  k.us("ll/pipeline", 10, 0.01, 200, free, [](F& f) -> seconds& { return f.ll_pipeline; });
+  if (now.ll128) k.protocol("ll128", {14.0_us, 8.5_us, 30.0_GBps}, free, [](F& f) -> protocol_params& { return *f.ll128; });
+  k.us("ring/latency", 70, 1, 2000, free, [](F& f) -> seconds& { return f.ring.latency; });
+  k.us("ring/nvlink_step", 1.9, 0.5, 4, tight, [](F& f) -> seconds& { return f.ring.nvlink_step; });
+  k.us("ring/fabric_step", 14, 2, 400, free, [](F& f) -> seconds& { return f.ring.fabric_step; });
+  if (now.ring.pipeline > seconds{})
+    k.us("ring/pipeline", 3, 0.01, 3000, free, [](F& f) -> seconds& { return f.ring.pipeline; });
+  k.number("ring/power", 1.25, 1, 6, bound, [](F& f) -> double& { return f.ring.power; });
+  k.number("ring/nic_share", 0.92, 0.2, 1, share, [](F& f) -> double& { return f.ring.nic_share; });
+  if (general) k.number("ring/per_latency", 7, 0.5, 20, known, [](F& f) -> double& { return f.ring.per_latency; });
+  if (now.nvls_tree) {
+    k.us("nvls_tree/latency", 50, 5, 1500, free, [](F& f) -> seconds& { return f.nvls_tree->latency; });
+    k.us("nvls_tree/hop", 14, 2, 200, bound, [](F& f) -> seconds& { return f.nvls_tree->hop; });
+    k.number("nvls_tree/pipeline", 3, 0.01, 20, bound, [](F& f) -> double& { return f.nvls_tree->pipeline; });
+    k.MB("nvls_tree/pipeline_limit", 130, 10, 10000, bound, [](F& f) -> bytes& { return f.nvls_tree->pipeline_limit; });
+    if (general)
+      k.number("nvls_tree/per_latency", 7, 0.5, 20, known, [](F& f) -> double& { return f.nvls_tree->per_latency; });
+    k.number("nvls_tree/domain_share", 0.85, 0.5, 1, tight, [](F& f) -> double& { return f.nvls_tree->domain_share; });
+    k.number("nvls_tree/nic_share_2", 0.92, 0.3, 1, tight, [](F& f) -> double& { return f.nvls_tree->nic_share_2; });
+    k.number("nvls_tree/nic_share_many", 0.25, 0.1, 0.6, share, [](F& f) -> double& { return f.nvls_tree->nic_share_many; });
+  }
+  if (now.sharp) {
+    k.us("sharp/latency", 150, 5, 1000, free, [](F& f) -> seconds& { return f.sharp->latency; });
+    k.us("sharp/pipeline", 10, 0.01, 500, free, [](F& f) -> seconds& { return f.sharp->pipeline; });
+    k.number("sharp/nic_share", 0.6, 0.2, 1, share, [](F& f) -> double& { return f.sharp->nic_share; });
+  }
+  return k.take();
+}
+
+std::vector<collective_knob> all_to_all_knobs(const std::string& pointer, const std::string& fabric) {
+  using A = fabric_all_to_all;
+  const bool general = fabric == "default";
+  const double bound = general ? pooled : held, share = general ? tight : held;
+  return knob_list<A>(pointer, [fabric](collective_profile& p) -> A& { return p.all_to_all.at(fabric); })
+      .us("latency", 50, 1, 1000, bound, [](A& a) -> seconds& { return a.latency; })
+      .us("per_rank", 1, 0.05, 50, bound, [](A& a) -> seconds& { return a.per_rank; })
+      .us("pipeline_per_rank", 1, 0.001, 20, bound, [](A& a) -> seconds& { return a.pipeline_per_rank; })
+      .number("nic_share", 0.9, 0.1, 1, share, [](A& a) -> double& { return a.nic_share; })
+      .take();
+}
+
+/// Priors of a generation of NVLink; a GPU begins as its generation.
+std::vector<collective_knob> custom_knobs(const std::string& pointer, const std::string& gpu) {
+  using C = custom_all_reduce;
+  return knob_list<C>(pointer, [gpu](collective_profile& p) -> C& { return p.custom.at(gpu); })
+      .us("one_latency", 4, 0.5, 30, held, [](C& c) -> seconds& { return c.one_latency; })
+      .us("per_peer", 0.1, 0.001, 5, held, [](C& c) -> seconds& { return c.per_peer; })
+      .us("two_extra", 27, 0.5, 100, held, [](C& c) -> seconds& { return c.two_extra; })
+      .number("one_share", 0.6, 0.1, 1, held, [](C& c) -> double& { return c.one_share; })
+      .number("two_share", 0.7, 0.1, 1, held, [](C& c) -> double& { return c.two_share; })
+      .take();
+}
+
+std::vector<collective_knob> exchange_knobs(const std::string& pointer, const std::string& kind,
+                                            const expert_exchange& now) {
+  using E = expert_exchange;
+  knob_list<E> k(pointer, [kind](collective_profile& p) -> E& { return p.expert.at(kind); });
+  k.us("latency", 10, 1, 100, loose, [](E& e) -> seconds& { return e.latency; });
+  k.number("per_doubling", 0.1, 1e-3, 2, loose, [](E& e) -> double& { return e.per_doubling; });
+  k.ns("per_token", 40, 0.01, 1000, loose, [](E& e) -> seconds& { return e.per_token; });
+  if (now.element_bytes > 0) {
+    k.number("nvlink_share", 0.65, 0.05, 1, loose, [](E& e) -> double& { return e.nvlink_share; });
+    k.number("per_peer", 1.5e-3, 1e-5, 0.05, loose, [](E& e) -> double& { return e.per_peer; });
+  }
+  return k.take();
+}
+
+std::vector<std::string> parts_of(const std::string& path) {
+  std::vector<std::string> out;
+  for (std::size_t from = 0;;) {
+    const std::size_t to = path.find('/', from);
+    out.push_back(path.substr(from, to - from));
+    if (to == std::string::npos) return out;
+    from = to + 1;
+  }
+}
+
+}  // namespace
+
+std::vector<collective_knob> collective_knobs_of(const std::string& family, const collective_profile& profile) {
+  const std::vector<std::string> at = parts_of(family);
+  const std::string pointer = "/" + family;
+  if (at[0] == "domain") 
+    return domain_knobs(pointer, at[1], at[2], profile.domain.at(at[1]).at(at[2]), profile.tuning.at(at[1]));
+  if (at[0] == "fabric") return fabric_knobs(pointer, at[1], at[2], profile.fabric.at(at[1]).at(at[2]));
+  if (at[0] == "measured_on")
+    return knob_list<measured_hardware>(pointer, [kind = at[1]](collective_profile& p) -> measured_hardware& {
+             return p.measured_on.at(kind);
+           })
+        .us("host_step", 40, 1, 500, pooled, [](measured_hardware& m) -> seconds& { return *m.host_step; })
+        .take();
+  if (at[0] == "all_to_all") return all_to_all_knobs(pointer, at[1]);
+  if (at[0] == "custom") return custom_knobs(pointer, at[1]);
+  return exchange_knobs(pointer, at[1], profile.expert.at(at[1]));
+}
+
+}  // namespace nvlsim

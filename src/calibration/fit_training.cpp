@@ -1,0 +1,314 @@
+// The training fit: searches for its parameters, and what it misses by.
+// [docs/accuracy.md#training]
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <random>
+
+#include "nvlsim/config/document.hpp"
+#include "nvlsim/calibration/fit.hpp"
+#include "nvlsim/output/output.hpp"
+#include "nvlsim/stack/load.hpp"
+#include "calibration/step_residuals.hpp"
+#include "calibration/left_out.hpp"
+#include "nvlsim/run/in_parallel.hpp"
+#include "calibration/least_squares.hpp"
+#include "nvlsim/run/step_bands.hpp"
+#include "calibration/training_knobs.hpp"
+#include "nvlsim/measurements/training_rows.hpp"
+
+namespace nvlsim {
+namespace {
+
+/// 1.48 times the median error of steps that a fit did not see. This and the priors' widths of GEMM rates, Ultra's
+/// formats and routed layers were chosen by what left-out steps missed by. [docs/accuracy.md#parameters-of-the-fit]
+constexpr double residual_scale = 0.05;
+
+using stacks_by_name = std::map<std::string, stack>;
+
+/// The stacks a point stands for. Settings of the reference reach the stacks built on it.
+class stack_set {
+ public:
+  explicit stack_set(const data_folders& data) {
+    diagnostics problems;
+    kernels_ = read_stack(*load(data, training_kernel_tables, problems), training_kernel_tables, problems);
+    for (const char* name : fitted_releases) documents_.emplace(name, load(data, name, problems));
+    documents_.emplace(training_reference, load(data, training_reference, problems));
+    problems.throw_if_any();
+  }
+  stacks_by_name at(const std::vector<stack_setting>& settings) const {
+    diagnostics problems;
+    stacks_by_name out;
+    for (const auto& [name, source] : documents_) {
+      config::document doc = *source;
+      for (const stack_setting& s : settings)
+        if (s.stack == training_reference) set(doc, s, problems);
+      for (const stack_setting& s : settings)  // a release's own settings win
+        if (s.stack == name && name != training_reference) set(doc, s, problems);
+      out.emplace(name, read_stack(doc, name, problems));
+    }
+    problems.throw_if_any();
+    return out;
+  }
+  const stack& kernels() const { return kernels_; }
+
+ private:
+  static void set(config::document& doc, const stack_setting& s, diagnostics& problems) {
+    config::override_value(doc, s.pointer, config::parse_scalar(s.text), {"fit", "fit", true}, problems);
+  }
+  static std::shared_ptr<config::document> load(const data_folders& data, const char* name, diagnostics& problems) {
+    return std::make_shared<config::document>(config::load_named(data.stacks, "stack", name, {"fit", "", {}, {}}, problems));
+  }
+  std::map<std::string, std::shared_ptr<config::document>> documents_;
+  stack kernels_;
+};
+
+struct fit_row {
+  training_row row;
+  double weight = 1;
+};
+
+bool usable(const training_row& r) {
+  return r.record.status == record_status::ok && !r.defaulted_layout && r.record.suspect.empty();
+}
+
+/// A configuration seen in k releases counts as sqrt(k) rows.
+void weigh(std::vector<fit_row>& rows) {
+  std::map<std::string, int> seen;
+  const auto key = [](const training_row& r) {
+    return fmt::format("{} {} {} {} {}", r.record.model, r.record.system, r.work.par.gpus(), r.record.kind, name(r.work.gemm_precision));
+  };
+  for (const fit_row& r : rows) ++seen[key(r.row)];
+  for (fit_row& r : rows) r.weight = std::pow(seen[key(r.row)], -0.25);
+}
+
+/// A step grows by the same time with every PP micro-batches once the pipeline is full and what the first and the last
+/// overlap is over: long steps are extrapolated from two short ones. Within 0.1 % of the whole step.
+seconds sampled_step_time(const training_row& r) {
+  const std::int64_t pp = r.work.par.pp, m = r.work.micro_batches();
+  const std::int64_t few = 3 * pp + 8 / pp * pp + m % pp, more = few + pp;
+  if (m <= more + pp) return step_time(r);
+  training_row part = r;
+  const auto at = [&](std::int64_t micro_batches) {
+    part.work.global_batch_size = micro_batches * r.work.micro_batch_size * r.work.par.dp;
+    return step_time(part);
+  };
+  const seconds shorter = at(few);
+  return shorter + (at(more) - shorter) * (static_cast<double>(m - few) / static_cast<double>(pp));
+}
+
+double log_error(const training_row& r, const stacks_by_name& stacks, seconds (*time)(const training_row&)) {
+  training_row at = r;
+  at.software = &stacks.at(r.software->name);
+  return std::log(metric_of_step(r, time(at)) / *r.record.published);
+}
+
+/// Written back into the file itself, not into what it inherits.
+std::vector<std::pair<std::string, std::string>> stack_files(const data_folders& data, const std::vector<stack_setting>& settings,
+                                                             value residuals) {
+  std::map<std::string, config::document> files;
+  diagnostics problems;
+  for (const stack_setting& s : settings) {
+    const auto [it, fresh] = files.try_emplace(s.stack);
+    if (fresh) it->second = config::load(data.stacks / (s.stack + ".json"), {"", s.stack}, problems);
+    const value& root = it->second.root;
+    const value* old = root.at_pointer(s.pointer);
+    const value* group = root.at_pointer(s.pointer.substr(0, s.pointer.rfind('/')));
+    if (s.stack == training_reference && s.pointer.starts_with("/training")) group = root.find("training");  // one source for all of it
+    const config::origin by{"fit", "fit"};
+    if (old && old->members()) {  // {"value": ..., "source": ...}: only the value changes
+      config::override_value(it->second, s.pointer + "/value", config::parse_scalar(s.text), by, problems);
+    } else if (group && group->find("source")) {
+      config::override_value(it->second, s.pointer, config::parse_scalar(s.text), by, problems);
+    } else {  // the group it is merged into has another source
+      config::override_value(it->second, s.pointer,
+                             value{value::object{{"value", config::parse_scalar(s.text)}, {"kind", "derived"}, {"source", "fit-training"}}},
+                             by, problems);
+    }
+  }
+  config::override_value(files.at(training_reference), "/training/residuals", std::move(residuals), {"fit", "fit"}, problems);
+  problems.throw_if_any();
+  std::vector<std::pair<std::string, std::string>> out;
+  for (const auto& [name, doc] : files) out.emplace_back(name + ".json", to_json(doc.root));
+  return out;
+}
+
+struct trained {
+  std::vector<double> at;
+  double cost = 0;
+  std::vector<stack_setting> settings;
+};
+
+class training_problem {
+ public:
+  training_problem(std::vector<const fit_row*> rows, const stack_set& stacks, const std::vector<training_parameter>& list)
+      : rows_(std::move(rows)), stacks_(stacks), list_(list) {}
+
+  std::vector<double> residuals(const std::vector<double>& at) const {
+    const stacks_by_name here = stacks_.at(training_settings({list_, at}, stacks_.kernels()));
+    std::vector<double> out;
+    for (const fit_row* r : rows_) out.push_back(log_error(r->row, here, sampled_step_time) * r->weight);
+    return out;
+  }
+  std::vector<std::vector<double>> derivatives(const std::vector<double>& at) const {
+    const std::vector<double> middle = residuals(at);
+    std::vector<std::vector<double>> out(rows_.size(), std::vector<double>(list_.size(), 0.0));
+    for (std::size_t k = 0; k < list_.size(); ++k) {
+      const free_parameter& p = list_[k].fitted;
+      double h = 2e-3 * (p.logarithmic ? 1.0 : std::max(std::abs(p.start), (p.high - p.low) * 0.05));
+      const auto moved = [&] { return p.logarithmic ? at[k] * std::exp(h) : at[k] + h; };
+      if (moved() >= p.high) h = -h;
+      std::vector<double> there = at;
+      there[k] = moved();
+      const stacks_by_name stacks = stacks_.at(training_settings({list_, there}, stacks_.kernels()));
+      for (std::size_t i = 0; i < rows_.size(); ++i) {
+        const fit_row& r = *rows_[i];
+        if (list_[k].reaches(r.row)) out[i][k] = (log_error(r.row, stacks, sampled_step_time) * r.weight - middle[i]) / h;
+      }
+    }
+    return out;
+  }
+  trained solve(const std::vector<double>& from, const std::function<void(int, double)>& report) const {
+    std::vector<free_parameter> list;
+    for (std::size_t k = 0; k < list_.size(); ++k) {
+      list.push_back(list_[k].fitted);
+      list.back().search_from = from[k];
+    }
+    trained t;
+    t.at = fit_parameters(
+        list, [&](const std::vector<double>& at) { return residuals(at); }, {.robust_scale = residual_scale},
+        [&](int i, double cost) {
+          t.cost = cost;
+          if (report) report(i, cost);
+        },
+        [&](const std::vector<double>& at) { return derivatives(at); });
+    t.settings = training_settings({list_, t.at}, stacks_.kernels());
+    return t;
+  }
+
+ private:
+  std::vector<const fit_row*> rows_;
+  const stack_set& stacks_;
+  const std::vector<training_parameter>& list_;
+};
+
+/// Where searches begin: at the priors' middle, then at points drawn from the priors, always the same ones.
+std::vector<std::vector<double>> starting_points(const std::vector<training_parameter>& list, int count) {
+  std::vector<std::vector<double>> out;
+  std::mt19937_64 random(20260801);
+  for (int i = 0; i < count; ++i) {
+    std::vector<double> at;
+    for (const auto& [p, reaches] : list) {
+      // Uniform, of the prior's variance: distributions of the library differ by platform.
+      const double z = std::sqrt(12.0) * (static_cast<double>(random() >> 11) * 0x1p-53 - 0.5) * (i == 0 ? 0 : p.prior_width);
+      at.push_back(std::clamp(p.logarithmic ? p.start * std::exp(z) : p.start + z, p.low, p.high));
+    }
+    out.push_back(std::move(at));
+  }
+  return out;
+}
+
+/// Searches from every point and keeps the best; the first of equals.
+trained best_of(const training_problem& problem, const std::vector<std::vector<double>>& from, const fit_progress& report) {
+  std::vector<trained> found(from.size());
+  in_parallel(from.size(), [&](std::size_t i) {
+    found[i] = problem.solve(from[i], [&](int iteration, double cost) {
+      if (report) report(fmt::format("start {} of {}, iteration {}: cost {:.4f}", i + 1, from.size(), iteration, cost));
+    });
+  });
+  return *std::min_element(found.begin(), found.end(), [](const trained& a, const trained& b) { return a.cost < b.cost; });
+}
+
+std::string group_of(const training_row& r, const std::string& by) {
+  if (by == "gpus") return std::to_string(r.work.par.gpus());
+  if (by == "third") return third_of(r.record.id);
+  return by == "model" ? r.record.model : by == "system" ? r.record.system : r.software->name;
+}
+
+using groups_of_rows = std::vector<split_rows<const fit_row>>;
+/// By group, in the order of their rows: logarithms of simulated over published.
+using errors_by_group = std::vector<std::vector<double>>;
+
+/// By a fit to all other rows that starts at `from`.
+errors_by_group left_out_errors(const groups_of_rows& groups, const stack_set& stacks,
+                                const std::vector<training_parameter>& list, const std::vector<double>& from,
+                                const fit_progress& report) {
+  errors_by_group out(groups.size());
+  in_parallel(groups.size(), [&](std::size_t i) {
+    const auto& [name, left, kept] = groups[i];
+    const stacks_by_name without = stacks.at(training_problem(kept, stacks, list).solve(from, {}).settings);
+    for (const fit_row* r : left) out[i].push_back(log_error(r->row, without, step_time));
+    if (report) report(fmt::format("refitted without {}", name));
+  });
+  return out;
+}
+
+std::vector<unseen_step> unseen_steps(const groups_of_rows& systems, const errors_by_group& errors) {
+  std::vector<unseen_step> out;
+  for (std::size_t g = 0; g < systems.size(); ++g)
+    for (std::size_t i = 0; i < systems[g].left.size(); ++i) {
+      const training_row& r = systems[g].left[i]->row;
+      const double miss = r.record.metric == "step_time_s" ? -errors[g][i] : errors[g][i];
+      out.push_back({systems[g].group, kind_of_step(r.hardware, *r.net, r.work), miss});
+    }
+  return out;
+}
+
+}  // namespace
+
+fit_report fit_training(const std::vector<std::filesystem::path>& tables, const data_folders& data,
+                        const std::string& leave_out, const fit_progress& report) {
+  input_cache inputs(data);
+  std::vector<fit_row> rows;
+  for (const auto& table : tables) {
+    const csv_table t = read_csv(table);
+    for (const csv_row& row : t.rows)
+      if (training_row r = read_training_row(row, t.stem, inputs); usable(r)) rows.push_back({std::move(r), 1});
+  }
+  if (rows.empty()) throw input_error({{tables.front().string(), "", "no row has a complete configuration to fit", {}}});
+  weigh(rows);
+  const stack_set stacks(data);
+  const std::vector<training_parameter> list = training_parameters();
+  std::vector<const fit_row*> all;
+  for (const fit_row& r : rows) all.push_back(&r);
+  constexpr int starts = 3;  // eight end within 0.1 % of each other's cost
+  std::mutex speaking;
+  const fit_progress say = [&](const std::string& line) {
+    const std::lock_guard lock(speaking);
+    if (report) report(line);
+  };
+  const trained best = best_of({all, stacks, list}, starting_points(list, starts), say);
+  const auto grouped = [&](const std::string& by) {
+    return split_by_group(all, [&](const fit_row& r) { return group_of(r.row, by); });
+  };
+  const groups_of_rows systems = grouped("system");
+  const errors_by_group without_system = left_out_errors(systems, stacks, list, best.at, say);
+  const std::vector<unseen_step> unseen = unseen_steps(systems, without_system);
+
+  fit_report out;
+  for (std::size_t i = 0; i < list.size(); ++i) out.parameters.push_back({list[i].fitted.name, list[i].fitted.start, best.at[i]});
+  std::vector<double> errors;
+  const stacks_by_name fitted = stacks.at(best.settings);
+  for (const fit_row& r : rows) errors.push_back(std::exp(log_error(r.row, fitted, step_time)) - 1);
+  enter_fitted(out, summary_of(errors));
+  out.files = stack_files(data, best.settings, residuals_value(residuals_by_kind(unseen)));
+  if (!unseen.empty()) say(fmt::format("{:.1f} % of the steps of left-out systems lie in bands from the others, widened as for a GPU nobody measured", 100 * coverage_of(unseen)));
+  if (leave_out.empty()) return out;
+  const groups_of_rows groups = grouped(leave_out);
+  const errors_by_group missed = leave_out == "system" ? without_system : left_out_errors(groups, stacks, list, best.at, say);
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    std::vector<double> relative;
+    for (const double log : missed[g]) relative.push_back(std::exp(log) - 1);
+    const error_summary e = summary_of(relative);
+    out.leave_out.push_back({groups[g].group, e.rows, e.mean, e.worst, e.bias});
+  }
+  return out;
+}
+
+}  // namespace nvlsim

@@ -1,0 +1,80 @@
+#include "calibration/step_residuals.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+
+#include "nvlsim/run/step_bands.hpp"
+
+namespace nvlsim {
+namespace {
+
+double quantile(const std::vector<double>& sorted, double share) {
+  const double at = share * static_cast<double>(sorted.size() - 1);
+  const auto below = static_cast<std::size_t>(at);
+  const double above = sorted[std::min(below + 1, sorted.size() - 1)];
+  return sorted[below] + (above - sorted[below]) * (at - static_cast<double>(below));
+}
+
+/// The 5 % and 95 % quantiles of one kind. Few rows say little: they are drawn towards those of all dense models, or of
+/// all with experts, as if ten more rows were spread like these.
+step_residuals quantiles_of(step_residuals kind, const std::vector<unseen_step>& steps) {
+  std::vector<double> like, all;
+  for (const unseen_step& s : steps) {
+    if (s.kind.experts != kind.experts) continue;
+    all.push_back(s.miss);
+    if (s.kind.rack == kind.rack && s.kind.weight_bits == kind.weight_bits) like.push_back(s.miss);
+  }
+  std::sort(like.begin(), like.end());
+  std::sort(all.begin(), all.end());
+  kind.rows = static_cast<int>(like.size());
+  constexpr double pooled_rows = 10;
+  const double own = static_cast<double>(like.size()) / (static_cast<double>(like.size()) + pooled_rows);
+  const auto mixed = [&](double share) {
+    return (like.empty() ? 0 : own * quantile(like, share)) + (all.empty() ? 0 : (1 - own) * quantile(all, share));
+  };
+  kind.low = mixed(0.05), kind.high = mixed(0.95);
+  return kind;
+}
+
+}  // namespace
+
+std::vector<step_residuals> residuals_by_kind(const std::vector<unseen_step>& steps) {
+  std::vector<step_residuals> out;
+  for (const bool experts : {false, true})
+    for (const bool rack : {true, false})
+      for (const int bits : {16, 8, 4}) {
+        step_residuals kind;
+        kind.rack = rack, kind.weight_bits = bits, kind.experts = experts;
+        kind = quantiles_of(kind, steps);
+        if (kind.rows > 0) out.push_back(kind);
+      }
+  return out;
+}
+
+double coverage_of(const std::vector<unseen_step>& steps) {
+  const auto inside = std::count_if(steps.begin(), steps.end(), [&](const unseen_step& s) {
+    std::vector<unseen_step> others;
+    std::copy_if(steps.begin(), steps.end(), std::back_inserter(others), [&](const unseen_step& o) { return o.system != s.system; });
+    const step_residuals q = quantiles_of(s.kind, others);
+    return q.low * unmeasured_widening <= s.miss && s.miss <= q.high * unmeasured_widening;
+  });
+  return static_cast<double>(inside) / static_cast<double>(steps.size());
+}
+
+value residuals_value(const std::vector<step_residuals>& residuals) {
+  const auto rounded = [](double x) { return std::round(x * 1e4) / 1e4; };
+  value::array out;
+  for (const step_residuals& r : residuals)
+    out.push_back(value{value::object{{"domain", r.rack ? "rack" : "server"},
+                                      {"operands", fmt::format("{}-bit", r.weight_bits)},
+                                      {"experts", r.experts},
+                                      {"rows", std::int64_t{r.rows}},
+                                      {"low", rounded(r.low)},
+                                      {"high", rounded(r.high)}}});
+  return value{std::move(out)};
+}
+
+}  // namespace nvlsim

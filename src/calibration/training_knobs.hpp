@@ -1,0 +1,54 @@
+// The free parameters of the training fit, and what they write into stack files. [docs/accuracy.md#parameters-of-the-fit]
+#pragma once
+
+#include <array>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "calibration/least_squares.hpp"
+#include "nvlsim/measurements/training_rows.hpp"
+
+namespace nvlsim {
+
+inline constexpr const char* training_reference = "megatron-bridge-26.06";
+/// Whose attention rates the fit scales.
+inline constexpr const char* training_kernel_tables = "tensorrt-llm-1.3-kernels";
+/// The stacks that are built on the reference, each with a time factor.
+inline constexpr std::array<const char*, 10> fitted_releases = {"megatron-lm-papers",   "nemo-25.04",            "nemo-25.05",           "mlperf-training-v4.1",
+                                                 "mlperf-training-v5.0",  "mlperf-training-v5.1", "mlperf-training-v6.0",
+                                                 "megatron-bridge-25.11", "megatron-bridge-26.02", "megatron-bridge-26.04"};
+
+/// Whether a row's time can depend on a parameter. Rows it cannot reach are not simulated again for its derivative.
+using reach = std::function<bool(const training_row&)>;
+
+struct training_parameter {
+  free_parameter fitted;
+  reach reaches;
+};
+
+/// Everything free, in one list.
+std::vector<training_parameter> training_parameters();
+
+/// A point of the fit, by name.
+class fitted_values {
+ public:
+  fitted_values(const std::vector<training_parameter>& list, const std::vector<double>& at) {
+    for (std::size_t i = 0; i < list.size(); ++i) by_name_.emplace(list[i].fitted.name, at[i]);
+  }
+  double operator[](const std::string& name) const { return by_name_.at(name); }
+
+ private:
+  std::map<std::string, double> by_name_;
+};
+
+/// What a point of the fit writes into a stack file.
+struct stack_setting {
+  std::string stack, pointer, text;
+};
+
+/// All that a point writes. `kernels`: those of `training_kernel_tables`.
+std::vector<stack_setting> training_settings(const fitted_values& v, const stack& kernels);
+
+}  // namespace nvlsim

@@ -1,0 +1,86 @@
+#include "engine/simgrid_zone.hpp"
+
+#include <fmt/format.h>
+#include <simgrid/s4u.hpp>
+// After s4u.hpp: on its own it does not compile with 3.32.
+#include <simgrid/version.h>
+
+#include <string>
+
+namespace nvlsim::network {
+namespace {
+
+namespace sg4 = simgrid::s4u;
+
+// Nothing computes on these hosts (kernels are timed by the plan), but SimGrid wants a speed.
+constexpr double host_speed = 1e9;
+
+#if SIMGRID_VERSION >= 40000
+// The root exists already and cannot be replaced.
+sg4::NetZone* root_zone(sg4::Engine& e) { return e.get_netzone_root(); }
+#else
+sg4::NetZone* root_zone(sg4::Engine&) { return sg4::create_empty_zone("world"); }
+#endif
+
+#if SIMGRID_VERSION >= 40100
+sg4::NetZone* star_zone(sg4::NetZone* parent, const std::string& name) { return parent->add_netzone_star(name); }
+sg4::Host* add_host(sg4::NetZone* z, const std::string& name) { return z->add_host(name, host_speed); }
+sg4::Link* add_link(sg4::NetZone* z, const std::string& name, bandwidth b) { return z->add_link(name, b.base()); }
+void add_routes(sg4::NetZone* z, sg4::Host* h, const std::vector<sg4::LinkInRoute>& up,
+                const std::vector<sg4::LinkInRoute>& down) {
+  z->add_route(h, nullptr, up, false);
+  z->add_route(nullptr, h, down, false);
+}
+#else
+sg4::NetZone* star_zone(sg4::NetZone* parent, const std::string& name) {
+  sg4::NetZone* z = sg4::create_star_zone(name);
+  z->set_parent(parent);
+  return z;
+}
+sg4::Host* add_host(sg4::NetZone* z, const std::string& name) { return z->create_host(name, host_speed); }
+sg4::Link* add_link(sg4::NetZone* z, const std::string& name, bandwidth b) {
+  return z->create_link(name, b.base());
+}
+void add_routes(sg4::NetZone* z, sg4::Host* h, const std::vector<sg4::LinkInRoute>& up,
+                const std::vector<sg4::LinkInRoute>& down) {
+  z->add_route(h->get_netpoint(), nullptr, nullptr, nullptr, up, false);
+  z->add_route(nullptr, h->get_netpoint(), nullptr, nullptr, down, false);
+}
+#endif
+
+/// Every route of a star has the same latency, half of it on each side: SimGrid shares a link in inverse
+/// proportion to the latency of the routes over it, so that unequal ones would be unfair. Aggregates therefore
+/// have none.
+std::vector<sg4::Host*> build_star(sg4::NetZone* root, const star& s) {
+  sg4::NetZone* zone = star_zone(root, s.name);
+  const double half = s.latency.base() / 2;
+  std::vector<sg4::Host*> hosts;
+  std::vector<std::vector<sg4::LinkInRoute>> up, down;
+  for (const port& p : s.ports) {
+    const std::string name = fmt::format("{}{}", s.host_prefix, p.gpu);
+    hosts.push_back(add_host(zone, name));
+    up.push_back({sg4::LinkInRoute(add_link(zone, name + ".up", p.up)->set_latency(half))});
+    down.push_back({sg4::LinkInRoute(add_link(zone, name + ".down", p.down)->set_latency(half))});
+  }
+  for (const aggregate& a : s.aggregates) {
+    sg4::Link* a_up = add_link(zone, a.name + ".up", a.up)->set_latency(0);
+    sg4::Link* a_down = add_link(zone, a.name + ".down", a.down)->set_latency(0);
+    for (std::size_t i : a.ports) {
+      up.at(i).emplace_back(a_up);
+      down.at(i).emplace_back(a_down);
+    }
+  }
+  for (std::size_t i = 0; i < hosts.size(); ++i) add_routes(zone, hosts[i], up[i], down[i]);
+  return hosts;
+}
+
+}  // namespace
+
+zones build(sg4::Engine& engine, const topology& t) {
+  sg4::NetZone* root = root_zone(engine);
+  zones out{build_star(root, t.nvlink), build_star(root, t.fabric)};
+  root->seal();
+  return out;
+}
+
+}  // namespace nvlsim::network

@@ -1,0 +1,24 @@
+// A topology as SimGrid hosts and links. The only file pair of this module that knows SimGrid.
+#pragma once
+
+#include <vector>
+
+#include "nvlsim/network/topology.hpp"
+
+namespace simgrid::s4u {
+class Engine;
+class Host;
+}  // namespace simgrid::s4u
+
+namespace nvlsim::network {
+
+/// Hosts in the order of the ports they were built from.
+struct zones {
+  std::vector<simgrid::s4u::Host*> nvlink, fabric;
+};
+
+/// Builds both fabrics as flat stars under the root zone, and seals it. Call once per engine, before it runs.
+/// [docs/models-and-assumptions.md#engine]
+zones build(simgrid::s4u::Engine& engine, const topology& t);
+
+}  // namespace nvlsim::network

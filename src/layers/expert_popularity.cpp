@@ -1,0 +1,33 @@
+#include "nvlsim/layers/expert_popularity.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+
+namespace nvlsim {
+namespace {
+
+/// Mean of the largest of `n` normal numbers, in standard deviations.
+double largest_of(double n) {
+  static constexpr std::array of_doublings = {0.0, 0.564, 1.029, 1.424, 1.766, 2.070, 2.344, 2.594};  // of 1, 2, 4, ... 128
+  const double at = std::clamp(std::log2(n), 0.0, static_cast<double>(of_doublings.size() - 1));
+  const auto below = std::min(static_cast<std::size_t>(at), of_doublings.size() - 2);
+  return std::lerp(of_doublings[below], of_doublings[below + 1], at - static_cast<double>(below));
+}
+
+}  // namespace
+
+// An expert is missed with the zero class of a negative binomial: 1 - (1 + tokens rate)^(-1 / skew).
+double touched_share(double mean, double skew, double tokens) {
+  const double missed = std::log1p(-std::min(mean, 1 - 1e-12));  // by one token, in log
+  if (skew == 0) return -std::expm1(tokens * missed);
+  return -std::expm1(-std::log1p(tokens * std::expm1(-skew * missed)) / skew);
+}
+
+// The popularity of a rank's experts together varies by 1 / sqrt(experts a rank) of that of one.
+double busiest_share(double ranks, double skew, double experts) {
+  return 1 + largest_of(ranks) * std::sqrt(skew * ranks / experts);
+}
+
+}  // namespace nvlsim

@@ -1,0 +1,80 @@
+#include "nvlsim/measurements/csv.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <utility>
+
+#include "nvlsim/config/csv_records.hpp"
+#include "nvlsim/diagnostics/diagnostics.hpp"
+#include "nvlsim/config/read_file.hpp"
+
+namespace nvlsim {
+namespace {
+
+template <class T>
+std::optional<T> parsed(const std::string& cell, std::string_view column) {
+  if (cell.empty()) return std::nullopt;
+  T v{};
+  const auto [end, status] = std::from_chars(cell.data(), cell.data() + cell.size(), v);
+  bool good = status == std::errc() && end == cell.data() + cell.size();
+  if constexpr (std::is_floating_point_v<T>) good = good && std::isfinite(v);
+  if (!good) throw cell_error(fmt::format("{}: \"{}\" is no {}", column, cell, std::is_integral_v<T> ? "integer" : "number"));
+  return v;
+}
+
+}  // namespace
+
+const std::string& csv_row::operator[](std::string_view column) const {
+  static const std::string nothing;
+  const auto it = columns_->find(column);
+  return it == columns_->end() || it->second >= cells_.size() ? nothing : cells_[it->second];
+}
+
+std::optional<double> csv_row::number(std::string_view column) const { return parsed<double>((*this)[column], column); }
+
+std::optional<std::int64_t> csv_row::integer(std::string_view column) const {
+  const std::optional<double> d = number(column);
+  if (!d) return std::nullopt;
+  if (*d != std::floor(*d) || std::abs(*d) > 1e15) throw cell_error(fmt::format("{}: \"{}\" is no integer", column, (*this)[column]));
+  return static_cast<std::int64_t>(*d);
+}
+
+bool csv_table::has(std::string_view column) const {
+  return std::find(columns.begin(), columns.end(), column) != columns.end();
+}
+
+csv_table read_csv(const std::filesystem::path& file) {
+  auto all = config::csv_records(read_file(file), file.string());
+  if (all.empty()) throw input_error({{file.string(), "", "an empty file has no header line", {}}});
+  csv_table out;
+  out.stem = file.stem().string();
+  out.columns = all.front();
+  auto columns = std::make_shared<std::map<std::string, std::size_t, std::less<>>>();
+  std::vector<problem> problems;
+  for (std::size_t i = 0; i < out.columns.size(); ++i)
+    if (!columns->emplace(out.columns[i], i).second && !out.columns[i].empty())
+      problems.push_back({file.string(), "", fmt::format("two columns are called {}", out.columns[i]), {}});
+  for (std::size_t i = 1; i < all.size(); ++i) {
+    if (all[i].size() != out.columns.size())
+      problems.push_back({file.string(), "", fmt::format("row {}: {} cells for {} columns", i, all[i].size(), out.columns.size()), {}});
+    out.rows.emplace_back(columns, std::move(all[i]));
+  }
+  if (!problems.empty()) throw input_error(std::move(problems));
+  return out;
+}
+
+double need(const csv_row& row, std::string_view column) {
+  const auto x = row.number(column);
+  if (!x) throw cell_error(fmt::format("{} is blank", column));
+  if (!(*x > 0)) throw cell_error(fmt::format("{} is {}, not positive", column, *x));
+  return *x;
+}
+
+std::optional<double> published_value(const csv_row& row, std::string_view column) {
+  return row[column].empty() ? std::nullopt : std::optional(need(row, column));
+}
+
+}  // namespace nvlsim

@@ -1,0 +1,163 @@
+// Which stack, formats and layout a row of inference.csv means.
+#include "measurements/inference_catalogue.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <optional>
+#include <tuple>
+
+namespace nvlsim {
+namespace {
+
+struct release_range {
+  int major, minor, patch;  ///< first release that the stack stands for
+  const char* stack;
+};
+constexpr std::array<release_range, 5> tensorrt_releases = {{{1, 2, 0, "tensorrt-llm-1.2"},
+                                                             {1, 1, 0, "tensorrt-llm-1.1"},
+                                                             {1, 0, 0, "tensorrt-llm-1.0"},
+                                                             {0, 17, 0, "tensorrt-llm-0.17"},
+                                                             {0, 0, 0, "tensorrt-llm-0.14"}}};
+constexpr std::array<release_range, 5> vllm_releases = {{{0, 18, 0, "vllm-0.19"},
+                                                         {0, 17, 0, "vllm-0.17"},
+                                                         {0, 14, 0, "vllm-0.16"},
+                                                         {0, 12, 0, "vllm-0.12"},
+                                                         {0, 0, 0, "vllm-0.11"}}};
+constexpr std::array<release_range, 5> sglang_releases = {{{0, 5, 10, "sglang-0.5.10"},
+                                                           {0, 5, 7, "sglang-0.5.9"},
+                                                           {0, 5, 4, "sglang-0.5.6"},
+                                                           {0, 0, 0, "sglang-0.5.1"},
+                                                           {-1, 0, 0, ""}}};
+
+/// MLPerf submissions name the TensorRT that a release was built with.
+constexpr std::array<release_range, 4> tensorrt_of_releases = {{{10, 14, 0, "tensorrt-llm-1.2"},
+                                                                {10, 13, 0, "tensorrt-llm-1.1"},
+                                                                {10, 9, 0, "tensorrt-llm-1.0"},
+                                                                {0, 0, 0, "tensorrt-llm-0.17"}}};
+/// Months from which a release stands for what was run.
+constexpr std::array<release_range, 4> tensorrt_by_date = {{{2026, 1, 0, "tensorrt-llm-1.2"},
+                                                            {2025, 11, 0, "tensorrt-llm-1.1"},
+                                                            {2025, 3, 0, "tensorrt-llm-1.0"},
+                                                            {2024, 1, 0, "tensorrt-llm-0.17"}}};
+
+std::optional<int> number_at(std::string_view& text) {
+  int n = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
+  if (error != std::errc{}) return std::nullopt;
+  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  if (text.starts_with('.')) text.remove_prefix(1);
+  return n;
+}
+
+template <std::size_t N>
+std::string newest_before(const std::array<release_range, N>& list, std::string_view version) {
+  if (version.starts_with('v')) version.remove_prefix(1);
+  const auto major = number_at(version);
+  const auto minor = major ? number_at(version) : std::nullopt;
+  if (!minor) return {};
+  const int patch = number_at(version).value_or(0);
+  for (const release_range& r : list)
+    if (std::tie(*major, *minor, patch) >= std::tie(r.major, r.minor, r.patch)) return r.stack;
+  return {};
+}
+
+/// "2025-03/05" as "2025.03/05".
+std::string dotted(std::string version) {
+  std::replace(version.begin(), version.end(), '-', '.');
+  return version;
+}
+
+bool starts(const std::string& s, std::initializer_list<const char*> any) {
+  return std::any_of(any.begin(), any.end(), [&](const char* p) { return s.starts_with(p); });
+}
+
+}  // namespace
+
+std::string serving_stack_of(const std::string& engine, const std::string& version) {
+  // Versions beside these engines are Dynamo's.
+  if (engine == "Dynamo+TRT-LLM") return "tensorrt-llm-dynamo";
+  if (engine == "Dynamo+SGLang") return "sglang-dynamo";
+  if (engine == "Dynamo+vLLM") return "vllm-dynamo";
+  if (engine.find("vLLM") != std::string::npos || engine == "llm-d") {
+    if (version.starts_with("2023")) return "vllm-2023";
+    if (version.starts_with("run 2025")) return "vllm-0.11";
+    const std::size_t at = version.find("vLLM v");
+    const std::string named = newest_before(vllm_releases, at == std::string::npos ? version : version.substr(at + 5));
+    return named.empty() ? "vllm-0.19" : named;
+  }
+  if (engine.find("SGLang") != std::string::npos || engine.starts_with("DeepSeek")) {
+    if (version.starts_with("run 2025")) return "sglang-0.5.5";
+    const std::string named = newest_before(sglang_releases, version);
+    return named.empty() ? "sglang" : named;
+  }
+  if (version.starts_with("1.0.0rc")) return "tensorrt-llm-1.0rc";
+  if (version.starts_with("run 20")) return "tensorrt-llm-1.2rc";
+  if (version.starts_with("TensorRT ")) return newest_before(tensorrt_of_releases, version.substr(9));
+  if (version.starts_with("v4.1")) return "tensorrt-llm-1.0";
+  if (const std::string dated = newest_before(tensorrt_by_date, dotted(version)); !dated.empty()) return dated;
+  const std::string named = newest_before(tensorrt_releases, version);
+  return named.empty() ? "tensorrt-llm-1.2rc" : named;
+}
+
+weight_formats formats_of(const std::string& cell, const std::string& model_name, bool routed, bool latent) {
+  const precision half = precision::bf16;
+  const bool gpt_oss = model_name.starts_with("gpt-oss");
+  weight_formats f{half, half, half};
+  if (gpt_oss && (cell == "fp8" || cell == "fp4" || cell == "mxfp4")) {
+    f.expert = precision::mxfp4;
+  } else if (cell == "fp8") {
+    // Checkpoints of these families scale weights by blocks.
+    const bool block = starts(model_name, {"deepseek", "minimax", "qwen3", "glm", "kimi"}) && model_name != "qwen3-32b";
+    f.dense = f.attention = f.expert = block ? precision::fp8_block : precision::fp8;
+  } else if (cell == "int4") {
+    f.expert = precision::int4;
+    if (!routed) f.dense = f.attention = precision::int4;
+  } else if (cell == "fp4" || cell == "mxfp4") {
+    f.dense = f.attention = f.expert = precision::nvfp4;
+    // Published exclusion lists keep these parts in 16 bit.
+    if (latent || starts(model_name, {"minimax", "qwen3.5"})) {
+      f.attention = half;
+      if (!model_name.starts_with("deepseek")) f.dense = half;
+    }
+  }
+  return f;
+}
+
+std::optional<mlperf_data_set> data_set_of(const std::string& model_name) {
+  static constexpr std::array<std::pair<std::string_view, mlperf_data_set>, 6> sets = {
+      {{"llama2-70b", {195, 24'576}},
+       {"llama3.1-405b", {9700, 8'313}},
+       {"llama3.1-8b", {900, 13'368}},
+       {"mixtral-8x7b", {600, 15'000}},
+       {"deepseek-r1", {400, 4'388}},
+       {"gpt-oss-120b", {6000, 6'396}}}};
+  for (const auto& [name, set] : sets)
+    if (name == model_name) return set;
+  return std::nullopt;
+}
+
+std::optional<named_layout> parse_layout(std::string_view text) {
+  named_layout out;
+  bool any = false;
+  const auto take = [&](std::string_view word, std::string_view key, int& to) {
+    if (!word.starts_with(key)) return;
+    word.remove_prefix(key.size());
+    if (const auto n = number_at(word)) to = *n, any = true;
+  };
+  if (text.starts_with("prefill") || text.starts_with("decode")) return std::nullopt;
+  out.attention_dp = text.find("attention-dp") != std::string_view::npos;
+  out.recipe = text.find("recipe") != std::string_view::npos;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(' '), text.size());
+    const std::string_view word = text.substr(0, end);
+    take(word, "tp", out.tp);
+    take(word, "pp", out.pp);
+    take(word, "ep", out.ep);
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  if (!any) return std::nullopt;
+  return out;
+}
+
+}  // namespace nvlsim

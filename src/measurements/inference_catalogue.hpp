@@ -1,0 +1,38 @@
+// Names in inference.csv: which stack, formats and layout they mean.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "nvlsim/units/precision.hpp"
+
+namespace nvlsim {
+
+/// The shipped stack that stands for an engine's release.
+std::string serving_stack_of(const std::string& engine, const std::string& version);
+
+struct weight_formats {
+  precision dense, attention, expert;
+};
+/// What a checkpoint called "fp4" keeps in which format.
+weight_formats formats_of(const std::string& cell, const std::string& model_name, bool routed, bool latent);
+
+/// The MLPerf data set of a model. The mean of its prompts is not published: an assumption. A run asks for each sample
+/// at least once.
+struct mlperf_data_set {
+  double prompt = 0;
+  std::int64_t samples = 0;
+};
+std::optional<mlperf_data_set> data_set_of(const std::string& model_name);
+
+/// "tp8 ep8 attention-dp"
+struct named_layout {
+  int tp = 1, pp = 1, ep = 1;
+  bool attention_dp = false;
+  bool recipe = false;  ///< by the recipe of the page, not by a launch file
+};
+std::optional<named_layout> parse_layout(std::string_view text);
+
+}  // namespace nvlsim

@@ -1,0 +1,473 @@
+#include "nvlsim/measurements/inference_rows.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "measurements/inference_catalogue.hpp"
+#include "measurements/inference_cells.hpp"
+#include "nvlsim/measurements/pooled_rows.hpp"
+#include "nvlsim/serving/memory.hpp"
+
+namespace nvlsim {
+namespace {
+
+/// MLPerf's TensorRT-LLM on dense models in NVFP4 is closer to the kernel tables as they are than to the serving fit.
+/// [docs/accuracy.md#inference]
+constexpr const char* unfitted_dense = "tensorrt-llm-1.1-dense";
+constexpr double jitter = 0.2;             // of output lengths, when a source gives one: equal ones stay in lock step
+constexpr double random_range_ratio = 0.8; // of the InferenceX load generator, at every commit looked at
+constexpr double decode_output = 100;        // of the series of runs with decode workers alone
+constexpr std::int64_t run_of_clients = 10;  // requests a client sends in the usual benchmark
+
+class unsupported : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+class row_reader {
+ public:
+  row_reader(const csv_row& row, inference_row& out) : row_(row), out_(out), work_(out.work) {}
+
+  void read() {
+    check_cells();
+    refuse();
+    find_inputs();
+    read_formats();
+    read_drafts();
+    if (row_["disaggregated"] == "yes") read_pooled_layout();
+    else read_layout();
+    read_settings();
+    read_load();
+  }
+
+ private:
+  bool has(std::string_view column, std::string_view word) const { return row_[column].find(word) != std::string::npos; }
+  void note(const std::string& text) {
+    std::string& notes = out_.record.notes;
+    notes += (notes.empty() ? "" : "; ") + text;
+  }
+  /// The InferenceX load generator, or runs that repeat its settings.
+  bool inferencex() const {
+    return has("notes", "0.9 of nominal") || row_["id"].starts_with("ix-") || has("id", "gap_ana");
+  }
+
+  /// Counts and rates that a row states are positive, and counts small enough to reckon with.
+  void check_cells() const {
+    static constexpr std::array counts = {"gpus", "tp", "pp", "ep", "prefill_gpus", "decode_gpus", "concurrency", "stream_interval",
+                                          "batch_limit_per_instance", "num_prompts"};
+    static constexpr std::int64_t most = 1'000'000'000;
+    for (const char* column : counts)
+      if (const auto n = row_.integer(column); n && (*n < 1 || *n > most))
+        throw cell_error(fmt::format("{} is {}, not from 1 to {}", column, *n, most));
+    double gpus = 1;
+    for (const char* column : {"tp", "pp"}) gpus *= static_cast<double>(row_.integer(column).value_or(1));
+    if (gpus > static_cast<double>(most)) throw cell_error(fmt::format("tp x pp are {:.4g} GPUs, more than {}", gpus, most));
+    if (row_.number("request_rate_per_s")) need(row_, "request_rate_per_s");
+    if (const auto named = parse_layout(row_["launch_layout"]); named && std::min({named->tp, named->pp, named->ep}) < 1)
+      throw cell_error(fmt::format("launch_layout: \"{}\" has a part of 0 ranks", row_["launch_layout"]));
+  }
+
+  void refuse() {
+    static constexpr std::array known = {"closed-loop", "static-batch", "prefill-only", "prefill-iteration", "offline-max-throughput", "mlperf-offline",
+                                         "mlperf-server", "mlperf-interactive", "open-loop", "decode-saturated",
+                                         "min-latency", "ttft-128k"};
+    if (std::find(known.begin(), known.end(), row_["scenario"]) == known.end())
+      throw unsupported(fmt::format("scenario \"{}\" is not simulated yet", row_["scenario"]));
+  }
+
+  void find_inputs() {
+    // Serving tables name A100s alike; BF16 weights of 70B on two need those of 80 GB.
+    const std::string name(platform_of_system(row_["system"] == "a100" ? "a100-80g" : row_["system"]));
+    if (name.empty()) throw cell_error(fmt::format("system: \"{}\" is unknown", row_["system"]));
+    out_.hardware = inputs().platform_named(name);
+    out_.net = &inputs().model_named(row_["model"]);
+    std::string engine = row_["engine"], version = row_["engine_version"];
+    if (has("suspect", "engine is TensorRT-LLM")) engine = "TRT-LLM";
+    if (has("suspect", "is SGLang")) engine = "SGLang", version = "";
+    std::string named = serving_stack_of(engine, version);
+    const bool fp4 = row_["weight_precision"] == "fp4" && out_.hardware.gpu.architecture == "blackwell";
+    if (row_["scenario"].starts_with("mlperf") && named.starts_with("tensorrt-llm") && fp4 && !routed() &&
+        row_["disaggregated"] != "yes")
+      named = unfitted_dense;
+    out_.software = &inputs().stack_named(named);
+  }
+
+  bool routed() const { return has_routed_experts(*out_.net); }
+
+  void read_formats() {
+    const bool latent = out_.net->layers.front().attention == attention_kind::mla;
+    const bool unset = row_["weight_precision"].empty() || row_["weight_precision"] == "UNSET";
+    const std::string usual = "fp8";  // of submissions to MLPerf
+    const bool mlperf = row_["scenario"].starts_with("mlperf");
+    const std::string cell = unset && mlperf ? usual : row_["weight_precision"];
+    if (unset) note(fmt::format("weight precision not stated: {} assumed", mlperf ? usual : "BF16"));
+    const weight_formats f = formats_of(cell, row_["model"], routed(), latent);
+    work_.weights = f.dense;
+    work_.attention_weights = f.attention;
+    work_.expert_weights = f.expert;
+    const std::string stated = row_["kv_precision"].empty() ? row_["launch_kv_dtype"] : row_["kv_precision"];
+    if (stated.starts_with("fp8")) {
+      work_.kv_cache = precision::fp8;
+    } else if (!stated.empty()) {
+      work_.kv_cache = precision::bf16;
+    } else {
+      const bool small = cell != "" && cell != "bf16" && cell != "fp16" && cell != "UNSET";
+      work_.kv_cache = small && (inferencex() || mlperf) ? precision::fp8 : precision::bf16;
+      if (small) note(fmt::format("cache precision not stated: {} assumed", name(work_.kv_cache)));
+    }
+  }
+
+  int ranks(std::string_view column, int otherwise) const { return static_cast<int>(row_.integer(column).value_or(otherwise)); }
+
+  /// The least tensor parallelism that leaves a quarter of the memory to the cache.
+  int least_tp(std::int64_t gpus) const {
+    constexpr double cache_share = 0.25;
+    constexpr std::int64_t server = 8;  // GPUs
+    inference_workload w = work_;
+    for (w.tp = 1; 2 * w.tp <= std::min(gpus, server); w.tp *= 2) {
+      const serving_memory m = plan_serving_memory(out_.hardware, *out_.software, *out_.net, w);
+      if (m.kv_per_token * static_cast<double>(m.kv_capacity_tokens) > out_.hardware.gpu.hbm_usable * cache_share) break;
+    }
+    return w.tp;
+  }
+
+  void read_layout() {
+    auto gpus = row_.integer("gpus");
+    if (!gpus && prompts_alone()) gpus = row_.integer("prefill_gpus");
+    if (!gpus) throw unsupported("number of GPUs not stated");
+    out_.gpus = static_cast<double>(*gpus);
+    int tp = ranks("tp", 0), ep = ranks("ep", 1);
+    work_.pp = ranks("pp", 1);
+    bool apart = row_["dp_attention"] == "yes" && routed();
+    if (tp == 0) {
+      tp = row_["model"] == "llama3.1-405b" ? 4 : routed() && row_["model"].starts_with("deepseek") ? 8 : least_tp(*gpus);
+      note(fmt::format("layout not stated: tp {} assumed", tp));
+    }
+    std::int64_t whole = *gpus;
+    if (const auto named = parse_layout(row_["launch_layout"])) {
+      tp = named->tp;
+      work_.pp = named->pp;
+      apart = named->attention_dp && routed();
+      ep = named->recipe && apart ? tp : std::max(named->ep, 1);
+      if (whole < std::int64_t{tp} * work_.pp || has("suspect", "caution: read as") || has("suspect", "gpus count"))
+        whole = std::int64_t{tp} * work_.pp;
+    } else if (apart && row_["scenario"] == "closed-loop" && tp > 1) {
+      // Dumps that multiply TP by DP: the same points appear elsewhere as plain TP (and EP).
+      whole = tp;
+      apart = false;
+      note(fmt::format("read as tp {} ep {}", tp, std::min(ep, tp)));
+    } else if (routed() && tp > 1 && has("attention_dp_balance", "balance=yes")) {
+      apart = true;  // launch files name the balance of ranks only where it is on
+      note("attention data parallelism, by the launch file");
+    }
+    if (apart) {
+      const int size = std::max(tp, ep);
+      work_.attention_dp = tp == 1 && ep <= 1 ? static_cast<int>(whole / work_.pp) : size;
+      work_.tp = 1;
+      work_.ep = std::min(std::max(ep, 1), work_.attention_dp);
+    } else {
+      work_.tp = tp;
+      work_.ep = routed() ? std::clamp(ep, 1, tp) : 1;
+    }
+    work_.replicas = static_cast<int>(std::max<std::int64_t>(1, whole / work_.gpus_per_replica()));
+    const int racks = static_cast<int>((work_.gpus_per_replica() * work_.replicas + out_.hardware.gpus_per_rack() - 1) /
+                                       out_.hardware.gpus_per_rack());
+    out_.hardware.racks = std::max(out_.hardware.racks, racks);
+  }
+
+  void read_pooled_layout() {
+    const auto assumed = read_pools(row_, out_);
+    if (!assumed) throw unsupported("GPUs of the prefill and decode pools not stated");
+    if (!assumed->empty()) note(*assumed);
+    if (row_["scenario"] == "ttft-128k") {
+      work_.prefill_pool->pp = work_.prefill_pool->tp * work_.prefill_pool->attention_dp;
+      work_.prefill_pool->tp = work_.prefill_pool->attention_dp = work_.prefill_pool->ep = 1;
+    }
+  }
+
+  /// "mtp3 (config)", "mtp". [docs/models-and-assumptions.md#speculative-decoding]
+  void read_drafts() {
+    const std::string& spec = row_["spec_decode"].empty() ? row_["launch_spec_decode"] : row_["spec_decode"];
+    static constexpr std::string_view word = "mtp";
+    if (!spec.starts_with(word) || spec.starts_with("mtp?")) return;
+    static constexpr std::array of_ablation = {1.92, 2.58, 2.82, 2.99, 3.01};  // tokens a step, by drafts
+    constexpr double acceptance = 0.64;  // of other runs
+    const auto stated = leading(std::string_view(spec).substr(word.size()));
+    constexpr double large_batch = 128;  // sequences a GPU: they fill the tensor cores, and pay for each further guess
+    const double gpus = row_.number("decode_gpus").value_or(row_.number("gpus").value_or(1));
+    const int usual = row_.number("concurrency").value_or(0) >= large_batch * gpus ? 1 : 3;
+    if (!stated) note(fmt::format("number of draft tokens not stated: {} assumed", usual));
+    const auto n = static_cast<int>(std::clamp<std::int64_t>(stated.value_or(usual), 1, of_ablation.size()));
+    const bool measured = has("notes", "tokens per step");
+    work_.drafts = {n, measured ? of_ablation[static_cast<std::size_t>(n) - 1] : expected_tokens_per_step(n, acceptance)};
+    if (!measured) note(fmt::format("{:.3g} tokens a step assumed", work_.drafts.tokens_per_step));
+  }
+
+  void read_settings() {
+    engine_overrides& o = work_.engine;
+    o.max_num_tokens = leading(row_["max_num_tokens"]);
+    o.max_batch_size = leading(row_["max_batch"]);
+    if (work_.prefill_pool) return read_pool_settings();
+    o.kv_fraction = row_.number("kv_memory_fraction");
+    o.batch_wait_iterations = row_.integer("batch_wait_iters");
+    o.batch_wait_ratio = row_.number("batch_wait_tokens_ratio");
+    static constexpr std::string_view poll = "recv_interval=";
+    const std::string& balance = row_["attention_dp_balance"];
+    static constexpr std::string_view timeout = "timeout_iters=";
+    if (const std::size_t at = balance.find(timeout); balance.starts_with("balance=yes") && at != std::string::npos)
+      o.rank_wait_iterations = leading(std::string_view(balance).substr(at + timeout.size()));
+    if (row_["decode_poll_or_steps"].starts_with(poll)) o.poll_interval = leading(row_["decode_poll_or_steps"].substr(poll.size()));
+    o.stream_interval = row_.integer("stream_interval");
+    o.cuda_graph_max_batch_size = graphs_in(row_["cuda_graph"]);
+    if (row_["chunked_prefill"] == "on") o.prefill = prefill_policy::chunked;
+    if (row_["chunked_prefill"] == "off") o.prefill = prefill_policy::whole_prompt;
+    const engine_settings& set = out_.software->inference->settings;
+    if (!o.max_num_tokens) note(fmt::format("max_num_tokens not stated: {} of the stack", set.max_num_tokens));
+  }
+
+  /// "P4608/D128", "D32"
+  void read_pool_settings() {
+    const auto after = [&](std::string_view column, char pool) -> std::optional<std::int64_t> {
+      const std::string& cell = row_[column];
+      const std::size_t at = cell.find(pool);
+      if (at == std::string::npos) return std::nullopt;
+      return leading(std::string_view(cell).substr(at + 1, cell.find('/', at) - at - 1));
+    };
+    work_.prefill_pool->max_num_tokens = after("max_num_tokens", 'P');
+    work_.prefill_pool->max_batch_size = after("max_batch", 'P');
+    work_.engine.max_num_tokens = after("max_num_tokens", 'D');
+    work_.engine.max_batch_size = after("max_batch", 'D');
+  }
+
+  /// `nominal` is the longest length when the generator draws from [ratio, 1].
+  token_lengths drawn(double nominal, double ratio) const { return {nominal * (1 + ratio) / 2, (1 - ratio) / (1 + ratio)}; }
+
+  void read_load() {
+    auto input = lengths_in(row_, "isl");
+    auto output = lengths_in(row_, "osl");
+    const std::string& scenario = row_["scenario"];
+    if (prompts_alone()) output = token_lengths{1};
+    if (!output && scenario == "decode-saturated") output = token_lengths{decode_output}, note("outputs of 100 tokens assumed");
+    if (const auto set = data_set_of(row_["model"]); !input && set) {
+      input = token_lengths{set->prompt};
+      note(fmt::format("prompt lengths not stated: {} tokens assumed", input->mean));
+    }
+    if (!input || !output) throw unsupported("prompt or output length not stated");
+    work_.input = *input;
+    work_.output = *output;
+    if (prompts_alone()) read_prompts_alone();
+    else if (scenario == "offline-max-throughput") read_offline(input->mean + output->mean);
+    else if (scenario == "mlperf-offline") read_mlperf_offline();
+    else if (scenario == "static-batch") read_static();
+    else if (scenario == "closed-loop" || scenario == "min-latency" || scenario == "ttft-128k") read_closed_loop();
+    else if (scenario == "decode-saturated") read_decode_alone();
+    else read_open_loop();
+    // Prompts longer than the budget were cut, whatever the engine's habit.
+    const engine_settings set = settings_of(*out_.software->inference, work_);
+    // Those that leave no room for a decode would run alone, which nobody publishes.
+    if (!work_.pooled() && set.prefill == prefill_policy::whole_prompt && input->mean * (1 + input->spread) + 1 > static_cast<double>(set.max_num_tokens)) {
+      work_.engine.prefill = prefill_policy::chunked;
+      note("prompts fill max_num_tokens: chunked");
+    }
+  }
+
+  void read_offline(double tokens) {
+    work_.load = load_kind::offline;
+    constexpr double least = 600, most = 3000, work = 3e6;  // enough for the middle of a run to outweigh its ends
+    work_.requests = static_cast<std::int64_t>(std::clamp(work / tokens, least, most)) * work_.replicas * work_.pp * work_.attention_dp;
+    note(fmt::format("{} requests", work_.requests));
+  }
+
+  void read_mlperf_offline() {
+    work_.load = load_kind::offline;
+    out_.steady = true;
+    if (const auto set = data_set_of(row_["model"])) out_.samples = static_cast<double>(set->samples);
+    read_mlperf_engine();
+    work_.requests = std::int64_t{6000} * work_.replicas * work_.pp;
+    note("spreads of lengths assumed; a run of ten minutes or each sample once, with its beginning and end");
+  }
+
+  void read_mlperf_engine() {
+    work_.input.spread = 0.7;
+    work_.output.spread = 0.95;
+    if (!work_.engine.prefill) work_.engine.prefill = prefill_policy::chunked;
+    work_.engine.kv_reserve = 0.5;
+  }
+
+  bool prompts_alone() const { return row_["scenario"].starts_with("prefill-") || row_["disaggregated"] == "prefill only"; }
+
+  /// A pass over as many prompts as there are at once, or prompts one after the other, whose only output is the first token.
+  void read_prompts_alone() {
+    work_.engine.prefill = prefill_policy::chunked;
+    out_.counts_prompts = true;
+    if (const auto n = row_.integer("concurrency") ? row_.integer("concurrency") : row_.integer("batch_limit_per_instance"); n || row_.number("ttft_ms")) {
+      work_.load = load_kind::static_batch;
+      work_.requests = n.value_or(1) * out_.lanes();
+      return;
+    }
+    read_offline(work_.input.mean + 1);
+  }
+
+  /// Half of the run fills the server.
+  void read_mlperf_server() {
+    read_mlperf_engine();
+    work_.measured = {0.5, 0.1};
+    work_.front_end = work_.pooled();  // the load generator calls the engine in process
+    note("Poisson arrivals; spreads of lengths assumed");
+  }
+
+  void read_static() {
+    const auto batch = row_.integer("concurrency") ? row_.integer("concurrency") : row_.integer("batch_limit_per_instance");
+    if (!batch) throw unsupported("batch size not stated");
+    work_.load = load_kind::static_batch;
+    work_.requests = *batch * out_.lanes();
+  }
+
+  void read_closed_loop() {
+    const auto clients = row_.integer("concurrency") ? row_.integer("concurrency") : row_.integer("batch_limit_per_instance");
+    if (!clients) throw unsupported("concurrency not stated");
+    work_.load = load_kind::closed_loop;
+    const std::int64_t lanes = work_.pooled() ? 1 : out_.lanes();
+    const std::int64_t each =
+        std::max<std::int64_t>(1, std::llround(static_cast<double>(*clients) / static_cast<double>(lanes)));
+    work_.concurrency = each * lanes;
+    std::int64_t requests = run_of_clients * each;  // the first of them wait for each other
+    if (const auto stated = row_.integer("num_prompts"))
+      requests = std::clamp<std::int64_t>(*stated / lanes, each, requests);
+    if (out_.software->name == "sglang-0.5.1" && has("evidence", "gap-analysis")) {
+      requests = each;
+      note("one burst: each client sends one request, inferred from TTFT that grows with the prompts of all clients");
+    }
+    work_.requests = requests * lanes;
+    const auto ratio = row_.number("random_range_ratio");
+    if (inferencex() || (ratio && *ratio < 1)) {
+      const double r = ratio.value_or(random_range_ratio);
+      if (work_.input.spread == 0) work_.input = drawn(work_.input.mean, r);
+      if (work_.output.spread == 0) work_.output = drawn(work_.output.mean, r);
+    } else if (work_.output.spread == 0) {
+      work_.output.spread = jitter;
+      note("output lengths vary by 20 %, as equal ones would stay in lock step");
+    }
+  }
+
+  /// Full batches on workers whose prompts were cached elsewhere.
+  void read_decode_alone() {
+    work_.load = load_kind::closed_loop;
+    work_.prompts_cached = true;
+    work_.output.spread = jitter;
+    const std::int64_t ranks = std::int64_t{work_.replicas} * work_.attention_dp;
+    std::int64_t each = row_.integer("batch_limit_per_instance").value_or(0);
+    if (each == 0) {
+      const auto memory = plan_serving_memory(out_.hardware, *out_.software, *out_.net, work_);
+      const double held = work_.input.mean + work_.output.mean / 2;
+      each = std::max<std::int64_t>(1, static_cast<std::int64_t>(static_cast<double>(memory.kv_capacity_tokens) / work_.attention_dp / held));
+      note(fmt::format("batch not stated: {} sequences a GPU fill the cache", each));
+    }
+    work_.engine.max_batch_size = work_.engine.max_num_tokens = each;
+    work_.concurrency = each * ranks;
+    work_.requests = 3 * work_.concurrency;
+  }
+
+  void read_open_loop() {
+    // What was offered is in the notes where the rate is that of requests finished.
+    auto rate = row_.number("request_rate_per_s");
+    static constexpr std::string_view offered = "offered ";
+    bool all_at_once = false;
+    if (const std::size_t at = row_["notes"].find(offered); at != std::string::npos) {
+      const std::string_view text = std::string_view(row_["notes"]).substr(at + offered.size());
+      all_at_once = text.starts_with("INF");
+      if (const auto n = leading(text)) rate = static_cast<double>(*n);
+    }
+    if (!rate && !all_at_once) throw unsupported("request rate not stated");
+    work_.requests = row_.integer("num_prompts").value_or(0);
+    if (all_at_once) {
+      if (work_.requests == 0) throw unsupported("number of requests not stated");
+      work_.load = load_kind::closed_loop;
+      work_.concurrency = work_.requests;
+      return;
+    }
+    out_.request_rate = *rate;
+    work_.load = load_kind::open_loop;
+    work_.arrivals = {has("client", "fixed request rate") ? arrival_process::fixed : arrival_process::poisson, *rate, 1};
+    if (row_["scenario"].starts_with("mlperf")) read_mlperf_server();
+    else work_.output.spread = jitter, note("output lengths vary by 20 %");
+  }
+
+  input_cache& inputs() const { return *inputs_; }
+
+  const csv_row& row_;
+  inference_row& out_;
+  inference_workload& work_;
+
+ public:
+  input_cache* inputs_ = nullptr;
+};
+
+/// What is compared, by the order of the design.
+void choose_targets(const csv_row& row, inference_row& out) {
+  const auto add = [&](served_metric what, const char* column, std::string_view statistic) {
+    if (const auto x = row.number(column); x && *x > 0)
+      out.targets.push_back({what, column, *x, !statistic.empty() && row[statistic].starts_with("median")});
+  };
+  add(served_metric::tpot, "tpot_ms", "tpot_stat");
+  add(served_metric::ttft, "ttft_ms", "ttft_stat");
+  const std::string& s = row["scenario"];
+  const bool prompts = s.starts_with("prefill-");
+  const bool by_rate = s.find("offline") != std::string::npos || s == "decode-saturated" || s == "prefill-only";
+  if (!out.targets.empty() && !by_rate) return;
+  const std::size_t before = out.targets.size();
+  add(served_metric::throughput, "tokens_per_s_total", "");
+  if (out.targets.size() == before) add(served_metric::throughput_per_gpu, "tokens_per_s_per_gpu", "");
+  if (out.targets.size() == before && prompts) add(served_metric::throughput_per_gpu, "total_in_out_tokens_per_s_per_gpu", "");
+}
+
+}  // namespace
+
+bool doubtful(std::string_view suspect) {
+  static constexpr std::array<std::string_view, 6> resolved = {
+      "attention DP, the column says no", "read as", "engine is", "gpus and per-GPU columns count",
+      "only the first factor of a product", "TTFT"};
+  constexpr std::string_view separator = "; ";
+  while (!suspect.empty()) {
+    const std::size_t end = std::min(suspect.find(separator), suspect.size());
+    const std::string_view mark = suspect.substr(0, end);
+    if (std::none_of(resolved.begin(), resolved.end(), [&](std::string_view r) { return mark.find(r) != mark.npos; })) return true;
+    suspect.remove_prefix(std::min(end + separator.size(), suspect.size()));
+  }
+  return false;
+}
+
+inference_row read_inference_row(const csv_row& row, const std::string& table, input_cache& inputs) {
+  inference_row out;
+  validation_record& r = out.record;
+  r = record_of(row, table);
+  r.precision = row["weight_precision"];
+  r.release = row["engine"];
+  r.scenario = row["scenario"];
+  try {
+    choose_targets(row, out);
+    if (out.targets.empty() || r.suspect.starts_with("exclude:")) {
+      r.status = record_status::excluded;
+      r.reason = out.targets.empty() ? "nothing to compare" : r.suspect;
+      return out;
+    }
+    row_reader reader(row, out);
+    reader.inputs_ = &inputs;
+    reader.read();
+    const auto problems = serving_problems(out.hardware, *out.software, *out.net, out.work);
+    if (!problems.empty()) throw unsupported(fmt::format("{}", fmt::join(problems, "; ")));
+    r.kind = has_routed_experts(*out.net) ? "mixture of experts" : "dense";
+  } catch (const unsupported& e) {
+    r.status = record_status::unsupported;
+    r.reason = e.what();
+  } catch (const std::exception&) {
+    record_failure(r);
+  }
+  return out;
+}
+
+}  // namespace nvlsim

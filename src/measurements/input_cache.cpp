@@ -1,0 +1,52 @@
+#include "nvlsim/measurements/input_cache.hpp"
+
+#include <array>
+#include <utility>
+
+#include "nvlsim/scenario/inputs.hpp"
+
+namespace nvlsim {
+namespace {
+
+constexpr std::array<std::pair<std::string_view, std::string_view>, 17> systems = {{
+    {"a100", "nd-a100-v4"},
+    {"a100-80g", "ndm-a100-v4"},
+    {"h100", "nd-h100-v5"},
+    {"h200", "nd-h200-v5"},
+    {"h800", "h800"},
+    {"b200", "hgx-b200"},
+    {"b300", "hgx-b300"},
+    {"gb200", "gb200-nvl72"},
+    {"gb300", "gb300-nvl72"},
+    {"gh200", "gh200"},
+    {"h200-nvl", "h200-nvl"},
+    {"h200_nvl", "h200-nvl"},
+    {"v100", "nd40rs-v2"},
+    {"mi300x", "mi300x-v5"},
+    {"a100_sxm", "ndm-a100-v4"},
+    {"h100_sxm", "nd-h100-v5"},
+    {"vera-rubin", "vera-rubin-nvl72"},
+}};
+
+template <class T, class Load>
+const T& cached(std::map<std::string, T>& cache, const std::string& name, const data_folders& data, Load load) {
+  if (const auto it = cache.find(name); it != cache.end()) return it->second;
+  diagnostics problems;
+  loaded<T> in = load(name, data, std::vector<override_at>{}, problem{}, problems);
+  problems.throw_if_any();
+  return cache.emplace(name, std::move(in.content)).first->second;
+}
+
+}  // namespace
+
+const platform& input_cache::platform_named(const std::string& name) { return cached(platforms_, name, data_, load_platform); }
+const stack& input_cache::stack_named(const std::string& name) { return cached(stacks_, name, data_, load_stack); }
+const model& input_cache::model_named(const std::string& name) { return cached(models_, name, data_, load_model); }
+
+std::string_view platform_of_system(std::string_view system) {
+  for (const auto& [from, to] : systems)
+    if (from == system) return to;
+  return {};
+}
+
+}  // namespace nvlsim

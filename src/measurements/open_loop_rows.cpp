@@ -1,0 +1,91 @@
+// Rows of open loops, request by request. [docs/models-and-assumptions.md#inference-open-loop]
+#include <algorithm>
+#include <cmath>
+
+#include "nvlsim/analysis/inference_metrics.hpp"
+#include "nvlsim/measurements/inference_rows.hpp"
+#include "nvlsim/serving/memory.hpp"
+#include "nvlsim/serving/iteration_prices.hpp"
+#include "nvlsim/serving/limits.hpp"
+
+namespace nvlsim {
+namespace {
+
+constexpr std::int64_t no_limit = std::int64_t{1} << 40;
+constexpr int most_replicas = 4;      // like ones: more say the same
+constexpr double longest_s = 120;     // of arrivals, when the source does not say how many requests there were
+constexpr double least_requests = 500, most_requests = 20'000;
+
+/// A part of the replicas with its share of the arrivals.
+inference_workload load_of(const inference_row& r) {
+  inference_workload w = r.work;
+  const double share = w.pooled() ? 1 : std::min(1.0, static_cast<double>(most_replicas) / w.replicas);
+  if (!w.pooled()) w.replicas = std::min(w.replicas, most_replicas);
+  w.arrivals.rate_per_s = *r.request_rate * share;
+  if (w.requests == 0)
+    w.requests = std::llround(std::clamp(w.arrivals.rate_per_s * longest_s, least_requests, most_requests));
+  return w;
+}
+
+double in_column(const metric_target& t, const inference_metrics& m, const inference_row& r, double share) {
+  const auto of = [&](const distribution& d) { return 1e3 * (t.median ? d.p50 : d.mean); };
+  switch (t.what) {
+    case served_metric::tpot: return m.tpot_s ? of(*m.tpot_s) : 0;
+    case served_metric::ttft: return of(m.ttft_s);
+    case served_metric::throughput: return m.output_tokens_per_s / share;
+    case served_metric::throughput_per_gpu: return m.output_tokens_per_s / share / r.gpus;
+  }
+  return 0;
+}
+
+}  // namespace
+
+std::vector<double> simulate_open_loop(inference_row& r, const stack& s) {
+  const inference_workload w = load_of(r);
+  const auto note = [&](const std::string& text) { r.record.notes += (r.record.notes.empty() ? "" : "; ") + text; };
+  serving_run run = serve(r.hardware, s, *r.net, w);
+  if (!run.reasons.empty()) {
+    // What was published did run.
+    note("as modelled it does not fit: " + run.reasons.front());
+    run = serve(r.hardware, s, *r.net, w, no_limit);
+  }
+  if (!run.reasons.empty()) {
+    r.record.status = record_status::infeasible;
+    r.record.reason = run.reasons.front();
+    return {};
+  }
+  const inference_metrics m = measure_serving(run, w);
+  if (m.saturated) note("saturated at this rate: the batch is as large as it gets");
+  const double share = static_cast<double>(w.replicas) / r.work.replicas;
+  std::vector<double> out;
+  for (const metric_target& t : r.targets) out.push_back(in_column(t, m, r, share));
+  return out;
+}
+
+bool can_freeze(const inference_row& r) {
+  return r.lanes() == 1 && !r.work.pooled() && r.record.scenario == "open-loop" &&
+         std::none_of(r.targets.begin(), r.targets.end(), [](const metric_target& t) { return t.median; });
+}
+
+pooled_summary summarise_open_loop(const inference_row& r, const stack& s) {
+  const inference_workload w = load_of(r);
+  const request_list list = generate_requests(w, r.net->max_positions);
+  server_settings set;
+  set.lane = limits_of(*s.inference, w, plan_serving_memory(r.hardware, s, *r.net, w));
+  set.keep_iterations = true;
+  iteration_costs costs(r.hardware, s, *r.net, w);
+  iteration_prices prices(costs, 0);
+  std::vector<iteration> iterations;
+  std::vector<double> begin, end;
+  const serving_outcome run = serve_requests(list, set, [&](const iteration& it) {
+    iterations.push_back(it);
+    return prices.price(it);
+  });
+  for (const traced_iteration& t : run.lanes.front().iterations) {
+    begin.push_back(t.begin_s);
+    end.push_back(t.end_s);
+  }
+  return summarise(iterations, begin, end, run.requests, w.drafts.tokens_per_step);
+}
+
+}  // namespace nvlsim

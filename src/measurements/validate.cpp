@@ -1,0 +1,85 @@
+#include "nvlsim/measurements/validate.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "nvlsim/measurements/csv.hpp"
+#include "nvlsim/measurements/tables.hpp"
+
+namespace nvlsim {
+namespace {
+
+struct table_kind {
+  std::string_view name;
+  std::vector<std::string_view> columns;  ///< whose presence tells the kind
+  std::vector<validation_record> (*run)(const csv_table&, const data_folders&, const progress&);
+};
+const std::array<table_kind, 6> kinds = {{
+    {"memory", {"case", "system", "step_time_ms", "peak_alloc_GiB"}, validate_memory},
+    {"models", {"model", "kind", "params_total_derived", "params_active_derived"}, validate_models},
+    {"inference", {"id", "engine", "model", "system", "isl", "osl", "tpot_ms", "ttft_ms"}, validate_inference},
+    {"kernels", {"table", "system", "op", "dtype", "latency_ms"}, validate_kernels},
+    {"collectives", {"id", "system", "collective", "message_bytes", "time_us"}, validate_collectives},
+    {"training", {"id", "model", "system", "seq_len", "global_batch", "tp", "pp"}, validate_training},
+}};
+
+/// What the header lacks of the kind that it is nearest to.
+std::string unknown_kind(const csv_table& t) {
+  const auto lacks = [&](const table_kind& k) {
+    std::vector<std::string_view> out;
+    for (const std::string_view c : k.columns)
+      if (!t.has(c)) out.push_back(c);
+    return out;
+  };
+  const auto has = [&](const table_kind& k) { return k.columns.size() - lacks(k).size(); };
+  const auto best = std::max_element(kinds.begin(), kinds.end(), [&](const table_kind& a, const table_kind& b) {
+    return has(a) < has(b) || (has(a) == has(b) && lacks(a).size() > lacks(b).size());
+  });
+  std::vector<std::string_view> names;
+  for (const table_kind& k : kinds) names.push_back(k.name);
+  std::string out = fmt::format("the header names no known kind of table ({})", fmt::join(names, ", "));
+  if (has(*best) > 1) out += fmt::format("; for {} it lacks {}", best->name, fmt::join(lacks(*best), ", "));
+  return out;
+}
+
+}  // namespace
+
+validation_record record_of(const csv_row& row, const std::string& table) {
+  validation_record r;
+  r.table = table;
+  r.id = row["id"];
+  r.system = row["system"];
+  r.model = row["model"];
+  r.suspect = row["suspect"];
+  r.status = record_status::ok;
+  return r;
+}
+
+void record_failure(validation_record& r) {
+  try {
+    throw;
+  } catch (const cell_error& e) {
+    r.status = record_status::error;
+    r.reason = e.what();
+  } catch (const input_error& e) {
+    r.status = record_status::unsupported;
+    r.reason = e.what();
+  }
+}
+
+std::vector<validation_record> validate_table(const std::filesystem::path& file, const data_folders& data,
+                                              const progress& report) {
+  const csv_table t = read_csv(file);
+  for (const table_kind& k : kinds)
+    if (std::all_of(k.columns.begin(), k.columns.end(), [&](std::string_view c) { return t.has(c); }))
+      return k.run(t, data, report);
+  throw input_error({{file.string(), "", unknown_kind(t), {}}});
+}
+
+}  // namespace nvlsim

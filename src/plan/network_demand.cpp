@@ -1,0 +1,120 @@
+#include "nvlsim/plan/network_demand.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace nvlsim {
+namespace {
+
+seconds busy(const port_bytes& b, bandwidth capacity) {
+  const bytes most = std::max(b.out, b.in);
+  return most > bytes{} ? most / capacity : seconds{};
+}
+
+port_bytes scaled(const port_bytes& b, double factor) { return {b.out * factor, b.in * factor}; }
+network_traffic scaled(const network_traffic& t, double factor) {
+  return {scaled(t.nvlink, factor), scaled(t.nic, factor)};
+}
+
+/// Exchanges of one operation: what hides behind other work of it, and what is waited for.
+struct exchanges {
+  priced_transfer hidden, waited;
+};
+
+bool has_traffic(const work_part& p) { return p.facts && p.facts->traffic != network_traffic{}; }
+
+/// Those on NVLink alone, and those that use the NICs.
+std::array<exchanges, 2> exchanges_of(const work_template& w) {
+  std::array<exchanges, 2> out;
+  for (const work_part& p : w.parts) {
+    const seconds waited = p.duration * p.repeat;
+    if (!has_traffic(p) || !(waited > seconds{})) continue;
+    const double count = p.facts->times * p.repeat;
+    const seconds alone = p.facts->alone * count;
+    const auto portion = [&](double share, seconds time) {
+      const double of_one = share * count;
+      return priced_transfer{time, p.facts->latency * of_one, scaled(p.facts->traffic, of_one)};
+    };
+    exchanges& same = out[p.facts->traffic.nic == port_bytes{} ? 0 : 1];
+    const double share = waited < alone ? waited / alone : 1;
+    same.waited = same.waited + portion(share, waited);
+    if (waited < alone) same.hidden = same.hidden + portion(1 - share, alone - waited);
+  }
+  return out;
+}
+
+/// In how many bursts the exchanges of an operation come: a layer has them before and after its kernels. More than so many
+/// would only cost more.
+int bursts_of(const work_template& w) {
+  constexpr int each_layer = 2, most = 16;
+  int layers = 1;
+  for (const work_part& p : w.parts) {
+    int same = 0;
+    for (const work_part& q : w.parts)
+      if (has_traffic(p) && has_traffic(q) && q.name == p.name) same += q.repeat;
+    layers = std::max(layers, same);
+  }
+  return std::min(each_layer * std::min(layers, most), most);
+}
+
+}  // namespace
+
+priced_transfer operator+(const priced_transfer& a, const priced_transfer& b) {
+  const auto sum = [](const port_bytes& x, const port_bytes& y) { return port_bytes{x.out + y.out, x.in + y.in}; };
+  const priced_transfer& longer = b.time > a.time ? b : a;
+  return {a.time + b.time,
+          a.latency + b.latency,
+          {sum(a.traffic.nvlink, b.traffic.nvlink), sum(a.traffic.nic, b.traffic.nic)},
+          a.size + b.size,
+          longer.group,
+          longer.kind,
+          longer.algorithm};
+}
+
+priced_transfer price_transfer(const collective_profile& profile, const platform& p, collective c, bytes size,
+                               comm_group g) {
+  const collective_cost cost = collective_time(profile, p, c, size, g);
+  return {cost.time,
+          collective_time(profile, p, c, {}, g).time,
+          wire_traffic(c, size, g, cost.algorithm),
+          size,
+          g,
+          name(c),
+          cost.algorithm};
+}
+
+network_demand demand_on(const platform& p, const priced_transfer& t) {
+  const seconds wire = std::max(busy(t.traffic.nvlink, p.gpu.nvlink), busy(t.traffic.nic, p.fabric.nic_bandwidth));
+  if (wire <= t.time) return {t.traffic, std::clamp(t.latency, seconds{}, t.time - wire), t.time};
+  const double carried = t.time / wire;
+  return {scaled(t.traffic, carried), seconds{}, t.time};
+}
+
+std::vector<network_demand> demands_within(const platform& p, const work_template& w) {
+  const std::array<exchanges, 2> all = exchanges_of(w);
+  const seconds hidden = all[0].hidden.time + all[1].hidden.time, waited = all[0].waited.time + all[1].waited.time;
+  const seconds cover = std::max(seconds{}, w.duration - waited);
+  const double squeezed = hidden > cover ? cover / hidden : 1;  // into what there is to hide behind
+  std::vector<network_demand> out;
+  if (!(waited > seconds{})) return out;
+  const int bursts = bursts_of(w);
+  const double each = 1.0 / bursts;
+  seconds at;
+  const auto add = [&](const priced_transfer& t, double share, double of_time) {
+    if (!(t.time * of_time > seconds{})) return;
+    network_demand d = demand_on(p, {t.time * of_time, t.latency * of_time, scaled(t.traffic, share)});
+    d.start = at;
+    d.end = at += d.end;
+    out.push_back(d);
+  };
+  for (int i = 0; i < bursts; ++i) {
+    const seconds begin = (cover + waited) * (i * each);
+    at = begin;
+    for (const exchanges& e : all) add(e.hidden, each, squeezed * each);
+    at = begin + cover * each;
+    for (const exchanges& e : all) add(e.waited, each, each);
+  }
+  return out;
+}
+
+}  // namespace nvlsim

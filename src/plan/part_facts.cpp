@@ -1,0 +1,77 @@
+#include "nvlsim/plan/part_facts.hpp"
+
+#include <algorithm>
+
+namespace nvlsim {
+namespace {
+
+double most(const port_bytes& b) { return std::max(b.out, b.in).base(); }
+
+}  // namespace
+
+// What is left of a kernel after its launch belongs to the larger of its two sides; where the kernel formula only says
+// that the launch is longest, to the larger at data-sheet rates.
+part_facts facts_of(const gpu_spec& gpu, precision operands, const kernel_cost& k) {
+  part_facts f;
+  f.operands = operands;
+  f.alone = k.time;
+  f.latency = std::min(k.launch, k.time);
+  f.work = k.work;
+  f.moved = k.moved;
+  const double peak = gpu.dense_peak(operands).value_or(flop_rate{}).base(), hbm = gpu.hbm_bandwidth.base();
+  const bool by_roofline = k.limit == bound::launch && k.work.base() > 0 && peak > 0;
+  const bool compute = by_roofline ? k.work.base() / peak > k.moved.base() / hbm : k.limit == bound::compute;
+  f.limit = compute ? resource::tensor_cores : resource::hbm;
+  f.ceiling = compute ? peak : hbm;
+  if (!(k.work.base() > 0) && !(k.moved.base() > 0)) f.limit = resource::latency, f.ceiling = 0;
+  return f;
+}
+
+part_facts facts_of(const gpu_spec& gpu, precision operands, const kernel_cost& k, const gemm_shape& s) {
+  part_facts f = facts_of(gpu, operands, k);
+  f.what = part_facts::form::gemm;
+  f.shape = {s.m, s.n, s.k, s.groups};
+  return f;
+}
+
+part_facts facts_of(const gpu_spec& gpu, const kernel_cost& k, const attention_shape& s) {
+  part_facts f = facts_of(gpu, s.fp8 ? precision::fp8 : precision::bf16, k);
+  f.what = part_facts::form::attention;
+  f.shape = {s.batch, s.heads, s.queries, s.queries > 0 ? s.pairs / s.queries : 0};
+  return f;
+}
+
+part_facts facts_of(const gpu_spec& gpu, const kernel_cost& k, const decode_shape& s) {
+  part_facts f = facts_of(gpu, precision::bf16, k);
+  f.what = part_facts::form::decode;
+  f.shape = {s.batch, s.heads, 1, s.context};
+  return f;
+}
+
+part_facts facts_of(const platform& p, const priced_transfer& t, double times) {
+  part_facts f;
+  f.what = part_facts::form::exchange;
+  f.alone = t.time;
+  f.latency = std::min(t.latency, t.time);
+  const double nvlink = most(t.traffic.nvlink), nic = most(t.traffic.nic);
+  const double nvlink_rate = p.gpu.nvlink.base(), nic_rate = p.fabric.nic_bandwidth.base();
+  const bool by_nic = nic > 0 && nic * nvlink_rate >= nvlink * nic_rate;
+  f.limit = by_nic ? resource::nic : resource::nvlink;
+  f.moved = bytes::from_base(by_nic ? nic : nvlink);
+  f.ceiling = by_nic ? nic_rate : nvlink_rate;
+  f.shape = {t.size.base(), static_cast<double>(t.group.ranks), static_cast<double>(t.group.domains), 0};
+  f.exchange = t.kind;
+  f.algorithm = t.algorithm;
+  f.traffic = t.traffic;
+  f.times = times;
+  return f;
+}
+
+part_facts facts_of_wait(resource r, seconds t) {
+  part_facts f;
+  f.limit = r;
+  f.alone = t;
+  return f;
+}
+
+}  // namespace nvlsim

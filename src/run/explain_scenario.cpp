@@ -1,0 +1,124 @@
+#include "nvlsim/run/explain_scenario.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "nvlsim/diagnostics/diagnostics.hpp"
+#include "nvlsim/run/run.hpp"
+#include "nvlsim/run/serving_bands.hpp"
+#include "nvlsim/run/step_bands.hpp"
+#include "run/used_constants.hpp"
+
+namespace nvlsim {
+
+std::vector<value::member> defaults_of(const scenario& s) {
+  std::vector<value::member> out;
+  const value* origins = s.inputs.find("origins");
+  const value* text = s.inputs.find("scenario");
+  if (!origins || !origins->members() || !text) return out;
+  for (const auto& [pointer, label] : *origins->members())
+    if (label.string() && *label.string() == "default")
+      if (const value* v = text->at_pointer(pointer)) out.emplace_back(pointer, *v);
+  return out;
+}
+
+namespace {
+
+void add_band(explanation& e, const result& r) {
+  const value* band = r.bands.find(e.metric);
+  if (!band || !band->items() || band->items()->size() != 2) return;
+  const double* low = band->items()->front().number();
+  const double* high = band->items()->back().number();
+  if (low && high) e.band = {*low, *high};
+}
+
+/// Formats of GEMMs whose rate is not that of this GPU: nobody measured it, or not on this GPU.
+std::vector<std::string> unmeasured_formats(const scenario& s, const std::vector<input_constant>& used) {
+  constexpr std::string_view table = "/stack/kernels/";
+  std::vector<std::string> out;
+  for (const input_constant& c : used) {
+    const std::vector<std::string> tokens = split_pointer(c.pointer);
+    if (!c.pointer.starts_with(table) || tokens.size() != 6 || tokens[3] != "gemm" || tokens[5] != "tensor_rate")
+      continue;
+    if (tokens[2] != s.platform.gpu.name)
+      out.push_back(fmt::format("no measurement of {} at {}: the rate is that of entry \"{}\"",
+                                s.platform.gpu.name, tokens[4], tokens[2]));
+    else if (c.kind == "assumed")
+      out.push_back(
+          fmt::format("no measurement of {} at {}: the rate is assumed", s.platform.gpu.name, tokens[4]));
+  }
+  return out;
+}
+
+std::string percent_of(double log_width) { return fmt::format("-{:.0f} .. +{:.0f} %", -100 * std::expm1(-log_width), 100 * std::expm1(log_width)); }
+
+void add_step_band_reasons(explanation& e, const scenario& s) {
+  const step_band error = step_band_of(s);
+  if (e.band) {
+    e.band_reasons.push_back(fmt::format(
+        "nine of ten published steps of this kind lie within {}{:+.0f} to {:+.0f} % of the step time, of GPUs left out "
+        "of the fit of stack {}",
+        error_beyond_fit(s) > 1 ? "half of " : "", 100 * (error.low - 1), 100 * (error.high - 1), s.stack.name));
+  } else if (!error.known()) {
+    e.band_reasons.push_back(fmt::format(
+        "no band: stack {} was not fitted to published steps, or its errors are not known", s.stack.name));
+  } else {
+    e.band_reasons.emplace_back("no band: errors on this metric were not measured");
+  }
+}
+
+void add_served_band_reasons(explanation& e, const scenario& s) {
+  const served_band b = band_of(s);
+  if (e.band) {
+    const char* kind = b.kind == "pools" ? "prefill and decode pools" : b.kind == "experts" ? "models with experts" : "dense models";
+    const std::string of = !b.gap.empty() ? "on systems left out of a fit"
+                           : b.by_kind    ? fmt::format("of {} on stack {}", kind, s.stack.name)
+                                          : fmt::format("on stack {}", s.stack.name);
+    e.band_reasons.push_back(fmt::format("nine of ten published values {} lie within {}", of,
+                                         percent_of(std::log(e.band->second / *e.amount))));
+  } else {
+    e.band_reasons.emplace_back("no band: errors on this metric were not measured");
+  }
+  if (!b.gap.empty()) e.band_reasons.push_back(b.gap);
+}
+
+/// Where the band comes from, or why there is none, in words.
+void add_band_reasons(explanation& e, const scenario& s) {
+  if (!e.band && !e.amount) return;
+  if (std::holds_alternative<training_workload>(s.workload)) add_step_band_reasons(e, s);
+  else if (std::holds_alternative<inference_workload>(s.workload)) add_served_band_reasons(e, s);
+  else if (e.band)
+    e.band_reasons.push_back(fmt::format("nine of ten measured collectives like it lie within {:+.0f} to {:+.0f} %, of "
+                                         "rows and systems left out of the fit of stack {}",
+                                         100 * (e.band->first / *e.amount - 1), 100 * (e.band->second / *e.amount - 1),
+                                         s.stack.name));
+  else
+    e.band_reasons.emplace_back("no band: nobody measured what is like it");
+  for (std::string& line : unmeasured_formats(s, e.constants)) e.band_reasons.push_back(std::move(line));
+}
+
+}  // namespace
+
+explanation explain_run(const scenario& s, const run_record& run, const std::string& metric) {
+  explanation e = explain(s, run, metric.empty() ? main_metric(run.outcome) : metric);
+  add_band(e, run.outcome);
+  e.constants = used_constants(s, run);
+  add_band_reasons(e, s);
+  e.defaults = defaults_of(s);
+  e.assumptions = run.outcome.notes;
+  return e;
+}
+
+explanation explain_scenario(const scenario& s, const std::string& metric, run_status& status) {
+  const run_record run = run_scenario(s, {.explained = true, .engine = false});
+  status = run.outcome.status;
+  if (status != run_status::infeasible) return explain_run(s, run, metric);
+  explanation e;
+  e.scenario = s.name;
+  e.notes = run.outcome.reasons;
+  return e;
+}
+
+}  // namespace nvlsim

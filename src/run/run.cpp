@@ -1,0 +1,189 @@
+#include "nvlsim/run/run.hpp"
+
+#include <sys/resource.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <string_view>
+#include <utility>
+
+#include "nvlsim/analysis/sections.hpp"
+#include "nvlsim/compute/compute.hpp"
+#include "nvlsim/analysis/inference_metrics.hpp"
+#include "nvlsim/engine/simulation.hpp"
+#include "nvlsim/run/serving_bands.hpp"
+#include "nvlsim/run/step_bands.hpp"
+#include "nvlsim/serving/idle_settings.hpp"
+#include "nvlsim/training/idle_settings.hpp"
+#include "nvlsim/serving/worker_classes.hpp"
+
+namespace nvlsim {
+namespace {
+
+constexpr std::size_t links_shown = 12;
+
+/// The busiest ports of a run whose traffic shared them.
+void add_links(run_record& out, const platform& hardware) {
+  out.links = links_used(out.work, out.times, hardware);
+  value list{value::array{}};
+  for (const link_use& u : out.links) {
+    if (list.items()->size() == links_shown) break;
+    value x{value::object{}};
+    x.set("name", fmt::format("{}: {}", out.work.classes[static_cast<std::size_t>(u.rank_class)].name, u.name));
+    x.set("mean_share", u.mean);
+    x.set("peak_share", u.peak);
+    x.set("carried_bytes", u.carried.base());
+    x.set("busiest", u.busiest);
+    x.set("reason", fmt::format("{:.0f} % {}, peak {:.0f} %", 100 * (u.of_busiest / u.carried), u.busiest,
+                                100 * u.peak));
+    list.items()->push_back(std::move(x));
+  }
+  out.outcome.breakdown.set("links", std::move(list));
+}
+
+timeline times_of(const plan& work, const platform& hardware, const scenario& s, const run_options& o) {
+  const bool longest_path = !o.engine && s.simulation.network == fidelity::closed;
+  return longest_path ? evaluate(work) : simulate(work, hardware, {s.simulation.network});
+}
+
+/// What a whole training run costs rests on one number: where it is from.
+void add_price_source(result& r, const scenario& s) {
+  if (!s.platform.price.per_gpu) return;
+  constexpr std::string_view pointer = "/platform/price/per_gpu";
+  const auto known = std::find_if(s.constants.begin(), s.constants.end(),
+                                  [&](const input_constant& c) { return c.pointer == pointer; });
+  const bool sourced = known != s.constants.end() && !known->kind.empty();
+  r.cost.set("price_usd_per_h", s.platform.price.per_gpu->base() * 3600);
+  r.cost.set("price_kind", sourced ? known->kind : "assumed");
+  r.cost.set("price_source", sourced ? known->source : known != s.constants.end() ? known->from : "the scenario");
+}
+
+void run_training(run_record& out, const scenario& s, const training_workload& w, const run_options& o) {
+  result& r = out.outcome;
+  r.reasons = training_problems(s.platform, s.model, w);
+  if (r.reasons.empty()) {
+    const memory_report memory = training_memory(s.platform, s.stack, s.model, w);
+    r.memory = memory_section(memory);
+    if (!memory.fits()) {
+      r.reasons.push_back(too_large(memory));
+    } else {
+      out.work = plan_training(s.platform, s.stack, s.model, w, s.simulation.fold);
+      out.times = times_of(out.work, s.platform, s, o);
+      for (std::string& n : idle_settings(s.model, w)) r.notes.push_back(std::move(n));
+      if (s.simulation.network == fidelity::flow)
+        r.notes.push_back("flow: pipeline sends, data-parallel traffic and the exchanges inside passes share ports");
+      add_training_sections(r, s.platform, s.model, w, out.work, out.times, memory, step_band_of(s));
+      if (w.token_budget) add_price_source(r, s);
+      if (s.simulation.network == fidelity::flow) add_links(out, s.platform);
+    }
+  }
+}
+
+/// Bands of a served load, of the metrics whose errors are known: latencies by mean and median, and rates where the
+/// engine sets them and not the arrivals.
+void add_serving_bands(result& r, const scenario& s, const inference_workload& w) {
+  const error_widths widths = band_of(s).widths;
+  const auto band = [&](const std::string& metric, const value* v, double width) {
+    if (!v || !v->number() || !(width > 0)) return;
+    r.bands.set(metric, value{value::array{value{*v->number() * std::exp(-width)}, value{*v->number() * std::exp(width)}}});
+  };
+  for (const auto& [metric, width] : {std::pair{"ttft_s", widths.ttft}, {"tpot_s", widths.tpot}, {"itl_s", widths.tpot}})
+    for (const char* statistic : {"mean", "p50"})
+      if (const value* d = r.metrics.find(metric); d && d->members())
+        band(fmt::format("{}.{}", metric, statistic), d->find(statistic), width);
+  band("output_tokens_per_s_per_user", r.metrics.find("output_tokens_per_s_per_user"), widths.tpot);
+  if (w.load == load_kind::open_loop || w.load == load_kind::trace) return;
+  // Clients that wait for their answers set the pace: rates go with the time of a token.
+  const double rates = w.load == load_kind::closed_loop ? widths.tpot : widths.throughput;
+  for (const char* m : {"output_tokens_per_s", "output_tokens_per_s_per_gpu", "total_tokens_per_s", "total_tokens_per_s_per_gpu",
+                        "requests_per_s", "cost_per_million_tokens_usd", "makespan_s"})
+    band(m, r.metrics.find(m), rates);
+}
+
+void run_serving(run_record& out, const scenario& s, const inference_workload& w, const run_options& o) {
+  result& r = out.outcome;
+  serving_run run = serve(s.platform, s.stack, s.model, w, {}, o.explained);
+  r.memory = memory_section(run.memory);
+  r.reasons = std::move(run.reasons);
+  r.notes = std::move(run.notes);
+  if (w.load == load_kind::trace && w.requests > static_cast<std::int64_t>(w.replay->list.requests.size()))
+    r.notes.push_back(fmt::format("the trace has {} requests, of {} asked for", w.replay->list.requests.size(), w.requests));
+  if (!r.reasons.empty()) return;
+  for (std::string& n : idle_settings(s.stack, s.model, w)) r.notes.push_back(std::move(n));
+  add_serving_sections(r, s.platform, w, run);
+  add_serving_bands(r, s, w);
+  draw_serving(run, w, out.work, out.times, out.counters, o.explained);
+  const auto& lanes = run.outcome.lanes;
+  if (std::any_of(lanes.begin(), lanes.end(), [](const lane_record& l) { return l.iterations.size() < static_cast<std::size_t>(l.iterations_in_all); }))
+    out.left_out = fmt::format("iterations after the first {}", traced_iterations);
+  out.counted = counted_time(run.outcome, w);
+  out.counted_arrivals = counted_arrivals(run.outcome, w.measured);
+  out.requests = std::move(run.outcome.requests);
+  out.front_end = run.front_end;
+  out.tokens_per_step = w.drafts.tokens_per_step;
+}
+
+void run_inference(run_record& out, const scenario& s, const inference_workload& w, const run_options& o) {
+  if (needs_clock(w)) return run_serving(out, s, w, o);
+  result& r = out.outcome;
+  inference_run run = plan_inference(s.platform, s.stack, s.model, w, o.explained);
+  r.memory = memory_section(run.memory);
+  r.reasons = std::move(run.reasons);
+  r.notes = std::move(run.notes);
+  if (!r.reasons.empty()) return;
+  for (std::string& n : idle_settings(s.stack, s.model, w)) r.notes.push_back(std::move(n));
+  split_lanes(run, s.platform, s.stack, s.model, w, s.simulation.fold);
+  out.times = times_of(run.work, s.platform, s, o);
+  add_inference_sections(r, s.platform, w, run, out.times);
+  add_serving_bands(r, s, w);
+  out.requests = records_of(run, out.times);
+  out.front_end = run.front_end;
+  out.work = std::move(run.work);
+  out.served = std::move(run);
+  if (s.simulation.network == fidelity::flow) add_links(out, s.platform);
+}
+
+void run_collective(run_record& out, const scenario& s, const collective_workload& w, const run_options& o) {
+  result& r = out.outcome;
+  r.reasons = collective_problems(s.platform, w);
+  if (!r.reasons.empty()) return;
+  collective_run run = plan_collective(s.platform, s.stack, w, s.simulation.network, s.simulation.fold);
+  out.times = times_of(run.work, run.hardware, s, o);
+  add_collective_sections(r, w, run, out.times.makespan);
+  out.work = std::move(run.work);
+  if (s.simulation.network != fidelity::closed) add_links(out, run.hardware);
+}
+
+std::int64_t peak_resident_bytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<std::int64_t>(usage.ru_maxrss) * 1024;
+}
+
+}  // namespace
+
+run_record run_scenario(const scenario& s, const run_options& options) {
+  const auto begin = std::chrono::steady_clock::now();
+  run_record out;
+  out.outcome.name = s.name;
+  out.outcome.inputs = s.inputs;
+  const auto* collective = std::get_if<collective_workload>(&s.workload);
+  if (collective) run_collective(out, s, *collective, options);
+  else if (const auto* t = std::get_if<training_workload>(&s.workload)) run_training(out, s, *t, options);
+  else run_inference(out, s, std::get<inference_workload>(s.workload), options);
+  if (!out.outcome.reasons.empty() && out.outcome.status == run_status::ok) out.outcome.status = run_status::infeasible;
+  if (!collective && out.outcome.status != run_status::infeasible) {
+    if (std::string note = kernels_note(s.stack, s.platform.gpu); !note.empty()) out.outcome.notes.push_back(std::move(note));
+    if (!s.platform.price.per_gpu) out.outcome.notes.push_back("cost is unknown: " + s.platform.price.note);
+  }
+  const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - begin;
+  out.outcome.simulation.set("wall_s", wall.count());
+  out.outcome.simulation.set("peak_memory_bytes", peak_resident_bytes());
+  out.outcome.simulation.set("activities", out.times.activities);
+  return out;
+}
+
+}  // namespace nvlsim

@@ -1,0 +1,137 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "nvlsim/search/highest_load.hpp"
+#include "nvlsim/units/units_text.hpp"
+
+namespace nvlsim {
+namespace {
+
+constexpr double closeness = 0.002;   // of the rate
+constexpr int most_doublings = 40;    // from the load that the scenario gives
+constexpr double most_requests = 100'000;  // of a closed loop: more clients say no more
+constexpr double alone = 1e-4;        // requests in flight, in the mean: with less load each has the server to itself still
+constexpr double most_rate = 1e9, most_scale = 1e6;  // that a scenario can say
+
+bool is_closed(const inference_workload& w) { return w.load == load_kind::closed_loop; }
+
+double load_of(const inference_workload& w) {
+  if (is_closed(w)) return static_cast<double>(w.concurrency);
+  if (w.load == load_kind::open_loop || !w.replay->timed) return w.arrivals.rate_per_s;
+  return w.rate_scale;
+}
+
+double most_load(const inference_workload& w) {
+  return w.load == load_kind::trace && w.replay->timed ? most_scale : most_rate;
+}
+
+/// The workload at so many clients, requests a second, or times the rate of the trace.
+inference_workload with_load(inference_workload w, double load) {
+  if (is_closed(w)) {
+    // As many requests a client as the scenario has.
+    const double each = static_cast<double>(w.requests) / static_cast<double>(w.concurrency);
+    w.concurrency = std::llround(load);
+    w.requests = std::max<std::int64_t>(w.concurrency, std::llround(each * load));
+  } else if (w.load == load_kind::open_loop || !w.replay->timed) {
+    w.arrivals.rate_per_s = load;
+  } else {
+    w.rate_scale = load;
+  }
+  return w;
+}
+
+/// A run that is over before its queue has grown holds any rate: what ends must come as fast as what arrives.
+bool keeps_up(const inference_workload& w, const inference_metrics& m) {
+  constexpr double least = 0.9;
+  return is_closed(w) || m.requests_per_s >= least * m.offered_requests_per_s.value_or(0);
+}
+
+/// "ttft 121 ms of 1 ms allowed" and so on, of the request in the middle.
+std::string beside_limits(const service_objective& o, const inference_metrics& m) {
+  std::vector<std::string> out;
+  const auto add = [&](const char* name, std::optional<double> limit, std::optional<double> middle) {
+    if (limit && middle)
+      out.push_back(fmt::format("{} {} of {} allowed", name, format_quantity(seconds::from_base(*middle)),
+                                format_quantity(seconds::from_base(*limit))));
+  };
+  add("ttft", o.ttft_s, m.ttft_s.p50);
+  add("tpot", o.tpot_s, m.tpot_s ? std::optional(m.tpot_s->p50) : std::nullopt);
+  add("e2e", o.e2e_s, m.e2e_s.p50);
+  return fmt::format("{}", fmt::join(out, ", "));
+}
+
+[[noreturn]] void refuse(const scenario& s, const std::string& what) { throw input_error({{s.file, "/workload", what, {}}}); }
+
+class load_search {
+ public:
+  explicit load_search(const scenario& s) : s_(s), work_(std::get<inference_workload>(s.workload)) {}
+
+  highest_load run() && {
+    const double least = is_closed(work_) ? static_cast<double>(work_.replicas) * work_.pp : 0;
+    double good = 0, bad = 0, at = std::max(load_of(work_), least);
+    for (int i = 0; i < most_doublings && (good == 0 || bad == 0); ++i) {
+      (holds(at) ? good : bad) = at;
+      if (bad == 0 && is_closed(work_) && 2 * at * requests_of_client() > most_requests) break;
+      if (bad == 0 && at >= most_load(work_)) break;
+      if (bad == 0) at = std::min(2 * at, most_load(work_));
+      else if (good == 0 && at > least && in_flight_ > alone) at = std::max(at / 2, least);
+      else break;
+    }
+    if (good == 0) return std::move(out_);
+    while (bad > 0 && (is_closed(work_) ? bad - good > 1.5 : bad / good - 1 > closeness)) {
+      const double middle = is_closed(work_) ? std::floor((good + bad) / 2) : (good + bad) / 2;
+      (holds(middle) ? good : bad) = middle;
+    }
+    out_.found = true;
+    out_.bounded = bad > 0;
+    out_.load = good;
+    out_.work = with_load(work_, good);
+    std::int64_t all = out_.work.requests;
+    if (work_.load == load_kind::trace) {  // its first part, or all of it
+      const auto in_file = static_cast<std::int64_t>(work_.replay->list.requests.size());
+      all = all > 0 ? std::min(all, in_file) : in_file;
+    }
+    out_.counted = static_cast<double>(all) * (1 - work_.measured.warmup - work_.measured.tail);
+    return std::move(out_);
+  }
+
+ private:
+  double requests_of_client() const {
+    return static_cast<double>(work_.requests) / static_cast<double>(work_.concurrency);
+  }
+
+  bool holds(double load) {
+    const inference_workload w = with_load(work_, load);
+    serving_run run = serve(s_.platform, s_.stack, s_.model, w);
+    ++out_.runs;
+    if (!run.reasons.empty()) refuse(s_, run.reasons.front());
+    const inference_metrics m = measure_serving(run, w);
+    in_flight_ = m.requests_in_flight;
+    const bool kept = m.objective_met && !m.saturated, holds = kept && !m.still_fills && keeps_up(w, m);
+    if (!holds) {
+      out_.short_run = kept;
+      out_.missed = beside_limits(w.objective, m);
+    }
+    return holds;
+  }
+
+  const scenario& s_;
+  const inference_workload& work_;
+  highest_load out_;
+  double in_flight_ = 0;  ///< of the last run
+};
+
+}  // namespace
+
+highest_load find_highest_load(const scenario& s) {
+  const auto* w = std::get_if<inference_workload>(&s.workload);
+  if (!w || (!is_closed(*w) && w->load != load_kind::open_loop && w->load != load_kind::trace))
+    refuse(s, "the highest load is that of a closed_loop, an open_loop or a trace");
+  if (!w->objective.any()) refuse(s, "the highest load needs an objective: slo");
+  return load_search(s).run();
+}
+
+}  // namespace nvlsim

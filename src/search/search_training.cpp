@@ -1,0 +1,382 @@
+// Layouts of a training step.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "nvlsim/analysis/metric_values.hpp"
+#include "nvlsim/analysis/training_totals.hpp"
+#include "nvlsim/training/training.hpp"
+#include "search/search_space.hpp"
+
+namespace nvlsim {
+namespace {
+
+/// Parameters, with Megatron-LM's other names of them.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 15> axes = {{
+    {"tp", "tensor_model_parallel_size"},
+    {"pp", "pipeline_model_parallel_size"},
+    {"vp", "virtual_pipeline_model_parallel_size"},
+    {"cp", "context_parallel_size"},
+    {"dp", "data_parallel_size"},
+    {"ep", "expert_model_parallel_size"},
+    {"etp", "expert_tensor_parallel_size"},
+    {"schedule", ""},
+    {"num_layers_in_first_pipeline_stage", "decoder_first_pipeline_num_layers"},
+    {"num_layers_in_last_pipeline_stage", "decoder_last_pipeline_num_layers"},
+    {"sequence_parallel", ""},
+    {"micro_batch_size", "mbs"},
+    {"data_parallel_sharding", ""},
+    {"recompute", ""},
+    {"offload_layers", "cpu_offloading_num_layers"},
+}};
+constexpr std::array<std::string_view, 5> schedules = {"1f1b", "interleaved", "zb_h1", "zb_v", "dualpipe"};
+constexpr std::array<std::string_view, 4> shardings = {"replicated", "distributed_optimizer", "fsdp",
+                                                       "optim_grads"};
+constexpr std::int64_t largest_micro_batch =
+    64;  // sequences; beyond, activations do not fit or kernels gain nothing
+
+struct recompute_module {
+  std::string_view name;
+  bool recompute_spec::*on;
+};
+constexpr std::array<recompute_module, 6> modules = {{{"core_attn", &recompute_spec::core_attention},
+                                                      {"layernorm", &recompute_spec::layernorm},
+                                                      {"mlp", &recompute_spec::mlp},
+                                                      {"moe_act", &recompute_spec::activation},
+                                                      {"mla_up_proj", &recompute_spec::mla_up_proj},
+                                                      {"moe", &recompute_spec::moe}}};
+
+value value_of(const recompute_spec& r) {
+  if (r.full) return "full";
+  value::array out;
+  for (const recompute_module& m : modules)
+    if (r.*m.on) out.emplace_back(m.name);
+  if (out.empty()) return "none";
+  return out;
+}
+
+std::string text_of(const recompute_spec& r) {
+  const value v = value_of(r);
+  if (v.string()) return *v.string();
+  std::string out;
+  for (const value& x : *v.items()) out += (out.empty() ? "" : "+") + *x.string();
+  return out;
+}
+
+/// Every set of modules that means something for the model, and full.
+std::vector<recompute_spec> recomputes(const model& m) {
+  const auto any = [&](auto has) { return std::any_of(m.layers.begin(), m.layers.end(), has); };
+  const bool dense = any([](const layer_spec& l) { return l.ffn_hidden > 0 && !l.routed(); });
+  const bool routed = has_routed_experts(m);
+  const bool latent = any([](const layer_spec& l) { return l.attention == attention_kind::mla; });
+  const bool attention = any([](const layer_spec& l) { return l.attention != attention_kind::none; });
+  const std::array<bool, modules.size()> there = {attention, true, dense, dense || routed, latent, routed};
+  std::vector<recompute_spec> out;
+  for (unsigned bits = 0; bits < 1u << modules.size(); ++bits) {
+    recompute_spec r;
+    bool possible = true;
+    for (std::size_t i = 0; i < modules.size(); ++i) {
+      r.*modules[i].on = (bits >> i & 1) != 0;
+      possible &= there[i] || !(r.*modules[i].on);
+    }
+    // The activation is part of the MLP and of the experts.
+    const bool twice = r.activation && (!dense || r.mlp) && (!routed || r.moe);
+    if (possible && !twice) out.push_back(r);
+  }
+  out.emplace_back().full = true;
+  return out;
+}
+
+/// Model chunks a stage that cut the layers as evenly as any other number with chunks of that size.
+std::vector<std::int64_t> chunk_counts(std::int64_t layers, std::int64_t pp) {
+  std::vector<std::int64_t> out = {1};
+  if (pp == 1) return out;
+  const std::int64_t places = layers + 2;  // embedding and loss count as layers where chunks are uneven
+  for (std::int64_t v = 2, last = (places + pp - 1) / pp; v * pp <= places; ++v) {
+    const std::int64_t size = (places + pp * v - 1) / (pp * v);
+    if (size < last || layers % (pp * v) == 0) out.push_back(v);
+    last = size;
+  }
+  return out;
+}
+
+/// How the layers go to the stages: all alike, or with fewer on the first and last, which also hold the tables.
+struct stage_ends {
+  std::int64_t first = 0, last = 0;
+};
+
+/// Equal stages, a lighter last one, and lighter ones at both ends, in every size that the others can take up.
+std::vector<stage_ends> stage_splits(std::int64_t layers, std::int64_t pp, std::int64_t vp) {
+  std::vector<stage_ends> out = {{}};
+  const auto add = [&](stage_ends e, std::int64_t inner) {
+    const bool lighter = e.last > 0 && e.last < inner && e.first < inner && e.last + 2 >= inner - vp;
+    if (lighter && e.first % vp == 0 && e.last % vp == 0 && inner % vp == 0) out.push_back(e);
+  };
+  if (pp < 2) return out;
+  for (std::int64_t inner = layers / pp; inner <= layers / pp + vp; ++inner) {
+    add({0, layers - (pp - 1) * inner}, inner);
+    const std::int64_t both = layers - (pp - 2) * inner;
+    if (pp > 2) add({both - both / 2, both / 2}, inner);
+  }
+  return out;
+}
+
+struct split {
+  parallelism par;
+  pipeline_schedule schedule = pipeline_schedule::one_f_one_b;
+  stage_ends ends;
+  std::int64_t micro_batch = 1;
+};
+struct memory_choice {
+  data_parallel_sharding sharding;
+  recompute_spec recompute;
+};
+
+class space final : public search_space {
+ public:
+  space(const scenario& s, const search_options& o, diagnostics& problems) : base_(s), machine_(s.platform) {
+    const auto& w = std::get<training_workload>(s.workload);
+    const value* written = s.inputs.at_pointer("/scenario/workload");
+    for (const auto& [name, alias] : axes) {
+      parameters.emplace_back(name);
+      pointers.push_back("/workload/" + std::string(written && written->find(alias) ? alias : name));
+    }
+    for (const std::string_view m : training_metric_names) metrics.emplace_back(m);
+    dear = {"bubble_fraction", "exposed_communication_s"};
+    const job_place at = place_of(s, o.gpus);
+    place_ = at.place;
+    machine_.racks = at.racks;
+    everywhere = {{"/platform/racks", at.racks},
+                  {"/placement/gpus_per_rack", at.place.gpus_per_domain}};
+    // What belongs to the scenario's own recompute or placement, and would contradict a candidate's.
+    for (const char* own : {"/workload/recompute_method", "/workload/recompute_num_layers", "/placement/gpus",
+                            "/placement/ranks_per_turn"})
+      if (s.inputs.at_pointer("/scenario" + std::string(own))) everywhere.emplace_back(own, value{});
+    const value* policy = s.inputs.at_pointer("/scenario/placement/policy");
+    if (policy && policy->string() && *policy->string() != "segments") everywhere.emplace_back("/placement/policy", "segments");
+    const allowed_values allowed(o.restrictions, known_parameters(w), problems);
+    if (!problems.empty()) return;
+    list_splits(o.gpus, w, allowed);
+    list_choices(allowed);
+  }
+
+  std::size_t groups() const override { return splits_.size(); }
+  /// Steps of one structure one after the other.
+  std::vector<std::size_t> visiting_order() const override {
+    const auto key = [this](std::size_t i) {
+      const split& s = splits_[i];
+      return std::tuple(s.par.pp, s.par.vp, s.par.dp * s.micro_batch, s.schedule, s.ends.first, s.ends.last);
+    };
+    std::vector<std::size_t> out = search_space::visiting_order();
+    std::stable_sort(out.begin(), out.end(), [&](std::size_t a, std::size_t b) { return key(a) < key(b); });
+    return out;
+  }
+  std::size_t size(std::size_t group) const override { return choices_.size() * offloads(group).size(); }
+
+  std::vector<value> layout(std::size_t group, std::size_t index) const override {
+    const training_workload w = workload(group, index);
+    const parallelism& p = w.par;
+    return {p.tp,
+            p.pp,
+            p.vp,
+            p.cp,
+            p.dp,
+            p.ep,
+            p.etp,
+            schedules[static_cast<std::size_t>(w.schedule)],
+            w.split.first,
+            w.split.last,
+            p.sequence_parallel,
+            w.micro_batch_size,
+            shardings[static_cast<std::size_t>(w.sharding)],
+            value_of(w.recompute),
+            w.offload_layers};
+  }
+
+  std::string group_reason(std::size_t group) const override {
+    const auto all = training_problems(machine_, base_.model, workload(group, 0));
+    return all.empty() ? std::string() : all.front();
+  }
+
+  evaluation evaluate_layout(std::size_t group, std::size_t index, bool in_full) const override {
+    const training_workload w = workload(group, index);
+    evaluation out;
+    const memory_report memory = training_memory(machine_, base_.stack, base_.model, w);
+    if (!memory.fits()) {
+      out.reason = "does not fit in GPU memory";
+      return out;
+    }
+    const training_metrics t =
+        in_full || !step_cache::covers(w)
+            ? measured(w)
+            : measure_training_totals(machine_, base_.model, w,
+                                      steps_.cost_of(machine_, base_.stack, base_.model, w));
+    const training_values values = values_of(t, memory.peak, w.token_budget);
+    out.metrics.assign(values.begin(), values.end());
+    return out;
+  }
+
+ private:
+  std::vector<search_parameter> known_parameters(const training_workload& w) const {
+    const parallelism& p = w.par;
+    const auto count = [](std::int64_t n, std::int64_t least = 1) { return search_parameter{"", std::to_string(n), {}, least}; };
+    const auto words = [](std::string_view own, std::vector<std::string> all) {
+      return search_parameter{"", std::string(own), std::move(all)};
+    };
+    std::vector<std::string> recompute_words;
+    for (const recompute_spec& r : recomputes(base_.model)) recompute_words.push_back(text_of(r));
+    std::vector<search_parameter> out = {
+        count(p.tp),
+        count(p.pp),
+        count(p.vp),
+        count(p.cp),
+        count(p.dp),
+        count(p.ep),
+        count(p.etp),
+        words(schedules[static_cast<std::size_t>(w.schedule)], {schedules.begin(), schedules.end()}),
+        count(w.split.first, 0),
+        count(w.split.last, 0),
+        words(p.sequence_parallel ? "true" : "false", {"true", "false"}),
+        count(w.micro_batch_size),
+        words(shardings[static_cast<std::size_t>(w.sharding)], {shardings.begin(), shardings.end()}),
+        words(text_of(w.recompute), std::move(recompute_words)),
+        count(w.offload_layers, 0)};
+    for (std::size_t i = 0; i < axes.size(); ++i) out[i].name = axes[i].first;
+    return out;
+  }
+
+  void list_splits(std::int64_t gpus, const training_workload& w, const allowed_values& allowed) {
+    const auto layers = static_cast<std::int64_t>(base_.model.layers.size());
+    for (const std::int64_t tp : divisors(gpus))
+      for (const std::int64_t pp : divisors(gpus / tp))
+        for (const std::int64_t cp : divisors(gpus / tp / pp)) {
+          const std::int64_t dp = gpus / tp / pp / cp;
+          if (tp > place_.gpus_per_domain || pp > layers || !allowed.allows("tp", tp) ||
+              !allowed.allows("pp", pp) || !allowed.allows("cp", cp) || !allowed.allows("dp", dp))
+            continue;
+          const std::int64_t most = layers / pp;  // none, half or all of a stage's layers
+          offloads_[pp] = allowed.integers("offload_layers", {0, most / 2, most});
+          for (const std::int64_t vp : allowed.integers("vp", chunk_counts(layers, pp)))
+            add_pipelines({tp, pp, vp, cp, dp}, w, allowed);
+        }
+  }
+
+  /// Schedules by the number of chunks that a stage has in them, and stages of one size or not.
+  void add_pipelines(const parallelism& par, const training_workload& w, const allowed_values& allowed) {
+    using enum pipeline_schedule;
+    std::vector<pipeline_schedule> usable = {par.vp > 1 ? interleaved : one_f_one_b};
+    if (par.pp > 1 && par.vp == 1) usable.insert(usable.end(), {zb_h1, dualpipe});
+    if (par.pp > 1 && par.vp == 2) usable.push_back(zb_v);
+    const auto named = [&](pipeline_schedule x) {
+      return allowed.allows("schedule", schedules[static_cast<std::size_t>(x)]);
+    };
+    for (const pipeline_schedule schedule : usable) {
+      const bool usual =
+          schedule == one_f_one_b || schedule == interleaved;  // one schedule, by the number of chunks
+      if (usual ? !named(one_f_one_b) && !named(interleaved) : !named(schedule)) continue;
+      const bool uneven = usual || schedule == zb_h1;
+      for (const stage_ends& e :
+           uneven ? stage_sizes(par, w) : std::vector<stage_ends>{{w.split.first, w.split.last}})
+        if (allowed.allows("num_layers_in_first_pipeline_stage", e.first) &&
+            allowed.allows("num_layers_in_last_pipeline_stage", e.last))
+          add_splits({par, schedule, e}, w, allowed);
+    }
+  }
+
+  /// Those of the scenario where it says; otherwise what is as usual, and what differs from it.
+  std::vector<stage_ends> stage_sizes(const parallelism& par, training_workload w) const {
+    if (w.split.given() || base_.model.mtp_layers > 0) return {{w.split.first, w.split.last}};
+    std::vector<stage_ends> out =
+        stage_splits(static_cast<std::int64_t>(base_.model.layers.size()), par.pp, par.vp);
+    w.par = par;
+    w.schedule = par.vp > 1 ? pipeline_schedule::interleaved : pipeline_schedule::one_f_one_b;
+    const std::vector<std::int64_t> usual = chunk_layers(base_.model, w);
+    std::erase_if(out, [&](const stage_ends& e) {
+      w.split.first = e.first, w.split.last = e.last;
+      return e.last > 0 && chunk_layers(base_.model, w) == usual;
+    });
+    return out;
+  }
+
+  void add_splits(split base, const training_workload& w, const allowed_values& allowed) {
+    parallelism& par = base.par;
+    std::int64_t experts = 1;
+    for (const layer_spec& l : base_.model.layers) experts = std::max(experts, l.moe.experts);
+    std::vector<std::int64_t> micro_batches;
+    for (std::int64_t b = 1;
+         b <= std::max<std::int64_t>(1, std::min(largest_micro_batch, w.global_batch_size / par.dp)); b *= 2)
+      micro_batches.push_back(b);
+    micro_batches = allowed.integers("micro_batch_size", micro_batches);
+    for (par.ep = 1; par.ep <= experts; ++par.ep) {
+      if (experts % par.ep != 0 || par.ep > par.tp * par.cp * par.dp || !allowed.allows("ep", par.ep)) continue;
+      for (const std::int64_t etp : experts > 1 ? divisors(par.tp) : std::vector<std::int64_t>{par.tp}) {
+        if (experts > 1 && !allowed.allows("etp", etp)) continue;
+        par.etp = etp;
+        for (const bool sequence : {true, false}) {
+          par.sequence_parallel = sequence;
+          if ((sequence && par.tp == 1) ||
+              (par.tp > 1 && !allowed.allows("sequence_parallel", sequence ? "true" : "false")))
+            continue;
+          for (const std::int64_t b : micro_batches) splits_.push_back(base), splits_.back().micro_batch = b;
+        }
+      }
+    }
+  }
+
+  void list_choices(const allowed_values& allowed) {
+    const data_parallel_sharding own = std::get<training_workload>(base_.workload).sharding;
+    for (std::size_t s = 0; s < shardings.size(); ++s) {
+      // A compromise that is tried where it is asked for.
+      if (s == static_cast<std::size_t>(data_parallel_sharding::optim_grads) && static_cast<std::size_t>(own) != s &&
+          !allowed.asks("data_parallel_sharding", shardings[s]))
+        continue;
+      for (const recompute_spec& r : recomputes(base_.model))
+        if (allowed.allows("data_parallel_sharding", shardings[s]) && allowed.allows("recompute", text_of(r)))
+          choices_.push_back({static_cast<data_parallel_sharding>(s), r});
+    }
+  }
+
+  training_workload workload(std::size_t group, std::size_t index) const {
+    training_workload w = std::get<training_workload>(base_.workload);
+    const split& s = splits_[group];
+    w.par = s.par;
+    w.place = place_;
+    w.micro_batch_size = s.micro_batch;
+    w.schedule = s.schedule;
+    w.split.first = s.ends.first, w.split.last = s.ends.last;
+    const memory_choice& c = choices_[index % choices_.size()];
+    w.sharding = c.sharding;
+    w.recompute = c.recompute;
+    w.offload_layers = offloads(group)[index / choices_.size()];
+    return w;
+  }
+
+  const std::vector<std::int64_t>& offloads(std::size_t group) const {
+    return offloads_.at(splits_[group].par.pp);
+  }
+
+  training_metrics measured(const training_workload& w) const {
+    const plan work = plan_training(machine_, base_.stack, base_.model, w);
+    return measure_training(machine_, base_.model, w, work, evaluate(work));
+  }
+
+  const scenario& base_;
+  platform machine_;
+  placement place_;
+  mutable step_cache steps_;
+  std::vector<split> splits_;
+  std::vector<memory_choice> choices_;
+  std::map<std::int64_t, std::vector<std::int64_t>> offloads_;  ///< by pp
+};
+
+}  // namespace
+
+std::unique_ptr<search_space> training_space(const scenario& s, const search_options& o, diagnostics& problems) {
+  return std::make_unique<space>(s, o, problems);
+}
+
+}  // namespace nvlsim

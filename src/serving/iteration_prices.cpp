@@ -1,0 +1,100 @@
+#include "nvlsim/serving/iteration_prices.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+#include "nvlsim/plan/part_facts.hpp"
+
+namespace nvlsim {
+namespace {
+
+constexpr int points_per_doubling = 8;
+
+/// Point `i` of the grid of cache lengths, from 1.
+double grid(int i) {
+  return std::ldexp(1 + static_cast<double>(i % points_per_doubling) / points_per_doubling, i / points_per_doubling);
+}
+
+void add(iteration_content& to, const iteration& it) {
+  to.decodes += static_cast<double>(it.decodes);
+  to.context += static_cast<double>(it.context);
+  to.prompt_tokens += static_cast<double>(it.prompt_tokens);
+  to.prompt_pairs += it.prompt_pairs;
+  to.prompts += static_cast<double>(it.prompts);
+  to.finished_prompts += static_cast<double>(it.finished_prompts);
+}
+
+}  // namespace
+
+double iteration_prices::decode_time(std::int64_t decodes, std::int64_t context) {
+  const auto d = static_cast<std::size_t>(decodes);
+  if (decode_times_.size() <= d) decode_times_.resize(d + 1);
+  std::vector<double>& known = decode_times_[d];
+  const double each = std::max(1.0, static_cast<double>(context) / static_cast<double>(decodes));
+  int doublings = 0;
+  const double part = (2 * std::frexp(each, &doublings) - 1) * points_per_doubling;
+  const int i = (doublings - 1) * points_per_doubling + static_cast<int>(part);
+  if (known.size() < static_cast<std::size_t>(i) + 2) known.resize(static_cast<std::size_t>(i) + 2);
+  const auto at = [&](int k) {
+    double& t = known[static_cast<std::size_t>(k)];
+    if (t == 0) {
+      const auto n = static_cast<double>(decodes);
+      t = costs_.time({.decodes = n, .context = n * grid(k)}).base();
+    }
+    return t;
+  };
+  const double share = part - std::floor(part);
+  return (1 - share) * at(i) + share * at(i + 1);
+}
+
+/// Eight classes for each doubling of the decodes, and of the prompt tokens.
+std::int32_t iteration_prices::kind_of(const iteration& it) {
+  const auto bin = [&](std::int64_t n) -> std::uint32_t {
+    constexpr double per_doubling = 8;
+    constexpr std::int64_t tabled = 1 << 14;
+    if (n >= tabled) return static_cast<std::uint32_t>(per_doubling * std::log2(static_cast<double>(n) + 1));
+    while (static_cast<std::int64_t>(bins_.size()) <= n)
+      bins_.push_back(static_cast<std::uint16_t>(per_doubling * std::log2(static_cast<double>(bins_.size()) + 1)));
+    return bins_[static_cast<std::size_t>(n)];
+  };
+  const auto [at, is_new] = kinds_.try_emplace(bin(it.decodes) << 16 | bin(it.prompt_tokens),
+                                               static_cast<std::int32_t>(uses_.size()));
+  if (is_new) uses_.emplace_back();
+  return at->second;
+}
+
+iteration_price iteration_prices::price(const iteration& it) {
+  const std::int32_t kind = kind_of(it);
+  const double swap = it.swapped_tokens > 0 ? static_cast<double>(it.swapped_tokens) / swap_rate_ : 0;
+  const double time =
+      swap + (it.prompt_tokens == 0 ? decode_time(it.decodes, it.context) : costs_.time(content_of(it)).base());
+  use& u = uses_[static_cast<std::size_t>(kind)];
+  add(u.sum, it);
+  u.swapped += swap;
+  u.count += 1;
+  u.seconds += time;
+  return {time, kind};
+}
+
+std::vector<iteration_use> iteration_prices::uses(bool explained) {
+  std::vector<iteration_use> out;
+  for (const use& u : uses_) {
+    const auto mean = [&](double x) { return std::llround(x / u.count); };
+    iteration it{.decodes = mean(u.sum.decodes), .context = mean(u.sum.context),
+                 .prompt_tokens = mean(u.sum.prompt_tokens), .prompt_pairs = u.sum.prompt_pairs / u.count,
+                 .prompts = mean(u.sum.prompts), .finished_prompts = mean(u.sum.finished_prompts)};
+    if (it.prompt_tokens > 0) it.prompts = std::max<std::int64_t>(1, it.prompts);
+    iteration_use one{costs_.price(it, explained), u.count, u.seconds};
+    if (u.swapped > 0) {
+      const seconds each = seconds::from_base(u.swapped / u.count);
+      one.work.parts.push_back({work_kind::memory_bound, "cache to and from CPU memory", each, 1,
+                               std::make_shared<part_facts>(facts_of_wait(resource::c2c, each))});
+      one.work.duration += each;
+    }
+    out.push_back(std::move(one));
+  }
+  return out;
+}
+
+}  // namespace nvlsim

@@ -1,0 +1,527 @@
+#include "nvlsim/serving/iteration_time.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "nvlsim/collectives/collectives.hpp"
+#include "nvlsim/layers/expert_popularity.hpp"
+#include "nvlsim/plan/part_facts.hpp"
+#include "nvlsim/serving/routes.hpp"
+#include "nvlsim/serving/rank_weights.hpp"
+
+namespace nvlsim {
+namespace {
+
+constexpr double activation_bytes = 2;  // BF16 between kernels
+
+// A clock and the kernels an engine picks change what tensor cores do in a second, and not memory or launches.
+attention_params at_rate(attention_params p, double f) {
+  p.tensor_rate *= f;
+  p.exponential_share *= f;
+  p.item_time = p.item_time / f;
+  return p;
+}
+
+/// Collects parts with their energy.
+struct template_builder {
+  bool explained = false;
+  work_template out = {};
+  joules energy = {};
+
+  void operator()(work_kind kind, const char* name, const time_and_energy& c, int repeat) {
+    if (c.time <= seconds{}) return;
+    out.parts.push_back({kind, name, c.time, repeat});
+    if (explained) out.parts.back().facts = std::make_shared<part_facts>(c.facts);
+    out.duration += c.time * repeat;
+    energy += c.energy * repeat;
+  }
+  seconds so_far() const { return out.duration; }
+};
+
+struct time_adder {
+  seconds total;
+  void operator()(work_kind, const char*, const time_and_energy& c, int repeat) { total += c.time * repeat; }
+  seconds so_far() const { return total; }
+};
+
+const char* kind_name(const iteration& it) {
+  if (it.prompt_tokens == 0) return "decode";
+  return it.decodes == 0 ? "prefill" : "mixed";
+}
+
+int domains_of(const platform& p, int ranks) { return (ranks + p.gpus_per_rack() - 1) / p.gpus_per_rack(); }
+
+/// Of a sequence, on average: with its first token, and every interval after. Lengths of a trace are not known here, and
+/// taken as long.
+double replies_a_step(const inference_workload& w, const engine_settings& set) {
+  const double each = w.drafts.tokens_per_step, later = 1 / static_cast<double>(set.stream_interval);
+  const double first = w.output.mean > 0 ? (1 - later) / w.output.mean : 0;
+  return std::min(1.0, each * (later + first));
+}
+
+double whole(double x) { return std::nearbyint(x); }
+
+}  // namespace
+
+iteration_content content_of(const iteration& it) {
+  return {static_cast<double>(it.decodes),   static_cast<double>(it.context), static_cast<double>(it.prompt_tokens),
+          it.prompt_pairs, static_cast<double>(it.prompts), static_cast<double>(it.finished_prompts)};
+}
+
+iteration_costs::iteration_costs(const platform& p, const stack& s, const model& m, const inference_workload& w)
+    : platform_(p),
+      stack_(s),
+      model_(m),
+      work_(w),
+      costs_(costs_for(s, p.gpu, m)),
+      kernels_(kernels_for(s, p.gpu)),
+      slices_(slice_layers(m, ranks_of(w))),
+      layers_(slices_.size()) {
+  if (w.drafts.draft_tokens > 0)
+    for (layer_slice& l : slice_layers(m.mtp_block, m.hidden, ranks_of(w))) slices_.push_back(std::move(l));
+  const double sustained = factor_of(s.inference->sustained_factor, p.gpu.name);
+  for (const weight_role r : {weight_role::dense, weight_role::attention, weight_role::expert, weight_role::sixteen_bit})
+    routes_[r] = route_gemm(p.gpu, kernels_, costs_, r, weights_of(w, r), sustained).value();
+  const bool narrow = bytes_per_element(w.kv_cache) < 2;  // kernels follow the format of the cache
+  attention_ = at_rate(narrow && kernels_.attention_fp8 ? *kernels_.attention_fp8 : kernels_.attention,
+                       sustained * costs_.attention_factor);
+  const double decode_rate = costs_.decode_factor * (narrow ? costs_.decode_fp8_factor : 1);
+  const auto in_engine = [&](decode_params d) {
+    d.hbm_share = std::min(1.0, d.hbm_share * decode_rate);
+    d.item_time = d.item_time / decode_rate;
+    d.launch = d.launch * costs_.launch_factor;
+    return d;
+  };
+  decode_.decode = in_engine(narrow && kernels_.decode_fp8 ? *kernels_.decode_fp8 : kernels_.decode);
+  for (const auto& [format, single] : kernels_.single_decode) decode_.single_decode.emplace(format, in_engine(single));
+  decode_.ungrouped_decode = kernels_.ungrouped_decode;
+  stream_ = kernels_.stream;
+  stream_.launch = {};  // launches of small kernels are in the engine's layer_time
+  sequence_host_ = costs_.sequence_host;
+  request_host_ = costs_.request_host;
+  // Of arrivals in time the pipeline is taken as full.
+  const bool in_time = w.load == load_kind::open_loop || w.load == load_kind::trace;
+  const std::int64_t at_once = in_time ? std::int64_t{w.replicas} * w.pp : w.load == load_kind::closed_loop ? w.concurrency : w.requests;
+  busy_stages_ = static_cast<double>(std::clamp<std::int64_t>((at_once + w.replicas - 1) / w.replicas, 1, w.pp));
+  const engine_settings set = settings_of(*s.inference, w);
+  most_in_graph_ = static_cast<double>(set.cuda_graph_max_batch_size);
+  if (behind_server(w)) {  // tokens are streamed
+    sequence_host_ += s.inference->front_end.sequence_host * replies_a_step(w, set);
+    request_host_ += s.inference->front_end.request_host;
+  }
+}
+
+time_and_energy iteration_costs::timed(precision operands, const kernel_cost& c) const {
+  return {c.time, kernel_power(platform_.gpu, operands, c) * c.time, facts_of(platform_.gpu, operands, c)};
+}
+
+/// `moved`: through HBM.
+time_and_energy iteration_costs::transferred(const priced_transfer& t, bytes moved) const {
+  time_and_energy out = timed(precision::bf16, {.time = t.time, .work = {}, .moved = moved});
+  out.facts = facts_of(platform_, t);
+  return out;
+}
+
+time_and_energy iteration_costs::gemm(const gemm_route& r, const gemm_shape& shape) const {
+  gemm_shape s = shape;
+  s.weight_element_bytes = r.weight_element_bytes;
+  const kernel_cost c = gemm_cost(platform_.gpu, r.params, r.operands, s);
+  time_and_energy out = timed(r.operands, c);
+  out.facts = facts_of(platform_.gpu, r.operands, c, s);
+  return out;
+}
+
+// Norms, rotary embedding, activation, residual and cache write: three quarters of the vectors are as wide as the
+// hidden state, a quarter as wide as the MLP. [docs/models-and-assumptions.md#inference-iteration]
+time_and_energy iteration_costs::elementwise(const layer_slice& l, double rows) const {
+  const auto hidden = static_cast<double>(model_.hidden), streams = static_cast<double>(model_.residual_streams);
+  const double share = l.blocks() / 2.0;  // the costs are those of a layer with a mixer and an MLP
+  // Of several residual streams a block reads all and writes its input, then reads all with its output and writes them.
+  const double mixed = streams > 1 ? l.blocks() * (4 * streams - 1) * hidden : 0;
+  const double width = 0.75 * hidden + 0.25 * l.inner_width();
+  // Norms of queries and keys read and write them.
+  const double normed = l.spec.qk_norm != qk_norm_kind::none ? 2 * (l.heads + l.kv_heads) * l.head_dim : 0;
+  const auto moved = bytes::from_base((costs_.elementwise_vectors * width * share + mixed + normed) * rows * activation_bytes);
+  kernel_cost c = stream_cost(platform_.gpu, stream_, moved);
+  seconds small = costs_.layer_time * share;
+  if (l.spec.qk_norm != qk_norm_kind::none) small += costs_.qk_norm_time;
+  if (l.scans()) small += costs_.scan_layer_time;
+  if (l.spec.sparse_keys > 0) small += costs_.indexer_layer_time;
+  c.time += small;
+  c.launch += small;
+  return timed(precision::bf16, c);
+}
+
+/// Of activations `width` wide.
+time_and_energy iteration_costs::all_reduce(double rows, double width) const {
+  if (work_.tp == 1) return {};
+  const auto size = bytes::from_base(rows * width * activation_bytes);
+  const collective_profile& profile = stack_.collectives;
+  const int domains = domains_of(platform_, work_.tp);
+  const comm_group group{.ranks = work_.tp, .domains = domains};
+  const collective_options in_place{.algorithm = {}, .in_place = true};
+  const collective_cost library =
+      collective_time(profile, platform_, collective::all_reduce, size, group, in_place);
+  priced_transfer t{library.time,
+                    collective_time(profile, platform_, collective::all_reduce, {}, group, in_place).time,
+                    wire_traffic(collective::all_reduce, size, group, library.algorithm),
+                    size,
+                    group,
+                    name(collective::all_reduce),
+                    library.algorithm};
+  if (domains > 1) return transferred(t, size * 2);
+  if (const auto start = custom_all_reduce_time(profile, platform_, {}, work_.tp)) {
+    const auto full = custom_all_reduce_time(profile, platform_, size, work_.tp);
+    const seconds fused = start->time * costs_.reduce_latency_factor + (full->time - start->time) / costs_.reduce_rate_factor;
+    if (fused < t.time)
+      t = {fused,
+           start->time * costs_.reduce_latency_factor,
+           wire_traffic(collective::all_reduce, size, group, full->algorithm),
+           size,
+           group,
+           name(collective::all_reduce),
+           full->algorithm};
+  }
+  return transferred(t, size * 2);
+}
+
+time_and_energy iteration_costs::stage_send(double rows, bool leaves_domain) const {
+  const auto size = bytes::from_base(rows * static_cast<double>(model_.hidden) * activation_bytes / work_.tp);
+  const comm_group pair{.ranks = 2, .domains = leaves_domain ? 2 : 1, .apart = work_.tp * work_.attention_dp};
+  return transferred(price_transfer(stack_.collectives, platform_, collective::send_recv, size, pair), size * 2);
+}
+
+/// Of the sends between stages, those that leave an NVLink domain.
+int iteration_costs::sends_out() const {
+  const int fit = std::max(1, platform_.gpus_per_rack() / (work_.tp * work_.attention_dp));  // stages of a domain
+  return (work_.pp + fit - 1) / fit - 1;
+}
+
+/// What a full pipeline waits for its slowest stage: the one with most layers, or the last with the LM head.
+seconds iteration_costs::stage_wait(seconds layers, seconds head) const {
+  const double full = fullest_stage(model_, work_.pp), all = static_cast<double>(model_.layers.size());
+  const seconds slowest = std::max(layers * full, layers * (std::floor(all / work_.pp) / all) + head);
+  return std::max(slowest * busy_stages_ - (layers + head), seconds{});
+}
+
+// A token goes to each rank that holds one of its experts and comes back. [docs/models-and-assumptions.md#inference-experts]
+time_and_energy iteration_costs::exchange(const layer_slice& l, double tokens) const {
+  if (work_.attention_dp == 1) return {};
+  const double hidden = l.expert_hidden(static_cast<double>(model_.hidden));
+  if (const int domains = domains_of(platform_, work_.attention_dp); domains > 1) {
+    // Between domains a token goes once to each that holds one of its experts.
+    const double sent = places_reached(domains, static_cast<double>(l.spec.moe.top_k));
+    const auto size = bytes::from_base(tokens * sent * hidden * activation_bytes);
+    const collective_cost c = collective_time(stack_.collectives, platform_, collective::all_to_all, size,
+                                              {.ranks = work_.attention_dp, .domains = domains});
+    return timed(precision::bf16, {.time = costs_.exchange_time + c.time * 2, .work = {}, .moved = {}});
+  }
+  // Spread over as many ranks as can be: the busiest rank, for which all wait, gets more than the mean of random routes.
+  const expert_traffic t{tokens, static_cast<double>(l.spec.moe.top_k), hidden, work_.attention_dp, 1, true};
+  seconds time = costs_.exchange_time;
+  const auto dispatch = expert_exchange_time(stack_.collectives, platform_, dispatch_kernel, t);
+  const auto idle = expert_exchange_time(stack_.collectives, platform_, dispatch_kernel, {0, t.topk, t.hidden, t.ranks, 1, true});
+  if (dispatch) time += (*dispatch - *idle) * 2;
+  const bytes sent = bytes::from_base(2 * tokens * t.reach() * t.hidden * activation_bytes);  // there and back
+  return transferred(
+      {time, costs_.exchange_time, {{sent, sent}, {}}, sent, {.ranks = work_.ep}, "expert_exchange", {}}, {});
+}
+
+void iteration_costs::add_experts(const layer_slice& l, double tokens, double expert_tokens,
+                                  std::vector<named_cost>& out) const {
+  const auto all = static_cast<double>(l.spec.moe.experts), k = static_cast<double>(l.spec.moe.top_k);
+  const double skew = l.spec.moe.balanced_by_bias ? costs_.biased_expert_skew : costs_.expert_skew;
+  const double hit = std::max(1.0, l.local_experts * touched_share(k / all, skew, expert_tokens));
+  const double imbalance = l.expert_ranks > 1 ? costs_.expert_imbalance * busiest_share(l.expert_ranks, skew, all) : 1;
+  const double rows = std::max(expert_tokens * k / l.expert_ranks * imbalance, 1.0);
+  const double hidden = l.expert_hidden(static_cast<double>(model_.hidden));
+  const gemm_route& r = routes_.at(weight_role::expert);
+  const gemm_shape up{.m = rows / hit, .n = l.expert_up_width(), .k = hidden, .groups = hit};
+  const gemm_shape down{.m = rows / hit, .n = hidden, .k = l.expert_ffn, .groups = hit};
+  out.push_back({work_kind::gemm, "experts up", gemm(r, up), 1});
+  out.push_back({work_kind::gemm, "experts down", gemm(r, down), 1});
+  // Permutation and combine read and write each copy of a token.
+  kernel_cost routing = stream_cost(platform_.gpu, stream_, bytes::from_base(rows * hidden * 3 * activation_bytes));
+  routing.time += costs_.expert_layer_time;
+  routing.launch += costs_.expert_layer_time;
+  out.push_back({work_kind::memory_bound, "routing", timed(precision::bf16, routing), 1});
+  out.push_back({work_kind::ep, "exchange", exchange(l, tokens), 1});
+}
+
+iteration_costs::token_costs iteration_costs::layer_costs(const layer_slice& l, double tokens, double expert_tokens) const {
+  token_costs c;
+  const auto add = [&](const std::vector<rank_gemm>& gemms, std::vector<named_cost>& out) {
+    for (const rank_gemm& g : gemms)
+      out.push_back({work_kind::gemm, g.name, gemm(routes_.at(g.role), {.m = tokens, .n = g.n, .k = g.k}), 1});
+  };
+  add(l.before_attention, c.before);
+  add(l.after_attention, c.after);
+  if (l.spec.routed()) add_experts(l, tokens, expert_tokens, c.after);
+  c.after.push_back({work_kind::memory_bound, "elementwise", elementwise(l, tokens), 1});
+  c.after.push_back({work_kind::tp, "all-reduce", all_reduce(tokens, static_cast<double>(model_.hidden)), l.blocks()});
+  if (l.spec.qk_norm == qk_norm_kind::joint) {
+    constexpr double sums = 4;  // of squares, of queries and of keys: two FP32 are as wide as four BF16 values
+    c.after.push_back({work_kind::tp, "norm all-reduce", all_reduce(tokens, sums), 1});
+  }
+  return c;
+}
+
+const std::vector<iteration_costs::token_costs>& iteration_costs::of_tokens(std::int64_t tokens, std::int64_t expert_tokens) {
+  std::vector<token_costs>& known = by_tokens_[tokens * (std::int64_t{1} << 31) + expert_tokens];
+  if (known.empty())
+    for (const layer_slice& l : slices_)
+      known.push_back(layer_costs(l, static_cast<double>(tokens), static_cast<double>(expert_tokens)));
+  return known;
+}
+
+time_and_energy iteration_costs::lm_head(std::int64_t rows) {
+  if (rows == 0) return {};
+  const auto [at, is_new] = by_rows_.try_emplace(rows);
+  if (is_new) {
+    at->second = gemm(routes_.at(weight_role::sixteen_bit), {.m = static_cast<double>(rows),
+                                                             .n = static_cast<double>(model_.vocab) / work_.tp,
+                                                             .k = static_cast<double>(model_.hidden)});
+  }
+  return at->second;
+}
+
+/// Keys that a query of compressed attention meets after `context` tokens: those of its window, and pooled ones.
+double iteration_costs::compressed_keys(const layer_spec& l, double context) {
+  const double pooled = l.compressed.ratio > 0 ? context / static_cast<double>(l.compressed.ratio) : 0;
+  return std::min(static_cast<double>(l.window), context) +
+         (l.sparse_keys > 0 ? std::min(static_cast<double>(l.sparse_keys), pooled) : pooled);
+}
+
+/// Of a prompt's scan: at its roofline, for nothing that was measured tells it apart in serving.
+constexpr double scan_words_per_sm = 0;
+
+/// Of `tokens` queries, each of which has `scored` keys to choose from.
+void iteration_costs::add_scores(kernel_cost& c, const layer_spec& l, double tokens, double scored) const {
+  const kernel_cost i = indexer_forward_cost(platform_.gpu, attention_,
+                                             {tokens, static_cast<double>(l.index_heads), static_cast<double>(l.index_dim), scored,
+                                              std::min(scored, static_cast<double>(l.sparse_keys)), false});
+  c.activity = (c.activity * c.time.base() + i.activity * i.time.base()) / (c.time + i.time).base();
+  c.time += i.time;
+  c.work += i.work;
+  c.moved += i.moved;
+}
+
+/// A prompt's scan, or its attention to compressed keys with what chooses them.
+time_and_energy iteration_costs::prefill_mixer(const layer_slice& l, const iteration_content& it) const {
+  if (l.scans()) {
+    const scan_spec& s = l.spec.scan;
+    const bool delta = l.spec.attention == attention_kind::linear;
+    const double tp = work_.tp, groups = static_cast<double>(delta ? s.key_heads : s.groups) / tp;
+    const kernel_cost c = scan_forward_cost(platform_.gpu, routes_.at(weight_role::sixteen_bit).params.tensor_rate,
+                                            scan_words_per_sm, stream_,
+                                            {it.prompt_tokens, l.heads, static_cast<double>(s.head_dim),
+                                             static_cast<double>(s.state), groups, static_cast<double>(s.chunk), delta});
+    return timed(precision::bf16, c);
+  }
+  const double context = it.prompt_pairs / it.prompt_tokens, dim = l.head_dim;
+  kernel_cost c = sparse_attention_forward_cost(platform_.gpu, attention_,
+                                                {it.prompt_tokens, l.heads, compressed_keys(l.spec, context), dim, dim, false});
+  if (l.spec.index_heads > 0) add_scores(c, l.spec, it.prompt_tokens, context / static_cast<double>(l.spec.compressed.ratio));
+  return timed(precision::bf16, c);
+}
+
+time_and_energy iteration_costs::prefill_attention(const layer_slice& l, const iteration_content& it) const {
+  if (it.prompts <= 0 || l.spec.attention == attention_kind::none) return {};
+  if (l.scans() || l.spec.attention == attention_kind::compressed) return prefill_mixer(l, it);
+  const bool latent = l.spec.attention == attention_kind::mla;
+  const mla_spec& a = l.spec.mla;
+  const bool fp8 = bytes_per_element(work_.kv_cache) <= 1 && !latent;  // an 8-bit cache makes the kernel FP8
+  const double queries = it.prompt_tokens / it.prompts;
+  double pairs = it.prompt_pairs / it.prompts;
+  for (const std::int64_t most : {l.spec.window, l.spec.sparse_keys})
+    if (most > 0) pairs = std::min(pairs, queries * static_cast<double>(most));
+  const attention_shape s{.batch = it.prompts,
+                          .heads = l.heads,
+                          .kv_heads = latent ? l.heads : l.kv_heads,
+                          .qk_dim = latent ? static_cast<double>(a.qk_nope_dim + a.qk_rope_dim) : l.head_dim,
+                          .v_dim = latent ? static_cast<double>(a.v_head_dim) : l.head_dim,
+                          .queries = queries,
+                          .pairs = pairs,
+                          .fp8 = fp8};
+  kernel_cost c = attention_forward_cost(platform_.gpu, attention_, s);
+  if (l.spec.index_heads > 0) add_scores(c, l.spec, it.prompt_tokens, it.prompt_pairs / it.prompt_tokens);
+  time_and_energy out = timed(fp8 ? precision::fp8 : precision::bf16, c);
+  out.facts = facts_of(platform_.gpu, c, s);
+  return out;
+}
+
+// All heads read one vector of `elements` a key, keys and values at once.
+decode_shape iteration_costs::one_vector(const layer_slice& l, double batch, double keys, double elements) const {
+  return {.batch = batch,
+          .context = keys,
+          .heads = l.heads,
+          .kv_heads = 1,
+          .head_dim = elements / 2,
+          .kv_element_bytes = bytes_per_element(work_.kv_cache)};
+}
+
+/// `products`: multiply-adds of a key and head.
+kernel_cost iteration_costs::one_vector_decode(const decode_shape& s, double products) const {
+  kernel_cost c = decode_attention_cost(platform_.gpu, decode_.decode, s);
+  c.work = flops::from_base(2 * s.batch * (1 + work_.drafts.draft_tokens) * s.context * s.heads * products);
+  if (const seconds by_heads = decode_.decode.launch + c.work / attention_.tensor_rate; by_heads > c.time) {
+    c.time = by_heads;
+    c.limit = bound::compute;
+  }
+  return c;
+}
+
+/// Scoring reads the index keys of all of a context, `scored` of each sequence.
+void iteration_costs::add_scores_read(kernel_cost& c, const layer_spec& l, const decode_shape& s, double scored) const {
+  const auto read = bytes::from_base(s.batch * scored * static_cast<double>(l.index_dim) * s.kv_element_bytes);
+  c.time += stream_cost(platform_.gpu, stream_, read).time;
+  c.moved += read;
+}
+
+time_and_energy iteration_costs::latent_decode(const layer_slice& l, double batch, double context) const {
+  const mla_spec& a = l.spec.mla;
+  const double keys = l.spec.sparse_keys > 0 ? std::min(context, static_cast<double>(l.spec.sparse_keys)) : context;
+  const decode_shape s = one_vector(l, batch, keys, static_cast<double>(a.kv_lora_rank + a.qk_rope_dim));
+  kernel_cost c = one_vector_decode(s, static_cast<double>(2 * a.kv_lora_rank + a.qk_rope_dim));
+  if (l.spec.index_heads > 0) add_scores_read(c, l.spec, s, context);
+  time_and_energy out = timed(precision::bf16, c);
+  out.facts = facts_of(platform_.gpu, c, s);
+  return out;
+}
+
+time_and_energy iteration_costs::compressed_decode(const layer_slice& l, double batch, double context) const {
+  const decode_shape s = one_vector(l, batch, compressed_keys(l.spec, context), l.head_dim);
+  kernel_cost c = one_vector_decode(s, 2 * l.head_dim);
+  if (l.spec.index_heads > 0) add_scores_read(c, l.spec, s, context / static_cast<double>(l.spec.compressed.ratio));
+  time_and_energy out = timed(precision::bf16, c);
+  out.facts = facts_of(platform_.gpu, c, s);
+  return out;
+}
+
+time_and_energy iteration_costs::decode_attention(const layer_slice& l, const iteration_content& it) const {
+  if (it.decodes <= 0) return {};
+  if (l.spec.attention == attention_kind::compressed) return compressed_decode(l, it.decodes, it.context / it.decodes);
+  if (l.kv_values() <= 0) return {};
+  double context = it.context / it.decodes;
+  if (l.spec.window > 0) context = std::min(context, static_cast<double>(l.spec.window));
+  if (l.spec.attention == attention_kind::mla) return latent_decode(l, it.decodes, context);
+  const decode_shape s{.batch = it.decodes,
+                       .context = context,
+                       .heads = l.heads,
+                       .kv_heads = l.kv_heads,
+                       .head_dim = l.head_dim,
+                       .kv_element_bytes = bytes_per_element(work_.kv_cache)};
+  const kernel_cost c = decode_attention_cost(platform_.gpu, decode_, s);
+  time_and_energy out = timed(precision::bf16, c);
+  out.facts = facts_of(platform_.gpu, c, s);
+  return out;
+}
+
+/// Reads and writes the state of each decoding sequence.
+time_and_energy iteration_costs::recurrence(const layer_slice& l, const iteration_content& it) const {
+  if (it.decodes <= 0 || l.state_bytes <= 0) return {};
+  return timed(precision::bf16, stream_cost(platform_.gpu, stream_, bytes::from_base(2 * l.state_bytes * it.decodes)));
+}
+
+// A prompt goes whole to one rank under attention data parallelism; experts see the tokens of all ranks.
+iteration_costs::rank_content iteration_costs::of_rank(const iteration_content& it) const {
+  const double dp = work_.attention_dp;
+  rank_content r{it, 0, 0};
+  if (dp > 1) {
+    const double prompt = it.prompts > 0 ? it.prompt_tokens / it.prompts : 0;
+    const double busiest = std::max(it.prompt_tokens / dp, prompt);
+    const double share = it.prompt_tokens > 0 ? busiest / it.prompt_tokens : 0;
+    r.it = {it.decodes / dp, it.context / dp, busiest, it.prompt_pairs * share, it.prompts * share,
+            std::max(it.finished_prompts / dp, std::min(it.finished_prompts, 1.0))};
+  }
+  const double checked = 1 + work_.drafts.draft_tokens;
+  r.tokens = std::max(1.0, whole(r.it.decodes * checked + r.it.prompt_tokens));
+  r.expert_tokens = dp > 1 ? std::max(1.0, whole(it.decodes * checked + it.prompt_tokens)) : r.tokens;
+  return r;
+}
+
+// [docs/models-and-assumptions.md#inference-iteration]
+template <class Sink>
+void iteration_costs::walk(const iteration_content& it, Sink&& sink) {
+  const auto host = [&](const char* name, seconds t) {
+    sink(work_kind::host, name, time_and_energy{t, platform_.gpu.idle_power * t, facts_of_wait(resource::host, t)},
+         1);
+  };
+  // Ranks that keep their own sequences also schedule them.
+  const rank_content r = of_rank(it);
+  host("step", costs_.step_host + costs_.rank_host * std::log2(work_.tp * work_.attention_dp));
+  host("sequences", sequence_host_ * r.it.decodes);
+  host("requests", request_host_ * r.it.finished_prompts);
+
+  const seconds before_kernels = sink.so_far();
+  const auto& costs = of_tokens(static_cast<std::int64_t>(r.tokens), static_cast<std::int64_t>(r.expert_tokens));
+  for (std::size_t i = 0; i < layers_; ++i) {
+    const layer_slice& l = slices_[i];
+    for (const named_cost& c : costs[i].before) sink(c.kind, c.name, c.cost, c.repeat * l.layers);
+    sink(work_kind::attention, "prefill attn", prefill_attention(l, r.it), l.layers);
+    sink(work_kind::attention, "decode attn", decode_attention(l, r.it), l.layers);
+    sink(work_kind::attention, "recurrence", recurrence(l, r.it), l.layers);
+    for (const named_cost& c : costs[i].after) sink(c.kind, c.name, c.cost, c.repeat * l.layers);
+  }
+  const seconds layers_time = sink.so_far() - before_kernels;
+  if (work_.pp > 1) {
+    const int out = sends_out();
+    sink(work_kind::pp, "stage send", stage_send(r.tokens, false), work_.pp - 1 - out);
+    if (out > 0) sink(work_kind::pp, "stage send", stage_send(r.tokens, true), out);
+  }
+  const seconds before_head = sink.so_far();
+  const double checked = 1 + work_.drafts.draft_tokens;
+  sink(work_kind::gemm, "lm head", lm_head(std::llround(r.it.decodes * checked + r.it.finished_prompts)), 1);
+  if (work_.drafts.draft_tokens > 0) add_drafts(it, r.it, sink);
+  if (busy_stages_ > 1)
+    if (const seconds t = stage_wait(layers_time, sink.so_far() - before_head); t > seconds{})
+      sink(work_kind::pp, "stage wait", time_and_energy{t, platform_.gpu.idle_power * t, facts_of_wait(resource::latency, t)}, 1);
+
+  if (it.prompt_tokens > 0 || r.it.decodes > most_in_graph_) {
+    // Without a CUDA graph the host launches layer by layer, and the GPU waits where a kernel is over before the next is sent.
+    const double gpu = (sink.so_far() - before_kernels).base();
+    double layers = 0;  // with a mixer and an MLP each
+    for (std::size_t i = 0; i < layers_; ++i) layers += slices_[i].layers * slices_[i].blocks() / 2.0;
+    const double launch = costs_.prefill_layer_host.base() * layers;
+    const double both = std::hypot(gpu, launch);
+    host(it.prompt_tokens > 0 ? "prompt launch" : "decode launch", seconds::from_base(both - gpu));
+  }
+}
+
+// Each guess is a pass of the prediction module: a projection of two hidden vectors, its layers, the LM head.
+// [docs/models-and-assumptions.md#speculative-decoding]
+template <class Sink>
+void iteration_costs::add_drafts(const iteration_content& all, const iteration_content& mine, Sink&& sink) {
+  const auto rows = std::max<std::int64_t>(1, std::llround(mine.decodes + mine.finished_prompts));
+  const auto everywhere = std::max<std::int64_t>(1, std::llround(all.decodes + all.finished_prompts));
+  const auto& costs = of_tokens(rows, work_.attention_dp > 1 ? everywhere : rows);
+  const int n = work_.drafts.draft_tokens;
+  const auto hidden = static_cast<double>(model_.hidden);
+  const gemm_shape join{.m = static_cast<double>(rows), .n = hidden, .k = 2 * hidden};
+  sink(work_kind::gemm, "draft", gemm(routes_.at(weight_role::sixteen_bit), join), n);
+  for (std::size_t i = layers_; i < slices_.size(); ++i) {
+    const layer_slice& l = slices_[i];
+    for (const auto* part : {&costs[i].before, &costs[i].after})
+      for (const named_cost& c : *part) sink(c.kind, "draft", c.cost, c.repeat * l.layers * n);
+    sink(work_kind::attention, "draft", decode_attention(l, mine), l.layers * n);
+  }
+  sink(work_kind::gemm, "draft", lm_head(rows), n);
+}
+
+work_template iteration_costs::price(const iteration& it, bool explained) {
+  template_builder b{explained};
+  b.out.name = kind_name(it);
+  b.out.parts.reserve(16);
+  walk(content_of(it), b);
+  b.out.power = b.energy / b.out.duration;
+  return std::move(b.out);
+}
+
+seconds iteration_costs::time(const iteration_content& it) {
+  time_adder sum;
+  walk(it, sum);
+  return sum.total;
+}
+
+}  // namespace nvlsim

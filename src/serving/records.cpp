@@ -1,0 +1,57 @@
+#include <algorithm>
+#include <cmath>
+
+#include "nvlsim/serving/serving.hpp"
+
+namespace nvlsim {
+namespace {
+
+constexpr double bins_per_e = 500, smallest = 1e-9;  // values below are as good as none
+constexpr std::size_t most_bins = 40'000;
+
+}  // namespace
+
+void value_histogram::add(double value, std::int64_t count) {
+  if (count <= 0) return;
+  const double at = value > smallest ? bins_per_e * std::log(value / smallest) : 0;
+  const auto i = static_cast<std::size_t>(std::min(at, static_cast<double>(most_bins)));
+  if (bins_.size() <= i) bins_.resize(i + 1);
+  bins_[i].sum += value * static_cast<double>(count);
+  bins_[i].count += count;
+}
+
+std::vector<weighted> value_histogram::values() const {
+  std::vector<weighted> out;
+  for (const bin& b : bins_)
+    if (b.count > 0) out.push_back({b.sum / static_cast<double>(b.count), b.count});
+  return out;
+}
+
+void time_series::add(double from, double to, double value) {
+  if (!(to > from)) return;
+  while (to > width_ * most) {
+    for (std::size_t i = 0; i < areas_.size(); i += 2)
+      areas_[i / 2] = areas_[i] + (i + 1 < areas_.size() ? areas_[i + 1] : 0);
+    areas_.resize((areas_.size() + 1) / 2);
+    width_ *= 2;
+  }
+  auto i = static_cast<std::size_t>(from / width_);
+  while (from < to) {
+    const double end = std::min(to, static_cast<double>(i + 1) * width_);
+    if (i >= most) break;
+    if (areas_.size() <= i) areas_.resize(i + 1);
+    areas_[i] += std::max(0.0, end - from) * value;
+    from = std::max(from, end);
+    ++i;
+  }
+}
+
+std::vector<std::pair<double, double>> time_series::points() const {
+  std::vector<std::pair<double, double>> out;
+  for (std::size_t i = 0; i < areas_.size(); ++i)
+    out.emplace_back(static_cast<double>(i) * width_, areas_[i] / width_);
+  if (!out.empty()) out.emplace_back(static_cast<double>(areas_.size()) * width_, 0.0);
+  return out;
+}
+
+}  // namespace nvlsim

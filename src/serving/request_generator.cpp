@@ -1,0 +1,148 @@
+#include <algorithm>
+#include <utility>
+
+#include "nvlsim/serving/inference.hpp"
+#include "serving/random_draws.hpp"
+
+namespace nvlsim {
+namespace {
+
+constexpr std::uint64_t arrival_stream = 0x9e3779b97f4a7c15;  // keeps draws of arrivals apart from those of lengths
+constexpr std::int64_t session_block = 64;                    // tokens of a named block of a conversation
+
+/// Times between arrivals, of mean 1 / rate.
+class arrival_clock {
+ public:
+  arrival_clock(const arrival_settings& a, std::uint64_t seed) : arrivals_(a), random_(seed ^ arrival_stream) {}
+
+  /// The first arrival is one gap after the start, as the others are after each other.
+  double next() {
+    switch (arrivals_.process) {
+      case arrival_process::poisson: now_ += exponential(random_) / arrivals_.rate_per_s; break;
+      case arrival_process::gamma:
+        now_ += gamma(random_, 1 / (arrivals_.variation * arrivals_.variation)) / arrivals_.rate_per_s;
+        break;
+      case arrival_process::fixed: now_ += 1 / arrivals_.rate_per_s; break;
+    }
+    return now_;
+  }
+
+ private:
+  arrival_settings arrivals_;
+  std::mt19937_64 random_;
+  double now_ = 0;
+};
+
+std::uint64_t mixed(std::uint64_t a, std::uint64_t b) {
+  std::uint64_t x = a * 0x9e3779b97f4a7c15 + b + 0x632be59bd9b4e019;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
+  return x ^ (x >> 31);
+}
+
+/// Writes the turns of one conversation, up to `most` tokens of context and `room` requests.
+class session_writer {
+ public:
+  session_writer(const inference_workload& w, request_list& out) : work_(w), random_(w.seed), out_(out) {
+    out_.prefix_tokens = session_block;
+  }
+
+  void add(double arrival_s, std::int64_t room, std::int64_t most) {
+    const session_settings& s = *work_.sessions;
+    const std::int64_t turns = std::min(draw(random_, s.turns), room);
+    const std::size_t first = out_.requests.size(), names = out_.prefixes.size();
+    std::int64_t said = s.shared_prompt;
+    for (std::int64_t t = 0; t < turns; ++t) {
+      served_request r;
+      r.arrival_s = arrival_s;
+      r.input = said + draw(random_, work_.input) + images();
+      r.output = draw(random_, work_.output);
+      if (t > 0) {
+        r.after = static_cast<std::int32_t>(out_.requests.size()) - 1;
+        r.wait_s = s.wait_mean_s * exponential(random_);
+        if (most > 0 && r.input + r.output > most) break;
+      }
+      said = r.input + r.output;
+      r.first_prefix = names;
+      r.prefixes = static_cast<std::uint32_t>(said / session_block);
+      out_.requests.push_back(r);
+    }
+    const std::uint32_t longest = out_.requests.back().prefixes;
+    for (std::uint32_t b = 0; b < longest; ++b) {
+      const bool shared = (b + 1) * session_block <= s.shared_prompt;
+      out_.prefixes.push_back(mixed(shared ? 0 : first + 1, b));
+    }
+  }
+
+ private:
+  std::int64_t images() {
+    return work_.images ? draw(random_, work_.images->count) * work_.images->tokens_each : 0;
+  }
+
+  const inference_workload& work_;
+  std::mt19937_64 random_;
+  request_list& out_;
+};
+
+request_list conversations(const inference_workload& w, std::int64_t most) {
+  request_list out;
+  session_writer sessions(w, out);
+  arrival_clock clock(w.arrivals, w.seed);
+  const bool timed = w.load == load_kind::open_loop;
+  while (static_cast<std::int64_t>(out.requests.size()) < w.requests)
+    sessions.add(timed ? clock.next() : 0, w.requests - static_cast<std::int64_t>(out.requests.size()), most);
+  return out;
+}
+
+/// The requests of a file, as many times as fast as asked, those of a tick spread over it.
+request_list replayed(const inference_workload& w) {
+  request_list out = w.replay->list;
+  if (w.requests > 0 && static_cast<std::size_t>(w.requests) < out.requests.size())
+    out.requests.resize(static_cast<std::size_t>(w.requests));
+  std::mt19937_64 g(w.seed);
+  if (!w.replay->timed) {
+    arrival_clock clock(w.arrivals, w.seed);
+    for (served_request& r : out.requests) r.arrival_s = clock.next();
+  }
+  for (served_request& r : out.requests) {
+    if (w.tick_s > 0) r.arrival_s += w.tick_s * uniform(g);
+    r.arrival_s /= w.rate_scale;
+  }
+  if (w.tick_s > 0)
+    std::stable_sort(out.requests.begin(), out.requests.end(),
+                     [](const served_request& a, const served_request& b) { return a.arrival_s < b.arrival_s; });
+  if (w.images)
+    for (served_request& r : out.requests) r.input += draw(g, w.images->count) * w.images->tokens_each;
+  return out;
+}
+
+}  // namespace
+
+request_lengths draw_lengths(const inference_workload& w, std::int64_t count) {
+  std::mt19937_64 g(w.seed);
+  request_lengths out;
+  out.reserve(static_cast<std::size_t>(count));
+  for (std::int64_t i = 0; i < count; ++i) {
+    std::int64_t input = draw(g, w.input);
+    if (w.images) input += draw(g, w.images->count) * w.images->tokens_each;
+    out.emplace_back(input, draw(g, w.output));
+  }
+  return out;
+}
+
+request_list generate_requests(const inference_workload& w, std::int64_t longest) {
+  if (w.load == load_kind::trace) return replayed(w);
+  if (w.sessions) return conversations(w, longest);
+  request_list out;
+  arrival_clock clock(w.arrivals, w.seed);
+  for (const auto& [input, output] : draw_lengths(w, w.requests)) {
+    served_request r;
+    r.arrival_s = w.load == load_kind::open_loop ? clock.next() : 0;
+    r.input = input;
+    r.output = output;
+    out.requests.push_back(r);
+  }
+  return out;
+}
+
+}  // namespace nvlsim

@@ -1,0 +1,412 @@
+#include "serving/worker.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "nvlsim/diagnostics/diagnostics.hpp"
+
+namespace nvlsim {
+
+lane::lane(const schedule_limits& limits)
+    : set_(limits.settings),
+      limits_(limits),
+      exclusive_(set_.prefill == prefill_policy::exclusive),
+      grows_(set_.preemption != preemption_policy::none),
+      drafts_(limits.tokens_per_step != 1),
+      ranks_(static_cast<std::size_t>(std::max(limits.ranks, 1))),
+      rank_tokens_(std::max<std::int64_t>(1, set_.max_num_tokens / std::max(limits.ranks, 1))),
+      in_hand_(ranks_),
+      queued_(ranks_),
+      by_phase_(static_cast<std::size_t>(limits.kv_block_tokens)) {
+  set_.max_batch_size = std::min(set_.max_batch_size, set_.max_num_tokens);
+}
+
+std::uint32_t lane::new_slot(std::int32_t request, std::int64_t input, std::int64_t output) {
+  if (unused_.empty()) {
+    unused_.push_back(static_cast<std::uint32_t>(slots_.size()));
+    slots_.emplace_back();
+  }
+  const std::uint32_t i = unused_.back();
+  unused_.pop_back();
+  const std::uint32_t life = slots_[i].life;
+  slots_[i] = {};
+  slots_[i].request = request;
+  slots_[i].input = input;
+  slots_[i].output = output;
+  slots_[i].life = life;
+  return i;
+}
+
+void lane::submit(std::int32_t request, std::int64_t input, std::int64_t output, names prefixes) {
+  const std::uint32_t i = new_slot(request, input, output);
+  slots_[i].prefixes = prefixes;
+  give_rank(slots_[i]);
+  incoming_.push_back(i);
+  pending_ += input;
+}
+
+void lane::submit_cached(std::int32_t request, std::int64_t input, std::int64_t output) {
+  const std::uint32_t i = new_slot(request, input, output);
+  slots_[i].delivered = true;
+  give_rank(slots_[i]);
+  --queued_[slots_[i].rank];
+  incoming_.push_back(i);
+}
+
+/// The rank with the fewest requests takes it.
+void lane::give_rank(slot& s) {
+  s.rank = static_cast<std::uint32_t>(std::min_element(in_hand_.begin(), in_hand_.end()) - in_hand_.begin());
+  ++in_hand_[s.rank];
+  ++queued_[s.rank];
+}
+
+iteration lane::step() {
+  events_.admitted.clear();
+  events_.first_tokens.clear();
+  events_.finished.clear();
+  events_.preempted.clear();
+  events_.resumed.clear();
+  events_.returned.clear();
+  events_.taken_over.clear();
+  events_.recomputed_tokens = 0;
+  preempted_now_ = false;
+  poll();
+  iteration it;
+  take_up_cached(it);
+  const bool hold = ranks_wait() || holds_back();
+  if (!exclusive_) decode(it);
+  if (!hold && !preempted_now_) add_prompts(it);
+  if (exclusive_ && it.prompt_tokens == 0) decode(it);
+  if (it.decodes + it.prompt_tokens == 0) throw internal_error("schedule: a request fits no iteration");
+  waited_ = hold ? waited_ + 1 : it.prompt_tokens > 0 ? 0 : waited_;
+  peak_kv_tokens_ = std::max(peak_kv_tokens_, kv_tokens_);
+  had_prompts_ = it.prompt_tokens > 0;
+  if (!exclusive_ || !had_prompts_) ++decoded_;
+  end_requests();
+  ++now_;
+  return it;
+}
+
+/// The engine looks for new requests at every `poll_interval`-th iteration, whether there are any or not, after prompts,
+/// and at once when it is idle.
+void lane::poll() {
+  if (decodes_ > 0 && !had_prompts_ && now_ < polled_ + set_.poll_interval) return;
+  waiting_.insert(waiting_.end(), incoming_.begin(), incoming_.end());
+  incoming_.clear();
+  polled_ = now_;
+}
+
+/// Whether prompts wait for others to fill an iteration with.
+bool lane::holds_back() const {
+  if (waited_ >= set_.batch_wait_iterations || decodes_ == 0 || waiting_.empty() || in_work_ > 0) return false;
+  const double enough = set_.batch_wait_ratio * static_cast<double>(set_.max_num_tokens);
+  double tokens = 0;
+  for (auto i = waiting_.begin(); i != waiting_.end() && tokens < enough; ++i) tokens += static_cast<double>(slots_[*i].input);
+  return tokens < enough && decodes_ + static_cast<std::int64_t>(waiting_.size()) <= set_.max_batch_size;
+}
+
+/// Whether prompts wait until each rank has one. As the engine counts: from the last time they did not, prompts or none.
+bool lane::ranks_wait() {
+  if (set_.rank_wait_iterations == 0 || ranks_ == 1) return false;
+  const bool all = std::all_of(queued_.begin(), queued_.end(), [](std::int64_t n) { return n > 0; });
+  const bool ready = all || in_work_ > 0 || decodes_ < static_cast<std::int64_t>(ranks_);
+  if (!ready && ++rank_waited_ < set_.rank_wait_iterations) return true;
+  rank_waited_ = 0;
+  return false;
+}
+
+void lane::decode(iteration& it) {
+  if (grows_) make_room(it);
+  steps_ += decodes_;  // each decode first caches what its last step gave
+  it.decodes = decodes_;
+  it.context = context();
+}
+
+void add_prompt(iteration& it, std::int64_t take, std::int64_t done) {
+  const auto t = static_cast<double>(take);
+  it.prompt_tokens += take;
+  it.prompt_pairs += t * static_cast<double>(done) + t * (t + 1) / 2;
+  it.prompts += 1;
+}
+
+/// Fills what the decodes leave of the token budget with prompts, in order; a rank works on one that it cannot end.
+void lane::add_prompts(iteration& it) {
+  std::int64_t room = set_.max_num_tokens - it.decodes;
+  for (std::size_t at = 0; room > 0 && at < std::min(waiting_.size(), ranks_);) {
+    const std::uint32_t i = waiting_[at];
+    if (at >= in_work_ && (slots_[i].swapped || slots_[i].delivered || !admit(i, it, room))) return;
+    slot& s = slots_[i];
+    const std::int64_t take = std::min({room, rank_tokens_, s.input - s.done});
+    add_prompt(it, take, s.done);
+    room -= take;
+    s.done += take;
+    pending_ -= take;
+    if (s.done < s.input) {
+      ++at;
+      continue;
+    }
+    it.finished_prompts += 1;
+    finish_prompt(at);
+  }
+}
+
+/// Whether the next prompt may be cut at the token budget.
+bool lane::may_cut(const slot& s, const iteration& it) const {
+  if (set_.prefill == prefill_policy::chunked) return true;
+  return (exclusive_ || s.resumes) && s.input - s.done > rank_tokens_ && (it.prompt_tokens == 0 || ranks_ > 1);
+}
+
+std::int64_t lane::tokens_of(std::int64_t steps) const {
+  return std::llround(limits_.tokens_per_step * static_cast<double>(steps));
+}
+
+std::int64_t lane::in_blocks(double tokens) const {
+  const std::int64_t block = limits_.kv_block_tokens;
+  return (static_cast<std::int64_t>(std::ceil(tokens)) + block - 1) / block * block;
+}
+
+/// KV tokens that admission asks for.
+std::int64_t lane::reservation(const slot& s) const {
+  return in_blocks(static_cast<double>(s.input) + set_.kv_reserve * static_cast<double>(s.output)) + beside(s);
+}
+
+std::int64_t lane::cached_tokens(names prefixes, std::int64_t input) const {
+  if (!set_.prefix_cache) return 0;
+  // The last token is computed anew, as its output is wanted.
+  const auto whole = static_cast<std::size_t>((input - 1) / limits_.prefix_tokens);
+  return static_cast<std::int64_t>(cache_.hits(prefixes.first(std::min(whole, prefixes.size())))) * limits_.prefix_tokens;
+}
+
+bool lane::admit(std::uint32_t i, const iteration& it, std::int64_t room) {
+  slot& s = slots_[i];
+  if (full() || refused_at_ == frees_) return false;
+  const std::int64_t hit = cached_tokens(s.prefixes, s.input);
+  if (s.input - hit > std::min(room, rank_tokens_) && !may_cut(s, it)) return false;
+  s.shared = static_cast<std::uint32_t>(hit / limits_.prefix_tokens);
+  if (!take_memory(s, reservation(s))) {
+    refused_at_ = frees_;
+    return false;
+  }
+  ++in_work_;
+  if (!s.resumes) --queued_[s.rank];
+  s.done = hit;
+  pending_ -= hit;
+  if (!s.resumes) events_.admitted.emplace_back(s.request, hit);
+  admitted_.emplace_back(i, s.life);
+  return true;
+}
+
+/// Takes what a request holds when `asked` tokens are free for it, its leading `shared` blocks being cached.
+bool lane::take_memory(slot& s, std::int64_t asked) {
+  const std::int64_t prefix = std::int64_t{s.shared} * limits_.prefix_tokens;
+  std::int64_t woken = 0;
+  for (std::uint32_t b = 0; b < s.shared; ++b)
+    if (cache_.hold(s.prefixes[b]) == prefix_cache::state::idle) woken += limits_.prefix_tokens;
+  kv_tokens_ += woken;
+  if (kv_tokens_ + std::max<std::int64_t>(0, asked - prefix) > limits_.kv_capacity_tokens) {
+    for (std::uint32_t b = s.shared; b-- > 0;) cache_.release(s.prefixes[b]);
+    kv_tokens_ -= woken;
+    s.shared = 0;
+    return false;
+  }
+  s.own = std::max<std::int64_t>(0, (grows_ ? in_blocks(static_cast<double>(s.input)) + beside(s) : asked) - prefix);
+  kv_tokens_ += s.own;
+  evict_idle();
+  return true;
+}
+
+void lane::evict_idle() {
+  while (cache_.idle() > 0 &&
+         kv_tokens_ + static_cast<std::int64_t>(cache_.idle()) * limits_.prefix_tokens > limits_.kv_capacity_tokens)
+    cache_.evict();
+}
+
+/// What was computed of whole blocks is there for others from now on, and held once however many use it.
+void lane::share_blocks(slot& s, std::int64_t tokens) {
+  if (!set_.prefix_cache) return;
+  const auto whole = std::min<std::size_t>(static_cast<std::size_t>(tokens / limits_.prefix_tokens), s.prefixes.size());
+  if (s.shared < whole) ++frees_;
+  for (; s.shared < whole; ++s.shared) {
+    const auto was = cache_.hold(s.prefixes[s.shared]);
+    const std::int64_t given = std::min(s.own, limits_.prefix_tokens);
+    s.own -= given;
+    kv_tokens_ += (was == prefix_cache::state::held ? 0 : limits_.prefix_tokens) - given;
+  }
+}
+
+void lane::free_memory(slot& s) {
+  kv_tokens_ -= s.own;
+  // The end of a prompt goes first: what begins it is of more use.
+  for (std::uint32_t b = s.shared; b-- > 0;)
+    if (cache_.release(s.prefixes[b])) kv_tokens_ -= limits_.prefix_tokens;
+  s.own = 0;
+  s.shared = 0;
+  ++s.life;
+  ++frees_;
+}
+
+/// A waiting prompt is cached and its next token comes out of this iteration.
+void lane::finish_prompt(std::size_t at) {
+  const std::uint32_t i = waiting_[at];
+  slot& s = slots_[i];
+  (s.resumes ? events_.resumed : events_.first_tokens).push_back(s.request);
+  share_blocks(s, s.input);
+  --in_work_;
+  waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(at));
+  join(i, false);
+}
+
+/// Decodes from the next iteration on, or from this one.
+void lane::join(std::uint32_t i, bool decodes_now) {
+  slot& s = slots_[i];
+  // An iteration of prompts alone decodes for nobody.
+  s.joined = decoded_ + (exclusive_ || decodes_now ? 0 : 1);
+  endings_.push({s.joined + static_cast<std::size_t>(decode_steps(s.output - 1, limits_.tokens_per_step)), i, s.life});
+  decodes_ += 1;
+  inputs_ += s.input;
+  if (grows_ && drafts_) await_growth(i, 0);
+  if (grows_ && !drafts_) phase_of(s) += 1;
+}
+
+/// Takes a running sequence out of the sums.
+void lane::stop(slot& s) {
+  if (grows_) {
+    if (!drafts_) phase_of(s) -= 1;
+    s.own += in_blocks(static_cast<double>(cached(s))) - in_blocks(static_cast<double>(s.input));
+  }
+  decodes_ -= 1;
+  inputs_ -= s.input;
+  steps_ -= steps_of(s);
+}
+
+/// Requests whose last token this iteration gives leave.
+void lane::end_requests() {
+  while (!endings_.empty() && endings_.top().at <= decoded_) {
+    const ending e = endings_.top();
+    endings_.pop();
+    slot& s = slots_[e.slot];
+    if (s.life != e.life) continue;
+    stop(s);
+    share_blocks(s, cached(s));
+    free_memory(s);
+    events_.finished.push_back(s.request);
+    --in_hand_[s.rank];
+    unused_.push_back(e.slot);
+  }
+  if (admitted_.size() > 64 + 2 * static_cast<std::size_t>(decodes_))
+    std::erase_if(admitted_, [&](const auto& a) { return slots_[a.first].life != a.second; });
+}
+
+/// A sequence needs a block more when all it has are full: at the same iterations modulo their size.
+std::int64_t& lane::phase_of(const slot& s) {
+  const auto block = static_cast<std::int64_t>(by_phase_.size());
+  const std::int64_t phase = (s.input - static_cast<std::int64_t>(s.joined)) % block;
+  return by_phase_[static_cast<std::size_t>(phase < 0 ? phase + block : phase)];
+}
+
+/// KV tokens that the next step of a sequence takes beyond what it has, in blocks.
+std::int64_t lane::next_blocks(const slot& s) const {
+  const auto held = [&](std::int64_t steps) { return in_blocks(static_cast<double>(s.input + tokens_of(steps))); };
+  return held(steps_of(s) + 1) - held(steps_of(s));
+}
+
+/// Finds the first step after `steps` of them that needs a block.
+void lane::await_growth(std::uint32_t i, std::int64_t steps) {
+  const slot& s = slots_[i];
+  const std::int64_t cached = s.input + tokens_of(steps), room = in_blocks(static_cast<double>(cached)) - cached;
+  std::int64_t step = steps + static_cast<std::int64_t>(static_cast<double>(room) / limits_.tokens_per_step);
+  while (step > steps && tokens_of(step) - tokens_of(steps) > room) --step;
+  while (tokens_of(step + 1) - tokens_of(steps) <= room) ++step;
+  by_iteration_[s.joined + static_cast<std::size_t>(step)].emplace_back(i, s.life);
+}
+
+std::int64_t lane::growth() const {
+  if (drafts_) {
+    std::int64_t tokens = 0;
+    if (const auto due = by_iteration_.find(decoded_); due != by_iteration_.end())
+      for (const auto& [i, life] : due->second)
+        if (slots_[i].life == life) tokens += next_blocks(slots_[i]);
+    return tokens;
+  }
+  const auto block = static_cast<std::int64_t>(by_phase_.size());
+  const std::int64_t now = static_cast<std::int64_t>(decoded_) % block;
+  return by_phase_[static_cast<std::size_t>(now == 0 ? 0 : block - now)] * block;
+}
+
+/// Room for the blocks that this iteration's decodes begin.
+void lane::make_room(iteration& it) {
+  while (kv_tokens_ + growth() > limits_.kv_capacity_tokens) preempt(it);
+  const std::int64_t more = growth();
+  if (const auto due = by_iteration_.extract(decoded_))
+    for (const auto& [i, life] : due.mapped())
+      if (slots_[i].life == life) await_growth(i, steps_of(slots_[i]) + 1);
+  if (more == 0) return;
+  kv_tokens_ += more;
+  evict_idle();
+}
+
+std::uint32_t lane::last_admitted() {
+  while (slots_[admitted_.back().first].life != admitted_.back().second) admitted_.pop_back();
+  const std::uint32_t i = admitted_.back().first;
+  admitted_.pop_back();
+  return i;
+}
+
+/// The request admitted last gives its memory back and waits for its turn again, before all others.
+void lane::preempt(iteration& it) {
+  preempted_now_ = true;
+  const std::uint32_t i = last_admitted();
+  slot& s = slots_[i];
+  if (in_work_ > 0 && waiting_[in_work_ - 1] == i) {  // a prompt in work
+    events_.recomputed_tokens += s.done;
+    pending_ += s.done;
+    if (!s.resumes) ++queued_[s.rank];
+    s.done = 0;
+    --in_work_;
+  } else {
+    events_.preempted.push_back(s.request);
+    stop(s);
+    const std::int64_t tokens = cached(s);
+    const bool swap = set_.preemption == preemption_policy::swap && swapped_out_ + tokens <= limits_.swap_capacity_tokens;
+    s.output -= tokens - s.input + 1;
+    s.input = tokens + (swap ? 0 : 1);  // computed again, what the last token caches comes with the rest
+    s.resumes = true;
+    s.swapped = swap;
+    if (swap) {
+      swapped_out_ += tokens;
+      it.swapped_tokens += tokens;
+    } else {
+      events_.recomputed_tokens += tokens;
+      s.done = 0;
+      pending_ += s.input;
+    }
+    waiting_.insert(waiting_.begin() + static_cast<std::ptrdiff_t>(in_work_), i);
+  }
+  free_memory(s);
+}
+
+/// Sequences whose cache is in CPU memory, or has come from another worker, go on as soon as there is room for it.
+void lane::take_up_cached(iteration& it) {
+  while (!waiting_.empty()) {
+    const std::uint32_t i = waiting_.front();
+    slot& s = slots_[i];
+    if (!s.swapped && !s.delivered) return;
+    if (full() || refused_at_ == frees_) return;
+    if (!take_memory(s, reservation(s))) {
+      refused_at_ = frees_;
+      return;
+    }
+    waiting_.pop_front();
+    if (s.swapped) {
+      swapped_out_ -= s.input;
+      it.swapped_tokens += s.input;
+      s.output += 1;  // as if its last token had come with the copy
+    }
+    (s.swapped ? events_.returned : events_.taken_over).push_back(s.request);
+    s.swapped = s.delivered = false;
+    admitted_.emplace_back(i, s.life);
+    join(i, true);
+  }
+}
+
+}  // namespace nvlsim

@@ -1,0 +1,125 @@
+#include "nvlsim/serving/worker_classes.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "nvlsim/diagnostics/diagnostics.hpp"
+
+namespace nvlsim {
+namespace {
+
+/// Replicas fill racks in order, whole ones only; larger ones take racks in a row. Lanes of a pipeline share a replica.
+hardware_health health_of(std::int64_t lane, const platform& p, const inference_workload& w) {
+  const std::int64_t each = w.gpus_per_replica(), rack = p.gpus_per_rack(), replica = lane / w.pp;
+  const std::int64_t in_rack = rack / each;
+  const std::int64_t first = in_rack > 0 ? replica / in_rack * rack + replica % in_rack * each
+                                         : replica * ((each + rack - 1) / rack) * rack;
+  const std::int64_t last = first + each - 1;
+  const auto meets = [](const std::vector<degradation::range>& ranges, std::int64_t a, std::int64_t b) {
+    return std::any_of(ranges.begin(), ranges.end(), [&](const auto& r) { return r.first <= b && a <= r.last; });
+  };
+  hardware_health out;
+  for (const degradation& d : w.degraded)
+    if (meets(d.gpus, first, last) || meets(d.racks, first / rack, last / rack)) out = worse(out, d.health);
+  return out;
+}
+
+bool runs_on_the_gpu(work_kind k) {
+  return k == work_kind::gemm || k == work_kind::attention || k == work_kind::memory_bound ||
+         k == work_kind::prefill || k == work_kind::decode;
+}
+
+bool explained(const plan& p) {
+  return !p.templates.empty() && !p.templates.front().parts.empty() && p.templates.front().parts.front().facts;
+}
+
+/// On GPUs that take so many times as long.
+void slow_down(work_part& part, double factor) {
+  part.duration *= factor;
+  if (!part.facts) return;
+  part_facts f = *part.facts;
+  f.alone *= factor;
+  f.latency *= factor;
+  part.facts = std::make_shared<part_facts>(f);
+}
+
+/// The templates of a run as they are on such hardware.
+std::vector<work_template> templates_on(const hardware_health& h, const inference_run& run, platform p,
+                                        const stack& s, const model& m, inference_workload w) {
+  p.gpu.nvlink = p.gpu.nvlink * h.nvlink;
+  p.fabric.nic_bandwidth = p.fabric.nic_bandwidth * h.nic;
+  w.degraded.clear();
+  std::vector<work_template> out = plan_inference(p, s, m, w, explained(run.work)).work.templates;
+  if (out.size() != run.work.templates.size())
+    throw internal_error("degraded hardware changes what iterations hold");
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    work_template& t = out[i];
+    const work_template& usual = run.work.templates[i];
+    t.duration = {};
+    for (work_part& part : t.parts) {
+      if (runs_on_the_gpu(part.kind)) slow_down(part, 1 / h.speed);
+      t.duration += part.duration * part.repeat;
+    }
+    const seconds longer = t.duration - usual.duration;
+    if (longer > seconds{}) t.power = (usual.power * usual.duration + p.gpu.idle_power * longer) / t.duration;
+  }
+  return out;
+}
+
+bool has_events(const plan& p) { return !p.arrivals.empty(); }
+
+/// Lanes of one class on equal hardware.
+struct lane_kind {
+  hardware_health health;
+  std::int64_t first = 0, lanes = 0;
+};
+
+std::vector<lane_kind> kinds_of(std::int64_t first, std::int64_t lanes, const platform& p,
+                                const inference_workload& w, bool fold) {
+  std::vector<lane_kind> out;
+  for (std::int64_t l = first; l < first + lanes; ++l) {
+    const hardware_health h = w.degraded.empty() ? hardware_health{} : health_of(l, p, w);
+    const auto it =
+        fold ? std::find_if(out.begin(), out.end(), [&](const lane_kind& k) { return k.health == h; }) : out.end();
+    if (it == out.end()) out.push_back({h, l, 1});
+    else ++it->lanes;
+  }
+  return out;
+}
+
+}  // namespace
+
+void split_lanes(inference_run& run, const platform& p, const stack& s, const model& m,
+                 const inference_workload& w, bool fold) {
+  if ((fold && w.degraded.empty()) || has_events(run.work)) return;
+  std::map<hardware_health, std::int32_t> first_template = {{hardware_health{}, 0}};
+  const std::vector<rank_class> classes = std::exchange(run.work.classes, {});
+  const std::vector<batching_schedule> schedules = std::exchange(run.schedules, {});
+  const std::vector<std::int64_t> lanes = std::exchange(run.lanes, {});
+  std::vector<work_template> all = run.work.templates;
+  std::int64_t next = 0;
+  for (std::size_t c = 0; c < classes.size(); ++c) {
+    for (const lane_kind& k : kinds_of(next, lanes[c], p, w, fold)) {
+      const auto [it, fresh] = first_template.try_emplace(k.health, static_cast<std::int32_t>(all.size()));
+      if (fresh) {
+        auto more = templates_on(k.health, run, p, s, m, w);
+        std::move(more.begin(), more.end(), std::back_inserter(all));
+      }
+      rank_class r = classes[c];
+      r.multiplicity = r.multiplicity / lanes[c] * k.lanes;
+      if (!fold || !(k.health == hardware_health{})) r.name += fmt::format(" like lane {}", k.first);
+      for (stream& stream : r.streams)
+        for (operation& o : stream.operations) o.work += it->second;
+      run.work.classes.push_back(std::move(r));
+      run.schedules.push_back(schedules[c]);
+      run.lanes.push_back(k.lanes);
+    }
+    next += lanes[c];
+  }
+  run.work.templates = std::move(all);
+}
+
+}  // namespace nvlsim

@@ -1,0 +1,35 @@
+#include "nvlsim/training/idle_settings.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+namespace nvlsim {
+
+std::vector<std::string> idle_settings(const model& m, const training_workload& w) {
+  const auto some_layer = [&](auto has) { return std::any_of(m.layers.begin(), m.layers.end(), has); };
+  const bool routed = has_routed_experts(m);
+  const bool latent = some_layer([](const layer_spec& l) { return l.attention == attention_kind::mla; });
+  const bool dense = some_layer([](const layer_spec& l) { return !l.routed() && l.ffn_hidden > 0; });
+  std::vector<std::string> names, out;
+  const auto idle = [&](const char* name, bool set, bool has) {
+    if (set && !has) names.emplace_back(name);
+  };
+  idle("recompute moe", w.recompute.moe, routed);
+  idle("recompute mlp", w.recompute.mlp, dense);
+  idle("recompute mla_up_proj", w.recompute.mla_up_proj, latent);
+  idle("overlap_moe_expert_parallel_comm", w.moe_overlap, routed);
+  idle("fused_expert_mlp", w.fused_expert_mlp, routed);
+  idle("moe_token_drop", w.token_drop, routed);
+  idle("moe_load_imbalance", w.expert_imbalance > 1, routed);
+  idle("etp", w.par.etp > 1 && w.par.etp != w.par.tp, routed);
+  if (!names.empty()) out.push_back(fmt::format("without effect, as {} has no such layers: {}", m.name, fmt::join(names, ", ")));
+  const auto layers = static_cast<std::int64_t>(m.layers.size());
+  const std::int64_t each = w.split.given() ? layers : (layers + w.par.pp - 1) / w.par.pp;
+  if (w.offload_layers > each)
+    out.push_back(fmt::format("offload_layers {}: a GPU has {} layers at most, and all of them are offloaded", w.offload_layers, each));
+  return out;
+}
+
+}  // namespace nvlsim

@@ -1,0 +1,157 @@
+#include "training/layer_operators.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "nvlsim/compute/elementwise.hpp"
+#include "nvlsim/collectives/collectives.hpp"
+#include "training/operator_list.hpp"
+
+namespace nvlsim {
+namespace {
+
+using compute::elementwise_bytes;
+
+double real(std::int64_t x) { return static_cast<double>(x); }
+
+/// Bytes an element of the inner width: without a gate one input less, and one gradient.
+double activation_bytes(bool gated) { return elementwise_bytes("activation") - (gated ? 0 : 2); }
+double activation_backward_share(bool gated) {
+  return (elementwise_bytes("activation_backward") - (gated ? 0 : 4)) / activation_bytes(gated);
+}
+
+void dense_mlp(operator_list& o, const char* up, const char* down, double f, bool again, bool activation_again) {
+  const double width = o.layer.gated_mlp ? 2 : 1, t = o.tokens.whole;
+  o.linear(up, t, f * width / o.tp, o.hidden, again);
+  o.stream("activation", t * f / o.tp * activation_bytes(o.layer.gated_mlp), activation_again,
+           activation_backward_share(o.layer.gated_mlp));
+  o.linear(down, t, o.hidden, f / o.tp);
+}
+
+/// Bytes that permuting and adding up again move, for each element of `routed` copies of tokens. The all-to-all
+/// dispatcher spreads a token to its copies before the exchange and sorts what comes in by local expert, there and back;
+/// the others bring a token once to a rank, where it is spread to the experts it has there.
+double permute_bytes(const training_workload& w, double top_k, double local_experts) {
+  const double ep = real(w.par.ep), read_and_write = elementwise_bytes("permute"), one_way = read_and_write / 2;
+  if (ep > 1 && w.dispatcher == moe_dispatcher::deduplicated) {
+    const double arriving = places_reached(ep, top_k) / top_k;  // of all copies
+    return 2 * one_way * (1 + arriving);
+  }
+  return 2 * (one_way * (1 + 1 / top_k) + (ep > 1 && local_experts > 1 ? read_and_write : 0));
+}
+
+void experts(operator_list& o, double unfused_activation_passes) {
+  const layer_spec& l = o.layer;
+  const moe_spec& x = l.moe;
+  const recompute_spec& r = o.work.recompute;
+  const double etp = real(o.work.par.etp), ep = real(o.work.par.ep), own = o.tokens.moe / etp;
+  const double e = real(x.experts), f = real(x.expert_ffn), seen = expert_width(o.hidden, l);
+  const double routed = o.tokens.moe * real(x.top_k) * load_of_experts(l, o.work).rows;
+  const double local_experts = e / ep, each = std::max(1.0, routed / local_experts);
+  const double width = l.gated_mlp ? 2 : 1;
+  o.norm(own);
+  o.linear("router", own, e, o.hidden, r.moe).operands = precision::bf16;
+  o.stream("routing", own * e * elementwise_bytes("router"), r.moe);
+  if (x.latent > 0) o.linear("latent.down", own, seen, o.hidden, r.moe);
+  o.stream("permute", routed * seen * permute_bytes(o.work, real(x.top_k), local_experts) / etp, r.moe, 1);
+  o.linear("experts.up", each, f * width / etp, seen, r.moe, local_experts).experts = true;
+  double activation = routed * f / etp * activation_bytes(l.gated_mlp);
+  if (l.biased_clamped_activation) activation += unfused_activation_passes * routed * f / etp * 2;
+  o.stream("activation", activation, r.moe || r.activation, activation_backward_share(l.gated_mlp));
+  o.linear("experts.down", each, seen, f / etp, r.moe, local_experts).experts = true;
+  if (x.latent > 0) o.linear("latent.up", own, o.hidden, seen, r.moe);
+  if (x.shared_ffn > 0) dense_mlp(o, "shared.up", "shared.down", real(x.shared_ffn), r.moe, r.moe);
+}
+
+}  // namespace
+
+operator_list::operator_list(const model& m, const layer_spec& l, const training_workload& w)
+    : layer(l), work(w), tokens(tokens_of(w)), hidden(real(m.hidden)), tp(real(w.par.tp)) {
+  // One stream: read twice, written once. Of n streams a block reads all twice and writes its input, then reads all
+  // with its output and writes them. [docs/models-and-assumptions.md#mixers]
+  const double n = real(m.residual_streams);
+  residual_bytes_ = n > 1 ? 2 * (4 * n + 2) : elementwise_bytes("residual");
+}
+
+layer_operator& operator_list::add(layer_operator::type what, const char* name, bool again) {
+  layer_operator o;
+  o.what = what;
+  o.name = name;
+  o.recomputed = again || work.recompute.full;
+  out_.push_back(o);
+  return out_.back();
+}
+
+layer_operator& operator_list::linear(const char* name, double m, double n, double k, bool again, double groups) {
+  layer_operator& o = add(layer_operator::type::linear, name, again);
+  o.m = m, o.n = n, o.k = k, o.groups = groups;
+  o.operands = work.gemm_precision;
+  return o;
+}
+
+void operator_list::stream(const char* name, double moved, bool again, double backward_share) {
+  layer_operator& o = add(layer_operator::type::stream, name, again);
+  o.forward_bytes = moved, o.backward_bytes = moved * backward_share;
+}
+
+void operator_list::norm(double n) {
+  // Backward the norm reads its input and a gradient and writes one; that of the residual is added to it. Of several
+  // streams the gradients are read and written beside their values. [assumed]
+  const double forward = elementwise_bytes("norm") + residual_bytes_;
+  const bool one_stream = residual_bytes_ == elementwise_bytes("residual");
+  stream("norm", n * hidden * forward, work.recompute.layernorm,
+         one_stream ? (elementwise_bytes("norm") + 2 + residual_bytes_) / forward : 1.5);
+}
+
+token_counts tokens_of(const training_workload& w) {
+  const double tp = static_cast<double>(w.par.tp);
+  token_counts t;
+  t.whole = static_cast<double>(w.micro_batch_size * w.seq_length) / static_cast<double>(w.par.cp);
+  t.sharded = w.par.sequence_parallel ? t.whole / tp : t.whole;
+  // With sequence parallelism each rank routes its own tokens, gathered over the expert-tensor-parallel group.
+  t.moe = w.par.sequence_parallel ? t.whole / tp * static_cast<double>(w.par.etp) : t.whole;
+  return t;
+}
+
+// Each of the tokens of a rank goes to an expert with probability k / E: its load is binomial, taken as normal.
+capacity_load load_of_experts(const layer_spec& l, const training_workload& w) {
+  if (!w.expert_capacity_factor || !l.routed()) return {1, w.expert_imbalance};
+  const double tokens = tokens_of(w).moe / real(w.par.etp), p = real(l.moe.top_k) / real(l.moe.experts);
+  const double even = tokens * p, capacity = std::ceil(even * *w.expert_capacity_factor);
+  const double deviation = std::sqrt(even * (1 - p));
+  double kept = std::min(even, capacity);
+  if (deviation > 0) {
+    const double z = (capacity - even) / deviation;
+    const double above = std::erfc(z / std::numbers::sqrt2) / 2,
+                 density = std::exp(-z * z / 2) / std::sqrt(2 * std::numbers::pi);
+    kept = even - deviation * (density - z * above);  // less the mean excess over the capacity
+  }
+  capacity_load out;
+  out.kept = std::clamp(kept / even, 0.0, 1.0);
+  out.rows = w.static_experts() ? capacity / even : std::min(out.kept * w.expert_imbalance, capacity / even);
+  return out;
+}
+
+std::vector<layer_operator> layer_operators(const model& m, const layer_spec& l, const training_workload& w,
+                                            double unfused_activation_passes) {
+  operator_list o(m, l, w);
+  add_mixer(o);
+  const recompute_spec& r = w.recompute;
+  if (l.routed()) {
+    experts(o, unfused_activation_passes);
+  } else if (l.ffn_hidden > 0) {
+    o.norm(o.tokens.sharded);
+    dense_mlp(o, "mlp.up", "mlp.down", real(l.ffn_hidden), r.mlp, r.mlp || r.activation);
+  }
+  return o.take();
+}
+
+local_parameters parameters_on_gpu(const model& m, const layer_spec& l, const parallelism& par) {
+  const double experts = real(expert_parameters(m, l));
+  return {.dense = (real(layer_parameters(m, l)) - experts) / real(par.tp), .expert = experts / real(par.ep * par.etp)};
+}
+
+double expert_width(double hidden, const layer_spec& l) { return l.moe.latent > 0 ? real(l.moe.latent) : hidden; }
+
+}  // namespace nvlsim

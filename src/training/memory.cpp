@@ -1,0 +1,329 @@
+// Whether a training layout is possible and fits. [docs/models-and-assumptions.md#memory]
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <set>
+#include <utility>
+
+#include "nvlsim/training/training.hpp"
+#include "nvlsim/units/units_text.hpp"
+#include "training/pass_costs.hpp"
+
+namespace nvlsim {
+namespace {
+
+/// What one pipeline stage holds.
+struct stage_content {
+  local_parameters parameters;      ///< layers and vocabulary tables
+  double vocabulary = 0;            ///< of them, tables
+  double last_layer = 0;            ///< dense parameters of the layer whose backward comes first; of several chunks the largest
+  double gathered = 0;              ///< parameters of the largest layer that FSDP shares out, experts included
+  std::vector<bytes> activations;   ///< by local chunk, of one micro-batch
+  bytes again;                      ///< of a unit of layers computed again, beyond its input
+  std::int64_t layers = 0;
+  bool head = false;                ///< the loss is computed here
+};
+
+/// Adds the layers of a chunk, which keep all they need, or the input of each unit that is computed again.
+class chunk_activations {
+ public:
+  explicit chunk_activations(const training_context& c) : c_(c), all_kept_(c.work) { all_kept_.recompute = {}; }
+
+  void add(const layer_spec& l, std::int64_t index, bool predicts) {
+    const recompute_spec& r = c_.work.recompute;
+    const bytes input =
+        stored_activations(c_.net, l, c_.work);  // of the layer; under full recompute its input alone
+    if (!r.full) {
+      stored_ += input;
+      return;
+    }
+    const bytes all = stored_activations(c_.net, l, all_kept_);
+    if (!recomputes_layer(r, index, predicts)) {
+      stored_ += all;
+      whole_ = true;
+    } else {
+      const bool begins = r.block || index % r.num_layers == 0;
+      unit_ = begins ? all - input : unit_ + all;
+      if (begins) stored_ += input;
+      largest_ = std::max(largest_, unit_);
+    }
+  }
+  bytes stored() const { return stored_; }
+  /// Of the largest unit, beyond its input. Layers that keep everything come first in the backward pass, and have given their memory back by then.
+  bytes again() const { return whole_ ? bytes{} : largest_; }
+
+ private:
+  const training_context& c_;
+  training_workload all_kept_;
+  bytes stored_, unit_, largest_;
+  bool whole_ = false;  ///< some layer keeps everything
+};
+
+/// With FSDP, of the parameters whose group has more than one rank, the largest layer's are `gathered`.
+stage_content content_of(const training_context& c, std::int64_t stage, bool shared_dense, bool shared_experts) {
+  const training_workload& w = c.work;
+  const pipeline_geometry shape = geometry_of(w);
+  const auto counts = chunk_layers(c.net, w);
+  stage_content s;
+  s.activations.resize(static_cast<std::size_t>(shape.local));
+  int tables = 0;
+  for (std::int64_t v = 0; v < shape.local; ++v) {
+    const std::int64_t chunk = shape.chunk_of(stage, v);
+    const bool first = chunk == 0, last = chunk == shape.chunks() - 1;
+    tables += c.net.tied_embeddings && first && last ? 1 : (first ? 1 : 0) + (last ? 1 : 0);
+    s.head |= last;
+    if (last) s.parameters.dense += local_predictor_parameters(c);
+    const auto here = counts.begin() + static_cast<std::ptrdiff_t>(chunk);
+    const std::int64_t begin = std::accumulate(counts.begin(), here, std::int64_t{0});
+    chunk_activations kept(c);
+    double last_layer = 0;
+    for (std::int64_t i = begin; i < begin + *here; ++i) {
+      const auto at = static_cast<std::size_t>(i), decoder = c.net.layers.size();
+      const layer_spec& l = at < decoder ? c.net.layers[at] : c.net.mtp_block[(at - decoder) % c.net.mtp_block.size()];
+      const local_parameters p = parameters_on_gpu(c.net, l, w.par);
+      s.parameters.dense += p.dense;
+      s.parameters.expert += p.expert;
+      last_layer = p.dense;
+      s.gathered = std::max(s.gathered, (shared_dense ? p.dense : 0) + (shared_experts ? p.expert : 0));
+      kept.add(l, i - begin, at >= decoder);
+      ++s.layers;
+    }
+    s.activations[static_cast<std::size_t>(v)] = kept.stored();
+    s.again = std::max(s.again, kept.again());
+    s.last_layer = last ? last_layer : std::max(s.last_layer, last_layer);
+  }
+  if (c.net.tied_embeddings) tables = std::min(tables, 1);
+  s.vocabulary = local_vocabulary_parameters(c) * tables;
+  s.parameters.dense += s.vocabulary;
+  return s;
+}
+
+/// Largest sum of activations over the schedule, and in how many passes through a chunk they are. What a weight
+/// gradient needs is kept until it is done.
+struct held_activations {
+  bytes peak;
+  std::int64_t chunks = 0;
+};
+held_activations peak_activations(const training_workload& w, const stage_content& s, std::int64_t stage) {
+  std::vector<std::int64_t> alive(s.activations.size(), 0);
+  held_activations out;
+  pipeline_geometry shape = geometry_of(w);
+  // The order repeats from PP micro-batches to the next; four times shows all that is ever held.
+  shape.micro_batches = std::min(shape.micro_batches, 4 * shape.pp);
+  for (const pipeline_slot& slot : stage_schedule(shape, stage)) {
+    if (slot.what == pass_kind::backward_input) continue;
+    alive[static_cast<std::size_t>(slot.chunk)] += slot.what == pass_kind::forward ? 1 : -1;
+    if (slot.what != pass_kind::forward) continue;
+    bytes now;
+    for (std::size_t v = 0; v < alive.size(); ++v) now += s.activations[v] * static_cast<double>(alive[v]);
+    if (now >= out.peak) out = {now, std::accumulate(alive.begin(), alive.end(), std::int64_t{0})};
+  }
+  return out;
+}
+
+/// Frozen weights have no master copy to be cast from, so recipes of 8 bits and less keep them in 8 bits alone.
+double frozen_weight_bytes(const training_workload& w) {
+  if (w.task != training_task::lora) return 2;
+  return std::clamp(bytes_per_element(w.gemm_precision), 1.0, 2.0);
+}
+
+memory_report stage_memory(const training_context& c, std::int64_t stage) {
+  const training_workload& w = c.work;
+  const bool fsdp = w.sharding == data_parallel_sharding::fsdp, replicated = w.sharding == data_parallel_sharding::replicated;
+  const double dense_group = gradient_group(w).ranks, expert_group_size = expert_gradient_group(w).ranks;
+  const stage_content here = content_of(c, stage, dense_group > 1, expert_group_size > 1);
+  const double trained = w.task == training_task::lora ? lora_share : 1.0;
+  /// Parameters left on one GPU when they are sharded, or all.
+  const auto held = [&](bool sharded) {
+    return sharded ? here.parameters.dense / dense_group + here.parameters.expert / expert_group_size : here.parameters.total();
+  };
+  const bool shared_gradients = fsdp || w.sharding == data_parallel_sharding::optim_grads;
+  const double params = held(fsdp), reduced = held(shared_gradients), updated = held(!replicated) * trained;
+
+  memory_report r;
+  r.where = fmt::format("stage {}", stage);
+  r.usable = c.machine.gpu.hbm_usable;
+  const auto add = [&](const char* name, double size, std::string why) {
+    if (size > 0) r.items.push_back({name, bytes::from_base(size), std::move(why)});
+    r.peak += bytes::from_base(size);
+  };
+  const double frozen = frozen_weight_bytes(w);
+  const double tables = here.vocabulary / (fsdp ? dense_group : 1), layers = params - tables;
+  const char* sharded = fsdp ? ", sharded" : "";
+  if (frozen < 2)
+    add("weights", frozen * layers + 2 * tables,
+        fmt::format("{:g} B x {:.3f} G frozen parameters of this GPU, 2 B x {:.3f} G of the vocabulary{}", frozen, layers / 1e9, tables / 1e9, sharded));
+  else
+    add("weights", 2 * params, fmt::format("2 B (BF16) x {:.3f} G parameters of this GPU{}", params / 1e9, sharded));
+  add("gradients", c.framework.gradient_memory_bytes * reduced * trained,
+      fmt::format("{:g} B x {:.3f} G trained parameters{}", c.framework.gradient_memory_bytes,
+                  reduced * trained / 1e9, shared_gradients ? ", sharded" : ""));
+  add("optimizer", 12 * updated, fmt::format("12 B (FP32 master and two moments) x {:.3f} G parameters updated here", updated / 1e9));
+  const held_activations alive = peak_activations(w, here, stage);
+  bytes each;
+  for (const bytes b : here.activations) each += b;
+  // Of the layers that are offloaded one of one micro-batch is at work, and on the GPU.
+  const double layers_here = static_cast<double>(std::max<std::int64_t>(here.layers, 1));
+  const double away = std::clamp(static_cast<double>(w.offload_layers), 0.0, layers_here);
+  r.offloaded = away > 0 ? std::max(bytes{}, alive.peak * (away / layers_here) - each * (1 / layers_here)) : bytes{};
+  r.offload_room = cpu_room(c.machine);
+  add("activations", (alive.peak - r.offloaded).base(),
+      fmt::format("{} a micro-batch x {:g} in flight{}", format_quantity(each),
+                  static_cast<double>(alive.chunks) / static_cast<double>(here.activations.size()),
+                  away > 0 ? fmt::format(", {} of them in CPU memory", format_quantity(r.offloaded)) : ""));
+  const double logits =
+      here.head ? 4 * c.tokens.whole * static_cast<double>(c.net.vocab) / static_cast<double>(w.par.tp) : 0;
+  add("logits", logits, "FP32 logits of one micro-batch");
+  const double waiting = here.head ? static_cast<double>(deferred_head_gradients(c)) : 0;
+  if (waiting > 0)
+    add("head gradients",
+        waiting * 2 * c.tokens.whole * (static_cast<double>(c.net.hidden) + static_cast<double>(c.net.vocab) / static_cast<double>(w.par.tp)),
+        fmt::format("BF16 inputs and logit gradients of {:g} micro-batches, for the LM head's deferred weight gradient", waiting));
+  if (const double again = here.again.base() - logits; again > 0)  // the logits have gone by then
+    add("recomputed", again,
+        fmt::format("activations of layers while they are computed again{}",
+                    here.head ? ", beyond the logits" : ""));
+  // Activations are at their peak as the backward pass begins: with the LM head, then the last layer. Frozen layers
+  // compute no gradient of weights, which is what most of their temporary memory holds.
+  const bool frozen_layers = w.task == training_task::lora;
+  const double of_layer = frozen_layers ? 0 : c.framework.workspace_bytes_per_layer_param;
+  const double of_head = frozen_layers || !here.head || waiting > 0 ? 0 : c.framework.workspace_bytes_per_head_param;
+  const double gathered = w.par.tp > 1 ? 4 * static_cast<double>(c.net.hidden) * c.tokens.whole : 0;
+  add("workspace", of_layer * here.last_layer + of_head * local_vocabulary_parameters(c) + gathered,
+      fmt::format("{:g} B a dense parameter of one layer{}{}", of_layer,
+                  of_head > 0 ? fmt::format(", {:g} B one of the LM head", of_head) : "",
+                  gathered > 0 ? ", 4 B a token and hidden unit that TP gathers" : ""));
+  if (fsdp)
+    add("gathered", 2 * frozen * here.gathered + (frozen_layers ? 0 : 2 * here.gathered),
+        fmt::format("{:g} B x {:.3f} G shared parameters of a layer, of the one at work and the next{}", frozen, here.gathered / 1e9,
+                    frozen_layers ? "" : ", and 2 B of its gradients"));
+  add("reserve", c.framework.reserve.base(), "CUDA context, collective library and allocator");
+  return r;
+}
+
+void add_divisibility(std::vector<std::string>& out, std::int64_t whole, std::int64_t part, std::string_view what) {
+  if (whole % part != 0) out.push_back(fmt::format("{} ({} / {} leaves a rest)", what, whole, part));
+}
+
+std::vector<layer_spec> distinct_layers(const model& m) {
+  std::vector<layer_spec> out;
+  for (const auto* list : {&m.layers, &m.mtp_block})
+    for (const layer_spec& l : *list)
+      if (std::find(out.begin(), out.end(), l) == out.end()) out.push_back(l);
+  return out;
+}
+
+void add_layer_problems(std::vector<std::string>& reasons, const layer_spec& l, const training_workload& w) {
+  std::vector<std::string> out;
+  const parallelism& par = w.par;
+  if (w.packed && (l.sparse_keys > 0 || l.attention == attention_kind::compressed))
+    out.push_back("packed sequences are not modelled for attention that chooses or compresses keys");
+  if (l.heads > 0) add_divisibility(out, l.heads, par.tp, "tensor parallelism must divide the attention heads");
+  if (w.cp_exchange == context_exchange::all_to_all && par.cp > 1 && l.heads > 0) {
+    if (l.attention == attention_kind::grouped_query)
+      add_divisibility(out, l.heads, par.tp * par.cp,
+                       "tensor x context parallelism by all-to-all must divide the attention heads");
+    else out.push_back("context parallelism by all-to-all is modelled for grouped-query attention; use p2p");
+  }
+  if (l.attention == attention_kind::compressed)
+    add_divisibility(out, l.compressed.o_groups, par.tp, "tensor parallelism must divide the groups of the output projection");
+  if (l.scan.heads > 0) {
+    const bool delta = l.attention == attention_kind::linear;
+    const std::int64_t groups = delta ? l.scan.key_heads : l.scan.groups, parts = par.tp * par.cp;
+    const char* what = delta ? "tensor x context parallelism must divide the heads of linear attention"
+                             : "tensor x context parallelism must divide the heads of the scan";
+    add_divisibility(out, l.scan.heads, parts, what);
+    if (groups > 0) add_divisibility(out, groups, par.tp, "tensor parallelism must divide the groups of the scan");
+  }
+  if (l.ffn_hidden > 0) add_divisibility(out, l.ffn_hidden, par.tp, "tensor parallelism must divide the FFN width");
+  if (l.routed()) add_divisibility(out, l.moe.experts, par.ep, "expert parallelism must divide the experts");
+  for (std::string& reason : out)
+    if (std::find(reasons.begin(), reasons.end(), reason) == reasons.end()) reasons.push_back(std::move(reason));
+}
+
+}  // namespace
+
+std::vector<std::string> training_problems(const platform& p, const model& m, const training_workload& w) {
+  std::vector<std::string> out = placement_problems(w.par, w.place, p);
+  for (const precision x : std::set{w.gemm_precision, precision::bf16})
+    if (!p.gpu.dense_peak(x)) out.push_back(fmt::format("{} has no {} peak: it cannot do this step", p.gpu.name, name(x)));
+  const parallelism& par = w.par;
+  for (const layer_spec& l : distinct_layers(m)) add_layer_problems(out, l, w);
+  const bool routed = has_routed_experts(m);
+  if (!routed && par.ep != 1) out.push_back("expert parallelism needs a model with routed experts");
+  if (!routed && (w.expert_capacity_factor || w.pad_to_capacity))
+    out.push_back("a capacity of experts needs a model with routed experts");
+  if (w.pad_to_capacity && w.dispatcher == moe_dispatcher::deduplicated && par.ep > 1)
+    out.push_back(
+        "only the alltoall dispatcher pads to capacity: the deduplicated one (Megatron-LM's flex) sends what "
+        "there is");
+  if (w.sharding == data_parallel_sharding::optim_grads && w.schedule == pipeline_schedule::dualpipe)
+    out.push_back(
+        "sharding optim_grads reduces gradients after every micro-batch, and those of dualpipe's two copies meet "
+        "at the end; use another sharding");
+  if (w.sharding_groups > 1) {
+    add_divisibility(out, par.cp * par.dp, w.sharding_groups, "sharding groups must divide dp x cp");
+    if (routed)
+      add_divisibility(out, std::max<std::int64_t>(1, par.tp * par.cp * par.dp / (par.ep * par.etp)),
+                       w.sharding_groups, "sharding groups must divide the copies of an expert");
+    if (w.sharding == data_parallel_sharding::replicated)
+      out.push_back("sharding groups need something that is sharded");
+  }
+  if (w.recompute.full && !w.recompute.block && w.recompute.num_layers > 1 && m.mtp_layers > 0)
+    out.push_back(
+        "prediction modules are recomputed one layer at a time: recompute_num_layers must be 1 with method "
+        "uniform");
+  if (routed) add_divisibility(out, par.tp * par.cp * par.dp, par.ep * par.etp, "ep x etp must divide tp x cp x dp");
+  const std::int64_t batch = w.micro_batch_size * par.dp;
+  if (w.global_batch_size % batch != 0 || w.global_batch_size < batch)
+    out.push_back(fmt::format("the global batch of {} must be a multiple of micro-batch {} x dp {}", w.global_batch_size,
+                              w.micro_batch_size, par.dp));
+  add_divisibility(out, w.seq_length, par.cp * (par.sequence_parallel ? par.tp : 1),
+                   "context and sequence parallelism must divide the sequence");
+  const auto unequal = split_problems(m, w);
+  out.insert(out.end(), unequal.begin(), unequal.end());
+  const auto layers = static_cast<std::int64_t>(m.layers.size());
+  if (!w.split.given() && par.pp * par.vp > layers + (layers % (par.pp * par.vp) == 0 ? 0 : 2))
+    out.push_back(fmt::format("pp {} x vp {} = {} model chunks exceed the {} layers", par.pp, par.vp, par.pp * par.vp, layers));
+  if (par.vp > 1 && par.pp == 1) out.push_back("vp needs pp > 1");
+  const auto order = schedule_problems(w);
+  out.insert(out.end(), order.begin(), order.end());
+  const double passes = static_cast<double>(par.pp * par.vp) * static_cast<double>(w.micro_batches());
+  if (passes > most_passes)
+    out.push_back(fmt::format("{:.3g} passes of micro-batches through model chunks are more than the {:.3g} simulated in one step",
+                              passes, most_passes));
+  return out;
+}
+
+step_residuals kind_of_step(const platform& p, const model& m, const training_workload& w) {
+  constexpr int largest_server = 16;  // GPUs of one NVLink domain
+  step_residuals k;
+  k.rack = p.gpus_per_rack() > largest_server;
+  const double element = bytes_per_element(w.gemm_precision);
+  k.weight_bits = element >= 2 ? 16 : element < 1 ? 4 : 8;
+  k.experts = has_routed_experts(m);
+  return k;
+}
+
+step_band step_band_90(const platform& p, const stack& s, const model& m, const training_workload& w) {
+  const step_residuals k = kind_of_step(p, m, w);
+  for (const step_residuals& r : s.training->residuals)
+    if (r.rack == k.rack && r.weight_bits == k.weight_bits && r.experts == k.experts) return {std::exp(r.low), std::exp(r.high)};
+  const double half = k.experts ? s.training->moe_error_90 : s.training->error_90;
+  return {1 - half, 1 + half};
+}
+
+memory_report training_memory(const platform& p, const stack& s, const model& m, const training_workload& w) {
+  const training_context c(p, s, m, w);
+  memory_report worst;
+  for (std::int64_t stage = 0; stage < w.par.pp; ++stage) {
+    memory_report r = stage_memory(c, stage);
+    const bool worse = r.fits() == worst.fits() ? r.peak > worst.peak : !r.fits();
+    if (stage == 0 || worse) worst = std::move(r);
+  }
+  return worst;
+}
+
+}  // namespace nvlsim

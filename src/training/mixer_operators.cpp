@@ -1,0 +1,170 @@
+#include <algorithm>
+
+#include "nvlsim/compute/elementwise.hpp"
+#include "training/operator_list.hpp"
+
+namespace nvlsim {
+namespace {
+
+double real(std::int64_t x) { return static_cast<double>(x); }
+
+double sequence(const operator_list& o) { return real(o.work.seq_length); }
+
+/// Pairs of a query and a key that it sees, causal: a query sees itself and at most window - 1 keys before it.
+double causal_pairs(double s, double window) { return window * (window + 1) / 2 + (s - window) * window; }
+
+void scores(operator_list& o, double qk, double v, double kv_heads) {
+  const double s = sequence(o), cp = real(o.work.par.cp);
+  layer_operator& a = o.add(layer_operator::type::attention, "attention", o.work.recompute.core_attention);
+  const std::vector<sequence_share> packed = sequences_of(o.work);
+  const double length = mean_length(packed);
+  a.shape.batch = real(o.work.micro_batch_size) * (s / length);
+  // Context-parallel ranks share out the tokens of every head, or the heads.
+  const bool by_heads = o.work.cp_exchange == context_exchange::all_to_all;
+  const double shards = by_heads ? o.tp * cp : o.tp, parts = by_heads ? 1 : cp;
+  a.shape.heads = real(o.layer.heads) / shards;
+  a.shape.kv_heads = std::max(1.0, kv_heads / shards);
+  a.shape.qk_dim = qk, a.shape.v_dim = v;
+  a.shape.queries = length / parts;
+  double pairs = 0;
+  for (const sequence_share& one : packed) {
+    const double n = real(one.length);
+    pairs += one.share * causal_pairs(n, o.layer.window > 0 ? std::min(real(o.layer.window), n) : n);
+  }
+  a.shape.pairs = pairs / parts;  // balanced over context-parallel ranks
+  a.shape.fp8 = o.work.fp8_attention;
+}
+
+void chosen_scores(operator_list& o, double qk, double v) {
+  const mean_keys k = keys_of(o.layer, sequence(o));
+  layer_operator& a = o.add(layer_operator::type::sparse_attention, "attention", o.work.recompute.core_attention);
+  a.sparse = {o.tokens.whole, real(o.layer.heads) / o.tp, k.window + k.pooled, qk, v, o.work.fp8_attention};
+}
+
+/// Queries from `rank`, keys from the hidden state; every rank scores its own share of the tokens.
+void indexer(operator_list& o, double rank, double key_width) {
+  const layer_spec& l = o.layer;
+  if (l.index_heads == 0) return;
+  const double heads = real(l.index_heads), dim = real(l.index_dim), t = o.tokens.sharded;
+  const mean_keys k = keys_of(l, sequence(o));
+  o.linear("indexer.q", t, heads * dim, rank);
+  o.linear("indexer.kw", t, key_width + heads, o.hidden);
+  layer_operator& i = o.add(layer_operator::type::indexer, "indexer", false);
+  i.index = {t, heads, dim, k.scored, k.pooled, o.work.fp8_attention};
+}
+
+void grouped_query(operator_list& o) {
+  const layer_spec& l = o.layer;
+  const double t = o.tokens.whole, q = real(l.heads * l.head_dim), kv = real(l.kv_heads * l.head_dim);
+  const double gate = l.attention_gate ? q : 0;
+  o.linear("qkv", t, (q + gate + 2 * kv) / o.tp, o.hidden);
+  o.stream("rotary", t * (q + kv) / o.tp * compute::elementwise_bytes("rotary"), false, 1);
+  scores(o, real(l.head_dim), real(l.head_dim), real(l.kv_heads));
+  if (l.attention_gate) o.stream("attention.gate", 3 * 2 * t * q / o.tp, false, 5.0 / 3);
+  o.linear("attention.out", t, o.hidden, q / o.tp);
+}
+
+void latent(operator_list& o) {
+  const mla_spec& a = o.layer.mla;
+  const double ql = real(a.q_lora_rank), kl = real(a.kv_lora_rank), nope = real(a.qk_nope_dim), rope = real(a.qk_rope_dim);
+  const double v = real(a.v_head_dim), heads = real(o.layer.heads) / o.tp, t = o.tokens.whole, q_in = ql > 0 ? ql : o.hidden;
+  const bool up = o.work.recompute.mla_up_proj;
+  o.linear("mla.down", o.tokens.sharded, ql + kl + rope, o.hidden);
+  o.linear("mla.q_up", t, heads * (nope + rope), q_in, up);
+  if (attends_sparsely(o.layer, o.work.seq_length)) {
+    // The absorbed form: all heads share the latent vector of a key.
+    o.linear("mla.absorb", t, kl, nope, up, heads);
+    o.stream("rotary", 2 * t * heads * (2 * (nope + rope) + kl) + 4 * o.tokens.sharded * (ql + kl), up, 1);
+    indexer(o, q_in, real(o.layer.index_dim));
+    chosen_scores(o, kl + rope, kl);
+    o.linear("mla.values", t, v, kl, false, heads);
+  } else {
+    o.linear("mla.kv_up", t, heads * (nope + v), kl, up);
+    o.stream("rotary", 2 * t * heads * (3 * (nope + rope) + 2 * v) + 4 * o.tokens.sharded * (ql + kl), up, 1);
+    scores(o, nope + rope, v, real(o.layer.heads));
+  }
+  o.linear("attention.out", t, o.hidden, heads * v);
+}
+
+void compressed(operator_list& o) {
+  const layer_spec& l = o.layer;
+  const compressed_spec& c = l.compressed;
+  const double t = o.tokens.whole, shared = o.tokens.sharded, dim = real(l.head_dim), heads = real(l.heads) / o.tp;
+  const double overlap = l.sparse_keys > 0 ? 2 : 1, groups = real(c.o_groups), rank = real(c.q_lora_rank);
+  const double pooled = c.ratio > 0 ? 2 * dim * overlap : 0, index_pooled = l.index_heads > 0 ? 2 * real(l.index_dim) * overlap : 0;
+  o.linear("q_down", shared, rank, o.hidden);
+  o.linear("q_up", t, heads * dim, rank);
+  o.linear("kv", shared, dim + pooled, o.hidden);
+  o.stream("rotary", 2 * 2 * (t * heads * dim + shared * (rank + dim)), false, 1);
+  if (c.ratio > 0) o.stream("pool", 2 * shared * (pooled + index_pooled) * (1 + 0.5 / real(c.ratio)));
+  indexer(o, rank, index_pooled);
+  chosen_scores(o, dim, dim);
+  o.linear("attention.out_down", t, real(c.o_lora_rank), real(l.heads) * dim / groups, false, std::max(1.0, groups / o.tp));
+  o.linear("attention.out", t, o.hidden, groups * real(c.o_lora_rank) / o.tp);
+}
+
+/// The convolution runs again in the backward pass, as the fused kernels do.
+void convolution(operator_list& o, double width) {
+  constexpr double passes = 2, backward_passes = 3 + 2;  // input and output; both gradients with the input, and again
+  o.stream("conv1d", passes * 2 * o.tokens.whole * width, false, backward_passes / passes);
+}
+
+/// Output times its gate, then the norm: both are read, one is written; backward three are read and two written.
+void gated_norm(operator_list& o, double width) { o.stream("gated_norm", 3 * 2 * o.tokens.whole * width, false, 5.0 / 3); }
+
+void mamba(operator_list& o) {
+  const scan_spec& s = o.layer.scan;
+  const double t = o.tokens.whole, width = real(s.heads * s.head_dim) / o.tp, bc = 2 * real(s.groups * s.state) / o.tp;
+  o.linear("mamba.in", t, 2 * width + bc + real(s.heads) / o.tp, o.hidden);
+  convolution(o, width + bc);
+  layer_operator& scan = o.add(layer_operator::type::scan, "scan", false);
+  scan.scan = {t, real(s.heads) / o.tp, real(s.head_dim), real(s.state), real(s.groups) / o.tp, real(s.chunk), false};
+  gated_norm(o, width);
+  o.linear("mamba.out", t, o.hidden, width);
+}
+
+void delta_net(operator_list& o) {
+  const scan_spec& s = o.layer.scan;
+  const double t = o.tokens.whole, width = real(s.heads * s.head_dim) / o.tp, keys = real(s.key_heads * s.state) / o.tp;
+  o.linear("delta.in", t, 2 * keys + 2 * width + 2 * real(s.heads) / o.tp, o.hidden);
+  convolution(o, width + 2 * keys);
+  layer_operator& scan = o.add(layer_operator::type::scan, "scan", false);
+  scan.scan = {t, real(s.heads) / o.tp, real(s.head_dim), real(s.state), real(s.key_heads) / o.tp, real(s.chunk), true};
+  gated_norm(o, width);
+  o.linear("delta.out", t, o.hidden, width);
+}
+
+}  // namespace
+
+mean_keys keys_of(const layer_spec& l, double s) {
+  mean_keys k;
+  const bool pools = l.attention == attention_kind::compressed;
+  if (pools && l.window > 0) {
+    k.window = causal_pairs(s, std::min(real(l.window), s)) / s;
+  }
+  if (pools && l.compressed.ratio == 0) return k;
+  const double available = pools ? s / real(l.compressed.ratio) : s;  // at the end of the sequence; half of it on average
+  const double most = l.sparse_keys > 0 ? std::min(real(l.sparse_keys), available) : available;
+  k.pooled = most * (1 - most / (2 * available));
+  k.scored = l.index_heads > 0 ? available / 2 : 0;
+  return k;
+}
+
+bool attends_sparsely(const layer_spec& l, std::int64_t s) {
+  return l.attention == attention_kind::compressed || (l.sparse_keys > 0 && l.sparse_keys < s);
+}
+
+void add_mixer(operator_list& o) {
+  if (o.layer.attention == attention_kind::none) return;
+  o.norm(o.tokens.sharded);
+  switch (o.layer.attention) {
+    case attention_kind::grouped_query: return grouped_query(o);
+    case attention_kind::mla: return latent(o);
+    case attention_kind::compressed: return compressed(o);
+    case attention_kind::linear: return delta_net(o);
+    case attention_kind::mamba: return mamba(o);
+    case attention_kind::none: return;
+  }
+}
+
+}  // namespace nvlsim

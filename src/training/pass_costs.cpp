@@ -1,0 +1,496 @@
+#include "training/pass_costs.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <utility>
+
+#include "nvlsim/compute/elementwise.hpp"
+#include "nvlsim/network/fabric_path.hpp"
+#include "nvlsim/collectives/collectives.hpp"
+#include "nvlsim/diagnostics/diagnostics.hpp"
+#include "nvlsim/plan/part_facts.hpp"
+
+namespace nvlsim {
+namespace {
+
+bool quantised(precision p) { return bytes_per_element(p) < 2; }
+
+/// No kernel is faster than the data sheet's rates.
+seconds data_sheet_time(const gpu_spec& gpu, precision p, const kernel_cost& k) {
+  const std::optional<flop_rate> peak = gpu.dense_peak(p);
+  const seconds memory = k.moved / gpu.hbm_bandwidth;
+  return peak ? std::max(memory, k.work / *peak) : memory;
+}
+
+class builder {
+ public:
+  builder(const training_context& c, double slowdown) : c_(c), slowdown_(slowdown) {}
+
+  void kernel(work_kind kind, const char* name, const kernel_cost& k, precision p) {
+    kernel(kind, name, k, p, facts_of(c_.machine.gpu, p, k));
+  }
+  void kernel(work_kind kind, const char* name, const kernel_cost& k, precision p, part_facts f) {
+    const seconds t = k.time * slowdown_;
+    f.alone *= slowdown_, f.latency *= slowdown_;
+    add(kind, name, t, f);
+    out_.energy += kernel_power(c_.machine.gpu, p, k) * t;
+  }
+  void gemm(const layer_operator& o, const gemm_params& params, const gemm_shape& s) {
+    kernel_cost k = gemm_cost(c_.machine.gpu, params, o.operands, s);
+    if (o.experts) {
+      const double own = c_.framework.moe_expert_time / c_.framework.moe_time_factor;  // theirs, not the layer's
+      k.time = std::max(k.time * own, data_sheet_time(c_.machine.gpu, o.operands, k) * (1 / slowdown_));
+    }
+    kernel(work_kind::gemm, o.name, k, o.operands, facts_of(c_.machine.gpu, o.operands, k, s));
+  }
+  /// Casts an operand of a GEMM, of so many elements a group, where it is of 8 bits or fewer.
+  void quantise(const layer_operator& o, double elements, double element_bytes) {
+    if (quantised(o.operands))
+      bytes_moved("quantise", elements * o.groups * element_bytes * (o.experts ? c_.framework.moe_quantise_passes : 1.0));
+  }
+  void attention(const char* name, const kernel_cost& k, const attention_shape& s) {
+    kernel(work_kind::attention, name, k, precision::bf16, facts_of(c_.machine.gpu, k, s));
+  }
+  void bytes_moved(const char* name, double moved) {
+    kernel(work_kind::memory_bound, name, stream_cost(c_.machine.gpu, c_.kernels.stream, bytes::from_base(moved)),
+           precision::bf16);
+  }
+  void waiting(work_kind kind, const char* name, seconds t, const part_facts& f) {
+    add(kind, name, t, f);
+    out_.energy += c_.machine.gpu.idle_power * t;
+  }
+  seconds duration() const { return out_.duration(); }
+  costed_parts take() { return std::exchange(out_, {}); }
+
+ private:
+  void add(work_kind kind, const char* name, seconds t, const part_facts& f) {
+    if (t > seconds{}) out_.parts.push_back({kind, name, t, 1, std::make_shared<part_facts>(f)});
+  }
+  const training_context& c_;
+  double slowdown_;
+  costed_parts out_;
+};
+
+/// Tensor cores run FP16 as they run BF16, and published steps in FP16 are fitted as such.
+const gemm_params& gemm_of(const training_context& c, precision p) {
+  const auto it = c.kernels.gemm.find(p == precision::fp16 ? precision::bf16 : p);
+  if (it == c.kernels.gemm.end())
+    throw input_error({{"", "", "the stack has no " + std::string(name(p)) + " GEMM parameters for " + c.kernels.gpu, ""}});
+  return it->second;
+}
+
+kernel_cost scan_cost(const training_context& c, const layer_operator& o, bool forward) {
+  const flop_rate rate = gemm_of(c, precision::bf16).tensor_rate;
+  const double words = c.framework.scan_words_per_sm;
+  return forward ? scan_forward_cost(c.machine.gpu, rate, words, c.kernels.stream, o.scan)
+                 : scan_backward_cost(c.machine.gpu, rate, words, c.kernels.stream, o.scan);
+}
+
+/// Layers with routed experts drift more between releases than dense ones, and less so in block-scaled formats.
+double slowdown_of(const training_context& c, const layer_spec& l) {
+  if (!l.routed()) return c.slowdown;
+  return c.slowdown * c.framework.moe_time_factor *
+         (block_scaled(c.work.gemm_precision) ? c.framework.moe_block_scaled_time : 1.0);
+}
+
+/// Passes of unfused kernels over routed activations that are biased and clamped.
+double activation_passes(const training_context& c) {
+  return c.framework.unfused_activation_passes * (c.work.fused_expert_mlp ? c.framework.fused_activation_share : 1.0);
+}
+
+void price_forward(builder& b, const training_context& c, const layer_operator& o) {
+  switch (o.what) {
+    case layer_operator::type::linear:
+      b.gemm(o, gemm_of(c, o.operands), {.m = o.m, .n = o.n, .k = o.k, .groups = o.groups});
+      b.quantise(o, o.m * o.k, c.framework.quantise_bytes_forward);
+      return;
+    case layer_operator::type::attention:
+      b.attention(o.name, attention_forward_cost(c.machine.gpu, c.kernels.attention, o.shape), o.shape);
+      return;
+    case layer_operator::type::sparse_attention:
+      b.kernel(work_kind::attention, o.name, sparse_attention_forward_cost(c.machine.gpu, c.kernels.attention, o.sparse), precision::bf16);
+      return;
+    case layer_operator::type::indexer:
+      b.kernel(work_kind::attention, o.name, indexer_forward_cost(c.machine.gpu, c.kernels.attention, o.index), precision::bf16);
+      return;
+    case layer_operator::type::scan:
+      b.kernel(work_kind::attention, o.name, scan_cost(c, o, true), precision::bf16);
+      return;
+    case layer_operator::type::stream: b.bytes_moved(o.name, o.forward_bytes); return;
+  }
+}
+
+bool has_inputs(pass_kind what) { return what != pass_kind::backward_weight; }
+bool has_weights(pass_kind what) { return what != pass_kind::backward_input; }
+
+void price_linear_backward(builder& b, const training_context& c, const layer_operator& o, pass_kind what) {
+  const gemm_params& g = gemm_of(c, o.operands);
+  if (has_inputs(what)) {
+    b.quantise(o, o.m * o.n, c.framework.quantise_bytes_backward);
+    b.gemm(o, g, {.m = o.m, .n = o.k, .k = o.n, .groups = o.groups});
+  }
+  if (!has_weights(what) || c.work.task == training_task::lora) return;  // frozen weights have no gradient
+  // The weight gradient adds to an FP32 accumulator: read and written.
+  b.gemm(o, g, {.m = o.n, .n = o.k, .k = o.m, .groups = o.groups, .output_element_bytes = 8});
+}
+
+void price_backward(builder& b, const training_context& c, const layer_operator& o, pass_kind what) {
+  if (o.what == layer_operator::type::linear) return price_linear_backward(b, c, o, what);
+  if (!has_inputs(what)) return;
+  const gpu_spec& gpu = c.machine.gpu;
+  switch (o.what) {
+    case layer_operator::type::attention:
+      b.attention(o.name, attention_backward_cost(gpu, c.kernels.attention, o.shape), o.shape);
+      return;
+    case layer_operator::type::sparse_attention:
+      b.kernel(work_kind::attention, o.name, sparse_attention_backward_cost(gpu, c.kernels.attention, o.sparse), precision::bf16);
+      return;
+    case layer_operator::type::indexer:
+      b.kernel(work_kind::attention, o.name, indexer_backward_cost(gpu, c.kernels.attention, o.index), precision::bf16);
+      return;
+    case layer_operator::type::scan:
+      b.kernel(work_kind::attention, o.name, scan_cost(c, o, false), precision::bf16);
+      return;
+    case layer_operator::type::stream:
+    case layer_operator::type::linear: b.bytes_moved(o.name, o.backward_bytes); return;
+  }
+}
+
+/// Joins the hidden state and the next token's embedding, both normalised, before a prediction module.
+layer_operator predictor_input(const training_context& c) {
+  layer_operator o;
+  o.what = layer_operator::type::linear;
+  o.name = "mtp.join";
+  o.m = c.tokens.whole;
+  o.n = static_cast<double>(c.net.hidden) / static_cast<double>(c.work.par.tp);
+  o.k = 2 * static_cast<double>(c.net.hidden);
+  o.operands = c.work.gemm_precision;
+  return o;
+}
+
+priced_transfer launched(priced_transfer t, seconds launch) {
+  t.time += launch;
+  t.latency += launch;
+  return t;
+}
+
+/// What the compute stream waits for tensor-parallel collectives, one direction: around attention and a dense MLP, or
+/// around attention alone where routed experts take whole tokens.
+void tensor_parallel(builder& b, const training_context& c, const layer_spec& l) {
+  if (c.work.par.tp == 1) return;
+  const comm_group g = tensor_group(c.work.par, c.work.place);
+  const bytes size = bytes::from_base(c.tokens.whole * static_cast<double>(c.net.hidden) * 2);
+  const double mlp = l.routed() ? (c.work.par.etp > 1 ? 1 : 0) : (l.ffn_hidden > 0 ? 1 : 0);
+  const double blocks = (l.attention == attention_kind::none ? 0 : 1) + mlp;
+  const auto wait = [&](collective k, const char* name) {
+    const priced_transfer t =
+        launched(price_transfer(c.collectives, c.machine, k, size, g), c.framework.collective_launch);
+    b.waiting(work_kind::tp, name, t.time * (c.framework.tp_exposed * blocks), facts_of(c.machine, t, blocks));
+  };
+  if (c.work.par.sequence_parallel) {
+    wait(collective::all_gather, "tp.all_gather");
+    wait(collective::reduce_scatter, "tp.reduce_scatter");
+  } else {
+    wait(collective::all_reduce, "tp.all_reduce");
+  }
+}
+
+/// Bytes a token that every context-parallel rank needs of every other.
+double shared_bytes(const layer_spec& l, double tp) {
+  switch (l.attention) {
+    case attention_kind::mla:
+      return 2.0 * static_cast<double>(l.mla.kv_lora_rank + l.mla.qk_rope_dim + l.index_dim);
+    case attention_kind::compressed: {  // pooled keys; those of the window are the neighbour's
+      const double ratio = static_cast<double>(l.compressed.ratio);
+      return ratio > 0 ? 2.0 * static_cast<double>(l.head_dim + l.index_dim) / ratio : 0;
+    }
+    case attention_kind::grouped_query: break;
+    case attention_kind::linear:
+    case attention_kind::mamba:
+    case attention_kind::none: return 0;
+  }
+  return 2 * static_cast<double>(l.kv_heads * l.head_dim) / tp * 2;
+}
+
+/// A scan needs the whole sequence: its inputs go from shards of tokens to shards of heads, and its output back, `times`
+/// times.
+void exchange_heads(builder& b, const training_context& c, const layer_spec& l, double times) {
+  const scan_spec& s = l.scan;
+  const double width = static_cast<double>(s.heads * s.head_dim);
+  const double keys = 2 * static_cast<double>((l.attention == attention_kind::mamba ? s.groups : s.key_heads) * s.state);
+  const double per_token = 2 * (3 * width + keys + static_cast<double>(s.heads)) / static_cast<double>(c.work.par.tp);
+  const priced_transfer t =
+      launched(price_transfer(c.collectives, c.machine, collective::all_to_all,
+                              bytes::from_base(per_token * c.tokens.whole), context_group(c.work.par, c.work.place)),
+               c.framework.collective_launch * 2);
+  b.waiting(work_kind::cp, "cp.all_to_all", t.time * times, facts_of(c.machine, t));
+}
+
+/// Queries, keys and values go from shards of tokens to shards of heads, and the output back, `times` times.
+void exchange_attention(builder& b, const training_context& c, const layer_spec& l, double times) {
+  const double tp = static_cast<double>(c.work.par.tp), cp = static_cast<double>(c.work.par.cp);
+  const double kv_heads = std::max(static_cast<double>(l.kv_heads) / tp, cp);  // as many as ranks at least
+  const double width = static_cast<double>(l.head_dim) * 2 * (static_cast<double>(l.heads) / tp + kv_heads);
+  const priced_transfer t = launched(
+      price_transfer(c.collectives, c.machine, collective::all_to_all,
+                     bytes::from_base(2 * width * c.tokens.whole), context_group(c.work.par, c.work.place)),
+      c.framework.collective_launch * 2);
+  b.waiting(work_kind::cp, "cp.all_to_all", t.time * times, facts_of(c.machine, t, times));
+}
+
+/// What a sequence's shards exchange: scans by all-to-all, attention by all-to-all or keys and values round a ring. What
+/// is computed again exchanges again.
+void context_parallel(builder& b, const training_context& c, const layer_spec& l, bool is_forward) {
+  if (c.work.par.cp == 1 || l.attention == attention_kind::none) return;
+  const recompute_spec& r = c.work.recompute;
+  const bool scan = l.attention == attention_kind::mamba || l.attention == attention_kind::linear;
+  const double again = !is_forward && (r.full || (r.core_attention && !scan)) ? 1 : 0;
+  if (scan) return exchange_heads(b, c, l, 1 + again);
+  if (c.work.cp_exchange == context_exchange::all_to_all) return exchange_attention(b, c, l, 1 + again);
+  const double passes = is_forward ? 1 : 2 + again;  // backward keys and values again, and their gradients
+  const comm_group all = context_group(c.work.par, c.work.place);
+  const double width = shared_bytes(l, static_cast<double>(c.work.par.tp));
+  const priced_transfer hop =
+      launched(price_transfer(c.collectives, c.machine, collective::send_recv,
+                              bytes::from_base(width * c.tokens.whole), {.ranks = 2, .domains = all.domains > 1 ? 2 : 1, .apart = c.work.par.tp}),
+               c.framework.collective_launch);
+  const double hops = static_cast<double>(c.work.par.cp - 1) * passes;
+  b.waiting(work_kind::cp, "cp.exchange", hop.time * (hops * c.framework.cp_exposed), facts_of(c.machine, hop, hops));
+}
+
+/// Copies of a token that leave for other members of a group of `n`, when it goes to `k` places on average.
+double copies_sent(double n, double k, bool deduplicated) {
+  const double reached = deduplicated ? places_reached(n, k) : k;
+  return reached * (n - 1) / n;
+}
+
+/// The same of what a GPU of the emptiest domain gets through its NIC, `m` of whose GPUs are members: a token comes once
+/// into each domain that it goes to, or once for each expert.
+double copies_received(double n, double m, double k, bool deduplicated) {
+  return deduplicated ? (n - m) / m * (1 - std::pow(1 - m / n, k)) : k * (n - m) / n;
+}
+
+/// Whether the backward pass runs a layer of experts forward again, from its router to the combined output.
+bool repeats_experts(const training_context& c) { return c.work.recompute.full || c.work.recompute.moe; }
+
+/// Dispatch and combine of routed tokens. [docs/models-and-assumptions.md#experts]
+void expert_parallel(builder& b, const training_context& c, const layer_spec& l, bool is_forward, bool paired) {
+  const parallelism& par = c.work.par;
+  if (!l.routed() || par.ep == 1) return;
+  const comm_group g = expert_group(par, c.work.place);
+  const bool dedup = c.work.dispatcher == moe_dispatcher::deduplicated;
+  const capacity_load load = load_of_experts(l, c.work);
+  const double k = static_cast<double>(l.moe.top_k) * (c.work.static_experts() && !dedup ? load.rows : load.kept);
+  const double token_bytes =
+      c.tokens.moe / static_cast<double>(par.etp) * expert_width(static_cast<double>(c.net.hidden), l) * 2 *
+      (c.work.static_experts() && !dedup ? 1 : c.work.expert_imbalance);  // into the busiest rank
+  const bytes on_nvlink = bytes::from_base(token_bytes * copies_sent(static_cast<double>(par.ep), k, dedup));
+  const bytes on_nic = g.domains > 1 ? bytes::from_base(token_bytes * copies_received(static_cast<double>(par.ep), g.fewest_members(), k, dedup))
+                                     : bytes{};
+  const seconds nvlink = on_nvlink / (c.machine.gpu.nvlink * c.framework.ep_nvlink_share);
+  // Tokens that go once to a domain leave on the rail where they arrive.
+  const bandwidth of_nic = network::path_between(c.machine, static_cast<int>(par.ep * par.etp), dedup).nic;
+  const seconds nic = on_nic / (of_nic * c.framework.ep_nic_share);
+  const seconds both = std::max(nvlink, nic) * (1 + c.framework.ep_combine_ratio) + c.framework.ep_launch * 2;
+  const port_bytes inside{on_nvlink * 2, on_nvlink * 2}, outside{on_nic * 2, on_nic * 2};  // there and back
+  const priced_transfer t{
+      both, c.framework.ep_launch * 2, {inside, outside}, bytes::from_base(token_bytes), g, "expert_exchange", {}};
+  part_facts f = facts_of(c.machine, t);
+  f.limit = nic > nvlink ? resource::nic : resource::nvlink;
+  f.ceiling = (nic > nvlink ? c.machine.fabric.nic_bandwidth : c.machine.gpu.nvlink).base();
+  f.moved = (nic > nvlink ? on_nic : on_nvlink) * 2;
+  b.waiting(work_kind::ep, "ep.exchange",
+            both * ((paired || c.work.moe_overlap ? c.framework.ep_exposed_overlapped : c.framework.ep_exposed) *
+                    (!is_forward && repeats_experts(c) ? 2 : 1)),
+            f);
+}
+
+void host(builder& b, const char* name, seconds t) {
+  b.waiting(work_kind::host, name, t, facts_of_wait(resource::host, t));
+}
+
+/// Eager launches of routed layers: the host takes its time for every layer and for its local experts, whatever the
+/// GPU does. Kernels of many experts go out in batches, so that the time grows with the root of their number. Partial
+/// graphs hold attention, router and dispatch, not the experts. [docs/models-and-assumptions.md#experts]
+void expert_host(builder& b, const training_context& c, const layer_spec& l, seconds gpu_time, bool is_forward) {
+  if (!l.routed()) return;
+  const double local = static_cast<double>(l.moe.experts) / static_cast<double>(c.work.par.ep);
+  const double forwards = is_forward || repeats_experts(c) ? 1 : 0;
+  if (forwards > 0 && c.work.dispatcher == moe_dispatcher::alltoall && c.work.par.ep > 1 && !c.work.static_experts())
+    host(b, "expert counts", c.framework.moe_sync_per_expert * local);
+  if (c.work.graphs == cuda_graphs::full_iteration) return;
+  const double left = c.work.graphs == cuda_graphs::partial ? c.framework.graphed_host_share : 1.0;
+  const double experts = c.work.static_experts() ? 0.0 : std::sqrt(local);
+  // Overlapped passes are launched piece by piece, on several streams.
+  const double pieces = c.work.moe_overlap ? c.framework.moe_overlap_host_factor : 1.0;
+  const seconds launches = (c.framework.moe_host * left + c.framework.moe_host_per_expert * experts) *
+                           (pieces * (forwards + (is_forward ? 0.0 : 1.5)));
+  const seconds all = gpu_time + b.duration();
+  if (launches > all) host(b, "launches", launches - all);
+}
+
+/// Activations of offloaded layers cross C2C while the layer computes; only the excess is waited for.
+void offload(builder& b, const training_context& c, const layer_spec& l, seconds hidden_behind) {
+  if (c.work.offload_layers == 0) return;
+  const double share = std::min(1.0, static_cast<double>(c.work.offload_layers * c.work.par.pp) /
+                                         static_cast<double>(c.net.layers.size()));
+  const seconds transfer = stored_activations(c.net, l, c.work) / c.machine.gpu.c2c;
+  part_facts f = facts_of_wait(resource::c2c, transfer);
+  f.moved = transfer * c.machine.gpu.c2c;
+  f.ceiling = c.machine.gpu.c2c.base();
+  b.waiting(work_kind::memory_bound, "offload", std::max(seconds{}, transfer - hidden_behind) * share, f);
+}
+
+/// FSDP gathers a layer's parameters for each pass; what does not hide behind the layer is waited for.
+void fsdp_gather(builder& b, const training_context& c, local_parameters local, seconds compute, pass_kind what) {
+  if (c.work.sharding != data_parallel_sharding::fsdp) return;
+  priced_transfer traffic = has_inputs(what) ? parameter_gather(c, local) : priced_transfer{};
+  if (what != pass_kind::forward && has_weights(what) && c.work.task != training_task::lora)
+    traffic = traffic + gradient_reduction(c, local);
+  const seconds hidden = std::min(traffic.time, compute);
+  b.waiting(work_kind::dp, "fsdp", traffic.time - hidden + hidden * c.framework.dp_interference,
+            facts_of(c.machine, traffic));
+}
+
+void append(costed_parts& to, costed_parts from) {
+  to.parts.insert(to.parts.end(), std::make_move_iterator(from.parts.begin()), std::make_move_iterator(from.parts.end()));
+  to.energy += from.energy;
+}
+
+}  // namespace
+
+seconds costed_parts::duration() const {
+  seconds t;
+  for (const work_part& p : parts) t += p.duration * p.repeat;
+  return t;
+}
+
+void costed_parts::append(const costed_parts& other, std::int64_t times) {
+  if (times == 0) return;
+  for (work_part p : other.parts) {
+    p.repeat *= static_cast<int>(times);
+    parts.push_back(std::move(p));
+  }
+  energy += other.energy * static_cast<double>(times);
+}
+
+training_context::training_context(const platform& p, const stack& s, const model& m, const training_workload& w)
+    : machine(p), kernels(kernels_for(s, p.gpu)), framework(*s.training), collectives(s.collectives), net(m), work(w),
+      tokens(tokens_of(w)) {
+  const double doublings = std::log2(std::max(1.0, static_cast<double>(w.par.gpus()) / 8));
+  slowdown = framework.time_factor * (1 + framework.jitter_per_doubling * doublings);
+}
+
+namespace {
+
+costed_parts layer_forward(const training_context& c, const layer_spec& l, bool paired) {
+  builder kernels(c, slowdown_of(c, l));
+  for (const layer_operator& o : layer_operators(c.net, l, c.work, activation_passes(c))) price_forward(kernels, c, o);
+  costed_parts out = kernels.take();
+  const seconds compute = out.duration();
+  builder b(c, 1);
+  tensor_parallel(b, c, l);
+  context_parallel(b, c, l, true);
+  expert_parallel(b, c, l, true, paired);
+  offload(b, c, l, compute);
+  fsdp_gather(b, c, parameters_on_gpu(c.net, l, c.work.par), compute, pass_kind::forward);
+  expert_host(b, c, l, compute, true);
+  append(out, b.take());
+  return out;
+}
+
+costed_parts layer_backward(const training_context& c, const layer_spec& l, pass_kind what, bool paired) {
+  const auto operators = layer_operators(c.net, l, c.work, activation_passes(c));
+  builder kernels(c, slowdown_of(c, l));
+  for (const layer_operator& o : operators)
+    if (o.recomputed && has_inputs(what)) price_forward(kernels, c, o);
+  for (auto o = operators.rbegin(); o != operators.rend(); ++o) price_backward(kernels, c, *o, what);
+  costed_parts out = kernels.take();
+  const seconds compute = out.duration();
+  builder b(c, 1);
+  if (has_inputs(what)) {
+    tensor_parallel(b, c, l);
+    if (c.work.recompute.full) tensor_parallel(b, c, l);
+    context_parallel(b, c, l, false);
+    expert_parallel(b, c, l, false, paired);
+    offload(b, c, l, compute);
+  }
+  fsdp_gather(b, c, parameters_on_gpu(c.net, l, c.work.par), compute, what);
+  if (has_inputs(what)) expert_host(b, c, l, compute, false);
+  append(out, b.take());
+  return out;
+}
+
+/// Vocabulary tables are units of FSDP as layers are.
+void append_vocabulary_gather(costed_parts& out, const training_context& c, pass_kind what) {
+  builder b(c, 1);
+  fsdp_gather(b, c, {.dense = local_vocabulary_parameters(c), .expert = 0}, out.duration(), what);
+  append(out, b.take());
+}
+
+}  // namespace
+
+costed_parts layer_pass(const training_context& c, const layer_spec& l, pass_kind what, bool paired) {
+  return what == pass_kind::forward ? layer_forward(c, l, paired) : layer_backward(c, l, what, paired);
+}
+
+costed_parts embedding_pass(const training_context& c, pass_kind what) {
+  builder b(c, c.slowdown);
+  const double elements = c.tokens.whole * static_cast<double>(c.net.hidden);
+  const bool gradient = what != pass_kind::forward && has_weights(what) && c.work.task != training_task::lora;
+  if (what == pass_kind::forward) b.bytes_moved("embedding", elements * compute::elementwise_bytes("embedding"));
+  else if (gradient) b.bytes_moved("embedding", elements * compute::elementwise_bytes("embedding_backward"));
+  costed_parts out = b.take();
+  if (what == pass_kind::forward || gradient) append_vocabulary_gather(out, c, what == pass_kind::forward ? what : pass_kind::backward_weight);
+  return out;
+}
+
+costed_parts head_pass(const training_context& c, pass_kind what) {
+  builder b(c, c.slowdown);
+  const double v = static_cast<double>(c.net.vocab) / static_cast<double>(c.work.par.tp);
+  layer_operator head;
+  head.what = layer_operator::type::linear;
+  head.name = "lm_head";
+  head.m = c.tokens.whole, head.n = v, head.k = static_cast<double>(c.net.hidden);
+  const double losses = c.tokens.whole * v * 2 * 3;
+  if (what == pass_kind::forward) price_forward(b, c, head);
+  if (has_inputs(what)) b.bytes_moved("cross_entropy", losses);
+  if (what != pass_kind::forward) price_backward(b, c, head, what);
+  costed_parts out;
+  out.append(b.take(), 1 + c.net.mtp_layers);
+  if (what == pass_kind::forward) price_forward(b, c, predictor_input(c));
+  else price_backward(b, c, predictor_input(c), what);
+  out.append(b.take(), c.net.mtp_layers);
+  append_vocabulary_gather(out, c, what);
+  return out;
+}
+
+std::int64_t deferred_head_gradients(const training_context& c) {
+  const training_workload& w = c.work;
+  if (w.par.pp == 1 || splits_backward(w.schedule) || w.task == training_task::lora ||
+      w.sharding == data_parallel_sharding::fsdp)
+    return 0;
+  if (has_routed_experts(c.net)) return 0;
+  return std::min(c.framework.wgrad_deferral_limit, w.micro_batches());
+}
+
+costed_parts optimizer_step(const training_context& c, double local, double updated) {
+  builder b(c, c.slowdown);
+  const double requantised = quantised(c.work.gemm_precision) ? local * 4 : 0.0;  // read BF16, write 8 bits twice
+  const kernel_cost k = stream_cost(c.machine.gpu, c.kernels.stream,
+                                    bytes::from_base(updated * c.framework.optimizer_bytes + requantised));
+  b.kernel(work_kind::optimizer, "optimizer", k, precision::bf16);
+  return b.take();
+}
+
+double local_predictor_parameters(const training_context& c) {
+  const double h = static_cast<double>(c.net.hidden);
+  return static_cast<double>(c.net.mtp_layers) * (2 * h + 3) * h / static_cast<double>(c.work.par.tp);
+}
+
+double local_vocabulary_parameters(const training_context& c) {
+  return static_cast<double>(c.net.vocab * c.net.hidden) / static_cast<double>(c.work.par.tp);
+}
+
+}  // namespace nvlsim

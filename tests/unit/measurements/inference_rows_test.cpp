@@ -1,0 +1,148 @@
+// How a row of inference.csv becomes a workload.
+#include "nvlsim/measurements/inference_rows.hpp"
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <map>
+#include <memory>
+
+namespace nvlsim {
+namespace {
+
+using cells = std::map<std::string, std::string>;
+
+csv_row row_of(const cells& given) {
+  auto columns = std::make_shared<std::map<std::string, std::size_t, std::less<>>>();
+  std::vector<std::string> values;
+  for (const auto& [column, cell] : given) {
+    columns->emplace(column, values.size());
+    values.push_back(cell);
+  }
+  return {columns, values};
+}
+
+inference_row read(cells given) {
+  static input_cache inputs(folders_under(NVLSIM_SOURCE_DIR));
+  const cells usual = {{"id", "x"}, {"engine", "vLLM"}, {"engine_version", "0.19.0"}, {"model", "llama3.3-70b"},
+                       {"system", "b200"}, {"gpus", "4"}, {"tp", "4"}, {"weight_precision", "fp8"}, {"disaggregated", "no"},
+                       {"scenario", "closed-loop"}, {"concurrency", "8"}, {"isl", "1024"}, {"osl", "512"}, {"tpot_ms", "10"}};
+  given.insert(usual.begin(), usual.end());
+  return read_inference_row(row_of(given), "inference", inputs);
+}
+
+TEST_CASE("Lengths are numbers, about numbers, or ranges in their common spellings") {
+  const auto input = [](const char* cell) {
+    const inference_row r = read({{"isl", cell}});
+    INFO(cell << ": " << r.record.reason);
+    CHECK(r.record.status == record_status::ok);
+    return r.work.input;
+  };
+  CHECK(input("8192").mean == 8192);
+  CHECK(input("~273").mean == 273);
+  CHECK(input("8k").mean == 8192);
+  for (const char* range : {"128-2048", "128 - 2048", "128..2048", "128\u20132048", "128 to 2048"}) {
+    CHECK(input(range).mean == 1088);
+    CHECK(input(range).mean * (1 + input(range).spread) == Approx(2048));
+  }
+  CHECK(input("1k-2K").mean == 1536);
+  for (const char* bad : {"many", "2048-128", "128-", "-5", "0", "1e400", "12x"}) {
+    INFO(bad);
+    CHECK(read({{"isl", bad}}).record.status == record_status::error);
+  }
+}
+
+TEST_CASE("Counts and rates of a row are positive, and small enough to reckon with") {
+  CHECK(read({}).record.status == record_status::ok);
+  for (const char* column : {"gpus", "tp", "pp", "ep", "concurrency", "batch_limit_per_instance", "num_prompts", "request_rate_per_s"})
+    for (const char* bad : {"0", "-4"}) {
+      INFO(column << " " << bad);
+      const inference_row r = read({{column, bad}});
+      CHECK(r.record.status == record_status::error);
+      CHECK(r.record.reason.find(column) == 0);
+    }
+  CHECK(read({{"gpus", "1e12"}}).record.status == record_status::error);
+}
+
+TEST_CASE("Prompts alone are the time of a pass, or prompt tokens a second") {
+  const inference_row pass = read({{"scenario", "prefill-iteration"}, {"tpot_ms", ""}, {"ttft_ms", "50"}, {"osl", ""}});
+  REQUIRE(pass.record.status == record_status::ok);
+  CHECK(pass.work.load == load_kind::static_batch);
+  CHECK(pass.work.requests == 8);
+  CHECK(pass.work.output.mean == 1);
+  const inference_row rate = read({{"scenario", "prefill-only"}, {"disaggregated", "prefill only"}, {"tpot_ms", ""}, {"osl", ""},
+                                   {"concurrency", ""}, {"gpus", ""}, {"prefill_gpus", "4"},
+                                   {"total_in_out_tokens_per_s_per_gpu", "6000"}});
+  REQUIRE(rate.record.status == record_status::ok);
+  CHECK(rate.counts_prompts);
+  REQUIRE(rate.targets.size() == 1);
+  CHECK(rate.targets.front().published == 6000);
+}
+
+TEST_CASE("Marks that reading resolves leave no doubt about a row") {
+  for (const char* clear : {"", "caution: read as TP 4 EP 4: gpus, ep and per-GPU columns count tp x dp",
+                            "caution: the page runs MoE models with attention DP, the column says no",
+                            "caution: TTFT holds start-up compilation, use TPOT only"})
+    CHECK_FALSE(doubtful(clear));
+  for (const char* unclear : {"caution: layout of the table not stated",
+                              "caution: layout of the table not stated; caution: read as TP 2 EP 2",
+                              "caution: read as TP 2 EP 2; caution: release regression"})
+    CHECK(doubtful(unclear));
+}
+
+TEST_CASE("A budget that prompts fill is taken to be for parts of them") {
+  const cells row = {{"engine", "TRT-LLM"}, {"engine_version", "1.1+"}, {"isl", "8192"}};
+  CHECK(read(row).work.engine.prefill == prefill_policy::chunked);
+  cells roomy = row;
+  roomy["max_num_tokens"] = "8320";
+  CHECK_FALSE(read(roomy).work.engine.prefill);
+}
+
+TEST_CASE("Launch settings of attention data parallelism are read") {
+  const inference_row r = read({{"attention_dp_balance", "balance=yes wait_iters=0 timeout_iters=60"}});
+  CHECK(r.work.engine.rank_wait_iterations == 60);
+  CHECK_FALSE(read({{"attention_dp_balance", "balance=no"}}).work.engine.rank_wait_iterations);
+}
+
+TEST_CASE("CUDA graphs, stream interval and chunked prompts are read as a row's launch file has them") {
+  const auto graphs = [](const char* cell) { return read({{"cuda_graph", cell}}).work.engine.cuda_graph_max_batch_size; };
+  CHECK(graphs("no") == 0);
+  CHECK(graphs("padded<=512+piecewise") == 512);
+  CHECK(graphs("<=64") == 64);
+  for (const char* unlimited : {"", "padded", "piecewise", "full_decode_only"}) CHECK_FALSE(graphs(unlimited));
+  CHECK(read({{"stream_interval", "20"}}).work.engine.stream_interval == 20);
+  CHECK_FALSE(read({}).work.engine.stream_interval);
+  CHECK(read({{"stream_interval", "0"}}).record.status == record_status::error);
+  CHECK(read({{"chunked_prefill", "on"}}).work.engine.prefill == prefill_policy::chunked);
+  CHECK(read({{"chunked_prefill", "off"}}).work.engine.prefill == prefill_policy::whole_prompt);
+  CHECK_FALSE(read({}).work.engine.prefill);
+}
+
+TEST_CASE("Drafts are as many as a row says, and as good as it measured or as others were") {
+  const auto drafts = [](cells more) {
+    more.insert({{"model", "deepseek-r1"}, {"gpus", "8"}, {"tp", "8"}, {"ep", "8"}});
+    return read(more).work.drafts;
+  };
+  const speculation three = drafts({{"spec_decode", "mtp3 (config)"}});
+  CHECK(three.draft_tokens == 3);
+  CHECK(three.tokens_per_step == Approx(1 + 0.64 + 0.64 * 0.64 + 0.64 * 0.64 * 0.64));
+  CHECK(drafts({{"spec_decode", "mtp3"}, {"notes", "2.82 tokens per step"}}).tokens_per_step == 2.82);
+  CHECK(drafts({{"spec_decode", "mtp"}}).draft_tokens == 3);
+  CHECK(drafts({{"spec_decode", "mtp"}, {"concurrency", "1023"}}).draft_tokens == 3);
+  CHECK(drafts({{"spec_decode", "mtp"}, {"concurrency", "1024"}}).draft_tokens == 1);
+  CHECK(drafts({{"spec_decode", "mtp?"}}).draft_tokens == 0);
+}
+
+TEST_CASE("Submissions that state neither precision nor layout are in eight bit, on as few GPUs as leave room") {
+  const cells row = {{"scenario", "mlperf-server"}, {"weight_precision", "UNSET"}, {"request_rate_per_s", "10"}, {"tp", ""}, {"gpus", "8"}};
+  const inference_row blackwell = read(row);
+  CHECK(blackwell.work.weights == precision::fp8);
+  CHECK(blackwell.work.tp == 1);
+  cells hopper = row;
+  hopper["system"] = "h100";  // 70 of 80 GB would be weights
+  CHECK(read(hopper).work.tp == 2);
+  CHECK(read(hopper).work.replicas == 4);
+  CHECK(read({{"weight_precision", "UNSET"}}).work.weights == precision::bf16);
+}
+
+}  // namespace
+}  // namespace nvlsim

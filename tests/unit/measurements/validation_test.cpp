@@ -1,0 +1,101 @@
+// Published tables against the shipped stacks: the targets of docs/accuracy.md, and the arithmetic of the summary.
+#include "nvlsim/measurements/validate.hpp"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+
+#include "nvlsim/plan/memory.hpp"
+
+namespace nvlsim {
+namespace {
+
+const std::filesystem::path root = NVLSIM_SOURCE_DIR;
+
+std::vector<validation_record> rows_of(const char* table) {
+  return validate_table(root / "tests/measurements" / (std::string(table) + ".csv"), folders_under(root), {});
+}
+
+double figure(const value& summary, const char* name) {
+  const value* v = summary.find(name);
+  REQUIRE(v != nullptr);
+  REQUIRE(v->number() != nullptr);
+  return *v->number();
+}
+
+value summary_of_table(const std::vector<validation_record>& rows, const char* table) {
+  return *validation_json(rows).find("summary")->find("tables")->find(table);
+}
+
+validation_record record(const char* id, const char* metric, double published, double simulated) {
+  validation_record r;
+  r.table = "t";
+  r.id = id;
+  r.metric = metric;
+  r.published = published;
+  r.simulated = simulated;
+  r.status = record_status::ok;
+  return r;
+}
+
+}  // namespace
+
+TEST_CASE("Every model of models.csv has the parameters and FLOPs that the table derives") {
+  const auto rows = rows_of("models");
+  std::size_t compared = 0;
+  for (const validation_record& r : rows) {
+    INFO(r.id << ' ' << r.metric << ": " << r.reason);
+    const bool settled = r.status == record_status::ok || r.status == record_status::excluded;
+    CHECK(settled);
+    if (const auto e = r.error()) {
+      ++compared;
+      CHECK(std::abs(*e) < 0.005);
+    }
+  }
+  CHECK(compared > 200);
+}
+
+TEST_CASE("Training steps, peaks and collectives are as near to the published ones as their targets ask") {
+  const value training = summary_of_table(rows_of("training"), "training");
+  CHECK(figure(training, "coverage") >= 0.95);
+  CHECK(figure(training, "median_abs_error") <= 0.05);
+  CHECK(figure(training, "in_band") >= 0.85);
+  const value collectives = summary_of_table(rows_of("collectives"), "collectives");
+  CHECK(figure(collectives, "coverage") >= 0.95);
+  CHECK(figure(collectives, "median_abs_error") <= 0.04);
+  CHECK(figure(collectives, "p90_abs_error") <= 0.14);
+  double sum = 0, worst = 0;
+  std::size_t peaks = 0;
+  for (const validation_record& r : rows_of("memory"))
+    if (const auto e = r.error(); e && r.metric == "peak_alloc_GiB") {
+      sum += std::abs(*e);
+      worst = std::max(worst, std::abs(*e));
+      ++peaks;
+    }
+  REQUIRE(peaks == 43);
+  CHECK(sum / static_cast<double>(peaks) <= 0.01);
+  CHECK(worst <= training_memory_error);  // what a refused layout is told
+}
+
+TEST_CASE("A summary counts ids once, ranks errors, and leaves out what is excluded") {
+  std::vector<validation_record> rows = {record("a", "tpot_ms", 10, 11), record("a", "ttft_ms", 10, 8),
+                                         record("b", "tpot_ms", 10, 10.5), record("c", "tpot_ms", 10, 13)};
+  rows[0].band = {{9, 10.5}};
+  rows[3].band = {{10.5, 14}};
+  rows.push_back(record("d", "tpot_ms", 10, 0));
+  rows.back().status = record_status::unsupported;
+  rows.push_back(record("e", "tpot_ms", 10, 0));
+  rows.back().status = record_status::excluded;
+  const value s = summary_of_table(rows, "t");
+  CHECK(*s.find("count")->integer() == 4);
+  CHECK(figure(s, "coverage") == Approx(3.0 / 4));  // a, b, c of a to d
+  CHECK(figure(s, "mean_abs_error") == Approx((0.1 + 0.2 + 0.05 + 0.3) / 4));
+  CHECK(figure(s, "median_abs_error") == Approx(0.15));
+  CHECK(figure(s, "p90_abs_error") == Approx(0.3));
+  CHECK(figure(s, "bias") == Approx((0.1 - 0.2 + 0.05 + 0.3) / 4));
+  CHECK(figure(s, "in_band") == Approx(0.5));
+  CHECK(*s.find("worst")->find("id")->string() == "c");
+}
+
+}  // namespace nvlsim

@@ -1,0 +1,167 @@
+#include "nvlsim/output/studies.hpp"
+#include "nvlsim/search/highest_load.hpp"
+#include "nvlsim/search/pareto.hpp"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <set>
+
+#include "unit/serving/inference_fixture.hpp"
+
+namespace nvlsim {
+namespace {
+
+scenario small_scenario() {
+  scenario s;
+  s.name = "small";
+  s.platform = test::small_machine();
+  s.stack = test::small_stack();
+  s.model = test::small_model();
+  inference_workload w = test::small_workload();
+  w.load = load_kind::open_loop;
+  w.requests = 1500;
+  w.arrivals.rate_per_s = 3;
+  w.measured = {0.1, 0.1};
+  w.objective = {0.5, 0.02, {}, 0.95};
+  s.workload = w;
+  return s;
+}
+
+bool keeps(const scenario& s, inference_workload w) {
+  const inference_metrics m = measure_serving(serve(s.platform, s.stack, s.model, w), w);
+  const bool keeps_up = w.load != load_kind::open_loop || m.requests_per_s >= 0.9 * m.offered_requests_per_s.value_or(0);
+  return m.objective_met && !m.saturated && keeps_up;
+}
+
+TEST_CASE("Highest rate keeps the objective and a little more does not, from wherever the search begins") {
+  scenario s = small_scenario();
+  const highest_load found = find_highest_load(s);
+  REQUIRE(found.found);
+  CHECK(keeps(s, found.work));
+  inference_workload more = found.work;
+  more.arrivals.rate_per_s *= 1.01;
+  CHECK_FALSE(keeps(s, more));
+  std::get<inference_workload>(s.workload).arrivals.rate_per_s = 40 * found.load;
+  CHECK(find_highest_load(s).load == Approx(found.load).epsilon(0.005));
+  CHECK_FALSE(found.few());
+}
+
+TEST_CASE("Where no load keeps the objective, what the least one takes is said beside it") {
+  scenario s = small_scenario();
+  std::get<inference_workload>(s.workload).objective = {1e-6, {}, 1000.0, 0.95};
+  const highest_load none = find_highest_load(s);
+  CHECK_FALSE(none.found);  // nor does it where arrivals lie so far apart that a double's digits end before a latency
+  CHECK(none.runs < 20);
+  CHECK(none.missed.find("ttft ") == 0);
+  CHECK(none.missed.find("of 1 us allowed, e2e ") != std::string::npos);
+}
+
+TEST_CASE("Highest rate of a short run is one that the server keeps up with") {
+  scenario s = small_scenario();
+  auto& w = std::get<inference_workload>(s.workload);
+  w.requests = 10;  // too few for a queue that shows
+  w.objective = {1000, {}, {}, 0.95};  // a limit that so few requests never reach
+  const highest_load found = find_highest_load(s);
+  REQUIRE(found.found);
+  CHECK(found.bounded);
+  const inference_metrics m = measure_serving(serve(s.platform, s.stack, s.model, found.work), found.work);
+  CHECK(m.requests_per_s >= 0.9 * m.offered_requests_per_s.value_or(0));
+  CHECK(found.short_run);
+  CHECK(found.counted == Approx(8));
+  CHECK(found.few());
+  w.requests = 1;  // which any rate keeps
+  const highest_load any = find_highest_load(s);
+  REQUIRE(any.found);
+  CHECK_FALSE(any.bounded);
+  CHECK(any.load <= 1e9);
+}
+
+TEST_CASE("Pareto study says that it leaves pools out") {
+  scenario s = small_scenario();
+  auto& w = std::get<inference_workload>(s.workload);
+  w.prefill_pool = pool_layout{};
+  const pareto_study found = study_pareto(s, 2, {8}, {});
+  REQUIRE_FALSE(found.left_out.empty());
+  CHECK(found.left_out.front().find("pools") != std::string::npos);
+}
+
+TEST_CASE("Highest number of clients keeps the objective and one more does not") {
+  scenario s = small_scenario();
+  auto& w = std::get<inference_workload>(s.workload);
+  w.load = load_kind::closed_loop;
+  w.measured = {};
+  w.concurrency = 2;
+  w.requests = 20;
+  w.objective = {0.3, {}, {}, 0.95};
+  const highest_load found = find_highest_load(s);
+  REQUIRE(found.found);
+  CHECK(keeps(s, found.work));
+  inference_workload more = found.work;
+  more.concurrency += 1;
+  more.requests = 10 * more.concurrency;
+  CHECK_FALSE(keeps(s, more));
+}
+
+TEST_CASE("Highest number of clients is without bound when no number breaks the objective") {
+  scenario s = small_scenario();
+  auto& w = std::get<inference_workload>(s.workload);
+  w.load = load_kind::closed_loop;
+  w.measured = {};
+  w.concurrency = 512;
+  w.requests = 512;
+  w.objective = {{}, 10, {}, 0.95};
+  const highest_load found = find_highest_load(s);
+  CHECK(found.found);
+  CHECK_FALSE(found.bounded);
+}
+
+TEST_CASE("Highest load is none when no load keeps the objective, and needs one") {
+  scenario s = small_scenario();
+  auto& w = std::get<inference_workload>(s.workload);
+  w.objective.tpot_s = 1e-6;
+  w.requests = 20;
+  CHECK_FALSE(find_highest_load(s).found);
+  w.objective = {};
+  CHECK_THROWS_AS(find_highest_load(s), input_error);
+  w.objective.ttft_s = 1;
+  w.load = load_kind::offline;
+  CHECK_THROWS_AS(find_highest_load(s), input_error);
+}
+
+TEST_CASE("Pareto study tries layouts that leave GPUs over, and counts those") {
+  scenario s = small_scenario();
+  std::get<inference_workload>(s.workload).objective = {};
+  const pareto_study p = study_pareto(s, 6, {16});
+  std::set<std::string> layouts;
+  for (const pareto_point& x : p.points) {
+    layouts.insert(x.layout);
+    CHECK(x.metrics.output_tokens_per_s_per_gpu == Approx(x.metrics.output_tokens_per_s / 6));
+  }
+  CHECK(layouts == std::set<std::string>{"tp 1 x6", "tp 2 x3", "tp 4 x1"});
+}
+
+TEST_CASE("Pareto study marks the points that no other beats") {
+  scenario s = small_scenario();
+  std::get<inference_workload>(s.workload).objective = {};
+  const pareto_study p = study_pareto(s, 4, {4, 16, 64});
+  std::set<std::string> layouts;
+  for (const pareto_point& x : p.points) {
+    layouts.insert(x.layout);
+    const bool beaten = std::any_of(p.points.begin(), p.points.end(), [&](const pareto_point& y) {
+      const double xu = *x.metrics.output_tokens_per_s_per_user, yu = *y.metrics.output_tokens_per_s_per_user;
+      const double xg = x.metrics.output_tokens_per_s_per_gpu, yg = y.metrics.output_tokens_per_s_per_gpu;
+      return yu >= xu && yg >= xg && (yu > xu || yg > xg);
+    });
+    CHECK(x.efficient == !beaten);
+  }
+  CHECK(layouts == std::set<std::string>{"tp 1 x4", "tp 2 x2", "tp 4 x1"});
+  CHECK(p.points.size() == 9);
+  const std::string svg = pareto_svg(p), json = pareto_json(p), table = pareto_table(p);
+  CHECK(svg.find("<svg") == 0);
+  CHECK(std::count(svg.begin(), svg.end(), '<') == std::count(svg.begin(), svg.end(), '>'));
+  CHECK(json.find("\"nvlsim.pareto/1\"") != std::string::npos);
+  CHECK(std::count(table.begin(), table.end(), '*') >= 2);
+}
+
+}  // namespace
+}  // namespace nvlsim

@@ -1,0 +1,329 @@
+#include "nvlsim/serving/inference.hpp"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <set>
+
+#include "unit/serving/inference_fixture.hpp"
+
+namespace nvlsim {
+namespace {
+
+using namespace nvlsim::test;
+
+inference_run plan_small(const inference_workload& w) {
+  return plan_inference(small_machine(), small_stack(), small_model(), w);
+}
+
+const memory_item* find(const memory_report& m, const std::string& name) {
+  for (const memory_item& i : m.items)
+    if (i.name == name) return &i;
+  return nullptr;
+}
+
+bool told(const inference_run& r, const std::string& part) {
+  for (const std::string& s : r.reasons)
+    if (s.find(part) != std::string::npos) return true;
+  return false;
+}
+
+TEST_CASE("Inference plan has one operation an iteration, one after the other") {
+  const inference_run r = plan_small(small_workload());
+  REQUIRE(r.reasons.empty());
+  REQUIRE(r.work.classes.size() == 1);
+  const stream& s = r.work.classes[0].streams.at(0);
+  REQUIRE(s.operations.size() == r.schedules[0].iterations.size());
+  double sum = 0;
+  for (const operation& o : s.operations)
+    sum += r.work.templates[static_cast<std::size_t>(o.work)].duration.base();
+  CHECK(evaluate(r.work).makespan.base() == Approx(sum));
+}
+
+TEST_CASE("Inference plan deals requests to replicas and folds equal ones into classes") {
+  inference_workload w = small_workload();
+  w.tp = 2;
+  w.replicas = 4;
+  w.requests = 40;
+  const inference_run even = plan_small(w);
+  REQUIRE(even.work.classes.size() == 1);
+  CHECK(even.work.classes[0].multiplicity == 8);
+  CHECK(even.lanes == std::vector<std::int64_t>{4});
+  CHECK(even.schedules[0].requests.size() == 10);
+
+  w.requests = 43;
+  const inference_run odd = plan_small(w);
+  REQUIRE(odd.work.classes.size() == 2);
+  CHECK(odd.lanes == std::vector<std::int64_t>{3, 1});
+  CHECK(odd.work.classes[0].multiplicity == 6);
+  CHECK(odd.work.classes[1].multiplicity == 2);
+  CHECK(odd.schedules[0].requests.size() == 11);
+  CHECK(odd.schedules[1].requests.size() == 10);
+  for (std::size_t i = 0; i < 10; ++i) {
+    CHECK(odd.schedules[0].requests[i].input == odd.schedules[1].requests[i].input);
+    CHECK(odd.schedules[0].requests[i].output == even.schedules[0].requests[i].output);
+  }
+  // What the two classes do alike is priced once.
+  CHECK(odd.work.templates.size() < odd.schedules[0].iterations.size() + odd.schedules[1].iterations.size());
+}
+
+TEST_CASE("Inference plan keeps replicas without a request") {
+  inference_workload w = small_workload();
+  w.replicas = 4;
+  w.requests = 3;
+  const inference_run r = plan_small(w);
+  REQUIRE(r.work.classes.size() == 2);
+  CHECK(r.lanes == std::vector<std::int64_t>{3, 1});
+  CHECK(r.schedules[1].iterations.empty());
+  CHECK(evaluate(r.work).makespan > seconds{});
+  CHECK(std::find(r.notes.begin(), r.notes.end(), "1 of 4 lanes (replicas x pp) have no request") != r.notes.end());
+}
+
+TEST_CASE("A client alone has one lane of a pipeline, and the others idle") {
+  inference_workload w = small_workload();
+  w.load = load_kind::closed_loop;
+  w.pp = 2;
+  w.concurrency = 1;
+  w.requests = 5;
+  const inference_run r = plan_inference(test::small_machine(), test::stack_with_sends(), test::small_model(), w);
+  REQUIRE(r.reasons.empty());
+  CHECK(r.lanes == std::vector<std::int64_t>{1, 1});
+  CHECK(r.schedules[0].requests.size() == 5);
+  CHECK(r.schedules[1].requests.empty());
+  CHECK(std::find(r.notes.begin(), r.notes.end(), "1 of 2 lanes (replicas x pp) have no request") != r.notes.end());
+}
+
+TEST_CASE("Ranks of attention data parallelism hold whole sequences") {
+  inference_workload w = small_workload();
+  w.attention_dp = 4;
+  w.requests = 4;
+  w.engine.prefill = prefill_policy::chunked;
+  const std::int64_t all = plan_small(w).kv_capacity_tokens;
+  w.input = {static_cast<double>(all) / 3, 0};  // of the four together, and more than one has
+  const inference_run r = plan_small(w);
+  CHECK(told(r, "the cache of a rank holds " + std::to_string(all / 4)));
+}
+
+TEST_CASE("Inference plan draws lengths from their range, by the seed") {
+  inference_workload w = small_workload();
+  w.requests = 20000;
+  w.input = {200, 0.25};
+  w.output = {3, 1};
+  const inference_run r = plan_small(w);
+  std::int64_t least = 1 << 30, most = 0;
+  double sum = 0;
+  std::set<std::int64_t> outputs;
+  for (const request_progress& q : r.schedules[0].requests) {
+    least = std::min(least, q.input);
+    most = std::max(most, q.input);
+    sum += static_cast<double>(q.input);
+    outputs.insert(q.output);
+  }
+  CHECK(least == 150);
+  CHECK(most == 250);
+  CHECK(sum / 20000 == Approx(200).epsilon(0.005));
+  CHECK(outputs == std::set<std::int64_t>{1, 2, 3, 4, 5, 6});
+
+  const auto first_inputs = [&](std::uint64_t seed) {
+    w.seed = seed;
+    const inference_run drawn = plan_small(w);
+    std::vector<std::int64_t> out;
+    for (const request_progress& q : drawn.schedules[0].requests) out.push_back(q.input);
+    return out;
+  };
+  CHECK(first_inputs(7) == first_inputs(7));
+  CHECK(first_inputs(7) != first_inputs(8));
+}
+
+TEST_CASE("Inference memory lists every byte and gives the cache its share") {
+  const inference_run r = plan_small(small_workload());
+  bytes sum;
+  for (const memory_item& i : r.memory.items) {
+    sum += i.size;
+    CHECK_FALSE(i.reason.empty());
+  }
+  CHECK(sum.base() == Approx(r.memory.peak.base()));
+  CHECK(r.memory.fits());
+
+  const parameter_parts parts = parameters_by_part(small_model());
+  const double weights = static_cast<double>(parts.attention + parts.mlp) + 2.0 * static_cast<double>(parts.norms);
+  const double vocabulary = 2.0 * 2 * 32000 * 4096;
+  CHECK(find(r.memory, "weights")->size.base() == Approx(weights));
+  CHECK(find(r.memory, "vocabulary_weights")->size.base() == Approx(vocabulary));
+  CHECK(find(r.memory, "reserve")->size == 2.0_GB);
+  CHECK(find(r.memory, "logits")->size.base() == Approx(4.0 * 64 * 32000));
+  CHECK(find(r.memory, "workspace")->size.base() == Approx(2.0 * 1024 * (2 * 4096 + 3 * 11264)));
+
+  const double per_token = kv_bytes_per_token(small_model(), precision::fp8);
+  const double expected = 0.9 * (40e9 - 2e9 - weights - vocabulary) / per_token;
+  CHECK(r.kv_capacity_tokens == static_cast<std::int64_t>(expected / 16) * 16);
+  CHECK(find(r.memory, "kv_cache")->size.base() == Approx(static_cast<double>(r.kv_capacity_tokens) * per_token));
+}
+
+TEST_CASE("Inference memory shards over ranks but for KV heads that are too few") {
+  inference_workload w = small_workload();
+  const inference_run one = plan_small(w);
+  w.tp = 4;
+  const inference_run four = plan_small(w);
+  w.tp = 8;
+  const inference_run eight = plan_small(w);
+  const auto cache_per_token = [](const inference_run& r) {
+    return find(r.memory, "kv_cache")->size.base() / static_cast<double>(r.kv_capacity_tokens);
+  };
+  CHECK(cache_per_token(four) == Approx(cache_per_token(one) / 4));
+  CHECK(cache_per_token(eight) == Approx(cache_per_token(four)));
+  CHECK(find(eight.memory, "vocabulary_weights")->size.base() ==
+        Approx(find(one.memory, "vocabulary_weights")->size.base() / 8));
+}
+
+TEST_CASE("Inference memory leaves room for a workspace larger than the cache's remainder") {
+  inference_workload w = small_workload();
+  w.engine.max_num_tokens = 100000;
+  const inference_run r = plan_small(w);
+  CHECK(r.memory.fits());
+  CHECK(r.memory.peak.base() == Approx(r.memory.usable.base()).epsilon(1e-4));
+  CHECK(r.kv_capacity_tokens < plan_small(small_workload()).kv_capacity_tokens);
+}
+
+TEST_CASE("Inference plan never reserves more cache than there is") {
+  inference_workload w = small_workload();
+  w.requests = 3000;
+  w.engine.max_batch_size = w.engine.max_num_tokens = 8192;
+  platform p = small_machine();
+  p.gpu.hbm_usable = 7.5_GB;
+  const inference_run r = plan_inference(p, small_stack(), small_model(), w);
+  REQUIRE(r.reasons.empty());
+  CHECK(r.schedules[0].peak_kv_tokens <= r.kv_capacity_tokens);
+  CHECK(r.schedules[0].peak_kv_tokens >
+        r.kv_capacity_tokens * 95 / 100);  // and memory is what limits the batch here
+}
+
+TEST_CASE("Inference plan gives all reasons against a layout at once") {
+  inference_workload w = small_workload();
+  w.tp = 12;
+  w.replicas = 3;
+  w.input = {5000, 0};
+  w.output = {75, 0};
+  const inference_run r = plan_small(w);
+  CHECK(told(r, "tp 12 does not divide 32 attention heads"));
+  CHECK(told(r, "tp 12 does not divide 11264 MLP columns"));
+  CHECK(told(r, "tp 12 exceeds the 8 GPUs of an NVLink domain"));
+  CHECK(told(r, "3 replicas x tp 12 need 36 GPUs, small has 16"));
+  CHECK(told(r, "the longest request has 5075 tokens, small-model takes 4096"));
+  CHECK(r.work.classes.empty());
+}
+
+TEST_CASE("Inference plan keeps a replica inside an NVLink domain") {
+  platform p = small_machine();
+  p.rack.vms = 3;  // two racks of 12 GPUs hold one replica of eight each
+  inference_workload w = small_workload();
+  w.tp = 8;
+  w.replicas = 3;
+  const inference_run r = plan_inference(p, small_stack(), small_model(), w);
+  REQUIRE(r.reasons.size() == 1);
+  CHECK(told(r, "only 2 replicas of tp 8 fit whole into 2 domains of 12 GPUs"));
+}
+
+TEST_CASE("Inference plan refuses what does not fit in memory") {
+  platform p = small_machine();
+  p.gpu.hbm_usable = 5.0_GB;
+  const inference_run heavy = plan_inference(p, small_stack(), small_model(), small_workload());
+  CHECK(told(heavy, "no memory is left for a KV cache"));
+  CHECK(heavy.kv_capacity_tokens == 0);
+  CHECK_FALSE(find(heavy.memory, "kv_cache"));
+  CHECK(find(heavy.memory, "weights"));
+
+  // Where the share is what leaves no block, it is named: of what the others leave, and of all.
+  for (const kv_memory_rule rule : {kv_memory_rule::of_rest, kv_memory_rule::of_all}) {
+    stack software = small_stack();
+    software.inference->kv_rule = rule;
+    inference_workload little = small_workload();
+    little.engine.kv_fraction = 0;
+    CHECK(told(plan_inference(small_machine(), software, small_model(), little), "kv_fraction 0, a share of"));
+    CHECK_FALSE(told(plan_inference(p, software, small_model(), little), "kv_fraction"));
+  }
+
+  const double fixed =
+      (heavy.memory.peak - find(heavy.memory, "workspace")->size - find(heavy.memory, "logits")->size).base();
+  p.gpu.hbm_usable = bytes::from_base(fixed + 300 * kv_bytes_per_token(small_model(), precision::fp8) / 0.9);
+  inference_workload w = small_workload();
+  w.engine.max_num_tokens = 16;
+  w.input = {300, 0};
+  w.output = {75, 0};
+  const inference_run tight = plan_inference(p, small_stack(), small_model(), w);
+  CHECK(told(tight, "the longest request needs 384 KV tokens, the cache holds"));
+}
+
+TEST_CASE("Inference plan refuses prompts that an engine cannot take whole") {
+  inference_workload w = small_workload();
+  w.engine.max_num_tokens = 256;
+  CHECK(plan_small(w).reasons.empty());
+  w.engine.prefill = prefill_policy::whole_prompt;
+  w.input = {300, 0};
+  CHECK(told(plan_small(w), "prefill whole_prompt: a prompt of 300 tokens exceeds max_num_tokens 256"));
+  w.input = {200, 0};
+  CHECK(plan_small(w).reasons.empty());
+  w.images = image_settings{.count = {1, 0}, .tokens_each = 100};  // are tokens of the prompt
+  CHECK(told(plan_small(w), "prefill whole_prompt: a prompt of 300 tokens exceeds max_num_tokens 256"));
+  w.load = load_kind::static_batch;  // enters whole and alone, whatever the engine's habits
+  CHECK(plan_small(w).reasons.empty());
+}
+
+TEST_CASE("A run says that whole prompts wait for decodes to end, where they do") {
+  const auto noted = [](const inference_workload& w) {
+    const inference_run r = plan_small(w);
+    REQUIRE(r.reasons.empty());
+    return std::any_of(r.notes.begin(), r.notes.end(), [](const std::string& n) { return n.find("leaves room for") != std::string::npos; });
+  };
+  inference_workload w = small_workload();  // 40 requests
+  w.input = {300, 0};
+  w.engine.prefill = prefill_policy::whole_prompt;
+  for (const auto& [budget, held_up] : {std::pair{300, true}, {338, true}, {339, false}, {1024, false}}) {
+    w.engine.max_num_tokens = budget;
+    CHECK(noted(w) == held_up);
+  }
+  w.engine.max_num_tokens = 300;
+  w.engine.prefill = prefill_policy::chunked;
+  CHECK_FALSE(noted(w));
+  w.engine.prefill = prefill_policy::whole_prompt;
+  w.load = load_kind::closed_loop;  // one client never decodes beside its prompt
+  w.concurrency = 1;
+  CHECK_FALSE(noted(w));
+}
+
+TEST_CASE("Inference plan names what the stack lacks") {
+  stack s = small_stack();
+  inference_workload w = small_workload();
+  w.weights = precision::fp8_block;
+  CHECK(told(plan_inference(small_machine(), s, small_model(), w),
+             "stack small-engine has no fp8_block GEMM for small-gpu"));
+  s.inference.reset();
+  CHECK(told(plan_inference(small_machine(), s, small_model(), small_workload()), "has no \"inference\" section"));
+}
+
+TEST_CASE("Inference plan refuses runs too long to be worth simulating") {
+  inference_workload w = small_workload();
+  w.requests = std::int64_t{1} << 40;
+  CHECK(told(plan_small(w), "requests a replica; at most"));
+  w.requests = 9'000'000;
+  CHECK(told(plan_small(w), "iterations or more a replica; at most"));
+}
+
+TEST_CASE("More tensor cores, memory bandwidth or cache never slow an inference run") {
+  const auto makespan = [](const platform& p) {
+    inference_workload w = small_workload();
+    w.requests = 400;
+    const inference_run r = plan_inference(p, small_stack(), small_model(), w);
+    REQUIRE(r.reasons.empty());
+    return evaluate(r.work).makespan;
+  };
+  const platform base = small_machine();
+  platform faster = base;
+  faster.gpu.hbm_bandwidth = faster.gpu.hbm_stream = 4000.0_GBps;
+  CHECK(makespan(faster) < makespan(base));
+  platform tight = base;
+  tight.gpu.hbm_usable = 5.5_GB;
+  CHECK(makespan(tight) > makespan(base));
+}
+
+}  // namespace
+}  // namespace nvlsim

@@ -1,0 +1,338 @@
+#include "nvlsim/serving/iteration_time.hpp"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <tuple>
+
+#include "nvlsim/collectives/collectives.hpp"
+#include "unit/serving/inference_fixture.hpp"
+#include "nvlsim/serving/routes.hpp"
+
+namespace nvlsim {
+namespace {
+
+using namespace nvlsim::test;
+
+struct setup {
+  platform p = small_machine();
+  stack s = small_stack();
+  model m = small_model();
+  inference_workload w = small_workload();
+  work_template price(const iteration& it) const { return iteration_costs(p, s, m, w).price(it); }
+};
+
+constexpr iteration decode_only{.decodes = 64, .context = 64 * 300};
+constexpr iteration mixed{.decodes = 60,
+                          .context = 60 * 300,
+                          .prompt_tokens = 400,
+                          .prompt_pairs = 2 * 200 * 201 / 2,
+                          .prompts = 2,
+                          .finished_prompts = 2};
+
+const work_part* find(const work_template& t, const std::string& name) {
+  for (const work_part& p : t.parts)
+    if (p.name == name) return &p;
+  return nullptr;
+}
+double time_of(const work_template& t, const std::string& name) {
+  const work_part* p = find(t, name);
+  return p ? p->duration.base() * p->repeat : 0;
+}
+
+TEST_CASE("Iteration time is the sum of its parts, at a power between idle and cap") {
+  const setup x;
+  for (const iteration& it : {decode_only, mixed}) {
+    const work_template t = x.price(it);
+    double sum = 0;
+    for (const work_part& p : t.parts) {
+      CHECK(p.duration > seconds{});
+      sum += p.duration.base() * p.repeat;
+    }
+    CHECK(t.duration.base() == Approx(sum));
+    CHECK(t.power > x.p.gpu.idle_power);
+    CHECK(t.power <= x.p.gpu.tdp);
+  }
+}
+
+TEST_CASE("Iteration time takes its GEMMs from the kernel formulas") {
+  setup x;
+  const work_template t = x.price(mixed);
+  const gemm_params& fp8 = x.s.kernels.at("small").gemm.at(precision::fp8);
+  const auto expected = [&](precision q, const gemm_params& g, double m, double n, double k) {
+    return gemm_cost(x.p.gpu, g, q, {.m = m, .n = n, .k = k}).time.base();
+  };
+  CHECK(time_of(t, "qkv") == Approx(16 * expected(precision::fp8, fp8, 460, 5120, 4096)));
+  CHECK(time_of(t, "attn out") == Approx(16 * expected(precision::fp8, fp8, 460, 4096, 4096)));
+  CHECK(time_of(t, "mlp up") == Approx(16 * expected(precision::fp8, fp8, 460, 22528, 4096)));
+  CHECK(time_of(t, "mlp down") == Approx(16 * expected(precision::fp8, fp8, 460, 4096, 11264)));
+  // The LM head runs in BF16, for the rows that give a token.
+  CHECK(time_of(t, "lm head") ==
+        Approx(expected(precision::bf16, x.s.kernels.at("small").gemm.at(precision::bf16), 62, 32000, 4096)));
+}
+
+TEST_CASE("Iteration time without prompts has no prefill, and without decodes no cache to read") {
+  const setup x;
+  const work_template d = x.price(decode_only);
+  CHECK(d.name == "decode");
+  CHECK_FALSE(find(d, "prefill attn"));
+  CHECK_FALSE(find(d, "requests"));
+  CHECK_FALSE(find(d, "prompt launch"));
+  const work_template p = x.price({.prompt_tokens = 400, .prompt_pairs = 400 * 401 / 2, .prompts = 1});
+  CHECK(p.name == "prefill");
+  CHECK_FALSE(find(p, "decode attn"));
+  CHECK_FALSE(find(p, "sequences"));
+  CHECK_FALSE(find(p, "lm head"));  // a chunk that ends no prompt gives no token
+  CHECK(x.price(mixed).name == "mixed");
+}
+
+TEST_CASE("Iteration time counts host work by step, sequence and request") {
+  const work_template t = setup{}.price(mixed);
+  CHECK(time_of(t, "step") == Approx(200e-6));
+  CHECK(time_of(t, "sequences") == Approx(60 * 2e-6));
+  CHECK(time_of(t, "requests") == Approx(2 * 100e-6));
+}
+
+TEST_CASE("Iteration time tells the ranks of an engine what to run, each doubling of them once") {
+  setup x;
+  x.s.inference->rank_host = 50.0_us;
+  CHECK(time_of(x.price(mixed), "step") == Approx(200e-6));
+  for (const auto& [tp, attention_dp, doublings] : {std::tuple{8, 1, 3}, {1, 4, 2}, {2, 4, 3}}) {
+    x.w.tp = tp;
+    x.w.attention_dp = attention_dp;
+    CHECK(time_of(x.price(mixed), "step") == Approx(200e-6 + doublings * 50e-6));
+  }
+}
+
+TEST_CASE("Iteration time has the norms of queries and keys in layers that have them") {
+  setup x;
+  x.w.tp = 4;
+  const work_template without = x.price(decode_only);
+  x.s.inference->qk_norm_time = 7.0_us;
+  CHECK(x.price(decode_only).duration == without.duration);
+  for (std::size_t i = 0; i < 5; ++i) x.m.layers[i].qk_norm = qk_norm_kind::per_head;
+  const work_template by_head = x.price(decode_only);
+  x.s.inference->qk_norm_time = seconds{};
+  const work_template moved = x.price(decode_only);
+  CHECK((by_head.duration - moved.duration).base() == Approx(5 * 7e-6));
+  // Each of four ranks reads and writes 8 heads and a KV head of 128 in BF16, at 0.9 of 2 TB/s.
+  constexpr double vectors = 64.0 * 2 * (8 + 1) * 128 * 2;
+  CHECK((moved.duration - without.duration).base() == Approx(5 * vectors / (0.9 * 2e12)));
+  CHECK_FALSE(find(by_head, "norm all-reduce"));
+
+  // A norm over all heads needs the sums of squares of all ranks.
+  for (std::size_t i = 0; i < 5; ++i) x.m.layers[i].qk_norm = qk_norm_kind::joint;
+  const work_template over_all = x.price(decode_only);
+  const work_part* joint = find(over_all, "norm all-reduce");
+  REQUIRE(joint);
+  CHECK(joint->repeat == 5);
+  const auto sums = bytes::from_base(64.0 * 2 * 4);
+  CHECK(joint->duration.base() == Approx(collective_time(x.s.collectives, x.p, collective::all_reduce, sums, {.ranks = 4},
+                                                         {.algorithm = {}, .in_place = true})
+                                             .time.base()));
+  x.w.tp = 1;
+  CHECK_FALSE(find(x.price(decode_only), "norm all-reduce"));
+}
+
+TEST_CASE("Iteration time reads a cache at the engine's rate, and one of 8 bits at its own share of it") {
+  // Keys enough that launches do not count: what is left of a part goes as one over the rate.
+  constexpr iteration long_contexts{.decodes = 64, .context = 64 * 100000};
+  setup x;
+  const auto slower = [&](precision cache, double engine_costs::*factor) {
+    x.w.kv_cache = cache;
+    x.s.inference->decode_factor = x.s.inference->decode_fp8_factor = 1;
+    const double before = time_of(x.price(long_contexts), "decode attn");
+    (*x.s.inference).*factor = 0.5;
+    return time_of(x.price(long_contexts), "decode attn") / before;
+  };
+  CHECK(slower(precision::bf16, &engine_costs::decode_factor) == Approx(2).epsilon(0.01));
+  CHECK(slower(precision::fp8, &engine_costs::decode_factor) == Approx(2).epsilon(0.01));
+  CHECK(slower(precision::fp8, &engine_costs::decode_fp8_factor) == Approx(2).epsilon(0.01));
+  CHECK(slower(precision::bf16, &engine_costs::decode_fp8_factor) == 1);
+}
+
+TEST_CASE("Iteration time shows host launches in full where they outlast the kernels, and in part where they do not") {
+  setup x;
+  const auto with_launch = [&](double us) {
+    x.s.inference->prefill_layer_host = seconds::from_base(us * 1e-6);
+    return x.price(mixed);
+  };
+  const work_template none = with_launch(0);
+  double host = 0;
+  for (const char* name : {"step", "sequences", "requests"}) host += time_of(none, name);
+  const double kernels = none.duration.base() - host;
+  CHECK_FALSE(find(none, "prompt launch"));
+
+  const double same_us = kernels / 16 * 1e6;  // launches take as long as the kernels
+  CHECK(time_of(with_launch(same_us), "prompt launch") == Approx(kernels * (std::sqrt(2) - 1)));
+  CHECK(time_of(with_launch(same_us / 10), "prompt launch") == Approx(kernels * 0.005).epsilon(0.01));
+  CHECK(with_launch(100 * same_us).duration.base() == Approx(host + 100 * kernels).epsilon(1e-3));
+  x.s.inference->prefill_layer_host = 1.0_s;
+  CHECK(x.price(decode_only).duration < 0.5_s);  // a CUDA graph launches decodes
+}
+
+TEST_CASE("Decodes are launched layer by layer where there are more than CUDA graphs are made for") {
+  setup x;
+  x.s.inference->prefill_layer_host = 1.0_s;
+  const auto seconds_of = [&](std::int64_t decodes, std::optional<std::int64_t> most) {
+    x.w.engine.cuda_graph_max_batch_size = most;
+    return x.price({.decodes = decodes, .context = decodes * 100}).duration.base();
+  };
+  CHECK(seconds_of(8, 8) < 0.5);
+  CHECK(seconds_of(9, 8) == Approx(16).epsilon(0.01));
+  CHECK(seconds_of(1, 0) == Approx(16).epsilon(0.01));
+  CHECK(seconds_of(64, {}) < 0.5);
+  x.s.inference->settings.cuda_graph_max_batch_size = 32;  // the stack's, where the scenario says nothing
+  CHECK(seconds_of(64, {}) > 15);
+  CHECK(seconds_of(64, 64) < 0.5);
+}
+
+TEST_CASE("A server replies once in a stream interval") {
+  setup x;
+  x.s.inference->front_end.sequence_host = 6.0_us;
+  x.w.load = load_kind::closed_loop;
+  const auto host = [&](std::int64_t interval) {
+    x.w.engine.stream_interval = interval;
+    return time_of(x.price(decode_only), "sequences") / static_cast<double>(decode_only.decodes);
+  };
+  x.w.output.mean = 1e9;
+  CHECK(host(1) == Approx((2 + 6) * 1e-6));
+  CHECK(host(10) == Approx((2 + 0.6) * 1e-6));
+  x.w.output.mean = 11;  // two replies: with the first token, and with the last ten
+  CHECK(host(10) == Approx((2 + 6 * 2 / 11.0) * 1e-6));
+  CHECK(host(1000) == Approx((2 + 6 / 11.0) * 1e-6).epsilon(0.01));
+  x.w.output.mean = 1e9;
+  x.w.drafts = {3, 2.5};
+  CHECK(host(1) == Approx((2 + 6) * 1e-6));  // a step replies once, with all of its tokens
+  CHECK(host(10) == Approx((2 + 6 * 0.25) * 1e-6));
+  x.w.drafts = {};
+  x.w.front_end = false;  // tokens are taken in process
+  CHECK(host(1) == Approx(2e-6));
+  CHECK(host(10) == host(1));
+}
+
+TEST_CASE("A full pipeline waits for its slowest stage, and sends over the fabric where a domain ends") {
+  setup x;
+  x.s = stack_with_sends();
+  fabric_collective sends;
+  sends.ring.latency = sends.ring.fabric_step = 20.0_us;
+  sends.ll = {20.0_us, 1.0_us, 10.0_GBps};
+  sends.ll_pipeline = sends.ring.pipeline = 1.0_us;
+  x.s.collectives.fabric["default"]["all_gather"] = sends;
+  x.p.fabric.nic_bandwidth = 400.0_Gbps;
+  const auto layers = static_cast<int>(x.m.layers.size());
+  const auto wait = [&](int pp) {
+    x.w.pp = pp;
+    return time_of(x.price(decode_only), "stage wait");
+  };
+  CHECK(wait(1) == 0);
+  REQUIRE(layers % 4 == 0);
+  const double head = time_of(x.price(decode_only), "lm head");
+  CHECK(wait(4) == Approx(3 * head).epsilon(0.2));  // of even stages the last has the head as well
+  const double fit = x.price(decode_only).duration.base();
+  REQUIRE(std::isfinite(fit));
+  CHECK(wait(layers - 1) > fit * 0.5);              // most hold one layer, one holds two
+  CHECK(time_of(x.price(decode_only), "stage send") > 2 * 20e-6);  // two domains
+  x.w.load = load_kind::closed_loop;
+  x.w.concurrency = 1;
+  CHECK(wait(4) == 0);  // alone in the pipeline
+}
+
+TEST_CASE("Iteration time scales tensor work and nothing else by the engine's factors") {
+  setup x;
+  const work_template before = x.price(mixed);
+  x.s.inference->gemm_factor[precision::fp8] = 1.25;
+  const work_template faster = x.price(mixed);
+  CHECK(time_of(faster, "mlp up") < time_of(before, "mlp up"));
+  CHECK(time_of(faster, "mlp up") > time_of(before, "mlp up") / 1.25);  // launch and memory stay
+  CHECK(time_of(faster, "lm head") == time_of(before, "lm head"));      // BF16 has its own factor
+  CHECK(time_of(faster, "prefill attn") == time_of(before, "prefill attn"));
+
+  x.s.inference->gemm_factor.clear();
+  x.s.inference->sustained_factor["small-gpu"] = 0.9;
+  const work_template slower = x.price(mixed);
+  for (const char* name : {"qkv", "mlp up", "prefill attn"}) CHECK(time_of(slower, name) > time_of(before, name));
+  for (const char* name : {"decode attn", "elementwise", "step"})
+    CHECK(time_of(slower, name) == time_of(before, name));
+  x.s.inference->sustained_factor = {{"another-gpu", 0.5}};
+  CHECK(x.price(mixed).duration == before.duration);
+}
+
+TEST_CASE("The factor that block-scaled FP8 has in models with experts is not a dense model's") {
+  engine_costs c;
+  c.gemm_factor = {{precision::bf16, 0.9}, {precision::fp8, 1.1}, {precision::fp8_block, 0.3}};
+  stack s = small_stack();
+  s.inference->gpus.clear();
+  static_cast<engine_costs&>(*s.inference) = c;
+  model dense = small_model(), routed = dense;
+  routed.layers.back().moe = {.experts = 8, .top_k = 2, .expert_ffn = 512};
+  const gpu_spec gpu = small_machine().gpu;
+  CHECK(costs_for(s, gpu, dense).gemm_factor.at(precision::fp8_block) == 1.1);
+  CHECK(costs_for(s, gpu, dense).gemm_factor.at(precision::bf16) == 0.9);
+  CHECK(costs_for(s, gpu, routed).gemm_factor == c.gemm_factor);
+}
+
+TEST_CASE("Iteration time reads the cache once, in proportion to the context") {
+  setup x;
+  const auto decode_time = [&](std::int64_t context) {
+    return time_of(x.price({.decodes = 64, .context = 64 * context}), "decode attn");
+  };
+  const double short_s = decode_time(20000), long_s = decode_time(40000);
+  // 64 sequences x 20,000 tokens x 4 heads x 128 x (K and V) x 1 B, 16 layers, at 0.8 x 2 TB/s
+  CHECK(long_s - short_s == Approx(64.0 * 20000 * 4 * 128 * 2 * 16 / 1.6e12).epsilon(0.01));
+  x.w.kv_cache = precision::bf16;
+  CHECK(decode_time(40000) - decode_time(20000) == Approx(2 * (long_s - short_s)).epsilon(0.01));
+}
+
+TEST_CASE("Iteration time is a function of the iteration alone") {
+  const setup x;
+  iteration_costs costs(x.p, x.s, x.m, x.w);
+  const work_template first = costs.price(mixed);
+  costs.price(decode_only);
+  const work_template again = costs.price(mixed);
+  CHECK(first.duration == again.duration);
+  CHECK(first.duration == x.price(mixed).duration);
+  CHECK(first.power == again.power);
+}
+
+TEST_CASE("Tensor parallelism splits layers and adds two all-reduces to each") {
+  setup x;
+  const work_template one = x.price(mixed);
+  CHECK_FALSE(find(one, "all-reduce"));
+  x.w.tp = 4;
+  const work_template four = x.price(mixed);
+  const work_part* reduce = find(four, "all-reduce");
+  REQUIRE(reduce);
+  CHECK(reduce->repeat == 32);
+  const bytes size = bytes::from_base(460.0 * 4096 * 2);
+  CHECK(reduce->duration.base() == Approx(collective_time(x.s.collectives, x.p, collective::all_reduce, size,
+                                                          {.ranks = 4}, {.algorithm = {}, .in_place = true})
+                                              .time.base()));
+  for (const char* name : {"qkv", "mlp up", "mlp down", "lm head"})
+    CHECK(time_of(four, name) < time_of(one, name));
+
+  // A fused kernel is taken where it is faster, and not where it is slower.
+  x.s.collectives.custom["small-gpu"] = {1.0_us, 0.1_us, 1.0_us, 0.9, 0.9};
+  CHECK(find(x.price(mixed), "all-reduce")->duration < reduce->duration);
+  x.s.collectives.custom["small-gpu"] = {1.0_s, 0.1_us, 1.0_us, 0.9, 0.9};
+  CHECK(find(x.price(mixed), "all-reduce")->duration == reduce->duration);
+}
+
+TEST_CASE("Layer slices group equal layers and replicate KV heads beyond their number") {
+  model m = small_model();
+  m.layers[3].ffn_hidden = 8192;
+  m.layers[9].ffn_hidden = 8192;
+  const std::vector<layer_slice> slices = slice_layers(m, {8, 1});
+  REQUIRE(slices.size() == 2);
+  CHECK(slices[0].layers == 14);
+  CHECK(slices[1].layers == 2);
+  CHECK(slices[1].ffn == 1024);
+  CHECK(slices[0].heads == 4);
+  CHECK(slices[0].kv_heads == 1);  // half a head is held whole
+  double weights = 0;
+  for (const layer_slice& l : slice_layers(m, {1, 1})) weights += l.layers * l.gemm_weights(4096);
+  const parameter_parts parts = parameters_by_part(m);
+  CHECK(weights == Approx(static_cast<double>(parts.attention + parts.mlp)));
+}
+
+}  // namespace
+}  // namespace nvlsim

@@ -1,0 +1,307 @@
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <numeric>
+
+#include "nvlsim/serving/serving.hpp"
+#include "support/steps.hpp"
+
+namespace nvlsim {
+namespace {
+
+inference_workload open_loop(double rate, std::int64_t requests) {
+  inference_workload w;
+  w.load = load_kind::open_loop;
+  w.requests = requests;
+  w.arrivals.rate_per_s = rate;
+  w.input = {1, 0};
+  w.output = {1, 0};
+  return w;
+}
+
+server_settings plain(std::int64_t lanes) {
+  server_settings s;
+  s.lanes = lanes;
+  s.lane.settings.max_num_tokens = 4096;
+  s.lane.settings.max_batch_size = 256;
+  s.lane.kv_capacity_tokens = 1 << 20;
+  s.lane.kv_block_tokens = 16;
+  return s;
+}
+
+iteration_price by_content(const iteration& it) {
+  return {1e-3 + 2e-5 * static_cast<double>(it.decodes) + 1e-6 * static_cast<double>(it.prompt_tokens), 0};
+}
+
+double mean_time_in_system(const serving_outcome& o) {
+  double sum = 0;
+  for (const request_record& r : o.requests) sum += r.last_token_s - r.arrival_s;
+  return sum / static_cast<double>(o.requests.size());
+}
+
+TEST_CASE("Server that takes one request an iteration waits as M/D/1 does") {
+  for (const double load : {0.3, 0.6, 0.8}) {
+    const inference_workload w = open_loop(load, 400'000);
+    server_settings s = plain(1);
+    s.lane.settings.max_batch_size = 1;
+    s.lane.settings.max_num_tokens = 1;
+    const serving_outcome o = serve_requests(generate_requests(w, 0), s, [](const iteration&) { return iteration_price{1, 0}; });
+    double wait = 0;
+    for (const request_record& r : o.requests) wait += r.admitted_s - r.arrival_s;
+    wait /= static_cast<double>(o.requests.size());
+    CHECK(wait == Approx(load / (2 * (1 - load))).epsilon(0.02));  // Pollaczek and Khinchine
+  }
+}
+
+TEST_CASE("Server obeys Little's law") {
+  for (const router_policy router : {router_policy::round_robin, router_policy::least_loaded, router_policy::prefix_aware})
+    for (const auto preemption : {preemption_policy::none, preemption_policy::recompute, preemption_policy::swap}) {
+      inference_workload w = open_loop(60, 3000);
+      w.input = {300, 0.9};
+      w.output = {100, 0.9};
+      server_settings s = plain(3);
+      s.router = router;
+      s.lane.settings.preemption = preemption;
+      s.lane.settings.kv_reserve = preemption == preemption_policy::none ? 1 : 0;
+      s.lane.kv_capacity_tokens = 4096;
+      s.lane.swap_capacity_tokens = 1 << 16;
+      const serving_outcome o = serve_requests(generate_requests(w, 0), s, by_content);
+      CHECK(o.requests_times_s == Approx(mean_time_in_system(o) * 3000).epsilon(1e-9));
+      std::int64_t outputs = 0;
+      for (const request_record& r : o.requests) outputs += r.output;
+      CHECK(o.output_tokens == outputs);
+      std::int64_t gaps = 0;
+      for (const weighted& g : o.gaps.values()) gaps += g.count;
+      CHECK(gaps == outputs - 3000);
+      const bool ordered = std::all_of(o.requests.begin(), o.requests.end(), [](const request_record& r) {
+        return r.arrival_s <= r.admitted_s && r.admitted_s < r.first_token_s && r.first_token_s <= r.last_token_s;
+      });
+      CHECK(ordered);
+    }
+}
+
+server_settings in_pools(std::int64_t prefill_lanes, std::int64_t decode_lanes) {
+  server_settings s = plain(decode_lanes);
+  s.prefill = prefill_settings{s.lane, prefill_lanes, by_content, [](std::int64_t tokens) { return 1e-6 * static_cast<double>(tokens); }};
+  return s;
+}
+
+TEST_CASE("Pools under arrivals obey Little's law and give every token once") {
+  for (const auto preemption : {preemption_policy::none, preemption_policy::recompute, preemption_policy::swap}) {
+    inference_workload w = open_loop(60, 3000);
+    w.input = {300, 0.9};
+    w.output = {100, 1};  // of one token, too
+    server_settings s = in_pools(2, 3);
+    s.lane.settings.preemption = preemption;
+    s.lane.settings.kv_reserve = preemption == preemption_policy::none ? 1 : 0;
+    s.lane.kv_capacity_tokens = 2048;
+    s.lane.swap_capacity_tokens = 1 << 16;
+    const serving_outcome o = serve_requests(generate_requests(w, 0), s, by_content);
+    CHECK(o.requests_times_s == Approx(mean_time_in_system(o) * 3000).epsilon(1e-9));
+    std::int64_t outputs = 0, inputs = 0, gaps = 0, preempted = 0;
+    for (const request_record& r : o.requests) {
+      outputs += r.output;
+      inputs += r.input;
+      preempted += r.preemptions;
+    }
+    for (const weighted& g : o.gaps.values()) gaps += g.count;
+    CHECK(o.output_tokens == outputs);
+    CHECK(gaps == outputs - 3000);
+    CHECK((preempted > 0) == (preemption != preemption_policy::none));
+    if (preemption == preemption_policy::none) CHECK(o.prompt_tokens == inputs);
+    const bool ordered = std::all_of(o.requests.begin(), o.requests.end(), [](const request_record& r) {
+      return r.arrival_s <= r.admitted_s && r.admitted_s < r.first_token_s && r.first_token_s <= r.last_token_s;
+    });
+    CHECK(ordered);
+    CHECK(std::count_if(o.lanes.begin(), o.lanes.end(), [](const lane_record& l) { return l.prefills; }) == 2);
+  }
+}
+
+TEST_CASE("Pools under a light load take prefill, transfer and decode in turn") {
+  inference_workload w = open_loop(0.01, 50);
+  w.input = {500, 0};
+  w.output = {11, 0};
+  const serving_outcome o = serve_requests(generate_requests(w, 0), in_pools(1, 1), by_content);
+  for (const request_record& r : o.requests) {
+    CHECK(r.first_token_s - r.arrival_s == Approx(1e-3 + 500e-6 + 500e-6));
+    CHECK(r.last_token_s - r.first_token_s == Approx(10 * (1e-3 + 2e-5)));
+  }
+}
+
+TEST_CASE("Prefill workers wait as M/D/1 does, however fast the others decode") {
+  constexpr double load = 0.7, each = 1;
+  const inference_workload w = open_loop(load / each, 200'000);
+  server_settings s = in_pools(1, 1);
+  s.prefill->lane.settings.max_batch_size = s.prefill->lane.settings.max_num_tokens = 1;
+  s.prefill->price = [](const iteration&) { return iteration_price{each, 0}; };
+  const serving_outcome o = serve_requests(generate_requests(w, 0), s, by_content);
+  double wait = 0;
+  for (const request_record& r : o.requests) wait += r.admitted_s - r.arrival_s;
+  CHECK(wait / 200'000 == Approx(load / (2 * (1 - load))).epsilon(0.02));
+}
+
+TEST_CASE("Server gives the same for the same seed, and other arrivals for another") {
+  inference_workload w = open_loop(40, 500);
+  w.output = {50, 0.5};
+  const auto end = [&] { return serve_requests(generate_requests(w, 0), plain(2), by_content).end_s; };
+  const double first = end();
+  CHECK(end() == first);
+  w.seed = 2;
+  CHECK(end() != first);
+}
+
+TEST_CASE("Server's closed loop keeps its clients busy") {
+  inference_workload w = open_loop(1, 200);
+  w.load = load_kind::closed_loop;
+  w.output = {20, 0.5};
+  server_settings s = plain(1);
+  s.clients = 8;
+  const serving_outcome o = serve_requests(generate_requests(w, 0), s, by_content);
+  std::vector<double> arrivals;
+  for (const request_record& r : o.requests) arrivals.push_back(r.arrival_s);
+  CHECK(std::count(arrivals.begin(), arrivals.end(), 0.0) == 8);
+  for (std::size_t i = 8; i < o.requests.size(); ++i) {
+    const double at = o.requests[i].arrival_s;
+    CHECK(std::any_of(o.requests.begin(), o.requests.end(), [&](const request_record& r) { return r.last_token_s == at; }));
+  }
+  // Between the first and the last arrival there are always eight.
+  const double last = *std::max_element(arrivals.begin(), arrivals.end());
+  double area = 0;
+  for (const request_record& r : o.requests) area += std::min(r.last_token_s, last) - std::min(r.arrival_s, last);
+  CHECK(area == Approx(8 * last));
+}
+
+TEST_CASE("Server's sessions send what was said before, once it was answered") {
+  inference_workload w = open_loop(5, 300);
+  w.input = {50, 0.5};
+  w.output = {30, 0.5};
+  w.sessions = session_settings{.turns = {4, 0.5}, .wait_mean_s = 2, .shared_prompt = 200};
+  const request_list list = generate_requests(w, 0);
+  REQUIRE(list.requests.size() == 300);
+  server_settings s = plain(2);
+  s.router = router_policy::prefix_aware;
+  s.lane.settings.prefix_cache = true;
+  s.lane.prefix_tokens = list.prefix_tokens;
+  const serving_outcome o = serve_requests(list, s, by_content);
+  int later = 0;
+  double cached = 0, prompts = 0;
+  for (std::size_t i = 0; i < 300; ++i) {
+    const served_request& r = list.requests[i];
+    cached += o.requests[i].cached;
+    prompts += static_cast<double>(r.input);
+    if (r.after < 0) continue;
+    ++later;
+    const auto before = static_cast<std::size_t>(r.after);
+    CHECK(o.requests[i].arrival_s == Approx(o.requests[before].last_token_s + r.wait_s));
+    CHECK(r.input > list.requests[before].input + list.requests[before].output);
+  }
+  CHECK(later > 150);
+  CHECK(cached / prompts > 0.6);  // all but the new turn and the end of a block
+}
+
+TEST_CASE("Least loaded routing waits less than dealing in turn when lengths differ") {
+  inference_workload w = open_loop(55, 4000);
+  w.input = {200, 0};
+  w.output.mean = 100;
+  w.output.shape = length_shape::lognormal;
+  w.output.variation = 2;
+  server_settings s = plain(4);
+  s.lane.settings.max_batch_size = 2;
+  const request_list list = generate_requests(w, 0);
+  const double in_turn = mean_time_in_system(serve_requests(list, s, by_content));
+  s.router = router_policy::least_loaded;
+  CHECK(mean_time_in_system(serve_requests(list, s, by_content)) < 0.9 * in_turn);
+}
+
+TEST_CASE("Arrivals have the rate and the variation asked for") {
+  for (const double variation : {0.5, 1.0, 3.0}) {
+    inference_workload w = open_loop(20, 100'000);
+    w.arrivals.process = variation == 1 ? arrival_process::poisson : arrival_process::gamma;
+    w.arrivals.variation = variation;
+    const request_list list = generate_requests(w, 0);
+    double before = 0, sum = 0, squares = 0;
+    for (const served_request& r : list.requests) {
+      const double gap = r.arrival_s - before;
+      before = r.arrival_s;
+      sum += gap;
+      squares += gap * gap;
+    }
+    const double mean = sum / 1e5;
+    CHECK(mean == Approx(0.05).epsilon(0.03));
+    CHECK(std::sqrt(squares / 1e5 - mean * mean) / mean == Approx(variation).epsilon(0.04));
+  }
+}
+
+TEST_CASE("Lengths have the mean and the limits asked for") {
+  inference_workload w = open_loop(1, 100'000);
+  w.input.mean = 1000;
+  w.input.shape = length_shape::lognormal;
+  w.input.variation = 1.2;
+  w.output.mean = 300;
+  w.output.shape = length_shape::exponential;
+  w.output.most = 2000;
+  w.images = image_settings{{2, 0}, 500};
+  double inputs = 0, outputs = 0;
+  std::int64_t longest = 0;
+  for (const served_request& r : generate_requests(w, 0).requests) {
+    inputs += static_cast<double>(r.input);
+    outputs += static_cast<double>(r.output);
+    longest = std::max(longest, r.output);
+  }
+  CHECK(inputs / 1e5 == Approx(2000).epsilon(0.02));
+  CHECK(outputs / 1e5 == Approx(300).epsilon(0.02));
+  CHECK(longest == 2000);
+}
+
+// What an hour takes: tests/benchmarks/serving_bench.cpp. Here only that nothing scans what is already served.
+TEST_CASE("Twice as many requests take no more than in proportion, and are kept in no more room") {
+  const auto steps_of = [](std::int64_t requests) {
+    inference_workload w = open_loop(5.4, requests);
+    w.input = {1155, 0.9};  // the means of Azure's conversations
+    w.output = {211, 0.9};
+    server_settings s = plain(18);
+    s.router = router_policy::least_loaded;
+    const request_list list = generate_requests(w, 0);
+    return test::steps_of([&] {
+      const serving_outcome o = serve_requests(list, s, by_content);
+      std::size_t kept = 0;
+      for (const lane_record& l : o.lanes) kept += l.iterations.size();
+      CHECK(kept <= 100'000);  // whatever the length of the run
+    });
+  };
+  const std::int64_t one = steps_of(10'000), two = steps_of(20'000);
+  CHECK(one > 10'000);
+  CHECK(two < 2.1 * static_cast<double>(one));
+}
+
+TEST_CASE("A client's next request misses the iteration that begins as it answers") {
+  // One sequence decodes all the time; a client's requests of one token come in between. Each sees the whole of the
+  // iteration that it missed.
+  inference_workload w = open_loop(1, 12);
+  w.load = load_kind::closed_loop;
+  w.output = {1, 0};
+  server_settings s = plain(1);
+  s.clients = 2;
+  request_list list = generate_requests(w, 0);
+  list.requests.front().output = 200;
+  const serving_outcome o = serve_requests(list, s, [](const iteration&) { return iteration_price{1, 0}; });
+  for (std::size_t i = 2; i < o.requests.size(); ++i)
+    CHECK(o.requests[i].admitted_s - o.requests[i].arrival_s == Approx(1));
+}
+
+TEST_CASE("Time series keeps the area whatever its length") {
+  time_series s;
+  double area = 0;
+  for (int i = 0; i < 20'000; ++i) {
+    s.add(0.013 * i, 0.013 * i + 0.009, i % 7);
+    area += 0.009 * (i % 7);
+  }
+  const auto points = s.points();
+  REQUIRE(points.size() <= 1025);
+  double kept = 0;
+  for (std::size_t i = 0; i + 1 < points.size(); ++i) kept += points[i].second * (points[i + 1].first - points[i].first);
+  CHECK(kept == Approx(area));
+}
+
+}  // namespace
+}  // namespace nvlsim

@@ -1,0 +1,322 @@
+// Memory of a training step: published peaks, and how each item grows.
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "nvlsim/training/training.hpp"
+#include "unit/training/training_fixture.hpp"
+
+namespace nvlsim {
+namespace {
+
+double item(const memory_report& r, const std::string& name) {
+  const auto it = std::find_if(r.items.begin(), r.items.end(), [&](const memory_item& i) { return i.name == name; });
+  return it == r.items.end() ? 0.0 : it->size.base();
+}
+
+memory_report memory_of(const test::shipped_job& j) { return training_memory(j.machine, j.software, j.net, j.work); }
+
+test::shipped_job plain_job() {
+  test::shipped_job j = test::shipped("gb300-nvl72", "llama3-70b");
+  j.work.gemm_precision = precision::bf16;
+  j.work.par = {};
+  j.work.par.tp = 2;
+  j.work.par.dp = 4;
+  j.work.par.sequence_parallel = true;
+  return j;
+}
+
+/// The first layers of a published model.
+model llama(std::int64_t hidden, std::int64_t ffn, std::int64_t heads, std::size_t layers) {
+  model m;
+  m.hidden = hidden;
+  m.vocab = 128256;
+  layer_spec l;
+  l.heads = heads, l.kv_heads = 8, l.head_dim = 128, l.ffn_hidden = ffn;
+  m.layers.assign(layers, l);
+  return m;
+}
+
+/// Four layers of DeepSeek, of which the first is dense.
+model deepseek(std::int64_t hidden, std::int64_t vocab, std::int64_t dense_ffn, moe_spec experts) {
+  model m;
+  m.hidden = hidden;
+  m.vocab = vocab;
+  layer_spec l;
+  l.attention = attention_kind::mla;
+  l.heads = 128;
+  l.mla = {.q_lora_rank = 1536, .kv_lora_rank = 512, .qk_nope_dim = 128, .qk_rope_dim = 64, .v_head_dim = 128};
+  l.ffn_hidden = dense_ffn;
+  m.layers.push_back(l);
+  l.ffn_hidden = 0;
+  l.moe = experts;
+  m.layers.insert(m.layers.end(), 3, l);
+  return m;
+}
+
+struct measured_peak {
+  const char* model;
+  std::int64_t tp, cp, pp, dp, ep, sequence;
+  double gib;
+};
+
+// Peaks of torch's allocator on eight B200 GPUs, BF16, micro-batch 1, four micro-batches, no recompute:
+// MooreThreads/SimuMax@4dcaae5, docs/b200 (measured by its authors).
+const std::vector<measured_peak> simumax = {
+    {"llama3-70b, 12 layers", 1, 1, 2, 4, 1, 4096, 66.55},    {"llama3-70b, 12 layers", 2, 1, 1, 4, 1, 4096, 60.68},
+    {"llama3-70b, 12 layers", 4, 1, 1, 2, 1, 4096, 39.07},    {"llama3-70b, 12 layers", 8, 1, 1, 1, 1, 4096, 28.29},
+    {"llama3-70b, 12 layers", 2, 4, 1, 1, 1, 32768, 68.43},   {"llama3-70b, 12 layers", 1, 8, 1, 1, 1, 32768, 104.51},
+    {"llama3-70b, 12 layers", 2, 4, 1, 1, 1, 131072, 112.67}, {"llama3-70b, 12 layers", 1, 8, 1, 1, 1, 131072, 147.99},
+    {"llama3-405b, 4 layers", 1, 1, 2, 4, 1, 4096, 87.08},    {"llama3-405b, 4 layers", 2, 1, 1, 4, 1, 4096, 81.59},
+    {"llama3-405b, 4 layers", 4, 1, 1, 2, 1, 4096, 52.89},    {"llama3-405b, 4 layers", 8, 1, 1, 1, 1, 4096, 38.57},
+    {"llama3-405b, 4 layers", 2, 4, 1, 1, 1, 32768, 87.03},   {"llama3-405b, 4 layers", 1, 8, 1, 1, 1, 32768, 139.22},
+    {"llama3-405b, 4 layers", 2, 4, 1, 1, 1, 131072, 118.13}, {"deepseek-v2, 4 layers", 1, 1, 1, 8, 8, 4096, 45.63},
+    {"deepseek-v2, 4 layers", 1, 1, 2, 4, 4, 4096, 44.70},    {"deepseek-v3, 4 layers", 1, 1, 1, 8, 8, 4096, 104.30},
+    {"deepseek-v3, 4 layers", 1, 1, 2, 4, 4, 4096, 114.00},
+};
+
+model model_named(const std::string& name) {
+  if (name.starts_with("llama3-70b")) return llama(8192, 28672, 64, 12);
+  if (name.starts_with("llama3-405b")) return llama(16384, 53248, 128, 4);
+  if (name.starts_with("deepseek-v2"))
+    return deepseek(5120, 102400, 12288, {.experts = 160, .top_k = 6, .expert_ffn = 1536, .shared_ffn = 3072});
+  return deepseek(7168, 129280, 18432, {.experts = 256, .top_k = 8, .expert_ffn = 2048, .shared_ffn = 2048});
+}
+
+TEST_CASE("Peak memory meets published peaks within 4 %") {
+  test::shipped_job j = test::shipped("hgx-b200", "llama3-8b", "megatron-lm-papers");  // FP32 gradient buffers
+  double sum = 0;
+  for (const measured_peak& m : simumax) {
+    j.net = model_named(m.model);
+    training_workload& w = j.work = {};
+    w.seq_length = m.sequence;
+    w.par.tp = m.tp, w.par.cp = m.cp, w.par.pp = m.pp, w.par.dp = m.dp, w.par.ep = m.ep;
+    w.par.sequence_parallel = m.tp > 1;
+    w.global_batch_size = 4 * m.dp;
+    w.place.gpus_per_domain = 8;
+    INFO(m.model << " tp " << m.tp << " cp " << m.cp << " pp " << m.pp << " ep " << m.ep << " sequence " << m.sequence);
+    REQUIRE(training_problems(j.machine, j.net, w).empty());
+    const memory_report r = memory_of(j);
+    const double found = (r.peak.base() - item(r, "reserve")) / 0x1p30;  // the allocator does not see the reserve
+    CHECK(found == Approx(m.gib).epsilon(0.04));
+    sum += std::abs(found / m.gib - 1);
+  }
+  CHECK(sum / static_cast<double>(simumax.size()) < 0.01);
+}
+
+TEST_CASE("Memory items add up to the peak") {
+  for (const std::int64_t pp : {1, 4}) {
+    test::shipped_job j = plain_job();
+    j.work.par.pp = pp;
+    const memory_report r = memory_of(j);
+    const double sum = std::accumulate(r.items.begin(), r.items.end(), 0.0,
+                                       [](double s, const memory_item& i) { return s + i.size.base(); });
+    CHECK(sum == Approx(r.peak.base()).epsilon(1e-12));
+    CHECK(r.usable == j.machine.gpu.hbm_usable);
+    for (const memory_item& i : r.items) {
+      CHECK(i.size > bytes{});
+      CHECK_FALSE(i.reason.empty());
+    }
+  }
+}
+
+TEST_CASE("Weights, gradients and activations shrink with tensor parallelism, optimizer states with all ranks") {
+  test::shipped_job j = plain_job();
+  const memory_report two = memory_of(j);
+  j.work.par.tp = 8;
+  const memory_report eight = memory_of(j);
+  for (const char* name : {"weights", "gradients", "optimizer", "activations", "logits"}) {
+    INFO(name);
+    CHECK(item(two, name) == Approx(4 * item(eight, name)).epsilon(1e-12));
+  }
+  CHECK(item(two, "reserve") == item(eight, "reserve"));
+  j.work.par.dp = 16;
+  const memory_report wide = memory_of(j);
+  CHECK(item(wide, "optimizer") == Approx(item(eight, "optimizer") / 4).epsilon(1e-12));
+  CHECK(item(wide, "weights") == item(eight, "weights"));
+}
+
+TEST_CASE("Logit gradients are kept for the weight gradients of the LM head that are put off") {
+  test::shipped_job j = plain_job();
+  j.work.par.pp = 4;
+  j.work.recompute.full = true, j.net.vocab = 1 << 19;  // so that the last stage holds most
+  for (const std::int64_t limit : {0, 1, 3}) {
+    j.software.training->wgrad_deferral_limit = limit;
+    const double tokens = static_cast<double>(j.work.seq_length * j.work.micro_batch_size);
+    const double each = 2 * tokens * static_cast<double>(j.net.hidden + j.net.vocab / j.work.par.tp);
+    CHECK(item(memory_of(j), "head gradients") == Approx(static_cast<double>(limit) * each).epsilon(1e-12));
+  }
+}
+
+TEST_CASE("Room for gradients of weights is that of the last layer and, unless its gradient waits, of the LM head") {
+  test::shipped_job j = plain_job();
+  j.software.training->wgrad_deferral_limit = 0;
+  j.work.recompute.full = true, j.net.vocab = 1 << 19;  // so that the last stage holds most
+  const training_profile& t = *j.software.training;
+  const double tp = static_cast<double>(j.work.par.tp), hidden = static_cast<double>(j.net.hidden);
+  const double gathered = 4 * hidden * static_cast<double>(j.work.seq_length * j.work.micro_batch_size);
+  const double of_head = t.workspace_bytes_per_head_param * static_cast<double>(j.net.vocab) * hidden / tp;
+  const auto of_layer = [&] { return t.workspace_bytes_per_layer_param * static_cast<double>(layer_parameters(j.net, j.net.layers.back())) / tp; };
+  for (const std::int64_t stages : {1, 2}) {
+    j.work.par.pp = stages;
+    CHECK(item(memory_of(j), "workspace") == Approx(of_layer() + of_head + gathered).epsilon(1e-4));  // norms are whole
+  }
+  j.software.training->wgrad_deferral_limit = 1;
+  CHECK(item(memory_of(j), "workspace") == Approx(of_layer() + gathered).epsilon(1e-4));
+  j.net.layers.back().ffn_hidden /= 2;  // its layers before keep their width
+  CHECK(item(memory_of(j), "workspace") == Approx(of_layer() + gathered).epsilon(1e-4));
+}
+
+TEST_CASE("Sharding decides what data-parallel ranks hold") {
+  test::shipped_job j = plain_job();
+  const double parameters_here = static_cast<double>(parameters(j.net) - j.net.hidden) / 2;  // less the final norm
+  j.work.sharding = data_parallel_sharding::replicated;
+  const memory_report whole = memory_of(j);
+  CHECK(item(whole, "weights") == Approx(2 * parameters_here).epsilon(1e-12));
+  CHECK(item(whole, "gradients") ==
+        Approx(j.software.training->gradient_memory_bytes * parameters_here).epsilon(1e-12));
+  CHECK(item(whole, "optimizer") == Approx(12 * parameters_here).epsilon(1e-12));
+  j.work.sharding = data_parallel_sharding::distributed_optimizer;
+  const memory_report zero1 = memory_of(j);
+  CHECK(item(zero1, "gradients") == item(whole, "gradients"));
+  CHECK(item(zero1, "optimizer") == Approx(item(whole, "optimizer") / 4).epsilon(1e-12));
+  j.work.sharding = data_parallel_sharding::fsdp;
+  const memory_report zero3 = memory_of(j);
+  for (const char* name : {"weights", "gradients", "optimizer"})
+    CHECK(item(zero3, name) == Approx(item(whole, name) / 4).epsilon(1e-12));
+  j.work.task = training_task::lora;
+  CHECK(item(memory_of(j), "optimizer") < 0.01 * item(zero3, "optimizer"));
+}
+
+// arXiv 2205.05198, equation 4 for a GPT layer without dropout masks and scores (flash attention), in BF16: norms and
+// linear inputs 2 x 4 x h / TP, q k v and output 4 x 2 h / TP, up 8 h and its activation 8 h.
+TEST_CASE("Activations of a GPT layer are what its backward pass reads") {
+  test::shipped_job j = plain_job();
+  layer_spec l;
+  l.heads = l.kv_heads = 64;
+  l.head_dim = 128;
+  l.ffn_hidden = 4 * j.net.hidden;
+  l.gated_mlp = false;
+  j.net.layers.assign(6, l);
+  const double tokens = static_cast<double>(j.work.seq_length), h = static_cast<double>(j.net.hidden);
+  CHECK(item(memory_of(j), "activations") == Approx(6 * tokens * h * (8 + 8 + 16) / 2).epsilon(1e-12));
+  j.work.micro_batch_size = 2;
+  CHECK(item(memory_of(j), "activations") == Approx(2 * 6 * tokens * h * 32 / 2).epsilon(1e-12));
+  j.work.recompute.full = true;
+  CHECK(item(memory_of(j), "activations") == Approx(2 * 6 * tokens * h * 2 / 2).epsilon(1e-12));
+}
+
+TEST_CASE("Recomputing more keeps less") {
+  test::shipped_job j = plain_job();
+  const double all = item(memory_of(j), "activations");
+  for (bool recompute_spec::*module : {&recompute_spec::layernorm, &recompute_spec::mlp, &recompute_spec::activation}) {
+    test::shipped_job again = j;
+    again.work.recompute.*module = true;
+    CHECK(item(memory_of(again), "activations") < all);
+    CHECK(again.step_s() > j.step_s());
+  }
+  // Of the layers that are offloaded one is at work, and on the GPU.
+  const auto layers = static_cast<double>(j.net.layers.size());
+  j.work.offload_layers = static_cast<std::int64_t>(layers) / 2;
+  CHECK(item(memory_of(j), "activations") == Approx(all * (0.5 + 1 / layers)).epsilon(1e-12));
+  CHECK(memory_of(j).offloaded.base() == Approx(all * (0.5 - 1 / layers)).epsilon(1e-12));
+  j.machine.cpu.memory = bytes::from_base(all / 2);  // of a CPU for two GPUs, of which half is taken
+  CHECK_FALSE(memory_of(j).fits());
+}
+
+TEST_CASE("CPU memory is that of the stage that offloads most") {
+  // The last stage takes most GPU memory, and holds one micro-batch; those before hold up to sixteen.
+  test::shipped_job j = test::shipped("gb200-nvl72", "llama3.1-405b");
+  j.work.par.pp = 16;
+  j.work.par.dp = 1;
+  j.work.micro_batch_size = 4;
+  j.work.offload_layers = 8;
+  const memory_report r = memory_of(j);
+  CHECK_FALSE(r.fits());
+  CHECK(r.offloaded > r.offload_room);
+  CHECK(r.where != "stage 15");
+  j.machine.cpu.memory = j.machine.cpu.memory * 10.0;
+  CHECK(memory_of(j).fits());
+  CHECK(memory_of(j).where == "stage 15");
+}
+
+TEST_CASE("Sharded parameters are gathered a layer at a time") {
+  test::shipped_job j = plain_job();
+  CHECK(item(memory_of(j), "gathered") == 0);
+  j.work.sharding = data_parallel_sharding::fsdp;
+  const double each = item(memory_of(j), "gathered");
+  CHECK(each > 0);
+  j.work.par.tp *= 2;
+  CHECK(item(memory_of(j), "gathered") == Approx(each / 2).epsilon(0.01));
+}
+
+TEST_CASE("Frozen layers in 8 bits keep inputs of activations in 8 bits, and need no room for gradients of weights") {
+  test::shipped_job j = plain_job();
+  j.work.task = training_task::lora;
+  const double tokens = static_cast<double>(j.work.seq_length), tp = static_cast<double>(j.work.par.tp);
+  const layer_spec& l = j.net.layers.front();
+  const double up_and_gate = static_cast<double>(j.net.layers.size()) * tokens * 2 * static_cast<double>(l.ffn_hidden) / tp;
+  const double hidden = static_cast<double>(j.net.hidden);
+  const auto kept_by_attention = [&](double element) {  // norms, Q, K, V and output; the output again as it was quantised
+    const double heads = static_cast<double>(l.heads * l.head_dim), kv = static_cast<double>(l.kv_heads * l.head_dim);
+    return (2 + element + 2) * hidden / tp + (4 * (heads + kv) + (element < 2 ? element * heads : 0)) / tp;
+  };
+  const double layers = static_cast<double>(j.net.layers.size());
+  CHECK(item(memory_of(j), "activations") == Approx(2 * up_and_gate + layers * tokens * kept_by_attention(2)).epsilon(1e-12));
+  j.work.gemm_precision = precision::fp8;
+  CHECK(item(memory_of(j), "activations") == Approx(up_and_gate + layers * tokens * kept_by_attention(1)).epsilon(1e-12));
+  CHECK(item(memory_of(j), "workspace") == Approx(4 * hidden * tokens).epsilon(1e-12));  // what TP gathers
+}
+
+TEST_CASE("A band is that of runs of the same domain, precision and kind of model, else of all") {
+  test::shipped_job j = plain_job();
+  training_profile& t = *j.software.training;
+  t.error_90 = 0.1;
+  t.residuals.clear();
+  const auto band = [&] { return step_band_90(j.machine, j.software, j.net, j.work); };
+  CHECK(band().low == 0.9);
+  CHECK(band().high == 1.1);
+  const step_residuals kind = kind_of_step(j.machine, j.net, j.work);
+  CHECK(kind.weight_bits == 16);
+  CHECK_FALSE(kind.experts);
+  step_residuals other = kind;
+  other.rack = !kind.rack, other.low = -1, other.high = 1;
+  t.residuals = {other, kind};
+  t.residuals.back().low = std::log(0.8), t.residuals.back().high = std::log(1.5);
+  CHECK(band().low == Approx(0.8).epsilon(1e-12));
+  CHECK(band().high == Approx(1.5).epsilon(1e-12));
+  j.work.gemm_precision = precision::mxfp8;
+  CHECK(band().high == 1.1);
+}
+
+TEST_CASE("The first of p stages keeps p micro-batches of 1F1B") {
+  test::shipped_job j = plain_job();
+  j.net.vocab = 1024;  // no vocabulary to speak of: the first stage is the fullest
+  const double one = item(memory_of(j), "activations");
+  j.work.par.pp = 4;
+  const memory_report r = memory_of(j);
+  CHECK(r.where == "stage 0");
+  CHECK(item(r, "activations") == Approx(one).epsilon(1e-12));  // a quarter of the layers, four micro-batches
+  j.work.global_batch_size = 2 * j.work.par.dp;                 // two micro-batches in all
+  CHECK(item(memory_of(j), "activations") == Approx(one / 2).epsilon(1e-12));
+}
+
+// arXiv 2205.05198, section 4.2.3: interleaving keeps 1 + (p-1)/(p v) times as much. Megatron's warm-up of the first
+// stage, 2 (p-1) + (v-1) p passes and the one that follows, makes that 1 + (p-1)/(p v) exactly.
+TEST_CASE("Interleaving keeps (p-1)/(p v) more") {
+  test::shipped_job j = plain_job();
+  j.net.vocab = 1024;
+  j.work.par.pp = 4;
+  const double plain = item(memory_of(j), "activations");
+  j.work.schedule = pipeline_schedule::interleaved;
+  for (const std::int64_t vp : {2, 5}) {
+    j.work.par.vp = vp;
+    CHECK(item(memory_of(j), "activations") == Approx(plain * (1 + 3.0 / (4.0 * static_cast<double>(vp)))).epsilon(1e-12));
+  }
+}
+
+}  // namespace
+}  // namespace nvlsim
