@@ -166,7 +166,9 @@ struct pairing {
   const result* a;
   const result* b;
 
-  bool has(std::string_view metric) const { return find_metric(a->metrics, metric) || find_metric(b->metrics, metric); }
+  bool has(std::string_view metric) const {
+    return find_metric(a->metrics, metric) || find_metric(b->metrics, metric);
+  }
   static bool ran(const result& r) { return r.status == run_status::ok || r.status == run_status::saturated; }
   bool none_ran() const { return !ran(*a) && !ran(*b); }
   std::vector<std::string> reasons() const {
@@ -233,7 +235,8 @@ comparison compare(std::span<const result> a, std::span<const result> b, std::sp
   comparison out;
   const std::vector<pairing> pairs = pair_up(a, b, out);
   for (const pairing& p : pairs) {
-    out.scenarios.push_back({p.scenario, p.a->status, p.b->status, changed_inputs(p.a->inputs, p.b->inputs), p.reasons()});
+    out.scenarios.push_back(
+        {p.scenario, p.a->status, p.b->status, changed_inputs(p.a->inputs, p.b->inputs), p.reasons()});
     std::vector<std::string> names;
     add_names(p.a->metrics, names);
     add_names(p.b->metrics, names);

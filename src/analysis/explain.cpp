@@ -7,9 +7,9 @@
 #include "analysis/explain_latency.hpp"
 #include "analysis/lane_time.hpp"
 #include "analysis/time_slices.hpp"
-#include "nvlsim/diagnostics/diagnostics.hpp"
 #include "nvlsim/analysis/explanation.hpp"
 #include "nvlsim/analysis/training_metrics.hpp"
+#include "nvlsim/diagnostics/diagnostics.hpp"
 #include "nvlsim/units/units_text.hpp"
 
 namespace nvlsim {
@@ -68,9 +68,7 @@ class explainer {
 
   bool on_clock() const { return run_.counted.has_value(); }
   /// When requests count: the whole run, but for a load with a warm-up or a tail.
-  std::pair<double, double> counted() const {
-    return run_.counted.value_or(std::pair{0.0, makespan()});
-  }
+  std::pair<double, double> counted() const { return run_.counted.value_or(std::pair{0.0, makespan()}); }
 
   /// Time of the lanes of a served load, then of its median request and of one in a hundred.
   void time_of_lanes(const std::string& what, double from, double to) {
@@ -86,7 +84,8 @@ class explainer {
     }
     for (const char* statistic : {"p50", "p99"})
       if (const auto wanted = number_at(*r_.metrics.find("e2e_s"), statistic))
-        tree("by stage", by_stage(parts_of_latency(run_, "e2e_s", statistic, *wanted), fmt::format("e2e_s.{}", statistic)));
+        tree("by stage",
+             by_stage(parts_of_latency(run_, "e2e_s", statistic, *wanted), fmt::format("e2e_s.{}", statistic)));
   }
 
   template <class Keep>
@@ -160,7 +159,8 @@ class explainer {
     if (m == "bubble_fraction") {
       times("waiting_for_stages_s", metric(m) * step);
       over("step_time_s", step);
-      return share_of_time("waiting_for_stages_s", [](const time_slice& s) { return s.kind == work_kind::idle || waits_for_stage(s); });
+      return share_of_time("waiting_for_stages_s",
+                           [](const time_slice& s) { return s.kind == work_kind::idle || waits_for_stage(s); });
     }
     if (m == "exposed_communication_s")
       return share_of_time(m, [](const time_slice& s) {
@@ -213,12 +213,14 @@ class explainer {
   void inference(const inference_workload& w, const std::string& m) {
     const auto [begin, end] = counted();
     const double run = end - begin, gpus = static_cast<double>(w.gpus());
-    const bool is_rate = m.find("tokens_per_s") != std::string::npos || m.find("requests_per_s") != std::string::npos;
+    const bool is_rate =
+        m.find("tokens_per_s") != std::string::npos || m.find("requests_per_s") != std::string::npos;
     const auto arrivals = run_.counted_arrivals.value_or(std::pair{begin, end});
     const double arriving = arrivals.second - arrivals.first;
     const bool of_arrivals = m == "offered_requests_per_s";
     if (is_rate && m != "output_tokens_per_s_per_user" && !((of_arrivals ? arriving : run) > 0)) {
-      out_.notes.push_back(fmt::format("no time passes between the first and the last {} that counts", of_arrivals ? "arrival" : "end"));
+      out_.notes.push_back(fmt::format("no time passes between the first and the last {} that counts",
+                                       of_arrivals ? "arrival" : "end"));
       return;
     }
     const char* const span = run < makespan() ? "counted_time_s" : "makespan_s";
@@ -236,7 +238,8 @@ class explainer {
     if (m == "requests_per_s") return rate("requests", false);
     if (of_arrivals) return times("arrivals", metric(m) * arriving), over("arrival_time_s", arriving);
     if (m == "goodput_requests_per_s")
-      return times("requests_per_s", metric("requests_per_s")), times("slo_attained_fraction", metric("slo_attained_fraction"));
+      return times("requests_per_s", metric("requests_per_s")),
+             times("slo_attained_fraction", metric("slo_attained_fraction"));
     if (m == "slo_attained_fraction")
       return times("requests_within_limits", metric(m) * metric("measured_requests")),
              over("measured_requests", metric("measured_requests"));
@@ -366,7 +369,8 @@ namespace {
     const std::string other = nearest(statistic, statistics);
     meant += '.' + (other.empty() ? std::string("p50") : other);
   }
-  std::string what = metric.empty() ? std::string("a metric has a name") : fmt::format("{} has no metric {}", r.name, in_quotes(metric));
+  std::string what = metric.empty() ? std::string("a metric has a name")
+                                    : fmt::format("{} has no metric {}", r.name, in_quotes(metric));
   if (meant.empty() || meant == metric) {
     what += fmt::format("; it has {}", fmt::join(known, ", "));
     meant.clear();
@@ -382,7 +386,8 @@ explanation explain(const scenario& s, const run_record& run, std::string_view m
   const value* v = r.metrics.find(name);
   const bool distribution = v && v->members();
   if (distribution && statistic.empty()) statistic = "mean";
-  if (!v || metric.ends_with('.') || (distribution ? !v->find(statistic) : !statistic.empty())) refuse_metric(r, metric);
+  if (!v || metric.ends_with('.') || (distribution ? !v->find(statistic) : !statistic.empty()))
+    refuse_metric(r, metric);
   explanation out;
   out.scenario = r.name;
   out.metric = distribution ? fmt::format("{}.{}", name, statistic) : name;

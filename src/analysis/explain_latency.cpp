@@ -19,10 +19,10 @@ constexpr std::array<std::string_view, 5> latencies = {"ttft_s", "tpot_s", "itl_
 struct way {
   std::size_t prompt_lane = 0, decode_lane = 0;
   double sent = 0, begun = 0, prefilled = 0, delivered = 0, streaming = 0, end = 0;
-  double prompt = 0;                            ///< tokens
-  double gaps = 0;                              ///< between its tokens
-  double weight = 1;                            ///< requests it stands for
-  const work_template* transfer = nullptr;      ///< of its cache
+  double prompt = 0;                        ///< tokens
+  double gaps = 0;                          ///< between its tokens
+  double weight = 1;                        ///< requests it stands for
+  const work_template* transfer = nullptr;  ///< of its cache
 
   double held(const front_end_costs& server) const {
     return gaps > 0 ? server.held_back_s(gaps, (end - streaming) / gaps) : 0;
@@ -33,7 +33,9 @@ struct way {
 std::vector<way> ways_in_lanes(const run_record& run, bool all = false) {
   std::vector<way> out;
   for (const request_record& r : run.requests) {
-    if (!all && run.counted_arrivals && (r.arrival_s < run.counted_arrivals->first || r.arrival_s > run.counted_arrivals->second)) continue;
+    if (!all && run.counted_arrivals &&
+        (r.arrival_s < run.counted_arrivals->first || r.arrival_s > run.counted_arrivals->second))
+      continue;
     way w;
     w.prompt_lane = w.decode_lane = static_cast<std::size_t>(r.lane);
     w.sent = r.arrival_s;
@@ -82,14 +84,18 @@ std::vector<way> ways_through_pools(const run_record& run) {
   const pooled_schedule& s = *run.served->pools;
   const std::size_t prefills = s.prefill.size();
   const std::vector<sent_cache> transfers = transfers_of(run);
-  const auto at = [&](std::size_t lane, std::int32_t i) { return run.times.spans[lane].front()[static_cast<std::size_t>(i)]; };
+  const auto at = [&](std::size_t lane, std::int32_t i) {
+    return run.times.spans[lane].front()[static_cast<std::size_t>(i)];
+  };
   std::vector<way> out(s.requests.size());
   for (std::size_t i = 0; i < s.requests.size(); ++i) {  // a request is sent after an earlier one ended
     const pooled_request& r = s.requests[i];
     way& w = out[i];
-    w.prompt_lane = r.prefill_worker >= 0 ? static_cast<std::size_t>(r.prefill_worker) : prefills + static_cast<std::size_t>(r.decode_worker);
+    w.prompt_lane = r.prefill_worker >= 0 ? static_cast<std::size_t>(r.prefill_worker)
+                                          : prefills + static_cast<std::size_t>(r.decode_worker);
     w.decode_lane = r.decode_worker >= 0 ? prefills + static_cast<std::size_t>(r.decode_worker) : w.prompt_lane;
-    w.end = r.decode_worker >= 0 ? at(w.decode_lane, r.decode_last).end_s : at(w.prompt_lane, r.prefill_last).end_s;
+    w.end =
+        r.decode_worker >= 0 ? at(w.decode_lane, r.decode_last).end_s : at(w.prompt_lane, r.prefill_last).end_s;
     w.streaming = r.decode_worker >= 0 ? at(w.decode_lane, r.decode_first).begin_s : w.end;
     w.begun = r.prefill_worker >= 0 ? at(w.prompt_lane, r.prefill_first).begin_s : w.streaming;
     w.prefilled = r.prefill_worker >= 0 ? at(w.prompt_lane, r.prefill_last).end_s : w.streaming;
@@ -99,7 +105,8 @@ std::vector<way> ways_through_pools(const run_record& run) {
     w.gaps = static_cast<double>(r.output) - 1;
   }
   for (std::size_t i = 0; i < s.requests.size(); ++i)
-    if (const std::int32_t before = s.requests[i].sent_after; before >= 0) out[i].sent = out[static_cast<std::size_t>(before)].end;
+    if (const std::int32_t before = s.requests[i].sent_after; before >= 0)
+      out[i].sent = out[static_cast<std::size_t>(before)].end;
   return out;
 }
 
@@ -150,7 +157,8 @@ constexpr stretch to_last_token[] = {
     {"decode queue", &way::delivered, &way::streaming, &way::decode_lane, &measured_way::to_first_token},
     {"decode", &way::streaming, &way::end, &way::decode_lane, &measured_way::decodes}};
 
-void add_stage(latency_parts& out, lane_time& lanes, const std::vector<measured_way>& ways, double weights, const stretch& s) {
+void add_stage(latency_parts& out, lane_time& lanes, const std::vector<measured_way>& ways, double weights,
+               const stretch& s) {
   for (const measured_way& m : ways)
     if (m.*s.counts) lanes.add(m.w.*s.lane, m.w.*s.from, m.w.*s.to, m.decode_share * m.w.weight / weights);
   put(out, s.stage, lanes.take());
@@ -182,7 +190,8 @@ std::vector<time_slice> transfer_slices(const std::vector<measured_way>& ways, d
 }
 
 /// What clients wait for beyond the engine: the way through the server, and until it lets tokens go.
-void add_server(latency_parts& out, const std::vector<measured_way>& ways, double weights, const front_end_costs& server) {
+void add_server(latency_parts& out, const std::vector<measured_way>& ways, double weights,
+                const front_end_costs& server) {
   double held = 0, way_in = 0;
   for (const measured_way& m : ways) {
     held += m.w.weight / weights * m.w.held(server);
@@ -254,7 +263,8 @@ latency_parts parts_of_gaps(const run_record& run, std::string_view statistic, d
   latency_parts out;
   lane_time lanes(run.work, run.times);
   if (statistic != "mean") {
-    const token_gap g = nearest_gap(run, wanted * (run.served ? run.served->tokens_per_step : run.tokens_per_step));
+    const token_gap g =
+        nearest_gap(run, wanted * (run.served ? run.served->tokens_per_step : run.tokens_per_step));
     lanes.add(g.lane, g.from, g.to, 1);
     out.note = fmt::format("of one wait for a token with this value, on {}", run.work.classes[g.lane].name);
   } else if (through_pools(run)) {
@@ -283,7 +293,8 @@ std::vector<time_slice> latency_parts::slices() const {
   return out;
 }
 
-latency_parts parts_of_latency(const run_record& run, std::string_view metric, std::string_view statistic, double wanted) {
+latency_parts parts_of_latency(const run_record& run, std::string_view metric, std::string_view statistic,
+                               double wanted) {
   if (metric == "itl_s") return parts_of_gaps(run, statistic, wanted);
   std::vector<measured_way> ways;
   for (const way& w : through_pools(run) ? ways_through_pools(run) : ways_in_lanes(run))
@@ -291,12 +302,14 @@ latency_parts parts_of_latency(const run_record& run, std::string_view metric, s
   latency_parts out;
   if (ways.empty()) return out;
   if (statistic != "mean") {
-    const auto nearest = std::min_element(ways.begin(), ways.end(), [&](const measured_way& a, const measured_way& b) {
-      return std::abs(a.value_s - wanted) < std::abs(b.value_s - wanted);
-    });
+    const auto nearest =
+        std::min_element(ways.begin(), ways.end(), [&](const measured_way& a, const measured_way& b) {
+          return std::abs(a.value_s - wanted) < std::abs(b.value_s - wanted);
+        });
     ways = {*nearest};
     ways.front().w.weight = 1;
-    out.note = fmt::format("of one request with this value, on {}", run.work.classes[ways.front().w.decode_lane].name);
+    out.note =
+        fmt::format("of one request with this value, on {}", run.work.classes[ways.front().w.decode_lane].name);
   }
   double weights = 0;
   for (const measured_way& m : ways) weights += m.w.weight;

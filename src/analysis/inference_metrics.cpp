@@ -53,14 +53,21 @@ void add_request(samples& out, const request_record& r, const front_end_costs& s
 
 request_record record_of(const request_progress& r, const std::vector<span>& spans, std::size_t lane) {
   const auto at = [&](std::int32_t i) { return spans[static_cast<std::size_t>(i)]; };
-  return {at(r.arrived).begin_s, at(r.admitted).begin_s, at(r.first_token).end_s, at(r.last_token).end_s,
-          static_cast<std::int32_t>(r.input), static_cast<std::int32_t>(r.output), 0,
-          static_cast<std::int32_t>(lane), 0};
+  return {at(r.arrived).begin_s,
+          at(r.admitted).begin_s,
+          at(r.first_token).end_s,
+          at(r.last_token).end_s,
+          static_cast<std::int32_t>(r.input),
+          static_cast<std::int32_t>(r.output),
+          0,
+          static_cast<std::int32_t>(lane),
+          0};
 }
 
 // Each of an iteration's decodes saw the gap since the last iteration that decoded, or, where its first token came
 // later, since that. With drafts a step gives several tokens; they count as spread evenly over it.
-void add_gaps(samples& out, const batching_schedule& s, const std::vector<span>& spans, std::int64_t replicas, double tokens) {
+void add_gaps(samples& out, const batching_schedule& s, const std::vector<span>& spans, std::int64_t replicas,
+              double tokens) {
   std::vector<std::int64_t> begun(s.iterations.size());
   for (const request_progress& r : s.requests)
     if (r.output > 1) ++begun[static_cast<std::size_t>(r.first_token)];
@@ -148,7 +155,8 @@ inference_metrics measure_inference(const inference_run& run, const timeline& t)
   if (run.pools) {
     add_pools(all, run, t);
     for (const rank_class& c : run.work.classes) gpus += static_cast<double>(c.multiplicity);
-    m.kv_cache_used_fraction = static_cast<double>(run.pools->peak_kv_tokens) / static_cast<double>(run.kv_capacity_tokens);
+    m.kv_cache_used_fraction =
+        static_cast<double>(run.pools->peak_kv_tokens) / static_cast<double>(run.kv_capacity_tokens);
   }
   const double time = t.makespan.base();
   m.output_tokens_per_s = all.outputs / time;

@@ -30,7 +30,8 @@ bool skipped(std::string_view key, const std::string& parent) {
   return says_nothing_new(key) && !(key == "kind" && parent.starts_with("/workload"));
 }
 
-void add_changes(const value& a_raw, const value& b_raw, const std::string& pointer, std::vector<input_change>& out) {
+void add_changes(const value& a_raw, const value& b_raw, const std::string& pointer,
+                 std::vector<input_change>& out) {
   const value &a = unwrapped(a_raw), &b = unwrapped(b_raw);
   if (a == b) return;
   if (!(a.members() || a.is_null()) || !(b.members() || b.is_null())) {
@@ -61,7 +62,8 @@ void add_file_changes(const named_file& f, const value& a, const value& b, std::
     const value* found = v.at_pointer(pointer);
     return found ? *found : nothing;
   };
-  const std::string named = "/scenario" + std::string(f.named), content = std::string(f.pointer) + std::string(f.content);
+  const std::string named = "/scenario" + std::string(f.named),
+                    content = std::string(f.pointer) + std::string(f.content);
   if (at(a, named) != at(b, named)) return;  // another file, told with the scenario
   const std::string digest = std::string(f.pointer) + "/digest";
   const value &a_digest = at(a, digest), &b_digest = at(b, digest);
@@ -71,7 +73,8 @@ void add_file_changes(const named_file& f, const value& a, const value& b, std::
   add_changes(at(a, content), at(b, content), std::string(f.pointer), out);
   if (at(a, other_hardware) != at(b, other_hardware))
     out.erase(std::remove_if(out.begin() + static_cast<std::ptrdiff_t>(before), out.end(),
-                             [](const input_change& i) { return i.a.is_null() || i.b.is_null(); }), out.end());
+                             [](const input_change& i) { return i.a.is_null() || i.b.is_null(); }),
+              out.end());
   if (out.size() == before && a_digest != b_digest) out.push_back({digest, a_digest, b_digest});
 }
 
@@ -81,10 +84,12 @@ std::vector<input_change> changed_inputs(const value& a, const value& b) {
   std::vector<input_change> out;
   value from = member(a, "scenario"), to = member(b, "scenario");
   for (value* scenario : {&from, &to})
-    if (scenario->members()) std::erase_if(*scenario->members(), [](const value::member& m) { return m.first == "name"; });
+    if (scenario->members())
+      std::erase_if(*scenario->members(), [](const value::member& m) { return m.first == "name"; });
   add_changes(from, to, "", out);
   for (const named_file& f : named_files) add_file_changes(f, a, b, out);
-  if (out.empty() && member(a, "digest") != member(b, "digest")) out.push_back({"/digest", member(a, "digest"), member(b, "digest")});
+  if (out.empty() && member(a, "digest") != member(b, "digest"))
+    out.push_back({"/digest", member(a, "digest"), member(b, "digest")});
   return out;
 }
 

@@ -36,14 +36,18 @@ void lane_time::add(std::size_t lane, double from_s, double to_s, double weight)
   const std::vector<span>& spans = times_.spans[lane].front();
   const auto ends_later = [](double t, const span& s) { return t < s.end_s; };
   const auto begins_earlier = [](const span& s, double t) { return s.begin_s < t; };
-  const auto first = static_cast<std::size_t>(std::upper_bound(spans.begin(), spans.end(), from_s, ends_later) - spans.begin());
-  const auto end = static_cast<std::size_t>(std::lower_bound(spans.begin(), spans.end(), to_s, begins_earlier) - spans.begin());
+  const auto first =
+      static_cast<std::size_t>(std::upper_bound(spans.begin(), spans.end(), from_s, ends_later) - spans.begin());
+  const auto end =
+      static_cast<std::size_t>(std::lower_bound(spans.begin(), spans.end(), to_s, begins_earlier) - spans.begin());
   if (first >= end) {
     idle_s_ += weight * (to_s - from_s);
     return;
   }
   const std::size_t last = end - 1;
-  const auto inside = [&](std::size_t i) { return std::min(spans[i].end_s, to_s) - std::max(spans[i].begin_s, from_s); };
+  const auto inside = [&](std::size_t i) {
+    return std::min(spans[i].end_s, to_s) - std::max(spans[i].begin_s, from_s);
+  };
   idle_s_ += weight * (std::max(0.0, spans[first].begin_s - from_s) + std::max(0.0, to_s - spans[last].end_s));
   add_part(lane, first, weight * inside(first));
   if (first == last) return;
@@ -62,7 +66,8 @@ std::vector<time_slice> lane_time::take() {
     integrate(lanes_[c].gaps);
     for (std::size_t i = 0; i < spans.size(); ++i) {
       if (const double w = lanes_[c].whole[i]; w > 0) add_part(c, i, w * (spans[i].end_s - spans[i].begin_s));
-      if (const double w = lanes_[c].gaps[i]; w > 0 && i > 0) idle_s_ += w * (spans[i].begin_s - spans[i - 1].end_s);
+      if (const double w = lanes_[c].gaps[i]; w > 0 && i > 0)
+        idle_s_ += w * (spans[i].begin_s - spans[i - 1].end_s);
     }
     std::fill(lanes_[c].whole.begin(), lanes_[c].whole.end(), 0);
     std::fill(lanes_[c].gaps.begin(), lanes_[c].gaps.end(), 0);
@@ -73,10 +78,12 @@ std::vector<time_slice> lane_time::take() {
     if (!(by_template_[t] > 0) || !(w.duration > seconds{})) continue;
     const double calls = by_template_[t] / w.duration.base();
     for (const work_part& p : w.parts)
-      out.push_back({phase_of(w), p.kind, p.name, p.facts, p.duration.base() * p.repeat * calls, p.repeat * calls});
+      out.push_back(
+          {phase_of(w), p.kind, p.name, p.facts, p.duration.base() * p.repeat * calls, p.repeat * calls});
     by_template_[t] = 0;
   }
-  if (idle_s_ > 0) out.push_back({std::string(waiting_phase), work_kind::idle, std::string(no_work), nullptr, idle_s_, 0});
+  if (idle_s_ > 0)
+    out.push_back({std::string(waiting_phase), work_kind::idle, std::string(no_work), nullptr, idle_s_, 0});
   idle_s_ = 0;
   return out;
 }

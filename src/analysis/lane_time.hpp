@@ -10,8 +10,8 @@
 namespace nvlsim {
 
 /// Adds up stretches of the time of lanes, the first streams of a plan's classes, each counted by its weight:
-/// iterations by the parts of their templates, whatever they took, and what lies between them as "no work". A stretch
-/// costs the logarithm of a lane's iterations.
+/// iterations by the parts of their templates, whatever they took, and what lies between them as "no work". A
+/// stretch costs the logarithm of a lane's iterations.
 class lane_time {
  public:
   lane_time(const plan& work, const timeline& times);

@@ -11,8 +11,8 @@ namespace {
 constexpr std::array<const char*, 4> link_names = {"nvlink out", "nvlink in", "nic out", "nic in"};
 
 struct port_log {
-  std::map<std::string_view, double> bytes_of;          ///< by name of the exchange
-  std::vector<std::pair<double, double>> changes;       ///< date, change of the rate
+  std::map<std::string_view, double> bytes_of;     ///< by name of the exchange
+  std::vector<std::pair<double, double>> changes;  ///< date, change of the rate
   double carried = 0;
 };
 

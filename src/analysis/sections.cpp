@@ -5,9 +5,9 @@
 #include <array>
 #include <optional>
 
-#include "nvlsim/analysis/metric_values.hpp"
 #include "nvlsim/analysis/inference_metrics.hpp"
 #include "nvlsim/analysis/job_energy.hpp"
+#include "nvlsim/analysis/metric_values.hpp"
 #include "nvlsim/analysis/training_metrics.hpp"
 #include "nvlsim/units/units_text.hpp"
 
@@ -32,16 +32,17 @@ value memory_section(const memory_report& m) {
 
 std::string too_large(const memory_report& m) {
   if (m.offloaded > m.offload_room && m.peak <= m.usable)
-    return fmt::format("{} offloads {} of activations to CPU memory, of which a GPU has {}", m.where, format_quantity(m.offloaded),
-                       format_quantity(m.offload_room));
+    return fmt::format("{} offloads {} of activations to CPU memory, of which a GPU has {}", m.where,
+                       format_quantity(m.offloaded), format_quantity(m.offload_room));
   std::string text = fmt::format("{} needs {} of GPU memory and {} are usable:", m.where, format_quantity(m.peak),
                                  format_quantity(m.usable));
   for (const memory_item& i : m.items) text += fmt::format(" {} {},", i.name, format_quantity(i.size));
   text.pop_back();
   const double over = m.peak / m.usable - 1;
   if (over <= training_memory_error)
-    text += fmt::format("; {:.1f} % too much is within the error of this estimate (up to {:g} %), so that it may fit", 100 * over,
-                        100 * training_memory_error);
+    text +=
+        fmt::format("; {:.1f} % too much is within the error of this estimate (up to {:g} %), so that it may fit",
+                    100 * over, 100 * training_memory_error);
   return text;
 }
 
@@ -84,7 +85,8 @@ void add_energy(result& r, const job_energy& e) {
 }
 
 value distribution_value(const distribution& d) {
-  return value{value::object{{"mean", d.mean}, {"p50", d.p50}, {"p90", d.p90}, {"p95", d.p95}, {"p99", d.p99}, {"max", d.max}}};
+  return value{value::object{
+      {"mean", d.mean}, {"p50", d.p50}, {"p90", d.p90}, {"p95", d.p95}, {"p99", d.p99}, {"max", d.max}}};
 }
 
 value optional_distribution(const std::optional<distribution>& d) { return d ? distribution_value(*d) : value{}; }
@@ -131,8 +133,8 @@ value iteration_breakdown(const plan& work, const timeline& times) {
 
 }  // namespace
 
-void add_training_sections(result& r, const platform& p, const model& net, const training_workload& w, const plan& work,
-                           const timeline& times, const memory_report& memory, step_band band) {
+void add_training_sections(result& r, const platform& p, const model& net, const training_workload& w,
+                           const plan& work, const timeline& times, const memory_report& memory, step_band band) {
   const training_metrics t = measure_training(p, net, w, work, times);
   const training_values values = values_of(t, memory.peak, w.token_budget);
   value& m = r.metrics;
@@ -145,7 +147,8 @@ void add_training_sections(result& r, const platform& p, const model& net, const
   value stages{value::object{}};
   const auto all = stage_breakdowns(work, times, p.gpu);
   if (all.size() <= 64)
-    for (std::size_t c = 0; c < all.size(); ++c) stages.set(work.classes[c].name, stage_section(all[c], t.step_time));
+    for (std::size_t c = 0; c < all.size(); ++c)
+      stages.set(work.classes[c].name, stage_section(all[c], t.step_time));
   r.breakdown.set("by_stage", std::move(stages));
   add_energy(r, t.energy);
   r.energy.set("per_token_J", t.energy.total().base() / t.tokens_per_step);
@@ -207,7 +210,8 @@ value use_breakdown(const serving_run& run, double gpus) {
   for (const iteration_use& u : run.uses) {
     const double share = u.gpus / gpus;
     for (const work_part& part : u.work.parts)
-      by_kind[static_cast<std::size_t>(part.kind)] += part.duration / u.work.duration * part.repeat * u.seconds * share;
+      by_kind[static_cast<std::size_t>(part.kind)] +=
+          part.duration / u.work.duration * part.repeat * u.seconds * share;
     busy += u.seconds * share;
   }
   value out{value::object{}};
@@ -224,8 +228,9 @@ value use_breakdown(const serving_run& run, double gpus) {
 void add_inference_sections(result& r, const platform& p, const inference_workload& w, const inference_run& run,
                             const timeline& times) {
   const inference_metrics i = measure_inference(run, times);
-  set_inference_metrics(r, p, w, i, run.memory,
-                        {gpu_energy(p, run.work, times), times.makespan, i.output_tokens_per_s * times.makespan.base()});
+  set_inference_metrics(
+      r, p, w, i, run.memory,
+      {gpu_energy(p, run.work, times), times.makespan, i.output_tokens_per_s * times.makespan.base()});
   r.breakdown.set("mean_over_gpus", iteration_breakdown(run.work, times));
 }
 
@@ -254,26 +259,33 @@ void add_serving_sections(result& r, const platform& p, const inference_workload
   constexpr double steady = 0.9;  // below, what finishes while requests arrive says little
   const double offered = i.offered_requests_per_s.value_or(0);
   if (i.requests_per_s < steady * offered)
-    r.notes.push_back(fmt::format("{:.4g} req/s finish between the first and the last counted arrival, where {:.4g} req/s arrive: "
-                                  "the run is short beside its latencies, or the load is more than is served; more requests tell",
-                                  i.requests_per_s, offered));
+    r.notes.push_back(fmt::format(
+        "{:.4g} req/s finish between the first and the last counted arrival, where {:.4g} req/s arrive: "
+        "the run is short beside its latencies, or the load is more than is served; more requests tell",
+        i.requests_per_s, offered));
   const auto [from, to] = counted_time(o, w);
   constexpr double few_lives = 2;  // of requests; in less, ends of those that began together weigh too much
   if (offered > 0 && to - from < few_lives * i.e2e_s.mean)
-    r.notes.push_back(fmt::format("rates are of {:.4g} s, in which requests end that take {:.4g} s each: the run is short beside them; "
-                                  "more requests tell", to - from, i.e2e_s.mean));
+    r.notes.push_back(fmt::format(
+        "rates are of {:.4g} s, in which requests end that take {:.4g} s each: the run is short beside them; "
+        "more requests tell",
+        to - from, i.e2e_s.mean));
   if (i.still_fills && !i.saturated)
-    r.notes.push_back(fmt::format("requests in flight still grow: {} half-way, {} as the last one comes; times and rates of a longer "
-                                  "run may be worse", o.at_half.in_flight, o.at_last.in_flight));
+    r.notes.push_back(fmt::format(
+        "requests in flight still grow: {} half-way, {} as the last one comes; times and rates of a longer "
+        "run may be worse",
+        o.at_half.in_flight, o.at_last.in_flight));
   if (i.saturated) {
     r.status = run_status::saturated;
-    r.reasons.push_back(fmt::format("requests come faster than they are served: {} of {} wait as the last one arrives; "
-                                    "times grow with the length of the run", o.at_last.waiting, o.requests.size()));
+    r.reasons.push_back(
+        fmt::format("requests come faster than they are served: {} of {} wait as the last one arrives; "
+                    "times grow with the length of the run",
+                    o.at_last.waiting, o.requests.size()));
   }
   if (w.objective.any())
-    r.notes.push_back(fmt::format("the objective is {}: {:.4g} % of the requests keep every limit; {:.4g} % must keep each",
-                                  i.objective_met ? "met" : "missed", 100 * *i.slo_attained_fraction,
-                                  100 * w.objective.share));
+    r.notes.push_back(
+        fmt::format("the objective is {}: {:.4g} % of the requests keep every limit; {:.4g} % must keep each",
+                    i.objective_met ? "met" : "missed", 100 * *i.slo_attained_fraction, 100 * w.objective.share));
 }
 
 }  // namespace nvlsim

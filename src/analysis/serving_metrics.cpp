@@ -20,11 +20,14 @@ window window_of(const serving_outcome& o, const measured_part& part, double req
   std::sort(dates.begin(), dates.end());
   const auto n = static_cast<double>(dates.size());
   const auto first = static_cast<std::size_t>(std::floor(part.warmup * n));
-  const auto last = static_cast<std::size_t>(std::max(std::ceil((1 - part.tail) * n), static_cast<double>(first) + 1)) - 1;
+  const auto last =
+      static_cast<std::size_t>(std::max(std::ceil((1 - part.tail) * n), static_cast<double>(first) + 1)) - 1;
   return {dates[std::min(first, dates.size() - 1)], dates[std::min(last, dates.size() - 1)], false};
 }
 
-window of_arrivals(const serving_outcome& o, const measured_part& part) { return window_of(o, part, &request_record::arrival_s); }
+window of_arrivals(const serving_outcome& o, const measured_part& part) {
+  return window_of(o, part, &request_record::arrival_s);
+}
 
 /// More than one in fifty of the requests, and half as many again as half-way, wait as the last one comes.
 /// [docs/serving.md#saturation]
@@ -35,17 +38,17 @@ bool overwhelmed(const serving_outcome& o, const inference_workload& w) {
   return o.at_last.waiting * 50 > n && o.at_last.waiting > lanes && 2 * o.at_last.waiting > 3 * o.at_half.waiting;
 }
 
-/// A quarter more requests in flight than half-way, and more than chance makes of a steady number, as the last one comes.
-/// Rates of traces change, and with them what is in flight.
+/// A quarter more requests in flight than half-way, and more than chance makes of a steady number, as the last one
+/// comes. Rates of traces change, and with them what is in flight.
 bool still_fills(const serving_outcome& o, const inference_workload& w) {
   if (w.load != load_kind::open_loop) return false;
   const auto half = static_cast<double>(o.at_half.in_flight), last = static_cast<double>(o.at_last.in_flight);
   return last > 1.25 * half + 3 * std::sqrt(half);
 }
 
-/// Rates are of what is finished between the first and the last end that count. They are of the whole run where all
-/// count, where these are one, and where the server is saturated: it has done the prompts of what ends later by then.
-/// [docs/serving.md#what-counts]
+/// Rates are of what is finished between the first and the last end that count. They are of the whole run where
+/// all count, where these are one, and where the server is saturated: it has done the prompts of what ends later
+/// by then. [docs/serving.md#what-counts]
 window of_ends(const serving_outcome& o, const inference_workload& w) {
   const window whole{0, o.end_s, true};
   if ((w.measured.warmup <= 0 && w.measured.tail <= 0) || overwhelmed(o, w)) return whole;
@@ -79,9 +82,9 @@ tally count(const serving_run& run, const inference_workload& w, const window& a
   tally t;
   for (const request_record& r : run.outcome.requests) {
     // By the share of its tokens in the window: ends alone come in waves where requests began together.
-    const double share = r.last_token_s > r.first_token_s              ? inside(ends, r.first_token_s, r.last_token_s)
+    const double share = r.last_token_s > r.first_token_s           ? inside(ends, r.first_token_s, r.last_token_s)
                          : ends.whole || r.last_token_s > ends.from ? inside(ends, r.last_token_s, r.last_token_s)
-                                                                     : 0;
+                                                                    : 0;
     t.inputs += r.input * share;
     t.outputs += r.output * share;
     t.finished += share;
@@ -146,8 +149,9 @@ inference_metrics measure_serving(const serving_run& run, const inference_worklo
   m.measured_requests = t.counted;
   for (const lane_record& l : o.lanes)
     if (!l.prefills)
-      m.kv_cache_used_fraction = std::max(m.kv_cache_used_fraction, static_cast<double>(l.peak_kv_tokens) /
-                                                                      static_cast<double>(run.kv_capacity_tokens));
+      m.kv_cache_used_fraction =
+          std::max(m.kv_cache_used_fraction,
+                   static_cast<double>(l.peak_kv_tokens) / static_cast<double>(run.kv_capacity_tokens));
   const auto n = static_cast<double>(t.counted);
   if (w.objective.any()) {
     m.slo_attained_fraction = static_cast<double>(t.good) / n;

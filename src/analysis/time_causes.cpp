@@ -220,9 +220,9 @@ std::vector<time_use> uses_of_time(const std::vector<time_slice>& slices, bool t
        })) {
     const resource limit = l.limit();
     const double done = limit == resource::tensor_cores ? l.work : l.moved;
-    out.push_back({key.name, key.group, l.shapes.text(), limit, l.calls, l.time_s, whole_s > 0 ? l.time_s / whole_s : 0,
-                   l.alone_s > 0 ? done / l.alone_s : 0, l.ceiling, l.calls > 0 ? l.work / l.calls : 0,
-                   l.calls > 0 ? l.moved / l.calls : 0});
+    out.push_back({key.name, key.group, l.shapes.text(), limit, l.calls, l.time_s,
+                   whole_s > 0 ? l.time_s / whole_s : 0, l.alone_s > 0 ? done / l.alone_s : 0, l.ceiling,
+                   l.calls > 0 ? l.work / l.calls : 0, l.calls > 0 ? l.moved / l.calls : 0});
   }
   std::stable_sort(out.begin(), out.end(),
                    [](const time_use& a, const time_use& b) { return a.time_s > b.time_s; });

@@ -59,7 +59,8 @@ class collector {
   void add(const operation& o, double weight, double took_s) {
     if (weight == 0) return;
     weights_[static_cast<std::size_t>(o.work)] += weight;
-    if (const double longer = slowed_by(template_of(work_, o), took_s); longer > 0) slowed_[o.work] += weight * longer;
+    if (const double longer = slowed_by(template_of(work_, o), took_s); longer > 0)
+      slowed_[o.work] += weight * longer;
   }
   void wait(work_kind kind, std::string name, std::shared_ptr<const part_facts> facts, double time_s) {
     if (!(time_s > 0)) return;
@@ -79,7 +80,8 @@ class collector {
     for (const auto& [t, time] : slowed_) {
       const work_template& w = work_.templates[static_cast<std::size_t>(t)];
       const work_part* const part = slowed_part(w);
-      out.push_back({phase_of(w), part ? part->kind : work_kind::dp, "contention", part ? part->facts : nullptr, time, 0});
+      out.push_back(
+          {phase_of(w), part ? part->kind : work_kind::dp, "contention", part ? part->facts : nullptr, time, 0});
     }
     for (const auto& [key, time] : waits_) {
       const auto& [kind, name, facts] = key;
@@ -98,27 +100,32 @@ class collector {
   std::vector<std::shared_ptr<const part_facts>> kept_;
 };
 
-/// What an operation began after: the one before it on its stream, or the last that it waited for. Class -1 when none.
+/// What an operation began after: the one before it on its stream, or the last that it waited for. Class -1 when
+/// none.
 signal cause_of(const plan& work, const timeline& times, const std::vector<signal>& signals, const signal& at) {
   signal before;
   if (at.operation > 0)
-    before = {at.rank_class, at.stream, at.operation - 1,
-              times.spans[static_cast<std::size_t>(at.rank_class)][static_cast<std::size_t>(at.stream)][at.operation - 1].end_s};
-  if (const auto last = last_wait(work, stream_of(work, at).operations[at.operation], signals); last && last->at_s > before.at_s)
+    before = {
+        at.rank_class, at.stream, at.operation - 1,
+        times.spans[static_cast<std::size_t>(at.rank_class)][static_cast<std::size_t>(at.stream)][at.operation - 1]
+            .end_s};
+  if (const auto last = last_wait(work, stream_of(work, at).operations[at.operation], signals);
+      last && last->at_s > before.at_s)
     before = *last;
   return before;
 }
 
-/// Of a wait since `from_s` that ended with `at`: the time in which the chain of operations that led there was sending,
-/// or waited for its turn to send. Returns it, having added it to `sum`.
-double add_transfers(const plan& work, const timeline& times, const std::vector<signal>& signals, signal at, double from_s,
-                     double share, collector& sum) {
+/// Of a wait since `from_s` that ended with `at`: the time in which the chain of operations that led there was
+/// sending, or waited for its turn to send. Returns it, having added it to `sum`.
+double add_transfers(const plan& work, const timeline& times, const std::vector<signal>& signals, signal at,
+                     double from_s, double share, collector& sum) {
   double all = 0;
   while (at.rank_class >= 0 && at.at_s > from_s) {
     const stream& here = stream_of(work, at);
     const span& ran =
         times.spans[static_cast<std::size_t>(at.rank_class)][static_cast<std::size_t>(at.stream)][at.operation];
-    if (const double sent = ran.end_s - std::max(from_s, ran.begin_s); here.kind == stream_kind::pipeline && sent > 0) {
+    if (const double sent = ran.end_s - std::max(from_s, ran.begin_s);
+        here.kind == stream_kind::pipeline && sent > 0) {
       const work_template& t = template_of(work, here.operations[at.operation]);
       sum.wait(work_kind::pp, t.name, t.parts.empty() ? nullptr : t.parts.front().facts, sent * share);
       all += sent * share;
@@ -138,7 +145,8 @@ double busy_time(const std::vector<span>& spans) {
 signal last_of(const timeline& times) {
   signal last;
   for (std::size_t c = 0; c < times.spans.size(); ++c)
-    if (const std::vector<span>& all = times.spans[c].front(); !all.empty() && (last.rank_class < 0 || all.back().end_s > last.at_s))
+    if (const std::vector<span>& all = times.spans[c].front();
+        !all.empty() && (last.rank_class < 0 || all.back().end_s > last.at_s))
       last = {static_cast<std::int32_t>(c), 0, static_cast<std::uint32_t>(all.size() - 1), all.back().end_s};
   return last;
 }

@@ -24,22 +24,23 @@ inline constexpr std::string_view waiting_phase = "waiting", no_work = "no work"
 /// "forward" of "forward (2 layers, loss)", "backward (inputs)" of "backward (inputs) (2 layers)".
 std::string phase_of(const work_template& t);
 
-/// Of an operation that took so long: what is beyond its own time, in which other traffic slowed it down. 0 where it
-/// is less than the engine's clock tells.
+/// Of an operation that took so long: what is beyond its own time, in which other traffic slowed it down. 0 where
+/// it is less than the engine's clock tells.
 double slowed_by(const work_template& t, double took_s);
-/// The part that other traffic slows down: the exchange that is waited for longest; null for an operation without parts.
+/// The part that other traffic slows down: the exchange that is waited for longest; null for an operation without
+/// parts.
 const work_part* slowed_part(const work_template& t);
 
 /// Operations beside the first stream of each class, in phase "beside compute".
 std::vector<time_slice> side_slices(const plan& work);
 
-/// All time of the mean GPU; slices add up to the makespan. Of waits for other stages, kind `pp` is that in which what was
-/// waited for, or what that had waited for, was being sent, `imbalance` what a stage waits because another one has more
-/// to do, and `bubble` the rest.
+/// All time of the mean GPU; slices add up to the makespan. Of waits for other stages, kind `pp` is that in which
+/// what was waited for, or what that had waited for, was being sent, `imbalance` what a stage waits because
+/// another one has more to do, and `bubble` the rest.
 std::vector<time_slice> slices_of_gpus(const plan& work, const timeline& times);
 
-/// The chain of operations, each of which began because the one before it ended, that ends last. Slices add up to the
-/// makespan; their phase is the class and what it did.
+/// The chain of operations, each of which began because the one before it ended, that ends last. Slices add up to
+/// the makespan; their phase is the class and what it did.
 std::vector<time_slice> critical_path(const plan& work, const timeline& times);
 
 /// Phase, then kind of work, then part.

@@ -90,7 +90,8 @@ std::vector<stage_breakdown> stage_breakdowns(const plan& work, const timeline& 
   std::vector<std::array<seconds, work_kinds>> by_kind;
   for (const work_template& t : work.templates) by_kind.push_back(busy_by_kind(t));
   std::vector<stage_breakdown> out;
-  for (std::size_t c = 0; c < work.classes.size(); ++c) out.push_back(class_breakdown(work, times, c, gpu, events, by_kind));
+  for (std::size_t c = 0; c < work.classes.size(); ++c)
+    out.push_back(class_breakdown(work, times, c, gpu, events, by_kind));
   return out;
 }
 
@@ -101,7 +102,8 @@ double model_flops_per_step(const model& m, const training_workload& w, bool cau
   double each = 0;  // of a mean token; what attention does for it grows with its sequence
   for (const sequence_share& s : sequences) {
     const double all = training_flops_per_token(m, s.length, causal), length = static_cast<double>(s.length);
-    // FLOPs are linear in the sequence: the constant part is the linear layers, of which LoRA runs two passes in three.
+    // FLOPs are linear in the sequence: the constant part is the linear layers, of which LoRA runs two passes in
+    // three.
     const double frozen =
         w.task == training_task::lora ? (2 * all - training_flops_per_token(m, 2 * s.length, causal)) / 3 : 0;
     each += (s.share * length / mean) * (all - frozen);
@@ -134,8 +136,8 @@ training_metrics measure_training(const platform& p, const model& m, const train
   out.mean = mean_breakdown(work, stages);
   out.bubble_fraction = out.mean.waiting_pipeline / out.step_time;
   const auto busy = [&](work_kind k) { return out.mean.busy[static_cast<std::size_t>(k)]; };
-  out.exposed_communication = busy(work_kind::tp) + busy(work_kind::cp) + busy(work_kind::ep) + busy(work_kind::pp) +
-                              busy(work_kind::dp) + out.mean.waiting_data_parallel;
+  out.exposed_communication = busy(work_kind::tp) + busy(work_kind::cp) + busy(work_kind::ep) +
+                              busy(work_kind::pp) + busy(work_kind::dp) + out.mean.waiting_data_parallel;
   joules gpu_energy;
   for (std::size_t c = 0; c < stages.size(); ++c)
     gpu_energy += stages[c].energy * static_cast<double>(work.classes[c].multiplicity);
@@ -149,7 +151,8 @@ training_metrics measure_training_totals(const platform& p, const model& m, cons
   training_metrics out = rates_of(p, m, w, makespan);
   joules all;
   for (const step_cost::work& stage : step.stages)
-    all += (stage.energy + p.gpu.idle_power * (makespan - stage.busy)) * static_cast<double>(w.par.tp * w.par.cp * w.par.dp);
+    all += (stage.energy + p.gpu.idle_power * (makespan - stage.busy)) *
+           static_cast<double>(w.par.tp * w.par.cp * w.par.dp);
   out.mean.energy = all * (1 / static_cast<double>(out.gpus));
   out.energy = energy_of_job(p, all, out.gpus, makespan);
   return out;

@@ -18,7 +18,7 @@ double simulated(const collective_row& r, const collective_profile& c) {
 }
 
 struct weighting {
-  std::vector<double> of_row;   ///< one each where empty
+  std::vector<double> of_row;  ///< one each where empty
   double robust_scale = 0.05;
   std::function<void(collective_profile&)> tie = {};  ///< sets what depends on what is fitted
 };
@@ -41,8 +41,8 @@ std::vector<fitted_parameter> fit_knobs(const std::vector<collective_knob>& knob
                     (weights.of_row.empty() ? 1 : weights.of_row[i]));
     return out;
   };
-  const std::vector<double> best =
-      fit_parameters(parameters, residuals, {.robust_scale = weights.robust_scale, .iterations = 200, .tolerance = 1e-7});
+  const std::vector<double> best = fit_parameters(
+      parameters, residuals, {.robust_scale = weights.robust_scale, .iterations = 200, .tolerance = 1e-7});
   std::vector<fitted_parameter> out;
   for (std::size_t i = 0; i < knobs.size(); ++i) {
     knobs[i].set(profile, best[i]);
@@ -113,9 +113,13 @@ family_parts::family_parts(const std::string& family) {
   if (second != std::string::npos) collective = family.substr(second + 1);
 }
 
-bool leaves_domain(const std::string& family) { return family.starts_with("fabric/") || family.starts_with("all_to_all/"); }
+bool leaves_domain(const std::string& family) {
+  return family.starts_with("fabric/") || family.starts_with("all_to_all/");
+}
 
-double error_of(const collective_row& r, const collective_profile& c) { return simulated(r, c) / *r.record.published - 1; }
+double error_of(const collective_row& r, const collective_profile& c) {
+  return simulated(r, c) / *r.record.published - 1;
+}
 
 error_summary errors_of(const rows_view& rows, const collective_profile& c) {
   std::vector<double> all;
@@ -123,7 +127,8 @@ error_summary errors_of(const rows_view& rows, const collective_profile& c) {
   return summary_of(all);
 }
 
-std::vector<fitted_parameter> fit_family(const std::string& family, const rows_view& rows, collective_profile& profile) {
+std::vector<fitted_parameter> fit_family(const std::string& family, const rows_view& rows,
+                                         collective_profile& profile) {
   return fit_knobs(collective_knobs_of(family, profile), rows, profile);
 }
 
@@ -154,7 +159,8 @@ std::vector<fitted_parameter> fit_default_fabric(const families& by_family, coll
   for (collective_knob& k : collective_knobs_of("measured_on/default", bare)) knobs.push_back(std::move(k));
   std::vector<fitted_parameter> out = fit_pool(knobs, rows_of(by_family, "fabric"), bare);
   fill_unmeasured(bare);
-  for (fitted_parameter& p : fit_pool(collective_knobs_of("all_to_all/default", bare), rows_of(by_family, "all_to_all"), bare))
+  for (fitted_parameter& p :
+       fit_pool(collective_knobs_of("all_to_all/default", bare), rows_of(by_family, "all_to_all"), bare))
     out.push_back(std::move(p));
   c.fabric["default"] = bare.fabric.at("default");
   c.all_to_all["default"] = bare.all_to_all.at("default");

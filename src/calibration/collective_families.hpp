@@ -1,13 +1,14 @@
-// The rows of a collective fit by families of parameters, and one family fitted to its rows. [docs/collectives.md#fit]
+// The rows of a collective fit by families of parameters, and one family fitted to its rows.
+// [docs/collectives.md#fit]
 #pragma once
 
 #include <map>
 #include <string>
 #include <vector>
 
+#include "calibration/left_out.hpp"
 #include "nvlsim/calibration/fit.hpp"
 #include "nvlsim/measurements/collective_rows.hpp"
-#include "calibration/left_out.hpp"
 
 namespace nvlsim {
 
@@ -28,14 +29,15 @@ double error_of(const collective_row& r, const collective_profile& c);
 error_summary errors_of(const rows_view& rows, const collective_profile& c);
 
 /// Fits the parameters of a family in `profile`, whose values are their priors.
-std::vector<fitted_parameter> fit_family(const std::string& family, const rows_view& rows, collective_profile& profile);
+std::vector<fitted_parameter> fit_family(const std::string& family, const rows_view& rows,
+                                         collective_profile& profile);
 
 /// What is not measured of a fabric follows what is: a tree over rings has the latencies of that over in-switch
 /// reductions, and gather and scatter in the switch the rates of the ring.
 void fill_unmeasured(collective_profile& c);
 
-/// Sets the `default` entries of `c`, the fabric that was never measured: one set of parameters for all that were, from
-/// which they differ only by their hardware. Every fabric counts as much, however many rows it has.
+/// Sets the `default` entries of `c`, the fabric that was never measured: one set of parameters for all that were,
+/// from which they differ only by their hardware. Every fabric counts as much, however many rows it has.
 std::vector<fitted_parameter> fit_default_fabric(const families& by_family, collective_profile& c);
 /// Whether the rows show anything of this family's collective on another fabric.
 bool default_fabric_knows(const families& by_family, const std::string& family);

@@ -52,9 +52,9 @@ class knob_list {
 
  private:
   template <class Get>
-  knob_list& add(const char* name, const char* unit, double scale, double prior, double low, double high, double width,
-                 Get member) {
-    const auto at = [w = where_, member](const collective_profile& c) -> auto& {
+  knob_list& add(const char* name, const char* unit, double scale, double prior, double low, double high,
+                 double width, Get member) {
+    const auto at = [ w = where_, member ](const collective_profile& c) -> auto& {
       return member(w(const_cast<collective_profile&>(c)));
     };
     using quantity = std::remove_cvref_t<decltype(at(std::declval<const collective_profile&>()))>;
@@ -76,8 +76,9 @@ class knob_list {
 };
 
 /// Priors inside a domain are what the library believes of its own protocols.
-std::vector<collective_knob> domain_knobs(const std::string& pointer, const std::string& kind, const std::string& c,
-                                          const domain_collective& now, const protocol_tuning& believed) {
+std::vector<collective_knob> domain_knobs(const std::string& pointer, const std::string& kind,
+                                          const std::string& c, const domain_collective& now,
+                                          const protocol_tuning& believed) {
   using D = domain_collective;
   knob_list<D> k(pointer, [kind, c](collective_profile& p) -> D& { return p.domain.at(kind).at(c); });
   const auto share = [](protocol_params p, double of_rate) { return p.rate *= of_rate, p; };
@@ -97,25 +98,28 @@ std::vector<collective_knob> domain_knobs(const std::string& pointer, const std:
   if (now.nvls_rate && c == "all_reduce") {
     const protocol_params nvls = believed.nvls.value_or(believed.simple);
     k.GBps("nvls_rate", nvls.rate.base() / 1e9, 100, 900, held, [](D& d) -> bandwidth& { return *d.nvls_rate; });
-    k.us("nvls_latency", nvls.latency.base() * 1e6, 10, 60, tight, [](D& d) -> seconds& { return d.nvls_latency; });
+    k.us("nvls_latency", nvls.latency.base() * 1e6, 10, 60, tight,
+         [](D& d) -> seconds& { return d.nvls_latency; });
     k.us("nvls_pipeline_per_rank", 1, 0.01, 10, loose, [](D& d) -> seconds& { return d.nvls_pipeline_per_rank; });
   }
   return k.take();
 }
 
-/// Of the fabric that was never measured; those that were begin as it. Priors: latencies, the steps of rings (LL128's
-/// over NVLink) and the ring's share are the library's own (NCCL src/graph/tuning.cc: base latencies, trees and rings
-/// over a network, 0.92 for LL128), a step takes its 14 us on a fabric of 2 us, and as often more elsewhere; the rest
-/// are round. What belongs to the library is held when fabrics are pooled, the more as they differ.
-std::vector<collective_knob> fabric_knobs(const std::string& pointer, const std::string& fabric, const std::string& c,
-                                          const fabric_collective& now) {
+/// Of the fabric that was never measured; those that were begin as it. Priors: latencies, the steps of rings
+/// (LL128's over NVLink) and the ring's share are the library's own (NCCL src/graph/tuning.cc: base latencies,
+/// trees and rings over a network, 0.92 for LL128), a step takes its 14 us on a fabric of 2 us, and as often more
+/// elsewhere; the rest are round. What belongs to the library is held when fabrics are pooled, the more as they
+/// differ.
+std::vector<collective_knob> fabric_knobs(const std::string& pointer, const std::string& fabric,
+                                          const std::string& c, const fabric_collective& now) {
   using F = fabric_collective;
   const bool general = fabric == "default";
   const double free = general ? pooled : loose, bound = general ? pooled : held, share = general ? tight : held;
   knob_list<F> k(pointer, [fabric, c](collective_profile& p) -> F& { return p.fabric.at(fabric).at(c); });
   k.protocol("ll", {6.8_us, 5.0_us, 5.0_GBps}, free, [](F& f) -> protocol_params& { return f.ll; });
   k.us("ll/pipeline", 10, 0.01, 200, free, [](F& f) -> seconds& { return f.ll_pipeline; });
-  if (now.ll128) k.protocol("ll128", {14.0_us, 8.5_us, 30.0_GBps}, free, [](F& f) -> protocol_params& { return *f.ll128; });
+  if (now.ll128)
+    k.protocol("ll128", {14.0_us, 8.5_us, 30.0_GBps}, free, [](F& f) -> protocol_params& { return *f.ll128; });
   k.us("ring/latency", 70, 1, 2000, free, [](F& f) -> seconds& { return f.ring.latency; });
   k.us("ring/nvlink_step", 1.9, 0.5, 4, tight, [](F& f) -> seconds& { return f.ring.nvlink_step; });
   k.us("ring/fabric_step", 14, 2, 400, free, [](F& f) -> seconds& { return f.ring.fabric_step; });
@@ -128,12 +132,17 @@ std::vector<collective_knob> fabric_knobs(const std::string& pointer, const std:
     k.us("nvls_tree/latency", 50, 5, 1500, free, [](F& f) -> seconds& { return f.nvls_tree->latency; });
     k.us("nvls_tree/hop", 14, 2, 200, bound, [](F& f) -> seconds& { return f.nvls_tree->hop; });
     k.number("nvls_tree/pipeline", 3, 0.01, 20, bound, [](F& f) -> double& { return f.nvls_tree->pipeline; });
-    k.MB("nvls_tree/pipeline_limit", 130, 10, 10000, bound, [](F& f) -> bytes& { return f.nvls_tree->pipeline_limit; });
+    k.MB("nvls_tree/pipeline_limit", 130, 10, 10000, bound,
+         [](F& f) -> bytes& { return f.nvls_tree->pipeline_limit; });
     if (general)
-      k.number("nvls_tree/per_latency", 7, 0.5, 20, known, [](F& f) -> double& { return f.nvls_tree->per_latency; });
-    k.number("nvls_tree/domain_share", 0.85, 0.5, 1, tight, [](F& f) -> double& { return f.nvls_tree->domain_share; });
-    k.number("nvls_tree/nic_share_2", 0.92, 0.3, 1, tight, [](F& f) -> double& { return f.nvls_tree->nic_share_2; });
-    k.number("nvls_tree/nic_share_many", 0.25, 0.1, 0.6, share, [](F& f) -> double& { return f.nvls_tree->nic_share_many; });
+      k.number("nvls_tree/per_latency", 7, 0.5, 20, known,
+               [](F& f) -> double& { return f.nvls_tree->per_latency; });
+    k.number("nvls_tree/domain_share", 0.85, 0.5, 1, tight,
+             [](F& f) -> double& { return f.nvls_tree->domain_share; });
+    k.number("nvls_tree/nic_share_2", 0.92, 0.3, 1, tight,
+             [](F& f) -> double& { return f.nvls_tree->nic_share_2; });
+    k.number("nvls_tree/nic_share_many", 0.25, 0.1, 0.6, share,
+             [](F& f) -> double& { return f.nvls_tree->nic_share_many; });
   }
   if (now.sharp) {
     k.us("sharp/latency", 150, 5, 1000, free, [](F& f) -> seconds& { return f.sharp->latency; });
@@ -196,13 +205,13 @@ std::vector<std::string> parts_of(const std::string& path) {
 std::vector<collective_knob> collective_knobs_of(const std::string& family, const collective_profile& profile) {
   const std::vector<std::string> at = parts_of(family);
   const std::string pointer = "/" + family;
-  if (at[0] == "domain") 
+  if (at[0] == "domain")
     return domain_knobs(pointer, at[1], at[2], profile.domain.at(at[1]).at(at[2]), profile.tuning.at(at[1]));
   if (at[0] == "fabric") return fabric_knobs(pointer, at[1], at[2], profile.fabric.at(at[1]).at(at[2]));
   if (at[0] == "measured_on")
-    return knob_list<measured_hardware>(pointer, [kind = at[1]](collective_profile& p) -> measured_hardware& {
-             return p.measured_on.at(kind);
-           })
+    return knob_list<measured_hardware>(
+               pointer,
+               [kind = at[1]](collective_profile& p) -> measured_hardware& { return p.measured_on.at(kind); })
         .us("host_step", 40, 1, 500, pooled, [](measured_hardware& m) -> seconds& { return *m.host_step; })
         .take();
   if (at[0] == "all_to_all") return all_to_all_knobs(pointer, at[1]);

@@ -7,13 +7,13 @@
 #include <map>
 #include <set>
 
-#include "nvlsim/collectives/models.hpp"
-#include "nvlsim/config/document.hpp"
-#include "nvlsim/calibration/fit.hpp"
-#include "nvlsim/output/output.hpp"
 #include "calibration/collective_families.hpp"
 #include "calibration/collective_knobs.hpp"
+#include "nvlsim/calibration/fit.hpp"
+#include "nvlsim/collectives/models.hpp"
+#include "nvlsim/config/document.hpp"
 #include "nvlsim/measurements/kernel_rows.hpp"
+#include "nvlsim/output/output.hpp"
 
 namespace nvlsim {
 namespace {
@@ -83,7 +83,8 @@ class collective_fit {
     return group == "custom" ? start_.custom.contains(kind) : start_.expert.contains(kind);
   }
 
-  /// What is fitted begins at its prior, whatever the stack file holds: a fit of the same rows gives the same file.
+  /// What is fitted begins at its prior, whatever the stack file holds: a fit of the same rows gives the same
+  /// file.
   void to_priors(const std::string& family) {
     for (const collective_knob& k : collective_knobs_of(family, start_)) k.set(start_, k.prior);
   }
@@ -101,11 +102,11 @@ class collective_fit {
         if (outside) seed(family, *rows.front(), at);
         if (!outside && !parameters && rows.size() == by_family_.at(family).size())
           take(family, profile_, at);  // the same rows give the same
-        else
-          keep(fit_family(family, rows, at));
+        else keep(fit_family(family, rows, at));
         fill_unmeasured(at);
         if (report)
-          report(fmt::format("{}: {} rows, median {:.1f} %", family, rows.size(), 100 * errors_of(rows, at).median));
+          report(
+              fmt::format("{}: {} rows, median {:.1f} %", family, rows.size(), 100 * errors_of(rows, at).median));
       }
     };
     keep(fit_generations(by_family, at));
@@ -164,7 +165,8 @@ class collective_fit {
     collective_row r;
     if (t.has("collective")) {
       r = read_collective_row(row, t.stem, inputs_);
-    } else if (const std::string& table = row["table"]; table == "nccl" || table == "allreduce" || table == "alltoall") {
+    } else if (const std::string& table = row["table"];
+               table == "nccl" || table == "allreduce" || table == "alltoall") {
       r.record.system = row["system"];
       r.record.metric = "latency_ms";
       r.record.published = published_value(row, "latency_ms");
@@ -177,20 +179,22 @@ class collective_fit {
     if (r.price && r.record.status == record_status::ok) rows_.push_back(std::move(r));
   }
 
-  /// Of every family, its rows in thirds that the fit did not see; of what stands for others, systems left out, each
-  /// counting as much.
+  /// Of every family, its rows in thirds that the fit did not see; of what stands for others, systems left out,
+  /// each counting as much.
   void measure_spreads() {
     std::map<std::string, ratios> groups;
     const auto add = [](ratios& to, const rows_view& rows, const collective_profile& at, double weight) {
       for (const collective_row* r : rows) to.emplace_back(1 / (1 + error_of(*r, at)), weight);
     };
-    leave_each_out("size", [&](const std::string& family, const std::string&, const rows_view& rows, const collective_profile& at) {
+    leave_each_out("size", [&](const std::string& family, const std::string&, const rows_view& rows,
+                               const collective_profile& at) {
       add(spreads_[family], rows, at, 1);
       add(groups[family_parts(family).group], rows, at, 1);
     });
     for (auto& [family, r] : spreads_)
       if (r.size() < rows_to_know) r = groups.at(family_parts(family).group);
-    leave_each_out("system", [&](const std::string& family, const std::string&, const rows_view& rows, const collective_profile& at) {
+    leave_each_out("system", [&](const std::string& family, const std::string&, const rows_view& rows,
+                                 const collective_profile& at) {
       const double even = 1 / static_cast<double>(rows.size());
       const std::string group = family_parts(family).group;
       if (group == "all_to_all") add(spreads_["all_to_all/default"], rows, at, even);
@@ -237,12 +241,13 @@ class collective_fit {
     return fmt::format("every third row, {}", index % 3 + 1);
   }
 
-  /// Refits everything without the rows of each group, and predicts them. What nothing else knows is not predicted: a
-  /// domain whose rows are all of one system keeps them, so that its fabric can be.
+  /// Refits everything without the rows of each group, and predicts them. What nothing else knows is not
+  /// predicted: a domain whose rows are all of one system keeps them, so that its fabric can be.
   void leave_each_out(const std::string& leave_out, const prediction& visit) {
     std::map<std::string, families> groups;
     for (const auto& [family, rows] : by_family_)
-      for (std::size_t i = 0; i < rows.size(); ++i) groups[group_of(*rows[i], leave_out, i)][family].push_back(rows[i]);
+      for (std::size_t i = 0; i < rows.size(); ++i)
+        groups[group_of(*rows[i], leave_out, i)][family].push_back(rows[i]);
     for (const auto& [group, left] : groups) {
       families kept = by_family_;
       std::set<std::string> alone;
@@ -269,7 +274,8 @@ class collective_fit {
 
   bool has_generation(const std::string& family) const {
     return std::any_of(generations_.begin(), generations_.end(), [&](const auto& g) {
-      return g.second.size() > 1 && std::find(g.second.begin(), g.second.end(), family_parts(family).kind) != g.second.end();
+      return g.second.size() > 1 &&
+             std::find(g.second.begin(), g.second.end(), family_parts(family).kind) != g.second.end();
     });
   }
 
@@ -286,7 +292,8 @@ class collective_fit {
 };
 
 /// `pointer` of the document to a number with its unit; an object with a "value" keeps its source.
-void set_number(config::document& doc, const std::string& pointer, double v, const std::string& unit, diagnostics& problems) {
+void set_number(config::document& doc, const std::string& pointer, double v, const std::string& unit,
+                diagnostics& problems) {
   const value* old = doc.root.at_pointer(pointer);
   const std::string target = old && old->members() ? pointer + "/value" : pointer;
   const std::string text = unit.empty() ? fmt::format("{:.4g}", v) : fmt::format("{:.4g} {}", v, unit);
@@ -347,7 +354,8 @@ std::string collective_fit::stack_text(const data_folders& data) const {
     config::override_value(doc, "/collectives/spreads", std::move(object), {"fit", "fit"}, problems);
   }
   set_text(doc, "/collectives/spreads/source",
-           "nvlsim fit collectives: 5 and 95 % quantiles of measured over computed time of thirds of the rows left out of "
+           "nvlsim fit collectives: 5 and 95 % quantiles of measured over computed time of thirds of the rows "
+           "left out of "
            "the fit; of default and of NVLink generations, of systems left out",
            problems);
   config::override_value(doc, "/collectives/spreads/families", spread_list(), {"fit", "fit"}, problems);

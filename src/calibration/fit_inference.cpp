@@ -1,5 +1,5 @@
-// The serving fit: costs pooled by GPU architecture, engines that deviate from the pool under a tight prior, a factor a
-// release, what servers add. [docs/models-and-assumptions.md#inference-fit]
+// The serving fit: costs pooled by GPU architecture, engines that deviate from the pool under a tight prior, a
+// factor a release, what servers add. [docs/models-and-assumptions.md#inference-fit]
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,20 +9,20 @@
 #include <set>
 #include <unordered_map>
 
-#include "nvlsim/config/document.hpp"
-#include "nvlsim/calibration/fit.hpp"
-#include "nvlsim/output/output.hpp"
-#include "nvlsim/stack/inference_fields.hpp"
-#include "calibration/serving_residuals.hpp"
-#include "calibration/left_out.hpp"
-#include "nvlsim/measurements/inference_rows.hpp"
 #include "calibration/least_squares.hpp"
-#include "nvlsim/measurements/pooled_rows.hpp"
-#include "nvlsim/run/serving_bands.hpp"
+#include "calibration/left_out.hpp"
 #include "calibration/serving_knobs.hpp"
 #include "calibration/serving_parameters.hpp"
+#include "calibration/serving_residuals.hpp"
+#include "nvlsim/calibration/fit.hpp"
+#include "nvlsim/config/document.hpp"
+#include "nvlsim/measurements/inference_rows.hpp"
+#include "nvlsim/measurements/pooled_rows.hpp"
+#include "nvlsim/output/output.hpp"
+#include "nvlsim/run/serving_bands.hpp"
 #include "nvlsim/serving/memory.hpp"
 #include "nvlsim/serving/summary.hpp"
+#include "nvlsim/stack/inference_fields.hpp"
 #include "nvlsim/units/statistics.hpp"
 
 namespace nvlsim {
@@ -37,7 +37,8 @@ constexpr double pooled_ttft_weight = 0.25;  // queues before saturated prefill 
 // Widths of priors, in log. [docs/models-and-assumptions.md#inference-fit]
 constexpr double release_width = 0.2;
 constexpr double expert_release_width = 0.45;  // fused kernels of routed layers come and go with releases
-constexpr double odd_engine_width = 4;  // vLLM of 2023, times that of other engines: a few rows of software long gone
+constexpr double odd_engine_width =
+    4;  // vLLM of 2023, times that of other engines: a few rows of software long gone
 constexpr std::array<std::pair<const char*, double>, 5> server_widths = {{{"sequence_host", 0.5},
                                                                           {"request_host", 0.75},
                                                                           {"first_token_delay", 1.5},
@@ -70,9 +71,11 @@ class serving_fit {
     const csv_table t = read_csv(table);
     for (const csv_row& cells : t.rows) {
       fit_row r{read_inference_row(cells, t.stem, inputs_), {}, {}, {}, {}, {}, {}};
-      if (r.row.record.status != record_status::ok || r.row.steady || (r.row.request_rate && !can_freeze(r.row))) continue;
+      if (r.row.record.status != record_status::ok || r.row.steady || (r.row.request_rate && !can_freeze(r.row)))
+        continue;
       // Layouts and drafts that are guesses teach nothing.
-      if (r.row.record.notes.find("pools assumed") != std::string::npos || r.row.work.drafts.draft_tokens > 0) continue;
+      if (r.row.record.notes.find("pools assumed") != std::string::npos || r.row.work.drafts.draft_tokens > 0)
+        continue;
       if (!r.row.work.pooled() && !r.row.request_rate) {
         const auto memory = plan_serving_memory(r.row.hardware, *r.row.software, *r.row.net, r.row.work);
         if (!capacity_problems(r.row, memory).empty()) continue;
@@ -96,7 +99,8 @@ class serving_fit {
     for (const auto& [a, e] : cells) add_costs(start, a, e, knob::type::engine);
     for (const auto& [name, s] : stacks_) {
       if (name != engine_of(name)) add({knob::type::release, "", "", "", name, {}}, 1, release_width);
-      if (routed.contains(name)) add({knob::type::expert_release, "expert_layer_time", "", "", name, {}}, 1, expert_release_width);
+      if (routed.contains(name))
+        add({knob::type::expert_release, "expert_layer_time", "", "", name, {}}, 1, expert_release_width);
       add_server(name);
     }
     for (fit_row& r : rows_)
@@ -116,11 +120,21 @@ class serving_fit {
       };
       std::optional<double>& from = parameters_[i].search_from;
       switch (k.what) {
-        case knob::type::pooled: from = at(all); break;
-        case knob::type::engine: from = at(*inputs_.stack_named(k.engine).inference) / at(all); break;
-        case knob::type::release: from = inputs_.stack_named(k.stack).inference->release_factor; break;
-        case knob::type::expert_release: from = inputs_.stack_named(k.stack).inference->expert_release_factor; break;
-        case knob::type::server: from = get_server(inputs_.stack_named(k.stack).inference->front_end, k.field); break;
+        case knob::type::pooled:
+          from = at(all);
+          break;
+        case knob::type::engine:
+          from = at(*inputs_.stack_named(k.engine).inference) / at(all);
+          break;
+        case knob::type::release:
+          from = inputs_.stack_named(k.stack).inference->release_factor;
+          break;
+        case knob::type::expert_release:
+          from = inputs_.stack_named(k.stack).inference->expert_release_factor;
+          break;
+        case knob::type::server:
+          from = get_server(inputs_.stack_named(k.stack).inference->front_end, k.field);
+          break;
       }
     }
   }
@@ -128,18 +142,20 @@ class serving_fit {
   /// Schedules that depend on time, of pools and of open loops, as they are where the search begins; they stay so.
   void freeze() {
     std::vector<double> at;
-    for (const free_parameter& p : parameters_) at.push_back(std::clamp(p.search_from.value_or(p.start), p.low, p.high));
+    for (const free_parameter& p : parameters_)
+      at.push_back(std::clamp(p.search_from.value_or(p.start), p.low, p.high));
     apply(at);
     for (fit_row& r : rows_) {
       const stack& s = stacks_.at(r.row.software->name);
       if (r.row.request_rate) r.pools = std::make_shared<pooled_summary>(summarise_open_loop(r.row, s));
       if (r.row.work.pooled())
-        r.pools = std::make_shared<pooled_summary>(summarise(schedule_pooled_row(r.row, s), r.row.work.drafts.tokens_per_step));
+        r.pools = std::make_shared<pooled_summary>(
+            summarise(schedule_pooled_row(r.row, s), r.row.work.drafts.tokens_per_step));
     }
   }
 
-  /// Derivatives of the residuals by the logarithms of the parameters. What acts on a row are costs of its engine on
-  /// its GPU: each is moved once, and a parameter gets the sum over those that it moves.
+  /// Derivatives of the residuals by the logarithms of the parameters. What acts on a row are costs of its engine
+  /// on its GPU: each is moved once, and a parameter gets the sum over those that it moves.
   std::vector<std::vector<double>> derivatives(const std::vector<fit_row*>& rows, const std::vector<double>& at) {
     apply(at);
     std::vector<std::vector<double>> out;
@@ -181,7 +197,8 @@ class serving_fit {
 
   std::vector<double> simulated_errors(const fit_row& r) {
     const stack& s = stacks_.at(r.row.software->name);
-    std::vector<double> out = r.pools ? simulate_pooled_row(r.row, s, *r.pools) : simulate_row(r.row, s, *r.schedule);
+    std::vector<double> out =
+        r.pools ? simulate_pooled_row(r.row, s, *r.pools) : simulate_row(r.row, s, *r.schedule);
     for (std::size_t i = 0; i < out.size(); ++i) out[i] = std::log(out[i] / r.row.targets[i].published);
     return out;
   }
@@ -198,32 +215,45 @@ class serving_fit {
     }
   }
 
-  std::vector<std::pair<std::string, std::string>> files(const std::vector<double>& at,
-                                                         const std::map<std::string, std::map<served_metric, double>>& bands,
-                                                         const std::vector<served_error>& fitted, const value& elsewhere) {
+  std::vector<std::pair<std::string, std::string>> files(
+      const std::vector<double>& at, const std::map<std::string, std::map<served_metric, double>>& bands,
+      const std::vector<served_error>& fitted, const value& elsewhere) {
     diagnostics problems;
     std::map<std::string, config::document> docs;
     const auto write = [&](const std::string& stack_name, const std::string& pointer, const std::string& text) {
       const auto [it, fresh] = docs.try_emplace(stack_name);
       if (fresh) it->second = config::load(data_.stacks / (stack_name + ".json"), {"", stack_name}, problems);
-      config::override_value(it->second, "/inference/" + pointer, config::parse_scalar(text), {"fit", "fit"}, problems);
+      config::override_value(it->second, "/inference/" + pointer, config::parse_scalar(text), {"fit", "fit"},
+                             problems);
     };
     std::map<std::string, double> pooled;
     for (std::size_t i = 0; i < knobs_.size(); ++i) {
       const knob& k = knobs_[i];
-      const std::string at_gpu = fmt::format("gpus/{}/{}{}", k.architecture, k.field, k.format ? fmt::format("/{}", name(*k.format)) : "");
+      const std::string at_gpu = fmt::format("gpus/{}/{}{}", k.architecture, k.field,
+                                             k.format ? fmt::format("/{}", name(*k.format)) : "");
       const auto text = [&](double x) {
-        const bool time = std::any_of(engine_time_fields.begin(), engine_time_fields.end(), [&](const auto& f) { return f.name == k.field; });
+        const bool time = std::any_of(engine_time_fields.begin(), engine_time_fields.end(),
+                                      [&](const auto& f) { return f.name == k.field; });
         return time ? fmt::format("\"{:.4g} us\"", x * 1e6) : fmt::format("{:.4g}", x);
       };
       switch (k.what) {
-        case knob::type::pooled: pooled[at_gpu] = at[i]; write(pool, at_gpu, text(at[i])); break;
-        case knob::type::engine: write(k.engine, at_gpu, text(at[i] * pooled.at(at_gpu))); break;
-        case knob::type::release: write(k.stack, "release_factor", fmt::format("{:.4g}", at[i])); break;
-        case knob::type::expert_release: write(k.stack, "expert_release_factor", fmt::format("{:.4g}", at[i])); break;
+        case knob::type::pooled:
+          pooled[at_gpu] = at[i];
+          write(pool, at_gpu, text(at[i]));
+          break;
+        case knob::type::engine:
+          write(k.engine, at_gpu, text(at[i] * pooled.at(at_gpu)));
+          break;
+        case knob::type::release:
+          write(k.stack, "release_factor", fmt::format("{:.4g}", at[i]));
+          break;
+        case knob::type::expert_release:
+          write(k.stack, "expert_release_factor", fmt::format("{:.4g}", at[i]));
+          break;
         case knob::type::server:
           write(k.stack, "front_end/" + k.field,
-                k.field == "first_token_iterations" ? fmt::format("{:.4g}", at[i]) : fmt::format("\"{:.4g} us\"", at[i] * 1e6));
+                k.field == "first_token_iterations" ? fmt::format("{:.4g}", at[i])
+                                                    : fmt::format("\"{:.4g} us\"", at[i] * 1e6));
           break;
       }
     }
@@ -231,14 +261,16 @@ class serving_fit {
         {{served_metric::tpot, "tpot"}, {served_metric::ttft, "ttft"}, {served_metric::throughput, "throughput"}}};
     for (const auto& [engine, widths] : bands)
       for (const auto& [what, member] : members)
-        if (widths.contains(what)) write(engine, fmt::format("band/{}", member), fmt::format("{:.3g}", widths.at(what)));
+        if (widths.contains(what))
+          write(engine, fmt::format("band/{}", member), fmt::format("{:.3g}", widths.at(what)));
     for (const auto& [engine, widths] : bands) {
       if (!docs.contains(engine)) continue;
       const value calibration = calibration_of(fitted, engine);
       for (const auto& [kind, v] : *calibration.members())
         config::override_value(docs.at(engine), "/inference/calibration/" + kind, v, {"fit", "fit"}, problems);
       if (elsewhere.members()->empty()) continue;
-      config::override_value(docs.at(engine), "/inference/calibration/elsewhere", elsewhere, {"fit", "fit"}, problems);
+      config::override_value(docs.at(engine), "/inference/calibration/elsewhere", elsewhere, {"fit", "fit"},
+                             problems);
     }
     problems.throw_if_any();
     std::vector<std::pair<std::string, std::string>> out;
@@ -249,7 +281,8 @@ class serving_fit {
   std::vector<fit_row>& rows() { return rows_; }
   const std::vector<free_parameter>& parameters() const { return parameters_; }
 
-  /// Parameters that none of the rows depends on begin at their priors: the stack files may know rows that are left out.
+  /// Parameters that none of the rows depends on begin at their priors: the stack files may know rows that are
+  /// left out.
   std::vector<free_parameter> parameters_of(const std::vector<fit_row*>& rows) const {
     std::vector<bool> met(knobs_.size());
     for (const fit_row* r : rows)
@@ -264,7 +297,8 @@ class serving_fit {
   static constexpr double step = 2e-3;  // of a logarithm
 
   /// Change of the log errors of a row when the logarithm of a cost changes.
-  std::vector<double> slopes(fit_row& r, const knob& k, const std::string& field, const std::vector<double>& base) {
+  std::vector<double> slopes(fit_row& r, const knob& k, const std::string& field,
+                             const std::vector<double>& base) {
     inference_profile& p = *stacks_.at(r.row.software->name).inference;
     const inference_profile before = p;
     const double f = std::exp(step);
@@ -288,13 +322,15 @@ class serving_fit {
     knobs_.push_back(std::move(k));
   }
 
-  /// The pool's start is what its file says beside `gpus`, which the fit does not write: a refit starts where the first did.
+  /// The pool's start is what its file says beside `gpus`, which the fit does not write: a refit starts where the
+  /// first did.
   void add_costs(const engine_costs& c, const std::string& a, const std::string& engine, knob::type what) {
     const bool is_pool = what == knob::type::pooled;
     for (const cost_knob& k : cost_knobs) {
       const double width = is_pool ? k.pooled : engine == "vllm-2023" ? odd_engine_width * k.engine : k.engine;
       if (width > 0)
-        add({what, std::string(k.field), a, engine, "", {}, k.routed_only}, is_pool ? get_cost(c, k.field) : 1, width);
+        add({what, std::string(k.field), a, engine, "", {}, k.routed_only}, is_pool ? get_cost(c, k.field) : 1,
+            width);
     }
     for (const table_knob& k : table_knobs)
       add({what, std::string(k.field), a, engine, "", k.format, k.field == "expert_factor"},
@@ -317,7 +353,9 @@ class serving_fit {
   std::map<std::string, stack> stacks_;
 };
 
-served_metric family(served_metric m) { return m == served_metric::throughput_per_gpu ? served_metric::throughput : m; }
+served_metric family(served_metric m) {
+  return m == served_metric::throughput_per_gpu ? served_metric::throughput : m;
+}
 
 std::string group_of(const fit_row& r, const std::string& leave_out) {
   if (leave_out == "model") return r.row.record.model;
@@ -331,21 +369,29 @@ const char* metric_name(served_metric m) {
 
 /// Of what a row is an example, for summaries.
 std::string kind_of(const fit_row& r) {
-  const char* load = r.row.work.pooled() ? "disaggregated" : r.row.steady || r.row.work.load == load_kind::offline ? "offline" : "under load";
+  const char* load = r.row.work.pooled()                                     ? "disaggregated"
+                     : r.row.steady || r.row.work.load == load_kind::offline ? "offline"
+                                                                             : "under load";
   return fmt::format("{}, {}", load, r.row.record.kind);
 }
 
 served_error error_of(const fit_row& r, std::size_t target, double log_error) {
   const served_metric what = family(r.row.targets[target].what);
-  return {engine_of(r.row.software->name), std::string(error_kind(*r.row.net, r.row.work)), r.row.hardware.gpu.name,
-          what == served_metric::tpot ? "tpot" : what == served_metric::ttft ? "ttft" : "throughput",
-          error_format(*r.row.net, r.row.work), log_error};
+  return {engine_of(r.row.software->name),
+          std::string(error_kind(*r.row.net, r.row.work)),
+          r.row.hardware.gpu.name,
+          what == served_metric::tpot   ? "tpot"
+          : what == served_metric::ttft ? "ttft"
+                                        : "throughput",
+          error_format(*r.row.net, r.row.work),
+          log_error};
 }
 
 /// Returns the errors of what was left out.
-std::vector<served_error> leave_out_in_turn(serving_fit& fit, const std::vector<fit_row*>& all, const std::string& leave_out,
-                       const std::function<std::vector<double>(const std::vector<fit_row*>&)>& train, fit_report& out,
-                       const fit_progress& report) {
+std::vector<served_error> leave_out_in_turn(
+    serving_fit& fit, const std::vector<fit_row*>& all, const std::string& leave_out,
+    const std::function<std::vector<double>(const std::vector<fit_row*>&)>& train, fit_report& out,
+    const fit_progress& report) {
   std::map<std::string, std::map<std::string, std::vector<double>>> by_kind;
   std::vector<served_error> left_out;
   const auto groups = split_by_group(all, [&](const fit_row& r) { return group_of(r, leave_out); });
@@ -390,20 +436,23 @@ fit_report fit_inference(const std::vector<std::filesystem::path>& tables, const
                          const std::string& leave_out, const fit_progress& report) {
   serving_fit fit(data);
   for (const auto& table : tables) fit.read(table);
-  if (fit.rows().empty()) throw input_error({{tables.front().string(), "", "no row has a complete configuration to fit", {}}});
+  if (fit.rows().empty())
+    throw input_error({{tables.front().string(), "", "no row has a complete configuration to fit", {}}});
   fit.choose_parameters();
   std::vector<fit_row*> all;
   for (fit_row& r : fit.rows()) all.push_back(&r);
-  const auto train = [&](const std::vector<fit_row*>& rows, int iterations, double tolerance, const fit_progress& to) {
+  const auto train = [&](const std::vector<fit_row*>& rows, int iterations, double tolerance,
+                         const fit_progress& to) {
     fit_options o;
     o.robust_scale = 0.1;
     o.iterations = iterations;
     o.tolerance = tolerance;
-    return fit_parameters(fit.parameters_of(rows), [&](const std::vector<double>& at) { return fit.residuals(rows, at); }, o,
-                          [&](int i, double cost) {
-                            if (to) to(fmt::format("iteration {}: cost {:.1f}", i, cost));
-                          },
-                          [&](const std::vector<double>& at) { return fit.derivatives(rows, at); });
+    return fit_parameters(
+        fit.parameters_of(rows), [&](const std::vector<double>& at) { return fit.residuals(rows, at); }, o,
+        [&](int i, double cost) {
+          if (to) to(fmt::format("iteration {}: cost {:.1f}", i, cost));
+        },
+        [&](const std::vector<double>& at) { return fit.derivatives(rows, at); });
   };
   fit.freeze();
   if (report) report(fmt::format("{} rows, {} parameters", all.size(), fit.parameters().size()));
@@ -411,7 +460,8 @@ fit_report fit_inference(const std::vector<std::filesystem::path>& tables, const
 
   fit_report out;
   out.rows = all.size();
-  for (std::size_t i = 0; i < best.size(); ++i) out.parameters.push_back({fit.parameters()[i].name, fit.parameters()[i].start, best[i]});
+  for (std::size_t i = 0; i < best.size(); ++i)
+    out.parameters.push_back({fit.parameters()[i].name, fit.parameters()[i].start, best[i]});
   fit.apply(best);
   std::vector<double> magnitudes;
   std::map<std::string, std::map<served_metric, std::vector<double>>> by_engine;
@@ -432,10 +482,12 @@ fit_report fit_inference(const std::vector<std::filesystem::path>& tables, const
   out.p90_error = share_below(magnitudes, 0.9);
   std::map<std::string, std::map<served_metric, double>> bands;
   for (const auto& [engine, kinds] : by_engine)
-    for (const auto& [what, errors] : kinds) bands[engine][what] = unseen_widening * share_below(errors, band_share);
+    for (const auto& [what, errors] : kinds)
+      bands[engine][what] = unseen_widening * share_below(errors, band_share);
   std::vector<served_error> left_out;
   if (!leave_out.empty())
-    left_out = leave_out_in_turn(fit, all, leave_out, [&](const auto& rows) { return train(rows, 4, 0, {}); }, out, report);
+    left_out = leave_out_in_turn(
+        fit, all, leave_out, [&](const auto& rows) { return train(rows, 4, 0, {}); }, out, report);
   const bool systems = leave_out == "system";
   if (systems) out.coverage = coverage_elsewhere(left_out);
   out.files = fit.files(best, bands, fitted, systems ? widths_elsewhere(left_out) : value{value::object{}});

@@ -7,13 +7,13 @@
 #include <map>
 #include <set>
 
-#include "nvlsim/config/document.hpp"
-#include "nvlsim/calibration/fit.hpp"
-#include "nvlsim/output/output.hpp"
-#include "calibration/left_out.hpp"
-#include "nvlsim/calibration/kernel_knobs.hpp"
-#include "nvlsim/measurements/kernel_rows.hpp"
 #include "calibration/least_squares.hpp"
+#include "calibration/left_out.hpp"
+#include "nvlsim/calibration/fit.hpp"
+#include "nvlsim/calibration/kernel_knobs.hpp"
+#include "nvlsim/config/document.hpp"
+#include "nvlsim/measurements/kernel_rows.hpp"
+#include "nvlsim/output/output.hpp"
 
 namespace nvlsim {
 namespace {
@@ -60,18 +60,19 @@ struct slot {
   std::vector<std::string> gpus;
 };
 
-/// Families whose kernels differ from GPU to GPU in more than their rates: the pooled values first, then each GPU's
-/// own, held near them.
+/// Families whose kernels differ from GPU to GPU in more than their rates: the pooled values first, then each
+/// GPU's own, held near them.
 bool tuned_by_gpu(const std::string& family) {
   constexpr std::array<std::string_view, 6> groups = {"moe/", "mla_", "absorb_", "amax", "gemm/", "attention"};
   return std::any_of(groups.begin(), groups.end(), [&](std::string_view g) { return family.starts_with(g); });
 }
-/// Of the logarithm of a GPU's own value over the pooled one: GEMMs and attention of an architecture are nearly alike.
+/// Of the logarithm of a GPU's own value over the pooled one: GEMMs and attention of an architecture are nearly
+/// alike.
 double own_prior_of(const std::string& family) {
   return family.starts_with("gemm/") || family.starts_with("attention") ? 0.12 : 0.3;
 }
 constexpr double release_prior = 0.3;  // of the logarithm of a value over that of the main stack
-constexpr double rate_prior = 0.5;  // the rows of one GPU may hardly depend on its rate
+constexpr double rate_prior = 0.5;     // the rows of one GPU may hardly depend on its rate
 
 struct problem_of_pool {
   std::string family;
@@ -199,7 +200,10 @@ class spread_table {
       if (ratios.size() < fewest_rows) continue;
       std::sort(ratios.begin(), ratios.end());
       const auto at = [&](double share) {
-        return value{std::round(1e4 * ratios[static_cast<std::size_t>(share * static_cast<double>(ratios.size() - 1) + 0.5)]) / 1e4};
+        return value{
+            std::round(1e4 *
+                       ratios[static_cast<std::size_t>(share * static_cast<double>(ratios.size() - 1) + 0.5)]) /
+            1e4};
       };
       families.emplace_back(value::object{{"family", key.first},
                                           {"gpu", hardware->name},
@@ -232,7 +236,8 @@ class kernel_fit {
       if (!has_family(k, r.family)) continue;
       hardware_.emplace(r.record.system, &g);
       start_.emplace(r.record.system, k);
-      by_family_[parameter_group(k, r.family)].push_back({r.record.system, &g, *r.record.published, &r, count++ % 3});
+      by_family_[parameter_group(k, r.family)].push_back(
+          {r.record.system, &g, *r.record.published, &r, count++ % 3});
     }
   }
 
@@ -274,9 +279,11 @@ class kernel_fit {
         std::erase(others.gpus, g);
         predict(fmt::format("{} {}", g, family), family, others, g, all, out, report);
         // As a GPU without an entry of its own gets them: from the one whose rates the architecture's entry holds.
-        if (g == p.gpus.front() || others.gpus.size() < 2 || present(of(all, {p.gpus.front()}), p).empty()) continue;
+        if (g == p.gpus.front() || others.gpus.size() < 2 || present(of(all, {p.gpus.front()}), p).empty())
+          continue;
         others.gpus = {p.gpus.front()};
-        predict(fmt::format("{} {}, from {} alone", g, family, p.gpus.front()), family, others, g, all, out, report);
+        predict(fmt::format("{} {}, from {} alone", g, family, p.gpus.front()), family, others, g, all, out,
+                report);
       }
     });
   }
@@ -295,7 +302,8 @@ class kernel_fit {
         for (const fit_row* r : left) {
           const double e = std::exp(log_error(*r, at)) - 1;
           spreads.add(*r, e);
-          groups[fmt::format("{} {}{}", r->gpu, family, stack_name_ == main_stack ? "" : "@" + stack_name_)].push_back(e);
+          groups[fmt::format("{} {}{}", r->gpu, family, stack_name_ == main_stack ? "" : "@" + stack_name_)]
+              .push_back(e);
           all_errors.push_back(e);
         }
       });
@@ -327,8 +335,7 @@ class kernel_fit {
     const solved s = fit_pool(family, others, kept, at);
     transfer(s.q, gpu, hardware_, present(kept, others), at);
     out.leave_out.push_back(left_out_of(group, errors_of(of(all, {gpu}), at)));
-    if (report)
-      report(fmt::format("without {}: median {:.1f} %", group, 100 * out.leave_out.back().median_error));
+    if (report) report(fmt::format("without {}: median {:.1f} %", group, 100 * out.leave_out.back().median_error));
   }
 
   void record(const std::string& family, const pool& p, const solved& s, const std::vector<std::string>& measured,
@@ -368,7 +375,8 @@ std::vector<kernel_row> readable_rows(const std::vector<std::filesystem::path>& 
     const csv_table t = read_csv(file);
     for (const csv_row& row : t.rows) {
       kernel_row r = read_kernel_row(row, "", t.stem, inputs, loads);
-      if (r.price && r.record.status == record_status::ok && r.family.starts_with(only)) out.push_back(std::move(r));
+      if (r.price && r.record.status == record_status::ok && r.family.starts_with(only))
+        out.push_back(std::move(r));
     }
   }
   return out;
@@ -436,7 +444,8 @@ fit_report fit_kernels(const std::vector<std::filesystem::path>& tables, const d
     if (leave_out == "third") fit.leave_thirds_out(out, left, report);
     out.files.emplace_back(fmt::format("{}.json", name), stack_text(data, name, fit.settings(), fit.spreads()));
   }
-  if (out.files.empty()) throw input_error({{tables.front().string(), "", "no row of a kernel that can be fitted", {}}});
+  if (out.files.empty())
+    throw input_error({{tables.front().string(), "", "no row of a kernel that can be fitted", {}}});
   if (leave_out == "third") out.leave_out.push_back(left_out_of("all rows", summary_of(left)));
   enter_fitted(out, summary_of(errors));
   return out;

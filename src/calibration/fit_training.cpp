@@ -11,23 +11,24 @@
 #include <mutex>
 #include <random>
 
-#include "nvlsim/config/document.hpp"
-#include "nvlsim/calibration/fit.hpp"
-#include "nvlsim/output/output.hpp"
-#include "nvlsim/stack/load.hpp"
-#include "calibration/step_residuals.hpp"
-#include "calibration/left_out.hpp"
-#include "nvlsim/run/in_parallel.hpp"
 #include "calibration/least_squares.hpp"
-#include "nvlsim/run/step_bands.hpp"
+#include "calibration/left_out.hpp"
+#include "calibration/step_residuals.hpp"
 #include "calibration/training_knobs.hpp"
+#include "nvlsim/calibration/fit.hpp"
+#include "nvlsim/config/document.hpp"
 #include "nvlsim/measurements/training_rows.hpp"
+#include "nvlsim/output/output.hpp"
+#include "nvlsim/run/in_parallel.hpp"
+#include "nvlsim/run/step_bands.hpp"
+#include "nvlsim/stack/load.hpp"
 
 namespace nvlsim {
 namespace {
 
 /// 1.48 times the median error of steps that a fit did not see. This and the priors' widths of GEMM rates, Ultra's
-/// formats and routed layers were chosen by what left-out steps missed by. [docs/accuracy.md#parameters-of-the-fit]
+/// formats and routed layers were chosen by what left-out steps missed by.
+/// [docs/accuracy.md#parameters-of-the-fit]
 constexpr double residual_scale = 0.05;
 
 using stacks_by_name = std::map<std::string, stack>;
@@ -62,8 +63,10 @@ class stack_set {
   static void set(config::document& doc, const stack_setting& s, diagnostics& problems) {
     config::override_value(doc, s.pointer, config::parse_scalar(s.text), {"fit", "fit", true}, problems);
   }
-  static std::shared_ptr<config::document> load(const data_folders& data, const char* name, diagnostics& problems) {
-    return std::make_shared<config::document>(config::load_named(data.stacks, "stack", name, {"fit", "", {}, {}}, problems));
+  static std::shared_ptr<config::document> load(const data_folders& data, const char* name,
+                                                diagnostics& problems) {
+    return std::make_shared<config::document>(
+        config::load_named(data.stacks, "stack", name, {"fit", "", {}, {}}, problems));
   }
   std::map<std::string, std::shared_ptr<config::document>> documents_;
   stack kernels_;
@@ -82,14 +85,15 @@ bool usable(const training_row& r) {
 void weigh(std::vector<fit_row>& rows) {
   std::map<std::string, int> seen;
   const auto key = [](const training_row& r) {
-    return fmt::format("{} {} {} {} {}", r.record.model, r.record.system, r.work.par.gpus(), r.record.kind, name(r.work.gemm_precision));
+    return fmt::format("{} {} {} {} {}", r.record.model, r.record.system, r.work.par.gpus(), r.record.kind,
+                       name(r.work.gemm_precision));
   };
   for (const fit_row& r : rows) ++seen[key(r.row)];
   for (fit_row& r : rows) r.weight = std::pow(seen[key(r.row)], -0.25);
 }
 
-/// A step grows by the same time with every PP micro-batches once the pipeline is full and what the first and the last
-/// overlap is over: long steps are extrapolated from two short ones. Within 0.1 % of the whole step.
+/// A step grows by the same time with every PP micro-batches once the pipeline is full and what the first and the
+/// last overlap is over: long steps are extrapolated from two short ones. Within 0.1 % of the whole step.
 seconds sampled_step_time(const training_row& r) {
   const std::int64_t pp = r.work.par.pp, m = r.work.micro_batches();
   const std::int64_t few = 3 * pp + 8 / pp * pp + m % pp, more = few + pp;
@@ -110,7 +114,8 @@ double log_error(const training_row& r, const stacks_by_name& stacks, seconds (*
 }
 
 /// Written back into the file itself, not into what it inherits.
-std::vector<std::pair<std::string, std::string>> stack_files(const data_folders& data, const std::vector<stack_setting>& settings,
+std::vector<std::pair<std::string, std::string>> stack_files(const data_folders& data,
+                                                             const std::vector<stack_setting>& settings,
                                                              value residuals) {
   std::map<std::string, config::document> files;
   diagnostics problems;
@@ -120,19 +125,23 @@ std::vector<std::pair<std::string, std::string>> stack_files(const data_folders&
     const value& root = it->second.root;
     const value* old = root.at_pointer(s.pointer);
     const value* group = root.at_pointer(s.pointer.substr(0, s.pointer.rfind('/')));
-    if (s.stack == training_reference && s.pointer.starts_with("/training")) group = root.find("training");  // one source for all of it
+    if (s.stack == training_reference && s.pointer.starts_with("/training"))
+      group = root.find("training");  // one source for all of it
     const config::origin by{"fit", "fit"};
     if (old && old->members()) {  // {"value": ..., "source": ...}: only the value changes
       config::override_value(it->second, s.pointer + "/value", config::parse_scalar(s.text), by, problems);
     } else if (group && group->find("source")) {
       config::override_value(it->second, s.pointer, config::parse_scalar(s.text), by, problems);
     } else {  // the group it is merged into has another source
-      config::override_value(it->second, s.pointer,
-                             value{value::object{{"value", config::parse_scalar(s.text)}, {"kind", "derived"}, {"source", "fit-training"}}},
-                             by, problems);
+      config::override_value(
+          it->second, s.pointer,
+          value{value::object{
+              {"value", config::parse_scalar(s.text)}, {"kind", "derived"}, {"source", "fit-training"}}},
+          by, problems);
     }
   }
-  config::override_value(files.at(training_reference), "/training/residuals", std::move(residuals), {"fit", "fit"}, problems);
+  config::override_value(files.at(training_reference), "/training/residuals", std::move(residuals), {"fit", "fit"},
+                         problems);
   problems.throw_if_any();
   std::vector<std::pair<std::string, std::string>> out;
   for (const auto& [name, doc] : files) out.emplace_back(name + ".json", to_json(doc.root));
@@ -147,7 +156,8 @@ struct trained {
 
 class training_problem {
  public:
-  training_problem(std::vector<const fit_row*> rows, const stack_set& stacks, const std::vector<training_parameter>& list)
+  training_problem(std::vector<const fit_row*> rows, const stack_set& stacks,
+                   const std::vector<training_parameter>& list)
       : rows_(std::move(rows)), stacks_(stacks), list_(list) {}
 
   std::vector<double> residuals(const std::vector<double>& at) const {
@@ -169,7 +179,8 @@ class training_problem {
       const stacks_by_name stacks = stacks_.at(training_settings({list_, there}, stacks_.kernels()));
       for (std::size_t i = 0; i < rows_.size(); ++i) {
         const fit_row& r = *rows_[i];
-        if (list_[k].reaches(r.row)) out[i][k] = (log_error(r.row, stacks, sampled_step_time) * r.weight - middle[i]) / h;
+        if (list_[k].reaches(r.row))
+          out[i][k] = (log_error(r.row, stacks, sampled_step_time) * r.weight - middle[i]) / h;
       }
     }
     return out;
@@ -206,7 +217,8 @@ std::vector<std::vector<double>> starting_points(const std::vector<training_para
     std::vector<double> at;
     for (const auto& [p, reaches] : list) {
       // Uniform, of the prior's variance: distributions of the library differ by platform.
-      const double z = std::sqrt(12.0) * (static_cast<double>(random() >> 11) * 0x1p-53 - 0.5) * (i == 0 ? 0 : p.prior_width);
+      const double z =
+          std::sqrt(12.0) * (static_cast<double>(random() >> 11) * 0x1p-53 - 0.5) * (i == 0 ? 0 : p.prior_width);
       at.push_back(std::clamp(p.logarithmic ? p.start * std::exp(z) : p.start + z, p.low, p.high));
     }
     out.push_back(std::move(at));
@@ -215,14 +227,17 @@ std::vector<std::vector<double>> starting_points(const std::vector<training_para
 }
 
 /// Searches from every point and keeps the best; the first of equals.
-trained best_of(const training_problem& problem, const std::vector<std::vector<double>>& from, const fit_progress& report) {
+trained best_of(const training_problem& problem, const std::vector<std::vector<double>>& from,
+                const fit_progress& report) {
   std::vector<trained> found(from.size());
   in_parallel(from.size(), [&](std::size_t i) {
     found[i] = problem.solve(from[i], [&](int iteration, double cost) {
-      if (report) report(fmt::format("start {} of {}, iteration {}: cost {:.4f}", i + 1, from.size(), iteration, cost));
+      if (report)
+        report(fmt::format("start {} of {}, iteration {}: cost {:.4f}", i + 1, from.size(), iteration, cost));
     });
   });
-  return *std::min_element(found.begin(), found.end(), [](const trained& a, const trained& b) { return a.cost < b.cost; });
+  return *std::min_element(found.begin(), found.end(),
+                           [](const trained& a, const trained& b) { return a.cost < b.cost; });
 }
 
 std::string group_of(const training_row& r, const std::string& by) {
@@ -271,7 +286,8 @@ fit_report fit_training(const std::vector<std::filesystem::path>& tables, const 
     for (const csv_row& row : t.rows)
       if (training_row r = read_training_row(row, t.stem, inputs); usable(r)) rows.push_back({std::move(r), 1});
   }
-  if (rows.empty()) throw input_error({{tables.front().string(), "", "no row has a complete configuration to fit", {}}});
+  if (rows.empty())
+    throw input_error({{tables.front().string(), "", "no row has a complete configuration to fit", {}}});
   weigh(rows);
   const stack_set stacks(data);
   const std::vector<training_parameter> list = training_parameters();
@@ -292,16 +308,22 @@ fit_report fit_training(const std::vector<std::filesystem::path>& tables, const 
   const std::vector<unseen_step> unseen = unseen_steps(systems, without_system);
 
   fit_report out;
-  for (std::size_t i = 0; i < list.size(); ++i) out.parameters.push_back({list[i].fitted.name, list[i].fitted.start, best.at[i]});
+  for (std::size_t i = 0; i < list.size(); ++i)
+    out.parameters.push_back({list[i].fitted.name, list[i].fitted.start, best.at[i]});
   std::vector<double> errors;
   const stacks_by_name fitted = stacks.at(best.settings);
   for (const fit_row& r : rows) errors.push_back(std::exp(log_error(r.row, fitted, step_time)) - 1);
   enter_fitted(out, summary_of(errors));
   out.files = stack_files(data, best.settings, residuals_value(residuals_by_kind(unseen)));
-  if (!unseen.empty()) say(fmt::format("{:.1f} % of the steps of left-out systems lie in bands from the others, widened as for a GPU nobody measured", 100 * coverage_of(unseen)));
+  if (!unseen.empty())
+    say(
+        fmt::format("{:.1f} % of the steps of left-out systems lie in bands from the others, widened as for a GPU "
+                    "nobody measured",
+                    100 * coverage_of(unseen)));
   if (leave_out.empty()) return out;
   const groups_of_rows groups = grouped(leave_out);
-  const errors_by_group missed = leave_out == "system" ? without_system : left_out_errors(groups, stacks, list, best.at, say);
+  const errors_by_group missed =
+      leave_out == "system" ? without_system : left_out_errors(groups, stacks, list, best.at, say);
   for (std::size_t g = 0; g < groups.size(); ++g) {
     std::vector<double> relative;
     for (const double log : missed[g]) relative.push_back(std::exp(log) - 1);

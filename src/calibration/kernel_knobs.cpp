@@ -152,8 +152,7 @@ std::vector<kernel_knob> knobs_of(const std::string& family) {
                     member = slash == std::string::npos ? "" : family.substr(slash + 1);
   const precision p = precision_by_name(member).value_or(precision::bf16);
   if (group == "gemm")
-    return gemm_knobs([p](kernel_profile& k) -> gemm_params& { return k.gemm.at(p); },
-                      p == precision::nvfp4);
+    return gemm_knobs([p](kernel_profile& k) -> gemm_params& { return k.gemm.at(p); }, p == precision::nvfp4);
   if (group == "weight_only")
     return gemm_knobs([p](kernel_profile& k) -> gemm_params& { return k.weight_only.at(p); });
   if (group == "absorb_keys")
@@ -167,7 +166,8 @@ std::vector<kernel_knob> knobs_of(const std::string& family) {
   if (group == "mla_context")
     return attention_knobs([p](kernel_profile& k) -> attention_params& { return k.mla_context.at(p); }, false);
   if (group == "decode") return decode_knobs([](kernel_profile& k) -> decode_params& { return k.decode; });
-  if (group == "decode_fp8") return decode_knobs([](kernel_profile& k) -> decode_params& { return *k.decode_fp8; });
+  if (group == "decode_fp8")
+    return decode_knobs([](kernel_profile& k) -> decode_params& { return *k.decode_fp8; });
   if (group == "single_decode")
     return decode_knobs([p](kernel_profile& k) -> decode_params& { return k.single_decode.at(p); });
   if (group == "ungrouped_decode") return ungrouped_knobs();

@@ -11,7 +11,9 @@ namespace {
 using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
-double to_free(const free_parameter& p, double value) { return p.logarithmic ? std::log(value / p.start) : value - p.start; }
+double to_free(const free_parameter& p, double value) {
+  return p.logarithmic ? std::log(value / p.start) : value - p.start;
+}
 double from_free(const free_parameter& p, double x) {
   return std::clamp(p.logarithmic ? p.start * std::exp(x) : p.start + x, p.low, p.high);
 }
@@ -36,7 +38,8 @@ class problem_in_free_space {
 
   std::vector<double> values(const VectorXd& x) const {
     std::vector<double> v;
-    for (std::size_t i = 0; i < parameters_.size(); ++i) v.push_back(from_free(parameters_[i], x[static_cast<Eigen::Index>(i)]));
+    for (std::size_t i = 0; i < parameters_.size(); ++i)
+      v.push_back(from_free(parameters_[i], x[static_cast<Eigen::Index>(i)]));
     return v;
   }
   VectorXd residuals(const VectorXd& x) const {
@@ -70,7 +73,8 @@ class problem_in_free_space {
       const double slope = robust_slope(r[row], options_.robust_scale);
       for (Eigen::Index k = 0; k < x.size(); ++k) j(i, k) = slope * d[row][static_cast<std::size_t>(k)];
     }
-    for (Eigen::Index k = 0; k < x.size(); ++k) j(n + k, k) = 1 / parameters_[static_cast<std::size_t>(k)].prior_width;
+    for (Eigen::Index k = 0; k < x.size(); ++k)
+      j(n + k, k) = 1 / parameters_[static_cast<std::size_t>(k)].prior_width;
     return j;
   }
   VectorXd inside(VectorXd x) const {
@@ -90,13 +94,15 @@ class problem_in_free_space {
 
 }  // namespace
 
-std::vector<double> fit_parameters(const std::vector<free_parameter>& parameters, const residual_function& residuals,
-                                   const fit_options& options, const std::function<void(int, double)>& report,
+std::vector<double> fit_parameters(const std::vector<free_parameter>& parameters,
+                                   const residual_function& residuals, const fit_options& options,
+                                   const std::function<void(int, double)>& report,
                                    const jacobian_function& derivatives) {
   const problem_in_free_space f(parameters, residuals, options, derivatives);
   VectorXd x = VectorXd::Zero(static_cast<Eigen::Index>(parameters.size()));
   for (std::size_t i = 0; i < parameters.size(); ++i)
-    if (parameters[i].search_from) x[static_cast<Eigen::Index>(i)] = to_free(parameters[i], *parameters[i].search_from);
+    if (parameters[i].search_from)
+      x[static_cast<Eigen::Index>(i)] = to_free(parameters[i], *parameters[i].search_from);
   x = f.inside(x);
   VectorXd r = f.residuals(x);
   double damping = 1e-2;

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <string_view>
 
-#include "nvlsim/stack/inference_fields.hpp"
 #include "calibration/serving_knobs.hpp"
-#include "nvlsim/serving/routes.hpp"
 #include "nvlsim/serving/rank_weights.hpp"
+#include "nvlsim/serving/routes.hpp"
+#include "nvlsim/stack/inference_fields.hpp"
 
 namespace nvlsim {
 namespace {
@@ -29,10 +29,13 @@ bool met(const inference_row& r, std::string_view field) {
   const int most_tp = std::max(w.tp, w.prefill_pool ? w.prefill_pool->tp : 1);
   if (field == "expert_layer_time") return has_routed_experts(*r.net);
   if (field == "scan_layer_time")
-    return any([](const layer_spec& l) { return l.attention == attention_kind::linear || l.attention == attention_kind::mamba; });
+    return any([](const layer_spec& l) {
+      return l.attention == attention_kind::linear || l.attention == attention_kind::mamba;
+    });
   if (field == "qk_norm_time") return any([](const layer_spec& l) { return l.qk_norm != qk_norm_kind::none; });
   for (const auto& [skew, by_bias] : {std::pair{"expert_skew", false}, {"biased_expert_skew", true}})
-    if (field == skew) return any([&](const layer_spec& l) { return l.routed() && l.moe.balanced_by_bias == by_bias; });
+    if (field == skew)
+      return any([&](const layer_spec& l) { return l.routed() && l.moe.balanced_by_bias == by_bias; });
   if (field == "decode_fp8_factor") return bytes_per_element(w.kv_cache) < 2;
   if (field == "rank_host") return std::max(most_dp, most_tp) > 1;
   if (field == "indexer_layer_time") return any([](const layer_spec& l) { return l.sparse_keys > 0; });
@@ -45,11 +48,15 @@ bool met(const inference_row& r, std::string_view field) {
 
 std::string name_of(const knob& k) {
   switch (k.what) {
-    case knob::type::release: return "release " + k.stack;
-    case knob::type::expert_release: return "experts of release " + k.stack;
-    case knob::type::server: return fmt::format("server {} {}", k.stack, k.field);
+    case knob::type::release:
+      return "release " + k.stack;
+    case knob::type::expert_release:
+      return "experts of release " + k.stack;
+    case knob::type::server:
+      return fmt::format("server {} {}", k.stack, k.field);
     case knob::type::pooled:
-    case knob::type::engine: break;
+    case knob::type::engine:
+      break;
   }
   return fmt::format("{}{} {}{}", k.engine.empty() ? "" : k.engine + " ", k.architecture, k.field,
                      k.format ? fmt::format(" {}", name(*k.format)) : "");
@@ -58,16 +65,21 @@ std::string name_of(const knob& k) {
 bool acts_on(const knob& k, const inference_row& r) {
   const std::string& name = r.software->name;
   switch (k.what) {
-    case knob::type::release: return k.stack == name;
-    case knob::type::expert_release: return k.stack == name && has_routed_experts(*r.net);
-    case knob::type::server: return k.stack == name && behind_server(r.work);
+    case knob::type::release:
+      return k.stack == name;
+    case knob::type::expert_release:
+      return k.stack == name && has_routed_experts(*r.net);
+    case knob::type::server:
+      return k.stack == name && behind_server(r.work);
     case knob::type::engine:
       if (k.engine != engine_of(name)) return false;
       [[fallthrough]];
-    case knob::type::pooled: break;
+    case knob::type::pooled:
+      break;
   }
   const bool routed = has_routed_experts(*r.net);
-  return k.architecture == r.hardware.gpu.architecture && (routed || !k.routed_only) && uses(r, k) && met(r, k.field);
+  return k.architecture == r.hardware.gpu.architecture && (routed || !k.routed_only) && uses(r, k) &&
+         met(r, k.field);
 }
 
 std::vector<std::string> fields_of(const knob& k, const inference_row& r) {
@@ -81,7 +93,8 @@ std::vector<std::string> fields_of(const knob& k, const inference_row& r) {
 
 void apply_own(const std::string& name, inference_profile& p, const knob& k, double x) {
   switch (k.what) {
-    case knob::type::pooled: return;
+    case knob::type::pooled:
+      return;
     case knob::type::engine:
       if (k.engine == engine_of(name)) {
         engine_costs& c = p.gpus[k.architecture];
@@ -94,7 +107,8 @@ void apply_own(const std::string& name, inference_profile& p, const knob& k, dou
     case knob::type::expert_release:
       if (k.stack == name) p.expert_release_factor = x;
       return;
-    case knob::type::server: break;
+    case knob::type::server:
+      break;
   }
   if (k.stack == name) set_server(p.front_end, k.field, x);
 }

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "nvlsim/stack/inference_profile.hpp"
 #include "nvlsim/measurements/inference_rows.hpp"
+#include "nvlsim/stack/inference_profile.hpp"
 
 namespace nvlsim {
 

@@ -54,7 +54,8 @@ value calibration_of(const std::vector<served_error>& fitted, const std::string&
   }
   out.set("measured", std::move(cells));
   for (const std::string& kind : kinds) {
-    const auto widths = widths_of(fitted, [&](const served_error& e) { return e.engine == engine && e.kind == kind; });
+    const auto widths =
+        widths_of(fitted, [&](const served_error& e) { return e.engine == engine && e.kind == kind; });
     if (!widths.empty()) out.set(kind, widths_value(widths, unseen_widening));
   }
   return out;

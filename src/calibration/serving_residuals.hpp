@@ -19,8 +19,8 @@ struct served_error {
   double log_error = 0;
 };
 
-/// `"calibration"` of an engine's stack: GPUs and formats measured, and widths of 90 % by kind, wider than the errors of
-/// the fit because rows outside it miss by more. A kind with few values has none.
+/// `"calibration"` of an engine's stack: GPUs and formats measured, and widths of 90 % by kind, wider than the
+/// errors of the fit because rows outside it miss by more. A kind with few values has none.
 value calibration_of(const std::vector<served_error>& fitted, const std::string& engine);
 
 /// `"elsewhere"`: the widths on systems that were left out of the fit in turn, over all engines.

@@ -18,8 +18,8 @@ double quantile(const std::vector<double>& sorted, double share) {
   return sorted[below] + (above - sorted[below]) * (at - static_cast<double>(below));
 }
 
-/// The 5 % and 95 % quantiles of one kind. Few rows say little: they are drawn towards those of all dense models, or of
-/// all with experts, as if ten more rows were spread like these.
+/// The 5 % and 95 % quantiles of one kind. Few rows say little: they are drawn towards those of all dense models,
+/// or of all with experts, as if ten more rows were spread like these.
 step_residuals quantiles_of(step_residuals kind, const std::vector<unseen_step>& steps) {
   std::vector<double> like, all;
   for (const unseen_step& s : steps) {
@@ -57,7 +57,8 @@ std::vector<step_residuals> residuals_by_kind(const std::vector<unseen_step>& st
 double coverage_of(const std::vector<unseen_step>& steps) {
   const auto inside = std::count_if(steps.begin(), steps.end(), [&](const unseen_step& s) {
     std::vector<unseen_step> others;
-    std::copy_if(steps.begin(), steps.end(), std::back_inserter(others), [&](const unseen_step& o) { return o.system != s.system; });
+    std::copy_if(steps.begin(), steps.end(), std::back_inserter(others),
+                 [&](const unseen_step& o) { return o.system != s.system; });
     const step_residuals q = quantiles_of(s.kind, others);
     return q.low * unmeasured_widening <= s.miss && s.miss <= q.high * unmeasured_widening;
   });

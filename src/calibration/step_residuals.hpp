@@ -20,8 +20,8 @@ struct unseen_step {
 std::vector<step_residuals> residuals_by_kind(const std::vector<unseen_step>& steps);
 /// As a stack file states them.
 value residuals_value(const std::vector<step_residuals>& residuals);
-/// Share of the steps of each system that lie in the bands of a system nobody measured: quantiles of all other systems,
-/// widened. Requires a step.
+/// Share of the steps of each system that lie in the bands of a system nobody measured: quantiles of all other
+/// systems, widened. Requires a step.
 double coverage_of(const std::vector<unseen_step>& steps);
 
 }  // namespace nvlsim

@@ -13,9 +13,10 @@ namespace {
 struct gpu_member {
   const char* gpu;
   const char* architecture;
-  double cap_ratio;      ///< power cap over that of the architecture's reference GPU
-  bool ultra;            ///< Blackwell Ultra silicon
-  const char* attention; ///< whose attention kernels these are: the tables' differ by library more than by silicon
+  double cap_ratio;  ///< power cap over that of the architecture's reference GPU
+  bool ultra;        ///< Blackwell Ultra silicon
+  const char*
+      attention;  ///< whose attention kernels these are: the tables' differ by library more than by silicon
 };
 constexpr std::array<gpu_member, 7> members = {{{"gb200", "blackwell", 1.0, false, "gb200"},
                                                 {"gb300", "blackwell", 1400.0 / 1200, true, "gb300"},
@@ -38,8 +39,9 @@ constexpr std::array<rate_parameter, 7> rates = {{{"ampere", "bf16", 264},
                                                   {"blackwell", "fp8", 3000},
                                                   {"blackwell", "mxfp8", 2900},
                                                   {"blackwell", "nvfp4", 5650}}};
-constexpr std::array<const char*, 6> moe_releases = {"nemo-25.04", "nemo-25.05", "mlperf-training-v6.0", "megatron-bridge-25.11",
-                                                    "megatron-bridge-26.02", "megatron-bridge-26.04"};
+constexpr std::array<const char*, 6> moe_releases = {
+    "nemo-25.04",           "nemo-25.05", "mlperf-training-v6.0", "megatron-bridge-25.11", "megatron-bridge-26.02",
+    "megatron-bridge-26.04"};
 /// Releases before experts' operands were quantised by one kernel.
 constexpr std::array<const char*, 2> quantising_releases = {"nemo-25.04", "nemo-25.05"};
 constexpr std::array<const char*, 3> architectures = {"ampere", "hopper", "blackwell"};
@@ -47,7 +49,8 @@ constexpr std::array<const char*, 3> architectures = {"ampere", "hopper", "black
 /// Of a GPU that is not fitted, a member that no parameter reaches.
 const gpu_member& member_of(const training_row& r) {
   static constexpr gpu_member unknown = {"", "", 1.0, false, ""};
-  const auto it = std::find_if(members.begin(), members.end(), [&](const gpu_member& g) { return r.hardware.gpu.name == g.gpu; });
+  const auto it = std::find_if(members.begin(), members.end(),
+                               [&](const gpu_member& g) { return r.hardware.gpu.name == g.gpu; });
   return it == members.end() ? unknown : *it;
 }
 bool any(const training_row&) { return true; }
@@ -66,9 +69,11 @@ void gpu_settings(const fitted_values& v, const stack& kernels, std::vector<stac
       if (std::string_view(r.architecture) != g.architecture) continue;
       const double silicon = g.ultra ? v["ultra"] * v[fmt::format("ultra {}", r.precision)] : 1.0;
       const double rate = v[fmt::format("gemm {} {}", r.architecture, r.precision)] * power * silicon;
-      out.push_back({training_reference, fmt::format("/kernels/{}/gemm/{}/tensor_rate", g.gpu, r.precision), fmt::format("{:.6g} TFLOPS", rate)});
+      out.push_back({training_reference, fmt::format("/kernels/{}/gemm/{}/tensor_rate", g.gpu, r.precision),
+                     fmt::format("{:.6g} TFLOPS", rate)});
       // Values of a GPU's own in the kernel tables would win over the architecture's below.
-      out.push_back({training_reference, fmt::format("/kernels/{}/gemm/{}/output_bytes", g.gpu, r.precision), fmt::format("{:.6g}", v["output bytes"])});
+      out.push_back({training_reference, fmt::format("/kernels/{}/gemm/{}/output_bytes", g.gpu, r.precision),
+                     fmt::format("{:.6g}", v["output bytes"])});
     }
     const double clock = std::pow(g.cap_ratio * (g.ultra ? 1200.0 / 1400 : 1.0), v["power exponent"]);
     const double attention = v[fmt::format("attention {}", g.architecture)] * clock;
@@ -77,7 +82,8 @@ void gpu_settings(const fitted_values& v, const stack& kernels, std::vector<stac
     };
     set("tensor_rate", fmt::format("{:.6g} TFLOPS", base.tensor_rate.base() / 1e12 * attention));
     set("exponential_share", fmt::format("{:.6g}", base.exponential_share * attention));
-    if (std::string_view(g.architecture) != "ampere") set("fp8_speedup", fmt::format("{:.6g}", v["attention fp8"]));
+    if (std::string_view(g.architecture) != "ampere")
+      set("fp8_speedup", fmt::format("{:.6g}", v["attention fp8"]));
   }
 }
 
@@ -92,14 +98,16 @@ std::vector<training_parameter> training_parameters() {
     out.push_back({{std::move(name), start, 0.0, high, width, false}, std::move(where)});
   };
   for (const rate_parameter& g : rates)
-    scale(fmt::format("gemm {} {}", g.architecture, g.precision), g.start_tflops, 0.075, [&g](const training_row& r) {
-      return on_architecture(g.architecture)(r) && computes_in(r, *precision_by_name(g.precision));
-    });
+    scale(fmt::format("gemm {} {}", g.architecture, g.precision), g.start_tflops, 0.075,
+          [&g](const training_row& r) {
+            return on_architecture(g.architecture)(r) && computes_in(r, *precision_by_name(g.precision));
+          });
   const auto scaled_by_power = [](const training_row& r) { return member_of(r).cap_ratio != 1; };
   out.push_back({{"power exponent", 0.3, 0.0, 1.0, 0.1, false}, scaled_by_power});
   scale("ultra", 1.2, 0.1, [](const training_row& r) { return member_of(r).ultra; });
   for (const char* p : {"bf16", "fp8", "mxfp8", "nvfp4"})
-    scale(fmt::format("ultra {}", p), 1.0, 0.1, [p](const training_row& r) { return member_of(r).ultra && computes_in(r, *precision_by_name(p)); });
+    scale(fmt::format("ultra {}", p), 1.0, 0.1,
+          [p](const training_row& r) { return member_of(r).ultra && computes_in(r, *precision_by_name(p)); });
   for (const char* a : architectures) {
     const bool early = std::string_view(a) == "ampere";
     scale(fmt::format("attention {}", a), early ? unfused_attention : 1.0, early ? 0.5 : 0.2, on_architecture(a));
@@ -111,45 +119,61 @@ std::vector<training_parameter> training_parameters() {
   share("tp exposed", 0.5, 0.2, [](const training_row& r) { return r.work.par.tp > 1; });
   share("cp exposed", 0.5, 0.2, [](const training_row& r) { return r.work.par.cp > 1; });
   share("dp interference", 0.3, 0.2);
-  scale("pipeline launch us", 15, 0.5, [](const training_row& r) { return r.work.par.pp > 1; }, 10);
+  scale(
+      "pipeline launch us", 15, 0.5, [](const training_row& r) { return r.work.par.pp > 1; }, 10);
   scale("step host ms", 12, 0.5, any, 10);
   share("jitter", 0.004, 0.003, any, 0.03);
-  for (const char* s : fitted_releases) scale(fmt::format("release {}", s), 1.0, 0.08, [s](const training_row& r) { return r.software->name == s; });
+  for (const char* s : fitted_releases)
+    scale(fmt::format("release {}", s), 1.0, 0.08, [s](const training_row& r) { return r.software->name == s; });
   for (const char* s : moe_releases)
-    scale(fmt::format("moe release {}", s), 1.1, 0.15, [s](const training_row& r) { return r.software->name == s && routed(r); });
+    scale(fmt::format("moe release {}", s), 1.1, 0.15,
+          [s](const training_row& r) { return r.software->name == s && routed(r); });
   const auto exchanges = [](bool overlapped) {
-    return [overlapped](const training_row& r) { return routed(r) && r.work.par.ep > 1 && r.work.moe_overlap == overlapped; };
+    return [overlapped](const training_row& r) {
+      return routed(r) && r.work.par.ep > 1 && r.work.moe_overlap == overlapped;
+    };
   };
   const auto pieces = [](const training_row& r) {
     return routed(r) && r.work.moe_overlap && r.work.graphs != cuda_graphs::full_iteration;
   };
-  const auto host_bound = [](const training_row& r) { return routed(r) && r.work.graphs != cuda_graphs::full_iteration; };
+  const auto host_bound = [](const training_row& r) {
+    return routed(r) && r.work.graphs != cuda_graphs::full_iteration;
+  };
   scale("moe time", 1.0, 0.3, routed);
-  scale("moe block scaled time", 1.0, 0.15, [](const training_row& r) {
-    return routed(r) && block_scaled(r.work.gemm_precision);
-  });
+  scale("moe block scaled time", 1.0, 0.15,
+        [](const training_row& r) { return routed(r) && block_scaled(r.work.gemm_precision); });
   scale("expert time", 1.0, 0.1, routed);
-  scale("early expert quantise passes", 1.0, 0.5, [](const training_row& r) {
-    return routed(r) && r.work.gemm_precision != precision::bf16 &&
-           std::find(quantising_releases.begin(), quantising_releases.end(), r.software->name) != quantising_releases.end();
-  }, 5);
+  scale(
+      "early expert quantise passes", 1.0, 0.5,
+      [](const training_row& r) {
+        return routed(r) && r.work.gemm_precision != precision::bf16 &&
+               std::find(quantising_releases.begin(), quantising_releases.end(), r.software->name) !=
+                   quantising_releases.end();
+      },
+      5);
   share("ep exposed", 1.0, 0.3, exchanges(false), 2.5);
   share("ep exposed overlapped", 0.4, 0.2, exchanges(true), 1.5);
   scale("moe host us", 1000, 0.7, host_bound, 10);
   scale("moe host per expert us", 600, 0.7, host_bound, 10);
   scale("overlap host factor", 1.3, 0.3, pieces);
-  scale("moe sync per expert us", 50, 0.7, [](const training_row& r) { return routed(r) && r.work.dispatcher == moe_dispatcher::alltoall; }, 10);
-  share("graphed host share", 0.6, 0.2, [](const training_row& r) { return routed(r) && r.work.graphs == cuda_graphs::partial; });
+  scale(
+      "moe sync per expert us", 50, 0.7,
+      [](const training_row& r) { return routed(r) && r.work.dispatcher == moe_dispatcher::alltoall; }, 10);
+  share("graphed host share", 0.6, 0.2,
+        [](const training_row& r) { return routed(r) && r.work.graphs == cuda_graphs::partial; });
   scale("scan words", 3e9, 0.3, [](const training_row& r) {
-    return std::any_of(r.net->layers.begin(), r.net->layers.end(), [](const layer_spec& l) { return l.scan.heads > 0; });
+    return std::any_of(r.net->layers.begin(), r.net->layers.end(),
+                       [](const layer_spec& l) { return l.scan.heads > 0; });
   });
   const auto clamped = [](const training_row& r) {
-    return std::any_of(r.net->layers.begin(), r.net->layers.end(), [](const layer_spec& l) { return l.biased_clamped_activation; });
+    return std::any_of(r.net->layers.begin(), r.net->layers.end(),
+                       [](const layer_spec& l) { return l.biased_clamped_activation; });
   };
-  // Counted in Megatron-Core: clamps and their concatenation 8 passes, the weighted bias in FP32 14. Each in a kernel of
-  // its own, some by expert.
+  // Counted in Megatron-Core: clamps and their concatenation 8 passes, the weighted bias in FP32 14. Each in a
+  // kernel of its own, some by expert.
   share("unfused passes", 22, 5, clamped, 40);
-  share("fused share", 0.5, 0.2, [clamped](const training_row& r) { return clamped(r) && r.work.fused_expert_mlp; });
+  share("fused share", 0.5, 0.2,
+        [clamped](const training_row& r) { return clamped(r) && r.work.fused_expert_mlp; });
   return out;
 }
 
@@ -159,11 +183,16 @@ std::vector<stack_setting> training_settings(const fitted_values& v, const stack
   for (const char* a : architectures) {
     for (const rate_parameter& r : rates)
       if (std::string_view(r.architecture) == a)
-        out.push_back({training_reference, fmt::format("/kernels/{}/gemm/{}/output_bytes", a, r.precision), fmt::format("{:.6g}", v["output bytes"])});
-    out.push_back({training_reference, fmt::format("/kernels/{}/attention/backward_efficiency", a), fmt::format("{:.6g}", v["attention backward"])});
-    out.push_back({training_reference, fmt::format("/kernels/{}/stream/hbm_share", a), fmt::format("{:.6g}", v["stream share"])});
+        out.push_back({training_reference, fmt::format("/kernels/{}/gemm/{}/output_bytes", a, r.precision),
+                       fmt::format("{:.6g}", v["output bytes"])});
+    out.push_back({training_reference, fmt::format("/kernels/{}/attention/backward_efficiency", a),
+                   fmt::format("{:.6g}", v["attention backward"])});
+    out.push_back({training_reference, fmt::format("/kernels/{}/stream/hbm_share", a),
+                   fmt::format("{:.6g}", v["stream share"])});
   }
-  const auto training = [&](const char* member, std::string text) { out.push_back({training_reference, fmt::format("/training/{}", member), std::move(text)}); };
+  const auto training = [&](const char* member, std::string text) {
+    out.push_back({training_reference, fmt::format("/training/{}", member), std::move(text)});
+  };
   training("tp_exposed", fmt::format("{:.6g}", v["tp exposed"]));
   training("cp_exposed", fmt::format("{:.6g}", v["cp exposed"]));
   training("dp_interference", fmt::format("{:.6g}", v["dp interference"]));
@@ -190,7 +219,8 @@ std::vector<stack_setting> training_settings(const fitted_values& v, const stack
     out.push_back({r, "/training/moe/time_factor", fmt::format("{:.6g}", v["moe time"] * release)});
     out.push_back({r, "/training/moe/expert_time", fmt::format("{:.6g}", v["expert time"] * release)});
   }
-  for (const char* r : fitted_releases) out.push_back({r, "/training/time_factor", fmt::format("{:.6g}", v[fmt::format("release {}", r)])});
+  for (const char* r : fitted_releases)
+    out.push_back({r, "/training/time_factor", fmt::format("{:.6g}", v[fmt::format("release {}", r)])});
   return out;
 }
 

@@ -1,4 +1,5 @@
-// The free parameters of the training fit, and what they write into stack files. [docs/accuracy.md#parameters-of-the-fit]
+// The free parameters of the training fit, and what they write into stack files.
+// [docs/accuracy.md#parameters-of-the-fit]
 #pragma once
 
 #include <array>
@@ -16,11 +17,13 @@ inline constexpr const char* training_reference = "megatron-bridge-26.06";
 /// Whose attention rates the fit scales.
 inline constexpr const char* training_kernel_tables = "tensorrt-llm-1.3-kernels";
 /// The stacks that are built on the reference, each with a time factor.
-inline constexpr std::array<const char*, 10> fitted_releases = {"megatron-lm-papers",   "nemo-25.04",            "nemo-25.05",           "mlperf-training-v4.1",
-                                                 "mlperf-training-v5.0",  "mlperf-training-v5.1", "mlperf-training-v6.0",
-                                                 "megatron-bridge-25.11", "megatron-bridge-26.02", "megatron-bridge-26.04"};
+inline constexpr std::array<const char*, 10> fitted_releases = {
+    "megatron-lm-papers",    "nemo-25.04",           "nemo-25.05",           "mlperf-training-v4.1",
+    "mlperf-training-v5.0",  "mlperf-training-v5.1", "mlperf-training-v6.0", "megatron-bridge-25.11",
+    "megatron-bridge-26.02", "megatron-bridge-26.04"};
 
-/// Whether a row's time can depend on a parameter. Rows it cannot reach are not simulated again for its derivative.
+/// Whether a row's time can depend on a parameter. Rows it cannot reach are not simulated again for its
+/// derivative.
 using reach = std::function<bool(const training_row&)>;
 
 struct training_parameter {

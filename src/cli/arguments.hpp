@@ -15,11 +15,11 @@ namespace nvlsim::cli {
 
 struct run_arguments {
   std::vector<std::string> scenarios;
-  std::vector<std::string> sets;            ///< "/pointer=value"
+  std::vector<std::string> sets;  ///< "/pointer=value"
   std::string output_folder, trace_file, requests_file, format = "table";
   std::vector<std::size_t> trace_classes;
   std::string trace_detail = "operations";
-  std::optional<std::string> network;       ///< --fidelity
+  std::optional<std::string> network;  ///< --fidelity
   bool no_fold = false;
   bool highest_load = false;
   std::optional<std::uint64_t> seed;
@@ -27,7 +27,7 @@ struct run_arguments {
 
 struct compare_arguments {
   std::string a, b, format = "table";
-  std::vector<std::string> sets, rules;     ///< rules: --fail-if
+  std::vector<std::string> sets, rules;  ///< rules: --fail-if
 };
 
 struct explain_arguments {
@@ -128,9 +128,10 @@ struct prepared_output {
   std::string format = "text";
 };
 
-using request = std::variant<run_arguments, compare_arguments, explain_arguments, report_arguments, validate_arguments,
-                             collective_arguments, catalogue_arguments, fit_arguments, kernel_arguments,
-                             pareto_arguments, search_arguments, sweep_arguments, prepared_output>;
+using request =
+    std::variant<run_arguments, compare_arguments, explain_arguments, report_arguments, validate_arguments,
+                 collective_arguments, catalogue_arguments, fit_arguments, kernel_arguments, pareto_arguments,
+                 search_arguments, sweep_arguments, prepared_output>;
 
 /// Either what to do, or that there is nothing to do because help, a version or a usage error was printed.
 struct parsed_command_line {

@@ -6,8 +6,8 @@
 
 #include "cli/commands.hpp"
 #include "cli/support.hpp"
-#include "nvlsim/output/output.hpp"
 #include "nvlsim/output/model_page.hpp"
+#include "nvlsim/output/output.hpp"
 #include "nvlsim/output/platform_page.hpp"
 #include "nvlsim/output/text.hpp"
 #include "nvlsim/scenario/inputs.hpp"
@@ -33,7 +33,9 @@ std::vector<listing> list_all(catalogue_kind kind, const data_folders& data) {
   if (kind == catalogue_kind::scenario) {
     files = shipped_scenarios();
   } else {
-    const auto& folder = kind == catalogue_kind::platform ? data.platforms : kind == catalogue_kind::stack ? data.stacks : data.models;
+    const auto& folder = kind == catalogue_kind::platform ? data.platforms
+                         : kind == catalogue_kind::stack  ? data.stacks
+                                                          : data.models;
     for (const std::string& n : config::names_in(folder)) files.push_back(folder / (n + ".json"));
   }
   std::vector<listing> out;
@@ -67,7 +69,8 @@ std::string summary_of(const model& m) {
   std::string out = billions(all);
   if (active < all) out += fmt::format(", {} a token", billions(active));
   out += fmt::format("; {} layers of {}", m.layers.size(), m.hidden);
-  const auto routed = std::find_if(m.layers.begin(), m.layers.end(), [](const layer_spec& l) { return l.routed(); });
+  const auto routed =
+      std::find_if(m.layers.begin(), m.layers.end(), [](const layer_spec& l) { return l.routed(); });
   return routed == m.layers.end() ? out : out + fmt::format("; {} experts", routed->moe.experts);
 }
 
@@ -119,7 +122,8 @@ exit_code show(const catalogue_arguments& a, const data_folders& data) {
       text = to_json(s.source.resolved());  // a stack is its parameters
       break;
     }
-    case catalogue_kind::scenario: break;
+    case catalogue_kind::scenario:
+      break;
   }
   print(text);
   return exit_code::ok;
@@ -127,17 +131,24 @@ exit_code show(const catalogue_arguments& a, const data_folders& data) {
 
 void check_one(catalogue_kind kind, const std::string& name, const data_folders& data, diagnostics& problems) {
   switch (kind) {
-    case catalogue_kind::platform: load_platform(name, data, {}, {}, problems); break;
-    case catalogue_kind::stack: load_stack(name, data, {}, {}, problems); break;
-    case catalogue_kind::model: load_model(name, data, {}, {}, problems); break;
-    case catalogue_kind::scenario: load_scenario(scenario_file(name), {}, data); break;
+    case catalogue_kind::platform:
+      load_platform(name, data, {}, {}, problems);
+      break;
+    case catalogue_kind::stack:
+      load_stack(name, data, {}, {}, problems);
+      break;
+    case catalogue_kind::model:
+      load_model(name, data, {}, {}, problems);
+      break;
+    case catalogue_kind::scenario:
+      load_scenario(scenario_file(name), {}, data);
+      break;
   }
 }
 
 exit_code check(const catalogue_arguments& a, const data_folders& data) {
   diagnostics problems;
-  for (const std::string& n : a.names)
-    gather(problems, [&] { check_one(a.kind, n, data, problems); });
+  for (const std::string& n : a.names) gather(problems, [&] { check_one(a.kind, n, data, problems); });
   problems.throw_if_any();
   return exit_code::ok;
 }
@@ -147,9 +158,12 @@ exit_code check(const catalogue_arguments& a, const data_folders& data) {
 exit_code execute(const catalogue_arguments& a) {
   const data_folders data = folders_under(data_root());
   switch (a.action) {
-    case catalogue_action::list: return list(a, data);
-    case catalogue_action::show: return show(a, data);
-    case catalogue_action::check: return check(a, data);
+    case catalogue_action::list:
+      return list(a, data);
+    case catalogue_action::show:
+      return show(a, data);
+    case catalogue_action::check:
+      return check(a, data);
   }
   return exit_code::internal;
 }

@@ -10,12 +10,12 @@
 #include "cli/commands.hpp"
 #include "cli/console.hpp"
 #include "cli/support.hpp"
-#include "nvlsim/plan/collective_workload.hpp"
 #include "nvlsim/collectives/collectives.hpp"
-#include "nvlsim/layout/layout.hpp"
-#include "nvlsim/output/output.hpp"
 #include "nvlsim/engine/simulation.hpp"
+#include "nvlsim/layout/layout.hpp"
 #include "nvlsim/output/nccl_table.hpp"
+#include "nvlsim/output/output.hpp"
+#include "nvlsim/plan/collective_workload.hpp"
 #include "nvlsim/scenario/inputs.hpp"
 
 namespace nvlsim::cli {
@@ -25,16 +25,32 @@ struct datatype {
   std::string_view name;
   int bytes;
 };
-constexpr std::array<datatype, 12> datatypes = {{{"float", 4}, {"half", 2}, {"bfloat16", 2}, {"double", 8}, {"int8", 1}, {"uint8", 1},
-                                                {"int32", 4}, {"uint32", 4}, {"int64", 8}, {"uint64", 8}, {"f8e4m3", 1}, {"f8e5m2", 1}}};
+constexpr std::array<datatype, 12> datatypes = {{{"float", 4},
+                                                 {"half", 2},
+                                                 {"bfloat16", 2},
+                                                 {"double", 8},
+                                                 {"int8", 1},
+                                                 {"uint8", 1},
+                                                 {"int32", 4},
+                                                 {"uint32", 4},
+                                                 {"int64", 8},
+                                                 {"uint64", 8},
+                                                 {"f8e4m3", 1},
+                                                 {"f8e5m2", 1}}};
 
 /// nccl-tests' sizes: digits and K, M or G for powers of 1024.
 double size_of(const char* option, const std::string& text, diagnostics& problems) {
   double v = 0;
   const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), v);
   const std::string suffix(end, static_cast<const char*>(text.data() + text.size()));
-  static constexpr std::array<std::pair<std::string_view, double>, 8> factors = {
-      {{"", 1}, {"K", 0x1p10}, {"M", 0x1p20}, {"G", 0x1p30}, {"T", 0x1p40}, {"k", 0x1p10}, {"m", 0x1p20}, {"g", 0x1p30}}};
+  static constexpr std::array<std::pair<std::string_view, double>, 8> factors = {{{"", 1},
+                                                                                  {"K", 0x1p10},
+                                                                                  {"M", 0x1p20},
+                                                                                  {"G", 0x1p30},
+                                                                                  {"T", 0x1p40},
+                                                                                  {"k", 0x1p10},
+                                                                                  {"m", 0x1p20},
+                                                                                  {"g", 0x1p30}}};
   for (const auto& [s, f] : factors)
     if (status == std::errc() && suffix == s && v >= 0 && v * f <= 1e15) return v * f;
   problems.add(option, "", fmt::format("\"{}\" is no size such as 8, 64K, 128M or 16G", text));
@@ -50,8 +66,11 @@ std::vector<double> sizes_of(const collective_arguments& a, diagnostics& problem
   if (last < first) problems.add("-e", "", fmt::format("{} is less than -b {}", a.end, a.begin));
   constexpr std::size_t most = 100'000;
   if (a.factor <= 1 && (last - first) / std::max(step, 1.0) > static_cast<double>(most))
-    problems.add("-i", "", fmt::format("steps of {:.0f} B from {} to {} make more than {} sizes", step, a.begin, a.end, most));
-  for (double s = first; s <= last && out.size() < most; s = a.factor > 1 ? std::max(s * static_cast<double>(a.factor), 1.0) : s + step)
+    problems.add(
+        "-i", "",
+        fmt::format("steps of {:.0f} B from {} to {} make more than {} sizes", step, a.begin, a.end, most));
+  for (double s = first; s <= last && out.size() < most;
+       s = a.factor > 1 ? std::max(s * static_cast<double>(a.factor), 1.0) : s + step)
     out.push_back(s);
   return out;
 }
@@ -71,7 +90,8 @@ std::vector<operation> operations_of(const collective_arguments& a, diagnostics&
     if (const auto kind = collective_by_name(word)) {
       out.push_back({std::string(name(*kind)), *kind, {}});
     } else if (word == "moe_dispatch" || word == "moe_combine") {
-      out.push_back({word, collective::all_to_all, fmt::format("{}_{}_{}", a.kernel, word.substr(4), a.precision)});
+      out.push_back(
+          {word, collective::all_to_all, fmt::format("{}_{}_{}", a.kernel, word.substr(4), a.precision)});
     } else {
       problems.add("", "", fmt::format("unknown operation \"{}\"", word), nearest(word, known));
     }
@@ -94,8 +114,11 @@ double token_bytes(const setting& s, const operation& o) {
   if (it != s.software.collectives.expert.end()) return s.arguments.hidden * it->second.element_bytes;
   std::vector<std::string> known;
   for (const auto& [kernel, k] : s.software.collectives.expert) known.push_back(kernel);
-  throw input_error({{"--kernel", "", fmt::format("{} has no exchange \"{}\"; it has {}", s.software.name, o.kernel,
-                                                 fmt::join(known, ", ")), {}}});
+  throw input_error(
+      {{"--kernel",
+        "",
+        fmt::format("{} has no exchange \"{}\"; it has {}", s.software.name, o.kernel, fmt::join(known, ", ")),
+        {}}});
 }
 
 expert_traffic tokens_in(const setting& s, const operation& o, double size) {
@@ -183,12 +206,15 @@ void check_wishes(const setting& s, const std::vector<operation>& all, diagnosti
       problems.add("--algorithm", "", fmt::format("{} has kernels (--kernel), no algorithms", o.name));
   }
   if (s.arguments.sharp == "on" && !s.hardware.fabric.leaf.sharp)
-    problems.add("--sharp", "", fmt::format("the switches of {} ({}) do not reduce", s.hardware.name, s.hardware.fabric.leaf.name));
+    problems.add(
+        "--sharp", "",
+        fmt::format("the switches of {} ({}) do not reduce", s.hardware.name, s.hardware.fabric.leaf.name));
   if (s.arguments.root >= s.arguments.gpus)
     problems.add("-r", "", fmt::format("root {} of {} ranks", s.arguments.root, s.arguments.gpus));
 }
 
-nccl_table_head head_of(const setting& s, const operation& o, const datatype& type, const std::vector<double>& sizes) {
+nccl_table_head head_of(const setting& s, const operation& o, const datatype& type,
+                        const std::vector<double>& sizes) {
   const collective_arguments& a = s.arguments;
   nccl_table_head h{o.kind, s.group.ranks, type.name, type.bytes, a.reduction};
   h.root = static_cast<int>(a.root);
@@ -217,7 +243,8 @@ exit_code execute(const collective_arguments& a) {
   auto hardware = load_platform(a.platform, data, hardware_sets, {"--platform", "", {}, {}}, problems);
   const auto software = load_stack(a.stack, data, software_sets, {"--stack", "", {}, {}}, problems);
   const std::vector<operation> operations = operations_of(a, problems);
-  const auto type = std::find_if(datatypes.begin(), datatypes.end(), [&](const auto& d) { return d.name == a.datatype; });
+  const auto type =
+      std::find_if(datatypes.begin(), datatypes.end(), [&](const auto& d) { return d.name == a.datatype; });
   if (type == datatypes.end()) problems.add("-d", "", fmt::format("unknown data type \"{}\"", a.datatype));
   const std::vector<double> sizes = sizes_of(a, problems);
   problems.throw_if_any();
@@ -225,11 +252,14 @@ exit_code execute(const collective_arguments& a) {
   platform& p = hardware.content;
   const std::int64_t domain = a.gpus_per_domain > 0 ? a.gpus_per_domain : p.gpus_per_rack();
   if (domain > p.gpus_per_rack())
-    problems.add("--domain-size", "", fmt::format("{} exceeds the {} GPUs of an NVLink domain", domain, p.gpus_per_rack()));
+    problems.add("--domain-size", "",
+                 fmt::format("{} exceeds the {} GPUs of an NVLink domain", domain, p.gpus_per_rack()));
   if (!a.sharp.empty()) p.fabric.sharp = a.sharp == "on";
   const std::int64_t racks = (a.gpus + domain - 1) / domain;
   if (static_cast<double>(racks) * p.gpus_per_rack() > most_gpus)
-    problems.add("--gpus", "", fmt::format("{} GPUs, {} a domain, need more than the {:.0f} GPUs that a platform has at most", a.gpus, domain, most_gpus));
+    problems.add("--gpus", "",
+                 fmt::format("{} GPUs, {} a domain, need more than the {:.0f} GPUs that a platform has at most",
+                             a.gpus, domain, most_gpus));
   problems.throw_if_any();
   // The communicator says how large the cluster is, unless the platform is larger.
   p.racks = std::max(p.racks, static_cast<int>(racks));
@@ -252,7 +282,8 @@ exit_code execute(const collective_arguments& a) {
     if (a.format == "json") documents.push_back(nccl_json(head, rows));
     else tables.append(tables.empty() ? "" : "\n").append(nccl_table(head, rows));
   }
-  if (a.format == "json") tables = to_json(documents.size() == 1 ? documents.front() : value{std::move(documents)});
+  if (a.format == "json")
+    tables = to_json(documents.size() == 1 ? documents.front() : value{std::move(documents)});
   print(tables);
   return exit_code::ok;
 }

@@ -1,6 +1,6 @@
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <array>
@@ -22,11 +22,13 @@ namespace nvlsim::cli {
 namespace {
 
 constexpr const char* set_help =
-    "Override an input by JSON pointer (repeatable): --set /workload/tp=4. Below /platform, /stack and /model it reaches "
+    "Override an input by JSON pointer (repeatable): --set /workload/tp=4. Below /platform, /stack and /model it "
+    "reaches "
     "into the named files: --set \"/platform/fabric/nic_bandwidth=400 Gb/s\"";
 
 constexpr const char* set_in_file_help =
-    "Override a value of the file by JSON pointer, which begins inside it (repeatable): --set \"/fabric/nic_bandwidth=400 Gb/s\" "
+    "Override a value of the file by JSON pointer, which begins inside it (repeatable): --set "
+    "\"/fabric/nic_bandwidth=400 Gb/s\" "
     "of a platform, --set /num_hidden_layers=40 of a model";
 
 void add_sets(CLI::App* app, std::vector<std::string>& sets, const char* help = set_help) {
@@ -34,7 +36,9 @@ void add_sets(CLI::App* app, std::vector<std::string>& sets, const char* help = 
 }
 
 void add_format(CLI::App* app, std::string& format, std::vector<std::string> names) {
-  app->add_option("--format", format, "What to print on stdout")->check(CLI::IsMember(std::move(names)))->capture_default_str();
+  app->add_option("--format", format, "What to print on stdout")
+      ->check(CLI::IsMember(std::move(names)))
+      ->capture_default_str();
 }
 
 struct all_arguments {
@@ -58,18 +62,32 @@ struct all_arguments {
 void add_run(CLI::App& app, all_arguments& all) {
   run_arguments& a = all.run;
   CLI::App* c = app.add_subcommand("run", "Simulate scenarios and print their results");
-  c->add_option("SCENARIO", a.scenarios, "Scenario files, or names of shipped ones (nvlsim scenario list)")->required();
+  c->add_option("SCENARIO", a.scenarios, "Scenario files, or names of shipped ones (nvlsim scenario list)")
+      ->required();
   add_sets(c, a.sets);
-  c->add_option("-o,--output", a.output_folder, "Also write DIR/<name>.json for each scenario as it finishes")->type_name("DIR");
-  CLI::Option* trace = c->add_option("--trace", a.trace_file, "Write a Chrome trace (one scenario), for ui.perfetto.dev")->type_name("FILE");
-  c->add_option("--requests", a.requests_file, "Write every request of a served load as a JSON line (one scenario)")->type_name("FILE");
+  c->add_option("-o,--output", a.output_folder, "Also write DIR/<name>.json for each scenario as it finishes")
+      ->type_name("DIR");
+  CLI::Option* trace =
+      c->add_option("--trace", a.trace_file, "Write a Chrome trace (one scenario), for ui.perfetto.dev")
+          ->type_name("FILE");
+  c->add_option("--requests", a.requests_file,
+                "Write every request of a served load as a JSON line (one scenario)")
+      ->type_name("FILE");
   c->add_option("--trace-ranks", a.trace_classes, "Only these rank classes (by index, comma separated)")
-      ->delimiter(',')->allow_extra_args(false)->needs(trace)->check(whole_from(0, 1'000'000));
-  c->add_option("--trace-detail", a.trace_detail, "Slices inside an operation")->needs(trace)->check(CLI::IsMember({"operations", "layers"}))->capture_default_str();
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->needs(trace)
+      ->check(whole_from(0, 1'000'000));
+  c->add_option("--trace-detail", a.trace_detail, "Slices inside an operation")
+      ->needs(trace)
+      ->check(CLI::IsMember({"operations", "layers"}))
+      ->capture_default_str();
   c->add_option("--fidelity", a.network, "Network model")->check(CLI::IsMember({"closed", "flow", "exact"}));
   c->add_flag("--no-fold", a.no_fold, "Simulate every rank instead of one of each symmetry class");
-  c->add_option("--seed", a.seed, "Seed of everything random")->check(whole_from(0, std::numeric_limits<std::int64_t>::max()));
-  c->add_flag("--highest-load", a.highest_load, "Run at the highest rate or number of clients that keeps the scenario's slo");
+  c->add_option("--seed", a.seed, "Seed of everything random")
+      ->check(whole_from(0, std::numeric_limits<std::int64_t>::max()));
+  c->add_flag("--highest-load", a.highest_load,
+              "Run at the highest rate or number of clients that keeps the scenario's slo");
   add_format(c, a.format, {"table", "json", "csv", "megatron-log"});
   c->footer(
       "examples:\n"
@@ -81,11 +99,18 @@ void add_run(CLI::App& app, all_arguments& all) {
 
 void add_pareto(CLI::App& app, all_arguments& all) {
   pareto_arguments& a = all.pareto;
-  CLI::App* c = app.add_subcommand("pareto", "Tokens a second and GPU against tokens a second and user, over layouts and clients");
-  c->add_option("SCENARIO", a.scenario, "Scenario of an inference workload: its lengths, engine, platform and stack")->required();
-  c->add_option("--gpus", a.gpus, "GPUs to lay out (default: those of the scenario)")->check(whole_from(1, 1'000'000));
+  CLI::App* c = app.add_subcommand(
+      "pareto", "Tokens a second and GPU against tokens a second and user, over layouts and clients");
+  c->add_option("SCENARIO", a.scenario,
+                "Scenario of an inference workload: its lengths, engine, platform and stack")
+      ->required();
+  c->add_option("--gpus", a.gpus, "GPUs to lay out (default: those of the scenario)")
+      ->check(whole_from(1, 1'000'000));
   c->add_option("--concurrency", a.clients, "Clients of the closed loops, over all GPUs, comma separated")
-      ->delimiter(',')->allow_extra_args(false)->check(whole_from(1, 10'000'000))->default_str(fmt::format("{}", fmt::join(a.clients, ",")));
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->check(whole_from(1, 10'000'000))
+      ->default_str(fmt::format("{}", fmt::join(a.clients, ",")));
   add_sets(c, a.sets);
   add_format(c, a.format, {"table", "json", "svg"});
   c->footer(
@@ -97,17 +122,20 @@ void add_pareto(CLI::App& app, all_arguments& all) {
 
 void add_compare(CLI::App& app, all_arguments& all) {
   compare_arguments& a = all.compare;
-  CLI::App* c = app.add_subcommand("compare", "Compare two scenarios, results or folders of them, metric by metric");
+  CLI::App* c =
+      app.add_subcommand("compare", "Compare two scenarios, results or folders of them, metric by metric");
   c->add_option("A", a.a, "Baseline: scenario, result file or folder")->required();
   c->add_option("B", a.b, "What to compare with it")->required();
   c->add_option("--fail-if", a.rules, "Exit with 1 if a rule holds: 'step_time_s>+2%', 'mfu<0.3' (repeatable)")
-      ->type_name("RULE")->allow_extra_args(false);
+      ->type_name("RULE")
+      ->allow_extra_args(false);
   add_sets(c, a.sets);
   add_format(c, a.format, {"table", "json", "markdown", "junit", "github"});
   c->footer(
       "examples:\n"
       "  nvlsim compare llama3.1-405b-gb200-512 llama3.1-405b-gb300-512\n"
-      "  nvlsim compare baseline/ out/ --fail-if 'step_time_s>+2%' --fail-if 'output_tokens_per_s<-2%' --format github");
+      "  nvlsim compare baseline/ out/ --fail-if 'step_time_s>+2%' --fail-if 'output_tokens_per_s<-2%' --format "
+      "github");
   c->callback([&all] { all.chosen = all.compare; });
 }
 
@@ -133,7 +161,8 @@ void add_explain(CLI::App& app, all_arguments& all) {
 void add_report(CLI::App& app, all_arguments& all) {
   report_arguments& a = all.report;
   CLI::App* c = app.add_subcommand("report", "Write one HTML page about any number of scenarios and results");
-  c->add_option("INPUT", a.inputs, "Scenarios (which are run and explained), result files, folders of them, "
+  c->add_option("INPUT", a.inputs,
+                "Scenarios (which are run and explained), result files, folders of them, "
                 "sweep folders, merged sweeps (*.jsonl), and JSON of nvlsim search")
       ->required();
   c->add_option("-o,--output", a.output, "The page")->type_name("FILE")->capture_default_str();
@@ -160,38 +189,66 @@ void add_validate(CLI::App& app, all_arguments& all) {
 
 void add_collective(CLI::App& app, all_arguments& all) {
   collective_arguments& a = all.collective;
-  CLI::App* c = app.add_subcommand("collective", "Time a collective over message sizes and print nccl-tests' table");
-  c->add_option("OPERATION", a.operations, "One or more of all_reduce, all_gather, reduce_scatter, all_to_all, broadcast, reduce, send_recv, "
-                "neighbor_exchange, barrier, moe_dispatch, moe_combine")->required();
+  CLI::App* c =
+      app.add_subcommand("collective", "Time a collective over message sizes and print nccl-tests' table");
+  c->add_option("OPERATION", a.operations,
+                "One or more of all_reduce, all_gather, reduce_scatter, all_to_all, broadcast, reduce, send_recv, "
+                "neighbor_exchange, barrier, moe_dispatch, moe_combine")
+      ->required();
   c->add_option("--platform", a.platform, "Platform")->required();
   c->add_option("--gpus", a.gpus, "GPUs of the communicator")->required()->check(whole_from(1, 100'000'000));
-  c->add_option("--domain-size,--gpus-per-domain", a.gpus_per_domain, "GPUs used in each NVLink domain (default: all)")->check(whole_from(1, 1'000'000));
+  c->add_option("--domain-size,--gpus-per-domain", a.gpus_per_domain,
+                "GPUs used in each NVLink domain (default: all)")
+      ->check(whole_from(1, 1'000'000));
   c->add_option("--stack", a.stack, "Stack whose collective profile counts")->capture_default_str();
   c->add_option("--algorithm", a.algorithm, "Only this one, as NCCL_ALGO (default: what the library takes)");
-  c->add_option("--protocol", a.protocol, "Only this one, as NCCL_PROTO")->check(CLI::IsMember({"ll", "ll128", "simple"}));
-  c->add_option("--fidelity", a.fidelity, "Formula, or flows through simulated ports")->check(CLI::IsMember({"closed", "flow", "exact"}))->capture_default_str();
-  c->add_option("--sharp", a.sharp, "Reduction in the fabric's switches (default: as the platform says)")->check(CLI::IsMember({"on", "off"}));
+  c->add_option("--protocol", a.protocol, "Only this one, as NCCL_PROTO")
+      ->check(CLI::IsMember({"ll", "ll128", "simple"}));
+  c->add_option("--fidelity", a.fidelity, "Formula, or flows through simulated ports")
+      ->check(CLI::IsMember({"closed", "flow", "exact"}))
+      ->capture_default_str();
+  c->add_option("--sharp", a.sharp, "Reduction in the fabric's switches (default: as the platform says)")
+      ->check(CLI::IsMember({"on", "off"}));
   c->add_option("-b,--minbytes", a.begin, "Smallest size (K, M, G are powers of 1024)")->capture_default_str();
   c->add_option("-e,--maxbytes", a.end, "Largest size")->capture_default_str();
-  c->add_option("-f,--stepfactor", a.factor, "Multiply the size by this")->check(whole_from(1, 1024))->capture_default_str();
+  c->add_option("-f,--stepfactor", a.factor, "Multiply the size by this")
+      ->check(whole_from(1, 1024))
+      ->capture_default_str();
   c->add_option("-i,--stepbytes", a.increment, "Add this size instead")->capture_default_str();
-  c->add_option("-n,--iters", a.iterations, "Iterations: they all take the same time")->check(whole_from(1, 1'000'000))->capture_default_str();
-  c->add_option("-w,--warmup_iters", a.warmup, "Iterations before: not timed")->check(whole_from(0, 1'000'000))->capture_default_str();
+  c->add_option("-n,--iters", a.iterations, "Iterations: they all take the same time")
+      ->check(whole_from(1, 1'000'000))
+      ->capture_default_str();
+  c->add_option("-w,--warmup_iters", a.warmup, "Iterations before: not timed")
+      ->check(whole_from(0, 1'000'000))
+      ->capture_default_str();
   c->add_option("-d,--datatype", a.datatype, "Printed data type")->capture_default_str();
-  c->add_option("-o,--op", a.reduction, "Printed reduction")->check(CLI::IsMember({"sum", "prod", "min", "max", "avg", "mulsum"}))->capture_default_str();
+  c->add_option("-o,--op", a.reduction, "Printed reduction")
+      ->check(CLI::IsMember({"sum", "prod", "min", "max", "avg", "mulsum"}))
+      ->capture_default_str();
   c->add_option("-r,--root", a.root, "Printed root")->check(whole_from(0, 100'000'000))->capture_default_str();
-  c->add_option("--skew", a.skew, "all_to_all and moe_*: bytes of the busiest rank over the mean")->check(number_from(1, 1e6))->capture_default_str();
-  c->add_option("--top-k", a.top_k, "moe_*: experts of a token")->check(number_from(1, 1024))->capture_default_str();
-  c->add_option("--hidden", a.hidden, "moe_*: hidden size of a token")->check(number_from(1, 1e6))->capture_default_str();
-  c->add_option("--precision", a.precision, "moe_*: format of the dispatch")->check(CLI::IsMember({"bf16", "fp8", "nvfp4"}))->capture_default_str();
-  c->add_option("--kernel", a.kernel, "moe_*: exchange kernel")->check(CLI::IsMember({"two_sided", "one_sided"}))->capture_default_str();
+  c->add_option("--skew", a.skew, "all_to_all and moe_*: bytes of the busiest rank over the mean")
+      ->check(number_from(1, 1e6))
+      ->capture_default_str();
+  c->add_option("--top-k", a.top_k, "moe_*: experts of a token")
+      ->check(number_from(1, 1024))
+      ->capture_default_str();
+  c->add_option("--hidden", a.hidden, "moe_*: hidden size of a token")
+      ->check(number_from(1, 1e6))
+      ->capture_default_str();
+  c->add_option("--precision", a.precision, "moe_*: format of the dispatch")
+      ->check(CLI::IsMember({"bf16", "fp8", "nvfp4"}))
+      ->capture_default_str();
+  c->add_option("--kernel", a.kernel, "moe_*: exchange kernel")
+      ->check(CLI::IsMember({"two_sided", "one_sided"}))
+      ->capture_default_str();
   add_sets(c, a.sets);
   add_format(c, a.format, {"table", "json"});
   c->footer(
       "examples:\n"
       "  nvlsim collective all_reduce --platform gb300-nvl72 --gpus 72 -b 8 -e 16G -f 2\n"
       "  nvlsim collective all_reduce all_gather --platform gb300-nvl72 --gpus 1440 --sharp on -b 1M -e 1G -f 4\n"
-      "  nvlsim collective moe_dispatch moe_combine --platform gb200-nvl72 --gpus 32 --precision fp8 -b 7K -e 64M -f 8");
+      "  nvlsim collective moe_dispatch moe_combine --platform gb200-nvl72 --gpus 32 --precision fp8 -b 7K -e 64M "
+      "-f 8");
   c->callback([&all] { all.chosen = all.collective; });
 }
 
@@ -203,14 +260,16 @@ void add_fit(CLI::App& app, all_arguments& all) {
     fit_kind kind;
     const char *word, *help;
   };
-  for (const auto& [kind, word, help] : {kind_of_fit{fit_kind::training, "training", "Training stacks, from tables of step times"},
-                                         kind_of_fit{fit_kind::inference, "inference", "Serving stacks, from tables of latencies"}}) {
+  for (const auto& [kind, word, help] :
+       {kind_of_fit{fit_kind::training, "training", "Training stacks, from tables of step times"},
+        kind_of_fit{fit_kind::inference, "inference", "Serving stacks, from tables of latencies"}}) {
     CLI::App* t = c->add_subcommand(word, help);
     t->add_option("TABLE", a.tables, "CSV tables")->required();
     t->add_option("-o,--output", a.output, "Folder for the fitted stack files")->required()->type_name("DIR");
     t->add_option("--leave-out", a.leave_out, "Refit without each of these in turn and report its error")
-        ->check(CLI::IsMember(kind == fit_kind::training ? std::vector<std::string>{"model", "system", "release", "gpus", "third"}
-                                                         : std::vector<std::string>{"model", "system", "release", "third"}));
+        ->check(CLI::IsMember(kind == fit_kind::training
+                                  ? std::vector<std::string>{"model", "system", "release", "gpus", "third"}
+                                  : std::vector<std::string>{"model", "system", "release", "third"}));
     t->footer(fmt::format("example:\n  nvlsim fit {0} {0}.csv -o fitted --leave-out model", word));
     t->callback([&all, &a, kind = kind] {
       a.kind = kind;
@@ -222,7 +281,9 @@ void add_fit(CLI::App& app, all_arguments& all) {
   n->add_option("-o,--output", a.output, "Folder for the fitted stack file")->required()->type_name("DIR");
   n->add_option("--leave-out", a.leave_out, "Refit without each of these in turn and report its error")
       ->check(CLI::IsMember({"system", "gpus", "size"}));
-  n->footer("example:\n  nvlsim fit collectives collectives.csv kernels.csv kernels-more.csv -o fitted --leave-out system");
+  n->footer(
+      "example:\n  nvlsim fit collectives collectives.csv kernels.csv kernels-more.csv -o fitted --leave-out "
+      "system");
   n->callback([&all, &a] {
     a.kind = fit_kind::collectives;
     all.chosen = a;
@@ -301,10 +362,12 @@ void add_console(CLI::App& app, console_options& o) {
     for (CLI::App* c : below) add_console(*c, o);
     return;
   }
-  CLI::Option* verbose = app.add_flag("-v,--verbose", o.verbose, "Say on stderr what is read, chosen and taken by default");
+  CLI::Option* verbose =
+      app.add_flag("-v,--verbose", o.verbose, "Say on stderr what is read, chosen and taken by default");
   app.add_flag("-q,--quiet", o.quiet, "No progress and no notes on stderr, errors only")->excludes(verbose);
   app.add_option("--color", o.color, "Colours in tables and messages; auto: on a terminal, unless NO_COLOR is set")
-      ->check(CLI::IsMember({"auto", "always", "never"}))->capture_default_str();
+      ->check(CLI::IsMember({"auto", "always", "never"}))
+      ->capture_default_str();
 }
 
 /// An option whose value is empty, as of a shell variable that is not set, would be as if it were not there.
@@ -333,7 +396,8 @@ std::pair<const CLI::App*, std::string> command_reached(const CLI::App& app) {
 
 std::string unknown(std::string_view what, const std::string& word, const std::vector<std::string>& known) {
   const std::string hint = nearest(word, known);
-  return fmt::format("unknown {} {}{}", what, in_quotes(word), hint.empty() ? "" : fmt::format("; did you mean \"{}\"?", hint));
+  return fmt::format("unknown {} {}{}", what, in_quotes(word),
+                     hint.empty() ? "" : fmt::format("; did you mean \"{}\"?", hint));
 }
 
 /// What CLI11 found, with the nearest name of what was meant.
@@ -341,8 +405,10 @@ std::string usage_error(const CLI::App& app, const CLI::ParseError& e) {
   const CLI::App& reached = *command_reached(app).first;
   const std::vector<std::string> commands = commands_of(reached);
   const std::vector<std::string> rest = app.remaining(true);
-  const auto option = std::find_if(rest.begin(), rest.end(), [](const std::string& w) { return w.size() > 1 && w.starts_with("-"); });
-  if (!commands.empty() && !rest.empty() && option != rest.begin()) return unknown("command", rest.front(), commands);
+  const auto option = std::find_if(rest.begin(), rest.end(),
+                                   [](const std::string& w) { return w.size() > 1 && w.starts_with("-"); });
+  if (!commands.empty() && !rest.empty() && option != rest.begin())
+    return unknown("command", rest.front(), commands);
   if (option != rest.end()) {
     std::vector<std::string> options;
     for (const CLI::Option* o : reached.get_options())
@@ -357,7 +423,8 @@ std::string usage_error(const CLI::App& app, const CLI::ParseError& e) {
 bool asks_for_json(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string_view word = argv[i];
-    if (word == "--format=json" || (word == "--format" && i + 1 < argc && std::string_view(argv[i + 1]) == "json")) return true;
+    if (word == "--format=json" || (word == "--format" && i + 1 < argc && std::string_view(argv[i + 1]) == "json"))
+      return true;
   }
   return false;
 }
@@ -413,7 +480,8 @@ parsed_command_line parse_command_line(int argc, char** argv) {
   } catch (const CLI::Success& e) {
     return {{}, app.exit(e)};
   } catch (const CLI::ParseError& e) {
-    const exit_code code = report_failure(exit_code::bad_input, usage_error(app, e), {}, asks_for_json(argc, argv));
+    const exit_code code =
+        report_failure(exit_code::bad_input, usage_error(app, e), {}, asks_for_json(argc, argv));
     std::fprintf(stderr, "Try \"%s --help\".\n", command_reached(app).second.c_str());
     return {{}, static_cast<int>(code)};
   }

@@ -20,7 +20,8 @@ exit_code execute(const pareto_arguments& a);
 exit_code execute(const search_arguments& a);
 exit_code execute(const sweep_arguments& a);
 
-/// Runs a request; turns exceptions into messages and exit codes. With `--format json` a failure is one JSON document.
+/// Runs a request; turns exceptions into messages and exit codes. With `--format json` a failure is one JSON
+/// document.
 exit_code execute(const request& r);
 
 }  // namespace nvlsim::cli

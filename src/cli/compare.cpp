@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <iterator>
 
-#include "nvlsim/analysis/compare.hpp"
 #include "cli/commands.hpp"
 #include "cli/inputs.hpp"
 #include "cli/support.hpp"
+#include "nvlsim/analysis/compare.hpp"
 #include "nvlsim/output/compare_report.hpp"
 #include "nvlsim/run/isolate.hpp"
 
@@ -25,7 +25,8 @@ std::vector<result> results_of(std::vector<input_contents> files) {
 }
 
 exit_code code_of(const std::vector<result>& results) {
-  const bool infeasible = std::any_of(results.begin(), results.end(), [](const result& r) { return r.status == run_status::infeasible; });
+  const bool infeasible = std::any_of(results.begin(), results.end(),
+                                      [](const result& r) { return r.status == run_status::infeasible; });
   return infeasible ? exit_code::infeasible : exit_code::ok;
 }
 
@@ -43,7 +44,8 @@ exit_code execute(const compare_arguments& a) {
   const auto before = results_of(std::move(first)), after = results_of(std::move(second));
   const analysis::comparison c = analysis::compare(before, after, gates);
   const auto names = output::compare_format_names();
-  print(output::render(c, static_cast<output::compare_format>(std::find(names.begin(), names.end(), a.format) - names.begin())));
+  print(output::render(
+      c, static_cast<output::compare_format>(std::find(names.begin(), names.end(), a.format) - names.begin())));
   const exit_code gate = c.passed() ? exit_code::ok : exit_code::gate_failed;
   return std::max({gate, code_of(before), code_of(after)});
 }

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <vector>
 
-#include "nvlsim/analysis/metric_values.hpp"
 #include "cli/option_text.hpp"
 #include "cli/support.hpp"
+#include "nvlsim/analysis/metric_values.hpp"
 #include "nvlsim/collectives/collectives.hpp"
 
 namespace nvlsim::cli {
@@ -92,7 +92,8 @@ std::vector<std::string> shipped(std::string_view kind) {
 
 /// What kind of names an option or argument takes: "platform", "scenario" and so on, or "".
 std::string kind_of(const CLI::App& command, const option_text& o) {
-  if (!o.positional) return o.names.back() == "--platform" || o.names.back() == "--stack" ? o.names.back().substr(2) : "";
+  if (!o.positional)
+    return o.names.back() == "--platform" || o.names.back() == "--stack" ? o.names.back().substr(2) : "";
   const std::string& name = o.names.front();
   if (name == "SCENARIO" || name == "A" || name == "B") return "scenario";
   return name == "NAME" && command.get_parent() ? command.get_parent()->get_name() : "";
@@ -108,8 +109,9 @@ void add_values(const CLI::App& command, const option_text& o, std::string_view 
   }
   if (o.metavar == "METRIC" || (o.positional && o.names.front() == "METRIC")) {
     for (const std::string_view n : training_metric_names) out.add(typed, n);
-    for (const char* n : {"output_tokens_per_s", "output_tokens_per_s_per_gpu", "output_tokens_per_s_per_user", "total_tokens_per_s", "requests_per_s",
-                          "energy_per_million_tokens_J", "cost_per_million_tokens_usd", "ttft_s.p50", "ttft_s.p99", "tpot_s.p50", "tpot_s.p99",
+    for (const char* n : {"output_tokens_per_s", "output_tokens_per_s_per_gpu", "output_tokens_per_s_per_user",
+                          "total_tokens_per_s", "requests_per_s", "energy_per_million_tokens_J",
+                          "cost_per_million_tokens_usd", "ttft_s.p50", "ttft_s.p99", "tpot_s.p50", "tpot_s.p99",
                           "itl_s.p99", "e2e_s.p50", "e2e_s.p99", "queue_s.p99", "time_s", "busbw_Bps"})
       out.add(typed, n);
     return;
@@ -140,7 +142,8 @@ place follow(const CLI::App& app, std::span<const std::string> words) {
       const CLI::Option* o = p.command->get_option_no_throw(w.substr(0, w.find('=')));
       if (takes_value(o) && w.find('=') == std::string::npos) p.wants_value = o;
     } else if (const auto subcommands = commands_under(*p.command); !subcommands.empty()) {
-      const auto it = std::find_if(subcommands.begin(), subcommands.end(), [&](const CLI::App* c) { return c->get_name() == w; });
+      const auto it = std::find_if(subcommands.begin(), subcommands.end(),
+                                   [&](const CLI::App* c) { return c->get_name() == w; });
       if (it == subcommands.end()) return p;
       p = {*it};
     } else {
@@ -159,7 +162,8 @@ void add_arguments(const place& p, std::string_view typed, candidates& out) {
   std::size_t index = 0;
   for (const option_text& o : options_of(*p.command)) {
     if (!o.positional) continue;
-    if (index++ == p.arguments || (o.several && index <= p.arguments + 1)) return add_values(*p.command, o, typed, out);
+    if (index++ == p.arguments || (o.several && index <= p.arguments + 1))
+      return add_values(*p.command, o, typed, out);
   }
 }
 
@@ -175,7 +179,8 @@ std::string complete(const CLI::App& app, std::span<const std::string> words) {
   const place p = follow(app, words.first(words.size() - 1));
   const std::string_view typed = words.back() == "=" ? std::string_view() : std::string_view(words.back());
   // Shells but bash leave an option and its value in one word.
-  if (const std::size_t equals = typed.find('='); !p.wants_value && typed.starts_with("--") && equals != typed.npos) {
+  if (const std::size_t equals = typed.find('=');
+      !p.wants_value && typed.starts_with("--") && equals != typed.npos) {
     const CLI::Option* o = p.command->get_option_no_throw(std::string(typed.substr(0, equals)));
     if (!takes_value(o)) return {};
     out.before = typed.substr(0, equals + 1);

@@ -15,8 +15,8 @@ inline constexpr std::string_view complete_word = "__complete";
 /// The script for "bash", "zsh" or "fish".
 std::string_view completion_script(std::string_view shell);
 
-/// What may stand for the last word: lines of a candidate, or a candidate, a tab and what it is; then, where a path may
-/// stand too, a line ":files" or ":dirs".
+/// What may stand for the last word: lines of a candidate, or a candidate, a tab and what it is; then, where a
+/// path may stand too, a line ":files" or ":dirs".
 std::string complete(const CLI::App& app, std::span<const std::string> words);
 
 }  // namespace nvlsim::cli

@@ -12,7 +12,8 @@ namespace {
 
 console_options chosen;
 
-constexpr std::string_view bold = "\033[1m", red = "\033[1;31m", yellow = "\033[33m", green = "\033[32m", plain = "\033[0m";
+constexpr std::string_view bold = "\033[1m", red = "\033[1;31m", yellow = "\033[33m", green = "\033[32m",
+                           plain = "\033[0m";
 
 /// [https://no-color.org]
 bool colors_on(int stream) {
@@ -30,8 +31,9 @@ void paint(std::string& line, std::string_view word, std::string_view color) {
   line.insert(at, color);
 }
 
-constexpr std::pair<std::string_view, std::string_view> verdicts[] = {
-    {"infeasible", red}, {"cannot run", red}, {"FAIL ", red}, {"failed", red}, {"saturated", yellow}, {"pass ", green}};
+constexpr std::pair<std::string_view, std::string_view> verdicts[] = {{"infeasible", red},   {"cannot run", red},
+                                                                      {"FAIL ", red},        {"failed", red},
+                                                                      {"saturated", yellow}, {"pass ", green}};
 
 }  // namespace
 

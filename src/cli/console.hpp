@@ -9,7 +9,8 @@ namespace nvlsim::cli {
 /// What -v, -q and --color ask for.
 struct console_options {
   bool verbose = false, quiet = false;
-  std::string color = "auto";  ///< "auto": on a terminal, unless NO_COLOR is set or TERM is "dumb"; "always", "never"
+  std::string color =
+      "auto";  ///< "auto": on a terminal, unless NO_COLOR is set or TERM is "dumb"; "always", "never"
 };
 void set_console(const console_options& o);
 

@@ -37,7 +37,8 @@ exit_code execute(const request& r) {
   } catch (const std::bad_alloc&) {
     return report_failure(exit_code::internal, "out of memory", {}, json);
   } catch (const std::exception& e) {
-    return report_failure(exit_code::internal, fmt::format("internal error, please report it: {}", e.what()), {}, json);
+    return report_failure(exit_code::internal, fmt::format("internal error, please report it: {}", e.what()), {},
+                          json);
   }
 }
 

@@ -13,7 +13,8 @@ exit_code execute(const explain_arguments& a) {
   const std::filesystem::path file = scenario_file(a.scenario);
   const auto overrides = parse_sets(a.sets);
   const scenario s = read_scenario(file, overrides, data);
-  if (a.metric && a.metric->empty()) throw input_error({{"", "", "an empty METRIC; leave it out for the main one", {}}});
+  if (a.metric && a.metric->empty())
+    throw input_error({{"", "", "an empty METRIC; leave it out for the main one", {}}});
   run_status status = run_status::ok;
   explanation e = explain_scenario(s, a.metric.value_or(""), status);
   if (a.sensitivity) {
@@ -22,7 +23,9 @@ exit_code execute(const explain_arguments& a) {
       all.insert(all.end(), sets.begin(), sets.end());
       return load_scenario(file, all, data);
     };
-    add_sensitivity(e, change, [](std::size_t done, std::size_t all) { show_progress("explain", done, all, "constants moved"); });
+    add_sensitivity(e, change, [](std::size_t done, std::size_t all) {
+      show_progress("explain", done, all, "constants moved");
+    });
   }
   print(a.format == "json" ? to_json(to_value(e)) : explanation_table(e));
   return status == run_status::infeasible ? exit_code::infeasible : exit_code::ok;

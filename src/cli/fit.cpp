@@ -1,10 +1,10 @@
 // nvlsim fit
+#include "nvlsim/calibration/fit.hpp"
 #include "cli/commands.hpp"
 #include "cli/console.hpp"
 #include "cli/support.hpp"
-#include "nvlsim/calibration/fit.hpp"
-#include "nvlsim/output/studies.hpp"
 #include "nvlsim/output/output.hpp"
+#include "nvlsim/output/studies.hpp"
 
 namespace nvlsim::cli {
 exit_code execute(const fit_arguments& a) {
@@ -16,7 +16,8 @@ exit_code execute(const fit_arguments& a) {
   const auto fit = a.kind == fit_kind::training    ? fit_training
                    : a.kind == fit_kind::inference ? fit_inference
                                                    : fit_collectives;
-  const fit_report f = a.kind == fit_kind::kernels ? fit_kernels(tables, data, a.only, a.leave_out, report) : fit(tables, data, a.leave_out, report);
+  const fit_report f = a.kind == fit_kind::kernels ? fit_kernels(tables, data, a.only, a.leave_out, report)
+                                                   : fit(tables, data, a.leave_out, report);
   for (const auto& [file, text] : f.files) write_file(std::filesystem::path(a.output) / file, text);
   print(fit_text(f));
   return exit_code::ok;

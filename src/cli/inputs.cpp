@@ -7,14 +7,15 @@
 #include "cli/console.hpp"
 #include "cli/support.hpp"
 #include "nvlsim/config/document.hpp"
+#include "nvlsim/config/read_file.hpp"
 #include "nvlsim/output/output.hpp"
 #include "nvlsim/run/explain_scenario.hpp"
-#include "nvlsim/config/read_file.hpp"
 
 namespace nvlsim::cli {
 namespace {
 
-input_contents read_input(const std::filesystem::path& file, const std::vector<override_option>& sets, const data_folders& data) {
+input_contents read_input(const std::filesystem::path& file, const std::vector<override_option>& sets,
+                          const data_folders& data) {
   const std::string text = read_file(file);
   if (!holds_results(config::parse_scalar(text))) return {file, {}, read_scenario(file, sets, data)};
   detail(fmt::format("reads {}", file.string()));
@@ -37,7 +38,8 @@ scenario read_scenario(const std::filesystem::path& file, const std::vector<over
   detail(fmt::format("reads {}", file.string()));
   scenario s = load_scenario(file, sets, data);
   detail(fmt::format("{}: platform {}, stack {}, model {}", s.name, s.platform.name, s.stack.name, s.model.name));
-  for (const auto& [pointer, v] : defaults_of(s)) detail(fmt::format("{}: {} is not stated: {}", s.name, pointer, text_of(v)));
+  for (const auto& [pointer, v] : defaults_of(s))
+    detail(fmt::format("{}: {} is not stated: {}", s.name, pointer, text_of(v)));
   return s;
 }
 
@@ -54,8 +56,7 @@ std::vector<input_contents> read_inputs(const std::string& what, const std::vect
   std::sort(files.begin(), files.end());
   if (files.empty()) throw input_error({{what, "", "a folder without results or scenarios (*.json)", {}}});
   diagnostics problems;
-  for (const auto& f : files)
-    gather(problems, [&] { out.push_back(read_input(f, sets, data)); });
+  for (const auto& f : files) gather(problems, [&] { out.push_back(read_input(f, sets, data)); });
   problems.throw_if_any();
   return out;
 }

@@ -22,8 +22,8 @@ struct input_contents {
   std::optional<scenario> to_run;
 };
 
-/// A file or shipped scenario, or of a folder every `*.json` that is no `*.trace.json`, sorted. Throws input_error with the
-/// problems of them all, or io_error.
+/// A file or shipped scenario, or of a folder every `*.json` that is no `*.trace.json`, sorted. Throws input_error
+/// with the problems of them all, or io_error.
 std::vector<input_contents> read_inputs(const std::string& what, const std::vector<override_option>& sets,
                                         const data_folders& data);
 

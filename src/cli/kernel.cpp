@@ -10,12 +10,12 @@
 #include "cli/console.hpp"
 #include "cli/kernel_options.hpp"
 #include "cli/support.hpp"
+#include "nvlsim/calibration/kernel_knobs.hpp"
 #include "nvlsim/compute/compute.hpp"
+#include "nvlsim/measurements/kernel_rows.hpp"
 #include "nvlsim/output/kernel_text.hpp"
 #include "nvlsim/output/output.hpp"
 #include "nvlsim/scenario/inputs.hpp"
-#include "nvlsim/calibration/kernel_knobs.hpp"
-#include "nvlsim/measurements/kernel_rows.hpp"
 
 namespace nvlsim::cli {
 namespace {
@@ -30,7 +30,8 @@ struct question {
 };
 
 constexpr const char* gemm_formula =
-    "launch + max(cast, cast_row_time x rows) + min over tiles of smax(waves x (k + fill_depth) x max(step_time, tile / tensor_rate), bytes "
+    "launch + max(cast, cast_row_time x rows) + min over tiles of smax(waves x (k + fill_depth) x max(step_time, "
+    "tile / tensor_rate), bytes "
     "/ (HBM x hbm_share)) + output_bytes x outputs / HBM stream";
 constexpr const char* attention_formula =
     "launch + smax(all pairs + tail_share x longest block, longest block) x smax(flops / tensor_rate, 1 / "
@@ -52,7 +53,8 @@ constexpr const char* moe_formula =
     "and tokens / (HBM x "
     "hbm_share)) + passes over tokens";
 constexpr const char* scan_formula =
-    "kernels x (launch + max(flops / BF16 tensor_rate + exponentials, bytes / (HBM stream x hbm_share), 16-bit words "
+    "kernels x (launch + max(flops / BF16 tensor_rate + exponentials, bytes / (HBM stream x hbm_share), 16-bit "
+    "words "
     "and exponentials / (SMs x scan_words_per_sm)))";
 constexpr const char* stream_formula = "launch + bytes / (HBM stream x hbm_share)";
 constexpr const char* copy_formula =
@@ -173,8 +175,9 @@ kernel_cost scan(const question& q) {
                      .groups = a.state_groups,
                      .chunk = a.chunk > 0 ? a.chunk : std::min(default_scan_chunk, a.tokens),
                      .delta = a.delta};
-  return (a.backward ? scan_backward_cost : scan_forward_cost)(
-      q.at.gpu, q.kernels.gemm.at(precision::bf16).tensor_rate, scan_words_per_sm(q.software), q.kernels.stream, s);
+  return (a.backward ? scan_backward_cost : scan_forward_cost)(q.at.gpu,
+                                                               q.kernels.gemm.at(precision::bf16).tensor_rate,
+                                                               scan_words_per_sm(q.software), q.kernels.stream, s);
 }
 kernel_cost stream(const question& q) {
   return stream_cost(q.at.gpu, q.kernels.stream, bytes::from_base(q.asked.bytes));
@@ -224,7 +227,8 @@ const std::array<priced_class, 13> priced_classes = {{
                           bytes_per_element(p) < 2 ? "fp8" : "bf16");
      },
      decode, decode_formula},
-    {"mla", [](const kernel_arguments&, precision p) { return by_format("mla_decode", p); }, mla, mla_formula, true},
+    {"mla", [](const kernel_arguments&, precision p) { return by_format("mla_decode", p); }, mla, mla_formula,
+     true},
     {"mla-context", [](const kernel_arguments&, precision p) { return by_format("mla_context", p); }, mla_context,
      attention_formula, true},
     {"absorb",

@@ -1,6 +1,6 @@
 // The options of nvlsim kernel, a subcommand for each class.
-#include "cli/option_text.hpp"
 #include "cli/kernel_options.hpp"
+#include "cli/option_text.hpp"
 
 #include "nvlsim/compute/compute.hpp"
 
@@ -42,7 +42,8 @@ const std::vector<kernel_class>& classes() {
   static const flag_option backward = {"--backward", "The gradients instead", &a::backward};
   static const number_option batch = {"--batch", "Sequences", &a::batch, false},
                              heads = {"--heads", "Query heads on this GPU", &a::heads, true},
-                             kv_heads = {"--kv-heads", "KV heads on this GPU (default: as many)", &a::kv_heads, false},
+                             kv_heads = {"--kv-heads", "KV heads on this GPU (default: as many)", &a::kv_heads,
+                                         false},
                              head_dim = {"--head-dim", "Head size", &a::head_dim, false},
                              context = {"--context", "Cached tokens of a sequence", &a::length, true},
                              tokens = {"--tokens", "Tokens", &a::tokens, true};
@@ -56,12 +57,17 @@ const std::vector<kernel_class>& classes() {
         {"--groups", "Products in one launch", &a::groups, false}},
        "nvlsim kernel gemm --m 8192 --n 8192 --k 8192 --precision fp8 --platform gb300-nvl72",
        {{"--sparse", "Weights with 2:4 structured sparsity", &a::sparse}},
-       {{"--weights", "Format of the weights where the arithmetic is in 16 bit: int4, int8", &a::weights,
+       {{"--weights",
+         "Format of the weights where the arithmetic is in 16 bit: int4, int8",
+         &a::weights,
          {"int4", "int8"}}}},
       {"attention",
        "Attention of prompts and training, causal unless --full",
        "fp8 where the cache is",
-       {batch, heads, kv_heads, head_dim,
+       {batch,
+        heads,
+        kv_heads,
+        head_dim,
         {"--seq", "Tokens of a sequence", &a::length, true},
         {"--queries", "Last tokens of it that are computed (default: all)", &a::queries, false},
         {"--window", "Tokens that a query sees at most (default: all before it)", &a::window, false}},
@@ -70,7 +76,8 @@ const std::vector<kernel_class>& classes() {
       {"sparse-attention",
        "Attention to the keys that an indexer or a window chose, one latent vector a key",
        "bf16, fp8",
-       {tokens, heads,
+       {tokens,
+        heads,
         {"--keys", "Chosen keys of a query", &a::keys, true},
         {"--qk-dim", "Elements of a key", &a::qk_dim, false},
         {"--v-dim", "Elements of a value", &a::v_dim, false}},
@@ -79,7 +86,9 @@ const std::vector<kernel_class>& classes() {
       {"indexer",
        "The scores by which an indexer chooses keys",
        "bf16, fp8",
-       {tokens, heads, head_dim,
+       {tokens,
+        heads,
+        head_dim,
         {"--scored", "Keys of a query that are scored", &a::scored, true},
         {"--chosen", "Keys of them that are chosen (default: 2048, or all if fewer)", &a::chosen, false, 1}},
        "nvlsim kernel indexer --tokens 8192 --heads 64 --scored 4096 --precision fp8 --platform gb300-nvl72",
@@ -98,7 +107,8 @@ const std::vector<kernel_class>& classes() {
       {"mla-context",
        "Latent attention of prompts",
        "Of the cache",
-       {batch, heads,
+       {batch,
+        heads,
         {"--seq", "Tokens of a sequence", &a::length, true},
         {"--queries", "Last tokens of it that are computed (default: all)", &a::queries, false}},
        "nvlsim kernel mla-context --heads 128 --seq 8192 --precision fp8 --platform gb300-nvl72"},
@@ -127,7 +137,9 @@ const std::vector<kernel_class>& classes() {
       {"scan",
        "The scan of a Mamba-2 layer, or with --delta of a gated delta net",
        "",
-       {tokens, heads, {"--head-dim", "Head size", &a::head_dim, false, 1},
+       {tokens,
+        heads,
+        {"--head-dim", "Head size", &a::head_dim, false, 1},
         {"--state", "State of a head", &a::state, false, 1},
         {"--groups", "Groups of heads that share B and C", &a::state_groups, false, 1},
         {"--chunk", "Tokens of a chunk (default: 128, or all if fewer)", &a::chunk, false, 1}},
@@ -178,7 +190,8 @@ void add_kernel(CLI::App& app, kernel_arguments& a, std::function<void()> chosen
       if (!(a.*w.member).empty()) o->capture_default_str();
     }
     s->add_option("--platform", a.platform, "Platform")->required();
-    s->add_option("--stack", a.stack, "Stack whose kernels count")->default_str(std::string(default_stack(k.word)));
+    s->add_option("--stack", a.stack, "Stack whose kernels count")
+        ->default_str(std::string(default_stack(k.word)));
     s->add_option("--set", a.sets,
                   "Override a value: --set /gpu/tdp=1000W, or below /kernels in the stack (repeatable)")
         ->type_name("POINTER=VALUE")

@@ -20,7 +20,8 @@ class shape_checks {
     if (a_.kernel == "attention" || a_.kernel == "mla-context") prompts();
     if (a_.kernel == "attention" || a_.kernel == "decode") grouped_heads();
     if (a_.kernel == "sparse-attention" && a_.v_dim > a_.qk_dim)
-      fail("--v-dim", fmt::format("{} elements of a value in a vector of {}, which is the key too", a_.v_dim, a_.qk_dim));
+      fail("--v-dim",
+           fmt::format("{} elements of a value in a vector of {}, which is the key too", a_.v_dim, a_.qk_dim));
     if (a_.kernel == "indexer") at_most("--chosen", a_.chosen, "keys chosen", a_.scored, "scored");
     if (a_.kernel == "moe") experts();
     if (a_.kernel == "scan") scan();
@@ -33,8 +34,8 @@ class shape_checks {
  private:
   bool is(std::string_view kernel) const { return a_.kernel == kernel; }
   bool attends() const {
-    static constexpr std::array<std::string_view, 7> classes = {"attention",   "sparse-attention", "indexer", "decode",
-                                                                "mla-context", "mla",              "absorb"};
+    static constexpr std::array<std::string_view, 7> classes = {
+        "attention", "sparse-attention", "indexer", "decode", "mla-context", "mla", "absorb"};
     return std::find(classes.begin(), classes.end(), a_.kernel) != classes.end();
   }
   void fail(const char* option, std::string what) { problems_.add(option, "", std::move(what)); }
@@ -48,8 +49,7 @@ class shape_checks {
     if (n > most) fail(option, fmt::format("{} {}, but only {} {}", n, what, most, of));
   }
   void shared_evenly(const char* option, double n, const char* what, double parts, const char* of) {
-    if (parts > n)
-      fail(option, fmt::format("{} {}, but only {} {}", parts, of, n, what));
+    if (parts > n) fail(option, fmt::format("{} {}, but only {} {}", parts, of, n, what));
     else if (std::fmod(n, parts) != 0)
       fail(option, fmt::format("{} {} do not share {} {} evenly", parts, of, n, what));
   }

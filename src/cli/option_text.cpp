@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <charconv>
 
+#include "nvlsim/output/text.hpp"
 #include "nvlsim/units/units_text.hpp"
 #include "nvlsim/units/version.hpp"
-#include "nvlsim/output/text.hpp"
 
 namespace nvlsim::cli {
 namespace {
@@ -45,11 +45,13 @@ std::vector<std::string> split(const std::string& list) {
 }
 
 std::string metavar_of(const type_text& t, const std::vector<std::string>& choices, const CLI::Option& o) {
-  if (!choices.empty() && fmt::format("{}", fmt::join(choices, "|")).size() <= 40) return fmt::format("{}", fmt::join(choices, "|"));
+  if (!choices.empty() && fmt::format("{}", fmt::join(choices, "|")).size() <= 40)
+    return fmt::format("{}", fmt::join(choices, "|"));
   if (t.type == "UINT" || t.type == "INT" || t.type == "FLOAT") return "N";
   if (t.type != "TEXT" && !t.type.empty()) return t.type;
   std::string name = o.get_lnames().empty() ? "VALUE" : o.get_lnames().front();
-  std::transform(name.begin(), name.end(), name.begin(), [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; });
+  std::transform(name.begin(), name.end(), name.begin(),
+                 [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; });
   return name;
 }
 
@@ -70,7 +72,8 @@ std::string entries(std::string_view title, const std::vector<std::pair<std::str
   std::size_t widest = 0;
   for (const auto& [heading, description] : all) widest = std::max(widest, heading.size());
   std::string out = fmt::format("\n{}\n", title);
-  for (const auto& [heading, description] : all) out += entry(heading, description, std::min<std::size_t>(widest + 4, 26));
+  for (const auto& [heading, description] : all)
+    out += entry(heading, description, std::min<std::size_t>(widest + 4, 26));
   return out;
 }
 
@@ -94,7 +97,8 @@ std::string manual_name(const CLI::App& command) {
 
 std::string manual_entries(std::string_view title, const std::vector<std::pair<std::string, std::string>>& all) {
   std::string out = all.empty() ? "" : fmt::format(".SH {}\n", title);
-  for (const auto& [heading, description] : all) out += fmt::format(".TP\n\\fB{}\\fR\n{}\n", roff(heading), roff(description));
+  for (const auto& [heading, description] : all)
+    out += fmt::format(".TP\n\\fB{}\\fR\n{}\n", roff(heading), roff(description));
   return out;
 }
 
@@ -104,7 +108,8 @@ struct parts {
 
 parts parts_of(const CLI::App& command) {
   parts out;
-  for (const option_text& o : options_of(command)) (o.positional ? out.arguments : out.options).emplace_back(o.heading(), o.description);
+  for (const option_text& o : options_of(command))
+    (o.positional ? out.arguments : out.options).emplace_back(o.heading(), o.description);
   for (const CLI::App* c : commands_under(command)) out.commands.emplace_back(c->get_name(), c->get_description());
   return out;
 }
@@ -132,7 +137,8 @@ option_text describe(const CLI::Option& o) {
   out.description = o.get_description();
   if (!out.choices.empty() && (out.positional || out.metavar.find('|') == std::string::npos))
     out.description += fmt::format(": {}", fmt::join(out.choices, ", "));
-  if (!type.low.empty() && type.high.size() <= 4) out.description += fmt::format(" ({} to {})", type.low, type.high);
+  if (!type.low.empty() && type.high.size() <= 4)
+    out.description += fmt::format(" ({} to {})", type.low, type.high);
   if (!o.get_default_str().empty()) out.description += fmt::format(" [{}]", o.get_default_str());
   return out;
 }
@@ -182,24 +188,30 @@ std::string help_page(const CLI::App& command) {
 std::string manual_page(const CLI::App& command) {
   const std::string name = manual_name(command);
   std::string title = name;
-  std::transform(title.begin(), title.end(), title.begin(), [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; });
+  std::transform(title.begin(), title.end(), title.begin(),
+                 [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; });
   std::string out = fmt::format(".TH {} 1 \"\" \"nvlsim {}\" \"User commands\"\n", roff(title), version);
   const std::string& about = command.get_description();
   out += fmt::format(".SH NAME\n{} \\- {}\n", roff(name), roff(about.substr(0, about.find(':'))));
   out += fmt::format(".SH SYNOPSIS\n\\fB{}\\fR\n.SH DESCRIPTION\n{}.\n", roff(usage_of(command)), roff(about));
   const parts p = parts_of(command);
-  out += manual_entries("COMMANDS", p.commands) + manual_entries("ARGUMENTS", p.arguments) + manual_entries("OPTIONS", p.options);
+  out += manual_entries("COMMANDS", p.commands) + manual_entries("ARGUMENTS", p.arguments) +
+         manual_entries("OPTIONS", p.options);
   const std::string examples = command.get_footer().substr(0, command.get_footer().find("\n\n"));
   if (const std::size_t colon = examples.find(":\n"); colon != std::string::npos)
     out += fmt::format(".SH EXAMPLES\n.nf\n{}\n.fi\n", roff(examples.substr(colon + 2)));
-  out += ".SH EXIT STATUS\n0 ok, 1 a gate failed, 2 bad usage or input, 3 infeasible, 4 file error, 70 a bug of nvlsim, 130 interrupted.\n"
-         ".SH ENVIRONMENT\n.TP\n\\fBNVLSIM_DATA\\fR\nThe folder that holds platforms and scenarios, where it is not beside the program.\n";
+  out +=
+      ".SH EXIT STATUS\n0 ok, 1 a gate failed, 2 bad usage or input, 3 infeasible, 4 file error, 70 a bug of "
+      "nvlsim, 130 interrupted.\n"
+      ".SH ENVIRONMENT\n.TP\n\\fBNVLSIM_DATA\\fR\nThe folder that holds platforms and scenarios, where it is not "
+      "beside the program.\n";
   std::vector<std::string> related;
   if (command.get_parent()) related.push_back(manual_name(*command.get_parent()));
   for (const CLI::App* c : commands_under(command)) related.push_back(manual_name(*c));
   if (related.empty()) return out;
   out += ".SH SEE ALSO\n";
-  for (std::size_t i = 0; i < related.size(); ++i) out += fmt::format(".BR {} (1){}\n", roff(related[i]), i + 1 < related.size() ? "," : "");
+  for (std::size_t i = 0; i < related.size(); ++i)
+    out += fmt::format(".BR {} (1){}\n", roff(related[i]), i + 1 < related.size() ? "," : "");
   return out;
 }
 

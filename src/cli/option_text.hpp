@@ -20,7 +20,7 @@ struct option_text {
   std::vector<std::string> choices;
   std::string description;  ///< with range and default
   bool positional = false, required = false;
-  bool several = false;     ///< may be given more than once
+  bool several = false;  ///< may be given more than once
 
   /// "-o, --output DIR"
   std::string heading() const;
@@ -45,7 +45,9 @@ std::string manual_page(const CLI::App& command);
 /// Makes CLI11 print `help_page`.
 class page_formatter : public CLI::FormatterBase {
  public:
-  std::string make_help(const CLI::App* app, std::string, CLI::AppFormatMode) const override { return help_page(*app); }
+  std::string make_help(const CLI::App* app, std::string, CLI::AppFormatMode) const override {
+    return help_page(*app);
+  }
 };
 
 }  // namespace nvlsim::cli

@@ -11,8 +11,8 @@ namespace nvlsim::cli {
 using clock = std::chrono::steady_clock;
 
 progress_line::progress_line(std::string command, std::string unit)
-    : command_(std::move(command)), unit_(std::move(unit)), terminal_(shows_progress()),
-      begin_(clock::now()), shown_(begin_) {}
+    : command_(std::move(command)), unit_(std::move(unit)), terminal_(shows_progress()), begin_(clock::now()),
+      shown_(begin_) {}
 
 progress_line::~progress_line() {
   if (drawn_) fmt::print(stderr, "\r\033[K");

@@ -7,8 +7,8 @@
 
 namespace nvlsim::cli {
 
-/// Done, rate and time left on stderr: in place a few times a second, or with -v where stderr is no terminal a line every
-/// ten seconds; nothing otherwise, or with -q.
+/// Done, rate and time left on stderr: in place a few times a second, or with -v where stderr is no terminal a
+/// line every ten seconds; nothing otherwise, or with -q.
 class progress_line {
  public:
   /// "search", "layouts".

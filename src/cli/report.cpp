@@ -11,9 +11,9 @@
 #include "cli/inputs.hpp"
 #include "cli/support.hpp"
 #include "nvlsim/config/document.hpp"
-#include "nvlsim/run/run.hpp"
 #include "nvlsim/output/report_page.hpp"
 #include "nvlsim/run/explain_scenario.hpp"
+#include "nvlsim/run/run.hpp"
 #include "nvlsim/sweep/sweep_store.hpp"
 
 namespace nvlsim::cli {
@@ -33,7 +33,8 @@ output::drawn_sweep read_sweep(const std::filesystem::path& folder) {
     for (const char* key : {"status", "metrics"}) point.set(key, *record->second.find(key));
     out.points.items()->push_back(std::move(point));
   }
-  detail(fmt::format("{}: {} of {} points have run", folder.string(), out.points.items()->size(), plan.points.size()));
+  detail(fmt::format("{}: {} of {} points have run", folder.string(), out.points.items()->size(),
+                     plan.points.size()));
   return out;
 }
 
@@ -128,7 +129,8 @@ exit_code execute(const report_arguments& a) {
   diagnostics problems;
   std::error_code none;
   for (const std::string& what : a.inputs)
-    if (std::filesystem::equivalent(what, a.output, none)) problems.add("-o", "", fmt::format("{} is an input: it would be overwritten", a.output));
+    if (std::filesystem::equivalent(what, a.output, none))
+      problems.add("-o", "", fmt::format("{} is an input: it would be overwritten", a.output));
   for (const std::string& what : a.inputs) gather(problems, [&] { read(what); });
   problems.throw_if_any();
   for (const input_contents& i : inputs) {

@@ -11,8 +11,8 @@
 #include "cli/inputs.hpp"
 #include "cli/support.hpp"
 #include "nvlsim/output/output.hpp"
-#include "nvlsim/search/highest_load.hpp"
 #include "nvlsim/run/isolate.hpp"
+#include "nvlsim/search/highest_load.hpp"
 
 namespace nvlsim::cli {
 namespace {
@@ -20,9 +20,12 @@ namespace {
 exit_code code_of(run_status s) {
   switch (s) {
     case run_status::ok:
-    case run_status::saturated: return exit_code::ok;
-    case run_status::infeasible: return exit_code::infeasible;
-    case run_status::error: return exit_code::internal;
+    case run_status::saturated:
+      return exit_code::ok;
+    case run_status::infeasible:
+      return exit_code::infeasible;
+    case run_status::error:
+      return exit_code::internal;
   }
   return exit_code::internal;
 }
@@ -52,7 +55,9 @@ void check_outputs(const run_arguments& a, const std::vector<scenario>& scenario
   const auto take = [&](const char* option, const fs::path& file) {
     if (fs::exists(file, ec) && !fs::is_regular_file(file, ec)) return;  // a device or a pipe
     const auto [at, is_new] = known.emplace(place(file), option);
-    if (!is_new) problems.add(option, "", fmt::format("{} is {} already: it would be overwritten", file.string(), at->second));
+    if (!is_new)
+      problems.add(option, "",
+                   fmt::format("{} is {} already: it would be overwritten", file.string(), at->second));
   };
   if (!a.output_folder.empty())
     for (const scenario& s : scenarios) take("-o", fs::path(a.output_folder) / (s.name + ".json"));
@@ -86,19 +91,22 @@ std::optional<result> one_of_many(const scenario& s, exit_code& worst, Do&& run)
 }
 
 /// The scenario read again at the highest load that keeps its objective, or a result that says there is none.
-std::optional<result> raise_load(scenario& s, const std::string& name, std::vector<override_option> overrides, const data_folders& data,
-                                 std::string& note) {
+std::optional<result> raise_load(scenario& s, const std::string& name, std::vector<override_option> overrides,
+                                 const data_folders& data, std::string& note) {
   const highest_load h = find_highest_load(s);
   if (!h.found) {
     result none;
     none.name = s.name;
     none.inputs = s.inputs;
     none.status = run_status::infeasible;
-    none.reasons = {fmt::format("no load keeps the objective ({} runs); at the least load, in the median: {}", h.runs, h.missed)};
+    none.reasons = {fmt::format("no load keeps the objective ({} runs); at the least load, in the median: {}",
+                                h.runs, h.missed)};
     return none;
   }
   const std::string load = "/workload/load/";
-  const auto set = [&](std::string_view key, std::string text) { overrides.push_back({load + std::string(key), std::move(text)}); };
+  const auto set = [&](std::string_view key, std::string text) {
+    overrides.push_back({load + std::string(key), std::move(text)});
+  };
   const auto spelled = [&](const char* usual, const char* other) {
     return s.inputs.at_pointer(fmt::format("/scenario{}{}", load, other)) ? other : usual;
   };
@@ -113,15 +121,19 @@ std::optional<result> raise_load(scenario& s, const std::string& name, std::vect
     set("rate_scale", fmt::format("{}", h.load));
     unit = "times the rate of the trace";
   }
-  note = h.bounded ? fmt::format("the highest load that keeps the objective: {:.6g} {}, within 0.2 % or one client ({} runs)",
-                                 h.load, unit, h.runs)
-                   : fmt::format("no load up to {:.6g} {} breaks the objective ({} runs)", h.load, unit, h.runs);
+  note = h.bounded
+             ? fmt::format(
+                   "the highest load that keeps the objective: {:.6g} {}, within 0.2 % or one client ({} runs)",
+                   h.load, unit, h.runs)
+             : fmt::format("no load up to {:.6g} {} breaks the objective ({} runs)", h.load, unit, h.runs);
   if (h.bounded && h.short_run)
-    note += "; a little more keeps the objective too, but the server still fills, or ends less than comes: the run is short "
-            "beside its requests, and what the server holds for long takes more of them to find";
+    note +=
+        "; a little more keeps the objective too, but the server still fills, or ends less than comes: the run is "
+        "short "
+        "beside its requests, and what the server holds for long takes more of them to find";
   if (h.few())
-    note += fmt::format("; {:.0f} requests decide it, and under {:.0f} it is chance: give the load more of them", h.counted,
-                        h.enough());
+    note += fmt::format("; {:.0f} requests decide it, and under {:.0f} it is chance: give the load more of them",
+                        h.counted, h.enough());
   s = load_scenario(scenario_file(name), overrides, data);
   return std::nullopt;
 }
@@ -130,8 +142,12 @@ void check_names(const std::vector<scenario>& scenarios) {
   std::set<std::string> seen;
   diagnostics problems;
   for (const scenario& s : scenarios) {
-    if (!seen.insert(s.name).second) problems.add("", "", fmt::format("two scenarios are called \"{}\": their results would overwrite each other", s.name));
-    if (s.name.empty() || s.name.find('/') != std::string::npos || s.name.find('\0') != std::string::npos) problems.add("", "", fmt::format("scenario name \"{}\" is no file name", s.name));
+    if (!seen.insert(s.name).second)
+      problems.add(
+          "", "",
+          fmt::format("two scenarios are called \"{}\": their results would overwrite each other", s.name));
+    if (s.name.empty() || s.name.find('/') != std::string::npos || s.name.find('\0') != std::string::npos)
+      problems.add("", "", fmt::format("scenario name \"{}\" is no file name", s.name));
   }
   problems.throw_if_any();
 }

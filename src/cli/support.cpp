@@ -12,8 +12,8 @@
 #include <map>
 
 #include "cli/console.hpp"
-#include "nvlsim/output/output.hpp"
 #include "nvlsim/output/file_writer.hpp"
+#include "nvlsim/output/output.hpp"
 #include "nvlsim/output/text.hpp"
 
 namespace nvlsim::cli {
@@ -28,12 +28,14 @@ void on_interrupt(int) {
   interrupt_seen = 1;
   std::signal(SIGINT, SIG_DFL);
   static constexpr std::string_view what = "nvlsim: ends when what runs is finished; interrupt again to end now\n";
-  if (::getpid() == at_terminal && ::write(STDERR_FILENO, what.data(), what.size()) < 0) return;  // all that may be called here
+  if (::getpid() == at_terminal && ::write(STDERR_FILENO, what.data(), what.size()) < 0)
+    return;  // all that may be called here
 }
 
 bool holds_data(const std::filesystem::path& root) {
   std::error_code ec;
-  return std::filesystem::is_directory(root / "platforms", ec) && std::filesystem::is_directory(root / "scenarios", ec);
+  return std::filesystem::is_directory(root / "platforms", ec) &&
+         std::filesystem::is_directory(root / "scenarios", ec);
 }
 
 }  // namespace
@@ -49,7 +51,8 @@ std::filesystem::path data_root() {
   if (holds_data(installed)) return installed;
   for (std::filesystem::path p = program.parent_path(); p.has_relative_path(); p = p.parent_path())
     if (holds_data(p)) return p;
-  throw io_error("the shipped platforms and scenarios are not found beside the program; set NVLSIM_DATA to their folder");
+  throw io_error(
+      "the shipped platforms and scenarios are not found beside the program; set NVLSIM_DATA to their folder");
 }
 
 std::vector<override_option> parse_sets(const std::vector<std::string>& sets) {
@@ -57,7 +60,8 @@ std::vector<override_option> parse_sets(const std::vector<std::string>& sets) {
   diagnostics problems;
   for (const std::string& s : sets) {
     const std::size_t equals = s.find('=');
-    if (equals == std::string::npos) problems.add("--set", "", fmt::format("\"{}\" is no POINTER=VALUE, such as /workload/tp=4", s));
+    if (equals == std::string::npos)
+      problems.add("--set", "", fmt::format("\"{}\" is no POINTER=VALUE, such as /workload/tp=4", s));
     else out.push_back({s.substr(0, equals), s.substr(equals + 1)});
   }
   problems.throw_if_any();
@@ -71,7 +75,8 @@ std::vector<override_at> parse_input_sets(const std::vector<std::string>& sets) 
   return out;
 }
 
-std::pair<std::vector<override_at>, std::vector<override_at>> platform_and_stack_sets(const std::vector<std::string>& sets) {
+std::pair<std::vector<override_at>, std::vector<override_at>> platform_and_stack_sets(
+    const std::vector<std::string>& sets) {
   constexpr std::array<std::string_view, 4> of_stack = {"/kernels/", "/collectives/", "/training/", "/inference/"};
   std::pair<std::vector<override_at>, std::vector<override_at>> out;
   for (override_at& o : parse_input_sets(sets)) {
@@ -81,9 +86,10 @@ std::pair<std::vector<override_at>, std::vector<override_at>> platform_and_stack
       o.pointer.erase(0, file.size() - 1);
       return true;
     };
-    const bool software = !below("/platform/") && (below("/stack/") || std::any_of(of_stack.begin(), of_stack.end(), [&](std::string_view g) {
-                            return o.pointer.starts_with(g);
-                          }));
+    const bool software =
+        !below("/platform/") &&
+        (below("/stack/") || std::any_of(of_stack.begin(), of_stack.end(),
+                                         [&](std::string_view g) { return o.pointer.starts_with(g); }));
     (software ? out.second : out.first).push_back(std::move(o));
   }
   return out;
@@ -110,7 +116,8 @@ std::filesystem::path scenario_file(const std::string& name_or_path) {
     if (file.stem() == name_or_path) return file;
     names.push_back(file.stem().string());
   }
-  throw input_error({{"", "", fmt::format("no file and no shipped scenario is called \"{}\"", name_or_path), nearest(name_or_path, names)}});
+  throw input_error({{"", "", fmt::format("no file and no shipped scenario is called \"{}\"", name_or_path),
+                      nearest(name_or_path, names)}});
 }
 
 void print_tables(bool on) { tables = on; }
@@ -135,7 +142,9 @@ exit_code report_failure(exit_code code, std::string_view message, std::span<con
     if (++of_file[p.file] <= most_shown) text += for_stderr(output::one_line(p.text(), longest)) + '\n';
   for (const auto& [file, count] : of_file)
     if (const std::size_t more = count > most_shown ? count - most_shown : 0; more > 0)
-      text += for_stderr(fmt::format("{}: and {} more problem{}", output::one_line(file, longest), more, more == 1 ? "" : "s")) + '\n';
+      text += for_stderr(fmt::format("{}: and {} more problem{}", output::one_line(file, longest), more,
+                                     more == 1 ? "" : "s")) +
+              '\n';
   std::fputs(text.c_str(), stderr);
   if (json) {
     std::fputs(to_json(error_value(code, message, problems)).c_str(), stdout);

@@ -67,7 +67,8 @@ std::string reasons_text(const sweep_reasons& reasons) {
       mark.assign(mark.size(), ' ');
     }
   }
-  if (lines.size() > most) out += fmt::format("          and {} other reasons, in the merged results\n", lines.size() - most);
+  if (lines.size() > most)
+    out += fmt::format("          and {} other reasons, in the merged results\n", lines.size() - most);
   return out;
 }
 
@@ -75,15 +76,17 @@ exit_code plan_sweep(const sweep_arguments& a) {
   sweep_plan p;
   {
     progress_line line("sweep", "points");
-    p = write_sweep_plan(load_sweep(a.target), a.output, scenario_file, folders_under(data_root()), std::ref(line));
+    p = write_sweep_plan(load_sweep(a.target), a.output, scenario_file, folders_under(data_root()),
+                         std::ref(line));
   }
   std::int64_t wrong = 0;
   for (const auto& [what, n] : p.reasons) wrong += n;
   const auto all = static_cast<std::int64_t>(p.points.size());
-  print_counts(a, value{value::object{{"folder", a.output}, {"points", all}}},
-               fmt::format("{} points of {} in {}{}\n{}", all, p.name, a.output,
-                           wrong > 0 ? fmt::format(", {} of them with wrong inputs", wrong) : "", reasons_text(p.reasons)),
-               p.reasons);
+  print_counts(
+      a, value{value::object{{"folder", a.output}, {"points", all}}},
+      fmt::format("{} points of {} in {}{}\n{}", all, p.name, a.output,
+                  wrong > 0 ? fmt::format(", {} of them with wrong inputs", wrong) : "", reasons_text(p.reasons)),
+      p.reasons);
   return wrong == all ? exit_code::bad_input : exit_code::ok;
 }
 
@@ -97,12 +100,11 @@ exit_code merge(const sweep_arguments& a) {
                              {"missing", m.missing}}};
   counts.set("json_lines", m.json_lines.string());
   counts.set("csv", m.csv.string());
-  print_counts(
-      a, std::move(counts),
-      fmt::format("{} points: {} ok, {} saturated, {} infeasible, {} failed, {} missing\n{}{}\n{}\n", m.points, m.ok,
-                  m.saturated, m.infeasible, m.error, m.missing, reasons_text(m.reasons), m.json_lines.string(),
-                  m.csv.string()),
-      m.reasons);
+  print_counts(a, std::move(counts),
+               fmt::format("{} points: {} ok, {} saturated, {} infeasible, {} failed, {} missing\n{}{}\n{}\n",
+                           m.points, m.ok, m.saturated, m.infeasible, m.error, m.missing, reasons_text(m.reasons),
+                           m.json_lines.string(), m.csv.string()),
+               m.reasons);
   return m.missing > 0 ? exit_code::gate_failed : exit_code::ok;
 }
 

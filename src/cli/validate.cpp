@@ -1,10 +1,10 @@
 // nvlsim validate
+#include "nvlsim/measurements/validate.hpp"
 #include "cli/commands.hpp"
 #include "cli/console.hpp"
 #include "cli/support.hpp"
 #include "nvlsim/output/output.hpp"
 #include "nvlsim/output/studies.hpp"
-#include "nvlsim/measurements/validate.hpp"
 
 namespace nvlsim::cli {
 

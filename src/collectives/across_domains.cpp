@@ -51,8 +51,8 @@ seconds ll_time(const call& c, way w, const fabric_collective& f, const domain_c
          pipe((w == way::tree ? c.size : c.wire()) / rate, f.ll_pipeline);
 }
 
-seconds ll128_time(const call& c, way w, const fabric_collective& f, const domain_collective& d, const network& net,
-                   bandwidth ring) {
+seconds ll128_time(const call& c, way w, const fabric_collective& f, const domain_collective& d,
+                   const network& net, bandwidth ring) {
   const seconds inside = d.ll128 ? d.ll128->hop : d.ll.hop;
   // A domain inside the tree passes all of the array up and down.
   const bytes passed = w == way::tree && net.domains > 2 ? c.size * 2.0 : c.wire();
@@ -119,7 +119,8 @@ estimate across_domains(const call& c, const fabric_collective& f, const domain_
                         const network& net) {
   const bandwidth ring = ring_rate(f, d, net);
   const bool reduces = c.kind == collective::all_reduce;
-  const bool asked = c.options.algorithm == "sharp", free = c.options.algorithm.empty() && c.options.protocol.empty();
+  const bool asked = c.options.algorithm == "sharp",
+             free = c.options.algorithm.empty() && c.options.protocol.empty();
   cheapest best(c);
   // Free to choose, the library sends the small messages of an all-reduce through its tree.
   const auto small = [&](way w, std::string_view ll, std::string_view ll128, std::string_view family) {
@@ -130,11 +131,14 @@ estimate across_domains(const call& c, const fabric_collective& f, const domain_
   small(usual_way(c), "ll", "ll128", reduces ? "tree" : "ring");
   if (reduces && c.options.algorithm == "ring") small(way::ring, "ring_ll", "ring_ll128", "ring");
   const bool nvls = d.nvls_rate && net.fewest >= nvls_members;
-  const bool over_nvls = reduces && f.nvls_tree && nvls && (net.domains == 2 || d.nvls_tree_many || c.options.algorithm == "nvls_tree");
-  if (over_nvls) best.offer("nvls_tree", "nvls_tree", tree_time(c, *f.nvls_tree, net, *d.nvls_rate, d.nvls_pipeline_per_rank));
+  const bool over_nvls = reduces && f.nvls_tree && nvls &&
+                         (net.domains == 2 || d.nvls_tree_many || c.options.algorithm == "nvls_tree");
+  if (over_nvls)
+    best.offer("nvls_tree", "nvls_tree", tree_time(c, *f.nvls_tree, net, *d.nvls_rate, d.nvls_pipeline_per_rank));
   if (reduces && f.sharp && (net.sharp || asked)) {
     best.offer("sharp", "sharp", sharp_time(c, *f.sharp, f, d, net));
-    if (free || asked) {  // free to choose, the library prefers the switches to its rings and to trees of whole messages
+    if (free ||
+        asked) {  // free to choose, the library prefers the switches to its rings and to trees of whole messages
       estimate e = best.take();
       e.derived = e.algorithm == "sharp" && f.sharp->derived;
       return e;

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "nvlsim/collectives/models.hpp"
-#include "nvlsim/network/fabric_path.hpp"
 #include "nvlsim/diagnostics/diagnostics.hpp"
+#include "nvlsim/network/fabric_path.hpp"
 
 namespace nvlsim {
 namespace collectives {
@@ -84,7 +84,8 @@ struct fabric_choice {
   bool derived;
 };
 
-/// A fabric of which something was measured has its latency beside that; what it is longer now is added to each step.
+/// A fabric of which something was measured has its latency beside that; what it is longer now is added to each
+/// step.
 seconds longer_than_default(const collective_profile& profile, const platform& p) {
   const measured_hardware* general = find(profile.measured_on, "default");
   if (!general || !general->latency) return {};
@@ -126,8 +127,8 @@ protocol_tuning on_nvlink(protocol_tuning t, double ratio) {
   return t;
 }
 
-/// Of a GPU's links, those that lead to the other `members` of a group. A switch leads all of them to anybody; without
-/// one they are taken as spread evenly over the GPUs of the domain.
+/// Of a GPU's links, those that lead to the other `members` of a group. A switch leads all of them to anybody;
+/// without one they are taken as spread evenly over the GPUs of the domain.
 double links_reaching(const platform& p, int members) {
   const auto all = static_cast<double>(p.gpus_per_rack());
   return p.rack.nvlink_planes > 0 || members < 2 || members >= all ? 1 : (members - 1) / (all - 1);
@@ -140,9 +141,11 @@ double nvlink_ratio(const collective_profile& profile, const platform& p, const 
   return p.gpu.nvlink / *m->nvlink * links_reaching(p, members);
 }
 
-collectives::network network_of(const collective_profile& profile, const platform& p, collective kind, comm_group g) {
+collectives::network network_of(const collective_profile& profile, const platform& p, collective kind,
+                                comm_group g) {
   const bool pair = kind == collective::send_recv || kind == collective::neighbor_exchange;
-  const network::fabric_path aligned = g.apart > 0 ? network::path_of_shift(p, g.apart) : network::path_between(p, g.ranks, true);
+  const network::fabric_path aligned =
+      g.apart > 0 ? network::path_of_shift(p, g.apart) : network::path_between(p, g.ranks, true);
   collectives::network net{g.domains,
                            pair ? 1 : g.most_members(),
                            pair ? 1 : g.fewest_members(),
@@ -151,16 +154,15 @@ collectives::network network_of(const collective_profile& profile, const platfor
                            p.fabric.sharp};
   const measured_hardware* m = find(profile.measured_on, p.fabric.name);
   if (m && m->latency) net.step_more = (p.fabric.latency - *m->latency).base();
-  if (m && m->switch_latency) net.step_more += aligned.switches * (p.fabric.leaf.latency - *m->switch_latency).base();
+  if (m && m->switch_latency)
+    net.step_more += aligned.switches * (p.fabric.leaf.latency - *m->switch_latency).base();
   return net;
 }
 
 void check(bytes size, comm_group g) {
   std::string what;
-  if (g.ranks < 1 || g.domains < 1)
-    what = fmt::format("a group of {} ranks in {} domains", g.ranks, g.domains);
-  else if (g.domains > g.ranks)
-    what = fmt::format("{} ranks cannot span {} domains", g.ranks, g.domains);
+  if (g.ranks < 1 || g.domains < 1) what = fmt::format("a group of {} ranks in {} domains", g.ranks, g.domains);
+  else if (g.domains > g.ranks) what = fmt::format("{} ranks cannot span {} domains", g.ranks, g.domains);
   else if (!(size.base() >= 0) || !std::isfinite(size.base()))
     what = fmt::format("a size of {} bytes", size.base());
   if (!what.empty()) throw input_error({{"", "", "not a collective: " + what, {}}});
@@ -201,10 +203,14 @@ collective_cost all_to_all_time(const collective_profile& profile, const platfor
 collective_cost fused_all_reduce(const collective_profile& profile, const platform& p, collective kind, bytes size,
                                  comm_group g, const collective_options& options) {
   if (kind != collective::all_reduce || g.domains > 1)
-    throw input_error({{"", "", fmt::format("\"{}\" is an all-reduce inside one NVLink domain", options.algorithm), {}}});
+    throw input_error(
+        {{"", "", fmt::format("\"{}\" is an all-reduce inside one NVLink domain", options.algorithm), {}}});
   if (!options.protocol.empty())
     throw input_error(
-        {{"", "", fmt::format("\"{}\" is no algorithm of the library: it has no protocols", options.algorithm), {}}});
+        {{"",
+          "",
+          fmt::format("\"{}\" is no algorithm of the library: it has no protocols", options.algorithm),
+          {}}});
   const auto cost = custom_all_reduce_time(profile, p, size, g.ranks, options.algorithm);
   if (!cost) unknown("custom", "the fused all-reduce of GPU", p.gpu.name, keys(profile.custom));
   return *cost;
@@ -216,10 +222,14 @@ collective collectives::measured_kind(collective c) {
   switch (c) {
     case collective::broadcast:
     case collective::send_recv:
-    case collective::neighbor_exchange: return collective::all_gather;
-    case collective::reduce: return collective::reduce_scatter;
-    case collective::barrier: return collective::all_reduce;
-    default: return c;
+    case collective::neighbor_exchange:
+      return collective::all_gather;
+    case collective::reduce:
+      return collective::reduce_scatter;
+    case collective::barrier:
+      return collective::all_reduce;
+    default:
+      return c;
   }
 }
 
@@ -293,7 +303,8 @@ collective_cost collective_time(const collective_profile& profile, const platfor
 std::optional<collective_spread> spread_of(const collective_profile& profile, const platform& p, collective kind,
                                            comm_group g, const collective_cost& cost) {
   if (g.ranks == 1) return std::nullopt;  // nothing to do
-  const auto entry = [&](std::string_view table, std::string_view key, std::string_view member) -> std::optional<collective_spread> {
+  const auto entry = [&](std::string_view table, std::string_view key,
+                         std::string_view member) -> std::optional<collective_spread> {
     const auto* s = find(profile.spreads, fmt::format("{}/{}{}{}", table, key, member.empty() ? "" : "/", member));
     return s ? std::optional(*s) : std::nullopt;
   };

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <string>
 
-#include "nvlsim/diagnostics/diagnostics.hpp"
 #include "nvlsim/collectives/ideal_collective.hpp"
+#include "nvlsim/diagnostics/diagnostics.hpp"
 
 namespace nvlsim {
 namespace {
@@ -44,7 +44,8 @@ std::string_view ideal_algorithm(collective c, std::string_view asked, int ranks
     possible += (possible.empty() ? "" : " or ") + std::string(a);
   }
   if (possible.empty())
-    throw input_error({{"", "", fmt::format("{} cannot run on ideal parameters, only through a library", name(c)), {}}});
+    throw input_error(
+        {{"", "", fmt::format("{} cannot run on ideal parameters, only through a library", name(c)), {}}});
   throw input_error(
       {{"", "", fmt::format("{} on an ideal network runs by {}, not by \"{}\"", name(c), possible, asked), {}}});
 }

@@ -113,7 +113,8 @@ first_sizes zones(const call& c, const protocol_tuning* t, bool with_nvls) {
 estimate by_protocol(const call& c, const domain_collective& d) {
   for (std::size_t j = 0; j < nvls; ++j) {
     if (protocol_names[j] != c.options.protocol) continue;
-    if (const seconds t = protocol_time(d, c, static_cast<protocol>(j), c.size); t < never) return {t, protocol_names[j]};
+    if (const seconds t = protocol_time(d, c, static_cast<protocol>(j), c.size); t < never)
+      return {t, protocol_names[j]};
   }
   no_such_algorithm(c, "in an NVLink domain");
 }
@@ -134,7 +135,8 @@ estimate in_domain(const call& c, const domain_collective& d, const protocol_tun
   // The last protocol begun is the library's choice. Those still to come count at the size where they begin, so
   // that a message is never dearer than a longer one.
   std::size_t chosen = 0;
-  // Of what nobody measured, rates and hops are those of others, which do not fit where the library's estimates cross.
+  // Of what nobody measured, rates and hops are those of others, which do not fit where the library's estimates
+  // cross.
   const bool measured = c.kind != collective::broadcast && c.kind != collective::reduce;
   for (std::size_t j = 0; measured && j < protocols; ++j)
     if (first[j] < c.size || first[j] == bytes{}) chosen = tuning || forced(c, "nvls") ? j : chosen;

@@ -18,7 +18,8 @@ std::optional<collective_cost> custom_all_reduce_time(const collective_profile& 
   const seconds one = start + size * peers / (p.gpu.nvlink * k.one_share);
   const seconds two =
       start + k.two_extra + size * bus_factor(collective::all_reduce, ranks) / (p.gpu.nvlink * k.two_share);
-  if (!only.empty()) return collective_cost{only == "one_shot" ? one : two, only == "one_shot" ? "one_shot" : "two_shot"};
+  if (!only.empty())
+    return collective_cost{only == "one_shot" ? one : two, only == "one_shot" ? "one_shot" : "two_shot"};
   return one <= two ? collective_cost{one, "one_shot", false} : collective_cost{two, "two_shot", false};
 }
 
@@ -40,7 +41,8 @@ std::optional<seconds> expert_exchange_time(const collective_profile& profile, c
   const seconds wire = sent / (p.gpu.nvlink * k.nvlink_share) * (1 + k.per_peer * n);
   // A token is handled while others are on the wire.
   constexpr double overlap = 4;
-  return k.latency * (1 + k.per_doubling * std::log2(n)) + collectives::power_sum(k.per_token, wire, overlap) * t.tokens;
+  return k.latency * (1 + k.per_doubling * std::log2(n)) +
+         collectives::power_sum(k.per_token, wire, overlap) * t.tokens;
 }
 
 }  // namespace nvlsim

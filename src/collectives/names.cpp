@@ -5,10 +5,12 @@
 namespace nvlsim {
 namespace {
 
-const std::array<std::string, 9> names = {"all_reduce", "all_gather", "reduce_scatter",    "all_to_all", "broadcast",
-                                          "send_recv",  "reduce",     "neighbor_exchange", "barrier"};
-const std::array<std::string, 10> algorithms = {"ring",     "tree",         "halving_doubling", "pairwise", "hierarchical",
-                                                "nvls",     "nvls_tree",    "sharp",            "one_shot", "two_shot"};
+const std::array<std::string, 9> names = {"all_reduce", "all_gather",        "reduce_scatter",
+                                          "all_to_all", "broadcast",         "send_recv",
+                                          "reduce",     "neighbor_exchange", "barrier"};
+const std::array<std::string, 10> algorithms = {"ring",         "tree",    "halving_doubling", "pairwise",
+                                                "hierarchical", "nvls",    "nvls_tree",        "sharp",
+                                                "one_shot",     "two_shot"};
 
 }  // namespace
 

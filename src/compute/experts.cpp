@@ -9,7 +9,7 @@ namespace {
 
 constexpr double tile_columns = 128;
 constexpr double tile_rounding = 0.5;  // of the last round of tiles [docs/kernels.md#expert-kernels]
-constexpr double copy_bytes = 4;    // of an element that is read and written in 16 bit
+constexpr double copy_bytes = 4;       // of an element that is read and written in 16 bit
 
 expert_load load_of(const std::vector<double>& tokens, std::size_t first, std::size_t count) {
   expert_load out;
@@ -132,7 +132,8 @@ kernel_cost moe_cost(const gpu_spec& gpu, const moe_params& p, const moe_shape& 
   const double step = compute::smooth_max(p.step_time.base(), 2 * tile * gpu.sm_count / p.tensor_rate.base());
   for (const auto& [n, k] : {std::pair{up, s.hidden}, std::pair{s.hidden, s.inter}}) {
     const double io = s.load.active * n * k * weight + s.load.pairs * (k * activation + 2 * n);
-    const double rounds = compute::rounds(s.load.tiles[t] * std::ceil(n / tile_columns) / gpu.sm_count, tile_rounding);
+    const double rounds =
+        compute::rounds(s.load.tiles[t] * std::ceil(n / tile_columns) / gpu.sm_count, tile_rounding);
     const double one = (k + p.fill_depth) * step, exposed = p.exposed_share * one;
     compute_time += rounds * one;
     memory_time += io / hbm;

@@ -82,7 +82,8 @@ struct product {
 };
 
 // The fastest of all tiles and splits.
-product best_product(const gpu_spec& gpu, const gemm_params& p, double element, const gemm_shape& s, double speedup) {
+product best_product(const gpu_spec& gpu, const gemm_params& p, double element, const gemm_shape& s,
+                     double speedup) {
   const tile_work w = work_of(gpu, p, s, p.tensor_rate.base() * speedup);
   const double hbm = gpu.hbm_bandwidth.base() * p.hbm_share;
   const double outputs = s.groups * s.m * s.n;
@@ -120,12 +121,11 @@ kernel_cost gemm_cost(const gpu_spec& gpu, const gemm_params& p, precision opera
   const double epilogue_bytes = p.output_bytes * s.groups * s.m * s.n;
   const double epilogue_time = epilogue_bytes / gpu.hbm_stream.base();
   const double time = p.launch.base() + best.time + cast_time + epilogue_time;
-  return {
-      .time = seconds::from_base(time),
-      .work = flops::from_base(2 * s.groups * s.m * s.n * s.k),
-      .moved = bytes::from_base(best.bytes + cast_bytes + epilogue_bytes),
-      .limit = compute::limit_of(p.launch.base(), best.compute, best.memory + cast_time + epilogue_time, time),
-      .launch = p.launch};
+  return {.time = seconds::from_base(time),
+          .work = flops::from_base(2 * s.groups * s.m * s.n * s.k),
+          .moved = bytes::from_base(best.bytes + cast_bytes + epilogue_bytes),
+          .limit = compute::limit_of(p.launch.base(), best.compute, best.memory + cast_time + epilogue_time, time),
+          .launch = p.launch};
 }
 
 }  // namespace nvlsim

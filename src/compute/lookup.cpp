@@ -117,9 +117,7 @@ void scale_to(kernel_profile& k, const stack& s, const gpu_spec& gpu) {
 }
 
 /// Whether the rates are those of this GPU, not of another that the entry of its name stands on.
-bool named(const kernel_profile& k, const gpu_spec& gpu) {
-  return k.gpu == gpu.name && k.peaks_of_origin.empty();
-}
+bool named(const kernel_profile& k, const gpu_spec& gpu) { return k.gpu == gpu.name && k.peaks_of_origin.empty(); }
 
 /// The platform's peak over that of the measured GPU; 1 where either lacks the format.
 double peak_ratio(const measured_gpu& m, const gpu_spec& gpu, precision p) {
@@ -131,8 +129,8 @@ double power_ratio(const measured_gpu& m, const gpu_spec& gpu) {
   return (gpu.tdp - gpu.idle_power) / m.dynamic_power;
 }
 
-/// Rates of the GPU that the entry names where the platform says otherwise of it than was measured, its cap included.
-/// More power takes no format beyond its dense peak.
+/// Rates of the GPU that the entry names where the platform says otherwise of it than was measured, its cap
+/// included. More power takes no format beyond its dense peak.
 void follow_platform(kernel_profile& k, const gpu_spec& gpu) {
   const measured_gpu m = *k.measured_on;
   const double power = std::pow((gpu.cap() - gpu.idle_power) / m.dynamic_power, k.power_exponent);
@@ -158,14 +156,15 @@ std::string deviation_note(const kernel_profile& k, const gpu_spec& gpu) {
     parts.push_back(fmt::format("dense peaks against those of the measured {}: {}; tensor rates in proportion",
                                 gpu.name, fmt::join(peaks, ", ")));
   if (power_ratio(m, gpu) != 1)
-    parts.push_back(fmt::format("tdp less idle power {:.0f} W instead of {:.0f} W: tensor rates by ({:.3g})^{:.2g}, "
-                                "none beyond its dense peak",
-                                (gpu.tdp - gpu.idle_power).base(), m.dynamic_power.base(), power_ratio(m, gpu),
-                                k.power_exponent));
+    parts.push_back(fmt::format(
+        "tdp less idle power {:.0f} W instead of {:.0f} W: tensor rates by ({:.3g})^{:.2g}, "
+        "none beyond its dense peak",
+        (gpu.tdp - gpu.idle_power).base(), m.dynamic_power.base(), power_ratio(m, gpu), k.power_exponent));
   if (gpu.sm_count != m.sm_count)
-    parts.push_back(fmt::format("{} SMs instead of {}: tensor rates are those of the whole GPU and do not follow, "
-                                "nor do exponentials; set /gpu/peaks and /gpu/exponentials too",
-                                gpu.sm_count, m.sm_count));
+    parts.push_back(
+        fmt::format("{} SMs instead of {}: tensor rates are those of the whole GPU and do not follow, "
+                    "nor do exponentials; set /gpu/peaks and /gpu/exponentials too",
+                    gpu.sm_count, m.sm_count));
   return fmt::format("{}", fmt::join(parts, "; "));
 }
 
@@ -233,9 +232,10 @@ std::string kernels_note(const stack& s, const gpu_spec& gpu) {
             ? fmt::format(" and {:.4g} for the later make of its silicon", entry->ultra_factor)
             : std::string());
   if (entry && !named(*entry, gpu) && !entry->peaks_of_origin.empty())
-    out = fmt::format("no kernel was measured on {}: rates are the shares of the data-sheet peak that entry \"{}\" of "
-                      "stack {} holds",
-                      gpu.name, entry->gpu, s.name);
+    out = fmt::format(
+        "no kernel was measured on {}: rates are the shares of the data-sheet peak that entry \"{}\" of "
+        "stack {} holds",
+        gpu.name, entry->gpu, s.name);
   if (entry && named(*entry, gpu)) out = deviation_note(*entry, gpu);
   if (gpu.power_cap)
     out += fmt::format(

@@ -7,13 +7,14 @@
 namespace nvlsim {
 namespace {
 
-/// What one kernel does for a token: products and exponentials a head, 16-bit vectors of a head (of P) and of a group
-/// (of N), bytes of each element of a head's state once a chunk, bytes of each element of a group's chunk matrix.
+/// What one kernel does for a token: products and exponentials a head, 16-bit vectors of a head (of P) and of a
+/// group (of N), bytes of each element of a head's state once a chunk, bytes of each element of a group's chunk
+/// matrix.
 struct scan_kernel {
-  double state_products;    ///< P x N multiply-adds
-  double chunk_products;    ///< Q x P
-  double score_products;    ///< Q x N, a group (a head under the delta rule)
-  double exponentials;      ///< Q
+  double state_products;  ///< P x N multiply-adds
+  double chunk_products;  ///< Q x P
+  double score_products;  ///< Q x N, a group (a head under the delta rule)
+  double exponentials;    ///< Q
   double head_vectors, group_vectors;
   double state_bytes, chunk_bytes;
 };
@@ -26,17 +27,17 @@ constexpr std::array<scan_kernel, 4> mamba_forward = {{
     {1, 1, 0, 1, 2, 1, 2, 4},  // chunk_scan
 }};
 constexpr std::array<scan_kernel, 11> mamba_backward = {{
-    {1, 0, 0, 0, 1, 1, 4, 0},  // chunk_state again
-    {0, 0, 0, 0, 0, 0, 8, 0},  // state_passing again
-    {0, 0, 1, 0, 0, 2, 0, 4},  // bmm_chunk again
-    {1, 0, 0, 0, 1, 1, 4, 0},  // bwd_dstates
+    {1, 0, 0, 0, 1, 1, 4, 0},   // chunk_state again
+    {0, 0, 0, 0, 0, 0, 8, 0},   // state_passing again
+    {0, 0, 1, 0, 0, 2, 0, 4},   // bmm_chunk again
+    {1, 0, 0, 0, 1, 1, 4, 0},   // bwd_dstates
     {0, 0, 0, 0, 0, 0, 12, 0},  // state_passing_bwd
-    {1, 1, 0, 1, 3, 1, 2, 4},  // chunk_state_bwd_dx
-    {1, 0, 0, 0, 1, 3, 2, 0},  // chunk_state_bwd_db
-    {1, 0, 0, 0, 1, 3, 2, 0},  // chunk_scan_bwd_dC
-    {0, 1, 0, 1, 2, 0, 0, 4},  // chunk_scan_bwd_dcb
-    {0, 0, 2, 0, 0, 6, 0, 8},  // bmm_chunk_bwd, twice
-    {0, 1, 0, 1, 2, 0, 0, 4},  // bwd_ddAcs
+    {1, 1, 0, 1, 3, 1, 2, 4},   // chunk_state_bwd_dx
+    {1, 0, 0, 0, 1, 3, 2, 0},   // chunk_state_bwd_db
+    {1, 0, 0, 0, 1, 3, 2, 0},   // chunk_scan_bwd_dC
+    {0, 1, 0, 1, 2, 0, 0, 4},   // chunk_scan_bwd_dcb
+    {0, 0, 2, 0, 0, 6, 0, 8},   // bmm_chunk_bwd, twice
+    {0, 1, 0, 1, 2, 0, 0, 4},   // bwd_ddAcs
 }};
 // The gated delta rule: the chunked kernels of flash-linear-attention. Keys are as wide as the state.
 constexpr std::array<scan_kernel, 5> delta_forward = {{
@@ -55,21 +56,23 @@ constexpr std::array<scan_kernel, 6> delta_backward = {{
     {0, 3, 4, 1, 4, 6, 0, 8},  // prepare_wy_repr_bwd
 }};
 
-// Each kernel waits for its arithmetic, for its bytes or for the SMs that work on its elements; none of them runs beside
-// another.
-kernel_cost cost(const gpu_spec& gpu, flop_rate rate, double words_per_sm, const stream_params& p, const scan_shape& s,
-                 std::span<const scan_kernel> kernels) {
+// Each kernel waits for its arithmetic, for its bytes or for the SMs that work on its elements; none of them runs
+// beside another.
+kernel_cost cost(const gpu_spec& gpu, flop_rate rate, double words_per_sm, const stream_params& p,
+                 const scan_shape& s, std::span<const scan_kernel> kernels) {
   if (!(s.tokens > 0 && s.heads > 0)) return {};
   const double score_heads = s.delta ? s.heads : s.groups;
   const double pairs = s.head_dim * s.state, hbm = gpu.hbm_stream.base() * p.hbm_share;
   kernel_cost out;
   double compute = 0, memory = 0;
   for (const scan_kernel& k : kernels) {
-    const double work = 2 * s.tokens * (s.heads * (k.state_products * pairs + k.chunk_products * s.chunk * s.head_dim) +
-                                        score_heads * k.score_products * s.chunk * s.state);
+    const double work = 2 * s.tokens *
+                        (s.heads * (k.state_products * pairs + k.chunk_products * s.chunk * s.head_dim) +
+                         score_heads * k.score_products * s.chunk * s.state);
     const double exponentials = s.tokens * s.heads * k.exponentials * s.chunk;
-    const double moved = s.tokens * (s.heads * (2 * k.head_vectors * s.head_dim + k.state_bytes * pairs / s.chunk) +
-                                     score_heads * (2 * k.group_vectors * s.state + k.chunk_bytes * s.chunk));
+    const double moved =
+        s.tokens * (s.heads * (2 * k.head_vectors * s.head_dim + k.state_bytes * pairs / s.chunk) +
+                    score_heads * (2 * k.group_vectors * s.state + k.chunk_bytes * s.chunk));
     const double busy = work / rate.base() + exponentials / gpu.exponentials.base(), stream = moved / hbm;
     const double elements = words_per_sm > 0 ? (moved / 2 + exponentials) / (words_per_sm * gpu.sm_count) : 0;
     out.time += p.launch + seconds::from_base(std::max({busy, stream, elements}));
@@ -86,14 +89,14 @@ kernel_cost cost(const gpu_spec& gpu, flop_rate rate, double words_per_sm, const
 
 }  // namespace
 
-kernel_cost scan_forward_cost(const gpu_spec& gpu, flop_rate tensor_rate, double words_per_sm, const stream_params& p,
-                              const scan_shape& s) {
+kernel_cost scan_forward_cost(const gpu_spec& gpu, flop_rate tensor_rate, double words_per_sm,
+                              const stream_params& p, const scan_shape& s) {
   if (s.delta) return cost(gpu, tensor_rate, words_per_sm, p, s, delta_forward);
   return cost(gpu, tensor_rate, words_per_sm, p, s, mamba_forward);
 }
 
-kernel_cost scan_backward_cost(const gpu_spec& gpu, flop_rate tensor_rate, double words_per_sm, const stream_params& p,
-                              const scan_shape& s) {
+kernel_cost scan_backward_cost(const gpu_spec& gpu, flop_rate tensor_rate, double words_per_sm,
+                               const stream_params& p, const scan_shape& s) {
   if (s.delta) return cost(gpu, tensor_rate, words_per_sm, p, s, delta_backward);
   return cost(gpu, tensor_rate, words_per_sm, p, s, mamba_backward);
 }

@@ -15,8 +15,8 @@ inline double smooth_max(double a, double b) { return std::cbrt(cube(a) + cube(b
 /// Of L2, what operands or a cache may take that are found there again at the next launch of a benchmark.
 constexpr double resident_share = 0.75;  // [docs/models-and-assumptions.md#decode-attention]
 
-/// Rounds of SMs that `items_per_sm` equal items take, when a partly filled round costs `rounding` of what is missing to
-/// a full one.
+/// Rounds of SMs that `items_per_sm` equal items take, when a partly filled round costs `rounding` of what is
+/// missing to a full one.
 inline double rounds(double items_per_sm, double rounding) {
   if (items_per_sm <= 1) return 1;
   return items_per_sm + rounding * (std::ceil(items_per_sm - 1e-9) - items_per_sm);

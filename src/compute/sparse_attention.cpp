@@ -20,8 +20,8 @@ kernel_cost bounded(const gpu_spec& gpu, const attention_params& p, double work,
 
 double rate_of(const attention_params& p, bool fp8) { return p.tensor_rate.base() * (fp8 ? p.fp8_speedup : 1); }
 
-kernel_cost attend(const gpu_spec& gpu, const attention_params& p, const sparse_attention_shape& s, double flop_factor,
-                   double rate_factor, double moved) {
+kernel_cost attend(const gpu_spec& gpu, const attention_params& p, const sparse_attention_shape& s,
+                   double flop_factor, double rate_factor, double moved) {
   if (!(s.tokens > 0 && s.heads > 0 && s.keys > 0)) return {};
   const double rows = std::ceil(s.heads / row_tile) * row_tile;
   const double pair_flops = flop_factor * 2 * (s.qk_dim + s.v_dim);
@@ -34,11 +34,13 @@ kernel_cost attend(const gpu_spec& gpu, const attention_params& p, const sparse_
 }  // namespace
 
 // Keys of neighbouring queries overlap and stay in L2: HBM sees queries, outputs and one vector a token.
-kernel_cost sparse_attention_forward_cost(const gpu_spec& gpu, const attention_params& p, const sparse_attention_shape& s) {
+kernel_cost sparse_attention_forward_cost(const gpu_spec& gpu, const attention_params& p,
+                                          const sparse_attention_shape& s) {
   return attend(gpu, p, s, 1, 1, p.io_passes * 2 * s.tokens * (s.heads * (s.qk_dim + s.v_dim) + s.qk_dim));
 }
 
-kernel_cost sparse_attention_backward_cost(const gpu_spec& gpu, const attention_params& p, const sparse_attention_shape& s) {
+kernel_cost sparse_attention_backward_cost(const gpu_spec& gpu, const attention_params& p,
+                                           const sparse_attention_shape& s) {
   const double vectors = 2 * p.io_passes * 2 * s.tokens * (s.heads * (s.qk_dim + s.v_dim) + s.qk_dim);
   const double scattered = 4 * s.tokens * s.keys * s.qk_dim;  // FP32 gradients of keys, which are values too
   return attend(gpu, p, s, 2.5, p.backward_efficiency, vectors + scattered);
@@ -52,7 +54,8 @@ kernel_cost indexer_forward_cost(const gpu_spec& gpu, const attention_params& p,
   return bounded(gpu, p, work, work / rate_of(p, s.fp8), moved);
 }
 
-// Its loss compares scores and attention on the chosen keys alone: two gradients, and the attention it compares with.
+// Its loss compares scores and attention on the chosen keys alone: two gradients, and the attention it compares
+// with.
 kernel_cost indexer_backward_cost(const gpu_spec& gpu, const attention_params& p, const indexer_shape& s) {
   if (!(s.tokens > 0 && s.heads > 0 && s.chosen > 0)) return {};
   const double work = 2 * 2 * s.tokens * s.chosen * s.heads * s.dim;

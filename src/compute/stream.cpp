@@ -1,7 +1,7 @@
 #include <algorithm>
 
-#include "nvlsim/compute/elementwise.hpp"
 #include "compute/smooth.hpp"
+#include "nvlsim/compute/elementwise.hpp"
 #include "nvlsim/diagnostics/diagnostics.hpp"
 
 namespace nvlsim {
@@ -12,7 +12,8 @@ constexpr std::array<elementwise_kernel, 19> kernels = {{
     {"residual", 6, "of the hidden state", "reads two, writes one in 16 bit"},
     {"norm", 4, "of the hidden state", "reads and writes 16 bit, one pass (the row stays on chip)"},
     {"residual_norm", 8, "of the hidden state", "reads two, writes the sum and its norm"},
-    {"norm_backward", 8, "of the hidden state", "reads input and gradient, adds to and writes the input's gradient"},
+    {"norm_backward", 8, "of the hidden state",
+     "reads input and gradient, adds to and writes the input's gradient"},
     {"rotary", 4, "of queries and keys", "reads and writes 16 bit"},
     {"activation", 6, "of the inner width", "gate and up in, their product out, 16 bit"},
     {"activation_backward", 10, "of the inner width", "reads gate, up and gradient, writes two gradients"},
@@ -22,7 +23,8 @@ constexpr std::array<elementwise_kernel, 19> kernels = {{
     {"embedding_backward", 10, "of the hidden state", "reads a 16-bit gradient, adds to an FP32 row"},
     {"cross_entropy", 16, "of the logits", "FP32 copy, maximum, sum, gradient: reads 2 + 4 + 4, writes 4 + 2"},
     {"cross_entropy_fused", 4, "of the logits", "reads 16 bit once, writes the gradient in place"},
-    {"optimizer", 30, "parameter", "Adam: FP32 gradient, master, two moments in; master, moments, 16-bit weight out"},
+    {"optimizer", 30, "parameter",
+     "Adam: FP32 gradient, master, two moments in; master, moments, 16-bit weight out"},
     {"gradient_accumulation", 10, "parameter", "reads a 16-bit gradient, adds to the FP32 sum"},
     {"cast_fp8", 3, "of the tensor", "reads 16 bit, writes 8"},
     {"cast_nvfp4", 2.5625, "of the tensor", "reads 16 bit, writes 4 and block scales"},
@@ -57,9 +59,9 @@ kernel_cost copy_cost(const platform& machine, const stream_params& p, copy_path
   if (!(size.base() > 0)) return {};
   if (path == copy_path::hbm) return stream_cost(machine.gpu, p, size * 2);
   const double sharers = std::max(1, machine.vm.gpus);
-  const std::array<bandwidth, copy_path_names.size()> rates = {
-      machine.gpu.hbm_stream, machine.gpu.c2c, machine.gpu.c2c, machine.vm.nvme_read / sharers,
-      machine.vm.nvme_write / sharers};
+  const std::array<bandwidth, copy_path_names.size()> rates = {machine.gpu.hbm_stream, machine.gpu.c2c,
+                                                               machine.gpu.c2c, machine.vm.nvme_read / sharers,
+                                                               machine.vm.nvme_write / sharers};
   const bandwidth path_rate = rates[static_cast<std::size_t>(path)];
   if (!(path_rate.base() > 0)) return {};
   const seconds time = size / path_rate;

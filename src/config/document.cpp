@@ -120,8 +120,9 @@ void add_unknown(const std::filesystem::path& folder, std::string_view what, std
     std::vector<std::string> like;  // "gb300" may mean any gb300-*
     std::copy_if(names.begin(), names.end(), std::back_inserter(like),
                  [&](const std::string& n) { return name.size() > 2 && n.find(name) != std::string::npos; });
-    message += like.empty() ? names.size() <= 12 ? fmt::format("; known: {}", fmt::join(names, ", "))
-                                                 : fmt::format("; nvlsim {} list names the {} that ship", what, names.size())
+    message += like.empty() ? names.size() <= 12
+                                  ? fmt::format("; known: {}", fmt::join(names, ", "))
+                                  : fmt::format("; nvlsim {} list names the {} that ship", what, names.size())
                             : fmt::format("; did you mean one of {}?", fmt::join(like, ", "));
   }
   problems.add(asked_by.file, asked_by.pointer, std::move(message), std::move(hint));

@@ -10,8 +10,8 @@
 #include <unordered_set>
 #include <utility>
 
-#include "nvlsim/config/document.hpp"
 #include "config/syntax.hpp"
+#include "nvlsim/config/document.hpp"
 
 namespace nvlsim::config {
 namespace {
@@ -131,7 +131,8 @@ document parse(std::string_view text, origin self, diagnostics& problems, root_t
     problems.add(doc.self.where, "", fmt::format("larger than {} MiB", max_document_bytes >> 20));
     return doc;
   }
-  if (const std::size_t at = text.find('\0'); at != std::string_view::npos) {  // where the parser would stop reading
+  if (const std::size_t at = text.find('\0');
+      at != std::string_view::npos) {  // where the parser would stop reading
     problems.add(doc.self.where, "", fmt::format("byte {} is 0: this is no text", at + 1));
     return doc;
   }
@@ -165,7 +166,8 @@ value parse_scalar(std::string_view text) {
   diagnostics ignored;
   const std::string where;
   builder b(text, where, ignored);
-  if (text.find('\0') == std::string_view::npos && nlohmann::json::sax_parse(text, &b) && ignored.empty()) return b.take();
+  if (text.find('\0') == std::string_view::npos && nlohmann::json::sax_parse(text, &b) && ignored.empty())
+    return b.take();
   return value{text};
 }
 

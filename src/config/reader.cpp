@@ -365,7 +365,8 @@ void reader::ignore(const key& k) { present(k); }
 std::optional<std::pair<std::string, origin>> reader::override_in(const std::string& pointer) const {
   if (const origin& o = doc_->origin_of(pointer); o.overrides) return {{pointer, o}};
   const std::string inside = pointer + "/";
-  for (auto it = doc_->origins.lower_bound(inside); it != doc_->origins.end() && it->first.starts_with(inside); ++it)
+  for (auto it = doc_->origins.lower_bound(inside); it != doc_->origins.end() && it->first.starts_with(inside);
+       ++it)
     if (it->second.overrides) return *it;
   return std::nullopt;
 }

@@ -101,7 +101,8 @@ input_error::input_error(std::vector<problem> problems)
     : std::runtime_error(join(problems)), problems_(std::move(problems)) {}
 
 exit_code input_error::code() const {
-  const bool unreadable = std::any_of(problems_.begin(), problems_.end(), [](const problem& p) { return p.unreadable; });
+  const bool unreadable =
+      std::any_of(problems_.begin(), problems_.end(), [](const problem& p) { return p.unreadable; });
   return unreadable ? exit_code::io : exit_code::bad_input;
 }
 

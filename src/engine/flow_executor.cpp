@@ -19,9 +19,9 @@ const std::vector<sg4::Host*>& hosts_of(const network::zones& z, std::size_t fab
 /// Where flows of a fabric begin and end.
 struct port {
   sg4::Host* host = nullptr;
-  sg4::Mailbox* box = nullptr;         ///< none when nothing is sent there
-  int users = 0;                       ///< operations that are on it now
-  sg4::Semaphore* quiet = nullptr;     ///< of its user, where that one believes to be alone
+  sg4::Mailbox* box = nullptr;      ///< none when nothing is sent there
+  int users = 0;                    ///< operations that are on it now
+  sg4::Semaphore* quiet = nullptr;  ///< of its user, where that one believes to be alone
 };
 
 /// Somebody else comes: who believed to be alone must flow from now on.
@@ -77,8 +77,8 @@ class flow_executor final : public executor {
     return only.start > seconds{} || only.end < w.duration;
   }
 
-  /// Runs the exchanges of an operation that began at `begin`; when the last is over. While nobody else is on its ports,
-  /// they are not simulated.
+  /// Runs the exchanges of an operation that began at `begin`; when the last is over. While nobody else is on its
+  /// ports, they are not simulated.
   double pass(const work_template& w, endpoints at, double begin) {
     std::vector<port*> used;
     for (std::size_t f = 0; f < fabrics; ++f) {
@@ -121,8 +121,8 @@ class flow_executor final : public executor {
     return alone;
   }
 
-  /// Runs what is left of an exchange from date `now` on, whose closed time begins at `begin`; when it is over. `entered`:
-  /// its operation is on the ports already.
+  /// Runs what is left of an exchange from date `now` on, whose closed time begins at `begin`; when it is over.
+  /// `entered`: its operation is on the ports already.
   double exchange(const network_demand& d, endpoints at, double begin, double now, bool entered) {
     const double over = begin + (d.end - d.start).base(), flows_from = begin + d.latency.base();
     if (over <= now) return over;

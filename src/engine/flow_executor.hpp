@@ -23,9 +23,9 @@ struct receiving_ports {
 };
 receiving_ports receiving_ports_of(const plan& p);
 
-/// Exchanges inside an operation are simulated only while somebody else is on the same ports, which gives the same dates.
-/// An exchange of an operation waits its latency and then for its flows, each capped at the rate at which it takes the
-/// rest of the closed time, so that alone it ends then. Hosts of `z` are by class, and those of the
+/// Exchanges inside an operation are simulated only while somebody else is on the same ports, which gives the same
+/// dates. An exchange of an operation waits its latency and then for its flows, each capped at the rate at which
+/// it takes the rest of the closed time, so that alone it ends then. Hosts of `z` are by class, and those of the
 /// outside come after them if there are any; routes have no latency. Adds an actor for each receiving port.
 /// [docs/network-fidelities.md#flow]
 std::unique_ptr<executor> make_flow_executor(const session& s, const network::zones& z,

@@ -12,8 +12,8 @@
 #include "engine/flow_executor.hpp"
 #include "engine/session.hpp"
 #include "engine/simgrid_zone.hpp"
-#include "nvlsim/network/topology.hpp"
 #include "nvlsim/diagnostics/diagnostics.hpp"
+#include "nvlsim/network/topology.hpp"
 #include "nvlsim/plan/event_board.hpp"
 
 namespace nvlsim {

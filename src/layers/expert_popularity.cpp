@@ -10,7 +10,8 @@ namespace {
 
 /// Mean of the largest of `n` normal numbers, in standard deviations.
 double largest_of(double n) {
-  static constexpr std::array of_doublings = {0.0, 0.564, 1.029, 1.424, 1.766, 2.070, 2.344, 2.594};  // of 1, 2, 4, ... 128
+  static constexpr std::array of_doublings = {0.0,   0.564, 1.029, 1.424,
+                                              1.766, 2.070, 2.344, 2.594};  // of 1, 2, 4, ... 128
   const double at = std::clamp(std::log2(n), 0.0, static_cast<double>(of_doublings.size() - 1));
   const auto below = std::min(static_cast<std::size_t>(at), of_doublings.size() - 2);
   return std::lerp(of_doublings[below], of_doublings[below + 1], at - static_cast<double>(below));

@@ -27,19 +27,22 @@ void add_attention(layer_slice& s, double hidden, double tp) {
     const auto nope = static_cast<double>(a.qk_nope_dim), value = static_cast<double>(a.v_head_dim);
     const auto query = static_cast<double>(a.q_lora_rank);
     s.before_attention.push_back({"latents", weight_role::attention, query + latent + rope, hidden});
-    s.before_attention.push_back({"queries", weight_role::attention, s.heads * (nope + rope), query > 0 ? query : hidden});
+    s.before_attention.push_back(
+        {"queries", weight_role::attention, s.heads * (nope + rope), query > 0 ? query : hidden});
     s.before_attention.push_back({"absorption", weight_role::attention, s.heads * (nope + value), latent});
     add_indexer(s, query > 0 ? query : hidden, static_cast<double>(l.index_dim), hidden);
     s.after_attention.push_back({"attn out", weight_role::attention, hidden, s.heads * value});
   } else if (l.attention == attention_kind::compressed) {
     const compressed_spec& c = l.compressed;
-    const auto rank = static_cast<double>(c.q_lora_rank), groups = static_cast<double>(c.o_groups), o_rank = static_cast<double>(c.o_lora_rank);
+    const auto rank = static_cast<double>(c.q_lora_rank), groups = static_cast<double>(c.o_groups),
+               o_rank = static_cast<double>(c.o_lora_rank);
     const double overlap = l.sparse_keys > 0 ? 2 : 1;  // blocks that an indexer chooses from overlap
     const double pooled = c.ratio > 0 ? 2 * s.head_dim * overlap : 0;
     s.before_attention.push_back({"latents", weight_role::attention, rank + s.head_dim + pooled, hidden});
     s.before_attention.push_back({"queries", weight_role::attention, s.heads * s.head_dim, rank});
     add_indexer(s, rank, 2 * static_cast<double>(l.index_dim) * overlap, hidden);
-    s.after_attention.push_back({"attn out down", weight_role::attention, groups / tp * o_rank, static_cast<double>(l.heads) * s.head_dim / groups});
+    s.after_attention.push_back({"attn out down", weight_role::attention, groups / tp * o_rank,
+                                 static_cast<double>(l.heads) * s.head_dim / groups});
     s.after_attention.push_back({"attn out", weight_role::attention, hidden, groups / tp * o_rank});
   } else if (l.attention == attention_kind::mamba) {
     const scan_spec& r = l.scan;
@@ -49,7 +52,8 @@ void add_attention(layer_slice& s, double hidden, double tp) {
     s.after_attention.push_back({"attn out", weight_role::attention, hidden, width});
   } else if (l.attention == attention_kind::linear) {
     const scan_spec& r = l.scan;
-    const auto keys = static_cast<double>(r.key_heads * r.state) / tp, values = static_cast<double>(r.heads * r.head_dim) / tp;
+    const auto keys = static_cast<double>(r.key_heads * r.state) / tp,
+               values = static_cast<double>(r.heads * r.head_dim) / tp;
     s.before_attention.push_back({"qkv", weight_role::attention, 2 * keys + 2 * values, hidden});
     s.after_attention.push_back({"attn out", weight_role::attention, hidden, values});
   }
@@ -66,7 +70,8 @@ void add_mlp(layer_slice& s, double hidden, rank_layout r) {
   s.local_experts = std::ceil(static_cast<double>(l.moe.experts) / r.ep);
   s.expert_ffn = static_cast<double>(l.moe.expert_ffn) / std::max(1, r.ranks / r.ep);
   // Ranks that keep their own sequences see the tokens of all in their experts.
-  s.routed_width = static_cast<double>(l.moe.top_k) * r.ranks / r.tp / r.ep * s.expert_ffn + static_cast<double>(l.moe.shared_ffn) / r.tp;
+  s.routed_width = static_cast<double>(l.moe.top_k) * r.ranks / r.tp / r.ep * s.expert_ffn +
+                   static_cast<double>(l.moe.shared_ffn) / r.tp;
   s.after_attention.push_back({"router", weight_role::sixteen_bit, static_cast<double>(l.moe.experts), hidden});
   if (l.moe.latent > 0) {
     const auto latent = static_cast<double>(l.moe.latent);
@@ -102,7 +107,9 @@ double layer_slice::kv_values() const {
   return 2 * kv_heads * head_dim;
 }
 
-std::vector<layer_slice> slice_layers(const model& m, rank_layout r) { return slice_layers(m.layers, m.hidden, r); }
+std::vector<layer_slice> slice_layers(const model& m, rank_layout r) {
+  return slice_layers(m.layers, m.hidden, r);
+}
 
 std::vector<layer_slice> slice_layers(const std::vector<layer_spec>& layers, std::int64_t hidden, rank_layout r) {
   std::vector<std::pair<layer_spec, int>> counts;

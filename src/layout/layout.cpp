@@ -104,14 +104,16 @@ std::vector<std::string> placement_problems(const parallelism& par, const placem
     return out;
   }
   if (place.gpus_per_domain > domain)
-    out.push_back(fmt::format("placement fills {} GPUs of an NVLink domain that has {}", place.gpus_per_domain, domain));
+    out.push_back(
+        fmt::format("placement fills {} GPUs of an NVLink domain that has {}", place.gpus_per_domain, domain));
   if (par.tp > place.gpus_per_domain)
     out.push_back(fmt::format("tensor parallelism of {} exceeds the {} GPUs used in one NVLink domain", par.tp,
                               place.gpus_per_domain));
   const std::int64_t domains = (world + place.gpus_per_domain - 1) / place.gpus_per_domain;
   if (domains > p.racks)
-    out.push_back(fmt::format("tp {} x pp {} x cp {} x dp {} = {} GPUs need {} NVLink domains at {} GPUs each; the platform has {}",
-                              par.tp, par.pp, par.cp, par.dp, world, domains, place.gpus_per_domain, p.racks));
+    out.push_back(fmt::format(
+        "tp {} x pp {} x cp {} x dp {} = {} GPUs need {} NVLink domains at {} GPUs each; the platform has {}",
+        par.tp, par.pp, par.cp, par.dp, world, domains, place.gpus_per_domain, p.racks));
   return out;
 }
 
@@ -123,7 +125,8 @@ comm_group strided_group(const placement& place, std::int64_t first, std::int64_
   const std::int64_t span = place.domain_of(last) - place.domain_of(first) + 1;
   g.domains = static_cast<int>(std::min(count, span));
   if (g.domains == 1 || stride >= domain) return g;  // all of them in one, or one in each
-  const std::int64_t in_first = (domain - first % domain + stride - 1) / stride, in_last = last % domain / stride + 1;
+  const std::int64_t in_first = (domain - first % domain + stride - 1) / stride,
+                     in_last = last % domain / stride + 1;
   std::int64_t most = std::max(in_first, in_last), least = std::min(in_first, in_last);
   if (span > 2) {  // a domain in the middle holds one rank a stride
     most = std::max(most, (domain + stride - 1) / stride);

@@ -80,10 +80,10 @@ void read_into(const csv_row& row, input_cache& inputs, collective_row& out) {
   out.platform = it->platform;
   const platform& p = inputs.platform_named(out.platform);
   const bool exchange = is_expert_exchange(row);
-  r.scenario = exchange             ? "expert exchange"
-               : *gpus > *domain    ? "across domains"
-               : *size >= 1 << 20   ? "one domain, 1 MiB and more"
-                                    : "one domain, under 1 MiB";
+  r.scenario = exchange           ? "expert exchange"
+               : *gpus > *domain  ? "across domains"
+               : *size >= 1 << 20 ? "one domain, 1 MiB and more"
+                                  : "one domain, under 1 MiB";
   if (exchange) return read_exchange(p, *size, out);
   read_library(row, p, *kind, static_cast<int>(*domain), *size, out);
 }
@@ -95,9 +95,9 @@ void read_exchange_kernel(const csv_row& row, const platform& p, collective_row&
   static constexpr std::string_view prefix = "alltoall_";
   const bool one_sided = row["note"].find("OneSided") != std::string::npos;
   const std::string& dtype = row["dtype"];
-  const std::string kind = fmt::format("{}_{}_{}", one_sided ? "one_sided" : "two_sided",
-                                       op.starts_with(prefix) ? op.substr(prefix.size()) : op,
-                                       dtype == "bfloat16" ? "bf16" : dtype);
+  const std::string kind =
+      fmt::format("{}_{}_{}", one_sided ? "one_sided" : "two_sided",
+                  op.starts_with(prefix) ? op.substr(prefix.size()) : op, dtype == "bfloat16" ? "bf16" : dtype);
   const expert_traffic t{need(row, "m"), need(row, "topk"), need(row, "hidden"), out.gpus, 1, true};
   out.family = "expert_exchange/" + kind;
   out.price = [t, kind, &p](const collective_profile& c) {
@@ -111,7 +111,8 @@ void read_exchange_kernel(const csv_row& row, const platform& p, collective_row&
 
 void set_band(const collective_row& row, const collective_profile& c, validation_record& r) {
   const auto it = c.spreads.find(row.family);
-  if (r.simulated && it != c.spreads.end()) r.band = {*r.simulated * it->second.low, *r.simulated * it->second.high};
+  if (r.simulated && it != c.spreads.end())
+    r.band = {*r.simulated * it->second.low, *r.simulated * it->second.high};
 }
 
 std::string collective_family(const platform& p, collective kind, const comm_group& g) {
@@ -164,7 +165,8 @@ collective_row read_collective_row(const csv_row& row, const std::string& table,
   return out;
 }
 
-std::vector<validation_record> validate_collectives(const csv_table& t, const data_folders& data, const progress& report) {
+std::vector<validation_record> validate_collectives(const csv_table& t, const data_folders& data,
+                                                    const progress& report) {
   input_cache inputs(data);
   std::vector<validation_record> out;
   for (const csv_row& row : t.rows) {

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "nvlsim/config/csv_records.hpp"
-#include "nvlsim/diagnostics/diagnostics.hpp"
 #include "nvlsim/config/read_file.hpp"
+#include "nvlsim/diagnostics/diagnostics.hpp"
 
 namespace nvlsim {
 namespace {
@@ -21,7 +21,9 @@ std::optional<T> parsed(const std::string& cell, std::string_view column) {
   const auto [end, status] = std::from_chars(cell.data(), cell.data() + cell.size(), v);
   bool good = status == std::errc() && end == cell.data() + cell.size();
   if constexpr (std::is_floating_point_v<T>) good = good && std::isfinite(v);
-  if (!good) throw cell_error(fmt::format("{}: \"{}\" is no {}", column, cell, std::is_integral_v<T> ? "integer" : "number"));
+  if (!good)
+    throw cell_error(
+        fmt::format("{}: \"{}\" is no {}", column, cell, std::is_integral_v<T> ? "integer" : "number"));
   return v;
 }
 
@@ -33,12 +35,15 @@ const std::string& csv_row::operator[](std::string_view column) const {
   return it == columns_->end() || it->second >= cells_.size() ? nothing : cells_[it->second];
 }
 
-std::optional<double> csv_row::number(std::string_view column) const { return parsed<double>((*this)[column], column); }
+std::optional<double> csv_row::number(std::string_view column) const {
+  return parsed<double>((*this)[column], column);
+}
 
 std::optional<std::int64_t> csv_row::integer(std::string_view column) const {
   const std::optional<double> d = number(column);
   if (!d) return std::nullopt;
-  if (*d != std::floor(*d) || std::abs(*d) > 1e15) throw cell_error(fmt::format("{}: \"{}\" is no integer", column, (*this)[column]));
+  if (*d != std::floor(*d) || std::abs(*d) > 1e15)
+    throw cell_error(fmt::format("{}: \"{}\" is no integer", column, (*this)[column]));
   return static_cast<std::int64_t>(*d);
 }
 
@@ -59,7 +64,10 @@ csv_table read_csv(const std::filesystem::path& file) {
       problems.push_back({file.string(), "", fmt::format("two columns are called {}", out.columns[i]), {}});
   for (std::size_t i = 1; i < all.size(); ++i) {
     if (all[i].size() != out.columns.size())
-      problems.push_back({file.string(), "", fmt::format("row {}: {} cells for {} columns", i, all[i].size(), out.columns.size()), {}});
+      problems.push_back({file.string(),
+                          "",
+                          fmt::format("row {}: {} cells for {} columns", i, all[i].size(), out.columns.size()),
+                          {}});
     out.rows.emplace_back(columns, std::move(all[i]));
   }
   if (!problems.empty()) throw input_error(std::move(problems));

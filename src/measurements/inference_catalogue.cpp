@@ -83,7 +83,8 @@ std::string serving_stack_of(const std::string& engine, const std::string& versi
     if (version.starts_with("2023")) return "vllm-2023";
     if (version.starts_with("run 2025")) return "vllm-0.11";
     const std::size_t at = version.find("vLLM v");
-    const std::string named = newest_before(vllm_releases, at == std::string::npos ? version : version.substr(at + 5));
+    const std::string named =
+        newest_before(vllm_releases, at == std::string::npos ? version : version.substr(at + 5));
     return named.empty() ? "vllm-0.19" : named;
   }
   if (engine.find("SGLang") != std::string::npos || engine.starts_with("DeepSeek")) {
@@ -108,7 +109,8 @@ weight_formats formats_of(const std::string& cell, const std::string& model_name
     f.expert = precision::mxfp4;
   } else if (cell == "fp8") {
     // Checkpoints of these families scale weights by blocks.
-    const bool block = starts(model_name, {"deepseek", "minimax", "qwen3", "glm", "kimi"}) && model_name != "qwen3-32b";
+    const bool block =
+        starts(model_name, {"deepseek", "minimax", "qwen3", "glm", "kimi"}) && model_name != "qwen3-32b";
     f.dense = f.attention = f.expert = block ? precision::fp8_block : precision::fp8;
   } else if (cell == "int4") {
     f.expert = precision::int4;

@@ -19,8 +19,8 @@ struct weight_formats {
 /// What a checkpoint called "fp4" keeps in which format.
 weight_formats formats_of(const std::string& cell, const std::string& model_name, bool routed, bool latent);
 
-/// The MLPerf data set of a model. The mean of its prompts is not published: an assumption. A run asks for each sample
-/// at least once.
+/// The MLPerf data set of a model. The mean of its prompts is not published: an assumption. A run asks for each
+/// sample at least once.
 struct mlperf_data_set {
   double prompt = 0;
   std::int64_t samples = 0;

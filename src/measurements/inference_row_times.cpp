@@ -5,8 +5,8 @@
 
 #include "nvlsim/measurements/inference_rows.hpp"
 #include "nvlsim/measurements/pooled_rows.hpp"
-#include "nvlsim/serving/memory.hpp"
 #include "nvlsim/serving/limits.hpp"
+#include "nvlsim/serving/memory.hpp"
 
 namespace nvlsim {
 namespace {
@@ -21,11 +21,13 @@ std::vector<double> class_times(const inference_row& r, const stack& s, const sc
   return out;
 }
 
-/// Tokens a second of one lane in a run so long that only its middle counts, or nearly. A run of MLPerf lasts ten minutes
-/// and asks for each sample; the batch fills at its beginning and drains at its end, which take as long as in a short run.
+/// Tokens a second of one lane in a run so long that only its middle counts, or nearly. A run of MLPerf lasts ten
+/// minutes and asks for each sample; the batch fills at its beginning and drains at its end, which take as long as
+/// in a short run.
 double long_run(const inference_row& r, const schedule_summary& schedule, const client_times& mean) {
   constexpr double least_s = 600;
-  const double steady = mean.steady_tokens_per_s, ends = std::max(0.0, mean.makespan_s - schedule.output_tokens / steady);
+  const double steady = mean.steady_tokens_per_s,
+               ends = std::max(0.0, mean.makespan_s - schedule.output_tokens / steady);
   const double middle = std::max(least_s, r.samples / r.lanes() * schedule.mean_output / steady);
   return steady * middle / (middle + ends);
 }
@@ -51,8 +53,8 @@ std::shared_ptr<const schedule_summary> schedule_cache::schedule_of(const infere
   if (r.steady) {
     const double held = w.input.mean + w.output.mean / 2 +
                         static_cast<double>(l.sequence.beside(std::llround(w.input.mean + w.output.mean)));
-    const double batch =
-        std::min(static_cast<double>(set.max_batch_size), static_cast<double>(memory.kv_capacity_tokens) / held + 1);
+    const double batch = std::min(static_cast<double>(set.max_batch_size),
+                                  static_cast<double>(memory.kv_capacity_tokens) / held + 1);
     requests = std::min(requests, static_cast<std::int64_t>(4 * batch) + 1);
   }
   // A cache that never fills is like any other.
@@ -80,8 +82,10 @@ std::shared_ptr<const schedule_summary> schedule_cache::schedule_of(const infere
                              static_cast<double>(l.kv_block_tokens),
                              l.tokens_per_step};
   key.push_back(l.sequence.states);
-  for (const auto& [window, share] : l.sequence.windowed) key.insert(key.end(), {static_cast<double>(window), share});
-  const bool medians = std::any_of(r.targets.begin(), r.targets.end(), [](const metric_target& t) { return t.median; });
+  for (const auto& [window, share] : l.sequence.windowed)
+    key.insert(key.end(), {static_cast<double>(window), share});
+  const bool medians =
+      std::any_of(r.targets.begin(), r.targets.end(), [](const metric_target& t) { return t.median; });
   key.push_back(medians ? 1 : 0);
   auto& known = known_[key];
   if (!known) {
@@ -97,14 +101,14 @@ std::shared_ptr<const schedule_summary> schedule_cache::schedule_of(const infere
 
 std::vector<double> simulate_row(const inference_row& r, const stack& s, const schedule_summary& schedule) {
   const std::vector<double> times = class_times(r, s, schedule);
-  const front_end_costs server =
-      behind_server(r.work) ? s.inference->front_end : front_end_costs{};
+  const front_end_costs server = behind_server(r.work) ? s.inference->front_end : front_end_costs{};
   const client_times mean = mean_times(schedule, times, server);
   const double lane = r.steady ? long_run(r, schedule, mean) : schedule.output_tokens / mean.makespan_s;
   const double counted = r.counts_prompts ? r.work.input.mean : 1;  // tokens of a request's only one
   std::vector<double> out;
   for (const metric_target& t : r.targets) {
-    out.push_back(in_column(t, t.median ? median_times(schedule, times, server) : mean, counted * lane * r.lanes(), r.gpus));
+    out.push_back(
+        in_column(t, t.median ? median_times(schedule, times, server) : mean, counted * lane * r.lanes(), r.gpus));
   }
   return out;
 }

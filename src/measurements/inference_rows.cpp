@@ -15,11 +15,11 @@
 namespace nvlsim {
 namespace {
 
-/// MLPerf's TensorRT-LLM on dense models in NVFP4 is closer to the kernel tables as they are than to the serving fit.
-/// [docs/accuracy.md#inference]
+/// MLPerf's TensorRT-LLM on dense models in NVFP4 is closer to the kernel tables as they are than to the serving
+/// fit. [docs/accuracy.md#inference]
 constexpr const char* unfitted_dense = "tensorrt-llm-1.1-dense";
-constexpr double jitter = 0.2;             // of output lengths, when a source gives one: equal ones stay in lock step
-constexpr double random_range_ratio = 0.8; // of the InferenceX load generator, at every commit looked at
+constexpr double jitter = 0.2;  // of output lengths, when a source gives one: equal ones stay in lock step
+constexpr double random_range_ratio = 0.8;   // of the InferenceX load generator, at every commit looked at
 constexpr double decode_output = 100;        // of the series of runs with decode workers alone
 constexpr std::int64_t run_of_clients = 10;  // requests a client sends in the usual benchmark
 
@@ -45,7 +45,9 @@ class row_reader {
   }
 
  private:
-  bool has(std::string_view column, std::string_view word) const { return row_[column].find(word) != std::string::npos; }
+  bool has(std::string_view column, std::string_view word) const {
+    return row_[column].find(word) != std::string::npos;
+  }
   void note(const std::string& text) {
     std::string& notes = out_.record.notes;
     notes += (notes.empty() ? "" : "; ") + text;
@@ -57,24 +59,35 @@ class row_reader {
 
   /// Counts and rates that a row states are positive, and counts small enough to reckon with.
   void check_cells() const {
-    static constexpr std::array counts = {"gpus", "tp", "pp", "ep", "prefill_gpus", "decode_gpus", "concurrency", "stream_interval",
-                                          "batch_limit_per_instance", "num_prompts"};
+    static constexpr std::array counts = {"gpus",
+                                          "tp",
+                                          "pp",
+                                          "ep",
+                                          "prefill_gpus",
+                                          "decode_gpus",
+                                          "concurrency",
+                                          "stream_interval",
+                                          "batch_limit_per_instance",
+                                          "num_prompts"};
     static constexpr std::int64_t most = 1'000'000'000;
     for (const char* column : counts)
       if (const auto n = row_.integer(column); n && (*n < 1 || *n > most))
         throw cell_error(fmt::format("{} is {}, not from 1 to {}", column, *n, most));
     double gpus = 1;
     for (const char* column : {"tp", "pp"}) gpus *= static_cast<double>(row_.integer(column).value_or(1));
-    if (gpus > static_cast<double>(most)) throw cell_error(fmt::format("tp x pp are {:.4g} GPUs, more than {}", gpus, most));
+    if (gpus > static_cast<double>(most))
+      throw cell_error(fmt::format("tp x pp are {:.4g} GPUs, more than {}", gpus, most));
     if (row_.number("request_rate_per_s")) need(row_, "request_rate_per_s");
-    if (const auto named = parse_layout(row_["launch_layout"]); named && std::min({named->tp, named->pp, named->ep}) < 1)
+    if (const auto named = parse_layout(row_["launch_layout"]);
+        named && std::min({named->tp, named->pp, named->ep}) < 1)
       throw cell_error(fmt::format("launch_layout: \"{}\" has a part of 0 ranks", row_["launch_layout"]));
   }
 
   void refuse() {
-    static constexpr std::array known = {"closed-loop", "static-batch", "prefill-only", "prefill-iteration", "offline-max-throughput", "mlperf-offline",
-                                         "mlperf-server", "mlperf-interactive", "open-loop", "decode-saturated",
-                                         "min-latency", "ttft-128k"};
+    static constexpr std::array known = {
+        "closed-loop",    "static-batch",  "prefill-only",       "prefill-iteration", "offline-max-throughput",
+        "mlperf-offline", "mlperf-server", "mlperf-interactive", "open-loop",         "decode-saturated",
+        "min-latency",    "ttft-128k"};
     if (std::find(known.begin(), known.end(), row_["scenario"]) == known.end())
       throw unsupported(fmt::format("scenario \"{}\" is not simulated yet", row_["scenario"]));
   }
@@ -121,7 +134,9 @@ class row_reader {
     }
   }
 
-  int ranks(std::string_view column, int otherwise) const { return static_cast<int>(row_.integer(column).value_or(otherwise)); }
+  int ranks(std::string_view column, int otherwise) const {
+    return static_cast<int>(row_.integer(column).value_or(otherwise));
+  }
 
   /// The least tensor parallelism that leaves a quarter of the memory to the cache.
   int least_tp(std::int64_t gpus) const {
@@ -130,7 +145,8 @@ class row_reader {
     inference_workload w = work_;
     for (w.tp = 1; 2 * w.tp <= std::min(gpus, server); w.tp *= 2) {
       const serving_memory m = plan_serving_memory(out_.hardware, *out_.software, *out_.net, w);
-      if (m.kv_per_token * static_cast<double>(m.kv_capacity_tokens) > out_.hardware.gpu.hbm_usable * cache_share) break;
+      if (m.kv_per_token * static_cast<double>(m.kv_capacity_tokens) > out_.hardware.gpu.hbm_usable * cache_share)
+        break;
     }
     return w.tp;
   }
@@ -144,7 +160,9 @@ class row_reader {
     work_.pp = ranks("pp", 1);
     bool apart = row_["dp_attention"] == "yes" && routed();
     if (tp == 0) {
-      tp = row_["model"] == "llama3.1-405b" ? 4 : routed() && row_["model"].starts_with("deepseek") ? 8 : least_tp(*gpus);
+      tp = row_["model"] == "llama3.1-405b"                    ? 4
+           : routed() && row_["model"].starts_with("deepseek") ? 8
+                                                               : least_tp(*gpus);
       note(fmt::format("layout not stated: tp {} assumed", tp));
     }
     std::int64_t whole = *gpus;
@@ -153,7 +171,8 @@ class row_reader {
       work_.pp = named->pp;
       apart = named->attention_dp && routed();
       ep = named->recipe && apart ? tp : std::max(named->ep, 1);
-      if (whole < std::int64_t{tp} * work_.pp || has("suspect", "caution: read as") || has("suspect", "gpus count"))
+      if (whole < std::int64_t{tp} * work_.pp || has("suspect", "caution: read as") ||
+          has("suspect", "gpus count"))
         whole = std::int64_t{tp} * work_.pp;
     } else if (apart && row_["scenario"] == "closed-loop" && tp > 1) {
       // Dumps that multiply TP by DP: the same points appear elsewhere as plain TP (and EP).
@@ -174,8 +193,9 @@ class row_reader {
       work_.ep = routed() ? std::clamp(ep, 1, tp) : 1;
     }
     work_.replicas = static_cast<int>(std::max<std::int64_t>(1, whole / work_.gpus_per_replica()));
-    const int racks = static_cast<int>((work_.gpus_per_replica() * work_.replicas + out_.hardware.gpus_per_rack() - 1) /
-                                       out_.hardware.gpus_per_rack());
+    const int racks =
+        static_cast<int>((work_.gpus_per_replica() * work_.replicas + out_.hardware.gpus_per_rack() - 1) /
+                         out_.hardware.gpus_per_rack());
     out_.hardware.racks = std::max(out_.hardware.racks, racks);
   }
 
@@ -195,15 +215,17 @@ class row_reader {
     static constexpr std::string_view word = "mtp";
     if (!spec.starts_with(word) || spec.starts_with("mtp?")) return;
     static constexpr std::array of_ablation = {1.92, 2.58, 2.82, 2.99, 3.01};  // tokens a step, by drafts
-    constexpr double acceptance = 0.64;  // of other runs
+    constexpr double acceptance = 0.64;                                        // of other runs
     const auto stated = leading(std::string_view(spec).substr(word.size()));
-    constexpr double large_batch = 128;  // sequences a GPU: they fill the tensor cores, and pay for each further guess
+    constexpr double large_batch =
+        128;  // sequences a GPU: they fill the tensor cores, and pay for each further guess
     const double gpus = row_.number("decode_gpus").value_or(row_.number("gpus").value_or(1));
     const int usual = row_.number("concurrency").value_or(0) >= large_batch * gpus ? 1 : 3;
     if (!stated) note(fmt::format("number of draft tokens not stated: {} assumed", usual));
     const auto n = static_cast<int>(std::clamp<std::int64_t>(stated.value_or(usual), 1, of_ablation.size()));
     const bool measured = has("notes", "tokens per step");
-    work_.drafts = {n, measured ? of_ablation[static_cast<std::size_t>(n) - 1] : expected_tokens_per_step(n, acceptance)};
+    work_.drafts = {
+        n, measured ? of_ablation[static_cast<std::size_t>(n) - 1] : expected_tokens_per_step(n, acceptance)};
     if (!measured) note(fmt::format("{:.3g} tokens a step assumed", work_.drafts.tokens_per_step));
   }
 
@@ -218,9 +240,11 @@ class row_reader {
     static constexpr std::string_view poll = "recv_interval=";
     const std::string& balance = row_["attention_dp_balance"];
     static constexpr std::string_view timeout = "timeout_iters=";
-    if (const std::size_t at = balance.find(timeout); balance.starts_with("balance=yes") && at != std::string::npos)
+    if (const std::size_t at = balance.find(timeout);
+        balance.starts_with("balance=yes") && at != std::string::npos)
       o.rank_wait_iterations = leading(std::string_view(balance).substr(at + timeout.size()));
-    if (row_["decode_poll_or_steps"].starts_with(poll)) o.poll_interval = leading(row_["decode_poll_or_steps"].substr(poll.size()));
+    if (row_["decode_poll_or_steps"].starts_with(poll))
+      o.poll_interval = leading(row_["decode_poll_or_steps"].substr(poll.size()));
     o.stream_interval = row_.integer("stream_interval");
     o.cuda_graph_max_batch_size = graphs_in(row_["cuda_graph"]);
     if (row_["chunked_prefill"] == "on") o.prefill = prefill_policy::chunked;
@@ -244,14 +268,17 @@ class row_reader {
   }
 
   /// `nominal` is the longest length when the generator draws from [ratio, 1].
-  token_lengths drawn(double nominal, double ratio) const { return {nominal * (1 + ratio) / 2, (1 - ratio) / (1 + ratio)}; }
+  token_lengths drawn(double nominal, double ratio) const {
+    return {nominal * (1 + ratio) / 2, (1 - ratio) / (1 + ratio)};
+  }
 
   void read_load() {
     auto input = lengths_in(row_, "isl");
     auto output = lengths_in(row_, "osl");
     const std::string& scenario = row_["scenario"];
     if (prompts_alone()) output = token_lengths{1};
-    if (!output && scenario == "decode-saturated") output = token_lengths{decode_output}, note("outputs of 100 tokens assumed");
+    if (!output && scenario == "decode-saturated")
+      output = token_lengths{decode_output}, note("outputs of 100 tokens assumed");
     if (const auto set = data_set_of(row_["model"]); !input && set) {
       input = token_lengths{set->prompt};
       note(fmt::format("prompt lengths not stated: {} tokens assumed", input->mean));
@@ -269,7 +296,8 @@ class row_reader {
     // Prompts longer than the budget were cut, whatever the engine's habit.
     const engine_settings set = settings_of(*out_.software->inference, work_);
     // Those that leave no room for a decode would run alone, which nobody publishes.
-    if (!work_.pooled() && set.prefill == prefill_policy::whole_prompt && input->mean * (1 + input->spread) + 1 > static_cast<double>(set.max_num_tokens)) {
+    if (!work_.pooled() && set.prefill == prefill_policy::whole_prompt &&
+        input->mean * (1 + input->spread) + 1 > static_cast<double>(set.max_num_tokens)) {
       work_.engine.prefill = prefill_policy::chunked;
       note("prompts fill max_num_tokens: chunked");
     }
@@ -278,7 +306,8 @@ class row_reader {
   void read_offline(double tokens) {
     work_.load = load_kind::offline;
     constexpr double least = 600, most = 3000, work = 3e6;  // enough for the middle of a run to outweigh its ends
-    work_.requests = static_cast<std::int64_t>(std::clamp(work / tokens, least, most)) * work_.replicas * work_.pp * work_.attention_dp;
+    work_.requests = static_cast<std::int64_t>(std::clamp(work / tokens, least, most)) * work_.replicas *
+                     work_.pp * work_.attention_dp;
     note(fmt::format("{} requests", work_.requests));
   }
 
@@ -298,13 +327,18 @@ class row_reader {
     work_.engine.kv_reserve = 0.5;
   }
 
-  bool prompts_alone() const { return row_["scenario"].starts_with("prefill-") || row_["disaggregated"] == "prefill only"; }
+  bool prompts_alone() const {
+    return row_["scenario"].starts_with("prefill-") || row_["disaggregated"] == "prefill only";
+  }
 
-  /// A pass over as many prompts as there are at once, or prompts one after the other, whose only output is the first token.
+  /// A pass over as many prompts as there are at once, or prompts one after the other, whose only output is the
+  /// first token.
   void read_prompts_alone() {
     work_.engine.prefill = prefill_policy::chunked;
     out_.counts_prompts = true;
-    if (const auto n = row_.integer("concurrency") ? row_.integer("concurrency") : row_.integer("batch_limit_per_instance"); n || row_.number("ttft_ms")) {
+    if (const auto n =
+            row_.integer("concurrency") ? row_.integer("concurrency") : row_.integer("batch_limit_per_instance");
+        n || row_.number("ttft_ms")) {
       work_.load = load_kind::static_batch;
       work_.requests = n.value_or(1) * out_.lanes();
       return;
@@ -321,14 +355,16 @@ class row_reader {
   }
 
   void read_static() {
-    const auto batch = row_.integer("concurrency") ? row_.integer("concurrency") : row_.integer("batch_limit_per_instance");
+    const auto batch =
+        row_.integer("concurrency") ? row_.integer("concurrency") : row_.integer("batch_limit_per_instance");
     if (!batch) throw unsupported("batch size not stated");
     work_.load = load_kind::static_batch;
     work_.requests = *batch * out_.lanes();
   }
 
   void read_closed_loop() {
-    const auto clients = row_.integer("concurrency") ? row_.integer("concurrency") : row_.integer("batch_limit_per_instance");
+    const auto clients =
+        row_.integer("concurrency") ? row_.integer("concurrency") : row_.integer("batch_limit_per_instance");
     if (!clients) throw unsupported("concurrency not stated");
     work_.load = load_kind::closed_loop;
     const std::int64_t lanes = work_.pooled() ? 1 : out_.lanes();
@@ -340,7 +376,9 @@ class row_reader {
       requests = std::clamp<std::int64_t>(*stated / lanes, each, requests);
     if (out_.software->name == "sglang-0.5.1" && has("evidence", "gap-analysis")) {
       requests = each;
-      note("one burst: each client sends one request, inferred from TTFT that grows with the prompts of all clients");
+      note(
+          "one burst: each client sends one request, inferred from TTFT that grows with the prompts of all "
+          "clients");
     }
     work_.requests = requests * lanes;
     const auto ratio = row_.number("random_range_ratio");
@@ -364,7 +402,8 @@ class row_reader {
     if (each == 0) {
       const auto memory = plan_serving_memory(out_.hardware, *out_.software, *out_.net, work_);
       const double held = work_.input.mean + work_.output.mean / 2;
-      each = std::max<std::int64_t>(1, static_cast<std::int64_t>(static_cast<double>(memory.kv_capacity_tokens) / work_.attention_dp / held));
+      each = std::max<std::int64_t>(1, static_cast<std::int64_t>(static_cast<double>(memory.kv_capacity_tokens) /
+                                                                 work_.attention_dp / held));
       note(fmt::format("batch not stated: {} sequences a GPU fill the cache", each));
     }
     work_.engine.max_batch_size = work_.engine.max_num_tokens = each;
@@ -392,7 +431,8 @@ class row_reader {
     }
     out_.request_rate = *rate;
     work_.load = load_kind::open_loop;
-    work_.arrivals = {has("client", "fixed request rate") ? arrival_process::fixed : arrival_process::poisson, *rate, 1};
+    work_.arrivals = {has("client", "fixed request rate") ? arrival_process::fixed : arrival_process::poisson,
+                      *rate, 1};
     if (row_["scenario"].starts_with("mlperf")) read_mlperf_server();
     else work_.output.spread = jitter, note("output lengths vary by 20 %");
   }
@@ -422,20 +462,23 @@ void choose_targets(const csv_row& row, inference_row& out) {
   const std::size_t before = out.targets.size();
   add(served_metric::throughput, "tokens_per_s_total", "");
   if (out.targets.size() == before) add(served_metric::throughput_per_gpu, "tokens_per_s_per_gpu", "");
-  if (out.targets.size() == before && prompts) add(served_metric::throughput_per_gpu, "total_in_out_tokens_per_s_per_gpu", "");
+  if (out.targets.size() == before && prompts)
+    add(served_metric::throughput_per_gpu, "total_in_out_tokens_per_s_per_gpu", "");
 }
 
 }  // namespace
 
 bool doubtful(std::string_view suspect) {
   static constexpr std::array<std::string_view, 6> resolved = {
-      "attention DP, the column says no", "read as", "engine is", "gpus and per-GPU columns count",
+      "attention DP, the column says no",   "read as", "engine is", "gpus and per-GPU columns count",
       "only the first factor of a product", "TTFT"};
   constexpr std::string_view separator = "; ";
   while (!suspect.empty()) {
     const std::size_t end = std::min(suspect.find(separator), suspect.size());
     const std::string_view mark = suspect.substr(0, end);
-    if (std::none_of(resolved.begin(), resolved.end(), [&](std::string_view r) { return mark.find(r) != mark.npos; })) return true;
+    if (std::none_of(resolved.begin(), resolved.end(),
+                     [&](std::string_view r) { return mark.find(r) != mark.npos; }))
+      return true;
     suspect.remove_prefix(std::min(end + separator.size(), suspect.size()));
   }
   return false;

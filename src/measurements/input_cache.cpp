@@ -39,7 +39,9 @@ const T& cached(std::map<std::string, T>& cache, const std::string& name, const 
 
 }  // namespace
 
-const platform& input_cache::platform_named(const std::string& name) { return cached(platforms_, name, data_, load_platform); }
+const platform& input_cache::platform_named(const std::string& name) {
+  return cached(platforms_, name, data_, load_platform);
+}
 const stack& input_cache::stack_named(const std::string& name) { return cached(stacks_, name, data_, load_stack); }
 const model& input_cache::model_named(const std::string& name) { return cached(models_, name, data_, load_model); }
 

@@ -228,7 +228,8 @@ void read_moe(const csv_row& row, kernel_row& out, load_cache& loads) {
   const std::string kernel = op.substr(first + 1, last - first - 1), word = op.substr(last + 1);
   out.record.scenario = fmt::format("{} {}", kernel, word);
   if (kernel.find("min_latency") != std::string::npos && word == "balanced")
-    throw uncovered("balanced min_latency rows imply reading weights at up to twice the rate of HBM: no load explains them");
+    throw uncovered(
+        "balanced min_latency rows imply reading weights at up to twice the rate of HBM: no load explains them");
   const auto it = std::find_if(moe_families.begin(), moe_families.end(),
                                [&](const moe_family& f) { return f.kernel == kernel && f.dtype == row["dtype"]; });
   if (it == moe_families.end())
@@ -309,8 +310,8 @@ void price(kernel_row& r, input_cache& inputs) {
   if (const kernel_spread* s = spread_of(inputs.stack_named(r.stack), p.gpu, r.family))
     r.record.band = {*r.record.simulated * s->low, *r.record.simulated * s->high};
   if (r.power)
-    r.record.notes = fmt::format("power {:.0f} W read, {:.0f} W computed", *r.power,
-                                 kernel_power(p.gpu, r.operands, c).base());
+    r.record.notes =
+        fmt::format("power {:.0f} W read, {:.0f} W computed", *r.power, kernel_power(p.gpu, r.operands, c).base());
 }
 
 }  // namespace
@@ -321,7 +322,8 @@ std::string_view platform_of_kernel_system(std::string_view system) {
 }
 
 std::string parameter_group(const kernel_profile& k, const std::string& family) {
-  if (family.starts_with("attention/")) return family.ends_with("fp8") && k.attention_fp8 ? "attention_fp8" : "attention";
+  if (family.starts_with("attention/"))
+    return family.ends_with("fp8") && k.attention_fp8 ? "attention_fp8" : "attention";
   if (family.starts_with("single_decode/"))
     if (const auto p = precision_by_name(family.substr(family.find('/') + 1)); !p || !k.single_decode.contains(*p))
       return parameter_group(k, family.substr(family.find("decode/")));

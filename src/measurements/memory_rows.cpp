@@ -30,18 +30,20 @@ std::map<std::string, std::int64_t> tokens_in(std::string_view text) {
     text.remove_prefix(std::min(text.size(), word.size() + 1));
     const std::size_t digits = std::min(word.find_first_of("0123456789"), word.size());
     std::int64_t n = 0;
-    if (std::from_chars(word.data() + digits, word.data() + word.size(), n).ec == std::errc()) out[std::string(word.substr(0, digits))] = n;
+    if (std::from_chars(word.data() + digits, word.data() + word.size(), n).ec == std::errc())
+      out[std::string(word.substr(0, digits))] = n;
   }
   return out;
 }
 
-/// The first layer and the last ones: a cut of four layers of DeepSeek-V3 keeps one of its three dense layers, which
-/// alone agrees with its peak [inferred].
+/// The first layer and the last ones: a cut of four layers of DeepSeek-V3 keeps one of its three dense layers,
+/// which alone agrees with its peak [inferred].
 model cut_to(const model& whole, std::int64_t layers) {
   model m = whole;
   m.mtp_layers = 0;
   m.mtp_block.clear();
-  if (layers < 1 || static_cast<std::size_t>(layers) > whole.layers.size()) throw cell_error(fmt::format("case: {} layers are not to be had", layers));
+  if (layers < 1 || static_cast<std::size_t>(layers) > whole.layers.size())
+    throw cell_error(fmt::format("case: {} layers are not to be had", layers));
   m.layers.assign(1, whole.layers.front());
   m.layers.insert(m.layers.end(), whole.layers.end() - (layers - 1), whole.layers.end());
   return m;
@@ -67,7 +69,8 @@ training_workload workload_of(const std::map<std::string, std::int64_t>& t, cons
   return w;
 }
 
-void compare(const csv_row& row, const std::string& table, input_cache& inputs, std::vector<validation_record>& out) {
+void compare(const csv_row& row, const std::string& table, input_cache& inputs,
+             std::vector<validation_record>& out) {
   validation_record peak, step;
   const std::string& name = row["case"];
   peak.table = step.table = table;
@@ -82,7 +85,8 @@ void compare(const csv_row& row, const std::string& table, input_cache& inputs, 
   try {
     peak.published = published_value(row, "peak_alloc_GiB");
     step.published = published_value(row, "step_time_ms");
-    const auto it = std::find_if(models.begin(), models.end(), [&](const case_model& m) { return name.starts_with(m.prefix); });
+    const auto it = std::find_if(models.begin(), models.end(),
+                                 [&](const case_model& m) { return name.starts_with(m.prefix); });
     if (it == models.end()) throw cell_error(fmt::format("case: the model of \"{}\" is unknown", name));
     peak.model = step.model = std::string(it->model);
     const auto t = tokens_in(std::string_view(name).substr(it->prefix.size()));
@@ -92,7 +96,8 @@ void compare(const csv_row& row, const std::string& table, input_cache& inputs, 
     const stack& s = inputs.stack_named(stack_name);
     const auto layers = t.find("l");
     const model& whole = inputs.model_named(std::string(it->model));
-    const model m = cut_to(whole, layers == t.end() ? static_cast<std::int64_t>(whole.layers.size()) : layers->second);
+    const model m =
+        cut_to(whole, layers == t.end() ? static_cast<std::int64_t>(whole.layers.size()) : layers->second);
     const training_workload w = workload_of(t, p);
     if (const auto problems = training_problems(p, m, w); !problems.empty()) {
       peak.status = step.status = record_status::infeasible;
@@ -117,7 +122,8 @@ void compare(const csv_row& row, const std::string& table, input_cache& inputs, 
 
 }  // namespace
 
-std::vector<validation_record> validate_memory(const csv_table& t, const data_folders& data, const progress& report) {
+std::vector<validation_record> validate_memory(const csv_table& t, const data_folders& data,
+                                               const progress& report) {
   input_cache inputs(data);
   std::vector<validation_record> out;
   for (std::size_t i = 0; i < t.rows.size(); ++i) {

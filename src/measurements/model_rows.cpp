@@ -1,5 +1,6 @@
-// Rows of models.csv: parameters and training FLOPs a token that the table derives from published architectures, against
-// what a shipped model counts. The table leaves out norms, so parameters agree to its fourth digit, not the last.
+// Rows of models.csv: parameters and training FLOPs a token that the table derives from published architectures,
+// against what a shipped model counts. The table leaves out norms, so parameters agree to its fourth digit, not
+// the last.
 #include <array>
 
 #include "nvlsim/measurements/training_rows.hpp"
@@ -16,10 +17,12 @@ constexpr std::array<count_column, 5> columns = {{
     {"params_active_derived", [](const model& m) { return static_cast<double>(active_parameters(m)); }},
     {"train_flops_per_token_causal_s4096", [](const model& m) { return training_flops_per_token(m, 4096, true); }},
     {"train_flops_per_token_causal_s8192", [](const model& m) { return training_flops_per_token(m, 8192, true); }},
-    {"train_flops_per_token_noncausal_s8192", [](const model& m) { return training_flops_per_token(m, 8192, false); }},
+    {"train_flops_per_token_noncausal_s8192",
+     [](const model& m) { return training_flops_per_token(m, 8192, false); }},
 }};
 
-validation_record compared(const csv_row& row, const count_column& column, const std::string& table, input_cache& inputs) {
+validation_record compared(const csv_row& row, const count_column& column, const std::string& table,
+                           input_cache& inputs) {
   validation_record r;
   r.table = table;
   r.id = r.model = row["model"];
@@ -38,7 +41,8 @@ validation_record compared(const csv_row& row, const count_column& column, const
 
 }  // namespace
 
-std::vector<validation_record> validate_models(const csv_table& t, const data_folders& data, const progress& report) {
+std::vector<validation_record> validate_models(const csv_table& t, const data_folders& data,
+                                               const progress& report) {
   input_cache inputs(data);
   std::vector<validation_record> out;
   for (std::size_t i = 0; i < t.rows.size(); ++i) {

@@ -4,16 +4,16 @@
 
 #include "nvlsim/analysis/inference_metrics.hpp"
 #include "nvlsim/measurements/inference_rows.hpp"
-#include "nvlsim/serving/memory.hpp"
 #include "nvlsim/serving/iteration_prices.hpp"
 #include "nvlsim/serving/limits.hpp"
+#include "nvlsim/serving/memory.hpp"
 
 namespace nvlsim {
 namespace {
 
 constexpr std::int64_t no_limit = std::int64_t{1} << 40;
-constexpr int most_replicas = 4;      // like ones: more say the same
-constexpr double longest_s = 120;     // of arrivals, when the source does not say how many requests there were
+constexpr int most_replicas = 4;   // like ones: more say the same
+constexpr double longest_s = 120;  // of arrivals, when the source does not say how many requests there were
 constexpr double least_requests = 500, most_requests = 20'000;
 
 /// A part of the replicas with its share of the arrivals.
@@ -30,10 +30,14 @@ inference_workload load_of(const inference_row& r) {
 double in_column(const metric_target& t, const inference_metrics& m, const inference_row& r, double share) {
   const auto of = [&](const distribution& d) { return 1e3 * (t.median ? d.p50 : d.mean); };
   switch (t.what) {
-    case served_metric::tpot: return m.tpot_s ? of(*m.tpot_s) : 0;
-    case served_metric::ttft: return of(m.ttft_s);
-    case served_metric::throughput: return m.output_tokens_per_s / share;
-    case served_metric::throughput_per_gpu: return m.output_tokens_per_s / share / r.gpus;
+    case served_metric::tpot:
+      return m.tpot_s ? of(*m.tpot_s) : 0;
+    case served_metric::ttft:
+      return of(m.ttft_s);
+    case served_metric::throughput:
+      return m.output_tokens_per_s / share;
+    case served_metric::throughput_per_gpu:
+      return m.output_tokens_per_s / share / r.gpus;
   }
   return 0;
 }
@@ -42,7 +46,9 @@ double in_column(const metric_target& t, const inference_metrics& m, const infer
 
 std::vector<double> simulate_open_loop(inference_row& r, const stack& s) {
   const inference_workload w = load_of(r);
-  const auto note = [&](const std::string& text) { r.record.notes += (r.record.notes.empty() ? "" : "; ") + text; };
+  const auto note = [&](const std::string& text) {
+    r.record.notes += (r.record.notes.empty() ? "" : "; ") + text;
+  };
   serving_run run = serve(r.hardware, s, *r.net, w);
   if (!run.reasons.empty()) {
     // What was published did run.

@@ -11,8 +11,8 @@
 namespace nvlsim {
 namespace {
 
-/// Stack of a training release; what is no release line of its own takes the nearest, and a row without a release the
-/// one of the papers.
+/// Stack of a training release; what is no release line of its own takes the nearest, and a row without a release
+/// the one of the papers.
 std::string stack_of(const csv_row& row) {
   const std::string& release = row["release"];
   if (row["notes"].find("NeMo 25.09 stack") != std::string::npos) return "mlperf-training-v5.1";
@@ -20,7 +20,8 @@ std::string stack_of(const csv_row& row) {
   if (release.find("v25.05") != std::string::npos) return "nemo-25.05";
   if (row["source"].starts_with("NVIDIA/dgxc") || release.find("v25.04") != std::string::npos) return "nemo-25.04";
   if (release.starts_with("25.")) return "megatron-bridge-25.11";
-  if (release.starts_with("26.02") || row["source"].find("2603.07685") != std::string::npos) return "megatron-bridge-26.02";
+  if (release.starts_with("26.02") || row["source"].find("2603.07685") != std::string::npos)
+    return "megatron-bridge-26.02";
   if (release.starts_with("26.04")) return "megatron-bridge-26.04";
   return release.empty() ? "megatron-lm-papers" : "megatron-bridge-26.06";
 }
@@ -51,12 +52,15 @@ class row_reader {
     note(std::move(text));
     out_.defaulted_layout = true;
   }
-  bool has(std::string_view column, std::string_view word) const { return row_[column].find(word) != std::string::npos; }
+  bool has(std::string_view column, std::string_view word) const {
+    return row_[column].find(word) != std::string::npos;
+  }
 
   void read_precision() {
     precision& p = out_.work.gemm_precision;
     const std::string& cell = row_["precision"];
-    const auto it = std::find_if(precision_names.begin(), precision_names.end(), [&](const auto& n) { return n.column == cell; });
+    const auto it = std::find_if(precision_names.begin(), precision_names.end(),
+                                 [&](const auto& n) { return n.column == cell; });
     if (it != precision_names.end()) {
       p = it->p;
     } else if (cell.starts_with("FP8")) {
@@ -68,14 +72,16 @@ class row_reader {
     }
     const gpu_spec& gpu = out_.hardware.gpu;
     if (!gpu.dense_peak(precision::fp8)) p = precision::bf16;
-    else if (!gpu.dense_peak(precision::nvfp4) && p == precision::mxfp8) p = precision::fp8;  // no MX formats before Blackwell
+    else if (!gpu.dense_peak(precision::nvfp4) && p == precision::mxfp8)
+      p = precision::fp8;  // no MX formats before Blackwell
   }
 
   void read_layout(std::int64_t gpus) {
     training_workload& w = out_.work;
     parallelism& par = w.par;
     for (const char* size : {"gpus", "tp", "pp", "vp", "cp", "ep", "etp", "micro_batch"})
-      if (const auto n = row_.integer(size); n && (*n < 1 || *n > (std::int64_t{1} << 20))) throw cell_error(fmt::format("{}: {} is no count", size, *n));
+      if (const auto n = row_.integer(size); n && (*n < 1 || *n > (std::int64_t{1} << 20)))
+        throw cell_error(fmt::format("{}: {} is no count", size, *n));
     par.tp = row_.integer("tp").value_or(0);
     par.pp = row_.integer("pp").value_or(0);
     par.cp = row_.integer("cp").value_or(1);
@@ -84,21 +90,24 @@ class row_reader {
       defaulted(fmt::format("layout not stated: tp {} pp {} cp {} assumed", par.tp, par.pp, par.cp));
     }
     const std::int64_t model_parallel = par.tp * par.pp * par.cp;
-    if (gpus % model_parallel != 0) throw cell_error(fmt::format("gpus: {} is no multiple of tp x pp x cp = {}", gpus, model_parallel));
+    if (gpus % model_parallel != 0)
+      throw cell_error(fmt::format("gpus: {} is no multiple of tp x pp x cp = {}", gpus, model_parallel));
     par.dp = gpus / model_parallel;
     par.ep = row_.integer("ep").value_or(1);
     par.etp = row_.integer("etp").value_or(default_etp(par));
     par.sequence_parallel = par.tp > 1 && row_["sequence_parallel"] != "no";
     const auto micro = row_.integer("micro_batch");
     w.micro_batch_size = micro.value_or(has("suspect", "micro-batch unknown, 4 fits") ? 4 : 1);
-    if (!micro && w.task != training_task::lora) defaulted(fmt::format("micro-batch not stated: {} assumed", w.micro_batch_size));
+    if (!micro && w.task != training_task::lora)
+      defaulted(fmt::format("micro-batch not stated: {} assumed", w.micro_batch_size));
     read_model_chunks();
   }
 
   /// Megatron-Core's own default is TP, which NeMo's recipes leave; those of Megatron-Bridge set 1.
   std::int64_t default_etp(const parallelism& par) {
     if (par.ep == 1) return par.tp;
-    const bool left = out_.software->name.starts_with("nemo-") && par.tp * par.cp * par.dp % (par.ep * par.tp) == 0;
+    const bool left =
+        out_.software->name.starts_with("nemo-") && par.tp * par.cp * par.dp % (par.ep * par.tp) == 0;
     if (!left || par.tp == 1) return 1;
     note(fmt::format("expert tensor parallelism not stated: etp {}, the default of Megatron-Core", par.tp));
     return par.tp;
@@ -127,7 +136,8 @@ class row_reader {
 
   void read_model_chunks() {
     parallelism& par = out_.work.par;
-    const std::int64_t micro_batches = std::max<std::int64_t>(1, out_.work.global_batch_size / (out_.work.micro_batch_size * par.dp));
+    const std::int64_t micro_batches =
+        std::max<std::int64_t>(1, out_.work.global_batch_size / (out_.work.micro_batch_size * par.dp));
     const auto layers = static_cast<std::int64_t>(out_.net->layers.size());
     const auto stated = row_.integer("vp");
     const bool wrong = has("suspect", "treat VP as unknown");
@@ -149,28 +159,32 @@ class row_reader {
     w.recompute.full = recompute == "full";
     w.recompute.core_attention = has("activation_recompute", "core");
     w.recompute.layernorm = has("activation_recompute", "layernorm");
-    w.recompute.mlp = recompute == "selective:mlp" || has("activation_recompute", "+mlp") || has("activation_recompute", "mlp+");
+    w.recompute.mlp =
+        recompute == "selective:mlp" || has("activation_recompute", "+mlp") || has("activation_recompute", "mlp+");
     w.recompute.mla_up_proj = has("activation_recompute", "mla_up_proj");
     w.recompute.moe = has("activation_recompute", "moe+");
     w.recompute.activation = has("activation_recompute", "moe_act");
     const std::string& sharding = row_["dp_sharding"];
-    w.sharding = sharding.find("replicated") != std::string::npos      ? data_parallel_sharding::replicated
-                 : sharding.find("megatron-fsdp") != std::string::npos ? data_parallel_sharding::fsdp
-                                                                       : data_parallel_sharding::distributed_optimizer;
+    w.sharding = sharding.find("replicated") != std::string::npos ? data_parallel_sharding::replicated
+                 : sharding.find("megatron-fsdp") != std::string::npos
+                     ? data_parallel_sharding::fsdp
+                     : data_parallel_sharding::distributed_optimizer;
     w.fp8_attention = has("notes", "fp8_dot_product_attention");
     if (has_routed_experts(*out_.net)) read_experts();
     w.fp8_attention = w.fp8_attention && w.gemm_precision != precision::bf16;
   }
 
-  /// What ran did fit: where the source does not say what is computed again, the least of what costs little, if that
-  /// makes it fit. More is not assumed: step times speak against it.
+  /// What ran did fit: where the source does not say what is computed again, the least of what costs little, if
+  /// that makes it fit. More is not assumed: step times speak against it.
   void assume_recomputation() {
     recompute_spec& r = out_.work.recompute;
     const auto fits = [&] { return training_memory(out_.hardware, *out_.software, *out_.net, out_.work).fits(); };
     if (!row_.blank("activation_recompute") || fits()) return;
     r.layernorm = r.activation = true;
     if (!fits()) r.mla_up_proj = true;
-    if (fits()) note(fmt::format("recomputation not stated: layernorm and activations{} assumed", r.mla_up_proj ? " and up-projections" : ""));
+    if (fits())
+      note(fmt::format("recomputation not stated: layernorm and activations{} assumed",
+                       r.mla_up_proj ? " and up-projections" : ""));
     else r = {};
   }
 
@@ -180,21 +194,26 @@ class row_reader {
     const std::string& stack = out_.software->name;
     const bool grace = row_["system"].starts_with("gb");
     const bool unmatched = stack == "megatron-bridge-26.06" && grace && !has("notes", "recipe match v");
-    // Overlap and whole-step graphs are of the recipes for softmax attention; hybrids' graph their layers one by one.
+    // Overlap and whole-step graphs are of the recipes for softmax attention; hybrids' graph their layers one by
+    // one.
     const auto& layers = out_.net->layers;
     const bool plain = std::all_of(layers.begin(), layers.end(), [](const layer_spec& l) {
-      return (l.attention == attention_kind::grouped_query || l.attention == attention_kind::mla) && l.sparse_keys == 0;
+      return (l.attention == attention_kind::grouped_query || l.attention == attention_kind::mla) &&
+             l.sparse_keys == 0;
     });
     const bool newest = unmatched && plain;
     w.fp8_attention = w.fp8_attention || newest || stack == "mlperf-training-v6.0";
     w.moe_overlap = has("notes", "moe_a2a_overlap") || has("notes", "1F1B A2A") || newest ||
                     (stack == "megatron-bridge-25.11" && w.par.pp > 1 && w.par.ep >= 32);
-    const bool full = has("notes", "full_iteration") || has("notes", "full CUDA graph") || has("notes", "full-iteration") || newest;
-    const bool partial = has("notes", "transformer_engine/") || has("notes", "CUDA graph") || (unmatched && !plain);
+    const bool full = has("notes", "full_iteration") || has("notes", "full CUDA graph") ||
+                      has("notes", "full-iteration") || newest;
+    const bool partial =
+        has("notes", "transformer_engine/") || has("notes", "CUDA graph") || (unmatched && !plain);
     w.graphs = full ? cuda_graphs::full_iteration : partial ? cuda_graphs::partial : cuda_graphs::none;
     w.fused_expert_mlp = has("notes", "fused_grouped_mlp") || newest || stack == "mlperf-training-v6.0";
     w.token_drop = row_["release"] == "25.09";
-    const bool dedup = has("notes", "hybridep") || has("notes", "HybridEP") || has("notes", "deepep") || unmatched || w.token_drop;
+    const bool dedup = has("notes", "hybridep") || has("notes", "HybridEP") || has("notes", "deepep") ||
+                       unmatched || w.token_drop;
     w.dispatcher = dedup ? moe_dispatcher::deduplicated : moe_dispatcher::alltoall;
   }
 
@@ -281,13 +300,17 @@ double metric_of_step(const training_row& r, seconds step) {
   const training_workload& w = r.work;
   const double gpus = static_cast<double>(w.par.gpus());
   if (r.record.metric == "step_time_s") return step.base();
-  if (r.record.metric == "tokens_per_s_per_gpu") return static_cast<double>(w.global_batch_size * w.seq_length) / step.base() / gpus;
+  if (r.record.metric == "tokens_per_s_per_gpu")
+    return static_cast<double>(w.global_batch_size * w.seq_length) / step.base() / gpus;
   return model_flops_per_step(*r.net, w, !r.full_attention_flops) / step.base() / gpus / 1e12;
 }
 
-seconds step_time(const training_row& r) { return evaluate(plan_training(r.hardware, *r.software, *r.net, r.work)).makespan; }
+seconds step_time(const training_row& r) {
+  return evaluate(plan_training(r.hardware, *r.software, *r.net, r.work)).makespan;
+}
 
-std::vector<validation_record> validate_training(const csv_table& t, const data_folders& data, const progress& report) {
+std::vector<validation_record> validate_training(const csv_table& t, const data_folders& data,
+                                                 const progress& report) {
   input_cache inputs(data);
   std::vector<validation_record> out;
   for (const csv_row& row : t.rows) {
@@ -295,11 +318,14 @@ std::vector<validation_record> validate_training(const csv_table& t, const data_
     if (r.record.status == record_status::ok) {
       try {
         const memory_report memory = training_memory(r.hardware, *r.software, *r.net, r.work);
-        if (!memory.fits()) r.record.notes += (r.record.notes.empty() ? "" : "; ") + std::string("modelled memory exceeds the GPU's");
+        if (!memory.fits())
+          r.record.notes +=
+              (r.record.notes.empty() ? "" : "; ") + std::string("modelled memory exceeds the GPU's");
         const double simulated = metric_of_step(r, step_time(r));
         // An unknown precision, layout or micro-batch doubles what is not known.
         const step_band b = step_band_90(r.hardware, *r.software, *r.net, r.work);
-        const double times = r.defaulted_layout ? 2 : 1, low = std::pow(b.low, times), high = std::pow(b.high, times);
+        const double times = r.defaulted_layout ? 2 : 1, low = std::pow(b.low, times),
+                     high = std::pow(b.high, times);
         r.record.simulated = simulated;
         if (r.record.metric == "step_time_s") r.record.band = {simulated * low, simulated * high};
         else r.record.band = {simulated / high, simulated / low};

@@ -69,15 +69,16 @@ std::string as_glob(std::string_view pattern) {
 }
 
 /// What makes queries, by the name it has in one family or another. It stands for the attention of its layer.
-constexpr std::string_view query_projections[] = {"self_attn.q_proj", "self_attn.q_b_proj", "linear_attn.in_proj_qkv",
-                                                  "attn.wq_b", "mixer.q_proj"};
+constexpr std::string_view query_projections[] = {"self_attn.q_proj", "self_attn.q_b_proj",
+                                                  "linear_attn.in_proj_qkv", "attn.wq_b", "mixer.q_proj"};
 
 /// Whether the list names what makes the queries of layer `i`, or something that contains it.
 bool names_attention(const std::vector<std::string>& globbed, std::size_t i) {
   const auto covers = [&](const std::string& pattern) {
     // Prefixes ("model.", "model.language_model.", "backbone.") differ, and all begin where "layers." does.
     const std::size_t at = pattern.find("layers.");
-    const std::string_view tail = at == std::string::npos ? std::string_view(pattern) : std::string_view(pattern).substr(at);
+    const std::string_view tail =
+        at == std::string::npos ? std::string_view(pattern) : std::string_view(pattern).substr(at);
     return std::any_of(std::begin(query_projections), std::end(query_projections), [&](std::string_view q) {
       const std::string module = fmt::format("layers.{}.{}", i, q);
       return globs(tail, module) || globs(std::string(tail) + ".*", module);

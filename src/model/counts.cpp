@@ -88,7 +88,8 @@ double kv_bytes_per_sequence(const model& m, precision kv, std::int64_t tokens) 
 double kv_bytes_per_token(const model& m, precision kv) { return kv_bytes_per_sequence(m, kv, 1); }
 
 double state_bytes(const layer_spec& l) {
-  constexpr double state_element = 4, convolution_element = 2;  // Nemotron-3 and Qwen3.5 state FP32 in their configs
+  constexpr double state_element = 4,
+                   convolution_element = 2;  // Nemotron-3 and Qwen3.5 state FP32 in their configs
   if (l.attention != attention_kind::mamba && l.attention != attention_kind::linear) return 0;
   const std::int64_t kernel = std::max<std::int64_t>(1, l.scan.conv_kernel);
   const std::int64_t reached = convolution_weights(l) / kernel * (kernel - 1);  // inputs before the newest

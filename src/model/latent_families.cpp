@@ -32,7 +32,8 @@ void read_indexer(const model_file& f, layer_spec& l) {
 moe_spec read_deepseek_experts(const model_file& f) {
   moe_spec e = read_experts(f, "moe_intermediate_size");
   e.shared_ffn = e.expert_ffn * f.r.integer_or("n_shared_experts", 0, shared_range);
-  static const std::array<std::string, 3> methods = {"greedy", "group_limited_greedy", "noaux_tc"};  // of DeepSeek-V2 and V3
+  static const std::array<std::string, 3> methods = {"greedy", "group_limited_greedy",
+                                                     "noaux_tc"};  // of DeepSeek-V2 and V3
   e.balanced_by_bias = f.r.one_of_or("topk_method", methods, 2) == 2;
   return e;
 }

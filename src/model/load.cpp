@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "nvlsim/model/checkpoint.hpp"
 #include "model/families.hpp"
+#include "nvlsim/model/checkpoint.hpp"
 #include "nvlsim/units/units_text.hpp"
 
 namespace nvlsim {

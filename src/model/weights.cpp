@@ -67,9 +67,12 @@ std::int64_t mixer_norms(const layer_spec& l) {
       break;
   }
   switch (l.qk_norm) {
-    case qk_norm_kind::none: return 0;
-    case qk_norm_kind::per_head: return 2 * l.head_dim;
-    case qk_norm_kind::joint: break;
+    case qk_norm_kind::none:
+      return 0;
+    case qk_norm_kind::per_head:
+      return 2 * l.head_dim;
+    case qk_norm_kind::joint:
+      break;
   }
   return query_width(l) + l.kv_heads * l.head_dim;
 }

@@ -49,8 +49,8 @@ void check_failures(const platform& p, const leaf_links& leaf) {
     refuse("failed_spines", fmt::format("{} failed, but the fabric of {} GPUs has {}: one must be left",
                                         f.failed_spines, p.gpus(), spines));
   if (f.failed_cables >= leaf.up)
-    refuse("failed_cables", fmt::format("{} failed, but a leaf has {} up-links: one must be left", f.failed_cables,
-                                        leaf.up));
+    refuse("failed_cables",
+           fmt::format("{} failed, but a leaf has {} up-links: one must be left", f.failed_cables, leaf.up));
 }
 
 /// Share of a leaf's up-links that its traffic can use.

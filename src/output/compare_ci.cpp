@@ -21,7 +21,8 @@ std::string both_values(const analysis::metric_change& m) {
 
 std::string message(const gate_outcome& g, const comparison& c) {
   const std::string moved = g.failed ? changed_inputs_text(c, g.on.scenario, 5) : "";
-  return fmt::format("{}: {} ({}){}{}", g.rule.text, g.reason, both_values(g.on), moved.empty() ? "" : "; inputs: ", moved);
+  return fmt::format("{}: {} ({}){}{}", g.rule.text, g.reason, both_values(g.on),
+                     moved.empty() ? "" : "; inputs: ", moved);
 }
 
 std::string reasons_of(const analysis::scenario_pair& p) {
@@ -81,8 +82,10 @@ std::string compare_junit(const comparison& c) {
   for (const analysis::scenario_pair& p : c.scenarios) {
     if (p.a != run_status::infeasible && p.b != run_status::infeasible) continue;
     ++tests, ++failures;
-    cases += fmt::format("    <testcase classname=\"{}\" name=\"status\">\n      <failure message=\"{} is infeasible{}\"/>\n    </testcase>\n",
-                         xml_escaped(p.scenario), p.b == run_status::infeasible ? "B" : "A", xml_escaped(reasons_of(p)));
+    cases += fmt::format(
+        "    <testcase classname=\"{}\" name=\"status\">\n      <failure message=\"{} is infeasible{}\"/>\n    "
+        "</testcase>\n",
+        xml_escaped(p.scenario), p.b == run_status::infeasible ? "B" : "A", xml_escaped(reasons_of(p)));
   }
   std::string unmatched;
   for (const std::string& n : c.only_in_a) unmatched += fmt::format("only in A: {}\n", n);
@@ -108,7 +111,8 @@ std::string compare_github(const comparison& c) {
                      fmt::format("{}: {}{}", m.scenario, both_values(m),
                                  m.change ? fmt::format(", {}", percent_change(*m.change)) : ""));
   for (const analysis::scenario_pair& p : c.scenarios)
-    if (!p.reasons.empty()) out += command("error", "nvlsim did not run", fmt::format("{}{}", p.scenario, reasons_of(p)));
+    if (!p.reasons.empty())
+      out += command("error", "nvlsim did not run", fmt::format("{}{}", p.scenario, reasons_of(p)));
   for (const std::string& n : c.only_in_a) out += command("warning", "nvlsim unmatched", "only in A: " + n);
   for (const std::string& n : c.only_in_b) out += command("warning", "nvlsim unmatched", "only in B: " + n);
   return out;

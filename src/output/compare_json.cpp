@@ -1,5 +1,5 @@
-#include "nvlsim/output/output.hpp"
 #include "nvlsim/output/compare_report.hpp"
+#include "nvlsim/output/output.hpp"
 
 namespace nvlsim::output {
 namespace {
@@ -24,9 +24,11 @@ std::string compare_json(const analysis::comparison& c) {
     value::array inputs;
     for (const analysis::input_change& i : s.inputs)
       inputs.push_back(value::object{{"pointer", i.pointer}, {"a", i.a}, {"b", i.b}});
-    scenarios.push_back(value::object{
-        {"scenario", s.scenario}, {"status_a", name(s.a)}, {"status_b", name(s.b)}, {"reasons", value::array(s.reasons.begin(), s.reasons.end())},
-        {"inputs", std::move(inputs)}});
+    scenarios.push_back(value::object{{"scenario", s.scenario},
+                                      {"status_a", name(s.a)},
+                                      {"status_b", name(s.b)},
+                                      {"reasons", value::array(s.reasons.begin(), s.reasons.end())},
+                                      {"inputs", std::move(inputs)}});
   }
   for (const analysis::metric_change& m : c.rows) rows.push_back(change(m));
   for (const analysis::gate_outcome& g : c.gates) {

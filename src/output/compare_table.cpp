@@ -4,9 +4,9 @@
 #include <array>
 #include <vector>
 
-#include "nvlsim/output/output.hpp"
 #include "nvlsim/output/compare_report.hpp"
 #include "nvlsim/output/number.hpp"
+#include "nvlsim/output/output.hpp"
 #include "nvlsim/output/text.hpp"
 
 namespace nvlsim::output {
@@ -42,7 +42,8 @@ constexpr std::size_t most_lines = 12, most_words = 3;
 std::string input_lines(const analysis::scenario_pair& s) {
   std::string out = "  inputs that differ\n";
   for (std::size_t i = 0; i < std::min(most_lines, s.inputs.size()); ++i)
-    for (const std::string& line : wrapped(s.inputs[i].pointer + "  " + change_text(s.inputs[i]), table_columns - 4))
+    for (const std::string& line :
+         wrapped(s.inputs[i].pointer + "  " + change_text(s.inputs[i]), table_columns - 4))
       out += "    " + line + '\n';
   if (s.inputs.size() > most_lines)
     out += fmt::format("    and {} more, all of them with --format json\n", s.inputs.size() - most_lines);
@@ -80,7 +81,8 @@ std::string change_text(const analysis::input_change& i) {
 }
 
 std::string changed_inputs_text(const comparison& c, const std::string& scenario, std::size_t most) {
-  const auto s = std::find_if(c.scenarios.begin(), c.scenarios.end(), [&](const auto& p) { return p.scenario == scenario; });
+  const auto s =
+      std::find_if(c.scenarios.begin(), c.scenarios.end(), [&](const auto& p) { return p.scenario == scenario; });
   if (s == c.scenarios.end()) return {};
   std::string out;
   for (std::size_t i = 0; i < std::min(most, s->inputs.size()); ++i)

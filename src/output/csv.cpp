@@ -1,8 +1,8 @@
 #include <string>
 #include <vector>
 
-#include "nvlsim/output/output.hpp"
 #include "nvlsim/output/number.hpp"
+#include "nvlsim/output/output.hpp"
 #include "nvlsim/output/rows.hpp"
 #include "nvlsim/output/text.hpp"
 

@@ -5,10 +5,10 @@
 #include <array>
 #include <cmath>
 
-#include "nvlsim/output/output.hpp"
-#include "output/lists.hpp"
 #include "nvlsim/output/number.hpp"
+#include "nvlsim/output/output.hpp"
 #include "nvlsim/output/text.hpp"
+#include "output/lists.hpp"
 
 namespace nvlsim {
 namespace {
@@ -121,7 +121,8 @@ std::string uses_text(std::string_view title, const std::vector<time_use>& uses,
         u.rate > 0 ? rate_of(u.rate, u.ceiling, u.limit == resource::tensor_cores ? "FLOP/s" : "B/s") : "");
     line.erase(line.find_last_not_of(' ') + 1);
     out += line + '\n';
-    std::string detail = u.calls > 0 ? fmt::format("{:.6g} {}", u.calls, u.calls == 1 ? "call" : "calls") : "";  // waits call nothing
+    std::string detail = u.calls > 0 ? fmt::format("{:.6g} {}", u.calls, u.calls == 1 ? "call" : "calls")
+                                     : "";  // waits call nothing
     if (!u.shape.empty()) detail += (detail.empty() ? "" : " of ") + u.shape;
     for (const std::string& more : output::wrapped(detail, table_columns - 6)) out += "      " + more + '\n';
   }
@@ -202,8 +203,10 @@ std::string sensitivity_text(const explanation& e) {
     return out + "\nno constant, between a quarter and four times its value, changes what limits it\n";
   out += "\nwhere the bottleneck changes\n";
   for (const turning_point& t : e.turning_points)
-    for (const std::string& line : output::wrapped(fmt::format("{}  at {:.3g} x {}: {} instead of {}", t.what.pointer, t.factor,
-                                                               t.what.text, t.to, t.from), table_columns - 4))
+    for (const std::string& line :
+         output::wrapped(fmt::format("{}  at {:.3g} x {}: {} instead of {}", t.what.pointer, t.factor, t.what.text,
+                                     t.to, t.from),
+                         table_columns - 4))
       out += (line.starts_with('/') ? "  " : "    ") + line + '\n';
   return out;
 }

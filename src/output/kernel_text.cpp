@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include "nvlsim/config/document.hpp"
-#include "nvlsim/units/units_text.hpp"
 #include "nvlsim/output/text.hpp"
+#include "nvlsim/units/units_text.hpp"
 
 namespace nvlsim {
 
@@ -16,7 +16,8 @@ value kernel_json(const kernel_answer& a) {
   out.set("gpu", a.gpu);
   out.set("parameters_of", a.parameters_of);
   out.set("time_s", t);
-  out.set("band_90_s", a.spread ? value{value::array{value{t * a.spread->low}, value{t * a.spread->high}}} : value{});
+  out.set("band_90_s",
+          a.spread ? value{value::array{value{t * a.spread->low}, value{t * a.spread->high}}} : value{});
   out.set("work_flop", a.work.base());
   out.set("moved_bytes", a.moved.base());
   out.set("rate_flops", reached);
@@ -48,8 +49,8 @@ std::string kernel_text(const kernel_answer& a) {
     out += line("90 % of measured ones",
                 fmt::format("{} to {} ({} {} on {}, {} rows)", format_quantity(a.time * a.spread->low),
                             format_quantity(a.time * a.spread->high),
-                            a.spread->held_out ? "left out of the fit:" : "fitted:", a.spread->family, a.spread->gpu,
-                            a.spread->rows));
+                            a.spread->held_out ? "left out of the fit:" : "fitted:", a.spread->family,
+                            a.spread->gpu, a.spread->rows));
   if (a.work.base() > 0 && t > 0) {
     const double reached = a.work.base() / t;
     out += line("rate", fmt::format("{:.4g} TFLOPS{}", reached / 1e12,

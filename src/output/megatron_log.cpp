@@ -4,8 +4,8 @@
 #include <optional>
 #include <string>
 
-#include "nvlsim/output/output.hpp"
 #include "nvlsim/output/number.hpp"
+#include "nvlsim/output/output.hpp"
 #include "nvlsim/output/text.hpp"
 
 namespace nvlsim {

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "nvlsim/units/units_text.hpp"
 #include "nvlsim/output/text.hpp"
+#include "nvlsim/units/units_text.hpp"
 
 namespace nvlsim {
 namespace {
@@ -117,11 +117,11 @@ rows layer_rows(const model& m) {
   rows out = {{"layers", "attention", "heads", "KV", "size", "keys", "MLP"}};
   for (const auto& [count, l] : kinds_of(m.layers)) {
     const auto number = [](std::int64_t n) { return n > 0 ? std::to_string(n) : std::string("-"); };
-    out.push_back(
-        {std::to_string(count),
-         fmt::format("{}{}{}", name_of(l.attention), l.qk_norm != qk_norm_kind::none ? ", norm" : "", l.attention_gate ? ", gate" : ""),
-         number(scans(l) ? l.scan.heads : l.heads), number(l.kv_heads),
-         number(scans(l) ? l.scan.head_dim : l.head_dim), keys_of(l), mlp_of(l)});
+    out.push_back({std::to_string(count),
+                   fmt::format("{}{}{}", name_of(l.attention), l.qk_norm != qk_norm_kind::none ? ", norm" : "",
+                               l.attention_gate ? ", gate" : ""),
+                   number(scans(l) ? l.scan.heads : l.heads), number(l.kv_heads),
+                   number(scans(l) ? l.scan.head_dim : l.head_dim), keys_of(l), mlp_of(l)});
   }
   return out;
 }
@@ -166,12 +166,17 @@ rows flop_rows(const model& m) {
   return out;
 }
 
-std::string_view shown(const std::optional<precision>& p) { return p ? name(*p) : std::string_view("not among those simulated"); }
+std::string_view shown(const std::optional<precision>& p) {
+  return p ? name(*p) : std::string_view("not among those simulated");
+}
 
 /// How the published weights are stored.
 rows checkpoint_rows(const checkpoint_spec& c) {
-  rows out = {{"said by", c.source}, {"algorithm", output::one_line(c.algorithm, 40)}, {"weights", std::string(shown(c.weights))}};
-  for (const auto& [what, p] : {std::pair{"attention", c.attention_weights}, {"experts", c.expert_weights}, {"KV cache", c.kv_cache}})
+  rows out = {{"said by", c.source},
+              {"algorithm", output::one_line(c.algorithm, 40)},
+              {"weights", std::string(shown(c.weights))}};
+  for (const auto& [what, p] :
+       {std::pair{"attention", c.attention_weights}, {"experts", c.expert_weights}, {"KV cache", c.kv_cache}})
     if (p) out.push_back({what, std::string(shown(p))});
   return out;
 }

@@ -54,7 +54,8 @@ struct rates {
 };
 rates rates_of(const nccl_table_head& head, bytes size, seconds t) {
   const double algbw = t.base() > 0 ? (size / t).base() / 1e9 : 0;
-  return {t.base() * 1e6, algbw, algbw * (head.bus_factor > 0 ? head.bus_factor : bus_factor(head.kind, head.ranks))};
+  return {t.base() * 1e6, algbw,
+          algbw * (head.bus_factor > 0 ? head.bus_factor : bus_factor(head.kind, head.ranks))};
 }
 rates in_place(const nccl_table_head& head, const nccl_row& r) {
   return rates_of(head, r.size, r.time_in_place > seconds{} ? r.time_in_place : r.time);
@@ -70,9 +71,11 @@ constexpr std::string_view columns =
     "#\n"
     "#                                                              out-of-place                       in-place"
     "          \n"
-    "#       size         count      type   redop    root     time   algbw   busbw  #wrong     time   algbw   busbw"
+    "#       size         count      type   redop    root     time   algbw   busbw  #wrong     time   algbw   "
+    "busbw"
     "  #wrong \n"
-    "#        (B)    (elements)                               (us)  (GB/s)  (GB/s)             (us)  (GB/s)  (GB/s)"
+    "#        (B)    (elements)                               (us)  (GB/s)  (GB/s)             (us)  (GB/s)  "
+    "(GB/s)"
     "         \n";
 
 std::string title(const nccl_table_head& head) {
@@ -81,25 +84,28 @@ std::string title(const nccl_table_head& head) {
   if (!head.platform.empty()) out += fmt::format(" on {} with {}", head.platform, head.stack);
   out += "; no GPU ran and no data were checked\n";
   const bool by_factor = head.factor > 1;
-  return out + fmt::format("# Collective test starting: {}\n"
-                           "# nThread 1 nGpus 1 minBytes {:.0f} maxBytes {:.0f} step: {}({}) warmup iters: {} iters: {} "
-                           "agg iters: 1 validation: 0 graph: 0 unalign: 0\n",
-                           program_of(head), head.begin.base(), head.end.base(), by_factor ? head.factor : head.step,
-                           by_factor ? "factor" : "bytes", head.warmup, head.iterations);
+  return out + fmt::format(
+                   "# Collective test starting: {}\n"
+                   "# nThread 1 nGpus 1 minBytes {:.0f} maxBytes {:.0f} step: {}({}) warmup iters: {} iters: {} "
+                   "agg iters: 1 validation: 0 graph: 0 unalign: 0\n",
+                   program_of(head), head.begin.base(), head.end.base(), by_factor ? head.factor : head.step,
+                   by_factor ? "factor" : "bytes", head.warmup, head.iterations);
 }
 
 std::string closing(const nccl_table_head& head, std::span<const nccl_row> rows) {
   std::string out;
-  for (const regime& r : head.regimes) out += fmt::format("# From {:>12.0f} B     : {}\n", r.from.base(), r.algorithm);
+  for (const regime& r : head.regimes)
+    out += fmt::format("# From {:>12.0f} B     : {}\n", r.from.base(), r.algorithm);
   const auto derived = std::count_if(rows.begin(), rows.end(), [](const nccl_row& r) { return r.derived; });
   if (derived > 0)
-    out += fmt::format("# {} of {} rows use parameters derived from hardware figures, not measured ones\n", derived,
-                       rows.size());
+    out += fmt::format("# {} of {} rows use parameters derived from hardware figures, not measured ones\n",
+                       derived, rows.size());
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const nccl_row& r = rows[i];
     if (r.low <= 0 || (i > 0 && r.low == rows[i - 1].low && r.high == rows[i - 1].high)) continue;
-    out += fmt::format("# From {:>12.0f} B     : 90 % of measured times lie within {:+.0f} and {:+.0f} % of these\n",
-                       r.size.base(), 100 * (r.low - 1), 100 * (r.high - 1));
+    out +=
+        fmt::format("# From {:>12.0f} B     : 90 % of measured times lie within {:+.0f} and {:+.0f} % of these\n",
+                    r.size.base(), 100 * (r.low - 1), 100 * (r.high - 1));
   }
   return out;
 }

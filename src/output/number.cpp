@@ -7,9 +7,9 @@
 #include <cmath>
 #include <iterator>
 
+#include "nvlsim/output/text.hpp"
 #include "nvlsim/units/units.hpp"
 #include "nvlsim/units/units_text.hpp"
-#include "nvlsim/output/text.hpp"
 
 namespace nvlsim::output {
 namespace {
@@ -120,7 +120,8 @@ std::string scaled(std::string_view key, const value& v) {
 
 std::string percent_change(double fraction) {
   if (fraction == 0) return "0 %";
-  return std::abs(fraction) < 10 ? fmt::format("{:+.2f} %", fraction * 100) : fmt::format("{:+.4g} %", fraction * 100);
+  return std::abs(fraction) < 10 ? fmt::format("{:+.2f} %", fraction * 100)
+                                 : fmt::format("{:+.4g} %", fraction * 100);
 }
 
 }  // namespace nvlsim::output

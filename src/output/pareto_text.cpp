@@ -7,8 +7,8 @@
 
 #include "nvlsim/output/output.hpp"
 #include "nvlsim/output/studies.hpp"
-#include "output/lists.hpp"
 #include "nvlsim/output/text.hpp"
+#include "output/lists.hpp"
 
 namespace nvlsim {
 namespace {
@@ -58,7 +58,8 @@ void draw_axes(std::string& out, const axis& x, const axis& y) {
     out += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\">{}</text>\n", px, py, anchor, what);
   };
   const auto line = [&](double x1, double y1, double x2, double y2) {
-    out += fmt::format("<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"#ccc\"/>\n", x1, y1, x2, y2);
+    out += fmt::format("<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"#ccc\"/>\n", x1, y1,
+                       x2, y2);
   };
   for (double v = 0; v <= x.end * 1.0001; v += x.step) {
     line(x_of(x, v), y_of(y, 0), x_of(x, v), y_of(y, y.end));
@@ -69,8 +70,10 @@ void draw_axes(std::string& out, const axis& x, const axis& y) {
     text(left - 8, y_of(y, v) + 4, "end", fmt::format("{:.6g}", v));
   }
   text((left + width - right) / 2, height - 12, "middle", "output tokens a second and user");
-  out += fmt::format("<text transform=\"translate(16,{:.1f}) rotate(-90)\" text-anchor=\"middle\">output tokens a second "
-                     "and GPU</text>\n", (top + height - bottom) / 2);
+  out += fmt::format(
+      "<text transform=\"translate(16,{:.1f}) rotate(-90)\" text-anchor=\"middle\">output tokens a second "
+      "and GPU</text>\n",
+      (top + height - bottom) / 2);
 }
 
 std::string escaped(const std::string& text) {
@@ -87,15 +90,16 @@ std::string escaped(const std::string& text) {
 void draw_polyline(std::string& out, const std::vector<const pareto_point*>& points, const axis& x, const axis& y,
                    const std::string& style) {
   out += "<polyline fill=\"none\" " + style + " points=\"";
-  for (const pareto_point* p : points) out += fmt::format("{:.1f},{:.1f} ", x_of(x, per_user(*p)), y_of(y, per_gpu(*p)));
+  for (const pareto_point* p : points)
+    out += fmt::format("{:.1f},{:.1f} ", x_of(x, per_user(*p)), y_of(y, per_gpu(*p)));
   out += "\"/>\n";
 }
 
 }  // namespace
 
 std::string pareto_table(const pareto_study& p) {
-  std::string out = fmt::format("{}: {} GPUs, closed loops\n\n  {:<24} {:>8} {:>12} {:>12} {:>10}\n", p.name, p.gpus, "layout",
-                                "clients", "tok/s/user", "tok/s/GPU", "TTFT p50");
+  std::string out = fmt::format("{}: {} GPUs, closed loops\n\n  {:<24} {:>8} {:>12} {:>12} {:>10}\n", p.name,
+                                p.gpus, "layout", "clients", "tok/s/user", "tok/s/GPU", "TTFT p50");
   for (const pareto_point& x : p.points)
     out += fmt::format("{} {:<24} {:>8} {:>12.1f} {:>12.1f} {:>8.0f} ms\n", x.efficient ? '*' : ' ', x.layout,
                        x.concurrency, per_user(x), per_gpu(x), 1e3 * x.metrics.ttft_s.p50);
@@ -126,11 +130,12 @@ std::string pareto_svg(const pareto_study& p) {
   }
   // Without a point the axes go to one.
   const axis x(most_user > 0 ? most_user : 1), y(most_gpu > 0 ? most_gpu : 1);
-  std::string out = fmt::format("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:.0f} {1:.0f}\" width=\"{0:.0f}\" "
-                                "height=\"{1:.0f}\" font-family=\"sans-serif\" font-size=\"12\">\n"
-                                "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n"
-                                "<text x=\"{2:.0f}\" y=\"22\" font-size=\"15\">{3}: {4} GPUs</text>\n",
-                                width, height, left, escaped(p.name), p.gpus);
+  std::string out = fmt::format(
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:.0f} {1:.0f}\" width=\"{0:.0f}\" "
+      "height=\"{1:.0f}\" font-family=\"sans-serif\" font-size=\"12\">\n"
+      "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n"
+      "<text x=\"{2:.0f}\" y=\"22\" font-size=\"15\">{3}: {4} GPUs</text>\n",
+      width, height, left, escaped(p.name), p.gpus);
   draw_axes(out, x, y);
   draw_polyline(out, front, x, y, "stroke=\"#bbb\" stroke-width=\"6\" stroke-linejoin=\"round\"");
   std::size_t i = 0;
@@ -138,10 +143,12 @@ std::string pareto_svg(const pareto_study& p) {
     const char* colour = colours[i % colours.size()];
     draw_polyline(out, points, x, y, fmt::format("stroke=\"{}\" stroke-width=\"1.5\"", colour));
     for (const pareto_point* q : points)
-      out += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3\" fill=\"{}\"><title>{}, {} clients</title></circle>\n",
-                         x_of(x, per_user(*q)), y_of(y, per_gpu(*q)), colour, escaped(name), q->concurrency);
+      out += fmt::format(
+          "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3\" fill=\"{}\"><title>{}, {} clients</title></circle>\n",
+          x_of(x, per_user(*q)), y_of(y, per_gpu(*q)), colour, escaped(name), q->concurrency);
     const double at = top + 16 * static_cast<double>(i++);
-    out += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" fill=\"{}\">{}</text>\n", width - right + 14, at, colour, escaped(name));
+    out += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" fill=\"{}\">{}</text>\n", width - right + 14, at, colour,
+                       escaped(name));
   }
   return out + "</svg>\n";
 }

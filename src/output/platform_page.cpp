@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "nvlsim/units/units_text.hpp"
 #include "nvlsim/output/text.hpp"
+#include "nvlsim/units/units_text.hpp"
 
 namespace nvlsim {
 namespace {
@@ -57,8 +57,8 @@ rows peak_rows(const gpu_spec& g) {
   rows out = {{"precision", "dense", "2:4 sparse", "energy"}};
   for (const precision p : all_precisions)
     if (const auto& peak = g.peaks[static_cast<std::size_t>(p)])
-      out.push_back({std::string(name(p)), peak_text(p, peak->dense), peak_text(p, peak->sparse),
-                     or_dash(peak->energy)});
+      out.push_back(
+          {std::string(name(p)), peak_text(p, peak->dense), peak_text(p, peak->sparse), or_dash(peak->energy)});
   return out;
 }
 
@@ -78,12 +78,11 @@ rows link_rows(const platform& p) {
   const int sharing = p.fabric.gpus_per_nic;
   const std::string nic = "NIC of " + network_text(sharing * p.fabric.nic_bandwidth) +
                           (sharing > 1 ? fmt::format(" for {}", plural(sharing, "GPU")) : std::string{});
-  return {
-      {fmt::format("NVLink {}, {}", g.nvlink_generation, plural(g.nvlink_links, "link")),
-       format_quantity(g.nvlink)},
-      {"to the CPU", format_quantity(g.c2c)},
-      {nic, format_quantity(p.fabric.nic_bandwidth)},
-      {"NIC, large messages", format_quantity(p.fabric.nic_bandwidth * p.fabric.nic_efficiency)}};
+  return {{fmt::format("NVLink {}, {}", g.nvlink_generation, plural(g.nvlink_links, "link")),
+           format_quantity(g.nvlink)},
+          {"to the CPU", format_quantity(g.c2c)},
+          {nic, format_quantity(p.fabric.nic_bandwidth)},
+          {"NIC, large messages", format_quantity(p.fabric.nic_bandwidth * p.fabric.nic_efficiency)}};
 }
 
 rows vm_rows(const platform& p) {

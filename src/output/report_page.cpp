@@ -7,10 +7,10 @@
 #include <cmath>
 
 #include "nvlsim/analysis/distribution.hpp"
+#include "nvlsim/output/number.hpp"
 #include "nvlsim/output/output.hpp"
 #include "nvlsim/units/version.hpp"
 #include "output/lists.hpp"
-#include "nvlsim/output/number.hpp"
 
 namespace nvlsim::output {
 namespace {
@@ -20,7 +20,8 @@ value timeline_value(const drawn_timeline& t) {
     return list_of(points, [](const auto& p) { return value{value::array{p.first, p.second}}; });
   };
   const auto slice = [](const drawn_timeline::slice& s) {
-    return value{value::array{static_cast<std::int64_t>(s.name), s.begin_s, s.length_s, static_cast<std::int64_t>(s.micro_batch)}};
+    return value{value::array{static_cast<std::int64_t>(s.name), s.begin_s, s.length_s,
+                              static_cast<std::int64_t>(s.micro_batch)}};
   };
   const auto lane = [&](const drawn_timeline::lane& l) {
     return value{value::object{{"name", l.name}, {"slices", list_of(l.slices, slice)}}};

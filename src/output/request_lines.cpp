@@ -6,8 +6,8 @@
 
 #include "nvlsim/analysis/distribution.hpp"
 #include "nvlsim/diagnostics/diagnostics.hpp"
-#include "nvlsim/output/output.hpp"
 #include "nvlsim/output/number.hpp"
+#include "nvlsim/output/output.hpp"
 
 namespace nvlsim {
 
@@ -21,7 +21,9 @@ void write_requests(std::ostream& out, std::span<const request_record> requests,
       fmt::format_to(std::back_inserter(line), ", \"{}\": ", key);
       output::append_number(line, x);
     };
-    const auto put_count = [&](const char* key, std::int64_t n) { fmt::format_to(std::back_inserter(line), ", \"{}\": {}", key, n); };
+    const auto put_count = [&](const char* key, std::int64_t n) {
+      fmt::format_to(std::back_inserter(line), ", \"{}\": {}", key, n);
+    };
     put("arrival_s", r.arrival_s);
     put_count("input_tokens", r.input);
     put_count("output_tokens", r.output);

@@ -3,10 +3,10 @@
 
 #include <algorithm>
 
-#include "nvlsim/output/studies.hpp"
-#include "output/lists.hpp"
 #include "nvlsim/output/number.hpp"
+#include "nvlsim/output/studies.hpp"
 #include "nvlsim/output/text.hpp"
+#include "output/lists.hpp"
 
 namespace nvlsim {
 namespace {
@@ -55,8 +55,8 @@ double metric(const search_result& r, const found_layout& l, std::string_view na
   return l.metrics[static_cast<std::size_t>(at - r.metrics.begin())].value_or(0);
 }
 
-/// The words of a name in lines no wider than `columns` where they allow it: "micro_batch_size" is "micro_", "batch_"
-/// and "size" above a narrow column.
+/// The words of a name in lines no wider than `columns` where they allow it: "micro_batch_size" is "micro_",
+/// "batch_" and "size" above a narrow column.
 std::vector<std::string> broken_name(const std::string& name, std::size_t columns) {
   std::vector<std::string> lines(1);
   for (std::size_t at = 0; at < name.size();) {
@@ -185,8 +185,9 @@ std::string search_csv(const search_result& r) {
 }
 
 std::string search_text(const search_result& r) {
-  std::string out = fmt::format("{} on {} GPUs\n{} layouts, {} evaluated, {} found, in {:.2f} s\n",
-                                output::one_line(r.scenario, 60), r.gpus, r.candidates, r.evaluated, r.found, r.wall_s);
+  std::string out =
+      fmt::format("{} on {} GPUs\n{} layouts, {} evaluated, {} found, in {:.2f} s\n",
+                  output::one_line(r.scenario, 60), r.gpus, r.candidates, r.evaluated, r.found, r.wall_s);
   if (!r.pruned.empty()) out += "\nleft out\n";
   for (const pruned_layouts& p : r.pruned) {
     const auto lines = output::wrapped(p.reason, output::table_columns - 14);
@@ -201,7 +202,8 @@ std::string search_text(const search_result& r) {
       r.front.begin(), r.front.begin() + static_cast<std::ptrdiff_t>(std::min(most_shown, r.front.size())));
   out += '\n';
   for (const std::string& line :
-       output::wrapped(fmt::format("front: no layout is better in {}", fmt::join(r.front_metrics, " and ")), output::table_columns))
+       output::wrapped(fmt::format("front: no layout is better in {}", fmt::join(r.front_metrics, " and ")),
+                       output::table_columns))
     out += line + '\n';
   out += table_of(r, front);
   if (front.size() < r.front.size())

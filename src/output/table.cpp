@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "nvlsim/output/output.hpp"
 #include "nvlsim/output/number.hpp"
+#include "nvlsim/output/output.hpp"
 #include "nvlsim/output/rows.hpp"
 #include "nvlsim/output/text.hpp"
 

@@ -200,7 +200,14 @@ void check_shape(const plan& work, const timeline& times) {
 std::int64_t nanoseconds(double seconds) {
   const double ns = seconds * 1e9;
   if (!(ns >= 0)) throw internal_error(fmt::format("trace: a time of {} s", seconds));
-  if (ns > 0x1p53) throw input_error({{"", "", fmt::format("a trace holds times up to 104 days, this run goes to {:.0f} s: fewer requests, or a higher rate", seconds), {}}});
+  if (ns > 0x1p53)
+    throw input_error(
+        {{"",
+          "",
+          fmt::format(
+              "a trace holds times up to 104 days, this run goes to {:.0f} s: fewer requests, or a higher rate",
+              seconds),
+          {}}});
   return std::llround(ns);
 }
 

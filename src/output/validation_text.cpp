@@ -114,7 +114,8 @@ std::string reasons_text(const records_view& rows) {
   for (const validation_record* r : rows) {
     if (r->reason.empty()) continue;
     std::string indent = "  ";
-    for (const std::string& line : output::wrapped(fmt::format("{}: {}", r->id, r->reason), output::table_columns - 4)) {
+    for (const std::string& line :
+         output::wrapped(fmt::format("{}: {}", r->id, r->reason), output::table_columns - 4)) {
       out += indent + line + '\n';
       indent = "    ";
     }
@@ -124,9 +125,10 @@ std::string reasons_text(const records_view& rows) {
 
 std::string summary_line(const std::string& title, const value& s) {
   const auto* count = s.find("count")->integer();
-  return fmt::format("{} {:>6} {:>8} {:>8} {:>8} {:>8} {:>8}\n", output::padded_right(output::one_line(title, 28), 28), *count, percent(s.find("coverage")),
-                     percent(s.find("median_abs_error")), percent(s.find("mean_abs_error")), percent(s.find("p90_abs_error")),
-                     percent(s.find("bias")));
+  return fmt::format("{} {:>6} {:>8} {:>8} {:>8} {:>8} {:>8}\n",
+                     output::padded_right(output::one_line(title, 28), 28), *count, percent(s.find("coverage")),
+                     percent(s.find("median_abs_error")), percent(s.find("mean_abs_error")),
+                     percent(s.find("p90_abs_error")), percent(s.find("bias")));
 }
 
 }  // namespace
@@ -154,25 +156,30 @@ std::string validation_text(const std::vector<validation_record>& records, bool 
   for (const validation_record& r : records)
     if (all_rows || r.error()) shown.push_back(&r);
   if (!all_rows) {
-    std::stable_sort(shown.begin(), shown.end(), [](auto* a, auto* b) { return std::abs(*a->error()) > std::abs(*b->error()); });
+    std::stable_sort(shown.begin(), shown.end(),
+                     [](auto* a, auto* b) { return std::abs(*a->error()) > std::abs(*b->error()); });
     if (shown.size() > 10) shown.resize(10);
     out += "worst rows\n";
   }
   std::vector<std::vector<std::string>> rows = {{"id", "metric", "published", "simulated", "error", "status"}};
   for (const validation_record* r : shown) {
-    const auto number = [](const std::optional<double>& d) { return d ? fmt::format("{:.5g}", *d) : std::string("-"); };
+    const auto number = [](const std::optional<double>& d) {
+      return d ? fmt::format("{:.5g}", *d) : std::string("-");
+    };
     const auto e = r->error();
     rows.push_back({r->id, r->metric, number(r->published), e ? number(r->simulated) : "-",
                     e ? fmt::format("{:+.1f} %", *e * 100) : "-", std::string(name(r->status))});
   }
   out += output::grid(rows, 0);
   if (all_rows) out += reasons_text(shown);
-  out += fmt::format("\n{:<28} {:>6} {:>8} {:>8} {:>8} {:>8} {:>8}\n", "summary", "rows", "coverage", "median", "mean", "p90", "bias");
+  out += fmt::format("\n{:<28} {:>6} {:>8} {:>8} {:>8} {:>8} {:>8}\n", "summary", "rows", "coverage", "median",
+                     "mean", "p90", "bias");
   for (const auto& [table, members] : by_table(records)) {
     const value s = grouped_summary(members);
     out += summary_line(table, s);
     for (const auto& [key, groups] : *s.find("by")->members())
-      for (const auto& [group, numbers] : *groups.members()) out += summary_line("  " + key + " " + group, numbers);
+      for (const auto& [group, numbers] : *groups.members())
+        out += summary_line("  " + key + " " + group, numbers);
   }
   return out;
 }

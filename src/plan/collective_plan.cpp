@@ -2,11 +2,11 @@
 
 #include <utility>
 
-#include "nvlsim/plan/collective_workload.hpp"
 #include "nvlsim/diagnostics/diagnostics.hpp"
-#include "plan/exact_collective.hpp"
+#include "nvlsim/plan/collective_workload.hpp"
 #include "nvlsim/plan/network_demand.hpp"
 #include "nvlsim/plan/part_facts.hpp"
+#include "plan/exact_collective.hpp"
 
 namespace nvlsim {
 namespace {
@@ -100,8 +100,9 @@ collective_run plan_collective(const platform& p, const stack& s, const collecti
   out.cost = price.cost;
   if (!w.ideal && f == fidelity::closed && w.skew == 1)
     out.spread = spread_of(s.collectives, p, w.operation, price.group, price.cost);
-  out.demand = demand_on(out.hardware, {price.cost.time, price.latency,
-                                        wire_traffic(w.operation, w.size * w.skew, price.group, price.cost.algorithm)});
+  out.demand =
+      demand_on(out.hardware, {price.cost.time, price.latency,
+                               wire_traffic(w.operation, w.size * w.skew, price.group, price.cost.algorithm)});
   out.work = f == fidelity::exact ? plan_messages(out.hardware, *w.ideal, w.operation, price.cost.algorithm,
                                                   w.size, price.group.ranks)
                                   : one_operation(out, price, w.operation, fold);

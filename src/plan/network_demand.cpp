@@ -43,8 +43,8 @@ std::array<exchanges, 2> exchanges_of(const work_template& w) {
   return out;
 }
 
-/// In how many bursts the exchanges of an operation come: a layer has them before and after its kernels. More than so many
-/// would only cost more.
+/// In how many bursts the exchanges of an operation come: a layer has them before and after its kernels. More than
+/// so many would only cost more.
 int bursts_of(const work_template& w) {
   constexpr int each_layer = 2, most = 16;
   int layers = 1;

@@ -12,9 +12,8 @@ namespace nvlsim {
 namespace {
 
 constexpr std::array<std::string_view, work_kinds> work_names{
-    "gemm", "attention", "memory_bound", "tp",     "pp",   "cp",      "ep",
-    "dp",   "optimizer", "host",         "jitter", "idle", "prefill", "decode",
-    "kv_transfer"};
+    "gemm",      "attention", "memory_bound", "tp",   "pp",      "cp",     "ep",         "dp",
+    "optimizer", "host",      "jitter",       "idle", "prefill", "decode", "kv_transfer"};
 constexpr std::array<std::string_view, resource_kinds> resource_names{"tensor_cores", "hbm",  "nvlink", "nic",
                                                                       "c2c",          "host", "latency"};
 constexpr std::array<std::string_view, 4> stream_names{"compute", "pipeline", "data_parallel", "kv_transfer"};

@@ -13,7 +13,6 @@
 namespace nvlsim {
 namespace {
 
-
 struct check {
   bool wrong = false;
   std::string pointer;  // the field to blame
@@ -44,9 +43,9 @@ std::vector<check> gpu_checks(const gpu_spec& g) {
   usable.what += ", even read as GiB";
   out.push_back(std::move(usable));
   out.push_back(at_most("/gpu/hbm_stream", g.hbm_stream, "/gpu/hbm_bandwidth", g.hbm_bandwidth));
-  out.push_back({g.idle_power >= g.tdp, "/gpu/idle_power", "/gpu/tdp",
-                 fmt::format("{} is not less than /gpu/tdp ({})", format_quantity(g.idle_power),
-                             format_quantity(g.tdp))});
+  out.push_back(
+      {g.idle_power >= g.tdp, "/gpu/idle_power", "/gpu/tdp",
+       fmt::format("{} is not less than /gpu/tdp ({})", format_quantity(g.idle_power), format_quantity(g.tdp))});
   out.push_back({g.power_cap && g.idle_power >= *g.power_cap, "/gpu/idle_power", "/gpu/power_cap",
                  fmt::format("{} is not less than /gpu/power_cap ({})", format_quantity(g.idle_power),
                              format_quantity(g.cap()))});
@@ -62,8 +61,9 @@ std::vector<check> rack_checks(const platform& p, bool has_cpu) {
                  fmt::format("{} planes, but a GPU has {} links: one to each plane at least", p.rack.nvlink_planes,
                              p.gpu.nvlink_links)});
   out.push_back({p.rack.nvlink_switch_trays > p.rack.nvlink_planes, "/rack/nvlink_switch_trays",
-                 "/rack/nvlink_planes", fmt::format("{} switch trays hold {} planes: a tray holds one at least",
-                                                    p.rack.nvlink_switch_trays, p.rack.nvlink_planes)});
+                 "/rack/nvlink_planes",
+                 fmt::format("{} switch trays hold {} planes: a tray holds one at least",
+                             p.rack.nvlink_switch_trays, p.rack.nvlink_planes)});
   out.push_back({p.rack.failed_switch_trays > 0 && p.rack.failed_switch_trays >= p.rack.nvlink_switch_trays,
                  "/rack/failed_switch_trays", "/rack/nvlink_switch_trays",
                  fmt::format("{} of {} switch trays failed: one must be left", p.rack.failed_switch_trays,
@@ -79,10 +79,11 @@ std::vector<check> rack_checks(const platform& p, bool has_cpu) {
   out.push_back({p.fabric.sharp && !p.fabric.leaf.sharp, "/fabric/sharp", "/fabric/leaf/sharp",
                  "the switch has no in-network reduction (/fabric/leaf/sharp)"});
   if (p.rack.power_cap)
-    out.push_back({gpu_share_of(p, *p.rack.power_cap) <= p.gpu.idle_power, "/rack/power_cap", "/gpu/idle_power",
-                   fmt::format("{} leaves each GPU {} beside CPUs, trays and switches, not more than it draws idle ({})",
-                               format_quantity(*p.rack.power_cap), format_quantity(gpu_share_of(p, *p.rack.power_cap)),
-                               format_quantity(p.gpu.idle_power))});
+    out.push_back(
+        {gpu_share_of(p, *p.rack.power_cap) <= p.gpu.idle_power, "/rack/power_cap", "/gpu/idle_power",
+         fmt::format("{} leaves each GPU {} beside CPUs, trays and switches, not more than it draws idle ({})",
+                     format_quantity(*p.rack.power_cap), format_quantity(gpu_share_of(p, *p.rack.power_cap)),
+                     format_quantity(p.gpu.idle_power))});
   return out;
 }
 

@@ -52,13 +52,16 @@ std::vector<std::string> unmeasured_formats(const scenario& s, const std::vector
   return out;
 }
 
-std::string percent_of(double log_width) { return fmt::format("-{:.0f} .. +{:.0f} %", -100 * std::expm1(-log_width), 100 * std::expm1(log_width)); }
+std::string percent_of(double log_width) {
+  return fmt::format("-{:.0f} .. +{:.0f} %", -100 * std::expm1(-log_width), 100 * std::expm1(log_width));
+}
 
 void add_step_band_reasons(explanation& e, const scenario& s) {
   const step_band error = step_band_of(s);
   if (e.band) {
     e.band_reasons.push_back(fmt::format(
-        "nine of ten published steps of this kind lie within {}{:+.0f} to {:+.0f} % of the step time, of GPUs left out "
+        "nine of ten published steps of this kind lie within {}{:+.0f} to {:+.0f} % of the step time, of GPUs "
+        "left out "
         "of the fit of stack {}",
         error_beyond_fit(s) > 1 ? "half of " : "", 100 * (error.low - 1), 100 * (error.high - 1), s.stack.name));
   } else if (!error.known()) {
@@ -72,7 +75,9 @@ void add_step_band_reasons(explanation& e, const scenario& s) {
 void add_served_band_reasons(explanation& e, const scenario& s) {
   const served_band b = band_of(s);
   if (e.band) {
-    const char* kind = b.kind == "pools" ? "prefill and decode pools" : b.kind == "experts" ? "models with experts" : "dense models";
+    const char* kind = b.kind == "pools"     ? "prefill and decode pools"
+                       : b.kind == "experts" ? "models with experts"
+                                             : "dense models";
     const std::string of = !b.gap.empty() ? "on systems left out of a fit"
                            : b.by_kind    ? fmt::format("of {} on stack {}", kind, s.stack.name)
                                           : fmt::format("on stack {}", s.stack.name);
@@ -90,12 +95,11 @@ void add_band_reasons(explanation& e, const scenario& s) {
   if (std::holds_alternative<training_workload>(s.workload)) add_step_band_reasons(e, s);
   else if (std::holds_alternative<inference_workload>(s.workload)) add_served_band_reasons(e, s);
   else if (e.band)
-    e.band_reasons.push_back(fmt::format("nine of ten measured collectives like it lie within {:+.0f} to {:+.0f} %, of "
-                                         "rows and systems left out of the fit of stack {}",
-                                         100 * (e.band->first / *e.amount - 1), 100 * (e.band->second / *e.amount - 1),
-                                         s.stack.name));
-  else
-    e.band_reasons.emplace_back("no band: nobody measured what is like it");
+    e.band_reasons.push_back(
+        fmt::format("nine of ten measured collectives like it lie within {:+.0f} to {:+.0f} %, of "
+                    "rows and systems left out of the fit of stack {}",
+                    100 * (e.band->first / *e.amount - 1), 100 * (e.band->second / *e.amount - 1), s.stack.name));
+  else e.band_reasons.emplace_back("no band: nobody measured what is like it");
   for (std::string& line : unmeasured_formats(s, e.constants)) e.band_reasons.push_back(std::move(line));
 }
 

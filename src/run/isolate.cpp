@@ -7,10 +7,10 @@
 #include <array>
 #include <cerrno>
 
-#include "nvlsim/run/run.hpp"
-#include "nvlsim/units/version.hpp"
 #include "nvlsim/output/file_writer.hpp"
 #include "nvlsim/run/child.hpp"
+#include "nvlsim/run/run.hpp"
+#include "nvlsim/units/version.hpp"
 
 namespace nvlsim {
 namespace {
@@ -40,7 +40,8 @@ void write_trace_file(const std::filesystem::path& file, const scenario& s, cons
   if (!std::holds_alternative<collective_workload>(s.workload)) options.idle_power = s.platform.gpu.idle_power;
   for (const link_use& u : run.links)
     options.counters.push_back({static_cast<std::size_t>(u.rank_class), u.name + " (share)", u.points});
-  const std::vector<trace_counter> counters = run.served ? count_over_time(*run.served, run.times, run.requests) : run.counters;
+  const std::vector<trace_counter> counters =
+      run.served ? count_over_time(*run.served, run.times, run.requests) : run.counters;
   options.counters.insert(options.counters.end(), counters.begin(), counters.end());
   try {
     write_trace(out.stream(), run.work, run.times, options);
@@ -63,7 +64,9 @@ void write_request_file(const std::filesystem::path& file, const run_record& run
 /// Fields are separated by the unit separator, problems by the record separator.
 std::string packed(const std::vector<problem>& problems) {
   std::string out;
-  for (const problem& p : problems) out += p.file + '\x1f' + p.pointer + '\x1f' + p.what + '\x1f' + p.hint + '\x1f' + (p.unreadable ? "1" : "") + '\x1e';
+  for (const problem& p : problems)
+    out += p.file + '\x1f' + p.pointer + '\x1f' + p.what + '\x1f' + p.hint + '\x1f' + (p.unreadable ? "1" : "") +
+           '\x1e';
   return out;
 }
 
@@ -88,8 +91,10 @@ std::string child_message(const scenario& s, const std::filesystem::path& trace_
                           const std::filesystem::path& requests_file) {
   try {
     const run_record run = run_scenario(s);
-    if (!trace_file.empty() && run.outcome.status != run_status::infeasible) write_trace_file(trace_file, s, run, trace);
-    if (!requests_file.empty() && run.outcome.status != run_status::infeasible) write_request_file(requests_file, run);
+    if (!trace_file.empty() && run.outcome.status != run_status::infeasible)
+      write_trace_file(trace_file, s, run, trace);
+    if (!requests_file.empty() && run.outcome.status != run_status::infeasible)
+      write_request_file(requests_file, run);
     return sends_result + results_json(std::array{run.outcome});
   } catch (const input_error& e) {
     return sends_problems + packed(e.problems());
@@ -111,10 +116,14 @@ result run_isolated(const scenario& s, const std::filesystem::path& trace_file, 
   if (message.empty()) throw internal_error(fmt::format("scenario {}: {}", s.name, silence_reason(state)));
   const std::string rest = message.substr(1);
   switch (message.front()) {
-    case sends_result: return read_results(rest, s.name).front();
-    case sends_problems: throw input_error(unpacked(rest));
-    case sends_io: throw io_error(rest);
-    default: throw internal_error(rest);
+    case sends_result:
+      return read_results(rest, s.name).front();
+    case sends_problems:
+      throw input_error(unpacked(rest));
+    case sends_io:
+      throw io_error(rest);
+    default:
+      throw internal_error(rest);
   }
 }
 

@@ -10,15 +10,15 @@
 #include <string_view>
 #include <utility>
 
+#include "nvlsim/analysis/inference_metrics.hpp"
 #include "nvlsim/analysis/sections.hpp"
 #include "nvlsim/compute/compute.hpp"
-#include "nvlsim/analysis/inference_metrics.hpp"
 #include "nvlsim/engine/simulation.hpp"
 #include "nvlsim/run/serving_bands.hpp"
 #include "nvlsim/run/step_bands.hpp"
 #include "nvlsim/serving/idle_settings.hpp"
-#include "nvlsim/training/idle_settings.hpp"
 #include "nvlsim/serving/worker_classes.hpp"
+#include "nvlsim/training/idle_settings.hpp"
 
 namespace nvlsim {
 namespace {
@@ -37,8 +37,8 @@ void add_links(run_record& out, const platform& hardware) {
     x.set("peak_share", u.peak);
     x.set("carried_bytes", u.carried.base());
     x.set("busiest", u.busiest);
-    x.set("reason", fmt::format("{:.0f} % {}, peak {:.0f} %", 100 * (u.of_busiest / u.carried), u.busiest,
-                                100 * u.peak));
+    x.set("reason",
+          fmt::format("{:.0f} % {}, peak {:.0f} %", 100 * (u.of_busiest / u.carried), u.busiest, 100 * u.peak));
     list.items()->push_back(std::move(x));
   }
   out.outcome.breakdown.set("links", std::move(list));
@@ -74,7 +74,8 @@ void run_training(run_record& out, const scenario& s, const training_workload& w
       out.times = times_of(out.work, s.platform, s, o);
       for (std::string& n : idle_settings(s.model, w)) r.notes.push_back(std::move(n));
       if (s.simulation.network == fidelity::flow)
-        r.notes.push_back("flow: pipeline sends, data-parallel traffic and the exchanges inside passes share ports");
+        r.notes.push_back(
+            "flow: pipeline sends, data-parallel traffic and the exchanges inside passes share ports");
       add_training_sections(r, s.platform, s.model, w, out.work, out.times, memory, step_band_of(s));
       if (w.token_budget) add_price_source(r, s);
       if (s.simulation.network == fidelity::flow) add_links(out, s.platform);
@@ -82,15 +83,17 @@ void run_training(run_record& out, const scenario& s, const training_workload& w
   }
 }
 
-/// Bands of a served load, of the metrics whose errors are known: latencies by mean and median, and rates where the
-/// engine sets them and not the arrivals.
+/// Bands of a served load, of the metrics whose errors are known: latencies by mean and median, and rates where
+/// the engine sets them and not the arrivals.
 void add_serving_bands(result& r, const scenario& s, const inference_workload& w) {
   const error_widths widths = band_of(s).widths;
   const auto band = [&](const std::string& metric, const value* v, double width) {
     if (!v || !v->number() || !(width > 0)) return;
-    r.bands.set(metric, value{value::array{value{*v->number() * std::exp(-width)}, value{*v->number() * std::exp(width)}}});
+    r.bands.set(metric, value{value::array{value{*v->number() * std::exp(-width)},
+                                           value{*v->number() * std::exp(width)}}});
   };
-  for (const auto& [metric, width] : {std::pair{"ttft_s", widths.ttft}, {"tpot_s", widths.tpot}, {"itl_s", widths.tpot}})
+  for (const auto& [metric, width] :
+       {std::pair{"ttft_s", widths.ttft}, {"tpot_s", widths.tpot}, {"itl_s", widths.tpot}})
     for (const char* statistic : {"mean", "p50"})
       if (const value* d = r.metrics.find(metric); d && d->members())
         band(fmt::format("{}.{}", metric, statistic), d->find(statistic), width);
@@ -98,8 +101,9 @@ void add_serving_bands(result& r, const scenario& s, const inference_workload& w
   if (w.load == load_kind::open_loop || w.load == load_kind::trace) return;
   // Clients that wait for their answers set the pace: rates go with the time of a token.
   const double rates = w.load == load_kind::closed_loop ? widths.tpot : widths.throughput;
-  for (const char* m : {"output_tokens_per_s", "output_tokens_per_s_per_gpu", "total_tokens_per_s", "total_tokens_per_s_per_gpu",
-                        "requests_per_s", "cost_per_million_tokens_usd", "makespan_s"})
+  for (const char* m :
+       {"output_tokens_per_s", "output_tokens_per_s_per_gpu", "total_tokens_per_s", "total_tokens_per_s_per_gpu",
+        "requests_per_s", "cost_per_million_tokens_usd", "makespan_s"})
     band(m, r.metrics.find(m), rates);
 }
 
@@ -110,14 +114,17 @@ void run_serving(run_record& out, const scenario& s, const inference_workload& w
   r.reasons = std::move(run.reasons);
   r.notes = std::move(run.notes);
   if (w.load == load_kind::trace && w.requests > static_cast<std::int64_t>(w.replay->list.requests.size()))
-    r.notes.push_back(fmt::format("the trace has {} requests, of {} asked for", w.replay->list.requests.size(), w.requests));
+    r.notes.push_back(
+        fmt::format("the trace has {} requests, of {} asked for", w.replay->list.requests.size(), w.requests));
   if (!r.reasons.empty()) return;
   for (std::string& n : idle_settings(s.stack, s.model, w)) r.notes.push_back(std::move(n));
   add_serving_sections(r, s.platform, w, run);
   add_serving_bands(r, s, w);
   draw_serving(run, w, out.work, out.times, out.counters, o.explained);
   const auto& lanes = run.outcome.lanes;
-  if (std::any_of(lanes.begin(), lanes.end(), [](const lane_record& l) { return l.iterations.size() < static_cast<std::size_t>(l.iterations_in_all); }))
+  if (std::any_of(lanes.begin(), lanes.end(), [](const lane_record& l) {
+        return l.iterations.size() < static_cast<std::size_t>(l.iterations_in_all);
+      }))
     out.left_out = fmt::format("iterations after the first {}", traced_iterations);
   out.counted = counted_time(run.outcome, w);
   out.counted_arrivals = counted_arrivals(run.outcome, w.measured);
@@ -174,9 +181,11 @@ run_record run_scenario(const scenario& s, const run_options& options) {
   if (collective) run_collective(out, s, *collective, options);
   else if (const auto* t = std::get_if<training_workload>(&s.workload)) run_training(out, s, *t, options);
   else run_inference(out, s, std::get<inference_workload>(s.workload), options);
-  if (!out.outcome.reasons.empty() && out.outcome.status == run_status::ok) out.outcome.status = run_status::infeasible;
+  if (!out.outcome.reasons.empty() && out.outcome.status == run_status::ok)
+    out.outcome.status = run_status::infeasible;
   if (!collective && out.outcome.status != run_status::infeasible) {
-    if (std::string note = kernels_note(s.stack, s.platform.gpu); !note.empty()) out.outcome.notes.push_back(std::move(note));
+    if (std::string note = kernels_note(s.stack, s.platform.gpu); !note.empty())
+      out.outcome.notes.push_back(std::move(note));
     if (!s.platform.price.per_gpu) out.outcome.notes.push_back("cost is unknown: " + s.platform.price.note);
   }
   const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - begin;

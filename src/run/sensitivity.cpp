@@ -6,8 +6,8 @@
 #include <cmath>
 
 #include "nvlsim/diagnostics/diagnostics.hpp"
-#include "nvlsim/run/run.hpp"
 #include "nvlsim/run/explain_scenario.hpp"
+#include "nvlsim/run/run.hpp"
 
 namespace nvlsim {
 namespace {

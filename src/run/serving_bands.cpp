@@ -17,8 +17,9 @@ namespace {
 bool take_widths(error_widths& out, const value* from, bool widest) {
   if (!from || !from->members()) return false;
   bool any = false;
-  for (const auto& [metric, member] :
-       {std::pair{"tpot", &error_widths::tpot}, {"ttft", &error_widths::ttft}, {"throughput", &error_widths::throughput}}) {
+  for (const auto& [metric, member] : {std::pair{"tpot", &error_widths::tpot},
+                                       {"ttft", &error_widths::ttft},
+                                       {"throughput", &error_widths::throughput}}) {
     const value* v = from->find(metric);
     if (!v || !v->number()) continue;
     out.*member = widest ? std::max(out.*member, *v->number()) : *v->number();
@@ -30,7 +31,8 @@ bool take_widths(error_widths& out, const value* from, bool widest) {
 /// What there is no measurement of; nothing when there is one, or when nobody says.
 std::string gap_in(const value& measured, const scenario& s, const inference_workload& w) {
   const value* formats = measured.find(s.platform.gpu.name);
-  if (!formats || !formats->items()) return fmt::format("no measurement of {} with {}", s.platform.gpu.name, s.stack.name);
+  if (!formats || !formats->items())
+    return fmt::format("no measurement of {} with {}", s.platform.gpu.name, s.stack.name);
   const std::string_view wanted = name(error_format(s.model, w));
   for (const value& f : *formats->items())
     if (f.string() && *f.string() == wanted) return {};

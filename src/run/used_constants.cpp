@@ -93,13 +93,16 @@ void add_kernels(used_subtrees& u, const scenario& s, const traits& t, bool infe
   if (t.latent) by_format.insert(by_format.end(), {"mla_context", "mla_decode", "absorb_keys", "absorb_values"});
   for (const std::string_view table : by_format)
     for (const precision f : t.formats) u.groups.push_back(fmt::format("{}/{}", table, name(f)));
-  for (const char* g : {"attention", "stream", "peaks_of_origin", "dynamic_power_of_origin", "ultra_factor"}) u.groups.emplace_back(g);
+  for (const char* g : {"attention", "stream", "peaks_of_origin", "dynamic_power_of_origin", "ultra_factor"})
+    u.groups.emplace_back(g);
   if (inference)
-    for (const char* g : {"attention_fp8", "decode", "decode_fp8", "single_decode", "weight_only"}) u.groups.emplace_back(g);
+    for (const char* g : {"attention_fp8", "decode", "decode_fp8", "single_decode", "weight_only"})
+      u.groups.emplace_back(g);
   if (t.routed) u.groups.emplace_back("moe");
   if (k.measured_on) {
     u.groups.emplace_back("measured_on/dynamic_power");
-    for (const precision f : t.formats) u.groups.push_back(fmt::format("measured_on/peaks/{}", name(peak_format(f))));
+    for (const precision f : t.formats)
+      u.groups.push_back(fmt::format("measured_on/peaks/{}", name(peak_format(f))));
   }
   if (s.platform.gpu.power_cap || k.dynamic_power_of_origin) u.groups.emplace_back("power_exponent");
 }
@@ -192,8 +195,8 @@ std::vector<input_constant> used_constants(const scenario& s, const run_record& 
   };
   for (const input_constant& c : s.constants) {
     if (!under_any(c.pointer, u.platform) && !under_any(c.pointer, u.stack)) continue;
-    if (under_any(c.pointer, {"/stack/inference/band", "/stack/inference/calibration",
-                              "/stack/training/residuals"}))
+    if (under_any(c.pointer,
+                  {"/stack/inference/band", "/stack/inference/calibration", "/stack/training/residuals"}))
       continue;  // of results, not of times
     if (of_another_gpu(c.pointer, s.platform.gpu) || (!t.routed && under(c.pointer, "/stack/training/moe")))
       continue;

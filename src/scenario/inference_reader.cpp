@@ -39,7 +39,8 @@ std::optional<precision> read_precision(config::reader& r, const config::key& k,
 }
 
 void read_drafts(config::reader r, speculation& out) {
-  out.draft_tokens = static_cast<int>(r.integer({"draft_tokens", {"num_nextn_predict_layers", "num_speculative_tokens"}}, {1, 64}));
+  out.draft_tokens = static_cast<int>(
+      r.integer({"draft_tokens", {"num_nextn_predict_layers", "num_speculative_tokens"}}, {1, 64}));
   const auto acceptance = r.find_number("acceptance", config::fraction);
   const auto tokens = r.find_number("tokens_per_step", {1.0, 1.0 + out.draft_tokens});
   if (acceptance.has_value() == tokens.has_value())
@@ -54,13 +55,14 @@ void read_precisions(config::reader& r, const checkpoint_spec& checkpoint, infer
   const bool unsaid = !r.has(weights) && !checkpoint.weights;
   if (unsaid && checkpoint.source.empty()) r.one_of(weights, weight_precisions);  // tells that it is missing
   else if (unsaid && !checkpoint.algorithm.empty())
-    r.fail("weights", fmt::format("the checkpoint's {} ({}) is none of {}: say what to simulate", checkpoint.algorithm,
-                                  checkpoint.source, fmt::join(weight_precisions, ", ")));
+    r.fail("weights", fmt::format("the checkpoint's {} ({}) is none of {}: say what to simulate",
+                                  checkpoint.algorithm, checkpoint.source, fmt::join(weight_precisions, ", ")));
   w.weights = read_precision(r, weights, weight_precisions, checkpoint.weights).value_or(precision::bf16);
   // Other weights are those of another checkpoint.
   const bool as_published = !checkpoint.source.empty() && checkpoint.weights == w.weights;
   const auto published = [&](std::optional<precision> p) { return as_published ? p : std::nullopt; };
-  w.attention_weights = read_precision(r, "attention_weights", weight_precisions, published(checkpoint.attention_weights));
+  w.attention_weights =
+      read_precision(r, "attention_weights", weight_precisions, published(checkpoint.attention_weights));
   w.expert_weights = read_precision(r, "expert_weights", weight_precisions, published(checkpoint.expert_weights));
   // Checkpoints of eight bits and less come with an FP8 cache.
   const precision usual = w.weights == precision::bf16 ? precision::bf16 : precision::fp8;
@@ -72,20 +74,26 @@ void read_engine(config::reader r, const checkpoint_spec& checkpoint, inference_
   read_precisions(r, checkpoint, w);
   engine_overrides& o = w.engine;
   if (r.has("prefill")) o.prefill = static_cast<prefill_policy>(r.one_of("prefill", policies));
-  o.max_num_tokens = r.find_integer({"max_num_tokens", {"max_num_batched_tokens", "chunked_prefill_size"}}, token_count);
+  o.max_num_tokens =
+      r.find_integer({"max_num_tokens", {"max_num_batched_tokens", "chunked_prefill_size"}}, token_count);
   o.max_batch_size = r.find_integer({"max_batch_size", {"max_num_seqs", "max_running_requests"}}, token_count);
   o.kv_reserve = r.find_number("kv_reserve", config::fraction);
-  o.kv_fraction = r.find_number({"kv_fraction", {"gpu_memory_utilization", "mem_fraction_static"}}, config::fraction);
-  o.batch_wait_iterations = r.find_integer({"batch_wait_iterations", {"batch_wait_timeout_iters"}}, config::non_negative_int);
+  o.kv_fraction =
+      r.find_number({"kv_fraction", {"gpu_memory_utilization", "mem_fraction_static"}}, config::fraction);
+  o.batch_wait_iterations =
+      r.find_integer({"batch_wait_iterations", {"batch_wait_timeout_iters"}}, config::non_negative_int);
   o.batch_wait_ratio = r.find_number({"batch_wait_ratio", {"batch_wait_max_tokens_ratio"}}, config::fraction);
-  o.rank_wait_iterations = r.find_integer({"rank_wait_iterations", {"attention_dp_timeout_iters"}}, config::non_negative_int);
+  o.rank_wait_iterations =
+      r.find_integer({"rank_wait_iterations", {"attention_dp_timeout_iters"}}, config::non_negative_int);
   o.poll_interval = r.find_integer({"poll_interval", {"scheduler_recv_interval"}}, config::positive_int);
-  o.cuda_graph_max_batch_size = r.find_integer({"cuda_graph_max_batch_size", {"cuda_graph_max_bs"}}, config::non_negative_int);
+  o.cuda_graph_max_batch_size =
+      r.find_integer({"cuda_graph_max_batch_size", {"cuda_graph_max_bs"}}, config::non_negative_int);
   o.stream_interval = r.find_integer("stream_interval", config::positive_int);
   if (auto s = r.find_child("speculative")) read_drafts(std::move(*s), w.drafts);
   if (r.has("front_end")) w.front_end = r.boolean("front_end");
   if (r.has("preemption")) o.preemption = static_cast<preemption_policy>(r.one_of("preemption", preemptions));
-  if (r.has({"prefix_cache", {"enable_prefix_caching"}})) o.prefix_cache = r.boolean({"prefix_cache", {"enable_prefix_caching"}});
+  if (r.has({"prefix_cache", {"enable_prefix_caching"}}))
+    o.prefix_cache = r.boolean({"prefix_cache", {"enable_prefix_caching"}});
   r.done();
 }
 
@@ -126,14 +134,16 @@ void read_trace(config::reader& r, inference_workload& w) {
 /// Members that loads of other kinds have; of a kind that there is not, whose they are is not known.
 void refuse_others(config::reader& r, load_kind kind) {
   const value* named = r.raw("kind");
-  const bool known = named && named->string() && std::find(load_kinds.begin(), load_kinds.end(), *named->string()) != load_kinds.end();
+  const bool known = named && named->string() &&
+                     std::find(load_kinds.begin(), load_kinds.end(), *named->string()) != load_kinds.end();
   const auto refuse = [&](const config::key& k, const char* whose) {
     if (known) r.belongs(k, whose);
     else r.ignore(k);
   };
   const bool trace = kind == load_kind::trace;
   if (kind != load_kind::closed_loop) refuse({"concurrency", {"max_concurrency"}}, "closed_loop");
-  if (kind != load_kind::open_loop && !trace) refuse({"requests_per_s", {"request_rate"}}, "open_loop, and of a trace without times");
+  if (kind != load_kind::open_loop && !trace)
+    refuse({"requests_per_s", {"request_rate"}}, "open_loop, and of a trace without times");
   if (kind != load_kind::open_loop)
     for (const char* k : {"arrivals", "burstiness"}) refuse(k, "a load with requests_per_s");
   for (const char* k : {"file", "rate_scale", "tick"})
@@ -148,7 +158,8 @@ void read_load(config::reader r, inference_workload& w) {
     read_trace(r, w);
   } else {
     w.requests = r.integer({"requests", {"num_prompts"}}, positive_int);
-    if (w.load == load_kind::closed_loop) w.concurrency = r.integer({"concurrency", {"max_concurrency"}}, positive_int);
+    if (w.load == load_kind::closed_loop)
+      w.concurrency = r.integer({"concurrency", {"max_concurrency"}}, positive_int);
     if (w.load == load_kind::open_loop) read_arrivals(r, w.arrivals);
     w.input = read_lengths(r.child("input"));
     w.output = read_lengths(r.child("output"));
@@ -163,7 +174,8 @@ void read_load(config::reader r, inference_workload& w) {
   const double margin = w.load == load_kind::open_loop ? usual_margin : 0;
   w.measured.warmup = r.number_or("warmup", margin, {0, 0.9});
   w.measured.tail = r.number_or("tail", margin, {0, 0.9});
-  if (w.measured.warmup + w.measured.tail > 0.95) r.fail("warmup", "warmup and tail leave less than 5 % of the requests");
+  if (w.measured.warmup + w.measured.tail > 0.95)
+    r.fail("warmup", "warmup and tail leave less than 5 % of the requests");
   r.done();
 }
 
@@ -195,9 +207,11 @@ pool_layout read_pool(config::reader r) {
   p.attention_dp = ranks("attention_dp");
   p.replicas = ranks({"workers", {"replicas"}});
   check_gpus(r, p.tp, p.pp, p.attention_dp, p.replicas);
-  p.max_num_tokens = r.find_integer({"max_num_tokens", {"max_num_batched_tokens", "chunked_prefill_size"}}, token_count);
+  p.max_num_tokens =
+      r.find_integer({"max_num_tokens", {"max_num_batched_tokens", "chunked_prefill_size"}}, token_count);
   p.max_batch_size = r.find_integer({"max_batch_size", {"max_num_seqs", "max_running_requests"}}, token_count);
-  p.kv_fraction = r.find_number({"kv_fraction", {"gpu_memory_utilization", "mem_fraction_static"}}, config::fraction);
+  p.kv_fraction =
+      r.find_number({"kv_fraction", {"gpu_memory_utilization", "mem_fraction_static"}}, config::fraction);
   r.done();
   return p;
 }

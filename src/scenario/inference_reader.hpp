@@ -2,8 +2,8 @@
 #pragma once
 
 #include "nvlsim/config/reader.hpp"
-#include "nvlsim/serving/inference.hpp"
 #include "nvlsim/model/model.hpp"
+#include "nvlsim/serving/inference.hpp"
 
 namespace nvlsim {
 

@@ -45,7 +45,8 @@ void add_quant_file(config::document& doc, const std::filesystem::path& config_f
   std::error_code ec;
   if (config_file.filename() != "config.json" || !std::filesystem::exists(file, ec)) return;
   diagnostics own;
-  config::document quant = config::load(file, {"model hf_quant_config", file.string()}, own, config::literals::python);
+  config::document quant =
+      config::load(file, {"model hf_quant_config", file.string()}, own, config::literals::python);
   for (problem& p : own.sorted()) problems.add(std::move(p));
   if (!own.empty()) return;
   doc.root.set(quant_file_member, std::move(quant.root));
@@ -59,12 +60,12 @@ void relocate_quant_file(problem& p, const config::document& doc) {
     p.pointer.erase(0, quant_file_pointer.size());
 }
 
-/// Finds and merges the document, lets `prepare` complete it, overrides it, then reads it with `read` unless it could not
-/// be parsed.
+/// Finds and merges the document, lets `prepare` complete it, overrides it, then reads it with `read` unless it
+/// could not be parsed.
 template <class T, class Read>
 loaded<T> load_input(std::string_view what, const std::string& name, const std::filesystem::path& folder,
-                     const std::vector<override_at>& sets, const problem& asked_by, diagnostics& problems, Read read,
-                     config::literals accepted = config::literals::json,
+                     const std::vector<override_at>& sets, const problem& asked_by, diagnostics& problems,
+                     Read read, config::literals accepted = config::literals::json,
                      void (*prepare)(config::document&, const std::filesystem::path&, diagnostics&) = nullptr) {
   loaded<T> out;
   diagnostics own;
@@ -73,7 +74,8 @@ loaded<T> load_input(std::string_view what, const std::string& name, const std::
     if (is_path(name)) {
       if (!std::filesystem::exists(path)) throw io_error(fmt::format("{}: no such file", name));
       if (std::filesystem::is_directory(path)) throw io_error(fmt::format("{}: is a directory", name));
-      out.source = config::load_named(path.has_parent_path() ? path.parent_path() : ".", what, path.stem().string(), asked_by, own, accepted, folder);
+      out.source = config::load_named(path.has_parent_path() ? path.parent_path() : ".", what,
+                                      path.stem().string(), asked_by, own, accepted, folder);
     } else {
       out.source = config::load_named(folder, what, name, asked_by, own, accepted);
     }
@@ -87,7 +89,10 @@ loaded<T> load_input(std::string_view what, const std::string& name, const std::
   if (own.empty()) {
     for (const override_at& o : sets) {
       // The file that one builds on has been read by now.
-      if (o.pointer == "/base") own.add(o.by.where, "/base", "a file builds on what it says itself: setting this changes nothing; name the other file, or copy this one");
+      if (o.pointer == "/base")
+        own.add(o.by.where, "/base",
+                "a file builds on what it says itself: setting this changes nothing; name the other file, or copy "
+                "this one");
       config::override_value(out.source, o.pointer, o.v, o.by, own);
     }
     out.content = read(out.source, input_name(name), own);
@@ -119,15 +124,17 @@ std::string other_kind(const value& root, std::string_view wanted) {
   const std::string_view kind = text.substr(7, text.find('/') - 7);
   const std::string asked(wanted);
   if (!nearest(kind, std::span(&asked, 1)).empty()) return {};  // that kind, or a slip in its name
-  return fmt::format("{} {}", std::string_view("aeiou").find(kind.substr(0, 1)) == std::string_view::npos ? "a" : "an", kind);
+  return fmt::format(
+      "{} {}", std::string_view("aeiou").find(kind.substr(0, 1)) == std::string_view::npos ? "a" : "an", kind);
 }
 
 data_folders folders_under(const std::filesystem::path& root) {
   return {root / "platforms", root / "platforms" / "stacks", root / "scenarios" / "models"};
 }
 
-loaded<platform> load_platform(const std::string& name, const data_folders& data, const std::vector<override_at>& sets,
-                               const problem& asked_by, diagnostics& problems) {
+loaded<platform> load_platform(const std::string& name, const data_folders& data,
+                               const std::vector<override_at>& sets, const problem& asked_by,
+                               diagnostics& problems) {
   return load_input<platform>("platform", name, data.platforms, sets, asked_by, problems, read_platform);
 }
 
@@ -155,7 +162,9 @@ std::shared_ptr<const known_stack> share_stack(const std::string& name, const da
     report();
     return out;
   }
-  static std::map<std::pair<std::string, std::filesystem::path>, std::pair<std::string, std::shared_ptr<const known_stack>>> known;
+  static std::map<std::pair<std::string, std::filesystem::path>,
+                  std::pair<std::string, std::shared_ptr<const known_stack>>>
+      known;
   static std::mutex looking;
   const std::filesystem::path folder = is_path(name) ? std::filesystem::absolute(name).parent_path() : data.stacks;
   const std::string stamp = state_of(folder) + state_of(data.stacks);
@@ -174,12 +183,13 @@ loaded<model> load_model(const std::string& name, const data_folders& data, cons
   if (is_path(name) && std::filesystem::is_directory(name)) {
     file = (std::filesystem::path(name) / "config.json").string();
     if (!std::filesystem::exists(file)) {
-      problems.add({asked_by.file, asked_by.pointer, fmt::format("{}: a folder without config.json", name), {}, true});
+      problems.add(
+          {asked_by.file, asked_by.pointer, fmt::format("{}: a folder without config.json", name), {}, true});
       return {};
     }
   }
-  return load_input<model>("model", file, data.models, sets, asked_by, problems, read_model, config::literals::python,
-                           add_quant_file);
+  return load_input<model>("model", file, data.models, sets, asked_by, problems, read_model,
+                           config::literals::python, add_quant_file);
 }
 
 }  // namespace nvlsim

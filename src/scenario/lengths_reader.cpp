@@ -28,14 +28,18 @@ token_lengths read_lengths(config::reader r) {
     l.mean = r.number("mean", token_mean);
     for (const auto& [bound, limit, beyond] : {std::tuple{"min", least, -1}, std::tuple{"max", most, 1}})
       if (limit && beyond * (l.mean - static_cast<double>(*limit)) > 0)
-        r.fail("mean", fmt::format("mean {:.6g} is {} {} {}", l.mean, beyond > 0 ? "above" : "below", bound, *limit));
+        r.fail("mean",
+               fmt::format("mean {:.6g} is {} {} {}", l.mean, beyond > 0 ? "above" : "below", bound, *limit));
     l.shape = static_cast<length_shape>(r.one_of_or("distribution", length_shapes, 0));
     if (l.shape == length_shape::uniform) {
       l.spread = r.number_or("spread", 0, config::fraction);
-      const auto says_more = [&](const std::optional<std::int64_t>& bound) { return bound && static_cast<double>(*bound) != l.mean; };
+      const auto says_more = [&](const std::optional<std::int64_t>& bound) {
+        return bound && static_cast<double>(*bound) != l.mean;
+      };
       if (l.spread == 0 && (says_more(least) || says_more(most)))
-        r.fail(least ? "min" : "max", "equal lengths have no bounds: give min and max without mean for lengths spread evenly "
-                                      "between them, or a spread, or the distribution lognormal or exponential");
+        r.fail(least ? "min" : "max",
+               "equal lengths have no bounds: give min and max without mean for lengths spread evenly "
+               "between them, or a spread, or the distribution lognormal or exponential");
     }
     if (l.shape == length_shape::lognormal) l.variation = r.number("variation", {0, 100});
   }

@@ -6,12 +6,12 @@
 
 #include "nvlsim/config/digest.hpp"
 #include "nvlsim/config/reader.hpp"
+#include "nvlsim/scenario/inputs.hpp"
 #include "nvlsim/scenario/scenario.hpp"
 #include "nvlsim/serving/serving.hpp"
 #include "scenario/collective_reader.hpp"
 #include "scenario/degraded_reader.hpp"
 #include "scenario/inference_reader.hpp"
-#include "nvlsim/scenario/inputs.hpp"
 #include "scenario/placement_reader.hpp"
 #include "scenario/request_file.hpp"
 #include "scenario/stack_values.hpp"
@@ -30,14 +30,16 @@ struct split_overrides {
 
 /// `/platform/gpu/...` goes into the platform file, `/platform/racks` stays in the scenario.
 bool goes_into(std::string_view pointer, std::string_view section, std::initializer_list<std::string_view> own) {
-  if (!pointer.starts_with(section) || pointer.size() == section.size() || pointer[section.size()] != '/') return false;
+  if (!pointer.starts_with(section) || pointer.size() == section.size() || pointer[section.size()] != '/')
+    return false;
   const std::string_view rest = pointer.substr(section.size());
   return std::none_of(own.begin(), own.end(), [&](std::string_view o) {
     return rest == o || (rest.starts_with(o) && rest[o.size()] == '/');
   });
 }
 
-split_overrides apply_overrides(config::document& doc, const std::vector<override_option>& overrides, diagnostics& problems) {
+split_overrides apply_overrides(config::document& doc, const std::vector<override_option>& overrides,
+                                diagnostics& problems) {
   split_overrides out;
   const config::origin by{"--set", "--set", true};
   for (const override_option& o : overrides) {
@@ -53,7 +55,8 @@ split_overrides apply_overrides(config::document& doc, const std::vector<overrid
 }
 
 /// The platform's own overrides (`"set"`) come before those of the command line.
-std::vector<override_at> platform_sets(config::reader& r, const config::document& doc, std::vector<override_at> later) {
+std::vector<override_at> platform_sets(config::reader& r, const config::document& doc,
+                                       std::vector<override_at> later) {
   std::vector<override_at> out;
   if (const value* set = r.raw("set")) {
     if (const auto* members = set->members()) {
@@ -113,26 +116,31 @@ loaded<platform> read_hardware(config::reader& r, config::document& doc, const s
   const std::vector<override_at> all_sets = platform_sets(p, doc, sets);
   loaded<platform> out;
   if (!use.empty())
-    out = load_platform(from_scenario(use, doc, "/platform/use"), data, all_sets, located(p, doc, "use"), problems);
+    out =
+        load_platform(from_scenario(use, doc, "/platform/use"), data, all_sets, located(p, doc, "use"), problems);
   out.content.racks = static_cast<int>(p.integer_or("racks", std::max(1, out.content.racks), {1, 1'000'000}));
   p.done();
   return out;
 }
 
-named_inputs read_named(config::reader& r, config::document& doc, const split_overrides& sets, const data_folders& data,
-                        diagnostics& problems) {
+named_inputs read_named(config::reader& r, config::document& doc, const split_overrides& sets,
+                        const data_folders& data, diagnostics& problems) {
   named_inputs in;
   const needed_inputs needed = needed_by(r);
   if (needed.hardware || r.has("platform")) in.hardware = read_hardware(r, doc, sets.platform, data, problems);
   // What is set in a file that is not read changes nothing.
   const auto idle = [&](const char* what, const std::vector<override_at>& of) {
-    for (const override_at& o : of) problems.add(o.by.where, o.written_at.empty() ? o.pointer : o.written_at, fmt::format("the scenario has no {}: setting it changes nothing", what));
+    for (const override_at& o : of)
+      problems.add(o.by.where, o.written_at.empty() ? o.pointer : o.written_at,
+                   fmt::format("the scenario has no {}: setting it changes nothing", what));
   };
   if (!needed.hardware && !r.has("platform")) idle("platform", sets.platform);
   if (!needed.software && !r.has("stack")) idle("stack", sets.stack);
   if (!needed.net) idle("model", sets.model);
-  if (const std::string name = needed.software || r.has("stack") ? read_name(r, "stack") : std::string(); !name.empty())
-    in.software = share_stack(from_scenario(name, doc, "/stack"), data, sets.stack, located(r, doc, "stack"), problems);
+  if (const std::string name = needed.software || r.has("stack") ? read_name(r, "stack") : std::string();
+      !name.empty())
+    in.software =
+        share_stack(from_scenario(name, doc, "/stack"), data, sets.stack, located(r, doc, "stack"), problems);
   if (const std::string name = needed.net ? read_name(r, "model") : std::string(); !name.empty())
     in.net = load_model(from_scenario(name, doc, "/model"), data, sets.model, located(r, doc, "model"), problems);
   return in;
@@ -175,7 +183,8 @@ void read_workload(config::reader& r, const platform& p, const checkpoint_spec& 
     i.seed = s.simulation.seed;
     i.degraded = read_degraded(r, p);
     if (!i.degraded.empty() && (needs_clock(i) || i.pooled()))
-      r.fail("degraded", "degraded hardware is simulated for offline, closed-loop and static loads on one pool of replicas");
+      r.fail("degraded",
+             "degraded hardware is simulated for offline, closed-loop and static loads on one pool of replicas");
     s.workload = i;
   }
 }
@@ -193,12 +202,16 @@ void read_requests(scenario& s, const config::document& doc, diagnostics& proble
     problems.add({by.where, "/workload/load/file", e.what(), {}, true});
     return;
   }
-  const std::string rate = doc.root.at_pointer("/workload/load/request_rate") ? "/workload/load/request_rate" : "/workload/load/requests_per_s";
+  const std::string rate = doc.root.at_pointer("/workload/load/request_rate") ? "/workload/load/request_rate"
+                                                                              : "/workload/load/requests_per_s";
   if (w->replay->timed && w->arrivals.rate_per_s > 0)
-    problems.add(doc.origin_of(rate).where, rate, fmt::format("{} has arrival times, beside which a rate means nothing; rate_scale "
-                                                         "makes them faster or slower", w->trace_file));
+    problems.add(doc.origin_of(rate).where, rate,
+                 fmt::format("{} has arrival times, beside which a rate means nothing; rate_scale "
+                             "makes them faster or slower",
+                             w->trace_file));
   if (!w->replay->timed && !w->replay->list.requests.empty() && w->arrivals.rate_per_s == 0)
-    problems.add(by.where, "/workload/load", fmt::format("{} has no arrival times: the load needs requests_per_s", w->trace_file));
+    problems.add(by.where, "/workload/load",
+                 fmt::format("{} has no arrival times: the load needs requests_per_s", w->trace_file));
 }
 
 /// What the workload can show of the fidelity asked for.
@@ -207,15 +220,20 @@ void check_fidelity(const scenario& s, const config::document& doc, diagnostics&
   std::string what;
   if (const auto* c = std::get_if<collective_workload>(&s.workload)) {
     if (f == fidelity::exact && (!c->ideal || c->gpus > most_exact_ranks))
-      what = fmt::format("exact simulates every message, of at most {} GPUs, and needs alpha and bandwidth in "
-                         "/workload/parameters; use closed or flow", most_exact_ranks);
+      what = fmt::format(
+          "exact simulates every message, of at most {} GPUs, and needs alpha and bandwidth in "
+          "/workload/parameters; use closed or flow",
+          most_exact_ranks);
   } else if (f == fidelity::exact) {
     what = "exact shows collectives on ideal parameters; use closed or flow";
-  } else if (const auto* w = std::get_if<inference_workload>(&s.workload); w && f == fidelity::flow && !w->prefill_pool) {
+  } else if (const auto* w = std::get_if<inference_workload>(&s.workload);
+             w && f == fidelity::flow && !w->prefill_pool) {
     what = "no operations of an inference workload without a prefill pool share the network; use closed";
   } else if (w && f == fidelity::flow && needs_clock(*w)) {
-    what = "flow shows the caches that pools send in an offline load or a closed loop; loads with arrivals, objectives, sessions, "
-           "preemption or lengths of a distribution send them one after the other: use closed";
+    what =
+        "flow shows the caches that pools send in an offline load or a closed loop; loads with arrivals, "
+        "objectives, sessions, "
+        "preemption or lengths of a distribution send them one after the other: use closed";
   }
   const std::string pointer = "/simulation/fidelity";
   if (!what.empty()) problems.add(doc.origin_of(pointer).where, pointer, what);
@@ -226,27 +244,29 @@ void check_stack(const config::reader& r, const scenario& s, const stack& softwa
   const bool training = std::holds_alternative<training_workload>(s.workload);
   if (!training && !std::holds_alternative<inference_workload>(s.workload)) return;
   if (training ? software.training.has_value() : software.inference.has_value()) return;
-  r.fail("stack", fmt::format("stack \"{}\" has no \"{}\" section", software.name, training ? "training" : "inference"));
+  r.fail("stack",
+         fmt::format("stack \"{}\" has no \"{}\" section", software.name, training ? "training" : "inference"));
 }
 
 /// A file of another kind would give a problem a member.
 void refuse_other_files(const config::document& doc) {
   diagnostics problems;
   const std::string other = other_kind(doc.root, "scenario");
-  if (!other.empty())
-    problems.add(doc.self.where, "/schema", fmt::format("this is {}, not a scenario", other));
+  if (!other.empty()) problems.add(doc.self.where, "/schema", fmt::format("this is {}, not a scenario", other));
   else if (!doc.root.find("schema") && !doc.root.find("platform") && !doc.root.find("workload"))
-    problems.add(doc.self.where, "", fmt::format("this is no scenario: one has \"schema\": \"{}\"", scenario_schema));
+    problems.add(doc.self.where, "",
+                 fmt::format("this is no scenario: one has \"schema\": \"{}\"", scenario_schema));
   problems.throw_if_any();
 }
 
-void list_origins(const value& v, const std::string& pointer, const config::document& doc, const std::string& prefix,
-                  value& out) {
+void list_origins(const value& v, const std::string& pointer, const config::document& doc,
+                  const std::string& prefix, value& out) {
   if (const auto* members = v.members(); members && !members->empty()) {
     for (const auto& [key, child] : *members) list_origins(child, pointer_to(pointer, key), doc, prefix, out);
     return;
   }
-  const bool defaulted = std::any_of(doc.defaults.begin(), doc.defaults.end(), [&](const auto& d) { return d.first == pointer; });
+  const bool defaulted =
+      std::any_of(doc.defaults.begin(), doc.defaults.end(), [&](const auto& d) { return d.first == pointer; });
   out.set(prefix + pointer, defaulted ? std::string("default") : doc.origin_of(pointer).label);
 }
 
@@ -260,7 +280,8 @@ value inputs_of(const config::document& doc, const named_inputs& in, const scena
   value out{value::object{}};
   value scenario_text = doc.resolved();
   value* hardware = scenario_text.find("platform");
-  for (value* named : {scenario_text.find("stack"), scenario_text.find("model"), hardware ? hardware->find("use") : nullptr})
+  for (value* named :
+       {scenario_text.find("stack"), scenario_text.find("model"), hardware ? hardware->find("use") : nullptr})
     if (named) *named = input_name(*named->string());
   const value platform_text = in.hardware.source.resolved();
   const value model_text = in.net.source.resolved();
@@ -273,7 +294,9 @@ value inputs_of(const config::document& doc, const named_inputs& in, const scena
   const auto* serving = std::get_if<inference_workload>(&s.workload);
   const request_trace* replay = serving ? serving->replay.get() : nullptr;
   if (replay) {
-    scenario_text.find("workload")->find("load")->set("file", std::filesystem::path(serving->trace_file).stem().string());
+    scenario_text.find("workload")
+        ->find("load")
+        ->set("file", std::filesystem::path(serving->trace_file).stem().string());
     all.set("scenario", scenario_text);
     all.set("trace", replay->digest);
   }

@@ -56,7 +56,8 @@ std::optional<T> whole_text(std::string_view text) {
 
 /// "2023-11-16 18:17:03.9799600" as seconds since 1970, UTC.
 std::optional<double> date_and_time(std::string_view t) {
-  if (t.size() < 19 || t[4] != '-' || t[7] != '-' || (t[10] != ' ' && t[10] != 'T') || t[13] != ':' || t[16] != ':')
+  if (t.size() < 19 || t[4] != '-' || t[7] != '-' || (t[10] != ' ' && t[10] != 'T') || t[13] != ':' ||
+      t[16] != ':')
     return std::nullopt;
   const auto year = whole_text<int>(t.substr(0, 4));
   const auto month = whole_text<unsigned>(t.substr(5, 2)), day = whole_text<unsigned>(t.substr(8, 2));
@@ -65,7 +66,8 @@ std::optional<double> date_and_time(std::string_view t) {
   if (!year || !month || !day || !hour || !minute || !second) return std::nullopt;
   const bool of_a_day = *hour >= 0 && *hour < 24 && *minute >= 0 && *minute < 60 && *second >= 0 && *second < 61;
   if (!of_a_day) return std::nullopt;
-  const std::chrono::year_month_day date{std::chrono::year{*year}, std::chrono::month{*month}, std::chrono::day{*day}};
+  const std::chrono::year_month_day date{std::chrono::year{*year}, std::chrono::month{*month},
+                                         std::chrono::day{*day}};
   if (!date.ok()) return std::nullopt;
   const auto days = std::chrono::sys_days{date}.time_since_epoch().count();
   return static_cast<double>(days) * 86400.0 + *hour * 3600.0 + *minute * 60.0 + *second;
@@ -100,7 +102,8 @@ class file_reader {
     }
     if (line_ > most_lines) fail(fmt::format("more than {} lines", most_lines));
     if (!begun_) problems_.add(shown_as_, "", "no requests: the file is empty");
-    else if (found_ == 0 && out_.list.requests.empty()) problems_.add(shown_as_, "", "no requests after the header");
+    else if (found_ == 0 && out_.list.requests.empty())
+      problems_.add(shown_as_, "", "no requests after the header");
     finish();
     return std::move(out_);
   }
@@ -124,7 +127,9 @@ class file_reader {
       columns_ = split(line);
       if (columns_.empty()) return false;
     }
-    const auto has = [&](std::string_view c) { return std::find(columns_.begin(), columns_.end(), c) != columns_.end(); };
+    const auto has = [&](std::string_view c) {
+      return std::find(columns_.begin(), columns_.end(), c) != columns_.end();
+    };
     for (const request_format& f : formats)
       if (has(f.input) && has(f.output) && (f.unit == time_text::none || has(f.arrival))) {
         format_ = &f;
@@ -133,15 +138,18 @@ class file_reader {
         if (f.block_tokens > 0) out_.list.prefix_tokens = f.block_tokens;
         for (const char* wanted : {f.arrival, f.input, f.output}) {
           const auto at = std::find(columns_.begin(), columns_.end(), wanted);
-          if (*wanted != '\0' && at != columns_.end() && std::find(at + 1, columns_.end(), wanted) != columns_.end())
+          if (*wanted != '\0' && at != columns_.end() &&
+              std::find(at + 1, columns_.end(), wanted) != columns_.end())
             return fail(fmt::format("two columns are called {}", wanted)), false;
           places_.push_back(static_cast<std::size_t>(at - columns_.begin()));
         }
         return true;
       }
-    problems_.add(shown_as_, "",
-                  fmt::format("no known file of requests: its columns are {}; a generic one has arrival_s, input_tokens, "
-                              "output_tokens", beginning(fmt::format("{}", fmt::join(columns_, ", ")))));
+    problems_.add(
+        shown_as_, "",
+        fmt::format("no known file of requests: its columns are {}; a generic one has arrival_s, input_tokens, "
+                    "output_tokens",
+                    beginning(fmt::format("{}", fmt::join(columns_, ", ")))));
     return false;
   }
 
@@ -155,7 +163,8 @@ class file_reader {
   std::vector<std::string> split(const std::string& line) {
     try {
       const auto records = config::csv_records(line, shown_as_);
-      return records.empty() ? std::vector<std::string>(1) : records.front();  // none: a quoted cell with nothing in it
+      return records.empty() ? std::vector<std::string>(1)
+                             : records.front();  // none: a quoted cell with nothing in it
     } catch (const input_error&) {
       fail("a quote is not closed");
       return {};
@@ -205,8 +214,10 @@ class file_reader {
 
   std::optional<double> time(const std::string& text) {
     if (format_->unit == time_text::none) return 0.0;
-    std::optional<double> t = format_->unit == time_text::date_and_time ? date_and_time(text) : whole_text<double>(text);
-    if (t && std::isfinite(*t) && std::abs(*t) < 1e15) return format_->unit == time_text::milliseconds ? *t / 1e3 : *t;
+    std::optional<double> t =
+        format_->unit == time_text::date_and_time ? date_and_time(text) : whole_text<double>(text);
+    if (t && std::isfinite(*t) && std::abs(*t) < 1e15)
+      return format_->unit == time_text::milliseconds ? *t / 1e3 : *t;
     fail(fmt::format("{}: \"{}\" is no time", format_->arrival, text));
     return std::nullopt;
   }
@@ -254,7 +265,8 @@ class file_reader {
 
 }  // namespace
 
-request_trace read_request_file(const std::filesystem::path& file, const std::string& shown_as, diagnostics& problems) {
+request_trace read_request_file(const std::filesystem::path& file, const std::string& shown_as,
+                                diagnostics& problems) {
   std::error_code ec;
   if (std::filesystem::is_directory(file, ec)) throw io_error(fmt::format("{}: is a directory", shown_as));
   std::ifstream in(file, std::ios::binary);

@@ -11,6 +11,7 @@ namespace nvlsim {
 
 /// Reads a CSV or JSONL file; its columns tell the format. Every unreadable line is a problem, up to twenty. Times
 /// count from the first request, in order. Throws io_error when the file cannot be read.
-request_trace read_request_file(const std::filesystem::path& file, const std::string& shown_as, diagnostics& problems);
+request_trace read_request_file(const std::filesystem::path& file, const std::string& shown_as,
+                                diagnostics& problems);
 
 }  // namespace nvlsim

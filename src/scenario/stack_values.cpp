@@ -36,7 +36,8 @@ std::set<std::string> names_of(const platform& p, const value& stack) {
 std::set<std::string> kernel_entries(const value& kernels, const gpu_spec& gpu) {
   std::set<std::string> out;
   const std::array<std::string, 3> wanted = {gpu.name, gpu.architecture, "default"};
-  const auto first = std::find_if(wanted.begin(), wanted.end(), [&](const std::string& n) { return kernels.find(n); });
+  const auto first =
+      std::find_if(wanted.begin(), wanted.end(), [&](const std::string& n) { return kernels.find(n); });
   const value* next = first == wanted.end() ? nullptr : kernels.find(*first);
   for (std::string name = next ? *first : ""; next && out.insert(name).second; next = kernels.find(name)) {
     const value* like = next->find("like");
@@ -59,7 +60,8 @@ value stack_values(const value& resolved, const platform& p, std::string_view se
   value out{value::object{}};
   const value all = bare(resolved);
   const std::set<std::string> names = names_of(p, all);
-  if (const value* kernels = all.find("kernels")) out.set("kernels", only(*kernels, kernel_entries(*kernels, p.gpu)));
+  if (const value* kernels = all.find("kernels"))
+    out.set("kernels", only(*kernels, kernel_entries(*kernels, p.gpu)));
   if (const value* collectives = all.find("collectives")) {
     value kept{value::object{}};
     for (const auto& [table, v] : *collectives->members())

@@ -12,7 +12,8 @@ namespace {
 
 using config::positive_int;
 
-const std::array<std::string, 8> gemm_precisions = {"fp32", "tf32", "bf16", "fp16", "fp8", "fp8_block", "mxfp8", "nvfp4"};
+const std::array<std::string, 8> gemm_precisions = {"fp32", "tf32",      "bf16",  "fp16",
+                                                    "fp8",  "fp8_block", "mxfp8", "nvfp4"};
 const std::array<std::string, 5> schedules = {"1f1b", "interleaved", "zb_h1", "zb_v", "dualpipe"};
 const std::array<std::string, 4> shardings = {"replicated", "distributed_optimizer", "fsdp", "optim_grads"};
 const std::array<std::string, 2> exchanges = {"p2p", "a2a"};
@@ -20,10 +21,12 @@ const std::array<std::string, 2> dispatchers = {"alltoall", "deduplicated"};
 const std::array<std::string, 3> graph_scopes = {"none", "partial", "full_iteration"};
 const std::array<std::string, 3> tasks = {"pretrain", "sft", "lora"};
 const std::array<std::string, 2> recompute_methods = {"uniform", "block"};
-const std::array<std::string, 6> recompute_modules = {"core_attn", "layernorm", "mlp", "moe_act", "mla_up_proj", "moe"};
+const std::array<std::string, 6> recompute_modules = {"core_attn", "layernorm",   "mlp",
+                                                      "moe_act",   "mla_up_proj", "moe"};
 
 void set_module(recompute_spec& out, std::size_t module) {
-  bool* const flags[] = {&out.core_attention, &out.layernorm, &out.mlp, &out.activation, &out.mla_up_proj, &out.moe};
+  bool* const flags[] = {&out.core_attention, &out.layernorm,   &out.mlp,
+                         &out.activation,     &out.mla_up_proj, &out.moe};
   *flags[module] = true;
 }
 
@@ -55,7 +58,8 @@ recompute_spec read_recompute(config::reader& r) {
   } else if (const auto* list = v->items()) {
     for (std::size_t i = 0; i < list->size(); ++i) {
       const std::string* name = (*list)[i].string();
-      const auto it = name ? std::find(recompute_modules.begin(), recompute_modules.end(), *name) : recompute_modules.end();
+      const auto it =
+          name ? std::find(recompute_modules.begin(), recompute_modules.end(), *name) : recompute_modules.end();
       if (it != recompute_modules.end()) set_module(out, static_cast<std::size_t>(it - recompute_modules.begin()));
       else
         r.fail("recompute", fmt::format("element {}: expected one of {}", i, fmt::join(recompute_modules, ", ")),
@@ -88,9 +92,12 @@ pipeline_split read_split(config::reader& r) {
     else r.fail("pipeline_model_parallel_layout", why);
   }
   constexpr config::range<std::int64_t> layers{0, 1 << 20};  // 0: like the others
-  s.first = r.find_integer({"num_layers_in_first_pipeline_stage", {"decoder_first_pipeline_num_layers"}}, layers).value_or(0);
-  s.last = r.find_integer({"num_layers_in_last_pipeline_stage", {"decoder_last_pipeline_num_layers"}}, layers).value_or(0);
-  if (r.has("account_for_embedding_in_pipeline_split")) s.embedding = r.boolean("account_for_embedding_in_pipeline_split");
+  s.first = r.find_integer({"num_layers_in_first_pipeline_stage", {"decoder_first_pipeline_num_layers"}}, layers)
+                .value_or(0);
+  s.last = r.find_integer({"num_layers_in_last_pipeline_stage", {"decoder_last_pipeline_num_layers"}}, layers)
+               .value_or(0);
+  if (r.has("account_for_embedding_in_pipeline_split"))
+    s.embedding = r.boolean("account_for_embedding_in_pipeline_split");
   if (r.has("account_for_loss_in_pipeline_split")) s.loss = r.boolean("account_for_loss_in_pipeline_split");
   return s;
 }
@@ -105,7 +112,8 @@ training_workload read_training_workload(config::reader& r) {
   w.micro_batch_size = r.integer_or({"micro_batch_size", {"mbs"}}, 1, {1, 1 << 20});
   w.gemm_precision = precision_by_name(gemm_precisions[r.one_of("precision", gemm_precisions)]).value();
   w.fp8_attention = r.boolean_or({"fp8_attention", {"fp8_dot_product_attention"}}, false);
-  w.dispatcher = static_cast<moe_dispatcher>(r.one_of_or({"moe_token_dispatcher_type", {"dispatcher"}}, dispatchers, 1));
+  w.dispatcher =
+      static_cast<moe_dispatcher>(r.one_of_or({"moe_token_dispatcher_type", {"dispatcher"}}, dispatchers, 1));
   w.moe_overlap = r.boolean_or({"overlap_moe_expert_parallel_comm", {"moe_a2a_overlap"}}, false);
   w.fused_expert_mlp = r.boolean_or({"fused_expert_mlp", {"cutedsl_fused_grouped_mlp"}}, false);
   w.token_drop = r.boolean_or("moe_token_drop", false);
@@ -120,7 +128,8 @@ training_workload read_training_workload(config::reader& r) {
   w.par.vp = r.integer_or({"vp", {"virtual_pipeline_model_parallel_size"}}, 1, {1, 1 << 20});
   w.par.cp = r.integer_or({"cp", {"context_parallel_size"}}, 1, {1, 1 << 20});
   w.par.dp = r.integer({"dp", {"data_parallel_size"}}, {1, 1 << 20});
-  if (const double gpus = static_cast<double>(w.par.tp * w.par.pp) * static_cast<double>(w.par.cp * w.par.dp); gpus > most_gpus) {
+  if (const double gpus = static_cast<double>(w.par.tp * w.par.pp) * static_cast<double>(w.par.cp * w.par.dp);
+      gpus > most_gpus) {
     r.fail("", fmt::format("tp x pp x cp x dp is more than {:.0f} GPUs", most_gpus));
     w.par = {};
   }

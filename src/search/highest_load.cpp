@@ -10,10 +10,11 @@
 namespace nvlsim {
 namespace {
 
-constexpr double closeness = 0.002;   // of the rate
-constexpr int most_doublings = 40;    // from the load that the scenario gives
+constexpr double closeness = 0.002;        // of the rate
+constexpr int most_doublings = 40;         // from the load that the scenario gives
 constexpr double most_requests = 100'000;  // of a closed loop: more clients say no more
-constexpr double alone = 1e-4;        // requests in flight, in the mean: with less load each has the server to itself still
+constexpr double alone =
+    1e-4;  // requests in flight, in the mean: with less load each has the server to itself still
 constexpr double most_rate = 1e9, most_scale = 1e6;  // that a scenario can say
 
 bool is_closed(const inference_workload& w) { return w.load == load_kind::closed_loop; }
@@ -63,7 +64,9 @@ std::string beside_limits(const service_objective& o, const inference_metrics& m
   return fmt::format("{}", fmt::join(out, ", "));
 }
 
-[[noreturn]] void refuse(const scenario& s, const std::string& what) { throw input_error({{s.file, "/workload", what, {}}}); }
+[[noreturn]] void refuse(const scenario& s, const std::string& what) {
+  throw input_error({{s.file, "/workload", what, {}}});
+}
 
 class load_search {
  public:

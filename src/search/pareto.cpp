@@ -79,7 +79,8 @@ pareto_study study_pareto(scenario s, std::int64_t gpus, const std::vector<std::
                           const std::function<void(std::size_t, std::size_t)>& report) {
   const auto* given = std::get_if<inference_workload>(&s.workload);
   if (!given || given->load == load_kind::trace)
-    throw input_error({{s.file, "/workload", "a Pareto study takes an inference workload with lengths of its own", {}}});
+    throw input_error(
+        {{s.file, "/workload", "a Pareto study takes an inference workload with lengths of its own", {}}});
   inference_workload base = *given;
   base.load = load_kind::closed_loop;
   base.measured = {};
@@ -91,7 +92,8 @@ pareto_study study_pareto(scenario s, std::int64_t gpus, const std::vector<std::
     out.left_out.emplace_back("prefill and decode pools: layouts of whole engines are tried in their place");
   out.gpus = gpus > 0 ? gpus : std::int64_t{given->gpus()};
   const std::int64_t rack = std::max(1, s.platform.gpus_per_rack());
-  s.platform.racks = std::max(s.platform.racks, static_cast<int>(std::min<std::int64_t>((out.gpus + rack - 1) / rack, most_racks)));
+  s.platform.racks = std::max(s.platform.racks,
+                              static_cast<int>(std::min<std::int64_t>((out.gpus + rack - 1) / rack, most_racks)));
   const std::vector<inference_workload> all = layouts(s, base, out.gpus);
   const std::size_t loops = all.size() * clients.size();
   for (const inference_workload& layout : all) {

@@ -191,7 +191,8 @@ class searcher {
   bool smaller_ = true;
   std::vector<constraint> constraints_;
   bool parameter_constraints_ = false;
-  bool in_full_ = false;  ///< whether layouts are evaluated with every metric, as one that takes longer is looked at
+  bool in_full_ =
+      false;  ///< whether layouts are evaluated with every metric, as one that takes longer is looked at
   std::vector<std::size_t> order_;  ///< of the groups
   std::atomic<std::size_t> next_ = 0;
   std::mutex reporting_;
@@ -284,7 +285,9 @@ void searcher::read_constraints(diagnostics& problems) {
                    nearest(c.rule.metric, names));
     }
     if (c.on_parameter && is_word(*space_, c.at))
-      problems.add("--constraint", "", fmt::format("\"{}\": {} is a word, and no number to compare; --only {}=... restricts it", text, c.rule.metric, c.rule.metric));
+      problems.add("--constraint", "",
+                   fmt::format("\"{}\": {} is a word, and no number to compare; --only {}=... restricts it", text,
+                               c.rule.metric, c.rule.metric));
     parameter_constraints_ |= c.on_parameter;
     constraints_.push_back(std::move(c));
   }

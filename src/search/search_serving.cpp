@@ -6,8 +6,8 @@
 #include "nvlsim/analysis/sections.hpp"
 #include "nvlsim/output/number.hpp"
 #include "nvlsim/output/rows.hpp"
-#include "search/search_space.hpp"
 #include "nvlsim/serving/worker_classes.hpp"
+#include "search/search_space.hpp"
 
 namespace nvlsim {
 namespace {
@@ -144,7 +144,9 @@ class space final : public search_space {
 
   std::vector<search_parameter> known_parameters(const inference_workload& w, const engine_settings& own) const {
     std::vector<search_parameter> out;
-    const auto add = [&](std::string name, std::int64_t n) { out.push_back({std::move(name), std::to_string(n)}); };
+    const auto add = [&](std::string name, std::int64_t n) {
+      out.push_back({std::move(name), std::to_string(n)});
+    };
     const pool_layout workers{w.tp, w.pp, w.ep, w.attention_dp, w.replicas, {}, {}, {}};
     for (const rank_axis& a : rank_axes) add(std::string(a.name), workers.*a.of);
     for (const rank_axis& a : rank_axes)
@@ -160,8 +162,8 @@ class space final : public search_space {
                        [&](const rank_axis& a) { return allowed.allows(prefix + std::string(a.name), p.*a.of); });
   }
 
-  /// Workers of a pool: ranks by powers of two in a rack, with tensor parallelism or attention data parallelism, and
-  /// experts on one rank each or on all.
+  /// Workers of a pool: ranks by powers of two in a rack, with tensor parallelism or attention data parallelism,
+  /// and experts on one rank each or on all.
   std::vector<pool_layout> workers_within(int gpus) const {
     const bool routed = has_routed_experts(base_.model);
     std::vector<pool_layout> out;

@@ -24,8 +24,7 @@ std::vector<std::string> parts_of(const std::string& word) {
   std::vector<std::string> out(1);
   for (const char c : word) {
     if (c == '+') out.emplace_back();
-    else
-      out.back() += c;
+    else out.back() += c;
   }
   std::sort(out.begin(), out.end());
   return out;
@@ -42,8 +41,8 @@ std::vector<std::size_t> search_space::visiting_order() const {
 allowed_values::allowed_values(const std::vector<search_restriction>& restrictions,
                                const std::vector<search_parameter>& known, diagnostics& problems) {
   for (search_restriction r : restrictions) {
-    const auto it = std::find_if(known.begin(), known.end(),
-                                 [&](const search_parameter& p) { return p.name == r.parameter; });
+    const auto it =
+        std::find_if(known.begin(), known.end(), [&](const search_parameter& p) { return p.name == r.parameter; });
     if (it == known.end()) {
       std::vector<std::string> names;
       for (const search_parameter& p : known) names.push_back(p.name);
@@ -55,14 +54,17 @@ allowed_values::allowed_values(const std::vector<search_restriction>& restrictio
     for (std::string& text : r.values) {
       if (it->words.empty()) {
         const auto n = count_in(text);
-        if (!n || *n < it->least) problems.add("--only", "", fmt::format("{}: \"{}\" is no count{}", r.parameter, text, it->least > 0 ? " from 1" : ""));
+        if (!n || *n < it->least)
+          problems.add("--only", "",
+                       fmt::format("{}: \"{}\" is no count{}", r.parameter, text, it->least > 0 ? " from 1" : ""));
         continue;
       }
       const auto like = std::find_if(it->words.begin(), it->words.end(),
                                      [&](const std::string& w) { return parts_of(w) == parts_of(text); });
       if (like != it->words.end()) text = *like;
       else if (text != it->own)
-        problems.add("--only", "", fmt::format("{}: \"{}\" is none of {}", r.parameter, text, fmt::join(it->words, ", ")),
+        problems.add("--only", "",
+                     fmt::format("{}: \"{}\" is none of {}", r.parameter, text, fmt::join(it->words, ", ")),
                      nearest(text, it->words));
     }
     restrictions_.push_back(std::move(r));

@@ -150,14 +150,14 @@ class space final : public search_space {
     const job_place at = place_of(s, o.gpus);
     place_ = at.place;
     machine_.racks = at.racks;
-    everywhere = {{"/platform/racks", at.racks},
-                  {"/placement/gpus_per_rack", at.place.gpus_per_domain}};
+    everywhere = {{"/platform/racks", at.racks}, {"/placement/gpus_per_rack", at.place.gpus_per_domain}};
     // What belongs to the scenario's own recompute or placement, and would contradict a candidate's.
     for (const char* own : {"/workload/recompute_method", "/workload/recompute_num_layers", "/placement/gpus",
                             "/placement/ranks_per_turn"})
       if (s.inputs.at_pointer("/scenario" + std::string(own))) everywhere.emplace_back(own, value{});
     const value* policy = s.inputs.at_pointer("/scenario/placement/policy");
-    if (policy && policy->string() && *policy->string() != "segments") everywhere.emplace_back("/placement/policy", "segments");
+    if (policy && policy->string() && *policy->string() != "segments")
+      everywhere.emplace_back("/placement/policy", "segments");
     const allowed_values allowed(o.restrictions, known_parameters(w), problems);
     if (!problems.empty()) return;
     list_splits(o.gpus, w, allowed);
@@ -223,7 +223,9 @@ class space final : public search_space {
  private:
   std::vector<search_parameter> known_parameters(const training_workload& w) const {
     const parallelism& p = w.par;
-    const auto count = [](std::int64_t n, std::int64_t least = 1) { return search_parameter{"", std::to_string(n), {}, least}; };
+    const auto count = [](std::int64_t n, std::int64_t least = 1) {
+      return search_parameter{"", std::to_string(n), {}, least};
+    };
     const auto words = [](std::string_view own, std::vector<std::string> all) {
       return search_parameter{"", std::string(own), std::move(all)};
     };
@@ -331,8 +333,8 @@ class space final : public search_space {
     const data_parallel_sharding own = std::get<training_workload>(base_.workload).sharding;
     for (std::size_t s = 0; s < shardings.size(); ++s) {
       // A compromise that is tried where it is asked for.
-      if (s == static_cast<std::size_t>(data_parallel_sharding::optim_grads) && static_cast<std::size_t>(own) != s &&
-          !allowed.asks("data_parallel_sharding", shardings[s]))
+      if (s == static_cast<std::size_t>(data_parallel_sharding::optim_grads) &&
+          static_cast<std::size_t>(own) != s && !allowed.asks("data_parallel_sharding", shardings[s]))
         continue;
       for (const recompute_spec& r : recomputes(base_.model))
         if (allowed.allows("data_parallel_sharding", shardings[s]) && allowed.allows("recompute", text_of(r)))

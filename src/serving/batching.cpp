@@ -17,9 +17,11 @@ batching_schedule schedule_requests(const request_lengths& lengths, const schedu
   lane one(limits);
   std::size_t sent = 0, seen = 0;  // by clients, and by the engine
   const auto see = [&] {
-    for (; seen < sent; ++seen) one.submit(static_cast<std::int32_t>(seen), lengths[seen].first, lengths[seen].second);
+    for (; seen < sent; ++seen)
+      one.submit(static_cast<std::int32_t>(seen), lengths[seen].first, lengths[seen].second);
   };
-  const std::size_t clients = limits.concurrency > 0 ? static_cast<std::size_t>(limits.concurrency) : lengths.size();
+  const std::size_t clients =
+      limits.concurrency > 0 ? static_cast<std::size_t>(limits.concurrency) : lengths.size();
   sent = std::min(clients, lengths.size());
   see();
   while (!one.idle()) {

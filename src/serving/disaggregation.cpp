@@ -23,7 +23,8 @@ class pools {
  public:
   pools(const request_lengths& lengths, const pool_setup& s, const pool_prices& prices)
       : setup_(s), prices_(prices) {
-    if (!s.prompts_cached) prefill_.assign(static_cast<std::size_t>(s.prefill.workers), lane_at_work(s.prefill.lane));
+    if (!s.prompts_cached)
+      prefill_.assign(static_cast<std::size_t>(s.prefill.workers), lane_at_work(s.prefill.lane));
     decode_.assign(static_cast<std::size_t>(s.decode.workers), lane_at_work(s.decode.lane));
     for (const auto& [input, output] : lengths) out_.requests.push_back({.input = input, .output = output});
     out_.prefill.resize(prefill_.size());
@@ -52,7 +53,8 @@ class pools {
     }
     if (ended_ < n) throw internal_error("disaggregation: a request fits no worker");
     out_.makespan_s = now_;
-    for (const lane_at_work& w : decode_) out_.peak_kv_tokens = std::max(out_.peak_kv_tokens, w.engine.peak_kv_tokens());
+    for (const lane_at_work& w : decode_)
+      out_.peak_kv_tokens = std::max(out_.peak_kv_tokens, w.engine.peak_kv_tokens());
     return std::move(out_);
   }
 
@@ -81,7 +83,8 @@ class pools {
       deliver(i);
       return;
     }
-    const std::size_t to = least_in_turn(prefill_.size(), prefill_turn_, [&](std::size_t k) { return prefill_[k].load(); });
+    const std::size_t to =
+        least_in_turn(prefill_.size(), prefill_turn_, [&](std::size_t k) { return prefill_[k].load(); });
     r.prefill_worker = static_cast<std::int32_t>(to);
     prefill_[to].engine.submit(i, r.input, 1);  // whose output is the first token
   }
@@ -125,7 +128,8 @@ class pools {
   void deliver(std::int32_t i) {
     pooled_request& r = request(i);
     r.delivered_s = now_;
-    const std::size_t to = least_in_turn(decode_.size(), decode_turn_, [&](std::size_t k) { return decode_[k].in_hand; });
+    const std::size_t to =
+        least_in_turn(decode_.size(), decode_turn_, [&](std::size_t k) { return decode_[k].in_hand; });
     r.decode_worker = static_cast<std::int32_t>(to);
     decode_[to].in_hand += 1;
     decode_[to].engine.submit_cached(i, r.input, r.output);

@@ -9,13 +9,13 @@
 #include <set>
 #include <utility>
 
-#include "nvlsim/units/units_text.hpp"
-#include "nvlsim/serving/memory.hpp"
 #include "nvlsim/serving/iteration_time.hpp"
-#include "nvlsim/serving/pooled_plan.hpp"
 #include "nvlsim/serving/limits.hpp"
-#include "nvlsim/serving/routes.hpp"
+#include "nvlsim/serving/memory.hpp"
+#include "nvlsim/serving/pooled_plan.hpp"
 #include "nvlsim/serving/rank_weights.hpp"
+#include "nvlsim/serving/routes.hpp"
+#include "nvlsim/units/units_text.hpp"
 
 namespace nvlsim {
 namespace {
@@ -24,25 +24,30 @@ namespace {
 void check_division(std::set<std::string>& out, const char* what, std::int64_t part, std::int64_t whole,
                     const char* unit, bool replicated = false) {
   if (whole % part == 0 || (replicated && whole > 0 && part % whole == 0)) return;
-  out.insert(replicated ? fmt::format("{} {} neither divides {} {} nor is a multiple of them", what, part, whole, unit)
-                        : fmt::format("{} {} does not divide {} {}", what, part, whole, unit));
+  out.insert(replicated
+                 ? fmt::format("{} {} neither divides {} {} nor is a multiple of them", what, part, whole, unit)
+                 : fmt::format("{} {} does not divide {} {}", what, part, whole, unit));
 }
 
 std::vector<std::string> shape_reasons(const model& m, const inference_workload& w) {
   std::set<std::string> out;
   for (const layer_spec& l : m.layers) {
     check_division(out, "tp", w.tp, l.heads, "attention heads");
-    if (l.attention == attention_kind::grouped_query) check_division(out, "tp", w.tp, l.kv_heads, "KV heads", true);
+    if (l.attention == attention_kind::grouped_query)
+      check_division(out, "tp", w.tp, l.kv_heads, "KV heads", true);
     check_division(out, "tp", w.tp, l.ffn_hidden, "MLP columns");
     check_division(out, "tp", w.tp, l.moe.shared_ffn, "columns of shared experts");
     check_division(out, "tp", w.tp, l.scan.heads, "scan heads");
-    check_division(out, "tp", w.tp, l.attention == attention_kind::mamba ? l.scan.groups : l.scan.key_heads, "scan groups or key heads", true);
+    check_division(out, "tp", w.tp, l.attention == attention_kind::mamba ? l.scan.groups : l.scan.key_heads,
+                   "scan groups or key heads", true);
     check_division(out, "tp", w.tp, l.compressed.o_groups, "groups of the attention's output", true);
     // Wide expert parallelism fills its ranks with copies of the busiest experts.
     if (l.routed() && w.attention_dp == 1) check_division(out, "ep", w.ep, l.moe.experts, "experts");
-    if (l.routed() && w.ep > l.moe.experts) out.insert(fmt::format("ep {} exceeds {} experts", w.ep, l.moe.experts));
+    if (l.routed() && w.ep > l.moe.experts)
+      out.insert(fmt::format("ep {} exceeds {} experts", w.ep, l.moe.experts));
   }
-  if (kv_bytes_per_token(m, w.kv_cache) == 0) out.insert(fmt::format("{} has no layer with a KV cache: such models cannot be served yet", m.name));
+  if (kv_bytes_per_token(m, w.kv_cache) == 0)
+    out.insert(fmt::format("{} has no layer with a KV cache: such models cannot be served yet", m.name));
   const auto layers = static_cast<std::int64_t>(m.layers.size());
   if (w.pp > layers) out.insert(fmt::format("pp {} exceeds {} layers", w.pp, layers));
   const bool routed = has_routed_experts(m);
@@ -62,7 +67,8 @@ std::vector<std::string> layout_reasons(const platform& p, const model& m, const
   const std::int64_t domain = p.gpus_per_rack(), wanted = std::int64_t{each} * w.replicas;
   const char* const unit = w.attention_dp > 1 ? "attention_dp" : "tp";
   if (ranks > domain && ranks % domain != 0)
-    out.push_back(fmt::format("{} {} exceeds the {} GPUs of an NVLink domain, and does not fill whole ones", unit, ranks, domain));
+    out.push_back(fmt::format("{} {} exceeds the {} GPUs of an NVLink domain, and does not fill whole ones", unit,
+                              ranks, domain));
   if (wanted > p.gpus()) {
     out.push_back(fmt::format("{} replicas x {} {}{} need {} GPUs, {} has {}", w.replicas, unit, ranks,
                               w.pp > 1 ? fmt::format(" x pp {}", w.pp) : "", wanted, p.name, p.gpus()));
@@ -79,12 +85,14 @@ std::vector<std::string> stack_reasons(const platform& p, const stack& s, const 
   const kernel_profile& k = kernels_for(s, p.gpu);
   const engine_costs costs = s.inference->costs(p.gpu.name, p.gpu.architecture);
   std::set<precision> wanted;
-  for (const weight_role r : {weight_role::dense, weight_role::attention, weight_role::expert, weight_role::sixteen_bit})
+  for (const weight_role r :
+       {weight_role::dense, weight_role::attention, weight_role::expert, weight_role::sixteen_bit})
     if (const precision x = weights_of(w, r); wanted.insert(x).second && !route_gemm(p.gpu, k, costs, r, x, 1))
       out.push_back(fmt::format("stack {} has no {} GEMM for {}", s.name, name(x), p.gpu.name));
   const bool exchanges = w.ep > 1 && w.attention_dp > 1 && w.attention_dp <= p.gpus_per_rack();
   if (exchanges && !expert_exchange_time(s.collectives, p, dispatch_kernel, {1, 1, 1, w.attention_dp, 1, true}))
-    out.push_back(fmt::format("stack {} has no {} kernel by which experts get their tokens", s.name, dispatch_kernel));
+    out.push_back(
+        fmt::format("stack {} has no {} kernel by which experts get their tokens", s.name, dispatch_kernel));
   return out;
 }
 
@@ -93,18 +101,22 @@ std::int64_t drawn(std::int64_t requests) { return requests > most_requests ? 1 
 
 /// Reasons that concern the longest of the requests, and the iterations that they all take.
 std::vector<std::string> load_reasons(const model& m, const inference_workload& w, const serving_memory& mem,
-                                      const schedule_limits& limits, request_extent longest, std::int64_t requests) {
+                                      const schedule_limits& limits, request_extent longest,
+                                      std::int64_t requests) {
   std::vector<std::string> out;
   const engine_settings& set = limits.settings;
   if (m.max_positions > 0 && longest.whole > m.max_positions)
-    out.push_back(fmt::format("the longest request has {} tokens, {} takes {}", longest.whole, m.name, m.max_positions));
+    out.push_back(
+        fmt::format("the longest request has {} tokens, {} takes {}", longest.whole, m.name, m.max_positions));
   if (set.prefill == prefill_policy::whole_prompt && longest.prompt > set.max_num_tokens / limits.ranks)
-    out.push_back(fmt::format("prefill whole_prompt: a prompt of {} tokens exceeds max_num_tokens {}; prefill chunked cuts it",
-                              longest.prompt, set.max_num_tokens / limits.ranks));
+    out.push_back(fmt::format(
+        "prefill whole_prompt: a prompt of {} tokens exceeds max_num_tokens {}; prefill chunked cuts it",
+        longest.prompt, set.max_num_tokens / limits.ranks));
   const bool caches = kv_bytes_per_token(m, w.kv_cache) > 0;  // else the shape is the reason
   if (caches && mem.kv_capacity_tokens == 0) {
     out.push_back(mem.no_cache);
-  } else if (const std::int64_t needed = held_tokens(limits, longest.whole); caches && needed > most_of_one(limits)) {
+  } else if (const std::int64_t needed = held_tokens(limits, longest.whole);
+             caches && needed > most_of_one(limits)) {
     out.push_back(fmt::format("the longest request needs {} KV tokens, the cache {}holds {}", needed,
                               limits.ranks > 1 ? "of a rank " : "", most_of_one(limits)));
   }
@@ -123,12 +135,13 @@ struct lane_group {
   std::int64_t lanes = 0, requests = 0, clients = 0;
 };
 
-/// Requests are dealt in turn, so that some lanes may have one more; those of a closed loop to its clients, and these to
-/// lanes. Lanes without a client have none.
+/// Requests are dealt in turn, so that some lanes may have one more; those of a closed loop to its clients, and
+/// these to lanes. Lanes without a client have none.
 std::vector<lane_group> deal(const inference_workload& w) {
   const bool closed = w.load == load_kind::closed_loop;
   const std::int64_t all = std::int64_t{w.replicas} * w.pp, lanes = closed ? std::min(all, w.concurrency) : all;
-  const std::int64_t of_client = closed ? w.requests / w.concurrency : 0, dealt = w.requests - of_client * w.concurrency * closed;
+  const std::int64_t of_client = closed ? w.requests / w.concurrency : 0,
+                     dealt = w.requests - of_client * w.concurrency * closed;
   const std::int64_t each = dealt / lanes, more = dealt % lanes;
   const std::int64_t clients = closed ? w.concurrency / lanes : 0;
   const std::int64_t more_clients = closed ? w.concurrency % lanes : 0;
@@ -144,23 +157,29 @@ std::vector<lane_group> deal(const inference_workload& w) {
   return out;
 }
 
-std::vector<std::string> assumptions(const platform& p, const stack& s, const model& m, const inference_workload& w) {
+std::vector<std::string> assumptions(const platform& p, const stack& s, const model& m,
+                                     const inference_workload& w) {
   std::vector<std::string> out;
   if (w.load == load_kind::closed_loop)
-    out.push_back(fmt::format("{} clients start together and send their next request when the last one ends; all "
-                              "requests count", w.concurrency));
-  else
-    out.emplace_back("all requests are there at the start");
+    out.push_back(
+        fmt::format("{} clients start together and send their next request when the last one ends; all "
+                    "requests count",
+                    w.concurrency));
+  else out.emplace_back("all requests are there at the start");
   const double reserve = settings_of(*s.inference, w).kv_reserve;
-  out.push_back(fmt::format("admission asks the cache for the prompt and {:.0f} % of each request's own output", 100 * reserve));
-  if (w.pp > 1) out.push_back(fmt::format("a pipeline of {0} stages works on {0} micro-batches in turn, each a lane of its own", w.pp));
+  out.push_back(fmt::format("admission asks the cache for the prompt and {:.0f} % of each request's own output",
+                            100 * reserve));
+  if (w.pp > 1)
+    out.push_back(
+        fmt::format("a pipeline of {0} stages works on {0} micro-batches in turn, each a lane of its own", w.pp));
   if (w.replicas > 1)
     out.emplace_back("replicas draw the same request lengths; those with as many requests are one class");
   if (w.input.spread == 0 && w.output.spread == 0)
     out.emplace_back("all requests are equally long, so that waves of them stay in step as real ones do not");
   const std::int64_t lanes = std::int64_t{w.replicas} * w.pp;
   const std::int64_t busy = w.load == load_kind::closed_loop ? std::min(w.requests, w.concurrency) : w.requests;
-  if (busy < lanes) out.push_back(fmt::format("{} of {} lanes (replicas x pp) have no request", lanes - busy, lanes));
+  if (busy < lanes)
+    out.push_back(fmt::format("{} of {} lanes (replicas x pp) have no request", lanes - busy, lanes));
   if (!s.inference->sustained_factor.contains(p.gpu.name))
     out.push_back(
         fmt::format("the sustained rate of {} is not known: that of a short benchmark is taken", p.gpu.name));
@@ -213,7 +232,8 @@ double expected_tokens_per_step(int draft_tokens, double acceptance) {
   return all;
 }
 
-std::vector<std::string> serving_problems(const platform& p, const stack& s, const model& m, const inference_workload& w) {
+std::vector<std::string> serving_problems(const platform& p, const stack& s, const model& m,
+                                          const inference_workload& w) {
   if (w.prefill_pool) {
     std::vector<std::string> out = serving_problems(p, s, m, decode_workload(w));
     for (const std::string& r : serving_problems(p, s, m, prefill_workload(w)))
@@ -232,7 +252,8 @@ void refuse_many(std::vector<std::string>& reasons, std::int64_t requests, const
     reasons.push_back(fmt::format("{} requests{}; at most {} are simulated", requests, whose, most_requests));
 }
 
-schedule_limits limits_of(const inference_profile& engine, const inference_workload& w, const serving_memory& memory) {
+schedule_limits limits_of(const inference_profile& engine, const inference_workload& w,
+                          const serving_memory& memory) {
   schedule_limits out;
   out.settings = settings_of(engine, w);
   out.kv_capacity_tokens = memory.kv_capacity_tokens;
@@ -280,8 +301,10 @@ std::string prompts_held_up(const schedule_limits& l, std::int64_t prompt, std::
   const std::int64_t budget = l.settings.max_num_tokens / l.ranks, room = budget - prompt;
   const std::int64_t batch = std::min(l.settings.max_batch_size / l.ranks, (clients + l.ranks - 1) / l.ranks);
   if (room >= batch - 1) return {};
-  return fmt::format("prefill whole_prompt: a prompt of {} tokens leaves room for {} decodes in max_num_tokens {}, and waits "
-                     "until no more run; more tokens, or prefill chunked, lifts that", prompt, std::max<std::int64_t>(room, 0), budget);
+  return fmt::format(
+      "prefill whole_prompt: a prompt of {} tokens leaves room for {} decodes in max_num_tokens {}, and waits "
+      "until no more run; more tokens, or prefill chunked, lifts that",
+      prompt, std::max<std::int64_t>(room, 0), budget);
 }
 
 namespace {
@@ -295,14 +318,17 @@ void run_pools(const platform& p, const stack& s, const model& m, const inferenc
   const request_lengths lengths = draw_lengths(w, drawn(w.requests));
   const request_extent longest = extent_of(lengths);
   if (m.max_positions > 0 && longest.whole > m.max_positions)
-    run.reasons.push_back(fmt::format("the longest request has {} tokens, {} takes {}", longest.whole, m.name, m.max_positions));
+    run.reasons.push_back(
+        fmt::format("the longest request has {} tokens, {} takes {}", longest.whole, m.name, m.max_positions));
   const pool_setup setup = setup_pools(p, s, m, w, longest, run.reasons);
   run.kv_capacity_tokens = setup.decode.lane.kv_capacity_tokens;
-  if (w.load == load_kind::static_batch) run.reasons.emplace_back("static_batch: pools of workers take their requests one by one");
+  if (w.load == load_kind::static_batch)
+    run.reasons.emplace_back("static_batch: pools of workers take their requests one by one");
   if (!run.reasons.empty()) return;
   run.notes = assumptions(p, s, m, w);
-  run.notes.emplace_back(w.prompts_cached ? "decode workers alone: caches of prompts are there when a request arrives"
-                                          : "the first token is streamed when the decode worker has the cache and begins");
+  run.notes.emplace_back(w.prompts_cached
+                             ? "decode workers alone: caches of prompts are there when a request arrives"
+                             : "the first token is streamed when the decode worker has the cache and begins");
   run.tokens_per_step = w.drafts.tokens_per_step;
   if (behind_server(w)) run.front_end = s.inference->front_end;
   plan_pools(p, s, m, w, setup, lengths, run, explained);
@@ -328,7 +354,8 @@ inference_run plan_inference(const platform& p, const stack& s, const model& m, 
   const request_lengths lengths = draw_lengths(w, drawn(each));
   const request_extent longest = extent_of(lengths);
   schedule_limits limits = limits_of(*s.inference, w, memory);
-  for (std::string& r : load_reasons(m, w, memory, limits, longest, drawn(each))) run.reasons.push_back(std::move(r));
+  for (std::string& r : load_reasons(m, w, memory, limits, longest, drawn(each)))
+    run.reasons.push_back(std::move(r));
   if (!run.reasons.empty()) return run;
 
   run.notes = assumptions(p, s, m, w);
@@ -339,7 +366,8 @@ inference_run plan_inference(const platform& p, const stack& s, const model& m, 
   for (const lane_group& g : groups) {
     limits.concurrency = g.clients;
     const std::string held_up = prompts_held_up(limits, longest.prompt, g.clients > 0 ? g.clients : g.requests);
-    if (!held_up.empty() && std::find(run.notes.begin(), run.notes.end(), held_up) == run.notes.end()) run.notes.push_back(held_up);
+    if (!held_up.empty() && std::find(run.notes.begin(), run.notes.end(), held_up) == run.notes.end())
+      run.notes.push_back(held_up);
     run.schedules.push_back(
         schedule_requests({lengths.begin(), lengths.begin() + static_cast<std::ptrdiff_t>(g.requests)}, limits));
     run.lanes.push_back(g.lanes);

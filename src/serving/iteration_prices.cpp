@@ -13,7 +13,8 @@ constexpr int points_per_doubling = 8;
 
 /// Point `i` of the grid of cache lengths, from 1.
 double grid(int i) {
-  return std::ldexp(1 + static_cast<double>(i % points_per_doubling) / points_per_doubling, i / points_per_doubling);
+  return std::ldexp(1 + static_cast<double>(i % points_per_doubling) / points_per_doubling,
+                    i / points_per_doubling);
 }
 
 void add(iteration_content& to, const iteration& it) {
@@ -58,8 +59,8 @@ std::int32_t iteration_prices::kind_of(const iteration& it) {
       bins_.push_back(static_cast<std::uint16_t>(per_doubling * std::log2(static_cast<double>(bins_.size()) + 1)));
     return bins_[static_cast<std::size_t>(n)];
   };
-  const auto [at, is_new] = kinds_.try_emplace(bin(it.decodes) << 16 | bin(it.prompt_tokens),
-                                               static_cast<std::int32_t>(uses_.size()));
+  const auto [at, is_new] =
+      kinds_.try_emplace(bin(it.decodes) << 16 | bin(it.prompt_tokens), static_cast<std::int32_t>(uses_.size()));
   if (is_new) uses_.emplace_back();
   return at->second;
 }
@@ -81,15 +82,18 @@ std::vector<iteration_use> iteration_prices::uses(bool explained) {
   std::vector<iteration_use> out;
   for (const use& u : uses_) {
     const auto mean = [&](double x) { return std::llround(x / u.count); };
-    iteration it{.decodes = mean(u.sum.decodes), .context = mean(u.sum.context),
-                 .prompt_tokens = mean(u.sum.prompt_tokens), .prompt_pairs = u.sum.prompt_pairs / u.count,
-                 .prompts = mean(u.sum.prompts), .finished_prompts = mean(u.sum.finished_prompts)};
+    iteration it{.decodes = mean(u.sum.decodes),
+                 .context = mean(u.sum.context),
+                 .prompt_tokens = mean(u.sum.prompt_tokens),
+                 .prompt_pairs = u.sum.prompt_pairs / u.count,
+                 .prompts = mean(u.sum.prompts),
+                 .finished_prompts = mean(u.sum.finished_prompts)};
     if (it.prompt_tokens > 0) it.prompts = std::max<std::int64_t>(1, it.prompts);
     iteration_use one{costs_.price(it, explained), u.count, u.seconds};
     if (u.swapped > 0) {
       const seconds each = seconds::from_base(u.swapped / u.count);
       one.work.parts.push_back({work_kind::memory_bound, "cache to and from CPU memory", each, 1,
-                               std::make_shared<part_facts>(facts_of_wait(resource::c2c, each))});
+                                std::make_shared<part_facts>(facts_of_wait(resource::c2c, each))});
       one.work.duration += each;
     }
     out.push_back(std::move(one));

@@ -7,8 +7,8 @@
 #include "nvlsim/collectives/collectives.hpp"
 #include "nvlsim/layers/expert_popularity.hpp"
 #include "nvlsim/plan/part_facts.hpp"
-#include "nvlsim/serving/routes.hpp"
 #include "nvlsim/serving/rank_weights.hpp"
+#include "nvlsim/serving/routes.hpp"
 
 namespace nvlsim {
 namespace {
@@ -52,8 +52,8 @@ const char* kind_name(const iteration& it) {
 
 int domains_of(const platform& p, int ranks) { return (ranks + p.gpus_per_rack() - 1) / p.gpus_per_rack(); }
 
-/// Of a sequence, on average: with its first token, and every interval after. Lengths of a trace are not known here, and
-/// taken as long.
+/// Of a sequence, on average: with its first token, and every interval after. Lengths of a trace are not known
+/// here, and taken as long.
 double replies_a_step(const inference_workload& w, const engine_settings& set) {
   const double each = w.drafts.tokens_per_step, later = 1 / static_cast<double>(set.stream_interval);
   const double first = w.output.mean > 0 ? (1 - later) / w.output.mean : 0;
@@ -65,23 +65,19 @@ double whole(double x) { return std::nearbyint(x); }
 }  // namespace
 
 iteration_content content_of(const iteration& it) {
-  return {static_cast<double>(it.decodes),   static_cast<double>(it.context), static_cast<double>(it.prompt_tokens),
-          it.prompt_pairs, static_cast<double>(it.prompts), static_cast<double>(it.finished_prompts)};
+  return {static_cast<double>(it.decodes),       static_cast<double>(it.context),
+          static_cast<double>(it.prompt_tokens), it.prompt_pairs,
+          static_cast<double>(it.prompts),       static_cast<double>(it.finished_prompts)};
 }
 
 iteration_costs::iteration_costs(const platform& p, const stack& s, const model& m, const inference_workload& w)
-    : platform_(p),
-      stack_(s),
-      model_(m),
-      work_(w),
-      costs_(costs_for(s, p.gpu, m)),
-      kernels_(kernels_for(s, p.gpu)),
-      slices_(slice_layers(m, ranks_of(w))),
-      layers_(slices_.size()) {
+    : platform_(p), stack_(s), model_(m), work_(w), costs_(costs_for(s, p.gpu, m)),
+      kernels_(kernels_for(s, p.gpu)), slices_(slice_layers(m, ranks_of(w))), layers_(slices_.size()) {
   if (w.drafts.draft_tokens > 0)
     for (layer_slice& l : slice_layers(m.mtp_block, m.hidden, ranks_of(w))) slices_.push_back(std::move(l));
   const double sustained = factor_of(s.inference->sustained_factor, p.gpu.name);
-  for (const weight_role r : {weight_role::dense, weight_role::attention, weight_role::expert, weight_role::sixteen_bit})
+  for (const weight_role r :
+       {weight_role::dense, weight_role::attention, weight_role::expert, weight_role::sixteen_bit})
     routes_[r] = route_gemm(p.gpu, kernels_, costs_, r, weights_of(w, r), sustained).value();
   const bool narrow = bytes_per_element(w.kv_cache) < 2;  // kernels follow the format of the cache
   attention_ = at_rate(narrow && kernels_.attention_fp8 ? *kernels_.attention_fp8 : kernels_.attention,
@@ -94,7 +90,8 @@ iteration_costs::iteration_costs(const platform& p, const stack& s, const model&
     return d;
   };
   decode_.decode = in_engine(narrow && kernels_.decode_fp8 ? *kernels_.decode_fp8 : kernels_.decode);
-  for (const auto& [format, single] : kernels_.single_decode) decode_.single_decode.emplace(format, in_engine(single));
+  for (const auto& [format, single] : kernels_.single_decode)
+    decode_.single_decode.emplace(format, in_engine(single));
   decode_.ungrouped_decode = kernels_.ungrouped_decode;
   stream_ = kernels_.stream;
   stream_.launch = {};  // launches of small kernels are in the engine's layer_time
@@ -102,7 +99,9 @@ iteration_costs::iteration_costs(const platform& p, const stack& s, const model&
   request_host_ = costs_.request_host;
   // Of arrivals in time the pipeline is taken as full.
   const bool in_time = w.load == load_kind::open_loop || w.load == load_kind::trace;
-  const std::int64_t at_once = in_time ? std::int64_t{w.replicas} * w.pp : w.load == load_kind::closed_loop ? w.concurrency : w.requests;
+  const std::int64_t at_once = in_time                            ? std::int64_t{w.replicas} * w.pp
+                               : w.load == load_kind::closed_loop ? w.concurrency
+                                                                  : w.requests;
   busy_stages_ = static_cast<double>(std::clamp<std::int64_t>((at_once + w.replicas - 1) / w.replicas, 1, w.pp));
   const engine_settings set = settings_of(*s.inference, w);
   most_in_graph_ = static_cast<double>(set.cuda_graph_max_batch_size);
@@ -137,12 +136,14 @@ time_and_energy iteration_costs::gemm(const gemm_route& r, const gemm_shape& sha
 time_and_energy iteration_costs::elementwise(const layer_slice& l, double rows) const {
   const auto hidden = static_cast<double>(model_.hidden), streams = static_cast<double>(model_.residual_streams);
   const double share = l.blocks() / 2.0;  // the costs are those of a layer with a mixer and an MLP
-  // Of several residual streams a block reads all and writes its input, then reads all with its output and writes them.
+  // Of several residual streams a block reads all and writes its input, then reads all with its output and writes
+  // them.
   const double mixed = streams > 1 ? l.blocks() * (4 * streams - 1) * hidden : 0;
   const double width = 0.75 * hidden + 0.25 * l.inner_width();
   // Norms of queries and keys read and write them.
   const double normed = l.spec.qk_norm != qk_norm_kind::none ? 2 * (l.heads + l.kv_heads) * l.head_dim : 0;
-  const auto moved = bytes::from_base((costs_.elementwise_vectors * width * share + mixed + normed) * rows * activation_bytes);
+  const auto moved =
+      bytes::from_base((costs_.elementwise_vectors * width * share + mixed + normed) * rows * activation_bytes);
   kernel_cost c = stream_cost(platform_.gpu, stream_, moved);
   seconds small = costs_.layer_time * share;
   if (l.spec.qk_norm != qk_norm_kind::none) small += costs_.qk_norm_time;
@@ -173,7 +174,8 @@ time_and_energy iteration_costs::all_reduce(double rows, double width) const {
   if (domains > 1) return transferred(t, size * 2);
   if (const auto start = custom_all_reduce_time(profile, platform_, {}, work_.tp)) {
     const auto full = custom_all_reduce_time(profile, platform_, size, work_.tp);
-    const seconds fused = start->time * costs_.reduce_latency_factor + (full->time - start->time) / costs_.reduce_rate_factor;
+    const seconds fused =
+        start->time * costs_.reduce_latency_factor + (full->time - start->time) / costs_.reduce_rate_factor;
     if (fused < t.time)
       t = {fused,
            start->time * costs_.reduce_latency_factor,
@@ -205,7 +207,8 @@ seconds iteration_costs::stage_wait(seconds layers, seconds head) const {
   return std::max(slowest * busy_stages_ - (layers + head), seconds{});
 }
 
-// A token goes to each rank that holds one of its experts and comes back. [docs/models-and-assumptions.md#inference-experts]
+// A token goes to each rank that holds one of its experts and comes back.
+// [docs/models-and-assumptions.md#inference-experts]
 time_and_energy iteration_costs::exchange(const layer_slice& l, double tokens) const {
   if (work_.attention_dp == 1) return {};
   const double hidden = l.expert_hidden(static_cast<double>(model_.hidden));
@@ -217,11 +220,13 @@ time_and_energy iteration_costs::exchange(const layer_slice& l, double tokens) c
                                               {.ranks = work_.attention_dp, .domains = domains});
     return timed(precision::bf16, {.time = costs_.exchange_time + c.time * 2, .work = {}, .moved = {}});
   }
-  // Spread over as many ranks as can be: the busiest rank, for which all wait, gets more than the mean of random routes.
+  // Spread over as many ranks as can be: the busiest rank, for which all wait, gets more than the mean of random
+  // routes.
   const expert_traffic t{tokens, static_cast<double>(l.spec.moe.top_k), hidden, work_.attention_dp, 1, true};
   seconds time = costs_.exchange_time;
   const auto dispatch = expert_exchange_time(stack_.collectives, platform_, dispatch_kernel, t);
-  const auto idle = expert_exchange_time(stack_.collectives, platform_, dispatch_kernel, {0, t.topk, t.hidden, t.ranks, 1, true});
+  const auto idle = expert_exchange_time(stack_.collectives, platform_, dispatch_kernel,
+                                         {0, t.topk, t.hidden, t.ranks, 1, true});
   if (dispatch) time += (*dispatch - *idle) * 2;
   const bytes sent = bytes::from_base(2 * tokens * t.reach() * t.hidden * activation_bytes);  // there and back
   return transferred(
@@ -233,7 +238,8 @@ void iteration_costs::add_experts(const layer_slice& l, double tokens, double ex
   const auto all = static_cast<double>(l.spec.moe.experts), k = static_cast<double>(l.spec.moe.top_k);
   const double skew = l.spec.moe.balanced_by_bias ? costs_.biased_expert_skew : costs_.expert_skew;
   const double hit = std::max(1.0, l.local_experts * touched_share(k / all, skew, expert_tokens));
-  const double imbalance = l.expert_ranks > 1 ? costs_.expert_imbalance * busiest_share(l.expert_ranks, skew, all) : 1;
+  const double imbalance =
+      l.expert_ranks > 1 ? costs_.expert_imbalance * busiest_share(l.expert_ranks, skew, all) : 1;
   const double rows = std::max(expert_tokens * k / l.expert_ranks * imbalance, 1.0);
   const double hidden = l.expert_hidden(static_cast<double>(model_.hidden));
   const gemm_route& r = routes_.at(weight_role::expert);
@@ -242,14 +248,16 @@ void iteration_costs::add_experts(const layer_slice& l, double tokens, double ex
   out.push_back({work_kind::gemm, "experts up", gemm(r, up), 1});
   out.push_back({work_kind::gemm, "experts down", gemm(r, down), 1});
   // Permutation and combine read and write each copy of a token.
-  kernel_cost routing = stream_cost(platform_.gpu, stream_, bytes::from_base(rows * hidden * 3 * activation_bytes));
+  kernel_cost routing =
+      stream_cost(platform_.gpu, stream_, bytes::from_base(rows * hidden * 3 * activation_bytes));
   routing.time += costs_.expert_layer_time;
   routing.launch += costs_.expert_layer_time;
   out.push_back({work_kind::memory_bound, "routing", timed(precision::bf16, routing), 1});
   out.push_back({work_kind::ep, "exchange", exchange(l, tokens), 1});
 }
 
-iteration_costs::token_costs iteration_costs::layer_costs(const layer_slice& l, double tokens, double expert_tokens) const {
+iteration_costs::token_costs iteration_costs::layer_costs(const layer_slice& l, double tokens,
+                                                          double expert_tokens) const {
   token_costs c;
   const auto add = [&](const std::vector<rank_gemm>& gemms, std::vector<named_cost>& out) {
     for (const rank_gemm& g : gemms)
@@ -259,7 +267,8 @@ iteration_costs::token_costs iteration_costs::layer_costs(const layer_slice& l, 
   add(l.after_attention, c.after);
   if (l.spec.routed()) add_experts(l, tokens, expert_tokens, c.after);
   c.after.push_back({work_kind::memory_bound, "elementwise", elementwise(l, tokens), 1});
-  c.after.push_back({work_kind::tp, "all-reduce", all_reduce(tokens, static_cast<double>(model_.hidden)), l.blocks()});
+  c.after.push_back(
+      {work_kind::tp, "all-reduce", all_reduce(tokens, static_cast<double>(model_.hidden)), l.blocks()});
   if (l.spec.qk_norm == qk_norm_kind::joint) {
     constexpr double sums = 4;  // of squares, of queries and of keys: two FP32 are as wide as four BF16 values
     c.after.push_back({work_kind::tp, "norm all-reduce", all_reduce(tokens, sums), 1});
@@ -267,7 +276,8 @@ iteration_costs::token_costs iteration_costs::layer_costs(const layer_slice& l, 
   return c;
 }
 
-const std::vector<iteration_costs::token_costs>& iteration_costs::of_tokens(std::int64_t tokens, std::int64_t expert_tokens) {
+const std::vector<iteration_costs::token_costs>& iteration_costs::of_tokens(std::int64_t tokens,
+                                                                            std::int64_t expert_tokens) {
   std::vector<token_costs>& known = by_tokens_[tokens * (std::int64_t{1} << 31) + expert_tokens];
   if (known.empty())
     for (const layer_slice& l : slices_)
@@ -298,9 +308,10 @@ constexpr double scan_words_per_sm = 0;
 
 /// Of `tokens` queries, each of which has `scored` keys to choose from.
 void iteration_costs::add_scores(kernel_cost& c, const layer_spec& l, double tokens, double scored) const {
-  const kernel_cost i = indexer_forward_cost(platform_.gpu, attention_,
-                                             {tokens, static_cast<double>(l.index_heads), static_cast<double>(l.index_dim), scored,
-                                              std::min(scored, static_cast<double>(l.sparse_keys)), false});
+  const kernel_cost i =
+      indexer_forward_cost(platform_.gpu, attention_,
+                           {tokens, static_cast<double>(l.index_heads), static_cast<double>(l.index_dim), scored,
+                            std::min(scored, static_cast<double>(l.sparse_keys)), false});
   c.activity = (c.activity * c.time.base() + i.activity * i.time.base()) / (c.time + i.time).base();
   c.time += i.time;
   c.work += i.work;
@@ -313,16 +324,17 @@ time_and_energy iteration_costs::prefill_mixer(const layer_slice& l, const itera
     const scan_spec& s = l.spec.scan;
     const bool delta = l.spec.attention == attention_kind::linear;
     const double tp = work_.tp, groups = static_cast<double>(delta ? s.key_heads : s.groups) / tp;
-    const kernel_cost c = scan_forward_cost(platform_.gpu, routes_.at(weight_role::sixteen_bit).params.tensor_rate,
-                                            scan_words_per_sm, stream_,
-                                            {it.prompt_tokens, l.heads, static_cast<double>(s.head_dim),
-                                             static_cast<double>(s.state), groups, static_cast<double>(s.chunk), delta});
+    const kernel_cost c = scan_forward_cost(
+        platform_.gpu, routes_.at(weight_role::sixteen_bit).params.tensor_rate, scan_words_per_sm, stream_,
+        {it.prompt_tokens, l.heads, static_cast<double>(s.head_dim), static_cast<double>(s.state), groups,
+         static_cast<double>(s.chunk), delta});
     return timed(precision::bf16, c);
   }
   const double context = it.prompt_pairs / it.prompt_tokens, dim = l.head_dim;
-  kernel_cost c = sparse_attention_forward_cost(platform_.gpu, attention_,
-                                                {it.prompt_tokens, l.heads, compressed_keys(l.spec, context), dim, dim, false});
-  if (l.spec.index_heads > 0) add_scores(c, l.spec, it.prompt_tokens, context / static_cast<double>(l.spec.compressed.ratio));
+  kernel_cost c = sparse_attention_forward_cost(
+      platform_.gpu, attention_, {it.prompt_tokens, l.heads, compressed_keys(l.spec, context), dim, dim, false});
+  if (l.spec.index_heads > 0)
+    add_scores(c, l.spec, it.prompt_tokens, context / static_cast<double>(l.spec.compressed.ratio));
   return timed(precision::bf16, c);
 }
 
@@ -373,7 +385,8 @@ kernel_cost iteration_costs::one_vector_decode(const decode_shape& s, double pro
 }
 
 /// Scoring reads the index keys of all of a context, `scored` of each sequence.
-void iteration_costs::add_scores_read(kernel_cost& c, const layer_spec& l, const decode_shape& s, double scored) const {
+void iteration_costs::add_scores_read(kernel_cost& c, const layer_spec& l, const decode_shape& s,
+                                      double scored) const {
   const auto read = bytes::from_base(s.batch * scored * static_cast<double>(l.index_dim) * s.kv_element_bytes);
   c.time += stream_cost(platform_.gpu, stream_, read).time;
   c.moved += read;
@@ -381,7 +394,8 @@ void iteration_costs::add_scores_read(kernel_cost& c, const layer_spec& l, const
 
 time_and_energy iteration_costs::latent_decode(const layer_slice& l, double batch, double context) const {
   const mla_spec& a = l.spec.mla;
-  const double keys = l.spec.sparse_keys > 0 ? std::min(context, static_cast<double>(l.spec.sparse_keys)) : context;
+  const double keys =
+      l.spec.sparse_keys > 0 ? std::min(context, static_cast<double>(l.spec.sparse_keys)) : context;
   const decode_shape s = one_vector(l, batch, keys, static_cast<double>(a.kv_lora_rank + a.qk_rope_dim));
   kernel_cost c = one_vector_decode(s, static_cast<double>(2 * a.kv_lora_rank + a.qk_rope_dim));
   if (l.spec.index_heads > 0) add_scores_read(c, l.spec, s, context);
@@ -393,7 +407,8 @@ time_and_energy iteration_costs::latent_decode(const layer_slice& l, double batc
 time_and_energy iteration_costs::compressed_decode(const layer_slice& l, double batch, double context) const {
   const decode_shape s = one_vector(l, batch, compressed_keys(l.spec, context), l.head_dim);
   kernel_cost c = one_vector_decode(s, 2 * l.head_dim);
-  if (l.spec.index_heads > 0) add_scores_read(c, l.spec, s, context / static_cast<double>(l.spec.compressed.ratio));
+  if (l.spec.index_heads > 0)
+    add_scores_read(c, l.spec, s, context / static_cast<double>(l.spec.compressed.ratio));
   time_and_energy out = timed(precision::bf16, c);
   out.facts = facts_of(platform_.gpu, c, s);
   return out;
@@ -401,7 +416,8 @@ time_and_energy iteration_costs::compressed_decode(const layer_slice& l, double 
 
 time_and_energy iteration_costs::decode_attention(const layer_slice& l, const iteration_content& it) const {
   if (it.decodes <= 0) return {};
-  if (l.spec.attention == attention_kind::compressed) return compressed_decode(l, it.decodes, it.context / it.decodes);
+  if (l.spec.attention == attention_kind::compressed)
+    return compressed_decode(l, it.decodes, it.context / it.decodes);
   if (l.kv_values() <= 0) return {};
   double context = it.context / it.decodes;
   if (l.spec.window > 0) context = std::min(context, static_cast<double>(l.spec.window));
@@ -421,7 +437,8 @@ time_and_energy iteration_costs::decode_attention(const layer_slice& l, const it
 /// Reads and writes the state of each decoding sequence.
 time_and_energy iteration_costs::recurrence(const layer_slice& l, const iteration_content& it) const {
   if (it.decodes <= 0 || l.state_bytes <= 0) return {};
-  return timed(precision::bf16, stream_cost(platform_.gpu, stream_, bytes::from_base(2 * l.state_bytes * it.decodes)));
+  return timed(precision::bf16,
+               stream_cost(platform_.gpu, stream_, bytes::from_base(2 * l.state_bytes * it.decodes)));
 }
 
 // A prompt goes whole to one rank under attention data parallelism; experts see the tokens of all ranks.
@@ -432,7 +449,11 @@ iteration_costs::rank_content iteration_costs::of_rank(const iteration_content& 
     const double prompt = it.prompts > 0 ? it.prompt_tokens / it.prompts : 0;
     const double busiest = std::max(it.prompt_tokens / dp, prompt);
     const double share = it.prompt_tokens > 0 ? busiest / it.prompt_tokens : 0;
-    r.it = {it.decodes / dp, it.context / dp, busiest, it.prompt_pairs * share, it.prompts * share,
+    r.it = {it.decodes / dp,
+            it.context / dp,
+            busiest,
+            it.prompt_pairs * share,
+            it.prompts * share,
             std::max(it.finished_prompts / dp, std::min(it.finished_prompts, 1.0))};
   }
   const double checked = 1 + work_.drafts.draft_tokens;
@@ -476,10 +497,12 @@ void iteration_costs::walk(const iteration_content& it, Sink&& sink) {
   if (work_.drafts.draft_tokens > 0) add_drafts(it, r.it, sink);
   if (busy_stages_ > 1)
     if (const seconds t = stage_wait(layers_time, sink.so_far() - before_head); t > seconds{})
-      sink(work_kind::pp, "stage wait", time_and_energy{t, platform_.gpu.idle_power * t, facts_of_wait(resource::latency, t)}, 1);
+      sink(work_kind::pp, "stage wait",
+           time_and_energy{t, platform_.gpu.idle_power * t, facts_of_wait(resource::latency, t)}, 1);
 
   if (it.prompt_tokens > 0 || r.it.decodes > most_in_graph_) {
-    // Without a CUDA graph the host launches layer by layer, and the GPU waits where a kernel is over before the next is sent.
+    // Without a CUDA graph the host launches layer by layer, and the GPU waits where a kernel is over before the
+    // next is sent.
     const double gpu = (sink.so_far() - before_kernels).base();
     double layers = 0;  // with a mixer and an MLP each
     for (std::size_t i = 0; i < layers_; ++i) layers += slices_[i].layers * slices_[i].blocks() / 2.0;

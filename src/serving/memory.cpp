@@ -7,8 +7,8 @@
 #include <map>
 #include <utility>
 
-#include "nvlsim/units/units_text.hpp"
 #include "nvlsim/serving/rank_weights.hpp"
+#include "nvlsim/units/units_text.hpp"
 
 namespace nvlsim {
 namespace {
@@ -36,11 +36,14 @@ memory_item weights_item(const model& m, const inference_workload& w, const std:
   if (w.drafts.draft_tokens > 0)  // what joins two hidden vectors in each prediction module
     all.add(w, weight_role::sixteen_bit, static_cast<double>(m.mtp_layers) * 2 * hidden * hidden);
   const auto norms = static_cast<double>(parameters_by_part(m).norms);
-  return {"weights", bytes::from_base((all.size + bf16_bytes * norms) * fullest_stage(m, w.pp)),
-          fmt::format("{:.3g} B ({}) x {:.4g} G projection weights on TP rank {} + {:.0f} B x {:.4g} M norm weights{}",
-                      all.size / all.count, name(w.weights), all.count / 1e9,
-                      w.tp > 1 ? fmt::format("1/{}", w.tp) : "1/1", bf16_bytes, norms / 1e6,
-                      w.pp > 1 ? fmt::format(", {:.4g} % of the layers on the fullest of {} stages", 100 * fullest_stage(m, w.pp), w.pp) : "")};
+  return {
+      "weights", bytes::from_base((all.size + bf16_bytes * norms) * fullest_stage(m, w.pp)),
+      fmt::format("{:.3g} B ({}) x {:.4g} G projection weights on TP rank {} + {:.0f} B x {:.4g} M norm weights{}",
+                  all.size / all.count, name(w.weights), all.count / 1e9,
+                  w.tp > 1 ? fmt::format("1/{}", w.tp) : "1/1", bf16_bytes, norms / 1e6,
+                  w.pp > 1 ? fmt::format(", {:.4g} % of the layers on the fullest of {} stages",
+                                         100 * fullest_stage(m, w.pp), w.pp)
+                           : "")};
 }
 
 memory_item vocabulary_weights(const model& m, const inference_workload& w) {
@@ -51,8 +54,8 @@ memory_item vocabulary_weights(const model& m, const inference_workload& w) {
                       parts.output > 0 ? " and LM head" : ", shared with the LM head,", w.tp)};
 }
 
-// Tensors alive together: the residual stream and its normalised copy, with either Q, K, V and the attention output
-// or the MLP's inner vectors. [docs/models-and-assumptions.md#inference-memory]
+// Tensors alive together: the residual stream and its normalised copy, with either Q, K, V and the attention
+// output or the MLP's inner vectors. [docs/models-and-assumptions.md#inference-memory]
 memory_item workspace(const model& m, const engine_settings& set, const std::vector<layer_slice>& slices) {
   double inner = 0;
   for (const layer_slice& l : slices)
@@ -69,9 +72,10 @@ memory_item logits(const model& m, const engine_settings& set) {
           fmt::format("4 B x {} sequences x {} words", rows, m.vocab)};
 }
 
-/// Layers that keep every token take it from the cache one by one; those that scan, or keep the last ones, take what a
-/// sequence needs at most when it is admitted.
-void divide_cache(serving_memory& out, const model& m, const inference_workload& w, const std::vector<layer_slice>& slices) {
+/// Layers that keep every token take it from the cache one by one; those that scan, or keep the last ones, take
+/// what a sequence needs at most when it is admitted.
+void divide_cache(serving_memory& out, const model& m, const inference_workload& w,
+                  const std::vector<layer_slice>& slices) {
   const double element = bytes_per_element(w.kv_cache);
   double every = 0, states = 0;
   std::map<std::int64_t, double> windowed;
@@ -89,11 +93,13 @@ void divide_cache(serving_memory& out, const model& m, const inference_workload&
 
 /// The setting is named where a larger share would leave room for a block.
 std::string no_cache_left(const memory_report& taken, double kv_fraction, kv_memory_rule rule, bytes block) {
-  const std::string held = fmt::format("{} are taken of {} usable", format_quantity(taken.peak), format_quantity(taken.usable));
+  const std::string held =
+      fmt::format("{} are taken of {} usable", format_quantity(taken.peak), format_quantity(taken.usable));
   if (taken.usable - taken.peak < block) return "no memory is left for a KV cache: " + held;
   const char* const of = rule == kv_memory_rule::of_rest ? "the memory that weights and reserve leave"
                                                          : "all memory, weights and reserve included";
-  return fmt::format("kv_fraction {:g}, a share of {}, leaves no block for a KV cache, though only {}", kv_fraction, of, held);
+  return fmt::format("kv_fraction {:g}, a share of {}, leaves no block for a KV cache, though only {}",
+                     kv_fraction, of, held);
 }
 
 }  // namespace
@@ -104,7 +110,8 @@ std::int64_t sequence_cache::beside(std::int64_t tokens) const {
   return static_cast<std::int64_t>(std::ceil(out));
 }
 
-serving_memory plan_serving_memory(const platform& p, const stack& s, const model& m, const inference_workload& w) {
+serving_memory plan_serving_memory(const platform& p, const stack& s, const model& m,
+                                   const inference_workload& w) {
   const inference_profile& engine = *s.inference;
   const engine_settings set = settings_of(engine, w);
   std::vector<layer_slice> slices = slice_layers(m, ranks_of(w));
@@ -125,8 +132,8 @@ serving_memory plan_serving_memory(const platform& p, const stack& s, const mode
 
   const bytes weights = out.report.items[0].size + out.report.items[1].size;
   const bytes after_weights = p.gpu.hbm_usable - engine.reserve - weights;
-  // Either the engine takes its share of what weights and reserve leave, and the workspace must fit beside it; or all
-  // of them share a part of the memory, the rest being left for workspace.
+  // Either the engine takes its share of what weights and reserve leave, and the workspace must fit beside it; or
+  // all of them share a part of the memory, the rest being left for workspace.
   const bytes cache = counted ? std::min(after_weights * set.kv_fraction, p.gpu.hbm_usable - out.report.peak)
                               : p.gpu.hbm_usable * set.kv_fraction - weights - engine.reserve;
   divide_cache(out, m, w, slices);

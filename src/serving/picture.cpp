@@ -8,7 +8,8 @@ namespace nvlsim {
 namespace {
 
 constexpr std::size_t most_lanes = 64;
-constexpr const char *running_name = "running requests", *queued_name = "queued requests", *kv_name = "KV cache used (fraction)";
+constexpr const char *running_name = "running requests", *queued_name = "queued requests",
+                     *kv_name = "KV cache used (fraction)";
 
 /// A number that goes up and down by one at dates, over time.
 time_series steps_of(std::vector<std::pair<double, int>> changes) {
@@ -66,7 +67,8 @@ void draw_serving(const serving_run& run, const inference_workload& w, plan& wor
   for (const lane_record& l : lanes) times.activities += l.iterations_in_all;
 }
 
-std::vector<trace_counter> count_over_time(const inference_run& run, const timeline& times, const std::vector<request_record>& requests) {
+std::vector<trace_counter> count_over_time(const inference_run& run, const timeline& times,
+                                           const std::vector<request_record>& requests) {
   const std::size_t classes = std::min(times.spans.size(), most_lanes);
   std::vector<time_series> running(classes), held(classes);
   waits queued(classes);
@@ -84,7 +86,8 @@ std::vector<trace_counter> count_over_time(const inference_run& run, const timel
       add_iterations(running[c], c < prefills ? run.pools->prefill[c] : run.pools->decode[c - prefills], spans(c));
   }
   for (const request_record& r : requests)
-    add_wait(queued, static_cast<std::size_t>(r.prompt_lane >= 0 ? r.prompt_lane : r.lane), r.arrival_s, r.admitted_s);
+    add_wait(queued, static_cast<std::size_t>(r.prompt_lane >= 0 ? r.prompt_lane : r.lane), r.arrival_s,
+             r.admitted_s);
   std::vector<trace_counter> out;
   for (std::size_t c = 0; c < classes; ++c) {
     out.push_back({c, running_name, running[c].points()});

@@ -9,9 +9,9 @@
 #include <tuple>
 #include <utility>
 
-#include "nvlsim/serving/memory.hpp"
 #include "nvlsim/plan/part_facts.hpp"
 #include "nvlsim/serving/limits.hpp"
+#include "nvlsim/serving/memory.hpp"
 #include "nvlsim/serving/rank_weights.hpp"
 
 namespace nvlsim {
@@ -50,7 +50,8 @@ class plan_builder {
     return it->second;
   }
 
-  /// Who waits for whom: a prompt for the end of the request before it, a transfer for its prompt, a decode for its cache.
+  /// Who waits for whom: a prompt for the end of the request before it, a transfer for its prompt, a decode for
+  /// its cache.
   void plan_events() {
     delivered_.assign(pools_.requests.size(), no_event);
     for (std::size_t i = 0; i < pools_.requests.size(); ++i) {
@@ -173,7 +174,8 @@ int inference_workload::gpus() const {
   return gpus_per_replica() * replicas + prefill;
 }
 
-// Each rank sends what it holds of the prompt; the ranks of a latent cache all hold it whole and send a share each.
+// Each rank sends what it holds of the prompt; the ranks of a latent cache all hold it whole and send a share
+// each.
 priced_transfer kv_transfer(const platform& p, const stack& s, const model& m, const inference_workload& w,
                             double tokens) {
   const inference_workload from = prefill_workload(w);
@@ -196,7 +198,8 @@ pool_setup setup_pools(const platform& p, const stack& s, const model& m, const 
   out.concurrency = w.load == load_kind::closed_loop ? w.concurrency : 0;
   const serving_memory decode = plan_serving_memory(p, s, m, decode_workload(w));
   out.decode = limits_of(s, decode_workload(w), decode);
-  const auto check = [&](const serving_memory& memory, const schedule_limits& l, const char* pool, std::int64_t tokens) {
+  const auto check = [&](const serving_memory& memory, const schedule_limits& l, const char* pool,
+                         std::int64_t tokens) {
     if (!memory.no_cache.empty()) {
       reasons.push_back(fmt::format("{} pool: {}", pool, memory.no_cache));
       return;

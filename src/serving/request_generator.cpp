@@ -7,8 +7,9 @@
 namespace nvlsim {
 namespace {
 
-constexpr std::uint64_t arrival_stream = 0x9e3779b97f4a7c15;  // keeps draws of arrivals apart from those of lengths
-constexpr std::int64_t session_block = 64;                    // tokens of a named block of a conversation
+constexpr std::uint64_t arrival_stream =
+    0x9e3779b97f4a7c15;                     // keeps draws of arrivals apart from those of lengths
+constexpr std::int64_t session_block = 64;  // tokens of a named block of a conversation
 
 /// Times between arrivals, of mean 1 / rate.
 class arrival_clock {
@@ -18,11 +19,15 @@ class arrival_clock {
   /// The first arrival is one gap after the start, as the others are after each other.
   double next() {
     switch (arrivals_.process) {
-      case arrival_process::poisson: now_ += exponential(random_) / arrivals_.rate_per_s; break;
+      case arrival_process::poisson:
+        now_ += exponential(random_) / arrivals_.rate_per_s;
+        break;
       case arrival_process::gamma:
         now_ += gamma(random_, 1 / (arrivals_.variation * arrivals_.variation)) / arrivals_.rate_per_s;
         break;
-      case arrival_process::fixed: now_ += 1 / arrivals_.rate_per_s; break;
+      case arrival_process::fixed:
+        now_ += 1 / arrivals_.rate_per_s;
+        break;
     }
     return now_;
   }

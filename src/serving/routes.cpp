@@ -27,19 +27,21 @@ engine_costs costs_for(const stack& s, const gpu_spec& gpu, const model& m) {
   constexpr auto block = precision::fp8_block;
   if (priced_as(m, block) == block) return out;
   out.gemm_factor.erase(block);
-  if (const auto f = out.gemm_factor.find(priced_as(m, block)); f != out.gemm_factor.end()) out.gemm_factor.emplace(block, f->second);
+  if (const auto f = out.gemm_factor.find(priced_as(m, block)); f != out.gemm_factor.end())
+    out.gemm_factor.emplace(block, f->second);
   return out;
 }
 
 // [docs/models-and-assumptions.md#inference-formats]
-std::optional<gemm_route> route_gemm(const gpu_spec& gpu, const kernel_profile& k, const engine_costs& c, weight_role r,
-                                     precision weights, double sustained) {
+std::optional<gemm_route> route_gemm(const gpu_spec& gpu, const kernel_profile& k, const engine_costs& c,
+                                     weight_role r, precision weights, double sustained) {
   gemm_route out;
   out.operands = weights;
   const bool own = k.gemm.contains(weights) && gpu.dense_peak(weights);
   if (!own) {
     if (!is_four_bit(weights)) return std::nullopt;
-    const bool fp4 = weights == precision::mxfp4 && k.gemm.contains(precision::nvfp4) && gpu.dense_peak(precision::nvfp4);
+    const bool fp4 =
+        weights == precision::mxfp4 && k.gemm.contains(precision::nvfp4) && gpu.dense_peak(precision::nvfp4);
     out.operands = fp4 ? precision::nvfp4 : precision::bf16;
     if (!fp4) out.weight_element_bytes = four_bit_group_bytes;
   }
@@ -49,8 +51,8 @@ std::optional<gemm_route> route_gemm(const gpu_spec& gpu, const kernel_profile& 
   const bool expert = r == weight_role::expert;
   // An engine's kernels may beat those of the kernel tables, not the data sheet.
   const double fastest = gpu.dense_peak(out.operands) ? *gpu.dense_peak(out.operands) / out.params.tensor_rate : 1;
-  const double speed =
-      std::min(fastest, sustained * (expert ? factor_of(c.expert_factor, weights) : factor_of(c.gemm_factor, weights)));
+  const double speed = std::min(
+      fastest, sustained * (expert ? factor_of(c.expert_factor, weights) : factor_of(c.gemm_factor, weights)));
   out.params.tensor_rate *= speed;
   out.params.step_time = out.params.step_time / speed;
   out.params.hbm_share = std::min(1.0, out.params.hbm_share * (expert ? c.expert_stream_factor : c.stream_factor));

@@ -25,7 +25,7 @@ struct worker : lane_at_work {
   bool prefills;
   std::int32_t kind = 0;
   double begin = 0, end = 0;
-  double last_decode = 0;    ///< end of the last iteration with decodes
+  double last_decode = 0;                               ///< end of the last iteration with decodes
   std::vector<std::pair<double, std::int64_t>> joined;  ///< sequences by when their last token came, since then
 };
 
@@ -64,7 +64,8 @@ class server {
         end_iteration(static_cast<std::size_t>(ends_.top().who));
       }
     }
-    for (std::size_t i = 0; i < workers_.size(); ++i) out_.lanes[i].peak_kv_tokens = workers_[i].engine.peak_kv_tokens();
+    for (std::size_t i = 0; i < workers_.size(); ++i)
+      out_.lanes[i].peak_kv_tokens = workers_[i].engine.peak_kv_tokens();
     return std::move(out_);
   }
 
@@ -73,7 +74,9 @@ class server {
 
   const served_request& request(std::int32_t i) const { return list_.requests[static_cast<std::size_t>(i)]; }
   request_record& record(std::int32_t i) { return out_.requests[static_cast<std::size_t>(i)]; }
-  lane::names names_of(const served_request& r) const { return {list_.prefixes.data() + r.first_prefix, r.prefixes}; }
+  lane::names names_of(const served_request& r) const {
+    return {list_.prefixes.data() + r.first_prefix, r.prefixes};
+  }
 
   /// Steps over requests that wait for others.
   void find_start() {
@@ -84,7 +87,8 @@ class server {
     find_start();
     double t = expected_.empty() ? never : expected_.top().at;
     if (!deliveries_.empty()) t = std::min(t, deliveries_.top().at);
-    if (set_.clients == 0 && next_start_ < list_.requests.size()) t = std::min(t, list_.requests[next_start_].arrival_s);
+    if (set_.clients == 0 && next_start_ < list_.requests.size())
+      t = std::min(t, list_.requests[next_start_].arrival_s);
     return t;
   }
 
@@ -166,9 +170,10 @@ class server {
     std::size_t& turn = turn_[first > 0 ? 1 : 0];
     if (how == router_policy::round_robin) return first + turn++ % lanes;
     return first + least_in_turn(lanes, turn, [&](std::size_t i) {
-      const worker& w = workers_[first + i];
-      return how == router_policy::least_loaded ? w.in_hand : w.load() - w.engine.cached_tokens(names_of(r), r.input);
-    });
+             const worker& w = workers_[first + i];
+             return how == router_policy::least_loaded ? w.in_hand
+                                                       : w.load() - w.engine.cached_tokens(names_of(r), r.input);
+           });
   }
 
   void begin_iteration(std::size_t i, double t) {
@@ -199,8 +204,8 @@ class server {
     ends_.push({w.end, static_cast<std::int32_t>(i)});
   }
 
-  /// Gaps of the sequences that got a token: those that decoded last time as well, those that joined since, and those
-  /// that were held up by a preemption.
+  /// Gaps of the sequences that got a token: those that decoded last time as well, those that joined since, and
+  /// those that were held up by a preemption.
   void count_gaps(worker& w, double t) {
     const lane::events& e = w.engine.last();
     std::int64_t old = w.now.decodes;
@@ -298,9 +303,10 @@ class server {
   serving_outcome out_;
   std::vector<worker> workers_;
   std::vector<std::int32_t> next_turn_;  ///< by request: the one that waits for it
-  agenda ends_, expected_, deliveries_;  ///< lanes by the end of their iteration; later turns, caches by their arrival
-  std::array<std::size_t, 2> turn_{};    ///< of the lanes that take whole requests, and of those that prefill
-  std::size_t decoding_ = 0;             ///< lanes that decode, the first ones
+  agenda ends_, expected_,
+      deliveries_;  ///< lanes by the end of their iteration; later turns, caches by their arrival
+  std::array<std::size_t, 2> turn_{};  ///< of the lanes that take whole requests, and of those that prefill
+  std::size_t decoding_ = 0;           ///< lanes that decode, the first ones
   std::size_t next_start_ = 0, arrived_ = 0;
   std::int64_t traced_ = 0;
   std::int64_t waiting_ = 0, in_flight_ = 0;
@@ -312,7 +318,8 @@ class server {
 
 }  // namespace
 
-serving_outcome serve_requests(const request_list& list, const server_settings& settings, const iteration_pricing& price) {
+serving_outcome serve_requests(const request_list& list, const server_settings& settings,
+                               const iteration_pricing& price) {
   return server(list, settings, price).run();
 }
 

@@ -24,7 +24,8 @@ void add(iteration_content& to, const iteration& it) {
 }
 
 void divide(iteration_content& c, double n) {
-  for (double* x : {&c.decodes, &c.context, &c.prompt_tokens, &c.prompt_pairs, &c.prompts, &c.finished_prompts}) *x /= n;
+  for (double* x : {&c.decodes, &c.context, &c.prompt_tokens, &c.prompt_pairs, &c.prompts, &c.finished_prompts})
+    *x /= n;
 }
 
 /// Adds `weight` to iterations first..last, by differences.
@@ -51,7 +52,8 @@ schedule_summary summarise(batching_schedule s, double tokens_per_step) {
   for (const request_progress& r : s.requests) {
     out.mean_input += static_cast<double>(r.input) / requests;
     spread(first, r.arrived, r.first_token, 1 / requests);
-    if (r.output > 1) spread(token, r.first_token + 1, r.last_token, 1 / streams / static_cast<double>(r.output - 1));
+    if (r.output > 1)
+      spread(token, r.first_token + 1, r.last_token, 1 / streams / static_cast<double>(r.output - 1));
   }
   std::int64_t largest = 0;
   for (const iteration& it : s.iterations) largest = std::max(largest, it.decodes);
@@ -158,7 +160,8 @@ pooled_summary summarise(const pooled_schedule& s, double tokens_per_step) {
     out.decode.mean_input += static_cast<double>(r.input) / n;
     double left = r.delivered_s - r.prefill_end_s;
     if (r.prefill_worker >= 0)
-      left += prefill[static_cast<std::size_t>(r.prefill_worker)].overlap(r.sent_s, r.prefill_end_s, 1 / n, out.prefill.classes);
+      left += prefill[static_cast<std::size_t>(r.prefill_worker)].overlap(r.sent_s, r.prefill_end_s, 1 / n,
+                                                                          out.prefill.classes);
     if (r.decode_worker >= 0) {
       const auto w = static_cast<std::size_t>(r.decode_worker);
       left += decode[w].overlap(r.delivered_s, r.decode_begin_s, 1 / n, out.decode.classes);
@@ -198,7 +201,8 @@ pooled_summary summarise(const std::vector<iteration>& iterations, const std::ve
     out.decode.mean_input += static_cast<double>(r.input) / n;
     out.between_s += lane.overlap(r.arrival_s, r.first_token_s, 1 / n, out.decode.classes) / n;
     if (r.output > 1)
-      spread(token, ending_at(r.first_token_s) + 1, ending_at(r.last_token_s), 1 / streams / static_cast<double>(r.output - 1));
+      spread(token, ending_at(r.first_token_s) + 1, ending_at(r.last_token_s),
+             1 / streams / static_cast<double>(r.output - 1));
   }
   out.decode.mean_output = out.decode.output_tokens / n;
   double streaming = 0;

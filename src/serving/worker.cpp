@@ -8,16 +8,11 @@
 namespace nvlsim {
 
 lane::lane(const schedule_limits& limits)
-    : set_(limits.settings),
-      limits_(limits),
-      exclusive_(set_.prefill == prefill_policy::exclusive),
-      grows_(set_.preemption != preemption_policy::none),
-      drafts_(limits.tokens_per_step != 1),
+    : set_(limits.settings), limits_(limits), exclusive_(set_.prefill == prefill_policy::exclusive),
+      grows_(set_.preemption != preemption_policy::none), drafts_(limits.tokens_per_step != 1),
       ranks_(static_cast<std::size_t>(std::max(limits.ranks, 1))),
-      rank_tokens_(std::max<std::int64_t>(1, set_.max_num_tokens / std::max(limits.ranks, 1))),
-      in_hand_(ranks_),
-      queued_(ranks_),
-      by_phase_(static_cast<std::size_t>(limits.kv_block_tokens)) {
+      rank_tokens_(std::max<std::int64_t>(1, set_.max_num_tokens / std::max(limits.ranks, 1))), in_hand_(ranks_),
+      queued_(ranks_), by_phase_(static_cast<std::size_t>(limits.kv_block_tokens)) {
   set_.max_batch_size = std::min(set_.max_batch_size, set_.max_num_tokens);
 }
 
@@ -87,8 +82,8 @@ iteration lane::step() {
   return it;
 }
 
-/// The engine looks for new requests at every `poll_interval`-th iteration, whether there are any or not, after prompts,
-/// and at once when it is idle.
+/// The engine looks for new requests at every `poll_interval`-th iteration, whether there are any or not, after
+/// prompts, and at once when it is idle.
 void lane::poll() {
   if (decodes_ > 0 && !had_prompts_ && now_ < polled_ + set_.poll_interval) return;
   waiting_.insert(waiting_.end(), incoming_.begin(), incoming_.end());
@@ -101,11 +96,13 @@ bool lane::holds_back() const {
   if (waited_ >= set_.batch_wait_iterations || decodes_ == 0 || waiting_.empty() || in_work_ > 0) return false;
   const double enough = set_.batch_wait_ratio * static_cast<double>(set_.max_num_tokens);
   double tokens = 0;
-  for (auto i = waiting_.begin(); i != waiting_.end() && tokens < enough; ++i) tokens += static_cast<double>(slots_[*i].input);
+  for (auto i = waiting_.begin(); i != waiting_.end() && tokens < enough; ++i)
+    tokens += static_cast<double>(slots_[*i].input);
   return tokens < enough && decodes_ + static_cast<std::int64_t>(waiting_.size()) <= set_.max_batch_size;
 }
 
-/// Whether prompts wait until each rank has one. As the engine counts: from the last time they did not, prompts or none.
+/// Whether prompts wait until each rank has one. As the engine counts: from the last time they did not, prompts or
+/// none.
 bool lane::ranks_wait() {
   if (set_.rank_wait_iterations == 0 || ranks_ == 1) return false;
   const bool all = std::all_of(queued_.begin(), queued_.end(), [](std::int64_t n) { return n > 0; });
@@ -129,7 +126,8 @@ void add_prompt(iteration& it, std::int64_t take, std::int64_t done) {
   it.prompts += 1;
 }
 
-/// Fills what the decodes leave of the token budget with prompts, in order; a rank works on one that it cannot end.
+/// Fills what the decodes leave of the token budget with prompts, in order; a rank works on one that it cannot
+/// end.
 void lane::add_prompts(iteration& it) {
   std::int64_t room = set_.max_num_tokens - it.decodes;
   for (std::size_t at = 0; room > 0 && at < std::min(waiting_.size(), ranks_);) {
@@ -174,7 +172,8 @@ std::int64_t lane::cached_tokens(names prefixes, std::int64_t input) const {
   if (!set_.prefix_cache) return 0;
   // The last token is computed anew, as its output is wanted.
   const auto whole = static_cast<std::size_t>((input - 1) / limits_.prefix_tokens);
-  return static_cast<std::int64_t>(cache_.hits(prefixes.first(std::min(whole, prefixes.size())))) * limits_.prefix_tokens;
+  return static_cast<std::int64_t>(cache_.hits(prefixes.first(std::min(whole, prefixes.size())))) *
+         limits_.prefix_tokens;
 }
 
 bool lane::admit(std::uint32_t i, const iteration& it, std::int64_t room) {
@@ -209,22 +208,24 @@ bool lane::take_memory(slot& s, std::int64_t asked) {
     s.shared = 0;
     return false;
   }
-  s.own = std::max<std::int64_t>(0, (grows_ ? in_blocks(static_cast<double>(s.input)) + beside(s) : asked) - prefix);
+  s.own =
+      std::max<std::int64_t>(0, (grows_ ? in_blocks(static_cast<double>(s.input)) + beside(s) : asked) - prefix);
   kv_tokens_ += s.own;
   evict_idle();
   return true;
 }
 
 void lane::evict_idle() {
-  while (cache_.idle() > 0 &&
-         kv_tokens_ + static_cast<std::int64_t>(cache_.idle()) * limits_.prefix_tokens > limits_.kv_capacity_tokens)
+  while (cache_.idle() > 0 && kv_tokens_ + static_cast<std::int64_t>(cache_.idle()) * limits_.prefix_tokens >
+                                  limits_.kv_capacity_tokens)
     cache_.evict();
 }
 
 /// What was computed of whole blocks is there for others from now on, and held once however many use it.
 void lane::share_blocks(slot& s, std::int64_t tokens) {
   if (!set_.prefix_cache) return;
-  const auto whole = std::min<std::size_t>(static_cast<std::size_t>(tokens / limits_.prefix_tokens), s.prefixes.size());
+  const auto whole =
+      std::min<std::size_t>(static_cast<std::size_t>(tokens / limits_.prefix_tokens), s.prefixes.size());
   if (s.shared < whole) ++frees_;
   for (; s.shared < whole; ++s.shared) {
     const auto was = cache_.hold(s.prefixes[s.shared]);
@@ -261,7 +262,8 @@ void lane::join(std::uint32_t i, bool decodes_now) {
   slot& s = slots_[i];
   // An iteration of prompts alone decodes for nobody.
   s.joined = decoded_ + (exclusive_ || decodes_now ? 0 : 1);
-  endings_.push({s.joined + static_cast<std::size_t>(decode_steps(s.output - 1, limits_.tokens_per_step)), i, s.life});
+  endings_.push(
+      {s.joined + static_cast<std::size_t>(decode_steps(s.output - 1, limits_.tokens_per_step)), i, s.life});
   decodes_ += 1;
   inputs_ += s.input;
   if (grows_ && drafts_) await_growth(i, 0);
@@ -367,7 +369,8 @@ void lane::preempt(iteration& it) {
     events_.preempted.push_back(s.request);
     stop(s);
     const std::int64_t tokens = cached(s);
-    const bool swap = set_.preemption == preemption_policy::swap && swapped_out_ + tokens <= limits_.swap_capacity_tokens;
+    const bool swap =
+        set_.preemption == preemption_policy::swap && swapped_out_ + tokens <= limits_.swap_capacity_tokens;
     s.output -= tokens - s.input + 1;
     s.input = tokens + (swap ? 0 : 1);  // computed again, what the last token caches comes with the rest
     s.resumes = true;

@@ -29,11 +29,11 @@ class lane {
     std::vector<std::pair<std::int32_t, std::int64_t>> admitted;  ///< with the prompt tokens that were cached
     std::vector<std::int32_t> first_tokens;
     std::vector<std::int32_t> finished;
-    std::vector<std::int32_t> preempted;  ///< before it
-    std::vector<std::int32_t> resumed;    ///< preempted before: what was computed again gives their next token
-    std::vector<std::int32_t> returned;   ///< preempted before: their cache came back before it
-    std::vector<std::int32_t> taken_over; ///< submitted with their cache: they decode from this iteration on
-    std::int64_t recomputed_tokens = 0;   ///< cached tokens given up
+    std::vector<std::int32_t> preempted;   ///< before it
+    std::vector<std::int32_t> resumed;     ///< preempted before: what was computed again gives their next token
+    std::vector<std::int32_t> returned;    ///< preempted before: their cache came back before it
+    std::vector<std::int32_t> taken_over;  ///< submitted with their cache: they decode from this iteration on
+    std::int64_t recomputed_tokens = 0;    ///< cached tokens given up
   };
 
   explicit lane(const schedule_limits& limits);
@@ -62,9 +62,9 @@ class lane {
     std::int64_t output = 0;  ///< tokens still to come from then on
     std::int64_t done = 0;    ///< of `input`, cached
     std::int64_t own = 0;     ///< KV tokens held alone, in whole blocks
-    std::uint32_t shared = 0; ///< leading blocks held in the prefix cache
-    std::uint32_t life = 0;   ///< changes whenever the slot stops running
-    std::size_t joined = 0;   ///< value of decoded_ before its first decode
+    std::uint32_t shared = 0;  ///< leading blocks held in the prefix cache
+    std::uint32_t life = 0;    ///< changes whenever the slot stops running
+    std::size_t joined = 0;    ///< value of decoded_ before its first decode
     std::uint32_t rank = 0;
     bool resumes = false;
     bool swapped = false;    ///< its cache is in CPU memory
@@ -115,8 +115,8 @@ class lane {
   engine_settings set_;
   schedule_limits limits_;
   bool exclusive_, grows_, drafts_;
-  std::size_t ranks_;           ///< each works on a prompt of its own
-  std::int64_t rank_tokens_;    ///< that one of them takes
+  std::size_t ranks_;                           ///< each works on a prompt of its own
+  std::int64_t rank_tokens_;                    ///< that one of them takes
   std::vector<std::int64_t> in_hand_, queued_;  ///< by rank: requests, and those whose prompts have not begun
   events events_;
   std::vector<slot> slots_;
@@ -126,11 +126,13 @@ class lane {
   std::size_t in_work_ = 0;
   std::vector<std::pair<std::uint32_t, std::uint32_t>> admitted_;  ///< slot and life, in order; some have ended
   std::priority_queue<ending, std::vector<ending>, std::greater<>> endings_;
-  std::vector<std::int64_t> by_phase_;  ///< running sequences by when they need their next block, at a token a step
+  std::vector<std::int64_t>
+      by_phase_;  ///< running sequences by when they need their next block, at a token a step
   /// The same at several tokens a step: slot and life by the value of decoded_; some have ended.
   std::map<std::size_t, std::vector<std::pair<std::uint32_t, std::uint32_t>>> by_iteration_;
   prefix_cache cache_;
-  std::int64_t decodes_ = 0, inputs_ = 0, steps_ = 0;  ///< sequences that decode; their prompt tokens and steps so far
+  std::int64_t decodes_ = 0, inputs_ = 0,
+               steps_ = 0;  ///< sequences that decode; their prompt tokens and steps so far
   std::int64_t kv_tokens_ = 0, peak_kv_tokens_ = 0, pending_ = 0, swapped_out_ = 0;
   std::int64_t now_ = 0, polled_ = 0, waited_ = 0, rank_waited_ = 0;
   std::int64_t frees_ = 0, refused_at_ = -1;  ///< memory given back so far; what that was at the last refusal

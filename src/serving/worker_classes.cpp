@@ -11,7 +11,8 @@
 namespace nvlsim {
 namespace {
 
-/// Replicas fill racks in order, whole ones only; larger ones take racks in a row. Lanes of a pipeline share a replica.
+/// Replicas fill racks in order, whole ones only; larger ones take racks in a row. Lanes of a pipeline share a
+/// replica.
 hardware_health health_of(std::int64_t lane, const platform& p, const inference_workload& w) {
   const std::int64_t each = w.gpus_per_replica(), rack = p.gpus_per_rack(), replica = lane / w.pp;
   const std::int64_t in_rack = rack / each;

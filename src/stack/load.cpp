@@ -73,7 +73,8 @@ training_profile read_training(config::reader& r) {
 
 namespace {
 
-/// `"kernel_spreads"`: {"kind", "source", "families": [{"family", "gpu", "architecture", "rows", "low", "median", "high"}]}.
+/// `"kernel_spreads"`: {"kind", "source", "families": [{"family", "gpu", "architecture", "rows", "low", "median",
+/// "high"}]}.
 std::vector<kernel_spread> read_spreads(config::reader& r) {
   std::vector<kernel_spread> out;
   for (config::reader& e : r.elements("families")) {

@@ -117,14 +117,17 @@ custom_all_reduce read_custom(reader& r) {
 }
 
 expert_exchange read_expert(reader& r) {
-  return {r.quantity<seconds>("latency"), r.number("per_doubling", config::non_negative),
+  return {r.quantity<seconds>("latency"),   r.number("per_doubling", config::non_negative),
           r.quantity<seconds>("per_token"), r.number("element_bytes", config::non_negative),
-          r.number("nvlink_share", share), r.number("per_peer", config::non_negative)};
+          r.number("nvlink_share", share),  r.number("per_peer", config::non_negative)};
 }
 
 measured_hardware read_measured_on(reader& r) {
-  measured_hardware m{r.find_quantity<bandwidth>("nvlink", config::positive), r.find_quantity<seconds>("latency"),
-                      r.find_quantity<seconds>("switch_latency"), r.find_quantity<seconds>("host_step"), {}};
+  measured_hardware m{r.find_quantity<bandwidth>("nvlink", config::positive),
+                      r.find_quantity<seconds>("latency"),
+                      r.find_quantity<seconds>("switch_latency"),
+                      r.find_quantity<seconds>("host_step"),
+                      {}};
   if (r.has("like")) m.like = r.string("like");
   else r.ignore("like");
   return m;
@@ -135,8 +138,8 @@ std::map<std::string, collective_spread> read_spreads(reader& table) {
   std::map<std::string, collective_spread> out;
   for (reader& r : table.elements("families")) {
     const std::string family = r.string("family");
-    const collective_spread s{static_cast<int>(r.integer("rows", {1, 1'000'000'000})), r.number("low", config::positive),
-                              r.number("high", config::positive)};
+    const collective_spread s{static_cast<int>(r.integer("rows", {1, 1'000'000'000})),
+                              r.number("low", config::positive), r.number("high", config::positive)};
     if (s.low > s.high) r.fail("low", "is more than high");
     if (!out.emplace(family, s).second) r.fail("family", "is there twice");
     r.done();
@@ -149,7 +152,8 @@ std::map<std::string, collective_spread> read_spreads(reader& table) {
 void check_like(reader& r, const collective_profile& c) {
   for (const auto& [kind, m] : c.measured_on)
     if (!m.like.empty() && (c.domain.contains(kind) || !c.domain.contains(m.like)))
-      r.fail("measured_on", fmt::format("{} is like {}: that must have parameters, and {} none", kind, m.like, kind));
+      r.fail("measured_on",
+             fmt::format("{} is like {}: that must have parameters, and {} none", kind, m.like, kind));
 }
 
 /// The members of `table`, each read by `one`.

@@ -43,11 +43,13 @@ void read_settings(reader& r, engine_settings& s) {
   if (const auto n = r.find_integer("max_num_tokens", config::positive_int)) s.max_num_tokens = *n;
   if (const auto n = r.find_integer("max_batch_size", config::positive_int)) s.max_batch_size = *n;
   if (const auto x = r.find_number("kv_reserve", config::fraction)) s.kv_reserve = *x;
-  if (const auto n = r.find_integer("batch_wait_iterations", config::non_negative_int)) s.batch_wait_iterations = *n;
+  if (const auto n = r.find_integer("batch_wait_iterations", config::non_negative_int))
+    s.batch_wait_iterations = *n;
   if (const auto x = r.find_number("batch_wait_ratio", config::fraction)) s.batch_wait_ratio = *x;
   if (const auto n = r.find_integer("rank_wait_iterations", config::non_negative_int)) s.rank_wait_iterations = *n;
   if (const auto n = r.find_integer("poll_interval", config::positive_int)) s.poll_interval = *n;
-  if (const auto n = r.find_integer("cuda_graph_max_batch_size", config::non_negative_int)) s.cuda_graph_max_batch_size = *n;
+  if (const auto n = r.find_integer("cuda_graph_max_batch_size", config::non_negative_int))
+    s.cuda_graph_max_batch_size = *n;
   if (const auto n = r.find_integer("stream_interval", config::positive_int)) s.stream_interval = *n;
 }
 

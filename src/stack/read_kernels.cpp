@@ -304,8 +304,8 @@ class kernels_reader {
   static void require(const entry& e, const reader& where, std::string_view at, const std::string& prefix,
                       const std::string& member) {
     if (e.base_broken || e.given.contains(prefix + member)) return;
-    const bool base_has_group = prefix.empty() ? !e.given_by_base.empty()
-                                               : e.given_by_base.contains(prefix.substr(0, prefix.size() - 1));
+    const bool base_has_group =
+        prefix.empty() ? !e.given_by_base.empty() : e.given_by_base.contains(prefix.substr(0, prefix.size() - 1));
     if (!base_has_group) where.fail(at, fmt::format("required member \"{}\" is missing", member));
   }
 

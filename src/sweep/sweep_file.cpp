@@ -11,8 +11,8 @@
 
 #include "nvlsim/config/document.hpp"
 #include "nvlsim/config/reader.hpp"
-#include "nvlsim/sweep/sweep.hpp"
 #include "nvlsim/output/number.hpp"
+#include "nvlsim/sweep/sweep.hpp"
 
 namespace nvlsim {
 namespace {

@@ -1,9 +1,9 @@
 // Records of all shards in the order of points.
 #include <algorithm>
 
-#include "nvlsim/output/output.hpp"
 #include "nvlsim/output/file_writer.hpp"
 #include "nvlsim/output/number.hpp"
+#include "nvlsim/output/output.hpp"
 #include "nvlsim/output/rows.hpp"
 #include "nvlsim/output/text.hpp"
 #include "nvlsim/sweep/sweep_store.hpp"

@@ -1,5 +1,5 @@
-// Runs the points of a shard, each in a process of its own: the engine lives once in a process, and a crash costs one
-// point.
+// Runs the points of a shard, each in a process of its own: the engine lives once in a process, and a crash costs
+// one point.
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
@@ -15,8 +15,8 @@
 
 #include "nvlsim/config/document.hpp"
 #include "nvlsim/output/output.hpp"
-#include "nvlsim/run/run.hpp"
 #include "nvlsim/run/child.hpp"
+#include "nvlsim/run/run.hpp"
 #include "nvlsim/sweep/sweep_store.hpp"
 
 namespace nvlsim {
@@ -40,7 +40,8 @@ std::string record_line(const sweep_point& p, const std::filesystem::path& file,
     const scenario s = load_scenario(file, overrides_of(p.set), data);
     const value* digest = s.inputs.find("digest");
     if (digest && digest->string() && *digest->string() != p.id)
-      return failed({"its inputs are no longer those that were planned: a file has changed since; plan the sweep again"});
+      return failed(
+          {"its inputs are no longer those that were planned: a file has changed since; plan the sweep again"});
     const result r = run_scenario(s).outcome;
     return to_json(record_of(p.id, name(r.status), r.reasons, r.metrics), 0);
   } catch (const input_error& e) {
@@ -70,8 +71,8 @@ class pool {
   pool(const sweep_run_options& o, record_file& records, std::filesystem::path file, const data_folders& data)
       : options_(o), records_(records), file_(std::move(file)), data_(data) {}
 
-  /// Runs them, as many at a time as there are jobs; `after` takes the record of each as it ends, null for one that
-  /// was interrupted.
+  /// Runs them, as many at a time as there are jobs; `after` takes the record of each as it ends, null for one
+  /// that was interrupted.
   template <class After>
   void run(const std::vector<const sweep_point*>& points, After after) {
     std::size_t next = 0;

@@ -11,9 +11,9 @@
 
 #include "nvlsim/config/digest.hpp"
 #include "nvlsim/config/document.hpp"
-#include "nvlsim/output/output.hpp"
-#include "nvlsim/output/file_writer.hpp"
 #include "nvlsim/config/read_file.hpp"
+#include "nvlsim/output/file_writer.hpp"
+#include "nvlsim/output/output.hpp"
 
 namespace nvlsim {
 namespace {
@@ -45,7 +45,8 @@ std::string seen_from(const fs::path& folder, const std::string& scenario, const
   return fs::proximate(fs::absolute(file), fs::absolute(folder)).string();
 }
 
-std::string id_of(const point_settings& set, const fs::path& file, const data_folders& data, sweep_reasons& wrong) {
+std::string id_of(const point_settings& set, const fs::path& file, const data_folders& data,
+                  sweep_reasons& wrong) {
   try {
     const scenario s = load_scenario(file, overrides_of(set), data);
     return *s.inputs.find("digest")->string();

@@ -10,8 +10,8 @@
 #include <cstring>
 #include <utility>
 
-#include "nvlsim/output/output.hpp"
 #include "nvlsim/output/file_writer.hpp"
+#include "nvlsim/output/output.hpp"
 #include "nvlsim/sweep/sweep_store.hpp"
 
 extern char** environ;
@@ -32,7 +32,8 @@ std::string quoted(const std::string& word) {
   return out + "'";
 }
 
-/// A name that Slurm and Kubernetes take: lower case letters, digits and hyphens, 52 at most with room for suffixes.
+/// A name that Slurm and Kubernetes take: lower case letters, digits and hyphens, 52 at most with room for
+/// suffixes.
 std::string job_name(const std::string& name) {
   std::string out = "nvlsim-";
   for (const char c : name) {
@@ -110,12 +111,13 @@ std::string submit_to_slurm(const fs::path& folder, const submit_options& o) {
   const std::string name = job_name(plan.name), program = quoted(o.program.string()),
                     target = quoted(whole.string());
   const std::string limit = o.at_once > 0 ? fmt::format("%{}", o.at_once) : "";
-  output::write_whole(own / "array.sh",
-              fmt::format("#!/bin/sh\n#SBATCH --job-name={}\n#SBATCH --array=0-{}{}\n#SBATCH --cpus-per-task={}\n"
-                          "#SBATCH --output={}/%A_%a.out\n"
-                          "# A task that is killed and requeued goes on where it was.\n#SBATCH --requeue\n"
-                          "exec {} sweep run {} --jobs {} --of {}\n",
-                          name, o.shards - 1, limit, o.jobs, own.string(), program, target, o.jobs, o.shards));
+  output::write_whole(
+      own / "array.sh",
+      fmt::format("#!/bin/sh\n#SBATCH --job-name={}\n#SBATCH --array=0-{}{}\n#SBATCH --cpus-per-task={}\n"
+                  "#SBATCH --output={}/%A_%a.out\n"
+                  "# A task that is killed and requeued goes on where it was.\n#SBATCH --requeue\n"
+                  "exec {} sweep run {} --jobs {} --of {}\n",
+                  name, o.shards - 1, limit, o.jobs, own.string(), program, target, o.jobs, o.shards));
   output::write_whole(
       own / "merge.sh",
       fmt::format(

@@ -91,8 +91,8 @@ class block_health {
   std::map<std::pair<std::int64_t, std::int64_t>, hardware_health> touched_;  ///< by block and stage
 };
 
-/// Templates of the same step on other hardware, all in one pool. Plans of one layout have the same operations in the
-/// same order whatever they cost, so that a template's number means the same in each.
+/// Templates of the same step on other hardware, all in one pool. Plans of one layout have the same operations in
+/// the same order whatever they cost, so that a template's number means the same in each.
 class template_pool {
  public:
   template_pool(const platform& p, const stack& s, const model& m, const training_workload& w)

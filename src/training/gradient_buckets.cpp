@@ -33,8 +33,8 @@ layer_kinds kinds_of(const model& m, const training_workload& w) {
   return k;
 }
 
-std::vector<bucket> buckets_of(const training_context& c, const layer_kinds& kinds, std::span<const std::size_t> layers,
-                               bool embedding, bool head) {
+std::vector<bucket> buckets_of(const training_context& c, const layer_kinds& kinds,
+                               std::span<const std::size_t> layers, bool embedding, bool head) {
   const double vocabulary = local_vocabulary_parameters(c);
   const bool own_head = head && !(embedding && c.net.tied_embeddings);
   double total = vocabulary * ((embedding ? 1 : 0) + (own_head ? 1 : 0));

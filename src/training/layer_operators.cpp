@@ -4,8 +4,8 @@
 #include <cmath>
 #include <numbers>
 
-#include "nvlsim/compute/elementwise.hpp"
 #include "nvlsim/collectives/collectives.hpp"
+#include "nvlsim/compute/elementwise.hpp"
 #include "training/operator_list.hpp"
 
 namespace nvlsim {
@@ -30,8 +30,8 @@ void dense_mlp(operator_list& o, const char* up, const char* down, double f, boo
 }
 
 /// Bytes that permuting and adding up again move, for each element of `routed` copies of tokens. The all-to-all
-/// dispatcher spreads a token to its copies before the exchange and sorts what comes in by local expert, there and back;
-/// the others bring a token once to a rank, where it is spread to the experts it has there.
+/// dispatcher spreads a token to its copies before the exchange and sorts what comes in by local expert, there and
+/// back; the others bring a token once to a rank, where it is spread to the experts it has there.
 double permute_bytes(const training_workload& w, double top_k, double local_experts) {
   const double ep = real(w.par.ep), read_and_write = elementwise_bytes("permute"), one_way = read_and_write / 2;
   if (ep > 1 && w.dispatcher == moe_dispatcher::deduplicated) {
@@ -68,8 +68,8 @@ void experts(operator_list& o, double unfused_activation_passes) {
 
 operator_list::operator_list(const model& m, const layer_spec& l, const training_workload& w)
     : layer(l), work(w), tokens(tokens_of(w)), hidden(real(m.hidden)), tp(real(w.par.tp)) {
-  // One stream: read twice, written once. Of n streams a block reads all twice and writes its input, then reads all
-  // with its output and writes them. [docs/models-and-assumptions.md#mixers]
+  // One stream: read twice, written once. Of n streams a block reads all twice and writes its input, then reads
+  // all with its output and writes them. [docs/models-and-assumptions.md#mixers]
   const double n = real(m.residual_streams);
   residual_bytes_ = n > 1 ? 2 * (4 * n + 2) : elementwise_bytes("residual");
 }
@@ -96,8 +96,8 @@ void operator_list::stream(const char* name, double moved, bool again, double ba
 }
 
 void operator_list::norm(double n) {
-  // Backward the norm reads its input and a gradient and writes one; that of the residual is added to it. Of several
-  // streams the gradients are read and written beside their values. [assumed]
+  // Backward the norm reads its input and a gradient and writes one; that of the residual is added to it. Of
+  // several streams the gradients are read and written beside their values. [assumed]
   const double forward = elementwise_bytes("norm") + residual_bytes_;
   const bool one_stream = residual_bytes_ == elementwise_bytes("residual");
   stream("norm", n * hidden * forward, work.recompute.layernorm,
@@ -149,7 +149,8 @@ std::vector<layer_operator> layer_operators(const model& m, const layer_spec& l,
 
 local_parameters parameters_on_gpu(const model& m, const layer_spec& l, const parallelism& par) {
   const double experts = real(expert_parameters(m, l));
-  return {.dense = (real(layer_parameters(m, l)) - experts) / real(par.tp), .expert = experts / real(par.ep * par.etp)};
+  return {.dense = (real(layer_parameters(m, l)) - experts) / real(par.tp),
+          .expert = experts / real(par.ep * par.etp)};
 }
 
 double expert_width(double hidden, const layer_spec& l) { return l.moe.latent > 0 ? real(l.moe.latent) : hidden; }

@@ -14,8 +14,8 @@ struct layer_operator {
   enum class type { linear, attention, sparse_attention, indexer, scan, stream };
   type what = type::stream;
   const char* name = "";
-  bool recomputed = false;      ///< its forward runs again in the backward pass
-  bool experts = false;         ///< a GEMM of routed experts
+  bool recomputed = false;  ///< its forward runs again in the backward pass
+  bool experts = false;     ///< a GEMM of routed experts
   // linear: C[m,n] = A[m,k] W[k,n]
   double m = 0, n = 0, k = 0, groups = 1;
   precision operands = precision::bf16;
@@ -42,8 +42,8 @@ std::vector<layer_operator> layer_operators(const model& m, const layer_spec& l,
 /// Bytes a layer keeps for its backward pass, one micro-batch, one GPU. [docs/models-and-assumptions.md#memory]
 bytes stored_activations(const model& m, const layer_spec& l, const training_workload& w);
 
-/// Parameters of a layer on one GPU: replicated over the data-parallel group, and routed experts, which are shared out
-/// over the expert-parallel group.
+/// Parameters of a layer on one GPU: replicated over the data-parallel group, and routed experts, which are shared
+/// out over the expert-parallel group.
 struct local_parameters {
   double dense = 0, expert = 0;
   double total() const { return dense + expert; }

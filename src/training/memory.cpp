@@ -16,14 +16,15 @@ namespace {
 
 /// What one pipeline stage holds.
 struct stage_content {
-  local_parameters parameters;      ///< layers and vocabulary tables
-  double vocabulary = 0;            ///< of them, tables
-  double last_layer = 0;            ///< dense parameters of the layer whose backward comes first; of several chunks the largest
-  double gathered = 0;              ///< parameters of the largest layer that FSDP shares out, experts included
-  std::vector<bytes> activations;   ///< by local chunk, of one micro-batch
-  bytes again;                      ///< of a unit of layers computed again, beyond its input
+  local_parameters parameters;  ///< layers and vocabulary tables
+  double vocabulary = 0;        ///< of them, tables
+  double last_layer =
+      0;  ///< dense parameters of the layer whose backward comes first; of several chunks the largest
+  double gathered = 0;             ///< parameters of the largest layer that FSDP shares out, experts included
+  std::vector<bytes> activations;  ///< by local chunk, of one micro-batch
+  bytes again;                     ///< of a unit of layers computed again, beyond its input
   std::int64_t layers = 0;
-  bool head = false;                ///< the loss is computed here
+  bool head = false;  ///< the loss is computed here
 };
 
 /// Adds the layers of a chunk, which keep all they need, or the input of each unit that is computed again.
@@ -51,7 +52,8 @@ class chunk_activations {
     }
   }
   bytes stored() const { return stored_; }
-  /// Of the largest unit, beyond its input. Layers that keep everything come first in the backward pass, and have given their memory back by then.
+  /// Of the largest unit, beyond its input. Layers that keep everything come first in the backward pass, and have
+  /// given their memory back by then.
   bytes again() const { return whole_ ? bytes{} : largest_; }
 
  private:
@@ -81,7 +83,8 @@ stage_content content_of(const training_context& c, std::int64_t stage, bool sha
     double last_layer = 0;
     for (std::int64_t i = begin; i < begin + *here; ++i) {
       const auto at = static_cast<std::size_t>(i), decoder = c.net.layers.size();
-      const layer_spec& l = at < decoder ? c.net.layers[at] : c.net.mtp_block[(at - decoder) % c.net.mtp_block.size()];
+      const layer_spec& l =
+          at < decoder ? c.net.layers[at] : c.net.mtp_block[(at - decoder) % c.net.mtp_block.size()];
       const local_parameters p = parameters_on_gpu(c.net, l, w.par);
       s.parameters.dense += p.dense;
       s.parameters.expert += p.expert;
@@ -131,13 +134,15 @@ double frozen_weight_bytes(const training_workload& w) {
 
 memory_report stage_memory(const training_context& c, std::int64_t stage) {
   const training_workload& w = c.work;
-  const bool fsdp = w.sharding == data_parallel_sharding::fsdp, replicated = w.sharding == data_parallel_sharding::replicated;
+  const bool fsdp = w.sharding == data_parallel_sharding::fsdp,
+             replicated = w.sharding == data_parallel_sharding::replicated;
   const double dense_group = gradient_group(w).ranks, expert_group_size = expert_gradient_group(w).ranks;
   const stage_content here = content_of(c, stage, dense_group > 1, expert_group_size > 1);
   const double trained = w.task == training_task::lora ? lora_share : 1.0;
   /// Parameters left on one GPU when they are sharded, or all.
   const auto held = [&](bool sharded) {
-    return sharded ? here.parameters.dense / dense_group + here.parameters.expert / expert_group_size : here.parameters.total();
+    return sharded ? here.parameters.dense / dense_group + here.parameters.expert / expert_group_size
+                   : here.parameters.total();
   };
   const bool shared_gradients = fsdp || w.sharding == data_parallel_sharding::optim_grads;
   const double params = held(fsdp), reduced = held(shared_gradients), updated = held(!replicated) * trained;
@@ -154,20 +159,24 @@ memory_report stage_memory(const training_context& c, std::int64_t stage) {
   const char* sharded = fsdp ? ", sharded" : "";
   if (frozen < 2)
     add("weights", frozen * layers + 2 * tables,
-        fmt::format("{:g} B x {:.3f} G frozen parameters of this GPU, 2 B x {:.3f} G of the vocabulary{}", frozen, layers / 1e9, tables / 1e9, sharded));
+        fmt::format("{:g} B x {:.3f} G frozen parameters of this GPU, 2 B x {:.3f} G of the vocabulary{}", frozen,
+                    layers / 1e9, tables / 1e9, sharded));
   else
-    add("weights", 2 * params, fmt::format("2 B (BF16) x {:.3f} G parameters of this GPU{}", params / 1e9, sharded));
+    add("weights", 2 * params,
+        fmt::format("2 B (BF16) x {:.3f} G parameters of this GPU{}", params / 1e9, sharded));
   add("gradients", c.framework.gradient_memory_bytes * reduced * trained,
       fmt::format("{:g} B x {:.3f} G trained parameters{}", c.framework.gradient_memory_bytes,
                   reduced * trained / 1e9, shared_gradients ? ", sharded" : ""));
-  add("optimizer", 12 * updated, fmt::format("12 B (FP32 master and two moments) x {:.3f} G parameters updated here", updated / 1e9));
+  add("optimizer", 12 * updated,
+      fmt::format("12 B (FP32 master and two moments) x {:.3f} G parameters updated here", updated / 1e9));
   const held_activations alive = peak_activations(w, here, stage);
   bytes each;
   for (const bytes b : here.activations) each += b;
   // Of the layers that are offloaded one of one micro-batch is at work, and on the GPU.
   const double layers_here = static_cast<double>(std::max<std::int64_t>(here.layers, 1));
   const double away = std::clamp(static_cast<double>(w.offload_layers), 0.0, layers_here);
-  r.offloaded = away > 0 ? std::max(bytes{}, alive.peak * (away / layers_here) - each * (1 / layers_here)) : bytes{};
+  r.offloaded =
+      away > 0 ? std::max(bytes{}, alive.peak * (away / layers_here) - each * (1 / layers_here)) : bytes{};
   r.offload_room = cpu_room(c.machine);
   add("activations", (alive.peak - r.offloaded).base(),
       fmt::format("{} a micro-batch x {:g} in flight{}", format_quantity(each),
@@ -179,17 +188,21 @@ memory_report stage_memory(const training_context& c, std::int64_t stage) {
   const double waiting = here.head ? static_cast<double>(deferred_head_gradients(c)) : 0;
   if (waiting > 0)
     add("head gradients",
-        waiting * 2 * c.tokens.whole * (static_cast<double>(c.net.hidden) + static_cast<double>(c.net.vocab) / static_cast<double>(w.par.tp)),
-        fmt::format("BF16 inputs and logit gradients of {:g} micro-batches, for the LM head's deferred weight gradient", waiting));
+        waiting * 2 * c.tokens.whole *
+            (static_cast<double>(c.net.hidden) + static_cast<double>(c.net.vocab) / static_cast<double>(w.par.tp)),
+        fmt::format(
+            "BF16 inputs and logit gradients of {:g} micro-batches, for the LM head's deferred weight gradient",
+            waiting));
   if (const double again = here.again.base() - logits; again > 0)  // the logits have gone by then
     add("recomputed", again,
         fmt::format("activations of layers while they are computed again{}",
                     here.head ? ", beyond the logits" : ""));
-  // Activations are at their peak as the backward pass begins: with the LM head, then the last layer. Frozen layers
-  // compute no gradient of weights, which is what most of their temporary memory holds.
+  // Activations are at their peak as the backward pass begins: with the LM head, then the last layer. Frozen
+  // layers compute no gradient of weights, which is what most of their temporary memory holds.
   const bool frozen_layers = w.task == training_task::lora;
   const double of_layer = frozen_layers ? 0 : c.framework.workspace_bytes_per_layer_param;
-  const double of_head = frozen_layers || !here.head || waiting > 0 ? 0 : c.framework.workspace_bytes_per_head_param;
+  const double of_head =
+      frozen_layers || !here.head || waiting > 0 ? 0 : c.framework.workspace_bytes_per_head_param;
   const double gathered = w.par.tp > 1 ? 4 * static_cast<double>(c.net.hidden) * c.tokens.whole : 0;
   add("workspace", of_layer * here.last_layer + of_head * local_vocabulary_parameters(c) + gathered,
       fmt::format("{:g} B a dense parameter of one layer{}{}", of_layer,
@@ -197,13 +210,14 @@ memory_report stage_memory(const training_context& c, std::int64_t stage) {
                   gathered > 0 ? ", 4 B a token and hidden unit that TP gathers" : ""));
   if (fsdp)
     add("gathered", 2 * frozen * here.gathered + (frozen_layers ? 0 : 2 * here.gathered),
-        fmt::format("{:g} B x {:.3f} G shared parameters of a layer, of the one at work and the next{}", frozen, here.gathered / 1e9,
-                    frozen_layers ? "" : ", and 2 B of its gradients"));
+        fmt::format("{:g} B x {:.3f} G shared parameters of a layer, of the one at work and the next{}", frozen,
+                    here.gathered / 1e9, frozen_layers ? "" : ", and 2 B of its gradients"));
   add("reserve", c.framework.reserve.base(), "CUDA context, collective library and allocator");
   return r;
 }
 
-void add_divisibility(std::vector<std::string>& out, std::int64_t whole, std::int64_t part, std::string_view what) {
+void add_divisibility(std::vector<std::string>& out, std::int64_t whole, std::int64_t part,
+                      std::string_view what) {
   if (whole % part != 0) out.push_back(fmt::format("{} ({} / {} leaves a rest)", what, whole, part));
 }
 
@@ -228,7 +242,8 @@ void add_layer_problems(std::vector<std::string>& reasons, const layer_spec& l, 
     else out.push_back("context parallelism by all-to-all is modelled for grouped-query attention; use p2p");
   }
   if (l.attention == attention_kind::compressed)
-    add_divisibility(out, l.compressed.o_groups, par.tp, "tensor parallelism must divide the groups of the output projection");
+    add_divisibility(out, l.compressed.o_groups, par.tp,
+                     "tensor parallelism must divide the groups of the output projection");
   if (l.scan.heads > 0) {
     const bool delta = l.attention == attention_kind::linear;
     const std::int64_t groups = delta ? l.scan.key_heads : l.scan.groups, parts = par.tp * par.cp;
@@ -237,7 +252,8 @@ void add_layer_problems(std::vector<std::string>& reasons, const layer_spec& l, 
     add_divisibility(out, l.scan.heads, parts, what);
     if (groups > 0) add_divisibility(out, groups, par.tp, "tensor parallelism must divide the groups of the scan");
   }
-  if (l.ffn_hidden > 0) add_divisibility(out, l.ffn_hidden, par.tp, "tensor parallelism must divide the FFN width");
+  if (l.ffn_hidden > 0)
+    add_divisibility(out, l.ffn_hidden, par.tp, "tensor parallelism must divide the FFN width");
   if (l.routed()) add_divisibility(out, l.moe.experts, par.ep, "expert parallelism must divide the experts");
   for (std::string& reason : out)
     if (std::find(reasons.begin(), reasons.end(), reason) == reasons.end()) reasons.push_back(std::move(reason));
@@ -248,7 +264,8 @@ void add_layer_problems(std::vector<std::string>& reasons, const layer_spec& l, 
 std::vector<std::string> training_problems(const platform& p, const model& m, const training_workload& w) {
   std::vector<std::string> out = placement_problems(w.par, w.place, p);
   for (const precision x : std::set{w.gemm_precision, precision::bf16})
-    if (!p.gpu.dense_peak(x)) out.push_back(fmt::format("{} has no {} peak: it cannot do this step", p.gpu.name, name(x)));
+    if (!p.gpu.dense_peak(x))
+      out.push_back(fmt::format("{} has no {} peak: it cannot do this step", p.gpu.name, name(x)));
   const parallelism& par = w.par;
   for (const layer_spec& l : distinct_layers(m)) add_layer_problems(out, l, w);
   const bool routed = has_routed_experts(m);
@@ -275,25 +292,28 @@ std::vector<std::string> training_problems(const platform& p, const model& m, co
     out.push_back(
         "prediction modules are recomputed one layer at a time: recompute_num_layers must be 1 with method "
         "uniform");
-  if (routed) add_divisibility(out, par.tp * par.cp * par.dp, par.ep * par.etp, "ep x etp must divide tp x cp x dp");
+  if (routed)
+    add_divisibility(out, par.tp * par.cp * par.dp, par.ep * par.etp, "ep x etp must divide tp x cp x dp");
   const std::int64_t batch = w.micro_batch_size * par.dp;
   if (w.global_batch_size % batch != 0 || w.global_batch_size < batch)
-    out.push_back(fmt::format("the global batch of {} must be a multiple of micro-batch {} x dp {}", w.global_batch_size,
-                              w.micro_batch_size, par.dp));
+    out.push_back(fmt::format("the global batch of {} must be a multiple of micro-batch {} x dp {}",
+                              w.global_batch_size, w.micro_batch_size, par.dp));
   add_divisibility(out, w.seq_length, par.cp * (par.sequence_parallel ? par.tp : 1),
                    "context and sequence parallelism must divide the sequence");
   const auto unequal = split_problems(m, w);
   out.insert(out.end(), unequal.begin(), unequal.end());
   const auto layers = static_cast<std::int64_t>(m.layers.size());
   if (!w.split.given() && par.pp * par.vp > layers + (layers % (par.pp * par.vp) == 0 ? 0 : 2))
-    out.push_back(fmt::format("pp {} x vp {} = {} model chunks exceed the {} layers", par.pp, par.vp, par.pp * par.vp, layers));
+    out.push_back(fmt::format("pp {} x vp {} = {} model chunks exceed the {} layers", par.pp, par.vp,
+                              par.pp * par.vp, layers));
   if (par.vp > 1 && par.pp == 1) out.push_back("vp needs pp > 1");
   const auto order = schedule_problems(w);
   out.insert(out.end(), order.begin(), order.end());
   const double passes = static_cast<double>(par.pp * par.vp) * static_cast<double>(w.micro_batches());
   if (passes > most_passes)
-    out.push_back(fmt::format("{:.3g} passes of micro-batches through model chunks are more than the {:.3g} simulated in one step",
-                              passes, most_passes));
+    out.push_back(fmt::format(
+        "{:.3g} passes of micro-batches through model chunks are more than the {:.3g} simulated in one step",
+        passes, most_passes));
   return out;
 }
 
@@ -310,7 +330,8 @@ step_residuals kind_of_step(const platform& p, const model& m, const training_wo
 step_band step_band_90(const platform& p, const stack& s, const model& m, const training_workload& w) {
   const step_residuals k = kind_of_step(p, m, w);
   for (const step_residuals& r : s.training->residuals)
-    if (r.rack == k.rack && r.weight_bits == k.weight_bits && r.experts == k.experts) return {std::exp(r.low), std::exp(r.high)};
+    if (r.rack == k.rack && r.weight_bits == k.weight_bits && r.experts == k.experts)
+      return {std::exp(r.low), std::exp(r.high)};
   const double half = k.experts ? s.training->moe_error_90 : s.training->error_90;
   return {1 - half, 1 + half};
 }

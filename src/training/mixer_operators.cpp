@@ -66,8 +66,10 @@ void grouped_query(operator_list& o) {
 
 void latent(operator_list& o) {
   const mla_spec& a = o.layer.mla;
-  const double ql = real(a.q_lora_rank), kl = real(a.kv_lora_rank), nope = real(a.qk_nope_dim), rope = real(a.qk_rope_dim);
-  const double v = real(a.v_head_dim), heads = real(o.layer.heads) / o.tp, t = o.tokens.whole, q_in = ql > 0 ? ql : o.hidden;
+  const double ql = real(a.q_lora_rank), kl = real(a.kv_lora_rank), nope = real(a.qk_nope_dim),
+               rope = real(a.qk_rope_dim);
+  const double v = real(a.v_head_dim), heads = real(o.layer.heads) / o.tp, t = o.tokens.whole,
+               q_in = ql > 0 ? ql : o.hidden;
   const bool up = o.work.recompute.mla_up_proj;
   o.linear("mla.down", o.tokens.sharded, ql + kl + rope, o.hidden);
   o.linear("mla.q_up", t, heads * (nope + rope), q_in, up);
@@ -91,7 +93,8 @@ void compressed(operator_list& o) {
   const compressed_spec& c = l.compressed;
   const double t = o.tokens.whole, shared = o.tokens.sharded, dim = real(l.head_dim), heads = real(l.heads) / o.tp;
   const double overlap = l.sparse_keys > 0 ? 2 : 1, groups = real(c.o_groups), rank = real(c.q_lora_rank);
-  const double pooled = c.ratio > 0 ? 2 * dim * overlap : 0, index_pooled = l.index_heads > 0 ? 2 * real(l.index_dim) * overlap : 0;
+  const double pooled = c.ratio > 0 ? 2 * dim * overlap : 0,
+               index_pooled = l.index_heads > 0 ? 2 * real(l.index_dim) * overlap : 0;
   o.linear("q_down", shared, rank, o.hidden);
   o.linear("q_up", t, heads * dim, rank);
   o.linear("kv", shared, dim + pooled, o.hidden);
@@ -99,37 +102,45 @@ void compressed(operator_list& o) {
   if (c.ratio > 0) o.stream("pool", 2 * shared * (pooled + index_pooled) * (1 + 0.5 / real(c.ratio)));
   indexer(o, rank, index_pooled);
   chosen_scores(o, dim, dim);
-  o.linear("attention.out_down", t, real(c.o_lora_rank), real(l.heads) * dim / groups, false, std::max(1.0, groups / o.tp));
+  o.linear("attention.out_down", t, real(c.o_lora_rank), real(l.heads) * dim / groups, false,
+           std::max(1.0, groups / o.tp));
   o.linear("attention.out", t, o.hidden, groups * real(c.o_lora_rank) / o.tp);
 }
 
 /// The convolution runs again in the backward pass, as the fused kernels do.
 void convolution(operator_list& o, double width) {
-  constexpr double passes = 2, backward_passes = 3 + 2;  // input and output; both gradients with the input, and again
+  constexpr double passes = 2,
+                   backward_passes = 3 + 2;  // input and output; both gradients with the input, and again
   o.stream("conv1d", passes * 2 * o.tokens.whole * width, false, backward_passes / passes);
 }
 
 /// Output times its gate, then the norm: both are read, one is written; backward three are read and two written.
-void gated_norm(operator_list& o, double width) { o.stream("gated_norm", 3 * 2 * o.tokens.whole * width, false, 5.0 / 3); }
+void gated_norm(operator_list& o, double width) {
+  o.stream("gated_norm", 3 * 2 * o.tokens.whole * width, false, 5.0 / 3);
+}
 
 void mamba(operator_list& o) {
   const scan_spec& s = o.layer.scan;
-  const double t = o.tokens.whole, width = real(s.heads * s.head_dim) / o.tp, bc = 2 * real(s.groups * s.state) / o.tp;
+  const double t = o.tokens.whole, width = real(s.heads * s.head_dim) / o.tp,
+               bc = 2 * real(s.groups * s.state) / o.tp;
   o.linear("mamba.in", t, 2 * width + bc + real(s.heads) / o.tp, o.hidden);
   convolution(o, width + bc);
   layer_operator& scan = o.add(layer_operator::type::scan, "scan", false);
-  scan.scan = {t, real(s.heads) / o.tp, real(s.head_dim), real(s.state), real(s.groups) / o.tp, real(s.chunk), false};
+  scan.scan = {t,    real(s.heads) / o.tp, real(s.head_dim), real(s.state), real(s.groups) / o.tp, real(s.chunk),
+               false};
   gated_norm(o, width);
   o.linear("mamba.out", t, o.hidden, width);
 }
 
 void delta_net(operator_list& o) {
   const scan_spec& s = o.layer.scan;
-  const double t = o.tokens.whole, width = real(s.heads * s.head_dim) / o.tp, keys = real(s.key_heads * s.state) / o.tp;
+  const double t = o.tokens.whole, width = real(s.heads * s.head_dim) / o.tp,
+               keys = real(s.key_heads * s.state) / o.tp;
   o.linear("delta.in", t, 2 * keys + 2 * width + 2 * real(s.heads) / o.tp, o.hidden);
   convolution(o, width + 2 * keys);
   layer_operator& scan = o.add(layer_operator::type::scan, "scan", false);
-  scan.scan = {t, real(s.heads) / o.tp, real(s.head_dim), real(s.state), real(s.key_heads) / o.tp, real(s.chunk), true};
+  scan.scan = {t,   real(s.heads) / o.tp, real(s.head_dim), real(s.state), real(s.key_heads) / o.tp, real(s.chunk),
+               true};
   gated_norm(o, width);
   o.linear("delta.out", t, o.hidden, width);
 }
@@ -143,7 +154,8 @@ mean_keys keys_of(const layer_spec& l, double s) {
     k.window = causal_pairs(s, std::min(real(l.window), s)) / s;
   }
   if (pools && l.compressed.ratio == 0) return k;
-  const double available = pools ? s / real(l.compressed.ratio) : s;  // at the end of the sequence; half of it on average
+  const double available =
+      pools ? s / real(l.compressed.ratio) : s;  // at the end of the sequence; half of it on average
   const double most = l.sparse_keys > 0 ? std::min(real(l.sparse_keys), available) : available;
   k.pooled = most * (1 - most / (2 * available));
   k.scored = l.index_heads > 0 ? available / 2 : 0;
@@ -158,12 +170,18 @@ void add_mixer(operator_list& o) {
   if (o.layer.attention == attention_kind::none) return;
   o.norm(o.tokens.sharded);
   switch (o.layer.attention) {
-    case attention_kind::grouped_query: return grouped_query(o);
-    case attention_kind::mla: return latent(o);
-    case attention_kind::compressed: return compressed(o);
-    case attention_kind::linear: return delta_net(o);
-    case attention_kind::mamba: return mamba(o);
-    case attention_kind::none: return;
+    case attention_kind::grouped_query:
+      return grouped_query(o);
+    case attention_kind::mla:
+      return latent(o);
+    case attention_kind::compressed:
+      return compressed(o);
+    case attention_kind::linear:
+      return delta_net(o);
+    case attention_kind::mamba:
+      return mamba(o);
+    case attention_kind::none:
+      return;
   }
 }
 

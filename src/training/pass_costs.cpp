@@ -5,10 +5,10 @@
 #include <iterator>
 #include <utility>
 
-#include "nvlsim/compute/elementwise.hpp"
-#include "nvlsim/network/fabric_path.hpp"
 #include "nvlsim/collectives/collectives.hpp"
+#include "nvlsim/compute/elementwise.hpp"
 #include "nvlsim/diagnostics/diagnostics.hpp"
+#include "nvlsim/network/fabric_path.hpp"
 #include "nvlsim/plan/part_facts.hpp"
 
 namespace nvlsim {
@@ -47,7 +47,8 @@ class builder {
   /// Casts an operand of a GEMM, of so many elements a group, where it is of 8 bits or fewer.
   void quantise(const layer_operator& o, double elements, double element_bytes) {
     if (quantised(o.operands))
-      bytes_moved("quantise", elements * o.groups * element_bytes * (o.experts ? c_.framework.moe_quantise_passes : 1.0));
+      bytes_moved("quantise",
+                  elements * o.groups * element_bytes * (o.experts ? c_.framework.moe_quantise_passes : 1.0));
   }
   void attention(const char* name, const kernel_cost& k, const attention_shape& s) {
     kernel(work_kind::attention, name, k, precision::bf16, facts_of(c_.machine.gpu, k, s));
@@ -76,7 +77,8 @@ class builder {
 const gemm_params& gemm_of(const training_context& c, precision p) {
   const auto it = c.kernels.gemm.find(p == precision::fp16 ? precision::bf16 : p);
   if (it == c.kernels.gemm.end())
-    throw input_error({{"", "", "the stack has no " + std::string(name(p)) + " GEMM parameters for " + c.kernels.gpu, ""}});
+    throw input_error(
+        {{"", "", "the stack has no " + std::string(name(p)) + " GEMM parameters for " + c.kernels.gpu, ""}});
   return it->second;
 }
 
@@ -96,7 +98,8 @@ double slowdown_of(const training_context& c, const layer_spec& l) {
 
 /// Passes of unfused kernels over routed activations that are biased and clamped.
 double activation_passes(const training_context& c) {
-  return c.framework.unfused_activation_passes * (c.work.fused_expert_mlp ? c.framework.fused_activation_share : 1.0);
+  return c.framework.unfused_activation_passes *
+         (c.work.fused_expert_mlp ? c.framework.fused_activation_share : 1.0);
 }
 
 void price_forward(builder& b, const training_context& c, const layer_operator& o) {
@@ -109,15 +112,19 @@ void price_forward(builder& b, const training_context& c, const layer_operator& 
       b.attention(o.name, attention_forward_cost(c.machine.gpu, c.kernels.attention, o.shape), o.shape);
       return;
     case layer_operator::type::sparse_attention:
-      b.kernel(work_kind::attention, o.name, sparse_attention_forward_cost(c.machine.gpu, c.kernels.attention, o.sparse), precision::bf16);
+      b.kernel(work_kind::attention, o.name,
+               sparse_attention_forward_cost(c.machine.gpu, c.kernels.attention, o.sparse), precision::bf16);
       return;
     case layer_operator::type::indexer:
-      b.kernel(work_kind::attention, o.name, indexer_forward_cost(c.machine.gpu, c.kernels.attention, o.index), precision::bf16);
+      b.kernel(work_kind::attention, o.name, indexer_forward_cost(c.machine.gpu, c.kernels.attention, o.index),
+               precision::bf16);
       return;
     case layer_operator::type::scan:
       b.kernel(work_kind::attention, o.name, scan_cost(c, o, true), precision::bf16);
       return;
-    case layer_operator::type::stream: b.bytes_moved(o.name, o.forward_bytes); return;
+    case layer_operator::type::stream:
+      b.bytes_moved(o.name, o.forward_bytes);
+      return;
   }
 }
 
@@ -144,16 +151,20 @@ void price_backward(builder& b, const training_context& c, const layer_operator&
       b.attention(o.name, attention_backward_cost(gpu, c.kernels.attention, o.shape), o.shape);
       return;
     case layer_operator::type::sparse_attention:
-      b.kernel(work_kind::attention, o.name, sparse_attention_backward_cost(gpu, c.kernels.attention, o.sparse), precision::bf16);
+      b.kernel(work_kind::attention, o.name, sparse_attention_backward_cost(gpu, c.kernels.attention, o.sparse),
+               precision::bf16);
       return;
     case layer_operator::type::indexer:
-      b.kernel(work_kind::attention, o.name, indexer_backward_cost(gpu, c.kernels.attention, o.index), precision::bf16);
+      b.kernel(work_kind::attention, o.name, indexer_backward_cost(gpu, c.kernels.attention, o.index),
+               precision::bf16);
       return;
     case layer_operator::type::scan:
       b.kernel(work_kind::attention, o.name, scan_cost(c, o, false), precision::bf16);
       return;
     case layer_operator::type::stream:
-    case layer_operator::type::linear: b.bytes_moved(o.name, o.backward_bytes); return;
+    case layer_operator::type::linear:
+      b.bytes_moved(o.name, o.backward_bytes);
+      return;
   }
 }
 
@@ -175,8 +186,8 @@ priced_transfer launched(priced_transfer t, seconds launch) {
   return t;
 }
 
-/// What the compute stream waits for tensor-parallel collectives, one direction: around attention and a dense MLP, or
-/// around attention alone where routed experts take whole tokens.
+/// What the compute stream waits for tensor-parallel collectives, one direction: around attention and a dense MLP,
+/// or around attention alone where routed experts take whole tokens.
 void tensor_parallel(builder& b, const training_context& c, const layer_spec& l) {
   if (c.work.par.tp == 1) return;
   const comm_group g = tensor_group(c.work.par, c.work.place);
@@ -205,25 +216,29 @@ double shared_bytes(const layer_spec& l, double tp) {
       const double ratio = static_cast<double>(l.compressed.ratio);
       return ratio > 0 ? 2.0 * static_cast<double>(l.head_dim + l.index_dim) / ratio : 0;
     }
-    case attention_kind::grouped_query: break;
+    case attention_kind::grouped_query:
+      break;
     case attention_kind::linear:
     case attention_kind::mamba:
-    case attention_kind::none: return 0;
+    case attention_kind::none:
+      return 0;
   }
   return 2 * static_cast<double>(l.kv_heads * l.head_dim) / tp * 2;
 }
 
-/// A scan needs the whole sequence: its inputs go from shards of tokens to shards of heads, and its output back, `times`
-/// times.
+/// A scan needs the whole sequence: its inputs go from shards of tokens to shards of heads, and its output back,
+/// `times` times.
 void exchange_heads(builder& b, const training_context& c, const layer_spec& l, double times) {
   const scan_spec& s = l.scan;
   const double width = static_cast<double>(s.heads * s.head_dim);
-  const double keys = 2 * static_cast<double>((l.attention == attention_kind::mamba ? s.groups : s.key_heads) * s.state);
-  const double per_token = 2 * (3 * width + keys + static_cast<double>(s.heads)) / static_cast<double>(c.work.par.tp);
-  const priced_transfer t =
-      launched(price_transfer(c.collectives, c.machine, collective::all_to_all,
-                              bytes::from_base(per_token * c.tokens.whole), context_group(c.work.par, c.work.place)),
-               c.framework.collective_launch * 2);
+  const double keys =
+      2 * static_cast<double>((l.attention == attention_kind::mamba ? s.groups : s.key_heads) * s.state);
+  const double per_token =
+      2 * (3 * width + keys + static_cast<double>(s.heads)) / static_cast<double>(c.work.par.tp);
+  const priced_transfer t = launched(
+      price_transfer(c.collectives, c.machine, collective::all_to_all,
+                     bytes::from_base(per_token * c.tokens.whole), context_group(c.work.par, c.work.place)),
+      c.framework.collective_launch * 2);
   b.waiting(work_kind::cp, "cp.all_to_all", t.time * times, facts_of(c.machine, t));
 }
 
@@ -239,8 +254,8 @@ void exchange_attention(builder& b, const training_context& c, const layer_spec&
   b.waiting(work_kind::cp, "cp.all_to_all", t.time * times, facts_of(c.machine, t, times));
 }
 
-/// What a sequence's shards exchange: scans by all-to-all, attention by all-to-all or keys and values round a ring. What
-/// is computed again exchanges again.
+/// What a sequence's shards exchange: scans by all-to-all, attention by all-to-all or keys and values round a
+/// ring. What is computed again exchanges again.
 void context_parallel(builder& b, const training_context& c, const layer_spec& l, bool is_forward) {
   if (c.work.par.cp == 1 || l.attention == attention_kind::none) return;
   const recompute_spec& r = c.work.recompute;
@@ -251,12 +266,13 @@ void context_parallel(builder& b, const training_context& c, const layer_spec& l
   const double passes = is_forward ? 1 : 2 + again;  // backward keys and values again, and their gradients
   const comm_group all = context_group(c.work.par, c.work.place);
   const double width = shared_bytes(l, static_cast<double>(c.work.par.tp));
-  const priced_transfer hop =
-      launched(price_transfer(c.collectives, c.machine, collective::send_recv,
-                              bytes::from_base(width * c.tokens.whole), {.ranks = 2, .domains = all.domains > 1 ? 2 : 1, .apart = c.work.par.tp}),
-               c.framework.collective_launch);
+  const priced_transfer hop = launched(
+      price_transfer(c.collectives, c.machine, collective::send_recv, bytes::from_base(width * c.tokens.whole),
+                     {.ranks = 2, .domains = all.domains > 1 ? 2 : 1, .apart = c.work.par.tp}),
+      c.framework.collective_launch);
   const double hops = static_cast<double>(c.work.par.cp - 1) * passes;
-  b.waiting(work_kind::cp, "cp.exchange", hop.time * (hops * c.framework.cp_exposed), facts_of(c.machine, hop, hops));
+  b.waiting(work_kind::cp, "cp.exchange", hop.time * (hops * c.framework.cp_exposed),
+            facts_of(c.machine, hop, hops));
 }
 
 /// Copies of a token that leave for other members of a group of `n`, when it goes to `k` places on average.
@@ -265,8 +281,8 @@ double copies_sent(double n, double k, bool deduplicated) {
   return reached * (n - 1) / n;
 }
 
-/// The same of what a GPU of the emptiest domain gets through its NIC, `m` of whose GPUs are members: a token comes once
-/// into each domain that it goes to, or once for each expert.
+/// The same of what a GPU of the emptiest domain gets through its NIC, `m` of whose GPUs are members: a token
+/// comes once into each domain that it goes to, or once for each expert.
 double copies_received(double n, double m, double k, bool deduplicated) {
   return deduplicated ? (n - m) / m * (1 - std::pow(1 - m / n, k)) : k * (n - m) / n;
 }
@@ -286,8 +302,10 @@ void expert_parallel(builder& b, const training_context& c, const layer_spec& l,
       c.tokens.moe / static_cast<double>(par.etp) * expert_width(static_cast<double>(c.net.hidden), l) * 2 *
       (c.work.static_experts() && !dedup ? 1 : c.work.expert_imbalance);  // into the busiest rank
   const bytes on_nvlink = bytes::from_base(token_bytes * copies_sent(static_cast<double>(par.ep), k, dedup));
-  const bytes on_nic = g.domains > 1 ? bytes::from_base(token_bytes * copies_received(static_cast<double>(par.ep), g.fewest_members(), k, dedup))
-                                     : bytes{};
+  const bytes on_nic = g.domains > 1
+                           ? bytes::from_base(token_bytes * copies_received(static_cast<double>(par.ep),
+                                                                            g.fewest_members(), k, dedup))
+                           : bytes{};
   const seconds nvlink = on_nvlink / (c.machine.gpu.nvlink * c.framework.ep_nvlink_share);
   // Tokens that go once to a domain leave on the rail where they arrive.
   const bandwidth of_nic = network::path_between(c.machine, static_cast<int>(par.ep * par.etp), dedup).nic;
@@ -310,14 +328,15 @@ void host(builder& b, const char* name, seconds t) {
   b.waiting(work_kind::host, name, t, facts_of_wait(resource::host, t));
 }
 
-/// Eager launches of routed layers: the host takes its time for every layer and for its local experts, whatever the
-/// GPU does. Kernels of many experts go out in batches, so that the time grows with the root of their number. Partial
-/// graphs hold attention, router and dispatch, not the experts. [docs/models-and-assumptions.md#experts]
+/// Eager launches of routed layers: the host takes its time for every layer and for its local experts, whatever
+/// the GPU does. Kernels of many experts go out in batches, so that the time grows with the root of their number.
+/// Partial graphs hold attention, router and dispatch, not the experts. [docs/models-and-assumptions.md#experts]
 void expert_host(builder& b, const training_context& c, const layer_spec& l, seconds gpu_time, bool is_forward) {
   if (!l.routed()) return;
   const double local = static_cast<double>(l.moe.experts) / static_cast<double>(c.work.par.ep);
   const double forwards = is_forward || repeats_experts(c) ? 1 : 0;
-  if (forwards > 0 && c.work.dispatcher == moe_dispatcher::alltoall && c.work.par.ep > 1 && !c.work.static_experts())
+  if (forwards > 0 && c.work.dispatcher == moe_dispatcher::alltoall && c.work.par.ep > 1 &&
+      !c.work.static_experts())
     host(b, "expert counts", c.framework.moe_sync_per_expert * local);
   if (c.work.graphs == cuda_graphs::full_iteration) return;
   const double left = c.work.graphs == cuda_graphs::partial ? c.framework.graphed_host_share : 1.0;
@@ -333,8 +352,8 @@ void expert_host(builder& b, const training_context& c, const layer_spec& l, sec
 /// Activations of offloaded layers cross C2C while the layer computes; only the excess is waited for.
 void offload(builder& b, const training_context& c, const layer_spec& l, seconds hidden_behind) {
   if (c.work.offload_layers == 0) return;
-  const double share = std::min(1.0, static_cast<double>(c.work.offload_layers * c.work.par.pp) /
-                                         static_cast<double>(c.net.layers.size()));
+  const double share = std::min(
+      1.0, static_cast<double>(c.work.offload_layers * c.work.par.pp) / static_cast<double>(c.net.layers.size()));
   const seconds transfer = stored_activations(c.net, l, c.work) / c.machine.gpu.c2c;
   part_facts f = facts_of_wait(resource::c2c, transfer);
   f.moved = transfer * c.machine.gpu.c2c;
@@ -354,7 +373,8 @@ void fsdp_gather(builder& b, const training_context& c, local_parameters local, 
 }
 
 void append(costed_parts& to, costed_parts from) {
-  to.parts.insert(to.parts.end(), std::make_move_iterator(from.parts.begin()), std::make_move_iterator(from.parts.end()));
+  to.parts.insert(to.parts.end(), std::make_move_iterator(from.parts.begin()),
+                  std::make_move_iterator(from.parts.end()));
   to.energy += from.energy;
 }
 
@@ -376,8 +396,8 @@ void costed_parts::append(const costed_parts& other, std::int64_t times) {
 }
 
 training_context::training_context(const platform& p, const stack& s, const model& m, const training_workload& w)
-    : machine(p), kernels(kernels_for(s, p.gpu)), framework(*s.training), collectives(s.collectives), net(m), work(w),
-      tokens(tokens_of(w)) {
+    : machine(p), kernels(kernels_for(s, p.gpu)), framework(*s.training), collectives(s.collectives), net(m),
+      work(w), tokens(tokens_of(w)) {
   const double doublings = std::log2(std::max(1.0, static_cast<double>(w.par.gpus()) / 8));
   slowdown = framework.time_factor * (1 + framework.jitter_per_doubling * doublings);
 }
@@ -386,7 +406,8 @@ namespace {
 
 costed_parts layer_forward(const training_context& c, const layer_spec& l, bool paired) {
   builder kernels(c, slowdown_of(c, l));
-  for (const layer_operator& o : layer_operators(c.net, l, c.work, activation_passes(c))) price_forward(kernels, c, o);
+  for (const layer_operator& o : layer_operators(c.net, l, c.work, activation_passes(c)))
+    price_forward(kernels, c, o);
   costed_parts out = kernels.take();
   const seconds compute = out.duration();
   builder b(c, 1);
@@ -442,7 +463,8 @@ costed_parts embedding_pass(const training_context& c, pass_kind what) {
   if (what == pass_kind::forward) b.bytes_moved("embedding", elements * compute::elementwise_bytes("embedding"));
   else if (gradient) b.bytes_moved("embedding", elements * compute::elementwise_bytes("embedding_backward"));
   costed_parts out = b.take();
-  if (what == pass_kind::forward || gradient) append_vocabulary_gather(out, c, what == pass_kind::forward ? what : pass_kind::backward_weight);
+  if (what == pass_kind::forward || gradient)
+    append_vocabulary_gather(out, c, what == pass_kind::forward ? what : pass_kind::backward_weight);
   return out;
 }
 

@@ -1,11 +1,12 @@
-// Prices of a training step's operations on one GPU: layers, loss head, embedding, optimizer, and the traffic between.
+// Prices of a training step's operations on one GPU: layers, loss head, embedding, optimizer, and the traffic
+// between.
 #pragma once
 
 #include <vector>
 
 #include "nvlsim/compute/compute.hpp"
-#include "nvlsim/training/training.hpp"
 #include "nvlsim/plan/network_demand.hpp"
+#include "nvlsim/training/training.hpp"
 #include "training/layer_operators.hpp"
 
 namespace nvlsim {
@@ -42,15 +43,15 @@ costed_parts layer_pass(const training_context& c, const layer_spec& l, pass_kin
 costed_parts embedding_pass(const training_context& c, pass_kind what);
 /// The LM head and the loss, `1 + mtp_layers` times.
 costed_parts head_pass(const training_context& c, pass_kind what);
-/// Micro-batches whose weight gradient of the LM head waits until the last stage has done all its passes: the stack's
-/// `wgrad_deferral_limit` at most. None without pipeline stages, with routed experts (whose recipes do not ask for it),
-/// under FSDP, with frozen weights, or where the schedule puts off weight gradients by itself.
+/// Micro-batches whose weight gradient of the LM head waits until the last stage has done all its passes: the
+/// stack's `wgrad_deferral_limit` at most. None without pipeline stages, with routed experts (whose recipes do not
+/// ask for it), under FSDP, with frozen weights, or where the schedule puts off weight gradients by itself.
 std::int64_t deferred_head_gradients(const training_context& c);
 /// Optimizer step over `local` parameters held by this GPU, of which it updates `updated`.
 costed_parts optimizer_step(const training_context& c, double local, double updated);
 
-/// Ranks that share out gradients of dense parameters, and of experts: those of data and context parallelism, of one
-/// sharding group, and under DualPipe those of the opposite stage, which holds the same chunk.
+/// Ranks that share out gradients of dense parameters, and of experts: those of data and context parallelism, of
+/// one sharding group, and under DualPipe those of the opposite stage, which holds the same chunk.
 comm_group gradient_group(const training_workload& w);
 comm_group expert_gradient_group(const training_workload& w);
 

@@ -39,26 +39,34 @@ pipeline_geometry geometry_of(const training_workload& w) {
   return {w.schedule, w.par.pp, w.schedule == pipeline_schedule::dualpipe ? 2 : w.par.vp, w.micro_batches()};
 }
 
-std::int64_t pipeline_geometry::chunks() const { return schedule == pipeline_schedule::dualpipe ? pp : pp * local; }
+std::int64_t pipeline_geometry::chunks() const {
+  return schedule == pipeline_schedule::dualpipe ? pp : pp * local;
+}
 
 std::int64_t pipeline_geometry::chunk_of(std::int64_t stage, std::int64_t local_chunk) const {
   switch (schedule) {
-    case pipeline_schedule::zb_v: return local_chunk == 0 ? stage : 2 * pp - 1 - stage;
-    case pipeline_schedule::dualpipe: return local_chunk == 0 ? stage : pp - 1 - stage;
+    case pipeline_schedule::zb_v:
+      return local_chunk == 0 ? stage : 2 * pp - 1 - stage;
+    case pipeline_schedule::dualpipe:
+      return local_chunk == 0 ? stage : pp - 1 - stage;
     case pipeline_schedule::one_f_one_b:
     case pipeline_schedule::interleaved:
-    case pipeline_schedule::zb_h1: break;
+    case pipeline_schedule::zb_h1:
+      break;
   }
   return local_chunk * pp + stage;
 }
 
 std::int64_t pipeline_geometry::stage_of(std::int64_t chunk, std::int64_t micro_batch) const {
   switch (schedule) {
-    case pipeline_schedule::zb_v: return chunk < pp ? chunk : 2 * pp - 1 - chunk;
-    case pipeline_schedule::dualpipe: return 2 * micro_batch < micro_batches ? chunk : pp - 1 - chunk;
+    case pipeline_schedule::zb_v:
+      return chunk < pp ? chunk : 2 * pp - 1 - chunk;
+    case pipeline_schedule::dualpipe:
+      return 2 * micro_batch < micro_batches ? chunk : pp - 1 - chunk;
     case pipeline_schedule::one_f_one_b:
     case pipeline_schedule::interleaved:
-    case pipeline_schedule::zb_h1: break;
+    case pipeline_schedule::zb_h1:
+      break;
   }
   return chunk % pp;
 }

@@ -57,8 +57,8 @@ std::vector<pipeline_slot> alternating(const pipeline_geometry& g, std::int64_t 
   return out.take();
 }
 
-// 1F1B in which weight gradients lag by as many backward passes as there are stages before this one: no stage holds
-// more than the PP micro-batches of the first, and the last fills its bubble with them.
+// 1F1B in which weight gradients lag by as many backward passes as there are stages before this one: no stage
+// holds more than the PP micro-batches of the first, and the last fills its bubble with them.
 std::vector<pipeline_slot> zero_bubble_h1(const pipeline_geometry& g, std::int64_t stage) {
   const std::int64_t m = g.micro_batches, warmup = std::min(g.pp - stage - 1, m);
   order out(m);
@@ -95,8 +95,8 @@ std::vector<pipeline_slot> zero_bubble_v(const pipeline_geometry& g, std::int64_
   return out.take();
 }
 
-// DeepSeek's bidirectional schedule: the stage runs its own chunk for half of the micro-batches and that of the stage
-// opposite for the other half; `near` is the direction that enters the pipeline on this side.
+// DeepSeek's bidirectional schedule: the stage runs its own chunk for half of the micro-batches and that of the
+// stage opposite for the other half; `near` is the direction that enters the pipeline on this side.
 class dual_order {
  public:
   dual_order(const pipeline_geometry& g, std::int64_t stage)
@@ -163,10 +163,14 @@ std::vector<pipeline_slot> bidirectional(const pipeline_geometry& g, std::int64_
 std::vector<pipeline_slot> stage_schedule(const pipeline_geometry& g, std::int64_t stage) {
   switch (g.schedule) {
     case pipeline_schedule::one_f_one_b:
-    case pipeline_schedule::interleaved: break;
-    case pipeline_schedule::zb_h1: return zero_bubble_h1(g, stage);
-    case pipeline_schedule::zb_v: return zero_bubble_v(g, stage);
-    case pipeline_schedule::dualpipe: return bidirectional(g, stage);
+    case pipeline_schedule::interleaved:
+      break;
+    case pipeline_schedule::zb_h1:
+      return zero_bubble_h1(g, stage);
+    case pipeline_schedule::zb_v:
+      return zero_bubble_v(g, stage);
+    case pipeline_schedule::dualpipe:
+      return bidirectional(g, stage);
   }
   return alternating(g, stage);
 }
@@ -178,21 +182,32 @@ std::vector<std::string> schedule_problems(const training_workload& w) {
     if (vp > 1) out.push_back(fmt::format("schedule {} has one model chunk a stage{}", name, instead));
   };
   switch (w.schedule) {
-    case pipeline_schedule::one_f_one_b: one_chunk("1f1b", "; use interleaved for vp > 1"); break;
-    case pipeline_schedule::zb_h1: one_chunk("zb_h1", ": vp must be 1"); break;
+    case pipeline_schedule::one_f_one_b:
+      one_chunk("1f1b", "; use interleaved for vp > 1");
+      break;
+    case pipeline_schedule::zb_h1:
+      one_chunk("zb_h1", ": vp must be 1");
+      break;
     case pipeline_schedule::zb_v:
-      if (vp != 2) out.push_back(fmt::format("schedule zb_v has two model chunks a stage: vp must be 2, not {}", vp));
+      if (vp != 2)
+        out.push_back(fmt::format("schedule zb_v has two model chunks a stage: vp must be 2, not {}", vp));
       break;
     case pipeline_schedule::dualpipe:
       one_chunk("dualpipe", " and direction: vp must be 1");
-      if (pp % 2 != 0) out.push_back(fmt::format("schedule dualpipe runs both ways through pairs of stages: pp must be even, not {}", pp));
+      if (pp % 2 != 0)
+        out.push_back(
+            fmt::format("schedule dualpipe runs both ways through pairs of stages: pp must be even, not {}", pp));
       if (m % 2 != 0 || m < 2 * pp)
-        out.push_back(fmt::format("schedule dualpipe needs an even number of micro-batches, 2 x pp = {} or more; the global "
-                                  "batch gives each replica {}", 2 * pp, m));
+        out.push_back(
+            fmt::format("schedule dualpipe needs an even number of micro-batches, 2 x pp = {} or more; the global "
+                        "batch gives each replica {}",
+                        2 * pp, m));
       break;
     case pipeline_schedule::interleaved:
       if (vp > 1 && pp > 1 && m % pp != 0)
-        out.push_back(fmt::format("interleaving runs micro-batches in groups of pp {}, and the global batch gives each replica {}", pp, m));
+        out.push_back(fmt::format(
+            "interleaving runs micro-batches in groups of pp {}, and the global batch gives each replica {}", pp,
+            m));
       break;
   }
   return out;

@@ -74,26 +74,32 @@ class layout_parser {
 
 std::int64_t count(const std::string& s, char letter) { return std::count(s.begin(), s.end(), letter); }
 
-std::vector<std::string> layout_problems(const model& m, const std::vector<std::string>& layout, std::int64_t chunks) {
+std::vector<std::string> layout_problems(const model& m, const std::vector<std::string>& layout,
+                                         std::int64_t chunks) {
   std::vector<std::string> out;
   const auto size = static_cast<std::int64_t>(layout.size());
-  if (size != chunks) out.push_back(fmt::format("the pipeline layout has {} chunks, and pp x vp is {}", size, chunks));
+  if (size != chunks)
+    out.push_back(fmt::format("the pipeline layout has {} chunks, and pp x vp is {}", size, chunks));
   const std::string all = std::accumulate(layout.begin(), layout.end(), std::string{});
   const auto layers = static_cast<std::int64_t>(m.layers.size());
   if (count(all, 't') != layers)
     out.push_back(fmt::format("the pipeline layout has {} layers (t), and the model {}", count(all, 't'), layers));
   if (count(all, 'm') != m.mtp_layers)
-    out.push_back(fmt::format("the pipeline layout has {} prediction modules (m), and the model {}", count(all, 'm'), m.mtp_layers));
+    out.push_back(fmt::format("the pipeline layout has {} prediction modules (m), and the model {}",
+                              count(all, 'm'), m.mtp_layers));
   std::string wanted(1, 'E');
-  wanted.append(static_cast<std::size_t>(count(all, 't')), 't').append(static_cast<std::size_t>(count(all, 'm')), 'm').push_back('L');
-  if (all != wanted) out.push_back("the pipeline layout must go from one E through layers and prediction modules to one L");
+  wanted.append(static_cast<std::size_t>(count(all, 't')), 't')
+      .append(static_cast<std::size_t>(count(all, 'm')), 'm')
+      .push_back('L');
+  if (all != wanted)
+    out.push_back("the pipeline layout must go from one E through layers and prediction modules to one L");
   else if (count(layout.front(), 'E') == 0 || count(layout.back(), 'L') == 0)
     out.push_back("the pipeline layout must have E in its first chunk and L in its last");
   return out;
 }
 
-/// Layers of each stage when the first and last have numbers of their own, or tables count as layers; empty when they
-/// cannot be dealt evenly.
+/// Layers of each stage when the first and last have numbers of their own, or tables count as layers; empty when
+/// they cannot be dealt evenly.
 std::vector<std::int64_t> stage_layers(const model& m, const training_workload& w) {
   const pipeline_split& s = w.split;
   const std::int64_t pp = w.par.pp;
@@ -126,19 +132,24 @@ std::vector<std::string> split_problems(const model& m, const training_workload&
   if (!s.given()) return {};
   std::vector<std::string> out;
   const bool numbers = s.first > 0 || s.last > 0, tables = s.embedding || s.loss;
-  if (!s.layout.empty() && (numbers || tables)) out.push_back("a pipeline layout says everything; leave out the other numbers of stages");
+  if (!s.layout.empty() && (numbers || tables))
+    out.push_back("a pipeline layout says everything; leave out the other numbers of stages");
   if (numbers && (s.embedding.value_or(false) || s.loss.value_or(false)))
-    out.push_back("layers of the first and last stage, and embedding and loss that count as layers, exclude each other");
+    out.push_back(
+        "layers of the first and last stage, and embedding and loss that count as layers, exclude each other");
   if (!out.empty()) return out;
   if (!s.layout.empty()) return layout_problems(m, s.layout, w.par.pp * w.par.vp);
   if (m.mtp_layers > 0) return {"uneven stages with prediction modules need a pipeline layout"};
   const std::vector<std::int64_t> stages = stage_layers(m, w);
-  if (stages.empty()) return {"the layers left over from the first and last stage cannot be dealt evenly to the others"};
+  if (stages.empty())
+    return {"the layers left over from the first and last stage cannot be dealt evenly to the others"};
   for (const std::int64_t n : stages)
-    if (n % w.par.vp != 0) return {fmt::format("a stage of {} layers cannot be cut into vp {} equal chunks", n, w.par.vp)};
+    if (n % w.par.vp != 0)
+      return {fmt::format("a stage of {} layers cannot be cut into vp {} equal chunks", n, w.par.vp)};
   const pipeline_geometry shape = geometry_of(w);
   const auto loss_stage = static_cast<std::size_t>(shape.stage_of(shape.chunks() - 1, 0));
-  if ((s.embedding.value_or(false) && stages.front() < w.par.vp) || (s.loss.value_or(false) && stages[loss_stage] < w.par.vp))
+  if ((s.embedding.value_or(false) && stages.front() < w.par.vp) ||
+      (s.loss.value_or(false) && stages[loss_stage] < w.par.vp))
     return {"embedding and loss need a chunk with a layer's place"};
   return {};
 }
@@ -146,7 +157,8 @@ std::vector<std::string> split_problems(const model& m, const training_workload&
 std::vector<std::int64_t> chunk_layers(const model& m, const training_workload& w) {
   const std::int64_t chunks = geometry_of(w).chunks();
   const pipeline_split& s = w.split;
-  if (!s.given() || w.par.pp == 1) return layers_by_chunk(static_cast<std::int64_t>(m.layers.size()), chunks, predicting_layers(m));
+  if (!s.given() || w.par.pp == 1)
+    return layers_by_chunk(static_cast<std::int64_t>(m.layers.size()), chunks, predicting_layers(m));
   std::vector<std::int64_t> out;
   for (const std::string& chunk : s.layout)
     out.push_back(count(chunk, 't') + count(chunk, 'm') * static_cast<std::int64_t>(m.mtp_block.size()));

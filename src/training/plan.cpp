@@ -1,5 +1,5 @@
-// A training step as streams: host work, forward and backward passes by stage, pipeline sends, data-parallel buckets,
-// optimizer.
+// A training step as streams: host work, forward and backward passes by stage, pipeline sends, data-parallel
+// buckets, optimizer.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,9 +8,9 @@
 #include <tuple>
 
 #include "nvlsim/diagnostics/diagnostics.hpp"
+#include "nvlsim/training/step_cache.hpp"
 #include "nvlsim/training/training.hpp"
 #include "training/degraded_plan.hpp"
-#include "nvlsim/training/step_cache.hpp"
 #include "training/step_templates.hpp"
 
 namespace nvlsim {
@@ -45,7 +45,8 @@ class step_builder {
   void build();
   void build_rank(std::int64_t stage, std::int64_t copy);
   /// Waits for `beside` too; the output of a paired pass is handed on by whoever gets its event.
-  event_id forward(rank_class& rank, std::int64_t stage, std::int64_t copy, const pipeline_slot& slot, event_id beside);
+  event_id forward(rank_class& rank, std::int64_t stage, std::int64_t copy, const pipeline_slot& slot,
+                   event_id beside);
   void backward(rank_class& rank, std::int64_t stage, std::int64_t copy, const pipeline_slot& slot);
   struct reduction {
     std::int32_t work;  ///< its template
@@ -55,8 +56,8 @@ class step_builder {
   void gather_parameters(rank_class& rank, std::int64_t stage, std::int64_t copy);
   /// Deferred weight gradients of the LM head, reductions that wait for them, and the optimizer.
   void finish(rank_class& rank, std::int64_t stage, std::int64_t copy);
-  void send(rank_class& rank, std::int64_t copy, std::int64_t from, std::int64_t to, std::int64_t mb, event_id ready,
-            event_id arrived);
+  void send(rank_class& rank, std::int64_t copy, std::int64_t from, std::int64_t to, std::int64_t mb,
+            event_id ready, event_id arrived);
 
   bool gathers() const;
   bool reduces() const;
@@ -79,8 +80,8 @@ class step_builder {
   std::vector<event_id> gathered_, reduced_;  ///< of the rank being built: by chunk and bucket; all reductions
   std::vector<reduction> late_;               ///< of the chunk whose head gradients come last
   std::vector<std::size_t> first_bucket_;     ///< by local chunk, into gathered_
-  std::vector<std::int32_t> first_met_;       ///< by local chunk: its first micro-batch, which meets the parameters
-  std::vector<std::int32_t> last_of_;         ///< by local chunk: its last, after which gradients leave
+  std::vector<std::int32_t> first_met_;  ///< by local chunk: its first micro-batch, which meets the parameters
+  std::vector<std::int32_t> last_of_;    ///< by local chunk: its last, after which gradients leave
 };
 
 step_builder::step_builder(const training_context& c, const training_context& kept, bool fold)
@@ -154,7 +155,8 @@ void step_builder::gather_parameters(rank_class& rank, std::int64_t stage, std::
   std::vector<std::int64_t> order(static_cast<std::size_t>(shape_.local));
   std::iota(order.begin(), order.end(), std::int64_t{0});
   // Both holders of a chunk under DualPipe must meet in the same order.
-  if (shape_.schedule == pipeline_schedule::dualpipe && 2 * stage >= w.par.pp) std::reverse(order.begin(), order.end());
+  if (shape_.schedule == pipeline_schedule::dualpipe && 2 * stage >= w.par.pp)
+    std::reverse(order.begin(), order.end());
   for (const std::int64_t v : order) {
     first_bucket_[static_cast<std::size_t>(v)] = gathered_.size();
     const std::int64_t chunk = shape_.chunk_of(stage, v);
@@ -165,7 +167,8 @@ void step_builder::gather_parameters(rank_class& rank, std::int64_t stage, std::
         done = plan_.new_event();
         const event_id all = group_event(chunk, copy, i, false);
         plan_.append(rank.streams[2], templates_.ready(), {}, all);
-        plan_.append(rank.streams[2], templates_.of({.of = step_recipe::kind::gather, .at = chunk, .bucket = index(i)}), {all},
+        plan_.append(rank.streams[2],
+                     templates_.of({.of = step_recipe::kind::gather, .at = chunk, .bucket = index(i)}), {all},
                      done);
       }
       gathered_.push_back(done);
@@ -193,24 +196,29 @@ event_id step_builder::forward(rank_class& rank, std::int64_t stage, std::int64_
   const event_id done = arrived == no_event ? no_event : plan_.new_event();
   const event_id signal = slot.paired ? no_event : done;
   if (slot.micro_batch != first_met_[static_cast<std::size_t>(slot.chunk)]) {
-    plan_.append(rank.streams[0], templates_.of_chunk(slot.what, slot.paired, k), {ready, beside}, signal, slot.micro_batch);
+    plan_.append(rank.streams[0], templates_.of_chunk(slot.what, slot.paired, k), {ready, beside}, signal,
+                 slot.micro_batch);
   } else {
     // The first micro-batch meets the parameters as they are gathered, bucket by bucket.
     const std::size_t first = first_bucket_[static_cast<std::size_t>(slot.chunk)];
     for (std::size_t i = 0; i < buckets.size(); ++i)
-      plan_.append(rank.streams[0],
-                   templates_.of({.at = k, .bucket = index(i), .what = slot.what, .paired = slot.paired, .data_parallel = true}),
-                   {i == 0 ? ready : no_event, i == 0 ? beside : no_event, gathered_[first + i]},
-                   i + 1 == buckets.size() ? signal : no_event, slot.micro_batch);
+      plan_.append(
+          rank.streams[0],
+          templates_.of(
+              {.at = k, .bucket = index(i), .what = slot.what, .paired = slot.paired, .data_parallel = true}),
+          {i == 0 ? ready : no_event, i == 0 ? beside : no_event, gathered_[first + i]},
+          i + 1 == buckets.size() ? signal : no_event, slot.micro_batch);
   }
-  if (arrived != no_event) send(rank, copy, stage, shape_.stage_of(k + 1, slot.micro_batch), slot.micro_batch, done, arrived);
+  if (arrived != no_event)
+    send(rank, copy, stage, shape_.stage_of(k + 1, slot.micro_batch), slot.micro_batch, done, arrived);
   return slot.paired ? done : no_event;
 }
 
 void step_builder::backward(rank_class& rank, std::int64_t stage, std::int64_t copy, const pipeline_slot& slot) {
   const std::int64_t k = shape_.chunk_of(stage, slot.chunk);
   const auto& buckets = templates_.buckets(k);
-  const bool gives_input = slot.what != pass_kind::backward_weight, gives_weights = slot.what != pass_kind::backward_input;
+  const bool gives_input = slot.what != pass_kind::backward_weight,
+             gives_weights = slot.what != pass_kind::backward_input;
   const event_id ready = gives_input ? input(copy, k, slot.micro_batch, false) : no_event;
   const event_id arrived = gives_input && k > 0 ? input(copy, k - 1, slot.micro_batch, false) : no_event;
   const event_id done = arrived == no_event ? no_event : plan_.new_event();
@@ -228,20 +236,26 @@ void step_builder::backward(rank_class& rank, std::int64_t stage, std::int64_t c
       const event_id all = group_event(k, copy, i, true, always ? slot.micro_batch : 0);
       const bool bottom = i == 0;
       plan_.append(rank.streams[0],
-                   templates_.of({.at = k, .bucket = index(i), .what = slot.what, .paired = slot.paired, .data_parallel = true,
+                   templates_.of({.at = k,
+                                  .bucket = index(i),
+                                  .what = slot.what,
+                                  .paired = slot.paired,
+                                  .data_parallel = true,
                                   .defers_head = defers}),
                    {i + 1 == buckets.size() ? ready : no_event}, all, slot.micro_batch);
-      if (bottom && done != no_event) plan_.append(rank.streams[0], templates_.ready(), {}, done, slot.micro_batch);
+      if (bottom && done != no_event)
+        plan_.append(rank.streams[0], templates_.ready(), {}, done, slot.micro_batch);
       const reduction r{templates_.of({.of = step_recipe::kind::reduce, .at = k, .bucket = index(i)}), all};
       if (heads_chunk && deferred_ > 0) late_.push_back(r);
       else reduce(rank, r, no_event);
     }
   }
-  if (arrived != no_event) send(rank, copy, stage, shape_.stage_of(k - 1, slot.micro_batch), slot.micro_batch, done, arrived);
+  if (arrived != no_event)
+    send(rank, copy, stage, shape_.stage_of(k - 1, slot.micro_batch), slot.micro_batch, done, arrived);
 }
 
 void step_builder::send(rank_class& rank, std::int64_t copy, std::int64_t from, std::int64_t to, std::int64_t mb,
-                         event_id ready, event_id arrived) {
+                        event_id ready, event_id arrived) {
   const std::int32_t work = templates_.of({.of = step_recipe::kind::send, .at = from, .bucket = to});
   plan_.append(rank.streams[1], work, {ready}, arrived, static_cast<std::int32_t>(mb),
                static_cast<std::int32_t>(to * copies_ + copy));
@@ -259,8 +273,8 @@ void step_builder::finish(rank_class& rank, std::int64_t stage, std::int64_t cop
     plan_.append(rank.streams[0], templates_.of({.of = step_recipe::kind::head_gradients}), {}, drained);
     for (const reduction& r : late_) reduce(rank, r, drained);
   }
-  // One operation cannot wait for an unbounded list, so reductions are awaited through the stream's last one: a stream
-  // is in order.
+  // One operation cannot wait for an unbounded list, so reductions are awaited through the stream's last one: a
+  // stream is in order.
   plan_.append(rank.streams[0], templates_.of({.of = step_recipe::kind::optimizer, .at = stage}),
                {reduced_.empty() ? no_event : reduced_.back()});
 }
@@ -276,8 +290,13 @@ bool step_builder::reduces() const {
 }
 
 std::vector<std::int64_t> step_builder::key() const {
-  return {static_cast<std::int64_t>(shape_.schedule), shape_.pp, shape_.local, shape_.micro_batches, gathers() ? 1 : 0,
-          reduces() ? 1 : 0, deferred_};
+  return {static_cast<std::int64_t>(shape_.schedule),
+          shape_.pp,
+          shape_.local,
+          shape_.micro_batches,
+          gathers() ? 1 : 0,
+          reduces() ? 1 : 0,
+          deferred_};
 }
 
 step_structure step_builder::structure() {
@@ -289,10 +308,16 @@ step_structure step_builder::structure() {
 }  // namespace
 
 plan plan_training(const platform& p, const stack& s, const model& m, const training_workload& w, bool fold) {
-  const double ranks = static_cast<double>(w.par.gpus()), passes = ranks * static_cast<double>(w.par.vp * w.micro_batches());
+  const double ranks = static_cast<double>(w.par.gpus()),
+               passes = ranks * static_cast<double>(w.par.vp * w.micro_batches());
   if (!fold && passes > most_passes)
-    throw input_error({{"", "", fmt::format("unfolded, {} ranks make {:.3g} passes of micro-batches, and {:.3g} are the most; fold equal ranks",
-                                            w.par.gpus(), passes, most_passes), {}}});
+    throw input_error(
+        {{"",
+          "",
+          fmt::format(
+              "unfolded, {} ranks make {:.3g} passes of micro-batches, and {:.3g} are the most; fold equal ranks",
+              w.par.gpus(), passes, most_passes),
+          {}}});
   if (!w.degraded.empty()) return plan_degraded(p, s, m, w, fold);
   const training_context c(p, s, m, w);
   if (!w.recompute.block) return step_builder(c, c, fold).take();

@@ -8,8 +8,8 @@
 namespace nvlsim {
 namespace {
 
-/// Calls `visit(stream, position, operation)` for each operation after all that it waits for. Throws internal_error on
-/// a cycle.
+/// Calls `visit(stream, position, operation)` for each operation after all that it waits for. Throws
+/// internal_error on a cycle.
 template <class Visit>
 void visit_in_order(const plan& p, Visit visit) {
   std::vector<stream_position> at = busy_streams(p);

@@ -16,8 +16,8 @@ std::int64_t index(std::size_t i) { return static_cast<std::int64_t>(i); }
 
 }  // namespace
 
-step_templates::step_templates(const training_context& c, const training_context& kept, const pipeline_geometry& shape,
-                               plan& p)
+step_templates::step_templates(const training_context& c, const training_context& kept,
+                               const pipeline_geometry& shape, plan& p)
     : c_(c), shape_(shape), plan_(p), deferred_(deferred_head_gradients(c)) {
   const parallelism& par = c.work.par;
   const std::int64_t chunks = shape_.chunks();
@@ -26,7 +26,8 @@ step_templates::step_templates(const training_context& c, const training_context
   std::size_t first = 0;
   for (std::int64_t k = 0; k < chunks; ++k) {
     const auto n_layers = static_cast<std::size_t>(counts[static_cast<std::size_t>(k)]);
-    buckets_.push_back(buckets_of(c, kinds, std::span(kinds.of_layer).subspan(first, n_layers), k == 0, k == chunks - 1));
+    buckets_.push_back(
+        buckets_of(c, kinds, std::span(kinds.of_layer).subspan(first, n_layers), k == 0, k == chunks - 1));
     whole_.push_back(merged(buckets_.back()));
     first += n_layers;
   }
@@ -57,14 +58,21 @@ step_templates::step_templates(const training_context& c, const training_context
 std::int32_t step_templates::of(const step_recipe& r) {
   using enum step_recipe::kind;
   switch (r.of) {
-    case host: return host_;
-    case ready: return ready_;
-    case send: return send_template(r.at, r.bucket);
-    case pass: return pass_template(r);
-    case optimizer: return optimizer_template(r.at);
-    case head_gradients: return head_gradients_template();
+    case host:
+      return host_;
+    case ready:
+      return ready_;
+    case send:
+      return send_template(r.at, r.bucket);
+    case pass:
+      return pass_template(r);
+    case optimizer:
+      return optimizer_template(r.at);
+    case head_gradients:
+      return head_gradients_template();
     case gather:
-    case reduce: break;
+    case reduce:
+      break;
   }
   return traffic_template(r);
 }
@@ -106,7 +114,8 @@ std::int32_t step_templates::of_chunk(pass_kind what, bool paired, std::int64_t 
 std::int32_t step_templates::pass_template(const step_recipe& r) {
   if (structure_only_) return noted(r);
   const bucket& b = bucket_of(r);
-  const auto [it, fresh] = passes_.try_emplace({r.what, r.paired, b.layers, b.embedding, b.head, r.data_parallel, r.defers_head}, 0);
+  const auto [it, fresh] =
+      passes_.try_emplace({r.what, r.paired, b.layers, b.embedding, b.head, r.data_parallel, r.defers_head}, 0);
   return fresh ? it->second = make_pass(r) : it->second;
 }
 
@@ -134,8 +143,8 @@ std::int32_t step_templates::make_pass(const step_recipe& r) {
   const seconds launch = c_.framework.pipeline_launch;
   if (c_.work.par.pp > 1 && what != pass_kind::backward_weight)
     wait(work_kind::pp, "pp.launch", launch, facts_of_wait(resource::latency, launch));
-  const bool overlaps = r.data_parallel && what != pass_kind::backward_input && c_.work.par.dp * c_.work.par.cp > 1 &&
-                        c_.work.sharding != data_parallel_sharding::fsdp;
+  const bool overlaps = r.data_parallel && what != pass_kind::backward_input &&
+                        c_.work.par.dp * c_.work.par.cp > 1 && c_.work.sharding != data_parallel_sharding::fsdp;
   if (overlaps) {
     const bool gathers = gathers_once(c_.work.sharding);
     const priced_transfer traffic = !is_forward ? gradient_reduction(c_, b.parameters)
@@ -145,9 +154,12 @@ std::int32_t step_templates::make_pass(const step_recipe& r) {
     why.traffic = {};  // it flows on a stream of its own
     wait(work_kind::dp, "dp.interference", traffic.time * c_.framework.dp_interference, why);
   }
-  work_template t{fmt::format("{} ({} layers{}{})", names[k], std::accumulate(b.layers.begin(), b.layers.end(), std::int64_t{0}),
+  work_template t{fmt::format("{} ({} layers{}{})", names[k],
+                              std::accumulate(b.layers.begin(), b.layers.end(), std::int64_t{0}),
                               b.embedding ? ", embedding" : "", b.head ? ", loss" : ""),
-                  cost.parts, {}, {}};
+                  cost.parts,
+                  {},
+                  {}};
   const seconds duration = cost.duration();
   if (duration > seconds{}) t.power = cost.energy / duration;
   return plan_.add_template(std::move(t));
@@ -205,8 +217,9 @@ std::int32_t step_templates::make_optimizer(std::int64_t stage) {
     local.expert += p.expert;
   }
   const bool sharded = w.sharding != data_parallel_sharding::replicated, frozen = w.task == training_task::lora;
-  const double updated = !sharded ? local.total()
-                                  : local.dense / gradient_group(w).ranks + local.expert / expert_gradient_group(w).ranks;
+  const double updated =
+      !sharded ? local.total()
+               : local.dense / gradient_group(w).ranks + local.expert / expert_gradient_group(w).ranks;
   const costed_parts cost = optimizer_step(c_, frozen ? 0.0 : local.total(), frozen ? 0.0 : updated);
   work_template t{"optimizer", cost.parts, {}, {}};
   if (cost.duration() > seconds{}) t.power = cost.energy / cost.duration();
@@ -218,7 +231,8 @@ std::int32_t step_templates::head_gradients_template() {
   if (head_gradients_ >= 0) return head_gradients_;
   costed_parts cost;
   cost.append(head_[static_cast<std::size_t>(pass_kind::backward_weight)], deferred_);
-  work_template t{fmt::format("deferred weight gradients of the LM head ({} micro-batches)", deferred_), cost.parts, {}, {}};
+  work_template t{
+      fmt::format("deferred weight gradients of the LM head ({} micro-batches)", deferred_), cost.parts, {}, {}};
   if (cost.duration() > seconds{}) t.power = cost.energy / cost.duration();
   return head_gradients_ = plan_.add_template(std::move(t));
 }
@@ -230,7 +244,7 @@ std::int32_t step_templates::noted(const step_recipe& r) {
 }
 
 std::int32_t step_templates::simple_template(work_kind kind, const char* name, seconds t, watts power,
-                                           const part_facts& f) {
+                                             const part_facts& f) {
   work_template w{name, {}, {}, power};
   if (t > seconds{}) w.parts.push_back({kind, name, t, 1, std::make_shared<part_facts>(f)});
   return plan_.add_template(std::move(w));

@@ -20,7 +20,9 @@ class step_templates {
   step_templates(const training_context& c, const training_context& kept, const pipeline_geometry& shape, plan& p);
   step_templates(const step_templates&) = delete;
 
-  const std::vector<bucket>& buckets(std::int64_t chunk) const { return buckets_[static_cast<std::size_t>(chunk)]; }
+  const std::vector<bucket>& buckets(std::int64_t chunk) const {
+    return buckets_[static_cast<std::size_t>(chunk)];
+  }
   /// Micro-batches whose gradients of the LM head come last.
   std::int64_t deferred() const { return deferred_; }
 
@@ -30,7 +32,8 @@ class step_templates {
   std::int32_t host() const { return host_; }
   std::int32_t ready() const { return ready_; }  ///< takes no time
 
-  /// From now on a template is a recipe without costs, and every chunk one bucket. Nothing can be priced afterwards.
+  /// From now on a template is a recipe without costs, and every chunk one bucket. Nothing can be priced
+  /// afterwards.
   void only_note();
   /// The recipes noted, by template.
   std::vector<step_recipe> take_recipes() { return std::move(recipes_); }
@@ -60,16 +63,18 @@ class step_templates {
   const pipeline_geometry& shape_;
   plan& plan_;
   std::int64_t deferred_;
-  std::vector<std::vector<bucket>> buckets_;  ///< by chunk
-  std::vector<bucket> whole_;                 ///< by chunk, all its buckets as one
+  std::vector<std::vector<bucket>> buckets_;        ///< by chunk
+  std::vector<bucket> whole_;                       ///< by chunk, all its buckets as one
   std::vector<costed_parts> layer_[pass_kinds][2];  ///< by kind of pass, paired or not, and kind of layer
   costed_parts embedding_[pass_kinds], head_[pass_kinds];
   std::int32_t host_, ready_, send_nvlink_, send_fabric_;
   std::int32_t head_gradients_ = -1;
-  std::vector<std::int32_t> whole_work_[pass_kinds][2];  ///< by kind of pass, paired or not, and chunk: -1 until needed
+  std::vector<std::int32_t> whole_work_[pass_kinds]
+                                       [2];  ///< by kind of pass, paired or not, and chunk: -1 until needed
   std::map<std::tuple<pass_kind, bool, std::vector<std::int64_t>, bool, bool, bool, bool>, std::int32_t> passes_;
   std::map<std::tuple<step_recipe::kind, std::vector<std::int64_t>, bool, bool>, std::int32_t> traffic_;
-  std::map<std::pair<std::int64_t, std::int64_t>, std::int32_t> send_work_;  ///< by stages: of what one sends the other
+  std::map<std::pair<std::int64_t, std::int64_t>, std::int32_t>
+      send_work_;                                                 ///< by stages: of what one sends the other
   std::map<std::vector<std::int64_t>, std::int32_t> optimizers_;  ///< by layers, embeddings and heads of the stage
   bool structure_only_ = false;
   std::vector<step_recipe> recipes_;  ///< of templates, where only the structure is wanted

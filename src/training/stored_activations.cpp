@@ -37,7 +37,9 @@ double latent(const keeper& k) {
   const bool up = k.w.recompute.mla_up_proj;
   double kept = k.t.whole * (2 * 2 * ranks + 2 * rope);
   if (attends_sparsely(k.l, k.w.seq_length)) {  // absorbed queries and their output, and the values of heads
-    kept += k.t.whole * heads * ((up ? 0 : 2 * (qk + real(a.kv_lora_rank) + rope)) + 2 * real(a.kv_lora_rank) + 2 * v) + chosen(k);
+    kept += k.t.whole * heads *
+                ((up ? 0 : 2 * (qk + real(a.kv_lora_rank) + rope)) + 2 * real(a.kv_lora_rank) + 2 * v) +
+            chosen(k);
   } else {
     kept += k.t.whole * heads * (up ? 2 * v : 2 * (2 * qk + 2 * v));
   }
@@ -50,7 +52,9 @@ double compressed(const keeper& k) {
   const double dim = real(k.l.head_dim), q = real(k.l.heads) * dim / k.tp, overlap = k.l.sparse_keys > 0 ? 2 : 1;
   const double pooled = c.ratio > 0 ? 2 * overlap * (dim + real(k.l.index_dim)) : 0;
   const double shared = k.t.sharded * (2 * 2 * real(c.q_lora_rank) + 2 * 2 * dim + 2 * pooled);
-  return shared + k.t.whole * (2 * 2 * q + (k.element < 2 ? k.element * q : 0) + k.element * real(c.o_groups * c.o_lora_rank) / k.tp) +
+  return shared +
+         k.t.whole * (2 * 2 * q + (k.element < 2 ? k.element * q : 0) +
+                      k.element * real(c.o_groups * c.o_lora_rank) / k.tp) +
          chosen(k);
 }
 
@@ -64,12 +68,18 @@ double scan(const keeper& k, double keys) {
 double mixer(const keeper& k) {
   const scan_spec& s = k.l.scan;
   switch (k.l.attention) {
-    case attention_kind::none: return 0;
-    case attention_kind::grouped_query: return grouped_query(k);
-    case attention_kind::mla: return latent(k);
-    case attention_kind::compressed: return compressed(k);
-    case attention_kind::mamba: return scan(k, 2 * real(s.groups * s.state));
-    case attention_kind::linear: return scan(k, 2 * real(s.key_heads * s.state));
+    case attention_kind::none:
+      return 0;
+    case attention_kind::grouped_query:
+      return grouped_query(k);
+    case attention_kind::mla:
+      return latent(k);
+    case attention_kind::compressed:
+      return compressed(k);
+    case attention_kind::mamba:
+      return scan(k, 2 * real(s.groups * s.state));
+    case attention_kind::linear:
+      return scan(k, 2 * real(s.key_heads * s.state));
   }
   return 0;
 }
@@ -98,7 +108,8 @@ bytes stored_activations(const model& m, const layer_spec& l, const training_wor
   const token_counts t = tokens_of(w);
   const double streams = real(m.residual_streams), h = real(m.hidden);
   if (w.recompute.full) return bytes::from_base(t.sharded * 2 * h * streams);  // the layer's input alone
-  // Quantised recipes keep the inputs of linear layers as they were quantised; attention keeps its output in BF16 too.
+  // Quantised recipes keep the inputs of linear layers as they were quantised; attention keeps its output in BF16
+  // too.
   const double element = std::min(2.0, bytes_per_element(w.gemm_precision));
   const keeper k{l, w, t, real(w.par.tp), h, element, w.task == training_task::lora ? 0 : element};
   const double norm = (2 * streams + (w.recompute.layernorm ? 0 : k.element)) * h;
@@ -109,10 +120,12 @@ bytes stored_activations(const model& m, const layer_spec& l, const training_wor
     kept += t.moe / real(w.par.etp) * mlp_norm + experts(k);
   } else if (l.ffn_hidden > 0) {
     const double width = l.gated_mlp ? 2 : 1, f = real(l.ffn_hidden);
-    // Frozen recipes of 8 bits and less keep the activation's inputs so too (activation_func_fp8_input_store). [assumed]
+    // Frozen recipes of 8 bits and less keep the activation's inputs so too (activation_func_fp8_input_store).
+    // [assumed]
     const double inner = w.task == training_task::lora ? std::max(1.0, element) : 2;
     kept += t.sharded * mlp_norm;
-    if (!w.recompute.mlp) kept += t.whole * (inner * width + (w.recompute.activation ? 0 : k.mlp_element)) * f / k.tp;
+    if (!w.recompute.mlp)
+      kept += t.whole * (inner * width + (w.recompute.activation ? 0 : k.mlp_element)) * f / k.tp;
   }
   return bytes::from_base(kept);
 }

@@ -12,7 +12,8 @@ comm_group both_ends(const training_workload& w, comm_group g) {
 }
 
 /// A collective over dense and expert parameters, each in its own group.
-priced_transfer data_collective(const training_context& c, collective kind, local_parameters p, double element_bytes) {
+priced_transfer data_collective(const training_context& c, collective kind, local_parameters p,
+                                double element_bytes) {
   const auto price = [&](double parameters, comm_group g) {
     if (parameters <= 0) return priced_transfer{};
     return price_transfer(c.collectives, c.machine, kind, bytes::from_base(parameters * element_bytes), g);
@@ -49,21 +50,26 @@ comm_group expert_gradient_group(const training_workload& w) {
 
 priced_transfer gradient_reduction(const training_context& c, local_parameters p) {
   const double share = c.work.task == training_task::lora ? lora_share : 1.0;
-  const collective kind = c.work.sharding == data_parallel_sharding::replicated ? collective::all_reduce
-                                                                                : collective::reduce_scatter;
+  const collective kind =
+      c.work.sharding == data_parallel_sharding::replicated ? collective::all_reduce : collective::reduce_scatter;
   return data_collective(c, kind, p, share * c.framework.gradient_bytes);
 }
 
 priced_transfer parameter_gather(const training_context& c, local_parameters p) {
-  const double share = c.work.task == training_task::lora && c.work.sharding != data_parallel_sharding::fsdp ? lora_share : 1.0;
-  // Per-tensor FP8 gathers 8-bit parameters; block formats gather 16 bit and cast on arrival, by row and by column.
+  const double share =
+      c.work.task == training_task::lora && c.work.sharding != data_parallel_sharding::fsdp ? lora_share : 1.0;
+  // Per-tensor FP8 gathers 8-bit parameters; block formats gather 16 bit and cast on arrival, by row and by
+  // column.
   const double element = c.work.gemm_precision == precision::fp8 ? 1.0 : 2.0;
   return data_collective(c, collective::all_gather, p, share * element);
 }
 
 priced_transfer pipeline_send(const training_context& c, bool crosses_domain) {
-  const bytes size = bytes::from_base(c.tokens.sharded * static_cast<double>(c.net.hidden * c.net.residual_streams) * 2);
-  return price_transfer(c.collectives, c.machine, collective::send_recv, size, {.ranks = 2, .domains = crosses_domain ? 2 : 1, .apart = c.work.par.gpus() / c.work.par.pp});
+  const bytes size =
+      bytes::from_base(c.tokens.sharded * static_cast<double>(c.net.hidden * c.net.residual_streams) * 2);
+  return price_transfer(
+      c.collectives, c.machine, collective::send_recv, size,
+      {.ranks = 2, .domains = crosses_domain ? 2 : 1, .apart = c.work.par.gpus() / c.work.par.pp});
 }
 
 }  // namespace nvlsim

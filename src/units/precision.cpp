@@ -10,8 +10,8 @@ struct entry {
   precision peak;
 };
 
-// Block-scaled formats carry one scale per block: FP8 blocks of 128 share an FP32 (counted as 0 here, 3 % at most),
-// MXFP8 and MXFP4 one byte per 32, NVFP4 one byte per 16.
+// Block-scaled formats carry one scale per block: FP8 blocks of 128 share an FP32 (counted as 0 here, 3 % at
+// most), MXFP8 and MXFP4 one byte per 32, NVFP4 one byte per 16.
 constexpr std::array<entry, 12> entries = {{
     {precision::fp64, "fp64", 8, precision::fp64},
     {precision::fp32, "fp32", 4, precision::fp32},
@@ -34,9 +34,7 @@ constexpr const entry& of(precision p) { return entries[static_cast<std::size_t>
 std::string_view name(precision p) { return of(p).name; }
 double bytes_per_element(precision p) { return of(p).bytes; }
 precision peak_format(precision p) { return of(p).peak; }
-bool block_scaled(precision p) {
-  return p == precision::mxfp8 || p == precision::nvfp4 || p == precision::mxfp4;
-}
+bool block_scaled(precision p) { return p == precision::mxfp8 || p == precision::nvfp4 || p == precision::mxfp4; }
 
 std::optional<precision> precision_by_name(std::string_view wanted) {
   for (const entry& e : entries)

@@ -23,7 +23,8 @@ void flow_engine(benchmark::State& state) {
   plan p;
   const auto ports = static_cast<int>(state.range(0));
   work_template t{"send", {{work_kind::pp, "send", seconds::from_base(flow_bytes / nic), 1}}, {}, {}, {}};
-  t.network = {network_demand{{{}, {bytes::from_base(flow_bytes), bytes::from_base(flow_bytes)}}, {}, t.parts.front().duration}};
+  t.network = {network_demand{
+      {{}, {bytes::from_base(flow_bytes), bytes::from_base(flow_bytes)}}, {}, t.parts.front().duration}};
   const std::int32_t work = p.add_template(std::move(t));
   for (int c = 0; c < ports; ++c) {
     p.classes.push_back({"rank " + std::to_string(c), 1, {{stream_kind::pipeline, {}}}});

@@ -46,22 +46,25 @@ BENCHMARK(gemm_block_scaled);
 
 void attention(benchmark::State& state) {
   price(state, [](const machine& m, double x) {
-    return attention_forward_cost(m.gpu, m.kernels, {.batch = 1, .heads = 16, .kv_heads = 2, .qk_dim = 128, .v_dim = 128,
-                                                     .queries = x, .pairs = x * x / 2});
+    return attention_forward_cost(
+        m.gpu, m.kernels,
+        {.batch = 1, .heads = 16, .kv_heads = 2, .qk_dim = 128, .v_dim = 128, .queries = x, .pairs = x * x / 2});
   });
 }
 BENCHMARK(attention);
 
 void decode(benchmark::State& state) {
   price(state, [](const machine& m, double x) {
-    return decode_attention_cost(m.gpu, m.kernels, {.batch = 64, .context = x, .heads = 16, .kv_heads = 2, .head_dim = 128});
+    return decode_attention_cost(m.gpu, m.kernels,
+                                 {.batch = 64, .context = x, .heads = 16, .kv_heads = 2, .head_dim = 128});
   });
 }
 BENCHMARK(decode);
 
 void latent_decode(benchmark::State& state) {
   price(state, [](const machine& m, double x) {
-    return mla_decode_cost(m.gpu, m.kernels.mla_decode.at(precision::fp8), {.batch = 64, .context = x, .heads = 128});
+    return mla_decode_cost(m.gpu, m.kernels.mla_decode.at(precision::fp8),
+                           {.batch = 64, .context = x, .heads = 128});
   });
 }
 BENCHMARK(latent_decode);
@@ -70,19 +73,25 @@ void experts(benchmark::State& state) {
   const moe_params& p = gb300().kernels.moe.at("cutlass_nvfp4");
   price(state, [&p](const machine& m, double x) {
     const expert_routing r{.tokens = x, .topk = 8, .experts = 256, .ranks = 32};
-    return moe_cost(m.gpu, p, {.tokens = x, .local_experts = 8, .hidden = 7168, .inter = 2048, .load = balanced_load(r)});
+    return moe_cost(m.gpu, p,
+                    {.tokens = x, .local_experts = 8, .hidden = 7168, .inter = 2048, .load = balanced_load(r)});
   });
 }
 BENCHMARK(experts);
 
 void stream(benchmark::State& state) {
-  price(state, [](const machine& m, double x) { return stream_cost(m.gpu, m.kernels.stream, bytes::from_base(x * 1e6)); });
+  price(state, [](const machine& m, double x) {
+    return stream_cost(m.gpu, m.kernels.stream, bytes::from_base(x * 1e6));
+  });
 }
 BENCHMARK(stream);
 
 void power(benchmark::State& state) {
   price(state, [](const machine& m, double x) {
-    return kernel_power(m.gpu, precision::bf16, {.time = seconds::from_base(x * 1e-6), .work = flops::from_base(x * 1e9), .moved = bytes::from_base(x * 1e6)});
+    return kernel_power(m.gpu, precision::bf16,
+                        {.time = seconds::from_base(x * 1e-6),
+                         .work = flops::from_base(x * 1e9),
+                         .moved = bytes::from_base(x * 1e6)});
   });
 }
 BENCHMARK(power);

@@ -37,7 +37,7 @@ PAGE = "docs/architecture.md"
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 BLOCK_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 SUFFIXES = {".hpp", ".cpp", ".h", ".hh", ".cc", ".ipp", ".inl"}
-ROW = re.compile(r"^\| `(\w+)` \| (.*?) \| (.*?) \|$", re.MULTILINE)
+ROW = re.compile(r"^\| `(\w+)` \| (.*?) \| ?([^|]*?) ?\|$", re.MULTILINE)
 ARROW = re.compile(r"^ *(\w+) --> (\w+)$", re.MULTILINE)
 
 
@@ -96,7 +96,7 @@ def read_tree(root):
         text = BLOCK_COMMENT.sub(lambda m: "\n" * m.group().count("\n"), text)
         for match in INCLUDE.finditer(text):
             target = resolve(root, file, match.group(2))
-            if target and module_of(target) not in (None, mine):
+            if target and module_of(target) in TIER and module_of(target) != mine:
                 arrows[mine].add(module_of(target))
             wrong = check_include(here, *match.groups(), target)
             if wrong:
@@ -161,12 +161,12 @@ def renewed(text, arrows):
     """The page with the table's last column and the drawing's arrows as the code has them."""
     def row(match):
         to = ", ".join(f"`{m}`" for m in ordered(arrows.get(match.group(1), ())))
-        return f"| `{match.group(1)}` | {match.group(2)} | {to} |"
-    lines = "\n".join(f"  {a} --> {b}" for a, b in sorted(
-        drawn(arrows), key=lambda x: [ordered(arrows).index(m) for m in x]))
-    first, last = (list(ARROW.finditer(text)) or [None])[0], (list(ARROW.finditer(text)) or [None])[-1]
-    if first:
-        text = text[:first.start()] + lines + text[last.end():]
+        return f"| `{match.group(1)}` | {match.group(2)} | {to} |".replace("|  |", "| |")
+    shown = list(ARROW.finditer(text))
+    if shown:
+        place = ordered(arrows).index
+        lines = [f"  {a} --> {b}" for a, b in sorted(drawn(arrows), key=lambda x: (place(x[0]), place(x[1])))]
+        text = text[:shown[0].start()] + "\n".join(lines) + text[shown[-1].end():]
     return ROW.sub(row, text)
 
 

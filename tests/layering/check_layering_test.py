@@ -9,42 +9,61 @@ from pathlib import Path
 CHECK = Path(__file__).with_name("check_layering.py")
 
 CLEAN = {
-    "include/nvlsim/units.hpp": "#include <vector>\n",
-    "include/nvlsim/value.hpp": '#include "nvlsim/units.hpp"\n',
+    "include/nvlsim/units/units.hpp": "#include <vector>\n",
+    "include/nvlsim/config/value.hpp": '#include "nvlsim/units/units.hpp"\n',
+    "include/nvlsim/network/ports.hpp": "",
+    "include/nvlsim/compute/gemm.hpp": "",
     "src/units/text.hpp": "",
     "src/units/text.cpp": '#include "units/text.hpp"\n#include <fmt/format.h>\n',
-    "src/config/reader.cpp": '#include "nvlsim/value.hpp"\n#include <nlohmann/json.hpp>\n#include "units/text.hpp"\n',
-    "src/network/simgrid_zone.cpp": "#include <simgrid/s4u.hpp>\n",
-    "src/network/ports.hpp": "",
-    "src/compute/gemm.hpp": "",
-    "src/collectives/ring.cpp": '#include "network/ports.hpp"\n#include "compute/gemm.hpp"\n',
+    "src/config/reader.cpp": '#include "nvlsim/config/value.hpp"\n#include <nlohmann/json.hpp>\n',
+    "src/collectives/ring.cpp": '#include "nvlsim/network/ports.hpp"\n#include "nvlsim/compute/gemm.hpp"\n',
     "src/engine/run.cpp": '#include <simgrid/s4u.hpp>\n#include "helper.hpp"\n',
     "src/engine/helper.hpp": "// #include \"cli/app.hpp\"\n/* #include <CLI/CLI.hpp>\n*/\n",
     "src/output/json.cpp": "#include <nlohmann/json.hpp>\n",
+    "src/calibration/fit.cpp": "#include <Eigen/Dense>\n",
     "src/cli/app.hpp": "#include <CLI/CLI.hpp>\n",
+}
+PAGE = """# Architecture
+
+| module | does | includes |
+|---|---|---|
+| `units` | quantities | |
+| `config` | reading | `units` |
+| `platform` | hardware | `units`, `config` |
+
+```mermaid
+flowchart BT
+  config --> units
+  platform --> config
+```
+"""
+DRAWN = {
+    "include/nvlsim/units/units.hpp": "",
+    "include/nvlsim/config/value.hpp": '#include "nvlsim/units/units.hpp"\n',
+    "src/platform/load.cpp": '#include "nvlsim/units/units.hpp"\n#include "nvlsim/config/value.hpp"\n',
 }
 
 
-class Layering(unittest.TestCase):
-    def check(self, **changed):
-        """Runs the check on the clean tree with files (`a__b__c_hpp=text`) changed."""
-        with tempfile.TemporaryDirectory() as folder:
-            files = dict(CLEAN)
-            files.update(changed.pop("files", {}))
-            for name, text in files.items():
-                path = Path(folder) / name
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_text(text, encoding="utf-8")
-            done = subprocess.run([sys.executable, str(CHECK), folder], capture_output=True, text=True, check=False)
-        return done.returncode, done.stdout
+def check(files, *options):
+    """Exit code and output of the check on a tree of those files, and its page afterwards."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name, text in files.items():
+            path = Path(folder) / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        done = subprocess.run([sys.executable, str(CHECK), folder, *options], capture_output=True, text=True, check=False)
+        page = Path(folder) / "docs/architecture.md"
+        return done.returncode, done.stdout, page.read_text(encoding="utf-8") if page.is_file() else ""
 
+
+class Includes(unittest.TestCase):
     def assert_violation(self, file, text, expected):
-        code, out = self.check(files={file: text})
+        code, out, _ = check({**CLEAN, file: text})
         self.assertEqual(out, expected + "\n")
         self.assertEqual(code, 1)
 
     def test_clean_tree_passes(self):
-        self.assertEqual(self.check(), (0, "layering: ok\n"))
+        self.assertEqual(check(CLEAN)[:2], (0, "layering: ok\n"))
 
     def test_upward_include(self):
         self.assert_violation("src/units/text.hpp", '\n  #  include "config/a.hpp"\n',
@@ -59,48 +78,93 @@ class Layering(unittest.TestCase):
         self.assert_violation("src/units/text.hpp", "#include <cli/app.hpp>\n", wrong)
 
     def test_upward_include_of_a_public_header(self):
-        self.assert_violation("include/nvlsim/units.hpp", "#include <nvlsim/value.hpp>\n",
-                              "include/nvlsim/units.hpp:1: module units includes include/nvlsim/value.hpp "
-                              "of module config, which is not before it")
+        self.assert_violation("include/nvlsim/units/units.hpp", "#include <nvlsim/config/value.hpp>\n",
+                              "include/nvlsim/units/units.hpp:1: module units includes "
+                              "include/nvlsim/config/value.hpp of module config, which is not before it")
 
     def test_siblings(self):
-        self.assert_violation("src/compute/gemm.hpp", '#include "network/ports.hpp"\n',
-                              "src/compute/gemm.hpp:1: module compute includes src/network/ports.hpp "
+        self.assert_violation("src/compute/gemm.cpp", '#include "nvlsim/network/ports.hpp"\n',
+                              "src/compute/gemm.cpp:1: module compute includes include/nvlsim/network/ports.hpp "
                               "of module network, which is not before it")
 
     def test_public_header_includes_private_one(self):
-        self.assert_violation("include/nvlsim/value.hpp", '#include "units/text.hpp"\n',
-                              "include/nvlsim/value.hpp:1: a public header includes the private src/units/text.hpp")
+        self.assert_violation("include/nvlsim/config/value.hpp", '#include "units/text.hpp"\n',
+                              "include/nvlsim/config/value.hpp:1: a public header includes the private "
+                              "src/units/text.hpp")
+
+    def test_private_header_of_another_module(self):
+        self.assert_violation("src/config/reader.cpp", '#include "units/text.hpp"\n',
+                              "src/config/reader.cpp:1: module config includes src/units/text.hpp, which is private "
+                              "to module units: make it a public header or move it")
 
     def test_libraries_outside_their_place(self):
         for file, header, expected in [
-            ("src/compute/gemm.hpp", "simgrid/s4u.hpp",
-             "SimGrid may be included only in src/engine/ and src/network/simgrid_zone."),
-            ("src/network/ports.hpp", "xbt/log.h",
-             "SimGrid may be included only in src/engine/ and src/network/simgrid_zone."),
+            ("src/compute/gemm.cpp", "simgrid/s4u.hpp", "SimGrid may be included only in src/engine/"),
+            ("src/network/ports.cpp", "xbt/log.h", "SimGrid may be included only in src/engine/"),
             ("src/engine/run.cpp", "nlohmann/json_fwd.hpp",
              "nlohmann/json may be included only in src/config/ and src/output/"),
             ("src/output/json.cpp", "CLI/App.hpp", "CLI11 may be included only in src/cli/"),
-            ("include/nvlsim/units.hpp", "fmt/core.h", "fmt may be included only in src/"),
-            ("include/nvlsim/value.hpp", "nlohmann/json_fwd.hpp",
+            ("src/run/a.cpp", "Eigen/Core", "Eigen may be included only in src/calibration/"),
+            ("include/nvlsim/units/units.hpp", "fmt/core.h", "fmt may be included only in src/"),
+            ("include/nvlsim/config/value.hpp", "nlohmann/json_fwd.hpp",
              "nlohmann/json may be included only in src/config/ and src/output/"),
         ]:
             with self.subTest(file=file, header=header):
                 self.assert_violation(file, f"#include <{header}>\n", f"{file}:1: {expected}")
 
     def test_unknown_module_and_header(self):
-        self.assert_violation("src/misc/a.cpp", "\n",
-                              "src/misc/a.cpp:1: belongs to no module; name its module in check_layering.py")
-        self.assert_violation("include/nvlsim/odd.hpp", "\n",
-                              "include/nvlsim/odd.hpp:1: belongs to no module; name its module in check_layering.py")
+        for file in "src/misc/a.cpp", "include/nvlsim/odd.hpp", "include/nvlsim/misc/odd.hpp":
+            with self.subTest(file=file):
+                self.assert_violation(file, "\n",
+                                      f"{file}:1: belongs to no module; name its module in check_layering.py")
 
     def test_every_violation_is_listed(self):
-        code, out = self.check(files={"src/units/text.hpp": "#include <CLI/CLI.hpp>\n#include <xbt/log.h>\n"})
+        code, out, _ = check({**CLEAN, "src/units/text.hpp": "#include <CLI/CLI.hpp>\n#include <xbt/log.h>\n"})
         self.assertEqual((code, out.count("\n")), (1, 2))
+
+    def test_large_modules(self):
+        many = {f"src/config/a{i}.cpp": "" for i in range(41)}
+        self.assertIn("src/config: 43 files", check({**CLEAN, **many})[1])
+        self.assert_violation("src/config/long.cpp", "\n" * 6001,
+                              "src/config: 3 files and 6004 lines: take it apart, or state a reason in LARGE")
 
     def test_wrong_usage(self):
         done = subprocess.run([sys.executable, str(CHECK)], capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 2)
+
+
+class Page(unittest.TestCase):
+    def assert_page(self, page, *expected, files=None):
+        code, out, _ = check({**DRAWN, **(files or {}), "docs/architecture.md": page})
+        self.assertEqual(out.splitlines(), [f"docs/architecture.md: {e}" for e in expected] or ["layering: ok"])
+        self.assertEqual(code, 1 if expected else 0)
+
+    def test_page_that_agrees(self):
+        self.assert_page(PAGE)
+
+    def test_arrow_that_no_include_bears_out(self):
+        self.assert_page(PAGE.replace("config --> units", "config --> units\n  units --> config"),
+                         "the drawing has an arrow units --> config that no include bears out")
+
+    def test_arrow_that_follows_from_others(self):
+        self.assert_page(PAGE.replace("platform --> config", "platform --> config\n  platform --> units"),
+                         "the drawing has an arrow platform --> units that follows from others")
+
+    def test_missing_arrow_and_row(self):
+        self.assert_page(PAGE.replace("  platform --> config\n", ""), "the drawing lacks the arrow platform --> config")
+        self.assert_page(PAGE.replace("`units`, `config` |", "`config` |"),
+                         "the table does not say that platform includes units")
+        self.assert_page(PAGE.replace("| `units` | quantities | |\n", ""),
+                         "the table lists config, platform; the modules are units, config, platform")
+
+    def test_include_that_is_gone(self):
+        self.assert_page(PAGE, "the table says that platform includes units, which it does not",
+                         files={"src/platform/load.cpp": '#include "nvlsim/config/value.hpp"\n'})
+
+    def test_page_is_renewed(self):
+        stale = PAGE.replace("`units`, `config` |", "|").replace("platform --> config", "platform --> units")
+        code, out, page = check({**DRAWN, "docs/architecture.md": stale}, "--write")
+        self.assertEqual((code, out, page), (0, "layering: ok\n", PAGE))
 
 
 if __name__ == "__main__":

@@ -15,8 +15,8 @@
 
 #include "engine/compat.hpp"
 #include "engine/simgrid_zone.hpp"
-#include "nvlsim/plan/collective_workload.hpp"
 #include "nvlsim/engine/simulation.hpp"
+#include "nvlsim/plan/collective_workload.hpp"
 #include "support/ports.hpp"
 
 using namespace nvlsim;

@@ -8,8 +8,8 @@
 
 namespace nvlsim::test {
 
-/// While it lives, C and C++ print 1.5 as "1,5". `c_too()` says whether the system could provide the C half (the tests'
-/// CMake file builds it with localedef).
+/// While it lives, C and C++ print 1.5 as "1,5". `c_too()` says whether the system could provide the C half (the
+/// tests' CMake file builds it with localedef).
 class foreign_locale {
  public:
   foreign_locale() : c_before_(std::setlocale(LC_ALL, nullptr)), before_(std::locale()) {

@@ -1,4 +1,5 @@
-// Guards against work that grows too fast, by counting and not by the clock: the same on any machine, however busy.
+// Guards against work that grows too fast, by counting and not by the clock: the same on any machine, however
+// busy.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +17,8 @@ std::int64_t steps_of(Run run) {
   return steps_so_far() - before;
 }
 
-/// Whether `prepare(8 n)()` takes about 8 times the steps of `prepare(n)()`, with room for logarithms. What visits all
-/// for each would take 64 times as many.
+/// Whether `prepare(8 n)()` takes about 8 times the steps of `prepare(n)()`, with room for logarithms. What visits
+/// all for each would take 64 times as many.
 template <class Prepare>
 bool grows_in_proportion(std::size_t n, Prepare prepare) {
   const std::int64_t small = steps_of(prepare(n)), large = steps_of(prepare(8 * n));

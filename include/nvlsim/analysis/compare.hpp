@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "nvlsim/analysis/input_changes.hpp"
-#include "nvlsim/diagnostics/diagnostics.hpp"
 #include "nvlsim/analysis/result.hpp"
+#include "nvlsim/diagnostics/diagnostics.hpp"
 
 namespace nvlsim::analysis {
 
@@ -63,9 +63,9 @@ struct comparison {
 };
 
 /// Compares results of the same name; when each side has exactly one they are compared whatever their names. A
-/// rule on a metric that is null or absent fails, and so does any rule when nothing could be compared; but runs of a kind
-/// that does not have the metric, such as a served model's step time, are not judged by it if others are. Throws
-/// input_error when a name occurs twice on one side.
+/// rule on a metric that is null or absent fails, and so does any rule when nothing could be compared; but runs of
+/// a kind that does not have the metric, such as a served model's step time, are not judged by it if others are.
+/// Throws input_error when a name occurs twice on one side.
 comparison compare(std::span<const result> a, std::span<const result> b, std::span<const gate> gates = {});
 
 }  // namespace nvlsim::analysis

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "nvlsim/plan/plan.hpp"
 #include "nvlsim/analysis/result.hpp"
+#include "nvlsim/plan/plan.hpp"
 #include "nvlsim/scenario/scenario.hpp"
 
 namespace nvlsim {
@@ -86,9 +86,9 @@ std::vector<std::string> explained_metrics(const result& r);
 /// The metric that says most of a result: its step time, its rate or its time.
 std::string main_metric(const result& r);
 
-/// Takes a metric of a finished run apart. `metric` is a name of `explained_metrics`; of a distribution `NAME.STATISTIC`
-/// or its mean. An inference run must have been made to be explained (`run_options`). Throws input_error for a name that
-/// the result lacks. [docs/models-and-assumptions.md#bounds]
+/// Takes a metric of a finished run apart. `metric` is a name of `explained_metrics`; of a distribution
+/// `NAME.STATISTIC` or its mean. An inference run must have been made to be explained (`run_options`). Throws
+/// input_error for a name that the result lacks. [docs/models-and-assumptions.md#bounds]
 explanation explain(const scenario& s, const run_record& run, std::string_view metric);
 
 }  // namespace nvlsim

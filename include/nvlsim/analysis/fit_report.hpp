@@ -23,7 +23,7 @@ struct error_shares {
 
 struct fit_report {
   std::vector<fitted_parameter> parameters;
-  std::size_t rows = 0;                        ///< used for fitting
+  std::size_t rows = 0;                                              ///< used for fitting
   double mean_error = 0, median_error = 0, p90_error = 0, bias = 0;  ///< of those rows, afterwards
   /// Stack files to write, as JSON text: file name -> text.
   std::vector<std::pair<std::string, std::string>> files;
@@ -35,7 +35,8 @@ struct fit_report {
     std::map<std::string, error_shares> by_metric = {};  ///< where a fit has several
   };
   std::vector<left_out> leave_out;
-  std::map<std::string, std::map<std::string, error_shares>> held_out;  ///< over all groups, by kind of row and metric
+  std::map<std::string, std::map<std::string, error_shares>>
+      held_out;                    ///< over all groups, by kind of row and metric
   std::optional<double> coverage;  ///< of left-out systems: share inside 90 % bands that come from the others
 };
 

@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "nvlsim/serving/inference.hpp"
 #include "nvlsim/plan/plan.hpp"
+#include "nvlsim/serving/inference.hpp"
 #include "nvlsim/serving/serving.hpp"
 
 namespace nvlsim {
@@ -17,8 +17,8 @@ struct distribution {
   double mean = 0, p50 = 0, p90 = 0, p95 = 0, p99 = 0, max = 0;
 };
 
-/// As the clients see it. Rates are over the makespan and all GPUs of the layout, idle ones included. Nothing stands
-/// for what no request shows (a time between tokens when all outputs are one token).
+/// As the clients see it. Rates are over the makespan and all GPUs of the layout, idle ones included. Nothing
+/// stands for what no request shows (a time between tokens when all outputs are one token).
 struct inference_metrics {
   double output_tokens_per_s = 0, output_tokens_per_s_per_gpu = 0;
   double total_tokens_per_s = 0, total_tokens_per_s_per_gpu = 0;  ///< prompts and outputs
@@ -31,16 +31,18 @@ struct inference_metrics {
   std::optional<distribution> tpot_s;  ///< (e2e - TTFT) / (output - 1) of each request of two tokens or more
   std::optional<distribution> itl_s;   ///< every gap between two tokens of a request, pooled
   // Of a run with a clock only.
-  std::optional<double> offered_requests_per_s;  ///< arrivals that count, a second; nothing where no time passes between them, and of loads that wait for answers
-  double requests_in_flight = 0;        ///< mean over the time of the rates, queued ones included
-  double prefix_cache_hit_fraction = 0; ///< of the prompt tokens
+  std::optional<double> offered_requests_per_s;  ///< arrivals that count, a second; nothing where no time passes
+                                                 ///< between them, and of loads that wait for answers
+  double requests_in_flight = 0;                 ///< mean over the time of the rates, queued ones included
+  double prefix_cache_hit_fraction = 0;          ///< of the prompt tokens
   std::int64_t preemptions = 0;
   std::int64_t measured_requests = 0;
   std::optional<double> slo_attained_fraction;   ///< of the requests that count: every limit kept
   std::optional<double> goodput_requests_per_s;  ///< those, a second
-  bool objective_met = false;  ///< each limit is kept by the share that must
-  bool saturated = false;      ///< requests came faster than they could be served
-  bool still_fills = false;    ///< requests in flight still grew as the last one came: the run is too short to be steady
+  bool objective_met = false;                    ///< each limit is kept by the share that must
+  bool saturated = false;                        ///< requests came faster than they could be served
+  bool still_fills =
+      false;  ///< requests in flight still grew as the last one came: the run is too short to be steady
 };
 
 /// `t` must be the timeline of `run.work`, with at least one request served.
@@ -49,8 +51,9 @@ inference_metrics measure_inference(const inference_run& run, const timeline& t)
 /// The requests of one lane of each class, with the class as their lane.
 std::vector<request_record> records_of(const inference_run& run, const timeline& t);
 
-/// Of a run with a clock. Distributions are over the requests that count (docs/serving.md#what-counts); rates over the
-/// time between the first and the last end of those, or over the whole run when all count or the server is saturated.
+/// Of a run with a clock. Distributions are over the requests that count (docs/serving.md#what-counts); rates over
+/// the time between the first and the last end of those, or over the whole run when all count or the server is
+/// saturated.
 inference_metrics measure_serving(const serving_run& run, const inference_workload& w);
 
 /// The time that rates are of.

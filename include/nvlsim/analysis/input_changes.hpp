@@ -15,8 +15,8 @@ struct input_change {
 };
 
 /// Compares the `inputs` sections of two results: values, not their sources, and neither names nor descriptions of
-/// scenarios. Where another platform, stack or model is named, what differs inside it is left out. When only a digest
-/// differs, because a result holds no more, the change is of that digest.
+/// scenarios. Where another platform, stack or model is named, what differs inside it is left out. When only a
+/// digest differs, because a result holds no more, the change is of that digest.
 std::vector<input_change> changed_inputs(const value& a, const value& b);
 
 }  // namespace nvlsim::analysis

@@ -13,8 +13,8 @@ struct job_energy {
   joules total() const { return gpus + cpus + trays_and_switches + supply_losses; }
 };
 
-/// Adds to the energy of `gpus` GPUs over `time` what their share of VMs, racks and power supplies takes: CPUs at idle
-/// power (they launch kernels and wait), trays and switches at their stated power.
+/// Adds to the energy of `gpus` GPUs over `time` what their share of VMs, racks and power supplies takes: CPUs at
+/// idle power (they launch kernels and wait), trays and switches at their stated power.
 job_energy energy_of_job(const platform& p, joules gpu_energy, std::int64_t gpus, seconds time);
 
 }  // namespace nvlsim

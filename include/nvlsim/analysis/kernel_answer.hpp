@@ -14,7 +14,7 @@ namespace nvlsim {
 
 /// The price of one kernel with the numbers it was computed from.
 struct kernel_answer {
-  std::string group;          ///< where its parameters stand: "gemm/fp8"
+  std::string group;  ///< where its parameters stand: "gemm/fp8"
   std::string platform, gpu;
   std::string parameters_of;  ///< the GPU or architecture whose entry of the stack was used
   std::string formula, note;  ///< `note` is empty when there is nothing to say
@@ -25,7 +25,7 @@ struct kernel_answer {
   bandwidth hbm_bandwidth;
   std::string_view bound;
   watts power;
-  std::optional<kernel_spread> spread;  ///< of measured kernels around the formula
+  std::optional<kernel_spread> spread;                          ///< of measured kernels around the formula
   std::vector<std::pair<std::string, std::string>> parameters;  ///< name, value with unit
 };
 

@@ -14,10 +14,10 @@ namespace nvlsim {
 /// One direction of one port of a GPU of a class. Shares are of its capacity.
 struct link_use {
   std::int32_t rank_class = 0;
-  std::string name;             ///< "nvlink out", "nic in"
+  std::string name;  ///< "nvlink out", "nic in"
   bytes carried;
-  double mean = 0, peak = 0;    ///< share of the capacity, over the whole run and at most
-  std::string busiest;          ///< operation that carried most
+  double mean = 0, peak = 0;  ///< share of the capacity, over the whole run and at most
+  std::string busiest;        ///< operation that carried most
   bytes of_busiest;
   std::vector<std::pair<double, double>> points;  ///< date in seconds, share from then on
 };

@@ -33,7 +33,8 @@ constexpr bool needs_token_budget(std::string_view metric) { return metric.find(
 using training_values = std::array<std::optional<double>, training_metric_names.size()>;
 training_values values_of(const training_metrics& t, bytes memory_peak, std::optional<double> token_budget);
 
-/// Whether less of a metric is better ("step_time_s", "ttft_s.p99"); nothing for one that is not better either way.
+/// Whether less of a metric is better ("step_time_s", "ttft_s.p99"); nothing for one that is not better either
+/// way.
 std::optional<bool> smaller_is_better(std::string_view metric);
 
 }  // namespace nvlsim

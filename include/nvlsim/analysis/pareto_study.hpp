@@ -21,8 +21,8 @@ struct pareto_point {
 struct pareto_study {
   std::string name;
   std::int64_t gpus = 0;
-  std::vector<pareto_point> points;  ///< by tokens a second and user, fastest first
-  std::vector<std::string> left_out; ///< layouts that cannot run, with the reason
+  std::vector<pareto_point> points;   ///< by tokens a second and user, fastest first
+  std::vector<std::string> left_out;  ///< layouts that cannot run, with the reason
 };
 
 }  // namespace nvlsim

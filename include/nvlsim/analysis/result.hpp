@@ -7,11 +7,11 @@
 #include <utility>
 #include <vector>
 
-#include "nvlsim/serving/inference.hpp"
 #include "nvlsim/analysis/link_use.hpp"
-#include "nvlsim/plan/plan.hpp"
-#include "nvlsim/serving/serving.hpp"
 #include "nvlsim/config/value.hpp"
+#include "nvlsim/plan/plan.hpp"
+#include "nvlsim/serving/inference.hpp"
+#include "nvlsim/serving/serving.hpp"
 
 namespace nvlsim {
 
@@ -22,16 +22,16 @@ std::string_view name(run_status s);
 struct result {
   std::string name;
   run_status status = run_status::ok;
-  std::vector<std::string> reasons;   ///< why it is not ok
-  value inputs = value::object{};     ///< resolved inputs, origin of each value, digest
-  value metrics = value::object{};    ///< name -> number, null (unknown) or distribution object
+  std::vector<std::string> reasons;  ///< why it is not ok
+  value inputs = value::object{};    ///< resolved inputs, origin of each value, digest
+  value metrics = value::object{};   ///< name -> number, null (unknown) or distribution object
   value breakdown = value::object{};
   value memory = value::object{};
   value energy = value::object{};
   value cost = value::object{};
   std::vector<std::string> notes;
-  value bands = value::object{};      ///< metric -> [low, high] at 90 %
-  value simulation = value::object{}; ///< wall time, peak memory, activities: not reproducible
+  value bands = value::object{};       ///< metric -> [low, high] at 90 %
+  value simulation = value::object{};  ///< wall time, peak memory, activities: not reproducible
 };
 
 /// A result with what traces and explanations are made from.
@@ -39,13 +39,13 @@ struct run_record {
   result outcome;
   plan work;
   timeline times;
-  std::optional<inference_run> served;  ///< of an inference run; its plan is `work`
-  std::vector<link_use> links;        ///< of a run whose traffic shares ports
-  std::vector<trace_counter> counters;  ///< of a load on a clock
-  std::string left_out;  ///< what the timeline of a long served load lacks
-  std::vector<request_record> requests;  ///< of a served load, where asked for; one lane of each class
-  front_end_costs front_end;             ///< of those
-  double tokens_per_step = 1;            ///< of a decode, with drafts
+  std::optional<inference_run> served;               ///< of an inference run; its plan is `work`
+  std::vector<link_use> links;                       ///< of a run whose traffic shares ports
+  std::vector<trace_counter> counters;               ///< of a load on a clock
+  std::string left_out;                              ///< what the timeline of a long served load lacks
+  std::vector<request_record> requests;              ///< of a served load, where asked for; one lane of each class
+  front_end_costs front_end;                         ///< of those
+  double tokens_per_step = 1;                        ///< of a decode, with drafts
   std::optional<std::pair<double, double>> counted;  ///< of a load on a clock: when requests end that count
   std::optional<std::pair<double, double>> counted_arrivals;  ///< when they come
 };

@@ -3,10 +3,10 @@
 
 #include <string>
 
-#include "nvlsim/plan/collective_workload.hpp"
-#include "nvlsim/serving/inference.hpp"
-#include "nvlsim/plan/memory.hpp"
 #include "nvlsim/analysis/result.hpp"
+#include "nvlsim/plan/collective_workload.hpp"
+#include "nvlsim/plan/memory.hpp"
+#include "nvlsim/serving/inference.hpp"
 #include "nvlsim/serving/serving.hpp"
 #include "nvlsim/training/training.hpp"
 
@@ -17,8 +17,8 @@ value memory_section(const memory_report& m);
 std::string too_large(const memory_report& m);
 
 /// Fills metrics, breakdown, energy, cost and bands of a training step; `band` is where 90 % of steps lie.
-void add_training_sections(result& r, const platform& p, const model& m, const training_workload& w, const plan& work,
-                           const timeline& times, const memory_report& memory, step_band band);
+void add_training_sections(result& r, const platform& p, const model& m, const training_workload& w,
+                           const plan& work, const timeline& times, const memory_report& memory, step_band band);
 /// The same of an inference run.
 void add_inference_sections(result& r, const platform& p, const inference_workload& w, const inference_run& run,
                             const timeline& times);

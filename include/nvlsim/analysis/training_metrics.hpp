@@ -13,10 +13,11 @@ namespace nvlsim {
 
 /// Seconds of one class's step by what its compute stream did or waited for; they add up to the step.
 struct stage_breakdown {
-  std::array<seconds, work_kinds> busy{};  ///< by work_kind, waits inside operations (exposed collectives) included
-  seconds waiting_pipeline;                ///< idle for a neighbour: the bubble
-  seconds waiting_data_parallel;           ///< idle for gradients or parameters
-  joules energy;                           ///< of one GPU
+  std::array<seconds, work_kinds>
+      busy{};                     ///< by work_kind, waits inside operations (exposed collectives) included
+  seconds waiting_pipeline;       ///< idle for a neighbour: the bubble
+  seconds waiting_data_parallel;  ///< idle for gradients or parameters
+  joules energy;                  ///< of one GPU
 };
 
 /// By class, in order.
@@ -27,10 +28,10 @@ struct training_metrics {
   double tokens_per_step = 0;
   double model_flops_causal = 0, model_flops_full = 0;  ///< of a step, all GPUs
   std::int64_t gpus = 0;
-  std::optional<double> mfu;       ///< nothing when the GPU has no tensor-core peak in the GEMM precision
-  double bubble_fraction = 0;      ///< idle share of the step, mean over GPUs
-  seconds exposed_communication;   ///< mean over GPUs
-  stage_breakdown mean;            ///< over GPUs
+  std::optional<double> mfu;      ///< nothing when the GPU has no tensor-core peak in the GEMM precision
+  double bubble_fraction = 0;     ///< idle share of the step, mean over GPUs
+  seconds exposed_communication;  ///< mean over GPUs
+  stage_breakdown mean;           ///< over GPUs
   job_energy energy;
   std::optional<dollars> cost;
 };

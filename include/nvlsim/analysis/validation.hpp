@@ -15,10 +15,10 @@ std::string_view name(record_status s);
 
 /// One published number and what the simulator says.
 struct validation_record {
-  std::string table, id, metric;            ///< together the key
+  std::string table, id, metric;               ///< together the key
   std::optional<double> published, simulated;  ///< in the unit of the column
   record_status status = record_status::error;
-  std::string reason;                       ///< empty when ok
+  std::string reason;  ///< empty when ok
   std::string suspect, notes;
   std::optional<std::pair<double, double>> band;  ///< 90 %, in the same unit
   // Summaries group by these; blank ones are left out.

@@ -10,10 +10,10 @@
 namespace nvlsim {
 
 struct kernel_knob {
-  std::string member;        ///< of the family's JSON object
-  std::string unit;          ///< "" for a plain number
-  bool per_gpu = false;      ///< else one value for all GPUs of an architecture
-  double low = 0, high = 1;  ///< in that unit
+  std::string member;                                ///< of the family's JSON object
+  std::string unit;                                  ///< "" for a plain number
+  bool per_gpu = false;                              ///< else one value for all GPUs of an architecture
+  double low = 0, high = 1;                          ///< in that unit
   std::function<double(const kernel_profile&)> get;  ///< zero where the kernels have no such part
   std::function<void(kernel_profile&, double)> set;
 };

@@ -31,7 +31,7 @@ std::optional<collective> collective_by_name(std::string_view name);
 /// The ranks of one communicator, as the network sees them.
 struct comm_group {
   int ranks = 1;
-  int domains = 1;  ///< NVLink domains they span
+  int domains = 1;              ///< NVLink domains they span
   int fullest = 0, fewest = 0;  ///< members of a domain; as even as can be when 0
   std::int64_t apart = 0;  ///< of two neighbours of many that all send: GPUs from one to the next; 0: not known
 
@@ -44,7 +44,7 @@ struct collective_cost {
   /// "ll", "ll128", "simple", "nvls", "tree", "nvls_tree", "ring", "sharp", "pairwise", "halving_doubling",
   /// "hierarchical", "one_shot", "two_shot" or "none"
   std::string_view algorithm;
-  bool derived = false;        ///< some parameter came from hardware figures instead of a measurement
+  bool derived = false;  ///< some parameter came from hardware figures instead of a measurement
 };
 
 struct collective_options {
@@ -53,29 +53,31 @@ struct collective_options {
   bool in_place = false;  ///< no copy of the rank's own share
   /// Only this protocol, as NCCL_PROTO sets it: "ll", "ll128" or "simple"; the library's choice when empty.
   std::string_view protocol = {};
-  double skew = 1;        ///< all-to-all: bytes of the busiest rank over the mean
+  double skew = 1;  ///< all-to-all: bytes of the busiest rank over the mean
 };
 
 /// Every algorithm that can be asked for. "ring", "tree", "nvls", "nvls_tree" and "sharp" are the library's;
-/// "halving_doubling", "pairwise" and "hierarchical" run on its measured rates; "one_shot" and "two_shot" are inference
-/// kernels.
+/// "halving_doubling", "pairwise" and "hierarchical" run on its measured rates; "one_shot" and "two_shot" are
+/// inference kernels.
 std::span<const std::string> collective_algorithms();
 
 /// Time of one collective through the collective library. `size` is nccl-tests' size: the array for all-reduce and
 /// broadcast, the total over ranks for all-gather and reduce-scatter, each rank's total for all-to-all.
-/// One rank costs nothing. Never decreases when `size` grows. Throws input_error when the profile knows neither the
-/// domain kind nor a default for it, when the group is impossible and when the algorithm asked for is not to be had.
+/// One rank costs nothing. Never decreases when `size` grows. Throws input_error when the profile knows neither
+/// the domain kind nor a default for it, when the group is impossible and when the algorithm asked for is not to
+/// be had.
 collective_cost collective_time(const collective_profile& profile, const platform& p, collective c, bytes size,
                                 comm_group g, const collective_options& options = {});
 
-/// How measured times spread around a `cost` that `collective_time` gave; nothing where nobody measured what is like it.
+/// How measured times spread around a `cost` that `collective_time` gave; nothing where nobody measured what is
+/// like it.
 std::optional<collective_spread> spread_of(const collective_profile& profile, const platform& p, collective c,
                                            comm_group g, const collective_cost& cost);
 
 /// The fused all-reduce of inference engines inside one domain, `only` "one_shot" or "two_shot", else whichever is
 /// faster; nothing when the profile has none for this GPU.
-std::optional<collective_cost> custom_all_reduce_time(const collective_profile& profile, const platform& p, bytes size,
-                                                      int ranks, std::string_view only = {});
+std::optional<collective_cost> custom_all_reduce_time(const collective_profile& profile, const platform& p,
+                                                      bytes size, int ranks, std::string_view only = {});
 
 /// To how many of `places` a token goes that goes to one of them at random `copies` times.
 double places_reached(double places, double copies);
@@ -85,7 +87,7 @@ struct expert_traffic {
   double tokens = 0;  ///< of a rank
   double topk = 1, hidden = 0;
   int ranks = 1;
-  double skew = 1;    ///< bytes of the busiest rank over the mean
+  double skew = 1;  ///< bytes of the busiest rank over the mean
   /// Tokens spread over as many ranks as they can, as benchmarks send them; else to experts at random.
   bool spread = false;
 

@@ -44,10 +44,10 @@ estimate in_domain(const call& c, const domain_collective& d, const protocol_tun
 
 struct network {
   int domains = 1, members = 1, fewest = 1;  ///< members of the fullest domain and of the emptiest
-  bandwidth nic;            ///< what the fabric gives one rank, of traffic that keeps to its rail
-  bandwidth nic_any;        ///< and of traffic that does not
-  bool sharp = false;       ///< the fabric's switches may reduce
-  double step_more = 0;     ///< seconds that a step over the fabric takes beyond what was measured; may be negative
+  bandwidth nic;                             ///< what the fabric gives one rank, of traffic that keeps to its rail
+  bandwidth nic_any;                         ///< and of traffic that does not
+  bool sharp = false;                        ///< the fabric's switches may reduce
+  double step_more = 0;  ///< seconds that a step over the fabric takes beyond what was measured; may be negative
 
   /// All ranks of the emptiest domain, through which as much passes as through the others.
   bandwidth share(double of_nics) const { return nic * (fewest * of_nics); }
@@ -60,15 +60,17 @@ struct network {
 /// All collectives but all-to-all. Throws input_error when `options.algorithm` cannot run here.
 estimate across_domains(const call& c, const fabric_collective& f, const domain_collective& d, const network& net);
 
-/// Reduce and scatter in the domains, all-reduce between them, gather; `inside` is the first and the last together.
+/// Reduce and scatter in the domains, all-reduce between them, gather; `inside` is the first and the last
+/// together.
 estimate hierarchical(const call& c, const fabric_collective& f, const network& net, seconds inside);
 
 /// `inside` is the part that stays in the domain.
 estimate all_to_all_across(const call& c, const fabric_all_to_all& f, const network& net, seconds inside);
 
-/// Parameters of the profile's `default` fabric for the fabric of `p`, as if it were not listed: every step is longer by
-/// what its latency is longer than the default's, where messages go back and forth several times that.
-fabric_collective unlisted_fabric(const collective_profile& profile, const platform& p, const fabric_collective& general);
+/// Parameters of the profile's `default` fabric for the fabric of `p`, as if it were not listed: every step is
+/// longer by what its latency is longer than the default's, where messages go back and forth several times that.
+fabric_collective unlisted_fabric(const collective_profile& profile, const platform& p,
+                                  const fabric_collective& general);
 
 /// The operation whose parameters count: what is not measured by itself takes those of what is most like it.
 collective measured_kind(collective c);

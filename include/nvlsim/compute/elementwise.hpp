@@ -1,4 +1,5 @@
-// What memory-bound kernels move, by name, for those that put them in order. [docs/kernels.md#memory-bound-kernels]
+// What memory-bound kernels move, by name, for those that put them in order.
+// [docs/kernels.md#memory-bound-kernels]
 #pragma once
 
 #include <string_view>

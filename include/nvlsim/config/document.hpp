@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "nvlsim/diagnostics/diagnostics.hpp"
 #include "nvlsim/config/value.hpp"
+#include "nvlsim/diagnostics/diagnostics.hpp"
 
 namespace nvlsim::config {
 
@@ -45,8 +45,8 @@ inline constexpr int max_document_depth = 64;
 
 enum class root_type { object, any };
 
-/// What may stand for a value. `python` also takes the bare `Infinity`, `-Infinity` and `NaN` that Python's json module
-/// writes, as null: published model files have them where nvlsim does not look.
+/// What may stand for a value. `python` also takes the bare `Infinity`, `-Infinity` and `NaN` that Python's json
+/// module writes, as null: published model files have them where nvlsim does not look.
 enum class literals { json, python };
 
 /// Parses JSON text. Syntax errors (with line and column), duplicate keys, excessive depth and a root that is no
@@ -58,9 +58,10 @@ document parse(std::string_view text, origin self, diagnostics& problems, root_t
 document load(const std::filesystem::path& path, origin self, diagnostics& problems,
               literals accepted = literals::json);
 
-/// Finds `NAME.json` in `folder`, follows its `"base"` chain in the same folder and then in `shipped` (a file's own
-/// members are merged over those of its base, RFC 7386) and returns the merged document. An unknown name is a problem that lists the nearest.
-/// `what` is "platform", "stack" or "model"; `asked_by` locates the name in the file that asked for it.
+/// Finds `NAME.json` in `folder`, follows its `"base"` chain in the same folder and then in `shipped` (a file's
+/// own members are merged over those of its base, RFC 7386) and returns the merged document. An unknown name is a
+/// problem that lists the nearest. `what` is "platform", "stack" or "model"; `asked_by` locates the name in the
+/// file that asked for it.
 document load_named(const std::filesystem::path& folder, std::string_view what, std::string_view name,
                     const problem& asked_by, diagnostics& problems, literals accepted = literals::json,
                     const std::filesystem::path& shipped = {});
@@ -68,8 +69,8 @@ document load_named(const std::filesystem::path& folder, std::string_view what, 
 /// Names of the `*.json` files of a folder, sorted; empty when there is no such folder.
 std::vector<std::string> names_in(const std::filesystem::path& folder);
 
-/// Writes `text` (JSON, else taken as a string) at `pointer`, creating members but not array elements past the end.
-/// A pointer that does not begin with "/" or steps through a scalar is a problem.
+/// Writes `text` (JSON, else taken as a string) at `pointer`, creating members but not array elements past the
+/// end. A pointer that does not begin with "/" or steps through a scalar is a problem.
 void override_value(document& doc, std::string_view pointer, std::string_view text, const origin& by,
                     diagnostics& problems);
 void override_value(document& doc, std::string_view pointer, value v, const origin& by, diagnostics& problems);

@@ -40,8 +40,8 @@ inline constexpr range<double> non_negative{0.0, 1e300};
 inline constexpr range<double> fraction{0.0, 1.0};
 
 /// Reads the members of one JSON object. Problems are collected, never thrown: after a problem the call returns a
-/// harmless value (the default, the lower bound or empty), and the caller goes on so that one run finds everything.
-/// Call `done()` last: it reports the members nobody asked for, with the nearest known name.
+/// harmless value (the default, the lower bound or empty), and the caller goes on so that one run finds
+/// everything. Call `done()` last: it reports the members nobody asked for, with the nearest known name.
 class reader {
  public:
   /// The root of a document, which must be an object.
@@ -101,9 +101,9 @@ class reader {
   /// Marks a member as known without reading it.
   void ignore(const key& k);
 
-  /// From here down, a number needs a source: it is written `{"value": ..., "kind": ..., "source": ...}`, or an object
-  /// around it has members "kind" and "source", which then hold for every bare number inside. `source` may name a
-  /// member of the document's top-level `"sources"` object.
+  /// From here down, a number needs a source: it is written `{"value": ..., "kind": ..., "source": ...}`, or an
+  /// object around it has members "kind" and "source", which then hold for every bare number inside. `source` may
+  /// name a member of the document's top-level `"sources"` object.
   void require_sources() { sourced_ = true; }
 
   /// "kind" of the nearest object around that says it: "measured", "vendor", "derived" or "assumed"; else "".

@@ -11,11 +11,11 @@ namespace nvlsim {
 
 enum class exit_code {
   ok = 0,
-  gate_failed = 1,   ///< a comparison or service-level gate failed
-  bad_input = 2,     ///< bad usage or bad input
-  infeasible = 3,    ///< does not fit, or an impossible layout
-  io = 4,            ///< a file cannot be read or written
-  internal = 70,     ///< our bug
+  gate_failed = 1,  ///< a comparison or service-level gate failed
+  bad_input = 2,    ///< bad usage or bad input
+  infeasible = 3,   ///< does not fit, or an impossible layout
+  io = 4,           ///< a file cannot be read or written
+  internal = 70,    ///< our bug
   interrupted = 130,
 };
 
@@ -24,7 +24,7 @@ struct problem {
   std::string file;     ///< file as the user named it, or "--set"
   std::string pointer;  ///< RFC 6901, "" for the document itself
   std::string what;
-  std::string hint;     ///< nearest valid name, or empty
+  std::string hint;         ///< nearest valid name, or empty
   bool unreadable = false;  ///< a file is not there or cannot be read
 
   std::string text() const;

@@ -1,5 +1,5 @@
-// Experts that are not equally popular: their popularity has a gamma distribution of variance `skew`, relative to the square
-// of its mean; 0 where all are alike. [docs/models-and-assumptions.md#inference-experts]
+// Experts that are not equally popular: their popularity has a gamma distribution of variance `skew`, relative to
+// the square of its mean; 0 where all are alike. [docs/models-and-assumptions.md#inference-experts]
 #pragma once
 
 namespace nvlsim {

@@ -34,24 +34,32 @@ struct layer_slice {
   double up_width() const { return gated ? 2 * ffn : ffn; }
   double expert_up_width() const { return spec.gated_mlp ? 2 * expert_ffn : expert_ffn; }
   /// Width of the vectors that routed experts read and write.
-  double expert_hidden(double hidden) const { return spec.moe.latent > 0 ? static_cast<double>(spec.moe.latent) : hidden; }
-  /// Parts with a norm before and a sum over ranks behind: a token mixer, an MLP; 2 in most models, 1 a layer in hybrids.
+  double expert_hidden(double hidden) const {
+    return spec.moe.latent > 0 ? static_cast<double>(spec.moe.latent) : hidden;
+  }
+  /// Parts with a norm before and a sum over ranks behind: a token mixer, an MLP; 2 in most models, 1 a layer in
+  /// hybrids.
   int blocks() const;
-  bool scans() const { return spec.attention == attention_kind::linear || spec.attention == attention_kind::mamba; }
+  bool scans() const {
+    return spec.attention == attention_kind::linear || spec.attention == attention_kind::mamba;
+  }
   /// Mean width of a layer's inner vectors, for traffic between kernels.
   double inner_width() const { return spec.routed() ? routed_width : ffn; }
   /// Weights of one layer's experts on this rank.
-  double expert_weights(double hidden) const { return local_experts * expert_hidden(hidden) * (expert_up_width() + expert_ffn); }
+  double expert_weights(double hidden) const {
+    return local_experts * expert_hidden(hidden) * (expert_up_width() + expert_ffn);
+  }
   /// Weights of all matrices of one layer.
   double gemm_weights(double hidden) const;
-  /// Elements a token keeps in one layer, keys of an indexer too; pooled keys only where attention compresses them.
+  /// Elements a token keeps in one layer, keys of an indexer too; pooled keys only where attention compresses
+  /// them.
   double kv_values() const;
   /// Its cache ends with a window. A window beside pooled keys is not counted: it is small beside them.
   bool windowed() const { return spec.window > 0 && spec.attention != attention_kind::compressed; }
 };
 
-/// Ranks that share a layer's weights: `tp` splits heads and MLPs; of all `ranks`, `ep` groups share out experts, and the
-/// ranks of a group split each expert.
+/// Ranks that share a layer's weights: `tp` splits heads and MLPs; of all `ranks`, `ep` groups share out experts,
+/// and the ranks of a group split each expert.
 struct rank_layout {
   int tp = 1, ep = 1, ranks = 1;
 };

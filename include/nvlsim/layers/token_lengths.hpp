@@ -6,9 +6,9 @@
 namespace nvlsim {
 
 enum class length_shape {
-  uniform,      ///< in [mean (1 - spread), mean (1 + spread)]
-  lognormal,    ///< of that mean and coefficient of variation
-  exponential   ///< of that mean
+  uniform,     ///< in [mean (1 - spread), mean (1 + spread)]
+  lognormal,   ///< of that mean and coefficient of variation
+  exponential  ///< of that mean
 };
 
 /// Lengths of prompts or outputs, rounded, within [least, most].

@@ -15,8 +15,8 @@
 
 namespace nvlsim {
 
-/// Megatron-LM's parallel sizes. Rank order is Megatron's default, "tp-cp-ep-dp-pp": TP varies fastest, PP slowest.
-/// Expert parallelism regroups the ranks of one pipeline stage: ETP fastest, then EP.
+/// Megatron-LM's parallel sizes. Rank order is Megatron's default, "tp-cp-ep-dp-pp": TP varies fastest, PP
+/// slowest. Expert parallelism regroups the ranks of one pipeline stage: ETP fastest, then EP.
 struct parallelism {
   std::int64_t tp = 1, pp = 1, vp = 1, cp = 1, dp = 1;
   std::int64_t ep = 1, etp = 1;
@@ -47,8 +47,9 @@ class rank_table {
       worst_;  ///< every layer asks for the same ones
 };
 
-/// Where ranks sit: consecutive ranks fill `gpus_per_domain` GPUs of one NVLink domain, then go on in the next (64 of 72
-/// GPUs is how MLPerf and Megatron-Bridge jobs place segments of 16 VMs on a rack of 18); or as `table` says.
+/// Where ranks sit: consecutive ranks fill `gpus_per_domain` GPUs of one NVLink domain, then go on in the next (64
+/// of 72 GPUs is how MLPerf and Megatron-Bridge jobs place segments of 16 VMs on a rack of 18); or as `table`
+/// says.
 struct placement {
   std::int64_t gpus_per_domain = 0;
   std::shared_ptr<const rank_table> table = {};
@@ -58,8 +59,8 @@ struct placement {
   }
 };
 
-/// Blocks of `block` consecutive ranks dealt to domains in turn, so that neighbouring blocks meet on one rail: to as
-/// few domains as hold `ranks` at `gpus_per_domain` GPUs each. Requires a block to fit.
+/// Blocks of `block` consecutive ranks dealt to domains in turn, so that neighbouring blocks meet on one rail: to
+/// as few domains as hold `ranks` at `gpus_per_domain` GPUs each. Requires a block to fit.
 placement placed_by_rail(std::int64_t ranks, std::int64_t block, std::int64_t gpus_per_domain, const platform& p);
 
 /// Hardware as a share of what the platform says, at most 1.
@@ -81,8 +82,8 @@ struct degradation {
   hardware_health health;
 };
 
-/// Domain size a job of `gpus` fills by default: the whole domain when the job fits in one or the domain is a power of
-/// two, else the largest power of two (64 of 72).
+/// Domain size a job of `gpus` fills by default: the whole domain when the job fits in one or the domain is a
+/// power of two, else the largest power of two (64 of 72).
 std::int64_t default_segment(const platform& p, std::int64_t gpus);
 
 /// Why this job cannot sit on this platform, every reason; empty when it can.

@@ -16,7 +16,8 @@ namespace nvlsim {
 /// One data row: column name -> cell. A column the table lacks reads as blank.
 class csv_row {
  public:
-  csv_row(std::shared_ptr<const std::map<std::string, std::size_t, std::less<>>> columns, std::vector<std::string> cells)
+  csv_row(std::shared_ptr<const std::map<std::string, std::size_t, std::less<>>> columns,
+          std::vector<std::string> cells)
       : columns_(std::move(columns)), cells_(std::move(cells)) {}
   const std::string& operator[](std::string_view column) const;
   bool blank(std::string_view column) const { return (*this)[column].empty(); }
@@ -30,7 +31,7 @@ class csv_row {
 };
 
 struct csv_table {
-  std::string stem;                  ///< file name without folder and extension
+  std::string stem;  ///< file name without folder and extension
   std::vector<std::string> columns;
   std::vector<csv_row> rows;
   bool has(std::string_view column) const;

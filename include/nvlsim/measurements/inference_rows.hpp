@@ -9,10 +9,10 @@
 #include <tuple>
 #include <vector>
 
-#include "nvlsim/serving/inference.hpp"
-#include "nvlsim/measurements/input_cache.hpp"
 #include "nvlsim/measurements/csv.hpp"
+#include "nvlsim/measurements/input_cache.hpp"
 #include "nvlsim/measurements/tables.hpp"
+#include "nvlsim/serving/inference.hpp"
 #include "nvlsim/serving/memory.hpp"
 #include "nvlsim/serving/summary.hpp"
 
@@ -64,10 +64,11 @@ std::vector<std::string> capacity_problems(const inference_row& r, const serving
 
 /// Values of the row's targets in their columns' units, on a stack that may differ from the row's own.
 std::vector<double> simulate_row(const inference_row& r, const stack& s, const schedule_summary& schedule);
-/// The same of an open loop, request by request; notes when it is saturated. Sets status and reason when it cannot run.
+/// The same of an open loop, request by request; notes when it is saturated. Sets status and reason when it cannot
+/// run.
 std::vector<double> simulate_open_loop(inference_row& r, const stack& s);
-/// Whether the iterations of an open loop tell its values at costs near those they ran at: one lane, below saturation,
-/// means.
+/// Whether the iterations of an open loop tell its values at costs near those they ran at: one lane, below
+/// saturation, means.
 bool can_freeze(const inference_row& r);
 /// The iterations of such a row, as they run on a stack.
 pooled_summary summarise_open_loop(const inference_row& r, const stack& s);

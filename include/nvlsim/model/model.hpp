@@ -33,8 +33,8 @@ struct compressed_spec {
 /// Routed experts in the place of the dense MLP.
 struct moe_spec {
   std::int64_t experts = 0, top_k = 0, expert_ffn = 0;
-  std::int64_t shared_ffn = 0;  ///< width of all shared experts together, 0 when there are none
-  std::int64_t latent = 0;      ///< width that routed experts see, behind two projections; 0: the hidden size
+  std::int64_t shared_ffn = 0;    ///< width of all shared experts together, 0 when there are none
+  std::int64_t latent = 0;        ///< width that routed experts see, behind two projections; 0: the hidden size
   bool balanced_by_bias = false;  ///< training evened their loads by a bias on scores (DeepSeek-V3), not by a loss
   friend bool operator==(const moe_spec&, const moe_spec&) = default;
 };
@@ -44,12 +44,12 @@ struct scan_spec {
   std::int64_t heads = 0, head_dim = 0, state = 0, groups = 0;
   std::int64_t key_heads = 0;  ///< linear attention: heads of queries and keys, of width `state`
   std::int64_t conv_kernel = 0;
-  std::int64_t chunk = 128;      ///< tokens that training kernels scan at once
+  std::int64_t chunk = 128;  ///< tokens that training kernels scan at once
   friend bool operator==(const scan_spec&, const scan_spec&) = default;
 };
 
-/// What queries and keys are normalised over: nothing, a head (Qwen3), or all heads together, so that ranks of TP add up
-/// their squares (MiniMax-M2).
+/// What queries and keys are normalised over: nothing, a head (Qwen3), or all heads together, so that ranks of TP
+/// add up their squares (MiniMax-M2).
 enum class qk_norm_kind { none, per_head, joint };
 
 /// One decoder layer: a token mixer, then a dense MLP (`ffn_hidden` > 0), routed experts, or neither.
@@ -74,8 +74,8 @@ struct layer_spec {
   friend bool operator==(const layer_spec&, const layer_spec&) = default;
 };
 
-/// How the weights of a published checkpoint are stored, as far as its files say. What has no counterpart here is left
-/// empty.
+/// How the weights of a published checkpoint are stored, as far as its files say. What has no counterpart here is
+/// left empty.
 struct checkpoint_spec {
   std::string source;     ///< "hf_quant_config.json", "quantization_config", or empty when nothing is said
   std::string algorithm;  ///< as published: "NVFP4", "fp8"
@@ -89,7 +89,8 @@ struct model {
   std::int64_t hidden = 0, vocab = 0;
   std::int64_t max_positions = 0;  ///< longest sequence its authors state, 0 when they state none
   bool tied_embeddings = false;
-  std::int64_t residual_streams = 1;  ///< copies of the hidden state beside each other (hyper-connections of DeepSeek-V4)
+  std::int64_t residual_streams =
+      1;  ///< copies of the hidden state beside each other (hyper-connections of DeepSeek-V4)
   std::vector<layer_spec> layers;
   std::int64_t mtp_layers = 0;        ///< multi-token-prediction modules after `layers`
   std::vector<layer_spec> mtp_block;  ///< decoder layers of each of them: like the last of `layers`, unless hybrid

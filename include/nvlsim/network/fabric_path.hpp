@@ -13,12 +13,12 @@ struct fabric_path {
   int switches = 1;  ///< on the way
 };
 
-/// Beyond one leaf, what it has of up-links is shared. `aligned` traffic keeps to its rail: it passes the spines only where a rail needs more than one leaf.
-/// Throws input_error where more spines or cables failed than there are.
-/// [docs/collectives.md#fabric-conditions]
+/// Beyond one leaf, what it has of up-links is shared. `aligned` traffic keeps to its rail: it passes the spines
+/// only where a rail needs more than one leaf. Throws input_error where more spines or cables failed than there
+/// are. [docs/collectives.md#fabric-conditions]
 fabric_path path_between(const platform& p, int ranks, bool aligned);
-/// Between GPUs `apart` from each other by their numbers, of which all send at once: those of a leaf share its up-links
-/// whose partners lie beyond its end.
+/// Between GPUs `apart` from each other by their numbers, of which all send at once: those of a leaf share its
+/// up-links whose partners lie beyond its end.
 fabric_path path_of_shift(const platform& p, std::int64_t apart);
 
 /// The fullest of `bins` when each gets `mean` connections on average by a hash, over that mean.

@@ -8,9 +8,9 @@
 
 namespace nvlsim::output {
 
-/// Writes a file, beside it (other processes may write it too) until `close` puts it in its place, where a link leads; what is no file (a device, a pipe) is
-/// written into. The stream fails, when it is flushed or destroyed at the latest, where the file cannot be written; `close`
-/// tells. Without `close` nothing has happened.
+/// Writes a file, beside it (other processes may write it too) until `close` puts it in its place, where a link
+/// leads; what is no file (a device, a pipe) is written into. The stream fails, when it is flushed or destroyed at
+/// the latest, where the file cannot be written; `close` tells. Without `close` nothing has happened.
 class file_writer {
  public:
   explicit file_writer(const std::filesystem::path& file);

@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "nvlsim/model/model.hpp"
 #include "nvlsim/config/value.hpp"
+#include "nvlsim/model/model.hpp"
 
 namespace nvlsim {
 

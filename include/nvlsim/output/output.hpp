@@ -9,12 +9,12 @@
 #include <utility>
 #include <vector>
 
-#include "nvlsim/diagnostics/diagnostics.hpp"
 #include "nvlsim/analysis/explanation.hpp"
-#include "nvlsim/plan/plan.hpp"
 #include "nvlsim/analysis/result.hpp"
-#include "nvlsim/units/units.hpp"
 #include "nvlsim/config/value.hpp"
+#include "nvlsim/diagnostics/diagnostics.hpp"
+#include "nvlsim/plan/plan.hpp"
+#include "nvlsim/units/units.hpp"
 
 namespace nvlsim {
 
@@ -77,8 +77,8 @@ struct trace_options {
   bool power = true;                   ///< a counter of the power of one GPU of each class
   watts idle_power;                    ///< of one GPU, shown while none of its operations draws power
   std::vector<trace_counter> counters;
-  std::vector<std::string> left_out;   ///< what the timeline lacks, said in the metadata
-  value metadata = value::object{};  ///< goes into the trace: version, scenario, digest, seed
+  std::vector<std::string> left_out;  ///< what the timeline lacks, said in the metadata
+  value metadata = value::object{};   ///< goes into the trace: version, scenario, digest, seed
 };
 
 /// Writes a timeline as Chrome trace JSON (docs/result-format.md). Streams: memory grows with the arrows, not with

@@ -4,8 +4,8 @@
 #include <string>
 
 #include "nvlsim/config/document.hpp"
-#include "nvlsim/platform/platform.hpp"
 #include "nvlsim/config/value.hpp"
+#include "nvlsim/platform/platform.hpp"
 
 namespace nvlsim {
 

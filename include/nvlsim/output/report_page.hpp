@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "nvlsim/analysis/memory_over_time.hpp"
 #include "nvlsim/analysis/explanation.hpp"
+#include "nvlsim/analysis/memory_over_time.hpp"
 #include "nvlsim/analysis/result.hpp"
 
 namespace nvlsim::output {
@@ -33,8 +33,8 @@ struct drawn_timeline {
   };
   std::vector<latency_curve> latencies;
 };
-/// At most `lanes` classes, and about `slices` slices over all of them: beyond, operations that follow each other are
-/// drawn as one, by the name of the first.
+/// At most `lanes` classes, and about `slices` slices over all of them: beyond, operations that follow each other
+/// are drawn as one, by the name of the first.
 drawn_timeline draw_timeline(const run_record& run, std::size_t lanes = 32, std::size_t slices = 30'000);
 
 /// Points of a sweep with what became of them, as lines of a merged sweep.
@@ -50,7 +50,8 @@ struct report_contents {
   std::vector<drawn_sweep> sweeps;
   std::vector<value> searches;  ///< `nvlsim.search/1`
 };
-/// One HTML file that needs nothing else; its data are JSON (`nvlsim.report/1`) in element "data". [docs/report.md]
+/// One HTML file that needs nothing else; its data are JSON (`nvlsim.report/1`) in element "data".
+/// [docs/report.md]
 std::string report_page(const report_contents& r);
 
 }  // namespace nvlsim::output

@@ -17,19 +17,16 @@ std::string search_csv(const search_result& r);
 /// For a terminal of 80 columns, longer where a layout has many parameters.
 std::string search_text(const search_result& r);
 
-
 /// For a terminal; the efficient points are marked.
 std::string pareto_table(const pareto_study& p);
 std::string pareto_json(const pareto_study& p);
 /// A picture: tokens a second and GPU over tokens a second and user, a line a layout.
 std::string pareto_svg(const pareto_study& p);
 
-
 /// `{"rows": [...], "summary": {...}}` over all tables together, with `by` groups and the same for each table.
 value validation_json(const std::vector<validation_record>& records);
 /// For a terminal: the worst rows and the summary, 80 columns.
 std::string validation_text(const std::vector<validation_record>& records, bool all_rows);
-
 
 /// For a terminal: parameters before and after, errors on fitted and on left-out rows.
 std::string fit_text(const fit_report& f);

@@ -36,8 +36,8 @@ std::vector<std::string> wrapped(std::string_view text, std::size_t columns);
 inline constexpr std::size_t table_columns = 80;
 
 /// Rows of cells in columns two blanks apart: the first is left-aligned, the others right-aligned, rows may differ
-/// in length. No line ends in a blank. What is wider than `table_columns` loses the middle of its first column, and
-/// where that is not enough goes on in a second table below, with the first column again.
+/// in length. No line ends in a blank. What is wider than `table_columns` loses the middle of its first column,
+/// and where that is not enough goes on in a second table below, with the first column again.
 std::string grid(const std::vector<std::vector<std::string>>& rows, std::size_t indent);
 
 }  // namespace nvlsim::output

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "nvlsim/network/fidelity.hpp"
 #include "nvlsim/collectives/ideal_collective.hpp"
 #include "nvlsim/layout/layout.hpp"
+#include "nvlsim/network/fidelity.hpp"
 #include "nvlsim/plan/plan.hpp"
 #include "nvlsim/platform/platform.hpp"
 #include "nvlsim/stack/stack.hpp"

@@ -31,8 +31,9 @@ priced_transfer price_transfer(const collective_profile& profile, const platform
 /// [docs/network-fidelities.md#flow]
 network_demand demand_on(const platform& p, const priced_transfer& t);
 
-/// What the exchanges among the parts of an operation demand, in bursts, each of which has what hides behind a piece of the
-/// other work, from its beginning, and then what is waited for; those on the same ports as one. [docs/network-fidelities.md#passes]
+/// What the exchanges among the parts of an operation demand, in bursts, each of which has what hides behind a
+/// piece of the other work, from its beginning, and then what is waited for; those on the same ports as one.
+/// [docs/network-fidelities.md#passes]
 std::vector<network_demand> demands_within(const platform& p, const work_template& w);
 
 }  // namespace nvlsim

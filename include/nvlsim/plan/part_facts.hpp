@@ -3,8 +3,8 @@
 #pragma once
 
 #include "nvlsim/compute/compute.hpp"
-#include "nvlsim/plan/plan.hpp"
 #include "nvlsim/plan/network_demand.hpp"
+#include "nvlsim/plan/plan.hpp"
 
 namespace nvlsim {
 

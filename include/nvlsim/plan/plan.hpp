@@ -19,7 +19,20 @@ namespace nvlsim {
 
 /// What a slice of time was spent on; breakdowns and traces group by it.
 enum class work_kind {
-  gemm, attention, memory_bound, tp, pp, cp, ep, dp, optimizer, host, jitter, idle, prefill, decode,
+  gemm,
+  attention,
+  memory_bound,
+  tp,
+  pp,
+  cp,
+  ep,
+  dp,
+  optimizer,
+  host,
+  jitter,
+  idle,
+  prefill,
+  decode,
   kv_transfer
 };
 std::string_view name(work_kind k);
@@ -41,7 +54,8 @@ struct part_facts {
   flops work;
   bytes moved;         ///< of a kernel through HBM, of a transfer through the port that limits it
   double ceiling = 0;  ///< of `limit`: FLOP/s or B/s of the data sheet; 0 where there is none
-  /// gemm: m, n, k, groups; attention and decode: sequences, heads, queries, keys; exchange: bytes, ranks, domains.
+  /// gemm: m, n, k, groups; attention and decode: sequences, heads, queries, keys; exchange: bytes, ranks,
+  /// domains.
   std::array<double, 4> shape{};
   std::string_view exchange, algorithm;  ///< "all_gather", "ring"
   network_traffic traffic;               ///< of one exchange, where it may meet other traffic
@@ -53,14 +67,14 @@ struct part_facts {
 /// A part of an operation, in order, on the same stream.
 struct work_part {
   work_kind kind = work_kind::gemm;
-  std::string name;        ///< "qkv", "mlp.up"
+  std::string name;  ///< "qkv", "mlp.up"
   seconds duration;
-  int repeat = 1;          ///< times in a row (equal layers)
+  int repeat = 1;                                ///< times in a row (equal layers)
   std::shared_ptr<const part_facts> facts = {};  ///< where somebody may ask
 };
 
-/// One exchange of an operation. Alone it lasts from `start` to `end`, counted from the beginning of the operation, and
-/// its bytes flow evenly once `latency` of that is over.
+/// One exchange of an operation. Alone it lasts from `start` to `end`, counted from the beginning of the
+/// operation, and its bytes flow evenly once `latency` of that is over.
 struct network_demand {
   network_traffic traffic;
   seconds latency;
@@ -69,12 +83,12 @@ struct network_demand {
 
 /// An operation that recurs: its parts add up to its duration.
 struct work_template {
-  std::string name;        ///< "forward 3", "grad reduce-scatter 0"
+  std::string name;  ///< "forward 3", "grad reduce-scatter 0"
   std::vector<work_part> parts;
-  seconds duration;        ///< of all parts
-  watts power;             ///< of one GPU while it runs; zero when it runs beside other work
-  /// Of operations that other traffic can slow down: one after the other, none before its own start. What one is late
-  /// delays those after it, and the end of the operation.
+  seconds duration;  ///< of all parts
+  watts power;       ///< of one GPU while it runs; zero when it runs beside other work
+  /// Of operations that other traffic can slow down: one after the other, none before its own start. What one is
+  /// late delays those after it, and the end of the operation.
   std::vector<network_demand> network = {};
 };
 
@@ -85,9 +99,9 @@ inline constexpr std::int32_t no_peer = -1;
 /// One operation of a stream. It starts when the stream is free and every event in `waits` has happened, takes its
 /// template's duration, then arrives at `signals`.
 struct operation {
-  std::int32_t work = 0;                   ///< index of its template
-  std::int32_t micro_batch = -1;           ///< for names and colours; -1 when it has none
-  std::uint32_t first_wait = 0, waits = 0; ///< slice of plan::waits
+  std::int32_t work = 0;                    ///< index of its template
+  std::int32_t micro_batch = -1;            ///< for names and colours; -1 when it has none
+  std::uint32_t first_wait = 0, waits = 0;  ///< slice of plan::waits
   event_id signals = no_event;
   /// Class whose port receives what this one sends. None: ranks elsewhere do the same at the same time, so that
   /// what goes out of the port comes in as well.
@@ -104,17 +118,17 @@ struct stream {
 
 /// Ranks whose behaviour is identical; one of them is simulated.
 struct rank_class {
-  std::string name;              ///< "stage 0"
-  std::int64_t multiplicity = 1; ///< GPUs it stands for
-  std::vector<stream> streams;   ///< one of each kind at most; the first is the compute stream
+  std::string name;               ///< "stage 0"
+  std::int64_t multiplicity = 1;  ///< GPUs it stands for
+  std::vector<stream> streams;    ///< one of each kind at most; the first is the compute stream
 };
 
 /// A whole simulation: acyclic for valid inputs (the engine reports a deadlock otherwise).
 struct plan {
   std::vector<work_template> templates;
   std::vector<rank_class> classes;
-  std::vector<event_id> waits;            ///< pool that operations slice
-  std::vector<std::int32_t> arrivals;     ///< by event: arrivals that make it happen (1 unless it is a rendezvous)
+  std::vector<event_id> waits;         ///< pool that operations slice
+  std::vector<std::int32_t> arrivals;  ///< by event: arrivals that make it happen (1 unless it is a rendezvous)
 
   /// A new event that happens at the `arrivals_needed`-th arrival.
   event_id new_event(std::int32_t arrivals_needed = 1);
@@ -134,7 +148,7 @@ struct span {
 struct timeline {
   std::vector<std::vector<std::vector<span>>> spans;  ///< [class][stream][operation]
   seconds makespan;
-  std::int64_t activities = 0;                        ///< engine activities it took
+  std::int64_t activities = 0;  ///< engine activities it took
 };
 
 /// A number that changes with time, of one class: drawn as a counter track.

@@ -25,22 +25,24 @@ struct gpu_spec {
   std::string architecture;  ///< "blackwell", "hopper": the key of pooled efficiencies
   bool ultra = false;        ///< the later make of its architecture's silicon (Blackwell Ultra)
   std::array<std::optional<peak_rate>, all_precisions.size()> peaks;
-  bytes hbm_nominal;         ///< as the vendor prints it; never used for fitting memory
-  bytes hbm_usable;          ///< what a job can allocate
-  bandwidth hbm_bandwidth;   ///< data sheet
-  bandwidth hbm_stream;      ///< STREAM-like, measured
+  bytes hbm_nominal;        ///< as the vendor prints it; never used for fitting memory
+  bytes hbm_usable;         ///< what a job can allocate
+  bandwidth hbm_bandwidth;  ///< data sheet
+  bandwidth hbm_stream;     ///< STREAM-like, measured
   bytes l2;
   int sm_count = 0;
-  rate exponentials;         ///< special-function exponentials a second (softmax)
+  rate exponentials;  ///< special-function exponentials a second (softmax)
   watts tdp, idle_power;
   std::optional<watts> power_cap;  ///< where it is set to something else than tdp
-  energy_per_byte hbm_energy;  ///< of HBM traffic
-  bandwidth nvlink;          ///< one direction
+  energy_per_byte hbm_energy;      ///< of HBM traffic
+  bandwidth nvlink;                ///< one direction
   int nvlink_generation = 0;
   int nvlink_links = 0;
-  bandwidth c2c;             ///< one direction, to the CPU, of one GPU (NVLink-C2C or PCIe)
+  bandwidth c2c;  ///< one direction, to the CPU, of one GPU (NVLink-C2C or PCIe)
 
-  watts cap() const { return power_cap ? std::min(*power_cap, tdp) : tdp; }  ///< nothing makes it draw more than tdp
+  watts cap() const {
+    return power_cap ? std::min(*power_cap, tdp) : tdp;
+  }  ///< nothing makes it draw more than tdp
   /// The entry of `peaks` that bounds `p`: its own, else that of its `peak_format`; nullptr when the GPU lacks it.
   const peak_rate* peak(precision p) const;
   /// Dense peak of the format that bounds `p`; nothing when the GPU lacks it.
@@ -50,30 +52,31 @@ struct gpu_spec {
 struct cpu_spec {
   std::string name;
   int cores = 0;
-  bytes memory;          ///< LPDDR or DDR of one CPU, nominal
+  bytes memory;  ///< LPDDR or DDR of one CPU, nominal
   bandwidth memory_stream;
   watts max_power, idle_power;
 };
 
 struct vm_spec {
-  std::string size;      ///< the cloud's name of it
+  std::string size;  ///< the cloud's name of it
   int gpus = 0, cpus = 0, vcpus = 0;
-  bytes memory;          ///< visible to the guest
+  bytes memory;  ///< visible to the guest
   bytes nvme;
   bandwidth nvme_read, nvme_write;
-  bandwidth front_end;   ///< Ethernet
+  bandwidth front_end;  ///< Ethernet
 };
 
 struct rack_spec {
-  int vms = 0;           ///< VMs in one NVLink domain
+  int vms = 0;  ///< VMs in one NVLink domain
   int nvlink_switch_trays = 0;
-  int nvlink_planes = 0; ///< switch ASICs, each with a link to every GPU
-  int failed_switch_trays = 0;    ///< `gpu_spec::nvlink` of a loaded platform is what the others leave
-  watts power_per_vm_other;       ///< NICs, DPUs, SSDs, fans of a tray
+  int nvlink_planes = 0;        ///< switch ASICs, each with a link to every GPU
+  int failed_switch_trays = 0;  ///< `gpu_spec::nvlink` of a loaded platform is what the others leave
+  watts power_per_vm_other;     ///< NICs, DPUs, SSDs, fans of a tray
   watts power_per_switch_tray;
   double power_supply_efficiency = 1;
   std::optional<watts> provisioned_power;
-  std::optional<watts> power_cap;  ///< at the supplies, what-if: what is left after CPUs, trays and switches caps the GPUs
+  std::optional<watts>
+      power_cap;  ///< at the supplies, what-if: what is left after CPUs, trays and switches caps the GPUs
 };
 
 struct switch_spec {
@@ -92,18 +95,18 @@ enum class fabric_routing {
 };
 
 struct fabric_spec {
-  std::string name;          ///< "quantum-x800", "quantum-2": the key of collective profiles
-  bandwidth nic_bandwidth;   ///< one GPU's share, one direction, nominal
-  int gpus_per_nic = 1;      ///< GPUs of a VM that share a NIC of `gpus_per_nic` x `nic_bandwidth`
-  double nic_efficiency = 1; ///< of nominal, large messages
-  seconds latency;           ///< one-way, GPU to GPU across the fabric
-  switch_spec leaf;          ///< every level uses this switch
+  std::string name;             ///< "quantum-x800", "quantum-2": the key of collective profiles
+  bandwidth nic_bandwidth;      ///< one GPU's share, one direction, nominal
+  int gpus_per_nic = 1;         ///< GPUs of a VM that share a NIC of `gpus_per_nic` x `nic_bandwidth`
+  double nic_efficiency = 1;    ///< of nominal, large messages
+  seconds latency;              ///< one-way, GPU to GPU across the fabric
+  switch_spec leaf;             ///< every level uses this switch
   double oversubscription = 1;  ///< leaf down-links over up-links; 1 is non-blocking
-  int rails = 1;             ///< groups of leaves, each with the NICs of one place in every VM
+  int rails = 1;                ///< groups of leaves, each with the NICs of one place in every VM
   fabric_routing routing = fabric_routing::adaptive;
-  int connections = 1;       ///< between two NICs, each hashed for itself
+  int connections = 1;                       ///< between two NICs, each hashed for itself
   int failed_spines = 0, failed_cables = 0;  ///< switches of the top; up-links of the leaf that lost most
-  bool sharp = false;        ///< collectives may use the switches' reduction
+  bool sharp = false;                        ///< collectives may use the switches' reduction
   bool host_driven = false;  ///< a process on the host moves every message: TCP, or no RDMA into the GPU
 };
 
@@ -139,10 +142,10 @@ watts gpu_share_of(const platform& p, watts rack_power);
 /// Sums over all racks of a platform.
 struct platform_totals {
   int racks = 0, vms = 0, gpus = 0, cpus = 0;
-  bandwidth nvlink;          ///< both directions
+  bandwidth nvlink;  ///< both directions
   bytes hbm_nominal, hbm_usable, lpddr, nvme;
   flop_rate fp4_dense, fp4_sparse;  ///< zero when the GPU has no FP4
-  watts max_power;           ///< GPUs and CPUs at their caps, trays, switches, supply losses
+  watts max_power;                  ///< GPUs and CPUs at their caps, trays, switches, supply losses
 };
 platform_totals totals(const platform& p);
 

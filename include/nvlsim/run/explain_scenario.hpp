@@ -17,16 +17,17 @@ std::vector<value::member> defaults_of(const scenario& s);
 /// `metric` is empty. Throws input_error when the result lacks it.
 explanation explain_run(const scenario& s, const run_record& run, const std::string& metric);
 
-/// Runs the scenario in this process and takes a metric apart; the main one when `metric` is empty. Throws input_error
-/// when the scenario lacks the metric. A scenario that cannot run gives an explanation without a value; `status` then is
-/// infeasible.
+/// Runs the scenario in this process and takes a metric apart; the main one when `metric` is empty. Throws
+/// input_error when the scenario lacks the metric. A scenario that cannot run gives an explanation without a
+/// value; `status` then is infeasible.
 explanation explain_scenario(const scenario& s, const std::string& metric, run_status& status);
 
 /// The scenario with further overrides; throws input_error when they are refused.
 using changed_scenario = std::function<scenario(const std::vector<override_option>&)>;
 
-/// Fills `sensitivities` and `turning_points` of an explanation: runs the scenario with each of its constants a tenth
-/// less and a tenth more, and the most telling ones between a quarter and four times. `report` gets runs done and in all.
+/// Fills `sensitivities` and `turning_points` of an explanation: runs the scenario with each of its constants a
+/// tenth less and a tenth more, and the most telling ones between a quarter and four times. `report` gets runs
+/// done and in all.
 void add_sensitivity(explanation& e, const changed_scenario& change,
                      const std::function<void(std::size_t, std::size_t)>& report);
 

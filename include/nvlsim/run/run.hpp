@@ -8,7 +8,8 @@ namespace nvlsim {
 
 struct run_options {
   bool explained = false;  ///< what inference runs did is kept whole, with the facts of its parts
-  bool engine = true;      ///< false: `closed` runs take the longest path through the plan, which is as exact and quicker
+  bool engine =
+      true;  ///< false: `closed` runs take the longest path through the plan, which is as exact and quicker
 };
 
 /// Plans, simulates and measures a scenario. A scenario that cannot run (memory, layout) gives a result of status

@@ -5,9 +5,9 @@
 #include <string_view>
 #include <vector>
 
-#include "nvlsim/serving/inference.hpp"
-#include "nvlsim/scenario/scenario.hpp"
 #include "nvlsim/config/value.hpp"
+#include "nvlsim/scenario/scenario.hpp"
+#include "nvlsim/serving/inference.hpp"
 
 namespace nvlsim {
 

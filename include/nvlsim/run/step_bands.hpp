@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "nvlsim/scenario/scenario.hpp"
 #include "nvlsim/config/value.hpp"
+#include "nvlsim/scenario/scenario.hpp"
 
 namespace nvlsim {
 

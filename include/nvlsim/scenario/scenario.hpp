@@ -7,15 +7,15 @@
 #include <variant>
 #include <vector>
 
-#include "nvlsim/plan/collective_workload.hpp"
+#include "nvlsim/config/value.hpp"
 #include "nvlsim/diagnostics/diagnostics.hpp"
-#include "nvlsim/network/fidelity.hpp"
-#include "nvlsim/serving/inference.hpp"
 #include "nvlsim/model/model.hpp"
+#include "nvlsim/network/fidelity.hpp"
+#include "nvlsim/plan/collective_workload.hpp"
 #include "nvlsim/platform/platform.hpp"
+#include "nvlsim/serving/inference.hpp"
 #include "nvlsim/stack/stack.hpp"
 #include "nvlsim/training/training.hpp"
-#include "nvlsim/config/value.hpp"
 
 namespace nvlsim {
 
@@ -38,28 +38,29 @@ struct input_constant {
   std::string text;     ///< the value as written: "8 TB/s"
   std::string kind;     ///< "measured", "vendor", "derived" or "assumed"
   std::string source;
-  std::string from;     ///< the file that holds it: "platform gb300-nvl72", "stack nccl-2.29", "--set"
+  std::string from;  ///< the file that holds it: "platform gb300-nvl72", "stack nccl-2.29", "--set"
 };
 
 struct scenario {
   std::string name;
-  std::string file;  ///< its path, for messages
+  std::string file;           ///< its path, for messages
   nvlsim::platform platform;  ///< without a name when a collective on an ideal network has none; so the stack
   nvlsim::stack stack;
-  nvlsim::model model;        ///< collectives have none
+  nvlsim::model model;  ///< collectives have none
   std::variant<training_workload, inference_workload, collective_workload> workload;
   scenario_options simulation;
   std::vector<input_constant> constants;  ///< of platform and stack
   value inputs;  ///< for results: resolved inputs, origin of each value that no file gave, digest
 };
 
-/// `--set POINTER=TEXT`. The pointer addresses the scenario; below `/platform`, `/stack` and `/model` it also reaches
-/// into the files named there ("/platform/gpu/hbm_bandwidth").
+/// `--set POINTER=TEXT`. The pointer addresses the scenario; below `/platform`, `/stack` and `/model` it also
+/// reaches into the files named there ("/platform/gpu/hbm_bandwidth").
 struct override_option {
   std::string pointer, text;
 };
 
-/// Reads a scenario file and the files it names. Throws input_error with every problem of all of them, or io_error.
+/// Reads a scenario file and the files it names. Throws input_error with every problem of all of them, or
+/// io_error.
 scenario load_scenario(const std::filesystem::path& file, const std::vector<override_option>& overrides,
                        const data_folders& data);
 

@@ -11,10 +11,10 @@
 #include "nvlsim/analysis/search_result.hpp"
 #include "nvlsim/scenario/scenario.hpp"
 
-
 namespace nvlsim {
 
-/// Layout parameters keep to these values, written as in a scenario: {"tp", {"4", "8"}}. No values: the scenario's own.
+/// Layout parameters keep to these values, written as in a scenario: {"tp", {"4", "8"}}. No values: the scenario's
+/// own.
 struct search_restriction {
   std::string parameter;
   std::vector<std::string> values;
@@ -32,9 +32,9 @@ struct search_options {
   std::function<bool()> stop;  ///< asked before layouts: those not tried are left out as "interrupted"
 };
 
-/// Tries every layout of `s` on `options.gpus` GPUs of its platform, with as many racks as they need: the closed-form
-/// longest path of its plan, which is what a run of it gives. [docs/search.md]
-/// Throws input_error with every problem of the options.
+/// Tries every layout of `s` on `options.gpus` GPUs of its platform, with as many racks as they need: the
+/// closed-form longest path of its plan, which is what a run of it gives. [docs/search.md] Throws input_error with
+/// every problem of the options.
 search_result search_layouts(const scenario& s, const search_options& options);
 
 }  // namespace nvlsim

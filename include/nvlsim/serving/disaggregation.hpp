@@ -1,5 +1,5 @@
-// Prefill and decode on workers of their own, as events: what each iteration holds depends on when prompts are done.
-// [docs/models-and-assumptions.md#disaggregation]
+// Prefill and decode on workers of their own, as events: what each iteration holds depends on when prompts are
+// done. [docs/models-and-assumptions.md#disaggregation]
 #pragma once
 
 #include <cstdint>
@@ -28,8 +28,8 @@ struct pool_setup {
   std::int64_t concurrency = 0;  ///< requests in flight; 0: all are there at the start
 };
 
-/// Runs requests of the given lengths (one token or more) through both pools. Each goes to the worker with the least to
-/// do. Throws internal_error when a request fits no decode worker.
+/// Runs requests of the given lengths (one token or more) through both pools. Each goes to the worker with the
+/// least to do. Throws internal_error when a request fits no decode worker.
 pooled_schedule schedule_pools(const request_lengths& lengths, const pool_setup& s, const pool_prices& prices);
 
 }  // namespace nvlsim

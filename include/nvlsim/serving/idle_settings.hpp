@@ -8,8 +8,8 @@
 
 namespace nvlsim {
 
-/// A sentence for each setting without effect: waits for what cannot come, precisions of experts without experts, a
-/// prefix cache without prompts that begin alike, a router in front of one replica.
+/// A sentence for each setting without effect: waits for what cannot come, precisions of experts without experts,
+/// a prefix cache without prompts that begin alike, a router in front of one replica.
 std::vector<std::string> idle_settings(const stack& s, const model& m, const inference_workload& w);
 
 }  // namespace nvlsim

@@ -10,22 +10,22 @@
 #include <vector>
 
 #include "nvlsim/layout/layout.hpp"
-#include "nvlsim/plan/memory.hpp"
 #include "nvlsim/model/model.hpp"
+#include "nvlsim/plan/memory.hpp"
 #include "nvlsim/plan/plan.hpp"
 #include "nvlsim/platform/platform.hpp"
-#include "nvlsim/units/precision.hpp"
 #include "nvlsim/serving/requests.hpp"
 #include "nvlsim/stack/stack.hpp"
+#include "nvlsim/units/precision.hpp"
 
 namespace nvlsim {
 
 enum class load_kind {
-  offline,      ///< all requests are there at the start
-  closed_loop,  ///< `concurrency` clients, each sends its next request when its last one ends
-  static_batch, ///< all requests enter one iteration together
-  open_loop,    ///< requests arrive by a random process, whatever the server does
-  trace         ///< requests arrive as a file says
+  offline,       ///< all requests are there at the start
+  closed_loop,   ///< `concurrency` clients, each sends its next request when its last one ends
+  static_batch,  ///< all requests enter one iteration together
+  open_loop,     ///< requests arrive by a random process, whatever the server does
+  trace          ///< requests arrive as a file says
 };
 /// Which replica takes a request.
 enum class router_policy {
@@ -37,15 +37,17 @@ enum class router_policy {
 /// What a scenario says other than the stack's settings.
 struct engine_overrides {
   std::optional<prefill_policy> prefill;
-  std::optional<std::int64_t> max_num_tokens, max_batch_size, batch_wait_iterations, rank_wait_iterations, poll_interval;
+  std::optional<std::int64_t> max_num_tokens, max_batch_size, batch_wait_iterations, rank_wait_iterations,
+      poll_interval;
   std::optional<std::int64_t> cuda_graph_max_batch_size, stream_interval;
   std::optional<double> kv_reserve, kv_fraction, batch_wait_ratio;
   std::optional<preemption_policy> preemption;
   std::optional<bool> prefix_cache;
 };
 
-/// Speculative decoding: a step of a sequence checks `draft_tokens` guesses of the model's prediction module beside its
-/// own token, and gives `tokens_per_step` on average. [docs/models-and-assumptions.md#speculative-decoding]
+/// Speculative decoding: a step of a sequence checks `draft_tokens` guesses of the model's prediction module
+/// beside its own token, and gives `tokens_per_step` on average.
+/// [docs/models-and-assumptions.md#speculative-decoding]
 struct speculation {
   int draft_tokens = 0;
   double tokens_per_step = 1;
@@ -134,7 +136,7 @@ struct request_progress {
 struct batching_schedule {
   std::vector<iteration> iterations;
   std::vector<request_progress> requests;
-  std::int64_t peak_kv_tokens = 0;  ///< most KV tokens held, in whole blocks
+  std::int64_t peak_kv_tokens = 0;      ///< most KV tokens held, in whole blocks
   std::vector<std::int64_t> kv_tokens;  ///< by iteration, the same
 };
 
@@ -143,7 +145,8 @@ using request_lengths = std::vector<std::pair<std::int64_t, std::int64_t>>;  ///
 /// What a sequence holds beside its tokens in layers that keep all of them, in such tokens.
 struct sequence_cache {
   double states = 0;  ///< of layers that scan, whatever its length
-  std::map<std::int64_t, double> windowed;  ///< by window: bytes a token, over those of a token in the other layers
+  std::map<std::int64_t, double>
+      windowed;  ///< by window: bytes a token, over those of a token in the other layers
 
   std::int64_t beside(std::int64_t tokens) const;
 };
@@ -156,7 +159,7 @@ struct schedule_limits {
   double tokens_per_step = 1;    ///< of a decoding sequence
   int ranks = 1;                 ///< that share the token budget and keep sequences of their own
   sequence_cache sequence;
-  std::int64_t prefix_tokens = 512;  ///< of a named block of prompts
+  std::int64_t prefix_tokens = 512;       ///< of a named block of prompts
   std::int64_t swap_capacity_tokens = 0;  ///< CPU memory for caches of preempted requests
 };
 
@@ -171,14 +174,15 @@ batching_schedule schedule_requests(const request_lengths& lengths, const schedu
 /// A request's way through both pools: workers, their iterations, and dates.
 struct pooled_request {
   std::int64_t input = 0, output = 0;
-  std::int32_t prefill_worker = -1, prefill_first = -1, prefill_last = -1;  ///< iterations that worked on its prompt
-  std::int32_t decode_worker = -1, decode_first = -1, decode_last = -1;     ///< -1: all its output is the first token
+  std::int32_t prefill_worker = -1, prefill_first = -1,
+               prefill_last = -1;                                        ///< iterations that worked on its prompt
+  std::int32_t decode_worker = -1, decode_first = -1, decode_last = -1;  ///< -1: all its output is the first token
   std::int32_t sent_after = -1;  ///< the request whose end let a client send this one
   double sent_s = 0, prefill_begin_s = 0, prefill_end_s = 0, delivered_s = 0, decode_begin_s = 0, end_s = 0;
 };
 
 struct pooled_schedule {
-  std::vector<std::vector<iteration>> prefill, decode;  ///< by worker
+  std::vector<std::vector<iteration>> prefill, decode;                                    ///< by worker
   std::vector<std::vector<double>> prefill_begin_s, decode_begin_s, prefill_s, decode_s;  ///< when, and how long
   std::vector<pooled_request> requests;
   std::int64_t peak_kv_tokens = 0;  ///< of a decode worker
@@ -188,11 +192,12 @@ struct pooled_schedule {
 /// `count` requests as the workload draws them.
 request_lengths draw_lengths(const inference_workload& w, std::int64_t count);
 
-/// All requests of the load; conversations end before they are longer than `longest` tokens (0: whatever they are).
+/// All requests of the load; conversations end before they are longer than `longest` tokens (0: whatever they
+/// are).
 request_list generate_requests(const inference_workload& w, std::int64_t longest);
 
-/// An inference run ready for the engine: one class a distinct lane, one operation an iteration. A lane is a replica,
-/// or one of the `pp` micro-batches that a pipeline of `pp` stages works on in turn.
+/// An inference run ready for the engine: one class a distinct lane, one operation an iteration. A lane is a
+/// replica, or one of the `pp` micro-batches that a pipeline of `pp` stages works on in turn.
 struct inference_run {
   plan work;
   memory_report memory;
@@ -210,6 +215,7 @@ inference_run plan_inference(const platform& p, const stack& s, const model& m, 
                              bool explained = false);
 
 /// Why this model, layout and stack cannot serve on this platform; empty when they can. The load is not looked at.
-std::vector<std::string> serving_problems(const platform& p, const stack& s, const model& m, const inference_workload& w);
+std::vector<std::string> serving_problems(const platform& p, const stack& s, const model& m,
+                                          const inference_workload& w);
 
 }  // namespace nvlsim

@@ -7,13 +7,13 @@
 #include <utility>
 #include <vector>
 
-#include "nvlsim/serving/serving.hpp"
 #include "nvlsim/serving/iteration_time.hpp"
+#include "nvlsim/serving/serving.hpp"
 
 namespace nvlsim {
 
-/// Prices iterations as `iteration_costs` does: exactly where they hold prompts, and by interpolation between cache
-/// lengths (eight for each doubling) where all decode. Keeps what ran by classes of like iterations.
+/// Prices iterations as `iteration_costs` does: exactly where they hold prompts, and by interpolation between
+/// cache lengths (eight for each doubling) where all decode. Keeps what ran by classes of like iterations.
 class iteration_prices {
  public:
   /// `swap_rate`: cached tokens a second to or from CPU memory.

@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "nvlsim/compute/compute.hpp"
-#include "nvlsim/serving/inference.hpp"
-#include "nvlsim/plan/plan.hpp"
-#include "nvlsim/plan/network_demand.hpp"
 #include "nvlsim/layers/layer_slices.hpp"
+#include "nvlsim/plan/network_demand.hpp"
+#include "nvlsim/plan/plan.hpp"
+#include "nvlsim/serving/inference.hpp"
 
 namespace nvlsim {
 
@@ -45,8 +45,8 @@ class iteration_costs {
   /// Requires `s.inference` and no `serving_problems`. `p`, `s` and `m` must outlive it.
   iteration_costs(const platform& p, const stack& s, const model& m, const inference_workload& w);
 
-  /// Parts (host work first, then kernels in the order of a layer), duration and mean power. `explained` parts have
-  /// their facts.
+  /// Parts (host work first, then kernels in the order of a layer), duration and mean power. `explained` parts
+  /// have their facts.
   work_template price(const iteration& it, bool explained = false);
   seconds time(const iteration_content& it);
 
@@ -106,7 +106,7 @@ class iteration_costs {
   kernel_profile kernels_;
   std::map<weight_role, gemm_route> routes_;  ///< at the rates the engine reaches over a long run
   attention_params attention_;
-  kernel_profile decode_;  ///< kernels of decode attention for the format of the cache, at the engine's rates
+  kernel_profile decode_;   ///< kernels of decode attention for the format of the cache, at the engine's rates
   double busy_stages_ = 1;  ///< of a pipeline: micro-batches that are in it at once
   stream_params stream_;
   std::vector<layer_slice> slices_;  ///< of the model, and from `layers_` on of the module that drafts

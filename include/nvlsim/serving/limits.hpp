@@ -17,9 +17,10 @@ inline constexpr std::int64_t most_iterations = 2'000'000;
 /// Appends what to say of more requests than that, which `whose` tells apart (" a replica", or nothing).
 void refuse_many(std::vector<std::string>& reasons, std::int64_t requests, const char* whose = "");
 
-/// Limits of a lane, without clients. Ranks of attention data parallelism each bring their own batch and token budget; a
-/// static batch enters whole and alone, whatever the engine's habits.
-schedule_limits limits_of(const inference_profile& engine, const inference_workload& w, const serving_memory& memory);
+/// Limits of a lane, without clients. Ranks of attention data parallelism each bring their own batch and token
+/// budget; a static batch enters whole and alone, whatever the engine's habits.
+schedule_limits limits_of(const inference_profile& engine, const inference_workload& w,
+                          const serving_memory& memory);
 
 /// KV tokens that a request of so many tokens holds in the end, in whole blocks.
 std::int64_t held_tokens(const schedule_limits& l, std::int64_t tokens);

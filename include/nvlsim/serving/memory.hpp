@@ -12,7 +12,7 @@ struct serving_memory {
   std::int64_t kv_capacity_tokens = 0;  ///< of one lane
   bytes kv_per_token;                   ///< on one GPU, in layers that keep every token
   sequence_cache sequence;
-  std::string no_cache;                 ///< why there can be none; empty where there is one
+  std::string no_cache;  ///< why there can be none; empty where there is one
 };
 
 /// Requires `s.inference`. A report that does not fit has no KV cache.

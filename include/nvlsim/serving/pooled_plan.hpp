@@ -3,10 +3,10 @@
 
 #include <functional>
 
-#include "nvlsim/serving/inference.hpp"
-#include "nvlsim/serving/disaggregation.hpp"
-#include "nvlsim/serving/iteration_time.hpp"
 #include "nvlsim/plan/network_demand.hpp"
+#include "nvlsim/serving/disaggregation.hpp"
+#include "nvlsim/serving/inference.hpp"
+#include "nvlsim/serving/iteration_time.hpp"
 #include "nvlsim/serving/limits.hpp"
 
 namespace nvlsim {
@@ -26,6 +26,7 @@ pool_setup setup_pools(const platform& p, const stack& s, const model& m, const 
 /// Requires a pooled workload, `s.inference` and no `serving_problems`; fills `run` but for its reasons.
 /// `explained`: parts have facts.
 void plan_pools(const platform& p, const stack& s, const model& m, const inference_workload& w,
-                const pool_setup& setup, const request_lengths& lengths, inference_run& run, bool explained = false);
+                const pool_setup& setup, const request_lengths& lengths, inference_run& run,
+                bool explained = false);
 
 }  // namespace nvlsim

@@ -28,7 +28,7 @@ struct arrival_settings {
 /// A conversation, or an agent at work: each turn sends all that was said before and something new.
 struct session_settings {
   token_lengths turns;
-  double wait_mean_s = 0;       ///< between an answer and the next turn: thinking, or tools at work; exponential
+  double wait_mean_s = 0;  ///< between an answer and the next turn: thinking, or tools at work; exponential
   std::int64_t shared_prompt = 0;  ///< tokens that begin every prompt of every session
 };
 
@@ -52,11 +52,11 @@ struct service_objective {
 
 /// A request by itself. Times in seconds.
 struct served_request {
-  double arrival_s = 0;           ///< of one that waits for no other
+  double arrival_s = 0;  ///< of one that waits for no other
   std::int64_t input = 0, output = 0;
-  std::int32_t after = -1;        ///< the earlier request whose end this one waits for
-  double wait_s = 0;              ///< from that end to this arrival
-  std::size_t first_prefix = 0;   ///< slice of request_list::prefixes
+  std::int32_t after = -1;       ///< the earlier request whose end this one waits for
+  double wait_s = 0;             ///< from that end to this arrival
+  std::size_t first_prefix = 0;  ///< slice of request_list::prefixes
   std::uint32_t prefixes = 0;
 };
 
@@ -69,12 +69,12 @@ struct request_list {
 
 /// A file of requests as it was read.
 struct request_trace {
-  std::string format;          ///< "Azure 2023", "Mooncake"
-  std::string digest;          ///< of the file
-  bool timed = false;          ///< without arrival times the load says when requests arrive
+  std::string format;  ///< "Azure 2023", "Mooncake"
+  std::string digest;  ///< of the file
+  bool timed = false;  ///< without arrival times the load says when requests arrive
   request_list list;
-  std::int64_t empty_outputs = 0;   ///< requests without an output token, taken as one
-  std::int64_t shared_arrivals = 0; ///< requests that arrive at the very time of the one before
+  std::int64_t empty_outputs = 0;    ///< requests without an output token, taken as one
+  std::int64_t shared_arrivals = 0;  ///< requests that arrive at the very time of the one before
 };
 
 }  // namespace nvlsim

@@ -20,7 +20,7 @@ struct request_record {
   double arrival_s = -1, admitted_s = -1, first_token_s = -1, last_token_s = -1;
   std::int32_t input = 0, output = 0;
   std::int32_t cached = 0;  ///< prompt tokens that the prefix cache had
-  std::int32_t lane = -1;  ///< that decodes
+  std::int32_t lane = -1;   ///< that decodes
   std::int32_t preemptions = 0;
   std::int32_t lanes = 1;  ///< equal ones that it stands for
   // Through pools: the lane that had the prompt, when it was done, and when its cache had come.
@@ -82,7 +82,7 @@ struct server_settings {
   std::int64_t clients = 0;  ///< of a closed loop; 0: requests come when they say
   /// With them requests go to the one with the least to compute, their caches to the lane with the fewest in hand.
   std::optional<prefill_settings> prefill;
-  bool prompts_cached = false;  ///< requests come with their caches
+  bool prompts_cached = false;   ///< requests come with their caches
   bool keep_iterations = false;  ///< all of them, not the first ones
 };
 
@@ -106,12 +106,12 @@ struct lane_record {
 struct serving_outcome {
   std::vector<request_record> requests;
   std::vector<lane_record> lanes;
-  value_histogram gaps;           ///< between two tokens of a request
-  double end_s = 0;               ///< the last token
-  std::int64_t prompt_tokens = 0; ///< computed, with what was computed again
+  value_histogram gaps;            ///< between two tokens of a request
+  double end_s = 0;                ///< the last token
+  std::int64_t prompt_tokens = 0;  ///< computed, with what was computed again
   std::int64_t output_tokens = 0;
   std::int64_t recomputed_tokens = 0, swapped_tokens = 0;
-  double requests_times_s = 0;    ///< integral of the requests in flight over time
+  double requests_times_s = 0;  ///< integral of the requests in flight over time
   struct load_seen {
     std::int64_t waiting = 0;    ///< for a lane to take them: whole requests, prompts, and caches that have come
     std::int64_t in_flight = 0;  ///< arrived and not finished
@@ -120,7 +120,8 @@ struct serving_outcome {
 };
 
 /// Serves every request. Throws internal_error when one fits no iteration or no cache.
-serving_outcome serve_requests(const request_list& list, const server_settings& settings, const iteration_pricing& price);
+serving_outcome serve_requests(const request_list& list, const server_settings& settings,
+                               const iteration_pricing& price);
 
 /// Of an iteration class: how often it ran, what it held in the mean.
 struct iteration_use {
@@ -140,18 +141,20 @@ struct serving_run {
   std::vector<std::string> notes;
 };
 
-/// The lanes of a run as a plan that has been run, for traces: the first iterations, and counters of what runs, waits
-/// and is cached. At most 64 lanes, unless `whole`.
+/// The lanes of a run as a plan that has been run, for traces: the first iterations, and counters of what runs,
+/// waits and is cached. At most 64 lanes, unless `whole`.
 void draw_serving(const serving_run& run, const inference_workload& w, plan& work, timeline& times,
                   std::vector<trace_counter>& counters, bool whole = false);
 
-/// The same counters of a run in token time, by class; those of pools have no caches. The plan of `run` is not looked at.
-std::vector<trace_counter> count_over_time(const inference_run& run, const timeline& times, const std::vector<request_record>& requests);
+/// The same counters of a run in token time, by class; those of pools have no caches. The plan of `run` is not
+/// looked at.
+std::vector<trace_counter> count_over_time(const inference_run& run, const timeline& times,
+                                           const std::vector<request_record>& requests);
 
 /// Whether the load needs a clock; else `plan_inference` simulates it in token time, with the same engine.
 bool needs_clock(const inference_workload& w);
-/// `kv_capacity_tokens` of a lane stand in for what the memory model gives. `explained` keeps all iterations, and the
-/// facts of their parts.
+/// `kv_capacity_tokens` of a lane stand in for what the memory model gives. `explained` keeps all iterations, and
+/// the facts of their parts.
 serving_run serve(const platform& p, const stack& s, const model& m, const inference_workload& w,
                   std::optional<std::int64_t> kv_capacity_tokens = {}, bool explained = false);
 

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "nvlsim/serving/serving.hpp"
 #include "nvlsim/serving/iteration_time.hpp"
+#include "nvlsim/serving/serving.hpp"
 
 namespace nvlsim {
 
@@ -14,9 +14,9 @@ namespace nvlsim {
 struct iteration_class {
   iteration_content mean;
   double count = 0;
-  double steady = 0;      ///< of those, with more than 0.6 of the largest batch
-  double first_token = 0; ///< between the arrival of a request and its first token
-  double per_token = 0;   ///< between two of its tokens
+  double steady = 0;       ///< of those, with more than 0.6 of the largest batch
+  double first_token = 0;  ///< between the arrival of a request and its first token
+  double per_token = 0;    ///< between two of its tokens
 };
 
 struct schedule_summary {
@@ -29,13 +29,15 @@ struct schedule_summary {
 /// Eight classes for each doubling of the decodes, and of the prompt tokens.
 schedule_summary summarise(batching_schedule s, double tokens_per_step = 1);
 
-/// The iterations of both pools, as they were when the schedule was made, and the mean time of what is between them.
+/// The iterations of both pools, as they were when the schedule was made, and the mean time of what is between
+/// them.
 struct pooled_summary {
   schedule_summary prefill, decode;
   double between_s = 0;  ///< transfers, and waits that no iteration explains
 };
 pooled_summary summarise(const pooled_schedule& s, double tokens_per_step);
-/// The same of one lane that serves requests in time, in `decode`. `begin_s` and `end_s` are those of its iterations.
+/// The same of one lane that serves requests in time, in `decode`. `begin_s` and `end_s` are those of its
+/// iterations.
 pooled_summary summarise(const std::vector<iteration>& iterations, const std::vector<double>& begin_s,
                          const std::vector<double>& end_s, const std::vector<request_record>& requests,
                          double tokens_per_step);

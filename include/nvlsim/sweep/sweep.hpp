@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "nvlsim/scenario/scenario.hpp"
 #include "nvlsim/config/value.hpp"
+#include "nvlsim/scenario/scenario.hpp"
 
 namespace nvlsim {
 
@@ -35,8 +35,8 @@ struct sweep_point {
   point_settings set;
 };
 
-/// Why points cannot run or failed, "infeasible: ..." or "error: ...", the first reason of each, and how many points
-/// give it.
+/// Why points cannot run or failed, "infeasible: ..." or "error: ...", the first reason of each, and how many
+/// points give it.
 using sweep_reasons = std::map<std::string, std::int64_t>;
 
 /// A sweep folder: `plan.json`, `points.jsonl`, and `results/` with a file of records a shard.
@@ -70,8 +70,8 @@ struct sweep_run_counts {
   sweep_reasons reasons;             ///< of this shard's points, those of earlier runs too
 };
 /// Runs what is not finished of a shard, and appends a record for each point as it ends, whatever its end: "ok",
-/// "saturated", "infeasible" or "error" with reasons. Killed at any moment it loses no record. Throws io_error when
-/// another process runs the shard.
+/// "saturated", "infeasible" or "error" with reasons. Killed at any moment it loses no record. Throws io_error
+/// when another process runs the shard.
 sweep_run_counts run_sweep(const std::filesystem::path& folder, const sweep_run_options& o,
                            const scenario_finder& find, const data_folders& data);
 

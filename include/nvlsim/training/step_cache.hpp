@@ -21,21 +21,21 @@ struct step_recipe {
   std::int64_t bucket = -1;  ///< of the chunk, -1: all; of a send the stage it goes to
   pass_kind what = pass_kind::forward;
   bool paired = false, data_parallel = false;  ///< of a pass
-  bool defers_head = false;  ///< of a pass: leaves out the weight gradient of the LM head
+  bool defers_head = false;                    ///< of a pass: leaves out the weight gradient of the LM head
 
   friend auto operator<=>(const step_recipe&, const step_recipe&) = default;
 };
 
-/// What the templates of a layout cost, in the order of a structure's recipes. Passes beside data-parallel traffic, and
-/// that traffic, have a cost for each bucket of their chunk.
+/// What the templates of a layout cost, in the order of a structure's recipes. Passes beside data-parallel
+/// traffic, and that traffic, have a cost for each bucket of their chunk.
 struct step_prices {
   std::vector<double> seconds, joules;
   std::vector<std::uint32_t> first;    ///< by recipe, and the end: where its costs are
   std::vector<std::uint32_t> buckets;  ///< by chunk: how many
 };
 
-/// Operations of a step in an order in which each follows all that it waits for, which does not depend on how long they
-/// take. Layouts with the same schedule, stages, chunks and micro-batches have it in common.
+/// Operations of a step in an order in which each follows all that it waits for, which does not depend on how long
+/// they take. Layouts with the same schedule, stages, chunks and micro-batches have it in common.
 class step_structure {
  public:
   /// Of a folded plan in which every chunk is one bucket, whose templates are the recipes.
@@ -77,8 +77,8 @@ struct step_cost {
 /// Structures of the steps of one model and kind of job. May be used by several threads.
 class step_cache {
  public:
-  /// Layouts whose operations depend on nothing but the schedule, stages, chunks and micro-batches: on healthy hardware,
-  /// with gradients that leave once a step and layers that are all recomputed alike.
+  /// Layouts whose operations depend on nothing but the schedule, stages, chunks and micro-batches: on healthy
+  /// hardware, with gradients that leave once a step and layers that are all recomputed alike.
   static bool covers(const training_workload& w);
   /// What the folded plan_training gives. Requires that it `covers` the layout.
   step_cost cost_of(const platform& p, const stack& s, const model& m, const training_workload& w);

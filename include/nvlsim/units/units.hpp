@@ -35,9 +35,18 @@ class quantity {
   friend constexpr quantity operator*(quantity a, double k) { return quantity(a.value_ * k); }
   friend constexpr quantity operator*(double k, quantity a) { return quantity(a.value_ * k); }
   friend constexpr quantity operator/(quantity a, double k) { return quantity(a.value_ / k); }
-  constexpr quantity& operator+=(quantity b) { value_ += b.value_; return *this; }
-  constexpr quantity& operator-=(quantity b) { value_ -= b.value_; return *this; }
-  constexpr quantity& operator*=(double k) { value_ *= k; return *this; }
+  constexpr quantity& operator+=(quantity b) {
+    value_ += b.value_;
+    return *this;
+  }
+  constexpr quantity& operator-=(quantity b) {
+    value_ -= b.value_;
+    return *this;
+  }
+  constexpr quantity& operator*=(double k) {
+    value_ *= k;
+    return *this;
+  }
 
  private:
   constexpr explicit quantity(double value) noexcept : value_(value) {}
@@ -46,16 +55,20 @@ class quantity {
 
 namespace detail {
 template <class D>
-struct wrap { using type = quantity<D>; };
+struct wrap {
+  using type = quantity<D>;
+};
 template <>
-struct wrap<dim<0, 0>> { using type = double; };  // all exponents cancel: a plain number
+struct wrap<dim<0, 0>> {
+  using type = double;
+};  // all exponents cancel: a plain number
 
 template <class A, class B, int Sign>
 struct combine;
 template <int b1, int s1, int f1, int j1, int t1, int u1, int b2, int s2, int f2, int j2, int t2, int u2, int Sign>
 struct combine<dim<b1, s1, f1, j1, t1, u1>, dim<b2, s2, f2, j2, t2, u2>, Sign> {
-  using type = typename wrap<dim<b1 + Sign * b2, s1 + Sign * s2, f1 + Sign * f2, j1 + Sign * j2,
-                                 t1 + Sign * t2, u1 + Sign * u2>>::type;
+  using type = typename wrap<
+      dim<b1 + Sign * b2, s1 + Sign * s2, f1 + Sign * f2, j1 + Sign * j2, t1 + Sign * t2, u1 + Sign * u2>>::type;
 };
 
 template <class R>
@@ -94,10 +107,14 @@ constexpr bytes operator""_B(long double v) { return bytes::from_base(static_cas
 constexpr bytes operator""_GB(long double v) { return bytes::from_base(static_cast<double>(v) * 1e9); }
 constexpr bytes operator""_GiB(long double v) { return bytes::from_base(static_cast<double>(v) * 1073741824.0); }
 constexpr bandwidth operator""_GBps(long double v) { return bandwidth::from_base(static_cast<double>(v) * 1e9); }
-constexpr bandwidth operator""_Gbps(long double v) { return bandwidth::from_base(static_cast<double>(v) * 1e9 / 8); }
+constexpr bandwidth operator""_Gbps(long double v) {
+  return bandwidth::from_base(static_cast<double>(v) * 1e9 / 8);
+}
 constexpr seconds operator""_s(long double v) { return seconds::from_base(static_cast<double>(v)); }
 constexpr seconds operator""_us(long double v) { return seconds::from_base(static_cast<double>(v) * 1e-6); }
-constexpr flop_rate operator""_TFLOPS(long double v) { return flop_rate::from_base(static_cast<double>(v) * 1e12); }
+constexpr flop_rate operator""_TFLOPS(long double v) {
+  return flop_rate::from_base(static_cast<double>(v) * 1e12);
+}
 constexpr watts operator""_W(long double v) { return watts::from_base(static_cast<double>(v)); }
 }  // namespace literals
 

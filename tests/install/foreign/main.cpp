@@ -10,9 +10,9 @@
 
 int main(int argc, char** argv) try {
   const std::filesystem::path data = DATA;
-  const nvlsim::scenario s = nvlsim::load_scenario(data / "scenarios/training" / argv[argc - 1],
-                                                   {{"/platform/fabric/nic_bandwidth", "400 Gb/s"}},
-                                                   nvlsim::folders_under(data));
+  const nvlsim::scenario s =
+      nvlsim::load_scenario(data / "scenarios/training" / argv[argc - 1],
+                            {{"/platform/fabric/nic_bandwidth", "400 Gb/s"}}, nvlsim::folders_under(data));
   const nvlsim::run_record r = nvlsim::run_scenario(s);
   std::printf("%s\n%s", nvlsim::version, nvlsim::to_json(*r.outcome.metrics.find("step_time_s")).c_str());
   std::printf("%lld\n", static_cast<long long>(nvlsim::parameters(s.model)));

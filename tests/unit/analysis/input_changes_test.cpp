@@ -42,10 +42,12 @@ TEST_CASE("Changed inputs are named as --set names them") {
   CHECK(changes[0].a == value{4});
   CHECK(changes[0].b == value{2});
   CHECK(pointers(inputs(), inputs({{"1.4 kW", "1.2 kW"}})) == texts{"/platform/gpu/tdp"});
-  CHECK(pointers(inputs(), inputs({{"\"hidden_size\": 64", "\"hidden_size\": 65"}})) == texts{"/model/hidden_size"});
+  CHECK(pointers(inputs(), inputs({{"\"hidden_size\": 64", "\"hidden_size\": 65"}})) ==
+        texts{"/model/hidden_size"});
   CHECK(pointers(inputs(), inputs({{"\"racks\": 1", "\"racks\": 2"}, {"[\"mlp\"]", "\"none\""}})) ==
         texts{"/platform/racks", "/workload/recompute"});
-  CHECK(pointers(inputs(), inputs({{"\"training\", \"tp\"", "\"inference\", \"tp\""}})) == texts{"/workload/kind"});
+  CHECK(pointers(inputs(), inputs({{"\"training\", \"tp\"", "\"inference\", \"tp\""}})) ==
+        texts{"/workload/kind"});
 }
 
 TEST_CASE("Changed inputs have null where a side has nothing") {
@@ -58,20 +60,28 @@ TEST_CASE("Changed inputs have null where a side has nothing") {
 }
 
 TEST_CASE("Names, descriptions and sources are no changed inputs") {
-  CHECK(changed_inputs(inputs(), inputs({{"\"name\": \"s\"", "\"name\": \"t\""}, {"\"one\"", "\"two\""}, {"\"vendor\"", "\"assumed\""},
-                                         {"{\"x\": \"y\"}", "{\"x\": \"z\"}"}, {"d0", "d0"}})).empty());
+  CHECK(changed_inputs(inputs(), inputs({{"\"name\": \"s\"", "\"name\": \"t\""},
+                                         {"\"one\"", "\"two\""},
+                                         {"\"vendor\"", "\"assumed\""},
+                                         {"{\"x\": \"y\"}", "{\"x\": \"z\"}"},
+                                         {"d0", "d0"}}))
+            .empty());
 }
 
 TEST_CASE("Another platform or stack is one changed input") {
-  CHECK(pointers(inputs(), inputs({{"gb300-nvl72", "gb200-nvl72"}, {"1.4 kW", "1.2 kW"}})) == texts{"/platform/use"});
-  CHECK(pointers(inputs(), inputs({{"\"stack\": \"bridge\"", "\"stack\": \"lm\""}, {"s0", "s1"}, {"0.5", "0.6"}})) == texts{"/stack"});
+  CHECK(pointers(inputs(), inputs({{"gb300-nvl72", "gb200-nvl72"}, {"1.4 kW", "1.2 kW"}})) ==
+        texts{"/platform/use"});
+  CHECK(
+      pointers(inputs(), inputs({{"\"stack\": \"bridge\"", "\"stack\": \"lm\""}, {"s0", "s1"}, {"0.5", "0.6"}})) ==
+      texts{"/stack"});
 }
 
 TEST_CASE("A changed stack is told by its parameters, else by its digest") {
   CHECK(pointers(inputs(), inputs({{"s0", "s1"}, {"0.5", "0.505"}})) == texts{"/stack/training/tp_exposed"});
   CHECK(pointers(inputs(), inputs({{"s0", "s1"}})) == texts{"/stack/digest"});
   // The same file of which other entries apply to another machine.
-  const std::pair<const char*, const char*> other_gpu{"\"gb300\":", "\"gb200\":"}, other_use{"gb300-nvl72", "gb200-nvl72"};
+  const std::pair<const char*, const char*> other_gpu{"\"gb300\":", "\"gb200\":"},
+      other_use{"gb300-nvl72", "gb200-nvl72"};
   CHECK(pointers(inputs(), inputs({other_use, other_gpu})) == texts{"/platform/use"});
   CHECK(pointers(inputs(), inputs({other_use, other_gpu, {"s0", "s1"}, {"0.5", "0.6"}})) ==
         texts{"/platform/use", "/stack/training/tp_exposed"});

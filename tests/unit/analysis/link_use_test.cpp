@@ -58,23 +58,27 @@ TEST_CASE("Links are used by the exchanges inside an operation, each while it la
   // Computes for 60 ms, of which 20 hide 1 GB, and waits 40 ms for 2 GB; it took 1.5 times as long.
   auto facts = std::make_shared<part_facts>();
   facts->traffic = {{}, {3.0_GB, 3.0_GB}};
-  work_template w{"pass", {{work_kind::gemm, "gemm", 0.06_s, 1}, {work_kind::ep, "ep.exchange", 0.04_s, 1, facts}}, {}, {}};
+  work_template w{
+      "pass", {{work_kind::gemm, "gemm", 0.06_s, 1}, {work_kind::ep, "ep.exchange", 0.04_s, 1, facts}}, {}, {}};
   w.network = {{{{}, {1.0_GB, 1.0_GB}}, {}, 0.02_s}, {{{}, {2.0_GB, 2.0_GB}}, {}, 0.1_s, 0.06_s}};
   s.work.append(s.work.classes[1].streams[0], s.work.add_template(std::move(w)), {});
   s.times.spans[1][0] = {{0.2, 0.35}};
   const auto links = links_used(s.work, s.times, s.hardware);
-  const auto into = std::find_if(links.begin(), links.end(), [](const link_use& u) { return u.rank_class == 1 && u.name == "nic in"; });
+  const auto into = std::find_if(links.begin(), links.end(),
+                                 [](const link_use& u) { return u.rank_class == 1 && u.name == "nic in"; });
   REQUIRE(into != links.end());
   CHECK(into->carried == 8.0_GB);
   CHECK(into->busiest == "send");
   CHECK(into->of_busiest == 5.0_GB);
-  const std::vector<std::pair<double, double>> expected = {{0.1, 0.5}, {0.2, 1 / 3.0}, {0.23, 0.0}, {0.29, 1 / 3.0}, {0.35, 0.0}};
+  const std::vector<std::pair<double, double>> expected = {
+      {0.1, 0.5}, {0.2, 1 / 3.0}, {0.23, 0.0}, {0.29, 1 / 3.0}, {0.35, 0.0}};
   REQUIRE(into->points.size() == expected.size());
   for (std::size_t i = 0; i < expected.size(); ++i) {
     CHECK(into->points[i].first == Approx(expected[i].first));
     CHECK(into->points[i].second == Approx(expected[i].second).margin(1e-12));
   }
-  const auto out = std::find_if(links.begin(), links.end(), [](const link_use& u) { return u.rank_class == 1 && u.name == "nic out"; });
+  const auto out = std::find_if(links.begin(), links.end(),
+                                [](const link_use& u) { return u.rank_class == 1 && u.name == "nic out"; });
   REQUIRE(out != links.end());
   CHECK(out->busiest == "ep.exchange");
   CHECK(out->carried == 3.0_GB);
@@ -82,9 +86,8 @@ TEST_CASE("Links are used by the exchanges inside an operation, each while it la
 
 TEST_CASE("Links name the exchange inside passes that fills them") {
   const std::filesystem::path root = NVLSIM_SOURCE_DIR;
-  const std::vector<override_option> sets = {{"/workload/global_batch_size", "4608"},
-                                             {"/platform/racks", "576"},
-                                             {"/placement/gpus_per_rack", "8"}};
+  const std::vector<override_option> sets = {
+      {"/workload/global_batch_size", "4608"}, {"/platform/racks", "576"}, {"/placement/gpus_per_rack", "8"}};
   const scenario s = load_scenario(root / "scenarios/training/kimi-k2-gb300-4608.json", sets, folders_under(root));
   const plan p = plan_training(s.platform, s.stack, s.model, std::get<training_workload>(s.workload));
   const std::vector<link_use> links = links_used(p, evaluate(p), s.platform);

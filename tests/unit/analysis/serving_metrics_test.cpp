@@ -1,7 +1,7 @@
 #include <catch2/catch.hpp>
 
-#include "unit/serving/inference_fixture.hpp"
 #include "nvlsim/analysis/inference_metrics.hpp"
+#include "unit/serving/inference_fixture.hpp"
 
 namespace nvlsim {
 namespace {

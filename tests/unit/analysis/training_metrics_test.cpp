@@ -1,4 +1,5 @@
-// What a training step's timeline says: shares of time that add up, energy that is conserved, rates by their formulas.
+// What a training step's timeline says: shares of time that add up, energy that is conserved, rates by their
+// formulas.
 #include "nvlsim/analysis/training_metrics.hpp"
 
 #include <catch2/catch.hpp>
@@ -18,7 +19,8 @@ struct measured_step {
   training_metrics metrics;
 };
 
-measured_step measured(const platform& p, const stack& s, const model& m, const training_workload& w, bool fold = true) {
+measured_step measured(const platform& p, const stack& s, const model& m, const training_workload& w,
+                       bool fold = true) {
   measured_step out;
   out.work = plan_training(p, s, m, w, fold);
   out.times = evaluate(out.work);
@@ -60,7 +62,10 @@ TEST_CASE("Every stage's breakdown adds up to the step") {
 TEST_CASE("What a pass took longer than alone is communication that it waited for, at idle power") {
   auto facts = std::make_shared<part_facts>();
   facts->traffic = {{}, {1.0_GB, 1.0_GB}};
-  work_template w{"pass", {{work_kind::gemm, "gemm", 0.06_s, 1}, {work_kind::ep, "ep.exchange", 0.04_s, 1, facts}}, {}, 500.0_W};
+  work_template w{"pass",
+                  {{work_kind::gemm, "gemm", 0.06_s, 1}, {work_kind::ep, "ep.exchange", 0.04_s, 1, facts}},
+                  {},
+                  500.0_W};
   plan p;
   p.classes = {{"stage 0", 1, {{stream_kind::compute, {}}}}};
   p.append(p.classes[0].streams[0], p.add_template(std::move(w)), {});
@@ -139,7 +144,8 @@ TEST_CASE("Exposed communication is what operations and streams wait for") {
   CHECK(of(m, work_kind::tp) > 0);
   CHECK(s.metrics.exposed_communication.base() ==
         Approx(of(m, work_kind::tp) + of(m, work_kind::cp) + of(m, work_kind::ep) + of(m, work_kind::pp) +
-               of(m, work_kind::dp) + m.waiting_data_parallel.base()).epsilon(1e-12));
+               of(m, work_kind::dp) + m.waiting_data_parallel.base())
+            .epsilon(1e-12));
 }
 
 TEST_CASE("An unfolded step measures as the folded one") {
@@ -172,14 +178,17 @@ TEST_CASE("LoRA computes no gradient of frozen weights") {
   const model m = test::even_model(10);
   training_workload w = test::even_workload(1, 1, 4);
   const double tokens = 4 * 4096.0;
-  // Two FLOPs a weight and pass; causal attention reads half of the s x s scores, QK and AV, forward and twice backward.
-  const double weights = 10 * (4.0 * 4096 * 4096 + 3.0 * 4096 * 16384) + 64.0 * 4096, scores = 10 * 4096.0 * 4096 * 2;
+  // Two FLOPs a weight and pass; causal attention reads half of the s x s scores, QK and AV, forward and twice
+  // backward.
+  const double weights = 10 * (4.0 * 4096 * 4096 + 3.0 * 4096 * 16384) + 64.0 * 4096,
+               scores = 10 * 4096.0 * 4096 * 2;
   CHECK(model_flops_per_step(m, w, true) == Approx(3 * tokens * (2 * weights + scores)).epsilon(1e-12));
   w.task = training_task::lora;
   CHECK(model_flops_per_step(m, w, true) == Approx(tokens * (2 * 2 * weights + 3 * scores)).epsilon(1e-12));
 }
 
-// Scores are those of each sequence with itself: for equal lengths as many tokens as before, each with 1 / n of the keys.
+// Scores are those of each sequence with itself: for equal lengths as many tokens as before, each with 1 / n of
+// the keys.
 TEST_CASE("FLOPs of packed sequences count the squares of their lengths") {
   const model m = test::even_model(10);
   training_workload w = test::even_workload(1, 1, 4);
@@ -247,11 +256,14 @@ TEST_CASE("Metrics of a whole training run need its tokens, and its cost a price
 }
 
 TEST_CASE("A report that does not fit says what takes the memory") {
-  const memory_report m{"stage 2", {{"weights", 150.0_GB, "why"}, {"activations", 50.0_GB, "why"}}, 200.0_GB, 190.0_GB};
-  CHECK(too_large(m) == "stage 2 needs 200 GB of GPU memory and 190 GB are usable: weights 150 GB, activations 50 GB");
+  const memory_report m{
+      "stage 2", {{"weights", 150.0_GB, "why"}, {"activations", 50.0_GB, "why"}}, 200.0_GB, 190.0_GB};
+  CHECK(too_large(m) ==
+        "stage 2 needs 200 GB of GPU memory and 190 GB are usable: weights 150 GB, activations 50 GB");
   const memory_report close{"stage 0", {{"weights", 192.0_GB, "why"}}, 192.0_GB, 190.0_GB};
-  CHECK(too_large(close) == "stage 0 needs 192 GB of GPU memory and 190 GB are usable: weights 192 GB; 1.1 % too much is within "
-                            "the error of this estimate (up to 1.2 %), so that it may fit");
+  CHECK(too_large(close) ==
+        "stage 0 needs 192 GB of GPU memory and 190 GB are usable: weights 192 GB; 1.1 % too much is within "
+        "the error of this estimate (up to 1.2 %), so that it may fit");
   CHECK(*memory_section(m).find("items")->items()->back().find("bytes")->number() == 50e9);
 }
 

@@ -12,10 +12,12 @@ namespace {
 
 const std::filesystem::path root = NVLSIM_SOURCE_DIR;
 
-std::vector<served_error> errors(const std::string& gpu, const std::string& kind, double worst, std::size_t n = 40) {
+std::vector<served_error> errors(const std::string& gpu, const std::string& kind, double worst,
+                                 std::size_t n = 40) {
   std::vector<served_error> out;
   for (std::size_t i = 1; i <= n; ++i)
-    out.push_back({"vllm", kind, gpu, "tpot", precision::fp8, (i % 2 ? 1 : -1) * worst * static_cast<double>(i) / static_cast<double>(n)});
+    out.push_back({"vllm", kind, gpu, "tpot", precision::fp8,
+                   (i % 2 ? 1 : -1) * worst * static_cast<double>(i) / static_cast<double>(n)});
   return out;
 }
 
@@ -39,7 +41,8 @@ TEST_CASE("Coverage takes each system's bands from the others") {
   CHECK(coverage_elsewhere(alike) == Approx(0.9));
   CHECK(*widths_elsewhere(alike).find("tpot")->number() == Approx(0.45));
   // One system is twice as far off: its own bands would hide that.
-  CHECK(coverage_elsewhere(both(errors("h100", "dense", 0.5), errors("a100", "dense", 1))) == Approx((0.45 + 1) / 2).margin(0.02));
+  CHECK(coverage_elsewhere(both(errors("h100", "dense", 0.5), errors("a100", "dense", 1))) ==
+        Approx((0.45 + 1) / 2).margin(0.02));
 }
 
 scenario load(const std::vector<override_option>& sets) {
@@ -49,7 +52,8 @@ scenario load(const std::vector<override_option>& sets) {
 TEST_CASE("A GPU that the stack was not fitted to at this precision has a wider band, and words that say so") {
   const std::string calibration = "/stack/inference/calibration";
   const auto with = [&](const std::string& formats) {
-    return load({{calibration, R"({"measured": {"gb300": [)" + formats + R"(]}, "dense": {"throughput": 0.2}, "elsewhere": {"throughput": 0.5}})"}});
+    return load({{calibration, R"({"measured": {"gb300": [)" + formats +
+                                   R"(]}, "dense": {"throughput": 0.2}, "elsewhere": {"throughput": 0.5}})"}});
   };
   run_status status = run_status::ok;
   const explanation known = explain_scenario(with(R"("nvfp4")"), "output_tokens_per_s", status);
@@ -68,7 +72,8 @@ TEST_CASE("A GPU that the stack was not fitted to at this precision has a wider 
 }
 
 TEST_CASE("Rates that the arrivals set have no band") {
-  const scenario s = load_scenario(root / "scenarios/inference/llama3.3-70b-trace-gb300-rack.json", {}, folders_under(root));
+  const scenario s =
+      load_scenario(root / "scenarios/inference/llama3.3-70b-trace-gb300-rack.json", {}, folders_under(root));
   run_status status = run_status::ok;
   CHECK_FALSE(explain_scenario(s, "output_tokens_per_s", status).band);
   CHECK(explain_scenario(s, "tpot_s.mean", status).band);

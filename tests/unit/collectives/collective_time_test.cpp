@@ -11,8 +11,8 @@ namespace {
 using test::machine;
 using test::shipped;
 
-constexpr collective kinds[] = {collective::all_reduce, collective::all_gather, collective::reduce_scatter,
-                                collective::all_to_all, collective::broadcast,  collective::send_recv,
+constexpr collective kinds[] = {collective::all_reduce, collective::all_gather,        collective::reduce_scatter,
+                                collective::all_to_all, collective::broadcast,         collective::send_recv,
                                 collective::reduce,     collective::neighbor_exchange, collective::barrier};
 
 const std::vector<platform>& machines() {
@@ -26,8 +26,9 @@ const std::vector<platform>& machines() {
 }
 
 const std::vector<comm_group> groups = {
-    {2, 1}, {3, 1},  {4, 1},   {5, 1},     {8, 1},   {17, 1},  {72, 1},     {2, 2},         {16, 16},
-    {7, 3}, {73, 2, 72, 1}, {100, 2, 72, 28}, {16, 2}, {144, 2}, {1440, 20}, {64, 64}, {100, 3}, {4096, 512}, {331200, 4600}, {331200, 331200}};
+    {2, 1},     {3, 1},   {4, 1},   {5, 1},         {8, 1},           {17, 1},         {72, 1},
+    {2, 2},     {16, 16}, {7, 3},   {73, 2, 72, 1}, {100, 2, 72, 28}, {16, 2},         {144, 2},
+    {1440, 20}, {64, 64}, {100, 3}, {4096, 512},    {331200, 4600},   {331200, 331200}};
 
 template <class Visit>
 void each_case(Visit visit) {
@@ -197,7 +198,8 @@ TEST_CASE("A fabric that was never measured takes its latency and its hosts from
   // What was measured has its hosts in its own numbers.
   platform known = machine(4, "tcpxo", 200.0_Gbps), marked = known;
   marked.fabric.host_driven = true;
-  CHECK(test::time(known, collective::all_reduce, 8, {16, 2}) == test::time(marked, collective::all_reduce, 8, {16, 2}));
+  CHECK(test::time(known, collective::all_reduce, 8, {16, 2}) ==
+        test::time(marked, collective::all_reduce, 8, {16, 2}));
 }
 
 TEST_CASE("Ring all-reduce never gets cheaper with more ranks") {
@@ -268,19 +270,25 @@ TEST_CASE("Without a switch a group has only the links that lead to its members"
     CHECK(slower(1e10, 8) == 1);
     CHECK(slower(64, 2) == Approx(1).epsilon(0.02));
   }
-  CHECK(test::time(mesh, collective::all_reduce, 1e9, {16, 2}) == test::time(switched, collective::all_reduce, 1e9, {16, 2}));
-  CHECK(test::time(mesh, collective::all_reduce, 1e9, {2, 2}) == test::time(switched, collective::all_reduce, 1e9, {2, 2}));
+  CHECK(test::time(mesh, collective::all_reduce, 1e9, {16, 2}) ==
+        test::time(switched, collective::all_reduce, 1e9, {16, 2}));
+  CHECK(test::time(mesh, collective::all_reduce, 1e9, {2, 2}) ==
+        test::time(switched, collective::all_reduce, 1e9, {2, 2}));
 }
 
 TEST_CASE("A slower fabric costs every step that crosses it") {
   platform near = machine(5, "quantum-x800", 800.0_Gbps), far = near;
   far.fabric.latency += 10.0_us;
-  const auto t = [](const platform& p, comm_group g) { return test::time(p, collective::all_reduce, 8, g).base(); };
+  const auto t = [](const platform& p, comm_group g) {
+    return test::time(p, collective::all_reduce, 8, g).base();
+  };
   CHECK(t(far, {72, 1}) == t(near, {72, 1}));
   CHECK(t(far, {144, 2}) - t(near, {144, 2}) == Approx(20e-6).epsilon(0.01));
   CHECK(t(far, {576, 8}) - t(near, {576, 8}) == Approx(60e-6).epsilon(0.01));
   // Nothing of an all-to-all was measured here: its steps take longer all the same, and only by that.
-  const auto exchange = [](const platform& p) { return test::time(p, collective::all_to_all, 8, {144, 2}).base(); };
+  const auto exchange = [](const platform& p) {
+    return test::time(p, collective::all_to_all, 8, {144, 2}).base();
+  };
   CHECK(exchange(far) - exchange(near) == Approx(10e-6).epsilon(0.01));
   platform slow = near;
   slow.fabric.leaf.latency += 1.0_us;
@@ -358,7 +366,8 @@ TEST_CASE("NVLink of which nobody published a sweep takes the rates of the gener
   for (const collective c : {collective::all_reduce, collective::all_gather, collective::all_to_all}) {
     INFO(name(c));
     CHECK(test::time(six, c, 8, {8, 1}) / test::time(five, c, 8, {8, 1}) == Approx(1).epsilon(0.01));
-    CHECK(test::time(six, c, 1e11, {8, 1}) / test::time(five, c, 1e11, {8, 1}) == Approx(0.5).epsilon(0.15));  // memory copies its own share
+    CHECK(test::time(six, c, 1e11, {8, 1}) / test::time(five, c, 1e11, {8, 1}) ==
+          Approx(0.5).epsilon(0.15));  // memory copies its own share
     CHECK(collective_time(shipped(), six, c, 1.0_GB, {8, 1}).derived);
   }
   CHECK(custom_all_reduce_time(shipped(), six, bytes::from_base(1e6), 8));
@@ -387,7 +396,8 @@ TEST_CASE("Collectives say how measured times spread, where somebody measured") 
 
 TEST_CASE("SHARP that no sweep of the fabric shows is derived") {
   const auto derived = [](const platform& p, std::string_view algorithm) {
-    return collective_time(shipped(), p, collective::all_reduce, 1.0_GB, {16, 2}, {.algorithm = algorithm}).derived;
+    return collective_time(shipped(), p, collective::all_reduce, 1.0_GB, {16, 2}, {.algorithm = algorithm})
+        .derived;
   };
   CHECK_FALSE(derived(machine(3, "hdr-sharp", 100.0_Gbps, true), "sharp"));
   CHECK(derived(machine(5, "quantum-x800", 800.0_Gbps, true), "sharp"));
@@ -395,11 +405,14 @@ TEST_CASE("SHARP that no sweep of the fabric shows is derived") {
 }
 
 TEST_CASE("Switches that reduce make no all-reduce between racks slower") {
-  const platform with = machine(5, "quantum-x800", 800.0_Gbps, true), without = machine(5, "quantum-x800", 800.0_Gbps);
+  const platform with = machine(5, "quantum-x800", 800.0_Gbps, true),
+                 without = machine(5, "quantum-x800", 800.0_Gbps);
   bool faster = false;
   for (double size = 8; size < 2e10; size *= 4) {
     const auto time = [&](const platform& p) {
-      return collective_time(shipped(), p, collective::all_reduce, bytes::from_base(size), {.ranks = 144, .domains = 2}).time;
+      return collective_time(shipped(), p, collective::all_reduce, bytes::from_base(size),
+                             {.ranks = 144, .domains = 2})
+          .time;
     };
     CHECK(time(with) <= time(without));
     faster |= time(with) < time(without);

@@ -18,12 +18,17 @@ using test::shipped;
 
 const std::vector<platform>& machines() {
   static const std::vector<platform> all = [] {
-    std::vector<platform> out = {machine(2, "efa-100", 12.5_Gbps),       machine(3, "roce-a100", 200.0_Gbps),
-                                 machine(3, "hdr-sharp", 100.0_Gbps, true), machine(4, "quantum-2", 400.0_Gbps),
-                                 machine(4, "efa-3200", 400.0_Gbps),     machine(4, "tcpxo", 200.0_Gbps),
-                                 machine(5, "roce-400", 400.0_Gbps),     machine(5, "quantum-x800", 800.0_Gbps),
+    std::vector<platform> out = {machine(2, "efa-100", 12.5_Gbps),
+                                 machine(3, "roce-a100", 200.0_Gbps),
+                                 machine(3, "hdr-sharp", 100.0_Gbps, true),
+                                 machine(4, "quantum-2", 400.0_Gbps),
+                                 machine(4, "efa-3200", 400.0_Gbps),
+                                 machine(4, "tcpxo", 200.0_Gbps),
+                                 machine(5, "roce-400", 400.0_Gbps),
+                                 machine(5, "quantum-x800", 800.0_Gbps),
                                  machine(5, "quantum-x800", 800.0_Gbps, true),
-                                 machine(5, "roce-gb300", 800.0_Gbps),   machine(5, "nobody's fabric", 100.0_Gbps, true),
+                                 machine(5, "roce-gb300", 800.0_Gbps),
+                                 machine(5, "nobody's fabric", 100.0_Gbps, true),
                                  machine(6, "quantum-x800", 1600.0_Gbps)};
     out.push_back(out[3]);
     out.back().gpu.nvlink = 200.0_GBps;  // H800
@@ -32,9 +37,10 @@ const std::vector<platform>& machines() {
   return all;
 }
 
-const std::vector<comm_group> groups = {{2, 1},   {3, 1},   {4, 1},         {5, 1},          {8, 1},     {17, 1},      {72, 1},
-                                        {2, 2},   {16, 16}, {7, 3},         {73, 2, 72, 1},  {100, 2, 72, 28}, {16, 2}, {144, 2},
-                                        {64, 64}, {100, 3}, {288, 4, 72, 72}, {1440, 20},     {4096, 512}, {331200, 4600}};
+const std::vector<comm_group> groups = {{2, 1},         {3, 1},           {4, 1},     {5, 1},      {8, 1},
+                                        {17, 1},        {72, 1},          {2, 2},     {16, 16},    {7, 3},
+                                        {73, 2, 72, 1}, {100, 2, 72, 28}, {16, 2},    {144, 2},    {64, 64},
+                                        {100, 3},       {288, 4, 72, 72}, {1440, 20}, {4096, 512}, {331200, 4600}};
 
 const std::vector<double> sizes = [] {
   std::vector<double> out = {0};
@@ -89,8 +95,9 @@ void each_case(Visit visit) {
 }
 
 std::string text(const platform& p, collective c, comm_group g, const collective_options& o, double size) {
-  return fmt::format("{} on NVLink {} and {}, {} ranks in {} domains, algorithm \"{}\", protocol \"{}\", {} B", name(c),
-                     p.gpu.nvlink_generation, p.fabric.name, g.ranks, g.domains, o.algorithm, o.protocol, size);
+  return fmt::format("{} on NVLink {} and {}, {} ranks in {} domains, algorithm \"{}\", protocol \"{}\", {} B",
+                     name(c), p.gpu.nvlink_generation, p.fabric.name, g.ranks, g.domains, o.algorithm, o.protocol,
+                     size);
 }
 
 /// Collects what breaks a rule, and how often.
@@ -159,7 +166,8 @@ TEST_CASE("No collective is faster on a worse fabric, nor a skewed one than an e
       const seconds healthy = test::time(p, c, sizes[i], g, o);
       for (const platform& w : worse)
         v.expect(test::time(w, c, sizes[i], g, o) >= healthy, [&] { return text(p, c, g, o, sizes[i]); });
-      v.expect(test::time(p, c, sizes[i], g, skewed) >= healthy, [&] { return text(p, c, g, o, sizes[i]) + ", skewed"; });
+      v.expect(test::time(p, c, sizes[i], g, skewed) >= healthy,
+               [&] { return text(p, c, g, o, sizes[i]) + ", skewed"; });
     }
   });
   INFO(v.first);
@@ -174,14 +182,18 @@ TEST_CASE("A slower port makes no collective faster") {
       platform slow = p;
       slow.gpu.nvlink = p.gpu.nvlink * share;
       for (const double size : sizes) {
-        const auto cost = [&](const platform& x) { return collective_time(shipped(), x, c, bytes::from_base(size), g, o); };
+        const auto cost = [&](const platform& x) {
+          return collective_time(shipped(), x, c, bytes::from_base(size), g, o);
+        };
         const collective_cost now = cost(slow), before = cost(p);
         // Elsewhere the library's choice may happen to be the better one.
         if (now.algorithm != before.algorithm || now.algorithm == "hierarchical") continue;
-        // Of its choice, the size at which a protocol begins moves with the port, and what smaller ones are charged a bit.
+        // Of its choice, the size at which a protocol begins moves with the port, and what smaller ones are
+        // charged a bit.
         const double slack = o.protocol.empty() ? 0.01 : rounding;
         v.expect(now.time >= before.time * (1 - slack), [&] {
-          return text(p, c, g, o, size) + fmt::format(": {} at {}, {} whole", now.time.base(), share, before.time.base());
+          return text(p, c, g, o, size) +
+                 fmt::format(": {} at {}, {} whole", now.time.base(), share, before.time.base());
         });
       }
     }
@@ -199,10 +211,12 @@ TEST_CASE("A ring all-reduce of more ranks or domains takes no less") {
         const collective_options o{"ring", false, protocol};
         collective_cost before;
         const auto grows = [&](comm_group g) {
-          const collective_cost now = collective_time(shipped(), p, collective::all_reduce, bytes::from_base(size), g, o);
+          const collective_cost now =
+              collective_time(shipped(), p, collective::all_reduce, bytes::from_base(size), g, o);
           // Where the library takes another protocol for more ranks, that may happen to be the better one.
           if (now.algorithm == before.algorithm)
-            v.expect(now.time >= before.time * (1 - rounding), [&] { return text(p, collective::all_reduce, g, o, size); });
+            v.expect(now.time >= before.time * (1 - rounding),
+                     [&] { return text(p, collective::all_reduce, g, o, size); });
           before = now;
         };
         for (int ranks = 2; ranks <= 72; ++ranks) grows({ranks, 1});
@@ -254,9 +268,8 @@ TEST_CASE("Where NICs are the limit, twice their rate halves what bytes take") {
         const auto of_bytes = [&](const platform& x) {
           return (test::time(x, c, 2e13, g) - test::time(x, c, 1e13, g)).base();
         };
-        v.expect(std::abs(of_bytes(fast) / of_bytes(p) - 0.5) < 0.02, [&] {
-          return text(p, c, g, {}, 1e13) + fmt::format(": {} of {}", of_bytes(fast), of_bytes(p));
-        });
+        v.expect(std::abs(of_bytes(fast) / of_bytes(p) - 0.5) < 0.02,
+                 [&] { return text(p, c, g, {}, 1e13) + fmt::format(": {} of {}", of_bytes(fast), of_bytes(p)); });
       }
   INFO(v.first);
   CHECK(v.broken == 0);

@@ -32,7 +32,8 @@ inline platform machine(int nvlink_generation, const std::string& fabric, bandwi
   p.fabric.nic_bandwidth = nic;
   p.fabric.sharp = sharp;
   const auto measured = shipped().measured_on.find(fabric);
-  const measured_hardware& m = measured == shipped().measured_on.end() ? shipped().measured_on.at("default") : measured->second;
+  const measured_hardware& m =
+      measured == shipped().measured_on.end() ? shipped().measured_on.at("default") : measured->second;
   p.fabric.latency = *m.latency;
   p.fabric.leaf.latency = m.switch_latency.value_or(seconds{});
   return p;

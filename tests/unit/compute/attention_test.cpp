@@ -18,9 +18,7 @@ attention_shape causal(double batch, double length, double heads = 64) {
           .queries = length,
           .pairs = length * length / 2};
 }
-kernel_cost forward(const attention_shape& s) {
-  return attention_forward_cost(gb200(), blackwell().attention, s);
-}
+kernel_cost forward(const attention_shape& s) { return attention_forward_cost(gb200(), blackwell().attention, s); }
 kernel_cost backward(const attention_shape& s) {
   return attention_backward_cost(gb200(), blackwell().attention, s);
 }
@@ -84,8 +82,7 @@ TEST_CASE("Backward attention does two and a half times the arithmetic at a lowe
 }
 
 TEST_CASE("Decode attention reads the cache at its share of HBM and never falls below the launch") {
-  const kernel_cost large =
-      decode({.batch = 256, .context = 16384, .heads = 64, .kv_heads = 8, .head_dim = 128});
+  const kernel_cost large = decode({.batch = 256, .context = 16384, .heads = 64, .kv_heads = 8, .head_dim = 128});
   CHECK(large.limit == bound::memory);
   CHECK(large.moved.base() == 2 * 256.0 * 16384 * 8 * 128 * 2 + 4 * 256.0 * 64 * 128);
   const bandwidth rate = large.moved / large.time;
@@ -142,8 +139,7 @@ TEST_CASE("Attention of nothing costs nothing") {
   CHECK(forward(causal(1, 0)).time.base() == 0);
   CHECK(backward(causal(1, 128, 0)).time.base() == 0);
   CHECK(decode({}).time.base() == 0);
-  CHECK(
-      std::isfinite(decode({.batch = 1, .context = 0, .heads = 8, .kv_heads = 1, .head_dim = 64}).time.base()));
+  CHECK(std::isfinite(decode({.batch = 1, .context = 0, .heads = 8, .kv_heads = 1, .head_dim = 64}).time.base()));
 }
 
 }  // namespace

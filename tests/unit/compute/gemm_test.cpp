@@ -105,9 +105,12 @@ TEST_CASE("A cast takes its least time for every row, where there is one") {
   p.cast_row_time = seconds::from_base(1e-9);
   gemm_params free = p;
   free.cast_row_time = {};
-  const auto time = [](const gemm_params& x, const gemm_shape& s) { return gemm_cost(gb200(), x, precision::nvfp4, s).time.base(); };
+  const auto time = [](const gemm_params& x, const gemm_shape& s) {
+    return gemm_cost(gb200(), x, precision::nvfp4, s).time.base();
+  };
   const gemm_shape narrow{.m = 65536, .n = 128, .k = 64}, wide{.m = 65536, .n = 128, .k = 16384};
-  const double bytes_time = 65536.0 * 64 * (2 + bytes_per_element(precision::nvfp4)) / (gb200().hbm_bandwidth.base() * p.hbm_share);
+  const double bytes_time =
+      65536.0 * 64 * (2 + bytes_per_element(precision::nvfp4)) / (gb200().hbm_bandwidth.base() * p.hbm_share);
   CHECK(time(p, narrow) - time(free, narrow) == Approx(65536e-9 - bytes_time));
   CHECK(time(p, wide) == time(free, wide));
   p.cast_passes = free.cast_passes = 0;  // quantised before
@@ -154,8 +157,8 @@ TEST_CASE("GEMM names what limits it") {
 
 TEST_CASE("GEMM of nothing costs nothing and of the largest sizes stays finite") {
   for (const gemm_shape s :
-       {gemm_shape{.m = 0, .n = 5, .k = 5}, gemm_shape{.m = 5, .n = 0, .k = 5},
-        gemm_shape{.m = 5, .n = 5, .k = 0}, gemm_shape{.m = 5, .n = 5, .k = 5, .groups = 0}}) {
+       {gemm_shape{.m = 0, .n = 5, .k = 5}, gemm_shape{.m = 5, .n = 0, .k = 5}, gemm_shape{.m = 5, .n = 5, .k = 0},
+        gemm_shape{.m = 5, .n = 5, .k = 5, .groups = 0}}) {
     const kernel_cost c = cost(precision::fp8, s);
     CHECK(c.time.base() == 0);
     CHECK(c.work.base() == 0);

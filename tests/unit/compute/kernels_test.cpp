@@ -8,13 +8,15 @@
 namespace nvlsim {
 namespace {
 
-constexpr std::array<const char*, 9> machines = {"gb300-nvl72", "gb200-nvl72", "hgx-b300", "hgx-b200", "nd-h200-v5",
-                                                 "nd-h100-v5",  "ndm-a100-v4", "vera-rubin-nvl72", "nd40rs-v2"};
+constexpr std::array<const char*, 9> machines = {"gb300-nvl72", "gb200-nvl72",      "hgx-b300",
+                                                 "hgx-b200",    "nd-h200-v5",       "nd-h100-v5",
+                                                 "ndm-a100-v4", "vera-rubin-nvl72", "nd40rs-v2"};
 
 struct on {
   gpu_spec gpu;
   kernel_profile kernels;
-  explicit on(const char* name) : gpu(test::shipped_gpu(name)), kernels(kernels_for(test::shipped_kernels(), gpu)) {}
+  explicit on(const char* name)
+      : gpu(test::shipped_gpu(name)), kernels(kernels_for(test::shipped_kernels(), gpu)) {}
 };
 
 TEST_CASE("GEMMs never beat the dense peak or the HBM of the data sheet") {
@@ -47,7 +49,9 @@ TEST_CASE("Narrower formats are not slower on large GEMMs, but for INT8 of Black
     CHECK(time(precision::fp8) > time(precision::nvfp4));
   }
   const on ultra("gb300-nvl72"), first("gb200-nvl72");
-  const auto int8 = [&](const on& m) { return gemm_cost(m.gpu, m.kernels.gemm.at(precision::int8), precision::int8, s).time; };
+  const auto int8 = [&](const on& m) {
+    return gemm_cost(m.gpu, m.kernels.gemm.at(precision::int8), precision::int8, s).time;
+  };
   CHECK(int8(ultra) > 20 * int8(first));  // 165 TOPS against 5 POPS
   CHECK_FALSE(measured_gemm(test::shipped_kernels(), ultra.gpu, precision::int8));
   CHECK(measured_gemm(test::shipped_kernels(), ultra.gpu, precision::nvfp4));
@@ -63,99 +67,167 @@ struct growing {
 kernel_cost none() { return {}; }
 
 const std::array<growing, 22> every_class = {{
-    {"gemm bf16 in m", precision::bf16, [](const on& m, double x) {
+    {"gemm bf16 in m", precision::bf16,
+     [](const on& m, double x) {
        const auto it = m.kernels.gemm.find(precision::bf16);
-       return it == m.kernels.gemm.end() ? none() : gemm_cost(m.gpu, it->second, precision::bf16, {.m = x, .n = 5120, .k = 1000});
+       return it == m.kernels.gemm.end()
+                  ? none()
+                  : gemm_cost(m.gpu, it->second, precision::bf16, {.m = x, .n = 5120, .k = 1000});
      }},
-    {"gemm bf16 in k", precision::bf16, [](const on& m, double x) {
+    {"gemm bf16 in k", precision::bf16,
+     [](const on& m, double x) {
        const auto it = m.kernels.gemm.find(precision::bf16);
-       return it == m.kernels.gemm.end() ? none() : gemm_cost(m.gpu, it->second, precision::bf16, {.m = 333, .n = 777, .k = x});
+       return it == m.kernels.gemm.end()
+                  ? none()
+                  : gemm_cost(m.gpu, it->second, precision::bf16, {.m = 333, .n = 777, .k = x});
      }},
-    {"gemm nvfp4 in n", precision::nvfp4, [](const on& m, double x) {
+    {"gemm nvfp4 in n", precision::nvfp4,
+     [](const on& m, double x) {
        const auto it = m.kernels.gemm.find(precision::nvfp4);
-       return it == m.kernels.gemm.end() ? none() : gemm_cost(m.gpu, it->second, precision::nvfp4, {.m = 100, .n = x, .k = 7168});
+       return it == m.kernels.gemm.end()
+                  ? none()
+                  : gemm_cost(m.gpu, it->second, precision::nvfp4, {.m = 100, .n = x, .k = 7168});
      }},
-    {"grouped gemm in groups", precision::fp8, [](const on& m, double x) {
+    {"grouped gemm in groups", precision::fp8,
+     [](const on& m, double x) {
        const auto it = m.kernels.gemm.find(precision::fp8);
-       return it == m.kernels.gemm.end() ? none()
-                                         : gemm_cost(m.gpu, it->second, precision::fp8, {.m = 50, .n = 700, .k = 900, .groups = x});
+       return it == m.kernels.gemm.end()
+                  ? none()
+                  : gemm_cost(m.gpu, it->second, precision::fp8, {.m = 50, .n = 700, .k = 900, .groups = x});
      }},
-    {"int4 weights in m", precision::bf16, [](const on& m, double x) {
+    {"int4 weights in m", precision::bf16,
+     [](const on& m, double x) {
        const auto it = m.kernels.weight_only.find(precision::int4);
        return it == m.kernels.weight_only.end()
                   ? none()
-                  : gemm_cost(m.gpu, it->second, precision::bf16, {.m = x, .n = 4096, .k = 4096, .weight_element_bytes = 0.5});
+                  : gemm_cost(m.gpu, it->second, precision::bf16,
+                              {.m = x, .n = 4096, .k = 4096, .weight_element_bytes = 0.5});
      }},
-    {"attention in length", precision::bf16, [](const on& m, double x) {
-       return attention_forward_cost(m.gpu, m.kernels, {.batch = 2, .heads = 7, .kv_heads = 1, .qk_dim = 128, .v_dim = 128,
-                                                        .queries = x, .pairs = x * x / 2});
+    {"attention in length", precision::bf16,
+     [](const on& m, double x) {
+       return attention_forward_cost(
+           m.gpu, m.kernels,
+           {.batch = 2, .heads = 7, .kv_heads = 1, .qk_dim = 128, .v_dim = 128, .queries = x, .pairs = x * x / 2});
      }},
-    {"attention in sequences", precision::bf16, [](const on& m, double x) {
-       return attention_forward_cost(m.gpu, m.kernels, {.batch = x, .heads = 7, .kv_heads = 1, .qk_dim = 128, .v_dim = 128,
-                                                        .queries = 129, .pairs = 129.0 * 129 / 2});
+    {"attention in sequences", precision::bf16,
+     [](const on& m, double x) {
+       return attention_forward_cost(m.gpu, m.kernels,
+                                     {.batch = x,
+                                      .heads = 7,
+                                      .kv_heads = 1,
+                                      .qk_dim = 128,
+                                      .v_dim = 128,
+                                      .queries = 129,
+                                      .pairs = 129.0 * 129 / 2});
      }},
-    {"attention of fp8 in heads", precision::fp8, [](const on& m, double x) {
+    {"attention of fp8 in heads", precision::fp8,
+     [](const on& m, double x) {
        if (!m.gpu.dense_peak(precision::fp8)) return none();
-       return attention_forward_cost(m.gpu, m.kernels, {.batch = 1, .heads = x, .kv_heads = 1, .qk_dim = 64, .v_dim = 64,
-                                                        .queries = 1000, .pairs = 500000, .fp8 = true});
+       return attention_forward_cost(m.gpu, m.kernels,
+                                     {.batch = 1,
+                                      .heads = x,
+                                      .kv_heads = 1,
+                                      .qk_dim = 64,
+                                      .v_dim = 64,
+                                      .queries = 1000,
+                                      .pairs = 500000,
+                                      .fp8 = true});
      }},
-    {"attention backward", precision::bf16, [](const on& m, double x) {
-       return attention_backward_cost(m.gpu, m.kernels.attention, {.batch = 1, .heads = 16, .kv_heads = 2, .qk_dim = 128,
-                                                                   .v_dim = 128, .queries = x, .pairs = x * x / 2});
+    {"attention backward", precision::bf16,
+     [](const on& m, double x) {
+       return attention_backward_cost(m.gpu, m.kernels.attention,
+                                      {.batch = 1,
+                                       .heads = 16,
+                                       .kv_heads = 2,
+                                       .qk_dim = 128,
+                                       .v_dim = 128,
+                                       .queries = x,
+                                       .pairs = x * x / 2});
      }},
-    {"sparse attention in keys", precision::bf16, [](const on& m, double x) {
+    {"sparse attention in keys", precision::bf16,
+     [](const on& m, double x) {
        return sparse_attention_forward_cost(m.gpu, m.kernels.attention,
                                             {.tokens = 999, .heads = 65, .keys = x, .qk_dim = 576, .v_dim = 512});
      }},
-    {"indexer in scored keys", precision::bf16, [](const on& m, double x) {
-       return indexer_forward_cost(m.gpu, m.kernels.attention, {.tokens = 1000, .heads = 64, .dim = 128, .scored = x, .chosen = x / 2});
+    {"indexer in scored keys", precision::bf16,
+     [](const on& m, double x) {
+       return indexer_forward_cost(m.gpu, m.kernels.attention,
+                                   {.tokens = 1000, .heads = 64, .dim = 128, .scored = x, .chosen = x / 2});
      }},
-    {"decode in sequences", precision::bf16, [](const on& m, double x) {
-       return decode_attention_cost(m.gpu, m.kernels, {.batch = x, .context = 1000, .heads = 16, .kv_heads = 2, .head_dim = 128});
+    {"decode in sequences", precision::bf16,
+     [](const on& m, double x) {
+       return decode_attention_cost(m.gpu, m.kernels,
+                                    {.batch = x, .context = 1000, .heads = 16, .kv_heads = 2, .head_dim = 128});
      }},
-    {"decode of one head in sequences", precision::bf16, [](const on& m, double x) {
-       return decode_attention_cost(m.gpu, m.kernels, {.batch = x, .context = 77, .heads = 16, .kv_heads = 16, .head_dim = 64,
-                                                       .kv_element_bytes = 1});
+    {"decode of one head in sequences", precision::bf16,
+     [](const on& m, double x) {
+       return decode_attention_cost(
+           m.gpu, m.kernels,
+           {.batch = x, .context = 77, .heads = 16, .kv_heads = 16, .head_dim = 64, .kv_element_bytes = 1});
      }},
-    {"latent decode in sequences", precision::bf16, [](const on& m, double x) {
+    {"latent decode in sequences", precision::bf16,
+     [](const on& m, double x) {
        const auto it = m.kernels.mla_decode.find(precision::bf16);
-       return it == m.kernels.mla_decode.end() ? none() : mla_decode_cost(m.gpu, it->second, {.batch = x, .context = 999, .heads = 128});
+       return it == m.kernels.mla_decode.end()
+                  ? none()
+                  : mla_decode_cost(m.gpu, it->second, {.batch = x, .context = 999, .heads = 128});
      }},
-    {"experts in tokens", precision::fp8, [](const on& m, double x) {
+    {"experts in tokens", precision::fp8,
+     [](const on& m, double x) {
        const auto it = m.kernels.moe.find("cutlass_fp8_block");
        if (it == m.kernels.moe.end()) return none();
-       return moe_cost(m.gpu, it->second, {.tokens = x, .local_experts = 8, .hidden = 7168, .inter = 2048,
-                                           .load = balanced_load({.tokens = x, .topk = 8, .experts = 64, .ranks = 8})});
+       return moe_cost(m.gpu, it->second,
+                       {.tokens = x,
+                        .local_experts = 8,
+                        .hidden = 7168,
+                        .inter = 2048,
+                        .load = balanced_load({.tokens = x, .topk = 8, .experts = 64, .ranks = 8})});
      }},
-    {"skewed experts in tokens", precision::fp8, [](const on& m, double x) {
+    {"skewed experts in tokens", precision::fp8,
+     [](const on& m, double x) {
        const auto it = m.kernels.moe.find("deepgemm_fp8_block");
        if (it == m.kernels.moe.end()) return none();
-       return moe_cost(m.gpu, it->second, {.tokens = x, .local_experts = 8, .hidden = 7168, .inter = 2048,
-                                           .load = skewed_load({.tokens = x, .topk = 8, .experts = 64, .ranks = 8}, 1.2)});
+       return moe_cost(m.gpu, it->second,
+                       {.tokens = x,
+                        .local_experts = 8,
+                        .hidden = 7168,
+                        .inter = 2048,
+                        .load = skewed_load({.tokens = x, .topk = 8, .experts = 64, .ranks = 8}, 1.2)});
      }},
-    {"scan in tokens", precision::bf16, [](const on& m, double x) {
+    {"scan in tokens", precision::bf16,
+     [](const on& m, double x) {
        const auto it = m.kernels.gemm.find(precision::bf16);
        if (it == m.kernels.gemm.end()) return none();
        return scan_forward_cost(m.gpu, it->second.tensor_rate, 0, m.kernels.stream,
                                 {.tokens = x, .heads = 128, .head_dim = 64, .state = 128, .groups = 8});
      }},
-    {"delta scan in heads", precision::bf16, [](const on& m, double x) {
+    {"delta scan in heads", precision::bf16,
+     [](const on& m, double x) {
        const auto it = m.kernels.gemm.find(precision::bf16);
        if (it == m.kernels.gemm.end()) return none();
-       return scan_backward_cost(m.gpu, it->second.tensor_rate, 0, m.kernels.stream,
-                                 {.tokens = 1000, .heads = x, .head_dim = 128, .state = 128, .groups = 8, .chunk = 64, .delta = true});
+       return scan_backward_cost(
+           m.gpu, it->second.tensor_rate, 0, m.kernels.stream,
+           {.tokens = 1000, .heads = x, .head_dim = 128, .state = 128, .groups = 8, .chunk = 64, .delta = true});
      }},
-    {"stream in bytes", precision::bf16, [](const on& m, double x) { return stream_cost(m.gpu, m.kernels.stream, bytes::from_base(x * 1e4)); }},
-    {"amax in bytes", precision::bf16, [](const on& m, double x) {
+    {"stream in bytes", precision::bf16,
+     [](const on& m, double x) { return stream_cost(m.gpu, m.kernels.stream, bytes::from_base(x * 1e4)); }},
+    {"amax in bytes", precision::bf16,
+     [](const on& m, double x) {
        return m.kernels.amax ? stream_cost(m.gpu, *m.kernels.amax, bytes::from_base(x * 1e4)) : none();
      }},
-    {"int8 gemm in m", precision::int8, [](const on& m, double x) {
+    {"int8 gemm in m", precision::int8,
+     [](const on& m, double x) {
        const auto it = m.kernels.gemm.find(precision::int8);
-       return it == m.kernels.gemm.end() ? none() : gemm_cost(m.gpu, it->second, precision::int8, {.m = x, .n = 4097, .k = 4095});
+       return it == m.kernels.gemm.end()
+                  ? none()
+                  : gemm_cost(m.gpu, it->second, precision::int8, {.m = x, .n = 4097, .k = 4095});
      }},
-    {"tf32 gemm in m", precision::tf32, [](const on& m, double x) {
+    {"tf32 gemm in m", precision::tf32,
+     [](const on& m, double x) {
        const auto it = m.kernels.gemm.find(precision::tf32);
-       return it == m.kernels.gemm.end() ? none() : gemm_cost(m.gpu, it->second, precision::tf32, {.m = x, .n = 100, .k = 33});
+       return it == m.kernels.gemm.end()
+                  ? none()
+                  : gemm_cost(m.gpu, it->second, precision::tf32, {.m = x, .n = 100, .k = 33});
      }},
 }};
 
@@ -167,13 +239,15 @@ TEST_CASE("Kernels of every class grow, stay above the data sheet's roofline and
       CHECK(k.cost(m, 0).time.base() == 0);
       const bool there = k.cost(m, 1).time.base() > 0;
       double before = 0;
-      for (const double x : {1.0, 2.0, 3.0, 7.0, 16.0, 33.0, 100.0, 129.0, 257.0, 1000.0, 2049.0, 10007.0, 65536.0, 1e6}) {
+      for (const double x :
+           {1.0, 2.0, 3.0, 7.0, 16.0, 33.0, 100.0, 129.0, 257.0, 1000.0, 2049.0, 10007.0, 65536.0, 1e6}) {
         const kernel_cost c = k.cost(m, x);
         CAPTURE(x);
         CHECK(std::isfinite(c.time.base()));
         CHECK((c.time.base() > 0) == there);
         // A taller tile may fill better: steps down of a few percent are the kernel's.
-        CHECK(c.time.base() >= before * (std::string_view(k.name).find("experts") == std::string_view::npos ? 1 - 1e-9 : 0.95));
+        CHECK(c.time.base() >=
+              before * (std::string_view(k.name).find("experts") == std::string_view::npos ? 1 - 1e-9 : 0.95));
         CHECK(c.launch <= c.time);
         CHECK(c.time.base() >= c.moved.base() / m.gpu.hbm_bandwidth.base());
         if (const auto peak = m.gpu.dense_peak(k.operands)) CHECK(c.time >= c.work / *peak);
@@ -191,14 +265,22 @@ TEST_CASE("A later make of an unmeasured GPU's silicon is faster than its power 
   plain.name = "gb250";
   gpu_spec ultra = plain;
   ultra.ultra = true;
-  const auto rate = [](const gpu_spec& g) { return kernels_for(test::shipped_kernels(), g).gemm.at(precision::bf16).tensor_rate; };
+  const auto rate = [](const gpu_spec& g) {
+    return kernels_for(test::shipped_kernels(), g).gemm.at(precision::bf16).tensor_rate;
+  };
   CHECK(rate(ultra) / rate(plain) == Approx(test::blackwell().ultra_factor));
   CHECK(test::blackwell().ultra_factor > 1);
 }
 
 TEST_CASE("Busy attention draws more than its products and bytes") {
   const on m("gb200-nvl72");
-  const attention_shape s{.batch = 1, .heads = 64, .kv_heads = 8, .qk_dim = 128, .v_dim = 128, .queries = 8192, .pairs = 8192.0 * 4096};
+  const attention_shape s{.batch = 1,
+                          .heads = 64,
+                          .kv_heads = 8,
+                          .qk_dim = 128,
+                          .v_dim = 128,
+                          .queries = 8192,
+                          .pairs = 8192.0 * 4096};
   const kernel_cost c = attention_forward_cost(m.gpu, m.kernels, s);
   kernel_cost quiet = c;
   quiet.activity = 0;
@@ -267,12 +349,14 @@ TEST_CASE("Rates follow peaks that are set by hand, so that no share of a peak g
       gpu_spec after = before;
       scale_peaks(after, factor);
       CAPTURE(name, factor);
-      const kernel_profile old = kernels_for(test::shipped_kernels(), before), now = kernels_for(test::shipped_kernels(), after);
+      const kernel_profile old = kernels_for(test::shipped_kernels(), before),
+                           now = kernels_for(test::shipped_kernels(), after);
       for (const auto& [format, p] : old.gemm) {
         if (!before.dense_peak(format)) continue;
         CHECK(now.gemm.at(format).tensor_rate / p.tensor_rate == Approx(factor));
       }
-      for (const auto& [family, p] : old.moe) CHECK(now.moe.at(family).tensor_rate / p.tensor_rate == Approx(factor));
+      for (const auto& [family, p] : old.moe)
+        CHECK(now.moe.at(family).tensor_rate / p.tensor_rate == Approx(factor));
       CHECK(now.attention.tensor_rate / old.attention.tensor_rate == Approx(factor));
       CHECK(kernels_note(test::shipped_kernels(), after).find("in proportion") != std::string::npos);
     }
@@ -288,7 +372,8 @@ TEST_CASE("Rates follow power that is set by hand, and none passes its dense pea
     };
     const kernel_profile old = kernels_for(test::shipped_kernels(), before);
     CAPTURE(name);
-    const auto lower = kernels_for(test::shipped_kernels(), with(0.81)), higher = kernels_for(test::shipped_kernels(), with(100));
+    const auto lower = kernels_for(test::shipped_kernels(), with(0.81)),
+               higher = kernels_for(test::shipped_kernels(), with(100));
     for (const auto& [format, p] : old.gemm) {
       const auto peak = before.dense_peak(format);
       if (!peak) continue;
@@ -310,7 +395,9 @@ TEST_CASE("A cap at the measured power takes back whatever power is set by hand"
       after.power_cap = before.tdp;
       CAPTURE(name, factor);
       for (const auto& [format, p] : kernels_for(test::shipped_kernels(), before).gemm)
-        CHECK(large_gemm(after, format) / p.tensor_rate == Approx(std::pow(std::min(factor, 1.0), test::shipped_kernels().kernels.at(before.name).power_exponent)));
+        CHECK(large_gemm(after, format) / p.tensor_rate ==
+              Approx(std::pow(std::min(factor, 1.0),
+                              test::shipped_kernels().kernels.at(before.name).power_exponent)));
     }
 }
 
@@ -371,7 +458,8 @@ TEST_CASE("Elementwise kernels move what they read and write") {
 
 TEST_CASE("Copies take the rate of their path") {
   diagnostics problems;
-  config::document doc = config::load_named(test::root / "platforms", "platform", "gb300-nvl72", {"test", "", {}, {}}, problems);
+  config::document doc =
+      config::load_named(test::root / "platforms", "platform", "gb300-nvl72", {"test", "", {}, {}}, problems);
   const platform p = read_platform(doc, "gb300-nvl72", problems);
   const stream_params& s = test::blackwell().stream;
   const auto size = bytes::from_base(1e12);

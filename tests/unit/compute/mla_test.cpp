@@ -19,7 +19,8 @@ TEST_CASE("Latent decode reads each sequence's cache once for all heads") {
 TEST_CASE("Latent decode grows with context and handles none") {
   double before = 0;
   for (double context = 1; context < 1e6; context *= 4) {
-    const kernel_cost c = mla_decode_cost(test::gb200(), latent(precision::bf16), {.batch = 256, .context = context, .heads = 128});
+    const kernel_cost c =
+        mla_decode_cost(test::gb200(), latent(precision::bf16), {.batch = 256, .context = context, .heads = 128});
     CHECK(c.time.base() >= before);
     before = c.time.base();
   }

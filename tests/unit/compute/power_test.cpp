@@ -50,9 +50,8 @@ TEST_CASE("Power without a measured energy reaches the cap at the dense peak") {
   peak->energy.reset();
   gpu.hbm_energy = {};
   const seconds second = 1.0_s;
-  CHECK(
-      kernel_power(gpu, precision::bf16, {.time = second, .work = peak->dense * second, .moved = {}}).base() ==
-      Approx(gpu.tdp.base()));
+  CHECK(kernel_power(gpu, precision::bf16, {.time = second, .work = peak->dense * second, .moved = {}}).base() ==
+        Approx(gpu.tdp.base()));
   CHECK(kernel_power(gpu, precision::bf16, {.time = second, .work = 0.5 * (peak->dense * second), .moved = {}})
             .base() == Approx((gpu.tdp + gpu.idle_power).base() / 2));
 }

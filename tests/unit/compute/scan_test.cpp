@@ -58,8 +58,11 @@ TEST_CASE("Scan grows with tokens and heads, and costs nothing without them") {
 
 TEST_CASE("Scans wait for SMs that work on so many words a second, whatever memory and tensor cores could do") {
   gpu_spec g = fast_memory();
-  const double words = scan_forward_cost(g, one_tera, 0, {}, mamba).moved.base() / 2 + 1000.0 * 16 * 128;  // and exponentials
-  const auto time = [&](double per_sm) { return scan_forward_cost(g, flop_rate::from_base(endless), per_sm, {}, mamba).time.base(); };
+  const double words =
+      scan_forward_cost(g, one_tera, 0, {}, mamba).moved.base() / 2 + 1000.0 * 16 * 128;  // and exponentials
+  const auto time = [&](double per_sm) {
+    return scan_forward_cost(g, flop_rate::from_base(endless), per_sm, {}, mamba).time.base();
+  };
   CHECK(time(1e9) == Approx(words / (100 * 1e9)));
   g.sm_count = 50;
   CHECK(time(1e9) == Approx(words / (50 * 1e9)));

@@ -4,8 +4,8 @@
 #include <filesystem>
 #include <string>
 
-#include "nvlsim/config/document.hpp"
 #include "nvlsim/compute/compute.hpp"
+#include "nvlsim/config/document.hpp"
 #include "nvlsim/platform/load.hpp"
 #include "stack/read_parts.hpp"
 

@@ -176,7 +176,8 @@ TEST_CASE("Python's bare infinities and NaN are null where they are accepted, an
     const document d = parse(text, {"file", "f.json"}, problems, root_type::any, accepted);
     return std::pair{d.root, text_of(problems)};
   };
-  constexpr std::string_view text = R"({"a": [0.0, Infinity, -Infinity, NaN], "b": "NaN \" Infinity", "Infinity": 1})";
+  constexpr std::string_view text =
+      R"({"a": [0.0, Infinity, -Infinity, NaN], "b": "NaN \" Infinity", "Infinity": 1})";
   const auto [root, problems] = read(text, literals::python);
   CHECK(problems.empty());
   CHECK(*root.find("a") == value{value::array{value{0.0}, value{}, value{}, value{}}});

@@ -72,18 +72,19 @@ TEST_CASE("Reader reports members that nobody asked for, with the nearest known 
 }
 
 TEST_CASE("Reader says whose a member is that other kinds have, and takes null for absent") {
-  CHECK(problems_of(R"({"file": "a", "requests": 1, "num_clients": 2, "tick": null, "prefill": null, "rate": null})",
-                    [](reader& r) {
-                      r.integer("requests");
-                      CHECK_FALSE(r.has("prefill"));
-                      CHECK_FALSE(r.has({"requests_per_s", {"rate"}}));
-                      for (const char* k : {"file", "tick"}) r.belongs(k, "traces");
-                      r.belongs({"clients", {"num_clients"}}, "closed loops");
-                      r.belongs("requests", "traces");  // read already: this kind has it too
-                      r.done();
-                    }) ==
-        "f.json#/file: is a member of traces\n"
-        "f.json#/num_clients: is a member of closed loops\n");
+  CHECK(
+      problems_of(R"({"file": "a", "requests": 1, "num_clients": 2, "tick": null, "prefill": null, "rate": null})",
+                  [](reader& r) {
+                    r.integer("requests");
+                    CHECK_FALSE(r.has("prefill"));
+                    CHECK_FALSE(r.has({"requests_per_s", {"rate"}}));
+                    for (const char* k : {"file", "tick"}) r.belongs(k, "traces");
+                    r.belongs({"clients", {"num_clients"}}, "closed loops");
+                    r.belongs("requests", "traces");  // read already: this kind has it too
+                    r.done();
+                  }) ==
+      "f.json#/file: is a member of traces\n"
+      "f.json#/num_clients: is a member of closed loops\n");
 }
 
 TEST_CASE("Reader reports every missing member at its object, and goes on") {

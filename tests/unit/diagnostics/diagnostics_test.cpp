@@ -42,7 +42,8 @@ TEST_CASE("Diagnostics sort by file and pointer and say each thing once") {
 
 TEST_CASE("Diagnostics sort lines and elements by their numbers") {
   diagnostics d;
-  for (const char* line : {"line 10: wrong", "line 9: wrong", "line 1: wrong", "line: wrong"}) d.add("a.csv", "", line);
+  for (const char* line : {"line 10: wrong", "line 9: wrong", "line 1: wrong", "line: wrong"})
+    d.add("a.csv", "", line);
   for (const char* element : {"/x/10", "/x/9/a", "/x/9"}) d.add("a.json", element, "wrong");
   std::string all;
   for (const problem& p : d.sorted()) all += p.text() + "\n";
@@ -94,7 +95,8 @@ TEST_CASE("Nearest name is offered for a slip only") {
 
 TEST_CASE("Nearest name of equal distance is one that only lacks letters or has more, else the first") {
   CHECK(nearest("xp", std::vector<std::string>{"tp", "pp", "dp"}) == "tp");
-  CHECK(nearest("llama3-405b", std::vector<std::string>{"llama3-70b", "llama3.1-405b", "llama3.1-70b"}) == "llama3.1-405b");
+  CHECK(nearest("llama3-405b", std::vector<std::string>{"llama3-70b", "llama3.1-405b", "llama3.1-70b"}) ==
+        "llama3.1-405b");
   CHECK(nearest("nccl-2.299", std::vector<std::string>{"nccl-2.199", "nccl-2.29", "nccl-2.298"}) == "nccl-2.29");
   CHECK(nearest("abc", std::vector<std::string>{"abcde"}) == "");  // as far as it may be is still too far
 }

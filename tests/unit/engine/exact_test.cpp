@@ -2,8 +2,8 @@
 #include <catch2/catch.hpp>
 #include <string>
 
-#include "nvlsim/plan/collective_workload.hpp"
 #include "nvlsim/engine/simulation.hpp"
+#include "nvlsim/plan/collective_workload.hpp"
 
 using namespace nvlsim;
 

@@ -170,7 +170,8 @@ std::int32_t add_pass(plan& p, port_bytes hidden, port_bytes waited, double hidd
 }
 
 /// A pass, and beside it a transfer that fills the NIC alone. When each ends.
-std::array<double, 2> pass_beside(port_bytes hidden, port_bytes waited, port_bytes other, double hidden_share = 1) {
+std::array<double, 2> pass_beside(port_bytes hidden, port_bytes waited, port_bytes other,
+                                  double hidden_share = 1) {
   plan p;
   plans::add_class(p, "rank");
   p.classes[0].streams.resize(2);
@@ -215,15 +216,16 @@ TEST_CASE("Exchange that hides has the rest of its operation to be late in") {
 }
 
 TEST_CASE("Exchange flows from the moment on at which somebody comes to its port") {
-  // 10 ms hide 0.1 GB at a tenth of the port, then 1 ms is waited for 0.1 GB. The other fills the port for 1 ms alone.
+  // 10 ms hide 0.1 GB at a tenth of the port, then 1 ms is waited for 0.1 GB. The other fills the port for 1 ms
+  // alone.
   struct meeting {
     double comes_s, other_s, pass_s;
   };
-  for (const meeting& m : {meeting{0, 1e-3 / 0.9, 11e-3},         // beside what hides it has nine tenths
-                           meeting{3e-3, 1e-3 / 0.9, 11e-3},
-                           meeting{9.5e-3, 1.6e-3, 11.55e-3},     // 45 MB so, 55 MB by halves
-                           meeting{10.4e-3, 1.6e-3, 11.6e-3},     // 60 MB by halves
-                           meeting{20e-3, 1e-3, 11e-3}}) {
+  for (const meeting& m :
+       {meeting{0, 1e-3 / 0.9, 11e-3},  // beside what hides it has nine tenths
+        meeting{3e-3, 1e-3 / 0.9, 11e-3}, meeting{9.5e-3, 1.6e-3, 11.55e-3},  // 45 MB so, 55 MB by halves
+        meeting{10.4e-3, 1.6e-3, 11.6e-3},                                    // 60 MB by halves
+        meeting{20e-3, 1e-3, 11e-3}}) {
     plan p;
     plans::add_class(p, "rank");
     p.classes[0].streams.resize(2);

@@ -14,12 +14,14 @@ namespace sg4 = engine::compat::sg4;
 
 namespace {
 
-constexpr double size = 1e9, nvlink = test::nvlink_rate, nic = test::nic_rate, nvlink_latency = 1e-6, nic_latency = 4e-6;
+constexpr double size = 1e9, nvlink = test::nvlink_rate, nic = test::nic_rate, nvlink_latency = 1e-6,
+                 nic_latency = 4e-6;
 
 network::topology ports(int count) {
   std::vector<std::int64_t> gpus;
   for (int i = 0; i < count; ++i) gpus.push_back(i);
-  return network::describe(test::bare_ports(seconds::from_base(nic_latency)), gpus, seconds::from_base(nvlink_latency));
+  return network::describe(test::bare_ports(seconds::from_base(nic_latency)), gpus,
+                           seconds::from_base(nvlink_latency));
 }
 
 struct transfer {

@@ -6,8 +6,8 @@
 #include <variant>
 #include <vector>
 
-#include "nvlsim/scenario/scenario.hpp"
 #include "nvlsim/engine/simulation.hpp"
+#include "nvlsim/scenario/scenario.hpp"
 
 namespace nvlsim {
 namespace {
@@ -42,16 +42,26 @@ TEST_CASE("Shipped training steps run on the engine as on paper") {
 
 TEST_CASE("A folded step takes as long as one of every rank on the engine") {
   using sets = std::vector<override_option>;
-  const sets rack = {{"/placement/gpus_per_rack", "72"}, {"/workload/tp", "4"}, {"/workload/pp", "3"}, {"/workload/vp", "1"},
-                     {"/workload/schedule", "1f1b"},      {"/workload/cp", "1"}, {"/workload/dp", "6"}, {"/workload/global_batch_size", "36"}};
+  const sets rack = {{"/placement/gpus_per_rack", "72"},
+                     {"/workload/tp", "4"},
+                     {"/workload/pp", "3"},
+                     {"/workload/vp", "1"},
+                     {"/workload/schedule", "1f1b"},
+                     {"/workload/cp", "1"},
+                     {"/workload/dp", "6"},
+                     {"/workload/global_batch_size", "36"}};
   sets eight = rack;  // racks: 576 GPUs
-  eight.insert(eight.end(), {{"/workload/pp", "9"}, {"/workload/dp", "16"}, {"/workload/vp", "2"},
-                             {"/workload/schedule", "interleaved"}, {"/workload/global_batch_size", "144"}});
+  eight.insert(eight.end(), {{"/workload/pp", "9"},
+                             {"/workload/dp", "16"},
+                             {"/workload/vp", "2"},
+                             {"/workload/schedule", "interleaved"},
+                             {"/workload/global_batch_size", "144"}});
   for (const sets& overrides : {rack, eight}) {
     const scenario s = shipped("llama3.1-405b-gb300-512", overrides);
     const plan every = planned(s, false);
     CHECK(every.classes.size() == static_cast<std::size_t>(std::get<training_workload>(s.workload).par.gpus()));
-    CHECK(simulate(every, s.platform).makespan.base() == Approx(simulate(planned(s), s.platform).makespan.base()).epsilon(1e-12));
+    CHECK(simulate(every, s.platform).makespan.base() ==
+          Approx(simulate(planned(s), s.platform).makespan.base()).epsilon(1e-12));
   }
 }
 

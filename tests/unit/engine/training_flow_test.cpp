@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "nvlsim/scenario/scenario.hpp"
 #include "nvlsim/engine/simulation.hpp"
+#include "nvlsim/scenario/scenario.hpp"
 
 using namespace nvlsim;
 
@@ -17,7 +17,9 @@ struct step {
   plan planned(bool fold = true) const {
     return plan_training(s.platform, s.stack, s.model, std::get<training_workload>(s.workload), fold);
   }
-  double run(fidelity f, bool fold = true) const { return simulate(planned(fold), s.platform, {f}).makespan.base(); }
+  double run(fidelity f, bool fold = true) const {
+    return simulate(planned(fold), s.platform, {f}).makespan.base();
+  }
 };
 
 step shipped(const std::string& name, std::vector<override_option> sets = {}) {
@@ -46,8 +48,13 @@ TEST_CASE("Exchanges inside passes take their closed time where nothing meets th
       {"llama3.1-405b-gb300-512", {{"/workload/global_batch_size", "128"}}},
       {"llama3.1-405b-gb300-512",
        {{"/workload/global_batch_size", "128"}, {"/platform/racks", "256"}, {"/placement/gpus_per_rack", "2"}}},
-      {"llama3.1-405b-gb300-512", {{"/workload/data_parallel_sharding", "fsdp"}, {"/workload/pp", "1"}, {"/workload/vp", "1"}, {"/workload/schedule", "1f1b"},
-                                   {"/workload/dp", "128"}, {"/workload/global_batch_size", "256"}}},
+      {"llama3.1-405b-gb300-512",
+       {{"/workload/data_parallel_sharding", "fsdp"},
+        {"/workload/pp", "1"},
+        {"/workload/vp", "1"},
+        {"/workload/schedule", "1f1b"},
+        {"/workload/dp", "128"},
+        {"/workload/global_batch_size", "256"}}},
       {"kimi-k2-gb300-4608", {{"/workload/global_batch_size", "4608"}}},
       {"kimi-k2-gb300-4608",
        {{"/workload/global_batch_size", "4608"}, {"/platform/racks", "576"}, {"/placement/gpus_per_rack", "8"}}},
@@ -110,7 +117,8 @@ TEST_CASE("Folded and unfolded steps agree in flow") {
   const double folded = s.run(fidelity::flow);
   CHECK(folded > s.run(fidelity::closed) * 1.001);
   CHECK(s.run(fidelity::flow, false) == Approx(folded).epsilon(1e-9));
-  CHECK(simulate(with_company(s.planned()), s.s.platform, {fidelity::flow}).makespan.base() == Approx(folded).epsilon(1e-9));
+  CHECK(simulate(with_company(s.planned()), s.s.platform, {fidelity::flow}).makespan.base() ==
+        Approx(folded).epsilon(1e-9));
 }
 
 TEST_CASE("Folded and unfolded steps of experts over racks agree in flow") {
@@ -122,5 +130,6 @@ TEST_CASE("Folded and unfolded steps of experts over racks agree in flow") {
   const double folded = s.run(fidelity::flow);
   CHECK(folded > s.run(fidelity::closed) * 1.001);
   CHECK(s.run(fidelity::flow, false) == Approx(folded).epsilon(1e-9));
-  CHECK(simulate(with_company(s.planned()), s.s.platform, {fidelity::flow}).makespan.base() == Approx(folded).epsilon(1e-9));
+  CHECK(simulate(with_company(s.planned()), s.s.platform, {fidelity::flow}).makespan.base() ==
+        Approx(folded).epsilon(1e-9));
 }

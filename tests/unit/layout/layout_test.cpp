@@ -52,7 +52,8 @@ TEST_CASE("Groups span as many domains as their ranks sit in") {
     const placement place{up_to(40)};
     INFO("tp " << par.tp << " cp " << par.cp << " dp " << par.dp << " pp " << par.pp << " in domains of "
                << place.gpus_per_domain);
-    const comm_group tensor = tensor_group(par, place), context = context_group(par, place), data = data_group(par, place);
+    const comm_group tensor = tensor_group(par, place), context = context_group(par, place),
+                     data = data_group(par, place);
     CHECK(tensor.ranks == par.tp);
     CHECK(context.ranks == par.cp);
     CHECK(data.ranks == par.cp * par.dp);

@@ -23,9 +23,20 @@ csv_row row_of(const cells& given) {
 
 inference_row read(cells given) {
   static input_cache inputs(folders_under(NVLSIM_SOURCE_DIR));
-  const cells usual = {{"id", "x"}, {"engine", "vLLM"}, {"engine_version", "0.19.0"}, {"model", "llama3.3-70b"},
-                       {"system", "b200"}, {"gpus", "4"}, {"tp", "4"}, {"weight_precision", "fp8"}, {"disaggregated", "no"},
-                       {"scenario", "closed-loop"}, {"concurrency", "8"}, {"isl", "1024"}, {"osl", "512"}, {"tpot_ms", "10"}};
+  const cells usual = {{"id", "x"},
+                       {"engine", "vLLM"},
+                       {"engine_version", "0.19.0"},
+                       {"model", "llama3.3-70b"},
+                       {"system", "b200"},
+                       {"gpus", "4"},
+                       {"tp", "4"},
+                       {"weight_precision", "fp8"},
+                       {"disaggregated", "no"},
+                       {"scenario", "closed-loop"},
+                       {"concurrency", "8"},
+                       {"isl", "1024"},
+                       {"osl", "512"},
+                       {"tpot_ms", "10"}};
   given.insert(usual.begin(), usual.end());
   return read_inference_row(row_of(given), "inference", inputs);
 }
@@ -53,7 +64,8 @@ TEST_CASE("Lengths are numbers, about numbers, or ranges in their common spellin
 
 TEST_CASE("Counts and rates of a row are positive, and small enough to reckon with") {
   CHECK(read({}).record.status == record_status::ok);
-  for (const char* column : {"gpus", "tp", "pp", "ep", "concurrency", "batch_limit_per_instance", "num_prompts", "request_rate_per_s"})
+  for (const char* column :
+       {"gpus", "tp", "pp", "ep", "concurrency", "batch_limit_per_instance", "num_prompts", "request_rate_per_s"})
     for (const char* bad : {"0", "-4"}) {
       INFO(column << " " << bad);
       const inference_row r = read({{column, bad}});
@@ -64,13 +76,19 @@ TEST_CASE("Counts and rates of a row are positive, and small enough to reckon wi
 }
 
 TEST_CASE("Prompts alone are the time of a pass, or prompt tokens a second") {
-  const inference_row pass = read({{"scenario", "prefill-iteration"}, {"tpot_ms", ""}, {"ttft_ms", "50"}, {"osl", ""}});
+  const inference_row pass =
+      read({{"scenario", "prefill-iteration"}, {"tpot_ms", ""}, {"ttft_ms", "50"}, {"osl", ""}});
   REQUIRE(pass.record.status == record_status::ok);
   CHECK(pass.work.load == load_kind::static_batch);
   CHECK(pass.work.requests == 8);
   CHECK(pass.work.output.mean == 1);
-  const inference_row rate = read({{"scenario", "prefill-only"}, {"disaggregated", "prefill only"}, {"tpot_ms", ""}, {"osl", ""},
-                                   {"concurrency", ""}, {"gpus", ""}, {"prefill_gpus", "4"},
+  const inference_row rate = read({{"scenario", "prefill-only"},
+                                   {"disaggregated", "prefill only"},
+                                   {"tpot_ms", ""},
+                                   {"osl", ""},
+                                   {"concurrency", ""},
+                                   {"gpus", ""},
+                                   {"prefill_gpus", "4"},
                                    {"total_in_out_tokens_per_s_per_gpu", "6000"}});
   REQUIRE(rate.record.status == record_status::ok);
   CHECK(rate.counts_prompts);
@@ -104,7 +122,9 @@ TEST_CASE("Launch settings of attention data parallelism are read") {
 }
 
 TEST_CASE("CUDA graphs, stream interval and chunked prompts are read as a row's launch file has them") {
-  const auto graphs = [](const char* cell) { return read({{"cuda_graph", cell}}).work.engine.cuda_graph_max_batch_size; };
+  const auto graphs = [](const char* cell) {
+    return read({{"cuda_graph", cell}}).work.engine.cuda_graph_max_batch_size;
+  };
   CHECK(graphs("no") == 0);
   CHECK(graphs("padded<=512+piecewise") == 512);
   CHECK(graphs("<=64") == 64);
@@ -133,7 +153,11 @@ TEST_CASE("Drafts are as many as a row says, and as good as it measured or as ot
 }
 
 TEST_CASE("Submissions that state neither precision nor layout are in eight bit, on as few GPUs as leave room") {
-  const cells row = {{"scenario", "mlperf-server"}, {"weight_precision", "UNSET"}, {"request_rate_per_s", "10"}, {"tp", ""}, {"gpus", "8"}};
+  const cells row = {{"scenario", "mlperf-server"},
+                     {"weight_precision", "UNSET"},
+                     {"request_rate_per_s", "10"},
+                     {"tp", ""},
+                     {"gpus", "8"}};
   const inference_row blackwell = read(row);
   CHECK(blackwell.work.weights == precision::fp8);
   CHECK(blackwell.work.tp == 1);

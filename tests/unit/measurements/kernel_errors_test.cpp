@@ -18,7 +18,8 @@ const std::vector<validation_record>& measured() {
     const data_folders data = folders_under(root);
     std::vector<validation_record> out;
     for (const char* table : {"kernels", "kernels-more", "kernels-gemm"}) {
-      auto part = validate_kernels(read_csv(root / "tests/measurements" / (std::string(table) + ".csv")), data, {});
+      auto part =
+          validate_kernels(read_csv(root / "tests/measurements" / (std::string(table) + ".csv")), data, {});
       out.insert(out.end(), part.begin(), part.end());
     }
     return out;
@@ -29,7 +30,10 @@ const std::vector<validation_record>& measured() {
 struct errors {
   std::vector<double> sorted;
   double bias = 0;
-  double at(double share) const { return sorted[std::min(sorted.size() - 1, static_cast<std::size_t>(share * static_cast<double>(sorted.size())))]; }
+  double at(double share) const {
+    return sorted[std::min(sorted.size() - 1,
+                           static_cast<std::size_t>(share * static_cast<double>(sorted.size())))];
+  }
 };
 
 template <class Take>
@@ -66,10 +70,11 @@ TEST_CASE("Published kernel latencies of each class are met") {
     const char* kind;
     double median, p90;
   };
-  for (const expectation& e : {expectation{"gemm", 0.055, 0.18}, expectation{"gemm_power", 0.055, 0.15},
-                               expectation{"context_attention", 0.04, 0.125}, expectation{"generation_attention", 0.045, 0.14},
-                               expectation{"mla", 0.06, 0.21}, expectation{"mla_bmm", 0.045, 0.14},
-                               expectation{"moe", 0.075, 0.26}, expectation{"quantize", 0.05, 0.15}}) {
+  for (const expectation& e :
+       {expectation{"gemm", 0.055, 0.18}, expectation{"gemm_power", 0.055, 0.15},
+        expectation{"context_attention", 0.04, 0.125}, expectation{"generation_attention", 0.045, 0.14},
+        expectation{"mla", 0.06, 0.21}, expectation{"mla_bmm", 0.045, 0.14}, expectation{"moe", 0.075, 0.26},
+        expectation{"quantize", 0.05, 0.15}}) {
     const errors x = errors_of([&](const validation_record& r) { return r.kind == e.kind; });
     CAPTURE(e.kind, x.at(0.5), x.at(0.9));
     CHECK(x.at(0.5) < e.median);
@@ -90,7 +95,8 @@ TEST_CASE("Nine of ten published rows lie in the band of their family") {
 }
 
 TEST_CASE("A kernel fit keeps the spread of the rows it left out") {
-  const fit_report f = fit_kernels({root / "tests/measurements/kernels-more.csv"}, folders_under(root), "amax", "third", {});
+  const fit_report f =
+      fit_kernels({root / "tests/measurements/kernels-more.csv"}, folders_under(root), "amax", "third", {});
   REQUIRE(f.files.size() == 1);
   const std::string& text = f.files.front().second;
   CHECK(text.find("\"kernel_spreads\"") != std::string::npos);
@@ -104,7 +110,8 @@ TEST_CASE("Rows with a power reading say what was computed") {
   std::vector<double> read, computed;
   for (const validation_record& r : measured()) {
     double a = 0, b = 0;
-    if (std::sscanf(r.notes.c_str(), "power %lf W read, %lf W computed", &a, &b) == 2) read.push_back(a), computed.push_back(b);
+    if (std::sscanf(r.notes.c_str(), "power %lf W read, %lf W computed", &a, &b) == 2)
+      read.push_back(a), computed.push_back(b);
   }
   REQUIRE(read.size() > 1000);
   // Readings below 850 W are half idle [docs/kernels.md#power].

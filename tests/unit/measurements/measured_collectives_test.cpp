@@ -11,11 +11,11 @@
 #include <string>
 #include <vector>
 
-#include "nvlsim/config/document.hpp"
 #include "nvlsim/calibration/fit.hpp"
-#include "nvlsim/output/output.hpp"
+#include "nvlsim/config/document.hpp"
 #include "nvlsim/measurements/csv.hpp"
 #include "nvlsim/measurements/tables.hpp"
+#include "nvlsim/output/output.hpp"
 #include "unit/config/texts.hpp"
 
 using namespace nvlsim;
@@ -59,9 +59,9 @@ std::string with_other_values(const std::string& stack, const std::vector<fitted
     if (v && v->members()) v = doc.root.at_pointer(at += "/value");
     REQUIRE(v);
     const std::string unit = v->string() ? v->string()->substr(v->string()->find(' ')) : "";
-    const double now = v->string()    ? std::stod(*v->string())
+    const double now = v->string()   ? std::stod(*v->string())
                        : v->number() ? *v->number()
-                                      : static_cast<double>(*v->integer());
+                                     : static_cast<double>(*v->integer());
     config::override_value(doc, at, config::parse_scalar(fmt::format("{}{}", now * 2, unit)), {"test", "test"},
                            problems);
   }
@@ -81,9 +81,10 @@ TEST_CASE("Every published collective is simulated") {
 TEST_CASE("Systems without published rows are read, and take the times of their kin") {
   const config::test::scratch_folder folder;
   const auto seconds_of = [&](const char* system, const char* collective, int gpus, double bytes) {
-    folder.write("collectives.csv", fmt::format("id,system,nodes,gpus,gpus_per_nvlink_domain,collective,algorithm,message_bytes,"
-                                                "time_us\nX,{},{},{},8,{},auto,{:.0f},1\n",
-                                                system, (gpus + 7) / 8, gpus, collective, bytes));
+    folder.write("collectives.csv",
+                 fmt::format("id,system,nodes,gpus,gpus_per_nvlink_domain,collective,algorithm,message_bytes,"
+                             "time_us\nX,{},{},{},8,{},auto,{:.0f},1\n",
+                             system, (gpus + 7) / 8, gpus, collective, bytes));
     const auto all = validate_collectives(read_csv(folder.path() / "collectives.csv"), folders_under(root), {});
     INFO(system << " " << all.at(0).reason);
     REQUIRE(all.at(0).status == record_status::ok);
@@ -116,8 +117,9 @@ TEST_CASE("Collectives agree with published sweeps") {
     const char* scenario;
     double median, p90;
   };
-  for (const limit& l : {limit{"one domain, 1 MiB and more", 0.025, 0.10}, limit{"one domain, under 1 MiB", 0.03, 0.10},
-                         limit{"across domains", 0.03, 0.125}, limit{"expert exchange", 0.03, 0.09}}) {
+  for (const limit& l :
+       {limit{"one domain, 1 MiB and more", 0.025, 0.10}, limit{"one domain, under 1 MiB", 0.03, 0.10},
+        limit{"across domains", 0.03, 0.125}, limit{"expert exchange", 0.03, 0.09}}) {
     const summary s = errors([&](const validation_record& r) { return r.scenario == l.scenario; });
     INFO(l.scenario << " " << s.count << " " << s.median << " " << s.p90);
     CHECK(s.count >= 100);
@@ -172,7 +174,8 @@ TEST_CASE("Fit of a few rows gives a file, and no band that so few do not show")
   std::string few, line;
   const auto of = [&](const char* word) { return line.find(word) != std::string::npos; };
   for (std::size_t n = 0; std::getline(in, line); ++n)
-    if (n == 0 || (of(",alltoall,") && (of("multirack-RoCE") || (of("H100-p5-EFA") && n % 2 == 0)))) few += line + '\n';
+    if (n == 0 || (of(",alltoall,") && (of("multirack-RoCE") || (of("H100-p5-EFA") && n % 2 == 0))))
+      few += line + '\n';
   folder.write("few.csv", few);
   const fit_report f = fit_collectives({folder.path() / "few.csv"}, folders_under(root), "", {});
   CHECK(f.rows == 14);

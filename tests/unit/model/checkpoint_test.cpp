@@ -14,10 +14,12 @@ namespace {
 /// A Llama of four layers with this beside its dimensions.
 outcome with(std::string_view rest) {
   return read(R"({"model_type": "llama", "hidden_size": 64, "intermediate_size": 192, "num_attention_heads": 4,
-                  "num_hidden_layers": 4, "vocab_size": 100, )" + std::string(rest) + "}");
+                  "num_hidden_layers": 4, "vocab_size": 100, )" +
+              std::string(rest) + "}");
 }
 outcome with_modelopt(std::string_view quantization) {
-  return with(R"("hf_quant_config": {"producer": {"name": "modelopt"}, "quantization": )" + std::string(quantization) + "}");
+  return with(R"("hf_quant_config": {"producer": {"name": "modelopt"}, "quantization": )" +
+              std::string(quantization) + "}");
 }
 
 struct stated {
@@ -43,7 +45,8 @@ TEST_CASE("Checkpoint of hf_quant_config.json has ModelOpt's algorithms and cach
   CHECK(of(o) == stated{precision::nvfp4, {}, precision::fp8});
   CHECK(o.m.checkpoint.source == "hf_quant_config.json");
   CHECK(o.m.checkpoint.algorithm == "NVFP4");
-  CHECK(of(with_modelopt(R"({"quant_algo": "FP8", "kv_cache_quant_algo": null})")) == stated{precision::fp8, {}, precision::bf16});
+  CHECK(of(with_modelopt(R"({"quant_algo": "FP8", "kv_cache_quant_algo": null})")) ==
+        stated{precision::fp8, {}, precision::bf16});
   CHECK(of(with_modelopt(R"({"quant_algo": "W4A16_AWQ"})")).weights == precision::int4);
   CHECK(of(with_modelopt(R"({"quant_algo": null})")).weights == precision::bf16);
   // 16-bit activations over FP4 weights are not simulated.
@@ -57,7 +60,8 @@ TEST_CASE("Checkpoint's own file comes before config.json") {
 }
 
 TEST_CASE("Checkpoint of transformers goes by method") {
-  CHECK(of(with(R"("quantization_config": {"quant_method": "fp8", "weight_block_size": [128, 128]})")).weights == precision::fp8_block);
+  CHECK(of(with(R"("quantization_config": {"quant_method": "fp8", "weight_block_size": [128, 128]})")).weights ==
+        precision::fp8_block);
   CHECK(of(with(R"("quantization_config": {"quant_method": "fp8"})")).weights == precision::fp8);
   CHECK(of(with(R"("quantization_config": {"quant_method": "awq", "bits": 4})")).weights == precision::int4);
   const outcome unknown = with(R"("quantization_config": {"quant_method": "bitsandbytes"})");
@@ -71,16 +75,22 @@ TEST_CASE("Checkpoint of transformers goes by method") {
 
 TEST_CASE("Checkpoint of compressed-tensors has groups of bits") {
   // As moonshotai/Kimi-K2.5.
-  CHECK(of(with(R"("quantization_config": {"quant_method": "compressed-tensors", "kv_cache_scheme": null, "config_groups": {"group_0": {
+  CHECK(
+      of(with(
+          R"("quantization_config": {"quant_method": "compressed-tensors", "kv_cache_scheme": null, "config_groups": {"group_0": {
                    "input_activations": null, "weights": {"num_bits": 4, "type": "int", "group_size": 32}}},
                    "ignore": ["lm_head", "re:.*self_attn.*"]})")) == stated{precision::int4, precision::bf16, {}});
   // As nvidia/Kimi-K2.5-NVFP4, which has the algorithm beside the groups.
-  CHECK(of(with(R"("quantization_config": {"quant_method": "modelopt", "quant_algo": "NVFP4", "config_groups": {"group_0": {}},
+  CHECK(
+      of(with(
+          R"("quantization_config": {"quant_method": "modelopt", "quant_algo": "NVFP4", "config_groups": {"group_0": {}},
                    "kv_cache_scheme": {"num_bits": 8, "type": "float"}, "ignore": ["language_model.lm_head"]})")) ==
-        stated{precision::nvfp4, {}, precision::fp8});
+      stated{precision::nvfp4, {}, precision::fp8});
   const std::string fp8 = R"({"num_bits": 8, "type": "float"})";
   CHECK(of(with(R"("quantization_config": {"quant_method": "compressed-tensors", "config_groups": {"group_0": {
-                   "input_activations": )" + fp8 + R"(, "weights": )" + fp8 + "}}}")).weights == precision::fp8);
+                   "input_activations": )" +
+                fp8 + R"(, "weights": )" + fp8 + "}}}"))
+            .weights == precision::fp8);
 }
 
 TEST_CASE("Checkpoint's attention is what most query projections are") {
@@ -94,7 +104,8 @@ TEST_CASE("Checkpoint's attention is what most query projections are") {
   CHECK(attention(R"("model.layers.*.self_attn.q_b_proj")") == precision::bf16);                    // DeepSeek
   CHECK(attention(R"("model.layers.*.self_attn.k_norm", "model.layers.*.mlp*", "lm_head")") == std::nullopt);
   CHECK(attention(R"("re:.*self_attn\\..*")") == precision::bf16);
-  CHECK(attention(R"("re:.*(self_attn|mlp).*")") == std::nullopt);  // more of a regular expression than is understood
+  CHECK(attention(R"("re:.*(self_attn|mlp).*")") ==
+        std::nullopt);  // more of a regular expression than is understood
 }
 
 TEST_CASE("Mixed checkpoint says what its experts are") {
@@ -103,20 +114,25 @@ TEST_CASE("Mixed checkpoint says what its experts are") {
     CHECK(of(o).weights == std::nullopt);
     return o.m.checkpoint.expert_weights;
   };
-  CHECK(experts(R"("layers.0.ffn.experts": {"quant_algo": "NVFP4"}, "layers.1.ffn.experts": {"quant_algo": "NVFP4"},
+  CHECK(
+      experts(R"("layers.0.ffn.experts": {"quant_algo": "NVFP4"}, "layers.1.ffn.experts": {"quant_algo": "NVFP4"},
                    "layers.1.ffn.shared_experts": {"quant_algo": "FP8"})") == precision::nvfp4);
-  CHECK(experts(R"("layers.0.ffn.experts": {"quant_algo": "NVFP4"}, "layers.1.ffn.experts": {"quant_algo": "FP8"})") == std::nullopt);
+  CHECK(experts(
+            R"("layers.0.ffn.experts": {"quant_algo": "NVFP4"}, "layers.1.ffn.experts": {"quant_algo": "FP8"})") ==
+        std::nullopt);
 }
 
 TEST_CASE("Checkpoint reader tells what is wrong") {
   CHECK(with(R"("hf_quant_config": {"quantisation": {}})").problems ==
         "m.json#/hf_quant_config: required member \"quantization\" is missing\n");
-  CHECK(with_modelopt(R"({"quant_algo": 4})").problems.find("m.json#/hf_quant_config/quantization/quant_algo: expected a string") == 0);
+  CHECK(with_modelopt(R"({"quant_algo": 4})")
+            .problems.find("m.json#/hf_quant_config/quantization/quant_algo: expected a string") == 0);
   CHECK(with_modelopt(R"({"quant_algo": "FP8", "exclude_modules": ["lm_head", 3]})").problems ==
         "m.json#/hf_quant_config/quantization/exclude_modules: expected an array of module names\n");
-  CHECK(with(R"("quantization_config": "fp8")").problems.find("m.json#/quantization_config: expected an object") == 0);
+  CHECK(with(R"("quantization_config": "fp8")").problems.find("m.json#/quantization_config: expected an object") ==
+        0);
   CHECK(with(R"("quantization_config": {"bits": 4})").problems ==
         "m.json#/quantization_config: required member \"quant_method\" is missing\n");
-  CHECK(with(R"("quantization_config": {"quant_method": "fp8", "kv_cache_scheme": 8})").problems.find(
-            "m.json#/quantization_config/kv_cache_scheme: expected an object or a name") == 0);
+  CHECK(with(R"("quantization_config": {"quant_method": "fp8", "kv_cache_scheme": 8})")
+            .problems.find("m.json#/quantization_config/kv_cache_scheme: expected an object or a name") == 0);
 }

@@ -191,7 +191,8 @@ TEST_CASE("Training FLOPs are what published TFLOP/s over tokens/s imply") {
           Approx(r.flops).epsilon(r.within));
   }
   // Megatron-Bridge takes 2h for the inner width of a scan; that of Nemotron 3 Nano is 4096 and not 5376.
-  CHECK(training_flops_per_token(shipped("nemotron-3-nano"), 8192, true) == Approx(22.28e9).epsilon(0.001));  // 26.04: 729 / 32727
+  CHECK(training_flops_per_token(shipped("nemotron-3-nano"), 8192, true) ==
+        Approx(22.28e9).epsilon(0.001));  // 26.04: 729 / 32727
 }
 
 TEST_CASE("Counts of a small GPT follow the textbook formulas") {

@@ -90,18 +90,19 @@ TEST_CASE("MiniMax-M2 says over what it normalises queries and keys") {
   CHECK(norms(R"(, "use_qk_norm": true, "qk_norm_type": "per_layer")") == qk_norm_kind::joint);
   CHECK(norms(R"(, "use_qk_norm": false, "qk_norm_type": "per_layer")") == qk_norm_kind::none);
   CHECK(config_of("minimax_m2", rest + R"(, "use_qk_norm": true, "qk_norm_type": "per_hat")").problems ==
-        "m.json#/qk_norm_type: expected one of per_head, per_layer, found \"per_hat\"; did you mean \"per_head\"?\n");
+        "m.json#/qk_norm_type: expected one of per_head, per_layer, found \"per_hat\"; did you mean "
+        "\"per_head\"?\n");
 }
 
 TEST_CASE("Models say how training evened the loads of experts") {
-  const auto by_bias = [](const char* name) {
-    return test::shipped(name).layers.back().moe.balanced_by_bias;
-  };
-  for (const char* name : {"deepseek-v3", "deepseek-r1", "deepseek-v3.2", "deepseek-v4-pro", "kimi-k2.5", "glm-5", "minimax-m2.5"}) {
+  const auto by_bias = [](const char* name) { return test::shipped(name).layers.back().moe.balanced_by_bias; };
+  for (const char* name :
+       {"deepseek-v3", "deepseek-r1", "deepseek-v3.2", "deepseek-v4-pro", "kimi-k2.5", "glm-5", "minimax-m2.5"}) {
     CAPTURE(name);
     CHECK(by_bias(name));
   }
-  for (const char* name : {"deepseek-v2", "mixtral-8x7b", "llama4-maverick", "qwen3-235b-a22b", "qwen3.5-397b-a17b", "gpt-oss-120b"}) {
+  for (const char* name : {"deepseek-v2", "mixtral-8x7b", "llama4-maverick", "qwen3-235b-a22b",
+                           "qwen3.5-397b-a17b", "gpt-oss-120b"}) {
     CAPTURE(name);
     CHECK_FALSE(by_bias(name));
   }

@@ -46,7 +46,9 @@ TEST_CASE("An oversubscribed fabric slows what leaves a leaf") {
 
 TEST_CASE("Of neighbours that all send those share the up-links that leave their leaf") {
   platform p = cluster();
-  const auto of_nic = [&](std::int64_t apart) { return network::path_of_shift(p, apart).nic / p.fabric.nic_bandwidth; };
+  const auto of_nic = [&](std::int64_t apart) {
+    return network::path_of_shift(p, apart).nic / p.fabric.nic_bandwidth;
+  };
   for (const std::int64_t apart : {1, 64, 108, 1000}) CHECK(of_nic(apart) == 1);
   p.fabric.oversubscription = 3;  // 108 ports down, 36 up
   CHECK(of_nic(36) == 1);         // as many leave as there are up-links

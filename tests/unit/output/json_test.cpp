@@ -185,8 +185,9 @@ TEST_CASE("Writing JSON takes time in proportion to it") {
     std::mt19937_64 random(1);
     value::array a;
     for (std::size_t i = 0; i < n; ++i)
-      a.push_back(value::object{
-          {"id", static_cast<std::int64_t>(i)}, {"time_s", static_cast<double>(random()) * 1e-19}, {"name", "a request"}});
+      a.push_back(value::object{{"id", static_cast<std::int64_t>(i)},
+                                {"time_s", static_cast<double>(random()) * 1e-19},
+                                {"name", "a request"}});
     return [n, v = value{std::move(a)}] { CHECK(to_json(v).size() > 50 * n); };
   }));
 }

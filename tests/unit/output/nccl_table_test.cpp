@@ -34,13 +34,17 @@ TEST_CASE("nccl table has the columns of nccl-tests") {
   REQUIRE(table.size() == 15);
   CHECK(table[0].starts_with("# simulated by nvlsim: all_gather of 8 ranks on gb300-nvl72 with nccl-2.29"));
   CHECK(table[1] == "# Collective test starting: all_gather_perf");
-  CHECK(table[2] == "# nThread 1 nGpus 1 minBytes 8 maxBytes 17179869184 step: 2(factor) warmup iters: 1 iters: 20 agg iters: 1 "
-                    "validation: 0 graph: 0 unalign: 0");
+  CHECK(
+      table[2] ==
+      "# nThread 1 nGpus 1 minBytes 8 maxBytes 17179869184 step: 2(factor) warmup iters: 1 iters: 20 agg iters: 1 "
+      "validation: 0 graph: 0 unalign: 0");
   // As its format strings print them: "%10s  %12s  %8s  %6s  %6s  %7s  %6s  %6s  %6s  %7s  %6s  %6s  %6s %*s".
-  CHECK(table[5] == "#       size         count      type   redop    root     time   algbw   busbw  #wrong     time   algbw   "
-                    "busbw  #wrong ");
-  CHECK(table[6] == "#        (B)    (elements)                               (us)  (GB/s)  (GB/s)             (us)  (GB/s)  "
-                    "(GB/s)         ");
+  CHECK(table[5] ==
+        "#       size         count      type   redop    root     time   algbw   busbw  #wrong     time   algbw   "
+        "busbw  #wrong ");
+  CHECK(table[6] ==
+        "#        (B)    (elements)                               (us)  (GB/s)  (GB/s)             (us)  (GB/s)  "
+        "(GB/s)         ");
   CHECK(table[7] ==
         "           8             0     float    none      -1    15.10    0.00    0.00    N/A    15.10    "
         "0.00    0.00    N/A");
@@ -59,7 +63,8 @@ TEST_CASE("nccl table and JSON say where measured times would lie, once for rows
   rows[0].low = rows[1].low = 0.9;
   rows[0].high = rows[1].high = 1.2;
   const auto table = lines(nccl_table({.ranks = 4}, rows));
-  CHECK(table[table.size() - 2] == "# From         1024 B     : 90 % of measured times lie within -10 and +20 % of these");
+  CHECK(table[table.size() - 2] ==
+        "# From         1024 B     : 90 % of measured times lie within -10 and +20 % of these");
   CHECK_FALSE(table[table.size() - 3].ends_with("of these"));
   const value json = nccl_json({.ranks = 4}, rows);
   CHECK(*json.at_pointer("/results/0/time_band/0")->number() == Approx(9));
@@ -100,8 +105,8 @@ TEST_CASE("nccl JSON has the members of nccl-tests, and says that it is simulate
   CHECK(v.at_pointer("/average_bus_bandwidth/bandwidth"));
 }
 
-// Keys, their order and types as its src/util.cu writes them (JSON_FILE_VERSION 2); what it has and a simulation lacks are
-// start_time, env, nccl_version and end_time.
+// Keys, their order and types as its src/util.cu writes them (JSON_FILE_VERSION 2); what it has and a simulation
+// lacks are start_time, env, nccl_version and end_time.
 TEST_CASE("nccl JSON has every field that a simulation can fill") {
   const std::vector<nccl_row> rows = {{1073741824.0_B, 1000.0_us, "nvls"}};
   nccl_table_head head{.kind = collective::all_to_all, .ranks = 8};
@@ -111,15 +116,19 @@ TEST_CASE("nccl JSON has every field that a simulation can fill") {
   const value v = nccl_json(head, rows);
   const auto keys = [&](const char* pointer) {
     std::string out;
-    for (const auto& [key, x] : *(*pointer ? v.at_pointer(pointer) : &v)->members()) out += (out.empty() ? "" : " ") + key;
+    for (const auto& [key, x] : *(*pointer ? v.at_pointer(pointer) : &v)->members())
+      out += (out.empty() ? "" : " ") + key;
     return out;
   };
-  CHECK(keys("") == "simulated platform stack operation version args config results out_of_bounds average_bus_bandwidth "
-                    "errors regimes");
-  CHECK(keys("/config") == "ranks nthreads ngpus minimum_bytes maximum_bytes step_bytes warmup_iters iterations "
-                           "aggregated_iterations validation graph blocking_collectives per_iter_timing parallel_init devices");
-  CHECK(keys("/results/0") == "size count type redop root out_of_place in_place actual_iterations experiment_name algorithm "
-                              "derived time_band");
+  CHECK(keys("") ==
+        "simulated platform stack operation version args config results out_of_bounds average_bus_bandwidth "
+        "errors regimes");
+  CHECK(keys("/config") ==
+        "ranks nthreads ngpus minimum_bytes maximum_bytes step_bytes warmup_iters iterations "
+        "aggregated_iterations validation graph blocking_collectives per_iter_timing parallel_init devices");
+  CHECK(keys("/results/0") ==
+        "size count type redop root out_of_place in_place actual_iterations experiment_name algorithm "
+        "derived time_band");
   CHECK(keys("/results/0/in_place") == "time alg_bw bus_bw nwrong");
   CHECK(keys("/out_of_bounds") == "count okay");
   CHECK(keys("/average_bus_bandwidth") == "bandwidth okay");
@@ -135,7 +144,8 @@ TEST_CASE("nccl JSON has every field that a simulation can fill") {
 }
 
 TEST_CASE("nccl table keeps its columns however large the numbers") {
-  const std::vector<nccl_row> rows = {{8.0_B, 0.0123_s, "ring"}, {8.0_B, 0.123_s, "ring"}, {8.0_B, 12.3_s, "ring"}};
+  const std::vector<nccl_row> rows = {
+      {8.0_B, 0.0123_s, "ring"}, {8.0_B, 0.123_s, "ring"}, {8.0_B, 12.3_s, "ring"}};
   const auto table = lines(nccl_table({.ranks = 2}, rows));
   CHECK(words(table[7])[5] == "12300.0");  // getFloatStr: five digits leave room for one decimal in seven
   CHECK(words(table[8])[5] == "123000");

@@ -46,16 +46,11 @@ TEST_CASE("Platform page sets dense beside sparse and nominal beside usable") {
   auto r = read_shipped("gb300-nvl72");
   r.p.racks = 64;
   const std::string page = squeezed(platform_page(r.p, r.doc));
-  for (const char* passage : {"64 racks, 1152 VMs, 4608 GPUs, 2304 CPUs\n",
-                              " precision dense 2:4 sparse energy\n",
-                              " nvfp4 15 PFLOPS 20 PFLOPS 0.235 pJ/FLOP\n",
-                              " int8 165 TOPS 330 TOPS -\n",
-                              " HBM nominal, as printed 288 GB\n",
-                              " HBM usable 298013687808 B\n",
-                              " NIC of 800 Gb/s 100 GB/s\n",
-                              " leaf switches 64\n",
-                              " spine switches 32\n",
-                              " /gpu/hbm_usable 298013687808 B measured [1]\n"})
+  for (const char* passage :
+       {"64 racks, 1152 VMs, 4608 GPUs, 2304 CPUs\n", " precision dense 2:4 sparse energy\n",
+        " nvfp4 15 PFLOPS 20 PFLOPS 0.235 pJ/FLOP\n", " int8 165 TOPS 330 TOPS -\n",
+        " HBM nominal, as printed 288 GB\n", " HBM usable 298013687808 B\n", " NIC of 800 Gb/s 100 GB/s\n",
+        " leaf switches 64\n", " spine switches 32\n", " /gpu/hbm_usable 298013687808 B measured [1]\n"})
     CHECK_THAT(page, Contains(passage));
 }
 

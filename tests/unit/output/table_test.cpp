@@ -4,8 +4,8 @@
 #include <sstream>
 #include <vector>
 
-#include "nvlsim/output/output.hpp"
 #include "nvlsim/output/number.hpp"
+#include "nvlsim/output/output.hpp"
 #include "nvlsim/output/text.hpp"
 #include "support/foreign_locale.hpp"
 #include "support/golden.hpp"

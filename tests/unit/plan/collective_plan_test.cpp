@@ -4,8 +4,8 @@
 #include <set>
 #include <string>
 
-#include "nvlsim/plan/collective_workload.hpp"
 #include "nvlsim/diagnostics/diagnostics.hpp"
+#include "nvlsim/plan/collective_workload.hpp"
 #include "unit/collectives/support.hpp"
 
 using namespace nvlsim;

@@ -59,7 +59,8 @@ void check(const work_template& w, const expected& e) {
 
 TEST_CASE("Exchanges that are waited for come after the kernels, twice a layer, those on the same ports as one") {
   check(pass(0.01_s, {exchange("a", 1)}), {2, 0, 0, 0, 1e-3, 0.1e-3, 50e6});
-  check(pass(0.01_s, {exchange("a", 1, 2, 3), exchange("b", 1), exchange("a", 1)}), {8, 0, 0, 0, 8e-3, 0.8e-3, 400e6});
+  check(pass(0.01_s, {exchange("a", 1, 2, 3), exchange("b", 1), exchange("a", 1)}),
+        {8, 0, 0, 0, 8e-3, 0.8e-3, 400e6});
   check(pass(0.01_s, {exchange("a", 1, 1, 40)}), {16, 0, 0, 0, 40e-3, 4e-3, 2000e6});
 }
 

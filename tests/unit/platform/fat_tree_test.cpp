@@ -33,18 +33,17 @@ std::int64_t total(const fat_tree& t) {
 }  // namespace
 
 TEST_CASE("Fat tree has the published number of switches") {
-  const auto c = GENERATE(
-      tree_case{144, 72, {1}, 0},                           // a rack under one Q3400
-      tree_case{144, 144, {1}, 0}, tree_case{144, 145, {3, 2}, 216},
-      tree_case{144, 72 * 72, {72, 36}, 72 * 72},           // 72 racks, a leaf each
-      tree_case{144, 4608, {64, 32}, 4608},                 // Azure's first GB300 cluster, 64 racks
-      tree_case{144, 10368, {144, 72}, 10368},              // NVIDIA's limit of two levels
-      tree_case{144, 10369, {145, 145, 73}, 2 * 10440},
-      tree_case{144, 331200, {4600, 4600, 2300}, 662400},   // 4,600 racks
-      tree_case{64, 2048, {64, 32}, 2048}, tree_case{64, 2049, {65, 65, 33}, 2 * 2080},
-      tree_case{64, 4608, {144, 144, 72}, 2 * 4608},        // the same cluster on QM9700
-      tree_case{64, 65536, {2048, 2048, 1024}, 2 * 65536},  // 64^3 / 4
-      tree_case{64, 65537, {2049, 2049, 2049, 1025}, 3 * 65568});
+  const auto c = GENERATE(tree_case{144, 72, {1}, 0},  // a rack under one Q3400
+                          tree_case{144, 144, {1}, 0}, tree_case{144, 145, {3, 2}, 216},
+                          tree_case{144, 72 * 72, {72, 36}, 72 * 72},  // 72 racks, a leaf each
+                          tree_case{144, 4608, {64, 32}, 4608},        // Azure's first GB300 cluster, 64 racks
+                          tree_case{144, 10368, {144, 72}, 10368},     // NVIDIA's limit of two levels
+                          tree_case{144, 10369, {145, 145, 73}, 2 * 10440},
+                          tree_case{144, 331200, {4600, 4600, 2300}, 662400},  // 4,600 racks
+                          tree_case{64, 2048, {64, 32}, 2048}, tree_case{64, 2049, {65, 65, 33}, 2 * 2080},
+                          tree_case{64, 4608, {144, 144, 72}, 2 * 4608},        // the same cluster on QM9700
+                          tree_case{64, 65536, {2048, 2048, 1024}, 2 * 65536},  // 64^3 / 4
+                          tree_case{64, 65537, {2049, 2049, 2049, 1025}, 3 * 65568});
   const fat_tree t = size_fat_tree(fabric_of(c.ports), c.endpoints);
   CAPTURE(c.ports, c.endpoints);
   CHECK(t.switches == c.switches);

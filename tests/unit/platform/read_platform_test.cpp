@@ -62,15 +62,13 @@ TEST_CASE("Platform without CPUs needs no cpu section") {
 
 TEST_CASE("Platform names every number that has no source") {
   const auto r = read(toy_with(R"("kind": "vendor", "source": "page",
-    "name": "toy-net")", R"("name": "toy-net")"));
+    "name": "toy-net")",
+                               R"("name": "toy-net")"));
   const std::string needs = R"(a number here needs its source: {"value": ..., "kind": ..., "source": ...})";
-  CHECK(r.problems == strings{
-      "toy.json#/fabric/latency: " + needs,
-      "toy.json#/fabric/leaf/latency: " + needs,
-      "toy.json#/fabric/leaf/port_bandwidth: " + needs,
-      "toy.json#/fabric/leaf/ports: " + needs,
-      "toy.json#/fabric/nic_bandwidth: " + needs,
-      "toy.json#/fabric/nic_efficiency: " + needs});
+  CHECK(r.problems == strings{"toy.json#/fabric/latency: " + needs, "toy.json#/fabric/leaf/latency: " + needs,
+                              "toy.json#/fabric/leaf/port_bandwidth: " + needs,
+                              "toy.json#/fabric/leaf/ports: " + needs, "toy.json#/fabric/nic_bandwidth: " + needs,
+                              "toy.json#/fabric/nic_efficiency: " + needs});
 }
 
 TEST_CASE("Platform spells sources out in full") {
@@ -162,17 +160,16 @@ TEST_CASE("Platform reports all problems of one reading, none twice") {
   const std::string from = R"("idle_power": "50 W")";
   text.replace(text.find(from), from.size(), R"("idle_power": "50 W", "turbo": true)");
   // hbm_stream exceeds the stand-in of the unreadable hbm_bandwidth; that is no second problem.
-  CHECK(read(text).problems == strings{
-      R"(toy.json#/cpu/turbo: unknown member)",
-      R"(toy.json#/gpu/hbm_bandwidth: "4 TB" is a size; expected a bandwidth such as "900 GB/s")"});
+  CHECK(read(text).problems ==
+        strings{R"(toy.json#/cpu/turbo: unknown member)",
+                R"(toy.json#/gpu/hbm_bandwidth: "4 TB" is a size; expected a bandwidth such as "900 GB/s")"});
 }
 
 TEST_CASE("Platform that is empty names its sections") {
-  CHECK(read(R"({"schema": "nvlsim.platform/1", "description": ""})").problems == strings{
-      R"(toy.json#: required member "fabric" is missing)",
-      R"(toy.json#: required member "gpu" is missing)",
-      R"(toy.json#: required member "rack" is missing)",
-      R"(toy.json#: required member "vm" is missing)"});
+  CHECK(read(R"({"schema": "nvlsim.platform/1", "description": ""})").problems ==
+        strings{
+            R"(toy.json#: required member "fabric" is missing)", R"(toy.json#: required member "gpu" is missing)",
+            R"(toy.json#: required member "rack" is missing)", R"(toy.json#: required member "vm" is missing)"});
 }
 
 TEST_CASE("Platform with CPUs in its VMs and no cpu section is a contradiction") {

@@ -15,8 +15,8 @@ namespace {
 
 /// Pointers of all numbers and of all texts that parse as one, outside "sources", names and notes.
 void collect_numbers(const value& v, const std::string& pointer, std::set<std::string>& out) {
-  if (v.number() || v.integer() || (v.string() && !v.string()->empty() && (*v.string())[0] <= '9' &&
-                                    (*v.string())[0] >= '0'))
+  if (v.number() || v.integer() ||
+      (v.string() && !v.string()->empty() && (*v.string())[0] <= '9' && (*v.string())[0] >= '0'))
     out.insert(pointer);
   if (!v.members()) return;
   if (const value* inner = v.find("value")) return collect_numbers(*inner, pointer, out);

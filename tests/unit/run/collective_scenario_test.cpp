@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "nvlsim/diagnostics/diagnostics.hpp"
-#include "nvlsim/run/run.hpp"
 #include "nvlsim/measurements/csv.hpp"
+#include "nvlsim/run/run.hpp"
 
 using namespace nvlsim;
 using Catch::Matchers::Contains;
@@ -88,9 +88,8 @@ TEST_CASE("Fidelities agree on the shipped collectives") {
 }
 
 TEST_CASE("Flow equals closed for every collective, size and placement of a stack") {
-  for (const char* operation :
-       {"all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "send_recv", "reduce",
-        "neighbor_exchange", "barrier"})
+  for (const char* operation : {"all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast",
+                                "send_recv", "reduce", "neighbor_exchange", "barrier"})
     for (const char* size : {"0 B", "8 B", "100 kB", "3 MB", "2 GB"})
       for (const auto& [gpus, a_rack] :
            {std::pair{"2", "72"}, {"72", "72"}, {"144", "72"}, {"9", "1"}, {"500", "64"}}) {
@@ -137,7 +136,8 @@ TEST_CASE("A lost switch tray costs every port of the rack its share") {
   const std::vector<override_option> size = {{"/workload/size", "16 GiB"}};
   std::vector<override_option> lost = size;
   lost.push_back({"/platform/rack/failed_switch_trays", "1"});
-  CHECK(time_of("all-reduce-gb300-rack", lost) / time_of("all-reduce-gb300-rack", size) == Approx(9.0 / 8).epsilon(0.01));
+  CHECK(time_of("all-reduce-gb300-rack", lost) / time_of("all-reduce-gb300-rack", size) ==
+        Approx(9.0 / 8).epsilon(0.01));
 }
 
 TEST_CASE("Collective of more racks than there are is infeasible") {

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "nvlsim/diagnostics/diagnostics.hpp"
-#include "nvlsim/run/run.hpp"
 #include "nvlsim/run/explain_scenario.hpp"
+#include "nvlsim/run/run.hpp"
 #include "run/used_constants.hpp"
 
 namespace nvlsim {
@@ -212,7 +212,8 @@ TEST_CASE("What has a band does not say that it has none") {
     for (const auto& [metric, x] : *run.outcome.metrics.members()) {
       const explanation e = explain_scenario(s, metric, status);
       INFO(name << " " << metric);
-      const bool none = std::any_of(e.band_reasons.begin(), e.band_reasons.end(), [](const std::string& r) { return r.starts_with("no band"); });
+      const bool none = std::any_of(e.band_reasons.begin(), e.band_reasons.end(),
+                                    [](const std::string& r) { return r.starts_with("no band"); });
       CHECK(none == (e.amount && !e.band));
       seen.insert(e.band.has_value());
     }
@@ -290,7 +291,8 @@ TEST_CASE("Sensitivity ranks what a step hangs on") {
   add_sensitivity(
       e, [&](const std::vector<override_option>& sets) { return load(file, sets); },
       [](std::size_t, std::size_t) {});
-  REQUIRE(e.sensitivities.size() == 3);  // capacity does not count; memory streams as it is fast, rates follow power
+  REQUIRE(e.sensitivities.size() ==
+          3);  // capacity does not count; memory streams as it is fast, rates follow power
   const auto weight = [](const sensitivity& x) { return std::max(std::abs(*x.less), std::abs(*x.more)); };
   CHECK(std::is_sorted(e.sensitivities.begin(), e.sensitivities.end(),
                        [&](const sensitivity& a, const sensitivity& b) { return weight(a) > weight(b); }));

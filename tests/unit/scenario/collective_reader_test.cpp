@@ -55,17 +55,17 @@ TEST_CASE("Collective reader reads every ideal parameter") {
 }
 
 TEST_CASE("Collective reader names every problem") {
-  CHECK(
-      read(R"({"operation": "all_reduse", "size": 12, "gpus": 0, "parameters": "stak", "algorithm": "trees"})")
-          .problems ==
-      std::vector<std::string>{
-          "s.json#/algorithm: expected one of auto, ring, tree, halving_doubling, pairwise, hierarchical, nvls, nvls_tree, "
-          "sharp, one_shot, two_shot, found \"trees\"; did you mean \"tree\"?",
-          "s.json#/gpus: 0 is less than 1",
-          "s.json#/operation: expected one of all_reduce, all_gather, reduce_scatter, all_to_all, broadcast, "
-          "send_recv, reduce, neighbor_exchange, barrier, found \"all_reduse\"; did you mean \"all_reduce\"?",
-          "s.json#/parameters: expected stack, found \"stak\"; did you mean \"stack\"?",
-          "s.json#/size: expected a size such as \"288 GB\", found integer 12"});
+  CHECK(read(R"({"operation": "all_reduse", "size": 12, "gpus": 0, "parameters": "stak", "algorithm": "trees"})")
+            .problems ==
+        std::vector<std::string>{
+            "s.json#/algorithm: expected one of auto, ring, tree, halving_doubling, pairwise, hierarchical, nvls, "
+            "nvls_tree, "
+            "sharp, one_shot, two_shot, found \"trees\"; did you mean \"tree\"?",
+            "s.json#/gpus: 0 is less than 1",
+            "s.json#/operation: expected one of all_reduce, all_gather, reduce_scatter, all_to_all, broadcast, "
+            "send_recv, reduce, neighbor_exchange, barrier, found \"all_reduse\"; did you mean \"all_reduce\"?",
+            "s.json#/parameters: expected stack, found \"stak\"; did you mean \"stack\"?",
+            "s.json#/size: expected a size such as \"288 GB\", found integer 12"});
   CHECK(read(R"({"operation": "all_to_all", "size": "1 GB", "gpus": 8, "algorithm": "ring",
                  "parameters": {"alpha": "1 us", "bandwith": "900 GB/s"}})")
             .problems == std::vector<std::string>{

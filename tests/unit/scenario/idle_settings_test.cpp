@@ -28,13 +28,15 @@ TEST_CASE("A step names the settings that its model has nothing for, and no othe
   w.recompute.moe = w.recompute.mla_up_proj = w.moe_overlap = w.fused_expert_mlp = w.token_drop = true;
   w.expert_imbalance = 1.5;
   CHECK(idle_settings(routed, w).empty());
-  CHECK(idle_settings(dense, w) == std::vector<std::string>{
-      "without effect, as dense has no such layers: recompute moe, recompute mla_up_proj, overlap_moe_expert_parallel_comm, "
-      "fused_expert_mlp, moe_token_drop, moe_load_imbalance"});
+  CHECK(idle_settings(dense, w) ==
+        std::vector<std::string>{"without effect, as dense has no such layers: recompute moe, recompute "
+                                 "mla_up_proj, overlap_moe_expert_parallel_comm, "
+                                 "fused_expert_mlp, moe_token_drop, moe_load_imbalance"});
   w = {};
   w.recompute.mlp = true;
   CHECK(idle_settings(dense, w).empty());
-  CHECK(idle_settings(routed, w) == std::vector<std::string>{"without effect, as routed has no such layers: recompute mlp"});
+  CHECK(idle_settings(routed, w) ==
+        std::vector<std::string>{"without effect, as routed has no such layers: recompute mlp"});
 
   w = {};
   w.par.pp = 3;  // stages of 3, 3 and 2 layers

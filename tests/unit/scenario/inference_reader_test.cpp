@@ -71,7 +71,8 @@ TEST_CASE("What a decode pool sets differently stays its own") {
     CHECK(r.workload.engine.kv_fraction == 0.25);
     return prefill_workload(r.workload).engine;
   };
-  const engine_overrides engines = prefill_of(R"(, "max_num_tokens": 4096, "max_batch_size": 64, "kv_fraction": 0.8)");
+  const engine_overrides engines =
+      prefill_of(R"(, "max_num_tokens": 4096, "max_batch_size": 64, "kv_fraction": 0.8)");
   CHECK(engines.max_num_tokens == 4096);
   CHECK(engines.max_batch_size == 64);
   CHECK(engines.kv_fraction == 0.8);
@@ -82,7 +83,8 @@ TEST_CASE("What a decode pool sets differently stays its own") {
 }
 
 TEST_CASE("Inference reader takes decode workers alone and refuses prefill workers alone") {
-  const std::string before = R"({"engine": {"weights": "fp8"}, "load": {"kind": "offline", "requests": 7, "input": {"mean": 10}, "output": {"mean": 10}}, "layout": )";
+  const std::string before =
+      R"({"engine": {"weights": "fp8"}, "load": {"kind": "offline", "requests": 7, "input": {"mean": 10}, "output": {"mean": 10}}, "layout": )";
   const read_result decode = read(before + R"({"decode": {"workers": 2}}})");
   CHECK(decode.problems.empty());
   CHECK(decode.workload.prompts_cached);
@@ -94,11 +96,13 @@ TEST_CASE("Inference reader takes decode workers alone and refuses prefill worke
 
 TEST_CASE("Inference reader wants either an acceptance or the tokens of a step") {
   const std::string before = R"({"engine": {"weights": "fp8", "speculative": )";
-  const std::string after = R"(}, "load": {"kind": "offline", "requests": 7, "input": {"mean": 10}, "output": {"mean": 10}}})";
+  const std::string after =
+      R"(}, "load": {"kind": "offline", "requests": 7, "input": {"mean": 10}, "output": {"mean": 10}}})";
   CHECK(read(before + R"({"draft_tokens": 2, "tokens_per_step": 2.5})" + after).problems.empty());
   CHECK(read(before + R"({"draft_tokens": 2})" + after).problems.size() == 1);
   CHECK(read(before + R"({"draft_tokens": 2, "tokens_per_step": 3.5})" + after).problems.size() >= 1);
-  CHECK(read(before + R"({"draft_tokens": 2, "tokens_per_step": 2, "acceptance": 0.5})" + after).problems.size() == 1);
+  CHECK(read(before + R"({"draft_tokens": 2, "tokens_per_step": 2, "acceptance": 0.5})" + after).problems.size() ==
+        1);
 }
 
 TEST_CASE("Inference reader takes the engines' long names and records its defaults") {
@@ -117,9 +121,13 @@ TEST_CASE("Inference reader takes the engines' long names and records its defaul
 }
 
 TEST_CASE("Inference reader takes precisions that the scenario leaves out from the checkpoint") {
-  const checkpoint_spec published{"hf_quant_config.json", "NVFP4", precision::nvfp4, precision::bf16, {}, precision::bf16};
+  const checkpoint_spec published{"hf_quant_config.json", "NVFP4", precision::nvfp4,
+                                  precision::bf16,        {},      precision::bf16};
   const auto engine = [&](const std::string& members, const checkpoint_spec& c) {
-    return read(R"({"engine": {)" + members + R"(}, "load": {"kind": "offline", "requests": 7, "input": {"mean": 10}, "output": {"mean": 10}}})", c);
+    return read(
+        R"({"engine": {)" + members +
+            R"(}, "load": {"kind": "offline", "requests": 7, "input": {"mean": 10}, "output": {"mean": 10}}})",
+        c);
   };
   const read_result silent = engine("", published);
   CHECK(silent.problems.empty());
@@ -137,16 +145,19 @@ TEST_CASE("Inference reader takes precisions that the scenario leaves out from t
   CHECK(other.workload.kv_cache == precision::fp8);
 
   const checkpoint_spec mixed{"hf_quant_config.json", "MIXED_PRECISION", {}, {}, {}, {}};
-  CHECK(engine("", mixed).problems == std::vector<std::string>{
-        "s.json#/engine/weights: the checkpoint's MIXED_PRECISION (hf_quant_config.json) is none of bf16, fp8, fp8_block, nvfp4, "
-        "mxfp4, int4: say what to simulate"});
+  CHECK(engine("", mixed).problems ==
+        std::vector<std::string>{"s.json#/engine/weights: the checkpoint's MIXED_PRECISION (hf_quant_config.json) "
+                                 "is none of bf16, fp8, fp8_block, nvfp4, "
+                                 "mxfp4, int4: say what to simulate"});
   CHECK(engine(R"("weights": "nvfp4")", mixed).problems.empty());
 }
 
 TEST_CASE("Means of lengths lie between their bounds") {
   const auto problems_of = [](const char* input) {
-    return read(std::string(R"({"engine": {"weights": "fp8"}, "load": {"kind": "offline", "requests": 7, "input": )") + input +
-                R"(, "output": {"mean": 10}}, "layout": {"tp": 1}})").problems;
+    return read(std::string(
+                    R"({"engine": {"weights": "fp8"}, "load": {"kind": "offline", "requests": 7, "input": )") +
+                input + R"(, "output": {"mean": 10}}, "layout": {"tp": 1}})")
+        .problems;
   };
   CHECK(problems_of(R"({"mean": 100, "min": 50, "max": 200, "distribution": "exponential"})").empty());
   CHECK(problems_of(R"({"mean": 100, "min": 100, "max": 100})").empty());
@@ -158,7 +169,8 @@ TEST_CASE("Means of lengths lie between their bounds") {
   CHECK(below.front().find("mean 10 is below min 20") != std::string::npos);
 
   // Bounds that would change nothing are not passed over.
-  for (const char* idle : {R"({"mean": 100, "min": 1, "max": 300})", R"({"mean": 100, "min": 50})", R"({"mean": 100, "max": 300, "distribution": "uniform"})"}) {
+  for (const char* idle : {R"({"mean": 100, "min": 1, "max": 300})", R"({"mean": 100, "min": 50})",
+                           R"({"mean": 100, "max": 300, "distribution": "uniform"})"}) {
     const auto found = problems_of(idle);
     REQUIRE(found.size() == 1);
     CHECK(found.front().find("equal lengths have no bounds") != std::string::npos);
@@ -169,7 +181,8 @@ TEST_CASE("Means of lengths lie between their bounds") {
 
 TEST_CASE("Inference reader takes the wait of ranks under both names") {
   for (const char* name : {"rank_wait_iterations", "attention_dp_timeout_iters"}) {
-    const read_result r = read(std::string(R"({"engine": {"weights": "fp8", ")") + name + R"(": 60}, "load": {"kind": "offline", "requests": 7,
+    const read_result r = read(std::string(R"({"engine": {"weights": "fp8", ")") + name +
+                               R"(": 60}, "load": {"kind": "offline", "requests": 7,
       "input": {"mean": 10}, "output": {"mean": 10}}, "layout": {"tp": 1}})");
     CHECK(r.problems.empty());
     CHECK(r.workload.engine.rank_wait_iterations == 60);

@@ -3,11 +3,11 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 
+#include "nvlsim/layers/layer_slices.hpp"
 #include "nvlsim/serving/serving.hpp"
 #include "nvlsim/training/training.hpp"
 #include "unit/model/shipped.hpp"
 #include "unit/serving/inference_fixture.hpp"
-#include "nvlsim/layers/layer_slices.hpp"
 
 using namespace nvlsim;
 using namespace nvlsim::test;
@@ -66,7 +66,8 @@ TEST_CASE("Training takes every kind of layer whose parts its layout divides") {
   latent.moe.latent = 512;
   windowed.window = 128;
   const layer_spec compressed = compressed_layer();
-  for (const layer_spec& l : {small_model().layers.front(), routed_layer(), mamba_layer(), latent, windowed, compressed})
+  for (const layer_spec& l :
+       {small_model().layers.front(), routed_layer(), mamba_layer(), latent, windowed, compressed})
     CHECK(to_train(of_layers(l)).empty());
   const std::vector<std::string> odd = to_train(of_layers(mamba_layer()), 16);
   CHECK(has(odd, "tensor x context parallelism must divide the heads of the scan (8 / 16 leaves a rest)"));
@@ -85,7 +86,8 @@ TEST_CASE("Serving takes every kind of layer, if one of them keeps a cache") {
   scans.name = "scans";
   const std::vector<std::string> only = {"scans has no layer with a KV cache: such models cannot be served yet"};
   CHECK(to_serve(scans) == only);
-  CHECK(plan_inference(small_machine(), small_stack(), scans, small_workload()).reasons == only);  // and not for want of memory
+  CHECK(plan_inference(small_machine(), small_stack(), scans, small_workload()).reasons ==
+        only);  // and not for want of memory
   inference_workload arriving = small_workload();
   arriving.load = load_kind::open_loop;
   arriving.arrivals.rate_per_s = 1;
@@ -93,7 +95,8 @@ TEST_CASE("Serving takes every kind of layer, if one of them keeps a cache") {
 }
 
 TEST_CASE("A rank that holds a whole model caches what the model counts, and its ranks share states") {
-  for (const auto& file : std::filesystem::directory_iterator(std::filesystem::path(NVLSIM_SOURCE_DIR) / "scenarios/models")) {
+  for (const auto& file :
+       std::filesystem::directory_iterator(std::filesystem::path(NVLSIM_SOURCE_DIR) / "scenarios/models")) {
     const model m = shipped(file.path().stem().string());
     INFO(m.name);
     double cached = 0, states = 0, half = 0, window = 0;
@@ -112,14 +115,17 @@ TEST_CASE("A rank that holds a whole model caches what the model counts, and its
 
 TEST_CASE("A rank that holds a whole model holds all weights that the model counts") {
   std::size_t seen = 0;
-  for (const auto& file : std::filesystem::directory_iterator(std::filesystem::path(NVLSIM_SOURCE_DIR) / "scenarios/models")) {
+  for (const auto& file :
+       std::filesystem::directory_iterator(std::filesystem::path(NVLSIM_SOURCE_DIR) / "scenarios/models")) {
     const model m = shipped(file.path().stem().string());
     INFO(m.name);
     double held = 0;
-    for (const layer_slice& l : slice_layers(m, {1, 1, 1})) held += l.layers * l.gemm_weights(static_cast<double>(m.hidden));
+    for (const layer_slice& l : slice_layers(m, {1, 1, 1}))
+      held += l.layers * l.gemm_weights(static_cast<double>(m.hidden));
     const parameter_parts parts = parameters_by_part(m);
     // Convolutions and scalars of linear attention are left out of the slices.
-    CHECK(held == Approx(static_cast<double>(parts.attention + parts.mlp + parts.experts + parts.router)).epsilon(0.01));
+    CHECK(held ==
+          Approx(static_cast<double>(parts.attention + parts.mlp + parts.experts + parts.router)).epsilon(0.01));
     ++seen;
   }
   CHECK(seen > 60);

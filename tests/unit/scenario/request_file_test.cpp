@@ -34,8 +34,9 @@ outcome read_path(const fs::path& p) {
 outcome read_text(const std::string& text) { return read_path(text_file(text).path()); }
 
 TEST_CASE("Request files of Azure are known by their header") {
-  const outcome r = read_text("TIMESTAMP,ContextTokens,GeneratedTokens\r\n2023-11-16 23:59:59.5000000,374,44\r\n"
-                              "2023-11-17 00:00:01.2500000,396,0\r\n");
+  const outcome r = read_text(
+      "TIMESTAMP,ContextTokens,GeneratedTokens\r\n2023-11-16 23:59:59.5000000,374,44\r\n"
+      "2023-11-17 00:00:01.2500000,396,0\r\n");
   CHECK(r.problems.empty());
   CHECK(r.trace.format == "Azure 2023");
   CHECK(r.trace.timed);
@@ -48,9 +49,10 @@ TEST_CASE("Request files of Azure are known by their header") {
 }
 
 TEST_CASE("Request files of Mooncake carry their blocks") {
-  const outcome r = read_text("{\"timestamp\": 3000, \"input_length\": 900, \"output_length\": 5, \"hash_ids\": [7, 8]}\n"
-                              "{\"timestamp\": 0, \"input_length\": 600, \"output_length\": 6, \"hash_ids\": [7, 9]}\n"
-                              "{\"timestamp\": 3000, \"input_length\": 10, \"output_length\": 7, \"hash_ids\": []}\n");
+  const outcome r = read_text(
+      "{\"timestamp\": 3000, \"input_length\": 900, \"output_length\": 5, \"hash_ids\": [7, 8]}\n"
+      "{\"timestamp\": 0, \"input_length\": 600, \"output_length\": 6, \"hash_ids\": [7, 9]}\n"
+      "{\"timestamp\": 3000, \"input_length\": 10, \"output_length\": 7, \"hash_ids\": []}\n");
   CHECK(r.problems.empty());
   CHECK(r.trace.format == "Mooncake");
   REQUIRE(r.trace.list.requests.size() == 3);
@@ -63,7 +65,8 @@ TEST_CASE("Request files of Mooncake carry their blocks") {
 }
 
 TEST_CASE("Request files of Vidur have lengths and no times, generic ones both") {
-  const outcome vidur = read_text("num_prefill_tokens,num_decode_tokens,num_total_tokens,pd_ratio\n3772,54,3826,69.8\n");
+  const outcome vidur =
+      read_text("num_prefill_tokens,num_decode_tokens,num_total_tokens,pd_ratio\n3772,54,3826,69.8\n");
   CHECK(vidur.problems.empty());
   CHECK_FALSE(vidur.trace.timed);
   CHECK(vidur.trace.list.requests.at(0).output == 54);
@@ -75,7 +78,8 @@ TEST_CASE("Request files of Vidur have lengths and no times, generic ones both")
   CHECK(json.trace.format == "generic");
   CHECK(json.trace.list.requests.at(0).output == 4);
   for (const char* time : {"", ", \"arrival_s\": 1"}) {
-    const outcome named = read_text(std::string("{\"input_tokens\": 600, \"output_tokens\": 4, \"prefix_blocks\": [7, 8]") + time + "}\n");
+    const outcome named = read_text(
+        std::string("{\"input_tokens\": 600, \"output_tokens\": 4, \"prefix_blocks\": [7, 8]") + time + "}\n");
     CHECK(named.trace.list.prefixes == std::vector<std::uint64_t>{7, 8});
   }
 }
@@ -85,18 +89,21 @@ TEST_CASE("Request files are read as CSV") {
   CHECK(quoted.problems.empty());
   CHECK(quoted.trace.list.requests.at(0).output == 20);
   for (const char* wrong : {"\"\"", "\"0,10,20", "0,1\"2\"3,4"})
-    CHECK_FALSE(read_text(std::string("arrival_s,input_tokens,output_tokens\n0,1,1\n") + wrong + "\n").problems.empty());
+    CHECK_FALSE(
+        read_text(std::string("arrival_s,input_tokens,output_tokens\n0,1,1\n") + wrong + "\n").problems.empty());
   CHECK_FALSE(read_text("\"\"\n").problems.empty());
 }
 
 TEST_CASE("Request files report every line that cannot be read") {
-  const outcome r = read_text("arrival_s,input_tokens,output_tokens\n0,10,10\nnan,10,10\n1,-3,10\n2,10\n3,10,x\n4,0,1\n");
+  const outcome r =
+      read_text("arrival_s,input_tokens,output_tokens\n0,10,10\nnan,10,10\n1,-3,10\n2,10\n3,10,x\n4,0,1\n");
   CHECK(r.problems.size() == 5);
   CHECK(r.problems.at(0).find("line") != std::string::npos);
   CHECK(read_text("").problems.size() == 1);
   CHECK(read_text("arrival_s,input_tokens,output_tokens\n").problems.size() == 1);
   CHECK(read_text("a,b\n1,2\n").problems.at(0).find("its columns are a, b") != std::string::npos);
-  CHECK(read_text("{\"timestamp\": 0, \"input_length\": 1, \"output_length\": 1, \"hash_ids\": 3}\n").problems.size() == 1);
+  CHECK(read_text("{\"timestamp\": 0, \"input_length\": 1, \"output_length\": 1, \"hash_ids\": 3}\n")
+            .problems.size() == 1);
   std::string many = "arrival_s,input_tokens,output_tokens\n";
   for (int i = 0; i < 1000; ++i) many += "x,y,z\n";
   const outcome cut = read_text(many);
@@ -106,10 +113,13 @@ TEST_CASE("Request files report every line that cannot be read") {
   for (int i = 0; i < 20; ++i) just += "0,1,x\n";
   CHECK(read_text(just).problems.size() == 20);  // nothing is left to be read
   CHECK(read_text(",input_tokens,output_tokens,\n0,1,2,3\n").problems.empty());
-  CHECK(read_text("arrival_s,input_tokens,input_tokens,output_tokens\n0,1,2,3\n").problems.at(0).find("two columns are called input_tokens") !=
-        std::string::npos);
-  for (const char* time : {"2023-11-16 24:00:00", "2023-11-16 10:60:00", "2023-11-16 10:00:61", "2023-11-16 10:00:-1", "2023-13-01 10:00:00"})
-    CHECK(read_text(std::string("TIMESTAMP,ContextTokens,GeneratedTokens\n") + time + ",1,1\n").problems.size() == 1);
+  CHECK(read_text("arrival_s,input_tokens,input_tokens,output_tokens\n0,1,2,3\n")
+            .problems.at(0)
+            .find("two columns are called input_tokens") != std::string::npos);
+  for (const char* time : {"2023-11-16 24:00:00", "2023-11-16 10:60:00", "2023-11-16 10:00:61",
+                           "2023-11-16 10:00:-1", "2023-13-01 10:00:00"})
+    CHECK(read_text(std::string("TIMESTAMP,ContextTokens,GeneratedTokens\n") + time + ",1,1\n").problems.size() ==
+          1);
   CHECK_THROWS_AS(read_path("/no/such/file"), io_error);
   CHECK_THROWS_AS(read_path(fs::temp_directory_path()), io_error);
 }

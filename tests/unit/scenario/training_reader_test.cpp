@@ -43,8 +43,9 @@ TEST_CASE("Training reader reads how whole layers are recomputed") {
 }
 
 TEST_CASE("Training reader refuses recompute methods without what they need") {
-  CHECK(read(R"(, "recompute": "full", "recompute_method": "blok")").problems ==
-        texts{"s.json#/recompute_method: expected one of uniform, block, found \"blok\"; did you mean \"block\"?"});
+  CHECK(
+      read(R"(, "recompute": "full", "recompute_method": "blok")").problems ==
+      texts{"s.json#/recompute_method: expected one of uniform, block, found \"blok\"; did you mean \"block\"?"});
   CHECK(
       read(R"(, "recompute": "full", "recompute_method": "block")").problems ==
       texts{"s.json#/recompute_method: block needs recompute_num_layers, the layers of each model chunk that are "
@@ -129,8 +130,10 @@ TEST_CASE("Placement reader says what is wrong with a placement") {
   const auto problems = [](const std::string& inside) {
     return place(R"({"placement": {)" + inside + "}}", 8).problems;
   };
-  CHECK(problems(R"("policy": "rail")") == texts{"s.json#/placement/policy: expected one of segments, racks, rails, list, found \"rail\"; did you mean "
-              "\"rails\"?"});
+  CHECK(
+      problems(R"("policy": "rail")") ==
+      texts{"s.json#/placement/policy: expected one of segments, racks, rails, list, found \"rail\"; did you mean "
+            "\"rails\"?"});
   CHECK(
       problems(R"("policy": "list")") ==
       texts{"s.json#/placement/gpus: policy list needs the GPUs of the ranks in order, such as \"0-63,72-135\""});

@@ -9,10 +9,10 @@
 #include <tuple>
 
 #include "nvlsim/diagnostics/diagnostics.hpp"
-#include "nvlsim/output/output.hpp"
-#include "nvlsim/run/run.hpp"
 #include "nvlsim/output/number.hpp"
+#include "nvlsim/output/output.hpp"
 #include "nvlsim/output/rows.hpp"
+#include "nvlsim/run/run.hpp"
 
 namespace nvlsim {
 namespace {
@@ -206,7 +206,8 @@ TEST_CASE("Layouts of a served model take long, and progress is told after each"
   o.gpus = 4;
   std::vector<std::int64_t> told;
   o.report = [&](std::int64_t done, std::int64_t) { told.push_back(done); };
-  const search_result r = search_layouts(loaded("inference/llama2-70b-offline-gb300-rack", {{"/workload/load/requests", "64"}}), o);
+  const search_result r =
+      search_layouts(loaded("inference/llama2-70b-offline-gb300-rack", {{"/workload/load/requests", "64"}}), o);
   REQUIRE(r.candidates > 100);
   CHECK(told.size() == static_cast<std::size_t>(r.candidates));
   CHECK(told.back() == r.candidates);
@@ -218,11 +219,13 @@ TEST_CASE("A search that is stopped has what it found until then, and counts the
   o.jobs = 2;
   std::atomic<int> asked = 0;
   o.stop = [&] { return ++asked > 40; };
-  const search_result r = search_layouts(loaded("inference/llama2-70b-offline-gb300-rack", {{"/workload/load/requests", "64"}}), o);
+  const search_result r =
+      search_layouts(loaded("inference/llama2-70b-offline-gb300-rack", {{"/workload/load/requests", "64"}}), o);
   CHECK(r.found > 0);
   CHECK(r.evaluated <= 42);
   CHECK(r.candidates == r.found + left_out(r));
-  CHECK(std::any_of(r.pruned.begin(), r.pruned.end(), [](const pruned_layouts& p) { return p.reason == "interrupted: not tried"; }));
+  CHECK(std::any_of(r.pruned.begin(), r.pruned.end(),
+                    [](const pruned_layouts& p) { return p.reason == "interrupted: not tried"; }));
 }
 
 TEST_CASE("Pools of prefill and decode workers share the GPUs out in every way") {

@@ -29,7 +29,8 @@ scenario small_scenario() {
 
 bool keeps(const scenario& s, inference_workload w) {
   const inference_metrics m = measure_serving(serve(s.platform, s.stack, s.model, w), w);
-  const bool keeps_up = w.load != load_kind::open_loop || m.requests_per_s >= 0.9 * m.offered_requests_per_s.value_or(0);
+  const bool keeps_up =
+      w.load != load_kind::open_loop || m.requests_per_s >= 0.9 * m.offered_requests_per_s.value_or(0);
   return m.objective_met && !m.saturated && keeps_up;
 }
 
@@ -50,7 +51,8 @@ TEST_CASE("Where no load keeps the objective, what the least one takes is said b
   scenario s = small_scenario();
   std::get<inference_workload>(s.workload).objective = {1e-6, {}, 1000.0, 0.95};
   const highest_load none = find_highest_load(s);
-  CHECK_FALSE(none.found);  // nor does it where arrivals lie so far apart that a double's digits end before a latency
+  CHECK_FALSE(
+      none.found);  // nor does it where arrivals lie so far apart that a double's digits end before a latency
   CHECK(none.runs < 20);
   CHECK(none.missed.find("ttft ") == 0);
   CHECK(none.missed.find("of 1 us allowed, e2e ") != std::string::npos);
@@ -59,7 +61,7 @@ TEST_CASE("Where no load keeps the objective, what the least one takes is said b
 TEST_CASE("Highest rate of a short run is one that the server keeps up with") {
   scenario s = small_scenario();
   auto& w = std::get<inference_workload>(s.workload);
-  w.requests = 10;  // too few for a queue that shows
+  w.requests = 10;                     // too few for a queue that shows
   w.objective = {1000, {}, {}, 0.95};  // a limit that so few requests never reach
   const highest_load found = find_highest_load(s);
   REQUIRE(found.found);

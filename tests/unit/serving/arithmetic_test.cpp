@@ -1,9 +1,9 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
-#include "unit/serving/inference_fixture.hpp"
-#include "nvlsim/serving/memory.hpp"
 #include "nvlsim/serving/iteration_time.hpp"
+#include "nvlsim/serving/memory.hpp"
+#include "unit/serving/inference_fixture.hpp"
 
 namespace nvlsim {
 namespace {
@@ -47,7 +47,8 @@ TEST_CASE("Layers that look back over a window keep no cache a token") {
   CHECK(kv_bytes(m, 1) == 8 * 2 * 4 * 128);
 }
 
-TEST_CASE("A batch reads the experts that its tokens choose between them, fewer where some are chosen more often") {
+TEST_CASE(
+    "A batch reads the experts that its tokens choose between them, fewer where some are chosen more often") {
   model m = small_model();
   for (layer_spec& l : m.layers) {
     l.ffn_hidden = 0;
@@ -70,11 +71,14 @@ TEST_CASE("A batch reads the experts that its tokens choose between them, fewer 
     // Read from memory: time grows with the experts, once what every launch takes is off.
     return (experts(16) - experts(1)) / (experts(4) - experts(1));
   };
-  const auto expected = [](auto&& distinct) { return (distinct(16.0) - distinct(1.0)) / (distinct(4.0) - distinct(1.0)); };
+  const auto expected = [](auto&& distinct) {
+    return (distinct(16.0) - distinct(1.0)) / (distinct(4.0) - distinct(1.0));
+  };
   const double alike = expected([](double tokens) { return 64 * (1 - std::pow(1 - 4.0 / 64, tokens)); });
   CHECK(growth() == Approx(alike).epsilon(0.05));
 
-  // Uneven popularity: an expert is missed with the zero class of a negative binomial, four are touched by one token.
+  // Uneven popularity: an expert is missed with the zero class of a negative binomial, four are touched by one
+  // token.
   constexpr double skew = 1.5;
   const double r = std::pow(1 - 4.0 / 64, -skew) - 1;
   const double uneven = expected([&](double tokens) { return 64 * (1 - std::pow(1 + tokens * r, -1 / skew)); });

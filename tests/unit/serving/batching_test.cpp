@@ -54,7 +54,8 @@ struct limits {
 };
 
 void check_invariants(const request_lengths& lengths, const limits& l) {
-  const batching_schedule s = schedule_offline(lengths, l.tokens, l.sequences, l.chunked ? chunked : whole, l.kv, l.block);
+  const batching_schedule s =
+      schedule_offline(lengths, l.tokens, l.sequences, l.chunked ? chunked : whole, l.kv, l.block);
   const replayed r = replay(s, l.block);
   std::int64_t inputs = 0, outputs = 0, prompt_tokens = 0, decodes = 0, first_tokens = 0;
   double pairs = 0, prompt_pairs = 0;
@@ -218,8 +219,10 @@ TEST_CASE("Closed loop of one client is one request after the other") {
 }
 
 TEST_CASE("Exclusive prefill makes running sequences wait") {
-  // The third prompt comes when the first request ends, and misses an iteration; the one that is left decodes around it.
-  const batching_schedule s = schedule_requests({{10, 2}, {10, 4}, {10, 2}}, closed(prefill_policy::exclusive, 100, 2));
+  // The third prompt comes when the first request ends, and misses an iteration; the one that is left decodes
+  // around it.
+  const batching_schedule s =
+      schedule_requests({{10, 2}, {10, 4}, {10, 2}}, closed(prefill_policy::exclusive, 100, 2));
   REQUIRE(s.iterations.size() == 5);
   CHECK(s.iterations[0].prompts == 2);
   CHECK(s.iterations[1].decodes == 2);

@@ -2,14 +2,14 @@
 
 #include <catch2/catch.hpp>
 
-#include "unit/serving/inference_fixture.hpp"
 #include "nvlsim/diagnostics/diagnostics.hpp"
-#include "nvlsim/serving/serving.hpp"
-#include "nvlsim/serving/memory.hpp"
-#include "nvlsim/serving/iteration_time.hpp"
-#include "nvlsim/serving/pooled_plan.hpp"
 #include "nvlsim/layers/layer_slices.hpp"
+#include "nvlsim/serving/iteration_time.hpp"
+#include "nvlsim/serving/memory.hpp"
+#include "nvlsim/serving/pooled_plan.hpp"
+#include "nvlsim/serving/serving.hpp"
 #include "nvlsim/serving/summary.hpp"
+#include "unit/serving/inference_fixture.hpp"
 
 namespace nvlsim {
 namespace {
@@ -95,7 +95,8 @@ TEST_CASE("Drafts cost the rows that they are checked with", "[disaggregation]")
   // Its weights, with what joins two hidden vectors, and its cache take memory.
   const serving_memory with = plan_serving_memory(p, s, m, w);
   const auto hidden = static_cast<double>(m.hidden);
-  const double weights = slice_layers(m.mtp_block, m.hidden, {1, 1, 1}).front().gemm_weights(hidden) + 2 * 2 * hidden * hidden;
+  const double weights =
+      slice_layers(m.mtp_block, m.hidden, {1, 1, 1}).front().gemm_weights(hidden) + 2 * 2 * hidden * hidden;
   CHECK((with.report.items.front().size - without.report.items.front().size).base() == Approx(weights));
   CHECK((with.kv_per_token / without.kv_per_token) == Approx(1 + 1.0 / static_cast<double>(m.layers.size())));
 }
@@ -163,8 +164,8 @@ TEST_CASE("Decode workers alone run the iterations of an engine whose prompts co
 }
 
 TEST_CASE("Prefill pool without bound leaves the decode pool its closed loop", "[disaggregation]") {
-  // Little's law: requests in flight over their time is the rate. A cache that comes in during an iteration waits for
-  // its end, so a request takes one more than its hundred.
+  // Little's law: requests in flight over their time is the rate. A cache that comes in during an iteration waits
+  // for its end, so a request takes one more than its hundred.
   pool_setup setup;
   setup.prefill = roomy(8);
   setup.decode = roomy(1);
@@ -253,7 +254,8 @@ TEST_CASE("Pools on a clock keep the dates of the schedule of pools", "[disaggre
   REQUIRE(needs_clock(w));
   const serving_run served = serve(p, s, test::small_model(), w);
   REQUIRE(served.reasons.empty());
-  CHECK(served.outcome.end_s == Approx(planned.pools->makespan_s).epsilon(0.002));  // decodes are priced by interpolation
+  CHECK(served.outcome.end_s ==
+        Approx(planned.pools->makespan_s).epsilon(0.002));  // decodes are priced by interpolation
   CHECK(served.kv_capacity_tokens == planned.kv_capacity_tokens);
   double seconds_used = 0, busy = 0;
   for (const iteration_use& u : served.uses) seconds_used += u.seconds * u.gpus;

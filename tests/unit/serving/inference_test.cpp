@@ -75,7 +75,8 @@ TEST_CASE("Inference plan keeps replicas without a request") {
   CHECK(r.lanes == std::vector<std::int64_t>{3, 1});
   CHECK(r.schedules[1].iterations.empty());
   CHECK(evaluate(r.work).makespan > seconds{});
-  CHECK(std::find(r.notes.begin(), r.notes.end(), "1 of 4 lanes (replicas x pp) have no request") != r.notes.end());
+  CHECK(std::find(r.notes.begin(), r.notes.end(), "1 of 4 lanes (replicas x pp) have no request") !=
+        r.notes.end());
 }
 
 TEST_CASE("A client alone has one lane of a pipeline, and the others idle") {
@@ -89,7 +90,8 @@ TEST_CASE("A client alone has one lane of a pipeline, and the others idle") {
   CHECK(r.lanes == std::vector<std::int64_t>{1, 1});
   CHECK(r.schedules[0].requests.size() == 5);
   CHECK(r.schedules[1].requests.empty());
-  CHECK(std::find(r.notes.begin(), r.notes.end(), "1 of 2 lanes (replicas x pp) have no request") != r.notes.end());
+  CHECK(std::find(r.notes.begin(), r.notes.end(), "1 of 2 lanes (replicas x pp) have no request") !=
+        r.notes.end());
 }
 
 TEST_CASE("Ranks of attention data parallelism hold whole sequences") {
@@ -272,7 +274,8 @@ TEST_CASE("A run says that whole prompts wait for decodes to end, where they do"
   const auto noted = [](const inference_workload& w) {
     const inference_run r = plan_small(w);
     REQUIRE(r.reasons.empty());
-    return std::any_of(r.notes.begin(), r.notes.end(), [](const std::string& n) { return n.find("leaves room for") != std::string::npos; });
+    return std::any_of(r.notes.begin(), r.notes.end(),
+                       [](const std::string& n) { return n.find("leaves room for") != std::string::npos; });
   };
   inference_workload w = small_workload();  // 40 requests
   w.input = {300, 0};

@@ -5,8 +5,8 @@
 #include <tuple>
 
 #include "nvlsim/collectives/collectives.hpp"
-#include "unit/serving/inference_fixture.hpp"
 #include "nvlsim/serving/routes.hpp"
+#include "unit/serving/inference_fixture.hpp"
 
 namespace nvlsim {
 namespace {
@@ -126,8 +126,8 @@ TEST_CASE("Iteration time has the norms of queries and keys in layers that have 
   REQUIRE(joint);
   CHECK(joint->repeat == 5);
   const auto sums = bytes::from_base(64.0 * 2 * 4);
-  CHECK(joint->duration.base() == Approx(collective_time(x.s.collectives, x.p, collective::all_reduce, sums, {.ranks = 4},
-                                                         {.algorithm = {}, .in_place = true})
+  CHECK(joint->duration.base() == Approx(collective_time(x.s.collectives, x.p, collective::all_reduce, sums,
+                                                         {.ranks = 4}, {.algorithm = {}, .in_place = true})
                                              .time.base()));
   x.w.tp = 1;
   CHECK_FALSE(find(x.price(decode_only), "norm all-reduce"));
@@ -150,7 +150,8 @@ TEST_CASE("Iteration time reads a cache at the engine's rate, and one of 8 bits 
   CHECK(slower(precision::bf16, &engine_costs::decode_fp8_factor) == 1);
 }
 
-TEST_CASE("Iteration time shows host launches in full where they outlast the kernels, and in part where they do not") {
+TEST_CASE(
+    "Iteration time shows host launches in full where they outlast the kernels, and in part where they do not") {
   setup x;
   const auto with_launch = [&](double us) {
     x.s.inference->prefill_layer_host = seconds::from_base(us * 1e-6);
@@ -230,7 +231,7 @@ TEST_CASE("A full pipeline waits for its slowest stage, and sends over the fabri
   CHECK(wait(4) == Approx(3 * head).epsilon(0.2));  // of even stages the last has the head as well
   const double fit = x.price(decode_only).duration.base();
   REQUIRE(std::isfinite(fit));
-  CHECK(wait(layers - 1) > fit * 0.5);              // most hold one layer, one holds two
+  CHECK(wait(layers - 1) > fit * 0.5);                             // most hold one layer, one holds two
   CHECK(time_of(x.price(decode_only), "stage send") > 2 * 20e-6);  // two domains
   x.w.load = load_kind::closed_loop;
   x.w.concurrency = 1;

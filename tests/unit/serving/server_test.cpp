@@ -45,7 +45,9 @@ TEST_CASE("Server that takes one request an iteration waits as M/D/1 does") {
     server_settings s = plain(1);
     s.lane.settings.max_batch_size = 1;
     s.lane.settings.max_num_tokens = 1;
-    const serving_outcome o = serve_requests(generate_requests(w, 0), s, [](const iteration&) { return iteration_price{1, 0}; });
+    const serving_outcome o = serve_requests(generate_requests(w, 0), s, [](const iteration&) {
+      return iteration_price{1, 0};
+    });
     double wait = 0;
     for (const request_record& r : o.requests) wait += r.admitted_s - r.arrival_s;
     wait /= static_cast<double>(o.requests.size());
@@ -54,8 +56,10 @@ TEST_CASE("Server that takes one request an iteration waits as M/D/1 does") {
 }
 
 TEST_CASE("Server obeys Little's law") {
-  for (const router_policy router : {router_policy::round_robin, router_policy::least_loaded, router_policy::prefix_aware})
-    for (const auto preemption : {preemption_policy::none, preemption_policy::recompute, preemption_policy::swap}) {
+  for (const router_policy router :
+       {router_policy::round_robin, router_policy::least_loaded, router_policy::prefix_aware})
+    for (const auto preemption :
+         {preemption_policy::none, preemption_policy::recompute, preemption_policy::swap}) {
       inference_workload w = open_loop(60, 3000);
       w.input = {300, 0.9};
       w.output = {100, 0.9};
@@ -82,7 +86,8 @@ TEST_CASE("Server obeys Little's law") {
 
 server_settings in_pools(std::int64_t prefill_lanes, std::int64_t decode_lanes) {
   server_settings s = plain(decode_lanes);
-  s.prefill = prefill_settings{s.lane, prefill_lanes, by_content, [](std::int64_t tokens) { return 1e-6 * static_cast<double>(tokens); }};
+  s.prefill = prefill_settings{s.lane, prefill_lanes, by_content,
+                               [](std::int64_t tokens) { return 1e-6 * static_cast<double>(tokens); }};
   return s;
 }
 
@@ -162,7 +167,8 @@ TEST_CASE("Server's closed loop keeps its clients busy") {
   CHECK(std::count(arrivals.begin(), arrivals.end(), 0.0) == 8);
   for (std::size_t i = 8; i < o.requests.size(); ++i) {
     const double at = o.requests[i].arrival_s;
-    CHECK(std::any_of(o.requests.begin(), o.requests.end(), [&](const request_record& r) { return r.last_token_s == at; }));
+    CHECK(std::any_of(o.requests.begin(), o.requests.end(),
+                      [&](const request_record& r) { return r.last_token_s == at; }));
   }
   // Between the first and the last arrival there are always eight.
   const double last = *std::max_element(arrivals.begin(), arrivals.end());
@@ -275,8 +281,8 @@ TEST_CASE("Twice as many requests take no more than in proportion, and are kept 
 }
 
 TEST_CASE("A client's next request misses the iteration that begins as it answers") {
-  // One sequence decodes all the time; a client's requests of one token come in between. Each sees the whole of the
-  // iteration that it missed.
+  // One sequence decodes all the time; a client's requests of one token come in between. Each sees the whole of
+  // the iteration that it missed.
   inference_workload w = open_loop(1, 12);
   w.load = load_kind::closed_loop;
   w.output = {1, 0};
@@ -299,7 +305,8 @@ TEST_CASE("Time series keeps the area whatever its length") {
   const auto points = s.points();
   REQUIRE(points.size() <= 1025);
   double kept = 0;
-  for (std::size_t i = 0; i + 1 < points.size(); ++i) kept += points[i].second * (points[i + 1].first - points[i].first);
+  for (std::size_t i = 0; i + 1 < points.size(); ++i)
+    kept += points[i].second * (points[i + 1].first - points[i].first);
   CHECK(kept == Approx(area));
 }
 

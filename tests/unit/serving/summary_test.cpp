@@ -46,7 +46,12 @@ TEST_CASE("Summary of a schedule keeps its tokens, and its times when all iterat
   CHECK(t.makespan_s == Approx(n));
   CHECK(median_times(sum, ones, {}).tpot_s == Approx(1));
 
-  const client_times held = mean_times(sum, ones, {.sequence_host = {}, .request_host = {}, .first_token_delay = 2.0_s, .first_token_iterations = 3, .prompt_token_delay = 0.01_s});
+  const client_times held = mean_times(sum, ones,
+                                       {.sequence_host = {},
+                                        .request_host = {},
+                                        .first_token_delay = 2.0_s,
+                                        .first_token_iterations = 3,
+                                        .prompt_token_delay = 0.01_s});
   double prompt = 0;
   for (const request_progress& r : s.requests) prompt += static_cast<double>(r.input) / streams;
   CHECK(held.ttft_s == Approx(ttft + 3 + 2 + 0.01 * prompt));

@@ -54,7 +54,8 @@ totals run_dry(const schedule_limits& l, int count, std::int64_t& inputs, std::i
 }
 
 TEST_CASE("Lane conserves work through preemption by recompute") {
-  for (const prefill_policy prefill : {prefill_policy::chunked, prefill_policy::whole_prompt, prefill_policy::exclusive}) {
+  for (const prefill_policy prefill :
+       {prefill_policy::chunked, prefill_policy::whole_prompt, prefill_policy::exclusive}) {
     schedule_limits l = limits_with(preemption_policy::recompute, 640, 16);
     l.settings.prefill = prefill;
     std::int64_t inputs = 0, outputs = 0;
@@ -72,7 +73,8 @@ TEST_CASE("Lane conserves work through preemption by recompute") {
 std::vector<iteration> iterations_of(const schedule_limits& l) {
   lane one(l);
   std::mt19937_64 g(11);
-  for (int i = 0; i < 60; ++i) one.submit(i, static_cast<std::int64_t>(1 + g() % 120), static_cast<std::int64_t>(1 + g() % 90));
+  for (int i = 0; i < 60; ++i)
+    one.submit(i, static_cast<std::int64_t>(1 + g() % 120), static_cast<std::int64_t>(1 + g() % 90));
   std::vector<iteration> out;
   while (!one.idle()) out.push_back(one.step());
   return out;
@@ -110,9 +112,11 @@ TEST_CASE("Lane decodes caches that come from elsewhere, and computes only what 
     if (preemption == preemption_policy::none) l.settings.kv_reserve = 1;
     lane one(l);
     std::mt19937_64 g(7);
-    std::int64_t left = 0, decodes = 0, prompt_tokens = 0, preempted = 0, recomputed = 0, resumed = 0, taken = 0, finished = 0;
+    std::int64_t left = 0, decodes = 0, prompt_tokens = 0, preempted = 0, recomputed = 0, resumed = 0, taken = 0,
+                 finished = 0;
     for (int i = 0; i < 60; ++i) {
-      const auto input = static_cast<std::int64_t>(1 + g() % 120), output = static_cast<std::int64_t>(2 + g() % 90);
+      const auto input = static_cast<std::int64_t>(1 + g() % 120),
+                 output = static_cast<std::int64_t>(2 + g() % 90);
       left += output - 1;
       one.submit_cached(i, input, output);
     }

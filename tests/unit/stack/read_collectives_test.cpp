@@ -35,8 +35,10 @@ const std::string fabric = R"("kind": "measured", "source": "fit",
 TEST_CASE("Spreads of collectives, and kinds that are like others, are read and checked") {
   const auto with = [](const std::string& like, const std::string& families) {
     return read(R"({"domain": {"nvlink5": {"all_reduce": {)" + domain + R"(}}},
-      "measured_on": {"nvlink6": {"kind": "derived", "source": "none", "like": ")" + like + R"("}},
-      "spreads": {"kind": "derived", "source": "fit", "families": [)" + families + "]}}");
+      "measured_on": {"nvlink6": {"kind": "derived", "source": "none", "like": ")" +
+                like + R"("}},
+      "spreads": {"kind": "derived", "source": "fit", "families": [)" +
+                families + "]}}");
   };
   const std::string one = R"({"family": "domain/nvlink5/all_reduce", "rows": 30, "low": 0.9, "high": 1.1})";
   const reading r = with("nvlink5", one);

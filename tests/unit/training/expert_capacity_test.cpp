@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "nvlsim/training/training.hpp"
-#include "unit/training/training_fixture.hpp"
 #include "training/layer_operators.hpp"
+#include "unit/training/training_fixture.hpp"
 
 namespace nvlsim {
 namespace {
@@ -168,7 +168,7 @@ TEST_CASE("Experts over two racks wait for the rack with fewest of them, and for
   CHECK(even < less);
   CHECK(less < least);
   j.machine.fabric.oversubscription = 8;
-  CHECK(step(56) == Approx(least));  // both in one leaf
+  CHECK(step(56) == Approx(least));       // both in one leaf
   j.machine.fabric.oversubscription = 2;  // 96 ports of a leaf lead to GPUs
   j.work.par = {.dp = 256, .ep = 128};
   j.work.global_batch_size = 512;

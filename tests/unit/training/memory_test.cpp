@@ -13,11 +13,14 @@ namespace nvlsim {
 namespace {
 
 double item(const memory_report& r, const std::string& name) {
-  const auto it = std::find_if(r.items.begin(), r.items.end(), [&](const memory_item& i) { return i.name == name; });
+  const auto it =
+      std::find_if(r.items.begin(), r.items.end(), [&](const memory_item& i) { return i.name == name; });
   return it == r.items.end() ? 0.0 : it->size.base();
 }
 
-memory_report memory_of(const test::shipped_job& j) { return training_memory(j.machine, j.software, j.net, j.work); }
+memory_report memory_of(const test::shipped_job& j) {
+  return training_memory(j.machine, j.software, j.net, j.work);
+}
 
 test::shipped_job plain_job() {
   test::shipped_job j = test::shipped("gb300-nvl72", "llama3-70b");
@@ -66,15 +69,24 @@ struct measured_peak {
 // Peaks of torch's allocator on eight B200 GPUs, BF16, micro-batch 1, four micro-batches, no recompute:
 // MooreThreads/SimuMax@4dcaae5, docs/b200 (measured by its authors).
 const std::vector<measured_peak> simumax = {
-    {"llama3-70b, 12 layers", 1, 1, 2, 4, 1, 4096, 66.55},    {"llama3-70b, 12 layers", 2, 1, 1, 4, 1, 4096, 60.68},
-    {"llama3-70b, 12 layers", 4, 1, 1, 2, 1, 4096, 39.07},    {"llama3-70b, 12 layers", 8, 1, 1, 1, 1, 4096, 28.29},
-    {"llama3-70b, 12 layers", 2, 4, 1, 1, 1, 32768, 68.43},   {"llama3-70b, 12 layers", 1, 8, 1, 1, 1, 32768, 104.51},
-    {"llama3-70b, 12 layers", 2, 4, 1, 1, 1, 131072, 112.67}, {"llama3-70b, 12 layers", 1, 8, 1, 1, 1, 131072, 147.99},
-    {"llama3-405b, 4 layers", 1, 1, 2, 4, 1, 4096, 87.08},    {"llama3-405b, 4 layers", 2, 1, 1, 4, 1, 4096, 81.59},
-    {"llama3-405b, 4 layers", 4, 1, 1, 2, 1, 4096, 52.89},    {"llama3-405b, 4 layers", 8, 1, 1, 1, 1, 4096, 38.57},
-    {"llama3-405b, 4 layers", 2, 4, 1, 1, 1, 32768, 87.03},   {"llama3-405b, 4 layers", 1, 8, 1, 1, 1, 32768, 139.22},
-    {"llama3-405b, 4 layers", 2, 4, 1, 1, 1, 131072, 118.13}, {"deepseek-v2, 4 layers", 1, 1, 1, 8, 8, 4096, 45.63},
-    {"deepseek-v2, 4 layers", 1, 1, 2, 4, 4, 4096, 44.70},    {"deepseek-v3, 4 layers", 1, 1, 1, 8, 8, 4096, 104.30},
+    {"llama3-70b, 12 layers", 1, 1, 2, 4, 1, 4096, 66.55},
+    {"llama3-70b, 12 layers", 2, 1, 1, 4, 1, 4096, 60.68},
+    {"llama3-70b, 12 layers", 4, 1, 1, 2, 1, 4096, 39.07},
+    {"llama3-70b, 12 layers", 8, 1, 1, 1, 1, 4096, 28.29},
+    {"llama3-70b, 12 layers", 2, 4, 1, 1, 1, 32768, 68.43},
+    {"llama3-70b, 12 layers", 1, 8, 1, 1, 1, 32768, 104.51},
+    {"llama3-70b, 12 layers", 2, 4, 1, 1, 1, 131072, 112.67},
+    {"llama3-70b, 12 layers", 1, 8, 1, 1, 1, 131072, 147.99},
+    {"llama3-405b, 4 layers", 1, 1, 2, 4, 1, 4096, 87.08},
+    {"llama3-405b, 4 layers", 2, 1, 1, 4, 1, 4096, 81.59},
+    {"llama3-405b, 4 layers", 4, 1, 1, 2, 1, 4096, 52.89},
+    {"llama3-405b, 4 layers", 8, 1, 1, 1, 1, 4096, 38.57},
+    {"llama3-405b, 4 layers", 2, 4, 1, 1, 1, 32768, 87.03},
+    {"llama3-405b, 4 layers", 1, 8, 1, 1, 1, 32768, 139.22},
+    {"llama3-405b, 4 layers", 2, 4, 1, 1, 1, 131072, 118.13},
+    {"deepseek-v2, 4 layers", 1, 1, 1, 8, 8, 4096, 45.63},
+    {"deepseek-v2, 4 layers", 1, 1, 2, 4, 4, 4096, 44.70},
+    {"deepseek-v3, 4 layers", 1, 1, 1, 8, 8, 4096, 104.30},
     {"deepseek-v3, 4 layers", 1, 1, 2, 4, 4, 4096, 114.00},
 };
 
@@ -97,7 +109,8 @@ TEST_CASE("Peak memory meets published peaks within 4 %") {
     w.par.sequence_parallel = m.tp > 1;
     w.global_batch_size = 4 * m.dp;
     w.place.gpus_per_domain = 8;
-    INFO(m.model << " tp " << m.tp << " cp " << m.cp << " pp " << m.pp << " ep " << m.ep << " sequence " << m.sequence);
+    INFO(m.model << " tp " << m.tp << " cp " << m.cp << " pp " << m.pp << " ep " << m.ep << " sequence "
+                 << m.sequence);
     REQUIRE(training_problems(j.machine, j.net, w).empty());
     const memory_report r = memory_of(j);
     const double found = (r.peak.base() - item(r, "reserve")) / 0x1p30;  // the allocator does not see the reserve
@@ -151,7 +164,8 @@ TEST_CASE("Logit gradients are kept for the weight gradients of the LM head that
   }
 }
 
-TEST_CASE("Room for gradients of weights is that of the last layer and, unless its gradient waits, of the LM head") {
+TEST_CASE(
+    "Room for gradients of weights is that of the last layer and, unless its gradient waits, of the LM head") {
   test::shipped_job j = plain_job();
   j.software.training->wgrad_deferral_limit = 0;
   j.work.recompute.full = true, j.net.vocab = 1 << 19;  // so that the last stage holds most
@@ -159,10 +173,14 @@ TEST_CASE("Room for gradients of weights is that of the last layer and, unless i
   const double tp = static_cast<double>(j.work.par.tp), hidden = static_cast<double>(j.net.hidden);
   const double gathered = 4 * hidden * static_cast<double>(j.work.seq_length * j.work.micro_batch_size);
   const double of_head = t.workspace_bytes_per_head_param * static_cast<double>(j.net.vocab) * hidden / tp;
-  const auto of_layer = [&] { return t.workspace_bytes_per_layer_param * static_cast<double>(layer_parameters(j.net, j.net.layers.back())) / tp; };
+  const auto of_layer = [&] {
+    return t.workspace_bytes_per_layer_param * static_cast<double>(layer_parameters(j.net, j.net.layers.back())) /
+           tp;
+  };
   for (const std::int64_t stages : {1, 2}) {
     j.work.par.pp = stages;
-    CHECK(item(memory_of(j), "workspace") == Approx(of_layer() + of_head + gathered).epsilon(1e-4));  // norms are whole
+    CHECK(item(memory_of(j), "workspace") ==
+          Approx(of_layer() + of_head + gathered).epsilon(1e-4));  // norms are whole
   }
   j.software.training->wgrad_deferral_limit = 1;
   CHECK(item(memory_of(j), "workspace") == Approx(of_layer() + gathered).epsilon(1e-4));
@@ -191,8 +209,8 @@ TEST_CASE("Sharding decides what data-parallel ranks hold") {
   CHECK(item(memory_of(j), "optimizer") < 0.01 * item(zero3, "optimizer"));
 }
 
-// arXiv 2205.05198, equation 4 for a GPT layer without dropout masks and scores (flash attention), in BF16: norms and
-// linear inputs 2 x 4 x h / TP, q k v and output 4 x 2 h / TP, up 8 h and its activation 8 h.
+// arXiv 2205.05198, equation 4 for a GPT layer without dropout masks and scores (flash attention), in BF16: norms
+// and linear inputs 2 x 4 x h / TP, q k v and output 4 x 2 h / TP, up 8 h and its activation 8 h.
 TEST_CASE("Activations of a GPT layer are what its backward pass reads") {
   test::shipped_job j = plain_job();
   layer_spec l;
@@ -212,7 +230,8 @@ TEST_CASE("Activations of a GPT layer are what its backward pass reads") {
 TEST_CASE("Recomputing more keeps less") {
   test::shipped_job j = plain_job();
   const double all = item(memory_of(j), "activations");
-  for (bool recompute_spec::*module : {&recompute_spec::layernorm, &recompute_spec::mlp, &recompute_spec::activation}) {
+  for (bool recompute_spec::*module :
+       {&recompute_spec::layernorm, &recompute_spec::mlp, &recompute_spec::activation}) {
     test::shipped_job again = j;
     again.work.recompute.*module = true;
     CHECK(item(memory_of(again), "activations") < all);
@@ -253,21 +272,27 @@ TEST_CASE("Sharded parameters are gathered a layer at a time") {
   CHECK(item(memory_of(j), "gathered") == Approx(each / 2).epsilon(0.01));
 }
 
-TEST_CASE("Frozen layers in 8 bits keep inputs of activations in 8 bits, and need no room for gradients of weights") {
+TEST_CASE(
+    "Frozen layers in 8 bits keep inputs of activations in 8 bits, and need no room for gradients of weights") {
   test::shipped_job j = plain_job();
   j.work.task = training_task::lora;
   const double tokens = static_cast<double>(j.work.seq_length), tp = static_cast<double>(j.work.par.tp);
   const layer_spec& l = j.net.layers.front();
-  const double up_and_gate = static_cast<double>(j.net.layers.size()) * tokens * 2 * static_cast<double>(l.ffn_hidden) / tp;
+  const double up_and_gate =
+      static_cast<double>(j.net.layers.size()) * tokens * 2 * static_cast<double>(l.ffn_hidden) / tp;
   const double hidden = static_cast<double>(j.net.hidden);
-  const auto kept_by_attention = [&](double element) {  // norms, Q, K, V and output; the output again as it was quantised
-    const double heads = static_cast<double>(l.heads * l.head_dim), kv = static_cast<double>(l.kv_heads * l.head_dim);
-    return (2 + element + 2) * hidden / tp + (4 * (heads + kv) + (element < 2 ? element * heads : 0)) / tp;
-  };
+  const auto kept_by_attention =
+      [&](double element) {  // norms, Q, K, V and output; the output again as it was quantised
+        const double heads = static_cast<double>(l.heads * l.head_dim),
+                     kv = static_cast<double>(l.kv_heads * l.head_dim);
+        return (2 + element + 2) * hidden / tp + (4 * (heads + kv) + (element < 2 ? element * heads : 0)) / tp;
+      };
   const double layers = static_cast<double>(j.net.layers.size());
-  CHECK(item(memory_of(j), "activations") == Approx(2 * up_and_gate + layers * tokens * kept_by_attention(2)).epsilon(1e-12));
+  CHECK(item(memory_of(j), "activations") ==
+        Approx(2 * up_and_gate + layers * tokens * kept_by_attention(2)).epsilon(1e-12));
   j.work.gemm_precision = precision::fp8;
-  CHECK(item(memory_of(j), "activations") == Approx(up_and_gate + layers * tokens * kept_by_attention(1)).epsilon(1e-12));
+  CHECK(item(memory_of(j), "activations") ==
+        Approx(up_and_gate + layers * tokens * kept_by_attention(1)).epsilon(1e-12));
   CHECK(item(memory_of(j), "workspace") == Approx(4 * hidden * tokens).epsilon(1e-12));  // what TP gathers
 }
 
@@ -304,8 +329,8 @@ TEST_CASE("The first of p stages keeps p micro-batches of 1F1B") {
   CHECK(item(memory_of(j), "activations") == Approx(one / 2).epsilon(1e-12));
 }
 
-// arXiv 2205.05198, section 4.2.3: interleaving keeps 1 + (p-1)/(p v) times as much. Megatron's warm-up of the first
-// stage, 2 (p-1) + (v-1) p passes and the one that follows, makes that 1 + (p-1)/(p v) exactly.
+// arXiv 2205.05198, section 4.2.3: interleaving keeps 1 + (p-1)/(p v) times as much. Megatron's warm-up of the
+// first stage, 2 (p-1) + (v-1) p passes and the one that follows, makes that 1 + (p-1)/(p v) exactly.
 TEST_CASE("Interleaving keeps (p-1)/(p v) more") {
   test::shipped_job j = plain_job();
   j.net.vocab = 1024;
@@ -314,7 +339,8 @@ TEST_CASE("Interleaving keeps (p-1)/(p v) more") {
   j.work.schedule = pipeline_schedule::interleaved;
   for (const std::int64_t vp : {2, 5}) {
     j.work.par.vp = vp;
-    CHECK(item(memory_of(j), "activations") == Approx(plain * (1 + 3.0 / (4.0 * static_cast<double>(vp)))).epsilon(1e-12));
+    CHECK(item(memory_of(j), "activations") ==
+          Approx(plain * (1 + 3.0 / (4.0 * static_cast<double>(vp)))).epsilon(1e-12));
   }
 }
 

@@ -1,12 +1,13 @@
-// Layers of hybrid and sparse models as operators: their arithmetic against the count of the model, and their memory.
+// Layers of hybrid and sparse models as operators: their arithmetic against the count of the model, and their
+// memory.
 #include <catch2/catch.hpp>
 
 #include <algorithm>
 #include <string>
 
-#include "unit/training/training_fixture.hpp"
 #include "training/operator_list.hpp"
 #include "training/pass_costs.hpp"
+#include "unit/training/training_fixture.hpp"
 
 namespace nvlsim {
 namespace {
@@ -29,13 +30,14 @@ training_workload one_gpu(std::int64_t sequence) {
 
 /// Two multiply-adds for each weight that a token meets.
 double weight_flops(const model& m, const layer_spec& l, const double ignored) {
-  const std::int64_t skipped = expert_parameters(m, l) / std::max<std::int64_t>(1, l.moe.experts) * (l.moe.experts - l.moe.top_k);
+  const std::int64_t skipped =
+      expert_parameters(m, l) / std::max<std::int64_t>(1, l.moe.experts) * (l.moe.experts - l.moe.top_k);
   return 2 * (static_cast<double>(layer_parameters(m, l) - skipped) - ignored);
 }
 
 TEST_CASE("Mixers multiply each token by every weight of their layer") {
-  for (const char* name : {"nemotron-h-56b", "nemotron-3-nano", "nemotron-3-super", "deepseek-v4-flash", "deepseek-v3.2",
-                           "qwen3.5-397b-a17b"}) {
+  for (const char* name : {"nemotron-h-56b", "nemotron-3-nano", "nemotron-3-super", "deepseek-v4-flash",
+                           "deepseek-v3.2", "qwen3.5-397b-a17b"}) {
     const model m = test::read_file("/scenarios/models", name, read_model);
     const training_workload w = one_gpu(1024);
     for (const layer_spec& l : m.layers) {
@@ -88,7 +90,8 @@ TEST_CASE("Hybrid layers are split by tensor parallelism in time and in memory")
   for (const layer_spec& l : j.net.layers) {
     const double one = stored_activations(j.net, l, whole).base();
     CHECK(stored_activations(j.net, l, j.work).base() == Approx(one / 8));
-    CHECK(parameters_on_gpu(j.net, l, j.work.par).total() == Approx(parameters_on_gpu(j.net, l, whole.par).total() / 8));
+    CHECK(parameters_on_gpu(j.net, l, j.work.par).total() ==
+          Approx(parameters_on_gpu(j.net, l, whole.par).total() / 8));
   }
 }
 
@@ -140,7 +143,8 @@ TEST_CASE("Halves of a backward pass take together what the whole does") {
     for (const layer_spec& l : {j.net.layers.front(), j.net.layers.back()}) {
       if (l.routed()) continue;  // launches of experts hide behind more work in one pass than in two
       const auto time = [&](pass_kind what) { return layer_pass(c, l, what).duration().base(); };
-      CHECK(time(pass_kind::backward_input) + time(pass_kind::backward_weight) == Approx(time(pass_kind::backward)));
+      CHECK(time(pass_kind::backward_input) + time(pass_kind::backward_weight) ==
+            Approx(time(pass_kind::backward)));
       CHECK(time(pass_kind::backward_weight) > 0);
     }
   }

@@ -5,8 +5,8 @@
 #include <string_view>
 
 #include "nvlsim/training/training.hpp"
-#include "unit/training/training_fixture.hpp"
 #include "training/layer_operators.hpp"
+#include "unit/training/training_fixture.hpp"
 
 namespace nvlsim {
 namespace {

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <optional>
 #include <numeric>
+#include <optional>
 #include <set>
 #include <string>
 #include <tuple>
@@ -97,13 +97,11 @@ TEST_CASE("Schedule 1F1B fills the pipeline, alternates and drains it") {
   CHECK(schedule(4, 1, 2, 0) == "F0.0 F0.1 B0.0 B0.1");
 }
 
-// Megatron-LM's forward_backward_pipelining_with_interleaving: warm-up of 2 (p - stage - 1) + (v - 1) p passes, then one
-// forward and one backward, through the chunks in groups of p micro-batches. arXiv 2104.04473, figure 4.
+// Megatron-LM's forward_backward_pipelining_with_interleaving: warm-up of 2 (p - stage - 1) + (v - 1) p passes,
+// then one forward and one backward, through the chunks in groups of p micro-batches. arXiv 2104.04473, figure 4.
 TEST_CASE("Interleaved schedule runs groups of micro-batches through the chunks") {
-  CHECK(schedule(2, 2, 4, 0) ==
-        "F0.0 F0.1 F1.0 F1.1 F0.2 B1.0 F0.3 B1.1 F1.2 B0.0 F1.3 B0.1 B1.2 B1.3 B0.2 B0.3");
-  CHECK(schedule(2, 2, 4, 1) ==
-        "F0.0 F0.1 F1.0 B1.0 F1.1 B1.1 F0.2 B0.0 F0.3 B0.1 F1.2 B1.2 F1.3 B1.3 B0.2 B0.3");
+  CHECK(schedule(2, 2, 4, 0) == "F0.0 F0.1 F1.0 F1.1 F0.2 B1.0 F0.3 B1.1 F1.2 B0.0 F1.3 B0.1 B1.2 B1.3 B0.2 B0.3");
+  CHECK(schedule(2, 2, 4, 1) == "F0.0 F0.1 F1.0 B1.0 F1.1 B1.1 F0.2 B0.0 F0.3 B0.1 F1.2 B1.2 F1.3 B1.3 B0.2 B0.3");
   CHECK(schedule(2, 2, 2, 0) == "F0.0 F0.1 F1.0 F1.1 B1.0 B1.1 B0.0 B0.1");
 }
 
@@ -155,7 +153,8 @@ TEST_CASE("Interleaved schedules end, or are refused, for every number of micro-
       }
 }
 
-/// What each stage's schedule takes when a pass through a chunk does, sends being free: nothing when it never ends.
+/// What each stage's schedule takes when a pass through a chunk does, sends being free: nothing when it never
+/// ends.
 struct unit_times {
   double forward = 1, input = 1, weight = 1;
 };
@@ -165,7 +164,8 @@ struct stage_run {
 std::optional<std::vector<stage_run>> run_units(const pipeline_geometry& g, unit_times t) {
   std::vector<std::vector<pipeline_slot>> slots;
   for (std::int64_t s = 0; s < g.pp; ++s) slots.push_back(stage_schedule(g, s));
-  std::map<std::tuple<bool, std::int64_t, std::int32_t>, double> done;  // forward or input gradient, chunk, micro-batch
+  std::map<std::tuple<bool, std::int64_t, std::int32_t>, double>
+      done;  // forward or input gradient, chunk, micro-batch
   constexpr double never = 1e300;
   const auto input_of = [&](bool forward, std::int64_t k, std::int32_t mb) {
     if (forward ? k == 0 : k + 1 == g.chunks()) return 0.0;
@@ -185,12 +185,14 @@ std::optional<std::vector<stage_run>> run_units(const pipeline_geometry& g, unit
         const bool pairs = p.paired && forward;
         if (pairs) {  // starts, and hands on its output, with the backward pass beside it
           const pipeline_slot& other = slots[s][next[s] + 1];
-          ready = std::max(ready, input_of(false, g.chunk_of(static_cast<std::int64_t>(s), other.chunk), other.micro_batch));
+          ready = std::max(
+              ready, input_of(false, g.chunk_of(static_cast<std::int64_t>(s), other.chunk), other.micro_batch));
         }
         if (ready == never) break;
         const double begin = std::max(out[s].last, ready);
-        const double length = forward ? t.forward : (p.what != pass_kind::backward_weight ? t.input : 0) +
-                                                        (p.what != pass_kind::backward_input ? t.weight : 0);
+        const double length = forward ? t.forward
+                                      : (p.what != pass_kind::backward_weight ? t.input : 0) +
+                                            (p.what != pass_kind::backward_input ? t.weight : 0);
         if (next[s] == 0) out[s].first = begin;
         out[s].busy += length;
         out[s].last = begin + length;
@@ -230,7 +232,8 @@ TEST_CASE("Bidirectional schedule idles as published") {
   for (const std::int64_t pp : {2, 4, 8, 16})
     for (const std::int64_t m : {2 * pp, 2 * pp + 4, 6 * pp}) {
       INFO("pp " << pp << ", " << m << " micro-batches");
-      CHECK(idle_units(shape(pipeline_schedule::dualpipe, pp, m), t) == (static_cast<double>(pp) / 2 - 1) * (3 + 2 - 3));
+      CHECK(idle_units(shape(pipeline_schedule::dualpipe, pp, m), t) ==
+            (static_cast<double>(pp) / 2 - 1) * (3 + 2 - 3));
     }
 }
 
@@ -248,7 +251,8 @@ TEST_CASE("Splitting schedules end and run every part once, whatever the sizes")
         const auto runs = run_units(g, {1, 1, 1});
         REQUIRE(runs.has_value());
         const double chunks = s == pipeline_schedule::zb_v ? 2 : 1;
-        for (const stage_run& r : *runs) REQUIRE(r.busy == 3 * chunks * static_cast<double>(m));  // work is conserved
+        for (const stage_run& r : *runs)
+          REQUIRE(r.busy == 3 * chunks * static_cast<double>(m));  // work is conserved
       }
 }
 
@@ -330,7 +334,8 @@ TEST_CASE("Splitting schedules run as plans, folded and not, with the work of 1F
     double busy = 0;
     for (const rank_class& c : work.classes)
       for (const operation& o : c.streams.front().operations)
-        busy += work.templates[static_cast<std::size_t>(o.work)].duration.base() * static_cast<double>(c.multiplicity);
+        busy +=
+            work.templates[static_cast<std::size_t>(o.work)].duration.base() * static_cast<double>(c.multiplicity);
     return busy;
   };
   const double plain = busy_of(plan_training(p, s, net, test::even_workload(4, 1, 16)));
@@ -355,12 +360,16 @@ TEST_CASE("Schedules refuse chunks and micro-batches that they cannot run") {
     return schedule_problems(w);
   };
   using list = std::vector<std::string>;
-  CHECK(reasons(pipeline_schedule::one_f_one_b, 4, 2, 4) == list{"schedule 1f1b has one model chunk a stage; use interleaved for vp > 1"});
-  CHECK(reasons(pipeline_schedule::zb_h1, 4, 2, 4) == list{"schedule zb_h1 has one model chunk a stage: vp must be 1"});
-  CHECK(reasons(pipeline_schedule::zb_v, 4, 1, 4) == list{"schedule zb_v has two model chunks a stage: vp must be 2, not 1"});
+  CHECK(reasons(pipeline_schedule::one_f_one_b, 4, 2, 4) ==
+        list{"schedule 1f1b has one model chunk a stage; use interleaved for vp > 1"});
+  CHECK(reasons(pipeline_schedule::zb_h1, 4, 2, 4) ==
+        list{"schedule zb_h1 has one model chunk a stage: vp must be 1"});
+  CHECK(reasons(pipeline_schedule::zb_v, 4, 1, 4) ==
+        list{"schedule zb_v has two model chunks a stage: vp must be 2, not 1"});
   CHECK(reasons(pipeline_schedule::dualpipe, 3, 1, 5) ==
         list{"schedule dualpipe runs both ways through pairs of stages: pp must be even, not 3",
-             "schedule dualpipe needs an even number of micro-batches, 2 x pp = 6 or more; the global batch gives each "
+             "schedule dualpipe needs an even number of micro-batches, 2 x pp = 6 or more; the global batch gives "
+             "each "
              "replica 5"});
   CHECK(reasons(pipeline_schedule::dualpipe, 4, 1, 8).empty());
   CHECK(reasons(pipeline_schedule::zb_h1, 4, 1, 1).empty());

@@ -66,9 +66,12 @@ TEST_CASE("First and last stages have their own numbers of layers, the others sh
 
 TEST_CASE("Layouts that do not fit the model or the stages are refused with the reason") {
   const model net = test::even_model(6);
-  const auto reasons = [&](std::int64_t pp, std::int64_t vp, const pipeline_split& s) { return split_problems(net, split_in(pp, vp, s)); };
+  const auto reasons = [&](std::int64_t pp, std::int64_t vp, const pipeline_split& s) {
+    return split_problems(net, split_in(pp, vp, s));
+  };
   CHECK(reasons(3, 1, {.layout = parsed("Ett|ttL")}) ==
-        names{"the pipeline layout has 2 chunks, and pp x vp is 3", "the pipeline layout has 4 layers (t), and the model 6"});
+        names{"the pipeline layout has 2 chunks, and pp x vp is 3",
+              "the pipeline layout has 4 layers (t), and the model 6"});
   CHECK(reasons(2, 1, {.layout = parsed("ttt|EtttL")}) ==
         names{"the pipeline layout must go from one E through layers and prediction modules to one L"});
   CHECK(reasons(2, 1, {.first = 1}).empty());
@@ -86,7 +89,8 @@ TEST_CASE("Uneven stages run as the longest of them") {
     w.global_batch_size = 400;
     return evaluate(plan_training(test::ideal_machine(), test::ideal_stack(), net, w)).makespan.base();
   };
-  CHECK(step({.layout = parsed("Et|t|tt|ttttL")}) / step({}) == Approx(2).epsilon(0.03));  // four layers against two
+  CHECK(step({.layout = parsed("Et|t|tt|ttttL")}) / step({}) ==
+        Approx(2).epsilon(0.03));  // four layers against two
 }
 
 constexpr pipeline_schedule zb_v = pipeline_schedule::zb_v, dualpipe = pipeline_schedule::dualpipe;
@@ -98,7 +102,8 @@ training_workload bent(pipeline_schedule schedule, std::int64_t micro_batches, c
   return w;
 }
 
-// The V holds chunks k and 2p - 1 - k on stage k, and DualPipe k and p - 1 - k: first and last are those of the model.
+// The V holds chunks k and 2p - 1 - k on stage k, and DualPipe k and p - 1 - k: first and last are those of the
+// model.
 TEST_CASE("Schedules that bend the pipeline deal uneven stages along it") {
   const model net = test::even_model(14);
   CHECK(chunk_layers(net, bent(zb_v, 16, {.first = 2})) == counts{1, 2, 2, 2, 2, 2, 2, 1});
@@ -108,7 +113,8 @@ TEST_CASE("Schedules that bend the pipeline deal uneven stages along it") {
   CHECK(split_problems(net, bent(dualpipe, 16, {.layout = parsed("Ett|tttt|tttt|ttttL")})).empty());
 }
 
-/// Layers that each stage runs for a micro-batch: under DualPipe half of them meet one of its chunks, half the other.
+/// Layers that each stage runs for a micro-batch: under DualPipe half of them meet one of its chunks, half the
+/// other.
 std::vector<double> layers_by_stage(const model& net, const training_workload& w) {
   const pipeline_geometry g = geometry_of(w);
   const counts chunks = chunk_layers(net, w);

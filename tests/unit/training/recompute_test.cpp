@@ -6,8 +6,8 @@
 #include <string>
 
 #include "nvlsim/training/training.hpp"
-#include "unit/training/training_fixture.hpp"
 #include "training/layer_operators.hpp"
+#include "unit/training/training_fixture.hpp"
 
 namespace nvlsim {
 namespace {

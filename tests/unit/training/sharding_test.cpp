@@ -5,9 +5,9 @@
 #include <string>
 
 #include "nvlsim/training/training.hpp"
-#include "unit/training/training_fixture.hpp"
 #include "training/layer_operators.hpp"
 #include "training/pass_costs.hpp"
+#include "unit/training/training_fixture.hpp"
 
 namespace nvlsim {
 namespace {
@@ -102,7 +102,8 @@ TEST_CASE("Groups that share out apart reduce inside, then each shard across") {
 TEST_CASE("Parameters are gathered in 8 bits of one scale, else in 16") {
   replicas r;
   stack s = test::ideal_stack();
-  for (const precision p : {precision::mxfp8, precision::nvfp4}) s.kernels["ideal"].gemm[p] = s.kernels["ideal"].gemm[precision::fp8];
+  for (const precision p : {precision::mxfp8, precision::nvfp4})
+    s.kernels["ideal"].gemm[p] = s.kernels["ideal"].gemm[precision::fp8];
   const training_workload w = r.work;
   const auto gathered = [&](precision p) {
     training_workload in = w;

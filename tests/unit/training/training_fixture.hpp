@@ -6,9 +6,9 @@
 
 #include "nvlsim/config/document.hpp"
 #include "nvlsim/model/load.hpp"
-#include "nvlsim/training/training.hpp"
 #include "nvlsim/platform/load.hpp"
 #include "nvlsim/stack/load.hpp"
+#include "nvlsim/training/training.hpp"
 
 namespace nvlsim::test {
 

@@ -14,13 +14,14 @@
 namespace nvlsim {
 namespace {
 
-
-std::vector<span> spans_of(const plan& p, const timeline& t, std::size_t rank, stream_kind kind, const std::string& name) {
+std::vector<span> spans_of(const plan& p, const timeline& t, std::size_t rank, stream_kind kind,
+                           const std::string& name) {
   const auto& all = p.classes[rank].streams;
   std::vector<span> out;
   for (std::size_t s = 0; s < all.size(); ++s)
     for (std::size_t i = 0; i < all[s].operations.size(); ++i)
-      if (all[s].kind == kind && p.templates[static_cast<std::size_t>(all[s].operations[i].work)].name.starts_with(name))
+      if (all[s].kind == kind &&
+          p.templates[static_cast<std::size_t>(all[s].operations[i].work)].name.starts_with(name))
         out.push_back(t.spans[rank][s][i]);
   return out;
 }
@@ -50,14 +51,16 @@ TEST_CASE("Gradients of a bucket leave as soon as its backward pass is over") {
     REQUIRE(reduced.size() == 6);
     REQUIRE(backward.size() == 6);  // of the last micro-batch; the one before runs its layers as a whole
     for (std::size_t i = 0; i < 6; ++i)
-      CHECK(reduced[i].begin_s == Approx(std::max(backward[i].end_s, i == 0 ? 0 : reduced[i - 1].end_s)).epsilon(1e-12));
+      CHECK(reduced[i].begin_s ==
+            Approx(std::max(backward[i].end_s, i == 0 ? 0 : reduced[i - 1].end_s)).epsilon(1e-12));
     CHECK(t.makespan.base() == Approx(std::max(backward.back().end_s, reduced.back().end_s)).epsilon(1e-12));
   }
 }
 
 TEST_CASE("Gradient traffic hides behind the backward pass, save the last bucket's, until the network is slow") {
-  const double compute = evaluate(plan_training(replica_pair(1e30).machine, test::ideal_stack(), test::even_model(6),
-                                                replica_pair(1e30).work)).makespan.base();
+  const double compute = evaluate(plan_training(replica_pair(1e30).machine, test::ideal_stack(),
+                                                test::even_model(6), replica_pair(1e30).work))
+                             .makespan.base();
   for (const double nic_GBps : {400.0, 0.1}) {
     const replica_pair r(nic_GBps);
     const plan p = plan_training(r.machine, r.software, r.net, r.work);
@@ -68,7 +71,8 @@ TEST_CASE("Gradient traffic hides behind the backward pass, save the last bucket
     const double bytes_sent = 4 * static_cast<double>(layer_parameters(r.net, r.net.layers.front()));
     const double one = reduced[3].end_s - reduced[3].begin_s, pass = backward[3].end_s - backward[3].begin_s;
     CHECK(one == Approx(bytes_sent / (nic_GBps * 1e9)).epsilon(1e-9));
-    const double first = reduced.front().end_s - reduced.front().begin_s, last = reduced.back().end_s - reduced.back().begin_s;
+    const double first = reduced.front().end_s - reduced.front().begin_s,
+                 last = reduced.back().end_s - reduced.back().begin_s;
     if (one < pass) CHECK(t.makespan.base() == Approx(compute + last).epsilon(1e-9));
     else CHECK(t.makespan.base() == Approx(backward.front().end_s + first + 4 * one + last).epsilon(1e-9));
   }
@@ -132,7 +136,8 @@ TEST_CASE("Gradients of the LM head are put off where Megatron-Core would, and n
     return out;
   };
   const auto puts_off = [](const plan& p) {
-    return std::any_of(p.templates.begin(), p.templates.end(), [](const work_template& w) { return w.name.starts_with("deferred"); });
+    return std::any_of(p.templates.begin(), p.templates.end(),
+                       [](const work_template& w) { return w.name.starts_with("deferred"); });
   };
   const headed all(22);
   CHECK(busy_s(all.planned()) == Approx(busy_s(headed(0).planned())).epsilon(1e-12));
@@ -197,7 +202,8 @@ TEST_CASE("A folded step takes as long as one of every rank") {
     j.work.par.sequence_parallel = true;
     j.work.place.gpus_per_domain = 72;
     j.work.schedule = l.vp > 1 ? pipeline_schedule::interleaved : pipeline_schedule::one_f_one_b;
-    for (const auto sharding : {data_parallel_sharding::distributed_optimizer, data_parallel_sharding::replicated}) {
+    for (const auto sharding :
+         {data_parallel_sharding::distributed_optimizer, data_parallel_sharding::replicated}) {
       j.work.sharding = sharding;
       REQUIRE(training_problems(j.machine, j.net, j.work).empty());
       const plan folded = j.planned(), every = j.planned(false);
@@ -278,7 +284,8 @@ TEST_CASE("Problems of a layout are all told at once") {
   j.work.global_batch_size = 7;
   const auto problems = training_problems(j.machine, j.net, j.work);
   const auto told = [&](const std::string& part) {
-    return std::any_of(problems.begin(), problems.end(), [&](const std::string& p) { return p.find(part) != std::string::npos; });
+    return std::any_of(problems.begin(), problems.end(),
+                       [&](const std::string& p) { return p.find(part) != std::string::npos; });
   };
   CHECK(told("attention heads (64 / 3 leaves a rest)"));
   CHECK(told("FFN width (28672 / 3 leaves a rest)"));
@@ -297,7 +304,8 @@ TEST_CASE("Interleaving asks for whole groups of micro-batches") {
   j.work.global_batch_size = 4 * 10;
   const auto problems = training_problems(j.machine, j.net, j.work);
   REQUIRE(problems.size() == 1);
-  CHECK(problems[0] == "interleaving runs micro-batches in groups of pp 4, and the global batch gives each replica 10");
+  CHECK(problems[0] ==
+        "interleaving runs micro-batches in groups of pp 4, and the global batch gives each replica 10");
 }
 
 }  // namespace
