@@ -26,7 +26,7 @@ struct sending {
     const std::int32_t t = work.add_template(std::move(w));
     work.classes.resize(2);
     for (rank_class& c : work.classes) c.streams = {{stream_kind::pipeline, {}}};
-    work.append(work.classes[0].streams[0], t, {}, no_event, -1, 1);
+    work.append(work.classes[0].streams[0], t, {}, no_event, {-1, 1});
     times.spans = {{{{0, 0.2}}}, {{}}};
     times.makespan = 0.4_s;
   }

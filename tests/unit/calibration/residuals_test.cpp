@@ -1,3 +1,4 @@
+#include "calibration/serving_residuals.hpp"
 #include "nvlsim/run/serving_bands.hpp"
 
 #include <catch2/catch.hpp>

@@ -95,22 +95,21 @@ TEST_CASE("Collective of no bytes costs its latency") {
 TEST_CASE("Collective in-switch reduction takes over from five ranks on") {
   const platform p = machine(5, "quantum-x800", 800.0_Gbps);
   const auto algorithm = [&](collective c, int ranks) {
-    return collective_time(shipped(), p, c, 1.0_GiB, {ranks, 1}).algorithm;
+    return collective_time(shipped(), p, {c, 1.0_GiB, {ranks, 1}}).algorithm;
   };
   CHECK(algorithm(collective::all_reduce, 4) == "simple");
   CHECK(algorithm(collective::all_reduce, 8) == "nvls");
   CHECK(algorithm(collective::all_gather, 8) == "simple");
   CHECK(algorithm(collective::all_gather, 72) == "nvls");
-  CHECK(
-      collective_time(shipped(), machine(3, "", 200.0_Gbps), collective::all_reduce, 1.0_GiB, {8, 1}).algorithm ==
-      "simple");
+  CHECK(collective_time(shipped(), machine(3, "", 200.0_Gbps), {collective::all_reduce, 1.0_GiB, {8, 1}})
+            .algorithm == "simple");
 }
 
 TEST_CASE("Collective obeys the algorithm asked for") {
   const platform p = machine(4, "quantum-2", 400.0_Gbps);
   const bytes size = bytes::from_base(1 << 20);
   const auto with = [&](comm_group g, std::string_view algorithm) {
-    return collective_time(shipped(), p, collective::all_reduce, size, g, {algorithm, false});
+    return collective_time(shipped(), p, {collective::all_reduce, size, g, {algorithm, false}});
   };
   CHECK(with({16, 2}, "ring").algorithm.starts_with("ring"));
   CHECK(with({16, 2}, "ring").time > with({16, 2}, "").time);
@@ -124,7 +123,7 @@ TEST_CASE("Collective obeys the algorithm asked for") {
 TEST_CASE("Collective runs by every algorithm that can run it, and says which") {
   const platform p = machine(5, "quantum-x800", 800.0_Gbps);
   const auto by = [&](collective c, comm_group g, std::string_view algorithm) {
-    return collective_time(shipped(), p, c, bytes::from_base(64 << 20), g, {algorithm, false});
+    return collective_time(shipped(), p, {c, bytes::from_base(64 << 20), g, {algorithm, false}});
   };
   for (const char* a : {"tree", "halving_doubling", "one_shot", "two_shot"}) {
     INFO(a);
@@ -146,7 +145,7 @@ TEST_CASE("Collective obeys the protocol asked for") {
   const auto with = [&](comm_group g, std::string_view protocol) {
     collective_options o;
     o.protocol = protocol;
-    return collective_time(shipped(), p, collective::all_reduce, bytes::from_base(1 << 20), g, o);
+    return collective_time(shipped(), p, {collective::all_reduce, bytes::from_base(1 << 20), g, o});
   };
   for (const char* protocol : {"ll", "ll128", "simple"}) CHECK(with({8, 1}, protocol).algorithm == protocol);
   CHECK(with({16, 2}, "ll").algorithm == "ll");
@@ -159,7 +158,7 @@ TEST_CASE("A forced ring across domains takes LL where messages are small") {
     collective_options o;
     o.algorithm = algorithm;
     o.protocol = protocol;
-    return collective_time(shipped(), p, collective::all_reduce, bytes::from_base(size), {16, 2}, o);
+    return collective_time(shipped(), p, {collective::all_reduce, bytes::from_base(size), {16, 2}, o});
   };
   CHECK(by(8, "ring").algorithm == "ring_ll");
   CHECK(by(1e9, "ring").algorithm == "ring");
@@ -175,7 +174,7 @@ TEST_CASE("An algorithm that has one protocol refuses the others") {
     collective_options o;
     o.algorithm = algorithm;
     o.protocol = protocol;
-    return collective_time(shipped(), p, collective::all_reduce, bytes::from_base(1 << 20), {8, 1}, o);
+    return collective_time(shipped(), p, {collective::all_reduce, bytes::from_base(1 << 20), {8, 1}, o});
   };
   for (const char* a : {"tree", "halving_doubling", "nvls"}) {
     INFO(a);
@@ -248,7 +247,7 @@ TEST_CASE("Wire rates follow the NVLink of the GPU, latencies do not") {
     CHECK(big < 2.3);
     CHECK(test::time(h800, c, 512, {8, 1}) / test::time(h100, c, 512, {8, 1}) == Approx(1).epsilon(0.02));
   }
-  CHECK(collective_time(shipped(), h800, collective::all_reduce, 1.0_GB, {8, 1}).derived);
+  CHECK(collective_time(shipped(), h800, {collective::all_reduce, 1.0_GB, {8, 1}}).derived);
 }
 
 TEST_CASE("Without a switch a group has only the links that lead to its members") {
@@ -331,7 +330,7 @@ TEST_CASE("Collective across domains follows the NICs where they are the limit")
 
 TEST_CASE("Collective on a fabric without measurements says so") {
   const auto derived = [](const platform& p, collective c) {
-    return collective_time(shipped(), p, c, 1.0_GiB, {16, 2}).derived;
+    return collective_time(shipped(), p, {c, 1.0_GiB, {16, 2}}).derived;
   };
   CHECK_FALSE(derived(machine(4, "quantum-2", 400.0_Gbps), collective::all_reduce));
   CHECK(derived(machine(4, "quantum-3", 400.0_Gbps), collective::all_reduce));
@@ -357,7 +356,7 @@ TEST_CASE("Collective that cannot be is refused") {
   CHECK_THROWS_AS(run({2, 1}, std::nan("")), input_error);
   CHECK_THROWS_WITH(test::time(machine(7, "", 1.0_Gbps), collective::all_reduce, 1, {2, 1}),
                     Catch::Contains("nvlink7") && Catch::Contains("nvlink5"));
-  CHECK_THROWS_WITH(collective_time({}, p, collective::all_reduce, 1.0_GB, {2, 1}),
+  CHECK_THROWS_WITH(collective_time({}, p, {collective::all_reduce, 1.0_GB, {2, 1}}),
                     Catch::Contains("the stack has none"));
 }
 
@@ -368,14 +367,14 @@ TEST_CASE("NVLink of which nobody published a sweep takes the rates of the gener
     CHECK(test::time(six, c, 8, {8, 1}) / test::time(five, c, 8, {8, 1}) == Approx(1).epsilon(0.01));
     CHECK(test::time(six, c, 1e11, {8, 1}) / test::time(five, c, 1e11, {8, 1}) ==
           Approx(0.5).epsilon(0.15));  // memory copies its own share
-    CHECK(collective_time(shipped(), six, c, 1.0_GB, {8, 1}).derived);
+    CHECK(collective_time(shipped(), six, {c, 1.0_GB, {8, 1}}).derived);
   }
   CHECK(custom_all_reduce_time(shipped(), six, bytes::from_base(1e6), 8));
 }
 
 TEST_CASE("Collectives say how measured times spread, where somebody measured") {
   const auto spread = [](const platform& p, collective c, comm_group g) {
-    return spread_of(shipped(), p, c, g, collective_time(shipped(), p, c, bytes::from_base(1e6), g));
+    return spread_of(shipped(), p, c, g, collective_time(shipped(), p, {c, bytes::from_base(1e6), g}));
   };
   const platform p = machine(5, "quantum-x800", 800.0_Gbps), unknown = machine(5, "new fabric", 800.0_Gbps);
   for (const auto& [family, s] : shipped().spreads) {
@@ -396,7 +395,7 @@ TEST_CASE("Collectives say how measured times spread, where somebody measured") 
 
 TEST_CASE("SHARP that no sweep of the fabric shows is derived") {
   const auto derived = [](const platform& p, std::string_view algorithm) {
-    return collective_time(shipped(), p, collective::all_reduce, 1.0_GB, {16, 2}, {.algorithm = algorithm})
+    return collective_time(shipped(), p, {collective::all_reduce, 1.0_GB, {16, 2}, {.algorithm = algorithm}})
         .derived;
   };
   CHECK_FALSE(derived(machine(3, "hdr-sharp", 100.0_Gbps, true), "sharp"));
@@ -410,8 +409,8 @@ TEST_CASE("Switches that reduce make no all-reduce between racks slower") {
   bool faster = false;
   for (double size = 8; size < 2e10; size *= 4) {
     const auto time = [&](const platform& p) {
-      return collective_time(shipped(), p, collective::all_reduce, bytes::from_base(size),
-                             {.ranks = 144, .domains = 2})
+      return collective_time(shipped(), p,
+                             {collective::all_reduce, bytes::from_base(size), {.ranks = 144, .domains = 2}})
           .time;
     };
     CHECK(time(with) <= time(without));
@@ -425,7 +424,7 @@ TEST_CASE("Collective without the library's tuning takes the fastest protocol") 
   profile.tuning.clear();
   const platform p = machine(5, "", 400.0_Gbps);
   for (double size = 512; size < 1e10; size *= 2)
-    CHECK(collective_time(profile, p, collective::all_gather, bytes::from_base(size), {4, 1}).time <=
+    CHECK(collective_time(profile, p, {collective::all_gather, bytes::from_base(size), {4, 1}}).time <=
           test::time(p, collective::all_gather, size, {4, 1}));
 }
 

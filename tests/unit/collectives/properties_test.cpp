@@ -118,7 +118,7 @@ TEST_CASE("No collective is faster than its algorithm's bytes through the ports,
     double before = 0;
     for (const double size : sizes) {
       const bytes array = c == collective::barrier ? bytes{} : bytes::from_base(size);
-      const collective_cost cost = collective_time(shipped(), p, c, array, g, o);
+      const collective_cost cost = collective_time(shipped(), p, {c, array, g, o});
       const network_traffic t = wire_traffic(c, array, g, cost.algorithm);
       const double now = cost.time.base();
       const double least = std::max(std::max(t.nvlink.out, t.nvlink.in) / p.gpu.nvlink,
@@ -183,7 +183,7 @@ TEST_CASE("A slower port makes no collective faster") {
       slow.gpu.nvlink = p.gpu.nvlink * share;
       for (const double size : sizes) {
         const auto cost = [&](const platform& x) {
-          return collective_time(shipped(), x, c, bytes::from_base(size), g, o);
+          return collective_time(shipped(), x, {c, bytes::from_base(size), g, o});
         };
         const collective_cost now = cost(slow), before = cost(p);
         // Elsewhere the library's choice may happen to be the better one.
@@ -212,7 +212,7 @@ TEST_CASE("A ring all-reduce of more ranks or domains takes no less") {
         collective_cost before;
         const auto grows = [&](comm_group g) {
           const collective_cost now =
-              collective_time(shipped(), p, collective::all_reduce, bytes::from_base(size), g, o);
+              collective_time(shipped(), p, {collective::all_reduce, bytes::from_base(size), g, o});
           // Where the library takes another protocol for more ranks, that may happen to be the better one.
           if (now.algorithm == before.algorithm)
             v.expect(now.time >= before.time * (1 - rounding),

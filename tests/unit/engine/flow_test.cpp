@@ -132,8 +132,8 @@ TEST_CASE("Sends meet at the receiver's port") {
   plan p;
   for (const char* name : {"a", "b", "c"}) plans::add_class(p, name);
   const std::int32_t send = add(p, through_nic(ways(1e9, 1e9)));
-  p.append(p.classes[0].streams[0], send, {}, no_event, -1, 2);
-  p.append(p.classes[1].streams[0], send, {}, no_event, -1, 2);
+  p.append(p.classes[0].streams[0], send, {}, no_event, {-1, 2});
+  p.append(p.classes[1].streams[0], send, {}, no_event, {-1, 2});
   const timeline t = flow(p);
   CHECK(t.spans[0][0][0].end_s == exactly(2e9 / nic));
   CHECK(t.spans[1][0][0].end_s == exactly(2e9 / nic));
@@ -143,7 +143,7 @@ TEST_CASE("Sends meet at the receiver's port") {
 TEST_CASE("Collective slows the send that arrives at its port") {
   plan p;
   for (const char* name : {"a", "b"}) plans::add_class(p, name);
-  p.append(p.classes[0].streams[0], add(p, through_nic(both(1e9))), {}, no_event, -1, 1);
+  p.append(p.classes[0].streams[0], add(p, through_nic(both(1e9))), {}, no_event, {-1, 1});
   p.append(p.classes[1].streams[0], add(p, through_nic(both(2e9))), {});
   const timeline t = flow(p);
   CHECK(t.spans[0][0][0].end_s == exactly(2e9 / nic));
@@ -252,7 +252,7 @@ TEST_CASE("Exchanges that leave room for each other do not slow an operation") {
 TEST_CASE("Pass waits for the pipeline send that arrives at its port") {
   plan p;
   for (const char* name : {"a", "b"}) plans::add_class(p, name);
-  p.append(p.classes[0].streams[0], add(p, through_nic(both(2e9))), {}, no_event, -1, 1);
+  p.append(p.classes[0].streams[0], add(p, through_nic(both(2e9))), {}, no_event, {-1, 1});
   p.append(p.classes[1].streams[0], add_pass(p, {}, both(1e9)), {});
   const timeline t = flow(p);
   CHECK(t.spans[0][0][0].end_s == exactly(30e-3));  // of 20 alone: half of the port from 10 ms on

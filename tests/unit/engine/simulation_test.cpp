@@ -146,7 +146,7 @@ TEST_CASE("Deadlock names actors, operations and events") {
   const event_id a = p.new_event(), b = p.new_event(2), never = p.new_event();
   for (int i = 0; i < 3; ++i) plans::add_class(p, "stage " + std::to_string(i));
   p.append(p.classes[0].streams[0], w, {});
-  p.append(p.classes[0].streams[0], w, {a, never}, b, 3);
+  p.append(p.classes[0].streams[0], w, {a, never}, b, {3});
   p.append(p.classes[1].streams[0], w, {b}, a);
   p.append(p.classes[2].streams[0], w, {}, b);
   REQUIRE_THROWS_AS(run(p), internal_error);

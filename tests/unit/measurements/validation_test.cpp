@@ -1,5 +1,6 @@
 // Published tables against the shipped stacks: the targets of docs/accuracy.md, and the arithmetic of the summary.
 #include "nvlsim/measurements/validate.hpp"
+#include "nvlsim/output/studies.hpp"
 
 #include <catch2/catch.hpp>
 #include <cmath>

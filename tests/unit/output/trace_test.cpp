@@ -41,10 +41,10 @@ plan two_stages(int micro_batches) {
   event_id last[2] = {no_event, no_event};
   for (std::int32_t m = 0; m < micro_batches; ++m) {
     const event_id down = p.new_event(), up = p.new_event();
-    p.append(p.classes[0].streams[0], forward, {}, down, m);
-    p.append(p.classes[1].streams[0], forward, {down}, no_event, m);
-    p.append(p.classes[1].streams[0], backward, {}, up, m);
-    p.append(p.classes[0].streams[0], backward, {up}, last[0] = p.new_event(), m);
+    p.append(p.classes[0].streams[0], forward, {}, down, {m});
+    p.append(p.classes[1].streams[0], forward, {down}, no_event, {m});
+    p.append(p.classes[1].streams[0], backward, {}, up, {m});
+    p.append(p.classes[0].streams[0], backward, {up}, last[0] = p.new_event(), {m});
     last[1] = up;
   }
   const event_id all = p.new_event(2);

@@ -74,7 +74,7 @@ TEST_CASE("Append skips absent events") {
   plan p;
   stream s;
   const event_id e = p.new_event();
-  p.append(s, 0, {no_event, e, no_event}, no_event, 4);
+  p.append(s, 0, {no_event, e, no_event}, no_event, {4});
   p.append(s, 0, {}, e);
   REQUIRE(s.operations.size() == 2);
   CHECK(s.operations[0].waits == 1);
@@ -131,7 +131,7 @@ TEST_CASE("Evaluate names the streams of a cycle") {
   const event_id a = p.new_event(), b = p.new_event(2);
   plans::add_class(p, "stage 0");
   plans::add_class(p, "stage 1");
-  p.append(p.classes[0].streams[0], w, {a}, b, 7);
+  p.append(p.classes[0].streams[0], w, {a}, b, {7});
   p.append(p.classes[1].streams[0], w, {});
   p.append(p.classes[1].streams[0], w, {b}, a);
   REQUIRE_THROWS_AS(evaluate(p), internal_error);

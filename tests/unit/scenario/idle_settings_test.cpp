@@ -1,5 +1,5 @@
-#include "serving/idle_settings.hpp"
-#include "training/idle_settings.hpp"
+#include "nvlsim/serving/idle_settings.hpp"
+#include "nvlsim/training/idle_settings.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -196,9 +196,9 @@ TEST_CASE("KV transfer sends what a rank holds of a prompt", "[disaggregation]")
   const priced_transfer whole = kv_transfer(p, s, m, w, 1000);
   CHECK(whole.traffic.nvlink.out.base() == Approx(1000 * token));
   CHECK(whole.traffic.nic.out.base() == 0);
-  CHECK(
-      whole.time ==
-      collective_time(s.collectives, p, collective::send_recv, bytes::from_base(1000 * token), {.ranks = 2}).time);
+  CHECK(whole.time ==
+        collective_time(s.collectives, p, {collective::send_recv, bytes::from_base(1000 * token), {.ranks = 2}})
+            .time);
   w.prefill_pool->tp = 4;
   CHECK(kv_transfer(p, s, m, w, 1000).traffic.nvlink.out.base() == Approx(1000 * token / 4));
   w.kv_cache = precision::bf16;

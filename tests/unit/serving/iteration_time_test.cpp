@@ -126,9 +126,10 @@ TEST_CASE("Iteration time has the norms of queries and keys in layers that have 
   REQUIRE(joint);
   CHECK(joint->repeat == 5);
   const auto sums = bytes::from_base(64.0 * 2 * 4);
-  CHECK(joint->duration.base() == Approx(collective_time(x.s.collectives, x.p, collective::all_reduce, sums,
-                                                         {.ranks = 4}, {.algorithm = {}, .in_place = true})
-                                             .time.base()));
+  CHECK(joint->duration.base() ==
+        Approx(collective_time(x.s.collectives, x.p,
+                               {collective::all_reduce, sums, {.ranks = 4}, {.algorithm = {}, .in_place = true}})
+                   .time.base()));
   x.w.tp = 1;
   CHECK_FALSE(find(x.price(decode_only), "norm all-reduce"));
 }
@@ -305,9 +306,10 @@ TEST_CASE("Tensor parallelism splits layers and adds two all-reduces to each") {
   REQUIRE(reduce);
   CHECK(reduce->repeat == 32);
   const bytes size = bytes::from_base(460.0 * 4096 * 2);
-  CHECK(reduce->duration.base() == Approx(collective_time(x.s.collectives, x.p, collective::all_reduce, size,
-                                                          {.ranks = 4}, {.algorithm = {}, .in_place = true})
-                                              .time.base()));
+  CHECK(reduce->duration.base() ==
+        Approx(collective_time(x.s.collectives, x.p,
+                               {collective::all_reduce, size, {.ranks = 4}, {.algorithm = {}, .in_place = true}})
+                   .time.base()));
   for (const char* name : {"qkv", "mlp up", "mlp down", "lm head"})
     CHECK(time_of(four, name) < time_of(one, name));
 
