@@ -387,16 +387,22 @@ served_error error_of(const fit_row& r, std::size_t target, double log_error) {
           log_error};
 }
 
-/// Returns the errors of what was left out.
-std::vector<served_error> leave_out_in_turn(
-    serving_fit& fit, const std::vector<fit_row*>& all, const std::string& leave_out,
-    const std::function<std::vector<double>(const std::vector<fit_row*>&)>& train, fit_report& out,
-    const fit_progress& report) {
+/// A fit, and how it is fitted to some of its rows.
+struct refit {
+  serving_fit& fit;
+  const std::vector<fit_row*>& all;
+  std::function<std::vector<double>(const std::vector<fit_row*>&)> train;
+};
+
+/// Fits without each group of rows in turn. Returns the errors on the rows left out.
+std::vector<served_error> leave_out_in_turn(const refit& again, const std::string& leave_out, fit_report& out,
+                                            const fit_progress& report) {
+  serving_fit& fit = again.fit;
   std::map<std::string, std::map<std::string, std::vector<double>>> by_kind;
   std::vector<served_error> left_out;
-  const auto groups = split_by_group(all, [&](const fit_row& r) { return group_of(r, leave_out); });
+  const auto groups = split_by_group(again.all, [&](const fit_row& r) { return group_of(r, leave_out); });
   for (const auto& [group, held, kept] : groups) {
-    const std::vector<double> without = train(kept);
+    const std::vector<double> without = again.train(kept);
     fit.apply(without);
     std::map<served_metric, std::vector<double>> magnitudes;
     fit_report::left_out l{.group = group, .rows = held.size()};
@@ -486,8 +492,8 @@ fit_report fit_inference(const std::vector<std::filesystem::path>& tables, const
       bands[engine][what] = unseen_widening * share_below(errors, band_share);
   std::vector<served_error> left_out;
   if (!leave_out.empty())
-    left_out = leave_out_in_turn(
-        fit, all, leave_out, [&](const auto& rows) { return train(rows, 4, 0, {}); }, out, report);
+    left_out = leave_out_in_turn({fit, all, [&](const auto& rows) { return train(rows, 4, 0, {}); }}, leave_out,
+                                 out, report);
   const bool systems = leave_out == "system";
   if (systems) out.coverage = coverage_elsewhere(left_out);
   out.files = fit.files(best, bands, fitted, systems ? widths_elsewhere(left_out) : value{value::object{}});

@@ -253,7 +253,7 @@ class kernel_fit {
     each_pool([&](const std::string& family, const pool& p, const std::vector<fit_row>& all) {
       const row_list rows = of(all, p.gpus);
       const solved s = fit_pool(family, p, rows, at);
-      record(family, p, s, present(rows, p), at, out);
+      record({family, p, s, present(rows, p)}, at, out);
       if (report)
         report(fmt::format("{} {}: {} rows, median {:.1f} %", p.entry, family, rows.size(),
                            100 * errors_of(rows, at).median));
@@ -277,12 +277,12 @@ class kernel_fit {
       for (const std::string& g : gpus) {
         pool others = p;
         std::erase(others.gpus, g);
-        predict(fmt::format("{} {}", g, family), family, others, g, all, out, report);
+        predict({fmt::format("{} {}", g, family), family, g}, others, all, out, report);
         // As a GPU without an entry of its own gets them: from the one whose rates the architecture's entry holds.
         if (g == p.gpus.front() || others.gpus.size() < 2 || present(of(all, {p.gpus.front()}), p).empty())
           continue;
         others.gpus = {p.gpus.front()};
-        predict(fmt::format("{} {}, from {} alone", g, family, p.gpus.front()), family, others, g, all, out,
+        predict({fmt::format("{} {}, from {} alone", g, family, p.gpus.front()), family, g}, others, all, out,
                 report);
       }
     });
@@ -327,9 +327,14 @@ class kernel_fit {
     }
   }
 
+  /// A GPU left out of the fit of a family, and the name of that case in the report.
+  struct unseen_gpu {
+    std::string group, family, gpu;
+  };
   /// Rows of one GPU with what the others' rows give.
-  void predict(const std::string& group, const std::string& family, const pool& others, const std::string& gpu,
-               const std::vector<fit_row>& all, fit_report& out, const fit_progress& report) const {
+  void predict(const unseen_gpu& u, const pool& others, const std::vector<fit_row>& all, fit_report& out,
+               const fit_progress& report) const {
+    const auto& [group, family, gpu] = u;
     const row_list kept = of(all, others.gpus);
     profiles at = fitted_;
     const solved s = fit_pool(family, others, kept, at);
@@ -338,8 +343,14 @@ class kernel_fit {
     if (report) report(fmt::format("without {}: median {:.1f} %", group, 100 * out.leave_out.back().median_error));
   }
 
-  void record(const std::string& family, const pool& p, const solved& s, const std::vector<std::string>& measured,
-              profiles& at, fit_report& out) {
+  struct fitted_pool {
+    const std::string& family;
+    const pool& p;
+    const solved& s;
+    const std::vector<std::string>& measured;
+  };
+  void record(const fitted_pool& fitted, profiles& at, fit_report& out) {
+    const auto& [family, p, s, measured] = fitted;
     for (std::size_t i = 0; i < s.q.slots.size(); ++i) {
       out.parameters.push_back({s.q.parameters[i].name, s.q.parameters[i].start, s.best[i]});
       set(s.q.slots[i].entry, family, s.q.knobs[s.q.slots[i].knob], s.best[i]);

@@ -136,7 +136,7 @@ collective_cost closed_cost(const setting& s, const operation& o, double size, b
   options.protocol = s.arguments.protocol;
   options.in_place = in_place;
   options.skew = o.kind == collective::all_to_all ? s.arguments.skew : 1;
-  return collective_time(profile, s.hardware, o.kind, bytes::from_base(size), s.group, options);
+  return collective_time(profile, s.hardware, {o.kind, bytes::from_base(size), s.group, options});
 }
 
 /// Of measured times around a closed one. A skew that somebody supposes was not measured.

@@ -301,8 +301,11 @@ void add_fit(CLI::App& app, all_arguments& all) {
   });
 }
 
-void add_catalogue(CLI::App& app, all_arguments& all, std::size_t index, const char* word, const char* help,
-                   const char* show_example) {
+struct catalogue_words {
+  const char *command, *help, *example;  ///< `example`: a name to show
+};
+void add_catalogue(CLI::App& app, all_arguments& all, std::size_t index, const catalogue_words& words) {
+  const auto [word, help, show_example] = words;
   catalogue_arguments& a = all.catalogues[index];
   a.kind = static_cast<catalogue_kind>(index);
   CLI::App* c = app.add_subcommand(word, help);
@@ -452,10 +455,10 @@ parsed_command_line parse_command_line(int argc, char** argv) {
   add_fit(app, all);
   add_search(app, all.search, [&all] { all.chosen = all.search; });
   add_sweep(app, all.sweep, [&all] { all.chosen = all.sweep; });
-  add_catalogue(app, all, 0, "platform", "Hardware: list, show, check", "gb300-nvl72 --set /racks=64");
-  add_catalogue(app, all, 1, "stack", "Software releases: list, show, check", "megatron-bridge-26.06");
-  add_catalogue(app, all, 2, "model", "Models: list, show, check", "llama3.1-405b");
-  add_catalogue(app, all, 3, "scenario", "Scenarios: list, check", "");
+  add_catalogue(app, all, 0, {"platform", "Hardware: list, show, check", "gb300-nvl72 --set /racks=64"});
+  add_catalogue(app, all, 1, {"stack", "Software releases: list, show, check", "megatron-bridge-26.06"});
+  add_catalogue(app, all, 2, {"model", "Models: list, show, check", "llama3.1-405b"});
+  add_catalogue(app, all, 3, {"scenario", "Scenarios: list, check", ""});
   add_shell(app, all);
   add_console(app, all.console);
   refuse_empty_values(app);

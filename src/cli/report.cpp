@@ -79,9 +79,15 @@ std::string name_on_page(const output::report_contents& c, const std::string& na
   return out;
 }
 
+/// Where a scenario came from, to load it again with other values.
+struct scenario_source {
+  std::filesystem::path file;
+  std::vector<override_option> sets;
+  const data_folders& data;
+};
+
 /// Runs a scenario and takes it apart.
-void add_scenario(output::report_contents& out, const std::filesystem::path& file, const scenario& s,
-                  const std::vector<override_option>& sets, const data_folders& data, bool sensitive) {
+void add_scenario(output::report_contents& out, const scenario_source& from, const scenario& s, bool sensitive) {
   run_record run = run_scenario(s, {.explained = true, .engine = false});
   run.outcome.name = name_on_page(out, run.outcome.name);
   out.results.push_back(run.outcome);
@@ -93,9 +99,9 @@ void add_scenario(output::report_contents& out, const std::filesystem::path& fil
     add_sensitivity(
         e,
         [&](const std::vector<override_option>& more) {
-          auto all = sets;
+          auto all = from.sets;
           all.insert(all.end(), more.begin(), more.end());
-          return load_scenario(file, all, data);
+          return load_scenario(from.file, all, from.data);
         },
         [](std::size_t, std::size_t) {});
   out.explanations.push_back(std::move(e));
@@ -134,7 +140,7 @@ exit_code execute(const report_arguments& a) {
   for (const std::string& what : a.inputs) gather(problems, [&] { read(what); });
   problems.throw_if_any();
   for (const input_contents& i : inputs) {
-    if (i.to_run) add_scenario(contents, i.path, *i.to_run, sets, data, a.sensitivity);
+    if (i.to_run) add_scenario(contents, {i.path, sets, data}, *i.to_run, a.sensitivity);
     else
       for (result r : i.results) {
         r.name = name_on_page(contents, r.name);

@@ -42,8 +42,17 @@ seconds hops_time(const call& c, way w, seconds inside, seconds outside, const n
   return inside * (c.hops() - between) + net.step(outside) * between;
 }
 
-seconds ll_time(const call& c, way w, const fabric_collective& f, const domain_collective& d, const network& net,
-                bandwidth ring) {
+/// A call with the parameters of its fabric and domains, and the rate of a ring through them.
+struct crossing {
+  const call& c;
+  const fabric_collective& f;
+  const domain_collective& d;
+  const network& net;
+  bandwidth ring;
+};
+
+seconds ll_time(const crossing& x, way w) {
+  const auto& [c, f, d, net, ring] = x;
   // A domain inside the tree receives and sends the array twice, up and down; one at its end once.
   const double passes = w == way::tree && net.domains > 2 ? 2 : 1;
   const bandwidth rate = std::min(f.ll.rate, ring * (ll_payload / passes));
@@ -51,8 +60,8 @@ seconds ll_time(const call& c, way w, const fabric_collective& f, const domain_c
          pipe((w == way::tree ? c.size : c.wire()) / rate, f.ll_pipeline);
 }
 
-seconds ll128_time(const call& c, way w, const fabric_collective& f, const domain_collective& d,
-                   const network& net, bandwidth ring) {
+seconds ll128_time(const crossing& x, way w) {
+  const auto& [c, f, d, net, ring] = x;
   const seconds inside = d.ll128 ? d.ll128->hop : d.ll.hop;
   // A domain inside the tree passes all of the array up and down.
   const bytes passed = w == way::tree && net.domains > 2 ? c.size * 2.0 : c.wire();
@@ -124,9 +133,9 @@ estimate across_domains(const call& c, const fabric_collective& f, const domain_
   cheapest best(c);
   // Free to choose, the library sends the small messages of an all-reduce through its tree.
   const auto small = [&](way w, std::string_view ll, std::string_view ll128, std::string_view family) {
-    best.offer(ll, family, ll_time(c, w, f, d, net, ring));
+    best.offer(ll, family, ll_time({c, f, d, net, ring}, w));
     if (f.ll128 && (c.size <= f.ll128_limit || c.options.protocol == "ll128"))
-      best.offer(ll128, family, ll128_time(c, w, f, d, net, ring));
+      best.offer(ll128, family, ll128_time({c, f, d, net, ring}, w));
   };
   small(usual_way(c), "ll", "ll128", reduces ? "tree" : "ring");
   if (reduces && c.options.algorithm == "ring") small(way::ring, "ring_ll", "ring_ll128", "ring");

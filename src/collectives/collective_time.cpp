@@ -182,9 +182,14 @@ all_to_all_choice all_to_all_params(const collective_profile& profile, const pla
   return {f, true};
 }
 
+/// The parameters of a domain, in proportion to its NVLink ports.
+struct domain_choice {
+  const domain_collective& params;
+  const protocol_tuning* tuning;
+};
+
 collective_cost all_to_all_time(const collective_profile& profile, const platform& p, const call& c,
-                                const domain_collective& d, const protocol_tuning* tuning,
-                                const collectives::network& net) {
+                                const domain_choice& d, const collectives::network& net) {
   const std::string_view asked = c.options.algorithm, protocol = c.options.protocol;
   if ((!asked.empty() && asked != "pairwise") || (!protocol.empty() && protocol != "simple"))
     collectives::no_such_algorithm(c, "across NVLink domains");
@@ -194,14 +199,15 @@ collective_cost all_to_all_time(const collective_profile& profile, const platfor
     call local = c;
     local.ranks = net.members;
     local.size = c.size * (static_cast<double>(net.members) / c.ranks);
-    inside = collectives::in_domain(local, d, tuning).time;
+    inside = collectives::in_domain(local, d.params, d.tuning).time;
   }
   const collectives::estimate e = collectives::all_to_all_across(c, f, net, inside);
   return {e.time, e.algorithm, derived};
 }
 
-collective_cost fused_all_reduce(const collective_profile& profile, const platform& p, collective kind, bytes size,
-                                 comm_group g, const collective_options& options) {
+collective_cost fused_all_reduce(const collective_profile& profile, const platform& p,
+                                 const collective_call& asked) {
+  const auto& [kind, size, g, options] = asked;
   if (kind != collective::all_reduce || g.domains > 1)
     throw input_error(
         {{"", "", fmt::format("\"{}\" is an all-reduce inside one NVLink domain", options.algorithm), {}}});
@@ -254,14 +260,15 @@ fabric_collective collectives::unlisted_fabric(const collective_profile& profile
   return f;
 }
 
-collective_cost collective_time(const collective_profile& profile, const platform& p, collective kind, bytes size,
-                                comm_group g, const collective_options& options) {
+collective_cost collective_time(const collective_profile& profile, const platform& p,
+                                const collective_call& asked) {
+  const auto& [kind, size, g, options] = asked;
   check(size, g);
   if (g.ranks == 1) return {{}, "none", false};
   if (options.algorithm == "one_shot" || options.algorithm == "two_shot")
-    return fused_all_reduce(profile, p, kind, size, g, options);
+    return fused_all_reduce(profile, p, asked);
   if (kind == collective::barrier) {
-    collective_cost cost = collective_time(profile, p, collective::all_reduce, {}, g, options);
+    collective_cost cost = collective_time(profile, p, {collective::all_reduce, {}, g, options});
     cost.derived = true;
     return cost;
   }
@@ -285,7 +292,7 @@ collective_cost collective_time(const collective_profile& profile, const platfor
     return {e.time, e.algorithm, e.derived || derived};
   }
   const collectives::network net = network_of(profile, p, kind, g);
-  if (kind == collective::all_to_all) return all_to_all_time(profile, p, c, d, tuning, net);
+  if (kind == collective::all_to_all) return all_to_all_time(profile, p, c, {d, tuning}, net);
   const fabric_choice f = fabric_params(profile, p, name(measured));
   if (options.algorithm == "hierarchical" && kind == collective::all_reduce) {
     if (!options.protocol.empty() && options.protocol != "simple")
@@ -293,7 +300,7 @@ collective_cost collective_time(const collective_profile& profile, const platfor
     seconds inside;
     if (net.members > 1)
       for (const collective half : {collective::reduce_scatter, collective::all_gather})
-        inside += collective_time(profile, p, half, size, {net.members, 1}).time;
+        inside += collective_time(profile, p, {half, size, {net.members, 1}}).time;
     return {collectives::hierarchical(c, f.params, net, inside).time, "hierarchical", true};
   }
   const collectives::estimate e = collectives::across_domains(c, f.params, d, net);

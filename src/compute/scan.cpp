@@ -58,8 +58,14 @@ constexpr std::array<scan_kernel, 6> delta_backward = {{
 
 // Each kernel waits for its arithmetic, for its bytes or for the SMs that work on its elements; none of them runs
 // beside another.
-kernel_cost cost(const gpu_spec& gpu, flop_rate rate, double words_per_sm, const stream_params& p,
-                 const scan_shape& s, std::span<const scan_kernel> kernels) {
+struct scan_rates {
+  flop_rate tensor;
+  double words_per_sm = 0;  ///< 16-bit words and exponentials a second; 0: no limit
+  const stream_params& stream;
+};
+kernel_cost cost(const gpu_spec& gpu, const scan_rates& r, const scan_shape& s,
+                 std::span<const scan_kernel> kernels) {
+  const stream_params& p = r.stream;
   if (!(s.tokens > 0 && s.heads > 0)) return {};
   const double score_heads = s.delta ? s.heads : s.groups;
   const double pairs = s.head_dim * s.state, hbm = gpu.hbm_stream.base() * p.hbm_share;
@@ -73,8 +79,8 @@ kernel_cost cost(const gpu_spec& gpu, flop_rate rate, double words_per_sm, const
     const double moved =
         s.tokens * (s.heads * (2 * k.head_vectors * s.head_dim + k.state_bytes * pairs / s.chunk) +
                     score_heads * (2 * k.group_vectors * s.state + k.chunk_bytes * s.chunk));
-    const double busy = work / rate.base() + exponentials / gpu.exponentials.base(), stream = moved / hbm;
-    const double elements = words_per_sm > 0 ? (moved / 2 + exponentials) / (words_per_sm * gpu.sm_count) : 0;
+    const double busy = work / r.tensor.base() + exponentials / gpu.exponentials.base(), stream = moved / hbm;
+    const double elements = r.words_per_sm > 0 ? (moved / 2 + exponentials) / (r.words_per_sm * gpu.sm_count) : 0;
     out.time += p.launch + seconds::from_base(std::max({busy, stream, elements}));
     out.work += flops::from_base(work);
     out.moved += bytes::from_base(moved);
@@ -91,14 +97,14 @@ kernel_cost cost(const gpu_spec& gpu, flop_rate rate, double words_per_sm, const
 
 kernel_cost scan_forward_cost(const gpu_spec& gpu, flop_rate tensor_rate, double words_per_sm,
                               const stream_params& p, const scan_shape& s) {
-  if (s.delta) return cost(gpu, tensor_rate, words_per_sm, p, s, delta_forward);
-  return cost(gpu, tensor_rate, words_per_sm, p, s, mamba_forward);
+  if (s.delta) return cost(gpu, {tensor_rate, words_per_sm, p}, s, delta_forward);
+  return cost(gpu, {tensor_rate, words_per_sm, p}, s, mamba_forward);
 }
 
 kernel_cost scan_backward_cost(const gpu_spec& gpu, flop_rate tensor_rate, double words_per_sm,
                                const stream_params& p, const scan_shape& s) {
-  if (s.delta) return cost(gpu, tensor_rate, words_per_sm, p, s, delta_backward);
-  return cost(gpu, tensor_rate, words_per_sm, p, s, mamba_backward);
+  if (s.delta) return cost(gpu, {tensor_rate, words_per_sm, p}, s, delta_backward);
+  return cost(gpu, {tensor_rate, words_per_sm, p}, s, mamba_backward);
 }
 
 }  // namespace nvlsim

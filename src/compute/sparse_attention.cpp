@@ -20,15 +20,19 @@ kernel_cost bounded(const gpu_spec& gpu, const attention_params& p, double work,
 
 double rate_of(const attention_params& p, bool fp8) { return p.tensor_rate.base() * (fp8 ? p.fp8_speedup : 1); }
 
+/// One direction: its FLOPs and rate over those of the forward pass, and the bytes it moves.
+struct pass {
+  double flop_factor = 1, rate_factor = 1, moved = 0;
+};
 kernel_cost attend(const gpu_spec& gpu, const attention_params& p, const sparse_attention_shape& s,
-                   double flop_factor, double rate_factor, double moved) {
+                   const pass& w) {
   if (!(s.tokens > 0 && s.heads > 0 && s.keys > 0)) return {};
   const double rows = std::ceil(s.heads / row_tile) * row_tile;
-  const double pair_flops = flop_factor * 2 * (s.qk_dim + s.v_dim);
-  const double pair_time = compute::smooth_max(pair_flops / (rate_of(p, s.fp8) * rate_factor),
+  const double pair_flops = w.flop_factor * 2 * (s.qk_dim + s.v_dim);
+  const double pair_time = compute::smooth_max(pair_flops / (rate_of(p, s.fp8) * w.rate_factor),
                                                1 / (p.exponential_share * gpu.exponentials.base()));
   const double pairs = s.tokens * s.keys;
-  return bounded(gpu, p, pairs * s.heads * pair_flops, pairs * rows * pair_time, moved);
+  return bounded(gpu, p, pairs * s.heads * pair_flops, pairs * rows * pair_time, w.moved);
 }
 
 }  // namespace
@@ -36,14 +40,14 @@ kernel_cost attend(const gpu_spec& gpu, const attention_params& p, const sparse_
 // Keys of neighbouring queries overlap and stay in L2: HBM sees queries, outputs and one vector a token.
 kernel_cost sparse_attention_forward_cost(const gpu_spec& gpu, const attention_params& p,
                                           const sparse_attention_shape& s) {
-  return attend(gpu, p, s, 1, 1, p.io_passes * 2 * s.tokens * (s.heads * (s.qk_dim + s.v_dim) + s.qk_dim));
+  return attend(gpu, p, s, {1, 1, p.io_passes * 2 * s.tokens * (s.heads * (s.qk_dim + s.v_dim) + s.qk_dim)});
 }
 
 kernel_cost sparse_attention_backward_cost(const gpu_spec& gpu, const attention_params& p,
                                            const sparse_attention_shape& s) {
   const double vectors = 2 * p.io_passes * 2 * s.tokens * (s.heads * (s.qk_dim + s.v_dim) + s.qk_dim);
   const double scattered = 4 * s.tokens * s.keys * s.qk_dim;  // FP32 gradients of keys, which are values too
-  return attend(gpu, p, s, 2.5, p.backward_efficiency, vectors + scattered);
+  return attend(gpu, p, s, {2.5, p.backward_efficiency, vectors + scattered});
 }
 
 // Products of all heads and scored keys; the scores are written once and read twice by the selection.

@@ -62,7 +62,7 @@ void read_library(const csv_row& row, const platform& p, collective kind, int do
   out.price = [kind, size, g, algorithm, &p](const collective_profile& c) {
     collective_options options;
     options.algorithm = algorithm;
-    return collective_time(c, p, kind, bytes::from_base(size), g, options).time;
+    return collective_time(c, p, {kind, bytes::from_base(size), g, options}).time;
   };
 }
 
@@ -141,7 +141,7 @@ void read_collective_kernel(const csv_row& row, const platform& p, collective_ro
   const comm_group g{out.gpus, 1};
   out.family = collective_family(p, *kind, g);
   out.price = [kind = *kind, size, g, &p](const collective_profile& c) {
-    return collective_time(c, p, kind, size, g).time;
+    return collective_time(c, p, {kind, size, g}).time;
   };
 }
 

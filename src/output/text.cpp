@@ -170,14 +170,17 @@ namespace {
 
 constexpr std::size_t gap = 2, narrowest_first = 20;
 
-/// The columns `first` to `last` of a table, beside its column 0 cut to `room`.
+/// A table's columns `first` to `last`, beside its column 0 cut to `room`.
+struct block_shape {
+  std::size_t indent = 0, room = 0, first = 0, last = 0;
+};
 std::string column_block(const std::vector<std::vector<std::string>>& rows, const std::vector<std::size_t>& widths,
-                         std::size_t indent, std::size_t room, std::size_t first, std::size_t last) {
+                         const block_shape& b) {
   std::string out;
   for (const auto& row : rows) {
-    std::string line(indent, ' ');
-    if (!row.empty()) line += row.size() == 1 ? row[0] : padded_right(one_line(row[0], room), room);
-    for (std::size_t i = first; i < std::min(last, row.size()); ++i)
+    std::string line(b.indent, ' ');
+    if (!row.empty()) line += row.size() == 1 ? row[0] : padded_right(one_line(row[0], b.room), b.room);
+    for (std::size_t i = b.first; i < std::min(b.last, row.size()); ++i)
       line += std::string(gap, ' ') + padded_left(row[i], widths[i]);
     line.erase(line.find_last_not_of(' ') + 1);
     out += line + '\n';
@@ -205,7 +208,7 @@ std::string grid(const std::vector<std::vector<std::string>>& rows, std::size_t 
     std::size_t end = begin, used = first;
     while (end < widths.size() && (end == begin || used + gap + widths[end] <= room)) used += gap + widths[end++];
     if (begin > 1) out += '\n';
-    out += column_block(rows, widths, indent, first, begin, end);
+    out += column_block(rows, widths, {indent, first, begin, end});
     begin = end;
   } while (begin < widths.size());
   return out;

@@ -27,8 +27,8 @@ priced by_library(const platform& p, const stack& s, const collective_workload& 
   options.algorithm = w.algorithm;
   options.protocol = w.protocol;
   options.skew = w.skew;
-  const collective_cost cost = collective_time(s.collectives, p, w.operation, w.size, g, options);
-  const seconds empty = collective_time(s.collectives, p, w.operation, {}, g, options).time;
+  const collective_cost cost = collective_time(s.collectives, p, {w.operation, w.size, g, options});
+  const seconds empty = collective_time(s.collectives, p, {w.operation, {}, g, options}).time;
   return {g, cost, empty, w.size};
 }
 
@@ -63,7 +63,7 @@ plan one_operation(const collective_run& run, const priced& price, collective c,
     rank.name = fold ? "rank" : fmt::format("rank {}", i);
     rank.multiplicity = fold ? price.group.ranks : 1;
     rank.streams = {{stream_kind::data_parallel, {}}};
-    out.append(rank.streams.front(), work, {}, no_event, -1, to_neighbours ? (i + 1) % classes : no_peer);
+    out.append(rank.streams.front(), work, {}, no_event, {-1, to_neighbours ? (i + 1) % classes : no_peer});
   }
   return out;
 }
@@ -103,8 +103,8 @@ collective_run plan_collective(const platform& p, const stack& s, const collecti
   out.demand =
       demand_on(out.hardware, {price.cost.time, price.latency,
                                wire_traffic(w.operation, w.size * w.skew, price.group, price.cost.algorithm)});
-  out.work = f == fidelity::exact ? plan_messages(out.hardware, *w.ideal, w.operation, price.cost.algorithm,
-                                                  w.size, price.group.ranks)
+  out.work = f == fidelity::exact ? plan_messages(out.hardware, *w.ideal,
+                                                  {w.operation, price.cost.algorithm, w.size, price.group.ranks})
                                   : one_operation(out, price, w.operation, fold);
   return out;
 }

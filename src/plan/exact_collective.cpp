@@ -70,7 +70,7 @@ class message_builder {
       const int to = receiver(i, round);
       if (to < 0) continue;
       const event_id e = plan_.new_event();
-      plan_.append(of(i), work, {std::exchange(arrived(i), no_event)}, e, round, to);
+      plan_.append(of(i), work, {std::exchange(arrived(i), no_event)}, e, {round, to});
       next[static_cast<std::size_t>(to)] = e;
     }
     for (std::size_t i = 0; i < next.size(); ++i)
@@ -115,11 +115,10 @@ class message_builder {
 
 }  // namespace
 
-plan plan_messages(const platform& hardware, const ideal_network& net, collective c, std::string_view algorithm,
-                   bytes size, int ranks) {
-  message_builder b(hardware, net, c, algorithm, ranks);
-  const std::vector<message_rounds> rounds = ideal_rounds(net, c, algorithm, size, ranks);
-  for (int i = 0; i < net.splits && ranks > 1; ++i) b.add_split(rounds);
+plan plan_messages(const platform& hardware, const ideal_network& net, const ideal_call& c) {
+  message_builder b(hardware, net, c.kind, c.algorithm, c.ranks);
+  const std::vector<message_rounds> rounds = ideal_rounds(net, c.kind, c.algorithm, c.size, c.ranks);
+  for (int i = 0; i < net.splits && c.ranks > 1; ++i) b.add_split(rounds);
   return b.take();
 }
 

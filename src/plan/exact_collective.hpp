@@ -5,8 +5,15 @@
 
 namespace nvlsim {
 
+/// A collective on ideal parameters, by one of its algorithms.
+struct ideal_call {
+  collective kind = collective::all_reduce;
+  std::string_view algorithm;
+  bytes size;
+  int ranks = 1;
+};
+
 /// One class a rank. Messages demand the NVLink ports of `hardware`, which are those of `net`.
-plan plan_messages(const platform& hardware, const ideal_network& net, collective c, std::string_view algorithm,
-                   bytes size, int ranks);
+plan plan_messages(const platform& hardware, const ideal_network& net, const ideal_call& c);
 
 }  // namespace nvlsim

@@ -73,9 +73,9 @@ priced_transfer operator+(const priced_transfer& a, const priced_transfer& b) {
 
 priced_transfer price_transfer(const collective_profile& profile, const platform& p, collective c, bytes size,
                                comm_group g) {
-  const collective_cost cost = collective_time(profile, p, c, size, g);
+  const collective_cost cost = collective_time(profile, p, {c, size, g});
   return {cost.time,
-          collective_time(profile, p, c, {}, g).time,
+          collective_time(profile, p, {c, {}, g}).time,
           wire_traffic(c, size, g, cost.algorithm),
           size,
           g,

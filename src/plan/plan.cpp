@@ -114,17 +114,17 @@ std::int32_t plan::add_template(work_template t) {
 }
 
 void plan::append(stream& s, std::int32_t work, std::initializer_list<event_id> after, event_id signals,
-                  std::int32_t micro_batch, std::int32_t peer) {
-  append(s, work, std::span<const event_id>(after.begin(), after.size()), signals, micro_batch, peer);
+                  const message_facts& m) {
+  append(s, work, std::span<const event_id>(after.begin(), after.size()), signals, m);
 }
 
 void plan::append(stream& s, std::int32_t work, std::span<const event_id> after, event_id signals,
-                  std::int32_t micro_batch, std::int32_t peer) {
+                  const message_facts& m) {
   operation o{.work = work,
-              .micro_batch = micro_batch,
+              .micro_batch = m.micro_batch,
               .first_wait = static_cast<std::uint32_t>(waits.size()),
               .signals = signals,
-              .peer = peer};
+              .peer = m.peer};
   for (event_id e : after) {
     if (e != no_event) waits.push_back(e);
   }

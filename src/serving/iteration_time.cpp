@@ -163,9 +163,9 @@ time_and_energy iteration_costs::all_reduce(double rows, double width) const {
   const comm_group group{.ranks = work_.tp, .domains = domains};
   const collective_options in_place{.algorithm = {}, .in_place = true};
   const collective_cost library =
-      collective_time(profile, platform_, collective::all_reduce, size, group, in_place);
+      collective_time(profile, platform_, {collective::all_reduce, size, group, in_place});
   priced_transfer t{library.time,
-                    collective_time(profile, platform_, collective::all_reduce, {}, group, in_place).time,
+                    collective_time(profile, platform_, {collective::all_reduce, {}, group, in_place}).time,
                     wire_traffic(collective::all_reduce, size, group, library.algorithm),
                     size,
                     group,
@@ -216,8 +216,9 @@ time_and_energy iteration_costs::exchange(const layer_slice& l, double tokens) c
     // Between domains a token goes once to each that holds one of its experts.
     const double sent = places_reached(domains, static_cast<double>(l.spec.moe.top_k));
     const auto size = bytes::from_base(tokens * sent * hidden * activation_bytes);
-    const collective_cost c = collective_time(stack_.collectives, platform_, collective::all_to_all, size,
-                                              {.ranks = work_.attention_dp, .domains = domains});
+    const collective_cost c =
+        collective_time(stack_.collectives, platform_,
+                        {collective::all_to_all, size, {.ranks = work_.attention_dp, .domains = domains}});
     return timed(precision::bf16, {.time = costs_.exchange_time + c.time * 2, .work = {}, .moved = {}});
   }
   // Spread over as many ranks as can be: the busiest rank, for which all wait, gets more than the mean of random

@@ -50,7 +50,7 @@ void draw_serving(const serving_run& run, const inference_workload& w, plan& wor
     stream s;
     std::vector<span> spans;
     for (const traced_iteration& t : l.iterations) {
-      work.append(s, t.kind, {}, no_event, t.decodes);
+      work.append(s, t.kind, {}, no_event, {t.decodes});
       spans.push_back({t.begin_s, t.end_s});
     }
     const int gpus = l.prefills ? w.prefill_pool->tp * w.prefill_pool->attention_dp : w.tp * w.attention_dp;

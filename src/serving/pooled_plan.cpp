@@ -114,8 +114,8 @@ class plan_builder {
     stream transfers{stream_kind::kv_transfer, {}};
     for (const auto& [last, at, i] : sends) {
       const pooled_request& r = pools_.requests[i];
-      run_.work.append(transfers, transfer_of(r.input), {prefilled_.at({worker, last})}, delivered_[i], -1,
-                       prefills + r.decode_worker);
+      run_.work.append(transfers, transfer_of(r.input), {prefilled_.at({worker, last})}, delivered_[i],
+                       {-1, prefills + r.decode_worker});
     }
     c.streams.push_back(std::move(transfers));
     run_.work.classes.push_back(std::move(c));

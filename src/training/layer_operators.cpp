@@ -21,12 +21,17 @@ double activation_backward_share(bool gated) {
   return (elementwise_bytes("activation_backward") - (gated ? 0 : 4)) / activation_bytes(gated);
 }
 
-void dense_mlp(operator_list& o, const char* up, const char* down, double f, bool again, bool activation_again) {
-  const double width = o.layer.gated_mlp ? 2 : 1, t = o.tokens.whole;
-  o.linear(up, t, f * width / o.tp, o.hidden, again);
-  o.stream("activation", t * f / o.tp * activation_bytes(o.layer.gated_mlp), activation_again,
+struct mlp_block {
+  const char *up, *down;  ///< names of its GEMMs
+  double ffn = 0;
+  bool recomputed = false, activation_recomputed = false;
+};
+void dense_mlp(operator_list& o, const mlp_block& b) {
+  const double f = b.ffn, width = o.layer.gated_mlp ? 2 : 1, t = o.tokens.whole;
+  o.linear(b.up, {t, f * width / o.tp, o.hidden}, b.recomputed);
+  o.stream("activation", t * f / o.tp * activation_bytes(o.layer.gated_mlp), b.activation_recomputed,
            activation_backward_share(o.layer.gated_mlp));
-  o.linear(down, t, o.hidden, f / o.tp);
+  o.linear(b.down, {t, o.hidden, f / o.tp});
 }
 
 /// Bytes that permuting and adding up again move, for each element of `routed` copies of tokens. The all-to-all
@@ -51,17 +56,17 @@ void experts(operator_list& o, double unfused_activation_passes) {
   const double local_experts = e / ep, each = std::max(1.0, routed / local_experts);
   const double width = l.gated_mlp ? 2 : 1;
   o.norm(own);
-  o.linear("router", own, e, o.hidden, r.moe).operands = precision::bf16;
+  o.linear("router", {own, e, o.hidden}, r.moe).operands = precision::bf16;
   o.stream("routing", own * e * elementwise_bytes("router"), r.moe);
-  if (x.latent > 0) o.linear("latent.down", own, seen, o.hidden, r.moe);
+  if (x.latent > 0) o.linear("latent.down", {own, seen, o.hidden}, r.moe);
   o.stream("permute", routed * seen * permute_bytes(o.work, real(x.top_k), local_experts) / etp, r.moe, 1);
-  o.linear("experts.up", each, f * width / etp, seen, r.moe, local_experts).experts = true;
+  o.linear("experts.up", {each, f * width / etp, seen, local_experts}, r.moe).experts = true;
   double activation = routed * f / etp * activation_bytes(l.gated_mlp);
   if (l.biased_clamped_activation) activation += unfused_activation_passes * routed * f / etp * 2;
   o.stream("activation", activation, r.moe || r.activation, activation_backward_share(l.gated_mlp));
-  o.linear("experts.down", each, seen, f / etp, r.moe, local_experts).experts = true;
-  if (x.latent > 0) o.linear("latent.up", own, o.hidden, seen, r.moe);
-  if (x.shared_ffn > 0) dense_mlp(o, "shared.up", "shared.down", real(x.shared_ffn), r.moe, r.moe);
+  o.linear("experts.down", {each, seen, f / etp, local_experts}, r.moe).experts = true;
+  if (x.latent > 0) o.linear("latent.up", {own, o.hidden, seen}, r.moe);
+  if (x.shared_ffn > 0) dense_mlp(o, {"shared.up", "shared.down", real(x.shared_ffn), r.moe, r.moe});
 }
 
 }  // namespace
@@ -83,9 +88,9 @@ layer_operator& operator_list::add(layer_operator::type what, const char* name, 
   return out_.back();
 }
 
-layer_operator& operator_list::linear(const char* name, double m, double n, double k, bool again, double groups) {
+layer_operator& operator_list::linear(const char* name, const gemm_size& s, bool again) {
   layer_operator& o = add(layer_operator::type::linear, name, again);
-  o.m = m, o.n = n, o.k = k, o.groups = groups;
+  o.m = s.m, o.n = s.n, o.k = s.k, o.groups = s.groups;
   o.operands = work.gemm_precision;
   return o;
 }
@@ -142,7 +147,7 @@ std::vector<layer_operator> layer_operators(const model& m, const layer_spec& l,
     experts(o, unfused_activation_passes);
   } else if (l.ffn_hidden > 0) {
     o.norm(o.tokens.sharded);
-    dense_mlp(o, "mlp.up", "mlp.down", real(l.ffn_hidden), r.mlp, r.mlp || r.activation);
+    dense_mlp(o, {"mlp.up", "mlp.down", real(l.ffn_hidden), r.mlp, r.mlp || r.activation});
   }
   return o.take();
 }

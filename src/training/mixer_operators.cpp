@@ -47,8 +47,8 @@ void indexer(operator_list& o, double rank, double key_width) {
   if (l.index_heads == 0) return;
   const double heads = real(l.index_heads), dim = real(l.index_dim), t = o.tokens.sharded;
   const mean_keys k = keys_of(l, sequence(o));
-  o.linear("indexer.q", t, heads * dim, rank);
-  o.linear("indexer.kw", t, key_width + heads, o.hidden);
+  o.linear("indexer.q", {t, heads * dim, rank});
+  o.linear("indexer.kw", {t, key_width + heads, o.hidden});
   layer_operator& i = o.add(layer_operator::type::indexer, "indexer", false);
   i.index = {t, heads, dim, k.scored, k.pooled, o.work.fp8_attention};
 }
@@ -57,11 +57,11 @@ void grouped_query(operator_list& o) {
   const layer_spec& l = o.layer;
   const double t = o.tokens.whole, q = real(l.heads * l.head_dim), kv = real(l.kv_heads * l.head_dim);
   const double gate = l.attention_gate ? q : 0;
-  o.linear("qkv", t, (q + gate + 2 * kv) / o.tp, o.hidden);
+  o.linear("qkv", {t, (q + gate + 2 * kv) / o.tp, o.hidden});
   o.stream("rotary", t * (q + kv) / o.tp * compute::elementwise_bytes("rotary"), false, 1);
   scores(o, real(l.head_dim), real(l.head_dim), real(l.kv_heads));
   if (l.attention_gate) o.stream("attention.gate", 3 * 2 * t * q / o.tp, false, 5.0 / 3);
-  o.linear("attention.out", t, o.hidden, q / o.tp);
+  o.linear("attention.out", {t, o.hidden, q / o.tp});
 }
 
 void latent(operator_list& o) {
@@ -71,21 +71,21 @@ void latent(operator_list& o) {
   const double v = real(a.v_head_dim), heads = real(o.layer.heads) / o.tp, t = o.tokens.whole,
                q_in = ql > 0 ? ql : o.hidden;
   const bool up = o.work.recompute.mla_up_proj;
-  o.linear("mla.down", o.tokens.sharded, ql + kl + rope, o.hidden);
-  o.linear("mla.q_up", t, heads * (nope + rope), q_in, up);
+  o.linear("mla.down", {o.tokens.sharded, ql + kl + rope, o.hidden});
+  o.linear("mla.q_up", {t, heads * (nope + rope), q_in}, up);
   if (attends_sparsely(o.layer, o.work.seq_length)) {
     // The absorbed form: all heads share the latent vector of a key.
-    o.linear("mla.absorb", t, kl, nope, up, heads);
+    o.linear("mla.absorb", {t, kl, nope, heads}, up);
     o.stream("rotary", 2 * t * heads * (2 * (nope + rope) + kl) + 4 * o.tokens.sharded * (ql + kl), up, 1);
     indexer(o, q_in, real(o.layer.index_dim));
     chosen_scores(o, kl + rope, kl);
-    o.linear("mla.values", t, v, kl, false, heads);
+    o.linear("mla.values", {t, v, kl, heads}, false);
   } else {
-    o.linear("mla.kv_up", t, heads * (nope + v), kl, up);
+    o.linear("mla.kv_up", {t, heads * (nope + v), kl}, up);
     o.stream("rotary", 2 * t * heads * (3 * (nope + rope) + 2 * v) + 4 * o.tokens.sharded * (ql + kl), up, 1);
     scores(o, nope + rope, v, real(o.layer.heads));
   }
-  o.linear("attention.out", t, o.hidden, heads * v);
+  o.linear("attention.out", {t, o.hidden, heads * v});
 }
 
 void compressed(operator_list& o) {
@@ -95,16 +95,16 @@ void compressed(operator_list& o) {
   const double overlap = l.sparse_keys > 0 ? 2 : 1, groups = real(c.o_groups), rank = real(c.q_lora_rank);
   const double pooled = c.ratio > 0 ? 2 * dim * overlap : 0,
                index_pooled = l.index_heads > 0 ? 2 * real(l.index_dim) * overlap : 0;
-  o.linear("q_down", shared, rank, o.hidden);
-  o.linear("q_up", t, heads * dim, rank);
-  o.linear("kv", shared, dim + pooled, o.hidden);
+  o.linear("q_down", {shared, rank, o.hidden});
+  o.linear("q_up", {t, heads * dim, rank});
+  o.linear("kv", {shared, dim + pooled, o.hidden});
   o.stream("rotary", 2 * 2 * (t * heads * dim + shared * (rank + dim)), false, 1);
   if (c.ratio > 0) o.stream("pool", 2 * shared * (pooled + index_pooled) * (1 + 0.5 / real(c.ratio)));
   indexer(o, rank, index_pooled);
   chosen_scores(o, dim, dim);
-  o.linear("attention.out_down", t, real(c.o_lora_rank), real(l.heads) * dim / groups, false,
-           std::max(1.0, groups / o.tp));
-  o.linear("attention.out", t, o.hidden, groups * real(c.o_lora_rank) / o.tp);
+  o.linear("attention.out_down",
+           {t, real(c.o_lora_rank), real(l.heads) * dim / groups, std::max(1.0, groups / o.tp)}, false);
+  o.linear("attention.out", {t, o.hidden, groups * real(c.o_lora_rank) / o.tp});
 }
 
 /// The convolution runs again in the backward pass, as the fused kernels do.
@@ -123,26 +123,26 @@ void mamba(operator_list& o) {
   const scan_spec& s = o.layer.scan;
   const double t = o.tokens.whole, width = real(s.heads * s.head_dim) / o.tp,
                bc = 2 * real(s.groups * s.state) / o.tp;
-  o.linear("mamba.in", t, 2 * width + bc + real(s.heads) / o.tp, o.hidden);
+  o.linear("mamba.in", {t, 2 * width + bc + real(s.heads) / o.tp, o.hidden});
   convolution(o, width + bc);
   layer_operator& scan = o.add(layer_operator::type::scan, "scan", false);
   scan.scan = {t,    real(s.heads) / o.tp, real(s.head_dim), real(s.state), real(s.groups) / o.tp, real(s.chunk),
                false};
   gated_norm(o, width);
-  o.linear("mamba.out", t, o.hidden, width);
+  o.linear("mamba.out", {t, o.hidden, width});
 }
 
 void delta_net(operator_list& o) {
   const scan_spec& s = o.layer.scan;
   const double t = o.tokens.whole, width = real(s.heads * s.head_dim) / o.tp,
                keys = real(s.key_heads * s.state) / o.tp;
-  o.linear("delta.in", t, 2 * keys + 2 * width + 2 * real(s.heads) / o.tp, o.hidden);
+  o.linear("delta.in", {t, 2 * keys + 2 * width + 2 * real(s.heads) / o.tp, o.hidden});
   convolution(o, width + 2 * keys);
   layer_operator& scan = o.add(layer_operator::type::scan, "scan", false);
   scan.scan = {t,   real(s.heads) / o.tp, real(s.head_dim), real(s.state), real(s.key_heads) / o.tp, real(s.chunk),
                true};
   gated_norm(o, width);
-  o.linear("delta.out", t, o.hidden, width);
+  o.linear("delta.out", {t, o.hidden, width});
 }
 
 }  // namespace

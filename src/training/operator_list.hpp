@@ -7,6 +7,11 @@
 
 namespace nvlsim {
 
+/// `groups` products C[m,n] = A[m,k] W[k,n].
+struct gemm_size {
+  double m = 0, n = 0, k = 0, groups = 1;
+};
+
 /// The operators of one layer on one GPU, appended in forward order.
 class operator_list {
  public:
@@ -18,7 +23,7 @@ class operator_list {
   const double hidden, tp;
 
   /// `again`: its forward runs again in the backward pass even when the layer is not recomputed in full.
-  layer_operator& linear(const char* name, double m, double n, double k, bool again = false, double groups = 1);
+  layer_operator& linear(const char* name, const gemm_size& s, bool again = false);
   /// `backward_share`: bytes of the backward over the forward's. [assumed]
   void stream(const char* name, double moved, bool again = false, double backward_share = 1.5);
   /// Norm of `n` tokens before a block, and the residual stream round it.

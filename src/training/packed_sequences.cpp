@@ -11,13 +11,17 @@ namespace {
 constexpr int cells = 512;
 constexpr double normal_tail = 8, exponential_tail = 40;
 
-/// Appends the length at each cell of [low, high], weighted by `density`.
+struct interval {
+  double low = 0, high = 1;
+};
+
+/// Appends the length at each cell of the interval, weighted by `density`.
 template <class Length, class Density>
-void integrate(std::vector<sequence_share>& out, const token_lengths& l, double low, double high, Length length,
+void integrate(std::vector<sequence_share>& out, const token_lengths& l, interval range, Length length,
                Density density) {
   double total = 0;
   for (int i = 0; i < cells; ++i) {
-    const double x = low + (high - low) * (i + 0.5) / cells;
+    const double x = range.low + (range.high - range.low) * (i + 0.5) / cells;
     const double tokens = std::clamp(length(x), static_cast<double>(l.least), static_cast<double>(l.most));
     out.push_back({std::llround(tokens), density(x)});
     total += out.back().share;
@@ -38,17 +42,17 @@ std::vector<sequence_share> sequences_of(const training_workload& w) {
       if (l.spread == 0)
         return {{std::llround(std::clamp(l.mean, static_cast<double>(l.least), static_cast<double>(l.most))), 1}};
       integrate(
-          out, l, -1, 1, [&](double x) { return l.mean * (1 + l.spread * x); }, [](double) { return 1.0; });
+          out, l, {-1, 1}, [&](double x) { return l.mean * (1 + l.spread * x); }, [](double) { return 1.0; });
       break;
     case length_shape::exponential:
       integrate(
-          out, l, 0, exponential_tail, [&](double x) { return l.mean * x; },
+          out, l, {0, exponential_tail}, [&](double x) { return l.mean * x; },
           [](double x) { return std::exp(-x); });
       break;
     case length_shape::lognormal: {
       const double variance = std::log1p(l.variation * l.variation), deviation = std::sqrt(variance);
       integrate(
-          out, l, -normal_tail, normal_tail,
+          out, l, {-normal_tail, normal_tail},
           [&](double x) { return l.mean * std::exp(deviation * x - variance / 2); },
           [](double x) { return std::exp(-x * x / 2); });
       break;

@@ -56,8 +56,12 @@ class step_builder {
   void gather_parameters(rank_class& rank, std::int64_t stage, std::int64_t copy);
   /// Deferred weight gradients of the LM head, reductions that wait for them, and the optimizer.
   void finish(rank_class& rank, std::int64_t stage, std::int64_t copy);
-  void send(rank_class& rank, std::int64_t copy, std::int64_t from, std::int64_t to, std::int64_t mb,
-            event_id ready, event_id arrived);
+  /// A micro-batch's activations or gradients on their way from one stage to another.
+  struct handover {
+    std::int64_t copy = 0, from = 0, to = 0, micro_batch = 0;
+    event_id ready = no_event, arrived = no_event;
+  };
+  void send(rank_class& rank, const handover& h);
 
   bool gathers() const;
   bool reduces() const;
@@ -141,7 +145,7 @@ void step_builder::build_rank(std::int64_t stage, std::int64_t copy) {
       const event_id other = input(copy, shape_.chunk_of(stage, beside.chunk), beside.micro_batch, false);
       const event_id output = forward(rank, stage, copy, slot, other);
       backward(rank, stage, copy, beside);
-      if (output != no_event) plan_.append(rank.streams[0], templates_.ready(), {}, output, slot.micro_batch);
+      if (output != no_event) plan_.append(rank.streams[0], templates_.ready(), {}, output, {slot.micro_batch});
     }
   }
   finish(rank, stage, copy);
@@ -197,7 +201,7 @@ event_id step_builder::forward(rank_class& rank, std::int64_t stage, std::int64_
   const event_id signal = slot.paired ? no_event : done;
   if (slot.micro_batch != first_met_[static_cast<std::size_t>(slot.chunk)]) {
     plan_.append(rank.streams[0], templates_.of_chunk(slot.what, slot.paired, k), {ready, beside}, signal,
-                 slot.micro_batch);
+                 {slot.micro_batch});
   } else {
     // The first micro-batch meets the parameters as they are gathered, bucket by bucket.
     const std::size_t first = first_bucket_[static_cast<std::size_t>(slot.chunk)];
@@ -207,10 +211,10 @@ event_id step_builder::forward(rank_class& rank, std::int64_t stage, std::int64_
           templates_.of(
               {.at = k, .bucket = index(i), .what = slot.what, .paired = slot.paired, .data_parallel = true}),
           {i == 0 ? ready : no_event, i == 0 ? beside : no_event, gathered_[first + i]},
-          i + 1 == buckets.size() ? signal : no_event, slot.micro_batch);
+          i + 1 == buckets.size() ? signal : no_event, {slot.micro_batch});
   }
   if (arrived != no_event)
-    send(rank, copy, stage, shape_.stage_of(k + 1, slot.micro_batch), slot.micro_batch, done, arrived);
+    send(rank, {copy, stage, shape_.stage_of(k + 1, slot.micro_batch), slot.micro_batch, done, arrived});
   return slot.paired ? done : no_event;
 }
 
@@ -229,7 +233,7 @@ void step_builder::backward(rank_class& rank, std::int64_t stage, std::int64_t c
   if (!last || !reduces()) {
     const std::int32_t work = defers ? templates_.of({.at = k, .what = slot.what, .defers_head = true})
                                      : templates_.of_chunk(slot.what, slot.paired, k);
-    plan_.append(rank.streams[0], work, {ready}, done, slot.micro_batch);
+    plan_.append(rank.streams[0], work, {ready}, done, {slot.micro_batch});
   } else {
     for (std::size_t i = buckets.size(); i-- > 0;) {
       // A bucket's gradients leave as soon as every rank of the group has them.
@@ -242,23 +246,22 @@ void step_builder::backward(rank_class& rank, std::int64_t stage, std::int64_t c
                                   .paired = slot.paired,
                                   .data_parallel = true,
                                   .defers_head = defers}),
-                   {i + 1 == buckets.size() ? ready : no_event}, all, slot.micro_batch);
+                   {i + 1 == buckets.size() ? ready : no_event}, all, {slot.micro_batch});
       if (bottom && done != no_event)
-        plan_.append(rank.streams[0], templates_.ready(), {}, done, slot.micro_batch);
+        plan_.append(rank.streams[0], templates_.ready(), {}, done, {slot.micro_batch});
       const reduction r{templates_.of({.of = step_recipe::kind::reduce, .at = k, .bucket = index(i)}), all};
       if (heads_chunk && deferred_ > 0) late_.push_back(r);
       else reduce(rank, r, no_event);
     }
   }
   if (arrived != no_event)
-    send(rank, copy, stage, shape_.stage_of(k - 1, slot.micro_batch), slot.micro_batch, done, arrived);
+    send(rank, {copy, stage, shape_.stage_of(k - 1, slot.micro_batch), slot.micro_batch, done, arrived});
 }
 
-void step_builder::send(rank_class& rank, std::int64_t copy, std::int64_t from, std::int64_t to, std::int64_t mb,
-                        event_id ready, event_id arrived) {
-  const std::int32_t work = templates_.of({.of = step_recipe::kind::send, .at = from, .bucket = to});
-  plan_.append(rank.streams[1], work, {ready}, arrived, static_cast<std::int32_t>(mb),
-               static_cast<std::int32_t>(to * copies_ + copy));
+void step_builder::send(rank_class& rank, const handover& h) {
+  const std::int32_t work = templates_.of({.of = step_recipe::kind::send, .at = h.from, .bucket = h.to});
+  plan_.append(rank.streams[1], work, {h.ready}, h.arrived,
+               {static_cast<std::int32_t>(h.micro_batch), static_cast<std::int32_t>(h.to * copies_ + h.copy)});
 }
 
 void step_builder::reduce(rank_class& rank, const reduction& r, event_id after) {

@@ -11,7 +11,7 @@ void closed(benchmark::State& state, collective c, comm_group g) {
   static const scenario s = bench::shipped("collectives/all-reduce-gb300-rack");
   double size = 1;
   for (auto _ : state) {
-    benchmark::DoNotOptimize(collective_time(s.stack.collectives, s.platform, c, bytes::from_base(size), g));
+    benchmark::DoNotOptimize(collective_time(s.stack.collectives, s.platform, {c, bytes::from_base(size), g}));
     size = size < 1e10 ? size * 1.7 : 1;
   }
 }

@@ -29,7 +29,7 @@ void flow_engine(benchmark::State& state) {
   for (int c = 0; c < ports; ++c) {
     p.classes.push_back({"rank " + std::to_string(c), 1, {{stream_kind::pipeline, {}}}});
     for (int i = 0; i < flows_each; ++i)
-      p.append(p.classes.back().streams[0], work, {}, no_event, -1, (c + 1) % ports);
+      p.append(p.classes.back().streams[0], work, {}, no_event, {-1, (c + 1) % ports});
   }
   const platform hardware = test::bare_ports();
   for (auto _ : state) benchmark::DoNotOptimize(simulate(p, hardware, {fidelity::flow}));

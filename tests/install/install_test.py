@@ -1,5 +1,6 @@
 """An installed tree works from wherever it is moved to, and a foreign CMake project builds against it."""
 import pathlib
+import re
 import shutil
 import sys
 import tempfile
@@ -35,9 +36,18 @@ with tempfile.TemporaryDirectory() as folder:
         text = file.read_text()
         check(build not in text and str(folder) not in text, f"{file.name} has no absolute path")
 
-    run(cmake, "-S", here / "foreign", "-B", folder / "build", f"-DCMAKE_PREFIX_PATH={prefix}", f"-DCMAKE_CXX_COMPILER={compiler}",
+    project = folder / "foreign"
+    shutil.copytree(here / "foreign", project)
+    page = (here.parent.parent / "docs/library.md").read_text()
+    (project / "library.cpp").write_text(re.search(r"```cpp\n(.*?)```", page, re.DOTALL).group(1))
+    run(cmake, "-S", project, "-B", folder / "build", f"-DCMAKE_PREFIX_PATH={prefix}", f"-DCMAKE_CXX_COMPILER={compiler}",
         "-G", "Unix Makefiles" if shutil.which("make") else "Ninja", "-DCMAKE_BUILD_TYPE=Debug")
     run(cmake, "--build", folder / "build")
+    # The program of docs/library.md, as a reader would take it from there.
+    rates = {line.split()[0]: line.split()[2] for line in run(folder / "build" / "library", cwd=folder).splitlines()}
+    for rate in "800", "100":
+        at_rate = step_time(program, "--set", f"/platform/fabric/nic_bandwidth={rate} Gb/s", cwd=folder)
+        check(rates[rate] == f"{at_rate:.4f}", f"at {rate} Gb/s the library gives what the program gives")
     version, step, parameters = run(folder / "build" / "foreign", SCENARIO + ".json", env={}, cwd=folder).split()
     check(run(program, "--version").strip() == f"nvlsim {version}", "header and program are of one version")
     check(float(step) == expected, "the library gives what the program gives")

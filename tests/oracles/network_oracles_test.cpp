@@ -79,7 +79,7 @@ ends by_engine(const transfers& all, int ports) {
     const bytes sent = bytes::from_base(t.bytes_sent);
     w.network = {network_demand{{{}, {sent, sent}}, {}, w.parts.front().duration}};
     p.append(s, p.add_template({"start", {{work_kind::host, "start", start, 1}}, {}, {}}), {});
-    p.append(s, p.add_template(std::move(w)), {}, no_event, -1, t.to);
+    p.append(s, p.add_template(std::move(w)), {}, no_event, {-1, t.to});
   }
   const platform hardware = test::bare_ports({}, capacity, capacity);
   const timeline times = simulate(p, hardware, {fidelity::flow});

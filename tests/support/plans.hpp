@@ -45,11 +45,11 @@ inline plan one_f_one_b(int stages, int micro_batches, double forward_s, double 
     const auto at = static_cast<std::size_t>(s);
     const auto run_forward = [&](int i) {
       const auto m = static_cast<std::size_t>(i);
-      p.append(w, forward, {s > 0 ? forward_done[at - 1][m] : no_event}, forward_done[at][m], i);
+      p.append(w, forward, {s > 0 ? forward_done[at - 1][m] : no_event}, forward_done[at][m], {i});
     };
     const auto run_backward = [&](int i) {
       const auto m = static_cast<std::size_t>(i);
-      p.append(w, backward, {s + 1 < stages ? backward_done[at + 1][m] : no_event}, backward_done[at][m], i);
+      p.append(w, backward, {s + 1 < stages ? backward_done[at + 1][m] : no_event}, backward_done[at][m], {i});
     };
     const int warm_up = std::min(stages - 1 - s, micro_batches);
     for (int i = 0; i < warm_up; ++i) run_forward(i);
@@ -92,7 +92,7 @@ inline plan random_plan(std::uint64_t seed, int operations) {
     const auto wait = [&] { return complete.empty() || below(2) ? no_event : complete[below(complete.size())]; };
     const event_id first = wait(), second = wait();
     const event_id signals = below(3) ? open : no_event;
-    p.append(s, static_cast<std::int32_t>(below(40)), {first, second}, signals, i);
+    p.append(s, static_cast<std::int32_t>(below(40)), {first, second}, signals, {i});
     if (signals != no_event && --missing == 0) complete.push_back(std::exchange(open, no_event));
   }
   return p;

@@ -61,13 +61,20 @@ struct collective_options {
 /// inference kernels.
 std::span<const std::string> collective_algorithms();
 
-/// Time of one collective through the collective library. `size` is nccl-tests' size: the array for all-reduce and
-/// broadcast, the total over ranks for all-gather and reduce-scatter, each rank's total for all-to-all.
+/// One collective among the ranks of a group. `size` is nccl-tests' size: the array for all-reduce and broadcast,
+/// the total over ranks for all-gather and reduce-scatter, each rank's total for all-to-all.
+struct collective_call {
+  collective kind = collective::all_reduce;
+  bytes size;
+  comm_group group;
+  collective_options options = {};
+};
+
+/// Time of one collective through the collective library.
 /// One rank costs nothing. Never decreases when `size` grows. Throws input_error when the profile knows neither
 /// the domain kind nor a default for it, when the group is impossible and when the algorithm asked for is not to
 /// be had.
-collective_cost collective_time(const collective_profile& profile, const platform& p, collective c, bytes size,
-                                comm_group g, const collective_options& options = {});
+collective_cost collective_time(const collective_profile& profile, const platform& p, const collective_call& c);
 
 /// How measured times spread around a `cost` that `collective_time` gave; nothing where nobody measured what is
 /// like it.

@@ -123,6 +123,11 @@ struct rank_class {
   std::vector<stream> streams;    ///< one of each kind at most; the first is the compute stream
 };
 
+/// What an operation is about, where it is about one micro-batch or one receiver.
+struct message_facts {
+  std::int32_t micro_batch = -1, peer = no_peer;  ///< as of `operation`
+};
+
 /// A whole simulation: acyclic for valid inputs (the engine reports a deadlock otherwise).
 struct plan {
   std::vector<work_template> templates;
@@ -136,9 +141,9 @@ struct plan {
   std::int32_t add_template(work_template t);
   /// Appends an operation; no_event entries of `after` are skipped.
   void append(stream& s, std::int32_t work, std::initializer_list<event_id> after, event_id signals = no_event,
-              std::int32_t micro_batch = -1, std::int32_t peer = no_peer);
+              const message_facts& m = {});
   void append(stream& s, std::int32_t work, std::span<const event_id> after, event_id signals = no_event,
-              std::int32_t micro_batch = -1, std::int32_t peer = no_peer);
+              const message_facts& m = {});
 };
 
 /// When each operation of each stream ran; same shape as the plan.
