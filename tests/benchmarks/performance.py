@@ -136,7 +136,7 @@ def page(m):
     folded, ranks = c["gpt3 1024"], c["gpt3 1024 ranks"]
     return f"""# Performance
 
-Measured on {m['machine']} by `tests/benchmarks/performance.py`, which also wrote this page from what it measured ([measured.json](../tests/benchmarks/measured.json)). Times are CPU seconds of the whole process with its children, the best of five runs where they are short; the machine was shared, so compare lines of this page and not with other machines.
+`tests/benchmarks/performance.py` measured these figures on {m['machine']} and wrote this page from them ([measured.json](../tests/benchmarks/measured.json)). Times are CPU seconds of the whole process with its children; short ones are the best of five runs. The machine was shared, so compare lines of this page with each other and not with other machines.
 
 ## A step
 
@@ -153,7 +153,7 @@ Measured on {m['machine']} by `tests/benchmarks/performance.py`, which also wrot
 {row('offline rack', '1.8 million requests on a rack')}
 {row('ranks 4608', '405B on 64 racks, 4,608 ranks without folding')}
 
-331,200 GPUs cost {c['training 331200']['cpu_s'] / c['training 8192']['cpu_s']:.2f} times what 8,192 do: equal replicas are one class ([models-and-assumptions.md](models-and-assumptions.md#degraded)).
+331,200 GPUs cost {c['training 331200']['cpu_s'] / c['training 8192']['cpu_s']:.2f} times as much as 8,192, because equal replicas are one class ([models-and-assumptions.md](models-and-assumptions.md#degraded)).
 
 ## Against others
 
@@ -164,19 +164,19 @@ Measured on {m['machine']} by `tests/benchmarks/performance.py`, which also wrot
 | all layouts of gpt3-13B on 16 GPUs | Calculon: 144,704, unfinished after 9 CPU minutes | {c['search 13b on 16']['candidates']:,} in {c['search 13b on 16']['cpu_s']:.1f} CPU-s |
 | messages between 72 and between 576 ports | SimGrid used by hand: 1 | {ratio('flow_engine/72', 'flow_raw_simgrid/72'):.2f} and {ratio('flow_engine/576', 'flow_raw_simgrid/576'):.2f} times its CPU |
 
-The figures of the others were measured earlier on a virtual machine of two Intel Xeon cores (family 6, model 207), not in this run. ASTRA-sim parses and simulates a trace of 960 nodes for every rank; nvlsim plans the step itself. Both price collectives in closed form. Shares of the step differ, as the kernel models do.
+The figures of other programs were measured earlier on a virtual machine of two Intel Xeon cores (family 6, model 207), not in this run. ASTRA-sim parses and simulates a trace of 960 nodes for every rank; nvlsim plans the step itself. Both compute collectives in closed form. The shares of the step differ because the kernel models do.
 
 ## Search
 
-Costs of a layout follow its operations, micro-batches times model chunks: {rate('search 405b on 512', 'evaluated'):,.0f} layouts of 405B on 512 GPUs were evaluated in a CPU second, {rate('search 13b on 16', 'evaluated'):,.0f} of 13B on 16. Plan and longest path of the 8,192-GPU step take {bench['step_by_micro_batches/16']['cpu_time']:.0f} {bench['step_by_micro_batches/16']['time_unit']}; through the engine the step takes {ratio('step_engine', 'step_longest_path'):.0f} times its longest path.
+The cost of a layout grows with its operations, which are micro-batches times model chunks. A CPU second evaluates {rate('search 405b on 512', 'evaluated'):,.0f} layouts of 405B on 512 GPUs, and {rate('search 13b on 16', 'evaluated'):,.0f} of 13B on 16. The plan and longest path of the 8,192-GPU step take {bench['step_by_micro_batches/16']['cpu_time']:.0f} {bench['step_by_micro_batches/16']['time_unit']}; through the engine the step takes {ratio('step_engine', 'step_longest_path'):.0f} times its longest path.
 
 ## Sweeps
 
-{s['points']:,} points of a collective, killed five times at random by SIGKILL: {s['records']:,} records of {s['distinct']:,} points, {s['ok']:,} of them ok. {s['wall_s']:.0f} s of wall time with two jobs on the shared machine; planning took {s['plan_cpu_s']:.1f} CPU-s, merging {s['merge_cpu_s']:.1f}.
+{s['points']:,} points of a collective, killed five times at random by SIGKILL, gave {s['records']:,} records of {s['distinct']:,} points, {s['ok']:,} of them ok. They took {s['wall_s']:.0f} s of wall time with two jobs on the shared machine. Planning took {s['plan_cpu_s']:.1f} CPU-s, merging {s['merge_cpu_s']:.1f}.
 
 ## Growth
 
-Plan and longest path of the 405B step, in CPU time:
+CPU time of the plan and longest path of the 405B step:
 
 | by replicas of 64 GPUs | |
 |---|---|
@@ -190,7 +190,7 @@ Plan and longest path of the 405B step, in CPU time:
 |---|---|
 {curve('step_by_layers', 'layers')}
 
-Offline serving of Llama-2-70B on 72 replicas, plan and longest path:
+CPU time of the plan and longest path of offline serving, Llama-2-70B on 72 replicas:
 
 | by requests | |
 |---|---|
