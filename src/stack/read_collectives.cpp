@@ -152,8 +152,8 @@ std::map<std::string, collective_spread> read_spreads(reader& table) {
 void check_like(reader& r, const collective_profile& c) {
   for (const auto& [kind, m] : c.measured_on)
     if (!m.like.empty() && (c.domain.contains(kind) || !c.domain.contains(m.like)))
-      r.fail("measured_on", fmt::format("{} is like {}: {} must have parameters of its own and {} must not", kind,
-                                        m.like, m.like, kind));
+      r.fail("measured_on",
+             fmt::format("{} is like {}, which must have parameters; {} must not", kind, m.like, kind));
 }
 
 /// Members of `table`, each read by `one`.
