@@ -7,11 +7,11 @@
 namespace nvlsim {
 namespace {
 
-/// Cells of the midpoint rule over a distribution, and where its tails are cut.
+/// Cells of the midpoint rule, and cut-offs of the tails.
 constexpr int cells = 512;
 constexpr double normal_tail = 8, exponential_tail = 40;
 
-/// Appends the length at each cell of [low, high], weighted by `density`.
+/// Appends the length at each cell of [low, high], with a share by `density`.
 template <class Length, class Density>
 void integrate(std::vector<sequence_share>& out, const token_lengths& l, double low, double high, Length length,
                Density density) {
