@@ -65,14 +65,14 @@ The highest load of a few requests is chance, and says so.
   2> $SOURCE/scenarios/training/llama3.1-405b-gb300-512.json#/workload: a Pareto study takes an inference workload with lengths of its own
   [2]
 
-Caches as flows need a load without a clock; settings that change nothing are told.
+Caches as flows need a load without a clock; settings without effect are reported.
 
   $ nvlsim run deepseek-r1-gb300-prefill-decode --fidelity flow --set '/workload/slo={"e2e": "1 h"}'
   2> --set#/simulation/fidelity: flow shows the caches that pools send in an offline load or a closed loop; loads with arrivals, objectives, sessions, preemption or lengths of a distribution send them one after the other: use closed
   [2]
-  $ nvlsim run llama3.3-70b-trace-gb300-rack --set /workload/engine/batch_wait_iterations=20 --set /workload/engine/rank_wait_iterations=5 2>&1 | grep 'without effect'
-    - batch_wait_iterations is without effect: batch_wait_ratio is 0, so that no
-    - rank_wait_iterations is without effect: attention_dp is 1, so that no rank
+  $ nvlsim run llama3.3-70b-trace-gb300-rack --set /workload/engine/batch_wait_iterations=20 --set /workload/engine/rank_wait_iterations=5 2>&1 | grep 'has no effect'
+    - batch_wait_iterations has no effect: batch_wait_ratio is 0, so prompts do
+    - rank_wait_iterations has no effect: attention_dp is 1, so there are no other
 
 A Pareto study of a rack tries sizes that leave GPUs over.
 
