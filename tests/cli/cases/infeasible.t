@@ -2,8 +2,7 @@ What cannot run is a result with its reasons, and exit code 3.
 
   $ nvlsim run train.json --set /model=llama3.1-405b --set /workload/dp=1 > big.txt; code=$?; head -2 big.txt; grep -cE '[TGM]B +[0-9.]+ %' big.txt; exit $code
   train: infeasible
-    - stage 0 needs [0-9.]* TB of GPU memory and 298 GB are usable: weights
-      [0-9.]* (re)
+    - stage 0 needs [0-9.]* TB of GPU memory and 298 GB are usable: weights [0-9.]* (re)
   6
   [3]
 
@@ -22,7 +21,7 @@ What cannot run is a result with its reasons, and exit code 3.
 
 An impossible layout.
 
-  $ nvlsim run train.json --set /workload/tp=3 --set /workload/vp=2 --set /workload/dp=100 --set /workload/ep=2 | head -10
+  $ nvlsim run train.json --set /workload/tp=3 --set /workload/vp=2 --set /workload/dp=100 --set /workload/ep=2 | head -12
   train: infeasible
     - tp 3 x pp 1 x cp 1 x dp 100 = 300 GPUs need 5 NVLink domains at 64 GPUs
       each; the platform has 1

@@ -115,7 +115,7 @@ TEST_CASE("Request files report every line that cannot be read") {
   CHECK(read_text(",input_tokens,output_tokens,\n0,1,2,3\n").problems.empty());
   CHECK(read_text("arrival_s,input_tokens,input_tokens,output_tokens\n0,1,2,3\n")
             .problems.at(0)
-            .find("two columns are called input_tokens") != std::string::npos);
+            .find("column input_tokens occurs twice") != std::string::npos);
   for (const char* time : {"2023-11-16 24:00:00", "2023-11-16 10:60:00", "2023-11-16 10:00:61",
                            "2023-11-16 10:00:-1", "2023-13-01 10:00:00"})
     CHECK(read_text(std::string("TIMESTAMP,ContextTokens,GeneratedTokens\n") + time + ",1,1\n").problems.size() ==
