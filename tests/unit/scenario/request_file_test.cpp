@@ -108,7 +108,7 @@ TEST_CASE("Request files report every line that cannot be read") {
   for (int i = 0; i < 1000; ++i) many += "x,y,z\n";
   const outcome cut = read_text(many);
   CHECK(cut.problems.size() <= 23);
-  CHECK(cut.problems.back().find("the rest is not read") != std::string::npos);
+  CHECK(cut.problems.back().find("the rest of the file is not read") != std::string::npos);
   std::string just = "arrival_s,input_tokens,output_tokens\n";
   for (int i = 0; i < 20; ++i) just += "0,1,x\n";
   CHECK(read_text(just).problems.size() == 20);  // nothing is left to be read
