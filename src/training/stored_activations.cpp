@@ -108,8 +108,7 @@ bytes stored_activations(const model& m, const layer_spec& l, const training_wor
   const token_counts t = tokens_of(w);
   const double streams = real(m.residual_streams), h = real(m.hidden);
   if (w.recompute.full) return bytes::from_base(t.sharded * 2 * h * streams);  // the layer's input only
-  // Quantised recipes keep the inputs of linear layers as they were quantised; attention keeps its output in BF16
-  // too.
+  // Quantised recipes keep the quantised inputs of linear layers; attention also keeps its output in BF16.
   const double element = std::min(2.0, bytes_per_element(w.gemm_precision));
   const keeper k{l, w, t, real(w.par.tp), h, element, w.task == training_task::lora ? 0 : element};
   const double norm = (2 * streams + (w.recompute.layernorm ? 0 : k.element)) * h;
