@@ -84,7 +84,8 @@ TEST_CASE("Serving takes every kind of layer, if one of them keeps a cache") {
   for (const model& m : {hybrid, of_layers(latent), of_layers(compressed_layer())}) CHECK(to_serve(m).empty());
   model scans = of_layers(mamba_layer());
   scans.name = "scans";
-  const std::vector<std::string> only = {"scans has no layer with a KV cache; serving such models is not modelled"};
+  const std::vector<std::string> only = {
+      "scans has no layer with a KV cache; serving such models is not modelled"};
   CHECK(to_serve(scans) == only);
   CHECK(plan_inference(small_machine(), small_stack(), scans, small_workload()).reasons ==
         only);  // and not for want of memory
