@@ -7,7 +7,7 @@
 namespace nvlsim {
 namespace {
 
-/// "auto" and all that the library and its kernels can be made to take.
+/// "auto" and all algorithms that the library and its kernels can be forced to use.
 std::vector<std::string> library_algorithms() {
   std::vector<std::string> out = {"auto"};
   out.insert(out.end(), collective_algorithms().begin(), collective_algorithms().end());

@@ -1,4 +1,4 @@
-// The collective workload of a scenario.
+// Reading the collective workload of a scenario.
 #pragma once
 
 #include "nvlsim/config/reader.hpp"
@@ -6,12 +6,12 @@
 
 namespace nvlsim {
 
-/// Whether `workload`, as it stands in the file, is a collective, and then whether its parameters are ideal. For
-/// telling which other inputs are needed before it is read.
+/// Whether the unread `workload` is a collective, and whether its parameters are ideal. Decides which other inputs
+/// are needed.
 bool is_collective(const value* workload);
 bool has_ideal_parameters(const value* workload);
 
-/// Reads `"workload"` of kind "collective"; `place` is set by the caller.
+/// Reads `"workload"` of kind "collective"; The caller sets `place`.
 collective_workload read_collective_workload(config::reader& r);
 
 }  // namespace nvlsim

@@ -16,18 +16,18 @@ degradation read_one(config::reader& r, const platform& p) {
   degradation d;
   d.gpus = read_ranges(r, "gpus", p.gpus(), "GPU");
   d.racks = read_ranges(r, "racks", p.racks, "rack");
-  if (r.has("gpus") == r.has("racks")) r.fail("", "say which GPUs by \"gpus\" or by \"racks\"");
+  if (r.has("gpus") == r.has("racks")) r.fail("", "give either \"gpus\" or \"racks\"");
   d.health.speed = r.number_or("speed", 1, share);
   d.health.nvlink = r.number_or("nvlink_share", 1, share);
   d.health.nic = r.number_or("nic_share", 1, share);
   const std::int64_t trays = p.rack.nvlink_switch_trays;
   const std::int64_t lost = r.integer_or("failed_switch_trays", 0, {0, std::max<std::int64_t>(0, trays - 1)});
   if (lost > 0) d.health.nvlink *= static_cast<double>(trays - lost) / static_cast<double>(trays);
-  if (lost > 0 && r.has("gpus")) r.fail("failed_switch_trays", "a switch tray belongs to a rack; use \"racks\"");
+  if (lost > 0 && r.has("gpus")) r.fail("failed_switch_trays", "switch trays belong to racks; use \"racks\"");
   const auto says = [&](const char* member) { return r.has(member); };
   constexpr std::array members = {"speed", "nvlink_share", "nic_share", "failed_switch_trays"};
   if (std::none_of(members.begin(), members.end(), says))
-    r.fail("", "says nothing: give speed, nvlink_share, nic_share or failed_switch_trays");
+    r.fail("", "has no effect; give speed, nvlink_share, nic_share or failed_switch_trays");
   r.done();
   return d;
 }

@@ -1,4 +1,4 @@
-// What a scenario says is not as the platform has it.
+// Reading degraded hardware of a scenario.
 #pragma once
 
 #include <vector>
@@ -9,7 +9,7 @@
 
 namespace nvlsim {
 
-/// Reads the array `"degraded"`; empty when there is none.
+/// Reads the array `"degraded"`. Empty if there is none.
 std::vector<degradation> read_degraded(config::reader& r, const platform& p);
 
 }  // namespace nvlsim

@@ -25,11 +25,11 @@ const std::array<std::string, 3> routers = {"round_robin", "least_loaded", "pref
 const std::array<std::string, 3> preemptions = {"none", "recompute", "swap"};
 constexpr config::range<double> request_rate{1e-9, 1e9};
 constexpr config::range<double> longest_wait{0, 1e7};
-constexpr double usual_margin = 0.1;  // of an open loop, at both ends
+constexpr double usual_margin = 0.1;  // default warmup and tail of an open loop
 const std::array<std::string, 3> policies = {"chunked", "whole_prompt", "exclusive"};
 constexpr config::range<std::int64_t> rank_count{1, 1 << 20};
 
-/// As the scenario says, else as `published`, if that can be simulated.
+/// The scenario's precision, else the `published` one if it can be simulated.
 template <class Names>
 std::optional<precision> read_precision(config::reader& r, const config::key& k, const Names& names,
                                         std::optional<precision> published) {
@@ -44,7 +44,7 @@ void read_drafts(config::reader r, speculation& out) {
   const auto acceptance = r.find_number("acceptance", config::fraction);
   const auto tokens = r.find_number("tokens_per_step", {1.0, 1.0 + out.draft_tokens});
   if (acceptance.has_value() == tokens.has_value())
-    r.fail("acceptance", "either this or \"tokens_per_step\" must be given");
+    r.fail("acceptance", "give either this or \"tokens_per_step\"");
   if (tokens) out.tokens_per_step = *tokens;
   else if (acceptance) out.tokens_per_step = expected_tokens_per_step(out.draft_tokens, *acceptance);
   r.done();
@@ -53,23 +53,23 @@ void read_drafts(config::reader r, speculation& out) {
 void read_precisions(config::reader& r, const checkpoint_spec& checkpoint, inference_workload& w) {
   const config::key weights{"weights", {"quantization"}}, cache{"kv_cache", {"kv_cache_dtype"}};
   const bool unsaid = !r.has(weights) && !checkpoint.weights;
-  if (unsaid && checkpoint.source.empty()) r.one_of(weights, weight_precisions);  // tells that it is missing
+  if (unsaid && checkpoint.source.empty()) r.one_of(weights, weight_precisions);  // reports that it is missing
   else if (unsaid && !checkpoint.algorithm.empty())
-    r.fail("weights", fmt::format("the checkpoint's {} ({}) is none of {}: say what to simulate",
+    r.fail("weights", fmt::format("the checkpoint's {} ({}) is none of {}; give the precision to simulate",
                                   checkpoint.algorithm, checkpoint.source, fmt::join(weight_precisions, ", ")));
   w.weights = read_precision(r, weights, weight_precisions, checkpoint.weights).value_or(precision::bf16);
-  // Other weights are those of another checkpoint.
+  // With different weights, other formats of the checkpoint do not apply.
   const bool as_published = !checkpoint.source.empty() && checkpoint.weights == w.weights;
   const auto published = [&](std::optional<precision> p) { return as_published ? p : std::nullopt; };
   w.attention_weights =
       read_precision(r, "attention_weights", weight_precisions, published(checkpoint.attention_weights));
   w.expert_weights = read_precision(r, "expert_weights", weight_precisions, published(checkpoint.expert_weights));
-  // Checkpoints of eight bits and less come with an FP8 cache.
+  // Checkpoints of 8 bits or fewer default to an FP8 cache.
   const precision usual = w.weights == precision::bf16 ? precision::bf16 : precision::fp8;
   w.kv_cache = read_precision(r, cache, cache_precisions, published(checkpoint.kv_cache).value_or(usual)).value();
 }
 
-/// What the file leaves out is the checkpoint's or the stack's.
+/// Omitted settings come from the checkpoint or the stack.
 void read_engine(config::reader r, const checkpoint_spec& checkpoint, inference_workload& w) {
   read_precisions(r, checkpoint, w);
   engine_overrides& o = w.engine;
@@ -131,7 +131,7 @@ void read_trace(config::reader& r, inference_workload& w) {
   if (r.has({"requests_per_s", {"request_rate"}})) read_arrivals(r, w.arrivals);
 }
 
-/// Members that loads of other kinds have; of a kind that there is not, whose they are is not known.
+/// Rejects members of other kinds of load. Ignores them if the kind itself is unknown.
 void refuse_others(config::reader& r, load_kind kind) {
   const value* named = r.raw("kind");
   const bool known = named && named->string() &&
@@ -143,13 +143,13 @@ void refuse_others(config::reader& r, load_kind kind) {
   const bool trace = kind == load_kind::trace;
   if (kind != load_kind::closed_loop) refuse({"concurrency", {"max_concurrency"}}, "closed_loop");
   if (kind != load_kind::open_loop && !trace)
-    refuse({"requests_per_s", {"request_rate"}}, "open_loop, and of a trace without times");
+    refuse({"requests_per_s", {"request_rate"}}, "open_loop, or of a trace without arrival times");
   if (kind != load_kind::open_loop)
     for (const char* k : {"arrivals", "burstiness"}) refuse(k, "a load with requests_per_s");
   for (const char* k : {"file", "rate_scale", "tick"})
     if (!trace) refuse(k, "trace");
   for (const char* k : {"input", "output", "sessions"})
-    if (trace) refuse(k, "the loads that make their requests up; a trace has its own");
+    if (trace) refuse(k, "loads that generate requests; a trace has its own");
 }
 
 void read_load(config::reader r, inference_workload& w) {
@@ -166,7 +166,7 @@ void read_load(config::reader r, inference_workload& w) {
     if (auto s = r.find_child("sessions")) {
       w.sessions = read_sessions(std::move(*s));
       if (w.load != load_kind::closed_loop && w.load != load_kind::open_loop)
-        r.fail("sessions", "sessions need a closed_loop or an open_loop");
+        r.fail("sessions", "sessions need load kind closed_loop or open_loop");
     }
   }
   refuse_others(r, w.load);
@@ -175,7 +175,7 @@ void read_load(config::reader r, inference_workload& w) {
   w.measured.warmup = r.number_or("warmup", margin, {0, 0.9});
   w.measured.tail = r.number_or("tail", margin, {0, 0.9});
   if (w.measured.warmup + w.measured.tail > 0.95)
-    r.fail("warmup", "warmup and tail leave less than 5 % of the requests");
+    r.fail("warmup", "warmup and tail leave less than 5 % of the requests to measure");
   r.done();
 }
 
@@ -188,14 +188,14 @@ void read_objective(config::reader r, service_objective& o) {
   o.tpot_s = limit("tpot");
   o.e2e_s = limit("e2e");
   o.share = r.number_or("share", 0.99, {0.01, 1});
-  if (!o.any()) r.fail("", "an objective has at least one of ttft, tpot and e2e");
+  if (!o.any()) r.fail("", "give at least one of ttft, tpot and e2e");
   r.done();
 }
 
-/// Counts of ranks that are fine by themselves.
+/// Checks the product of rank counts that are valid on their own.
 void check_gpus(config::reader& r, double tp, double pp, double attention_dp, double replicas) {
   if (const double gpus = tp * pp * attention_dp * replicas; gpus > most_gpus)
-    r.fail("", fmt::format("a layout of {:.4g} GPUs; a platform has {:g} at most", gpus, most_gpus));
+    r.fail("", fmt::format("the layout has {:.4g} GPUs; a platform has at most {:g}", gpus, most_gpus));
 }
 
 pool_layout read_pool(config::reader r) {
@@ -216,7 +216,7 @@ pool_layout read_pool(config::reader r) {
   return p;
 }
 
-/// A pool of workers that decode, with one that prefills or, alone, with caches that are there.
+/// A decode pool with a prefill pool, or alone with prompts already cached.
 void read_pools(config::reader& r, inference_workload& w) {
   const pool_layout d = read_pool(r.child("decode"));
   w.tp = d.tp;

@@ -1,4 +1,4 @@
-// The inference workload of a scenario.
+// Reading the inference workload of a scenario.
 #pragma once
 
 #include "nvlsim/config/reader.hpp"
@@ -7,8 +7,8 @@
 
 namespace nvlsim {
 
-/// Reads `"workload"` of kind "inference"; `seed` is set by the caller. TensorRT-LLM's and vLLM's long names are
-/// accepted. What the scenario does not say about precision is what the model's checkpoint says.
+/// Reads `"workload"` of kind "inference"; The caller sets `seed`. Accepts the long names of TensorRT-LLM and
+/// vLLM. Precisions that the scenario omits come from the model's checkpoint.
 inference_workload read_inference_workload(config::reader& r, const checkpoint_spec& checkpoint = {});
 
 }  // namespace nvlsim

@@ -15,7 +15,7 @@
 namespace nvlsim {
 namespace {
 
-/// Problems with a value that an override wrote are told where it was written.
+/// Reports problems with overridden values where the override was written.
 void relocate(problem& p, const std::vector<override_at>& sets) {
   for (const override_at& o : sets) {
     if (o.written_at.empty() || p.file != o.by.where || !p.pointer.starts_with(o.pointer)) continue;
@@ -25,7 +25,7 @@ void relocate(problem& p, const std::vector<override_at>& sets) {
   }
 }
 
-/// Changes when a JSON file of the folder does.
+/// A stamp that changes whenever a JSON file in the folder changes.
 std::string state_of(const std::filesystem::path& folder) {
   std::string out;
   std::error_code ec;
@@ -39,7 +39,7 @@ std::string state_of(const std::filesystem::path& folder) {
 
 const std::string quant_file_pointer = pointer_to("", quant_file_member);
 
-/// Gives a config.json's document what is in the hf_quant_config.json beside it, as a member.
+/// Adds an hf_quant_config.json in the same folder to a config.json's document, as a member.
 void add_quant_file(config::document& doc, const std::filesystem::path& config_file, diagnostics& problems) {
   const std::filesystem::path file = config_file.parent_path() / "hf_quant_config.json";
   std::error_code ec;
@@ -53,15 +53,15 @@ void add_quant_file(config::document& doc, const std::filesystem::path& config_f
   doc.origins[quant_file_pointer] = quant.self;
 }
 
-/// The problems of that file are told by its own pointers.
+/// Reports problems of that file with its own pointers.
 void relocate_quant_file(problem& p, const config::document& doc) {
   const auto from = doc.origins.find(quant_file_pointer);
   if (from != doc.origins.end() && p.file == from->second.where && p.pointer.starts_with(quant_file_pointer))
     p.pointer.erase(0, quant_file_pointer.size());
 }
 
-/// Finds and merges the document, lets `prepare` complete it, overrides it, then reads it with `read` unless it
-/// could not be parsed.
+/// Finds and merges the document, completes it with `prepare`, applies overrides, and reads it with `read` unless
+/// parsing failed.
 template <class T, class Read>
 loaded<T> load_input(std::string_view what, const std::string& name, const std::filesystem::path& folder,
                      const std::vector<override_at>& sets, const problem& asked_by, diagnostics& problems,
@@ -88,11 +88,10 @@ loaded<T> load_input(std::string_view what, const std::string& name, const std::
   }
   if (own.empty()) {
     for (const override_at& o : sets) {
-      // The file that one builds on has been read by now.
+      // The base has already been read.
       if (o.pointer == "/base")
         own.add(o.by.where, "/base",
-                "a file builds on what it says itself: setting this changes nothing; name the other file, or copy "
-                "this one");
+                "the base of a file cannot be overridden; use the other file, or a copy of this one");
       config::override_value(out.source, o.pointer, o.v, o.by, own);
     }
     out.content = read(out.source, input_name(name), own);
@@ -123,7 +122,7 @@ std::string other_kind(const value& root, std::string_view wanted) {
   const std::string_view text = *schema->string();
   const std::string_view kind = text.substr(7, text.find('/') - 7);
   const std::string asked(wanted);
-  if (!nearest(kind, std::span(&asked, 1)).empty()) return {};  // that kind, or a slip in its name
+  if (!nearest(kind, std::span(&asked, 1)).empty()) return {};  // the wanted kind, or a typo in its name
   return fmt::format(
       "{} {}", std::string_view("aeiou").find(kind.substr(0, 1)) == std::string_view::npos ? "a" : "an", kind);
 }
@@ -184,7 +183,7 @@ loaded<model> load_model(const std::string& name, const data_folders& data, cons
     file = (std::filesystem::path(name) / "config.json").string();
     if (!std::filesystem::exists(file)) {
       problems.add(
-          {asked_by.file, asked_by.pointer, fmt::format("{}: a folder without config.json", name), {}, true});
+          {asked_by.file, asked_by.pointer, fmt::format("{}: the folder has no config.json", name), {}, true});
       return {};
     }
   }

@@ -38,8 +38,8 @@ token_lengths read_lengths(config::reader r) {
       };
       if (l.spread == 0 && (says_more(least) || says_more(most)))
         r.fail(least ? "min" : "max",
-               "equal lengths have no bounds: give min and max without mean for lengths spread evenly "
-               "between them, or a spread, or the distribution lognormal or exponential");
+               "equal lengths have no bounds: for lengths uniform between min and max leave out mean; otherwise "
+               "give spread, or distribution lognormal or exponential");
     }
     if (l.shape == length_shape::lognormal) l.variation = r.number("variation", {0, 100});
   }

@@ -1,4 +1,4 @@
-// Lengths of prompts, outputs and packed sequences.
+// Reading lengths of prompts, outputs and packed sequences.
 #pragma once
 
 #include "nvlsim/config/reader.hpp"
@@ -6,7 +6,7 @@
 
 namespace nvlsim {
 
-/// A mean with what is around it (`mean`, `spread` or `distribution`), or a range (`min`, `max`).
+/// A mean with `spread` or `distribution`, or a range from `min` to `max`.
 token_lengths read_lengths(config::reader r);
 
 }  // namespace nvlsim

@@ -23,12 +23,12 @@ namespace {
 constexpr std::string_view scenario_schema = "nvlsim.scenario/1";
 const std::array<std::string, 3> workload_kinds = {"training", "inference", "collective"};
 
-/// Overrides sorted by the document they belong to.
+/// Overrides by the document that they address.
 struct split_overrides {
   std::vector<override_at> platform, stack, model;
 };
 
-/// `/platform/gpu/...` goes into the platform file, `/platform/racks` stays in the scenario.
+/// `/platform/gpu/...` addresses the platform file, `/platform/racks` the scenario.
 bool goes_into(std::string_view pointer, std::string_view section, std::initializer_list<std::string_view> own) {
   if (!pointer.starts_with(section) || pointer.size() == section.size() || pointer[section.size()] != '/')
     return false;
@@ -54,7 +54,7 @@ split_overrides apply_overrides(config::document& doc, const std::vector<overrid
   return out;
 }
 
-/// The platform's own overrides (`"set"`) come before those of the command line.
+/// The scenario's own platform overrides (`"set"`) precede those of the command line.
 std::vector<override_at> platform_sets(config::reader& r, const config::document& doc,
                                        std::vector<override_at> later) {
   std::vector<override_at> out;
@@ -76,7 +76,7 @@ struct named_inputs {
   loaded<model> net;
 };
 
-/// Which of them a scenario must name.
+/// Inputs that a scenario must name.
 struct needed_inputs {
   bool hardware = true, software = true, net = true;
 };
@@ -92,16 +92,16 @@ problem located(const config::reader& r, const config::document& doc, std::strin
   return {doc.origin_of(pointer).where, pointer, {}, {}};
 }
 
-/// A file's path counts from the folder of the scenario that names it, or from the working folder after --set.
+/// Paths are relative to the scenario that contains them, or to the working folder with --set.
 std::string from_scenario(const std::string& name, const config::document& doc, std::string_view pointer) {
   if (!is_path(name) || doc.origin_of(pointer).overrides) return name;
   return (std::filesystem::path(doc.self.where).parent_path() / name).string();
 }
 
-/// A name that must be one where it is given.
+/// Reads a name, which must not be empty if given.
 std::string read_name(config::reader& r, const char* key) {
   const std::string name = r.string(key);
-  if (const value* given = r.raw(key); name.empty() && given && given->string()) r.fail(key, "an empty name");
+  if (const value* given = r.raw(key); name.empty() && given && given->string()) r.fail(key, "must not be empty");
   return name;
 }
 
@@ -128,11 +128,11 @@ named_inputs read_named(config::reader& r, config::document& doc, const split_ov
   named_inputs in;
   const needed_inputs needed = needed_by(r);
   if (needed.hardware || r.has("platform")) in.hardware = read_hardware(r, doc, sets.platform, data, problems);
-  // What is set in a file that is not read changes nothing.
+  // Overrides of files that are not read have no effect.
   const auto idle = [&](const char* what, const std::vector<override_at>& of) {
     for (const override_at& o : of)
       problems.add(o.by.where, o.written_at.empty() ? o.pointer : o.written_at,
-                   fmt::format("the scenario has no {}: setting it changes nothing", what));
+                   fmt::format("the scenario has no {}; this override has no effect", what));
   };
   if (!needed.hardware && !r.has("platform")) idle("platform", sets.platform);
   if (!needed.software && !r.has("stack")) idle("stack", sets.stack);
@@ -156,7 +156,7 @@ scenario_options read_options(config::reader& r) {
   return o;
 }
 
-/// The workload by its kind. What is in one of no known kind means nothing, and is not reported.
+/// Reads the workload by its kind. Members of an unknown kind are not reported.
 void read_workload(config::reader& r, const platform& p, const checkpoint_spec& checkpoint, scenario& s) {
   config::reader w = r.child("workload");
   const std::size_t kind = w.one_of("kind", workload_kinds);
@@ -165,7 +165,7 @@ void read_workload(config::reader& r, const platform& p, const checkpoint_spec& 
     r.ignore("placement");
     r.ignore("degraded");
   } else if (kind == 0) {
-    // By default a segment of a power of two GPUs in each domain.
+    // By default each domain has a segment of a power of two GPUs.
     training_workload t = read_training_workload(w);
     t.degraded = read_degraded(r, p);
     t.place =
@@ -173,9 +173,9 @@ void read_workload(config::reader& r, const platform& p, const checkpoint_spec& 
     s.workload = t;
   } else if (kind == 2) {
     r.ignore("degraded");
-    if (r.has("degraded")) r.fail("degraded", "degraded hardware is simulated for training and inference");
+    if (r.has("degraded")) r.fail("degraded", "degraded hardware is modelled for training and inference only");
     collective_workload c = read_collective_workload(w);
-    if (c.ideal) c.place = {c.gpus};  // one crossbar: nothing to place
+    if (c.ideal) c.place = {c.gpus};  // a single crossbar: nothing to place
     else c.place = read_placement(r, p, c.gpus, 1, std::max(1, p.gpus_per_rack()));
     s.workload = c;
   } else {
@@ -184,12 +184,13 @@ void read_workload(config::reader& r, const platform& p, const checkpoint_spec& 
     i.degraded = read_degraded(r, p);
     if (!i.degraded.empty() && (needs_clock(i) || i.pooled()))
       r.fail("degraded",
-             "degraded hardware is simulated for offline, closed-loop and static loads on one pool of replicas");
+             "degraded hardware is modelled for offline, closed_loop and static_batch loads on one pool of "
+             "replicas only");
     s.workload = i;
   }
 }
 
-/// The requests of a trace, whose path counts from the folder of the scenario.
+/// Reads the requests of a trace. Its path is relative to the scenario.
 void read_requests(scenario& s, const config::document& doc, diagnostics& problems) {
   auto* w = std::get_if<inference_workload>(&s.workload);
   if (!w || w->trace_file.empty()) return;
@@ -205,41 +206,41 @@ void read_requests(scenario& s, const config::document& doc, diagnostics& proble
   const std::string rate = doc.root.at_pointer("/workload/load/request_rate") ? "/workload/load/request_rate"
                                                                               : "/workload/load/requests_per_s";
   if (w->replay->timed && w->arrivals.rate_per_s > 0)
-    problems.add(doc.origin_of(rate).where, rate,
-                 fmt::format("{} has arrival times, beside which a rate means nothing; rate_scale "
-                             "makes them faster or slower",
-                             w->trace_file));
+    problems.add(
+        doc.origin_of(rate).where, rate,
+        fmt::format(
+            "{} has arrival times, so a rate has no effect; use rate_scale to make arrivals faster or slower",
+            w->trace_file));
   if (!w->replay->timed && !w->replay->list.requests.empty() && w->arrivals.rate_per_s == 0)
     problems.add(by.where, "/workload/load",
-                 fmt::format("{} has no arrival times: the load needs requests_per_s", w->trace_file));
+                 fmt::format("{} has no arrival times; give requests_per_s", w->trace_file));
 }
 
-/// What the workload can show of the fidelity asked for.
+/// Checks that the workload supports the network fidelity.
 void check_fidelity(const scenario& s, const config::document& doc, diagnostics& problems) {
   const fidelity f = s.simulation.network;
   std::string what;
   if (const auto* c = std::get_if<collective_workload>(&s.workload)) {
     if (f == fidelity::exact && (!c->ideal || c->gpus > most_exact_ranks))
       what = fmt::format(
-          "exact simulates every message, of at most {} GPUs, and needs alpha and bandwidth in "
+          "exact simulates every message for at most {} GPUs and needs alpha and bandwidth in "
           "/workload/parameters; use closed or flow",
           most_exact_ranks);
   } else if (f == fidelity::exact) {
-    what = "exact shows collectives on ideal parameters; use closed or flow";
+    what = "exact supports collectives with ideal parameters only; use closed or flow";
   } else if (const auto* w = std::get_if<inference_workload>(&s.workload);
              w && f == fidelity::flow && !w->prefill_pool) {
-    what = "no operations of an inference workload without a prefill pool share the network; use closed";
+    what = "inference without a prefill pool has no operations that share the network; use closed";
   } else if (w && f == fidelity::flow && needs_clock(*w)) {
     what =
-        "flow shows the caches that pools send in an offline load or a closed loop; loads with arrivals, "
-        "objectives, sessions, "
-        "preemption or lengths of a distribution send them one after the other: use closed";
+        "flow simulates KV transfers between pools for offline and closed_loop loads only; loads with arrivals, "
+        "objectives, sessions, preemption or random lengths send caches one after the other; use closed";
   }
   const std::string pointer = "/simulation/fidelity";
   if (!what.empty()) problems.add(doc.origin_of(pointer).where, pointer, what);
 }
 
-/// Training and inference need a section of their own.
+/// Training and inference need their section in the stack.
 void check_stack(const config::reader& r, const scenario& s, const stack& software) {
   const bool training = std::holds_alternative<training_workload>(s.workload);
   if (!training && !std::holds_alternative<inference_workload>(s.workload)) return;
@@ -248,14 +249,14 @@ void check_stack(const config::reader& r, const scenario& s, const stack& softwa
          fmt::format("stack \"{}\" has no \"{}\" section", software.name, training ? "training" : "inference"));
 }
 
-/// A file of another kind would give a problem a member.
+/// Rejects files of other kinds early, which would otherwise give a problem per member.
 void refuse_other_files(const config::document& doc) {
   diagnostics problems;
   const std::string other = other_kind(doc.root, "scenario");
   if (!other.empty()) problems.add(doc.self.where, "/schema", fmt::format("this is {}, not a scenario", other));
   else if (!doc.root.find("schema") && !doc.root.find("platform") && !doc.root.find("workload"))
     problems.add(doc.self.where, "",
-                 fmt::format("this is no scenario: one has \"schema\": \"{}\"", scenario_schema));
+                 fmt::format("not a scenario: a scenario has \"schema\": \"{}\"", scenario_schema));
   problems.throw_if_any();
 }
 
@@ -270,7 +271,7 @@ void list_origins(const value& v, const std::string& pointer, const config::docu
   out.set(prefix + pointer, defaulted ? std::string("default") : doc.origin_of(pointer).label);
 }
 
-/// Only what an override set: the rest comes from the named file and its bases.
+/// Lists overridden values only; all others come from the named file and its bases.
 void list_overridden(const config::document& doc, const std::string& prefix, value& out) {
   for (const auto& [pointer, origin] : doc.origins)
     if (origin.overrides) out.set(prefix + pointer, origin.label);

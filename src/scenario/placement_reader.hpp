@@ -1,4 +1,4 @@
-// Where the ranks of a job sit.
+// Reading the placement of a job's ranks.
 #pragma once
 
 #include "nvlsim/config/reader.hpp"
@@ -6,8 +6,8 @@
 
 namespace nvlsim {
 
-/// Reads `"placement"` of a job of `ranks`, of which `together` consecutive ones stay in one domain where they are
-/// dealt to domains in turn. `usual` GPUs of each domain are used unless it says otherwise.
+/// Reads `"placement"` of a job with `ranks` ranks. Policies that deal ranks to domains in turn keep `together`
+/// consecutive ones in a domain by default. `usual` is the default number of GPUs used per domain.
 placement read_placement(config::reader& r, const platform& p, std::int64_t ranks, std::int64_t together,
                          std::int64_t usual);
 

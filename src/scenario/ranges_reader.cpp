@@ -7,7 +7,7 @@
 namespace nvlsim {
 namespace {
 
-/// "17", "0-127" or "3,5,8-9"; nothing when it is none of them.
+/// Parses "17", "0-127" or "3,5,8-9". Empty on a syntax error.
 std::optional<std::vector<degradation::range>> parse_ranges(std::string_view text) {
   std::vector<degradation::range> out;
   const char* at = text.data();
@@ -46,7 +46,8 @@ std::vector<degradation::range> read_ranges(config::reader& r, const char* key, 
     return {};
   }
   for (const degradation::range& x : *ranges)
-    if (x.last >= count) r.fail(key, fmt::format("there is no {} {}: the platform has {}", what, x.last, count));
+    if (x.last >= count)
+      r.fail(key, fmt::format("{} {} does not exist; the platform has {}", what, x.last, count));
   return *ranges;
 }
 

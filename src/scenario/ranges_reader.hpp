@@ -1,4 +1,4 @@
-// GPUs and racks by their numbers on the platform.
+// Reading ranges of GPU and rack numbers.
 #pragma once
 
 #include "nvlsim/config/reader.hpp"
@@ -6,8 +6,8 @@
 
 namespace nvlsim {
 
-/// A number, or text such as "0-127" or "3,5,8-9", below `count`; nothing when absent. `what` names one in
-/// problems.
+/// Reads a number, or text such as "0-127" or "3,5,8-9". All numbers must be below `count`. Empty if absent.
+/// `what` is the noun for problems.
 std::vector<degradation::range> read_ranges(config::reader& r, const char* key, std::int64_t count,
                                             const char* what);
 

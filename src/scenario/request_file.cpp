@@ -24,14 +24,14 @@ constexpr int most_problems = 20;
 
 enum class time_text { none, seconds, milliseconds, date_and_time };
 
-/// A format by its columns; without an arrival column the file has lengths only.
+/// A format, identified by its columns. Without an arrival column the file has lengths only.
 struct request_format {
   const char* name;
   const char* arrival;
   time_text unit;
   const char* input;
   const char* output;
-  const char* names;  ///< list of prompt blocks; none: ""
+  const char* names;  ///< column with the list of prompt blocks; "" if none
   std::int64_t block_tokens;
 };
 
@@ -73,7 +73,7 @@ std::optional<double> date_and_time(std::string_view t) {
   return static_cast<double>(days) * 86400.0 + *hour * 3600.0 + *minute * 60.0 + *second;
 }
 
-/// The cells of a line by column, in the order in which a format names them.
+/// Cells of one line.
 struct cells {
   std::string arrival, input, output;
   std::vector<std::uint64_t> names;
@@ -92,7 +92,7 @@ class file_reader {
       if (line_ == 1 && line.starts_with("\xef\xbb\xbf")) line.erase(0, 3);
       if (line.empty()) continue;
       if (found_ >= most_problems) {
-        fail("the rest is not read: too much is wrong");
+        fail("too many problems; the rest of the file is not read");
         break;
       }
       if (!begun_ && !begin(line)) return {};
@@ -114,7 +114,7 @@ class file_reader {
     ++found_;
   }
 
-  /// Finds the format by the columns of the header, or by the members of the first object.
+  /// Identifies the format by the header's columns, or by the members of the first object.
   bool begin(const std::string& line) {
     begun_ = true;
     header_line_ = line_;
@@ -140,33 +140,31 @@ class file_reader {
           const auto at = std::find(columns_.begin(), columns_.end(), wanted);
           if (*wanted != '\0' && at != columns_.end() &&
               std::find(at + 1, columns_.end(), wanted) != columns_.end())
-            return fail(fmt::format("two columns are called {}", wanted)), false;
+            return fail(fmt::format("column {} occurs twice", wanted)), false;
           places_.push_back(static_cast<std::size_t>(at - columns_.begin()));
         }
         return true;
       }
-    problems_.add(
-        shown_as_, "",
-        fmt::format("no known file of requests: its columns are {}; a generic one has arrival_s, input_tokens, "
-                    "output_tokens",
-                    beginning(fmt::format("{}", fmt::join(columns_, ", ")))));
+    problems_.add(shown_as_, "",
+                  fmt::format("unknown request file format with columns {}; the generic format has arrival_s, "
+                              "input_tokens, output_tokens",
+                              beginning(fmt::format("{}", fmt::join(columns_, ", ")))));
     return false;
   }
 
-  /// Of what may be no table at all.
+  /// Shortens text that may not be a table at all.
   static std::string beginning(const std::string& text) {
     constexpr std::size_t most = 200;
     return text.size() > most ? text.substr(0, most) + "..." : text;
   }
 
-  /// The cells of a line; none where a quote is not closed.
+  /// Cells of a line. Empty if a quote is not closed.
   std::vector<std::string> split(const std::string& line) {
     try {
       const auto records = config::csv_records(line, shown_as_);
-      return records.empty() ? std::vector<std::string>(1)
-                             : records.front();  // none: a quoted cell with nothing in it
+      return records.empty() ? std::vector<std::string>(1) : records.front();  // no records: a quoted empty cell
     } catch (const input_error&) {
-      fail("a quote is not closed");
+      fail("missing closing quote");
       return {};
     }
   }
@@ -175,7 +173,7 @@ class file_reader {
     const std::vector<std::string> all = split(line);
     if (all.empty()) return std::nullopt;
     if (all.size() != columns_.size())
-      return fail(fmt::format("{} cells, the header has {}", all.size(), columns_.size())), std::nullopt;
+      return fail(fmt::format("{} cells, but the header has {}", all.size(), columns_.size())), std::nullopt;
     const auto at = [&](std::size_t i) { return i < all.size() ? all[i] : std::string(); };
     return cells{at(places_[0]), at(places_[1]), at(places_[2]), {}};
   }
@@ -194,9 +192,9 @@ class file_reader {
     const value* names = v.find(format_->names);
     if (!names) return out;
     const auto* items = names->items();
-    if (!items) return fail(fmt::format("{} is no array", format_->names)), std::nullopt;
+    if (!items) return fail(fmt::format("{} is not an array", format_->names)), std::nullopt;
     for (const value& n : *items) {
-      if (!n.integer()) return fail(fmt::format("{}: expected whole numbers", format_->names)), std::nullopt;
+      if (!n.integer()) return fail(fmt::format("{}: expected integers", format_->names)), std::nullopt;
       out.names.push_back(static_cast<std::uint64_t>(*n.integer()));
     }
     return out;
@@ -208,7 +206,7 @@ class file_reader {
       if (const auto x = whole_text<double>(text); x && *x == std::floor(*x) && std::abs(*x) < 1e15)
         n = static_cast<std::int64_t>(*x);
     if (n && *n >= least && *n <= longest) return n;
-    fail(fmt::format("{}: \"{}\" is no number of tokens", column, text));
+    fail(fmt::format("{}: \"{}\" is not a number of tokens", column, text));
     return std::nullopt;
   }
 
@@ -218,7 +216,7 @@ class file_reader {
         format_->unit == time_text::date_and_time ? date_and_time(text) : whole_text<double>(text);
     if (t && std::isfinite(*t) && std::abs(*t) < 1e15)
       return format_->unit == time_text::milliseconds ? *t / 1e3 : *t;
-    fail(fmt::format("{}: \"{}\" is no time", format_->arrival, text));
+    fail(fmt::format("{}: \"{}\" is not a time", format_->arrival, text));
     return std::nullopt;
   }
 

@@ -1,4 +1,4 @@
-// Files of requests: arrival times, lengths, and what prompts share. [docs/serving.md#traces]
+// Request files: arrival times, lengths and shared prefixes. [docs/serving.md#traces]
 #pragma once
 
 #include <filesystem>
@@ -9,8 +9,8 @@
 
 namespace nvlsim {
 
-/// Reads a CSV or JSONL file; its columns tell the format. Every unreadable line is a problem, up to twenty. Times
-/// count from the first request, in order. Throws io_error when the file cannot be read.
+/// Reads a CSV or JSONL file. Its columns determine the format. Reports up to twenty unreadable lines. Times are
+/// relative to the first request and sorted. Throws io_error when the file cannot be read.
 request_trace read_request_file(const std::filesystem::path& file, const std::string& shown_as,
                                 diagnostics& problems);
 

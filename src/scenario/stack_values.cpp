@@ -12,7 +12,7 @@ namespace {
 
 bool is_provenance(std::string_view key) { return key == "kind" || key == "source" || key == "note"; }
 
-/// Without sources: `{"value": v, "source": ...}` is v.
+/// Removes sources: `{"value": v, "source": ...}` becomes v.
 value bare(const value& v) {
   const value::object* members = v.members();
   if (!members) return v;
@@ -23,7 +23,7 @@ value bare(const value& v) {
   return out;
 }
 
-/// The names under which tables may keep what concerns `p`.
+/// Names of table entries that apply to `p`.
 std::set<std::string> names_of(const platform& p, const value& stack) {
   const std::string domain = fmt::format("nvlink{}", p.gpu.nvlink_generation);
   std::set<std::string> out = {p.gpu.name, p.gpu.architecture, domain, p.fabric.name, "default"};
@@ -32,7 +32,7 @@ std::set<std::string> names_of(const platform& p, const value& stack) {
   return out;
 }
 
-/// The entry of "kernels" for the GPU, the one it is like, and so on.
+/// The GPU's entry in "kernels" and all entries that it inherits from.
 std::set<std::string> kernel_entries(const value& kernels, const gpu_spec& gpu) {
   std::set<std::string> out;
   const std::array<std::string, 3> wanted = {gpu.name, gpu.architecture, "default"};
@@ -65,7 +65,7 @@ value stack_values(const value& resolved, const platform& p, std::string_view se
   if (const value* collectives = all.find("collectives")) {
     value kept{value::object{}};
     for (const auto& [table, v] : *collectives->members())
-      if (table != "spreads") kept.set(table, v);  // read by bands alone
+      if (table != "spreads") kept.set(table, v);  // used by bands only
     for (const char* table : {"tuning", "domain", "fabric", "all_to_all", "custom"})
       if (value* t = kept.find(table)) *t = only(*t, names);
     out.set("collectives", std::move(kept));

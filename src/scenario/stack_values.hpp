@@ -1,4 +1,4 @@
-// The part of a stack file that a scenario depends on.
+// Stack values that a scenario depends on.
 #pragma once
 
 #include <string_view>
@@ -8,9 +8,9 @@
 
 namespace nvlsim {
 
-/// The values of a resolved stack that apply to this hardware, without their sources: of the sections `training`
-/// and `inference` only `section`, of tables by GPU, NVLink generation or fabric only the entries of `p` and those
-/// they are like.
+/// Values of a resolved stack that apply to platform `p`, without their sources. Of the sections `training` and
+/// `inference` keeps only `section`. Of tables by GPU, NVLink generation or fabric keeps only the entries of `p`
+/// and those that they inherit from.
 value stack_values(const value& resolved, const platform& p, std::string_view section);
 
 }  // namespace nvlsim

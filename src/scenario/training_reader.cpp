@@ -30,15 +30,15 @@ void set_module(recompute_spec& out, std::size_t module) {
   *flags[module] = true;
 }
 
-/// Of full recompute: units of so many layers, or so many layers of each chunk.
+/// Method of full recompute: units of layers, or a number of layers per chunk.
 void read_recompute_method(config::reader& r, recompute_spec& out) {
   for (const char* k : {"recompute_method", "recompute_num_layers"})
-    if (r.has(k) && !out.full) r.fail(k, "belongs to recompute \"full\"");
+    if (r.has(k) && !out.full) r.fail(k, "needs recompute \"full\"");
   if (r.has("recompute_method")) out.block = r.one_of("recompute_method", recompute_methods) == 1;
   const auto layers = r.find_integer("recompute_num_layers", {1, 1 << 20});
   if (out.block && !layers)
     r.fail("recompute_method",
-           "block needs recompute_num_layers, the layers of each model chunk that are computed again");
+           "block needs recompute_num_layers, the number of recomputed layers per model chunk");
   out.num_layers = layers.value_or(1);
 }
 
@@ -72,15 +72,15 @@ recompute_spec read_recompute(config::reader& r) {
   return out;
 }
 
-/// Sequences that share a window and attend to themselves alone.
+/// Sequences that share a window without attending to each other.
 std::optional<token_lengths> read_packed(config::reader& r, std::int64_t window) {
   auto lengths = r.find_child("packed_sequences");
   if (!lengths) return {};
   const token_lengths l = read_lengths(*lengths);
   if (l.mean > static_cast<double>(window))
-    r.fail("packed_sequences",
-           fmt::format("sequences of {:g} tokens on average are longer than the window, seq_length {}", l.mean,
-                       window));
+    r.fail(
+        "packed_sequences",
+        fmt::format("the mean sequence length of {:g} tokens exceeds the window, seq_length {}", l.mean, window));
   return l;
 }
 
@@ -91,7 +91,7 @@ pipeline_split read_split(config::reader& r) {
     if (auto layout = parse_pipeline_layout(*text, why)) s.layout = std::move(*layout);
     else r.fail("pipeline_model_parallel_layout", why);
   }
-  constexpr config::range<std::int64_t> layers{0, 1 << 20};  // 0: like the others
+  constexpr config::range<std::int64_t> layers{0, 1 << 20};  // 0: as many as the others
   s.first = r.find_integer({"num_layers_in_first_pipeline_stage", {"decoder_first_pipeline_num_layers"}}, layers)
                 .value_or(0);
   s.last = r.find_integer({"num_layers_in_last_pipeline_stage", {"decoder_last_pipeline_num_layers"}}, layers)
@@ -120,8 +120,7 @@ training_workload read_training_workload(config::reader& r) {
   w.expert_capacity_factor = r.find_number("moe_expert_capacity_factor", {0.01, 1000});
   w.pad_to_capacity = r.has("moe_pad_expert_input_to_capacity") && r.boolean("moe_pad_expert_input_to_capacity");
   if (w.pad_to_capacity && !w.expert_capacity_factor)
-    r.fail("moe_pad_expert_input_to_capacity",
-           "needs moe_expert_capacity_factor, which says what the capacity is");
+    r.fail("moe_pad_expert_input_to_capacity", "needs moe_expert_capacity_factor, which defines the capacity");
   w.graphs = static_cast<cuda_graphs>(r.one_of_or("cuda_graphs", graph_scopes, 0));
   w.par.tp = r.integer_or({"tp", {"tensor_model_parallel_size"}}, 1, {1, 1 << 20});
   w.par.pp = r.integer_or({"pp", {"pipeline_model_parallel_size"}}, 1, {1, 1 << 20});
@@ -130,7 +129,7 @@ training_workload read_training_workload(config::reader& r) {
   w.par.dp = r.integer({"dp", {"data_parallel_size"}}, {1, 1 << 20});
   if (const double gpus = static_cast<double>(w.par.tp * w.par.pp) * static_cast<double>(w.par.cp * w.par.dp);
       gpus > most_gpus) {
-    r.fail("", fmt::format("tp x pp x cp x dp is more than {:.0f} GPUs", most_gpus));
+    r.fail("", fmt::format("tp x pp x cp x dp exceeds {:.0f} GPUs", most_gpus));
     w.par = {};
   }
   w.par.ep = r.integer_or({"ep", {"expert_model_parallel_size"}}, 1, {1, 1 << 20});

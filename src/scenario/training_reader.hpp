@@ -1,4 +1,4 @@
-// The training workload of a scenario.
+// Reading the training workload of a scenario.
 #pragma once
 
 #include "nvlsim/config/reader.hpp"
@@ -6,7 +6,7 @@
 
 namespace nvlsim {
 
-/// Reads `"workload"` of kind "training"; `placement` is set by the caller. Megatron-LM's long names are accepted.
+/// Reads `"workload"` of kind "training"; The caller sets `placement`. Accepts Megatron-LM's long names.
 training_workload read_training_workload(config::reader& r);
 
 }  // namespace nvlsim

@@ -15,7 +15,7 @@ batching_schedule schedule_requests(const request_lengths& lengths, const schedu
   out.requests.reserve(lengths.size());
   for (const auto& [input, output] : lengths) out.requests.push_back({.input = input, .output = output});
   lane one(limits);
-  std::size_t sent = 0, seen = 0;  // by clients, and by the engine
+  std::size_t sent = 0, seen = 0;  // requests sent by clients, and seen by the engine
   const auto see = [&] {
     for (; seen < sent; ++seen)
       one.submit(static_cast<std::int32_t>(seen), lengths[seen].first, lengths[seen].second);
@@ -35,7 +35,7 @@ batching_schedule schedule_requests(const request_lengths& lengths, const schedu
     for (const std::int32_t i : one.last().finished) {
       at(i).last_token = now;
       if (sent == lengths.size()) continue;
-      // Its client sends the next one, which misses the iteration that begins meanwhile.
+      // The client sends its next request, too late for the iteration that begins now.
       out.requests[sent++].arrived = static_cast<std::int32_t>(out.iterations.size());
     }
     if (one.idle()) see();

@@ -13,7 +13,7 @@ namespace {
 enum class happening { sent, prefill_done, delivered, decode_done };
 struct event {
   double at_s;
-  std::int64_t order;  ///< of those at the same time: first come
+  std::int64_t order;  ///< of events at the same time: first in, first out
   happening what;
   std::int32_t subject;  ///< request or worker
   bool operator>(const event& o) const { return std::tie(at_s, order) > std::tie(o.at_s, o.order); }
@@ -47,7 +47,7 @@ class pools {
         events_.pop();
         handle(e);
       }
-      // What came at one time is seen together.
+      // Simultaneous events are handled before iterations begin.
       for (std::size_t i = 0; i < prefill_.size(); ++i) begin_prefill(i);
       for (std::size_t i = 0; i < decode_.size(); ++i) begin_decode(i);
     }
@@ -86,7 +86,7 @@ class pools {
     const std::size_t to =
         least_in_turn(prefill_.size(), prefill_turn_, [&](std::size_t k) { return prefill_[k].load(); });
     r.prefill_worker = static_cast<std::int32_t>(to);
-    prefill_[to].engine.submit(i, r.input, 1);  // whose output is the first token
+    prefill_[to].engine.submit(i, r.input, 1);  // its output is the first token
   }
 
   void begin_prefill(std::size_t index) {
@@ -119,7 +119,7 @@ class pools {
         end_request(i);
         continue;
       }
-      // A worker sends one cache after the other.
+      // A worker sends caches one after the other.
       w.port_free = std::max(w.port_free, now_) + prices_.transfer(r.input);
       add(w.port_free, happening::delivered, i);
     }
@@ -176,7 +176,7 @@ class pools {
   std::priority_queue<event, std::vector<event>, std::greater<>> events_;
   pooled_schedule out_;
   std::size_t sent_ = 0, ended_ = 0;
-  std::size_t prefill_turn_ = 0, decode_turn_ = 0;  ///< whose turn it is of equal workers
+  std::size_t prefill_turn_ = 0, decode_turn_ = 0;  ///< next in turn among equally loaded workers
   std::int64_t order_ = 0;
   double now_ = 0;
 };

@@ -20,7 +20,7 @@
 namespace nvlsim {
 namespace {
 
-/// `part` must divide `whole`, or be a multiple of it where heads may be replicated.
+/// `part` must divide `whole`, or be a multiple of it if heads may be replicated.
 void check_division(std::set<std::string>& out, const char* what, std::int64_t part, std::int64_t whole,
                     const char* unit, bool replicated = false) {
   if (whole % part == 0 || (replicated && whole > 0 && part % whole == 0)) return;
@@ -41,18 +41,18 @@ std::vector<std::string> shape_reasons(const model& m, const inference_workload&
     check_division(out, "tp", w.tp, l.attention == attention_kind::mamba ? l.scan.groups : l.scan.key_heads,
                    "scan groups or key heads", true);
     check_division(out, "tp", w.tp, l.compressed.o_groups, "groups of the attention's output", true);
-    // Wide expert parallelism fills its ranks with copies of the busiest experts.
+    // Wide expert parallelism replicates the busiest experts to fill its ranks.
     if (l.routed() && w.attention_dp == 1) check_division(out, "ep", w.ep, l.moe.experts, "experts");
     if (l.routed() && w.ep > l.moe.experts)
       out.insert(fmt::format("ep {} exceeds {} experts", w.ep, l.moe.experts));
   }
   if (kv_bytes_per_token(m, w.kv_cache) == 0)
-    out.insert(fmt::format("{} has no layer with a KV cache: such models cannot be served yet", m.name));
+    out.insert(fmt::format("{} has no layer with a KV cache; serving such models is not modelled", m.name));
   const auto layers = static_cast<std::int64_t>(m.layers.size());
   if (w.pp > layers) out.insert(fmt::format("pp {} exceeds {} layers", w.pp, layers));
   const bool routed = has_routed_experts(m);
   if (w.ep > 1 && !routed) out.insert(fmt::format("ep {}: {} has no experts", w.ep, m.name));
-  if (w.attention_dp > 1 && w.tp > 1) out.insert("tp with attention_dp: only one of them above 1 is modelled");
+  if (w.attention_dp > 1 && w.tp > 1) out.insert("tp and attention_dp cannot both be above 1");
   if (w.drafts.draft_tokens > 0 && m.mtp_layers == 0)
     out.insert(fmt::format("speculative: {} has no prediction module (MTP)", m.name));
   const int ranks = w.tp * w.attention_dp;
@@ -67,14 +67,15 @@ std::vector<std::string> layout_reasons(const platform& p, const model& m, const
   const std::int64_t domain = p.gpus_per_rack(), wanted = std::int64_t{each} * w.replicas;
   const char* const unit = w.attention_dp > 1 ? "attention_dp" : "tp";
   if (ranks > domain && ranks % domain != 0)
-    out.push_back(fmt::format("{} {} exceeds the {} GPUs of an NVLink domain, and does not fill whole ones", unit,
+    out.push_back(fmt::format("{} {} exceeds the {} GPUs of an NVLink domain and is not a multiple of them", unit,
                               ranks, domain));
   if (wanted > p.gpus()) {
-    out.push_back(fmt::format("{} replicas x {} {}{} need {} GPUs, {} has {}", w.replicas, unit, ranks,
+    out.push_back(fmt::format("{} replicas x {} {}{} need {} GPUs; {} has {}", w.replicas, unit, ranks,
                               w.pp > 1 ? fmt::format(" x pp {}", w.pp) : "", wanted, p.name, p.gpus()));
   } else if (each <= domain && domain / each * p.racks < w.replicas) {
-    out.push_back(fmt::format("only {} replicas of {} {} fit whole into {} domains of {} GPUs",
-                              domain / each * p.racks, unit, each, p.racks, domain));
+    out.push_back(
+        fmt::format("only {} replicas of {} {} fit into {} NVLink domains of {} GPUs without crossing one",
+                    domain / each * p.racks, unit, each, p.racks, domain));
   }
   return out;
 }
@@ -91,15 +92,14 @@ std::vector<std::string> stack_reasons(const platform& p, const stack& s, const 
       out.push_back(fmt::format("stack {} has no {} GEMM for {}", s.name, name(x), p.gpu.name));
   const bool exchanges = w.ep > 1 && w.attention_dp > 1 && w.attention_dp <= p.gpus_per_rack();
   if (exchanges && !expert_exchange_time(s.collectives, p, dispatch_kernel, {1, 1, 1, w.attention_dp, 1, true}))
-    out.push_back(
-        fmt::format("stack {} has no {} kernel by which experts get their tokens", s.name, dispatch_kernel));
+    out.push_back(fmt::format("stack {} has no {} kernel to dispatch tokens to experts", s.name, dispatch_kernel));
   return out;
 }
 
-/// Requests to draw: of more than are simulated one stands for all.
+/// Number of requests to draw; one if there are too many to simulate.
 std::int64_t drawn(std::int64_t requests) { return requests > most_requests ? 1 : requests; }
 
-/// Reasons that concern the longest of the requests, and the iterations that they all take.
+/// Reasons due to the longest request or the number of iterations.
 std::vector<std::string> load_reasons(const model& m, const inference_workload& w, const serving_memory& mem,
                                       const schedule_limits& limits, request_extent longest,
                                       std::int64_t requests) {
@@ -107,17 +107,17 @@ std::vector<std::string> load_reasons(const model& m, const inference_workload& 
   const engine_settings& set = limits.settings;
   if (m.max_positions > 0 && longest.whole > m.max_positions)
     out.push_back(
-        fmt::format("the longest request has {} tokens, {} takes {}", longest.whole, m.name, m.max_positions));
+        fmt::format("the longest request has {} tokens; {} takes {}", longest.whole, m.name, m.max_positions));
   if (set.prefill == prefill_policy::whole_prompt && longest.prompt > set.max_num_tokens / limits.ranks)
-    out.push_back(fmt::format(
-        "prefill whole_prompt: a prompt of {} tokens exceeds max_num_tokens {}; prefill chunked cuts it",
-        longest.prompt, set.max_num_tokens / limits.ranks));
-  const bool caches = kv_bytes_per_token(m, w.kv_cache) > 0;  // else the shape is the reason
+    out.push_back(
+        fmt::format("prefill whole_prompt: a prompt of {} tokens exceeds max_num_tokens {}; use prefill chunked",
+                    longest.prompt, set.max_num_tokens / limits.ranks));
+  const bool caches = kv_bytes_per_token(m, w.kv_cache) > 0;  // otherwise the shape reasons cover it
   if (caches && mem.kv_capacity_tokens == 0) {
     out.push_back(mem.no_cache);
   } else if (const std::int64_t needed = held_tokens(limits, longest.whole);
              caches && needed > most_of_one(limits)) {
-    out.push_back(fmt::format("the longest request needs {} KV tokens, the cache {}holds {}", needed,
+    out.push_back(fmt::format("the longest request needs {} KV tokens; the cache {}holds {}", needed,
                               limits.ranks > 1 ? "of a rank " : "", most_of_one(limits)));
   }
   std::int64_t batch = std::min(set.max_batch_size, set.max_num_tokens);
@@ -126,17 +126,17 @@ std::vector<std::string> load_reasons(const model& m, const inference_workload& 
       static_cast<double>(requests) * w.output.mean / (static_cast<double>(batch) * limits.tokens_per_step);
   if (iterations > static_cast<double>(most_iterations))
     out.push_back(
-        fmt::format("{:.0f} iterations or more a replica; at most {} are simulated", iterations, most_iterations));
+        fmt::format("a replica needs at least {:.0f} iterations; the limit is {}", iterations, most_iterations));
   return out;
 }
 
-/// Lanes that serve `requests` each for `clients`.
+/// Lanes with `requests` requests and `clients` clients each.
 struct lane_group {
   std::int64_t lanes = 0, requests = 0, clients = 0;
 };
 
-/// Requests are dealt in turn, so that some lanes may have one more; those of a closed loop to its clients, and
-/// these to lanes. Lanes without a client have none.
+/// Distributes requests over lanes in turn, so some lanes may have one more. In a closed loop requests go to
+/// clients, and clients to lanes; lanes without a client get no requests.
 std::vector<lane_group> deal(const inference_workload& w) {
   const bool closed = w.load == load_kind::closed_loop;
   const std::int64_t all = std::int64_t{w.replicas} * w.pp, lanes = closed ? std::min(all, w.concurrency) : all;
@@ -161,35 +161,35 @@ std::vector<std::string> assumptions(const platform& p, const stack& s, const mo
                                      const inference_workload& w) {
   std::vector<std::string> out;
   if (w.load == load_kind::closed_loop)
-    out.push_back(
-        fmt::format("{} clients start together and send their next request when the last one ends; all "
-                    "requests count",
-                    w.concurrency));
-  else out.emplace_back("all requests are there at the start");
+    out.push_back(fmt::format(
+        "{} clients start together and send their next request when the last one ends; all requests are counted",
+        w.concurrency));
+  else out.emplace_back("all requests arrive at the start");
   const double reserve = settings_of(*s.inference, w).kv_reserve;
-  out.push_back(fmt::format("admission asks the cache for the prompt and {:.0f} % of each request's own output",
+  out.push_back(fmt::format("admission reserves cache for the prompt and {:.0f} % of the output of each request",
                             100 * reserve));
   if (w.pp > 1)
     out.push_back(
-        fmt::format("a pipeline of {0} stages works on {0} micro-batches in turn, each a lane of its own", w.pp));
+        fmt::format("a pipeline of {0} stages has {0} micro-batches in flight, each scheduled separately", w.pp));
   if (w.replicas > 1)
-    out.emplace_back("replicas draw the same request lengths; those with as many requests are one class");
+    out.emplace_back(
+        "all replicas draw the same request lengths; replicas with equally many requests form one class");
   if (w.input.spread == 0 && w.output.spread == 0)
-    out.emplace_back("all requests are equally long, so that waves of them stay in step as real ones do not");
+    out.emplace_back("all requests have the same length, so they start and end in lockstep, unlike real ones");
   const std::int64_t lanes = std::int64_t{w.replicas} * w.pp;
   const std::int64_t busy = w.load == load_kind::closed_loop ? std::min(w.requests, w.concurrency) : w.requests;
   if (busy < lanes)
-    out.push_back(fmt::format("{} of {} lanes (replicas x pp) have no request", lanes - busy, lanes));
+    out.push_back(fmt::format("{} of {} workers (replicas x pp) have no requests", lanes - busy, lanes));
   if (!s.inference->sustained_factor.contains(p.gpu.name))
     out.push_back(
-        fmt::format("the sustained rate of {} is not known: that of a short benchmark is taken", p.gpu.name));
+        fmt::format("the sustained rate of {} is unknown; the rate in a short benchmark is used", p.gpu.name));
   if (!costs_for(s, p.gpu, m).gemm_factor.contains(w.weights))
-    out.push_back(
-        fmt::format("no engine factor for {} GEMMs: rates of the kernel tables are taken", name(w.weights)));
+    out.push_back(fmt::format("there is no engine factor for {} GEMMs; the rates of the kernel tables are used",
+                              name(w.weights)));
   return out;
 }
 
-/// One operation an iteration; equal iterations share a template.
+/// One operation per iteration. Equal iterations share a template.
 stream run_of(const batching_schedule& schedule, iteration_costs& costs, plan& work,
               std::map<iteration, std::int32_t>& known, bool explained) {
   stream out;
@@ -239,7 +239,7 @@ std::vector<std::string> serving_problems(const platform& p, const stack& s, con
     for (const std::string& r : serving_problems(p, s, m, prefill_workload(w)))
       if (std::find(out.begin(), out.end(), r) == out.end()) out.push_back("prefill pool: " + r);
     if (out.empty() && w.gpus() > p.gpus())
-      out.push_back(fmt::format("the pools need {} GPUs together, {} has {}", w.gpus(), p.name, p.gpus()));
+      out.push_back(fmt::format("both pools together need {} GPUs; {} has {}", w.gpus(), p.name, p.gpus()));
     return out;
   }
   std::vector<std::string> out = layout_reasons(p, m, w);
@@ -249,7 +249,7 @@ std::vector<std::string> serving_problems(const platform& p, const stack& s, con
 
 void refuse_many(std::vector<std::string>& reasons, std::int64_t requests, const char* whose) {
   if (requests > most_requests)
-    reasons.push_back(fmt::format("{} requests{}; at most {} are simulated", requests, whose, most_requests));
+    reasons.push_back(fmt::format("{} requests{} exceed the limit of {}", requests, whose, most_requests));
 }
 
 schedule_limits limits_of(const inference_profile& engine, const inference_workload& w,
@@ -261,7 +261,7 @@ schedule_limits limits_of(const inference_profile& engine, const inference_workl
   out.tokens_per_step = w.drafts.tokens_per_step;
   out.ranks = w.attention_dp;
   out.sequence = memory.sequence;
-  // Limits are those of an engine's rank under attention data parallelism.
+  // Under attention data parallelism limits are per rank.
   out.settings.max_num_tokens *= w.attention_dp;
   out.settings.max_batch_size *= w.attention_dp;
   if (w.load == load_kind::static_batch) {
@@ -275,7 +275,7 @@ schedule_limits limits_of(const inference_profile& engine, const inference_workl
 
 schedule_limits of_prompts_alone(schedule_limits l) {
   l.tokens_per_step = 1;
-  // Beside no decodes that is the same, but for prompts longer than the budget, which are cut.
+  // Without decodes both are the same, except that prompts longer than the budget are split.
   if (l.settings.prefill == prefill_policy::whole_prompt) l.settings.prefill = prefill_policy::exclusive;
   return l;
 }
@@ -297,13 +297,13 @@ request_extent extent_of(const request_lengths& lengths) {
 
 std::string prompts_held_up(const schedule_limits& l, std::int64_t prompt, std::int64_t clients) {
   if (l.settings.prefill != prefill_policy::whole_prompt) return {};
-  // Ranks of attention data parallelism have limits of their own.
+  // Limits are per rank of attention data parallelism.
   const std::int64_t budget = l.settings.max_num_tokens / l.ranks, room = budget - prompt;
   const std::int64_t batch = std::min(l.settings.max_batch_size / l.ranks, (clients + l.ranks - 1) / l.ranks);
   if (room >= batch - 1) return {};
   return fmt::format(
-      "prefill whole_prompt: a prompt of {} tokens leaves room for {} decodes in max_num_tokens {}, and waits "
-      "until no more run; more tokens, or prefill chunked, lifts that",
+      "prefill whole_prompt: a prompt of {} tokens leaves room for {} decodes in max_num_tokens {} and waits "
+      "until no more are running; use a larger max_num_tokens or prefill chunked",
       prompt, std::max<std::int64_t>(room, 0), budget);
 }
 
@@ -313,22 +313,22 @@ void run_pools(const platform& p, const stack& s, const model& m, const inferenc
                inference_run& run) {
   const serving_memory memory = plan_serving_memory(p, s, m, decode_workload(w));
   run.memory = memory.report;
-  run.memory.where = "each GPU that decodes";
+  run.memory.where = "each decode GPU";
   refuse_many(run.reasons, w.requests);
   const request_lengths lengths = draw_lengths(w, drawn(w.requests));
   const request_extent longest = extent_of(lengths);
   if (m.max_positions > 0 && longest.whole > m.max_positions)
     run.reasons.push_back(
-        fmt::format("the longest request has {} tokens, {} takes {}", longest.whole, m.name, m.max_positions));
+        fmt::format("the longest request has {} tokens; {} takes {}", longest.whole, m.name, m.max_positions));
   const pool_setup setup = setup_pools(p, s, m, w, longest, run.reasons);
   run.kv_capacity_tokens = setup.decode.lane.kv_capacity_tokens;
   if (w.load == load_kind::static_batch)
-    run.reasons.emplace_back("static_batch: pools of workers take their requests one by one");
+    run.reasons.emplace_back("static_batch is not supported with pools, which take requests one by one");
   if (!run.reasons.empty()) return;
   run.notes = assumptions(p, s, m, w);
   run.notes.emplace_back(w.prompts_cached
-                             ? "decode workers alone: caches of prompts are there when a request arrives"
-                             : "the first token is streamed when the decode worker has the cache and begins");
+                             ? "decode workers only: requests arrive with the KV cache of their prompt"
+                             : "the first token is streamed when the decode worker starts on the request");
   run.tokens_per_step = w.drafts.tokens_per_step;
   if (behind_server(w)) run.front_end = s.inference->front_end;
   plan_pools(p, s, m, w, setup, lengths, run, explained);
@@ -350,7 +350,7 @@ inference_run plan_inference(const platform& p, const stack& s, const model& m, 
   run.kv_capacity_tokens = memory.kv_capacity_tokens;
   const std::vector<lane_group> groups = deal(w);
   const std::int64_t each = groups.front().requests;
-  refuse_many(run.reasons, each, " a replica");
+  refuse_many(run.reasons, each, " per replica");
   const request_lengths lengths = draw_lengths(w, drawn(each));
   const request_extent longest = extent_of(lengths);
   schedule_limits limits = limits_of(*s.inference, w, memory);

@@ -11,7 +11,7 @@ namespace {
 
 constexpr int points_per_doubling = 8;
 
-/// Point `i` of the grid of cache lengths, from 1.
+/// Point `i` of the grid of cache lengths, which starts at 1.
 double grid(int i) {
   return std::ldexp(1 + static_cast<double>(i % points_per_doubling) / points_per_doubling,
                     i / points_per_doubling);
@@ -49,7 +49,7 @@ double iteration_prices::decode_time(std::int64_t decodes, std::int64_t context)
   return (1 - share) * at(i) + share * at(i + 1);
 }
 
-/// Eight classes for each doubling of the decodes, and of the prompt tokens.
+/// Eight classes per doubling of decodes and of prompt tokens.
 std::int32_t iteration_prices::kind_of(const iteration& it) {
   const auto bin = [&](std::int64_t n) -> std::uint32_t {
     constexpr double per_doubling = 8;

@@ -15,7 +15,7 @@ namespace {
 
 constexpr double activation_bytes = 2;  // BF16 between kernels
 
-// A clock and the kernels an engine picks change what tensor cores do in a second, and not memory or launches.
+// Clocks and an engine's choice of kernels change the rate of tensor cores, but not memory or launches.
 attention_params at_rate(attention_params p, double f) {
   p.tensor_rate *= f;
   p.exponential_share *= f;
@@ -23,7 +23,7 @@ attention_params at_rate(attention_params p, double f) {
   return p;
 }
 
-/// Collects parts with their energy.
+/// Collects parts and their energy.
 struct template_builder {
   bool explained = false;
   work_template out = {};
@@ -52,8 +52,8 @@ const char* kind_name(const iteration& it) {
 
 int domains_of(const platform& p, int ranks) { return (ranks + p.gpus_per_rack() - 1) / p.gpus_per_rack(); }
 
-/// Of a sequence, on average: with its first token, and every interval after. Lengths of a trace are not known
-/// here, and taken as long.
+/// Mean replies per sequence and step: one with the first token, and one per interval after it. Outputs of a trace
+/// are unknown here and assumed long.
 double replies_a_step(const inference_workload& w, const engine_settings& set) {
   const double each = w.drafts.tokens_per_step, later = 1 / static_cast<double>(set.stream_interval);
   const double first = w.output.mean > 0 ? (1 - later) / w.output.mean : 0;
@@ -79,7 +79,7 @@ iteration_costs::iteration_costs(const platform& p, const stack& s, const model&
   for (const weight_role r :
        {weight_role::dense, weight_role::attention, weight_role::expert, weight_role::sixteen_bit})
     routes_[r] = route_gemm(p.gpu, kernels_, costs_, r, weights_of(w, r), sustained).value();
-  const bool narrow = bytes_per_element(w.kv_cache) < 2;  // kernels follow the format of the cache
+  const bool narrow = bytes_per_element(w.kv_cache) < 2;  // the cache format selects kernels
   attention_ = at_rate(narrow && kernels_.attention_fp8 ? *kernels_.attention_fp8 : kernels_.attention,
                        sustained * costs_.attention_factor);
   const double decode_rate = costs_.decode_factor * (narrow ? costs_.decode_fp8_factor : 1);
@@ -94,10 +94,10 @@ iteration_costs::iteration_costs(const platform& p, const stack& s, const model&
     decode_.single_decode.emplace(format, in_engine(single));
   decode_.ungrouped_decode = kernels_.ungrouped_decode;
   stream_ = kernels_.stream;
-  stream_.launch = {};  // launches of small kernels are in the engine's layer_time
+  stream_.launch = {};  // the engine's layer_time includes launches of small kernels
   sequence_host_ = costs_.sequence_host;
   request_host_ = costs_.request_host;
-  // Of arrivals in time the pipeline is taken as full.
+  // With arrivals over time the pipeline is assumed full.
   const bool in_time = w.load == load_kind::open_loop || w.load == load_kind::trace;
   const std::int64_t at_once = in_time                            ? std::int64_t{w.replicas} * w.pp
                                : w.load == load_kind::closed_loop ? w.concurrency
@@ -115,7 +115,7 @@ time_and_energy iteration_costs::timed(precision operands, const kernel_cost& c)
   return {c.time, kernel_power(platform_.gpu, operands, c) * c.time, facts_of(platform_.gpu, operands, c)};
 }
 
-/// `moved`: through HBM.
+/// `moved`: HBM traffic.
 time_and_energy iteration_costs::transferred(const priced_transfer& t, bytes moved) const {
   time_and_energy out = timed(precision::bf16, {.time = t.time, .work = {}, .moved = moved});
   out.facts = facts_of(platform_, t);
@@ -131,16 +131,16 @@ time_and_energy iteration_costs::gemm(const gemm_route& r, const gemm_shape& sha
   return out;
 }
 
-// Norms, rotary embedding, activation, residual and cache write: three quarters of the vectors are as wide as the
-// hidden state, a quarter as wide as the MLP. [docs/models-and-assumptions.md#inference-iteration]
+// Norms, rotary embedding, activation, residual and cache write. Three quarters of the vectors have the width of
+// the hidden state, one quarter that of the MLP. [docs/models-and-assumptions.md#inference-iteration]
 time_and_energy iteration_costs::elementwise(const layer_slice& l, double rows) const {
   const auto hidden = static_cast<double>(model_.hidden), streams = static_cast<double>(model_.residual_streams);
-  const double share = l.blocks() / 2.0;  // the costs are those of a layer with a mixer and an MLP
-  // Of several residual streams a block reads all and writes its input, then reads all with its output and writes
-  // them.
+  const double share = l.blocks() / 2.0;  // costs are per layer with a mixer and an MLP
+  // With several residual streams a block reads all and writes its input, then reads all and its output and writes
+  // all.
   const double mixed = streams > 1 ? l.blocks() * (4 * streams - 1) * hidden : 0;
   const double width = 0.75 * hidden + 0.25 * l.inner_width();
-  // Norms of queries and keys read and write them.
+  // Query and key norms read and write their operands.
   const double normed = l.spec.qk_norm != qk_norm_kind::none ? 2 * (l.heads + l.kv_heads) * l.head_dim : 0;
   const auto moved =
       bytes::from_base((costs_.elementwise_vectors * width * share + mixed + normed) * rows * activation_bytes);
@@ -154,7 +154,7 @@ time_and_energy iteration_costs::elementwise(const layer_slice& l, double rows) 
   return timed(precision::bf16, c);
 }
 
-/// Of activations `width` wide.
+/// All-reduce of activations of width `width`.
 time_and_energy iteration_costs::all_reduce(double rows, double width) const {
   if (work_.tp == 1) return {};
   const auto size = bytes::from_base(rows * width * activation_bytes);
@@ -194,26 +194,26 @@ time_and_energy iteration_costs::stage_send(double rows, bool leaves_domain) con
   return transferred(price_transfer(stack_.collectives, platform_, collective::send_recv, size, pair), size * 2);
 }
 
-/// Of the sends between stages, those that leave an NVLink domain.
+/// Number of sends between stages that leave an NVLink domain.
 int iteration_costs::sends_out() const {
-  const int fit = std::max(1, platform_.gpus_per_rack() / (work_.tp * work_.attention_dp));  // stages of a domain
+  const int fit = std::max(1, platform_.gpus_per_rack() / (work_.tp * work_.attention_dp));  // stages per domain
   return (work_.pp + fit - 1) / fit - 1;
 }
 
-/// What a full pipeline waits for its slowest stage: the one with most layers, or the last with the LM head.
+/// Time that a full pipeline waits for its slowest stage: the one with most layers, or the last with the LM head.
 seconds iteration_costs::stage_wait(seconds layers, seconds head) const {
   const double full = fullest_stage(model_, work_.pp), all = static_cast<double>(model_.layers.size());
   const seconds slowest = std::max(layers * full, layers * (std::floor(all / work_.pp) / all) + head);
   return std::max(slowest * busy_stages_ - (layers + head), seconds{});
 }
 
-// A token goes to each rank that holds one of its experts and comes back.
+// A token is sent to each rank with one of its experts, and its result comes back.
 // [docs/models-and-assumptions.md#inference-experts]
 time_and_energy iteration_costs::exchange(const layer_slice& l, double tokens) const {
   if (work_.attention_dp == 1) return {};
   const double hidden = l.expert_hidden(static_cast<double>(model_.hidden));
   if (const int domains = domains_of(platform_, work_.attention_dp); domains > 1) {
-    // Between domains a token goes once to each that holds one of its experts.
+    // Between domains a token is sent once to each domain with one of its experts.
     const double sent = places_reached(domains, static_cast<double>(l.spec.moe.top_k));
     const auto size = bytes::from_base(tokens * sent * hidden * activation_bytes);
     const collective_cost c =
@@ -221,15 +221,16 @@ time_and_energy iteration_costs::exchange(const layer_slice& l, double tokens) c
                         {collective::all_to_all, size, {.ranks = work_.attention_dp, .domains = domains}});
     return timed(precision::bf16, {.time = costs_.exchange_time + c.time * 2, .work = {}, .moved = {}});
   }
-  // Spread over as many ranks as can be: the busiest rank, for which all wait, gets more than the mean of random
-  // routes.
+  // Worst case: all experts of a token are on different ranks. The busiest rank, which all wait for, receives more
+  // than the mean of random routing.
   const expert_traffic t{tokens, static_cast<double>(l.spec.moe.top_k), hidden, work_.attention_dp, 1, true};
   seconds time = costs_.exchange_time;
   const auto dispatch = expert_exchange_time(stack_.collectives, platform_, dispatch_kernel, t);
   const auto idle = expert_exchange_time(stack_.collectives, platform_, dispatch_kernel,
                                          {0, t.topk, t.hidden, t.ranks, 1, true});
   if (dispatch) time += (*dispatch - *idle) * 2;
-  const bytes sent = bytes::from_base(2 * tokens * t.reach() * t.hidden * activation_bytes);  // there and back
+  const bytes sent =
+      bytes::from_base(2 * tokens * t.reach() * t.hidden * activation_bytes);  // dispatch and combine
   return transferred(
       {time, costs_.exchange_time, {{sent, sent}, {}}, sent, {.ranks = work_.ep}, "expert_exchange", {}}, {});
 }
@@ -248,7 +249,7 @@ void iteration_costs::add_experts(const layer_slice& l, double tokens, double ex
   const gemm_shape down{.m = rows / hit, .n = hidden, .k = l.expert_ffn, .groups = hit};
   out.push_back({work_kind::gemm, "experts up", gemm(r, up), 1});
   out.push_back({work_kind::gemm, "experts down", gemm(r, down), 1});
-  // Permutation and combine read and write each copy of a token.
+  // Permute and combine read and write each copy of a token.
   kernel_cost routing =
       stream_cost(platform_.gpu, stream_, bytes::from_base(rows * hidden * 3 * activation_bytes));
   routing.time += costs_.expert_layer_time;
@@ -271,7 +272,8 @@ iteration_costs::token_costs iteration_costs::layer_costs(const layer_slice& l, 
   c.after.push_back(
       {work_kind::tp, "all-reduce", all_reduce(tokens, static_cast<double>(model_.hidden)), l.blocks()});
   if (l.spec.qk_norm == qk_norm_kind::joint) {
-    constexpr double sums = 4;  // of squares, of queries and of keys: two FP32 are as wide as four BF16 values
+    constexpr double sums =
+        4;  // sums of squares of queries and keys: two FP32 values are as wide as four BF16 values
     c.after.push_back({work_kind::tp, "norm all-reduce", all_reduce(tokens, sums), 1});
   }
   return c;
@@ -297,17 +299,17 @@ time_and_energy iteration_costs::lm_head(std::int64_t rows) {
   return at->second;
 }
 
-/// Keys that a query of compressed attention meets after `context` tokens: those of its window, and pooled ones.
+/// Keys per query of compressed attention after `context` tokens: window keys and pooled keys.
 double iteration_costs::compressed_keys(const layer_spec& l, double context) {
   const double pooled = l.compressed.ratio > 0 ? context / static_cast<double>(l.compressed.ratio) : 0;
   return std::min(static_cast<double>(l.window), context) +
          (l.sparse_keys > 0 ? std::min(static_cast<double>(l.sparse_keys), pooled) : pooled);
 }
 
-/// Of a prompt's scan: at its roofline, for nothing that was measured tells it apart in serving.
+/// Scans of prompts run at the roofline; no serving measurement isolates them.
 constexpr double scan_words_per_sm = 0;
 
-/// Of `tokens` queries, each of which has `scored` keys to choose from.
+/// Adds the indexer's scoring of `scored` keys for each of `tokens` queries.
 void iteration_costs::add_scores(kernel_cost& c, const layer_spec& l, double tokens, double scored) const {
   const kernel_cost i =
       indexer_forward_cost(platform_.gpu, attention_,
@@ -319,7 +321,7 @@ void iteration_costs::add_scores(kernel_cost& c, const layer_spec& l, double tok
   c.moved += i.moved;
 }
 
-/// A prompt's scan, or its attention to compressed keys with what chooses them.
+/// Scan of a prompt, or its compressed attention with key selection.
 time_and_energy iteration_costs::prefill_mixer(const layer_slice& l, const iteration_content& it) const {
   if (l.scans()) {
     const scan_spec& s = l.spec.scan;
@@ -344,7 +346,7 @@ time_and_energy iteration_costs::prefill_attention(const layer_slice& l, const i
   if (l.scans() || l.spec.attention == attention_kind::compressed) return prefill_mixer(l, it);
   const bool latent = l.spec.attention == attention_kind::mla;
   const mla_spec& a = l.spec.mla;
-  const bool fp8 = bytes_per_element(work_.kv_cache) <= 1 && !latent;  // an 8-bit cache makes the kernel FP8
+  const bool fp8 = bytes_per_element(work_.kv_cache) <= 1 && !latent;  // an 8-bit cache selects the FP8 kernel
   const double queries = it.prompt_tokens / it.prompts;
   double pairs = it.prompt_pairs / it.prompts;
   for (const std::int64_t most : {l.spec.window, l.spec.sparse_keys})
@@ -364,7 +366,7 @@ time_and_energy iteration_costs::prefill_attention(const layer_slice& l, const i
   return out;
 }
 
-// All heads read one vector of `elements` a key, keys and values at once.
+// All heads read one vector of `elements` per key, which holds key and value.
 decode_shape iteration_costs::one_vector(const layer_slice& l, double batch, double keys, double elements) const {
   return {.batch = batch,
           .context = keys,
@@ -374,7 +376,7 @@ decode_shape iteration_costs::one_vector(const layer_slice& l, double batch, dou
           .kv_element_bytes = bytes_per_element(work_.kv_cache)};
 }
 
-/// `products`: multiply-adds of a key and head.
+/// `products`: multiply-adds per key and head.
 kernel_cost iteration_costs::one_vector_decode(const decode_shape& s, double products) const {
   kernel_cost c = decode_attention_cost(platform_.gpu, decode_.decode, s);
   c.work = flops::from_base(2 * s.batch * (1 + work_.drafts.draft_tokens) * s.context * s.heads * products);
@@ -385,7 +387,7 @@ kernel_cost iteration_costs::one_vector_decode(const decode_shape& s, double pro
   return c;
 }
 
-/// Scoring reads the index keys of all of a context, `scored` of each sequence.
+/// Scoring reads all index keys of a context, `scored` per sequence.
 void iteration_costs::add_scores_read(kernel_cost& c, const layer_spec& l, const decode_shape& s,
                                       double scored) const {
   const auto read = bytes::from_base(s.batch * scored * static_cast<double>(l.index_dim) * s.kv_element_bytes);
@@ -442,7 +444,7 @@ time_and_energy iteration_costs::recurrence(const layer_slice& l, const iteratio
                stream_cost(platform_.gpu, stream_, bytes::from_base(2 * l.state_bytes * it.decodes)));
 }
 
-// A prompt goes whole to one rank under attention data parallelism; experts see the tokens of all ranks.
+// Under attention data parallelism one rank processes a whole prompt; experts process tokens of all ranks.
 iteration_costs::rank_content iteration_costs::of_rank(const iteration_content& it) const {
   const double dp = work_.attention_dp;
   rank_content r{it, 0, 0};
@@ -470,7 +472,7 @@ void iteration_costs::walk(const iteration_content& it, Sink&& sink) {
     sink(work_kind::host, name, time_and_energy{t, platform_.gpu.idle_power * t, facts_of_wait(resource::host, t)},
          1);
   };
-  // Ranks that keep their own sequences also schedule them.
+  // Ranks with sequences of their own also schedule them.
   const rank_content r = of_rank(it);
   host("step", costs_.step_host + costs_.rank_host * std::log2(work_.tp * work_.attention_dp));
   host("sequences", sequence_host_ * r.it.decodes);
@@ -502,10 +504,10 @@ void iteration_costs::walk(const iteration_content& it, Sink&& sink) {
            time_and_energy{t, platform_.gpu.idle_power * t, facts_of_wait(resource::latency, t)}, 1);
 
   if (it.prompt_tokens > 0 || r.it.decodes > most_in_graph_) {
-    // Without a CUDA graph the host launches layer by layer, and the GPU waits where a kernel is over before the
-    // next is sent.
+    // Without a CUDA graph the host launches layer by layer, and the GPU waits if a kernel ends before the next is
+    // launched.
     const double gpu = (sink.so_far() - before_kernels).base();
-    double layers = 0;  // with a mixer and an MLP each
+    double layers = 0;  // counted as a mixer and an MLP each
     for (std::size_t i = 0; i < layers_; ++i) layers += slices_[i].layers * slices_[i].blocks() / 2.0;
     const double launch = costs_.prefill_layer_host.base() * layers;
     const double both = std::hypot(gpu, launch);
@@ -513,8 +515,8 @@ void iteration_costs::walk(const iteration_content& it, Sink&& sink) {
   }
 }
 
-// Each guess is a pass of the prediction module: a projection of two hidden vectors, its layers, the LM head.
-// [docs/models-and-assumptions.md#speculative-decoding]
+// A draft token is one pass of the prediction module: a projection of two hidden vectors, its layers and the LM
+// head. [docs/models-and-assumptions.md#speculative-decoding]
 template <class Sink>
 void iteration_costs::add_drafts(const iteration_content& all, const iteration_content& mine, Sink&& sink) {
   const auto rows = std::max<std::int64_t>(1, std::llround(mine.decodes + mine.finished_prompts));

@@ -33,7 +33,7 @@ memory_item weights_item(const model& m, const inference_workload& w, const std:
       for (const rank_gemm& g : *part) all.add(w, g.role, l.layers * g.n * g.k);
     all.add(w, weight_role::expert, l.layers * l.expert_weights(hidden));
   }
-  if (w.drafts.draft_tokens > 0)  // what joins two hidden vectors in each prediction module
+  if (w.drafts.draft_tokens > 0)  // projection of two hidden vectors in each prediction module
     all.add(w, weight_role::sixteen_bit, static_cast<double>(m.mtp_layers) * 2 * hidden * hidden);
   const auto norms = static_cast<double>(parameters_by_part(m).norms);
   return {
@@ -50,30 +50,30 @@ memory_item vocabulary_weights(const model& m, const inference_workload& w) {
   const parameter_parts parts = parameters_by_part(m);
   const double count = static_cast<double>(parts.embedding + parts.output) / w.tp;
   return {"vocabulary_weights", bytes::from_base(bf16_bytes * count),
-          fmt::format("2 B (bf16) x {:.4g} G weights of embedding{} / TP {}", count * w.tp / 1e9,
-                      parts.output > 0 ? " and LM head" : ", shared with the LM head,", w.tp)};
+          fmt::format("2 B (bf16) x {:.4g} G embedding{} weights / TP {}", count * w.tp / 1e9,
+                      parts.output > 0 ? " and LM head" : " (shared with the LM head)", w.tp)};
 }
 
-// Tensors alive together: the residual stream and its normalised copy, with either Q, K, V and the attention
-// output or the MLP's inner vectors. [docs/models-and-assumptions.md#inference-memory]
+// Live at once: the residual stream and its normalised copy, with either Q, K, V and the attention output or the
+// MLP's inner vectors. [docs/models-and-assumptions.md#inference-memory]
 memory_item workspace(const model& m, const engine_settings& set, const std::vector<layer_slice>& slices) {
   double inner = 0;
   for (const layer_slice& l : slices)
     inner = std::max({inner, l.qkv_width() + l.heads * l.head_dim, l.up_width() + l.ffn});
   const double width = 2 * static_cast<double>(m.hidden) + inner;
   return {"workspace", bytes::from_base(bf16_bytes * width * static_cast<double>(set.max_num_tokens)),
-          fmt::format("2 B x {} tokens x (2 x {} hidden + {:.0f} of the widest layer part)", set.max_num_tokens,
-                      m.hidden, inner)};
+          fmt::format("2 B x {} tokens x (2 x {} hidden + {:.0f} in the widest part of a layer)",
+                      set.max_num_tokens, m.hidden, inner)};
 }
 
 memory_item logits(const model& m, const engine_settings& set) {
   const std::int64_t rows = std::min(set.max_batch_size, set.max_num_tokens);
   return {"logits", bytes::from_base(fp32_bytes * static_cast<double>(rows) * static_cast<double>(m.vocab)),
-          fmt::format("4 B x {} sequences x {} words", rows, m.vocab)};
+          fmt::format("4 B x {} sequences x {} vocabulary entries", rows, m.vocab)};
 }
 
-/// Layers that keep every token take it from the cache one by one; those that scan, or keep the last ones, take
-/// what a sequence needs at most when it is admitted.
+/// Layers that keep every token allocate cache token by token. Scan and sliding-window layers allocate the most
+/// that a sequence needs when it is admitted.
 void divide_cache(serving_memory& out, const model& m, const inference_workload& w,
                   const std::vector<layer_slice>& slices) {
   const double element = bytes_per_element(w.kv_cache);
@@ -83,7 +83,7 @@ void divide_cache(serving_memory& out, const model& m, const inference_workload&
     (l.windowed() ? windowed[l.spec.window] : every) += l.layers * l.kv_values() * element;
     states += l.layers * l.state_bytes;
   }
-  if (every == 0)  // no layer to count tokens by: all are taken as if their windows were never full
+  if (every == 0)  // only windowed layers: count tokens as if windows were never full
     for (const auto& [window, share] : std::exchange(windowed, {})) every += share;
   out.kv_per_token = bytes::from_base(every * fullest_stage(m, w.pp));
   if (every == 0) return;
@@ -91,14 +91,14 @@ void divide_cache(serving_memory& out, const model& m, const inference_workload&
   for (const auto& [window, share] : windowed) out.sequence.windowed[window] = share / every;
 }
 
-/// The setting is named where a larger share would leave room for a block.
+/// Names `kv_fraction` if a larger value would leave room for a block.
 std::string no_cache_left(const memory_report& taken, double kv_fraction, kv_memory_rule rule, bytes block) {
   const std::string held =
-      fmt::format("{} are taken of {} usable", format_quantity(taken.peak), format_quantity(taken.usable));
+      fmt::format("{} of {} usable are in use", format_quantity(taken.peak), format_quantity(taken.usable));
   if (taken.usable - taken.peak < block) return "no memory is left for a KV cache: " + held;
-  const char* const of = rule == kv_memory_rule::of_rest ? "the memory that weights and reserve leave"
-                                                         : "all memory, weights and reserve included";
-  return fmt::format("kv_fraction {:g}, a share of {}, leaves no block for a KV cache, though only {}",
+  const char* const of = rule == kv_memory_rule::of_rest ? "the memory left after weights and reserve"
+                                                         : "all memory, including weights and reserve";
+  return fmt::format("kv_fraction {:g}, a share of {}, leaves no room for a KV cache block, although only {}",
                      kv_fraction, of, held);
 }
 
@@ -132,8 +132,8 @@ serving_memory plan_serving_memory(const platform& p, const stack& s, const mode
 
   const bytes weights = out.report.items[0].size + out.report.items[1].size;
   const bytes after_weights = p.gpu.hbm_usable - engine.reserve - weights;
-  // Either the engine takes its share of what weights and reserve leave, and the workspace must fit beside it; or
-  // all of them share a part of the memory, the rest being left for workspace.
+  // The cache is a share of the memory left after weights and reserve, and the workspace must fit as well. Or
+  // cache, weights and reserve together are a share of all memory, and the rest is workspace.
   const bytes cache = counted ? std::min(after_weights * set.kv_fraction, p.gpu.hbm_usable - out.report.peak)
                               : p.gpu.hbm_usable * set.kv_fraction - weights - engine.reserve;
   divide_cache(out, m, w, slices);
@@ -148,11 +148,11 @@ serving_memory plan_serving_memory(const platform& p, const stack& s, const mode
   const bytes pool = out.kv_per_token * static_cast<double>(out.kv_capacity_tokens);
   out.report.items.push_back(
       {"kv_cache", pool,
-       fmt::format("{} tokens x {:.0f} B ({}); {:.0f} % of the {} that weights and reserve leave",
+       fmt::format("{} tokens x {:.0f} B ({}); {:.0f} % of the {} left after weights and reserve",
                    out.kv_capacity_tokens, out.kv_per_token.base(), name(w.kv_cache), 100 * (pool / after_weights),
                    format_quantity(after_weights))});
   out.report.peak += pool;
-  // Ranks of a replica pool their caches, and the micro-batches of a pipeline share them.
+  // Ranks of a replica pool their caches; micro-batches of a pipeline share them.
   out.kv_capacity_tokens = out.kv_capacity_tokens * w.attention_dp / w.pp;
   return out;
 }

@@ -11,7 +11,7 @@ constexpr std::size_t most_lanes = 64;
 constexpr const char *running_name = "running requests", *queued_name = "queued requests",
                      *kv_name = "KV cache used (fraction)";
 
-/// A number that goes up and down by one at dates, over time.
+/// A count that changes by one at the given times.
 time_series steps_of(std::vector<std::pair<double, int>> changes) {
   std::sort(changes.begin(), changes.end());
   time_series out;
@@ -29,7 +29,7 @@ void add_iterations(time_series& out, const std::vector<iteration>& all, const s
     out.add(spans[i].begin_s, spans[i].end_s, static_cast<double>(all[i].decodes + all[i].prompts));
 }
 
-/// From when to when requests wait, by class.
+/// Waiting intervals of requests, by class.
 using waits = std::vector<std::vector<std::pair<double, int>>>;
 
 void add_wait(waits& all, std::size_t at, double from, double to) {

@@ -21,7 +21,7 @@ pool_limits limits_of(const stack& s, const inference_workload& pool, const serv
   return {pool.replicas * pool.pp, limits_of(*s.inference, pool, memory)};
 }
 
-/// Streams and events of a plan from a schedule.
+/// Builds a plan's streams and events from a schedule.
 class plan_builder {
  public:
   plan_builder(const platform& p, const stack& s, const model& m, const inference_workload& w, inference_run& run,
@@ -50,8 +50,8 @@ class plan_builder {
     return it->second;
   }
 
-  /// Who waits for whom: a prompt for the end of the request before it, a transfer for its prompt, a decode for
-  /// its cache.
+  /// Dependencies: a prompt waits for the client's previous request, a transfer for its prompt, a decode for its
+  /// cache.
   void plan_events() {
     delivered_.assign(pools_.requests.size(), no_event);
     for (std::size_t i = 0; i < pools_.requests.size(); ++i) {
@@ -174,7 +174,7 @@ int inference_workload::gpus() const {
   return gpus_per_replica() * replicas + prefill;
 }
 
-// Each rank sends what it holds of the prompt; the ranks of a latent cache all hold it whole and send a share
+// Each rank sends its part of the prompt's cache. Ranks with a latent cache all hold it whole and send a share
 // each.
 priced_transfer kv_transfer(const platform& p, const stack& s, const model& m, const inference_workload& w,
                             double tokens) {
@@ -206,7 +206,7 @@ pool_setup setup_pools(const platform& p, const stack& s, const model& m, const 
     }
     const std::int64_t needed = held_tokens(l, tokens);
     if (needed > most_of_one(l))
-      reasons.push_back(fmt::format("{} pool: the longest request needs {} KV tokens, the cache holds {}", pool,
+      reasons.push_back(fmt::format("{} pool: the longest request needs {} KV tokens; the cache holds {}", pool,
                                     needed, most_of_one(l)));
   };
   check(decode, out.decode.lane, "decode", longest.whole);
@@ -225,7 +225,7 @@ void plan_pools(const platform& p, const stack& s, const model& m, const inferen
     std::optional<iteration_costs> prefill;
     if (w.prefill_pool) prefill.emplace(p, s, m, prefill_workload(w));
     pool_prices prices;
-    // The templates of the plan are sums of the same parts, so that their dates are these.
+    // Templates of the plan sum the same parts, so their times agree.
     prices.decode = [&](const iteration& it) { return decode.price(it).duration.base(); };
     prices.prefill = [&](const iteration& it) { return prefill->price(it).duration.base(); };
     prices.transfer = [&](std::int64_t tokens) {

@@ -1,4 +1,4 @@
-// Blocks of finished prompts that later prompts may begin with, least recently used first to go.
+// Prefix cache: blocks of earlier prompts, evicted least recently used first.
 // [docs/models-and-assumptions.md#inference-prefix-cache]
 #pragma once
 
@@ -13,21 +13,21 @@ class prefix_cache {
  public:
   using name = std::uint64_t;
 
-  /// Blocks of `names`, from the first, that are cached.
+  /// Number of leading blocks of `names` that are cached.
   std::size_t hits(std::span<const name> names) const;
-  /// Takes hold of a block, cached or not. Returns whether it was held by nobody but the cache, or by others too.
+  /// Holds a block, cached or not. Returns whether it was absent, cached without holders, or held by others.
   enum class state { absent, idle, held };
   state hold(name n);
-  /// Lets go of a block held before; with the last holder it becomes idle. Returns whether it did.
+  /// Releases a held block, which becomes idle with its last holder. Returns whether it became idle.
   bool release(name n);
-  /// Forgets the idle block used longest ago. Requires one.
+  /// Evicts the least recently used idle block. Requires one.
   void evict();
   std::size_t idle() const { return idle_; }
 
  private:
   struct node {
     std::uint32_t holders = 0;
-    std::uint32_t before = none, after = none;  ///< in the order of use, of idle ones
+    std::uint32_t before = none, after = none;  ///< links of idle blocks, in order of use
     name id = 0;
   };
   static constexpr std::uint32_t none = 0xffffffff;

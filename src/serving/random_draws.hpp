@@ -1,4 +1,4 @@
-// Random numbers by our own transforms, so that every standard library draws the same.
+// Random distributions with the same results on every standard library.
 #pragma once
 
 #include <algorithm>
@@ -11,19 +11,19 @@
 
 namespace nvlsim {
 
-/// In [0, 1).
+/// Uniform in [0, 1).
 inline double uniform(std::mt19937_64& g) { return static_cast<double>(g() >> 11) * 0x1p-53; }
 
-/// Of mean 1.
+/// Exponential with mean 1.
 inline double exponential(std::mt19937_64& g) { return -std::log1p(-uniform(g)); }
 
-/// Of mean 0 and deviation 1 (Box and Muller).
+/// Standard normal (Box and Muller).
 inline double normal(std::mt19937_64& g) {
   const double radius = std::sqrt(2 * exponential(g));
   return radius * std::cos(2 * std::numbers::pi * uniform(g));
 }
 
-/// Of the given shape and mean 1 (Marsaglia and Tsang, 2000).
+/// Gamma with the given shape and mean 1 (Marsaglia and Tsang, 2000).
 inline double gamma(std::mt19937_64& g, double shape) {
   const double raised = shape < 1 ? shape + 1 : shape;
   const double d = raised - 1.0 / 3, c = 1 / std::sqrt(9 * d);

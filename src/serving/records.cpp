@@ -6,7 +6,7 @@
 namespace nvlsim {
 namespace {
 
-constexpr double bins_per_e = 500, smallest = 1e-9;  // values below are as good as none
+constexpr double bins_per_e = 500, smallest = 1e-9;  // smaller values share the first bin
 constexpr std::size_t most_bins = 40'000;
 
 }  // namespace

@@ -8,15 +8,15 @@ namespace nvlsim {
 namespace {
 
 constexpr std::uint64_t arrival_stream =
-    0x9e3779b97f4a7c15;                     // keeps draws of arrivals apart from those of lengths
-constexpr std::int64_t session_block = 64;  // tokens of a named block of a conversation
+    0x9e3779b97f4a7c15;                     // separates random draws of arrivals from those of lengths
+constexpr std::int64_t session_block = 64;  // tokens per prefix block of a conversation
 
-/// Times between arrivals, of mean 1 / rate.
+/// Arrival times, with a mean gap of 1 / rate.
 class arrival_clock {
  public:
   arrival_clock(const arrival_settings& a, std::uint64_t seed) : arrivals_(a), random_(seed ^ arrival_stream) {}
 
-  /// The first arrival is one gap after the start, as the others are after each other.
+  /// The first arrival is one gap after the start.
   double next() {
     switch (arrivals_.process) {
       case arrival_process::poisson:
@@ -45,7 +45,7 @@ std::uint64_t mixed(std::uint64_t a, std::uint64_t b) {
   return x ^ (x >> 31);
 }
 
-/// Writes the turns of one conversation, up to `most` tokens of context and `room` requests.
+/// Appends the turns of conversations.
 class session_writer {
  public:
   session_writer(const inference_workload& w, request_list& out) : work_(w), random_(w.seed), out_(out) {
@@ -99,7 +99,7 @@ request_list conversations(const inference_workload& w, std::int64_t most) {
   return out;
 }
 
-/// The requests of a file, as many times as fast as asked, those of a tick spread over it.
+/// Requests of a trace, with scaled rate and arrivals spread over ticks.
 request_list replayed(const inference_workload& w) {
   request_list out = w.replay->list;
   if (w.requests > 0 && static_cast<std::size_t>(w.requests) < out.requests.size())

@@ -6,9 +6,9 @@
 namespace nvlsim {
 namespace {
 
-/// 4-bit formats whose arithmetic runs in another format: the FP4 tensor cores where there are any, else 16 bit.
+/// 4-bit weight formats. Their arithmetic runs on FP4 tensor cores if there are any, else in 16 bits.
 constexpr std::array four_bit = {precision::nvfp4, precision::mxfp4, precision::int4};
-constexpr double four_bit_group_bytes = 0.53;  // 4 bits and a scale for each group of 32 to 128
+constexpr double four_bit_group_bytes = 0.53;  // 4 bits, and a scale per group of 32 to 128
 
 bool is_four_bit(precision p) {
   for (const precision q : four_bit)
@@ -49,7 +49,7 @@ std::optional<gemm_route> route_gemm(const gpu_spec& gpu, const kernel_profile& 
   if (params == k.gemm.end()) return std::nullopt;
   out.params = params->second;
   const bool expert = r == weight_role::expert;
-  // An engine's kernels may beat those of the kernel tables, not the data sheet.
+  // An engine's kernels may exceed the rates of the kernel tables, but not the data sheet.
   const double fastest = gpu.dense_peak(out.operands) ? *gpu.dense_peak(out.operands) / out.params.tensor_rate : 1;
   const double speed = std::min(
       fastest, sustained * (expert ? factor_of(c.expert_factor, weights) : factor_of(c.gemm_factor, weights)));

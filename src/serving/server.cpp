@@ -1,4 +1,4 @@
-// Requests in time: arrivals, a router, lanes that run one iteration after the other.
+// Serving simulation with a clock: arrivals, router and lanes.
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -11,7 +11,7 @@
 namespace nvlsim {
 namespace {
 
-/// A point in time with what happens; earlier ones first, then lower numbers.
+/// An event; earlier ones first, then lower numbers.
 struct moment {
   double at;
   std::int32_t who;
@@ -25,8 +25,9 @@ struct worker : lane_at_work {
   bool prefills;
   std::int32_t kind = 0;
   double begin = 0, end = 0;
-  double last_decode = 0;                               ///< end of the last iteration with decodes
-  std::vector<std::pair<double, std::int64_t>> joined;  ///< sequences by when their last token came, since then
+  double last_decode = 0;  ///< end of the last iteration with decodes
+  std::vector<std::pair<double, std::int64_t>>
+      joined;  ///< sequences that joined since, by the time of their last token
 };
 
 class server {
@@ -78,7 +79,7 @@ class server {
     return {list_.prefixes.data() + r.first_prefix, r.prefixes};
   }
 
-  /// Steps over requests that wait for others.
+  /// Skips requests that wait for others.
   void find_start() {
     while (next_start_ < list_.requests.size() && list_.requests[next_start_].after >= 0) ++next_start_;
   }
@@ -92,7 +93,7 @@ class server {
     return t;
   }
 
-  /// All that come by then: an iteration begins with those who are there.
+  /// Handles all arrivals up to `t`, before iterations begin.
   void arrive(double t) {
     while (next_arrival() <= t) {
       if (!deliveries_.empty() && deliveries_.top().at <= t) {
@@ -109,7 +110,7 @@ class server {
     }
   }
 
-  /// A client of a closed loop sends its next request, the first of its next session.
+  /// A client of a closed loop sends its next request, or the first of its next session.
   void begin_session(double t) {
     find_start();
     if (next_start_ < list_.requests.size()) submit(static_cast<std::int32_t>(next_start_++), t);
@@ -127,7 +128,7 @@ class server {
     record(i).arrival_s = t;
     if (set_.prompts_cached) {
       deliver(i);
-    } else if (set_.prefill) {  // whose output is the first token
+    } else if (set_.prefill) {  // its output is the first token
       const std::size_t to = choose(r, router_policy::prefix_aware, decoding_, workers_.size());
       workers_[to].engine.submit(i, r.input, 1, names_of(r));
       record(i).prompt_lane = static_cast<std::int32_t>(to);
@@ -142,7 +143,7 @@ class server {
     if (arrived_ == list_.requests.size()) out_.at_last = {waiting_, in_flight_};
   }
 
-  /// A cache is where it is used.
+  /// A KV cache arrives at its decode lane.
   void deliver(std::int32_t i) {
     const served_request& r = request(i);
     const std::size_t to = choose(r, router_policy::least_loaded, 0, decoding_);
@@ -163,7 +164,7 @@ class server {
     woken_.clear();
   }
 
-  /// One of the lanes from `first` to before `end`.
+  /// Picks one of the lanes in [`first`, `end`).
   std::size_t choose(const served_request& r, router_policy how, std::size_t first, std::size_t end) {
     const std::size_t lanes = end - first;
     if (lanes == 1) return first;
@@ -186,11 +187,11 @@ class server {
     w.end = t + p.seconds;
     for (const auto& [q, cached] : w.engine.last().admitted) {
       record(q).cached = static_cast<std::int32_t>(cached);
-      if (record(q).admitted_s >= 0) continue;  // again, after its memory was taken from it
+      if (record(q).admitted_s >= 0) continue;  // readmitted after a preemption
       record(q).admitted_s = t;
       --waiting_;
     }
-    // A request streams its first token when the lane that has its cache begins with it.
+    // The first token is streamed when the decode lane starts on the request.
     for (const std::int32_t q : w.engine.last().taken_over) {
       record(q).first_token_s = t;
       w.joined.emplace_back(t, 1);
@@ -204,8 +205,8 @@ class server {
     ends_.push({w.end, static_cast<std::int32_t>(i)});
   }
 
-  /// Gaps of the sequences that got a token: those that decoded last time as well, those that joined since, and
-  /// those that were held up by a preemption.
+  /// Token gaps of sequences that got a token: those that also decoded last time, those that joined since, and
+  /// those delayed by a preemption.
   void count_gaps(worker& w, double t) {
     const lane::events& e = w.engine.last();
     std::int64_t old = w.now.decodes;
@@ -229,10 +230,10 @@ class server {
     if (join > 0) w.joined.emplace_back(t, join);
   }
 
-  /// With drafts a step gives several tokens; they count as spread evenly over it.
+  /// With drafts a step yields several tokens, counted as evenly spaced.
   void add_gap(double gap, std::int64_t count) { out_.gaps.add(gap / set_.lane.tokens_per_step, count); }
 
-  /// When the last token of a preempted request came, which goes on now.
+  /// Time of the last token of a preempted request that now resumes.
   double held_since(std::int32_t q) {
     const auto at = std::find_if(held_up_.begin(), held_up_.end(), [&](const auto& h) { return h.first == q; });
     const double t = at->second;
@@ -270,10 +271,10 @@ class server {
       if (w.prefills && request(q).output > 1) send_cache(q, w, t);
       else finish(q, t);
     }
-    arrive(t);  // what is sent now is there for the next iteration
+    arrive(t);  // requests sent now are ready for the next iteration
     woken_.push_back(i);
     begin_iterations(t);
-    // Clients answer once the next iteration has begun.
+    // Clients send their next request after the next iteration has begun.
     for (; returning_ > 0; --returning_) begin_session(t);
     begin_iterations(t);
   }
@@ -302,18 +303,19 @@ class server {
   const iteration_pricing& price_;
   serving_outcome out_;
   std::vector<worker> workers_;
-  std::vector<std::int32_t> next_turn_;  ///< by request: the one that waits for it
+  std::vector<std::int32_t> next_turn_;  ///< by request: the request that waits for it
   agenda ends_, expected_,
-      deliveries_;  ///< lanes by the end of their iteration; later turns, caches by their arrival
-  std::array<std::size_t, 2> turn_{};  ///< of the lanes that take whole requests, and of those that prefill
-  std::size_t decoding_ = 0;           ///< lanes that decode, the first ones
+      deliveries_;                     ///< ends of iterations by lane; arrivals of later turns; arrivals of caches
+  std::array<std::size_t, 2> turn_{};  ///< next lane in turn: decode lanes, prefill lanes
+  std::size_t decoding_ = 0;           ///< number of decode lanes, which come first
   std::size_t next_start_ = 0, arrived_ = 0;
   std::int64_t traced_ = 0;
   std::int64_t waiting_ = 0, in_flight_ = 0;
   double counted_at_ = 0;
-  std::int64_t returning_ = 0;  ///< clients whose request has just ended
+  std::int64_t returning_ = 0;  ///< number of clients whose request has just ended
   std::vector<std::size_t> woken_;
-  std::vector<std::pair<std::int32_t, double>> held_up_;  ///< preempted requests by when their last token came
+  std::vector<std::pair<std::int32_t, double>>
+      held_up_;  ///< preempted requests, with the time of their last token
 };
 
 }  // namespace

@@ -13,7 +13,7 @@
 namespace nvlsim {
 namespace {
 
-/// Reasons that concern requests by themselves.
+/// Reasons due to single requests.
 std::vector<std::string> request_reasons(const model& m, const inference_workload& w,
                                          const schedule_limits& limits, const request_list& list) {
   std::int64_t longest = 0, longest_prompt = 0, beyond_model = 0, beyond_cache = 0;
@@ -27,17 +27,17 @@ std::vector<std::string> request_reasons(const model& m, const inference_workloa
   std::vector<std::string> out;
   const std::size_t n = list.requests.size();
   if (beyond_model > 0)
-    out.push_back(fmt::format("{} of {} requests are longer than the {} tokens that {} takes; the longest has {}",
+    out.push_back(fmt::format("{} of {} requests exceed the {} tokens that {} takes; the longest has {}",
                               beyond_model, n, m.max_positions, m.name, longest));
   if (beyond_cache > 0)
-    out.push_back(fmt::format("{} of {} requests do not fit the {} KV tokens of the cache{}; the longest needs {}",
+    out.push_back(fmt::format("{} of {} requests exceed the {} KV tokens of the cache{}; the longest needs {}",
                               beyond_cache, n, most_of_one(limits), limits.ranks > 1 ? " of a rank" : "",
                               held_tokens(limits, longest)));
   if (!w.pooled() && limits.settings.prefill == prefill_policy::whole_prompt &&
       longest_prompt > limits.settings.max_num_tokens / limits.ranks)
-    out.push_back(fmt::format(
-        "prefill whole_prompt: a prompt of {} tokens exceeds max_num_tokens {}; prefill chunked cuts it",
-        longest_prompt, limits.settings.max_num_tokens / limits.ranks));
+    out.push_back(
+        fmt::format("prefill whole_prompt: a prompt of {} tokens exceeds max_num_tokens {}; use prefill chunked",
+                    longest_prompt, limits.settings.max_num_tokens / limits.ranks));
   refuse_many(out, static_cast<std::int64_t>(n));
   if (n == 0) out.emplace_back("the load has no requests");
   return out;
@@ -48,30 +48,32 @@ std::string arrivals_note(const inference_workload& w) {
   const char* what = w.sessions ? "sessions" : "requests";
   if (w.load == load_kind::open_loop || (w.load == load_kind::trace && !w.replay->timed)) {
     if (a.process == arrival_process::fixed)
-      return fmt::format("{} arrive at even times, {:.6g} a second", what, a.rate_per_s);
+      return fmt::format("{} arrive at equal intervals, {:.6g} per second", what, a.rate_per_s);
     if (a.process == arrival_process::poisson)
-      return fmt::format("{} arrive at random, {:.6g} a second", what, a.rate_per_s);
-    return fmt::format("{} arrive with gaps of a gamma distribution of variation {:.4g}, {:.6g} a second", what,
-                       a.variation, a.rate_per_s);
+      return fmt::format("{} arrive as a Poisson process, {:.6g} per second", what, a.rate_per_s);
+    return fmt::format("{} arrive with gamma-distributed gaps, coefficient of variation {:.4g}, {:.6g} per second",
+                       what, a.variation, a.rate_per_s);
   }
-  if (w.load == load_kind::trace) return fmt::format("requests arrive as the trace ({}) says", w.replay->format);
+  if (w.load == load_kind::trace)
+    return fmt::format("requests arrive at the times of the trace ({})", w.replay->format);
   if (w.load == load_kind::closed_loop)
     return fmt::format("{} clients start together and send their next {} when the last one ends", w.concurrency,
                        w.sessions ? "session" : "request");
-  return "all requests are there at the start";
+  return "all requests arrive at the start";
 }
 
 void trace_notes(const inference_workload& w, std::vector<std::string>& out) {
   if (w.load != load_kind::trace) return;
   const request_trace& t = *w.replay;
   if (t.empty_outputs > 0)
-    out.push_back(fmt::format("{} requests of the trace have no output token: one is taken", t.empty_outputs));
+    out.push_back(
+        fmt::format("{} requests of the trace have no output tokens; one is simulated for each", t.empty_outputs));
   if (t.timed && w.tick_s == 0 && 2 * t.shared_arrivals > static_cast<std::int64_t>(t.list.requests.size()))
     out.emplace_back(
-        "most requests of the trace share their arrival with others: times are rounded, and come in bursts; "
-        "load/tick spreads them");
+        "most requests of the trace share their arrival time with others: times are rounded, so requests arrive "
+        "in bursts; use load/tick to spread them");
   if (w.rate_scale != 1)
-    out.push_back(fmt::format("arrivals come {:.6g} times as fast as in the trace", w.rate_scale));
+    out.push_back(fmt::format("requests arrive {:.6g} times as fast as in the trace", w.rate_scale));
 }
 
 std::vector<std::string> assumptions(const platform& p, const stack& s, const inference_workload& w,
@@ -80,34 +82,33 @@ std::vector<std::string> assumptions(const platform& p, const stack& s, const in
   trace_notes(w, out);
   if (w.measured.warmup > 0 || w.measured.tail > 0)
     out.push_back(
-        fmt::format("the first {:.4g} % and the last {:.4g} % of the requests to arrive are not counted; rates "
-                    "are of what ends between the first and the last end that is",
+        fmt::format("the first {:.4g} % and the last {:.4g} % of the arriving requests are not counted; rates "
+                    "cover the time between the first and the last end of a counted request",
                     100 * w.measured.warmup, 100 * w.measured.tail));
   const engine_settings set = settings_of(*s.inference, w);
   if (set.preemption == preemption_policy::none)
-    out.push_back(
-        fmt::format("admission asks the cache for the prompt and {:.0f} % of each request's own output, and "
-                    "holds it to the end",
-                    100 * set.kv_reserve));
+    out.push_back(fmt::format(
+        "admission reserves cache for the prompt and {:.0f} % of the output of each request until its end",
+        100 * set.kv_reserve));
   if (w.pp > 1)
     out.push_back(
-        fmt::format("a pipeline of {0} stages works on {0} micro-batches in turn, each a lane of its own", w.pp));
+        fmt::format("a pipeline of {0} stages has {0} micro-batches in flight, each scheduled separately", w.pp));
   if (w.prefill_pool) {
-    out.push_back(fmt::format(
-        "prompts go to the one of {} prefill lanes with the least to compute, their caches to the one of {} "
-        "decode lanes with the fewest requests in hand",
-        w.prefill_pool->replicas * w.prefill_pool->pp, lanes));
-    out.emplace_back("the first token is streamed when the decode worker has the cache and begins");
+    out.push_back(
+        fmt::format("prompts go to the one of {} prefill workers with the fewest tokens to compute, KV caches to "
+                    "the one of {} decode workers with the fewest unfinished requests",
+                    w.prefill_pool->replicas * w.prefill_pool->pp, lanes));
+    out.emplace_back("the first token is streamed when the decode worker starts on the request");
   } else if (w.prompts_cached) {
-    out.emplace_back("decode workers alone: caches of prompts are there when a request arrives");
+    out.emplace_back("decode workers only: requests arrive with the KV cache of their prompt");
   } else if (w.tp * w.attention_dp > 0 && lanes > 1) {
-    constexpr const char* how[] = {"in turn", "to the one with the fewest requests in hand",
-                                   "to the one with the least to compute and hold"};
-    out.push_back(fmt::format("requests go to {} lanes {}", lanes, how[static_cast<int>(w.router)]));
+    constexpr const char* how[] = {"in turn", "to the one with the fewest unfinished requests",
+                                   "to the one with the fewest tokens to compute and hold"};
+    out.push_back(fmt::format("requests go to {} workers {}", lanes, how[static_cast<int>(w.router)]));
   }
   if (!s.inference->sustained_factor.contains(p.gpu.name))
     out.push_back(
-        fmt::format("the sustained rate of {} is not known: that of a short benchmark is taken", p.gpu.name));
+        fmt::format("the sustained rate of {} is unknown; the rate in a short benchmark is used", p.gpu.name));
   return out;
 }
 
@@ -126,7 +127,7 @@ bool needs_clock(const inference_workload& w) {
 
 namespace {
 
-/// The prefill workers of a load in pools.
+/// The prefill pool.
 struct prefill_side {
   const platform& hardware;
   const stack& software;
@@ -135,7 +136,7 @@ struct prefill_side {
   inference_workload work;
   iteration_costs costs;
   iteration_prices prices;
-  std::unordered_map<std::int64_t, double> transfers = {};  ///< by tokens
+  std::unordered_map<std::int64_t, double> transfers = {};  ///< seconds by tokens
 
   prefill_side(const platform& p, const stack& s, const model& m, const inference_workload& w)
       : hardware(p), software(s), net(m), all(w), work(prefill_workload(w)), costs(p, s, m, work),
@@ -148,7 +149,7 @@ struct prefill_side {
   }
 };
 
-/// Appends the uses of prefill lanes, whose traced iterations get their numbers.
+/// Appends the iteration classes of prefill lanes and renumbers their traced iterations.
 void add_uses(serving_run& run, std::vector<iteration_use> more, int gpus) {
   const auto before = static_cast<std::int32_t>(run.uses.size());
   for (iteration_use& u : more) {
@@ -170,7 +171,7 @@ serving_run serve(const platform& p, const stack& s, const model& m, const infer
   const inference_workload decodes = decode_workload(w);
   serving_memory memory = plan_serving_memory(p, s, m, decodes);
   run.memory = memory.report;
-  if (w.pooled()) run.memory.where = "each GPU that decodes";
+  if (w.pooled()) run.memory.where = "each decode GPU";
   run.kv_capacity_tokens = memory.kv_capacity_tokens = kv_capacity_tokens.value_or(memory.kv_capacity_tokens);
   if (run.kv_capacity_tokens == 0 && kv_bytes_per_token(m, w.kv_cache) > 0) run.reasons.push_back(memory.no_cache);
   if (w.load != load_kind::trace) refuse_many(run.reasons, w.requests);
@@ -200,7 +201,7 @@ serving_run serve(const platform& p, const stack& s, const model& m, const infer
     std::int64_t longest = 0;
     for (const served_request& r : list.requests) longest = std::max(longest, r.input);
     if (held_tokens(l, longest + 1) > most_of_one(l))
-      run.reasons.push_back(fmt::format("prefill pool: the longest prompt needs {} KV tokens, the cache holds {}",
+      run.reasons.push_back(fmt::format("prefill pool: the longest prompt needs {} KV tokens; the cache holds {}",
                                         longest, most_of_one(l)));
   }
   const bandwidth c2c = p.gpu.c2c;
@@ -209,7 +210,8 @@ serving_run serve(const platform& p, const stack& s, const model& m, const infer
     set.lane.swap_capacity_tokens =
         static_cast<std::int64_t>(cpu_room(p) / memory.kv_per_token * w.attention_dp / w.pp);
     if (!(swap_rate > 0))
-      run.reasons.push_back(fmt::format("preemption swap: {} does not say the GPU's rate to its CPU", p.name));
+      run.reasons.push_back(
+          fmt::format("preemption swap: {} has no bandwidth between GPU and CPU (gpu/c2c)", p.name));
   }
   if (!run.reasons.empty()) return run;
   run.notes = assumptions(p, s, w, set.lanes);

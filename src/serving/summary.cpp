@@ -28,7 +28,7 @@ void divide(iteration_content& c, double n) {
     *x /= n;
 }
 
-/// Adds `weight` to iterations first..last, by differences.
+/// Adds `weight` to iterations first..last of a difference array.
 void spread(std::vector<double>& differences, std::int32_t first, std::int32_t last, double weight) {
   if (last < first) return;
   differences[static_cast<std::size_t>(first)] += weight;
@@ -85,7 +85,7 @@ schedule_summary summarise(batching_schedule s, double tokens_per_step) {
 
 namespace {
 
-/// Classes of the iterations of a pool, and where they are.
+/// Classes of a pool's iterations, and their index.
 class class_book {
  public:
   explicit class_book(schedule_summary& out) : out_(out) {}
@@ -112,12 +112,12 @@ class class_book {
   std::map<std::pair<std::int32_t, std::int32_t>, std::int32_t> known_;
 };
 
-/// Iterations of a worker in time.
+/// Iteration times of a worker.
 struct worker_times {
   std::vector<double> begin, end;
   std::vector<std::int32_t> at;
 
-  /// Adds to classes the share of each iteration that lies between two dates; returns the time that none explains.
+  /// Adds to each class the share of its iterations between two times. Returns the time outside iterations.
   double overlap(double from, double to, double weight, std::vector<iteration_class>& classes) const {
     double left = to - from;
     auto i = static_cast<std::size_t>(std::upper_bound(end.begin(), end.end(), from) - end.begin());

@@ -48,7 +48,7 @@ void lane::submit_cached(std::int32_t request, std::int64_t input, std::int64_t 
   incoming_.push_back(i);
 }
 
-/// The rank with the fewest requests takes it.
+/// Assigns a request to the rank with the fewest requests.
 void lane::give_rank(slot& s) {
   s.rank = static_cast<std::uint32_t>(std::min_element(in_hand_.begin(), in_hand_.end()) - in_hand_.begin());
   ++in_hand_[s.rank];
@@ -82,8 +82,8 @@ iteration lane::step() {
   return it;
 }
 
-/// The engine looks for new requests at every `poll_interval`-th iteration, whether there are any or not, after
-/// prompts, and at once when it is idle.
+/// The engine polls for new requests every `poll_interval` iterations, after iterations with prompts, and when
+/// idle.
 void lane::poll() {
   if (decodes_ > 0 && !had_prompts_ && now_ < polled_ + set_.poll_interval) return;
   waiting_.insert(waiting_.end(), incoming_.begin(), incoming_.end());
@@ -91,7 +91,7 @@ void lane::poll() {
   polled_ = now_;
 }
 
-/// Whether prompts wait for others to fill an iteration with.
+/// Whether prompts wait for others to fill an iteration.
 bool lane::holds_back() const {
   if (waited_ >= set_.batch_wait_iterations || decodes_ == 0 || waiting_.empty() || in_work_ > 0) return false;
   const double enough = set_.batch_wait_ratio * static_cast<double>(set_.max_num_tokens);
@@ -101,8 +101,8 @@ bool lane::holds_back() const {
   return tokens < enough && decodes_ + static_cast<std::int64_t>(waiting_.size()) <= set_.max_batch_size;
 }
 
-/// Whether prompts wait until each rank has one. As the engine counts: from the last time they did not, prompts or
-/// none.
+/// Whether prompts wait until each rank has one. Like the engine, counts iterations since they last did not wait,
+/// with or without prompts.
 bool lane::ranks_wait() {
   if (set_.rank_wait_iterations == 0 || ranks_ == 1) return false;
   const bool all = std::all_of(queued_.begin(), queued_.end(), [](std::int64_t n) { return n > 0; });
@@ -114,7 +114,7 @@ bool lane::ranks_wait() {
 
 void lane::decode(iteration& it) {
   if (grows_) make_room(it);
-  steps_ += decodes_;  // each decode first caches what its last step gave
+  steps_ += decodes_;  // a decode first caches the token of its last step
   it.decodes = decodes_;
   it.context = context();
 }
@@ -126,8 +126,7 @@ void add_prompt(iteration& it, std::int64_t take, std::int64_t done) {
   it.prompts += 1;
 }
 
-/// Fills what the decodes leave of the token budget with prompts, in order; a rank works on one that it cannot
-/// end.
+/// Fills the rest of the token budget with prompts in order. A rank that cannot finish its prompt takes no other.
 void lane::add_prompts(iteration& it) {
   std::int64_t room = set_.max_num_tokens - it.decodes;
   for (std::size_t at = 0; room > 0 && at < std::min(waiting_.size(), ranks_);) {
@@ -148,7 +147,7 @@ void lane::add_prompts(iteration& it) {
   }
 }
 
-/// Whether the next prompt may be cut at the token budget.
+/// Whether the next prompt may be split at the token budget.
 bool lane::may_cut(const slot& s, const iteration& it) const {
   if (set_.prefill == prefill_policy::chunked) return true;
   return (exclusive_ || s.resumes) && s.input - s.done > rank_tokens_ && (it.prompt_tokens == 0 || ranks_ > 1);
@@ -163,14 +162,14 @@ std::int64_t lane::in_blocks(double tokens) const {
   return (static_cast<std::int64_t>(std::ceil(tokens)) + block - 1) / block * block;
 }
 
-/// KV tokens that admission asks for.
+/// KV tokens that admission reserves.
 std::int64_t lane::reservation(const slot& s) const {
   return in_blocks(static_cast<double>(s.input) + set_.kv_reserve * static_cast<double>(s.output)) + beside(s);
 }
 
 std::int64_t lane::cached_tokens(names prefixes, std::int64_t input) const {
   if (!set_.prefix_cache) return 0;
-  // The last token is computed anew, as its output is wanted.
+  // The last token is always computed, because its output is needed.
   const auto whole = static_cast<std::size_t>((input - 1) / limits_.prefix_tokens);
   return static_cast<std::int64_t>(cache_.hits(prefixes.first(std::min(whole, prefixes.size())))) *
          limits_.prefix_tokens;
@@ -195,7 +194,8 @@ bool lane::admit(std::uint32_t i, const iteration& it, std::int64_t room) {
   return true;
 }
 
-/// Takes what a request holds when `asked` tokens are free for it, its leading `shared` blocks being cached.
+/// Allocates the memory of a request if `asked` tokens are free. Its leading `shared` blocks are in the prefix
+/// cache.
 bool lane::take_memory(slot& s, std::int64_t asked) {
   const std::int64_t prefix = std::int64_t{s.shared} * limits_.prefix_tokens;
   std::int64_t woken = 0;
@@ -221,7 +221,7 @@ void lane::evict_idle() {
     cache_.evict();
 }
 
-/// What was computed of whole blocks is there for others from now on, and held once however many use it.
+/// Makes computed whole blocks available to others. A shared block is held once for all its users.
 void lane::share_blocks(slot& s, std::int64_t tokens) {
   if (!set_.prefix_cache) return;
   const auto whole =
@@ -237,7 +237,7 @@ void lane::share_blocks(slot& s, std::int64_t tokens) {
 
 void lane::free_memory(slot& s) {
   kv_tokens_ -= s.own;
-  // The end of a prompt goes first: what begins it is of more use.
+  // The end of a prompt is evicted first: its beginning is more likely to be reused.
   for (std::uint32_t b = s.shared; b-- > 0;)
     if (cache_.release(s.prefixes[b])) kv_tokens_ -= limits_.prefix_tokens;
   s.own = 0;
@@ -246,7 +246,7 @@ void lane::free_memory(slot& s) {
   ++frees_;
 }
 
-/// A waiting prompt is cached and its next token comes out of this iteration.
+/// A prompt is complete, and this iteration yields its next token.
 void lane::finish_prompt(std::size_t at) {
   const std::uint32_t i = waiting_[at];
   slot& s = slots_[i];
@@ -257,10 +257,10 @@ void lane::finish_prompt(std::size_t at) {
   join(i, false);
 }
 
-/// Decodes from the next iteration on, or from this one.
+/// Starts decoding in the next iteration, or in this one.
 void lane::join(std::uint32_t i, bool decodes_now) {
   slot& s = slots_[i];
-  // An iteration of prompts alone decodes for nobody.
+  // An exclusive prefill iteration has no decodes.
   s.joined = decoded_ + (exclusive_ || decodes_now ? 0 : 1);
   endings_.push(
       {s.joined + static_cast<std::size_t>(decode_steps(s.output - 1, limits_.tokens_per_step)), i, s.life});
@@ -270,7 +270,7 @@ void lane::join(std::uint32_t i, bool decodes_now) {
   if (grows_ && !drafts_) phase_of(s) += 1;
 }
 
-/// Takes a running sequence out of the sums.
+/// Removes a running sequence from the sums.
 void lane::stop(slot& s) {
   if (grows_) {
     if (!drafts_) phase_of(s) -= 1;
@@ -281,7 +281,7 @@ void lane::stop(slot& s) {
   steps_ -= steps_of(s);
 }
 
-/// Requests whose last token this iteration gives leave.
+/// Removes requests that get their last token in this iteration.
 void lane::end_requests() {
   while (!endings_.empty() && endings_.top().at <= decoded_) {
     const ending e = endings_.top();
@@ -299,20 +299,20 @@ void lane::end_requests() {
     std::erase_if(admitted_, [&](const auto& a) { return slots_[a.first].life != a.second; });
 }
 
-/// A sequence needs a block more when all it has are full: at the same iterations modulo their size.
+/// A sequence needs a new block when all of its blocks are full, once per block size.
 std::int64_t& lane::phase_of(const slot& s) {
   const auto block = static_cast<std::int64_t>(by_phase_.size());
   const std::int64_t phase = (s.input - static_cast<std::int64_t>(s.joined)) % block;
   return by_phase_[static_cast<std::size_t>(phase < 0 ? phase + block : phase)];
 }
 
-/// KV tokens that the next step of a sequence takes beyond what it has, in blocks.
+/// KV tokens to allocate for the next step of a sequence, in blocks.
 std::int64_t lane::next_blocks(const slot& s) const {
   const auto held = [&](std::int64_t steps) { return in_blocks(static_cast<double>(s.input + tokens_of(steps))); };
   return held(steps_of(s) + 1) - held(steps_of(s));
 }
 
-/// Finds the first step after `steps` of them that needs a block.
+/// Registers the first step after `steps` that needs a new block.
 void lane::await_growth(std::uint32_t i, std::int64_t steps) {
   const slot& s = slots_[i];
   const std::int64_t cached = s.input + tokens_of(steps), room = in_blocks(static_cast<double>(cached)) - cached;
@@ -335,7 +335,7 @@ std::int64_t lane::growth() const {
   return by_phase_[static_cast<std::size_t>(now == 0 ? 0 : block - now)] * block;
 }
 
-/// Room for the blocks that this iteration's decodes begin.
+/// Frees memory for new blocks of this iteration's decodes.
 void lane::make_room(iteration& it) {
   while (kv_tokens_ + growth() > limits_.kv_capacity_tokens) preempt(it);
   const std::int64_t more = growth();
@@ -354,12 +354,12 @@ std::uint32_t lane::last_admitted() {
   return i;
 }
 
-/// The request admitted last gives its memory back and waits for its turn again, before all others.
+/// The last admitted request releases its memory and returns to the front of the queue.
 void lane::preempt(iteration& it) {
   preempted_now_ = true;
   const std::uint32_t i = last_admitted();
   slot& s = slots_[i];
-  if (in_work_ > 0 && waiting_[in_work_ - 1] == i) {  // a prompt in work
+  if (in_work_ > 0 && waiting_[in_work_ - 1] == i) {  // a prompt in progress
     events_.recomputed_tokens += s.done;
     pending_ += s.done;
     if (!s.resumes) ++queued_[s.rank];
@@ -372,7 +372,7 @@ void lane::preempt(iteration& it) {
     const bool swap =
         set_.preemption == preemption_policy::swap && swapped_out_ + tokens <= limits_.swap_capacity_tokens;
     s.output -= tokens - s.input + 1;
-    s.input = tokens + (swap ? 0 : 1);  // computed again, what the last token caches comes with the rest
+    s.input = tokens + (swap ? 0 : 1);  // recomputation also caches the last token
     s.resumes = true;
     s.swapped = swap;
     if (swap) {
@@ -388,7 +388,7 @@ void lane::preempt(iteration& it) {
   free_memory(s);
 }
 
-/// Sequences whose cache is in CPU memory, or has come from another worker, go on as soon as there is room for it.
+/// Resumes sequences whose cache is in CPU memory or has arrived from another worker, as soon as there is room.
 void lane::take_up_cached(iteration& it) {
   while (!waiting_.empty()) {
     const std::uint32_t i = waiting_.front();
@@ -403,7 +403,7 @@ void lane::take_up_cached(iteration& it) {
     if (s.swapped) {
       swapped_out_ -= s.input;
       it.swapped_tokens += s.input;
-      s.output += 1;  // as if its last token had come with the copy
+      s.output += 1;  // counts as if the copy yielded its last token
     }
     (s.swapped ? events_.returned : events_.taken_over).push_back(s.request);
     s.swapped = s.delivered = false;

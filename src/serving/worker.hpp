@@ -1,4 +1,4 @@
-// The scheduler of one lane: what each iteration holds, one after the other, whatever they take.
+// Scheduler of one lane: contents of successive iterations, independent of their times.
 // [docs/models-and-assumptions.md#inference-scheduler]
 #pragma once
 
@@ -17,58 +17,61 @@
 
 namespace nvlsim {
 
-/// Prefills `take` tokens of a prompt of which `done` are done: each sees all before it and itself.
+/// Adds `take` prompt tokens after `done` earlier ones. Each token attends to itself and all before it.
 void add_prompt(iteration& it, std::int64_t take, std::int64_t done);
 
-/// Sums over the running sequences, so that an iteration costs its changes and not its batch.
+/// Keeps sums over running sequences, so the cost of an iteration is proportional to changes, not to the batch.
 class lane {
  public:
   using names = std::span<const prefix_cache::name>;
-  /// What befell requests in an iteration, by the numbers they came with.
+  /// Events of an iteration, by request number.
   struct events {
-    std::vector<std::pair<std::int32_t, std::int64_t>> admitted;  ///< with the prompt tokens that were cached
+    std::vector<std::pair<std::int32_t, std::int64_t>>
+        admitted;  ///< request, and prompt tokens found in the cache
     std::vector<std::int32_t> first_tokens;
     std::vector<std::int32_t> finished;
-    std::vector<std::int32_t> preempted;   ///< before it
-    std::vector<std::int32_t> resumed;     ///< preempted before: what was computed again gives their next token
-    std::vector<std::int32_t> returned;    ///< preempted before: their cache came back before it
-    std::vector<std::int32_t> taken_over;  ///< submitted with their cache: they decode from this iteration on
-    std::int64_t recomputed_tokens = 0;    ///< cached tokens given up
+    std::vector<std::int32_t> preempted;  ///< before the iteration
+    std::vector<std::int32_t>
+        resumed;  ///< resumed after a preemption by recomputation, which yields their next token
+    std::vector<std::int32_t> returned;    ///< resumed after a preemption by swapping their cache back in
+    std::vector<std::int32_t> taken_over;  ///< submitted with their cache; decode from this iteration on
+    std::int64_t recomputed_tokens = 0;    ///< cached tokens dropped
   };
 
   explicit lane(const schedule_limits& limits);
 
-  /// A request arrives. `prefixes` must outlive it.
+  /// Submits a request. `prefixes` must outlive it.
   void submit(std::int32_t request, std::int64_t input, std::int64_t output, names prefixes = {});
-  /// A request arrives with the cache of its prompt, its first token known: it decodes as soon as there is room.
+  /// Submits a request with the cache of its prompt and its first token. It decodes as soon as there is room.
   void submit_cached(std::int32_t request, std::int64_t input, std::int64_t output);
   bool idle() const { return decodes_ == 0 && waiting_.empty() && incoming_.empty(); }
-  /// The next iteration; requires that the lane is not idle. Throws internal_error when a request fits none.
+  /// Schedules the next iteration. Requires a lane that is not idle. Throws internal_error if a request fits no
+  /// iteration.
   iteration step();
   const events& last() const { return events_; }
 
   std::int64_t queued() const { return static_cast<std::int64_t>(waiting_.size() + incoming_.size() - in_work_); }
-  std::int64_t kv_tokens() const { return kv_tokens_; }  ///< held by requests, in whole blocks
+  std::int64_t kv_tokens() const { return kv_tokens_; }  ///< allocated to requests, in whole blocks
   std::int64_t peak_kv_tokens() const { return peak_kv_tokens_; }
-  /// Prompt tokens yet to compute and cached tokens of running sequences.
+  /// Remaining prompt tokens plus cached tokens of running sequences.
   std::int64_t load() const { return pending_ + context(); }
-  /// Prompt tokens of a request that the prefix cache holds now.
+  /// Prompt tokens of a request that are in the prefix cache.
   std::int64_t cached_tokens(names prefixes, std::int64_t input) const;
 
  private:
   struct slot {
     std::int32_t request = 0;
-    std::int64_t input = 0;   ///< tokens to cache before it decodes: the prompt, and what came before a preemption
-    std::int64_t output = 0;  ///< tokens still to come from then on
-    std::int64_t done = 0;    ///< of `input`, cached
-    std::int64_t own = 0;     ///< KV tokens held alone, in whole blocks
-    std::uint32_t shared = 0;  ///< leading blocks held in the prefix cache
-    std::uint32_t life = 0;    ///< changes whenever the slot stops running
+    std::int64_t input = 0;    ///< tokens to cache before it decodes: prompt, and output before a preemption
+    std::int64_t output = 0;   ///< output tokens after that
+    std::int64_t done = 0;     ///< cached tokens of `input`
+    std::int64_t own = 0;      ///< KV tokens not shared with others, in whole blocks
+    std::uint32_t shared = 0;  ///< number of leading blocks held in the prefix cache
+    std::uint32_t life = 0;    ///< incremented whenever the slot stops running
     std::size_t joined = 0;    ///< value of decoded_ before its first decode
     std::uint32_t rank = 0;
     bool resumes = false;
     bool swapped = false;    ///< its cache is in CPU memory
-    bool delivered = false;  ///< its cache has come from another worker, and no room was taken for it yet
+    bool delivered = false;  ///< its cache has arrived from another worker but has no memory yet
     names prefixes;
   };
   struct ending {
@@ -105,7 +108,7 @@ class lane {
   std::int64_t reservation(const slot& s) const;
   std::int64_t beside(const slot& s) const { return limits_.sequence.beside(s.input + s.output); }
   std::int64_t steps_of(const slot& s) const { return static_cast<std::int64_t>(decoded_ - s.joined); }
-  /// As many sequences run as may, prompts in work included.
+  /// Whether the batch is full, including prompts in progress.
   bool full() const { return decodes_ + static_cast<std::int64_t>(in_work_) >= set_.max_batch_size; }
   std::int64_t tokens_of(std::int64_t steps) const;
   std::int64_t cached(const slot& s) const { return s.input + tokens_of(steps_of(s)); }
@@ -115,32 +118,35 @@ class lane {
   engine_settings set_;
   schedule_limits limits_;
   bool exclusive_, grows_, drafts_;
-  std::size_t ranks_;                           ///< each works on a prompt of its own
-  std::int64_t rank_tokens_;                    ///< that one of them takes
-  std::vector<std::int64_t> in_hand_, queued_;  ///< by rank: requests, and those whose prompts have not begun
+  std::size_t ranks_;         ///< each rank processes a different prompt
+  std::int64_t rank_tokens_;  ///< token budget of one rank
+  std::vector<std::int64_t> in_hand_,
+      queued_;  ///< by rank: unfinished requests, and those whose prompts have not started
   events events_;
   std::vector<slot> slots_;
   std::vector<std::uint32_t> unused_;
-  /// Not yet looked at; in the order of their turn, the first `in_work_` of them being prompts begun.
+  /// Requests not polled yet, and waiting ones in order. The first `in_work_` waiting ones are prompts in
+  /// progress.
   std::deque<std::uint32_t> incoming_, waiting_;
   std::size_t in_work_ = 0;
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> admitted_;  ///< slot and life, in order; some have ended
+  std::vector<std::pair<std::uint32_t, std::uint32_t>>
+      admitted_;  ///< slot and life in order of admission; may include ended ones
   std::priority_queue<ending, std::vector<ending>, std::greater<>> endings_;
   std::vector<std::int64_t>
-      by_phase_;  ///< running sequences by when they need their next block, at a token a step
-  /// The same at several tokens a step: slot and life by the value of decoded_; some have ended.
+      by_phase_;  ///< running sequences by the phase at which they need a new block, at one token per step
+  /// The same with several tokens per step: slot and life by value of decoded_; may include ended ones.
   std::map<std::size_t, std::vector<std::pair<std::uint32_t, std::uint32_t>>> by_iteration_;
   prefix_cache cache_;
   std::int64_t decodes_ = 0, inputs_ = 0,
-               steps_ = 0;  ///< sequences that decode; their prompt tokens and steps so far
+               steps_ = 0;  ///< decoding sequences; their prompt tokens; their steps so far
   std::int64_t kv_tokens_ = 0, peak_kv_tokens_ = 0, pending_ = 0, swapped_out_ = 0;
   std::int64_t now_ = 0, polled_ = 0, waited_ = 0, rank_waited_ = 0;
-  std::int64_t frees_ = 0, refused_at_ = -1;  ///< memory given back so far; what that was at the last refusal
+  std::int64_t frees_ = 0, refused_at_ = -1;  ///< count of memory releases; its value at the last refusal
   bool preempted_now_ = false, had_prompts_ = false;
   std::size_t decoded_ = 0;  ///< iterations in which sequences could decode
 };
 
-/// A lane with the iteration that it runs.
+/// A lane and its current iteration.
 struct lane_at_work {
   explicit lane_at_work(const schedule_limits& l) : engine(l) {}
 
@@ -148,13 +154,13 @@ struct lane_at_work {
   iteration now;
   bool busy = false;
   std::int64_t in_hand = 0;  ///< requests submitted and not finished
-  double port_free = 0;      ///< when the caches it sends are gone
+  double port_free = 0;      ///< time when all its caches have been sent
 
-  /// What it computes now counts as well: a worker in the last iteration of a prompt is not free.
+  /// Includes the current iteration: a worker in the last iteration of a prompt is not free.
   std::int64_t load() const { return engine.load() + (busy ? now.prompt_tokens : 0); }
 };
 
-/// Which of `count` lanes has the least, by `load` of its number; of equal ones the next in turn.
+/// The lane of `count` with the smallest `load(lane)`; among equal ones the next in turn.
 template <class Load>
 std::size_t least_in_turn(std::size_t count, std::size_t& turn, Load load) {
   std::size_t best = turn % count;

@@ -11,8 +11,8 @@
 namespace nvlsim {
 namespace {
 
-/// Replicas fill racks in order, whole ones only; larger ones take racks in a row. Lanes of a pipeline share a
-/// replica.
+/// Replicas fill racks in order without crossing them; larger replicas take consecutive racks. Lanes of a pipeline
+/// share a replica.
 hardware_health health_of(std::int64_t lane, const platform& p, const inference_workload& w) {
   const std::int64_t each = w.gpus_per_replica(), rack = p.gpus_per_rack(), replica = lane / w.pp;
   const std::int64_t in_rack = rack / each;
@@ -37,7 +37,7 @@ bool explained(const plan& p) {
   return !p.templates.empty() && !p.templates.front().parts.empty() && p.templates.front().parts.front().facts;
 }
 
-/// On GPUs that take so many times as long.
+/// Scales a part to GPUs that are slower by `factor`.
 void slow_down(work_part& part, double factor) {
   part.duration *= factor;
   if (!part.facts) return;
@@ -47,7 +47,7 @@ void slow_down(work_part& part, double factor) {
   part.facts = std::make_shared<part_facts>(f);
 }
 
-/// The templates of a run as they are on such hardware.
+/// Templates of a run on hardware of health `h`.
 std::vector<work_template> templates_on(const hardware_health& h, const inference_run& run, platform p,
                                         const stack& s, const model& m, inference_workload w) {
   p.gpu.nvlink = p.gpu.nvlink * h.nvlink;

@@ -11,7 +11,7 @@ namespace {
 
 using config::reader;
 
-// Rates divide; a zero would make a time infinite.
+// Times are divided by rates, so a rate of zero is not allowed.
 constexpr config::range<double> share{config::positive.low, 10.0};
 constexpr config::range<double> power{1.0, 16.0};
 
@@ -141,27 +141,27 @@ std::map<std::string, collective_spread> read_spreads(reader& table) {
     const collective_spread s{static_cast<int>(r.integer("rows", {1, 1'000'000'000})),
                               r.number("low", config::positive), r.number("high", config::positive)};
     if (s.low > s.high) r.fail("low", "is more than high");
-    if (!out.emplace(family, s).second) r.fail("family", "is there twice");
+    if (!out.emplace(family, s).second) r.fail("family", "is listed twice");
     r.done();
   }
   table.done();
   return out;
 }
 
-/// What another kind's parameters stand for must not have its own, and the other must.
+/// A kind with `like` must have no parameters of its own, and the kind it names must have some.
 void check_like(reader& r, const collective_profile& c) {
   for (const auto& [kind, m] : c.measured_on)
     if (!m.like.empty() && (c.domain.contains(kind) || !c.domain.contains(m.like)))
       r.fail("measured_on",
-             fmt::format("{} is like {}: that must have parameters, and {} none", kind, m.like, kind));
+             fmt::format("{} is like {}, which must have parameters; {} must not", kind, m.like, kind));
 }
 
-/// The members of `table`, each read by `one`.
+/// Members of `table`, each read by `one`.
 template <class T>
 std::map<std::string, T> entries(reader& table, T (*one)(reader&)) {
   std::map<std::string, T> out;
   for (const std::string& n : table.names()) {
-    if (n == "kind" || n == "source") continue;  // of the whole table
+    if (n == "kind" || n == "source") continue;  // belongs to the whole table
     reader r = table.child(n);
     out.emplace(n, one(r));
     r.done();
@@ -176,7 +176,7 @@ std::map<std::string, T> table(reader& r, const char* name, T (*one)(reader&)) {
   return t ? entries(*t, one) : std::map<std::string, T>{};
 }
 
-/// Reports the members of `t` that are no collective with parameters of its own.
+/// Reports members of `t` that are not in `known`.
 void check_names(const reader& t, std::span<const std::string> known) {
   for (const std::string& n : t.names())
     if (n != "kind" && n != "source" && std::find(known.begin(), known.end(), n) == known.end())

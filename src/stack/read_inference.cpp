@@ -13,7 +13,7 @@ const std::array<std::string, 3> policies = {"chunked", "whole_prompt", "exclusi
 const std::array<std::string, 2> kv_rules = {"of_rest", "of_all"};
 constexpr config::range<double> factor{config::positive.low, 1e3};
 
-/// A group's "kind" and "source" are no names.
+/// "kind" and "source" belong to the whole group and are not names of entries.
 bool is_name(const std::string& n) { return n != "kind" && n != "source"; }
 
 void read_table(reader& r, std::string_view key, std::map<precision, double>& out) {
@@ -23,7 +23,7 @@ void read_table(reader& r, std::string_view key, std::map<precision, double>& ou
     if (!is_name(n)) continue;
     const double x = table->number(n, factor);
     if (const auto p = precision_by_name(n)) out[*p] = x;
-    else r.fail(key, "no number format is called \"" + n + "\"");
+    else r.fail(key, "unknown number format \"" + n + "\"");
   }
   table->done();
 }
@@ -105,7 +105,7 @@ inference_profile read_inference(reader& r) {
   i.settings.kv_fraction = r.number("kv_fraction", config::fraction);
   if (r.has("kv_rule")) i.kv_rule = static_cast<kv_memory_rule>(r.one_of("kv_rule", kv_rules));
   i.kv_block_tokens = static_cast<int>(r.integer("kv_block_tokens", {1, 1024}));
-  r.ignore("calibration");  // of results, not of times [docs/stack-format.md#inference]
+  r.ignore("calibration");  // affects bands of results only [docs/stack-format.md#inference]
   if (auto b = r.find_child("band")) {
     if (const auto x = b->find_number("tpot", config::non_negative)) i.band.tpot = *x;
     if (const auto x = b->find_number("ttft", config::non_negative)) i.band.ttft = *x;

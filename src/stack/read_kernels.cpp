@@ -14,7 +14,7 @@ using config::reader;
 
 constexpr range<double> share{config::positive.low, 1.0};
 
-/// One member of a parameter group. What is not required keeps the value that the struct starts with.
+/// One member of a parameter group. A member that is not required keeps the struct's default.
 template <class P>
 struct field {
   const char* name;
@@ -54,7 +54,7 @@ void format(reader& r, const char* k, range<double>, P& p) {
   const auto text = r.find_string(k);
   if (!text) return;
   if (const auto f = precision_by_name(*text)) p.*Member = *f;
-  else r.fail(k, fmt::format("\"{}\" is no number format", *text), nearest(*text, precision_names()));
+  else r.fail(k, fmt::format("unknown number format \"{}\"", *text), nearest(*text, precision_names()));
 }
 
 template <class P>
@@ -145,11 +145,11 @@ constexpr auto fields<stream_params> = std::to_array<field<stream_params>>({
     {"l2_speedup", &number<&stream_params::l2_speedup>, {0.1, 10}, false},
 });
 
-/// An entry with the names of the members it has, its own and those of the entries it is like.
+/// An entry with the names of the members it has, its own and inherited ones.
 struct entry {
   reader r;
   enum { unread, reading, read } state = unread;
-  bool base_broken = false;  // then missing members are not its fault
+  bool base_broken = false;  // missing members are then not reported
   kernel_profile profile;
   std::set<std::string> given, given_by_base;
 };
@@ -158,7 +158,7 @@ class kernels_reader {
  public:
   explicit kernels_reader(reader& table) {
     for (const std::string& n : table.names()) {
-      if (n == "kind" || n == "source") continue;  // of the whole table
+      if (n == "kind" || n == "source") continue;  // belongs to the whole table
       names_.push_back(n);
       entries_.emplace(n, entry{table.child(n), entry::unread, false, {}, {}, {}});
     }
@@ -192,7 +192,7 @@ class kernels_reader {
       return;
     }
     if (it->second.state == entry::reading) {
-      e.r.fail("like", fmt::format("goes in a circle: {} -> {}", fmt::join(path_, " -> "), like));
+      e.r.fail("like", fmt::format("cycle: {} -> {}", fmt::join(path_, " -> "), like));
       return;
     }
     const entry& base = resolve(like);
@@ -239,7 +239,8 @@ class kernels_reader {
     if (!peaks) return;
     for (const std::string& n : peaks->names())
       if (const auto f = precision_by_name(n)) out[*f] = peaks->quantity<flop_rate>(n, config::positive);
-      else if (n != "kind" && n != "source") peaks->fail(n, "no such precision", nearest(n, precision_names()));
+      else if (n != "kind" && n != "source")
+        peaks->fail(n, "unknown number format", nearest(n, precision_names()));
     peaks->done();
   }
 
@@ -264,15 +265,15 @@ class kernels_reader {
     if (!table) return;
     e.given.insert(k);
     for (const std::string& n : table->names()) {
-      if (n == "kind" || n == "source") continue;  // of the whole group
+      if (n == "kind" || n == "source") continue;  // belongs to the whole group
       if (const auto p = precision_by_name(n)) {
         read_group(e, *table, fmt::format("{}/", k), n, out[*p]);
       } else {
         table->ignore(n);
-        table->fail(n, "no such precision", nearest(n, precision_names()));
+        table->fail(n, "unknown number format", nearest(n, precision_names()));
       }
     }
-    if (out.empty() && !e.base_broken) table->fail("", "no precision is given");
+    if (out.empty() && !e.base_broken) table->fail("", "at least one precision is required");
     table->done();
   }
 
@@ -285,7 +286,7 @@ class kernels_reader {
     table->done();
   }
 
-  /// Reads member `k` of `parent`; `prefix` is what stands before it in the names of `given`.
+  /// Reads member `k` of `parent`. `prefix` precedes it in the names of `given`.
   template <class P>
   void read_group(entry& e, reader& parent, const std::string& prefix, const std::string& k, P& p) {
     std::optional<reader> r = parent.find_child(k);
@@ -299,8 +300,8 @@ class kernels_reader {
     r->done();
   }
 
-  /// Reports, at member `at` of `where`, what neither the entry nor its base has. Where the base has the group
-  /// and lacks the member, its own report is enough.
+  /// Reports, at member `at` of `where`, a member that neither the entry nor its base has. If the base has the
+  /// group without the member, it has been reported there.
   static void require(const entry& e, const reader& where, std::string_view at, const std::string& prefix,
                       const std::string& member) {
     if (e.base_broken || e.given.contains(prefix + member)) return;

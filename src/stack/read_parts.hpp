@@ -1,4 +1,4 @@
-// The sections of a stack file, one reader each.
+// Readers of the sections of a stack file.
 #pragma once
 
 #include "nvlsim/config/reader.hpp"
@@ -6,7 +6,7 @@
 
 namespace nvlsim {
 
-/// `"kernels"`: GPU or architecture -> profile; an entry's `"like"` names the entry it extends.
+/// `"kernels"`: GPU or architecture -> profile. `"like"` names the entry that an entry inherits from.
 std::map<std::string, kernel_profile> read_kernels(config::reader& r);
 /// `"collectives"`.
 collective_profile read_collectives(config::reader& r);

@@ -12,16 +12,16 @@
 namespace nvlsim {
 namespace {
 
-/// Which ranks of a stage wait for each other in every layer, and so run at the pace of the worst of them.
+/// Blocks of ranks in a stage that wait for each other in every layer and run at the pace of the slowest.
 struct coupling {
-  std::int64_t ranks, blocks;  ///< of a block; blocks of a stage
+  std::int64_t ranks, blocks;  ///< ranks per block; blocks per stage
 
   explicit coupling(const parallelism& par)
       : ranks(par.ep > 1 ? std::lcm(par.tp * par.cp, par.ep * par.etp) : par.tp * par.cp),
         blocks(par.tp * par.cp * par.dp / ranks) {}
 };
 
-/// Health of the blocks that something touches; the others are healthy.
+/// Health of blocks with degraded hardware; all others are healthy.
 class block_health {
  public:
   block_health(const platform& p, const training_workload& w)
@@ -36,7 +36,7 @@ class block_health {
     const auto it = touched_.find({block, stage});
     return it == touched_.end() ? hardware_health{} : it->second;
   }
-  /// What a collective over the whole stage meets.
+  /// Worst health per stage, which limits a collective over the stage.
   std::vector<hardware_health> worst_by_stage() const {
     std::vector<hardware_health> out(static_cast<std::size_t>(work_.par.pp));
     for (const auto& [at, health] : touched_) {
@@ -45,7 +45,7 @@ class block_health {
     }
     return out;
   }
-  /// Numbers of the blocks that are touched in some stage, in order.
+  /// Numbers of the blocks that are degraded in any stage, in order.
   std::vector<std::int64_t> touched() const {
     std::vector<std::int64_t> out;
     for (const auto& [at, health] : touched_)
@@ -73,7 +73,7 @@ class block_health {
     const std::int64_t used = work_.place.gpus_per_domain;
     add_ranks(r.first * used, (r.last + 1) * used - 1, h);
   }
-  /// GPUs that no rank sits on do no harm.
+  /// GPUs without a rank have no effect.
   void add_gpus(const degradation::range& r, const hardware_health& h) {
     if (work_.place.table) return add_listed(r.first, r.last, h);
     const std::int64_t used = work_.place.gpus_per_domain;
@@ -91,8 +91,8 @@ class block_health {
   std::map<std::pair<std::int64_t, std::int64_t>, hardware_health> touched_;  ///< by block and stage
 };
 
-/// Templates of the same step on other hardware, all in one pool. Plans of one layout have the same operations in
-/// the same order whatever they cost, so that a template's number means the same in each.
+/// Templates of the same step on different hardware, in one pool. Plans of one layout have the same operations in
+/// the same order, so a template has the same number in each.
 class template_pool {
  public:
   template_pool(const platform& p, const stack& s, const model& m, const training_workload& w)
@@ -105,7 +105,7 @@ class template_pool {
 
   const plan& healthy() const { return healthy_; }
   const training_workload& work() const { return work_; }
-  /// Number in the pool of a template of the healthy plan on such hardware.
+  /// Pool number of a healthy plan's template on hardware `h`.
   std::int32_t on(const hardware_health& h, std::int32_t work) {
     const auto [it, fresh] = first_.try_emplace(h, static_cast<std::int32_t>(templates_.size()));
     if (fresh) add(h);
@@ -126,7 +126,7 @@ class template_pool {
     for (std::size_t i = 0; i < other.templates.size(); ++i) {
       work_template& t = other.templates[i];
       const work_template& usual = healthy_.templates[i];
-      // The work is the same; what it takes longer, a GPU waits for itself or for another one.
+      // The work is the same. The added time is waiting, at idle power.
       const seconds longer = t.duration - usual.duration;
       if (longer > seconds{} && t.power > watts{})
         t.power = (usual.power * usual.duration + platform_.gpu.idle_power * longer) / t.duration;
@@ -143,17 +143,17 @@ class template_pool {
   std::map<hardware_health, std::int32_t> first_;
 };
 
-/// Replicas with the same hardware at each stage.
+/// Replicas with equal hardware at each stage.
 struct replica_kind {
   std::vector<hardware_health> stages;
-  std::int64_t replicas = 0, first = 0;  ///< how many; the first one's number
+  std::int64_t replicas = 0, first = 0;  ///< count; number of the first
   bool healthy() const {
     return std::all_of(stages.begin(), stages.end(), [](const auto& h) { return h == hardware_health{}; });
   }
 };
 
 std::vector<replica_kind> kinds_of(const block_health& hardware, const training_workload& w) {
-  const std::int64_t each = hardware.coupled().ranks / (w.par.tp * w.par.cp);  // replicas that share a block
+  const std::int64_t each = hardware.coupled().ranks / (w.par.tp * w.par.cp);  // replicas per block
   const auto pp = static_cast<std::size_t>(w.par.pp);
   std::vector<replica_kind> out = {{std::vector<hardware_health>(pp), w.par.dp, 0}};
   std::map<std::vector<hardware_health>, std::size_t> known;
@@ -169,7 +169,7 @@ std::vector<replica_kind> kinds_of(const block_health& hardware, const training_
   return out;
 }
 
-/// Hardware that an operation of a class meets, given that of each class of its replica.
+/// Health that an operation of class `own` depends on, given the health of each class of its replica.
 template <class HealthOfClass>
 hardware_health met_by(const operation& o, stream_kind stream, std::size_t own, const hardware_health& worst,
                        HealthOfClass of_class) {
@@ -185,7 +185,7 @@ hardware_health met_by(const operation& o, stream_kind stream, std::size_t own, 
   return {};
 }
 
-/// Events at which ranks of all replicas meet: what operations of the data-parallel stream wait for.
+/// Events shared by all replicas: those that the data-parallel stream waits for.
 std::vector<bool> meetings(const plan& p) {
   std::vector<bool> out(p.arrivals.size());
   for (const rank_class& c : p.classes)
@@ -196,7 +196,7 @@ std::vector<bool> meetings(const plan& p) {
   return out;
 }
 
-/// The healthy plan once for each kind of replica.
+/// One copy of the healthy plan per kind of replica.
 plan folded(template_pool& pool, const std::vector<replica_kind>& kinds,
             const std::vector<hardware_health>& worst) {
   const plan& one = pool.healthy();

@@ -5,7 +5,7 @@
 namespace nvlsim {
 namespace {
 
-/// Megatron's DDP default: buckets of at least 40 M parameters, or 1 M for each data-parallel rank.
+/// Megatron's DDP default: buckets of at least 40 M parameters, or 1 M per data-parallel rank.
 double bucket_parameters(const training_workload& w) {
   return std::max(40e6, 1e6 * static_cast<double>(w.par.dp * w.par.cp));
 }

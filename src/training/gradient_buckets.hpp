@@ -1,4 +1,4 @@
-// The layers of a training step's model chunks, in the buckets that data parallelism reduces and gathers.
+// Gradient buckets: groups of layers of a model chunk that data parallelism reduces and gathers together.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,8 @@
 
 namespace nvlsim {
 
-/// The distinct layers of a model, and of each layer (multi-token-prediction layers last) which of them it is.
-/// Where a part of the layers is recomputed, the kinds that are not follow those that are.
+/// The distinct layers of a model, and the kind of each layer (multi-token-prediction layers last). If only some
+/// layers are recomputed, kinds without recomputation follow those with it.
 struct layer_kinds {
   std::vector<layer_spec> distinct;
   std::vector<std::size_t> of_layer;
@@ -22,21 +22,21 @@ struct layer_kinds {
 
 layer_kinds kinds_of(const model& m, const training_workload& w);
 
-/// A run of layers of one chunk that data parallelism reduces or gathers as one bucket. Layers are counted by
-/// kind: kinds are the distinct layers of the model in order of appearance.
+/// Consecutive layers of one chunk that are reduced or gathered together. Layers are counted by kind, in order of
+/// first appearance in the model.
 struct bucket {
-  std::vector<std::int64_t> layers;  ///< by kind
+  std::vector<std::int64_t> layers;  ///< number of layers by kind
   bool embedding = false, head = false;
   local_parameters parameters;  ///< on one GPU
 };
 
-/// Cuts a chunk's layers (kinds in order) into buckets of nearly equal numbers of layers.
+/// Splits a chunk's layers (given by kind) into buckets of nearly equal size.
 std::vector<bucket> buckets_of(const training_context& c, const layer_kinds& kinds,
                                std::span<const std::size_t> layers, bool embedding, bool head);
-/// A chunk's buckets as one.
+/// Merges all buckets of a chunk into one.
 bucket merged(const std::vector<bucket>& buckets);
 
-/// Whether updated parameters are gathered at the start of a step, to stay until its end.
+/// Whether updated parameters are gathered once, at the start of a step.
 bool gathers_once(data_parallel_sharding s);
 
 }  // namespace nvlsim

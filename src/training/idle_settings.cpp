@@ -25,11 +25,11 @@ std::vector<std::string> idle_settings(const model& m, const training_workload& 
   idle("moe_load_imbalance", w.expert_imbalance > 1, routed);
   idle("etp", w.par.etp > 1 && w.par.etp != w.par.tp, routed);
   if (!names.empty())
-    out.push_back(fmt::format("without effect, as {} has no such layers: {}", m.name, fmt::join(names, ", ")));
+    out.push_back(fmt::format("no effect, because {} has no such layers: {}", m.name, fmt::join(names, ", ")));
   const auto layers = static_cast<std::int64_t>(m.layers.size());
   const std::int64_t each = w.split.given() ? layers : (layers + w.par.pp - 1) / w.par.pp;
   if (w.offload_layers > each)
-    out.push_back(fmt::format("offload_layers {}: a GPU has {} layers at most, and all of them are offloaded",
+    out.push_back(fmt::format("offload_layers {} exceeds the {} layers of a GPU; all of them are offloaded",
                               w.offload_layers, each));
   return out;
 }

@@ -15,7 +15,7 @@ using compute::elementwise_bytes;
 
 double real(std::int64_t x) { return static_cast<double>(x); }
 
-/// Bytes an element of the inner width: without a gate one input less, and one gradient.
+/// Bytes per element of the inner width. Without a gate there is one input less, and one gradient less.
 double activation_bytes(bool gated) { return elementwise_bytes("activation") - (gated ? 0 : 2); }
 double activation_backward_share(bool gated) {
   return (elementwise_bytes("activation_backward") - (gated ? 0 : 4)) / activation_bytes(gated);
@@ -34,9 +34,9 @@ void dense_mlp(operator_list& o, const mlp_block& b) {
   o.linear(b.down, {t, o.hidden, f / o.tp});
 }
 
-/// Bytes that permuting and adding up again move, for each element of `routed` copies of tokens. The all-to-all
-/// dispatcher spreads a token to its copies before the exchange and sorts what comes in by local expert, there and
-/// back; the others bring a token once to a rank, where it is spread to the experts it has there.
+/// Bytes moved by permute and unpermute, per element of the routed copies of tokens. The alltoall dispatcher
+/// copies tokens before the exchange and sorts arrivals by local expert, and the reverse on the way back. The
+/// deduplicated one sends a token once to a rank, which copies it for its local experts.
 double permute_bytes(const training_workload& w, double top_k, double local_experts) {
   const double ep = real(w.par.ep), read_and_write = elementwise_bytes("permute"), one_way = read_and_write / 2;
   if (ep > 1 && w.dispatcher == moe_dispatcher::deduplicated) {
@@ -73,8 +73,8 @@ void experts(operator_list& o, double unfused_activation_passes) {
 
 operator_list::operator_list(const model& m, const layer_spec& l, const training_workload& w)
     : layer(l), work(w), tokens(tokens_of(w)), hidden(real(m.hidden)), tp(real(w.par.tp)) {
-  // One stream: read twice, written once. Of n streams a block reads all twice and writes its input, then reads
-  // all with its output and writes them. [docs/models-and-assumptions.md#mixers]
+  // One stream is read twice and written once. With n streams a block reads all of them twice and writes its
+  // input, then reads all and its output and writes all. [docs/models-and-assumptions.md#mixers]
   const double n = real(m.residual_streams);
   residual_bytes_ = n > 1 ? 2 * (4 * n + 2) : elementwise_bytes("residual");
 }
@@ -101,8 +101,8 @@ void operator_list::stream(const char* name, double moved, bool again, double ba
 }
 
 void operator_list::norm(double n) {
-  // Backward the norm reads its input and a gradient and writes one; that of the residual is added to it. Of
-  // several streams the gradients are read and written beside their values. [assumed]
+  // Backward the norm reads its input and a gradient and writes a gradient, to which the residual's is added. With
+  // several streams, gradients are read and written together with the values. [assumed]
   const double forward = elementwise_bytes("norm") + residual_bytes_;
   const bool one_stream = residual_bytes_ == elementwise_bytes("residual");
   stream("norm", n * hidden * forward, work.recompute.layernorm,
@@ -114,12 +114,12 @@ token_counts tokens_of(const training_workload& w) {
   token_counts t;
   t.whole = static_cast<double>(w.micro_batch_size * w.seq_length) / static_cast<double>(w.par.cp);
   t.sharded = w.par.sequence_parallel ? t.whole / tp : t.whole;
-  // With sequence parallelism each rank routes its own tokens, gathered over the expert-tensor-parallel group.
+  // With sequence parallelism a rank routes its own tokens, gathered over the expert-tensor-parallel group.
   t.moe = w.par.sequence_parallel ? t.whole / tp * static_cast<double>(w.par.etp) : t.whole;
   return t;
 }
 
-// Each of the tokens of a rank goes to an expert with probability k / E: its load is binomial, taken as normal.
+// A token goes to a given expert with probability k / E. The load is binomial, approximated as normal.
 capacity_load load_of_experts(const layer_spec& l, const training_workload& w) {
   if (!w.expert_capacity_factor || !l.routed()) return {1, w.expert_imbalance};
   const double tokens = tokens_of(w).moe / real(w.par.etp), p = real(l.moe.top_k) / real(l.moe.experts);

@@ -1,4 +1,4 @@
-// Whether a training layout is possible and fits. [docs/models-and-assumptions.md#memory]
+// Checks of training layouts, and their memory. [docs/models-and-assumptions.md#memory]
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,28 +14,27 @@
 namespace nvlsim {
 namespace {
 
-/// What one pipeline stage holds.
+/// Contents of one pipeline stage.
 struct stage_content {
   local_parameters parameters;  ///< layers and vocabulary tables
-  double vocabulary = 0;        ///< of them, tables
+  double vocabulary = 0;        ///< vocabulary tables among them
   double last_layer =
-      0;  ///< dense parameters of the layer whose backward comes first; of several chunks the largest
-  double gathered = 0;             ///< parameters of the largest layer that FSDP shares out, experts included
-  std::vector<bytes> activations;  ///< by local chunk, of one micro-batch
-  bytes again;                     ///< of a unit of layers computed again, beyond its input
+      0;  ///< dense parameters of a chunk's last layer, whose backward runs first; the largest of several chunks
+  double gathered = 0;             ///< parameters of the largest layer that FSDP shards, experts included
+  std::vector<bytes> activations;  ///< per micro-batch, by local chunk
+  bytes again;                     ///< activations of a recomputed unit of layers, beyond its input
   std::int64_t layers = 0;
-  bool head = false;  ///< the loss is computed here
+  bool head = false;  ///< computes the loss
 };
 
-/// Adds the layers of a chunk, which keep all they need, or the input of each unit that is computed again.
+/// Adds up what the layers of a chunk keep: all activations, or the input of each recomputed unit.
 class chunk_activations {
  public:
   explicit chunk_activations(const training_context& c) : c_(c), all_kept_(c.work) { all_kept_.recompute = {}; }
 
   void add(const layer_spec& l, std::int64_t index, bool predicts) {
     const recompute_spec& r = c_.work.recompute;
-    const bytes input =
-        stored_activations(c_.net, l, c_.work);  // of the layer; under full recompute its input alone
+    const bytes input = stored_activations(c_.net, l, c_.work);  // only the layer's input under full recompute
     if (!r.full) {
       stored_ += input;
       return;
@@ -52,8 +51,8 @@ class chunk_activations {
     }
   }
   bytes stored() const { return stored_; }
-  /// Of the largest unit, beyond its input. Layers that keep everything come first in the backward pass, and have
-  /// given their memory back by then.
+  /// Activations of the largest recomputed unit beyond its input. Layers that keep everything run first in the
+  /// backward pass and have released their memory by then.
   bytes again() const { return whole_ ? bytes{} : largest_; }
 
  private:
@@ -63,7 +62,7 @@ class chunk_activations {
   bool whole_ = false;  ///< some layer keeps everything
 };
 
-/// With FSDP, of the parameters whose group has more than one rank, the largest layer's are `gathered`.
+/// `gathered` counts only parameters whose sharding group has more than one rank.
 stage_content content_of(const training_context& c, std::int64_t stage, bool shared_dense, bool shared_experts) {
   const training_workload& w = c.work;
   const pipeline_geometry shape = geometry_of(w);
@@ -103,8 +102,8 @@ stage_content content_of(const training_context& c, std::int64_t stage, bool sha
   return s;
 }
 
-/// Largest sum of activations over the schedule, and in how many passes through a chunk they are. What a weight
-/// gradient needs is kept until it is done.
+/// Largest sum of activations over the schedule, and the number of chunk passes that hold them. Inputs of a weight
+/// gradient are kept until it is computed.
 struct held_activations {
   bytes peak;
   std::int64_t chunks = 0;
@@ -113,7 +112,7 @@ held_activations peak_activations(const training_workload& w, const stage_conten
   std::vector<std::int64_t> alive(s.activations.size(), 0);
   held_activations out;
   pipeline_geometry shape = geometry_of(w);
-  // The order repeats from PP micro-batches to the next; four times shows all that is ever held.
+  // The order repeats every PP micro-batches; four repetitions include the peak.
   shape.micro_batches = std::min(shape.micro_batches, 4 * shape.pp);
   for (const pipeline_slot& slot : stage_schedule(shape, stage)) {
     if (slot.what == pass_kind::backward_input) continue;
@@ -126,7 +125,7 @@ held_activations peak_activations(const training_workload& w, const stage_conten
   return out;
 }
 
-/// Frozen weights have no master copy to be cast from, so recipes of 8 bits and less keep them in 8 bits alone.
+/// Frozen weights have no master copy, so recipes with formats of 8 bits or fewer store them in 8 bits only.
 double frozen_weight_bytes(const training_workload& w) {
   if (w.task != training_task::lora) return 2;
   return std::clamp(bytes_per_element(w.gemm_precision), 1.0, 2.0);
@@ -139,7 +138,7 @@ memory_report stage_memory(const training_context& c, std::int64_t stage) {
   const double dense_group = gradient_group(w).ranks, expert_group_size = expert_gradient_group(w).ranks;
   const stage_content here = content_of(c, stage, dense_group > 1, expert_group_size > 1);
   const double trained = w.task == training_task::lora ? lora_share : 1.0;
-  /// Parameters left on one GPU when they are sharded, or all.
+  /// Parameters on one GPU, sharded or not.
   const auto held = [&](bool sharded) {
     return sharded ? here.parameters.dense / dense_group + here.parameters.expert / expert_group_size
                    : here.parameters.total();
@@ -159,29 +158,29 @@ memory_report stage_memory(const training_context& c, std::int64_t stage) {
   const char* sharded = fsdp ? ", sharded" : "";
   if (frozen < 2)
     add("weights", frozen * layers + 2 * tables,
-        fmt::format("{:g} B x {:.3f} G frozen parameters of this GPU, 2 B x {:.3f} G of the vocabulary{}", frozen,
+        fmt::format("{:g} B x {:.3f} G frozen parameters per GPU, 2 B x {:.3f} G vocabulary parameters{}", frozen,
                     layers / 1e9, tables / 1e9, sharded));
   else
-    add("weights", 2 * params,
-        fmt::format("2 B (BF16) x {:.3f} G parameters of this GPU{}", params / 1e9, sharded));
+    add("weights", 2 * params, fmt::format("2 B (BF16) x {:.3f} G parameters per GPU{}", params / 1e9, sharded));
   add("gradients", c.framework.gradient_memory_bytes * reduced * trained,
       fmt::format("{:g} B x {:.3f} G trained parameters{}", c.framework.gradient_memory_bytes,
                   reduced * trained / 1e9, shared_gradients ? ", sharded" : ""));
   add("optimizer", 12 * updated,
-      fmt::format("12 B (FP32 master and two moments) x {:.3f} G parameters updated here", updated / 1e9));
+      fmt::format("12 B (FP32 master copy and two moments) x {:.3f} G parameters updated by this GPU",
+                  updated / 1e9));
   const held_activations alive = peak_activations(w, here, stage);
   bytes each;
   for (const bytes b : here.activations) each += b;
-  // Of the layers that are offloaded one of one micro-batch is at work, and on the GPU.
+  // One offloaded layer of one micro-batch is being processed and is on the GPU.
   const double layers_here = static_cast<double>(std::max<std::int64_t>(here.layers, 1));
   const double away = std::clamp(static_cast<double>(w.offload_layers), 0.0, layers_here);
   r.offloaded =
       away > 0 ? std::max(bytes{}, alive.peak * (away / layers_here) - each * (1 / layers_here)) : bytes{};
   r.offload_room = cpu_room(c.machine);
   add("activations", (alive.peak - r.offloaded).base(),
-      fmt::format("{} a micro-batch x {:g} in flight{}", format_quantity(each),
+      fmt::format("{} per micro-batch x {:g} in flight{}", format_quantity(each),
                   static_cast<double>(alive.chunks) / static_cast<double>(here.activations.size()),
-                  away > 0 ? fmt::format(", {} of them in CPU memory", format_quantity(r.offloaded)) : ""));
+                  away > 0 ? fmt::format(", {} of it in CPU memory", format_quantity(r.offloaded)) : ""));
   const double logits =
       here.head ? 4 * c.tokens.whole * static_cast<double>(c.net.vocab) / static_cast<double>(w.par.tp) : 0;
   add("logits", logits, "FP32 logits of one micro-batch");
@@ -193,32 +192,31 @@ memory_report stage_memory(const training_context& c, std::int64_t stage) {
         fmt::format(
             "BF16 inputs and logit gradients of {:g} micro-batches, for the LM head's deferred weight gradient",
             waiting));
-  if (const double again = here.again.base() - logits; again > 0)  // the logits have gone by then
+  if (const double again = here.again.base() - logits; again > 0)  // logits have been released by then
     add("recomputed", again,
-        fmt::format("activations of layers while they are computed again{}",
-                    here.head ? ", beyond the logits" : ""));
-  // Activations are at their peak as the backward pass begins: with the LM head, then the last layer. Frozen
-  // layers compute no gradient of weights, which is what most of their temporary memory holds.
+        fmt::format("activations of layers during recomputation{}", here.head ? ", beyond the logits" : ""));
+  // Activations peak as the backward pass begins, with the LM head and then the last layer. Most temporary memory
+  // holds weight gradients, which frozen layers do not compute.
   const bool frozen_layers = w.task == training_task::lora;
   const double of_layer = frozen_layers ? 0 : c.framework.workspace_bytes_per_layer_param;
   const double of_head =
       frozen_layers || !here.head || waiting > 0 ? 0 : c.framework.workspace_bytes_per_head_param;
   const double gathered = w.par.tp > 1 ? 4 * static_cast<double>(c.net.hidden) * c.tokens.whole : 0;
   add("workspace", of_layer * here.last_layer + of_head * local_vocabulary_parameters(c) + gathered,
-      fmt::format("{:g} B a dense parameter of one layer{}{}", of_layer,
-                  of_head > 0 ? fmt::format(", {:g} B one of the LM head", of_head) : "",
-                  gathered > 0 ? ", 4 B a token and hidden unit that TP gathers" : ""));
+      fmt::format("{:g} B per dense parameter of one layer{}{}", of_layer,
+                  of_head > 0 ? fmt::format(", {:g} B per parameter of the LM head", of_head) : "",
+                  gathered > 0 ? ", 4 B per token and hidden unit gathered by TP" : ""));
   if (fsdp)
     add("gathered", 2 * frozen * here.gathered + (frozen_layers ? 0 : 2 * here.gathered),
-        fmt::format("{:g} B x {:.3f} G shared parameters of a layer, of the one at work and the next{}", frozen,
-                    here.gathered / 1e9, frozen_layers ? "" : ", and 2 B of its gradients"));
+        fmt::format("{:g} B x {:.3f} G sharded parameters per layer, for the current and the next layer{}", frozen,
+                    here.gathered / 1e9, frozen_layers ? "" : ", and 2 B per gradient"));
   add("reserve", c.framework.reserve.base(), "CUDA context, collective library and allocator");
   return r;
 }
 
 void add_divisibility(std::vector<std::string>& out, std::int64_t whole, std::int64_t part,
                       std::string_view what) {
-  if (whole % part != 0) out.push_back(fmt::format("{} ({} / {} leaves a rest)", what, whole, part));
+  if (whole % part != 0) out.push_back(fmt::format("{} ({} is not divisible by {})", what, whole, part));
 }
 
 std::vector<layer_spec> distinct_layers(const model& m) {
@@ -233,13 +231,13 @@ void add_layer_problems(std::vector<std::string>& reasons, const layer_spec& l, 
   std::vector<std::string> out;
   const parallelism& par = w.par;
   if (w.packed && (l.sparse_keys > 0 || l.attention == attention_kind::compressed))
-    out.push_back("packed sequences are not modelled for attention that chooses or compresses keys");
+    out.push_back("packed sequences are not modelled for sparse or compressed attention");
   if (l.heads > 0) add_divisibility(out, l.heads, par.tp, "tensor parallelism must divide the attention heads");
   if (w.cp_exchange == context_exchange::all_to_all && par.cp > 1 && l.heads > 0) {
     if (l.attention == attention_kind::grouped_query)
       add_divisibility(out, l.heads, par.tp * par.cp,
                        "tensor x context parallelism by all-to-all must divide the attention heads");
-    else out.push_back("context parallelism by all-to-all is modelled for grouped-query attention; use p2p");
+    else out.push_back("context parallelism by all-to-all is modelled for grouped-query attention only; use p2p");
   }
   if (l.attention == attention_kind::compressed)
     add_divisibility(out, l.compressed.o_groups, par.tp,
@@ -265,33 +263,32 @@ std::vector<std::string> training_problems(const platform& p, const model& m, co
   std::vector<std::string> out = placement_problems(w.par, w.place, p);
   for (const precision x : std::set{w.gemm_precision, precision::bf16})
     if (!p.gpu.dense_peak(x))
-      out.push_back(fmt::format("{} has no {} peak: it cannot do this step", p.gpu.name, name(x)));
+      out.push_back(fmt::format("{} has no {} peak rate and cannot run this step", p.gpu.name, name(x)));
   const parallelism& par = w.par;
   for (const layer_spec& l : distinct_layers(m)) add_layer_problems(out, l, w);
   const bool routed = has_routed_experts(m);
   if (!routed && par.ep != 1) out.push_back("expert parallelism needs a model with routed experts");
   if (!routed && (w.expert_capacity_factor || w.pad_to_capacity))
-    out.push_back("a capacity of experts needs a model with routed experts");
+    out.push_back("expert capacity needs a model with routed experts");
   if (w.pad_to_capacity && w.dispatcher == moe_dispatcher::deduplicated && par.ep > 1)
     out.push_back(
-        "only the alltoall dispatcher pads to capacity: the deduplicated one (Megatron-LM's flex) sends what "
-        "there is");
+        "only the alltoall dispatcher pads to capacity; the deduplicated one (Megatron-LM's flex) sends actual "
+        "tokens");
   if (w.sharding == data_parallel_sharding::optim_grads && w.schedule == pipeline_schedule::dualpipe)
     out.push_back(
-        "sharding optim_grads reduces gradients after every micro-batch, and those of dualpipe's two copies meet "
-        "at the end; use another sharding");
+        "sharding optim_grads reduces gradients after every micro-batch, but dualpipe reduces its two copies at "
+        "the end; use another sharding");
   if (w.sharding_groups > 1) {
     add_divisibility(out, par.cp * par.dp, w.sharding_groups, "sharding groups must divide dp x cp");
     if (routed)
       add_divisibility(out, std::max<std::int64_t>(1, par.tp * par.cp * par.dp / (par.ep * par.etp)),
                        w.sharding_groups, "sharding groups must divide the copies of an expert");
     if (w.sharding == data_parallel_sharding::replicated)
-      out.push_back("sharding groups need something that is sharded");
+      out.push_back("sharding groups have no effect with replicated data parallelism; use another sharding");
   }
   if (w.recompute.full && !w.recompute.block && w.recompute.num_layers > 1 && m.mtp_layers > 0)
     out.push_back(
-        "prediction modules are recomputed one layer at a time: recompute_num_layers must be 1 with method "
-        "uniform");
+        "prediction modules are recomputed one layer at a time; method uniform needs recompute_num_layers 1");
   if (routed)
     add_divisibility(out, par.tp * par.cp * par.dp, par.ep * par.etp, "ep x etp must divide tp x cp x dp");
   const std::int64_t batch = w.micro_batch_size * par.dp;
@@ -311,14 +308,14 @@ std::vector<std::string> training_problems(const platform& p, const model& m, co
   out.insert(out.end(), order.begin(), order.end());
   const double passes = static_cast<double>(par.pp * par.vp) * static_cast<double>(w.micro_batches());
   if (passes > most_passes)
-    out.push_back(fmt::format(
-        "{:.3g} passes of micro-batches through model chunks are more than the {:.3g} simulated in one step",
-        passes, most_passes));
+    out.push_back(
+        fmt::format("the step has {:.3g} passes of micro-batches through model chunks; the limit is {:.3g}",
+                    passes, most_passes));
   return out;
 }
 
 step_residuals kind_of_step(const platform& p, const model& m, const training_workload& w) {
-  constexpr int largest_server = 16;  // GPUs of one NVLink domain
+  constexpr int largest_server = 16;  // GPUs per NVLink domain
   step_residuals k;
   k.rack = p.gpus_per_rack() > largest_server;
   const double element = bytes_per_element(w.gemm_precision);

@@ -10,7 +10,7 @@ double real(std::int64_t x) { return static_cast<double>(x); }
 
 double sequence(const operator_list& o) { return real(o.work.seq_length); }
 
-/// Pairs of a query and a key that it sees, causal: a query sees itself and at most window - 1 keys before it.
+/// Causal (query, key) pairs: a query attends to itself and at most window - 1 earlier keys.
 double causal_pairs(double s, double window) { return window * (window + 1) / 2 + (s - window) * window; }
 
 void scores(operator_list& o, double qk, double v, double kv_heads) {
@@ -19,7 +19,7 @@ void scores(operator_list& o, double qk, double v, double kv_heads) {
   const std::vector<sequence_share> packed = sequences_of(o.work);
   const double length = mean_length(packed);
   a.shape.batch = real(o.work.micro_batch_size) * (s / length);
-  // Context-parallel ranks share out the tokens of every head, or the heads.
+  // Context-parallel ranks shard the tokens of every head, or the heads.
   const bool by_heads = o.work.cp_exchange == context_exchange::all_to_all;
   const double shards = by_heads ? o.tp * cp : o.tp, parts = by_heads ? 1 : cp;
   a.shape.heads = real(o.layer.heads) / shards;
@@ -41,7 +41,8 @@ void chosen_scores(operator_list& o, double qk, double v) {
   a.sparse = {o.tokens.whole, real(o.layer.heads) / o.tp, k.window + k.pooled, qk, v, o.work.fp8_attention};
 }
 
-/// Queries from `rank`, keys from the hidden state; every rank scores its own share of the tokens.
+/// Queries are projected from width `rank`, keys from the hidden state. Each GPU scores its own shard of the
+/// tokens.
 void indexer(operator_list& o, double rank, double key_width) {
   const layer_spec& l = o.layer;
   if (l.index_heads == 0) return;
@@ -74,7 +75,7 @@ void latent(operator_list& o) {
   o.linear("mla.down", {o.tokens.sharded, ql + kl + rope, o.hidden});
   o.linear("mla.q_up", {t, heads * (nope + rope), q_in}, up);
   if (attends_sparsely(o.layer, o.work.seq_length)) {
-    // The absorbed form: all heads share the latent vector of a key.
+    // Absorbed form: all heads share the latent vector of a key.
     o.linear("mla.absorb", {t, kl, nope, heads}, up);
     o.stream("rotary", 2 * t * heads * (2 * (nope + rope) + kl) + 4 * o.tokens.sharded * (ql + kl), up, 1);
     indexer(o, q_in, real(o.layer.index_dim));
@@ -107,14 +108,14 @@ void compressed(operator_list& o) {
   o.linear("attention.out", {t, o.hidden, groups * real(c.o_lora_rank) / o.tp});
 }
 
-/// The convolution runs again in the backward pass, as the fused kernels do.
+/// The backward pass repeats the convolution, as fused kernels do.
 void convolution(operator_list& o, double width) {
-  constexpr double passes = 2,
-                   backward_passes = 3 + 2;  // input and output; both gradients with the input, and again
+  // Input and output; backward both gradients and the input, and the forward pass again.
+  constexpr double passes = 2, backward_passes = 3 + 2;
   o.stream("conv1d", passes * 2 * o.tokens.whole * width, false, backward_passes / passes);
 }
 
-/// Output times its gate, then the norm: both are read, one is written; backward three are read and two written.
+/// Output times gate, then norm: reads two and writes one; backward reads three and writes two.
 void gated_norm(operator_list& o, double width) {
   o.stream("gated_norm", 3 * 2 * o.tokens.whole * width, false, 5.0 / 3);
 }
@@ -155,7 +156,7 @@ mean_keys keys_of(const layer_spec& l, double s) {
   }
   if (pools && l.compressed.ratio == 0) return k;
   const double available =
-      pools ? s / real(l.compressed.ratio) : s;  // at the end of the sequence; half of it on average
+      pools ? s / real(l.compressed.ratio) : s;  // at the end of the sequence; half as many on average
   const double most = l.sparse_keys > 0 ? std::min(real(l.sparse_keys), available) : available;
   k.pooled = most * (1 - most / (2 * available));
   k.scored = l.index_heads > 0 ? available / 2 : 0;

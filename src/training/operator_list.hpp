@@ -1,4 +1,4 @@
-// How a layer's list of operators is put together.
+// Building a layer's list of operators.
 #pragma once
 
 #include <vector>
@@ -12,7 +12,7 @@ struct gemm_size {
   double m = 0, n = 0, k = 0, groups = 1;
 };
 
-/// The operators of one layer on one GPU, appended in forward order.
+/// Operators of one layer on one GPU, in forward order.
 class operator_list {
  public:
   operator_list(const model& m, const layer_spec& l, const training_workload& w);
@@ -22,32 +22,33 @@ class operator_list {
   const token_counts tokens;
   const double hidden, tp;
 
-  /// `again`: its forward runs again in the backward pass even when the layer is not recomputed in full.
+  /// `again`: the backward pass recomputes it even without full recompute.
   layer_operator& linear(const char* name, const gemm_size& s, bool again = false);
-  /// `backward_share`: bytes of the backward over the forward's. [assumed]
+  /// `backward_share`: bytes of the backward pass over those of the forward pass. [assumed]
   void stream(const char* name, double moved, bool again = false, double backward_share = 1.5);
-  /// Norm of `n` tokens before a block, and the residual stream round it.
+  /// Norm of `n` tokens before a block, with the block's residual connection.
   void norm(double n);
   layer_operator& add(layer_operator::type what, const char* name, bool again);
 
   std::vector<layer_operator> take() { return std::move(out_); }
 
  private:
-  double residual_bytes_;  ///< an element of the hidden state that a residual connection moves
+  double residual_bytes_;  ///< bytes that a residual connection moves per element of the hidden state
   std::vector<layer_operator> out_;
 };
 
-/// Appends what mixes tokens in the layer, if anything does. [docs/models-and-assumptions.md#mixers]
+/// Appends the token mixer of the layer (attention or scan), if it has one.
+/// [docs/models-and-assumptions.md#mixers]
 void add_mixer(operator_list& o);
 
-/// Keys one query sees in a layer of chosen, pooled or windowed keys, on average over a sequence of `s`.
+/// Mean keys per query over a sequence of `s` tokens, in layers with selected, pooled or windowed keys.
 struct mean_keys {
-  double window = 0;  ///< of those nearest
-  double pooled = 0;  ///< of those chosen or pooled further back
-  double scored = 0;  ///< by an indexer, to choose them
+  double window = 0;  ///< nearest keys
+  double pooled = 0;  ///< selected or pooled keys further back
+  double scored = 0;  ///< keys that an indexer scores
 };
 mean_keys keys_of(const layer_spec& l, double s);
-/// Whether fewer keys are attended than there are: below that, an indexer has nothing to choose.
+/// Whether queries attend to fewer keys than there are. Otherwise an indexer has nothing to select.
 bool attends_sparsely(const layer_spec& l, std::int64_t sequence);
 
 }  // namespace nvlsim

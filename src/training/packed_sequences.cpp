@@ -7,7 +7,7 @@
 namespace nvlsim {
 namespace {
 
-/// Cells of the midpoint rule over a distribution, and where its tails are cut.
+/// Cells of the midpoint rule, and cut-offs of the tails.
 constexpr int cells = 512;
 constexpr double normal_tail = 8, exponential_tail = 40;
 
@@ -15,7 +15,7 @@ struct interval {
   double low = 0, high = 1;
 };
 
-/// Appends the length at each cell of the interval, weighted by `density`.
+/// Appends the length at each cell of the interval, with a share by `density`.
 template <class Length, class Density>
 void integrate(std::vector<sequence_share>& out, const token_lengths& l, interval range, Length length,
                Density density) {

@@ -16,7 +16,7 @@ namespace {
 
 bool quantised(precision p) { return bytes_per_element(p) < 2; }
 
-/// No kernel is faster than the data sheet's rates.
+/// No kernel is faster than the data-sheet rates.
 seconds data_sheet_time(const gpu_spec& gpu, precision p, const kernel_cost& k) {
   const std::optional<flop_rate> peak = gpu.dense_peak(p);
   const seconds memory = k.moved / gpu.hbm_bandwidth;
@@ -39,12 +39,13 @@ class builder {
   void gemm(const layer_operator& o, const gemm_params& params, const gemm_shape& s) {
     kernel_cost k = gemm_cost(c_.machine.gpu, params, o.operands, s);
     if (o.experts) {
-      const double own = c_.framework.moe_expert_time / c_.framework.moe_time_factor;  // theirs, not the layer's
+      const double own = c_.framework.moe_expert_time /
+                         c_.framework.moe_time_factor;  // the factor of experts replaces that of the layer
       k.time = std::max(k.time * own, data_sheet_time(c_.machine.gpu, o.operands, k) * (1 / slowdown_));
     }
     kernel(work_kind::gemm, o.name, k, o.operands, facts_of(c_.machine.gpu, o.operands, k, s));
   }
-  /// Casts an operand of a GEMM, of so many elements a group, where it is of 8 bits or fewer.
+  /// Casts a GEMM operand of `elements` per group, if its format has 8 bits or fewer.
   void quantise(const layer_operator& o, double elements, double element_bytes) {
     if (quantised(o.operands))
       bytes_moved("quantise",
@@ -73,7 +74,7 @@ class builder {
   costed_parts out_;
 };
 
-/// Tensor cores run FP16 as they run BF16, and published steps in FP16 are fitted as such.
+/// Tensor cores run FP16 at the rate of BF16, and published FP16 steps were fitted that way.
 const gemm_params& gemm_of(const training_context& c, precision p) {
   const auto it = c.kernels.gemm.find(p == precision::fp16 ? precision::bf16 : p);
   if (it == c.kernels.gemm.end())
@@ -89,14 +90,14 @@ kernel_cost scan_cost(const training_context& c, const layer_operator& o, bool f
                  : scan_backward_cost(c.machine.gpu, rate, words, c.kernels.stream, o.scan);
 }
 
-/// Layers with routed experts drift more between releases than dense ones, and less so in block-scaled formats.
+/// Between releases, layers with routed experts change more than dense ones, but less in block-scaled formats.
 double slowdown_of(const training_context& c, const layer_spec& l) {
   if (!l.routed()) return c.slowdown;
   return c.slowdown * c.framework.moe_time_factor *
          (block_scaled(c.work.gemm_precision) ? c.framework.moe_block_scaled_time : 1.0);
 }
 
-/// Passes of unfused kernels over routed activations that are biased and clamped.
+/// Passes of unfused kernels over biased, clamped routed activations.
 double activation_passes(const training_context& c) {
   return c.framework.unfused_activation_passes *
          (c.work.fused_expert_mlp ? c.framework.fused_activation_share : 1.0);
@@ -138,7 +139,7 @@ void price_linear_backward(builder& b, const training_context& c, const layer_op
     b.gemm(o, g, {.m = o.m, .n = o.k, .k = o.n, .groups = o.groups});
   }
   if (!has_weights(what) || c.work.task == training_task::lora) return;  // frozen weights have no gradient
-  // The weight gradient adds to an FP32 accumulator: read and written.
+  // The weight gradient is added to an FP32 accumulator: one read and one write.
   b.gemm(o, g, {.m = o.n, .n = o.k, .k = o.m, .groups = o.groups, .output_element_bytes = 8});
 }
 
@@ -168,7 +169,7 @@ void price_backward(builder& b, const training_context& c, const layer_operator&
   }
 }
 
-/// Joins the hidden state and the next token's embedding, both normalised, before a prediction module.
+/// Joins the normalised hidden state and the normalised embedding of the next token before a prediction module.
 layer_operator predictor_input(const training_context& c) {
   layer_operator o;
   o.what = layer_operator::type::linear;
@@ -186,8 +187,8 @@ priced_transfer launched(priced_transfer t, seconds launch) {
   return t;
 }
 
-/// What the compute stream waits for tensor-parallel collectives, one direction: around attention and a dense MLP,
-/// or around attention alone where routed experts take whole tokens.
+/// Exposed time of tensor-parallel collectives in one direction: around attention and a dense MLP, or only around
+/// attention if routed experts take whole tokens.
 void tensor_parallel(builder& b, const training_context& c, const layer_spec& l) {
   if (c.work.par.tp == 1) return;
   const comm_group g = tensor_group(c.work.par, c.work.place);
@@ -207,12 +208,12 @@ void tensor_parallel(builder& b, const training_context& c, const layer_spec& l)
   }
 }
 
-/// Bytes a token that every context-parallel rank needs of every other.
+/// Bytes per token that each context-parallel rank needs from each other rank.
 double shared_bytes(const layer_spec& l, double tp) {
   switch (l.attention) {
     case attention_kind::mla:
       return 2.0 * static_cast<double>(l.mla.kv_lora_rank + l.mla.qk_rope_dim + l.index_dim);
-    case attention_kind::compressed: {  // pooled keys; those of the window are the neighbour's
+    case attention_kind::compressed: {  // pooled keys only; window keys come from the neighbour
       const double ratio = static_cast<double>(l.compressed.ratio);
       return ratio > 0 ? 2.0 * static_cast<double>(l.head_dim + l.index_dim) / ratio : 0;
     }
@@ -226,8 +227,8 @@ double shared_bytes(const layer_spec& l, double tp) {
   return 2 * static_cast<double>(l.kv_heads * l.head_dim) / tp * 2;
 }
 
-/// A scan needs the whole sequence: its inputs go from shards of tokens to shards of heads, and its output back,
-/// `times` times.
+/// A scan needs the whole sequence: an all-to-all reshards its inputs from tokens to heads, another its output
+/// back; `times` times.
 void exchange_heads(builder& b, const training_context& c, const layer_spec& l, double times) {
   const scan_spec& s = l.scan;
   const double width = static_cast<double>(s.heads * s.head_dim);
@@ -242,10 +243,10 @@ void exchange_heads(builder& b, const training_context& c, const layer_spec& l, 
   b.waiting(work_kind::cp, "cp.all_to_all", t.time * times, facts_of(c.machine, t));
 }
 
-/// Queries, keys and values go from shards of tokens to shards of heads, and the output back, `times` times.
+/// All-to-all reshards queries, keys and values from tokens to heads, and the output back; `times` times.
 void exchange_attention(builder& b, const training_context& c, const layer_spec& l, double times) {
   const double tp = static_cast<double>(c.work.par.tp), cp = static_cast<double>(c.work.par.cp);
-  const double kv_heads = std::max(static_cast<double>(l.kv_heads) / tp, cp);  // as many as ranks at least
+  const double kv_heads = std::max(static_cast<double>(l.kv_heads) / tp, cp);  // at least one per rank
   const double width = static_cast<double>(l.head_dim) * 2 * (static_cast<double>(l.heads) / tp + kv_heads);
   const priced_transfer t = launched(
       price_transfer(c.collectives, c.machine, collective::all_to_all,
@@ -254,8 +255,8 @@ void exchange_attention(builder& b, const training_context& c, const layer_spec&
   b.waiting(work_kind::cp, "cp.all_to_all", t.time * times, facts_of(c.machine, t, times));
 }
 
-/// What a sequence's shards exchange: scans by all-to-all, attention by all-to-all or keys and values round a
-/// ring. What is computed again exchanges again.
+/// Exchange between the shards of a sequence: all-to-all for scans, all-to-all or a ring of keys and values for
+/// attention. Recomputed operators repeat their exchange.
 void context_parallel(builder& b, const training_context& c, const layer_spec& l, bool is_forward) {
   if (c.work.par.cp == 1 || l.attention == attention_kind::none) return;
   const recompute_spec& r = c.work.recompute;
@@ -263,7 +264,7 @@ void context_parallel(builder& b, const training_context& c, const layer_spec& l
   const double again = !is_forward && (r.full || (r.core_attention && !scan)) ? 1 : 0;
   if (scan) return exchange_heads(b, c, l, 1 + again);
   if (c.work.cp_exchange == context_exchange::all_to_all) return exchange_attention(b, c, l, 1 + again);
-  const double passes = is_forward ? 1 : 2 + again;  // backward keys and values again, and their gradients
+  const double passes = is_forward ? 1 : 2 + again;  // backward: keys and values again, and their gradients
   const comm_group all = context_group(c.work.par, c.work.place);
   const double width = shared_bytes(l, static_cast<double>(c.work.par.tp));
   const priced_transfer hop = launched(
@@ -275,19 +276,19 @@ void context_parallel(builder& b, const training_context& c, const layer_spec& l
             facts_of(c.machine, hop, hops));
 }
 
-/// Copies of a token that leave for other members of a group of `n`, when it goes to `k` places on average.
+/// Copies of a token sent to other members of a group of `n`, for `k` destinations on average.
 double copies_sent(double n, double k, bool deduplicated) {
   const double reached = deduplicated ? places_reached(n, k) : k;
   return reached * (n - 1) / n;
 }
 
-/// The same of what a GPU of the emptiest domain gets through its NIC, `m` of whose GPUs are members: a token
-/// comes once into each domain that it goes to, or once for each expert.
+/// Copies that a GPU of the domain with the fewest members, `m`, receives through its NIC: one per domain if
+/// deduplicated, else one per expert.
 double copies_received(double n, double m, double k, bool deduplicated) {
   return deduplicated ? (n - m) / m * (1 - std::pow(1 - m / n, k)) : k * (n - m) / n;
 }
 
-/// Whether the backward pass runs a layer of experts forward again, from its router to the combined output.
+/// Whether the backward pass recomputes an expert layer from the router to the combined output.
 bool repeats_experts(const training_context& c) { return c.work.recompute.full || c.work.recompute.moe; }
 
 /// Dispatch and combine of routed tokens. [docs/models-and-assumptions.md#experts]
@@ -300,18 +301,18 @@ void expert_parallel(builder& b, const training_context& c, const layer_spec& l,
   const double k = static_cast<double>(l.moe.top_k) * (c.work.static_experts() && !dedup ? load.rows : load.kept);
   const double token_bytes =
       c.tokens.moe / static_cast<double>(par.etp) * expert_width(static_cast<double>(c.net.hidden), l) * 2 *
-      (c.work.static_experts() && !dedup ? 1 : c.work.expert_imbalance);  // into the busiest rank
+      (c.work.static_experts() && !dedup ? 1 : c.work.expert_imbalance);  // arriving at the busiest rank
   const bytes on_nvlink = bytes::from_base(token_bytes * copies_sent(static_cast<double>(par.ep), k, dedup));
   const bytes on_nic = g.domains > 1
                            ? bytes::from_base(token_bytes * copies_received(static_cast<double>(par.ep),
                                                                             g.fewest_members(), k, dedup))
                            : bytes{};
   const seconds nvlink = on_nvlink / (c.machine.gpu.nvlink * c.framework.ep_nvlink_share);
-  // Tokens that go once to a domain leave on the rail where they arrive.
+  // Deduplicated tokens leave on the rail on which they arrive.
   const bandwidth of_nic = network::path_between(c.machine, static_cast<int>(par.ep * par.etp), dedup).nic;
   const seconds nic = on_nic / (of_nic * c.framework.ep_nic_share);
   const seconds both = std::max(nvlink, nic) * (1 + c.framework.ep_combine_ratio) + c.framework.ep_launch * 2;
-  const port_bytes inside{on_nvlink * 2, on_nvlink * 2}, outside{on_nic * 2, on_nic * 2};  // there and back
+  const port_bytes inside{on_nvlink * 2, on_nvlink * 2}, outside{on_nic * 2, on_nic * 2};  // dispatch and combine
   const priced_transfer t{
       both, c.framework.ep_launch * 2, {inside, outside}, bytes::from_base(token_bytes), g, "expert_exchange", {}};
   part_facts f = facts_of(c.machine, t);
@@ -328,9 +329,9 @@ void host(builder& b, const char* name, seconds t) {
   b.waiting(work_kind::host, name, t, facts_of_wait(resource::host, t));
 }
 
-/// Eager launches of routed layers: the host takes its time for every layer and for its local experts, whatever
-/// the GPU does. Kernels of many experts go out in batches, so that the time grows with the root of their number.
-/// Partial graphs hold attention, router and dispatch, not the experts. [docs/models-and-assumptions.md#experts]
+/// Host-bound launches of routed layers: the host needs time per layer and for its local experts. Kernels of many
+/// experts are launched in batches, so the time grows with the square root of their number. Partial graphs hold
+/// attention, router and dispatch, but not the experts. [docs/models-and-assumptions.md#experts]
 void expert_host(builder& b, const training_context& c, const layer_spec& l, seconds gpu_time, bool is_forward) {
   if (!l.routed()) return;
   const double local = static_cast<double>(l.moe.experts) / static_cast<double>(c.work.par.ep);
@@ -341,7 +342,7 @@ void expert_host(builder& b, const training_context& c, const layer_spec& l, sec
   if (c.work.graphs == cuda_graphs::full_iteration) return;
   const double left = c.work.graphs == cuda_graphs::partial ? c.framework.graphed_host_share : 1.0;
   const double experts = c.work.static_experts() ? 0.0 : std::sqrt(local);
-  // Overlapped passes are launched piece by piece, on several streams.
+  // Overlapped passes are launched in pieces on several streams.
   const double pieces = c.work.moe_overlap ? c.framework.moe_overlap_host_factor : 1.0;
   const seconds launches = (c.framework.moe_host * left + c.framework.moe_host_per_expert * experts) *
                            (pieces * (forwards + (is_forward ? 0.0 : 1.5)));
@@ -349,7 +350,7 @@ void expert_host(builder& b, const training_context& c, const layer_spec& l, sec
   if (launches > all) host(b, "launches", launches - all);
 }
 
-/// Activations of offloaded layers cross C2C while the layer computes; only the excess is waited for.
+/// Activations of offloaded layers cross C2C while the layer computes; only the excess is exposed.
 void offload(builder& b, const training_context& c, const layer_spec& l, seconds hidden_behind) {
   if (c.work.offload_layers == 0) return;
   const double share = std::min(
@@ -361,7 +362,7 @@ void offload(builder& b, const training_context& c, const layer_spec& l, seconds
   b.waiting(work_kind::memory_bound, "offload", std::max(seconds{}, transfer - hidden_behind) * share, f);
 }
 
-/// FSDP gathers a layer's parameters for each pass; what does not hide behind the layer is waited for.
+/// FSDP gathers a layer's parameters for each pass; only what the layer does not hide is exposed.
 void fsdp_gather(builder& b, const training_context& c, local_parameters local, seconds compute, pass_kind what) {
   if (c.work.sharding != data_parallel_sharding::fsdp) return;
   priced_transfer traffic = has_inputs(what) ? parameter_gather(c, local) : priced_transfer{};
@@ -443,7 +444,7 @@ costed_parts layer_backward(const training_context& c, const layer_spec& l, pass
   return out;
 }
 
-/// Vocabulary tables are units of FSDP as layers are.
+/// Vocabulary tables are FSDP units, like layers.
 void append_vocabulary_gather(costed_parts& out, const training_context& c, pass_kind what) {
   builder b(c, 1);
   fsdp_gather(b, c, {.dense = local_vocabulary_parameters(c), .expert = 0}, out.duration(), what);
@@ -499,7 +500,8 @@ std::int64_t deferred_head_gradients(const training_context& c) {
 
 costed_parts optimizer_step(const training_context& c, double local, double updated) {
   builder b(c, c.slowdown);
-  const double requantised = quantised(c.work.gemm_precision) ? local * 4 : 0.0;  // read BF16, write 8 bits twice
+  const double requantised =
+      quantised(c.work.gemm_precision) ? local * 4 : 0.0;  // reads BF16, writes 8 bits twice
   const kernel_cost k = stream_cost(c.machine.gpu, c.kernels.stream,
                                     bytes::from_base(updated * c.framework.optimizer_bytes + requantised));
   b.kernel(work_kind::optimizer, "optimizer", k, precision::bf16);

@@ -1,4 +1,4 @@
-// Which stage runs which layers. [docs/models-and-assumptions.md#pipeline]
+// Assignment of layers to pipeline stages. [docs/models-and-assumptions.md#pipeline]
 #include <algorithm>
 
 #include "nvlsim/training/training.hpp"
@@ -21,7 +21,7 @@ std::vector<std::int64_t> layers_by_chunk(std::int64_t layers, std::int64_t chun
     return out;
   }
   if (layers % chunks == 0) return std::vector<std::int64_t>(n, layers / chunks);
-  // Embedding and loss take a layer's place on the first and last chunk.
+  // Embedding and loss count as a layer of the first and last chunk.
   const std::int64_t places = layers + 2;
   std::vector<std::int64_t> out(n, places / chunks);
   for (std::size_t c = 0; c < static_cast<std::size_t>(places % chunks); ++c) ++out[c];

@@ -1,4 +1,4 @@
-// In which order a stage runs its passes. [docs/models-and-assumptions.md#pipeline]
+// Order of passes on a pipeline stage. [docs/models-and-assumptions.md#pipeline]
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,13 +9,13 @@
 namespace nvlsim {
 namespace {
 
-/// Appends passes and counts, for each local chunk, how many of each kind have run.
+/// Appends passes of one stage.
 class order {
  public:
   explicit order(std::int64_t micro_batches) : micro_batches_(micro_batches) {}
 
   void run(pass_kind what, std::int64_t chunk, std::int64_t micro_batch, bool paired = false) {
-    // Schedules are laid out for a full pipeline; micro-batches that do not exist are left out of it.
+    // Schedules are made for a full pipeline; missing micro-batches are left out.
     if (micro_batch < micro_batches_)
       slots_.push_back({what, static_cast<std::int32_t>(chunk), static_cast<std::int32_t>(micro_batch), paired});
   }
@@ -29,7 +29,7 @@ class order {
 /// 1F1B and Megatron's interleaved schedule.
 std::vector<pipeline_slot> alternating(const pipeline_geometry& g, std::int64_t stage) {
   const std::int64_t pp = g.pp, vp = g.local, m = g.micro_batches, total = m * vp;
-  // Micro-batches go through the chunks in groups of PP (Megatron's microbatch_group_size_per_vp_stage).
+  // Micro-batches pass through the chunks in groups of PP (Megatron's microbatch_group_size_per_vp_stage).
   std::vector<std::pair<std::int64_t, std::int64_t>> sequence;  // (micro-batch, chunk)
   sequence.reserve(static_cast<std::size_t>(total));
   const std::int64_t group = vp == 1 ? m : pp;
@@ -57,8 +57,8 @@ std::vector<pipeline_slot> alternating(const pipeline_geometry& g, std::int64_t 
   return out.take();
 }
 
-// 1F1B in which weight gradients lag by as many backward passes as there are stages before this one: no stage
-// holds more than the PP micro-batches of the first, and the last fills its bubble with them.
+// 1F1B with weight gradients that lag by as many backward passes as there are earlier stages. No stage holds more
+// than PP micro-batches, and the last stage fills its bubble with weight gradients.
 std::vector<pipeline_slot> zero_bubble_h1(const pipeline_geometry& g, std::int64_t stage) {
   const std::int64_t m = g.micro_batches, warmup = std::min(g.pp - stage - 1, m);
   order out(m);
@@ -73,7 +73,7 @@ std::vector<pipeline_slot> zero_bubble_h1(const pipeline_geometry& g, std::int64
   return out.take();
 }
 
-// Two chunks a stage in the shape of a V. A full pipeline has 2 PP - 1 micro-batches.
+// Two chunks per stage, arranged in a V. A full pipeline has 2 PP - 1 micro-batches.
 std::vector<pipeline_slot> zero_bubble_v(const pipeline_geometry& g, std::int64_t stage) {
   const std::int64_t pp = g.pp, m = g.micro_batches, full = std::max(2 * pp - 1, m);
   order out(m);
@@ -95,8 +95,8 @@ std::vector<pipeline_slot> zero_bubble_v(const pipeline_geometry& g, std::int64_
   return out.take();
 }
 
-// DeepSeek's bidirectional schedule: the stage runs its own chunk for half of the micro-batches and that of the
-// stage opposite for the other half; `near` is the direction that enters the pipeline on this side.
+// DeepSeek's bidirectional schedule: a stage runs its own chunk for half of the micro-batches and that of the
+// opposite stage for the other half. `near` is the direction that enters the pipeline on this side.
 class dual_order {
  public:
   dual_order(const pipeline_geometry& g, std::int64_t stage)
@@ -108,7 +108,7 @@ class dual_order {
     run(split ? pass_kind::backward_input : pass_kind::backward, side, mb, paired);
     if (split) owed_.emplace_back(side, mb);
   }
-  /// The oldest weight gradient that was put off.
+  /// The oldest deferred weight gradient.
   void w() {
     const auto [side, mb] = owed_[paid_++];
     run(pass_kind::backward_weight, side, mb, false);
@@ -140,7 +140,7 @@ std::vector<pipeline_slot> bidirectional(const pipeline_geometry& g, std::int64_
   for (std::int64_t i = 0; i <= rank; ++i) o.f(near), o.f(far);
   for (std::int64_t i = 0; i < left; ++i) o.b(far, true), o.w(), o.f(far);
   for (std::int64_t i = 0; i < g.micro_batches / 2 - g.pp + rank + 1; ++i) {
-    if (i == 0 && left == 0) o.f(near), o.b(far, false);  // the middle stages meet each other's first pass
+    if (i == 0 && left == 0) o.f(near), o.b(far, false);  // middle stages receive each other's first pass
     else o.both(near, far);
     o.both(far, near);
   }
@@ -179,7 +179,7 @@ std::vector<std::string> schedule_problems(const training_workload& w) {
   std::vector<std::string> out;
   const std::int64_t pp = w.par.pp, vp = w.par.vp, m = w.micro_batches();
   const auto one_chunk = [&](const char* name, const char* instead) {
-    if (vp > 1) out.push_back(fmt::format("schedule {} has one model chunk a stage{}", name, instead));
+    if (vp > 1) out.push_back(fmt::format("schedule {} has one model chunk per stage{}", name, instead));
   };
   switch (w.schedule) {
     case pipeline_schedule::one_f_one_b:
@@ -190,24 +190,23 @@ std::vector<std::string> schedule_problems(const training_workload& w) {
       break;
     case pipeline_schedule::zb_v:
       if (vp != 2)
-        out.push_back(fmt::format("schedule zb_v has two model chunks a stage: vp must be 2, not {}", vp));
+        out.push_back(fmt::format("schedule zb_v has two model chunks per stage: vp must be 2, not {}", vp));
       break;
     case pipeline_schedule::dualpipe:
       one_chunk("dualpipe", " and direction: vp must be 1");
       if (pp % 2 != 0)
-        out.push_back(
-            fmt::format("schedule dualpipe runs both ways through pairs of stages: pp must be even, not {}", pp));
+        out.push_back(fmt::format("schedule dualpipe pairs opposite stages: pp must be even, not {}", pp));
       if (m % 2 != 0 || m < 2 * pp)
         out.push_back(
-            fmt::format("schedule dualpipe needs an even number of micro-batches, 2 x pp = {} or more; the global "
-                        "batch gives each replica {}",
+            fmt::format("schedule dualpipe needs an even number of micro-batches, at least 2 x pp = {}; the "
+                        "global batch gives each replica {}",
                         2 * pp, m));
       break;
     case pipeline_schedule::interleaved:
       if (vp > 1 && pp > 1 && m % pp != 0)
         out.push_back(fmt::format(
-            "interleaving runs micro-batches in groups of pp {}, and the global batch gives each replica {}", pp,
-            m));
+            "schedule interleaved needs a multiple of pp {} micro-batches; the global batch gives each replica {}",
+            pp, m));
       break;
   }
   return out;

@@ -1,4 +1,4 @@
-// Layers dealt to model chunks as the scenario says. [docs/models-and-assumptions.md#pipeline]
+// Custom assignment of layers to model chunks. [docs/models-and-assumptions.md#pipeline]
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ class layout_parser {
 
   std::optional<std::string> parse(std::string& why) {
     std::string out = sequence(0);
-    if (why_.empty() && at_ < text_.size()) fail("a closing parenthesis without its opening one");
+    if (why_.empty() && at_ < text_.size()) fail("unmatched closing parenthesis");
     why = why_;
     if (!why_.empty()) return {};
     return out;
@@ -41,7 +41,7 @@ class layout_parser {
       if (text_[at_] == '(' && depth < 16) {
         ++at_;
         item = sequence(depth + 1);
-        if (at_ >= text_.size()) fail("the group is not closed");
+        if (at_ >= text_.size()) fail("missing closing parenthesis");
         ++at_;
       } else if (layout_letters.find(text_[at_]) != layout_letters.npos) {
         item = text_[at_++];
@@ -79,27 +79,28 @@ std::vector<std::string> layout_problems(const model& m, const std::vector<std::
   std::vector<std::string> out;
   const auto size = static_cast<std::int64_t>(layout.size());
   if (size != chunks)
-    out.push_back(fmt::format("the pipeline layout has {} chunks, and pp x vp is {}", size, chunks));
+    out.push_back(fmt::format("the pipeline layout has {} chunks, but pp x vp is {}", size, chunks));
   const std::string all = std::accumulate(layout.begin(), layout.end(), std::string{});
   const auto layers = static_cast<std::int64_t>(m.layers.size());
   if (count(all, 't') != layers)
-    out.push_back(fmt::format("the pipeline layout has {} layers (t), and the model {}", count(all, 't'), layers));
+    out.push_back(
+        fmt::format("the pipeline layout has {} layers (t), but the model has {}", count(all, 't'), layers));
   if (count(all, 'm') != m.mtp_layers)
-    out.push_back(fmt::format("the pipeline layout has {} prediction modules (m), and the model {}",
+    out.push_back(fmt::format("the pipeline layout has {} prediction modules (m), but the model has {}",
                               count(all, 'm'), m.mtp_layers));
   std::string wanted(1, 'E');
   wanted.append(static_cast<std::size_t>(count(all, 't')), 't')
       .append(static_cast<std::size_t>(count(all, 'm')), 'm')
       .push_back('L');
   if (all != wanted)
-    out.push_back("the pipeline layout must go from one E through layers and prediction modules to one L");
+    out.push_back("the pipeline layout must be one E, then layers, then prediction modules, then one L");
   else if (count(layout.front(), 'E') == 0 || count(layout.back(), 'L') == 0)
-    out.push_back("the pipeline layout must have E in its first chunk and L in its last");
+    out.push_back("the pipeline layout must have E in its first chunk and L in its last chunk");
   return out;
 }
 
-/// Layers of each stage when the first and last have numbers of their own, or tables count as layers; empty when
-/// they cannot be dealt evenly.
+/// Layers of each stage if the first and last have numbers of their own, or tables count as layers. Empty if the
+/// layers do not divide evenly.
 std::vector<std::int64_t> stage_layers(const model& m, const training_workload& w) {
   const pipeline_split& s = w.split;
   const std::int64_t pp = w.par.pp;
@@ -133,24 +134,25 @@ std::vector<std::string> split_problems(const model& m, const training_workload&
   std::vector<std::string> out;
   const bool numbers = s.first > 0 || s.last > 0, tables = s.embedding || s.loss;
   if (!s.layout.empty() && (numbers || tables))
-    out.push_back("a pipeline layout says everything; leave out the other numbers of stages");
+    out.push_back("a pipeline layout excludes the other settings of the pipeline split");
   if (numbers && (s.embedding.value_or(false) || s.loss.value_or(false)))
     out.push_back(
-        "layers of the first and last stage, and embedding and loss that count as layers, exclude each other");
+        "the layer counts of the first and last stage cannot be combined with embedding or loss counted as "
+        "layers");
   if (!out.empty()) return out;
   if (!s.layout.empty()) return layout_problems(m, s.layout, w.par.pp * w.par.vp);
-  if (m.mtp_layers > 0) return {"uneven stages with prediction modules need a pipeline layout"};
+  if (m.mtp_layers > 0) return {"with prediction modules, uneven stages need a pipeline layout"};
   const std::vector<std::int64_t> stages = stage_layers(m, w);
   if (stages.empty())
-    return {"the layers left over from the first and last stage cannot be dealt evenly to the others"};
+    return {"the layers outside the first and last stage do not divide evenly among the other stages"};
   for (const std::int64_t n : stages)
     if (n % w.par.vp != 0)
-      return {fmt::format("a stage of {} layers cannot be cut into vp {} equal chunks", n, w.par.vp)};
+      return {fmt::format("a stage of {} layers cannot be split into vp {} equal chunks", n, w.par.vp)};
   const pipeline_geometry shape = geometry_of(w);
   const auto loss_stage = static_cast<std::size_t>(shape.stage_of(shape.chunks() - 1, 0));
   if ((s.embedding.value_or(false) && stages.front() < w.par.vp) ||
       (s.loss.value_or(false) && stages[loss_stage] < w.par.vp))
-    return {"embedding and loss need a chunk with a layer's place"};
+    return {"embedding and loss count as layers, so their chunk needs at least one layer"};
   return {};
 }
 

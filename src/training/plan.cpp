@@ -1,5 +1,5 @@
-// A training step as streams: host work, forward and backward passes by stage, pipeline sends, data-parallel
-// buckets, optimizer.
+// Plan of a training step: host work, forward and backward passes by stage, pipeline sends, data-parallel buckets
+// and optimizer.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 namespace nvlsim {
 namespace {
 
-/// The same work with every layer's activations kept.
+/// The same workload without recomputation.
 training_workload without_recompute(training_workload w) {
   w.recompute = {};
   return w;
@@ -26,7 +26,7 @@ std::int64_t index(std::size_t i) { return static_cast<std::int64_t>(i); }
 
 class step_builder {
  public:
-  /// `kept` prices layers that are not recomputed where others are.
+  /// `kept` prices the layers that are not recomputed under block recompute.
   step_builder(const training_context& c, const training_context& kept, bool fold);
   plan take() {
     build();
@@ -34,27 +34,27 @@ class step_builder {
       if (t.network.empty()) t.network = demands_within(c_.machine, t);
     return std::move(plan_);
   }
-  /// Equal for steps of one structure.
+  /// Equal for steps with the same structure.
   std::vector<std::int64_t> key() const;
-  /// Requires that ranks are folded. This step cannot be planned afterwards.
+  /// Requires folded ranks. The builder cannot be used for a plan afterwards.
   step_structure structure();
-  /// Of a structure that has this step's key.
+  /// Prices the recipes of a structure with this step's key.
   step_prices priced(const std::vector<step_recipe>& recipes) { return templates_.priced(recipes); }
 
  private:
   void build();
   void build_rank(std::int64_t stage, std::int64_t copy);
-  /// Waits for `beside` too; the output of a paired pass is handed on by whoever gets its event.
+  /// Also waits for `beside`. The caller signals the returned event of a paired pass.
   event_id forward(rank_class& rank, std::int64_t stage, std::int64_t copy, const pipeline_slot& slot,
                    event_id beside);
   void backward(rank_class& rank, std::int64_t stage, std::int64_t copy, const pipeline_slot& slot);
   struct reduction {
-    std::int32_t work;  ///< its template
-    event_id all;       ///< of its gradients are there
+    std::int32_t work;  ///< template
+    event_id all;       ///< all ranks have the gradients
   };
   void reduce(rank_class& rank, const reduction& r, event_id after);
   void gather_parameters(rank_class& rank, std::int64_t stage, std::int64_t copy);
-  /// Deferred weight gradients of the LM head, reductions that wait for them, and the optimizer.
+  /// Adds deferred weight gradients of the LM head, reductions that wait for them, and the optimizer.
   void finish(rank_class& rank, std::int64_t stage, std::int64_t copy);
   /// A micro-batch's activations or gradients on their way from one stage to another.
   struct handover {
@@ -69,7 +69,7 @@ class step_builder {
     const std::int64_t i = (copy * chunks_ + chunk) * c_.work.micro_batches() + mb;
     return (fwd ? forward_in_ : backward_in_)[static_cast<std::size_t>(i)];
   }
-  /// Rendezvous of the ranks that share gradients (one arrival when folded).
+  /// Event at which ranks that share gradients meet (one arrival if folded).
   event_id group_event(std::int64_t chunk, std::int64_t copy, std::size_t bucket, bool reduce,
                        std::int32_t micro_batch = 0);
 
@@ -77,15 +77,16 @@ class step_builder {
   plan plan_;
   pipeline_geometry shape_;
   step_templates templates_;
-  std::int64_t deferred_;  ///< micro-batches whose head gradients come last
+  std::int64_t deferred_;  ///< micro-batches with deferred LM head gradients
   std::int64_t copies_, chunks_;
   std::vector<event_id> forward_in_, backward_in_;
   std::map<std::tuple<std::int64_t, std::int64_t, std::size_t, bool, std::int32_t>, event_id> groups_;
-  std::vector<event_id> gathered_, reduced_;  ///< of the rank being built: by chunk and bucket; all reductions
-  std::vector<reduction> late_;               ///< of the chunk whose head gradients come last
-  std::vector<std::size_t> first_bucket_;     ///< by local chunk, into gathered_
-  std::vector<std::int32_t> first_met_;  ///< by local chunk: its first micro-batch, which meets the parameters
-  std::vector<std::int32_t> last_of_;    ///< by local chunk: its last, after which gradients leave
+  std::vector<event_id> gathered_, reduced_;  ///< of the current rank: by chunk and bucket; all reductions
+  std::vector<reduction> late_;               ///< of the chunk with deferred LM head gradients
+  std::vector<std::size_t> first_bucket_;     ///< by local chunk: index into gathered_
+  std::vector<std::int32_t>
+      first_met_;  ///< by local chunk: its first micro-batch, which waits for gathered parameters
+  std::vector<std::int32_t> last_of_;  ///< by local chunk: its last micro-batch, after which gradients are reduced
 };
 
 step_builder::step_builder(const training_context& c, const training_context& kept, bool fold)
@@ -140,7 +141,7 @@ void step_builder::build_rank(std::int64_t stage, std::int64_t copy) {
       backward(rank, stage, copy, slot);
     } else if (!slot.paired) {
       forward(rank, stage, copy, slot, no_event);
-    } else {  // starts, and hands on its output, with the backward pass beside it
+    } else {  // starts and ends together with the backward pass it overlaps
       const pipeline_slot& beside = slots[++i];
       const event_id other = input(copy, shape_.chunk_of(stage, beside.chunk), beside.micro_batch, false);
       const event_id output = forward(rank, stage, copy, slot, other);
@@ -158,7 +159,7 @@ void step_builder::gather_parameters(rank_class& rank, std::int64_t stage, std::
   first_bucket_.assign(static_cast<std::size_t>(shape_.local), 0);
   std::vector<std::int64_t> order(static_cast<std::size_t>(shape_.local));
   std::iota(order.begin(), order.end(), std::int64_t{0});
-  // Both holders of a chunk under DualPipe must meet in the same order.
+  // Under DualPipe both holders of a chunk must meet in the same order.
   if (shape_.schedule == pipeline_schedule::dualpipe && 2 * stage >= w.par.pp)
     std::reverse(order.begin(), order.end());
   for (const std::int64_t v : order) {
@@ -203,7 +204,7 @@ event_id step_builder::forward(rank_class& rank, std::int64_t stage, std::int64_
     plan_.append(rank.streams[0], templates_.of_chunk(slot.what, slot.paired, k), {ready, beside}, signal,
                  {slot.micro_batch});
   } else {
-    // The first micro-batch meets the parameters as they are gathered, bucket by bucket.
+    // The first micro-batch waits for parameters bucket by bucket.
     const std::size_t first = first_bucket_[static_cast<std::size_t>(slot.chunk)];
     for (std::size_t i = 0; i < buckets.size(); ++i)
       plan_.append(
@@ -236,7 +237,7 @@ void step_builder::backward(rank_class& rank, std::int64_t stage, std::int64_t c
     plan_.append(rank.streams[0], work, {ready}, done, {slot.micro_batch});
   } else {
     for (std::size_t i = buckets.size(); i-- > 0;) {
-      // A bucket's gradients leave as soon as every rank of the group has them.
+      // A bucket is reduced as soon as every rank of the group has its gradients.
       const event_id all = group_event(k, copy, i, true, always ? slot.micro_batch : 0);
       const bool bottom = i == 0;
       plan_.append(rank.streams[0],
@@ -271,13 +272,13 @@ void step_builder::reduce(rank_class& rank, const reduction& r, event_id after) 
 
 void step_builder::finish(rank_class& rank, std::int64_t stage, std::int64_t copy) {
   if (deferred_ > 0 && shape_.stage_of(chunks_ - 1, 0) == stage) {
-    const std::size_t beyond = templates_.buckets(chunks_ - 1).size();  // no bucket: of the whole chunk
+    const std::size_t beyond =
+        templates_.buckets(chunks_ - 1).size();  // past the last bucket: stands for the whole chunk
     const event_id drained = late_.empty() ? no_event : group_event(chunks_ - 1, copy, beyond, true);
     plan_.append(rank.streams[0], templates_.of({.of = step_recipe::kind::head_gradients}), {}, drained);
     for (const reduction& r : late_) reduce(rank, r, drained);
   }
-  // One operation cannot wait for an unbounded list, so reductions are awaited through the stream's last one: a
-  // stream is in order.
+  // Streams run in order, so waiting for the last reduction is enough.
   plan_.append(rank.streams[0], templates_.of({.of = step_recipe::kind::optimizer, .at = stage}),
                {reduced_.empty() ? no_event : reduced_.back()});
 }
@@ -314,13 +315,12 @@ plan plan_training(const platform& p, const stack& s, const model& m, const trai
   const double ranks = static_cast<double>(w.par.gpus()),
                passes = ranks * static_cast<double>(w.par.vp * w.micro_batches());
   if (!fold && passes > most_passes)
-    throw input_error(
-        {{"",
-          "",
-          fmt::format(
-              "unfolded, {} ranks make {:.3g} passes of micro-batches, and {:.3g} are the most; fold equal ranks",
-              w.par.gpus(), passes, most_passes),
-          {}}});
+    throw input_error({{"",
+                        "",
+                        fmt::format("{} ranks without folding have {:.3g} passes of micro-batches; the limit is "
+                                    "{:.3g}; fold equal ranks",
+                                    w.par.gpus(), passes, most_passes),
+                        {}}});
   if (!w.degraded.empty()) return plan_degraded(p, s, m, w, fold);
   const training_context c(p, s, m, w);
   if (!w.recompute.block) return step_builder(c, c, fold).take();

@@ -8,13 +8,13 @@
 namespace nvlsim {
 namespace {
 
-/// Calls `visit(stream, position, operation)` for each operation after all that it waits for. Throws
-/// internal_error on a cycle.
+/// Calls `visit(stream, position, operation)` for each operation in topological order. Throws internal_error on a
+/// cycle.
 template <class Visit>
 void visit_in_order(const plan& p, Visit visit) {
   std::vector<stream_position> at = busy_streams(p);
   event_board events(p, at.size());
-  std::vector<std::uint32_t> waited(at.size());  // events that the next operation of each has seen happen
+  std::vector<std::uint32_t> waited(at.size());  // by stream: events of its next operation that have happened
   std::vector<std::int32_t> ready;
   for (std::size_t i = at.size(); i-- > 0;) ready.push_back(static_cast<std::int32_t>(i));
   const auto operations_of = [&](const stream_position& s) -> const std::vector<operation>& {
@@ -57,7 +57,7 @@ step_structure::step_structure(const plan& p, std::vector<step_recipe> recipes)
     for (const stream& x : c.streams) all += x.operations.size();
   steps_.reserve(all);
   waits_.reserve(p.waits.size());
-  std::vector<char> by_bucket(events_);  // events that happen to each bucket at a time of its own
+  std::vector<char> by_bucket(events_);  // events that happen at a different time for each bucket
   visit_in_order(p, [&](std::int32_t stream, const stream_position& at, const operation& o) {
     const auto c = static_cast<std::size_t>(at.rank_class);
     const stream_kind where = p.classes[c].streams[static_cast<std::size_t>(at.stream)].kind;
@@ -68,7 +68,7 @@ step_structure::step_structure(const plan& p, std::vector<step_recipe> recipes)
     const bool last = r.data_parallel && r.what != pass_kind::forward;
     if (o.signals != no_event && (meeting || last || r.of == kind::gather))
       by_bucket[static_cast<std::size_t>(o.signals)] = 1;
-    if (meeting) return;  // of ranks that got there at the same time
+    if (meeting) return;  // folded ranks arrive at the same time
     step s{o.work, stream, no_event, static_cast<std::int32_t>(r.at), 0, form::plain};
     if (r.of == kind::gather) s.what = form::gather;
     else if (r.of == kind::reduce) s.what = form::reduce;
@@ -88,7 +88,7 @@ double step_structure::makespan(const step_prices& cost) const {
   std::vector<double> free(streams_), happened(events_);
   std::vector<std::uint32_t> first_bucket(1);  // by chunk
   for (const std::uint32_t n : cost.buckets) first_bucket.push_back(first_bucket.back() + n);
-  std::vector<double> gathered(first_bucket.back()), computed(first_bucket.back());  // when each bucket was
+  std::vector<double> gathered(first_bucket.back()), computed(first_bucket.back());  // by bucket: when
   const event_id* wait = waits_.data();
   for (const step& s : steps_) {
     double& now = free[static_cast<std::size_t>(s.stream)];

@@ -151,7 +151,7 @@ std::int32_t step_templates::make_pass(const step_recipe& r) {
                                     : gathers   ? parameter_gather(c_, b.parameters)
                                                 : priced_transfer{};
     part_facts why = facts_of(c_.machine, traffic);
-    why.traffic = {};  // it flows on a stream of its own
+    why.traffic = {};  // runs on a stream of its own
     wait(work_kind::dp, "dp.interference", traffic.time * c_.framework.dp_interference, why);
   }
   work_template t{fmt::format("{} ({} layers{}{})", names[k],
@@ -188,7 +188,7 @@ std::int32_t step_templates::send_template(std::int64_t from, std::int64_t to) {
   const parallelism& par = c_.work.par;
   const placement& place = c_.work.place;
   const std::int64_t lower = std::min(from, to), upper = std::max(from, to);
-  const bool wraps = upper - lower > 1;  // last stage to first, between model chunks
+  const bool wraps = upper - lower > 1;  // from the last stage to the first, between model chunks
   const bool crosses = wraps && !place.table ? place.domain_of(0) != place.domain_of(par.gpus() - 1)
                                              : stages_cross(par, place, lower, upper);
   return it->second = crosses ? send_fabric_ : send_nvlink_;

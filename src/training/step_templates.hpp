@@ -1,4 +1,4 @@
-// The operations of a training step by what they do: a template for each, priced when it is first asked for.
+// Templates of a training step's operations, priced on first use.
 #pragma once
 
 #include <cstdint>
@@ -13,29 +13,29 @@
 
 namespace nvlsim {
 
-/// Templates of one layout's step, which it adds to a plan.
+/// Adds the templates of one layout's step to a plan.
 class step_templates {
  public:
-  /// All must outlive it. `kept` prices layers that are not recomputed where others are.
+  /// All arguments must outlive it. `kept` prices the layers that are not recomputed under block recompute.
   step_templates(const training_context& c, const training_context& kept, const pipeline_geometry& shape, plan& p);
   step_templates(const step_templates&) = delete;
 
   const std::vector<bucket>& buckets(std::int64_t chunk) const {
     return buckets_[static_cast<std::size_t>(chunk)];
   }
-  /// Micro-batches whose gradients of the LM head come last.
+  /// Micro-batches with deferred LM head gradients.
   std::int64_t deferred() const { return deferred_; }
 
   std::int32_t of(const step_recipe& r);
-  /// Of a pass through a whole chunk, without data-parallel traffic beside it.
+  /// Template of a pass through a whole chunk that overlaps no data-parallel traffic.
   std::int32_t of_chunk(pass_kind what, bool paired, std::int64_t chunk);
   std::int32_t host() const { return host_; }
   std::int32_t ready() const { return ready_; }  ///< takes no time
 
-  /// From now on a template is a recipe without costs, and every chunk one bucket. Nothing can be priced
+  /// From now on, templates are recipes without costs, and every chunk is one bucket. Nothing can be priced
   /// afterwards.
   void only_note();
-  /// The recipes noted, by template.
+  /// Recipes by template.
   std::vector<step_recipe> take_recipes() { return std::move(recipes_); }
   step_prices priced(const std::vector<step_recipe>& recipes);
 
@@ -44,11 +44,11 @@ class step_templates {
     const auto k = static_cast<std::size_t>(r.at);
     return r.bucket < 0 ? whole_[k] : buckets_[k][static_cast<std::size_t>(r.bucket)];
   }
-  /// A template without costs, one for each recipe.
+  /// A template without costs, one per recipe.
   std::int32_t noted(const step_recipe& r);
   std::int32_t pass_template(const step_recipe& r);
   std::int32_t make_pass(const step_recipe& r);
-  /// Reduce or gather of a bucket; shared by buckets of the same layers.
+  /// Reduction or gather of a bucket. Buckets with equal layers share it.
   std::int32_t traffic_template(const step_recipe& r);
   std::int32_t make_traffic(const step_recipe& r);
   std::int32_t send_template(std::int64_t from, std::int64_t to);
@@ -56,7 +56,7 @@ class step_templates {
   std::int32_t make_optimizer(std::int64_t stage);
   std::int32_t head_gradients_template();
   std::int32_t simple_template(work_kind kind, const char* name, seconds t, watts power, const part_facts& f);
-  /// Of an operation that shares the network.
+  /// Template of an operation that uses the network.
   std::int32_t transfer_template(work_kind kind, const char* name, const priced_transfer& t);
 
   const training_context& c_;
@@ -64,20 +64,19 @@ class step_templates {
   plan& plan_;
   std::int64_t deferred_;
   std::vector<std::vector<bucket>> buckets_;        ///< by chunk
-  std::vector<bucket> whole_;                       ///< by chunk, all its buckets as one
-  std::vector<costed_parts> layer_[pass_kinds][2];  ///< by kind of pass, paired or not, and kind of layer
+  std::vector<bucket> whole_;                       ///< by chunk, all buckets merged
+  std::vector<costed_parts> layer_[pass_kinds][2];  ///< by kind of pass, paired, kind of layer
   costed_parts embedding_[pass_kinds], head_[pass_kinds];
   std::int32_t host_, ready_, send_nvlink_, send_fabric_;
   std::int32_t head_gradients_ = -1;
-  std::vector<std::int32_t> whole_work_[pass_kinds]
-                                       [2];  ///< by kind of pass, paired or not, and chunk: -1 until needed
+  std::vector<std::int32_t> whole_work_[pass_kinds][2];  ///< by kind of pass, paired, chunk; -1 until needed
   std::map<std::tuple<pass_kind, bool, std::vector<std::int64_t>, bool, bool, bool, bool>, std::int32_t> passes_;
   std::map<std::tuple<step_recipe::kind, std::vector<std::int64_t>, bool, bool>, std::int32_t> traffic_;
-  std::map<std::pair<std::int64_t, std::int64_t>, std::int32_t>
-      send_work_;                                                 ///< by stages: of what one sends the other
-  std::map<std::vector<std::int64_t>, std::int32_t> optimizers_;  ///< by layers, embeddings and heads of the stage
+  std::map<std::pair<std::int64_t, std::int64_t>, std::int32_t> send_work_;  ///< by sending and receiving stage
+  std::map<std::vector<std::int64_t>, std::int32_t>
+      optimizers_;  ///< by layers, embeddings and LM heads of the stage
   bool structure_only_ = false;
-  std::vector<step_recipe> recipes_;  ///< of templates, where only the structure is wanted
+  std::vector<step_recipe> recipes_;  ///< by template, if only the structure is wanted
   std::map<step_recipe, std::int32_t> known_recipes_;
 };
 

@@ -1,4 +1,4 @@
-// What a layer keeps for its backward pass. [docs/models-and-assumptions.md#memory]
+// Activations that a layer keeps for its backward pass. [docs/models-and-assumptions.md#memory]
 #include <algorithm>
 
 #include "training/operator_list.hpp"
@@ -12,8 +12,8 @@ struct keeper {
   const layer_spec& l;
   const training_workload& w;
   token_counts t;
-  double tp, hidden, element;  ///< bytes of a GEMM operand
-  double mlp_element;          ///< the same in MLPs, whose frozen weights have no gradient to keep inputs for
+  double tp, hidden, element;  ///< bytes per element of a GEMM operand
+  double mlp_element;          ///< the same in MLPs; frozen weights need no inputs for gradients
 };
 
 double grouped_query(const keeper& k) {
@@ -24,7 +24,7 @@ double grouped_query(const keeper& k) {
   return kept;
 }
 
-/// Queries and chosen keys of an indexer.
+/// Queries and selected keys of an indexer.
 double chosen(const keeper& k) {
   if (k.l.index_heads == 0) return 0;
   return k.t.sharded * (2 * real(k.l.index_heads * k.l.index_dim) + 4 * keys_of(k.l, real(k.w.seq_length)).pooled);
@@ -36,7 +36,7 @@ double latent(const keeper& k) {
   const double heads = real(k.l.heads) / k.tp, qk = real(a.qk_nope_dim + a.qk_rope_dim);
   const bool up = k.w.recompute.mla_up_proj;
   double kept = k.t.whole * (2 * 2 * ranks + 2 * rope);
-  if (attends_sparsely(k.l, k.w.seq_length)) {  // absorbed queries and their output, and the values of heads
+  if (attends_sparsely(k.l, k.w.seq_length)) {  // absorbed queries, their output, and values by head
     kept += k.t.whole * heads *
                 ((up ? 0 : 2 * (qk + real(a.kv_lora_rank) + rope)) + 2 * real(a.kv_lora_rank) + 2 * v) +
             chosen(k);
@@ -58,7 +58,7 @@ double compressed(const keeper& k) {
          chosen(k);
 }
 
-/// The projected inputs, the scan's output and the normalised one; states and convolution run again.
+/// Projected inputs, output of the scan and normalised output; states and convolution are recomputed.
 double scan(const keeper& k, double keys) {
   const scan_spec& s = k.l.scan;
   const double width = real(s.heads * s.head_dim), inputs = 2 * width + keys + real(s.heads);
@@ -94,7 +94,7 @@ double experts(const keeper& k) {
     kept += routed / etp * (k.mlp_element + 2) * seen;  // permuted input, unpermuted output
     kept += routed * (2 * width + (r.activation ? 0 : k.mlp_element)) * f / etp;
   }
-  if (x.latent > 0) kept += k.t.moe / etp * k.mlp_element * seen;  // combined, before it is projected back
+  if (x.latent > 0) kept += k.t.moe / etp * k.mlp_element * seen;  // combined output before the up-projection
   return kept + k.t.whole * (2 * width + k.mlp_element) * real(x.shared_ffn) / k.tp;
 }
 
@@ -107,9 +107,8 @@ bool recomputes_layer(const recompute_spec& r, std::int64_t layer, bool predicts
 bytes stored_activations(const model& m, const layer_spec& l, const training_workload& w) {
   const token_counts t = tokens_of(w);
   const double streams = real(m.residual_streams), h = real(m.hidden);
-  if (w.recompute.full) return bytes::from_base(t.sharded * 2 * h * streams);  // the layer's input alone
-  // Quantised recipes keep the inputs of linear layers as they were quantised; attention keeps its output in BF16
-  // too.
+  if (w.recompute.full) return bytes::from_base(t.sharded * 2 * h * streams);  // the layer's input only
+  // Quantised recipes keep the quantised inputs of linear layers; attention also keeps its output in BF16.
   const double element = std::min(2.0, bytes_per_element(w.gemm_precision));
   const keeper k{l, w, t, real(w.par.tp), h, element, w.task == training_task::lora ? 0 : element};
   const double norm = (2 * streams + (w.recompute.layernorm ? 0 : k.element)) * h;
@@ -120,8 +119,8 @@ bytes stored_activations(const model& m, const layer_spec& l, const training_wor
     kept += t.moe / real(w.par.etp) * mlp_norm + experts(k);
   } else if (l.ffn_hidden > 0) {
     const double width = l.gated_mlp ? 2 : 1, f = real(l.ffn_hidden);
-    // Frozen recipes of 8 bits and less keep the activation's inputs so too (activation_func_fp8_input_store).
-    // [assumed]
+    // Frozen recipes with formats of 8 bits or fewer also store the activation's inputs in 8 bits
+    // (activation_func_fp8_input_store). [assumed]
     const double inner = w.task == training_task::lora ? std::max(1.0, element) : 2;
     kept += t.sharded * mlp_norm;
     if (!w.recompute.mlp)

@@ -1,11 +1,11 @@
-// What a training step sends beside its layers: gradients, parameters, and activations between stages.
+// Communication of a training step outside layers: gradients, parameters, and activations between stages.
 #include "nvlsim/collectives/collectives.hpp"
 #include "training/pass_costs.hpp"
 
 namespace nvlsim {
 namespace {
 
-/// Under DualPipe the stage opposite has copies too; it is in other domains unless the job fits in one.
+/// Under DualPipe the opposite stage holds copies too, in other domains unless the job fits in one.
 comm_group both_ends(const training_workload& w, comm_group g) {
   if (w.schedule != pipeline_schedule::dualpipe) return g;
   return {g.ranks * 2, spans_domains(w.par, w.place) ? g.domains * 2 : g.domains};
@@ -22,7 +22,7 @@ priced_transfer data_collective(const training_context& c, collective kind, loca
   priced_transfer all = price(p.dense, dense) + price(p.expert, experts);
   const training_workload& w = c.work;
   if (w.sharding_groups == 1 || kind != collective::reduce_scatter) return all;
-  // Each rank's shard is then added up over the groups, once a step: a share of every reduction.
+  // Each rank's shard is then reduced over the groups once per step; each reduction carries its share.
   const bool always =
       w.sharding == data_parallel_sharding::fsdp || w.sharding == data_parallel_sharding::optim_grads;
   const double share = always ? 1 / static_cast<double>(w.micro_batches()) : 1;
@@ -58,7 +58,7 @@ priced_transfer gradient_reduction(const training_context& c, local_parameters p
 priced_transfer parameter_gather(const training_context& c, local_parameters p) {
   const double share =
       c.work.task == training_task::lora && c.work.sharding != data_parallel_sharding::fsdp ? lora_share : 1.0;
-  // Per-tensor FP8 gathers 8-bit parameters; block formats gather 16 bit and cast on arrival, by row and by
+  // Per-tensor FP8 gathers 8-bit parameters. Block formats gather 16-bit parameters and cast them by row and by
   // column.
   const double element = c.work.gemm_precision == precision::fp8 ? 1.0 : 2.0;
   return data_collective(c, collective::all_gather, p, share * element);

@@ -1,4 +1,4 @@
-// Platforms, stacks and models by name or path.
+// Loading platforms, stacks and models by name or path.
 #pragma once
 
 #include <memory>
@@ -10,46 +10,45 @@
 
 namespace nvlsim {
 
-/// A value read from files together with its document, for provenance and resolved inputs.
+/// A loaded input with its document, for provenance and resolved inputs.
 template <class T>
 struct loaded {
   T content;
   config::document source;
 };
 
-/// One override with where it was written.
+/// One override, with the place where it was written.
 struct override_at {
   std::string pointer;
   value v;
   config::origin by;
-  std::string written_at;  ///< pointer for messages, when it is written elsewhere than where it points
+  std::string written_at;  ///< pointer for messages, if it differs from `pointer`
 };
 
-/// "a result" for a document whose `"schema"` says so; "" when it has none or is of the `wanted` kind
+/// Kind of a document by its `"schema"`, such as "a result". Empty if it has no schema or is of the `wanted` kind
 /// ("scenario").
 std::string other_kind(const value& root, std::string_view wanted);
-/// Whether an input is named by its file: it has a "/" or ends in ".json".
+/// Whether an input is given by path: it contains "/" or ends in ".json".
 bool is_path(std::string_view name);
-/// What an input named so is called: the name, a file's stem, or, of a checkpoint, the name of its folder.
+/// Display name of an input: the name itself, the stem of a file, or the folder name of a checkpoint.
 std::string input_name(const std::string& name);
 
-/// `name` is a name in the folder or the path of a file (it then has a "/" or ends in ".json"), for a model also
-/// that of a folder with a config.json; an hf_quant_config.json beside a config.json is read with it. Problems are
-/// added, of a path that cannot be read too, and the content is then unusable. `asked_by` locates the name.
+/// Loads an input by name from its folder, or by path (see `is_path`). A model may also be a folder with a
+/// config.json; an hf_quant_config.json in the same folder is read too. Adds all problems, including unreadable
+/// paths; the content is then unusable. `asked_by` is where the name was given.
 loaded<platform> load_platform(const std::string& name, const data_folders& data,
                                const std::vector<override_at>& sets, const problem& asked_by,
                                diagnostics& problems);
 loaded<stack> load_stack(const std::string& name, const data_folders& data, const std::vector<override_at>& sets,
                          const problem& asked_by, diagnostics& problems);
-/// A stack with what its text alone gives.
+/// A stack with its resolved text and digest.
 struct known_stack {
   loaded<stack> file;
   value resolved;
   std::string digest;
 };
-/// As load_stack, once a process for each stack without overrides, until a file of its folders changes: stacks are
-/// the longest inputs, and sweeps and searches read thousands of scenarios on one. May be called by several
-/// threads.
+/// Like load_stack, but reads each stack without overrides once per process, until a file in its folders changes.
+/// Stacks are the largest inputs, and sweeps and searches read thousands of scenarios that share one. Thread-safe.
 std::shared_ptr<const known_stack> share_stack(const std::string& name, const data_folders& data,
                                                const std::vector<override_at>& sets, const problem& asked_by,
                                                diagnostics& problems);

@@ -1,4 +1,4 @@
-// A scenario: platform, stack, model, workload and simulation options, read from files into one value.
+// Scenarios: platform, stack, model, workload and simulation options, read from files.
 #pragma once
 
 #include <cstdint>
@@ -32,35 +32,34 @@ struct scenario_options {
   std::uint64_t seed = 1;
 };
 
-/// A physical constant as it was read, with its provenance.
+/// A physical constant as read, with its provenance.
 struct input_constant {
-  std::string pointer;  ///< in the scenario, as `--set` takes it: "/platform/gpu/hbm_bandwidth"
+  std::string pointer;  ///< as for `--set`: "/platform/gpu/hbm_bandwidth"
   std::string text;     ///< the value as written: "8 TB/s"
   std::string kind;     ///< "measured", "vendor", "derived" or "assumed"
   std::string source;
-  std::string from;  ///< the file that holds it: "platform gb300-nvl72", "stack nccl-2.29", "--set"
+  std::string from;  ///< where it was given: "platform gb300-nvl72", "stack nccl-2.29", "--set"
 };
 
 struct scenario {
   std::string name;
-  std::string file;           ///< its path, for messages
-  nvlsim::platform platform;  ///< without a name when a collective on an ideal network has none; so the stack
+  std::string file;           ///< path, for messages
+  nvlsim::platform platform;  ///< nameless, like the stack, if a collective on an ideal network gives none
   nvlsim::stack stack;
-  nvlsim::model model;  ///< collectives have none
+  nvlsim::model model;  ///< not used by collectives
   std::variant<training_workload, inference_workload, collective_workload> workload;
   scenario_options simulation;
-  std::vector<input_constant> constants;  ///< of platform and stack
-  value inputs;  ///< for results: resolved inputs, origin of each value that no file gave, digest
+  std::vector<input_constant> constants;  ///< constants of platform and stack
+  value inputs;                           ///< for results: resolved inputs, origins of values, digest
 };
 
-/// `--set POINTER=TEXT`. The pointer addresses the scenario; below `/platform`, `/stack` and `/model` it also
-/// reaches into the files named there ("/platform/gpu/hbm_bandwidth").
+/// `--set POINTER=TEXT`. Pointers address the scenario. Below `/platform`, `/stack` and `/model` they also address
+/// the files named there ("/platform/gpu/hbm_bandwidth").
 struct override_option {
   std::string pointer, text;
 };
 
-/// Reads a scenario file and the files it names. Throws input_error with every problem of all of them, or
-/// io_error.
+/// Reads a scenario file and the files it names. Throws input_error with all problems of all files, or io_error.
 scenario load_scenario(const std::filesystem::path& file, const std::vector<override_option>& overrides,
                        const data_folders& data);
 

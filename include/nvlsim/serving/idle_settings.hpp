@@ -1,4 +1,4 @@
-// Serving settings that change nothing, so that a result can say so.
+// Serving settings without effect, for the notes of a result.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace nvlsim {
 
-/// A sentence for each setting without effect: waits for what cannot come, precisions of experts without experts,
-/// a prefix cache without prompts that begin alike, a router in front of one replica.
+/// One sentence per setting without effect: waits that never happen, expert precisions of a dense model, a prefix
+/// cache without shared prefixes, a router with a single replica.
 std::vector<std::string> idle_settings(const stack& s, const model& m, const inference_workload& w);
 
 }  // namespace nvlsim

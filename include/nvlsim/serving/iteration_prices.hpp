@@ -1,4 +1,4 @@
-// Iteration times for millions of iterations. [docs/models-and-assumptions.md#inference-online]
+// Fast iteration times, for millions of iterations. [docs/models-and-assumptions.md#inference-online]
 #pragma once
 
 #include <cstdint>
@@ -12,15 +12,15 @@
 
 namespace nvlsim {
 
-/// Prices iterations as `iteration_costs` does: exactly where they hold prompts, and by interpolation between
-/// cache lengths (eight for each doubling) where all decode. Keeps what ran by classes of like iterations.
+/// Prices iterations like `iteration_costs`: exactly if they contain prompts, else by interpolation between cache
+/// lengths (eight per doubling). Records iterations by classes of similar ones.
 class iteration_prices {
  public:
-  /// `swap_rate`: cached tokens a second to or from CPU memory.
+  /// `swap_rate`: cached tokens per second to or from CPU memory.
   iteration_prices(iteration_costs& costs, double swap_rate) : costs_(costs), swap_rate_(swap_rate) {}
 
   iteration_price price(const iteration& it);
-  /// `explained`: parts have facts.
+  /// `explained` adds facts to parts.
   std::vector<iteration_use> uses(bool explained);
 
  private:
@@ -33,8 +33,8 @@ class iteration_prices {
 
   iteration_costs& costs_;
   double swap_rate_;
-  std::vector<std::vector<double>> decode_times_;  ///< by decodes, then by grid point; 0 where not known yet
-  std::vector<std::uint16_t> bins_;                ///< of counts
+  std::vector<std::vector<double>> decode_times_;  ///< by decodes and grid point; 0: not computed yet
+  std::vector<std::uint16_t> bins_;                ///< by count
   std::unordered_map<std::uint32_t, std::int32_t> kinds_;
   std::vector<use> uses_;
 };

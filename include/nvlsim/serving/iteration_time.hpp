@@ -1,4 +1,4 @@
-// What one iteration of a serving engine costs on one GPU of a replica: a function of what the iteration holds.
+// Cost of one iteration of a serving engine on one GPU of a replica, as a function of the iteration's content.
 // [docs/models-and-assumptions.md#inference-iteration]
 #pragma once
 
@@ -17,7 +17,7 @@
 
 namespace nvlsim {
 
-/// Of the tables of exchange kernels, the one that engines send tokens to experts with.
+/// Exchange kernel that serving engines dispatch tokens with.
 inline constexpr const char* dispatch_kernel = "two_sided_dispatch_bf16";
 
 struct time_and_energy {
@@ -26,27 +26,28 @@ struct time_and_energy {
   part_facts facts = {};
 };
 
-/// An iteration, or the mean of many: the same counts, of the whole replica.
+/// Content of an iteration, or the mean over many, for a whole replica.
 struct iteration_content {
   double decodes = 0, context = 0, prompt_tokens = 0, prompt_pairs = 0, prompts = 0, finished_prompts = 0;
 };
 iteration_content content_of(const iteration& it);
 
-/// How weights of a storage format are multiplied on a GPU: block formats it lacks run in 16 bit.
+/// How a GPU multiplies weights of a storage format. Block formats that it lacks run in 16 bits.
 struct gemm_route {
   precision operands = precision::bf16;
-  double weight_element_bytes = 0;  ///< 0: that of the operands
+  double weight_element_bytes = 0;  ///< 0: as the operands
   gemm_params params;
 };
 
-/// Iteration times of one lane. What depends only on the number of tokens is kept: gemm_cost is the dear part.
+/// Iteration times of one lane. Caches costs that depend only on the number of tokens, because gemm_cost is
+/// expensive.
 class iteration_costs {
  public:
   /// Requires `s.inference` and no `serving_problems`. `p`, `s` and `m` must outlive it.
   iteration_costs(const platform& p, const stack& s, const model& m, const inference_workload& w);
 
-  /// Parts (host work first, then kernels in the order of a layer), duration and mean power. `explained` parts
-  /// have their facts.
+  /// Parts (host work first, then kernels in layer order), duration and mean power. `explained` adds facts to
+  /// parts.
   work_template price(const iteration& it, bool explained = false);
   seconds time(const iteration_content& it);
 
@@ -57,11 +58,11 @@ class iteration_costs {
     time_and_energy cost;
     int repeat;
   };
-  /// Costs of a layer that depend only on the tokens of the iteration, before and after attention.
+  /// Costs of a layer before and after attention, which depend only on the number of tokens.
   struct token_costs {
     std::vector<named_cost> before, after;
   };
-  /// What one rank works on: that of the busiest one.
+  /// Content of the busiest rank.
   struct rank_content {
     iteration_content it;
     double tokens = 0, expert_tokens = 0;
@@ -102,16 +103,17 @@ class iteration_costs {
   inference_workload work_;
   engine_costs costs_;
   seconds sequence_host_, request_host_;
-  double most_in_graph_ = 0;  ///< decodes of an iteration that has a CUDA graph
+  double most_in_graph_ = 0;  ///< most decodes in an iteration that runs as a CUDA graph
   kernel_profile kernels_;
-  std::map<weight_role, gemm_route> routes_;  ///< at the rates the engine reaches over a long run
+  std::map<weight_role, gemm_route> routes_;  ///< at the engine's rates in a long run
   attention_params attention_;
-  kernel_profile decode_;   ///< kernels of decode attention for the format of the cache, at the engine's rates
-  double busy_stages_ = 1;  ///< of a pipeline: micro-batches that are in it at once
+  kernel_profile decode_;   ///< decode-attention kernels for the cache format, at the engine's rates
+  double busy_stages_ = 1;  ///< micro-batches in the pipeline at once
   stream_params stream_;
-  std::vector<layer_slice> slices_;  ///< of the model, and from `layers_` on of the module that drafts
+  std::vector<layer_slice>
+      slices_;  ///< layers of the model; from `layers_` on, those of the prediction module that drafts
   std::size_t layers_;
-  std::unordered_map<std::int64_t, std::vector<token_costs>> by_tokens_;  ///< one entry a slice
+  std::unordered_map<std::int64_t, std::vector<token_costs>> by_tokens_;  ///< one entry per slice
   std::unordered_map<std::int64_t, time_and_energy> by_rows_;
 };
 

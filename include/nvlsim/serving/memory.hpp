@@ -1,4 +1,4 @@
-// What a serving replica keeps in GPU memory, and how many KV tokens that leaves.
+// GPU memory of a serving replica, and its KV cache capacity.
 #pragma once
 
 #include <string>
@@ -9,13 +9,13 @@ namespace nvlsim {
 
 struct serving_memory {
   memory_report report;
-  std::int64_t kv_capacity_tokens = 0;  ///< of one lane
-  bytes kv_per_token;                   ///< on one GPU, in layers that keep every token
+  std::int64_t kv_capacity_tokens = 0;  ///< per lane
+  bytes kv_per_token;                   ///< per GPU, in layers that keep every token
   sequence_cache sequence;
-  std::string no_cache;  ///< why there can be none; empty where there is one
+  std::string no_cache;  ///< why there is no KV cache; empty if there is one
 };
 
-/// Requires `s.inference`. A report that does not fit has no KV cache.
+/// Requires `s.inference`. The report has no KV cache item if nothing fits.
 /// [docs/models-and-assumptions.md#inference-memory]
 serving_memory plan_serving_memory(const platform& p, const stack& s, const model& m, const inference_workload& w);
 

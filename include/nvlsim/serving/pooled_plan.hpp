@@ -1,4 +1,4 @@
-// Serving by pools of prefill and decode workers as a plan.
+// Plans of disaggregated serving, with pools of prefill and decode workers.
 #pragma once
 
 #include <functional>
@@ -11,20 +11,20 @@
 
 namespace nvlsim {
 
-/// The decode workers of a pooled workload as a workload of their own.
+/// The workload of the decode pool's workers.
 inference_workload decode_workload(const inference_workload& w);
 
-/// What a prefill worker sends to a decode worker for a prompt of so many tokens, through its busiest port.
+/// KV cache transfer of a prompt of `tokens` tokens from a prefill to a decode worker, through the busiest port.
 /// [docs/models-and-assumptions.md#kv-transfer]
 priced_transfer kv_transfer(const platform& p, const stack& s, const model& m, const inference_workload& w,
                             double tokens);
 
-/// Limits of the workers of both pools. `reasons` gets why they cannot take the longest request.
+/// Limits of both pools' workers. Appends to `reasons` why they cannot serve the longest request.
 pool_setup setup_pools(const platform& p, const stack& s, const model& m, const inference_workload& w,
                        request_extent longest, std::vector<std::string>& reasons);
 
-/// Requires a pooled workload, `s.inference` and no `serving_problems`; fills `run` but for its reasons.
-/// `explained`: parts have facts.
+/// Requires a pooled workload, `s.inference` and no `serving_problems`; fills `run` except for its reasons.
+/// `explained` adds facts to parts.
 void plan_pools(const platform& p, const stack& s, const model& m, const inference_workload& w,
                 const pool_setup& setup, const request_lengths& lengths, inference_run& run,
                 bool explained = false);

@@ -1,4 +1,4 @@
-// How a replica's ranks share weights, and the formats they keep them in.
+// Distribution of weights over a replica's ranks, and their formats.
 #pragma once
 
 #include "nvlsim/layers/layer_slices.hpp"
@@ -9,7 +9,7 @@ namespace nvlsim {
 /// The ranks of one replica.
 rank_layout ranks_of(const inference_workload& w);
 
-/// Format of the weights of a role.
+/// Format of the weights with role `r`.
 precision weights_of(const inference_workload& w, weight_role r);
 
 }  // namespace nvlsim

@@ -1,4 +1,4 @@
-// Which GEMM kernel multiplies weights of a storage format on a GPU.
+// Choice of GEMM kernels by weight format and GPU.
 #pragma once
 
 #include <optional>
@@ -7,23 +7,23 @@
 
 namespace nvlsim {
 
-/// Where a factor has not been identified it is one.
+/// The factor for `k`; 1 if not given.
 template <class Map, class Key>
 double factor_of(const Map& m, const Key& k) {
   const auto it = m.find(k);
   return it == m.end() ? 1.0 : it->second;
 }
 
-/// The format whose factors price weights of a model: no dense model in block-scaled FP8 was measured, and those
-/// with experts show more than its GEMMs. [docs/models-and-assumptions.md#inference-formats]
+/// The format whose factors price a model's weights. No dense model in block-scaled FP8 was measured, and the
+/// factor fitted on models with experts covers more than GEMMs. [docs/models-and-assumptions.md#inference-formats]
 precision priced_as(const model& m, precision weights);
 
-/// What the engine takes to serve a model on a GPU. The factor of block-scaled FP8 is fitted on models with
-/// experts, where it stands for more than its GEMMs; a dense model takes that of FP8. Requires `s.inference`.
+/// Engine costs for a model on a GPU. The factor of block-scaled FP8 is fitted on models with experts, where it
+/// covers more than GEMMs; dense models use the factor of FP8. Requires `s.inference`.
 /// [docs/models-and-assumptions.md#inference-formats]
 engine_costs costs_for(const stack& s, const gpu_spec& gpu, const model& m);
 
-/// Nothing when the stack has no kernel for it.
+/// Empty when the stack has no kernel for the format.
 std::optional<gemm_route> route_gemm(const gpu_spec& gpu, const kernel_profile& k, const engine_costs& c,
                                      weight_role r, precision weights, double sustained);
 

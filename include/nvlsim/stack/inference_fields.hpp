@@ -1,4 +1,4 @@
-// Names of the members of `"inference"`, for the reader and for the fit that writes them.
+// Names of the members of `"inference"`, used by the stack reader and by the fit that writes them.
 #pragma once
 
 #include <array>
@@ -11,8 +11,8 @@ namespace nvlsim {
 struct engine_time_field {
   std::string_view name;
   seconds engine_costs::*member;
-  bool required;  ///< in the common entry
-  bool release;   ///< scales with the release
+  bool required;  ///< must be given in the common entry
+  bool release;   ///< is multiplied by `release_factor`
 };
 inline constexpr std::array<engine_time_field, 11> engine_time_fields = {{
     {"step_host", &engine_costs::step_host, true, true},
@@ -31,7 +31,7 @@ inline constexpr std::array<engine_time_field, 11> engine_time_fields = {{
 struct engine_factor_field {
   std::string_view name;
   double engine_costs::*member;
-  bool divides = false;  ///< it is of a rate, or a time is divided by it: 0 means nothing
+  bool divides = false;  ///< scales a rate or divides a time, so 0 is not allowed
 };
 inline constexpr std::array<engine_factor_field, 12> engine_factor_fields = {{
     {"elementwise_vectors", &engine_costs::elementwise_vectors},

@@ -1,4 +1,4 @@
-// What a serving engine adds to its kernels, how it schedules and what it keeps of the memory.
+// Serving engine parameters: host and kernel overheads, scheduler settings and memory reserves.
 // [docs/models-and-assumptions.md#inference]
 #pragma once
 
@@ -12,107 +12,111 @@
 
 namespace nvlsim {
 
-/// How prompts enter iterations. [docs/models-and-assumptions.md#inference-scheduler]
+/// How prompts are scheduled into iterations. [docs/models-and-assumptions.md#inference-scheduler]
 enum class prefill_policy {
-  chunked,       ///< beside decodes, cut to what the token budget leaves
-  whole_prompt,  ///< beside decodes, those that fit whole
-  exclusive      ///< in iterations of their own, while decodes wait; one longer than the budget is cut
+  chunked,       ///< together with decodes, split to fit the rest of the token budget
+  whole_prompt,  ///< together with decodes, only prompts that fit whole
+  exclusive      ///< in iterations without decodes; a prompt longer than the budget is split
 };
 
 /// What happens when running sequences outgrow the KV cache. [docs/models-and-assumptions.md#inference-preemption]
 enum class preemption_policy {
-  none,       ///< they cannot: what admission reserves is held to the end
-  recompute,  ///< the one admitted last gives its cache up, and computes it again later
-  swap        ///< its cache goes to CPU memory and comes back
+  none,       ///< cannot happen: admission reserves the cache of the whole request
+  recompute,  ///< the last admitted sequence drops its cache and recomputes it later
+  swap        ///< its cache moves to CPU memory and back
 };
 
-/// What the KV cache takes its share of.
+/// The memory that `kv_fraction` is a share of.
 enum class kv_memory_rule {
-  of_rest,  ///< the memory that weights and reserve leave
-  of_all    ///< all memory, weights and reserve included
+  of_rest,  ///< memory left after weights and reserve
+  of_all    ///< all memory, including weights and reserve
 };
 
-/// Host and kernel terms of one GPU architecture. Factors are relative to the stack's kernel profile.
+/// Host and kernel overheads on one GPU architecture. Factors are relative to the stack's kernel profile.
 struct engine_costs {
-  seconds step_host;           ///< an iteration
-  seconds rank_host;           ///< of it, each doubling of the ranks that are told what to run
-  seconds sequence_host;       ///< a running sequence and iteration
-  seconds request_host;        ///< a request admitted
-  seconds layer_time;          ///< small kernels of a layer, beyond its GEMMs and attention
-  seconds qk_norm_time;        ///< norms of queries and keys in a layer that has them
-  seconds prefill_layer_host;  ///< a layer of an iteration that runs without a CUDA graph: with prompts, or too
-                               ///< many decodes
-  seconds expert_layer_time;   ///< routing, permutation and grouped launches of a layer with experts
-  seconds exchange_time;       ///< dispatch and combine latency of such a layer under attention data parallelism
-  seconds scan_layer_time;     ///< recurrence kernels of a layer that scans: linear attention, Mamba
-  seconds indexer_layer_time;  ///< choosing keys in a sparse-attention layer
-  double elementwise_vectors = 12;   ///< hidden vectors moved a token and layer
-  double launch_factor = 1;          ///< of GEMM and decode-attention launches
-  double stream_factor = 1;          ///< of the rate at which GEMMs read weights
-  double decode_factor = 1;          ///< of the rate of decode attention
-  double decode_fp8_factor = 1;      ///< of it where the cache has 8 bits an element
-  double attention_factor = 1;       ///< of the rate of prefill attention
-  double reduce_latency_factor = 1;  ///< of the start of a fused all-reduce
-  double reduce_rate_factor = 1;     ///< of its bandwidth
-  double expert_stream_factor = 1;   ///< of the rate at which expert weights are read
-  double expert_skew = 0;  ///< how uneven experts' popularity is that a loss evened in training; 0: all alike
-  double biased_expert_skew = 0;              ///< the same where a bias on scores evened it
-  double expert_imbalance = 1;                ///< tokens of the busiest expert-parallel rank over the mean
-  std::map<precision, double> gemm_factor;    ///< tensor rate over that of the kernel tables; 1 if absent
-  std::map<precision, double> expert_factor;  ///< the same of experts' GEMMs
+  seconds step_host;           ///< per iteration
+  seconds rank_host;           ///< added to `step_host` for each doubling of the ranks that receive the schedule
+  seconds sequence_host;       ///< per running sequence and iteration
+  seconds request_host;        ///< per admitted request
+  seconds layer_time;          ///< per layer: small kernels other than GEMMs and attention
+  seconds qk_norm_time;        ///< per layer with query and key norms
+  seconds prefill_layer_host;  ///< per layer, in iterations without a CUDA graph: those with prompts or too many
+                               ///< decodes
+  seconds expert_layer_time;   ///< per layer with experts: routing, permutation and grouped launches
+  seconds exchange_time;    ///< per layer with experts, under attention data parallelism: latency of dispatch and
+                            ///< combine
+  seconds scan_layer_time;  ///< per linear-attention or Mamba layer: recurrence kernels
+  seconds indexer_layer_time;        ///< per sparse-attention layer: selecting keys
+  double elementwise_vectors = 12;   ///< hidden vectors moved per token and layer
+  double launch_factor = 1;          ///< multiplies launches of GEMMs and decode attention
+  double stream_factor = 1;          ///< multiplies the rate at which GEMMs read weights
+  double decode_factor = 1;          ///< multiplies the rate of decode attention
+  double decode_fp8_factor = 1;      ///< multiplies it again for an 8-bit cache
+  double attention_factor = 1;       ///< multiplies the rate of prefill attention
+  double reduce_latency_factor = 1;  ///< multiplies the latency of a fused all-reduce
+  double reduce_rate_factor = 1;     ///< multiplies the bandwidth of a fused all-reduce
+  double expert_stream_factor = 1;   ///< multiplies the rate at which expert weights are read
+  double expert_skew =
+      0;  ///< variance of expert popularity over its mean squared, if training balanced it with a loss; 0: uniform
+  double biased_expert_skew = 0;  ///< the same if training balanced it with a bias on scores
+  double expert_imbalance = 1;    ///< tokens on the busiest expert-parallel rank over the mean
+  std::map<precision, double>
+      gemm_factor;  ///< tensor rate in the engine over that of the kernel tables; 1 if absent
+  std::map<precision, double> expert_factor;  ///< the same for GEMMs of experts
 };
 
-/// What a server in front of the engine adds, as its clients see it; absent when the engine is called in process.
+/// Time that an API server adds, as its clients see it. Not used when the engine is called in process.
 struct front_end_costs {
-  seconds sequence_host;  ///< a reply to a client
+  seconds sequence_host;  ///< per reply to a client
   seconds request_host;
-  seconds first_token_delay;          ///< before the client has its first token
-  double first_token_iterations = 0;  ///< iterations the first token is held back
-  seconds prompt_token_delay;         ///< of `first_token_delay`'s kind, a token of the prompt: it is made of text
+  seconds first_token_delay;          ///< added to the time to first token
+  double first_token_iterations = 0;  ///< iterations by which the first token is delayed
+  seconds prompt_token_delay;         ///< added to `first_token_delay` per prompt token, for tokenization
 
-  /// From the client to the engine, of a request by itself.
+  /// Delay of a single request from the client to the engine.
   seconds way_in(double prompt_tokens) const { return first_token_delay + prompt_token_delay * prompt_tokens; }
-  /// How long the first of a request's tokens waits, of so many gaps of that length: no longer than the request
-  /// lasts.
+  /// How long the first token is held back in a request with `gaps` gaps of `gap_s` each; at most the whole
+  /// request.
   double held_back_s(double gaps, double gap_s) const { return std::min(first_token_iterations, gaps) * gap_s; }
 };
 
-/// Limits and habits that a scenario may override.
+/// Scheduler settings that a scenario may override.
 struct engine_settings {
   prefill_policy prefill = prefill_policy::chunked;
-  std::int64_t max_num_tokens = 8192;  ///< of an iteration, prompts and decodes together
-  std::int64_t max_batch_size = 2048;  ///< running sequences
-  double kv_reserve = 1;               ///< share of a request's output that admission asks for
+  std::int64_t max_num_tokens = 8192;  ///< per iteration, prompts and decodes together
+  std::int64_t max_batch_size = 2048;  ///< most running sequences
+  double kv_reserve = 1;               ///< share of a request's output for which admission reserves cache
   double kv_fraction = 0.9;
-  std::int64_t batch_wait_iterations = 0;  ///< a prompt may wait so long for others
-  double batch_wait_ratio = 0;  ///< waiting prompts that fill this share of the token budget end the wait
+  std::int64_t batch_wait_iterations = 0;  ///< longest wait of a prompt for other prompts
+  double batch_wait_ratio = 0;  ///< the wait ends when waiting prompts fill this share of the token budget
   std::int64_t rank_wait_iterations =
-      0;  ///< under attention data parallelism: a prompt may wait so long until each rank has one
-  std::int64_t poll_interval = 1;  ///< iterations between two looks at the queue of new requests
+      0;  ///< under attention data parallelism: longest wait of a prompt until every rank has one
+  std::int64_t poll_interval = 1;  ///< iterations between polls of the request queue
   std::int64_t cuda_graph_max_batch_size =
-      std::int64_t{1} << 30;         ///< decodes of an iteration that a captured graph can hold; 0: no graphs
-  std::int64_t stream_interval = 1;  ///< tokens of a sequence between two replies to its client
+      std::int64_t{1} << 30;         ///< most decodes in an iteration that runs as a CUDA graph; 0: no graphs
+  std::int64_t stream_interval = 1;  ///< tokens per streamed reply
   preemption_policy preemption = preemption_policy::none;
-  bool prefix_cache = false;  ///< blocks of prompts stay for later prompts that begin alike
+  bool prefix_cache = false;  ///< keeps blocks of prompts for later prompts with the same prefix
 };
 
 struct inference_profile : engine_costs {
-  std::map<std::string, engine_costs> gpus;  ///< by GPU or architecture; what is not there is as above
+  std::map<std::string, engine_costs> gpus;  ///< by GPU or architecture; others use the common costs
   std::map<std::string, double>
-      sustained_factor;              ///< by GPU: tensor rate of a long run over a short benchmark's; 1 if absent
-  double release_factor = 1;         ///< of this release's step, layer and launch times
-  double expert_release_factor = 1;  ///< of its `expert_layer_time`, beside `release_factor`
+      sustained_factor;       ///< by GPU: tensor rate in a long run over that in a short benchmark; 1 if absent
+  double release_factor = 1;  ///< multiplies step, layer and launch times of this release
+  double expert_release_factor = 1;  ///< multiplies `expert_layer_time` in addition to `release_factor`
   front_end_costs front_end;
   engine_settings settings;
   kv_memory_rule kv_rule = kv_memory_rule::of_rest;
-  bytes reserve;  ///< of GPU memory
+  bytes reserve;  ///< GPU memory that neither weights nor cache can use
   int kv_block_tokens = 32;
-  /// Nine of ten published rows lie within a factor of e^this of the simulation; zero when not known.
+  /// 90 % of published rows lie within a factor of e^x of the simulation; zero when not known.
   struct {
     double tpot = 0, ttft = 0, throughput = 0;
   } band;
 
-  /// Costs on a GPU: its own entry, else its architecture's, else the common one; those of the release applied.
+  /// Costs on a GPU: its own entry, else that of its architecture, else the common one, with the release factors
+  /// applied.
   engine_costs costs(const std::string& gpu, const std::string& architecture) const;
 };
 

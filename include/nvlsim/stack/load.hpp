@@ -1,4 +1,4 @@
-// Stack files.
+// Reading stack files.
 #pragma once
 
 #include "nvlsim/config/document.hpp"
@@ -6,7 +6,7 @@
 
 namespace nvlsim {
 
-/// Reads a stack document (schema "nvlsim.stack/1"), adding everything wrong with it to `problems`.
+/// Reads a stack document (schema "nvlsim.stack/1"). Adds everything wrong with it to `problems`.
 stack read_stack(config::document& doc, std::string name, diagnostics& problems);
 
 }  // namespace nvlsim

@@ -1,4 +1,4 @@
-// Training settings that change nothing, so that a result can say so.
+// Training settings without effect, for the notes of a result.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace nvlsim {
 
-/// A sentence for each setting that the model has nothing for: modules to recompute that no layer has, settings of
-/// experts without experts, more layers to offload than a GPU has.
+/// One sentence per setting without effect: recomputed modules that no layer has, expert settings of a dense
+/// model, more offloaded layers than a GPU holds.
 std::vector<std::string> idle_settings(const model& m, const training_workload& w);
 
 }  // namespace nvlsim

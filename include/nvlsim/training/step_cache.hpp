@@ -1,4 +1,4 @@
-// Costs of many layouts of one training job.
+// Step times of many layouts of one training job.
 #pragma once
 
 #include <compare>
@@ -13,39 +13,39 @@
 
 namespace nvlsim {
 
-/// What a template of a training step stands for, whatever it costs.
+/// What a template of a training step does, independent of its cost.
 struct step_recipe {
   enum class kind { host, ready, send, pass, head_gradients, gather, reduce, optimizer };
   kind of = kind::pass;
-  std::int64_t at = 0;       ///< chunk; of an optimizer the stage, of a send the stage it comes from
-  std::int64_t bucket = -1;  ///< of the chunk, -1: all; of a send the stage it goes to
+  std::int64_t at = 0;       ///< chunk; for an optimizer the stage, for a send the sending stage
+  std::int64_t bucket = -1;  ///< bucket of the chunk, -1: all; for a send the receiving stage
   pass_kind what = pass_kind::forward;
-  bool paired = false, data_parallel = false;  ///< of a pass
-  bool defers_head = false;                    ///< of a pass: leaves out the weight gradient of the LM head
+  bool paired = false, data_parallel = false;  ///< for a pass
+  bool defers_head = false;                    ///< for a pass: leaves out the weight gradient of the LM head
 
   friend auto operator<=>(const step_recipe&, const step_recipe&) = default;
 };
 
-/// What the templates of a layout cost, in the order of a structure's recipes. Passes beside data-parallel
-/// traffic, and that traffic, have a cost for each bucket of their chunk.
+/// Costs of a layout's templates, in the order of a structure's recipes. Data-parallel traffic, and passes that
+/// overlap it, have one cost per bucket of their chunk.
 struct step_prices {
   std::vector<double> seconds, joules;
-  std::vector<std::uint32_t> first;    ///< by recipe, and the end: where its costs are
-  std::vector<std::uint32_t> buckets;  ///< by chunk: how many
+  std::vector<std::uint32_t> first;    ///< by recipe: index of its first cost; one more entry marks the end
+  std::vector<std::uint32_t> buckets;  ///< number of buckets by chunk
 };
 
-/// Operations of a step in an order in which each follows all that it waits for, which does not depend on how long
-/// they take. Layouts with the same schedule, stages, chunks and micro-batches have it in common.
+/// Operations of a step in topological order, which does not depend on durations. Layouts with the same schedule,
+/// stages, chunks and micro-batches share it.
 class step_structure {
  public:
-  /// Of a folded plan in which every chunk is one bucket, whose templates are the recipes.
+  /// Requires a folded plan with one bucket per chunk. Its templates are the recipes.
   step_structure(const plan& p, std::vector<step_recipe> recipes);
 
   const std::vector<step_recipe>& recipes() const { return recipes_; }
   std::size_t operations() const { return steps_.size(); }
-  /// To the last digit what makespan_of gives for the plan of that layout.
+  /// Equals makespan_of the plan of that layout to the last digit.
   double makespan(const step_prices& cost) const;
-  /// Of each recipe on the compute stream of a stage.
+  /// Number of runs on the compute stream, by stage and recipe.
   const std::vector<std::vector<std::int32_t>>& runs() const { return runs_; }
 
  private:
@@ -54,7 +54,7 @@ class step_structure {
     std::int32_t work, stream;
     event_id signals;
     std::int32_t chunk;
-    std::uint16_t waits;  ///< how many of the pool, in order
+    std::uint16_t waits;  ///< number of entries in `waits_`, in order
     form what;
   };
   std::vector<step> steps_;
@@ -71,20 +71,20 @@ struct step_cost {
     joules energy;
   };
   seconds makespan;
-  std::vector<work> stages;  ///< compute of one GPU of each
+  std::vector<work> stages;  ///< compute of one GPU per stage
 };
 
-/// Structures of the steps of one model and kind of job. May be used by several threads.
+/// Step structures of one model and kind of job. Thread-safe.
 class step_cache {
  public:
-  /// Layouts whose operations depend on nothing but the schedule, stages, chunks and micro-batches: on healthy
-  /// hardware, with gradients that leave once a step and layers that are all recomputed alike.
+  /// Whether the operations depend only on the schedule, stages, chunks and micro-batches. This requires healthy
+  /// hardware, gradients that are reduced once per step and the same recomputation in all layers.
   static bool covers(const training_workload& w);
-  /// What the folded plan_training gives. Requires that it `covers` the layout.
+  /// Cost of the folded plan_training. Requires `covers(w)`.
   step_cost cost_of(const platform& p, const stack& s, const model& m, const training_workload& w);
 
  private:
-  static constexpr std::size_t most_operations = 4'000'000;  ///< about 100 MB; beyond, it starts anew
+  static constexpr std::size_t most_operations = 4'000'000;  ///< about 100 MB; the cache is cleared beyond this
   std::map<std::vector<std::int64_t>, std::shared_ptr<const step_structure>> known_;
   std::size_t operations_ = 0;
   std::mutex looking_;

@@ -47,7 +47,7 @@ What is wrong in that file is told by its name and its own pointers.
   $ echo '{"quantization": {"quant_algo": "W4A16_NVFP4"}}' > Small-FP8/hf_quant_config.json
 
   $ nvlsim run mine.json
-  2> mine.json#/workload/engine/weights: the checkpoint's W4A16_NVFP4 (hf_quant_config.json) is none of bf16, fp8, fp8_block, nvfp4, mxfp4, int4: say what to simulate
+  2> mine.json#/workload/engine/weights: the checkpoint's W4A16_NVFP4 (hf_quant_config.json) is none of bf16, fp8, fp8_block, nvfp4, mxfp4, int4; give the precision to simulate
   [2]
 
   $ echo '{"quantization": ' > Small-FP8/hf_quant_config.json; nvlsim model check Small-FP8/
@@ -55,5 +55,5 @@ What is wrong in that file is told by its name and its own pointers.
   [2]
 
   $ rm Small-FP8/config.json; nvlsim model check ./Small-FP8
-  2> ./Small-FP8: a folder without config.json
+  2> ./Small-FP8: the folder has no config.json
   [4]

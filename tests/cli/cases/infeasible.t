@@ -21,22 +21,23 @@ What cannot run is a result with its reasons, and exit code 3.
 
 An impossible layout.
 
-  $ nvlsim run train.json --set /workload/tp=3 --set /workload/vp=2 --set /workload/dp=100 --set /workload/ep=2 | head -10
+  $ nvlsim run train.json --set /workload/tp=3 --set /workload/vp=2 --set /workload/dp=100 --set /workload/ep=2 | head -12
   train: infeasible
     - tp 3 x pp 1 x cp 1 x dp 100 = 300 GPUs need 5 NVLink domains at 64 GPUs
       each; the platform has 1
-    - tensor parallelism must divide the attention heads (32 / 3 leaves a rest)
-    - tensor parallelism must divide the FFN width (14336 / 3 leaves a rest)
+    - tensor parallelism must divide the attention heads (32 is not divisible by
+      3)
+    - tensor parallelism must divide the FFN width (14336 is not divisible by 3)
     - expert parallelism needs a model with routed experts
     - the global batch of 32 must be a multiple of micro-batch 1 x dp 100
-    - context and sequence parallelism must divide the sequence (8192 / 3 leaves a
-      rest)
+    - context and sequence parallelism must divide the sequence (8192 is not
+      divisible by 3)
     - vp needs pp > 1
 
   $ nvlsim run train.json --set /workload/pp=4 --set /workload/vp=4 --set /workload/dp=2 --set /workload/global_batch_size=12 | head -3
   train: infeasible
-    - interleaving runs micro-batches in groups of pp 4, and the global batch
-      gives each replica 6
+    - schedule interleaved needs a multiple of pp 4 micro-batches; the global
+      batch gives each replica 6
 
   $ nvlsim run train.json --set /placement/gpus_per_rack=80 --set /workload/pp=33 --set /workload/dp=1 | head -2
   train: infeasible
@@ -44,15 +45,15 @@ An impossible layout.
 
   $ nvlsim run train.json --set /workload/dp=1 --set /workload/global_batch_size=1073741824 | head -3
   train: infeasible
-    - 1.07e+09 passes of micro-batches through model chunks are more than the
-      4e+06 simulated in one step
+    - the step has 1.07e+09 passes of micro-batches through model chunks; the
+      limit is 4e+06
 
   $ nvlsim run serve.json --set /workload/layout/tp=3 --set /workload/layout/replicas=100 | head -5
   serve: infeasible
     - tp 3 does not divide 28672 MLP columns
     - tp 3 does not divide 64 attention heads
     - tp 3 neither divides 8 KV heads nor is a multiple of them
-    - 100 replicas x tp 3 need 300 GPUs, gb300-nvl72 has 72
+    - 100 replicas x tp 3 need 300 GPUs; gb300-nvl72 has 72
 
 Of several scenarios the highest code counts, and the others keep their results.
 

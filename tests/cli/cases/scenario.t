@@ -73,7 +73,7 @@ Out of range.
   [2]
 
   $ nvlsim run train.json --set /workload/dp=1000000 --set /workload/pp=1000000
-  2> train.json#/workload: tp x pp x cp x dp is more than 1000000000 GPUs
+  2> train.json#/workload: tp x pp x cp x dp exceeds 1000000000 GPUs
   [2]
 
 Names of one of several.
@@ -165,7 +165,7 @@ What is no scenario.
   [2]
 
   $ echo '{"hidden_size": 4096}' > bad.json; nvlsim run bad.json
-  2> bad.json#: this is no scenario: one has "schema": "nvlsim.scenario/1"
+  2> bad.json#: not a scenario: a scenario has "schema": "nvlsim.scenario/1"
   [2]
 
   $ nvlsim run $SOURCE/platforms/gb300-nvl72.json
@@ -274,13 +274,13 @@ What is read is not written over, and nothing written twice.
 Empty names, and what is set in a file that the scenario does not have.
 
   $ nvlsim run train.json --set /platform/use= --set /model=
-  2> --set#/model: an empty name
-  2> --set#/platform/use: an empty name
+  2> --set#/model: must not be empty
+  2> --set#/platform/use: must not be empty
   [2]
   $ nvlsim run ring-all-reduce-72-exact --set /model/num_hidden_layers=1 --set /stack/nccl=1
-  2> --set#/model/num_hidden_layers: the scenario has no model: setting it changes nothing
-  2> --set#/stack/nccl: the scenario has no stack: setting it changes nothing
+  2> --set#/model/num_hidden_layers: the scenario has no model; this override has no effect
+  2> --set#/stack/nccl: the scenario has no stack; this override has no effect
   [2]
   $ nvlsim run train.json --set /platform/base=gb200-nvl72
-  2> --set#/platform/base: a file builds on what it says itself: setting this changes nothing; name the other file, or copy this one
+  2> --set#/platform/base: the base of a file cannot be overridden; use the other file, or a copy of this one
   [2]

@@ -1,17 +1,17 @@
 Traces are known by their columns; what cannot be read is told line by line.
 
   $ printf 'a,b\n1,2\n' > odd.csv; nvlsim run llama3.3-70b-trace-gb300-rack --set /workload/load/file=odd.csv
-  2> odd.csv#: no known file of requests: its columns are a, b; a generic one has arrival_s, input_tokens, output_tokens
+  2> odd.csv#: unknown request file format with columns a, b; the generic format has arrival_s, input_tokens, output_tokens
   [2]
 
   $ printf 'arrival_s,input_tokens,output_tokens\n0,10,x\n-,10,1\n2,10\n' > bad.csv; nvlsim run llama3.3-70b-trace-gb300-rack --set /workload/load/file=bad.csv
-  2> bad.csv#: line 2: output_tokens: "x" is no number of tokens
-  2> bad.csv#: line 3: arrival_s: "-" is no time
-  2> bad.csv#: line 4: 2 cells, the header has 3
+  2> bad.csv#: line 2: output_tokens: "x" is not a number of tokens
+  2> bad.csv#: line 3: arrival_s: "-" is not a time
+  2> bad.csv#: line 4: 2 cells, but the header has 3
   [2]
 
   $ printf 'input_tokens,output_tokens\n10,3\n' > untimed.csv; nvlsim run llama3.3-70b-trace-gb300-rack --set /workload/load/file=untimed.csv
-  2> --set#/workload/load: untimed.csv has no arrival times: the load needs requests_per_s
+  2> --set#/workload/load: untimed.csv has no arrival times; give requests_per_s
   [2]
 
   $ nvlsim run llama3.3-70b-trace-gb300-rack --set /workload/load/file=absent.csv
@@ -21,7 +21,7 @@ Traces are known by their columns; what cannot be read is told line by line.
   $ printf 'arrival_s,input_tokens,output_tokens\n0,10,4\n1,10,4\n' > timed.csv
   $ nvlsim run llama3.3-70b-trace-gb300-rack --set /workload/load/file=timed.csv --set /workload/load/requests_per_s=2 --set /workload/load/concurrency=8
   2> --set#/workload/load/concurrency: is a member of closed_loop
-  2> --set#/workload/load/requests_per_s: timed.csv has arrival times, beside which a rate means nothing; rate_scale makes them faster or slower
+  2> --set#/workload/load/requests_per_s: timed.csv has arrival times, so a rate has no effect; use rate_scale to make arrivals faster or slower
   [2]
 
   $ sed 's/"offline"/"closedloop", "concurrency": 8/' serve.json > slip.json; nvlsim run slip.json
@@ -65,14 +65,14 @@ The highest load of a few requests is chance, and says so.
   2> $SOURCE/scenarios/training/llama3.1-405b-gb300-512.json#/workload: a Pareto study takes an inference workload with lengths of its own
   [2]
 
-Caches as flows need a load without a clock; settings that change nothing are told.
+Caches as flows need a load without a clock; settings without effect are reported.
 
   $ nvlsim run deepseek-r1-gb300-prefill-decode --fidelity flow --set '/workload/slo={"e2e": "1 h"}'
-  2> --set#/simulation/fidelity: flow shows the caches that pools send in an offline load or a closed loop; loads with arrivals, objectives, sessions, preemption or lengths of a distribution send them one after the other: use closed
+  2> --set#/simulation/fidelity: flow simulates KV transfers between pools for offline and closed_loop loads only; loads with arrivals, objectives, sessions, preemption or random lengths send caches one after the other; use closed
   [2]
-  $ nvlsim run llama3.3-70b-trace-gb300-rack --set /workload/engine/batch_wait_iterations=20 --set /workload/engine/rank_wait_iterations=5 2>&1 | grep 'without effect'
-    - batch_wait_iterations is without effect: batch_wait_ratio is 0, so that no
-    - rank_wait_iterations is without effect: attention_dp is 1, so that no rank
+  $ nvlsim run llama3.3-70b-trace-gb300-rack --set /workload/engine/batch_wait_iterations=20 --set /workload/engine/rank_wait_iterations=5 2>&1 | grep 'has no effect'
+    - batch_wait_iterations has no effect: batch_wait_ratio is 0, so prompts do
+    - rank_wait_iterations has no effect: attention_dp is 1, so there are no other
 
 A Pareto study of a rack tries sizes that leave GPUs over.
 

@@ -178,7 +178,7 @@ Files.
   [4]
 
   $ printf 'id,model,model\na,b,c\n' > twice.csv; nvlsim validate twice.csv
-  2> twice.csv#: two columns are called model
+  2> twice.csv#: column model occurs twice
   [2]
 
   $ nvlsim run nosuchscenario

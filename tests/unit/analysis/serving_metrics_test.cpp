@@ -172,7 +172,7 @@ TEST_CASE("Requests longer than the model takes or the cache holds are refused w
   w.input = {5000, 0};
   const serving_run run = serve(small_machine(), small_stack(), small_model(), w);
   REQUIRE(run.reasons.size() == 1);
-  CHECK(run.reasons.front().find("40 of 40 requests are longer than the 4096 tokens") == 0);
+  CHECK(run.reasons.front().find("40 of 40 requests exceed the 4096 tokens") == 0);
 }
 
 }  // namespace

@@ -29,14 +29,14 @@ TEST_CASE("A step names the settings that its model has nothing for, and no othe
   w.expert_imbalance = 1.5;
   CHECK(idle_settings(routed, w).empty());
   CHECK(idle_settings(dense, w) ==
-        std::vector<std::string>{"without effect, as dense has no such layers: recompute moe, recompute "
+        std::vector<std::string>{"no effect, because dense has no such layers: recompute moe, recompute "
                                  "mla_up_proj, overlap_moe_expert_parallel_comm, "
                                  "fused_expert_mlp, moe_token_drop, moe_load_imbalance"});
   w = {};
   w.recompute.mlp = true;
   CHECK(idle_settings(dense, w).empty());
   CHECK(idle_settings(routed, w) ==
-        std::vector<std::string>{"without effect, as routed has no such layers: recompute mlp"});
+        std::vector<std::string>{"no effect, because routed has no such layers: recompute mlp"});
 
   w = {};
   w.par.pp = 3;  // stages of 3, 3 and 2 layers
@@ -44,7 +44,7 @@ TEST_CASE("A step names the settings that its model has nothing for, and no othe
   CHECK(idle_settings(dense, w).empty());
   w.offload_layers = 4;
   CHECK(idle_settings(dense, w) ==
-        std::vector<std::string>{"offload_layers 4: a GPU has 3 layers at most, and all of them are offloaded"});
+        std::vector<std::string>{"offload_layers 4 exceeds the 3 layers of a GPU; all of them are offloaded"});
 }
 
 TEST_CASE("A served load names the engine settings that it has nothing for, and no others") {

@@ -148,7 +148,7 @@ TEST_CASE("Inference reader takes precisions that the scenario leaves out from t
   CHECK(engine("", mixed).problems ==
         std::vector<std::string>{"s.json#/engine/weights: the checkpoint's MIXED_PRECISION (hf_quant_config.json) "
                                  "is none of bf16, fp8, fp8_block, nvfp4, "
-                                 "mxfp4, int4: say what to simulate"});
+                                 "mxfp4, int4; give the precision to simulate"});
   CHECK(engine(R"("weights": "nvfp4")", mixed).problems.empty());
 }
 

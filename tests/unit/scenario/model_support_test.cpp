@@ -70,10 +70,10 @@ TEST_CASE("Training takes every kind of layer whose parts its layout divides") {
        {small_model().layers.front(), routed_layer(), mamba_layer(), latent, windowed, compressed})
     CHECK(to_train(of_layers(l)).empty());
   const std::vector<std::string> odd = to_train(of_layers(mamba_layer()), 16);
-  CHECK(has(odd, "tensor x context parallelism must divide the heads of the scan (8 / 16 leaves a rest)"));
-  CHECK(has(odd, "tensor parallelism must divide the groups of the scan (8 / 16 leaves a rest)"));
+  CHECK(has(odd, "tensor x context parallelism must divide the heads of the scan (8 is not divisible by 16)"));
+  CHECK(has(odd, "tensor parallelism must divide the groups of the scan (8 is not divisible by 16)"));
   CHECK(has(to_train(of_layers(compressed), 2),
-            "tensor parallelism must divide the groups of the output projection (1 / 2 leaves a rest)"));
+            "tensor parallelism must divide the groups of the output projection (1 is not divisible by 2)"));
 }
 
 TEST_CASE("Serving takes every kind of layer, if one of them keeps a cache") {
@@ -84,7 +84,8 @@ TEST_CASE("Serving takes every kind of layer, if one of them keeps a cache") {
   for (const model& m : {hybrid, of_layers(latent), of_layers(compressed_layer())}) CHECK(to_serve(m).empty());
   model scans = of_layers(mamba_layer());
   scans.name = "scans";
-  const std::vector<std::string> only = {"scans has no layer with a KV cache: such models cannot be served yet"};
+  const std::vector<std::string> only = {
+      "scans has no layer with a KV cache; serving such models is not modelled"};
   CHECK(to_serve(scans) == only);
   CHECK(plan_inference(small_machine(), small_stack(), scans, small_workload()).reasons ==
         only);  // and not for want of memory

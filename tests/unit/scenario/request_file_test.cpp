@@ -108,14 +108,14 @@ TEST_CASE("Request files report every line that cannot be read") {
   for (int i = 0; i < 1000; ++i) many += "x,y,z\n";
   const outcome cut = read_text(many);
   CHECK(cut.problems.size() <= 23);
-  CHECK(cut.problems.back().find("the rest is not read") != std::string::npos);
+  CHECK(cut.problems.back().find("the rest of the file is not read") != std::string::npos);
   std::string just = "arrival_s,input_tokens,output_tokens\n";
   for (int i = 0; i < 20; ++i) just += "0,1,x\n";
   CHECK(read_text(just).problems.size() == 20);  // nothing is left to be read
   CHECK(read_text(",input_tokens,output_tokens,\n0,1,2,3\n").problems.empty());
   CHECK(read_text("arrival_s,input_tokens,input_tokens,output_tokens\n0,1,2,3\n")
             .problems.at(0)
-            .find("two columns are called input_tokens") != std::string::npos);
+            .find("column input_tokens occurs twice") != std::string::npos);
   for (const char* time : {"2023-11-16 24:00:00", "2023-11-16 10:60:00", "2023-11-16 10:00:61",
                            "2023-11-16 10:00:-1", "2023-13-01 10:00:00"})
     CHECK(read_text(std::string("TIMESTAMP,ContextTokens,GeneratedTokens\n") + time + ",1,1\n").problems.size() ==

@@ -46,13 +46,12 @@ TEST_CASE("Training reader refuses recompute methods without what they need") {
   CHECK(
       read(R"(, "recompute": "full", "recompute_method": "blok")").problems ==
       texts{"s.json#/recompute_method: expected one of uniform, block, found \"blok\"; did you mean \"block\"?"});
-  CHECK(
-      read(R"(, "recompute": "full", "recompute_method": "block")").problems ==
-      texts{"s.json#/recompute_method: block needs recompute_num_layers, the layers of each model chunk that are "
-            "computed again"});
+  CHECK(read(R"(, "recompute": "full", "recompute_method": "block")").problems ==
+        texts{"s.json#/recompute_method: block needs recompute_num_layers, the number of recomputed layers per "
+              "model chunk"});
   CHECK(read(R"(, "recompute": "selective", "recompute_method": "uniform", "recompute_num_layers": 2)").problems ==
-        texts{"s.json#/recompute_method: belongs to recompute \"full\"",
-              "s.json#/recompute_num_layers: belongs to recompute \"full\""});
+        texts{"s.json#/recompute_method: needs recompute \"full\"",
+              "s.json#/recompute_num_layers: needs recompute \"full\""});
 }
 
 TEST_CASE("Training reader reads capacities of experts") {
@@ -65,8 +64,8 @@ TEST_CASE("Training reader reads capacities of experts") {
   CHECK(w.static_experts());
   CHECK(read(R"(, "moe_pad_expert_input_to_capacity": true, "moe_expert_capacty_factor": 2)").problems ==
         texts{"s.json#/moe_expert_capacty_factor: unknown member; did you mean \"moe_expert_capacity_factor\"?",
-              "s.json#/moe_pad_expert_input_to_capacity: needs moe_expert_capacity_factor, which says what the "
-              "capacity is"});
+              "s.json#/moe_pad_expert_input_to_capacity: needs moe_expert_capacity_factor, which defines the "
+              "capacity"});
 }
 
 TEST_CASE("Training reader reads the lengths of packed sequences") {
@@ -79,8 +78,8 @@ TEST_CASE("Training reader reads the lengths of packed sequences") {
   CHECK(w.packed->shape == length_shape::lognormal);
   CHECK(w.packed->most == 2048);
   CHECK(read(R"(, "packed_sequences": {"mean": 5000})").problems ==
-        texts{"s.json#/packed_sequences: sequences of 5000 tokens on average are longer than the window, "
-              "seq_length 4096"});
+        texts{"s.json#/packed_sequences: the mean sequence length of 5000 tokens exceeds the window, seq_length "
+              "4096"});
   CHECK(read(R"(, "packed_sequences": {"men": 500})").problems.size() ==
         2);  // what is missing, and what is not known
 }
@@ -134,17 +133,16 @@ TEST_CASE("Placement reader says what is wrong with a placement") {
       problems(R"("policy": "rail")") ==
       texts{"s.json#/placement/policy: expected one of segments, racks, rails, list, found \"rail\"; did you mean "
             "\"rails\"?"});
-  CHECK(
-      problems(R"("policy": "list")") ==
-      texts{"s.json#/placement/gpus: policy list needs the GPUs of the ranks in order, such as \"0-63,72-135\""});
+  CHECK(problems(R"("policy": "list")") ==
+        texts{"s.json#/placement/gpus: policy list needs the GPUs in rank order, such as \"0-63,72-135\""});
   CHECK(problems(R"("policy": "list", "gpus": "0-4,3-6")") ==
         texts{"s.json#/placement/gpus: GPU 3 is listed twice"});
   CHECK(problems(R"("policy": "list", "gpus": "0-6,288")") ==
-        texts{"s.json#/placement/gpus: there is no GPU 288: the platform has 288"});
+        texts{"s.json#/placement/gpus: GPU 288 does not exist; the platform has 288"});
   CHECK(problems(R"("policy": "racks", "gpus_per_rack": 64)") ==
-        texts{"s.json#/placement/gpus_per_rack: policy racks says it all"});
+        texts{"s.json#/placement/gpus_per_rack: has no effect with policy racks"});
   CHECK(problems(R"("policy": "rails", "ranks_per_turn": 65)") ==
-        texts{"s.json#/placement/ranks_per_turn: 65 ranks do not fit in the 64 GPUs used of a rack"});
+        texts{"s.json#/placement/ranks_per_turn: 65 ranks do not fit in the 64 GPUs used per rack"});
   CHECK(problems(R"("gpus": "0-7")") == texts{"s.json#/placement/gpus: unknown member"});
 }
 

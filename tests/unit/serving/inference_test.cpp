@@ -75,7 +75,7 @@ TEST_CASE("Inference plan keeps replicas without a request") {
   CHECK(r.lanes == std::vector<std::int64_t>{3, 1});
   CHECK(r.schedules[1].iterations.empty());
   CHECK(evaluate(r.work).makespan > seconds{});
-  CHECK(std::find(r.notes.begin(), r.notes.end(), "1 of 4 lanes (replicas x pp) have no request") !=
+  CHECK(std::find(r.notes.begin(), r.notes.end(), "1 of 4 workers (replicas x pp) have no requests") !=
         r.notes.end());
 }
 
@@ -90,7 +90,7 @@ TEST_CASE("A client alone has one lane of a pipeline, and the others idle") {
   CHECK(r.lanes == std::vector<std::int64_t>{1, 1});
   CHECK(r.schedules[0].requests.size() == 5);
   CHECK(r.schedules[1].requests.empty());
-  CHECK(std::find(r.notes.begin(), r.notes.end(), "1 of 2 lanes (replicas x pp) have no request") !=
+  CHECK(std::find(r.notes.begin(), r.notes.end(), "1 of 2 workers (replicas x pp) have no requests") !=
         r.notes.end());
 }
 
@@ -209,8 +209,8 @@ TEST_CASE("Inference plan gives all reasons against a layout at once") {
   CHECK(told(r, "tp 12 does not divide 32 attention heads"));
   CHECK(told(r, "tp 12 does not divide 11264 MLP columns"));
   CHECK(told(r, "tp 12 exceeds the 8 GPUs of an NVLink domain"));
-  CHECK(told(r, "3 replicas x tp 12 need 36 GPUs, small has 16"));
-  CHECK(told(r, "the longest request has 5075 tokens, small-model takes 4096"));
+  CHECK(told(r, "3 replicas x tp 12 need 36 GPUs; small has 16"));
+  CHECK(told(r, "the longest request has 5075 tokens; small-model takes 4096"));
   CHECK(r.work.classes.empty());
 }
 
@@ -222,7 +222,7 @@ TEST_CASE("Inference plan keeps a replica inside an NVLink domain") {
   w.replicas = 3;
   const inference_run r = plan_inference(p, small_stack(), small_model(), w);
   REQUIRE(r.reasons.size() == 1);
-  CHECK(told(r, "only 2 replicas of tp 8 fit whole into 2 domains of 12 GPUs"));
+  CHECK(told(r, "only 2 replicas of tp 8 fit into 2 NVLink domains of 12 GPUs without crossing one"));
 }
 
 TEST_CASE("Inference plan refuses what does not fit in memory") {
@@ -252,7 +252,7 @@ TEST_CASE("Inference plan refuses what does not fit in memory") {
   w.input = {300, 0};
   w.output = {75, 0};
   const inference_run tight = plan_inference(p, small_stack(), small_model(), w);
-  CHECK(told(tight, "the longest request needs 384 KV tokens, the cache holds"));
+  CHECK(told(tight, "the longest request needs 384 KV tokens; the cache holds"));
 }
 
 TEST_CASE("Inference plan refuses prompts that an engine cannot take whole") {
@@ -306,9 +306,9 @@ TEST_CASE("Inference plan names what the stack lacks") {
 TEST_CASE("Inference plan refuses runs too long to be worth simulating") {
   inference_workload w = small_workload();
   w.requests = std::int64_t{1} << 40;
-  CHECK(told(plan_small(w), "requests a replica; at most"));
+  CHECK(told(plan_small(w), "requests per replica exceed the limit"));
   w.requests = 9'000'000;
-  CHECK(told(plan_small(w), "iterations or more a replica; at most"));
+  CHECK(told(plan_small(w), "a replica needs at least"));
 }
 
 TEST_CASE("More tensor cores, memory bandwidth or cache never slow an inference run") {

@@ -73,7 +73,7 @@ TEST_CASE("Entries that are like each other in a circle or like nothing are prob
                          whole + "}}");
   CHECK(r.problems ==
         std::vector<std::string>{
-            "s.json#/kernels/b/like: goes in a circle: a -> b -> a",
+            "s.json#/kernels/b/like: cycle: a -> b -> a",
             "s.json#/kernels/gb200/like: no entry \"blackwel\" in \"kernels\"; did you mean \"blackwell\"?"});
 }
 
@@ -92,7 +92,7 @@ TEST_CASE("Every unknown, missing and wrong member is named once") {
         "s.json#/kernels/blackwell/gemm/bf16/fill_dept: unknown member; did you mean \"fill_depth\"?");
   CHECK(r.problems[3] == "s.json#/kernels/blackwell/gemm/bf16/hbm_share: 1.5 is more than 1");
   CHECK(r.problems[4].starts_with("s.json#/kernels/blackwell/gemm/bf16/tensor_rate: "));
-  CHECK(r.problems[5] == "s.json#/kernels/blackwell/gemm/bf61: no such precision; did you mean \"bf16\"?");
+  CHECK(r.problems[5] == "s.json#/kernels/blackwell/gemm/bf61: unknown number format; did you mean \"bf16\"?");
   CHECK(r.problems[6] == "s.json#/kernels/gb300/streem: unknown member; did you mean \"stream\"?");
 }
 

@@ -153,7 +153,7 @@ TEST_CASE("Capacities that cannot be are refused with the reason") {
   w.par.ep = 1;
   w.dispatcher = moe_dispatcher::alltoall;
   CHECK(training_problems(test::ideal_machine(), test::even_model(4), w) ==
-        std::vector<std::string>{"a capacity of experts needs a model with routed experts"});
+        std::vector<std::string>{"expert capacity needs a model with routed experts"});
 }
 
 TEST_CASE("Experts over two racks wait for the rack with fewest of them, and for what the fabric leaves") {

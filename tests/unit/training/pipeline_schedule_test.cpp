@@ -361,16 +361,15 @@ TEST_CASE("Schedules refuse chunks and micro-batches that they cannot run") {
   };
   using list = std::vector<std::string>;
   CHECK(reasons(pipeline_schedule::one_f_one_b, 4, 2, 4) ==
-        list{"schedule 1f1b has one model chunk a stage; use interleaved for vp > 1"});
+        list{"schedule 1f1b has one model chunk per stage; use interleaved for vp > 1"});
   CHECK(reasons(pipeline_schedule::zb_h1, 4, 2, 4) ==
-        list{"schedule zb_h1 has one model chunk a stage: vp must be 1"});
+        list{"schedule zb_h1 has one model chunk per stage: vp must be 1"});
   CHECK(reasons(pipeline_schedule::zb_v, 4, 1, 4) ==
-        list{"schedule zb_v has two model chunks a stage: vp must be 2, not 1"});
+        list{"schedule zb_v has two model chunks per stage: vp must be 2, not 1"});
   CHECK(reasons(pipeline_schedule::dualpipe, 3, 1, 5) ==
-        list{"schedule dualpipe runs both ways through pairs of stages: pp must be even, not 3",
-             "schedule dualpipe needs an even number of micro-batches, 2 x pp = 6 or more; the global batch gives "
-             "each "
-             "replica 5"});
+        list{"schedule dualpipe pairs opposite stages: pp must be even, not 3",
+             "schedule dualpipe needs an even number of micro-batches, at least 2 x pp = 6; the global batch "
+             "gives each replica 5"});
   CHECK(reasons(pipeline_schedule::dualpipe, 4, 1, 8).empty());
   CHECK(reasons(pipeline_schedule::zb_h1, 4, 1, 1).empty());
 }

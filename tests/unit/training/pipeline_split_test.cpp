@@ -40,8 +40,8 @@ TEST_CASE("Layout strings repeat letters and groups") {
 
 TEST_CASE("Layout strings that cannot be read say where") {
   CHECK(refused("Ex|L") == "character 2: expected E, t, m, L, |, a group in parentheses, or *n after one of them");
-  CHECK(refused("E(tt|L") == "character 7: the group is not closed");
-  CHECK(refused("Ett)|L") == "character 4: a closing parenthesis without its opening one");
+  CHECK(refused("E(tt|L") == "character 7: missing closing parenthesis");
+  CHECK(refused("Ett)|L") == "character 4: unmatched closing parenthesis");
   CHECK(refused("Et*|L") == "character 3: expected a number from 1 to 65536 after *");
   CHECK(refused("E(t*60000)*60000L").find("more than 65536 letters") != std::string::npos);
 }
@@ -70,16 +70,16 @@ TEST_CASE("Layouts that do not fit the model or the stages are refused with the 
     return split_problems(net, split_in(pp, vp, s));
   };
   CHECK(reasons(3, 1, {.layout = parsed("Ett|ttL")}) ==
-        names{"the pipeline layout has 2 chunks, and pp x vp is 3",
-              "the pipeline layout has 4 layers (t), and the model 6"});
+        names{"the pipeline layout has 2 chunks, but pp x vp is 3",
+              "the pipeline layout has 4 layers (t), but the model has 6"});
   CHECK(reasons(2, 1, {.layout = parsed("ttt|EtttL")}) ==
-        names{"the pipeline layout must go from one E through layers and prediction modules to one L"});
+        names{"the pipeline layout must be one E, then layers, then prediction modules, then one L"});
   CHECK(reasons(2, 1, {.first = 1}).empty());
   CHECK(reasons(4, 1, {.first = 1}) ==
-        names{"the layers left over from the first and last stage cannot be dealt evenly to the others"});
-  CHECK(reasons(2, 2, {.first = 3}) == names{"a stage of 3 layers cannot be cut into vp 2 equal chunks"});
+        names{"the layers outside the first and last stage do not divide evenly among the other stages"});
+  CHECK(reasons(2, 2, {.first = 3}) == names{"a stage of 3 layers cannot be split into vp 2 equal chunks"});
   CHECK(reasons(2, 1, {.layout = parsed("Ettt|tttL"), .first = 3}) ==
-        names{"a pipeline layout says everything; leave out the other numbers of stages"});
+        names{"a pipeline layout excludes the other settings of the pipeline split"});
 }
 
 TEST_CASE("Uneven stages run as the longest of them") {

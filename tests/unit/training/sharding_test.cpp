@@ -144,8 +144,9 @@ TEST_CASE("Groups that cannot be are refused with the reason") {
   r.work.sharding_groups = 3;
   r.work.sharding = replicated;
   CHECK(training_problems(r.machine, r.net, r.work) ==
-        std::vector<std::string>{"sharding groups must divide dp x cp (4 / 3 leaves a rest)",
-                                 "sharding groups need something that is sharded"});
+        std::vector<std::string>{
+            "sharding groups must divide dp x cp (4 is not divisible by 3)",
+            "sharding groups have no effect with replicated data parallelism; use another sharding"});
 }
 
 attention_shape attention_of(const training_workload& w) {
@@ -166,8 +167,8 @@ TEST_CASE("Context parallelism shares out queries, or heads, of the same scores"
   CHECK(heads.heads * heads.pairs == ring.heads * ring.pairs);
   w.par.cp = 64;
   CHECK(training_problems(test::ideal_machine(), test::even_model(4), w) ==
-        std::vector<std::string>{
-            "tensor x context parallelism by all-to-all must divide the attention heads (32 / 64 leaves a rest)"});
+        std::vector<std::string>{"tensor x context parallelism by all-to-all must divide the attention heads (32 "
+                                 "is not divisible by 64)"});
 }
 
 TEST_CASE("All-to-all takes another time than the ring, of the same order") {

@@ -287,13 +287,13 @@ TEST_CASE("Problems of a layout are all told at once") {
     return std::any_of(problems.begin(), problems.end(),
                        [&](const std::string& p) { return p.find(part) != std::string::npos; });
   };
-  CHECK(told("attention heads (64 / 3 leaves a rest)"));
-  CHECK(told("FFN width (28672 / 3 leaves a rest)"));
+  CHECK(told("attention heads (64 is not divisible by 3)"));
+  CHECK(told("FFN width (28672 is not divisible by 3)"));
   CHECK(told("expert parallelism needs a model with routed experts"));
   CHECK(told("the global batch of 7 must be a multiple of micro-batch 1 x dp 4"));
-  CHECK(told("context and sequence parallelism must divide the sequence (8192 / 15 leaves a rest)"));
+  CHECK(told("context and sequence parallelism must divide the sequence (8192 is not divisible by 15)"));
   CHECK(told("vp needs pp > 1"));
-  CHECK(told("schedule 1f1b has one model chunk a stage; use interleaved for vp > 1"));
+  CHECK(told("schedule 1f1b has one model chunk per stage; use interleaved for vp > 1"));
 }
 
 TEST_CASE("Interleaving asks for whole groups of micro-batches") {
@@ -305,7 +305,7 @@ TEST_CASE("Interleaving asks for whole groups of micro-batches") {
   const auto problems = training_problems(j.machine, j.net, j.work);
   REQUIRE(problems.size() == 1);
   CHECK(problems[0] ==
-        "interleaving runs micro-batches in groups of pp 4, and the global batch gives each replica 10");
+        "schedule interleaved needs a multiple of pp 4 micro-batches; the global batch gives each replica 10");
 }
 
 }  // namespace
