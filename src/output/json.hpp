@@ -1,4 +1,4 @@
-// Result files read back; the public functions are in nvlsim/output.hpp.
+// Result files read back; the public functions are in nvlsim/output/output.hpp.
 #pragma once
 
 #include "nvlsim/config/document.hpp"
