@@ -23,12 +23,12 @@ explain takes the main metric apart, or the one that is named.
     / gpus +8 (re)
     / step_time_s +[0-9.]+ m?s (re)
 
-  $ nvlsim explain serve.json ttft_s.p99 | grep -E '^(serve|ttft|  - of one)'
+  $ nvlsim explain serve.json ttft_s.p99 | grep -E '^(serve|ttft|  - breakdown)'
   serve: ttft_s.p99 = [0-9.]+ m?s (re)
   ttft_s.p99 by stage
   ttft_s.p99 by phase
   ttft_s.p99 by bound
-    - of one request with this value, on replica of 64 requests
+    - breakdown of one request with this value, on replica of 64 requests
 
 A load on a clock, too; a rate shows where its median request was, and one in a hundred.
 
