@@ -238,7 +238,7 @@ Files.
   [4]
 
   $ nvlsim run train.json --trace /dev/full
-  2> nvlsim: /dev/full: the trace cannot be written
+  2> nvlsim: /dev/full: cannot write the trace
   [4]
 
   $ nvlsim run train.json train.json -o out
