@@ -198,15 +198,15 @@ Files.
   [4]
 
   $ : > empty.csv; nvlsim validate empty.csv
-  2> empty.csv#: an empty file has no header line
+  2> empty.csv#: the file is empty: no header line
   [2]
 
   $ printf 'id,colour\n1,red\n' > odd.csv; nvlsim validate odd.csv
-  2> odd.csv#: the header names no known kind of table (memory, models, inference, kernels, collectives, training)
+  2> odd.csv#: the header matches no known kind of table (memory, models, inference, kernels, collectives, training)
   [2]
 
   $ printf 'id,model,system,gpus\n' > own.csv; nvlsim validate own.csv
-  2> own.csv#: the header names no known kind of table (memory, models, inference, kernels, collectives, training); for training it lacks seq_len, global_batch, tp, pp
+  2> own.csv#: the header matches no known kind of table (memory, models, inference, kernels, collectives, training); a training table also needs seq_len, global_batch, tp, pp
   [2]
 
   $ nvlsim run train.json -o train.json
