@@ -27,7 +27,7 @@ Collectives as nccl-tests prints them.
       67108864       1048576     float    none      -1   ...
   # Out of bounds values : 0 OK
   # From     67108864 B     : ring
-  # 1 of 1 rows use parameters derived from hardware figures, not measured ones
+  # 1 of 1 rows use parameters derived from hardware specifications, not measured
   # From     67108864 B     : 90 % of measured times lie within LOW and HIGH of these
   # Collective test concluded: all_gather_perf
 
@@ -40,7 +40,7 @@ Collectives as nccl-tests prints them.
              0             0     float    none      -1    ...
   # Out of bounds values : 0 OK
   # From            0 B     : ll
-  # 1 of 1 rows use parameters derived from hardware figures, not measured ones
+  # 1 of 1 rows use parameters derived from hardware specifications, not measured
   # Collective test concluded: barrier_perf
 
 What was chosen, and where that changes.
@@ -53,7 +53,7 @@ What was chosen, and where that changes.
 
   $ nvlsim collective all_reduce --platform gb300-nvl72 --gpus 8 --algorithm halving_doubling -b 1M -e 1M | tail -3
   # From      1048576 B     : halving_doubling
-  # 1 of 1 rows use parameters derived from hardware figures, not measured ones
+  # 1 of 1 rows use parameters derived from hardware specifications, not measured
   # Collective test concluded: all_reduce_perf
 
   $ nvlsim collective moe_dispatch --platform gb200-nvl72 --gpus 32 --precision fp8 -b 7K -e 7K | head -1

@@ -6,8 +6,8 @@ explain takes the main metric apart, or the one that is named.
   step_time_s by phase
   step_time_s by bound
   step_time_s critical path
-  kernels that take most time
-  transfers that take most time
+  kernels that take the most time
+  transfers that take the most time
   notes
   assumed by default
   constants of platform gb300-nvl72

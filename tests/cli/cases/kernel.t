@@ -43,7 +43,7 @@ Gradients cost more than the forward, a window less than the whole, and a narrow
 
 A band comes from measured kernels; scans have none, and without what they reach they are said to be a roofline.
 
-  $ nvlsim kernel gemm --m 64 --n 4096 --k 4096 --platform gb200-nvl72 | tr -s ' \n' ' ' | grep -c '90 % of measured ones .*(left out of the fit: gemm/bf16 on gb200'
+  $ nvlsim kernel gemm --m 64 --n 4096 --k 4096 --platform gb200-nvl72 | tr -s ' \n' ' ' | grep -c '90 % of measurements .*(left out of the fit: gemm/bf16 on gb200'
   1
   $ nvlsim kernel scan --tokens 8192 --heads 128 --platform gb200-nvl72 --stack tensorrt-llm-1.3-kernels | grep -E -A1 '^(90|note)'
   note                   stack tensorrt-llm-1.3-kernels does not say what scans
