@@ -52,7 +52,7 @@ class Sweep(Case):
             (self.folder / "wrong.json").write_text(json.dumps({"schema": "nvlsim.sweep/1", "scenario": str(CHEAP), "axes": [{"list": values}]}))
             done = run("sweep", "plan", "wrong.json", "-o", "wrong", cwd=self.folder)
             self.assertEqual(done.returncode, code)
-            self.assertIn(f"{len(values)} points of wrong in wrong, 1 of them with wrong inputs\n       1  error: --set#/workload/gqus: unknown member",
+            self.assertIn(f"{len(values)} points of wrong in wrong, 1 of them with invalid inputs\n       1  error: --set#/workload/gqus: unknown member",
                           done.stdout)
 
     def test_a_plan_needs_every_file(self):

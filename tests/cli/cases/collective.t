@@ -77,10 +77,10 @@ Wishes that cannot be.
   [2]
 
   $ nvlsim collective all_reduce moe_dispatch --platform h100-tcpxo --gpus 8 --algorithm rign --sharp on --fidelity flow --skew 2 -r 9
-  2> --algorithm#: moe_dispatch has kernels (--kernel), no algorithms
+  2> --algorithm#: moe_dispatch has kernels (--kernel), not algorithms
   2> --algorithm#: unknown algorithm "rign"; did you mean "ring"?
-  2> --fidelity#: moe_dispatch is simulated in closed fidelity only
-  2> --sharp#: the switches of h100-tcpxo (Ethernet switch) do not reduce
+  2> --fidelity#: moe_dispatch supports only closed fidelity
+  2> --sharp#: the switches of h100-tcpxo (Ethernet switch) do not support SHARP
   2> -r#: root 9 of 8 ranks
   [2]
 
@@ -115,6 +115,6 @@ Steps are sizes too.
   3072
 
   $ nvlsim collective all_reduce --platform gb300-nvl72 --gpus 8 -i 0; nvlsim collective all_reduce --platform gb300-nvl72 --gpus 8 -i 1X
-  2> -i#: 0 is less than a byte
-  2> -i#: "1X" is no size such as 8, 64K, 128M or 16G
+  2> -i#: 0 is less than one byte
+  2> -i#: "1X" is not a size such as 8, 64K, 128M or 16G
   [2]

@@ -90,7 +90,7 @@ What has no value says why, and what is no metric has a nearest name.
   [2]
 
   $ nvlsim explain train.json ''
-  2> an empty METRIC; leave it out for the main one
+  2> METRIC is empty; omit it to explain the main metric
   [2]
 
   $ nvlsim explain serve.json ttf.p9

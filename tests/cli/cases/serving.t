@@ -54,8 +54,8 @@ An objective that no load keeps, and one that is missing.
 
 The highest load of a few requests is chance, and says so.
 
-  $ nvlsim run llama2-70b-server-gb200-vm --highest-load --set /workload/load/requests=60 2>&1 | tr -s ' \n' ' ' | grep -o '[0-9]* requests decide it, and under 100 it is chance'
-  48 requests decide it, and under 100 it is chance
+  $ nvlsim run llama2-70b-server-gb200-vm --highest-load --set /workload/load/requests=60 2>&1 | tr -s ' \n' ' ' | grep -o 'only [0-9]* requests count, and the result is reliable from 100 on'
+  only 48 requests count, and the result is reliable from 100 on
 
   $ nvlsim run llama2-70b-server-gb200-vm --highest-load --set /workload/slo=null
   2> $SOURCE/scenarios/inference/llama2-70b-server-gb200-vm.json#/workload: the highest load needs an objective (slo)
