@@ -63,7 +63,7 @@ class shape_checks {
            fmt::format("--weights {} uses 16-bit arithmetic, not {}", a_.weights, a_.format_of_data));
   }
   void prompts() {
-    at_most("--queries", a_.queries, "queries", a_.length, "tokens of a sequence");
+    at_most("--queries", a_.queries, "queries", a_.length, "tokens in the sequence");
     if (a_.full && a_.window > 0) fail("--window", "--window cannot be combined with --full");
   }
   void grouped_heads() {
@@ -71,7 +71,7 @@ class shape_checks {
       shared_evenly("--kv-heads", a_.heads, "query heads", a_.kv_heads, "KV heads");
   }
   void experts() {
-    if (whole("--topk", a_.topk)) at_most("--topk", a_.topk, "experts of a token", a_.experts, "experts");
+    if (whole("--topk", a_.topk)) at_most("--topk", a_.topk, "experts per token", a_.experts, "experts");
     if (whole("--experts", a_.experts) && a_.ranks > 0 && whole("--ranks", a_.ranks))
       shared_evenly("--ranks", a_.experts, "experts", a_.ranks, "ranks");
     if (!(a_.ranks > 0)) fail("--ranks", "must be at least 1");
@@ -79,7 +79,7 @@ class shape_checks {
   void scan() {
     if (whole("--heads", a_.heads) && whole("--groups", a_.state_groups))
       shared_evenly("--groups", a_.heads, "heads", a_.state_groups, "groups");
-    at_most("--chunk", a_.chunk, "tokens of a chunk", a_.tokens, "tokens");
+    at_most("--chunk", a_.chunk, "tokens per chunk", a_.tokens, "tokens");
   }
   /// Checks the precision of attention products: 16 bits or FP8. Caches may be narrower.
   void sixteen_or_eight_bit() {

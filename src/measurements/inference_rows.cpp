@@ -381,7 +381,7 @@ class row_reader {
     if (out_.software->name == "sglang-0.5.1" && has("evidence", "gap-analysis")) {
       requests = each;
       note(
-          "one burst: each client sends one request; inferred from TTFT growing with the prompts of all
+          "one burst: each client sends one request; inferred from TTFT growing with the prompts of all "
           "clients");
     }
     work_.requests = requests * lanes;

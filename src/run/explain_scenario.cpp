@@ -46,7 +46,8 @@ std::vector<std::string> unmeasured_formats(const scenario& s, const std::vector
       out.push_back(fmt::format("no measurement of {} at {}: the rate comes from entry \"{}\"",
                                 s.platform.gpu.name, tokens[4], tokens[2]));
     else if (c.kind == "assumed")
-      out.push_back(fmt::format("no measurement of {} at {}: the rate is assumed", s.platform.gpu.name, tokens[4]));
+      out.push_back(
+          fmt::format("no measurement of {} at {}: the rate is assumed", s.platform.gpu.name, tokens[4]));
   }
   return out;
 }

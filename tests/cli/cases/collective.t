@@ -81,7 +81,7 @@ Wishes that cannot be.
   2> --algorithm#: unknown algorithm "rign"; did you mean "ring"?
   2> --fidelity#: moe_dispatch supports only closed fidelity
   2> --sharp#: the switches of h100-tcpxo (Ethernet switch) do not support SHARP
-  2> -r#: root 9 of 8 ranks
+  2> -r#: root 9 is out of range for 8 ranks
   [2]
 
   $ nvlsim collective all_gather --platform gb300-nvl72 --gpus 8 --algorithm one_shot
@@ -89,7 +89,7 @@ Wishes that cannot be.
   [2]
 
   $ nvlsim collective moe_dispatch --platform gb200-nvl72 --gpus 8 --kernel one_sided --precision fp8
-  2> --kernel#: nccl-2.29 has no exchange "one_sided_dispatch_fp8"; it has one_sided_combine_bf16, one_sided_combine_nvfp4, one_sided_dispatch_bf16, one_sided_dispatch_nvfp4, two_sided_combine_bf16, two_sided_combine_fp8, two_sided_combine_low_precision_nvfp4, two_sided_combine_nvfp4, two_sided_dispatch_bf16, two_sided_dispatch_fp8, two_sided_dispatch_nvfp4, two_sided_prepare_bf16, two_sided_prepare_fp8, two_sided_prepare_nvfp4
+  2> --kernel#: nccl-2.29 has no expert exchange "one_sided_dispatch_fp8"; it has one_sided_combine_bf16, one_sided_combine_nvfp4, one_sided_dispatch_bf16, one_sided_dispatch_nvfp4, two_sided_combine_bf16, two_sided_combine_fp8, two_sided_combine_low_precision_nvfp4, two_sided_combine_nvfp4, two_sided_dispatch_bf16, two_sided_dispatch_fp8, two_sided_dispatch_nvfp4, two_sided_prepare_bf16, two_sided_prepare_fp8, two_sided_prepare_nvfp4
   [2]
 
   $ nvlsim collective all_reduce --platform gb300-nvl72 --gpus 144 --set /rack/failed_switch_trays=9

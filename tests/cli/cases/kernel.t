@@ -86,25 +86,25 @@ What is wrong is said, all of it at once.
 
   $ nvlsim kernel moe --family cutlas_nvfp4 --tokens 1 --experts 8 --topk 9 --ranks 3 --hidden 64 --inter 64 --platform gb300-nvl72
   2> --ranks#: 8 experts are not divisible by 3 ranks
-  2> --topk#: 9 experts of a token, but only 8 experts
+  2> --topk#: 9 experts per token, but only 8 experts
   2> stack tensorrt-llm-1.3-kernels#/kernels: no parameters "moe/cutlas_nvfp4" for gb300; did you mean "cutlass_nvfp4"?
   [2]
   $ nvlsim kernel attention --heads 64 --kv-heads 7 --seq 128 --queries 256 --full --window 3 --precision nvfp4 --platform gb300-nvl7
   2> --kv-heads#: 64 query heads are not divisible by 7 KV heads
   2> --platform#: unknown platform "gb300-nvl7"; did you mean "gb300-nvl72"?
   2> --precision#: attention runs in bf16, fp16 or fp8, not in nvfp4
-  2> --queries#: 256 queries, but only 128 tokens of a sequence
+  2> --queries#: 256 queries, but only 128 tokens in the sequence
   2> --window#: --window cannot be combined with --full
   [2]
   $ nvlsim kernel mla-context --heads 1.5 --seq 128 --queries 129 --platform gb300-nvl72
   2> --heads#: 1.5 is not a whole number
-  2> --queries#: 129 queries, but only 128 tokens of a sequence
+  2> --queries#: 129 queries, but only 128 tokens in the sequence
   [2]
   $ nvlsim kernel decode --heads 4 --kv-heads 8 --context 10 --platform gb300-nvl72
   2> --kv-heads#: 8 KV heads, but only 4 query heads
   [2]
   $ nvlsim kernel scan --tokens 64 --heads 12 --groups 8 --chunk 128 --platform gb300-nvl72
-  2> --chunk#: 128 tokens of a chunk, but only 64 tokens
+  2> --chunk#: 128 tokens per chunk, but only 64 tokens
   2> --groups#: 12 heads are not divisible by 8 groups
   [2]
   $ nvlsim kernel indexer --tokens 64 --heads 4 --scored 100 --chosen 200 --platform gb300-nvl72
