@@ -16,7 +16,7 @@ struct nccl_row {
   bytes size;  ///< size as in nccl-tests and `collective_time`
   seconds time;
   std::string_view algorithm;
-  seconds time_in_place = {};  ///< absent: same as out of place
+  seconds time_in_place = {};  ///< 0: same as out of place
   bool derived = false;
   double low = 0, high = 0;  ///< 90 % of measured times lie between low * time and high * time; 0 if not measured
 };
