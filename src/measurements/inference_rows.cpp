@@ -302,7 +302,7 @@ class row_reader {
     if (!work_.pooled() && set.prefill == prefill_policy::whole_prompt &&
         input->mean * (1 + input->spread) + 1 > static_cast<double>(set.max_num_tokens)) {
       work_.engine.prefill = prefill_policy::chunked;
-      note("prompts fill max_num_tokens: chunked prefill assumed");
+      note("prompts fill max_num_tokens: chunked prefill used");
     }
   }
 

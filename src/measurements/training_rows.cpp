@@ -109,7 +109,7 @@ class row_reader {
     const bool left =
         out_.software->name.starts_with("nemo-") && par.tp * par.cp * par.dp % (par.ep * par.tp) == 0;
     if (!left || par.tp == 1) return 1;
-    note(fmt::format("expert tensor parallelism not stated: etp {} assumed, the Megatron-Core default", par.tp));
+    note(fmt::format("expert tensor parallelism not stated: etp {}, the Megatron-Core default", par.tp));
     return par.tp;
   }
 
