@@ -69,7 +69,7 @@ constexpr std::size_t rows_to_pool = 10;
 /// Residual scale of the pooled fit: fabrics differ by more than the error within one.
 constexpr double pool_scale = 0.15;
 
-/// Copies ring and LL parameters from all-reduce to all-gather and reduce-scatter.
+/// Sets all-gather and reduce-scatter to all-reduce's parameters, without trees and SHARP.
 void gathers_as_rings(collective_profile& c) {
   auto& table = c.fabric.at("default");
   for (const char* kind : {"all_gather", "reduce_scatter"}) {

@@ -33,8 +33,9 @@ error_summary errors_of(const rows_view& rows, const collective_profile& c);
 std::vector<fitted_parameter> fit_family(const std::string& family, const rows_view& rows,
                                          collective_profile& profile);
 
-/// Fills unmeasured parameters of a fabric from measured ones. A tree over rings takes the latencies of a tree
-/// over NVLS; in-switch all-gather and reduce-scatter take the rates of the ring.
+/// Fills unmeasured parameters from measured ones. `tree` takes latencies and NIC shares from `nvls_tree`.
+/// In-switch all-gather and reduce-scatter take the rate of the Simple protocol and the latencies of in-switch
+/// all-reduce.
 void fill_unmeasured(collective_profile& c);
 
 /// Sets the `default` entries of `c`, used for unmeasured fabrics. Fits one set of parameters to all measured

@@ -139,7 +139,7 @@ class collective_fit {
     return out;
   }
 
-  /// Starts a fabric with the default fabric's values.
+  /// Starts a fabric with the default fabric's values for its platform.
   void seed(const std::string& family, const collective_row& row, collective_profile& at) {
     const family_parts p(family);
     if (p.group == "all_to_all") at.all_to_all.at(p.kind) = at.all_to_all.at("default");
@@ -278,7 +278,7 @@ class collective_fit {
     });
   }
 
-  /// Minimum number of rows for a spread.
+  /// Families with fewer rows take the spread of their group.
   static constexpr std::size_t rows_to_know = 20;
 
   input_cache inputs_;
