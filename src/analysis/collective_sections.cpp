@@ -28,7 +28,7 @@ void add_collective_sections(result& r, const collective_workload& w, const coll
     }
   }
   if (run.cost.derived)
-    r.notes.push_back("some parameters of this collective are derived from hardware figures, not measured");
+    r.notes.push_back("some parameters of this collective are derived from hardware specifications, not measured");
 }
 
 }  // namespace nvlsim

@@ -14,7 +14,7 @@ bool is_name_character(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.';
 }
 
-/// Walks over a rule and reports the first thing wrong with it.
+/// Parses a rule and reports its first error.
 class gate_parser {
  public:
   gate_parser(std::string_view text, diagnostics& problems, std::string_view option)
@@ -84,7 +84,7 @@ std::optional<double> number_of(const value* v) {
   return std::nullopt;
 }
 
-/// Names of all metrics, those inside a distribution with a dot.
+/// Names of all metrics. Members of a distribution are written "ttft_s.p99".
 void add_names(const value& metrics, std::vector<std::string>& names) {
   const auto add = [&](std::string n) {
     if (std::find(names.begin(), names.end(), n) == names.end()) names.push_back(std::move(n));
@@ -96,7 +96,7 @@ void add_names(const value& metrics, std::vector<std::string>& names) {
   }
 }
 
-/// What a name means: a metric of just that name, else a member of a distribution.
+/// Finds a metric by its name; if there is none, a member of a distribution ("ttft_s.p99").
 const value* find_metric(const value& metrics, std::string_view name) {
   if (const value* v = metrics.find(name)) return v;
   const std::size_t dot = name.find('.');
@@ -133,13 +133,13 @@ bool holds(relation op, double x, double bound) {
   return false;
 }
 
-/// Why a side has no number for a metric.
+/// Says why a side has no number for a metric.
 std::string missing(std::string_view side, const result& r, const std::string& metric) {
   if (r.status == run_status::infeasible || r.status == run_status::error)
     return fmt::format("{} is {}: {}", side, name(r.status), fmt::join(r.reasons, "; "));
   const value* v = find_metric(r.metrics, metric);
   if (v && v->is_null()) return fmt::format("{} is null in {}", metric, side);
-  if (v && v->members()) return fmt::format("{} is a distribution in {}: name one of its members", metric, side);
+  if (v && v->members()) return fmt::format("{} is a distribution in {}; name one of its members", metric, side);
   std::vector<std::string> names;
   add_names(r.metrics, names);
   const std::string hint = nearest(metric, names);
@@ -153,7 +153,7 @@ gate_outcome judge(const gate& g, const std::string& scenario, const result& a, 
   if (!on.b) out.reason = missing("B", b, g.metric);
   else if (!g.relative) out.failed = holds(g.op, *on.b, g.bound), out.reason = fmt::format("B is {:.6g}", *on.b);
   else if (!on.a) out.reason = missing("A", a, g.metric);
-  else if (!on.change) out.reason = fmt::format("{} is 0 in A, so its change has no size", g.metric);
+  else if (!on.change) out.reason = fmt::format("{} is 0 in A, so a relative change is undefined", g.metric);
   else {
     out.failed = holds(g.op, *on.change, g.bound);
     out.reason = fmt::format("changed by {:+.2f} %, from {:.6g} to {:.6g}", *on.change * 100, *on.a, *on.b);
@@ -188,7 +188,7 @@ const result* find_named(std::span<const result> results, const std::string& nam
 void check_names(std::string_view side, std::span<const result> results, diagnostics& problems) {
   for (std::size_t i = 0; i < results.size(); ++i)
     if (find_named(results, results[i].name) != &results[i])
-      problems.add(std::string(side), "", fmt::format("two results are named \"{}\"", results[i].name));
+      problems.add(std::string(side), "", fmt::format("two results have the name \"{}\"", results[i].name));
 }
 
 std::vector<pairing> pair_up(std::span<const result> a, std::span<const result> b, comparison& out) {
@@ -247,7 +247,7 @@ comparison compare(std::span<const result> a, std::span<const result> b, std::sp
     for (const pairing& p : pairs)
       if (p.has(g.metric) || !known || p.none_ran()) out.gates.push_back(judge(g, p.scenario, *p.a, *p.b));
     if (pairs.empty())
-      out.gates.push_back({g, {"", g.metric, {}, {}, {}}, true, "no scenario is in both A and B"});
+      out.gates.push_back({g, {"", g.metric, {}, {}, {}}, true, "A and B have no scenario in common"});
   }
   return out;
 }

@@ -23,14 +23,14 @@ std::optional<double> number_at(const value& section, std::string_view key) {
   return std::nullopt;
 }
 
-/// A metric name without its statistic, and the statistic.
+/// Splits "ttft_s.p99" into metric name and statistic.
 std::pair<std::string, std::string> split_statistic(std::string_view metric) {
   const std::size_t dot = metric.find('.');
   if (dot == std::string_view::npos) return {std::string(metric), {}};
   return {std::string(metric.substr(0, dot)), std::string(metric.substr(dot + 1))};
 }
 
-/// Pipeline neighbours send: the wait is part of the idle time of a step.
+/// Whether the slice is a wait for a transfer between pipeline stages, which is part of the step's idle time.
 bool waits_for_stage(const time_slice& s) { return s.kind == work_kind::pp && s.phase == waiting_phase; }
 
 class explainer {
@@ -67,10 +67,10 @@ class explainer {
   }
 
   bool on_clock() const { return run_.counted.has_value(); }
-  /// When requests count: the whole run, but for a load with a warm-up or a tail.
+  /// The time in which requests count: the whole run unless the load has a warm-up or a tail.
   std::pair<double, double> counted() const { return run_.counted.value_or(std::pair{0.0, makespan()}); }
 
-  /// Time of the lanes of a served load, then of its median request and of one in a hundred.
+  /// Decomposes the time of a served load's replicas, then of its p50 and p99 requests.
   void time_of_lanes(const std::string& what, double from, double to) {
     if (!on_clock() && !run_.served->pools) {
       time(what);
@@ -219,8 +219,8 @@ class explainer {
     const double arriving = arrivals.second - arrivals.first;
     const bool of_arrivals = m == "offered_requests_per_s";
     if (is_rate && m != "output_tokens_per_s_per_user" && !((of_arrivals ? arriving : run) > 0)) {
-      out_.notes.push_back(fmt::format("no time passes between the first and the last {} that counts",
-                                       of_arrivals ? "arrival" : "end"));
+      out_.notes.push_back(fmt::format("no time passes between the first and the last counted {}",
+                                       of_arrivals ? "arrival" : "completion"));
       return;
     }
     const char* const span = run < makespan() ? "counted_time_s" : "makespan_s";
@@ -266,7 +266,7 @@ class explainer {
       for (const auto& [n, x] :
            {std::pair{"tp", w.tp}, {"pp", w.pp}, {"attention_dp", w.attention_dp}, {"replicas", w.replicas}})
         if (!w.prefill_pool) times(n, static_cast<double>(x));
-      if (w.prefill_pool) out_.notes.emplace_back("those of both pools");
+      if (w.prefill_pool) out_.notes.emplace_back("GPUs of both pools");
       return;
     }
     if (m == "output_tokens_per_s_per_user") {
@@ -275,7 +275,7 @@ class explainer {
     }
     if (m == "kv_cache_used_fraction" || m == "prefix_cache_hit_fraction" || m == "measured_requests" ||
         m == "preemptions" || m == "recomputed_tokens") {
-      out_.notes.emplace_back("counted as the load ran: no sum of times");
+      out_.notes.emplace_back("counted during the run, so it has no time breakdown");
       return;
     }
     const auto [name, statistic] = split_statistic(m);
@@ -283,12 +283,12 @@ class explainer {
     unknown();
   }
 
-  /// Little's law: requests in the system are those that come in a second, times the time that each stays.
+  /// Little's law: requests in the system = requests per second * time in the system.
   void in_flight() {
     const double rate = metric("requests_per_s");
     times("requests_per_s", rate);
     times("time_in_system_s", metric("requests_in_flight") / rate);
-    out_.notes.emplace_back("what that time is spent on: e2e_s.mean");
+    out_.notes.emplace_back("explain e2e_s.mean to see where that time goes");
   }
 
   void latency(const std::string& name, const std::string& statistic) {
@@ -321,7 +321,7 @@ class explainer {
     unknown();
   }
 
-  void unknown() { out_.notes.push_back("this version does not take this metric apart"); }
+  void unknown() { out_.notes.push_back("this version has no breakdown of this metric"); }
 
   const scenario& s_;
   const run_record& run_;
@@ -329,7 +329,7 @@ class explainer {
   explanation& out_;
 };
 
-/// What a metric that is null lacks.
+/// Says why a metric is null.
 std::string why_nothing(const scenario& s, const result& r, const std::string& metric) {
   if (metric.starts_with("cost")) return "no value: " + s.platform.price.note;
   if (metric == "mfu")
@@ -355,12 +355,12 @@ std::string main_metric(const result& r) {
 
 namespace {
 
-/// The metric that was meant, or all that there are.
+/// Suggests the metric that was probably meant, or lists all of them.
 [[noreturn]] void refuse_metric(const result& r, std::string_view metric) {
   const auto [name, statistic] = split_statistic(metric);
   const std::vector<std::string> known = explained_metrics(r);
   std::string meant = nearest(name, known);
-  if (meant.empty() && name.size() > 1)  // the beginning of a name, without its unit
+  if (meant.empty() && name.size() > 1)  // a name without its unit
     for (const std::string& k : known)
       if (meant.empty() && k.starts_with(name)) meant = k;
   if (const value* v = r.metrics.find(meant); v && v->members() && metric.find('.') != std::string_view::npos) {
@@ -369,7 +369,7 @@ namespace {
     const std::string other = nearest(statistic, statistics);
     meant += '.' + (other.empty() ? std::string("p50") : other);
   }
-  std::string what = metric.empty() ? std::string("a metric has a name")
+  std::string what = metric.empty() ? std::string("the metric name is empty")
                                     : fmt::format("{} has no metric {}", r.name, in_quotes(metric));
   if (meant.empty() || meant == metric) {
     what += fmt::format("; it has {}", fmt::join(known, ", "));

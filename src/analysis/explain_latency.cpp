@@ -15,21 +15,21 @@ namespace {
 
 constexpr std::array<std::string_view, 5> latencies = {"ttft_s", "tpot_s", "itl_s", "e2e_s", "queue_s"};
 
-/// A request's way: when it got where, and the lanes that worked meanwhile.
+/// The path of a request: its times at each station and the workers that processed it.
 struct way {
   std::size_t prompt_lane = 0, decode_lane = 0;
   double sent = 0, begun = 0, prefilled = 0, delivered = 0, streaming = 0, end = 0;
   double prompt = 0;                        ///< tokens
-  double gaps = 0;                          ///< between its tokens
-  double weight = 1;                        ///< requests it stands for
-  const work_template* transfer = nullptr;  ///< of its cache
+  double gaps = 0;                          ///< gaps between its tokens
+  double weight = 1;                        ///< number of requests it represents
+  const work_template* transfer = nullptr;  ///< transfer of its KV cache
 
   double held(const front_end_costs& server) const {
     return gaps > 0 ? server.held_back_s(gaps, (end - streaming) / gaps) : 0;
   }
 };
 
-/// Requests on a clock, or that stay in one lane.
+/// Paths of requests that arrive over time or stay in one replica.
 std::vector<way> ways_in_lanes(const run_record& run, bool all = false) {
   std::vector<way> out;
   for (const request_record& r : run.requests) {
@@ -60,7 +60,7 @@ struct sent_cache {
   const work_template* work = nullptr;
 };
 
-/// Transfers of each request's cache: a worker's second stream holds them in the order of their prompts.
+/// KV-cache transfers by request. A worker's second stream holds them in the order of their prompts.
 std::vector<sent_cache> transfers_of(const run_record& run) {
   const pooled_schedule& s = *run.served->pools;
   std::vector<std::vector<std::tuple<std::int32_t, double, std::size_t>>> by_worker(s.prefill.size());
@@ -79,7 +79,7 @@ std::vector<sent_cache> transfers_of(const run_record& run) {
   return out;
 }
 
-/// Requests that go from a prefill worker to a decode worker; as `measure_inference` dates them.
+/// Paths of requests from prefill to decode worker, with the same times as `measure_inference`.
 std::vector<way> ways_through_pools(const run_record& run) {
   const pooled_schedule& s = *run.served->pools;
   const std::size_t prefills = s.prefill.size();
@@ -88,7 +88,8 @@ std::vector<way> ways_through_pools(const run_record& run) {
     return run.times.spans[lane].front()[static_cast<std::size_t>(i)];
   };
   std::vector<way> out(s.requests.size());
-  for (std::size_t i = 0; i < s.requests.size(); ++i) {  // a request is sent after an earlier one ended
+  for (std::size_t i = 0; i < s.requests.size();
+       ++i) {  // closed loop: a client sends after its previous request ends
     const pooled_request& r = s.requests[i];
     way& w = out[i];
     w.prompt_lane = r.prefill_worker >= 0 ? static_cast<std::size_t>(r.prefill_worker)
@@ -112,7 +113,7 @@ std::vector<way> ways_through_pools(const run_record& run) {
 
 bool through_pools(const run_record& run) { return run.served && run.served->pools; }
 
-/// Stretches of a way that a latency is made of, and how much of each second counts.
+/// The stages of a path that a latency includes, and the weight of each second.
 struct measured_way {
   way w;
   bool to_first_token = false, to_begin = false, decodes = false;
@@ -142,7 +143,7 @@ void put(latency_parts& out, const char* stage, std::vector<time_slice> slices) 
   if (!slices.empty()) out.stages.emplace_back(stage, std::move(slices));
 }
 
-/// A stretch of every way: what it is called, from when to when, on which lane, and for which latencies it counts.
+/// A stage of every path: name, begin, end, worker, and the latencies that include it.
 struct stretch {
   const char* stage;
   double way::*from;
@@ -165,11 +166,13 @@ void add_stage(latency_parts& out, lane_time& lanes, const std::vector<measured_
 }
 
 std::vector<time_slice> transfer_slices(const std::vector<measured_way>& ways, double weights) {
-  std::map<const work_template*, std::pair<double, double>> by_work;  // transfers, and waits for the port
+  std::map<const work_template*, std::pair<double, double>>
+      by_work;  // number of transfers, and time waited for the port
   double sent = 0;
   for (const measured_way& m : ways) {
     if (!m.to_first_token) continue;
-    if (!m.w.transfer) {  // on a clock: the date is known, not what the port sent before
+    if (!m.w.transfer) {  // with arrivals over time, only the end of the transfer is known, not the wait for the
+                          // port
       sent += m.w.weight / weights * (m.w.delivered - m.w.prefilled);
       continue;
     }
@@ -189,7 +192,7 @@ std::vector<time_slice> transfer_slices(const std::vector<measured_way>& ways, d
   return out;
 }
 
-/// What clients wait for beyond the engine: the way through the server, and until it lets tokens go.
+/// Adds the front end's share of latency: request handling and token streaming delay.
 void add_server(latency_parts& out, const std::vector<measured_way>& ways, double weights,
                 const front_end_costs& server) {
   double held = 0, way_in = 0;
@@ -218,7 +221,7 @@ void scale_to(latency_parts& parts, double wanted) {
     }
 }
 
-/// An iteration that gave tokens, and the ends of those before it since which some of its sequences waited.
+/// A gap between two tokens of a sequence on one worker.
 struct token_gap {
   std::size_t lane = 0;
   double from = 0, to = 0;
@@ -230,16 +233,17 @@ std::int64_t decodes_of(const run_record& run, std::size_t lane, std::size_t ite
     return lane < s.prefill.size() ? 0 : s.decode[lane - s.prefill.size()][iteration].decodes;
   }
   if (run.served) return run.served->schedules[lane].iterations[iteration].decodes;
-  return run.work.classes[lane].streams.front().operations[iteration].micro_batch;  // as draw_serving keeps it
+  return run.work.classes[lane].streams.front().operations[iteration].micro_batch;  // draw_serving stores the
+                                                                                    // number of decodes here
 }
 
-/// The gap between two tokens that is nearest to a value.
+/// Finds the gap between tokens whose length is nearest to `wanted`.
 token_gap nearest_gap(const run_record& run, double wanted) {
   token_gap best;
   double least = -1;
   for (std::size_t lane = 0; lane < run.work.classes.size(); ++lane) {
     const std::vector<span>& spans = run.times.spans[lane].front();
-    std::size_t decoded = 0;  // the iteration after the last one with decodes
+    std::size_t decoded = 0;  // index after the last iteration with decodes
     for (std::size_t i = 0; i < spans.size(); ++i) {
       if (decodes_of(run, lane, i) == 0) continue;
       const auto consider = [&](double from) {
@@ -250,7 +254,8 @@ token_gap nearest_gap(const run_record& run, double wanted) {
         consider(spans[i].begin_s);
       } else {
         if (decoded > 0) consider(spans[decoded - 1].end_s);
-        for (std::size_t k = decoded; k < i; ++k) consider(spans[k].end_s);  // first tokens came then
+        for (std::size_t k = decoded; k < i; ++k)
+          consider(spans[k].end_s);  // sequences whose first token came at this end
       }
       decoded = i + 1;
     }
@@ -258,7 +263,8 @@ token_gap nearest_gap(const run_record& run, double wanted) {
   return best;
 }
 
-/// All gaps of a request together are the time from its first token to its last; a pool's are its iterations.
+/// Decomposes time between tokens. The gaps of a request add up to the time from first to last token; with pools,
+/// each decode iteration is a gap.
 latency_parts parts_of_gaps(const run_record& run, std::string_view statistic, double wanted) {
   latency_parts out;
   lane_time lanes(run.work, run.times);
@@ -266,7 +272,8 @@ latency_parts parts_of_gaps(const run_record& run, std::string_view statistic, d
     const token_gap g =
         nearest_gap(run, wanted * (run.served ? run.served->tokens_per_step : run.tokens_per_step));
     lanes.add(g.lane, g.from, g.to, 1);
-    out.note = fmt::format("of one wait for a token with this value, on {}", run.work.classes[g.lane].name);
+    out.note =
+        fmt::format("breakdown of one gap between tokens with this value, on {}", run.work.classes[g.lane].name);
   } else if (through_pools(run)) {
     for (std::size_t c = 0; c < run.work.classes.size(); ++c)
       for (std::size_t i = 0; i < run.times.spans[c].front().size(); ++i) {
@@ -308,8 +315,8 @@ latency_parts parts_of_latency(const run_record& run, std::string_view metric, s
         });
     ways = {*nearest};
     ways.front().w.weight = 1;
-    out.note =
-        fmt::format("of one request with this value, on {}", run.work.classes[ways.front().w.decode_lane].name);
+    out.note = fmt::format("breakdown of one request with this value, on {}",
+                           run.work.classes[ways.front().w.decode_lane].name);
   }
   double weights = 0;
   for (const measured_way& m : ways) weights += m.w.weight;
@@ -326,7 +333,7 @@ cause by_stage(const latency_parts& parts, std::string name) {
   for (const auto& [stage, slices] : parts.stages) {
     cause c = by_phase(slices, stage);
     whole.amount += c.amount;
-    // A stage of one phase of its own name is that phase.
+    // A stage with a single phase of the same name is shown as that phase.
     if (c.parts.size() == 1 && c.parts.front().name == stage) c = cause(std::move(c.parts.front()));
     whole.parts.push_back(std::move(c));
   }

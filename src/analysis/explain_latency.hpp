@@ -1,4 +1,4 @@
-// What requests waited for, from arrival to token.
+// Decomposes request latencies into stages.
 #pragma once
 
 #include <string>
@@ -11,24 +11,24 @@
 
 namespace nvlsim {
 
-/// "ttft_s", "tpot_s", "itl_s", "e2e_s" and "queue_s".
+/// Whether `metric` is "ttft_s", "tpot_s", "itl_s", "e2e_s" or "queue_s".
 bool is_latency(std::string_view metric);
 
 struct latency_parts {
-  /// "queue", "prefill", "transfer", "decode queue", "decode", "server", in order: what the lane that had the
-  /// request did meanwhile. All slices add up to the statistic.
+  /// Stages in order: "queue", "prefill", "transfer", "decode queue", "decode", "server". The slices of a stage
+  /// say what the request's worker did in that time. All slices add up to the statistic.
   std::vector<std::pair<std::string, std::vector<time_slice>>> stages;
-  std::string note;  ///< whose latency it is
+  std::string note;  ///< which request or gap is decomposed
 
   std::vector<time_slice> slices() const;
 };
 
-/// Of the mean over requests that count in the result, or of the request that has the value of a percentile.
-/// Requires a served run.
+/// Decomposes the mean over counted requests, or the request whose latency is nearest to a percentile. Requires a
+/// serving run.
 latency_parts parts_of_latency(const run_record& run, std::string_view metric, std::string_view statistic,
                                double wanted);
 
-/// Stage of a request, then phase, kind of work and part.
+/// A tree by stage, then phase, kind of work and part.
 cause by_stage(const latency_parts& parts, std::string name);
 
 }  // namespace nvlsim

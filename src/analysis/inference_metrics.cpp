@@ -64,8 +64,8 @@ request_record record_of(const request_progress& r, const std::vector<span>& spa
           0};
 }
 
-// Each of an iteration's decodes saw the gap since the last iteration that decoded, or, where its first token came
-// later, since that. With drafts a step gives several tokens; they count as spread evenly over it.
+// Adds the gaps between tokens. The gap of a decode starts at the previous iteration that decoded, or at its first
+// token if that came later. With speculative decoding a step yields several tokens, which count as evenly spaced.
 void add_gaps(samples& out, const batching_schedule& s, const std::vector<span>& spans, std::int64_t replicas,
               double tokens) {
   std::vector<std::int64_t> begun(s.iterations.size());
@@ -89,7 +89,7 @@ void add_gaps(samples& out, const batching_schedule& s, const std::vector<span>&
   }
 }
 
-// A request streams its first token when the decode worker that has its cache begins with it.
+// A request streams its first token when the decode worker starts on it.
 // [docs/models-and-assumptions.md#disaggregation]
 std::vector<request_record> pool_records(const pooled_schedule& s, const timeline& t) {
   const auto prefills = static_cast<std::int32_t>(s.prefill.size());

@@ -14,7 +14,7 @@ const value& member(const value& v, std::string_view key) {
   return m ? *m : nothing;
 }
 
-/// A number with its source, as it is written in platform files.
+/// The value inside a {value, source} object, as platform files write them.
 const value& unwrapped(const value& v) {
   const value* inner = v.find("value");
   return inner && v.find("source") ? *inner : v;
@@ -25,7 +25,7 @@ bool says_nothing_new(std::string_view key) {
   return std::find(keys.begin(), keys.end(), key) != keys.end();
 }
 
-/// `kind` is a workload's member, too.
+/// Skips annotations. A workload's `kind` is an input, not an annotation.
 bool skipped(std::string_view key, const std::string& parent) {
   return says_nothing_new(key) && !(key == "kind" && parent.starts_with("/workload"));
 }
@@ -46,7 +46,7 @@ void add_changes(const value& a_raw, const value& b_raw, const std::string& poin
       if (!skipped(key, pointer) && !a.find(key)) add_changes(nothing, v, pointer_to(pointer, key), out);
 }
 
-/// A file named by the scenario: `content` is what is in it, `named` where the scenario says which.
+/// A file that the scenario names: `named` points to its name in the scenario, `content` to its content.
 struct named_file {
   std::string_view pointer, named, content;
 };
@@ -64,10 +64,10 @@ void add_file_changes(const named_file& f, const value& a, const value& b, std::
   };
   const std::string named = "/scenario" + std::string(f.named),
                     content = std::string(f.pointer) + std::string(f.content);
-  if (at(a, named) != at(b, named)) return;  // another file, told with the scenario
+  if (at(a, named) != at(b, named)) return;  // a different file: reported as a change of the scenario
   const std::string digest = std::string(f.pointer) + "/digest";
   const value &a_digest = at(a, digest), &b_digest = at(b, digest);
-  // The same stack: other values of it apply to other hardware.
+  // Same file: its values differ only because they apply to other hardware.
   if (!a_digest.is_null() && a_digest == b_digest) return;
   const std::size_t before = out.size();
   add_changes(at(a, content), at(b, content), std::string(f.pointer), out);

@@ -6,7 +6,7 @@
 namespace nvlsim {
 namespace {
 
-/// Differences into sums; what is left of them by rounding is none.
+/// Turns differences into running sums and sets rounding residue to zero.
 void integrate(std::vector<double>& v) {
   double sum = 0, most = 0;
   for (double& x : v) {

@@ -1,4 +1,4 @@
-// What serving lanes did in given stretches of their time.
+// Sums what serving workers did during given intervals.
 #pragma once
 
 #include <string>
@@ -9,21 +9,21 @@
 
 namespace nvlsim {
 
-/// Adds up stretches of the time of lanes, the first streams of a plan's classes, each counted by its weight:
-/// iterations by the parts of their templates, whatever they took, and what lies between them as "no work". A
-/// stretch costs the logarithm of a lane's iterations.
+/// Sums weighted intervals of worker time. A worker is the first stream of a class. An iteration's time is divided
+/// over the parts of its template in proportion; time between iterations counts as "no work". Adding an interval
+/// takes logarithmic time in the worker's iterations.
 class lane_time {
  public:
   lane_time(const plan& work, const timeline& times);
 
   void add(std::size_t lane, double from_s, double to_s, double weight);
-  /// Slices add up to the weighted time of the stretches since the last call.
+  /// Returns the sums since the last call. The slices add up to the weighted time of the intervals.
   std::vector<time_slice> take();
 
  private:
   struct lane_weights {
-    std::vector<double> whole;  ///< differences, by iteration; the gap before it counts like it but for the first
-    std::vector<double> gaps;   ///< differences
+    std::vector<double> whole;  ///< differences of weights by iteration
+    std::vector<double> gaps;   ///< differences of weights by the gap before the iteration
   };
   void add_part(std::size_t lane, std::size_t iteration, double time_s);
 
@@ -34,7 +34,7 @@ class lane_time {
   double idle_s_ = 0;
 };
 
-/// All of the time from one date to another of the mean GPU. Slices add up to it.
+/// Time of the mean GPU between two times. The slices add up to `to_s - from_s`.
 std::vector<time_slice> slices_of_lanes(const plan& work, const timeline& times, double from_s, double to_s);
 
 }  // namespace nvlsim

@@ -11,12 +11,12 @@ namespace {
 constexpr std::array<const char*, 4> link_names = {"nvlink out", "nvlink in", "nic out", "nic in"};
 
 struct port_log {
-  std::map<std::string_view, double> bytes_of;     ///< by name of the exchange
-  std::vector<std::pair<double, double>> changes;  ///< date, change of the rate
+  std::map<std::string_view, double> bytes_of;     ///< by exchange name
+  std::vector<std::pair<double, double>> changes;  ///< time, change of the rate
   double carried = 0;
 };
 
-/// By class and link.
+/// Indexed by class and link.
 using logs = std::vector<std::array<port_log, link_names.size()>>;
 
 void note(port_log& log, double amount, double begin, double end) {
@@ -27,7 +27,7 @@ void note(port_log& log, double amount, double begin, double end) {
   log.changes.emplace_back(end, -rate);
 }
 
-/// Whose bytes went through: each exchange of the operation has its share of them.
+/// Attributes the bytes to the operation's exchanges, in proportion to what each sends.
 void name_bytes(port_log& log, const work_template& w, double amount, bytes port_bytes::*way, bool nic) {
   if (!(amount > 0)) return;
   const auto of = [&](const work_part& p) {
@@ -42,7 +42,7 @@ void name_bytes(port_log& log, const work_template& w, double amount, bytes port
     if (const double b = of(p); b > 0) log.bytes_of[p.name] += amount * (b / all);
 }
 
-/// An operation that took longer than alone did so in all of its exchanges alike.
+/// Logs an operation. If contention slowed it, all of its exchanges stretch by the same factor.
 void note(const operation& o, const work_template& w, std::size_t at, const span& s, logs& out) {
   const double longer = w.duration > seconds{} ? (s.end_s - s.begin_s) / w.duration.base() : 1;
   const auto date = [&](seconds t) { return s.begin_s + t.base() * longer; };
@@ -73,7 +73,7 @@ link_use summary(port_log& log, double capacity, double makespan) {
     rate += log.changes[i].second;
     if (i + 1 < log.changes.size() && log.changes[i + 1].first == log.changes[i].first) continue;
     const bool last = i + 1 == log.changes.size();
-    // Operations that slowed each other did not flow evenly: their means may add up to more than the port.
+    // The rates of operations that slowed each other are means, so their sum may exceed the port's capacity.
     const double share = last ? 0 : std::clamp(rate / capacity, 0.0, 1.0);
     u.peak = std::max(u.peak, share);
     u.points.emplace_back(log.changes[i].first, share);

@@ -14,7 +14,7 @@ double item_bytes(const result& r, std::string_view wanted) {
   return 0;
 }
 
-/// Levels of what changes, scaled so that the highest is `top`, over what does not.
+/// Scales the levels so that the highest is `top`, on top of a constant `below`.
 std::vector<std::pair<double, double>> scaled(std::vector<std::pair<double, double>> points, double below,
                                               double top, std::size_t most) {
   double highest = 0;
@@ -22,7 +22,7 @@ std::vector<std::pair<double, double>> scaled(std::vector<std::pair<double, doub
   const std::size_t stride = (points.size() + most - 1) / std::max<std::size_t>(most, 1);
   std::vector<std::pair<double, double>> out;
   for (std::size_t i = 0; i < points.size(); i += stride) {
-    // Of points that fall together, the highest.
+    // Keeps the highest of the points that are merged.
     const auto end = points.begin() + static_cast<std::ptrdiff_t>(std::min(points.size(), i + stride));
     const auto at = std::max_element(points.begin() + static_cast<std::ptrdiff_t>(i), end,
                                      [](const auto& a, const auto& b) { return a.second < b.second; });
@@ -34,7 +34,7 @@ std::vector<std::pair<double, double>> scaled(std::vector<std::pair<double, doub
   return out;
 }
 
-/// Share of the forward work done and not yet undone by backward work, after each operation.
+/// Forward work in flight (completed forward minus completed backward) after each operation, as a fraction.
 std::vector<std::pair<double, double>> work_in_flight(const plan& work, const timeline& times, std::size_t c) {
   const auto& operations = work.classes[c].streams.front().operations;
   const auto direction = [&](const operation& o) {
@@ -54,7 +54,7 @@ std::vector<std::pair<double, double>> work_in_flight(const plan& work, const ti
     if (d == 0) continue;
     level += d > 0 ? length(i) / all[0] : -length(i) / all[1];
     const span& ran = times.spans[c].front()[i];
-    out.emplace_back(d > 0 ? ran.begin_s : ran.end_s, level);  // space is needed from the begin of a forward pass
+    out.emplace_back(d > 0 ? ran.begin_s : ran.end_s, level);  // a forward pass needs its memory from its start
   }
   std::sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   return out;

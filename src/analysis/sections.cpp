@@ -32,7 +32,7 @@ value memory_section(const memory_report& m) {
 
 std::string too_large(const memory_report& m) {
   if (m.offloaded > m.offload_room && m.peak <= m.usable)
-    return fmt::format("{} offloads {} of activations to CPU memory, of which a GPU has {}", m.where,
+    return fmt::format("{} offloads {} of activations to CPU memory; a GPU's share of CPU memory is {}", m.where,
                        format_quantity(m.offloaded), format_quantity(m.offload_room));
   std::string text = fmt::format("{} needs {} of GPU memory and {} are usable:", m.where, format_quantity(m.peak),
                                  format_quantity(m.usable));
@@ -41,7 +41,7 @@ std::string too_large(const memory_report& m) {
   const double over = m.peak / m.usable - 1;
   if (over <= training_memory_error)
     text +=
-        fmt::format("; {:.1f} % too much is within the error of this estimate (up to {:g} %), so that it may fit",
+        fmt::format("; the excess of {:.1f} % is within the error of this estimate (up to {:g} %), so it may fit",
                     100 * over, 100 * training_memory_error);
   return text;
 }
@@ -62,7 +62,7 @@ value stage_section(const stage_breakdown& b, seconds step) {
   return out;
 }
 
-/// The step time within its error, and what is in proportion to it or to its inverse.
+/// Bands of the step time and of the metrics proportional to it or to its inverse.
 void add_step_bands(result& r, step_band b) {
   const auto band = [&](const char* metric, double low, double high) {
     const value* v = r.metrics.find(metric);
@@ -91,7 +91,7 @@ value distribution_value(const distribution& d) {
 
 value optional_distribution(const std::optional<distribution>& d) { return d ? distribution_value(*d) : value{}; }
 
-/// Energy of one GPU of each class, over all its GPUs, idle time included.
+/// Energy of all GPUs of all classes, idle time included.
 joules gpu_energy(const platform& p, const plan& work, const timeline& times) {
   joules all;
   for (std::size_t c = 0; c < work.classes.size(); ++c) {
@@ -109,7 +109,7 @@ joules gpu_energy(const platform& p, const plan& work, const timeline& times) {
   return all;
 }
 
-/// Seconds by kind of work, of the mean replica.
+/// Seconds by kind of work, for the mean replica.
 value iteration_breakdown(const plan& work, const timeline& times) {
   std::array<seconds, work_kinds> by_kind{};
   double gpus = 0;
@@ -158,7 +158,7 @@ void add_training_sections(result& r, const platform& p, const model& net, const
 
 namespace {
 
-/// What a run of serving took, beside what its clients saw.
+/// Totals of a serving run that clients do not see.
 struct served_totals {
   joules gpu_energy;
   seconds makespan;
@@ -203,7 +203,7 @@ void set_inference_metrics(result& r, const platform& p, const inference_workloa
   r.cost.set("run_usd", std::move(run_usd));
 }
 
-/// Seconds by kind of work, of the mean GPU.
+/// Seconds by kind of work, for the mean GPU.
 value use_breakdown(const serving_run& run, double gpus) {
   std::array<double, work_kinds> by_kind{};
   double busy = 0;
@@ -256,36 +256,37 @@ void add_serving_sections(result& r, const platform& p, const inference_workload
   m.set("preemptions", i.preemptions);
   m.set("recomputed_tokens", o.recomputed_tokens);
   r.breakdown.set("mean_over_gpus", use_breakdown(run, gpus));
-  constexpr double steady = 0.9;  // below, what finishes while requests arrive says little
+  constexpr double steady =
+      0.9;  // below this, completions lag so far behind arrivals that the rates are unreliable
   const double offered = i.offered_requests_per_s.value_or(0);
   if (i.requests_per_s < steady * offered)
-    r.notes.push_back(fmt::format(
-        "{:.4g} req/s finish between the first and the last counted arrival, where {:.4g} req/s arrive: "
-        "the run is short beside its latencies, or the load is more than is served; more requests tell",
-        i.requests_per_s, offered));
+    r.notes.push_back(
+        fmt::format("{:.4g} req/s complete while {:.4g} req/s arrive: the run is short compared with its "
+                    "latencies, or the load exceeds the capacity; use more requests",
+                    i.requests_per_s, offered));
   const auto [from, to] = counted_time(o, w);
-  constexpr double few_lives = 2;  // of requests; in less, ends of those that began together weigh too much
+  constexpr double few_lives =
+      2;  // in request latencies; in shorter windows, completions of requests that started together dominate
   if (offered > 0 && to - from < few_lives * i.e2e_s.mean)
-    r.notes.push_back(fmt::format(
-        "rates are of {:.4g} s, in which requests end that take {:.4g} s each: the run is short beside them; "
-        "more requests tell",
-        to - from, i.e2e_s.mean));
+    r.notes.push_back(
+        fmt::format("rates cover {:.4g} s, but a request takes {:.4g} s: the run is too short; use more requests",
+                    to - from, i.e2e_s.mean));
   if (i.still_fills && !i.saturated)
-    r.notes.push_back(fmt::format(
-        "requests in flight still grow: {} half-way, {} as the last one comes; times and rates of a longer "
-        "run may be worse",
-        o.at_half.in_flight, o.at_last.in_flight));
+    r.notes.push_back(
+        fmt::format("the number of requests in flight is still growing: {} halfway, {} at the last arrival; a "
+                    "longer run may show worse latencies and rates",
+                    o.at_half.in_flight, o.at_last.in_flight));
   if (i.saturated) {
     r.status = run_status::saturated;
     r.reasons.push_back(
-        fmt::format("requests come faster than they are served: {} of {} wait as the last one arrives; "
-                    "times grow with the length of the run",
+        fmt::format("requests arrive faster than they are served: {} of {} are queued at the last arrival; "
+                    "latencies grow with the length of the run",
                     o.at_last.waiting, o.requests.size()));
   }
   if (w.objective.any())
-    r.notes.push_back(
-        fmt::format("the objective is {}: {:.4g} % of the requests keep every limit; {:.4g} % must keep each",
-                    i.objective_met ? "met" : "missed", 100 * *i.slo_attained_fraction, 100 * w.objective.share));
+    r.notes.push_back(fmt::format(
+        "the objective is {}: {:.4g} % of the requests are within every limit; each limit requires {:.4g} %",
+        i.objective_met ? "met" : "missed", 100 * *i.slo_attained_fraction, 100 * w.objective.share));
 }
 
 }  // namespace nvlsim

@@ -12,7 +12,7 @@ struct window {
   bool whole = false;
 };
 
-/// From the first to the last date of those that count: `warmup` of them before it, `tail` after it do not.
+/// First and last time of the counted requests: skips the first `warmup` and the last `tail` fractions.
 window window_of(const serving_outcome& o, const measured_part& part, double request_record::*date) {
   std::vector<double> dates;
   dates.reserve(o.requests.size());
@@ -29,8 +29,8 @@ window of_arrivals(const serving_outcome& o, const measured_part& part) {
   return window_of(o, part, &request_record::arrival_s);
 }
 
-/// More than one in fifty of the requests, and half as many again as half-way, wait as the last one comes.
-/// [docs/serving.md#saturation]
+/// Whether the server is saturated: at the last arrival, the queue holds more than 2 % of all requests, more than
+/// one per replica, and more than 1.5 times as many as halfway. [docs/serving.md#saturation]
 bool overwhelmed(const serving_outcome& o, const inference_workload& w) {
   if (w.load != load_kind::open_loop && w.load != load_kind::trace) return false;
   const auto lanes = static_cast<std::int64_t>(o.lanes.size());
@@ -38,17 +38,17 @@ bool overwhelmed(const serving_outcome& o, const inference_workload& w) {
   return o.at_last.waiting * 50 > n && o.at_last.waiting > lanes && 2 * o.at_last.waiting > 3 * o.at_half.waiting;
 }
 
-/// A quarter more requests in flight than half-way, and more than chance makes of a steady number, as the last one
-/// comes. Rates of traces change, and with them what is in flight.
+/// Whether the number of requests in flight is still growing: at the last arrival it exceeds the halfway number by
+/// 25 % plus three standard deviations. Traces do not count: their rate changes.
 bool still_fills(const serving_outcome& o, const inference_workload& w) {
   if (w.load != load_kind::open_loop) return false;
   const auto half = static_cast<double>(o.at_half.in_flight), last = static_cast<double>(o.at_last.in_flight);
   return last > 1.25 * half + 3 * std::sqrt(half);
 }
 
-/// Rates are of what is finished between the first and the last end that count. They are of the whole run where
-/// all count, where these are one, and where the server is saturated: it has done the prompts of what ends later
-/// by then. [docs/serving.md#what-counts]
+/// The time that rates cover: from the first to the last counted completion. It is the whole run if all requests
+/// count, if the two coincide, or if the server is saturated: by then it has processed prompts of requests that
+/// complete later. [docs/serving.md#what-counts]
 window of_ends(const serving_outcome& o, const inference_workload& w) {
   const window whole{0, o.end_s, true};
   if ((w.measured.warmup <= 0 && w.measured.tail <= 0) || overwhelmed(o, w)) return whole;
@@ -56,13 +56,13 @@ window of_ends(const serving_outcome& o, const inference_workload& w) {
   return out.to > out.from ? out : whole;
 }
 
-/// Share of [begin, end] inside the window.
+/// Fraction of [begin, end] inside the window.
 double inside(const window& w, double begin, double end) {
   if (!(end > begin)) return begin >= w.from && begin <= w.to ? 1 : 0;
   return std::max(0.0, std::min(end, w.to) - std::max(begin, w.from)) / (end - begin);
 }
 
-/// Sums over requests, within the window where they are rates.
+/// Sums over requests. Sums that become rates cover the window only.
 struct tally {
   std::vector<weighted> ttft, queue, e2e, tpot;
   double inputs = 0, outputs = 0, finished = 0, in_flight_s = 0, cached = 0, prompts = 0;
@@ -81,7 +81,8 @@ void judge(tally& t, const client_view& c, const service_objective& o) {
 tally count(const serving_run& run, const inference_workload& w, const window& arrivals, const window& ends) {
   tally t;
   for (const request_record& r : run.outcome.requests) {
-    // By the share of its tokens in the window: ends alone come in waves where requests began together.
+    // Counts a request by the fraction of its tokens in the window. Counting completions would be noisy: requests
+    // that started together complete in waves.
     const double share = r.last_token_s > r.first_token_s           ? inside(ends, r.first_token_s, r.last_token_s)
                          : ends.whole || r.last_token_s > ends.from ? inside(ends, r.last_token_s, r.last_token_s)
                                                                     : 0;
@@ -114,7 +115,7 @@ client_view seen_by_client(const request_record& r, const front_end_costs& serve
   const double held = server.held_back_s(gaps, out.tpot_s.value_or(0));
   const double way_in = server.way_in(r.input).base();
   out.ttft_s = first + held + way_in;
-  out.e2e_s += held + way_in;  // which no token overtakes
+  out.e2e_s += held + way_in;  // every token is delayed alike
   return out;
 }
 

@@ -1,4 +1,4 @@
-// Slices of time grouped into trees and tables. [docs/models-and-assumptions.md#bounds]
+// Groups time slices into trees and tables. [docs/models-and-assumptions.md#bounds]
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,10 +13,10 @@
 namespace nvlsim {
 namespace {
 
-/// Parts of one name with more shapes than this become one.
+/// Parts with the same name and more shapes than this are merged.
 constexpr std::size_t most_shapes = 4;
 
-/// What limits a part that nobody gave facts for.
+/// The limiting resource of a part without facts.
 resource usual_limit(work_kind k) {
   switch (k) {
     case work_kind::gemm:
@@ -87,7 +87,7 @@ std::string shape_range::text() const {
   return {};
 }
 
-/// What is the same for an explanation.
+/// Slices with the same key form one leaf.
 struct leaf_key {
   std::string group, name, shape;
   friend auto operator<=>(const leaf_key&, const leaf_key&) = default;
@@ -124,7 +124,7 @@ std::string exact_shape(const time_slice& s) {
   return one.text();
 }
 
-/// A share of a slice that belongs to a group.
+/// The share of a slice that belongs to a group.
 struct portion {
   std::string group;
   double share = 1;
@@ -163,7 +163,7 @@ cause grouped(const std::vector<time_slice>& slices, std::string title, const gr
   for (auto& [key, g] : by_group) {
     whole.amount += g.amount;
     sort_parts(g);
-    // A group of one part of its own name is that part.
+    // A group with a single part of the same name is shown as that part.
     if (g.parts.size() == 1 && g.parts.front().name == g.name) g = std::move(g.parts.front());
     whole.parts.push_back(std::move(g));
   }

@@ -10,7 +10,7 @@
 namespace nvlsim {
 namespace {
 
-/// The operation whose end made an event happen.
+/// The operation whose end triggered an event.
 struct signal {
   std::int32_t rank_class = -1, stream = 0;
   std::uint32_t operation = 0;
@@ -33,7 +33,7 @@ std::vector<signal> signals_of(const plan& work, const timeline& times) {
   return out;
 }
 
-/// Of the events that an operation waits for, the one that happened last.
+/// The last of the events that an operation waits for.
 std::optional<signal> last_wait(const plan& work, const operation& o, const std::vector<signal>& signals) {
   std::optional<signal> last;
   for (std::uint32_t k = 0; k < o.waits; ++k) {
@@ -51,7 +51,7 @@ const work_template& template_of(const plan& work, const operation& o) {
   return work.templates[static_cast<std::size_t>(o.work)];
 }
 
-/// Adds up what recurs: time by template, waits by what was waited for.
+/// Sums time by template, and waits by what was waited for.
 class collector {
  public:
   explicit collector(const plan& work) : work_(work), weights_(work.templates.size()) {}
@@ -100,8 +100,8 @@ class collector {
   std::vector<std::shared_ptr<const part_facts>> kept_;
 };
 
-/// What an operation began after: the one before it on its stream, or the last that it waited for. Class -1 when
-/// none.
+/// The operation that the start of `at` depended on: its predecessor on the stream or the last one it waited for.
+/// Class -1 if there is none.
 signal cause_of(const plan& work, const timeline& times, const std::vector<signal>& signals, const signal& at) {
   signal before;
   if (at.operation > 0)
@@ -115,8 +115,8 @@ signal cause_of(const plan& work, const timeline& times, const std::vector<signa
   return before;
 }
 
-/// Of a wait since `from_s` that ended with `at`: the time in which the chain of operations that led there was
-/// sending, or waited for its turn to send. Returns it, having added it to `sum`.
+/// For a wait from `from_s` to the end of `at`: adds to `sum` the time in which the chain of operations leading to
+/// `at` was sending or queued to send, and returns it.
 double add_transfers(const plan& work, const timeline& times, const std::vector<signal>& signals, signal at,
                      double from_s, double share, collector& sum) {
   double all = 0;
@@ -141,7 +141,7 @@ double busy_time(const std::vector<span>& spans) {
   return t;
 }
 
-/// The compute operation with which the step ends.
+/// The compute operation that ends last.
 signal last_of(const timeline& times) {
   signal last;
   for (std::size_t c = 0; c < times.spans.size(); ++c)
@@ -162,7 +162,7 @@ std::string phase_of(const work_template& t) {
 
 double slowed_by(const work_template& t, double took_s) {
   const double longer = took_s - t.duration.base();
-  return longer > 1e-9 ? longer : 0;  // the engine's clock tells no less
+  return longer > 1e-9 ? longer : 0;  // resolution of the engine's clock
 }
 
 const work_part* slowed_part(const work_template& t) {
@@ -207,7 +207,7 @@ std::vector<time_slice> slices_of_gpus(const plan& work, const timeline& times) 
     const double tail = std::max(0.0, times.makespan.base() - now) * share;
     if (any_wait) for_stages += tail - add_transfers(work, times, signals, end, now, share, sum);
     else sum.wait(work_kind::idle, std::string(imbalance_name), nullptr, tail);
-    for_stages = std::max(0.0, for_stages);  // of rounding
+    for_stages = std::max(0.0, for_stages);  // rounding may make it negative
     const double uneven = std::clamp((busiest - busy_time(spans)) * share, 0.0, for_stages);
     sum.wait(work_kind::idle, std::string(imbalance_name), nullptr, uneven);
     sum.wait(work_kind::idle, std::string(bubble), nullptr, for_stages - uneven);

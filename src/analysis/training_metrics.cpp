@@ -7,7 +7,7 @@
 namespace nvlsim {
 namespace {
 
-/// Who makes each event happen last, and when.
+/// The last source of each event and its time.
 struct event_source {
   double at_s = 0;
   stream_kind stream = stream_kind::compute;
@@ -99,11 +99,11 @@ double model_flops_per_step(const model& m, const training_workload& w, bool cau
   const double tokens = static_cast<double>(w.global_batch_size * w.seq_length);
   const std::vector<sequence_share> sequences = sequences_of(w);
   const double mean = mean_length(sequences);
-  double each = 0;  // of a mean token; what attention does for it grows with its sequence
+  double each = 0;  // per mean token; attention work grows with the sequence length
   for (const sequence_share& s : sequences) {
     const double all = training_flops_per_token(m, s.length, causal), length = static_cast<double>(s.length);
-    // FLOPs are linear in the sequence: the constant part is the linear layers, of which LoRA runs two passes in
-    // three.
+    // FLOPs per token are linear in the sequence length. The constant part is the linear layers; LoRA runs two of
+    // their three passes.
     const double frozen =
         w.task == training_task::lora ? (2 * all - training_flops_per_token(m, 2 * s.length, causal)) / 3 : 0;
     each += (s.share * length / mean) * (all - frozen);
@@ -113,7 +113,7 @@ double model_flops_per_step(const model& m, const training_workload& w, bool cau
 
 namespace {
 
-/// What does not depend on who waited for whom.
+/// Metrics that depend on the makespan only, not on waits.
 training_metrics rates_of(const platform& p, const model& m, const training_workload& w, seconds makespan) {
   training_metrics out;
   out.step_time = makespan;

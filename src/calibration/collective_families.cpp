@@ -12,18 +12,18 @@
 namespace nvlsim {
 namespace {
 
-/// The time in the row's unit.
+/// Simulated time in the row's unit.
 double simulated(const collective_row& r, const collective_profile& c) {
   return r.price(c).base() * (r.record.metric == "latency_ms" ? 1e3 : 1e6);
 }
 
 struct weighting {
-  std::vector<double> of_row;  ///< one each where empty
+  std::vector<double> of_row;  ///< empty: weight 1 for every row
   double robust_scale = 0.05;
-  std::function<void(collective_profile&)> tie = {};  ///< sets what depends on what is fitted
+  std::function<void(collective_profile&)> tie = {};  ///< sets the parameters that depend on fitted ones
 };
 
-/// Fits `knobs` in `profile`, whose values are their priors.
+/// Fits `knobs` in `profile`. The profile's values are the priors.
 std::vector<fitted_parameter> fit_knobs(const std::vector<collective_knob>& knobs, const rows_view& rows,
                                         collective_profile& profile, const weighting& weights = {}) {
   std::vector<free_parameter> parameters;
@@ -52,7 +52,7 @@ std::vector<fitted_parameter> fit_knobs(const std::vector<collective_knob>& knob
   return out;
 }
 
-/// `c` as if no fabric had ever been measured.
+/// Removes the parameters of all measured fabrics.
 collective_profile only_default(collective_profile c) {
   std::erase_if(c.fabric, [](const auto& f) { return f.first != "default"; });
   std::erase_if(c.all_to_all, [](const auto& f) { return f.first != "default"; });
@@ -64,12 +64,12 @@ struct pooled {
   rows_view rows;
   std::vector<double> weights;
 };
-/// Fewer rows say nothing about another fabric.
+/// Fabrics with fewer rows are not pooled.
 constexpr std::size_t rows_to_pool = 10;
-/// Fabrics differ by more than what one was measured with.
+/// Residual scale of the pooled fit: fabrics differ by more than the error within one.
 constexpr double pool_scale = 0.15;
 
-/// Gathers and scatters run as the rings and the small messages of all-reduces do.
+/// Sets all-gather and reduce-scatter to all-reduce's parameters, without trees and SHARP.
 void gathers_as_rings(collective_profile& c) {
   auto& table = c.fabric.at("default");
   for (const char* kind : {"all_gather", "reduce_scatter"}) {

@@ -6,12 +6,12 @@
 namespace nvlsim {
 namespace {
 
-/// What is measured well by itself may go far from where it starts; what few rows show is held near.
+/// Prior widths, in log. Well-measured parameters may move far from their prior; others are held near it.
 constexpr double loose = 1.5, held = 0.5, known = 0.3, tight = 0.12;
-/// Of what differs from fabric to fabric, where they are pooled.
+/// Prior width of parameters that differ between pooled fabrics.
 constexpr double pooled = 2;
 
-/// Adds knobs below one object of the profile.
+/// Builds knobs for one object of the profile.
 template <class P>
 class knob_list {
  public:
@@ -38,7 +38,7 @@ class knob_list {
   knob_list& number(const char* name, double prior, double low, double high, double width, Get member) {
     return add(name, "", 1, prior, low, high, width, member);
   }
-  /// latency, hop and rate of a protocol
+  /// Adds latency, hop and rate of a protocol.
   template <class Get>
   knob_list& protocol(const std::string& name, const protocol_params& prior, double width, Get member) {
     us((name + "/latency").c_str(), prior.latency.base() * 1e6, 0.1, 2000, width,
@@ -75,17 +75,17 @@ class knob_list {
   std::vector<collective_knob> out_;
 };
 
-/// Priors inside a domain are what the library believes of its own protocols.
+/// Knobs inside a domain. Priors are the library's own tuning values for its protocols.
 std::vector<collective_knob> domain_knobs(const std::string& pointer, const std::string& kind,
                                           const std::string& c, const domain_collective& now,
                                           const protocol_tuning& believed) {
   using D = domain_collective;
   knob_list<D> k(pointer, [kind, c](collective_profile& p) -> D& { return p.domain.at(kind).at(c); });
   const auto share = [](protocol_params p, double of_rate) { return p.rate *= of_rate, p; };
-  // Small messages use one of sixteen channels, and wait for it alone.
+  // Small messages use one of sixteen channels.
   protocol_params few = share(believed.ll, 1.0 / 16), simple = believed.simple;
   few.latency = few.latency * 0.75;
-  // Pairs exchange at once: no message waits for another.
+  // All pairs exchange at the same time: no message waits for another.
   if (c == "all_to_all") simple.hop = believed.ll.hop;
   if (now.ll_few) k.protocol("ll_few", few, loose, [](D& d) -> protocol_params& { return *d.ll_few; });
   k.protocol("ll", believed.ll, loose, [](D& d) -> protocol_params& { return d.ll; });
@@ -105,11 +105,10 @@ std::vector<collective_knob> domain_knobs(const std::string& pointer, const std:
   return k.take();
 }
 
-/// Of the fabric that was never measured; those that were begin as it. Priors: latencies, the steps of rings
-/// (LL128's over NVLink) and the ring's share are the library's own (NCCL src/graph/tuning.cc: base latencies,
-/// trees and rings over a network, 0.92 for LL128), a step takes its 14 us on a fabric of 2 us, and as often more
-/// elsewhere; the rest are round. What belongs to the library is held when fabrics are pooled, the more as they
-/// differ.
+/// Knobs of a fabric. Measured fabrics start from the default fabric. Priors for latencies, ring steps (LL128's
+/// over NVLink) and the ring's share are the library's own (NCCL src/graph/tuning.cc: base latencies, trees and
+/// rings over a network, 0.92 for LL128). A step takes 14 us on a fabric with 2 us latency and scales with
+/// latency. The other priors are round numbers. Library properties have tight priors when fabrics are pooled.
 std::vector<collective_knob> fabric_knobs(const std::string& pointer, const std::string& fabric,
                                           const std::string& c, const fabric_collective& now) {
   using F = fabric_collective;
@@ -164,7 +163,7 @@ std::vector<collective_knob> all_to_all_knobs(const std::string& pointer, const 
       .take();
 }
 
-/// Priors of a generation of NVLink; a GPU begins as its generation.
+/// Knobs of the fused all-reduce. Priors belong to an NVLink generation; a GPU starts from its generation.
 std::vector<collective_knob> custom_knobs(const std::string& pointer, const std::string& gpu) {
   using C = custom_all_reduce;
   return knob_list<C>(pointer, [gpu](collective_profile& p) -> C& { return p.custom.at(gpu); })

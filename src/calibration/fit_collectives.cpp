@@ -1,4 +1,4 @@
-// The collective fit: one family of parameters at a time. [docs/collectives.md#fit]
+// Fits collectives, one parameter family at a time. [docs/collectives.md#fit]
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -18,10 +18,10 @@
 namespace nvlsim {
 namespace {
 
-/// Measured over computed times, with their weights.
+/// Ratios of measured to computed time, with weights.
 using ratios = std::vector<std::pair<double, double>>;
 
-/// What a fit without these rows of a family gives for them.
+/// Called with left-out rows of a family and the profile fitted without them.
 using prediction = std::function<void(const std::string& family, const std::string& group, const rows_view& rows,
                                       const collective_profile& at)>;
 
@@ -38,7 +38,7 @@ class collective_fit {
       by_family_[r.family].push_back(&r);
     }
     if (by_family_.empty())
-      throw input_error({{tables.front().string(), "", "no row of a collective that can be fitted", {}}});
+      throw input_error({{tables.front().string(), "", "no collective row that can be fitted", {}}});
     for (const auto& [family, rows] : by_family_) {
       to_priors(family);
       if (family_parts(family).group != "custom") continue;
@@ -70,7 +70,7 @@ class collective_fit {
     return std::move(out_);
   }
 
-  /// The stack file with the fitted values.
+  /// The stack file's text with the fitted values.
   std::string stack_text(const data_folders& data) const;
 
  private:
@@ -83,13 +83,12 @@ class collective_fit {
     return group == "custom" ? start_.custom.contains(kind) : start_.expert.contains(kind);
   }
 
-  /// What is fitted begins at its prior, whatever the stack file holds: a fit of the same rows gives the same
-  /// file.
+  /// Resets fitted parameters to their priors, so that a fit of the same rows always gives the same file.
   void to_priors(const std::string& family) {
     for (const collective_knob& k : collective_knobs_of(family, start_)) k.set(start_, k.prior);
   }
 
-  /// The profile that these rows give. Fabrics last: their rates are bounded by those inside the domains.
+  /// Fits a profile to the rows. Fabrics come last, because the rates inside domains bound theirs.
   collective_profile fitted(const families& by_family, std::vector<fitted_parameter>* parameters,
                             const fit_progress& report) {
     collective_profile at = start_;
@@ -101,7 +100,7 @@ class collective_fit {
         if (leaves_domain(family) != outside || rows.empty()) continue;
         if (outside) seed(family, *rows.front(), at);
         if (!outside && !parameters && rows.size() == by_family_.at(family).size())
-          take(family, profile_, at);  // the same rows give the same
+          take(family, profile_, at);  // same rows, same values
         else keep(fit_family(family, rows, at));
         fill_unmeasured(at);
         if (report)
@@ -120,7 +119,7 @@ class collective_fit {
     for (const collective_knob& k : collective_knobs_of(family, to)) k.set(to, k.get(from));
   }
 
-  /// The fused all-reduce of each generation of NVLink, from all its GPUs, which begin as it.
+  /// Fits the fused all-reduce of each NVLink generation to the rows of all its GPUs. The GPUs start from it.
   std::vector<fitted_parameter> fit_generations(const families& by_family, collective_profile& at) {
     std::vector<fitted_parameter> out;
     for (const auto& [family, gpus] : generations_) {
@@ -140,7 +139,7 @@ class collective_fit {
     return out;
   }
 
-  /// A fabric begins as what the default fabric would be there.
+  /// Starts a fabric with the default fabric's values for its platform.
   void seed(const std::string& family, const collective_row& row, collective_profile& at) {
     const family_parts p(family);
     if (p.group == "all_to_all") at.all_to_all.at(p.kind) = at.all_to_all.at("default");
@@ -179,8 +178,8 @@ class collective_fit {
     if (r.price && r.record.status == record_status::ok) rows_.push_back(std::move(r));
   }
 
-  /// Of every family, its rows in thirds that the fit did not see; of what stands for others, systems left out,
-  /// each counting as much.
+  /// Measures spreads: from left-out thirds of the rows for each family; from left-out systems, equally weighted,
+  /// for defaults and NVLink generations.
   void measure_spreads() {
     std::map<std::string, ratios> groups;
     const auto add = [](ratios& to, const rows_view& rows, const collective_profile& at, double weight) {
@@ -211,7 +210,7 @@ class collective_fit {
     std::erase_if(spreads_, [](const auto& s) { return s.second.size() < rows_to_know; });
   }
 
-  /// Weighted, so that `share` of the weight lies below.
+  /// Weighted quantile: `share` of the weight lies below it.
   static double quantile(ratios r, double share) {
     std::sort(r.begin(), r.end());
     double all = 0, below = 0;
@@ -234,15 +233,15 @@ class collective_fit {
     return out;
   }
 
-  /// By what a row belongs to a group that is left out together.
+  /// The group that a row is left out with.
   static std::string group_of(const collective_row& r, const std::string& leave_out, std::size_t index) {
     if (leave_out == "system") return r.platform;
     if (leave_out == "gpus") return fmt::format("{} GPUs of {}", r.gpus, r.platform);
     return fmt::format("every third row, {}", index % 3 + 1);
   }
 
-  /// Refits everything without the rows of each group, and predicts them. What nothing else knows is not
-  /// predicted: a domain whose rows are all of one system keeps them, so that its fabric can be.
+  /// Refits everything without each group and predicts its rows. Families without other data are not predicted: a
+  /// domain measured on one system only keeps its rows, so that its fabric can be predicted.
   void leave_each_out(const std::string& leave_out, const prediction& visit) {
     std::map<std::string, families> groups;
     for (const auto& [family, rows] : by_family_)
@@ -261,7 +260,7 @@ class collective_fit {
       collective_profile at = fitted(kept, nullptr, {});
       for (const auto& [family, rows] : left) {
         if (!kept.at(family).empty() || alone.contains(family)) continue;
-        if (!leaves_domain(family)) continue;  // begins as its generation, and stays so
+        if (!leaves_domain(family)) continue;  // keeps its generation's values
         if (!default_fabric_knows(kept, family)) alone.insert(family);
         const family_parts p(family);
         if (p.group == "all_to_all") at.all_to_all.erase(p.kind);
@@ -279,19 +278,19 @@ class collective_fit {
     });
   }
 
-  /// Fewer rows do not show how they spread.
+  /// Families with fewer rows take the spread of their group.
   static constexpr std::size_t rows_to_know = 20;
 
   input_cache inputs_;
   std::vector<collective_row> rows_;
   families by_family_;
-  std::map<std::string, std::vector<std::string>> generations_;  ///< GPUs of "custom/nvlink5"
+  std::map<std::string, std::vector<std::string>> generations_;  ///< GPUs by generation ("custom/nvlink5")
   collective_profile start_, profile_;
   std::map<std::string, ratios> spreads_;
   fit_report out_;
 };
 
-/// `pointer` of the document to a number with its unit; an object with a "value" keeps its source.
+/// Sets the number at `pointer`, with its unit. An object with a "value" keeps its source.
 void set_number(config::document& doc, const std::string& pointer, double v, const std::string& unit,
                 diagnostics& problems) {
   const value* old = doc.root.at_pointer(pointer);

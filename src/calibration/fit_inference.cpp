@@ -1,5 +1,5 @@
-// The serving fit: costs pooled by GPU architecture, engines that deviate from the pool under a tight prior, a
-// factor a release, what servers add. [docs/models-and-assumptions.md#inference-fit]
+// The serving fit: costs pooled by GPU architecture, engine deviations from the pool with a tight prior, one
+// factor per release, and front-end costs. [docs/models-and-assumptions.md#inference-fit]
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -31,14 +31,13 @@ namespace {
 constexpr const char* pool = "serving";
 constexpr std::array<const char*, 3> architectures = {"ampere", "hopper", "blackwell"};
 constexpr double tpot_weight = 1, ttft_weight = 0.5, throughput_weight = 1;
-constexpr double doubtful_weight = 0.3;      // of rows whose source is
-constexpr double pooled_ttft_weight = 0.25;  // queues before saturated prefill workers
+constexpr double doubtful_weight = 0.3;      // weight of rows with a doubtful source
+constexpr double pooled_ttft_weight = 0.25;  // TTFT includes queues at saturated prefill workers
 
 // Widths of priors, in log. [docs/models-and-assumptions.md#inference-fit]
 constexpr double release_width = 0.2;
-constexpr double expert_release_width = 0.45;  // fused kernels of routed layers come and go with releases
-constexpr double odd_engine_width =
-    4;  // vLLM of 2023, times that of other engines: a few rows of software long gone
+constexpr double expert_release_width = 0.45;  // fused MoE kernels vary between releases
+constexpr double odd_engine_width = 4;  // multiplies the widths for vLLM of 2023: few rows of very old software
 constexpr std::array<std::pair<const char*, double>, 5> server_widths = {{{"sequence_host", 0.5},
                                                                           {"request_host", 0.75},
                                                                           {"first_token_delay", 1.5},
@@ -48,10 +47,10 @@ constexpr std::array<std::pair<const char*, double>, 5> server_widths = {{{"sequ
 struct fit_row {
   inference_row row;
   std::shared_ptr<const schedule_summary> schedule;
-  std::shared_ptr<const pooled_summary> pools;  ///< in its place, as the schedule was where the search began
-  std::vector<double> weights;                  ///< by target
-  std::vector<std::size_t> relevant;            ///< parameters it depends on
-  std::vector<double> known_at, known;          ///< log errors, and the values of those parameters that gave them
+  std::shared_ptr<const pooled_summary> pools;  ///< instead of `schedule`: the schedule at the start of the search
+  std::vector<double> weights;                  ///< one per target
+  std::vector<std::size_t> relevant;            ///< parameters the row depends on
+  std::vector<double> known_at, known;          ///< log errors (`known`) and the parameter values that gave them
 };
 
 double weight_of(const fit_row& r, served_metric what) {
@@ -73,7 +72,7 @@ class serving_fit {
       fit_row r{read_inference_row(cells, t.stem, inputs_), {}, {}, {}, {}, {}, {}};
       if (r.row.record.status != record_status::ok || r.row.steady || (r.row.request_rate && !can_freeze(r.row)))
         continue;
-      // Layouts and drafts that are guesses teach nothing.
+      // Rows with guessed layouts or drafts are not used.
       if (r.row.record.notes.find("pools assumed") != std::string::npos || r.row.work.drafts.draft_tokens > 0)
         continue;
       if (!r.row.work.pooled() && !r.row.request_rate) {
@@ -109,7 +108,7 @@ class serving_fit {
     begin_where_the_files_are();
   }
 
-  /// The search begins at the values of the stack files; priors stay at the start.
+  /// Starts the search at the values of the stack files. Priors stay centred at their own start.
   void begin_where_the_files_are() {
     const inference_profile& all = *inputs_.stack_named(pool).inference;
     for (std::size_t i = 0; i < knobs_.size(); ++i) {
@@ -139,7 +138,7 @@ class serving_fit {
     }
   }
 
-  /// Schedules that depend on time, of pools and of open loops, as they are where the search begins; they stay so.
+  /// Freezes time-dependent schedules (pools and open loops) as they are at the start of the search.
   void freeze() {
     std::vector<double> at;
     for (const free_parameter& p : parameters_)
@@ -154,8 +153,8 @@ class serving_fit {
     }
   }
 
-  /// Derivatives of the residuals by the logarithms of the parameters. What acts on a row are costs of its engine
-  /// on its GPU: each is moved once, and a parameter gets the sum over those that it moves.
+  /// Derivatives of the residuals by the logarithms of the parameters. A row depends on the costs of its engine on
+  /// its GPU. Each cost is varied once; a parameter's derivative is the sum over the costs it moves.
   std::vector<std::vector<double>> derivatives(const std::vector<fit_row*>& rows, const std::vector<double>& at) {
     apply(at);
     std::vector<std::vector<double>> out;
@@ -184,7 +183,7 @@ class serving_fit {
     return out;
   }
 
-  /// Log errors of a row's targets; rows that a parameter does not touch are not simulated again.
+  /// Log errors of a row's targets. Does not simulate again if none of the row's parameters changed.
   const std::vector<double>& log_errors(fit_row& r, const std::vector<double>& at) {
     std::vector<double> here;
     for (const std::size_t i : r.relevant) here.push_back(at[i]);
@@ -203,7 +202,7 @@ class serving_fit {
     return out;
   }
 
-  /// Puts a point into the stacks.
+  /// Applies parameter values to the stacks.
   void apply(const std::vector<double>& at) {
     for (auto& [name, s] : stacks_) {
       inference_profile& p = *s.inference;
@@ -281,8 +280,8 @@ class serving_fit {
   std::vector<fit_row>& rows() { return rows_; }
   const std::vector<free_parameter>& parameters() const { return parameters_; }
 
-  /// Parameters that none of the rows depends on begin at their priors: the stack files may know rows that are
-  /// left out.
+  /// Parameters that no row depends on start at their priors: the values in the stack files may come from rows
+  /// left out here.
   std::vector<free_parameter> parameters_of(const std::vector<fit_row*>& rows) const {
     std::vector<bool> met(knobs_.size());
     for (const fit_row* r : rows)
@@ -294,9 +293,9 @@ class serving_fit {
   }
 
  private:
-  static constexpr double step = 2e-3;  // of a logarithm
+  static constexpr double step = 2e-3;  // in log
 
-  /// Change of the log errors of a row when the logarithm of a cost changes.
+  /// Derivatives of a row's log errors by the logarithm of a cost.
   std::vector<double> slopes(fit_row& r, const knob& k, const std::string& field,
                              const std::vector<double>& base) {
     inference_profile& p = *stacks_.at(r.row.software->name).inference;
@@ -322,8 +321,8 @@ class serving_fit {
     knobs_.push_back(std::move(k));
   }
 
-  /// The pool's start is what its file says beside `gpus`, which the fit does not write: a refit starts where the
-  /// first did.
+  /// Adds cost parameters. They start at the pool file's values outside `gpus`. The fit does not write those, so a
+  /// refit starts at the same point.
   void add_costs(const engine_costs& c, const std::string& a, const std::string& engine, knob::type what) {
     const bool is_pool = what == knob::type::pooled;
     for (const cost_knob& k : cost_knobs) {
@@ -337,7 +336,7 @@ class serving_fit {
           is_pool ? get_cost(c, k.field, k.format) : 1, is_pool ? k.pooled : k.engine);
   }
 
-  /// Servers of all releases start where the pool's file says.
+  /// Adds front-end parameters. All releases start at the pool file's values.
   void add_server(const std::string& name) {
     const front_end_costs& f = inputs_.stack_named(pool).inference->front_end;
     for (const auto& [field, width] : server_widths)
@@ -367,7 +366,7 @@ const char* metric_name(served_metric m) {
   return m == served_metric::tpot ? "TPOT" : m == served_metric::ttft ? "TTFT" : "throughput";
 }
 
-/// Of what a row is an example, for summaries.
+/// The kind of a row, for summaries.
 std::string kind_of(const fit_row& r) {
   const char* load = r.row.work.pooled()                                     ? "disaggregated"
                      : r.row.steady || r.row.work.load == load_kind::offline ? "offline"
@@ -443,7 +442,7 @@ fit_report fit_inference(const std::vector<std::filesystem::path>& tables, const
   serving_fit fit(data);
   for (const auto& table : tables) fit.read(table);
   if (fit.rows().empty())
-    throw input_error({{tables.front().string(), "", "no row has a complete configuration to fit", {}}});
+    throw input_error({{tables.front().string(), "", "no row with a complete configuration to fit", {}}});
   fit.choose_parameters();
   std::vector<fit_row*> all;
   for (fit_row& r : fit.rows()) all.push_back(&r);

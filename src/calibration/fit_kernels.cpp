@@ -1,4 +1,4 @@
-// The kernel fit: one family of kernels and architecture at a time, rates by GPU. [docs/kernels.md#fit]
+// Fits kernels, one family and architecture at a time, with rates per GPU. [docs/kernels.md#fit]
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,15 +20,15 @@ namespace {
 
 constexpr const char* main_stack = "tensorrt-llm-1.3-kernels";
 
-/// GPUs that share parameters. The first one has no entry of its own: the architecture's is its.
+/// GPUs that share parameters. The first one uses the architecture's entry.
 struct pool {
   const char* entry;
   std::vector<std::string> gpus;
-  double prior = 1;  ///< of the logarithm of a shared value over where it starts
+  double prior = 1;  ///< prior width of log(shared value / start)
 };
 const std::vector<pool> pools = {
     {"blackwell", {"gb200", "gb300", "b200", "b300"}}, {"hopper", {"h100", "h200"}}, {"ampere", {"a100"}}};
-/// Decode attention of the HGX boards has another driver of its floors.
+/// Pools for decode attention, where HGX boards have other latency floors.
 const std::vector<pool> decode_pools = {{"blackwell", {"gb200", "gb300"}},
                                         {"b200", {"b200", "b300"}},
                                         {"hopper", {"h100", "h200"}},
@@ -43,36 +43,35 @@ struct fit_row {
   const gpu_spec* hardware;
   double published;
   const kernel_row* row;
-  int fold = 0;  ///< of three
+  int fold = 0;  ///< fold 0 to 2
 };
 
-/// The profiles that a fit changes, by GPU.
+/// The fitted profiles by GPU.
 using profiles = std::map<std::string, kernel_profile>;
 
 double log_error(const fit_row& r, const profiles& at) {
   return std::log(r.row->price(*r.hardware, at.at(r.gpu)).time.base() * 1e3 / r.published);
 }
 
-/// A value of the fit: which knob, and for which GPUs it holds.
+/// A fitted value: its knob and the GPUs it applies to.
 struct slot {
   std::size_t knob;
-  std::string entry;  // of the stack file
+  std::string entry;  // entry in the stack file
   std::vector<std::string> gpus;
 };
 
-/// Families whose kernels differ from GPU to GPU in more than their rates: the pooled values first, then each
-/// GPU's own, held near them.
+/// Families whose kernels differ between GPUs in more than their rates. They are fitted pooled first, then per GPU
+/// with priors at the pooled values.
 bool tuned_by_gpu(const std::string& family) {
   constexpr std::array<std::string_view, 6> groups = {"moe/", "mla_", "absorb_", "amax", "gemm/", "attention"};
   return std::any_of(groups.begin(), groups.end(), [&](std::string_view g) { return family.starts_with(g); });
 }
-/// Of the logarithm of a GPU's own value over the pooled one: GEMMs and attention of an architecture are nearly
-/// alike.
+/// Prior width of log(GPU's own value / pooled value). GEMMs and attention differ little within an architecture.
 double own_prior_of(const std::string& family) {
   return family.starts_with("gemm/") || family.starts_with("attention") ? 0.12 : 0.3;
 }
-constexpr double release_prior = 0.3;  // of the logarithm of a value over that of the main stack
-constexpr double rate_prior = 0.5;     // the rows of one GPU may hardly depend on its rate
+constexpr double release_prior = 0.3;  // width of log(value / main stack's value)
+constexpr double rate_prior = 0.5;     // the rows of a GPU may depend little on its rate
 
 struct problem_of_pool {
   std::string family;
@@ -81,7 +80,8 @@ struct problem_of_pool {
   std::vector<free_parameter> parameters;
 };
 
-/// `own`: every value is a GPU's, and starts from what is pooled. What the kernels do not have (0) stays out.
+/// Sets up a pool's problem. With `own`, every value belongs to one GPU and starts at the pooled value. Parts the
+/// kernels lack (0) are left out.
 problem_of_pool pose(const std::string& family, const pool& p, const std::vector<std::string>& present,
                      const profiles& at, bool own = false) {
   problem_of_pool out{family, knobs_of(family), {}, {}};
@@ -126,7 +126,7 @@ std::vector<double> solve(const problem_of_pool& q, const std::vector<const fit_
   return best;
 }
 
-/// What a GPU that was never measured would be given: the others' shared values, and their rates by its power.
+/// Sets the values of an unmeasured GPU: the others' shared values, and their rates scaled by power.
 /// [docs/models-and-assumptions.md#power]
 void transfer(const problem_of_pool& q, const std::string& to,
               const std::map<std::string, const gpu_spec*>& hardware, const std::vector<std::string>& from,
@@ -168,7 +168,7 @@ struct solved {
   std::vector<double> best;
 };
 
-/// Sets the profiles of the pool's GPUs to what fits their rows best.
+/// Fits the profiles of the pool's GPUs to their rows.
 solved fit_pool(const std::string& family, const pool& p, const row_list& rows, profiles& at) {
   const auto measured = present(rows, p);
   solved out{pose(family, p, measured, at), {}};
@@ -185,7 +185,7 @@ error_summary errors_of(const row_list& rows, const profiles& at) {
   return summary_of(errors);
 }
 
-/// Measured over computed time by family and GPU, as the stack file keeps it. [docs/kernels.md#spread]
+/// Ratios of measured to computed time by family and GPU, as stored in the stack file. [docs/kernels.md#spread]
 class spread_table {
  public:
   void add(const fit_row& r, double error) {
@@ -218,11 +218,11 @@ class spread_table {
   }
 
  private:
-  static constexpr std::size_t fewest_rows = 20;  // a tail of one row
+  static constexpr std::size_t fewest_rows = 20;  // leaves one row in each tail
   std::map<std::pair<std::string, std::string>, std::pair<const gpu_spec*, std::vector<double>>> groups_;
 };
 
-/// The kernels of one stack.
+/// The kernel fit of one stack.
 class kernel_fit {
  public:
   kernel_fit(input_cache& inputs, std::string stack_name, const std::vector<kernel_row>& rows)
@@ -244,10 +244,10 @@ class kernel_fit {
   bool empty() const { return by_family_.empty(); }
   const std::string& stack_name() const { return stack_name_; }
   const std::vector<std::pair<std::string, std::string>>& settings() const { return settings_; }
-  /// Of the rows that the last fit left out, or of all rows before anything was left out.
+  /// Spreads over the rows left out of the last fit; over all rows if nothing was left out yet.
   const value& spreads() const { return spreads_; }
 
-  /// Fits all; adds the parameters to the report and the errors to `errors`.
+  /// Fits all families. Adds the parameters to the report and the errors to `errors`.
   void run(fit_report& out, std::vector<double>& errors, const fit_progress& report) {
     profiles at = start_;
     each_pool([&](const std::string& family, const pool& p, const std::vector<fit_row>& all) {
@@ -269,7 +269,7 @@ class kernel_fit {
     fitted_ = std::move(at);
   }
 
-  /// Each GPU of a pool from the others, family by family.
+  /// Predicts each GPU of a pool from the others, family by family.
   void leave_gpus_out(fit_report& out, const fit_progress& report) const {
     each_pool([&](const std::string& family, const pool& p, const std::vector<fit_row>& all) {
       const std::vector<std::string> gpus = present(of(all, p.gpus), p);
@@ -278,7 +278,7 @@ class kernel_fit {
         pool others = p;
         std::erase(others.gpus, g);
         predict({fmt::format("{} {}", g, family), family, g}, others, all, out, report);
-        // As a GPU without an entry of its own gets them: from the one whose rates the architecture's entry holds.
+        // Also predicts from the architecture's entry alone, as for a GPU without its own entry.
         if (g == p.gpus.front() || others.gpus.size() < 2 || present(of(all, {p.gpus.front()}), p).empty())
           continue;
         others.gpus = {p.gpus.front()};
@@ -288,7 +288,7 @@ class kernel_fit {
     });
   }
 
-  /// Each third of the rows from the other two. Adds to the errors of all.
+  /// Predicts each third of the rows from the other two. Adds to `all_errors`.
   void leave_thirds_out(fit_report& out, std::vector<double>& all_errors, const fit_progress& report) {
     std::map<std::string, std::vector<double>> groups;
     spread_table spreads;
@@ -317,7 +317,7 @@ class kernel_fit {
   template <class Visit>
   void each_pool(Visit&& visit) const {
     for (const auto& [family, rows] : by_family_) {
-      if (stack_name_ != main_stack) {  // a deviation from the main stack, GPU by GPU
+      if (stack_name_ != main_stack) {  // fitted as a deviation from the main stack, per GPU
         for (const auto& [gpu, hardware] : hardware_)
           if (const pool p{gpu.c_str(), {gpu}, release_prior}; !of(rows, p.gpus).empty()) visit(family, p, rows);
         continue;
@@ -331,7 +331,7 @@ class kernel_fit {
   struct unseen_gpu {
     std::string group, family, gpu;
   };
-  /// Rows of one GPU with what the others' rows give.
+  /// Predicts the rows of one GPU with parameters fitted to the others.
   void predict(const unseen_gpu& u, const pool& others, const std::vector<fit_row>& all, fit_report& out,
                const fit_progress& report) const {
     const auto& [group, family, gpu] = u;
@@ -355,7 +355,7 @@ class kernel_fit {
       out.parameters.push_back({s.q.parameters[i].name, s.q.parameters[i].start, s.best[i]});
       set(s.q.slots[i].entry, family, s.q.knobs[s.q.slots[i].knob], s.best[i]);
     }
-    for (const std::string& g : p.gpus) {  // of the architecture, but not measured in this family
+    for (const std::string& g : p.gpus) {  // other GPUs of the architecture, not measured in this family
       if (std::find(measured.begin(), measured.end(), g) != measured.end() || !at.contains(g)) continue;
       if (!has_family(at.at(g), family)) continue;
       transfer(s.q, g, hardware_, measured, at);
@@ -393,14 +393,14 @@ std::vector<kernel_row> readable_rows(const std::vector<std::filesystem::path>& 
   return out;
 }
 
-/// Whether the number at `pointer` has a source: its own or that of an object around it.
+/// Whether the number at `pointer`, or an object around it, has a source.
 bool sourced(const value& root, std::string pointer) {
   for (; pointer.size() > 1; pointer.erase(pointer.rfind('/')))
     if (const value* v = root.at_pointer(pointer); v && v->members() && v->find("source")) return true;
   return false;
 }
 
-/// The stack file with the new values, and what it says is as another format with it.
+/// The stack file's text with the new values, including formats that copy another format's values.
 std::string stack_text(const data_folders& data, const std::string& stack_name,
                        const std::vector<std::pair<std::string, std::string>>& settings, const value& spreads) {
   diagnostics problems;
@@ -456,7 +456,7 @@ fit_report fit_kernels(const std::vector<std::filesystem::path>& tables, const d
     out.files.emplace_back(fmt::format("{}.json", name), stack_text(data, name, fit.settings(), fit.spreads()));
   }
   if (out.files.empty())
-    throw input_error({{tables.front().string(), "", "no row of a kernel that can be fitted", {}}});
+    throw input_error({{tables.front().string(), "", "no kernel row that can be fitted", {}}});
   if (leave_out == "third") out.leave_out.push_back(left_out_of("all rows", summary_of(left)));
   enter_fitted(out, summary_of(errors));
   return out;

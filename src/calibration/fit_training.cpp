@@ -1,4 +1,4 @@
-// The training fit: searches for its parameters, and what it misses by.
+// The training fit: parameter search and errors.
 // [docs/accuracy.md#training]
 #include <fmt/format.h>
 
@@ -26,14 +26,13 @@
 namespace nvlsim {
 namespace {
 
-/// 1.48 times the median error of steps that a fit did not see. This and the priors' widths of GEMM rates, Ultra's
-/// formats and routed layers were chosen by what left-out steps missed by.
-/// [docs/accuracy.md#parameters-of-the-fit]
+/// 1.48 times the median error on left-out steps. This value and the prior widths of GEMM rates, Blackwell Ultra
+/// formats and routed layers were chosen by the errors on left-out steps. [docs/accuracy.md#parameters-of-the-fit]
 constexpr double residual_scale = 0.05;
 
 using stacks_by_name = std::map<std::string, stack>;
 
-/// The stacks a point stands for. Settings of the reference reach the stacks built on it.
+/// The stacks for a set of parameter values. Settings of the reference stack also apply to the stacks built on it.
 class stack_set {
  public:
   explicit stack_set(const data_folders& data) {
@@ -81,7 +80,7 @@ bool usable(const training_row& r) {
   return r.record.status == record_status::ok && !r.defaulted_layout && r.record.suspect.empty();
 }
 
-/// A configuration seen in k releases counts as sqrt(k) rows.
+/// Weights the rows: a configuration seen in k releases counts as sqrt(k) rows.
 void weigh(std::vector<fit_row>& rows) {
   std::map<std::string, int> seen;
   const auto key = [](const training_row& r) {
@@ -92,8 +91,8 @@ void weigh(std::vector<fit_row>& rows) {
   for (fit_row& r : rows) r.weight = std::pow(seen[key(r.row)], -0.25);
 }
 
-/// A step grows by the same time with every PP micro-batches once the pipeline is full and what the first and the
-/// last overlap is over: long steps are extrapolated from two short ones. Within 0.1 % of the whole step.
+/// Extrapolates long steps from two short ones, within 0.1 % of the full step. Once the pipeline is full and the
+/// overlap at both ends is over, every PP more micro-batches add the same time.
 seconds sampled_step_time(const training_row& r) {
   const std::int64_t pp = r.work.par.pp, m = r.work.micro_batches();
   const std::int64_t few = 3 * pp + 8 / pp * pp + m % pp, more = few + pp;
@@ -113,7 +112,7 @@ double log_error(const training_row& r, const stacks_by_name& stacks, seconds (*
   return std::log(metric_of_step(r, time(at)) / *r.record.published);
 }
 
-/// Written back into the file itself, not into what it inherits.
+/// Writes the settings into each stack's own file, not into its bases.
 std::vector<std::pair<std::string, std::string>> stack_files(const data_folders& data,
                                                              const std::vector<stack_setting>& settings,
                                                              value residuals) {
@@ -126,13 +125,13 @@ std::vector<std::pair<std::string, std::string>> stack_files(const data_folders&
     const value* old = root.at_pointer(s.pointer);
     const value* group = root.at_pointer(s.pointer.substr(0, s.pointer.rfind('/')));
     if (s.stack == training_reference && s.pointer.starts_with("/training"))
-      group = root.find("training");  // one source for all of it
+      group = root.find("training");  // one source for the whole group
     const config::origin by{"fit", "fit"};
     if (old && old->members()) {  // {"value": ..., "source": ...}: only the value changes
       config::override_value(it->second, s.pointer + "/value", config::parse_scalar(s.text), by, problems);
     } else if (group && group->find("source")) {
       config::override_value(it->second, s.pointer, config::parse_scalar(s.text), by, problems);
-    } else {  // the group it is merged into has another source
+    } else {  // the group has another source
       config::override_value(
           it->second, s.pointer,
           value{value::object{
@@ -209,14 +208,14 @@ class training_problem {
   const std::vector<training_parameter>& list_;
 };
 
-/// Where searches begin: at the priors' middle, then at points drawn from the priors, always the same ones.
+/// Start points of the search: the centre of the priors, then points drawn from the priors with a fixed seed.
 std::vector<std::vector<double>> starting_points(const std::vector<training_parameter>& list, int count) {
   std::vector<std::vector<double>> out;
   std::mt19937_64 random(20260801);
   for (int i = 0; i < count; ++i) {
     std::vector<double> at;
     for (const auto& [p, reaches] : list) {
-      // Uniform, of the prior's variance: distributions of the library differ by platform.
+      // Uniform with the prior's variance. Standard-library distributions differ by platform.
       const double z =
           std::sqrt(12.0) * (static_cast<double>(random() >> 11) * 0x1p-53 - 0.5) * (i == 0 ? 0 : p.prior_width);
       at.push_back(std::clamp(p.logarithmic ? p.start * std::exp(z) : p.start + z, p.low, p.high));
@@ -226,7 +225,7 @@ std::vector<std::vector<double>> starting_points(const std::vector<training_para
   return out;
 }
 
-/// Searches from every point and keeps the best; the first of equals.
+/// Searches from every point and keeps the best; on ties, the first.
 trained best_of(const training_problem& problem, const std::vector<std::vector<double>>& from,
                 const fit_progress& report) {
   std::vector<trained> found(from.size());
@@ -247,10 +246,10 @@ std::string group_of(const training_row& r, const std::string& by) {
 }
 
 using groups_of_rows = std::vector<split_rows<const fit_row>>;
-/// By group, in the order of their rows: logarithms of simulated over published.
+/// log(simulated / published) by group, in row order.
 using errors_by_group = std::vector<std::vector<double>>;
 
-/// By a fit to all other rows that starts at `from`.
+/// Errors on each group from a fit to all other rows that starts at `from`.
 errors_by_group left_out_errors(const groups_of_rows& groups, const stack_set& stacks,
                                 const std::vector<training_parameter>& list, const std::vector<double>& from,
                                 const fit_progress& report) {
@@ -287,13 +286,13 @@ fit_report fit_training(const std::vector<std::filesystem::path>& tables, const 
       if (training_row r = read_training_row(row, t.stem, inputs); usable(r)) rows.push_back({std::move(r), 1});
   }
   if (rows.empty())
-    throw input_error({{tables.front().string(), "", "no row has a complete configuration to fit", {}}});
+    throw input_error({{tables.front().string(), "", "no row with a complete configuration to fit", {}}});
   weigh(rows);
   const stack_set stacks(data);
   const std::vector<training_parameter> list = training_parameters();
   std::vector<const fit_row*> all;
   for (const fit_row& r : rows) all.push_back(&r);
-  constexpr int starts = 3;  // eight end within 0.1 % of each other's cost
+  constexpr int starts = 3;  // eight starts end within 0.1 % of the same cost
   std::mutex speaking;
   const fit_progress say = [&](const std::string& line) {
     const std::lock_guard lock(speaking);
@@ -317,8 +316,8 @@ fit_report fit_training(const std::vector<std::filesystem::path>& tables, const 
   out.files = stack_files(data, best.settings, residuals_value(residuals_by_kind(unseen)));
   if (!unseen.empty())
     say(
-        fmt::format("{:.1f} % of the steps of left-out systems lie in bands from the others, widened as for a GPU "
-                    "nobody measured",
+        fmt::format("{:.1f} % of the steps of left-out systems are inside the bands from the other systems, "
+                    "widened as for an unmeasured GPU",
                     100 * coverage_of(unseen)));
   if (leave_out.empty()) return out;
   const groups_of_rows groups = grouped(leave_out);

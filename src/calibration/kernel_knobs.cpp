@@ -9,7 +9,7 @@ struct limits {
   double low, high;
 };
 
-/// Adds knobs of one parameter struct; `where` finds it in a profile.
+/// Builds knobs for one parameter struct. `where` finds it in a profile.
 template <class P>
 class knob_list {
  public:
@@ -58,7 +58,7 @@ class knob_list {
   std::vector<kernel_knob> out_;
 };
 
-/// `by_silicon`: the architecture's GPUs run unlike kernels, so that only the launch and the cast are shared.
+/// With `by_silicon`, the architecture's GPUs run different kernels and share only the launch and the cast.
 std::vector<kernel_knob> gemm_knobs(std::function<gemm_params&(kernel_profile&)> where, bool by_silicon = false,
                                     bool repeated = false) {
   knob_list<gemm_params> k(std::move(where));

@@ -18,7 +18,7 @@ double from_free(const free_parameter& p, double x) {
   return std::clamp(p.logarithmic ? p.start * std::exp(x) : p.start + x, p.low, p.high);
 }
 
-/// Soft L1: quadratic near zero, linear far away.
+/// Soft L1 loss: quadratic near zero, linear far away.
 double robust(double e, double scale) {
   const double z = e / scale;
   return std::copysign(std::sqrt(2 * (std::sqrt(1 + z * z) - 1)), e);

@@ -1,4 +1,4 @@
-// Small robust least squares with bounds and priors.
+// Robust least squares with bounds and priors, for small problems.
 #pragma once
 
 #include <functional>
@@ -8,29 +8,30 @@
 
 namespace nvlsim {
 
-/// A free parameter. It moves on a logarithmic scale when `logarithmic`, and a prior of that width holds it near
-/// its start: finely split fits look better and predict worse.
+/// A free parameter, on a logarithmic scale if `logarithmic`. A prior holds it near its start: without priors,
+/// fits with many parameters look better and predict worse.
 struct free_parameter {
   std::string name;
   double start = 1, low = 0, high = 1;
   double prior_width = 1;  ///< standard deviation, of log(value / start) when logarithmic
   bool logarithmic = false;
-  std::optional<double> search_from = {};  ///< where the search begins; at `start` if absent
+  std::optional<double> search_from = {};  ///< start of the search; `start` if absent
 };
 
 struct fit_options {
-  double robust_scale = 0.08;  ///< residuals beyond it count less than squared (soft L1)
+  double robust_scale = 0.08;  ///< larger residuals count less than quadratically (soft L1)
   int iterations = 25;
   double tolerance = 1e-4;  ///< relative decrease of the cost that ends the search
 };
 
-/// Signed residuals at a point, weights included. Same length at every point.
+/// Returns the signed, weighted residuals at a point. The length must be the same at every point.
 using residual_function = std::function<std::vector<double>(const std::vector<double>&)>;
-/// Derivatives of the residuals, a row each, by the parameters on the scales they move on (logarithms where so).
+/// Returns the derivatives of the residuals, one row per residual, on each parameter's own scale (its logarithm if
+/// `logarithmic`).
 using jacobian_function = std::function<std::vector<std::vector<double>>(const std::vector<double>&)>;
 
-/// Levenberg-Marquardt, steps cut at the bounds; derivatives are numerical where none are given. Returns the best
-/// point found.
+/// Minimizes by Levenberg-Marquardt with steps clipped at the bounds. Uses numerical derivatives if none are
+/// given. Returns the best point found.
 std::vector<double> fit_parameters(const std::vector<free_parameter>& parameters,
                                    const residual_function& residuals, const fit_options& options = {},
                                    const std::function<void(int, double)>& report = {},

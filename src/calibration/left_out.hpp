@@ -1,4 +1,4 @@
-// What the fits have in common: their errors in a report, and rows left out group by group.
+// Shared by all fits: errors in a report, and leaving out rows group by group.
 #pragma once
 
 #include <map>
@@ -11,22 +11,22 @@
 
 namespace nvlsim {
 
-/// Enters the errors on the rows that were fitted.
+/// Adds the errors on fitted rows to the report.
 void enter_fitted(fit_report& out, const error_summary& e);
-/// Those of a group that was left out.
+/// The report entry for a left-out group.
 fit_report::left_out left_out_of(std::string group, const error_summary& e);
 
-/// "third 1" to "third 3", by the row's id: the same everywhere and whatever rows there are.
+/// "third 1" to "third 3", by the row's id. Independent of platform and of the other rows.
 std::string third_of(const std::string& id);
 
-/// Rows of one group, which are left out, and all others.
+/// The left-out rows of one group, and all other rows.
 template <class Row>
 struct split_rows {
   std::string group;
   std::vector<Row*> left, kept;
 };
 
-/// Each group in turn, by name; a group of all rows is none.
+/// Splits by each group in turn, in order of names. Skips a group that contains all rows.
 template <class Row, class GroupOf>
 std::vector<split_rows<Row>> split_by_group(const std::vector<Row*>& rows, GroupOf group_of) {
   std::map<std::string, split_rows<Row>> groups;

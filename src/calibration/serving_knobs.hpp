@@ -1,4 +1,4 @@
-// What a serving fit may move, and how far.
+// The costs that a serving fit may change, and their prior widths.
 #pragma once
 
 #include <array>
@@ -10,7 +10,7 @@
 
 namespace nvlsim {
 
-/// A cost and how far the pool may move from its start, and an engine from the pool, in log.
+/// A cost with the prior widths, in log, of the pool around its start and of an engine around the pool.
 struct cost_knob {
   std::string_view field;
   double pooled, engine;
@@ -54,11 +54,11 @@ inline constexpr std::array<table_knob, 10> table_knobs = {{{"gemm_factor", prec
                                                             {"expert_factor", precision::mxfp4, 0.3, 0.1},
                                                             {"expert_factor", precision::int4, 0.3, 0.1}}};
 
-/// A member of costs, whatever its kind, as a number in base units. A table's member needs its format.
+/// Reads a cost as a number in base units. A table entry needs its precision.
 double get_cost(const engine_costs& c, std::string_view field, std::optional<precision> format = {});
 void set_cost(engine_costs& c, std::string_view field, std::optional<precision> format, double x);
 
-/// The stack that a release's stack deviates from.
+/// The engine stack that a release's stack builds on.
 std::string engine_of(const std::string& stack_name);
 
 }  // namespace nvlsim

@@ -21,7 +21,7 @@ bool uses(const inference_row& r, const knob& k) {
   return false;
 }
 
-/// Whether a row's layers and layout have what a cost is of.
+/// Whether a row's layers and layout incur the cost.
 bool met(const inference_row& r, std::string_view field) {
   const inference_workload& w = r.work;
   const auto any = [&](auto&& has) { return std::any_of(r.net->layers.begin(), r.net->layers.end(), has); };

@@ -1,4 +1,4 @@
-// The free parameters of the serving fit: where each acts, and how it gets into a stack.
+// The free parameters of the serving fit: where each acts, and how it is applied to a stack.
 #pragma once
 
 #include <optional>
@@ -18,16 +18,16 @@ struct knob {
   bool routed_only = false;
 };
 
-/// As reports call it.
+/// The name of a parameter in reports.
 std::string name_of(const knob& k);
-/// Whether the time of a row depends on it.
+/// Whether the time of a row depends on the parameter.
 bool acts_on(const knob& k, const inference_row& r);
-/// Costs that a parameter moves, by name.
+/// Names of the costs that a parameter changes for a row.
 std::vector<std::string> fields_of(const knob& k, const inference_row& r);
-/// Puts its value into the profile of the stack `name`, all but a pooled one.
+/// Applies a parameter's value to the profile of the stack `name`. Ignores pooled parameters.
 void apply_own(const std::string& name, inference_profile& p, const knob& k, double x);
 
-/// A member of what servers add, in base units.
+/// A front-end cost by name, in base units.
 double get_server(const front_end_costs& f, const std::string& field);
 void set_server(front_end_costs& f, const std::string& field, double x);
 

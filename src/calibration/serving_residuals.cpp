@@ -17,7 +17,7 @@ constexpr std::array<const char*, 3> metrics = {"tpot", "ttft", "throughput"};
 
 double rounded(double x) { return std::round(x * 1000) / 1000; }
 
-/// Widths of the metrics that have enough values.
+/// Band widths of the metrics with enough values.
 template <class Wanted>
 std::map<std::string, double> widths_of(const std::vector<served_error>& all, Wanted wanted) {
   std::map<std::string, std::vector<double>> errors;

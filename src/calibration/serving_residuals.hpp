@@ -1,4 +1,4 @@
-// What a serving fit says of its errors, as stack files keep it.
+// Errors of a serving fit, as stored in stack files.
 #pragma once
 
 #include <string>
@@ -9,23 +9,24 @@
 
 namespace nvlsim {
 
-/// Share of the errors that a band holds, and what those of a fit are multiplied by: rows outside it miss by more.
+/// `band_share`: fraction of errors inside a band. `unseen_widening`: multiplies the widths of fitted rows,
+/// because rows outside the fit have larger errors.
 inline constexpr double band_share = 0.9, unseen_widening = 1.25;
 
-/// Of one published value: the logarithm of simulated over published.
+/// The error of one published value: log(simulated / published).
 struct served_error {
-  std::string engine, kind, gpu, metric;  ///< kind as of `error_kind`; metric "tpot", "ttft" or "throughput"
+  std::string engine, kind, gpu, metric;  ///< kind as from `error_kind`; metric "tpot", "ttft" or "throughput"
   precision format = precision::bf16;
   double log_error = 0;
 };
 
-/// `"calibration"` of an engine's stack: GPUs and formats measured, and widths of 90 % by kind, wider than the
-/// errors of the fit because rows outside it miss by more. A kind with few values has none.
+/// Builds `"calibration"` of an engine's stack: measured GPUs and precisions, and 90 % widths by kind. The widths
+/// exceed the errors of the fit, because rows outside it have larger errors. Kinds with few values have no widths.
 value calibration_of(const std::vector<served_error>& fitted, const std::string& engine);
 
-/// `"elsewhere"`: the widths on systems that were left out of the fit in turn, over all engines.
+/// Builds `"elsewhere"`: the widths on left-out systems, over all engines.
 value widths_elsewhere(const std::vector<served_error>& left_out);
-/// Share of the values of left-out systems inside bands that come from the other left-out systems alone.
+/// Fraction of left-out systems' values inside bands derived from the other left-out systems.
 double coverage_elsewhere(const std::vector<served_error>& left_out);
 
 }  // namespace nvlsim

@@ -18,8 +18,8 @@ double quantile(const std::vector<double>& sorted, double share) {
   return sorted[below] + (above - sorted[below]) * (at - static_cast<double>(below));
 }
 
-/// The 5 % and 95 % quantiles of one kind. Few rows say little: they are drawn towards those of all dense models,
-/// or of all with experts, as if ten more rows were spread like these.
+/// The 5 % and 95 % quantiles of one kind. With few rows they are shrunk towards those of all dense models, or of
+/// all models with experts, as if ten more rows were distributed like these.
 step_residuals quantiles_of(step_residuals kind, const std::vector<unseen_step>& steps) {
   std::vector<double> like, all;
   for (const unseen_step& s : steps) {

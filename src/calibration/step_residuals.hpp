@@ -1,4 +1,4 @@
-// What a training fit says of steps that it did not see.
+// Errors of a training fit on steps it did not use.
 #pragma once
 
 #include <string>
@@ -9,19 +9,19 @@
 
 namespace nvlsim {
 
-/// A published step that a fit without its system did not know.
+/// A published step and the error of a fit without its system.
 struct unseen_step {
   std::string system;
   step_residuals kind;
-  double miss = 0;  ///< logarithm of published over simulated time
+  double miss = 0;  ///< log(published / simulated time)
 };
 
-/// The 5 % and 95 % quantiles of each kind of step that there is, rack-scale domains first.
+/// The 5 % and 95 % quantiles for each kind of step present, rack-scale domains first.
 std::vector<step_residuals> residuals_by_kind(const std::vector<unseen_step>& steps);
-/// As a stack file states them.
+/// The quantiles as stored in a stack file.
 value residuals_value(const std::vector<step_residuals>& residuals);
-/// Share of the steps of each system that lie in the bands of a system nobody measured: quantiles of all other
-/// systems, widened. Requires a step.
+/// Fraction of steps inside the bands they would get if their system were unmeasured: widened quantiles of all
+/// other systems. Requires at least one step.
 double coverage_of(const std::vector<unseen_step>& steps);
 
 }  // namespace nvlsim

@@ -13,10 +13,9 @@ namespace {
 struct gpu_member {
   const char* gpu;
   const char* architecture;
-  double cap_ratio;  ///< power cap over that of the architecture's reference GPU
-  bool ultra;        ///< Blackwell Ultra silicon
-  const char*
-      attention;  ///< whose attention kernels these are: the tables' differ by library more than by silicon
+  double cap_ratio;       ///< power cap relative to the architecture's reference GPU
+  bool ultra;             ///< Blackwell Ultra silicon
+  const char* attention;  ///< GPU whose attention kernels are used: the tables differ more by library than by GPU
 };
 constexpr std::array<gpu_member, 7> members = {{{"gb200", "blackwell", 1.0, false, "gb200"},
                                                 {"gb300", "blackwell", 1400.0 / 1200, true, "gb300"},
@@ -25,7 +24,7 @@ constexpr std::array<gpu_member, 7> members = {{{"gb200", "blackwell", 1.0, fals
                                                 {"h100", "hopper", 1.0, false, "h100"},
                                                 {"h200", "hopper", 1.0, false, "h100"},
                                                 {"a100", "ampere", 1.0, false, "a100"}}};
-constexpr double unfused_attention = 0.6;  ///< start of Ampere's scale: its rows predate fused attention kernels
+constexpr double unfused_attention = 0.6;  ///< start value for Ampere, whose rows predate fused attention kernels
 
 struct rate_parameter {
   const char* architecture;
@@ -42,11 +41,11 @@ constexpr std::array<rate_parameter, 7> rates = {{{"ampere", "bf16", 264},
 constexpr std::array<const char*, 6> moe_releases = {
     "nemo-25.04",           "nemo-25.05", "mlperf-training-v6.0", "megatron-bridge-25.11", "megatron-bridge-26.02",
     "megatron-bridge-26.04"};
-/// Releases before experts' operands were quantised by one kernel.
+/// Releases that did not yet quantise expert operands in one kernel.
 constexpr std::array<const char*, 2> quantising_releases = {"nemo-25.04", "nemo-25.05"};
 constexpr std::array<const char*, 3> architectures = {"ampere", "hopper", "blackwell"};
 
-/// Of a GPU that is not fitted, a member that no parameter reaches.
+/// The fit's entry for the row's GPU; for other GPUs, an entry that no parameter affects.
 const gpu_member& member_of(const training_row& r) {
   static constexpr gpu_member unknown = {"", "", 1.0, false, ""};
   const auto it = std::find_if(members.begin(), members.end(),
@@ -58,7 +57,7 @@ bool routed(const training_row& r) { return has_routed_experts(*r.net); }
 reach on_architecture(const char* a) {
   return [a](const training_row& r) { return std::string_view(member_of(r).architecture) == a; };
 }
-/// GEMMs in a precision: router and LM head run in BF16 whatever the others do.
+/// Whether a row has GEMMs in precision `p`. Router and LM head always run in BF16.
 bool computes_in(const training_row& r, precision p) { return p == precision::bf16 || r.work.gemm_precision == p; }
 
 void gpu_settings(const fitted_values& v, const stack& kernels, std::vector<stack_setting>& out) {
@@ -71,7 +70,7 @@ void gpu_settings(const fitted_values& v, const stack& kernels, std::vector<stac
       const double rate = v[fmt::format("gemm {} {}", r.architecture, r.precision)] * power * silicon;
       out.push_back({training_reference, fmt::format("/kernels/{}/gemm/{}/tensor_rate", g.gpu, r.precision),
                      fmt::format("{:.6g} TFLOPS", rate)});
-      // Values of a GPU's own in the kernel tables would win over the architecture's below.
+      // Written per GPU: a GPU's own value in the kernel tables would override the architecture's below.
       out.push_back({training_reference, fmt::format("/kernels/{}/gemm/{}/output_bytes", g.gpu, r.precision),
                      fmt::format("{:.6g}", v["output bytes"])});
     }
@@ -169,8 +168,8 @@ std::vector<training_parameter> training_parameters() {
     return std::any_of(r.net->layers.begin(), r.net->layers.end(),
                        [](const layer_spec& l) { return l.biased_clamped_activation; });
   };
-  // Counted in Megatron-Core: clamps and their concatenation 8 passes, the weighted bias in FP32 14. Each in a
-  // kernel of its own, some by expert.
+  // Counted in Megatron-Core: 8 passes for clamps and their concatenation, 14 for the weighted bias in FP32. Each
+  // pass is a separate kernel, some per expert.
   share("unfused passes", 22, 5, clamped, 40);
   share("fused share", 0.5, 0.2,
         [clamped](const training_row& r) { return clamped(r) && r.work.fused_expert_mlp; });

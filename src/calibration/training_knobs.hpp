@@ -1,4 +1,4 @@
-// The free parameters of the training fit, and what they write into stack files.
+// The free parameters of the training fit and the settings they write into stack files.
 // [docs/accuracy.md#parameters-of-the-fit]
 #pragma once
 
@@ -14,16 +14,15 @@
 namespace nvlsim {
 
 inline constexpr const char* training_reference = "megatron-bridge-26.06";
-/// Whose attention rates the fit scales.
+/// The stack whose attention rates the fit scales.
 inline constexpr const char* training_kernel_tables = "tensorrt-llm-1.3-kernels";
-/// The stacks that are built on the reference, each with a time factor.
+/// The stacks built on the reference. Each has a time factor.
 inline constexpr std::array<const char*, 10> fitted_releases = {
     "megatron-lm-papers",    "nemo-25.04",           "nemo-25.05",           "mlperf-training-v4.1",
     "mlperf-training-v5.0",  "mlperf-training-v5.1", "mlperf-training-v6.0", "megatron-bridge-25.11",
     "megatron-bridge-26.02", "megatron-bridge-26.04"};
 
-/// Whether a row's time can depend on a parameter. Rows it cannot reach are not simulated again for its
-/// derivative.
+/// Whether a row's time can depend on a parameter. Other rows are not simulated again for its derivative.
 using reach = std::function<bool(const training_row&)>;
 
 struct training_parameter {
@@ -31,10 +30,10 @@ struct training_parameter {
   reach reaches;
 };
 
-/// Everything free, in one list.
+/// All free parameters.
 std::vector<training_parameter> training_parameters();
 
-/// A point of the fit, by name.
+/// Parameter values by name.
 class fitted_values {
  public:
   fitted_values(const std::vector<training_parameter>& list, const std::vector<double>& at) {
@@ -46,12 +45,12 @@ class fitted_values {
   std::map<std::string, double> by_name_;
 };
 
-/// What a point of the fit writes into a stack file.
+/// A setting in a stack file, from fitted parameters.
 struct stack_setting {
   std::string stack, pointer, text;
 };
 
-/// All that a point writes. `kernels`: those of `training_kernel_tables`.
+/// All settings for a set of parameter values. `kernels` must be the stack `training_kernel_tables`.
 std::vector<stack_setting> training_settings(const fitted_values& v, const stack& kernels);
 
 }  // namespace nvlsim

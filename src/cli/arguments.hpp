@@ -1,4 +1,4 @@
-// What the command line asked for, as plain values.
+// Parsed command lines as plain values.
 #pragma once
 
 #include <cstdint>
@@ -69,7 +69,7 @@ struct fit_arguments {
 };
 
 struct kernel_arguments {
-  std::string kernel, platform, stack, format = "table";  ///< stack "": that of the class
+  std::string kernel, platform, stack, format = "table";  ///< empty stack: the default of the kernel class
   std::string format_of_data = "bf16", family = "deepgemm_fp8_block";
   double m = 0, n = 0, k = 0, groups = 1;
   double batch = 1, heads = 0, kv_heads = 0, head_dim = 128, length = 0, queries = 0;
@@ -86,7 +86,7 @@ struct pareto_arguments {
   std::string scenario, format = "table";
   std::vector<std::string> sets;
   std::vector<std::int64_t> clients = {1, 4, 16, 64, 256, 1024};
-  std::int64_t gpus = 0;  ///< 0: those of the scenario's layout
+  std::int64_t gpus = 0;  ///< 0: the GPUs of the scenario's layout
 };
 
 struct search_arguments {
@@ -100,7 +100,7 @@ struct search_arguments {
 enum class sweep_action { plan, run, merge, submit_slurm, submit_kubernetes };
 struct sweep_arguments {
   sweep_action action = sweep_action::plan;
-  std::string target, output, format = "table";  ///< target: the sweep file of plan, else the sweep folder
+  std::string target, output, format = "table";  ///< target: the sweep file for plan, else the sweep folder
   std::optional<std::int64_t> index, of;
   int jobs = 1;
   double timeout_s = 0;
@@ -120,10 +120,10 @@ struct catalogue_arguments {
   std::string format = "table";
 };
 
-/// What was ready once the command line was read: completions, manual pages.
+/// Output that is ready after parsing the command line: completions, manual pages.
 struct prepared_output {
   std::string text;    ///< for stdout
-  std::string folder;  ///< where the files go
+  std::string folder;  ///< output folder for files
   std::vector<std::pair<std::string, std::string>> files;
   std::string format = "text";
 };
@@ -133,7 +133,7 @@ using request =
                  collective_arguments, catalogue_arguments, fit_arguments, kernel_arguments, pareto_arguments,
                  search_arguments, sweep_arguments, prepared_output>;
 
-/// Either what to do, or that there is nothing to do because help, a version or a usage error was printed.
+/// A request, or none if help, the version or a usage error was printed.
 struct parsed_command_line {
   std::optional<request> todo;
   int code = 0;

@@ -17,7 +17,7 @@ namespace {
 
 struct listing {
   std::string name, description;
-  std::optional<model> shape;  ///< of models
+  std::optional<model> shape;  ///< set for models
 };
 
 std::string description_of(const std::filesystem::path& file) {
@@ -62,19 +62,19 @@ value list_json(const std::vector<listing>& all) {
   return rows;
 }
 
-/// "671.0 B, 37.6 B a token; 61 layers of 7168; 256 experts": what tells a model from others.
+/// A summary of a model: "671.0 B, 37.6 B per token; 61 layers of 7168; 256 experts".
 std::string summary_of(const model& m) {
   const auto billions = [](std::int64_t n) { return fmt::format("{:.1f} B", static_cast<double>(n) * 1e-9); };
   const std::int64_t all = parameters(m), active = active_parameters(m);
   std::string out = billions(all);
-  if (active < all) out += fmt::format(", {} a token", billions(active));
+  if (active < all) out += fmt::format(", {} per token", billions(active));
   out += fmt::format("; {} layers of {}", m.layers.size(), m.hidden);
   const auto routed =
       std::find_if(m.layers.begin(), m.layers.end(), [](const layer_spec& l) { return l.routed(); });
   return routed == m.layers.end() ? out : out + fmt::format("; {} experts", routed->moe.experts);
 }
 
-/// Names with what they are, in full.
+/// Names with their descriptions.
 std::string list_text(const std::vector<listing>& all) {
   std::size_t names = 0;
   for (const listing& l : all) names = std::max(names, l.name.size());
@@ -119,7 +119,7 @@ exit_code show(const catalogue_arguments& a, const data_folders& data) {
     case catalogue_kind::stack: {
       const auto s = load_stack(a.names.front(), data, sets, {}, problems);
       problems.throw_if_any();
-      text = to_json(s.source.resolved());  // a stack is its parameters
+      text = to_json(s.source.resolved());  // a stack is shown as its parameters
       break;
     }
     case catalogue_kind::scenario:

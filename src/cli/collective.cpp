@@ -38,7 +38,7 @@ constexpr std::array<datatype, 12> datatypes = {{{"float", 4},
                                                  {"f8e4m3", 1},
                                                  {"f8e5m2", 1}}};
 
-/// nccl-tests' sizes: digits and K, M or G for powers of 1024.
+/// Parses sizes as nccl-tests does: digits and K, M or G for powers of 1024.
 double size_of(const char* option, const std::string& text, diagnostics& problems) {
   double v = 0;
   const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), v);
@@ -53,7 +53,7 @@ double size_of(const char* option, const std::string& text, diagnostics& problem
                                                                                   {"g", 0x1p30}}};
   for (const auto& [s, f] : factors)
     if (status == std::errc() && suffix == s && v >= 0 && v * f <= 1e15) return v * f;
-  problems.add(option, "", fmt::format("\"{}\" is no size such as 8, 64K, 128M or 16G", text));
+  problems.add(option, "", fmt::format("\"{}\" is not a size such as 8, 64K, 128M or 16G", text));
   return 0;
 }
 
@@ -62,24 +62,24 @@ std::vector<double> sizes_of(const collective_arguments& a, diagnostics& problem
   const double step = size_of("-i", a.increment, problems);
   std::vector<double> out;
   if (!problems.empty()) return out;
-  if (a.factor <= 1 && step < 1) problems.add("-i", "", fmt::format("{} is less than a byte", a.increment));
+  if (a.factor <= 1 && step < 1) problems.add("-i", "", fmt::format("{} is less than one byte", a.increment));
   if (last < first) problems.add("-e", "", fmt::format("{} is less than -b {}", a.end, a.begin));
   constexpr std::size_t most = 100'000;
   if (a.factor <= 1 && (last - first) / std::max(step, 1.0) > static_cast<double>(most))
     problems.add(
         "-i", "",
-        fmt::format("steps of {:.0f} B from {} to {} make more than {} sizes", step, a.begin, a.end, most));
+        fmt::format("steps of {:.0f} B from {} to {} give more than {} sizes", step, a.begin, a.end, most));
   for (double s = first; s <= last && out.size() < most;
        s = a.factor > 1 ? std::max(s * static_cast<double>(a.factor), 1.0) : s + step)
     out.push_back(s);
   return out;
 }
 
-/// What is timed: one of the library's collectives, or an exchange of tokens with experts.
+/// What to time: a library collective, or an expert exchange.
 struct operation {
   std::string name;
   collective kind = collective::all_to_all;
-  std::string kernel;  ///< of an exchange; "" for the library's
+  std::string kernel;  ///< expert-exchange kernel; "" for library collectives
 };
 
 std::vector<operation> operations_of(const collective_arguments& a, diagnostics& problems) {
@@ -99,7 +99,7 @@ std::vector<operation> operations_of(const collective_arguments& a, diagnostics&
   return out;
 }
 
-/// Everything that is the same for all operations and sizes.
+/// Settings common to all operations and sizes.
 struct setting {
   const collective_arguments& arguments;
   const platform& hardware;
@@ -108,17 +108,17 @@ struct setting {
   comm_group group;
 };
 
-/// Of one rank's tokens, as they are dispatched.
+/// Bytes per token in dispatch.
 double token_bytes(const setting& s, const operation& o) {
   const auto it = s.software.collectives.expert.find(o.kernel);
   if (it != s.software.collectives.expert.end()) return s.arguments.hidden * it->second.element_bytes;
   std::vector<std::string> known;
   for (const auto& [kernel, k] : s.software.collectives.expert) known.push_back(kernel);
-  throw input_error(
-      {{"--kernel",
-        "",
-        fmt::format("{} has no exchange \"{}\"; it has {}", s.software.name, o.kernel, fmt::join(known, ", ")),
-        {}}});
+  throw input_error({{"--kernel",
+                      "",
+                      fmt::format("{} has no expert exchange \"{}\"; it has {}", s.software.name, o.kernel,
+                                  fmt::join(known, ", ")),
+                      {}}});
 }
 
 expert_traffic tokens_in(const setting& s, const operation& o, double size) {
@@ -139,7 +139,8 @@ collective_cost closed_cost(const setting& s, const operation& o, double size, b
   return collective_time(profile, s.hardware, {o.kind, bytes::from_base(size), s.group, options});
 }
 
-/// Of measured times around a closed one. A skew that somebody supposes was not measured.
+/// Spread of measured times around the simulated one. None if a skew was given, because skewed exchanges were not
+/// measured.
 std::optional<collective_spread> spread_around(const setting& s, const operation& o, const collective_cost& c) {
   const collective_profile& profile = s.software.collectives;
   if (s.arguments.skew != 1) return std::nullopt;
@@ -169,7 +170,7 @@ nccl_row timed(const setting& s, const operation& o, double size) {
   return row;
 }
 
-/// Sizes between the first and the last at which the choice changes, to the byte.
+/// Finds, to the byte, the sizes at which the algorithm or protocol changes.
 std::vector<regime> regimes_of(const setting& s, const operation& o, const std::vector<nccl_row>& rows) {
   std::vector<regime> out;
   for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -201,16 +202,17 @@ void check_wishes(const setting& s, const std::vector<operation>& all, diagnosti
   const bool flows = s.arguments.fidelity != "closed";
   for (const operation& o : all) {
     if (!o.kernel.empty() && flows)
-      problems.add("--fidelity", "", fmt::format("{} is simulated in closed fidelity only", o.name));
+      problems.add("--fidelity", "", fmt::format("{} supports only closed fidelity", o.name));
     if (!o.kernel.empty() && !(wanted.empty() && s.arguments.protocol.empty()))
-      problems.add("--algorithm", "", fmt::format("{} has kernels (--kernel), no algorithms", o.name));
+      problems.add("--algorithm", "", fmt::format("{} has kernels (--kernel), not algorithms", o.name));
   }
   if (s.arguments.sharp == "on" && !s.hardware.fabric.leaf.sharp)
     problems.add(
         "--sharp", "",
-        fmt::format("the switches of {} ({}) do not reduce", s.hardware.name, s.hardware.fabric.leaf.name));
+        fmt::format("the switches of {} ({}) do not support SHARP", s.hardware.name, s.hardware.fabric.leaf.name));
   if (s.arguments.root >= s.arguments.gpus)
-    problems.add("-r", "", fmt::format("root {} of {} ranks", s.arguments.root, s.arguments.gpus));
+    problems.add("-r", "",
+                 fmt::format("root {} is out of range for {} ranks", s.arguments.root, s.arguments.gpus));
 }
 
 nccl_table_head head_of(const setting& s, const operation& o, const datatype& type,
@@ -239,7 +241,7 @@ exit_code execute(const collective_arguments& a) {
   const data_folders data = folders_under(data_root());
   diagnostics problems;
   const auto [hardware_sets, software_sets] = platform_and_stack_sets(a.sets);
-  detail(fmt::format("platform {}, stack {}, of {}", a.platform, a.stack, data_root().string()));
+  detail(fmt::format("platform {}, stack {}, from {}", a.platform, a.stack, data_root().string()));
   auto hardware = load_platform(a.platform, data, hardware_sets, {"--platform", "", {}, {}}, problems);
   const auto software = load_stack(a.stack, data, software_sets, {"--stack", "", {}, {}}, problems);
   const std::vector<operation> operations = operations_of(a, problems);
@@ -258,10 +260,10 @@ exit_code execute(const collective_arguments& a) {
   const std::int64_t racks = (a.gpus + domain - 1) / domain;
   if (static_cast<double>(racks) * p.gpus_per_rack() > most_gpus)
     problems.add("--gpus", "",
-                 fmt::format("{} GPUs, {} a domain, need more than the {:.0f} GPUs that a platform has at most",
-                             a.gpus, domain, most_gpus));
+                 fmt::format("{} GPUs with {} per domain exceed the maximum of {:.0f} GPUs per platform", a.gpus,
+                             domain, most_gpus));
   problems.throw_if_any();
-  // The communicator says how large the cluster is, unless the platform is larger.
+  // Enlarges the platform if the communicator needs more racks.
   p.racks = std::max(p.racks, static_cast<int>(racks));
   const setting s{a, p, software.content, {domain}, strided_group({domain}, 0, 1, a.gpus)};
   check_wishes(s, operations, problems);

@@ -22,14 +22,12 @@ namespace nvlsim::cli {
 namespace {
 
 constexpr const char* set_help =
-    "Override an input by JSON pointer (repeatable): --set /workload/tp=4. Below /platform, /stack and /model it "
-    "reaches "
-    "into the named files: --set \"/platform/fabric/nic_bandwidth=400 Gb/s\"";
+    "Override an input by JSON pointer (repeatable): --set /workload/tp=4. Pointers below /platform, /stack and "
+    "/model change values of those files: --set \"/platform/fabric/nic_bandwidth=400 Gb/s\"";
 
 constexpr const char* set_in_file_help =
-    "Override a value of the file by JSON pointer, which begins inside it (repeatable): --set "
-    "\"/fabric/nic_bandwidth=400 Gb/s\" "
-    "of a platform, --set /num_hidden_layers=40 of a model";
+    "Override a value of the file by JSON pointer (repeatable): --set \"/fabric/nic_bandwidth=400 Gb/s\" for a "
+    "platform, --set /num_hidden_layers=40 for a model";
 
 void add_sets(CLI::App* app, std::vector<std::string>& sets, const char* help = set_help) {
   app->add_option("--set", sets, help)->type_name("POINTER=VALUE")->allow_extra_args(false);
@@ -71,9 +69,9 @@ void add_run(CLI::App& app, all_arguments& all) {
       c->add_option("--trace", a.trace_file, "Write a Chrome trace (one scenario), for ui.perfetto.dev")
           ->type_name("FILE");
   c->add_option("--requests", a.requests_file,
-                "Write every request of a served load as a JSON line (one scenario)")
+                "Write each request of a serving run as a line of JSON (one scenario)")
       ->type_name("FILE");
-  c->add_option("--trace-ranks", a.trace_classes, "Only these rank classes (by index, comma separated)")
+  c->add_option("--trace-ranks", a.trace_classes, "Trace only these rank classes (indices, comma separated)")
       ->delimiter(',')
       ->allow_extra_args(false)
       ->needs(trace)
@@ -83,11 +81,11 @@ void add_run(CLI::App& app, all_arguments& all) {
       ->check(CLI::IsMember({"operations", "layers"}))
       ->capture_default_str();
   c->add_option("--fidelity", a.network, "Network model")->check(CLI::IsMember({"closed", "flow", "exact"}));
-  c->add_flag("--no-fold", a.no_fold, "Simulate every rank instead of one of each symmetry class");
-  c->add_option("--seed", a.seed, "Seed of everything random")
+  c->add_flag("--no-fold", a.no_fold, "Simulate every rank instead of one per symmetry class");
+  c->add_option("--seed", a.seed, "Seed of all random draws")
       ->check(whole_from(0, std::numeric_limits<std::int64_t>::max()));
   c->add_flag("--highest-load", a.highest_load,
-              "Run at the highest rate or number of clients that keeps the scenario's slo");
+              "Find and run the highest rate or number of clients that meets the scenario's slo");
   add_format(c, a.format, {"table", "json", "csv", "megatron-log"});
   c->footer(
       "examples:\n"
@@ -99,14 +97,13 @@ void add_run(CLI::App& app, all_arguments& all) {
 
 void add_pareto(CLI::App& app, all_arguments& all) {
   pareto_arguments& a = all.pareto;
-  CLI::App* c = app.add_subcommand(
-      "pareto", "Tokens a second and GPU against tokens a second and user, over layouts and clients");
+  CLI::App* c =
+      app.add_subcommand("pareto", "Compare tokens/s per GPU with tokens/s per user, over layouts and clients");
   c->add_option("SCENARIO", a.scenario,
-                "Scenario of an inference workload: its lengths, engine, platform and stack")
+                "Inference scenario, which gives request lengths, engine, platform and stack")
       ->required();
-  c->add_option("--gpus", a.gpus, "GPUs to lay out (default: those of the scenario)")
-      ->check(whole_from(1, 1'000'000));
-  c->add_option("--concurrency", a.clients, "Clients of the closed loops, over all GPUs, comma separated")
+  c->add_option("--gpus", a.gpus, "Number of GPUs (default: the scenario's)")->check(whole_from(1, 1'000'000));
+  c->add_option("--concurrency", a.clients, "Numbers of concurrent clients over all GPUs, comma separated")
       ->delimiter(',')
       ->allow_extra_args(false)
       ->check(whole_from(1, 10'000'000))
@@ -125,7 +122,7 @@ void add_compare(CLI::App& app, all_arguments& all) {
   CLI::App* c =
       app.add_subcommand("compare", "Compare two scenarios, results or folders of them, metric by metric");
   c->add_option("A", a.a, "Baseline: scenario, result file or folder")->required();
-  c->add_option("B", a.b, "What to compare with it")->required();
+  c->add_option("B", a.b, "Scenario, result file or folder to compare with A")->required();
   c->add_option("--fail-if", a.rules, "Exit with 1 if a rule holds: 'step_time_s>+2%', 'mfu<0.3' (repeatable)")
       ->type_name("RULE")
       ->allow_extra_args(false);
@@ -141,13 +138,11 @@ void add_compare(CLI::App& app, all_arguments& all) {
 
 void add_explain(CLI::App& app, all_arguments& all) {
   explain_arguments& a = all.explain;
-  CLI::App* c =
-      app.add_subcommand("explain", "Take a metric of a scenario apart, down to its causes and constants");
+  CLI::App* c = app.add_subcommand("explain", "Break a metric of a scenario down into causes and constants");
   c->add_option("SCENARIO", a.scenario, "Scenario file, or the name of a shipped one")->required();
-  c->add_option("METRIC", a.metric,
-                "Metric to explain (ttft_s.p99 inside a distribution); the main one by default");
+  c->add_option("METRIC", a.metric, "Metric to explain, such as ttft_s.p99 (default: the main metric)");
   c->add_flag("--sensitivity", a.sensitivity,
-              "Also move each constant by 10 % and rank what that does to the metric");
+              "Also change each constant by 10 % and rank the effects on the metric");
   add_sets(c, a.sets);
   add_format(c, a.format, {"table", "json"});
   c->footer(
@@ -160,14 +155,14 @@ void add_explain(CLI::App& app, all_arguments& all) {
 
 void add_report(CLI::App& app, all_arguments& all) {
   report_arguments& a = all.report;
-  CLI::App* c = app.add_subcommand("report", "Write one HTML page about any number of scenarios and results");
+  CLI::App* c = app.add_subcommand("report", "Write an HTML report on scenarios and results");
   c->add_option("INPUT", a.inputs,
-                "Scenarios (which are run and explained), result files, folders of them, "
-                "sweep folders, merged sweeps (*.jsonl), and JSON of nvlsim search")
+                "Scenarios (which are run and explained), result files, folders of these, sweep folders, merged "
+                "sweeps (*.jsonl), and JSON output of nvlsim search")
       ->required();
-  c->add_option("-o,--output", a.output, "The page")->type_name("FILE")->capture_default_str();
+  c->add_option("-o,--output", a.output, "HTML file to write")->type_name("FILE")->capture_default_str();
   c->add_flag("--sensitivity", a.sensitivity,
-              "Also rank what each constant does to the main metric of each scenario");
+              "Also rank the effect of each constant on the main metric of each scenario");
   add_sets(c, a.sets);
   c->footer(
       "examples:\n"
@@ -179,9 +174,9 @@ void add_report(CLI::App& app, all_arguments& all) {
 
 void add_validate(CLI::App& app, all_arguments& all) {
   validate_arguments& a = all.validate;
-  CLI::App* c = app.add_subcommand("validate", "Run published measurements and print the error of each");
-  c->add_option("TABLE", a.tables, "CSV tables of published results (kind told by the header)")->required();
-  c->add_flag("--all", a.all_rows, "List every row, not the ten worst");
+  CLI::App* c = app.add_subcommand("validate", "Simulate published measurements and print the errors");
+  c->add_option("TABLE", a.tables, "CSV tables of published results (the header determines the kind)")->required();
+  c->add_flag("--all", a.all_rows, "List all rows, not only the ten worst");
   add_format(c, a.format, {"table", "json"});
   c->footer("example:\n  nvlsim validate training.csv collectives.csv --format json > errors.json");
   c->callback([&all] { all.chosen = all.validate; });
@@ -190,7 +185,7 @@ void add_validate(CLI::App& app, all_arguments& all) {
 void add_collective(CLI::App& app, all_arguments& all) {
   collective_arguments& a = all.collective;
   CLI::App* c =
-      app.add_subcommand("collective", "Time a collective over message sizes and print nccl-tests' table");
+      app.add_subcommand("collective", "Time collectives over message sizes, in the format of nccl-tests");
   c->add_option("OPERATION", a.operations,
                 "One or more of all_reduce, all_gather, reduce_scatter, all_to_all, broadcast, reduce, send_recv, "
                 "neighbor_exchange, barrier, moe_dispatch, moe_combine")
@@ -200,14 +195,14 @@ void add_collective(CLI::App& app, all_arguments& all) {
   c->add_option("--domain-size,--gpus-per-domain", a.gpus_per_domain,
                 "GPUs used in each NVLink domain (default: all)")
       ->check(whole_from(1, 1'000'000));
-  c->add_option("--stack", a.stack, "Stack whose collective profile counts")->capture_default_str();
-  c->add_option("--algorithm", a.algorithm, "Only this one, as NCCL_ALGO (default: what the library takes)");
-  c->add_option("--protocol", a.protocol, "Only this one, as NCCL_PROTO")
+  c->add_option("--stack", a.stack, "Stack that provides the collective profile")->capture_default_str();
+  c->add_option("--algorithm", a.algorithm, "Force this algorithm, as NCCL_ALGO (default: the library's choice)");
+  c->add_option("--protocol", a.protocol, "Force this protocol, as NCCL_PROTO")
       ->check(CLI::IsMember({"ll", "ll128", "simple"}));
-  c->add_option("--fidelity", a.fidelity, "Formula, or flows through simulated ports")
+  c->add_option("--fidelity", a.fidelity, "closed: formula; flow, exact: flows through simulated ports")
       ->check(CLI::IsMember({"closed", "flow", "exact"}))
       ->capture_default_str();
-  c->add_option("--sharp", a.sharp, "Reduction in the fabric's switches (default: as the platform says)")
+  c->add_option("--sharp", a.sharp, "Reduction in the fabric's switches (default: the platform's setting)")
       ->check(CLI::IsMember({"on", "off"}));
   c->add_option("-b,--minbytes", a.begin, "Smallest size (K, M, G are powers of 1024)")->capture_default_str();
   c->add_option("-e,--maxbytes", a.end, "Largest size")->capture_default_str();
@@ -215,27 +210,27 @@ void add_collective(CLI::App& app, all_arguments& all) {
       ->check(whole_from(1, 1024))
       ->capture_default_str();
   c->add_option("-i,--stepbytes", a.increment, "Add this size instead")->capture_default_str();
-  c->add_option("-n,--iters", a.iterations, "Iterations: they all take the same time")
+  c->add_option("-n,--iters", a.iterations, "Iterations, printed only: all take the same time")
       ->check(whole_from(1, 1'000'000))
       ->capture_default_str();
-  c->add_option("-w,--warmup_iters", a.warmup, "Iterations before: not timed")
+  c->add_option("-w,--warmup_iters", a.warmup, "Warm-up iterations, printed only")
       ->check(whole_from(0, 1'000'000))
       ->capture_default_str();
-  c->add_option("-d,--datatype", a.datatype, "Printed data type")->capture_default_str();
-  c->add_option("-o,--op", a.reduction, "Printed reduction")
+  c->add_option("-d,--datatype", a.datatype, "Data type, printed only")->capture_default_str();
+  c->add_option("-o,--op", a.reduction, "Reduction, printed only")
       ->check(CLI::IsMember({"sum", "prod", "min", "max", "avg", "mulsum"}))
       ->capture_default_str();
-  c->add_option("-r,--root", a.root, "Printed root")->check(whole_from(0, 100'000'000))->capture_default_str();
-  c->add_option("--skew", a.skew, "all_to_all and moe_*: bytes of the busiest rank over the mean")
+  c->add_option("-r,--root", a.root, "Root, printed only")
+      ->check(whole_from(0, 100'000'000))
+      ->capture_default_str();
+  c->add_option("--skew", a.skew, "all_to_all and moe_*: bytes of the busiest rank / mean bytes")
       ->check(number_from(1, 1e6))
       ->capture_default_str();
-  c->add_option("--top-k", a.top_k, "moe_*: experts of a token")
+  c->add_option("--top-k", a.top_k, "moe_*: experts per token")
       ->check(number_from(1, 1024))
       ->capture_default_str();
-  c->add_option("--hidden", a.hidden, "moe_*: hidden size of a token")
-      ->check(number_from(1, 1e6))
-      ->capture_default_str();
-  c->add_option("--precision", a.precision, "moe_*: format of the dispatch")
+  c->add_option("--hidden", a.hidden, "moe_*: hidden size")->check(number_from(1, 1e6))->capture_default_str();
+  c->add_option("--precision", a.precision, "moe_*: precision of the dispatch")
       ->check(CLI::IsMember({"bf16", "fp8", "nvfp4"}))
       ->capture_default_str();
   c->add_option("--kernel", a.kernel, "moe_*: exchange kernel")
@@ -291,8 +286,9 @@ void add_fit(CLI::App& app, all_arguments& all) {
   CLI::App* k = c->add_subcommand("kernels", "Kernel parameters, from tables of latencies");
   k->add_option("TABLE", a.tables, "CSV tables")->required();
   k->add_option("-o,--output", a.output, "Folder for the fitted stack file")->required()->type_name("DIR");
-  k->add_option("--only", a.only, "Only families that start so: moe/, gemm/fp8, decode")->type_name("PREFIX");
-  k->add_option("--leave-out", a.leave_out, "Also predict each GPU from the others, or each third of the rows")
+  k->add_option("--only", a.only, "Fit only families with this prefix: moe/, gemm/fp8, decode")
+      ->type_name("PREFIX");
+  k->add_option("--leave-out", a.leave_out, "Also predict each GPU, or each third of the rows, from the others")
       ->check(CLI::IsMember({"system", "third"}));
   k->footer("example:\n  nvlsim fit kernels kernels.csv kernels-more.csv -o fitted --only moe/");
   k->callback([&all] {
@@ -316,12 +312,12 @@ void add_catalogue(CLI::App& app, all_arguments& all, std::size_t index, const c
       all.chosen = all.catalogues[index];
     };
   };
-  CLI::App* list = c->add_subcommand("list", "List what ships");
+  CLI::App* list = c->add_subcommand("list", "List shipped names");
   add_format(list, a.format, {"table", "json"});
   list->footer(fmt::format("example:\n  nvlsim {} list --format json", word));
   list->callback(choose(catalogue_action::list));
   if (a.kind != catalogue_kind::scenario) {
-    CLI::App* show = c->add_subcommand("show", "Print one in full");
+    CLI::App* show = c->add_subcommand("show", "Print details");
     show->add_option("NAME", a.names, "Name or file")->required()->expected(1);
     add_sets(show, a.sets, set_in_file_help);
     add_format(show, a.format, {"table", "json"});
@@ -342,7 +338,7 @@ void add_manual_pages(const CLI::App& command, prepared_output& out) {
 }
 
 void add_shell(CLI::App& app, all_arguments& all) {
-  CLI::App* c = app.add_subcommand("completion", "Print the script that completes nvlsim's commands in a shell");
+  CLI::App* c = app.add_subcommand("completion", "Print the shell completion script");
   c->add_option("SHELL", all.shell, "Which shell")->required()->check(CLI::IsMember({"bash", "zsh", "fish"}));
   c->footer(
       "examples:\n"
@@ -350,7 +346,7 @@ void add_shell(CLI::App& app, all_arguments& all) {
       "  nvlsim completion fish > ~/.config/fish/completions/nvlsim.fish");
   c->callback([&all] { all.chosen = prepared_output{std::string(completion_script(all.shell)), {}, {}}; });
   CLI::App* m = app.add_subcommand("man", "Write the manual pages")->group("");
-  m->add_option("DIR", all.manual_folder, "Folder for them")->required()->type_name("DIR");
+  m->add_option("DIR", all.manual_folder, "Output folder")->required()->type_name("DIR");
   m->footer("example:\n  nvlsim man share/man/man1");
   m->callback([&app, &all] {
     prepared_output pages{{}, all.manual_folder, {}};
@@ -359,21 +355,21 @@ void add_shell(CLI::App& app, all_arguments& all) {
   });
 }
 
-/// What every command takes.
+/// Options common to all commands.
 void add_console(CLI::App& app, console_options& o) {
   if (const auto below = app.get_subcommands([](CLI::App*) { return true; }); !below.empty()) {
     for (CLI::App* c : below) add_console(*c, o);
     return;
   }
   CLI::Option* verbose =
-      app.add_flag("-v,--verbose", o.verbose, "Say on stderr what is read, chosen and taken by default");
-  app.add_flag("-q,--quiet", o.quiet, "No progress and no notes on stderr, errors only")->excludes(verbose);
+      app.add_flag("-v,--verbose", o.verbose, "Print to stderr which files, choices and defaults are used");
+  app.add_flag("-q,--quiet", o.quiet, "Print only errors to stderr, no progress or notes")->excludes(verbose);
   app.add_option("--color", o.color, "Colours in tables and messages; auto: on a terminal, unless NO_COLOR is set")
       ->check(CLI::IsMember({"auto", "always", "never"}))
       ->capture_default_str();
 }
 
-/// An option whose value is empty, as of a shell variable that is not set, would be as if it were not there.
+/// Rejects empty option values: an unset shell variable would otherwise be ignored silently.
 void refuse_empty_values(CLI::App& app) {
   for (CLI::App* c : app.get_subcommands([](CLI::App*) { return true; })) refuse_empty_values(*c);
   for (CLI::Option* o : app.get_options())
@@ -387,7 +383,7 @@ std::vector<std::string> commands_of(const CLI::App& app) {
   return out;
 }
 
-/// The command that the line got to: "run", "platform show".
+/// The innermost command given: "run", "platform show".
 std::pair<const CLI::App*, std::string> command_reached(const CLI::App& app) {
   std::pair<const CLI::App*, std::string> out{&app, "nvlsim"};
   while (!out.first->get_subcommands().empty()) {
@@ -403,7 +399,7 @@ std::string unknown(std::string_view what, const std::string& word, const std::v
                      hint.empty() ? "" : fmt::format("; did you mean \"{}\"?", hint));
 }
 
-/// What CLI11 found, with the nearest name of what was meant.
+/// Describes a CLI11 error, with the nearest valid name.
 std::string usage_error(const CLI::App& app, const CLI::ParseError& e) {
   const CLI::App& reached = *command_reached(app).first;
   const std::vector<std::string> commands = commands_of(reached);
@@ -419,7 +415,7 @@ std::string usage_error(const CLI::App& app, const CLI::ParseError& e) {
     return unknown("option", option->substr(0, option->find('=')), options);
   }
   if (!rest.empty()) return fmt::format("unexpected argument {}", in_quotes(rest.front()));
-  if (!commands.empty()) return fmt::format("which command? {}", fmt::join(commands, ", "));
+  if (!commands.empty()) return fmt::format("no command given; use one of {}", fmt::join(commands, ", "));
   return e.what();
 }
 
@@ -468,8 +464,8 @@ parsed_command_line parse_command_line(int argc, char** argv) {
       "  nvlsim run llama3.1-405b-gb300-512\n"
       "  nvlsim run --help\n"
       "\n"
-      "exit codes: 0 ok, 1 a gate failed, 2 bad usage or input, 3 infeasible, 4 file\n"
-      "error, 70 a bug of ours, 130 interrupted");
+      "exit codes: 0 ok, 1 a gate failed, 2 bad usage or input, 3 infeasible, 4 file\nerror, 70 internal error, "
+      "130 interrupted");
   if (argc > 1 && argv[1] == complete_word) {
     const std::vector<std::string> words(argv + 2, argv + argc);
     return {prepared_output{complete(app, words), {}, {}}, 0};

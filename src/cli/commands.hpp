@@ -1,4 +1,4 @@
-// What the subcommands do. Results go to stdout, everything else to stderr.
+// Implements the subcommands. Results go to stdout, everything else to stderr.
 #pragma once
 
 #include "cli/arguments.hpp"
@@ -20,8 +20,8 @@ exit_code execute(const pareto_arguments& a);
 exit_code execute(const search_arguments& a);
 exit_code execute(const sweep_arguments& a);
 
-/// Runs a request; turns exceptions into messages and exit codes. With `--format json` a failure is one JSON
-/// document.
+/// Runs a request. Turns exceptions into messages and exit codes. With `--format json`, also prints a failure as a
+/// JSON document.
 exit_code execute(const request& r);
 
 }  // namespace nvlsim::cli

@@ -14,7 +14,7 @@
 namespace nvlsim::cli {
 namespace {
 
-/// Result files as they are, scenarios after running them.
+/// Reads result files and runs scenarios.
 std::vector<result> results_of(std::vector<input_contents> files) {
   std::vector<result> out;
   for (input_contents& f : files) {
@@ -36,7 +36,7 @@ exit_code execute(const compare_arguments& a) {
   const data_folders data = folders_under(data_root());
   const auto sets = parse_sets(a.sets);
   const auto gates = analysis::parse_gates(a.rules);
-  std::vector<input_contents> first, second;  // read before anything runs
+  std::vector<input_contents> first, second;  // all inputs are read before anything runs
   diagnostics problems;
   gather(problems, [&] { first = read_inputs(a.a, sets, data); });
   gather(problems, [&] { second = read_inputs(a.b, sets, data); });

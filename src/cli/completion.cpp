@@ -64,7 +64,7 @@ complete -c nvlsim -f -a '(__nvlsim_complete)'
 
 struct candidates {
   std::string text;
-  std::string before;  ///< "--format=", of a word that holds an option and its value
+  std::string before;  ///< prefix such as "--format=" if the word holds an option and its value
 
   void add(std::string_view typed, std::string_view candidate, std::string_view about = {}) {
     if (!candidate.starts_with(typed)) return;
@@ -75,7 +75,7 @@ struct candidates {
   }
 };
 
-/// Names that ship; none where the data is not found, for there is nobody to tell.
+/// Shipped names. Empty if the data is not found: completion cannot report errors.
 std::vector<std::string> shipped(std::string_view kind) {
   try {
     const data_folders data = folders_under(data_root());
@@ -90,7 +90,7 @@ std::vector<std::string> shipped(std::string_view kind) {
   }
 }
 
-/// What kind of names an option or argument takes: "platform", "scenario" and so on, or "".
+/// The kind of names an option or argument accepts ("platform", "scenario", ...), or "".
 std::string kind_of(const CLI::App& command, const option_text& o) {
   if (!o.positional)
     return o.names.back() == "--platform" || o.names.back() == "--stack" ? o.names.back().substr(2) : "";
@@ -123,11 +123,11 @@ void add_values(const CLI::App& command, const option_text& o, std::string_view 
   else if (o.positional || o.metavar == "FILE") out.text += ":files\n";
 }
 
-/// Where the words before the last one lead.
+/// The command and option reached by the words before the last one.
 struct place {
   const CLI::App* command;
   const CLI::Option* wants_value = nullptr;
-  std::size_t arguments = 0;  ///< positional ones given
+  std::size_t arguments = 0;  ///< number of positional arguments given
 };
 
 bool takes_value(const CLI::Option* o) { return o && !describe(*o).metavar.empty(); }
@@ -178,7 +178,7 @@ std::string complete(const CLI::App& app, std::span<const std::string> words) {
   if (words.empty()) return {};
   const place p = follow(app, words.first(words.size() - 1));
   const std::string_view typed = words.back() == "=" ? std::string_view() : std::string_view(words.back());
-  // Shells but bash leave an option and its value in one word.
+  // Shells other than bash keep an option and its value in one word.
   if (const std::size_t equals = typed.find('=');
       !p.wants_value && typed.starts_with("--") && equals != typed.npos) {
     const CLI::Option* o = p.command->get_option_no_throw(std::string(typed.substr(0, equals)));

@@ -1,4 +1,4 @@
-// Shell completion: small scripts that ask the program itself.
+// Shell completion. The scripts call the program for candidates.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -9,14 +9,14 @@
 
 namespace nvlsim::cli {
 
-/// The word by which the scripts ask: `nvlsim __complete WORD...`, the last word being the one that is typed.
+/// The scripts call `nvlsim __complete WORD...`. The last word is the one being typed.
 inline constexpr std::string_view complete_word = "__complete";
 
 /// The script for "bash", "zsh" or "fish".
 std::string_view completion_script(std::string_view shell);
 
-/// What may stand for the last word: lines of a candidate, or a candidate, a tab and what it is; then, where a
-/// path may stand too, a line ":files" or ":dirs".
+/// Candidates for the last word, one per line, optionally followed by a tab and a description. If a path is also
+/// valid, a last line ":files" or ":dirs".
 std::string complete(const CLI::App& app, std::span<const std::string> words);
 
 }  // namespace nvlsim::cli

@@ -1,4 +1,4 @@
-// How much the program says beside what it was asked for, and in which colours.
+// Verbosity and colours of terminal output.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace nvlsim::cli {
 
-/// What -v, -q and --color ask for.
+/// The settings of -v, -q and --color.
 struct console_options {
   bool verbose = false, quiet = false;
   std::string color =
@@ -14,18 +14,18 @@ struct console_options {
 };
 void set_console(const console_options& o);
 
-/// A line on stderr about what goes on; none with -q.
+/// Prints a line about progress to stderr, unless -q is given.
 void note(std::string_view line);
-/// A line on stderr with -v only: what was read, chosen, taken for granted.
+/// Prints a line to stderr if -v is given: files read, choices and defaults.
 void detail(std::string_view line);
-/// Whether stderr is a terminal that wants progress.
+/// Whether to show progress: stderr is a terminal and -q is not given.
 bool shows_progress();
-/// "COMMAND: DONE of ALL WHAT" in place on stderr, taken away once all is done.
+/// Shows "COMMAND: DONE of ALL WHAT" in place on stderr. Erases it when all is done.
 void show_progress(std::string_view command, std::size_t done, std::size_t all, std::string_view what);
 
-/// A table as stdout shows it: with headings and verdicts in colour where colours are wanted.
+/// A table for stdout, with coloured headings and verdicts if colours are on.
 std::string for_stdout(std::string_view table);
-/// A message as stderr shows it: with "nvlsim:" or the place of the problem in colour.
+/// A message for stderr, with "nvlsim:" or the problem's location coloured if colours are on.
 std::string for_stderr(std::string_view message);
 
 }  // namespace nvlsim::cli

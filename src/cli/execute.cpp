@@ -1,4 +1,4 @@
-// Dispatch and the one place where exceptions become messages and exit codes.
+// Dispatches commands and turns exceptions into messages and exit codes.
 #include <fmt/format.h>
 
 #include <filesystem>

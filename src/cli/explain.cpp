@@ -14,7 +14,7 @@ exit_code execute(const explain_arguments& a) {
   const auto overrides = parse_sets(a.sets);
   const scenario s = read_scenario(file, overrides, data);
   if (a.metric && a.metric->empty())
-    throw input_error({{"", "", "an empty METRIC; leave it out for the main one", {}}});
+    throw input_error({{"", "", "METRIC is empty; omit it to explain the main metric", {}}});
   run_status status = run_status::ok;
   explanation e = explain_scenario(s, a.metric.value_or(""), status);
   if (a.sensitivity) {
@@ -24,7 +24,7 @@ exit_code execute(const explain_arguments& a) {
       return load_scenario(file, all, data);
     };
     add_sensitivity(e, change, [](std::size_t done, std::size_t all) {
-      show_progress("explain", done, all, "constants moved");
+      show_progress("explain", done, all, "constants varied");
     });
   }
   print(a.format == "json" ? to_json(to_value(e)) : explanation_table(e));

@@ -10,7 +10,7 @@ namespace nvlsim::cli {
 exit_code execute(const fit_arguments& a) {
   const data_folders data = folders_under(data_root());
   const std::vector<std::filesystem::path> tables(a.tables.begin(), a.tables.end());
-  std::filesystem::create_directories(a.output);  // before minutes of work
+  std::filesystem::create_directories(a.output);  // fail early, before minutes of work
   for (const std::string& t : a.tables) detail("reads " + t);
   const auto report = [](const std::string& line) { note("fit: " + line); };
   const auto fit = a.kind == fit_kind::training    ? fit_training

@@ -39,7 +39,7 @@ scenario read_scenario(const std::filesystem::path& file, const std::vector<over
   scenario s = load_scenario(file, sets, data);
   detail(fmt::format("{}: platform {}, stack {}, model {}", s.name, s.platform.name, s.stack.name, s.model.name));
   for (const auto& [pointer, v] : defaults_of(s))
-    detail(fmt::format("{}: {} is not stated: {}", s.name, pointer, text_of(v)));
+    detail(fmt::format("{}: {} is not given; default: {}", s.name, pointer, text_of(v)));
   return s;
 }
 
@@ -54,7 +54,7 @@ std::vector<input_contents> read_inputs(const std::string& what, const std::vect
   for (const auto& e : std::filesystem::directory_iterator(what))
     if (e.path().extension() == ".json" && !is_trace(e.path())) files.push_back(e.path());
   std::sort(files.begin(), files.end());
-  if (files.empty()) throw input_error({{what, "", "a folder without results or scenarios (*.json)", {}}});
+  if (files.empty()) throw input_error({{what, "", "the folder has no results or scenarios (*.json)", {}}});
   diagnostics problems;
   for (const auto& f : files) gather(problems, [&] { out.push_back(read_input(f, sets, data)); });
   problems.throw_if_any();

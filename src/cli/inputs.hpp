@@ -1,4 +1,4 @@
-// Scenarios and results as commands take them: files, shipped names and folders.
+// Reads the scenarios and results that commands accept: files, shipped names and folders.
 #pragma once
 
 #include <filesystem>
@@ -11,19 +11,19 @@
 
 namespace nvlsim::cli {
 
-/// A scenario as `load_scenario` reads it; with -v says where it comes from, and what it takes by default.
+/// Reads a scenario with `load_scenario`. With -v, prints its file and the defaults used.
 scenario read_scenario(const std::filesystem::path& file, const std::vector<override_option>& sets,
                        const data_folders& data);
 
-/// What a file holds: results, or a scenario.
+/// The contents of a file: results or a scenario.
 struct input_contents {
   std::filesystem::path path;
   std::vector<result> results;
   std::optional<scenario> to_run;
 };
 
-/// A file or shipped scenario, or of a folder every `*.json` that is no `*.trace.json`, sorted. Throws input_error
-/// with the problems of them all, or io_error.
+/// Reads a file, a shipped scenario, or every `*.json` except `*.trace.json` in a folder, sorted by name. Throws
+/// input_error with the problems of all files, or io_error.
 std::vector<input_contents> read_inputs(const std::string& what, const std::vector<override_option>& sets,
                                         const data_folders& data);
 

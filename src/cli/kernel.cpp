@@ -20,7 +20,7 @@
 namespace nvlsim::cli {
 namespace {
 
-/// What a class is priced with.
+/// The inputs of a kernel's cost.
 struct question {
   const platform& at;
   const stack& software;
@@ -69,12 +69,13 @@ kernel_cost gemm(const question& q) {
   return gemm_cost(q.at.gpu, q.kernels.weight_only.at(weights), precision::bf16, s);
 }
 
-/// (query, key) pairs of the last `queries` of `length` tokens.
+/// Number of (query, key) pairs of the last `queries` of `length` tokens.
 double pairs_of(const kernel_arguments& a, double queries) {
   if (a.full) return queries * a.length;
   const double first = a.length - queries;
   if (!(a.window > 0) || a.window >= a.length) return queries * (a.length - queries / 2);
-  const double growing = std::clamp(a.window - first, 0.0, queries);  // queries that see less than the window
+  const double growing =
+      std::clamp(a.window - first, 0.0, queries);  // queries that see fewer keys than the window
   return growing * (first + growing / 2) + (queries - growing) * a.window;
 }
 double queries_of(const kernel_arguments& a) { return a.queries > 0 ? std::min(a.queries, a.length) : a.length; }
@@ -131,7 +132,7 @@ kernel_cost mla(const question& q) {
       q.at.gpu, q.kernels.mla_decode.at(q.format),
       {.batch = a.batch, .context = a.length, .heads = a.heads, .kv_element_bytes = bytes_per_element(q.format)});
 }
-// DeepSeek's: keys of 128 + 64, values of 128, a latent of 512.
+// DeepSeek: key size 128 + 64, value size 128, latent size 512.
 constexpr double mla_key = 192, mla_head = 128, mla_latent = 512;
 kernel_cost mla_context(const question& q) {
   const kernel_arguments& a = q.asked;
@@ -204,7 +205,7 @@ std::string stream_family(const kernel_arguments& a, precision) {
   return a.kernel == "elementwise" && a.elementwise == "amax" ? "amax" : "stream";
 }
 
-/// Where the parameters of a class stand, what it costs, and whether it computes in the format asked for.
+/// A kernel class: its parameter group, its cost, and whether it computes in the requested precision.
 struct priced_class {
   std::string_view word;
   std::string (*family)(const kernel_arguments&, precision);
@@ -243,10 +244,10 @@ const std::array<priced_class, 13> priced_classes = {{
     {"copy", stream_family, copy, copy_formula},
 }};
 
-/// A kernel as asked for.
+/// The requested kernel.
 struct priced_kernel {
-  std::string family;  ///< of measured rows
-  std::string group;   ///< of parameters
+  std::string family;  ///< family of measured rows
+  std::string group;   ///< parameter group
   precision operands = precision::bf16;
   kernel_cost cost;
   const char* formula;
@@ -258,7 +259,8 @@ precision format_of(const kernel_arguments& a, diagnostics& problems) {
   if (const auto format = precision_by_name(a.format_of_data)) return *format;
   std::vector<std::string> names;
   for (const precision p : all_precisions) names.emplace_back(name(p));
-  problems.add("--precision", "", fmt::format("\"{}\" is none of {}", a.format_of_data, fmt::join(names, ", ")));
+  problems.add("--precision", "",
+               fmt::format("\"{}\" is not one of {}", a.format_of_data, fmt::join(names, ", ")));
   return precision::bf16;
 }
 
@@ -267,7 +269,7 @@ const priced_class& class_of(const kernel_arguments& a) {
                        [&](const priced_class& x) { return x.word == a.kernel; });
 }
 
-/// What the stack and the GPU lack for the kernel.
+/// Reports what the stack and the GPU lack for the kernel.
 void check_parameters(const question& q, diagnostics& problems) {
   const kernel_arguments& a = q.asked;
   if (const std::string family = class_of(a).family(a, q.format); !has_family(q.kernels, family)) {
@@ -280,11 +282,10 @@ void check_parameters(const question& q, diagnostics& problems) {
   if (a.sparse) {
     const precision operands = a.weights.empty() ? q.format : precision::bf16;
     if (const peak_rate* peak = q.at.gpu.peak(operands); !peak || !peak->sparse)
-      problems.add("--sparse", "",
-                   fmt::format("{} gives no 2:4-sparse peak of {}", q.at.gpu.name, name(operands)));
+      problems.add("--sparse", "", fmt::format("{} has no 2:4-sparse peak for {}", q.at.gpu.name, name(operands)));
   }
   if (a.kernel == "copy" && a.bytes > 0 && !(copy(q).time.base() > 0))
-    problems.add("--path", "", fmt::format("platform {} gives no rate of {}", q.at.name, a.path));
+    problems.add("--path", "", fmt::format("platform {} has no rate for {}", q.at.name, a.path));
 }
 
 priced_kernel price(const question& q) {
@@ -303,7 +304,7 @@ priced_kernel price(const question& q) {
       a.heads > q.kernels.ungrouped_decode->beyond * (a.kv_heads > 0 ? a.kv_heads : a.heads))
     out.family = out.group = "ungrouped_decode";
   out.cost = c->price(q);
-  // Of what is measured; copies, scans and gradients are not.
+  // Only measured kernels have a spread; copies, scans and gradients were not measured.
   const bool measured = a.kernel != "copy" && a.kernel != "scan" && a.kernel != "stream" &&
                         a.kernel != "indexer" && a.kernel != "sparse-attention" && !a.backward;
   if (measured) out.spread = spread_of(q.software, q.at.gpu, out.family);
@@ -320,10 +321,10 @@ std::string note_of(const question& q, const priced_kernel& k) {
   std::string note = kernels_note(q.software, q.at.gpu);
   const auto add = [&](const std::string& text) { note += (note.empty() ? "" : "; ") + text; };
   if (q.asked.kernel == "gemm" && q.asked.weights.empty() && !measured_gemm(q.software, q.at.gpu, k.operands))
-    add(fmt::format("no {} kernel was measured on {}: a measured format's share of the data-sheet peak",
+    add(fmt::format("no {} kernel was measured on {}: assumes the fraction of peak of a measured precision",
                     name(k.operands), q.at.gpu.name));
   if (q.asked.kernel == "scan" && !q.software.training)
-    add(fmt::format("stack {} does not say what scans reach: their roofline", q.software.name));
+    add(fmt::format("stack {} has no scan parameters: uses the roofline", q.software.name));
   return note;
 }
 
@@ -348,7 +349,7 @@ exit_code execute(const kernel_arguments& a) {
   const data_folders data = folders_under(data_root());
   diagnostics problems;
   const auto [for_platform, for_stack] = platform_and_stack_sets(a.sets);
-  detail(fmt::format("platform {}, stack {}, of {}", a.platform, a.stack, data_root().string()));
+  detail(fmt::format("platform {}, stack {}, from {}", a.platform, a.stack, data_root().string()));
   const auto hardware = load_platform(a.platform, data, for_platform, {"--platform", "", {}, {}}, problems);
   const auto software = load_stack(a.stack.empty() ? std::string(default_stack(a.kernel)) : a.stack, data,
                                    for_stack, {"--stack", "", {}, {}}, problems);

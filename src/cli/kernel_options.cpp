@@ -1,4 +1,4 @@
-// The options of nvlsim kernel, a subcommand for each class.
+// The options of nvlsim kernel, with one subcommand per class.
 #include "cli/kernel_options.hpp"
 #include "cli/option_text.hpp"
 
@@ -20,7 +20,7 @@ struct flag_option {
 struct word_option {
   const char *name, *help;
   std::string kernel_arguments::*member;
-  std::vector<std::string> allowed;  ///< any when empty
+  std::vector<std::string> allowed;  ///< empty: any
 };
 
 struct kernel_class {
@@ -39,13 +39,13 @@ std::vector<std::string> elementwise_names() {
 
 const std::vector<kernel_class>& classes() {
   using a = kernel_arguments;
-  static const flag_option backward = {"--backward", "The gradients instead", &a::backward};
+  static const flag_option backward = {"--backward", "Time the backward pass instead", &a::backward};
   static const number_option batch = {"--batch", "Sequences", &a::batch, false},
                              heads = {"--heads", "Query heads on this GPU", &a::heads, true},
-                             kv_heads = {"--kv-heads", "KV heads on this GPU (default: as many)", &a::kv_heads,
-                                         false},
+                             kv_heads = {"--kv-heads", "KV heads on this GPU (default: same as --heads)",
+                                         &a::kv_heads, false},
                              head_dim = {"--head-dim", "Head size", &a::head_dim, false},
-                             context = {"--context", "Cached tokens of a sequence", &a::length, true},
+                             context = {"--context", "Cached tokens per sequence", &a::length, true},
                              tokens = {"--tokens", "Tokens", &a::tokens, true};
   static const std::vector<kernel_class> list = {
       {"gemm",
@@ -53,59 +53,59 @@ const std::vector<kernel_class>& classes() {
        "Operands: fp32, tf32, bf16, fp16, fp8, fp8_block, mxfp8, nvfp4, int8 ...",
        {{"--m", "Rows (tokens)", &a::m, true},
         {"--n", "Columns (outputs)", &a::n, true},
-        {"--k", "Depth (inputs)", &a::k, true},
-        {"--groups", "Products in one launch", &a::groups, false}},
+        {"--k", "Inner dimension (inputs)", &a::k, true},
+        {"--groups", "Number of products in one launch", &a::groups, false}},
        "nvlsim kernel gemm --m 8192 --n 8192 --k 8192 --precision fp8 --platform gb300-nvl72",
        {{"--sparse", "Weights with 2:4 structured sparsity", &a::sparse}},
        {{"--weights",
-         "Format of the weights where the arithmetic is in 16 bit: int4, int8",
+         "Precision of the weights for 16-bit arithmetic: int4, int8",
          &a::weights,
          {"int4", "int8"}}}},
       {"attention",
        "Attention of prompts and training, causal unless --full",
-       "fp8 where the cache is",
+       "bf16, fp16; fp8 if the KV cache is fp8",
        {batch,
         heads,
         kv_heads,
         head_dim,
         {"--seq", "Tokens of a sequence", &a::length, true},
         {"--queries", "Last tokens of it that are computed (default: all)", &a::queries, false},
-        {"--window", "Tokens that a query sees at most (default: all before it)", &a::window, false}},
+        {"--window", "Maximum number of tokens a query sees (default: all before it)", &a::window, false}},
        "nvlsim kernel attention --heads 64 --kv-heads 8 --seq 8192 --platform gb300-nvl72",
        {{"--full", "Every query sees every token", &a::full}, backward}},
       {"sparse-attention",
-       "Attention to the keys that an indexer or a window chose, one latent vector a key",
+       "Attention to keys chosen by an indexer or a window, with one latent vector per key",
        "bf16, fp8",
        {tokens,
         heads,
-        {"--keys", "Chosen keys of a query", &a::keys, true},
-        {"--qk-dim", "Elements of a key", &a::qk_dim, false},
-        {"--v-dim", "Elements of a value", &a::v_dim, false}},
+        {"--keys", "Chosen keys per query", &a::keys, true},
+        {"--qk-dim", "Elements per key", &a::qk_dim, false},
+        {"--v-dim", "Elements per value", &a::v_dim, false}},
        "nvlsim kernel sparse-attention --tokens 8192 --heads 128 --keys 2048 --platform gb300-nvl72",
        {backward}},
       {"indexer",
-       "The scores by which an indexer chooses keys",
+       "Scoring and selection of keys by an indexer",
        "bf16, fp8",
        {tokens,
         heads,
         head_dim,
-        {"--scored", "Keys of a query that are scored", &a::scored, true},
-        {"--chosen", "Keys of them that are chosen (default: 2048, or all if fewer)", &a::chosen, false, 1}},
+        {"--scored", "Scored keys per query", &a::scored, true},
+        {"--chosen", "Chosen keys per query (default: 2048, or all if fewer)", &a::chosen, false, 1}},
        "nvlsim kernel indexer --tokens 8192 --heads 64 --scored 4096 --precision fp8 --platform gb300-nvl72",
        {backward}},
       {"decode",
-       "One token of each sequence against its cache",
+       "Decode attention: one token per sequence against its KV cache",
        "Of the cache",
        {batch, heads, kv_heads, head_dim, context},
        "nvlsim kernel decode --batch 64 --heads 64 --kv-heads 8 --context 8192 --precision fp8 --platform "
        "gb300-nvl72"},
       {"mla",
-       "The same with a latent cache that all heads share",
+       "Decode attention with a latent cache shared by all heads (MLA)",
        "Of the cache",
        {batch, heads, context},
        "nvlsim kernel mla --batch 64 --heads 128 --context 8192 --precision fp8 --platform gb300-nvl72"},
       {"mla-context",
-       "Latent attention of prompts",
+       "Latent attention (MLA) for prompts",
        "Of the cache",
        {batch,
         heads,
@@ -113,57 +113,57 @@ const std::vector<kernel_class>& classes() {
         {"--queries", "Last tokens of it that are computed (default: all)", &a::queries, false}},
        "nvlsim kernel mla-context --heads 128 --seq 8192 --precision fp8 --platform gb300-nvl72"},
       {"absorb",
-       "Latent attention: queries times the key projection, or what was attended times the value projection",
+       "MLA weight absorption: queries times the key projection, or attention outputs times the value projection",
        "bf16, fp8",
        {tokens, heads},
        "nvlsim kernel absorb --part values --tokens 64 --heads 128 --platform gb300-nvl72",
        {},
        {{"--part", "Projection", &a::part, {"keys", "values"}}}},
       {"moe",
-       "The experts of one rank, after dispatch",
+       "The experts on one rank, after dispatch",
        "",
-       {{"--tokens", "Tokens presented to the rank", &a::tokens, true},
-        {"--experts", "Experts of all ranks", &a::experts, true, 1},
-        {"--topk", "Experts of a token", &a::topk, true, 1},
+       {{"--tokens", "Tokens dispatched to the rank", &a::tokens, true},
+        {"--experts", "Experts over all ranks", &a::experts, true, 1},
+        {"--topk", "Experts per token", &a::topk, true, 1},
         {"--hidden", "Hidden size", &a::hidden, true},
-        {"--inter", "Inner size of an expert on this GPU", &a::inter, true},
+        {"--inter", "Intermediate size per expert on this GPU", &a::inter, true},
         {"--ranks", "Ranks that share the experts", &a::ranks, false},
-        {"--skew", "Exponent of a power law of popularity (default: balanced)", &a::skew, false}},
+        {"--skew", "Power-law exponent of expert popularity (default: balanced)", &a::skew, false}},
        "nvlsim kernel moe --family cutlass_nvfp4 --tokens 4096 --experts 256 --topk 8 --hidden 7168 --inter 2048 "
        "--ranks 32 "
        "--platform gb300-nvl72",
        {{"--ungated", "One up projection instead of two", &a::ungated}},
        {{"--family", "Kernels: deepgemm_fp8_block, cutlass_nvfp4, mxfp4_bf16 ...", &a::family, {}}}},
       {"scan",
-       "The scan of a Mamba-2 layer, or with --delta of a gated delta net",
+       "The scan of a Mamba-2 layer, or of a gated delta net with --delta",
        "",
        {tokens,
         heads,
         {"--head-dim", "Head size", &a::head_dim, false, 1},
-        {"--state", "State of a head", &a::state, false, 1},
-        {"--groups", "Groups of heads that share B and C", &a::state_groups, false, 1},
-        {"--chunk", "Tokens of a chunk (default: 128, or all if fewer)", &a::chunk, false, 1}},
+        {"--state", "State size per head", &a::state, false, 1},
+        {"--groups", "Number of head groups that share B and C", &a::state_groups, false, 1},
+        {"--chunk", "Tokens per chunk (default: 128, or all if fewer)", &a::chunk, false, 1}},
        "nvlsim kernel scan --tokens 8192 --heads 128 --head-dim 64 --state 128 --groups 8 --platform gb300-nvl72",
-       {{"--delta", "The gated delta rule", &a::delta}, backward}},
+       {{"--delta", "Use the gated delta rule", &a::delta}, backward}},
       {"stream",
-       "A kernel bounded by the bytes it moves",
+       "A memory-bound kernel",
        "",
-       {{"--bytes", "Read and written", &a::bytes, true}},
+       {{"--bytes", "Bytes read and written", &a::bytes, true}},
        "nvlsim kernel stream --bytes 1e9 --platform gb300-nvl72"},
       {"elementwise",
-       "Norms, activations, optimizer and the like, by what they move for an element",
+       "Norms, activations, optimizer and similar, by bytes moved per element",
        "",
        {{"--elements", "Elements (values, parameters, or tokens times experts)", &a::elements, true}},
        "nvlsim kernel elementwise --op cross_entropy --elements 1e9 --platform gb300-nvl72",
        {},
        {{"--op", "Kernel", &a::elementwise, elementwise_names()}}},
       {"copy",
-       "A copy by one GPU while the others of its VM do the same",
+       "A copy by one GPU while the other GPUs of its VM copy too",
        "",
-       {{"--bytes", "Copied", &a::bytes, true}},
+       {{"--bytes", "Bytes copied", &a::bytes, true}},
        "nvlsim kernel copy --path from_cpu --bytes 1e9 --platform gb300-nvl72",
        {},
-       {{"--path", "From where to where", &a::path, {copy_path_names.begin(), copy_path_names.end()}}}}};
+       {{"--path", "Source and destination", &a::path, {copy_path_names.begin(), copy_path_names.end()}}}}};
   return list;
 }
 
@@ -174,7 +174,7 @@ std::string_view default_stack(std::string_view kernel) {
 }
 
 void add_kernel(CLI::App& app, kernel_arguments& a, std::function<void()> chosen) {
-  CLI::App* c = app.add_subcommand("kernel", "Time one kernel: rate, bound, power and the formula's numbers");
+  CLI::App* c = app.add_subcommand("kernel", "Time one kernel and show its rate, bound, power and parameters");
   c->require_subcommand(1);
   for (const kernel_class& k : classes()) {
     CLI::App* s = c->add_subcommand(k.word, k.help);
@@ -190,10 +190,10 @@ void add_kernel(CLI::App& app, kernel_arguments& a, std::function<void()> chosen
       if (!(a.*w.member).empty()) o->capture_default_str();
     }
     s->add_option("--platform", a.platform, "Platform")->required();
-    s->add_option("--stack", a.stack, "Stack whose kernels count")
+    s->add_option("--stack", a.stack, "Stack that provides the kernel parameters")
         ->default_str(std::string(default_stack(k.word)));
     s->add_option("--set", a.sets,
-                  "Override a value: --set /gpu/tdp=1000W, or below /kernels in the stack (repeatable)")
+                  "Override a platform value, or a stack value below /kernels (repeatable): --set /gpu/tdp=1000W")
         ->type_name("POINTER=VALUE")
         ->allow_extra_args(false);
     s->add_option("--format", a.format, "What to print on stdout")

@@ -10,13 +10,13 @@
 
 namespace nvlsim::cli {
 
-/// The stack whose kernels count where none is asked for.
+/// The default stack for a kernel class.
 std::string_view default_stack(std::string_view kernel);
 
-/// Adds `kernel` with its classes; `chosen` is called when one was asked for.
+/// Adds the command `kernel` with its classes. Calls `chosen` when one is selected.
 void add_kernel(CLI::App& app, kernel_arguments& a, std::function<void()> chosen);
 
-/// What no kernel can be: each as a problem of the option that says it.
+/// Reports invalid kernel shapes as problems of the responsible options.
 void check_shape(const kernel_arguments& a, diagnostics& problems);
 
 }  // namespace nvlsim::cli

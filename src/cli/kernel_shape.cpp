@@ -1,4 +1,4 @@
-// What the shape of a kernel must keep to. [docs/cli.md]
+// Checks the shape of a kernel. [docs/cli.md]
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,8 +20,8 @@ class shape_checks {
     if (a_.kernel == "attention" || a_.kernel == "mla-context") prompts();
     if (a_.kernel == "attention" || a_.kernel == "decode") grouped_heads();
     if (a_.kernel == "sparse-attention" && a_.v_dim > a_.qk_dim)
-      fail("--v-dim",
-           fmt::format("{} elements of a value in a vector of {}, which is the key too", a_.v_dim, a_.qk_dim));
+      fail("--v-dim", fmt::format("{} elements per value exceed the {} elements of the vector shared with the key",
+                                  a_.v_dim, a_.qk_dim));
     if (a_.kernel == "indexer") at_most("--chosen", a_.chosen, "keys chosen", a_.scored, "scored");
     if (a_.kernel == "moe") experts();
     if (a_.kernel == "scan") scan();
@@ -42,7 +42,7 @@ class shape_checks {
 
   bool whole(const char* option, double n) {
     if (n == std::floor(n)) return true;
-    fail(option, fmt::format("{} is no whole number", n));
+    fail(option, fmt::format("{} is not a whole number", n));
     return false;
   }
   void at_most(const char* option, double n, const char* what, double most, const char* of) {
@@ -51,7 +51,7 @@ class shape_checks {
   void shared_evenly(const char* option, double n, const char* what, double parts, const char* of) {
     if (parts > n) fail(option, fmt::format("{} {}, but only {} {}", parts, of, n, what));
     else if (std::fmod(n, parts) != 0)
-      fail(option, fmt::format("{} {} do not share {} {} evenly", parts, of, n, what));
+      fail(option, fmt::format("{2} {3} are not divisible by {0} {1}", parts, of, n, what));
   }
 
   void gemm() {
@@ -59,29 +59,29 @@ class shape_checks {
     if (a_.weights.empty()) return;
     const auto p = precision_by_name(a_.format_of_data);
     if (p && *p != precision::bf16 && *p != precision::fp16)
-      fail("--precision", fmt::format("arithmetic is in 16 bit where --weights {} is given, not in {}", a_.weights,
-                                      a_.format_of_data));
+      fail("--precision",
+           fmt::format("--weights {} uses 16-bit arithmetic, not {}", a_.weights, a_.format_of_data));
   }
   void prompts() {
-    at_most("--queries", a_.queries, "queries", a_.length, "tokens of a sequence");
-    if (a_.full && a_.window > 0) fail("--window", "every query sees every token where --full is given");
+    at_most("--queries", a_.queries, "queries", a_.length, "tokens in the sequence");
+    if (a_.full && a_.window > 0) fail("--window", "--window cannot be combined with --full");
   }
   void grouped_heads() {
     if (a_.kv_heads > 0 && whole("--kv-heads", a_.kv_heads))
       shared_evenly("--kv-heads", a_.heads, "query heads", a_.kv_heads, "KV heads");
   }
   void experts() {
-    if (whole("--topk", a_.topk)) at_most("--topk", a_.topk, "experts of a token", a_.experts, "experts");
+    if (whole("--topk", a_.topk)) at_most("--topk", a_.topk, "experts per token", a_.experts, "experts");
     if (whole("--experts", a_.experts) && a_.ranks > 0 && whole("--ranks", a_.ranks))
       shared_evenly("--ranks", a_.experts, "experts", a_.ranks, "ranks");
-    if (!(a_.ranks > 0)) fail("--ranks", "at least 1");
+    if (!(a_.ranks > 0)) fail("--ranks", "must be at least 1");
   }
   void scan() {
     if (whole("--heads", a_.heads) && whole("--groups", a_.state_groups))
       shared_evenly("--groups", a_.heads, "heads", a_.state_groups, "groups");
-    at_most("--chunk", a_.chunk, "tokens of a chunk", a_.tokens, "tokens");
+    at_most("--chunk", a_.chunk, "tokens per chunk", a_.tokens, "tokens");
   }
-  /// Caches may be narrower; the products of attention run in 16 bit or in FP8.
+  /// Checks the precision of attention products: 16 bits or FP8. Caches may be narrower.
   void sixteen_or_eight_bit() {
     if (!is("attention") && !is("sparse-attention") && !is("indexer")) return;
     const auto p = precision_by_name(a_.format_of_data);

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t columns = output::table_columns;
 
-/// What CLI11 makes of type and checks: "TEXT:{table,json}", "UINT:INT in [0 - 10]", "DIR".
+/// Parsed CLI11 type text: "TEXT:{table,json}", "UINT:INT in [0 - 10]", "DIR".
 struct type_text {
   std::string type, set, low, high;
 };
@@ -57,7 +57,7 @@ std::string metavar_of(const type_text& t, const std::vector<std::string>& choic
 
 bool hidden(const CLI::Option& o) { return o.get_group().empty(); }
 
-/// "Description of something." and so on, in lines of a column that begins at `at`.
+/// Formats a heading and its description, wrapped in a column that starts at `at`.
 std::string entry(const std::string& heading, const std::string& description, std::size_t at) {
   std::string out = "  " + heading;
   const auto lines = output::wrapped(description, columns - at);
@@ -77,7 +77,7 @@ std::string entries(std::string_view title, const std::vector<std::pair<std::str
   return out;
 }
 
-/// Text for roff: no hyphen becomes a dash, no line a request.
+/// Escapes text for roff: hyphens stay hyphens and no line is taken as a request.
 std::string roff(std::string_view text) {
   std::string out;
   for (const char c : text) {
@@ -201,10 +201,10 @@ std::string manual_page(const CLI::App& command) {
   if (const std::size_t colon = examples.find(":\n"); colon != std::string::npos)
     out += fmt::format(".SH EXAMPLES\n.nf\n{}\n.fi\n", roff(examples.substr(colon + 2)));
   out +=
-      ".SH EXIT STATUS\n0 ok, 1 a gate failed, 2 bad usage or input, 3 infeasible, 4 file error, 70 a bug of "
-      "nvlsim, 130 interrupted.\n"
-      ".SH ENVIRONMENT\n.TP\n\\fBNVLSIM_DATA\\fR\nThe folder that holds platforms and scenarios, where it is not "
-      "beside the program.\n";
+      ".SH EXIT STATUS\n0 ok, 1 a gate failed, 2 bad usage or input, 3 infeasible, 4 file error, 70 internal "
+      "error, 130 interrupted.\n"
+      ".SH ENVIRONMENT\n.TP\n\\fBNVLSIM_DATA\\fR\nThe folder with the shipped platforms and scenarios, if it is "
+      "not beside the program.\n";
   std::vector<std::string> related;
   if (command.get_parent()) related.push_back(manual_name(*command.get_parent()));
   for (const CLI::App* c : commands_under(command)) related.push_back(manual_name(*c));
@@ -217,20 +217,21 @@ std::string manual_page(const CLI::App& command) {
 
 namespace {
 
-/// What is wrong with a number that should lie between two others, or "".
+/// Says what is wrong with a number in a range, or "".
 template <class T>
 std::string out_of_range(const std::string& text, T least, T most, std::string_view kind) {
   T x{};
   const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), x);
   const bool read = !text.empty() && end == text.data() + text.size();
   if (!read || (status != std::errc() && status != std::errc::result_out_of_range) || !(x == x))
-    return fmt::format("{} is no {}", in_quotes(text), kind);
-  if (status == std::errc::result_out_of_range) return fmt::format("{} is not in {} to {}", text, least, most);
+    return fmt::format("{} is not a {}", in_quotes(text), kind);
+  if (status == std::errc::result_out_of_range)
+    return fmt::format("{} is not between {} and {}", text, least, most);
   if (x < least) return fmt::format("{} is less than {}", text, least);
   return x > most ? fmt::format("{} is more than {}", text, most) : "";
 }
 
-/// In the form of CLI::Range, which `parse_type` reads.
+/// Formats a range as CLI::Range does, for `parse_type`.
 std::string range_text(std::string_view type, const std::string& least, const std::string& most) {
   return fmt::format("{} in [{} - {}]", type, least, most);
 }

@@ -1,4 +1,4 @@
-// What the commands and options are, in words: the one description behind --help, man pages and shell completion.
+// Descriptions of commands and options, used by --help, man pages and shell completion.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -9,37 +9,37 @@
 
 namespace nvlsim::cli {
 
-/// Takes numbers from `least` to `most`, and no NaN; says what is wrong as people write numbers.
+/// Accepts numbers from `least` to `most`, not NaN.
 CLI::Validator number_from(double least, double most);
-/// The same of integers.
+/// Accepts integers from `least` to `most`.
 CLI::Validator whole_from(std::int64_t least, std::int64_t most);
 
 struct option_text {
-  std::vector<std::string> names;  ///< "-o", "--output"; of a positional argument "SCENARIO"
-  std::string metavar;             ///< "DIR", "table|json", empty for a flag
+  std::vector<std::string> names;  ///< "-o", "--output", or "SCENARIO" for a positional argument
+  std::string metavar;             ///< "DIR", "table|json"; empty for a flag
   std::vector<std::string> choices;
-  std::string description;  ///< with range and default
+  std::string description;  ///< includes range and default
   bool positional = false, required = false;
-  bool several = false;  ///< may be given more than once
+  bool several = false;  ///< accepts several values
 
-  /// "-o, --output DIR"
+  /// The option with its names and value: "-o, --output DIR".
   std::string heading() const;
 };
 
-/// Positional arguments in order, then options; hidden ones left out.
+/// Visible positional arguments in order, then visible options.
 std::vector<option_text> options_of(const CLI::App& command);
 option_text describe(const CLI::Option& o);
 
-/// Subcommands that are not hidden, in order.
+/// Visible subcommands in order.
 std::vector<const CLI::App*> commands_under(const CLI::App& command);
-/// "nvlsim platform show"
+/// The command with its parents: "nvlsim platform show".
 std::string full_name(const CLI::App& command);
-/// "nvlsim run [OPTIONS] SCENARIO..."
+/// The usage line: "nvlsim run [OPTIONS] SCENARIO...".
 std::string usage_of(const CLI::App& command);
 
-/// The page of --help: 80 columns, but for examples.
+/// The text of --help, in 80 columns except for examples.
 std::string help_page(const CLI::App& command);
-/// The same as a manual page of section 1.
+/// The manual page (section 1).
 std::string manual_page(const CLI::App& command);
 
 /// Makes CLI11 print `help_page`.

@@ -12,9 +12,8 @@ namespace nvlsim::cli {
 
 exit_code execute(const pareto_arguments& a) {
   const scenario s = read_scenario(scenario_file(a.scenario), parse_sets(a.sets), folders_under(data_root()));
-  const pareto_study p = study_pareto(s, a.gpus, a.clients, [](std::size_t done, std::size_t all) {
-    show_progress("pareto", done, all, "loops");
-  });
+  const pareto_study p = study_pareto(
+      s, a.gpus, a.clients, [](std::size_t done, std::size_t all) { show_progress("pareto", done, all, "runs"); });
   print(a.format == "json" ? pareto_json(p) : a.format == "svg" ? pareto_svg(p) : pareto_table(p));
   return p.points.empty() ? exit_code::infeasible : exit_code::ok;
 }

@@ -25,7 +25,7 @@ void progress_line::operator()(std::int64_t done, std::int64_t all) {
   shown_ = now;
   const double elapsed = std::chrono::duration<double>(now - begin_).count();
   const double rate = static_cast<double>(done - before_) / elapsed;
-  std::string line = fmt::format("{}: {} of {} {}, {:.3g} a second", command_, done, all, unit_, rate);
+  std::string line = fmt::format("{}: {} of {} {}, {:.3g} per second", command_, done, all, unit_, rate);
   if (rate > 0) line += fmt::format(", {:.0f} s left", static_cast<double>(all - done) / rate);
   if (!terminal_) return detail(line);
   drawn_ = true;

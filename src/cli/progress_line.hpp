@@ -1,4 +1,4 @@
-// One line of progress on a terminal.
+// A progress line on a terminal.
 #pragma once
 
 #include <chrono>
@@ -7,11 +7,11 @@
 
 namespace nvlsim::cli {
 
-/// Done, rate and time left on stderr: in place a few times a second, or with -v where stderr is no terminal a
-/// line every ten seconds; nothing otherwise, or with -q.
+/// Shows count, rate and remaining time on stderr. On a terminal, updates in place a few times per second. With -v
+/// and without a terminal, prints a line every ten seconds. Otherwise, or with -q, prints nothing.
 class progress_line {
  public:
-  /// "search", "layouts".
+  /// `command` and `unit` label the line: "search", "layouts".
   progress_line(std::string command, std::string unit);
   ~progress_line();
   progress_line(const progress_line&) = delete;
@@ -21,7 +21,7 @@ class progress_line {
  private:
   std::string command_, unit_;
   bool terminal_, drawn_ = false;
-  std::int64_t before_ = -1;  ///< done when the first report came
+  std::int64_t before_ = -1;  ///< count at the first report
   std::chrono::steady_clock::time_point begin_, shown_;
 };
 

@@ -19,7 +19,7 @@
 namespace nvlsim::cli {
 namespace {
 
-/// A folder of `nvlsim sweep`, as far as its points have run.
+/// Reads the finished points of an `nvlsim sweep` folder.
 output::drawn_sweep read_sweep(const std::filesystem::path& folder) {
   const sweep_plan plan = read_sweep_plan(folder);
   const auto records = read_records(folder);
@@ -38,7 +38,7 @@ output::drawn_sweep read_sweep(const std::filesystem::path& folder) {
   return out;
 }
 
-/// A file that `nvlsim sweep merge` wrote: the same, a point a line.
+/// Reads the output of `nvlsim sweep merge`, one point per line.
 output::drawn_sweep read_merged(const std::filesystem::path& file) {
   output::drawn_sweep out{file.parent_path().filename().string(), value{value::array{}}};
   std::ifstream in(file);
@@ -52,14 +52,14 @@ output::drawn_sweep read_merged(const std::filesystem::path& file) {
     for (const char* key : {"set", "status", "metrics"})
       if (const value* v = merged.find(key)) point.set(key, *v);
     if (point.members()->size() == 3) out.points.items()->push_back(std::move(point));
-    else problems.add(file.string(), "", fmt::format("line {} is no point of a merged sweep", number));
+    else problems.add(file.string(), "", fmt::format("line {} is not a point of a merged sweep", number));
   }
-  if (number == 0) problems.add(file.string(), "", "a merged sweep without points");
+  if (number == 0) problems.add(file.string(), "", "the merged sweep has no points");
   problems.throw_if_any();
   return out;
 }
 
-/// The output of `nvlsim search --format json`, or nothing.
+/// Reads the output of `nvlsim search --format json`. Empty for other files.
 std::optional<value> read_search(const std::filesystem::path& file) {
   std::ifstream in(file);
   const std::string text{std::istreambuf_iterator<char>(in), {}};
@@ -69,7 +69,7 @@ std::optional<value> read_search(const std::filesystem::path& file) {
   return v;
 }
 
-/// The page knows runs by name: of several with one name, the second is "NAME (2)".
+/// A unique name on the page: the second run with a name becomes "NAME (2)".
 std::string name_on_page(const output::report_contents& c, const std::string& name) {
   const auto taken = [&](const std::string& n) {
     return std::any_of(c.results.begin(), c.results.end(), [&](const result& r) { return r.name == n; });
@@ -86,7 +86,7 @@ struct scenario_source {
   const data_folders& data;
 };
 
-/// Runs a scenario and takes it apart.
+/// Runs and explains a scenario.
 void add_scenario(output::report_contents& out, const scenario_source& from, const scenario& s, bool sensitive) {
   run_record run = run_scenario(s, {.explained = true, .engine = false});
   run.outcome.name = name_on_page(out, run.outcome.name);
@@ -136,7 +136,7 @@ exit_code execute(const report_arguments& a) {
   std::error_code none;
   for (const std::string& what : a.inputs)
     if (std::filesystem::equivalent(what, a.output, none))
-      problems.add("-o", "", fmt::format("{} is an input: it would be overwritten", a.output));
+      problems.add("-o", "", fmt::format("{} is an input and would be overwritten", a.output));
   for (const std::string& what : a.inputs) gather(problems, [&] { read(what); });
   problems.throw_if_any();
   for (const input_contents& i : inputs) {

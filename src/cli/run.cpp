@@ -35,7 +35,7 @@ result_format format_of(const std::string& name) {
   return static_cast<result_format>(std::find(names.begin(), names.end(), name) - names.begin());
 }
 
-/// Options that stand for overrides come after --set.
+/// Overrides from options come after those of --set.
 std::vector<override_option> overrides_of(const run_arguments& a) {
   std::vector<override_option> out = parse_sets(a.sets);
   if (a.network) out.push_back({"/simulation/fidelity", *a.network});
@@ -44,7 +44,7 @@ std::vector<override_option> overrides_of(const run_arguments& a) {
   return out;
 }
 
-/// No scenario is written over, and no file written twice.
+/// Checks that no scenario is overwritten and no file is written twice.
 void check_outputs(const run_arguments& a, const std::vector<scenario>& scenarios) {
   namespace fs = std::filesystem;
   std::map<fs::path, std::string> known;
@@ -57,7 +57,7 @@ void check_outputs(const run_arguments& a, const std::vector<scenario>& scenario
     const auto [at, is_new] = known.emplace(place(file), option);
     if (!is_new)
       problems.add(option, "",
-                   fmt::format("{} is {} already: it would be overwritten", file.string(), at->second));
+                   fmt::format("{} is already used for {} and would be overwritten", file.string(), at->second));
   };
   if (!a.output_folder.empty())
     for (const scenario& s : scenarios) take("-o", fs::path(a.output_folder) / (s.name + ".json"));
@@ -66,7 +66,7 @@ void check_outputs(const run_arguments& a, const std::vector<scenario>& scenario
   problems.throw_if_any();
 }
 
-/// What is done with a scenario that is one of several: its failure does not cost the others their results.
+/// Runs one of several scenarios. Its failure does not affect the others.
 template <class Do>
 std::optional<result> one_of_many(const scenario& s, exit_code& worst, Do&& run) {
   result failed;
@@ -90,7 +90,7 @@ std::optional<result> one_of_many(const scenario& s, exit_code& worst, Do&& run)
   return failed;
 }
 
-/// The scenario read again at the highest load that keeps its objective, or a result that says there is none.
+/// Reloads the scenario at the highest load that meets its objective. Returns a result if there is none.
 std::optional<result> raise_load(scenario& s, const std::string& name, std::vector<override_option> overrides,
                                  const data_folders& data, std::string& note) {
   const highest_load h = find_highest_load(s);
@@ -99,8 +99,8 @@ std::optional<result> raise_load(scenario& s, const std::string& name, std::vect
     none.name = s.name;
     none.inputs = s.inputs;
     none.status = run_status::infeasible;
-    none.reasons = {fmt::format("no load keeps the objective ({} runs); at the least load, in the median: {}",
-                                h.runs, h.missed)};
+    none.reasons = {
+        fmt::format("no load meets the objective ({} runs); median at the lowest load: {}", h.runs, h.missed)};
     return none;
   }
   const std::string load = "/workload/load/";
@@ -116,24 +116,23 @@ std::optional<result> raise_load(scenario& s, const std::string& name, std::vect
     set(spelled("requests", "num_prompts"), std::to_string(h.work.requests));
   } else if (h.work.load == load_kind::open_loop || !h.work.replay->timed) {
     set(spelled("requests_per_s", "request_rate"), fmt::format("{}", h.load));
-    unit = "arrivals a second";
+    unit = "arrivals/s";
   } else {
     set("rate_scale", fmt::format("{}", h.load));
-    unit = "times the rate of the trace";
+    unit = "times the trace's rate";
   }
-  note = h.bounded
-             ? fmt::format(
-                   "the highest load that keeps the objective: {:.6g} {}, within 0.2 % or one client ({} runs)",
-                   h.load, unit, h.runs)
-             : fmt::format("no load up to {:.6g} {} breaks the objective ({} runs)", h.load, unit, h.runs);
+  note = h.bounded ? fmt::format(
+                         "highest load that meets the objective: {:.6g} {}, within 0.2 % or one client ({} runs)",
+                         h.load, unit, h.runs)
+                   : fmt::format("every load up to {:.6g} {} meets the objective ({} runs)", h.load, unit, h.runs);
   if (h.bounded && h.short_run)
     note +=
-        "; a little more keeps the objective too, but the server still fills, or ends less than comes: the run is "
-        "short "
-        "beside its requests, and what the server holds for long takes more of them to find";
+        "; slightly more load also meets the objective, but the queue is still growing: the run is too short; use "
+        "more requests";
   if (h.few())
-    note += fmt::format("; {:.0f} requests decide it, and under {:.0f} it is chance: give the load more of them",
-                        h.counted, h.enough());
+    note +=
+        fmt::format("; only {:.0f} requests count, and the result is reliable from {:.0f} on; use more requests",
+                    h.counted, h.enough());
   s = load_scenario(scenario_file(name), overrides, data);
   return std::nullopt;
 }
@@ -145,9 +144,9 @@ void check_names(const std::vector<scenario>& scenarios) {
     if (!seen.insert(s.name).second)
       problems.add(
           "", "",
-          fmt::format("two scenarios are called \"{}\": their results would overwrite each other", s.name));
+          fmt::format("two scenarios are called \"{}\"; their results would overwrite each other", s.name));
     if (s.name.empty() || s.name.find('/') != std::string::npos || s.name.find('\0') != std::string::npos)
-      problems.add("", "", fmt::format("scenario name \"{}\" is no file name", s.name));
+      problems.add("", "", fmt::format("scenario name \"{}\" is not a valid file name", s.name));
   }
   problems.throw_if_any();
 }
@@ -158,16 +157,17 @@ exit_code execute(const run_arguments& a) {
   const data_folders data = folders_under(data_root());
   const auto overrides = overrides_of(a);
   if (!a.trace_file.empty() && a.scenarios.size() != 1)
-    throw input_error({{"", "", "--trace takes one scenario", {}}});
+    throw input_error({{"", "", "--trace needs exactly one scenario", {}}});
   if (!a.requests_file.empty() && a.scenarios.size() != 1)
-    throw input_error({{"", "", "--requests takes one scenario", {}}});
+    throw input_error({{"", "", "--requests needs exactly one scenario", {}}});
   std::vector<scenario> scenarios;
   diagnostics problems;
   for (const std::string& name : a.scenarios)
     gather(problems, [&] { scenarios.push_back(read_scenario(scenario_file(name), overrides, data)); });
   problems.throw_if_any();
   if (!a.requests_file.empty() && !std::holds_alternative<inference_workload>(scenarios.front().workload))
-    throw input_error({{"", "", fmt::format("--requests: {} serves no requests", scenarios.front().name), {}}});
+    throw input_error(
+        {{"", "", fmt::format("--requests: {} is not a serving scenario", scenarios.front().name), {}}});
   if (!a.output_folder.empty()) {
     check_names(scenarios);
     std::error_code ec;
@@ -179,7 +179,7 @@ exit_code execute(const run_arguments& a) {
   trace.classes = a.trace_classes;
   trace.detail = a.trace_detail == "layers" ? trace_detail::layers : trace_detail::operations;
 
-  if (scenarios.size() > 1) catch_interrupts();  // of one alone nothing is finished before its end
+  if (scenarios.size() > 1) catch_interrupts();  // a single scenario has nothing to finish early
   exit_code worst = exit_code::ok;
   std::vector<result> results;
   for (std::size_t i = 0; i < scenarios.size(); ++i) {

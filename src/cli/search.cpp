@@ -12,7 +12,7 @@
 namespace nvlsim::cli {
 namespace {
 
-/// "tp=4,8", or "tp" for the scenario's own.
+/// Parses "tp=4,8", or "tp" for the scenario's own value.
 search_restriction restriction_of(const std::string& text) {
   const std::size_t equals = text.find('=');
   search_restriction r{text.substr(0, equals), {}};

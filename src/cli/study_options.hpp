@@ -8,7 +8,7 @@
 
 namespace nvlsim::cli {
 
-/// Add the commands; `chosen` is called when one was asked for.
+/// These add the commands and call `chosen` when one is selected.
 void add_search(CLI::App& app, search_arguments& a, std::function<void()> chosen);
 void add_sweep(CLI::App& app, sweep_arguments& a, const std::function<void()>& chosen);
 

@@ -19,17 +19,18 @@
 namespace nvlsim::cli {
 namespace {
 
-std::atomic<int> interrupt_seen = 0;  ///< also asked by threads
+std::atomic<int> interrupt_seen = 0;  ///< also read by threads
 static_assert(std::atomic<int>::is_always_lock_free);
 bool tables = false;
-pid_t at_terminal = 0;  ///< the process that says so when it is interrupted: not its children
+pid_t at_terminal = 0;  ///< the process that prints the interrupt message; its children do not
 
 void on_interrupt(int) {
   interrupt_seen = 1;
   std::signal(SIGINT, SIG_DFL);
-  static constexpr std::string_view what = "nvlsim: ends when what runs is finished; interrupt again to end now\n";
+  static constexpr std::string_view what =
+      "nvlsim: stopping after the current work; interrupt again to stop now\n";
   if (::getpid() == at_terminal && ::write(STDERR_FILENO, what.data(), what.size()) < 0)
-    return;  // all that may be called here
+    return;  // only async-signal-safe calls are allowed here
 }
 
 bool holds_data(const std::filesystem::path& root) {
@@ -43,7 +44,7 @@ bool holds_data(const std::filesystem::path& root) {
 std::filesystem::path data_root() {
   if (const char* set = std::getenv("NVLSIM_DATA")) {
     if (holds_data(set)) return set;
-    throw io_error(fmt::format("NVLSIM_DATA={}: holds no platforms and scenarios", set));
+    throw io_error(fmt::format("NVLSIM_DATA={}: the folder has no platforms and scenarios", set));
   }
   std::error_code ec;
   const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", ec);
@@ -51,8 +52,7 @@ std::filesystem::path data_root() {
   if (holds_data(installed)) return installed;
   for (std::filesystem::path p = program.parent_path(); p.has_relative_path(); p = p.parent_path())
     if (holds_data(p)) return p;
-  throw io_error(
-      "the shipped platforms and scenarios are not found beside the program; set NVLSIM_DATA to their folder");
+  throw io_error("cannot find the shipped platforms and scenarios; set NVLSIM_DATA to their folder");
 }
 
 std::vector<override_option> parse_sets(const std::vector<std::string>& sets) {
@@ -61,7 +61,7 @@ std::vector<override_option> parse_sets(const std::vector<std::string>& sets) {
   for (const std::string& s : sets) {
     const std::size_t equals = s.find('=');
     if (equals == std::string::npos)
-      problems.add("--set", "", fmt::format("\"{}\" is no POINTER=VALUE, such as /workload/tp=4", s));
+      problems.add("--set", "", fmt::format("\"{}\" is not of the form POINTER=VALUE, such as /workload/tp=4", s));
     else out.push_back({s.substr(0, equals), s.substr(equals + 1)});
   }
   problems.throw_if_any();
@@ -125,7 +125,7 @@ void print_tables(bool on) { tables = on; }
 void print(std::string_view what) {
   const std::string text = tables ? for_stdout(what) : std::string(what);
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
-    throw io_error("standard output cannot be written");
+    throw io_error("cannot write to standard output");
 }
 
 void write_file(const std::filesystem::path& file, std::string_view text) {
@@ -137,7 +137,7 @@ exit_code report_failure(exit_code code, std::string_view message, std::span<con
   constexpr std::size_t most_shown = 100, longest = 2000;
   std::string text;
   if (problems.empty()) text = for_stderr("nvlsim: " + output::one_line(message, longest)) + '\n';
-  std::map<std::string, std::size_t> of_file;  // one that is no table at all has a problem in every line
+  std::map<std::string, std::size_t> of_file;  // a file that is not a table at all has a problem in every line
   for (const problem& p : problems)
     if (++of_file[p.file] <= most_shown) text += for_stderr(output::one_line(p.text(), longest)) + '\n';
   for (const auto& [file, count] : of_file)

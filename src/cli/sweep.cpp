@@ -18,7 +18,7 @@
 namespace nvlsim::cli {
 namespace {
 
-/// A number of the environment, or nothing.
+/// A number from an environment variable. Empty if unset.
 std::optional<std::int64_t> number_in(const char* variable) {
   const char* text = std::getenv(variable);
   if (!text || !*text) return std::nullopt;
@@ -26,11 +26,11 @@ std::optional<std::int64_t> number_in(const char* variable) {
   std::int64_t n = 0;
   const auto [end, status] = std::from_chars(all.data(), all.data() + all.size(), n);
   if (status != std::errc() || end != all.data() + all.size())
-    throw input_error({{variable, "", fmt::format("\"{}\" is no number", all), {}}});
+    throw input_error({{variable, "", fmt::format("\"{}\" is not a number", all), {}}});
   return n;
 }
 
-/// The shard asked for, else that of the scheduler that runs us, else all points.
+/// The requested shard and number of shards, else those of the scheduler, else all points.
 std::pair<std::int64_t, std::int64_t> shard_of(const sweep_arguments& a) {
   std::optional<std::int64_t> index = a.index, of = a.of;
   const std::optional<std::int64_t> slurm = number_in("SLURM_ARRAY_TASK_ID"),
@@ -38,9 +38,9 @@ std::pair<std::int64_t, std::int64_t> shard_of(const sweep_arguments& a) {
   if (!index && slurm) index = *slurm - number_in("SLURM_ARRAY_TASK_MIN").value_or(0);
   if (!of && slurm) of = number_in("SLURM_ARRAY_TASK_COUNT");
   if (!index && kubernetes) index = kubernetes;
-  if (index && !of) throw input_error({{"--of", "", "how many shards are there?", {}}});
+  if (index && !of) throw input_error({{"--of", "", "the number of shards is missing", {}}});
   if (!index && of && *of > 1)
-    throw input_error({{"--index", "", fmt::format("which of the {} shards?", *of), {}}});
+    throw input_error({{"--index", "", fmt::format("the index of the shard (of {}) is missing", *of), {}}});
   if (index && (*index < 0 || *index >= *of))
     throw input_error({{"--index", "", fmt::format("{} is not in 0..{}", *index, *of - 1), {}}});
   return {index.value_or(0), of.value_or(1)};
@@ -53,7 +53,7 @@ void print_counts(const sweep_arguments& a, value counts, const std::string& tex
   print(a.format == "json" ? to_json(counts) : text);
 }
 
-/// Each reason with how many points give it, the most frequent first.
+/// Reasons with their numbers of points, most frequent first.
 std::string reasons_text(const sweep_reasons& reasons) {
   constexpr std::size_t most = 8;
   std::vector<std::pair<std::int64_t, std::string>> lines;
@@ -68,7 +68,7 @@ std::string reasons_text(const sweep_reasons& reasons) {
     }
   }
   if (lines.size() > most)
-    out += fmt::format("          and {} other reasons, in the merged results\n", lines.size() - most);
+    out += fmt::format("          and {} other reasons; see the merged results\n", lines.size() - most);
   return out;
 }
 
@@ -82,11 +82,11 @@ exit_code plan_sweep(const sweep_arguments& a) {
   std::int64_t wrong = 0;
   for (const auto& [what, n] : p.reasons) wrong += n;
   const auto all = static_cast<std::int64_t>(p.points.size());
-  print_counts(
-      a, value{value::object{{"folder", a.output}, {"points", all}}},
-      fmt::format("{} points of {} in {}{}\n{}", all, p.name, a.output,
-                  wrong > 0 ? fmt::format(", {} of them with wrong inputs", wrong) : "", reasons_text(p.reasons)),
-      p.reasons);
+  print_counts(a, value{value::object{{"folder", a.output}, {"points", all}}},
+               fmt::format("{} points of {} in {}{}\n{}", all, p.name, a.output,
+                           wrong > 0 ? fmt::format(", {} of them with invalid inputs", wrong) : "",
+                           reasons_text(p.reasons)),
+               p.reasons);
   return wrong == all ? exit_code::bad_input : exit_code::ok;
 }
 
@@ -128,7 +128,7 @@ exit_code run(const sweep_arguments& a) {
                   c.failed, reasons_text(c.reasons)),
       c.reasons);
   if (interrupted()) return exit_code::interrupted;
-  if (a.merge) merge_sweep(a.target);  // by every shard: the last one has all records
+  if (a.merge) merge_sweep(a.target);  // every shard merges; the last one sees all records
   return exit_code::ok;
 }
 

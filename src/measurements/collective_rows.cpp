@@ -1,4 +1,4 @@
-// Rows of collectives.csv.
+// Reads rows of collectives.csv.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -34,14 +34,14 @@ constexpr std::array<measured_system, 18> systems = {{
     {"GB300-2x8", "gb300-nvl72"},
 }};
 
-/// NCCL_ALGO where the source set it; what a source only infers was chosen by the library.
+/// NCCL_ALGO if the source set it. If the source only infers the algorithm, the library chose it.
 std::string_view forced_algorithm(const std::string& cell) {
   if (cell.starts_with("Ring")) return "ring";
   if (cell.starts_with("NVLS") && cell.find("source says NVLS") != std::string::npos) return "nvls";
   return {};
 }
 
-/// Rows of TensorRT-LLM's expert exchange give bytes; they were measured on DeepSeek-V3's shape in BF16.
+/// Rows of TensorRT-LLM's expert exchange give bytes, measured with DeepSeek-V3's shape in BF16.
 constexpr double exchange_top_k = 8, exchange_hidden = 7168;
 bool is_expert_exchange(const csv_row& row) { return row["algorithm"].starts_with("TRT-LLM"); }
 
@@ -102,7 +102,7 @@ void read_exchange_kernel(const csv_row& row, const platform& p, collective_row&
   out.family = "expert_exchange/" + kind;
   out.price = [t, kind, &p](const collective_profile& c) {
     const auto time = expert_exchange_time(c, p, kind, t);
-    if (!time) throw input_error({{"", "", fmt::format("no exchange kernel \"{}\"", kind), {}}});
+    if (!time) throw input_error({{"", "", fmt::format("no expert-exchange kernel \"{}\"", kind), {}}});
     return *time;
   };
 }
@@ -137,7 +137,7 @@ void read_collective_kernel(const csv_row& row, const platform& p, collective_ro
     return;
   }
   const auto kind = collective_by_name(row["op"]);
-  if (!kind) throw cell_error(fmt::format("op: \"{}\" is no collective", row["op"]));
+  if (!kind) throw cell_error(fmt::format("op: \"{}\" is not a collective", row["op"]));
   const comm_group g{out.gpus, 1};
   out.family = collective_family(p, *kind, g);
   out.price = [kind = *kind, size, g, &p](const collective_profile& c) {

@@ -23,7 +23,7 @@ std::optional<T> parsed(const std::string& cell, std::string_view column) {
   if constexpr (std::is_floating_point_v<T>) good = good && std::isfinite(v);
   if (!good)
     throw cell_error(
-        fmt::format("{}: \"{}\" is no {}", column, cell, std::is_integral_v<T> ? "integer" : "number"));
+        fmt::format("{}: \"{}\" is not {}", column, cell, std::is_integral_v<T> ? "an integer" : "a number"));
   return v;
 }
 
@@ -43,7 +43,7 @@ std::optional<std::int64_t> csv_row::integer(std::string_view column) const {
   const std::optional<double> d = number(column);
   if (!d) return std::nullopt;
   if (*d != std::floor(*d) || std::abs(*d) > 1e15)
-    throw cell_error(fmt::format("{}: \"{}\" is no integer", column, (*this)[column]));
+    throw cell_error(fmt::format("{}: \"{}\" is not an integer", column, (*this)[column]));
   return static_cast<std::int64_t>(*d);
 }
 
@@ -53,7 +53,7 @@ bool csv_table::has(std::string_view column) const {
 
 csv_table read_csv(const std::filesystem::path& file) {
   auto all = config::csv_records(read_file(file), file.string());
-  if (all.empty()) throw input_error({{file.string(), "", "an empty file has no header line", {}}});
+  if (all.empty()) throw input_error({{file.string(), "", "the file is empty: no header line", {}}});
   csv_table out;
   out.stem = file.stem().string();
   out.columns = all.front();
@@ -66,7 +66,7 @@ csv_table read_csv(const std::filesystem::path& file) {
     if (all[i].size() != out.columns.size())
       problems.push_back({file.string(),
                           "",
-                          fmt::format("row {}: {} cells for {} columns", i, all[i].size(), out.columns.size()),
+                          fmt::format("row {}: {} cells, but {} columns", i, all[i].size(), out.columns.size()),
                           {}});
     out.rows.emplace_back(columns, std::move(all[i]));
   }

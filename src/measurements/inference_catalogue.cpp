@@ -1,4 +1,4 @@
-// Which stack, formats and layout a row of inference.csv means.
+// Maps names in inference.csv to stacks, precisions and layouts.
 #include "measurements/inference_catalogue.hpp"
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace nvlsim {
 namespace {
 
 struct release_range {
-  int major, minor, patch;  ///< first release that the stack stands for
+  int major, minor, patch;  ///< first release that the stack represents
   const char* stack;
 };
 constexpr std::array<release_range, 5> tensorrt_releases = {{{1, 2, 0, "tensorrt-llm-1.2"},
@@ -30,12 +30,12 @@ constexpr std::array<release_range, 5> sglang_releases = {{{0, 5, 10, "sglang-0.
                                                            {0, 0, 0, "sglang-0.5.1"},
                                                            {-1, 0, 0, ""}}};
 
-/// MLPerf submissions name the TensorRT that a release was built with.
+/// MLPerf submissions name the TensorRT version of a TensorRT-LLM release.
 constexpr std::array<release_range, 4> tensorrt_of_releases = {{{10, 14, 0, "tensorrt-llm-1.2"},
                                                                 {10, 13, 0, "tensorrt-llm-1.1"},
                                                                 {10, 9, 0, "tensorrt-llm-1.0"},
                                                                 {0, 0, 0, "tensorrt-llm-0.17"}}};
-/// Months from which a release stands for what was run.
+/// First month in which each release was used, for rows that give only a date.
 constexpr std::array<release_range, 4> tensorrt_by_date = {{{2026, 1, 0, "tensorrt-llm-1.2"},
                                                             {2025, 11, 0, "tensorrt-llm-1.1"},
                                                             {2025, 3, 0, "tensorrt-llm-1.0"},
@@ -62,7 +62,7 @@ std::string newest_before(const std::array<release_range, N>& list, std::string_
   return {};
 }
 
-/// "2025-03/05" as "2025.03/05".
+/// Turns "2025-03/05" into "2025.03/05".
 std::string dotted(std::string version) {
   std::replace(version.begin(), version.end(), '-', '.');
   return version;
@@ -75,7 +75,7 @@ bool starts(const std::string& s, std::initializer_list<const char*> any) {
 }  // namespace
 
 std::string serving_stack_of(const std::string& engine, const std::string& version) {
-  // Versions beside these engines are Dynamo's.
+  // For these engines the version is Dynamo's.
   if (engine == "Dynamo+TRT-LLM") return "tensorrt-llm-dynamo";
   if (engine == "Dynamo+SGLang") return "sglang-dynamo";
   if (engine == "Dynamo+vLLM") return "vllm-dynamo";
@@ -108,7 +108,7 @@ weight_formats formats_of(const std::string& cell, const std::string& model_name
   if (gpt_oss && (cell == "fp8" || cell == "fp4" || cell == "mxfp4")) {
     f.expert = precision::mxfp4;
   } else if (cell == "fp8") {
-    // Checkpoints of these families scale weights by blocks.
+    // Checkpoints of these families use block scaling.
     const bool block =
         starts(model_name, {"deepseek", "minimax", "qwen3", "glm", "kimi"}) && model_name != "qwen3-32b";
     f.dense = f.attention = f.expert = block ? precision::fp8_block : precision::fp8;
@@ -117,7 +117,7 @@ weight_formats formats_of(const std::string& cell, const std::string& model_name
     if (!routed) f.dense = f.attention = precision::int4;
   } else if (cell == "fp4" || cell == "mxfp4") {
     f.dense = f.attention = f.expert = precision::nvfp4;
-    // Published exclusion lists keep these parts in 16 bit.
+    // Published quantization exclusion lists keep these parts in 16 bits.
     if (latent || starts(model_name, {"minimax", "qwen3.5"})) {
       f.attention = half;
       if (!model_name.starts_with("deepseek")) f.dense = half;

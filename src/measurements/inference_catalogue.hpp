@@ -1,4 +1,4 @@
-// Names in inference.csv: which stack, formats and layout they mean.
+// Maps names in inference.csv to stacks, precisions and layouts.
 #pragma once
 
 #include <cstdint>
@@ -10,28 +10,28 @@
 
 namespace nvlsim {
 
-/// The shipped stack that stands for an engine's release.
+/// The shipped stack for an engine release.
 std::string serving_stack_of(const std::string& engine, const std::string& version);
 
 struct weight_formats {
   precision dense, attention, expert;
 };
-/// What a checkpoint called "fp4" keeps in which format.
+/// Precision of each kind of weight in a checkpoint described as `cell` ("fp4").
 weight_formats formats_of(const std::string& cell, const std::string& model_name, bool routed, bool latent);
 
-/// The MLPerf data set of a model. The mean of its prompts is not published: an assumption. A run asks for each
-/// sample at least once.
+/// The MLPerf data set of a model. The mean prompt length is not published and is assumed. A run sends each sample
+/// at least once.
 struct mlperf_data_set {
   double prompt = 0;
   std::int64_t samples = 0;
 };
 std::optional<mlperf_data_set> data_set_of(const std::string& model_name);
 
-/// "tp8 ep8 attention-dp"
+/// A parsed layout such as "tp8 ep8 attention-dp".
 struct named_layout {
   int tp = 1, pp = 1, ep = 1;
   bool attention_dp = false;
-  bool recipe = false;  ///< by the recipe of the page, not by a launch file
+  bool recipe = false;  ///< from a published recipe, not from a launch file
 };
 std::optional<named_layout> parse_layout(std::string_view text);
 

@@ -8,7 +8,7 @@
 namespace nvlsim {
 namespace {
 
-/// One of the numbers of a length: "8192", "1k" (1,024).
+/// Parses a number in a length: "8192", "1k" (1,024).
 std::optional<double> length_in(std::string_view text) {
   double x = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), x);
@@ -34,7 +34,7 @@ std::optional<token_lengths> lengths_in(const csv_row& row, std::string_view col
       break;
     }
   if (!first || !last || *first > *last || !(*last > 0))
-    throw cell_error(fmt::format("{}: \"{}\" is neither a number nor a range of them", column, row[column]));
+    throw cell_error(fmt::format("{}: \"{}\" is neither a number nor a range", column, row[column]));
   const double mean = (*first + *last) / 2;
   return token_lengths{mean, (*last - mean) / mean};
 }

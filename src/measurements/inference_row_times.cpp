@@ -21,9 +21,8 @@ std::vector<double> class_times(const inference_row& r, const stack& s, const sc
   return out;
 }
 
-/// Tokens a second of one lane in a run so long that only its middle counts, or nearly. A run of MLPerf lasts ten
-/// minutes and asks for each sample; the batch fills at its beginning and drains at its end, which take as long as
-/// in a short run.
+/// Tokens/s of one replica in a long run, dominated by its steady middle. An MLPerf run lasts ten minutes and
+/// sends each sample. Ramp-up and drain take as long as in a short run.
 double long_run(const inference_row& r, const schedule_summary& schedule, const client_times& mean) {
   constexpr double least_s = 600;
   const double steady = mean.steady_tokens_per_s,
@@ -39,7 +38,7 @@ std::vector<std::string> capacity_problems(const inference_row& r, const serving
   const double longest = w.input.mean * (1 + w.input.spread) + w.output.mean * (1 + w.output.spread);
   const std::int64_t needed = held_tokens(limits_of(*r.software->inference, w, memory), std::llround(longest) + 1);
   if (needed <= memory.kv_capacity_tokens) return {};
-  return {fmt::format("the longest request needs {} KV tokens, the memory has room for {}", needed,
+  return {fmt::format("the longest request needs {} KV-cache tokens; memory holds {}", needed,
                       memory.kv_capacity_tokens)};
 }
 
@@ -57,7 +56,7 @@ std::shared_ptr<const schedule_summary> schedule_cache::schedule_of(const infere
                                   static_cast<double>(memory.kv_capacity_tokens) / held + 1);
     requests = std::min(requests, static_cast<std::int64_t>(4 * batch) + 1);
   }
-  // A cache that never fills is like any other.
+  // All caches that never fill are equivalent.
   const std::int64_t in_flight = l.concurrency > 0 ? l.concurrency : std::min(requests, set.max_batch_size);
   const double longest = w.input.mean * (1 + w.input.spread) + w.output.mean * (1 + w.output.spread);
   const std::int64_t most = in_flight * held_tokens(l, std::llround(longest) + 2);
@@ -104,7 +103,7 @@ std::vector<double> simulate_row(const inference_row& r, const stack& s, const s
   const front_end_costs server = behind_server(r.work) ? s.inference->front_end : front_end_costs{};
   const client_times mean = mean_times(schedule, times, server);
   const double lane = r.steady ? long_run(r, schedule, mean) : schedule.output_tokens / mean.makespan_s;
-  const double counted = r.counts_prompts ? r.work.input.mean : 1;  // tokens of a request's only one
+  const double counted = r.counts_prompts ? r.work.input.mean : 1;  // tokens counted per request
   std::vector<double> out;
   for (const metric_target& t : r.targets) {
     out.push_back(
@@ -122,7 +121,7 @@ void fill_band(validation_record& out, const inference_profile& engine, served_m
   if (width > 0) out.band = {*out.simulated * std::exp(-width), *out.simulated * std::exp(width)};
 }
 
-/// Sets status and reason of rows that cannot run.
+/// Simulated values. Sets status and reason if the row cannot run.
 std::vector<double> simulated_values(inference_row& r, schedule_cache& schedules) {
   validation_record& record = r.record;
   if (record.status != record_status::ok) return {};
@@ -132,8 +131,9 @@ std::vector<double> simulated_values(inference_row& r, schedule_cache& schedules
     auto memory = plan_serving_memory(r.hardware, *r.software, *r.net, r.work);
     const auto problems = capacity_problems(r, memory);
     if (!problems.empty()) {
-      // What was published did run.
-      record.notes += (record.notes.empty() ? "" : "; ") + ("modelled memory is too small: " + problems.front());
+      // The published run did fit.
+      record.notes += (record.notes.empty() ? "" : "; ") +
+                      ("modelled memory is too small and was ignored: " + problems.front());
       memory.kv_capacity_tokens = no_limit;
     }
     return simulate_row(r, *r.software, *schedules.schedule_of(r, memory));

@@ -15,13 +15,14 @@
 namespace nvlsim {
 namespace {
 
-/// MLPerf's TensorRT-LLM on dense models in NVFP4 is closer to the kernel tables as they are than to the serving
-/// fit. [docs/accuracy.md#inference]
+/// MLPerf results of TensorRT-LLM on dense NVFP4 models match the plain kernel tables better than the serving fit.
+/// [docs/accuracy.md#inference]
 constexpr const char* unfitted_dense = "tensorrt-llm-1.1-dense";
-constexpr double jitter = 0.2;  // of output lengths, when a source gives one: equal ones stay in lock step
-constexpr double random_range_ratio = 0.8;   // of the InferenceX load generator, at every commit looked at
-constexpr double decode_output = 100;        // of the series of runs with decode workers alone
-constexpr std::int64_t run_of_clients = 10;  // requests a client sends in the usual benchmark
+constexpr double jitter =
+    0.2;  // spread of output lengths if the source gives one length: equal outputs would stay in lockstep
+constexpr double random_range_ratio = 0.8;   // of the InferenceX load generator, at every commit checked
+constexpr double decode_output = 100;        // output tokens in the decode-only runs
+constexpr std::int64_t run_of_clients = 10;  // requests per client in common benchmarks
 
 class unsupported : public std::runtime_error {
  public:
@@ -52,12 +53,12 @@ class row_reader {
     std::string& notes = out_.record.notes;
     notes += (notes.empty() ? "" : "; ") + text;
   }
-  /// The InferenceX load generator, or runs that repeat its settings.
+  /// Whether the row used the InferenceX load generator or its settings.
   bool inferencex() const {
     return has("notes", "0.9 of nominal") || row_["id"].starts_with("ix-") || has("id", "gap_ana");
   }
 
-  /// Counts and rates that a row states are positive, and counts small enough to reckon with.
+  /// Checks that counts and rates are positive and counts are not absurdly large.
   void check_cells() const {
     static constexpr std::array counts = {"gpus",
                                           "tp",
@@ -72,15 +73,15 @@ class row_reader {
     static constexpr std::int64_t most = 1'000'000'000;
     for (const char* column : counts)
       if (const auto n = row_.integer(column); n && (*n < 1 || *n > most))
-        throw cell_error(fmt::format("{} is {}, not from 1 to {}", column, *n, most));
+        throw cell_error(fmt::format("{} is {}; it must be from 1 to {}", column, *n, most));
     double gpus = 1;
     for (const char* column : {"tp", "pp"}) gpus *= static_cast<double>(row_.integer(column).value_or(1));
     if (gpus > static_cast<double>(most))
-      throw cell_error(fmt::format("tp x pp are {:.4g} GPUs, more than {}", gpus, most));
+      throw cell_error(fmt::format("tp x pp is {:.4g} GPUs; the maximum is {}", gpus, most));
     if (row_.number("request_rate_per_s")) need(row_, "request_rate_per_s");
     if (const auto named = parse_layout(row_["launch_layout"]);
         named && std::min({named->tp, named->pp, named->ep}) < 1)
-      throw cell_error(fmt::format("launch_layout: \"{}\" has a part of 0 ranks", row_["launch_layout"]));
+      throw cell_error(fmt::format("launch_layout: \"{}\" has a size of 0", row_["launch_layout"]));
   }
 
   void refuse() {
@@ -93,7 +94,7 @@ class row_reader {
   }
 
   void find_inputs() {
-    // Serving tables name A100s alike; BF16 weights of 70B on two need those of 80 GB.
+    // Serving tables do not distinguish A100 variants. 70B models in BF16 on two GPUs need the 80 GB variant.
     const std::string name(platform_of_system(row_["system"] == "a100" ? "a100-80g" : row_["system"]));
     if (name.empty()) throw cell_error(fmt::format("system: \"{}\" is unknown", row_["system"]));
     out_.hardware = inputs().platform_named(name);
@@ -114,7 +115,7 @@ class row_reader {
   void read_formats() {
     const bool latent = out_.net->layers.front().attention == attention_kind::mla;
     const bool unset = row_["weight_precision"].empty() || row_["weight_precision"] == "UNSET";
-    const std::string usual = "fp8";  // of submissions to MLPerf
+    const std::string usual = "fp8";  // in MLPerf submissions
     const bool mlperf = row_["scenario"].starts_with("mlperf");
     const std::string cell = unset && mlperf ? usual : row_["weight_precision"];
     if (unset) note(fmt::format("weight precision not stated: {} assumed", mlperf ? usual : "BF16"));
@@ -130,7 +131,7 @@ class row_reader {
     } else {
       const bool small = cell != "" && cell != "bf16" && cell != "fp16" && cell != "UNSET";
       work_.kv_cache = small && (inferencex() || mlperf) ? precision::fp8 : precision::bf16;
-      if (small) note(fmt::format("cache precision not stated: {} assumed", name(work_.kv_cache)));
+      if (small) note(fmt::format("KV-cache precision not stated: {} assumed", name(work_.kv_cache)));
     }
   }
 
@@ -138,7 +139,7 @@ class row_reader {
     return static_cast<int>(row_.integer(column).value_or(otherwise));
   }
 
-  /// The least tensor parallelism that leaves a quarter of the memory to the cache.
+  /// The smallest tensor parallel size that leaves a quarter of the memory for the KV cache.
   int least_tp(std::int64_t gpus) const {
     constexpr double cache_share = 0.25;
     constexpr std::int64_t server = 8;  // GPUs
@@ -175,13 +176,13 @@ class row_reader {
           has("suspect", "gpus count"))
         whole = std::int64_t{tp} * work_.pp;
     } else if (apart && row_["scenario"] == "closed-loop" && tp > 1) {
-      // Dumps that multiply TP by DP: the same points appear elsewhere as plain TP (and EP).
+      // Some dumps multiply TP by DP: the same points appear elsewhere as plain TP (and EP).
       whole = tp;
       apart = false;
       note(fmt::format("read as tp {} ep {}", tp, std::min(ep, tp)));
     } else if (routed() && tp > 1 && has("attention_dp_balance", "balance=yes")) {
-      apart = true;  // launch files name the balance of ranks only where it is on
-      note("attention data parallelism, by the launch file");
+      apart = true;  // launch files mention the balance only if attention DP is on
+      note("attention data parallelism, from the launch file");
     }
     if (apart) {
       const int size = std::max(tp, ep);
@@ -209,16 +210,17 @@ class row_reader {
     }
   }
 
-  /// "mtp3 (config)", "mtp". [docs/models-and-assumptions.md#speculative-decoding]
+  /// Reads draft settings such as "mtp3 (config)" or "mtp". [docs/models-and-assumptions.md#speculative-decoding]
   void read_drafts() {
     const std::string& spec = row_["spec_decode"].empty() ? row_["launch_spec_decode"] : row_["spec_decode"];
     static constexpr std::string_view word = "mtp";
     if (!spec.starts_with(word) || spec.starts_with("mtp?")) return;
-    static constexpr std::array of_ablation = {1.92, 2.58, 2.82, 2.99, 3.01};  // tokens a step, by drafts
-    constexpr double acceptance = 0.64;                                        // of other runs
+    static constexpr std::array of_ablation = {1.92, 2.58, 2.82, 2.99,
+                                               3.01};  // tokens per step, by number of drafts
+    constexpr double acceptance = 0.64;                // in other runs
     const auto stated = leading(std::string_view(spec).substr(word.size()));
     constexpr double large_batch =
-        128;  // sequences a GPU: they fill the tensor cores, and pay for each further guess
+        128;  // sequences per GPU; beyond this the tensor cores are full and each further draft costs time
     const double gpus = row_.number("decode_gpus").value_or(row_.number("gpus").value_or(1));
     const int usual = row_.number("concurrency").value_or(0) >= large_batch * gpus ? 1 : 3;
     if (!stated) note(fmt::format("number of draft tokens not stated: {} assumed", usual));
@@ -226,7 +228,7 @@ class row_reader {
     const bool measured = has("notes", "tokens per step");
     work_.drafts = {
         n, measured ? of_ablation[static_cast<std::size_t>(n) - 1] : expected_tokens_per_step(n, acceptance)};
-    if (!measured) note(fmt::format("{:.3g} tokens a step assumed", work_.drafts.tokens_per_step));
+    if (!measured) note(fmt::format("{:.3g} tokens per step assumed", work_.drafts.tokens_per_step));
   }
 
   void read_settings() {
@@ -250,10 +252,11 @@ class row_reader {
     if (row_["chunked_prefill"] == "on") o.prefill = prefill_policy::chunked;
     if (row_["chunked_prefill"] == "off") o.prefill = prefill_policy::whole_prompt;
     const engine_settings& set = out_.software->inference->settings;
-    if (!o.max_num_tokens) note(fmt::format("max_num_tokens not stated: {} of the stack", set.max_num_tokens));
+    if (!o.max_num_tokens)
+      note(fmt::format("max_num_tokens not stated: {} taken from the stack", set.max_num_tokens));
   }
 
-  /// "P4608/D128", "D32"
+  /// Reads pool settings such as "P4608/D128" or "D32".
   void read_pool_settings() {
     const auto after = [&](std::string_view column, char pool) -> std::optional<std::int64_t> {
       const std::string& cell = row_[column];
@@ -267,7 +270,7 @@ class row_reader {
     work_.engine.max_batch_size = after("max_batch", 'D');
   }
 
-  /// `nominal` is the longest length when the generator draws from [ratio, 1].
+  /// Lengths drawn uniformly from [ratio * nominal, nominal].
   token_lengths drawn(double nominal, double ratio) const {
     return {nominal * (1 + ratio) / 2, (1 - ratio) / (1 + ratio)};
   }
@@ -293,19 +296,20 @@ class row_reader {
     else if (scenario == "closed-loop" || scenario == "min-latency" || scenario == "ttft-128k") read_closed_loop();
     else if (scenario == "decode-saturated") read_decode_alone();
     else read_open_loop();
-    // Prompts longer than the budget were cut, whatever the engine's habit.
+    // Prompts longer than the token budget were chunked, even if the engine normally does not chunk.
     const engine_settings set = settings_of(*out_.software->inference, work_);
-    // Those that leave no room for a decode would run alone, which nobody publishes.
+    // Prompts that fill the budget would run without decodes; no published run does that.
     if (!work_.pooled() && set.prefill == prefill_policy::whole_prompt &&
         input->mean * (1 + input->spread) + 1 > static_cast<double>(set.max_num_tokens)) {
       work_.engine.prefill = prefill_policy::chunked;
-      note("prompts fill max_num_tokens: chunked");
+      note("prompts fill max_num_tokens: chunked prefill used");
     }
   }
 
   void read_offline(double tokens) {
     work_.load = load_kind::offline;
-    constexpr double least = 600, most = 3000, work = 3e6;  // enough for the middle of a run to outweigh its ends
+    constexpr double least = 600, most = 3000,
+                     work = 3e6;  // enough for the steady part to outweigh ramp-up and drain
     work_.requests = static_cast<std::int64_t>(std::clamp(work / tokens, least, most)) * work_.replicas *
                      work_.pp * work_.attention_dp;
     note(fmt::format("{} requests", work_.requests));
@@ -317,7 +321,7 @@ class row_reader {
     if (const auto set = data_set_of(row_["model"])) out_.samples = static_cast<double>(set->samples);
     read_mlperf_engine();
     work_.requests = std::int64_t{6000} * work_.replicas * work_.pp;
-    note("spreads of lengths assumed; a run of ten minutes or each sample once, with its beginning and end");
+    note("spreads of lengths assumed; runs ten minutes or each sample once, including ramp-up and drain");
   }
 
   void read_mlperf_engine() {
@@ -331,7 +335,7 @@ class row_reader {
     return row_["scenario"].starts_with("prefill-") || row_["disaggregated"] == "prefill only";
   }
 
-  /// A pass over as many prompts as there are at once, or prompts one after the other, whose only output is the
+  /// Prefill-only rows: one pass over a batch of prompts, or prompts one after another. The only output is the
   /// first token.
   void read_prompts_alone() {
     work_.engine.prefill = prefill_policy::chunked;
@@ -346,7 +350,7 @@ class row_reader {
     read_offline(work_.input.mean + 1);
   }
 
-  /// Half of the run fills the server.
+  /// MLPerf server rows. The first half of the run is warm-up.
   void read_mlperf_server() {
     read_mlperf_engine();
     work_.measured = {0.5, 0.1};
@@ -371,13 +375,13 @@ class row_reader {
     const std::int64_t each =
         std::max<std::int64_t>(1, std::llround(static_cast<double>(*clients) / static_cast<double>(lanes)));
     work_.concurrency = each * lanes;
-    std::int64_t requests = run_of_clients * each;  // the first of them wait for each other
+    std::int64_t requests = run_of_clients * each;  // the first requests of all clients queue together
     if (const auto stated = row_.integer("num_prompts"))
       requests = std::clamp<std::int64_t>(*stated / lanes, each, requests);
     if (out_.software->name == "sglang-0.5.1" && has("evidence", "gap-analysis")) {
       requests = each;
       note(
-          "one burst: each client sends one request, inferred from TTFT that grows with the prompts of all "
+          "one burst: each client sends one request; inferred from TTFT growing with the prompts of all "
           "clients");
     }
     work_.requests = requests * lanes;
@@ -388,11 +392,11 @@ class row_reader {
       if (work_.output.spread == 0) work_.output = drawn(work_.output.mean, r);
     } else if (work_.output.spread == 0) {
       work_.output.spread = jitter;
-      note("output lengths vary by 20 %, as equal ones would stay in lock step");
+      note("output lengths vary by 20 %: equal lengths would stay in lockstep");
     }
   }
 
-  /// Full batches on workers whose prompts were cached elsewhere.
+  /// Decode-only rows: full batches whose prompts were prefilled elsewhere.
   void read_decode_alone() {
     work_.load = load_kind::closed_loop;
     work_.prompts_cached = true;
@@ -404,7 +408,7 @@ class row_reader {
       const double held = work_.input.mean + work_.output.mean / 2;
       each = std::max<std::int64_t>(1, static_cast<std::int64_t>(static_cast<double>(memory.kv_capacity_tokens) /
                                                                  work_.attention_dp / held));
-      note(fmt::format("batch not stated: {} sequences a GPU fill the cache", each));
+      note(fmt::format("batch not stated: {} sequences per GPU, which fill the KV cache", each));
     }
     work_.engine.max_batch_size = work_.engine.max_num_tokens = each;
     work_.concurrency = each * ranks;
@@ -412,7 +416,7 @@ class row_reader {
   }
 
   void read_open_loop() {
-    // What was offered is in the notes where the rate is that of requests finished.
+    // If the rate column holds completed requests, the notes give the offered rate.
     auto rate = row_.number("request_rate_per_s");
     static constexpr std::string_view offered = "offered ";
     bool all_at_once = false;
@@ -447,7 +451,7 @@ class row_reader {
   input_cache* inputs_ = nullptr;
 };
 
-/// What is compared, by the order of the design.
+/// Chooses the columns to compare, in the documented order.
 void choose_targets(const csv_row& row, inference_row& out) {
   const auto add = [&](served_metric what, const char* column, std::string_view statistic) {
     if (const auto x = row.number(column); x && *x > 0)

@@ -1,4 +1,4 @@
-// Rows of kernels.csv and kernels-more.csv. [docs/kernels.md#tables]
+// Reads rows of kernels.csv and kernels-more.csv. [docs/kernels.md#tables]
 #include "nvlsim/measurements/kernel_rows.hpp"
 
 #include <fmt/format.h>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr const char* kernel_stack = "tensorrt-llm-1.3-kernels";
 
-/// Kernels of other releases than that one, by what the source of their rows says.
+/// Rows measured with another release, identified by their source.
 struct release_of_source {
   std::string_view text, stack;
 };
@@ -28,7 +28,7 @@ std::string stack_of(const csv_row& row) {
   return kernel_stack;
 }
 
-/// "power_W 1166.2 power_limit_W 1200"
+/// Reads the power from "power_W 1166.2 power_limit_W 1200".
 std::optional<double> power_of(const csv_row& row) {
   static constexpr std::string_view word = "power_W ";
   const std::string& note = row["note"];
@@ -39,7 +39,7 @@ std::optional<double> power_of(const csv_row& row) {
   return watts;
 }
 
-/// A row that is understood and that no formula covers.
+/// Thrown for a valid row that no formula covers.
 class uncovered : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -107,7 +107,7 @@ void read_prefill(const csv_row& row, kernel_row& out) {
   out.price = [s](const gpu_spec& g, const kernel_profile& k) { return attention_forward_cost(g, k, s); };
 }
 
-constexpr double most_grouped_heads = 32;  // query heads a KV head, as ungrouped_decode in the stack has it
+constexpr double most_grouped_heads = 32;  // query heads per KV head; see ungrouped_decode in the stack
 
 void read_decode(const csv_row& row, kernel_row& out) {
   const decode_shape s{.batch = need(row, "batch"),
@@ -123,7 +123,7 @@ void read_decode(const csv_row& row, kernel_row& out) {
   out.price = [s](const gpu_spec& g, const kernel_profile& k) { return decode_attention_cost(g, k, s); };
 }
 
-/// "isl 256 step 4095 tp 2": tokens that stood in the cache before.
+/// Tokens already in the cache: 4095 for "isl 256 step 4095 tp 2".
 double cached_tokens(const csv_row& row) {
   const std::string& note = row["note"];
   const auto at = note.find(" step ");
@@ -134,7 +134,7 @@ double cached_tokens(const csv_row& row) {
   return v;
 }
 
-// DeepSeek's latent attention: keys of 128 + 64, values of 128, a latent of 512 + 64.
+// DeepSeek's MLA: key size 128 + 64, value size 128, latent size 512 + 64.
 constexpr double mla_key = 192, mla_value = 128, mla_latent = 512, mla_rope = 64;
 
 void read_mla(const csv_row& row, kernel_row& out) {
@@ -168,7 +168,7 @@ void read_mla(const csv_row& row, kernel_row& out) {
   };
 }
 
-/// Absorption: a product for each head, before or after decode attention.
+/// MLA weight absorption: one product per head, before or after decode attention.
 void read_mla_products(const csv_row& row, kernel_row& out) {
   const precision p = format_of(row, row["dtype"]);
   const bool before = row["op"].ends_with("_pre");
@@ -200,7 +200,7 @@ constexpr std::array<moe_family, 11> moe_families = {{
     {"moe_torch_flow_min_latency", "nvfp4", "min_latency_nvfp4"},
 }};
 
-/// "balanced" or "power_law_1.2".
+/// The expert load called "balanced" or "power_law_1.2".
 expert_load load_of(const std::string& word, const expert_routing& r, load_cache& loads) {
   const std::string key = fmt::format("{} {} {} {} {}", word, r.tokens, r.topk, r.experts, r.ranks);
   if (const auto it = loads.find(key); it != loads.end()) return it->second;
@@ -224,12 +224,13 @@ void read_moe(const csv_row& row, kernel_row& out, load_cache& loads) {
   const std::string& op = row["op"];  // "moe KERNEL LOAD"
   const auto first = op.find(' '), last = op.rfind(' ');
   if (first == std::string::npos || last == first)
-    throw cell_error(fmt::format("op: \"{}\" is no kernel and load", op));
+    throw cell_error(fmt::format("op: \"{}\" does not name a kernel and a load", op));
   const std::string kernel = op.substr(first + 1, last - first - 1), word = op.substr(last + 1);
   out.record.scenario = fmt::format("{} {}", kernel, word);
   if (kernel.find("min_latency") != std::string::npos && word == "balanced")
     throw uncovered(
-        "balanced min_latency rows imply reading weights at up to twice the rate of HBM: no load explains them");
+        "balanced min_latency rows imply reading weights at up to twice the HBM bandwidth, which no load "
+        "explains");
   const auto it = std::find_if(moe_families.begin(), moe_families.end(),
                                [&](const moe_family& f) { return f.kernel == kernel && f.dtype == row["dtype"]; });
   if (it == moe_families.end())
@@ -249,7 +250,7 @@ void read_moe(const csv_row& row, kernel_row& out, load_cache& loads) {
   };
 }
 
-/// Static cast: 16 bit in, 8 bit out. The extra time of a dynamic scale is that of reading the tensor once more.
+/// A static cast reads 16 bits and writes 8 bits. A dynamic scale costs one more read of the tensor.
 void read_cast(const csv_row& row, kernel_row& out) {
   const bool scale = row["op"] == "computescale";
   if (!scale && row["op"] != "scale_matrix") throw uncovered(fmt::format("no formula for \"{}\"", row["op"]));
@@ -291,7 +292,7 @@ void read_kind(const csv_row& row, kernel_row& out, input_cache& inputs, load_ca
   }
   const auto it =
       std::find_if(readers.begin(), readers.end(), [&](const table_reader& r) { return r.table == table; });
-  if (it == readers.end()) throw uncovered(fmt::format("no formula for the class \"{}\"", table));
+  if (it == readers.end()) throw uncovered(fmt::format("no formula for table \"{}\"", table));
   out.record.scenario = row["op"];
   it->read(row, out);
 }
@@ -310,13 +311,13 @@ void price(kernel_row& r, input_cache& inputs) {
   if (const kernel_spread* s = spread_of(inputs.stack_named(r.stack), p.gpu, r.family))
     r.record.band = {*r.record.simulated * s->low, *r.record.simulated * s->high};
   if (r.power)
-    r.record.notes =
-        fmt::format("power {:.0f} W read, {:.0f} W computed", *r.power, kernel_power(p.gpu, r.operands, c).base());
+    r.record.notes = fmt::format("power {:.0f} W measured, {:.0f} W computed", *r.power,
+                                 kernel_power(p.gpu, r.operands, c).base());
 }
 
 }  // namespace
 
-// The tables' A100 is the one with 80 GB.
+// "a100" in the tables is the 80 GB variant.
 std::string_view platform_of_kernel_system(std::string_view system) {
   return platform_of_system(system == "a100" ? "a100-80g" : system);
 }
@@ -344,7 +345,7 @@ bool has_family(const kernel_profile& k, const std::string& family) {
   if (group == "attention_fp8") return k.attention_fp8.has_value();
   if (group == "decode_fp8") return k.decode_fp8.has_value();
   if (group == "ungrouped_decode") return k.ungrouped_decode.has_value();
-  if (group == "single_decode") return true;  // else that of decode
+  if (group == "single_decode") return true;  // falls back to the parameters of decode
   if (group == "mla_context") return holds(k.mla_context);
   if (group == "mla_decode") return holds(k.mla_decode);
   if (group == "moe") return k.moe.contains(member);

@@ -1,5 +1,6 @@
-// Rows of memory.csv: cut-down models on one server, peak allocation and step time. A case's name says all:
-// "llama3_70b_l12_tp2_cp4_pp1_dp1_seq32768_mbc4_cef" keeps 12 layers and runs 4 micro-batches of one sequence.
+// Reads rows of memory.csv: peak allocation and step time of truncated models on one server. The case name gives
+// the configuration: "llama3_70b_l12_tp2_cp4_pp1_dp1_seq32768_mbc4_cef" keeps 12 layers and runs 4 micro-batches
+// of one sequence.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,7 +13,7 @@
 namespace nvlsim {
 namespace {
 
-constexpr const char* stack_name = "megatron-lm-papers";  // FP32 gradient buffers, no framework of a later release
+constexpr const char* stack_name = "megatron-lm-papers";  // FP32 gradient buffers, no features of later releases
 
 struct case_model {
   std::string_view prefix, model;
@@ -22,7 +23,7 @@ constexpr std::array<case_model, 4> models = {{{"llama3_70b", "llama3-70b"},
                                                {"deepseekv2", "deepseek-v2"},
                                                {"deepseekv3", "deepseek-v3"}}};
 
-/// "l12", "tp2", "seq32768" ...: letters, then a number.
+/// Parses tokens such as "l12", "tp2", "seq32768": letters followed by a number.
 std::map<std::string, std::int64_t> tokens_in(std::string_view text) {
   std::map<std::string, std::int64_t> out;
   while (!text.empty()) {
@@ -36,14 +37,14 @@ std::map<std::string, std::int64_t> tokens_in(std::string_view text) {
   return out;
 }
 
-/// The first layer and the last ones: a cut of four layers of DeepSeek-V3 keeps one of its three dense layers,
-/// which alone agrees with its peak [inferred].
+/// Keeps the first layer and the last ones. Four layers of DeepSeek-V3 then include one of its three dense layers;
+/// only this choice matches the measured peak [inferred].
 model cut_to(const model& whole, std::int64_t layers) {
   model m = whole;
   m.mtp_layers = 0;
   m.mtp_block.clear();
   if (layers < 1 || static_cast<std::size_t>(layers) > whole.layers.size())
-    throw cell_error(fmt::format("case: {} layers are not to be had", layers));
+    throw cell_error(fmt::format("case: the model does not have {} layers", layers));
   m.layers.assign(1, whole.layers.front());
   m.layers.insert(m.layers.end(), whole.layers.end() - (layers - 1), whole.layers.end());
   return m;

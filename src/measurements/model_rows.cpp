@@ -1,6 +1,5 @@
-// Rows of models.csv: parameters and training FLOPs a token that the table derives from published architectures,
-// against what a shipped model counts. The table leaves out norms, so parameters agree to its fourth digit, not
-// the last.
+// Compares models.csv with the counts of shipped models: parameters and training FLOPs per token, which the table
+// derives from published architectures. The table leaves out norms, so parameters agree to four digits only.
 #include <array>
 
 #include "nvlsim/measurements/training_rows.hpp"

@@ -1,4 +1,4 @@
-// Rows of open loops, request by request. [docs/models-and-assumptions.md#inference-open-loop]
+// Simulates open-loop rows request by request. [docs/models-and-assumptions.md#inference-open-loop]
 #include <algorithm>
 #include <cmath>
 
@@ -12,11 +12,11 @@ namespace nvlsim {
 namespace {
 
 constexpr std::int64_t no_limit = std::int64_t{1} << 40;
-constexpr int most_replicas = 4;   // like ones: more say the same
-constexpr double longest_s = 120;  // of arrivals, when the source does not say how many requests there were
+constexpr int most_replicas = 4;   // identical replicas; more give the same result
+constexpr double longest_s = 120;  // length of arrivals if the source gives no number of requests
 constexpr double least_requests = 500, most_requests = 20'000;
 
-/// A part of the replicas with its share of the arrivals.
+/// The workload of some of the replicas, with their share of the arrivals.
 inference_workload load_of(const inference_row& r) {
   inference_workload w = r.work;
   const double share = w.pooled() ? 1 : std::min(1.0, static_cast<double>(most_replicas) / w.replicas);
@@ -51,8 +51,8 @@ std::vector<double> simulate_open_loop(inference_row& r, const stack& s) {
   };
   serving_run run = serve(r.hardware, s, *r.net, w);
   if (!run.reasons.empty()) {
-    // What was published did run.
-    note("as modelled it does not fit: " + run.reasons.front());
+    // The published run did fit.
+    note("does not fit as modelled: " + run.reasons.front());
     run = serve(r.hardware, s, *r.net, w, no_limit);
   }
   if (!run.reasons.empty()) {
@@ -61,7 +61,7 @@ std::vector<double> simulate_open_loop(inference_row& r, const stack& s) {
     return {};
   }
   const inference_metrics m = measure_serving(run, w);
-  if (m.saturated) note("saturated at this rate: the batch is as large as it gets");
+  if (m.saturated) note("saturated at this rate: the batch is at its maximum");
   const double share = static_cast<double>(w.replicas) / r.work.replicas;
   std::vector<double> out;
   for (const metric_target& t : r.targets) out.push_back(in_column(t, m, r, share));

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::int64_t no_limit = std::int64_t{1} << 40;
 
-/// The whole numbers of a text, in order.
+/// All whole numbers in a text, in order.
 std::vector<int> numbers_in(std::string_view text) {
   std::vector<int> out;
   bool inside = false;
@@ -29,7 +29,7 @@ std::vector<int> numbers_in(std::string_view text) {
   return out;
 }
 
-/// Workers of so many ranks; with attention data parallelism each rank keeps its sequences.
+/// A pool of workers with `ranks` GPUs each. With attention data parallelism each rank has its own sequences.
 pool_layout pool_of(int workers, int ranks, int ep, bool attention_dp, bool routed) {
   pool_layout out;
   out.replicas = std::max(workers, 1);
@@ -42,7 +42,7 @@ struct both_pools {
   pool_layout prefill, decode;
 };
 
-/// "prefill 2x(tp1,dp4,ep4), decode 5x(tp8,dp1,ep8)". Worker sizes come from the numbers of GPUs.
+/// Parses "prefill 2x(tp1,dp4,ep4), decode 5x(tp8,dp1,ep8)". Worker sizes follow from the numbers of GPUs.
 std::optional<both_pools> pools_in_notes(const std::string& notes, int prefill_gpus, int decode_gpus,
                                          bool routed) {
   const std::size_t from = notes.find("prefill ");
@@ -50,7 +50,7 @@ std::optional<both_pools> pools_in_notes(const std::string& notes, int prefill_g
   if (to == std::string::npos) return std::nullopt;
   const auto n = numbers_in(std::string_view(notes).substr(from, notes.find(')', to + 1) - from));
   if (n.size() != 8 || n[0] < 1 || n[4] < 1) return std::nullopt;
-  constexpr int wide = 8;  // ranks from which SGLang's experts are spread whatever its layout column says
+  constexpr int wide = 8;  // from this many ranks SGLang uses expert parallelism, whatever the layout column says
   const auto one = [&](int workers, int gpus, int dp, int ep) {
     const int ranks = std::max(gpus / workers, 1);
     return pool_of(workers, ranks, dp > 1 && ep <= 1 && ranks > wide ? ranks : ep, dp > 1, routed);
@@ -58,7 +58,7 @@ std::optional<both_pools> pools_in_notes(const std::string& notes, int prefill_g
   return both_pools{one(n[0], prefill_gpus, n[2], n[3]), one(n[4], decode_gpus, n[6], n[7])};
 }
 
-/// "2 prefill workers x 4 GPU, 4 decode workers x 16 GPU", or "1 prefill + 1 decode instance".
+/// Parses "2 prefill workers x 4 GPU, 4 decode workers x 16 GPU" or "1 prefill + 1 decode instance".
 std::optional<both_pools> workers_in_notes(const std::string& notes, bool routed) {
   const std::size_t end = notes.find(" decode workers x ");
   const std::size_t begin = notes.find("disaggregation: ");
@@ -68,7 +68,7 @@ std::optional<both_pools> workers_in_notes(const std::string& notes, bool routed
   return both_pools{pool_of(n[0], n[1], n[1], n[1] > 1, routed), pool_of(n[2], n[3], n[3], n[3] > 1, routed)};
 }
 
-/// Racks (or servers) that hold each worker whole, or in whole ones.
+/// Number of racks (or servers) needed: small workers are not split, large ones take whole racks.
 int domains_for(const pool_layout& l, int domain) {
   const int each = l.tp * l.pp * l.attention_dp;
   return each >= domain ? (each + domain - 1) / domain * l.replicas
@@ -111,7 +111,7 @@ std::optional<std::string> read_pools(const csv_row& row, inference_row& out) {
   if (!pools) pools = workers_in_notes(row["notes"], routed);
   if (!pools) {
     constexpr int usual_worker = 4;
-    constexpr std::int64_t busy = 16;  // requests a GPU from which data parallelism pays
+    constexpr std::int64_t busy = 16;  // requests per GPU from which attention data parallelism pays off
     const int ep = std::max(static_cast<int>(row.integer("ep").value_or(1)), 1);
     const int size = ep > 1 ? std::min(ep, decode_gpus) : decode_gpus;
     const bool apart = row.integer("concurrency").value_or(0) / decode_gpus >= busy || size > 8;
@@ -119,7 +119,7 @@ std::optional<std::string> read_pools(const csv_row& row, inference_row& out) {
     pools = both_pools{pool_of(prefill_gpus / prefill_size, prefill_size, prefill_size, true, routed),
                        pool_of(decode_gpus / size, size, size, apart, routed)};
     assumed =
-        fmt::format("pools assumed: {} x {} GPUs that prefill, {} x {} that decode{}", pools->prefill.replicas,
+        fmt::format("pools assumed: prefill {} x {} GPUs, decode {} x {} GPUs{}", pools->prefill.replicas,
                     prefill_size, pools->decode.replicas, size, apart ? " with attention data parallelism" : "");
   }
   w.prefill_pool = pools->prefill;
@@ -140,7 +140,7 @@ pooled_schedule schedule_pooled_row(const inference_row& r, const stack& s) {
   std::vector<std::string> reasons;
   const request_lengths lengths = draw_lengths(w, w.requests);
   pool_setup setup = setup_pools(r.hardware, s, *r.net, w, extent_of(lengths), reasons);
-  // What was published did run.
+  // The published run did fit.
   if (!reasons.empty()) setup.decode.lane.kv_capacity_tokens = setup.prefill.lane.kv_capacity_tokens = no_limit;
   iteration_costs decode(r.hardware, s, *r.net, decode_workload(w));
   std::optional<iteration_costs> prefill;
@@ -178,7 +178,7 @@ std::vector<double> simulate_pooled_row(const inference_row& r, const stack& s) 
     client_times c;
     c.tpot_s = mean_in_column(t, ttft, tpot);
     c.ttft_s = c.tpot_s;
-    // Workers alone are measured while they are full.
+    // Decode-only workers are measured while full.
     const double per_second = w.prompts_cached ? static_cast<double>(w.concurrency) /
                                                      mean_in_column({served_metric::tpot, "", 0}, ttft, tpot)
                                                : outputs / run.makespan_s;

@@ -11,8 +11,8 @@
 namespace nvlsim {
 namespace {
 
-/// Stack of a training release; what is no release line of its own takes the nearest, and a row without a release
-/// the one of the papers.
+/// The stack for a training release. Releases without their own stack use the nearest one; rows without a release
+/// use the papers' stack.
 std::string stack_of(const csv_row& row) {
   const std::string& release = row["release"];
   if (row["notes"].find("NeMo 25.09 stack") != std::string::npos) return "mlperf-training-v5.1";
@@ -73,7 +73,7 @@ class row_reader {
     const gpu_spec& gpu = out_.hardware.gpu;
     if (!gpu.dense_peak(precision::fp8)) p = precision::bf16;
     else if (!gpu.dense_peak(precision::nvfp4) && p == precision::mxfp8)
-      p = precision::fp8;  // no MX formats before Blackwell
+      p = precision::fp8;  // GPUs before Blackwell have no MX formats
   }
 
   void read_layout(std::int64_t gpus) {
@@ -81,7 +81,7 @@ class row_reader {
     parallelism& par = w.par;
     for (const char* size : {"gpus", "tp", "pp", "vp", "cp", "ep", "etp", "micro_batch"})
       if (const auto n = row_.integer(size); n && (*n < 1 || *n > (std::int64_t{1} << 20)))
-        throw cell_error(fmt::format("{}: {} is no count", size, *n));
+        throw cell_error(fmt::format("{}: {} is not a positive count", size, *n));
     par.tp = row_.integer("tp").value_or(0);
     par.pp = row_.integer("pp").value_or(0);
     par.cp = row_.integer("cp").value_or(1);
@@ -91,7 +91,7 @@ class row_reader {
     }
     const std::int64_t model_parallel = par.tp * par.pp * par.cp;
     if (gpus % model_parallel != 0)
-      throw cell_error(fmt::format("gpus: {} is no multiple of tp x pp x cp = {}", gpus, model_parallel));
+      throw cell_error(fmt::format("gpus: {} is not divisible by tp x pp x cp = {}", gpus, model_parallel));
     par.dp = gpus / model_parallel;
     par.ep = row_.integer("ep").value_or(1);
     par.etp = row_.integer("etp").value_or(default_etp(par));
@@ -103,17 +103,18 @@ class row_reader {
     read_model_chunks();
   }
 
-  /// Megatron-Core's own default is TP, which NeMo's recipes leave; those of Megatron-Bridge set 1.
+  /// Megatron-Core's default is TP, and NeMo's recipes keep it. Megatron-Bridge recipes set 1.
   std::int64_t default_etp(const parallelism& par) {
     if (par.ep == 1) return par.tp;
     const bool left =
         out_.software->name.starts_with("nemo-") && par.tp * par.cp * par.dp % (par.ep * par.tp) == 0;
     if (!left || par.tp == 1) return 1;
-    note(fmt::format("expert tensor parallelism not stated: etp {}, the default of Megatron-Core", par.tp));
+    note(fmt::format("expert tensor parallelism not stated: etp {}, the Megatron-Core default", par.tp));
     return par.tp;
   }
 
-  /// The least tensor parallelism that fits in memory, and context parallelism where GPUs outnumber the sequences.
+  /// Assumes the smallest tensor parallel size that fits in memory, and context parallelism if there are more GPUs
+  /// than sequences.
   void assume_layout(std::int64_t gpus) {
     training_workload& w = out_.work;
     parallelism& par = w.par;
@@ -147,7 +148,7 @@ class row_reader {
     } else if (!stated || wrong) {
       const std::int64_t by_layer = std::max<std::int64_t>(1, layers / par.pp);
       par.vp = micro_batches < 4 * par.pp ? by_layer : std::max<std::int64_t>(1, by_layer / 2);
-      if (micro_batches % par.pp != 0) par.vp = 1;  // interleaving runs them in groups of PP
+      if (micro_batches % par.pp != 0) par.vp = 1;  // interleaving needs micro-batches in groups of PP
       defaulted(fmt::format("model chunks {}: vp {} assumed", wrong ? "misprinted" : "not stated", par.vp));
     }
     out_.work.schedule = par.vp > 1 ? pipeline_schedule::interleaved : pipeline_schedule::one_f_one_b;
@@ -174,8 +175,8 @@ class row_reader {
     w.fp8_attention = w.fp8_attention && w.gemm_precision != precision::bf16;
   }
 
-  /// What ran did fit: where the source does not say what is computed again, the least of what costs little, if
-  /// that makes it fit. More is not assumed: step times speak against it.
+  /// The published run did fit. If the source gives no recomputation, assumes the smallest set of cheap modules
+  /// that makes it fit. Does not assume more: step times contradict it.
   void assume_recomputation() {
     recompute_spec& r = out_.work.recompute;
     const auto fits = [&] { return training_memory(out_.hardware, *out_.software, *out_.net, out_.work).fits(); };
@@ -188,14 +189,14 @@ class row_reader {
     else r = {};
   }
 
-  /// What a release does by default where the row's notes name no recipe.
+  /// Defaults of a release, for rows whose notes name no recipe.
   void read_experts() {
     training_workload& w = out_.work;
     const std::string& stack = out_.software->name;
     const bool grace = row_["system"].starts_with("gb");
     const bool unmatched = stack == "megatron-bridge-26.06" && grace && !has("notes", "recipe match v");
-    // Overlap and whole-step graphs are of the recipes for softmax attention; hybrids' graph their layers one by
-    // one.
+    // Recipes for softmax attention use overlap and full-iteration CUDA graphs; recipes for hybrid models graph
+    // each layer.
     const auto& layers = out_.net->layers;
     const bool plain = std::all_of(layers.begin(), layers.end(), [](const layer_spec& l) {
       return (l.attention == attention_kind::grouped_query || l.attention == attention_kind::mla) &&
@@ -222,8 +223,7 @@ class row_reader {
   training_row& out_;
 };
 
-/// The column to compare, by the order of the design: a step time that was measured, else TFLOP/s, tokens/s, or a
-/// derived step time.
+/// Chooses the column to compare: a measured step time, else TFLOP/s, else tokens/s, else a derived step time.
 void choose_metric(const csv_row& row, training_row& out) {
   const bool derived_step = row["derived_fields"].find("step_time_s") != std::string::npos;
   std::string_view column = "step_time_s";
@@ -322,7 +322,7 @@ std::vector<validation_record> validate_training(const csv_table& t, const data_
           r.record.notes +=
               (r.record.notes.empty() ? "" : "; ") + std::string("modelled memory exceeds the GPU's");
         const double simulated = metric_of_step(r, step_time(r));
-        // An unknown precision, layout or micro-batch doubles what is not known.
+        // An unknown precision, layout or micro-batch size doubles the band.
         const step_band b = step_band_90(r.hardware, *r.software, *r.net, r.work);
         const double times = r.defaulted_layout ? 2 : 1, low = std::pow(b.low, times),
                      high = std::pow(b.high, times);

@@ -17,7 +17,7 @@ namespace {
 
 struct table_kind {
   std::string_view name;
-  std::vector<std::string_view> columns;  ///< whose presence tells the kind
+  std::vector<std::string_view> columns;  ///< columns that identify the kind
   std::vector<validation_record> (*run)(const csv_table&, const data_folders&, const progress&);
 };
 const std::array<table_kind, 6> kinds = {{
@@ -29,7 +29,7 @@ const std::array<table_kind, 6> kinds = {{
     {"training", {"id", "model", "system", "seq_len", "global_batch", "tp", "pp"}, validate_training},
 }};
 
-/// What the header lacks of the kind that it is nearest to.
+/// Names the nearest kind and its missing columns.
 std::string unknown_kind(const csv_table& t) {
   const auto lacks = [&](const table_kind& k) {
     std::vector<std::string_view> out;
@@ -43,8 +43,8 @@ std::string unknown_kind(const csv_table& t) {
   });
   std::vector<std::string_view> names;
   for (const table_kind& k : kinds) names.push_back(k.name);
-  std::string out = fmt::format("the header names no known kind of table ({})", fmt::join(names, ", "));
-  if (has(*best) > 1) out += fmt::format("; for {} it lacks {}", best->name, fmt::join(lacks(*best), ", "));
+  std::string out = fmt::format("the header matches no known kind of table ({})", fmt::join(names, ", "));
+  if (has(*best) > 1) out += fmt::format("; a {} table also needs {}", best->name, fmt::join(lacks(*best), ", "));
   return out;
 }
 

@@ -1,4 +1,4 @@
-// Chrome trace JSON, written as it goes. Format: docs/result-format.md#traces.
+// Streams Chrome trace JSON. Format: docs/result-format.md#traces.
 #include <fmt/compile.h>
 #include <fmt/format.h>
 
@@ -17,7 +17,7 @@
 
 namespace nvlsim::output {
 
-/// A moment or a length, printed as microseconds with three decimals.
+/// A time or duration, printed as microseconds with three decimals.
 struct us {
   std::int64_t ns;
 };
@@ -57,7 +57,7 @@ class trace_writer {
     buffer_ += "\n]}\n";
     flush();
     out_.flush();
-    if (!out_) throw io_error("the trace cannot be written");
+    if (!out_) throw io_error("cannot write the trace");
   }
 
  private:
@@ -111,7 +111,7 @@ class trace_writer {
     for (std::size_t o = 0; o < shown; ++o) {
       const span& t = times_.spans[c][s][o];
       std::int64_t begin = output::nanoseconds(t.begin_s);
-      // Two operations that touch may round to overlap by one nanosecond.
+      // Adjacent operations may overlap by one nanosecond after rounding.
       if (begin < free - 1) throw internal_error("trace: operations of one stream overlap");
       begin = std::max(begin, free);
       if (output::nanoseconds(t.end_s) < begin - 1)
@@ -131,7 +131,8 @@ class trace_writer {
       event(FMT_COMPILE(R"({{"ph":"X","pid":{},"tid":{},"ts":{},"dur":{},{},"args":{{"micro_batch":{}}}}})"), pid,
             tid, us{begin}, us{end - begin}, drawn.label, o.micro_batch);
     else event(slice_format, pid, tid, us{begin}, us{end - begin}, drawn.label);
-    // Arrows come in before and go out after what is inside, so that viewers bind them to the operation.
+    // Incoming arrows come before the inner slices and outgoing ones after, so that viewers bind them to the
+    // operation.
     for (; next_in_ < contents_.arrows.size() && contents_.arrows[next_in_].to == place; ++next_in_)
       event(FMT_COMPILE(R"({{"ph":"f","bp":"e","pid":{},"tid":{},"ts":{},"cat":"event","name":"event","id":{}}})"),
             pid, tid, us{begin}, next_in_);
@@ -148,7 +149,7 @@ class trace_writer {
             tid, us{std::max(begin, end - 1)}, contents_.by_sender[next_out_]);
   }
 
-  /// Power of one GPU of the class: the sum over its streams.
+  /// Writes the power of one GPU of the class: the sum over its streams.
   void write_power(std::size_t c) {
     std::vector<std::pair<std::int64_t, double>> steps = {{0, 0.0}};
     for (std::size_t s = 0; s < plan_.classes[c].streams.size(); ++s) {
@@ -166,7 +167,7 @@ class trace_writer {
     for (std::size_t i = 0; i < steps.size(); ++i) {
       now += steps[i].second;
       if (i + 1 < steps.size() && steps[i + 1].first == steps[i].first) continue;
-      // What is left of rounding is nothing.
+      // Tiny values are rounding residue.
       std::string text = fmt::format("{:.6g}", now > 1e-6 ? now : options_.idle_power.base());
       if (text == shown) continue;
       event(FMT_COMPILE(R"({{"ph":"C","pid":{},"ts":{},"name":"power per GPU","args":{{"W":{}}}}})"), c + 1,
@@ -195,7 +196,7 @@ class trace_writer {
   const output::trace_contents contents_;
   std::string buffer_;
   bool first_ = true;
-  std::size_t next_in_ = 0, next_out_ = 0;  ///< the arrows are in the order of operations
+  std::size_t next_in_ = 0, next_out_ = 0;  ///< arrows are sorted by operation
 };
 
 }  // namespace

@@ -31,7 +31,7 @@ std::string reasons_of(const analysis::scenario_pair& p) {
 
 std::string scenario_of(const analysis::metric_change& m) { return m.scenario.empty() ? "nvlsim" : m.scenario; }
 
-/// A workflow command's message; as a property's value it must also hide its separators.
+/// Escapes the message of a workflow command. Property values also need their separators escaped.
 std::string github_escaped(std::string_view text, bool property) {
   std::string out;
   for (const char c : valid_utf8(text)) {

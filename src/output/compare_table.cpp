@@ -16,7 +16,7 @@ using analysis::comparison;
 using analysis::gate_outcome;
 using analysis::metric_change;
 
-/// The key whose ending tells the unit: "ttft_s" of "ttft_s.p99".
+/// The key that ends with the unit: "ttft_s" for "ttft_s.p99".
 std::string unit_key(const std::string& metric) { return metric.substr(0, metric.find('.')); }
 
 std::string shown(const std::string& metric, const std::optional<double>& v) {
@@ -25,7 +25,7 @@ std::string shown(const std::string& metric, const std::optional<double>& v) {
 
 std::string shown_change(const metric_change& m) { return m.change ? percent_change(*m.change) : "-"; }
 
-/// Rows of one scenario. They stand together.
+/// Visits the rows of one scenario, which are consecutive.
 template <class Visit>
 void for_rows_of(const comparison& c, const std::string& scenario, Visit visit) {
   for (const metric_change& m : c.rows)
@@ -46,11 +46,11 @@ std::string input_lines(const analysis::scenario_pair& s) {
          wrapped(s.inputs[i].pointer + "  " + change_text(s.inputs[i]), table_columns - 4))
       out += "    " + line + '\n';
   if (s.inputs.size() > most_lines)
-    out += fmt::format("    and {} more, all of them with --format json\n", s.inputs.size() - most_lines);
+    out += fmt::format("    and {} more; use --format json to see all\n", s.inputs.size() - most_lines);
   return out;
 }
 
-/// For a cell of a Markdown table.
+/// Escapes text for a cell of a Markdown table.
 std::string markdown_cell(std::string_view text) {
   std::string out;
   for (const char c : one_line(text, std::string::npos)) {

@@ -1,4 +1,4 @@
-// Explanations as JSON and as text. [docs/explain.md]
+// Formats explanations as JSON and text. [docs/explain.md]
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -47,14 +47,14 @@ value constant_value(const input_constant& c) {
 
 // ---- text
 
-/// The part of a name whose ending tells the unit.
+/// The part of a metric name that ends with the unit.
 std::string_view unit_key(std::string_view metric) { return metric.substr(0, metric.find('.')); }
 
-constexpr double least_share = 0.004;  // of the whole: smaller parts are added up in one line
+constexpr double least_share = 0.004;  // fraction of the whole; smaller parts are summed in one line
 constexpr std::size_t name_columns = 30, amount_columns = 10, share_columns = 9;
 constexpr std::size_t note_columns = table_columns - name_columns - amount_columns - share_columns - 2;
 
-/// "6.25 of 8 TB/s, 78 %"
+/// A rate and its ceiling: "6.25 of 8 TB/s, 78 %".
 std::string rate_of(double x, double ceiling, std::string_view unit) {
   constexpr std::array<std::string_view, 7> prefixes = {"", "k", "M", "G", "T", "P", "E"};
   double scale = 1;
@@ -68,7 +68,7 @@ std::string rate_of(double x, double ceiling, std::string_view unit) {
 struct tree_printer {
   std::string_view key;
   double whole;
-  bool long_notes;  ///< notes that do not fit go on in further lines; else they are left to the table of kernels
+  bool long_notes;  ///< wrap long notes; else omit them, because the table of kernels shows them
   std::string out = {};
 
   void line(std::size_t depth, const std::string& text, double amount, const std::string& note) {
@@ -122,7 +122,7 @@ std::string uses_text(std::string_view title, const std::vector<time_use>& uses,
     line.erase(line.find_last_not_of(' ') + 1);
     out += line + '\n';
     std::string detail = u.calls > 0 ? fmt::format("{:.6g} {}", u.calls, u.calls == 1 ? "call" : "calls")
-                                     : "";  // waits call nothing
+                                     : "";  // waits have no calls
     if (!u.shape.empty()) detail += (detail.empty() ? "" : " of ") + u.shape;
     for (const std::string& more : output::wrapped(detail, table_columns - 6)) out += "      " + more + '\n';
   }
@@ -130,7 +130,7 @@ std::string uses_text(std::string_view title, const std::vector<time_use>& uses,
   return out;
 }
 
-/// "/gpu" and "hbm_bandwidth" of "/platform/gpu/hbm_bandwidth".
+/// Splits "/platform/gpu/hbm_bandwidth" into "/gpu" and "hbm_bandwidth".
 std::pair<std::string, std::string> place_of(const std::string& pointer) {
   const std::size_t first = pointer.find('/', 1), last = pointer.rfind('/');
   return {pointer.substr(first, last - first), pointer.substr(last + 1)};
@@ -182,14 +182,15 @@ std::string bullets(std::string_view title, const std::vector<std::string>& line
   return out;
 }
 
-constexpr double least_effect = 5e-4;  // of the metric: constants that do less are counted only
+constexpr double least_effect =
+    5e-4;  // relative change of the metric; constants with less effect are only counted
 
 std::string change_text(const std::optional<double>& x) { return x ? output::percent_change(*x) : "refused"; }
 
 std::string sensitivity_text(const explanation& e) {
   if (e.sensitivities.empty()) return {};
   std::vector<std::vector<std::string>> rows = {
-      {fmt::format("{} when it moves by 10 %", e.metric), "value", "-10 %", "+10 %"}};
+      {fmt::format("change of {}", e.metric), "value", "-10 %", "+10 %"}};
   std::size_t small = 0;
   for (const sensitivity& s : e.sensitivities) {
     if (std::max(std::abs(s.less.value_or(0)), std::abs(s.more.value_or(0))) < least_effect) ++small;
@@ -198,9 +199,9 @@ std::string sensitivity_text(const explanation& e) {
           {output::one_line(s.what.pointer, 46), s.what.text, change_text(s.less), change_text(s.more)});
   }
   std::string out = "\nsensitivity\n" + output::grid(rows, 2);
-  if (small > 0) out += fmt::format("  {} do less; they are in the JSON\n", small);
+  if (small > 0) out += fmt::format("  {} more have little effect; see the JSON\n", small);
   if (e.turning_points.empty())
-    return out + "\nno constant, between a quarter and four times its value, changes what limits it\n";
+    return out + "\nno constant changes the bottleneck between 0.25 and 4 times its value\n";
   out += "\nwhere the bottleneck changes\n";
   for (const turning_point& t : e.turning_points)
     for (const std::string& line :
@@ -258,13 +259,13 @@ std::string explanation_table(const explanation& e) {
     out += fmt::format("  {} {:<28} {}\n", f.power < 0 ? '/' : 'x', f.name,
                        output::scaled(unit_key(f.name), f.amount));
   if (e.band)
-    out += fmt::format("  90 % in {} .. {}\n", output::scaled(key, e.band->first),
+    out += fmt::format("  90 % band: {} .. {}\n", output::scaled(key, e.band->first),
                        output::scaled(key, e.band->second));
   out += bullets("band", e.band_reasons);
   const std::string_view apart = unit_key(e.apart);
   for (const cause_tree& t : e.trees) out += tree_text(t, apart);
-  out += uses_text("kernels that take most time", e.kernels, 10);
-  out += uses_text("transfers that take most time", e.transfers, 6);
+  out += uses_text("kernels that take the most time", e.kernels, 10);
+  out += uses_text("transfers that take the most time", e.transfers, 6);
   out += sensitivity_text(e);
   std::vector<std::string> assumed = e.notes;
   assumed.insert(assumed.end(), e.assumptions.begin(), e.assumptions.end());

@@ -13,10 +13,10 @@
 namespace nvlsim::output {
 namespace {
 
-/// Level 1: traces shrink to a tenth already, in a third of the time of the default.
+/// Level 1 shrinks traces to a tenth in a third of the default level's time.
 constexpr const char* mode = "wb1";
 
-/// Compresses what is put into it; memory does not grow with it.
+/// Compresses its input with constant memory.
 class gzip_buffer : public std::streambuf {
  public:
   explicit gzip_buffer(const std::filesystem::path& file) : file_(gzopen(file.c_str(), mode)), room_(1 << 18) {

@@ -1,4 +1,4 @@
-// A fit for a terminal.
+// Formats a fit for a terminal.
 #include <fmt/format.h>
 
 #include "nvlsim/output/studies.hpp"
@@ -26,7 +26,7 @@ std::string fit_text(const fit_report& f) {
   for (const auto& l : f.leave_out) by_metric("without " + l.group, l.by_metric);
   for (const auto& [kind, all] : f.held_out) by_metric("left out, " + kind, all);
   if (f.coverage)
-    out += fmt::format("{:.1f} % of the values of left-out systems lie inside bands from the others\n",
+    out += fmt::format("{:.1f} % of the values of left-out systems are inside the bands from the others\n",
                        100 * *f.coverage);
   return out;
 }

@@ -21,7 +21,7 @@ value strings(const std::vector<std::string>& texts) {
   return value{std::move(out)};
 }
 
-/// Pointer of the first number that JSON cannot hold.
+/// Pointer to the first number that JSON cannot represent.
 std::optional<std::string> not_finite(const value& v, const std::string& here) {
   if (const double* d = v.number(); d && !std::isfinite(*d)) return here;
   if (const auto* a = v.items()) {
@@ -38,7 +38,7 @@ class json_writer {
  public:
   explicit json_writer(int indent) : indent_(static_cast<std::size_t>(std::max(indent, 0))) {}
 
-  /// False when a number is not finite.
+  /// Returns false if a number is not finite.
   bool write(const value& v) {
     if (const auto* a = v.items()) return write_array(*a);
     if (const auto* o = v.members()) return write_object(*o);
@@ -135,7 +135,7 @@ value read_section(config::reader& r, std::string_view key) {
   return value{value::object{}};
 }
 
-/// A metric is null, a number, or an object of such: a distribution.
+/// Checks that a metric is null, a number, or a distribution (an object of numbers).
 void check_metric(config::reader& r, const std::string& name, const value& v) {
   if (v.is_null() || is_number(v)) return;
   const auto* o = v.members();

@@ -1,4 +1,4 @@
-// Result files read back; the public functions are in nvlsim/output/output.hpp.
+// Parses result files. The public functions are in nvlsim/output/output.hpp.
 #pragma once
 
 #include "nvlsim/config/document.hpp"
@@ -6,7 +6,8 @@
 
 namespace nvlsim::output {
 
-/// One result from a parsed document, strict about names and types. After a problem the result is incomplete.
+/// Converts a parsed document into a result. Strict about names and types. The result is incomplete if problems
+/// were reported.
 result result_from(config::document doc, diagnostics& problems);
 
 }  // namespace nvlsim::output

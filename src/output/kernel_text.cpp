@@ -46,7 +46,7 @@ std::string kernel_text(const kernel_answer& a) {
   std::string out = line("kernel", fmt::format("{} on {} (parameters of {})", a.group, a.gpu, a.parameters_of));
   out += line("time", format_quantity(a.time));
   if (a.spread)
-    out += line("90 % of measured ones",
+    out += line("90 % of measurements",
                 fmt::format("{} to {} ({} {} on {}, {} rows)", format_quantity(a.time * a.spread->low),
                             format_quantity(a.time * a.spread->high),
                             a.spread->held_out ? "left out of the fit:" : "fitted:", a.spread->family,

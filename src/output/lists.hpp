@@ -1,4 +1,4 @@
-// Lists of values.
+// Builds JSON arrays.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace nvlsim::output {
 
-/// What `as_value` makes of each item, in order.
+/// Applies `as_value` to each item, in order.
 template <class T, class F>
 value list_of(const std::vector<T>& items, F&& as_value) {
   value out{value::array{}};
@@ -17,7 +17,7 @@ value list_of(const std::vector<T>& items, F&& as_value) {
   return out;
 }
 
-/// Texts as they are.
+/// An array of strings.
 inline value list_of(const std::vector<std::string>& texts) {
   return list_of(texts, [](const std::string& t) { return value{t}; });
 }

@@ -1,4 +1,4 @@
-// The log line of Megatron-LM's training loop, so that existing scrapers read a simulated step.
+// Writes the log line of Megatron-LM's training loop, so that existing scrapers can read simulated steps.
 #include <fmt/format.h>
 
 #include <optional>
@@ -18,7 +18,7 @@ std::optional<double> metric(const result& r, std::string_view key) {
   return std::nullopt;
 }
 
-/// The first integer member of that name anywhere in the inputs.
+/// Finds the first integer member with this name anywhere in the inputs.
 std::optional<std::int64_t> find_integer(const value& v, std::string_view key) {
   const auto* o = v.members();
   if (!o) return std::nullopt;

@@ -20,7 +20,7 @@ constexpr std::array<std::int64_t, 3> shown_tokens = {1024, 8192, 131072};
 constexpr std::array shown_precisions = {precision::fp32,  precision::bf16,  precision::fp8,
                                          precision::mxfp8, precision::nvfp4, precision::mxfp4};
 
-/// Equal layers: runs of them in order, or all of a kind.
+/// A group of equal layers: a consecutive run, or all layers of a kind.
 struct layer_group {
   std::int64_t count = 0;
   layer_spec layer;
@@ -46,14 +46,14 @@ std::vector<layer_group> kinds_of(const std::vector<layer_spec>& layers) {
   return kinds;
 }
 
-/// Parts that add up to the total.
+/// Parameter counts by part. They add up to the total.
 std::vector<std::pair<std::string_view, std::int64_t>> parts_of(const model& m) {
   const parameter_parts p = parameters_by_part(m);
   return {{"embedding", p.embedding}, {"attention", p.attention}, {"mlp", p.mlp},      {"experts", p.experts},
           {"router", p.router},       {"norms", p.norms},         {"output", p.output}};
 }
 
-/// 8030261248 as "8,030,261,248".
+/// Formats 8030261248 as "8,030,261,248".
 std::string grouped(std::int64_t n) {
   const std::string digits = std::to_string(n);
   std::string out;
@@ -69,7 +69,7 @@ rows shape_rows(const model& m) {
               {"hidden", std::to_string(m.hidden)},
               {"vocabulary", std::to_string(m.vocab)},
               {"positions", m.max_positions > 0 ? std::to_string(m.max_positions) : "not stated"},
-              {"output weights", m.tied_embeddings ? "the embedding's" : "its own"}};
+              {"output weights", m.tied_embeddings ? "shared with the embedding" : "separate"}};
   if (m.mtp_layers > 0) out.push_back({"prediction modules", std::to_string(m.mtp_layers)});
   return out;
 }
@@ -96,7 +96,7 @@ bool scans(const layer_spec& l) {
   return l.attention == attention_kind::linear || l.attention == attention_kind::mamba;
 }
 
-/// The keys a query attends to.
+/// Describes the keys a query attends to.
 std::string keys_of(const layer_spec& l) {
   if (l.attention == attention_kind::none) return "-";
   if (scans(l)) return fmt::format("state {}", l.scan.state);
@@ -127,7 +127,7 @@ rows layer_rows(const model& m) {
 }
 
 rows expert_rows(const model& m) {
-  rows out = {{"layers", "experts", "a token", "width", "shared width", "latent"}};
+  rows out = {{"layers", "experts", "per token", "width", "shared width", "latent"}};
   std::vector<layer_spec> routed;
   for (const layer_spec& l : m.layers) {
     if (!l.routed()) continue;
@@ -152,8 +152,8 @@ rows parameter_rows(const model& m) {
   for (const auto& [part, count] : parts_of(m))
     if (routed || (part != "experts" && part != "router")) add(part, count);
   add("total", parameters(m));
-  if (routed) add("active for a token", active_parameters(m));
-  if (m.mtp_layers > 0) add("prediction, on top", mtp_parameters(m));
+  if (routed) add("active per token", active_parameters(m));
+  if (m.mtp_layers > 0) add("prediction, additional", mtp_parameters(m));
   return out;
 }
 
@@ -167,12 +167,12 @@ rows flop_rows(const model& m) {
 }
 
 std::string_view shown(const std::optional<precision>& p) {
-  return p ? name(*p) : std::string_view("not among those simulated");
+  return p ? name(*p) : std::string_view("not supported by the simulator");
 }
 
-/// How the published weights are stored.
+/// Storage formats of the published weights.
 rows checkpoint_rows(const checkpoint_spec& c) {
-  rows out = {{"said by", c.source},
+  rows out = {{"stated in", c.source},
               {"algorithm", output::one_line(c.algorithm, 40)},
               {"weights", std::string(shown(c.weights))}};
   for (const auto& [what, p] :
@@ -217,7 +217,7 @@ rows sequence_rows(const model& m) {
   return out;
 }
 
-/// The parts of a layer that are there.
+/// A layer's parts, without absent ones.
 value layer_json(const layer_group& g) {
   const layer_spec& l = g.layer;
   value out = value::object{{"count", g.count},
@@ -278,9 +278,9 @@ std::string model_page(const model& m) {
   if (const rows experts = expert_rows(m); experts.size() > 1) section("Experts", experts);
   section("Parameters", parameter_rows(m));
   section("Training FLOPs per token, forward and backward", flop_rows(m));
-  section("Bytes over all GPUs together", byte_rows(m));
+  section("Bytes, sum over all GPUs", byte_rows(m));
   if (!m.checkpoint.source.empty()) section("Checkpoint", checkpoint_rows(m.checkpoint));
-  if (!grows_evenly(m)) section("Bytes of a sequence", sequence_rows(m));
+  if (!grows_evenly(m)) section("Bytes per sequence", sequence_rows(m));
   return out;
 }
 

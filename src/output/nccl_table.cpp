@@ -10,7 +10,7 @@
 namespace nvlsim {
 namespace {
 
-/// nccl-tests' rule: as many of two decimals as fit the column, and an exponent where digits alone do not.
+/// Formats as nccl-tests does: up to two decimals if they fit in the column, else an exponent.
 std::string fitted(double x, int width) {
   int digits = 0;
   for (double limit = 1; x >= limit && digits < 300; limit *= 10) ++digits;
@@ -24,12 +24,12 @@ bool reduces(collective c) {
          c == collective::reduce;
 }
 
-/// Whether ranks have shares of the array.
+/// Whether each rank holds a share of the array.
 bool shared(collective c) {
   return c == collective::all_gather || c == collective::reduce_scatter || c == collective::all_to_all;
 }
 
-/// Elements of one rank's argument: all of the array, or a rank's share of it.
+/// Number of elements in a rank's argument: the whole array or the rank's share.
 std::int64_t count(const nccl_table_head& head, bytes size) {
   return static_cast<std::int64_t>(size.base() / head.type_bytes / (shared(head.kind) ? head.ranks : 1));
 }
@@ -42,7 +42,7 @@ std::string_view operation_of(const nccl_table_head& head) {
   return head.operation.empty() ? name(head.kind) : std::string_view(head.operation);
 }
 
-/// Of the program that nccl-tests has, or would have, for it.
+/// The name that nccl-tests' program for the operation has or would have.
 std::string program_of(const nccl_table_head& head) {
   const std::string_view word = operation_of(head);
   return fmt::format("{}_perf", word == "all_to_all" ? "alltoall" : word == "send_recv" ? "sendrecv" : word);
@@ -98,7 +98,7 @@ std::string closing(const nccl_table_head& head, std::span<const nccl_row> rows)
     out += fmt::format("# From {:>12.0f} B     : {}\n", r.from.base(), r.algorithm);
   const auto derived = std::count_if(rows.begin(), rows.end(), [](const nccl_row& r) { return r.derived; });
   if (derived > 0)
-    out += fmt::format("# {} of {} rows use parameters derived from hardware figures, not measured ones\n",
+    out += fmt::format("# {} of {} rows use parameters derived from hardware specifications, not measured\n",
                        derived, rows.size());
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const nccl_row& r = rows[i];
@@ -138,7 +138,7 @@ value config_of(const nccl_table_head& head) {
   return out;
 }
 
-/// The command of nccl-tests that measures it.
+/// The nccl-tests arguments for this measurement.
 value arguments_of(const nccl_table_head& head) {
   value out{value::array{program_of(head)}};
   const auto add = [&](const char* option, std::string text) {
@@ -210,7 +210,7 @@ value nccl_json(const nccl_table_head& head, std::span<const nccl_row> rows) {
   }
   value errors{value::object{}}, mean{value::object{}}, out{value::object{}};
   errors.set("count", 0);
-  errors.set("okay", "true");  // a string there
+  errors.set("okay", "true");  // nccl-tests writes a string here
   mean.set("bandwidth", average(head, rows));
   mean.set("okay", "unchecked");
   out.set("simulated", true);

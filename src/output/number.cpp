@@ -16,7 +16,7 @@ namespace {
 
 using formatter = std::string (*)(double);
 
-/// "1,100,948" from a thousand on, else four significant digits.
+/// Groups thousands ("1,100,948") from 1,000 on; below, four significant digits.
 std::string grouped(double v) {
   if (!(std::abs(v) >= 1000) || std::abs(v) >= 1e15) return fmt::format("{:.4g}", v);
   std::string digits = fmt::format("{:.0f}", v);
@@ -25,7 +25,7 @@ std::string grouped(double v) {
   return digits;
 }
 
-/// Tokens a second, in millions where digits would fill the line.
+/// Tokens/s; in millions if large.
 std::string token_rate(double v) {
   return std::abs(v) < 1e7 ? grouped(v) + " tok/s" : fmt::format("{:.4g} Mtok/s", v / 1e6);
 }
@@ -35,7 +35,7 @@ std::string si(double v) {
   return format_quantity(v, Quantity::dim_type::value);
 }
 
-/// Seconds as people say them: SI below two minutes, then minutes, hours and days.
+/// SI seconds below two minutes, then minutes, hours and days.
 std::string duration(double v) {
   const double a = std::abs(v);
   if (a < 120) return si<seconds>(v);
@@ -47,12 +47,12 @@ std::string duration(double v) {
 std::string percent(double v) { return fmt::format("{:.4g} %", v * 100); }
 
 struct rule {
-  std::string_view suffix;  ///< of the key, or the whole key
+  std::string_view suffix;  ///< suffix of the key, or the whole key
   formatter text;
-  std::string_view unit;  ///< put after the text
+  std::string_view unit;  ///< appended to the text
 };
 
-// The first suffix that matches decides, so "_per_s" stands before "_s".
+// The first matching suffix wins, so "_per_s" comes before "_s".
 constexpr std::array rules = {
     rule{"tflops_per_gpu", grouped, " TFLOP/s"},
     rule{"tflops_per_gpu_full_attention", grouped, " TFLOP/s"},

@@ -32,12 +32,12 @@ value point_value(const pareto_point& p) {
                              {"efficient", p.efficient}}};
 }
 
-// Picture, in points.
+// Size of the plot, in points.
 constexpr double width = 720, height = 480, left = 70, right = 190, top = 40, bottom = 50;
 constexpr std::array<const char*, 10> colours = {"#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd",
                                                  "#8c564b", "#e377c2", "#7f7f7f", "#bcbd22", "#17becf"};
 
-/// A linear axis from 0 that ends at a round number.
+/// A linear axis from 0 to a round number.
 struct axis {
   double step = 1, end = 1;
   explicit axis(double largest) {
@@ -69,10 +69,10 @@ void draw_axes(std::string& out, const axis& x, const axis& y) {
     line(x_of(x, 0), y_of(y, v), x_of(x, x.end), y_of(y, v));
     text(left - 8, y_of(y, v) + 4, "end", fmt::format("{:.6g}", v));
   }
-  text((left + width - right) / 2, height - 12, "middle", "output tokens a second and user");
+  text((left + width - right) / 2, height - 12, "middle", "output tokens/s per user");
   out += fmt::format(
-      "<text transform=\"translate(16,{:.1f}) rotate(-90)\" text-anchor=\"middle\">output tokens a second "
-      "and GPU</text>\n",
+      "<text transform=\"translate(16,{:.1f}) rotate(-90)\" text-anchor=\"middle\">output tokens/s per "
+      "GPU</text>\n",
       (top + height - bottom) / 2);
 }
 
@@ -103,7 +103,8 @@ std::string pareto_table(const pareto_study& p) {
   for (const pareto_point& x : p.points)
     out += fmt::format("{} {:<24} {:>8} {:>12.1f} {:>12.1f} {:>8.0f} ms\n", x.efficient ? '*' : ' ', x.layout,
                        x.concurrency, per_user(x), per_gpu(x), 1e3 * x.metrics.ttft_s.p50);
-  if (!p.points.empty()) out += "\n* no other point has more of one rate and no less of the other\n";
+  if (!p.points.empty())
+    out += "\n* Pareto front: no other point is better in one rate and no worse in the other\n";
   for (const std::string& reason : p.left_out)
     for (const std::string& line : output::wrapped("left out: " + reason, output::table_columns - 2))
       out += (line.starts_with("left out: ") ? "" : "  ") + line + '\n';
@@ -128,7 +129,7 @@ std::string pareto_svg(const pareto_study& p) {
     by_layout[x.layout].push_back(&x);
     if (x.efficient) front.push_back(&x);
   }
-  // Without a point the axes go to one.
+  // Without points the axes end at 1.
   const axis x(most_user > 0 ? most_user : 1), y(most_gpu > 0 ? most_gpu : 1);
   std::string out = fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:.0f} {1:.0f}\" width=\"{0:.0f}\" "

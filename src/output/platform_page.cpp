@@ -20,7 +20,7 @@ std::string plural(std::int64_t n, std::string_view noun) {
 
 std::string exact(bytes b) { return fmt::format("{:.0f} B", b.base()); }
 
-/// Network rates are known by their bits.
+/// Network rates are given in bits per second.
 std::string network_text(bandwidth b) { return fmt::format("{:.4g} Gb/s", b.base() * 8e-9); }
 
 std::string yes_no(bool b) { return b ? "yes" : "no"; }
@@ -30,7 +30,7 @@ std::string or_dash(const std::optional<Q>& q) {
   return q ? format_quantity(*q) : "-";
 }
 
-/// Integer formats count operations, not floating-point ones.
+/// Integer formats use OPS, not FLOPS.
 std::string peak_text(precision p, const std::optional<flop_rate>& rate) {
   std::string text = or_dash(rate);
   if (p == precision::int8 || p == precision::int4)
@@ -50,7 +50,7 @@ rows total_rows(const platform& p, const platform_totals& t) {
           {"NVMe", format_quantity(t.nvme)},
           {"NVLink, both directions", format_quantity(t.nvlink)},
           {"scale-out, one direction", format_quantity(t.gpus * p.fabric.nic_bandwidth)},
-          {"power at most", format_quantity(t.max_power)}};
+          {"maximum power", format_quantity(t.max_power)}};
 }
 
 rows peak_rows(const gpu_spec& g) {
@@ -63,7 +63,7 @@ rows peak_rows(const gpu_spec& g) {
 }
 
 rows gpu_rows(const gpu_spec& g) {
-  return {{"HBM nominal, as printed", format_quantity(g.hbm_nominal)},
+  return {{"HBM nominal, data sheet", format_quantity(g.hbm_nominal)},
           {"HBM usable", exact(g.hbm_usable)},
           {"HBM bandwidth, data sheet", format_quantity(g.hbm_bandwidth)},
           {"HBM bandwidth, streaming", format_quantity(g.hbm_stream)},
@@ -88,16 +88,16 @@ rows link_rows(const platform& p) {
 rows vm_rows(const platform& p) {
   rows out = {{"size", p.vm.size},
               {"GPUs, CPUs, vCPUs", fmt::format("{}, {}, {}", p.vm.gpus, p.vm.cpus, p.vm.vcpus)},
-              {"memory of the guest", format_quantity(p.vm.memory)},
+              {"guest memory", format_quantity(p.vm.memory)},
               {"NVMe", format_quantity(p.vm.nvme)},
               {"NVMe read, write",
                fmt::format("{}, {}", format_quantity(p.vm.nvme_read), format_quantity(p.vm.nvme_write))},
               {"front-end Ethernet", network_text(p.vm.front_end)}};
   if (p.vm.cpus == 0) return out;
   out.push_back({"CPU", p.cpu.name});
-  out.push_back({"cores of a CPU", std::to_string(p.cpu.cores)});
-  out.push_back({"memory of a CPU", format_quantity(p.cpu.memory)});
-  out.push_back({"its streaming bandwidth", format_quantity(p.cpu.memory_stream)});
+  out.push_back({"cores per CPU", std::to_string(p.cpu.cores)});
+  out.push_back({"memory per CPU", format_quantity(p.cpu.memory)});
+  out.push_back({"streaming bandwidth per CPU", format_quantity(p.cpu.memory_stream)});
   return out;
 }
 
@@ -124,33 +124,33 @@ rows fabric_rows(const fabric_spec& f, const fat_tree& t) {
   out.push_back({"cables between switches", std::to_string(t.cables)});
   out.push_back({"oversubscription", fmt::format("{:.4g}", f.oversubscription)});
   out.push_back({"latency, GPU to GPU", format_quantity(f.latency)});
-  out.push_back({"latency of a switch", format_quantity(f.leaf.latency)});
+  out.push_back({"switch latency", format_quantity(f.leaf.latency)});
   out.push_back({"SHARP in the switch", yes_no(f.leaf.sharp)});
   out.push_back({"SHARP used", yes_no(f.sharp)});
   return out;
 }
 
 rows power_rows(const platform& p, const platform_totals& t) {
-  rows out = {{"GPU at most", format_quantity(p.gpu.tdp)}, {"GPU idle", format_quantity(p.gpu.idle_power)}};
+  rows out = {{"GPU, maximum", format_quantity(p.gpu.tdp)}, {"GPU, idle", format_quantity(p.gpu.idle_power)}};
   if (p.vm.cpus > 0) {
-    out.push_back({"CPU at most", format_quantity(p.cpu.max_power)});
-    out.push_back({"CPU idle", format_quantity(p.cpu.idle_power)});
+    out.push_back({"CPU, maximum", format_quantity(p.cpu.max_power)});
+    out.push_back({"CPU, idle", format_quantity(p.cpu.idle_power)});
   }
-  out.push_back({"rest of a VM", format_quantity(p.rack.power_per_vm_other)});
+  out.push_back({"rest of each VM", format_quantity(p.rack.power_per_vm_other)});
   out.push_back({"switch tray", format_quantity(p.rack.power_per_switch_tray)});
   out.push_back({"power supply efficiency", fmt::format("{:.4g}", p.rack.power_supply_efficiency)});
-  out.push_back({"rack at most", format_quantity(t.max_power / t.racks)});
-  out.push_back({"rack provisioned", or_dash(p.rack.provisioned_power)});
+  out.push_back({"rack, maximum", format_quantity(t.max_power / t.racks)});
+  out.push_back({"rack, provisioned", or_dash(p.rack.provisioned_power)});
   return out;
 }
 
 rows price_rows(const platform& p) {
-  if (!p.price.per_gpu) return {{"a GPU", "unknown"}};
-  return {{"a GPU", format_quantity(*p.price.per_gpu)},
+  if (!p.price.per_gpu) return {{"per GPU", "unknown"}};
+  return {{"per GPU", format_quantity(*p.price.per_gpu)},
           {"all GPUs", format_quantity(p.gpus() * *p.price.per_gpu)}};
 }
 
-/// Each number with the number of its source, then the sources.
+/// Lists each number with the index of its source, then the sources.
 std::string provenance_section(const config::document& doc) {
   std::vector<std::string> sources;
   rows table = {{"pointer", "value", "kind", "source"}};
@@ -296,9 +296,9 @@ std::string platform_page(const platform& p, const config::document& doc) {
   section(fmt::format("{}, {}, {}, {}", plural(t.racks, "rack"), plural(t.vms, "VM"), plural(t.gpus, "GPU"),
                       plural(t.cpus, "CPU")),
           total_rows(p, t));
-  section(fmt::format("Peaks of a GPU, {}", p.gpu.name), peak_rows(p.gpu));
+  section(fmt::format("Peak rates per GPU, {}", p.gpu.name), peak_rows(p.gpu));
   section("GPU memory and cores", gpu_rows(p.gpu));
-  section("Links of a GPU, one direction", link_rows(p));
+  section("Links per GPU, one direction", link_rows(p));
   section("VM", vm_rows(p));
   section("Rack (NVLink domain)", rack_rows(p));
   section(fmt::format("Scale-out fabric, {}, for {}", p.fabric.name, plural(t.gpus, "GPU")),

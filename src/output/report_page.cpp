@@ -39,7 +39,7 @@ value timeline_value(const drawn_timeline& t) {
                              {"latencies", list_of(t.latencies, latency)}}};
 }
 
-/// "<" ends no element inside a JSON string.
+/// Escapes "<" so that a JSON string cannot end the HTML element.
 std::string without_markup(std::string_view json) {
   std::string out;
   out.reserve(json.size() + json.size() / 64);
@@ -49,8 +49,8 @@ std::string without_markup(std::string_view json) {
   return out;
 }
 
-/// The distribution of a metric of a result over its requests, or nothing where they are not those that the result
-/// counts: lanes that differ stand for different numbers of others.
+/// Cumulative distribution of a metric over the requests. Empty if the records do not match the counted requests:
+/// replicas of different classes represent different numbers of replicas.
 drawn_timeline::latency_curve shares_of(const run_record& run, const char* metric, std::vector<double> values) {
   drawn_timeline::latency_curve out{metric, {}};
   const value* known = run.outcome.metrics.find(metric);
@@ -117,7 +117,7 @@ drawn_timeline draw_timeline(const run_record& run, std::size_t most_lanes, std:
 std::string report_page(const report_contents& r) {
   value data{value::object{{"schema", "nvlsim.report/1"}, {"version", version}}};
   data.set("results", list_of(r.results, [](result x) {
-             x.simulation = value{value::object{}};  // about the run of the simulator: differs from run to run
+             x.simulation = value{value::object{}};  // describes the simulator run, not reproducible
              return to_value(x);
            }));
   data.set("explanations", list_of(r.explanations, [](const explanation& x) { return to_value(x); }));
@@ -137,7 +137,7 @@ std::string report_page(const report_contents& r) {
                                                                  {"@PAGE_JS@", embedded::page_js}};
   std::string out;
   std::string_view rest = embedded::page_html;
-  for (const auto& [mark, text] : parts) {  // in the order of the page
+  for (const auto& [mark, text] : parts) {  // in page order
     const std::size_t at = rest.find(mark);
     out += rest.substr(0, at);
     out += text;

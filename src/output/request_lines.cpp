@@ -1,4 +1,4 @@
-// Requests one by one as JSON lines: docs/result-format.md#requests
+// Writes requests as JSON lines: docs/result-format.md#requests
 #include <fmt/format.h>
 
 #include <iterator>
@@ -38,7 +38,7 @@ void write_requests(std::ostream& out, std::span<const request_record> requests,
     put_count("preemptions", r.preemptions);
     out << line << "}\n";
   }
-  if (!out.flush()) throw io_error("requests cannot be written");
+  if (!out.flush()) throw io_error("cannot write the requests");
 }
 
 }  // namespace nvlsim

@@ -1,4 +1,4 @@
-// What a search found, as JSON, CSV and text.
+// Formats search results as JSON, CSV and text.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -43,7 +43,7 @@ std::string text_of(const value& v) {
   return output::scaled("", v);
 }
 
-/// Short enough for a table.
+/// An abbreviated value for tables.
 std::string short_text(const value& v) {
   const std::string text = text_of(v);
   if (text == "distributed_optimizer") return "optimizer";
@@ -55,8 +55,8 @@ double metric(const search_result& r, const found_layout& l, std::string_view na
   return l.metrics[static_cast<std::size_t>(at - r.metrics.begin())].value_or(0);
 }
 
-/// The words of a name in lines no wider than `columns` where they allow it: "micro_batch_size" is "micro_",
-/// "batch_" and "size" above a narrow column.
+/// Breaks a name at underscores into lines of at most `columns` if possible: "micro_batch_size" gives "micro_",
+/// "batch_" and "size".
 std::vector<std::string> broken_name(const std::string& name, std::size_t columns) {
   std::vector<std::string> lines(1);
   for (std::size_t at = 0; at < name.size();) {
@@ -69,7 +69,7 @@ std::vector<std::string> broken_name(const std::string& name, std::size_t column
   return lines;
 }
 
-/// Puts the names of the columns above them, in one line where it fits, else in as many as narrow columns need.
+/// Adds column headings, in one line if they fit, else wrapped to the column widths.
 void add_heads(std::vector<std::vector<std::string>>& rows, const std::vector<std::string>& names) {
   constexpr std::size_t narrow = 8;
   std::vector<std::vector<std::string>> heads;
@@ -90,7 +90,7 @@ void add_heads(std::vector<std::vector<std::string>>& rows, const std::vector<st
   rows.insert(rows.begin(), above.begin(), above.end());
 }
 
-/// Parameters that are not the same in all of the layouts, and those that are.
+/// A table of the parameters that differ between layouts, followed by the common ones.
 std::string table_of(const search_result& r, const std::vector<found_layout>& layouts) {
   std::vector<bool> varies(r.parameters.size());
   for (std::size_t p = 0; p < varies.size(); ++p)
@@ -122,7 +122,7 @@ std::string table_of(const search_result& r, const std::vector<found_layout>& la
   return out;
 }
 
-/// How to run the best layout.
+/// The command that runs a layout.
 std::string command_of(const search_result& r, const found_layout& l) {
   std::string out = "  nvlsim run " + r.scenario;
   const auto set = [&](const std::string& pointer, const value& v) {
@@ -208,7 +208,7 @@ std::string search_text(const search_result& r) {
   out += table_of(r, front);
   if (front.size() < r.front.size())
     out += fmt::format("  and {} more in the JSON result\n", r.front.size() - front.size());
-  return out + "\nto run the best, beside the --set of this search\n" + command_of(r, r.best.front());
+  return out + "\nto run the best layout (add the --set options of this search)\n" + command_of(r, r.best.front());
 }
 
 }  // namespace nvlsim

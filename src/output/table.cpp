@@ -1,4 +1,4 @@
-// Results for a terminal of 80 columns, in plain text.
+// Formats results as plain text for a terminal of 80 columns.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -35,7 +35,7 @@ std::string bullets(const std::vector<std::string>& texts, std::string_view pref
   return out;
 }
 
-/// Without the unit where it is that of both ends and of the metric beside it: a line has 80 columns.
+/// The band of a metric. Omits the unit if both ends and the metric share it, to fit in 80 columns.
 std::string band_text(const result& r, const std::string& key, const std::string& metric) {
   const value* band = r.bands.find(key);
   if (!band || !band->items() || band->items()->size() != 2) return {};
@@ -81,9 +81,9 @@ bool is_total(std::string_view key) {
          key.starts_with("step_time") || key.starts_with("makespan");
 }
 
-/// Which rows of a section are parts of a whole, and what the whole is.
+/// Says which rows of a section are parts of a whole, and which value is the whole.
 struct whole {
-  std::string_view unit;  ///< how the keys of its parts end
+  std::string_view unit;  ///< key suffix of its parts
   std::vector<std::string_view> names;
 };
 
@@ -93,7 +93,7 @@ bool is_part(const section_row& row, const whole& w) {
          output::as_double(row.content, ignored);
 }
 
-/// The whole as the section or the metrics name it.
+/// Finds the whole in the section or in the metrics.
 std::optional<double> find_whole(const result& r, const value& section, const whole& w) {
   for (const std::string_view n : w.names)
     for (const value* from : {&section, &r.metrics})
@@ -109,7 +109,7 @@ std::string bar(double share) {
   return std::string(static_cast<std::size_t>(std::lround(cells)), '#');
 }
 
-/// Rows with their share of the whole, then a bar or the reason.
+/// Rows with their percentage of the whole and a bar or reason.
 std::string share_section(const result& r, const value& section, const whole& w) {
   const auto rows = output::rows_of(section);
   const auto all = find_whole(r, section, w);
@@ -141,14 +141,14 @@ std::string share_section(const result& r, const value& section, const whole& w)
   return out;
 }
 
-/// An object of objects, such as the stages of a pipeline.
+/// Whether a value is an object of objects, such as the stages of a pipeline.
 bool is_matrix(const value& v) {
   const auto* o = v.members();
   return o && !o->empty() &&
          std::all_of(o->begin(), o->end(), [](const value::member& m) { return m.second.members() != nullptr; });
 }
 
-/// Shares of each member's whole in per cent, a column a member; those that do not fit are counted.
+/// Percentages of each member's whole, one column per member. Counts the members that do not fit.
 std::string matrix(const result& r, const std::string& title, const value& table, const whole& w) {
   const value::object& columns = *table.members();
   std::vector<std::string> names;
@@ -218,16 +218,16 @@ std::string one_result(const result& r) {
   return out;
 }
 
-/// One line of the side-by-side table; a title has no cells.
+/// One line of the side-by-side table. A title has no cells.
 struct table_line {
   std::string label;
   std::vector<std::string> cells;
 };
 
-/// The cell of a result that does not have the row, unlike "-" for an unknown value.
+/// The cell for a result without the row; "-" stands for an unknown value.
 constexpr std::string_view absent = "";
 
-/// Cells of a section by row label.
+/// Collects the cells of a section by row label.
 template <class Rows, class Label>
 std::vector<table_line> side_by_side(const std::vector<Rows>& by_result, Label label) {
   std::vector<std::string> names;
@@ -273,7 +273,7 @@ std::vector<table_line> section_lines(std::span<const result> results, value res
   return side_by_side(by_result, [](const section_row& row) { return row.label; });
 }
 
-/// Every sentence once, after the columns it is about; without them when it is about all.
+/// Lists every sentence once, preceded by the columns it applies to, unless it applies to all.
 std::string shared_bullets(std::span<const result> results, const std::vector<std::string>& heads,
                            std::vector<std::string> result::*texts) {
   std::vector<std::string> sentences;

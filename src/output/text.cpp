@@ -11,7 +11,7 @@ unsigned byte_at(std::string_view s, std::size_t i) {
   return i < s.size() ? static_cast<unsigned char>(s[i]) : 0u;
 }
 
-/// Length of the valid sequence that begins at `i`, or 0. [Unicode, table 3-7]
+/// Length of the valid UTF-8 sequence at `i`, or 0. [Unicode, table 3-7]
 std::size_t sequence_length(std::string_view s, std::size_t i) {
   const unsigned lead = byte_at(s, i);
   if (lead < 0x80) return 1;
@@ -111,7 +111,7 @@ std::string xml_escaped(std::string_view text) {
             else out += c;
         }
       },
-      // U+FFFE and U+FFFF are characters of UTF-8 but not of XML.
+      // U+FFFE and U+FFFF are valid in UTF-8 but not in XML.
       [&](std::string_view s) { out += s == "\xEF\xBF\xBE" || s == "\xEF\xBF\xBF" ? replacement : s; });
   return out;
 }

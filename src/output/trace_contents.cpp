@@ -23,7 +23,7 @@ std::string label(std::string_view category, std::string_view slice_name) {
 
 double length(const work_part& p) { return p.duration.base() * p.repeat; }
 
-/// The kind that takes most of the time.
+/// The kind of work that takes the most time.
 std::string_view main_kind(const work_template& t) {
   std::array<double, work_kinds> by_kind{};
   for (const work_part& p : t.parts) by_kind[static_cast<std::size_t>(p.kind)] += length(p);
@@ -31,7 +31,7 @@ std::string_view main_kind(const work_template& t) {
   return name(static_cast<work_kind>(std::max_element(by_kind.begin(), by_kind.end()) - by_kind.begin()));
 }
 
-/// One slice for each run of parts of one kind.
+/// Adds one slice per run of parts of one kind.
 void add_runs(const work_template& t, template_slices& out) {
   double end = 0;
   for (std::size_t first = 0; first < t.parts.size();) {
@@ -86,8 +86,8 @@ const span& span_of(const timeline& times, const op_place& p) {
   return times.spans[p.rank_class][p.stream][p.operation];
 }
 
-/// Arrows between shown classes, from the arrival that made the event happen. A slice without length has none:
-/// viewers could not bind it. Returns how many there are, and keeps them when they are at most `most`.
+/// Finds arrows between shown classes, from the arrival that triggered each event. Skips slices of zero length,
+/// which viewers cannot bind arrows to. Returns the number of arrows; stores them if there are at most `most`.
 std::size_t find_arrows(const plan& work, const timeline& times, std::size_t most, trace_contents& out) {
   struct source {
     op_place place;
@@ -120,7 +120,7 @@ std::size_t find_arrows(const plan& work, const timeline& times, std::size_t mos
   return found;
 }
 
-/// Upper bounds of the events of each sort.
+/// Upper bounds on the number of events of each type.
 struct event_counts {
   std::size_t metadata = 0, operations = 0, inside = 0, streams = 0;
 };
@@ -140,7 +140,7 @@ event_counts count(const plan& work, const trace_contents& contents) {
   return n;
 }
 
-/// Leaves out one sort of detail after the other until the events fit.
+/// Leaves out one type of detail after another until the events fit.
 void fit(const plan& work, const timeline& times, const trace_options& options, trace_contents& out) {
   trace_detail detail = options.detail;
   draw_templates(work, &detail, out);
@@ -192,22 +192,21 @@ void check_shape(const plan& work, const timeline& times) {
     for (std::size_t s = 0; same && s < streams.size(); ++s)
       same = times.spans[c][s].size() == streams[s].operations.size();
   }
-  if (!same) throw internal_error("trace: the timeline has another shape than the plan");
+  if (!same) throw internal_error("trace: timeline and plan differ in shape");
 }
 
 }  // namespace
 
 std::int64_t nanoseconds(double seconds) {
   const double ns = seconds * 1e9;
-  if (!(ns >= 0)) throw internal_error(fmt::format("trace: a time of {} s", seconds));
+  if (!(ns >= 0)) throw internal_error(fmt::format("trace: invalid time {} s", seconds));
   if (ns > 0x1p53)
-    throw input_error(
-        {{"",
-          "",
-          fmt::format(
-              "a trace holds times up to 104 days, this run goes to {:.0f} s: fewer requests, or a higher rate",
-              seconds),
-          {}}});
+    throw input_error({{"",
+                        "",
+                        fmt::format("a trace holds times up to 104 days, but this run takes {:.0f} s; use fewer "
+                                    "requests or a higher rate",
+                                    seconds),
+                        {}}});
   return std::llround(ns);
 }
 

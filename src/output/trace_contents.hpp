@@ -1,4 +1,4 @@
-// What a trace will hold, decided before its first byte: slices, arrows, counters, and what the event limit leaves
+// Decides the contents of a trace before writing it: slices, arrows, counters, and what the event limit leaves
 // out.
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace nvlsim::output {
 
-/// An operation of a plan.
+/// The position of an operation in a plan.
 struct op_place {
   std::uint32_t rank_class = 0, stream = 0, operation = 0;
   friend auto operator<=>(const op_place&, const op_place&) = default;
@@ -22,34 +22,36 @@ struct arrow {
   op_place from, to;
 };
 
-/// A slice inside an operation: it ends at `end` of the operation's length, and begins where the one before ends.
+/// A slice inside an operation. It ends at fraction `end` of the operation and begins at the end of the previous
+/// slice.
 struct inner_slice {
   std::uint32_t label = 0;  ///< index into `labels`
   double end = 0;
 };
 
-/// How the operations of one template are drawn. A label is the JSON members `"cat":...,"name":...`.
+/// The slices of one template's operations. A label holds the JSON members `"cat":...,"name":...`.
 struct template_slices {
   std::string label;
   std::vector<std::string> labels;
-  std::vector<inner_slice> inside;  ///< empty when it would repeat the operation
+  std::vector<inner_slice> inside;  ///< empty if it would only repeat the operation
 };
 
 struct trace_contents {
-  std::vector<std::size_t> classes;  ///< in order of the plan
+  std::vector<std::size_t> classes;  ///< in plan order
   std::vector<template_slices> templates;
-  std::vector<arrow> arrows;           ///< by receiver
-  std::vector<std::size_t> by_sender;  ///< the same arrows as indices
+  std::vector<arrow> arrows;           ///< sorted by receiver
+  std::vector<std::size_t> by_sender;  ///< indices of `arrows`, sorted by sender
   bool power = false;
   bool counters = false;
-  std::size_t operations_per_stream = 0;  ///< the first ones; the rest is left out
-  std::vector<std::string> left_out;      ///< in words, for the metadata
+  std::size_t operations_per_stream = 0;  ///< number of operations kept per stream
+  std::vector<std::string> left_out;      ///< descriptions for the metadata
 };
 
-/// Throws input_error for a class that the plan has not, internal_error when plan and timeline differ in shape.
+/// Throws input_error for a class that the plan does not have, internal_error if plan and timeline differ in
+/// shape.
 trace_contents contents_of(const plan& work, const timeline& times, const trace_options& options);
 
-/// Nanoseconds of a moment. Throws internal_error when it is negative, not finite or beyond 2^53 ns.
+/// Converts to nanoseconds. Throws internal_error if the time is negative, not finite or beyond 2^53 ns.
 std::int64_t nanoseconds(double seconds);
 
 }  // namespace nvlsim::output

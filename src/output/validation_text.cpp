@@ -1,4 +1,4 @@
-// Validations as JSON and text.
+// Formats validations as JSON and text.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -108,7 +108,7 @@ std::string percent(const value* v) {
   return d ? fmt::format("{:.1f} %", *d * 100) : std::string("-");
 }
 
-/// Why rows were not compared.
+/// Lists why rows were not compared.
 std::string reasons_text(const records_view& rows) {
   std::string out;
   for (const validation_record* r : rows) {

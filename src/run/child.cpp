@@ -17,7 +17,7 @@
 namespace nvlsim {
 namespace {
 
-/// A child that cannot write has nobody left to tell: it ends as our bug.
+/// Writes everything or exits: a child that cannot write has no way to report it.
 void write_all(int fd, std::string_view text) {
   while (!text.empty()) {
     const ssize_t n = ::write(fd, text.data(), text.size());
@@ -36,7 +36,7 @@ child_process start_child(const std::function<std::string()>& speak) {
   const pid_t parent = ::getpid(), pid = ::fork();
   if (pid < 0) throw internal_error(fmt::format("fork: {}", std::strerror(errno)));
   if (pid == 0) {
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // it must not run beside those of the next parent
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // the child must not outlive its parent
     if (::getppid() != parent) std::_Exit(1);
     ::close(ends[0]);
     write_all(ends[1], speak());

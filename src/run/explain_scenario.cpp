@@ -34,7 +34,7 @@ void add_band(explanation& e, const result& r) {
   if (low && high) e.band = {*low, *high};
 }
 
-/// Formats of GEMMs whose rate is not that of this GPU: nobody measured it, or not on this GPU.
+/// Says which GEMM formats have no rate measured on this GPU.
 std::vector<std::string> unmeasured_formats(const scenario& s, const std::vector<input_constant>& used) {
   constexpr std::string_view table = "/stack/kernels/";
   std::vector<std::string> out;
@@ -43,7 +43,7 @@ std::vector<std::string> unmeasured_formats(const scenario& s, const std::vector
     if (!c.pointer.starts_with(table) || tokens.size() != 6 || tokens[3] != "gemm" || tokens[5] != "tensor_rate")
       continue;
     if (tokens[2] != s.platform.gpu.name)
-      out.push_back(fmt::format("no measurement of {} at {}: the rate is that of entry \"{}\"",
+      out.push_back(fmt::format("no measurement of {} at {}: the rate comes from entry \"{}\"",
                                 s.platform.gpu.name, tokens[4], tokens[2]));
     else if (c.kind == "assumed")
       out.push_back(
@@ -60,13 +60,12 @@ void add_step_band_reasons(explanation& e, const scenario& s) {
   const step_band error = step_band_of(s);
   if (e.band) {
     e.band_reasons.push_back(fmt::format(
-        "nine of ten published steps of this kind lie within {}{:+.0f} to {:+.0f} % of the step time, of GPUs "
-        "left out "
-        "of the fit of stack {}",
+        "90 % of published steps of this kind are within {}{:+.0f} to {:+.0f} % of the simulated step time "
+        "(cross-validation over GPUs, stack {})",
         error_beyond_fit(s) > 1 ? "half of " : "", 100 * (error.low - 1), 100 * (error.high - 1), s.stack.name));
   } else if (!error.known()) {
     e.band_reasons.push_back(fmt::format(
-        "no band: stack {} was not fitted to published steps, or its errors are not known", s.stack.name));
+        "no band: stack {} was not fitted to published steps, or its errors are unknown", s.stack.name));
   } else {
     e.band_reasons.emplace_back("no band: errors on this metric were not measured");
   }
@@ -78,10 +77,10 @@ void add_served_band_reasons(explanation& e, const scenario& s) {
     const char* kind = b.kind == "pools"     ? "prefill and decode pools"
                        : b.kind == "experts" ? "models with experts"
                                              : "dense models";
-    const std::string of = !b.gap.empty() ? "on systems left out of a fit"
+    const std::string of = !b.gap.empty() ? "on systems left out of the fit"
                            : b.by_kind    ? fmt::format("of {} on stack {}", kind, s.stack.name)
                                           : fmt::format("on stack {}", s.stack.name);
-    e.band_reasons.push_back(fmt::format("nine of ten published values {} lie within {}", of,
+    e.band_reasons.push_back(fmt::format("90 % of published values {} are within {}", of,
                                          percent_of(std::log(e.band->second / *e.amount))));
   } else {
     e.band_reasons.emplace_back("no band: errors on this metric were not measured");
@@ -89,17 +88,17 @@ void add_served_band_reasons(explanation& e, const scenario& s) {
   if (!b.gap.empty()) e.band_reasons.push_back(b.gap);
 }
 
-/// Where the band comes from, or why there is none, in words.
+/// Says where the band comes from, or why there is none.
 void add_band_reasons(explanation& e, const scenario& s) {
   if (!e.band && !e.amount) return;
   if (std::holds_alternative<training_workload>(s.workload)) add_step_band_reasons(e, s);
   else if (std::holds_alternative<inference_workload>(s.workload)) add_served_band_reasons(e, s);
   else if (e.band)
     e.band_reasons.push_back(
-        fmt::format("nine of ten measured collectives like it lie within {:+.0f} to {:+.0f} %, of "
-                    "rows and systems left out of the fit of stack {}",
+        fmt::format("90 % of similar measured collectives are within {:+.0f} to {:+.0f} % (cross-validation over "
+                    "rows and systems, stack {})",
                     100 * (e.band->first / *e.amount - 1), 100 * (e.band->second / *e.amount - 1), s.stack.name));
-  else e.band_reasons.emplace_back("no band: nobody measured what is like it");
+  else e.band_reasons.emplace_back("no band: no similar collective was measured");
   for (std::string& line : unmeasured_formats(s, e.constants)) e.band_reasons.push_back(std::move(line));
 }
 

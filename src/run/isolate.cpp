@@ -15,7 +15,7 @@
 namespace nvlsim {
 namespace {
 
-// What a child sends: one letter that says what follows, then text.
+// A child's message: one letter for its kind, then text.
 constexpr char sends_result = 'R', sends_problems = 'P', sends_io = 'F', sends_defect = 'D';
 
 std::string read_all(int fd) {
@@ -46,7 +46,7 @@ void write_trace_file(const std::filesystem::path& file, const scenario& s, cons
   try {
     write_trace(out.stream(), run.work, run.times, options);
   } catch (const io_error&) {
-    throw io_error(fmt::format("{}: the trace cannot be written", file.string()));
+    throw io_error(fmt::format("{}: cannot write the trace", file.string()));
   }
   out.close();
 }
@@ -56,12 +56,12 @@ void write_request_file(const std::filesystem::path& file, const run_record& run
   try {
     write_requests(out.stream(), run.requests, run.front_end);
   } catch (const io_error&) {
-    throw io_error(fmt::format("{}: requests cannot be written", file.string()));
+    throw io_error(fmt::format("{}: cannot write the requests", file.string()));
   }
   out.close();
 }
 
-/// Fields are separated by the unit separator, problems by the record separator.
+/// Separates fields with the ASCII unit separator and problems with the record separator.
 std::string packed(const std::vector<problem>& problems) {
   std::string out;
   for (const problem& p : problems)

@@ -25,7 +25,7 @@ namespace {
 
 constexpr std::size_t links_shown = 12;
 
-/// The busiest ports of a run whose traffic shared them.
+/// Adds the busiest ports if traffic shared ports.
 void add_links(run_record& out, const platform& hardware) {
   out.links = links_used(out.work, out.times, hardware);
   value list{value::array{}};
@@ -49,7 +49,7 @@ timeline times_of(const plan& work, const platform& hardware, const scenario& s,
   return longest_path ? evaluate(work) : simulate(work, hardware, {s.simulation.network});
 }
 
-/// What a whole training run costs rests on one number: where it is from.
+/// Adds the source of the GPU price, on which all costs depend.
 void add_price_source(result& r, const scenario& s) {
   if (!s.platform.price.per_gpu) return;
   constexpr std::string_view pointer = "/platform/price/per_gpu";
@@ -74,8 +74,7 @@ void run_training(run_record& out, const scenario& s, const training_workload& w
       out.times = times_of(out.work, s.platform, s, o);
       for (std::string& n : idle_settings(s.model, w)) r.notes.push_back(std::move(n));
       if (s.simulation.network == fidelity::flow)
-        r.notes.push_back(
-            "flow: pipeline sends, data-parallel traffic and the exchanges inside passes share ports");
+        r.notes.push_back("flow: pipeline sends, data-parallel traffic and collectives inside passes share ports");
       add_training_sections(r, s.platform, s.model, w, out.work, out.times, memory, step_band_of(s));
       if (w.token_budget) add_price_source(r, s);
       if (s.simulation.network == fidelity::flow) add_links(out, s.platform);
@@ -83,8 +82,8 @@ void run_training(run_record& out, const scenario& s, const training_workload& w
   }
 }
 
-/// Bands of a served load, of the metrics whose errors are known: latencies by mean and median, and rates where
-/// the engine sets them and not the arrivals.
+/// Adds bands for serving metrics with known errors: mean and median latencies, and rates that the engine rather
+/// than the arrivals determines.
 void add_serving_bands(result& r, const scenario& s, const inference_workload& w) {
   const error_widths widths = band_of(s).widths;
   const auto band = [&](const std::string& metric, const value* v, double width) {
@@ -99,7 +98,7 @@ void add_serving_bands(result& r, const scenario& s, const inference_workload& w
         band(fmt::format("{}.{}", metric, statistic), d->find(statistic), width);
   band("output_tokens_per_s_per_user", r.metrics.find("output_tokens_per_s_per_user"), widths.tpot);
   if (w.load == load_kind::open_loop || w.load == load_kind::trace) return;
-  // Clients that wait for their answers set the pace: rates go with the time of a token.
+  // In a closed loop rates are proportional to the inverse of TPOT.
   const double rates = w.load == load_kind::closed_loop ? widths.tpot : widths.throughput;
   for (const char* m :
        {"output_tokens_per_s", "output_tokens_per_s_per_gpu", "total_tokens_per_s", "total_tokens_per_s_per_gpu",
@@ -114,8 +113,8 @@ void run_serving(run_record& out, const scenario& s, const inference_workload& w
   r.reasons = std::move(run.reasons);
   r.notes = std::move(run.notes);
   if (w.load == load_kind::trace && w.requests > static_cast<std::int64_t>(w.replay->list.requests.size()))
-    r.notes.push_back(
-        fmt::format("the trace has {} requests, of {} asked for", w.replay->list.requests.size(), w.requests));
+    r.notes.push_back(fmt::format("the trace has only {} of the {} requests asked for",
+                                  w.replay->list.requests.size(), w.requests));
   if (!r.reasons.empty()) return;
   for (std::string& n : idle_settings(s.stack, s.model, w)) r.notes.push_back(std::move(n));
   add_serving_sections(r, s.platform, w, run);

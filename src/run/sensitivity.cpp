@@ -1,4 +1,4 @@
-// What the constants of a run do to its metric. [docs/models-and-assumptions.md#sensitivity]
+// Sensitivity of a metric to the constants of its run. [docs/models-and-assumptions.md#sensitivity]
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,16 +12,16 @@
 namespace nvlsim {
 namespace {
 
-constexpr double step = 0.1;                  // of each constant
-constexpr double lowest = 0.25, highest = 4;  // range in which the bottleneck is looked for
+constexpr double step = 0.1;                  // relative change of each constant
+constexpr double lowest = 0.25, highest = 4;  // factors between which turning points are searched
 constexpr int bisections = 12;
 constexpr std::size_t most_turning_points = 5;
-// A faster memory streams faster: the two move together, by the name of the first.
-// A key of tables, no quantity.
+// A table key, not a quantity.
 constexpr std::string_view generation = "/platform/gpu/nvlink_generation";
+// Faster memory also streams faster, so both change together under the first name.
 constexpr std::string_view memory_rate = "/platform/gpu/hbm_bandwidth", stream_rate = "/platform/gpu/hbm_stream";
 
-/// The value of a constant times a factor, in its own unit; empty when it is no number.
+/// Multiplies a number with a unit by `factor`. Empty if the text is not a number or is zero.
 std::string scaled_text(const std::string& text, double factor) {
   double x = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), x);
@@ -34,7 +34,7 @@ struct outcome {
   std::string bottleneck;
 };
 
-/// The metric of a scenario, and what most of the time behind it is spent on.
+/// Runs a scenario. Returns the metric and the resource that takes most of its time.
 std::optional<outcome> outcome_of(const scenario& s, const std::string& metric) {
   const run_record run = run_scenario(s, {.explained = true, .engine = false});
   if (run.outcome.status == run_status::infeasible) return std::nullopt;
@@ -64,7 +64,7 @@ class prober {
   }
 
  private:
-  /// Nothing when an input is then out of its range.
+  /// Empty if the changed input is out of range.
   std::optional<outcome> with(const std::vector<override_option>& sets) const {
     try {
       return outcome_of(change_(sets), metric_);
@@ -81,7 +81,7 @@ double effect(const sensitivity& s) {
   return std::max(std::abs(s.less.value_or(0)), std::abs(s.more.value_or(0)));
 }
 
-/// Where between `inside` and `outside` the bottleneck is another one than `from`.
+/// Finds the factor between `inside` and `outside` at which the bottleneck stops being `from`.
 std::optional<turning_point> turning_point_of(const prober& p, const input_constant& c, const std::string& from,
                                               double outside) {
   const auto far = p.at(c, outside);

@@ -13,7 +13,7 @@
 namespace nvlsim {
 namespace {
 
-/// Takes what an object of widths states.
+/// Copies the widths that an object gives.
 bool take_widths(error_widths& out, const value* from, bool widest) {
   if (!from || !from->members()) return false;
   bool any = false;
@@ -28,7 +28,7 @@ bool take_widths(error_widths& out, const value* from, bool widest) {
   return any;
 }
 
-/// What there is no measurement of; nothing when there is one, or when nobody says.
+/// Says which measurement is missing. Empty if this GPU was measured at this precision.
 std::string gap_in(const value& measured, const scenario& s, const inference_workload& w) {
   const value* formats = measured.find(s.platform.gpu.name);
   if (!formats || !formats->items())

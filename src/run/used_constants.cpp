@@ -13,7 +13,7 @@
 namespace nvlsim {
 namespace {
 
-/// What a run consists of, as far as it tells which constants count.
+/// Properties of a run that decide which constants it uses.
 struct traits {
   std::set<precision> formats;
   std::set<std::string, std::less<>> exchanges;
@@ -49,11 +49,11 @@ bool under_any(std::string_view pointer, const std::vector<std::string>& parents
   return std::any_of(parents.begin(), parents.end(), [&](const std::string& p) { return under(pointer, p); });
 }
 
-/// Subtrees whose constants count. Where several entries give the same constant, the first counts.
+/// Subtrees whose constants are used. If several entries give the same constant, the first one is used.
 struct used_subtrees {
   std::vector<std::string> platform, stack;
-  std::vector<std::string> entries;  ///< of kernels, nearest first
-  std::vector<std::string> groups;   ///< in each entry
+  std::vector<std::string> entries;  ///< kernel entries, nearest first
+  std::vector<std::string> groups;   ///< kernel groups used in each entry
 };
 
 used_subtrees platform_of(const traits& t, bool computes) {
@@ -112,13 +112,14 @@ bool known(const scenario& s, const std::string& subtree) {
                      [&](const input_constant& c) { return under(c.pointer, subtree); });
 }
 
-/// The entry that a table of collectives takes for a key.
+/// The pointer of the collective-table entry used for a key.
 std::string entry_of(const scenario& s, const std::string& table, std::string_view key) {
   const std::string own = fmt::format("{}/{}", table, key);
   return known(s, own) ? own : table + "/default";
 }
 
-/// As collective_time chooses it: the fabric's own, that of the mirror image, that of any fabric.
+/// Chooses the fabric entry as collective_time does: this fabric's, then the mirrored collective's, then any
+/// fabric's.
 std::string fabric_entry(const scenario& s, const std::string& table, const std::string& kind) {
   const std::string own = fmt::format("{}/{}/", table, s.platform.fabric.name);
   if (known(s, own + kind)) return own + kind;
@@ -143,7 +144,7 @@ void add_collectives(used_subtrees& u, const scenario& s, const traits& t) {
       continue;
     }
     const auto operation = collective_by_name(e);
-    if (!operation) continue;  // a transfer of nothing has no name
+    if (!operation) continue;  // an empty transfer has no name
     const std::string kind(name(collectives::measured_kind(*operation)));
     u.stack.push_back(fmt::format("{}/{}", entry_of(s, at + "/domain", domain), kind));
     if (e == "all_reduce")
@@ -155,7 +156,7 @@ void add_collectives(used_subtrees& u, const scenario& s, const traits& t) {
   }
 }
 
-/// Costs of a serving engine are kept by GPU and by architecture.
+/// Whether the constant is a serving-engine cost of another GPU or architecture.
 bool of_another_gpu(std::string_view pointer, const gpu_spec& gpu) {
   for (const std::string_view table : {"/stack/inference/gpus/", "/stack/inference/sustained_factor/"}) {
     if (!pointer.starts_with(table)) continue;
@@ -197,7 +198,7 @@ std::vector<input_constant> used_constants(const scenario& s, const run_record& 
     if (!under_any(c.pointer, u.platform) && !under_any(c.pointer, u.stack)) continue;
     if (under_any(c.pointer,
                   {"/stack/inference/band", "/stack/inference/calibration", "/stack/training/residuals"}))
-      continue;  // of results, not of times
+      continue;  // affects bands, not times
     if (of_another_gpu(c.pointer, s.platform.gpu) || (!t.routed && under(c.pointer, "/stack/training/moe")))
       continue;
     out.push_back(c);

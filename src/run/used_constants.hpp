@@ -1,4 +1,4 @@
-// Which constants of platform and stack a run made use of.
+// Constants of platform and stack that a run used.
 #pragma once
 
 #include <vector>
@@ -8,8 +8,7 @@
 
 namespace nvlsim {
 
-/// The constants that the metrics of a run depend on, in the order of the files. The run needs facts
-/// (`run_options::explained`).
+/// Constants that the metrics of a run depend on, in file order. The run needs facts (`run_options::explained`).
 std::vector<input_constant> used_constants(const scenario& s, const run_record& run);
 
 }  // namespace nvlsim

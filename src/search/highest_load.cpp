@@ -10,12 +10,12 @@
 namespace nvlsim {
 namespace {
 
-constexpr double closeness = 0.002;        // of the rate
-constexpr int most_doublings = 40;         // from the load that the scenario gives
-constexpr double most_requests = 100'000;  // of a closed loop: more clients say no more
+constexpr double closeness = 0.002;        // relative precision of the rate
+constexpr int most_doublings = 40;         // starting from the scenario's load
+constexpr double most_requests = 100'000;  // of a closed loop; more clients give no more information
 constexpr double alone =
-    1e-4;  // requests in flight, in the mean: with less load each has the server to itself still
-constexpr double most_rate = 1e9, most_scale = 1e6;  // that a scenario can say
+    1e-4;  // mean requests in flight; at lower loads every request already has the server to itself
+constexpr double most_rate = 1e9, most_scale = 1e6;  // limits of the scenario format
 
 bool is_closed(const inference_workload& w) { return w.load == load_kind::closed_loop; }
 
@@ -29,10 +29,10 @@ double most_load(const inference_workload& w) {
   return w.load == load_kind::trace && w.replay->timed ? most_scale : most_rate;
 }
 
-/// The workload at so many clients, requests a second, or times the rate of the trace.
+/// The workload with `load` clients, requests/s, or times the trace's rate.
 inference_workload with_load(inference_workload w, double load) {
   if (is_closed(w)) {
-    // As many requests a client as the scenario has.
+    // Keeps the number of requests per client.
     const double each = static_cast<double>(w.requests) / static_cast<double>(w.concurrency);
     w.concurrency = std::llround(load);
     w.requests = std::max<std::int64_t>(w.concurrency, std::llround(each * load));
@@ -44,13 +44,14 @@ inference_workload with_load(inference_workload w, double load) {
   return w;
 }
 
-/// A run that is over before its queue has grown holds any rate: what ends must come as fast as what arrives.
+/// Whether completions keep up with arrivals. Without this test, a run that ends before its queue has grown would
+/// sustain any rate.
 bool keeps_up(const inference_workload& w, const inference_metrics& m) {
   constexpr double least = 0.9;
   return is_closed(w) || m.requests_per_s >= least * m.offered_requests_per_s.value_or(0);
 }
 
-/// "ttft 121 ms of 1 ms allowed" and so on, of the request in the middle.
+/// Median latencies and their limits: "ttft 121 ms of 1 ms allowed".
 std::string beside_limits(const service_objective& o, const inference_metrics& m) {
   std::vector<std::string> out;
   const auto add = [&](const char* name, std::optional<double> limit, std::optional<double> middle) {
@@ -93,7 +94,7 @@ class load_search {
     out_.load = good;
     out_.work = with_load(work_, good);
     std::int64_t all = out_.work.requests;
-    if (work_.load == load_kind::trace) {  // its first part, or all of it
+    if (work_.load == load_kind::trace) {  // part of the trace or all of it
       const auto in_file = static_cast<std::int64_t>(work_.replay->list.requests.size());
       all = all > 0 ? std::min(all, in_file) : in_file;
     }
@@ -124,7 +125,7 @@ class load_search {
   const scenario& s_;
   const inference_workload& work_;
   highest_load out_;
-  double in_flight_ = 0;  ///< of the last run
+  double in_flight_ = 0;  ///< in the last run
 };
 
 }  // namespace
@@ -132,8 +133,8 @@ class load_search {
 highest_load find_highest_load(const scenario& s) {
   const auto* w = std::get_if<inference_workload>(&s.workload);
   if (!w || (!is_closed(*w) && w->load != load_kind::open_loop && w->load != load_kind::trace))
-    refuse(s, "the highest load is that of a closed_loop, an open_loop or a trace");
-  if (!w->objective.any()) refuse(s, "the highest load needs an objective: slo");
+    refuse(s, "the highest load needs a closed_loop, open_loop or trace workload");
+  if (!w->objective.any()) refuse(s, "the highest load needs an objective (slo)");
   return load_search(s).run();
 }
 

@@ -9,7 +9,7 @@ namespace nvlsim {
 namespace {
 
 constexpr std::int64_t requests_of_client = 4;
-constexpr std::int64_t least_requests = 32;  // of a lane
+constexpr std::int64_t least_requests = 32;  // per replica
 constexpr std::int64_t most_racks = 1'000'000;
 
 inference_workload with_layout(inference_workload w, int tp, int ep, int attention_dp, std::int64_t gpus) {
@@ -32,7 +32,7 @@ std::string layout_name(const inference_workload& w) {
   return (out.empty() ? std::string("tp 1") : out) + fmt::format(" x{}", w.replicas);
 }
 
-/// Sizes that are powers of two, within a domain; as many replicas as the GPUs have room for.
+/// Layouts with power-of-two sizes inside a domain and as many replicas as the GPUs hold.
 std::vector<inference_workload> layouts(const scenario& s, const inference_workload& base, std::int64_t gpus) {
   std::vector<inference_workload> out;
   const bool experts = has_routed_experts(s.model);
@@ -45,7 +45,7 @@ std::vector<inference_workload> layouts(const scenario& s, const inference_workl
   return out;
 }
 
-/// Closed loop of so many clients; a simulation in token time where the load needs no clock.
+/// Runs a closed loop and measures it. Uses the schedule in token time if the load needs no clock.
 bool measure(const scenario& s, inference_workload& w, inference_metrics& out, std::string& reason) {
   if (needs_clock(w)) {
     const serving_run run = serve(s.platform, s.stack, s.model, w);
@@ -80,7 +80,7 @@ pareto_study study_pareto(scenario s, std::int64_t gpus, const std::vector<std::
   const auto* given = std::get_if<inference_workload>(&s.workload);
   if (!given || given->load == load_kind::trace)
     throw input_error(
-        {{s.file, "/workload", "a Pareto study takes an inference workload with lengths of its own", {}}});
+        {{s.file, "/workload", "a Pareto study needs an inference workload with its own request lengths", {}}});
   inference_workload base = *given;
   base.load = load_kind::closed_loop;
   base.measured = {};
@@ -89,7 +89,8 @@ pareto_study study_pareto(scenario s, std::int64_t gpus, const std::vector<std::
   pareto_study out;
   out.name = s.name;
   if (given->pooled())
-    out.left_out.emplace_back("prefill and decode pools: layouts of whole engines are tried in their place");
+    out.left_out.emplace_back(
+        "prefill and decode pools: not tried; layouts of combined engines are tried instead");
   out.gpus = gpus > 0 ? gpus : std::int64_t{given->gpus()};
   const std::int64_t rack = std::max(1, s.platform.gpus_per_rack());
   s.platform.racks = std::max(s.platform.racks,
@@ -108,7 +109,7 @@ pareto_study study_pareto(scenario s, std::int64_t gpus, const std::vector<std::
       pareto_point p{name, w.tp, w.pp, w.ep, w.attention_dp, w.replicas, n, {}, false};
       std::string reason;
       if (measure(s, w, p.metrics, reason)) {
-        // GPUs that no replica has room on count as well.
+        // Counts GPUs too that no replica fits on.
         p.metrics.output_tokens_per_s_per_gpu = p.metrics.output_tokens_per_s / static_cast<double>(out.gpus);
         p.metrics.total_tokens_per_s_per_gpu = p.metrics.total_tokens_per_s / static_cast<double>(out.gpus);
         out.points.push_back(std::move(p));

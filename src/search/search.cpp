@@ -1,4 +1,5 @@
-// Tries layouts on several threads and keeps the best, the front and what was left out. [docs/search.md]
+// Evaluates layouts on several threads. Keeps the best, the Pareto front and the reasons for pruned ones.
+// [docs/search.md]
 #include "nvlsim/search/search.hpp"
 
 #include <fmt/format.h>
@@ -24,13 +25,13 @@
 namespace nvlsim {
 namespace {
 
-/// A layout by its place in the space, with its metrics.
+/// A layout's position in the space, and its metrics.
 struct candidate {
   std::size_t group = 0, index = 0;
   std::vector<std::optional<double>> metrics;
 };
 
-/// Numbers replaced by N, so that reasons of one kind are equal.
+/// Replaces numbers by N so that reasons of one kind compare equal.
 std::string kind_of(std::string_view reason) {
   std::string out;
   const auto digit = [](char c) { return c >= '0' && c <= '9'; };
@@ -50,7 +51,7 @@ std::string kind_of(std::string_view reason) {
   return out;
 }
 
-/// Why layouts were left out, with the first of each kind.
+/// Counts reasons for pruned layouts, with an example of each kind.
 struct pruning {
   struct entry {
     std::int64_t count = 0;
@@ -71,12 +72,12 @@ struct pruning {
   }
 };
 
-/// What a metric is to the ranking: larger numbers are worse.
+/// A metric as a cost: larger is worse.
 struct ranked_metric {
   std::size_t at = 0;
   double sign = 1;
 
-  /// Unknown is worst.
+  /// An unknown metric has the highest cost.
   double cost(const candidate& c) const { return c.metrics[at] ? sign * *c.metrics[at] : HUGE_VAL; }
 };
 
@@ -88,7 +89,7 @@ struct ranking {
     const double x = objective.cost(a), y = objective.cost(b);
     return std::tie(x, a.group, a.index) < std::tie(y, b.group, b.index);
   }
-  /// Whether `a` is at least as good in all of the front's metrics and better in one, or equal and earlier.
+  /// Whether `a` dominates `b`: no worse in all front metrics and better in one, or equal and earlier.
   bool beats(const candidate& a, const candidate& b) const {
     bool better_somewhere = false;
     for (const ranked_metric& m : front) {
@@ -100,7 +101,7 @@ struct ranking {
   }
 };
 
-/// The best and the front of what one thread saw.
+/// The best layouts and the Pareto front among those one thread evaluated.
 class keeper {
  public:
   keeper(const ranking& r, std::size_t top) : ranking_(r), top_(top) {}
@@ -148,11 +149,11 @@ class keeper {
 
   const ranking& ranking_;
   std::size_t top_;
-  std::vector<candidate> best_;  ///< a heap, the worst first
+  std::vector<candidate> best_;  ///< a heap with the worst on top
   std::vector<candidate> front_;
 };
 
-/// Constraints on parameters are judged before a layout is evaluated.
+/// A constraint. Constraints on parameters are checked before a layout is evaluated.
 struct constraint {
   analysis::gate rule;
   bool on_parameter = false;
@@ -191,9 +192,8 @@ class searcher {
   bool smaller_ = true;
   std::vector<constraint> constraints_;
   bool parameter_constraints_ = false;
-  bool in_full_ =
-      false;  ///< whether layouts are evaluated with every metric, as one that takes longer is looked at
-  std::vector<std::size_t> order_;  ///< of the groups
+  bool in_full_ = false;            ///< evaluate all metrics, because a slow one is used
+  std::vector<std::size_t> order_;  ///< order in which groups are visited
   std::atomic<std::size_t> next_ = 0;
   std::mutex reporting_;
   std::int64_t candidates_ = 0, done_ = 0;
@@ -203,7 +203,7 @@ std::unique_ptr<search_space> space_for(const scenario& s, const search_options&
   if (std::holds_alternative<training_workload>(s.workload)) return training_space(s, o, problems);
   if (std::holds_alternative<inference_workload>(s.workload)) return serving_space(s, o, problems);
   problems.add(s.file, "/workload/kind",
-               "a collective has no layouts to search; give a training or inference scenario");
+               "a collective has no layouts to search; use a training or inference scenario");
   return nullptr;
 }
 
@@ -226,7 +226,7 @@ searcher::searcher(const scenario& s, const search_options& o) : scenario_(s), o
 
 std::string searcher::hint_for(const std::string& metric) const {
   const bool price = metric.find("usd") != std::string::npos && !scenario_.platform.price.per_gpu;
-  if (price) return " is not known: the platform has no price; give one, --set '/platform/price/per_gpu=4 USD/h'";
+  if (price) return " is unknown: the platform has no price; set one with --set '/platform/price/per_gpu=4 USD/h'";
   const auto* w = std::get_if<training_workload>(&scenario_.workload);
   return w && needs_token_budget(metric) && !w->token_budget ? " needs /workload/token_budget" : "";
 }
@@ -238,7 +238,7 @@ ranked_metric searcher::metric_named(const std::string& name, const char* option
     return {};
   }
   const auto direction = smaller_is_better(name);
-  if (!direction) problems.add(option, "", fmt::format("neither more nor less of \"{}\" is better", name));
+  if (!direction) problems.add(option, "", fmt::format("\"{}\" has no better direction", name));
   if (const std::string hint = hint_for(name); !hint.empty()) problems.add(option, "", name + hint);
   return {static_cast<std::size_t>(at - space_->metrics.begin()), direction.value_or(true) ? 1.0 : -1.0};
 }
@@ -259,7 +259,7 @@ void searcher::read_ranking(diagnostics& problems) {
     ranking_.front.push_back(n == objective_ ? ranking_.objective : metric_named(n, "--pareto", problems));
 }
 
-/// Whether a parameter is none of counts.
+/// Whether a parameter's values are words, not numbers.
 static bool is_word(const search_space& space, std::size_t at) {
   return space.groups() > 0 && space.size(0) > 0 && !space.layout(0, 0)[at].integer();
 }
@@ -271,7 +271,8 @@ void searcher::read_constraints(diagnostics& problems) {
     for (const problem& p : own.sorted()) problems.add(p);
     if (!own.empty()) continue;
     if (c.rule.relative)
-      problems.add("--constraint", "", fmt::format("\"{}\": a bound is a number without a per cent sign", text));
+      problems.add("--constraint", "",
+                   fmt::format("\"{}\": the bound must be a number without a per cent sign", text));
     const auto find = [&](const std::vector<std::string>& names) {
       const auto it = std::find(names.begin(), names.end(), c.rule.metric);
       c.at = static_cast<std::size_t>(it - names.begin());
@@ -286,8 +287,8 @@ void searcher::read_constraints(diagnostics& problems) {
     }
     if (c.on_parameter && is_word(*space_, c.at))
       problems.add("--constraint", "",
-                   fmt::format("\"{}\": {} is a word, and no number to compare; --only {}=... restricts it", text,
-                               c.rule.metric, c.rule.metric));
+                   fmt::format("\"{}\": {} is not a number; use --only {}=... to restrict it", text, c.rule.metric,
+                               c.rule.metric));
     parameter_constraints_ |= c.on_parameter;
     constraints_.push_back(std::move(c));
   }
@@ -342,7 +343,7 @@ void searcher::report(std::int64_t more) {
 }
 
 void searcher::work(worker& w) {
-  // Few at once where there are few: they may take seconds each, and every worker is to have some.
+  // Small batches if there are few groups: each may take seconds, and every thread should get some.
   const std::size_t at_once = std::clamp<std::size_t>(order_.size() / 1024, 1, 8);
   for (std::size_t first; (first = next_.fetch_add(at_once)) < order_.size();) {
     std::int64_t tried = 0;
@@ -430,7 +431,7 @@ search_result searcher::collect(worker& all) {
 
 search_result search_layouts(const scenario& s, const search_options& options) {
 #ifdef __GLIBC__
-  // Plans of a few megabytes come and go: their memory stays with the process.
+  // Keeps the memory of freed plans (a few megabytes each) in the process.
   mallopt(M_MMAP_THRESHOLD, 1 << 30);
   mallopt(M_TRIM_THRESHOLD, 1 << 30);
 #endif

@@ -1,4 +1,4 @@
-// Layouts of a served model.
+// Serving layouts.
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -12,7 +12,7 @@
 namespace nvlsim {
 namespace {
 
-/// Ranks of a worker and how many workers there are, with the other names that scenarios give them.
+/// Parallel sizes of a worker and the number of workers, with their aliases in scenarios.
 struct rank_axis {
   std::string_view name;
   std::array<std::string_view, 2> aliases;
@@ -25,7 +25,7 @@ constexpr std::array<rank_axis, 5> rank_axes = {
      {"attention_dp", {}, &pool_layout::attention_dp},
      {"replicas", {"data_parallel_size", "workers"}, &pool_layout::replicas}}};
 
-/// Workers that decode, or do all, and the others.
+/// Decode or combined workers, and prefill workers.
 struct split {
   pool_layout workers, prefill;
 };
@@ -60,7 +60,7 @@ class space final : public search_space {
     }
   }
 
-  /// Groups of one: each takes long, so that threads share them out and progress is told.
+  /// Groups of one layout. Each takes long, so threads share them evenly and progress is reported often.
   std::size_t groups() const override { return splits_.size() * limits(); }
   std::size_t size(std::size_t) const override { return 1; }
 
@@ -99,7 +99,7 @@ class space final : public search_space {
   }
 
  private:
-  /// Loads whose batches depend on the clock.
+  /// Evaluates loads with arrivals over time.
   evaluation evaluate_served(const inference_workload& w) const {
     evaluation out;
     serving_run run = serve(machine_, base_.stack, base_.model, w);
@@ -131,7 +131,7 @@ class space final : public search_space {
     }
   }
 
-  /// By the names that the scenario has for them.
+  /// Adds the parallel sizes under the names the scenario uses.
   void name_ranks(const std::string& prefix, const std::string& layout) {
     const value* written = base_.inputs.at_pointer("/scenario" + layout);
     for (const rank_axis& a : rank_axes) {
@@ -162,8 +162,8 @@ class space final : public search_space {
                        [&](const rank_axis& a) { return allowed.allows(prefix + std::string(a.name), p.*a.of); });
   }
 
-  /// Workers of a pool: ranks by powers of two in a rack, with tensor parallelism or attention data parallelism,
-  /// and experts on one rank each or on all.
+  /// Worker layouts with up to `gpus` GPUs: power-of-two sizes in a rack, tensor parallelism or attention data
+  /// parallelism, experts expert-parallel or tensor-parallel.
   std::vector<pool_layout> workers_within(int gpus) const {
     const bool routed = has_routed_experts(base_.model);
     std::vector<pool_layout> out;
@@ -175,7 +175,7 @@ class space final : public search_space {
     return out;
   }
 
-  /// Every pair of kinds of workers, and every way to share the GPUs out to them.
+  /// Every pair of worker layouts with every division of the GPUs between the pools.
   void list_pools(int gpus, const allowed_values& allowed) {
     for (const pool_layout& prefill : workers_within(gpus - 1))
       for (const pool_layout& decode : workers_within(gpus - 1))
@@ -191,7 +191,7 @@ class space final : public search_space {
     const bool routed = has_routed_experts(base_.model);
     for (const std::int64_t tp : divisors(gpus))
       for (const std::int64_t adp : divisors(gpus / tp)) {
-        if (tp > 1 && adp > 1) continue;  // one of them: the other is not modelled
+        if (tp > 1 && adp > 1) continue;  // tp and attention dp together are not modelled
         for (const std::int64_t pp : divisors(gpus / tp / adp))
           for (const std::int64_t ep : routed ? divisors(tp * adp) : std::vector<std::int64_t>{1}) {
             const std::int64_t replicas = gpus / tp / adp / pp;
@@ -202,7 +202,7 @@ class space final : public search_space {
       }
   }
 
-  /// Pairs of batch limits that each split is tried with.
+  /// Number of batch-limit pairs tried with each split.
   std::size_t limits() const { return pooled_ ? 1 : batches_.size() * tokens_.size(); }
 
   inference_workload workload(std::size_t group) const {
@@ -219,7 +219,7 @@ class space final : public search_space {
     return w;
   }
 
-  /// Those of a small load; which there are does not depend on the layout.
+  /// Lists the metrics. They are the same for all layouts.
   void name_metrics() {
     metrics = {"output_tokens_per_s",
                "output_tokens_per_s_per_gpu",
@@ -243,7 +243,7 @@ class space final : public search_space {
   platform machine_;
   std::vector<split> splits_;
   std::vector<std::int64_t> batches_, tokens_;
-  bool pooled_ = false;  ///< prompts have workers of their own
+  bool pooled_ = false;  ///< separate prefill workers
 };
 
 }  // namespace

@@ -11,7 +11,7 @@
 namespace nvlsim {
 namespace {
 
-/// The whole of a text as a number from 0.
+/// Parses a whole text as a non-negative integer.
 std::optional<std::int64_t> count_in(const std::string& text) {
   std::int64_t n = 0;
   const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), n);
@@ -19,7 +19,7 @@ std::optional<std::int64_t> count_in(const std::string& text) {
   return n;
 }
 
-/// Those between plus signs, in order.
+/// Splits a word at plus signs and sorts the parts.
 std::vector<std::string> parts_of(const std::string& word) {
   std::vector<std::string> out(1);
   for (const char c : word) {
@@ -56,7 +56,8 @@ allowed_values::allowed_values(const std::vector<search_restriction>& restrictio
         const auto n = count_in(text);
         if (!n || *n < it->least)
           problems.add("--only", "",
-                       fmt::format("{}: \"{}\" is no count{}", r.parameter, text, it->least > 0 ? " from 1" : ""));
+                       fmt::format("{}: \"{}\" is not a whole number{}", r.parameter, text,
+                                   it->least > 0 ? " of at least 1" : ""));
         continue;
       }
       const auto like = std::find_if(it->words.begin(), it->words.end(),
@@ -64,7 +65,7 @@ allowed_values::allowed_values(const std::vector<search_restriction>& restrictio
       if (like != it->words.end()) text = *like;
       else if (text != it->own)
         problems.add("--only", "",
-                     fmt::format("{}: \"{}\" is none of {}", r.parameter, text, fmt::join(it->words, ", ")),
+                     fmt::format("{}: \"{}\" is not one of {}", r.parameter, text, fmt::join(it->words, ", ")),
                      nearest(text, it->words));
     }
     restrictions_.push_back(std::move(r));

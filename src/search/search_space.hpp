@@ -1,4 +1,4 @@
-// Layouts that a search tries, and what one gives.
+// The layouts a search tries, and the outcome of evaluating one.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,13 @@
 
 namespace nvlsim {
 
-/// What became of a layout.
+/// The outcome of evaluating a layout.
 struct evaluation {
-  std::string reason;                          ///< why it was left out; empty when it runs
-  std::vector<std::optional<double>> metrics;  ///< when it runs
+  std::string reason;                          ///< why it was left out; empty if it runs
+  std::vector<std::optional<double>> metrics;  ///< set if it runs
 };
 
-/// The layouts of one kind of workload, as groups of layouts that are legal or not for the same reasons.
+/// The layouts of one kind of workload. Layouts in a group are valid or invalid for the same reasons.
 class search_space {
  public:
   virtual ~search_space() = default;
@@ -26,43 +26,44 @@ class search_space {
   std::vector<std::pair<std::string, value>> everywhere;
 
   virtual std::size_t groups() const = 0;
-  /// In which order groups are best tried.
+  /// The order in which to visit the groups.
   virtual std::vector<std::size_t> visiting_order() const;
-  /// Layouts of a group.
+  /// Number of layouts in a group.
   virtual std::size_t size(std::size_t group) const = 0;
   virtual std::vector<value> layout(std::size_t group, std::size_t index) const = 0;
-  /// Why no layout of the group can run; empty when some may.
+  /// Says why no layout of the group can run. Empty if some may run.
   virtual std::string group_reason(std::size_t group) const = 0;
-  /// Requires that the group has no reason. `in_full` also gives the metrics of `dear`. Called by several threads.
+  /// Evaluates a layout. Requires an empty `group_reason`. With `in_full`, also computes the metrics in `dear`.
+  /// Called by several threads.
   virtual evaluation evaluate_layout(std::size_t group, std::size_t index, bool in_full) const = 0;
-  std::vector<std::string> dear;  ///< metrics that take longer
+  std::vector<std::string> dear;  ///< metrics that are slow to compute
 };
 
-/// A parameter of layouts, with the scenario's own value of it as text.
+/// A layout parameter and its value in the scenario, as text.
 struct search_parameter {
   std::string name, own;
-  std::vector<std::string> words = {};  ///< what it may be; none for a count
-  std::int64_t least = 1;               ///< of a count
+  std::vector<std::string> words = {};  ///< allowed words; empty for a number
+  std::int64_t least = 1;               ///< lowest number
 };
 
-/// The values that a search may give to its parameters.
+/// The parameter values that a search may use.
 class allowed_values {
  public:
-  /// Reports what is unknown. A word of parts, "a+b", is known in any order of them.
+  /// Reports unknown parameters and values. The parts of a word such as "a+b" may be in any order.
   allowed_values(const std::vector<search_restriction>& restrictions, const std::vector<search_parameter>& known,
                  diagnostics& problems);
   bool allows(std::string_view parameter, std::string_view text) const;
-  /// Whether a restriction names the value.
+  /// Whether a restriction explicitly names the value.
   bool asks(std::string_view parameter, std::string_view text) const;
   bool allows(std::string_view parameter, std::int64_t v) const;
-  /// Those of `usual` that are allowed; whatever is given where it is.
+  /// The values given for the parameter; without a restriction, `usual`.
   std::vector<std::int64_t> integers(std::string_view parameter, std::vector<std::int64_t> usual) const;
 
  private:
   std::vector<search_restriction> restrictions_;
 };
 
-/// Where GPUs of a job of that size sit on the scenario's platform.
+/// Placement of a job of a given size on the scenario's platform.
 struct job_place {
   placement place;
   int racks = 1;
@@ -71,7 +72,7 @@ job_place place_of(const scenario& s, std::int64_t gpus);
 
 std::vector<std::int64_t> divisors(std::int64_t n);
 
-/// `s` must outlive them.
+/// Build the search space. `s` must outlive it.
 std::unique_ptr<search_space> training_space(const scenario& s, const search_options& o, diagnostics& problems);
 std::unique_ptr<search_space> serving_space(const scenario& s, const search_options& o, diagnostics& problems);
 

@@ -1,4 +1,4 @@
-// Layouts of a training step.
+// Training layouts.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 namespace nvlsim {
 namespace {
 
-/// Parameters, with Megatron-LM's other names of them.
+/// Parameters and their Megatron-LM names.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 15> axes = {{
     {"tp", "tensor_model_parallel_size"},
     {"pp", "pipeline_model_parallel_size"},
@@ -36,8 +36,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 15> axes = {
 constexpr std::array<std::string_view, 5> schedules = {"1f1b", "interleaved", "zb_h1", "zb_v", "dualpipe"};
 constexpr std::array<std::string_view, 4> shardings = {"replicated", "distributed_optimizer", "fsdp",
                                                        "optim_grads"};
-constexpr std::int64_t largest_micro_batch =
-    64;  // sequences; beyond, activations do not fit or kernels gain nothing
+constexpr std::int64_t largest_micro_batch = 64;  // sequences; larger ones do not fit or bring no gain
 
 struct recompute_module {
   std::string_view name;
@@ -67,7 +66,7 @@ std::string text_of(const recompute_spec& r) {
   return out;
 }
 
-/// Every set of modules that means something for the model, and full.
+/// Every set of modules the model has, plus full recompute.
 std::vector<recompute_spec> recomputes(const model& m) {
   const auto any = [&](auto has) { return std::any_of(m.layers.begin(), m.layers.end(), has); };
   const bool dense = any([](const layer_spec& l) { return l.ffn_hidden > 0 && !l.routed(); });
@@ -83,7 +82,7 @@ std::vector<recompute_spec> recomputes(const model& m) {
       r.*modules[i].on = (bits >> i & 1) != 0;
       possible &= there[i] || !(r.*modules[i].on);
     }
-    // The activation is part of the MLP and of the experts.
+    // Recomputing the MLP or the experts includes the activation.
     const bool twice = r.activation && (!dense || r.mlp) && (!routed || r.moe);
     if (possible && !twice) out.push_back(r);
   }
@@ -91,11 +90,12 @@ std::vector<recompute_spec> recomputes(const model& m) {
   return out;
 }
 
-/// Model chunks a stage that cut the layers as evenly as any other number with chunks of that size.
+/// Numbers of model chunks per stage worth trying: each gives smaller chunks than the last or divides the layers
+/// evenly.
 std::vector<std::int64_t> chunk_counts(std::int64_t layers, std::int64_t pp) {
   std::vector<std::int64_t> out = {1};
   if (pp == 1) return out;
-  const std::int64_t places = layers + 2;  // embedding and loss count as layers where chunks are uneven
+  const std::int64_t places = layers + 2;  // with uneven chunks, embedding and loss count as layers
   for (std::int64_t v = 2, last = (places + pp - 1) / pp; v * pp <= places; ++v) {
     const std::int64_t size = (places + pp * v - 1) / (pp * v);
     if (size < last || layers % (pp * v) == 0) out.push_back(v);
@@ -104,12 +104,14 @@ std::vector<std::int64_t> chunk_counts(std::int64_t layers, std::int64_t pp) {
   return out;
 }
 
-/// How the layers go to the stages: all alike, or with fewer on the first and last, which also hold the tables.
+/// Layers of the first and last stage; 0 if all stages are equal. The end stages may hold fewer because they also
+/// hold the embedding and output tables.
 struct stage_ends {
   std::int64_t first = 0, last = 0;
 };
 
-/// Equal stages, a lighter last one, and lighter ones at both ends, in every size that the others can take up.
+/// Equal stages, a lighter last stage, or lighter first and last stages, in every size the inner stages can make
+/// up for.
 std::vector<stage_ends> stage_splits(std::int64_t layers, std::int64_t pp, std::int64_t vp) {
   std::vector<stage_ends> out = {{}};
   const auto add = [&](stage_ends e, std::int64_t inner) {
@@ -151,7 +153,7 @@ class space final : public search_space {
     place_ = at.place;
     machine_.racks = at.racks;
     everywhere = {{"/platform/racks", at.racks}, {"/placement/gpus_per_rack", at.place.gpus_per_domain}};
-    // What belongs to the scenario's own recompute or placement, and would contradict a candidate's.
+    // Settings of the scenario's own recompute and placement would contradict a candidate's.
     for (const char* own : {"/workload/recompute_method", "/workload/recompute_num_layers", "/placement/gpus",
                             "/placement/ranks_per_turn"})
       if (s.inputs.at_pointer("/scenario" + std::string(own))) everywhere.emplace_back(own, value{});
@@ -165,7 +167,7 @@ class space final : public search_space {
   }
 
   std::size_t groups() const override { return splits_.size(); }
-  /// Steps of one structure one after the other.
+  /// Visits steps of the same structure consecutively.
   std::vector<std::size_t> visiting_order() const override {
     const auto key = [this](std::size_t i) {
       const split& s = splits_[i];
@@ -260,14 +262,14 @@ class space final : public search_space {
           if (tp > place_.gpus_per_domain || pp > layers || !allowed.allows("tp", tp) ||
               !allowed.allows("pp", pp) || !allowed.allows("cp", cp) || !allowed.allows("dp", dp))
             continue;
-          const std::int64_t most = layers / pp;  // none, half or all of a stage's layers
+          const std::int64_t most = layers / pp;  // offload none, half or all of a stage's layers
           offloads_[pp] = allowed.integers("offload_layers", {0, most / 2, most});
           for (const std::int64_t vp : allowed.integers("vp", chunk_counts(layers, pp)))
             add_pipelines({tp, pp, vp, cp, dp}, w, allowed);
         }
   }
 
-  /// Schedules by the number of chunks that a stage has in them, and stages of one size or not.
+  /// Adds schedules with their chunk counts, and equal and unequal stages.
   void add_pipelines(const parallelism& par, const training_workload& w, const allowed_values& allowed) {
     using enum pipeline_schedule;
     std::vector<pipeline_schedule> usable = {par.vp > 1 ? interleaved : one_f_one_b};
@@ -277,8 +279,8 @@ class space final : public search_space {
       return allowed.allows("schedule", schedules[static_cast<std::size_t>(x)]);
     };
     for (const pipeline_schedule schedule : usable) {
-      const bool usual =
-          schedule == one_f_one_b || schedule == interleaved;  // one schedule, by the number of chunks
+      const bool usual = schedule == one_f_one_b ||
+                         schedule == interleaved;  // one schedule, distinguished by the number of chunks
       if (usual ? !named(one_f_one_b) && !named(interleaved) : !named(schedule)) continue;
       const bool uneven = usual || schedule == zb_h1;
       for (const stage_ends& e :
@@ -289,7 +291,7 @@ class space final : public search_space {
     }
   }
 
-  /// Those of the scenario where it says; otherwise what is as usual, and what differs from it.
+  /// The scenario's stage sizes if it gives any; otherwise all splits to try.
   std::vector<stage_ends> stage_sizes(const parallelism& par, training_workload w) const {
     if (w.split.given() || base_.model.mtp_layers > 0) return {{w.split.first, w.split.last}};
     std::vector<stage_ends> out =
@@ -332,7 +334,7 @@ class space final : public search_space {
   void list_choices(const allowed_values& allowed) {
     const data_parallel_sharding own = std::get<training_workload>(base_.workload).sharding;
     for (std::size_t s = 0; s < shardings.size(); ++s) {
-      // A compromise that is tried where it is asked for.
+      // Tried only when asked for.
       if (s == static_cast<std::size_t>(data_parallel_sharding::optim_grads) &&
           static_cast<std::size_t>(own) != s && !allowed.asks("data_parallel_sharding", shardings[s]))
         continue;

@@ -1,4 +1,4 @@
-// A sweep file and its axes. [docs/sweeps.md]
+// Reads a sweep file and its axes. [docs/sweeps.md]
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,10 +24,10 @@ const std::array<std::string, 7> axis_kinds = {"grid", "list", "zip", "range", "
 
 void check_pointer(const reader& r, std::string_view at, std::string_view pointer) {
   if (!pointer.starts_with("/"))
-    r.fail(at, fmt::format("\"{}\" is no JSON pointer, such as /workload/tp", pointer));
+    r.fail(at, fmt::format("\"{}\" is not a JSON pointer such as /workload/tp", pointer));
 }
 
-/// Members of an object whose values are arrays: pointers and their values.
+/// Reads an object whose keys are pointers and whose values are arrays.
 std::vector<std::pair<std::string, value::array>> value_lists(reader& r) {
   std::vector<std::pair<std::string, value::array>> out;
   for (const std::string& pointer : r.names()) {
@@ -75,7 +75,7 @@ axis read_zip(reader r) {
     if (out.empty()) out.resize(values.size());
     if (values.size() != out.size()) {
       r.fail(pointer,
-             fmt::format("{} values beside {} of \"{}\"", values.size(), out.size(), lists.front().first));
+             fmt::format("{} values, but there are {} of \"{}\"", values.size(), out.size(), lists.front().first));
       continue;
     }
     for (std::size_t i = 0; i < values.size(); ++i) out[i].emplace_back(pointer, values[i]);
@@ -83,7 +83,7 @@ axis read_zip(reader r) {
   return out;
 }
 
-/// Null, which takes a member away, reads as nothing.
+/// Reads a value. Null, which removes a member, is read as null.
 value given(reader& r, const std::string& pointer) {
   const value* v = r.raw(pointer);
   return v ? *v : value{};
@@ -102,7 +102,7 @@ axis read_list(reader& parent) {
   return out;
 }
 
-/// A number, or a number and its unit: "100 Gb/s".
+/// A number with or without a unit: "100 Gb/s".
 struct amount {
   double number = 0;
   std::string unit;
@@ -118,7 +118,7 @@ amount read_amount(reader& r, const char* key) {
     a.unit.assign(end, s->data() + s->size());
     if (status == std::errc()) return a;
   }
-  if (v) r.fail(key, "expected a number, or one with its unit such as \"100 Gb/s\"");
+  if (v) r.fail(key, "expected a number, with or without a unit (\"100 Gb/s\")");
   return a;
 }
 
@@ -134,13 +134,13 @@ axis read_range(reader r, bool logarithmic) {
   const amount from = read_amount(r, "from"), to = read_amount(r, "to");
   const std::int64_t count = r.integer("count", {2, most_points});
   const bool integer = r.boolean_or("integer", false);
-  constexpr double most = 1e15;  // beyond, whole numbers are no longer told apart
+  constexpr double most = 1e15;  // larger whole numbers are not exact
   for (const auto& [key, x] : {std::pair{"from", from.number}, {"to", to.number}})
     if (!(std::abs(x) <= most)) r.fail(key, fmt::format("expected a number from {:g} to {:g}", -most, most));
   if (from.unit != to.unit)
-    r.fail("to", fmt::format("its unit \"{}\" is not that of from, \"{}\"", to.unit, from.unit));
+    r.fail("to", fmt::format("unit \"{}\" differs from the unit of from, \"{}\"", to.unit, from.unit));
   if (logarithmic && !(from.number > 0 && to.number > 0))
-    r.fail("from", "a logarithmic range needs numbers above zero");
+    r.fail("from", "a logarithmic range needs positive numbers");
   r.done();
   axis out;
   for (std::int64_t i = 0; i < count; ++i) {
@@ -153,7 +153,7 @@ axis read_range(reader r, bool logarithmic) {
   return out;
 }
 
-/// In [0, 1), by our own transform so that every library draws the same.
+/// Uniform in [0, 1). Own transform, so that draws are the same with every standard library.
 double uniform(std::mt19937_64& g) { return static_cast<double>(g() >> 11) * 0x1p-53; }
 
 struct draw {
@@ -183,9 +183,9 @@ draw read_draw(const std::string& pointer, reader r) {
     d.high = read_amount(r, "to");
     d.logarithmic = r.boolean_or("logarithmic", false);
     d.integer = r.boolean_or("integer", false);
-    if (d.low.unit != d.high.unit) r.fail("to", "its unit is not that of from");
+    if (d.low.unit != d.high.unit) r.fail("to", "the unit differs from the unit of from");
     if (d.logarithmic && !(d.low.number > 0 && d.high.number > 0))
-      r.fail("from", "a logarithmic draw needs numbers above zero");
+      r.fail("from", "a logarithmic draw needs positive numbers");
   }
   r.done();
   return d;
@@ -203,7 +203,7 @@ axis read_random(reader r) {
   return out;
 }
 
-/// Names replace the platform's; objects all that the scenario says of it.
+/// A name replaces the platform's name; an object replaces the scenario's whole platform.
 axis read_platforms(reader& parent) {
   axis out;
   const value* v = parent.raw("platforms");
@@ -225,7 +225,7 @@ axis read_axis(reader& r) {
       names.size() == 1 && std::find(axis_kinds.begin(), axis_kinds.end(), names.front()) != axis_kinds.end();
   if (!known) {
     for (const std::string& n : names) r.ignore(n);
-    r.fail("", fmt::format("an axis has one member: {}", fmt::join(axis_kinds, ", ")),
+    r.fail("", fmt::format("an axis must have exactly one member: {}", fmt::join(axis_kinds, ", ")),
            names.size() == 1 ? nearest(names.front(), axis_kinds) : "");
     return {};
   }
@@ -239,7 +239,7 @@ axis read_axis(reader& r) {
   return read_platforms(r);
 }
 
-/// Two axes that set one value would hide each other.
+/// Rejects axes that set the same value: one would hide the other.
 void check_axes(const reader& r, std::span<const axis> axes) {
   std::set<std::string> seen;
   for (const axis& a : axes) {
@@ -281,7 +281,7 @@ sweep load_sweep(const std::filesystem::path& file) {
     s.points = product(s.points, axes.back());
   }
   r.done();
-  if (axes.size() == 1 && r.has("axes")) r.fail("axes", "a sweep has at least one axis");
+  if (axes.size() == 1 && r.has("axes")) r.fail("axes", "a sweep needs at least one axis");
   check_axes(r, std::span(axes).subspan(1));
   problems.throw_if_any();
   return s;

@@ -1,4 +1,4 @@
-// Records of all shards in the order of points.
+// Merges the records of all shards in point order.
 #include <algorithm>
 
 #include "nvlsim/output/file_writer.hpp"
@@ -26,7 +26,7 @@ void count(sweep_merge& m, const std::string& status) {
                               : m.error);
 }
 
-/// A point with its outcome.
+/// A point and its outcome.
 struct merged_row {
   const sweep_point* point;
   const value* record;

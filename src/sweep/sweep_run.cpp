@@ -1,5 +1,5 @@
-// Runs the points of a shard, each in a process of its own: the engine lives once in a process, and a crash costs
-// one point.
+// Runs the points of a shard, each in its own process. The engine can be used once per process, and a crash loses
+// only one point.
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
@@ -24,7 +24,7 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-/// A point that runs in a child.
+/// A point that runs in a child process.
 struct child : child_process {
   const sweep_point* point = nullptr;
   std::string text;
@@ -40,8 +40,7 @@ std::string record_line(const sweep_point& p, const std::filesystem::path& file,
     const scenario s = load_scenario(file, overrides_of(p.set), data);
     const value* digest = s.inputs.find("digest");
     if (digest && digest->string() && *digest->string() != p.id)
-      return failed(
-          {"its inputs are no longer those that were planned: a file has changed since; plan the sweep again"});
+      return failed({"the inputs have changed since the sweep was planned; plan the sweep again"});
     const result r = run_scenario(s).outcome;
     return to_json(record_of(p.id, name(r.status), r.reasons, r.metrics), 0);
   } catch (const input_error& e) {
@@ -53,11 +52,11 @@ std::string record_line(const sweep_point& p, const std::filesystem::path& file,
   }
 }
 
-/// What points have in common, their stack above all, is then read once and not by each child.
+/// Reads shared files (above all the stack) once in the parent, not again in each child.
 void read_before_children(const sweep_point& p, const std::filesystem::path& file, const data_folders& data) {
   try {
     load_scenario(file, overrides_of(p.set), data);
-  } catch (const std::exception&) {  // its own child says so
+  } catch (const std::exception&) {  // the point's child reports it
   }
 }
 
@@ -71,8 +70,8 @@ class pool {
   pool(const sweep_run_options& o, record_file& records, std::filesystem::path file, const data_folders& data)
       : options_(o), records_(records), file_(std::move(file)), data_(data) {}
 
-  /// Runs them, as many at a time as there are jobs; `after` takes the record of each as it ends, null for one
-  /// that was interrupted.
+  /// Runs the points, `jobs` at a time. Calls `after` with the record of each point when it ends; null if it was
+  /// interrupted.
   template <class After>
   void run(const std::vector<const sweep_point*>& points, After after) {
     std::size_t next = 0;
@@ -99,7 +98,7 @@ class pool {
     running_.push_back({start_child([&] { return record_line(p, file_, data_); }), &p, {}, clock::now(), false});
   }
 
-  /// Takes what children say, and closes the pipes of those that are done.
+  /// Reads the children's output and closes the pipes of those that are done.
   void wait_for_any() {
     std::vector<pollfd> fds;
     for (const child& c : running_) fds.push_back({c.from, POLLIN, 0});
@@ -122,7 +121,7 @@ class pool {
     }
   }
 
-  /// Writes its record and returns it.
+  /// Writes the child's record and returns it.
   value finish(const child& c) {
     const int state = end_of(c);
     value record = config::parse_scalar(c.text);
@@ -132,7 +131,7 @@ class pool {
     }
     const std::string reason =
         c.timed_out ? fmt::format("took longer than {} s", options_.timeout_s) : silence_reason(state);
-    // A signal from the terminal went to all of us: this point has not failed.
+    // Ctrl-C reached the whole process group, so this point has not failed.
     if (WIFSIGNALED(state) && WTERMSIG(state) == SIGINT) return {};
     record = record_of(c.point->id, "error", {reason}, value::object{});
     records_.append(to_json(record, 0));

@@ -39,7 +39,7 @@ value settings_value(const point_settings& set) {
   return out;
 }
 
-/// A scenario's path counts from the sweep folder, so that both can be moved together; a shipped name is as it is.
+/// The scenario's path relative to the sweep folder, so that both can move together. Shipped names stay unchanged.
 std::string seen_from(const fs::path& folder, const std::string& scenario, const fs::path& file) {
   if (scenario.find('/') == std::string::npos && !scenario.ends_with(".json")) return scenario;
   return fs::proximate(fs::absolute(file), fs::absolute(folder)).string();
@@ -51,9 +51,9 @@ std::string id_of(const point_settings& set, const fs::path& file, const data_fo
     const scenario s = load_scenario(file, overrides_of(set), data);
     return *s.inputs.find("digest")->string();
   } catch (const input_error& e) {
-    if (e.code() == exit_code::io) throw;  // a file that is missing may come; a plan without it would be another
+    if (e.code() == exit_code::io) throw;  // a missing file may appear later and change the plan
     ++wrong["error: " + e.problems().front().text()];
-    return config::digest(settings_value(set)) + "-bad";  // running it tells all problems
+    return config::digest(settings_value(set)) + "-bad";  // running the point reports all problems
   }
 }
 
@@ -64,7 +64,7 @@ std::string text_of(const value& line, const char* key) {
 
 [[noreturn]] void no_plan(const fs::path& folder, std::string_view why) {
   throw input_error(
-      {{folder.string(), "", fmt::format("holds no sweep plan ({}); make one with nvlsim sweep plan", why), {}}});
+      {{folder.string(), "", fmt::format("no sweep plan ({}); create one with nvlsim sweep plan", why), {}}});
 }
 
 }  // namespace
@@ -126,7 +126,7 @@ sweep_plan read_sweep_plan(const fs::path& folder) {
   });
   const value* count = head.find("points");
   if (!count || !count->integer() || *count->integer() != static_cast<std::int64_t>(plan.points.size()))
-    no_plan(folder, "points.jsonl is not complete");
+    no_plan(folder, "points.jsonl is incomplete");
   return plan;
 }
 
@@ -157,7 +157,8 @@ std::map<std::string, value> read_records(const fs::path& folder) {
     for_each_line(read_file(f), [&](std::string_view text) {
       value record = config::parse_scalar(text);
       if (!is_record(record)) return;
-      // Shards of another cut keep their own files: what failed in one may have been run again in the other.
+      // Runs with another number of shards have their own files. A point that failed in one may have been rerun in
+      // another.
       value& known = out[text_of(record, "id")];
       const bool failed = text_of(record, "status") == "error";
       if (!failed || !known.members() || text_of(known, "status") == "error") known = std::move(record);
@@ -170,7 +171,7 @@ record_file::record_file(const fs::path& folder, std::int64_t shard, std::int64_
   name_ = (folder / "results" / fmt::format("shard-{}-of-{}.jsonl", shard, shards)).string();
   fd_ = ::open(name_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   if (fd_ < 0) throw io_error(fmt::format("{}: cannot be written ({})", name_, std::strerror(errno)));
-  // Not fcntl's lock, which a process loses when it closes any descriptor of the file.
+  // Not an fcntl lock: a process loses it when it closes any descriptor of the file.
   if (::flock(fd_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
     ::close(fd_);
     throw io_error(fmt::format("{}: another process is running this shard", name_));

@@ -1,4 +1,4 @@
-// A sweep as a job array of Slurm or an Indexed Job of Kubernetes. [docs/sweeps.md#schedulers]
+// Submits a sweep as a Slurm job array or a Kubernetes Indexed Job. [docs/sweeps.md#schedulers]
 #include <fmt/format.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// For a POSIX shell.
+/// Quotes a word for a POSIX shell.
 std::string quoted(const std::string& word) {
   const auto plain = [](char c) {
     return std::isalnum(static_cast<unsigned char>(c)) || std::strchr("_./=:,@%+-", c);
@@ -32,8 +32,8 @@ std::string quoted(const std::string& word) {
   return out + "'";
 }
 
-/// A name that Slurm and Kubernetes take: lower case letters, digits and hyphens, 52 at most with room for
-/// suffixes.
+/// A name valid for Slurm and Kubernetes: lower-case letters, digits and hyphens, at most 52 characters to leave
+/// room for suffixes.
 std::string job_name(const std::string& name) {
   std::string out = "nvlsim-";
   for (const char c : name) {
@@ -47,10 +47,10 @@ std::string job_name(const std::string& name) {
 
 struct finished_command {
   int code = 0;
-  std::string said;  ///< on both streams
+  std::string said;  ///< stdout and stderr
 };
 
-/// Runs a program found in PATH. Throws io_error when there is none.
+/// Runs a program found in PATH. Throws io_error if it is not found.
 finished_command run_command(const std::vector<std::string>& words) {
   int ends[2];
   if (::pipe(ends) != 0) throw internal_error(fmt::format("pipe: {}", std::strerror(errno)));
@@ -81,13 +81,13 @@ finished_command run_command(const std::vector<std::string>& words) {
   return out;
 }
 
-/// Submits a script and returns the number of its job.
+/// Submits a script and returns its job number.
 std::string sbatch(const std::vector<std::string>& options, const fs::path& script) {
   std::vector<std::string> words = {"sbatch", "--parsable"};
   words.insert(words.end(), options.begin(), options.end());
   words.push_back(script.string());
   const finished_command done = run_command(words);
-  if (done.code != 0) throw io_error(fmt::format("sbatch refuses {}: {}", script.string(), done.said));
+  if (done.code != 0) throw io_error(fmt::format("sbatch rejected {}: {}", script.string(), done.said));
   return done.said.substr(0, done.said.find(';'));
 }
 
@@ -115,7 +115,7 @@ std::string submit_to_slurm(const fs::path& folder, const submit_options& o) {
       own / "array.sh",
       fmt::format("#!/bin/sh\n#SBATCH --job-name={}\n#SBATCH --array=0-{}{}\n#SBATCH --cpus-per-task={}\n"
                   "#SBATCH --output={}/%A_%a.out\n"
-                  "# A task that is killed and requeued goes on where it was.\n#SBATCH --requeue\n"
+                  "# A killed and requeued task continues where it stopped.\n#SBATCH --requeue\n"
                   "exec {} sweep run {} --jobs {} --of {}\n",
                   name, o.shards - 1, limit, o.jobs, own.string(), program, target, o.jobs, o.shards));
   output::write_whole(
@@ -137,7 +137,8 @@ std::string write_kubernetes_job(const fs::path& folder, const submit_options& o
   if (o.image.empty()) problems.add("--image", "", "Kubernetes needs a container image with nvlsim");
   if (o.claim.empty())
     problems.add("--claim", "", "Kubernetes needs a persistent volume claim that holds the sweep folder");
-  if (!o.mount.starts_with("/")) problems.add("--mount", "", fmt::format("\"{}\" is no absolute path", o.mount));
+  if (!o.mount.starts_with("/"))
+    problems.add("--mount", "", fmt::format("\"{}\" is not an absolute path", o.mount));
   problems.throw_if_any();
   const std::int64_t at_once = o.at_once > 0 ? std::min(o.at_once, o.shards) : o.shards;
   const value resources = object({{"requests", object({{"cpu", std::to_string(o.jobs)}})}});
@@ -150,7 +151,7 @@ std::string write_kubernetes_job(const fs::path& folder, const submit_options& o
       {"volumeMounts", array_of(object({{"name", "sweep"}, {"mountPath", o.mount}}))},
   });
   const value volume = object({{"name", "sweep"}, {"persistentVolumeClaim", object({{"claimName", o.claim}})}});
-  // Bad input stays bad, however often it is tried again.
+  // Do not retry: invalid input stays invalid.
   const value hopeless =
       object({{"action", "FailIndex"},
               {"onExitCodes",

@@ -76,7 +76,7 @@ class Loudness(Case):
         self.assertEqual(re.sub(r".* s wall.*|simulated in .*", "", loud.stdout), re.sub(r".* s wall.*|simulated in .*", "", quiet.stdout))
         self.assertIn("nvlsim: reads train.json\n", loud.stderr)
         self.assertIn("nvlsim: train: platform gb300-nvl72, stack megatron-bridge-26.06, model llama3-8b\n", loud.stderr)
-        self.assertRegex(loud.stderr, r"nvlsim: train: /workload/pp is not stated: 1\n")
+        self.assertRegex(loud.stderr, r"nvlsim: train: /workload/pp is not given; default: 1\n")
 
     def test_verbose_names_what_is_read_and_written(self):
         run("run", "train.json", "-o", "out", cwd=self.folder)
@@ -89,7 +89,7 @@ class Loudness(Case):
     def test_quiet(self):
         arguments = ["explain", "train.json", "--sensitivity"]
         shown, said, _ = on_terminal(*arguments, "--color=never", cwd=self.folder)
-        self.assertIn("constants moved", said)
+        self.assertIn("constants varied", said)
         also, nothing, code = on_terminal(*arguments, "-q", "--color=never", cwd=self.folder)
         self.assertEqual((also, nothing, code), (shown, "", 0))
 

@@ -108,15 +108,15 @@ class Search(Case):
         for name, front in ("train.json", "memory_peak"), ("serve.json", "ttft_s.p5"):
             done = run("search", name, "--gpus", 8, "--only", "tq=1", "--only", "tp=x", "--pareto", front, cwd=self.folder)
             self.assertEqual(done.returncode, 2)
-            for part in 'unknown parameter "tq"', 'tp: "x" is no count', f'unknown metric "{front}"':
+            for part in 'unknown parameter "tq"', 'tp: "x" is not a whole number', f'unknown metric "{front}"':
                 self.assertIn(part, done.stderr)
 
     def test_words_that_a_parameter_cannot_be_are_told(self):
         done = run("search", "train.json", "--gpus", 8, "--only", "schedule=interleavd", "--only", "sequence_parallel=yes",
                    "--only", "data_parallel_sharding=zero1", "--only", "recompute=moe", cwd=self.folder)
         self.assertEqual(done.returncode, 2)
-        for part in ('schedule: "interleavd" is none of', 'did you mean "interleaved"', 'sequence_parallel: "yes" is none of true, false',
-                     '"zero1" is none of replicated', 'recompute: "moe" is none of'):
+        for part in ('schedule: "interleavd" is not one of', 'did you mean "interleaved"', 'sequence_parallel: "yes" is not one of true, false',
+                     '"zero1" is not one of replicated', 'recompute: "moe" is not one of'):
             self.assertIn(part, done.stderr)
         modules = [search("train.json", "--gpus", 8, "--only", f"recompute={m}", cwd=self.folder)[1]["best"]
                    for m in ("layernorm+mlp", "mlp+layernorm")]

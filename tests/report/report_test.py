@@ -217,7 +217,7 @@ class Report(unittest.TestCase):
         self.assertEqual(pages[0], pages[1])
         self.assertIn("train on 8 GPUs by step time", text)
         (self.path / "broken.jsonl").write_text('{"set": {}}\n')
-        self.assertIn("line 1 is no point", nvlsim("report", self.path / "broken.jsonl", code=2).stderr)
+        self.assertIn("line 1 is not a point", nvlsim("report", self.path / "broken.jsonl", code=2).stderr)
 
     def test_markup_in_names_is_text(self):
         scenario = json.loads((SOURCE / "tests/cli/inputs/train.json").read_text())

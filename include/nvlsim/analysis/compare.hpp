@@ -1,4 +1,4 @@
-// Two sets of results side by side, and the gates a comparison must pass.
+// Compares two sets of results and applies pass/fail rules (gates).
 #pragma once
 
 #include <optional>
@@ -15,57 +15,57 @@ namespace nvlsim::analysis {
 
 enum class relation { more, at_least, less, at_most };
 
-/// A rule that, where it holds, fails the comparison: `step_time_s>+2%` on the relative change, `mfu<0.4` (no per
-/// cent sign) on the value in B.
+/// A rule that fails the comparison when it holds. `step_time_s>+2%` tests the relative change; `mfu<0.4`, without
+/// a per cent sign, tests the value in B.
 struct gate {
   std::string text;    ///< as written
   std::string metric;  ///< "ttft_s.p99" inside a distribution
   relation op = relation::more;
-  double bound = 0;  ///< of a relative rule a fraction
+  double bound = 0;  ///< a fraction if the rule is relative
   bool relative = false;
 };
 
-/// Reads `METRIC OP [+-]NUMBER[%]` with OP one of > >= < <=. A bad rule is a problem of `option` that tells the
-/// column; the gate returned is then not to be used.
+/// Parses `METRIC OP [+-]NUMBER[%]`, where OP is one of > >= < <=. Reports a malformed rule as a problem of
+/// `option` with its column; the returned gate is then unusable.
 gate parse_gate(std::string_view text, diagnostics& problems, std::string_view option = "--fail-if");
-/// Whether `x` is on the side of the bound that the rule names.
+/// Whether `x OP bound` holds.
 bool holds(const gate& g, double x);
-/// All rules. Throws input_error with every problem.
+/// Parses all rules. Throws input_error with every problem found.
 std::vector<gate> parse_gates(std::span<const std::string> texts);
 
 struct metric_change {
   std::string scenario;  ///< "a -> b" when the names differ
   std::string metric;
   std::optional<double> a, b;
-  std::optional<double> change;  ///< (b - a) / |a|; nothing when either is missing or only a is zero
+  std::optional<double> change;  ///< (b - a) / |a|; empty when either is missing, or when a is zero and b is not
 };
 
 struct scenario_pair {
   std::string scenario;
   run_status a = run_status::ok, b = run_status::ok;
-  std::vector<input_change> inputs;  ///< that differ
-  std::vector<std::string> reasons;  ///< why a side did not run, which begins with "A: " or "B: "
+  std::vector<input_change> inputs;  ///< inputs that differ
+  std::vector<std::string> reasons;  ///< why a side did not run; each begins with "A: " or "B: "
 };
 
 struct gate_outcome {
   gate rule;
   metric_change on;
   bool failed = false;
-  std::string reason;  ///< what was found, or why there is nothing to judge
+  std::string reason;  ///< what was found, or why the rule could not be tested
 };
 
 struct comparison {
   std::vector<scenario_pair> scenarios;
-  std::vector<metric_change> rows;  ///< by scenario, then metric in order of A, then those only B has
+  std::vector<metric_change> rows;  ///< by scenario, then by metric: A's order first, then metrics only in B
   std::vector<std::string> only_in_a, only_in_b;  ///< scenarios without a counterpart
   std::vector<gate_outcome> gates;                ///< by rule, then scenario
   bool passed() const;
 };
 
-/// Compares results of the same name; when each side has exactly one they are compared whatever their names. A
-/// rule on a metric that is null or absent fails, and so does any rule when nothing could be compared; but runs of
-/// a kind that does not have the metric, such as a served model's step time, are not judged by it if others are.
-/// Throws input_error when a name occurs twice on one side.
+/// Compares results with the same name. If each side has exactly one result, compares those whatever their names.
+/// A rule fails if its metric is null or absent, and every rule fails if no results could be compared. Exception:
+/// a rule skips runs of a kind that never has the metric (a serving run has no step time), as long as other runs
+/// have it. Throws input_error if a name occurs twice on one side.
 comparison compare(std::span<const result> a, std::span<const result> b, std::span<const gate> gates = {});
 
 }  // namespace nvlsim::analysis

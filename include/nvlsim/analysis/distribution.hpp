@@ -1,4 +1,4 @@
-// Distributions of values that occur many times.
+// Builds distributions from weighted values.
 #pragma once
 
 #include <optional>
@@ -9,10 +9,10 @@
 
 namespace nvlsim {
 
-/// Nothing when there is no value.
+/// Empty when `values` is empty.
 std::optional<distribution> distribution_of(std::vector<weighted> values);
 
-/// A request as its client sees it. [docs/models-and-assumptions.md#inference-front-end]
+/// Latencies of a request as its client sees them. [docs/models-and-assumptions.md#inference-front-end]
 struct client_view {
   double ttft_s = 0, e2e_s = 0;
   std::optional<double> tpot_s;

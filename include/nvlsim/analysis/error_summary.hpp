@@ -1,4 +1,4 @@
-// Errors of a simulation in figures.
+// Summary statistics of simulation errors.
 #pragma once
 
 #include <cstddef>
@@ -6,7 +6,7 @@
 
 namespace nvlsim {
 
-/// Of signed relative errors; all zero when there are none.
+/// Statistics of signed relative errors. All zero when there are no errors.
 struct error_summary {
   std::size_t rows = 0;
   double mean = 0, median = 0, p90 = 0, worst = 0, bias = 0;

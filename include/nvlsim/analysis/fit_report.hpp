@@ -1,4 +1,4 @@
-// What a fit gives: parameters, errors, and stack files to write.
+// The outcome of a fit: parameters, errors, and stack files to write.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ struct fitted_parameter {
   double start = 0, value = 0;
 };
 
-/// Absolute errors of so many values.
+/// Statistics of absolute errors.
 struct error_shares {
   std::size_t values = 0;
   double median = 0, p90 = 0;
@@ -24,20 +24,20 @@ struct error_shares {
 struct fit_report {
   std::vector<fitted_parameter> parameters;
   std::size_t rows = 0;                                              ///< used for fitting
-  double mean_error = 0, median_error = 0, p90_error = 0, bias = 0;  ///< of those rows, afterwards
+  double mean_error = 0, median_error = 0, p90_error = 0, bias = 0;  ///< errors on those rows after the fit
   /// Stack files to write, as JSON text: file name -> text.
   std::vector<std::pair<std::string, std::string>> files;
-  /// Errors on what was left out, when asked for: group -> mean absolute error.
+  /// Cross-validation errors of one left-out group. Filled on request.
   struct left_out {
     std::string group;
     std::size_t rows = 0;
     double mean_error = 0, worst_error = 0, bias = 0, median_error = 0, p90_error = 0;
-    std::map<std::string, error_shares> by_metric = {};  ///< where a fit has several
+    std::map<std::string, error_shares> by_metric = {};  ///< if the fit has several metrics
   };
   std::vector<left_out> leave_out;
   std::map<std::string, std::map<std::string, error_shares>>
-      held_out;                    ///< over all groups, by kind of row and metric
-  std::optional<double> coverage;  ///< of left-out systems: share inside 90 % bands that come from the others
+      held_out;                    ///< over all left-out groups, by kind of row and metric
+  std::optional<double> coverage;  ///< fraction of left-out systems inside the 90 % bands derived from the others
 };
 
 }  // namespace nvlsim

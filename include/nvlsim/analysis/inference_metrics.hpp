@@ -1,4 +1,4 @@
-// What an inference run achieved: rates and latency distributions.
+// Rates and latency distributions of an inference run.
 #pragma once
 
 #include <cstdint>
@@ -12,53 +12,53 @@
 
 namespace nvlsim {
 
-/// Of many values; percentiles by nearest rank, so that each is one of the values.
+/// Statistics of a set of values. Percentiles use the nearest rank, so each is one of the values.
 struct distribution {
   double mean = 0, p50 = 0, p90 = 0, p95 = 0, p99 = 0, max = 0;
 };
 
-/// As the clients see it. Rates are over the makespan and all GPUs of the layout, idle ones included. Nothing
-/// stands for what no request shows (a time between tokens when all outputs are one token).
+/// Metrics as clients see them. Rates divide by the makespan; per-GPU rates divide by all GPUs of the layout, idle
+/// ones included. A metric that no request can show is empty: for example, time between tokens when every output
+/// is one token.
 struct inference_metrics {
   double output_tokens_per_s = 0, output_tokens_per_s_per_gpu = 0;
   double total_tokens_per_s = 0, total_tokens_per_s_per_gpu = 0;  ///< prompts and outputs
   double requests_per_s = 0;
   std::optional<double> output_tokens_per_s_per_user;  ///< 1 / mean TPOT
-  double kv_cache_used_fraction = 0;                   ///< reserved at the peak, of the fullest replica
-  distribution ttft_s;   ///< from the arrival to the first token, with what a server in front adds
-  distribution queue_s;  ///< from the arrival to the start of the first iteration that works on the request
-  distribution e2e_s;    ///< from the arrival to the last token
-  std::optional<distribution> tpot_s;  ///< (e2e - TTFT) / (output - 1) of each request of two tokens or more
-  std::optional<distribution> itl_s;   ///< every gap between two tokens of a request, pooled
-  // Of a run with a clock only.
-  std::optional<double> offered_requests_per_s;  ///< arrivals that count, a second; nothing where no time passes
-                                                 ///< between them, and of loads that wait for answers
-  double requests_in_flight = 0;                 ///< mean over the time of the rates, queued ones included
-  double prefix_cache_hit_fraction = 0;          ///< of the prompt tokens
+  double kv_cache_used_fraction = 0;                   ///< peak reservation in the fullest replica
+  distribution ttft_s;                                 ///< from arrival to first token, including the front end
+  distribution queue_s;                ///< from arrival to the start of the request's first iteration
+  distribution e2e_s;                  ///< from arrival to last token
+  std::optional<distribution> tpot_s;  ///< (e2e - TTFT) / (output - 1) per request with at least two output tokens
+  std::optional<distribution> itl_s;   ///< gaps between consecutive tokens of a request, pooled over requests
+  // Only for runs with arrivals over time.
+  std::optional<double> offered_requests_per_s;  ///< counted arrivals per second; empty for closed loops and when
+                                                 ///< all requests arrive at once
+  double requests_in_flight = 0;                 ///< mean over the measured time, queued requests included
+  double prefix_cache_hit_fraction = 0;          ///< fraction of prompt tokens
   std::int64_t preemptions = 0;
   std::int64_t measured_requests = 0;
-  std::optional<double> slo_attained_fraction;   ///< of the requests that count: every limit kept
-  std::optional<double> goodput_requests_per_s;  ///< those, a second
-  bool objective_met = false;                    ///< each limit is kept by the share that must
-  bool saturated = false;                        ///< requests came faster than they could be served
-  bool still_fills =
-      false;  ///< requests in flight still grew as the last one came: the run is too short to be steady
+  std::optional<double> slo_attained_fraction;   ///< fraction of counted requests within every limit
+  std::optional<double> goodput_requests_per_s;  ///< requests within every limit, per second
+  bool objective_met = false;                    ///< the required fraction of requests is within each limit
+  bool saturated = false;                        ///< requests arrived faster than they could be served
+  bool still_fills = false;  ///< the queue was still growing when the last request arrived: the run is too short
 };
 
-/// `t` must be the timeline of `run.work`, with at least one request served.
+/// Requires `t` to be the timeline of `run.work`, and at least one served request.
 inference_metrics measure_inference(const inference_run& run, const timeline& t);
 
-/// The requests of one lane of each class, with the class as their lane.
+/// Request records of one replica of each class. The class index is their replica index.
 std::vector<request_record> records_of(const inference_run& run, const timeline& t);
 
-/// Of a run with a clock. Distributions are over the requests that count (docs/serving.md#what-counts); rates over
-/// the time between the first and the last end of those, or over the whole run when all count or the server is
-/// saturated.
+/// Metrics of a run with arrivals over time. Distributions cover the counted requests
+/// (docs/serving.md#what-counts). Rates cover the time between the first and last completion of counted requests;
+/// they cover the whole run when all requests count or the server is saturated.
 inference_metrics measure_serving(const serving_run& run, const inference_workload& w);
 
-/// The time that rates are of.
+/// Begin and end of the time that rates cover, in seconds.
 std::pair<double, double> counted_time(const serving_outcome& o, const inference_workload& w);
-/// When the requests arrive that distributions count.
+/// First and last arrival of the requests that distributions cover, in seconds.
 std::pair<double, double> counted_arrivals(const serving_outcome& o, const measured_part& part);
 
 }  // namespace nvlsim

@@ -1,4 +1,4 @@
-// What differs between the inputs of two results.
+// Differences between the inputs of two results.
 #pragma once
 
 #include <string>
@@ -8,15 +8,15 @@
 
 namespace nvlsim::analysis {
 
-/// One input, by the pointer that `--set` takes. A null is a value that is not there.
+/// One changed input, named by the pointer that `--set` takes. An absent value is null.
 struct input_change {
   std::string pointer;
   value a, b;
 };
 
-/// Compares the `inputs` sections of two results: values, not their sources, and neither names nor descriptions of
-/// scenarios. Where another platform, stack or model is named, what differs inside it is left out. When only a
-/// digest differs, because a result holds no more, the change is of that digest.
+/// Compares the `inputs` sections of two results. Ignores the sources of values and the names and descriptions of
+/// scenarios. If the two name different platforms, stacks or models, reports the names and not the differences
+/// inside. If only a digest differs, reports the digest: the result holds nothing more specific.
 std::vector<input_change> changed_inputs(const value& a, const value& b);
 
 }  // namespace nvlsim::analysis

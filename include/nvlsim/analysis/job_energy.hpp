@@ -1,4 +1,4 @@
-// Energy of a job, by consumer.
+// Energy of a job by consumer.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ struct job_energy {
   joules total() const { return gpus + cpus + trays_and_switches + supply_losses; }
 };
 
-/// Adds to the energy of `gpus` GPUs over `time` what their share of VMs, racks and power supplies takes: CPUs at
-/// idle power (they launch kernels and wait), trays and switches at their stated power.
+/// Adds the job's share of host, rack and power-supply energy to the energy of `gpus` GPUs over `time`. CPUs count
+/// at idle power (they launch kernels and wait), trays and switches at their stated power.
 job_energy energy_of_job(const platform& p, joules gpu_energy, std::int64_t gpus, seconds time);
 
 }  // namespace nvlsim

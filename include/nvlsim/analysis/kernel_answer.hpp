@@ -1,4 +1,4 @@
-// What one kernel costs.
+// The cost of one kernel.
 #pragma once
 
 #include <optional>
@@ -12,20 +12,21 @@
 
 namespace nvlsim {
 
-/// The price of one kernel with the numbers it was computed from.
+/// The time of one kernel and the numbers it was computed from.
 struct kernel_answer {
-  std::string group;  ///< where its parameters stand: "gemm/fp8"
+  std::string group;  ///< parameter group in the stack, such as "gemm/fp8"
   std::string platform, gpu;
-  std::string parameters_of;  ///< the GPU or architecture whose entry of the stack was used
-  std::string formula, note;  ///< `note` is empty when there is nothing to say
+  std::string parameters_of;  ///< the GPU or architecture whose stack entry was used
+  std::string formula, note;  ///< `note` may be empty
   seconds time;
   flops work;
   bytes moved;
-  std::optional<flop_rate> dense_peak;  ///< of the operands' format; nothing when the GPU has none
+  std::optional<flop_rate>
+      dense_peak;  ///< in the operands' format; empty when the GPU has no tensor-core peak for it
   bandwidth hbm_bandwidth;
   std::string_view bound;
   watts power;
-  std::optional<kernel_spread> spread;                          ///< of measured kernels around the formula
+  std::optional<kernel_spread> spread;                          ///< spread of measured kernels around the formula
   std::vector<std::pair<std::string, std::string>> parameters;  ///< name, value with unit
 };
 

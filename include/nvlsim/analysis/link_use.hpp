@@ -1,4 +1,4 @@
-// What a run put on the ports of its GPUs.
+// Use of GPU ports during a run.
 #pragma once
 
 #include <cstdint>
@@ -11,19 +11,19 @@
 
 namespace nvlsim {
 
-/// One direction of one port of a GPU of a class. Shares are of its capacity.
+/// Use of one port direction on a GPU of one class. Shares are fractions of the port's capacity.
 struct link_use {
   std::int32_t rank_class = 0;
   std::string name;  ///< "nvlink out", "nic in"
   bytes carried;
-  double mean = 0, peak = 0;  ///< share of the capacity, over the whole run and at most
-  std::string busiest;        ///< operation that carried most
+  double mean = 0, peak = 0;  ///< mean and highest share over the run
+  std::string busiest;        ///< the operation that sent the most bytes
   bytes of_busiest;
-  std::vector<std::pair<double, double>> points;  ///< date in seconds, share from then on
+  std::vector<std::pair<double, double>> points;  ///< time in seconds, share from then on
 };
 
-/// Ports that carried something, those used most first. The bytes of an operation flow evenly from the end of its
-/// latency to its own. [docs/network-fidelities.md#link-use]
+/// Ports that carried traffic, busiest first. Bytes of an operation are spread evenly from the end of its latency
+/// to the end of the operation. [docs/network-fidelities.md#link-use]
 std::vector<link_use> links_used(const plan& p, const timeline& times, const platform& hardware);
 
 }  // namespace nvlsim

@@ -1,4 +1,4 @@
-// How full GPU memory is as a run goes on.
+// GPU memory use over time.
 #pragma once
 
 #include <string>
@@ -11,12 +11,13 @@ namespace nvlsim {
 
 struct memory_curve {
   std::string name;                               ///< "stage 1"
-  std::vector<std::pair<double, double>> points;  ///< seconds, bytes; holds from one point to the next
+  std::vector<std::pair<double, double>> points;  ///< seconds, bytes; constant until the next point
 };
 
-/// Of a training step: of the fullest stage, what does not change plus activations, which grow with the forward
-/// work that is done and shrink with the backward work. Of an inference run: of each class of replicas, the same
-/// with the tokens in the cache. At most `most` points each. [docs/models-and-assumptions.md#memory-over-time]
+/// Training: one curve for the fullest stage. It is the constant part plus activations, which grow with completed
+/// forward work and shrink with completed backward work. Inference: one curve per replica class, the constant part
+/// plus the tokens in the KV cache. Each curve has at most `most` points.
+/// [docs/models-and-assumptions.md#memory-over-time]
 std::vector<memory_curve> memory_over_time(const run_record& run, std::size_t most);
 
 }  // namespace nvlsim

@@ -26,15 +26,14 @@ inline constexpr std::array<std::string_view, 16> training_metric_names = {"step
                                                                            "steps_to_train",
                                                                            "energy_to_train_J",
                                                                            "cost_to_train_usd"};
-/// Whether the metric is of a whole training run, which has a number of tokens.
+/// Whether the metric covers a whole training run and so needs its number of tokens.
 constexpr bool needs_token_budget(std::string_view metric) { return metric.find("_to_train") != metric.npos; }
 
-/// In the order of `training_metric_names`; nothing for what is not known.
+/// Values in the order of `training_metric_names`; unknown ones are empty.
 using training_values = std::array<std::optional<double>, training_metric_names.size()>;
 training_values values_of(const training_metrics& t, bytes memory_peak, std::optional<double> token_budget);
 
-/// Whether less of a metric is better ("step_time_s", "ttft_s.p99"); nothing for one that is not better either
-/// way.
+/// Whether a lower value is better ("step_time_s", "ttft_s.p99"). Empty for a metric without a better direction.
 std::optional<bool> smaller_is_better(std::string_view metric);
 
 }  // namespace nvlsim

@@ -1,4 +1,4 @@
-// What a search for layouts found.
+// The outcome of a layout search.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +11,13 @@
 
 namespace nvlsim {
 
-/// A layout that meets the constraints: a value a parameter, and a number or nothing a metric.
+/// A layout that meets the constraints: one value per parameter, one number per metric (empty if unknown).
 struct found_layout {
   std::vector<value> parameters;
   std::vector<std::optional<double>> metrics;
 };
 
-/// Layouts that were left out for the like of one reason. Numbers in it stand for others where it says "N".
+/// Layouts left out for one kind of reason. "N" in `reason` stands for numbers that differ between layouts.
 struct pruned_layouts {
   std::string reason;
   std::int64_t count = 0;
@@ -28,11 +28,11 @@ struct search_result {
   std::string scenario, objective;
   std::int64_t gpus = 0;
   bool smaller_is_better = true;
-  std::vector<std::string> parameters, pointers;          ///< names, and where a scenario has them
-  std::vector<std::pair<std::string, value>> everywhere;  ///< pointers and values that all layouts have in common
+  std::vector<std::string> parameters, pointers;          ///< names, and their pointers in a scenario
+  std::vector<std::pair<std::string, value>> everywhere;  ///< pointers and values common to all layouts
   std::vector<std::string> metrics, front_metrics;
   std::vector<found_layout> best;      ///< best first
-  std::vector<found_layout> front;     ///< layouts that no other one beats in all of `front_metrics`
+  std::vector<found_layout> front;     ///< Pareto front over `front_metrics`
   std::vector<pruned_layouts> pruned;  ///< most first
   std::int64_t candidates = 0, evaluated = 0, found = 0;
   double wall_s = 0;

@@ -1,4 +1,4 @@
-// What a training step's timeline says.
+// Metrics of a training step, computed from its timeline.
 #pragma once
 
 #include <array>
@@ -11,25 +11,25 @@
 
 namespace nvlsim {
 
-/// Seconds of one class's step by what its compute stream did or waited for; they add up to the step.
+/// Time of one class's step by what its compute stream did or waited for. The parts add up to the step time.
 struct stage_breakdown {
   std::array<seconds, work_kinds>
-      busy{};                     ///< by work_kind, waits inside operations (exposed collectives) included
-  seconds waiting_pipeline;       ///< idle for a neighbour: the bubble
-  seconds waiting_data_parallel;  ///< idle for gradients or parameters
+      busy{};                     ///< by work_kind; includes waits inside operations (exposed collectives)
+  seconds waiting_pipeline;       ///< idle, waiting for another stage: the bubble
+  seconds waiting_data_parallel;  ///< idle, waiting for gradients or parameters
   joules energy;                  ///< of one GPU
 };
 
-/// By class, in order.
+/// One breakdown per class, in class order.
 std::vector<stage_breakdown> stage_breakdowns(const plan& work, const timeline& times, const gpu_spec& gpu);
 
 struct training_metrics {
   seconds step_time;
   double tokens_per_step = 0;
-  double model_flops_causal = 0, model_flops_full = 0;  ///< of a step, all GPUs
+  double model_flops_causal = 0, model_flops_full = 0;  ///< per step, all GPUs
   std::int64_t gpus = 0;
-  std::optional<double> mfu;      ///< nothing when the GPU has no tensor-core peak in the GEMM precision
-  double bubble_fraction = 0;     ///< idle share of the step, mean over GPUs
+  std::optional<double> mfu;      ///< empty when the GPU has no tensor-core peak in the GEMM precision
+  double bubble_fraction = 0;     ///< idle fraction of the step, mean over GPUs
   seconds exposed_communication;  ///< mean over GPUs
   stage_breakdown mean;           ///< over GPUs
   job_energy energy;
@@ -38,7 +38,7 @@ struct training_metrics {
 training_metrics measure_training(const platform& p, const model& m, const training_workload& w, const plan& work,
                                   const timeline& times);
 
-/// FLOPs of one step as Megatron-Bridge counts them: LoRA has no weight gradient of frozen layers.
+/// FLOPs of one step as Megatron-Bridge counts them. With LoRA, frozen layers have no weight gradient.
 double model_flops_per_step(const model& m, const training_workload& w, bool causal);
 
 }  // namespace nvlsim

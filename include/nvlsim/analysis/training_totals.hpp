@@ -1,4 +1,4 @@
-// Metrics of a step of which only the makespan is known.
+// Metrics of a step when only its makespan is known.
 #pragma once
 
 #include "nvlsim/analysis/training_metrics.hpp"
@@ -6,8 +6,8 @@
 
 namespace nvlsim {
 
-/// As measure_training, from the makespan alone: waits are not told apart, so that `bubble_fraction`,
-/// `exposed_communication` and the waits of `mean` stay zero.
+/// Like measure_training, but computed from the makespan alone. Waits are unknown: `bubble_fraction`,
+/// `exposed_communication` and the waits in `mean` stay zero.
 training_metrics measure_training_totals(const platform& p, const model& m, const training_workload& w,
                                          const step_cost& step);
 

@@ -1,4 +1,4 @@
-// Published measurements beside what the simulator says of them.
+// Published measurements and their simulated values.
 #pragma once
 
 #include <optional>
@@ -13,7 +13,7 @@ namespace nvlsim {
 enum class record_status { ok, infeasible, unsupported, error, excluded };
 std::string_view name(record_status s);
 
-/// One published number and what the simulator says.
+/// One published number and its simulated value.
 struct validation_record {
   std::string table, id, metric;               ///< together the key
   std::optional<double> published, simulated;  ///< in the unit of the column
@@ -21,7 +21,7 @@ struct validation_record {
   std::string reason;  ///< empty when ok
   std::string suspect, notes;
   std::optional<std::pair<double, double>> band;  ///< 90 %, in the same unit
-  // Summaries group by these; blank ones are left out.
+  // Summaries group rows by these. Blank ones form no group.
   std::string system, model, precision, kind, release, scenario;
 
   /// simulated/published - 1 when ok.

@@ -1,4 +1,4 @@
-// Calibrating stacks on published measurements.
+// Calibrates stacks on published measurements.
 #pragma once
 
 #include <filesystem>
@@ -13,28 +13,29 @@
 
 namespace nvlsim {
 
-/// Called with a sentence now and then.
+/// Called with progress messages.
 using fit_progress = std::function<void(const std::string&)>;
 
-/// Fits the training stacks of `data` to rows of training tables with a complete configuration. `leave_out` is "",
-/// "model", "system", "release", "gpus" or "third": refits without each in turn and reports its error.
+/// Fits the training stacks of `data` to the rows of training tables that give a complete configuration.
+/// `leave_out` is "", "model", "system", "release", "gpus" or "third". If not empty, refits without each group in
+/// turn and reports the errors on it.
 fit_report fit_training(const std::vector<std::filesystem::path>& tables, const data_folders& data,
                         const std::string& leave_out, const fit_progress& report = {});
 
-/// The same for serving stacks, on the closed-loop, static-batch and offline rows of inference tables; `leave_out`
-/// may also be "third", each random third of the configurations from the others.
+/// Fits the serving stacks to the closed-loop, static-batch and offline rows of inference tables. For `leave_out`,
+/// "third" predicts each random third of the configurations from the others.
 fit_report fit_inference(const std::vector<std::filesystem::path>& tables, const data_folders& data,
                          const std::string& leave_out, const fit_progress& report = {});
 
-/// Fits the kernel stacks of `data` to rows of kernel tables, one family and architecture at a time; `only`
-/// restricts it to families that start so ("moe/", "gemm/fp8"). `leave_out` is "", "system": each GPU from the
-/// others of its architecture, or "third": each third of the rows from the other two.
+/// Fits the kernel stacks of `data` to rows of kernel tables, one family and architecture at a time. `only`
+/// restricts the fit to families with this prefix ("moe/", "gemm/fp8"). `leave_out` is "", "system" (predicts each
+/// GPU from others of its architecture) or "third" (predicts each third of the rows from the other two).
 fit_report fit_kernels(const std::vector<std::filesystem::path>& tables, const data_folders& data,
                        const std::string& only, const std::string& leave_out, const fit_progress& report = {});
 
-/// Fits the collective profile of the shipped library stack to rows of collective tables, and of the collective
-/// parts of kernel tables, one family of parameters at a time. `leave_out` is "", "system", "gpus" or "size"; a
-/// fabric with one system is then predicted from the others.
+/// Fits the collective profile of the shipped library stack to rows of collective tables and to the collective
+/// rows of kernel tables, one parameter family at a time. `leave_out` is "", "system", "gpus" or "size". When it
+/// is set, a fabric with one system is predicted from the other fabrics.
 fit_report fit_collectives(const std::vector<std::filesystem::path>& tables, const data_folders& data,
                            const std::string& leave_out, const fit_progress& report = {});
 

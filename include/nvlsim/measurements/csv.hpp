@@ -1,4 +1,4 @@
-// Tables of published measurements.
+// Reads tables of published measurements.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace nvlsim {
 
-/// One data row: column name -> cell. A column the table lacks reads as blank.
+/// One data row: column name -> cell. A missing column reads as blank.
 class csv_row {
  public:
   csv_row(std::shared_ptr<const std::map<std::string, std::size_t, std::less<>>> columns,
@@ -21,7 +21,7 @@ class csv_row {
       : columns_(std::move(columns)), cells_(std::move(cells)) {}
   const std::string& operator[](std::string_view column) const;
   bool blank(std::string_view column) const { return (*this)[column].empty(); }
-  /// The cell as a number; nothing when it is blank. Throws cell_error when it holds something else.
+  /// The cell as a number. Empty if the cell is blank. Throws cell_error if it is not a number.
   std::optional<double> number(std::string_view column) const;
   std::optional<std::int64_t> integer(std::string_view column) const;
 
@@ -31,26 +31,26 @@ class csv_row {
 };
 
 struct csv_table {
-  std::string stem;  ///< file name without folder and extension
+  std::string stem;  ///< file name without folder or extension
   std::vector<std::string> columns;
   std::vector<csv_row> rows;
   bool has(std::string_view column) const;
 };
 
-/// A cell cannot be read as what its column means.
+/// Thrown when a cell is not a valid value of its column.
 class cell_error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// A measured value: nothing where it is blank. Throws cell_error where it is not above zero.
+/// A measured value. Empty if the cell is blank. Throws cell_error if it is not positive.
 std::optional<double> published_value(const csv_row& row, std::string_view column);
 
-/// Reads RFC 4180 text with a header line. Throws io_error when the file cannot be read and input_error for an
-/// unterminated quote, a row of another width or a missing header.
+/// Reads RFC 4180 text with a header line. Throws io_error if the file cannot be read, and input_error for an
+/// unterminated quote, a row with the wrong number of cells or a missing header.
 csv_table read_csv(const std::filesystem::path& file);
 
-/// A number that must be there and positive. Throws cell_error.
+/// Reads a required positive number. Throws cell_error if it is missing or not positive.
 double need(const csv_row& row, std::string_view column);
 
 }  // namespace nvlsim

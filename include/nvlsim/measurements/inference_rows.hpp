@@ -1,4 +1,4 @@
-// A row of inference.csv as a simulation.
+// Turns rows of inference.csv into simulations.
 #pragma once
 
 #include <map>
@@ -27,50 +27,50 @@ struct metric_target {
   bool median = false;
 };
 
-/// What a row asks to be simulated and compared.
+/// A row's simulation inputs and the values to compare.
 struct inference_row {
-  validation_record record;            ///< keys filled but for `metric`; ok until something says otherwise
-  std::vector<metric_target> targets;  ///< one record each; a row without one gives a single record
+  validation_record record;            ///< all keys but `metric` filled; status ok until a problem is found
+  std::vector<metric_target> targets;  ///< one record each; a row without targets gives one record
   platform hardware;
   const model* net = nullptr;
   const stack* software = nullptr;
   inference_workload work;
-  std::optional<double> request_rate;  ///< of an open loop, requests a second over all replicas
+  std::optional<double> request_rate;  ///< open loop: requests/s over all replicas
   double gpus = 1;
-  bool counts_prompts = false;  ///< throughput is of prompt tokens
-  bool steady = false;          ///< a long run: throughput of a full batch, and what beginning and end take longer
-  double samples = 0;           ///< least number of requests of such a run
+  bool counts_prompts = false;  ///< throughput counts prompt tokens
+  bool steady = false;          ///< a long run: throughput of a full batch, corrected for ramp-up and drain
+  double samples = 0;           ///< minimum number of requests in a long run
 
   int lanes() const { return work.replicas * work.pp; }
 };
 
 inference_row read_inference_row(const csv_row& row, const std::string& table, input_cache& inputs);
 
-/// Whether a mark in `suspect` says more than how the row is to be read, or that its TTFT is not to be trusted.
+/// Whether `suspect` casts doubt on the row, beyond notes on how to read it or on its TTFT.
 bool doubtful(std::string_view suspect);
 
-/// Schedules by what decides them; rows that differ in nothing else share one.
+/// Caches schedules by the settings that determine them.
 class schedule_cache {
  public:
-  /// That of one lane. Throws internal_error when a request fits no iteration.
+  /// The schedule of one replica. Throws internal_error if a request fits in no iteration.
   std::shared_ptr<const schedule_summary> schedule_of(const inference_row& r, const serving_memory& memory);
 
  private:
   std::map<std::vector<double>, std::shared_ptr<const schedule_summary>> known_;
 };
 
-/// Reasons why the row's requests cannot be served; empty when they can.
+/// Reasons why the row's requests do not fit in memory. Empty if they fit.
 std::vector<std::string> capacity_problems(const inference_row& r, const serving_memory& memory);
 
-/// Values of the row's targets in their columns' units, on a stack that may differ from the row's own.
+/// Simulated values of the row's targets, in the units of their columns. `s` may differ from the row's own stack.
 std::vector<double> simulate_row(const inference_row& r, const stack& s, const schedule_summary& schedule);
-/// The same of an open loop, request by request; notes when it is saturated. Sets status and reason when it cannot
-/// run.
+/// Like `simulate_row` for an open loop, simulated request by request. Adds a note if it saturates. Sets status
+/// and reason if it cannot run.
 std::vector<double> simulate_open_loop(inference_row& r, const stack& s);
-/// Whether the iterations of an open loop tell its values at costs near those they ran at: one lane, below
-/// saturation, means.
+/// Whether the iterations of an open loop can be reused to compute its values at slightly different costs. True
+/// for one replica below saturation with mean values as targets.
 bool can_freeze(const inference_row& r);
-/// The iterations of such a row, as they run on a stack.
+/// The iterations of such an open loop on stack `s`.
 pooled_summary summarise_open_loop(const inference_row& r, const stack& s);
 
 }  // namespace nvlsim

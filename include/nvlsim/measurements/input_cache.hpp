@@ -1,4 +1,4 @@
-// Names of measured systems and releases, and the shipped platform or stack that stands for each.
+// Maps measured systems and releases to shipped platforms and stacks.
 #pragma once
 
 #include <map>
@@ -10,11 +10,11 @@
 
 namespace nvlsim {
 
-/// Loads shipped inputs once each. A failure to load is remembered and thrown again as input_error.
+/// Loads each shipped input once. Remembers a failure and throws it again as input_error.
 class input_cache {
  public:
   explicit input_cache(const data_folders& data) : data_(data) {}
-  /// Throw input_error with the reason when there is no such input.
+  /// These throw input_error with the reason if the input cannot be loaded.
   const platform& platform_named(const std::string& name);
   const stack& stack_named(const std::string& name);
   const model& model_named(const std::string& name);
@@ -27,7 +27,7 @@ class input_cache {
   std::map<std::string, model> models_;
 };
 
-/// Platform of a `system` of training.csv or inference.csv ("gb300"); "" when there is none.
+/// The platform for a `system` of training.csv or inference.csv ("gb300"). "" if unknown.
 std::string_view platform_of_system(std::string_view system);
 
 }  // namespace nvlsim

@@ -1,4 +1,4 @@
-// One validator for each kind of table.
+// Validators, one per kind of table.
 #pragma once
 
 #include "nvlsim/measurements/csv.hpp"
@@ -6,11 +6,11 @@
 
 namespace nvlsim {
 
-/// A record with what the columns id, system, model and suspect say, `ok` so far.
+/// Creates a record with status `ok` from the columns id, system, model and suspect.
 validation_record record_of(const csv_row& row, const std::string& table);
 
-/// To be called in a catch block: says in `r` what kept its row from being simulated. A cell that cannot be read
-/// is an `error`, an input that is not to be had or not handled `unsupported`; any other exception is thrown on.
+/// Records in `r` why its row could not be simulated. Call in a catch block. An invalid cell gives `error`; a
+/// missing or unhandled input gives `unsupported`. Rethrows any other exception.
 void record_failure(validation_record& r);
 
 std::vector<validation_record> validate_training(const csv_table& t, const data_folders& data,

@@ -1,4 +1,4 @@
-// A row of training.csv as a simulation.
+// Turns rows of training.csv into simulations.
 #pragma once
 
 #include <optional>
@@ -12,25 +12,25 @@
 
 namespace nvlsim {
 
-/// What a row asks to be simulated and compared.
+/// A row's simulation inputs and the value to compare.
 struct training_row {
-  validation_record record;  ///< keys filled; ok until something says otherwise
+  validation_record record;  ///< keys filled; status ok until a problem is found
   platform hardware;
   const model* net = nullptr;
   const stack* software = nullptr;
   training_workload work;
-  bool full_attention_flops = false;  ///< the source counts the whole s x s matrix
-  bool defaulted_layout = false;      ///< precision, layout, micro-batch or VP was unknown
+  bool full_attention_flops = false;  ///< the source counts the full s x s attention matrix
+  bool defaulted_layout = false;      ///< precision, layout, micro-batch size or VP was unknown
 };
 
-/// Reads a row. What it lacks takes the documented default, said in `record.notes`; what cannot be simulated sets
-/// `record.status` and `reason`.
+/// Reads a row. Missing values take the documented defaults, listed in `record.notes`. Sets `record.status` and
+/// `reason` if the row cannot be simulated.
 training_row read_training_row(const csv_row& row, const std::string& table, input_cache& inputs);
 
-/// Simulated value of the row's metric for a step that takes `step`, in the column's unit.
+/// The row's metric for a step time of `step`, in the unit of its column.
 double metric_of_step(const training_row& r, seconds step);
 
-/// Step time by longest path.
+/// Step time computed as the longest path.
 seconds step_time(const training_row& r);
 
 }  // namespace nvlsim

@@ -1,4 +1,4 @@
-// Published measurements against the simulator.
+// Compares published measurements with simulated values.
 #pragma once
 
 #include <array>
@@ -15,11 +15,11 @@
 
 namespace nvlsim {
 
-/// Called with rows done and rows in all.
+/// Called with the number of finished rows and of all rows.
 using progress = std::function<void(std::size_t, std::size_t)>;
 
-/// Runs every row of a table; its header tells the kind. Throws io_error, or input_error for a table of unknown
-/// kind.
+/// Simulates every row of a table. The header determines the kind of table. Throws io_error, or input_error if the
+/// kind is unknown.
 std::vector<validation_record> validate_table(const std::filesystem::path& file, const data_folders& data,
                                               const progress& report = {});
 

@@ -1,4 +1,4 @@
-// A comparison as text: for terminals, scripts, pull requests, test reports and GitHub's log.
+// Formats a comparison for terminals, scripts, pull requests, test reports and GitHub's log.
 #pragma once
 
 #include <span>
@@ -9,24 +9,24 @@
 namespace nvlsim::output {
 
 enum class compare_format { table, json, markdown, junit, github };
-/// "table", "json", "markdown", "junit", "github", in the order of the enumerators.
+/// "table", "json", "markdown", "junit", "github", in enumerator order.
 std::span<const std::string> compare_format_names();
 
 std::string render(const analysis::comparison& c, compare_format format);
 
-/// The inputs of a compared scenario that differ, the first `most` of them: "/workload/tp 2 -> 4; and 3 more".
-/// Empty when none does.
+/// The first `most` changed inputs of a compared scenario: "/workload/tp 2 -> 4; and 3 more". Empty if none
+/// changed.
 std::string changed_inputs_text(const analysis::comparison& c, const std::string& scenario, std::size_t most);
-/// One of them, as "2 -> 4".
+/// One change, as "2 -> 4".
 std::string change_text(const analysis::input_change& i);
 
 std::string compare_table(const analysis::comparison& c);
 std::string compare_json(const analysis::comparison& c);
 std::string compare_markdown(const analysis::comparison& c);
-/// A test case for each rule and scenario; without rules one for each metric, which then cannot fail.
+/// JUnit XML with one test case per rule and scenario. Without rules, one passing test case per metric.
 std::string compare_junit(const analysis::comparison& c);
-/// `::error` for a failed rule, with the inputs that differ, `::notice` for one that held, `::warning` for
-/// scenarios without a counterpart.
+/// GitHub workflow commands: `::error` for a failed rule, with the changed inputs; `::notice` for a passed rule;
+/// `::warning` for a scenario without a counterpart.
 std::string compare_github(const analysis::comparison& c);
 
 }  // namespace nvlsim::output

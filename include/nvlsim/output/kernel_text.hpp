@@ -1,4 +1,4 @@
-// The price of a kernel as text.
+// Formats the cost of a kernel.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 namespace nvlsim {
 
 value kernel_json(const kernel_answer& a);
-/// For a terminal of 80 columns.
+/// Text for a terminal of 80 columns.
 std::string kernel_text(const kernel_answer& a);
 
 }  // namespace nvlsim

@@ -1,4 +1,4 @@
-// What `model show` says.
+// The output of `model show`.
 #pragma once
 
 #include <string>
@@ -8,10 +8,10 @@
 
 namespace nvlsim {
 
-/// Shape, parameters by part, training FLOPs and bytes by precision, for a terminal of 80 columns.
+/// Shape, parameters by part, training FLOPs and bytes by precision, as text for a terminal of 80 columns.
 std::string model_page(const model& m);
 
-/// The same as a document (schema "nvlsim.model_page/1").
+/// The same as JSON (schema "nvlsim.model_page/1").
 value model_json(const model& m);
 
 }  // namespace nvlsim

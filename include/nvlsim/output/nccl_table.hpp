@@ -1,4 +1,4 @@
-// Simulated collectives as nccl-tests prints measured ones.
+// Prints simulated collectives in the format of nccl-tests.
 #pragma once
 
 #include <cstdint>
@@ -13,15 +13,15 @@
 namespace nvlsim {
 
 struct nccl_row {
-  bytes size;  ///< nccl-tests' size, as `collective_time` takes it
+  bytes size;  ///< size as in nccl-tests and `collective_time`
   seconds time;
   std::string_view algorithm;
-  seconds time_in_place = {};  ///< none: as out of place
+  seconds time_in_place = {};  ///< 0: same as out of place
   bool derived = false;
-  double low = 0, high = 0;  ///< 90 % of measured times lie between these times `time`; 0 where nobody measured
+  double low = 0, high = 0;  ///< 90 % of measured times lie between low * time and high * time; 0 if not measured
 };
 
-/// From this size on another algorithm or protocol is taken.
+/// The algorithm and protocol used from a size on.
 struct regime {
   bytes from;
   std::string_view algorithm;
@@ -34,28 +34,27 @@ struct nccl_table_head {
   int type_bytes = 4;
   std::string_view reduction = "sum";
   int root = 0;
-  std::string operation = {};  ///< as it was asked for; the collective's name when empty
+  std::string operation = {};  ///< name as given by the user; empty: the collective's name
   std::string platform = {}, stack = {}, placement = {};
-  double bus_factor = 0;  ///< busbw over algbw; the collective's own when 0
+  double bus_factor = 0;  ///< busbw / algbw; 0: the collective's default
   std::vector<regime> regimes = {};
-  // What nccl-tests calls its config.
+  // nccl-tests' "config".
   bytes begin = {}, end = {};
   std::int64_t factor = 1, step = 0, iterations = 20, warmup = 1;
 };
 
-/// What nccl-tests moves where it is asked for `size`: whole elements, and of an array of which each rank has a
-/// share, as many to each, a multiple of 16 bytes. `size` where that is nothing.
+/// The size nccl-tests uses for a requested `size`. Rounds to whole elements; if each rank holds a share of the
+/// array, to equal shares that are multiples of 16 bytes. Returns `size` if the result would be 0.
 bytes whole_elements(collective c, int ranks, int type_bytes, bytes size);
 
-/// The table of nccl-tests: a first comment line that says what it is and of which platform and stack, `N/A`
-/// errors, and comment lines with the average bus bandwidth and where other algorithms take over. Rows that take
-/// no time show a bandwidth of 0.
+/// The table of nccl-tests. A first comment line names nvlsim, platform and stack. Error counts are `N/A`. Comment
+/// lines at the end give the average bus bandwidth and the sizes where the algorithm changes. Rows that take no
+/// time show a bandwidth of 0.
 std::string nccl_table(const nccl_table_head& head, std::span<const nccl_row> rows);
 
-/// The same as nccl-tests' JSON (`-J`), without its dates, environment and NCCL version; and what that lacks:
-/// `simulated`, `platform`, `stack`, `operation`, `config/ranks`, `regimes` and of each row `algorithm`, `derived`
-/// and `time_band` (microseconds, in which 90 % of measured times lie; null where nobody measured).
-/// [docs/collectives.md#nccl-tests]
+/// The same as nccl-tests' JSON (`-J`), without dates, environment and NCCL version. Adds `simulated`, `platform`,
+/// `stack`, `operation`, `config/ranks` and `regimes`, and per row `algorithm`, `derived` and `time_band`
+/// (microseconds; contains 90 % of measured times; null if not measured). [docs/collectives.md#nccl-tests]
 value nccl_json(const nccl_table_head& head, std::span<const nccl_row> rows);
 
 }  // namespace nvlsim

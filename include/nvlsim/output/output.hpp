@@ -1,4 +1,4 @@
-// Results and timelines as text: what `--format`, `-o` and `--trace` write.
+// Results and timelines as text, for `--format`, `-o` and `--trace`.
 #pragma once
 
 #include <cstddef>
@@ -20,70 +20,70 @@ namespace nvlsim {
 
 inline constexpr std::string_view result_schema = "nvlsim.result/1";
 
-/// The result in the order of its sections, `schema` first.
+/// The result as JSON, sections in order, `schema` first.
 value to_value(const result& r);
 
-/// JSON text that ends with a newline. Doubles have 12 significant digits and stay recognisable as such, invalid
-/// UTF-8 becomes U+FFFD, an array of numbers stands on one line; `indent` 0 is one line for all. Throws
-/// internal_error that names the JSON pointer of a number that is not finite.
+/// JSON text that ends with a newline. Doubles have 12 significant digits and stay recognisable as doubles.
+/// Invalid UTF-8 becomes U+FFFD. An array of numbers is on one line; with `indent` 0 everything is. Throws
+/// internal_error with the JSON pointer of a number that is not finite.
 std::string to_json(const value& v, int indent = 2);
 
 /// One result as an object, several as an array.
 std::string results_json(std::span<const result> results);
 
-/// The document of a run that failed: `nvlsim.error/1` with every problem.
+/// The document for a failed run: `nvlsim.error/1` with every problem.
 value error_value(exit_code code, std::string_view message, std::span<const problem> problems);
 
-/// Whether a parsed JSON document claims to hold results: an object with a `nvlsim.result/...` schema or an array
-/// of such objects.
+/// Whether a parsed JSON document is an object with a `nvlsim.result/...` schema, or an array of such objects.
 bool holds_results(const value& root);
 
-/// Reads back what `results_json` wrote, strictly. `file` is the name for messages. Throws input_error with every
-/// problem found.
+/// Parses the output of `results_json` strictly. `file` is the name used in messages. Throws input_error with
+/// every problem found.
 std::vector<result> read_results(std::string_view text, std::string_view file);
 
 enum class result_format { table, json, csv, megatron_log };
-/// "table", "json", "csv", "megatron-log", in the order of the enumerators.
+/// "table", "json", "csv", "megatron-log", in enumerator order.
 std::span<const std::string> result_format_names();
 
-/// Any number of results in one of the formats.
+/// Formats any number of results.
 std::string render(std::span<const result> results, result_format format);
 
-/// For a terminal of 80 columns: one result with its sections, several side by side.
+/// Text for a terminal of 80 columns: one result with its sections, or several side by side.
 std::string result_table(std::span<const result> results);
-/// One row a result: name, status, scalar metrics (distributions as `ttft_s.p99`), reasons. RFC 4180 quoting.
+/// CSV with one row per result: name, status, scalar metrics (distributions as `ttft_s.p99`), reasons. RFC 4180
+/// quoting.
 std::string result_csv(std::span<const result> results);
-/// Megatron-LM's log line of one iteration for each training result; a `#` comment for any other.
+/// One Megatron-LM iteration log line per training result; a `#` comment for other results.
 std::string megatron_log(std::span<const result> results);
 
-/// One JSON object a line for each request. Throws io_error when the stream fails.
+/// Writes one line of JSON per request. Throws io_error if the stream fails.
 void write_requests(std::ostream& out, std::span<const request_record> requests, const front_end_costs& server);
 
-/// `nvlsim.explanation/1`.
+/// The explanation as JSON, `nvlsim.explanation/1`.
 value to_value(const explanation& e);
-/// For a terminal of 80 columns.
+/// The explanation as text for a terminal of 80 columns.
 std::string explanation_table(const explanation& e);
 
 enum class trace_detail {
-  operations,  ///< inside an operation one slice for each run of parts of one kind
-  layers,      ///< every part, and each repetition of it
+  operations,  ///< inside an operation, one slice per run of parts of one kind
+  layers,      ///< every part and each of its repetitions
 };
 
 struct trace_options {
   trace_detail detail = trace_detail::operations;
-  std::vector<std::size_t> classes;    ///< only these classes; all when empty
-  std::size_t max_events = 1'000'000;  ///< beyond it detail is left out, and the metadata say which
-  bool flows = true;                   ///< arrows for events between classes
-  bool power = true;                   ///< a counter of the power of one GPU of each class
-  watts idle_power;                    ///< of one GPU, shown while none of its operations draws power
+  std::vector<std::size_t> classes;    ///< only these classes; empty: all
+  std::size_t max_events = 1'000'000;  ///< detail beyond it is left out; the metadata say which
+  bool flows = true;                   ///< draw arrows for events between classes
+  bool power = true;                   ///< write a counter with the power of one GPU of each class
+  watts idle_power;                    ///< power of one GPU while no operation draws power
   std::vector<trace_counter> counters;
-  std::vector<std::string> left_out;  ///< what the timeline lacks, said in the metadata
-  value metadata = value::object{};   ///< goes into the trace: version, scenario, digest, seed
+  std::vector<std::string> left_out;  ///< what the timeline lacks, for the metadata
+  value metadata = value::object{};   ///< trace metadata: version, scenario, digest, seed
 };
 
-/// Writes a timeline as Chrome trace JSON (docs/result-format.md). Streams: memory grows with the arrows, not with
-/// the slices. Requires `times` to have the shape of `work`. Throws io_error when the stream fails, internal_error
-/// on a time that is negative, not finite or ends before it begins.
+/// Writes a timeline as Chrome trace JSON (docs/result-format.md). Streams: memory use grows with the number of
+/// arrows, not of slices. Requires `times` to match the shape of `work`. Throws io_error if the stream fails,
+/// internal_error if a time is negative or not finite or an operation ends before it begins.
 void write_trace(std::ostream& out, const plan& work, const timeline& times, const trace_options& options = {});
 
 }  // namespace nvlsim

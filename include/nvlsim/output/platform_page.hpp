@@ -1,4 +1,4 @@
-// What `platform show` says.
+// The output of `platform show`.
 #pragma once
 
 #include <string>
@@ -9,11 +9,11 @@
 
 namespace nvlsim {
 
-/// Totals, peaks dense and sparse, memory nominal and usable, links, rack, fabric, power, price and where each
-/// number of `doc` (as left by `read_platform`) was published, for a terminal of 80 columns.
+/// Totals, dense and sparse peaks, nominal and usable memory, links, rack, fabric, power, price, and the source of
+/// each number in `doc` (as left by `read_platform`). Text for a terminal of 80 columns.
 std::string platform_page(const platform& p, const config::document& doc);
 
-/// The same as a document (schema "nvlsim.platform_page/1") in plain SI numbers.
+/// The same as JSON (schema "nvlsim.platform_page/1") in plain SI numbers.
 value platform_json(const platform& p, const config::document& doc);
 
 }  // namespace nvlsim

@@ -1,4 +1,4 @@
-// Reports: one page with everything in it.
+// Reports: self-contained HTML pages.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace nvlsim::output {
 
-/// What happened when in a run, thinned out for a drawing.
+/// The timeline of a run, reduced for drawing.
 struct drawn_timeline {
   struct slice {
     std::size_t name;  ///< index into `names`
@@ -26,18 +26,19 @@ struct drawn_timeline {
   std::vector<std::string> names;
   std::vector<lane> lanes;
   std::vector<memory_curve> memory;
-  /// Of a served load: value and share of the requests that are at most as slow, for up to 100 shares.
+  /// Cumulative latency distribution of a serving run: up to 100 pairs of value and fraction of requests not
+  /// slower.
   struct latency_curve {
     std::string metric;
     std::vector<std::pair<double, double>> points;
   };
   std::vector<latency_curve> latencies;
 };
-/// At most `lanes` classes, and about `slices` slices over all of them: beyond, operations that follow each other
-/// are drawn as one, by the name of the first.
+/// Keeps at most `lanes` classes and about `slices` slices in total. To stay within the limit, merges consecutive
+/// operations under the name of the first.
 drawn_timeline draw_timeline(const run_record& run, std::size_t lanes = 32, std::size_t slices = 30'000);
 
-/// Points of a sweep with what became of them, as lines of a merged sweep.
+/// Points of a sweep and their outcomes, as in the lines of a merged sweep.
 struct drawn_sweep {
   std::string name;
   value points = value::array{};  ///< {"set": {pointer: value}, "status", "metrics"}
@@ -45,12 +46,12 @@ struct drawn_sweep {
 
 struct report_contents {
   std::vector<result> results;
-  std::vector<explanation> explanations;  ///< of some of them, by scenario
+  std::vector<explanation> explanations;  ///< of some of the results, by scenario
   std::vector<drawn_timeline> timelines;
   std::vector<drawn_sweep> sweeps;
   std::vector<value> searches;  ///< `nvlsim.search/1`
 };
-/// One HTML file that needs nothing else; its data are JSON (`nvlsim.report/1`) in element "data".
+/// A self-contained HTML file. Its data are JSON (`nvlsim.report/1`) in element "data".
 /// [docs/report.md]
 std::string report_page(const report_contents& r);
 

@@ -1,4 +1,4 @@
-// Searches, Pareto studies, validations and fits as text.
+// Formats searches, Pareto studies, validations and fits.
 #pragma once
 
 #include <string>
@@ -14,21 +14,21 @@ namespace nvlsim {
 
 value search_json(const search_result& r);
 std::string search_csv(const search_result& r);
-/// For a terminal of 80 columns, longer where a layout has many parameters.
+/// Text for a terminal of 80 columns; lines are longer if layouts have many parameters.
 std::string search_text(const search_result& r);
 
-/// For a terminal; the efficient points are marked.
+/// Text for a terminal. Points on the Pareto front are marked.
 std::string pareto_table(const pareto_study& p);
 std::string pareto_json(const pareto_study& p);
-/// A picture: tokens a second and GPU over tokens a second and user, a line a layout.
+/// A plot of tokens/s per GPU over tokens/s per user, one line per layout.
 std::string pareto_svg(const pareto_study& p);
 
-/// `{"rows": [...], "summary": {...}}` over all tables together, with `by` groups and the same for each table.
+/// `{"rows": [...], "summary": {...}}` over all tables together, with `by` groups and the same per table.
 value validation_json(const std::vector<validation_record>& records);
-/// For a terminal: the worst rows and the summary, 80 columns.
+/// Text for a terminal of 80 columns: the worst rows and the summary.
 std::string validation_text(const std::vector<validation_record>& records, bool all_rows);
 
-/// For a terminal: parameters before and after, errors on fitted and on left-out rows.
+/// Text for a terminal: parameters before and after the fit, errors on fitted and on left-out rows.
 std::string fit_text(const fit_report& f);
 
 }  // namespace nvlsim

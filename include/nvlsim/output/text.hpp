@@ -1,4 +1,4 @@
-// Text for terminals and for other formats' escapes.
+// Text layout for terminals, and escaping.
 #pragma once
 
 #include <string>
@@ -7,37 +7,38 @@
 
 namespace nvlsim::output {
 
-/// Well-formed UTF-8: every byte that is part of no valid sequence is replaced with U+FFFD.
+/// Returns well-formed UTF-8. Replaces every byte outside a valid sequence with U+FFFD.
 std::string valid_utf8(std::string_view text);
 
-/// Appends `text` as a JSON string with its quotes: control characters escaped, invalid UTF-8 replaced.
+/// Appends `text` as a quoted JSON string. Escapes control characters and replaces invalid UTF-8.
 void append_json_string(std::string& out, std::string_view text);
 
-/// For XML 1.0 text and attribute values; characters XML cannot hold are replaced.
+/// Escapes text for XML 1.0 content and attribute values. Replaces characters that XML does not allow.
 std::string xml_escaped(std::string_view text);
 
-/// A field of RFC 4180: quoted when it holds a comma, a quote or a line break.
+/// A field as in RFC 4180. Quoted if it contains a comma, a quote or a line break.
 std::string csv_cell(std::string_view text);
 
-/// Characters, as a terminal counts them for text without wide or combining characters. Requires valid UTF-8.
+/// Number of characters, which is the terminal width of text without wide or combining characters. Requires valid
+/// UTF-8.
 std::size_t width(std::string_view text);
 
-/// Padded with blanks to `columns`; longer text stays whole.
+/// Pads with blanks to `columns`. Does not cut longer text.
 std::string padded_left(std::string_view text, std::size_t columns);
 std::string padded_right(std::string_view text, std::size_t columns);
 
-/// One line: control characters become blanks, and what is longer than `columns` loses its middle to "..".
+/// Makes one line: control characters become blanks, and ".." replaces the middle of text longer than `columns`.
 std::string one_line(std::string_view text, std::size_t columns);
 
-/// Words of `text` in lines of at most `columns`; a longer word has a line of its own.
+/// Wraps `text` at words into lines of at most `columns`. A longer word gets its own line.
 std::vector<std::string> wrapped(std::string_view text, std::size_t columns);
 
-/// Columns of a terminal that tables fit in.
+/// Terminal width for tables.
 inline constexpr std::size_t table_columns = 80;
 
-/// Rows of cells in columns two blanks apart: the first is left-aligned, the others right-aligned, rows may differ
-/// in length. No line ends in a blank. What is wider than `table_columns` loses the middle of its first column,
-/// and where that is not enough goes on in a second table below, with the first column again.
+/// Lays out cells in columns two blanks apart, the first left-aligned, the others right-aligned. Rows may differ
+/// in length. No line ends in a blank. A table wider than `table_columns` has the middle of its first column cut;
+/// if that is not enough, it continues in a second table below that repeats the first column.
 std::string grid(const std::vector<std::vector<std::string>>& rows, std::size_t indent);
 
 }  // namespace nvlsim::output

@@ -1,4 +1,5 @@
-// Child processes that say one thing: the engine lives once in a process, and a crash costs one result.
+// Child processes that each return one text. The engine can be used once per process, and a crash loses only one
+// result.
 #pragma once
 
 #include <sys/types.h>
@@ -10,14 +11,15 @@ namespace nvlsim {
 
 struct child_process {
   pid_t pid = 0;
-  int from = -1;  ///< where it says it; at its end, all has been said
+  int from = -1;  ///< pipe with the child's text; end of file when it is complete
 };
 
-/// A child that says what `speak` returns and ends. It does not outlive its parent. Throws internal_error.
+/// Starts a child that sends the text returned by `speak` and exits. The child dies with its parent. Throws
+/// internal_error.
 child_process start_child(const std::function<std::string()>& speak);
-/// Waits for its end: what waitpid says of it.
+/// Waits until the child exits. Returns its waitpid status.
 int end_of(const child_process& c);
-/// Why a child that ended so said nothing: "killed by signal 9 (Killed)".
+/// Says why a child with this waitpid status sent nothing: "killed by signal 9 (Killed)".
 std::string silence_reason(int state);
 
 }  // namespace nvlsim

@@ -1,4 +1,4 @@
-// Explaining a scenario: its run, what the run rests on, and what its constants do to it.
+// Explains a scenario: its run, the inputs the run depends on, and its sensitivity to constants.
 #pragma once
 
 #include <functional>
@@ -10,24 +10,25 @@
 
 namespace nvlsim {
 
-/// Pointer and value of what no file said.
+/// Pointers and values of the settings that no file gives.
 std::vector<value::member> defaults_of(const scenario& s);
 
-/// Takes a metric of a run that has facts apart, with band, constants, defaults and assumptions; the main one when
-/// `metric` is empty. Throws input_error when the result lacks it.
+/// Explains a metric of a finished run, with band, constants, defaults and assumptions. An empty `metric` selects
+/// the main one. The run needs facts (`run_options::explained`). Throws input_error if the result has no such
+/// metric.
 explanation explain_run(const scenario& s, const run_record& run, const std::string& metric);
 
-/// Runs the scenario in this process and takes a metric apart; the main one when `metric` is empty. Throws
-/// input_error when the scenario lacks the metric. A scenario that cannot run gives an explanation without a
-/// value; `status` then is infeasible.
+/// Runs the scenario in this process and explains a metric. An empty `metric` selects the main one. Throws
+/// input_error if the scenario has no such metric. If the scenario cannot run, sets `status` to infeasible and
+/// returns an explanation without a value.
 explanation explain_scenario(const scenario& s, const std::string& metric, run_status& status);
 
-/// The scenario with further overrides; throws input_error when they are refused.
+/// Returns the scenario with further overrides. Throws input_error if they are invalid.
 using changed_scenario = std::function<scenario(const std::vector<override_option>&)>;
 
-/// Fills `sensitivities` and `turning_points` of an explanation: runs the scenario with each of its constants a
-/// tenth less and a tenth more, and the most telling ones between a quarter and four times. `report` gets runs
-/// done and in all.
+/// Fills `sensitivities` and `turning_points`. Runs the scenario with each of its constants at 0.9 and 1.1 times
+/// the value; varies the most influential ones between 0.25 and 4 times. Calls `report(done, all)` with numbers of
+/// runs.
 void add_sensitivity(explanation& e, const changed_scenario& change,
                      const std::function<void(std::size_t, std::size_t)>& report);
 

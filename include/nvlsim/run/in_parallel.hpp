@@ -1,4 +1,4 @@
-// Independent pieces of work on all processors.
+// Runs independent calls on all processors.
 #pragma once
 
 #include <cstddef>
@@ -6,8 +6,8 @@
 
 namespace nvlsim {
 
-/// Calls with 0 to `count` - 1, as many at a time as there are processors. Throws what the first of them threw,
-/// once all are done.
+/// Calls `each` with 0 to `count` - 1, in parallel on all processors. When all calls are done, rethrows the first
+/// exception.
 void in_parallel(std::size_t count, const std::function<void(std::size_t)>& each);
 
 }  // namespace nvlsim

@@ -1,5 +1,5 @@
-// One process a scenario: the engine's clock and tables are global, so results would depend on the order of
-// running.
+// Runs each scenario in its own process. The engine's clock and tables are global, so results would otherwise
+// depend on the order of runs.
 #pragma once
 
 #include <filesystem>
@@ -13,8 +13,8 @@
 
 namespace nvlsim {
 
-/// Runs a scenario in a child process; writes its trace and its requests there when files are named. Exceptions of
-/// the child come back as input_error, io_error or internal_error.
+/// Runs a scenario in a child process. The child writes the trace and the requests if files are named. Rethrows
+/// exceptions of the child as input_error, io_error or internal_error.
 result run_isolated(const scenario& s, const std::filesystem::path& trace_file = {},
                     const trace_options& trace = {}, const std::filesystem::path& requests_file = {});
 

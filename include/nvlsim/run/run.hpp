@@ -1,4 +1,4 @@
-// Running one scenario from start to result.
+// Runs one scenario.
 #pragma once
 
 #include "nvlsim/analysis/result.hpp"
@@ -7,14 +7,14 @@
 namespace nvlsim {
 
 struct run_options {
-  bool explained = false;  ///< what inference runs did is kept whole, with the facts of its parts
-  bool engine =
-      true;  ///< false: `closed` runs take the longest path through the plan, which is as exact and quicker
+  bool explained = false;  ///< keep all iterations of inference runs and the facts of their parts
+  bool engine = true;      ///< false: compute `closed` runs as the longest path through the plan, which is equally
+                           ///< exact and faster
 };
 
-/// Plans, simulates and measures a scenario. A scenario that cannot run (memory, layout) gives a result of status
-/// `infeasible` with its reasons and memory, and an empty plan. Throws input_error when the stack lacks what the
-/// scenario needs, internal_error for a defect.
+/// Plans, simulates and measures a scenario. If the scenario cannot run (memory, layout), returns a result with
+/// status `infeasible`, its reasons and memory, and an empty plan. Throws input_error if the stack lacks something
+/// the scenario needs, internal_error on a defect.
 run_record run_scenario(const scenario& s, const run_options& options = {});
 
 }  // namespace nvlsim

@@ -1,4 +1,4 @@
-// How far the metrics of a served load may be off.
+// Error bands of serving metrics.
 #pragma once
 
 #include <string>
@@ -11,22 +11,23 @@
 
 namespace nvlsim {
 
-/// "pools" of disaggregated workers, else "experts" or "dense".
+/// "pools" for disaggregated serving, else "experts" or "dense".
 std::string_view error_kind(const model& m, const inference_workload& w);
-/// The format of most weights.
+/// The precision of most weights.
 precision error_format(const model& m, const inference_workload& w);
 
-/// Nine of ten published rows lie within a factor of e^this of the simulation; zero when not known.
+/// 90 % of published rows lie within a factor of e^width of the simulation. 0 if unknown.
 struct error_widths {
   double tpot = 0, ttft = 0, throughput = 0;
 };
 struct served_band {
   error_widths widths;
   std::string kind;
-  bool by_kind = false;  ///< the widths are those of its kind; else of all rows of the engine
-  std::string gap;       ///< what there is no measurement of, where there is none of this GPU at this precision
+  bool by_kind = false;  ///< widths come from rows of this kind; else from all rows of the engine
+  std::string gap;       ///< says which measurement is missing, if this GPU was not measured at this precision
 };
-/// Of an inference scenario: what its stack's `"calibration"` says, else its `"band"`. [docs/explain.md#bands]
+/// The band of an inference scenario, from its stack's `"calibration"` or else its `"band"`.
+/// [docs/explain.md#bands]
 served_band band_of(const scenario& s);
 
 }  // namespace nvlsim

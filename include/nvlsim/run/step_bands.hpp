@@ -1,4 +1,4 @@
-// How far off the step time of a training scenario may be.
+// Error band of the training step time.
 #pragma once
 
 #include <string>
@@ -9,14 +9,15 @@
 
 namespace nvlsim {
 
-/// What the errors of a fit are multiplied by, in log, on GPUs that nobody measured [assumed].
+/// Multiplies the log errors of a fit on GPUs without measurements [assumed].
 inline constexpr double unmeasured_widening = 2;
 
-/// `unmeasured_widening` where nobody measured a GEMM of this GPU at this precision, else one.
+/// `unmeasured_widening` if no GEMM was measured on this GPU at this precision, else 1.
 /// [docs/explain.md#bands]
 double error_beyond_fit(const scenario& s);
 
-/// The stack's band of steps of this kind, widened by `error_beyond_fit` in log. Requires a training scenario.
+/// The stack's band for steps of this kind; its log width is multiplied by `error_beyond_fit`. Requires a training
+/// scenario.
 step_band step_band_of(const scenario& s);
 
 }  // namespace nvlsim

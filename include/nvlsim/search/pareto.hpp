@@ -1,4 +1,4 @@
-// Layouts of a server under many numbers of clients.
+// Measures server layouts at several numbers of clients.
 #pragma once
 
 #include <cstddef>
@@ -11,9 +11,9 @@
 
 namespace nvlsim {
 
-/// Closed loops of each number of clients on each layout of `gpus` GPUs (0: as many as the scenario's layout has):
-/// tensor parallel sizes that are powers of two, with experts spread over them or not, and attention data
-/// parallelism with experts over all ranks.
+/// Runs a closed loop for each number of clients on each layout of `gpus` GPUs (0: the scenario's number). Layouts
+/// use power-of-two tensor parallel sizes with experts either tensor parallel or expert parallel, and attention
+/// data parallelism with expert parallelism over all ranks.
 pareto_study study_pareto(scenario s, std::int64_t gpus, const std::vector<std::int64_t>& clients,
                           const std::function<void(std::size_t, std::size_t)>& report = {});
 

@@ -1,4 +1,4 @@
-// The best of all layouts of a model on so many GPUs.
+// Searches the best layout of a model on a given number of GPUs.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@
 
 namespace nvlsim {
 
-/// Layout parameters keep to these values, written as in a scenario: {"tp", {"4", "8"}}. No values: the scenario's
-/// own.
+/// Restricts a layout parameter to these values, written as in a scenario: {"tp", {"4", "8"}}. Without values, to
+/// the scenario's own value.
 struct search_restriction {
   std::string parameter;
   std::vector<std::string> values;
@@ -22,19 +22,20 @@ struct search_restriction {
 
 struct search_options {
   std::int64_t gpus = 0;
-  std::string objective;                 ///< metric to rank by; that of the workload's kind when empty
-  std::vector<std::string> constraints;  ///< what layouts keep to: "memory_peak_bytes<2.5e11", "tp<=8"
-  std::vector<std::string> pareto;       ///< metrics of the front beside the objective; one when empty
+  std::string objective;                 ///< metric to rank by; empty: the default for the kind of workload
+  std::vector<std::string> constraints;  ///< conditions on layouts: "memory_peak_bytes<2.5e11", "tp<=8"
+  std::vector<std::string> pareto;       ///< further metrics of the Pareto front; empty: one default
   std::vector<search_restriction> restrictions;
-  std::size_t top = 10;                                             ///< best layouts to return
-  int jobs = 1;                                                     ///< threads
-  std::function<void(std::int64_t done, std::int64_t all)> report;  ///< of candidates; from one thread at a time
-  std::function<bool()> stop;  ///< asked before layouts: those not tried are left out as "interrupted"
+  std::size_t top = 10;  ///< number of best layouts to return
+  int jobs = 1;          ///< threads
+  std::function<void(std::int64_t done, std::int64_t all)>
+      report;                  ///< numbers of candidates; called by one thread at a time
+  std::function<bool()> stop;  ///< polled between layouts; once true, the rest are left out as "interrupted"
 };
 
-/// Tries every layout of `s` on `options.gpus` GPUs of its platform, with as many racks as they need: the
-/// closed-form longest path of its plan, which is what a run of it gives. [docs/search.md] Throws input_error with
-/// every problem of the options.
+/// Evaluates every layout of `s` on `options.gpus` GPUs of its platform, with as many racks as they need. An
+/// evaluation is the longest path of the plan and equals the result of a run. Throws input_error with every
+/// problem of the options. [docs/search.md]
 search_result search_layouts(const scenario& s, const search_options& options);
 
 }  // namespace nvlsim

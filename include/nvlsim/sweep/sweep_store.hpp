@@ -1,4 +1,4 @@
-// Files of a sweep folder.
+// The files of a sweep folder.
 #pragma once
 
 #include <map>
@@ -8,27 +8,28 @@
 
 namespace nvlsim {
 
-/// The outcome of a point, by id: a JSON object on a line.
+/// Builds a record: the outcome of the point with this id, a one-line JSON object.
 value record_of(const std::string& id, std::string_view status, std::vector<std::string> reasons,
                 const value& metrics);
 
 bool is_record(const value& v);
 
-/// Counts the first reason of a record whose point has no metrics to show.
+/// Counts the first reason of a record without metrics.
 void add_reason(sweep_reasons& to, const value& record);
 
-/// Records of every shard's file by point id; the last of an id counts. A line that was cut off is none.
+/// Reads the records of all shards, by point id. The last record of an id counts. Ignores truncated lines.
 std::map<std::string, value> read_records(const std::filesystem::path& folder);
 
-/// The file of one shard, held by this process alone.
+/// The record file of one shard, locked by this process.
 class record_file {
  public:
-  /// Drops a line that was cut off at the end. Throws io_error, also when another process has the file.
+  /// Opens and locks the file and drops a truncated last line. Throws io_error on failure or if another process
+  /// holds the lock.
   record_file(const std::filesystem::path& folder, std::int64_t shard, std::int64_t shards);
   ~record_file();
   record_file(const record_file&) = delete;
   record_file& operator=(const record_file&) = delete;
-  /// One write of a whole line.
+  /// Appends a line with a single write.
   void append(const std::string& line);
 
  private:
@@ -36,7 +37,7 @@ class record_file {
   std::string name_;
 };
 
-/// As options of `--set`.
+/// The settings as `--set` options.
 std::vector<override_option> overrides_of(const point_settings& set);
 
 }  // namespace nvlsim

@@ -1,6 +1,6 @@
-// Drawings of the values that they are given.
+// Charts.
 
-// ---- charts of rectangles
+// ---- bar charts
 
 const drawing_width = Math.max(340, Math.min(1100, page.clientWidth));
 
@@ -42,11 +42,11 @@ function tornado(e) {
       svg.append(r);
     }
   });
-  svg.append(element("text", {x: middle, y: rows.length * height + 16, class: "soft", "text-anchor": "middle"}, `change of ${words(e.metric)}, up to ${percent(most).slice(1)}: orange with nine tenths of the constant, blue with eleven`));
+  svg.append(element("text", {x: middle, y: rows.length * height + 16, class: "soft", "text-anchor": "middle"}, `change of ${words(e.metric)}, up to ${percent(most).slice(1)}: orange at 0.9 times the constant, blue at 1.1 times`));
   return svg;
 }
 
-/// "15 PFLOPS"
+/// Parses "15 PFLOPS".
 const flops_of = text => { const m = /^([\d.]+) ([kMGTPE]?)FLOPS$/.exec(text?.value ?? text ?? ""); return m ? m[1] * (prefixes.find(([, p]) => p === m[2])?.[0] || 1) : 0; };
 function roofline(e, r) {
   const points = e.kernels.filter(k => k.work_flop > 0 && k.moved_bytes > 0 && k.time_s > 0);
@@ -70,7 +70,7 @@ function roofline(e, r) {
   for (let d = Math.ceil(y0); d <= y1; ++d)
     svg.append(element("line", {x1: left, x2: width - 10, y1: py(10 ** d), y2: py(10 ** d), class: "axis"}), element("text", {x: left - 6, y: py(10 ** d) + 4, class: "soft", "text-anchor": "end"}, scaled(10 ** d, "FLOP/s")));
   svg.append(element("text", {x: (left + width) / 2, y: height - 4, class: "soft", "text-anchor": "middle"}, "FLOP for each byte of GPU memory"));
-  const low = Math.max(10 ** x0, 10 ** y0 / hbm);  // where the memory roof enters the drawing
+  const low = Math.max(10 ** x0, 10 ** y0 / hbm);  // where the memory roof enters the chart
   for (const top of tops) {
     const corner = Math.max(low, top / hbm);
     svg.append(element("path", {d: `M${px(low)},${py(Math.min(top, low * hbm))} L${px(corner)},${py(top)} L${px(10 ** x1)},${py(top)}`, fill: "none", stroke: "var(--soft)", "stroke-width": 1.5}),
@@ -175,7 +175,7 @@ function curves(title, x, series, options = {}) {
   redraw.push(make);
   return box;
 }
-/// Series with x of their own on one axis.
+/// Joins series with different x values on one axis.
 function joined(lists) {
   const x = [...new Set(lists.flatMap(l => l.points.map(p => p[0])))].sort((a, b) => a - b);
   return [x, lists.map(l => { const m = new Map(l.points); return {...l, values: x.map(v => m.has(v) ? m.get(v) : null)}; })];

@@ -1,4 +1,4 @@
-// Elements of the page, and numbers and names as text. Numbers are plain SI; units are the endings of keys.
+// Page elements, and formatting of numbers and names. Numbers are plain SI; keys end with the unit.
 const data = JSON.parse(document.getElementById("data").textContent);
 const page = document.getElementById("page");
 const tip = document.getElementById("tip");
@@ -37,7 +37,7 @@ function show(key, x) {
 const percent = x => (x > 0 ? "+" : "") + (100 * x).toFixed(Math.abs(x) < 0.1 ? 1 : 0) + " %";
 const names = {gpu: "GPU", gpus: "GPUs", mfu: "MFU", ttft: "TTFT", tpot: "TPOT", itl: "gap between tokens", e2e: "whole request", kv: "KV", hbm: "HBM",
   nvlink: "NVLink", nic: "NIC", c2c: "C2C", slo: "SLO", tflops: "TFLOP/s", gemm: "GEMM", algbw: "algorithm bandwidth", busbw: "bus bandwidth"};
-/// The unit at the end of a key is said by its numbers.
+/// Removes the unit from a key: its numbers show it.
 const words = key => key.replace(/_(bytes|J|usd|Bps)$/, "").replace(/_W_per_/, "_per_").replace(/_/g, " ")
   .replace(/( per)? s(\.\w+)?$/, (all, per, statistic) => (per ? " per s" : "") + (statistic ? " " + statistic.slice(1) : ""))
   .replace(/[a-z0-9]+/g, w => names[w] || w);

@@ -16,7 +16,7 @@ for (const g of all_groups) {
 if (all_groups.length) section("Comparison", "comparison", "Changes are relative to the first column. Point at a number with a band to see it.");
 for (const g of all_groups) page.append(element("h3", {}, g.title), comparison(g));
 
-if (all_groups.length) section("Where the time goes", "breakdown", `Of the mean GPU, by ${explained.size ? "what the time would be shorter with more of" : "kind of work"}; point at a part for its share.`);
+if (all_groups.length) section("Where the time goes", "breakdown", `Of the mean GPU, by ${explained.size ? "limiting resource" : "kind of work"}; hover over a part to see its share.`);
 for (const g of all_groups) {
   const rows = g.results.map(r => ({name: label(r, g), parts: [...causes(r, g)].sort((a, b) => (order[a[0]] ?? 9) - (order[b[0]] ?? 9))})).filter(r => r.parts.length);
   if (!rows.length) continue;
@@ -49,7 +49,7 @@ for (const t of drawn.values()) if (t.memory?.length) {
   page.append(curves(`memory of ${t.scenario} over time`, x, series, {x_format: duration, y_format: v => scaled(v, "B"), x_label: "time", y_range: (u, low, high) => [0, high * 1.1]}));
 }
 
-// ---- sweeps: one curve for each combination of what is not on the x axis
+// ---- sweeps: one curve per combination of the settings that are not on the x axis
 
 const leading_number = v => typeof v === "number" ? v : typeof v === "string" && /^-?[\d.]+(e[+-]?\d+)?( |$)/.test(v) ? parseFloat(v) : null;
 const pointer_words = p => p.split("/").slice(-2).filter(w => w && w !== "workload").map(words).join(" ");
@@ -60,11 +60,11 @@ function sweep_curves(s) {
   for (const p of points) for (const [k, v] of Object.entries(p.set)) distinct.set(k, (distinct.get(k) || new Set()).add(JSON.stringify(v)));
   const varied = [...distinct].filter(([, v]) => v.size > 1).map(([k]) => k);
   const numeric = varied.filter(k => points.every(p => leading_number(p.set[k]) !== null)).sort((a, b) => distinct.get(b).size - distinct.get(a).size);
-  // Over GPUs where they differ, else over the setting with most values.
+  // The x axis is the number of GPUs if it differs, else the setting with the most values.
   const first = points[0]?.metrics, sizes = new Set(points.map(p => p.metrics.gpus)), by_size = sizes.size > 1;
   const x_key = numeric[0], x_of = by_size ? p => p.metrics.gpus : p => leading_number(p.set[x_key]);
   if (!first || (!x_key && !by_size)) return [];
-  // What is set together with the axis (a batch that grows with it) says nothing of its own.
+  // Settings that change together with the axis (a growing batch) need no label.
   const tied = k => points.every(p => points.every(q => x_of(p) !== x_of(q) || JSON.stringify(p.set[k]) === JSON.stringify(q.set[k])));
   const others = varied.filter(k => (by_size || k !== x_key) && (points.length > 400 || !tied(k)));
   const series_of = p => others.map(k => `${pointer_words(k)} ${setting(p.set[k])}`).join(", ") || s.name;
@@ -95,7 +95,7 @@ if (sweeps.length) {
 
 const searches = data.searches || [];
 if (searches.length) {
-  section("Layouts", "layouts", "The best that were found.");
+  section("Layouts", "layouts", "The best layouts found.");
   for (const s of searches) {
     const layout = Object.keys(s.best[0]?.layout || {}), metrics = Object.keys(s.best[0]?.metrics || {});
     page.append(element("h3", {}, `${s.scenario} on ${s.gpus} GPUs by ${words(s.objective)}`),
@@ -121,7 +121,7 @@ if (with_roof.length) {
 const links = results.filter(r => r.breakdown?.links?.length);
 if (links.length) {
   section("Links", "links", "Ports whose traffic was simulated as flows, the busiest first: share of their rate over the whole run, and at most.");
-  for (const r of links) page.append(element("h3", {}, r.name), table(["port", "mean", "peak", "carried", "most of it"], r.breakdown.links.map(l =>
+  for (const r of links) page.append(element("h3", {}, r.name), table(["port", "mean", "peak", "carried", "largest part"], r.breakdown.links.map(l =>
     [l.name, (100 * l.mean_share).toFixed(1) + " %", (100 * l.peak_share).toFixed(0) + " %", scaled(l.carried_bytes, "B"), l.busiest || "–"]), ["", "", "", "", "text"]));
 }
 
@@ -138,7 +138,7 @@ if (served.length) {
   if (served.length > 2) {
     const kind = r => `${gpu_of(r)} ${r.inputs?.scenario?.model || ""}`;
     const lists = [...new Set(served.map(kind))].map(name => ({name, points: served.filter(r => kind(r) === name).map(r => [r.metrics.output_tokens_per_s_per_user, r.metrics.output_tokens_per_s_per_gpu])})).filter(l => l.points.length > 1);
-    if (lists.length) { const [x, series] = joined(lists); page.append(curves("tokens/s of a GPU against tokens/s of a user", x, series, {x_label: "tok/s a user"})); }
+    if (lists.length) { const [x, series] = joined(lists); page.append(curves("tokens/s per GPU over tokens/s per user", x, series, {x_label: "tok/s per user"})); }
   }
 }
 
@@ -173,7 +173,7 @@ if (tornados.length) {
   }
 }
 
-section("What it rests on", "inputs");
+section("Inputs and sources", "inputs");
 for (const r of results) {
   const e = explained.get(r.name);
   const d = element("details", {}, element("summary", {}, `${r.name}: inputs, notes${e ? ", constants and sources" : ""} (digest ${r.inputs?.digest || "?"})`));

@@ -1,4 +1,4 @@
-// Results in groups of like work, and why one is faster than another.
+// Groups results by workload and explains why one is faster than another.
 const results = data.results || [];
 const explained = new Map((data.explanations || []).map(e => [e.scenario, e]));
 const drawn = new Map((data.timelines || []).map(t => [t.scenario, t]));
@@ -8,13 +8,13 @@ const main_metric = r => ({training: "step_time_s", inference: "output_tokens_pe
 const less_is_better = key => /(_s|_J|_usd|bubble_fraction|preemptions|recomputed_tokens)$/.test(key) && !/per_s$/.test(key);
 const neutral = key => /^(memory|kv|power|gpus|mfu)/.test(key);
 const statistic = (v, s) => v && typeof v === "object" ? v[s] : v;
-/// What runs do, whatever they run on.
+/// The workload of a run, independent of the hardware.
 function work_of(r) {
   const w = r.inputs?.scenario?.workload || {}, load = w.load || {};
   return JSON.stringify([kind_of(r), r.inputs?.scenario?.model, r.metrics?.gpus ?? r.name,
     w.seq_length, w.global_batch_size, load.kind, load.input, load.output, load.file, w.operation, w.size]);
 }
-/// Results that differ in the name of their GPU only, or do the same work on as many GPUs.
+/// Groups results whose names differ only in the GPU, or that run the same workload on the same number of GPUs.
 function groups() {
   const out = [];
   for (const r of results) {
@@ -43,12 +43,12 @@ function label(r, g) {
   return same.length > 1 ? `${r.name} (${same.indexOf(r) + 1})` : r.name;
 }
 
-/// Seconds by cause, of the time behind the main metric.
+/// Seconds by cause, for the time behind the main metric.
 function causes(r, g) {
   const e = g.results.every(x => explained.has(x.name)) ? explained.get(r.name) : undefined;
   const tree = e?.trees?.find(t => t.title === "by bound");
   if (tree && e.apart !== undefined) return new Map(tree.whole.parts.map(p => [p.name, p.amount]));
-  // A result alone does not say what a stage waited for: another stage, or a slow port that sends.
+  // A result does not say what a stage waited for: another stage or a slow port.
   const mean = r.breakdown?.mean_over_gpus || {}, known = k => k === "bubble_s" ? "pipeline_wait" : k.replace(/_s$/, "");
   return new Map(Object.entries(mean).filter(([k]) => !/^(step_time|makespan)_s$/.test(k)).map(([k, v]) => [known(k), v]));
 }
@@ -60,7 +60,7 @@ function why(g) {
   if (ok.length < 2) return null;
   const box = element("div", {class: "why"});
   const a = ok[0], key = main_metric(a);
-  // Of many the best, by what it gains.
+  // If there are many, only the best ones.
   const best = ok.slice(1).sort((p, q) => (p.metrics[key] - q.metrics[key]) * (less_is_better(key) ? 1 : -1));
   if (best.length > most_explained) box.append(element("p", {class: "small soft"}, `The best ${most_explained} of ${best.length}, against ${label(a, g)}:`));
   for (const b of best.length > most_explained ? best.slice(0, most_explained) : ok.slice(1)) {
@@ -79,7 +79,7 @@ function why(g) {
     box.append(p);
     const differ = constants_that_differ(a, b), other = gpu_of(a) !== gpu_of(b);
     if (other && differ.length) box.append(element("p", {class: "small soft"}, "What differs in the hardware: " + differ.join("; ") + "."));
-    // Of one GPU every input counts; a GPU of another generation has all of its own.
+    // With the same GPU, list every input; GPUs of different generations differ in all of theirs.
     const inputs = [...changes(a, b, "scenario/workload"), ...changes(a, b, "scenario/placement"), ...changes(a, b, "scenario/degraded"),
       ...changes(a, b, "scenario/simulation"), ...changes(a, b, "stack/name"),
       ...(other ? [] : [...changes(a, b, "platform"), ...changes(a, b, "stack/parameters")])];
@@ -88,7 +88,7 @@ function why(g) {
   }
   return box;
 }
-/// Members of the inputs that two results do not share, as "name old → new".
+/// Inputs that differ between two results, as "name old → new".
 function changes(a, b, where) {
   const [x, y] = [a, b].map(r => where.split("/").reduce((v, k) => v?.[k], r.inputs));
   const out = [];
@@ -128,7 +128,7 @@ function comparison(g) {
     const x = value(r, k), base = value(g.results[0], k);
     const band = r.bands?.[k];
     const cell = element("span", {}, show(k.split(".")[0], x));
-    if (band) hover(cell, `90 % of published values of such runs lie in ${show(k, band[0])} … ${show(k, band[1])}`);
+    if (band) hover(cell, `90 % of published values of similar runs are within ${show(k, band[0])} … ${show(k, band[1])}`);
     if (i === 0) return [cell];
     const change = x !== null && base ? x / base - 1 : null;
     const good = change !== null && Math.abs(change) > 1e-9 && !neutral(k) ? (less_is_better(k.split(".")[0]) ? change < 0 : change > 0) : null;

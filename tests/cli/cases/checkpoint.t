@@ -8,7 +8,7 @@ A model may be the folder of a published checkpoint. Its hf_quant_config.json th
   $ nvlsim model show ./Small-FP8 | sed -n '1p; /Checkpoint/,$p'
   Small-FP8 (llama)
   Checkpoint
-    said by    quantization_config
+    stated in  quantization_config
     algorithm                  fp8
     weights                    fp8
 
@@ -17,7 +17,7 @@ A model may be the folder of a published checkpoint. Its hf_quant_config.json th
   $ nvlsim model show Small-FP8/config.json | sed -n '1p; /Checkpoint/,$p'
   Small-FP8 (llama)
   Checkpoint
-    said by    hf_quant_config.json
+    stated in  hf_quant_config.json
     algorithm                 NVFP4
     weights                   nvfp4
     attention                  bf16

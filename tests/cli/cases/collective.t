@@ -27,7 +27,7 @@ Collectives as nccl-tests prints them.
       67108864       1048576     float    none      -1   ...
   # Out of bounds values : 0 OK
   # From     67108864 B     : ring
-  # 1 of 1 rows use parameters derived from hardware figures, not measured ones
+  # 1 of 1 rows use parameters derived from hardware specifications, not measured
   # From     67108864 B     : 90 % of measured times lie within LOW and HIGH of these
   # Collective test concluded: all_gather_perf
 
@@ -40,7 +40,7 @@ Collectives as nccl-tests prints them.
              0             0     float    none      -1    ...
   # Out of bounds values : 0 OK
   # From            0 B     : ll
-  # 1 of 1 rows use parameters derived from hardware figures, not measured ones
+  # 1 of 1 rows use parameters derived from hardware specifications, not measured
   # Collective test concluded: barrier_perf
 
 What was chosen, and where that changes.
@@ -53,7 +53,7 @@ What was chosen, and where that changes.
 
   $ nvlsim collective all_reduce --platform gb300-nvl72 --gpus 8 --algorithm halving_doubling -b 1M -e 1M | tail -3
   # From      1048576 B     : halving_doubling
-  # 1 of 1 rows use parameters derived from hardware figures, not measured ones
+  # 1 of 1 rows use parameters derived from hardware specifications, not measured
   # Collective test concluded: all_reduce_perf
 
   $ nvlsim collective moe_dispatch --platform gb200-nvl72 --gpus 32 --precision fp8 -b 7K -e 7K | head -1
@@ -77,11 +77,11 @@ Wishes that cannot be.
   [2]
 
   $ nvlsim collective all_reduce moe_dispatch --platform h100-tcpxo --gpus 8 --algorithm rign --sharp on --fidelity flow --skew 2 -r 9
-  2> --algorithm#: moe_dispatch has kernels (--kernel), no algorithms
+  2> --algorithm#: moe_dispatch has kernels (--kernel), not algorithms
   2> --algorithm#: unknown algorithm "rign"; did you mean "ring"?
-  2> --fidelity#: moe_dispatch is simulated in closed fidelity only
-  2> --sharp#: the switches of h100-tcpxo (Ethernet switch) do not reduce
-  2> -r#: root 9 of 8 ranks
+  2> --fidelity#: moe_dispatch supports only closed fidelity
+  2> --sharp#: the switches of h100-tcpxo (Ethernet switch) do not support SHARP
+  2> -r#: root 9 is out of range for 8 ranks
   [2]
 
   $ nvlsim collective all_gather --platform gb300-nvl72 --gpus 8 --algorithm one_shot
@@ -89,7 +89,7 @@ Wishes that cannot be.
   [2]
 
   $ nvlsim collective moe_dispatch --platform gb200-nvl72 --gpus 8 --kernel one_sided --precision fp8
-  2> --kernel#: nccl-2.29 has no exchange "one_sided_dispatch_fp8"; it has one_sided_combine_bf16, one_sided_combine_nvfp4, one_sided_dispatch_bf16, one_sided_dispatch_nvfp4, two_sided_combine_bf16, two_sided_combine_fp8, two_sided_combine_low_precision_nvfp4, two_sided_combine_nvfp4, two_sided_dispatch_bf16, two_sided_dispatch_fp8, two_sided_dispatch_nvfp4, two_sided_prepare_bf16, two_sided_prepare_fp8, two_sided_prepare_nvfp4
+  2> --kernel#: nccl-2.29 has no expert exchange "one_sided_dispatch_fp8"; it has one_sided_combine_bf16, one_sided_combine_nvfp4, one_sided_dispatch_bf16, one_sided_dispatch_nvfp4, two_sided_combine_bf16, two_sided_combine_fp8, two_sided_combine_low_precision_nvfp4, two_sided_combine_nvfp4, two_sided_dispatch_bf16, two_sided_dispatch_fp8, two_sided_dispatch_nvfp4, two_sided_prepare_bf16, two_sided_prepare_fp8, two_sided_prepare_nvfp4
   [2]
 
   $ nvlsim collective all_reduce --platform gb300-nvl72 --gpus 144 --set /rack/failed_switch_trays=9
@@ -115,6 +115,6 @@ Steps are sizes too.
   3072
 
   $ nvlsim collective all_reduce --platform gb300-nvl72 --gpus 8 -i 0; nvlsim collective all_reduce --platform gb300-nvl72 --gpus 8 -i 1X
-  2> -i#: 0 is less than a byte
-  2> -i#: "1X" is no size such as 8, 64K, 128M or 16G
+  2> -i#: 0 is less than one byte
+  2> -i#: "1X" is not a size such as 8, 64K, 128M or 16G
   [2]

@@ -6,8 +6,8 @@ explain takes the main metric apart, or the one that is named.
   step_time_s by phase
   step_time_s by bound
   step_time_s critical path
-  kernels that take most time
-  transfers that take most time
+  kernels that take the most time
+  transfers that take the most time
   notes
   assumed by default
   constants of platform gb300-nvl72
@@ -23,12 +23,12 @@ explain takes the main metric apart, or the one that is named.
     / gpus +8 (re)
     / step_time_s +[0-9.]+ m?s (re)
 
-  $ nvlsim explain serve.json ttft_s.p99 | grep -E '^(serve|ttft|  - of one)'
+  $ nvlsim explain serve.json ttft_s.p99 | grep -E '^(serve|ttft|  - breakdown)'
   serve: ttft_s.p99 = [0-9.]+ m?s (re)
   ttft_s.p99 by stage
   ttft_s.p99 by phase
   ttft_s.p99 by bound
-    - of one request with this value, on replica of 64 requests
+    - breakdown of one request with this value, on replica of 64 requests
 
 A load on a clock, too; a rate shows where its median request was, and one in a hundred.
 
@@ -90,7 +90,7 @@ What has no value says why, and what is no metric has a nearest name.
   [2]
 
   $ nvlsim explain train.json ''
-  2> an empty METRIC; leave it out for the main one
+  2> METRIC is empty; omit it to explain the main metric
   [2]
 
   $ nvlsim explain serve.json ttf.p9

@@ -75,7 +75,7 @@ Inputs that are none.
   [2]
 
   $ mkdir empty; nvlsim compare a empty
-  2> empty#: a folder without results or scenarios (*.json)
+  2> empty#: the folder has no results or scenarios (*.json)
   [2]
 
   $ echo '{"schema": "nvlsim.result/1", "name": 3}' > half.json; nvlsim compare half.json half.json 2>&1 | head -4

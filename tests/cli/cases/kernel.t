@@ -43,7 +43,7 @@ Gradients cost more than the forward, a window less than the whole, and a narrow
 
 A band comes from measured kernels; scans have none, and without what they reach they are said to be a roofline.
 
-  $ nvlsim kernel gemm --m 64 --n 4096 --k 4096 --platform gb200-nvl72 | tr -s ' \n' ' ' | grep -c '90 % of measured ones .*(left out of the fit: gemm/bf16 on gb200'
+  $ nvlsim kernel gemm --m 64 --n 4096 --k 4096 --platform gb200-nvl72 | tr -s ' \n' ' ' | grep -c '90 % of measurements .*(left out of the fit: gemm/bf16 on gb200'
   1
   $ nvlsim kernel scan --tokens 8192 --heads 128 --platform gb200-nvl72 --stack tensorrt-llm-1.3-kernels | grep -E -A1 '^(90|note)'
   note                   stack tensorrt-llm-1.3-kernels does not say what scans
@@ -85,27 +85,27 @@ Pointers may begin with the file they reach into, as in a scenario.
 What is wrong is said, all of it at once.
 
   $ nvlsim kernel moe --family cutlas_nvfp4 --tokens 1 --experts 8 --topk 9 --ranks 3 --hidden 64 --inter 64 --platform gb300-nvl72
-  2> --ranks#: 3 ranks do not share 8 experts evenly
-  2> --topk#: 9 experts of a token, but only 8 experts
+  2> --ranks#: 8 experts are not divisible by 3 ranks
+  2> --topk#: 9 experts per token, but only 8 experts
   2> stack tensorrt-llm-1.3-kernels#/kernels: no parameters "moe/cutlas_nvfp4" for gb300; did you mean "cutlass_nvfp4"?
   [2]
   $ nvlsim kernel attention --heads 64 --kv-heads 7 --seq 128 --queries 256 --full --window 3 --precision nvfp4 --platform gb300-nvl7
-  2> --kv-heads#: 7 KV heads do not share 64 query heads evenly
+  2> --kv-heads#: 64 query heads are not divisible by 7 KV heads
   2> --platform#: unknown platform "gb300-nvl7"; did you mean "gb300-nvl72"?
   2> --precision#: attention runs in bf16, fp16 or fp8, not in nvfp4
-  2> --queries#: 256 queries, but only 128 tokens of a sequence
-  2> --window#: every query sees every token where --full is given
+  2> --queries#: 256 queries, but only 128 tokens in the sequence
+  2> --window#: --window cannot be combined with --full
   [2]
   $ nvlsim kernel mla-context --heads 1.5 --seq 128 --queries 129 --platform gb300-nvl72
-  2> --heads#: 1.5 is no whole number
-  2> --queries#: 129 queries, but only 128 tokens of a sequence
+  2> --heads#: 1.5 is not a whole number
+  2> --queries#: 129 queries, but only 128 tokens in the sequence
   [2]
   $ nvlsim kernel decode --heads 4 --kv-heads 8 --context 10 --platform gb300-nvl72
   2> --kv-heads#: 8 KV heads, but only 4 query heads
   [2]
   $ nvlsim kernel scan --tokens 64 --heads 12 --groups 8 --chunk 128 --platform gb300-nvl72
-  2> --chunk#: 128 tokens of a chunk, but only 64 tokens
-  2> --groups#: 8 groups do not share 12 heads evenly
+  2> --chunk#: 128 tokens per chunk, but only 64 tokens
+  2> --groups#: 12 heads are not divisible by 8 groups
   [2]
   $ nvlsim kernel indexer --tokens 64 --heads 4 --scored 100 --chosen 200 --platform gb300-nvl72
   2> --chosen#: 200 keys chosen, but only 100 scored
@@ -119,14 +119,14 @@ What is wrong is said, all of it at once.
   2> Try "nvlsim kernel moe --help".
   [2]
   $ nvlsim kernel sparse-attention --tokens 1 --heads 8 --keys 5 --v-dim 600 --platform gb300-nvl72
-  2> --v-dim#: 600 elements of a value in a vector of 576, which is the key too
+  2> --v-dim#: 600 elements per value exceed the 576 elements of the vector shared with the key
   [2]
   $ nvlsim kernel gemm --m 1 --n 1 --k 1 --groups 2.5 --weights int4 --precision fp8 --platform ndm-a100-v4
-  2> --groups#: 2.5 is no whole number
-  2> --precision#: arithmetic is in 16 bit where --weights int4 is given, not in fp8
+  2> --groups#: 2.5 is not a whole number
+  2> --precision#: --weights int4 uses 16-bit arithmetic, not fp8
   [2]
   $ nvlsim kernel gemm --m 1 --n 1 --k 1 --sparse --precision fp64 --platform gb300-nvl72
-  2> --sparse#: gb300 gives no 2:4-sparse peak of fp64
+  2> --sparse#: gb300 has no 2:4-sparse peak for fp64
   [2]
 
   $ nvlsim kernel moe --family cutlas_nvfp4 --tokens 1 --experts 8 --topk 1 --hidden 64 --inter 64 --platform gb300-nvl72

@@ -1,7 +1,7 @@
 --set changes an input, and its problems are told where it was written.
 
   $ nvlsim run train.json --set /workload/dp
-  2> --set#: "/workload/dp" is no POINTER=VALUE, such as /workload/tp=4
+  2> --set#: "/workload/dp" is not of the form POINTER=VALUE, such as /workload/tp=4
   [2]
 
   $ nvlsim run train.json --set dp=4

@@ -262,12 +262,12 @@ A base is looked up beside the file, then among what ships. Its racks count unle
 What is read is not written over, and nothing written twice.
 
   $ cp train.json again.json; nvlsim run again.json --trace again.json
-  2> --trace#: again.json is the scenario already: it would be overwritten
+  2> --trace#: again.json is already used for the scenario and would be overwritten
   [2]
   $ nvlsim run again.json --trace x.json -o . --set '/name="x"' | head -1
-  2> --trace#: x.json is -o already: it would be overwritten
+  2> --trace#: x.json is already used for -o and would be overwritten
   $ nvlsim report again.json -o again.json
-  2> -o#: again.json is an input: it would be overwritten
+  2> -o#: again.json is an input and would be overwritten
   [2]
   $ cmp train.json again.json
 

@@ -43,7 +43,7 @@ A trace that is shorter than what was asked for says so.
 
   $ printf 'arrival_s,input_tokens,output_tokens\n0,10,4\n1,10,4\n' > short.csv
   $ nvlsim run llama3.3-70b-trace-gb300-rack --set /workload/load/file=short.csv --set /workload/load/requests=5 | grep -A 1 'the trace has'
-    - the trace has 2 requests, of 5 asked for
+    - the trace has only 2 of the 5 requests asked for
     .* (re)
 
 An objective that no load keeps, and one that is missing.
@@ -54,15 +54,15 @@ An objective that no load keeps, and one that is missing.
 
 The highest load of a few requests is chance, and says so.
 
-  $ nvlsim run llama2-70b-server-gb200-vm --highest-load --set /workload/load/requests=60 2>&1 | tr -s ' \n' ' ' | grep -o '[0-9]* requests decide it, and under 100 it is chance'
-  48 requests decide it, and under 100 it is chance
+  $ nvlsim run llama2-70b-server-gb200-vm --highest-load --set /workload/load/requests=60 2>&1 | tr -s ' \n' ' ' | grep -o 'only [0-9]* requests count, and the result is reliable from 100 on'
+  only 48 requests count, and the result is reliable from 100 on
 
   $ nvlsim run llama2-70b-server-gb200-vm --highest-load --set /workload/slo=null
-  2> $SOURCE/scenarios/inference/llama2-70b-server-gb200-vm.json#/workload: the highest load needs an objective: slo
+  2> $SOURCE/scenarios/inference/llama2-70b-server-gb200-vm.json#/workload: the highest load needs an objective (slo)
   [2]
 
   $ nvlsim pareto llama3.1-405b-gb300-512
-  2> $SOURCE/scenarios/training/llama3.1-405b-gb300-512.json#/workload: a Pareto study takes an inference workload with lengths of its own
+  2> $SOURCE/scenarios/training/llama3.1-405b-gb300-512.json#/workload: a Pareto study needs an inference workload with its own request lengths
   [2]
 
 Caches as flows need a load without a clock; settings without effect are reported.

@@ -1,5 +1,5 @@
   $ nvlsim
-  2> nvlsim: which command? run, compare, explain, report, pareto, validate, collective, kernel, fit, search, sweep, platform, stack, model, scenario, completion
+  2> nvlsim: no command given; use one of run, compare, explain, report, pareto, validate, collective, kernel, fit, search, sweep, platform, stack, model, scenario, completion
   2> Try "nvlsim --help".
   [2]
 
@@ -60,7 +60,7 @@ An empty value, as of a shell variable that is not set, is no value.
   [2]
 
   $ nvlsim run train.json --seed many
-  2> nvlsim: --seed: "many" is no whole number
+  2> nvlsim: --seed: "many" is not a whole number
   2> Try "nvlsim run --help".
   [2]
 
@@ -70,17 +70,17 @@ An empty value, as of a shell variable that is not set, is no value.
   [2]
 
   $ nvlsim search train.json --gpus 2.5
-  2> nvlsim: --gpus: "2.5" is no whole number
+  2> nvlsim: --gpus: "2.5" is not a whole number
   2> Try "nvlsim search --help".
   [2]
 
   $ nvlsim search train.json --gpus 1000000000000000000000
-  2> nvlsim: --gpus: 1000000000000000000000 is not in 1 to 10000000
+  2> nvlsim: --gpus: 1000000000000000000000 is not between 1 and 10000000
   2> Try "nvlsim search --help".
   [2]
 
   $ nvlsim collective all_to_all --platform gb300-nvl72 --gpus 8 --skew nan
-  2> nvlsim: --skew: "nan" is no number
+  2> nvlsim: --skew: "nan" is not a number
   2> Try "nvlsim collective --help".
   [2]
 
@@ -90,15 +90,15 @@ An empty value, as of a shell variable that is not set, is no value.
   [2]
 
   $ nvlsim run train.json --requests r.jsonl
-  2> --requests: train serves no requests
+  2> --requests: train is not a serving scenario
   [2]
 
   $ nvlsim run train.json serve.json --trace t.json
-  2> --trace takes one scenario
+  2> --trace needs exactly one scenario
   [2]
 
   $ nvlsim platform
-  2> nvlsim: which command? list, show, check
+  2> nvlsim: no command given; use one of list, show, check
   2> Try "nvlsim platform --help".
   [2]
 
@@ -129,7 +129,7 @@ An empty value, as of a shell variable that is not set, is no value.
 
   $ nvlsim collective all_redcue --platform gb300-nvl72 --gpus 8 -b 1Q -d float128
   2> unknown operation "all_redcue"; did you mean "all_reduce"?
-  2> -b#: "1Q" is no size such as 8, 64K, 128M or 16G
+  2> -b#: "1Q" is not a size such as 8, 64K, 128M or 16G
   2> -d#: unknown data type "float128"
   [2]
 
@@ -142,7 +142,7 @@ An empty value, as of a shell variable that is not set, is no value.
   [2]
 
   $ nvlsim fit
-  2> nvlsim: which command? training, inference, collectives, kernels
+  2> nvlsim: no command given; use one of training, inference, collectives, kernels
   2> Try "nvlsim fit --help".
   [2]
 
@@ -198,15 +198,15 @@ Files.
   [4]
 
   $ : > empty.csv; nvlsim validate empty.csv
-  2> empty.csv#: an empty file has no header line
+  2> empty.csv#: the file is empty: no header line
   [2]
 
   $ printf 'id,colour\n1,red\n' > odd.csv; nvlsim validate odd.csv
-  2> odd.csv#: the header names no known kind of table (memory, models, inference, kernels, collectives, training)
+  2> odd.csv#: the header matches no known kind of table (memory, models, inference, kernels, collectives, training)
   [2]
 
   $ printf 'id,model,system,gpus\n' > own.csv; nvlsim validate own.csv
-  2> own.csv#: the header names no known kind of table (memory, models, inference, kernels, collectives, training); for training it lacks seq_len, global_batch, tp, pp
+  2> own.csv#: the header matches no known kind of table (memory, models, inference, kernels, collectives, training); a training table also needs seq_len, global_batch, tp, pp
   [2]
 
   $ nvlsim run train.json -o train.json
@@ -230,23 +230,23 @@ Files.
   [2]
 
   $ nvlsim run train.json > /dev/full
-  2> nvlsim: standard output cannot be written
+  2> nvlsim: cannot write to standard output
   [4]
 
   $ nvlsim run train.json --format json > /dev/full
-  2> nvlsim: standard output cannot be written
+  2> nvlsim: cannot write to standard output
   [4]
 
   $ nvlsim run train.json --trace /dev/full
-  2> nvlsim: /dev/full: the trace cannot be written
+  2> nvlsim: /dev/full: cannot write the trace
   [4]
 
   $ nvlsim run train.json train.json -o out
-  2> two scenarios are called "train": their results would overwrite each other
+  2> two scenarios are called "train"; their results would overwrite each other
   [2]
 
   $ NVLSIM_DATA=/nowhere nvlsim run train.json
-  2> nvlsim: NVLSIM_DATA=/nowhere: holds no platforms and scenarios
+  2> nvlsim: NVLSIM_DATA=/nowhere: the folder has no platforms and scenarios
   [4]
 
 With --format json every failure is one document on stdout as well.

@@ -156,13 +156,14 @@ TEST_CASE("Comparison of nothing fails its gates") {
   CHECK(compare(a, b).passed());
   const comparison c = compare(a, b, std::span(&g, 1));
   CHECK_FALSE(c.passed());
-  CHECK(c.gates[0].reason == "no scenario is in both A and B");
+  CHECK(c.gates[0].reason == "A and B have no scenario in common");
   CHECK_FALSE(compare({}, {}, std::span(&g, 1)).passed());
 }
 
 TEST_CASE("Comparison refuses a name that occurs twice") {
   const std::array<result, 2> twice = {named("one", {}), named("one", {})};
-  CHECK_THROWS_WITH(compare(twice, twice), "A#: two results are named \"one\"\nB#: two results are named \"one\"");
+  CHECK_THROWS_WITH(compare(twice, twice),
+                    "A#: two results have the name \"one\"\nB#: two results have the name \"one\"");
 }
 
 }  // namespace

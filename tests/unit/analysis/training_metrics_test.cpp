@@ -262,8 +262,8 @@ TEST_CASE("A report that does not fit says what takes the memory") {
         "stage 2 needs 200 GB of GPU memory and 190 GB are usable: weights 150 GB, activations 50 GB");
   const memory_report close{"stage 0", {{"weights", 192.0_GB, "why"}}, 192.0_GB, 190.0_GB};
   CHECK(too_large(close) ==
-        "stage 0 needs 192 GB of GPU memory and 190 GB are usable: weights 192 GB; 1.1 % too much is within "
-        "the error of this estimate (up to 1.2 %), so that it may fit");
+        "stage 0 needs 192 GB of GPU memory and 190 GB are usable: weights 192 GB; the excess of 1.1 % is within "
+        "the error of this estimate (up to 1.2 %), so it may fit");
   CHECK(*memory_section(m).find("items")->items()->back().find("bytes")->number() == 50e9);
 }
 

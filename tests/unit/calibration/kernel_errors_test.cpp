@@ -110,7 +110,7 @@ TEST_CASE("Rows with a power reading say what was computed") {
   std::vector<double> read, computed;
   for (const validation_record& r : measured()) {
     double a = 0, b = 0;
-    if (std::sscanf(r.notes.c_str(), "power %lf W read, %lf W computed", &a, &b) == 2)
+    if (std::sscanf(r.notes.c_str(), "power %lf W measured, %lf W computed", &a, &b) == 2)
       read.push_back(a), computed.push_back(b);
   }
   REQUIRE(read.size() > 1000);

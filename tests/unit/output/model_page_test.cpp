@@ -29,11 +29,11 @@ TEST_CASE("Model page shows shape, parameters, FLOPs and bytes") {
   CHECK(model_page(llama_8b()) == R"(llama3-8b (llama)
 
 Shape
-  layers               32
-  hidden             4096
-  vocabulary       128256
-  positions          8192
-  output weights  its own
+  layers                32
+  hidden              4096
+  vocabulary        128256
+  positions           8192
+  output weights  separate
 
 Layers by kind
   layers  attention  heads  KV  size  keys          MLP
@@ -52,7 +52,7 @@ Training FLOPs per token, forward and backward
   4096      48.25 GFLOP     51.47 GFLOP
   8192      51.47 GFLOP     57.91 GFLOP
 
-Bytes over all GPUs together
+Bytes, sum over all GPUs
   precision  all weights  KV cache per token
   fp32          32.12 GB            262.1 kB
   bf16          16.06 GB            131.1 kB
@@ -84,15 +84,15 @@ TEST_CASE("Model page shows experts, windows, states and prediction") {
   2                none      -   -     -           -      experts
 
 Experts
-  layers  experts  a token  width  shared width  latent
-  2           128        6   1856          3712      no
+  layers  experts  per token  width  shared width  latent
+  2           128          6   1856          3712      no
 )") != std::string::npos);
   CHECK(page.find("prediction modules") != std::string::npos);
-  CHECK(page.find("\n  active for a token") != std::string::npos);
-  CHECK(page.find("\n  prediction, on top") != std::string::npos);
+  CHECK(page.find("\n  active per token") != std::string::npos);
+  CHECK(page.find("\n  prediction, additional") != std::string::npos);
   // 128 tokens of the window at most, 2 x 8 x 128 BF16 each; two states of 2.1 MB and their convolutions.
   CHECK(page.find(R"(
-Bytes of a sequence
+Bytes per sequence
   tokens  KV cache, bf16  KV cache, fp8    states
   1024          524.3 kB       262.1 kB  4.268 MB
   8192          524.3 kB       262.1 kB  4.268 MB

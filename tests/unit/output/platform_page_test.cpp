@@ -49,7 +49,7 @@ TEST_CASE("Platform page sets dense beside sparse and nominal beside usable") {
   for (const char* passage :
        {"64 racks, 1152 VMs, 4608 GPUs, 2304 CPUs\n", " precision dense 2:4 sparse energy\n",
         " nvfp4 15 PFLOPS 20 PFLOPS 0.235 pJ/FLOP\n", " int8 165 TOPS 330 TOPS -\n",
-        " HBM nominal, as printed 288 GB\n", " HBM usable 298013687808 B\n", " NIC of 800 Gb/s 100 GB/s\n",
+        " HBM nominal, data sheet 288 GB\n", " HBM usable 298013687808 B\n", " NIC of 800 Gb/s 100 GB/s\n",
         " leaf switches 64\n", " spine switches 32\n", " /gpu/hbm_usable 298013687808 B measured [1]\n"})
     CHECK_THAT(page, Contains(passage));
 }
@@ -60,7 +60,7 @@ TEST_CASE("Platform page of a machine without CPUs, FP4 and price") {
   r.p.price = {};
   CHECK_THAT(squeezed(platform_page(r.p, r.doc)),
              Contains("1 rack, 2 VMs, 4 GPUs, 0 CPUs\n") && Contains(" FP4 dense -\n") &&
-                 Contains(" BF16 dense 4 PFLOPS\n") && Contains(" a GPU unknown\n") && !Contains("of a CPU"));
+                 Contains(" BF16 dense 4 PFLOPS\n") && Contains(" per GPU unknown\n") && !Contains("per CPU"));
   const value json = platform_json(r.p, r.doc);
   CHECK(json.find("cpu")->is_null());
   CHECK(json.at_pointer("/price/usd_per_gpu_hour")->is_null());

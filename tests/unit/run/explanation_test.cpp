@@ -190,7 +190,7 @@ TEST_CASE("Bands are told in words") {
     CHECK(e.band->first < *e.amount);
     CHECK(e.band->second > *e.amount);
     REQUIRE(e.band_reasons.size() == 1);
-    CHECK(e.band_reasons.front().find("% of the step time") != std::string::npos);
+    CHECK(e.band_reasons.front().find("% of the simulated step time") != std::string::npos);
   }
   const explanation other = explain_scenario(load(file), "memory_peak_bytes", status);
   CHECK_FALSE(other.band);
@@ -198,7 +198,7 @@ TEST_CASE("Bands are told in words") {
   const explanation foreign =
       explain_scenario(load(file, {{"/workload/precision", "fp16"}}), "step_time_s", status);
   REQUIRE(foreign.band_reasons.size() == 2);
-  CHECK(foreign.band_reasons.front().find(" lie within half of -") != std::string::npos);
+  CHECK(foreign.band_reasons.front().find(" are within half of -") != std::string::npos);
   CHECK(foreign.band_reasons.back() == "no measurement of gb300 at fp16: the rate is assumed");
 }
 

@@ -109,7 +109,7 @@ TEST_CASE("Random points of a sweep repeat with their seed and keep to their bou
 TEST_CASE("A wrong sweep file is told in full") {
   const bench b;
   CHECK_THROWS_WITH(b.read(R"([{"grid": {"/a": [1]}}, {"grid": {"/a": [2]}}])"), Contains("two axes set \"/a\""));
-  CHECK_THROWS_WITH(b.read(R"([{"zip": {"/a": [1, 2], "/b": [1]}}])"), Contains("1 values beside 2"));
+  CHECK_THROWS_WITH(b.read(R"([{"zip": {"/a": [1, 2], "/b": [1]}}])"), Contains("1 values, but there are 2"));
   CHECK_THROWS_WITH(b.read(R"([{"grd": {}}])"), Contains("did you mean \"grid\""));
 }
 
