@@ -62,12 +62,12 @@ value list_json(const std::vector<listing>& all) {
   return rows;
 }
 
-/// A summary of a model: "671.0 B, 37.6 B per token; 61 layers of 7168; 256 experts".
+/// A summary of a model: "671.0 B, 37.6 B active; 61 layers of 7168; 256 experts".
 std::string summary_of(const model& m) {
   const auto billions = [](std::int64_t n) { return fmt::format("{:.1f} B", static_cast<double>(n) * 1e-9); };
   const std::int64_t all = parameters(m), active = active_parameters(m);
   std::string out = billions(all);
-  if (active < all) out += fmt::format(", {} per token", billions(active));
+  if (active < all) out += fmt::format(", {} active", billions(active));
   out += fmt::format("; {} layers of {}", m.layers.size(), m.hidden);
   const auto routed =
       std::find_if(m.layers.begin(), m.layers.end(), [](const layer_spec& l) { return l.routed(); });

@@ -3,7 +3,7 @@
                     GB300 v6
 
   $ nvlsim model list | grep -E '^(llama3-8b|deepseek-r1|gpt3-13b) '
-  deepseek-r1             671.0 B, 37.6 B per token; 61 layers of 7168; 256 experts
+  deepseek-r1             671.0 B, 37.6 B active; 61 layers of 7168; 256 experts
   gpt3-13b                12.8 B; 40 layers of 5120
   llama3-8b               8.0 B; 32 layers of 4096
 
@@ -43,7 +43,7 @@ check is silent about good files.
   llama3-8b (llama)
   
   Shape
-    layers               32
+    layers                32
 
   $ mkdir folder.json; nvlsim platform check ./folder.json ./none.json
   2> ./folder.json: is a directory

@@ -46,8 +46,8 @@ A band comes from measured kernels; scans have none, and without what they reach
   $ nvlsim kernel gemm --m 64 --n 4096 --k 4096 --platform gb200-nvl72 | tr -s ' \n' ' ' | grep -c '90 % of measurements .*(left out of the fit: gemm/bf16 on gb200'
   1
   $ nvlsim kernel scan --tokens 8192 --heads 128 --platform gb200-nvl72 --stack tensorrt-llm-1.3-kernels | grep -E -A1 '^(90|note)'
-  note                   stack tensorrt-llm-1.3-kernels does not say what scans
-                         reach: their roofline
+  note                   stack tensorrt-llm-1.3-kernels has no scan parameters:
+                         uses the roofline
 
 No line is wider than a terminal of 80 columns.
 

@@ -10,7 +10,7 @@ A trace says what it is of, and is compressed when its name says so.
   [4]
 
   $ nvlsim run train.json --trace /dev/full > /dev/null
-  2> nvlsim: .*written.* (re)
+  2> nvlsim: .*cannot write.* (re)
   [4]
 
 A closed loop shows what runs, waits and is cached over time, as a load on a clock does.
