@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "nvlsim/analysis/job_energy.hpp"
 #include "nvlsim/plan/plan.hpp"
 #include "nvlsim/serving/inference.hpp"
 #include "nvlsim/serving/serving.hpp"
@@ -17,6 +18,17 @@ struct distribution {
   double mean = 0, p50 = 0, p90 = 0, p95 = 0, p99 = 0, max = 0;
 };
 
+/// Nothing when there is no value.
+std::optional<distribution> distribution_of(std::vector<weighted> values);
+
+/// A request as its client sees it. [docs/models-and-assumptions.md#inference-front-end]
+struct client_view {
+  double ttft_s = 0, e2e_s = 0;
+  std::optional<double> tpot_s;
+  bool keeps(const service_objective& o) const;  ///< every limit
+};
+client_view seen_by_client(const request_record& r, const front_end_costs& server);
+
 /// As the clients see it. Rates are over the makespan and all GPUs of the layout, idle ones included. Nothing
 /// stands for what no request shows (a time between tokens when all outputs are one token).
 struct inference_metrics {
@@ -24,7 +36,7 @@ struct inference_metrics {
   double total_tokens_per_s = 0, total_tokens_per_s_per_gpu = 0;  ///< prompts and outputs
   double requests_per_s = 0;
   std::optional<double> output_tokens_per_s_per_user;  ///< 1 / mean TPOT
-  double kv_cache_used_fraction = 0;                   ///< reserved at the peak, of the fullest replica
+  double kv_cache_used_fraction = 0;                   ///< at the peak, of the fullest replica
   distribution ttft_s;   ///< from the arrival to the first token, with what a server in front adds
   distribution queue_s;  ///< from the arrival to the start of the first iteration that works on the request
   distribution e2e_s;    ///< from the arrival to the last token
@@ -45,6 +57,26 @@ struct inference_metrics {
       false;  ///< requests in flight still grew as the last one came: the run is too short to be steady
 };
 
+/// The KV cache of the fullest replica, in tokens.
+struct kv_cache_use {
+  std::int64_t peak_tokens = 0, capacity_tokens = 0;
+};
+kv_cache_use cache_use_of(const inference_run& run);
+kv_cache_use cache_use_of(const serving_run& run);
+
+/// What a served load achieved and what it took.
+struct served_metrics {
+  inference_metrics seen;  ///< by its clients
+  job_energy energy;
+  std::optional<dollars> cost;  ///< nothing when no price is known
+  seconds makespan;
+  double output_tokens = 0;  ///< of the whole run
+  bytes memory_peak;
+  std::int64_t gpus = 0;
+  bool on_clock = false;               ///< the load is simulated in time
+  std::int64_t recomputed_tokens = 0;  ///< of a load on a clock
+};
+
 /// `t` must be the timeline of `run.work`, with at least one request served.
 inference_metrics measure_inference(const inference_run& run, const timeline& t);
 
@@ -55,6 +87,12 @@ std::vector<request_record> records_of(const inference_run& run, const timeline&
 /// the time between the first and the last end of those, or over the whole run when all count or the server is
 /// saturated.
 inference_metrics measure_serving(const serving_run& run, const inference_workload& w);
+
+/// The share of a request that counts for rates between two times: the share of its tokens made there. With
+/// `whole` they are those of the whole run, and a request of one token counts wherever it ends.
+double counted_share(const request_record& r, double from, double to, bool whole);
+/// The share of a request's time in the system that lies between two times.
+double share_in_system(const request_record& r, double from, double to);
 
 /// The time that rates are of.
 std::pair<double, double> counted_time(const serving_outcome& o, const inference_workload& w);

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "nvlsim/analysis/inference_metrics.hpp"
 #include "nvlsim/analysis/link_use.hpp"
 #include "nvlsim/config/value.hpp"
 #include "nvlsim/plan/plan.hpp"
@@ -45,6 +46,7 @@ struct run_record {
   std::string left_out;                              ///< what the timeline of a long served load lacks
   std::vector<request_record> requests;              ///< of a served load, where asked for; one lane of each class
   front_end_costs front_end;                         ///< of those
+  kv_cache_use cache;                                ///< of an inference run
   double tokens_per_step = 1;                        ///< of a decode, with drafts
   std::optional<std::pair<double, double>> counted;  ///< of a load on a clock: when requests end that count
   std::optional<std::pair<double, double>> counted_arrivals;  ///< when they come
