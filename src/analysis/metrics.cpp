@@ -433,7 +433,7 @@ std::string scenarios_with(metric_kind k, const metric& m) {
     case metric_needs::token_budget:
       return kind + " with a token budget";
     case metric_needs::clock:
-      return kind + " on a clock";
+      return kind + " with a timed load";
     case metric_needs::nothing:
       break;
   }
