@@ -7,6 +7,8 @@
 #include <cmath>
 #include <utility>
 
+#include "nvlsim/analysis/metrics.hpp"
+
 namespace nvlsim::analysis {
 namespace {
 
@@ -139,7 +141,10 @@ std::string missing(std::string_view side, const result& r, const std::string& m
     return fmt::format("{} is {}: {}", side, name(r.status), fmt::join(r.reasons, "; "));
   const value* v = find_metric(r.metrics, metric);
   if (v && v->is_null()) return fmt::format("{} is null in {}", metric, side);
-  if (v && v->members()) return fmt::format("{} is a distribution in {}; name one of its members", metric, side);
+  if (v && v->members()) return fmt::format("{} is a distribution in {}: name one of its members", metric, side);
+  for (const metric_kind k : metric_kinds)
+    if (const nvlsim::metric* m = find_metric(k, metric))
+      return fmt::format("{} is not in {}: it is a metric of {}", metric, side, scenarios_with(k, *m));
   std::vector<std::string> names;
   add_names(r.metrics, names);
   const std::string hint = nearest(metric, names);

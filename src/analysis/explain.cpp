@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "analysis/explain_latency.hpp"
 #include "analysis/lane_time.hpp"
+#include "analysis/metric_amounts.hpp"
 #include "analysis/time_slices.hpp"
 #include "nvlsim/analysis/explanation.hpp"
-#include "nvlsim/analysis/training_metrics.hpp"
+#include "nvlsim/analysis/metrics.hpp"
 #include "nvlsim/diagnostics/diagnostics.hpp"
 #include "nvlsim/units/units_text.hpp"
 
@@ -32,23 +34,67 @@ std::pair<std::string, std::string> split_statistic(std::string_view metric) {
 
 /// Whether the slice is a wait for a transfer between pipeline stages, which is part of the step's idle time.
 bool waits_for_stage(const time_slice& s) { return s.kind == work_kind::pp && s.phase == waiting_phase; }
+bool is_bubble(const time_slice& s) { return s.kind == work_kind::idle || waits_for_stage(s); }
+bool is_exposed_communication(const time_slice& s) {
+  if (waits_for_stage(s)) return false;  // counted as bubble
+  return s.kind == work_kind::tp || s.kind == work_kind::cp || s.kind == work_kind::ep ||
+         s.kind == work_kind::pp || s.kind == work_kind::dp;
+}
 
 class explainer {
  public:
   explainer(const scenario& s, const run_record& run, explanation& out)
-      : s_(s), run_(run), r_(run.outcome), out_(out) {}
+      : s_(s), run_(run), r_(run.outcome), out_(out), counted_(counted_span_of(run)) {}
 
-  void explain(const std::string& metric) {
-    if (const auto* t = std::get_if<training_workload>(&s_.workload)) training(*t, metric);
-    else if (const auto* i = std::get_if<inference_workload>(&s_.workload)) inference(*i, metric);
-    else collective(std::get<collective_workload>(s_.workload), metric);
+  /// Fills the factors of a metric by its formula, and takes the metric, or the first factor that has parts,
+  /// apart.
+  void explain(const metric& m, const std::string& name) {
+    const metric_amounts amounts = amounts_of(s_, run_);
+    const auto* served = std::get_if<inference_workload>(&s_.workload);
+    if (m.name == "gpus" && served && served->prefill_pool) return gpus_by_pool(*served);
+    const std::vector<formula_term> terms = terms_of(m.formula);
+    for (const formula_term& t : terms)
+      if (t.power < 0 && !(amounts.at(std::string(t.name)) > 0)) return no_time(t.name);
+    for (const formula_term& t : terms)
+      out_.factors.push_back({shown_name(t.name), amounts.at(std::string(t.name)), t.power});
+    if (terms.empty()) return take_apart(name);
+    for (const formula_term& t : terms)
+      if (has_parts(t.name)) return take_apart(std::string(t.name));
   }
 
  private:
-  double metric(std::string_view key) const { return number_at(r_.metrics, key).value_or(0); }
+  using taker = void (explainer::*)(const std::string&);
+  struct part_taker {
+    std::string_view name;
+    taker take;
+  };
+  static std::span<const part_taker> takers();
+  static const part_taker* find_taker(std::string_view name) {
+    for (const part_taker& t : takers())
+      if (t.name == name) return &t;
+    return nullptr;
+  }
+  static bool has_parts(std::string_view name) { return find_taker(name) || is_latency(stem_of(name)); }
+  static std::string_view stem_of(std::string_view name) { return name.substr(0, name.find('.')); }
+
+  void take_apart(const std::string& name) {
+    if (const part_taker* t = find_taker(name)) return (this->*t->take)(name);
+    if (is_latency(stem_of(name))) return latency(name);
+    out_.notes.emplace_back("counted directly: it has no factors and no parts");
+  }
+
+  /// Where all time counts, that is the makespan.
+  std::string shown_name(std::string_view name) const {
+    return name == "counted_time_s" && counted_.whole ? "makespan_s" : std::string(name);
+  }
+  void no_time(std::string_view divisor) {
+    out_.notes.push_back(divisor == "arrival_time_s" || divisor == "counted_time_s"
+                             ? fmt::format("no time passes between the first and the last {} that counts",
+                                           divisor == "arrival_time_s" ? "arrival" : "end")
+                             : fmt::format("{} is 0", divisor));
+  }
+
   double makespan() const { return run_.times.makespan.base(); }
-  void times(std::string name, double amount) { out_.factors.push_back({std::move(name), amount, 1}); }
-  void over(std::string name, double amount) { out_.factors.push_back({std::move(name), amount, -1}); }
   void tree(std::string title, cause whole) { out_.trees.push_back({std::move(title), std::move(whole)}); }
 
   void time(const std::string& what) {
@@ -67,10 +113,10 @@ class explainer {
   }
 
   bool on_clock() const { return run_.counted.has_value(); }
-  /// The time in which requests count: the whole run unless the load has a warm-up or a tail.
-  std::pair<double, double> counted() const { return run_.counted.value_or(std::pair{0.0, makespan()}); }
 
-  /// Decomposes the time of a served load's replicas, then of its p50 and p99 requests.
+  void counted_time(const std::string& what) { time_of_lanes(shown_name(what), counted_.from, counted_.to); }
+  void whole_time(const std::string& what) { time_of_lanes(what, 0, makespan()); }
+  /// Time of the lanes of a served load, then of its median request and of one in a hundred.
   void time_of_lanes(const std::string& what, double from, double to) {
     if (!on_clock() && !run_.served->pools) {
       time(what);
@@ -88,8 +134,9 @@ class explainer {
              by_stage(parts_of_latency(run_, "e2e_s", statistic, *wanted), fmt::format("e2e_s.{}", statistic)));
   }
 
-  template <class Keep>
-  void share_of_time(const std::string& what, Keep keep) {
+  void bubble(const std::string& what) { share_of_time(what, is_bubble); }
+  void communication(const std::string& what) { share_of_time(what, is_exposed_communication); }
+  void share_of_time(const std::string& what, bool (*keep)(const time_slice&)) {
     out_.apart = what;
     auto slices = slices_of_gpus(run_.work, run_.times);
     std::erase_if(slices, [&](const time_slice& s) { return !keep(s); });
@@ -98,29 +145,20 @@ class explainer {
     uses(slices, makespan());
   }
 
-  void sum_of(const std::string& what, const value& section, std::initializer_list<std::string_view> keys) {
+  void energy(const std::string& what) {
     out_.apart = what;
     cause whole{what, 0, {}, {}};
-    for (const std::string_view k : keys)
-      if (const auto x = number_at(section, k)) {
+    for (const char* consumer : {"gpus_J", "cpus_J", "trays_and_switches_J", "supply_losses_J"})
+      if (const auto x = number_at(r_.energy, consumer)) {
         whole.amount += *x;
-        whole.parts.push_back({std::string(k), *x, {}});
+        whole.parts.push_back({consumer, *x, {}});
       }
     tree("by consumer", std::move(whole));
   }
-  void energy(const std::string& what) {
-    sum_of(what, r_.energy, {"gpus_J", "cpus_J", "trays_and_switches_J", "supply_losses_J"});
-  }
-  double all_energy() const {
-    double sum = 0;
-    for (const char* k : {"gpus_J", "cpus_J", "trays_and_switches_J", "supply_losses_J"})
-      sum += number_at(r_.energy, k).value_or(0);
-    return sum;
-  }
 
-  void memory() {
-    out_.apart = "memory_peak_bytes";
-    cause whole{out_.apart, 0, {}, {}};
+  void memory(const std::string& what) {
+    out_.apart = what;
+    cause whole{what, 0, {}, {}};
     if (const value* items = r_.memory.find("items"); items && items->items())
       for (const value& i : *items->items()) {
         const double size = number_at(i, "bytes").value_or(0);
@@ -132,211 +170,65 @@ class explainer {
     tree("by use", std::move(whole));
   }
 
-  void training(const training_workload& w, const std::string& m) {
-    const double step = makespan(), gpus = static_cast<double>(w.par.gpus());
-    const double tokens = static_cast<double>(w.global_batch_size * w.seq_length);
-    const auto per_step = [&](const char* what, double amount) {
-      times(what, amount);
-      over("step_time_s", step);
-      time("step_time_s");
-    };
-    if (m == "step_time_s") return time(m);
-    if (m == "tokens_per_s") return per_step("tokens_per_step", tokens);
-    if (m == "tokens_per_s_per_gpu") return over("gpus", gpus), per_step("tokens_per_step", tokens);
-    if (m == "model_tflops_per_gpu" || m == "model_tflops_per_gpu_full_attention") {
-      times("model_tflop_per_step", model_flops_per_step(s_.model, w, m == "model_tflops_per_gpu") / 1e12);
-      over("gpus", gpus);
-      over("step_time_s", step);
-      return time("step_time_s");
-    }
-    if (m == "mfu") {
-      times("model_flop_per_step", model_flops_per_step(s_.model, w, true));
-      over("dense_peak_flop_per_s", s_.platform.gpu.dense_peak(w.gemm_precision).value_or(flop_rate{}).base());
-      over("gpus", gpus);
-      over("step_time_s", step);
-      return time("step_time_s");
-    }
-    if (m == "bubble_fraction") {
-      times("waiting_for_stages_s", metric(m) * step);
-      over("step_time_s", step);
-      return share_of_time("waiting_for_stages_s",
-                           [](const time_slice& s) { return s.kind == work_kind::idle || waits_for_stage(s); });
-    }
-    if (m == "exposed_communication_s")
-      return share_of_time(m, [](const time_slice& s) {
-        if (waits_for_stage(s)) return false;  // counted as bubble
-        return s.kind == work_kind::tp || s.kind == work_kind::cp || s.kind == work_kind::ep ||
-               s.kind == work_kind::pp || s.kind == work_kind::dp;
-      });
-    if (m == "power_W_per_gpu") {
-      times("gpus_J", metric("power_W_per_gpu") * step);
-      over("step_time_s", step);
-      return time("step_time_s");
-    }
-    if (m == "memory_peak_bytes") return memory();
-    if (m == "energy_per_step_J") return energy(m);
-    if (m == "cost_per_step_usd") return price("step_time_s", step, gpus), time("step_time_s");
-    if (m == "time_to_train_s") {
-      times("steps", w.token_budget.value_or(0) / tokens);
-      times("step_time_s", step);
-      return time("step_time_s");
-    }
-    if (m == "steps_to_train") {
-      times("token_budget", w.token_budget.value_or(0));
-      return over("tokens_per_step", tokens);
-    }
-    if (m == "energy_to_train_J") {
-      times("steps", w.token_budget.value_or(0) / tokens);
-      times("energy_per_step_J", metric("energy_per_step_J"));
-      return energy("energy_per_step_J");
-    }
-    if (m == "cost_to_train_usd") {
-      times("steps", w.token_budget.value_or(0) / tokens);
-      price("step_time_s", step, gpus);
-      return time("step_time_s");
-    }
-    if (m == "gpus") {
-      for (const auto& [n, x] : {std::pair{"tp", w.par.tp}, {"pp", w.par.pp}, {"cp", w.par.cp}, {"dp", w.par.dp}})
-        times(n, static_cast<double>(x));
-      return;
-    }
-    unknown();
+  void gpus_by_pool(const inference_workload& w) {
+    const double all = w.gpus(), decode = static_cast<double>(w.gpus_per_replica()) * w.replicas;
+    out_.apart = "gpus";
+    tree("by pool", {"gpus", all, {}, {{"prefill", all - decode, {}}, {"decode", decode, {}}}});
   }
 
-  void price(std::string run, double seconds_of_run, double gpus) {
-    times("price_usd_per_gpu_hour", s_.platform.price.per_gpu.value_or(dollar_rate{}).base() * 3600);
-    times("gpus", gpus);
-    times(std::move(run), seconds_of_run);
-    over("seconds_per_hour", 3600);
-  }
+  /// Little's law: requests in the system are those that come in a second, times the time that each stays.
+  void time_in_system(const std::string&) { out_.notes.emplace_back("what that time is spent on: e2e_s.mean"); }
 
-  void inference(const inference_workload& w, const std::string& m) {
-    const auto [begin, end] = counted();
-    const double run = end - begin, gpus = static_cast<double>(w.gpus());
-    const bool is_rate =
-        m.find("tokens_per_s") != std::string::npos || m.find("requests_per_s") != std::string::npos;
-    const auto arrivals = run_.counted_arrivals.value_or(std::pair{begin, end});
-    const double arriving = arrivals.second - arrivals.first;
-    const bool of_arrivals = m == "offered_requests_per_s";
-    if (is_rate && m != "output_tokens_per_s_per_user" && !((of_arrivals ? arriving : run) > 0)) {
-      out_.notes.push_back(fmt::format("no time passes between the first and the last counted {}",
-                                       of_arrivals ? "arrival" : "completion"));
-      return;
-    }
-    const char* const span = run < makespan() ? "counted_time_s" : "makespan_s";
-    const auto rate = [&, begin = begin, end = end](const char* what, bool per_gpu) {
-      times(what, metric(m) * run * (per_gpu ? gpus : 1));
-      if (per_gpu) over("gpus", gpus);
-      over(span, run);
-      time_of_lanes(span, begin, end);
-    };
-    if (m == "makespan_s") return time_of_lanes(m, 0, makespan());
-    if (m == "output_tokens_per_s") return rate("output_tokens", false);
-    if (m == "output_tokens_per_s_per_gpu") return rate("output_tokens", true);
-    if (m == "total_tokens_per_s") return rate("total_tokens", false);
-    if (m == "total_tokens_per_s_per_gpu") return rate("total_tokens", true);
-    if (m == "requests_per_s") return rate("requests", false);
-    if (of_arrivals) return times("arrivals", metric(m) * arriving), over("arrival_time_s", arriving);
-    if (m == "goodput_requests_per_s")
-      return times("requests_per_s", metric("requests_per_s")),
-             times("slo_attained_fraction", metric("slo_attained_fraction"));
-    if (m == "slo_attained_fraction")
-      return times("requests_within_limits", metric(m) * metric("measured_requests")),
-             over("measured_requests", metric("measured_requests"));
-    if (m == "requests_in_flight") return in_flight();
-    if (m == "energy_per_million_tokens_J") {
-      times("energy_J", all_energy());
-      over("million_output_tokens", all_energy() / metric(m));
-      return energy("energy_J");
-    }
-    if (m == "cost_per_million_tokens_usd") {
-      const double usd_per_s = s_.platform.price.per_gpu.value_or(dollar_rate{}).base() * gpus;
-      price("makespan_s", makespan(), gpus);
-      over("million_output_tokens", usd_per_s * makespan() / metric(m));
-      return time_of_lanes("makespan_s", 0, makespan());
-    }
-    if (m == "power_W_per_gpu") {
-      times("gpus_J", number_at(r_.energy, "gpus_J").value_or(0));
-      over("gpus", gpus);
-      over("makespan_s", makespan());
-      return time_of_lanes("makespan_s", 0, makespan());
-    }
-    if (m == "memory_peak_bytes") return memory();
-    if (m == "gpus") {
-      for (const auto& [n, x] :
-           {std::pair{"tp", w.tp}, {"pp", w.pp}, {"attention_dp", w.attention_dp}, {"replicas", w.replicas}})
-        if (!w.prefill_pool) times(n, static_cast<double>(x));
-      if (w.prefill_pool) out_.notes.emplace_back("GPUs of both pools");
-      return;
-    }
-    if (m == "output_tokens_per_s_per_user") {
-      over("tpot_s.mean", 1 / metric(m));
-      return latency("tpot_s", "mean");
-    }
-    if (m == "kv_cache_used_fraction" || m == "prefix_cache_hit_fraction" || m == "measured_requests" ||
-        m == "preemptions" || m == "recomputed_tokens") {
-      out_.notes.emplace_back("counted during the run, so it has no time breakdown");
-      return;
-    }
-    const auto [name, statistic] = split_statistic(m);
-    if (is_latency(name)) return latency(name, statistic);
-    unknown();
-  }
-
-  /// Little's law: requests in the system = requests per second * time in the system.
-  void in_flight() {
-    const double rate = metric("requests_per_s");
-    times("requests_per_s", rate);
-    times("time_in_system_s", metric("requests_in_flight") / rate);
-    out_.notes.emplace_back("explain e2e_s.mean to see where that time goes");
-  }
-
-  void latency(const std::string& name, const std::string& statistic) {
+  /// "ttft_s.p99".
+  void latency(const std::string& what) {
+    const auto [name, statistic] = split_statistic(what);
     const value* d = r_.metrics.find(name);
     const auto wanted = d ? number_at(*d, statistic) : std::nullopt;
     if (!wanted || (run_.requests.empty() && !run_.served)) return;
-    stages_of(fmt::format("{}.{}", name, statistic), parts_of_latency(run_, name, statistic, *wanted), *wanted);
-  }
-
-  void stages_of(const std::string& what, const latency_parts& parts, double wanted) {
+    const latency_parts parts = parts_of_latency(run_, name, statistic, *wanted);
     out_.apart = what;
     const std::vector<time_slice> slices = parts.slices();
     tree("by stage", by_stage(parts, what));
     tree("by phase", by_phase(slices, what));
     tree("by bound", by_bound(slices, what));
     if (!parts.note.empty()) out_.notes.push_back(parts.note);
-    out_.kernels = uses_of_time(slices, false, wanted);
-    out_.transfers = uses_of_time(slices, true, wanted);
+    out_.kernels = uses_of_time(slices, false, *wanted);
+    out_.transfers = uses_of_time(slices, true, *wanted);
   }
-
-  void collective(const collective_workload& w, const std::string& m) {
-    if (m == "time_s") return time(m);
-    if (m == "algbw_Bps" || m == "busbw_Bps") {
-      times("size_bytes", w.size.base());
-      if (m == "busbw_Bps") times("bus_factor", bus_factor(w.operation, static_cast<int>(w.gpus)));
-      over("time_s", makespan());
-      return time("time_s");
-    }
-    if (m == "gpus") return;
-    unknown();
-  }
-
-  void unknown() { out_.notes.push_back("this version has no breakdown of this metric"); }
 
   const scenario& s_;
   const run_record& run_;
   const result& r_;
   explanation& out_;
+  counted_span counted_;
 };
 
-/// Says why a metric is null.
-std::string why_nothing(const scenario& s, const result& r, const std::string& metric) {
-  if (metric.starts_with("cost")) return "no value: " + s.platform.price.note;
-  if (metric == "mfu")
-    return fmt::format("no value: {} has no tensor-core peak in that precision", s.platform.gpu.name);
-  if (metric.starts_with("goodput")) return "no value: the scenario states no service-level objective";
+/// Metrics and factors that have parts, beside latencies.
+std::span<const explainer::part_taker> explainer::takers() {
+  static constexpr part_taker all[] = {{"step_time_s", &explainer::time},
+                                       {"time_s", &explainer::time},
+                                       {"makespan_s", &explainer::whole_time},
+                                       {"counted_time_s", &explainer::counted_time},
+                                       {"waiting_for_stages_s", &explainer::bubble},
+                                       {"exposed_communication_s", &explainer::communication},
+                                       {"energy_per_step_J", &explainer::energy},
+                                       {"energy_J", &explainer::energy},
+                                       {"memory_peak_bytes", &explainer::memory},
+                                       {"time_in_system_s", &explainer::time_in_system}};
+  return all;
+}
+
+/// What a metric that is null lacks.
+std::string why_nothing(const scenario& s, const result& r, const metric& m) {
+  if (m.unit == metric_unit::usd && !s.platform.price.per_gpu) return "no value: " + s.platform.price.note;
+  if (!m.null_when.empty()) return fmt::format("no value: {}", m.null_when);
   return fmt::format("no value in this result{}{}", r.reasons.empty() ? "" : ": ",
                      r.reasons.empty() ? "" : r.reasons.front());
+}
+
+metric_kind kind_of(const scenario& s) {
+  if (std::holds_alternative<training_workload>(s.workload)) return metric_kind::training;
+  return std::holds_alternative<inference_workload>(s.workload) ? metric_kind::inference : metric_kind::collective;
 }
 
 }  // namespace
@@ -348,8 +240,9 @@ std::vector<std::string> explained_metrics(const result& r) {
 }
 
 std::string main_metric(const result& r) {
-  for (const char* m : {"step_time_s", "output_tokens_per_s", "time_s"})
-    if (r.metrics.find(m)) return m;
+  for (const metric_kind k : metric_kinds)
+    if (const std::string_view first = metrics_of(k).front().name; r.metrics.find(first))
+      return std::string(first);
   return {};
 }
 
@@ -392,8 +285,9 @@ explanation explain(const scenario& s, const run_record& run, std::string_view m
   out.scenario = r.name;
   out.metric = distribution ? fmt::format("{}.{}", name, statistic) : name;
   out.amount = distribution ? number_at(*v, statistic) : number_at(r.metrics, name);
-  if (out.amount) explainer(s, run, out).explain(out.metric);
-  else out.notes.push_back(why_nothing(s, r, name));
+  const auto& m = *find_metric(kind_of(s), name);
+  if (out.amount) explainer(s, run, out).explain(m, out.metric);
+  else out.notes.push_back(why_nothing(s, r, m));
   return out;
 }
 

@@ -263,28 +263,46 @@ token_gap nearest_gap(const run_record& run, double wanted) {
   return best;
 }
 
-/// Decomposes time between tokens. The gaps of a request add up to the time from first to last token; with pools,
-/// each decode iteration is a gap.
-latency_parts parts_of_gaps(const run_record& run, std::string_view statistic, double wanted) {
-  latency_parts out;
+/// The mean gap: the time of all gaps over their number. All gaps of a request together are the time from its
+/// first token to its last; those of a pool's worker are its iterations.
+std::vector<time_slice> mean_gap(const run_record& run, double tokens_per_step) {
   lane_time lanes(run.work, run.times);
-  if (statistic != "mean") {
-    const token_gap g =
-        nearest_gap(run, wanted * (run.served ? run.served->tokens_per_step : run.tokens_per_step));
-    lanes.add(g.lane, g.from, g.to, 1);
-    out.note =
-        fmt::format("breakdown of one gap between tokens with this value, on {}", run.work.classes[g.lane].name);
-  } else if (through_pools(run)) {
+  double gaps = 0;
+  const auto for_each = [&](const auto& visit) {
+    if (!through_pools(run)) {
+      for (const way& w : ways_in_lanes(run, true)) {
+        const auto tokens = static_cast<std::int64_t>(w.gaps);
+        visit(w.decode_lane, w.streaming, w.end, w.weight,
+              static_cast<double>(decode_steps(tokens, tokens_per_step)));
+      }
+      return;
+    }
     for (std::size_t c = 0; c < run.work.classes.size(); ++c)
       for (std::size_t i = 0; i < run.times.spans[c].front().size(); ++i) {
         const span& x = run.times.spans[c].front()[i];
-        lanes.add(c, x.begin_s, x.end_s, static_cast<double>(decodes_of(run, c, i)));
+        visit(c, x.begin_s, x.end_s, static_cast<double>(decodes_of(run, c, i)), 1.0);
       }
-  } else {
-    for (const way& w : ways_in_lanes(run, true)) lanes.add(w.decode_lane, w.streaming, w.end, w.weight);
+  };
+  for_each([&](std::size_t, double, double, double weight, double steps) { gaps += weight * steps; });
+  for_each([&](std::size_t lane, double from, double to, double weight, double) {
+    lanes.add(lane, from, to, weight / (gaps * tokens_per_step));
+  });
+  return lanes.take();
+}
+
+latency_parts parts_of_gaps(const run_record& run, std::string_view statistic, double wanted) {
+  latency_parts out;
+  const double tokens_per_step = run.served ? run.served->tokens_per_step : run.tokens_per_step;
+  if (statistic == "mean") {
+    out.stages.emplace_back("decode", mean_gap(run, tokens_per_step));
+    return out;
   }
+  lane_time lanes(run.work, run.times);
+  const token_gap g = nearest_gap(run, wanted * tokens_per_step);
+  lanes.add(g.lane, g.from, g.to, 1);
+  out.note = fmt::format("of one wait for a token with this value, on {}", run.work.classes[g.lane].name);
   out.stages.emplace_back("decode", lanes.take());
-  scale_to(out, wanted);
+  scale_to(out, wanted);  // a step gives several tokens, and loads on a clock keep gaps in bins of 0.2 %
   return out;
 }
 

@@ -1,7 +1,5 @@
 #include "nvlsim/analysis/inference_metrics.hpp"
 
-#include "nvlsim/analysis/distribution.hpp"
-
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -138,6 +136,12 @@ std::vector<request_record> records_of(const inference_run& run, const timeline&
   return out;
 }
 
+kv_cache_use cache_use_of(const inference_run& run) {
+  kv_cache_use out{run.pools ? run.pools->peak_kv_tokens : 0, run.kv_capacity_tokens};
+  for (const batching_schedule& s : run.schedules) out.peak_tokens = std::max(out.peak_tokens, s.peak_kv_tokens);
+  return out;
+}
+
 inference_metrics measure_inference(const inference_run& run, const timeline& t) {
   samples all;
   inference_metrics m;
@@ -149,15 +153,13 @@ inference_metrics measure_inference(const inference_run& run, const timeline& t)
       add_request(all, record_of(r, spans, c), run.front_end, run.lanes[c]);
     add_gaps(all, s, spans, run.lanes[c], run.tokens_per_step);
     gpus += static_cast<double>(run.work.classes[c].multiplicity);
-    m.kv_cache_used_fraction = std::max(m.kv_cache_used_fraction, static_cast<double>(s.peak_kv_tokens) /
-                                                                      static_cast<double>(run.kv_capacity_tokens));
   }
   if (run.pools) {
     add_pools(all, run, t);
     for (const rank_class& c : run.work.classes) gpus += static_cast<double>(c.multiplicity);
-    m.kv_cache_used_fraction =
-        static_cast<double>(run.pools->peak_kv_tokens) / static_cast<double>(run.kv_capacity_tokens);
   }
+  const kv_cache_use cache = cache_use_of(run);
+  m.kv_cache_used_fraction = static_cast<double>(cache.peak_tokens) / static_cast<double>(cache.capacity_tokens);
   const double time = t.makespan.base();
   m.output_tokens_per_s = all.outputs / time;
   m.output_tokens_per_s_per_gpu = m.output_tokens_per_s / gpus;

@@ -2,16 +2,22 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <optional>
 
 #include "nvlsim/analysis/inference_metrics.hpp"
 #include "nvlsim/analysis/job_energy.hpp"
-#include "nvlsim/analysis/metric_values.hpp"
+#include "nvlsim/analysis/metrics.hpp"
 #include "nvlsim/analysis/training_metrics.hpp"
 #include "nvlsim/units/units_text.hpp"
 
 namespace nvlsim {
+
+std::string_view name(run_status s) {
+  static constexpr std::array<std::string_view, 4> names = {"ok", "saturated", "infeasible", "error"};
+  return names[static_cast<std::size_t>(s)];
+}
 
 value memory_section(const memory_report& m) {
   value items{value::array{}};
@@ -48,8 +54,6 @@ std::string too_large(const memory_report& m) {
 
 namespace {
 
-value optional_number(const std::optional<double>& x) { return x ? value{*x} : value{}; }
-
 value stage_section(const stage_breakdown& b, seconds step) {
   value out{value::object{}};
   const auto put = [&](std::string_view key, seconds t) {
@@ -62,19 +66,17 @@ value stage_section(const stage_breakdown& b, seconds step) {
   return out;
 }
 
-/// Bands of the step time and of the metrics proportional to it or to its inverse.
-void add_step_bands(result& r, step_band b) {
-  const auto band = [&](const char* metric, double low, double high) {
-    const value* v = r.metrics.find(metric);
-    if (v && v->number())
-      r.bands.set(metric, value{value::array{value{*v->number() * low}, value{*v->number() * high}}});
+/// The time within its error, and what is in proportion to it or to its inverse.
+void add_time_bands(result& r, metric_kind kind, double low, double high) {
+  const auto add = [&](metric_band which, double from, double to) {
+    for (const metric& m : metrics_of(kind)) {
+      const value* v = m.band == which ? r.metrics.find(m.name) : nullptr;
+      if (v && v->number())
+        r.bands.set(m.name, value{value::array{value{*v->number() * from}, value{*v->number() * to}}});
+    }
   };
-  for (const char* m : {"step_time_s", "cost_per_step_usd", "time_to_train_s", "cost_to_train_usd"})
-    band(m, b.low, b.high);
-  if (!(b.low > 0)) return;
-  for (const char* m : {"tokens_per_s", "tokens_per_s_per_gpu", "model_tflops_per_gpu",
-                        "model_tflops_per_gpu_full_attention", "mfu"})
-    band(m, 1 / b.high, 1 / b.low);
+  add(metric_band::with_time, low, high);
+  if (low > 0) add(metric_band::against_time, 1 / high, 1 / low);
 }
 
 void add_energy(result& r, const job_energy& e) {
@@ -84,14 +86,7 @@ void add_energy(result& r, const job_energy& e) {
   r.energy.set("supply_losses_J", e.supply_losses.base());
 }
 
-value distribution_value(const distribution& d) {
-  return value{value::object{
-      {"mean", d.mean}, {"p50", d.p50}, {"p90", d.p90}, {"p95", d.p95}, {"p99", d.p99}, {"max", d.max}}};
-}
-
-value optional_distribution(const std::optional<distribution>& d) { return d ? distribution_value(*d) : value{}; }
-
-/// Energy of all GPUs of all classes, idle time included.
+/// Energy of one GPU of each class, over all its GPUs, idle time included.
 joules gpu_energy(const platform& p, const plan& work, const timeline& times) {
   joules all;
   for (std::size_t c = 0; c < work.classes.size(); ++c) {
@@ -135,14 +130,10 @@ value iteration_breakdown(const plan& work, const timeline& times) {
 
 void add_training_sections(result& r, const platform& p, const model& net, const training_workload& w,
                            const plan& work, const timeline& times, const memory_report& memory, step_band band) {
-  const training_metrics t = measure_training(p, net, w, work, times);
-  const training_values values = values_of(t, memory.peak, w.token_budget);
-  value& m = r.metrics;
-  for (std::size_t i = 0; i < values.size(); ++i)
-    if (!needs_token_budget(training_metric_names[i]) || w.token_budget)
-      m.set(training_metric_names[i], optional_number(values[i]));
-  m.set("gpus", t.gpus);
-  if (band.known()) add_step_bands(r, band);
+  training_metrics t = measure_training(p, net, w, work, times);
+  t.memory_peak = memory.peak;
+  set_metrics(r.metrics, t);
+  if (band.known()) add_time_bands(r, metric_kind::training, band.low, band.high);
   r.breakdown.set("mean_over_gpus", stage_section(t.mean, t.step_time));
   value stages{value::object{}};
   const auto all = stage_breakdowns(work, times, p.gpu);
@@ -158,49 +149,22 @@ void add_training_sections(result& r, const platform& p, const model& net, const
 
 namespace {
 
-/// Totals of a serving run that clients do not see.
-struct served_totals {
-  joules gpu_energy;
-  seconds makespan;
-  double output_tokens = 0;
-};
-
-void set_latencies(value& m, const inference_metrics& i) {
-  m.set("ttft_s", distribution_value(i.ttft_s));
-  m.set("tpot_s", optional_distribution(i.tpot_s));
-  m.set("itl_s", optional_distribution(i.itl_s));
-  m.set("e2e_s", distribution_value(i.e2e_s));
-  m.set("queue_s", distribution_value(i.queue_s));
+/// Energy and cost of a served load whose GPUs took `gpu_energy` over `makespan`.
+served_metrics with_totals(inference_metrics seen, const platform& p, const inference_workload& w,
+                           joules gpu_energy, seconds makespan) {
+  served_metrics out;
+  out.seen = std::move(seen);
+  out.gpus = w.gpus();
+  out.makespan = makespan;
+  out.energy = energy_of_job(p, gpu_energy, out.gpus, makespan);
+  if (p.price.per_gpu) out.cost = *p.price.per_gpu * makespan * static_cast<double>(out.gpus);
+  return out;
 }
 
-void set_inference_metrics(result& r, const platform& p, const inference_workload& w, const inference_metrics& i,
-                           const memory_report& memory, const served_totals& totals) {
-  const double gpus = static_cast<double>(w.gpus());
-  value& m = r.metrics;
-  m.set("output_tokens_per_s", i.output_tokens_per_s);
-  m.set("output_tokens_per_s_per_gpu", i.output_tokens_per_s_per_gpu);
-  m.set("total_tokens_per_s", i.total_tokens_per_s);
-  m.set("requests_per_s", i.requests_per_s);
-  m.set("goodput_requests_per_s", optional_number(i.goodput_requests_per_s));  // null without an objective
-  m.set("total_tokens_per_s_per_gpu", i.total_tokens_per_s_per_gpu);
-  m.set("output_tokens_per_s_per_user", optional_number(i.output_tokens_per_s_per_user));
-  const job_energy energy = energy_of_job(p, totals.gpu_energy, static_cast<std::int64_t>(gpus), totals.makespan);
-  m.set("energy_per_million_tokens_J", energy.total().base() / totals.output_tokens * 1e6);
-  value run_usd, million_usd;
-  if (p.price.per_gpu) {
-    const double usd = (*p.price.per_gpu * totals.makespan).base() * gpus;
-    run_usd = value{usd};
-    million_usd = value{usd / totals.output_tokens * 1e6};
-  }
-  m.set("cost_per_million_tokens_usd", std::move(million_usd));
-  m.set("power_W_per_gpu", (energy.gpus / totals.makespan).base() / gpus);
-  m.set("memory_peak_bytes", memory.peak.base());
-  m.set("kv_cache_used_fraction", i.kv_cache_used_fraction);
-  m.set("makespan_s", totals.makespan.base());
-  m.set("gpus", static_cast<std::int64_t>(gpus));
-  set_latencies(m, i);
-  add_energy(r, energy);
-  r.cost.set("run_usd", std::move(run_usd));
+void add_served(result& r, const served_metrics& m) {
+  set_metrics(r.metrics, m);
+  add_energy(r, m.energy);
+  r.cost.set("run_usd", m.cost ? value{m.cost->base()} : value{});
 }
 
 /// Seconds by kind of work, for the mean GPU.
@@ -223,41 +187,10 @@ value use_breakdown(const serving_run& run, double gpus) {
   return out;
 }
 
-}  // namespace
-
-void add_inference_sections(result& r, const platform& p, const inference_workload& w, const inference_run& run,
-                            const timeline& times) {
-  const inference_metrics i = measure_inference(run, times);
-  set_inference_metrics(
-      r, p, w, i, run.memory,
-      {gpu_energy(p, run.work, times), times.makespan, i.output_tokens_per_s * times.makespan.base()});
-  r.breakdown.set("mean_over_gpus", iteration_breakdown(run.work, times));
-}
-
-void add_serving_sections(result& r, const platform& p, const inference_workload& w, const serving_run& run) {
-  const inference_metrics i = measure_serving(run, w);
+/// Status and notes of a load on a clock: whether it is steady, saturated, and meets its objective.
+void judge_load(result& r, const serving_run& run, const inference_workload& w, const inference_metrics& i) {
   const serving_outcome& o = run.outcome;
-  const double gpus = w.gpus();
-  joules all;
-  double busy = 0;  // GPU seconds
-  for (const iteration_use& u : run.uses) {
-    all += u.work.power * seconds::from_base(u.seconds * u.gpus);
-    busy += u.seconds * u.gpus;
-  }
-  all += p.gpu.idle_power * seconds::from_base(o.end_s * gpus - busy);
-  set_inference_metrics(r, p, w, i, run.memory,
-                        {all, seconds::from_base(o.end_s), static_cast<double>(o.output_tokens)});
-  value& m = r.metrics;
-  m.set("offered_requests_per_s", optional_number(i.offered_requests_per_s));
-  m.set("requests_in_flight", i.requests_in_flight);
-  m.set("measured_requests", i.measured_requests);
-  m.set("slo_attained_fraction", optional_number(i.slo_attained_fraction));
-  m.set("prefix_cache_hit_fraction", i.prefix_cache_hit_fraction);
-  m.set("preemptions", i.preemptions);
-  m.set("recomputed_tokens", o.recomputed_tokens);
-  r.breakdown.set("mean_over_gpus", use_breakdown(run, gpus));
-  constexpr double steady =
-      0.9;  // below this, completions lag so far behind arrivals that the rates are unreliable
+  constexpr double steady = 0.9;  // below, what finishes while requests arrive says little
   const double offered = i.offered_requests_per_s.value_or(0);
   if (i.requests_per_s < steady * offered)
     r.notes.push_back(
@@ -287,6 +220,56 @@ void add_serving_sections(result& r, const platform& p, const inference_workload
     r.notes.push_back(fmt::format(
         "the objective is {}: {:.4g} % of the requests are within every limit; each limit requires {:.4g} %",
         i.objective_met ? "met" : "missed", 100 * *i.slo_attained_fraction, 100 * w.objective.share));
+}
+
+}  // namespace
+
+void add_inference_sections(result& r, const platform& p, const inference_workload& w, const inference_run& run,
+                            const timeline& times) {
+  served_metrics m =
+      with_totals(measure_inference(run, times), p, w, gpu_energy(p, run.work, times), times.makespan);
+  m.output_tokens = m.seen.output_tokens_per_s * times.makespan.base();
+  m.memory_peak = run.memory.peak;
+  add_served(r, m);
+  r.breakdown.set("mean_over_gpus", iteration_breakdown(run.work, times));
+}
+
+void add_serving_sections(result& r, const platform& p, const inference_workload& w, const serving_run& run) {
+  const serving_outcome& o = run.outcome;
+  const double gpus = w.gpus();
+  joules all;
+  double busy = 0;  // GPU seconds
+  for (const iteration_use& u : run.uses) {
+    all += u.work.power * seconds::from_base(u.seconds * u.gpus);
+    busy += u.seconds * u.gpus;
+  }
+  all += p.gpu.idle_power * seconds::from_base(o.end_s * gpus - busy);
+  served_metrics m = with_totals(measure_serving(run, w), p, w, all, seconds::from_base(o.end_s));
+  m.output_tokens = static_cast<double>(o.output_tokens);
+  m.memory_peak = run.memory.peak;
+  m.on_clock = true;
+  m.recomputed_tokens = o.recomputed_tokens;
+  add_served(r, m);
+  r.breakdown.set("mean_over_gpus", use_breakdown(run, gpus));
+  judge_load(r, run, w, m.seen);
+}
+
+void add_collective_sections(result& r, const collective_workload& w, const collective_run& run, seconds time) {
+  set_metrics(r.metrics,
+              collective_metrics{time, w.size, bus_factor(w.operation, static_cast<int>(w.gpus)), w.gpus});
+  const seconds latency = std::min(run.demand.latency, time);
+  const network_traffic& t = run.demand.traffic;
+  r.breakdown.set("algorithm", run.cost.algorithm);
+  r.breakdown.set("latency_s", latency.base());
+  r.breakdown.set("transfer_s", (time - latency).base());
+  r.breakdown.set("nvlink_sent_bytes", t.nvlink.out.base());
+  r.breakdown.set("nvlink_received_bytes", t.nvlink.in.base());
+  r.breakdown.set("nic_sent_bytes", t.nic.out.base());
+  r.breakdown.set("nic_received_bytes", t.nic.in.base());
+  if (run.spread && time > seconds{})
+    add_time_bands(r, metric_kind::collective, run.spread->low, run.spread->high);
+  if (run.cost.derived)
+    r.notes.push_back("some parameters of this collective are derived from hardware figures, not measured");
 }
 
 }  // namespace nvlsim

@@ -2,7 +2,7 @@
 #include <cmath>
 #include <vector>
 
-#include "nvlsim/analysis/distribution.hpp"
+#include "nvlsim/analysis/inference_metrics.hpp"
 
 namespace nvlsim {
 namespace {
@@ -56,10 +56,10 @@ window of_ends(const serving_outcome& o, const inference_workload& w) {
   return out.to > out.from ? out : whole;
 }
 
-/// Fraction of [begin, end] inside the window.
-double inside(const window& w, double begin, double end) {
-  if (!(end > begin)) return begin >= w.from && begin <= w.to ? 1 : 0;
-  return std::max(0.0, std::min(end, w.to) - std::max(begin, w.from)) / (end - begin);
+/// Share of [begin, end] between two times.
+double inside(double from, double to, double begin, double end) {
+  if (!(end > begin)) return begin >= from && begin <= to ? 1 : 0;
+  return std::max(0.0, std::min(end, to) - std::max(begin, from)) / (end - begin);
 }
 
 /// Sums over requests. Sums that become rates cover the window only.
@@ -75,21 +75,17 @@ void judge(tally& t, const client_view& c, const service_objective& o) {
   t.ttft_kept += ttft;
   t.tpot_kept += tpot;
   t.e2e_kept += e2e;
-  t.good += ttft && tpot && e2e;
+  t.good += c.keeps(o);
 }
 
 tally count(const serving_run& run, const inference_workload& w, const window& arrivals, const window& ends) {
   tally t;
   for (const request_record& r : run.outcome.requests) {
-    // Counts a request by the fraction of its tokens in the window. Counting completions would be noisy: requests
-    // that started together complete in waves.
-    const double share = r.last_token_s > r.first_token_s           ? inside(ends, r.first_token_s, r.last_token_s)
-                         : ends.whole || r.last_token_s > ends.from ? inside(ends, r.last_token_s, r.last_token_s)
-                                                                    : 0;
+    const double share = counted_share(r, ends.from, ends.to, ends.whole);
     t.inputs += r.input * share;
     t.outputs += r.output * share;
     t.finished += share;
-    t.in_flight_s += inside(ends, r.arrival_s, r.last_token_s) * (r.last_token_s - r.arrival_s);
+    t.in_flight_s += share_in_system(r, ends.from, ends.to) * (r.last_token_s - r.arrival_s);
     t.cached += r.cached;
     t.prompts += r.input;
     t.preemptions += r.preemptions;
@@ -106,6 +102,21 @@ tally count(const serving_run& run, const inference_workload& w, const window& a
 }
 
 }  // namespace
+
+// By the share of its tokens in the window: ends alone come in waves where requests began together.
+double counted_share(const request_record& r, double from, double to, bool whole) {
+  if (r.last_token_s > r.first_token_s) return inside(from, to, r.first_token_s, r.last_token_s);
+  return whole || r.last_token_s > from ? inside(from, to, r.last_token_s, r.last_token_s) : 0;
+}
+
+double share_in_system(const request_record& r, double from, double to) {
+  return inside(from, to, r.arrival_s, r.last_token_s);
+}
+
+bool client_view::keeps(const service_objective& o) const {
+  return (!o.ttft_s || ttft_s <= *o.ttft_s) && (!o.e2e_s || e2e_s <= *o.e2e_s) &&
+         (!o.tpot_s || !tpot_s || *tpot_s <= *o.tpot_s);
+}
 
 client_view seen_by_client(const request_record& r, const front_end_costs& server) {
   client_view out;
@@ -129,6 +140,13 @@ std::pair<double, double> counted_arrivals(const serving_outcome& o, const measu
   return {w.from, w.to};
 }
 
+kv_cache_use cache_use_of(const serving_run& run) {
+  kv_cache_use out{0, run.kv_capacity_tokens};
+  for (const lane_record& l : run.outcome.lanes)
+    if (!l.prefills) out.peak_tokens = std::max(out.peak_tokens, l.peak_kv_tokens);
+  return out;
+}
+
 inference_metrics measure_serving(const serving_run& run, const inference_workload& w) {
   const serving_outcome& o = run.outcome;
   const window arrivals = of_arrivals(o, w.measured), ends = of_ends(o, w);
@@ -148,11 +166,8 @@ inference_metrics measure_serving(const serving_run& run, const inference_worklo
   m.prefix_cache_hit_fraction = t.cached / t.prompts;
   m.preemptions = t.preemptions;
   m.measured_requests = t.counted;
-  for (const lane_record& l : o.lanes)
-    if (!l.prefills)
-      m.kv_cache_used_fraction =
-          std::max(m.kv_cache_used_fraction,
-                   static_cast<double>(l.peak_kv_tokens) / static_cast<double>(run.kv_capacity_tokens));
+  const kv_cache_use cache = cache_use_of(run);
+  m.kv_cache_used_fraction = static_cast<double>(cache.peak_tokens) / static_cast<double>(cache.capacity_tokens);
   const auto n = static_cast<double>(t.counted);
   if (w.objective.any()) {
     m.slo_attained_fraction = static_cast<double>(t.good) / n;

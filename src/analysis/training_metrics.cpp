@@ -1,4 +1,4 @@
-#include "nvlsim/analysis/training_totals.hpp"
+#include "nvlsim/analysis/training_metrics.hpp"
 
 #include <algorithm>
 
@@ -123,6 +123,7 @@ training_metrics rates_of(const platform& p, const model& m, const training_work
   out.model_flops_full = model_flops_per_step(m, w, false);
   if (const auto peak = p.gpu.dense_peak(w.gemm_precision))
     out.mfu = out.model_flops_causal / (peak->base() * static_cast<double>(out.gpus) * out.step_time.base());
+  out.token_budget = w.token_budget;
   if (p.price.per_gpu) out.cost = *p.price.per_gpu * out.step_time * static_cast<double>(out.gpus);
   return out;
 }

@@ -15,6 +15,8 @@
 #include "cli/study_options.hpp"
 #include "cli/support.hpp"
 #include "nvlsim/diagnostics/diagnostics.hpp"
+#include "nvlsim/output/output.hpp"
+#include "nvlsim/output/studies.hpp"
 #include "nvlsim/units/units_text.hpp"
 #include "nvlsim/units/version.hpp"
 
@@ -52,7 +54,7 @@ struct all_arguments {
   search_arguments search;
   sweep_arguments sweep;
   std::array<catalogue_arguments, 4> catalogues;
-  std::string shell, manual_folder;
+  std::string shell, manual_folder, metrics_format = "table";
   console_options console;
   std::optional<request> chosen;
 };
@@ -330,6 +332,20 @@ void add_catalogue(CLI::App& app, all_arguments& all, std::size_t index, const c
   check->callback(choose(catalogue_action::check));
 }
 
+void add_metrics(CLI::App& app, all_arguments& all) {
+  CLI::App* c = app.add_subcommand("metrics", "List the metrics of results with unit and meaning");
+  add_format(c, all.metrics_format, {"table", "json", "markdown"});
+  c->footer("example:\n  nvlsim metrics --format json");
+  c->callback([&all] {
+    const std::string& format = all.metrics_format;
+    all.chosen = prepared_output{format == "json"       ? to_json(metrics_json())
+                                 : format == "markdown" ? metrics_markdown()
+                                                        : metrics_text(),
+                                 {},
+                                 {}};
+  });
+}
+
 void add_manual_pages(const CLI::App& command, prepared_output& out) {
   std::string name = full_name(command);
   std::replace(name.begin(), name.end(), ' ', '-');
@@ -455,6 +471,7 @@ parsed_command_line parse_command_line(int argc, char** argv) {
   add_catalogue(app, all, 1, {"stack", "Software releases: list, show, check", "megatron-bridge-26.06"});
   add_catalogue(app, all, 2, {"model", "Models: list, show, check", "llama3.1-405b"});
   add_catalogue(app, all, 3, {"scenario", "Scenarios: list, check", ""});
+  add_metrics(app, all);
   add_shell(app, all);
   add_console(app, all.console);
   refuse_empty_values(app);

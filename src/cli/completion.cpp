@@ -5,7 +5,7 @@
 
 #include "cli/option_text.hpp"
 #include "cli/support.hpp"
-#include "nvlsim/analysis/metric_values.hpp"
+#include "nvlsim/analysis/metrics.hpp"
 #include "nvlsim/collectives/collectives.hpp"
 
 namespace nvlsim::cli {
@@ -108,12 +108,10 @@ void add_values(const CLI::App& command, const option_text& o, std::string_view 
     return;
   }
   if (o.metavar == "METRIC" || (o.positional && o.names.front() == "METRIC")) {
-    for (const std::string_view n : training_metric_names) out.add(typed, n);
-    for (const char* n : {"output_tokens_per_s", "output_tokens_per_s_per_gpu", "output_tokens_per_s_per_user",
-                          "total_tokens_per_s", "requests_per_s", "energy_per_million_tokens_J",
-                          "cost_per_million_tokens_usd", "ttft_s.p50", "ttft_s.p99", "tpot_s.p50", "tpot_s.p99",
-                          "itl_s.p99", "e2e_s.p50", "e2e_s.p99", "queue_s.p99", "time_s", "busbw_Bps"})
-      out.add(typed, n);
+    for (const metric_kind k : metric_kinds)
+      for (const metric& m : metrics_of(k))
+        if (find_metric(m.name) == &m)  // a name of two kinds once
+          for (const std::string& n : flat_names(m)) out.add(typed, n, m.meaning);
     return;
   }
   const std::string kind = kind_of(command, o);

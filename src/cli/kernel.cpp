@@ -13,8 +13,8 @@
 #include "nvlsim/calibration/kernel_knobs.hpp"
 #include "nvlsim/compute/compute.hpp"
 #include "nvlsim/measurements/kernel_rows.hpp"
-#include "nvlsim/output/kernel_text.hpp"
 #include "nvlsim/output/output.hpp"
+#include "nvlsim/output/studies.hpp"
 #include "nvlsim/scenario/inputs.hpp"
 
 namespace nvlsim::cli {

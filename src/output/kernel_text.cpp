@@ -1,4 +1,4 @@
-#include "nvlsim/output/kernel_text.hpp"
+#include "nvlsim/output/studies.hpp"
 
 #include <fmt/format.h>
 

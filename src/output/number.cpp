@@ -7,6 +7,7 @@
 #include <cmath>
 #include <iterator>
 
+#include "nvlsim/analysis/metrics.hpp"
 #include "nvlsim/output/text.hpp"
 #include "nvlsim/units/units.hpp"
 #include "nvlsim/units/units_text.hpp"
@@ -46,40 +47,46 @@ std::string duration(double v) {
 
 std::string percent(double v) { return fmt::format("{:.4g} %", v * 100); }
 
-struct rule {
-  std::string_view suffix;  ///< suffix of the key, or the whole key
+/// How numbers of a unit are written, and what is put after them.
+struct unit_format {
   formatter text;
-  std::string_view unit;  ///< appended to the text
+  std::string_view after;
 };
 
-// The first matching suffix wins, so "_per_s" comes before "_s".
+const unit_format* format_of(metric_unit u) {
+  static constexpr std::array<unit_format, 11> formats = {{{duration, ""},
+                                                           {token_rate, ""},
+                                                           {grouped, " req/s"},
+                                                           {grouped, " TFLOP/s"},
+                                                           {si<bandwidth>, ""},
+                                                           {percent, ""},
+                                                           {si<watts>, ""},
+                                                           {si<joules>, ""},
+                                                           {si<bytes>, ""},
+                                                           {grouped, " USD"},
+                                                           {nullptr, ""}}};
+  const unit_format& f = formats[static_cast<std::size_t>(u)];
+  return f.text ? &f : nullptr;
+}
+
+struct rule {
+  std::string_view suffix;  ///< of the key, or the whole key
+  unit_format format;
+};
+
+// Of keys that are no metric: the first suffix that matches decides, so "_per_s" stands before "_s".
 constexpr std::array rules = {
-    rule{"tflops_per_gpu", grouped, " TFLOP/s"},
-    rule{"tflops_per_gpu_full_attention", grouped, " TFLOP/s"},
-    rule{"requests_per_s", grouped, " req/s"},
-    rule{"tokens_per_s", token_rate, ""},
-    rule{"tokens_per_s_per_gpu", token_rate, ""},
-    rule{"tokens_per_s_per_user", token_rate, ""},
-    rule{"_per_s", grouped, " /s"},
-    rule{"_W_per_gpu", si<watts>, ""},
-    rule{"mfu", percent, ""},
-    rule{"fraction", percent, ""},
-    rule{"share", percent, ""},
-    rule{"utilization", percent, ""},
-    rule{"bytes", si<bytes>, ""},
-    rule{"_Bps", si<bandwidth>, ""},
-    rule{"_flops", si<flop_rate>, ""},
-    rule{"_usd", grouped, " USD"},
-    rule{"_usd_per_h", grouped, " USD/h"},
-    rule{"_W", si<watts>, ""},
-    rule{"_J", si<joules>, ""},
-    rule{"_ms", grouped, " ms"},
-    rule{"_s", duration, ""},
+    rule{"_per_s", {grouped, " /s"}},    rule{"fraction", {percent, ""}}, rule{"share", {percent, ""}},
+    rule{"utilization", {percent, ""}},  rule{"bytes", {si<bytes>, ""}},  rule{"_Bps", {si<bandwidth>, ""}},
+    rule{"_flops", {si<flop_rate>, ""}}, rule{"_usd", {grouped, " USD"}}, rule{"_usd_per_h", {grouped, " USD/h"}},
+    rule{"_W", {si<watts>, ""}},         rule{"_J", {si<joules>, ""}},    rule{"_ms", {grouped, " ms"}},
+    rule{"_s", {duration, ""}},
 };
 
-const rule* find_rule(std::string_view key) {
+const unit_format* find_format(std::string_view key) {
+  if (const metric* m = find_metric(key)) return format_of(m->unit);
   for (const rule& r : rules)
-    if (key.ends_with(r.suffix)) return &r;
+    if (key.ends_with(r.suffix)) return &r.format;
   return nullptr;
 }
 
@@ -105,12 +112,12 @@ bool as_double(const value& v, double& out) {
 }
 
 std::string scaled(std::string_view key, double v) {
-  const rule* r = find_rule(key);
-  return r ? r->text(v) + std::string(r->unit) : fmt::format("{:.6g}", v);
+  const unit_format* f = find_format(key);
+  return f ? f->text(v) + std::string(f->after) : fmt::format("{:.6g}", v);
 }
 
 std::string scaled(std::string_view key, const value& v) {
-  if (v.integer() && !find_rule(key)) return fmt::format("{}", *v.integer());
+  if (v.integer() && !find_format(key)) return fmt::format("{}", *v.integer());
   double d = 0;
   if (as_double(v, d)) return scaled(key, d);
   if (const std::string* s = v.string()) return valid_utf8(*s);

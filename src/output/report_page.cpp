@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "nvlsim/analysis/distribution.hpp"
+#include "nvlsim/analysis/inference_metrics.hpp"
 #include "nvlsim/output/number.hpp"
 #include "nvlsim/output/output.hpp"
 #include "nvlsim/units/version.hpp"

@@ -4,7 +4,7 @@
 #include <iterator>
 #include <ostream>
 
-#include "nvlsim/analysis/distribution.hpp"
+#include "nvlsim/analysis/inference_metrics.hpp"
 #include "nvlsim/diagnostics/diagnostics.hpp"
 #include "nvlsim/output/number.hpp"
 #include "nvlsim/output/output.hpp"

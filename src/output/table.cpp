@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "nvlsim/analysis/metrics.hpp"
 #include "nvlsim/output/number.hpp"
 #include "nvlsim/output/output.hpp"
 #include "nvlsim/output/rows.hpp"
@@ -20,7 +21,6 @@ namespace {
 using output::section_row;
 using output::table_columns;
 
-constexpr std::array<std::string_view, 6> statistics = {"mean", "p50", "p90", "p95", "p99", "max"};
 constexpr std::size_t bar_columns = 20;
 
 std::string bullets(const std::vector<std::string>& texts, std::string_view prefix = {}) {
@@ -62,8 +62,8 @@ std::string metric_section(const result& r) {
       continue;
     }
     std::vector<std::string> row = {key};
-    for (const std::string_view s : statistics) {
-      const value* x = v.find(s);
+    for (const statistic& s : statistics) {
+      const value* x = v.find(s.name);
       row.push_back(x ? output::scaled(key, *x) : "-");
     }
     distributions.push_back(std::move(row));
@@ -71,7 +71,7 @@ std::string metric_section(const result& r) {
   std::string out = output::grid(scalars, 2);
   if (distributions.empty()) return out;
   std::vector<std::string> head = {""};
-  head.insert(head.end(), statistics.begin(), statistics.end());
+  for (const statistic& s : statistics) head.emplace_back(s.name);
   distributions.insert(distributions.begin(), std::move(head));
   return out + (out.empty() ? "" : "\n") + output::grid(distributions, 2);
 }

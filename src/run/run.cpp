@@ -10,7 +10,7 @@
 #include <string_view>
 #include <utility>
 
-#include "nvlsim/analysis/inference_metrics.hpp"
+#include "nvlsim/analysis/metrics.hpp"
 #include "nvlsim/analysis/sections.hpp"
 #include "nvlsim/compute/compute.hpp"
 #include "nvlsim/engine/simulation.hpp"
@@ -86,24 +86,26 @@ void run_training(run_record& out, const scenario& s, const training_workload& w
 /// than the arrivals determines.
 void add_serving_bands(result& r, const scenario& s, const inference_workload& w) {
   const error_widths widths = band_of(s).widths;
-  const auto band = [&](const std::string& metric, const value* v, double width) {
+  const auto add = [&](const std::string& metric, const value* v, double width) {
     if (!v || !v->number() || !(width > 0)) return;
     r.bands.set(metric, value{value::array{value{*v->number() * std::exp(-width)},
                                            value{*v->number() * std::exp(width)}}});
   };
-  for (const auto& [metric, width] :
-       {std::pair{"ttft_s", widths.ttft}, {"tpot_s", widths.tpot}, {"itl_s", widths.tpot}})
+  const auto add_numbers = [&](metric_band which, double width) {
+    for (const metric& m : metrics_of(metric_kind::inference))
+      if (m.band == which && !m.is_distribution) add(std::string(m.name), r.metrics.find(m.name), width);
+  };
+  for (const metric& m : metrics_of(metric_kind::inference))
     for (const char* statistic : {"mean", "p50"})
-      if (const value* d = r.metrics.find(metric); d && d->members())
-        band(fmt::format("{}.{}", metric, statistic), d->find(statistic), width);
-  band("output_tokens_per_s_per_user", r.metrics.find("output_tokens_per_s_per_user"), widths.tpot);
+      if (const value* d = r.metrics.find(m.name); d && d->members() && m.band != metric_band::none)
+        add(fmt::format("{}.{}", m.name, statistic), d->find(statistic),
+            m.band == metric_band::ttft ? widths.ttft : widths.tpot);
+  add_numbers(metric_band::tpot, widths.tpot);
   if (w.load == load_kind::open_loop || w.load == load_kind::trace) return;
   // In a closed loop rates are proportional to the inverse of TPOT.
   const double rates = w.load == load_kind::closed_loop ? widths.tpot : widths.throughput;
-  for (const char* m :
-       {"output_tokens_per_s", "output_tokens_per_s_per_gpu", "total_tokens_per_s", "total_tokens_per_s_per_gpu",
-        "requests_per_s", "cost_per_million_tokens_usd", "makespan_s"})
-    band(m, r.metrics.find(m), rates);
+  add_numbers(metric_band::throughput, rates);
+  add_numbers(metric_band::whole_run, rates);
 }
 
 void run_serving(run_record& out, const scenario& s, const inference_workload& w, const run_options& o) {
@@ -129,6 +131,7 @@ void run_serving(run_record& out, const scenario& s, const inference_workload& w
   out.counted_arrivals = counted_arrivals(run.outcome, w.measured);
   out.requests = std::move(run.outcome.requests);
   out.front_end = run.front_end;
+  out.cache = cache_use_of(run);
   out.tokens_per_step = w.drafts.tokens_per_step;
 }
 
@@ -147,6 +150,7 @@ void run_inference(run_record& out, const scenario& s, const inference_workload&
   add_serving_bands(r, s, w);
   out.requests = records_of(run, out.times);
   out.front_end = run.front_end;
+  out.cache = cache_use_of(run);
   out.work = std::move(run.work);
   out.served = std::move(run);
   if (s.simulation.network == fidelity::flow) add_links(out, s.platform);

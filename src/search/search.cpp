@@ -19,7 +19,7 @@
 #include <tuple>
 
 #include "nvlsim/analysis/compare.hpp"
-#include "nvlsim/analysis/metric_values.hpp"
+#include "nvlsim/analysis/metrics.hpp"
 #include "search/search_space.hpp"
 
 namespace nvlsim {
@@ -181,7 +181,7 @@ class searcher {
   const constraint* broken(const candidate& c) const;
   search_result collect(worker& all);
   std::string example_of(const pruning::entry& e) const;
-  std::string hint_for(const std::string& metric) const;
+  std::string hint_for(const metric& m) const;
 
   const scenario& scenario_;
   const search_options& options_;
@@ -224,23 +224,24 @@ searcher::searcher(const scenario& s, const search_options& o) : scenario_(s), o
   for (std::size_t g = 0; g < space_->groups(); ++g) candidates_ += static_cast<std::int64_t>(space_->size(g));
 }
 
-std::string searcher::hint_for(const std::string& metric) const {
-  const bool price = metric.find("usd") != std::string::npos && !scenario_.platform.price.per_gpu;
-  if (price) return " is unknown: the platform has no price; set one with --set '/platform/price/per_gpu=4 USD/h'";
+std::string searcher::hint_for(const metric& m) const {
+  if (m.unit == metric_unit::usd && !scenario_.platform.price.per_gpu)
+    return " is not known: the platform has no price; give one, --set '/platform/price/per_gpu=4 USD/h'";
   const auto* w = std::get_if<training_workload>(&scenario_.workload);
-  return w && needs_token_budget(metric) && !w->token_budget ? " needs /workload/token_budget" : "";
+  return w && m.needs == metric_needs::token_budget && !w->token_budget ? " needs /workload/token_budget" : "";
 }
 
 ranked_metric searcher::metric_named(const std::string& name, const char* option, diagnostics& problems) const {
   const auto at = std::find(space_->metrics.begin(), space_->metrics.end(), name);
   if (at == space_->metrics.end()) {
-    problems.add(option, "", fmt::format("unknown metric \"{}\"", name), nearest(name, space_->metrics));
+    if (find_metric(name) && find_metric(name)->direction == better::neither)
+      problems.add(option, "", fmt::format("neither more nor less of \"{}\" is better", name));
+    else problems.add(option, "", fmt::format("unknown metric \"{}\"", name), nearest(name, space_->metrics));
     return {};
   }
-  const auto direction = smaller_is_better(name);
-  if (!direction) problems.add(option, "", fmt::format("\"{}\" has no better direction", name));
-  if (const std::string hint = hint_for(name); !hint.empty()) problems.add(option, "", name + hint);
-  return {static_cast<std::size_t>(at - space_->metrics.begin()), direction.value_or(true) ? 1.0 : -1.0};
+  const metric& m = *find_metric(name);
+  if (const std::string hint = hint_for(m); !hint.empty()) problems.add(option, "", name + hint);
+  return {static_cast<std::size_t>(at - space_->metrics.begin()), m.direction == better::smaller ? 1.0 : -1.0};
 }
 
 void searcher::read_ranking(diagnostics& problems) {

@@ -3,6 +3,7 @@
 #include <array>
 #include <utility>
 
+#include "nvlsim/analysis/metrics.hpp"
 #include "nvlsim/analysis/sections.hpp"
 #include "nvlsim/output/number.hpp"
 #include "nvlsim/output/rows.hpp"
@@ -44,7 +45,7 @@ class space final : public search_space {
     machine_.racks = std::max(
         machine_.racks, static_cast<int>((o.gpus + machine_.gpus_per_rack() - 1) / machine_.gpus_per_rack()));
     everywhere = {{"/platform/racks", machine_.racks}};
-    name_metrics();
+    name_metrics(needs_clock(w));
     const engine_settings own = settings_of(*s.stack.inference, w);
     const allowed_values allowed(o.restrictions, known_parameters(w, own), problems);
     if (!problems.empty()) return;
@@ -219,24 +220,11 @@ class space final : public search_space {
     return w;
   }
 
-  /// Lists the metrics. They are the same for all layouts.
-  void name_metrics() {
-    metrics = {"output_tokens_per_s",
-               "output_tokens_per_s_per_gpu",
-               "total_tokens_per_s",
-               "requests_per_s",
-               "goodput_requests_per_s",
-               "total_tokens_per_s_per_gpu",
-               "output_tokens_per_s_per_user",
-               "energy_per_million_tokens_J",
-               "cost_per_million_tokens_usd",
-               "power_W_per_gpu",
-               "memory_peak_bytes",
-               "kv_cache_used_fraction",
-               "makespan_s"};
-    for (const char* of : {"ttft_s", "tpot_s", "itl_s", "e2e_s", "queue_s"})
-      for (const char* statistic : {"mean", "p50", "p90", "p95", "p99", "max"})
-        metrics.push_back(std::string(of) + '.' + statistic);
+  /// Those that are better one way or the other, of a load on a clock only where the scenario's is one.
+  void name_metrics(bool on_clock) {
+    for (const metric& m : metrics_of(metric_kind::inference))
+      if (m.direction != better::neither && (on_clock || m.needs != metric_needs::clock))
+        for (std::string& n : flat_names(m)) metrics.push_back(std::move(n));
   }
 
   const scenario& base_;

@@ -7,8 +7,7 @@
 #include <tuple>
 #include <utility>
 
-#include "nvlsim/analysis/metric_values.hpp"
-#include "nvlsim/analysis/training_totals.hpp"
+#include "nvlsim/analysis/metrics.hpp"
 #include "nvlsim/training/training.hpp"
 #include "search/search_space.hpp"
 
@@ -147,8 +146,11 @@ class space final : public search_space {
       parameters.emplace_back(name);
       pointers.push_back("/workload/" + std::string(written && written->find(alias) ? alias : name));
     }
-    for (const std::string_view m : training_metric_names) metrics.emplace_back(m);
-    dear = {"bubble_fraction", "exposed_communication_s"};
+    for (const metric& m : metrics_of(metric_kind::training)) {
+      if (m.direction == better::neither) continue;
+      metrics.emplace_back(m.name);
+      if (m.needs_timeline) dear.emplace_back(m.name);
+    }
     const job_place at = place_of(s, o.gpus);
     place_ = at.place;
     machine_.racks = at.racks;
@@ -212,13 +214,14 @@ class space final : public search_space {
       out.reason = "does not fit in GPU memory";
       return out;
     }
-    const training_metrics t =
-        in_full || !step_cache::covers(w)
-            ? measured(w)
-            : measure_training_totals(machine_, base_.model, w,
-                                      steps_.cost_of(machine_, base_.stack, base_.model, w));
-    const training_values values = values_of(t, memory.peak, w.token_budget);
-    out.metrics.assign(values.begin(), values.end());
+    training_metrics t = in_full || !step_cache::covers(w)
+                             ? measured(w)
+                             : measure_training_totals(machine_, base_.model, w,
+                                                       steps_.cost_of(machine_, base_.stack, base_.model, w));
+    t.memory_peak = memory.peak;
+    for (const auto& [about, read] : training_table())
+      if (about.direction != better::neither)
+        out.metrics.push_back(applies(about, t) ? number_of(read(t)) : std::nullopt);
     return out;
   }
 

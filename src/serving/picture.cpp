@@ -64,7 +64,6 @@ void draw_serving(const serving_run& run, const inference_workload& w, plan& wor
     counters.push_back({i, kv_name, std::move(used)});
   }
   times.makespan = seconds::from_base(run.outcome.end_s);
-  for (const lane_record& l : lanes) times.activities += l.iterations_in_all;
 }
 
 std::vector<trace_counter> count_over_time(const inference_run& run, const timeline& times,

@@ -68,10 +68,11 @@ class Completion(Case):
 
     def test_metrics(self):
         self.assertEqual(answers("explain", "llama3.1-405b-gb300-512", "mf"), ["mfu"])
-        scenarios = {"training": "train.json", "inference": "serve.json"}
-        known = {k for name in scenarios.values() for k in json.loads(run("run", name, "--format", "json", cwd=self.folder).stdout)["metrics"]}
-        for metric in answers("explain", "x", ""):
-            self.assertTrue(metric.split(".")[0] in known or metric.endswith("_to_train_s") or "_to_train" in metric or metric in ("time_s", "busbw_Bps"), metric)
+        table = json.loads(run("metrics", "--format", "json").stdout)
+        self.assertEqual({m.split(".")[0] for m in answers("explain", "x", "")}, {m["name"] for m in table})
+        self.assertEqual(answers("search", "x", "--objective", "itl_s.p"), ["itl_s.p50", "itl_s.p90", "itl_s.p95", "itl_s.p99"])
+        about = run("__complete", "explain", "x", "mf").stdout.splitlines()[0].split("\t")[1]
+        self.assertEqual(about, next(m["meaning"] for m in table if m["name"] == "mfu"))
 
     def test_nonsense_completes_to_nothing(self):
         for words in [], ["no", "such", "command"], ["run", "--nosuch", "x", "\xff"], ["collective", "all_reduce", "b", "c"]:

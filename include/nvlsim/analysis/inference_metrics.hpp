@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "nvlsim/analysis/job_energy.hpp"
 #include "nvlsim/plan/plan.hpp"
 #include "nvlsim/serving/inference.hpp"
 #include "nvlsim/serving/serving.hpp"
@@ -17,25 +18,35 @@ struct distribution {
   double mean = 0, p50 = 0, p90 = 0, p95 = 0, p99 = 0, max = 0;
 };
 
-/// Metrics as clients see them. Rates divide by the makespan; per-GPU rates divide by all GPUs of the layout, idle
-/// ones included. A metric that no request can show is empty: for example, time between tokens when every output
-/// is one token.
+/// Nothing when there is no value.
+std::optional<distribution> distribution_of(std::vector<weighted> values);
+
+/// A request as its client sees it. [docs/models-and-assumptions.md#inference-front-end]
+struct client_view {
+  double ttft_s = 0, e2e_s = 0;
+  std::optional<double> tpot_s;
+  bool keeps(const service_objective& o) const;  ///< every limit
+};
+client_view seen_by_client(const request_record& r, const front_end_costs& server);
+
+/// As the clients see it. Rates are over the makespan and all GPUs of the layout, idle ones included. Nothing
+/// stands for what no request shows (a time between tokens when all outputs are one token).
 struct inference_metrics {
   double output_tokens_per_s = 0, output_tokens_per_s_per_gpu = 0;
   double total_tokens_per_s = 0, total_tokens_per_s_per_gpu = 0;  ///< prompts and outputs
   double requests_per_s = 0;
   std::optional<double> output_tokens_per_s_per_user;  ///< 1 / mean TPOT
-  double kv_cache_used_fraction = 0;                   ///< peak reservation in the fullest replica
-  distribution ttft_s;                                 ///< from arrival to first token, including the front end
-  distribution queue_s;                ///< from arrival to the start of the request's first iteration
-  distribution e2e_s;                  ///< from arrival to last token
-  std::optional<distribution> tpot_s;  ///< (e2e - TTFT) / (output - 1) per request with at least two output tokens
-  std::optional<distribution> itl_s;   ///< gaps between consecutive tokens of a request, pooled over requests
-  // Only for runs with arrivals over time.
-  std::optional<double> offered_requests_per_s;  ///< counted arrivals per second; empty for closed loops and when
-                                                 ///< all requests arrive at once
-  double requests_in_flight = 0;                 ///< mean over the measured time, queued requests included
-  double prefix_cache_hit_fraction = 0;          ///< fraction of prompt tokens
+  double kv_cache_used_fraction = 0;                   ///< at the peak, of the fullest replica
+  distribution ttft_s;   ///< from the arrival to the first token, with what a server in front adds
+  distribution queue_s;  ///< from the arrival to the start of the first iteration that works on the request
+  distribution e2e_s;    ///< from the arrival to the last token
+  std::optional<distribution> tpot_s;  ///< (e2e - TTFT) / (output - 1) of each request of two tokens or more
+  std::optional<distribution> itl_s;   ///< every gap between two tokens of a request, pooled
+  // Of a run with a clock only.
+  std::optional<double> offered_requests_per_s;  ///< arrivals that count, a second; nothing where no time passes
+                                                 ///< between them, and of loads that wait for answers
+  double requests_in_flight = 0;                 ///< mean over the time of the rates, queued ones included
+  double prefix_cache_hit_fraction = 0;          ///< of the prompt tokens
   std::int64_t preemptions = 0;
   std::int64_t measured_requests = 0;
   std::optional<double> slo_attained_fraction;   ///< fraction of counted requests within every limit
@@ -45,7 +56,27 @@ struct inference_metrics {
   bool still_fills = false;  ///< the queue was still growing when the last request arrived: the run is too short
 };
 
-/// Requires `t` to be the timeline of `run.work`, and at least one served request.
+/// The KV cache of the fullest replica, in tokens.
+struct kv_cache_use {
+  std::int64_t peak_tokens = 0, capacity_tokens = 0;
+};
+kv_cache_use cache_use_of(const inference_run& run);
+kv_cache_use cache_use_of(const serving_run& run);
+
+/// What a served load achieved and what it took.
+struct served_metrics {
+  inference_metrics seen;  ///< by its clients
+  job_energy energy;
+  std::optional<dollars> cost;  ///< nothing when no price is known
+  seconds makespan;
+  double output_tokens = 0;  ///< of the whole run
+  bytes memory_peak;
+  std::int64_t gpus = 0;
+  bool on_clock = false;               ///< the load is simulated in time
+  std::int64_t recomputed_tokens = 0;  ///< of a load on a clock
+};
+
+/// `t` must be the timeline of `run.work`, with at least one request served.
 inference_metrics measure_inference(const inference_run& run, const timeline& t);
 
 /// Request records of one replica of each class. The class index is their replica index.
@@ -56,7 +87,13 @@ std::vector<request_record> records_of(const inference_run& run, const timeline&
 /// they cover the whole run when all requests count or the server is saturated.
 inference_metrics measure_serving(const serving_run& run, const inference_workload& w);
 
-/// Begin and end of the time that rates cover, in seconds.
+/// The share of a request that counts for rates between two times: the share of its tokens made there. With
+/// `whole` they are those of the whole run, and a request of one token counts wherever it ends.
+double counted_share(const request_record& r, double from, double to, bool whole);
+/// The share of a request's time in the system that lies between two times.
+double share_in_system(const request_record& r, double from, double to);
+
+/// The time that rates are of.
 std::pair<double, double> counted_time(const serving_outcome& o, const inference_workload& w);
 /// First and last arrival of the requests that distributions cover, in seconds.
 std::pair<double, double> counted_arrivals(const serving_outcome& o, const measured_part& part);

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "nvlsim/analysis/inference_metrics.hpp"
 #include "nvlsim/analysis/link_use.hpp"
 #include "nvlsim/config/value.hpp"
 #include "nvlsim/plan/plan.hpp"
@@ -39,16 +40,16 @@ struct run_record {
   result outcome;
   plan work;
   timeline times;
-  std::optional<inference_run> served;   ///< set for inference runs; its plan is `work`
-  std::vector<link_use> links;           ///< filled if the run's traffic shares ports
-  std::vector<trace_counter> counters;   ///< filled for loads with arrivals over time
-  std::string left_out;                  ///< what the timeline of a long served load leaves out
-  std::vector<request_record> requests;  ///< filled on request for served loads; one replica of each class
-  front_end_costs front_end;             ///< of `requests`
-  double tokens_per_step = 1;            ///< mean tokens per decode step with speculative decoding
-  std::optional<std::pair<double, double>>
-      counted;  ///< first and last completion of counted requests; set for loads with arrivals over time
-  std::optional<std::pair<double, double>> counted_arrivals;  ///< first and last arrival of counted requests
+  std::optional<inference_run> served;               ///< of an inference run; its plan is `work`
+  std::vector<link_use> links;                       ///< of a run whose traffic shares ports
+  std::vector<trace_counter> counters;               ///< of a load on a clock
+  std::string left_out;                              ///< what the timeline of a long served load lacks
+  std::vector<request_record> requests;              ///< of a served load, where asked for; one lane of each class
+  front_end_costs front_end;                         ///< of those
+  kv_cache_use cache;                                ///< of an inference run
+  double tokens_per_step = 1;                        ///< of a decode, with drafts
+  std::optional<std::pair<double, double>> counted;  ///< of a load on a clock: when requests end that count
+  std::optional<std::pair<double, double>> counted_arrivals;  ///< when they come
 };
 
 }  // namespace nvlsim

@@ -7,6 +7,7 @@
 
 #include "nvlsim/analysis/job_energy.hpp"
 #include "nvlsim/plan/plan.hpp"
+#include "nvlsim/training/step_cache.hpp"
 #include "nvlsim/training/training.hpp"
 
 namespace nvlsim {
@@ -34,11 +35,18 @@ struct training_metrics {
   stage_breakdown mean;           ///< over GPUs
   job_energy energy;
   std::optional<dollars> cost;
+  std::optional<double> token_budget;  ///< of the whole training run
+  bytes memory_peak;                   ///< of the fullest GPU; left to who knows the memory report
 };
 training_metrics measure_training(const platform& p, const model& m, const training_workload& w, const plan& work,
                                   const timeline& times);
 
-/// FLOPs of one step as Megatron-Bridge counts them. With LoRA, frozen layers have no weight gradient.
+/// As measure_training, from the makespan alone: waits are not told apart, so that `bubble_fraction`,
+/// `exposed_communication` and the waits of `mean` stay zero.
+training_metrics measure_training_totals(const platform& p, const model& m, const training_workload& w,
+                                         const step_cost& step);
+
+/// FLOPs of one step as Megatron-Bridge counts them: LoRA has no weight gradient of frozen layers.
 double model_flops_per_step(const model& m, const training_workload& w, bool causal);
 
 }  // namespace nvlsim

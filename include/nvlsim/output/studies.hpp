@@ -1,10 +1,11 @@
-// Formats searches, Pareto studies, validations and fits.
+// Searches, Pareto studies, validations, fits, kernels and the table of metrics as text.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "nvlsim/analysis/fit_report.hpp"
+#include "nvlsim/analysis/kernel_answer.hpp"
 #include "nvlsim/analysis/pareto_study.hpp"
 #include "nvlsim/analysis/search_result.hpp"
 #include "nvlsim/analysis/validation.hpp"
@@ -30,5 +31,14 @@ std::string validation_text(const std::vector<validation_record>& records, bool 
 
 /// Text for a terminal: parameters before and after the fit, errors on fitted and on left-out rows.
 std::string fit_text(const fit_report& f);
+
+value kernel_json(const kernel_answer& a);
+std::string kernel_text(const kernel_answer& a);
+
+/// Every metric with its unit and meaning, for a terminal of 80 columns.
+std::string metrics_text();
+value metrics_json();
+/// The tables of docs/result-format.md.
+std::string metrics_markdown();
 
 }  // namespace nvlsim

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
-#include "nvlsim/analysis/distribution.hpp"
 #include "support/offline_schedule.hpp"
 
 namespace nvlsim {

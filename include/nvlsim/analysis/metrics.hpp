@@ -1,0 +1,147 @@
+// The table of metrics. Everything that names a metric reads it: results, bands, explanations, comparisons,
+// searches, shell completion, the JSON schema and the reference page. [docs/architecture.md#add-a-metric]
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "nvlsim/analysis/inference_metrics.hpp"
+#include "nvlsim/analysis/training_metrics.hpp"
+#include "nvlsim/config/value.hpp"
+
+namespace nvlsim {
+
+/// The kind of scenario that a metric belongs to.
+enum class metric_kind { training, inference, collective };
+inline constexpr std::array metric_kinds = {metric_kind::training, metric_kind::inference,
+                                            metric_kind::collective};
+std::string_view name(metric_kind k);
+
+enum class metric_unit {
+  second,
+  tokens_per_s,
+  requests_per_s,
+  tflops,
+  bytes_per_s,
+  fraction,
+  watt,
+  joule,
+  byte,
+  usd,
+  count
+};
+/// "s", "tok/s", "W"; "" for a count.
+std::string_view name(metric_unit u);
+
+enum class better { smaller, larger, neither };
+std::string_view name(better b);
+
+/// What a scenario of the metric's kind must have as well.
+enum class metric_needs {
+  nothing,
+  token_budget,  ///< a training run with a number of tokens
+  clock          ///< a load that is simulated in time (`needs_clock`)
+};
+
+/// The error that the band of a metric comes from, and how the metric follows it.
+enum class metric_band {
+  none,
+  with_time,     ///< proportional to the time of the step or the collective
+  against_time,  ///< proportional to the inverse of that time
+  ttft,          ///< error of the time to the first token
+  tpot,          ///< error of the time per output token
+  throughput,    ///< error of the throughput
+  whole_run      ///< the same, of requests, cost and time of the whole run
+};
+
+/// One row of the table.
+struct metric {
+  std::string_view name;  ///< ends with its unit
+  metric_unit unit = metric_unit::count;
+  better direction = better::neither;
+  std::string_view meaning;  ///< one sentence
+  /// The factors whose product it is, "output_tokens / counted_time_s / gpus": names of what `explain` counts in
+  /// the run. Empty for a metric that is measured or counted directly.
+  std::string_view formula = {};
+  std::string_view null_when = {};  ///< when a result has null; empty: never
+  metric_needs needs = metric_needs::nothing;
+  metric_band band = metric_band::none;
+  bool needs_timeline = false;  ///< `measure_training_totals` does not know it
+  bool is_distribution = false;
+};
+
+/// Nothing, a count, a number or a distribution.
+using metric_value = std::variant<std::monostate, std::int64_t, double, distribution>;
+
+/// A row with the accessor of the value in what a run measured.
+template <class Record>
+struct measured_metric {
+  metric about;
+  metric_value (*value)(const Record&);
+};
+
+struct collective_metrics {
+  seconds time;
+  bytes size;
+  double bus_factor = 1;  ///< busbw over algbw
+  std::int64_t gpus = 0;
+};
+
+/// Rows in the order in which results list them.
+std::span<const measured_metric<training_metrics>> training_table();
+std::span<const measured_metric<served_metrics>> inference_table();
+std::span<const measured_metric<collective_metrics>> collective_table();
+
+/// The rows of a kind without their accessors.
+std::span<const metric> metrics_of(metric_kind k);
+/// The row of a metric, or of the distribution that `name` is a statistic of ("ttft_s.p99"); null for no metric.
+const metric* find_metric(metric_kind k, std::string_view name);
+/// The same of the first kind that has one. Rows of one name have one unit and direction.
+const metric* find_metric(std::string_view name);
+
+/// The scenarios that have a metric: "training with a token budget".
+std::string scenarios_with(metric_kind k, const metric& m);
+
+/// Statistics of a distribution, in the order of results.
+struct statistic {
+  std::string_view name;
+  double distribution::*of;
+};
+inline constexpr std::array<statistic, 6> statistics = {{{"mean", &distribution::mean},
+                                                         {"p50", &distribution::p50},
+                                                         {"p90", &distribution::p90},
+                                                         {"p95", &distribution::p95},
+                                                         {"p99", &distribution::p99},
+                                                         {"max", &distribution::max}}};
+
+/// The name itself, or "NAME.STATISTIC" of every statistic of a distribution.
+std::vector<std::string> flat_names(const metric& m);
+
+/// Whether a run has the metric.
+bool applies(const metric& m, const training_metrics& t);
+bool applies(const metric& m, const served_metrics& s);
+bool applies(const metric& m, const collective_metrics& c);
+
+/// Sets a member of `out` for every row that applies.
+void set_metrics(value& out, const training_metrics& t);
+void set_metrics(value& out, const served_metrics& s);
+void set_metrics(value& out, const collective_metrics& c);
+
+/// The number of a value; nothing of null and of a distribution.
+std::optional<double> number_of(const metric_value& v);
+
+/// A factor of a formula: a name, and -1 for a divisor.
+struct formula_term {
+  std::string_view name;
+  int power = 1;
+};
+/// The terms of "a * b / c", in order.
+std::vector<formula_term> terms_of(std::string_view formula);
+
+}  // namespace nvlsim
