@@ -139,7 +139,7 @@ pooled_schedule schedule_pooled_row(const inference_row& r, const stack& s) {
   const inference_workload& w = r.work;
   std::vector<std::string> reasons;
   const request_lengths lengths = draw_lengths(w, w.requests);
-  pool_setup setup = setup_pools(r.hardware, s, *r.net, w, extent_of(lengths), reasons);
+  pool_setup setup = setup_pools({r.hardware, s, *r.net, w}, extent_of(lengths), reasons);
   // What was published did run.
   if (!reasons.empty()) setup.decode.lane.kv_capacity_tokens = setup.prefill.lane.kv_capacity_tokens = no_limit;
   iteration_costs decode(r.hardware, s, *r.net, decode_workload(w));

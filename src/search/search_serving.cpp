@@ -91,7 +91,7 @@ class space final : public search_space {
       out.reason = run.reasons.front();
       return out;
     }
-    split_lanes(run, machine_, base_.stack, base_.model, w, true);
+    split_lanes(run, {machine_, base_.stack, base_.model, w}, true);
     result r;
     add_inference_sections(r, machine_, w, run, evaluate(run.work));
     out.metrics = numbers_of(r);

@@ -24,11 +24,10 @@ pool_limits limits_of(const stack& s, const inference_workload& pool, const serv
 /// Streams and events of a plan from a schedule.
 class plan_builder {
  public:
-  plan_builder(const platform& p, const stack& s, const model& m, const inference_workload& w, inference_run& run,
-               bool explained)
-      : platform_(p), stack_(s), model_(m), work_(w), run_(run), explained_(explained), pools_(*run.pools),
-        decode_costs_(p, s, m, decode_workload(w)) {
-    if (w.prefill_pool) prefill_costs_.emplace(p, s, m, prefill_workload(w));
+  plan_builder(const serving_case& c, inference_run& run, bool explained)
+      : platform_(c.hardware), stack_(c.software), model_(c.net), work_(c.work), run_(run), explained_(explained),
+        pools_(*run.pools), decode_costs_(c.hardware, c.software, c.net, decode_workload(c.work)) {
+    if (work_.prefill_pool) prefill_costs_.emplace(platform_, stack_, model_, prefill_workload(work_));
   }
 
   void build() {
@@ -191,8 +190,8 @@ priced_transfer kv_transfer(const platform& p, const stack& s, const model& m, c
                         {.ranks = 2, .domains = domains});
 }
 
-pool_setup setup_pools(const platform& p, const stack& s, const model& m, const inference_workload& w,
-                       request_extent longest, std::vector<std::string>& reasons) {
+pool_setup setup_pools(const serving_case& c, request_extent longest, std::vector<std::string>& reasons) {
+  const auto& [p, s, m, w] = c;
   pool_setup out;
   out.prompts_cached = w.prompts_cached;
   out.concurrency = w.load == load_kind::closed_loop ? w.concurrency : 0;
@@ -218,8 +217,12 @@ pool_setup setup_pools(const platform& p, const stack& s, const model& m, const 
   return out;
 }
 
-void plan_pools(const platform& p, const stack& s, const model& m, const inference_workload& w,
-                const pool_setup& setup, const request_lengths& lengths, inference_run& run, bool explained) {
+void plan_pools(const serving_case& c, const pool_setup& setup, const request_lengths& lengths, inference_run& run,
+                bool explained) {
+  const platform& p = c.hardware;
+  const stack& s = c.software;
+  const model& m = c.net;
+  const inference_workload& w = c.work;
   {
     iteration_costs decode(p, s, m, decode_workload(w));
     std::optional<iteration_costs> prefill;
@@ -233,7 +236,7 @@ void plan_pools(const platform& p, const stack& s, const model& m, const inferen
     };
     run.pools = schedule_pools(lengths, setup, prices);
   }
-  plan_builder(p, s, m, w, run, explained).build();
+  plan_builder(c, run, explained).build();
 }
 
 }  // namespace nvlsim

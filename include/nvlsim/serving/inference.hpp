@@ -82,6 +82,14 @@ struct inference_workload {
   measured_part measured;
   service_objective objective;
   // layout
+/// A workload with what serves it; all must outlive it.
+struct serving_case {
+  const platform& hardware;
+  const stack& software;
+  const model& net;
+  const inference_workload& work;
+};
+
   int tp = 1, pp = 1, ep = 1;
   int attention_dp = 1;  ///< ranks of a replica that keep their own sequences and share experts; then `tp` is 1
   int replicas = 1;

@@ -20,13 +20,11 @@ priced_transfer kv_transfer(const platform& p, const stack& s, const model& m, c
                             double tokens);
 
 /// Limits of the workers of both pools. `reasons` gets why they cannot take the longest request.
-pool_setup setup_pools(const platform& p, const stack& s, const model& m, const inference_workload& w,
-                       request_extent longest, std::vector<std::string>& reasons);
+pool_setup setup_pools(const serving_case& c, request_extent longest, std::vector<std::string>& reasons);
 
-/// Requires a pooled workload, `s.inference` and no `serving_problems`; fills `run` but for its reasons.
-/// `explained`: parts have facts.
-void plan_pools(const platform& p, const stack& s, const model& m, const inference_workload& w,
-                const pool_setup& setup, const request_lengths& lengths, inference_run& run,
+/// Requires a pooled workload, a stack with an inference section and no `serving_problems`; fills `run` but for
+/// its reasons. `explained`: parts have facts.
+void plan_pools(const serving_case& c, const pool_setup& setup, const request_lengths& lengths, inference_run& run,
                 bool explained = false);
 
 }  // namespace nvlsim

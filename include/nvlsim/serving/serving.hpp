@@ -142,9 +142,14 @@ struct serving_run {
 };
 
 /// The lanes of a run as a plan that has been run, for traces: the first iterations, and counters of what runs,
-/// waits and is cached. At most 64 lanes, unless `whole`.
-void draw_serving(const serving_run& run, const inference_workload& w, plan& work, timeline& times,
-                  std::vector<trace_counter>& counters, bool whole = false);
+/// waits and is cached.
+struct serving_picture {
+  plan work;
+  timeline times;
+  std::vector<trace_counter> counters;
+};
+/// At most 64 lanes, unless `whole`.
+serving_picture draw_serving(const serving_run& run, const inference_workload& w, bool whole = false);
 
 /// The same counters of a run in token time, by class; those of pools have no caches. The plan of `run` is not
 /// looked at.
@@ -153,9 +158,12 @@ std::vector<trace_counter> count_over_time(const inference_run& run, const timel
 
 /// Whether the load needs a clock; else `plan_inference` simulates it in token time, with the same engine.
 bool needs_clock(const inference_workload& w);
-/// `kv_capacity_tokens` of a lane stand in for what the memory model gives. `explained` keeps all iterations, and
-/// the facts of their parts.
+
+struct serving_options {
+  std::optional<std::int64_t> kv_capacity_tokens = {};  ///< of a lane, in place of what the memory model gives
+  bool explained = false;                               ///< keeps all iterations, and the facts of their parts
+};
 serving_run serve(const platform& p, const stack& s, const model& m, const inference_workload& w,
-                  std::optional<std::int64_t> kv_capacity_tokens = {}, bool explained = false);
+                  const serving_options& options = {});
 
 }  // namespace nvlsim
