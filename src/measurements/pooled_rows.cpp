@@ -30,8 +30,8 @@ std::vector<int> numbers_in(std::string_view text) {
 }
 
 /// Workers of so many ranks; with attention data parallelism each rank keeps its sequences.
-pool_layout pool_of(int workers, int ranks, int ep, bool attention_dp, bool routed) {
-  pool_layout out;
+rank_counts pool_of(int workers, int ranks, int ep, bool attention_dp, bool routed) {
+  rank_counts out;
   out.replicas = std::max(workers, 1);
   (attention_dp && routed ? out.attention_dp : out.tp) = std::max(ranks, 1);
   out.ep = routed ? std::clamp(ep, 1, std::max(ranks, 1)) : 1;
@@ -39,7 +39,7 @@ pool_layout pool_of(int workers, int ranks, int ep, bool attention_dp, bool rout
 }
 
 struct both_pools {
-  pool_layout prefill, decode;
+  rank_counts prefill, decode;
 };
 
 /// "prefill 2x(tp1,dp4,ep4), decode 5x(tp8,dp1,ep8)". Worker sizes come from the numbers of GPUs.
@@ -69,8 +69,8 @@ std::optional<both_pools> workers_in_notes(const std::string& notes, bool routed
 }
 
 /// Racks (or servers) that hold each worker whole, or in whole ones.
-int domains_for(const pool_layout& l, int domain) {
-  const int each = l.tp * l.pp * l.attention_dp;
+int domains_for(const rank_counts& l, int domain) {
+  const int each = l.gpus_per_replica();
   return each >= domain ? (each + domain - 1) / domain * l.replicas
                         : (l.replicas + domain / each - 1) / (domain / each);
 }
@@ -122,11 +122,8 @@ std::optional<std::string> read_pools(const csv_row& row, inference_row& out) {
         fmt::format("pools assumed: {} x {} GPUs that prefill, {} x {} that decode{}", pools->prefill.replicas,
                     prefill_size, pools->decode.replicas, size, apart ? " with attention data parallelism" : "");
   }
-  w.prefill_pool = pools->prefill;
-  w.tp = pools->decode.tp;
-  w.ep = pools->decode.ep;
-  w.attention_dp = pools->decode.attention_dp;
-  w.replicas = pools->decode.replicas;
+  w.prefill_pool = pool_layout{pools->prefill, {}};
+  static_cast<rank_counts&>(w) = pools->decode;
   out.gpus = w.gpus();
   const int domain = static_cast<int>(out.hardware.gpus_per_rack());
   const int racks =

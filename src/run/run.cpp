@@ -137,7 +137,7 @@ void run_serving(run_record& out, const scenario& s, const inference_workload& w
 }
 
 void run_inference(run_record& out, const scenario& s, const inference_workload& w, const run_options& o) {
-  if (needs_clock(w)) return run_serving(out, s, w, o);
+  if (needs_clock(s.stack, w)) return run_serving(out, s, w, o);
   result& r = out.outcome;
   inference_run run = plan_inference(s.platform, s.stack, s.model, w, o.explained);
   r.memory = memory_section(run.memory);

@@ -157,7 +157,8 @@ scenario_options read_options(config::reader& r) {
 }
 
 /// The workload by its kind. What is in one of no known kind means nothing, and is not reported.
-void read_workload(config::reader& r, const platform& p, const checkpoint_spec& checkpoint, scenario& s) {
+void read_workload(config::reader& r, const named_inputs& in, scenario& s) {
+  const platform& p = in.hardware.content;
   config::reader w = r.child("workload");
   const std::size_t kind = w.one_of("kind", workload_kinds);
   const value* given = w.raw("kind");
@@ -179,10 +180,10 @@ void read_workload(config::reader& r, const platform& p, const checkpoint_spec& 
     else c.place = read_placement(r, p, c.gpus, 1, std::max(1, p.gpus_per_rack()));
     s.workload = c;
   } else {
-    inference_workload i = read_inference_workload(w, checkpoint);
+    inference_workload i = read_inference_workload(w, in.net.content.checkpoint);
     i.seed = s.simulation.seed;
     i.degraded = read_degraded(r, p);
-    if (!i.degraded.empty() && (needs_clock(i) || i.pooled()))
+    if (!i.degraded.empty() && (needs_clock(in.software->file.content, i) || i.pooled()))
       r.fail("degraded",
              "degraded hardware is simulated for offline, closed-loop and static loads on one pool of replicas");
     s.workload = i;
@@ -215,7 +216,7 @@ void read_requests(scenario& s, const config::document& doc, diagnostics& proble
 }
 
 /// What the workload can show of the fidelity asked for.
-void check_fidelity(const scenario& s, const config::document& doc, diagnostics& problems) {
+void check_fidelity(const scenario& s, const stack& software, const config::document& doc, diagnostics& problems) {
   const fidelity f = s.simulation.network;
   std::string what;
   if (const auto* c = std::get_if<collective_workload>(&s.workload)) {
@@ -229,7 +230,7 @@ void check_fidelity(const scenario& s, const config::document& doc, diagnostics&
   } else if (const auto* w = std::get_if<inference_workload>(&s.workload);
              w && f == fidelity::flow && !w->prefill_pool) {
     what = "no operations of an inference workload without a prefill pool share the network; use closed";
-  } else if (w && f == fidelity::flow && needs_clock(*w)) {
+  } else if (w && f == fidelity::flow && needs_clock(software, *w)) {
     what =
         "flow shows the caches that pools send in an offline load or a closed loop; loads with arrivals, "
         "objectives, sessions, "
@@ -351,10 +352,10 @@ scenario load_scenario(const std::filesystem::path& file, const std::vector<over
   r.ignore("description");
   named_inputs in = read_named(r, doc, sets, data, problems);
   s.simulation = read_options(r);
-  read_workload(r, in.hardware.content, in.net.content.checkpoint, s);
+  read_workload(r, in, s);
   read_requests(s, doc, problems);
   r.done();
-  if (problems.empty()) check_fidelity(s, doc, problems);
+  if (problems.empty()) check_fidelity(s, in.software->file.content, doc, problems);
   if (problems.empty()) check_stack(r, s, in.software->file.content);
   problems.throw_if_any();
   s.platform = in.hardware.content;

@@ -214,25 +214,7 @@ stream run_of(const batching_schedule& schedule, iteration_costs& costs, plan& w
 }  // namespace
 
 engine_settings settings_of(const inference_profile& engine, const inference_workload& w) {
-  engine_settings out = engine.settings;
-  const engine_overrides& o = w.engine;
-  const auto take = [](auto& at, const auto& given) {
-    if (given) at = *given;
-  };
-  take(out.prefill, o.prefill);
-  take(out.max_num_tokens, o.max_num_tokens);
-  take(out.max_batch_size, o.max_batch_size);
-  take(out.kv_reserve, o.kv_reserve);
-  take(out.kv_fraction, o.kv_fraction);
-  take(out.batch_wait_iterations, o.batch_wait_iterations);
-  take(out.batch_wait_ratio, o.batch_wait_ratio);
-  take(out.rank_wait_iterations, o.rank_wait_iterations);
-  take(out.poll_interval, o.poll_interval);
-  take(out.cuda_graph_max_batch_size, o.cuda_graph_max_batch_size);
-  take(out.stream_interval, o.stream_interval);
-  take(out.preemption, o.preemption);
-  take(out.prefix_cache, o.prefix_cache);
-  return out;
+  return merged(engine.settings, w.engine);
 }
 
 double expected_tokens_per_step(int draft_tokens, double acceptance) {

@@ -147,16 +147,10 @@ class plan_builder {
 
 inference_workload prefill_workload(const inference_workload& w) {
   inference_workload out = w;
-  const pool_layout& l = w.prefill_pool.value();
+  const pool_layout& pool = w.prefill_pool.value();
   out.prefill_pool.reset();
-  out.tp = l.tp;
-  out.pp = l.pp;
-  out.ep = l.ep;
-  out.attention_dp = l.attention_dp;
-  out.replicas = l.replicas;
-  out.engine.max_num_tokens = l.max_num_tokens;
-  out.engine.max_batch_size = l.max_batch_size;
-  out.engine.kv_fraction = l.kv_fraction;
+  static_cast<rank_counts&>(out) = pool;
+  out.engine = pool.engine;
   return out;
 }
 
@@ -168,8 +162,7 @@ inference_workload decode_workload(const inference_workload& w) {
 }
 
 int inference_workload::gpus() const {
-  const int prefill =
-      prefill_pool ? prefill_pool->tp * prefill_pool->pp * prefill_pool->attention_dp * prefill_pool->replicas : 0;
+  const int prefill = prefill_pool ? prefill_pool->gpus_per_replica() * prefill_pool->replicas : 0;
   return gpus_per_replica() * replicas + prefill;
 }
 

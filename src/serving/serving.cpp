@@ -113,14 +113,14 @@ std::vector<std::string> assumptions(const platform& p, const stack& s, const in
 
 }  // namespace
 
-bool needs_clock(const inference_workload& w) {
+bool needs_clock(const stack& s, const inference_workload& w) {
   const auto by_itself = [](const token_lengths& l) { return l.shape != length_shape::uniform; };
   const double tokens = static_cast<double>(w.requests) * w.output.mean;
   const bool long_loop = w.load == load_kind::closed_loop &&
                          tokens > static_cast<double>(most_iterations) * static_cast<double>(w.concurrency);
   return w.load == load_kind::open_loop || w.load == load_kind::trace || w.sessions || w.objective.any() ||
          long_loop || w.router != router_policy::round_robin ||
-         w.engine.preemption.value_or(preemption_policy::none) != preemption_policy::none ||
+         (s.inference && settings_of(*s.inference, w).preemption != preemption_policy::none) ||
          w.measured.warmup > 0 || w.measured.tail > 0 || by_itself(w.input) || by_itself(w.output);
 }
 

@@ -34,17 +34,6 @@ enum class router_policy {
   prefix_aware   ///< with the least to compute and to hold, counting what its cache already has
 };
 
-/// What a scenario says other than the stack's settings.
-struct engine_overrides {
-  std::optional<prefill_policy> prefill;
-  std::optional<std::int64_t> max_num_tokens, max_batch_size, batch_wait_iterations, rank_wait_iterations,
-      poll_interval;
-  std::optional<std::int64_t> cuda_graph_max_batch_size, stream_interval;
-  std::optional<double> kv_reserve, kv_fraction, batch_wait_ratio;
-  std::optional<preemption_policy> preemption;
-  std::optional<bool> prefix_cache;
-};
-
 /// Speculative decoding: a step of a sequence checks `draft_tokens` guesses of the model's prediction module
 /// beside its own token, and gives `tokens_per_step` on average.
 /// [docs/models-and-assumptions.md#speculative-decoding]
@@ -55,14 +44,13 @@ struct speculation {
 /// Tokens of a step when each guess holds with that probability, given that those before it did.
 double expected_tokens_per_step(int draft_tokens, double acceptance);
 
-/// Ranks of a pool of equal workers.
-struct pool_layout {
-  int tp = 1, pp = 1, ep = 1, attention_dp = 1, replicas = 1;
-  std::optional<std::int64_t> max_num_tokens, max_batch_size;
-  std::optional<double> kv_fraction;
+/// A pool of equal workers, with all that the scenario says of them.
+struct pool_layout : rank_counts {
+  engine_overrides engine;
 };
 
-struct inference_workload {
+/// The ranks and the settings of `engine` are those of the engines that decode.
+struct inference_workload : rank_counts {
   precision weights = precision::bf16, kv_cache = precision::bf16;
   std::optional<precision> attention_weights, expert_weights;  ///< where they differ from `weights`
   engine_overrides engine;
@@ -81,20 +69,8 @@ struct inference_workload {
   bool front_end = true;  ///< loads other than offline come through a server; else the engine is called in process
   measured_part measured;
   service_objective objective;
-  // layout
-/// A workload with what serves it; all must outlive it.
-struct serving_case {
-  const platform& hardware;
-  const stack& software;
-  const model& net;
-  const inference_workload& work;
-};
-
-  int tp = 1, pp = 1, ep = 1;
-  int attention_dp = 1;  ///< ranks of a replica that keep their own sequences and share experts; then `tp` is 1
-  int replicas = 1;
   router_policy router = router_policy::round_robin;
-  /// Prompts are worked on by workers of their own, and the layout above is that of those that decode.
+  /// Prompts are worked on by workers of their own.
   /// [docs/models-and-assumptions.md#disaggregation]
   std::optional<pool_layout> prefill_pool;
   bool prompts_cached = false;  ///< decode workers alone: the caches of prompts are there when a request arrives
@@ -102,9 +78,16 @@ struct serving_case {
   std::vector<degradation> degraded;
   std::uint64_t seed = 1;
 
-  int gpus_per_replica() const { return tp * pp * attention_dp; }
   bool pooled() const { return prefill_pool.has_value() || prompts_cached; }
   int gpus() const;
+};
+
+/// A workload with what serves it; all must outlive it.
+struct serving_case {
+  const platform& hardware;
+  const stack& software;
+  const model& net;
+  const inference_workload& work;
 };
 
 /// The workload as the workers of the prefill pool see it. Requires one.

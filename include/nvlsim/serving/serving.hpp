@@ -157,7 +157,7 @@ std::vector<trace_counter> count_over_time(const inference_run& run, const timel
                                            const std::vector<request_record>& requests);
 
 /// Whether the load needs a clock; else `plan_inference` simulates it in token time, with the same engine.
-bool needs_clock(const inference_workload& w);
+bool needs_clock(const stack& s, const inference_workload& w);
 
 struct serving_options {
   std::optional<std::int64_t> kv_capacity_tokens = {};  ///< of a lane, in place of what the memory model gives

@@ -7,24 +7,11 @@
 #include <map>
 #include <string>
 
+#include "nvlsim/stack/engine_settings.hpp"
 #include "nvlsim/units/precision.hpp"
 #include "nvlsim/units/units.hpp"
 
 namespace nvlsim {
-
-/// How prompts enter iterations. [docs/models-and-assumptions.md#inference-scheduler]
-enum class prefill_policy {
-  chunked,       ///< beside decodes, cut to what the token budget leaves
-  whole_prompt,  ///< beside decodes, those that fit whole
-  exclusive      ///< in iterations of their own, while decodes wait; one longer than the budget is cut
-};
-
-/// What happens when running sequences outgrow the KV cache. [docs/models-and-assumptions.md#inference-preemption]
-enum class preemption_policy {
-  none,       ///< they cannot: what admission reserves is held to the end
-  recompute,  ///< the one admitted last gives its cache up, and computes it again later
-  swap        ///< its cache goes to CPU memory and comes back
-};
 
 /// What the KV cache takes its share of.
 enum class kv_memory_rule {
@@ -75,25 +62,6 @@ struct front_end_costs {
   /// How long the first of a request's tokens waits, of so many gaps of that length: no longer than the request
   /// lasts.
   double held_back_s(double gaps, double gap_s) const { return std::min(first_token_iterations, gaps) * gap_s; }
-};
-
-/// Limits and habits that a scenario may override.
-struct engine_settings {
-  prefill_policy prefill = prefill_policy::chunked;
-  std::int64_t max_num_tokens = 8192;  ///< of an iteration, prompts and decodes together
-  std::int64_t max_batch_size = 2048;  ///< running sequences
-  double kv_reserve = 1;               ///< share of a request's output that admission asks for
-  double kv_fraction = 0.9;
-  std::int64_t batch_wait_iterations = 0;  ///< a prompt may wait so long for others
-  double batch_wait_ratio = 0;  ///< waiting prompts that fill this share of the token budget end the wait
-  std::int64_t rank_wait_iterations =
-      0;  ///< under attention data parallelism: a prompt may wait so long until each rank has one
-  std::int64_t poll_interval = 1;  ///< iterations between two looks at the queue of new requests
-  std::int64_t cuda_graph_max_batch_size =
-      std::int64_t{1} << 30;         ///< decodes of an iteration that a captured graph can hold; 0: no graphs
-  std::int64_t stream_interval = 1;  ///< tokens of a sequence between two replies to its client
-  preemption_policy preemption = preemption_policy::none;
-  bool prefix_cache = false;  ///< blocks of prompts stay for later prompts that begin alike
 };
 
 struct inference_profile : engine_costs {
