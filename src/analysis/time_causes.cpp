@@ -6,7 +6,9 @@
 #include <functional>
 #include <map>
 #include <set>
+#include <type_traits>
 #include <utility>
+#include <variant>
 
 #include "analysis/time_slices.hpp"
 
@@ -38,53 +40,102 @@ resource usual_limit(work_kind k) {
 
 std::string amount_text(double x) { return fmt::format("{:.6g}", x); }
 
-/// A shape, or the range of several.
+std::string megabytes(double x) { return fmt::format("{:.4g} MB", x / 1e6); }
+
+template <class Extent>
+constexpr std::array<double Extent::*, 0> sides_of = {};
+template <>
+constexpr std::array sides_of<gemm_extent> = {&gemm_extent::m, &gemm_extent::n, &gemm_extent::k,
+                                              &gemm_extent::groups};
+template <>
+constexpr std::array sides_of<attention_extent> = {&attention_extent::sequences, &attention_extent::heads,
+                                                   &attention_extent::queries, &attention_extent::keys};
+template <>
+constexpr std::array sides_of<decode_extent> = {&decode_extent::sequences, &decode_extent::heads,
+                                                &decode_extent::cached};
+template <>
+constexpr std::array sides_of<exchange_extent> = {&exchange_extent::bytes, &exchange_extent::ranks,
+                                                  &exchange_extent::domains};
+
+/// From the least to the most of a side, of several extents.
+template <class Extent>
+struct extent_range {
+  const Extent &low, &high;
+
+  std::string operator()(double Extent::*side) const {
+    if (low.*side == high.*side) return amount_text(low.*side);
+    return fmt::format("{}..{}", amount_text(low.*side), amount_text(high.*side));
+  }
+};
+
+/// An extent, or the range of several.
 struct shape_range {
   part_facts low, high;
   bool empty = true;
 
   void add(const part_facts& f) {
     if (empty) low = high = f;
-    for (std::size_t i = 0; i < f.shape.size(); ++i) {
-      low.shape[i] = std::min(low.shape[i], f.shape[i]);
-      high.shape[i] = std::max(high.shape[i], f.shape[i]);
-    }
+    std::visit([&](const auto& extent) { widen(extent); }, f.extent);
     if (f.algorithm != high.algorithm) high.algorithm = "several algorithms";
     if (f.exchange != high.exchange) high.exchange = "exchanges";
     empty = false;
   }
-  std::string side(std::size_t i) const {
-    if (low.shape[i] == high.shape[i]) return amount_text(low.shape[i]);
-    return fmt::format("{}..{}", amount_text(low.shape[i]), amount_text(high.shape[i]));
-  }
   std::string text() const;
+
+ private:
+  /// Parts of one name are of one kind; others are left out.
+  template <class Extent>
+  void widen(const Extent& by) {
+    auto *least = std::get_if<Extent>(&low.extent), *most = std::get_if<Extent>(&high.extent);
+    if (!least || !most) return;
+    for (const auto side : sides_of<Extent>) {
+      least->*side = std::min(least->*side, by.*side);
+      most->*side = std::max(most->*side, by.*side);
+    }
+  }
+  void widen(std::monostate) {}
+
+  template <class Extent>
+  extent_range<Extent> range() const {
+    return {std::get<Extent>(low.extent), std::get<Extent>(high.extent)};
+  }
 };
 
-std::string megabytes(double x) { return fmt::format("{:.4g} MB", x / 1e6); }
+std::string text_of(const extent_range<gemm_extent>& r, const part_facts& f) {
+  const std::string one =
+      fmt::format("{} x {} x {} {}", r(&gemm_extent::m), r(&gemm_extent::n), r(&gemm_extent::k), name(f.operands));
+  return r.high.groups == 1 ? one : fmt::format("{} of {}", r(&gemm_extent::groups), one);
+}
+
+std::string text_of(const extent_range<attention_extent>& r, const part_facts&) {
+  return fmt::format("{} sequences, {} heads, {} queries x {} keys", r(&attention_extent::sequences),
+                     r(&attention_extent::heads), r(&attention_extent::queries), r(&attention_extent::keys));
+}
+
+std::string text_of(const extent_range<decode_extent>& r, const part_facts&) {
+  return fmt::format("{} sequences, {} heads, {} cached", r(&decode_extent::sequences), r(&decode_extent::heads),
+                     r(&decode_extent::cached));
+}
+
+std::string text_of(const extent_range<exchange_extent>& r, const part_facts& f) {
+  const std::string size = r.low.bytes == r.high.bytes
+                               ? megabytes(r.low.bytes)
+                               : fmt::format("{} .. {}", megabytes(r.low.bytes), megabytes(r.high.bytes));
+  const std::string racks =
+      r.high.domains > 1 ? fmt::format(" in {} domains", r(&exchange_extent::domains)) : std::string();
+  return fmt::format("{} of {}, {} ranks{}{}{}", f.exchange, size, r(&exchange_extent::ranks), racks,
+                     f.algorithm.empty() ? "" : ", ", f.algorithm);
+}
 
 std::string shape_range::text() const {
   if (empty) return {};
-  switch (low.what) {
-    case part_facts::form::gemm: {
-      const std::string one = fmt::format("{} x {} x {} {}", side(0), side(1), side(2), name(low.operands));
-      return high.shape[3] == 1 ? one : fmt::format("{} of {}", side(3), one);
-    }
-    case part_facts::form::attention:
-      return fmt::format("{} sequences, {} heads, {} queries x {} keys", side(0), side(1), side(2), side(3));
-    case part_facts::form::decode:
-      return fmt::format("{} sequences, {} heads, {} cached", side(0), side(1), side(3));
-    case part_facts::form::exchange: {
-      const std::string size = low.shape[0] == high.shape[0]
-                                   ? megabytes(low.shape[0])
-                                   : fmt::format("{} .. {}", megabytes(low.shape[0]), megabytes(high.shape[0]));
-      const std::string racks = high.shape[2] > 1 ? fmt::format(" in {} domains", side(2)) : std::string();
-      return fmt::format("{} of {}, {} ranks{}{}{}", high.exchange, size, side(1), racks,
-                         high.algorithm.empty() ? "" : ", ", high.algorithm);
-    }
-    case part_facts::form::plain:
-      break;
-  }
-  return {};
+  return std::visit(
+      [&](const auto& extent) -> std::string {
+        using type = std::decay_t<decltype(extent)>;
+        if constexpr (std::is_same_v<type, std::monostate>) return {};
+        else return text_of(range<type>(), high);
+      },
+      low.extent);
 }
 
 /// Slices with the same key form one leaf.
@@ -209,7 +260,7 @@ std::vector<time_use> uses_of_time(const std::vector<time_slice>& slices, bool t
   std::vector<time_slice> wanted;
   for (const time_slice& s : slices) {
     if (!s.facts) continue;
-    const bool exchange = s.facts->what == part_facts::form::exchange;
+    const bool exchange = std::holds_alternative<exchange_extent>(s.facts->extent);
     const bool kernel =
         !exchange && (s.facts->work.base() > 0 || s.facts->moved.base() > 0) && s.facts->limit != resource::c2c;
     if (transfers ? exchange : kernel) wanted.push_back(s);

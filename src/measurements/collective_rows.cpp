@@ -53,9 +53,10 @@ void read_exchange(const platform& p, double size, collective_row& out) {
   out.price = [t, kind, &p](const collective_profile& c) { return expert_exchange_time(c, p, kind, t).value(); };
 }
 
-void read_library(const csv_row& row, const platform& p, collective kind, int domain, double size,
-                  collective_row& out) {
+/// `domain`: GPUs of an NVLink domain.
+void read_library(const csv_row& row, const platform& p, collective kind, int domain, collective_row& out) {
   const int ranks = kind == collective::send_recv ? 2 : out.gpus;
+  const double size = row.number("message_bytes").value();
   const comm_group g{ranks, (out.gpus + domain - 1) / domain};
   const std::string_view algorithm = forced_algorithm(row["algorithm"]);
   out.family = collective_family(p, kind, g);
@@ -85,7 +86,7 @@ void read_into(const csv_row& row, input_cache& inputs, collective_row& out) {
                : *size >= 1 << 20 ? "one domain, 1 MiB and more"
                                   : "one domain, under 1 MiB";
   if (exchange) return read_exchange(p, *size, out);
-  read_library(row, p, *kind, static_cast<int>(*domain), *size, out);
+  read_library(row, p, *kind, static_cast<int>(*domain), out);
 }
 
 constexpr double message_element_bytes = 2;

@@ -231,6 +231,13 @@ class row_reader {
     if (!measured) note(fmt::format("{:.3g} tokens per step assumed", work_.drafts.tokens_per_step));
   }
 
+  /// The engine, or those of both pools.
+  template <class Member, class T>
+  void set_engines(Member engine_overrides::*setting, const T& v) {
+    work_.engine.*setting = v;
+    if (work_.prefill_pool) work_.prefill_pool->engine.*setting = v;
+  }
+
   void read_settings() {
     engine_overrides& o = work_.engine;
     o.max_num_tokens = leading(row_["max_num_tokens"]);
@@ -264,10 +271,10 @@ class row_reader {
       if (at == std::string::npos) return std::nullopt;
       return leading(std::string_view(cell).substr(at + 1, cell.find('/', at) - at - 1));
     };
-    work_.prefill_pool->max_num_tokens = after("max_num_tokens", 'P');
-    work_.prefill_pool->max_batch_size = after("max_batch", 'P');
-    work_.engine.max_num_tokens = after("max_num_tokens", 'D');
-    work_.engine.max_batch_size = after("max_batch", 'D');
+    for (const auto& [engine, letter] : {std::pair{&work_.prefill_pool->engine, 'P'}, {&work_.engine, 'D'}}) {
+      engine->max_num_tokens = after("max_num_tokens", letter);
+      engine->max_batch_size = after("max_batch", letter);
+    }
   }
 
   /// Lengths drawn uniformly from [ratio * nominal, nominal].
@@ -327,8 +334,8 @@ class row_reader {
   void read_mlperf_engine() {
     work_.input.spread = 0.7;
     work_.output.spread = 0.95;
-    if (!work_.engine.prefill) work_.engine.prefill = prefill_policy::chunked;
-    work_.engine.kv_reserve = 0.5;
+    if (!work_.engine.prefill) set_engines(&engine_overrides::prefill, prefill_policy::chunked);
+    set_engines(&engine_overrides::kv_reserve, 0.5);
   }
 
   bool prompts_alone() const {
@@ -338,7 +345,7 @@ class row_reader {
   /// Prefill-only rows: one pass over a batch of prompts, or prompts one after another. The only output is the
   /// first token.
   void read_prompts_alone() {
-    work_.engine.prefill = prefill_policy::chunked;
+    set_engines(&engine_overrides::prefill, prefill_policy::chunked);
     out_.counts_prompts = true;
     if (const auto n =
             row_.integer("concurrency") ? row_.integer("concurrency") : row_.integer("batch_limit_per_instance");

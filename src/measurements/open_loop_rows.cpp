@@ -53,7 +53,7 @@ std::vector<double> simulate_open_loop(inference_row& r, const stack& s) {
   if (!run.reasons.empty()) {
     // The published run did fit.
     note("does not fit as modelled: " + run.reasons.front());
-    run = serve(r.hardware, s, *r.net, w, no_limit);
+    run = serve(r.hardware, s, *r.net, w, {.kv_capacity_tokens = no_limit});
   }
   if (!run.reasons.empty()) {
     r.record.status = record_status::infeasible;

@@ -30,8 +30,8 @@ std::vector<int> numbers_in(std::string_view text) {
 }
 
 /// A pool of workers with `ranks` GPUs each. With attention data parallelism each rank has its own sequences.
-pool_layout pool_of(int workers, int ranks, int ep, bool attention_dp, bool routed) {
-  pool_layout out;
+rank_counts pool_of(int workers, int ranks, int ep, bool attention_dp, bool routed) {
+  rank_counts out;
   out.replicas = std::max(workers, 1);
   (attention_dp && routed ? out.attention_dp : out.tp) = std::max(ranks, 1);
   out.ep = routed ? std::clamp(ep, 1, std::max(ranks, 1)) : 1;
@@ -39,7 +39,7 @@ pool_layout pool_of(int workers, int ranks, int ep, bool attention_dp, bool rout
 }
 
 struct both_pools {
-  pool_layout prefill, decode;
+  rank_counts prefill, decode;
 };
 
 /// Parses "prefill 2x(tp1,dp4,ep4), decode 5x(tp8,dp1,ep8)". Worker sizes follow from the numbers of GPUs.
@@ -69,8 +69,8 @@ std::optional<both_pools> workers_in_notes(const std::string& notes, bool routed
 }
 
 /// Number of racks (or servers) needed: small workers are not split, large ones take whole racks.
-int domains_for(const pool_layout& l, int domain) {
-  const int each = l.tp * l.pp * l.attention_dp;
+int domains_for(const rank_counts& l, int domain) {
+  const int each = l.gpus_per_replica();
   return each >= domain ? (each + domain - 1) / domain * l.replicas
                         : (l.replicas + domain / each - 1) / (domain / each);
 }
@@ -122,11 +122,8 @@ std::optional<std::string> read_pools(const csv_row& row, inference_row& out) {
         fmt::format("pools assumed: prefill {} x {} GPUs, decode {} x {} GPUs{}", pools->prefill.replicas,
                     prefill_size, pools->decode.replicas, size, apart ? " with attention data parallelism" : "");
   }
-  w.prefill_pool = pools->prefill;
-  w.tp = pools->decode.tp;
-  w.ep = pools->decode.ep;
-  w.attention_dp = pools->decode.attention_dp;
-  w.replicas = pools->decode.replicas;
+  w.prefill_pool = pool_layout{pools->prefill, {}};
+  static_cast<rank_counts&>(w) = pools->decode;
   out.gpus = w.gpus();
   const int domain = static_cast<int>(out.hardware.gpus_per_rack());
   const int racks =
@@ -139,7 +136,7 @@ pooled_schedule schedule_pooled_row(const inference_row& r, const stack& s) {
   const inference_workload& w = r.work;
   std::vector<std::string> reasons;
   const request_lengths lengths = draw_lengths(w, w.requests);
-  pool_setup setup = setup_pools(r.hardware, s, *r.net, w, extent_of(lengths), reasons);
+  pool_setup setup = setup_pools({r.hardware, s, *r.net, w}, extent_of(lengths), reasons);
   // The published run did fit.
   if (!reasons.empty()) setup.decode.lane.kv_capacity_tokens = setup.prefill.lane.kv_capacity_tokens = no_limit;
   iteration_costs decode(r.hardware, s, *r.net, decode_workload(w));

@@ -29,28 +29,24 @@ part_facts facts_of(const gpu_spec& gpu, precision operands, const kernel_cost& 
 
 part_facts facts_of(const gpu_spec& gpu, precision operands, const kernel_cost& k, const gemm_shape& s) {
   part_facts f = facts_of(gpu, operands, k);
-  f.what = part_facts::form::gemm;
-  f.shape = {s.m, s.n, s.k, s.groups};
+  f.extent = gemm_extent{s.m, s.n, s.k, s.groups};
   return f;
 }
 
 part_facts facts_of(const gpu_spec& gpu, const kernel_cost& k, const attention_shape& s) {
   part_facts f = facts_of(gpu, s.fp8 ? precision::fp8 : precision::bf16, k);
-  f.what = part_facts::form::attention;
-  f.shape = {s.batch, s.heads, s.queries, s.queries > 0 ? s.pairs / s.queries : 0};
+  f.extent = attention_extent{s.batch, s.heads, s.queries, s.queries > 0 ? s.pairs / s.queries : 0};
   return f;
 }
 
 part_facts facts_of(const gpu_spec& gpu, const kernel_cost& k, const decode_shape& s) {
   part_facts f = facts_of(gpu, precision::bf16, k);
-  f.what = part_facts::form::decode;
-  f.shape = {s.batch, s.heads, 1, s.context};
+  f.extent = decode_extent{s.batch, s.heads, s.context};
   return f;
 }
 
 part_facts facts_of(const platform& p, const priced_transfer& t, double times) {
   part_facts f;
-  f.what = part_facts::form::exchange;
   f.alone = t.time;
   f.latency = std::min(t.latency, t.time);
   const double nvlink = most(t.traffic.nvlink), nic = most(t.traffic.nic);
@@ -59,7 +55,8 @@ part_facts facts_of(const platform& p, const priced_transfer& t, double times) {
   f.limit = by_nic ? resource::nic : resource::nvlink;
   f.moved = bytes::from_base(by_nic ? nic : nvlink);
   f.ceiling = by_nic ? nic_rate : nvlink_rate;
-  f.shape = {t.size.base(), static_cast<double>(t.group.ranks), static_cast<double>(t.group.domains), 0};
+  f.extent =
+      exchange_extent{t.size.base(), static_cast<double>(t.group.ranks), static_cast<double>(t.group.domains)};
   f.exchange = t.kind;
   f.algorithm = t.algorithm;
   f.traffic = t.traffic;

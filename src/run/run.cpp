@@ -110,7 +110,7 @@ void add_serving_bands(result& r, const scenario& s, const inference_workload& w
 
 void run_serving(run_record& out, const scenario& s, const inference_workload& w, const run_options& o) {
   result& r = out.outcome;
-  serving_run run = serve(s.platform, s.stack, s.model, w, {}, o.explained);
+  serving_run run = serve(s.platform, s.stack, s.model, w, {.explained = o.explained});
   r.memory = memory_section(run.memory);
   r.reasons = std::move(run.reasons);
   r.notes = std::move(run.notes);
@@ -121,7 +121,10 @@ void run_serving(run_record& out, const scenario& s, const inference_workload& w
   for (std::string& n : idle_settings(s.stack, s.model, w)) r.notes.push_back(std::move(n));
   add_serving_sections(r, s.platform, w, run);
   add_serving_bands(r, s, w);
-  draw_serving(run, w, out.work, out.times, out.counters, o.explained);
+  serving_picture picture = draw_serving(run, w, o.explained);
+  out.work = std::move(picture.work);
+  out.times = std::move(picture.times);
+  out.counters = std::move(picture.counters);
   const auto& lanes = run.outcome.lanes;
   if (std::any_of(lanes.begin(), lanes.end(), [](const lane_record& l) {
         return l.iterations.size() < static_cast<std::size_t>(l.iterations_in_all);
@@ -136,7 +139,7 @@ void run_serving(run_record& out, const scenario& s, const inference_workload& w
 }
 
 void run_inference(run_record& out, const scenario& s, const inference_workload& w, const run_options& o) {
-  if (needs_clock(w)) return run_serving(out, s, w, o);
+  if (needs_clock(s.stack, w)) return run_serving(out, s, w, o);
   result& r = out.outcome;
   inference_run run = plan_inference(s.platform, s.stack, s.model, w, o.explained);
   r.memory = memory_section(run.memory);
@@ -144,7 +147,7 @@ void run_inference(run_record& out, const scenario& s, const inference_workload&
   r.notes = std::move(run.notes);
   if (!r.reasons.empty()) return;
   for (std::string& n : idle_settings(s.stack, s.model, w)) r.notes.push_back(std::move(n));
-  split_lanes(run, s.platform, s.stack, s.model, w, s.simulation.fold);
+  split_lanes(run, {s.platform, s.stack, s.model, w}, s.simulation.fold);
   out.times = times_of(run.work, s.platform, s, o);
   add_inference_sections(r, s.platform, w, run, out.times);
   add_serving_bands(r, s, w);

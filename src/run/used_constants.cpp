@@ -26,9 +26,9 @@ traits traits_of(const scenario& s, const run_record& run) {
     for (const work_part& p : w.parts) {
       if (!p.facts) continue;
       const part_facts& f = *p.facts;
-      if (f.what == part_facts::form::exchange) {
+      if (const auto* e = std::get_if<exchange_extent>(&f.extent)) {
         t.exchanges.insert(std::string(f.exchange));
-        t.across_domains = t.across_domains || f.shape[2] > 1;
+        t.across_domains = t.across_domains || e->domains > 1;
       } else {
         t.formats.insert(f.operands);
         t.cpu_link = t.cpu_link || f.limit == resource::c2c;

@@ -22,12 +22,9 @@ const std::array<std::string, 4> cache_precisions = {"bf16", "fp16", "fp8", "nvf
 const std::array<std::string, 5> load_kinds = {"offline", "closed_loop", "static_batch", "open_loop", "trace"};
 const std::array<std::string, 3> processes = {"poisson", "gamma", "fixed"};
 const std::array<std::string, 3> routers = {"round_robin", "least_loaded", "prefix_aware"};
-const std::array<std::string, 3> preemptions = {"none", "recompute", "swap"};
 constexpr config::range<double> request_rate{1e-9, 1e9};
 constexpr config::range<double> longest_wait{0, 1e7};
-constexpr double usual_margin = 0.1;  // default warmup and tail of an open loop
-const std::array<std::string, 3> policies = {"chunked", "whole_prompt", "exclusive"};
-constexpr config::range<std::int64_t> rank_count{1, 1 << 20};
+constexpr double usual_margin = 0.1;  // of an open loop, at both ends
 
 /// The scenario's precision, else the `published` one if it can be simulated.
 template <class Names>
@@ -69,31 +66,23 @@ void read_precisions(config::reader& r, const checkpoint_spec& checkpoint, infer
   w.kv_cache = read_precision(r, cache, cache_precisions, published(checkpoint.kv_cache).value_or(usual)).value();
 }
 
-/// Omitted settings come from the checkpoint or the stack.
-void read_engine(config::reader r, const checkpoint_spec& checkpoint, inference_workload& w) {
+/// Counts of ranks that are fine by themselves.
+void check_gpus(const config::reader& r, const rank_counts& c) {
+  double gpus = 1;
+  for (const int n : {c.tp, c.pp, c.attention_dp, c.replicas}) gpus *= n;
+  if (gpus > most_gpus)
+    r.fail("", fmt::format("the layout has {:.4g} GPUs; a platform has at most {:g}", gpus, most_gpus));
+}
+
+/// What the file leaves out is the checkpoint's or the stack's.
+void read_engine_of(config::reader r, const checkpoint_spec& checkpoint, inference_workload& w) {
   read_precisions(r, checkpoint, w);
-  engine_overrides& o = w.engine;
-  if (r.has("prefill")) o.prefill = static_cast<prefill_policy>(r.one_of("prefill", policies));
-  o.max_num_tokens =
-      r.find_integer({"max_num_tokens", {"max_num_batched_tokens", "chunked_prefill_size"}}, token_count);
-  o.max_batch_size = r.find_integer({"max_batch_size", {"max_num_seqs", "max_running_requests"}}, token_count);
-  o.kv_reserve = r.find_number("kv_reserve", config::fraction);
-  o.kv_fraction =
-      r.find_number({"kv_fraction", {"gpu_memory_utilization", "mem_fraction_static"}}, config::fraction);
-  o.batch_wait_iterations =
-      r.find_integer({"batch_wait_iterations", {"batch_wait_timeout_iters"}}, config::non_negative_int);
-  o.batch_wait_ratio = r.find_number({"batch_wait_ratio", {"batch_wait_max_tokens_ratio"}}, config::fraction);
-  o.rank_wait_iterations =
-      r.find_integer({"rank_wait_iterations", {"attention_dp_timeout_iters"}}, config::non_negative_int);
-  o.poll_interval = r.find_integer({"poll_interval", {"scheduler_recv_interval"}}, config::positive_int);
-  o.cuda_graph_max_batch_size =
-      r.find_integer({"cuda_graph_max_batch_size", {"cuda_graph_max_bs"}}, config::non_negative_int);
-  o.stream_interval = r.find_integer("stream_interval", config::positive_int);
+  const engine_said said = read_engine(r, engine_place::engine);
+  check_gpus(r, said.ranks);
+  static_cast<rank_counts&>(w) = said.ranks;
+  w.engine = said.settings;
   if (auto s = r.find_child("speculative")) read_drafts(std::move(*s), w.drafts);
   if (r.has("front_end")) w.front_end = r.boolean("front_end");
-  if (r.has("preemption")) o.preemption = static_cast<preemption_policy>(r.one_of("preemption", preemptions));
-  if (r.has({"prefix_cache", {"enable_prefix_caching"}}))
-    o.prefix_cache = r.boolean({"prefix_cache", {"enable_prefix_caching"}});
   r.done();
 }
 
@@ -192,62 +181,42 @@ void read_objective(config::reader r, service_objective& o) {
   r.done();
 }
 
-/// Checks the product of rank counts that are valid on their own.
-void check_gpus(config::reader& r, double tp, double pp, double attention_dp, double replicas) {
-  if (const double gpus = tp * pp * attention_dp * replicas; gpus > most_gpus)
-    r.fail("", fmt::format("the layout has {:.4g} GPUs; a platform has at most {:g}", gpus, most_gpus));
+/// A pool, or a layout without pools: what it does not say is as `engine` has it.
+pool_layout read_workers(config::reader& r, engine_place place, const pool_layout& engine) {
+  const engine_said said = read_engine(r, place, engine);
+  check_gpus(r, said.ranks);
+  return {said.ranks, merged(engine.engine, said.settings)};
 }
 
-pool_layout read_pool(config::reader r) {
-  pool_layout p;
-  const auto ranks = [&](const config::key& k) { return static_cast<int>(r.integer_or(k, 1, rank_count)); };
-  p.tp = ranks({"tp", {"tensor_parallel_size"}});
-  p.pp = ranks({"pp", {"pipeline_parallel_size"}});
-  p.ep = ranks({"ep", {"expert_parallel_size"}});
-  p.attention_dp = ranks("attention_dp");
-  p.replicas = ranks({"workers", {"replicas"}});
-  check_gpus(r, p.tp, p.pp, p.attention_dp, p.replicas);
-  p.max_num_tokens =
-      r.find_integer({"max_num_tokens", {"max_num_batched_tokens", "chunked_prefill_size"}}, token_count);
-  p.max_batch_size = r.find_integer({"max_batch_size", {"max_num_seqs", "max_running_requests"}}, token_count);
-  p.kv_fraction =
-      r.find_number({"kv_fraction", {"gpu_memory_utilization", "mem_fraction_static"}}, config::fraction);
-  r.done();
-  return p;
-}
-
-/// A decode pool with a prefill pool, or alone with prompts already cached.
-void read_pools(config::reader& r, inference_workload& w) {
-  const pool_layout d = read_pool(r.child("decode"));
-  w.tp = d.tp;
-  w.pp = d.pp;
-  w.ep = d.ep;
-  w.attention_dp = d.attention_dp;
-  w.replicas = d.replicas;
-  if (auto prefill = r.find_child("prefill")) {
-    w.prefill_pool = read_pool(std::move(*prefill));
-    if (!w.prefill_pool->max_num_tokens) w.prefill_pool->max_num_tokens = w.engine.max_num_tokens;
-    if (!w.prefill_pool->max_batch_size) w.prefill_pool->max_batch_size = w.engine.max_batch_size;
-    if (!w.prefill_pool->kv_fraction) w.prefill_pool->kv_fraction = w.engine.kv_fraction;
-  } else {
-    w.prompts_cached = true;
-  }
-  if (d.max_num_tokens) w.engine.max_num_tokens = d.max_num_tokens;
-  if (d.max_batch_size) w.engine.max_batch_size = d.max_batch_size;
-  if (d.kv_fraction) w.engine.kv_fraction = d.kv_fraction;
-  r.done();
+/// A pool of workers that decode, with one that prefills or, alone, with caches that are there.
+pool_layout read_pools(config::reader& r, const pool_layout& engine, inference_workload& w) {
+  const auto read = [&](config::reader pool, engine_place place) {
+    pool_layout out = read_workers(pool, place, engine);
+    pool.done();
+    return out;
+  };
+  if (auto prefill = r.find_child("prefill"))
+    w.prefill_pool = read(std::move(*prefill), engine_place::prefill_pool);
+  else w.prompts_cached = true;
+  for (const engine_field& f : engine_fields)
+    if (f.name != "prefill") r.belongs(f.names(), "each pool, or of the engine for both");
+  r.belongs("router", "a layout without pools");
+  return read(r.child("decode"), engine_place::decode_pool);
 }
 
 void read_layout(config::reader r, inference_workload& w) {
-  if (r.has("decode") || r.has("prefill")) return read_pools(r, w);
-  const auto ranks = [&](const config::key& k) { return static_cast<int>(r.integer_or(k, 1, rank_count)); };
-  w.tp = ranks({"tp", {"tensor_parallel_size"}});
-  w.pp = ranks({"pp", {"pipeline_parallel_size"}});
-  w.ep = ranks({"ep", {"expert_parallel_size"}});
-  w.attention_dp = ranks("attention_dp");
-  w.replicas = ranks({"replicas", {"data_parallel_size"}});
-  check_gpus(r, w.tp, w.pp, w.attention_dp, w.replicas);
-  w.router = static_cast<router_policy>(r.one_of_or("router", routers, 0));
+  const pool_layout engine{w, w.engine};
+  // "prefill" with a name for its value is the setting.
+  const value* prefill = r.raw("prefill");
+  pool_layout workers;
+  if (r.has("decode") || (prefill && !prefill->string())) {
+    workers = read_pools(r, engine, w);
+  } else {
+    workers = read_workers(r, engine_place::layout, engine);
+    w.router = static_cast<router_policy>(r.one_of_or("router", routers, 0));
+  }
+  static_cast<rank_counts&>(w) = workers;
+  w.engine = workers.engine;
   r.done();
 }
 
@@ -256,7 +225,7 @@ void read_layout(config::reader r, inference_workload& w) {
 inference_workload read_inference_workload(config::reader& r, const checkpoint_spec& checkpoint) {
   inference_workload w;
   r.ignore("kind");
-  read_engine(r.child("engine"), checkpoint, w);
+  read_engine_of(r.child("engine"), checkpoint, w);
   read_load(r.child("load"), w);
   if (auto slo = r.find_child("slo")) read_objective(std::move(*slo), w.objective);
   if (auto layout = r.find_child("layout")) read_layout(std::move(*layout), w);

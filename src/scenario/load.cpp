@@ -157,7 +157,8 @@ scenario_options read_options(config::reader& r) {
 }
 
 /// Reads the workload by its kind. Members of an unknown kind are not reported.
-void read_workload(config::reader& r, const platform& p, const checkpoint_spec& checkpoint, scenario& s) {
+void read_workload(config::reader& r, const named_inputs& in, scenario& s) {
+  const platform& p = in.hardware.content;
   config::reader w = r.child("workload");
   const std::size_t kind = w.one_of("kind", workload_kinds);
   const value* given = w.raw("kind");
@@ -179,10 +180,10 @@ void read_workload(config::reader& r, const platform& p, const checkpoint_spec& 
     else c.place = read_placement(r, p, c.gpus, 1, std::max(1, p.gpus_per_rack()));
     s.workload = c;
   } else {
-    inference_workload i = read_inference_workload(w, checkpoint);
+    inference_workload i = read_inference_workload(w, in.net.content.checkpoint);
     i.seed = s.simulation.seed;
     i.degraded = read_degraded(r, p);
-    if (!i.degraded.empty() && (needs_clock(i) || i.pooled()))
+    if (!i.degraded.empty() && (needs_clock(in.software->file.content, i) || i.pooled()))
       r.fail("degraded",
              "degraded hardware is modelled for offline, closed_loop and static_batch loads on one pool of "
              "replicas only");
@@ -217,7 +218,7 @@ void read_requests(scenario& s, const config::document& doc, diagnostics& proble
 }
 
 /// Checks that the workload supports the network fidelity.
-void check_fidelity(const scenario& s, const config::document& doc, diagnostics& problems) {
+void check_fidelity(const scenario& s, const stack& software, const config::document& doc, diagnostics& problems) {
   const fidelity f = s.simulation.network;
   std::string what;
   if (const auto* c = std::get_if<collective_workload>(&s.workload)) {
@@ -231,7 +232,7 @@ void check_fidelity(const scenario& s, const config::document& doc, diagnostics&
   } else if (const auto* w = std::get_if<inference_workload>(&s.workload);
              w && f == fidelity::flow && !w->prefill_pool) {
     what = "inference without a prefill pool has no operations that share the network; use closed";
-  } else if (w && f == fidelity::flow && needs_clock(*w)) {
+  } else if (w && f == fidelity::flow && needs_clock(software, *w)) {
     what =
         "flow simulates KV transfers between pools for offline and closed_loop loads only; loads with arrivals, "
         "objectives, sessions, preemption or random lengths send caches one after the other; use closed";
@@ -352,10 +353,10 @@ scenario load_scenario(const std::filesystem::path& file, const std::vector<over
   r.ignore("description");
   named_inputs in = read_named(r, doc, sets, data, problems);
   s.simulation = read_options(r);
-  read_workload(r, in.hardware.content, in.net.content.checkpoint, s);
+  read_workload(r, in, s);
   read_requests(s, doc, problems);
   r.done();
-  if (problems.empty()) check_fidelity(s, doc, problems);
+  if (problems.empty()) check_fidelity(s, in.software->file.content, doc, problems);
   if (problems.empty()) check_stack(r, s, in.software->file.content);
   problems.throw_if_any();
   s.platform = in.hardware.content;

@@ -47,7 +47,7 @@ std::vector<inference_workload> layouts(const scenario& s, const inference_workl
 
 /// Runs a closed loop and measures it. Uses the schedule in token time if the load needs no clock.
 bool measure(const scenario& s, inference_workload& w, inference_metrics& out, std::string& reason) {
-  if (needs_clock(w)) {
+  if (needs_clock(s.stack, w)) {
     const serving_run run = serve(s.platform, s.stack, s.model, w);
     if (!run.reasons.empty()) return reason = run.reasons.front(), false;
     out = measure_serving(run, w);

@@ -13,35 +13,34 @@
 namespace nvlsim {
 namespace {
 
-/// Parallel sizes of a worker and the number of workers, with their aliases in scenarios.
+/// Ranks of a worker and how many workers there are.
 struct rank_axis {
-  std::string_view name;
-  std::array<std::string_view, 2> aliases;
-  int pool_layout::*of;
+  std::string name;
+  engine_rank of;
 };
-constexpr std::array<rank_axis, 5> rank_axes = {
-    {{"tp", {"tensor_parallel_size"}, &pool_layout::tp},
-     {"pp", {"pipeline_parallel_size"}, &pool_layout::pp},
-     {"ep", {"expert_parallel_size"}, &pool_layout::ep},
-     {"attention_dp", {}, &pool_layout::attention_dp},
-     {"replicas", {"data_parallel_size", "workers"}, &pool_layout::replicas}}};
+const std::vector<rank_axis> rank_axes = [] {
+  std::vector<rank_axis> out;
+  for (const engine_field& f : engine_fields)
+    if (const auto* of = std::get_if<engine_rank>(&f.member)) out.push_back({std::string(f.name), *of});
+  return out;
+}();
 
 /// Decode or combined workers, and prefill workers.
 struct split {
-  pool_layout workers, prefill;
+  rank_counts workers, prefill;
 };
-int gpus_of(const pool_layout& p) { return p.tp * p.pp * p.attention_dp; }
 
 class space final : public search_space {
  public:
   space(const scenario& s, const search_options& o, diagnostics& problems) : base_(s), machine_(s.platform) {
     const auto& w = std::get<inference_workload>(s.workload);
     pooled_ = w.prefill_pool.has_value();
-    name_ranks("", w.pooled() ? "/workload/layout/decode" : "/workload/layout");
-    if (pooled_) name_ranks("prefill_", "/workload/layout/prefill");
-    else
-      add_parameters({{"max_batch_size", "/workload/engine/max_batch_size"},
-                      {"max_num_tokens", "/workload/engine/max_num_tokens"}});
+    const std::string layout = w.pooled() ? "/workload/layout/decode" : "/workload/layout";
+    for (const rank_axis& a : rank_axes) add_parameter(a.name, pointer_in(layout, a.name));
+    for (const rank_axis& a : rank_axes)
+      if (pooled_) add_parameter("prefill_" + a.name, pointer_in("/workload/layout/prefill", a.name));
+    for (const std::string name : {"max_batch_size", "max_num_tokens"})
+      if (!pooled_) add_parameter(name, pointer_in(spelling(layout, name) ? layout : "/workload/engine", name));
     machine_.racks = std::max(
         machine_.racks, static_cast<int>((o.gpus + machine_.gpus_per_rack() - 1) / machine_.gpus_per_rack()));
     everywhere = {{"/platform/racks", machine_.racks}};
@@ -85,14 +84,14 @@ class space final : public search_space {
 
   evaluation evaluate_layout(std::size_t group, std::size_t, bool) const override {
     const inference_workload w = workload(group);
-    if (needs_clock(w)) return evaluate_served(w);
+    if (needs_clock(base_.stack, w)) return evaluate_served(w);
     evaluation out;
     inference_run run = plan_inference(machine_, base_.stack, base_.model, w);
     if (!run.reasons.empty()) {
       out.reason = run.reasons.front();
       return out;
     }
-    split_lanes(run, machine_, base_.stack, base_.model, w, true);
+    split_lanes(run, {machine_, base_.stack, base_.model, w}, true);
     result r;
     add_inference_sections(r, machine_, w, run, evaluate(run.work));
     out.metrics = numbers_of(r);
@@ -125,22 +124,22 @@ class space final : public search_space {
     return out;
   }
 
-  void add_parameters(const std::vector<std::pair<std::string, std::string>>& named) {
-    for (const auto& [name, pointer] : named) {
-      parameters.push_back(name);
-      pointers.push_back(pointer);
-    }
+  void add_parameter(std::string name, std::string pointer) {
+    parameters.push_back(std::move(name));
+    pointers.push_back(std::move(pointer));
   }
 
-  /// Adds the parallel sizes under the names the scenario uses.
-  void name_ranks(const std::string& prefix, const std::string& layout) {
-    const value* written = base_.inputs.at_pointer("/scenario" + layout);
-    for (const rank_axis& a : rank_axes) {
-      std::string_view used = a.name;
-      for (const std::string_view alias : a.aliases)
-        if (written && !alias.empty() && written->find(alias)) used = alias;
-      add_parameters({{prefix + std::string(a.name), layout + '/' + std::string(used)}});
-    }
+  /// Under which of its names the scenario has a setting in that object.
+  std::optional<std::string> spelling(const std::string& object, const std::string& setting) const {
+    const value* members = base_.inputs.at_pointer("/scenario" + object);
+    const config::key names = engine_field_named(setting).names();
+    if (members && members->find(names.canonical)) return setting;
+    for (const std::string_view alias : names.aliases)
+      if (members && members->find(alias)) return std::string(alias);
+    return std::nullopt;
+  }
+  std::string pointer_in(const std::string& object, const std::string& setting) const {
+    return object + '/' + spelling(object, setting).value_or(setting);
   }
 
   std::vector<search_parameter> known_parameters(const inference_workload& w, const engine_settings& own) const {
@@ -148,42 +147,42 @@ class space final : public search_space {
     const auto add = [&](std::string name, std::int64_t n) {
       out.push_back({std::move(name), std::to_string(n)});
     };
-    const pool_layout workers{w.tp, w.pp, w.ep, w.attention_dp, w.replicas, {}, {}, {}};
-    for (const rank_axis& a : rank_axes) add(std::string(a.name), workers.*a.of);
+    for (const rank_axis& a : rank_axes) add(a.name, w.*a.of);
     for (const rank_axis& a : rank_axes)
-      if (pooled_) add("prefill_" + std::string(a.name), (*w.prefill_pool).*a.of);
+      if (pooled_) add("prefill_" + a.name, (*w.prefill_pool).*a.of);
     if (pooled_) return out;
     add("max_batch_size", own.max_batch_size);
     add("max_num_tokens", own.max_num_tokens);
     return out;
   }
 
-  bool allows(const allowed_values& allowed, const std::string& prefix, const pool_layout& p) const {
+  bool allows(const allowed_values& allowed, const std::string& prefix, const rank_counts& p) const {
     return std::all_of(rank_axes.begin(), rank_axes.end(),
-                       [&](const rank_axis& a) { return allowed.allows(prefix + std::string(a.name), p.*a.of); });
+                       [&](const rank_axis& a) { return allowed.allows(prefix + a.name, p.*a.of); });
   }
 
-  /// Worker layouts with up to `gpus` GPUs: power-of-two sizes in a rack, tensor parallelism or attention data
-  /// parallelism, experts expert-parallel or tensor-parallel.
-  std::vector<pool_layout> workers_within(int gpus) const {
+  /// Workers of a pool: ranks by powers of two in a rack, with tensor parallelism or attention data parallelism,
+  /// and experts on one rank each or on all.
+  std::vector<rank_counts> workers_within(int gpus) const {
     const bool routed = has_routed_experts(base_.model);
-    std::vector<pool_layout> out;
+    std::vector<rank_counts> out;
     for (int n = 1; n <= std::min(gpus, machine_.gpus_per_rack()); n *= 2)
       for (const int ep : n > 1 && routed ? std::vector<int>{1, n} : std::vector<int>{1}) {
-        out.push_back({n, 1, ep, 1, 1, {}, {}, {}});
-        if (n > 1) out.push_back({1, 1, ep, n, 1, {}, {}, {}});
+        out.push_back({n, 1, ep, 1, 1});
+        if (n > 1) out.push_back({1, 1, ep, n, 1});
       }
     return out;
   }
 
   /// Every pair of worker layouts with every division of the GPUs between the pools.
   void list_pools(int gpus, const allowed_values& allowed) {
-    for (const pool_layout& prefill : workers_within(gpus - 1))
-      for (const pool_layout& decode : workers_within(gpus - 1))
-        for (split s{decode, prefill}; s.prefill.replicas * gpus_of(prefill) < gpus; ++s.prefill.replicas) {
-          const int left = gpus - s.prefill.replicas * gpus_of(prefill);
-          if (left % gpus_of(decode) != 0) continue;
-          s.workers.replicas = left / gpus_of(decode);
+    for (const rank_counts& prefill : workers_within(gpus - 1))
+      for (const rank_counts& decode : workers_within(gpus - 1))
+        for (split s{decode, prefill}; s.prefill.replicas * prefill.gpus_per_replica() < gpus;
+             ++s.prefill.replicas) {
+          const int left = gpus - s.prefill.replicas * prefill.gpus_per_replica();
+          if (left % decode.gpus_per_replica() != 0) continue;
+          s.workers.replicas = left / decode.gpus_per_replica();
           if (allows(allowed, "", s.workers) && allows(allowed, "prefill_", s.prefill)) splits_.push_back(s);
         }
   }
@@ -197,7 +196,7 @@ class space final : public search_space {
           for (const std::int64_t ep : routed ? divisors(tp * adp) : std::vector<std::int64_t>{1}) {
             const std::int64_t replicas = gpus / tp / adp / pp;
             const auto n = [](std::int64_t x) { return static_cast<int>(x); };
-            const pool_layout p{n(tp), n(pp), n(ep), n(adp), n(replicas), {}, {}, {}};
+            const rank_counts p{n(tp), n(pp), n(ep), n(adp), n(replicas)};
             if (tp * adp <= machine_.gpus_per_rack() && allows(allowed, "", p)) splits_.push_back({p, {}});
           }
       }
@@ -209,10 +208,8 @@ class space final : public search_space {
   inference_workload workload(std::size_t group) const {
     inference_workload w = std::get<inference_workload>(base_.workload);
     const split& s = splits_[group / limits()];
-    const pool_layout& p = s.workers;
-    w.tp = p.tp, w.pp = p.pp, w.ep = p.ep, w.attention_dp = p.attention_dp, w.replicas = p.replicas;
-    for (const rank_axis& a : rank_axes)
-      if (pooled_) (*w.prefill_pool).*a.of = s.prefill.*a.of;
+    static_cast<rank_counts&>(w) = s.workers;
+    if (pooled_) static_cast<rank_counts&>(*w.prefill_pool) = s.prefill;
     if (pooled_) return w;
     const std::size_t limit = group % limits();
     w.engine.max_batch_size = batches_[limit % batches_.size()];

@@ -20,29 +20,36 @@
 namespace nvlsim {
 namespace {
 
-/// `part` must divide `whole`, or be a multiple of it if heads may be replicated.
-void check_division(std::set<std::string>& out, const char* what, std::int64_t part, std::int64_t whole,
-                    const char* unit, bool replicated = false) {
-  if (whole % part == 0 || (replicated && whole > 0 && part % whole == 0)) return;
-  out.insert(replicated
-                 ? fmt::format("{} {} neither divides {} {} nor is a multiple of them", what, part, whole, unit)
-                 : fmt::format("{} {} does not divide {} {}", what, part, whole, unit));
+/// What ranks share out.
+struct divided {
+  std::int64_t whole;
+  const char* unit;
+  bool replicated = false;  ///< where there are fewer than ranks
+};
+
+/// `part` must divide the whole, or be a multiple of it where it may be replicated.
+void check_division(std::set<std::string>& out, const char* what, std::int64_t part, const divided& d) {
+  if (d.whole % part == 0 || (d.replicated && d.whole > 0 && part % d.whole == 0)) return;
+  out.insert(d.replicated ? fmt::format("{} {} neither divides {} {} nor is a multiple of them", what, part,
+                                        d.whole, d.unit)
+                          : fmt::format("{} {} does not divide {} {}", what, part, d.whole, d.unit));
 }
 
 std::vector<std::string> shape_reasons(const model& m, const inference_workload& w) {
   std::set<std::string> out;
   for (const layer_spec& l : m.layers) {
-    check_division(out, "tp", w.tp, l.heads, "attention heads");
+    check_division(out, "tp", w.tp, {l.heads, "attention heads"});
     if (l.attention == attention_kind::grouped_query)
-      check_division(out, "tp", w.tp, l.kv_heads, "KV heads", true);
-    check_division(out, "tp", w.tp, l.ffn_hidden, "MLP columns");
-    check_division(out, "tp", w.tp, l.moe.shared_ffn, "columns of shared experts");
-    check_division(out, "tp", w.tp, l.scan.heads, "scan heads");
-    check_division(out, "tp", w.tp, l.attention == attention_kind::mamba ? l.scan.groups : l.scan.key_heads,
-                   "scan groups or key heads", true);
-    check_division(out, "tp", w.tp, l.compressed.o_groups, "groups of the attention's output", true);
-    // Wide expert parallelism replicates the busiest experts to fill its ranks.
-    if (l.routed() && w.attention_dp == 1) check_division(out, "ep", w.ep, l.moe.experts, "experts");
+      check_division(out, "tp", w.tp, {l.kv_heads, "KV heads", true});
+    check_division(out, "tp", w.tp, {l.ffn_hidden, "MLP columns"});
+    check_division(out, "tp", w.tp, {l.moe.shared_ffn, "columns of shared experts"});
+    check_division(out, "tp", w.tp, {l.scan.heads, "scan heads"});
+    check_division(out, "tp", w.tp,
+                   {l.attention == attention_kind::mamba ? l.scan.groups : l.scan.key_heads,
+                    "scan groups or key heads", true});
+    check_division(out, "tp", w.tp, {l.compressed.o_groups, "groups of the attention's output", true});
+    // Wide expert parallelism fills its ranks with copies of the busiest experts.
+    if (l.routed() && w.attention_dp == 1) check_division(out, "ep", w.ep, {l.moe.experts, "experts"});
     if (l.routed() && w.ep > l.moe.experts)
       out.insert(fmt::format("ep {} exceeds {} experts", w.ep, l.moe.experts));
   }
@@ -57,7 +64,7 @@ std::vector<std::string> shape_reasons(const model& m, const inference_workload&
     out.insert(fmt::format("speculative: {} has no prediction module (MTP)", m.name));
   const int ranks = w.tp * w.attention_dp;
   if (w.ep > ranks) out.insert(fmt::format("ep {} exceeds the {} ranks of a replica", w.ep, ranks));
-  else if (routed) check_division(out, "ep", w.ep, ranks, "ranks of a replica");
+  else if (routed) check_division(out, "ep", w.ep, {ranks, "ranks of a replica"});
   return {out.begin(), out.end()};
 }
 
@@ -88,7 +95,7 @@ std::vector<std::string> stack_reasons(const platform& p, const stack& s, const 
   std::set<precision> wanted;
   for (const weight_role r :
        {weight_role::dense, weight_role::attention, weight_role::expert, weight_role::sixteen_bit})
-    if (const precision x = weights_of(w, r); wanted.insert(x).second && !route_gemm(p.gpu, k, costs, r, x, 1))
+    if (const precision x = weights_of(w, r); wanted.insert(x).second && !route_gemm(p.gpu, k, costs, {r, x}, 1))
       out.push_back(fmt::format("stack {} has no {} GEMM for {}", s.name, name(x), p.gpu.name));
   const bool exchanges = w.ep > 1 && w.attention_dp > 1 && w.attention_dp <= p.gpus_per_rack();
   if (exchanges && !expert_exchange_time(s.collectives, p, dispatch_kernel, {1, 1, 1, w.attention_dp, 1, true}))
@@ -99,11 +106,13 @@ std::vector<std::string> stack_reasons(const platform& p, const stack& s, const 
 /// Number of requests to draw; one if there are too many to simulate.
 std::int64_t drawn(std::int64_t requests) { return requests > most_requests ? 1 : requests; }
 
-/// Reasons due to the longest request or the number of iterations.
-std::vector<std::string> load_reasons(const model& m, const inference_workload& w, const serving_memory& mem,
+/// Reasons that concern the longest of the requests, and the iterations that they all take.
+std::vector<std::string> load_reasons(const serving_case& c, const serving_memory& mem,
                                       const schedule_limits& limits, request_extent longest,
                                       std::int64_t requests) {
   std::vector<std::string> out;
+  const model& m = c.net;
+  const inference_workload& w = c.work;
   const engine_settings& set = limits.settings;
   if (m.max_positions > 0 && longest.whole > m.max_positions)
     out.push_back(
@@ -205,25 +214,7 @@ stream run_of(const batching_schedule& schedule, iteration_costs& costs, plan& w
 }  // namespace
 
 engine_settings settings_of(const inference_profile& engine, const inference_workload& w) {
-  engine_settings out = engine.settings;
-  const engine_overrides& o = w.engine;
-  const auto take = [](auto& at, const auto& given) {
-    if (given) at = *given;
-  };
-  take(out.prefill, o.prefill);
-  take(out.max_num_tokens, o.max_num_tokens);
-  take(out.max_batch_size, o.max_batch_size);
-  take(out.kv_reserve, o.kv_reserve);
-  take(out.kv_fraction, o.kv_fraction);
-  take(out.batch_wait_iterations, o.batch_wait_iterations);
-  take(out.batch_wait_ratio, o.batch_wait_ratio);
-  take(out.rank_wait_iterations, o.rank_wait_iterations);
-  take(out.poll_interval, o.poll_interval);
-  take(out.cuda_graph_max_batch_size, o.cuda_graph_max_batch_size);
-  take(out.stream_interval, o.stream_interval);
-  take(out.preemption, o.preemption);
-  take(out.prefix_cache, o.prefix_cache);
-  return out;
+  return merged(engine.settings, w.engine);
 }
 
 double expected_tokens_per_step(int draft_tokens, double acceptance) {
@@ -309,8 +300,8 @@ std::string prompts_held_up(const schedule_limits& l, std::int64_t prompt, std::
 
 namespace {
 
-void run_pools(const platform& p, const stack& s, const model& m, const inference_workload& w, bool explained,
-               inference_run& run) {
+void run_pools(const serving_case& c, bool explained, inference_run& run) {
+  const auto& [p, s, m, w] = c;
   const serving_memory memory = plan_serving_memory(p, s, m, decode_workload(w));
   run.memory = memory.report;
   run.memory.where = "each decode GPU";
@@ -320,7 +311,7 @@ void run_pools(const platform& p, const stack& s, const model& m, const inferenc
   if (m.max_positions > 0 && longest.whole > m.max_positions)
     run.reasons.push_back(
         fmt::format("the longest request has {} tokens; {} takes {}", longest.whole, m.name, m.max_positions));
-  const pool_setup setup = setup_pools(p, s, m, w, longest, run.reasons);
+  const pool_setup setup = setup_pools(c, longest, run.reasons);
   run.kv_capacity_tokens = setup.decode.lane.kv_capacity_tokens;
   if (w.load == load_kind::static_batch)
     run.reasons.emplace_back("static_batch is not supported with pools, which take requests one by one");
@@ -331,7 +322,7 @@ void run_pools(const platform& p, const stack& s, const model& m, const inferenc
                              : "the first token is streamed when the decode worker starts on the request");
   run.tokens_per_step = w.drafts.tokens_per_step;
   if (behind_server(w)) run.front_end = s.inference->front_end;
-  plan_pools(p, s, m, w, setup, lengths, run, explained);
+  plan_pools(c, setup, lengths, run, explained);
 }
 
 }  // namespace
@@ -342,7 +333,7 @@ inference_run plan_inference(const platform& p, const stack& s, const model& m, 
   run.reasons = serving_problems(p, s, m, w);
   if (!s.inference) return run;
   if (w.pooled()) {
-    run_pools(p, s, m, w, explained, run);
+    run_pools({p, s, m, w}, explained, run);
     return run;
   }
   const serving_memory memory = plan_serving_memory(p, s, m, w);
@@ -354,7 +345,7 @@ inference_run plan_inference(const platform& p, const stack& s, const model& m, 
   const request_lengths lengths = draw_lengths(w, drawn(each));
   const request_extent longest = extent_of(lengths);
   schedule_limits limits = limits_of(*s.inference, w, memory);
-  for (std::string& r : load_reasons(m, w, memory, limits, longest, drawn(each)))
+  for (std::string& r : load_reasons({p, s, m, w}, memory, limits, longest, drawn(each)))
     run.reasons.push_back(std::move(r));
   if (!run.reasons.empty()) return run;
 

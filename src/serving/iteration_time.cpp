@@ -78,8 +78,8 @@ iteration_costs::iteration_costs(const platform& p, const stack& s, const model&
   const double sustained = factor_of(s.inference->sustained_factor, p.gpu.name);
   for (const weight_role r :
        {weight_role::dense, weight_role::attention, weight_role::expert, weight_role::sixteen_bit})
-    routes_[r] = route_gemm(p.gpu, kernels_, costs_, r, weights_of(w, r), sustained).value();
-  const bool narrow = bytes_per_element(w.kv_cache) < 2;  // the cache format selects kernels
+    routes_[r] = route_gemm(p.gpu, kernels_, costs_, {r, weights_of(w, r)}, sustained).value();
+  const bool narrow = bytes_per_element(w.kv_cache) < 2;  // kernels follow the format of the cache
   attention_ = at_rate(narrow && kernels_.attention_fp8 ? *kernels_.attention_fp8 : kernels_.attention,
                        sustained * costs_.attention_factor);
   const double decode_rate = costs_.decode_factor * (narrow ? costs_.decode_fp8_factor : 1);

@@ -24,11 +24,10 @@ pool_limits limits_of(const stack& s, const inference_workload& pool, const serv
 /// Builds a plan's streams and events from a schedule.
 class plan_builder {
  public:
-  plan_builder(const platform& p, const stack& s, const model& m, const inference_workload& w, inference_run& run,
-               bool explained)
-      : platform_(p), stack_(s), model_(m), work_(w), run_(run), explained_(explained), pools_(*run.pools),
-        decode_costs_(p, s, m, decode_workload(w)) {
-    if (w.prefill_pool) prefill_costs_.emplace(p, s, m, prefill_workload(w));
+  plan_builder(const serving_case& c, inference_run& run, bool explained)
+      : platform_(c.hardware), stack_(c.software), model_(c.net), work_(c.work), run_(run), explained_(explained),
+        pools_(*run.pools), decode_costs_(c.hardware, c.software, c.net, decode_workload(c.work)) {
+    if (work_.prefill_pool) prefill_costs_.emplace(platform_, stack_, model_, prefill_workload(work_));
   }
 
   void build() {
@@ -148,16 +147,10 @@ class plan_builder {
 
 inference_workload prefill_workload(const inference_workload& w) {
   inference_workload out = w;
-  const pool_layout& l = w.prefill_pool.value();
+  const pool_layout& pool = w.prefill_pool.value();
   out.prefill_pool.reset();
-  out.tp = l.tp;
-  out.pp = l.pp;
-  out.ep = l.ep;
-  out.attention_dp = l.attention_dp;
-  out.replicas = l.replicas;
-  out.engine.max_num_tokens = l.max_num_tokens;
-  out.engine.max_batch_size = l.max_batch_size;
-  out.engine.kv_fraction = l.kv_fraction;
+  static_cast<rank_counts&>(out) = pool;
+  out.engine = pool.engine;
   return out;
 }
 
@@ -169,8 +162,7 @@ inference_workload decode_workload(const inference_workload& w) {
 }
 
 int inference_workload::gpus() const {
-  const int prefill =
-      prefill_pool ? prefill_pool->tp * prefill_pool->pp * prefill_pool->attention_dp * prefill_pool->replicas : 0;
+  const int prefill = prefill_pool ? prefill_pool->gpus_per_replica() * prefill_pool->replicas : 0;
   return gpus_per_replica() * replicas + prefill;
 }
 
@@ -191,8 +183,8 @@ priced_transfer kv_transfer(const platform& p, const stack& s, const model& m, c
                         {.ranks = 2, .domains = domains});
 }
 
-pool_setup setup_pools(const platform& p, const stack& s, const model& m, const inference_workload& w,
-                       request_extent longest, std::vector<std::string>& reasons) {
+pool_setup setup_pools(const serving_case& c, request_extent longest, std::vector<std::string>& reasons) {
+  const auto& [p, s, m, w] = c;
   pool_setup out;
   out.prompts_cached = w.prompts_cached;
   out.concurrency = w.load == load_kind::closed_loop ? w.concurrency : 0;
@@ -218,8 +210,12 @@ pool_setup setup_pools(const platform& p, const stack& s, const model& m, const 
   return out;
 }
 
-void plan_pools(const platform& p, const stack& s, const model& m, const inference_workload& w,
-                const pool_setup& setup, const request_lengths& lengths, inference_run& run, bool explained) {
+void plan_pools(const serving_case& c, const pool_setup& setup, const request_lengths& lengths, inference_run& run,
+                bool explained) {
+  const platform& p = c.hardware;
+  const stack& s = c.software;
+  const model& m = c.net;
+  const inference_workload& w = c.work;
   {
     iteration_costs decode(p, s, m, decode_workload(w));
     std::optional<iteration_costs> prefill;
@@ -233,7 +229,7 @@ void plan_pools(const platform& p, const stack& s, const model& m, const inferen
     };
     run.pools = schedule_pools(lengths, setup, prices);
   }
-  plan_builder(p, s, m, w, run, explained).build();
+  plan_builder(c, run, explained).build();
 }
 
 }  // namespace nvlsim

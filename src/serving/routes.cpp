@@ -34,8 +34,9 @@ engine_costs costs_for(const stack& s, const gpu_spec& gpu, const model& m) {
 
 // [docs/models-and-assumptions.md#inference-formats]
 std::optional<gemm_route> route_gemm(const gpu_spec& gpu, const kernel_profile& k, const engine_costs& c,
-                                     weight_role r, precision weights, double sustained) {
+                                     stored_weights w, double sustained) {
   gemm_route out;
+  const precision weights = w.format;
   out.operands = weights;
   const bool own = k.gemm.contains(weights) && gpu.dense_peak(weights);
   if (!own) {
@@ -48,8 +49,8 @@ std::optional<gemm_route> route_gemm(const gpu_spec& gpu, const kernel_profile& 
   const auto params = k.gemm.find(out.operands);
   if (params == k.gemm.end()) return std::nullopt;
   out.params = params->second;
-  const bool expert = r == weight_role::expert;
-  // An engine's kernels may exceed the rates of the kernel tables, but not the data sheet.
+  const bool expert = w.role == weight_role::expert;
+  // An engine's kernels may beat those of the kernel tables, not the data sheet.
   const double fastest = gpu.dense_peak(out.operands) ? *gpu.dense_peak(out.operands) / out.params.tensor_rate : 1;
   const double speed = std::min(
       fastest, sustained * (expert ? factor_of(c.expert_factor, weights) : factor_of(c.gemm_factor, weights)));

@@ -114,14 +114,14 @@ std::vector<std::string> assumptions(const platform& p, const stack& s, const in
 
 }  // namespace
 
-bool needs_clock(const inference_workload& w) {
+bool needs_clock(const stack& s, const inference_workload& w) {
   const auto by_itself = [](const token_lengths& l) { return l.shape != length_shape::uniform; };
   const double tokens = static_cast<double>(w.requests) * w.output.mean;
   const bool long_loop = w.load == load_kind::closed_loop &&
                          tokens > static_cast<double>(most_iterations) * static_cast<double>(w.concurrency);
   return w.load == load_kind::open_loop || w.load == load_kind::trace || w.sessions || w.objective.any() ||
          long_loop || w.router != router_policy::round_robin ||
-         w.engine.preemption.value_or(preemption_policy::none) != preemption_policy::none ||
+         (s.inference && settings_of(*s.inference, w).preemption != preemption_policy::none) ||
          w.measured.warmup > 0 || w.measured.tail > 0 || by_itself(w.input) || by_itself(w.output);
 }
 
@@ -164,7 +164,7 @@ void add_uses(serving_run& run, std::vector<iteration_use> more, int gpus) {
 }  // namespace
 
 serving_run serve(const platform& p, const stack& s, const model& m, const inference_workload& w,
-                  std::optional<std::int64_t> kv_capacity_tokens, bool explained) {
+                  const serving_options& options) {
   serving_run run;
   run.reasons = serving_problems(p, s, m, w);
   if (!s.inference) return run;
@@ -172,7 +172,8 @@ serving_run serve(const platform& p, const stack& s, const model& m, const infer
   serving_memory memory = plan_serving_memory(p, s, m, decodes);
   run.memory = memory.report;
   if (w.pooled()) run.memory.where = "each decode GPU";
-  run.kv_capacity_tokens = memory.kv_capacity_tokens = kv_capacity_tokens.value_or(memory.kv_capacity_tokens);
+  run.kv_capacity_tokens = memory.kv_capacity_tokens =
+      options.kv_capacity_tokens.value_or(memory.kv_capacity_tokens);
   if (run.kv_capacity_tokens == 0 && kv_bytes_per_token(m, w.kv_cache) > 0) run.reasons.push_back(memory.no_cache);
   if (w.load != load_kind::trace) refuse_many(run.reasons, w.requests);
   if (!run.reasons.empty()) return run;
@@ -183,7 +184,7 @@ serving_run serve(const platform& p, const stack& s, const model& m, const infer
   set.lane.prefix_tokens = list.prefix_tokens;
   set.lanes = std::int64_t{w.replicas} * w.pp;
   set.router = w.router;
-  set.keep_iterations = explained;
+  set.keep_iterations = options.explained;
   set.clients = w.load == load_kind::closed_loop ? w.concurrency : 0;
   set.prompts_cached = w.prompts_cached;
   run.reasons = request_reasons(m, w, set.lane, list);
@@ -191,7 +192,7 @@ serving_run serve(const platform& p, const stack& s, const model& m, const infer
   if (w.prefill_pool && run.reasons.empty()) {
     prefill.emplace(p, s, m, w);
     serving_memory prompts = plan_serving_memory(p, s, m, prefill->work);
-    if (kv_capacity_tokens) prompts.kv_capacity_tokens = *kv_capacity_tokens;
+    if (options.kv_capacity_tokens) prompts.kv_capacity_tokens = *options.kv_capacity_tokens;
     set.prefill = {of_prompts_alone(limits_of(*s.inference, prefill->work, prompts)),
                    std::int64_t{prefill->work.replicas} * prefill->work.pp,
                    [&](const iteration& it) { return prefill->prices.price(it); },
@@ -227,9 +228,10 @@ serving_run serve(const platform& p, const stack& s, const model& m, const infer
   iteration_costs costs(p, s, m, decodes);
   iteration_prices prices(costs, swap_rate);
   run.outcome = serve_requests(list, set, [&](const iteration& it) { return prices.price(it); });
-  run.uses = prices.uses(explained);
+  run.uses = prices.uses(options.explained);
   for (iteration_use& u : run.uses) u.gpus = w.tp * w.attention_dp;
-  if (prefill) add_uses(run, prefill->prices.uses(explained), prefill->work.tp * prefill->work.attention_dp);
+  if (prefill)
+    add_uses(run, prefill->prices.uses(options.explained), prefill->work.tp * prefill->work.attention_dp);
   return run;
 }
 

@@ -47,13 +47,15 @@ void slow_down(work_part& part, double factor) {
   part.facts = std::make_shared<part_facts>(f);
 }
 
-/// Templates of a run on hardware of health `h`.
-std::vector<work_template> templates_on(const hardware_health& h, const inference_run& run, platform p,
-                                        const stack& s, const model& m, inference_workload w) {
+/// The templates of a run as they are on such hardware.
+std::vector<work_template> templates_on(const hardware_health& h, const inference_run& run,
+                                        const serving_case& c) {
+  platform p = c.hardware;
+  inference_workload w = c.work;
   p.gpu.nvlink = p.gpu.nvlink * h.nvlink;
   p.fabric.nic_bandwidth = p.fabric.nic_bandwidth * h.nic;
   w.degraded.clear();
-  std::vector<work_template> out = plan_inference(p, s, m, w, explained(run.work)).work.templates;
+  std::vector<work_template> out = plan_inference(p, c.software, c.net, w, explained(run.work)).work.templates;
   if (out.size() != run.work.templates.size())
     throw internal_error("degraded hardware changes what iterations hold");
   for (std::size_t i = 0; i < out.size(); ++i) {
@@ -93,32 +95,31 @@ std::vector<lane_kind> kinds_of(std::int64_t first, std::int64_t lanes, const pl
 
 }  // namespace
 
-void split_lanes(inference_run& run, const platform& p, const stack& s, const model& m,
-                 const inference_workload& w, bool fold) {
-  if ((fold && w.degraded.empty()) || has_events(run.work)) return;
+void split_lanes(inference_run& run, const serving_case& c, bool fold) {
+  if ((fold && c.work.degraded.empty()) || has_events(run.work)) return;
   std::map<hardware_health, std::int32_t> first_template = {{hardware_health{}, 0}};
   const std::vector<rank_class> classes = std::exchange(run.work.classes, {});
   const std::vector<batching_schedule> schedules = std::exchange(run.schedules, {});
   const std::vector<std::int64_t> lanes = std::exchange(run.lanes, {});
   std::vector<work_template> all = run.work.templates;
   std::int64_t next = 0;
-  for (std::size_t c = 0; c < classes.size(); ++c) {
-    for (const lane_kind& k : kinds_of(next, lanes[c], p, w, fold)) {
+  for (std::size_t i = 0; i < classes.size(); ++i) {
+    for (const lane_kind& k : kinds_of(next, lanes[i], c.hardware, c.work, fold)) {
       const auto [it, fresh] = first_template.try_emplace(k.health, static_cast<std::int32_t>(all.size()));
       if (fresh) {
-        auto more = templates_on(k.health, run, p, s, m, w);
+        auto more = templates_on(k.health, run, c);
         std::move(more.begin(), more.end(), std::back_inserter(all));
       }
-      rank_class r = classes[c];
-      r.multiplicity = r.multiplicity / lanes[c] * k.lanes;
+      rank_class r = classes[i];
+      r.multiplicity = r.multiplicity / lanes[i] * k.lanes;
       if (!fold || !(k.health == hardware_health{})) r.name += fmt::format(" like lane {}", k.first);
       for (stream& stream : r.streams)
         for (operation& o : stream.operations) o.work += it->second;
       run.work.classes.push_back(std::move(r));
-      run.schedules.push_back(schedules[c]);
+      run.schedules.push_back(schedules[i]);
       run.lanes.push_back(k.lanes);
     }
-    next += lanes[c];
+    next += lanes[i];
   }
   run.work.templates = std::move(all);
 }

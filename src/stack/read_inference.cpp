@@ -9,7 +9,6 @@ namespace {
 
 using config::reader;
 
-const std::array<std::string, 3> policies = {"chunked", "whole_prompt", "exclusive"};
 const std::array<std::string, 2> kv_rules = {"of_rest", "of_all"};
 constexpr config::range<double> factor{config::positive.low, 1e3};
 
@@ -38,19 +37,18 @@ void read_costs(reader& r, engine_costs& c, bool common) {
   for (const engine_table_field& f : engine_table_fields) read_table(r, f.name, c.*f.member);
 }
 
+/// The share of memory for the cache may stand beside the settings, as a release's other settings replace it
+/// there.
 void read_settings(reader& r, engine_settings& s) {
-  if (r.has("prefill")) s.prefill = static_cast<prefill_policy>(r.one_of("prefill", policies));
-  if (const auto n = r.find_integer("max_num_tokens", config::positive_int)) s.max_num_tokens = *n;
-  if (const auto n = r.find_integer("max_batch_size", config::positive_int)) s.max_batch_size = *n;
-  if (const auto x = r.find_number("kv_reserve", config::fraction)) s.kv_reserve = *x;
-  if (const auto n = r.find_integer("batch_wait_iterations", config::non_negative_int))
-    s.batch_wait_iterations = *n;
-  if (const auto x = r.find_number("batch_wait_ratio", config::fraction)) s.batch_wait_ratio = *x;
-  if (const auto n = r.find_integer("rank_wait_iterations", config::non_negative_int)) s.rank_wait_iterations = *n;
-  if (const auto n = r.find_integer("poll_interval", config::positive_int)) s.poll_interval = *n;
-  if (const auto n = r.find_integer("cuda_graph_max_batch_size", config::non_negative_int))
-    s.cuda_graph_max_batch_size = *n;
-  if (const auto n = r.find_integer("stream_interval", config::positive_int)) s.stream_interval = *n;
+  engine_overrides said;
+  if (auto settings = r.find_child("settings")) {
+    said = read_engine(*settings, engine_place::stack).settings;
+    settings->done();
+  }
+  s = merged(s, said);
+  if (said.kv_fraction && r.has("kv_fraction"))
+    r.fail("kv_fraction", "says the same as the one of \"settings\"; give one of them");
+  else if (!said.kv_fraction) s.kv_fraction = r.number("kv_fraction", config::fraction);
 }
 
 void read_front_end(reader r, front_end_costs& f) {
@@ -97,12 +95,8 @@ inference_profile read_inference(reader& r) {
   if (const auto x = r.find_number("release_factor", factor)) i.release_factor = *x;
   if (const auto x = r.find_number("expert_release_factor", factor)) i.expert_release_factor = *x;
   if (auto f = r.find_child("front_end")) read_front_end(std::move(*f), i.front_end);
-  if (auto s = r.find_child("settings")) {
-    read_settings(*s, i.settings);
-    s->done();
-  }
+  read_settings(r, i.settings);
   i.reserve = r.quantity<bytes>("reserve");
-  i.settings.kv_fraction = r.number("kv_fraction", config::fraction);
   if (r.has("kv_rule")) i.kv_rule = static_cast<kv_memory_rule>(r.one_of("kv_rule", kv_rules));
   i.kv_block_tokens = static_cast<int>(r.integer("kv_block_tokens", {1, 1024}));
   r.ignore("calibration");  // affects bands of results only [docs/stack-format.md#inference]

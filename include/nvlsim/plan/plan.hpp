@@ -1,7 +1,6 @@
 // What the engine runs: streams of operations with known closed times, tied together by events.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
@@ -9,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "nvlsim/collectives/collectives.hpp"
@@ -43,10 +43,28 @@ enum class resource { tensor_cores, hbm, nvlink, nic, c2c, host, latency };
 std::string_view name(resource r);
 inline constexpr int resource_kinds = 7;
 
+struct gemm_extent {
+  double m = 0, n = 0, k = 0, groups = 1;
+  friend bool operator==(const gemm_extent&, const gemm_extent&) = default;
+};
+/// Queries and keys are those of a sequence.
+struct attention_extent {
+  double sequences = 0, heads = 0, queries = 0, keys = 0;
+  friend bool operator==(const attention_extent&, const attention_extent&) = default;
+};
+struct decode_extent {
+  double sequences = 0, heads = 0, cached = 0;
+  friend bool operator==(const decode_extent&, const decode_extent&) = default;
+};
+struct exchange_extent {
+  double bytes = 0, ranks = 0, domains = 0;
+  friend bool operator==(const exchange_extent&, const exchange_extent&) = default;
+};
+
 /// What a part does, for explanations: the work behind its duration and what holds it back.
 struct part_facts {
-  enum class form : std::uint8_t { plain, gemm, attention, decode, exchange };
-  form what = form::plain;
+  /// None of them for other kernels and for waits.
+  std::variant<std::monostate, gemm_extent, attention_extent, decode_extent, exchange_extent> extent;
   precision operands = precision::bf16;
   resource limit = resource::latency;
   seconds alone;    ///< of the kernel or transfer by itself; more than the duration where some of it is hidden
@@ -54,9 +72,6 @@ struct part_facts {
   flops work;
   bytes moved;         ///< of a kernel through HBM, of a transfer through the port that limits it
   double ceiling = 0;  ///< of `limit`: FLOP/s or B/s of the data sheet; 0 where there is none
-  /// gemm: m, n, k, groups; attention and decode: sequences, heads, queries, keys; exchange: bytes, ranks,
-  /// domains.
-  std::array<double, 4> shape{};
   std::string_view exchange, algorithm;  ///< "all_gather", "ring"
   network_traffic traffic;               ///< of one exchange, where it may meet other traffic
   double times = 1;                      ///< how many exchanges a part has, one after the other; `alone` is of one

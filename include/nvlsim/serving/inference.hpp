@@ -34,19 +34,9 @@ enum class router_policy {
   prefix_aware   ///< the fewest tokens to compute and hold, excluding cached prefixes
 };
 
-/// Engine settings that a scenario overrides; the stack's apply otherwise.
-struct engine_overrides {
-  std::optional<prefill_policy> prefill;
-  std::optional<std::int64_t> max_num_tokens, max_batch_size, batch_wait_iterations, rank_wait_iterations,
-      poll_interval;
-  std::optional<std::int64_t> cuda_graph_max_batch_size, stream_interval;
-  std::optional<double> kv_reserve, kv_fraction, batch_wait_ratio;
-  std::optional<preemption_policy> preemption;
-  std::optional<bool> prefix_cache;
-};
-
-/// Speculative decoding: a step verifies `draft_tokens` draft tokens of the model's prediction module and yields
-/// `tokens_per_step` tokens on average. [docs/models-and-assumptions.md#speculative-decoding]
+/// Speculative decoding: a step of a sequence checks `draft_tokens` guesses of the model's prediction module
+/// beside its own token, and gives `tokens_per_step` on average.
+/// [docs/models-and-assumptions.md#speculative-decoding]
 struct speculation {
   int draft_tokens = 0;
   double tokens_per_step = 1;
@@ -55,14 +45,13 @@ struct speculation {
 /// were.
 double expected_tokens_per_step(int draft_tokens, double acceptance);
 
-/// Layout and limits of a pool of equal workers.
-struct pool_layout {
-  int tp = 1, pp = 1, ep = 1, attention_dp = 1, replicas = 1;
-  std::optional<std::int64_t> max_num_tokens, max_batch_size;
-  std::optional<double> kv_fraction;
+/// A pool of equal workers, with all that the scenario says of them.
+struct pool_layout : rank_counts {
+  engine_overrides engine;
 };
 
-struct inference_workload {
+/// The ranks and the settings of `engine` are those of the engines that decode.
+struct inference_workload : rank_counts {
   precision weights = precision::bf16, kv_cache = precision::bf16;
   std::optional<precision> attention_weights, expert_weights;  ///< if they differ from `weights`
   engine_overrides engine;
@@ -82,12 +71,8 @@ struct inference_workload {
       true;  ///< requests of loads with clients pass through an API server; false: the engine is called in process
   measured_part measured;
   service_objective objective;
-  // layout
-  int tp = 1, pp = 1, ep = 1;
-  int attention_dp = 1;  ///< ranks per replica that have sequences of their own and share experts; `tp` is then 1
-  int replicas = 1;
   router_policy router = router_policy::round_robin;
-  /// Pool of prefill workers. The layout above is then that of the decode workers.
+  /// Prompts are worked on by workers of their own.
   /// [docs/models-and-assumptions.md#disaggregation]
   std::optional<pool_layout> prefill_pool;
   bool prompts_cached = false;  ///< decode workers only: requests arrive with the KV cache of their prompt
@@ -95,12 +80,19 @@ struct inference_workload {
   std::vector<degradation> degraded;
   std::uint64_t seed = 1;
 
-  int gpus_per_replica() const { return tp * pp * attention_dp; }
   bool pooled() const { return prefill_pool.has_value() || prompts_cached; }
   int gpus() const;
 };
 
-/// The workload of the prefill pool's workers. Requires a prefill pool.
+/// A workload with what serves it; all must outlive it.
+struct serving_case {
+  const platform& hardware;
+  const stack& software;
+  const model& net;
+  const inference_workload& work;
+};
+
+/// The workload as the workers of the prefill pool see it. Requires one.
 inference_workload prefill_workload(const inference_workload& w);
 
 /// Whether requests pass through an API server.

@@ -19,14 +19,12 @@ inference_workload decode_workload(const inference_workload& w);
 priced_transfer kv_transfer(const platform& p, const stack& s, const model& m, const inference_workload& w,
                             double tokens);
 
-/// Limits of both pools' workers. Appends to `reasons` why they cannot serve the longest request.
-pool_setup setup_pools(const platform& p, const stack& s, const model& m, const inference_workload& w,
-                       request_extent longest, std::vector<std::string>& reasons);
+/// Limits of the workers of both pools. `reasons` gets why they cannot take the longest request.
+pool_setup setup_pools(const serving_case& c, request_extent longest, std::vector<std::string>& reasons);
 
-/// Requires a pooled workload, `s.inference` and no `serving_problems`; fills `run` except for its reasons.
-/// `explained` adds facts to parts.
-void plan_pools(const platform& p, const stack& s, const model& m, const inference_workload& w,
-                const pool_setup& setup, const request_lengths& lengths, inference_run& run,
+/// Requires a pooled workload, a stack with an inference section and no `serving_problems`; fills `run` but for
+/// its reasons. `explained`: parts have facts.
+void plan_pools(const serving_case& c, const pool_setup& setup, const request_lengths& lengths, inference_run& run,
                 bool explained = false);
 
 }  // namespace nvlsim

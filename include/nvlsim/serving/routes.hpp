@@ -23,8 +23,13 @@ precision priced_as(const model& m, precision weights);
 /// [docs/models-and-assumptions.md#inference-formats]
 engine_costs costs_for(const stack& s, const gpu_spec& gpu, const model& m);
 
-/// Empty when the stack has no kernel for the format.
+struct stored_weights {
+  weight_role role;
+  precision format;
+};
+
+/// Nothing when the stack has no kernel for it.
 std::optional<gemm_route> route_gemm(const gpu_spec& gpu, const kernel_profile& k, const engine_costs& c,
-                                     weight_role r, precision weights, double sustained);
+                                     stored_weights w, double sustained);
 
 }  // namespace nvlsim

@@ -141,20 +141,28 @@ struct serving_run {
   std::vector<std::string> notes;
 };
 
-/// Converts a run to an executed plan for traces: the first iterations of each lane, with counters of running,
-/// queued and cached requests. At most 64 lanes unless `whole`.
-void draw_serving(const serving_run& run, const inference_workload& w, plan& work, timeline& times,
-                  std::vector<trace_counter>& counters, bool whole = false);
+/// The lanes of a run as a plan that has been run, for traces: the first iterations, and counters of what runs,
+/// waits and is cached.
+struct serving_picture {
+  plan work;
+  timeline times;
+  std::vector<trace_counter> counters;
+};
+/// At most 64 lanes, unless `whole`.
+serving_picture draw_serving(const serving_run& run, const inference_workload& w, bool whole = false);
 
 /// The same counters for a run in token time, by class, without caches for pools. Ignores the plan of `run`.
 std::vector<trace_counter> count_over_time(const inference_run& run, const timeline& times,
                                            const std::vector<request_record>& requests);
 
-/// Whether the load needs a clock. Otherwise `plan_inference` simulates it in token time, with the same scheduler.
-bool needs_clock(const inference_workload& w);
-/// `kv_capacity_tokens` (per lane) replaces the capacity of the memory model. `explained` keeps all iterations and
-/// the facts of their parts.
+/// Whether the load needs a clock; else `plan_inference` simulates it in token time, with the same engine.
+bool needs_clock(const stack& s, const inference_workload& w);
+
+struct serving_options {
+  std::optional<std::int64_t> kv_capacity_tokens = {};  ///< of a lane, in place of what the memory model gives
+  bool explained = false;                               ///< keeps all iterations, and the facts of their parts
+};
 serving_run serve(const platform& p, const stack& s, const model& m, const inference_workload& w,
-                  std::optional<std::int64_t> kv_capacity_tokens = {}, bool explained = false);
+                  const serving_options& options = {});
 
 }  // namespace nvlsim

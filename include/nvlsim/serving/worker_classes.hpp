@@ -5,10 +5,9 @@
 
 namespace nvlsim {
 
-/// Splits the classes of a run into lanes on equal hardware, or into single lanes without `fold`. On slow hardware
-/// iterations have the same content but take longer. Requires a run without reasons. Does not change runs with
-/// pools.
-void split_lanes(inference_run& run, const platform& p, const stack& s, const model& m,
-                 const inference_workload& w, bool fold);
+/// Splits the classes of a run into lanes on equal hardware; into single lanes unless `fold`. Iterations hold the
+/// same on slow hardware, they take longer. Requires a run without reasons; leaves one alone whose workers wait
+/// for each other.
+void split_lanes(inference_run& run, const serving_case& c, bool fold);
 
 }  // namespace nvlsim

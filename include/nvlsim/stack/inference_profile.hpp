@@ -7,26 +7,13 @@
 #include <map>
 #include <string>
 
+#include "nvlsim/stack/engine_settings.hpp"
 #include "nvlsim/units/precision.hpp"
 #include "nvlsim/units/units.hpp"
 
 namespace nvlsim {
 
-/// How prompts are scheduled into iterations. [docs/models-and-assumptions.md#inference-scheduler]
-enum class prefill_policy {
-  chunked,       ///< together with decodes, split to fit the rest of the token budget
-  whole_prompt,  ///< together with decodes, only prompts that fit whole
-  exclusive      ///< in iterations without decodes; a prompt longer than the budget is split
-};
-
-/// What happens when running sequences outgrow the KV cache. [docs/models-and-assumptions.md#inference-preemption]
-enum class preemption_policy {
-  none,       ///< cannot happen: admission reserves the cache of the whole request
-  recompute,  ///< the last admitted sequence drops its cache and recomputes it later
-  swap        ///< its cache moves to CPU memory and back
-};
-
-/// The memory that `kv_fraction` is a share of.
+/// What the KV cache takes its share of.
 enum class kv_memory_rule {
   of_rest,  ///< memory left after weights and reserve
   of_all    ///< all memory, including weights and reserve
@@ -78,25 +65,6 @@ struct front_end_costs {
   /// How long the first token is held back in a request with `gaps` gaps of `gap_s` each; at most the whole
   /// request.
   double held_back_s(double gaps, double gap_s) const { return std::min(first_token_iterations, gaps) * gap_s; }
-};
-
-/// Scheduler settings that a scenario may override.
-struct engine_settings {
-  prefill_policy prefill = prefill_policy::chunked;
-  std::int64_t max_num_tokens = 8192;  ///< per iteration, prompts and decodes together
-  std::int64_t max_batch_size = 2048;  ///< most running sequences
-  double kv_reserve = 1;               ///< share of a request's output for which admission reserves cache
-  double kv_fraction = 0.9;
-  std::int64_t batch_wait_iterations = 0;  ///< longest wait of a prompt for other prompts
-  double batch_wait_ratio = 0;  ///< the wait ends when waiting prompts fill this share of the token budget
-  std::int64_t rank_wait_iterations =
-      0;  ///< under attention data parallelism: longest wait of a prompt until every rank has one
-  std::int64_t poll_interval = 1;  ///< iterations between polls of the request queue
-  std::int64_t cuda_graph_max_batch_size =
-      std::int64_t{1} << 30;         ///< most decodes in an iteration that runs as a CUDA graph; 0: no graphs
-  std::int64_t stream_interval = 1;  ///< tokens per streamed reply
-  preemption_policy preemption = preemption_policy::none;
-  bool prefix_cache = false;  ///< keeps blocks of prompts for later prompts with the same prefix
 };
 
 struct inference_profile : engine_costs {

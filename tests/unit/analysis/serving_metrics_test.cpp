@@ -97,7 +97,7 @@ TEST_CASE("Decode workers that caches queue for are saturated") {
   inference_workload w = open_loop(3000, 100);
   w.prefill_pool.emplace().replicas = 4;
   w.engine.max_batch_size = 4;
-  w.prefill_pool->max_batch_size = 64;
+  w.prefill_pool->engine.max_batch_size = 64;
   w.measured = {0.1, 0.1};
   const stack s = test::stack_with_sends();
   const serving_run run = serve(small_machine(), s, small_model(), w);

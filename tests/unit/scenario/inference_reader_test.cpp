@@ -54,7 +54,7 @@ TEST_CASE("Inference reader reads pools and drafts") {
   const inference_workload& w = r.workload;
   REQUIRE(w.prefill_pool);
   CHECK(w.prefill_pool->replicas == 4);
-  CHECK(w.prefill_pool->max_num_tokens == 4096);
+  CHECK(w.prefill_pool->engine.max_num_tokens == 4096);
   CHECK(w.replicas == 2);
   CHECK(w.attention_dp == 8);
   CHECK(w.engine.max_num_tokens == 256);

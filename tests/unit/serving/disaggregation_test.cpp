@@ -251,7 +251,7 @@ TEST_CASE("Pools on a clock keep the dates of the schedule of pools", "[disaggre
   const inference_run planned = plan_inference(p, s, test::small_model(), w);
   REQUIRE(planned.reasons.empty());
   w.objective.ttft_s = 10;
-  REQUIRE(needs_clock(w));
+  REQUIRE(needs_clock(s, w));
   const serving_run served = serve(p, s, test::small_model(), w);
   REQUIRE(served.reasons.empty());
   CHECK(served.outcome.end_s ==

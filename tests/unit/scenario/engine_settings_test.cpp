@@ -1,0 +1,309 @@
+// The table of engine settings, walked: every name in every place, the merge, the documentation and the schemas.
+#include "nvlsim/stack/engine_settings.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <catch2/catch.hpp>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "nvlsim/config/document.hpp"
+#include "nvlsim/scenario/scenario.hpp"
+#include "nvlsim/serving/inference.hpp"
+
+namespace nvlsim {
+namespace {
+
+const std::filesystem::path source{NVLSIM_SOURCE_DIR};
+
+/// A value of a field, as text that --set takes.
+using field_value = std::string;
+
+struct described {
+  engine_settings settings;
+  rank_counts ranks;
+};
+
+field_value value_of(const engine_field& f, const described& d) {
+  return std::visit(
+      [&](const auto& m) -> field_value {
+        if constexpr (requires { m.value; }) {
+          const auto x = d.settings.*m.value;
+          if constexpr (std::is_enum_v<std::decay_t<decltype(x)>>)
+            return std::string(m.allowed[static_cast<std::size_t>(x)]);
+          else return fmt::format("{}", x);
+        } else {
+          return fmt::format("{}", d.ranks.*m);
+        }
+      },
+      f.member);
+}
+
+/// Another value that the field may have.
+field_value another(const engine_field& f, const described& d) {
+  return std::visit(
+      [&](const auto& m) -> field_value {
+        if constexpr (requires { m.value; }) {
+          const auto x = d.settings.*m.value;
+          using type = std::decay_t<decltype(x)>;
+          if constexpr (std::is_same_v<type, bool>) return x ? "false" : "true";
+          else if constexpr (std::is_enum_v<type>)
+            return std::string(m.allowed[(static_cast<std::size_t>(x) + 1) % m.allowed.size()]);
+          else if constexpr (std::is_same_v<type, double>) return x == 0.5 ? "0.25" : "0.5";
+          else return fmt::format("{}", x < m.allowed.high ? x + 1 : x - 1);
+        } else {
+          return fmt::format("{}", d.ranks.*m + 1);
+        }
+      },
+      f.member);
+}
+
+struct place_case {
+  engine_place place;
+  std::string scenario, pointer;
+};
+const std::vector<place_case> place_cases = {
+    {engine_place::stack, "llama2-70b-offline-gb300-rack", "/stack/inference/settings"},
+    {engine_place::engine, "llama2-70b-offline-gb300-rack", "/workload/engine"},
+    {engine_place::layout, "llama2-70b-offline-gb300-rack", "/workload/layout"},
+    {engine_place::prefill_pool, "deepseek-r1-gb300-prefill-decode", "/workload/layout/prefill"},
+    {engine_place::decode_pool, "deepseek-r1-gb300-prefill-decode", "/workload/layout/decode"}};
+
+described load(const place_case& c, const std::vector<override_option>& sets) {
+  const scenario s =
+      load_scenario(source / "scenarios/inference" / (c.scenario + ".json"), sets, folders_under(source));
+  const auto& all = std::get<inference_workload>(s.workload);
+  const inference_workload w = c.place == engine_place::prefill_pool ? prefill_workload(all) : all;
+  return {settings_of(*s.stack.inference, w), w};
+}
+
+std::vector<std::string> problems_of(const place_case& c, const std::vector<override_option>& sets) {
+  std::vector<std::string> out;
+  try {
+    load(c, sets);
+  } catch (const input_error& e) {
+    for (const problem& p : e.problems()) out.push_back(p.text());
+  }
+  return out;
+}
+
+std::vector<std::string> names_of(const engine_field& f) {
+  std::vector<std::string> out = {std::string(f.name)};
+  for (const std::string_view a : f.aliases)
+    if (!a.empty()) out.emplace_back(a);
+  return out;
+}
+
+/// What other places and other names say of the field, taken back.
+std::vector<override_option> silenced(const engine_field& f, const place_case& c) {
+  std::vector<override_option> out;
+  const bool elsewhere = c.place == engine_place::stack || c.place == engine_place::engine;
+  const std::string engine = "/workload/engine", layout = "/workload/layout";
+  std::vector<std::string> objects = {c.pointer};
+  if (elsewhere) objects.insert(objects.end(), {engine, layout});
+  for (const std::string& object : objects)
+    for (const std::string& n : names_of(f)) out.push_back({object + '/' + n, "null"});
+  if (f.name == "kv_fraction" && c.place == engine_place::stack)
+    out.push_back({"/stack/inference/kv_fraction", "null"});
+  return out;
+}
+
+TEST_CASE("An engine setting acts by each of its names in each place, or is refused with the reason") {
+  for (const place_case& c : place_cases) {
+    const described before = load(c, {});
+    for (const engine_field& f : engine_fields) {
+      const field_value wanted = another(f, before);
+      for (const std::string& name : names_of(f)) {
+        INFO(name << " in " << engine_places[static_cast<std::size_t>(c.place)]);
+        std::vector<override_option> sets = silenced(f, c);
+        sets.push_back({c.pointer + '/' + name, wanted});
+        if (const std::string_view why = f.refused_in(c.place); !why.empty()) {
+          const auto problems = problems_of(c, sets);
+          REQUIRE(problems.size() == 1);
+          CHECK(problems[0].find(fmt::format("has no meaning in {}: {}",
+                                             engine_places[static_cast<std::size_t>(c.place)], why)) !=
+                std::string::npos);
+          continue;
+        }
+        const described after = load(c, sets);
+        for (const engine_field& other : engine_fields)
+          CHECK(value_of(other, after) == (&other == &f ? wanted : value_of(other, before)));
+      }
+    }
+  }
+}
+
+TEST_CASE("An engine setting under two of its names is a problem in each place") {
+  for (const place_case& c : place_cases) {
+    const described before = load(c, {});
+    for (const engine_field& f : engine_fields) {
+      const std::vector<std::string> names = names_of(f);
+      if (names.size() == 1 || !f.refused_in(c.place).empty()) continue;
+      INFO(f.name << " in " << engine_places[static_cast<std::size_t>(c.place)]);
+      std::vector<override_option> sets = silenced(f, c);
+      for (const std::string& n : names) sets.push_back({c.pointer + '/' + n, value_of(f, before)});
+      CHECK(problems_of(c, sets).size() == names.size() - 1);
+    }
+  }
+}
+
+TEST_CASE("A pool goes before the engine, and the engine before the stack") {
+  const place_case &prefill = place_cases[3], &decode = place_cases[4];
+  std::vector<override_option> sets = {{"/stack/inference/settings/max_batch_size", "11"},
+                                       {"/workload/engine/max_batch_size", "null"},
+                                       {"/workload/layout/prefill/max_batch_size", "null"},
+                                       {"/workload/layout/decode/max_batch_size", "null"}};
+  CHECK(load(prefill, sets).settings.max_batch_size == 11);
+  CHECK(load(decode, sets).settings.max_batch_size == 11);
+  sets.push_back({"/workload/engine/max_num_seqs", "22"});
+  sets.push_back({"/workload/engine/pp", "2"});
+  CHECK(load(prefill, sets).settings.max_batch_size == 22);
+  CHECK(load(decode, sets).settings.max_batch_size == 22);
+  CHECK(load(decode, sets).ranks.pp == 2);
+  sets.push_back({"/workload/layout/decode/max_running_requests", "33"});
+  sets.push_back({"/workload/layout/decode/pipeline_parallel_size", "4"});
+  CHECK(load(prefill, sets).settings.max_batch_size == 22);
+  CHECK(load(prefill, sets).ranks.pp == 2);
+  CHECK(load(decode, sets).settings.max_batch_size == 33);
+  CHECK(load(decode, sets).ranks.pp == 4);
+}
+
+TEST_CASE("What an engine has beside its settings is refused in other places") {
+  for (const place_case& c : place_cases) {
+    if (c.place == engine_place::engine) continue;
+    const auto problems = problems_of(c, {{c.pointer + "/quantization", "fp8"}});
+    REQUIRE(problems.size() == 1);
+    CHECK(problems[0].find("/workload/engine") != std::string::npos);
+  }
+  const auto beside = problems_of(place_cases[4], {{"/workload/layout/tensor_parallel_size", "2"}});
+  REQUIRE(beside.size() == 1);
+  CHECK(beside[0].find("is a member of each pool, or of the engine for both") != std::string::npos);
+}
+
+TEST_CASE("A typing error is told the nearest engine setting that its place takes") {
+  const auto in_pool = problems_of(place_cases[3], {{"/workload/layout/prefill/max_num_seq", "2"}});
+  REQUIRE(in_pool.size() == 1);
+  CHECK(in_pool[0].find("did you mean \"max_num_seqs\"") != std::string::npos);
+  const auto refused = problems_of(place_cases[3], {{"/workload/layout/prefill/poll_intervall", "2"}});
+  REQUIRE(refused.size() == 1);
+  CHECK(refused[0].find("poll_interval\"") == std::string::npos);
+}
+
+// ---- documentation
+
+std::string power(std::int64_t x) {
+  for (int i = 20; i < 63; ++i)
+    if (x == std::int64_t{1} << i) return fmt::format("2^{}", i);
+  return fmt::format("{}", x);
+}
+
+std::string type_text(const engine_field& f) {
+  const auto range = [](const auto& r) {
+    if (static_cast<double>(r.high) > 1e12) return fmt::format("{} or more", r.low);
+    if constexpr (std::is_same_v<std::decay_t<decltype(r.low)>, double>)
+      return fmt::format("{} to {}", r.low, r.high);
+    else return fmt::format("{} to {}", r.low, power(r.high));
+  };
+  return std::visit(
+      [&](const auto& m) -> std::string {
+        if constexpr (requires { m.allowed.low; }) return range(m.allowed);
+        else if constexpr (requires { m.allowed.size(); })
+          return fmt::format("`{}`", fmt::join(m.allowed, "`, `"));
+        else if constexpr (requires { m.value; }) return "true, false";
+        else return range(rank_range);
+      },
+      f.member);
+}
+
+std::string default_text(const engine_field& f) {
+  const described usual{};
+  const field_value x = value_of(f, usual);
+  const bool number = x.find_first_not_of("0123456789") == std::string::npos;
+  if (number) return power(std::stoll(x));
+  return x == "false" || x.find('.') != std::string::npos ? x : '`' + x + '`';
+}
+
+std::string row_of(const engine_field& f) {
+  std::vector<std::string> aliases = names_of(f), not_in;
+  aliases.erase(aliases.begin());
+  for (const auto place : {engine_place::stack, engine_place::prefill_pool, engine_place::decode_pool})
+    if (!f.refused_in(place).empty())
+      not_in.emplace_back(place == engine_place::stack ? "stacks"
+                                                       : engine_places[static_cast<std::size_t>(place)].substr(2));
+  return fmt::format("| `{}` | {} | {} | {} | {} | {} |\n", f.name,
+                     aliases.empty() ? "" : fmt::format("`{}`", fmt::join(aliases, "`, `")), type_text(f),
+                     default_text(f), fmt::join(not_in, ", "), f.meaning);
+}
+
+std::string text_of(const std::filesystem::path& file) {
+  std::ifstream in(file);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+TEST_CASE("The page on scenarios lists every engine setting as the table has it") {
+  std::string table =
+      "| member | also accepted | type | default | not in | meaning |\n|---|---|---|---|---|---|\n";
+  for (const engine_field& f : engine_fields) table += row_of(f);
+  INFO("docs/scenario-format.md#engine-settings should have\n" << table);
+  CHECK(text_of(source / "docs/scenario-format.md").find(table) != std::string::npos);
+}
+
+const value& schema_at(const config::document& d, const std::string& pointer) {
+  const value* v = d.root.at_pointer(pointer);
+  INFO(pointer);
+  REQUIRE(v);
+  return *v;
+}
+
+TEST_CASE("The schemas take every engine setting as the table has it") {
+  diagnostics problems;
+  const config::document schema = config::load(source / "docs/schemas/scenario.schema.json", {}, problems);
+  const config::document stacks = config::load(source / "docs/schemas/stack.schema.json", {}, problems);
+  REQUIRE(problems.empty());
+  const value::object& members = *schema_at(schema, "/$defs/settings/properties").members();
+  std::vector<std::string> all, in_stacks = {"kind", "source"}, refused_prefill, refused_decode;
+  for (const engine_field& f : engine_fields)
+    for (const std::string& n : names_of(f)) {
+      INFO(n);
+      all.push_back(n);
+      if (f.refused.stack.empty()) in_stacks.push_back(n);
+      if (!f.refused.prefill_pool.empty()) refused_prefill.push_back(n);
+      if (!f.refused.decode_pool.empty()) refused_decode.push_back(n);
+      const value& type = schema_at(schema, "/$defs/settings/properties/" + n + "/anyOf/0");
+      std::string found;
+      if (const value* names = type.find("enum")) {
+        std::vector<std::string> words;
+        for (const value& v : *names->items()) words.push_back(*v.string());
+        found = fmt::format("`{}`", fmt::join(words, "`, `"));
+      } else if (*type.find("type")->string() == "boolean") {
+        found = "true, false";
+      } else {
+        const std::int64_t low = *type.find("minimum")->integer();
+        found = type.find("maximum") ? fmt::format("{} to {}", low, power(*type.find("maximum")->integer()))
+                                     : fmt::format("{} or more", low);
+      }
+      CHECK(found == type_text(f));
+    }
+  const auto keys = [](const value::object& o) {
+    std::vector<std::string> out;
+    for (const auto& [k, v] : o) out.push_back(k);
+    return out;
+  };
+  CHECK(keys(members) == all);
+  CHECK(keys(*schema_at(schema, "/$defs/prefill_pool/properties").members()) == refused_prefill);
+  CHECK(keys(*schema_at(schema, "/$defs/decode_pool/properties").members()) == refused_decode);
+  std::vector<std::string> words;
+  for (const value& v :
+       *schema_at(stacks, "/$defs/engine/properties/settings/anyOf/0/allOf/1/propertyNames/enum").items())
+    words.push_back(*v.string());
+  CHECK(words == in_stacks);
+}
+
+}  // namespace
+}  // namespace nvlsim
