@@ -11,10 +11,10 @@
 
 namespace nvlsim {
 
-/// Totals, peaks dense and sparse, memory nominal and usable, links, rack, fabric, power, price and where each
-/// number of `doc` (as left by `read_platform`) was published, for a terminal of 80 columns.
+/// Totals, dense and sparse peaks, nominal and usable memory, links, rack, fabric, power, price, and the source of
+/// each number in `doc` (as left by `read_platform`). Text for a terminal of 80 columns.
 std::string platform_page(const platform& p, const config::document& doc);
-/// The same as a document (schema "nvlsim.platform_page/1") in plain SI numbers.
+/// The same as JSON (schema "nvlsim.platform_page/1") in plain SI numbers.
 value platform_json(const platform& p, const config::document& doc);
 
 /// Every member in force with the file that says it, for a terminal of 80 columns. Without a machine, tables by
@@ -26,9 +26,9 @@ std::string stack_page(const stack& s, const config::document& doc, const platfo
 /// "nvlsim.stack_page/1").
 value stack_json(const stack& s, const config::document& doc, const platform* machine);
 
-/// Shape, parameters by part, training FLOPs and bytes by precision, for a terminal of 80 columns.
+/// Shape, parameters by part, training FLOPs and bytes by precision, as text for a terminal of 80 columns.
 std::string model_page(const model& m);
-/// The same as a document (schema "nvlsim.model_page/1").
+/// The same as JSON (schema "nvlsim.model_page/1").
 value model_json(const model& m);
 
 }  // namespace nvlsim

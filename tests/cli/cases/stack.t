@@ -117,7 +117,7 @@ Files of one's own: over a release, or with releases; the file and the cell are 
   [4]
 
   $ nvlsim run train.json --set /stack/base=nemo-25.05
-  2> --set#/stack/base: a file builds on what it says itself: setting this changes nothing; name the other file, or copy this one
+  2> --set#/stack/base: the base of a file cannot be overridden; use the other file, or a copy of this one
   [2]
 
   $ nvlsim stack show vllm-0.13 
