@@ -9,11 +9,10 @@
 
 #include "calibration/collective_families.hpp"
 #include "calibration/collective_knobs.hpp"
+#include "calibration/stack_files.hpp"
 #include "nvlsim/calibration/fit.hpp"
 #include "nvlsim/collectives/models.hpp"
-#include "nvlsim/config/document.hpp"
 #include "nvlsim/measurements/kernel_rows.hpp"
-#include "nvlsim/output/output.hpp"
 
 namespace nvlsim {
 namespace {
@@ -70,8 +69,8 @@ class collective_fit {
     return std::move(out_);
   }
 
-  /// The stack file's text with the fitted values.
-  std::string stack_text(const data_folders& data) const;
+  /// The library with the fitted values.
+  std::vector<std::pair<std::string, std::string>> files(const data_folders& data) const;
 
  private:
   bool has(const std::string& family) const {
@@ -290,76 +289,64 @@ class collective_fit {
   fit_report out_;
 };
 
-/// Sets the number at `pointer`, with its unit. An object with a "value" keeps its source.
-void set_number(config::document& doc, const std::string& pointer, double v, const std::string& unit,
-                diagnostics& problems) {
-  const value* old = doc.root.at_pointer(pointer);
-  const std::string target = old && old->members() ? pointer + "/value" : pointer;
-  const std::string text = unit.empty() ? fmt::format("{:.4g}", v) : fmt::format("{:.4g} {}", v, unit);
-  config::override_value(doc, target, config::parse_scalar(text), {"fit", "fit"}, problems);
-}
-
-void set_text(config::document& doc, const std::string& pointer, std::string text, diagnostics& problems) {
-  config::override_value(doc, pointer, value{std::move(text)}, {"fit", "fit"}, problems);
-}
-
-std::string collective_fit::stack_text(const data_folders& data) const {
-  diagnostics problems;
-  config::document doc =
-      config::load(data.stacks / fmt::format("{}.json", collective_stack), {"", collective_stack}, problems);
+std::vector<std::pair<std::string, std::string>> collective_fit::files(const data_folders& data) const {
+  stack_files out(data.stacks);
+  const auto set_number = [&](const std::string& pointer, double v, const std::string& unit) {
+    out.set_number(collective_stack, pointer,
+                   unit.empty() ? fmt::format("{:.4g}", v) : fmt::format("{:.4g} {}", v, unit));
+  };
+  const auto set_text = [&](const std::string& pointer, std::string text) {
+    out.set(collective_stack, pointer, value{std::move(text)});
+  };
   const auto write = [&](const std::string& family) {
     for (const collective_knob& k : collective_knobs_of(family, profile_))
-      set_number(doc, "/collectives" + k.pointer, k.get(profile_), k.unit, problems);
+      set_number("/collectives" + k.pointer, k.get(profile_), k.unit);
   };
   for (const auto& [family, rows] : by_family_) {
     write(family);
     const error_summary e = errors_of(rows, profile_);
     std::set<std::string> systems;
     for (const collective_row* r : rows) systems.insert(r->record.system);
-    set_text(doc, "/collectives/" + family + "/kind", "measured", problems);
-    set_text(doc, "/collectives/" + family + "/source",
+    set_text("/collectives/" + family + "/kind", "measured");
+    set_text("/collectives/" + family + "/source",
              fmt::format("nvlsim fit collectives: {} rows of {}, median error {:.1f} %, p90 {:.1f} %", e.rows,
-                         fmt::join(systems, ", "), 100 * e.median, 100 * e.p90),
-             problems);
+                         fmt::join(systems, ", "), 100 * e.median, 100 * e.p90));
   }
   for (const auto& [name, f] : profile_.fabric.at("default")) write("fabric/default/" + name);
   write("all_to_all/default");
   write("measured_on/default");
   for (const auto& [family, gpus] : generations_) {
     write(family);
-    set_text(doc, "/collectives/" + family + "/source",
-             fmt::format("nvlsim fit collectives: {} together", fmt::join(gpus, ", ")), problems);
+    set_text("/collectives/" + family + "/source",
+             fmt::format("nvlsim fit collectives: {} together", fmt::join(gpus, ", ")));
   }
   for (const auto& [kind, table] : profile_.domain)
     for (const auto& [name, d] : table)
       if (d.nvls_rate && name != "all_reduce") {
         const std::string at = fmt::format("/collectives/domain/{}/{}", kind, name);
-        set_number(doc, at + "/nvls_rate", d.nvls_rate->base() / 1e9, "GB/s", problems);
-        set_number(doc, at + "/nvls_latency", d.nvls_latency.base() * 1e6, "us", problems);
-        set_number(doc, at + "/nvls_pipeline_per_rank", d.nvls_pipeline_per_rank.base() * 1e6, "us", problems);
+        set_number(at + "/nvls_rate", d.nvls_rate->base() / 1e9, "GB/s");
+        set_number(at + "/nvls_latency", d.nvls_latency.base() * 1e6, "us");
+        set_number(at + "/nvls_pipeline_per_rank", d.nvls_pipeline_per_rank.base() * 1e6, "us");
       }
   for (const auto& [fabric, table] : profile_.fabric)
     for (const auto& [name, f] : table)
       if (f.tree && f.nvls_tree) {
         const std::string at = fmt::format("/collectives/fabric/{}/{}/tree", fabric, name);
-        set_number(doc, at + "/latency", f.tree->latency.base() * 1e6, "us", problems);
-        set_number(doc, at + "/hop", f.tree->hop.base() * 1e6, "us", problems);
-        set_number(doc, at + "/nic_share_2", f.tree->nic_share_2, "", problems);
-        set_number(doc, at + "/nic_share_many", f.tree->nic_share_many, "", problems);
-        if (fabric == "default") set_number(doc, at + "/per_latency", f.tree->per_latency, "", problems);
+        set_number(at + "/latency", f.tree->latency.base() * 1e6, "us");
+        set_number(at + "/hop", f.tree->hop.base() * 1e6, "us");
+        set_number(at + "/nic_share_2", f.tree->nic_share_2, "");
+        set_number(at + "/nic_share_many", f.tree->nic_share_many, "");
+        if (fabric == "default") set_number(at + "/per_latency", f.tree->per_latency, "");
       }
-  if (!doc.root.at_pointer("/collectives/spreads")) {
-    value object{value::object{{"kind", "derived"}, {"source", ""}, {"families", value::array{}}}};
-    config::override_value(doc, "/collectives/spreads", std::move(object), {"fit", "fit"}, problems);
-  }
-  set_text(doc, "/collectives/spreads/source",
+  if (!out.find(collective_stack, "/collectives/spreads"))
+    out.set(collective_stack, "/collectives/spreads",
+            value::object{{"kind", "derived"}, {"source", ""}, {"families", value::array{}}});
+  set_text("/collectives/spreads/source",
            "nvlsim fit collectives: 5 and 95 % quantiles of measured over computed time of thirds of the rows "
            "left out of "
-           "the fit; of default and of NVLink generations, of systems left out",
-           problems);
-  config::override_value(doc, "/collectives/spreads/families", spread_list(), {"fit", "fit"}, problems);
-  problems.throw_if_any();
-  return to_json(doc.root);
+           "the fit; of default and of NVLink generations, of systems left out");
+  out.set(collective_stack, "/collectives/spreads/families", spread_list());
+  return out.texts();
 }
 
 }  // namespace
@@ -368,7 +355,7 @@ fit_report fit_collectives(const std::vector<std::filesystem::path>& tables, con
                            const std::string& leave_out, const fit_progress& report) {
   collective_fit fit(tables, data);
   fit_report out = fit.run(leave_out, report);
-  out.files.emplace_back(fmt::format("{}.json", collective_stack), fit.stack_text(data));
+  out.files = fit.files(data);
   return out;
 }
 

@@ -14,11 +14,10 @@
 #include "calibration/serving_knobs.hpp"
 #include "calibration/serving_parameters.hpp"
 #include "calibration/serving_residuals.hpp"
+#include "calibration/stack_files.hpp"
 #include "nvlsim/calibration/fit.hpp"
-#include "nvlsim/config/document.hpp"
 #include "nvlsim/measurements/inference_rows.hpp"
 #include "nvlsim/measurements/pooled_rows.hpp"
-#include "nvlsim/output/output.hpp"
 #include "nvlsim/run/serving_bands.hpp"
 #include "nvlsim/serving/memory.hpp"
 #include "nvlsim/serving/summary.hpp"
@@ -217,13 +216,11 @@ class serving_fit {
   std::vector<std::pair<std::string, std::string>> files(
       const std::vector<double>& at, const std::map<std::string, std::map<served_metric, double>>& bands,
       const std::vector<served_error>& fitted, const value& elsewhere) {
-    diagnostics problems;
-    std::map<std::string, config::document> docs;
+    stack_files out(data_.stacks);
+    std::set<std::string> written;
     const auto write = [&](const std::string& stack_name, const std::string& pointer, const std::string& text) {
-      const auto [it, fresh] = docs.try_emplace(stack_name);
-      if (fresh) it->second = config::load(data_.stacks / (stack_name + ".json"), {"", stack_name}, problems);
-      config::override_value(it->second, "/inference/" + pointer, config::parse_scalar(text), {"fit", "fit"},
-                             problems);
+      out.set_number(stack_name, "/inference/" + pointer, text);
+      written.insert(stack_name);
     };
     std::map<std::string, double> pooled;
     for (std::size_t i = 0; i < knobs_.size(); ++i) {
@@ -233,7 +230,7 @@ class serving_fit {
       const auto text = [&](double x) {
         const bool time = std::any_of(engine_time_fields.begin(), engine_time_fields.end(),
                                       [&](const auto& f) { return f.name == k.field; });
-        return time ? fmt::format("\"{:.4g} us\"", x * 1e6) : fmt::format("{:.4g}", x);
+        return time ? fmt::format("{:.4g} us", x * 1e6) : fmt::format("{:.4g}", x);
       };
       switch (k.what) {
         case knob::type::pooled:
@@ -252,7 +249,7 @@ class serving_fit {
         case knob::type::server:
           write(k.stack, "front_end/" + k.field,
                 k.field == "first_token_iterations" ? fmt::format("{:.4g}", at[i])
-                                                    : fmt::format("\"{:.4g} us\"", at[i] * 1e6));
+                                                    : fmt::format("{:.4g} us", at[i] * 1e6));
           break;
       }
     }
@@ -263,18 +260,12 @@ class serving_fit {
         if (widths.contains(what))
           write(engine, fmt::format("band/{}", member), fmt::format("{:.3g}", widths.at(what)));
     for (const auto& [engine, widths] : bands) {
-      if (!docs.contains(engine)) continue;
+      if (!written.contains(engine)) continue;
       const value calibration = calibration_of(fitted, engine);
-      for (const auto& [kind, v] : *calibration.members())
-        config::override_value(docs.at(engine), "/inference/calibration/" + kind, v, {"fit", "fit"}, problems);
-      if (elsewhere.members()->empty()) continue;
-      config::override_value(docs.at(engine), "/inference/calibration/elsewhere", elsewhere, {"fit", "fit"},
-                             problems);
+      for (const auto& [kind, v] : *calibration.members()) out.set(engine, "/inference/calibration/" + kind, v);
+      if (!elsewhere.members()->empty()) out.set(engine, "/inference/calibration/elsewhere", elsewhere);
     }
-    problems.throw_if_any();
-    std::vector<std::pair<std::string, std::string>> out;
-    for (const auto& [stack_name, doc] : docs) out.emplace_back(stack_name + ".json", to_json(doc.root));
-    return out;
+    return out.texts();
   }
 
   std::vector<fit_row>& rows() { return rows_; }

@@ -9,11 +9,10 @@
 
 #include "calibration/least_squares.hpp"
 #include "calibration/left_out.hpp"
+#include "calibration/stack_files.hpp"
 #include "nvlsim/calibration/fit.hpp"
 #include "nvlsim/calibration/kernel_knobs.hpp"
-#include "nvlsim/config/document.hpp"
 #include "nvlsim/measurements/kernel_rows.hpp"
-#include "nvlsim/output/output.hpp"
 
 namespace nvlsim {
 namespace {
@@ -393,35 +392,13 @@ std::vector<kernel_row> readable_rows(const std::vector<std::filesystem::path>& 
   return out;
 }
 
-/// Whether the number at `pointer`, or an object around it, has a source.
-bool sourced(const value& root, std::string pointer) {
-  for (; pointer.size() > 1; pointer.erase(pointer.rfind('/')))
-    if (const value* v = root.at_pointer(pointer); v && v->members() && v->find("source")) return true;
-  return false;
-}
-
-/// The stack file's text with the new values, including formats that copy another format's values.
-std::string stack_text(const data_folders& data, const std::string& stack_name,
-                       const std::vector<std::pair<std::string, std::string>>& settings, const value& spreads) {
-  diagnostics problems;
-  config::document doc =
-      config::load(data.stacks / fmt::format("{}.json", stack_name), {"", stack_name}, problems);
-  const auto set = [&](const std::string& pointer, const std::string& text) {
-    const value* old = doc.root.at_pointer(pointer);
-    const config::origin by{"fit", "fit"};
-    if (!sourced(doc.root, pointer)) {
-      value object{
-          value::object{{"value", config::parse_scalar(text)}, {"kind", "derived"}, {"source", "fit-kernels"}}};
-      config::override_value(doc, pointer, std::move(object), by, problems);
-    } else {
-      const std::string target = old && old->members() ? pointer + "/value" : pointer;
-      config::override_value(doc, target, config::parse_scalar(text), by, problems);
-    }
-  };
+/// Writes the new values, and what the file has as another format with them.
+void write_kernels(stack_files& out, const std::string& stack_name,
+                   const std::vector<std::pair<std::string, std::string>>& settings, const value& spreads) {
   static constexpr std::array<std::pair<std::string_view, std::string_view>, 2> copies = {
       {{"/gemm/bf16/", "/gemm/fp16/"}, {"/gemm/fp8_block/", "/gemm/mxfp8/"}}};
   for (const auto& [pointer, text] : settings) {
-    set(pointer, text);
+    out.set_number_from(stack_name, pointer, text, "fit-kernels");
     for (const auto& [from, to] : copies) {
       const auto at = pointer.find(from);
       if (at == std::string::npos ||
@@ -429,12 +406,10 @@ std::string stack_text(const data_folders& data, const std::string& stack_name,
         continue;
       std::string copy = pointer;
       copy.replace(at, from.size(), to);
-      if (doc.root.at_pointer(copy)) set(copy, text);
+      if (out.find(stack_name, copy)) out.set_number_from(stack_name, copy, text, "fit-kernels");
     }
   }
-  config::override_value(doc, "/kernel_spreads", spreads, {"fit", "fit"}, problems);
-  problems.throw_if_any();
-  return to_json(doc.root);
+  out.set(stack_name, "/kernel_spreads", spreads);
 }
 
 }  // namespace
@@ -447,14 +422,16 @@ fit_report fit_kernels(const std::vector<std::filesystem::path>& tables, const d
   for (const kernel_row& r : rows) stacks.insert(r.stack);
   fit_report out;
   std::vector<double> errors, left;
+  stack_files files(data.stacks);
   for (const std::string& name : stacks) {
     kernel_fit fit(inputs, name, rows);
     if (fit.empty()) continue;
     fit.run(out, errors, report);
     if (leave_out == "system") fit.leave_gpus_out(out, report);
     if (leave_out == "third") fit.leave_thirds_out(out, left, report);
-    out.files.emplace_back(fmt::format("{}.json", name), stack_text(data, name, fit.settings(), fit.spreads()));
+    write_kernels(files, name, fit.settings(), fit.spreads());
   }
+  out.files = files.texts();
   if (out.files.empty())
     throw input_error({{tables.front().string(), "", "no kernel row that can be fitted", {}}});
   if (leave_out == "third") out.leave_out.push_back(left_out_of("all rows", summary_of(left)));

@@ -13,14 +13,15 @@
 
 #include "calibration/least_squares.hpp"
 #include "calibration/left_out.hpp"
+#include "calibration/stack_files.hpp"
 #include "calibration/step_residuals.hpp"
 #include "calibration/training_knobs.hpp"
 #include "nvlsim/calibration/fit.hpp"
 #include "nvlsim/config/document.hpp"
 #include "nvlsim/measurements/training_rows.hpp"
-#include "nvlsim/output/output.hpp"
 #include "nvlsim/run/in_parallel.hpp"
 #include "nvlsim/run/step_bands.hpp"
+#include "nvlsim/stack/compose.hpp"
 #include "nvlsim/stack/load.hpp"
 
 namespace nvlsim {
@@ -64,8 +65,7 @@ class stack_set {
   }
   static std::shared_ptr<config::document> load(const data_folders& data, const char* name,
                                                 diagnostics& problems) {
-    return std::make_shared<config::document>(
-        config::load_named(data.stacks, "stack", name, {"fit", "", {}, {}}, problems));
+    return std::make_shared<config::document>(compose_stack(data.stacks, name, {"fit", "", {}, {}}, problems));
   }
   std::map<std::string, std::shared_ptr<config::document>> documents_;
   stack kernels_;
@@ -112,39 +112,20 @@ double log_error(const training_row& r, const stacks_by_name& stacks, seconds (*
   return std::log(metric_of_step(r, time(at)) / *r.record.published);
 }
 
-/// Writes the settings into each stack's own file, not into its bases.
-std::vector<std::pair<std::string, std::string>> stack_files(const data_folders& data,
-                                                             const std::vector<stack_setting>& settings,
-                                                             value residuals) {
-  std::map<std::string, config::document> files;
-  diagnostics problems;
+/// Settings of the reference go into the libraries that all training stacks share.
+std::vector<std::pair<std::string, std::string>> files_with(const data_folders& data,
+                                                            const std::vector<stack_setting>& settings,
+                                                            value residuals) {
+  stack_files out(data.stacks);
   for (const stack_setting& s : settings) {
-    const auto [it, fresh] = files.try_emplace(s.stack);
-    if (fresh) it->second = config::load(data.stacks / (s.stack + ".json"), {"", s.stack}, problems);
-    const value& root = it->second.root;
-    const value* old = root.at_pointer(s.pointer);
-    const value* group = root.at_pointer(s.pointer.substr(0, s.pointer.rfind('/')));
-    if (s.stack == training_reference && s.pointer.starts_with("/training"))
-      group = root.find("training");  // one source for the whole group
-    const config::origin by{"fit", "fit"};
-    if (old && old->members()) {  // {"value": ..., "source": ...}: only the value changes
-      config::override_value(it->second, s.pointer + "/value", config::parse_scalar(s.text), by, problems);
-    } else if (group && group->find("source")) {
-      config::override_value(it->second, s.pointer, config::parse_scalar(s.text), by, problems);
-    } else {  // the group has another source
-      config::override_value(
-          it->second, s.pointer,
-          value{value::object{
-              {"value", config::parse_scalar(s.text)}, {"kind", "derived"}, {"source", "fit-training"}}},
-          by, problems);
-    }
+    const bool shared = s.stack == training_reference;
+    const std::string name = !shared                             ? s.stack
+                             : s.pointer.starts_with("/kernels") ? training_kernels
+                                                                 : training_library;
+    out.set_number_from(name, s.pointer, s.text, "fit-training");
   }
-  config::override_value(files.at(training_reference), "/training/residuals", std::move(residuals), {"fit", "fit"},
-                         problems);
-  problems.throw_if_any();
-  std::vector<std::pair<std::string, std::string>> out;
-  for (const auto& [name, doc] : files) out.emplace_back(name + ".json", to_json(doc.root));
-  return out;
+  out.set(training_library, "/training/residuals", std::move(residuals));
+  return out.texts();
 }
 
 struct trained {
@@ -313,7 +294,7 @@ fit_report fit_training(const std::vector<std::filesystem::path>& tables, const 
   const stacks_by_name fitted = stacks.at(best.settings);
   for (const fit_row& r : rows) errors.push_back(std::exp(log_error(r.row, fitted, step_time)) - 1);
   enter_fitted(out, summary_of(errors));
-  out.files = stack_files(data, best.settings, residuals_value(residuals_by_kind(unseen)));
+  out.files = files_with(data, best.settings, residuals_value(residuals_by_kind(unseen)));
   if (!unseen.empty())
     say(
         fmt::format("{:.1f} % of the steps of left-out systems are inside the bands from the other systems, "

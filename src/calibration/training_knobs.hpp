@@ -14,9 +14,12 @@
 namespace nvlsim {
 
 inline constexpr const char* training_reference = "megatron-bridge-26.06";
+/// The libraries of which the reference and all other training stacks are made.
+inline constexpr const char* training_kernels = "training-kernels";
+inline constexpr const char* training_library = "megatron-core";
 /// The stack whose attention rates the fit scales.
 inline constexpr const char* training_kernel_tables = "tensorrt-llm-1.3-kernels";
-/// The stacks built on the reference. Each has a time factor.
+/// The other training stacks. Each has a time factor.
 inline constexpr std::array<const char*, 10> fitted_releases = {
     "megatron-lm-papers",    "nemo-25.04",           "nemo-25.05",           "mlperf-training-v4.1",
     "mlperf-training-v5.0",  "mlperf-training-v5.1", "mlperf-training-v6.0", "megatron-bridge-25.11",

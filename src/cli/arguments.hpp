@@ -117,6 +117,7 @@ struct catalogue_arguments {
   catalogue_action action = catalogue_action::list;
   std::vector<std::string> names;
   std::vector<std::string> sets;
+  std::string platform;  ///< of stacks: whose hardware; "" for any
   std::string format = "table";
 };
 

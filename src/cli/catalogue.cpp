@@ -6,11 +6,11 @@
 
 #include "cli/commands.hpp"
 #include "cli/support.hpp"
-#include "nvlsim/output/model_page.hpp"
+#include "nvlsim/output/input_pages.hpp"
 #include "nvlsim/output/output.hpp"
-#include "nvlsim/output/platform_page.hpp"
 #include "nvlsim/output/text.hpp"
 #include "nvlsim/scenario/inputs.hpp"
+#include "nvlsim/stack/compose.hpp"
 
 namespace nvlsim::cli {
 namespace {
@@ -28,14 +28,22 @@ std::string description_of(const std::filesystem::path& file) {
   return {};
 }
 
+std::vector<listing> list_stacks(const std::filesystem::path& folder) {
+  std::vector<listing> out;
+  for (const std::string& name : stack_names(folder)) {
+    const auto place = find_stack(folder, name);
+    out.push_back({name, place ? stack_description(*place) : "", {}});
+  }
+  return out;
+}
+
 std::vector<listing> list_all(catalogue_kind kind, const data_folders& data) {
+  if (kind == catalogue_kind::stack) return list_stacks(data.stacks);
   std::vector<std::filesystem::path> files;
   if (kind == catalogue_kind::scenario) {
     files = shipped_scenarios();
   } else {
-    const auto& folder = kind == catalogue_kind::platform ? data.platforms
-                         : kind == catalogue_kind::stack  ? data.stacks
-                                                          : data.models;
+    const auto& folder = kind == catalogue_kind::platform ? data.platforms : data.models;
     for (const std::string& n : config::names_in(folder)) files.push_back(folder / (n + ".json"));
   }
   std::vector<listing> out;
@@ -98,6 +106,19 @@ exit_code list(const catalogue_arguments& a, const data_folders& data) {
   return exit_code::ok;
 }
 
+std::string show_stack(const catalogue_arguments& a, const data_folders& data,
+                       const std::vector<override_at>& sets, diagnostics& problems) {
+  const auto s = load_stack(a.names.front(), data, sets, {}, problems);
+  std::optional<platform> machine;
+  if (!a.platform.empty())
+    machine = load_platform(a.platform, data, {}, {"--platform", "", {}, {}}, problems).content;
+  problems.throw_if_any();
+  const platform* p = machine ? &*machine : nullptr;
+  if (a.format == "json") return to_json(stack_json(s.content, s.source, p));
+  return stack_page(s.content, s.source, p,
+                    is_path(a.names.front()) ? value{} : releases_of(data.stacks, a.names.front()));
+}
+
 exit_code show(const catalogue_arguments& a, const data_folders& data) {
   const auto sets = parse_input_sets(a.sets);
   const bool json = a.format == "json";
@@ -116,17 +137,26 @@ exit_code show(const catalogue_arguments& a, const data_folders& data) {
       text = json ? to_json(model_json(m.content)) : model_page(m.content);
       break;
     }
-    case catalogue_kind::stack: {
-      const auto s = load_stack(a.names.front(), data, sets, {}, problems);
-      problems.throw_if_any();
-      text = to_json(s.source.resolved());  // a stack is shown as its parameters
+    case catalogue_kind::stack:
+      text = show_stack(a, data, sets, problems);
       break;
-    }
     case catalogue_kind::scenario:
       break;
   }
   print(text);
   return exit_code::ok;
+}
+
+/// A framework is checked with its releases.
+void check_stack(const std::string& name, const data_folders& data, diagnostics& problems) {
+  load_stack(name, data, {}, {}, problems);
+  const bool path = is_path(name);
+  const std::filesystem::path beside = std::filesystem::path(name).parent_path();
+  const auto place = find_stack(path ? (beside.empty() ? "." : beside) : data.stacks, input_name(name));
+  if (!place || !place->release.empty() || !problems.empty()) return;
+  for (const std::string& release : stacks_of(place->file))
+    if (release != input_name(name))
+      load_stack(path ? (beside / (release + ".json")).string() : release, data, {}, {}, problems);
 }
 
 void check_one(catalogue_kind kind, const std::string& name, const data_folders& data, diagnostics& problems) {
@@ -135,7 +165,7 @@ void check_one(catalogue_kind kind, const std::string& name, const data_folders&
       load_platform(name, data, {}, {}, problems);
       break;
     case catalogue_kind::stack:
-      load_stack(name, data, {}, {}, problems);
+      check_stack(name, data, problems);
       break;
     case catalogue_kind::model:
       load_model(name, data, {}, {}, problems);

@@ -321,6 +321,8 @@ void add_catalogue(CLI::App& app, all_arguments& all, std::size_t index, const c
   if (a.kind != catalogue_kind::scenario) {
     CLI::App* show = c->add_subcommand("show", "Print details");
     show->add_option("NAME", a.names, "Name or file")->required()->expected(1);
+    if (a.kind == catalogue_kind::stack)
+      show->add_option("--platform", a.platform, "Print what applies to the hardware of this platform");
     add_sets(show, a.sets, set_in_file_help);
     add_format(show, a.format, {"table", "json"});
     show->footer(fmt::format("example:\n  nvlsim {} show {}", word, show_example));
@@ -468,7 +470,8 @@ parsed_command_line parse_command_line(int argc, char** argv) {
   add_search(app, all.search, [&all] { all.chosen = all.search; });
   add_sweep(app, all.sweep, [&all] { all.chosen = all.sweep; });
   add_catalogue(app, all, 0, {"platform", "Hardware: list, show, check", "gb300-nvl72 --set /racks=64"});
-  add_catalogue(app, all, 1, {"stack", "Software releases: list, show, check", "megatron-bridge-26.06"});
+  add_catalogue(app, all, 1,
+                {"stack", "Software releases: list, show, check", "vllm-0.19 --platform gb300-nvl72"});
   add_catalogue(app, all, 2, {"model", "Models: list, show, check", "llama3.1-405b"});
   add_catalogue(app, all, 3, {"scenario", "Scenarios: list, check", ""});
   add_metrics(app, all);

@@ -7,6 +7,7 @@
 #include "cli/support.hpp"
 #include "nvlsim/analysis/metrics.hpp"
 #include "nvlsim/collectives/collectives.hpp"
+#include "nvlsim/stack/compose.hpp"
 
 namespace nvlsim::cli {
 namespace {
@@ -80,7 +81,7 @@ std::vector<std::string> shipped(std::string_view kind) {
   try {
     const data_folders data = folders_under(data_root());
     if (kind == "platform") return config::names_in(data.platforms);
-    if (kind == "stack") return config::names_in(data.stacks);
+    if (kind == "stack") return stack_names(data.stacks);
     if (kind == "model") return config::names_in(data.models);
     std::vector<std::string> out;
     for (const auto& file : shipped_scenarios()) out.push_back(file.stem().string());

@@ -18,7 +18,11 @@ exit_code execute(const fit_arguments& a) {
                                                    : fit_collectives;
   const fit_report f = a.kind == fit_kind::kernels ? fit_kernels(tables, data, a.only, a.leave_out, report)
                                                    : fit(tables, data, a.leave_out, report);
-  for (const auto& [file, text] : f.files) write_file(std::filesystem::path(a.output) / file, text);
+  for (const auto& [file, text] : f.files) {
+    const std::filesystem::path path = std::filesystem::path(a.output) / file;
+    std::filesystem::create_directories(path.parent_path());
+    write_file(path, text);
+  }
   print(fit_text(f));
   return exit_code::ok;
 }

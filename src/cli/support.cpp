@@ -77,7 +77,8 @@ std::vector<override_at> parse_input_sets(const std::vector<std::string>& sets) 
 
 std::pair<std::vector<override_at>, std::vector<override_at>> platform_and_stack_sets(
     const std::vector<std::string>& sets) {
-  constexpr std::array<std::string_view, 4> of_stack = {"/kernels/", "/collectives/", "/training/", "/inference/"};
+  constexpr std::array<std::string_view, 5> of_stack = {"/kernels", "/collectives", "/serving", "/training",
+                                                        "/inference"};
   std::pair<std::vector<override_at>, std::vector<override_at>> out;
   for (override_at& o : parse_input_sets(sets)) {
     const auto below = [&](std::string_view file) {
@@ -88,8 +89,9 @@ std::pair<std::vector<override_at>, std::vector<override_at>> platform_and_stack
     };
     const bool software =
         !below("/platform/") &&
-        (below("/stack/") || std::any_of(of_stack.begin(), of_stack.end(),
-                                         [&](std::string_view g) { return o.pointer.starts_with(g); }));
+        (below("/stack/") || std::any_of(of_stack.begin(), of_stack.end(), [&](std::string_view g) {
+           return o.pointer == g || (o.pointer.starts_with(g) && o.pointer[g.size()] == '/');
+         }));
     (software ? out.second : out.first).push_back(std::move(o));
   }
   return out;

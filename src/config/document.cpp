@@ -44,12 +44,17 @@ void note_origin(document& doc, const std::string& pointer, const origin& by) {
   doc.origins[pointer] = by;
 }
 
-/// Marks every value that `patch` sets as coming from `by`.
-void note_origins(document& doc, const value& patch, const std::string& pointer, const origin& by) {
+/// Marks every value that `patch` sets as coming from `by`, which has it below `below`.
+void note_origins(document& doc, const value& patch, const std::string& pointer, const origin& by,
+                  std::string_view below) {
   for (const auto& [key, v] : *patch.members()) {
     const std::string here = pointer_to(pointer, key);
-    if (is_table(v)) note_origins(doc, v, here, by);
-    else note_origin(doc, here, by);
+    if (is_table(v)) {
+      note_origins(doc, v, here, by, below);
+    } else {
+      note_origin(doc, here, by);
+      if (!below.empty()) doc.origins[here].at = std::string(below) + here;
+    }
   }
 }
 
@@ -104,31 +109,40 @@ std::vector<std::string> names_in(const std::filesystem::path& folder) {
   return names;
 }
 
-namespace {
-
-/// A name is a file's stem, not a path.
 bool is_name(std::string_view name) {
   return !name.empty() && name.find_first_of(std::string_view("/\0", 2)) == std::string_view::npos;
 }
 
-void add_unknown(const std::filesystem::path& folder, std::string_view what, std::string_view name,
-                 const problem& asked_by, diagnostics& problems) {
-  const auto names = names_in(folder);
+void add_unknown(std::string_view what, std::string_view name, const std::vector<std::string>& names,
+                 std::string_view listed_by, const problem& asked_by, diagnostics& problems) {
   std::string hint = nearest(name, names);
   std::string message = fmt::format("unknown {} {}", what, in_quotes(name));
   if (hint.empty() && !names.empty()) {
     std::vector<std::string> like;  // "gb300" may mean any gb300-*
     std::copy_if(names.begin(), names.end(), std::back_inserter(like),
                  [&](const std::string& n) { return name.size() > 2 && n.find(name) != std::string::npos; });
-    message += like.empty() ? names.size() <= 12
-                                  ? fmt::format("; known: {}", fmt::join(names, ", "))
-                                  : fmt::format("; nvlsim {} list names the {} that ship", what, names.size())
-                            : fmt::format("; did you mean one of {}?", fmt::join(like, ", "));
+    message += !like.empty()        ? fmt::format("; did you mean one of {}?", fmt::join(like, ", "))
+               : names.size() <= 12 ? fmt::format("; known: {}", fmt::join(names, ", "))
+                                    : fmt::format("; {} names the {} that ship", listed_by, names.size());
   }
   problems.add(asked_by.file, asked_by.pointer, std::move(message), std::move(hint));
 }
 
-}  // namespace
+void merge(document& into, const value& patch, const origin& by, std::string_view below) {
+  if (!into.root.members()) into.root = value{value::object{}};
+  merge_patch(into.root, patch);
+  note_origins(into, patch, "", by, below);
+}
+
+void relocate(problem& p, const document& doc) {
+  for (std::string_view at = p.pointer;; at = at.substr(0, at.rfind('/'))) {
+    if (const auto it = doc.origins.find(std::string(at)); it != doc.origins.end()) {
+      if (!it->second.at.empty() && it->second.where == p.file) p.pointer.replace(0, at.size(), it->second.at);
+      return;
+    }
+    if (at.empty()) return;
+  }
+}
 
 document load_named(const std::filesystem::path& folder, std::string_view what, std::string_view name,
                     const problem& asked_by, diagnostics& problems, literals accepted,
@@ -143,7 +157,8 @@ document load_named(const std::filesystem::path& folder, std::string_view what, 
     const bool here = !is_base || std::filesystem::is_regular_file(folder / (*next + ".json"), ec);
     const std::filesystem::path path = (here ? folder : shipped) / (*next + ".json");
     if (!is_name(*next) || !std::filesystem::is_regular_file(path, ec)) {
-      add_unknown(here ? folder : shipped, what, *next, asked, problems);
+      add_unknown(what, *next, names_in(here ? folder : shipped), fmt::format("nvlsim {} list", what), asked,
+                  problems);
       return {};
     }
     if (!seen.insert(*next).second) {
@@ -163,11 +178,10 @@ document load_named(const std::filesystem::path& folder, std::string_view what, 
     chain.push_back(std::move(doc));
   }
   document merged = std::move(chain.back());
-  if (chain.size() > 1) note_origins(merged, value{merged.root}, "", merged.self);
+  if (chain.size() > 1) note_origins(merged, value{merged.root}, "", merged.self, {});
   chain.pop_back();
   for (; !chain.empty(); chain.pop_back()) {
-    merge_patch(merged.root, chain.back().root);
-    note_origins(merged, chain.back().root, "", chain.back().self);
+    merge(merged, chain.back().root, chain.back().self);
     merged.self = std::move(chain.back().self);  // what is missing is missing in the file that was asked for
   }
   return merged;

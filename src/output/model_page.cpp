@@ -1,4 +1,4 @@
-#include "nvlsim/output/model_page.hpp"
+#include "nvlsim/output/input_pages.hpp"
 
 #include <fmt/format.h>
 

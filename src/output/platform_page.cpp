@@ -1,4 +1,4 @@
-#include "nvlsim/output/platform_page.hpp"
+#include "nvlsim/output/input_pages.hpp"
 
 #include <fmt/format.h>
 

@@ -10,6 +10,7 @@
 #include "nvlsim/model/checkpoint.hpp"
 #include "nvlsim/model/load.hpp"
 #include "nvlsim/platform/load.hpp"
+#include "nvlsim/stack/compose.hpp"
 #include "nvlsim/stack/load.hpp"
 
 namespace nvlsim {
@@ -25,15 +26,13 @@ void relocate(problem& p, const std::vector<override_at>& sets) {
   }
 }
 
-/// A stamp that changes whenever a JSON file in the folder changes.
+/// A stamp that changes whenever a JSON file in the folder or in its folders of libraries changes.
 std::string state_of(const std::filesystem::path& folder) {
   std::string out;
   std::error_code ec;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, ec)) {
-    if (entry.path().extension() != ".json") continue;
-    out += fmt::format("{}:{}:{};", entry.path().filename().string(), entry.file_size(ec),
-                       entry.last_write_time(ec).time_since_epoch().count());
-  }
+  for (const std::filesystem::path& file : stack_files_in(folder))
+    out += fmt::format("{}:{}:{};", file.string(), std::filesystem::file_size(file, ec),
+                       std::filesystem::last_write_time(file, ec).time_since_epoch().count());
   return out;
 }
 
@@ -60,47 +59,77 @@ void relocate_quant_file(problem& p, const config::document& doc) {
     p.pointer.erase(0, quant_file_pointer.size());
 }
 
-/// Finds and merges the document, completes it with `prepare`, applies overrides, and reads it with `read` unless
-/// parsing failed.
-template <class T, class Read>
-loaded<T> load_input(std::string_view what, const std::string& name, const std::filesystem::path& folder,
-                     const std::vector<override_at>& sets, const problem& asked_by, diagnostics& problems,
-                     Read read, config::literals accepted = config::literals::json,
-                     void (*prepare)(config::document&, const std::filesystem::path&, diagnostics&) = nullptr) {
+/// Problems of an input are told by the pointers of the files that say them.
+void add_relocated(const diagnostics& own, const config::document& doc, const std::vector<override_at>& sets,
+                   diagnostics& problems) {
+  for (problem& p : own.sorted()) {
+    relocate_quant_file(p, doc);
+    config::relocate(p, doc);
+    relocate(p, sets);
+    problems.add(std::move(p));
+  }
+}
+
+/// Finds the document, overrides it, then reads it with `read` unless it could not be parsed. `find` may throw
+/// io_error.
+template <class T, class Find, class Read>
+loaded<T> load_input(std::string_view what, const std::string& name, const std::vector<override_at>& sets,
+                     const problem& asked_by, diagnostics& problems, Find find, Read read) {
   loaded<T> out;
   diagnostics own;
-  const std::filesystem::path path(name);
   try {
-    if (is_path(name)) {
-      if (!std::filesystem::exists(path)) throw io_error(fmt::format("{}: no such file", name));
-      if (std::filesystem::is_directory(path)) throw io_error(fmt::format("{}: is a directory", name));
-      out.source = config::load_named(path.has_parent_path() ? path.parent_path() : ".", what,
-                                      path.stem().string(), asked_by, own, accepted, folder);
-    } else {
-      out.source = config::load_named(folder, what, name, asked_by, own, accepted);
-    }
+    out.source = find(own);
     if (const std::string other = other_kind(out.source.root, what); own.empty() && !other.empty())
       own.add(out.source.self.where, "/schema", fmt::format("this is {}, not a {}", other, what));
-    if (own.empty() && prepare) prepare(out.source, path, own);
   } catch (const io_error& e) {
     problems.add({asked_by.file, asked_by.pointer, e.what(), {}, true});
     return out;
   }
   if (own.empty()) {
     for (const override_at& o : sets) {
-      // The base has already been read.
-      if (o.pointer == "/base")
+      if (o.pointer == "/base") {  // the file that one builds on has been read by now
         own.add(o.by.where, "/base",
                 "the base of a file cannot be overridden; use the other file, or a copy of this one");
+        continue;
+      }
       config::override_value(out.source, o.pointer, o.v, o.by, own);
     }
     out.content = read(out.source, input_name(name), own);
   }
-  for (problem& p : own.sorted()) {
-    relocate_quant_file(p, out.source);
-    relocate(p, sets);
-    problems.add(std::move(p));
-  }
+  add_relocated(own, out.source, sets, problems);
+  return out;
+}
+
+/// Throws io_error unless the path leads to a file.
+void require_file(const std::string& path) {
+  if (!std::filesystem::exists(path)) throw io_error(fmt::format("{}: no such file", path));
+  if (std::filesystem::is_directory(path)) throw io_error(fmt::format("{}: is a directory", path));
+}
+
+std::filesystem::path folder_of(const std::filesystem::path& file) {
+  return file.has_parent_path() ? file.parent_path() : std::filesystem::path(".");
+}
+
+/// A file that builds on others by "base" alone.
+auto named_file(std::string_view what, const std::string& name, const std::filesystem::path& folder,
+                const problem& asked_by, config::literals accepted = config::literals::json) {
+  return [=](diagnostics& own) {
+    if (!is_path(name)) return config::load_named(folder, what, name, asked_by, own, accepted);
+    require_file(name);
+    const std::filesystem::path path(name);
+    return config::load_named(folder_of(path), what, path.stem().string(), asked_by, own, accepted, folder);
+  };
+}
+
+/// Takes libraries that replace a part out of the overrides: `--set /stack/collectives=NAME`.
+std::vector<part_swap> take_swaps(std::vector<override_at>& sets) {
+  std::vector<part_swap> out;
+  for (const stack_part& p : stack_parts)
+    std::erase_if(sets, [&](const override_at& o) {
+      if (o.pointer != pointer_to("", p.name) || !o.v.string()) return false;
+      out.push_back({std::string(p.name), *o.v.string(), o.by, o.written_at.empty() ? o.pointer : o.written_at});
+      return true;
+    });
   return out;
 }
 
@@ -134,12 +163,21 @@ data_folders folders_under(const std::filesystem::path& root) {
 loaded<platform> load_platform(const std::string& name, const data_folders& data,
                                const std::vector<override_at>& sets, const problem& asked_by,
                                diagnostics& problems) {
-  return load_input<platform>("platform", name, data.platforms, sets, asked_by, problems, read_platform);
+  return load_input<platform>("platform", name, sets, asked_by, problems,
+                              named_file("platform", name, data.platforms, asked_by), read_platform);
 }
 
 loaded<stack> load_stack(const std::string& name, const data_folders& data, const std::vector<override_at>& sets,
                          const problem& asked_by, diagnostics& problems) {
-  return load_input<stack>("stack", name, data.stacks, sets, asked_by, problems, read_stack);
+  std::vector<override_at> members = sets;
+  const std::vector<part_swap> swaps = take_swaps(members);
+  const auto find = [&](diagnostics& own) {
+    if (!is_path(name)) return compose_stack(data.stacks, name, asked_by, own, {}, swaps);
+    const std::filesystem::path folder = folder_of(name);
+    if (!find_stack(folder, input_name(name))) require_file(name);
+    return compose_stack(folder, input_name(name), asked_by, own, data.stacks, swaps);
+  };
+  return load_input<stack>("stack", name, members, asked_by, problems, find, read_stack);
 }
 
 std::shared_ptr<const known_stack> share_stack(const std::string& name, const data_folders& data,
@@ -187,8 +225,12 @@ loaded<model> load_model(const std::string& name, const data_folders& data, cons
       return {};
     }
   }
-  return load_input<model>("model", file, data.models, sets, asked_by, problems, read_model,
-                           config::literals::python, add_quant_file);
+  const auto find = [&](diagnostics& own) {
+    config::document doc = named_file("model", file, data.models, asked_by, config::literals::python)(own);
+    if (own.empty() && other_kind(doc.root, "model").empty()) add_quant_file(doc, file, own);
+    return doc;
+  };
+  return load_input<model>("model", file, sets, asked_by, problems, find, read_model);
 }
 
 }  // namespace nvlsim

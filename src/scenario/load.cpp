@@ -8,13 +8,13 @@
 #include "nvlsim/config/reader.hpp"
 #include "nvlsim/scenario/inputs.hpp"
 #include "nvlsim/scenario/scenario.hpp"
+#include "nvlsim/scenario/stack_values.hpp"
 #include "nvlsim/serving/serving.hpp"
 #include "scenario/collective_reader.hpp"
 #include "scenario/degraded_reader.hpp"
 #include "scenario/inference_reader.hpp"
 #include "scenario/placement_reader.hpp"
 #include "scenario/request_file.hpp"
-#include "scenario/stack_values.hpp"
 #include "scenario/training_reader.hpp"
 
 namespace nvlsim {

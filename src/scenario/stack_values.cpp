@@ -1,4 +1,4 @@
-#include "scenario/stack_values.hpp"
+#include "nvlsim/scenario/stack_values.hpp"
 
 #include <fmt/format.h>
 
@@ -32,21 +32,6 @@ std::set<std::string> names_of(const platform& p, const value& stack) {
   return out;
 }
 
-/// The GPU's entry in "kernels" and all entries that it inherits from.
-std::set<std::string> kernel_entries(const value& kernels, const gpu_spec& gpu) {
-  std::set<std::string> out;
-  const std::array<std::string, 3> wanted = {gpu.name, gpu.architecture, "default"};
-  const auto first =
-      std::find_if(wanted.begin(), wanted.end(), [&](const std::string& n) { return kernels.find(n); });
-  const value* next = first == wanted.end() ? nullptr : kernels.find(*first);
-  for (std::string name = next ? *first : ""; next && out.insert(name).second; next = kernels.find(name)) {
-    const value* like = next->find("like");
-    if (!like || !like->string()) break;
-    name = *like->string();
-  }
-  return out;
-}
-
 value only(const value& table, const std::set<std::string>& names) {
   value out{value::object{}};
   for (const auto& [key, child] : *table.members())
@@ -56,12 +41,30 @@ value only(const value& table, const std::set<std::string>& names) {
 
 }  // namespace
 
+std::vector<std::string> kernel_entries(const value& kernels, const gpu_spec& gpu) {
+  std::vector<std::string> out;
+  const std::array<std::string, 3> wanted = {gpu.name, gpu.architecture, "default"};
+  const auto first =
+      std::find_if(wanted.begin(), wanted.end(), [&](const std::string& n) { return kernels.find(n); });
+  const value* next = first == wanted.end() ? nullptr : kernels.find(*first);
+  for (std::string name = next ? *first : ""; next && std::find(out.begin(), out.end(), name) == out.end();
+       next = kernels.find(name)) {
+    out.push_back(name);
+    const value* like = next->find("like");
+    if (!like || !like->string()) break;
+    name = *like->string();
+  }
+  return out;
+}
+
 value stack_values(const value& resolved, const platform& p, std::string_view section) {
   value out{value::object{}};
   const value all = bare(resolved);
   const std::set<std::string> names = names_of(p, all);
-  if (const value* kernels = all.find("kernels"))
-    out.set("kernels", only(*kernels, kernel_entries(*kernels, p.gpu)));
+  if (const value* kernels = all.find("kernels")) {
+    const std::vector<std::string> entries = kernel_entries(*kernels, p.gpu);
+    out.set("kernels", only(*kernels, {entries.begin(), entries.end()}));
+  }
   if (const value* collectives = all.find("collectives")) {
     value kept{value::object{}};
     for (const auto& [table, v] : *collectives->members())

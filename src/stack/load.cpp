@@ -103,7 +103,6 @@ stack read_stack(config::document& doc, std::string name, diagnostics& problems)
   s.name = std::move(name);
   if (const std::string schema = r.string("schema"); schema != "nvlsim.stack/1" && !schema.empty())
     r.fail("schema", "expected \"nvlsim.stack/1\", found \"" + schema + "\"");
-  r.ignore("base");
   r.ignore("sources");
   s.description = r.string("description");
   r.require_sources();

@@ -30,10 +30,15 @@ class Gate(Case):
                "SCENARIOS": SCENARIOS, "BASELINE": "baseline", "GITHUB_STEP_SUMMARY": "summary.md", **sanitizer.options()}
         return subprocess.run(["bash", "-e", "-c", steps()[name]], cwd=self.folder, env=env, capture_output=True, text=True)
 
+    def library(self, pointer):
+        """The file that says a number of training stacks."""
+        name = {"training": "training/megatron-core", "kernels": "kernels/training-kernels"}[pointer.split("/")[0]]
+        return self.folder / "data/platforms/stacks" / f"{name}.json"
+
     def plant(self, stack, pointer, factor):
-        """Changes a number of a stack file."""
-        file = self.folder / "data/platforms/stacks" / f"{stack}.json"
-        shown = json.loads(run("stack", "show", stack).stdout)
+        """Changes a number of a stack in the library that says it."""
+        file = self.library(pointer)
+        shown = json.loads(run("stack", "show", stack, "--format", "json").stdout)["stack"]
         content = inside = json.loads(file.read_text())
         *path, last = pointer.split("/")
         for key in path:
@@ -55,7 +60,7 @@ class Gate(Case):
 
         scenario = json.loads((self.folder / "baseline/llama3.1-405b-gb300-rack.json").read_text())
         stack = scenario["inputs"]["stack"]["name"]
-        original = (self.folder / "data/platforms/stacks" / f"{stack}.json").read_text()
+        original = self.library("training").read_text()
         self.plant(stack, "training/time_factor", 1.01)  # everything
         self.assertEqual(self.step("Simulate").returncode, 0)
         done = self.step("Nothing got worse")
@@ -68,7 +73,7 @@ class Gate(Case):
         self.assertIn("time_factor", (self.folder / "summary.md").read_text())
         self.assertIn('failures="2"', (self.folder / "junit.xml").read_text())
 
-        (self.folder / "data/platforms/stacks" / f"{stack}.json").write_text(original)
+        self.library("training").write_text(original)
         self.plant(stack, "kernels/gb300/gemm/nvfp4/tensor_rate", 0.99)  # one kind of kernel on one GPU
         self.assertEqual(self.step("Simulate").returncode, 0)
         done = self.step("Nothing got worse")

@@ -91,7 +91,8 @@ class Robustness(Case):
             scenario = self.edit(rng.choice(("train.json", "serve.json")))
             kind, folder = rng.choice((("platform", "platforms"), ("model", "scenarios/models"), ("stack", "platforms/stacks")))
             name = scenario["platform"]["use"] if kind == "platform" else scenario[kind]
-            spoiled = damaged(json.loads((SOURCE / folder / f"{name}.json").read_text()), rng)
+            file = max((f for f in (SOURCE / folder).glob("*.json") if name.startswith(f.stem)), key=lambda f: len(f.stem))  # of a release, its framework's
+            spoiled = damaged(json.loads(file.read_text()), rng)
             (self.folder / f"input{i}.json").write_text(json.dumps(spoiled))
             scenario[kind] = {"use": f"./input{i}.json"} if kind == "platform" else f"./input{i}.json"
             jobs.append(((self.write(f"s{i}.json", scenario),), f"input{i}.json of kind {kind}, seed {SEED}"))

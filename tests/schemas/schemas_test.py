@@ -80,8 +80,8 @@ class Shipped(unittest.TestCase):
             self.assertEqual(schema.schema["$schema"], Draft202012Validator.META_SCHEMA["$id"], name)
 
     def test_inputs(self):
-        for kind, folder in ("platform", "platforms"), ("stack", "platforms/stacks"):
-            for path in (SOURCE / folder).glob("*.json"):
+        for kind, folder, files in ("platform", "platforms", "*.json"), ("stack", "platforms/stacks", "**/*.json"):
+            for path in (SOURCE / folder).glob(files):
                 self.fits(kind, path.name, read(path))
         for path in (SOURCE / "scenarios").rglob("*.json"):
             document = read(path)
@@ -89,7 +89,7 @@ class Shipped(unittest.TestCase):
                 self.fits("scenario", path.name, document)
             elif "schema" in document:
                 self.fits("model", path.name, document)
-        self.fits("stack", "resolved", json.loads(run("stack", "show", "tensorrt-llm-1.1").stdout))
+        self.fits("stack", "resolved", json.loads(run("stack", "show", "tensorrt-llm-1.1", "--format", "json").stdout)["stack"])
 
     def test_examples_of_the_documentation(self):
         seen = set()
@@ -255,10 +255,13 @@ class Wrong(unittest.TestCase):
                 self.assertTrue(complaints(kind, document), f"{kind} without {member}")
 
     def test_stacks(self):
-        good = read(SOURCE / "platforms/stacks/nccl-2.29.json")
+        good = read(SOURCE / "platforms/stacks/collectives/nccl-2.29.json")
+        table = read(SOURCE / "platforms/stacks/vllm.json")["releases"]
         for change in {"schema": "nvlsim.stack/2"}, {"more": 1}, {"collectives": {"no_such_table": {}}}, {"collectives": 1}, \
                       {"training": {"x": {"value": 1}}}, {"kernels": {"gb300": {"gemm": []}}}, \
-                      {"training": {"x": {"value": 1, "kind": "guessed", "source": "s"}}}:
+                      {"training": {"x": {"value": 1, "kind": "guessed", "source": "s"}}}, {"serving": {}}, {"release": 1}, \
+                      {"releases": {**table, "no_such_member": 1}}, {"releases": {**table, "rows": []}}, \
+                      {"releases": {**table, "columns": ["no pointer"]}}, {"releases": {"rows": {}}}:
             self.assertTrue(complaints("stack", {**good, **change}), change)
 
     def test_two_spellings(self):

@@ -25,7 +25,7 @@ struct fit_report {
   std::vector<fitted_parameter> parameters;
   std::size_t rows = 0;                                              ///< used for fitting
   double mean_error = 0, median_error = 0, p90_error = 0, bias = 0;  ///< errors on those rows after the fit
-  /// Stack files to write, as JSON text: file name -> text.
+  /// Stack files to write, as JSON text: path in the folder of stacks -> text.
   std::vector<std::pair<std::string, std::string>> files;
   /// Cross-validation errors of one left-out group. Filled on request.
   struct left_out {

@@ -17,6 +17,7 @@ struct origin {
   std::string label;       ///< "scenario", "platform gb300-nvl72", "--set", "default"
   std::string where;       ///< the file as the user named it, or "--set"
   bool overrides = false;  ///< written over the file by the user: a number then needs no source
+  std::string at = {};     ///< its pointer there, where the file has it in another place; "" where it is the same
 };
 
 /// A number with where it was published: read from `{"value": ..., "source": ..., "kind": ...}`.
@@ -68,6 +69,18 @@ document load_named(const std::filesystem::path& folder, std::string_view what, 
 
 /// Names of the `*.json` files of a folder, sorted; empty when there is no such folder.
 std::vector<std::string> names_in(const std::filesystem::path& folder);
+/// Whether `name` can be the name of a file: not empty, and no path.
+bool is_name(std::string_view name);
+/// Adds that there is no such thing as `name`, with the nearest of `names`. `listed_by` is the command that lists
+/// them.
+void add_unknown(std::string_view what, std::string_view name, const std::vector<std::string>& names,
+                 std::string_view listed_by, const problem& asked_by, diagnostics& problems);
+
+/// Merges the members of `patch` over the document (RFC 7386: null removes; a number with its source is replaced
+/// as a whole). They then come from `by`, whose file has them below the pointer `below`.
+void merge(document& into, const value& patch, const origin& by, std::string_view below = {});
+/// Gives a problem the pointer that its file has for it.
+void relocate(problem& p, const document& doc);
 
 /// Writes `text` (JSON, else taken as a string) at `pointer`, creating members but not array elements past the
 /// end. A pointer that does not begin with "/" or steps through a scalar is a problem.

@@ -39,6 +39,9 @@ std::string input_name(const std::string& name);
 loaded<platform> load_platform(const std::string& name, const data_folders& data,
                                const std::vector<override_at>& sets, const problem& asked_by,
                                diagnostics& problems);
+/// A stack is also named by its framework and release, "vllm-0.12". An override of a part by text names another
+/// library:
+/// `/collectives` = "nccl-2.30".
 loaded<stack> load_stack(const std::string& name, const data_folders& data, const std::vector<override_at>& sets,
                          const problem& asked_by, diagnostics& problems);
 /// A stack with its resolved text and digest.

@@ -35,9 +35,9 @@ check is silent about good files.
   [2]
 
   $ nvlsim stack show nccl-2.29 | head -3
-  {
-    "schema": "nvlsim.stack/1",
-    "description": "NCCL 2.29 collectives, pooled over the published sweeps of NVLink 3, 4 and 5 domains and the fabrics between them; TensorRT-LLM all-reduce and expert exchange kernels",
+  nccl-2.29: NCCL 2.29 collectives, pooled over the published sweeps of NVLink 3,
+  4 and 5 domains and the fabrics between them; TensorRT-LLM all-reduce and expert
+  exchange kernels
 
   $ nvlsim model show llama3-8b | head -4
   llama3-8b (llama)

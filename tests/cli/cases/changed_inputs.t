@@ -1,6 +1,6 @@
 A comparison says which inputs moved. One per cent is planted in a stack file, and the gate names metric, scenario and input.
 
-  $ mkdir one; nvlsim stack show megatron-bridge-26.06 > one/bridge.json
+  $ mkdir one; nvlsim stack show megatron-bridge-26.06 --format json | python3 -c 'import json, sys; json.dump(json.load(sys.stdin)["stack"], sys.stdout)' > one/bridge.json
   $ sed 's#"megatron-bridge-26.06"#"one/bridge.json"#' train.json > a.json; nvlsim run a.json -o before --set /stack/training/time_factor=1 > /dev/null
   $ nvlsim run a.json -o after --set /stack/training/time_factor=1.01 > /dev/null
 

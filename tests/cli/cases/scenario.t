@@ -172,8 +172,8 @@ What is no scenario.
   2> $SOURCE/platforms/gb300-nvl72.json#/schema: this is a platform, not a scenario
   [2]
 
-  $ nvlsim run $SOURCE/platforms/stacks/nccl-2.29.json
-  2> $SOURCE/platforms/stacks/nccl-2.29.json#/schema: this is a stack, not a scenario
+  $ nvlsim run $SOURCE/platforms/stacks/collectives/nccl-2.29.json
+  2> $SOURCE/platforms/stacks/collectives/nccl-2.29.json#/schema: this is a stack, not a scenario
   [2]
 
   $ nvlsim run train.json -o out > /dev/null; nvlsim run out/train.json

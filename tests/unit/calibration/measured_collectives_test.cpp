@@ -153,17 +153,18 @@ TEST_CASE("No system is missed by more than a few percent") {
 TEST_CASE("Fit of collectives gives the shipped profile again, wherever it begins") {
   const std::vector<std::filesystem::path> tables = {table, root / "tests/measurements/kernels.csv",
                                                      root / "tests/measurements/kernels-more.csv"};
-  const std::string shipped = text_of(root / "platforms/stacks/nccl-2.29.json");
+  const std::string shipped = text_of(root / "platforms/stacks/collectives/nccl-2.29.json");
   data_folders data = folders_under(root);
   const fit_report f = fit_collectives(tables, data, "", {});
   CHECK(f.rows == 3636);
   CHECK(f.median_error < 0.03);
   REQUIRE(f.files.size() == 1);
-  CHECK(f.files[0].first == "nccl-2.29.json");
+  CHECK(f.files[0].first == "collectives/nccl-2.29.json");
   CHECK((f.files[0].second == shipped));
   // Nothing of an earlier fit is left in it: the same from a file whose fitted values are all different.
   const config::test::scratch_folder folder;
-  folder.write("nccl-2.29.json", with_other_values(shipped, f.parameters));
+  std::filesystem::create_directory(folder.path() / "collectives");
+  folder.write("collectives/nccl-2.29.json", with_other_values(shipped, f.parameters));
   data.stacks = folder.path();
   CHECK((fit_collectives(tables, data, "", {}).files[0].second == shipped));
 }

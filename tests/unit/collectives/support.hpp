@@ -14,7 +14,8 @@ inline const std::filesystem::path root = NVLSIM_SOURCE_DIR;
 inline const collective_profile& shipped() {
   static const collective_profile profile = [] {
     diagnostics problems;
-    config::document doc = config::load_named(root / "platforms/stacks", "stack", "nccl-2.29", {}, problems);
+    config::document doc =
+        config::load_named(root / "platforms/stacks/collectives", "stack", "nccl-2.29", {}, problems);
     stack s = read_stack(doc, "nccl-2.29", problems);
     problems.throw_if_any();
     return s.collectives;

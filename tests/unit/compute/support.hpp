@@ -26,8 +26,8 @@ inline gpu_spec shipped_gpu(const std::string& platform_name) {
 inline const stack& shipped_kernels() {
   static const stack s = [] {
     diagnostics problems;
-    config::document doc =
-        config::load(root / "platforms/stacks/tensorrt-llm-1.3-kernels.json", {"stack", "stack"}, problems);
+    config::document doc = config::load(root / "platforms/stacks/kernels/tensorrt-llm-1.3-kernels.json",
+                                        {"stack", "stack"}, problems);
     config::reader r(doc, problems);
     r.require_sources();
     stack out;

@@ -4,8 +4,8 @@
 #include <string>
 #include <string_view>
 
+#include "nvlsim/output/input_pages.hpp"
 #include "nvlsim/output/output.hpp"
-#include "nvlsim/output/platform_page.hpp"
 #include "nvlsim/output/text.hpp"
 #include "support/platforms.hpp"
 

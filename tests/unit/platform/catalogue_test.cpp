@@ -210,8 +210,9 @@ TEST_CASE("Catalogue has a machine for every fabric and GPU that the shipped sta
     gpus.insert({p.gpu.name, p.gpu.architecture});
   }
   diagnostics problems;
-  const auto collectives = config::load_named(folder + "/stacks", "stack", "nccl-2.29", {}, problems);
-  const auto kernels = config::load_named(folder + "/stacks", "stack", "tensorrt-llm-1.3-kernels", {}, problems);
+  const auto collectives = config::load_named(folder + "/stacks/collectives", "stack", "nccl-2.29", {}, problems);
+  const auto kernels =
+      config::load_named(folder + "/stacks/kernels", "stack", "tensorrt-llm-1.3-kernels", {}, problems);
   for (const auto& [name, parameters] : *collectives.root.at_pointer("/collectives/fabric")->members()) {
     CAPTURE(name);
     CHECK((name == "default" || fabrics.contains(name)));

@@ -1,4 +1,4 @@
-#include "scenario/stack_values.hpp"
+#include "nvlsim/scenario/stack_values.hpp"
 
 #include <catch2/catch.hpp>
 

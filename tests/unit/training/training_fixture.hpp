@@ -7,6 +7,7 @@
 #include "nvlsim/config/document.hpp"
 #include "nvlsim/model/load.hpp"
 #include "nvlsim/platform/load.hpp"
+#include "nvlsim/stack/compose.hpp"
 #include "nvlsim/stack/load.hpp"
 #include "nvlsim/training/training.hpp"
 
@@ -94,12 +95,23 @@ inline training_workload even_workload(std::int64_t pp, std::int64_t vp, std::in
 }
 
 template <class Read>
-auto read_file(const std::string& folder, const std::string& name, Read read) {
-  diagnostics problems;
-  config::document doc = config::load_named(NVLSIM_SOURCE_DIR + folder, "input", name, {}, problems);
+auto read_document(config::document doc, const std::string& name, Read read, diagnostics& problems) {
   const auto out = read(doc, name, problems);
   problems.throw_if_any();
   return out;
+}
+
+template <class Read>
+auto read_file(const std::string& folder, const std::string& name, Read read) {
+  diagnostics problems;
+  return read_document(config::load_named(NVLSIM_SOURCE_DIR + folder, "input", name, {}, problems), name, read,
+                       problems);
+}
+
+inline stack read_shipped_stack(const std::string& name) {
+  diagnostics problems;
+  return read_document(compose_stack(NVLSIM_SOURCE_DIR "/platforms/stacks", name, {}, problems), name, read_stack,
+                       problems);
 }
 
 /// A shipped machine, stack and model, with a layout for 64 GPUs of one rack.
@@ -117,7 +129,7 @@ inline shipped_job shipped(const std::string& platform_name, const std::string& 
                            const std::string& stack_name = "megatron-bridge-26.06") {
   shipped_job j;
   j.machine = read_file("/platforms", platform_name, read_platform);
-  j.software = read_file("/platforms/stacks", stack_name, read_stack);
+  j.software = read_shipped_stack(stack_name);
   j.net = read_file("/scenarios/models", model_name, read_model);
   j.machine.racks = 8;
   j.work.seq_length = 8192;

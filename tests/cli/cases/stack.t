@@ -1,0 +1,125 @@
+A stack is composed of libraries, a framework and a release; show says which file each number is from.
+
+  $ nvlsim stack list | cut -d' ' -f1 | grep -E '^(vllm|nccl|serving|megatron-lm)' | paste -sd ' '
+  megatron-lm megatron-lm-papers nccl-2.29 serving serving-kernels vllm vllm-0.11 vllm-0.12 vllm-0.16 vllm-0.17 vllm-0.19 vllm-2023 vllm-dynamo
+
+  $ nvlsim stack show vllm-0.12 --platform gb300-nvl72 > page; sed -n '/^Files/,/^$/p' page; awk 'length > 80' page
+  Files
+    [1]  serving/serving.json
+    [2]  vllm.json
+    [3]  vllm.json, release 0.12
+    [4]  kernels/tensorrt-llm-1.3-kernels.json
+    [5]  kernels/serving-kernels.json
+    [6]  collectives/nccl-2.29.json
+    [7]  default
+  
+
+Times are in the unit that a person reads, and what the machine does not use is left out.
+
+  $ sed -n '/^inference\/front_end/,/^$/p' page
+  inference/front_end
+    sequence_host           [0-9.]+ us  derived  \[3\] (re)
+    request_host            [0-9.]+ us  derived  \[3\] (re)
+    first_token_delay       [0-9.]+ ms  derived  \[3\] (re)
+    first_token_iterations   +[0-9.]+  derived  \[3\] (re)
+    prompt_token_delay      [0-9.]+ us  derived  \[3\] (re)
+  
+
+  $ grep -cE '^(kernels/(h100|gb200)|collectives/domain/nvlink4|collectives/fabric/default)' page
+  0
+  [1]
+
+  $ grep -E '^kernels/gb300/gemm/nvfp4' -A 3 page
+  kernels/gb300/gemm/nvfp4
+    tensor_rate    [0-9.]+ PFLOPS  derived  \[4\] (re)
+    step_time      +[0-9.]+ .s  derived  \[4\] (re)
+    fill_depth     +[0-9.]+  derived  \[4\] (re)
+
+Without a machine, tables by hardware are named only; those of a framework's releases stand side by side.
+
+  $ nvlsim stack show mlperf-training > page; sed -n '/^Releases/,/^$/p' page; awk 'length > 80' page
+  Releases
+    release                  v4\.1 +v5\.0 +v5\.1 +v6\.0 (re)
+    time_factor           [0-9. ]+ (re)
+    moe/time_factor             -        -         -   [0-9.]+ (re)
+    expert_time                 -        -         -  [0-9.]+ (re)
+    wgrad_deferral_limit        -        -         0         0
+  
+
+  $ grep -A 2 '^Tables' page
+  Tables by hardware and kernel; --platform NAME prints what applies to a machine
+    kernels                      blackwell, gb200, gb300, b200, b300, hopper,
+                                 h100, h200, ampere, a100, rubin, default, volta,
+
+  $ nvlsim stack show vllm-0.12 --format json > page.json; python3 - <<'X'
+  > import json
+  > page = json.load(open("page.json"))
+  > print(*page)
+  > m = next(m for m in page["members"] if m["pointer"] == "/inference/release_factor")
+  > print(m["kind"], m["source"][:20], m["from"], m["value"] > 0)
+  > json.dump(page["stack"], open("merged.json", "w"))
+  > X
+  schema name description members stack
+  derived nvlsim fit inference vllm.json, release 0.12 True
+
+The merged stack is a stack file, with the same numbers.
+
+  $ nvlsim stack check merged.json
+
+  $ nvlsim collective all_reduce --platform gb300-nvl72 --gpus 8 --stack vllm-0.12 --format json | sed '/"stack"/d' > one; nvlsim collective all_reduce --platform gb300-nvl72 --gpus 8 --stack ./merged.json --format json | sed '/"stack"/d' | cmp one -
+
+A part is swapped under the same framework and release.
+
+  $ nvlsim run train.json --set /stack/collectives=nccl-2.30
+  2> --set#/stack/collectives: unknown collectives library "nccl-2.30"; did you mean "nccl-2.29"?
+  [2]
+
+  $ nvlsim collective all_reduce --platform gb300-nvl72 --gpus 8 --set /collectives=nccl
+  2> --set#/collectives: unknown collectives library "nccl"; did you mean one of nccl-2.29?
+  [2]
+
+  $ sed 's/"hop": "[0-9.]* us"/"hop": "90 us"/' $SOURCE/platforms/stacks/collectives/nccl-2.29.json > slow.json
+
+  $ nvlsim run train.json --format json > before.json; nvlsim run train.json --set /stack/collectives=./slow.json --format json > after.json; python3 - <<'X'
+  > import json
+  > a, b = (json.load(open(f"{n}.json")) for n in ("before", "after"))
+  > print(b["metrics"]["step_time_s"] > a["metrics"]["step_time_s"], b["inputs"]["stack"]["name"], b["inputs"]["origins"]["/stack/collectives"])
+  > X
+  True megatron-bridge-26.06 --set
+
+  $ nvlsim explain train.json | grep '^constants of stack'
+  constants of stack collectives/nccl-2.29
+  constants of stack training/megatron-core
+  constants of stack kernels/training-kernels
+  constants of stack kernels/tensorrt-llm-1.3-kernels
+
+Files of one's own: over a release, or with releases; the file and the cell are named.
+
+  $ cat > mine.json <<'X'
+  > {"schema": "nvlsim.stack/1", "description": "mine", "base": "vllm-0.12", "collectives": "nccl-2.28", "kernels": {"gb300": {"gemm": {"nvfp4": {"lunch": "1 us"}}}}}
+  > X
+  $ nvlsim stack check mine.json
+  2> ./mine.json#/collectives: unknown collectives library "nccl-2.28"; did you mean "nccl-2.29"?
+  [2]
+
+  $ cat > ours.json <<'X'
+  > {"schema": "nvlsim.stack/1", "description": "ours", "base": "vllm", "releases": {"kind": "derived", "source": "our runs",
+  >  "columns": ["/inference/release_factr", "/inference/front_end/request_host"], "rows": {"1": [1, "3 us"], "2": [null, 3]}}}
+  > X
+  $ nvlsim stack check ours.json
+  2> ./ours.json#/releases/rows/1/0: unknown member; did you mean "release_factor"?
+  2> ./ours.json#/releases/rows/2/1: expected a time such as "2.5 us", found integer 3
+  [2]
+  $ sed -i 's/factr/factor/; s/, 3\]/, "3 us"]/' ours.json; nvlsim stack check ours.json ./ours-2.json; nvlsim stack show ./ours-1.json | grep 'release_factor'
+    release_factor            1  derived  [3]
+  $ nvlsim stack check ./ours-3.json
+  2> ./ours-3.json: no such file
+  [4]
+
+  $ nvlsim run train.json --set /stack/base=nemo-25.05
+  2> --set#/stack/base: the base of a file cannot be overridden; use the other file, or a copy of this one
+  [2]
+
+  $ nvlsim stack show vllm-0.13 
+  2> unknown stack "vllm-0.13"; did you mean "vllm-0.11"?
+  [2]
