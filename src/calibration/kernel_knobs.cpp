@@ -18,7 +18,8 @@ class knob_list {
   template <auto Member>
   knob_list& number(const char* name, limits l, bool per_gpu = false) {
     return add(
-        name, "", l, per_gpu, [](const P& p) { return p.*Member; }, [](P& p, double v) { p.*Member = v; });
+        name, "", l, per_gpu, [](const P& p) { return (p.*Member).read(); },
+        [](P& p, double v) { p.*Member = v; });
   }
   template <auto Member>
   knob_list& microseconds(const char* name, limits l, bool per_gpu = false) {
@@ -32,7 +33,7 @@ class knob_list {
   knob_list& teraflops(const char* name, limits l) {
     return quantity<Member>(name, "TFLOPS", 1e12, l, true);
   }
-  knob_list& bytes_per_second(const char* name, std::optional<bandwidth> P::*member, limits l) {
+  knob_list& bytes_per_second(const char* name, std::optional<constant<bandwidth>> P::*member, limits l) {
     return add(
         name, "GB/s", l, false, [member](const P& p) { return p.*member ? (p.*member)->base() / 1e9 : 0; },
         [member](P& p, double v) { p.*member = bandwidth::from_base(v * 1e9); });
@@ -42,7 +43,7 @@ class knob_list {
  private:
   template <auto Member>
   knob_list& quantity(const char* name, const char* unit, double scale, limits l, bool per_gpu) {
-    using type = std::remove_reference_t<decltype(std::declval<P>().*Member)>;
+    using type = typename std::remove_reference_t<decltype(std::declval<P>().*Member)>::value_type;
     return add(
         name, unit, l, per_gpu, [scale](const P& p) { return (p.*Member).base() / scale; },
         [scale](P& p, double v) { p.*Member = type::from_base(v * scale); });

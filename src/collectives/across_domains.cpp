@@ -17,7 +17,8 @@ double log2_domains(const network& net) { return std::log2(static_cast<double>(n
 /// Of the ring through all ranks: the domain's links carry it, and a share of the NICs between domains.
 bandwidth ring_rate(const fabric_collective& f, const domain_collective& d, const network& net) {
   const bandwidth nics = net.share(f.ring.nic_share);
-  return net.members > 1 ? std::min(nics, d.network_ring_rate.value_or(d.simple.rate)) : nics;
+  return net.members > 1 ? std::min<bandwidth>(nics, d.network_ring_rate ? *d.network_ring_rate : d.simple.rate)
+                         : nics;
 }
 
 /// LL sends a flag with every word, and half of the wire with it; LL128 one of 8 bytes in 128.
@@ -55,7 +56,7 @@ seconds ll_time(const crossing& x, way w) {
   const auto& [c, f, d, net, ring] = x;
   // A domain inside the tree receives and sends the array twice, up and down; one at its end once.
   const double passes = w == way::tree && net.domains > 2 ? 2 : 1;
-  const bandwidth rate = std::min(f.ll.rate, ring * (ll_payload / passes));
+  const bandwidth rate = std::min(f.ll.rate.read(), ring * (ll_payload / passes));
   return f.ll.latency + hops_time(c, w, d.ll.hop, f.ll.hop, net) +
          pipe((w == way::tree ? c.size : c.wire()) / rate, f.ll_pipeline);
 }
@@ -81,7 +82,7 @@ seconds tree_time(const call& c, const fabric_collective::tree_params& t, const 
   bandwidth rate = net.share(net.domains == 2 ? t.nic_share_2 : t.nic_share_many);
   if (net.members > 1) rate = std::min(rate, inside * t.domain_share);
   const seconds rho = pipeline_per_rank * (t.pipeline * net.members);
-  const bytes cut = std::min(c.size, t.pipeline_limit);
+  const bytes cut = std::min<bytes>(c.size, t.pipeline_limit);
   return t.latency + net.step(t.hop) * (2 * log2_domains(net)) + pipe(cut / rate, rho) + (c.size - cut) / rate;
 }
 
@@ -91,8 +92,8 @@ seconds sharp_time(const call& c, const fabric_collective::sharp_params& s, cons
   constexpr double chain = 0.5;
   bandwidth rate = net.share(s.nic_share);
   if (net.members > 1)
-    rate = std::min(rate, d.nvls_rate ? *d.nvls_rate * (f.nvls_tree ? f.nvls_tree->domain_share : 1.0)
-                                      : d.simple.rate * (f.tree ? f.tree->domain_share : chain));
+    rate = std::min(rate, d.nvls_rate ? *d.nvls_rate * (f.nvls_tree ? f.nvls_tree->domain_share.read() : 1.0)
+                                      : d.simple.rate * (f.tree ? f.tree->domain_share.read() : chain));
   return net.step(s.latency) + pipe(c.size / rate, s.pipeline);
 }
 

@@ -90,7 +90,7 @@ seconds longer_than_default(const collective_profile& profile, const platform& p
   const measured_hardware* general = find(profile.measured_on, "default");
   if (!general || !general->latency) return {};
   const measured_hardware* own = find(profile.measured_on, p.fabric.name);
-  const seconds host = p.fabric.host_driven ? general->host_step.value_or(seconds{}) : seconds{};
+  const seconds host = p.fabric.host_driven && general->host_step ? general->host_step->read() : seconds{};
   return (own && own->latency ? *own->latency : p.fabric.latency) + host - *general->latency;
 }
 
@@ -122,7 +122,7 @@ domain_collective on_nvlink(domain_collective d, double ratio) {
 protocol_tuning on_nvlink(protocol_tuning t, double ratio) {
   t.ll128.rate *= ratio;
   t.simple.rate *= ratio;
-  t.ll.rate = std::min(t.ll.rate, t.simple.rate * 0.5);
+  t.ll.rate = std::min(t.ll.rate.read(), t.simple.rate * 0.5);
   if (t.nvls) t.nvls->rate *= ratio;
   return t;
 }
@@ -250,7 +250,9 @@ fabric_collective collectives::unlisted_fabric(const collective_profile& profile
                                                const fabric_collective& general) {
   fabric_collective f = general;
   const seconds longer = longer_than_default(profile, p);
-  const auto add = [&](seconds& step, double times) { step = std::max(step + longer * times, seconds{}); };
+  const auto add = [&](constant<seconds>& step, double times) {
+    step = std::max(step + longer * times, seconds{});
+  };
   add(f.ll.hop, 1);
   if (f.ll128) add(f.ll128->hop, 1);
   add(f.ring.fabric_step, f.ring.per_latency);

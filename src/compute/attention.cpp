@@ -15,7 +15,7 @@ struct direction {
 kernel_cost cost(const gpu_spec& gpu, const attention_params& p, const attention_shape& s, direction d) {
   if (!(s.batch > 0 && s.heads > 0 && s.queries > 0 && s.pairs > 0)) return {};
   const double dims = s.qk_dim + s.v_dim;
-  const double rate = p.tensor_rate.base() * d.rate * (s.fp8 ? p.fp8_speedup : 1);
+  const double rate = p.tensor_rate.base() * d.rate * (s.fp8 ? p.fp8_speedup.read() : 1);
   const double pair_time =
       compute::smooth_max(d.flops * 2 * dims / rate, 1 / (p.exponential_share * gpu.exponentials.base()));
   const double items = std::ceil(s.queries / p.item_rows);

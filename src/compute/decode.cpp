@@ -78,7 +78,7 @@ kernel_cost decode_attention_cost(const gpu_spec& gpu, const kernel_profile& k, 
 // [docs/kernels.md#latent-attention]
 kernel_cost mla_decode_cost(const gpu_spec& gpu, const mla_decode_params& p, const mla_decode_shape& s) {
   if (!(s.batch > 0 && s.heads > 0 && s.latent_dim > 0 && s.context >= 0)) return {};
-  const double items = s.batch * std::ceil(s.heads / (s.heads < wide_tile ? p.narrow_tile : wide_tile));
+  const double items = s.batch * std::ceil(s.heads / (s.heads < wide_tile ? p.narrow_tile.read() : wide_tile));
   const double parts = parts_of(items, s.context, p.chunk, gpu.sm_count);
   const double combine = p.split_time.base() * std::log2(parts) + p.part_time.base() * (parts - 1);
   const double dims = s.latent_dim + s.value_dim;

@@ -90,7 +90,7 @@ product best_product(const gpu_spec& gpu, const gemm_params& p, double element, 
   double weight = s.weight_element_bytes > 0 ? s.weight_element_bytes : element;
   if (s.sparse) weight = weight / 2 + sparse_index_bytes;
   const double io = s.groups * (s.n * weight + s.m * element) * s.k + outputs * s.output_element_bytes;
-  const double hot = s.repeated && io < compute::resident_share * gpu.l2.base() ? p.l2_speedup : 1;
+  const double hot = s.repeated && io < compute::resident_share * gpu.l2.base() ? p.l2_speedup.read() : 1;
   product best;
   for (const double split : splits) {
     if (split > 1 && !p.split_time) break;

@@ -25,16 +25,18 @@ const kernel_profile* entry_for(const stack& s, const gpu_spec& gpu) {
 /// Applies `factor` of a format to every rate of a tensor core; formats without one are dropped.
 template <class Factor>
 void scale_rates(kernel_profile& k, Factor factor) {
+  const auto scale = [&](constant<flop_rate>& rate, precision p) {
+    rate.derive([&, now = rate] { return now * factor(p); });
+  };
   for (auto* table : {&k.gemm, &k.absorb_keys, &k.absorb_values})
-    for (auto& [format, p] : *table) p.tensor_rate *= factor(format);
-  for (auto& [format, p] : k.weight_only) p.tensor_rate *= factor(precision::bf16);
-  const double attention = factor(precision::bf16);
-  k.attention.tensor_rate *= attention;
-  if (k.attention_fp8) k.attention_fp8->tensor_rate *= attention;
-  for (auto& [format, p] : k.mla_context) p.tensor_rate *= factor(format);
-  for (auto& [format, p] : k.mla_decode) p.tensor_rate *= factor(format);
-  for (auto& [family, p] : k.moe) p.tensor_rate *= factor(p.activations);
-  const auto zero = [](const auto& entry) { return !(entry.second.tensor_rate.base() > 0); };
+    for (auto& [format, p] : *table) scale(p.tensor_rate, format);
+  for (auto& [format, p] : k.weight_only) scale(p.tensor_rate, precision::bf16);
+  scale(k.attention.tensor_rate, precision::bf16);
+  if (k.attention_fp8) scale(k.attention_fp8->tensor_rate, precision::bf16);
+  for (auto& [format, p] : k.mla_context) scale(p.tensor_rate, format);
+  for (auto& [format, p] : k.mla_decode) scale(p.tensor_rate, format);
+  for (auto& [family, p] : k.moe) scale(p.tensor_rate, p.activations);
+  const auto zero = [](const auto& entry) { return !(entry.second.tensor_rate.peek().base() > 0); };
   std::erase_if(k.gemm, zero);
   std::erase_if(k.weight_only, zero);
   std::erase_if(k.absorb_keys, zero);
@@ -71,7 +73,7 @@ void add_unmeasured_formats(kernel_profile& k, const gpu_spec& gpu) {
       const auto origin = gpu.dense_peak(like);
       if (from == k.gemm.end() || !origin) continue;
       gemm_params p = from->second;
-      p.tensor_rate *= *peak / *origin;
+      p.tensor_rate.derive([&, now = p.tensor_rate] { return now * (*peak / *origin); });
       p.cast_passes = 0;
       k.gemm.emplace(l.wanted, p);
       break;
@@ -95,18 +97,21 @@ std::optional<double> largest_share(const stack& s, precision p) {
 /// Rates of a GPU that the entry does not name: its share of peak in another architecture, its power in the same.
 void scale_to(kernel_profile& k, const stack& s, const gpu_spec& gpu) {
   if (!k.peaks_of_origin.empty()) {
-    const flop_rate before = k.attention.tensor_rate;
-    const std::optional<attention_params> fp8 = k.attention_fp8;
-    const double attention = share_of_peak(k, gpu, gpu.peak(precision::bf16) ? precision::bf16 : precision::fp16);
     const kernel_profile origin = k;
     scale_rates(k, [&](precision p) { return share_of_peak(origin, gpu, p); });
-    k.attention.tensor_rate = before * (attention > 0 ? attention : 1);
-    if (fp8) k.attention_fp8->tensor_rate = fp8->tensor_rate * (attention > 0 ? attention : 1);
+    const auto attention = [&](const attention_params& a) {
+      const double share =
+          share_of_peak(origin, gpu, gpu.peak(precision::bf16) ? precision::bf16 : precision::fp16);
+      return a.tensor_rate * (share > 0 ? share : 1);
+    };
+    k.attention.tensor_rate.derive([&] { return attention(origin.attention); });
+    if (origin.attention_fp8)
+      k.attention_fp8->tensor_rate.derive([&] { return attention(*origin.attention_fp8); });
   } else if (k.dynamic_power_of_origin) {
-    const double factor = std::pow((gpu.tdp - gpu.idle_power) / *k.dynamic_power_of_origin, k.power_exponent) *
-                          (gpu.ultra ? k.ultra_factor : 1);
     const auto rates = k.gemm;
     scale_rates(k, [&](precision p) {
+      const double factor = std::pow((gpu.tdp - gpu.idle_power) / *k.dynamic_power_of_origin, k.power_exponent) *
+                            (gpu.ultra ? k.ultra_factor.read() : 1);
       const auto rate = rates.find(p);
       const auto peak = gpu.dense_peak(p);
       const auto share = largest_share(s, p);
@@ -133,9 +138,9 @@ double power_ratio(const measured_gpu& m, const gpu_spec& gpu) {
 /// included. More power takes no format beyond its dense peak.
 void follow_platform(kernel_profile& k, const gpu_spec& gpu) {
   const measured_gpu m = *k.measured_on;
-  const double power = std::pow((gpu.cap() - gpu.idle_power) / m.dynamic_power, k.power_exponent);
   const auto rates = k.gemm;
   scale_rates(k, [&](precision p) {
+    const double power = std::pow((gpu.cap() - gpu.idle_power) / m.dynamic_power, k.power_exponent);
     const double peak = peak_ratio(m, gpu, p);
     const auto rate = rates.find(p);
     const auto most = gpu.dense_peak(p);
@@ -179,9 +184,10 @@ kernel_profile kernels_for(const stack& s, const gpu_spec& gpu) {
     else if (!named(k, gpu)) scale_to(k, s, gpu);
     add_unmeasured_formats(k, gpu);
     if (gpu.power_cap && !follows) {
-      const double power = (gpu.cap() - gpu.idle_power) / (gpu.tdp - gpu.idle_power);
-      const double factor = std::pow(power, k.power_exponent);
-      scale_rates(k, [&](precision) { return factor; });
+      scale_rates(k, [&](precision) {
+        const double power = (gpu.cap() - gpu.idle_power) / (gpu.tdp - gpu.idle_power);
+        return std::pow(power, k.power_exponent);
+      });
     }
     return k;
   }
@@ -240,7 +246,7 @@ std::string kernels_note(const stack& s, const gpu_spec& gpu) {
   if (gpu.power_cap)
     out += fmt::format(
         "{}power cap {:.0f} W instead of {:.0f} W: tensor rates by ((cap - idle) / (tdp - idle))^{:.2g}",
-        out.empty() ? "" : "; ", gpu.cap().base(), gpu.tdp.base(), entry ? entry->power_exponent : 0);
+        out.empty() ? "" : "; ", gpu.cap().base(), gpu.tdp.base(), entry ? entry->power_exponent.peek() : 0);
   return out;
 }
 

@@ -18,7 +18,9 @@ kernel_cost bounded(const gpu_spec& gpu, const attention_params& p, double work,
           .activity = p.power_share * std::min(compute / time, 1.0)};
 }
 
-double rate_of(const attention_params& p, bool fp8) { return p.tensor_rate.base() * (fp8 ? p.fp8_speedup : 1); }
+double rate_of(const attention_params& p, bool fp8) {
+  return p.tensor_rate.base() * (fp8 ? p.fp8_speedup.read() : 1);
+}
 
 /// One direction: its FLOPs and rate over those of the forward pass, and the bytes it moves.
 struct pass {

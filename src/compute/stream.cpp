@@ -46,7 +46,7 @@ double compute::elementwise_bytes(std::string_view name) {
 kernel_cost stream_cost(const gpu_spec& gpu, const stream_params& p, bytes moved, bool repeated) {
   if (!(moved.base() > 0)) return {};
   const bool in_l2 = repeated && moved < gpu.l2 * 0.5;
-  const seconds memory = moved / (gpu.hbm_stream * (p.hbm_share * (in_l2 ? p.l2_speedup : 1)));
+  const seconds memory = moved / (gpu.hbm_stream * (p.hbm_share * (in_l2 ? p.l2_speedup.read() : 1)));
   return {.time = p.launch + memory,
           .work = {},
           .moved = moved,
@@ -58,7 +58,7 @@ kernel_cost stream_cost(const gpu_spec& gpu, const stream_params& p, bytes moved
 kernel_cost copy_cost(const platform& machine, const stream_params& p, copy_path path, bytes size) {
   if (!(size.base() > 0)) return {};
   if (path == copy_path::hbm) return stream_cost(machine.gpu, p, size * 2);
-  const double sharers = std::max(1, machine.vm.gpus);
+  const double sharers = std::max<int>(1, machine.vm.gpus);
   const std::array<bandwidth, copy_path_names.size()> rates = {machine.gpu.hbm_stream, machine.gpu.c2c,
                                                                machine.gpu.c2c, machine.vm.nvme_read / sharers,
                                                                machine.vm.nvme_write / sharers};

@@ -36,8 +36,8 @@ reader::reader(document& doc, diagnostics& problems)
 
 reader::reader(const reader& parent, const value* node, std::string pointer, bool silent)
     : doc_(parent.doc_), problems_(parent.problems_), node_(node), pointer_(std::move(pointer)), silent_(silent),
-      sourced_(parent.sourced_), group_kind_(parent.group_kind_), group_source_(parent.group_source_),
-      group_pointer_(parent.group_pointer_) {
+      sourced_(parent.sourced_), prefix_(parent.prefix_), group_kind_(parent.group_kind_),
+      group_source_(parent.group_source_), group_pointer_(parent.group_pointer_) {
   if (sourced_) read_group();
 }
 
@@ -94,7 +94,13 @@ const value* reader::present(const key& k) {
     if (v) fail(a, fmt::format("says the same as \"{}\"; give one of them", used));
     else v = other, used = a;
   }
+  if (v && used != k.canonical)
+    doc_->spelled.emplace(pointer_to(pointer_, k.canonical), pointer_to(pointer_, used));
   return v;
+}
+
+constant_id reader::id_of(const key& k) const {
+  return sourced_ ? constant_named(prefix_ + pointer_to(pointer_, at(k))) : 0;
 }
 
 const value* reader::required(const key& k) {
@@ -219,16 +225,16 @@ std::string reader::string(const key& k) {
   return {};
 }
 
-std::int64_t reader::integer(const key& k, range<std::int64_t> r) {
+constant<std::int64_t> reader::integer(const key& k, range<std::int64_t> r) {
   const value* v = required(k);
   if (v && (sourced_ || v->members())) v = unwrap(k, v);
-  return v ? checked_integer(k, *v, r) : std::max<std::int64_t>(r.low, 0);
+  return {v ? checked_integer(k, *v, r) : std::max<std::int64_t>(r.low, 0), id_of(k)};
 }
 
-double reader::number(const key& k, range<double> r) {
+constant<double> reader::number(const key& k, range<double> r) {
   const value* v = required(k);
   if (v && (sourced_ || v->members())) v = unwrap(k, v);
-  return v ? checked_number(k, *v, r) : (r.low > 0 ? 1.0 : 0.0);
+  return {v ? checked_number(k, *v, r) : (r.low > 0 ? 1.0 : 0.0), id_of(k)};
 }
 
 bool reader::boolean(const key& k) {
@@ -261,13 +267,13 @@ std::string reader::string_or(const key& k, std::string_view otherwise) {
   return std::string(otherwise);
 }
 
-std::int64_t reader::integer_or(const key& k, std::int64_t otherwise, range<std::int64_t> r) {
+constant<std::int64_t> reader::integer_or(const key& k, std::int64_t otherwise, range<std::int64_t> r) {
   if (present(k)) return integer(k, r);
   note_default(k, value{otherwise});
   return otherwise;
 }
 
-double reader::number_or(const key& k, double otherwise, range<double> r) {
+constant<double> reader::number_or(const key& k, double otherwise, range<double> r) {
   if (present(k)) return number(k, r);
   note_default(k, value{otherwise});
   return otherwise;
@@ -290,12 +296,12 @@ std::optional<std::string> reader::find_string(const key& k) {
   return string(k);
 }
 
-std::optional<std::int64_t> reader::find_integer(const key& k, range<std::int64_t> r) {
+std::optional<constant<std::int64_t>> reader::find_integer(const key& k, range<std::int64_t> r) {
   if (!present(k)) return std::nullopt;
   return integer(k, r);
 }
 
-std::optional<double> reader::find_number(const key& k, range<double> r) {
+std::optional<constant<double>> reader::find_number(const key& k, range<double> r) {
   if (!present(k)) return std::nullopt;
   return number(k, r);
 }

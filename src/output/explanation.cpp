@@ -136,7 +136,12 @@ std::pair<std::string, std::string> place_of(const std::string& pointer) {
   return {pointer.substr(first, last - first), pointer.substr(last + 1)};
 }
 
-std::string constants_text(const std::vector<input_constant>& constants) {
+bool not_binding(const explanation& e, const std::string& pointer) {
+  return e.not_binding && std::binary_search(e.not_binding->begin(), e.not_binding->end(), pointer);
+}
+
+std::string constants_text(const explanation& e) {
+  const std::vector<input_constant>& constants = e.constants;
   std::vector<std::string> files, sources;
   const auto index = [](std::vector<std::string>& all, const std::string& s) {
     const auto at = std::find(all.begin(), all.end(), s);
@@ -154,8 +159,9 @@ std::string constants_text(const std::vector<input_constant>& constants) {
       const auto [parent, member] = place_of(c.pointer);
       if (parent != group) out += fmt::format("  {}\n", parent);
       group = parent;
-      out += fmt::format("    {}{}  {:<8}  [{}]\n", output::padded_right(member, 32),
-                         output::padded_left(c.text, 20), c.kind, index(sources, c.source));
+      out += fmt::format("    {}{}  {:<8}  [{}]{}\n", output::padded_right(member, 32),
+                         output::padded_left(c.text, 20), c.kind, index(sources, c.source),
+                         not_binding(e, c.pointer) ? "  not binding" : "");
     }
   }
   if (!sources.empty()) out += "\nsources\n";
@@ -231,7 +237,11 @@ value to_value(const explanation& e) {
   out.set("notes", output::list_of(e.notes));
   out.set("assumptions", output::list_of(e.assumptions));
   out.set("defaults", value{value::object(e.defaults)});
-  out.set("constants", output::list_of(e.constants, constant_value));
+  out.set("constants", output::list_of(e.constants, [&](const input_constant& c) {
+            value row = constant_value(c);
+            if (e.not_binding) row.set("binding", !not_binding(e, c.pointer));
+            return row;
+          }));
   if (e.sensitivities.empty() && e.turning_points.empty()) return out;
   out.set("sensitivities", output::list_of(e.sensitivities, [](const sensitivity& s) {
             value row = constant_value(s.what);
@@ -279,7 +289,7 @@ std::string explanation_table(const explanation& e) {
     }
     out += "\nassumed by default\n" + output::grid(rows, 2);
   }
-  return out + constants_text(e.constants);
+  return out + constants_text(e);
 }
 
 }  // namespace nvlsim

@@ -208,20 +208,20 @@ value gpu_json(const gpu_spec& g) {
                        {"hbm_stream_Bps", g.hbm_stream.base()},
                        {"hbm_energy_J_per_byte", g.hbm_energy.base()},
                        {"l2_bytes", static_cast<std::int64_t>(g.l2.base())},
-                       {"sm_count", g.sm_count},
+                       {"sm_count", g.sm_count.peek()},
                        {"exponentials_per_s", g.exponentials.base()},
                        {"tdp_W", g.tdp.base()},
                        {"idle_power_W", g.idle_power.base()},
                        {"nvlink_Bps", g.nvlink.base()},
-                       {"nvlink_generation", g.nvlink_generation},
-                       {"nvlink_links", g.nvlink_links},
+                       {"nvlink_generation", g.nvlink_generation.peek()},
+                       {"nvlink_links", g.nvlink_links.peek()},
                        {"c2c_Bps", g.c2c.base()}};
 }
 
 value cpu_json(const platform& p) {
   if (p.vm.cpus == 0) return {};
   return value::object{{"name", p.cpu.name},
-                       {"cores", p.cpu.cores},
+                       {"cores", p.cpu.cores.peek()},
                        {"memory_bytes", static_cast<std::int64_t>(p.cpu.memory.base())},
                        {"memory_stream_Bps", p.cpu.memory_stream.base()},
                        {"max_power_W", p.cpu.max_power.base()},
@@ -230,9 +230,9 @@ value cpu_json(const platform& p) {
 
 value vm_json(const vm_spec& v) {
   return value::object{{"size", v.size},
-                       {"gpus", v.gpus},
-                       {"cpus", v.cpus},
-                       {"vcpus", v.vcpus},
+                       {"gpus", v.gpus.peek()},
+                       {"cpus", v.cpus.peek()},
+                       {"vcpus", v.vcpus.peek()},
                        {"memory_bytes", static_cast<std::int64_t>(v.memory.base())},
                        {"nvme_bytes", static_cast<std::int64_t>(v.nvme.base())},
                        {"nvme_read_Bps", v.nvme_read.base()},
@@ -243,13 +243,13 @@ value vm_json(const vm_spec& v) {
 value rack_json(const platform& p) {
   const rack_spec& r = p.rack;
   return value::object{
-      {"vms", r.vms},
+      {"vms", r.vms.peek()},
       {"gpus", p.gpus_per_rack()},
-      {"nvlink_switch_trays", r.nvlink_switch_trays},
-      {"nvlink_planes", r.nvlink_planes},
+      {"nvlink_switch_trays", r.nvlink_switch_trays.peek()},
+      {"nvlink_planes", r.nvlink_planes.peek()},
       {"power_per_vm_other_W", r.power_per_vm_other.base()},
       {"power_per_switch_tray_W", r.power_per_switch_tray.base()},
-      {"power_supply_efficiency", r.power_supply_efficiency},
+      {"power_supply_efficiency", r.power_supply_efficiency.peek()},
       {"provisioned_power_W", r.provisioned_power ? value{r.provisioned_power->base()} : value{}}};
 }
 
@@ -258,14 +258,14 @@ value fabric_json(const fabric_spec& f, const fat_tree& t) {
   for (const std::int64_t n : t.switches) switches.emplace_back(n);
   return value::object{{"name", f.name},
                        {"nic_bandwidth_Bps", f.nic_bandwidth.base()},
-                       {"nic_efficiency", f.nic_efficiency},
+                       {"nic_efficiency", f.nic_efficiency.peek()},
                        {"latency_s", f.latency.base()},
                        {"switch", value::object{{"name", f.leaf.name},
-                                                {"ports", f.leaf.ports},
+                                                {"ports", f.leaf.ports.peek()},
                                                 {"port_bandwidth_Bps", f.leaf.port_bandwidth.base()},
                                                 {"latency_s", f.leaf.latency.base()},
                                                 {"sharp", f.leaf.sharp}}},
-                       {"oversubscription", f.oversubscription},
+                       {"oversubscription", f.oversubscription.peek()},
                        {"sharp", f.sharp},
                        {"levels", t.levels},
                        {"switches", std::move(switches)},

@@ -9,6 +9,8 @@ double most(const port_bytes& b) { return std::max(b.out, b.in).base(); }
 
 }  // namespace
 
+// Facts are for explanations: what they compare is not recorded as read by the run.
+
 // What is left of a kernel after its launch belongs to the larger of its two sides; where the kernel formula only
 // says that the launch is longest, to the larger at data-sheet rates.
 part_facts facts_of(const gpu_spec& gpu, precision operands, const kernel_cost& k) {
@@ -18,7 +20,8 @@ part_facts facts_of(const gpu_spec& gpu, precision operands, const kernel_cost& 
   f.latency = std::min(k.launch, k.time);
   f.work = k.work;
   f.moved = k.moved;
-  const double peak = gpu.dense_peak(operands).value_or(flop_rate{}).base(), hbm = gpu.hbm_bandwidth.base();
+  const auto dense = gpu.dense_peak(operands);
+  const double peak = dense ? dense->peek().base() : 0, hbm = gpu.hbm_bandwidth.peek().base();
   const bool by_roofline = k.limit == bound::launch && k.work.base() > 0 && peak > 0;
   const bool compute = by_roofline ? k.work.base() / peak > k.moved.base() / hbm : k.limit == bound::compute;
   f.limit = compute ? resource::tensor_cores : resource::hbm;
@@ -50,7 +53,7 @@ part_facts facts_of(const platform& p, const priced_transfer& t, double times) {
   f.alone = t.time;
   f.latency = std::min(t.latency, t.time);
   const double nvlink = most(t.traffic.nvlink), nic = most(t.traffic.nic);
-  const double nvlink_rate = p.gpu.nvlink.base(), nic_rate = p.fabric.nic_bandwidth.base();
+  const double nvlink_rate = p.gpu.nvlink.peek().base(), nic_rate = p.fabric.nic_bandwidth.peek().base();
   const bool by_nic = nic > 0 && nic * nvlink_rate >= nvlink * nic_rate;
   f.limit = by_nic ? resource::nic : resource::nvlink;
   f.moved = bytes::from_base(by_nic ? nic : nvlink);

@@ -8,7 +8,7 @@ const peak_rate* gpu_spec::peak(precision p) const {
   return nullptr;
 }
 
-std::optional<flop_rate> gpu_spec::dense_peak(precision p) const {
+std::optional<constant<flop_rate>> gpu_spec::dense_peak(precision p) const {
   const peak_rate* entry = peak(p);
   return entry ? std::optional(entry->dense) : std::nullopt;
 }

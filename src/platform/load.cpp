@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "nvlsim/config/fields.hpp"
 #include "nvlsim/config/reader.hpp"
 #include "nvlsim/units/units_text.hpp"
 #include "platform/checks.hpp"
@@ -9,8 +10,8 @@
 namespace nvlsim {
 namespace {
 
-using config::fraction;
-using config::non_negative;
+using config::absent;
+using config::field_reader;
 using config::positive;
 using config::range;
 using config::reader;
@@ -18,9 +19,7 @@ using config::reader;
 constexpr range<double> share{1e-6, 1.0};
 constexpr range<double> at_least_one{1.0, 1e6};
 
-int count(reader& r, const char* k, int low, int high = 1'000'000) {
-  return static_cast<int>(r.integer(k, {low, high}));
-}
+constexpr range<std::int64_t> count(std::int64_t low, std::int64_t high = 1'000'000) { return {low, high}; }
 
 void read_sources(reader& r) {
   const value* table = r.raw("sources");
@@ -33,116 +32,138 @@ void read_sources(reader& r) {
   for (const std::string& k : entries.names()) entries.string(k);
 }
 
-void read_peaks(reader& r, gpu_spec& gpu) {
+/// The precision of that name in "peaks".
+std::optional<precision> peak_name(reader& e, const std::string& text) {
   std::vector<std::string> known;
   for (const precision p : all_precisions) known.emplace_back(name(p));
-  auto entries = r.children("peaks");
-  if (entries.empty() && r.has("peaks")) r.fail("peaks", "a GPU needs the peak of at least one precision");
-  for (auto& [text, e] : entries) {
-    const auto p = precision_by_name(text);
-    if (!p) {
-      e.fail("", fmt::format("unknown precision {}", in_quotes(text)), nearest(text, known));
-      continue;
-    }
-    peak_rate peak;
-    peak.dense = e.quantity<flop_rate>("dense", positive);
-    peak.sparse = e.find_quantity<flop_rate>("sparse", positive);
-    peak.energy = e.find_quantity<energy_per_flop>("energy", positive);
-    e.done();
-    gpu.peaks[static_cast<std::size_t>(*p)] = peak;
-  }
+  const auto p = precision_by_name(text);
+  if (!p) e.fail("", fmt::format("unknown precision {}", in_quotes(text)), nearest(text, known));
+  return p;
+}
+
+template <class F, class P>
+void list_peak(F f, P& p) {
+  f("dense", p.dense, positive);
+  f("sparse", p.sparse, positive);
+  f("energy", p.energy, positive);
+}
+
+template <class F, class G>
+void list_gpu_rates(F f, G& g) {
+  f("hbm_nominal", g.hbm_nominal, positive);
+  f("hbm_usable", g.hbm_usable, positive);
+  f("hbm_bandwidth", g.hbm_bandwidth, positive);
+  f("hbm_stream", g.hbm_stream, positive);
+  f("l2", g.l2);
+  f("sm_count", g.sm_count, count(1));
+  f("exponentials", g.exponentials, positive);
+  f("tdp", g.tdp, positive);
+  f("idle_power", g.idle_power);
+  f("power_cap", g.power_cap, positive);
+  f("hbm_energy", g.hbm_energy);
+  f("nvlink", g.nvlink);
+  f("nvlink_generation", g.nvlink_generation, count(0, 100));
+  f("nvlink_links", g.nvlink_links, count(0, 1024));
+  f("c2c", g.c2c);
+}
+
+template <class F, class G>
+void list_gpu_names(F f, G& g) {
+  f("name", g.name);
+  f("architecture", g.architecture);
+  f("ultra", g.ultra, absent::kept);
+}
+
+template <class F, class C>
+void list_cpu(F f, C& c) {
+  f("name", c.name);
+  f("cores", c.cores, count(1));
+  f("memory", c.memory, positive);
+  f("memory_stream", c.memory_stream, positive);
+  f("max_power", c.max_power, positive);
+  f("idle_power", c.idle_power);
+}
+
+template <class F, class V>
+void list_vm(F f, V& v) {
+  f("size", v.size);
+  f("gpus", v.gpus, count(1, 1024));
+  f("cpus", v.cpus, count(0, 1024));
+  f("vcpus", v.vcpus, count(0));
+  f("memory", v.memory);
+  f("nvme", v.nvme);
+  f("nvme_read", v.nvme_read);
+  f("nvme_write", v.nvme_write);
+  f("front_end", v.front_end);
+}
+
+template <class F, class K>
+void list_rack(F f, K& k) {
+  f("vms", k.vms, count(1, 4096));
+  f("nvlink_switch_trays", k.nvlink_switch_trays, count(0, 4096));
+  f("nvlink_planes", k.nvlink_planes, count(0, 1024));
+  f("failed_switch_trays", k.failed_switch_trays, count(0, 4096), absent::told);
+  f("power_per_vm_other", k.power_per_vm_other);
+  f("power_per_switch_tray", k.power_per_switch_tray);
+  f("power_supply_efficiency", k.power_supply_efficiency, share);
+  f("provisioned_power", k.provisioned_power, positive);
+  f("power_cap", k.power_cap, positive);
+}
+
+template <class F, class S>
+void list_switch(F f, S& s) {
+  f("name", s.name);
+  f("ports", s.ports, count(4, 65536));
+  f("port_bandwidth", s.port_bandwidth, positive);
+  f("latency", s.latency);
+  f("sharp", s.sharp, absent::told);
+}
+
+template <class F, class N>
+void list_nic(F f, N& n) {
+  f("name", n.name);
+  f("nic_bandwidth", n.nic_bandwidth, positive);
+  f("gpus_per_nic", n.gpus_per_nic, count(1, 1024), absent::told);
+  f("nic_efficiency", n.nic_efficiency, share);
+  f("latency", n.latency);
+}
+
+template <class F, class N>
+void list_fabric(F f, N& n) {
+  static const std::array<std::string, 3> routings = {"adaptive", "fixed", "hashed"};
+  f("oversubscription", n.oversubscription, at_least_one, absent::told);
+  f("sharp", n.sharp, absent::told);
+  f("host_driven", n.host_driven, absent::told);
+  f("routing", n.routing, routings, absent::told);
+  f("rails", n.rails, count(1, 1024), absent::told);
+  f("connections", n.connections, count(1, 64), absent::told);
+  f("failed_spines", n.failed_spines, count(0, 65536), absent::told);
+  f("failed_cables", n.failed_cables, count(0, 65536), absent::told);
 }
 
 gpu_spec read_gpu(reader r) {
   gpu_spec g;
-  g.name = r.string("name");
-  g.architecture = r.string("architecture");
-  if (r.has("ultra")) g.ultra = r.boolean("ultra");
-  read_peaks(r, g);
-  g.hbm_nominal = r.quantity<bytes>("hbm_nominal", positive);
-  g.hbm_usable = r.quantity<bytes>("hbm_usable", positive);
-  g.hbm_bandwidth = r.quantity<bandwidth>("hbm_bandwidth", positive);
-  g.hbm_stream = r.quantity<bandwidth>("hbm_stream", positive);
-  g.l2 = r.quantity<bytes>("l2");
-  g.sm_count = count(r, "sm_count", 1);
-  g.exponentials = r.quantity<rate>("exponentials", positive);
-  g.tdp = r.quantity<watts>("tdp", positive);
-  g.idle_power = r.quantity<watts>("idle_power");
-  g.power_cap = r.find_quantity<watts>("power_cap", positive);
-  g.hbm_energy = r.quantity<energy_per_byte>("hbm_energy");
-  g.nvlink = r.quantity<bandwidth>("nvlink");
-  g.nvlink_generation = count(r, "nvlink_generation", 0, 100);
-  g.nvlink_links = count(r, "nvlink_links", 0, 1024);
-  g.c2c = r.quantity<bandwidth>("c2c");
+  list_gpu_names(field_reader(r), g);
+  auto entries = r.children("peaks");
+  if (entries.empty() && r.has("peaks")) r.fail("peaks", "a GPU needs the peak of at least one precision");
+  for (auto& [text, e] : entries) {
+    const auto p = peak_name(e, text);
+    if (!p) continue;
+    list_peak(field_reader(e), g.peaks[static_cast<std::size_t>(*p)].emplace());
+    e.done();
+  }
+  list_gpu_rates(field_reader(r), g);
   r.done();
   return g;
 }
 
-cpu_spec read_cpu(reader r) {
-  cpu_spec c;
-  c.name = r.string("name");
-  c.cores = count(r, "cores", 1);
-  c.memory = r.quantity<bytes>("memory", positive);
-  c.memory_stream = r.quantity<bandwidth>("memory_stream", positive);
-  c.max_power = r.quantity<watts>("max_power", positive);
-  c.idle_power = r.quantity<watts>("idle_power");
-  r.done();
-  return c;
-}
-
-vm_spec read_vm(reader r) {
-  vm_spec v;
-  v.size = r.string("size");
-  v.gpus = count(r, "gpus", 1, 1024);
-  v.cpus = count(r, "cpus", 0, 1024);
-  v.vcpus = count(r, "vcpus", 0);
-  v.memory = r.quantity<bytes>("memory");
-  v.nvme = r.quantity<bytes>("nvme");
-  v.nvme_read = r.quantity<bandwidth>("nvme_read");
-  v.nvme_write = r.quantity<bandwidth>("nvme_write");
-  v.front_end = r.quantity<bandwidth>("front_end");
-  r.done();
-  return v;
-}
-
-rack_spec read_rack(reader r) {
-  rack_spec k;
-  k.vms = count(r, "vms", 1, 4096);
-  k.nvlink_switch_trays = count(r, "nvlink_switch_trays", 0, 4096);
-  k.nvlink_planes = count(r, "nvlink_planes", 0, 1024);
-  k.failed_switch_trays = static_cast<int>(r.integer_or("failed_switch_trays", 0, {0, 4096}));
-  k.power_per_vm_other = r.quantity<watts>("power_per_vm_other");
-  k.power_per_switch_tray = r.quantity<watts>("power_per_switch_tray");
-  k.power_supply_efficiency = r.number("power_supply_efficiency", share);
-  k.provisioned_power = r.find_quantity<watts>("provisioned_power", positive);
-  k.power_cap = r.find_quantity<watts>("power_cap", positive);
-  r.done();
-  return k;
-}
-
 fabric_spec read_fabric(reader r) {
   fabric_spec f;
-  f.name = r.string("name");
-  f.nic_bandwidth = r.quantity<bandwidth>("nic_bandwidth", positive);
-  f.gpus_per_nic = static_cast<int>(r.integer_or("gpus_per_nic", 1, {1, 1024}));
-  f.nic_efficiency = r.number("nic_efficiency", share);
-  f.latency = r.quantity<seconds>("latency");
+  list_nic(field_reader(r), f);
   reader leaf = r.child("leaf");
-  f.leaf.name = leaf.string("name");
-  f.leaf.ports = count(leaf, "ports", 4, 65536);
-  f.leaf.port_bandwidth = leaf.quantity<bandwidth>("port_bandwidth", positive);
-  f.leaf.latency = leaf.quantity<seconds>("latency");
-  f.leaf.sharp = leaf.boolean_or("sharp", false);
+  list_switch(field_reader(leaf), f.leaf);
   leaf.done();
-  f.oversubscription = r.number_or("oversubscription", 1.0, at_least_one);
-  f.sharp = r.boolean_or("sharp", false);
-  f.host_driven = r.boolean_or("host_driven", false);
-  static const std::array<std::string, 3> routings = {"adaptive", "fixed", "hashed"};
-  f.routing = static_cast<fabric_routing>(r.one_of_or("routing", routings, 0));
-  f.rails = static_cast<int>(r.integer_or("rails", 1, {1, 1024}));
-  f.connections = static_cast<int>(r.integer_or("connections", 1, {1, 64}));
-  f.failed_spines = static_cast<int>(r.integer_or("failed_spines", 0, {0, 65536}));
-  f.failed_cables = static_cast<int>(r.integer_or("failed_cables", 0, {0, 65536}));
+  list_fabric(field_reader(r), f);
   r.done();
   return f;
 }
@@ -155,7 +176,47 @@ price_spec read_price(reader r) {
   return p;
 }
 
+/// A struct whose members are all in one list.
+template <class T, class List>
+T read_all(reader r, List list) {
+  T out;
+  list(field_reader(r), out);
+  r.done();
+  return out;
+}
+
+/// An object of what `list` has.
+template <class T, class List>
+value written(const T& x, List list) {
+  value out{value::object{}};
+  list(config::field_writer(out), x);
+  return out;
+}
+
 }  // namespace
+
+value write_platform(const platform& p) {
+  value gpu{value::object{}}, peaks{value::object{}}, fabric{value::object{}}, out{value::object{}};
+  list_gpu_names(config::field_writer(gpu), p.gpu);
+  for (const precision x : all_precisions)
+    if (const auto& peak = p.gpu.peaks[static_cast<std::size_t>(x)])
+      peaks.set(name(x), written(*peak, [](auto f, auto& m) { list_peak(f, m); }));
+  gpu.set("peaks", std::move(peaks));
+  list_gpu_rates(config::field_writer(gpu), p.gpu);
+  list_nic(config::field_writer(fabric), p.fabric);
+  fabric.set("leaf", written(p.fabric.leaf, [](auto f, auto& m) { list_switch(f, m); }));
+  list_fabric(config::field_writer(fabric), p.fabric);
+  out.set("gpu", std::move(gpu));
+  if (p.cpu.cores.peek() > 0) out.set("cpu", written(p.cpu, [](auto f, auto& m) { list_cpu(f, m); }));
+  out.set("vm", written(p.vm, [](auto f, auto& m) { list_vm(f, m); }));
+  out.set("rack", written(p.rack, [](auto f, auto& m) { list_rack(f, m); }));
+  out.set("fabric", std::move(fabric));
+  if (p.price.per_gpu)
+    out.set(
+        "price",
+        value::object{{"per_gpu", exact_quantity(p.price.per_gpu->peek().base(), dollar_rate::dim_type::value)}});
+  return out;
+}
 
 platform read_platform(config::document& doc, std::string name, diagnostics& problems) {
   diagnostics reading;
@@ -167,22 +228,28 @@ platform read_platform(config::document& doc, std::string name, diagnostics& pro
   r.ignore("base");
   read_sources(r);
   p.description = r.string("description");
-  p.racks = static_cast<int>(r.integer_or("racks", 1, {1, 1'000'000}));
-  r.require_sources();
+  p.racks = r.integer_or("racks", 1, {1, 1'000'000}).as<int>();
+  r.require_sources("/platform");
   p.gpu = read_gpu(r.child("gpu"));
-  if (auto cpu = r.find_child("cpu")) p.cpu = read_cpu(*cpu);
-  p.vm = read_vm(r.child("vm"));
-  p.rack = read_rack(r.child("rack"));
+  if (auto cpu = r.find_child("cpu")) p.cpu = read_all<cpu_spec>(*cpu, [](auto f, auto& m) { list_cpu(f, m); });
+  p.vm = read_all<vm_spec>(r.child("vm"), [](auto f, auto& m) { list_vm(f, m); });
+  p.rack = read_all<rack_spec>(r.child("rack"), [](auto f, auto& m) { list_rack(f, m); });
   p.fabric = read_fabric(r.child("fabric"));
   if (auto price = r.find_child("price")) p.price = read_price(*price);
   r.done();
+  const constant_recorder derived_ones;  // so that they know their sources
   if (p.rack.power_cap)
-    if (const watts share = gpu_share_of(p, *p.rack.power_cap); share < p.gpu.cap() && share > p.gpu.idle_power)
-      p.gpu.power_cap = share;
+    if (const watts share = gpu_share_of(p, *p.rack.power_cap); share < p.gpu.cap() && share > p.gpu.idle_power) {
+      if (!p.gpu.power_cap) p.gpu.power_cap.emplace();
+      p.gpu.power_cap->derive([&] { return gpu_share_of(p, *p.rack.power_cap); });
+    }
   check_platform(p, doc, reading, problems);
   // Every GPU has as many links to each tray.
-  if (const int trays = p.rack.nvlink_switch_trays; trays > 0)
-    p.gpu.nvlink = p.gpu.nvlink * (static_cast<double>(std::max(trays - p.rack.failed_switch_trays, 0)) / trays);
+  if (p.rack.nvlink_switch_trays.peek() > 0)
+    p.gpu.nvlink.derive([&] {
+      const int trays = p.rack.nvlink_switch_trays;
+      return p.gpu.nvlink * (static_cast<double>(std::max(trays - p.rack.failed_switch_trays, 0)) / trays);
+    });
   for (const problem& x : reading.sorted()) problems.add(x);
   return p;
 }

@@ -9,7 +9,6 @@
 #include "nvlsim/run/run.hpp"
 #include "nvlsim/run/serving_bands.hpp"
 #include "nvlsim/run/step_bands.hpp"
-#include "run/used_constants.hpp"
 
 namespace nvlsim {
 
@@ -104,6 +103,13 @@ void add_band_reasons(explanation& e, const scenario& s) {
 
 }  // namespace
 
+std::vector<input_constant> used_constants(const scenario& s, const run_record& run) {
+  std::vector<input_constant> out;
+  for (const input_constant& c : s.constants)
+    if (std::binary_search(run.constants_read.begin(), run.constants_read.end(), c.pointer)) out.push_back(c);
+  return out;
+}
+
 explanation explain_run(const scenario& s, const run_record& run, const std::string& metric) {
   explanation e = explain(s, run, metric.empty() ? main_metric(run.outcome) : metric);
   add_band(e, run.outcome);
@@ -114,7 +120,9 @@ explanation explain_run(const scenario& s, const run_record& run, const std::str
   return e;
 }
 
-explanation explain_scenario(const scenario& s, const std::string& metric, run_status& status) {
+explanation explain_scenario(const scenario& given, const std::string& metric, run_status& status) {
+  const std::optional<scenario> changed = told(given);
+  const scenario& s = changed ? *changed : given;
   const run_record run = run_scenario(s, {.explained = true, .engine = false});
   status = run.outcome.status;
   if (status != run_status::infeasible) return explain_run(s, run, metric);

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -19,6 +20,7 @@
 #include "nvlsim/serving/idle_settings.hpp"
 #include "nvlsim/serving/worker_classes.hpp"
 #include "nvlsim/training/idle_settings.hpp"
+#include "nvlsim/units/constant.hpp"
 
 namespace nvlsim {
 namespace {
@@ -51,6 +53,7 @@ timeline times_of(const plan& work, const platform& hardware, const scenario& s,
 
 /// Adds the source of the GPU price, on which all costs depend.
 void add_price_source(result& r, const scenario& s) {
+  const constants_unrecorded input;  // the price as it was given
   if (!s.platform.price.per_gpu) return;
   constexpr std::string_view pointer = "/platform/price/per_gpu";
   const auto known = std::find_if(s.constants.begin(), s.constants.end(),
@@ -85,6 +88,7 @@ void run_training(run_record& out, const scenario& s, const training_workload& w
 /// Adds bands for serving metrics with known errors: mean and median latencies, and rates that the engine rather
 /// than the arrivals determines.
 void add_serving_bands(result& r, const scenario& s, const inference_workload& w) {
+  const constants_unrecorded errors;
   const error_widths widths = band_of(s).widths;
   const auto add = [&](const std::string& metric, const value* v, double width) {
     if (!v || !v->number() || !(width > 0)) return;
@@ -108,6 +112,11 @@ void add_serving_bands(result& r, const scenario& s, const inference_workload& w
   add_numbers(metric_band::whole_run, rates);
 }
 
+void add_idle_settings(result& r, const scenario& s, const inference_workload& w) {
+  const constants_unrecorded texts;
+  for (std::string& n : idle_settings(s.stack, s.model, w)) r.notes.push_back(std::move(n));
+}
+
 void run_serving(run_record& out, const scenario& s, const inference_workload& w, const run_options& o) {
   result& r = out.outcome;
   serving_run run = serve(s.platform, s.stack, s.model, w, {.explained = o.explained});
@@ -118,7 +127,7 @@ void run_serving(run_record& out, const scenario& s, const inference_workload& w
     r.notes.push_back(fmt::format("the trace has only {} of the {} requests asked for",
                                   w.replay->list.requests.size(), w.requests));
   if (!r.reasons.empty()) return;
-  for (std::string& n : idle_settings(s.stack, s.model, w)) r.notes.push_back(std::move(n));
+  add_idle_settings(r, s, w);
   add_serving_sections(r, s.platform, w, run);
   add_serving_bands(r, s, w);
   serving_picture picture = draw_serving(run, w, o.explained);
@@ -146,7 +155,7 @@ void run_inference(run_record& out, const scenario& s, const inference_workload&
   r.reasons = std::move(run.reasons);
   r.notes = std::move(run.notes);
   if (!r.reasons.empty()) return;
-  for (std::string& n : idle_settings(s.stack, s.model, w)) r.notes.push_back(std::move(n));
+  add_idle_settings(r, s, w);
   split_lanes(run, {s.platform, s.stack, s.model, w}, s.simulation.fold);
   out.times = times_of(run.work, s.platform, s, o);
   add_inference_sections(r, s.platform, w, run, out.times);
@@ -176,10 +185,11 @@ std::int64_t peak_resident_bytes() {
   return static_cast<std::int64_t>(usage.ru_maxrss) * 1024;
 }
 
-}  // namespace
-
-run_record run_scenario(const scenario& s, const run_options& options) {
+/// Runs what the scenario's inputs say.
+run_record run_told(const scenario& s, const run_options& options) {
   const auto begin = std::chrono::steady_clock::now();
+  std::optional<constant_recorder> recorder;
+  if (options.explained) recorder.emplace();
   run_record out;
   out.outcome.name = s.name;
   out.outcome.inputs = s.inputs;
@@ -190,15 +200,24 @@ run_record run_scenario(const scenario& s, const run_options& options) {
   if (!out.outcome.reasons.empty() && out.outcome.status == run_status::ok)
     out.outcome.status = run_status::infeasible;
   if (!collective && out.outcome.status != run_status::infeasible) {
+    const constants_unrecorded texts;
     if (std::string note = kernels_note(s.stack, s.platform.gpu); !note.empty())
       out.outcome.notes.push_back(std::move(note));
     if (!s.platform.price.per_gpu) out.outcome.notes.push_back("cost is unknown: " + s.platform.price.note);
   }
+  if (recorder) out.constants_read = recorder->names();
   const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - begin;
   out.outcome.simulation.set("wall_s", wall.count());
   out.outcome.simulation.set("peak_memory_bytes", peak_resident_bytes());
   out.outcome.simulation.set("activities", out.times.activities);
   return out;
+}
+
+}  // namespace
+
+run_record run_scenario(const scenario& s, const run_options& options) {
+  const std::optional<scenario> changed = told(s);
+  return run_told(changed ? *changed : s, options);
 }
 
 }  // namespace nvlsim

@@ -14,6 +14,7 @@ namespace {
 
 constexpr double step = 0.1;                  // relative change of each constant
 constexpr double lowest = 0.25, highest = 4;  // factors between which turning points are searched
+constexpr double far = 3;                     // factor at which a constant without effect is tried last
 constexpr int bisections = 12;
 constexpr std::size_t most_turning_points = 5;
 // A table key, not a quantity.
@@ -21,28 +22,56 @@ constexpr std::string_view generation = "/platform/gpu/nvlink_generation";
 // Faster memory also streams faster, so both change together under the first name.
 constexpr std::string_view memory_rate = "/platform/gpu/hbm_bandwidth", stream_rate = "/platform/gpu/hbm_stream";
 
-/// Multiplies a number with a unit by `factor`. Empty if the text is not a number or is zero.
-std::string scaled_text(const std::string& text, double factor) {
+/// The number that a text begins with, and the rest: " GB/s".
+std::pair<std::optional<double>, std::string_view> number_of(const std::string& text) {
   double x = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), x);
-  if (error != std::errc{} || x == 0) return {};
-  return fmt::format("{:.17g}{}", x * factor, std::string_view(end, text.data() + text.size()));
+  if (error != std::errc{}) return {};
+  return {x, std::string_view(end, text.data() + text.size())};
 }
 
-struct outcome {
-  double amount = 0;
-  std::string bottleneck;
+bool is_count(const std::string& text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+}
+
+/// The texts to try for a constant that is moved: as it comes, and of a count the nearest one.
+std::vector<std::string> moved_texts(const std::string& text, double factor) {
+  const std::string scaled = scaled_text(text, factor);
+  if (scaled.empty()) return {};
+  if (!is_count(text)) return {scaled};
+  return {scaled, fmt::format("{:.0f}", std::stod(scaled))};
+}
+
+/// A scenario with a constant moved.
+struct probe {
+  bool refused = false;  ///< a file may not have that value
+  value outputs;         ///< null when the run refuses it
+  std::optional<double> amount;
+  std::string bottleneck;  ///< what most of the time behind the metric is spent on
 };
 
-/// Runs a scenario. Returns the metric and the resource that takes most of its time.
-std::optional<outcome> outcome_of(const scenario& s, const std::string& metric) {
-  const run_record run = run_scenario(s, {.explained = true, .engine = false});
-  if (run.outcome.status == run_status::infeasible) return std::nullopt;
-  const explanation e = explain(s, run, metric);
-  if (!e.amount) return std::nullopt;
-  outcome out{*e.amount, {}};
-  for (const cause_tree& t : e.trees)
-    if (t.title == "by bound" && !t.whole.parts.empty()) out.bottleneck = t.whole.parts.front().name;
+/// An empty `metric` asks for the outputs alone.
+probe probe_of(const changed_scenario& change, const std::vector<override_option>& sets,
+               const std::string& metric) {
+  probe out;
+  std::optional<scenario> s;
+  try {
+    s = change(sets);
+  } catch (const input_error&) {
+    out.refused = true;
+    return out;
+  }
+  try {
+    const run_record run = run_scenario(*s, {.explained = !metric.empty(), .engine = false});
+    out.outputs = outputs_of(run.outcome);
+    if (metric.empty() || run.outcome.status == run_status::infeasible) return out;
+    const explanation e = explain(*s, run, metric);
+    out.amount = e.amount;
+    for (const cause_tree& t : e.trees)
+      if (t.title == "by bound" && !t.whole.parts.empty()) out.bottleneck = t.whole.parts.front().name;
+  } catch (const input_error&) {
+    out.outputs = {};
+  }
   return out;
 }
 
@@ -51,30 +80,28 @@ class prober {
   prober(const explanation& e, const changed_scenario& change) : metric_(e.metric), change_(change) {
     for (const input_constant& c : e.constants)
       if (c.pointer == stream_rate) stream_ = c.text;
+    as_it_is_ = probe_of(change, {}, {}).outputs;
   }
 
-  std::optional<outcome> at(const input_constant& c, double factor) const {
-    std::vector<override_option> sets = {{c.pointer, scaled_text(c.text, factor)}};
-    if (sets.front().text.empty()) return std::nullopt;
-    if (c.pointer == memory_rate && !stream_.empty())
-      sets.push_back({std::string(stream_rate), scaled_text(stream_, factor)});
-    if (const auto found = with(sets)) return found;
-    const bool count = c.text.find_first_not_of("0123456789") == std::string::npos;
-    return count ? with({{c.pointer, fmt::format("{:.0f}", std::stod(c.text) * factor)}}) : std::nullopt;
+  probe at(const input_constant& c, double factor) const {
+    probe out;
+    out.refused = true;
+    for (const std::string& text : moved_texts(c.text, factor)) {
+      std::vector<override_option> sets = {{c.pointer, text}};
+      if (c.pointer == memory_rate && !stream_.empty())
+        sets.push_back({std::string(stream_rate), scaled_text(stream_, factor)});
+      out = probe_of(change_, sets, metric_);
+      if (!out.refused) break;
+    }
+    return out;
   }
+  bool changed(const probe& p) const { return !p.refused && p.outputs != as_it_is_; }
+  const value& as_it_is() const { return as_it_is_; }
 
  private:
-  /// Empty if the changed input is out of range.
-  std::optional<outcome> with(const std::vector<override_option>& sets) const {
-    try {
-      return outcome_of(change_(sets), metric_);
-    } catch (const input_error&) {
-      return std::nullopt;
-    }
-  }
-
   std::string metric_, stream_;
   const changed_scenario& change_;
+  value as_it_is_;
 };
 
 double effect(const sensitivity& s) {
@@ -84,19 +111,19 @@ double effect(const sensitivity& s) {
 /// Finds the factor between `inside` and `outside` at which the bottleneck stops being `from`.
 std::optional<turning_point> turning_point_of(const prober& p, const input_constant& c, const std::string& from,
                                               double outside) {
-  const auto far = p.at(c, outside);
-  if (!far || far->bottleneck.empty() || far->bottleneck == from) return std::nullopt;
+  const probe beyond = p.at(c, outside);
+  if (!beyond.amount || beyond.bottleneck.empty() || beyond.bottleneck == from) return std::nullopt;
   double same = 1, other = outside;
-  std::string to = far->bottleneck;
+  std::string to = beyond.bottleneck;
   for (int i = 0; i < bisections; ++i) {
     const double middle = std::sqrt(same * other);
-    const auto x = p.at(c, middle);
-    if (!x) return std::nullopt;
-    if (x->bottleneck == from) {
+    const probe x = p.at(c, middle);
+    if (!x.amount) return std::nullopt;
+    if (x.bottleneck == from) {
       same = middle;
     } else {
       other = middle;
-      to = x->bottleneck;
+      to = x.bottleneck;
     }
   }
   return turning_point{c, other, from, to};
@@ -108,21 +135,60 @@ std::string bottleneck_of(const explanation& e) {
   return {};
 }
 
+/// Moves one constant by a tenth, and says whether any output changed.
+bool add_moved(explanation& e, const prober& p, const input_constant& c) {
+  if (number_of(c.text).first.value_or(0) == 0) return false;  // no tenth of zero
+  const probe less = p.at(c, 1 - step), more = p.at(c, 1 + step);
+  sensitivity s{c, {}, {}};
+  if (less.amount) s.less = *less.amount / *e.amount - 1;
+  if (more.amount) s.more = *more.amount / *e.amount - 1;
+  if (effect(s) > 1e-6) e.sensitivities.push_back(std::move(s));
+  return p.changed(less) || p.changed(more);
+}
+
 }  // namespace
+
+value outputs_of(const result& r) {
+  value reasons{value::array{}};
+  for (const std::string& x : r.reasons) reasons.items()->emplace_back(x);
+  return value{value::object{{"status", name(r.status)},
+                             {"reasons", std::move(reasons)},
+                             {"metrics", r.metrics},
+                             {"breakdown", r.breakdown},
+                             {"memory", r.memory},
+                             {"energy", r.energy},
+                             {"cost", r.cost}}};
+}
+
+std::string scaled_text(const std::string& text, double factor) {
+  const auto [x, unit] = number_of(text);
+  return x ? fmt::format("{:.17g}{}", *x == 0 ? factor : *x * factor, unit) : std::string();
+}
+
+bool binds(const input_constant& c, const value& outputs, const changed_scenario& change) {
+  for (const double factor : {far, 1 / far, 1 + step, 1 - step})
+    for (const std::string& text : moved_texts(c.text, factor)) {
+      const probe x = probe_of(change, {{c.pointer, text}}, {});
+      if (x.refused) continue;
+      if (x.outputs != outputs) return true;
+      break;
+    }
+  return false;
+}
 
 void add_sensitivity(explanation& e, const changed_scenario& change,
                      const std::function<void(std::size_t, std::size_t)>& report) {
   if (!e.amount || *e.amount == 0) return;
   const prober p(e, change);
   const std::size_t all = e.constants.size();
+  e.not_binding.emplace();
   for (std::size_t i = 0; i < all; ++i) {
     report(i, all);
-    if (e.constants[i].pointer == stream_rate || e.constants[i].pointer == generation) continue;
-    sensitivity s{e.constants[i], {}, {}};
-    if (const auto x = p.at(s.what, 1 - step)) s.less = x->amount / *e.amount - 1;
-    if (const auto x = p.at(s.what, 1 + step)) s.more = x->amount / *e.amount - 1;
-    if (effect(s) > 1e-6) e.sensitivities.push_back(std::move(s));
+    const input_constant& c = e.constants[i];
+    const bool alone = c.pointer != stream_rate && c.pointer != generation;
+    if ((!alone || !add_moved(e, p, c)) && !binds(c, p.as_it_is(), change)) e.not_binding->push_back(c.pointer);
   }
+  std::sort(e.not_binding->begin(), e.not_binding->end());
   std::stable_sort(e.sensitivities.begin(), e.sensitivities.end(),
                    [](const auto& a, const auto& b) { return effect(a) > effect(b); });
   const std::string now = bottleneck_of(e);

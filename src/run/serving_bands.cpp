@@ -13,30 +13,21 @@
 namespace nvlsim {
 namespace {
 
-/// Copies the widths that an object gives.
-bool take_widths(error_widths& out, const value* from, bool widest) {
-  if (!from || !from->members()) return false;
-  bool any = false;
-  for (const auto& [metric, member] : {std::pair{"tpot", &error_widths::tpot},
-                                       {"ttft", &error_widths::ttft},
-                                       {"throughput", &error_widths::throughput}}) {
-    const value* v = from->find(metric);
-    if (!v || !v->number()) continue;
-    out.*member = widest ? std::max(out.*member, *v->number()) : *v->number();
-    any = true;
-  }
-  return any;
+/// Copies the widths that are known.
+void take_widths(error_widths& out, const error_widths& from, bool widest) {
+  for (double error_widths::*metric : {&error_widths::tpot, &error_widths::ttft, &error_widths::throughput})
+    if (from.*metric > 0) out.*metric = widest ? std::max(out.*metric, from.*metric) : from.*metric;
 }
 
-/// Says which measurement is missing. Empty if this GPU was measured at this precision.
-std::string gap_in(const value& measured, const scenario& s, const inference_workload& w) {
-  const value* formats = measured.find(s.platform.gpu.name);
-  if (!formats || !formats->items())
+/// Says which measurement is missing. Empty if this GPU was measured at this precision, or if nothing is known.
+std::string gap_in(const serving_calibration& c, const scenario& s, const inference_workload& w) {
+  if (!c.measured) return {};
+  const auto formats = c.measured->find(s.platform.gpu.name);
+  if (formats == c.measured->end())
     return fmt::format("no measurement of {} with {}", s.platform.gpu.name, s.stack.name);
-  const std::string_view wanted = name(error_format(s.model, w));
-  for (const value& f : *formats->items())
-    if (f.string() && *f.string() == wanted) return {};
-  return fmt::format("no measurement of {} at {} with {}", s.platform.gpu.name, wanted, s.stack.name);
+  const precision wanted = error_format(s.model, w);
+  if (std::find(formats->second.begin(), formats->second.end(), wanted) != formats->second.end()) return {};
+  return fmt::format("no measurement of {} at {} with {}", s.platform.gpu.name, name(wanted), s.stack.name);
 }
 
 }  // namespace
@@ -51,13 +42,15 @@ precision error_format(const model& m, const inference_workload& w) {
 
 served_band band_of(const scenario& s) {
   const auto& w = std::get<inference_workload>(s.workload);
-  const auto& all = s.stack.inference.value().band;
-  served_band out{{all.tpot, all.ttft, all.throughput}, std::string(error_kind(s.model, w)), false, {}};
-  const value* calibration = s.inputs.at_pointer("/stack/parameters/inference/calibration");
-  if (!calibration) return out;
-  out.by_kind = take_widths(out.widths, calibration->find(out.kind), false);
-  if (const value* measured = calibration->find("measured")) out.gap = gap_in(*measured, s, w);
-  if (!out.gap.empty()) take_widths(out.widths, calibration->find("elsewhere"), true);
+  const inference_profile& engine = s.stack.inference.value();
+  const serving_calibration& c = engine.calibration;
+  served_band out{engine.band, std::string(error_kind(s.model, w)), false, {}};
+  if (const auto kind = c.kinds.find(out.kind); kind != c.kinds.end()) {
+    out.by_kind = kind->second.known();
+    take_widths(out.widths, kind->second, false);
+  }
+  out.gap = gap_in(c, s, w);
+  if (!out.gap.empty()) take_widths(out.widths, c.elsewhere, true);
   return out;
 }
 

@@ -19,6 +19,7 @@ double error_beyond_fit(const scenario& s) {
 }
 
 step_band step_band_of(const scenario& s) {
+  const constants_unrecorded errors;
   const step_band b = step_band_90(s.platform, s.stack, s.model, std::get<training_workload>(s.workload));
   const double wider = error_beyond_fit(s);
   return {std::pow(b.low, wider), std::pow(b.high, wider)};

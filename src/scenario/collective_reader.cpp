@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "nvlsim/units/units_text.hpp"
+
 namespace nvlsim {
 namespace {
 
@@ -66,6 +68,33 @@ collective_workload read_collective_workload(config::reader& r) {
   if (ideal) check_algorithm(r, w);
   r.done();
   return w;
+}
+
+value write_collective_workload(const collective_workload& w) {
+  value out{value::object{{"kind", "collective"}}};
+  out.set("operation", collective_names()[static_cast<std::size_t>(w.operation)]);
+  out.set("size", exact_quantity(w.size.base(), bytes::dim_type::value));
+  out.set("gpus", w.gpus);
+  if (w.ideal) {
+    const ideal_network& net = *w.ideal;
+    value p{value::object{}};
+    p.set("alpha", exact_quantity(net.alpha.base(), seconds::dim_type::value));
+    p.set("bandwidth", exact_quantity(net.rate.base(), bandwidth::dim_type::value));
+    p.set("hops", net.hops);
+    if (net.endpoint > seconds{})
+      p.set("endpoint_delay", exact_quantity(net.endpoint.base(), seconds::dim_type::value));
+    if (net.local_rate)
+      p.set("local_bandwidth", exact_quantity(net.local_rate->base(), bandwidth::dim_type::value));
+    p.set("splits", net.splits);
+    p.set("rounding", roundings[net.integer ? 1 : 0]);
+    out.set("parameters", std::move(p));
+  } else {
+    out.set("parameters", parameter_sets.front());
+  }
+  out.set("algorithm", w.algorithm.empty() ? "auto" : w.algorithm);
+  if (!w.protocol.empty()) out.set("protocol", w.protocol);
+  if (w.skew != 1) out.set("skew", w.skew);
+  return out;
 }
 
 }  // namespace nvlsim

@@ -13,5 +13,7 @@ bool has_ideal_parameters(const value* workload);
 
 /// Reads `"workload"` of kind "collective"; The caller sets `place`.
 collective_workload read_collective_workload(config::reader& r);
+/// `"workload"` that reads as this one, without placement. Protocol and skew are members that only programs set.
+value write_collective_workload(const collective_workload& w);
 
 }  // namespace nvlsim

@@ -41,4 +41,30 @@ std::vector<degradation> read_degraded(config::reader& r, const platform& p) {
   return out;
 }
 
+namespace {
+
+std::string text_of(const std::vector<degradation::range>& ranges) {
+  std::string out;
+  for (const degradation::range& x : ranges)
+    out += fmt::format("{}{}{}", out.empty() ? "" : ",", x.first,
+                       x.last == x.first ? std::string() : fmt::format("-{}", x.last));
+  return out;
+}
+
+}  // namespace
+
+value write_degraded(const std::vector<degradation>& list) {
+  value out{value::array{}};
+  for (const degradation& d : list) {
+    value one{value::object{}};
+    if (!d.gpus.empty()) one.set("gpus", text_of(d.gpus));
+    if (!d.racks.empty()) one.set("racks", text_of(d.racks));
+    one.set("speed", d.health.speed);
+    one.set("nvlink_share", d.health.nvlink);
+    one.set("nic_share", d.health.nic);
+    out.items()->push_back(std::move(one));
+  }
+  return out;
+}
+
 }  // namespace nvlsim

@@ -11,5 +11,7 @@ namespace nvlsim {
 
 /// Reads the array `"degraded"`. Empty if there is none.
 std::vector<degradation> read_degraded(config::reader& r, const platform& p);
+/// Reads as this list; failed switch trays are a share of NVLink.
+value write_degraded(const std::vector<degradation>& list);
 
 }  // namespace nvlsim

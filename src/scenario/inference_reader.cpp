@@ -8,6 +8,8 @@
 #include <optional>
 #include <utility>
 
+#include "nvlsim/units/units_text.hpp"
+
 #include "scenario/lengths_reader.hpp"
 
 namespace nvlsim {
@@ -231,6 +233,107 @@ inference_workload read_inference_workload(config::reader& r, const checkpoint_s
   if (auto layout = r.find_child("layout")) read_layout(std::move(*layout), w);
   r.done();
   return w;
+}
+
+namespace {
+
+template <class E, class Names>
+const std::string& named(E x, const Names& names) {
+  return names[static_cast<std::size_t>(x)];
+}
+std::string in_seconds(double s) { return exact_quantity(s, seconds::dim_type::value); }
+
+value written_engine(const inference_workload& w) {
+  value out{value::object{{"weights", name(w.weights)}, {"kv_cache", name(w.kv_cache)}}};
+  if (w.attention_weights) out.set("attention_weights", name(*w.attention_weights));
+  if (w.expert_weights) out.set("expert_weights", name(*w.expert_weights));
+  // Pools say the settings that they may have.
+  for (const engine_field& f : engine_fields)
+    if (!w.pooled() || !f.refused_in(engine_place::decode_pool).empty()) write_setting(out, f, w.engine);
+  if (w.drafts.draft_tokens > 0)
+    out.set("speculative",
+            value::object{{"draft_tokens", w.drafts.draft_tokens}, {"tokens_per_step", w.drafts.tokens_per_step}});
+  if (!w.front_end) out.set("front_end", false);
+  return out;
+}
+
+void write_arrivals(value& out, const arrival_settings& a) {
+  out.set("requests_per_s", a.rate_per_s);
+  out.set("arrivals", named(a.process, processes));
+  if (a.process == arrival_process::gamma) out.set("burstiness", 1 / (a.variation * a.variation));
+}
+
+value written_load(const inference_workload& w) {
+  value out{value::object{{"kind", named(w.load, load_kinds)}, {"requests", w.requests}}};
+  if (w.load == load_kind::closed_loop) out.set("concurrency", w.concurrency);
+  if (w.arrivals.rate_per_s > 0) write_arrivals(out, w.arrivals);
+  if (w.load == load_kind::trace) {
+    out.set("file", w.trace_file);
+    out.set("rate_scale", w.rate_scale);
+    if (w.tick_s > 0) out.set("tick", in_seconds(w.tick_s));
+  } else {
+    out.set("input", write_lengths(w.input));
+    out.set("output", write_lengths(w.output));
+  }
+  if (w.sessions) {
+    value s{value::object{{"turns", write_lengths(w.sessions->turns)}}};
+    if (w.sessions->wait_mean_s > 0) s.set("wait", in_seconds(w.sessions->wait_mean_s));
+    s.set("shared_prompt", w.sessions->shared_prompt);
+    out.set("sessions", std::move(s));
+  }
+  if (w.images)
+    out.set("images", value::object{{"count", write_lengths(w.images->count)}, {"tokens", w.images->tokens_each}});
+  out.set("warmup", w.measured.warmup);
+  out.set("tail", w.measured.tail);
+  return out;
+}
+
+value written_objective(const service_objective& o) {
+  value out{value::object{}};
+  if (o.ttft_s) out.set("ttft", in_seconds(*o.ttft_s));
+  if (o.tpot_s) out.set("tpot", in_seconds(*o.tpot_s));
+  if (o.e2e_s) out.set("e2e", in_seconds(*o.e2e_s));
+  out.set("share", o.share);
+  return out;
+}
+
+value written_ranks(const rank_counts& c) {
+  value out{value::object{}};
+  for (const auto& [name, size] : {std::pair{"tp", c.tp},
+                                   {"pp", c.pp},
+                                   {"ep", c.ep},
+                                   {"attention_dp", c.attention_dp},
+                                   {"replicas", c.replicas}})
+    out.set(name, size);
+  return out;
+}
+
+value written_pool(const rank_counts& ranks, const engine_overrides& engine, engine_place place) {
+  value out = written_ranks(ranks);
+  for (const engine_field& f : engine_fields)
+    if (f.refused_in(place).empty()) write_setting(out, f, engine);
+  return out;
+}
+
+value written_layout(const inference_workload& w) {
+  if (!w.pooled()) {
+    value out = written_ranks(w);
+    out.set("router", named(w.router, routers));
+    return out;
+  }
+  value out{value::object{{"decode", written_pool(w, w.engine, engine_place::decode_pool)}}};
+  if (w.prefill_pool)
+    out.set("prefill", written_pool(*w.prefill_pool, w.prefill_pool->engine, engine_place::prefill_pool));
+  return out;
+}
+
+}  // namespace
+
+value write_inference_workload(const inference_workload& w) {
+  value out{value::object{{"kind", "inference"}, {"engine", written_engine(w)}, {"load", written_load(w)}}};
+  if (w.objective.any()) out.set("slo", written_objective(w.objective));
+  out.set("layout", written_layout(w));
+  return out;
 }
 
 }  // namespace nvlsim

@@ -47,4 +47,13 @@ token_lengths read_lengths(config::reader r) {
   return l;
 }
 
+value write_lengths(const token_lengths& l) {
+  value out{value::object{{"mean", l.mean}, {"distribution", length_shapes[static_cast<std::size_t>(l.shape)]}}};
+  if (l.shape == length_shape::uniform) out.set("spread", l.spread);
+  if (l.shape == length_shape::lognormal) out.set("variation", l.variation);
+  if (l.least > token_lengths{}.least) out.set("min", l.least);
+  if (l.most < token_lengths{}.most) out.set("max", l.most);
+  return out;
+}
+
 }  // namespace nvlsim

@@ -4,17 +4,16 @@
 #include <array>
 #include <memory>
 
-#include "nvlsim/config/digest.hpp"
 #include "nvlsim/config/reader.hpp"
 #include "nvlsim/scenario/inputs.hpp"
 #include "nvlsim/scenario/scenario.hpp"
-#include "nvlsim/scenario/stack_values.hpp"
 #include "nvlsim/serving/serving.hpp"
 #include "scenario/collective_reader.hpp"
 #include "scenario/degraded_reader.hpp"
 #include "scenario/inference_reader.hpp"
 #include "scenario/placement_reader.hpp"
 #include "scenario/request_file.hpp"
+#include "scenario/source.hpp"
 #include "scenario/training_reader.hpp"
 
 namespace nvlsim {
@@ -70,12 +69,6 @@ std::vector<override_at> platform_sets(config::reader& r, const config::document
   return out;
 }
 
-struct named_inputs {
-  loaded<platform> hardware;
-  std::shared_ptr<const known_stack> software = std::make_shared<const known_stack>();
-  loaded<model> net;
-};
-
 /// Inputs that a scenario must name.
 struct needed_inputs {
   bool hardware = true, software = true, net = true;
@@ -123,9 +116,10 @@ loaded<platform> read_hardware(config::reader& r, config::document& doc, const s
   return out;
 }
 
-named_inputs read_named(config::reader& r, config::document& doc, const split_overrides& sets,
-                        const data_folders& data, diagnostics& problems) {
-  named_inputs in;
+/// Platform, stack and model into `in`, whose text the reader reads.
+void read_named(config::reader& r, scenario_source& in, const split_overrides& sets, const data_folders& data,
+                diagnostics& problems) {
+  config::document& doc = in.text;
   const needed_inputs needed = needed_by(r);
   if (needed.hardware || r.has("platform")) in.hardware = read_hardware(r, doc, sets.platform, data, problems);
   // Overrides of files that are not read have no effect.
@@ -143,7 +137,6 @@ named_inputs read_named(config::reader& r, config::document& doc, const split_ov
         share_stack(from_scenario(name, doc, "/stack"), data, sets.stack, located(r, doc, "stack"), problems);
   if (const std::string name = needed.net ? read_name(r, "model") : std::string(); !name.empty())
     in.net = load_model(from_scenario(name, doc, "/model"), data, sets.model, located(r, doc, "model"), problems);
-  return in;
 }
 
 scenario_options read_options(config::reader& r) {
@@ -157,7 +150,7 @@ scenario_options read_options(config::reader& r) {
 }
 
 /// Reads the workload by its kind. Members of an unknown kind are not reported.
-void read_workload(config::reader& r, const named_inputs& in, scenario& s) {
+void read_workload(config::reader& r, const scenario_source& in, scenario& s) {
   const platform& p = in.hardware.content;
   config::reader w = r.child("workload");
   const std::size_t kind = w.one_of("kind", workload_kinds);
@@ -261,85 +254,14 @@ void refuse_other_files(const config::document& doc) {
   problems.throw_if_any();
 }
 
-void list_origins(const value& v, const std::string& pointer, const config::document& doc,
-                  const std::string& prefix, value& out) {
-  if (const auto* members = v.members(); members && !members->empty()) {
-    for (const auto& [key, child] : *members) list_origins(child, pointer_to(pointer, key), doc, prefix, out);
-    return;
-  }
-  const bool defaulted =
-      std::any_of(doc.defaults.begin(), doc.defaults.end(), [&](const auto& d) { return d.first == pointer; });
-  out.set(prefix + pointer, defaulted ? std::string("default") : doc.origin_of(pointer).label);
-}
-
-/// Lists overridden values only; all others come from the named file and its bases.
-void list_overridden(const config::document& doc, const std::string& prefix, value& out) {
-  for (const auto& [pointer, origin] : doc.origins)
-    if (origin.overrides) out.set(prefix + pointer, origin.label);
-}
-
-value inputs_of(const config::document& doc, const named_inputs& in, const scenario& s) {
-  value out{value::object{}};
-  value scenario_text = doc.resolved();
-  value* hardware = scenario_text.find("platform");
-  for (value* named :
-       {scenario_text.find("stack"), scenario_text.find("model"), hardware ? hardware->find("use") : nullptr})
-    if (named) *named = input_name(*named->string());
-  const value platform_text = in.hardware.source.resolved();
-  const value model_text = in.net.source.resolved();
-  const value& stack_text = in.software->resolved;
-  value all{value::object{}};
-  all.set("scenario", scenario_text);
-  all.set("platform", platform_text);
-  all.set("stack", stack_text);
-  all.set("model", model_text);
-  const auto* serving = std::get_if<inference_workload>(&s.workload);
-  const request_trace* replay = serving ? serving->replay.get() : nullptr;
-  if (replay) {
-    scenario_text.find("workload")
-        ->find("load")
-        ->set("file", std::filesystem::path(serving->trace_file).stem().string());
-    all.set("scenario", scenario_text);
-    all.set("trace", replay->digest);
-  }
-  out.set("digest", config::digest(all));
-  out.set("scenario", scenario_text);
-  out.set("platform", platform_text);
-  value software;
-  if (!stack_text.is_null()) {
-    software = value{value::object{}};
-    software.set("name", s.stack.name);
-    software.set("description", s.stack.description);
-    software.set("digest", in.software->digest);
-    const char* sections[] = {"training", "inference", ""};
-    software.set("parameters", stack_values(stack_text, in.hardware.content, sections[s.workload.index()]));
-  }
-  out.set("stack", std::move(software));
-  out.set("model", model_text);
-  if (replay) {
-    const auto count = static_cast<std::int64_t>(replay->list.requests.size());
-    out.set("trace", value::object{{"format", replay->format}, {"requests", count}, {"digest", replay->digest}});
-  }
-  value origins{value::object{}};
-  list_origins(scenario_text, "", doc, "", origins);
-  list_overridden(in.hardware.source, "/platform", origins);
-  list_overridden(in.software->file.source, "/stack", origins);
-  list_overridden(in.net.source, "/model", origins);
-  out.set("origins", std::move(origins));
-  return out;
-}
-
-void list_constants(const config::document& doc, const std::string& prefix, std::vector<input_constant>& out) {
-  for (const config::provenance& p : doc.sources)
-    out.push_back({prefix + p.pointer, p.text, p.kind, p.source, doc.origin_of(p.pointer).label});
-}
-
 }  // namespace
 
 scenario load_scenario(const std::filesystem::path& file, const std::vector<override_option>& overrides,
                        const data_folders& data) {
   diagnostics problems;
-  config::document doc = config::load(file, {"scenario", file.string()}, problems);
+  auto in = std::make_shared<scenario_source>();
+  config::document& doc = in->text;
+  doc = config::load(file, {"scenario", file.string()}, problems);
   problems.throw_if_any();
   refuse_other_files(doc);
   const split_overrides sets = apply_overrides(doc, overrides, problems);
@@ -351,20 +273,21 @@ scenario load_scenario(const std::filesystem::path& file, const std::vector<over
   s.file = file.string();
   s.name = r.string_or("name", file.stem().string());
   r.ignore("description");
-  named_inputs in = read_named(r, doc, sets, data, problems);
+  read_named(r, *in, sets, data, problems);
   s.simulation = read_options(r);
-  read_workload(r, in, s);
+  read_workload(r, *in, s);
   read_requests(s, doc, problems);
   r.done();
-  if (problems.empty()) check_fidelity(s, in.software->file.content, doc, problems);
-  if (problems.empty()) check_stack(r, s, in.software->file.content);
+  if (problems.empty()) check_fidelity(s, in->software->file.content, doc, problems);
+  if (problems.empty()) check_stack(r, s, in->software->file.content);
   problems.throw_if_any();
-  s.platform = in.hardware.content;
-  s.stack = in.software->file.content;
-  s.model = in.net.content;
-  list_constants(in.hardware.source, "/platform", s.constants);
-  list_constants(in.software->file.source, "/stack", s.constants);
-  s.inputs = inputs_of(doc, in, s);
+  s.platform = in->hardware.content;
+  s.stack = in->software->file.content;
+  s.model = in->net.content;
+  s.constants = constants_of(*in);
+  s.inputs = inputs_of(*in, s);
+  in->workload = write_workload(s);
+  s.source = std::move(in);
   return s;
 }
 

@@ -151,4 +151,77 @@ training_workload read_training_workload(config::reader& r) {
   return w;
 }
 
+namespace {
+
+value written_recompute(const recompute_spec& s) {
+  if (s.full) return "full";
+  const bool flags[] = {s.core_attention, s.layernorm, s.mlp, s.activation, s.mla_up_proj, s.moe};
+  value modules{value::array{}};
+  for (std::size_t i = 0; i < recompute_modules.size(); ++i)
+    if (flags[i]) modules.items()->emplace_back(recompute_modules[i]);
+  return modules.items()->empty() ? value{"none"} : modules;
+}
+
+template <class E, class Names>
+const std::string& named(E x, const Names& names) {
+  return names[static_cast<std::size_t>(x)];
+}
+
+void write_split(value& out, const pipeline_split& s) {
+  std::string layout;
+  for (const std::string& chunk : s.layout) layout += (layout.empty() ? "" : "|") + chunk;
+  if (!layout.empty()) out.set("pipeline_model_parallel_layout", layout);
+  if (s.first > 0) out.set("num_layers_in_first_pipeline_stage", s.first);
+  if (s.last > 0) out.set("num_layers_in_last_pipeline_stage", s.last);
+  if (s.embedding) out.set("account_for_embedding_in_pipeline_split", *s.embedding);
+  if (s.loss) out.set("account_for_loss_in_pipeline_split", *s.loss);
+}
+
+void write_parallelism(value& out, const parallelism& p) {
+  for (const auto& [name, size] : {std::pair{"tp", p.tp},
+                                   {"pp", p.pp},
+                                   {"vp", p.vp},
+                                   {"cp", p.cp},
+                                   {"dp", p.dp},
+                                   {"ep", p.ep},
+                                   {"etp", p.etp}})
+    out.set(name, size);
+  out.set("sequence_parallel", p.sequence_parallel);
+}
+
+}  // namespace
+
+value write_training_workload(const training_workload& w) {
+  value out{value::object{{"kind", "training"}}};
+  out.set("seq_length", w.seq_length);
+  out.set("global_batch_size", w.global_batch_size);
+  out.set("micro_batch_size", w.micro_batch_size);
+  out.set("precision", name(w.gemm_precision));
+  out.set("fp8_attention", w.fp8_attention);
+  out.set("moe_token_dispatcher_type", named(w.dispatcher, dispatchers));
+  out.set("overlap_moe_expert_parallel_comm", w.moe_overlap);
+  out.set("fused_expert_mlp", w.fused_expert_mlp);
+  out.set("moe_token_drop", w.token_drop);
+  if (w.expert_capacity_factor) out.set("moe_expert_capacity_factor", *w.expert_capacity_factor);
+  if (w.pad_to_capacity) out.set("moe_pad_expert_input_to_capacity", true);
+  out.set("cuda_graphs", named(w.graphs, graph_scopes));
+  write_parallelism(out, w.par);
+  out.set("schedule", named(w.schedule, schedules));
+  write_split(out, w.split);
+  out.set("data_parallel_sharding", named(w.sharding, shardings));
+  out.set("num_distributed_optimizer_instances", w.sharding_groups);
+  out.set("cp_comm_type", named(w.cp_exchange, exchanges));
+  out.set("moe_load_imbalance", w.expert_imbalance);
+  out.set("recompute", written_recompute(w.recompute));
+  if (w.recompute.full) {
+    out.set("recompute_method", recompute_methods[w.recompute.block ? 1 : 0]);
+    out.set("recompute_num_layers", w.recompute.num_layers);
+  }
+  out.set("offload_layers", w.offload_layers);
+  out.set("task", named(w.task, tasks));
+  if (w.packed) out.set("packed_sequences", write_lengths(*w.packed));
+  if (w.token_budget) out.set("token_budget", *w.token_budget);
+  return out;
+}
+
 }  // namespace nvlsim

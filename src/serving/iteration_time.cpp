@@ -16,10 +16,12 @@ namespace {
 constexpr double activation_bytes = 2;  // BF16 between kernels
 
 // Clocks and an engine's choice of kernels change the rate of tensor cores, but not memory or launches.
-attention_params at_rate(attention_params p, double f) {
-  p.tensor_rate *= f;
-  p.exponential_share *= f;
-  p.item_time = p.item_time / f;
+template <class Factor>
+attention_params at_rate(const attention_params& in_tables, Factor factor) {
+  attention_params p = in_tables;
+  p.tensor_rate.derive([&] { return in_tables.tensor_rate * factor(); });
+  p.exponential_share.derive([&] { return in_tables.exponential_share * factor(); });
+  p.item_time.derive([&] { return in_tables.item_time / factor(); });
   return p;
 }
 
@@ -75,18 +77,19 @@ iteration_costs::iteration_costs(const platform& p, const stack& s, const model&
       kernels_(kernels_for(s, p.gpu)), slices_(slice_layers(m, ranks_of(w))), layers_(slices_.size()) {
   if (w.drafts.draft_tokens > 0)
     for (layer_slice& l : slice_layers(m.mtp_block, m.hidden, ranks_of(w))) slices_.push_back(std::move(l));
-  const double sustained = factor_of(s.inference->sustained_factor, p.gpu.name);
+  const constant<double> sustained = factor_of(s.inference->sustained_factor, p.gpu.name);
   for (const weight_role r :
        {weight_role::dense, weight_role::attention, weight_role::expert, weight_role::sixteen_bit})
     routes_[r] = route_gemm(p.gpu, kernels_, costs_, {r, weights_of(w, r)}, sustained).value();
   const bool narrow = bytes_per_element(w.kv_cache) < 2;  // kernels follow the format of the cache
   attention_ = at_rate(narrow && kernels_.attention_fp8 ? *kernels_.attention_fp8 : kernels_.attention,
-                       sustained * costs_.attention_factor);
-  const double decode_rate = costs_.decode_factor * (narrow ? costs_.decode_fp8_factor : 1);
-  const auto in_engine = [&](decode_params d) {
-    d.hbm_share = std::min(1.0, d.hbm_share * decode_rate);
-    d.item_time = d.item_time / decode_rate;
-    d.launch = d.launch * costs_.launch_factor;
+                       [&] { return sustained * costs_.attention_factor; });
+  const auto decode_rate = [&] { return costs_.decode_factor * (narrow ? costs_.decode_fp8_factor.read() : 1); };
+  const auto in_engine = [&](const decode_params& in_tables) {
+    decode_params d = in_tables;
+    d.hbm_share.derive([&] { return std::min(1.0, in_tables.hbm_share * decode_rate()); });
+    d.item_time.derive([&] { return in_tables.item_time / decode_rate(); });
+    d.launch.derive([&] { return in_tables.launch * costs_.launch_factor; });
     return d;
   };
   decode_.decode = in_engine(narrow && kernels_.decode_fp8 ? *kernels_.decode_fp8 : kernels_.decode);

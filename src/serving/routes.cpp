@@ -34,7 +34,7 @@ engine_costs costs_for(const stack& s, const gpu_spec& gpu, const model& m) {
 
 // [docs/models-and-assumptions.md#inference-formats]
 std::optional<gemm_route> route_gemm(const gpu_spec& gpu, const kernel_profile& k, const engine_costs& c,
-                                     stored_weights w, double sustained) {
+                                     stored_weights w, const constant<double>& sustained) {
   gemm_route out;
   const precision weights = w.format;
   out.operands = weights;
@@ -50,14 +50,18 @@ std::optional<gemm_route> route_gemm(const gpu_spec& gpu, const kernel_profile& 
   if (params == k.gemm.end()) return std::nullopt;
   out.params = params->second;
   const bool expert = w.role == weight_role::expert;
-  // An engine's kernels may beat those of the kernel tables, not the data sheet.
-  const double fastest = gpu.dense_peak(out.operands) ? *gpu.dense_peak(out.operands) / out.params.tensor_rate : 1;
-  const double speed = std::min(
-      fastest, sustained * (expert ? factor_of(c.expert_factor, weights) : factor_of(c.gemm_factor, weights)));
-  out.params.tensor_rate *= speed;
-  out.params.step_time = out.params.step_time / speed;
-  out.params.hbm_share = std::min(1.0, out.params.hbm_share * (expert ? c.expert_stream_factor : c.stream_factor));
-  out.params.launch = out.params.launch * c.launch_factor;
+  // An engine's kernels may exceed the rates of the kernel tables, but not the data sheet.
+  const gemm_params& in_tables = params->second;
+  const auto speed = [&] {
+    const auto peak = gpu.dense_peak(out.operands);
+    const double fastest = peak ? *peak / in_tables.tensor_rate : 1;
+    return std::min(fastest, sustained * factor_of(expert ? c.expert_factor : c.gemm_factor, weights));
+  };
+  const constant<double>& stream = expert ? c.expert_stream_factor : c.stream_factor;
+  out.params.tensor_rate.derive([&] { return in_tables.tensor_rate * speed(); });
+  out.params.step_time.derive([&] { return in_tables.step_time / speed(); });
+  out.params.hbm_share.derive([&] { return std::min(1.0, in_tables.hbm_share * stream); });
+  out.params.launch.derive([&] { return in_tables.launch * c.launch_factor; });
   return out;
 }
 

@@ -10,7 +10,7 @@ namespace nvlsim {
 namespace {
 
 template <class T>
-std::optional<T> find(config::reader& r, const config::key& k, const engine_setting<T>& s) {
+if_said<T> find(config::reader& r, const config::key& k, const engine_setting<T>& s) {
   if (!r.has(k)) return std::nullopt;
   if constexpr (std::is_same_v<T, bool>) return r.boolean(k);
   else if constexpr (std::is_same_v<T, double>) return r.number(k, s.allowed);
@@ -115,6 +115,34 @@ engine_settings merged(const engine_settings& below, const engine_overrides& abo
         },
         f.member);
   return out;
+}
+
+namespace {
+
+template <class T>
+void write_one(value& out, std::string_view name, const in_force<T>& x, const engine_setting<T>& s) {
+  if constexpr (std::is_enum_v<T>) out.set(name, s.allowed[static_cast<std::size_t>(x)]);
+  else if constexpr (std::is_same_v<T, bool>) out.set(name, x);
+  else out.set(name, x.peek());
+}
+
+}  // namespace
+
+void write_setting(value& out, const engine_field& f, const engine_members<in_force>& settings) {
+  std::visit(
+      [&](const auto& m) {
+        if constexpr (requires { m.value; }) write_one(out, f.name, settings.*m.value, m);
+      },
+      f.member);
+}
+
+void write_setting(value& out, const engine_field& f, const engine_overrides& said) {
+  std::visit(
+      [&](const auto& m) {
+        if constexpr (requires { m.said; })
+          if (const auto& x = said.*m.said) write_one(out, f.name, *x, m);
+      },
+      f.member);
 }
 
 }  // namespace nvlsim

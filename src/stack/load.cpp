@@ -1,5 +1,6 @@
 #include "nvlsim/stack/load.hpp"
 
+#include "nvlsim/config/fields.hpp"
 #include "stack/read_parts.hpp"
 
 namespace nvlsim {
@@ -13,7 +14,7 @@ step_residuals read_residuals(config::reader& r) {
   s.rack = r.one_of("domain", domains) == 1;
   s.weight_bits = 16 >> r.one_of("operands", bits);
   s.experts = r.boolean("experts");
-  s.rows = static_cast<int>(r.integer("rows", {1, 1'000'000}));
+  s.rows = r.integer("rows", {1, 1'000'000}).as<int>();
   s.low = r.number("low", {-10, 10});
   s.high = r.number("high", {s.low, 10});
   r.done();
@@ -22,53 +23,80 @@ step_residuals read_residuals(config::reader& r) {
 
 }  // namespace
 
+namespace {
+
+using config::absent;
+using config::fraction;
+using config::non_negative;
+using config::positive;
+
+template <class F, class T>
+void list_training(F f, T& t) {
+  f("tp_exposed", t.tp_exposed, fraction);
+  f("cp_exposed", t.cp_exposed, fraction);
+  f("dp_interference", t.dp_interference, fraction);
+  f("collective_launch", t.collective_launch);
+  f("pipeline_launch", t.pipeline_launch);
+  f("step_host", t.step_host);
+  f("wgrad_deferral_limit", t.wgrad_deferral_limit, config::range<std::int64_t>{0, 1'000'000});
+  f("time_factor", t.time_factor, positive);
+  f("jitter_per_doubling", t.jitter_per_doubling, fraction);
+  f("optimizer_bytes", t.optimizer_bytes, non_negative);
+  f("gradient_bytes", t.gradient_bytes, positive);
+  f("gradient_memory_bytes", t.gradient_memory_bytes, positive);
+  f("quantise_bytes_forward", t.quantise_bytes_forward, non_negative);
+  f("quantise_bytes_backward", t.quantise_bytes_backward, non_negative);
+  f("scan_words_per_sm", t.scan_words_per_sm, non_negative, absent::told);
+  f("reserve", t.reserve);
+  f("workspace_bytes_per_layer_param", t.workspace_bytes_per_layer_param, non_negative);
+  f("workspace_bytes_per_head_param", t.workspace_bytes_per_head_param, non_negative);
+}
+
+template <class F, class T>
+void list_experts(F f, T& t) {
+  constexpr config::range<double> exposed{0, 4}, port{1e-3, 1};
+  f("time_factor", t.moe_time_factor, positive);
+  f("expert_time", t.moe_expert_time, positive, absent::told);
+  f("block_scaled_time", t.moe_block_scaled_time, positive, absent::told);
+  f("quantise_passes", t.moe_quantise_passes, positive, absent::told);
+  f("ep_exposed", t.ep_exposed, exposed);
+  f("ep_exposed_overlapped", t.ep_exposed_overlapped, exposed);
+  f("ep_nvlink_share", t.ep_nvlink_share, port);
+  f("ep_nic_share", t.ep_nic_share, port);
+  f("ep_combine_ratio", t.ep_combine_ratio, positive);
+  f("ep_launch", t.ep_launch);
+  f("host", t.moe_host);
+  f("host_per_expert", t.moe_host_per_expert);
+  f("overlap_host_factor", t.moe_overlap_host_factor, positive, absent::told);
+  f("sync_per_expert", t.moe_sync_per_expert);
+  f("graphed_host_share", t.graphed_host_share, fraction);
+  f("unfused_activation_passes", t.unfused_activation_passes, non_negative);
+  f("fused_activation_share", t.fused_activation_share, fraction);
+}
+
+}  // namespace
+
 training_profile read_training(config::reader& r) {
-  using namespace config;
   training_profile t;
-  t.tp_exposed = r.number("tp_exposed", fraction);
-  t.cp_exposed = r.number("cp_exposed", fraction);
-  t.dp_interference = r.number("dp_interference", fraction);
-  t.collective_launch = r.quantity<seconds>("collective_launch");
-  t.pipeline_launch = r.quantity<seconds>("pipeline_launch");
-  t.step_host = r.quantity<seconds>("step_host");
-  t.wgrad_deferral_limit = r.integer("wgrad_deferral_limit", {0, 1'000'000});
-  t.time_factor = r.number("time_factor", positive);
-  t.jitter_per_doubling = r.number("jitter_per_doubling", fraction);
-  t.optimizer_bytes = r.number("optimizer_bytes", non_negative);
-  t.gradient_bytes = r.number("gradient_bytes", positive);
-  t.gradient_memory_bytes = r.number("gradient_memory_bytes", positive);
-  t.quantise_bytes_forward = r.number("quantise_bytes_forward", non_negative);
-  t.quantise_bytes_backward = r.number("quantise_bytes_backward", non_negative);
-  t.scan_words_per_sm = r.number_or("scan_words_per_sm", 0.0, non_negative);
-  t.reserve = r.quantity<bytes>("reserve");
-  t.workspace_bytes_per_layer_param = r.number("workspace_bytes_per_layer_param", non_negative);
-  t.workspace_bytes_per_head_param = r.number("workspace_bytes_per_head_param", non_negative);
+  list_training(config::field_reader(r), t);
   t.error_90 = r.number("error_90", fraction);
   if (r.has("residuals"))
     for (config::reader& e : r.elements("residuals")) t.residuals.push_back(read_residuals(e));
   if (auto m = r.find_child("moe")) {
-    t.moe_time_factor = m->number("time_factor", positive);
-    t.moe_expert_time = m->number_or("expert_time", 1.0, positive);
-    t.moe_block_scaled_time = m->number_or("block_scaled_time", 1.0, positive);
-    t.moe_quantise_passes = m->number_or("quantise_passes", 1.0, positive);
-    t.ep_exposed = m->number("ep_exposed", {0, 4});
-    t.ep_exposed_overlapped = m->number("ep_exposed_overlapped", {0, 4});
-    t.ep_nvlink_share = m->number("ep_nvlink_share", {1e-3, 1});
-    t.ep_nic_share = m->number("ep_nic_share", {1e-3, 1});
-    t.ep_combine_ratio = m->number("ep_combine_ratio", positive);
-    t.ep_launch = m->quantity<seconds>("ep_launch");
-    t.moe_host = m->quantity<seconds>("host");
-    t.moe_host_per_expert = m->quantity<seconds>("host_per_expert");
-    t.moe_overlap_host_factor = m->number_or("overlap_host_factor", 1.0, positive);
-    t.moe_sync_per_expert = m->quantity<seconds>("sync_per_expert");
-    t.graphed_host_share = m->number("graphed_host_share", fraction);
-    t.unfused_activation_passes = m->number("unfused_activation_passes", non_negative);
-    t.fused_activation_share = m->number("fused_activation_share", fraction);
+    list_experts(config::field_reader(*m), t);
     t.moe_error_90 = m->number("error_90", fraction);
     m->done();
   }
   r.done();
   return t;
+}
+
+value write_training(const training_profile& t) {
+  value out{value::object{{"error_90", t.error_90}}}, moe{value::object{{"error_90", t.moe_error_90}}};
+  list_training(config::field_writer(out), t);
+  list_experts(config::field_writer(moe), t);
+  out.set("moe", std::move(moe));
+  return out;
 }
 
 namespace {
@@ -105,7 +133,7 @@ stack read_stack(config::document& doc, std::string name, diagnostics& problems)
     r.fail("schema", "expected \"nvlsim.stack/1\", found \"" + schema + "\"");
   r.ignore("sources");
   s.description = r.string("description");
-  r.require_sources();
+  r.require_sources("/stack");
   s.kernels = read_kernels(r);
   if (auto k = r.find_child("kernel_spreads")) s.kernel_spreads = read_spreads(*k);
   if (auto c = r.find_child("collectives")) s.collectives = read_collectives(*c);
@@ -113,6 +141,14 @@ stack read_stack(config::document& doc, std::string name, diagnostics& problems)
   if (auto i = r.find_child("inference")) s.inference = read_inference(*i);
   r.done();
   return s;
+}
+
+value write_stack(const stack& s) {
+  value out{
+      value::object{{"kernels", write_kernels(s.kernels)}, {"collectives", write_collectives(s.collectives)}}};
+  if (s.training) out.set("training", write_training(*s.training));
+  if (s.inference) out.set("inference", write_inference(*s.inference));
+  return out;
 }
 
 }  // namespace nvlsim

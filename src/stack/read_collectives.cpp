@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "nvlsim/config/fields.hpp"
 #include "stack/read_parts.hpp"
 
 namespace nvlsim {
@@ -218,6 +219,156 @@ collective_profile read_collectives(reader& r) {
   check_like(r, c);
   r.done();
   return c;
+}
+
+namespace {
+
+using config::field_writer;
+
+value written(const protocol_params& p) {
+  value out{value::object{}};
+  const field_writer f(out);
+  f("latency", p.latency);
+  f("hop", p.hop);
+  f("rate", p.rate);
+  return out;
+}
+
+void write_protocol(value& out, const char* name, const std::optional<protocol_params>& p) {
+  if (p) out.set(name, written(*p));
+}
+
+value written(const protocol_tuning& t) {
+  value out{value::object{{"ll", written(t.ll)}, {"ll128", written(t.ll128)}, {"simple", written(t.simple)}}};
+  write_protocol(out, "nvls", t.nvls);
+  field_writer{out}("p2p_ll_limit", t.p2p_ll_limit);
+  return out;
+}
+
+value written(const domain_collective& d) {
+  value out{value::object{{"ll", written(d.ll)}, {"simple", written(d.simple)}}};
+  write_protocol(out, "ll_few", d.ll_few);
+  write_protocol(out, "ll128", d.ll128);
+  write_protocol(out, "simple_few", d.simple_few);
+  const field_writer f(out);
+  f("simple_power", d.simple_power);
+  f("local_copy", d.local_copy);
+  f("pipeline", d.pipeline);
+  f("network_ring_rate", d.network_ring_rate);
+  if (!d.nvls_rate) return out;
+  f("nvls_rate", d.nvls_rate);
+  f("nvls_latency", d.nvls_latency);
+  f("nvls_pipeline_per_rank", d.nvls_pipeline_per_rank);
+  f("nvls_tree_many", d.nvls_tree_many);
+  return out;
+}
+
+value written(const fabric_collective::tree_params& t) {
+  value out{value::object{}};
+  const field_writer f(out);
+  f("latency", t.latency);
+  f("hop", t.hop);
+  f("pipeline", t.pipeline);
+  if (t.pipeline.peek() > 0) f("pipeline_limit", t.pipeline_limit);
+  f("domain_share", t.domain_share);
+  f("nic_share_2", t.nic_share_2);
+  f("nic_share_many", t.nic_share_many);
+  f("per_latency", t.per_latency);
+  return out;
+}
+
+value written(const fabric_collective::ring_params& r) {
+  value out{value::object{}};
+  const field_writer f(out);
+  f("latency", r.latency);
+  f("nvlink_step", r.nvlink_step);
+  f("fabric_step", r.fabric_step);
+  f("pipeline", r.pipeline);
+  f("power", r.power);
+  f("nic_share", r.nic_share);
+  f("per_latency", r.per_latency);
+  return out;
+}
+
+value written(const fabric_collective& c) {
+  value out{value::object{{"ring", written(c.ring)}}}, ll = written(c.ll);
+  field_writer{ll}("pipeline", c.ll_pipeline);
+  out.set("ll", std::move(ll));
+  write_protocol(out, "ll128", c.ll128);
+  if (c.ll128) field_writer{out}("ll128_limit", c.ll128_limit);
+  if (c.tree) out.set("tree", written(*c.tree));
+  if (c.nvls_tree) out.set("nvls_tree", written(*c.nvls_tree));
+  if (!c.sharp) return out;
+  value sharp{value::object{}};
+  const field_writer f(sharp);
+  f("latency", c.sharp->latency);
+  f("pipeline", c.sharp->pipeline);
+  f("nic_share", c.sharp->nic_share);
+  out.set("sharp", std::move(sharp));
+  return out;
+}
+
+value written(const fabric_all_to_all& a) {
+  value out{value::object{}};
+  const field_writer f(out);
+  f("latency", a.latency);
+  f("per_rank", a.per_rank);
+  f("pipeline_per_rank", a.pipeline_per_rank);
+  f("nic_share", a.nic_share);
+  return out;
+}
+
+value written(const custom_all_reduce& c) {
+  value out{value::object{}};
+  const field_writer f(out);
+  f("one_latency", c.one_latency);
+  f("per_peer", c.per_peer);
+  f("two_extra", c.two_extra);
+  f("one_share", c.one_share);
+  f("two_share", c.two_share);
+  return out;
+}
+
+value written(const expert_exchange& e) {
+  value out{value::object{}};
+  const field_writer f(out);
+  f("latency", e.latency);
+  f("per_doubling", e.per_doubling);
+  f("per_token", e.per_token);
+  f("element_bytes", e.element_bytes);
+  f("nvlink_share", e.nvlink_share);
+  f("per_peer", e.per_peer);
+  return out;
+}
+
+value written(const measured_hardware& m) {
+  value out{value::object{}};
+  const field_writer f(out);
+  f("nvlink", m.nvlink);
+  f("latency", m.latency);
+  f("switch_latency", m.switch_latency);
+  f("host_step", m.host_step);
+  if (!m.like.empty()) f("like", m.like);
+  return out;
+}
+
+template <class T>
+value written(const std::map<std::string, T>& entries) {
+  value out{value::object{}};
+  for (const auto& [name, entry] : entries) out.set(name, written(entry));
+  return out;
+}
+
+}  // namespace
+
+value write_collectives(const collective_profile& c) {
+  return value{value::object{{"measured_on", written(c.measured_on)},
+                             {"tuning", written(c.tuning)},
+                             {"domain", written(c.domain)},
+                             {"fabric", written(c.fabric)},
+                             {"all_to_all", written(c.all_to_all)},
+                             {"custom", written(c.custom)},
+                             {"expert_exchange", written(c.expert)}}};
 }
 
 }  // namespace nvlsim

@@ -1,12 +1,14 @@
 #include <string>
 #include <utility>
 
+#include "nvlsim/config/fields.hpp"
 #include "nvlsim/stack/inference_fields.hpp"
 #include "stack/read_parts.hpp"
 
 namespace nvlsim {
 namespace {
 
+using config::absent;
 using config::reader;
 
 const std::array<std::string, 2> kv_rules = {"of_rest", "of_all"};
@@ -15,12 +17,12 @@ constexpr config::range<double> factor{config::positive.low, 1e3};
 /// "kind" and "source" belong to the whole group and are not names of entries.
 bool is_name(const std::string& n) { return n != "kind" && n != "source"; }
 
-void read_table(reader& r, std::string_view key, std::map<precision, double>& out) {
+void read_table(reader& r, std::string_view key, std::map<precision, constant<double>>& out) {
   auto table = r.find_child(key);
   if (!table) return;
   for (const std::string& n : table->names()) {
     if (!is_name(n)) continue;
-    const double x = table->number(n, factor);
+    const constant<double> x = table->number(n, factor);
     if (const auto p = precision_by_name(n)) out[*p] = x;
     else r.fail(key, "unknown number format \"" + n + "\"");
   }
@@ -51,13 +53,39 @@ void read_settings(reader& r, engine_settings& s) {
   else if (!said.kv_fraction) s.kv_fraction = r.number("kv_fraction", config::fraction);
 }
 
-void read_front_end(reader r, front_end_costs& f) {
-  f.sequence_host = r.quantity<seconds>("sequence_host");
-  f.request_host = r.quantity<seconds>("request_host");
-  f.first_token_delay = r.quantity<seconds>("first_token_delay");
-  if (const auto q = r.find_quantity<seconds>("prompt_token_delay")) f.prompt_token_delay = *q;
-  f.first_token_iterations = r.number("first_token_iterations", config::non_negative);
-  r.done();
+template <class F, class E>
+void list_front_end(F f, E& e) {
+  f("sequence_host", e.sequence_host);
+  f("request_host", e.request_host);
+  f("first_token_delay", e.first_token_delay);
+  f("prompt_token_delay", e.prompt_token_delay, config::non_negative, absent::kept);
+  f("first_token_iterations", e.first_token_iterations, config::non_negative);
+}
+
+error_widths widths_of(const value& v) {
+  const auto width = [&](std::string_view metric) {
+    const value* x = v.find(metric);
+    return x && x->number() ? *x->number() : x && x->integer() ? static_cast<double>(*x->integer()) : 0;
+  };
+  return {width("tpot"), width("ttft"), width("throughput")};
+}
+
+/// As a fit wrote it; what it has besides is not read.
+serving_calibration calibration_of(const value& v) {
+  serving_calibration c;
+  for (const char* kind : {"dense", "experts", "pools"})
+    if (const value* widths = v.find(kind)) c.kinds.emplace(kind, widths_of(*widths));
+  if (const value* widths = v.find("elsewhere")) c.elsewhere = widths_of(*widths);
+  const value* measured = v.find("measured");
+  if (!measured || !measured->members()) return c;
+  c.measured.emplace();
+  for (const auto& [gpu, formats] : *measured->members()) {
+    if (!formats.items()) continue;
+    std::vector<precision>& out = (*c.measured)[gpu];
+    for (const value& f : *formats.items())
+      if (const auto p = f.string() ? precision_by_name(*f.string()) : std::nullopt) out.push_back(*p);
+  }
+  return c;
 }
 
 }  // namespace
@@ -67,9 +95,9 @@ engine_costs inference_profile::costs(const std::string& gpu, const std::string&
   if (it == gpus.end()) it = gpus.find(architecture);
   engine_costs c = it == gpus.end() ? static_cast<const engine_costs&>(*this) : it->second;
   for (const engine_time_field& f : engine_time_fields)
-    if (f.release) c.*f.member = c.*f.member * release_factor;
-  c.launch_factor *= release_factor;
-  c.expert_layer_time = c.expert_layer_time * expert_release_factor;
+    if (f.release) (c.*f.member).derive([&, now = c.*f.member] { return now * release_factor; });
+  c.launch_factor.derive([&, now = c.launch_factor] { return now * release_factor; });
+  c.expert_layer_time.derive([&, now = c.expert_layer_time] { return now * expert_release_factor; });
   return c;
 }
 
@@ -94,12 +122,15 @@ inference_profile read_inference(reader& r) {
   }
   if (const auto x = r.find_number("release_factor", factor)) i.release_factor = *x;
   if (const auto x = r.find_number("expert_release_factor", factor)) i.expert_release_factor = *x;
-  if (auto f = r.find_child("front_end")) read_front_end(std::move(*f), i.front_end);
+  if (auto f = r.find_child("front_end")) {
+    list_front_end(config::field_reader(*f), i.front_end);
+    f->done();
+  }
   read_settings(r, i.settings);
   i.reserve = r.quantity<bytes>("reserve");
   if (r.has("kv_rule")) i.kv_rule = static_cast<kv_memory_rule>(r.one_of("kv_rule", kv_rules));
-  i.kv_block_tokens = static_cast<int>(r.integer("kv_block_tokens", {1, 1024}));
-  r.ignore("calibration");  // affects bands of results only [docs/stack-format.md#inference]
+  i.kv_block_tokens = r.integer("kv_block_tokens", {1, 1024}).as<int>();
+  if (const value* c = r.raw("calibration")) i.calibration = calibration_of(*c);
   if (auto b = r.find_child("band")) {
     if (const auto x = b->find_number("tpot", config::non_negative)) i.band.tpot = *x;
     if (const auto x = b->find_number("ttft", config::non_negative)) i.band.ttft = *x;
@@ -108,6 +139,50 @@ inference_profile read_inference(reader& r) {
   }
   r.done();
   return i;
+}
+
+namespace {
+
+value written_costs(const engine_costs& c) {
+  value out{value::object{}};
+  const config::field_writer f(out);
+  for (const engine_time_field& x : engine_time_fields) f(x.name, c.*x.member);
+  for (const engine_factor_field& x : engine_factor_fields) f(x.name, c.*x.member);
+  for (const engine_table_field& x : engine_table_fields) {
+    value table{value::object{}};
+    for (const auto& [p, factor_of] : c.*x.member) table.set(name(p), factor_of.peek());
+    if (!table.members()->empty()) out.set(x.name, std::move(table));
+  }
+  return out;
+}
+
+/// The share of memory for the cache stands beside the other settings, too.
+void write_settings(value& out, value& beside, const engine_settings& s) {
+  for (const engine_field& x : engine_fields) write_setting(out, x, s);
+  write_setting(beside, engine_field_named("kv_fraction"), s);
+}
+
+}  // namespace
+
+value write_inference(const inference_profile& i) {
+  value out = written_costs(i), gpus{value::object{}}, sustained{value::object{}};
+  for (const auto& [gpu, costs] : i.gpus) gpus.set(gpu, written_costs(costs));
+  out.set("gpus", std::move(gpus));
+  for (const auto& [gpu, x] : i.sustained_factor) sustained.set(gpu, x.peek());
+  out.set("sustained_factor", std::move(sustained));
+  value settings{value::object{}}, front_end{value::object{}};
+  write_settings(settings, out, i.settings);
+  list_front_end(config::field_writer(front_end), i.front_end);
+  out.set("settings", std::move(settings));
+  out.set("front_end", std::move(front_end));
+  const config::field_writer f(out);
+  f("release_factor", i.release_factor);
+  f("expert_release_factor", i.expert_release_factor);
+  f("reserve", i.reserve);
+  f("kv_rule", i.kv_rule, kv_rules);
+  f("kv_block_tokens", i.kv_block_tokens);
+  out.set("band", value::object{{"tpot", i.band.tpot}, {"ttft", i.band.ttft}, {"throughput", i.band.throughput}});
+  return out;
 }
 
 }  // namespace nvlsim

@@ -1,149 +1,16 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <array>
 #include <set>
 
+#include "stack/kernel_fields.hpp"
 #include "stack/read_parts.hpp"
 
 namespace nvlsim {
 namespace {
 
-using config::range;
 using config::reader;
-
-constexpr range<double> share{config::positive.low, 1.0};
-
-/// One member of a parameter group. A member that is not required keeps the struct's default.
-template <class P>
-struct field {
-  const char* name;
-  void (*read)(reader&, const char*, range<double>, P&);
-  range<double> allowed;
-  bool required = true;
-};
-
-template <class T>
-struct bare {
-  using type = T;
-};
-template <class T>
-struct bare<std::optional<T>> {
-  using type = T;
-};
-
-template <auto Member, class P>
-void quantity(reader& r, const char* k, range<double> allowed, P& p) {
-  using type = typename bare<std::remove_reference_t<decltype(p.*Member)>>::type;
-  if (const auto q = r.find_quantity<type>(k, allowed)) p.*Member = *q;
-}
-
-template <auto Member, class P>
-void number(reader& r, const char* k, range<double> allowed, P& p) {
-  if (const auto x = r.find_number(k, allowed)) p.*Member = *x;
-}
-
-std::vector<std::string> precision_names() {
-  std::vector<std::string> out;
-  for (const precision p : all_precisions) out.emplace_back(name(p));
-  return out;
-}
-
-template <auto Member, class P>
-void format(reader& r, const char* k, range<double>, P& p) {
-  const auto text = r.find_string(k);
-  if (!text) return;
-  if (const auto f = precision_by_name(*text)) p.*Member = *f;
-  else r.fail(k, fmt::format("unknown number format \"{}\"", *text), nearest(*text, precision_names()));
-}
-
-template <class P>
-constexpr auto fields = nullptr;
-
-template <>
-constexpr auto fields<gemm_params> = std::to_array<field<gemm_params>>({
-    {"tensor_rate", &quantity<&gemm_params::tensor_rate>, config::positive},
-    {"step_time", &quantity<&gemm_params::step_time>, config::non_negative},
-    {"fill_depth", &number<&gemm_params::fill_depth>, config::non_negative},
-    {"hbm_share", &number<&gemm_params::hbm_share>, share},
-    {"launch", &quantity<&gemm_params::launch>, config::non_negative},
-    {"cast_passes", &number<&gemm_params::cast_passes>, config::non_negative},
-    {"cast_row_time", &quantity<&gemm_params::cast_row_time>, config::non_negative, false},
-    {"output_bytes", &number<&gemm_params::output_bytes>, config::non_negative},
-    {"split_time", &quantity<&gemm_params::split_time>, config::non_negative, false},
-    {"l2_speedup", &number<&gemm_params::l2_speedup>, {0.1, 10}, false},
-});
-
-template <>
-constexpr auto fields<attention_params> = std::to_array<field<attention_params>>({
-    {"tensor_rate", &quantity<&attention_params::tensor_rate>, config::positive},
-    {"exponential_share", &number<&attention_params::exponential_share>, config::positive},
-    {"item_time", &quantity<&attention_params::item_time>, config::non_negative},
-    {"item_rows", &number<&attention_params::item_rows>, {1, 1e6}, false},
-    {"tail_share", &number<&attention_params::tail_share>, {0, 10}, false},
-    {"launch", &quantity<&attention_params::launch>, config::non_negative},
-    {"io_passes", &number<&attention_params::io_passes>, config::non_negative},
-    {"backward_efficiency", &number<&attention_params::backward_efficiency>, config::positive},
-    {"fp8_speedup", &number<&attention_params::fp8_speedup>, config::positive},
-    {"power_share", &number<&attention_params::power_share>, config::fraction, false},
-});
-
-template <>
-constexpr auto fields<decode_params> = std::to_array<field<decode_params>>({
-    {"hbm_share", &number<&decode_params::hbm_share>, share},
-    {"launch", &quantity<&decode_params::launch>, config::non_negative},
-    {"item_time", &quantity<&decode_params::item_time>, config::non_negative},
-    {"head_time", &quantity<&decode_params::head_time>, config::non_negative, false},
-    {"split_time", &quantity<&decode_params::split_time>, config::non_negative},
-    {"part_time", &quantity<&decode_params::part_time>, config::non_negative, false},
-    {"chunk", &number<&decode_params::chunk>, {1, 1e9}},
-    {"part_rate", &quantity<&decode_params::part_rate>, config::positive, false},
-    {"l2_speedup", &number<&decode_params::l2_speedup>, {1, 10}, false},
-});
-
-template <>
-constexpr auto fields<ungrouped_decode_params> = std::to_array<field<ungrouped_decode_params>>({
-    {"beyond", &number<&ungrouped_decode_params::beyond>, config::positive},
-    {"item_time", &quantity<&ungrouped_decode_params::item_time>, config::non_negative},
-    {"key_time", &quantity<&ungrouped_decode_params::key_time>, config::non_negative},
-    {"chunk", &number<&ungrouped_decode_params::chunk>, {1, 1e9}},
-});
-
-template <>
-constexpr auto fields<mla_decode_params> = std::to_array<field<mla_decode_params>>({
-    {"tensor_rate", &quantity<&mla_decode_params::tensor_rate>, config::positive},
-    {"hbm_share", &number<&mla_decode_params::hbm_share>, share},
-    {"launch", &quantity<&mla_decode_params::launch>, config::non_negative},
-    {"item_time", &quantity<&mla_decode_params::item_time>, config::non_negative},
-    {"split_time", &quantity<&mla_decode_params::split_time>, config::non_negative},
-    {"part_time", &quantity<&mla_decode_params::part_time>, config::non_negative, false},
-    {"chunk", &number<&mla_decode_params::chunk>, {1, 1e9}},
-    {"narrow_tile", &number<&mla_decode_params::narrow_tile>, {1, 64}, false},
-});
-
-template <>
-constexpr auto fields<moe_params> = std::to_array<field<moe_params>>({
-    {"weights", &format<&moe_params::weights>, {}},
-    {"activations", &format<&moe_params::activations>, {}},
-    {"tensor_rate", &quantity<&moe_params::tensor_rate>, config::positive},
-    {"step_time", &quantity<&moe_params::step_time>, config::non_negative},
-    {"fill_depth", &number<&moe_params::fill_depth>, config::non_negative, false},
-    {"hbm_share", &number<&moe_params::hbm_share>, share},
-    {"launch", &quantity<&moe_params::launch>, config::non_negative},
-    {"expert_time", &quantity<&moe_params::expert_time>, config::non_negative},
-    {"pair_passes", &number<&moe_params::pair_passes>, config::non_negative},
-    {"token_passes", &number<&moe_params::token_passes>, config::non_negative},
-    {"exposed_share", &number<&moe_params::exposed_share>, config::fraction, false},
-    {"tile_margin", &number<&moe_params::tile_margin>, {1, 1024}, false},
-    {"tallest_tile", &number<&moe_params::tallest_tile>, {16, 256}, false},
-});
-
-template <>
-constexpr auto fields<stream_params> = std::to_array<field<stream_params>>({
-    {"hbm_share", &number<&stream_params::hbm_share>, config::positive},
-    {"launch", &quantity<&stream_params::launch>, config::non_negative},
-    {"l2_speedup", &number<&stream_params::l2_speedup>, {0.1, 10}, false},
-});
+using namespace kernel_fields;
 
 /// An entry with the names of the members it has, its own and inherited ones.
 struct entry {
@@ -234,7 +101,7 @@ class kernels_reader {
     e.r.done();
   }
 
-  static void read_peaks(reader& r, const char* k, std::map<precision, flop_rate>& out) {
+  static void read_peaks(reader& r, const char* k, std::map<precision, constant<flop_rate>>& out) {
     auto peaks = r.find_child(k);
     if (!peaks) return;
     for (const std::string& n : peaks->names())
@@ -250,7 +117,7 @@ class kernels_reader {
     measured_gpu& m = e.profile.measured_on.emplace();
     read_peaks(*r, "peaks", m.peaks);
     m.dynamic_power = r->quantity<watts>("dynamic_power", config::positive);
-    m.sm_count = static_cast<int>(r->integer("sm_count", {1, 100000}));
+    m.sm_count = r->integer("sm_count", {1, 100000}).as<int>();
     r->done();
   }
 
@@ -294,7 +161,7 @@ class kernels_reader {
     e.given.insert(prefix + k);
     for (const field<P>& f : fields<P>) {
       if (r->has(f.name)) e.given.insert(prefix + k + "/" + f.name);
-      f.read(*r, f.name, f.allowed, p);
+      f.how.read(*r, f.name, f.allowed, p);
       if (f.required) require(e, parent, k, prefix + k + "/", f.name);
     }
     r->done();

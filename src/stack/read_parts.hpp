@@ -15,4 +15,10 @@ training_profile read_training(config::reader& r);
 /// `"inference"`.
 inference_profile read_inference(config::reader& r);
 
+/// The same sections as their constants would be written.
+value write_kernels(const std::map<std::string, kernel_profile>& kernels);
+value write_collectives(const collective_profile& c);
+value write_training(const training_profile& t);
+value write_inference(const inference_profile& i);
+
 }  // namespace nvlsim

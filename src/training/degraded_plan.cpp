@@ -119,7 +119,7 @@ class template_pool {
     p.gpu.nvlink = p.gpu.nvlink * h.nvlink;
     p.fabric.nic_bandwidth = p.fabric.nic_bandwidth * h.nic;
     stack s = stack_;
-    s.training->time_factor /= h.speed;
+    s.training->time_factor = s.training->time_factor / h.speed;
     plan other = plan_training(p, s, model_, work_);
     if (other.templates.size() != healthy_.templates.size())
       throw internal_error("degraded hardware changes the operations of a step");

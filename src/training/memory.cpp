@@ -198,9 +198,9 @@ memory_report stage_memory(const training_context& c, std::int64_t stage) {
   // Activations peak as the backward pass begins, with the LM head and then the last layer. Most temporary memory
   // holds weight gradients, which frozen layers do not compute.
   const bool frozen_layers = w.task == training_task::lora;
-  const double of_layer = frozen_layers ? 0 : c.framework.workspace_bytes_per_layer_param;
+  const double of_layer = frozen_layers ? 0 : c.framework.workspace_bytes_per_layer_param.read();
   const double of_head =
-      frozen_layers || !here.head || waiting > 0 ? 0 : c.framework.workspace_bytes_per_head_param;
+      frozen_layers || !here.head || waiting > 0 ? 0 : c.framework.workspace_bytes_per_head_param.read();
   const double gathered = w.par.tp > 1 ? 4 * static_cast<double>(c.net.hidden) * c.tokens.whole : 0;
   add("workspace", of_layer * here.last_layer + of_head * local_vocabulary_parameters(c) + gathered,
       fmt::format("{:g} B per dense parameter of one layer{}{}", of_layer,

@@ -49,7 +49,7 @@ class builder {
   void quantise(const layer_operator& o, double elements, double element_bytes) {
     if (quantised(o.operands))
       bytes_moved("quantise",
-                  elements * o.groups * element_bytes * (o.experts ? c_.framework.moe_quantise_passes : 1.0));
+                  elements * o.groups * element_bytes * (o.experts ? c_.framework.moe_quantise_passes.read() : 1.0));
   }
   void attention(const char* name, const kernel_cost& k, const attention_shape& s) {
     kernel(work_kind::attention, name, k, precision::bf16, facts_of(c_.machine.gpu, k, s));
@@ -94,13 +94,13 @@ kernel_cost scan_cost(const training_context& c, const layer_operator& o, bool f
 double slowdown_of(const training_context& c, const layer_spec& l) {
   if (!l.routed()) return c.slowdown;
   return c.slowdown * c.framework.moe_time_factor *
-         (block_scaled(c.work.gemm_precision) ? c.framework.moe_block_scaled_time : 1.0);
+         (block_scaled(c.work.gemm_precision) ? c.framework.moe_block_scaled_time.read() : 1.0);
 }
 
 /// Passes of unfused kernels over biased, clamped routed activations.
 double activation_passes(const training_context& c) {
   return c.framework.unfused_activation_passes *
-         (c.work.fused_expert_mlp ? c.framework.fused_activation_share : 1.0);
+         (c.work.fused_expert_mlp ? c.framework.fused_activation_share.read() : 1.0);
 }
 
 void price_forward(builder& b, const training_context& c, const layer_operator& o) {
@@ -340,10 +340,10 @@ void expert_host(builder& b, const training_context& c, const layer_spec& l, sec
       !c.work.static_experts())
     host(b, "expert counts", c.framework.moe_sync_per_expert * local);
   if (c.work.graphs == cuda_graphs::full_iteration) return;
-  const double left = c.work.graphs == cuda_graphs::partial ? c.framework.graphed_host_share : 1.0;
+  const double left = c.work.graphs == cuda_graphs::partial ? c.framework.graphed_host_share.read() : 1.0;
   const double experts = c.work.static_experts() ? 0.0 : std::sqrt(local);
   // Overlapped passes are launched in pieces on several streams.
-  const double pieces = c.work.moe_overlap ? c.framework.moe_overlap_host_factor : 1.0;
+  const double pieces = c.work.moe_overlap ? c.framework.moe_overlap_host_factor.read() : 1.0;
   const seconds launches = (c.framework.moe_host * left + c.framework.moe_host_per_expert * experts) *
                            (pieces * (forwards + (is_forward ? 0.0 : 1.5)));
   const seconds all = gpu_time + b.duration();
@@ -495,7 +495,7 @@ std::int64_t deferred_head_gradients(const training_context& c) {
       w.sharding == data_parallel_sharding::fsdp)
     return 0;
   if (has_routed_experts(c.net)) return 0;
-  return std::min(c.framework.wgrad_deferral_limit, w.micro_batches());
+  return std::min(c.framework.wgrad_deferral_limit.read(), w.micro_batches());
 }
 
 costed_parts optimizer_step(const training_context& c, double local, double updated) {

@@ -151,6 +151,22 @@ parsed_quantity parse_quantity(std::string_view text, dimension wanted) {
   return {base, {}};
 }
 
+std::string exact_quantity(double base, dimension d) {
+  const shown* s = find_shown(d);
+  const std::string_view symbol = s ? s->symbol : std::string_view();
+  std::string best = fmt::format("{} {}", base, symbol);
+  const auto offer = [&](double factor, std::string_view unit) {
+    std::string text = fmt::format("{} {}", base / factor, unit);
+    const parsed_quantity back = parse_quantity(text, d);
+    if (back.ok() && back.base == base && text.size() < best.size()) best = std::move(text);
+  };
+  if (d == dollar_rate::dim_type::value) offer(1.0 / 3600, "USD/h");
+  for (const prefix& p : prefixes)
+    if (!p.symbol.ends_with('i') && d != dollars::dim_type::value && d != dollar_rate::dim_type::value)
+      offer(p.factor, fmt::format("{}{}", p.symbol, symbol));
+  return best;
+}
+
 std::string format_quantity(double base, dimension d) {
   static constexpr std::array<std::pair<double, std::string_view>, 11> steps = {{{1e18, "E"},
                                                                                  {1e15, "P"},

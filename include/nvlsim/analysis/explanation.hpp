@@ -72,12 +72,14 @@ struct explanation {
   // What the value depends on.
   std::optional<std::pair<double, double>> band;  ///< 90 %
   std::vector<std::string> band_reasons;          ///< where the band comes from, or why there is none
-  std::vector<input_constant> constants;          ///< constants the run used
+  std::vector<input_constant> constants;          ///< constants the run read
   std::vector<value::member> defaults;            ///< pointer and value of settings no file gives
   std::vector<std::string> assumptions;           ///< the notes of the result
 
   // Filled on request.
   std::vector<sensitivity> sensitivities;  ///< largest first
+  /// Sorted pointers of `constants` that do not bind: no output changes at a third and at three times the value.
+  std::optional<std::vector<std::string>> not_binding;
   std::vector<turning_point> turning_points;
 };
 

@@ -50,6 +50,7 @@ struct run_record {
   double tokens_per_step = 1;                        ///< of a decode, with drafts
   std::optional<std::pair<double, double>> counted;  ///< of a load on a clock: when requests end that count
   std::optional<std::pair<double, double>> counted_arrivals;  ///< when they come
+  std::vector<std::string> constants_read;                    ///< sorted pointers; filled for explained runs
 };
 
 }  // namespace nvlsim

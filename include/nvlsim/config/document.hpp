@@ -34,6 +34,7 @@ struct document {
   std::map<std::string, origin> origins;  ///< pointer -> origin, for the subtree below it
   std::vector<value::member> defaults;  ///< pointer -> value taken because the file is silent (filled by readers)
   std::vector<provenance> sources;      ///< filled by readers
+  std::map<std::string, std::string> spelled;  ///< pointer -> that of the other spelling used (filled by readers)
 
   /// Origin of the value at `pointer`: of its nearest ancestor that has one, else `self`.
   const origin& origin_of(std::string_view pointer) const;

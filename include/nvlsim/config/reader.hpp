@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "nvlsim/config/document.hpp"
+#include "nvlsim/units/constant.hpp"
 #include "nvlsim/units/units.hpp"
 
 namespace nvlsim::config {
@@ -57,32 +58,32 @@ class reader {
 
   // A member that must be there. Without a default, absence is a problem.
   std::string string(const key& k);
-  std::int64_t integer(const key& k, range<std::int64_t> r = {});
-  double number(const key& k, range<double> r = {});
+  constant<std::int64_t> integer(const key& k, range<std::int64_t> r = {});
+  constant<double> number(const key& k, range<double> r = {});
   bool boolean(const key& k);
   /// A quantity written as text with its unit: `"900 GB/s"`. A bare number is a problem.
   template <class Q>
-  Q quantity(const key& k, range<double> base_range = non_negative) {
-    return Q::from_base(quantity_base(k, Q::dim_type::value, base_range));
+  constant<Q> quantity(const key& k, range<double> base_range = non_negative) {
+    return {Q::from_base(quantity_base(k, Q::dim_type::value, base_range)), id_of(k)};
   }
   /// One of a list of names; returns its index.
   std::size_t one_of(const key& k, std::span<const std::string> names);
 
   // The same with a default, which is recorded in the document as such.
   std::string string_or(const key& k, std::string_view otherwise);
-  std::int64_t integer_or(const key& k, std::int64_t otherwise, range<std::int64_t> r = {});
-  double number_or(const key& k, double otherwise, range<double> r = {});
+  constant<std::int64_t> integer_or(const key& k, std::int64_t otherwise, range<std::int64_t> r = {});
+  constant<double> number_or(const key& k, double otherwise, range<double> r = {});
   bool boolean_or(const key& k, bool otherwise);
   std::size_t one_of_or(const key& k, std::span<const std::string> names, std::size_t otherwise);
 
   // Absent or null is nothing, and no default is recorded.
   std::optional<std::string> find_string(const key& k);
-  std::optional<std::int64_t> find_integer(const key& k, range<std::int64_t> r = {});
-  std::optional<double> find_number(const key& k, range<double> r = {});
+  std::optional<constant<std::int64_t>> find_integer(const key& k, range<std::int64_t> r = {});
+  std::optional<constant<double>> find_number(const key& k, range<double> r = {});
   template <class Q>
-  std::optional<Q> find_quantity(const key& k, range<double> base_range = non_negative) {
+  std::optional<constant<Q>> find_quantity(const key& k, range<double> base_range = non_negative) {
     if (!present(k)) return std::nullopt;
-    return Q::from_base(quantity_base(k, Q::dim_type::value, base_range));
+    return quantity<Q>(k, base_range);
   }
 
   /// A member that is an object. When it is missing or no object, the returned reader is empty and silent.
@@ -103,8 +104,13 @@ class reader {
 
   /// From here down, a number needs a source: it is written `{"value": ..., "kind": ..., "source": ...}`, or an
   /// object around it has members "kind" and "source", which then hold for every bare number inside. `source` may
-  /// name a member of the document's top-level `"sources"` object.
-  void require_sources() { sourced_ = true; }
+  /// name a member of the document's top-level `"sources"` object. Such numbers are constants that know their
+  /// names: `prefix` ("/platform") and their
+  /// pointers.
+  void require_sources(std::string prefix = {}) {
+    sourced_ = true;
+    prefix_ = std::move(prefix);
+  }
 
   /// "kind" of the nearest object around that says it: "measured", "vendor", "derived" or "assumed"; else "".
   const std::string& kind() const { return group_kind_; }
@@ -129,6 +135,8 @@ class reader {
   /// Unwraps `{"value": ...}` and records its provenance.
   const value* unwrap(const key& k, const value* v);
   double quantity_base(const key& k, dimension d, range<double> r);
+  /// Of the constant that member `k` is; 0 where numbers need no sources.
+  constant_id id_of(const key& k) const;
   std::string at(const key& k) const;
   void note_default(const key& k, value v);
   /// The override that set the value at `pointer` or something inside it, and what it set.
@@ -143,6 +151,7 @@ class reader {
   std::string pointer_;
   bool silent_ = false;
   bool sourced_ = false;
+  std::string prefix_;                                     ///< of names of constants
   std::string group_kind_, group_source_, group_pointer_;  ///< of the nearest object that has them
   std::set<std::string, std::less<>> known_;
 };

@@ -14,6 +14,9 @@ namespace nvlsim {
 /// strict).
 model read_model(config::document& doc, std::string name, diagnostics& problems);
 
+/// All that is simulated of a model, for digests: equal models, equal content.
+value content_of(const model& m);
+
 /// Hugging Face's `model_type`s that `read_model` accepts.
 const std::vector<std::string>& supported_model_types();
 

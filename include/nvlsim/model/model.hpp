@@ -81,6 +81,7 @@ struct checkpoint_spec {
   std::string algorithm;  ///< as published: "NVFP4", "fp8"
   std::optional<precision> weights, attention_weights, expert_weights;  ///< the latter two where they differ
   std::optional<precision> kv_cache;
+  friend bool operator==(const checkpoint_spec&, const checkpoint_spec&) = default;
 };
 
 struct model {
@@ -95,6 +96,7 @@ struct model {
   std::int64_t mtp_layers = 0;        ///< multi-token-prediction modules after `layers`
   std::vector<layer_spec> mtp_block;  ///< decoder layers of each of them: like the last of `layers`, unless hybrid
   checkpoint_spec checkpoint{};
+  friend bool operator==(const model&, const model&) = default;
 };
 
 /// Whether some layer routes its tokens to experts.

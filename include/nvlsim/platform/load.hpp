@@ -12,4 +12,9 @@ namespace nvlsim {
 /// platform must not be used if there was anything. Provenance of every number goes into `doc.sources`.
 platform read_platform(config::document& doc, std::string name, diagnostics& problems);
 
+/// The members of a platform as its file would say them: reading them gives the platform back, but for its name,
+/// description, racks and note on the price. What reading derived stands as it is: `gpu.nvlink` with failed switch
+/// trays, `gpu.power_cap` under a cap of the rack.
+value write_platform(const platform& p);
+
 }  // namespace nvlsim

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "nvlsim/units/constant.hpp"
 #include "nvlsim/units/precision.hpp"
 #include "nvlsim/units/units.hpp"
 
@@ -15,9 +16,11 @@ namespace nvlsim {
 
 /// Tensor-core (or vector, for FP32 and FP64) peak of one number format, as the data sheet prints it.
 struct peak_rate {
-  flop_rate dense;
-  std::optional<flop_rate> sparse;  ///< with 2:4 structured sparsity; never used unless a scenario asks for it
-  std::optional<energy_per_flop> energy;  ///< dynamic energy of one operation at the cap
+  constant<flop_rate> dense;
+  std::optional<constant<flop_rate>>
+      sparse;  ///< with 2:4 structured sparsity; never used unless a scenario asks for it
+  std::optional<constant<energy_per_flop>> energy;  ///< dynamic energy of one operation at the cap
+  friend bool operator==(const peak_rate&, const peak_rate&) = default;
 };
 
 struct gpu_spec {
@@ -25,66 +28,71 @@ struct gpu_spec {
   std::string architecture;  ///< "blackwell", "hopper": the key of pooled efficiencies
   bool ultra = false;        ///< the later make of its architecture's silicon (Blackwell Ultra)
   std::array<std::optional<peak_rate>, all_precisions.size()> peaks;
-  bytes hbm_nominal;        ///< as the vendor prints it; never used for fitting memory
-  bytes hbm_usable;         ///< what a job can allocate
-  bandwidth hbm_bandwidth;  ///< data sheet
-  bandwidth hbm_stream;     ///< STREAM-like, measured
-  bytes l2;
-  int sm_count = 0;
-  rate exponentials;  ///< special-function exponentials a second (softmax)
-  watts tdp, idle_power;
-  std::optional<watts> power_cap;  ///< where it is set to something else than tdp
-  energy_per_byte hbm_energy;      ///< of HBM traffic
-  bandwidth nvlink;                ///< one direction
-  int nvlink_generation = 0;
-  int nvlink_links = 0;
-  bandwidth c2c;  ///< one direction, to the CPU, of one GPU (NVLink-C2C or PCIe)
+  constant<bytes> hbm_nominal;        ///< as the vendor prints it; never used for fitting memory
+  constant<bytes> hbm_usable;         ///< what a job can allocate
+  constant<bandwidth> hbm_bandwidth;  ///< data sheet
+  constant<bandwidth> hbm_stream;     ///< STREAM-like, measured
+  constant<bytes> l2;
+  constant<int> sm_count = 0;
+  constant<rate> exponentials;  ///< special-function exponentials a second (softmax)
+  constant<watts> tdp, idle_power;
+  std::optional<constant<watts>> power_cap;  ///< where it is set to something else than tdp
+  constant<energy_per_byte> hbm_energy;      ///< of HBM traffic
+  constant<bandwidth> nvlink;                ///< one direction
+  constant<int> nvlink_generation = 0;
+  constant<int> nvlink_links = 0;
+  constant<bandwidth> c2c;  ///< one direction, to the CPU, of one GPU (NVLink-C2C or PCIe)
 
   watts cap() const {
-    return power_cap ? std::min(*power_cap, tdp) : tdp;
+    return power_cap ? std::min<watts>(*power_cap, tdp) : tdp.read();
   }  ///< nothing makes it draw more than tdp
   /// The entry of `peaks` that bounds `p`: its own, else that of its `peak_format`; nullptr when the GPU lacks it.
   const peak_rate* peak(precision p) const;
   /// Dense peak of the format that bounds `p`; nothing when the GPU lacks it.
-  std::optional<flop_rate> dense_peak(precision p) const;
+  std::optional<constant<flop_rate>> dense_peak(precision p) const;
+  friend bool operator==(const gpu_spec&, const gpu_spec&) = default;
 };
 
 struct cpu_spec {
   std::string name;
-  int cores = 0;
-  bytes memory;  ///< LPDDR or DDR of one CPU, nominal
-  bandwidth memory_stream;
-  watts max_power, idle_power;
+  constant<int> cores = 0;
+  constant<bytes> memory;  ///< LPDDR or DDR of one CPU, nominal
+  constant<bandwidth> memory_stream;
+  constant<watts> max_power, idle_power;
+  friend bool operator==(const cpu_spec&, const cpu_spec&) = default;
 };
 
 struct vm_spec {
   std::string size;  ///< the cloud's name of it
-  int gpus = 0, cpus = 0, vcpus = 0;
-  bytes memory;  ///< visible to the guest
-  bytes nvme;
-  bandwidth nvme_read, nvme_write;
-  bandwidth front_end;  ///< Ethernet
+  constant<int> gpus = 0, cpus = 0, vcpus = 0;
+  constant<bytes> memory;  ///< visible to the guest
+  constant<bytes> nvme;
+  constant<bandwidth> nvme_read, nvme_write;
+  constant<bandwidth> front_end;  ///< Ethernet
+  friend bool operator==(const vm_spec&, const vm_spec&) = default;
 };
 
 struct rack_spec {
-  int vms = 0;  ///< VMs in one NVLink domain
-  int nvlink_switch_trays = 0;
-  int nvlink_planes = 0;        ///< switch ASICs, each with a link to every GPU
-  int failed_switch_trays = 0;  ///< `gpu_spec::nvlink` of a loaded platform is what the others leave
-  watts power_per_vm_other;     ///< NICs, DPUs, SSDs, fans of a tray
-  watts power_per_switch_tray;
-  double power_supply_efficiency = 1;
-  std::optional<watts> provisioned_power;
-  std::optional<watts>
+  constant<int> vms = 0;  ///< VMs in one NVLink domain
+  constant<int> nvlink_switch_trays = 0;
+  constant<int> nvlink_planes = 0;        ///< switch ASICs, each with a link to every GPU
+  constant<int> failed_switch_trays = 0;  ///< `gpu_spec::nvlink` of a loaded platform is what the others leave
+  constant<watts> power_per_vm_other;     ///< NICs, DPUs, SSDs, fans of a tray
+  constant<watts> power_per_switch_tray;
+  constant<double> power_supply_efficiency = 1;
+  std::optional<constant<watts>> provisioned_power;
+  std::optional<constant<watts>>
       power_cap;  ///< at the supplies, what-if: what is left after CPUs, trays and switches caps the GPUs
+  friend bool operator==(const rack_spec&, const rack_spec&) = default;
 };
 
 struct switch_spec {
   std::string name;
-  int ports = 0;
-  bandwidth port_bandwidth;  ///< one direction
-  seconds latency;           ///< one hop
-  bool sharp = false;        ///< in-network reduction
+  constant<int> ports = 0;
+  constant<bandwidth> port_bandwidth;  ///< one direction
+  constant<seconds> latency;           ///< one hop
+  bool sharp = false;                  ///< in-network reduction
+  friend bool operator==(const switch_spec&, const switch_spec&) = default;
 };
 
 /// How packets find their way through a fat tree. [docs/collectives.md#fabric-conditions]
@@ -95,24 +103,27 @@ enum class fabric_routing {
 };
 
 struct fabric_spec {
-  std::string name;             ///< "quantum-x800", "quantum-2": the key of collective profiles
-  bandwidth nic_bandwidth;      ///< one GPU's share, one direction, nominal
-  int gpus_per_nic = 1;         ///< GPUs of a VM that share a NIC of `gpus_per_nic` x `nic_bandwidth`
-  double nic_efficiency = 1;    ///< of nominal, large messages
-  seconds latency;              ///< one-way, GPU to GPU across the fabric
-  switch_spec leaf;             ///< every level uses this switch
-  double oversubscription = 1;  ///< leaf down-links over up-links; 1 is non-blocking
-  int rails = 1;                ///< groups of leaves, each with the NICs of one place in every VM
+  std::string name;                       ///< "quantum-x800", "quantum-2": the key of collective profiles
+  constant<bandwidth> nic_bandwidth;      ///< one GPU's share, one direction, nominal
+  constant<int> gpus_per_nic = 1;         ///< GPUs of a VM that share a NIC of `gpus_per_nic` x `nic_bandwidth`
+  constant<double> nic_efficiency = 1;    ///< of nominal, large messages
+  constant<seconds> latency;              ///< one-way, GPU to GPU across the fabric
+  switch_spec leaf;                       ///< every level uses this switch
+  constant<double> oversubscription = 1;  ///< leaf down-links over up-links; 1 is non-blocking
+  constant<int> rails = 1;                ///< groups of leaves, each with the NICs of one place in every VM
   fabric_routing routing = fabric_routing::adaptive;
-  int connections = 1;                       ///< between two NICs, each hashed for itself
-  int failed_spines = 0, failed_cables = 0;  ///< switches of the top; up-links of the leaf that lost most
-  bool sharp = false;                        ///< collectives may use the switches' reduction
-  bool host_driven = false;  ///< a process on the host moves every message: TCP, or no RDMA into the GPU
+  constant<int> connections = 1;  ///< between two NICs, each hashed for itself
+  constant<int> failed_spines = 0,
+                failed_cables = 0;  ///< switches of the top; up-links of the leaf that lost most
+  bool sharp = false;               ///< collectives may use the switches' reduction
+  bool host_driven = false;         ///< a process on the host moves every message: TCP, or no RDMA into the GPU
+  friend bool operator==(const fabric_spec&, const fabric_spec&) = default;
 };
 
 struct price_spec {
-  std::optional<dollar_rate> per_gpu;  ///< on-demand list price; nothing when none is public
+  std::optional<constant<dollar_rate>> per_gpu;  ///< on-demand list price; nothing when none is public
   std::string note;
+  friend bool operator==(const price_spec&, const price_spec&) = default;
 };
 
 struct platform {
@@ -128,6 +139,7 @@ struct platform {
 
   int gpus_per_rack() const { return rack.vms * vm.gpus; }
   int gpus() const { return racks * gpus_per_rack(); }
+  friend bool operator==(const platform&, const platform&) = default;
 };
 
 /// GPUs of a platform: counts are ints.

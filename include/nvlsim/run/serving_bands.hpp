@@ -16,10 +16,6 @@ std::string_view error_kind(const model& m, const inference_workload& w);
 /// The precision of most weights.
 precision error_format(const model& m, const inference_workload& w);
 
-/// 90 % of published rows lie within a factor of e^width of the simulation. 0 if unknown.
-struct error_widths {
-  double tpot = 0, ttft = 0, throughput = 0;
-};
 struct served_band {
   error_widths widths;
   std::string kind;

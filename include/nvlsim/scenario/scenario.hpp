@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -41,6 +43,9 @@ struct input_constant {
   std::string from;  ///< where it was given: "platform gb300-nvl72", "stack nccl-2.29", "--set"
 };
 
+struct scenario_source;
+
+/// A program may change any member. The inputs of its result then say so (`told`).
 struct scenario {
   std::string name;
   std::string file;           ///< path, for messages
@@ -49,9 +54,14 @@ struct scenario {
   nvlsim::model model;  ///< not used by collectives
   std::variant<training_workload, inference_workload, collective_workload> workload;
   scenario_options simulation;
-  std::vector<input_constant> constants;  ///< constants of platform and stack
-  value inputs;                           ///< for results: resolved inputs, origins of values, digest
+  std::vector<input_constant> constants;          ///< constants of platform and stack
+  value inputs;                                   ///< for results: resolved inputs, origins of values, digest
+  std::shared_ptr<const scenario_source> source;  ///< what was read; null if the scenario was not read from a file
 };
+
+/// Returns the scenario with `inputs` and `constants` that match its typed values. A value that differs from what
+/// was read has the origin "program". Absent if no value differs, or if nothing was read.
+std::optional<scenario> told(const scenario& s);
 
 /// `--set POINTER=TEXT`. Pointers address the scenario. Below `/platform`, `/stack` and `/model` they also address
 /// the files named there ("/platform/gpu/hbm_bandwidth").

@@ -9,9 +9,9 @@ namespace nvlsim {
 
 /// The factor for `k`; 1 if not given.
 template <class Map, class Key>
-double factor_of(const Map& m, const Key& k) {
+constant<double> factor_of(const Map& m, const Key& k) {
   const auto it = m.find(k);
-  return it == m.end() ? 1.0 : it->second;
+  return it == m.end() ? constant<double>(1) : it->second;
 }
 
 /// The format whose factors price a model's weights. No dense model in block-scaled FP8 was measured, and the
@@ -30,6 +30,6 @@ struct stored_weights {
 
 /// Nothing when the stack has no kernel for it.
 std::optional<gemm_route> route_gemm(const gpu_spec& gpu, const kernel_profile& k, const engine_costs& c,
-                                     stored_weights w, double sustained);
+                                     stored_weights w, const constant<double>& sustained);
 
 }  // namespace nvlsim

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "nvlsim/config/reader.hpp"
+#include "nvlsim/units/constant.hpp"
 
 namespace nvlsim {
 
@@ -53,16 +54,22 @@ struct engine_members {
   Of<std::int64_t> rank_wait_iterations{}, poll_interval{}, cuda_graph_max_batch_size{}, stream_interval{};
   Of<preemption_policy> preemption{};
   Of<bool> prefix_cache{};
+  friend bool operator==(const engine_members&, const engine_members&) = default;
 };
 
-/// What one place says of an engine.
-using engine_overrides = engine_members<std::optional>;
-
+/// Numbers are constants: those of a stack know their names.
 template <class T>
-using in_force = T;
+using in_force = std::conditional_t<std::is_same_v<T, double> || std::is_same_v<T, std::int64_t>, constant<T>, T>;
+template <class T>
+using if_said = std::optional<in_force<T>>;
+
+/// What one place says of an engine.
+using engine_overrides = engine_members<if_said>;
+
 /// The settings that an engine runs with; at first, the defaults.
 struct engine_settings : engine_members<in_force> {
   engine_settings();
+  friend bool operator==(const engine_settings&, const engine_settings&) = default;
 };
 
 /// Where an engine is described. What a place says goes before what those to its left say; pools go before the
@@ -79,8 +86,8 @@ using allowed_values_of =
 
 template <class T>
 struct engine_setting {
-  T engine_members<in_force>::*value;
-  std::optional<T> engine_overrides::*said;
+  in_force<T> engine_members<in_force>::*value;
+  if_said<T> engine_overrides::*said;
   T otherwise;  ///< the default
   allowed_values_of<T> allowed = {};
 };
@@ -276,5 +283,9 @@ engine_said read_engine(config::reader& r, engine_place place, const rank_counts
 /// What `above` says, and what `below` says where `above` is silent.
 engine_overrides merged(const engine_overrides& below, const engine_overrides& above);
 engine_settings merged(const engine_settings& below, const engine_overrides& above);
+
+/// Writes settings as `read_engine` reads them. Ranks are no settings.
+void write_setting(value& out, const engine_field& f, const engine_members<in_force>& settings);
+void write_setting(value& out, const engine_field& f, const engine_overrides& said);
 
 }  // namespace nvlsim

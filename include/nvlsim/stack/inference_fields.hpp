@@ -10,7 +10,7 @@ namespace nvlsim {
 
 struct engine_time_field {
   std::string_view name;
-  seconds engine_costs::*member;
+  constant<seconds> engine_costs::*member;
   bool required;  ///< must be given in the common entry
   bool release;   ///< is multiplied by `release_factor`
 };
@@ -30,7 +30,7 @@ inline constexpr std::array<engine_time_field, 11> engine_time_fields = {{
 
 struct engine_factor_field {
   std::string_view name;
-  double engine_costs::*member;
+  constant<double> engine_costs::*member;
   bool divides = false;  ///< scales a rate or divides a time, so 0 is not allowed
 };
 inline constexpr std::array<engine_factor_field, 12> engine_factor_fields = {{
@@ -50,7 +50,7 @@ inline constexpr std::array<engine_factor_field, 12> engine_factor_fields = {{
 
 struct engine_table_field {
   std::string_view name;
-  std::map<precision, double> engine_costs::*member;
+  std::map<precision, constant<double>> engine_costs::*member;
 };
 inline constexpr std::array<engine_table_field, 2> engine_table_fields = {{
     {"gemm_factor", &engine_costs::gemm_factor},

@@ -5,9 +5,12 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "nvlsim/stack/engine_settings.hpp"
+#include "nvlsim/units/constant.hpp"
 #include "nvlsim/units/precision.hpp"
 #include "nvlsim/units/units.hpp"
 
@@ -21,71 +24,90 @@ enum class kv_memory_rule {
 
 /// Host and kernel overheads on one GPU architecture. Factors are relative to the stack's kernel profile.
 struct engine_costs {
-  seconds step_host;           ///< per iteration
-  seconds rank_host;           ///< added to `step_host` for each doubling of the ranks that receive the schedule
-  seconds sequence_host;       ///< per running sequence and iteration
-  seconds request_host;        ///< per admitted request
-  seconds layer_time;          ///< per layer: small kernels other than GEMMs and attention
-  seconds qk_norm_time;        ///< per layer with query and key norms
-  seconds prefill_layer_host;  ///< per layer, in iterations without a CUDA graph: those with prompts or too many
-                               ///< decodes
-  seconds expert_layer_time;   ///< per layer with experts: routing, permutation and grouped launches
-  seconds exchange_time;    ///< per layer with experts, under attention data parallelism: latency of dispatch and
-                            ///< combine
-  seconds scan_layer_time;  ///< per linear-attention or Mamba layer: recurrence kernels
-  seconds indexer_layer_time;        ///< per sparse-attention layer: selecting keys
-  double elementwise_vectors = 12;   ///< hidden vectors moved per token and layer
-  double launch_factor = 1;          ///< multiplies launches of GEMMs and decode attention
-  double stream_factor = 1;          ///< multiplies the rate at which GEMMs read weights
-  double decode_factor = 1;          ///< multiplies the rate of decode attention
-  double decode_fp8_factor = 1;      ///< multiplies it again for an 8-bit cache
-  double attention_factor = 1;       ///< multiplies the rate of prefill attention
-  double reduce_latency_factor = 1;  ///< multiplies the latency of a fused all-reduce
-  double reduce_rate_factor = 1;     ///< multiplies the bandwidth of a fused all-reduce
-  double expert_stream_factor = 1;   ///< multiplies the rate at which expert weights are read
-  double expert_skew =
+  constant<seconds> step_host;  ///< per iteration
+  constant<seconds> rank_host;  ///< added to `step_host` for each doubling of the ranks that receive the schedule
+  constant<seconds> sequence_host;       ///< per running sequence and iteration
+  constant<seconds> request_host;        ///< per admitted request
+  constant<seconds> layer_time;          ///< per layer: small kernels other than GEMMs and attention
+  constant<seconds> qk_norm_time;        ///< per layer with query and key norms
+  constant<seconds> prefill_layer_host;  ///< per layer, in iterations without a CUDA graph: those with prompts or
+                                         ///< too many decodes
+  constant<seconds> expert_layer_time;  ///< per layer with experts: routing, permutation and grouped launches
+  constant<seconds> exchange_time;      ///< per layer with experts, under attention data parallelism: latency of
+                                    ///< dispatch and combine
+  constant<seconds> scan_layer_time;           ///< per linear-attention or Mamba layer: recurrence kernels
+  constant<seconds> indexer_layer_time;        ///< per sparse-attention layer: selecting keys
+  constant<double> elementwise_vectors = 12;   ///< hidden vectors moved per token and layer
+  constant<double> launch_factor = 1;          ///< multiplies launches of GEMMs and decode attention
+  constant<double> stream_factor = 1;          ///< multiplies the rate at which GEMMs read weights
+  constant<double> decode_factor = 1;          ///< multiplies the rate of decode attention
+  constant<double> decode_fp8_factor = 1;      ///< multiplies it again for an 8-bit cache
+  constant<double> attention_factor = 1;       ///< multiplies the rate of prefill attention
+  constant<double> reduce_latency_factor = 1;  ///< multiplies the latency of a fused all-reduce
+  constant<double> reduce_rate_factor = 1;     ///< multiplies the bandwidth of a fused all-reduce
+  constant<double> expert_stream_factor = 1;   ///< multiplies the rate at which expert weights are read
+  constant<double> expert_skew =
       0;  ///< variance of expert popularity over its mean squared, if training balanced it with a loss; 0: uniform
-  double biased_expert_skew = 0;  ///< the same if training balanced it with a bias on scores
-  double expert_imbalance = 1;    ///< tokens on the busiest expert-parallel rank over the mean
-  std::map<precision, double>
+  constant<double> biased_expert_skew = 0;  ///< the same if training balanced it with a bias on scores
+  constant<double> expert_imbalance = 1;    ///< tokens on the busiest expert-parallel rank over the mean
+  std::map<precision, constant<double>>
       gemm_factor;  ///< tensor rate in the engine over that of the kernel tables; 1 if absent
-  std::map<precision, double> expert_factor;  ///< the same for GEMMs of experts
+  std::map<precision, constant<double>> expert_factor;  ///< the same for GEMMs of experts
+  friend bool operator==(const engine_costs&, const engine_costs&) = default;
 };
 
 /// Time that an API server adds, as its clients see it. Not used when the engine is called in process.
 struct front_end_costs {
-  seconds sequence_host;  ///< per reply to a client
-  seconds request_host;
-  seconds first_token_delay;          ///< added to the time to first token
-  double first_token_iterations = 0;  ///< iterations by which the first token is delayed
-  seconds prompt_token_delay;         ///< added to `first_token_delay` per prompt token, for tokenization
+  constant<seconds> sequence_host;  ///< per reply to a client
+  constant<seconds> request_host;
+  constant<seconds> first_token_delay;          ///< added to the time to first token
+  constant<double> first_token_iterations = 0;  ///< iterations by which the first token is delayed
+  constant<seconds> prompt_token_delay;  ///< added to `first_token_delay` per prompt token, for tokenization
 
   /// Delay of a single request from the client to the engine.
   seconds way_in(double prompt_tokens) const { return first_token_delay + prompt_token_delay * prompt_tokens; }
   /// How long the first token is held back in a request with `gaps` gaps of `gap_s` each; at most the whole
   /// request.
-  double held_back_s(double gaps, double gap_s) const { return std::min(first_token_iterations, gaps) * gap_s; }
+  double held_back_s(double gaps, double gap_s) const {
+    return std::min(first_token_iterations.read(), gaps) * gap_s;
+  }
+  friend bool operator==(const front_end_costs&, const front_end_costs&) = default;
+};
+
+/// Nine of ten published rows lie within a factor of e^this of the simulation. Zero: not known.
+struct error_widths {
+  double tpot = 0, ttft = 0, throughput = 0;
+  bool known() const { return tpot > 0 || ttft > 0 || throughput > 0; }
+  friend bool operator==(const error_widths&, const error_widths&) = default;
+};
+
+/// Errors of the engine's fit, finer than its band. [docs/stack-format.md#inference]
+struct serving_calibration {
+  std::map<std::string, error_widths> kinds;  ///< of "dense" models, of "experts", of "pools"
+  error_widths elsewhere;                     ///< of systems that were left out of a fit
+  /// Weight formats that the fit had rows of, by GPU. Absent: not known.
+  std::optional<std::map<std::string, std::vector<precision>>> measured;
+  friend bool operator==(const serving_calibration&, const serving_calibration&) = default;
 };
 
 struct inference_profile : engine_costs {
   std::map<std::string, engine_costs> gpus;  ///< by GPU or architecture; others use the common costs
-  std::map<std::string, double>
-      sustained_factor;       ///< by GPU: tensor rate in a long run over that in a short benchmark; 1 if absent
-  double release_factor = 1;  ///< multiplies step, layer and launch times of this release
-  double expert_release_factor = 1;  ///< multiplies `expert_layer_time` in addition to `release_factor`
+  std::map<std::string, constant<double>>
+      sustained_factor;  ///< by GPU: tensor rate in a long run over that in a short benchmark; 1 if absent
+  constant<double> release_factor = 1;         ///< multiplies step, layer and launch times of this release
+  constant<double> expert_release_factor = 1;  ///< multiplies `expert_layer_time` in addition to `release_factor`
   front_end_costs front_end;
   engine_settings settings;
   kv_memory_rule kv_rule = kv_memory_rule::of_rest;
-  bytes reserve;  ///< GPU memory that neither weights nor cache can use
-  int kv_block_tokens = 32;
-  /// 90 % of published rows lie within a factor of e^x of the simulation; zero when not known.
-  struct {
-    double tpot = 0, ttft = 0, throughput = 0;
-  } band;
+  constant<bytes> reserve;  ///< GPU memory that neither weights nor cache can use
+  constant<int> kv_block_tokens = 32;
+  error_widths band;
+  serving_calibration calibration;
 
   /// Costs on a GPU: its own entry, else that of its architecture, else the common one, with the release factors
   /// applied.
   engine_costs costs(const std::string& gpu, const std::string& architecture) const;
+  friend bool operator==(const inference_profile&, const inference_profile&) = default;
 };
 
 }  // namespace nvlsim

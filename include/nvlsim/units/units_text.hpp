@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "nvlsim/units/constant.hpp"
 #include "nvlsim/units/units.hpp"
 
 namespace nvlsim {
@@ -29,9 +30,17 @@ std::string in_quotes(std::string_view text);
 /// neither has money: "98.32 USD/h".
 std::string format_quantity(double base, dimension d);
 
+/// A text that parses to exactly this number, with the prefix that makes it shortest: "50 GB/s".
+std::string exact_quantity(double base, dimension d);
+
 template <class D>
 std::string format_quantity(quantity<D> q) {
   return format_quantity(q.base(), D::value);
+}
+/// Unrecorded: a text.
+template <class D>
+std::string format_quantity(const constant<quantity<D>>& q) {
+  return format_quantity(q.peek());
 }
 
 }  // namespace nvlsim

@@ -12,7 +12,6 @@
 #include "nvlsim/diagnostics/diagnostics.hpp"
 #include "nvlsim/run/explain_scenario.hpp"
 #include "nvlsim/run/run.hpp"
-#include "run/used_constants.hpp"
 
 namespace nvlsim {
 namespace {
@@ -255,6 +254,59 @@ TEST_CASE("No constant counts but those an explanation lists") {
     const run_record after = run_scenario(load_allowed(file, others), {.explained = false, .engine = false});
     CHECK(after.outcome.metrics == before.outcome.metrics);
   }
+}
+
+/// Of the listed constants of a scenario from the one at `first` on, each `stride`-th: those that bind nothing.
+std::vector<std::string> idle_constants(const std::filesystem::path& file, std::size_t first, std::size_t stride,
+                                        std::size_t& moved) {
+  const scenario s = load(file);
+  const run_record run = run_scenario(s, {.explained = true, .engine = false});
+  const value outputs = outputs_of(run.outcome);
+  const std::vector<input_constant> listed = used_constants(s, run);
+  std::vector<std::string> out;
+  for (std::size_t i = first; i < listed.size(); i += stride, ++moved)
+    if (!binds(listed[i], outputs, [&](const std::vector<override_option>& sets) { return load(file, sets); }))
+      out.push_back(listed[i].pointer);
+  return out;
+}
+
+TEST_CASE("Listed constants change an output, but for a few that are read and do not bind") {
+  std::size_t moved = 0, idle = 0, at = 0;
+  for (const auto& file : shipped()) {
+    const auto found = idle_constants(file, at++ % 23, 23, moved);
+    idle += found.size();
+    for (const std::string& pointer : found) UNSCOPED_INFO(file.stem().string() << " " << pointer);
+  }
+  REQUIRE(moved > 50);
+  CHECK(static_cast<double>(idle) < 0.25 * static_cast<double>(moved));
+}
+
+// Minutes: `run_tests [all_constants]` prints how many there are of each.
+TEST_CASE("Every listed constant of every shipped scenario changes an output, but for a few",
+          "[.][all_constants]") {
+  for (const auto& file : shipped()) {
+    std::size_t moved = 0;
+    const auto idle = idle_constants(file, 0, 1, moved);
+    WARN(file.stem().string() << ": " << moved << " listed, " << idle.size() << " not binding");
+    for (const std::string& pointer : idle) UNSCOPED_INFO(pointer);
+    CHECK(static_cast<double>(idle.size()) <= 0.3 * static_cast<double>(moved));
+  }
+}
+
+TEST_CASE("Sensitivity marks what is read and binds nothing") {
+  const auto file = root / "scenarios/training/llama3.1-405b-gb300-512.json";
+  run_status status = run_status::ok;
+  explanation e = explain_scenario(load(file), "step_time_s", status);
+  CHECK_FALSE(e.not_binding);
+  std::erase_if(e.constants, [](const input_constant& c) {
+    return c.pointer != "/platform/gpu/tdp" && c.pointer != "/platform/gpu/hbm_usable";
+  });
+  REQUIRE(e.constants.size() == 2);
+  e.constants.push_back({"/platform/gpu/nvlink_links", "18", "vendor", "nobody reads it", "platform"});
+  add_sensitivity(
+      e, [&](const std::vector<override_option>& sets) { return load(file, sets); },
+      [](std::size_t, std::size_t) {});
+  CHECK(e.not_binding == std::vector<std::string>{"/platform/gpu/nvlink_links"});
 }
 
 TEST_CASE("A metric that a result lacks is refused with the nearest name") {

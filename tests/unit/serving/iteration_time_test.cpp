@@ -138,7 +138,7 @@ TEST_CASE("Iteration time reads a cache at the engine's rate, and one of 8 bits 
   // Keys enough that launches do not count: what is left of a part goes as one over the rate.
   constexpr iteration long_contexts{.decodes = 64, .context = 64 * 100000};
   setup x;
-  const auto slower = [&](precision cache, double engine_costs::*factor) {
+  const auto slower = [&](precision cache, constant<double> engine_costs::*factor) {
     x.w.kv_cache = cache;
     x.s.inference->decode_factor = x.s.inference->decode_fp8_factor = 1;
     const double before = time_of(x.price(long_contexts), "decode attn");

@@ -1,0 +1,221 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "nvlsim/config/digest.hpp"
+#include "nvlsim/model/load.hpp"
+#include "nvlsim/platform/load.hpp"
+#include "nvlsim/scenario/stack_values.hpp"
+#include "nvlsim/stack/load.hpp"
+#include "scenario/collective_reader.hpp"
+#include "scenario/degraded_reader.hpp"
+#include "scenario/inference_reader.hpp"
+#include "scenario/source.hpp"
+#include "scenario/training_reader.hpp"
+
+namespace nvlsim {
+namespace {
+
+void list_origins(const value& v, const std::string& pointer, const config::document& doc,
+                  const std::string& prefix, value& out) {
+  if (const auto* members = v.members(); members && !members->empty()) {
+    for (const auto& [key, child] : *members) list_origins(child, pointer_to(pointer, key), doc, prefix, out);
+    return;
+  }
+  const bool defaulted =
+      std::any_of(doc.defaults.begin(), doc.defaults.end(), [&](const auto& d) { return d.first == pointer; });
+  out.set(prefix + pointer, defaulted ? std::string("default") : doc.origin_of(pointer).label);
+}
+
+/// Only what an override set: the rest comes from the named file and its bases.
+void list_overridden(const config::document& doc, const std::string& prefix, value& out) {
+  for (const auto& [pointer, origin] : doc.origins)
+    if (origin.overrides) out.set(prefix + pointer, origin.label);
+}
+
+void list_constants(const config::document& doc, const std::string& prefix, std::vector<input_constant>& out) {
+  for (const config::provenance& p : doc.sources)
+    out.push_back({prefix + p.pointer, p.text, p.kind, p.source, doc.origin_of(p.pointer).label});
+}
+
+/// A value that a program changed; null for one that it took away.
+struct change {
+  std::string pointer;
+  value v;
+};
+
+/// Members of `after` that are other than in `before`, leaf by leaf, and those that are gone.
+void list_changes(const value& before, const value& after, const std::string& pointer, std::vector<change>& out) {
+  if (before == after) return;
+  if (!after.members() || (before.members() == nullptr && after.members()->empty())) {
+    out.push_back({pointer, after});
+    return;
+  }
+  static const value nothing{value::object{}};
+  const value& was = before.members() ? before : nothing;
+  for (const auto& [name, v] : *after.members()) {
+    const value* old = was.find(name);
+    list_changes(old ? *old : value{}, v, pointer_to(pointer, name), out);
+  }
+  for (const auto& [name, v] : *was.members())
+    if (!after.find(name)) out.push_back({pointer_to(pointer, name), {}});
+}
+
+std::vector<change> changes(const value& before, const value& after) {
+  std::vector<change> out;
+  list_changes(before, after, "", out);
+  return out;
+}
+
+/// What was changed where no list of members shows it, so that the result says at least that.
+constexpr std::string_view unlisted = "/changed_by_program";
+
+/// Writes the changes over what the files said, in their spelling.
+void write_over(config::document& doc, const std::vector<change>& list) {
+  const config::origin by{"program", "program", true};
+  diagnostics problems;
+  for (const change& c : list) {
+    const auto spelled = doc.spelled.find(c.pointer);
+    const std::string& pointer = spelled == doc.spelled.end() ? c.pointer : spelled->second;
+    config::override_value(doc, pointer, c.v, by, problems);
+    std::erase_if(doc.defaults, [&](const value::member& d) { return d.first == pointer; });
+    for (config::provenance& p : doc.sources)
+      if (p.pointer == pointer) {
+        p.kind = "assumed";
+        p.source = "set by a program";
+        if (const std::string* text = c.v.string()) p.text = *text;
+        else if (const std::int64_t* count = c.v.integer()) p.text = fmt::format("{}", *count);
+        else if (const double* number = c.v.number()) p.text = fmt::format("{}", *number);
+      }
+  }
+}
+
+template <class T>
+std::vector<change> changes_of(const T& before, const T& after, value (*write)(const T&)) {
+  if (before == after) return {};
+  std::vector<change> out = changes(write(before), write(after));
+  if (out.empty()) out.push_back({std::string(unlisted), true});
+  return out;
+}
+
+}  // namespace
+
+value inputs_of(const scenario_source& from, const scenario& s) {
+  value out{value::object{}};
+  value scenario_text = from.text.resolved();
+  value* hardware = scenario_text.find("platform");
+  for (value* named :
+       {scenario_text.find("stack"), scenario_text.find("model"), hardware ? hardware->find("use") : nullptr})
+    if (named) *named = input_name(*named->string());
+  const value platform_text = from.hardware.source.resolved();
+  const value model_text = from.net.source.resolved();
+  const value& stack_text = from.software->resolved;
+  value all{value::object{}};
+  all.set("scenario", scenario_text);
+  all.set("platform", platform_text);
+  all.set("stack", stack_text);
+  all.set("model", model_text);
+  const auto* serving = std::get_if<inference_workload>(&s.workload);
+  const request_trace* replay = serving ? serving->replay.get() : nullptr;
+  if (replay) {
+    scenario_text.find("workload")
+        ->find("load")
+        ->set("file", std::filesystem::path(serving->trace_file).stem().string());
+    all.set("scenario", scenario_text);
+    all.set("trace", replay->digest);
+  }
+  out.set("digest", config::digest(all));
+  out.set("scenario", scenario_text);
+  out.set("platform", platform_text);
+  value software;
+  if (!stack_text.is_null()) {
+    software = value{value::object{}};
+    software.set("name", s.stack.name);
+    software.set("description", s.stack.description);
+    software.set("digest", from.software->digest);
+    const char* sections[] = {"training", "inference", ""};
+    software.set("parameters", stack_values(stack_text, from.hardware.content, sections[s.workload.index()]));
+  }
+  out.set("stack", std::move(software));
+  out.set("model", model_text);
+  if (replay) {
+    const auto count = static_cast<std::int64_t>(replay->list.requests.size());
+    out.set("trace", value::object{{"format", replay->format}, {"requests", count}, {"digest", replay->digest}});
+  }
+  value origins{value::object{}};
+  list_origins(scenario_text, "", from.text, "", origins);
+  list_overridden(from.hardware.source, "/platform", origins);
+  list_overridden(from.software->file.source, "/stack", origins);
+  list_overridden(from.net.source, "/model", origins);
+  out.set("origins", std::move(origins));
+  return out;
+}
+
+std::vector<input_constant> constants_of(const scenario_source& from) {
+  std::vector<input_constant> out;
+  list_constants(from.hardware.source, "/platform", out);
+  list_constants(from.software->file.source, "/stack", out);
+  return out;
+}
+
+std::optional<scenario> told(const scenario& s) {
+  if (!s.source) return std::nullopt;
+  const scenario_source& was = *s.source;
+  nvlsim::platform hardware = s.platform;
+  hardware.racks = was.hardware.content.racks;  // a member of the scenario's own
+  const auto in_text = changes(was.workload, write_workload(s));
+  const auto in_platform = changes_of(was.hardware.content, hardware, write_platform);
+  const auto in_stack = changes_of(was.software->file.content, s.stack, write_stack);
+  const bool other_model = s.model != was.net.content;
+  if (in_text.empty() && in_platform.empty() && in_stack.empty() && !other_model) return std::nullopt;
+  scenario_source now = was;
+  write_over(now.text, in_text);
+  write_over(now.hardware.source, in_platform);
+  now.hardware.content = s.platform;
+  if (!in_stack.empty()) {
+    known_stack changed = *was.software;
+    write_over(changed.file.source, in_stack);
+    changed.file.content = s.stack;
+    changed.resolved = changed.file.source.resolved();
+    changed.digest = config::digest(changed.resolved);
+    now.software = std::make_shared<const known_stack>(std::move(changed));
+  }
+  if (other_model) write_over(now.net.source, {{std::string(unlisted), config::digest(content_of(s.model))}});
+  scenario out = s;
+  out.constants = constants_of(now);
+  out.inputs = inputs_of(now, s);
+  return out;
+}
+
+value write_workload(const scenario& s) {
+  value out{value::object{{"platform", value::object{{"racks", s.platform.racks}}}}};
+  placement place;
+  std::uint64_t seed = s.simulation.seed;
+  const std::vector<degradation>* degraded = nullptr;
+  if (const auto* t = std::get_if<training_workload>(&s.workload)) {
+    out.set("workload", write_training_workload(*t));
+    place = t->place;
+    degraded = &t->degraded;
+  } else if (const auto* i = std::get_if<inference_workload>(&s.workload)) {
+    out.set("workload", write_inference_workload(*i));
+    degraded = &i->degraded;
+    seed = i->seed;
+    if (i->replay) out.set("trace", i->replay->digest);
+  } else {
+    const auto& c = std::get<collective_workload>(s.workload);
+    out.set("workload", write_collective_workload(c));
+    place = c.place;
+  }
+  if (degraded && !degraded->empty()) out.set("degraded", write_degraded(*degraded));
+  if (place.gpus_per_domain > 0) out.set("placement", value::object{{"gpus_per_rack", place.gpus_per_domain}});
+  out.set("simulation", value::object{{"fidelity", fidelity_names[static_cast<std::size_t>(s.simulation.network)]},
+                                      {"fold", s.simulation.fold},
+                                      {"seed", static_cast<std::int64_t>(seed)}});
+  return out;
+}
+
+}  // namespace nvlsim

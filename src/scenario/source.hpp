@@ -1,0 +1,29 @@
+// What a scenario was read from: documents, and the typed values that they gave.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "nvlsim/config/document.hpp"
+#include "nvlsim/scenario/inputs.hpp"
+#include "nvlsim/scenario/scenario.hpp"
+
+namespace nvlsim {
+
+struct scenario_source {
+  config::document text;
+  loaded<nvlsim::platform> hardware;
+  std::shared_ptr<const known_stack> software = std::make_shared<const known_stack>();
+  loaded<nvlsim::model> net;
+  value workload;  ///< as `write_workload` has it
+};
+
+/// For results: resolved inputs, origin of each value that no file gave, digest.
+value inputs_of(const scenario_source& from, const scenario& s);
+/// The constants of platform and stack, in the order of the files.
+std::vector<input_constant> constants_of(const scenario_source& from);
+
+/// Workload, placement, degraded hardware and simulation options as a scenario's file would say them.
+value write_workload(const scenario& s);
+
+}  // namespace nvlsim

@@ -1,0 +1,154 @@
+// What a program changes through the headers, a result says of its inputs.
+#include <catch2/catch.hpp>
+
+#include <filesystem>
+#include <functional>
+#include <string>
+
+#include "nvlsim/run/explain_scenario.hpp"
+#include "nvlsim/run/run.hpp"
+
+namespace nvlsim {
+namespace {
+
+const std::filesystem::path root = NVLSIM_SOURCE_DIR;
+const std::string training = "training/llama3.1-405b-gb300-512",
+                  serving = "inference/llama2-70b-offline-gb300-rack";
+
+scenario load(const std::string& name, const std::vector<override_option>& sets = {}) {
+  return load_scenario(root / "scenarios" / (name + ".json"), sets, folders_under(root));
+}
+
+result run(const scenario& s) { return run_scenario(s, {.explained = false, .engine = false}).outcome; }
+
+const value& input(const result& r, const std::string& pointer) {
+  INFO(pointer);
+  const value* v = r.inputs.at_pointer(pointer);
+  REQUIRE(v);
+  return *v;
+}
+
+struct change {
+  std::string file;
+  std::function<void(scenario&)> make;
+  override_option set;  ///< the same on the command line
+  std::string input;    ///< where the inputs of a result say it
+  value text;
+};
+
+const std::vector<change>& all_changes() {
+  static const std::vector<change> list = {
+      {training,
+       [](scenario& s) { s.platform.fabric.nic_bandwidth = 25.0_GBps; },
+       {"/platform/fabric/nic_bandwidth", "25 GB/s"},
+       "/platform/fabric/nic_bandwidth/value",
+       "25 GB/s"},
+      {training,
+       [](scenario& s) { std::get<training_workload>(s.workload).micro_batch_size = 2; },
+       {"/workload/micro_batch_size", "2"},
+       "/scenario/workload/micro_batch_size",
+       2},
+      {training,
+       [](scenario& s) { s.stack.training->step_host = seconds::from_base(0.5); },
+       {"/stack/training/step_host", "500 ms"},
+       "/stack/parameters/training/step_host",
+       "0.5 s"},
+      {training,
+       [](scenario& s) {
+         s.stack.training->residuals.clear();
+         s.stack.training->error_90 = 0.5;
+       },
+       {"/stack/training/error_90", "0.5"},
+       "/stack/parameters/training/error_90",
+       0.5},
+      {serving,
+       [](scenario& s) { std::get<inference_workload>(s.workload).engine.max_batch_size = 64; },
+       {"/workload/engine/max_batch_size", "64"},
+       "/scenario/workload/engine/max_batch_size",
+       64},
+      {serving,
+       [](scenario& s) { s.stack.inference->settings.kv_fraction = 0.5; },
+       {"/stack/inference/kv_fraction", "0.5"},
+       "/stack/parameters/inference/kv_fraction",
+       0.5},
+  };
+  return list;
+}
+
+TEST_CASE("A program's change shows in inputs, origins and digest") {
+  for (const change& c : all_changes()) {
+    INFO(c.set.pointer);
+    const result before = run(load(c.file));
+    scenario s = load(c.file);
+    c.make(s);
+    const result after = run(s);
+    CHECK(input(after, c.input) == c.text);
+    const value* origins = after.inputs.find("origins");
+    REQUIRE(origins);
+    const value* origin = origins->find(c.set.pointer);
+    REQUIRE(origin);
+    CHECK(*origin == value{"program"});
+    CHECK(*after.inputs.find("digest") != *before.inputs.find("digest"));
+  }
+}
+
+TEST_CASE("A program's change gives the metrics and bands of the same change on the command line") {
+  for (const change& c : all_changes()) {
+    if (c.set.pointer.ends_with("error_90")) continue;  // an override does not take away what is finer
+    INFO(c.set.pointer);
+    scenario s = load(c.file);
+    c.make(s);
+    const result by_program = run(s), by_set = run(load(c.file, {c.set}));
+    CHECK(by_program.metrics == by_set.metrics);
+    CHECK(by_program.bands == by_set.bands);
+    CHECK(by_program.cost == by_set.cost);
+  }
+}
+
+TEST_CASE("Bands follow what a program changes") {
+  scenario s = load(training);
+  const result before = run(s);
+  s.stack.training->residuals.clear();
+  s.stack.training->error_90 = 0.5;
+  CHECK(run(s).bands != before.bands);
+  scenario served = load(serving);
+  const result narrow = run(served);
+  served.stack.inference->calibration = {};
+  served.stack.inference->band = {1, 1, 1};
+  CHECK(run(served).bands != narrow.bands);
+}
+
+TEST_CASE("Constants of an explanation are those that ran") {
+  scenario s = load(training);
+  s.platform.gpu.tdp = 1000.0_W;
+  run_status status = run_status::ok;
+  const explanation e = explain_scenario(s, "", status);
+  for (const input_constant& c : e.constants)
+    if (c.pointer == "/platform/gpu/tdp") {
+      CHECK(c.text == "1 kW");
+      CHECK(c.from == "program");
+      return;
+    }
+  FAIL("tdp is not listed");
+}
+
+TEST_CASE("A model that a program changes has another digest") {
+  scenario s = load(training);
+  const result before = run(s);
+  s.model.layers.pop_back();
+  s.model.layers.pop_back();
+  const result after = run(s);
+  CHECK(*after.inputs.find("digest") != *before.inputs.find("digest"));
+  CHECK(after.inputs.find("origins")->find("/model/changed_by_program"));
+}
+
+TEST_CASE("A scenario that nobody changed has nothing to tell") {
+  for (const auto& e : std::filesystem::recursive_directory_iterator(root / "scenarios")) {
+    if (e.path().extension() != ".json" || e.path().parent_path().filename() == "models") continue;
+    INFO(e.path());
+    CHECK_FALSE(told(load_scenario(e.path(), {}, folders_under(root))));
+  }
+}
+
+}  // namespace
+}  // namespace nvlsim
