@@ -24,7 +24,7 @@ std::string unit_and_direction(const metric& m) {
 
 /// The scenarios that have it, where those are not all of the kind.
 std::string condition(metric_kind k, const metric& m) {
-  return m.needs == metric_needs::nothing ? std::string() : fmt::format(" Of {}.", scenarios_with(k, m));
+  return m.needs == metric_needs::nothing ? std::string() : fmt::format(" Only in {}.", scenarios_with(k, m));
 }
 
 std::string entry(metric_kind k, const metric& m) {
