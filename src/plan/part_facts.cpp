@@ -9,8 +9,8 @@ double most(const port_bytes& b) { return std::max(b.out, b.in).base(); }
 
 }  // namespace
 
-// What is left of a kernel after its launch belongs to the larger of its two sides; where the kernel formula only
-// says that the launch is longest, to the larger at data-sheet rates.
+// The time of a kernel after its launch belongs to arithmetic or memory, whichever takes longer. If the launch
+// takes the longest, data-sheet rates decide between the two.
 part_facts facts_of(const gpu_spec& gpu, precision operands, const kernel_cost& k) {
   part_facts f;
   f.operands = operands;
