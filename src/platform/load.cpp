@@ -37,7 +37,7 @@ void read_peaks(reader& r, gpu_spec& gpu) {
   std::vector<std::string> known;
   for (const precision p : all_precisions) known.emplace_back(name(p));
   auto entries = r.children("peaks");
-  if (entries.empty() && r.has("peaks")) r.fail("peaks", "a GPU needs the peak of at least one precision");
+  if (entries.empty() && r.has("peaks")) r.fail("peaks", "a GPU needs a peak for at least one precision");
   for (auto& [text, e] : entries) {
     const auto p = precision_by_name(text);
     if (!p) {
@@ -180,7 +180,7 @@ platform read_platform(config::document& doc, std::string name, diagnostics& pro
     if (const watts share = gpu_share_of(p, *p.rack.power_cap); share < p.gpu.cap() && share > p.gpu.idle_power)
       p.gpu.power_cap = share;
   check_platform(p, doc, reading, problems);
-  // Every GPU has as many links to each tray.
+  // Every GPU has the same number of links to each tray.
   if (const int trays = p.rack.nvlink_switch_trays; trays > 0)
     p.gpu.nvlink = p.gpu.nvlink * (static_cast<double>(std::max(trays - p.rack.failed_switch_trays, 0)) / trays);
   for (const problem& x : reading.sorted()) problems.add(x);

@@ -16,36 +16,34 @@ namespace nvlsim {
 /// Tensor-core (or vector, for FP32 and FP64) peak of one number format, as the data sheet prints it.
 struct peak_rate {
   flop_rate dense;
-  std::optional<flop_rate> sparse;  ///< with 2:4 structured sparsity; never used unless a scenario asks for it
+  std::optional<flop_rate> sparse;        ///< with 2:4 structured sparsity; used only if a scenario asks for it
   std::optional<energy_per_flop> energy;  ///< dynamic energy of one operation at the cap
 };
 
 struct gpu_spec {
   std::string name;          ///< "gb300": the key under which stacks keep measured efficiencies
   std::string architecture;  ///< "blackwell", "hopper": the key of pooled efficiencies
-  bool ultra = false;        ///< the later make of its architecture's silicon (Blackwell Ultra)
+  bool ultra = false;        ///< the later version of the silicon of its architecture (Blackwell Ultra)
   std::array<std::optional<peak_rate>, all_precisions.size()> peaks;
-  bytes hbm_nominal;        ///< as the vendor prints it; never used for fitting memory
-  bytes hbm_usable;         ///< what a job can allocate
+  bytes hbm_nominal;        ///< as the vendor states it; not used to check whether a job fits
+  bytes hbm_usable;         ///< available to a job
   bandwidth hbm_bandwidth;  ///< data sheet
   bandwidth hbm_stream;     ///< STREAM-like, measured
   bytes l2;
   int sm_count = 0;
-  rate exponentials;  ///< special-function exponentials a second (softmax)
+  rate exponentials;  ///< exponentials per second in special-function units (softmax)
   watts tdp, idle_power;
-  std::optional<watts> power_cap;  ///< where it is set to something else than tdp
+  std::optional<watts> power_cap;  ///< if it differs from tdp
   energy_per_byte hbm_energy;      ///< of HBM traffic
   bandwidth nvlink;                ///< one direction
   int nvlink_generation = 0;
   int nvlink_links = 0;
   bandwidth c2c;  ///< one direction, to the CPU, of one GPU (NVLink-C2C or PCIe)
 
-  watts cap() const {
-    return power_cap ? std::min(*power_cap, tdp) : tdp;
-  }  ///< nothing makes it draw more than tdp
-  /// The entry of `peaks` that bounds `p`: its own, else that of its `peak_format`; nullptr when the GPU lacks it.
+  watts cap() const { return power_cap ? std::min(*power_cap, tdp) : tdp; }  ///< a cap above tdp has no effect
+  /// The entry of `peaks` for `p`: its own, else that of its `peak_format`; nullptr if the GPU has neither.
   const peak_rate* peak(precision p) const;
-  /// Dense peak of the format that bounds `p`; nothing when the GPU lacks it.
+  /// Dense peak for `p`, as `peak` finds it; nothing if the GPU has none.
   std::optional<flop_rate> dense_peak(precision p) const;
 };
 
@@ -58,7 +56,7 @@ struct cpu_spec {
 };
 
 struct vm_spec {
-  std::string size;  ///< the cloud's name of it
+  std::string size;  ///< its name in the cloud
   int gpus = 0, cpus = 0, vcpus = 0;
   bytes memory;  ///< visible to the guest
   bytes nvme;
@@ -67,16 +65,16 @@ struct vm_spec {
 };
 
 struct rack_spec {
-  int vms = 0;  ///< VMs in one NVLink domain
+  int vms = 0;  ///< in one NVLink domain
   int nvlink_switch_trays = 0;
   int nvlink_planes = 0;        ///< switch ASICs, each with a link to every GPU
-  int failed_switch_trays = 0;  ///< `gpu_spec::nvlink` of a loaded platform is what the others leave
-  watts power_per_vm_other;     ///< NICs, DPUs, SSDs, fans of a tray
+  int failed_switch_trays = 0;  ///< a loaded platform's `gpu_spec::nvlink` already accounts for them
+  watts power_per_vm_other;     ///< NICs, DPUs, SSDs and fans of a tray
   watts power_per_switch_tray;
   double power_supply_efficiency = 1;
   std::optional<watts> provisioned_power;
   std::optional<watts>
-      power_cap;  ///< at the supplies, what-if: what is left after CPUs, trays and switches caps the GPUs
+      power_cap;  ///< what-if, at the supplies: the power left after CPUs, trays and switches caps the GPUs
 };
 
 struct switch_spec {
@@ -87,31 +85,32 @@ struct switch_spec {
   bool sharp = false;        ///< in-network reduction
 };
 
-/// How packets find their way through a fat tree. [docs/collectives.md#fabric-conditions]
+/// How a fat tree routes packets. [docs/collectives.md#fabric-conditions]
 enum class fabric_routing {
-  adaptive,  ///< around what is full or broken
-  fixed,     ///< by destination: regular traffic meets no other, a broken cable's goes on top of another's
-  hashed,    ///< by a hash of each connection (ECMP): some cables get several
+  adaptive,  ///< avoids full and broken links
+  fixed,     ///< by destination: regular traffic does not collide; traffic of a broken cable is added to another
+             ///< cable
+  hashed,    ///< by a hash of each connection (ECMP): some cables carry several connections
 };
 
 struct fabric_spec {
   std::string name;             ///< "quantum-x800", "quantum-2": the key of collective profiles
   bandwidth nic_bandwidth;      ///< one GPU's share, one direction, nominal
   int gpus_per_nic = 1;         ///< GPUs of a VM that share a NIC of `gpus_per_nic` x `nic_bandwidth`
-  double nic_efficiency = 1;    ///< of nominal, large messages
+  double nic_efficiency = 1;    ///< share of the nominal bandwidth, for large messages
   seconds latency;              ///< one-way, GPU to GPU across the fabric
   switch_spec leaf;             ///< every level uses this switch
   double oversubscription = 1;  ///< leaf down-links over up-links; 1 is non-blocking
-  int rails = 1;                ///< groups of leaves, each with the NICs of one place in every VM
+  int rails = 1;                ///< groups of leaves; each serves the NICs at one position of every VM
   fabric_routing routing = fabric_routing::adaptive;
-  int connections = 1;                       ///< between two NICs, each hashed for itself
-  int failed_spines = 0, failed_cables = 0;  ///< switches of the top; up-links of the leaf that lost most
-  bool sharp = false;                        ///< collectives may use the switches' reduction
-  bool host_driven = false;  ///< a process on the host moves every message: TCP, or no RDMA into the GPU
+  int connections = 1;                       ///< between two NICs, each hashed separately
+  int failed_spines = 0, failed_cables = 0;  ///< top-level switches; up-links of the leaf that lost the most
+  bool sharp = false;                        ///< collectives may use the reduction of the switches
+  bool host_driven = false;                  ///< a host process moves every message: TCP, or no RDMA to the GPU
 };
 
 struct price_spec {
-  std::optional<dollar_rate> per_gpu;  ///< on-demand list price; nothing when none is public
+  std::optional<dollar_rate> per_gpu;  ///< on-demand list price; nothing if none is public
   std::string note;
 };
 
@@ -130,13 +129,13 @@ struct platform {
   int gpus() const { return racks * gpus_per_rack(); }
 };
 
-/// GPUs of a platform: counts are ints.
+/// Maximum number of GPUs of a platform, because counts are ints.
 inline constexpr double most_gpus = 1e9;
 
-/// CPU memory that a GPU can keep things of its own in: half of its share (assumed).
+/// CPU memory that a GPU can use to offload data: half of its share (assumed).
 bytes cpu_room(const platform& p);
 
-/// What a rack's power leaves each of its GPUs while CPUs, trays and switches draw their most.
+/// Power that `rack_power` leaves for each GPU while CPUs, trays and switches draw their maximum.
 watts gpu_share_of(const platform& p, watts rack_power);
 
 /// Sums over all racks of a platform.
@@ -149,16 +148,16 @@ struct platform_totals {
 };
 platform_totals totals(const platform& p);
 
-/// A non-blocking (or oversubscribed) fat tree of equal switches.
+/// A fat tree of equal switches, non-blocking or oversubscribed.
 struct fat_tree {
   int levels = 0;
   std::vector<std::int64_t> switches;  ///< per level, leaves first
   std::int64_t cables = 0;             ///< between switches
 };
-/// The smallest tree for the NICs of `gpus`. With 144 ports and a NIC a GPU: 4,608 are 64 leaves and 32 spines; a
-/// third level appears beyond 10,368. Leaves are cabled in full; only leaves are oversubscribed; a NIC faster than
-/// a port takes several. Throws std::invalid_argument for fewer than four ports, less than one GPU a NIC or an
-/// oversubscription below one.
+/// The smallest tree for the NICs of `gpus`. With 144 ports and a NIC per GPU, 4,608 GPUs need 64 leaves and 32
+/// spines, and more than 10,368 GPUs need a third level. Leaves are fully cabled, and only they are
+/// oversubscribed. A NIC that is faster than a port takes several ports. Throws std::invalid_argument for fewer
+/// than four ports, less than one GPU per NIC or an oversubscription below one.
 fat_tree size_fat_tree(const fabric_spec& fabric, std::int64_t gpus);
 
 }  // namespace nvlsim
