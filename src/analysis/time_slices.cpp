@@ -162,7 +162,7 @@ std::string phase_of(const work_template& t) {
 
 double slowed_by(const work_template& t, double took_s) {
   const double longer = took_s - t.duration.base();
-  return longer > 1e-9 ? longer : 0;  // resolution of the engine's clock
+  return longer > 1e-9 ? longer : 0;  // resolution of SimGrid's clock
 }
 
 const work_part* slowed_part(const work_template& t) {

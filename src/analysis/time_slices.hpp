@@ -26,7 +26,7 @@ inline constexpr std::string_view waiting_phase = "waiting", no_work = "no work"
 std::string phase_of(const work_template& t);
 
 /// The time by which other traffic slowed an operation that took `took_s`. 0 if below the resolution of the
-/// engine's clock.
+/// SimGrid clock.
 double slowed_by(const work_template& t, double took_s);
 /// The part that other traffic slows down: the exchange with the longest wait. Null for an operation without
 /// parts.

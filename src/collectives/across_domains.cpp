@@ -9,34 +9,34 @@
 namespace nvlsim::collectives {
 namespace {
 
-/// Below this the library does not reduce in the domain's switches.
+/// With fewer members per domain, the library does not reduce in the switches of the domain.
 constexpr int nvls_members = 5;
 
 double log2_domains(const network& net) { return std::log2(static_cast<double>(net.domains)); }
 
-/// Of the ring through all ranks: the domain's links carry it, and a share of the NICs between domains.
+/// Bandwidth of the ring through all ranks: limited by the links of a domain and by a share of the NICs.
 bandwidth ring_rate(const fabric_collective& f, const domain_collective& d, const network& net) {
   const bandwidth nics = net.share(f.ring.nic_share);
   return net.members > 1 ? std::min<bandwidth>(nics, d.network_ring_rate ? *d.network_ring_rate : d.simple.rate)
                          : nics;
 }
 
-/// LL sends a flag with every word, and half of the wire with it; LL128 one of 8 bytes in 128.
+/// LL sends a flag with every word, which takes half of the wire. LL128 sends 8 bytes of flags per 128 bytes.
 constexpr double ll_payload = 0.5, ll128_payload = 120.0 / 128;
 
-/// Steps from domain to domain of what passes every rank once.
+/// Steps between domains of a message that passes every rank once.
 double steps_between(const call& c, const network& net) {
   if (c.kind == collective::send_recv || c.kind == collective::neighbor_exchange) return 1;
   return (net.domains - 1.0) * (c.kind == collective::all_reduce ? 2 : 1);
 }
 
-/// Ways from rank to rank for small messages: a ring through all, or, for all-reduce, a tree of domains that are
-/// chains inside.
+/// Paths of small messages: a ring through all ranks or, for all-reduce, a tree of domains with a chain in each
+/// domain.
 enum class way { ring, tree };
 
 way usual_way(const call& c) { return c.kind == collective::all_reduce ? way::tree : way::ring; }
 
-/// What passes through the domains, hop after hop, and between them.
+/// Consecutive hops: those inside domains and those between them.
 seconds hops_time(const call& c, way w, seconds inside, seconds outside, const network& net) {
   if (w == way::tree) return inside * (2 * (net.members - 1.0)) + net.step(outside) * (2 * log2_domains(net));
   const double between = std::min(steps_between(c, net), c.hops());
@@ -54,7 +54,7 @@ struct crossing {
 
 seconds ll_time(const crossing& x, way w) {
   const auto& [c, f, d, net, ring] = x;
-  // A domain inside the tree receives and sends the array twice, up and down; one at its end once.
+  // An inner domain of the tree receives and sends the array twice, up and down; a leaf does so once.
   const double passes = w == way::tree && net.domains > 2 ? 2 : 1;
   const bandwidth rate = std::min(f.ll.rate.read(), ring * (ll_payload / passes));
   return f.ll.latency + hops_time(c, w, d.ll.hop, f.ll.hop, net) +
@@ -64,7 +64,7 @@ seconds ll_time(const crossing& x, way w) {
 seconds ll128_time(const crossing& x, way w) {
   const auto& [c, f, d, net, ring] = x;
   const seconds inside = d.ll128 ? d.ll128->hop : d.ll.hop;
-  // A domain inside the tree passes all of the array up and down.
+  // An inner domain of the tree passes the whole array up and down.
   const bytes passed = w == way::tree && net.domains > 2 ? c.size * 2.0 : c.wire();
   const seconds transfer = std::max(c.wire() / f.ll128->rate, passed / (ring * ll128_payload));
   return f.ll128->latency + hops_time(c, w, inside, f.ll128->hop, net) + transfer;
@@ -76,7 +76,7 @@ seconds ring_time(const call& c, const fabric_collective& f, const network& net,
   return f.ring.latency + power_sum(steps, pipe(c.wire() / rate, f.ring.pipeline), f.ring.power);
 }
 
-/// `inside` and `pipeline_per_rank` are those of what reduces inside a domain.
+/// `inside` and `pipeline_per_rank` belong to the reduction inside a domain.
 seconds tree_time(const call& c, const fabric_collective::tree_params& t, const network& net, bandwidth inside,
                   seconds pipeline_per_rank) {
   bandwidth rate = net.share(net.domains == 2 ? t.nic_share_2 : t.nic_share_many);
@@ -88,7 +88,7 @@ seconds tree_time(const call& c, const fabric_collective::tree_params& t, const 
 
 seconds sharp_time(const call& c, const fabric_collective::sharp_params& s, const fabric_collective& f,
                    const domain_collective& d, const network& net) {
-  // Where the domain's switches do not reduce, its ranks are a chain, up and down.
+  // If the switches of a domain do not reduce, its ranks form a chain, up and down.
   constexpr double chain = 0.5;
   bandwidth rate = net.share(s.nic_share);
   if (net.members > 1)
@@ -97,7 +97,7 @@ seconds sharp_time(const call& c, const fabric_collective::sharp_params& s, cons
   return net.step(s.latency) + pipe(c.size / rate, s.pipeline);
 }
 
-/// The protocol of a name that an estimate carries.
+/// The protocol in the name of an estimate.
 std::string_view protocol_of(std::string_view algorithm) {
   if (algorithm.ends_with("ll128")) return "ll128";
   return algorithm.ends_with("ll") ? "ll" : "simple";
@@ -106,7 +106,7 @@ std::string_view protocol_of(std::string_view algorithm) {
 class cheapest {
  public:
   explicit cheapest(const call& c) : c_(c) {}
-  /// `family`: what NCCL_ALGO calls it.
+  /// `family`: the name in NCCL_ALGO.
   void offer(std::string_view algorithm, std::string_view family, seconds time) {
     const std::string_view wanted = c_.options.algorithm, protocol = c_.options.protocol;
     if (!wanted.empty() && wanted != family) return;
@@ -132,7 +132,7 @@ estimate across_domains(const call& c, const fabric_collective& f, const domain_
   const bool asked = c.options.algorithm == "sharp",
              free = c.options.algorithm.empty() && c.options.protocol.empty();
   cheapest best(c);
-  // Free to choose, the library sends the small messages of an all-reduce through its tree.
+  // By default, the library sends small messages of an all-reduce through its tree.
   const auto small = [&](way w, std::string_view ll, std::string_view ll128, std::string_view family) {
     best.offer(ll, family, ll_time({c, f, d, net, ring}, w));
     if (f.ll128 && (c.size <= f.ll128_limit || c.options.protocol == "ll128"))
@@ -147,8 +147,7 @@ estimate across_domains(const call& c, const fabric_collective& f, const domain_
     best.offer("nvls_tree", "nvls_tree", tree_time(c, *f.nvls_tree, net, *d.nvls_rate, d.nvls_pipeline_per_rank));
   if (reduces && f.sharp && (net.sharp || asked)) {
     best.offer("sharp", "sharp", sharp_time(c, *f.sharp, f, d, net));
-    if (free ||
-        asked) {  // free to choose, the library prefers the switches to its rings and to trees of whole messages
+    if (free || asked) {  // by default, the library prefers the switches to rings and to trees of whole messages
       estimate e = best.take();
       e.derived = e.algorithm == "sharp" && f.sharp->derived;
       return e;
@@ -164,7 +163,7 @@ estimate across_domains(const call& c, const fabric_collective& f, const domain_
 }
 
 estimate hierarchical(const call& c, const fabric_collective& f, const network& net, seconds inside) {
-  // Every member of a domain runs a ring with its peers of the others, over its own share and its own NIC.
+  // Each member of a domain runs a ring with its peers in the other domains, over its own share and its own NIC.
   const double steps = 2 * (net.domains - 1.0);
   const bytes share = c.size / static_cast<double>(net.fewest);
   const seconds wire = share * (steps / net.domains) / (net.nic * f.ring.nic_share);

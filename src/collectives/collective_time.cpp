@@ -39,7 +39,7 @@ void no_such_algorithm(const call& c, std::string_view where) {
   const std::string what = a.empty()   ? fmt::format("protocol \"{}\"", p)
                            : p.empty() ? fmt::format("algorithm \"{}\"", a)
                                        : fmt::format("algorithm \"{}\" by protocol \"{}\"", a, p);
-  std::string text = fmt::format("{} cannot run {} of {} ranks {} here", what, name(c.kind), c.ranks, where);
+  std::string text = fmt::format("{} cannot run {} of {} ranks {}", what, name(c.kind), c.ranks, where);
   throw input_error({{"", "", std::move(text), {}}});
 }
 
@@ -84,8 +84,8 @@ struct fabric_choice {
   bool derived;
 };
 
-/// A fabric of which something was measured has its latency beside that; what it is longer now is added to each
-/// step.
+/// A measured fabric stores its latency at the time of the measurement. The difference to the present latency is
+/// added to each step.
 seconds longer_than_default(const collective_profile& profile, const platform& p) {
   const measured_hardware* general = find(profile.measured_on, "default");
   if (!general || !general->latency) return {};
@@ -98,7 +98,7 @@ fabric_choice fabric_params(const collective_profile& profile, const platform& p
   const std::string& fabric = p.fabric.name;
   if (const auto* own = find(profile.fabric, fabric)) {
     if (const auto* f = find(*own, c)) return {*f, false};
-    // Gather and scatter are each other's mirror image, and run as an all-reduce's ring and small messages do.
+    // Gather and scatter mirror each other, and run like the ring and the small messages of an all-reduce.
     for (const collective like : {collective::all_gather, collective::all_reduce})
       if (const auto* f = find(*own, name(like)); f && c != name(collective::all_reduce)) return {*f, true};
   }
@@ -107,7 +107,7 @@ fabric_choice fabric_params(const collective_profile& profile, const platform& p
   unknown("fabric", fmt::format("{} on the fabric", c), fabric, keys(profile.fabric));
 }
 
-/// Rates of the wire as fast as this GPU's NVLink is against that of the GPUs measured; LL's to its own limit.
+/// Wire rates, scaled by the NVLink rate of this GPU over that of the measured GPUs. LL has a limit of its own.
 domain_collective on_nvlink(domain_collective d, double ratio) {
   d.ll.rate *= ratio;
   if (d.ll128) d.ll128->rate *= ratio;
@@ -118,7 +118,7 @@ domain_collective on_nvlink(domain_collective d, double ratio) {
   return d;
 }
 
-/// The library knows the links; its limit of LL is a constant up to half of them.
+/// The library knows the links. Its limit for LL is constant down to half of the links.
 protocol_tuning on_nvlink(protocol_tuning t, double ratio) {
   t.ll128.rate *= ratio;
   t.simple.rate *= ratio;
@@ -127,14 +127,14 @@ protocol_tuning on_nvlink(protocol_tuning t, double ratio) {
   return t;
 }
 
-/// Of a GPU's links, those that lead to the other `members` of a group. A switch leads all of them to anybody;
-/// without one they are taken as spread evenly over the GPUs of the domain.
+/// Share of the links of a GPU that lead to the other `members` of a group. With a switch all links reach every
+/// GPU. Without one, the links are assumed to be spread evenly over the GPUs of the domain.
 double links_reaching(const platform& p, int members) {
   const auto all = static_cast<double>(p.gpus_per_rack());
   return p.rack.nvlink_planes > 0 || members < 2 || members >= all ? 1 : (members - 1) / (all - 1);
 }
 
-/// One where the generation says all, which is where nothing says on what it was measured.
+/// 1 if only the generation is known, that is, if the profile does not say on which links it was measured.
 double nvlink_ratio(const collective_profile& profile, const platform& p, const std::string& domain, int members) {
   const measured_hardware* m = find(profile.measured_on, domain);
   if (!m || !m->nvlink || p.gpu.nvlink <= bandwidth{}) return 1;
@@ -215,7 +215,7 @@ collective_cost fused_all_reduce(const collective_profile& profile, const platfo
     throw input_error(
         {{"",
           "",
-          fmt::format("\"{}\" is no algorithm of the library: it has no protocols", options.algorithm),
+          fmt::format("\"{}\" is not an algorithm of the library, so it has no protocols", options.algorithm),
           {}}});
   const auto cost = custom_all_reduce_time(profile, p, size, g.ranks, options.algorithm);
   if (!cost) unknown("custom", "the fused all-reduce of GPU", p.gpu.name, keys(profile.custom));
@@ -279,7 +279,7 @@ collective_cost collective_time(const collective_profile& profile, const platfor
   const collectives::domain_kind domain = collectives::kind_of_domain(profile, p.gpu);
   const double ratio = nvlink_ratio(profile, p, domain.name, g.most_members());
   const bool derived = measured != kind || domain.derived || ratio != 1;
-  // Few evaluations are of another port rate than the measured one: those alone copy what they scale.
+  // Most calls use the measured port rate. Only the others copy the parameters, to scale them.
   const domain_collective* as_measured = &domain_params(profile, domain.name, name(measured));
   const protocol_tuning* tuning = find(profile.tuning, domain.name);
   std::optional<domain_collective> scaled;
@@ -326,7 +326,7 @@ std::optional<collective_spread> spread_of(const collective_profile& profile, co
   const std::string_view table = exchange ? "all_to_all" : "fabric";
   if (!cost.derived)
     if (const auto own = entry(table, p.fabric.name, member)) return own;
-  // What stands for all fabrics is as far off as it was for each of them, left out.
+  // The error of the default fabric is that of predicting each measured fabric from the others.
   return entry(table, "default", member);
 }
 
@@ -337,7 +337,7 @@ std::optional<collective_cost> expert_exchange_cost(const collective_profile& pr
   if (!kernel) return std::nullopt;
   if (g.domains == 1) return collective_cost{*kernel, algorithm, false};
   const collectives::network net = network_of(profile, p, collective::all_to_all, g);
-  // Of the copies that leave a rank, those for other domains.
+  // Share of the copies leaving a rank that go to other domains.
   const double away = static_cast<double>(g.ranks - net.fewest) / std::max(1, g.ranks - 1);
   const expert_exchange& k = profile.expert.find(std::string(kind))->second;
   const bytes leaving = bytes::from_base(t.tokens * t.reach() * t.hidden * k.element_bytes * away);

@@ -24,7 +24,7 @@ bool can_run(collective c, std::string_view algorithm) {
   return algorithm == pairwise && (c == collective::all_to_all || c == collective::send_recv);
 }
 
-/// Rounded down as integer arithmetic does it; a product of decimals may come out just below the integer it means.
+/// Rounds down like integer arithmetic. A product of decimals may lie slightly below the intended integer.
 double whole(double x) { return std::floor(x * (1 + 1e-12)); }
 seconds rounded(const ideal_network& net, seconds t) {
   return net.integer ? seconds::from_base(whole(t.base() * 1e9) * 1e-9) : t;
@@ -39,13 +39,17 @@ std::string_view ideal_algorithm(collective c, std::string_view asked, int ranks
     if (!can_run(c, a)) continue;
     if (a == asked || asked.empty()) {
       if (a != halving_doubling || std::has_single_bit(static_cast<unsigned>(ranks))) return a;
-      throw input_error({{"", "", fmt::format("halving_doubling takes a power of two ranks, not {}", ranks), {}}});
+      throw input_error(
+          {{"", "", fmt::format("halving_doubling needs a power of two of ranks, not {}", ranks), {}}});
     }
     possible += (possible.empty() ? "" : " or ") + std::string(a);
   }
   if (possible.empty())
     throw input_error(
-        {{"", "", fmt::format("{} cannot run on ideal parameters, only through a library", name(c)), {}}});
+        {{"",
+          "",
+          fmt::format("{} cannot run on ideal parameters, only through a collective library", name(c)),
+          {}}});
   throw input_error(
       {{"", "", fmt::format("{} on an ideal network runs by {}, not by \"{}\"", name(c), possible, asked), {}}});
 }
@@ -70,8 +74,7 @@ std::vector<message_rounds> ideal_rounds(const ideal_network& net, collective c,
     if (reduces) add(1.0 / ranks, ranks - 1, true);
     if (gathers) add(1.0 / ranks, ranks - 1, false);
   } else {
-    // All-to-all sends as many messages as there are others; a broadcast passes as many chunks as there are ranks
-    // down a line of them.
+    // All-to-all sends a message to every other rank. A broadcast passes one chunk per rank down a line of ranks.
     add(1.0 / ranks, c == collective::broadcast ? 2 * (ranks - 1) : ranks - 1, false);
   }
   return out;

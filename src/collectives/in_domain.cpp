@@ -13,7 +13,7 @@ namespace {
 constexpr seconds never = seconds::from_base(std::numeric_limits<double>::infinity());
 constexpr bytes nowhere = bytes::from_base(std::numeric_limits<double>::infinity());
 
-/// The library reduces in the switch from five ranks on, and gathers and scatters there beyond sixteen.
+/// The library reduces in the switch from five ranks up, and gathers and scatters there above sixteen.
 constexpr int nvls_reduce_ranks = 5, nvls_gather_ranks = 17;
 
 seconds line(const protocol_params& p, const call& c, bytes size) {
@@ -35,7 +35,7 @@ bool nvls_possible(const call& c, const domain_collective& d) {
   return c.ranks >= (reduces ? nvls_reduce_ranks : nvls_gather_ranks);
 }
 
-/// In the order in which the library goes through them as messages grow.
+/// In the order in which the library uses them as messages grow.
 enum protocol : std::size_t { ll, ll128, simple, nvls, protocols };
 constexpr std::array<std::string_view, protocols> protocol_names = {"ll", "ll128", "simple", "nvls"};
 
@@ -62,10 +62,10 @@ seconds protocol_time(const domain_collective& d, const call& c, protocol p, byt
   return d.nvls_latency + pipe(size * factor / *d.nvls_rate, d.nvls_pipeline_per_rank * c.ranks);
 }
 
-/// From which size on the library takes each protocol.
+/// The size from which the library uses each protocol.
 using first_sizes = std::array<bytes, protocols>;
 
-/// Where the library's own estimates cross. A protocol that it never prefers starts nowhere.
+/// Sizes at which the estimates of the library cross. A protocol that it never prefers has no start.
 first_sizes ring_zones(const call& c, const protocol_tuning& t, bool with_nvls) {
   const double factor = bus_factor(c.kind, c.ranks);
   struct believed {
@@ -78,7 +78,7 @@ first_sizes ring_zones(const call& c, const protocol_tuning& t, bool with_nvls) 
                                                           belief(t.simple, factor), std::nullopt};
   if (with_nvls && t.nvls) {
     lines[nvls] = belief(*t.nvls, 1);
-    // For gather and scatter the switch saves hops, not bytes.
+    // In gather and scatter the switch saves hops, not bytes.
     if (c.kind != collective::all_reduce) lines[nvls]->per_byte = lines[simple]->per_byte;
   }
   first_sizes first;
@@ -95,7 +95,7 @@ first_sizes ring_zones(const call& c, const protocol_tuning& t, bool with_nvls) 
     }
     first[j] = bytes::from_base(from);
   }
-  // One that is taken up by a later protocol before it starts is not taken at all.
+  // A protocol that starts after a later one is never used.
   for (std::size_t j = protocols - 1; j-- > 0;)
     if (lines[j] && first[j] >= *std::min_element(first.begin() + static_cast<std::ptrdiff_t>(j) + 1, first.end()))
       first[j] = nowhere;
@@ -124,7 +124,7 @@ estimate by_protocol(const call& c, const domain_collective& d) {
 estimate in_domain(const call& c, const domain_collective& d, const protocol_tuning* tuning) {
   const bool with_nvls = nvls_possible(c, d);
   const bool natural = forced(c, c.kind == collective::all_to_all ? "pairwise" : "ring");
-  // What the library does not run as a ring or in pairs, it runs by Simple.
+  // Algorithms other than rings and pairs run with Simple.
   const bool by_simple = !c.options.algorithm.empty() && !natural;
   if (by_simple && !c.options.protocol.empty() && c.options.protocol != "simple")
     no_such_algorithm(c, "in an NVLink domain");
@@ -132,11 +132,11 @@ estimate in_domain(const call& c, const domain_collective& d, const protocol_tun
   if (!c.options.protocol.empty() && !forced(c, "nvls")) return by_protocol(c, d);
   const first_sizes first = zones(c, tuning, with_nvls);
 
-  // The last protocol begun is the library's choice. Those still to come count at the size where they begin, so
-  // that a message is never dearer than a longer one.
+  // The library uses the last protocol that has started. Later ones count at the size at which they start, so that
+  // a message never takes longer than a larger one.
   std::size_t chosen = 0;
-  // Of what nobody measured, rates and hops are those of others, which do not fit where the library's estimates
-  // cross.
+  // Collectives that were not measured use rates and hops of others, which do not fit the crossing points of the
+  // library's estimates.
   const bool measured = c.kind != collective::broadcast && c.kind != collective::reduce;
   for (std::size_t j = 0; measured && j < protocols; ++j)
     if (first[j] < c.size || first[j] == bytes{}) chosen = tuning || forced(c, "nvls") ? j : chosen;
@@ -158,8 +158,8 @@ estimate derived_in_domain(const call& c, const domain_collective& d) {
   const auto time = [&](double hops, double factor) {
     return d.simple.latency + d.simple.hop * hops + pipe(c.size * factor / d.simple.rate, d.pipeline);
   };
-  // Every rank is inside one of the two trees and a leaf of the other: it sends and receives half of the array
-  // three times and once.
+  // Every rank is an inner node of one of the two trees and a leaf of the other: it sends and receives half of the
+  // array three times and once.
   if (reduces && forced(c, "tree")) return {time(2 * doublings, 2), "tree", true};
   const bool powers = (c.ranks & (c.ranks - 1)) == 0;
   if ((reduces || halves) && powers && forced(c, "halving_doubling"))

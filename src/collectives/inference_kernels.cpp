@@ -27,7 +27,7 @@ double places_reached(double places, double copies) { return places * (1 - std::
 
 double expert_traffic::reach() const {
   const double n = std::max(ranks, 1);
-  // Its own rank costs no wire.
+  // Tokens for the own rank do not use the wire.
   return (spread ? std::min(topk, n) : places_reached(n, topk)) * (n - 1) / n;
 }
 
@@ -39,7 +39,7 @@ std::optional<seconds> expert_exchange_time(const collective_profile& profile, c
   const double n = std::max(t.ranks, 1);
   const bytes sent = bytes::from_base(t.reach() * t.skew * t.hidden * k.element_bytes);
   const seconds wire = sent / (p.gpu.nvlink * k.nvlink_share) * (1 + k.per_peer * n);
-  // A token is handled while others are on the wire.
+  // Handling a token overlaps with the transfer of others.
   constexpr double overlap = 4;
   return k.latency * (1 + k.per_doubling * std::log2(n)) +
          collectives::power_sum(k.per_token, wire, overlap) * t.tokens;

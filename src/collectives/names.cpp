@@ -22,7 +22,7 @@ std::span<const std::string> collective_algorithms() { return algorithms; }
 std::optional<collective> collective_by_name(std::string_view name) {
   for (std::size_t i = 0; i < names.size(); ++i)
     if (names[i] == name) return static_cast<collective>(i);
-  // As nccl-tests and published tables spell them.
+  // Spellings of nccl-tests and of published tables.
   if (name == "alltoall") return collective::all_to_all;
   if (name == "sendrecv") return collective::send_recv;
   return std::nullopt;

@@ -6,7 +6,7 @@
 namespace nvlsim {
 namespace {
 
-/// LL sends a flag of four bytes with every four, LL128 one of eight with every 120.
+/// LL sends a flag of 4 bytes with every 4 bytes, LL128 a flag of 8 bytes with every 120.
 double flags(std::string_view algorithm) {
   if (algorithm.ends_with("ll")) return 2;
   return algorithm.ends_with("ll128") ? 128.0 / 120 : 1;
@@ -14,7 +14,8 @@ double flags(std::string_view algorithm) {
 
 port_bytes both_ways(bytes b) { return {b, b}; }
 
-/// The switch reads all of the array from every rank and multicasts the sums, a share of which each rank wrote.
+/// The switch reads the whole array of every rank. Each rank then writes its share of the sums, which the switch
+/// multicasts.
 port_bytes switch_reduction(bytes size, double ranks) { return both_ways(size * (1 + 1 / ranks)); }
 
 port_bytes in_domain(collective c, bytes size, int ranks, std::string_view algorithm) {
@@ -29,11 +30,11 @@ port_bytes in_domain(collective c, bytes size, int ranks, std::string_view algor
   return both_ways(size * (bus_factor(c, ranks) * flags(algorithm)));
 }
 
-/// Every rank's NIC carries its share of what a domain of `g` ranks exchanges with others.
+/// The NIC of each rank carries its share of the traffic of a domain of `g` ranks with other domains.
 network_traffic across_domains(collective c, bytes size, const comm_group& group, std::string_view algorithm) {
   const bool pair = c == collective::send_recv || c == collective::neighbor_exchange;
   const double g = pair ? 1 : group.most_members(), few = pair ? 1 : group.fewest_members(), n = group.ranks;
-  const double inside = (g - 1) / g;  // of the hops through a domain
+  const double inside = (g - 1) / g;  // share of the hops of a domain that stay inside
   if (algorithm == "pairwise") return {both_ways(size * ((g - 1) / n)), both_ways(size * ((n - few) / n))};
   if (algorithm == "sharp") return {g > 1 ? switch_reduction(size, g) : port_bytes{}, both_ways(size / few)};
   if (algorithm == "hierarchical") {
@@ -43,8 +44,8 @@ network_traffic across_domains(collective c, bytes size, const comm_group& group
   const bool small = algorithm == "ll" || algorithm == "ll128";
   const bool tree = algorithm == "tree" || algorithm == "nvls_tree" || (small && c == collective::all_reduce);
   if (tree) {
-    // Each half of the array has its tree. Of two domains, each is the root of one tree and the leaf of the other;
-    // of more, each is inside one tree and a leaf of the other.
+    // Each half of the array has its own tree. With two domains, each is the root of one tree and the leaf of the
+    // other. With more, each is an inner node of one tree and a leaf of the other.
     const double passes = group.domains == 2 ? 1 : 2;
     const port_bytes domain =
         algorithm == "nvls_tree" ? switch_reduction(size, g) : both_ways(size * (2 * inside));

@@ -3,14 +3,14 @@
 namespace nvlsim {
 namespace {
 
-// What a direction of attention does differently from the forward.
+// A direction of attention relative to the forward pass.
 struct direction {
-  double flops;  // of the forward's
-  double rate;   // of the forward's
-  double io;     // of the forward's bytes
+  double flops;  // over those of the forward pass
+  double rate;   // over that of the forward pass
+  double io;     // bytes over those of the forward pass
 };
 
-// The time of `pairs` scores when every block of query rows is filled up to `item_rows`.
+// The time of `pairs` scores when every block of query rows is padded to `item_rows`.
 // [docs/models-and-assumptions.md#attention]
 kernel_cost cost(const gpu_spec& gpu, const attention_params& p, const attention_shape& s, direction d) {
   if (!(s.batch > 0 && s.heads > 0 && s.queries > 0 && s.pairs > 0)) return {};
@@ -20,7 +20,7 @@ kernel_cost cost(const gpu_spec& gpu, const attention_params& p, const attention
       compute::smooth_max(d.flops * 2 * dims / rate, 1 / (p.exponential_share * gpu.exponentials.base()));
   const double items = std::ceil(s.queries / p.item_rows);
   const double rows = items * p.item_rows;
-  const double keys = s.pairs / s.queries;  // of an average query
+  const double keys = s.pairs / s.queries;  // per query, on average
   const double tiled_pairs = rows * (keys + (rows - s.queries) / 2 + p.item_rows / 2);
   const double longest_item = p.item_rows * (keys + rows - s.queries / 2);
   const double item_time = p.item_time.base();
@@ -48,7 +48,7 @@ kernel_cost attention_forward_cost(const gpu_spec& gpu, const kernel_profile& k,
   return attention_forward_cost(gpu, s.fp8 && k.attention_fp8 ? *k.attention_fp8 : k.attention, s);
 }
 
-// Five products instead of two; reads Q, K, V, the output and its gradient, writes three gradients.
+// Five products instead of two. Reads Q, K, V, the output and its gradient; writes three gradients.
 kernel_cost attention_backward_cost(const gpu_spec& gpu, const attention_params& p, const attention_shape& s) {
   return cost(gpu, p, s, {.flops = 2.5, .rate = p.backward_efficiency, .io = 2});
 }

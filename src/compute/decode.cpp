@@ -5,18 +5,18 @@
 namespace nvlsim {
 namespace {
 
-constexpr double wide_tile = 64;   // query heads that one item of absorbed MLA computes, filled up
-constexpr double free_keys = 128;  // of an item of absorbed MLA: the first block, part of its item_time
+constexpr double wide_tile = 64;   // query heads per item of absorbed MLA, padded
+constexpr double free_keys = 128;  // of an item of absorbed MLA: the first block, which its item_time includes
 constexpr double decode_rounding =
     0.3;  // of the last round of items [docs/models-and-assumptions.md#decode-attention]
 constexpr double mla_rounding = 1;
-constexpr double key_elements = 128;  // for which ungrouped_decode_params::key_time holds
+constexpr double key_elements = 128;  // at which ungrouped_decode_params::key_time was measured
 
 double parts_of(double items, double context, double chunk, int sm_count) {
   return std::clamp(sm_count / items, 1.0, std::max(1.0, context / chunk));
 }
 
-/// Times of the items of one decode step, apart from the memory they share.
+/// Times of the items of one decode step, without the memory time that they share.
 struct items_time {
   double combine, issue;
 };

@@ -9,7 +9,7 @@ namespace {
 
 constexpr double tile_columns = 128;
 constexpr double tile_rounding = 0.5;  // of the last round of tiles [docs/kernels.md#expert-kernels]
-constexpr double copy_bytes = 4;       // of an element that is read and written in 16 bit
+constexpr double copy_bytes = 4;       // per element, read and written in 16 bits
 
 expert_load load_of(const std::vector<double>& tokens, std::size_t first, std::size_t count) {
   expert_load out;
@@ -23,7 +23,7 @@ expert_load load_of(const std::vector<double>& tokens, std::size_t first, std::s
   return out;
 }
 
-// Uniform in [0, 1), the same on every platform.
+// Uniform in [0, 1); identical on every platform.
 double uniform(std::mt19937_64& source) { return static_cast<double>(source() >> 11) * 0x1p-53; }
 
 /// Popularity between `low` and `high` with density ~ x^-exponent.
@@ -34,8 +34,8 @@ double pareto(double u, double low, double high, double exponent) {
   return std::pow((b - a) * u + a, 1 / one_less);
 }
 
-/// Whole counts in proportion to popularity: what rounding gives too much is taken from the least popular, what is
-/// missing goes to the most popular, and no expert gets a token twice.
+/// Integer counts in proportion to popularity. A surplus from rounding is taken from the least popular experts, a
+/// deficit is added to the most popular ones. No expert gets a token twice.
 std::vector<double> counts_of(const std::vector<double>& popularity, double tokens, double pairs) {
   double total = 0, missing = pairs;
   for (const double x : popularity) total += x;
@@ -87,7 +87,7 @@ expert_load skewed_load(const expert_routing& r, double exponent, int draws, std
   const auto experts = static_cast<std::size_t>(r.experts);
   const auto ranks = static_cast<std::size_t>(std::clamp(r.ranks, 1.0, r.experts));
   const std::size_t local = std::max<std::size_t>(1, experts / ranks);
-  // Few tokens on many experts: shares are drawn instead of counts.
+  // Few tokens on many experts: draws shares instead of counts.
   const bool sparse = pairs <= r.experts;
   const double low = sparse ? 0.01 : 1, high = sparse ? 2 : std::max(1.001, 0.8 * r.tokens);
   std::mt19937_64 source(seed);
@@ -109,7 +109,7 @@ expert_load skewed_load(const expert_routing& r, double exponent, int draws, std
 
 namespace {
 
-/// Kernels are chosen by the tokens of a mean expert, not by those of each.
+/// The mean number of tokens per expert selects the kernel, not the number of each expert.
 std::size_t tile_for(const moe_params& p, double mean) {
   std::size_t t = 0;
   while (t + 1 < expert_load::tile_rows.size() && expert_load::tile_rows[t] < p.tile_margin * mean &&

@@ -10,7 +10,7 @@ namespace {
 
 using compute::cube;
 
-// Sides of the output tiles that GEMM libraries offer; at least one side of a tile is 64, 128 or 256.
+// Sides of the output tiles in GEMM libraries. At least one side of a tile is 64, 128 or 256.
 constexpr std::array sides = {16.0, 32.0, 64.0, 128.0, 192.0, 256.0};
 constexpr auto wide = [](double side) { return side == 64 || side == 128 || side == 256; };
 
@@ -28,11 +28,10 @@ constexpr auto tiles = [] {
   return out;
 }();
 
-constexpr double split_element_bytes = 8;  // of a partial sum: written and read in FP32
+constexpr double split_element_bytes = 8;  // per element of a partial sum, written and read in FP32
 constexpr std::array splits = {1.0, 2.0, 4.0, 8.0};
 
-// Libraries choose tiles that fill the last wave, so that a partly filled one costs only this share of a full
-// one.
+// Libraries choose tiles that fill the last wave well: the empty part of a wave costs only this share of its time.
 constexpr double wave_rounding = 0.1;  // [docs/models-and-assumptions.md#gemm]
 
 double waves(double items_per_sm) {
@@ -44,11 +43,11 @@ double waves(double items_per_sm) {
 }
 
 struct tile_work {
-  std::array<double, tiles.size()> items_per_sm;  // output tiles
-  std::array<double, tiles.size()> step_cubed;    // time of a unit of k of one tile, cubed
+  std::array<double, tiles.size()> items_per_sm;  // output tiles per SM
+  std::array<double, tiles.size()> step_cubed;    // time per unit of k of one tile, cubed
 };
 
-constexpr double sparse_index_bytes = 0.125;  // 2 bits for each of the two kept values of four
+constexpr double sparse_index_bytes = 0.125;  // 2 bits for each of the two values kept of four
 
 tile_work work_of(const gpu_spec& gpu, const gemm_params& p, const gemm_shape& s, double rate) {
   std::array<double, sides.size()> rows, columns;
@@ -68,7 +67,7 @@ tile_work work_of(const gpu_spec& gpu, const gemm_params& p, const gemm_shape& s
   return w;
 }
 
-// Cube of the best tile's time per unit of k, when every tile is cut into `split` parts.
+// Cube of the time per unit of k of the best tile, if every tile is split into `split` parts along k.
 double best_cubed(const tile_work& w, double split) {
   double best = std::numeric_limits<double>::infinity();
   for (std::size_t t = 0; t < tiles.size(); ++t)

@@ -22,7 +22,7 @@ const kernel_profile* entry_for(const stack& s, const gpu_spec& gpu) {
   return nullptr;
 }
 
-/// Applies `factor` of a format to every rate of a tensor core; formats without one are dropped.
+/// Multiplies each tensor rate by `factor` of its format, and drops formats without a factor.
 template <class Factor>
 void scale_rates(kernel_profile& k, Factor factor) {
   const auto scale = [&](constant<flop_rate>& rate, precision p) {
@@ -46,7 +46,7 @@ void scale_rates(kernel_profile& k, Factor factor) {
   std::erase_if(k.moe, zero);
 }
 
-/// The GPU's peak over that of the GPU whose rates the entry holds; zero when either lacks the format.
+/// Peak of the GPU over the peak of the GPU that the entry was measured on; zero if either lacks the format.
 double share_of_peak(const kernel_profile& k, const gpu_spec& gpu, precision p) {
   const auto origin = k.peaks_of_origin.find(peak_format(p));
   const auto peak = gpu.dense_peak(p);
@@ -55,9 +55,9 @@ double share_of_peak(const kernel_profile& k, const gpu_spec& gpu, precision p) 
 
 struct likeness {
   precision wanted;
-  std::array<precision, 3> measured;  // the first that the stack has
+  std::array<precision, 3> measured;  // in order of preference
 };
-// Formats that no table measures on most GPUs: the same kernels at the share of peak of a like format.
+// Formats that were not measured on most GPUs: they reach the share of peak of a similar format.
 constexpr std::array<likeness, 4> unmeasured_formats = {
     {{precision::int8, {precision::mxfp8, precision::fp8, precision::bf16}},
      {precision::tf32, {precision::bf16, precision::fp16, precision::bf16}},
@@ -81,7 +81,8 @@ void add_unmeasured_formats(kernel_profile& k, const gpu_spec& gpu) {
   }
 }
 
-/// Largest share of its data-sheet peak that GEMMs of a format reach on any measured GPU; nothing where none was.
+/// Largest share of the data-sheet peak that GEMMs of a format reach on any measured GPU; nothing if none was
+/// measured.
 std::optional<double> largest_share(const stack& s, precision p) {
   std::optional<double> out;
   for (const auto& [name, k] : s.kernels) {
@@ -94,7 +95,7 @@ std::optional<double> largest_share(const stack& s, precision p) {
   return out;
 }
 
-/// Rates of a GPU that the entry does not name: its share of peak in another architecture, its power in the same.
+/// Rates of a GPU that the entry does not name: scaled by peak in another architecture, by power in the same one.
 void scale_to(kernel_profile& k, const stack& s, const gpu_spec& gpu) {
   if (!k.peaks_of_origin.empty()) {
     const kernel_profile origin = k;
@@ -121,10 +122,10 @@ void scale_to(kernel_profile& k, const stack& s, const gpu_spec& gpu) {
   }
 }
 
-/// Whether the rates are those of this GPU, not of another that the entry of its name stands on.
+/// Whether the rates were measured on this GPU, not on another one whose rates its entry reuses.
 bool named(const kernel_profile& k, const gpu_spec& gpu) { return k.gpu == gpu.name && k.peaks_of_origin.empty(); }
 
-/// The platform's peak over that of the measured GPU; 1 where either lacks the format.
+/// Peak of the platform over the peak of the measured GPU; 1 if either lacks the format.
 double peak_ratio(const measured_gpu& m, const gpu_spec& gpu, precision p) {
   const auto was = m.peaks.find(peak_format(p));
   const auto now = gpu.dense_peak(p);
@@ -134,8 +135,8 @@ double power_ratio(const measured_gpu& m, const gpu_spec& gpu) {
   return (gpu.tdp - gpu.idle_power) / m.dynamic_power;
 }
 
-/// Rates of the GPU that the entry names where the platform says otherwise of it than was measured, its cap
-/// included. More power takes no format beyond its dense peak.
+/// Rates of a measured GPU whose peaks or power cap were changed in the platform. More power does not raise a
+/// format above its dense peak.
 void follow_platform(kernel_profile& k, const gpu_spec& gpu) {
   const measured_gpu m = *k.measured_on;
   const auto rates = k.gemm;
@@ -149,7 +150,7 @@ void follow_platform(kernel_profile& k, const gpu_spec& gpu) {
   });
 }
 
-/// What of `follow_platform` a result must say.
+/// The note for results about what `follow_platform` did.
 std::string deviation_note(const kernel_profile& k, const gpu_spec& gpu) {
   if (!k.measured_on) return {};
   const measured_gpu& m = *k.measured_on;
@@ -211,7 +212,7 @@ const kernel_spread* spread_of(const stack& s, const gpu_spec& gpu, std::string_
                                                                      : 2)
         : its_family.substr(0, its_family.find('/')) == kernel_class && k.architecture == gpu.architecture ? 1
                                                                                                            : 0;
-    // Of equals the widest: what stands for others must not promise more than any of them.
+    // The widest spread: a pooled value must not promise more than any of its members.
     const auto width = [](const kernel_spread& x) { return x.high / x.low; };
     if (rank == 0 || rank < best_rank || (rank == best_rank && width(k) <= width(*best))) continue;
     best = &k;
@@ -231,8 +232,9 @@ std::string kernels_note(const stack& s, const gpu_spec& gpu) {
   if (entry && !named(*entry, gpu) && entry->peaks_of_origin.empty() && entry->dynamic_power_of_origin)
     // [docs/kernels.md#unmeasured-gpus]
     out = fmt::format(
-        "no kernel was measured on {}: those of its architecture, rates by ({:.0f} W / {:.0f} W)^{:.2g} of "
-        "dynamic power{}, at most the largest share of a dense peak that was measured",
+        "no kernel was measured on {}: kernels of its architecture, with rates scaled by ({:.0f} W / {:.0f} "
+        "W)^{:.2g} of "
+        "dynamic power{}, up to the largest measured share of a dense peak",
         gpu.name, (gpu.tdp - gpu.idle_power).base(), entry->dynamic_power_of_origin->base(), entry->power_exponent,
         gpu.ultra && entry->ultra_factor != 1
             ? fmt::format(" and {:.4g} for the later make of its silicon", entry->ultra_factor)

@@ -5,7 +5,7 @@
 namespace nvlsim {
 namespace {
 
-// Without a measured energy, the dense peak draws all the power there is between idle and the cap.
+// Without a measured energy, the dense peak is assumed to draw all the power between idle and the cap.
 energy_per_flop energy_of(const gpu_spec& gpu, precision operands) {
   const peak_rate* peak = gpu.peak(operands);
   if (!peak) return {};

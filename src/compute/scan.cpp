@@ -7,13 +7,13 @@
 namespace nvlsim {
 namespace {
 
-/// What one kernel does for a token: products and exponentials a head, 16-bit vectors of a head (of P) and of a
-/// group (of N), bytes of each element of a head's state once a chunk, bytes of each element of a group's chunk
-/// matrix.
+/// Cost of one kernel per token: products and exponentials per head; 16-bit vectors per head (of P elements) and
+/// per group (of N); bytes per element of the state of a head, once per chunk; bytes per element of the chunk
+/// matrix of a group.
 struct scan_kernel {
   double state_products;  ///< P x N multiply-adds
   double chunk_products;  ///< Q x P
-  double score_products;  ///< Q x N, a group (a head under the delta rule)
+  double score_products;  ///< Q x N per group (per head under the delta rule)
   double exponentials;    ///< Q
   double head_vectors, group_vectors;
   double state_bytes, chunk_bytes;
@@ -56,8 +56,8 @@ constexpr std::array<scan_kernel, 6> delta_backward = {{
     {0, 3, 4, 1, 4, 6, 0, 8},  // prepare_wy_repr_bwd
 }};
 
-// Each kernel waits for its arithmetic, for its bytes or for the SMs that work on its elements; none of them runs
-// beside another.
+// Each kernel takes the longest of its arithmetic, its memory traffic and the SM time of its elements. Kernels do
+// not overlap.
 struct scan_rates {
   flop_rate tensor;
   double words_per_sm = 0;  ///< 16-bit words and exponentials a second; 0: no limit

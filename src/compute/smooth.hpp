@@ -9,20 +9,20 @@ namespace nvlsim::compute {
 
 inline double cube(double x) { return x * x * x; }
 
-/// Above both, by at most 26 % where they are equal: two resources that overlap imperfectly.
+/// A smooth maximum: up to 26 % above the larger value, when both are equal. Models two resources that overlap
+/// imperfectly.
 inline double smooth_max(double a, double b) { return std::cbrt(cube(a) + cube(b)); }
 
-/// Of L2, what operands or a cache may take that are found there again at the next launch of a benchmark.
+/// Share of L2 up to which the operands or the cache of a benchmark are still in L2 at its next launch.
 constexpr double resident_share = 0.75;  // [docs/models-and-assumptions.md#decode-attention]
 
-/// Rounds of SMs that `items_per_sm` equal items take, when a partly filled round costs `rounding` of what is
-/// missing to a full one.
+/// Rounds of SMs for `items_per_sm` equal items. The empty part of the last round costs `rounding` of its time.
 inline double rounds(double items_per_sm, double rounding) {
   if (items_per_sm <= 1) return 1;
   return items_per_sm + rounding * (std::ceil(items_per_sm - 1e-9) - items_per_sm);
 }
 
-/// What a kernel waits for most: the launch when it takes at least as long as all the rest.
+/// What limits a kernel: the launch if it takes at least half of the time, else the longer of the other two.
 inline bound limit_of(double launch, double compute, double memory, double total) {
   if (launch >= total - launch) return bound::launch;
   return compute >= memory ? bound::compute : bound::memory;

@@ -5,7 +5,7 @@
 namespace nvlsim {
 namespace {
 
-constexpr double row_tile = 64;  // query heads of one token that a matrix instruction takes together
+constexpr double row_tile = 64;  // query heads of one token per matrix instruction
 
 kernel_cost bounded(const gpu_spec& gpu, const attention_params& p, double work, double compute, double moved) {
   const double memory = moved / gpu.hbm_stream.base();
@@ -39,7 +39,7 @@ kernel_cost attend(const gpu_spec& gpu, const attention_params& p, const sparse_
 
 }  // namespace
 
-// Keys of neighbouring queries overlap and stay in L2: HBM sees queries, outputs and one vector a token.
+// Keys of neighbouring queries overlap and stay in L2. HBM carries only queries, outputs and one vector per token.
 kernel_cost sparse_attention_forward_cost(const gpu_spec& gpu, const attention_params& p,
                                           const sparse_attention_shape& s) {
   return attend(gpu, p, s, {1, 1, p.io_passes * 2 * s.tokens * (s.heads * (s.qk_dim + s.v_dim) + s.qk_dim)});
@@ -48,11 +48,11 @@ kernel_cost sparse_attention_forward_cost(const gpu_spec& gpu, const attention_p
 kernel_cost sparse_attention_backward_cost(const gpu_spec& gpu, const attention_params& p,
                                            const sparse_attention_shape& s) {
   const double vectors = 2 * p.io_passes * 2 * s.tokens * (s.heads * (s.qk_dim + s.v_dim) + s.qk_dim);
-  const double scattered = 4 * s.tokens * s.keys * s.qk_dim;  // FP32 gradients of keys, which are values too
+  const double scattered = 4 * s.tokens * s.keys * s.qk_dim;  // FP32 gradients of keys, which are also the values
   return attend(gpu, p, s, {2.5, p.backward_efficiency, vectors + scattered});
 }
 
-// Products of all heads and scored keys; the scores are written once and read twice by the selection.
+// Products of all heads with all scored keys. The scores are written once, and the selection reads them twice.
 kernel_cost indexer_forward_cost(const gpu_spec& gpu, const attention_params& p, const indexer_shape& s) {
   if (!(s.tokens > 0 && s.heads > 0 && s.scored > 0)) return {};
   const double work = 2 * s.tokens * s.scored * s.heads * s.dim;
@@ -60,8 +60,7 @@ kernel_cost indexer_forward_cost(const gpu_spec& gpu, const attention_params& p,
   return bounded(gpu, p, work, work / rate_of(p, s.fp8), moved);
 }
 
-// Its loss compares scores and attention on the chosen keys alone: two gradients, and the attention it compares
-// with.
+// The loss of the indexer compares scores with attention on the selected keys: two gradients, and that attention.
 kernel_cost indexer_backward_cost(const gpu_spec& gpu, const attention_params& p, const indexer_shape& s) {
   if (!(s.tokens > 0 && s.heads > 0 && s.chosen > 0)) return {};
   const double work = 2 * 2 * s.tokens * s.chosen * s.heads * s.dim;

@@ -13,7 +13,7 @@
 namespace nvlsim::config {
 namespace {
 
-/// A number with its source, `{"value": ..., ...}`, is replaced as a whole; other objects are merged.
+/// Whether a patch merges the object. Numbers with a source, `{"value": ..., ...}`, are replaced instead.
 bool is_table(const value& v) { return v.members() && !v.find("value"); }
 
 /// RFC 7386: members of `patch` replace or extend those of `target`; null removes.
@@ -36,7 +36,7 @@ void merge_patch(value& target, const value& patch) {
   std::erase_if(into, [](const value::member& m) { return m.second.is_null(); });
 }
 
-/// What was inside the replaced value at `pointer` is gone, and so are its origins.
+/// Sets the origin of the value at `pointer`, and removes the origins inside the value that it replaced.
 void note_origin(document& doc, const std::string& pointer, const origin& by) {
   const std::string inside = pointer + "/";
   auto it = doc.origins.lower_bound(inside);
@@ -44,7 +44,7 @@ void note_origin(document& doc, const std::string& pointer, const origin& by) {
   doc.origins[pointer] = by;
 }
 
-/// Marks every value that `patch` sets as coming from `by`, which has it below `below`.
+/// Sets the origin of every value in `patch` to `by`, whose file has them below the pointer `below`.
 void note_origins(document& doc, const value& patch, const std::string& pointer, const origin& by,
                   std::string_view below) {
   for (const auto& [key, v] : *patch.members()) {
@@ -58,7 +58,7 @@ void note_origins(document& doc, const value& patch, const std::string& pointer,
   }
 }
 
-/// Writes `v` at the place that `tokens` name in `root`, making objects on the way. Returns what is wrong, or "".
+/// Writes `v` at the place that `tokens` name in `root`, and creates objects on the way. Returns a problem, or "".
 std::string write_at(value& root, const std::vector<std::string>& tokens, value v) {
   value* at = &root;
   for (const std::string& token : tokens) {
@@ -73,7 +73,7 @@ std::string write_at(value& root, const std::vector<std::string>& tokens, value 
       return fmt::format("a value of type {} has no members", at->type_name());
     }
   }
-  if (at->find("value") && !v.members() && !v.is_null()) {  // a number keeps its shape, and loses its source
+  if (at->find("value") && !v.members() && !v.is_null()) {  // a number with a source gets a new source
     at->set("value", std::move(v));
     at->set("source", value{"set by the user"});
     at->set("kind", value{"assumed"});
@@ -118,7 +118,7 @@ void add_unknown(std::string_view what, std::string_view name, const std::vector
   std::string hint = nearest(name, names);
   std::string message = fmt::format("unknown {} {}", what, in_quotes(name));
   if (hint.empty() && !names.empty()) {
-    std::vector<std::string> like;  // "gb300" may mean any gb300-*
+    std::vector<std::string> like;  // "gb300" can stand for any gb300-*
     std::copy_if(names.begin(), names.end(), std::back_inserter(like),
                  [&](const std::string& n) { return name.size() > 2 && n.find(name) != std::string::npos; });
     message += !like.empty()        ? fmt::format("; did you mean one of {}?", fmt::join(like, ", "))

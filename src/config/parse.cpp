@@ -1,4 +1,4 @@
-// JSON text to `value`, through nlohmann's SAX interface so that duplicates and depth are seen.
+// JSON text to `value`. nlohmann's SAX interface makes duplicate keys and depth visible.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -83,7 +83,7 @@ class builder : public nlohmann::json_sax<nlohmann::json> {
       problems_.add(where_, "", fmt::format("nested deeper than {} levels", max_document_depth));
       return false;
     }
-    // The parent does not grow while the child is open, so the pointers in the levels stay valid.
+    // The pointers in the levels stay valid, because a parent does not grow while a child is open.
     levels_.push_back({place(std::move(v)), {}, {}});
     return true;
   }
@@ -102,7 +102,7 @@ class builder : public nlohmann::json_sax<nlohmann::json> {
 struct wording {
   std::string_view theirs, ours;
 };
-/// Of the same width where "null" is no longer than the word, so that messages name the right column.
+/// Replacements have the width of the words if possible, so that messages name the right column.
 constexpr wording python_literals[] = {{"-Infinity", "null     "}, {"Infinity", "null    "}, {"NaN", "null"}};
 
 std::string without_python_literals(std::string_view text) {
@@ -131,9 +131,8 @@ document parse(std::string_view text, origin self, diagnostics& problems, root_t
     problems.add(doc.self.where, "", fmt::format("larger than {} MiB", max_document_bytes >> 20));
     return doc;
   }
-  if (const std::size_t at = text.find('\0');
-      at != std::string_view::npos) {  // where the parser would stop reading
-    problems.add(doc.self.where, "", fmt::format("byte {} is 0: this is no text", at + 1));
+  if (const std::size_t at = text.find('\0'); at != std::string_view::npos) {  // the parser would stop there
+    problems.add(doc.self.where, "", fmt::format("byte {} is 0: this is not a text file", at + 1));
     return doc;
   }
   std::string changed;

@@ -15,7 +15,7 @@ std::string found(const value& v) {
   if (const std::string* s = v.string()) return fmt::format("string {}", in_quotes(*s));
   if (const std::int64_t* i = v.integer()) return fmt::format("integer {}", *i);
   if (const double* d = v.number()) {
-    const bool whole = std::floor(*d) == *d && std::abs(*d) < 1e15;  // 4.0 must not read as the integer 4
+    const bool whole = std::floor(*d) == *d && std::abs(*d) < 1e15;  // 4.0 must not look like the integer 4
     return whole ? fmt::format("number {:.1f}", *d) : fmt::format("number {}", *d);
   }
   return std::string(v.type_name());
@@ -329,7 +329,7 @@ std::vector<std::pair<std::string, reader>> reader::children(const key& k) {
   std::vector<std::pair<std::string, reader>> out;
   reader table = child(k);
   for (const auto& [name, v] : *table.node_->members()) {
-    if (v.is_null() || table.known_.contains(name)) continue;  // removed by an override, or the source of them all
+    if (v.is_null() || table.known_.contains(name)) continue;  // removed by an override, or the common source
     const std::string here = pointer_to(table.pointer_, name);
     if (v.members()) out.emplace_back(name, reader(table, &v, here, table.silent_));
     else table.fail(name, fmt::format("expected an object, found {}", found(v)));

@@ -18,7 +18,7 @@ struct wording {
   std::string_view ours;
 };
 
-/// What nlohmann/json expected, as a reader of JSON would say it.
+/// What nlohmann/json expected, in the words of JSON.
 constexpr std::array expectations = {
     wording{"string literal", "a name in double quotes"},
     wording{"'}'", "\",\" or \"}\""},
@@ -61,7 +61,7 @@ std::string_view word_at(std::string_view text, std::size_t at) {
   return text.substr(at, std::max<std::size_t>(end - at, 1));
 }
 
-/// What to do about a word that is no JSON.
+/// Advice about a word that is not JSON.
 std::string_view advice(std::string_view text, std::size_t at, std::string_view word, bool name_expected) {
   if (word == "'") return "; strings take double quotes";
   if (word == "#" || text.substr(at, 2) == "//" || text.substr(at, 2) == "/*") return "; JSON has no comments";
@@ -70,13 +70,13 @@ std::string_view advice(std::string_view text, std::size_t at, std::string_view 
   for (char& c : lower)
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
   if (lower == "true" || lower == "false") return "; true and false take lower case";
-  if (lower == "null" || lower == "none") return "; nothing is written null";
+  if (lower == "null" || lower == "none") return "; an absent value is written null";
   if (lower.find("nan") != npos || lower.find("inf") != npos) return "; JSON has no NaN and no infinity";
   if (word.front() == '+' || word.front() == '.') return "; a number begins with a digit or \"-\"";
   return is_word(word.front()) ? "; strings take double quotes" : "";
 }
 
-/// The position (zero-based) of the problem, and its sentence.
+/// The zero-based position of the problem, and its description.
 std::pair<std::size_t, std::string> describe(std::string_view text, std::size_t byte, std::string_view token,
                                              std::string_view said) {
   const std::size_t last = std::min(byte == 0 ? 0 : byte - 1, text.size());
@@ -86,7 +86,7 @@ std::pair<std::size_t, std::string> describe(std::string_view text, std::size_t 
   if (expected.empty()) expected = "a value";
   const bool at_end = expected == "end of input";
 
-  if (text.find_first_not_of(" \t\r\n") == npos) return {last, "there is nothing in it"};
+  if (text.find_first_not_of(" \t\r\n") == npos) return {last, "the text is empty"};
   if (said.find("unexpected end of input") != npos)
     return {text.size(), fmt::format("the text ends too early; expected {}", expected)};
   if (said.find("invalid literal") != npos) {

@@ -18,7 +18,7 @@ std::string join(const std::vector<problem>& problems) {
   return text;
 }
 
-/// Edit distance where an insertion, deletion, substitution or swap of neighbours costs one.
+/// Edit distance, in which an insertion, deletion, substitution or swap of neighbouring letters costs one.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> before(b.size() + 1), last(b.size() + 1), now(b.size() + 1);
   for (std::size_t j = 0; j <= b.size(); ++j) last[j] = j;
@@ -37,7 +37,7 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-/// Less, equal or more than 0, by letters and by the numbers in them: "line 3" comes before "line 10".
+/// Compares text with the numbers in it by value: "line 3" is less than "line 10". Less, equal or greater than 0.
 int compared(std::string_view a, std::string_view b) {
   while (!a.empty() && !b.empty()) {
     const auto take = [](std::string_view& t) {
@@ -54,7 +54,7 @@ int compared(std::string_view a, std::string_view b) {
   return static_cast<int>(!a.empty()) - static_cast<int>(!b.empty());
 }
 
-/// ASCII only, and so independent of the locale.
+/// Only for ASCII, and therefore independent of the locale.
 std::string lower_case(std::string_view text) {
   std::string out(text);
   for (char& c : out)
@@ -67,7 +67,7 @@ std::string lower_case(std::string_view text) {
 std::string problem::text() const {
   std::string out = file.empty() && pointer.empty() ? what : fmt::format("{}#{}: {}", file, pointer, what);
   if (!hint.empty()) out.append(fmt::format("; did you mean \"{}\"?", hint));
-  // Names and values come from the file: a message stays on one line and does not steer the terminal.
+  // Names and values come from files. They must not add lines to the message or control the terminal.
   for (char& c : out)
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) c = '?';
   return out;
@@ -110,13 +110,14 @@ std::string nearest(std::string_view name, std::span<const std::string> candidat
   const std::string wanted = lower_case(name);
   std::string best;
   bool best_is_whole = false;
-  std::size_t limit = std::max<std::size_t>(1, name.size() / 3) + 1;  // a slip: a third of the letters at most
+  std::size_t limit =
+      std::max<std::size_t>(1, name.size() / 3) + 1;  // a typing error changes at most a third of the letters
   for (const std::string& c : candidates) {
     const std::size_t longer = std::max(name.size(), c.size());
     if (longer - std::min(name.size(), c.size()) > limit) continue;  // the distance is at least this
     const std::size_t d = edit_distance(wanted, lower_case(c));
     if (d >= longer || d > limit) continue;
-    // Of those equally near, one that has all the letters: something was left out, or is too much.
+    // Among equally near candidates, prefers one that has all the letters of the name or the reverse.
     const bool whole = d == longer - std::min(name.size(), c.size());
     if (d < limit || (!best.empty() && whole && !best_is_whole)) {
       best = c;

@@ -42,12 +42,12 @@ class actors {
     return plan_.classes[class_of(i)].streams[stream_of(i)].operations;
   }
 
-  /// An exception that left an actor would end the process.
+  /// Catches everything, because an exception that leaves an actor would end the process.
   void guarded(std::size_t i) {
     try {
       work(i);
     } catch (const simgrid::ForcefulKillException&) {
-      throw;  // SimGrid unwinds the actors of a deadlock with it
+      throw;  // SimGrid uses it to unwind the actors of a deadlock
     } catch (...) {
       if (!first_error_) first_error_ = std::current_exception();
     }
@@ -70,7 +70,7 @@ class actors {
     end_ = std::max(end_, free);
   }
 
-  /// Blocks until every event the operation waits for has happened; the date of the latest.
+  /// Blocks until every event that the operation waits for has happened. Returns the latest date.
   double last_wait(std::size_t i, const operation& o) {
     double latest = 0;
     for (std::uint32_t w = 0; w < o.waits; ++w) {
@@ -84,7 +84,7 @@ class actors {
     return latest;
   }
 
-  /// After a deadlock SimGrid's run() returns as if all were well.
+  /// SimGrid's run() returns normally after a deadlock, so this checks for one.
   void report_stuck() const {
     std::vector<stream_position> stuck;
     for (std::size_t i = 0; i < places_.size(); ++i) {
@@ -97,7 +97,7 @@ class actors {
   executor& how_;
   std::vector<stream_position> places_;
   event_board events_;
-  std::vector<sg4::SemaphorePtr> gates_;  ///< by stream: where it waits for an event
+  std::vector<sg4::SemaphorePtr> gates_;  ///< by stream: the gate at which it waits for events
   timeline out_;
   double end_ = 0;
   std::exception_ptr first_error_;

@@ -1,4 +1,4 @@
-// The actors of a plan: one for each stream that has operations.
+// The actors of a plan, one per stream that has operations.
 #pragma once
 
 #include <vector>
@@ -9,8 +9,8 @@
 
 namespace nvlsim::engine {
 
-/// Runs a checked plan; `hosts` are by class. Rethrows the first exception of an actor; throws internal_error when
-/// actors are stuck.
+/// Runs a checked plan. `hosts` has one host per class. Rethrows the first exception of an actor, and throws
+/// internal_error on a deadlock.
 timeline run_actors(const plan& p, session& s, executor& how, const std::vector<compat::sg4::Host*>& hosts);
 
 }  // namespace nvlsim::engine

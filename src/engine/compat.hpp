@@ -1,8 +1,8 @@
-// What the engine calls differently in SimGrid 3.32 and 4.1. (Zones have their own: network/simgrid_zone.cpp.)
+// Calls that differ between SimGrid 3.32 and 4.1, except those for zones, which are in engine/simgrid_zone.cpp.
 #pragma once
 
 #include <simgrid/s4u.hpp>
-// After s4u.hpp: on its own it does not compile with 3.32.
+// Must follow s4u.hpp: on its own it does not compile with SimGrid 3.32.
 #include <simgrid/version.h>
 
 #include <string>
@@ -24,7 +24,7 @@ sg4::ActorPtr add_actor(sg4::Host* host, const std::string& name, Body body) {
 }
 #endif
 
-// Renamed in 3.34.
+// Renamed in SimGrid 3.34.
 #if SIMGRID_VERSION >= 33400
 inline constexpr const char* timing_precision = "precision/timing";
 inline constexpr const char* work_precision = "precision/work-amount";

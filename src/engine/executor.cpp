@@ -26,12 +26,12 @@ class closed_executor final : public executor {
 }  // namespace
 
 bool sleep_to_end(const session& s, const work_template& w, double end) {
-  // Up to the end, not for the duration: what the clock lacks in resolution must not add up along a chain.
+  // Sleeps until the end, not for the duration, so that rounding by the clock does not add up along a chain.
   // [docs/models-and-assumptions.md#engine]
   const bool slept = s.sleep_until(end);
   const double off = s.now() - end;
   if (!(std::abs(off) <= s.tolerance())) {
-    throw internal_error(fmt::format("\"{}\" ended {} s off the engine's clock", w.name, off));
+    throw internal_error(fmt::format("\"{}\" ended {} s off the clock of the simulation engine", w.name, off));
   }
   return slept;
 }

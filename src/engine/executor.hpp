@@ -1,4 +1,4 @@
-// How the operations of a run take their time: the one thing the fidelities do differently.
+// How operations take their time, which is the only difference between the fidelities.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace nvlsim::engine {
 
-/// The class whose operation runs and the one that receives what it sends.
+/// The class of the running operation, and the class that receives what it sends.
 struct endpoints {
   std::int32_t from = 0, to = no_peer;
 };
@@ -17,21 +17,20 @@ struct endpoints {
 class executor {
  public:
   virtual ~executor() = default;
-  /// Called by the actor of a stream, which it blocks while `w` runs. `begin` is exact, where the clock may be off
-  /// by its resolution; so is the end that it returns.
+  /// Blocks the calling actor while `w` runs, and returns the end of `w`. `begin` and the returned end are exact,
+  /// unlike the clock, which is limited by its resolution.
   virtual double run(const work_template& w, endpoints at, double begin) = 0;
-  /// SimGrid activities started so far.
+  /// Number of SimGrid activities started so far.
   std::int64_t activities() const { return activities_; }
 
  protected:
   std::int64_t activities_ = 0;
 };
 
-/// Every operation takes its closed time.
+/// Every operation takes its `closed` time.
 std::unique_ptr<executor> make_closed_executor(const session& s);
 
-/// Sleeps until `end`, which `w` began early enough to reach. Returns whether it had to sleep; throws
-/// internal_error when the clock is past `end`.
+/// Sleeps until `end`, the end of `w`. Returns whether it had to sleep. Throws internal_error if `end` has passed.
 bool sleep_to_end(const session& s, const work_template& w, double end);
 
 }  // namespace nvlsim::engine

@@ -16,15 +16,15 @@ const std::vector<sg4::Host*>& hosts_of(const network::zones& z, std::size_t fab
   return fabric == 0 ? z.nvlink : z.fabric;
 }
 
-/// Where flows of a fabric begin and end.
+/// The end point of flows on a fabric.
 struct port {
   sg4::Host* host = nullptr;
-  sg4::Mailbox* box = nullptr;      ///< none when nothing is sent there
-  int users = 0;                    ///< operations that are on it now
-  sg4::Semaphore* quiet = nullptr;  ///< of its user, where that one believes to be alone
+  sg4::Mailbox* box = nullptr;      ///< none if nothing is sent to this port
+  int users = 0;                    ///< number of operations that use it now
+  sg4::Semaphore* quiet = nullptr;  ///< of the only user, which is not simulating its flows
 };
 
-/// Somebody else comes: who believed to be alone must flow from now on.
+/// Another operation uses the port. A user that was alone must simulate its flows from now on.
 void enter(port& p) {
   ++p.users;
   if (p.quiet) p.quiet->release();
@@ -48,7 +48,7 @@ class flow_executor final : public executor {
 
   double run(const work_template& w, endpoints at, double begin) override {
     const double closed_end = begin + w.duration.base();
-    double over = begin;  // the exchange before
+    double over = begin;  // end of the previous exchange
     if (has_pieces(w)) {
       over = pass(w, at, begin);
     } else if (!w.network.empty()) {
@@ -60,7 +60,7 @@ class flow_executor final : public executor {
   }
 
  private:
-  /// A permanent receiver: what is sent to its mailbox flows at once, to the port that it sits at.
+  /// Adds a permanent receiver at the port, so that messages to its mailbox flow immediately.
   static void receive_at(port& p) {
     p.box = sg4::Mailbox::by_name(p.host->get_name());
     const auto receiver = compat::add_actor(p.host, p.host->get_name() + ".receiver", [box = p.box] {
@@ -70,15 +70,15 @@ class flow_executor final : public executor {
     receiver->daemonize();
   }
 
-  /// Whether it does other things before, between or after its exchanges.
+  /// Whether the operation does anything else before, between or after its exchanges.
   static bool has_pieces(const work_template& w) {
     if (w.network.size() != 1) return w.network.size() > 1;
     const network_demand& only = w.network.front();
     return only.start > seconds{} || only.end < w.duration;
   }
 
-  /// Runs the exchanges of an operation that began at `begin`; when the last is over. While nobody else is on its
-  /// ports, they are not simulated.
+  /// Runs the exchanges of an operation that began at `begin`, and returns the end of the last one. Does not
+  /// simulate them while no other operation uses the same ports.
   double pass(const work_template& w, endpoints at, double begin) {
     std::vector<port*> used;
     for (std::size_t f = 0; f < fabrics; ++f) {
@@ -108,7 +108,7 @@ class flow_executor final : public executor {
     return over;
   }
 
-  /// Blocks until `end`, or until somebody else comes to one of the ports. Whether nobody came.
+  /// Blocks until `end`, or until another operation uses one of the ports. Returns whether none did.
   bool stays_alone(const std::vector<port*>& used, double end) {
     const double left = end - session_.now();
     if (left < clock_resolution_s) return true;
@@ -121,19 +121,19 @@ class flow_executor final : public executor {
     return alone;
   }
 
-  /// Runs what is left of an exchange from date `now` on, whose closed time begins at `begin`; when it is over.
-  /// `entered`: its operation is on the ports already.
+  /// Runs the rest of an exchange from date `now`, and returns its end. Its `closed` time begins at `begin`.
+  /// `entered`: the operation already uses the ports.
   double exchange(const network_demand& d, endpoints at, double begin, double now, bool entered) {
     const double over = begin + (d.end - d.start).base(), flows_from = begin + d.latency.base();
     if (over <= now) return over;
     if (session_.sleep_until(flows_from)) ++activities_;
     const double left = now > flows_from ? (over - now) / (over - flows_from) : 1;
     send(d.traffic, left, at, over, entered);
-    // Slower than alone; less than the clock's tolerance is not told from that.
+    // Other traffic slowed it down, if the difference exceeds the tolerance of the clock.
     return session_.now() > over + session_.tolerance() ? session_.now() : over;
   }
 
-  /// Blocks until this share of the bytes has flowed, alone at `end`.
+  /// Blocks until this share of the bytes has been sent. Without other traffic that is at `end`.
   void send(const network_traffic& t, double share, endpoints at, double end, bool entered) {
     std::array<sg4::CommPtr, 2 * fabrics> flows;
     std::array<port*, 2 * fabrics> users{};
@@ -146,7 +146,7 @@ class flow_executor final : public executor {
       users[user_count++] = &p;
     };
     const auto flow = [&](const port& from, const port& to, double amount) {
-      const double whole = std::floor(amount * share);  // SimGrid's are; the rate makes up for it
+      const double whole = std::floor(amount * share);  // SimGrid sends whole bytes; the rate compensates for it
       if (whole < 1) return;
       if (sg4::this_actor::get_host() != from.host) sg4::this_actor::set_host(from.host);
       flows[count] = to.box->put_init(&payload_, static_cast<std::uint64_t>(whole));
@@ -164,7 +164,7 @@ class flow_executor final : public executor {
         flow(own, other, out);
         continue;
       }
-      // Both ways at one pace, as in a ring, where a rank cannot pass on what it has not got.
+      // Both directions have the same rate, as in a ring, where a rank forwards what it receives.
       flow(own, own, std::min(out, in));
       if (out > in) flow(own, ports_[f][classes_ + from], out - in);
       if (in > out) flow(ports_[f][classes_ + from], own, in - out);

@@ -1,4 +1,4 @@
-// Fidelities `flow` and `exact`: bytes of operations share the ports of their GPUs.
+// Fidelities `flow` and `exact`, in which the traffic of operations shares the ports of GPUs.
 #pragma once
 
 #include <array>
@@ -13,20 +13,20 @@ namespace nvlsim::engine {
 
 inline constexpr std::size_t fabrics = 2;  ///< NVLink, NIC
 
-/// Which ports receive something in a plan, by fabric and class.
+/// Ports that receive traffic in a plan, by fabric and class.
 struct receiving_ports {
   std::array<std::vector<bool>, fabrics> own;      ///< of the classes themselves
-  std::array<std::vector<bool>, fabrics> outside;  ///< of what is outside the plan, one a class: it bounds nothing
-  bool any_outside = false;                        ///< whether something comes from there or goes there
+  std::array<std::vector<bool>, fabrics> outside;  ///< ports outside the plan, one per class, which limit nothing
+  bool any_outside = false;                        ///< whether traffic comes from outside or goes there
 
   std::size_t count() const;
 };
 receiving_ports receiving_ports_of(const plan& p);
 
-/// Exchanges inside an operation are simulated only while somebody else is on the same ports, which gives the same
-/// dates. An exchange of an operation waits its latency and then for its flows, each capped at the rate at which
-/// it takes the rest of the closed time, so that alone it ends then. Hosts of `z` are by class, and those of the
-/// outside come after them if there are any; routes have no latency. Adds an actor for each receiving port.
+/// Exchanges inside an operation are simulated only while another operation uses the same ports; the times are the
+/// same. An exchange waits for its latency, then for its flows. The rate of each flow is limited so that, without
+/// other traffic, it ends with the `closed` time. `z` has one host per class, followed by the hosts outside the
+/// plan if there are any. Routes have no latency. Adds an actor per receiving port.
 /// [docs/network-fidelities.md#flow]
 std::unique_ptr<executor> make_flow_executor(const session& s, const network::zones& z,
                                              const receiving_ports& used);

@@ -16,8 +16,8 @@ struct setting {
   std::variant<bool, int, double, std::string> wanted;
 };
 
-// Sharing and latency exactly as stated: SimGrid's defaults model TCP over Ethernet and are wrong here by 3 to 8 %
-// and 13 times in latency. [docs/models-and-assumptions.md#engine]
+// Bandwidth and latency exactly as specified. SimGrid's defaults model TCP over Ethernet, and would be wrong by 3
+// to 8 % in bandwidth and by a factor of 13 in latency. [docs/models-and-assumptions.md#engine]
 const std::vector<setting>& settings() {
   static const std::vector<setting> all{
       {"network/model", std::string("CM02")},
@@ -35,7 +35,7 @@ const std::vector<setting>& settings() {
 }
 
 std::vector<std::string> arguments() {
-  // SimGrid logs deadlocks in `ker_engine`; ours say more.
+  // Silences SimGrid's report of deadlocks, because ours is more detailed.
   std::vector<std::string> out{"nvlsim", "--log=root.threshold:critical", "--log=ker_engine.app:file:/dev/null"};
   for (const setting& s : settings()) {
     out.push_back(std::visit([&](const auto& v) { return fmt::format("--cfg={}:{}", s.name, v); }, s.wanted));
@@ -44,7 +44,8 @@ std::vector<std::string> arguments() {
 }
 
 std::unique_ptr<compat::sg4::Engine> start_engine() {
-  if (compat::sg4::Engine::is_initialized()) throw internal_error("an engine is already running in this process");
+  if (compat::sg4::Engine::is_initialized())
+    throw internal_error("a simulation engine already exists in this process");
   std::vector<std::string> text = arguments();
   std::vector<char*> argv;
   for (std::string& a : text) argv.push_back(a.data());

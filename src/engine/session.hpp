@@ -9,11 +9,11 @@
 
 namespace nvlsim::engine {
 
-/// Two dates this close are one to SimGrid, and no sleep is shorter. [docs/models-and-assumptions.md#engine]
+/// SimGrid treats two dates this close as equal, and no sleep is shorter. [docs/models-and-assumptions.md#engine]
 inline constexpr double clock_resolution_s = 1e-9;
 
-/// Owns the engine of the process: there can be one at a time. Silences SimGrid's log (what goes wrong comes as an
-/// exception of ours) and leaves the handling of Ctrl-C as it was.
+/// Owns the SimGrid engine of the process, of which there can be one at a time. Silences SimGrid's log, because
+/// errors are reported as exceptions, and does not change the handling of Ctrl-C.
 class session {
  public:
   session();
@@ -22,12 +22,12 @@ class session {
   session& operator=(const session&) = delete;
 
   compat::sg4::Engine& engine() { return *engine_; }
-  /// Simulated seconds since this session began; SimGrid's own clock goes on from one engine to the next.
+  /// Simulated seconds since this session began. SimGrid's own clock continues from one engine to the next.
   double now() const { return compat::sg4::Engine::get_clock() - start_; }
-  /// Blocks the calling actor until `date`, and returns whether it had to: what is left may be less than the
-  /// resolution, which SimGrid would stretch.
+  /// Blocks the calling actor until `date`, and returns whether it had to. Does not block for less than the
+  /// resolution, which SimGrid would round up.
   bool sleep_until(double date) const;
-  /// How far `date` may be off the clock without being wrong.
+  /// Largest difference between `date` and the clock that is no error.
   double tolerance() const;
 
  private:
@@ -35,8 +35,7 @@ class session {
   double start_ = 0;
 };
 
-/// "network/model=CM02" and so on for every setting that is not as wanted; empty when all are. An engine must
-/// exist.
+/// The settings that have wrong values, such as "network/model=CM02"; empty if there are none. Requires an engine.
 std::vector<std::string> wrong_settings();
 
 }  // namespace nvlsim::engine

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 #include <simgrid/s4u.hpp>
-// After s4u.hpp: on its own it does not compile with 3.32.
+// Must follow s4u.hpp: on its own it does not compile with SimGrid 3.32.
 #include <simgrid/version.h>
 
 #include <string>
@@ -12,11 +12,11 @@ namespace {
 
 namespace sg4 = simgrid::s4u;
 
-// Nothing computes on these hosts (kernels are timed by the plan), but SimGrid wants a speed.
+// SimGrid needs a speed, although nothing is computed on these hosts: the plan has the times of kernels.
 constexpr double host_speed = 1e9;
 
 #if SIMGRID_VERSION >= 40000
-// The root exists already and cannot be replaced.
+// The root already exists and cannot be replaced.
 sg4::NetZone* root_zone(sg4::Engine& e) { return e.get_netzone_root(); }
 #else
 sg4::NetZone* root_zone(sg4::Engine&) { return sg4::create_empty_zone("world"); }
@@ -48,8 +48,8 @@ void add_routes(sg4::NetZone* z, sg4::Host* h, const std::vector<sg4::LinkInRout
 }
 #endif
 
-/// Every route of a star has the same latency, half of it on each side: SimGrid shares a link in inverse
-/// proportion to the latency of the routes over it, so that unequal ones would be unfair. Aggregates therefore
+/// All routes of a star have the same latency, half of it on each side. SimGrid shares a link among routes in
+/// inverse proportion to their latencies, so unequal latencies would be unfair. For the same reason aggregates
 /// have none.
 std::vector<sg4::Host*> build_star(sg4::NetZone* root, const star& s) {
   sg4::NetZone* zone = star_zone(root, s.name);

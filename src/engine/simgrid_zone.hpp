@@ -1,4 +1,4 @@
-// A topology as SimGrid hosts and links. The only file pair of this module that knows SimGrid.
+// A topology as SimGrid hosts and links.
 #pragma once
 
 #include <vector>
@@ -12,13 +12,13 @@ class Host;
 
 namespace nvlsim::network {
 
-/// Hosts in the order of the ports they were built from.
+/// Hosts, in the order of the ports of the topology.
 struct zones {
   std::vector<simgrid::s4u::Host*> nvlink, fabric;
 };
 
-/// Builds both fabrics as flat stars under the root zone, and seals it. Call once per engine, before it runs.
-/// [docs/models-and-assumptions.md#engine]
+/// Builds both fabrics as flat stars under the root zone, and seals the zone. Call once per engine, before it
+/// runs. [docs/models-and-assumptions.md#engine]
 zones build(simgrid::s4u::Engine& engine, const topology& t);
 
 }  // namespace nvlsim::network

@@ -19,23 +19,24 @@
 namespace nvlsim {
 namespace {
 
-// Each actor's stack is two memory mappings of the 65,530 that Linux allows by default.
+// The stack of an actor takes two memory mappings, and Linux allows 65,530 by default.
 constexpr std::size_t most_actors = 20'000;
 
 void refuse_too_many_actors(std::size_t needed) {
   if (needed <= most_actors) return;
   problem too_many;
-  too_many.what =
-      fmt::format("the simulation needs {} actors, and {} are the most; fold equal ranks", needed, most_actors);
+  too_many.what = fmt::format("the simulation needs {} actors, but at most {} are possible; fold equal ranks",
+                              needed, most_actors);
   throw input_error({too_many});
 }
 
-/// A class is represented by one GPU, so its index serves as the GPU's; what is outside comes after.
+/// One GPU represents a class, so the class index is used as its GPU number. Ports outside the plan come after
+/// them.
 network::zones build_ports(engine::session& s, const platform& hardware, std::size_t ports, bool shared) {
   std::vector<std::int64_t> gpus(ports);
   std::iota(gpus.begin(), gpus.end(), 0);
   network::topology t = network::describe(hardware, gpus);
-  if (shared) t.nvlink.latency = t.fabric.latency = {};  // every operation pays its own
+  if (shared) t.nvlink.latency = t.fabric.latency = {};  // operations include their own latency
   return network::build(s.engine(), t);
 }
 

@@ -8,7 +8,7 @@
 namespace nvlsim {
 namespace {
 
-/// Mean of the largest of `n` normal numbers, in standard deviations.
+/// Expected largest of `n` normal numbers, in standard deviations.
 double largest_of(double n) {
   static constexpr std::array of_doublings = {0.0,   0.564, 1.029, 1.424,
                                               1.766, 2.070, 2.344, 2.594};  // of 1, 2, 4, ... 128
@@ -19,14 +19,14 @@ double largest_of(double n) {
 
 }  // namespace
 
-// An expert is missed with the zero class of a negative binomial: 1 - (1 + tokens rate)^(-1 / skew).
+// The number of tokens of an expert is negative binomial, and none with probability (1 + tokens rate)^(-1 / skew).
 double touched_share(double mean, double skew, double tokens) {
   const double missed = std::log1p(-std::min(mean, 1 - 1e-12));  // by one token, in log
   if (skew == 0) return -std::expm1(tokens * missed);
   return -std::expm1(-std::log1p(tokens * std::expm1(-skew * missed)) / skew);
 }
 
-// The popularity of a rank's experts together varies by 1 / sqrt(experts a rank) of that of one.
+// The total popularity of the experts of a rank varies by 1 / sqrt(experts per rank) times that of one expert.
 double busiest_share(double ranks, double skew, double experts) {
   return 1 + largest_of(ranks) * std::sqrt(skew * ranks / experts);
 }

@@ -7,7 +7,7 @@
 namespace nvlsim {
 namespace {
 
-/// What an indexer makes of a token: queries from `from` values, keys of `key_width`, and a weight a head.
+/// Projections of an indexer: queries from `from` values, keys of `key_width`, and a weight per head.
 void add_indexer(layer_slice& s, double from, double key_width, double hidden) {
   if (s.spec.index_heads == 0) return;
   const auto heads = static_cast<double>(s.spec.index_heads), dim = static_cast<double>(s.spec.index_dim);
@@ -36,7 +36,7 @@ void add_attention(layer_slice& s, double hidden, double tp) {
     const compressed_spec& c = l.compressed;
     const auto rank = static_cast<double>(c.q_lora_rank), groups = static_cast<double>(c.o_groups),
                o_rank = static_cast<double>(c.o_lora_rank);
-    const double overlap = l.sparse_keys > 0 ? 2 : 1;  // blocks that an indexer chooses from overlap
+    const double overlap = l.sparse_keys > 0 ? 2 : 1;  // the blocks of an indexer overlap
     const double pooled = c.ratio > 0 ? 2 * s.head_dim * overlap : 0;
     s.before_attention.push_back({"latents", weight_role::attention, rank + s.head_dim + pooled, hidden});
     s.before_attention.push_back({"queries", weight_role::attention, s.heads * s.head_dim, rank});
@@ -69,7 +69,7 @@ void add_mlp(layer_slice& s, double hidden, rank_layout r) {
   s.expert_ranks = r.ep;
   s.local_experts = std::ceil(static_cast<double>(l.moe.experts) / r.ep);
   s.expert_ffn = static_cast<double>(l.moe.expert_ffn) / std::max(1, r.ranks / r.ep);
-  // Ranks that keep their own sequences see the tokens of all in their experts.
+  // If ranks keep their own sequences, their experts get the tokens of all ranks.
   s.routed_width = static_cast<double>(l.moe.top_k) * r.ranks / r.tp / r.ep * s.expert_ffn +
                    static_cast<double>(l.moe.shared_ffn) / r.tp;
   s.after_attention.push_back({"router", weight_role::sixteen_bit, static_cast<double>(l.moe.experts), hidden});

@@ -9,13 +9,13 @@
 namespace nvlsim {
 namespace {
 
-/// Of all groups of `count` ranks `stride` apart, the one that spans most domains.
+/// Of all groups of `count` ranks `stride` apart, the one that spans the most domains.
 comm_group worst_group(const placement& place, std::int64_t world, std::int64_t stride, std::int64_t count) {
   if (place.table) return place.table->worst_group(stride, count);
   const std::int64_t domain = place.gpus_per_domain, block = stride * count;
   comm_group worst = strided_group(place, 0, stride, count);
-  // Groups repeat once block starts realign with domains, so one period of blocks shows them all. Within a block a
-  // group spans one domain more if its first rank sits in the last `rest` GPUs of a domain.
+  // Groups repeat once block starts align with domains again, so one period of blocks contains all of them. Within
+  // a block, a group spans one more domain if its first rank is on one of the last `rest` GPUs of a domain.
   const std::int64_t period = domain / std::gcd(domain, block), rest = stride * (count - 1) % domain;
   for (std::int64_t b = 0; b < std::min(period, world / block); ++b) {
     const std::int64_t offset = std::clamp<std::int64_t>(domain - rest - b * block % domain, 0, stride - 1);
@@ -25,24 +25,24 @@ comm_group worst_group(const placement& place, std::int64_t world, std::int64_t 
   return worst;
 }
 
-/// Of ranks that sit where a table says.
+/// The problems of a placement by table.
 void add_table_problems(std::vector<std::string>& out, const parallelism& par, const rank_table& table,
                         const platform& p) {
   if (table.ranks() != par.gpus()) {
-    out.push_back(fmt::format("tp {} x pp {} x cp {} x dp {} = {} ranks, and the placement has GPUs for {}",
-                              par.tp, par.pp, par.cp, par.dp, par.gpus(), table.ranks()));
+    out.push_back(fmt::format("tp {} x pp {} x cp {} x dp {} = {} ranks, but the placement has {} GPUs", par.tp,
+                              par.pp, par.cp, par.dp, par.gpus(), table.ranks()));
     return;
   }
   for (std::int64_t first = 0; first < par.gpus(); first += par.tp) {
     if (table.group(first, 1, par.tp).domains == 1) continue;
-    out.push_back(fmt::format("tensor parallelism stays inside one NVLink domain, and ranks {} to {} do not",
+    out.push_back(fmt::format("tensor parallelism must stay inside one NVLink domain, but ranks {} to {} do not",
                               first, first + par.tp - 1));
     break;
   }
   std::int64_t last = 0;
   for (std::int64_t r = 0; r < par.gpus(); ++r) last = std::max(last, table.domain_of(r));
   if (last >= p.racks)
-    out.push_back(fmt::format("the placement takes {} NVLink domains; the platform has {}", last + 1, p.racks));
+    out.push_back(fmt::format("the placement needs {} NVLink domains; the platform has {}", last + 1, p.racks));
 }
 
 }  // namespace
@@ -104,8 +104,8 @@ std::vector<std::string> placement_problems(const parallelism& par, const placem
     return out;
   }
   if (place.gpus_per_domain > domain)
-    out.push_back(
-        fmt::format("placement fills {} GPUs of an NVLink domain that has {}", place.gpus_per_domain, domain));
+    out.push_back(fmt::format("the placement uses {} GPUs of an NVLink domain, which has only {}",
+                              place.gpus_per_domain, domain));
   if (par.tp > place.gpus_per_domain)
     out.push_back(fmt::format("tensor parallelism of {} exceeds the {} GPUs used in one NVLink domain", par.tp,
                               place.gpus_per_domain));
@@ -124,11 +124,11 @@ comm_group strided_group(const placement& place, std::int64_t first, std::int64_
   const std::int64_t domain = place.gpus_per_domain, last = first + stride * (count - 1);
   const std::int64_t span = place.domain_of(last) - place.domain_of(first) + 1;
   g.domains = static_cast<int>(std::min(count, span));
-  if (g.domains == 1 || stride >= domain) return g;  // all of them in one, or one in each
+  if (g.domains == 1 || stride >= domain) return g;  // one domain, or one rank per domain
   const std::int64_t in_first = (domain - first % domain + stride - 1) / stride,
                      in_last = last % domain / stride + 1;
   std::int64_t most = std::max(in_first, in_last), least = std::min(in_first, in_last);
-  if (span > 2) {  // a domain in the middle holds one rank a stride
+  if (span > 2) {  // a domain in the middle holds one rank per stride
     most = std::max(most, (domain + stride - 1) / stride);
     least = std::min(least, domain / stride);
   }

@@ -13,8 +13,8 @@ struct named_algorithm {
   std::string_view name;
   precision stored;
 };
-/// ModelOpt's algorithms that multiply in a format nvlsim has kernels of. Those of 16-bit activations over narrow
-/// floating-point weights (W4A16_NVFP4) are not among them.
+/// ModelOpt's algorithms that multiply in a format for which nvlsim has kernels. 16-bit activations with narrow
+/// floating-point weights (W4A16_NVFP4) are not supported.
 constexpr named_algorithm algorithms[] = {
     {"FP8", precision::fp8},
     {"FP8_PER_CHANNEL_PER_TOKEN", precision::fp8},
@@ -35,7 +35,7 @@ std::optional<precision> stored_by(std::string_view algorithm) {
   return std::nullopt;
 }
 
-/// `*` is any text, as in fnmatch.
+/// Matches a pattern in which `*` is any text, as in fnmatch.
 bool globs(std::string_view pattern, std::string_view text) {
   std::size_t p = 0, t = 0, star = std::string_view::npos, resume = 0;
   while (t < text.size()) {
@@ -55,7 +55,7 @@ bool globs(std::string_view pattern, std::string_view text) {
   return pattern.find_first_not_of('*', p) == std::string_view::npos;
 }
 
-/// Of regular expressions ("re:.*self_attn.*") only ".*" and "\." are understood; others match nothing.
+/// Supports only ".*" and "\." of regular expressions ("re:.*self_attn.*"); others match nothing.
 std::string as_glob(std::string_view pattern) {
   if (!pattern.starts_with("re:")) return std::string(pattern);
   std::string out;
@@ -68,14 +68,15 @@ std::string as_glob(std::string_view pattern) {
   return out;
 }
 
-/// What makes queries, by the name it has in one family or another. It stands for the attention of its layer.
+/// Names of query projections in the families of models. The query projection represents the attention of its
+/// layer.
 constexpr std::string_view query_projections[] = {"self_attn.q_proj", "self_attn.q_b_proj",
                                                   "linear_attn.in_proj_qkv", "attn.wq_b", "mixer.q_proj"};
 
-/// Whether the list names what makes the queries of layer `i`, or something that contains it.
+/// Whether the list names the query projection of layer `i` or a module that contains it.
 bool names_attention(const std::vector<std::string>& globbed, std::size_t i) {
   const auto covers = [&](const std::string& pattern) {
-    // Prefixes ("model.", "model.language_model.", "backbone.") differ, and all begin where "layers." does.
+    // Prefixes differ ("model.", "model.language_model.", "backbone."); all end at "layers.".
     const std::size_t at = pattern.find("layers.");
     const std::string_view tail =
         at == std::string::npos ? std::string_view(pattern) : std::string_view(pattern).substr(at);
@@ -87,7 +88,7 @@ bool names_attention(const std::vector<std::string>& globbed, std::size_t i) {
   return std::any_of(globbed.begin(), globbed.end(), covers);
 }
 
-/// Whether most layers that have attention keep it out of the quantisation.
+/// Whether most layers with attention exclude it from quantisation.
 bool leaves_attention(const std::vector<std::string>& excluded, const model& m) {
   std::vector<std::string> globbed;
   for (const std::string& e : excluded) globbed.push_back(as_glob(e));
@@ -130,7 +131,7 @@ std::optional<precision> read_scheme(config::reader& r, const char* key) {
   return std::nullopt;
 }
 
-/// The one algorithm of the experts in a list of quantised layers.
+/// The algorithm of the experts in a list of quantised layers.
 std::optional<precision> read_expert_layers(config::reader& r) {
   std::optional<precision> out;
   std::string first;
@@ -144,7 +145,7 @@ std::optional<precision> read_expert_layers(config::reader& r) {
   return out;
 }
 
-/// What ModelOpt writes, in its own file and in config.json.
+/// The form of ModelOpt, in its own file and in config.json.
 void read_modelopt(config::reader& q, checkpoint_spec& c) {
   c.algorithm = q.find_string("quant_algo").value_or("NO_QUANT");
   c.weights = stored_by(c.algorithm);
@@ -163,7 +164,7 @@ checkpoint_spec read_quant_file(config::reader& file, const model& m) {
   return c;
 }
 
-/// transformers and vLLM: by method.
+/// The form of transformers and vLLM, by method.
 void read_method(config::reader& q, const std::string& method, checkpoint_spec& c) {
   c.algorithm = method;
   if (method == "fp8") c.weights = q.raw("weight_block_size") ? precision::fp8_block : precision::fp8;
@@ -175,7 +176,8 @@ void read_method(config::reader& q, const std::string& method, checkpoint_spec& 
   config::reader& group = groups.front().second;
   const std::optional<precision> stored = read_scheme(group, "weights");
   const value* activations = group.raw("input_activations");
-  const bool wide = !activations || activations->is_null();  // weights only: 16 bit times what is stored
+  const bool wide =
+      !activations || activations->is_null();  // quantises only weights: products have 16-bit activations
   if (stored == precision::int4 || !wide) c.weights = stored;
 }
 

@@ -10,7 +10,7 @@ std::int64_t skipped_experts(const model& m, const layer_spec& l) {
   return (l.moe.experts - l.moe.top_k) * expert_weights(m, l);
 }
 
-/// Elements a layer caches for a sequence of `tokens`.
+/// Cached elements of a layer for a sequence of `tokens`.
 double kv_elements(const layer_spec& l, std::int64_t tokens) {
   const auto all = static_cast<double>(tokens);
   const auto kept = static_cast<double>(l.window > 0 ? std::min(tokens, l.window) : tokens);
@@ -73,7 +73,7 @@ std::int64_t active_parameters(const model& m) {
 }
 
 std::int64_t mtp_parameters(const model& m) {
-  // Norms of both inputs and of the output, and the projection of both inputs to one.
+  // Norms of both inputs and of the output, and the projection that combines both inputs.
   std::int64_t each = 3 * m.hidden + 2 * m.hidden * m.hidden;
   for (const layer_spec& l : m.mtp_block) each += layer_parameters(m, l);
   return m.mtp_layers * each;

@@ -1,4 +1,4 @@
-// Mixture-of-experts models with attention over grouped heads.
+// Mixture-of-experts models with grouped-query attention.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -32,7 +32,7 @@ std::vector<bool> llama4_routing(const model_file& f, std::int64_t layers) {
   return out;
 }
 
-/// Layers without rotary embedding see all keys, the others those of their chunk.
+/// Layers without rotary embedding attend to all keys, the others to those of their chunk.
 std::vector<bool> llama4_chunked(const model_file& f, checked layers) {
   constexpr std::array<std::string_view, 2> names = {"full_attention", "chunked_attention"};
   std::vector<bool> out;

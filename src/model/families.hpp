@@ -1,4 +1,4 @@
-// Readers of Hugging Face's config.json by family. Each adds what is wrong to the file's problems.
+// Readers of Hugging Face's config.json, by family. Each adds problems to those of the file.
 #pragma once
 
 #include "model/fields.hpp"

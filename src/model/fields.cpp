@@ -27,7 +27,7 @@ std::int64_t read_head_dim(const model_file& f, const spelling& s, checked hidde
   return f.r.integer_or(s.head_dim, hidden.value / heads.value);
 }
 
-/// The elements of list `key`; nullptr when it is absent or (then reported) no list.
+/// The elements of the list `key`. nullptr if it is absent, or not a list, which is reported.
 const value::array* read_list(const model_file& f, const char* key) {
   const value* v = f.r.raw(key);
   if (!v || v->is_null()) return nullptr;

@@ -1,4 +1,4 @@
-// What readers of model files have in common.
+// Fields that all readers of model files share.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,15 @@
 
 namespace nvlsim {
 
-/// A model file: `r` reads the language model, `root` what is beside its `text_config`, or the same object.
+/// A model file. `r` reads the language model. `root` reads the object that contains its `text_config`, or the
+/// same one.
 struct model_file {
   config::reader& root;
   config::reader& r;
   const diagnostics& problems;
 };
 
-/// Bounds far above any model, at which no count overflows 64 bits.
+/// Bounds far above any model, within which no count overflows 64 bits.
 inline constexpr config::range<std::int64_t> layer_range{1, 1 << 13};
 inline constexpr config::range<std::int64_t> hidden_range{1, 1 << 18};
 inline constexpr config::range<std::int64_t> head_range{1, 1 << 13};
@@ -32,22 +33,22 @@ inline constexpr config::range<std::int64_t> vocab_range{1, 1 << 26};
 inline constexpr config::range<std::int64_t> positions_range{1, 1 << 30};
 inline constexpr config::range<std::int64_t> mtp_range{0, 1 << 6};
 
-/// An integer, and whether it was read without a problem: only then is it compared with others.
+/// An integer, and whether it was read without a problem. Only valid integers are compared with others.
 struct checked {
   std::int64_t value = 0;
   bool sound = false;
 };
 checked read_integer(const model_file& f, const config::key& k, config::range<std::int64_t> bounds);
 
-/// How a form of model file spells the dimensions.
+/// The names of the dimensions in a form of model file.
 struct spelling {
   config::key layers, hidden, heads, kv_heads, head_dim;
-  bool derived = false;  ///< KV heads and head size may be left out and follow from the others
+  bool derived = false;  ///< KV heads and head size are optional, and follow from the others
 };
-const spelling& hugging_face();          ///< all of them given
-const spelling& hugging_face_derived();  ///< as Llama's config has them
+const spelling& hugging_face();          ///< all dimensions are required
+const spelling& hugging_face_derived();  ///< like the config of Llama
 
-/// The dimensions that files of transformers have. `layer` has its attention; the MLP is left to the family.
+/// The common dimensions of transformers files. `layer` has its attention; the reader of the family adds the MLP.
 struct outline {
   model m;
   checked layers, hidden;
@@ -63,18 +64,18 @@ void read_heads(const model_file& f, const spelling& s, checked hidden, layer_sp
 /// Sizes and heads.
 outline read_outline(const model_file& f, const spelling& s);
 
-/// A composite config says this beside its text_config.
+/// In a composite config, this is outside the text_config.
 bool read_tied(const model_file& f, bool otherwise = false);
 
-/// Expert count (under any of its three names), experts a token, width of one.
+/// Number of experts (under any of its three names), experts per token, width of an expert.
 moe_spec read_experts(const model_file& f, const char* width);
 /// Adds the modules, each of which has `block`.
 void read_mtp(const model_file& f, const char* count, model& m, std::vector<layer_spec> block);
 
-/// One name a layer, as indices into `allowed`. Empty when the member is absent or (then reported) wrong.
+/// One name per layer, as indices into `allowed`. Empty if the member is absent, or wrong, which is reported.
 std::vector<std::size_t> read_names(const model_file& f, const char* key,
                                     std::span<const std::string_view> allowed, checked layers);
-/// Integers of a list. Empty when the member is absent or (then reported) wrong.
+/// The integers of a list. Empty if the member is absent, or wrong, which is reported.
 std::vector<std::int64_t> read_integers(const model_file& f, const char* key, config::range<std::int64_t> bounds);
 
 }  // namespace nvlsim

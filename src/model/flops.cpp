@@ -8,24 +8,24 @@ namespace nvlsim {
 namespace {
 
 constexpr double passes = 3;           // forward, and backward to inputs and to weights
-constexpr double mamba_scan_flop = 7;  // forward, for an element of the state and a token
+constexpr double mamba_scan_flop = 7;  // forward, per element of the state and token
 
 struct attended {
   std::int64_t sequence = 0;
   bool causal = true;
-  bool windows = true;  // of sliding-window attention are counted
+  bool windows = true;  // whether windows reduce the count
 
   double half(double keys) const { return causal ? keys / 2 : keys; }
 };
 
-/// Keys a query attends to out of `available` at the end of the sequence, of which the first `chosen` are taken:
-/// half of them on average until there are more than that.
+/// Mean number of keys per query, if `available` keys exist at the end of the sequence and at most `chosen` are
+/// used. While fewer exist, a query has half of them on average.
 double chosen_keys(double chosen, double available, bool causal) {
   const double kept = std::min(chosen, available);
   return causal && available > 0 ? kept * (1 - kept / (2 * available)) : kept;
 }
 
-/// Keys a query attends to, on average over the sequence.
+/// Mean number of keys per query over the sequence.
 double mean_keys(const layer_spec& l, const attended& a) {
   const auto s = static_cast<double>(a.sequence), window = static_cast<double>(l.window);
   const auto chosen = static_cast<double>(l.sparse_keys);
@@ -37,14 +37,14 @@ double mean_keys(const layer_spec& l, const attended& a) {
   return l.sparse_keys > 0 ? chosen_keys(chosen, seen, a.causal) : a.half(seen);
 }
 
-/// Multiply-adds of scores and of their product with the values, for one key.
+/// Multiply-adds per key, for the score and for its product with the value.
 double pair_cost(const layer_spec& l) {
   if (l.attention == attention_kind::mla)
     return static_cast<double>(l.heads * (l.mla.qk_nope_dim + l.mla.qk_rope_dim + l.mla.v_head_dim));
   return 2 * static_cast<double>(query_width(l));
 }
 
-/// Multiply-adds of the mixer beside its projections.
+/// Multiply-adds of the mixer without its projections.
 double mixing_cost(const layer_spec& l, const attended& a) {
   const scan_spec& s = l.scan;
   switch (l.attention) {
@@ -70,7 +70,7 @@ double layer_cost(const model& m, const layer_spec& l, const attended& a, flop_r
   const std::int64_t weights =
       mixer_projections(m, counted) + mlp_weights(m, counted) + counted.moe.top_k * expert_weights(m, counted);
   double cost = static_cast<double>(weights) + mixing_cost(counted, a);
-  if (l.attention == attention_kind::mamba) {  // counted as if it were 2h wide, whatever its heads
+  if (l.attention == attention_kind::mamba) {  // Megatron-Bridge assumes a width of 2h, regardless of heads
     const double wider = 2 * static_cast<double>(m.hidden) - static_cast<double>(scan_width(l.scan));
     cost += wider * (3 * static_cast<double>(m.hidden) + mamba_scan_flop / 2 * static_cast<double>(l.scan.state));
   }

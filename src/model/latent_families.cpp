@@ -1,4 +1,4 @@
-// DeepSeek's models and those that follow them.
+// Models of DeepSeek, and models derived from them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -104,7 +104,7 @@ model read_deepseek_v4(const model_file& f) {
   else if (o.layers.sound && ratios.size() < layers)
     f.r.fail("compress_ratios", fmt::format("has {} elements for {} layers", ratios.size(), layers));
   for (std::size_t i = 0; i < layers; ++i) o.m.layers.push_back(with_ratio(l, i < ratios.size() ? ratios[i] : 0));
-  // The list goes on with the layers of multi-token prediction.
+  // The list continues with the layers of multi-token prediction.
   read_mtp(f, "num_nextn_predict_layers", o.m, {with_ratio(l, layers < ratios.size() ? ratios[layers] : 0)});
   return o.m;
 }

@@ -15,7 +15,7 @@ struct architecture {
   std::string_view model_type;
   model (*read)(const model_file& f);
 };
-/// Names that end in `_text` are those of the language model of a composite config.
+/// Names that end in `_text` belong to the language model of a composite config.
 constexpr architecture architectures[] = {
     {"llama", read_llama},
     {"llama4", read_llama4},
@@ -48,7 +48,8 @@ std::string without_digits(std::string_view s) {
   return out;
 }
 
-/// The supported name of which `type` is a slip. "llama3" or "qwen2" are other architectures and no slips.
+/// The supported name of which `type` is a typing error. "llama3" and "qwen2" are other architectures, not typing
+/// errors.
 std::string slip_of(std::string_view type) {
   std::string hint = nearest(type, supported_model_types());
   if (type.starts_with(hint) || without_digits(type) == without_digits(hint)) hint.clear();

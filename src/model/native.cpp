@@ -1,4 +1,4 @@
-// Models that have no config.json, in the names of Megatron-LM.
+// Models without a config.json, with the names of Megatron-LM.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@ const spelling& megatron() {
   return names;
 }
 
-/// Latent attention when there is a rank of keys and values.
+/// Latent attention, if the low rank of keys and values is given.
 void read_attention(const model_file& f, outline& o) {
   layer_spec& l = o.layer;
   if (!f.r.has("kv_lora_rank")) {
@@ -47,7 +47,7 @@ moe_spec read_routed(const model_file& f) {
   return e;
 }
 
-/// Which layers have routed experts: every n-th from the first on, or one digit for each layer.
+/// The layers with routed experts: every n-th, beginning with the first, or one digit per layer.
 std::vector<bool> read_routing(const model_file& f, checked layers) {
   const auto n = static_cast<std::size_t>(layers.value);
   const value* freq = f.r.has("moe_layer_freq") ? f.r.raw("moe_layer_freq") : nullptr;

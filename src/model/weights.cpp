@@ -19,7 +19,8 @@ std::int64_t mla_projections(const model& m, const layer_spec& l) {
   return to_queries + to_keys_and_values + l.heads * a.v_head_dim * m.hidden;
 }
 
-/// Two projections, of values and of their gate; with overlapping blocks, where an indexer chooses, twice as wide.
+/// Two projections, of values and of their gate. With an indexer, blocks overlap and the projections are twice as
+/// wide.
 std::int64_t compressor_projections(const model& m, const layer_spec& l, std::int64_t width) {
   if (l.compressed.ratio == 0) return 0;
   return 2 * m.hidden * width * (l.sparse_keys > 0 ? 2 : 1);
@@ -32,7 +33,7 @@ std::int64_t compressed_projections(const model& m, const layer_spec& l) {
   return to_queries + m.hidden * l.head_dim + output + compressor_projections(m, l, l.head_dim);
 }
 
-/// Queries, keys and the weights of heads.
+/// Queries, keys and head weights.
 std::int64_t indexer_projections(const model& m, const layer_spec& l) {
   if (l.index_heads == 0) return 0;
   const bool compressed = l.attention == attention_kind::compressed;
@@ -41,12 +42,12 @@ std::int64_t indexer_projections(const model& m, const layer_spec& l) {
   return (rank > 0 ? rank : m.hidden) * l.index_heads * l.index_dim + keys + m.hidden * l.index_heads;
 }
 
-/// Queries and keys, values and their output gate, and two scalars a head; then the output.
+/// Queries and keys, values and their output gate, and two scalars per head; then the output.
 std::int64_t linear_projections(const model& m, const scan_spec& s) {
   return m.hidden * (2 * s.key_heads * s.state + 2 * scan_width(s) + 2 * s.heads + scan_width(s));
 }
 
-/// Gate and input, B and C of every group, a step a head; then the output.
+/// Gate and input, B and C of every group, a step per head; then the output.
 std::int64_t mamba_projections(const model& m, const scan_spec& s) {
   return m.hidden * (2 * scan_width(s) + 2 * s.groups * s.state + s.heads + scan_width(s));
 }

@@ -5,9 +5,9 @@
 
 namespace nvlsim {
 
-/// Projections of the token mixer, those of an indexer and of a compressor included.
+/// Projections of the token mixer, including those of an indexer and of a compressor.
 std::int64_t mixer_projections(const model& m, const layer_spec& l);
-/// Kernels of the short convolution before a scan.
+/// Weights of the short convolution before a scan.
 std::int64_t convolution_weights(const layer_spec& l);
 
 std::int64_t norm_weights(const model& m, const layer_spec& l);
@@ -20,7 +20,7 @@ std::int64_t router_weights(const model& m, const layer_spec& l);
 /// One routed expert.
 std::int64_t expert_weights(const model& m, const layer_spec& l);
 
-/// Queries, or values, of all heads side by side.
+/// Width of the queries, or values, of all heads.
 std::int64_t query_width(const layer_spec& l);
 /// Width of the values that a scan carries.
 std::int64_t scan_width(const scan_spec& s);

@@ -10,7 +10,7 @@
 namespace nvlsim::network {
 namespace {
 
-/// Ports of a leaf towards NICs, and up-links.
+/// Ports of a leaf: towards NICs, and towards spines.
 struct leaf_links {
   double down, up;
 };
@@ -20,7 +20,7 @@ leaf_links links_of(const fabric_spec& f) {
   return {down, std::ceil(down / f.oversubscription - 1e-9)};
 }
 
-/// Ports that the NICs of so many GPUs take.
+/// Leaf ports that the NICs of `gpus` GPUs occupy.
 double ports_of(const fabric_spec& f, double gpus) {
   const double nics = std::ceil(gpus / f.gpus_per_nic);
   if (f.leaf.port_bandwidth <= bandwidth{}) return nics;
@@ -37,20 +37,22 @@ std::int64_t spines_of(const platform& p) {
   return tree.levels > 1 ? tree.switches.back() : 0;
 }
 
-/// Throws where more is broken than there is.
+/// Throws if no spine or no up-link would be left.
 void check_failures(const platform& p, const leaf_links& leaf) {
   const fabric_spec& f = p.fabric;
   const std::int64_t spines = spines_of(p);
   if (spines == 0)
     refuse(f.failed_spines > 0 ? "failed_spines" : "failed_cables",
-           fmt::format("the {} GPUs of {} share one leaf of {} ports: there are no spines and no cables to them",
-                       p.gpus(), p.name, f.leaf.ports));
+           fmt::format(
+               "the {} GPUs of {} share one leaf of {} ports, so the fabric has no spines and no cables to them",
+               p.gpus(), p.name, f.leaf.ports));
   if (f.failed_spines >= spines)
-    refuse("failed_spines", fmt::format("{} failed, but the fabric of {} GPUs has {}: one must be left",
-                                        f.failed_spines, p.gpus(), spines));
+    refuse("failed_spines",
+           fmt::format("{} failed, but the fabric of {} GPUs has only {}; at least one must be left",
+                       f.failed_spines, p.gpus(), spines));
   if (f.failed_cables >= leaf.up)
-    refuse("failed_cables",
-           fmt::format("{} failed, but a leaf has {} up-links: one must be left", f.failed_cables, leaf.up));
+    refuse("failed_cables", fmt::format("{} failed, but a leaf has only {} up-links; at least one must be left",
+                                        f.failed_cables, leaf.up));
 }
 
 /// Share of a leaf's up-links that its traffic can use.
@@ -61,7 +63,7 @@ double usable_share(const platform& p, const leaf_links& leaf) {
   const double left = std::max(leaf.up - lost, 1.0);
   switch (f.routing) {
     case fabric_routing::fixed:
-      // What a broken cable carried goes over one that has its own.
+      // The traffic of a broken cable is added to that of another cable.
       return lost > 0 ? 1 / std::ceil(leaf.up / left) : 1;
     case fabric_routing::hashed:
       return left / leaf.up / fullest_bin(left, f.connections);
@@ -73,7 +75,7 @@ double usable_share(const platform& p, const leaf_links& leaf) {
 }  // namespace
 
 double fullest_bin(double bins, int mean) {
-  // Expected number of bins with more than x is below a half: the tail of a Poisson distribution.
+  // The smallest x for which fewer than half a bin is expected to hold more: the tail of a Poisson distribution.
   double term = std::exp(-mean), below = term;
   int x = 0;
   while (bins * (1 - below) >= 0.5 && x < 100 * mean + 100) {
@@ -90,7 +92,7 @@ fabric_path path_of_shift(const platform& p, std::int64_t apart) {
   const leaf_links leaf = links_of(f);
   if (f.failed_spines > 0 || f.failed_cables > 0) check_failures(p, leaf);
   if (ports_of(f, p.gpus()) <= f.leaf.ports) return {f.nic_bandwidth, 1};
-  // Of the GPUs of a leaf those leave it whose neighbour lies beyond its end, and share its up-links.
+  // GPUs whose partner is on another leaf share the up-links.
   const double leaving = std::min(1.0, ports_of(f, static_cast<double>(apart)) / f.rails / leaf.down);
   return {f.nic_bandwidth * std::min(1.0, usable_share(p, leaf) / f.oversubscription / leaving), 3};
 }
@@ -99,7 +101,7 @@ fabric_path path_between(const platform& p, int ranks, bool aligned) {
   const fabric_spec& f = p.fabric;
   double ports = ports_of(f, ranks);
   if (aligned) ports = std::ceil(ports / f.rails);
-  if (f.leaf.ports < 4) return {f.nic_bandwidth, 1};  // nothing is known of the switches
+  if (f.leaf.ports < 4) return {f.nic_bandwidth, 1};  // the switches are not specified
   const leaf_links leaf = links_of(f);
   if (f.failed_spines > 0 || f.failed_cables > 0) check_failures(p, leaf);
   const double installed = ports_of(f, p.gpus());

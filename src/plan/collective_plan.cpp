@@ -13,7 +13,7 @@ namespace {
 
 [[noreturn]] void refuse(std::string what) { throw input_error({{"", "", std::move(what), {}}}); }
 
-/// The group, and what it costs without bytes and with them.
+/// The group, with the cost of the collective without and with bytes.
 struct priced {
   comm_group group;
   collective_cost cost;
@@ -54,7 +54,8 @@ plan one_operation(const collective_run& run, const priced& price, collective c,
   work_template w{title, {{work_kind::dp, title, run.cost.time, 1, std::move(facts)}}, {}, {}};
   w.network = {run.demand};
   const port_bytes& nvlink = run.demand.traffic.nvlink;
-  // Ranks of one domain send to their neighbours. Across domains NVLink ports have none on the NVLink star.
+  // Ranks of one domain send to their neighbours. Across domains, an NVLink port has no neighbour on the NVLink
+  // star.
   const bool to_neighbours = !fold && price.group.domains == 1 && nvlink.out == nvlink.in;
   const std::int32_t work = out.add_template(std::move(w));
   const std::int32_t classes = fold ? 1 : price.group.ranks;
@@ -75,25 +76,26 @@ std::vector<std::string> collective_problems(const platform& p, const collective
   std::vector<std::string> out;
   if (w.place.table && w.place.table->ranks() != w.gpus)
     out.push_back(
-        fmt::format("the collective has {} ranks, and the placement GPUs for {}", w.gpus, w.place.table->ranks()));
+        fmt::format("the collective has {} ranks, but the placement has {} GPUs", w.gpus, w.place.table->ranks()));
   if (w.place.table) return out;
   const std::int64_t domain = w.place.gpus_per_domain;
   if (domain > p.gpus_per_rack())
-    out.push_back(fmt::format("{} GPUs a rack are asked for and {} has {}", domain, p.name, p.gpus_per_rack()));
+    out.push_back(
+        fmt::format("{} GPUs per rack were requested, but {} has {}", domain, p.name, p.gpus_per_rack()));
   const std::int64_t racks = (w.gpus + domain - 1) / domain;
   if (racks > p.racks)
     out.push_back(
-        fmt::format("{} GPUs at {} a rack take {} racks and the platform has {}", w.gpus, domain, racks, p.racks));
+        fmt::format("{} GPUs at {} per rack need {} racks; the platform has {}", w.gpus, domain, racks, p.racks));
   return out;
 }
 
 collective_run plan_collective(const platform& p, const stack& s, const collective_workload& w, fidelity f,
                                bool fold) {
   if (f == fidelity::exact && (!w.ideal || w.gpus > most_exact_ranks))
-    refuse(
-        fmt::format("fidelity exact simulates every message of at most {} ranks on ideal parameters (alpha and "
-                    "bandwidth); use closed or flow",
-                    most_exact_ranks));
+    refuse(fmt::format(
+        "fidelity exact simulates every message, for at most {} ranks and only with ideal parameters (alpha and "
+        "bandwidth); use closed or flow",
+        most_exact_ranks));
   const priced price = w.ideal ? by_theory(*w.ideal, w) : by_library(p, s, w);
   collective_run out;
   out.hardware = w.ideal ? ports_of(*w.ideal) : p;

@@ -21,7 +21,7 @@ std::string operation_name(const plan& p, const operation& o) {
   return text;
 }
 
-/// Whether it lies in the operation, and its latency in it; up to rounding, as the ends are sums.
+/// Whether a demand lies within its operation, and its latency within the demand, apart from rounding errors.
 bool possible(const network_demand& d, seconds duration) {
   const auto amount = [](bytes b) { return std::isfinite(b.base()) && b >= bytes{}; };
   const network_traffic& t = d.traffic;
@@ -34,7 +34,7 @@ void check_templates(const plan& p) {
   for (const work_template& t : p.templates) {
     const double d = t.duration.base();
     if (!std::isfinite(d) || d < 0) {
-      throw internal_error(fmt::format("plan: \"{}\" takes {} s, which is no duration", t.name, d));
+      throw internal_error(fmt::format("plan: \"{}\" takes {} s, which is not a valid duration", t.name, d));
     }
   }
   for (const work_template& t : p.templates) {
@@ -80,7 +80,7 @@ std::string stream_name(const plan& p, const stream_position& s) {
 
 void check_plan(const plan& p) {
   check_templates(p);
-  std::vector<std::int32_t> open = p.arrivals;  // arrivals nobody signals yet
+  std::vector<std::int32_t> open = p.arrivals;  // arrivals without a signalling operation so far
   for (const stream_position& s : busy_streams(p)) {
     const std::vector<operation>& operations = stream_at(p, s).operations;
     for (std::size_t i = 0; i < operations.size(); ++i) {
@@ -90,7 +90,7 @@ void check_plan(const plan& p) {
             fmt::format("plan: operation {} of {} has an index out of range", i, stream_name(p, s)));
       }
       if (o.signals != no_event && --open[static_cast<std::size_t>(o.signals)] < 0) {
-        throw internal_error(fmt::format("plan: event {} has {} arrivals, and {} at {} is one too many", o.signals,
+        throw internal_error(fmt::format("plan: event {} needs {} arrivals; {} at {} is one too many", o.signals,
                                          p.arrivals[static_cast<std::size_t>(o.signals)], operation_name(p, o),
                                          stream_name(p, s)));
       }

@@ -41,10 +41,10 @@ class message_builder {
   stream& of(int rank) { return plan_.classes[static_cast<std::size_t>(rank)].streams.front(); }
   event_id& arrived(int rank) { return arrived_[static_cast<std::size_t>(rank)]; }
 
-  /// Where a rank's message of a round goes; -1 when it sends none.
+  /// The receiver of the message of a rank in a round; -1 if it sends none.
   int receiver(int rank, int round) const {
     if (halving_) {
-      // Halving: the far half first; doubling: back the same way.
+      // Halving begins with the most distant partner; doubling goes back in reverse order.
       const int doublings = log2_ranks();
       if (kind_ == collective::all_gather) return rank ^ (1 << round);
       const int distance = round < doublings ? ranks_ >> (round + 1) : 1 << (round - doublings);
@@ -63,7 +63,7 @@ class message_builder {
     return n;
   }
 
-  /// A message waits for the one that came in the round before.
+  /// A message waits for the message received in the previous round.
   void send_round(std::int32_t work, int round) {
     std::vector<event_id> next(arrived_.size(), no_event);
     for (int i = 0; i < ranks_; ++i) {
@@ -77,12 +77,12 @@ class message_builder {
       if (next[i] != no_event) arrived_[i] = next[i];
   }
 
-  /// Ranks keep step, also those that had nothing to receive.
+  /// Keeps all ranks in step, including those that received nothing.
   void everywhere(std::int32_t work) {
     for (int i = 0; i < ranks_; ++i) plan_.append(of(i), work, {std::exchange(arrived(i), no_event)});
   }
 
-  /// A split begins when the one before it has ended everywhere.
+  /// A split begins when the previous one has ended on all ranks.
   void meet() {
     const event_id all = plan_.new_event(ranks_);
     const std::int32_t nothing = delay("next split", {});
@@ -99,7 +99,7 @@ class message_builder {
   std::int32_t message(bytes b) {
     const seconds t = message_time(net_, b);
     work_template w{"message", {{work_kind::dp, "message", t, 1}}, {}, {}};
-    // The last of several hops is the one at the receiver's port.
+    // The last of several hops is at the port of the receiver.
     w.network = {demand_on(hardware_, {t, t - b / net_.rate, {{b, b}, {}}})};
     return plan_.add_template(std::move(w));
   }
@@ -110,7 +110,7 @@ class message_builder {
   bool halving_;
   int ranks_;
   plan plan_;
-  std::vector<event_id> arrived_;  ///< by rank: of the last message, if nothing waits for it yet
+  std::vector<event_id> arrived_;  ///< by rank: arrival of the last message, if no operation waits for it yet
 };
 
 }  // namespace

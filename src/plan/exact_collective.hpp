@@ -1,4 +1,4 @@
-// A collective on an ideal network, every message of every rank.
+// A collective on an ideal network, with every message of every rank.
 #pragma once
 
 #include "nvlsim/plan/collective_workload.hpp"
@@ -13,7 +13,7 @@ struct ideal_call {
   int ranks = 1;
 };
 
-/// One class a rank. Messages demand the NVLink ports of `hardware`, which are those of `net`.
+/// Has one class per rank. Messages use the NVLink ports of `hardware`, which are the ports of `net`.
 plan plan_messages(const platform& hardware, const ideal_network& net, const ideal_call& c);
 
 }  // namespace nvlsim

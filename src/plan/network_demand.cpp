@@ -16,14 +16,14 @@ network_traffic scaled(const network_traffic& t, double factor) {
   return {scaled(t.nvlink, factor), scaled(t.nic, factor)};
 }
 
-/// Exchanges of one operation: what hides behind other work of it, and what is waited for.
+/// Exchanges of one operation: those that overlap with its computation, and those that it waits for.
 struct exchanges {
   priced_transfer hidden, waited;
 };
 
 bool has_traffic(const work_part& p) { return p.facts && p.facts->traffic != network_traffic{}; }
 
-/// Those on NVLink alone, and those that use the NICs.
+/// Exchanges on NVLink only, and exchanges that use the NICs.
 std::array<exchanges, 2> exchanges_of(const work_template& w) {
   std::array<exchanges, 2> out;
   for (const work_part& p : w.parts) {
@@ -43,8 +43,8 @@ std::array<exchanges, 2> exchanges_of(const work_template& w) {
   return out;
 }
 
-/// In how many bursts the exchanges of an operation come: a layer has them before and after its kernels. More than
-/// so many would only cost more.
+/// Number of bursts of exchanges in an operation. A layer has exchanges before and after its kernels. The number
+/// is limited, because more bursts take simulation time without changing the result much.
 int bursts_of(const work_template& w) {
   constexpr int each_layer = 2, most = 16;
   int layers = 1;
@@ -94,7 +94,7 @@ std::vector<network_demand> demands_within(const platform& p, const work_templat
   const std::array<exchanges, 2> all = exchanges_of(w);
   const seconds hidden = all[0].hidden.time + all[1].hidden.time, waited = all[0].waited.time + all[1].waited.time;
   const seconds cover = std::max(seconds{}, w.duration - waited);
-  const double squeezed = hidden > cover ? cover / hidden : 1;  // into what there is to hide behind
+  const double squeezed = hidden > cover ? cover / hidden : 1;  // into the computation that can hide it
   std::vector<network_demand> out;
   if (!(waited > seconds{})) return out;
   const int bursts = bursts_of(w);

@@ -18,17 +18,17 @@ constexpr std::array<std::string_view, resource_kinds> resource_names{"tensor_co
                                                                       "c2c",          "host", "latency"};
 constexpr std::array<std::string_view, 4> stream_names{"compute", "pipeline", "data_parallel", "kv_transfer"};
 
-/// A stream on its way through its operations.
+/// The progress of a stream through its operations.
 struct cursor {
   const stream* work;
   std::vector<span>* spans;
   std::uint32_t operation = 0;
-  std::uint32_t wait = 0;  ///< of this operation: those before it have happened
-  double free = 0;         ///< when the operation can begin, as far as known
+  std::uint32_t wait = 0;  ///< index of the next event of this operation to wait for
+  double free = 0;         ///< earliest time at which the operation can begin, so far
   bool done() const { return operation == work->operations.size(); }
 };
 
-/// With or without the spans of operations, which take most of the memory.
+/// Records the spans of operations if asked to; they take most of the memory.
 template <bool keeps_spans>
 class longest_path {
  public:
@@ -45,7 +45,7 @@ class longest_path {
   }
 
   timeline run() {
-    // Last in, first out, and the first stream on top.
+    // A stack, with the first stream on top.
     for (std::size_t i = cursors_.size(); i-- > 0;) ready_.push_back(static_cast<std::int32_t>(i));
     while (!ready_.empty()) {
       const std::int32_t i = ready_.back();
@@ -60,7 +60,7 @@ class longest_path {
   }
 
  private:
-  /// Runs a stream up to the first event that has not happened.
+  /// Runs a stream until it has to wait for an event.
   void go_on(std::int32_t index) {
     cursor& c = cursors_[static_cast<std::size_t>(index)];
     for (; !c.done(); ++c.operation, c.wait = 0) {

@@ -36,7 +36,7 @@ std::vector<check> gpu_checks(const gpu_spec& g) {
                    fmt::format("{} is less than the dense peak ({})", format_quantity(*peak->sparse),
                                format_quantity(peak->dense))});
   }
-  // Vendors print GB for what nvidia-smi counts in GiB, so usable may exceed nominal by that much and no more.
+  // Vendors write GB where nvidia-smi counts GiB, so the usable memory may exceed the nominal one by that factor.
   constexpr double gib_over_gb = 1.073741824;
   check usable = at_most("/gpu/hbm_usable", g.hbm_usable, "/gpu/hbm_nominal", g.hbm_nominal);
   usable.wrong = g.hbm_usable > g.hbm_nominal * (gib_over_gb * (1 + 1e-9));
@@ -58,15 +58,15 @@ std::vector<check> gpu_checks(const gpu_spec& g) {
 std::vector<check> rack_checks(const platform& p, bool has_cpu) {
   std::vector<check> out;
   out.push_back({p.rack.nvlink_planes > p.gpu.nvlink_links, "/rack/nvlink_planes", "/gpu/nvlink_links",
-                 fmt::format("{} planes, but a GPU has {} links: one to each plane at least", p.rack.nvlink_planes,
-                             p.gpu.nvlink_links)});
+                 fmt::format("{} planes, but a GPU has only {} links; it needs at least one to each plane",
+                             p.rack.nvlink_planes, p.gpu.nvlink_links)});
   out.push_back({p.rack.nvlink_switch_trays > p.rack.nvlink_planes, "/rack/nvlink_switch_trays",
                  "/rack/nvlink_planes",
-                 fmt::format("{} switch trays hold {} planes: a tray holds one at least",
+                 fmt::format("{} switch trays for {} planes; each tray holds at least one plane",
                              p.rack.nvlink_switch_trays, p.rack.nvlink_planes)});
   out.push_back({p.rack.failed_switch_trays > 0 && p.rack.failed_switch_trays >= p.rack.nvlink_switch_trays,
                  "/rack/failed_switch_trays", "/rack/nvlink_switch_trays",
-                 fmt::format("{} of {} switch trays failed: one must be left", p.rack.failed_switch_trays,
+                 fmt::format("{} of {} switch trays failed; at least one must be left", p.rack.failed_switch_trays,
                              p.rack.nvlink_switch_trays)});
   out.push_back({!has_cpu && p.vm.cpus > 0, "/vm/cpus", "",
                  fmt::format("{} CPUs, but the platform has no \"cpu\"", p.vm.cpus)});
@@ -81,13 +81,14 @@ std::vector<check> rack_checks(const platform& p, bool has_cpu) {
   if (p.rack.power_cap)
     out.push_back(
         {gpu_share_of(p, *p.rack.power_cap) <= p.gpu.idle_power, "/rack/power_cap", "/gpu/idle_power",
-         fmt::format("{} leaves each GPU {} beside CPUs, trays and switches, not more than it draws idle ({})",
+         fmt::format("{} leaves {} for each GPU after CPUs, trays and switches, which is not more than its idle "
+                     "power ({})",
                      format_quantity(*p.rack.power_cap), format_quantity(gpu_share_of(p, *p.rack.power_cap)),
                      format_quantity(p.gpu.idle_power))});
   return out;
 }
 
-/// Whether a problem is at `pointer` or around it.
+/// Whether a problem is at `pointer` or at a parent of it.
 bool mentioned(const std::vector<problem>& problems, std::string_view pointer) {
   return std::any_of(problems.begin(), problems.end(), [&](const problem& p) {
     return pointer.starts_with(p.pointer) &&
@@ -95,7 +96,7 @@ bool mentioned(const std::vector<problem>& problems, std::string_view pointer) {
   });
 }
 
-/// A source without a blank is meant as a key of the "sources" table; one that is still there was not found.
+/// A source without spaces is a key of the "sources" table. Keys that were not replaced do not exist there.
 void check_sources(const config::document& doc, diagnostics& problems) {
   std::vector<std::string> keys;
   if (const value* table = doc.root.find("sources"); table && table->members())

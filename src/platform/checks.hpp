@@ -1,4 +1,4 @@
-// What must hold between the fields of a platform.
+// Consistency of the fields of a platform.
 #pragma once
 
 #include "nvlsim/config/document.hpp"
@@ -6,8 +6,8 @@
 
 namespace nvlsim {
 
-/// Adds the contradictions of `p`, read from `doc`, to `problems`. A field that `reading` already complains
-/// about holds a stand-in, so that nothing is said about it twice.
+/// Adds contradictions in `p`, which was read from `doc`, to `problems`. Skips fields with problems in `reading`,
+/// which hold placeholders.
 void check_platform(const platform& p, const config::document& doc, const diagnostics& reading,
                     diagnostics& problems);
 

@@ -9,10 +9,10 @@ namespace {
 
 std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
-/// Switch ports that one NIC fills: one, or more when it is faster than a port.
+/// Switch ports per NIC: one, or more if the NIC is faster than a port.
 std::int64_t ports_per_nic(const fabric_spec& f) {
   if (f.leaf.port_bandwidth <= bandwidth{}) return 1;
-  // An 800 Gb/s NIC on 400 Gb/s ports must not take a third port for a rounding error.
+  // A rounding error must not give an 800 Gb/s NIC a third port of 400 Gb/s.
   const double ratio = f.gpus_per_nic * f.nic_bandwidth / f.leaf.port_bandwidth;
   return std::max<std::int64_t>(1, static_cast<std::int64_t>(std::ceil(ratio * (1 - 1e-9))));
 }
@@ -34,8 +34,8 @@ fat_tree size_fat_tree(const fabric_spec& fabric, std::int64_t gpus) {
     tree.switches = {1};
     return tree;
   }
-  // [docs/hardware.md#fat-trees] A leaf has `down` NICs and `up` links; a middle switch half and half; the top
-  // only down.
+  // [docs/hardware.md#fat-trees] A leaf has `down` NICs and `up` links. A middle switch has as many links down as
+  // up. A top switch has links down only.
   const double share = oversubscription / (1 + oversubscription);
   const std::int64_t down =
       std::min(static_cast<std::int64_t>(std::floor(static_cast<double>(ports) * share + 1e-9)), ports - 1);
@@ -46,7 +46,7 @@ fat_tree size_fat_tree(const fabric_spec& fabric, std::int64_t gpus) {
   tree.switches.push_back(divide_up(links_down, down));
   std::int64_t links = tree.switches.back() * up;
   tree.cables = links;
-  // `pods` is what the top level must join, each switch of it with a link to every pod.
+  // The top level connects `pods`: each of its switches has a link to every pod.
   for (std::int64_t pods = tree.switches.back(); pods > ports; pods = divide_up(pods, half)) {
     tree.switches.push_back(divide_up(links, half));
     links = tree.switches.back() * half;

@@ -3,7 +3,7 @@
 namespace nvlsim {
 namespace {
 
-/// At the supply's input, with every GPU and CPU at its cap.
+/// Power at the input of the supplies, with every GPU and CPU at its cap.
 // [docs/hardware.md#power]
 watts power_beside_gpus(const platform& p) {
   return p.rack.vms * (p.vm.cpus * p.cpu.max_power + p.rack.power_per_vm_other) +

@@ -10,8 +10,8 @@ struct entry {
   precision peak;
 };
 
-// Block-scaled formats carry one scale per block: FP8 blocks of 128 share an FP32 (counted as 0 here, 3 % at
-// most), MXFP8 and MXFP4 one byte per 32, NVFP4 one byte per 16.
+// Block-scaled formats have one scale per block: an FP32 per 128 FP8 elements (ignored here, at most 3 %), one
+// byte per 32 elements of MXFP8 and MXFP4, and one byte per 16 elements of NVFP4.
 constexpr std::array<entry, 12> entries = {{
     {precision::fp64, "fp64", 8, precision::fp64},
     {precision::fp32, "fp32", 4, precision::fp32},

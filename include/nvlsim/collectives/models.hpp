@@ -9,7 +9,7 @@
 
 namespace nvlsim::collectives {
 
-/// A collective with everything that its models share.
+/// A collective, with the inputs that all models use.
 struct call {
   collective kind = collective::all_reduce;
   bytes size;
@@ -18,11 +18,11 @@ struct call {
 
   /// Bytes that cross each rank's wire in a ring.
   bytes wire() const { return size * bus_factor(kind, ranks); }
-  /// Messages one after the other.
+  /// Number of consecutive messages.
   double hops() const;
 };
 
-/// What remains of latencies hidden behind bytes: x + 2 sqrt(rho x).
+/// Latency x with the part that pipelining does not hide: x + 2 sqrt(rho x).
 inline seconds pipe(seconds x, seconds rho) {
   return seconds::from_base(x.base() + 2 * std::sqrt(rho.base() * x.base()));
 }
@@ -35,8 +35,8 @@ struct estimate {
   bool derived = false;
 };
 
-/// The algorithms that are counted from the library's rates, not measured; a rank's latency is that of Simple.
-/// Throws input_error when `options.algorithm` cannot run here.
+/// Algorithms that were not measured, derived from the rates of the library. The latency per rank is that of
+/// Simple. Throws input_error when `options.algorithm` cannot run here.
 estimate derived_in_domain(const call& c, const domain_collective& d);
 
 /// Throws input_error when `options.algorithm` or `options.protocol` cannot run here.
@@ -44,12 +44,12 @@ estimate in_domain(const call& c, const domain_collective& d, const protocol_tun
 
 struct network {
   int domains = 1, members = 1, fewest = 1;  ///< members of the fullest domain and of the emptiest
-  bandwidth nic;                             ///< what the fabric gives one rank, of traffic that keeps to its rail
-  bandwidth nic_any;                         ///< and of traffic that does not
-  bool sharp = false;                        ///< the fabric's switches may reduce
-  double step_more = 0;  ///< seconds that a step over the fabric takes beyond what was measured; may be negative
+  bandwidth nic;                             ///< bandwidth per rank for traffic that stays on its rail
+  bandwidth nic_any;                         ///< bandwidth per rank for other traffic
+  bool sharp = false;                        ///< the switches of the fabric can reduce
+  double step_more = 0;  ///< seconds per step over the fabric beyond the measured step; may be negative
 
-  /// All ranks of the emptiest domain, through which as much passes as through the others.
+  /// Bandwidth of the emptiest domain, which carries as much traffic as the others.
   bandwidth share(double of_nics) const { return nic * (fewest * of_nics); }
   /// A step over the fabric.
   seconds step(seconds measured) const {
@@ -60,25 +60,25 @@ struct network {
 /// All collectives but all-to-all. Throws input_error when `options.algorithm` cannot run here.
 estimate across_domains(const call& c, const fabric_collective& f, const domain_collective& d, const network& net);
 
-/// Reduce and scatter in the domains, all-reduce between them, gather; `inside` is the first and the last
-/// together.
+/// Reduce-scatter in the domains, all-reduce between them, all-gather in the domains. `inside` is the time of the
+/// first and the last part.
 estimate hierarchical(const call& c, const fabric_collective& f, const network& net, seconds inside);
 
-/// `inside` is the part that stays in the domain.
+/// `inside` is the time of the traffic that stays in the domain.
 estimate all_to_all_across(const call& c, const fabric_all_to_all& f, const network& net, seconds inside);
 
-/// Parameters of the profile's `default` fabric for the fabric of `p`, as if it were not listed: every step is
-/// longer by what its latency is longer than the default's, where messages go back and forth several times that.
+/// Parameters for the fabric of `p` from the `default` fabric of the profile, as if it were not listed. Each step
+/// is longer by the difference in latency; protocols with several round trips add it several times.
 fabric_collective unlisted_fabric(const collective_profile& profile, const platform& p,
                                   const fabric_collective& general);
 
-/// The operation whose parameters count: what is not measured by itself takes those of what is most like it.
+/// The operation whose parameters apply: an operation that was not measured uses those of the most similar one.
 collective measured_kind(collective c);
 
-/// The kind of NVLink domain whose parameters stand for the GPU's.
+/// The kind of NVLink domain whose parameters apply to a GPU.
 struct domain_kind {
   std::string name;
-  bool derived = false;  ///< nobody measured its own
+  bool derived = false;  ///< its own kind was not measured
 };
 domain_kind kind_of_domain(const collective_profile& profile, const gpu_spec& gpu);
 

@@ -1,5 +1,5 @@
-// Kernel times: one formula per class, parameters from the stack, peaks from the platform.
-// Pure functions without allocation or I/O. [docs/models-and-assumptions.md#kernels]
+// Kernel times: one formula per kernel class, with parameters from the stack and peaks from the platform.
+// All functions are pure; the cost functions neither allocate nor do I/O. [docs/models-and-assumptions.md#kernels]
 #pragma once
 
 #include <array>
@@ -23,18 +23,18 @@ struct kernel_cost {
   flops work;   ///< useful arithmetic
   bytes moved;  ///< HBM traffic
   bound limit = bound::launch;
-  seconds launch = {};  ///< of `time`, what passes before bytes or arithmetic count
-  double activity = 0;  ///< share of tdp - idle drawn beside products and HBM, on average over `time`
+  seconds launch = {};  ///< part of `time` before the kernel moves bytes or computes
+  double activity = 0;  ///< mean power beyond that of products and HBM traffic, as a share of tdp - idle
 };
 
-/// C[m,n] = A[m,k] x W[k,n], `groups` of them in one launch (experts).
+/// C[m,n] = A[m,k] x W[k,n]; one launch computes `groups` of them (experts).
 struct gemm_shape {
   double m = 0, n = 0, k = 0;
   double groups = 1;
   double output_element_bytes = 2;  ///< 8 for a weight gradient accumulated in FP32 (read and written)
-  double weight_element_bytes = 0;  ///< where weights are kept in another format than the operands; 0: the same
+  double weight_element_bytes = 0;  ///< if weights are stored in another format than the operands; 0: the same
   bool sparse = false;              ///< weights with 2:4 structured sparsity; `work` still counts every element
-  bool repeated = false;            ///< a benchmark on the same operands again and again, out of L2 when they fit
+  bool repeated = false;            ///< a benchmark that reuses its operands, which then come from L2 if they fit
 };
 kernel_cost gemm_cost(const gpu_spec& gpu, const gemm_params& p, precision operands, const gemm_shape& s);
 
@@ -42,50 +42,50 @@ kernel_cost gemm_cost(const gpu_spec& gpu, const gemm_params& p, precision opera
 struct attention_shape {
   double batch = 1, heads = 0, kv_heads = 0;
   double qk_dim = 0, v_dim = 0;
-  double queries = 0;  ///< a sequence, on this GPU (s / CP)
-  double pairs = 0;    ///< (query, key) pairs a sequence and head, on this GPU: s^2/2/CP when causal
+  double queries = 0;  ///< per sequence, on this GPU (s / CP)
+  double pairs = 0;    ///< (query, key) pairs per sequence and head, on this GPU: s^2/2/CP when causal
   bool fp8 = false;
 };
 kernel_cost attention_forward_cost(const gpu_spec& gpu, const attention_params& p, const attention_shape& s);
-/// With the parameters of the kernel that runs for the format.
+/// With the parameters of the kernel for the format of the shape.
 kernel_cost attention_forward_cost(const gpu_spec& gpu, const kernel_profile& k, const attention_shape& s);
-/// 2.5 times the forward's FLOPs, at `backward_efficiency` of its rate.
+/// 2.5 times the FLOPs of the forward pass, at `backward_efficiency` times its rate.
 kernel_cost attention_backward_cost(const gpu_spec& gpu, const attention_params& p, const attention_shape& s);
 
-/// Attention of `tokens` queries to the keys that a window or an indexer chose for each of them; all heads on this
-/// GPU share one vector a key, as in DeepSeek's absorbed form. [docs/models-and-assumptions.md#sparse-attention]
+/// Attention of `tokens` queries, each to the keys that a window or an indexer selects for it. All heads on this
+/// GPU share one vector per key, as in DeepSeek's absorbed form. [docs/models-and-assumptions.md#sparse-attention]
 struct sparse_attention_shape {
   double tokens = 0, heads = 0;
-  double keys = 0;  ///< of one query, on average
+  double keys = 0;  ///< per query, on average
   double qk_dim = 0, v_dim = 0;
   bool fp8 = false;
 };
 kernel_cost sparse_attention_forward_cost(const gpu_spec& gpu, const attention_params& p,
                                           const sparse_attention_shape& s);
-/// 2.5 times the forward's FLOPs, and the gradient of every chosen key added up in FP32.
+/// 2.5 times the FLOPs of the forward pass; gradients of the selected keys are accumulated in FP32.
 kernel_cost sparse_attention_backward_cost(const gpu_spec& gpu, const attention_params& p,
                                            const sparse_attention_shape& s);
 
-/// The scores by which an indexer chooses. [docs/models-and-assumptions.md#sparse-attention]
+/// The scores by which an indexer selects keys. [docs/models-and-assumptions.md#sparse-attention]
 struct indexer_shape {
   double tokens = 0, heads = 0, dim = 0;
-  double scored = 0, chosen = 0;  ///< keys of one query, on average
+  double scored = 0, chosen = 0;  ///< keys per query, on average
   bool fp8 = false;
 };
 kernel_cost indexer_forward_cost(const gpu_spec& gpu, const attention_params& p, const indexer_shape& s);
 kernel_cost indexer_backward_cost(const gpu_spec& gpu, const attention_params& p, const indexer_shape& s);
 
-/// A scan of state matrices over a sequence, chunk by chunk: Mamba-2 (SSD), or with `delta` the gated delta rule.
+/// A scan of state matrices over a sequence, in chunks: Mamba-2 (SSD), or the gated delta rule if `delta` is set.
 /// [docs/models-and-assumptions.md#scans]
 struct scan_shape {
   double tokens = 0;
   double heads = 0, head_dim = 0, state = 0;
-  double groups = 0;   ///< of heads that share B and C, or keys and queries
+  double groups = 0;   ///< the heads of a group share B and C, or keys and queries
   double chunk = 128;  ///< tokens
   bool delta = false;
 };
-/// `tensor_rate` is that of deep products; `words_per_sm` what an SM works on in a second, exponentials and 16-bit
-/// words that are moved; 0: as many as there are.
+/// `tensor_rate` is the rate of products with a large inner dimension. `words_per_sm` is the number of
+/// exponentials and moved 16-bit words that an SM handles per second; 0: no limit.
 kernel_cost scan_forward_cost(const gpu_spec& gpu, flop_rate tensor_rate, double words_per_sm,
                               const stream_params& p, const scan_shape& s);
 kernel_cost scan_backward_cost(const gpu_spec& gpu, flop_rate tensor_rate, double words_per_sm,
@@ -96,62 +96,64 @@ struct decode_shape {
   double batch = 0, context = 0;
   double heads = 0, kv_heads = 0, head_dim = 0;
   double kv_element_bytes = 2;
-  bool repeated = false;  ///< a benchmark that reads the same cache again and again, out of L2 when it fits
+  bool repeated = false;  ///< a benchmark that rereads its cache, which then comes from L2 if it fits
 };
 kernel_cost decode_attention_cost(const gpu_spec& gpu, const decode_params& p, const decode_shape& s);
-/// The same where each query head reads the cache by itself.
+/// The same when each query head reads the cache separately.
 kernel_cost ungrouped_decode_cost(const gpu_spec& gpu, const decode_params& p, const ungrouped_decode_params& u,
                                   const decode_shape& s);
-/// With the parameters of the kernel that runs for the cache's format and the heads of a KV head.
+/// With the parameters of the kernel for the format of the cache and the number of query heads per KV head.
 kernel_cost decode_attention_cost(const gpu_spec& gpu, const kernel_profile& k, const decode_shape& s);
 
-/// The same against a cache of one latent vector a token, which all heads share.
+/// The same against a cache of one latent vector per token, which all heads share.
 struct mla_decode_shape {
   double batch = 0, context = 0;
   double heads = 0;         ///< on this GPU
-  double latent_dim = 576;  ///< cached a token; its first `value_dim` are the values
+  double latent_dim = 576;  ///< cached per token; its first `value_dim` elements are the values
   double value_dim = 512;
   double kv_element_bytes = 2;
 };
 kernel_cost mla_decode_cost(const gpu_spec& gpu, const mla_decode_params& p, const mla_decode_shape& s);
 
-/// A kernel bounded by the bytes it moves. `repeated`: a benchmark on one tensor, out of L2 when that fits.
+/// A memory-bound kernel. `repeated`: a benchmark on one tensor, which comes from L2 if it fits.
 kernel_cost stream_cost(const gpu_spec& gpu, const stream_params& p, bytes moved, bool repeated = false);
 
-/// A kernel bounded by bytes, by what it reads and writes for an element. [docs/kernels.md#memory-bound-kernels]
+/// A memory-bound kernel, defined by what it reads and writes per element. [docs/kernels.md#memory-bound-kernels]
 struct elementwise_kernel {
   std::string_view name;
-  double bytes;                                ///< moved an element
+  double bytes;                                ///< moved per element
   std::string_view element, reads_and_writes;  ///< in words
 };
 std::span<const elementwise_kernel> elementwise_kernels();
 
-/// Copies of one GPU while the others of its VM do the same.
+/// Copies by one GPU while the other GPUs of its VM do the same.
 enum class copy_path { hbm, from_cpu, to_cpu, nvme_read, nvme_write };
 inline constexpr std::array<std::string_view, 5> copy_path_names = {"hbm", "from_cpu", "to_cpu", "nvme_read",
                                                                     "nvme_write"};
 kernel_cost copy_cost(const platform& machine, const stream_params& p, copy_path path, bytes size);
 
-/// Token copies on the experts of one rank.
+/// Copies of tokens on the experts of one rank.
 struct expert_load {
   static constexpr std::array<double, 5> tile_rows = {16, 32, 64, 128, 256};
-  double pairs = 0;   ///< (token, expert)
-  double active = 0;  ///< experts with a token
-  double mean = 0;    ///< pairs of an expert, over all ranks: what the height of tiles is chosen by
-  std::array<double, tile_rows.size()> tiles{};  ///< row tiles of that height over all experts
+  double pairs = 0;                              ///< (token, expert)
+  double active = 0;                             ///< experts with a token
+  double mean = 0;                               ///< pairs per expert, over all ranks: decides the height of tiles
+  std::array<double, tile_rows.size()> tiles{};  ///< number of row tiles of each height, over all experts
 };
-/// `tokens` x `topk` over `experts`, of which `ranks` ranks hold equal shares in order.
+/// `tokens` x `topk` copies are routed to `experts`; each of `ranks` ranks holds an equal share of the experts, in
+/// order.
 struct expert_routing {
   double tokens = 0, topk = 1, experts = 1, ranks = 1;
 };
-/// Every expert gets the same.
+/// Every expert gets the same number of tokens.
 expert_load balanced_load(const expert_routing& r);
-/// Popularity of experts by a power law: the mean over `draws` draws of the fullest rank. Same seed, same load.
+/// Expert popularity follows a power law. The load is that of the fullest rank, averaged over `draws` draws; equal
+/// seeds give equal loads.
 expert_load skewed_load(const expert_routing& r, double exponent, int draws = 12, std::uint64_t seed = 12345);
 
 /// The experts of one rank after dispatch, gate and up projection in one GEMM.
 struct moe_shape {
-  double tokens = 0;  ///< presented to the rank; some may have no expert here
+  double tokens = 0;  ///< received by the rank; some may have no expert here
   double local_experts = 0;
   double hidden = 0;
   double inter = 0;  ///< on this GPU (over TP)
@@ -160,24 +162,23 @@ struct moe_shape {
 };
 kernel_cost moe_cost(const gpu_spec& gpu, const moe_params& p, const moe_shape& s);
 
-/// Mean power of one GPU while such a kernel runs, at most the cap: idle + HBM traffic + arithmetic.
+/// Mean power of one GPU while the kernel runs: idle + HBM traffic + arithmetic, limited by the power cap.
 watts kernel_power(const gpu_spec& gpu, precision operands, const kernel_cost& c);
 
-/// The parameters for a GPU: the stack's entry of its name, else of its architecture, else "default". Rates follow
-/// the GPU's power cap where that is not tdp, and its peaks where the entry stands for GPUs that were never
-/// measured. Throws input_error naming what the stack knows when there is none.
+/// The parameters for a GPU: the entry of the stack for its name, else for its architecture, else "default". Rates
+/// follow the power cap if it differs from tdp, and the peaks of the GPU if the entry was not measured on it.
+/// Throws input_error that lists the known entries if none applies.
 kernel_profile kernels_for(const stack& s, const gpu_spec& gpu);
 
-/// Whether the entry that `kernels_for` takes holds GEMMs of the format: others get a measured format's share of
-/// the data-sheet peak. False where the GPU has none.
+/// Whether the entry that `kernels_for` uses holds measured GEMMs of the format. If not, the format gets the share
+/// of the data-sheet peak that a measured format reaches. False if the GPU has no entry.
 bool measured_gemm(const stack& s, const gpu_spec& gpu, precision p);
 
-/// What measured kernels say of a computed time: the spread of the same family on the same GPU, else on all GPUs
-/// of its architecture, else of its class; nullptr where the stack has none of these.
+/// The spread of measured times around computed ones: that of the kernel family on this GPU, else on all GPUs of
+/// its architecture, else that of its class; nullptr if the stack has none of these.
 const kernel_spread* spread_of(const stack& s, const gpu_spec& gpu, std::string_view family);
 
-/// What a result must say of them: that nobody measured this GPU, that its power cap is a what-if; "" when
-/// neither.
+/// The note for results: that this GPU was not measured, or that its power cap is a what-if; "" if neither.
 std::string kernels_note(const stack& s, const gpu_spec& gpu);
 
 }  // namespace nvlsim

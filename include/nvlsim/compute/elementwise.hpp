@@ -1,4 +1,4 @@
-// What memory-bound kernels move, by name, for those that put them in order.
+// Bytes that memory-bound kernels move, by name, for modules that list the kernels of a layer.
 // [docs/kernels.md#memory-bound-kernels]
 #pragma once
 
@@ -6,7 +6,7 @@
 
 namespace nvlsim::compute {
 
-/// Bytes an element of the kernel `name` of `elementwise_kernels()`, which must be one of them.
+/// Bytes per element of the kernel `name`, which must be one of `elementwise_kernels()`.
 double elementwise_bytes(std::string_view name);
 
 }  // namespace nvlsim::compute

@@ -7,8 +7,8 @@
 
 namespace nvlsim::config {
 
-/// Splits RFC 4180 text into records; quotes double inside quotes, and lines may end in CR LF. Throws input_error
-/// of `file` where a quote is not closed.
+/// Splits RFC 4180 text into records. Quotes inside quotes are doubled, and lines may end in CR LF. Throws
+/// input_error that names `file` if a quote is not closed.
 std::vector<std::vector<std::string>> csv_records(std::string_view text, const std::string& file);
 
 }  // namespace nvlsim::config

@@ -7,8 +7,8 @@
 
 namespace nvlsim::config {
 
-/// 16 hexadecimal digits of the FNV-1a hash of a value's content: equal values, equal digests, whatever the order
-/// of object members.
+/// The FNV-1a hash of a value as 16 hexadecimal digits. Equal values have equal digests; the order of object
+/// members does not matter.
 std::string digest(const value& v);
 
 }  // namespace nvlsim::config

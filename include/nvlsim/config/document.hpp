@@ -1,4 +1,4 @@
-// A parsed JSON file with what happened to it on the way: base files, overrides, defaults, provenance.
+// A parsed JSON file, with the origin of its values: base files, overrides, defaults, provenance.
 #pragma once
 
 #include <filesystem>
@@ -12,15 +12,15 @@
 
 namespace nvlsim::config {
 
-/// Where a value came from. `label` goes into results (no paths), `where` into messages.
+/// The origin of a value. Results show `label`, which has no paths; messages show `where`.
 struct origin {
   std::string label;       ///< "scenario", "platform gb300-nvl72", "--set", "default"
   std::string where;       ///< the file as the user named it, or "--set"
-  bool overrides = false;  ///< written over the file by the user: a number then needs no source
-  std::string at = {};     ///< its pointer there, where the file has it in another place; "" where it is the same
+  bool overrides = false;  ///< set by the user over the file; its numbers need no source
+  std::string at = {};     ///< its pointer in the file, if the file has it elsewhere; else ""
 };
 
-/// A number with where it was published: read from `{"value": ..., "source": ..., "kind": ...}`.
+/// The source of a number: read from `{"value": ..., "source": ..., "kind": ...}`.
 struct provenance {
   std::string pointer;
   std::string text;    ///< the value as written
@@ -36,7 +36,7 @@ struct document {
   std::vector<provenance> sources;      ///< filled by readers
   std::map<std::string, std::string> spelled;  ///< pointer -> that of the other spelling used (filled by readers)
 
-  /// Origin of the value at `pointer`: of its nearest ancestor that has one, else `self`.
+  /// Origin of the value at `pointer`: its own or that of its nearest ancestor, else `self`.
   const origin& origin_of(std::string_view pointer) const;
   /// `root` with the defaults filled in: the input as it was understood.
   value resolved() const;
@@ -47,16 +47,18 @@ inline constexpr int max_document_depth = 64;
 
 enum class root_type { object, any };
 
-/// What may stand for a value. `python` also takes the bare `Infinity`, `-Infinity` and `NaN` that Python's json
-/// module writes, as null: published model files have them where nvlsim does not look.
+/// Accepted literals. `python` also reads the bare `Infinity`, `-Infinity` and `NaN` of Python's json module as
+/// null. Published model files have them in members that nvlsim does not use.
 enum class literals { json, python };
 
-/// Parses JSON text. Syntax errors (with line and column), duplicate keys, excessive depth and a root that is no
-/// object (unless any will do) are added to `problems`; the document is then incomplete and must not be used.
+/// Parses JSON text. Adds syntax errors (with line and column), duplicate keys, excessive depth and, unless
+/// `wanted` is `any`, a root that is not an object to `problems`. The document is then incomplete and must not be
+/// used.
 document parse(std::string_view text, origin self, diagnostics& problems, root_type wanted = root_type::object,
                literals accepted = literals::json);
 
-/// Reads and parses a file. Throws io_error when it cannot be read; a file over `max_document_bytes` is a problem.
+/// Reads and parses a file. Throws io_error if it cannot be read. A file larger than `max_document_bytes` is a
+/// problem.
 document load(const std::filesystem::path& path, origin self, diagnostics& problems,
               literals accepted = literals::json);
 
@@ -68,7 +70,7 @@ document load_named(const std::filesystem::path& folder, std::string_view what, 
                     const problem& asked_by, diagnostics& problems, literals accepted = literals::json,
                     const std::filesystem::path& shipped = {});
 
-/// Names of the `*.json` files of a folder, sorted; empty when there is no such folder.
+/// Sorted names of the `*.json` files in a folder; empty if the folder does not exist.
 std::vector<std::string> names_in(const std::filesystem::path& folder);
 /// Whether `name` can be the name of a file: not empty, and no path.
 bool is_name(std::string_view name);
@@ -83,13 +85,13 @@ void merge(document& into, const value& patch, const origin& by, std::string_vie
 /// Gives a problem the pointer that its file has for it.
 void relocate(problem& p, const document& doc);
 
-/// Writes `text` (JSON, else taken as a string) at `pointer`, creating members but not array elements past the
-/// end. A pointer that does not begin with "/" or steps through a scalar is a problem.
+/// Writes `text`, as JSON if it parses and else as a string, at `pointer`. Creates members, but no elements beyond
+/// the end of an array. A pointer that does not begin with "/" or leads through a scalar is a problem.
 void override_value(document& doc, std::string_view pointer, std::string_view text, const origin& by,
                     diagnostics& problems);
 void override_value(document& doc, std::string_view pointer, value v, const origin& by, diagnostics& problems);
 
-/// Parses one JSON value from text; text that is no JSON is a string.
+/// Parses one JSON value. Text that is not JSON becomes a string.
 value parse_scalar(std::string_view text);
 
 }  // namespace nvlsim::config

@@ -1,4 +1,4 @@
-// A JSON value of our own, so that no other header needs a JSON library.
+// A JSON value, so that no other header needs a JSON library.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace nvlsim {
 
-/// null, boolean, integer, number, string, array or object (in order of appearance).
+/// null, boolean, integer, number, string, array or object. Objects keep the order of their members.
 class value {
  public:
   using array = std::vector<value>;
@@ -44,13 +44,13 @@ class value {
   /// "object", "array", "string", "number", "integer", "boolean" or "null".
   std::string_view type_name() const;
 
-  /// Member of an object, or nullptr when absent or when this is no object.
+  /// A member of an object; nullptr if absent or if this is not an object.
   const value* find(std::string_view key) const;
   value* find(std::string_view key);
   /// Sets or replaces a member; a null value becomes an object first.
   value& set(std::string_view key, value v);
 
-  /// What an RFC 6901 pointer names, or nullptr.
+  /// The value at an RFC 6901 pointer, or nullptr.
   const value* at_pointer(std::string_view pointer) const;
 
   friend bool operator==(const value&, const value&) = default;
@@ -59,9 +59,9 @@ class value {
   std::variant<std::monostate, bool, std::int64_t, double, std::string, array, object> v_;
 };
 
-/// The element that a reference token names in an array of `size`, or nothing.
+/// The index that a reference token names in an array of `size` elements, or nothing.
 std::optional<std::size_t> array_index(std::string_view token, std::size_t size);
-/// `parent` + "/" + the key with RFC 6901 escapes.
+/// `parent` + "/" + the key, with RFC 6901 escapes.
 std::string pointer_to(std::string_view parent, std::string_view key);
 /// The reference tokens of a pointer, unescaped. Requires `pointer` to be "" or to begin with "/".
 std::vector<std::string> split_pointer(std::string_view pointer);

@@ -1,4 +1,4 @@
-// Problems of the user's input, collected so that one run names all of them; and the exit codes.
+// Problems in user input, collected so that one run reports all of them; exit codes.
 #pragma once
 
 #include <span>
@@ -13,7 +13,7 @@ enum class exit_code {
   ok = 0,
   gate_failed = 1,  ///< a comparison or service-level gate failed
   bad_input = 2,    ///< bad usage or bad input
-  infeasible = 3,   ///< does not fit, or an impossible layout
+  infeasible = 3,   ///< the job does not fit, or its layout is impossible
   io = 4,           ///< a file cannot be read or written
   internal = 70,    ///< our bug
   interrupted = 130,
@@ -25,12 +25,12 @@ struct problem {
   std::string pointer;  ///< RFC 6901, "" for the document itself
   std::string what;
   std::string hint;         ///< nearest valid name, or empty
-  bool unreadable = false;  ///< a file is not there or cannot be read
+  bool unreadable = false;  ///< the file does not exist or cannot be read
 
   std::string text() const;
 };
 
-/// Every problem found while reading, sorted by file and pointer once asked for.
+/// The problems found while reading; sorted by file and pointer when they are returned.
 class diagnostics {
  public:
   void add(problem p);
@@ -44,12 +44,12 @@ class diagnostics {
   std::vector<problem> problems_;
 };
 
-/// The input is wrong; carries every problem.
+/// The input is wrong. Holds every problem.
 class input_error : public std::runtime_error {
  public:
   explicit input_error(std::vector<problem> problems);
   const std::vector<problem>& problems() const { return problems_; }
-  /// 2, or 4 where one of the problems is a file that cannot be read.
+  /// 2, or 4 if one of the problems is an unreadable file.
   exit_code code() const;
 
  private:
@@ -68,7 +68,8 @@ class internal_error : public std::logic_error {
   using std::logic_error::logic_error;
 };
 
-/// The candidate nearest to `name` by edit distance, case aside, if it is close enough to be a slip, else "".
+/// The candidate with the smallest edit distance to `name`, ignoring case, if it is close enough for `name` to be
+/// a typing error of it; else "".
 std::string nearest(std::string_view name, std::span<const std::string> candidates);
 
 }  // namespace nvlsim

@@ -1,4 +1,4 @@
-// Running a plan on the engine.
+// Runs a plan on the simulation engine, SimGrid.
 #pragma once
 
 #include "nvlsim/network/fidelity.hpp"
@@ -11,13 +11,13 @@ struct simulation_options {
   fidelity network = fidelity::closed;
 };
 
-/// Runs the plan with one actor per stream that has operations. Dates count from the start of this call. In
-/// `closed` every operation takes its duration; in `flow` and `exact` those that demand the network share the
-/// ports of their classes, and what tells the two apart is the plan: in one for `exact` every operation is a
-/// single message. [docs/network-fidelities.md#flow] Throws input_error for more than 20,000 actors (`flow` and
-/// `exact` need one more for each port that receives), internal_error for a malformed plan or one that deadlocks.
-/// One call at a time per process; a second one works, but memory of the first is not all returned and SimGrid's
-/// clock goes on, so prefer a process for each.
+/// Runs the plan with one actor per stream that has operations. Times are relative to the start of the call. In
+/// `closed`, every operation takes its duration. In `flow` and `exact`, operations with network demands share the
+/// ports of their classes; the two differ only in the plan, which for `exact` has one operation per message.
+/// [docs/network-fidelities.md#flow] Throws input_error for more than 20,000 actors (`flow` and `exact` need one
+/// more per receiving port), and internal_error for a malformed plan or a deadlock. Not thread-safe: make one call
+/// at a time per process. Further calls work, but some memory of earlier ones is not released and SimGrid's clock
+/// continues, so prefer one process per call.
 timeline simulate(const plan& p, const platform& hardware, const simulation_options& options = {});
 
 }  // namespace nvlsim

@@ -8,7 +8,7 @@
 
 namespace nvlsim {
 
-/// Which format a weight matrix is kept in.
+/// The role of a weight matrix, which decides its storage format.
 enum class weight_role { dense, attention, expert, sixteen_bit };
 
 struct rank_gemm {
@@ -17,7 +17,7 @@ struct rank_gemm {
   double n = 0, k = 0;
 };
 
-/// Equal layers, as one rank sees them. KV heads are replicated on ranks that have less than one.
+/// Equal layers, as one rank sees them. KV heads are replicated if there are fewer than ranks.
 struct layer_slice {
   int layers = 0;
   layer_spec spec;
@@ -27,45 +27,44 @@ struct layer_slice {
   // experts held here, and the width of each
   double local_experts = 0, expert_ffn = 0;
   int expert_ranks = 1;
-  double routed_width = 0;  ///< of a token's inner vectors in experts, on the mean rank
-  double state_bytes = 0;   ///< a sequence keeps in one layer whatever its length
+  double routed_width = 0;  ///< of the inner vectors of a token in its experts, on an average rank
+  double state_bytes = 0;   ///< state of a sequence in one layer, independent of its length
 
   double qkv_width() const { return (heads + 2 * kv_heads) * head_dim; }
   double up_width() const { return gated ? 2 * ffn : ffn; }
   double expert_up_width() const { return spec.gated_mlp ? 2 * expert_ffn : expert_ffn; }
-  /// Width of the vectors that routed experts read and write.
+  /// Width of the input and output vectors of routed experts.
   double expert_hidden(double hidden) const {
     return spec.moe.latent > 0 ? static_cast<double>(spec.moe.latent) : hidden;
   }
-  /// Parts with a norm before and a sum over ranks behind: a token mixer, an MLP; 2 in most models, 1 a layer in
-  /// hybrids.
+  /// Parts that begin with a norm and end with a sum over ranks: a token mixer, an MLP. 2 per layer in most
+  /// models, 1 in hybrids.
   int blocks() const;
   bool scans() const {
     return spec.attention == attention_kind::linear || spec.attention == attention_kind::mamba;
   }
-  /// Mean width of a layer's inner vectors, for traffic between kernels.
+  /// Mean width of the inner vectors of a layer, for traffic between kernels.
   double inner_width() const { return spec.routed() ? routed_width : ffn; }
-  /// Weights of one layer's experts on this rank.
+  /// Weights of the experts of one layer on this rank.
   double expert_weights(double hidden) const {
     return local_experts * expert_hidden(hidden) * (expert_up_width() + expert_ffn);
   }
   /// Weights of all matrices of one layer.
   double gemm_weights(double hidden) const;
-  /// Elements a token keeps in one layer, keys of an indexer too; pooled keys only where attention compresses
-  /// them.
+  /// Cached elements per token in one layer, including indexer keys. With compressed attention, pooled keys only.
   double kv_values() const;
-  /// Its cache ends with a window. A window beside pooled keys is not counted: it is small beside them.
+  /// Whether a window limits its cache. A window in addition to pooled keys does not count, because it is small.
   bool windowed() const { return spec.window > 0 && spec.attention != attention_kind::compressed; }
 };
 
-/// Ranks that share a layer's weights: `tp` splits heads and MLPs; of all `ranks`, `ep` groups share out experts,
-/// and the ranks of a group split each expert.
+/// Ranks that share the weights of a layer. `tp` splits heads and MLPs. `ep` groups of all `ranks` divide the
+/// experts, and the ranks of a group split each expert.
 struct rank_layout {
   int tp = 1, ep = 1, ranks = 1;
 };
-/// Share of a model's layers on the fullest of `pp` stages.
+/// Share of the layers of a model on the fullest of `pp` stages.
 double fullest_stage(const model& m, int pp);
-/// Layers by shape.
+/// The layers, grouped by shape.
 std::vector<layer_slice> slice_layers(const std::vector<layer_spec>& layers, std::int64_t hidden, rank_layout r);
 std::vector<layer_slice> slice_layers(const model& m, rank_layout r);
 

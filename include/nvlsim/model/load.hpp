@@ -9,9 +9,9 @@
 
 namespace nvlsim {
 
-/// Reads a model document, adding everything wrong with it to `problems`: a Hugging Face config.json of a
-/// supported `model_type` as published (other members are ignored), or the native form (schema "nvlsim.model/1",
-/// strict).
+/// Reads a model document and adds all problems to `problems`. Accepts a published Hugging Face config.json with a
+/// supported `model_type`, in which unknown members are ignored, and the native form (schema "nvlsim.model/1"), in
+/// which they are problems.
 model read_model(config::document& doc, std::string name, diagnostics& problems);
 
 /// All that is simulated of a model, for digests: equal models, equal content.

@@ -1,4 +1,4 @@
-// What a fabric's leaves and spines leave of a NIC, as they are: oversubscribed, broken, or badly routed.
+// Bandwidth of a NIC across a fabric that may be oversubscribed, damaged or badly routed.
 #pragma once
 
 #include <cstdint>
@@ -7,21 +7,21 @@
 
 namespace nvlsim::network {
 
-/// Between NICs of `ranks` GPUs that all send at once.
+/// The path between two NICs while all GPUs send at once.
 struct fabric_path {
-  bandwidth nic;     ///< what one GPU gets
-  int switches = 1;  ///< on the way
+  bandwidth nic;     ///< available to each GPU
+  int switches = 1;  ///< along the path
 };
 
-/// Beyond one leaf, what it has of up-links is shared. `aligned` traffic keeps to its rail: it passes the spines
-/// only where a rail needs more than one leaf. Throws input_error where more spines or cables failed than there
-/// are. [docs/collectives.md#fabric-conditions]
+/// The path among `ranks` GPUs. Beyond one leaf, GPUs share the up-links of their leaf. `aligned` traffic stays on
+/// its rail, and crosses the spines only if the rail has more than one leaf. Throws input_error if no spine or no
+/// up-link is left. [docs/collectives.md#fabric-conditions]
 fabric_path path_between(const platform& p, int ranks, bool aligned);
-/// Between GPUs `apart` from each other by their numbers, of which all send at once: those of a leaf share its
-/// up-links whose partners lie beyond its end.
+/// The path when every GPU sends to the GPU whose number is higher by `apart`. The GPUs of a leaf whose partners
+/// are on another leaf share its up-links.
 fabric_path path_of_shift(const platform& p, std::int64_t apart);
 
-/// The fullest of `bins` when each gets `mean` connections on average by a hash, over that mean.
+/// The most connections in one of `bins`, over the mean, when a hash distributes `mean` connections per bin.
 double fullest_bin(double bins, int mean);
 
 }  // namespace nvlsim::network

@@ -1,4 +1,4 @@
-// How communication takes its time.
+// How closely communication is simulated.
 #pragma once
 
 #include <array>
@@ -8,9 +8,9 @@
 namespace nvlsim {
 
 enum class fidelity {
-  closed,  ///< the modelled time, whatever else goes on
-  flow,    ///< a flow per port, slowed by others on the same port
-  exact,   ///< every chunk of the algorithm a flow of its own
+  closed,  ///< the modelled time, regardless of other traffic
+  flow,    ///< a flow per port, which shares the port with other flows
+  exact,   ///< a flow for every message of the algorithm
 };
 inline const std::array<std::string, 3> fidelity_names = {"closed", "flow", "exact"};
 

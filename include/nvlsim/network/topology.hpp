@@ -11,21 +11,21 @@
 
 namespace nvlsim::network {
 
-/// Where a GPU meets a fabric; each direction has its own capacity.
+/// The port of a GPU on a fabric. Each direction has its own capacity.
 struct port {
   std::int64_t gpu = 0;
   bandwidth up, down;
 };
 
-/// A capacity that several ports share on their way in and out: the uplinks of a leaf, a broken spine, a rail.
+/// A capacity that several ports share in each direction: the up-links of a leaf, a degraded spine, a rail.
 struct aggregate {
   std::string name;
   bandwidth up, down;
   std::vector<std::size_t> ports;  ///< indices into star::ports
 };
 
-/// One fabric: any port reaches any other with nothing in between but their own capacities and their aggregates,
-/// all with the same one-way latency.
+/// One fabric. Traffic between two ports is limited only by the capacities of the ports and of their aggregates.
+/// The one-way latency is the same between all ports.
 struct star {
   std::string name;         ///< "nvl", "ib"
   std::string host_prefix;  ///< host of GPU 7: prefix + "7"
@@ -34,13 +34,13 @@ struct star {
   std::vector<aggregate> aggregates;
 };
 
-/// NVLink domains are not told apart: no traffic may be sent between domains on `nvlink`.
+/// `nvlink` does not distinguish NVLink domains: callers must not send traffic between domains on it.
 struct topology {
   star nvlink, fabric;
 };
 
-/// The ports of `gpus`. A platform states no NVLink latency, since collective profiles carry it in their alphas:
-/// it is zero unless given.
+/// The ports of `gpus`. A platform has no NVLink latency, because the alphas of collective profiles include it;
+/// the default is therefore zero.
 topology describe(const platform& p, std::span<const std::int64_t> gpus, seconds nvlink_latency = {});
 
 }  // namespace nvlsim::network

@@ -1,4 +1,5 @@
-// Who waits for which event of a plan, and what to say when nobody can go on. Shared by `evaluate` and the engine.
+// The events of a running plan, the streams that wait for them, and the report of a deadlock. Used by `evaluate`
+// and by the simulation engine.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +10,7 @@
 
 namespace nvlsim {
 
-/// A stream of a plan by position, and how far it got.
+/// A stream of a plan by position, and its current operation.
 struct stream_position {
   std::int32_t rank_class = 0, stream = 0;
   std::uint32_t operation = 0;
@@ -21,9 +22,9 @@ std::vector<stream_position> busy_streams(const plan& p);
 /// "stage 0.compute"
 std::string stream_name(const plan& p, const stream_position& s);
 
-/// Throws internal_error if the plan is malformed: an index out of range, a duration that is negative or not
-/// finite, a demand on the network that is so or begins after its operation ends, or an event that more operations
-/// signal than it has arrivals.
+/// Throws internal_error if the plan is malformed: an index is out of range, a duration or a network demand is
+/// negative or not finite, a demand begins after its operation ends, or an event is signalled more often than it
+/// has arrivals.
 void check_plan(const plan& p);
 
 /// The events of one run. A waiter is the index of a stream, which waits for one event at a time.
@@ -32,7 +33,7 @@ class event_board {
   event_board(const plan& p, std::size_t waiters);
 
   bool happened(event_id e) const { return events_[index(e)].missing == 0; }
-  /// When the event happened; meaningful only then.
+  /// Time at which the event happened. Requires that it happened.
   double date(event_id e) const { return events_[index(e)].date; }
   std::int32_t missing(event_id e) const { return events_[index(e)].missing; }
 
@@ -41,8 +42,8 @@ class event_board {
     events_[index(e)].first_waiter = waiter;
   }
 
-  /// One arrival at `date`. The one that makes the event happen calls `wake(waiter)` for each waiter; the event
-  /// happened when the latest of its arrivals came. `wake` may let waiters enrol elsewhere.
+  /// Records an arrival at `date`. The last arrival that the event needs calls `wake(waiter)` for each waiter. The
+  /// event happens at the latest date of its arrivals. `wake` may enrol waiters for other events.
   template <class Wake>
   void arrive(event_id e, double date, Wake&& wake) {
     state& s = events_[index(e)];
@@ -68,7 +69,7 @@ class event_board {
   std::vector<std::int32_t> next_;  ///< by waiter
 };
 
-/// Names the streams that stand still, the operation each of them is at and the events it waits for.
+/// The report of a deadlock: the blocked streams, the operation of each, and the events that it waits for.
 std::string deadlock_text(const plan& p, const event_board& events, const std::vector<stream_position>& stuck);
 
 }  // namespace nvlsim

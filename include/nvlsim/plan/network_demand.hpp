@@ -1,4 +1,4 @@
-// From what a collective costs to what it demands of the ports.
+// Demands of collectives on network ports, from their costs.
 #pragma once
 
 #include <string_view>
@@ -9,8 +9,8 @@
 
 namespace nvlsim {
 
-/// What a transfer takes alone, how much of that without any bytes, and what it puts through the ports of its
-/// busiest rank; for explanations also what it is.
+/// A transfer without other traffic: its time, the time without any bytes, and the traffic through the ports of
+/// its busiest rank. The other members are for explanations.
 struct priced_transfer {
   seconds time, latency;
   network_traffic traffic = {};
@@ -18,22 +18,21 @@ struct priced_transfer {
   comm_group group = {};
   std::string_view kind = {}, algorithm = {};  ///< "all_gather", "ring"
 };
-/// One after the other, called by the name of the longer one.
+/// Both transfers, one after the other, under the name of the longer one.
 priced_transfer operator+(const priced_transfer& a, const priced_transfer& b);
 
-/// By the collective library. Arguments as for `collective_time`.
+/// Through the collective library. Arguments as for `collective_time`.
 priced_transfer price_transfer(const collective_profile& profile, const platform& p, collective c, bytes size,
                                comm_group g);
 
-/// What an operation that takes so long demands. Its bytes leave room for the latency where the ports are not
-/// full: where they would be, some of the latency was hidden behind bytes; where they cannot carry all in the
-/// time, the model that gave it assumes less traffic, and they carry what they can.
-/// [docs/network-fidelities.md#flow]
+/// The network demand of an operation that takes `t.time`. If the ports can carry the bytes in less time, the rest
+/// is latency, up to `t.latency`. If they cannot carry the bytes in that time, the time model assumes less
+/// traffic, and the demand is what the ports can carry. [docs/network-fidelities.md#flow]
 network_demand demand_on(const platform& p, const priced_transfer& t);
 
-/// What the exchanges among the parts of an operation demand, in bursts, each of which has what hides behind a
-/// piece of the other work, from its beginning, and then what is waited for; those on the same ports as one.
-/// [docs/network-fidelities.md#passes]
+/// The network demands of the exchanges inside an operation, in bursts. Each burst first has the traffic that
+/// overlaps with computation, then the traffic that the operation waits for. Exchanges on the same ports count as
+/// one. [docs/network-fidelities.md#passes]
 std::vector<network_demand> demands_within(const platform& p, const work_template& w);
 
 }  // namespace nvlsim

@@ -1,4 +1,4 @@
-// What explanations tell of a part: from what a kernel or a transfer costs to the resource it waits for.
+// Facts about the parts of operations for explanations, from the costs of kernels and transfers.
 // [docs/models-and-assumptions.md#bounds]
 #pragma once
 
@@ -8,16 +8,16 @@
 
 namespace nvlsim {
 
-/// Of a kernel whose operands have that format.
+/// Facts of a kernel with operands of that format.
 part_facts facts_of(const gpu_spec& gpu, precision operands, const kernel_cost& k);
 part_facts facts_of(const gpu_spec& gpu, precision operands, const kernel_cost& k, const gemm_shape& s);
 part_facts facts_of(const gpu_spec& gpu, const kernel_cost& k, const attention_shape& s);
 part_facts facts_of(const gpu_spec& gpu, const kernel_cost& k, const decode_shape& s);
 
-/// Of a collective or a message, of which a part has so many one after the other.
+/// Facts of a collective or a message; the part consists of `times` of them, one after the other.
 part_facts facts_of(const platform& p, const priced_transfer& t, double times = 1);
 
-/// Of a time that is the host's alone, or the CPU link's.
+/// Facts of a time that only the host or the CPU link takes.
 part_facts facts_of_wait(resource r, seconds t);
 
 }  // namespace nvlsim

@@ -1,4 +1,4 @@
-// What the engine runs: streams of operations with known closed times, tied together by events.
+// The input of the simulation engine: streams of operations with known `closed` times, connected by events.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@
 
 namespace nvlsim {
 
-/// What a slice of time was spent on; breakdowns and traces group by it.
+/// The kind of a part of an operation. Breakdowns and traces group by it.
 enum class work_kind {
   gemm,
   attention,
@@ -38,7 +38,8 @@ enum class work_kind {
 std::string_view name(work_kind k);
 inline constexpr int work_kinds = 15;
 
-/// What a part would end sooner with more of. `latency` is launches, hops and other fixed times.
+/// The resource that limits a part: with more of it, the part would end sooner. `latency` stands for launches,
+/// hops and other fixed times.
 enum class resource { tensor_cores, hbm, nvlink, nic, c2c, host, latency };
 std::string_view name(resource r);
 inline constexpr int resource_kinds = 7;
@@ -47,7 +48,7 @@ struct gemm_extent {
   double m = 0, n = 0, k = 0, groups = 1;
   friend bool operator==(const gemm_extent&, const gemm_extent&) = default;
 };
-/// Queries and keys are those of a sequence.
+/// Queries and keys per sequence.
 struct attention_extent {
   double sequences = 0, heads = 0, queries = 0, keys = 0;
   friend bool operator==(const attention_extent&, const attention_extent&) = default;
@@ -61,49 +62,49 @@ struct exchange_extent {
   friend bool operator==(const exchange_extent&, const exchange_extent&) = default;
 };
 
-/// What a part does, for explanations: the work behind its duration and what holds it back.
+/// Facts about a part for explanations: what it does, and which resource limits it.
 struct part_facts {
-  /// None of them for other kernels and for waits.
+  /// Empty for other kernels and for waits.
   std::variant<std::monostate, gemm_extent, attention_extent, decode_extent, exchange_extent> extent;
   precision operands = precision::bf16;
   resource limit = resource::latency;
-  seconds alone;    ///< of the kernel or transfer by itself; more than the duration where some of it is hidden
-  seconds latency;  ///< of `alone`, what passes before `limit` counts
+  seconds alone;    ///< time of the kernel or transfer by itself; more than the duration if some of it is hidden
+  seconds latency;  ///< part of `alone` before `limit` applies
   flops work;
-  bytes moved;         ///< of a kernel through HBM, of a transfer through the port that limits it
-  double ceiling = 0;  ///< of `limit`: FLOP/s or B/s of the data sheet; 0 where there is none
+  bytes moved;         ///< by a kernel through HBM, by a transfer through the port that limits it
+  double ceiling = 0;  ///< data-sheet rate of `limit`, in FLOP/s or B/s; 0 if there is none
   std::string_view exchange, algorithm;  ///< "all_gather", "ring"
-  network_traffic traffic;               ///< of one exchange, where it may meet other traffic
-  double times = 1;                      ///< how many exchanges a part has, one after the other; `alone` is of one
+  network_traffic traffic;               ///< of one exchange, if it can meet other traffic
+  double times = 1;  ///< number of consecutive exchanges of the part; `alone` is the time of one
 
   friend bool operator==(const part_facts&, const part_facts&) = default;
 };
 
-/// A part of an operation, in order, on the same stream.
+/// A part of an operation. The parts of an operation run in order.
 struct work_part {
   work_kind kind = work_kind::gemm;
   std::string name;  ///< "qkv", "mlp.up"
   seconds duration;
-  int repeat = 1;                                ///< times in a row (equal layers)
-  std::shared_ptr<const part_facts> facts = {};  ///< where somebody may ask
+  int repeat = 1;                                ///< consecutive repetitions (equal layers)
+  std::shared_ptr<const part_facts> facts = {};  ///< only if the run is to be explained
 };
 
-/// One exchange of an operation. Alone it lasts from `start` to `end`, counted from the beginning of the
-/// operation, and its bytes flow evenly once `latency` of that is over.
+/// One exchange of an operation. Without other traffic it lasts from `start` to `end`, relative to the beginning
+/// of the operation, and its bytes flow evenly after the first `latency` of that time.
 struct network_demand {
   network_traffic traffic;
   seconds latency;
   seconds end, start = {};
 };
 
-/// An operation that recurs: its parts add up to its duration.
+/// A recurring operation. Its duration is the sum of its parts.
 struct work_template {
   std::string name;  ///< "forward 3", "grad reduce-scatter 0"
   std::vector<work_part> parts;
   seconds duration;  ///< of all parts
-  watts power;       ///< of one GPU while it runs; zero when it runs beside other work
-  /// Of operations that other traffic can slow down: one after the other, none before its own start. What one is
-  /// late delays those after it, and the end of the operation.
+  watts power;       ///< of one GPU while it runs; zero if it runs beside a compute operation
+  /// Exchanges that other traffic can slow down. They run in order, each not before its own start. The delay of an
+  /// exchange delays later exchanges and the end of the operation.
   std::vector<network_demand> network = {};
 };
 
@@ -111,15 +112,15 @@ using event_id = std::int32_t;
 inline constexpr event_id no_event = -1;
 inline constexpr std::int32_t no_peer = -1;
 
-/// One operation of a stream. It starts when the stream is free and every event in `waits` has happened, takes its
-/// template's duration, then arrives at `signals`.
+/// One operation of a stream. It starts when the stream is free and every event in `waits` has happened, takes the
+/// duration of its template, and then signals the event `signals`.
 struct operation {
   std::int32_t work = 0;                    ///< index of its template
-  std::int32_t micro_batch = -1;            ///< for names and colours; -1 when it has none
+  std::int32_t micro_batch = -1;            ///< for names and colours; -1 if it has none
   std::uint32_t first_wait = 0, waits = 0;  ///< slice of plan::waits
   event_id signals = no_event;
-  /// Class whose port receives what this one sends. None: ranks elsewhere do the same at the same time, so that
-  /// what goes out of the port comes in as well.
+  /// The class that receives what this operation sends. None: other ranks send the same at the same time, so that
+  /// the port receives as much as it sends.
   std::int32_t peer = no_peer;
 };
 
@@ -131,11 +132,11 @@ struct stream {
   std::vector<operation> operations;
 };
 
-/// Ranks whose behaviour is identical; one of them is simulated.
+/// Ranks with identical behaviour, of which one is simulated.
 struct rank_class {
   std::string name;               ///< "stage 0"
-  std::int64_t multiplicity = 1;  ///< GPUs it stands for
-  std::vector<stream> streams;    ///< one of each kind at most; the first is the compute stream
+  std::int64_t multiplicity = 1;  ///< number of GPUs that it represents
+  std::vector<stream> streams;    ///< at most one of each kind; the first is the compute stream
 };
 
 /// What an operation is about, where it is about one micro-batch or one receiver.
@@ -143,45 +144,46 @@ struct message_facts {
   std::int32_t micro_batch = -1, peer = no_peer;  ///< as of `operation`
 };
 
-/// A whole simulation: acyclic for valid inputs (the engine reports a deadlock otherwise).
+/// A whole simulation. It is acyclic for valid inputs; otherwise, the simulation engine reports a deadlock.
 struct plan {
   std::vector<work_template> templates;
   std::vector<rank_class> classes;
-  std::vector<event_id> waits;         ///< pool that operations slice
-  std::vector<std::int32_t> arrivals;  ///< by event: arrivals that make it happen (1 unless it is a rendezvous)
+  std::vector<event_id> waits;  ///< the waits of all operations; each operation has a slice
+  std::vector<std::int32_t>
+      arrivals;  ///< by event: number of arrivals until it happens (1 unless it is a rendezvous)
 
-  /// A new event that happens at the `arrivals_needed`-th arrival.
+  /// Adds an event that happens at the `arrivals_needed`-th arrival.
   event_id new_event(std::int32_t arrivals_needed = 1);
-  /// A new template; its duration is the sum of its parts.
+  /// Adds a template, with the sum of its parts as its duration.
   std::int32_t add_template(work_template t);
-  /// Appends an operation; no_event entries of `after` are skipped.
+  /// Appends an operation; ignores entries of `after` that are no_event.
   void append(stream& s, std::int32_t work, std::initializer_list<event_id> after, event_id signals = no_event,
               const message_facts& m = {});
   void append(stream& s, std::int32_t work, std::span<const event_id> after, event_id signals = no_event,
               const message_facts& m = {});
 };
 
-/// When each operation of each stream ran; same shape as the plan.
+/// The time of one operation.
 struct span {
   double begin_s = 0, end_s = 0;
 };
 struct timeline {
   std::vector<std::vector<std::vector<span>>> spans;  ///< [class][stream][operation]
   seconds makespan;
-  std::int64_t activities = 0;  ///< engine activities it took
+  std::int64_t activities = 0;  ///< number of SimGrid activities
 };
 
-/// A number that changes with time, of one class: drawn as a counter track.
+/// A number that changes over time, of one class. Traces show it as a counter track.
 struct trace_counter {
   std::size_t rank_class = 0;
   std::string name;                               ///< "memory (GB)"
   std::vector<std::pair<double, double>> points;  ///< seconds, value; in order of time
 };
 
-/// The timeline by longest path, without an engine: what `closed` fidelity must give, and fast. Throws
-/// internal_error on a cycle.
+/// The timeline by longest path, without the simulation engine. It equals the result of `closed`, and takes much
+/// less time. Throws internal_error on a cycle.
 timeline evaluate(const plan& p);
-/// Its makespan alone, in less time and memory. Requires a plan of one of our planners: it is not checked.
+/// Only the makespan, in less time and memory. Requires a valid plan, which is not checked.
 seconds makespan_of(const plan& p);
 
 }  // namespace nvlsim

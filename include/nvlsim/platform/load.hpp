@@ -8,8 +8,8 @@
 
 namespace nvlsim {
 
-/// Reads a platform document (schema "nvlsim.platform/1"), adding everything wrong with it to `problems`; the
-/// platform must not be used if there was anything. Provenance of every number goes into `doc.sources`.
+/// Reads a platform document (schema "nvlsim.platform/1") and adds all problems to `problems`. If there are any,
+/// the platform must not be used. The provenance of every number is added to `doc.sources`.
 platform read_platform(config::document& doc, std::string name, diagnostics& problems);
 
 /// The members of a platform as its file would say them: reading them gives the platform back, but for its name,

@@ -26,7 +26,7 @@ struct peak_rate {
 struct gpu_spec {
   std::string name;          ///< "gb300": the key under which stacks keep measured efficiencies
   std::string architecture;  ///< "blackwell", "hopper": the key of pooled efficiencies
-  bool ultra = false;        ///< the later make of its architecture's silicon (Blackwell Ultra)
+  bool ultra = false;        ///< the later version of the silicon of its architecture (Blackwell Ultra)
   std::array<std::optional<peak_rate>, all_precisions.size()> peaks;
   constant<bytes> hbm_nominal;        ///< as the vendor prints it; never used for fitting memory
   constant<bytes> hbm_usable;         ///< what a job can allocate
@@ -95,11 +95,12 @@ struct switch_spec {
   friend bool operator==(const switch_spec&, const switch_spec&) = default;
 };
 
-/// How packets find their way through a fat tree. [docs/collectives.md#fabric-conditions]
+/// How a fat tree routes packets. [docs/collectives.md#fabric-conditions]
 enum class fabric_routing {
-  adaptive,  ///< around what is full or broken
-  fixed,     ///< by destination: regular traffic meets no other, a broken cable's goes on top of another's
-  hashed,    ///< by a hash of each connection (ECMP): some cables get several
+  adaptive,  ///< avoids full and broken links
+  fixed,     ///< by destination: regular traffic does not collide; traffic of a broken cable is added to another
+             ///< cable
+  hashed,    ///< by a hash of each connection (ECMP): some cables carry several connections
 };
 
 struct fabric_spec {
@@ -142,13 +143,13 @@ struct platform {
   friend bool operator==(const platform&, const platform&) = default;
 };
 
-/// GPUs of a platform: counts are ints.
+/// Maximum number of GPUs of a platform, because counts are ints.
 inline constexpr double most_gpus = 1e9;
 
-/// CPU memory that a GPU can keep things of its own in: half of its share (assumed).
+/// CPU memory that a GPU can use to offload data: half of its share (assumed).
 bytes cpu_room(const platform& p);
 
-/// What a rack's power leaves each of its GPUs while CPUs, trays and switches draw their most.
+/// Power that `rack_power` leaves for each GPU while CPUs, trays and switches draw their maximum.
 watts gpu_share_of(const platform& p, watts rack_power);
 
 /// Sums over all racks of a platform.
@@ -161,16 +162,16 @@ struct platform_totals {
 };
 platform_totals totals(const platform& p);
 
-/// A non-blocking (or oversubscribed) fat tree of equal switches.
+/// A fat tree of equal switches, non-blocking or oversubscribed.
 struct fat_tree {
   int levels = 0;
   std::vector<std::int64_t> switches;  ///< per level, leaves first
   std::int64_t cables = 0;             ///< between switches
 };
-/// The smallest tree for the NICs of `gpus`. With 144 ports and a NIC a GPU: 4,608 are 64 leaves and 32 spines; a
-/// third level appears beyond 10,368. Leaves are cabled in full; only leaves are oversubscribed; a NIC faster than
-/// a port takes several. Throws std::invalid_argument for fewer than four ports, less than one GPU a NIC or an
-/// oversubscription below one.
+/// The smallest tree for the NICs of `gpus`. With 144 ports and a NIC per GPU, 4,608 GPUs need 64 leaves and 32
+/// spines, and more than 10,368 GPUs need a third level. Leaves are fully cabled, and only they are
+/// oversubscribed. A NIC that is faster than a port takes several ports. Throws std::invalid_argument for fewer
+/// than four ports, less than one GPU per NIC or an oversubscription below one.
 fat_tree size_fat_tree(const fabric_spec& fabric, std::int64_t gpus);
 
 }  // namespace nvlsim

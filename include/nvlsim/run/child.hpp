@@ -1,4 +1,4 @@
-// Child processes that each return one text. The engine can be used once per process, and a crash loses only one
+// Child processes that each return one text. SimGrid can be used once per process, and a crash loses only one
 // result.
 #pragma once
 

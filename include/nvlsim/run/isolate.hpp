@@ -1,4 +1,4 @@
-// Runs each scenario in its own process. The engine's clock and tables are global, so results would otherwise
+// Runs each scenario in its own process. SimGrid's clock and tables are global, so results would otherwise
 // depend on the order of runs.
 #pragma once
 

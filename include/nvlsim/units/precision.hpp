@@ -19,14 +19,14 @@ std::string_view name(precision p);
 /// The precision of that name, or nothing.
 std::optional<precision> precision_by_name(std::string_view name);
 
-/// Bytes an element takes in memory, block scales included (NVFP4: 4 bits + one FP8 scale per 16 = 0.5625).
+/// Bytes per element in memory, including block scales (NVFP4: 4 bits + one FP8 scale per 16 = 0.5625).
 double bytes_per_element(precision p);
 
-/// The tensor-core format whose data-sheet peak bounds a GEMM in `p`: block-scaled and per-tensor FP8 share one.
+/// The tensor-core format whose data-sheet peak applies to a GEMM in `p`; block-scaled and per-tensor FP8 share
+/// one.
 precision peak_format(precision p);
 
-/// Whether tensor cores take a scale a block with the operands: MXFP8, NVFP4 and MXFP4. Software applies those of
-/// `fp8_block`.
+/// Whether tensor cores apply the block scales: for MXFP8, NVFP4 and MXFP4. Software applies those of `fp8_block`.
 bool block_scaled(precision p);
 
 }  // namespace nvlsim

@@ -5,10 +5,10 @@
 
 namespace nvlsim {
 
-/// The middle value, or the mean of the two in the middle. Requires a value.
+/// The median: the middle value, or the mean of the two middle values. Requires at least one value.
 double median_of(std::vector<double> values);
 
-/// The smallest of the values that a share of them does not exceed (nearest rank). Requires a value.
+/// The `share` quantile by nearest rank, which is always one of the values. Requires at least one value.
 double share_below(std::vector<double> values, double share);
 
 }  // namespace nvlsim

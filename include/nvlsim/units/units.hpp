@@ -18,7 +18,7 @@ struct dim {
   static constexpr dimension value{Byte, Second, Flop, Joule, Token, Usd};
 };
 
-/// A number with a dimension. `from_base` and `base` are the only ways in and out.
+/// A number with a dimension. Only `from_base` and `base` convert from and to plain numbers.
 template <class D>
 class quantity {
  public:

@@ -9,7 +9,7 @@
 
 namespace nvlsim {
 
-/// What parsing a quantity gave: `error` is empty on success, else a sentence without a subject.
+/// The result of parsing a quantity. `error` is empty on success, else a phrase to follow the name of the input.
 struct parsed_quantity {
   double base = 0;
   std::string error;
@@ -20,14 +20,14 @@ struct parsed_quantity {
 /// and `GiB` 2^30. A bare number is an error. Independent of the locale; never returns a non-finite number.
 parsed_quantity parse_quantity(std::string_view text, dimension wanted);
 
-/// "a bandwidth such as \"900 GB/s\"": how messages name a dimension.
+/// The name of a dimension in messages: "a bandwidth such as \"900 GB/s\"".
 std::string describe(dimension d);
 
-/// `text` between double quotes for a message, cut short after some 60 bytes.
+/// `text` in double quotes for a message, truncated after about 60 bytes.
 std::string in_quotes(std::string_view text);
 
-/// Four significant digits with an SI prefix: "900 GB/s", "5.013 s", "1.08 EFLOPS". Zero has no prefix, and
-/// neither has money: "98.32 USD/h".
+/// Four significant digits with an SI prefix: "900 GB/s", "5.013 s", "1.08 EFLOPS". Zero and money
+/// have no prefix: "98.32 USD/h".
 std::string format_quantity(double base, dimension d);
 
 /// A text that parses to exactly this number, with the prefix that makes it shortest: "50 GB/s".

@@ -93,11 +93,11 @@ Wishes that cannot be.
   [2]
 
   $ nvlsim collective all_reduce --platform gb300-nvl72 --gpus 144 --set /rack/failed_switch_trays=9
-  2> --set#/rack/failed_switch_trays: 9 of 9 switch trays failed: one must be left
+  2> --set#/rack/failed_switch_trays: 9 of 9 switch trays failed; at least one must be left
   [2]
 
   $ nvlsim collective all_reduce --platform gb300-nvl72 --gpus 8 --fidelity exact
-  2> fidelity exact simulates every message of at most 72 ranks on ideal parameters (alpha and bandwidth); use closed or flow
+  2> fidelity exact simulates every message, for at most 72 ranks and only with ideal parameters (alpha and bandwidth); use closed or flow
   [2]
 
 What lies below /platform and /stack reaches into those files, as in a scenario.

@@ -153,11 +153,11 @@ Too deep, too large.
 What is no scenario.
 
   $ : > bad.json; nvlsim run bad.json
-  2> bad.json#: line 1, column 1: there is nothing in it
+  2> bad.json#: line 1, column 1: the text is empty
   [2]
 
   $ printf '\377\376\000\001' > bad.json; nvlsim run bad.json
-  2> bad.json#: byte 3 is 0: this is no text
+  2> bad.json#: byte 3 is 0: this is not a text file
   [2]
 
   $ echo '[1, 2]' > bad.json; nvlsim run bad.json

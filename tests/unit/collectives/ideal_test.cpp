@@ -77,7 +77,7 @@ TEST_CASE("Ideal algorithm is the usual one, or the one asked for") {
   CHECK(ideal_algorithm(collective::send_recv, "", 72) == "pairwise");
   CHECK(ideal_algorithm(collective::all_reduce, "halving_doubling", 64) == "halving_doubling");
   CHECK_THROWS_WITH(ideal_algorithm(collective::all_reduce, "halving_doubling", 72),
-                    "halving_doubling takes a power of two ranks, not 72");
+                    "halving_doubling needs a power of two of ranks, not 72");
   CHECK_THROWS_WITH(ideal_algorithm(collective::all_reduce, "nvls", 72),
                     "all_reduce on an ideal network runs by ring or halving_doubling, not by \"nvls\"");
   CHECK_THROWS_AS(ideal_algorithm(collective::all_to_all, "ring", 8), input_error);

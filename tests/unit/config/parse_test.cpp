@@ -52,8 +52,8 @@ TEST_CASE("Document keeps integers of 64 bits and turns larger ones into numbers
 
 TEST_CASE("Document syntax errors name line, column and remedy") {
   const std::vector<std::pair<std::string, std::string>> cases = {
-      {"", "line 1, column 1: there is nothing in it"},
-      {" \n ", "line 2, column 2: there is nothing in it"},
+      {"", "line 1, column 1: the text is empty"},
+      {" \n ", "line 2, column 2: the text is empty"},
       {"{\"a\":1,}",
        "line 1, column 8: expected a name in double quotes, found \"}\"; remove the comma before it"},
       {"{\"a\": [1,\n ]}", "line 2, column 2: expected a value, found \"]\"; remove the comma before it"},
@@ -66,7 +66,7 @@ TEST_CASE("Document syntax errors name line, column and remedy") {
       {"{\"a\":abc}", "line 1, column 6: expected a value, found \"abc\"; strings take double quotes"},
       {"{\"a\":tru}", "line 1, column 6: expected a value, found \"tru\"; strings take double quotes"},
       {"{\"a\":True}", "line 1, column 6: expected a value, found \"True\"; true and false take lower case"},
-      {"{\"a\":None}", "line 1, column 6: expected a value, found \"None\"; nothing is written null"},
+      {"{\"a\":None}", "line 1, column 6: expected a value, found \"None\"; an absent value is written null"},
       {"{\"a\":NaN}", "line 1, column 6: expected a value, found \"NaN\"; JSON has no NaN and no infinity"},
       {"{\"a\":+1}", "line 1, column 6: expected a value, found \"+1\"; a number begins with a digit or \"-\""},
       {"{\"a\":.5}", "line 1, column 6: expected a value, found \".5\"; a number begins with a digit or \"-\""},

@@ -165,7 +165,7 @@ TEST_CASE("Simulate refuses more than 20,000 actors") {
   const std::int32_t w = plans::add_work(p, "work", 1);
   for (int i = 0; i < 20'001; ++i) p.append(plans::add_class(p, "rank"), w, {});
   REQUIRE_THROWS_AS(run(p), input_error);
-  REQUIRE_THROWS_WITH(run(p), Contains("20001 actors, and 20000 are the most"));
+  REQUIRE_THROWS_WITH(run(p), Contains("20001 actors, but at most 20000 are possible"));
 }
 
 TEST_CASE("Simulate refuses malformed plans") {

@@ -130,7 +130,7 @@ TEST_CASE("Placement says every reason why a job cannot sit on a platform") {
   CHECK(placement_problems({}, {64}, racks_of(18, 1)).empty());
   const auto problems = placement_problems(par, {76}, racks_of(18, 8));
   REQUIRE(problems.size() == 3);
-  CHECK(problems[0] == "placement fills 76 GPUs of an NVLink domain that has 72");
+  CHECK(problems[0] == "placement uses 76 GPUs of an NVLink domain, which has only 72");
   CHECK(problems[1] == "tensor parallelism of 80 exceeds the 76 GPUs used in one NVLink domain");
   CHECK(problems[2] ==
         "tp 80 x pp 2 x cp 1 x dp 8 = 1280 GPUs need 17 NVLink domains at 76 GPUs each; the platform has 8");
@@ -220,9 +220,9 @@ TEST_CASE("Lists of GPUs that cannot hold a job are refused with the reason") {
   using reasons = std::vector<std::string>;
   CHECK(placement_problems(par, listed({0, 1, 2, 3, 80, 81, 82, 83}, p), p).empty());
   CHECK(placement_problems(par, listed({0, 1, 2, 3}, p), p) ==
-        reasons{"tp 4 x pp 1 x cp 1 x dp 2 = 8 ranks, and the placement has GPUs for 4"});
+        reasons{"tp 4 x pp 1 x cp 1 x dp 2 = 8 ranks, but the placement has 4 GPUs"});
   CHECK(placement_problems(par, listed({0, 1, 2, 3, 4, 5, 80, 81}, p), p) ==
-        reasons{"tensor parallelism stays inside one NVLink domain, and ranks 4 to 7 do not"});
+        reasons{"tensor parallelism must stay inside one NVLink domain, but ranks 4 to 7 do not"});
 }
 
 }  // namespace

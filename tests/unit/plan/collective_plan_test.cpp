@@ -126,7 +126,7 @@ TEST_CASE("Collective needs as many racks as its ranks fill") {
   CHECK(collective_problems(p, w).empty());
   w.gpus = 145;
   CHECK(collective_problems(p, w) ==
-        std::vector<std::string>{"145 GPUs at 72 a rack take 3 racks and the platform has 2"});
+        std::vector<std::string>{"145 GPUs at 72 per rack need 3 racks; the platform has 2"});
   w.place.gpus_per_domain = 73;
   CHECK(collective_problems(p, w).size() == 1);
   w.ideal = ideal_network{};

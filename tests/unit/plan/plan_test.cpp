@@ -154,7 +154,7 @@ TEST_CASE("Evaluate refuses malformed plans") {
   SECTION("one arrival too many") {
     p.append(s, w, {}, e);
     REQUIRE_THROWS_WITH(evaluate(p),
-                        Contains("event 0 has 1 arrivals, and \"gemm\" at stage 0.compute is one too many"));
+                        Contains("event 0 needs 1 arrivals; \"gemm\" at stage 0.compute is one too many"));
   }
   SECTION("unknown template") {
     p.append(s, w + 1, {});
