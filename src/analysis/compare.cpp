@@ -33,10 +33,10 @@ class gate_parser {
     blanks();
     if (!comparison_sign(g.op)) return fail("one of > >= < <="), g;
     blanks();
-    if (!number(g.bound)) return fail("a number, such as +2%"), g;
+    if (!number(g.threshold)) return fail("a number, such as +2%"), g;
     blanks();
     g.relative = take('%');
-    if (g.relative) g.bound /= 100;
+    if (g.relative) g.threshold /= 100;
     blanks();
     if (at_ < text_.size()) fail("the end of the rule");
     return g;
@@ -121,16 +121,16 @@ metric_change change_of(const std::string& scenario, const std::string& metric, 
   return out;
 }
 
-bool holds(relation op, double x, double bound) {
+bool holds(relation op, double x, double threshold) {
   switch (op) {
     case relation::more:
-      return x > bound;
+      return x > threshold;
     case relation::at_least:
-      return x >= bound;
+      return x >= threshold;
     case relation::less:
-      return x < bound;
+      return x < threshold;
     case relation::at_most:
-      return x <= bound;
+      return x <= threshold;
   }
   return false;
 }
@@ -156,11 +156,12 @@ gate_outcome judge(const gate& g, const std::string& scenario, const result& a, 
   gate_outcome out{g, change_of(scenario, g.metric, a, b), true, {}};
   const metric_change& on = out.on;
   if (!on.b) out.reason = missing("B", b, g.metric);
-  else if (!g.relative) out.failed = holds(g.op, *on.b, g.bound), out.reason = fmt::format("B is {:.6g}", *on.b);
+  else if (!g.relative)
+    out.failed = holds(g.op, *on.b, g.threshold), out.reason = fmt::format("B is {:.6g}", *on.b);
   else if (!on.a) out.reason = missing("A", a, g.metric);
   else if (!on.change) out.reason = fmt::format("{} is 0 in A, so a relative change is undefined", g.metric);
   else {
-    out.failed = holds(g.op, *on.change, g.bound);
+    out.failed = holds(g.op, *on.change, g.threshold);
     out.reason = fmt::format("changed by {:+.2f} %, from {:.6g} to {:.6g}", *on.change * 100, *on.a, *on.b);
   }
   return out;
@@ -218,7 +219,7 @@ gate parse_gate(std::string_view text, diagnostics& problems, std::string_view o
   return gate_parser(text, problems, option).parse();
 }
 
-bool holds(const gate& g, double x) { return holds(g.op, x, g.bound); }
+bool holds(const gate& g, double x) { return holds(g.op, x, g.threshold); }
 
 std::vector<gate> parse_gates(std::span<const std::string> texts) {
   diagnostics problems;

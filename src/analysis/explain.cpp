@@ -6,9 +6,9 @@
 #include <span>
 
 #include "analysis/explain_latency.hpp"
-#include "analysis/lane_time.hpp"
 #include "analysis/metric_amounts.hpp"
 #include "analysis/time_slices.hpp"
+#include "analysis/worker_time.hpp"
 #include "nvlsim/analysis/explanation.hpp"
 #include "nvlsim/analysis/metrics.hpp"
 #include "nvlsim/diagnostics/diagnostics.hpp"
@@ -33,12 +33,12 @@ std::pair<std::string, std::string> split_statistic(std::string_view metric) {
 }
 
 /// Whether the slice is a wait for a transfer between pipeline stages, which is part of the step's idle time.
-bool waits_for_stage(const time_slice& s) { return s.kind == work_kind::pp && s.phase == waiting_phase; }
-bool is_bubble(const time_slice& s) { return s.kind == work_kind::idle || waits_for_stage(s); }
+bool waits_for_stage(const time_slice& s) { return s.kind == part_kind::pp && s.phase == waiting_phase; }
+bool is_bubble(const time_slice& s) { return s.kind == part_kind::idle || waits_for_stage(s); }
 bool is_exposed_communication(const time_slice& s) {
   if (waits_for_stage(s)) return false;  // counted as bubble
-  return s.kind == work_kind::tp || s.kind == work_kind::cp || s.kind == work_kind::ep ||
-         s.kind == work_kind::pp || s.kind == work_kind::dp;
+  return s.kind == part_kind::tp || s.kind == part_kind::cp || s.kind == part_kind::ep ||
+         s.kind == part_kind::pp || s.kind == part_kind::dp;
 }
 
 class explainer {
@@ -98,34 +98,34 @@ class explainer {
   void tree(std::string title, cause whole) { out_.trees.push_back({std::move(title), std::move(whole)}); }
 
   void time(const std::string& what) {
-    out_.apart = what;
-    const auto slices = slices_of_gpus(run_.work, run_.times);
+    out_.taken_apart = what;
+    const auto slices = slices_of_gpus(run_.planned, run_.times);
     tree("by phase", by_phase(slices, what));
-    tree("by bound", by_bound(slices, what));
-    tree("critical path", by_phase(critical_path(run_.work, run_.times), what));
+    tree("by bound", by_resource(slices, what));
+    tree("critical path", by_phase(critical_path(run_.planned, run_.times), what));
     uses(slices, makespan());
   }
   void uses(const std::vector<time_slice>& slices, double whole_s) {
     out_.kernels = uses_of_time(slices, false, whole_s);
     std::vector<time_slice> with_hidden = slices;
-    for (time_slice& s : side_slices(run_.work)) with_hidden.push_back(std::move(s));
+    for (time_slice& s : side_slices(run_.planned)) with_hidden.push_back(std::move(s));
     out_.transfers = uses_of_time(with_hidden, true, whole_s);
   }
 
   bool on_clock() const { return run_.counted.has_value(); }
 
-  void counted_time(const std::string& what) { time_of_lanes(shown_name(what), counted_.from, counted_.to); }
-  void whole_time(const std::string& what) { time_of_lanes(what, 0, makespan()); }
-  /// Time of the lanes of a served load, then of its median request and of one in a hundred.
-  void time_of_lanes(const std::string& what, double from, double to) {
+  void counted_time(const std::string& what) { time_of_workers(shown_name(what), counted_.from, counted_.to); }
+  void whole_time(const std::string& what) { time_of_workers(what, 0, makespan()); }
+  /// Time of the workers of a served load, then of its median request and of one in a hundred.
+  void time_of_workers(const std::string& what, double from, double to) {
     if (!on_clock() && !run_.served->pools) {
       time(what);
     } else {
-      out_.apart = what;
-      const auto slices = slices_of_lanes(run_.work, run_.times, from, to);
+      out_.taken_apart = what;
+      const auto slices = slices_of_workers(run_.planned, run_.times, from, to);
       tree("by phase", by_phase(slices, what));
-      tree("by bound", by_bound(slices, what));
-      if (!on_clock()) tree("critical path", by_phase(critical_path(run_.work, run_.times), what));
+      tree("by bound", by_resource(slices, what));
+      if (!on_clock()) tree("critical path", by_phase(critical_path(run_.planned, run_.times), what));
       uses(slices, to - from);
     }
     for (const char* statistic : {"p50", "p99"})
@@ -137,16 +137,16 @@ class explainer {
   void bubble(const std::string& what) { share_of_time(what, is_bubble); }
   void communication(const std::string& what) { share_of_time(what, is_exposed_communication); }
   void share_of_time(const std::string& what, bool (*keep)(const time_slice&)) {
-    out_.apart = what;
-    auto slices = slices_of_gpus(run_.work, run_.times);
+    out_.taken_apart = what;
+    auto slices = slices_of_gpus(run_.planned, run_.times);
     std::erase_if(slices, [&](const time_slice& s) { return !keep(s); });
     tree("by kind", by_kind(slices, what));
-    tree("by bound", by_bound(slices, what));
+    tree("by bound", by_resource(slices, what));
     uses(slices, makespan());
   }
 
   void energy(const std::string& what) {
-    out_.apart = what;
+    out_.taken_apart = what;
     cause whole{what, 0, {}, {}};
     for (const char* consumer : {"gpus_J", "cpus_J", "trays_and_switches_J", "supply_losses_J"})
       if (const auto x = number_at(r_.energy, consumer)) {
@@ -157,7 +157,7 @@ class explainer {
   }
 
   void memory(const std::string& what) {
-    out_.apart = what;
+    out_.taken_apart = what;
     cause whole{what, 0, {}, {}};
     if (const value* items = r_.memory.find("items"); items && items->items())
       for (const value& i : *items->items()) {
@@ -172,7 +172,7 @@ class explainer {
 
   void gpus_by_pool(const inference_workload& w) {
     const double all = w.gpus(), decode = static_cast<double>(w.gpus_per_replica()) * w.replicas;
-    out_.apart = "gpus";
+    out_.taken_apart = "gpus";
     tree("by pool", {"gpus", all, {}, {{"prefill", all - decode, {}}, {"decode", decode, {}}}});
   }
 
@@ -186,11 +186,11 @@ class explainer {
     const auto wanted = d ? number_at(*d, statistic) : std::nullopt;
     if (!wanted || (run_.requests.empty() && !run_.served)) return;
     const latency_parts parts = parts_of_latency(run_, name, statistic, *wanted);
-    out_.apart = what;
+    out_.taken_apart = what;
     const std::vector<time_slice> slices = parts.slices();
     tree("by stage", by_stage(parts, what));
     tree("by phase", by_phase(slices, what));
-    tree("by bound", by_bound(slices, what));
+    tree("by bound", by_resource(slices, what));
     if (!parts.note.empty()) out_.notes.push_back(parts.note);
     out_.kernels = uses_of_time(slices, false, *wanted);
     out_.transfers = uses_of_time(slices, true, *wanted);

@@ -8,7 +8,7 @@
 #include <map>
 #include <tuple>
 
-#include "analysis/lane_time.hpp"
+#include "analysis/worker_time.hpp"
 
 namespace nvlsim {
 namespace {
@@ -17,12 +17,12 @@ constexpr std::array<std::string_view, 5> latencies = {"ttft_s", "tpot_s", "itl_
 
 /// The path of a request: its times at each station and the workers that processed it.
 struct way {
-  std::size_t prompt_lane = 0, decode_lane = 0;
+  std::size_t prompt_worker = 0, decode_worker = 0;
   double sent = 0, begun = 0, prefilled = 0, delivered = 0, streaming = 0, end = 0;
-  double prompt = 0;                        ///< tokens
-  double gaps = 0;                          ///< gaps between its tokens
-  double weight = 1;                        ///< number of requests it represents
-  const work_template* transfer = nullptr;  ///< transfer of its KV cache
+  double prompt = 0;                             ///< tokens
+  double gaps = 0;                               ///< gaps between its tokens
+  double weight = 1;                             ///< number of requests it represents
+  const operation_template* transfer = nullptr;  ///< transfer of its KV cache
 
   double held(const front_end_costs& server) const {
     return gaps > 0 ? server.held_back_s(gaps, (end - streaming) / gaps) : 0;
@@ -30,26 +30,26 @@ struct way {
 };
 
 /// Paths of requests that arrive over time or stay in one replica.
-std::vector<way> ways_in_lanes(const run_record& run, bool all = false) {
+std::vector<way> ways_in_workers(const run_record& run, bool all = false) {
   std::vector<way> out;
   for (const request_record& r : run.requests) {
     if (!all && run.counted_arrivals &&
         (r.arrival_s < run.counted_arrivals->first || r.arrival_s > run.counted_arrivals->second))
       continue;
     way w;
-    w.prompt_lane = w.decode_lane = static_cast<std::size_t>(r.lane);
+    w.prompt_worker = w.decode_worker = static_cast<std::size_t>(r.worker);
     w.sent = r.arrival_s;
     w.begun = std::clamp(r.admitted_s, r.arrival_s, r.first_token_s);
     w.prefilled = w.delivered = w.streaming = r.first_token_s;
     if (r.delivered_s >= 0) {
-      w.prompt_lane = static_cast<std::size_t>(r.prompt_lane);
+      w.prompt_worker = static_cast<std::size_t>(r.prompt_worker);
       w.prefilled = r.prefilled_s;
       w.delivered = std::min(r.delivered_s, r.first_token_s);
     }
     w.end = r.last_token_s;
     w.prompt = static_cast<double>(r.input);
     w.gaps = static_cast<double>(r.output) - 1;
-    w.weight = r.lanes;
+    w.weight = r.workers;
     out.push_back(w);
   }
   return out;
@@ -57,7 +57,7 @@ std::vector<way> ways_in_lanes(const run_record& run, bool all = false) {
 
 struct sent_cache {
   double end_s = 0;
-  const work_template* work = nullptr;
+  const operation_template* operation = nullptr;
 };
 
 /// KV-cache transfers by request. A worker's second stream holds them in the order of their prompts.
@@ -71,9 +71,9 @@ std::vector<sent_cache> transfers_of(const run_record& run) {
   for (std::size_t c = 0; c < by_worker.size(); ++c) {
     std::sort(by_worker[c].begin(), by_worker[c].end());
     for (std::size_t k = 0; k < by_worker[c].size(); ++k) {
-      const operation& o = run.work.classes[c].streams[1].operations[k];
+      const operation& o = run.planned.classes[c].streams[1].operations[k];
       out[std::get<2>(by_worker[c][k])] = {run.times.spans[c][1][k].end_s,
-                                           &run.work.templates[static_cast<std::size_t>(o.work)]};
+                                           &run.planned.templates[static_cast<std::size_t>(o.template_index)]};
     }
   }
   return out;
@@ -84,24 +84,25 @@ std::vector<way> ways_through_pools(const run_record& run) {
   const pooled_schedule& s = *run.served->pools;
   const std::size_t prefills = s.prefill.size();
   const std::vector<sent_cache> transfers = transfers_of(run);
-  const auto at = [&](std::size_t lane, std::int32_t i) {
-    return run.times.spans[lane].front()[static_cast<std::size_t>(i)];
+  const auto at = [&](std::size_t worker, std::int32_t i) {
+    return run.times.spans[worker].front()[static_cast<std::size_t>(i)];
   };
   std::vector<way> out(s.requests.size());
   for (std::size_t i = 0; i < s.requests.size();
        ++i) {  // closed loop: a client sends after its previous request ends
     const pooled_request& r = s.requests[i];
     way& w = out[i];
-    w.prompt_lane = r.prefill_worker >= 0 ? static_cast<std::size_t>(r.prefill_worker)
-                                          : prefills + static_cast<std::size_t>(r.decode_worker);
-    w.decode_lane = r.decode_worker >= 0 ? prefills + static_cast<std::size_t>(r.decode_worker) : w.prompt_lane;
-    w.end =
-        r.decode_worker >= 0 ? at(w.decode_lane, r.decode_last).end_s : at(w.prompt_lane, r.prefill_last).end_s;
-    w.streaming = r.decode_worker >= 0 ? at(w.decode_lane, r.decode_first).begin_s : w.end;
-    w.begun = r.prefill_worker >= 0 ? at(w.prompt_lane, r.prefill_first).begin_s : w.streaming;
-    w.prefilled = r.prefill_worker >= 0 ? at(w.prompt_lane, r.prefill_last).end_s : w.streaming;
-    w.delivered = transfers[i].work ? transfers[i].end_s : w.prefilled;
-    w.transfer = transfers[i].work;
+    w.prompt_worker = r.prefill_worker >= 0 ? static_cast<std::size_t>(r.prefill_worker)
+                                            : prefills + static_cast<std::size_t>(r.decode_worker);
+    w.decode_worker =
+        r.decode_worker >= 0 ? prefills + static_cast<std::size_t>(r.decode_worker) : w.prompt_worker;
+    w.end = r.decode_worker >= 0 ? at(w.decode_worker, r.decode_last).end_s
+                                 : at(w.prompt_worker, r.prefill_last).end_s;
+    w.streaming = r.decode_worker >= 0 ? at(w.decode_worker, r.decode_first).begin_s : w.end;
+    w.begun = r.prefill_worker >= 0 ? at(w.prompt_worker, r.prefill_first).begin_s : w.streaming;
+    w.prefilled = r.prefill_worker >= 0 ? at(w.prompt_worker, r.prefill_last).end_s : w.streaming;
+    w.delivered = transfers[i].operation ? transfers[i].end_s : w.prefilled;
+    w.transfer = transfers[i].operation;
     w.prompt = static_cast<double>(r.input);
     w.gaps = static_cast<double>(r.output) - 1;
   }
@@ -148,26 +149,26 @@ struct stretch {
   const char* stage;
   double way::*from;
   double way::*to;
-  std::size_t way::*lane;
+  std::size_t way::*worker;
   bool measured_way::*counts;
 };
 constexpr stretch to_prompt[] = {
-    {"queue", &way::sent, &way::begun, &way::prompt_lane, &measured_way::to_begin},
-    {"prefill", &way::begun, &way::prefilled, &way::prompt_lane, &measured_way::to_first_token}};
+    {"queue", &way::sent, &way::begun, &way::prompt_worker, &measured_way::to_begin},
+    {"prefill", &way::begun, &way::prefilled, &way::prompt_worker, &measured_way::to_first_token}};
 constexpr stretch to_last_token[] = {
-    {"decode queue", &way::delivered, &way::streaming, &way::decode_lane, &measured_way::to_first_token},
-    {"decode", &way::streaming, &way::end, &way::decode_lane, &measured_way::decodes}};
+    {"decode queue", &way::delivered, &way::streaming, &way::decode_worker, &measured_way::to_first_token},
+    {"decode", &way::streaming, &way::end, &way::decode_worker, &measured_way::decodes}};
 
-void add_stage(latency_parts& out, lane_time& lanes, const std::vector<measured_way>& ways, double weights,
+void add_stage(latency_parts& out, worker_time& workers, const std::vector<measured_way>& ways, double weights,
                const stretch& s) {
   for (const measured_way& m : ways)
-    if (m.*s.counts) lanes.add(m.w.*s.lane, m.w.*s.from, m.w.*s.to, m.decode_share * m.w.weight / weights);
-  put(out, s.stage, lanes.take());
+    if (m.*s.counts) workers.add(m.w.*s.worker, m.w.*s.from, m.w.*s.to, m.decode_share * m.w.weight / weights);
+  put(out, s.stage, workers.take());
 }
 
 std::vector<time_slice> transfer_slices(const std::vector<measured_way>& ways, double weights) {
-  std::map<const work_template*, std::pair<double, double>>
-      by_work;  // number of transfers, and time waited for the port
+  std::map<const operation_template*, std::pair<double, double>>
+      by_template;  // number of transfers, and time waited for the port
   double sent = 0;
   for (const measured_way& m : ways) {
     if (!m.to_first_token) continue;
@@ -176,19 +177,19 @@ std::vector<time_slice> transfer_slices(const std::vector<measured_way>& ways, d
       sent += m.w.weight / weights * (m.w.delivered - m.w.prefilled);
       continue;
     }
-    auto& [count, waited] = by_work[m.w.transfer];
+    auto& [count, waited] = by_template[m.w.transfer];
     count += m.w.weight / weights;
     waited += m.w.weight / weights * std::max(0.0, m.w.delivered - m.w.prefilled - m.w.transfer->duration.base());
   }
   std::vector<time_slice> out;
   double waited = 0;
-  if (sent > 0) out.push_back({"transfer", work_kind::kv_transfer, "kv transfer", nullptr, sent, 0});
-  for (const auto& [work, sums] : by_work) {
-    for (const work_part& p : work->parts)
+  if (sent > 0) out.push_back({"transfer", part_kind::kv_transfer, "kv transfer", nullptr, sent, 0});
+  for (const auto& [used, sums] : by_template) {
+    for (const operation_part& p : used->parts)
       out.push_back({"transfer", p.kind, p.name, p.facts, p.duration.base() * sums.first, sums.first});
     waited += sums.second;
   }
-  if (waited > 0) out.push_back({"transfer", work_kind::idle, "caches sent before", nullptr, waited, 0});
+  if (waited > 0) out.push_back({"transfer", part_kind::idle, "caches sent before", nullptr, waited, 0});
   return out;
 }
 
@@ -202,7 +203,7 @@ void add_server(latency_parts& out, const std::vector<measured_way>& ways, doubl
   }
   std::vector<time_slice> slices;
   const auto add = [&](const char* name, double time_s) {
-    if (time_s > 0) slices.push_back({"server", work_kind::host, name, nullptr, time_s, 0});
+    if (time_s > 0) slices.push_back({"server", part_kind::host, name, nullptr, time_s, 0});
   };
   add("first token delay", way_in);
   add("tokens held back", held);
@@ -223,32 +224,33 @@ void scale_to(latency_parts& parts, double wanted) {
 
 /// A gap between two tokens of a sequence on one worker.
 struct token_gap {
-  std::size_t lane = 0;
+  std::size_t worker = 0;
   double from = 0, to = 0;
 };
 
-std::int64_t decodes_of(const run_record& run, std::size_t lane, std::size_t iteration) {
+std::int64_t decodes_of(const run_record& run, std::size_t worker, std::size_t iteration) {
   if (through_pools(run)) {
     const pooled_schedule& s = *run.served->pools;
-    return lane < s.prefill.size() ? 0 : s.decode[lane - s.prefill.size()][iteration].decodes;
+    return worker < s.prefill.size() ? 0 : s.decode[worker - s.prefill.size()][iteration].decodes;
   }
-  if (run.served) return run.served->schedules[lane].iterations[iteration].decodes;
-  return run.work.classes[lane].streams.front().operations[iteration].micro_batch;  // draw_serving stores the
-                                                                                    // number of decodes here
+  if (run.served) return run.served->schedules[worker].iterations[iteration].decodes;
+  return run.planned.classes[worker].streams.front().operations[iteration].micro_batch;  // trace_serving stores
+                                                                                         // the number of decodes
+                                                                                         // here
 }
 
 /// Finds the gap between tokens whose length is nearest to `wanted`.
 token_gap nearest_gap(const run_record& run, double wanted) {
   token_gap best;
-  double least = -1;
-  for (std::size_t lane = 0; lane < run.work.classes.size(); ++lane) {
-    const std::vector<span>& spans = run.times.spans[lane].front();
+  double min = -1;
+  for (std::size_t worker = 0; worker < run.planned.classes.size(); ++worker) {
+    const std::vector<span>& spans = run.times.spans[worker].front();
     std::size_t decoded = 0;  // index after the last iteration with decodes
     for (std::size_t i = 0; i < spans.size(); ++i) {
-      if (decodes_of(run, lane, i) == 0) continue;
+      if (decodes_of(run, worker, i) == 0) continue;
       const auto consider = [&](double from) {
         const double off = std::abs(spans[i].end_s - from - wanted);
-        if (least < 0 || off < least) least = off, best = {lane, from, spans[i].end_s};
+        if (min < 0 || off < min) min = off, best = {worker, from, spans[i].end_s};
       };
       if (through_pools(run)) {
         consider(spans[i].begin_s);
@@ -266,28 +268,28 @@ token_gap nearest_gap(const run_record& run, double wanted) {
 /// The mean gap: the time of all gaps over their number. All gaps of a request together are the time from its
 /// first token to its last; those of a pool's worker are its iterations.
 std::vector<time_slice> mean_gap(const run_record& run, double tokens_per_step) {
-  lane_time lanes(run.work, run.times);
+  worker_time workers(run.planned, run.times);
   double gaps = 0;
   const auto for_each = [&](const auto& visit) {
     if (!through_pools(run)) {
-      for (const way& w : ways_in_lanes(run, true)) {
+      for (const way& w : ways_in_workers(run, true)) {
         const auto tokens = static_cast<std::int64_t>(w.gaps);
-        visit(w.decode_lane, w.streaming, w.end, w.weight,
+        visit(w.decode_worker, w.streaming, w.end, w.weight,
               static_cast<double>(decode_steps(tokens, tokens_per_step)));
       }
       return;
     }
-    for (std::size_t c = 0; c < run.work.classes.size(); ++c)
+    for (std::size_t c = 0; c < run.planned.classes.size(); ++c)
       for (std::size_t i = 0; i < run.times.spans[c].front().size(); ++i) {
         const span& x = run.times.spans[c].front()[i];
         visit(c, x.begin_s, x.end_s, static_cast<double>(decodes_of(run, c, i)), 1.0);
       }
   };
   for_each([&](std::size_t, double, double, double weight, double steps) { gaps += weight * steps; });
-  for_each([&](std::size_t lane, double from, double to, double weight, double) {
-    lanes.add(lane, from, to, weight / (gaps * tokens_per_step));
+  for_each([&](std::size_t worker, double from, double to, double weight, double) {
+    workers.add(worker, from, to, weight / (gaps * tokens_per_step));
   });
-  return lanes.take();
+  return workers.take();
 }
 
 latency_parts parts_of_gaps(const run_record& run, std::string_view statistic, double wanted) {
@@ -297,11 +299,11 @@ latency_parts parts_of_gaps(const run_record& run, std::string_view statistic, d
     out.stages.emplace_back("decode", mean_gap(run, tokens_per_step));
     return out;
   }
-  lane_time lanes(run.work, run.times);
+  worker_time workers(run.planned, run.times);
   const token_gap g = nearest_gap(run, wanted * tokens_per_step);
-  lanes.add(g.lane, g.from, g.to, 1);
-  out.note = fmt::format("of one wait for a token with this value, on {}", run.work.classes[g.lane].name);
-  out.stages.emplace_back("decode", lanes.take());
+  workers.add(g.worker, g.from, g.to, 1);
+  out.note = fmt::format("of one wait for a token with this value, on {}", run.planned.classes[g.worker].name);
+  out.stages.emplace_back("decode", workers.take());
   scale_to(out, wanted);  // a step gives several tokens, and loads on a clock keep gaps in bins of 0.2 %
   return out;
 }
@@ -322,7 +324,7 @@ latency_parts parts_of_latency(const run_record& run, std::string_view metric, s
                                double wanted) {
   if (metric == "itl_s") return parts_of_gaps(run, statistic, wanted);
   std::vector<measured_way> ways;
-  for (const way& w : through_pools(run) ? ways_through_pools(run) : ways_in_lanes(run))
+  for (const way& w : through_pools(run) ? ways_through_pools(run) : ways_in_workers(run))
     if (metric != "tpot_s" || w.gaps > 0) ways.push_back(measure(w, metric, run.front_end));
   latency_parts out;
   if (ways.empty()) return out;
@@ -334,14 +336,14 @@ latency_parts parts_of_latency(const run_record& run, std::string_view metric, s
     ways = {*nearest};
     ways.front().w.weight = 1;
     out.note = fmt::format("breakdown of one request with this value, on {}",
-                           run.work.classes[ways.front().w.decode_lane].name);
+                           run.planned.classes[ways.front().w.decode_worker].name);
   }
   double weights = 0;
   for (const measured_way& m : ways) weights += m.w.weight;
-  lane_time lanes(run.work, run.times);
-  for (const stretch& x : to_prompt) add_stage(out, lanes, ways, weights, x);
+  worker_time workers(run.planned, run.times);
+  for (const stretch& x : to_prompt) add_stage(out, workers, ways, weights, x);
   put(out, "transfer", transfer_slices(ways, weights));
-  for (const stretch& x : to_last_token) add_stage(out, lanes, ways, weights, x);
+  for (const stretch& x : to_last_token) add_stage(out, workers, ways, weights, x);
   if (metric == "ttft_s" || metric == "e2e_s") add_server(out, ways, weights, run.front_end);
   return out;
 }

@@ -49,7 +49,7 @@ void add_request(samples& out, const request_record& r, const front_end_costs& s
   out.requests += static_cast<double>(replicas);
 }
 
-request_record record_of(const request_progress& r, const std::vector<span>& spans, std::size_t lane) {
+request_record record_of(const request_progress& r, const std::vector<span>& spans, std::size_t worker) {
   const auto at = [&](std::int32_t i) { return spans[static_cast<std::size_t>(i)]; };
   return {at(r.arrived).begin_s,
           at(r.admitted).begin_s,
@@ -58,7 +58,7 @@ request_record record_of(const request_progress& r, const std::vector<span>& spa
           static_cast<std::int32_t>(r.input),
           static_cast<std::int32_t>(r.output),
           0,
-          static_cast<std::int32_t>(lane),
+          static_cast<std::int32_t>(worker),
           0};
 }
 
@@ -91,8 +91,8 @@ void add_gaps(samples& out, const batching_schedule& s, const std::vector<span>&
 // [docs/models-and-assumptions.md#disaggregation]
 std::vector<request_record> pool_records(const pooled_schedule& s, const timeline& t) {
   const auto prefills = static_cast<std::int32_t>(s.prefill.size());
-  const auto at = [&](std::int32_t lane, std::int32_t i) {
-    return t.spans[static_cast<std::size_t>(lane)].front()[static_cast<std::size_t>(i)];
+  const auto at = [&](std::int32_t worker, std::int32_t i) {
+    return t.spans[static_cast<std::size_t>(worker)].front()[static_cast<std::size_t>(i)];
   };
   const auto end_of = [&](const pooled_request& r) {
     return r.decode_worker >= 0 ? at(prefills + r.decode_worker, r.decode_last).end_s
@@ -105,9 +105,9 @@ std::vector<request_record> pool_records(const pooled_schedule& s, const timelin
     x.output = static_cast<std::int32_t>(r.output);
     x.arrival_s = r.sent_after < 0 ? 0 : end_of(s.requests[static_cast<std::size_t>(r.sent_after)]);
     x.last_token_s = end_of(r);
-    x.lane = r.decode_worker >= 0 ? prefills + r.decode_worker : r.prefill_worker;
-    x.first_token_s = r.decode_worker >= 0 ? at(x.lane, r.decode_first).begin_s : x.last_token_s;
-    x.prompt_lane = r.prefill_worker;
+    x.worker = r.decode_worker >= 0 ? prefills + r.decode_worker : r.prefill_worker;
+    x.first_token_s = r.decode_worker >= 0 ? at(x.worker, r.decode_first).begin_s : x.last_token_s;
+    x.prompt_worker = r.prefill_worker;
     x.admitted_s = r.prefill_worker >= 0 ? at(r.prefill_worker, r.prefill_first).begin_s : x.first_token_s;
   }
   return out;
@@ -131,7 +131,7 @@ std::vector<request_record> records_of(const inference_run& run, const timeline&
   for (std::size_t c = 0; c < run.schedules.size(); ++c)
     for (const request_progress& r : run.schedules[c].requests) {
       out.push_back(record_of(r, t.spans[c].front(), c));
-      out.back().lanes = static_cast<std::int32_t>(run.lanes[c]);
+      out.back().workers = static_cast<std::int32_t>(run.workers[c]);
     }
   return out;
 }
@@ -150,13 +150,13 @@ inference_metrics measure_inference(const inference_run& run, const timeline& t)
     const batching_schedule& s = run.schedules[c];
     const std::vector<span>& spans = t.spans[c].front();
     for (const request_progress& r : s.requests)
-      add_request(all, record_of(r, spans, c), run.front_end, run.lanes[c]);
-    add_gaps(all, s, spans, run.lanes[c], run.tokens_per_step);
-    gpus += static_cast<double>(run.work.classes[c].multiplicity);
+      add_request(all, record_of(r, spans, c), run.front_end, run.workers[c]);
+    add_gaps(all, s, spans, run.workers[c], run.tokens_per_step);
+    gpus += static_cast<double>(run.planned.classes[c].multiplicity);
   }
   if (run.pools) {
     add_pools(all, run, t);
-    for (const rank_class& c : run.work.classes) gpus += static_cast<double>(c.multiplicity);
+    for (const rank_class& c : run.planned.classes) gpus += static_cast<double>(c.multiplicity);
   }
   const kv_cache_use cache = cache_use_of(run);
   m.kv_cache_used_fraction = static_cast<double>(cache.peak_tokens) / static_cast<double>(cache.capacity_tokens);

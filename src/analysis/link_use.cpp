@@ -28,22 +28,22 @@ void note(port_log& log, double amount, double begin, double end) {
 }
 
 /// Attributes the bytes to the operation's exchanges, in proportion to what each sends.
-void name_bytes(port_log& log, const work_template& w, double amount, bytes port_bytes::*way, bool nic) {
+void name_bytes(port_log& log, const operation_template& w, double amount, bytes port_bytes::*way, bool nic) {
   if (!(amount > 0)) return;
-  const auto of = [&](const work_part& p) {
+  const auto of = [&](const operation_part& p) {
     if (!p.facts) return 0.0;
     const port_bytes& one = nic ? p.facts->traffic.nic : p.facts->traffic.nvlink;
     return (one.*way).base() * p.facts->times * p.repeat;
   };
   double all = 0;
-  for (const work_part& p : w.parts) all += of(p);
+  for (const operation_part& p : w.parts) all += of(p);
   if (!(all > 0)) log.bytes_of[w.name] += amount;
-  for (const work_part& p : w.parts)
+  for (const operation_part& p : w.parts)
     if (const double b = of(p); b > 0) log.bytes_of[p.name] += amount * (b / all);
 }
 
 /// Logs an operation. If contention slowed it, all of its exchanges stretch by the same factor.
-void note(const operation& o, const work_template& w, std::size_t at, const span& s, logs& out) {
+void note(const operation& o, const operation_template& w, std::size_t at, const span& s, logs& out) {
   const double longer = w.duration > seconds{} ? (s.end_s - s.begin_s) / w.duration.base() : 1;
   const auto date = [&](seconds t) { return s.begin_s + t.base() * longer; };
   const std::size_t to = o.peer == no_peer ? at : static_cast<std::size_t>(o.peer);
@@ -89,7 +89,8 @@ std::vector<link_use> links_used(const plan& p, const timeline& times, const pla
     for (std::size_t s = 0; s < p.classes[c].streams.size(); ++s) {
       const std::vector<operation>& operations = p.classes[c].streams[s].operations;
       for (std::size_t i = 0; i < operations.size(); ++i)
-        if (const work_template& w = p.templates[static_cast<std::size_t>(operations[i].work)]; !w.network.empty())
+        if (const operation_template& w = p.templates[static_cast<std::size_t>(operations[i].template_index)];
+            !w.network.empty())
           note(operations[i], w, c, times.spans[c][s][i], all);
     }
   std::vector<link_use> out;

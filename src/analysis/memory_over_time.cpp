@@ -16,10 +16,10 @@ double item_bytes(const result& r, std::string_view wanted) {
 
 /// Scales the levels so that the highest is `top`, on top of a constant `below`.
 std::vector<std::pair<double, double>> scaled(std::vector<std::pair<double, double>> points, double below,
-                                              double top, std::size_t most) {
+                                              double top, std::size_t max) {
   double highest = 0;
   for (const auto& [t, level] : points) highest = std::max(highest, level);
-  const std::size_t stride = (points.size() + most - 1) / std::max<std::size_t>(most, 1);
+  const std::size_t stride = (points.size() + max - 1) / std::max<std::size_t>(max, 1);
   std::vector<std::pair<double, double>> out;
   for (std::size_t i = 0; i < points.size(); i += stride) {
     // Keeps the highest of the points that are merged.
@@ -35,10 +35,11 @@ std::vector<std::pair<double, double>> scaled(std::vector<std::pair<double, doub
 }
 
 /// Forward work in flight (completed forward minus completed backward) after each operation, as a fraction.
-std::vector<std::pair<double, double>> work_in_flight(const plan& work, const timeline& times, std::size_t c) {
-  const auto& operations = work.classes[c].streams.front().operations;
+std::vector<std::pair<double, double>> passes_in_flight(const plan& planned, const timeline& times,
+                                                        std::size_t c) {
+  const auto& operations = planned.classes[c].streams.front().operations;
   const auto direction = [&](const operation& o) {
-    const std::string& n = work.templates[static_cast<std::size_t>(o.work)].name;
+    const std::string& n = planned.templates[static_cast<std::size_t>(o.template_index)].name;
     return n.starts_with("forward") ? 1 : n.starts_with("backward") ? -1 : 0;
   };
   const auto length = [&](std::size_t i) {
@@ -62,10 +63,10 @@ std::vector<std::pair<double, double>> work_in_flight(const plan& work, const ti
 
 }  // namespace
 
-std::vector<memory_curve> memory_over_time(const run_record& run, std::size_t most) {
+std::vector<memory_curve> memory_over_time(const run_record& run, std::size_t max) {
   const result& r = run.outcome;
   const value* peak = r.memory.find("peak_bytes");
-  if (!peak || !peak->number() || run.work.classes.empty()) return {};
+  if (!peak || !peak->number() || run.planned.classes.empty()) return {};
   std::vector<memory_curve> out;
   if (run.served) {
     const double cache = item_bytes(r, "kv_cache");
@@ -77,16 +78,16 @@ std::vector<memory_curve> memory_over_time(const run_record& run, std::size_t mo
       for (std::size_t i = 0; i < iterations.size(); ++i)
         held.emplace_back(run.times.spans[c].front()[i].begin_s,
                           static_cast<double>(iterations[i].context + iterations[i].prompt_tokens));
-      out.push_back({run.work.classes[c].name, scaled(std::move(held), *peak->number() - cache, top, most)});
+      out.push_back({run.planned.classes[c].name, scaled(std::move(held), *peak->number() - cache, top, max)});
     }
     return out;
   }
   const double activations = item_bytes(r, "activations");
   const value* where = r.memory.find("where");
-  for (std::size_t c = 0; c < run.work.classes.size(); ++c) {
-    if (!where || !where->string() || run.work.classes[c].name != *where->string()) continue;
-    out.push_back({run.work.classes[c].name, scaled(work_in_flight(run.work, run.times, c),
-                                                    *peak->number() - activations, activations, most)});
+  for (std::size_t c = 0; c < run.planned.classes.size(); ++c) {
+    if (!where || !where->string() || run.planned.classes[c].name != *where->string()) continue;
+    out.push_back({run.planned.classes[c].name, scaled(passes_in_flight(run.planned, run.times, c),
+                                                       *peak->number() - activations, activations, max)});
   }
   return out;
 }

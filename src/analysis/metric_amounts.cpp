@@ -25,10 +25,10 @@ void add_energy_and_price(metric_amounts& out, const scenario& s, const result& 
 
 /// Time that the compute stream of the mean GPU waits for neighbours in the pipeline.
 double waiting_for_stages(const scenario& s, const run_record& run) {
-  const std::vector<stage_breakdown> stages = stage_breakdowns(run.work, run.times, s.platform.gpu);
+  const std::vector<stage_breakdown> stages = stage_breakdowns(run.planned, run.times, s.platform.gpu);
   double waiting = 0, gpus = 0;
   for (std::size_t c = 0; c < stages.size(); ++c) {
-    const auto n = static_cast<double>(run.work.classes[c].multiplicity);
+    const auto n = static_cast<double>(run.planned.classes[c].multiplicity);
     waiting += stages[c].waiting_pipeline.base() * n;
     gpus += n;
   }
@@ -64,7 +64,7 @@ void add_requests(metric_amounts& out, const inference_workload& w, const run_re
   double &measured = out["measured_requests"], &within = out["requests_within_limits"];
   double in_system_s = 0, tpot_s = 0, several_tokens = 0;
   for (const request_record& r : run.requests) {
-    const double n = r.lanes, share = n * counted_share(r, rates.from, rates.to, rates.whole);
+    const double n = r.workers, share = n * counted_share(r, rates.from, rates.to, rates.whole);
     requests += share;
     outputs += share * r.output;
     tokens += share * (r.input + r.output);

@@ -59,7 +59,7 @@ value stage_section(const stage_breakdown& b, seconds step) {
   const auto put = [&](std::string_view key, seconds t) {
     if (t > seconds{}) out.set(std::string(key) + "_s", t.base());
   };
-  for (int k = 0; k < work_kinds; ++k) put(name(static_cast<work_kind>(k)), b.busy[static_cast<std::size_t>(k)]);
+  for (int k = 0; k < part_kinds; ++k) put(name(static_cast<part_kind>(k)), b.busy[static_cast<std::size_t>(k)]);
   put("waiting_data_parallel", b.waiting_data_parallel);
   put("bubble", b.waiting_pipeline);
   out.set("step_time_s", step.base());
@@ -87,40 +87,40 @@ void add_energy(result& r, const job_energy& e) {
 }
 
 /// Energy of one GPU of each class, over all its GPUs, idle time included.
-joules gpu_energy(const platform& p, const plan& work, const timeline& times) {
+joules gpu_energy(const platform& p, const plan& planned, const timeline& times) {
   joules all;
-  for (std::size_t c = 0; c < work.classes.size(); ++c) {
-    const stream& s = work.classes[c].streams.front();
+  for (std::size_t c = 0; c < planned.classes.size(); ++c) {
+    const stream& s = planned.classes[c].streams.front();
     joules one;
     seconds busy;
     for (const operation& o : s.operations) {
-      const work_template& t = work.templates[static_cast<std::size_t>(o.work)];
+      const operation_template& t = planned.templates[static_cast<std::size_t>(o.template_index)];
       one += t.power * t.duration;
       busy += t.duration;
     }
     one += p.gpu.idle_power * (times.makespan - busy);
-    all += one * static_cast<double>(work.classes[c].multiplicity);
+    all += one * static_cast<double>(planned.classes[c].multiplicity);
   }
   return all;
 }
 
 /// Seconds by kind of work, for the mean replica.
-value iteration_breakdown(const plan& work, const timeline& times) {
-  std::array<seconds, work_kinds> by_kind{};
+value iteration_breakdown(const plan& planned, const timeline& times) {
+  std::array<seconds, part_kinds> by_kind{};
   double gpus = 0;
-  for (const rank_class& c : work.classes) gpus += static_cast<double>(c.multiplicity);
+  for (const rank_class& c : planned.classes) gpus += static_cast<double>(c.multiplicity);
   seconds busy;
-  for (const rank_class& c : work.classes)
+  for (const rank_class& c : planned.classes)
     for (const operation& o : c.streams.front().operations)
-      for (const work_part& part : work.templates[static_cast<std::size_t>(o.work)].parts) {
+      for (const operation_part& part : planned.templates[static_cast<std::size_t>(o.template_index)].parts) {
         const seconds t = part.duration * (part.repeat * static_cast<double>(c.multiplicity) / gpus);
         by_kind[static_cast<std::size_t>(part.kind)] += t;
         busy += t;
       }
   value out{value::object{}};
-  for (int k = 0; k < work_kinds; ++k)
+  for (int k = 0; k < part_kinds; ++k)
     if (by_kind[static_cast<std::size_t>(k)] > seconds{})
-      out.set(std::string(name(static_cast<work_kind>(k))) + "_s", by_kind[static_cast<std::size_t>(k)].base());
+      out.set(std::string(name(static_cast<part_kind>(k))) + "_s", by_kind[static_cast<std::size_t>(k)].base());
   if (times.makespan > busy) out.set("idle_s", (times.makespan - busy).base());
   out.set("makespan_s", times.makespan.base());
   return out;
@@ -129,17 +129,18 @@ value iteration_breakdown(const plan& work, const timeline& times) {
 }  // namespace
 
 void add_training_sections(result& r, const platform& p, const model& net, const training_workload& w,
-                           const plan& work, const timeline& times, const memory_report& memory, step_band band) {
-  training_metrics t = measure_training(p, net, w, work, times);
+                           const plan& planned, const timeline& times, const memory_report& memory,
+                           step_band band) {
+  training_metrics t = measure_training(p, net, w, planned, times);
   t.memory_peak = memory.peak;
   set_metrics(r.metrics, t);
   if (band.known()) add_time_bands(r, metric_kind::training, band.low, band.high);
   r.breakdown.set("mean_over_gpus", stage_section(t.mean, t.step_time));
   value stages{value::object{}};
-  const auto all = stage_breakdowns(work, times, p.gpu);
+  const auto all = stage_breakdowns(planned, times, p.gpu);
   if (all.size() <= 64)
     for (std::size_t c = 0; c < all.size(); ++c)
-      stages.set(work.classes[c].name, stage_section(all[c], t.step_time));
+      stages.set(planned.classes[c].name, stage_section(all[c], t.step_time));
   r.breakdown.set("by_stage", std::move(stages));
   add_energy(r, t.energy);
   r.energy.set("per_token_J", t.energy.total().base() / t.tokens_per_step);
@@ -169,19 +170,19 @@ void add_served(result& r, const served_metrics& m) {
 
 /// Seconds by kind of work, for the mean GPU.
 value use_breakdown(const serving_run& run, double gpus) {
-  std::array<double, work_kinds> by_kind{};
+  std::array<double, part_kinds> by_kind{};
   double busy = 0;
   for (const iteration_use& u : run.uses) {
     const double share = u.gpus / gpus;
-    for (const work_part& part : u.work.parts)
+    for (const operation_part& part : u.operation.parts)
       by_kind[static_cast<std::size_t>(part.kind)] +=
-          part.duration / u.work.duration * part.repeat * u.seconds * share;
+          part.duration / u.operation.duration * part.repeat * u.seconds * share;
     busy += u.seconds * share;
   }
   value out{value::object{}};
-  for (int k = 0; k < work_kinds; ++k)
+  for (int k = 0; k < part_kinds; ++k)
     if (by_kind[static_cast<std::size_t>(k)] > 0)
-      out.set(std::string(name(static_cast<work_kind>(k))) + "_s", by_kind[static_cast<std::size_t>(k)]);
+      out.set(std::string(name(static_cast<part_kind>(k))) + "_s", by_kind[static_cast<std::size_t>(k)]);
   if (run.outcome.end_s > busy) out.set("idle_s", run.outcome.end_s - busy);
   out.set("makespan_s", run.outcome.end_s);
   return out;
@@ -227,11 +228,11 @@ void judge_load(result& r, const serving_run& run, const inference_workload& w, 
 void add_inference_sections(result& r, const platform& p, const inference_workload& w, const inference_run& run,
                             const timeline& times) {
   served_metrics m =
-      with_totals(measure_inference(run, times), p, w, gpu_energy(p, run.work, times), times.makespan);
+      with_totals(measure_inference(run, times), p, w, gpu_energy(p, run.planned, times), times.makespan);
   m.output_tokens = m.seen.output_tokens_per_s * times.makespan.base();
   m.memory_peak = run.memory.peak;
   add_served(r, m);
-  r.breakdown.set("mean_over_gpus", iteration_breakdown(run.work, times));
+  r.breakdown.set("mean_over_gpus", iteration_breakdown(run.planned, times));
 }
 
 void add_serving_sections(result& r, const platform& p, const inference_workload& w, const serving_run& run) {
@@ -240,7 +241,7 @@ void add_serving_sections(result& r, const platform& p, const inference_workload
   joules all;
   double busy = 0;  // GPU seconds
   for (const iteration_use& u : run.uses) {
-    all += u.work.power * seconds::from_base(u.seconds * u.gpus);
+    all += u.operation.power * seconds::from_base(u.seconds * u.gpus);
     busy += u.seconds * u.gpus;
   }
   all += p.gpu.idle_power * seconds::from_base(o.end_s * gpus - busy);

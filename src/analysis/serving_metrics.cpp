@@ -33,9 +33,10 @@ window of_arrivals(const serving_outcome& o, const measured_part& part) {
 /// one per replica, and more than 1.5 times as many as halfway. [docs/serving.md#saturation]
 bool overwhelmed(const serving_outcome& o, const inference_workload& w) {
   if (w.load != load_kind::open_loop && w.load != load_kind::trace) return false;
-  const auto lanes = static_cast<std::int64_t>(o.lanes.size());
+  const auto workers = static_cast<std::int64_t>(o.workers.size());
   const auto n = static_cast<std::int64_t>(o.requests.size());
-  return o.at_last.waiting * 50 > n && o.at_last.waiting > lanes && 2 * o.at_last.waiting > 3 * o.at_half.waiting;
+  return o.at_last.waiting * 50 > n && o.at_last.waiting > workers &&
+         2 * o.at_last.waiting > 3 * o.at_half.waiting;
 }
 
 /// Whether the number of requests in flight is still growing: at the last arrival it exceeds the halfway number by
@@ -142,7 +143,7 @@ std::pair<double, double> counted_arrivals(const serving_outcome& o, const measu
 
 kv_cache_use cache_use_of(const serving_run& run) {
   kv_cache_use out{0, run.kv_capacity_tokens};
-  for (const lane_record& l : run.outcome.lanes)
+  for (const worker_record& l : run.outcome.workers)
     if (!l.prefills) out.peak_tokens = std::max(out.peak_tokens, l.peak_kv_tokens);
   return out;
 }
@@ -172,8 +173,8 @@ inference_metrics measure_serving(const serving_run& run, const inference_worklo
   if (w.objective.any()) {
     m.slo_attained_fraction = static_cast<double>(t.good) / n;
     m.goodput_requests_per_s = m.requests_per_s * *m.slo_attained_fraction;
-    const double least = w.objective.share * n;
-    m.objective_met = static_cast<double>(std::min({t.ttft_kept, t.tpot_kept, t.e2e_kept})) >= least;
+    const double min = w.objective.share * n;
+    m.objective_met = static_cast<double>(std::min({t.ttft_kept, t.tpot_kept, t.e2e_kept})) >= min;
   }
   m.ttft_s = distribution_of(std::move(t.ttft)).value();
   m.queue_s = distribution_of(std::move(t.queue)).value();

@@ -16,22 +16,22 @@ namespace nvlsim {
 namespace {
 
 /// Parts with the same name and more shapes than this are merged.
-constexpr std::size_t most_shapes = 4;
+constexpr std::size_t max_shapes = 4;
 
 /// The limiting resource of a part without facts.
-resource usual_limit(work_kind k) {
+resource usual_limit(part_kind k) {
   switch (k) {
-    case work_kind::gemm:
-    case work_kind::attention:
+    case part_kind::gemm:
+    case part_kind::attention:
       return resource::tensor_cores;
-    case work_kind::memory_bound:
-    case work_kind::optimizer:
+    case part_kind::memory_bound:
+    case part_kind::optimizer:
       return resource::hbm;
-    case work_kind::tp:
-    case work_kind::pp:
-    case work_kind::cp:
-    case work_kind::ep:
-    case work_kind::dp:
+    case part_kind::tp:
+    case part_kind::pp:
+    case part_kind::cp:
+    case part_kind::ep:
+    case part_kind::dp:
       return resource::nvlink;
     default:
       return resource::host;
@@ -86,11 +86,11 @@ struct shape_range {
   /// Parts of one name are of one kind; others are left out.
   template <class Extent>
   void widen(const Extent& by) {
-    auto *least = std::get_if<Extent>(&low.extent), *most = std::get_if<Extent>(&high.extent);
-    if (!least || !most) return;
+    auto *min = std::get_if<Extent>(&low.extent), *largest = std::get_if<Extent>(&high.extent);
+    if (!min || !largest) return;
     for (const auto side : sides_of<Extent>) {
-      least->*side = std::min(least->*side, by.*side);
-      most->*side = std::max(most->*side, by.*side);
+      min->*side = std::min(min->*side, by.*side);
+      largest->*side = std::max(largest->*side, by.*side);
     }
   }
   void widen(std::monostate) {}
@@ -162,9 +162,9 @@ struct leaf {
     ceiling = std::max(ceiling, f.ceiling);
   }
   resource limit() const {
-    const auto most = std::max_element(limits.begin(), limits.end(),
-                                       [](const auto& a, const auto& b) { return a.second < b.second; });
-    return most == limits.end() ? resource::latency : most->first;
+    const auto largest = std::max_element(limits.begin(), limits.end(),
+                                          [](const auto& a, const auto& b) { return a.second < b.second; });
+    return largest == limits.end() ? resource::latency : largest->first;
   }
 };
 
@@ -186,12 +186,12 @@ std::map<leaf_key, leaf> leaves_of(const std::vector<time_slice>& slices, const 
   std::map<std::pair<std::string, std::string>, std::set<std::string>> shapes;
   for (const time_slice& s : slices)
     for (const portion& p : groups(s))
-      if (auto& known = shapes[{p.group, s.name}]; known.size() <= most_shapes) known.insert(exact_shape(s));
+      if (auto& known = shapes[{p.group, s.name}]; known.size() <= max_shapes) known.insert(exact_shape(s));
   std::map<leaf_key, leaf> out;
   for (const time_slice& s : slices)
     for (const portion& p : groups(s)) {
       if (!(p.share > 0)) continue;
-      const bool own = shapes[{p.group, s.name}].size() <= most_shapes;
+      const bool own = shapes[{p.group, s.name}].size() <= max_shapes;
       out[{p.group, s.name, own ? exact_shape(s) : std::string()}].add(s, p.share);
     }
   return out;
@@ -222,8 +222,8 @@ cause grouped(const std::vector<time_slice>& slices, std::string title, const gr
   return whole;
 }
 
-std::vector<portion> bounds_of(const time_slice& s) {
-  if (s.kind == work_kind::idle) return {{s.name, 1}};
+std::vector<portion> resources_of(const time_slice& s) {
+  if (s.kind == part_kind::idle) return {{s.name, 1}};
   if (!s.facts) return {{std::string(name(usual_limit(s.kind))), 1}};
   const part_facts& f = *s.facts;
   const double latency = f.alone > seconds{} ? f.latency / f.alone : 0;
@@ -232,8 +232,8 @@ std::vector<portion> bounds_of(const time_slice& s) {
 
 }  // namespace
 
-cause by_bound(const std::vector<time_slice>& slices, std::string name) {
-  return grouped(slices, std::move(name), bounds_of);
+cause by_resource(const std::vector<time_slice>& slices, std::string name) {
+  return grouped(slices, std::move(name), resources_of);
 }
 
 cause by_kind(const std::vector<time_slice>& slices, std::string title) {

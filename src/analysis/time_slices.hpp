@@ -14,7 +14,7 @@ namespace nvlsim {
 /// Time spent on one thing or waiting for it.
 struct time_slice {
   std::string phase;  ///< "forward", "decode", "waiting"
-  work_kind kind = work_kind::idle;
+  part_kind kind = part_kind::idle;
   std::string name;  ///< name of the part
   std::shared_ptr<const part_facts> facts;
   double time_s = 0, calls = 0;
@@ -23,31 +23,31 @@ struct time_slice {
 inline constexpr std::string_view waiting_phase = "waiting", no_work = "no work";
 /// The template name without its detail: "forward" for "forward (2 layers, loss)", "backward (inputs)" for
 /// "backward (inputs) (2 layers)".
-std::string phase_of(const work_template& t);
+std::string phase_of(const operation_template& t);
 
 /// The time by which other traffic slowed an operation that took `took_s`. 0 if below the resolution of the
 /// SimGrid clock.
-double slowed_by(const work_template& t, double took_s);
+double slowed_by(const operation_template& t, double took_s);
 /// The part that other traffic slows down: the exchange with the longest wait. Null for an operation without
 /// parts.
-const work_part* slowed_part(const work_template& t);
+const operation_part* slowed_part(const operation_template& t);
 
 /// Operations on all streams but the first of each class. Their phase is "beside compute".
-std::vector<time_slice> side_slices(const plan& work);
+std::vector<time_slice> side_slices(const plan& planned);
 
 /// All time of the mean GPU. The slices add up to the makespan. Waits for other stages are divided into three:
 /// kind `pp`, while the awaited data or something it depended on was being sent; `imbalance`, because another
 /// stage has more work; and `bubble`, the rest.
-std::vector<time_slice> slices_of_gpus(const plan& work, const timeline& times);
+std::vector<time_slice> slices_of_gpus(const plan& planned, const timeline& times);
 
 /// The chain of dependent operations that ends last. The slices add up to the makespan; their phase is the class
 /// and its activity.
-std::vector<time_slice> critical_path(const plan& work, const timeline& times);
+std::vector<time_slice> critical_path(const plan& planned, const timeline& times);
 
 /// A tree by phase, then kind of work, then part.
 cause by_phase(const std::vector<time_slice>& slices, std::string name);
 /// A tree by resource or wait, then part. [docs/models-and-assumptions.md#bounds]
-cause by_bound(const std::vector<time_slice>& slices, std::string name);
+cause by_resource(const std::vector<time_slice>& slices, std::string name);
 /// A tree by kind of work, then part.
 cause by_kind(const std::vector<time_slice>& slices, std::string name);
 

@@ -13,11 +13,11 @@ struct event_source {
   stream_kind stream = stream_kind::compute;
 };
 
-std::vector<event_source> event_sources(const plan& work, const timeline& times) {
-  std::vector<event_source> out(work.arrivals.size());
-  for (std::size_t c = 0; c < work.classes.size(); ++c)
-    for (std::size_t s = 0; s < work.classes[c].streams.size(); ++s) {
-      const stream& st = work.classes[c].streams[s];
+std::vector<event_source> event_sources(const plan& planned, const timeline& times) {
+  std::vector<event_source> out(planned.arrivals.size());
+  for (std::size_t c = 0; c < planned.classes.size(); ++c)
+    for (std::size_t s = 0; s < planned.classes[c].streams.size(); ++s) {
+      const stream& st = planned.classes[c].streams[s];
       for (std::size_t i = 0; i < st.operations.size(); ++i) {
         const event_id e = st.operations[i].signals;
         if (e == no_event) continue;
@@ -29,36 +29,36 @@ std::vector<event_source> event_sources(const plan& work, const timeline& times)
   return out;
 }
 
-std::array<seconds, work_kinds> busy_by_kind(const work_template& t) {
-  std::array<seconds, work_kinds> out{};
-  for (const work_part& p : t.parts) out[static_cast<std::size_t>(p.kind)] += p.duration * p.repeat;
+std::array<seconds, part_kinds> busy_by_kind(const operation_template& t) {
+  std::array<seconds, part_kinds> out{};
+  for (const operation_part& p : t.parts) out[static_cast<std::size_t>(p.kind)] += p.duration * p.repeat;
   return out;
 }
 
-stage_breakdown class_breakdown(const plan& work, const timeline& times, std::size_t c, const gpu_spec& gpu,
+stage_breakdown class_breakdown(const plan& planned, const timeline& times, std::size_t c, const gpu_spec& gpu,
                                 const std::vector<event_source>& events,
-                                const std::vector<std::array<seconds, work_kinds>>& by_kind) {
+                                const std::vector<std::array<seconds, part_kinds>>& by_kind) {
   stage_breakdown out;
-  const stream& compute = work.classes[c].streams.front();
+  const stream& compute = planned.classes[c].streams.front();
   double now = 0;
   for (std::size_t i = 0; i < compute.operations.size(); ++i) {
     const operation& op = compute.operations[i];
     const span& ran = times.spans[c][0][i];
     event_source last;
     for (std::uint32_t k = 0; k < op.waits; ++k) {
-      const event_source& e = events[static_cast<std::size_t>(work.waits[op.first_wait + k])];
+      const event_source& e = events[static_cast<std::size_t>(planned.waits[op.first_wait + k])];
       if (e.at_s >= last.at_s) last = e;
     }
     const seconds gap = seconds::from_base(std::max(0.0, ran.begin_s - now));
     (last.stream == stream_kind::data_parallel ? out.waiting_data_parallel : out.waiting_pipeline) += gap;
-    const auto work_index = static_cast<std::size_t>(op.work);
-    for (std::size_t k = 0; k < out.busy.size(); ++k) out.busy[k] += by_kind[work_index][k];
-    const work_template& t = work.templates[work_index];
+    const auto template_index = static_cast<std::size_t>(op.template_index);
+    for (std::size_t k = 0; k < out.busy.size(); ++k) out.busy[k] += by_kind[template_index][k];
+    const operation_template& t = planned.templates[template_index];
     out.energy += t.power * t.duration + gpu.idle_power * gap;
     if (const double longer = slowed_by(t, ran.end_s - ran.begin_s); longer > 0) {
-      const work_part* const part = slowed_part(t);
+      const operation_part* const part = slowed_part(t);
       const seconds slowed = seconds::from_base(longer);
-      out.busy[static_cast<std::size_t>(part ? part->kind : work_kind::dp)] += slowed;
+      out.busy[static_cast<std::size_t>(part ? part->kind : part_kind::dp)] += slowed;
       out.energy += gpu.idle_power * slowed;
     }
     now = ran.end_s;
@@ -69,12 +69,12 @@ stage_breakdown class_breakdown(const plan& work, const timeline& times, std::si
   return out;
 }
 
-stage_breakdown mean_breakdown(const plan& work, const std::vector<stage_breakdown>& stages) {
+stage_breakdown mean_breakdown(const plan& planned, const std::vector<stage_breakdown>& stages) {
   stage_breakdown mean;
   double gpus = 0;
-  for (const rank_class& c : work.classes) gpus += static_cast<double>(c.multiplicity);
+  for (const rank_class& c : planned.classes) gpus += static_cast<double>(c.multiplicity);
   for (std::size_t c = 0; c < stages.size(); ++c) {
-    const double share = static_cast<double>(work.classes[c].multiplicity) / gpus;
+    const double share = static_cast<double>(planned.classes[c].multiplicity) / gpus;
     for (std::size_t k = 0; k < mean.busy.size(); ++k) mean.busy[k] += stages[c].busy[k] * share;
     mean.waiting_pipeline += stages[c].waiting_pipeline * share;
     mean.waiting_data_parallel += stages[c].waiting_data_parallel * share;
@@ -85,13 +85,13 @@ stage_breakdown mean_breakdown(const plan& work, const std::vector<stage_breakdo
 
 }  // namespace
 
-std::vector<stage_breakdown> stage_breakdowns(const plan& work, const timeline& times, const gpu_spec& gpu) {
-  const auto events = event_sources(work, times);
-  std::vector<std::array<seconds, work_kinds>> by_kind;
-  for (const work_template& t : work.templates) by_kind.push_back(busy_by_kind(t));
+std::vector<stage_breakdown> stage_breakdowns(const plan& planned, const timeline& times, const gpu_spec& gpu) {
+  const auto events = event_sources(planned, times);
+  std::vector<std::array<seconds, part_kinds>> by_kind;
+  for (const operation_template& t : planned.templates) by_kind.push_back(busy_by_kind(t));
   std::vector<stage_breakdown> out;
-  for (std::size_t c = 0; c < work.classes.size(); ++c)
-    out.push_back(class_breakdown(work, times, c, gpu, events, by_kind));
+  for (std::size_t c = 0; c < planned.classes.size(); ++c)
+    out.push_back(class_breakdown(planned, times, c, gpu, events, by_kind));
   return out;
 }
 
@@ -130,18 +130,18 @@ training_metrics rates_of(const platform& p, const model& m, const training_work
 
 }  // namespace
 
-training_metrics measure_training(const platform& p, const model& m, const training_workload& w, const plan& work,
-                                  const timeline& times) {
+training_metrics measure_training(const platform& p, const model& m, const training_workload& w,
+                                  const plan& planned, const timeline& times) {
   training_metrics out = rates_of(p, m, w, times.makespan);
-  const auto stages = stage_breakdowns(work, times, p.gpu);
-  out.mean = mean_breakdown(work, stages);
+  const auto stages = stage_breakdowns(planned, times, p.gpu);
+  out.mean = mean_breakdown(planned, stages);
   out.bubble_fraction = out.mean.waiting_pipeline / out.step_time;
-  const auto busy = [&](work_kind k) { return out.mean.busy[static_cast<std::size_t>(k)]; };
-  out.exposed_communication = busy(work_kind::tp) + busy(work_kind::cp) + busy(work_kind::ep) +
-                              busy(work_kind::pp) + busy(work_kind::dp) + out.mean.waiting_data_parallel;
+  const auto busy = [&](part_kind k) { return out.mean.busy[static_cast<std::size_t>(k)]; };
+  out.exposed_communication = busy(part_kind::tp) + busy(part_kind::cp) + busy(part_kind::ep) +
+                              busy(part_kind::pp) + busy(part_kind::dp) + out.mean.waiting_data_parallel;
   joules gpu_energy;
   for (std::size_t c = 0; c < stages.size(); ++c)
-    gpu_energy += stages[c].energy * static_cast<double>(work.classes[c].multiplicity);
+    gpu_energy += stages[c].energy * static_cast<double>(planned.classes[c].multiplicity);
   out.energy = energy_of_job(p, gpu_energy, out.gpus, out.step_time);
   return out;
 }
@@ -151,7 +151,7 @@ training_metrics measure_training_totals(const platform& p, const model& m, cons
   const seconds makespan = step.makespan;
   training_metrics out = rates_of(p, m, w, makespan);
   joules all;
-  for (const step_cost::work& stage : step.stages)
+  for (const step_cost::stage_cost& stage : step.stages)
     all += (stage.energy + p.gpu.idle_power * (makespan - stage.busy)) *
            static_cast<double>(w.par.tp * w.par.cp * w.par.dp);
   out.mean.energy = all * (1 / static_cast<double>(out.gpus));

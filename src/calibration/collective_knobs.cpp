@@ -115,7 +115,7 @@ std::vector<collective_knob> fabric_knobs(const std::string& pointer, const std:
                                           const std::string& c, const fabric_collective& now) {
   using F = fabric_collective;
   const bool general = fabric == "default";
-  const double free = general ? pooled : loose, bound = general ? pooled : held, share = general ? tight : held;
+  const double free = general ? pooled : loose, tied = general ? pooled : held, share = general ? tight : held;
   knob_list<F> k(pointer, [fabric, c](collective_profile& p) -> F& { return p.fabric.at(fabric).at(c); });
   k.protocol("ll", {6.8_us, 5.0_us, 5.0_GBps}, free, [](F& f) -> protocol_params& { return f.ll; });
   k.us("ll/pipeline", 10, 0.01, 200, free, [](F& f) -> constant<seconds>& { return f.ll_pipeline; });
@@ -126,16 +126,16 @@ std::vector<collective_knob> fabric_knobs(const std::string& pointer, const std:
   k.us("ring/fabric_step", 14, 2, 400, free, [](F& f) -> constant<seconds>& { return f.ring.fabric_step; });
   if (now.ring.pipeline > seconds{})
     k.us("ring/pipeline", 3, 0.01, 3000, free, [](F& f) -> constant<seconds>& { return f.ring.pipeline; });
-  k.number("ring/power", 1.25, 1, 6, bound, [](F& f) -> constant<double>& { return f.ring.power; });
+  k.number("ring/power", 1.25, 1, 6, tied, [](F& f) -> constant<double>& { return f.ring.power; });
   k.number("ring/nic_share", 0.92, 0.2, 1, share, [](F& f) -> constant<double>& { return f.ring.nic_share; });
   if (general)
     k.number("ring/per_latency", 7, 0.5, 20, known, [](F& f) -> constant<double>& { return f.ring.per_latency; });
   if (now.nvls_tree) {
     k.us("nvls_tree/latency", 50, 5, 1500, free, [](F& f) -> constant<seconds>& { return f.nvls_tree->latency; });
-    k.us("nvls_tree/hop", 14, 2, 200, bound, [](F& f) -> constant<seconds>& { return f.nvls_tree->hop; });
-    k.number("nvls_tree/pipeline", 3, 0.01, 20, bound,
+    k.us("nvls_tree/hop", 14, 2, 200, tied, [](F& f) -> constant<seconds>& { return f.nvls_tree->hop; });
+    k.number("nvls_tree/pipeline", 3, 0.01, 20, tied,
              [](F& f) -> constant<double>& { return f.nvls_tree->pipeline; });
-    k.MB("nvls_tree/pipeline_limit", 130, 10, 10000, bound,
+    k.MB("nvls_tree/pipeline_limit", 130, 10, 10000, tied,
          [](F& f) -> constant<bytes>& { return f.nvls_tree->pipeline_limit; });
     if (general)
       k.number("nvls_tree/per_latency", 7, 0.5, 20, known,
@@ -158,11 +158,11 @@ std::vector<collective_knob> fabric_knobs(const std::string& pointer, const std:
 std::vector<collective_knob> all_to_all_knobs(const std::string& pointer, const std::string& fabric) {
   using A = fabric_all_to_all;
   const bool general = fabric == "default";
-  const double bound = general ? pooled : held, share = general ? tight : held;
+  const double tied = general ? pooled : held, share = general ? tight : held;
   return knob_list<A>(pointer, [fabric](collective_profile& p) -> A& { return p.all_to_all.at(fabric); })
-      .us("latency", 50, 1, 1000, bound, [](A& a) -> constant<seconds>& { return a.latency; })
-      .us("per_rank", 1, 0.05, 50, bound, [](A& a) -> constant<seconds>& { return a.per_rank; })
-      .us("pipeline_per_rank", 1, 0.001, 20, bound, [](A& a) -> constant<seconds>& { return a.pipeline_per_rank; })
+      .us("latency", 50, 1, 1000, tied, [](A& a) -> constant<seconds>& { return a.latency; })
+      .us("per_rank", 1, 0.05, 50, tied, [](A& a) -> constant<seconds>& { return a.per_rank; })
+      .us("pipeline_per_rank", 1, 0.001, 20, tied, [](A& a) -> constant<seconds>& { return a.pipeline_per_rank; })
       .number("nic_share", 0.9, 0.1, 1, share, [](A& a) -> constant<double>& { return a.nic_share; })
       .take();
 }

@@ -58,7 +58,7 @@ double weight_of(const fit_row& r, served_metric what) {
   if (what == served_metric::tpot) return trust * tpot_weight;
   if (what != served_metric::ttft) return trust * throughput_weight;
   if (suspect.find("TTFT") != std::string::npos) return 0;
-  return trust * (r.row.work.pooled() || r.row.request_rate ? pooled_ttft_weight : ttft_weight);
+  return trust * (r.row.workload.pooled() || r.row.request_rate ? pooled_ttft_weight : ttft_weight);
 }
 
 class serving_fit {
@@ -72,10 +72,10 @@ class serving_fit {
       if (r.row.record.status != record_status::ok || r.row.steady || (r.row.request_rate && !can_freeze(r.row)))
         continue;
       // Rows with guessed layouts or drafts are not used.
-      if (r.row.record.notes.find("pools assumed") != std::string::npos || r.row.work.drafts.draft_tokens > 0)
+      if (r.row.record.notes.find("pools assumed") != std::string::npos || r.row.workload.drafts.draft_tokens > 0)
         continue;
-      if (!r.row.work.pooled() && !r.row.request_rate) {
-        const auto memory = plan_serving_memory(r.row.hardware, *r.row.software, *r.row.net, r.row.work);
+      if (!r.row.workload.pooled() && !r.row.request_rate) {
+        const auto memory = plan_serving_memory(r.row.hardware, *r.row.software, *r.row.net, r.row.workload);
         if (!capacity_problems(r.row, memory).empty()) continue;
         r.schedule = schedules_.schedule_of(r.row, memory);
       }
@@ -146,9 +146,9 @@ class serving_fit {
     for (fit_row& r : rows_) {
       const stack& s = stacks_.at(r.row.software->name);
       if (r.row.request_rate) r.pools = std::make_shared<pooled_summary>(summarise_open_loop(r.row, s));
-      if (r.row.work.pooled())
+      if (r.row.workload.pooled())
         r.pools = std::make_shared<pooled_summary>(
-            summarise(schedule_pooled_row(r.row, s), r.row.work.drafts.tokens_per_step));
+            summarise(schedule_pooled_row(r.row, s), r.row.workload.drafts.tokens_per_step));
     }
   }
 
@@ -359,21 +359,21 @@ const char* metric_name(served_metric m) {
 
 /// The kind of a row, for summaries.
 std::string kind_of(const fit_row& r) {
-  const char* load = r.row.work.pooled()                                     ? "disaggregated"
-                     : r.row.steady || r.row.work.load == load_kind::offline ? "offline"
-                                                                             : "under load";
+  const char* load = r.row.workload.pooled()                                     ? "disaggregated"
+                     : r.row.steady || r.row.workload.load == load_kind::offline ? "offline"
+                                                                                 : "under load";
   return fmt::format("{}, {}", load, r.row.record.kind);
 }
 
 served_error error_of(const fit_row& r, std::size_t target, double log_error) {
   const served_metric what = family(r.row.targets[target].what);
   return {engine_of(r.row.software->name),
-          std::string(error_kind(*r.row.net, r.row.work)),
+          std::string(error_kind(*r.row.net, r.row.workload)),
           r.row.hardware.gpu.name,
           what == served_metric::tpot   ? "tpot"
           : what == served_metric::ttft ? "ttft"
                                         : "throughput",
-          error_format(*r.row.net, r.row.work),
+          error_format(*r.row.net, r.row.workload),
           log_error};
 }
 

@@ -196,7 +196,7 @@ class spread_table {
     value::array families;
     for (auto& [key, group] : groups_) {
       auto& [hardware, ratios] = group;
-      if (ratios.size() < fewest_rows) continue;
+      if (ratios.size() < min_rows) continue;
       std::sort(ratios.begin(), ratios.end());
       const auto at = [&](double share) {
         return value{
@@ -217,7 +217,7 @@ class spread_table {
   }
 
  private:
-  static constexpr std::size_t fewest_rows = 20;  // leaves one row in each tail
+  static constexpr std::size_t min_rows = 20;  // leaves one row in each tail
   std::map<std::pair<std::string, std::string>, std::pair<const gpu_spec*, std::vector<double>>> groups_;
 };
 

@@ -84,8 +84,8 @@ bool usable(const training_row& r) {
 void weigh(std::vector<fit_row>& rows) {
   std::map<std::string, int> seen;
   const auto key = [](const training_row& r) {
-    return fmt::format("{} {} {} {} {}", r.record.model, r.record.system, r.work.par.gpus(), r.record.kind,
-                       name(r.work.gemm_precision));
+    return fmt::format("{} {} {} {} {}", r.record.model, r.record.system, r.workload.par.gpus(), r.record.kind,
+                       name(r.workload.gemm_precision));
   };
   for (const fit_row& r : rows) ++seen[key(r.row)];
   for (fit_row& r : rows) r.weight = std::pow(seen[key(r.row)], -0.25);
@@ -94,12 +94,12 @@ void weigh(std::vector<fit_row>& rows) {
 /// Extrapolates long steps from two short ones, within 0.1 % of the full step. Once the pipeline is full and the
 /// overlap at both ends is over, every PP more micro-batches add the same time.
 seconds sampled_step_time(const training_row& r) {
-  const std::int64_t pp = r.work.par.pp, m = r.work.micro_batches();
+  const std::int64_t pp = r.workload.par.pp, m = r.workload.micro_batches();
   const std::int64_t few = 3 * pp + 8 / pp * pp + m % pp, more = few + pp;
   if (m <= more + pp) return step_time(r);
   training_row part = r;
   const auto at = [&](std::int64_t micro_batches) {
-    part.work.global_batch_size = micro_batches * r.work.micro_batch_size * r.work.par.dp;
+    part.workload.global_batch_size = micro_batches * r.workload.micro_batch_size * r.workload.par.dp;
     return step_time(part);
   };
   const seconds shorter = at(few);
@@ -221,7 +221,7 @@ trained best_of(const training_problem& problem, const std::vector<std::vector<d
 }
 
 std::string group_of(const training_row& r, const std::string& by) {
-  if (by == "gpus") return std::to_string(r.work.par.gpus());
+  if (by == "gpus") return std::to_string(r.workload.par.gpus());
   if (by == "third") return third_of(r.record.id);
   return by == "model" ? r.record.model : by == "system" ? r.record.system : r.software->name;
 }
@@ -250,7 +250,7 @@ std::vector<unseen_step> unseen_steps(const groups_of_rows& systems, const error
     for (std::size_t i = 0; i < systems[g].left.size(); ++i) {
       const training_row& r = systems[g].left[i]->row;
       const double miss = r.record.metric == "step_time_s" ? -errors[g][i] : errors[g][i];
-      out.push_back({systems[g].group, kind_of_step(r.hardware, *r.net, r.work), miss});
+      out.push_back({systems[g].group, kind_of_step(r.hardware, *r.net, r.workload), miss});
     }
   return out;
 }

@@ -15,18 +15,18 @@ namespace {
 
 bool uses(const inference_row& r, const knob& k) {
   if (!k.format) return true;
-  if (k.routed_only) return weights_of(r.work, weight_role::expert) == *k.format;
+  if (k.routed_only) return weights_of(r.workload, weight_role::expert) == *k.format;
   for (const weight_role role : {weight_role::dense, weight_role::attention, weight_role::sixteen_bit})
-    if (priced_as(*r.net, weights_of(r.work, role)) == *k.format) return true;
+    if (priced_as(*r.net, weights_of(r.workload, role)) == *k.format) return true;
   return false;
 }
 
 /// Whether a row's layers and layout incur the cost.
 bool met(const inference_row& r, std::string_view field) {
-  const inference_workload& w = r.work;
+  const inference_workload& w = r.workload;
   const auto any = [&](auto&& has) { return std::any_of(r.net->layers.begin(), r.net->layers.end(), has); };
-  const int most_dp = std::max(w.attention_dp, w.prefill_pool ? w.prefill_pool->attention_dp : 1);
-  const int most_tp = std::max(w.tp, w.prefill_pool ? w.prefill_pool->tp : 1);
+  const int max_dp = std::max(w.attention_dp, w.prefill_pool ? w.prefill_pool->attention_dp : 1);
+  const int max_tp = std::max(w.tp, w.prefill_pool ? w.prefill_pool->tp : 1);
   if (field == "expert_layer_time") return has_routed_experts(*r.net);
   if (field == "scan_layer_time")
     return any([](const layer_spec& l) {
@@ -37,10 +37,10 @@ bool met(const inference_row& r, std::string_view field) {
     if (field == skew)
       return any([&](const layer_spec& l) { return l.routed() && l.moe.balanced_by_bias == by_bias; });
   if (field == "decode_fp8_factor") return bytes_per_element(w.kv_cache) < 2;
-  if (field == "rank_host") return std::max(most_dp, most_tp) > 1;
+  if (field == "rank_host") return std::max(max_dp, max_tp) > 1;
   if (field == "indexer_layer_time") return any([](const layer_spec& l) { return l.sparse_keys > 0; });
-  if (field == "exchange_time") return most_dp > 1;
-  if (field.starts_with("reduce_")) return most_tp > 1;
+  if (field == "exchange_time") return max_dp > 1;
+  if (field.starts_with("reduce_")) return max_tp > 1;
   return true;
 }
 
@@ -70,7 +70,7 @@ bool acts_on(const knob& k, const inference_row& r) {
     case knob::type::expert_release:
       return k.stack == name && has_routed_experts(*r.net);
     case knob::type::server:
-      return k.stack == name && behind_server(r.work);
+      return k.stack == name && behind_server(r.workload);
     case knob::type::engine:
       if (k.engine != engine_of(name)) return false;
       [[fallthrough]];

@@ -12,7 +12,7 @@
 namespace nvlsim {
 namespace {
 
-constexpr std::size_t least_values = 20;
+constexpr std::size_t min_values = 20;
 constexpr std::array<const char*, 3> metrics = {"tpot", "ttft", "throughput"};
 
 double rounded(double x) { return std::round(x * 1000) / 1000; }
@@ -25,7 +25,7 @@ std::map<std::string, double> widths_of(const std::vector<served_error>& all, Wa
     if (wanted(e)) errors[e.metric].push_back(std::abs(e.log_error));
   std::map<std::string, double> out;
   for (const auto& [metric, v] : errors)
-    if (v.size() >= least_values) out[metric] = share_below(v, band_share);
+    if (v.size() >= min_values) out[metric] = share_below(v, band_share);
   return out;
 }
 

@@ -58,7 +58,9 @@ reach on_architecture(const char* a) {
   return [a](const training_row& r) { return std::string_view(member_of(r).architecture) == a; };
 }
 /// Whether a row has GEMMs in precision `p`. Router and LM head always run in BF16.
-bool computes_in(const training_row& r, precision p) { return p == precision::bf16 || r.work.gemm_precision == p; }
+bool computes_in(const training_row& r, precision p) {
+  return p == precision::bf16 || r.workload.gemm_precision == p;
+}
 
 void gpu_settings(const fitted_values& v, const stack& kernels, std::vector<stack_setting>& out) {
   for (const gpu_member& g : members) {
@@ -111,15 +113,15 @@ std::vector<training_parameter> training_parameters() {
     const bool early = std::string_view(a) == "ampere";
     scale(fmt::format("attention {}", a), early ? unfused_attention : 1.0, early ? 0.5 : 0.2, on_architecture(a));
   }
-  scale("attention fp8", 1.35, 0.15, [](const training_row& r) { return r.work.fp8_attention; });
+  scale("attention fp8", 1.35, 0.15, [](const training_row& r) { return r.workload.fp8_attention; });
   scale("attention backward", 0.6, 0.15);
   share("output bytes", 6, 2, any, 16);
   scale("stream share", 0.95, 0.15);
-  share("tp exposed", 0.5, 0.2, [](const training_row& r) { return r.work.par.tp > 1; });
-  share("cp exposed", 0.5, 0.2, [](const training_row& r) { return r.work.par.cp > 1; });
+  share("tp exposed", 0.5, 0.2, [](const training_row& r) { return r.workload.par.tp > 1; });
+  share("cp exposed", 0.5, 0.2, [](const training_row& r) { return r.workload.par.cp > 1; });
   share("dp interference", 0.3, 0.2);
   scale(
-      "pipeline launch us", 15, 0.5, [](const training_row& r) { return r.work.par.pp > 1; }, 10);
+      "pipeline launch us", 15, 0.5, [](const training_row& r) { return r.workload.par.pp > 1; }, 10);
   scale("step host ms", 12, 0.5, any, 10);
   share("jitter", 0.004, 0.003, any, 0.03);
   for (const char* s : fitted_releases)
@@ -129,23 +131,23 @@ std::vector<training_parameter> training_parameters() {
           [s](const training_row& r) { return r.software->name == s && routed(r); });
   const auto exchanges = [](bool overlapped) {
     return [overlapped](const training_row& r) {
-      return routed(r) && r.work.par.ep > 1 && r.work.moe_overlap == overlapped;
+      return routed(r) && r.workload.par.ep > 1 && r.workload.moe_overlap == overlapped;
     };
   };
   const auto pieces = [](const training_row& r) {
-    return routed(r) && r.work.moe_overlap && r.work.graphs != cuda_graphs::full_iteration;
+    return routed(r) && r.workload.moe_overlap && r.workload.graphs != cuda_graphs::full_iteration;
   };
   const auto host_bound = [](const training_row& r) {
-    return routed(r) && r.work.graphs != cuda_graphs::full_iteration;
+    return routed(r) && r.workload.graphs != cuda_graphs::full_iteration;
   };
   scale("moe time", 1.0, 0.3, routed);
   scale("moe block scaled time", 1.0, 0.15,
-        [](const training_row& r) { return routed(r) && block_scaled(r.work.gemm_precision); });
+        [](const training_row& r) { return routed(r) && block_scaled(r.workload.gemm_precision); });
   scale("expert time", 1.0, 0.1, routed);
   scale(
       "early expert quantise passes", 1.0, 0.5,
       [](const training_row& r) {
-        return routed(r) && r.work.gemm_precision != precision::bf16 &&
+        return routed(r) && r.workload.gemm_precision != precision::bf16 &&
                std::find(quantising_releases.begin(), quantising_releases.end(), r.software->name) !=
                    quantising_releases.end();
       },
@@ -157,9 +159,9 @@ std::vector<training_parameter> training_parameters() {
   scale("overlap host factor", 1.3, 0.3, pieces);
   scale(
       "moe sync per expert us", 50, 0.7,
-      [](const training_row& r) { return routed(r) && r.work.dispatcher == moe_dispatcher::alltoall; }, 10);
+      [](const training_row& r) { return routed(r) && r.workload.dispatcher == moe_dispatcher::alltoall; }, 10);
   share("graphed host share", 0.6, 0.2,
-        [](const training_row& r) { return routed(r) && r.work.graphs == cuda_graphs::partial; });
+        [](const training_row& r) { return routed(r) && r.workload.graphs == cuda_graphs::partial; });
   scale("scan words", 3e9, 0.3, [](const training_row& r) {
     return std::any_of(r.net->layers.begin(), r.net->layers.end(),
                        [](const layer_spec& l) { return l.scan.heads > 0; });
@@ -172,7 +174,7 @@ std::vector<training_parameter> training_parameters() {
   // pass is a separate kernel, some per expert.
   share("unfused passes", 22, 5, clamped, 40);
   share("fused share", 0.5, 0.2,
-        [clamped](const training_row& r) { return clamped(r) && r.work.fused_expert_mlp; });
+        [clamped](const training_row& r) { return clamped(r) && r.workload.fused_expert_mlp; });
   return out;
 }
 

@@ -64,12 +64,12 @@ std::vector<double> sizes_of(const collective_arguments& a, diagnostics& problem
   if (!problems.empty()) return out;
   if (a.factor <= 1 && step < 1) problems.add("-i", "", fmt::format("{} is less than one byte", a.increment));
   if (last < first) problems.add("-e", "", fmt::format("{} is less than -b {}", a.end, a.begin));
-  constexpr std::size_t most = 100'000;
-  if (a.factor <= 1 && (last - first) / std::max(step, 1.0) > static_cast<double>(most))
+  constexpr std::size_t max = 100'000;
+  if (a.factor <= 1 && (last - first) / std::max(step, 1.0) > static_cast<double>(max))
     problems.add(
         "-i", "",
-        fmt::format("steps of {:.0f} B from {} to {} give more than {} sizes", step, a.begin, a.end, most));
-  for (double s = first; s <= last && out.size() < most;
+        fmt::format("steps of {:.0f} B from {} to {} give more than {} sizes", step, a.begin, a.end, max));
+  for (double s = first; s <= last && out.size() < max;
        s = a.factor > 1 ? std::max(s * static_cast<double>(a.factor), 1.0) : s + step)
     out.push_back(s);
   return out;
@@ -105,7 +105,7 @@ struct setting {
   const platform& hardware;
   const stack& software;
   placement place;
-  comm_group group;
+  communicator group;
 };
 
 /// Bytes per token in dispatch.
@@ -166,7 +166,7 @@ nccl_row timed(const setting& s, const operation& o, double size) {
   w.place = s.place;
   const fidelity f = s.arguments.fidelity == "flow" ? fidelity::flow : fidelity::exact;
   const collective_run run = plan_collective(s.hardware, s.software, w, f, true);
-  row.time = row.time_in_place = simulate(run.work, run.hardware, {f}).makespan;
+  row.time = row.time_in_place = simulate(run.planned, run.hardware, {f}).makespan;
   return row;
 }
 
@@ -186,11 +186,11 @@ std::vector<regime> regimes_of(const setting& s, const operation& o, const std::
 }
 
 std::string placement_text(const setting& s) {
-  const comm_group& g = s.group;
+  const communicator& g = s.group;
   if (g.domains == 1) return "one NVLink domain";
-  const std::string members = g.most_members() == g.fewest_members()
-                                  ? fmt::format("{}", g.most_members())
-                                  : fmt::format("{} to {}", g.fewest_members(), g.most_members());
+  const std::string members = g.max_members() == g.min_members()
+                                  ? fmt::format("{}", g.max_members())
+                                  : fmt::format("{} to {}", g.min_members(), g.max_members());
   return fmt::format("{} NVLink domains of {}{}", g.domains, members, s.hardware.fabric.sharp ? ", SHARP on" : "");
 }
 
@@ -258,10 +258,10 @@ exit_code execute(const collective_arguments& a) {
                  fmt::format("{} exceeds the {} GPUs of an NVLink domain", domain, p.gpus_per_rack()));
   if (!a.sharp.empty()) p.fabric.sharp = a.sharp == "on";
   const std::int64_t racks = (a.gpus + domain - 1) / domain;
-  if (static_cast<double>(racks) * p.gpus_per_rack() > most_gpus)
+  if (static_cast<double>(racks) * p.gpus_per_rack() > max_gpus)
     problems.add("--gpus", "",
                  fmt::format("{} GPUs with {} per domain exceed the maximum of {:.0f} GPUs per platform", a.gpus,
-                             domain, most_gpus));
+                             domain, max_gpus));
   problems.throw_if_any();
   // Enlarges the platform if the communicator needs more racks.
   p.racks = std::max(p.racks, static_cast<int>(racks));

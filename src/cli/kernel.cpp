@@ -336,7 +336,7 @@ kernel_answer answer_of(const question& q, const priced_kernel& k) {
   out.formula = k.formula, out.note = note_of(q, k);
   out.time = c.time, out.work = c.work, out.moved = c.moved;
   out.dense_peak = gpu.dense_peak(k.operands), out.hbm_bandwidth = gpu.hbm_bandwidth;
-  out.bound = name(c.limit);
+  out.resource = name(c.limit);
   out.power = kernel_power(gpu, k.operands, c);
   if (k.spread) out.spread = *k.spread;
   out.parameters = k.parameters;

@@ -11,7 +11,7 @@ struct number_option {
   const char *name, *help;
   double kernel_arguments::*member;
   bool required;
-  double least = 0;
+  double min = 0;
 };
 struct flag_option {
   const char *name, *help;
@@ -179,7 +179,7 @@ void add_kernel(CLI::App& app, kernel_arguments& a, std::function<void()> chosen
   for (const kernel_class& k : classes()) {
     CLI::App* s = c->add_subcommand(k.word, k.help);
     for (const number_option& n : k.numbers) {
-      auto* o = s->add_option(n.name, a.*n.member, n.help)->check(number_from(n.least, 1e18));
+      auto* o = s->add_option(n.name, a.*n.member, n.help)->check(number_from(n.min, 1e18));
       if (n.required) o->required();
     }
     if (*k.format_help) s->add_option("--precision", a.format_of_data, k.format_help)->capture_default_str();

@@ -45,8 +45,8 @@ class shape_checks {
     fail(option, fmt::format("{} is not a whole number", n));
     return false;
   }
-  void at_most(const char* option, double n, const char* what, double most, const char* of) {
-    if (n > most) fail(option, fmt::format("{} {}, but only {} {}", n, what, most, of));
+  void at_most(const char* option, double n, const char* what, double max, const char* of) {
+    if (n > max) fail(option, fmt::format("{} {}, but only {} {}", n, what, max, of));
   }
   void shared_evenly(const char* option, double n, const char* what, double parts, const char* of) {
     if (parts > n) fail(option, fmt::format("{} {}, but only {} {}", parts, of, n, what));

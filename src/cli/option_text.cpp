@@ -219,33 +219,32 @@ namespace {
 
 /// Says what is wrong with a number in a range, or "".
 template <class T>
-std::string out_of_range(const std::string& text, T least, T most, std::string_view kind) {
+std::string out_of_range(const std::string& text, T min, T max, std::string_view kind) {
   T x{};
   const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), x);
   const bool read = !text.empty() && end == text.data() + text.size();
   if (!read || (status != std::errc() && status != std::errc::result_out_of_range) || !(x == x))
     return fmt::format("{} is not a {}", in_quotes(text), kind);
-  if (status == std::errc::result_out_of_range)
-    return fmt::format("{} is not between {} and {}", text, least, most);
-  if (x < least) return fmt::format("{} is less than {}", text, least);
-  return x > most ? fmt::format("{} is more than {}", text, most) : "";
+  if (status == std::errc::result_out_of_range) return fmt::format("{} is not between {} and {}", text, min, max);
+  if (x < min) return fmt::format("{} is less than {}", text, min);
+  return x > max ? fmt::format("{} is more than {}", text, max) : "";
 }
 
 /// Formats a range as CLI::Range does, for `parse_type`.
-std::string range_text(std::string_view type, const std::string& least, const std::string& most) {
-  return fmt::format("{} in [{} - {}]", type, least, most);
+std::string range_text(std::string_view type, const std::string& min, const std::string& max) {
+  return fmt::format("{} in [{} - {}]", type, min, max);
 }
 
 }  // namespace
 
-CLI::Validator number_from(double least, double most) {
-  return {[=](std::string& text) { return out_of_range(text, least, most, "number"); },
-          range_text("FLOAT", fmt::format("{}", least), fmt::format("{}", most))};
+CLI::Validator number_from(double min, double max) {
+  return {[=](std::string& text) { return out_of_range(text, min, max, "number"); },
+          range_text("FLOAT", fmt::format("{}", min), fmt::format("{}", max))};
 }
 
-CLI::Validator whole_from(std::int64_t least, std::int64_t most) {
-  return {[=](std::string& text) { return out_of_range(text, least, most, "whole number"); },
-          range_text("INT", fmt::format("{}", least), fmt::format("{}", most))};
+CLI::Validator whole_from(std::int64_t min, std::int64_t max) {
+  return {[=](std::string& text) { return out_of_range(text, min, max, "whole number"); },
+          range_text("INT", fmt::format("{}", min), fmt::format("{}", max))};
 }
 
 }  // namespace nvlsim::cli

@@ -10,9 +10,9 @@
 namespace nvlsim::cli {
 
 /// Accepts numbers from `least` to `most`, not NaN.
-CLI::Validator number_from(double least, double most);
+CLI::Validator number_from(double min, double max);
 /// Accepts integers from `least` to `most`.
-CLI::Validator whole_from(std::int64_t least, std::int64_t most);
+CLI::Validator whole_from(std::int64_t min, std::int64_t max);
 
 struct option_text {
   std::vector<std::string> names;  ///< "-o", "--output", or "SCENARIO" for a positional argument

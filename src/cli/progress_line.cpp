@@ -15,7 +15,7 @@ progress_line::progress_line(std::string command, std::string unit)
       shown_(begin_) {}
 
 progress_line::~progress_line() {
-  if (drawn_) fmt::print(stderr, "\r\033[K");
+  if (visible_) fmt::print(stderr, "\r\033[K");
 }
 
 void progress_line::operator()(std::int64_t done, std::int64_t all) {
@@ -28,7 +28,7 @@ void progress_line::operator()(std::int64_t done, std::int64_t all) {
   std::string line = fmt::format("{}: {} of {} {}, {:.3g} per second", command_, done, all, unit_, rate);
   if (rate > 0) line += fmt::format(", {:.0f} s left", static_cast<double>(all - done) / rate);
   if (!terminal_) return detail(line);
-  drawn_ = true;
+  visible_ = true;
   fmt::print(stderr, "\r{}\033[K", line);
   std::fflush(stderr);
 }

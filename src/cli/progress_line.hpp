@@ -20,7 +20,7 @@ class progress_line {
 
  private:
   std::string command_, unit_;
-  bool terminal_, drawn_ = false;
+  bool terminal_, visible_ = false;
   std::int64_t before_ = -1;  ///< count at the first report
   std::chrono::steady_clock::time_point begin_, shown_;
 };

@@ -20,10 +20,10 @@ namespace nvlsim::cli {
 namespace {
 
 /// Reads the finished points of an `nvlsim sweep` folder.
-output::drawn_sweep read_sweep(const std::filesystem::path& folder) {
+output::report_sweep read_sweep(const std::filesystem::path& folder) {
   const sweep_plan plan = read_sweep_plan(folder);
   const auto records = read_records(folder);
-  output::drawn_sweep out{plan.name, value{value::array{}}};
+  output::report_sweep out{plan.name, value{value::array{}}};
   for (const sweep_point& p : plan.points) {
     const auto record = records.find(p.id);
     if (record == records.end()) continue;
@@ -39,8 +39,8 @@ output::drawn_sweep read_sweep(const std::filesystem::path& folder) {
 }
 
 /// Reads the output of `nvlsim sweep merge`, one point per line.
-output::drawn_sweep read_merged(const std::filesystem::path& file) {
-  output::drawn_sweep out{file.parent_path().filename().string(), value{value::array{}}};
+output::report_sweep read_merged(const std::filesystem::path& file) {
+  output::report_sweep out{file.parent_path().filename().string(), value{value::array{}}};
   std::ifstream in(file);
   if (!in) throw io_error(fmt::format("{}: cannot be read", file.string()));
   diagnostics problems;
@@ -88,11 +88,11 @@ struct scenario_source {
 
 /// Runs and explains a scenario.
 void add_scenario(output::report_contents& out, const scenario_source& from, const scenario& s, bool sensitive) {
-  run_record run = run_scenario(s, {.explained = true, .engine = false});
+  run_record run = run_scenario(s, {.explained = true, .simulate = false});
   run.outcome.name = name_on_page(out, run.outcome.name);
   out.results.push_back(run.outcome);
   if (run.outcome.status == run_status::infeasible) return;
-  out.timelines.push_back(output::draw_timeline(run));
+  out.timelines.push_back(output::timeline_of(run));
   explanation e = explain_run(s, run, {});
   e.scenario = run.outcome.name;
   if (sensitive)

@@ -111,10 +111,10 @@ std::optional<result> raise_load(scenario& s, const std::string& name, std::vect
     return s.inputs.at_pointer(fmt::format("/scenario{}{}", load, other)) ? other : usual;
   };
   const char* unit = "clients";
-  if (h.work.load == load_kind::closed_loop) {
-    set(spelled("concurrency", "max_concurrency"), std::to_string(h.work.concurrency));
-    set(spelled("requests", "num_prompts"), std::to_string(h.work.requests));
-  } else if (h.work.load == load_kind::open_loop || !h.work.replay->timed) {
+  if (h.workload.load == load_kind::closed_loop) {
+    set(spelled("concurrency", "max_concurrency"), std::to_string(h.workload.concurrency));
+    set(spelled("requests", "num_prompts"), std::to_string(h.workload.requests));
+  } else if (h.workload.load == load_kind::open_loop || !h.workload.replay->timed) {
     set(spelled("requests_per_s", "request_rate"), fmt::format("{}", h.load));
     unit = "arrivals/s";
   } else {

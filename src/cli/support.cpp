@@ -136,14 +136,14 @@ void write_file(const std::filesystem::path& file, std::string_view text) {
 }
 
 exit_code report_failure(exit_code code, std::string_view message, std::span<const problem> problems, bool json) {
-  constexpr std::size_t most_shown = 100, longest = 2000;
+  constexpr std::size_t max_shown = 100, longest = 2000;
   std::string text;
   if (problems.empty()) text = for_stderr("nvlsim: " + output::one_line(message, longest)) + '\n';
   std::map<std::string, std::size_t> of_file;  // a file that is not a table at all has a problem in every line
   for (const problem& p : problems)
-    if (++of_file[p.file] <= most_shown) text += for_stderr(output::one_line(p.text(), longest)) + '\n';
+    if (++of_file[p.file] <= max_shown) text += for_stderr(output::one_line(p.text(), longest)) + '\n';
   for (const auto& [file, count] : of_file)
-    if (const std::size_t more = count > most_shown ? count - most_shown : 0; more > 0)
+    if (const std::size_t more = count > max_shown ? count - max_shown : 0; more > 0)
       text += for_stderr(fmt::format("{}: and {} more problem{}", output::one_line(file, longest), more,
                                      more == 1 ? "" : "s")) +
               '\n';

@@ -55,20 +55,20 @@ void print_counts(const sweep_arguments& a, value counts, const std::string& tex
 
 /// Reasons with their numbers of points, most frequent first.
 std::string reasons_text(const sweep_reasons& reasons) {
-  constexpr std::size_t most = 8;
+  constexpr std::size_t max = 8;
   std::vector<std::pair<std::int64_t, std::string>> lines;
   for (const auto& [what, n] : reasons) lines.emplace_back(n, what);
   std::stable_sort(lines.begin(), lines.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
   std::string out;
-  for (std::size_t i = 0; i < std::min(most, lines.size()); ++i) {
+  for (std::size_t i = 0; i < std::min(max, lines.size()); ++i) {
     std::string mark = fmt::format("{:>8}  ", lines[i].first);
     for (const std::string& line : output::wrapped(lines[i].second, output::table_columns - mark.size())) {
       out += mark + line + '\n';
       mark.assign(mark.size(), ' ');
     }
   }
-  if (lines.size() > most)
-    out += fmt::format("          and {} other reasons; see the merged results\n", lines.size() - most);
+  if (lines.size() > max)
+    out += fmt::format("          and {} other reasons; see the merged results\n", lines.size() - max);
   return out;
 }
 

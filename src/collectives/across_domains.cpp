@@ -140,7 +140,7 @@ estimate across_domains(const call& c, const fabric_collective& f, const domain_
   };
   small(usual_way(c), "ll", "ll128", reduces ? "tree" : "ring");
   if (reduces && c.options.algorithm == "ring") small(way::ring, "ring_ll", "ring_ll128", "ring");
-  const bool nvls = d.nvls_rate && net.fewest >= nvls_members;
+  const bool nvls = d.nvls_rate && net.emptiest >= nvls_members;
   const bool over_nvls = reduces && f.nvls_tree && nvls &&
                          (net.domains == 2 || d.nvls_tree_many || c.options.algorithm == "nvls_tree");
   if (over_nvls)
@@ -165,14 +165,14 @@ estimate across_domains(const call& c, const fabric_collective& f, const domain_
 estimate hierarchical(const call& c, const fabric_collective& f, const network& net, seconds inside) {
   // Each member of a domain runs a ring with its peers in the other domains, over its own share and its own NIC.
   const double steps = 2 * (net.domains - 1.0);
-  const bytes share = c.size / static_cast<double>(net.fewest);
+  const bytes share = c.size / static_cast<double>(net.emptiest);
   const seconds wire = share * (steps / net.domains) / (net.nic * f.ring.nic_share);
   const seconds between = f.ring.latency + power_sum(net.step(f.ring.fabric_step) * steps, wire, f.ring.power);
   return {inside + between, "hierarchical", true};
 }
 
 estimate all_to_all_across(const call& c, const fabric_all_to_all& f, const network& net, seconds inside) {
-  const double leaving = static_cast<double>(c.ranks - net.fewest) / c.ranks * c.options.skew;
+  const double leaving = static_cast<double>(c.ranks - net.emptiest) / c.ranks * c.options.skew;
   const seconds outside =
       pipe(c.size * leaving / (net.nic_any * f.nic_share), f.pipeline_per_rank * static_cast<double>(c.ranks));
   return {net.step(f.latency) + f.per_rank * c.ranks + std::max(outside, inside), "pairwise"};

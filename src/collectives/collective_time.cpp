@@ -29,9 +29,9 @@ double call::hops() const {
 seconds power_sum(seconds latency, seconds transfer, double p) {
   const double l = latency.base(), b = transfer.base();
   if (p == 1) return latency + transfer;
-  const double most = std::max(l, b);
-  if (most <= 0) return {};
-  return seconds::from_base(most * std::pow(std::pow(l / most, p) + std::pow(b / most, p), 1 / p));
+  const double max = std::max(l, b);
+  if (max <= 0) return {};
+  return seconds::from_base(max * std::pow(std::pow(l / max, p) + std::pow(b / max, p), 1 / p));
 }
 
 void no_such_algorithm(const call& c, std::string_view where) {
@@ -142,15 +142,15 @@ double nvlink_ratio(const collective_profile& profile, const platform& p, const 
 }
 
 collectives::network network_of(const collective_profile& profile, const platform& p, collective kind,
-                                comm_group g) {
+                                communicator g) {
   const bool pair = kind == collective::send_recv || kind == collective::neighbor_exchange;
   const network::fabric_path aligned =
-      g.apart > 0 ? network::path_of_shift(p, g.apart) : network::path_between(p, g.ranks, true);
+      g.stride > 0 ? network::path_of_shift(p, g.stride) : network::path_between(p, g.ranks, true);
   collectives::network net{g.domains,
-                           pair ? 1 : g.most_members(),
-                           pair ? 1 : g.fewest_members(),
+                           pair ? 1 : g.max_members(),
+                           pair ? 1 : g.min_members(),
                            aligned.nic,
-                           g.apart > 0 ? aligned.nic : network::path_between(p, g.ranks, false).nic,
+                           g.stride > 0 ? aligned.nic : network::path_between(p, g.ranks, false).nic,
                            p.fabric.sharp};
   const measured_hardware* m = find(profile.measured_on, p.fabric.name);
   if (m && m->latency) net.step_more = (p.fabric.latency - *m->latency).base();
@@ -159,7 +159,7 @@ collectives::network network_of(const collective_profile& profile, const platfor
   return net;
 }
 
-void check(bytes size, comm_group g) {
+void check(bytes size, communicator g) {
   std::string what;
   if (g.ranks < 1 || g.domains < 1) what = fmt::format("a group of {} ranks in {} domains", g.ranks, g.domains);
   else if (g.domains > g.ranks) what = fmt::format("{} ranks cannot span {} domains", g.ranks, g.domains);
@@ -277,7 +277,7 @@ collective_cost collective_time(const collective_profile& profile, const platfor
   const call c{kind, size, g.ranks, options};
   const collective measured = collectives::measured_kind(kind);
   const collectives::domain_kind domain = collectives::kind_of_domain(profile, p.gpu);
-  const double ratio = nvlink_ratio(profile, p, domain.name, g.most_members());
+  const double ratio = nvlink_ratio(profile, p, domain.name, g.max_members());
   const bool derived = measured != kind || domain.derived || ratio != 1;
   // Most calls use the measured port rate. Only the others copy the parameters, to scale them.
   const domain_collective* as_measured = &domain_params(profile, domain.name, name(measured));
@@ -310,7 +310,7 @@ collective_cost collective_time(const collective_profile& profile, const platfor
 }
 
 std::optional<collective_spread> spread_of(const collective_profile& profile, const platform& p, collective kind,
-                                           comm_group g, const collective_cost& cost) {
+                                           communicator g, const collective_cost& cost) {
   if (g.ranks == 1) return std::nullopt;  // nothing to do
   const auto entry = [&](std::string_view table, std::string_view key,
                          std::string_view member) -> std::optional<collective_spread> {
@@ -331,17 +331,18 @@ std::optional<collective_spread> spread_of(const collective_profile& profile, co
 }
 
 std::optional<collective_cost> expert_exchange_cost(const collective_profile& profile, const platform& p,
-                                                    std::string_view kind, const expert_traffic& t, comm_group g) {
+                                                    std::string_view kind, const expert_traffic& t,
+                                                    communicator g) {
   const std::string_view algorithm = kind.starts_with("one_sided") ? "one_sided" : "two_sided";
   const auto kernel = expert_exchange_time(profile, p, kind, t);
   if (!kernel) return std::nullopt;
   if (g.domains == 1) return collective_cost{*kernel, algorithm, false};
   const collectives::network net = network_of(profile, p, collective::all_to_all, g);
   // Share of the copies leaving a rank that go to other domains.
-  const double away = static_cast<double>(g.ranks - net.fewest) / std::max(1, g.ranks - 1);
+  const double away = static_cast<double>(g.ranks - net.emptiest) / std::max(1, g.ranks - 1);
   const expert_exchange& k = profile.expert.find(std::string(kind))->second;
   const bytes leaving = bytes::from_base(t.tokens * t.reach() * t.hidden * k.element_bytes * away);
-  call c{collective::all_to_all, leaving * (static_cast<double>(g.ranks) / (g.ranks - net.fewest)), g.ranks, {}};
+  call c{collective::all_to_all, leaving * (static_cast<double>(g.ranks) / (g.ranks - net.emptiest)), g.ranks, {}};
   c.options.skew = t.skew;
   const auto [f, derived] = all_to_all_params(profile, p);
   return collective_cost{collectives::all_to_all_across(c, f, net, *kernel).time, algorithm, true};

@@ -31,9 +31,9 @@ port_bytes in_domain(collective c, bytes size, int ranks, std::string_view algor
 }
 
 /// The NIC of each rank carries its share of the traffic of a domain of `g` ranks with other domains.
-network_traffic across_domains(collective c, bytes size, const comm_group& group, std::string_view algorithm) {
+network_traffic across_domains(collective c, bytes size, const communicator& group, std::string_view algorithm) {
   const bool pair = c == collective::send_recv || c == collective::neighbor_exchange;
-  const double g = pair ? 1 : group.most_members(), few = pair ? 1 : group.fewest_members(), n = group.ranks;
+  const double g = pair ? 1 : group.max_members(), few = pair ? 1 : group.min_members(), n = group.ranks;
   const double inside = (g - 1) / g;  // share of the hops of a domain that stay inside
   if (algorithm == "pairwise") return {both_ways(size * ((g - 1) / n)), both_ways(size * ((n - few) / n))};
   if (algorithm == "sharp") return {g > 1 ? switch_reduction(size, g) : port_bytes{}, both_ways(size / few)};
@@ -58,7 +58,7 @@ network_traffic across_domains(collective c, bytes size, const comm_group& group
 
 }  // namespace
 
-network_traffic wire_traffic(collective c, bytes size, comm_group g, std::string_view algorithm) {
+network_traffic wire_traffic(collective c, bytes size, communicator g, std::string_view algorithm) {
   if (g.ranks <= 1) return {};
   if (g.domains == 1) return {in_domain(c, size, g.ranks, algorithm), {}};
   return across_domains(c, size, g, algorithm);

@@ -85,14 +85,14 @@ kernel_cost mla_decode_cost(const gpu_spec& gpu, const mla_decode_params& p, con
   const double key_time = 2 * dims * wide_tile * gpu.sm_count / p.tensor_rate.base();  // of an item on one SM
   const double rounds = compute::rounds(items * parts / gpu.sm_count, mla_rounding);
   const double fixed = p.launch.base() + combine + rounds * p.item_time.base();
-  const double work = rounds * std::max(0.0, s.context / parts - free_keys) * key_time;
+  const double arithmetic = rounds * std::max(0.0, s.context / parts - free_keys) * key_time;
   const double moved = s.batch * s.context * s.latent_dim * s.kv_element_bytes + 2 * s.batch * s.heads * dims;
   const double memory = moved / (gpu.hbm_bandwidth.base() * p.hbm_share);
-  const double time = fixed + compute::smooth_max(work, memory);
+  const double time = fixed + compute::smooth_max(arithmetic, memory);
   return {.time = seconds::from_base(time),
           .work = flops::from_base(2 * dims * s.batch * s.heads * s.context),
           .moved = bytes::from_base(moved),
-          .limit = compute::limit_of(p.launch.base(), fixed - p.launch.base() + work, memory, time),
+          .limit = compute::limit_of(p.launch.base(), fixed - p.launch.base() + arithmetic, memory, time),
           .launch = p.launch};
 }
 

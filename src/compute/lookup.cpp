@@ -9,7 +9,7 @@
 
 namespace nvlsim {
 
-std::string_view name(bound b) {
+std::string_view name(kernel_resource b) {
   constexpr std::array<std::string_view, 3> names = {"compute", "memory", "launch"};
   return names[static_cast<std::size_t>(b)];
 }
@@ -144,9 +144,9 @@ void follow_platform(kernel_profile& k, const gpu_spec& gpu) {
     const double power = std::pow((gpu.cap() - gpu.idle_power) / m.dynamic_power, k.power_exponent);
     const double peak = peak_ratio(m, gpu, p);
     const auto rate = rates.find(p);
-    const auto most = gpu.dense_peak(p);
-    if (power <= 1 || rate == rates.end() || !most) return peak * power;
-    return std::min(peak * power, std::max(peak, *most / rate->second.tensor_rate));
+    const auto max = gpu.dense_peak(p);
+    if (power <= 1 || rate == rates.end() || !max) return peak * power;
+    return std::min(peak * power, std::max(peak, *max / rate->second.tensor_rate));
   });
 }
 

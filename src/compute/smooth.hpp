@@ -23,9 +23,9 @@ inline double rounds(double items_per_sm, double rounding) {
 }
 
 /// What limits a kernel: the launch if it takes at least half of the time, else the longer of the other two.
-inline bound limit_of(double launch, double compute, double memory, double total) {
-  if (launch >= total - launch) return bound::launch;
-  return compute >= memory ? bound::compute : bound::memory;
+inline kernel_resource limit_of(double launch, double compute, double memory, double total) {
+  if (launch >= total - launch) return kernel_resource::launch;
+  return compute >= memory ? kernel_resource::compute : kernel_resource::memory;
 }
 
 }  // namespace nvlsim::compute

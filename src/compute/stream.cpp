@@ -50,7 +50,7 @@ kernel_cost stream_cost(const gpu_spec& gpu, const stream_params& p, bytes moved
   return {.time = p.launch + memory,
           .work = {},
           .moved = moved,
-          .limit = p.launch >= memory ? bound::launch : bound::memory,
+          .limit = p.launch >= memory ? kernel_resource::launch : kernel_resource::memory,
           .launch = p.launch};
 }
 
@@ -68,7 +68,7 @@ kernel_cost copy_cost(const platform& machine, const stream_params& p, copy_path
   return {.time = p.launch + time,
           .work = {},
           .moved = size,
-          .limit = p.launch >= time ? bound::launch : bound::memory,
+          .limit = p.launch >= time ? kernel_resource::launch : kernel_resource::memory,
           .launch = p.launch};
 }
 

@@ -45,7 +45,7 @@ class actors {
   /// Catches everything, because an exception that leaves an actor would end the process.
   void guarded(std::size_t i) {
     try {
-      work(i);
+      run_stream(i);
     } catch (const simgrid::ForcefulKillException&) {
       throw;  // SimGrid uses it to unwind the actors of a deadlock
     } catch (...) {
@@ -53,14 +53,15 @@ class actors {
     }
   }
 
-  void work(std::size_t i) {
+  void run_stream(std::size_t i) {
     std::uint32_t& at = places_[i].operation;
     std::vector<span>& spans = out_.spans[class_of(i)][stream_of(i)];
     double free = 0;
     for (const std::vector<operation>& all = operations(i); at < all.size(); ++at) {
       const operation& o = all[at];
       const double begin = std::max(free, last_wait(i, o));
-      free = how_.run(plan_.templates[static_cast<std::size_t>(o.work)], {places_[i].rank_class, o.peer}, begin);
+      free = how_.run(plan_.templates[static_cast<std::size_t>(o.template_index)], {places_[i].rank_class, o.peer},
+                      begin);
       spans[at] = {begin, free};
       if (o.signals != no_event) {
         events_.arrive(o.signals, free,

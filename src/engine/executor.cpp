@@ -13,7 +13,7 @@ class closed_executor final : public executor {
  public:
   explicit closed_executor(const session& s) : session_(s) {}
 
-  double run(const work_template& w, endpoints, double begin) override {
+  double run(const operation_template& w, endpoints, double begin) override {
     const double end = begin + w.duration.base();
     if (sleep_to_end(session_, w, end)) ++activities_;
     return end;
@@ -25,7 +25,7 @@ class closed_executor final : public executor {
 
 }  // namespace
 
-bool sleep_to_end(const session& s, const work_template& w, double end) {
+bool sleep_to_end(const session& s, const operation_template& w, double end) {
   // Sleeps until the end, not for the duration, so that rounding by the clock does not add up along a chain.
   // [docs/models-and-assumptions.md#engine]
   const bool slept = s.sleep_until(end);

@@ -19,7 +19,7 @@ class executor {
   virtual ~executor() = default;
   /// Blocks the calling actor while `w` runs, and returns the end of `w`. `begin` and the returned end are exact,
   /// unlike the clock, which is limited by its resolution.
-  virtual double run(const work_template& w, endpoints at, double begin) = 0;
+  virtual double run(const operation_template& w, endpoints at, double begin) = 0;
   /// Number of SimGrid activities started so far.
   std::int64_t activities() const { return activities_; }
 
@@ -31,6 +31,6 @@ class executor {
 std::unique_ptr<executor> make_closed_executor(const session& s);
 
 /// Sleeps until `end`, the end of `w`. Returns whether it had to sleep. Throws internal_error if `end` has passed.
-bool sleep_to_end(const session& s, const work_template& w, double end);
+bool sleep_to_end(const session& s, const operation_template& w, double end);
 
 }  // namespace nvlsim::engine

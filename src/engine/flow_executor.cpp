@@ -46,7 +46,7 @@ class flow_executor final : public executor {
     }
   }
 
-  double run(const work_template& w, endpoints at, double begin) override {
+  double run(const operation_template& w, endpoints at, double begin) override {
     const double closed_end = begin + w.duration.base();
     double over = begin;  // end of the previous exchange
     if (has_pieces(w)) {
@@ -71,7 +71,7 @@ class flow_executor final : public executor {
   }
 
   /// Whether the operation does anything else before, between or after its exchanges.
-  static bool has_pieces(const work_template& w) {
+  static bool has_pieces(const operation_template& w) {
     if (w.network.size() != 1) return w.network.size() > 1;
     const network_demand& only = w.network.front();
     return only.start > seconds{} || only.end < w.duration;
@@ -79,7 +79,7 @@ class flow_executor final : public executor {
 
   /// Runs the exchanges of an operation that began at `begin`, and returns the end of the last one. Does not
   /// simulate them while no other operation uses the same ports.
-  double pass(const work_template& w, endpoints at, double begin) {
+  double pass(const operation_template& w, endpoints at, double begin) {
     std::vector<port*> used;
     for (std::size_t f = 0; f < fabrics; ++f) {
       const auto uses = [f](const network_demand& d) { return bytes_of(d.traffic, f) != port_bytes{}; };
@@ -208,7 +208,7 @@ receiving_ports receiving_ports_of(const plan& p) {
   for (std::size_t c = 0; c < p.classes.size(); ++c)
     for (const stream& s : p.classes[c].streams)
       for (const operation& o : s.operations)
-        for (const network_demand& d : p.templates[static_cast<std::size_t>(o.work)].network)
+        for (const network_demand& d : p.templates[static_cast<std::size_t>(o.template_index)].network)
           note_receivers(d.traffic, c, o.peer, used);
   return used;
 }

@@ -20,13 +20,13 @@ namespace nvlsim {
 namespace {
 
 // The stack of an actor takes two memory mappings, and Linux allows 65,530 by default.
-constexpr std::size_t most_actors = 20'000;
+constexpr std::size_t max_actors = 20'000;
 
 void refuse_too_many_actors(std::size_t needed) {
-  if (needed <= most_actors) return;
+  if (needed <= max_actors) return;
   problem too_many;
   too_many.what = fmt::format("the simulation needs {} actors, but at most {} are possible; fold equal ranks",
-                              needed, most_actors);
+                              needed, max_actors);
   throw input_error({too_many});
 }
 

@@ -10,16 +10,16 @@ namespace nvlsim {
 namespace {
 
 /// Of all groups of `count` ranks `stride` apart, the one that spans the most domains.
-comm_group worst_group(const placement& place, std::int64_t world, std::int64_t stride, std::int64_t count) {
+communicator worst_group(const placement& place, std::int64_t world, std::int64_t stride, std::int64_t count) {
   if (place.table) return place.table->worst_group(stride, count);
   const std::int64_t domain = place.gpus_per_domain, block = stride * count;
-  comm_group worst = strided_group(place, 0, stride, count);
+  communicator worst = strided_group(place, 0, stride, count);
   // Groups repeat once block starts align with domains again, so one period of blocks contains all of them. Within
   // a block, a group spans one more domain if its first rank is on one of the last `rest` GPUs of a domain.
   const std::int64_t period = domain / std::gcd(domain, block), rest = stride * (count - 1) % domain;
   for (std::int64_t b = 0; b < std::min(period, world / block); ++b) {
     const std::int64_t offset = std::clamp<std::int64_t>(domain - rest - b * block % domain, 0, stride - 1);
-    const comm_group g = strided_group(place, b * block + offset, stride, count);
+    const communicator g = strided_group(place, b * block + offset, stride, count);
     if (g.domains > worst.domains) worst = g;
   }
   return worst;
@@ -47,29 +47,29 @@ void add_table_problems(std::vector<std::string>& out, const parallelism& par, c
 
 }  // namespace
 
-comm_group rank_table::group(std::int64_t first, std::int64_t stride, std::int64_t count) const {
+communicator rank_table::group(std::int64_t first, std::int64_t stride, std::int64_t count) const {
   std::vector<std::int64_t> domains;
   for (std::int64_t i = 0; i < count; ++i) domains.push_back(domain_of(first + i * stride));
   std::sort(domains.begin(), domains.end());
-  comm_group g{static_cast<int>(count), 0};
+  communicator g{static_cast<int>(count), 0};
   for (auto from = domains.begin(); from != domains.end();) {
     const auto to = std::upper_bound(from, domains.end(), *from);
     const int members = static_cast<int>(to - from);
     g.fullest = std::max(g.fullest, members);
-    g.fewest = g.domains == 0 ? members : std::min(g.fewest, members);
+    g.emptiest = g.domains == 0 ? members : std::min(g.emptiest, members);
     ++g.domains;
     from = to;
   }
   return g;
 }
 
-comm_group rank_table::worst_group(std::int64_t stride, std::int64_t count) const {
+communicator rank_table::worst_group(std::int64_t stride, std::int64_t count) const {
   const std::lock_guard<std::mutex> held(lock_);
-  const auto [it, fresh] = worst_.try_emplace({stride, count}, comm_group{static_cast<int>(count), 0});
+  const auto [it, fresh] = worst_.try_emplace({stride, count}, communicator{static_cast<int>(count), 0});
   if (!fresh) return it->second;
   for (std::int64_t block = 0; block + stride * count <= ranks(); block += stride * count)
     for (std::int64_t first = block; first < block + stride; ++first) {
-      const comm_group g = group(first, stride, count);
+      const communicator g = group(first, stride, count);
       if (g.domains > it->second.domains) it->second = g;
     }
   return it->second;
@@ -117,9 +117,9 @@ std::vector<std::string> placement_problems(const parallelism& par, const placem
   return out;
 }
 
-comm_group strided_group(const placement& place, std::int64_t first, std::int64_t stride, std::int64_t count) {
+communicator strided_group(const placement& place, std::int64_t first, std::int64_t stride, std::int64_t count) {
   if (place.table) return place.table->group(first, stride, count);
-  comm_group g;
+  communicator g;
   g.ranks = static_cast<int>(count);
   const std::int64_t domain = place.gpus_per_domain, last = first + stride * (count - 1);
   const std::int64_t span = place.domain_of(last) - place.domain_of(first) + 1;
@@ -127,43 +127,43 @@ comm_group strided_group(const placement& place, std::int64_t first, std::int64_
   if (g.domains == 1 || stride >= domain) return g;  // one domain, or one rank per domain
   const std::int64_t in_first = (domain - first % domain + stride - 1) / stride,
                      in_last = last % domain / stride + 1;
-  std::int64_t most = std::max(in_first, in_last), least = std::min(in_first, in_last);
+  std::int64_t max = std::max(in_first, in_last), min = std::min(in_first, in_last);
   if (span > 2) {  // a domain in the middle holds one rank per stride
-    most = std::max(most, (domain + stride - 1) / stride);
-    least = std::min(least, domain / stride);
+    max = std::max(max, (domain + stride - 1) / stride);
+    min = std::min(min, domain / stride);
   }
-  g.fullest = static_cast<int>(most);
-  g.fewest = static_cast<int>(least);
+  g.fullest = static_cast<int>(max);
+  g.emptiest = static_cast<int>(min);
   return g;
 }
 
-comm_group tensor_group(const parallelism& par, const placement& place) {
+communicator tensor_group(const parallelism& par, const placement& place) {
   return worst_group(place, par.gpus(), 1, par.tp);
 }
 
-comm_group context_group(const parallelism& par, const placement& place) {
+communicator context_group(const parallelism& par, const placement& place) {
   return worst_group(place, par.gpus(), par.tp, par.cp);
 }
 
-comm_group data_group(const parallelism& par, const placement& place, std::int64_t parts) {
+communicator data_group(const parallelism& par, const placement& place, std::int64_t parts) {
   return worst_group(place, par.gpus(), par.tp, par.cp * par.dp / parts);
 }
 
-comm_group data_parts_group(const parallelism& par, const placement& place, std::int64_t parts) {
+communicator data_parts_group(const parallelism& par, const placement& place, std::int64_t parts) {
   return worst_group(place, par.gpus(), par.tp * par.cp * par.dp / parts, parts);
 }
 
-comm_group expert_group(const parallelism& par, const placement& place) {
+communicator expert_group(const parallelism& par, const placement& place) {
   return worst_group(place, par.gpus(), par.etp, par.ep);
 }
 
-comm_group expert_data_group(const parallelism& par, const placement& place, std::int64_t parts) {
+communicator expert_data_group(const parallelism& par, const placement& place, std::int64_t parts) {
   const std::int64_t block = par.ep * par.etp;
   return worst_group(place, par.gpus(), block,
                      std::max<std::int64_t>(1, par.tp * par.cp * par.dp / block / parts));
 }
 
-comm_group expert_parts_group(const parallelism& par, const placement& place, std::int64_t parts) {
+communicator expert_parts_group(const parallelism& par, const placement& place, std::int64_t parts) {
   return worst_group(place, par.gpus(), par.tp * par.cp * par.dp / parts, parts);
 }
 

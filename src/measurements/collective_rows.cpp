@@ -57,7 +57,7 @@ void read_exchange(const platform& p, double size, collective_row& out) {
 void read_library(const csv_row& row, const platform& p, collective kind, int domain, collective_row& out) {
   const int ranks = kind == collective::send_recv ? 2 : out.gpus;
   const double size = row.number("message_bytes").value();
-  const comm_group g{ranks, (out.gpus + domain - 1) / domain};
+  const communicator g{ranks, (out.gpus + domain - 1) / domain};
   const std::string_view algorithm = forced_algorithm(row["algorithm"]);
   out.family = collective_family(p, kind, g);
   out.price = [kind, size, g, algorithm, &p](const collective_profile& c) {
@@ -116,7 +116,7 @@ void set_band(const collective_row& row, const collective_profile& c, validation
     r.band = {*r.simulated * it->second.low, *r.simulated * it->second.high};
 }
 
-std::string collective_family(const platform& p, collective kind, const comm_group& g) {
+std::string collective_family(const platform& p, collective kind, const communicator& g) {
   if (kind == collective::send_recv) kind = collective::all_gather;
   if (g.domains == 1) return fmt::format("domain/nvlink{}/{}", p.gpu.nvlink_generation, name(kind));
   if (kind == collective::all_to_all) return "all_to_all/" + p.fabric.name;
@@ -139,7 +139,7 @@ void read_collective_kernel(const csv_row& row, const platform& p, collective_ro
   }
   const auto kind = collective_by_name(row["op"]);
   if (!kind) throw cell_error(fmt::format("op: \"{}\" is not a collective", row["op"]));
-  const comm_group g{out.gpus, 1};
+  const communicator g{out.gpus, 1};
   out.family = collective_family(p, *kind, g);
   out.price = [kind = *kind, size, g, &p](const collective_profile& c) {
     return collective_time(c, p, {kind, size, g}).time;

@@ -49,10 +49,10 @@ std::optional<std::int64_t> leading(std::string_view text) {
 
 std::optional<std::int64_t> graphs_in(std::string_view cell) {
   if (cell == "no") return 0;
-  constexpr std::string_view most = "<=";
-  const std::size_t at = cell.find(most);
+  constexpr std::string_view max = "<=";
+  const std::size_t at = cell.find(max);
   if (at == std::string_view::npos) return std::nullopt;
-  cell.remove_prefix(at + most.size());
+  cell.remove_prefix(at + max.size());
   return leading(cell.substr(0, cell.find('+')));
 }
 

@@ -14,7 +14,7 @@ namespace {
 constexpr std::int64_t no_limit = std::int64_t{1} << 40;
 
 std::vector<double> class_times(const inference_row& r, const stack& s, const schedule_summary& schedule) {
-  iteration_costs costs(r.hardware, s, *r.net, r.work);
+  iteration_costs costs(r.hardware, s, *r.net, r.workload);
   std::vector<double> out;
   out.reserve(schedule.classes.size());
   for (const iteration_class& c : schedule.classes) out.push_back(costs.time(c.mean).base());
@@ -24,17 +24,17 @@ std::vector<double> class_times(const inference_row& r, const stack& s, const sc
 /// Tokens/s of one replica in a long run, dominated by its steady middle. An MLPerf run lasts ten minutes and
 /// sends each sample. Ramp-up and drain take as long as in a short run.
 double long_run(const inference_row& r, const schedule_summary& schedule, const client_times& mean) {
-  constexpr double least_s = 600;
+  constexpr double min_s = 600;
   const double steady = mean.steady_tokens_per_s,
                ends = std::max(0.0, mean.makespan_s - schedule.output_tokens / steady);
-  const double middle = std::max(least_s, r.samples / r.lanes() * schedule.mean_output / steady);
+  const double middle = std::max(min_s, r.samples / r.workers() * schedule.mean_output / steady);
   return steady * middle / (middle + ends);
 }
 
 }  // namespace
 
 std::vector<std::string> capacity_problems(const inference_row& r, const serving_memory& memory) {
-  const inference_workload& w = r.work;
+  const inference_workload& w = r.workload;
   const double longest = w.input.mean * (1 + w.input.spread) + w.output.mean * (1 + w.output.spread);
   const std::int64_t needed = held_tokens(limits_of(*r.software->inference, w, memory), std::llround(longest) + 1);
   if (needed <= memory.kv_capacity_tokens) return {};
@@ -44,11 +44,11 @@ std::vector<std::string> capacity_problems(const inference_row& r, const serving
 
 std::shared_ptr<const schedule_summary> schedule_cache::schedule_of(const inference_row& r,
                                                                     const serving_memory& memory) {
-  const inference_workload& w = r.work;
+  const inference_workload& w = r.workload;
   schedule_limits l = limits_of(*r.software->inference, w, memory);
   const engine_settings& set = l.settings;
-  std::int64_t requests = w.requests / r.lanes();
-  l.concurrency = w.load == load_kind::closed_loop ? w.concurrency / r.lanes() : 0;
+  std::int64_t requests = w.requests / r.workers();
+  l.concurrency = w.load == load_kind::closed_loop ? w.concurrency / r.workers() : 0;
   if (r.steady) {
     const double held = w.input.mean + w.output.mean / 2 +
                         static_cast<double>(l.sequence.beside(std::llround(w.input.mean + w.output.mean)));
@@ -59,8 +59,8 @@ std::shared_ptr<const schedule_summary> schedule_cache::schedule_of(const infere
   // All caches that never fill are equivalent.
   const std::int64_t in_flight = l.concurrency > 0 ? l.concurrency : std::min(requests, set.max_batch_size);
   const double longest = w.input.mean * (1 + w.input.spread) + w.output.mean * (1 + w.output.spread);
-  const std::int64_t most = in_flight * held_tokens(l, std::llround(longest) + 2);
-  if (most < memory.kv_capacity_tokens) l.kv_capacity_tokens = no_limit, l.sequence = {};
+  const std::int64_t max = in_flight * held_tokens(l, std::llround(longest) + 2);
+  if (max < memory.kv_capacity_tokens) l.kv_capacity_tokens = no_limit, l.sequence = {};
 
   std::vector<double> key = {w.input.mean,
                              w.input.spread,
@@ -100,14 +100,14 @@ std::shared_ptr<const schedule_summary> schedule_cache::schedule_of(const infere
 
 std::vector<double> simulate_row(const inference_row& r, const stack& s, const schedule_summary& schedule) {
   const std::vector<double> times = class_times(r, s, schedule);
-  const front_end_costs server = behind_server(r.work) ? s.inference->front_end : front_end_costs{};
+  const front_end_costs server = behind_server(r.workload) ? s.inference->front_end : front_end_costs{};
   const client_times mean = mean_times(schedule, times, server);
-  const double lane = r.steady ? long_run(r, schedule, mean) : schedule.output_tokens / mean.makespan_s;
-  const double counted = r.counts_prompts ? r.work.input.mean : 1;  // tokens counted per request
+  const double worker = r.steady ? long_run(r, schedule, mean) : schedule.output_tokens / mean.makespan_s;
+  const double counted = r.counts_prompts ? r.workload.input.mean : 1;  // tokens counted per request
   std::vector<double> out;
   for (const metric_target& t : r.targets) {
-    out.push_back(
-        in_column(t, t.median ? median_times(schedule, times, server) : mean, counted * lane * r.lanes(), r.gpus));
+    out.push_back(in_column(t, t.median ? median_times(schedule, times, server) : mean,
+                            counted * worker * r.workers(), r.gpus));
   }
   return out;
 }
@@ -127,8 +127,8 @@ std::vector<double> simulated_values(inference_row& r, schedule_cache& schedules
   if (record.status != record_status::ok) return {};
   try {
     if (r.request_rate) return simulate_open_loop(r, *r.software);
-    if (r.work.pooled()) return simulate_pooled_row(r, *r.software);
-    auto memory = plan_serving_memory(r.hardware, *r.software, *r.net, r.work);
+    if (r.workload.pooled()) return simulate_pooled_row(r, *r.software);
+    auto memory = plan_serving_memory(r.hardware, *r.software, *r.net, r.workload);
     const auto problems = capacity_problems(r, memory);
     if (!problems.empty()) {
       // The published run did fit.

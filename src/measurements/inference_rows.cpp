@@ -31,7 +31,7 @@ class unsupported : public std::runtime_error {
 
 class row_reader {
  public:
-  row_reader(const csv_row& row, inference_row& out) : row_(row), out_(out), work_(out.work) {}
+  row_reader(const csv_row& row, inference_row& out) : row_(row), out_(out), workload_(out.workload) {}
 
   void read() {
     check_cells();
@@ -70,14 +70,14 @@ class row_reader {
                                           "stream_interval",
                                           "batch_limit_per_instance",
                                           "num_prompts"};
-    static constexpr std::int64_t most = 1'000'000'000;
+    static constexpr std::int64_t max = 1'000'000'000;
     for (const char* column : counts)
-      if (const auto n = row_.integer(column); n && (*n < 1 || *n > most))
-        throw cell_error(fmt::format("{} is {}; it must be from 1 to {}", column, *n, most));
+      if (const auto n = row_.integer(column); n && (*n < 1 || *n > max))
+        throw cell_error(fmt::format("{} is {}; it must be from 1 to {}", column, *n, max));
     double gpus = 1;
     for (const char* column : {"tp", "pp"}) gpus *= static_cast<double>(row_.integer(column).value_or(1));
-    if (gpus > static_cast<double>(most))
-      throw cell_error(fmt::format("tp x pp is {:.4g} GPUs; the maximum is {}", gpus, most));
+    if (gpus > static_cast<double>(max))
+      throw cell_error(fmt::format("tp x pp is {:.4g} GPUs; the maximum is {}", gpus, max));
     if (row_.number("request_rate_per_s")) need(row_, "request_rate_per_s");
     if (const auto named = parse_layout(row_["launch_layout"]);
         named && std::min({named->tp, named->pp, named->ep}) < 1)
@@ -120,18 +120,18 @@ class row_reader {
     const std::string cell = unset && mlperf ? usual : row_["weight_precision"];
     if (unset) note(fmt::format("weight precision not stated: {} assumed", mlperf ? usual : "BF16"));
     const weight_formats f = formats_of(cell, row_["model"], routed(), latent);
-    work_.weights = f.dense;
-    work_.attention_weights = f.attention;
-    work_.expert_weights = f.expert;
+    workload_.weights = f.dense;
+    workload_.attention_weights = f.attention;
+    workload_.expert_weights = f.expert;
     const std::string stated = row_["kv_precision"].empty() ? row_["launch_kv_dtype"] : row_["kv_precision"];
     if (stated.starts_with("fp8")) {
-      work_.kv_cache = precision::fp8;
+      workload_.kv_cache = precision::fp8;
     } else if (!stated.empty()) {
-      work_.kv_cache = precision::bf16;
+      workload_.kv_cache = precision::bf16;
     } else {
       const bool small = cell != "" && cell != "bf16" && cell != "fp16" && cell != "UNSET";
-      work_.kv_cache = small && (inferencex() || mlperf) ? precision::fp8 : precision::bf16;
-      if (small) note(fmt::format("KV-cache precision not stated: {} assumed", name(work_.kv_cache)));
+      workload_.kv_cache = small && (inferencex() || mlperf) ? precision::fp8 : precision::bf16;
+      if (small) note(fmt::format("KV-cache precision not stated: {} assumed", name(workload_.kv_cache)));
     }
   }
 
@@ -140,10 +140,10 @@ class row_reader {
   }
 
   /// The smallest tensor parallel size that leaves a quarter of the memory for the KV cache.
-  int least_tp(std::int64_t gpus) const {
+  int min_tp(std::int64_t gpus) const {
     constexpr double cache_share = 0.25;
     constexpr std::int64_t server = 8;  // GPUs
-    inference_workload w = work_;
+    inference_workload w = workload_;
     for (w.tp = 1; 2 * w.tp <= std::min(gpus, server); w.tp *= 2) {
       const serving_memory m = plan_serving_memory(out_.hardware, *out_.software, *out_.net, w);
       if (m.kv_per_token * static_cast<double>(m.kv_capacity_tokens) > out_.hardware.gpu.hbm_usable * cache_share)
@@ -158,23 +158,23 @@ class row_reader {
     if (!gpus) throw unsupported("number of GPUs not stated");
     out_.gpus = static_cast<double>(*gpus);
     int tp = ranks("tp", 0), ep = ranks("ep", 1);
-    work_.pp = ranks("pp", 1);
+    workload_.pp = ranks("pp", 1);
     bool apart = row_["dp_attention"] == "yes" && routed();
     if (tp == 0) {
       tp = row_["model"] == "llama3.1-405b"                    ? 4
            : routed() && row_["model"].starts_with("deepseek") ? 8
-                                                               : least_tp(*gpus);
+                                                               : min_tp(*gpus);
       note(fmt::format("layout not stated: tp {} assumed", tp));
     }
     std::int64_t whole = *gpus;
     if (const auto named = parse_layout(row_["launch_layout"])) {
       tp = named->tp;
-      work_.pp = named->pp;
+      workload_.pp = named->pp;
       apart = named->attention_dp && routed();
       ep = named->recipe && apart ? tp : std::max(named->ep, 1);
-      if (whole < std::int64_t{tp} * work_.pp || has("suspect", "caution: read as") ||
+      if (whole < std::int64_t{tp} * workload_.pp || has("suspect", "caution: read as") ||
           has("suspect", "gpus count"))
-        whole = std::int64_t{tp} * work_.pp;
+        whole = std::int64_t{tp} * workload_.pp;
     } else if (apart && row_["scenario"] == "closed-loop" && tp > 1) {
       // Some dumps multiply TP by DP: the same points appear elsewhere as plain TP (and EP).
       whole = tp;
@@ -186,16 +186,16 @@ class row_reader {
     }
     if (apart) {
       const int size = std::max(tp, ep);
-      work_.attention_dp = tp == 1 && ep <= 1 ? static_cast<int>(whole / work_.pp) : size;
-      work_.tp = 1;
-      work_.ep = std::min(std::max(ep, 1), work_.attention_dp);
+      workload_.attention_dp = tp == 1 && ep <= 1 ? static_cast<int>(whole / workload_.pp) : size;
+      workload_.tp = 1;
+      workload_.ep = std::min(std::max(ep, 1), workload_.attention_dp);
     } else {
-      work_.tp = tp;
-      work_.ep = routed() ? std::clamp(ep, 1, tp) : 1;
+      workload_.tp = tp;
+      workload_.ep = routed() ? std::clamp(ep, 1, tp) : 1;
     }
-    work_.replicas = static_cast<int>(std::max<std::int64_t>(1, whole / work_.gpus_per_replica()));
+    workload_.replicas = static_cast<int>(std::max<std::int64_t>(1, whole / workload_.gpus_per_replica()));
     const int racks =
-        static_cast<int>((work_.gpus_per_replica() * work_.replicas + out_.hardware.gpus_per_rack() - 1) /
+        static_cast<int>((workload_.gpus_per_replica() * workload_.replicas + out_.hardware.gpus_per_rack() - 1) /
                          out_.hardware.gpus_per_rack());
     out_.hardware.racks = std::max(out_.hardware.racks, racks);
   }
@@ -205,8 +205,8 @@ class row_reader {
     if (!assumed) throw unsupported("GPUs of the prefill and decode pools not stated");
     if (!assumed->empty()) note(*assumed);
     if (row_["scenario"] == "ttft-128k") {
-      work_.prefill_pool->pp = work_.prefill_pool->tp * work_.prefill_pool->attention_dp;
-      work_.prefill_pool->tp = work_.prefill_pool->attention_dp = work_.prefill_pool->ep = 1;
+      workload_.prefill_pool->pp = workload_.prefill_pool->tp * workload_.prefill_pool->attention_dp;
+      workload_.prefill_pool->tp = workload_.prefill_pool->attention_dp = workload_.prefill_pool->ep = 1;
     }
   }
 
@@ -226,23 +226,23 @@ class row_reader {
     if (!stated) note(fmt::format("number of draft tokens not stated: {} assumed", usual));
     const auto n = static_cast<int>(std::clamp<std::int64_t>(stated.value_or(usual), 1, of_ablation.size()));
     const bool measured = has("notes", "tokens per step");
-    work_.drafts = {
+    workload_.drafts = {
         n, measured ? of_ablation[static_cast<std::size_t>(n) - 1] : expected_tokens_per_step(n, acceptance)};
-    if (!measured) note(fmt::format("{:.3g} tokens per step assumed", work_.drafts.tokens_per_step));
+    if (!measured) note(fmt::format("{:.3g} tokens per step assumed", workload_.drafts.tokens_per_step));
   }
 
   /// The engine, or those of both pools.
   template <class Member, class T>
   void set_engines(Member engine_overrides::*setting, const T& v) {
-    work_.engine.*setting = v;
-    if (work_.prefill_pool) work_.prefill_pool->engine.*setting = v;
+    workload_.engine.*setting = v;
+    if (workload_.prefill_pool) workload_.prefill_pool->engine.*setting = v;
   }
 
   void read_settings() {
-    engine_overrides& o = work_.engine;
+    engine_overrides& o = workload_.engine;
     o.max_num_tokens = leading(row_["max_num_tokens"]);
     o.max_batch_size = leading(row_["max_batch"]);
-    if (work_.prefill_pool) return read_pool_settings();
+    if (workload_.prefill_pool) return read_pool_settings();
     o.kv_fraction = row_.number("kv_memory_fraction");
     o.batch_wait_iterations = row_.integer("batch_wait_iters");
     o.batch_wait_ratio = row_.number("batch_wait_tokens_ratio");
@@ -271,7 +271,8 @@ class row_reader {
       if (at == std::string::npos) return std::nullopt;
       return leading(std::string_view(cell).substr(at + 1, cell.find('/', at) - at - 1));
     };
-    for (const auto& [engine, letter] : {std::pair{&work_.prefill_pool->engine, 'P'}, {&work_.engine, 'D'}}) {
+    for (const auto& [engine, letter] :
+         {std::pair{&workload_.prefill_pool->engine, 'P'}, {&workload_.engine, 'D'}}) {
       engine->max_num_tokens = after("max_num_tokens", letter);
       engine->max_batch_size = after("max_batch", letter);
     }
@@ -294,8 +295,8 @@ class row_reader {
       note(fmt::format("prompt lengths not stated: {} tokens assumed", input->mean));
     }
     if (!input || !output) throw unsupported("prompt or output length not stated");
-    work_.input = *input;
-    work_.output = *output;
+    workload_.input = *input;
+    workload_.output = *output;
     if (prompts_alone()) read_prompts_alone();
     else if (scenario == "offline-max-throughput") read_offline(input->mean + output->mean);
     else if (scenario == "mlperf-offline") read_mlperf_offline();
@@ -304,37 +305,37 @@ class row_reader {
     else if (scenario == "decode-saturated") read_decode_alone();
     else read_open_loop();
     // Prompts longer than the token budget were chunked, even if the engine normally does not chunk.
-    const engine_settings set = settings_of(*out_.software->inference, work_);
+    const engine_settings set = settings_of(*out_.software->inference, workload_);
     // Prompts that fill the budget would run without decodes; no published run does that.
-    if (!work_.pooled() && set.prefill == prefill_policy::whole_prompt &&
+    if (!workload_.pooled() && set.prefill == prefill_policy::whole_prompt &&
         input->mean * (1 + input->spread) + 1 > static_cast<double>(set.max_num_tokens)) {
-      work_.engine.prefill = prefill_policy::chunked;
+      workload_.engine.prefill = prefill_policy::chunked;
       note("prompts fill max_num_tokens: chunked prefill used");
     }
   }
 
   void read_offline(double tokens) {
-    work_.load = load_kind::offline;
-    constexpr double least = 600, most = 3000,
-                     work = 3e6;  // enough for the steady part to outweigh ramp-up and drain
-    work_.requests = static_cast<std::int64_t>(std::clamp(work / tokens, least, most)) * work_.replicas *
-                     work_.pp * work_.attention_dp;
-    note(fmt::format("{} requests", work_.requests));
+    workload_.load = load_kind::offline;
+    constexpr double min = 600, max = 3000,
+                     tokens_in_all = 3e6;  // enough for the steady part to outweigh ramp-up and drain
+    workload_.requests = static_cast<std::int64_t>(std::clamp(tokens_in_all / tokens, min, max)) *
+                         workload_.replicas * workload_.pp * workload_.attention_dp;
+    note(fmt::format("{} requests", workload_.requests));
   }
 
   void read_mlperf_offline() {
-    work_.load = load_kind::offline;
+    workload_.load = load_kind::offline;
     out_.steady = true;
     if (const auto set = data_set_of(row_["model"])) out_.samples = static_cast<double>(set->samples);
     read_mlperf_engine();
-    work_.requests = std::int64_t{6000} * work_.replicas * work_.pp;
+    workload_.requests = std::int64_t{6000} * workload_.replicas * workload_.pp;
     note("spreads of lengths assumed; runs ten minutes or each sample once, including ramp-up and drain");
   }
 
   void read_mlperf_engine() {
-    work_.input.spread = 0.7;
-    work_.output.spread = 0.95;
-    if (!work_.engine.prefill) set_engines(&engine_overrides::prefill, prefill_policy::chunked);
+    workload_.input.spread = 0.7;
+    workload_.output.spread = 0.95;
+    if (!workload_.engine.prefill) set_engines(&engine_overrides::prefill, prefill_policy::chunked);
     set_engines(&engine_overrides::kv_reserve, 0.5);
   }
 
@@ -350,18 +351,18 @@ class row_reader {
     if (const auto n =
             row_.integer("concurrency") ? row_.integer("concurrency") : row_.integer("batch_limit_per_instance");
         n || row_.number("ttft_ms")) {
-      work_.load = load_kind::static_batch;
-      work_.requests = n.value_or(1) * out_.lanes();
+      workload_.load = load_kind::static_batch;
+      workload_.requests = n.value_or(1) * out_.workers();
       return;
     }
-    read_offline(work_.input.mean + 1);
+    read_offline(workload_.input.mean + 1);
   }
 
   /// MLPerf server rows. The first half of the run is warm-up.
   void read_mlperf_server() {
     read_mlperf_engine();
-    work_.measured = {0.5, 0.1};
-    work_.front_end = work_.pooled();  // the load generator calls the engine in process
+    workload_.measured = {0.5, 0.1};
+    workload_.front_end = workload_.pooled();  // the load generator calls the engine in process
     note("Poisson arrivals; spreads of lengths assumed");
   }
 
@@ -369,57 +370,57 @@ class row_reader {
     const auto batch =
         row_.integer("concurrency") ? row_.integer("concurrency") : row_.integer("batch_limit_per_instance");
     if (!batch) throw unsupported("batch size not stated");
-    work_.load = load_kind::static_batch;
-    work_.requests = *batch * out_.lanes();
+    workload_.load = load_kind::static_batch;
+    workload_.requests = *batch * out_.workers();
   }
 
   void read_closed_loop() {
     const auto clients =
         row_.integer("concurrency") ? row_.integer("concurrency") : row_.integer("batch_limit_per_instance");
     if (!clients) throw unsupported("concurrency not stated");
-    work_.load = load_kind::closed_loop;
-    const std::int64_t lanes = work_.pooled() ? 1 : out_.lanes();
+    workload_.load = load_kind::closed_loop;
+    const std::int64_t workers = workload_.pooled() ? 1 : out_.workers();
     const std::int64_t each =
-        std::max<std::int64_t>(1, std::llround(static_cast<double>(*clients) / static_cast<double>(lanes)));
-    work_.concurrency = each * lanes;
+        std::max<std::int64_t>(1, std::llround(static_cast<double>(*clients) / static_cast<double>(workers)));
+    workload_.concurrency = each * workers;
     std::int64_t requests = run_of_clients * each;  // the first requests of all clients queue together
     if (const auto stated = row_.integer("num_prompts"))
-      requests = std::clamp<std::int64_t>(*stated / lanes, each, requests);
+      requests = std::clamp<std::int64_t>(*stated / workers, each, requests);
     if (out_.software->name == "sglang-0.5.1" && has("evidence", "gap-analysis")) {
       requests = each;
       note(
           "one burst: each client sends one request; inferred from TTFT growing with the prompts of all "
           "clients");
     }
-    work_.requests = requests * lanes;
+    workload_.requests = requests * workers;
     const auto ratio = row_.number("random_range_ratio");
     if (inferencex() || (ratio && *ratio < 1)) {
       const double r = ratio.value_or(random_range_ratio);
-      if (work_.input.spread == 0) work_.input = drawn(work_.input.mean, r);
-      if (work_.output.spread == 0) work_.output = drawn(work_.output.mean, r);
-    } else if (work_.output.spread == 0) {
-      work_.output.spread = jitter;
+      if (workload_.input.spread == 0) workload_.input = drawn(workload_.input.mean, r);
+      if (workload_.output.spread == 0) workload_.output = drawn(workload_.output.mean, r);
+    } else if (workload_.output.spread == 0) {
+      workload_.output.spread = jitter;
       note("output lengths vary by 20 %: equal lengths would stay in lockstep");
     }
   }
 
   /// Decode-only rows: full batches whose prompts were prefilled elsewhere.
   void read_decode_alone() {
-    work_.load = load_kind::closed_loop;
-    work_.prompts_cached = true;
-    work_.output.spread = jitter;
-    const std::int64_t ranks = std::int64_t{work_.replicas} * work_.attention_dp;
+    workload_.load = load_kind::closed_loop;
+    workload_.prompts_cached = true;
+    workload_.output.spread = jitter;
+    const std::int64_t ranks = std::int64_t{workload_.replicas} * workload_.attention_dp;
     std::int64_t each = row_.integer("batch_limit_per_instance").value_or(0);
     if (each == 0) {
-      const auto memory = plan_serving_memory(out_.hardware, *out_.software, *out_.net, work_);
-      const double held = work_.input.mean + work_.output.mean / 2;
+      const auto memory = plan_serving_memory(out_.hardware, *out_.software, *out_.net, workload_);
+      const double held = workload_.input.mean + workload_.output.mean / 2;
       each = std::max<std::int64_t>(1, static_cast<std::int64_t>(static_cast<double>(memory.kv_capacity_tokens) /
-                                                                 work_.attention_dp / held));
+                                                                 workload_.attention_dp / held));
       note(fmt::format("batch not stated: {} sequences per GPU, which fill the KV cache", each));
     }
-    work_.engine.max_batch_size = work_.engine.max_num_tokens = each;
-    work_.concurrency = each * ranks;
-    work_.requests = 3 * work_.concurrency;
+    workload_.engine.max_batch_size = workload_.engine.max_num_tokens = each;
+    workload_.concurrency = each * ranks;
+    workload_.requests = 3 * workload_.concurrency;
   }
 
   void read_open_loop() {
@@ -433,26 +434,26 @@ class row_reader {
       if (const auto n = leading(text)) rate = static_cast<double>(*n);
     }
     if (!rate && !all_at_once) throw unsupported("request rate not stated");
-    work_.requests = row_.integer("num_prompts").value_or(0);
+    workload_.requests = row_.integer("num_prompts").value_or(0);
     if (all_at_once) {
-      if (work_.requests == 0) throw unsupported("number of requests not stated");
-      work_.load = load_kind::closed_loop;
-      work_.concurrency = work_.requests;
+      if (workload_.requests == 0) throw unsupported("number of requests not stated");
+      workload_.load = load_kind::closed_loop;
+      workload_.concurrency = workload_.requests;
       return;
     }
     out_.request_rate = *rate;
-    work_.load = load_kind::open_loop;
-    work_.arrivals = {has("client", "fixed request rate") ? arrival_process::fixed : arrival_process::poisson,
-                      *rate, 1};
+    workload_.load = load_kind::open_loop;
+    workload_.arrivals = {has("client", "fixed request rate") ? arrival_process::fixed : arrival_process::poisson,
+                          *rate, 1};
     if (row_["scenario"].starts_with("mlperf")) read_mlperf_server();
-    else work_.output.spread = jitter, note("output lengths vary by 20 %");
+    else workload_.output.spread = jitter, note("output lengths vary by 20 %");
   }
 
   input_cache& inputs() const { return *inputs_; }
 
   const csv_row& row_;
   inference_row& out_;
-  inference_workload& work_;
+  inference_workload& workload_;
 
  public:
   input_cache* inputs_ = nullptr;
@@ -512,7 +513,7 @@ inference_row read_inference_row(const csv_row& row, const std::string& table, i
     row_reader reader(row, out);
     reader.inputs_ = &inputs;
     reader.read();
-    const auto problems = serving_problems(out.hardware, *out.software, *out.net, out.work);
+    const auto problems = serving_problems(out.hardware, *out.software, *out.net, out.workload);
     if (!problems.empty()) throw unsupported(fmt::format("{}", fmt::join(problems, "; ")));
     r.kind = has_routed_experts(*out.net) ? "mixture of experts" : "dense";
   } catch (const unsupported& e) {

@@ -107,7 +107,7 @@ void read_prefill(const csv_row& row, kernel_row& out) {
   out.price = [s](const gpu_spec& g, const kernel_profile& k) { return attention_forward_cost(g, k, s); };
 }
 
-constexpr double most_grouped_heads = 32;  // query heads per KV head; see ungrouped_decode in the stack
+constexpr double max_grouped_heads = 32;  // query heads per KV head; see ungrouped_decode in the stack
 
 void read_decode(const csv_row& row, kernel_row& out) {
   const decode_shape s{.batch = need(row, "batch"),
@@ -119,7 +119,7 @@ void read_decode(const csv_row& row, kernel_row& out) {
                        .repeated = true};
   out.family = s.kv_element_bytes < 2 ? "decode/fp8" : "decode/bf16";
   if (s.heads <= s.kv_heads) out.family = "single_" + out.family;
-  if (s.heads > most_grouped_heads * s.kv_heads) out.family = "ungrouped_decode";
+  if (s.heads > max_grouped_heads * s.kv_heads) out.family = "ungrouped_decode";
   out.price = [s](const gpu_spec& g, const kernel_profile& k) { return decode_attention_cost(g, k, s); };
 }
 

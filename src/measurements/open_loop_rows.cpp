@@ -12,18 +12,18 @@ namespace nvlsim {
 namespace {
 
 constexpr std::int64_t no_limit = std::int64_t{1} << 40;
-constexpr int most_replicas = 4;   // identical replicas; more give the same result
+constexpr int max_replicas = 4;    // identical replicas; more give the same result
 constexpr double longest_s = 120;  // length of arrivals if the source gives no number of requests
-constexpr double least_requests = 500, most_requests = 20'000;
+constexpr double min_requests = 500, max_requests = 20'000;
 
 /// The workload of some of the replicas, with their share of the arrivals.
 inference_workload load_of(const inference_row& r) {
-  inference_workload w = r.work;
-  const double share = w.pooled() ? 1 : std::min(1.0, static_cast<double>(most_replicas) / w.replicas);
-  if (!w.pooled()) w.replicas = std::min(w.replicas, most_replicas);
+  inference_workload w = r.workload;
+  const double share = w.pooled() ? 1 : std::min(1.0, static_cast<double>(max_replicas) / w.replicas);
+  if (!w.pooled()) w.replicas = std::min(w.replicas, max_replicas);
   w.arrivals.rate_per_s = *r.request_rate * share;
   if (w.requests == 0)
-    w.requests = std::llround(std::clamp(w.arrivals.rate_per_s * longest_s, least_requests, most_requests));
+    w.requests = std::llround(std::clamp(w.arrivals.rate_per_s * longest_s, min_requests, max_requests));
   return w;
 }
 
@@ -62,14 +62,14 @@ std::vector<double> simulate_open_loop(inference_row& r, const stack& s) {
   }
   const inference_metrics m = measure_serving(run, w);
   if (m.saturated) note("saturated at this rate: the batch is at its maximum");
-  const double share = static_cast<double>(w.replicas) / r.work.replicas;
+  const double share = static_cast<double>(w.replicas) / r.workload.replicas;
   std::vector<double> out;
   for (const metric_target& t : r.targets) out.push_back(in_column(t, m, r, share));
   return out;
 }
 
 bool can_freeze(const inference_row& r) {
-  return r.lanes() == 1 && !r.work.pooled() && r.record.scenario == "open-loop" &&
+  return r.workers() == 1 && !r.workload.pooled() && r.record.scenario == "open-loop" &&
          std::none_of(r.targets.begin(), r.targets.end(), [](const metric_target& t) { return t.median; });
 }
 
@@ -77,7 +77,7 @@ pooled_summary summarise_open_loop(const inference_row& r, const stack& s) {
   const inference_workload w = load_of(r);
   const request_list list = generate_requests(w, r.net->max_positions);
   server_settings set;
-  set.lane = limits_of(*s.inference, w, plan_serving_memory(r.hardware, s, *r.net, w));
+  set.worker = limits_of(*s.inference, w, plan_serving_memory(r.hardware, s, *r.net, w));
   set.keep_iterations = true;
   iteration_costs costs(r.hardware, s, *r.net, w);
   iteration_prices prices(costs, 0);
@@ -87,7 +87,7 @@ pooled_summary summarise_open_loop(const inference_row& r, const stack& s) {
     iterations.push_back(it);
     return prices.price(it);
   });
-  for (const traced_iteration& t : run.lanes.front().iterations) {
+  for (const traced_iteration& t : run.workers.front().iterations) {
     begin.push_back(t.begin_s);
     end.push_back(t.end_s);
   }

@@ -101,7 +101,7 @@ double in_column(const metric_target& t, const client_times& c, double tokens_pe
 }
 
 std::optional<std::string> read_pools(const csv_row& row, inference_row& out) {
-  inference_workload& w = out.work;
+  inference_workload& w = out.workload;
   const bool routed = has_routed_experts(*out.net);
   const auto prefill_gpus = static_cast<int>(row.integer("prefill_gpus").value_or(0));
   const auto decode_gpus = static_cast<int>(row.integer("decode_gpus").value_or(0));
@@ -133,12 +133,13 @@ std::optional<std::string> read_pools(const csv_row& row, inference_row& out) {
 }
 
 pooled_schedule schedule_pooled_row(const inference_row& r, const stack& s) {
-  const inference_workload& w = r.work;
+  const inference_workload& w = r.workload;
   std::vector<std::string> reasons;
   const request_lengths lengths = draw_lengths(w, w.requests);
   pool_setup setup = setup_pools({r.hardware, s, *r.net, w}, extent_of(lengths), reasons);
   // The published run did fit.
-  if (!reasons.empty()) setup.decode.lane.kv_capacity_tokens = setup.prefill.lane.kv_capacity_tokens = no_limit;
+  if (!reasons.empty())
+    setup.decode.worker.kv_capacity_tokens = setup.prefill.worker.kv_capacity_tokens = no_limit;
   iteration_costs decode(r.hardware, s, *r.net, decode_workload(w));
   std::optional<iteration_costs> prefill;
   if (w.prefill_pool) prefill.emplace(r.hardware, s, *r.net, prefill_workload(w));
@@ -157,7 +158,7 @@ pooled_schedule schedule_pooled_row(const inference_row& r, const stack& s) {
 }
 
 std::vector<double> simulate_pooled_row(const inference_row& r, const stack& s) {
-  const inference_workload& w = r.work;
+  const inference_workload& w = r.workload;
   const pooled_schedule run = schedule_pooled_row(r, s);
   const front_end_costs& server = s.inference->front_end;
   std::vector<double> ttft, tpot;
@@ -193,13 +194,13 @@ std::vector<double> simulate_pooled_row(const inference_row& r, const stack& s, 
     return out;
   };
   client_times c =
-      mean_times(schedule.decode, times(decode_workload(r.work), schedule.decode), s.inference->front_end);
-  if (r.work.prefill_pool)
-    c.ttft_s += mean_times(schedule.prefill, times(prefill_workload(r.work), schedule.prefill), {}).ttft_s;
+      mean_times(schedule.decode, times(decode_workload(r.workload), schedule.decode), s.inference->front_end);
+  if (r.workload.prefill_pool)
+    c.ttft_s += mean_times(schedule.prefill, times(prefill_workload(r.workload), schedule.prefill), {}).ttft_s;
   c.ttft_s += schedule.between_s;
   std::vector<double> out;
   for (const metric_target& t : r.targets)
-    out.push_back(in_column(t, c, static_cast<double>(r.work.concurrency) / c.tpot_s, r.gpus));
+    out.push_back(in_column(t, c, static_cast<double>(r.workload.concurrency) / c.tpot_s, r.gpus));
   return out;
 }
 

@@ -57,7 +57,7 @@ class row_reader {
   }
 
   void read_precision() {
-    precision& p = out_.work.gemm_precision;
+    precision& p = out_.workload.gemm_precision;
     const std::string& cell = row_["precision"];
     const auto it = std::find_if(precision_names.begin(), precision_names.end(),
                                  [&](const auto& n) { return n.column == cell; });
@@ -77,7 +77,7 @@ class row_reader {
   }
 
   void read_layout(std::int64_t gpus) {
-    training_workload& w = out_.work;
+    training_workload& w = out_.workload;
     parallelism& par = w.par;
     for (const char* size : {"gpus", "tp", "pp", "vp", "cp", "ep", "etp", "micro_batch"})
       if (const auto n = row_.integer(size); n && (*n < 1 || *n > (std::int64_t{1} << 20)))
@@ -116,7 +116,7 @@ class row_reader {
   /// Assumes the smallest tensor parallel size that fits in memory, and context parallelism if there are more GPUs
   /// than sequences.
   void assume_layout(std::int64_t gpus) {
-    training_workload& w = out_.work;
+    training_workload& w = out_.workload;
     parallelism& par = w.par;
     const std::int64_t spare = gpus / std::max<std::int64_t>(1, w.global_batch_size);
     par = {};
@@ -136,9 +136,9 @@ class row_reader {
   }
 
   void read_model_chunks() {
-    parallelism& par = out_.work.par;
+    parallelism& par = out_.workload.par;
     const std::int64_t micro_batches =
-        std::max<std::int64_t>(1, out_.work.global_batch_size / (out_.work.micro_batch_size * par.dp));
+        std::max<std::int64_t>(1, out_.workload.global_batch_size / (out_.workload.micro_batch_size * par.dp));
     const auto layers = static_cast<std::int64_t>(out_.net->layers.size());
     const auto stated = row_.integer("vp");
     const bool wrong = has("suspect", "treat VP as unknown");
@@ -151,11 +151,11 @@ class row_reader {
       if (micro_batches % par.pp != 0) par.vp = 1;  // interleaving needs micro-batches in groups of PP
       defaulted(fmt::format("model chunks {}: vp {} assumed", wrong ? "misprinted" : "not stated", par.vp));
     }
-    out_.work.schedule = par.vp > 1 ? pipeline_schedule::interleaved : pipeline_schedule::one_f_one_b;
+    out_.workload.schedule = par.vp > 1 ? pipeline_schedule::interleaved : pipeline_schedule::one_f_one_b;
   }
 
   void read_rest() {
-    training_workload& w = out_.work;
+    training_workload& w = out_.workload;
     const std::string& recompute = row_["activation_recompute"];
     w.recompute.full = recompute == "full";
     w.recompute.core_attention = has("activation_recompute", "core");
@@ -178,8 +178,10 @@ class row_reader {
   /// The published run did fit. If the source gives no recomputation, assumes the smallest set of cheap modules
   /// that makes it fit. Does not assume more: step times contradict it.
   void assume_recomputation() {
-    recompute_spec& r = out_.work.recompute;
-    const auto fits = [&] { return training_memory(out_.hardware, *out_.software, *out_.net, out_.work).fits(); };
+    recompute_spec& r = out_.workload.recompute;
+    const auto fits = [&] {
+      return training_memory(out_.hardware, *out_.software, *out_.net, out_.workload).fits();
+    };
     if (!row_.blank("activation_recompute") || fits()) return;
     r.layernorm = r.activation = true;
     if (!fits()) r.mla_up_proj = true;
@@ -191,7 +193,7 @@ class row_reader {
 
   /// Defaults of a release, for rows whose notes name no recipe.
   void read_experts() {
-    training_workload& w = out_.work;
+    training_workload& w = out_.workload;
     const std::string& stack = out_.software->name;
     const bool grace = row_["system"].starts_with("gb");
     const bool unmatched = stack == "megatron-bridge-26.06" && grace && !has("notes", "recipe match v");
@@ -259,7 +261,7 @@ void read_into(const csv_row& row, input_cache& inputs, training_row& out) {
     r.reason = "GPUs, sequence length or global batch not stated";
     return;
   }
-  training_workload& w = out.work;
+  training_workload& w = out.workload;
   w.seq_length = *seq;
   w.global_batch_size = *batch;
   const std::string& task = row["task"];
@@ -297,7 +299,7 @@ training_row read_training_row(const csv_row& row, const std::string& table, inp
 }
 
 double metric_of_step(const training_row& r, seconds step) {
-  const training_workload& w = r.work;
+  const training_workload& w = r.workload;
   const double gpus = static_cast<double>(w.par.gpus());
   if (r.record.metric == "step_time_s") return step.base();
   if (r.record.metric == "tokens_per_s_per_gpu")
@@ -306,7 +308,7 @@ double metric_of_step(const training_row& r, seconds step) {
 }
 
 seconds step_time(const training_row& r) {
-  return evaluate(plan_training(r.hardware, *r.software, *r.net, r.work)).makespan;
+  return evaluate(plan_training(r.hardware, *r.software, *r.net, r.workload)).makespan;
 }
 
 std::vector<validation_record> validate_training(const csv_table& t, const data_folders& data,
@@ -317,13 +319,13 @@ std::vector<validation_record> validate_training(const csv_table& t, const data_
     training_row r = read_training_row(row, t.stem, inputs);
     if (r.record.status == record_status::ok) {
       try {
-        const memory_report memory = training_memory(r.hardware, *r.software, *r.net, r.work);
+        const memory_report memory = training_memory(r.hardware, *r.software, *r.net, r.workload);
         if (!memory.fits())
           r.record.notes +=
               (r.record.notes.empty() ? "" : "; ") + std::string("modelled memory exceeds the GPU's");
         const double simulated = metric_of_step(r, step_time(r));
         // An unknown precision, layout or micro-batch size doubles the band.
-        const step_band b = step_band_90(r.hardware, *r.software, *r.net, r.work);
+        const step_band b = step_band_90(r.hardware, *r.software, *r.net, r.workload);
         const double times = r.defaulted_layout ? 2 : 1, low = std::pow(b.low, times),
                      high = std::pow(b.high, times);
         r.record.simulated = simulated;

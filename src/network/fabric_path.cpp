@@ -86,14 +86,14 @@ double fullest_bin(double bins, int mean) {
   return std::max(1.0, static_cast<double>(x) / mean);
 }
 
-fabric_path path_of_shift(const platform& p, std::int64_t apart) {
+fabric_path path_of_shift(const platform& p, std::int64_t stride) {
   const fabric_spec& f = p.fabric;
   if (f.leaf.ports < 4) return {f.nic_bandwidth, 1};
   const leaf_links leaf = links_of(f);
   if (f.failed_spines > 0 || f.failed_cables > 0) check_failures(p, leaf);
   if (ports_of(f, p.gpus()) <= f.leaf.ports) return {f.nic_bandwidth, 1};
   // GPUs whose partner is on another leaf share the up-links.
-  const double leaving = std::min(1.0, ports_of(f, static_cast<double>(apart)) / f.rails / leaf.down);
+  const double leaving = std::min(1.0, ports_of(f, static_cast<double>(stride)) / f.rails / leaf.down);
   return {f.nic_bandwidth * std::min(1.0, usable_share(p, leaf) / f.oversubscription / leaving), 3};
 }
 

@@ -41,9 +41,9 @@ using output::us;
 
 class trace_writer {
  public:
-  trace_writer(std::ostream& out, const plan& work, const timeline& times, const trace_options& options)
-      : out_(out), plan_(work), times_(times), options_(options),
-        contents_(output::contents_of(work, times, options)) {}
+  trace_writer(std::ostream& out, const plan& planned, const timeline& times, const trace_options& options)
+      : out_(out), plan_(planned), times_(times), options_(options),
+        contents_(output::contents_of(planned, times, options)) {}
 
   void write() {
     begin_document();
@@ -125,21 +125,21 @@ class trace_writer {
   }
 
   void write_operation(const op_place& place, const operation& o, std::int64_t begin, std::int64_t end) {
-    const output::template_slices& drawn = contents_.templates[static_cast<std::size_t>(o.work)];
+    const output::template_slices& slices = contents_.templates[static_cast<std::size_t>(o.template_index)];
     const std::size_t pid = place.rank_class + std::size_t{1}, tid = place.stream + std::size_t{1};
     if (o.micro_batch >= 0)
       event(FMT_COMPILE(R"({{"ph":"X","pid":{},"tid":{},"ts":{},"dur":{},{},"args":{{"micro_batch":{}}}}})"), pid,
-            tid, us{begin}, us{end - begin}, drawn.label, o.micro_batch);
-    else event(slice_format, pid, tid, us{begin}, us{end - begin}, drawn.label);
+            tid, us{begin}, us{end - begin}, slices.label, o.micro_batch);
+    else event(slice_format, pid, tid, us{begin}, us{end - begin}, slices.label);
     // Incoming arrows come before the inner slices and outgoing ones after, so that viewers bind them to the
     // operation.
     for (; next_in_ < contents_.arrows.size() && contents_.arrows[next_in_].to == place; ++next_in_)
       event(FMT_COMPILE(R"({{"ph":"f","bp":"e","pid":{},"tid":{},"ts":{},"cat":"event","name":"event","id":{}}})"),
             pid, tid, us{begin}, next_in_);
     std::int64_t from = begin;
-    for (const output::inner_slice& inner : drawn.inside) {
+    for (const output::inner_slice& inner : slices.inside) {
       const std::int64_t to = begin + std::llround(inner.end * static_cast<double>(end - begin));
-      if (to > from) event(slice_format, pid, tid, us{from}, us{to - from}, drawn.labels[inner.label]);
+      if (to > from) event(slice_format, pid, tid, us{from}, us{to - from}, slices.labels[inner.label]);
       from = to;
     }
     for (;
@@ -155,7 +155,7 @@ class trace_writer {
     for (std::size_t s = 0; s < plan_.classes[c].streams.size(); ++s) {
       const auto& operations = plan_.classes[c].streams[s].operations;
       for (std::size_t o = 0; o < std::min(operations.size(), contents_.operations_per_stream); ++o) {
-        const double power = plan_.templates[static_cast<std::size_t>(operations[o].work)].power.base();
+        const double power = plan_.templates[static_cast<std::size_t>(operations[o].template_index)].power.base();
         if (!(power > 0)) continue;
         steps.emplace_back(output::nanoseconds(times_.spans[c][s][o].begin_s), power);
         steps.emplace_back(output::nanoseconds(times_.spans[c][s][o].end_s), -power);
@@ -201,8 +201,8 @@ class trace_writer {
 
 }  // namespace
 
-void write_trace(std::ostream& out, const plan& work, const timeline& times, const trace_options& options) {
-  trace_writer(out, work, times, options).write();
+void write_trace(std::ostream& out, const plan& planned, const timeline& times, const trace_options& options) {
+  trace_writer(out, planned, times, options).write();
 }
 
 }  // namespace nvlsim

@@ -37,16 +37,16 @@ std::string status_text(const analysis::scenario_pair& s) {
   return fmt::format(" (A {}, B {})", name(s.a), name(s.b));
 }
 
-constexpr std::size_t most_lines = 12, most_words = 3;
+constexpr std::size_t max_lines = 12, max_words = 3;
 
 std::string input_lines(const analysis::scenario_pair& s) {
   std::string out = "  inputs that differ\n";
-  for (std::size_t i = 0; i < std::min(most_lines, s.inputs.size()); ++i)
+  for (std::size_t i = 0; i < std::min(max_lines, s.inputs.size()); ++i)
     for (const std::string& line :
          wrapped(s.inputs[i].pointer + "  " + change_text(s.inputs[i]), table_columns - 4))
       out += "    " + line + '\n';
-  if (s.inputs.size() > most_lines)
-    out += fmt::format("    and {} more; use --format json to see all\n", s.inputs.size() - most_lines);
+  if (s.inputs.size() > max_lines)
+    out += fmt::format("    and {} more; use --format json to see all\n", s.inputs.size() - max_lines);
   return out;
 }
 
@@ -80,14 +80,14 @@ std::string change_text(const analysis::input_change& i) {
   return fmt::format("{} -> {}", text(i.a), text(i.b));
 }
 
-std::string changed_inputs_text(const comparison& c, const std::string& scenario, std::size_t most) {
+std::string changed_inputs_text(const comparison& c, const std::string& scenario, std::size_t max) {
   const auto s =
       std::find_if(c.scenarios.begin(), c.scenarios.end(), [&](const auto& p) { return p.scenario == scenario; });
   if (s == c.scenarios.end()) return {};
   std::string out;
-  for (std::size_t i = 0; i < std::min(most, s->inputs.size()); ++i)
+  for (std::size_t i = 0; i < std::min(max, s->inputs.size()); ++i)
     out += fmt::format("{}{} {}", i > 0 ? "; " : "", s->inputs[i].pointer, change_text(s->inputs[i]));
-  if (s->inputs.size() > most) out += fmt::format("; and {} more", s->inputs.size() - most);
+  if (s->inputs.size() > max) out += fmt::format("; and {} more", s->inputs.size() - max);
   return out;
 }
 
@@ -114,7 +114,7 @@ std::string compare_table(const comparison& c) {
         one_line(fmt::format("{}  {}  {}", g.failed ? "FAIL" : "pass", g.rule.text, g.on.scenario), table_columns);
     out += '\n';
     for (const std::string& line : wrapped(g.reason, table_columns - 6)) out += "      " + line + '\n';
-    const std::string moved = g.failed ? changed_inputs_text(c, g.on.scenario, most_words) : "";
+    const std::string moved = g.failed ? changed_inputs_text(c, g.on.scenario, max_words) : "";
     if (!moved.empty())
       for (const std::string& line : wrapped("inputs: " + moved, table_columns - 6)) out += "      " + line + '\n';
   }
@@ -139,9 +139,9 @@ std::string compare_markdown(const comparison& c) {
     if (!rows.empty()) out += "| metric | A | B | change |\n|:--|--:|--:|--:|\n" + rows + '\n';
     if (!s.inputs.empty()) {
       out += "| input that differs | change |\n|:--|:--|\n";
-      for (std::size_t i = 0; i < std::min(most_lines, s.inputs.size()); ++i)
+      for (std::size_t i = 0; i < std::min(max_lines, s.inputs.size()); ++i)
         out += fmt::format("| {} | {} |\n", code(s.inputs[i].pointer), markdown_cell(change_text(s.inputs[i])));
-      if (s.inputs.size() > most_lines) out += fmt::format("| and {} more | |\n", s.inputs.size() - most_lines);
+      if (s.inputs.size() > max_lines) out += fmt::format("| and {} more | |\n", s.inputs.size() - max_lines);
       out += '\n';
     }
   }

@@ -50,7 +50,7 @@ value constant_value(const input_constant& c) {
 /// The part of a metric name that ends with the unit.
 std::string_view unit_key(std::string_view metric) { return metric.substr(0, metric.find('.')); }
 
-constexpr double least_share = 0.004;  // fraction of the whole; smaller parts are summed in one line
+constexpr double min_share = 0.004;  // fraction of the whole; smaller parts are summed in one line
 constexpr std::size_t name_columns = 30, amount_columns = 10, share_columns = 9;
 constexpr std::size_t note_columns = table_columns - name_columns - amount_columns - share_columns - 2;
 
@@ -85,19 +85,19 @@ struct tree_printer {
       }
     out += '\n';
   }
-  void print(const cause& c, std::size_t depth, std::size_t most) {
+  void print(const cause& c, std::size_t depth, std::size_t max) {
     double small = 0;
     std::size_t count = 0;
     const cause* only = nullptr;
     for (const cause& p : c.parts) {
-      if (std::abs(p.amount) < least_share * std::abs(whole)) {
+      if (std::abs(p.amount) < min_share * std::abs(whole)) {
         small += p.amount;
         ++count;
         only = &p;
         continue;
       }
       line(depth, p.name, p.amount, p.note);
-      if (depth < most) print(p, depth + 1, most);
+      if (depth < max) print(p, depth + 1, max);
     }
     if (count == 1) line(depth, only->name, small, only->note);
     else if (count > 1) line(depth, fmt::format("{} smaller", count), small, {});
@@ -110,10 +110,10 @@ std::string tree_text(const cause_tree& t, std::string_view key) {
   return fmt::format("\n{} {}\n{}", t.whole.name, t.title, p.out);
 }
 
-std::string uses_text(std::string_view title, const std::vector<time_use>& uses, std::size_t most) {
+std::string uses_text(std::string_view title, const std::vector<time_use>& uses, std::size_t max) {
   if (uses.empty()) return {};
   std::string out = fmt::format("\n{}\n", title);
-  for (std::size_t i = 0; i < std::min(most, uses.size()); ++i) {
+  for (std::size_t i = 0; i < std::min(max, uses.size()); ++i) {
     const time_use& u = uses[i];
     const std::string label = output::one_line(fmt::format("{}, {}", u.name, u.phase), name_columns - 1);
     std::string line = fmt::format(
@@ -126,7 +126,7 @@ std::string uses_text(std::string_view title, const std::vector<time_use>& uses,
     if (!u.shape.empty()) detail += (detail.empty() ? "" : " of ") + u.shape;
     for (const std::string& more : output::wrapped(detail, table_columns - 6)) out += "      " + more + '\n';
   }
-  if (uses.size() > most) out += fmt::format("  {} more in the JSON\n", uses.size() - most);
+  if (uses.size() > max) out += fmt::format("  {} more in the JSON\n", uses.size() - max);
   return out;
 }
 
@@ -188,8 +188,7 @@ std::string bullets(std::string_view title, const std::vector<std::string>& line
   return out;
 }
 
-constexpr double least_effect =
-    5e-4;  // relative change of the metric; constants with less effect are only counted
+constexpr double min_effect = 5e-4;  // relative change of the metric; constants with less effect are only counted
 
 std::string change_text(const std::optional<double>& x) { return x ? output::percent_change(*x) : "refused"; }
 
@@ -199,7 +198,7 @@ std::string sensitivity_text(const explanation& e) {
       {fmt::format("change of {}", e.metric), "value", "-10 %", "+10 %"}};
   std::size_t small = 0;
   for (const sensitivity& s : e.sensitivities) {
-    if (std::max(std::abs(s.less.value_or(0)), std::abs(s.more.value_or(0))) < least_effect) ++small;
+    if (std::max(std::abs(s.less.value_or(0)), std::abs(s.more.value_or(0))) < min_effect) ++small;
     else
       rows.push_back(
           {output::one_line(s.what.pointer, 46), s.what.text, change_text(s.less), change_text(s.more)});
@@ -228,7 +227,7 @@ value to_value(const explanation& e) {
   out.set("factors", output::list_of(e.factors, [](const factor& f) {
             return value{value::object{{"name", f.name}, {"amount", f.amount}, {"power", f.power}}};
           }));
-  out.set("apart", e.apart.empty() ? value{} : value{e.apart});
+  out.set("apart", e.taken_apart.empty() ? value{} : value{e.taken_apart});
   out.set("trees", output::list_of(e.trees, [](const cause_tree& t) {
             return value{value::object{{"title", t.title}, {"whole", cause_value(t.whole)}}};
           }));
@@ -272,7 +271,7 @@ std::string explanation_table(const explanation& e) {
     out += fmt::format("  90 % band: {} .. {}\n", output::scaled(key, e.band->first),
                        output::scaled(key, e.band->second));
   out += bullets("band", e.band_reasons);
-  const std::string_view apart = unit_key(e.apart);
+  const std::string_view apart = unit_key(e.taken_apart);
   for (const cause_tree& t : e.trees) out += tree_text(t, apart);
   out += uses_text("kernels that take the most time", e.kernels, 10);
   out += uses_text("transfers that take the most time", e.transfers, 6);

@@ -23,7 +23,7 @@ value kernel_json(const kernel_answer& a) {
   out.set("rate_flops", reached);
   out.set("share_of_dense_peak", a.dense_peak && reached > 0 ? value{reached / a.dense_peak->base()} : value{});
   out.set("hbm_Bps", t > 0 ? value{a.moved.base() / t} : value{});
-  out.set("bound", a.bound);
+  out.set("bound", a.resource);
   out.set("power_w", a.power.base());
   out.set("energy_j", a.power.base() * t);
   out.set("formula", a.formula);
@@ -61,7 +61,7 @@ std::string kernel_text(const kernel_answer& a) {
   if (t > 0)
     out += line("HBM", fmt::format("{:.4g} TB/s, {:.1f} % of the data sheet", a.moved.base() / t / 1e12,
                                    100 * a.moved.base() / t / a.hbm_bandwidth.base()));
-  out += line("bound by", std::string(a.bound));
+  out += line("bound by", std::string(a.resource));
   out += line("power", fmt::format("{:.0f} W, {:.4g} J", a.power.base(), a.power.base() * t));
   if (!a.note.empty()) out += line("note", a.note);
   out += line("formula", a.formula);

@@ -53,7 +53,7 @@ struct axis {
 double x_of(const axis& a, double v) { return left + v / a.end * (width - left - right); }
 double y_of(const axis& a, double v) { return height - bottom - v / a.end * (height - top - bottom); }
 
-void draw_axes(std::string& out, const axis& x, const axis& y) {
+void render_axes(std::string& out, const axis& x, const axis& y) {
   const auto text = [&](double px, double py, const char* anchor, const std::string& what) {
     out += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\">{}</text>\n", px, py, anchor, what);
   };
@@ -87,8 +87,8 @@ std::string escaped(const std::string& text) {
   return out;
 }
 
-void draw_polyline(std::string& out, const std::vector<const pareto_point*>& points, const axis& x, const axis& y,
-                   const std::string& style) {
+void render_polyline(std::string& out, const std::vector<const pareto_point*>& points, const axis& x,
+                     const axis& y, const std::string& style) {
   out += "<polyline fill=\"none\" " + style + " points=\"";
   for (const pareto_point* p : points)
     out += fmt::format("{:.1f},{:.1f} ", x_of(x, per_user(*p)), y_of(y, per_gpu(*p)));
@@ -120,29 +120,29 @@ std::string pareto_json(const pareto_study& p) {
 }
 
 std::string pareto_svg(const pareto_study& p) {
-  double most_user = 0, most_gpu = 0;
+  double max_user = 0, max_gpu = 0;
   std::map<std::string, std::vector<const pareto_point*>> by_layout;
   std::vector<const pareto_point*> front;
   for (const pareto_point& x : p.points) {
-    most_user = std::max(most_user, per_user(x));
-    most_gpu = std::max(most_gpu, per_gpu(x));
+    max_user = std::max(max_user, per_user(x));
+    max_gpu = std::max(max_gpu, per_gpu(x));
     by_layout[x.layout].push_back(&x);
     if (x.efficient) front.push_back(&x);
   }
   // Without points the axes end at 1.
-  const axis x(most_user > 0 ? most_user : 1), y(most_gpu > 0 ? most_gpu : 1);
+  const axis x(max_user > 0 ? max_user : 1), y(max_gpu > 0 ? max_gpu : 1);
   std::string out = fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:.0f} {1:.0f}\" width=\"{0:.0f}\" "
       "height=\"{1:.0f}\" font-family=\"sans-serif\" font-size=\"12\">\n"
       "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n"
       "<text x=\"{2:.0f}\" y=\"22\" font-size=\"15\">{3}: {4} GPUs</text>\n",
       width, height, left, escaped(p.name), p.gpus);
-  draw_axes(out, x, y);
-  draw_polyline(out, front, x, y, "stroke=\"#bbb\" stroke-width=\"6\" stroke-linejoin=\"round\"");
+  render_axes(out, x, y);
+  render_polyline(out, front, x, y, "stroke=\"#bbb\" stroke-width=\"6\" stroke-linejoin=\"round\"");
   std::size_t i = 0;
   for (const auto& [name, points] : by_layout) {
     const char* colour = colours[i % colours.size()];
-    draw_polyline(out, points, x, y, fmt::format("stroke=\"{}\" stroke-width=\"1.5\"", colour));
+    render_polyline(out, points, x, y, fmt::format("stroke=\"{}\" stroke-width=\"1.5\"", colour));
     for (const pareto_point* q : points)
       out += fmt::format(
           "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3\" fill=\"{}\"><title>{}, {} clients</title></circle>\n",

@@ -15,15 +15,15 @@
 namespace nvlsim::output {
 namespace {
 
-value timeline_value(const drawn_timeline& t) {
+value timeline_value(const report_timeline& t) {
   const auto pairs = [](const std::vector<std::pair<double, double>>& points) {
     return list_of(points, [](const auto& p) { return value{value::array{p.first, p.second}}; });
   };
-  const auto slice = [](const drawn_timeline::slice& s) {
+  const auto slice = [](const report_timeline::slice& s) {
     return value{value::array{static_cast<std::int64_t>(s.name), s.begin_s, s.length_s,
                               static_cast<std::int64_t>(s.micro_batch)}};
   };
-  const auto lane = [&](const drawn_timeline::lane& l) {
+  const auto track = [&](const report_timeline::track& l) {
     return value{value::object{{"name", l.name}, {"slices", list_of(l.slices, slice)}}};
   };
   const auto memory = [&](const memory_curve& m) {
@@ -34,7 +34,7 @@ value timeline_value(const drawn_timeline& t) {
   };
   return value{value::object{{"scenario", t.scenario},
                              {"names", list_of(t.names)},
-                             {"lanes", list_of(t.lanes, lane)},
+                             {"lanes", list_of(t.tracks, track)},
                              {"memory", list_of(t.memory, memory)},
                              {"latencies", list_of(t.latencies, latency)}}};
 }
@@ -51,8 +51,8 @@ std::string without_markup(std::string_view json) {
 
 /// Cumulative distribution of a metric over the requests. Empty if the records do not match the counted requests:
 /// replicas of different classes represent different numbers of replicas.
-drawn_timeline::latency_curve shares_of(const run_record& run, const char* metric, std::vector<double> values) {
-  drawn_timeline::latency_curve out{metric, {}};
+report_timeline::latency_curve shares_of(const run_record& run, const char* metric, std::vector<double> values) {
+  report_timeline::latency_curve out{metric, {}};
   const value* known = run.outcome.metrics.find(metric);
   const value* median = known && known->members() ? known->find("p50") : nullptr;
   double p50 = 0;
@@ -68,7 +68,7 @@ drawn_timeline::latency_curve shares_of(const run_record& run, const char* metri
   return out;
 }
 
-std::vector<drawn_timeline::latency_curve> latencies_of(const run_record& run) {
+std::vector<report_timeline::latency_curve> latencies_of(const run_record& run) {
   std::vector<double> ttft, tpot;
   for (const request_record& r : run.requests) {
     if (const auto& a = run.counted_arrivals; a && (r.arrival_s < a->first || r.arrival_s > a->second)) continue;
@@ -76,7 +76,7 @@ std::vector<drawn_timeline::latency_curve> latencies_of(const run_record& run) {
     ttft.push_back(c.ttft_s);
     if (c.tpot_s) tpot.push_back(*c.tpot_s);
   }
-  std::vector<drawn_timeline::latency_curve> out;
+  std::vector<report_timeline::latency_curve> out;
   for (auto& curve : {shares_of(run, "ttft_s", std::move(ttft)), shares_of(run, "tpot_s", std::move(tpot))})
     if (!curve.points.empty()) out.push_back(curve);
   return out;
@@ -84,28 +84,28 @@ std::vector<drawn_timeline::latency_curve> latencies_of(const run_record& run) {
 
 }  // namespace
 
-drawn_timeline draw_timeline(const run_record& run, std::size_t most_lanes, std::size_t most_slices) {
-  drawn_timeline out;
+report_timeline timeline_of(const run_record& run, std::size_t max_tracks, std::size_t max_slices) {
+  report_timeline out;
   out.scenario = run.outcome.name;
   const auto index = [&](const std::string& n) {
     const auto at = static_cast<std::size_t>(std::find(out.names.begin(), out.names.end(), n) - out.names.begin());
     if (at == out.names.size()) out.names.push_back(n);
     return at;
   };
-  const std::size_t lanes = std::min(most_lanes, run.work.classes.size());
-  const std::size_t most_each = std::max<std::size_t>(1, most_slices / std::max<std::size_t>(1, lanes));
-  for (std::size_t c = 0; c < lanes; ++c) {
-    const rank_class& rank = run.work.classes[c];
+  const std::size_t tracks = std::min(max_tracks, run.planned.classes.size());
+  const std::size_t max_each = std::max<std::size_t>(1, max_slices / std::max<std::size_t>(1, tracks));
+  for (std::size_t c = 0; c < tracks; ++c) {
+    const rank_class& rank = run.planned.classes[c];
     const auto& operations = rank.streams.front().operations;
     const auto& spans = run.times.spans[c].front();
-    drawn_timeline::lane& lane = out.lanes.emplace_back();
-    lane.name = rank.multiplicity == 1 ? rank.name : fmt::format("{} (x{})", rank.name, rank.multiplicity);
-    const std::size_t stride = (operations.size() + most_each - 1) / most_each;
+    report_timeline::track& track = out.tracks.emplace_back();
+    track.name = rank.multiplicity == 1 ? rank.name : fmt::format("{} (x{})", rank.name, rank.multiplicity);
+    const std::size_t stride = (operations.size() + max_each - 1) / max_each;
     for (std::size_t i = 0; i < operations.size(); i += stride) {
       const std::size_t last = std::min(operations.size(), i + stride) - 1;
-      const std::string& name = run.work.templates[static_cast<std::size_t>(operations[i].work)].name;
+      const std::string& name = run.planned.templates[static_cast<std::size_t>(operations[i].template_index)].name;
       if (spans[last].end_s > spans[i].begin_s)
-        lane.slices.push_back(
+        track.slices.push_back(
             {index(name), spans[i].begin_s, spans[last].end_s - spans[i].begin_s, operations[i].micro_batch});
     }
   }
@@ -122,7 +122,7 @@ std::string report_page(const report_contents& r) {
            }));
   data.set("explanations", list_of(r.explanations, [](const explanation& x) { return to_value(x); }));
   data.set("timelines", list_of(r.timelines, timeline_value));
-  data.set("sweeps", list_of(r.sweeps, [](const drawn_sweep& s) {
+  data.set("sweeps", list_of(r.sweeps, [](const report_sweep& s) {
              return value{value::object{{"name", s.name}, {"points", s.points}}};
            }));
   data.set("searches", list_of(r.searches, [](const value& s) { return s; }));

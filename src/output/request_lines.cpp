@@ -33,9 +33,12 @@ void write_requests(std::ostream& out, std::span<const request_record> requests,
     else line += ", \"tpot_s\": null";
     put("e2e_s", c.e2e_s);
     put_count("cached_tokens", r.cached);
-    put_count("lane", r.lane);
-    put_count("lanes", r.lanes);
+    put_count("worker", r.worker);
+    put_count("workers", r.workers);
     put_count("preemptions", r.preemptions);
+    // Their old names, for one release.
+    put_count("lane", r.worker);
+    put_count("lanes", r.workers);
     out << line << "}\n";
   }
   if (!out.flush()) throw io_error("cannot write the requests");

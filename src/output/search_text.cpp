@@ -197,9 +197,9 @@ std::string search_text(const search_result& r) {
   if (r.best.empty()) return out;
   out += fmt::format("\nbest by {}, {} first\n", r.objective, r.smaller_is_better ? "smallest" : "largest") +
          table_of(r, r.best);
-  constexpr std::size_t most_shown = 20;
+  constexpr std::size_t max_shown = 20;
   std::vector<found_layout> front(
-      r.front.begin(), r.front.begin() + static_cast<std::ptrdiff_t>(std::min(most_shown, r.front.size())));
+      r.front.begin(), r.front.begin() + static_cast<std::ptrdiff_t>(std::min(max_shown, r.front.size())));
   out += '\n';
   for (const std::string& line :
        output::wrapped(fmt::format("front: no layout is better in {}", fmt::join(r.front_metrics, " and ")),

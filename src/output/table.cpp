@@ -41,9 +41,9 @@ std::string band_text(const result& r, const std::string& key, const std::string
   if (!band || !band->items() || band->items()->size() != 2) return {};
   const value &from = band->items()->front(), &to = band->items()->back();
   const std::string unit = metric.substr(std::min(metric.find(' '), metric.size()));
-  double least = 0, most = 0;
-  if (unit.ends_with("tok/s") && output::as_double(from, least) && output::as_double(to, most) && most >= 1e6)
-    return fmt::format("90 %: {:.4g}{} .. {:.4g}{}", least / 1e6, unit == " tok/s" ? " M" : "", most / 1e6,
+  double min = 0, max = 0;
+  if (unit.ends_with("tok/s") && output::as_double(from, min) && output::as_double(to, max) && max >= 1e6)
+    return fmt::format("90 %: {:.4g}{} .. {:.4g}{}", min / 1e6, unit == " tok/s" ? " M" : "", max / 1e6,
                        unit == " tok/s" ? " M" : "");
   std::string low = output::scaled(key, from), high = output::scaled(key, to);
   if (low.ends_with(unit) && high.ends_with(unit)) {

@@ -49,7 +49,7 @@ struct trace_contents {
 
 /// Throws input_error for a class that the plan does not have, internal_error if plan and timeline differ in
 /// shape.
-trace_contents contents_of(const plan& work, const timeline& times, const trace_options& options);
+trace_contents contents_of(const plan& planned, const timeline& times, const trace_options& options);
 
 /// Converts to nanoseconds. Throws internal_error if the time is negative, not finite or beyond 2^53 ns.
 std::int64_t nanoseconds(double seconds);

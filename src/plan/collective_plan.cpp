@@ -15,14 +15,14 @@ namespace {
 
 /// The group, with the cost of the collective without and with bytes.
 struct priced {
-  comm_group group;
+  communicator group;
   collective_cost cost;
   seconds latency;
   bytes size;
 };
 
 priced by_library(const platform& p, const stack& s, const collective_workload& w) {
-  const comm_group g = strided_group(w.place, 0, 1, w.gpus);
+  const communicator g = strided_group(w.place, 0, 1, w.gpus);
   collective_options options;
   options.algorithm = w.algorithm;
   options.protocol = w.protocol;
@@ -51,20 +51,21 @@ plan one_operation(const collective_run& run, const priced& price, collective c,
   const priced_transfer t{run.cost.time, run.demand.latency, run.demand.traffic, price.size, price.group,
                           name(c),       run.cost.algorithm};
   auto facts = std::make_shared<part_facts>(facts_of(run.hardware, t));
-  work_template w{title, {{work_kind::dp, title, run.cost.time, 1, std::move(facts)}}, {}, {}};
+  operation_template w{title, {{part_kind::dp, title, run.cost.time, 1, std::move(facts)}}, {}, {}};
   w.network = {run.demand};
   const port_bytes& nvlink = run.demand.traffic.nvlink;
   // Ranks of one domain send to their neighbours. Across domains, an NVLink port has no neighbour on the NVLink
   // star.
   const bool to_neighbours = !fold && price.group.domains == 1 && nvlink.out == nvlink.in;
-  const std::int32_t work = out.add_template(std::move(w));
+  const std::int32_t template_index = out.add_template(std::move(w));
   const std::int32_t classes = fold ? 1 : price.group.ranks;
   for (std::int32_t i = 0; i < classes; ++i) {
     rank_class& rank = out.classes.emplace_back();
     rank.name = fold ? "rank" : fmt::format("rank {}", i);
     rank.multiplicity = fold ? price.group.ranks : 1;
     rank.streams = {{stream_kind::data_parallel, {}}};
-    out.append(rank.streams.front(), work, {}, no_event, {-1, to_neighbours ? (i + 1) % classes : no_peer});
+    out.append(rank.streams.front(), template_index, {}, no_event,
+               {-1, to_neighbours ? (i + 1) % classes : no_peer});
   }
   return out;
 }
@@ -91,11 +92,11 @@ std::vector<std::string> collective_problems(const platform& p, const collective
 
 collective_run plan_collective(const platform& p, const stack& s, const collective_workload& w, fidelity f,
                                bool fold) {
-  if (f == fidelity::exact && (!w.ideal || w.gpus > most_exact_ranks))
+  if (f == fidelity::exact && (!w.ideal || w.gpus > max_exact_ranks))
     refuse(fmt::format(
         "fidelity exact simulates every message, for at most {} ranks and only with ideal parameters (alpha and "
         "bandwidth); use closed or flow",
-        most_exact_ranks));
+        max_exact_ranks));
   const priced price = w.ideal ? by_theory(*w.ideal, w) : by_library(p, s, w);
   collective_run out;
   out.hardware = w.ideal ? ports_of(*w.ideal) : p;
@@ -105,9 +106,10 @@ collective_run plan_collective(const platform& p, const stack& s, const collecti
   out.demand =
       demand_on(out.hardware, {price.cost.time, price.latency,
                                wire_traffic(w.operation, w.size * w.skew, price.group, price.cost.algorithm)});
-  out.work = f == fidelity::exact ? plan_messages(out.hardware, *w.ideal,
-                                                  {w.operation, price.cost.algorithm, w.size, price.group.ranks})
-                                  : one_operation(out, price, w.operation, fold);
+  out.planned =
+      f == fidelity::exact
+          ? plan_messages(out.hardware, *w.ideal, {w.operation, price.cost.algorithm, w.size, price.group.ranks})
+          : one_operation(out, price, w.operation, fold);
   return out;
 }
 

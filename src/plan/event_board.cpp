@@ -16,7 +16,7 @@ const stream& stream_at(const plan& p, const stream_position& s) {
 }
 
 std::string operation_name(const plan& p, const operation& o) {
-  std::string text = fmt::format("\"{}\"", p.templates[static_cast<std::size_t>(o.work)].name);
+  std::string text = fmt::format("\"{}\"", p.templates[static_cast<std::size_t>(o.template_index)].name);
   if (o.micro_batch >= 0) text += fmt::format(" of micro-batch {}", o.micro_batch);
   return text;
 }
@@ -31,13 +31,13 @@ bool possible(const network_demand& d, seconds duration) {
 }
 
 void check_templates(const plan& p) {
-  for (const work_template& t : p.templates) {
+  for (const operation_template& t : p.templates) {
     const double d = t.duration.base();
     if (!std::isfinite(d) || d < 0) {
       throw internal_error(fmt::format("plan: \"{}\" takes {} s, which is not a valid duration", t.name, d));
     }
   }
-  for (const work_template& t : p.templates) {
+  for (const operation_template& t : p.templates) {
     if (!std::all_of(t.network.begin(), t.network.end(), [&](const auto& d) { return possible(d, t.duration); })) {
       throw internal_error(fmt::format("plan: \"{}\" has an impossible demand on the network", t.name));
     }
@@ -51,7 +51,7 @@ void check_templates(const plan& p) {
 
 bool in_range(const plan& p, const operation& o) {
   const auto below = [](std::int32_t i, std::size_t n) { return i >= 0 && static_cast<std::size_t>(i) < n; };
-  if (!below(o.work, p.templates.size())) return false;
+  if (!below(o.template_index, p.templates.size())) return false;
   if (o.signals != no_event && !below(o.signals, p.arrivals.size())) return false;
   if (o.peer != no_peer && !below(o.peer, p.classes.size())) return false;
   if (std::size_t{o.first_wait} + o.waits > p.waits.size()) return false;

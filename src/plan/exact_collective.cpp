@@ -64,13 +64,13 @@ class message_builder {
   }
 
   /// A message waits for the message received in the previous round.
-  void send_round(std::int32_t work, int round) {
+  void send_round(std::int32_t template_index, int round) {
     std::vector<event_id> next(arrived_.size(), no_event);
     for (int i = 0; i < ranks_; ++i) {
       const int to = receiver(i, round);
       if (to < 0) continue;
       const event_id e = plan_.new_event();
-      plan_.append(of(i), work, {std::exchange(arrived(i), no_event)}, e, {round, to});
+      plan_.append(of(i), template_index, {std::exchange(arrived(i), no_event)}, e, {round, to});
       next[static_cast<std::size_t>(to)] = e;
     }
     for (std::size_t i = 0; i < next.size(); ++i)
@@ -78,8 +78,8 @@ class message_builder {
   }
 
   /// Keeps all ranks in step, including those that received nothing.
-  void everywhere(std::int32_t work) {
-    for (int i = 0; i < ranks_; ++i) plan_.append(of(i), work, {std::exchange(arrived(i), no_event)});
+  void everywhere(std::int32_t template_index) {
+    for (int i = 0; i < ranks_; ++i) plan_.append(of(i), template_index, {std::exchange(arrived(i), no_event)});
   }
 
   /// A split begins when the previous one has ended on all ranks.
@@ -93,12 +93,12 @@ class message_builder {
   }
 
   std::int32_t delay(const char* name, seconds t) {
-    return plan_.add_template({name, {{work_kind::dp, name, t, 1}}, {}, {}});
+    return plan_.add_template({name, {{part_kind::dp, name, t, 1}}, {}, {}});
   }
 
   std::int32_t message(bytes b) {
     const seconds t = message_time(net_, b);
-    work_template w{"message", {{work_kind::dp, "message", t, 1}}, {}, {}};
+    operation_template w{"message", {{part_kind::dp, "message", t, 1}}, {}, {}};
     // The last of several hops is at the port of the receiver.
     w.network = {demand_on(hardware_, {t, t - b / net_.rate, {{b, b}, {}}})};
     return plan_.add_template(std::move(w));

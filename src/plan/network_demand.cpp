@@ -7,8 +7,8 @@ namespace nvlsim {
 namespace {
 
 seconds busy(const port_bytes& b, bandwidth capacity) {
-  const bytes most = std::max(b.out, b.in);
-  return most > bytes{} ? most / capacity : seconds{};
+  const bytes max = std::max(b.out, b.in);
+  return max > bytes{} ? max / capacity : seconds{};
 }
 
 port_bytes scaled(const port_bytes& b, double factor) { return {b.out * factor, b.in * factor}; }
@@ -21,12 +21,12 @@ struct exchanges {
   priced_transfer hidden, waited;
 };
 
-bool has_traffic(const work_part& p) { return p.facts && p.facts->traffic != network_traffic{}; }
+bool has_traffic(const operation_part& p) { return p.facts && p.facts->traffic != network_traffic{}; }
 
 /// Exchanges on NVLink only, and exchanges that use the NICs.
-std::array<exchanges, 2> exchanges_of(const work_template& w) {
+std::array<exchanges, 2> exchanges_of(const operation_template& w) {
   std::array<exchanges, 2> out;
-  for (const work_part& p : w.parts) {
+  for (const operation_part& p : w.parts) {
     const seconds waited = p.duration * p.repeat;
     if (!has_traffic(p) || !(waited > seconds{})) continue;
     const double count = p.facts->times * p.repeat;
@@ -45,16 +45,16 @@ std::array<exchanges, 2> exchanges_of(const work_template& w) {
 
 /// Number of bursts of exchanges in an operation. A layer has exchanges before and after its kernels. The number
 /// is limited, because more bursts take simulation time without changing the result much.
-int bursts_of(const work_template& w) {
-  constexpr int each_layer = 2, most = 16;
+int bursts_of(const operation_template& w) {
+  constexpr int each_layer = 2, max = 16;
   int layers = 1;
-  for (const work_part& p : w.parts) {
+  for (const operation_part& p : w.parts) {
     int same = 0;
-    for (const work_part& q : w.parts)
+    for (const operation_part& q : w.parts)
       if (has_traffic(p) && has_traffic(q) && q.name == p.name) same += q.repeat;
     layers = std::max(layers, same);
   }
-  return std::min(each_layer * std::min(layers, most), most);
+  return std::min(each_layer * std::min(layers, max), max);
 }
 
 }  // namespace
@@ -72,7 +72,7 @@ priced_transfer operator+(const priced_transfer& a, const priced_transfer& b) {
 }
 
 priced_transfer price_transfer(const collective_profile& profile, const platform& p, collective c, bytes size,
-                               comm_group g) {
+                               communicator g) {
   const collective_cost cost = collective_time(profile, p, {c, size, g});
   return {cost.time,
           collective_time(profile, p, {c, {}, g}).time,
@@ -90,7 +90,7 @@ network_demand demand_on(const platform& p, const priced_transfer& t) {
   return {scaled(t.traffic, carried), seconds{}, t.time};
 }
 
-std::vector<network_demand> demands_within(const platform& p, const work_template& w) {
+std::vector<network_demand> demands_within(const platform& p, const operation_template& w) {
   const std::array<exchanges, 2> all = exchanges_of(w);
   const seconds hidden = all[0].hidden.time + all[1].hidden.time, waited = all[0].waited.time + all[1].waited.time;
   const seconds cover = std::max(seconds{}, w.duration - waited);

@@ -5,7 +5,7 @@
 namespace nvlsim {
 namespace {
 
-double most(const port_bytes& b) { return std::max(b.out, b.in).base(); }
+double busier_direction(const port_bytes& b) { return std::max(b.out, b.in).base(); }
 
 }  // namespace
 
@@ -22,8 +22,9 @@ part_facts facts_of(const gpu_spec& gpu, precision operands, const kernel_cost& 
   f.moved = k.moved;
   const auto dense = gpu.dense_peak(operands);
   const double peak = dense ? dense->peek().base() : 0, hbm = gpu.hbm_bandwidth.peek().base();
-  const bool by_roofline = k.limit == bound::launch && k.work.base() > 0 && peak > 0;
-  const bool compute = by_roofline ? k.work.base() / peak > k.moved.base() / hbm : k.limit == bound::compute;
+  const bool by_roofline = k.limit == kernel_resource::launch && k.work.base() > 0 && peak > 0;
+  const bool compute =
+      by_roofline ? k.work.base() / peak > k.moved.base() / hbm : k.limit == kernel_resource::compute;
   f.limit = compute ? resource::tensor_cores : resource::hbm;
   f.ceiling = compute ? peak : hbm;
   if (!(k.work.base() > 0) && !(k.moved.base() > 0)) f.limit = resource::latency, f.ceiling = 0;
@@ -52,7 +53,7 @@ part_facts facts_of(const platform& p, const priced_transfer& t, double times) {
   part_facts f;
   f.alone = t.time;
   f.latency = std::min(t.latency, t.time);
-  const double nvlink = most(t.traffic.nvlink), nic = most(t.traffic.nic);
+  const double nvlink = busier_direction(t.traffic.nvlink), nic = busier_direction(t.traffic.nic);
   const double nvlink_rate = p.gpu.nvlink.peek().base(), nic_rate = p.fabric.nic_bandwidth.peek().base();
   const bool by_nic = nic > 0 && nic * nvlink_rate >= nvlink * nic_rate;
   f.limit = by_nic ? resource::nic : resource::nvlink;

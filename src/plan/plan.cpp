@@ -11,7 +11,7 @@
 namespace nvlsim {
 namespace {
 
-constexpr std::array<std::string_view, work_kinds> work_names{
+constexpr std::array<std::string_view, part_kinds> part_kind_names{
     "gemm",      "attention", "memory_bound", "tp",   "pp",      "cp",     "ep",         "dp",
     "optimizer", "host",      "jitter",       "idle", "prefill", "decode", "kv_transfer"};
 constexpr std::array<std::string_view, resource_kinds> resource_names{"tensor_cores", "hbm",  "nvlink", "nic",
@@ -20,12 +20,12 @@ constexpr std::array<std::string_view, 4> stream_names{"compute", "pipeline", "d
 
 /// The progress of a stream through its operations.
 struct cursor {
-  const stream* work;
+  const stream* operations;
   std::vector<span>* spans;
   std::uint32_t operation = 0;
   std::uint32_t wait = 0;  ///< index of the next event of this operation to wait for
   double free = 0;         ///< earliest time at which the operation can begin, so far
-  bool done() const { return operation == work->operations.size(); }
+  bool done() const { return operation == operations->operations.size(); }
 };
 
 /// Records the spans of operations if asked to; they take most of the memory.
@@ -41,7 +41,7 @@ class longest_path {
       const auto c = static_cast<std::size_t>(s.rank_class), i = static_cast<std::size_t>(s.stream);
       cursors_.push_back({&p.classes[c].streams[i], keeps_spans ? &out_.spans[c][i] : nullptr});
     }
-    for (const work_template& t : p.templates) durations_.push_back(t.duration.base());
+    for (const operation_template& t : p.templates) durations_.push_back(t.duration.base());
   }
 
   timeline run() {
@@ -64,14 +64,14 @@ class longest_path {
   void go_on(std::int32_t index) {
     cursor& c = cursors_[static_cast<std::size_t>(index)];
     for (; !c.done(); ++c.operation, c.wait = 0) {
-      const operation& o = c.work->operations[c.operation];
+      const operation& o = c.operations->operations[c.operation];
       for (; c.wait < o.waits; ++c.wait) {
         const event_id e = plan_.waits[o.first_wait + c.wait];
         if (!events_.happened(e)) return events_.enrol(e, index);
         c.free = std::max(c.free, events_.date(e));
       }
       const double begin = c.free;
-      c.free = begin + durations_[static_cast<std::size_t>(o.work)];
+      c.free = begin + durations_[static_cast<std::size_t>(o.template_index)];
       if constexpr (keeps_spans) (*c.spans)[c.operation] = {begin, c.free};
       if (o.signals != no_event) events_.arrive(o.signals, c.free, [&](std::int32_t w) { ready_.push_back(w); });
     }
@@ -97,7 +97,7 @@ class longest_path {
 
 }  // namespace
 
-std::string_view name(work_kind k) { return work_names[static_cast<std::size_t>(k)]; }
+std::string_view name(part_kind k) { return part_kind_names[static_cast<std::size_t>(k)]; }
 std::string_view name(resource r) { return resource_names[static_cast<std::size_t>(r)]; }
 std::string_view name(stream_kind k) { return stream_names[static_cast<std::size_t>(k)]; }
 
@@ -106,21 +106,21 @@ event_id plan::new_event(std::int32_t arrivals_needed) {
   return static_cast<event_id>(arrivals.size() - 1);
 }
 
-std::int32_t plan::add_template(work_template t) {
+std::int32_t plan::add_template(operation_template t) {
   t.duration = seconds{};
-  for (const work_part& part : t.parts) t.duration += part.duration * part.repeat;
+  for (const operation_part& part : t.parts) t.duration += part.duration * part.repeat;
   templates.push_back(std::move(t));
   return static_cast<std::int32_t>(templates.size() - 1);
 }
 
-void plan::append(stream& s, std::int32_t work, std::initializer_list<event_id> after, event_id signals,
+void plan::append(stream& s, std::int32_t template_index, std::initializer_list<event_id> after, event_id signals,
                   const message_facts& m) {
-  append(s, work, std::span<const event_id>(after.begin(), after.size()), signals, m);
+  append(s, template_index, std::span<const event_id>(after.begin(), after.size()), signals, m);
 }
 
-void plan::append(stream& s, std::int32_t work, std::span<const event_id> after, event_id signals,
+void plan::append(stream& s, std::int32_t template_index, std::span<const event_id> after, event_id signals,
                   const message_facts& m) {
-  operation o{.work = work,
+  operation o{.template_index = template_index,
               .micro_batch = m.micro_batch,
               .first_wait = static_cast<std::uint32_t>(waits.size()),
               .signals = signals,

@@ -72,8 +72,7 @@ std::vector<check> rack_checks(const platform& p, bool has_cpu) {
                  fmt::format("{} CPUs, but the platform has no \"cpu\"", p.vm.cpus)});
   if (has_cpu) out.push_back(at_most("/cpu/idle_power", p.cpu.idle_power, "/cpu/max_power", p.cpu.max_power));
   const double gpus = static_cast<double>(p.racks) * p.rack.vms * p.vm.gpus;
-  out.push_back(
-      {gpus > most_gpus, "/racks", "/rack/vms", fmt::format("{} GPUs are more than {}", gpus, most_gpus)});
+  out.push_back({gpus > max_gpus, "/racks", "/rack/vms", fmt::format("{} GPUs are more than {}", gpus, max_gpus)});
   out.push_back({p.fabric.gpus_per_nic > p.vm.gpus, "/fabric/gpus_per_nic", "/vm/gpus",
                  fmt::format("{} GPUs share a NIC, but a VM has {}", p.fabric.gpus_per_nic, p.vm.gpus)});
   out.push_back({p.fabric.sharp && !p.fabric.leaf.sharp, "/fabric/sharp", "/fabric/leaf/sharp",

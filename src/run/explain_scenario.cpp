@@ -123,7 +123,7 @@ explanation explain_run(const scenario& s, const run_record& run, const std::str
 explanation explain_scenario(const scenario& given, const std::string& metric, run_status& status) {
   const std::optional<scenario> changed = told(given);
   const scenario& s = changed ? *changed : given;
-  const run_record run = run_scenario(s, {.explained = true, .engine = false});
+  const run_record run = run_scenario(s, {.explained = true, .simulate = false});
   status = run.outcome.status;
   if (status != run_status::infeasible) return explain_run(s, run, metric);
   explanation e;

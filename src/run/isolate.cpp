@@ -44,7 +44,7 @@ void write_trace_file(const std::filesystem::path& file, const scenario& s, cons
       run.served ? count_over_time(*run.served, run.times, run.requests) : run.counters;
   options.counters.insert(options.counters.end(), counters.begin(), counters.end());
   try {
-    write_trace(out.stream(), run.work, run.times, options);
+    write_trace(out.stream(), run.planned, run.times, options);
   } catch (const io_error&) {
     throw io_error(fmt::format("{}: cannot write the trace", file.string()));
   }

@@ -29,12 +29,12 @@ constexpr std::size_t links_shown = 12;
 
 /// Adds the busiest ports if traffic shared ports.
 void add_links(run_record& out, const platform& hardware) {
-  out.links = links_used(out.work, out.times, hardware);
+  out.links = links_used(out.planned, out.times, hardware);
   value list{value::array{}};
   for (const link_use& u : out.links) {
     if (list.items()->size() == links_shown) break;
     value x{value::object{}};
-    x.set("name", fmt::format("{}: {}", out.work.classes[static_cast<std::size_t>(u.rank_class)].name, u.name));
+    x.set("name", fmt::format("{}: {}", out.planned.classes[static_cast<std::size_t>(u.rank_class)].name, u.name));
     x.set("mean_share", u.mean);
     x.set("peak_share", u.peak);
     x.set("carried_bytes", u.carried.base());
@@ -46,9 +46,9 @@ void add_links(run_record& out, const platform& hardware) {
   out.outcome.breakdown.set("links", std::move(list));
 }
 
-timeline times_of(const plan& work, const platform& hardware, const scenario& s, const run_options& o) {
-  const bool longest_path = !o.engine && s.simulation.network == fidelity::closed;
-  return longest_path ? evaluate(work) : simulate(work, hardware, {s.simulation.network});
+timeline times_of(const plan& planned, const platform& hardware, const scenario& s, const run_options& o) {
+  const bool longest_path = !o.simulate && s.simulation.network == fidelity::closed;
+  return longest_path ? evaluate(planned) : simulate(planned, hardware, {s.simulation.network});
 }
 
 /// Adds the source of the GPU price, on which all costs depend.
@@ -73,12 +73,12 @@ void run_training(run_record& out, const scenario& s, const training_workload& w
     if (!memory.fits()) {
       r.reasons.push_back(too_large(memory));
     } else {
-      out.work = plan_training(s.platform, s.stack, s.model, w, s.simulation.fold);
-      out.times = times_of(out.work, s.platform, s, o);
+      out.planned = plan_training(s.platform, s.stack, s.model, w, s.simulation.fold);
+      out.times = times_of(out.planned, s.platform, s, o);
       for (std::string& n : idle_settings(s.model, w)) r.notes.push_back(std::move(n));
       if (s.simulation.network == fidelity::flow)
         r.notes.push_back("flow: pipeline sends, data-parallel traffic and collectives inside passes share ports");
-      add_training_sections(r, s.platform, s.model, w, out.work, out.times, memory, step_band_of(s));
+      add_training_sections(r, s.platform, s.model, w, out.planned, out.times, memory, step_band_of(s));
       if (w.token_budget) add_price_source(r, s);
       if (s.simulation.network == fidelity::flow) add_links(out, s.platform);
     }
@@ -130,12 +130,12 @@ void run_serving(run_record& out, const scenario& s, const inference_workload& w
   add_idle_settings(r, s, w);
   add_serving_sections(r, s.platform, w, run);
   add_serving_bands(r, s, w);
-  serving_picture picture = draw_serving(run, w, o.explained);
-  out.work = std::move(picture.work);
+  serving_picture picture = trace_serving(run, w, o.explained);
+  out.planned = std::move(picture.planned);
   out.times = std::move(picture.times);
   out.counters = std::move(picture.counters);
-  const auto& lanes = run.outcome.lanes;
-  if (std::any_of(lanes.begin(), lanes.end(), [](const lane_record& l) {
+  const auto& workers = run.outcome.workers;
+  if (std::any_of(workers.begin(), workers.end(), [](const worker_record& l) {
         return l.iterations.size() < static_cast<std::size_t>(l.iterations_in_all);
       }))
     out.left_out = fmt::format("iterations after the first {}", traced_iterations);
@@ -156,14 +156,14 @@ void run_inference(run_record& out, const scenario& s, const inference_workload&
   r.notes = std::move(run.notes);
   if (!r.reasons.empty()) return;
   add_idle_settings(r, s, w);
-  split_lanes(run, {s.platform, s.stack, s.model, w}, s.simulation.fold);
-  out.times = times_of(run.work, s.platform, s, o);
+  split_workers(run, {s.platform, s.stack, s.model, w}, s.simulation.fold);
+  out.times = times_of(run.planned, s.platform, s, o);
   add_inference_sections(r, s.platform, w, run, out.times);
   add_serving_bands(r, s, w);
   out.requests = records_of(run, out.times);
   out.front_end = run.front_end;
   out.cache = cache_use_of(run);
-  out.work = std::move(run.work);
+  out.planned = std::move(run.planned);
   out.served = std::move(run);
   if (s.simulation.network == fidelity::flow) add_links(out, s.platform);
 }
@@ -173,9 +173,9 @@ void run_collective(run_record& out, const scenario& s, const collective_workloa
   r.reasons = collective_problems(s.platform, w);
   if (!r.reasons.empty()) return;
   collective_run run = plan_collective(s.platform, s.stack, w, s.simulation.network, s.simulation.fold);
-  out.times = times_of(run.work, run.hardware, s, o);
+  out.times = times_of(run.planned, run.hardware, s, o);
   add_collective_sections(r, w, run, out.times.makespan);
-  out.work = std::move(run.work);
+  out.planned = std::move(run.planned);
   if (s.simulation.network != fidelity::closed) add_links(out, run.hardware);
 }
 

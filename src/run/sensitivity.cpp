@@ -16,7 +16,7 @@ constexpr double step = 0.1;                  // relative change of each constan
 constexpr double lowest = 0.25, highest = 4;  // factors between which turning points are searched
 constexpr double far = 3;                     // factor at which a constant without effect is tried last
 constexpr int bisections = 12;
-constexpr std::size_t most_turning_points = 5;
+constexpr std::size_t max_turning_points = 5;
 // A table key, not a quantity.
 constexpr std::string_view generation = "/platform/gpu/nvlink_generation";
 // Faster memory also streams faster, so both change together under the first name.
@@ -62,7 +62,7 @@ probe probe_of(const changed_scenario& change, const std::vector<override_option
     return out;
   }
   try {
-    const run_record run = run_scenario(*s, {.explained = !metric.empty(), .engine = false});
+    const run_record run = run_scenario(*s, {.explained = !metric.empty(), .simulate = false});
     out.outputs = outputs_of(run.outcome);
     if (metric.empty() || run.outcome.status == run_status::infeasible) return out;
     const explanation e = explain(*s, run, metric);
@@ -192,7 +192,7 @@ void add_sensitivity(explanation& e, const changed_scenario& change,
   std::stable_sort(e.sensitivities.begin(), e.sensitivities.end(),
                    [](const auto& a, const auto& b) { return effect(a) > effect(b); });
   const std::string now = bottleneck_of(e);
-  for (std::size_t i = 0; i < std::min(most_turning_points, e.sensitivities.size()) && !now.empty(); ++i)
+  for (std::size_t i = 0; i < std::min(max_turning_points, e.sensitivities.size()) && !now.empty(); ++i)
     for (const double outside : {lowest, highest})
       if (auto t = turning_point_of(p, e.sensitivities[i].what, now, outside))
         e.turning_points.push_back(std::move(*t));

@@ -72,8 +72,8 @@ void read_precisions(config::reader& r, const checkpoint_spec& checkpoint, infer
 void check_gpus(const config::reader& r, const rank_counts& c) {
   double gpus = 1;
   for (const int n : {c.tp, c.pp, c.attention_dp, c.replicas}) gpus *= n;
-  if (gpus > most_gpus)
-    r.fail("", fmt::format("the layout has {:.4g} GPUs; a platform has at most {:g}", gpus, most_gpus));
+  if (gpus > max_gpus)
+    r.fail("", fmt::format("the layout has {:.4g} GPUs; a platform has at most {:g}", gpus, max_gpus));
 }
 
 /// What the file leaves out is the checkpoint's or the stack's.

@@ -17,16 +17,16 @@ const std::array<std::string, 3> length_shapes = {"uniform", "lognormal", "expon
 
 token_lengths read_lengths(config::reader r) {
   token_lengths l;
-  const auto least = r.find_integer("min", lengths), most = r.find_integer("max", lengths);
-  if (least && most && *least > *most) r.fail("min", fmt::format("min {} exceeds max {}", *least, *most));
-  if (least) l.least = *least;
-  if (most) l.most = *most;
-  if (least && most && !r.has("mean")) {
-    l.mean = static_cast<double>(*least + *most) / 2;
-    l.spread = static_cast<double>(*most - *least) / 2 / l.mean;
+  const auto min = r.find_integer("min", lengths), max = r.find_integer("max", lengths);
+  if (min && max && *min > *max) r.fail("min", fmt::format("min {} exceeds max {}", *min, *max));
+  if (min) l.min = *min;
+  if (max) l.max = *max;
+  if (min && max && !r.has("mean")) {
+    l.mean = static_cast<double>(*min + *max) / 2;
+    l.spread = static_cast<double>(*max - *min) / 2 / l.mean;
   } else {
     l.mean = r.number("mean", token_mean);
-    for (const auto& [bound, limit, beyond] : {std::tuple{"min", least, -1}, std::tuple{"max", most, 1}})
+    for (const auto& [bound, limit, beyond] : {std::tuple{"min", min, -1}, std::tuple{"max", max, 1}})
       if (limit && beyond * (l.mean - static_cast<double>(*limit)) > 0)
         r.fail("mean",
                fmt::format("mean {:.6g} is {} {} {}", l.mean, beyond > 0 ? "above" : "below", bound, *limit));
@@ -36,8 +36,8 @@ token_lengths read_lengths(config::reader r) {
       const auto says_more = [&](const std::optional<std::int64_t>& bound) {
         return bound && static_cast<double>(*bound) != l.mean;
       };
-      if (l.spread == 0 && (says_more(least) || says_more(most)))
-        r.fail(least ? "min" : "max",
+      if (l.spread == 0 && (says_more(min) || says_more(max)))
+        r.fail(min ? "min" : "max",
                "equal lengths have no bounds: for lengths uniform between min and max leave out mean; otherwise "
                "give spread, or distribution lognormal or exponential");
     }
@@ -51,8 +51,8 @@ value write_lengths(const token_lengths& l) {
   value out{value::object{{"mean", l.mean}, {"distribution", length_shapes[static_cast<std::size_t>(l.shape)]}}};
   if (l.shape == length_shape::uniform) out.set("spread", l.spread);
   if (l.shape == length_shape::lognormal) out.set("variation", l.variation);
-  if (l.least > token_lengths{}.least) out.set("min", l.least);
-  if (l.most < token_lengths{}.most) out.set("max", l.most);
+  if (l.min > token_lengths{}.min) out.set("min", l.min);
+  if (l.max < token_lengths{}.max) out.set("max", l.max);
   return out;
 }
 

@@ -215,11 +215,11 @@ void check_fidelity(const scenario& s, const stack& software, const config::docu
   const fidelity f = s.simulation.network;
   std::string what;
   if (const auto* c = std::get_if<collective_workload>(&s.workload)) {
-    if (f == fidelity::exact && (!c->ideal || c->gpus > most_exact_ranks))
+    if (f == fidelity::exact && (!c->ideal || c->gpus > max_exact_ranks))
       what = fmt::format(
           "exact simulates every message for at most {} GPUs and needs alpha and bandwidth in "
           "/workload/parameters; use closed or flow",
-          most_exact_ranks);
+          max_exact_ranks);
   } else if (f == fidelity::exact) {
     what = "exact supports collectives with ideal parameters only; use closed or flow";
   } else if (const auto* w = std::get_if<inference_workload>(&s.workload);

@@ -19,8 +19,8 @@
 namespace nvlsim {
 namespace {
 
-constexpr std::int64_t longest = std::int64_t{1} << 30, most_lines = 10'000'000;
-constexpr int most_problems = 20;
+constexpr std::int64_t longest = std::int64_t{1} << 30, max_lines = 10'000'000;
+constexpr int max_problems = 20;
 
 enum class time_text { none, seconds, milliseconds, date_and_time };
 
@@ -91,16 +91,16 @@ class file_reader {
       if (!line.empty() && line.back() == '\r') line.pop_back();
       if (line_ == 1 && line.starts_with("\xef\xbb\xbf")) line.erase(0, 3);
       if (line.empty()) continue;
-      if (found_ >= most_problems) {
+      if (found_ >= max_problems) {
         fail("too many problems; the rest of the file is not read");
         break;
       }
       if (!begun_ && !begin(line)) return {};
       if (is_json_) add(json_cells(line));
       else if (line_ > header_line_) add(csv_cells(line));
-      if (line_ > most_lines) break;
+      if (line_ > max_lines) break;
     }
-    if (line_ > most_lines) fail(fmt::format("more than {} lines", most_lines));
+    if (line_ > max_lines) fail(fmt::format("more than {} lines", max_lines));
     if (!begun_) problems_.add(shown_as_, "", "no requests: the file is empty");
     else if (found_ == 0 && out_.list.requests.empty())
       problems_.add(shown_as_, "", "no requests after the header");
@@ -154,8 +154,8 @@ class file_reader {
 
   /// Shortens text that may not be a table at all.
   static std::string beginning(const std::string& text) {
-    constexpr std::size_t most = 200;
-    return text.size() > most ? text.substr(0, most) + "..." : text;
+    constexpr std::size_t max = 200;
+    return text.size() > max ? text.substr(0, max) + "..." : text;
   }
 
   /// Cells of a line. Empty if a quote is not closed.
@@ -200,12 +200,12 @@ class file_reader {
     return out;
   }
 
-  std::optional<std::int64_t> tokens(const char* column, const std::string& text, std::int64_t least) {
+  std::optional<std::int64_t> tokens(const char* column, const std::string& text, std::int64_t min) {
     std::optional<std::int64_t> n = whole_text<std::int64_t>(text);
     if (!n)  // some files write counts as 12.0
       if (const auto x = whole_text<double>(text); x && *x == std::floor(*x) && std::abs(*x) < 1e15)
         n = static_cast<std::int64_t>(*x);
-    if (n && *n >= least && *n <= longest) return n;
+    if (n && *n >= min && *n <= longest) return n;
     fail(fmt::format("{}: \"{}\" is not a number of tokens", column, text));
     return std::nullopt;
   }

@@ -128,8 +128,8 @@ training_workload read_training_workload(config::reader& r) {
   w.par.cp = r.integer_or({"cp", {"context_parallel_size"}}, 1, {1, 1 << 20});
   w.par.dp = r.integer({"dp", {"data_parallel_size"}}, {1, 1 << 20});
   if (const double gpus = static_cast<double>(w.par.tp * w.par.pp) * static_cast<double>(w.par.cp * w.par.dp);
-      gpus > most_gpus) {
-    r.fail("", fmt::format("tp x pp x cp x dp exceeds {:.0f} GPUs", most_gpus));
+      gpus > max_gpus) {
+    r.fail("", fmt::format("tp x pp x cp x dp exceeds {:.0f} GPUs", max_gpus));
     w.par = {};
   }
   w.par.ep = r.integer_or({"ep", {"expert_model_parallel_size"}}, 1, {1, 1 << 20});

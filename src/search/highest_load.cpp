@@ -10,12 +10,12 @@
 namespace nvlsim {
 namespace {
 
-constexpr double closeness = 0.002;        // relative precision of the rate
-constexpr int most_doublings = 40;         // starting from the scenario's load
-constexpr double most_requests = 100'000;  // of a closed loop; more clients give no more information
+constexpr double closeness = 0.002;       // relative precision of the rate
+constexpr int max_doublings = 40;         // starting from the scenario's load
+constexpr double max_requests = 100'000;  // of a closed loop; more clients give no more information
 constexpr double alone =
     1e-4;  // mean requests in flight; at lower loads every request already has the server to itself
-constexpr double most_rate = 1e9, most_scale = 1e6;  // limits of the scenario format
+constexpr double max_rate = 1e9, max_scale = 1e6;  // limits of the scenario format
 
 bool is_closed(const inference_workload& w) { return w.load == load_kind::closed_loop; }
 
@@ -25,8 +25,8 @@ double load_of(const inference_workload& w) {
   return w.rate_scale;
 }
 
-double most_load(const inference_workload& w) {
-  return w.load == load_kind::trace && w.replay->timed ? most_scale : most_rate;
+double max_load(const inference_workload& w) {
+  return w.load == load_kind::trace && w.replay->timed ? max_scale : max_rate;
 }
 
 /// The workload with `load` clients, requests/s, or times the trace's rate.
@@ -47,8 +47,8 @@ inference_workload with_load(inference_workload w, double load) {
 /// Whether completions keep up with arrivals. Without this test, a run that ends before its queue has grown would
 /// sustain any rate.
 bool keeps_up(const inference_workload& w, const inference_metrics& m) {
-  constexpr double least = 0.9;
-  return is_closed(w) || m.requests_per_s >= least * m.offered_requests_per_s.value_or(0);
+  constexpr double min = 0.9;
+  return is_closed(w) || m.requests_per_s >= min * m.offered_requests_per_s.value_or(0);
 }
 
 /// Median latencies and their limits: "ttft 121 ms of 1 ms allowed".
@@ -71,44 +71,44 @@ std::string beside_limits(const service_objective& o, const inference_metrics& m
 
 class load_search {
  public:
-  explicit load_search(const scenario& s) : s_(s), work_(std::get<inference_workload>(s.workload)) {}
+  explicit load_search(const scenario& s) : s_(s), workload_(std::get<inference_workload>(s.workload)) {}
 
   highest_load run() && {
-    const double least = is_closed(work_) ? static_cast<double>(work_.replicas) * work_.pp : 0;
-    double good = 0, bad = 0, at = std::max(load_of(work_), least);
-    for (int i = 0; i < most_doublings && (good == 0 || bad == 0); ++i) {
+    const double min = is_closed(workload_) ? static_cast<double>(workload_.replicas) * workload_.pp : 0;
+    double good = 0, bad = 0, at = std::max(load_of(workload_), min);
+    for (int i = 0; i < max_doublings && (good == 0 || bad == 0); ++i) {
       (holds(at) ? good : bad) = at;
-      if (bad == 0 && is_closed(work_) && 2 * at * requests_of_client() > most_requests) break;
-      if (bad == 0 && at >= most_load(work_)) break;
-      if (bad == 0) at = std::min(2 * at, most_load(work_));
-      else if (good == 0 && at > least && in_flight_ > alone) at = std::max(at / 2, least);
+      if (bad == 0 && is_closed(workload_) && 2 * at * requests_of_client() > max_requests) break;
+      if (bad == 0 && at >= max_load(workload_)) break;
+      if (bad == 0) at = std::min(2 * at, max_load(workload_));
+      else if (good == 0 && at > min && in_flight_ > alone) at = std::max(at / 2, min);
       else break;
     }
     if (good == 0) return std::move(out_);
-    while (bad > 0 && (is_closed(work_) ? bad - good > 1.5 : bad / good - 1 > closeness)) {
-      const double middle = is_closed(work_) ? std::floor((good + bad) / 2) : (good + bad) / 2;
+    while (bad > 0 && (is_closed(workload_) ? bad - good > 1.5 : bad / good - 1 > closeness)) {
+      const double middle = is_closed(workload_) ? std::floor((good + bad) / 2) : (good + bad) / 2;
       (holds(middle) ? good : bad) = middle;
     }
     out_.found = true;
     out_.bounded = bad > 0;
     out_.load = good;
-    out_.work = with_load(work_, good);
-    std::int64_t all = out_.work.requests;
-    if (work_.load == load_kind::trace) {  // part of the trace or all of it
-      const auto in_file = static_cast<std::int64_t>(work_.replay->list.requests.size());
+    out_.workload = with_load(workload_, good);
+    std::int64_t all = out_.workload.requests;
+    if (workload_.load == load_kind::trace) {  // part of the trace or all of it
+      const auto in_file = static_cast<std::int64_t>(workload_.replay->list.requests.size());
       all = all > 0 ? std::min(all, in_file) : in_file;
     }
-    out_.counted = static_cast<double>(all) * (1 - work_.measured.warmup - work_.measured.tail);
+    out_.counted = static_cast<double>(all) * (1 - workload_.measured.warmup - workload_.measured.tail);
     return std::move(out_);
   }
 
  private:
   double requests_of_client() const {
-    return static_cast<double>(work_.requests) / static_cast<double>(work_.concurrency);
+    return static_cast<double>(workload_.requests) / static_cast<double>(workload_.concurrency);
   }
 
   bool holds(double load) {
-    const inference_workload w = with_load(work_, load);
+    const inference_workload w = with_load(workload_, load);
     serving_run run = serve(s_.platform, s_.stack, s_.model, w);
     ++out_.runs;
     if (!run.reasons.empty()) refuse(s_, run.reasons.front());
@@ -123,7 +123,7 @@ class load_search {
   }
 
   const scenario& s_;
-  const inference_workload& work_;
+  const inference_workload& workload_;
   highest_load out_;
   double in_flight_ = 0;  ///< in the last run
 };

@@ -9,8 +9,8 @@ namespace nvlsim {
 namespace {
 
 constexpr std::int64_t requests_of_client = 4;
-constexpr std::int64_t least_requests = 32;  // per replica
-constexpr std::int64_t most_racks = 1'000'000;
+constexpr std::int64_t min_requests = 32;  // per replica
+constexpr std::int64_t max_racks = 1'000'000;
 
 inference_workload with_layout(inference_workload w, int tp, int ep, int attention_dp, std::int64_t gpus) {
   w.tp = tp;
@@ -55,7 +55,7 @@ bool measure(const scenario& s, inference_workload& w, inference_metrics& out, s
   }
   const inference_run run = plan_inference(s.platform, s.stack, s.model, w);
   if (!run.reasons.empty()) return reason = run.reasons.front(), false;
-  out = measure_inference(run, evaluate(run.work));
+  out = measure_inference(run, evaluate(run.planned));
   return true;
 }
 
@@ -94,18 +94,18 @@ pareto_study study_pareto(scenario s, std::int64_t gpus, const std::vector<std::
   out.gpus = gpus > 0 ? gpus : std::int64_t{given->gpus()};
   const std::int64_t rack = std::max(1, s.platform.gpus_per_rack());
   s.platform.racks = std::max(s.platform.racks,
-                              static_cast<int>(std::min<std::int64_t>((out.gpus + rack - 1) / rack, most_racks)));
+                              static_cast<int>(std::min<std::int64_t>((out.gpus + rack - 1) / rack, max_racks)));
   const std::vector<inference_workload> all = layouts(s, base, out.gpus);
   const std::size_t loops = all.size() * clients.size();
   for (const inference_workload& layout : all) {
     std::size_t done = static_cast<std::size_t>(&layout - all.data()) * clients.size();
     const std::string name = layout_name(layout);
-    const std::int64_t lanes = std::int64_t{layout.replicas} * layout.pp;
+    const std::int64_t workers = std::int64_t{layout.replicas} * layout.pp;
     for (const std::int64_t n : clients) {
       if (report) report(done++, loops);
       inference_workload w = layout;
       w.concurrency = n;
-      w.requests = std::max(requests_of_client * n, least_requests * std::min(lanes, n));
+      w.requests = std::max(requests_of_client * n, min_requests * std::min(workers, n));
       pareto_point p{name, w.tp, w.pp, w.ep, w.attention_dp, w.replicas, n, {}, false};
       std::string reason;
       if (measure(s, w, p.metrics, reason)) {

@@ -174,7 +174,7 @@ class searcher {
     pruning pruned;
     std::int64_t evaluated = 0;
   };
-  void work(worker& w);
+  void try_groups(worker& w);
   void try_group(worker& w, std::size_t group);
   void report(std::int64_t more);
   const constraint* broken(const std::vector<value>& parameters) const;
@@ -343,7 +343,7 @@ void searcher::report(std::int64_t more) {
   options_.report(done_, candidates_);
 }
 
-void searcher::work(worker& w) {
+void searcher::try_groups(worker& w) {
   // Small batches if there are few groups: each may take seconds, and every thread should get some.
   const std::size_t at_once = std::clamp<std::size_t>(order_.size() / 1024, 1, 8);
   for (std::size_t first; (first = next_.fetch_add(at_once)) < order_.size();) {
@@ -365,7 +365,7 @@ search_result searcher::run() {
   std::vector<std::thread> threads;
   const auto guarded = [&](std::size_t i) {
     try {
-      work(workers[i]);
+      try_groups(workers[i]);
     } catch (...) {
       failures[i] = std::current_exception();
     }

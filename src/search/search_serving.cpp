@@ -91,9 +91,9 @@ class space final : public search_space {
       out.reason = run.reasons.front();
       return out;
     }
-    split_lanes(run, {machine_, base_.stack, base_.model, w}, true);
+    split_workers(run, {machine_, base_.stack, base_.model, w}, true);
     result r;
-    add_inference_sections(r, machine_, w, run, evaluate(run.work));
+    add_inference_sections(r, machine_, w, run, evaluate(run.planned));
     out.metrics = numbers_of(r);
     return out;
   }

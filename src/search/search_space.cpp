@@ -54,10 +54,10 @@ allowed_values::allowed_values(const std::vector<search_restriction>& restrictio
     for (std::string& text : r.values) {
       if (it->words.empty()) {
         const auto n = count_in(text);
-        if (!n || *n < it->least)
+        if (!n || *n < it->min)
           problems.add("--only", "",
                        fmt::format("{}: \"{}\" is not a whole number{}", r.parameter, text,
-                                   it->least > 0 ? " of at least 1" : ""));
+                                   it->min > 0 ? " of at least 1" : ""));
         continue;
       }
       const auto like = std::find_if(it->words.begin(), it->words.end(),

@@ -43,7 +43,7 @@ class search_space {
 struct search_parameter {
   std::string name, own;
   std::vector<std::string> words = {};  ///< allowed words; empty for a number
-  std::int64_t least = 1;               ///< lowest number
+  std::int64_t min = 1;                 ///< lowest number
 };
 
 /// The parameter values that a search may use.

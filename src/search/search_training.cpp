@@ -228,8 +228,8 @@ class space final : public search_space {
  private:
   std::vector<search_parameter> known_parameters(const training_workload& w) const {
     const parallelism& p = w.par;
-    const auto count = [](std::int64_t n, std::int64_t least = 1) {
-      return search_parameter{"", std::to_string(n), {}, least};
+    const auto count = [](std::int64_t n, std::int64_t min = 1) {
+      return search_parameter{"", std::to_string(n), {}, min};
     };
     const auto words = [](std::string_view own, std::vector<std::string> all) {
       return search_parameter{"", std::string(own), std::move(all)};
@@ -265,8 +265,8 @@ class space final : public search_space {
           if (tp > place_.gpus_per_domain || pp > layers || !allowed.allows("tp", tp) ||
               !allowed.allows("pp", pp) || !allowed.allows("cp", cp) || !allowed.allows("dp", dp))
             continue;
-          const std::int64_t most = layers / pp;  // offload none, half or all of a stage's layers
-          offloads_[pp] = allowed.integers("offload_layers", {0, most / 2, most});
+          const std::int64_t max = layers / pp;  // offload none, half or all of a stage's layers
+          offloads_[pp] = allowed.integers("offload_layers", {0, max / 2, max});
           for (const std::int64_t vp : allowed.integers("vp", chunk_counts(layers, pp)))
             add_pipelines({tp, pp, vp, cp, dp}, w, allowed);
         }
@@ -367,8 +367,8 @@ class space final : public search_space {
   }
 
   training_metrics measured(const training_workload& w) const {
-    const plan work = plan_training(machine_, base_.stack, base_.model, w);
-    return measure_training(machine_, base_.model, w, work, evaluate(work));
+    const plan planned = plan_training(machine_, base_.stack, base_.model, w);
+    return measure_training(machine_, base_.model, w, planned, evaluate(planned));
   }
 
   const scenario& base_;

@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "nvlsim/serving/inference.hpp"
-#include "serving/worker.hpp"
+#include "serving/batch_scheduler.hpp"
 
 namespace nvlsim {
 
@@ -14,7 +14,7 @@ batching_schedule schedule_requests(const request_lengths& lengths, const schedu
   batching_schedule out;
   out.requests.reserve(lengths.size());
   for (const auto& [input, output] : lengths) out.requests.push_back({.input = input, .output = output});
-  lane one(limits);
+  batch_scheduler one(limits);
   std::size_t sent = 0, seen = 0;  // requests sent by clients, and seen by the engine
   const auto see = [&] {
     for (; seen < sent; ++seen)

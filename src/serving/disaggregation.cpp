@@ -5,16 +5,16 @@
 #include <tuple>
 
 #include "nvlsim/diagnostics/diagnostics.hpp"
-#include "serving/worker.hpp"
+#include "serving/batch_scheduler.hpp"
 
 namespace nvlsim {
 namespace {
 
-enum class happening { sent, prefill_done, delivered, decode_done };
+enum class event_kind { sent, prefill_done, delivered, decode_done };
 struct event {
   double at_s;
   std::int64_t order;  ///< of events at the same time: first in, first out
-  happening what;
+  event_kind what;
   std::int32_t subject;  ///< request or worker
   bool operator>(const event& o) const { return std::tie(at_s, order) > std::tie(o.at_s, o.order); }
 };
@@ -24,8 +24,8 @@ class pools {
   pools(const request_lengths& lengths, const pool_setup& s, const pool_prices& prices)
       : setup_(s), prices_(prices) {
     if (!s.prompts_cached)
-      prefill_.assign(static_cast<std::size_t>(s.prefill.workers), lane_at_work(s.prefill.lane));
-    decode_.assign(static_cast<std::size_t>(s.decode.workers), lane_at_work(s.decode.lane));
+      prefill_.assign(static_cast<std::size_t>(s.prefill.workers), worker_state(s.prefill.worker));
+    decode_.assign(static_cast<std::size_t>(s.decode.workers), worker_state(s.decode.worker));
     for (const auto& [input, output] : lengths) out_.requests.push_back({.input = input, .output = output});
     out_.prefill.resize(prefill_.size());
     out_.prefill_begin_s.resize(prefill_.size());
@@ -39,7 +39,7 @@ class pools {
     const std::size_t n = out_.requests.size();
     const std::size_t first =
         setup_.concurrency > 0 ? std::min(n, static_cast<std::size_t>(setup_.concurrency)) : n;
-    for (; sent_ < first; ++sent_) add(0, happening::sent, static_cast<std::int32_t>(sent_));
+    for (; sent_ < first; ++sent_) add(0, event_kind::sent, static_cast<std::int32_t>(sent_));
     while (!events_.empty()) {
       now_ = events_.top().at_s;
       while (!events_.empty() && events_.top().at_s == now_) {
@@ -53,24 +53,24 @@ class pools {
     }
     if (ended_ < n) throw internal_error("disaggregation: a request fits no worker");
     out_.makespan_s = now_;
-    for (const lane_at_work& w : decode_)
-      out_.peak_kv_tokens = std::max(out_.peak_kv_tokens, w.engine.peak_kv_tokens());
+    for (const worker_state& w : decode_)
+      out_.peak_kv_tokens = std::max(out_.peak_kv_tokens, w.scheduler.peak_kv_tokens());
     return std::move(out_);
   }
 
  private:
   pooled_request& request(std::int32_t i) { return out_.requests[static_cast<std::size_t>(i)]; }
-  void add(double at_s, happening what, std::int32_t subject) { events_.push({at_s, order_++, what, subject}); }
+  void add(double at_s, event_kind what, std::int32_t subject) { events_.push({at_s, order_++, what, subject}); }
 
   void handle(const event& e) {
     switch (e.what) {
-      case happening::sent:
+      case event_kind::sent:
         return send(e.subject);
-      case happening::prefill_done:
+      case event_kind::prefill_done:
         return end_prefill(static_cast<std::size_t>(e.subject));
-      case happening::delivered:
+      case event_kind::delivered:
         return deliver(e.subject);
-      case happening::decode_done:
+      case event_kind::decode_done:
         return end_decode(static_cast<std::size_t>(e.subject));
     }
   }
@@ -86,32 +86,32 @@ class pools {
     const std::size_t to =
         least_in_turn(prefill_.size(), prefill_turn_, [&](std::size_t k) { return prefill_[k].load(); });
     r.prefill_worker = static_cast<std::int32_t>(to);
-    prefill_[to].engine.submit(i, r.input, 1);  // its output is the first token
+    prefill_[to].scheduler.submit(i, r.input, 1);  // its output is the first token
   }
 
   void begin_prefill(std::size_t index) {
-    lane_at_work& w = prefill_[index];
-    if (w.busy || w.engine.idle()) return;
+    worker_state& w = prefill_[index];
+    if (w.busy || w.scheduler.idle()) return;
     const auto number = static_cast<std::int32_t>(out_.prefill[index].size());
-    const iteration it = w.engine.step();
-    for (const auto& [i, cached] : w.engine.last().admitted) {
+    const iteration it = w.scheduler.step();
+    for (const auto& [i, cached] : w.scheduler.last().admitted) {
       request(i).prefill_begin_s = now_;
       request(i).prefill_first = number;
     }
-    for (const std::int32_t i : w.engine.last().finished) request(i).prefill_last = number;
+    for (const std::int32_t i : w.scheduler.last().finished) request(i).prefill_last = number;
     w.now = it;
     w.busy = true;
     const double time = prices_.prefill(it);
     out_.prefill[index].push_back(it);
     out_.prefill_begin_s[index].push_back(now_);
     out_.prefill_s[index].push_back(time);
-    add(now_ + time, happening::prefill_done, static_cast<std::int32_t>(index));
+    add(now_ + time, event_kind::prefill_done, static_cast<std::int32_t>(index));
   }
 
   void end_prefill(std::size_t index) {
-    lane_at_work& w = prefill_[index];
+    worker_state& w = prefill_[index];
     w.busy = false;
-    for (const std::int32_t i : w.engine.last().finished) {
+    for (const std::int32_t i : w.scheduler.last().finished) {
       pooled_request& r = request(i);
       r.prefill_end_s = now_;
       if (r.output == 1) {
@@ -121,7 +121,7 @@ class pools {
       }
       // A worker sends caches one after the other.
       w.port_free = std::max(w.port_free, now_) + prices_.transfer(r.input);
-      add(w.port_free, happening::delivered, i);
+      add(w.port_free, event_kind::delivered, i);
     }
   }
 
@@ -132,31 +132,31 @@ class pools {
         least_in_turn(decode_.size(), decode_turn_, [&](std::size_t k) { return decode_[k].in_hand; });
     r.decode_worker = static_cast<std::int32_t>(to);
     decode_[to].in_hand += 1;
-    decode_[to].engine.submit_cached(i, r.input, r.output);
+    decode_[to].scheduler.submit_cached(i, r.input, r.output);
   }
 
   void begin_decode(std::size_t index) {
-    lane_at_work& w = decode_[index];
-    if (w.busy || w.engine.idle()) return;
+    worker_state& w = decode_[index];
+    if (w.busy || w.scheduler.idle()) return;
     const auto number = static_cast<std::int32_t>(out_.decode[index].size());
-    const iteration it = w.engine.step();
-    for (const std::int32_t i : w.engine.last().taken_over) {
+    const iteration it = w.scheduler.step();
+    for (const std::int32_t i : w.scheduler.last().taken_over) {
       request(i).decode_begin_s = now_;
       request(i).decode_first = number;
     }
-    for (const std::int32_t i : w.engine.last().finished) request(i).decode_last = number;
+    for (const std::int32_t i : w.scheduler.last().finished) request(i).decode_last = number;
     w.busy = true;
     const double time = prices_.decode(it);
     out_.decode[index].push_back(it);
     out_.decode_begin_s[index].push_back(now_);
     out_.decode_s[index].push_back(time);
-    add(now_ + time, happening::decode_done, static_cast<std::int32_t>(index));
+    add(now_ + time, event_kind::decode_done, static_cast<std::int32_t>(index));
   }
 
   void end_decode(std::size_t index) {
-    lane_at_work& w = decode_[index];
+    worker_state& w = decode_[index];
     w.busy = false;
-    for (const std::int32_t i : w.engine.last().finished) {
+    for (const std::int32_t i : w.scheduler.last().finished) {
       w.in_hand -= 1;
       end_request(i);
     }
@@ -167,12 +167,12 @@ class pools {
     ++ended_;
     if (sent_ == out_.requests.size()) return;
     request(static_cast<std::int32_t>(sent_)).sent_after = i;
-    add(now_, happening::sent, static_cast<std::int32_t>(sent_++));
+    add(now_, event_kind::sent, static_cast<std::int32_t>(sent_++));
   }
 
   const pool_setup& setup_;
   const pool_prices& prices_;
-  std::vector<lane_at_work> prefill_, decode_;
+  std::vector<worker_state> prefill_, decode_;
   std::priority_queue<event, std::vector<event>, std::greater<>> events_;
   pooled_schedule out_;
   std::size_t sent_ = 0, ended_ = 0;

@@ -104,7 +104,7 @@ std::vector<std::string> stack_reasons(const platform& p, const stack& s, const 
 }
 
 /// Number of requests to draw; one if there are too many to simulate.
-std::int64_t drawn(std::int64_t requests) { return requests > most_requests ? 1 : requests; }
+std::int64_t drawn(std::int64_t requests) { return requests > max_requests ? 1 : requests; }
 
 /// Reasons that concern the longest of the requests, and the iterations that they all take.
 std::vector<std::string> load_reasons(const serving_case& c, const serving_memory& mem,
@@ -112,7 +112,7 @@ std::vector<std::string> load_reasons(const serving_case& c, const serving_memor
                                       std::int64_t requests) {
   std::vector<std::string> out;
   const model& m = c.net;
-  const inference_workload& w = c.work;
+  const inference_workload& w = c.workload;
   const engine_settings& set = limits.settings;
   if (m.max_positions > 0 && longest.whole > m.max_positions)
     out.push_back(
@@ -125,44 +125,44 @@ std::vector<std::string> load_reasons(const serving_case& c, const serving_memor
   if (caches && mem.kv_capacity_tokens == 0) {
     out.push_back(mem.no_cache);
   } else if (const std::int64_t needed = held_tokens(limits, longest.whole);
-             caches && needed > most_of_one(limits)) {
+             caches && needed > max_request_tokens(limits)) {
     out.push_back(fmt::format("the longest request needs {} KV tokens; the cache {}holds {}", needed,
-                              limits.ranks > 1 ? "of a rank " : "", most_of_one(limits)));
+                              limits.ranks > 1 ? "of a rank " : "", max_request_tokens(limits)));
   }
   std::int64_t batch = std::min(set.max_batch_size, set.max_num_tokens);
   if (w.load == load_kind::closed_loop) batch = std::min(batch, w.concurrency);
   const double iterations =
       static_cast<double>(requests) * w.output.mean / (static_cast<double>(batch) * limits.tokens_per_step);
-  if (iterations > static_cast<double>(most_iterations))
+  if (iterations > static_cast<double>(max_iterations))
     out.push_back(
-        fmt::format("a replica needs at least {:.0f} iterations; the limit is {}", iterations, most_iterations));
+        fmt::format("a replica needs at least {:.0f} iterations; the limit is {}", iterations, max_iterations));
   return out;
 }
 
-/// Lanes with `requests` requests and `clients` clients each.
-struct lane_group {
-  std::int64_t lanes = 0, requests = 0, clients = 0;
+/// Workers with `requests` requests and `clients` clients each.
+struct worker_group {
+  std::int64_t workers = 0, requests = 0, clients = 0;
 };
 
-/// Distributes requests over lanes in turn, so some lanes may have one more. In a closed loop requests go to
-/// clients, and clients to lanes; lanes without a client get no requests.
-std::vector<lane_group> deal(const inference_workload& w) {
+/// Distributes requests over workers in turn, so some workers may have one more. In a closed loop requests go to
+/// clients, and clients to workers; workers without a client get no requests.
+std::vector<worker_group> deal(const inference_workload& w) {
   const bool closed = w.load == load_kind::closed_loop;
-  const std::int64_t all = std::int64_t{w.replicas} * w.pp, lanes = closed ? std::min(all, w.concurrency) : all;
+  const std::int64_t all = std::int64_t{w.replicas} * w.pp, workers = closed ? std::min(all, w.concurrency) : all;
   const std::int64_t of_client = closed ? w.requests / w.concurrency : 0,
                      dealt = w.requests - of_client * w.concurrency * closed;
-  const std::int64_t each = dealt / lanes, more = dealt % lanes;
-  const std::int64_t clients = closed ? w.concurrency / lanes : 0;
-  const std::int64_t more_clients = closed ? w.concurrency % lanes : 0;
-  std::vector<lane_group> out;
-  std::vector<std::int64_t> cuts = {0, std::min(more, more_clients), std::max(more, more_clients), lanes};
+  const std::int64_t each = dealt / workers, more = dealt % workers;
+  const std::int64_t clients = closed ? w.concurrency / workers : 0;
+  const std::int64_t more_clients = closed ? w.concurrency % workers : 0;
+  std::vector<worker_group> out;
+  std::vector<std::int64_t> cuts = {0, std::min(more, more_clients), std::max(more, more_clients), workers};
   for (std::size_t i = 0; i + 1 < cuts.size(); ++i) {
     if (cuts[i + 1] == cuts[i]) continue;
     const std::int64_t first = cuts[i];
     const std::int64_t here = clients + (first < more_clients ? 1 : 0);
     out.push_back({cuts[i + 1] - first, here * of_client + each + (first < more ? 1 : 0), here});
   }
-  if (all > lanes) out.push_back({all - lanes, 0, 0});
+  if (all > workers) out.push_back({all - workers, 0, 0});
   return out;
 }
 
@@ -185,10 +185,10 @@ std::vector<std::string> assumptions(const platform& p, const stack& s, const mo
         "all replicas draw the same request lengths; replicas with equally many requests form one class");
   if (w.input.spread == 0 && w.output.spread == 0)
     out.emplace_back("all requests have the same length, so they start and end in lockstep, unlike real ones");
-  const std::int64_t lanes = std::int64_t{w.replicas} * w.pp;
+  const std::int64_t workers = std::int64_t{w.replicas} * w.pp;
   const std::int64_t busy = w.load == load_kind::closed_loop ? std::min(w.requests, w.concurrency) : w.requests;
-  if (busy < lanes)
-    out.push_back(fmt::format("{} of {} workers (replicas x pp) have no requests", lanes - busy, lanes));
+  if (busy < workers)
+    out.push_back(fmt::format("{} of {} workers (replicas x pp) have no requests", workers - busy, workers));
   if (!s.inference->sustained_factor.contains(p.gpu.name))
     out.push_back(
         fmt::format("the sustained rate of {} is unknown; the rate in a short benchmark is used", p.gpu.name));
@@ -199,14 +199,14 @@ std::vector<std::string> assumptions(const platform& p, const stack& s, const mo
 }
 
 /// One operation per iteration. Equal iterations share a template.
-stream run_of(const batching_schedule& schedule, iteration_costs& costs, plan& work,
+stream run_of(const batching_schedule& schedule, iteration_costs& costs, plan& planned,
               std::map<iteration, std::int32_t>& known, bool explained) {
   stream out;
   out.operations.reserve(schedule.iterations.size());
   for (const iteration& it : schedule.iterations) {
     const auto [at, is_new] = known.try_emplace(it);
-    if (is_new) at->second = work.add_template(costs.price(it, explained));
-    work.append(out, at->second, {});
+    if (is_new) at->second = planned.add_template(costs.price(it, explained));
+    planned.append(out, at->second, {});
   }
   return out;
 }
@@ -239,8 +239,8 @@ std::vector<std::string> serving_problems(const platform& p, const stack& s, con
 }
 
 void refuse_many(std::vector<std::string>& reasons, std::int64_t requests, const char* whose) {
-  if (requests > most_requests)
-    reasons.push_back(fmt::format("{} requests{} exceed the limit of {}", requests, whose, most_requests));
+  if (requests > max_requests)
+    reasons.push_back(fmt::format("{} requests{} exceed the limit of {}", requests, whose, max_requests));
 }
 
 schedule_limits limits_of(const inference_profile& engine, const inference_workload& w,
@@ -275,7 +275,7 @@ std::int64_t held_tokens(const schedule_limits& l, std::int64_t tokens) {
   return (tokens + l.kv_block_tokens - 1) / l.kv_block_tokens * l.kv_block_tokens + l.sequence.beside(tokens);
 }
 
-std::int64_t most_of_one(const schedule_limits& l) { return l.kv_capacity_tokens / l.ranks; }
+std::int64_t max_request_tokens(const schedule_limits& l) { return l.kv_capacity_tokens / l.ranks; }
 
 request_extent extent_of(const request_lengths& lengths) {
   request_extent out;
@@ -312,7 +312,7 @@ void run_pools(const serving_case& c, bool explained, inference_run& run) {
     run.reasons.push_back(
         fmt::format("the longest request has {} tokens; {} takes {}", longest.whole, m.name, m.max_positions));
   const pool_setup setup = setup_pools(c, longest, run.reasons);
-  run.kv_capacity_tokens = setup.decode.lane.kv_capacity_tokens;
+  run.kv_capacity_tokens = setup.decode.worker.kv_capacity_tokens;
   if (w.load == load_kind::static_batch)
     run.reasons.emplace_back("static_batch is not supported with pools, which take requests one by one");
   if (!run.reasons.empty()) return;
@@ -339,7 +339,7 @@ inference_run plan_inference(const platform& p, const stack& s, const model& m, 
   const serving_memory memory = plan_serving_memory(p, s, m, w);
   run.memory = memory.report;
   run.kv_capacity_tokens = memory.kv_capacity_tokens;
-  const std::vector<lane_group> groups = deal(w);
+  const std::vector<worker_group> groups = deal(w);
   const std::int64_t each = groups.front().requests;
   refuse_many(run.reasons, each, " per replica");
   const request_lengths lengths = draw_lengths(w, drawn(each));
@@ -354,17 +354,17 @@ inference_run plan_inference(const platform& p, const stack& s, const model& m, 
   if (behind_server(w)) run.front_end = s.inference->front_end;
   iteration_costs costs(p, s, m, w);
   std::map<iteration, std::int32_t> known;
-  for (const lane_group& g : groups) {
+  for (const worker_group& g : groups) {
     limits.concurrency = g.clients;
     const std::string held_up = prompts_held_up(limits, longest.prompt, g.clients > 0 ? g.clients : g.requests);
     if (!held_up.empty() && std::find(run.notes.begin(), run.notes.end(), held_up) == run.notes.end())
       run.notes.push_back(held_up);
     run.schedules.push_back(
         schedule_requests({lengths.begin(), lengths.begin() + static_cast<std::ptrdiff_t>(g.requests)}, limits));
-    run.lanes.push_back(g.lanes);
-    run.work.classes.push_back({fmt::format("replica of {} requests", g.requests),
-                                g.lanes * w.tp * w.attention_dp,
-                                {run_of(run.schedules.back(), costs, run.work, known, explained)}});
+    run.workers.push_back(g.workers);
+    run.planned.classes.push_back({fmt::format("replica of {} requests", g.requests),
+                                   g.workers * w.tp * w.attention_dp,
+                                   {run_of(run.schedules.back(), costs, run.planned, known, explained)}});
   }
   return run;
 }

@@ -92,9 +92,9 @@ std::vector<iteration_use> iteration_prices::uses(bool explained) {
     iteration_use one{costs_.price(it, explained), u.count, u.seconds};
     if (u.swapped > 0) {
       const seconds each = seconds::from_base(u.swapped / u.count);
-      one.work.parts.push_back({work_kind::memory_bound, "cache to and from CPU memory", each, 1,
-                                std::make_shared<part_facts>(facts_of_wait(resource::c2c, each))});
-      one.work.duration += each;
+      one.operation.parts.push_back({part_kind::memory_bound, "cache to and from CPU memory", each, 1,
+                                     std::make_shared<part_facts>(facts_of_wait(resource::c2c, each))});
+      one.operation.duration += each;
     }
     out.push_back(std::move(one));
   }

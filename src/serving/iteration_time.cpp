@@ -28,10 +28,10 @@ attention_params at_rate(const attention_params& in_tables, Factor factor) {
 /// Collects parts and their energy.
 struct template_builder {
   bool explained = false;
-  work_template out = {};
+  operation_template out = {};
   joules energy = {};
 
-  void operator()(work_kind kind, const char* name, const time_and_energy& c, int repeat) {
+  void operator()(part_kind kind, const char* name, const time_and_energy& c, int repeat) {
     if (c.time <= seconds{}) return;
     out.parts.push_back({kind, name, c.time, repeat});
     if (explained) out.parts.back().facts = std::make_shared<part_facts>(c.facts);
@@ -43,7 +43,7 @@ struct template_builder {
 
 struct time_adder {
   seconds total;
-  void operator()(work_kind, const char*, const time_and_energy& c, int repeat) { total += c.time * repeat; }
+  void operator()(part_kind, const char*, const time_and_energy& c, int repeat) { total += c.time * repeat; }
   seconds so_far() const { return total; }
 };
 
@@ -73,7 +73,7 @@ iteration_content content_of(const iteration& it) {
 }
 
 iteration_costs::iteration_costs(const platform& p, const stack& s, const model& m, const inference_workload& w)
-    : platform_(p), stack_(s), model_(m), work_(w), costs_(costs_for(s, p.gpu, m)),
+    : platform_(p), stack_(s), model_(m), workload_(w), costs_(costs_for(s, p.gpu, m)),
       kernels_(kernels_for(s, p.gpu)), slices_(slice_layers(m, ranks_of(w))), layers_(slices_.size()) {
   if (w.drafts.draft_tokens > 0)
     for (layer_slice& l : slice_layers(m.mtp_block, m.hidden, ranks_of(w))) slices_.push_back(std::move(l));
@@ -107,7 +107,7 @@ iteration_costs::iteration_costs(const platform& p, const stack& s, const model&
                                                                   : w.requests;
   busy_stages_ = static_cast<double>(std::clamp<std::int64_t>((at_once + w.replicas - 1) / w.replicas, 1, w.pp));
   const engine_settings set = settings_of(*s.inference, w);
-  most_in_graph_ = static_cast<double>(set.cuda_graph_max_batch_size);
+  max_in_graph_ = static_cast<double>(set.cuda_graph_max_batch_size);
   if (behind_server(w)) {  // tokens are streamed
     sequence_host_ += s.inference->front_end.sequence_host * replies_a_step(w, set);
     request_host_ += s.inference->front_end.request_host;
@@ -159,11 +159,11 @@ time_and_energy iteration_costs::elementwise(const layer_slice& l, double rows) 
 
 /// All-reduce of activations of width `width`.
 time_and_energy iteration_costs::all_reduce(double rows, double width) const {
-  if (work_.tp == 1) return {};
+  if (workload_.tp == 1) return {};
   const auto size = bytes::from_base(rows * width * activation_bytes);
   const collective_profile& profile = stack_.collectives;
-  const int domains = domains_of(platform_, work_.tp);
-  const comm_group group{.ranks = work_.tp, .domains = domains};
+  const int domains = domains_of(platform_, workload_.tp);
+  const communicator group{.ranks = workload_.tp, .domains = domains};
   const collective_options in_place{.algorithm = {}, .in_place = true};
   const collective_cost library =
       collective_time(profile, platform_, {collective::all_reduce, size, group, in_place});
@@ -175,8 +175,8 @@ time_and_energy iteration_costs::all_reduce(double rows, double width) const {
                     name(collective::all_reduce),
                     library.algorithm};
   if (domains > 1) return transferred(t, size * 2);
-  if (const auto start = custom_all_reduce_time(profile, platform_, {}, work_.tp)) {
-    const auto full = custom_all_reduce_time(profile, platform_, size, work_.tp);
+  if (const auto start = custom_all_reduce_time(profile, platform_, {}, workload_.tp)) {
+    const auto full = custom_all_reduce_time(profile, platform_, size, workload_.tp);
     const seconds fused =
         start->time * costs_.reduce_latency_factor + (full->time - start->time) / costs_.reduce_rate_factor;
     if (fused < t.time)
@@ -192,41 +192,43 @@ time_and_energy iteration_costs::all_reduce(double rows, double width) const {
 }
 
 time_and_energy iteration_costs::stage_send(double rows, bool leaves_domain) const {
-  const auto size = bytes::from_base(rows * static_cast<double>(model_.hidden) * activation_bytes / work_.tp);
-  const comm_group pair{.ranks = 2, .domains = leaves_domain ? 2 : 1, .apart = work_.tp * work_.attention_dp};
+  const auto size = bytes::from_base(rows * static_cast<double>(model_.hidden) * activation_bytes / workload_.tp);
+  const communicator pair{
+      .ranks = 2, .domains = leaves_domain ? 2 : 1, .stride = workload_.tp * workload_.attention_dp};
   return transferred(price_transfer(stack_.collectives, platform_, collective::send_recv, size, pair), size * 2);
 }
 
 /// Number of sends between stages that leave an NVLink domain.
 int iteration_costs::sends_out() const {
-  const int fit = std::max(1, platform_.gpus_per_rack() / (work_.tp * work_.attention_dp));  // stages per domain
-  return (work_.pp + fit - 1) / fit - 1;
+  const int fit =
+      std::max(1, platform_.gpus_per_rack() / (workload_.tp * workload_.attention_dp));  // stages per domain
+  return (workload_.pp + fit - 1) / fit - 1;
 }
 
 /// Time that a full pipeline waits for its slowest stage: the one with most layers, or the last with the LM head.
 seconds iteration_costs::stage_wait(seconds layers, seconds head) const {
-  const double full = fullest_stage(model_, work_.pp), all = static_cast<double>(model_.layers.size());
-  const seconds slowest = std::max(layers * full, layers * (std::floor(all / work_.pp) / all) + head);
+  const double full = fullest_stage(model_, workload_.pp), all = static_cast<double>(model_.layers.size());
+  const seconds slowest = std::max(layers * full, layers * (std::floor(all / workload_.pp) / all) + head);
   return std::max(slowest * busy_stages_ - (layers + head), seconds{});
 }
 
 // A token is sent to each rank with one of its experts, and its result comes back.
 // [docs/models-and-assumptions.md#inference-experts]
 time_and_energy iteration_costs::exchange(const layer_slice& l, double tokens) const {
-  if (work_.attention_dp == 1) return {};
+  if (workload_.attention_dp == 1) return {};
   const double hidden = l.expert_hidden(static_cast<double>(model_.hidden));
-  if (const int domains = domains_of(platform_, work_.attention_dp); domains > 1) {
+  if (const int domains = domains_of(platform_, workload_.attention_dp); domains > 1) {
     // Between domains a token is sent once to each domain with one of its experts.
     const double sent = places_reached(domains, static_cast<double>(l.spec.moe.top_k));
     const auto size = bytes::from_base(tokens * sent * hidden * activation_bytes);
     const collective_cost c =
         collective_time(stack_.collectives, platform_,
-                        {collective::all_to_all, size, {.ranks = work_.attention_dp, .domains = domains}});
+                        {collective::all_to_all, size, {.ranks = workload_.attention_dp, .domains = domains}});
     return timed(precision::bf16, {.time = costs_.exchange_time + c.time * 2, .work = {}, .moved = {}});
   }
   // Worst case: all experts of a token are on different ranks. The busiest rank, which all wait for, receives more
   // than the mean of random routing.
-  const expert_traffic t{tokens, static_cast<double>(l.spec.moe.top_k), hidden, work_.attention_dp, 1, true};
+  const expert_traffic t{tokens, static_cast<double>(l.spec.moe.top_k), hidden, workload_.attention_dp, 1, true};
   seconds time = costs_.exchange_time;
   const auto dispatch = expert_exchange_time(stack_.collectives, platform_, dispatch_kernel, t);
   const auto idle = expert_exchange_time(stack_.collectives, platform_, dispatch_kernel,
@@ -235,7 +237,7 @@ time_and_energy iteration_costs::exchange(const layer_slice& l, double tokens) c
   const bytes sent =
       bytes::from_base(2 * tokens * t.reach() * t.hidden * activation_bytes);  // dispatch and combine
   return transferred(
-      {time, costs_.exchange_time, {{sent, sent}, {}}, sent, {.ranks = work_.ep}, "expert_exchange", {}}, {});
+      {time, costs_.exchange_time, {{sent, sent}, {}}, sent, {.ranks = workload_.ep}, "expert_exchange", {}}, {});
 }
 
 void iteration_costs::add_experts(const layer_slice& l, double tokens, double expert_tokens,
@@ -250,15 +252,15 @@ void iteration_costs::add_experts(const layer_slice& l, double tokens, double ex
   const gemm_route& r = routes_.at(weight_role::expert);
   const gemm_shape up{.m = rows / hit, .n = l.expert_up_width(), .k = hidden, .groups = hit};
   const gemm_shape down{.m = rows / hit, .n = hidden, .k = l.expert_ffn, .groups = hit};
-  out.push_back({work_kind::gemm, "experts up", gemm(r, up), 1});
-  out.push_back({work_kind::gemm, "experts down", gemm(r, down), 1});
+  out.push_back({part_kind::gemm, "experts up", gemm(r, up), 1});
+  out.push_back({part_kind::gemm, "experts down", gemm(r, down), 1});
   // Permute and combine read and write each copy of a token.
   kernel_cost routing =
       stream_cost(platform_.gpu, stream_, bytes::from_base(rows * hidden * 3 * activation_bytes));
   routing.time += costs_.expert_layer_time;
   routing.launch += costs_.expert_layer_time;
-  out.push_back({work_kind::memory_bound, "routing", timed(precision::bf16, routing), 1});
-  out.push_back({work_kind::ep, "exchange", exchange(l, tokens), 1});
+  out.push_back({part_kind::memory_bound, "routing", timed(precision::bf16, routing), 1});
+  out.push_back({part_kind::ep, "exchange", exchange(l, tokens), 1});
 }
 
 iteration_costs::token_costs iteration_costs::layer_costs(const layer_slice& l, double tokens,
@@ -266,18 +268,18 @@ iteration_costs::token_costs iteration_costs::layer_costs(const layer_slice& l, 
   token_costs c;
   const auto add = [&](const std::vector<rank_gemm>& gemms, std::vector<named_cost>& out) {
     for (const rank_gemm& g : gemms)
-      out.push_back({work_kind::gemm, g.name, gemm(routes_.at(g.role), {.m = tokens, .n = g.n, .k = g.k}), 1});
+      out.push_back({part_kind::gemm, g.name, gemm(routes_.at(g.role), {.m = tokens, .n = g.n, .k = g.k}), 1});
   };
   add(l.before_attention, c.before);
   add(l.after_attention, c.after);
   if (l.spec.routed()) add_experts(l, tokens, expert_tokens, c.after);
-  c.after.push_back({work_kind::memory_bound, "elementwise", elementwise(l, tokens), 1});
+  c.after.push_back({part_kind::memory_bound, "elementwise", elementwise(l, tokens), 1});
   c.after.push_back(
-      {work_kind::tp, "all-reduce", all_reduce(tokens, static_cast<double>(model_.hidden)), l.blocks()});
+      {part_kind::tp, "all-reduce", all_reduce(tokens, static_cast<double>(model_.hidden)), l.blocks()});
   if (l.spec.qk_norm == qk_norm_kind::joint) {
     constexpr double sums =
         4;  // sums of squares of queries and keys: two FP32 values are as wide as four BF16 values
-    c.after.push_back({work_kind::tp, "norm all-reduce", all_reduce(tokens, sums), 1});
+    c.after.push_back({part_kind::tp, "norm all-reduce", all_reduce(tokens, sums), 1});
   }
   return c;
 }
@@ -296,7 +298,7 @@ time_and_energy iteration_costs::lm_head(std::int64_t rows) {
   const auto [at, is_new] = by_rows_.try_emplace(rows);
   if (is_new) {
     at->second = gemm(routes_.at(weight_role::sixteen_bit), {.m = static_cast<double>(rows),
-                                                             .n = static_cast<double>(model_.vocab) / work_.tp,
+                                                             .n = static_cast<double>(model_.vocab) / workload_.tp,
                                                              .k = static_cast<double>(model_.hidden)});
   }
   return at->second;
@@ -329,7 +331,7 @@ time_and_energy iteration_costs::prefill_mixer(const layer_slice& l, const itera
   if (l.scans()) {
     const scan_spec& s = l.spec.scan;
     const bool delta = l.spec.attention == attention_kind::linear;
-    const double tp = work_.tp, groups = static_cast<double>(delta ? s.key_heads : s.groups) / tp;
+    const double tp = workload_.tp, groups = static_cast<double>(delta ? s.key_heads : s.groups) / tp;
     const kernel_cost c = scan_forward_cost(
         platform_.gpu, routes_.at(weight_role::sixteen_bit).params.tensor_rate, scan_words_per_sm, stream_,
         {it.prompt_tokens, l.heads, static_cast<double>(s.head_dim), static_cast<double>(s.state), groups,
@@ -349,11 +351,11 @@ time_and_energy iteration_costs::prefill_attention(const layer_slice& l, const i
   if (l.scans() || l.spec.attention == attention_kind::compressed) return prefill_mixer(l, it);
   const bool latent = l.spec.attention == attention_kind::mla;
   const mla_spec& a = l.spec.mla;
-  const bool fp8 = bytes_per_element(work_.kv_cache) <= 1 && !latent;  // an 8-bit cache selects the FP8 kernel
+  const bool fp8 = bytes_per_element(workload_.kv_cache) <= 1 && !latent;  // an 8-bit cache selects the FP8 kernel
   const double queries = it.prompt_tokens / it.prompts;
   double pairs = it.prompt_pairs / it.prompts;
-  for (const std::int64_t most : {l.spec.window, l.spec.sparse_keys})
-    if (most > 0) pairs = std::min(pairs, queries * static_cast<double>(most));
+  for (const std::int64_t max : {l.spec.window, l.spec.sparse_keys})
+    if (max > 0) pairs = std::min(pairs, queries * static_cast<double>(max));
   const attention_shape s{.batch = it.prompts,
                           .heads = l.heads,
                           .kv_heads = latent ? l.heads : l.kv_heads,
@@ -376,16 +378,16 @@ decode_shape iteration_costs::one_vector(const layer_slice& l, double batch, dou
           .heads = l.heads,
           .kv_heads = 1,
           .head_dim = elements / 2,
-          .kv_element_bytes = bytes_per_element(work_.kv_cache)};
+          .kv_element_bytes = bytes_per_element(workload_.kv_cache)};
 }
 
 /// `products`: multiply-adds per key and head.
 kernel_cost iteration_costs::one_vector_decode(const decode_shape& s, double products) const {
   kernel_cost c = decode_attention_cost(platform_.gpu, decode_.decode, s);
-  c.work = flops::from_base(2 * s.batch * (1 + work_.drafts.draft_tokens) * s.context * s.heads * products);
+  c.work = flops::from_base(2 * s.batch * (1 + workload_.drafts.draft_tokens) * s.context * s.heads * products);
   if (const seconds by_heads = decode_.decode.launch + c.work / attention_.tensor_rate; by_heads > c.time) {
     c.time = by_heads;
-    c.limit = bound::compute;
+    c.limit = kernel_resource::compute;
   }
   return c;
 }
@@ -433,7 +435,7 @@ time_and_energy iteration_costs::decode_attention(const layer_slice& l, const it
                        .heads = l.heads,
                        .kv_heads = l.kv_heads,
                        .head_dim = l.head_dim,
-                       .kv_element_bytes = bytes_per_element(work_.kv_cache)};
+                       .kv_element_bytes = bytes_per_element(workload_.kv_cache)};
   const kernel_cost c = decode_attention_cost(platform_.gpu, decode_, s);
   time_and_energy out = timed(precision::bf16, c);
   out.facts = facts_of(platform_.gpu, c, s);
@@ -449,7 +451,7 @@ time_and_energy iteration_costs::recurrence(const layer_slice& l, const iteratio
 
 // Under attention data parallelism one rank processes a whole prompt; experts process tokens of all ranks.
 iteration_costs::rank_content iteration_costs::of_rank(const iteration_content& it) const {
-  const double dp = work_.attention_dp;
+  const double dp = workload_.attention_dp;
   rank_content r{it, 0, 0};
   if (dp > 1) {
     const double prompt = it.prompts > 0 ? it.prompt_tokens / it.prompts : 0;
@@ -462,7 +464,7 @@ iteration_costs::rank_content iteration_costs::of_rank(const iteration_content& 
             it.prompts * share,
             std::max(it.finished_prompts / dp, std::min(it.finished_prompts, 1.0))};
   }
-  const double checked = 1 + work_.drafts.draft_tokens;
+  const double checked = 1 + workload_.drafts.draft_tokens;
   r.tokens = std::max(1.0, whole(r.it.decodes * checked + r.it.prompt_tokens));
   r.expert_tokens = dp > 1 ? std::max(1.0, whole(it.decodes * checked + it.prompt_tokens)) : r.tokens;
   return r;
@@ -472,12 +474,12 @@ iteration_costs::rank_content iteration_costs::of_rank(const iteration_content& 
 template <class Sink>
 void iteration_costs::walk(const iteration_content& it, Sink&& sink) {
   const auto host = [&](const char* name, seconds t) {
-    sink(work_kind::host, name, time_and_energy{t, platform_.gpu.idle_power * t, facts_of_wait(resource::host, t)},
+    sink(part_kind::host, name, time_and_energy{t, platform_.gpu.idle_power * t, facts_of_wait(resource::host, t)},
          1);
   };
   // Ranks with sequences of their own also schedule them.
   const rank_content r = of_rank(it);
-  host("step", costs_.step_host + costs_.rank_host * std::log2(work_.tp * work_.attention_dp));
+  host("step", costs_.step_host + costs_.rank_host * std::log2(workload_.tp * workload_.attention_dp));
   host("sequences", sequence_host_ * r.it.decodes);
   host("requests", request_host_ * r.it.finished_prompts);
 
@@ -486,27 +488,27 @@ void iteration_costs::walk(const iteration_content& it, Sink&& sink) {
   for (std::size_t i = 0; i < layers_; ++i) {
     const layer_slice& l = slices_[i];
     for (const named_cost& c : costs[i].before) sink(c.kind, c.name, c.cost, c.repeat * l.layers);
-    sink(work_kind::attention, "prefill attn", prefill_attention(l, r.it), l.layers);
-    sink(work_kind::attention, "decode attn", decode_attention(l, r.it), l.layers);
-    sink(work_kind::attention, "recurrence", recurrence(l, r.it), l.layers);
+    sink(part_kind::attention, "prefill attn", prefill_attention(l, r.it), l.layers);
+    sink(part_kind::attention, "decode attn", decode_attention(l, r.it), l.layers);
+    sink(part_kind::attention, "recurrence", recurrence(l, r.it), l.layers);
     for (const named_cost& c : costs[i].after) sink(c.kind, c.name, c.cost, c.repeat * l.layers);
   }
   const seconds layers_time = sink.so_far() - before_kernels;
-  if (work_.pp > 1) {
+  if (workload_.pp > 1) {
     const int out = sends_out();
-    sink(work_kind::pp, "stage send", stage_send(r.tokens, false), work_.pp - 1 - out);
-    if (out > 0) sink(work_kind::pp, "stage send", stage_send(r.tokens, true), out);
+    sink(part_kind::pp, "stage send", stage_send(r.tokens, false), workload_.pp - 1 - out);
+    if (out > 0) sink(part_kind::pp, "stage send", stage_send(r.tokens, true), out);
   }
   const seconds before_head = sink.so_far();
-  const double checked = 1 + work_.drafts.draft_tokens;
-  sink(work_kind::gemm, "lm head", lm_head(std::llround(r.it.decodes * checked + r.it.finished_prompts)), 1);
-  if (work_.drafts.draft_tokens > 0) add_drafts(it, r.it, sink);
+  const double checked = 1 + workload_.drafts.draft_tokens;
+  sink(part_kind::gemm, "lm head", lm_head(std::llround(r.it.decodes * checked + r.it.finished_prompts)), 1);
+  if (workload_.drafts.draft_tokens > 0) add_drafts(it, r.it, sink);
   if (busy_stages_ > 1)
     if (const seconds t = stage_wait(layers_time, sink.so_far() - before_head); t > seconds{})
-      sink(work_kind::pp, "stage wait",
+      sink(part_kind::pp, "stage wait",
            time_and_energy{t, platform_.gpu.idle_power * t, facts_of_wait(resource::latency, t)}, 1);
 
-  if (it.prompt_tokens > 0 || r.it.decodes > most_in_graph_) {
+  if (it.prompt_tokens > 0 || r.it.decodes > max_in_graph_) {
     // Without a CUDA graph the host launches layer by layer, and the GPU waits if a kernel ends before the next is
     // launched.
     const double gpu = (sink.so_far() - before_kernels).base();
@@ -524,21 +526,21 @@ template <class Sink>
 void iteration_costs::add_drafts(const iteration_content& all, const iteration_content& mine, Sink&& sink) {
   const auto rows = std::max<std::int64_t>(1, std::llround(mine.decodes + mine.finished_prompts));
   const auto everywhere = std::max<std::int64_t>(1, std::llround(all.decodes + all.finished_prompts));
-  const auto& costs = of_tokens(rows, work_.attention_dp > 1 ? everywhere : rows);
-  const int n = work_.drafts.draft_tokens;
+  const auto& costs = of_tokens(rows, workload_.attention_dp > 1 ? everywhere : rows);
+  const int n = workload_.drafts.draft_tokens;
   const auto hidden = static_cast<double>(model_.hidden);
   const gemm_shape join{.m = static_cast<double>(rows), .n = hidden, .k = 2 * hidden};
-  sink(work_kind::gemm, "draft", gemm(routes_.at(weight_role::sixteen_bit), join), n);
+  sink(part_kind::gemm, "draft", gemm(routes_.at(weight_role::sixteen_bit), join), n);
   for (std::size_t i = layers_; i < slices_.size(); ++i) {
     const layer_slice& l = slices_[i];
     for (const auto* part : {&costs[i].before, &costs[i].after})
       for (const named_cost& c : *part) sink(c.kind, "draft", c.cost, c.repeat * l.layers * n);
-    sink(work_kind::attention, "draft", decode_attention(l, mine), l.layers * n);
+    sink(part_kind::attention, "draft", decode_attention(l, mine), l.layers * n);
   }
-  sink(work_kind::gemm, "draft", lm_head(rows), n);
+  sink(part_kind::gemm, "draft", lm_head(rows), n);
 }
 
-work_template iteration_costs::price(const iteration& it, bool explained) {
+operation_template iteration_costs::price(const iteration& it, bool explained) {
   template_builder b{explained};
   b.out.name = kind_name(it);
   b.out.parts.reserve(16);

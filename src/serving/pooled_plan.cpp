@@ -25,16 +25,17 @@ pool_limits limits_of(const stack& s, const inference_workload& pool, const serv
 class plan_builder {
  public:
   plan_builder(const serving_case& c, inference_run& run, bool explained)
-      : platform_(c.hardware), stack_(c.software), model_(c.net), work_(c.work), run_(run), explained_(explained),
-        pools_(*run.pools), decode_costs_(c.hardware, c.software, c.net, decode_workload(c.work)) {
-    if (work_.prefill_pool) prefill_costs_.emplace(platform_, stack_, model_, prefill_workload(work_));
+      : platform_(c.hardware), stack_(c.software), model_(c.net), workload_(c.workload), run_(run),
+        explained_(explained), pools_(*run.pools),
+        decode_costs_(c.hardware, c.software, c.net, decode_workload(c.workload)) {
+    if (workload_.prefill_pool) prefill_costs_.emplace(platform_, stack_, model_, prefill_workload(workload_));
   }
 
   void build() {
     plan_events();
     const auto prefills = static_cast<std::int32_t>(pools_.prefill.size());
-    if (work_.prefill_pool) {
-      const int gpus = work_.prefill_pool->tp * work_.prefill_pool->attention_dp;
+    if (workload_.prefill_pool) {
+      const int gpus = workload_.prefill_pool->tp * workload_.prefill_pool->attention_dp;
       for (std::int32_t i = 0; i < prefills; ++i) add_prefill(i, gpus, prefills);
     }
     for (std::size_t i = 0; i < pools_.decode.size(); ++i) add_decode(i);
@@ -45,7 +46,7 @@ class plan_builder {
 
   event_id event_of(std::map<place, event_id>& known, std::int32_t worker, std::int32_t at) {
     const auto [it, is_new] = known.try_emplace({worker, at}, no_event);
-    if (is_new) it->second = run_.work.new_event();
+    if (is_new) it->second = run_.planned.new_event();
     return it->second;
   }
 
@@ -57,7 +58,7 @@ class plan_builder {
       const pooled_request& r = pools_.requests[i];
       if (r.prefill_worker >= 0 && r.decode_worker >= 0) {
         event_of(prefilled_, r.prefill_worker, r.prefill_last);
-        delivered_[i] = run_.work.new_event();
+        delivered_[i] = run_.planned.new_event();
         decode_waits_[{r.decode_worker, r.decode_first}].push_back(delivered_[i]);
       }
       if (r.sent_after < 0) continue;
@@ -77,13 +78,13 @@ class plan_builder {
     out.operations.reserve(all.size());
     for (std::size_t i = 0; i < all.size(); ++i) {
       const auto [at, is_new] = known.try_emplace(all[i]);
-      if (is_new) at->second = run_.work.add_template(costs.price(all[i], explained_));
+      if (is_new) at->second = run_.planned.add_template(costs.price(all[i], explained_));
       const place here{worker, static_cast<std::int32_t>(i)};
       const auto after = waits.find(here);
       const auto done = signals.find(here);
       static const std::vector<event_id> none;
-      run_.work.append(out, at->second, std::span<const event_id>(after == waits.end() ? none : after->second),
-                       done == signals.end() ? no_event : done->second);
+      run_.planned.append(out, at->second, std::span<const event_id>(after == waits.end() ? none : after->second),
+                          done == signals.end() ? no_event : done->second);
     }
     return out;
   }
@@ -91,10 +92,11 @@ class plan_builder {
   std::int32_t transfer_of(std::int64_t tokens) {
     const auto [at, is_new] = transfers_.try_emplace(tokens);
     if (is_new) {
-      const priced_transfer t = kv_transfer(platform_, stack_, model_, work_, static_cast<double>(tokens));
-      work_part part{work_kind::kv_transfer, "kv transfer", t.time, 1};
+      const priced_transfer t = kv_transfer(platform_, stack_, model_, workload_, static_cast<double>(tokens));
+      operation_part part{part_kind::kv_transfer, "kv transfer", t.time, 1};
       if (explained_) part.facts = std::make_shared<part_facts>(facts_of(platform_, t));
-      at->second = run_.work.add_template({"kv transfer", {std::move(part)}, {}, {}, {demand_on(platform_, t)}});
+      at->second =
+          run_.planned.add_template({"kv transfer", {std::move(part)}, {}, {}, {demand_on(platform_, t)}});
     }
     return at->second;
   }
@@ -113,24 +115,25 @@ class plan_builder {
     stream transfers{stream_kind::kv_transfer, {}};
     for (const auto& [last, at, i] : sends) {
       const pooled_request& r = pools_.requests[i];
-      run_.work.append(transfers, transfer_of(r.input), {prefilled_.at({worker, last})}, delivered_[i],
-                       {-1, prefills + r.decode_worker});
+      run_.planned.append(transfers, transfer_of(r.input), {prefilled_.at({worker, last})}, delivered_[i],
+                          {-1, prefills + r.decode_worker});
     }
     c.streams.push_back(std::move(transfers));
-    run_.work.classes.push_back(std::move(c));
+    run_.planned.classes.push_back(std::move(c));
   }
 
   void add_decode(std::size_t index) {
     const auto worker = static_cast<std::int32_t>(index);
-    run_.work.classes.push_back({fmt::format("decode worker {}", index), work_.tp * work_.attention_dp, {}});
-    run_.work.classes.back().streams.push_back(
+    run_.planned.classes.push_back(
+        {fmt::format("decode worker {}", index), workload_.tp * workload_.attention_dp, {}});
+    run_.planned.classes.back().streams.push_back(
         iterations(pools_.decode[index], worker, decode_costs_, decode_templates_, decode_waits_, decoded_));
   }
 
   const platform& platform_;
   const stack& stack_;
   const model& model_;
-  const inference_workload& work_;
+  const inference_workload& workload_;
   inference_run& run_;
   bool explained_;
   const pooled_schedule& pools_;
@@ -197,16 +200,16 @@ pool_setup setup_pools(const serving_case& c, request_extent longest, std::vecto
       return;
     }
     const std::int64_t needed = held_tokens(l, tokens);
-    if (needed > most_of_one(l))
+    if (needed > max_request_tokens(l))
       reasons.push_back(fmt::format("{} pool: the longest request needs {} KV tokens; the cache holds {}", pool,
-                                    needed, most_of_one(l)));
+                                    needed, max_request_tokens(l)));
   };
-  check(decode, out.decode.lane, "decode", longest.whole);
+  check(decode, out.decode.worker, "decode", longest.whole);
   if (!w.prefill_pool) return out;
   const serving_memory prefill = plan_serving_memory(p, s, m, prefill_workload(w));
   out.prefill = limits_of(s, prefill_workload(w), prefill);
-  out.prefill.lane = of_prompts_alone(out.prefill.lane);
-  check(prefill, out.prefill.lane, "prefill", longest.prompt);
+  out.prefill.worker = of_prompts_alone(out.prefill.worker);
+  check(prefill, out.prefill.worker, "prefill", longest.prompt);
   return out;
 }
 
@@ -215,7 +218,7 @@ void plan_pools(const serving_case& c, const pool_setup& setup, const request_le
   const platform& p = c.hardware;
   const stack& s = c.software;
   const model& m = c.net;
-  const inference_workload& w = c.work;
+  const inference_workload& w = c.workload;
   {
     iteration_costs decode(p, s, m, decode_workload(w));
     std::optional<iteration_costs> prefill;

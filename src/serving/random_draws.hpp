@@ -47,7 +47,7 @@ inline std::int64_t draw(std::mt19937_64& g, const token_lengths& l) {
     const double variance = std::log1p(l.variation * l.variation);
     length *= std::exp(std::sqrt(variance) * normal(g) - variance / 2);
   }
-  return std::llround(std::clamp(length, static_cast<double>(l.least), static_cast<double>(l.most)));
+  return std::llround(std::clamp(length, static_cast<double>(l.min), static_cast<double>(l.max)));
 }
 
 }  // namespace nvlsim

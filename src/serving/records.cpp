@@ -7,14 +7,14 @@ namespace nvlsim {
 namespace {
 
 constexpr double bins_per_e = 500, smallest = 1e-9;  // smaller values share the first bin
-constexpr std::size_t most_bins = 40'000;
+constexpr std::size_t max_bins = 40'000;
 
 }  // namespace
 
 void value_histogram::add(double value, std::int64_t count) {
   if (count <= 0) return;
   const double at = value > smallest ? bins_per_e * std::log(value / smallest) : 0;
-  const auto i = static_cast<std::size_t>(std::min(at, static_cast<double>(most_bins)));
+  const auto i = static_cast<std::size_t>(std::min(at, static_cast<double>(max_bins)));
   if (bins_.size() <= i) bins_.resize(i + 1);
   bins_[i].sum += value * static_cast<double>(count);
   bins_[i].count += count;
@@ -29,7 +29,7 @@ std::vector<weighted> value_histogram::values() const {
 
 void time_series::add(double from, double to, double value) {
   if (!(to > from)) return;
-  while (to > width_ * most) {
+  while (to > width_ * max) {
     for (std::size_t i = 0; i < areas_.size(); i += 2)
       areas_[i / 2] = areas_[i] + (i + 1 < areas_.size() ? areas_[i + 1] : 0);
     areas_.resize((areas_.size() + 1) / 2);
@@ -38,7 +38,7 @@ void time_series::add(double from, double to, double value) {
   auto i = static_cast<std::size_t>(from / width_);
   while (from < to) {
     const double end = std::min(to, static_cast<double>(i + 1) * width_);
-    if (i >= most) break;
+    if (i >= max) break;
     if (areas_.size() <= i) areas_.resize(i + 1);
     areas_[i] += std::max(0.0, end - from) * value;
     from = std::max(from, end);

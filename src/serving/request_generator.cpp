@@ -48,24 +48,24 @@ std::uint64_t mixed(std::uint64_t a, std::uint64_t b) {
 /// Appends the turns of conversations.
 class session_writer {
  public:
-  session_writer(const inference_workload& w, request_list& out) : work_(w), random_(w.seed), out_(out) {
+  session_writer(const inference_workload& w, request_list& out) : workload_(w), random_(w.seed), out_(out) {
     out_.prefix_tokens = session_block;
   }
 
-  void add(double arrival_s, std::int64_t room, std::int64_t most) {
-    const session_settings& s = *work_.sessions;
+  void add(double arrival_s, std::int64_t room, std::int64_t max) {
+    const session_settings& s = *workload_.sessions;
     const std::int64_t turns = std::min(draw(random_, s.turns), room);
     const std::size_t first = out_.requests.size(), names = out_.prefixes.size();
     std::int64_t said = s.shared_prompt;
     for (std::int64_t t = 0; t < turns; ++t) {
       served_request r;
       r.arrival_s = arrival_s;
-      r.input = said + draw(random_, work_.input) + images();
-      r.output = draw(random_, work_.output);
+      r.input = said + draw(random_, workload_.input) + images();
+      r.output = draw(random_, workload_.output);
       if (t > 0) {
         r.after = static_cast<std::int32_t>(out_.requests.size()) - 1;
         r.wait_s = s.wait_mean_s * exponential(random_);
-        if (most > 0 && r.input + r.output > most) break;
+        if (max > 0 && r.input + r.output > max) break;
       }
       said = r.input + r.output;
       r.first_prefix = names;
@@ -81,21 +81,21 @@ class session_writer {
 
  private:
   std::int64_t images() {
-    return work_.images ? draw(random_, work_.images->count) * work_.images->tokens_each : 0;
+    return workload_.images ? draw(random_, workload_.images->count) * workload_.images->tokens_each : 0;
   }
 
-  const inference_workload& work_;
+  const inference_workload& workload_;
   std::mt19937_64 random_;
   request_list& out_;
 };
 
-request_list conversations(const inference_workload& w, std::int64_t most) {
+request_list conversations(const inference_workload& w, std::int64_t max) {
   request_list out;
   session_writer sessions(w, out);
   arrival_clock clock(w.arrivals, w.seed);
   const bool timed = w.load == load_kind::open_loop;
   while (static_cast<std::int64_t>(out.requests.size()) < w.requests)
-    sessions.add(timed ? clock.next() : 0, w.requests - static_cast<std::int64_t>(out.requests.size()), most);
+    sessions.add(timed ? clock.next() : 0, w.requests - static_cast<std::int64_t>(out.requests.size()), max);
   return out;
 }
 

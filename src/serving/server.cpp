@@ -1,4 +1,4 @@
-// Serving simulation with a clock: arrivals, router and lanes.
+// Serving simulation with a clock: arrivals, router and workers.
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -6,21 +6,21 @@
 
 #include "nvlsim/diagnostics/diagnostics.hpp"
 #include "nvlsim/serving/serving.hpp"
-#include "serving/worker.hpp"
+#include "serving/batch_scheduler.hpp"
 
 namespace nvlsim {
 namespace {
 
 /// An event; earlier ones first, then lower numbers.
-struct moment {
+struct timed_event {
   double at;
   std::int32_t who;
-  bool operator>(const moment& o) const { return at > o.at || (at == o.at && who > o.who); }
+  bool operator>(const timed_event& o) const { return at > o.at || (at == o.at && who > o.who); }
 };
-using agenda = std::priority_queue<moment, std::vector<moment>, std::greater<>>;
+using agenda = std::priority_queue<timed_event, std::vector<timed_event>, std::greater<>>;
 
-struct worker : lane_at_work {
-  worker(const schedule_limits& l, bool prompts_alone) : lane_at_work(l), prefills(prompts_alone) {}
+struct worker : worker_state {
+  worker(const schedule_limits& l, bool prompts_alone) : worker_state(l), prefills(prompts_alone) {}
 
   bool prefills;
   std::int32_t kind = 0;
@@ -36,12 +36,12 @@ class server {
       : list_(list), set_(s), price_(price) {
     const std::size_t n = list.requests.size();
     out_.requests.resize(n);
-    decoding_ = static_cast<std::size_t>(s.lanes);
-    out_.lanes.resize(decoding_ + static_cast<std::size_t>(s.prefill ? s.prefill->lanes : 0));
-    workers_.reserve(out_.lanes.size());
-    for (std::size_t i = 0; i < out_.lanes.size(); ++i) {
-      out_.lanes[i].prefills = i >= decoding_;
-      workers_.emplace_back(i < decoding_ ? s.lane : s.prefill->lane, i >= decoding_);
+    decoding_ = static_cast<std::size_t>(s.workers);
+    out_.workers.resize(decoding_ + static_cast<std::size_t>(s.prefill ? s.prefill->workers : 0));
+    workers_.reserve(out_.workers.size());
+    for (std::size_t i = 0; i < out_.workers.size(); ++i) {
+      out_.workers[i].prefills = i >= decoding_;
+      workers_.emplace_back(i < decoding_ ? s.worker : s.prefill->worker, i >= decoding_);
     }
     next_turn_.assign(n, -1);
     for (std::size_t i = 0; i < n; ++i) {
@@ -66,7 +66,7 @@ class server {
       }
     }
     for (std::size_t i = 0; i < workers_.size(); ++i)
-      out_.lanes[i].peak_kv_tokens = workers_[i].engine.peak_kv_tokens();
+      out_.workers[i].peak_kv_tokens = workers_[i].scheduler.peak_kv_tokens();
     return std::move(out_);
   }
 
@@ -75,7 +75,7 @@ class server {
 
   const served_request& request(std::int32_t i) const { return list_.requests[static_cast<std::size_t>(i)]; }
   request_record& record(std::int32_t i) { return out_.requests[static_cast<std::size_t>(i)]; }
-  lane::names names_of(const served_request& r) const {
+  batch_scheduler::names names_of(const served_request& r) const {
     return {list_.prefixes.data() + r.first_prefix, r.prefixes};
   }
 
@@ -130,12 +130,12 @@ class server {
       deliver(i);
     } else if (set_.prefill) {  // its output is the first token
       const std::size_t to = choose(r, router_policy::prefix_aware, decoding_, workers_.size());
-      workers_[to].engine.submit(i, r.input, 1, names_of(r));
-      record(i).prompt_lane = static_cast<std::int32_t>(to);
+      workers_[to].scheduler.submit(i, r.input, 1, names_of(r));
+      record(i).prompt_worker = static_cast<std::int32_t>(to);
       hand(i, to);
     } else {
       const std::size_t to = choose(r, set_.router, 0, decoding_);
-      workers_[to].engine.submit(i, r.input, r.output, names_of(r));
+      workers_[to].scheduler.submit(i, r.input, r.output, names_of(r));
       hand(i, to);
     }
     ++arrived_;
@@ -143,16 +143,16 @@ class server {
     if (arrived_ == list_.requests.size()) out_.at_last = {waiting_, in_flight_};
   }
 
-  /// A KV cache arrives at its decode lane.
+  /// A KV cache arrives at its decode worker.
   void deliver(std::int32_t i) {
     const served_request& r = request(i);
     const std::size_t to = choose(r, router_policy::least_loaded, 0, decoding_);
-    workers_[to].engine.submit_cached(i, r.input, r.output);
+    workers_[to].scheduler.submit_cached(i, r.input, r.output);
     hand(i, to);
   }
 
   void hand(std::int32_t i, std::size_t to) {
-    record(i).lane = static_cast<std::int32_t>(to);
+    record(i).worker = static_cast<std::int32_t>(to);
     workers_[to].in_hand += 1;
     ++waiting_;
     if (!workers_[to].busy) woken_.push_back(to);
@@ -160,45 +160,46 @@ class server {
 
   void begin_iterations(double t) {
     for (const std::size_t i : woken_)
-      if (!workers_[i].busy && !workers_[i].engine.idle()) begin_iteration(i, t);
+      if (!workers_[i].busy && !workers_[i].scheduler.idle()) begin_iteration(i, t);
     woken_.clear();
   }
 
-  /// Picks one of the lanes in [`first`, `end`).
+  /// Picks one of the workers in [`first`, `end`).
   std::size_t choose(const served_request& r, router_policy how, std::size_t first, std::size_t end) {
-    const std::size_t lanes = end - first;
-    if (lanes == 1) return first;
+    const std::size_t workers = end - first;
+    if (workers == 1) return first;
     std::size_t& turn = turn_[first > 0 ? 1 : 0];
-    if (how == router_policy::round_robin) return first + turn++ % lanes;
-    return first + least_in_turn(lanes, turn, [&](std::size_t i) {
+    if (how == router_policy::round_robin) return first + turn++ % workers;
+    return first + least_in_turn(workers, turn, [&](std::size_t i) {
              const worker& w = workers_[first + i];
-             return how == router_policy::least_loaded ? w.in_hand
-                                                       : w.load() - w.engine.cached_tokens(names_of(r), r.input);
+             return how == router_policy::least_loaded
+                        ? w.in_hand
+                        : w.load() - w.scheduler.cached_tokens(names_of(r), r.input);
            });
   }
 
   void begin_iteration(std::size_t i, double t) {
     worker& w = workers_[i];
-    w.now = w.engine.step();
+    w.now = w.scheduler.step();
     const iteration_price p = w.prefills ? set_.prefill->price(w.now) : price_(w.now);
     w.busy = true;
     w.kind = p.kind;
     w.begin = t;
     w.end = t + p.seconds;
-    for (const auto& [q, cached] : w.engine.last().admitted) {
+    for (const auto& [q, cached] : w.scheduler.last().admitted) {
       record(q).cached = static_cast<std::int32_t>(cached);
       if (record(q).admitted_s >= 0) continue;  // readmitted after a preemption
       record(q).admitted_s = t;
       --waiting_;
     }
-    // The first token is streamed when the decode lane starts on the request.
-    for (const std::int32_t q : w.engine.last().taken_over) {
+    // The first token is streamed when the decode worker starts on the request.
+    for (const std::int32_t q : w.scheduler.last().taken_over) {
       record(q).first_token_s = t;
       w.joined.emplace_back(t, 1);
       --waiting_;
       if (record(q).admitted_s < 0) record(q).admitted_s = t;
     }
-    for (const std::int32_t q : w.engine.last().preempted) {
+    for (const std::int32_t q : w.scheduler.last().preempted) {
       record(q).preemptions += 1;
       held_up_.emplace_back(q, std::max(w.last_decode, record(q).first_token_s));
     }
@@ -208,7 +209,7 @@ class server {
   /// Token gaps of sequences that got a token: those that also decoded last time, those that joined since, and
   /// those delayed by a preemption.
   void count_gaps(worker& w, double t) {
-    const lane::events& e = w.engine.last();
+    const batch_scheduler::events& e = w.scheduler.last();
     std::int64_t old = w.now.decodes;
     for (const std::int32_t q : e.resumed) out_.gaps.add(t - held_since(q), 1);
     for (const std::int32_t q : e.returned) w.joined.emplace_back(held_since(q), 1);
@@ -231,7 +232,7 @@ class server {
   }
 
   /// With drafts a step yields several tokens, counted as evenly spaced.
-  void add_gap(double gap, std::int64_t count) { out_.gaps.add(gap / set_.lane.tokens_per_step, count); }
+  void add_gap(double gap, std::int64_t count) { out_.gaps.add(gap / set_.worker.tokens_per_step, count); }
 
   /// Time of the last token of a preempted request that now resumes.
   double held_since(std::int32_t q) {
@@ -242,10 +243,10 @@ class server {
   }
 
   void add_samples(std::size_t i, const worker& w) {
-    lane_record& l = out_.lanes[i];
+    worker_record& l = out_.workers[i];
     l.running.add(w.begin, w.end, static_cast<double>(w.now.decodes + w.now.prompts));
-    l.queued.add(w.begin, w.end, static_cast<double>(w.engine.queued()));
-    l.kv_tokens.add(w.begin, w.end, static_cast<double>(w.engine.kv_tokens()));
+    l.queued.add(w.begin, w.end, static_cast<double>(w.scheduler.queued()));
+    l.kv_tokens.add(w.begin, w.end, static_cast<double>(w.scheduler.kv_tokens()));
     l.busy_s += w.end - w.begin;
     ++l.iterations_in_all;
     if (traced_ >= traced_iterations && !set_.keep_iterations) return;
@@ -258,7 +259,7 @@ class server {
     worker& w = workers_[i];
     const double t = w.end;
     add_samples(i, w);
-    const lane::events& e = w.engine.last();
+    const batch_scheduler::events& e = w.scheduler.last();
     if (!w.prefills) count_gaps(w, t);
     out_.prompt_tokens += w.now.prompt_tokens;
     out_.recomputed_tokens += e.recomputed_tokens;
@@ -305,9 +306,9 @@ class server {
   std::vector<worker> workers_;
   std::vector<std::int32_t> next_turn_;  ///< by request: the request that waits for it
   agenda ends_, expected_,
-      deliveries_;                     ///< ends of iterations by lane; arrivals of later turns; arrivals of caches
-  std::array<std::size_t, 2> turn_{};  ///< next lane in turn: decode lanes, prefill lanes
-  std::size_t decoding_ = 0;           ///< number of decode lanes, which come first
+      deliveries_;  ///< ends of iterations by worker; arrivals of later turns; arrivals of caches
+  std::array<std::size_t, 2> turn_{};  ///< next worker in turn: decode workers, prefill workers
+  std::size_t decoding_ = 0;           ///< number of decode workers, which come first
   std::size_t next_start_ = 0, arrived_ = 0;
   std::int64_t traced_ = 0;
   std::int64_t waiting_ = 0, in_flight_ = 0;

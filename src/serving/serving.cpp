@@ -22,7 +22,7 @@ std::vector<std::string> request_reasons(const model& m, const inference_workloa
     longest = std::max(longest, tokens);
     longest_prompt = std::max(longest_prompt, r.input);
     beyond_model += m.max_positions > 0 && tokens > m.max_positions ? 1 : 0;
-    beyond_cache += held_tokens(limits, tokens) > most_of_one(limits) ? 1 : 0;
+    beyond_cache += held_tokens(limits, tokens) > max_request_tokens(limits) ? 1 : 0;
   }
   std::vector<std::string> out;
   const std::size_t n = list.requests.size();
@@ -31,7 +31,7 @@ std::vector<std::string> request_reasons(const model& m, const inference_workloa
                               beyond_model, n, m.max_positions, m.name, longest));
   if (beyond_cache > 0)
     out.push_back(fmt::format("{} of {} requests exceed the {} KV tokens of the cache{}; the longest needs {}",
-                              beyond_cache, n, most_of_one(limits), limits.ranks > 1 ? " of a rank" : "",
+                              beyond_cache, n, max_request_tokens(limits), limits.ranks > 1 ? " of a rank" : "",
                               held_tokens(limits, longest)));
   if (!w.pooled() && limits.settings.prefill == prefill_policy::whole_prompt &&
       longest_prompt > limits.settings.max_num_tokens / limits.ranks)
@@ -77,7 +77,7 @@ void trace_notes(const inference_workload& w, std::vector<std::string>& out) {
 }
 
 std::vector<std::string> assumptions(const platform& p, const stack& s, const inference_workload& w,
-                                     std::int64_t lanes) {
+                                     std::int64_t workers) {
   std::vector<std::string> out = {arrivals_note(w)};
   trace_notes(w, out);
   if (w.measured.warmup > 0 || w.measured.tail > 0)
@@ -97,14 +97,14 @@ std::vector<std::string> assumptions(const platform& p, const stack& s, const in
     out.push_back(
         fmt::format("prompts go to the one of {} prefill workers with the fewest tokens to compute, KV caches to "
                     "the one of {} decode workers with the fewest unfinished requests",
-                    w.prefill_pool->replicas * w.prefill_pool->pp, lanes));
+                    w.prefill_pool->replicas * w.prefill_pool->pp, workers));
     out.emplace_back("the first token is streamed when the decode worker starts on the request");
   } else if (w.prompts_cached) {
     out.emplace_back("decode workers only: requests arrive with the KV cache of their prompt");
-  } else if (w.tp * w.attention_dp > 0 && lanes > 1) {
+  } else if (w.tp * w.attention_dp > 0 && workers > 1) {
     constexpr const char* how[] = {"in turn", "to the one with the fewest unfinished requests",
                                    "to the one with the fewest tokens to compute and hold"};
-    out.push_back(fmt::format("requests go to {} workers {}", lanes, how[static_cast<int>(w.router)]));
+    out.push_back(fmt::format("requests go to {} workers {}", workers, how[static_cast<int>(w.router)]));
   }
   if (!s.inference->sustained_factor.contains(p.gpu.name))
     out.push_back(
@@ -118,7 +118,7 @@ bool needs_clock(const stack& s, const inference_workload& w) {
   const auto by_itself = [](const token_lengths& l) { return l.shape != length_shape::uniform; };
   const double tokens = static_cast<double>(w.requests) * w.output.mean;
   const bool long_loop = w.load == load_kind::closed_loop &&
-                         tokens > static_cast<double>(most_iterations) * static_cast<double>(w.concurrency);
+                         tokens > static_cast<double>(max_iterations) * static_cast<double>(w.concurrency);
   return w.load == load_kind::open_loop || w.load == load_kind::trace || w.sessions || w.objective.any() ||
          long_loop || w.router != router_policy::round_robin ||
          (s.inference && settings_of(*s.inference, w).preemption != preemption_policy::none) ||
@@ -133,13 +133,13 @@ struct prefill_side {
   const stack& software;
   const model& net;
   const inference_workload& all;
-  inference_workload work;
+  inference_workload workload;
   iteration_costs costs;
   iteration_prices prices;
   std::unordered_map<std::int64_t, double> transfers = {};  ///< seconds by tokens
 
   prefill_side(const platform& p, const stack& s, const model& m, const inference_workload& w)
-      : hardware(p), software(s), net(m), all(w), work(prefill_workload(w)), costs(p, s, m, work),
+      : hardware(p), software(s), net(m), all(w), workload(prefill_workload(w)), costs(p, s, m, workload),
         prices(costs, 1) {}
 
   double transfer(std::int64_t tokens) {
@@ -149,14 +149,14 @@ struct prefill_side {
   }
 };
 
-/// Appends the iteration classes of prefill lanes and renumbers their traced iterations.
+/// Appends the iteration classes of prefill workers and renumbers their traced iterations.
 void add_uses(serving_run& run, std::vector<iteration_use> more, int gpus) {
   const auto before = static_cast<std::int32_t>(run.uses.size());
   for (iteration_use& u : more) {
     u.gpus = gpus;
     run.uses.push_back(std::move(u));
   }
-  for (lane_record& l : run.outcome.lanes)
+  for (worker_record& l : run.outcome.workers)
     if (l.prefills)
       for (traced_iteration& t : l.iterations) t.kind += before;
 }
@@ -180,47 +180,47 @@ serving_run serve(const platform& p, const stack& s, const model& m, const infer
 
   const request_list list = generate_requests(w, m.max_positions);
   server_settings set;
-  set.lane = limits_of(*s.inference, decodes, memory);
-  set.lane.prefix_tokens = list.prefix_tokens;
-  set.lanes = std::int64_t{w.replicas} * w.pp;
+  set.worker = limits_of(*s.inference, decodes, memory);
+  set.worker.prefix_tokens = list.prefix_tokens;
+  set.workers = std::int64_t{w.replicas} * w.pp;
   set.router = w.router;
   set.keep_iterations = options.explained;
   set.clients = w.load == load_kind::closed_loop ? w.concurrency : 0;
   set.prompts_cached = w.prompts_cached;
-  run.reasons = request_reasons(m, w, set.lane, list);
+  run.reasons = request_reasons(m, w, set.worker, list);
   std::optional<prefill_side> prefill;
   if (w.prefill_pool && run.reasons.empty()) {
     prefill.emplace(p, s, m, w);
-    serving_memory prompts = plan_serving_memory(p, s, m, prefill->work);
+    serving_memory prompts = plan_serving_memory(p, s, m, prefill->workload);
     if (options.kv_capacity_tokens) prompts.kv_capacity_tokens = *options.kv_capacity_tokens;
-    set.prefill = {of_prompts_alone(limits_of(*s.inference, prefill->work, prompts)),
-                   std::int64_t{prefill->work.replicas} * prefill->work.pp,
+    set.prefill = {of_prompts_alone(limits_of(*s.inference, prefill->workload, prompts)),
+                   std::int64_t{prefill->workload.replicas} * prefill->workload.pp,
                    [&](const iteration& it) { return prefill->prices.price(it); },
                    [&](std::int64_t tokens) { return prefill->transfer(tokens); }};
-    schedule_limits& l = set.prefill->lane;
+    schedule_limits& l = set.prefill->worker;
     l.prefix_tokens = list.prefix_tokens;
     std::int64_t longest = 0;
     for (const served_request& r : list.requests) longest = std::max(longest, r.input);
-    if (held_tokens(l, longest + 1) > most_of_one(l))
+    if (held_tokens(l, longest + 1) > max_request_tokens(l))
       run.reasons.push_back(fmt::format("prefill pool: the longest prompt needs {} KV tokens; the cache holds {}",
-                                        longest, most_of_one(l)));
+                                        longest, max_request_tokens(l)));
   }
   const bandwidth c2c = p.gpu.c2c;
   const double swap_rate = (c2c / memory.kv_per_token).base() * w.attention_dp;
-  if (set.lane.settings.preemption == preemption_policy::swap) {
-    set.lane.swap_capacity_tokens =
+  if (set.worker.settings.preemption == preemption_policy::swap) {
+    set.worker.swap_capacity_tokens =
         static_cast<std::int64_t>(cpu_room(p) / memory.kv_per_token * w.attention_dp / w.pp);
     if (!(swap_rate > 0))
       run.reasons.push_back(
           fmt::format("preemption swap: {} has no bandwidth between GPU and CPU (gpu/c2c)", p.name));
   }
   if (!run.reasons.empty()) return run;
-  run.notes = assumptions(p, s, w, set.lanes);
+  run.notes = assumptions(p, s, w, set.workers);
   if (!w.pooled()) {
     std::int64_t longest = 0;
     for (const served_request& r : list.requests) longest = std::max(longest, r.input);
     const std::int64_t all = set.clients > 0 ? set.clients : static_cast<std::int64_t>(list.requests.size());
-    if (std::string held_up = prompts_held_up(set.lane, longest, (all + set.lanes - 1) / set.lanes);
+    if (std::string held_up = prompts_held_up(set.worker, longest, (all + set.workers - 1) / set.workers);
         !held_up.empty())
       run.notes.push_back(std::move(held_up));
   }
@@ -231,7 +231,7 @@ serving_run serve(const platform& p, const stack& s, const model& m, const infer
   run.uses = prices.uses(options.explained);
   for (iteration_use& u : run.uses) u.gpus = w.tp * w.attention_dp;
   if (prefill)
-    add_uses(run, prefill->prices.uses(options.explained), prefill->work.tp * prefill->work.attention_dp);
+    add_uses(run, prefill->prices.uses(options.explained), prefill->workload.tp * prefill->workload.attention_dp);
   return run;
 }
 

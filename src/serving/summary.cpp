@@ -188,7 +188,7 @@ pooled_summary summarise(const std::vector<iteration>& iterations, const std::ve
   pooled_summary out;
   out.decode.tokens_per_step = tokens_per_step;
   class_book book(out.decode);
-  const worker_times lane{begin_s, end_s, book.add_worker(iterations)};
+  const worker_times worker{begin_s, end_s, book.add_worker(iterations)};
   const auto ending_at = [&](double t) {
     return static_cast<std::int32_t>(std::lower_bound(end_s.begin(), end_s.end(), t) - end_s.begin());
   };
@@ -199,7 +199,7 @@ pooled_summary summarise(const std::vector<iteration>& iterations, const std::ve
   for (const request_record& r : requests) {
     out.decode.output_tokens += static_cast<double>(r.output);
     out.decode.mean_input += static_cast<double>(r.input) / n;
-    out.between_s += lane.overlap(r.arrival_s, r.first_token_s, 1 / n, out.decode.classes) / n;
+    out.between_s += worker.overlap(r.arrival_s, r.first_token_s, 1 / n, out.decode.classes) / n;
     if (r.output > 1)
       spread(token, ending_at(r.first_token_s) + 1, ending_at(r.last_token_s),
              1 / streams / static_cast<double>(r.output - 1));
@@ -208,7 +208,7 @@ pooled_summary summarise(const std::vector<iteration>& iterations, const std::ve
   double streaming = 0;
   for (std::size_t i = 0; i < iterations.size(); ++i) {
     streaming += token[i];
-    out.decode.classes[static_cast<std::size_t>(lane.at[i])].per_token += streaming;
+    out.decode.classes[static_cast<std::size_t>(worker.at[i])].per_token += streaming;
   }
   book.finish();
   return out;

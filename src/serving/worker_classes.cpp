@@ -11,10 +11,10 @@
 namespace nvlsim {
 namespace {
 
-/// Replicas fill racks in order without crossing them; larger replicas take consecutive racks. Lanes of a pipeline
-/// share a replica.
-hardware_health health_of(std::int64_t lane, const platform& p, const inference_workload& w) {
-  const std::int64_t each = w.gpus_per_replica(), rack = p.gpus_per_rack(), replica = lane / w.pp;
+/// Replicas fill racks in order without crossing them; larger replicas take consecutive racks. Workers of a
+/// pipeline share a replica.
+hardware_health health_of(std::int64_t worker, const platform& p, const inference_workload& w) {
+  const std::int64_t each = w.gpus_per_replica(), rack = p.gpus_per_rack(), replica = worker / w.pp;
   const std::int64_t in_rack = rack / each;
   const std::int64_t first = in_rack > 0 ? replica / in_rack * rack + replica % in_rack * each
                                          : replica * ((each + rack - 1) / rack) * rack;
@@ -28,9 +28,9 @@ hardware_health health_of(std::int64_t lane, const platform& p, const inference_
   return out;
 }
 
-bool runs_on_the_gpu(work_kind k) {
-  return k == work_kind::gemm || k == work_kind::attention || k == work_kind::memory_bound ||
-         k == work_kind::prefill || k == work_kind::decode;
+bool runs_on_the_gpu(part_kind k) {
+  return k == part_kind::gemm || k == part_kind::attention || k == part_kind::memory_bound ||
+         k == part_kind::prefill || k == part_kind::decode;
 }
 
 bool explained(const plan& p) {
@@ -38,7 +38,7 @@ bool explained(const plan& p) {
 }
 
 /// Scales a part to GPUs that are slower by `factor`.
-void slow_down(work_part& part, double factor) {
+void slow_down(operation_part& part, double factor) {
   part.duration *= factor;
   if (!part.facts) return;
   part_facts f = *part.facts;
@@ -48,21 +48,22 @@ void slow_down(work_part& part, double factor) {
 }
 
 /// The templates of a run as they are on such hardware.
-std::vector<work_template> templates_on(const hardware_health& h, const inference_run& run,
-                                        const serving_case& c) {
+std::vector<operation_template> templates_on(const hardware_health& h, const inference_run& run,
+                                             const serving_case& c) {
   platform p = c.hardware;
-  inference_workload w = c.work;
+  inference_workload w = c.workload;
   p.gpu.nvlink = p.gpu.nvlink * h.nvlink;
   p.fabric.nic_bandwidth = p.fabric.nic_bandwidth * h.nic;
   w.degraded.clear();
-  std::vector<work_template> out = plan_inference(p, c.software, c.net, w, explained(run.work)).work.templates;
-  if (out.size() != run.work.templates.size())
+  std::vector<operation_template> out =
+      plan_inference(p, c.software, c.net, w, explained(run.planned)).planned.templates;
+  if (out.size() != run.planned.templates.size())
     throw internal_error("degraded hardware changes what iterations hold");
   for (std::size_t i = 0; i < out.size(); ++i) {
-    work_template& t = out[i];
-    const work_template& usual = run.work.templates[i];
+    operation_template& t = out[i];
+    const operation_template& usual = run.planned.templates[i];
     t.duration = {};
-    for (work_part& part : t.parts) {
+    for (operation_part& part : t.parts) {
       if (runs_on_the_gpu(part.kind)) slow_down(part, 1 / h.speed);
       t.duration += part.duration * part.repeat;
     }
@@ -74,54 +75,55 @@ std::vector<work_template> templates_on(const hardware_health& h, const inferenc
 
 bool has_events(const plan& p) { return !p.arrivals.empty(); }
 
-/// Lanes of one class on equal hardware.
-struct lane_kind {
+/// Workers of one class on equal hardware.
+struct worker_kind {
   hardware_health health;
-  std::int64_t first = 0, lanes = 0;
+  std::int64_t first = 0, workers = 0;
 };
 
-std::vector<lane_kind> kinds_of(std::int64_t first, std::int64_t lanes, const platform& p,
-                                const inference_workload& w, bool fold) {
-  std::vector<lane_kind> out;
-  for (std::int64_t l = first; l < first + lanes; ++l) {
+std::vector<worker_kind> kinds_of(std::int64_t first, std::int64_t workers, const platform& p,
+                                  const inference_workload& w, bool fold) {
+  std::vector<worker_kind> out;
+  for (std::int64_t l = first; l < first + workers; ++l) {
     const hardware_health h = w.degraded.empty() ? hardware_health{} : health_of(l, p, w);
-    const auto it =
-        fold ? std::find_if(out.begin(), out.end(), [&](const lane_kind& k) { return k.health == h; }) : out.end();
+    const auto it = fold
+                        ? std::find_if(out.begin(), out.end(), [&](const worker_kind& k) { return k.health == h; })
+                        : out.end();
     if (it == out.end()) out.push_back({h, l, 1});
-    else ++it->lanes;
+    else ++it->workers;
   }
   return out;
 }
 
 }  // namespace
 
-void split_lanes(inference_run& run, const serving_case& c, bool fold) {
-  if ((fold && c.work.degraded.empty()) || has_events(run.work)) return;
+void split_workers(inference_run& run, const serving_case& c, bool fold) {
+  if ((fold && c.workload.degraded.empty()) || has_events(run.planned)) return;
   std::map<hardware_health, std::int32_t> first_template = {{hardware_health{}, 0}};
-  const std::vector<rank_class> classes = std::exchange(run.work.classes, {});
+  const std::vector<rank_class> classes = std::exchange(run.planned.classes, {});
   const std::vector<batching_schedule> schedules = std::exchange(run.schedules, {});
-  const std::vector<std::int64_t> lanes = std::exchange(run.lanes, {});
-  std::vector<work_template> all = run.work.templates;
+  const std::vector<std::int64_t> workers = std::exchange(run.workers, {});
+  std::vector<operation_template> all = run.planned.templates;
   std::int64_t next = 0;
   for (std::size_t i = 0; i < classes.size(); ++i) {
-    for (const lane_kind& k : kinds_of(next, lanes[i], c.hardware, c.work, fold)) {
+    for (const worker_kind& k : kinds_of(next, workers[i], c.hardware, c.workload, fold)) {
       const auto [it, fresh] = first_template.try_emplace(k.health, static_cast<std::int32_t>(all.size()));
       if (fresh) {
         auto more = templates_on(k.health, run, c);
         std::move(more.begin(), more.end(), std::back_inserter(all));
       }
       rank_class r = classes[i];
-      r.multiplicity = r.multiplicity / lanes[i] * k.lanes;
-      if (!fold || !(k.health == hardware_health{})) r.name += fmt::format(" like lane {}", k.first);
+      r.multiplicity = r.multiplicity / workers[i] * k.workers;
+      if (!fold || !(k.health == hardware_health{})) r.name += fmt::format(" like worker {}", k.first);
       for (stream& stream : r.streams)
-        for (operation& o : stream.operations) o.work += it->second;
-      run.work.classes.push_back(std::move(r));
+        for (operation& o : stream.operations) o.template_index += it->second;
+      run.planned.classes.push_back(std::move(r));
       run.schedules.push_back(schedules[i]);
-      run.lanes.push_back(k.lanes);
+      run.workers.push_back(k.workers);
     }
-    next += lanes[i];
+    next += workers[i];
   }
-  run.work.templates = std::move(all);
+  run.planned.templates = std::move(all);
 }
 
 }  // namespace nvlsim

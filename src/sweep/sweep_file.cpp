@@ -52,8 +52,8 @@ axis product(const axis& a, const axis& b) {
 }
 
 bool too_many(const reader& r, std::size_t a, std::size_t b) {
-  if (static_cast<double>(a) * static_cast<double>(b) <= static_cast<double>(most_points)) return false;
-  r.fail("", fmt::format("more than {} points", most_points));
+  if (static_cast<double>(a) * static_cast<double>(b) <= static_cast<double>(max_points)) return false;
+  r.fail("", fmt::format("more than {} points", max_points));
   return true;
 }
 
@@ -132,11 +132,11 @@ axis read_range(reader r, bool logarithmic) {
   const std::string pointer = r.string("pointer");
   check_pointer(r, "pointer", pointer);
   const amount from = read_amount(r, "from"), to = read_amount(r, "to");
-  const std::int64_t count = r.integer("count", {2, most_points});
+  const std::int64_t count = r.integer("count", {2, max_points});
   const bool integer = r.boolean_or("integer", false);
-  constexpr double most = 1e15;  // larger whole numbers are not exact
+  constexpr double max = 1e15;  // larger whole numbers are not exact
   for (const auto& [key, x] : {std::pair{"from", from.number}, {"to", to.number}})
-    if (!(std::abs(x) <= most)) r.fail(key, fmt::format("expected a number from {:g} to {:g}", -most, most));
+    if (!(std::abs(x) <= max)) r.fail(key, fmt::format("expected a number from {:g} to {:g}", -max, max));
   if (from.unit != to.unit)
     r.fail("to", fmt::format("unit \"{}\" differs from the unit of from, \"{}\"", to.unit, from.unit));
   if (logarithmic && !(from.number > 0 && to.number > 0))
@@ -192,7 +192,7 @@ draw read_draw(const std::string& pointer, reader r) {
 }
 
 axis read_random(reader r) {
-  const std::int64_t count = r.integer("count", {1, most_points});
+  const std::int64_t count = r.integer("count", {1, max_points});
   std::mt19937_64 g(static_cast<std::uint64_t>(r.integer_or("seed", 1, config::non_negative_int)));
   std::vector<draw> draws;
   for (auto& [pointer, d] : r.children("draw")) draws.push_back(read_draw(pointer, d));

@@ -25,7 +25,7 @@ struct coupling {
 class block_health {
  public:
   block_health(const platform& p, const training_workload& w)
-      : work_(w), coupled_(w.par), gpus_per_rack_(p.gpus_per_rack()) {
+      : workload_(w), coupled_(w.par), gpus_per_rack_(p.gpus_per_rack()) {
     for (const degradation& d : w.degraded) {
       for (const degradation::range& r : d.racks) add_racks(r, d.health);
       for (const degradation::range& r : d.gpus) add_gpus(r, d.health);
@@ -38,7 +38,7 @@ class block_health {
   }
   /// Worst health per stage, which limits a collective over the stage.
   std::vector<hardware_health> worst_by_stage() const {
-    std::vector<hardware_health> out(static_cast<std::size_t>(work_.par.pp));
+    std::vector<hardware_health> out(static_cast<std::size_t>(workload_.par.pp));
     for (const auto& [at, health] : touched_) {
       hardware_health& h = out[static_cast<std::size_t>(at.second)];
       h = worse(h, health);
@@ -56,7 +56,7 @@ class block_health {
 
  private:
   void add_ranks(std::int64_t first, std::int64_t last, const hardware_health& h) {
-    last = std::min(last, work_.par.gpus() - 1);
+    last = std::min(last, workload_.par.gpus() - 1);
     const std::int64_t stage_ranks = coupled_.ranks * coupled_.blocks;
     for (std::int64_t b = first / coupled_.ranks; first <= last && b <= last / coupled_.ranks; ++b) {
       hardware_health& at = touched_[{b % coupled_.blocks, b * coupled_.ranks / stage_ranks}];
@@ -64,28 +64,28 @@ class block_health {
     }
   }
   void add_listed(std::int64_t first, std::int64_t last, const hardware_health& h) {
-    for (std::int64_t rank = 0; rank < work_.par.gpus(); ++rank)
-      if (const std::int64_t gpu = work_.place.table->gpu_of(rank); gpu >= first && gpu <= last)
+    for (std::int64_t rank = 0; rank < workload_.par.gpus(); ++rank)
+      if (const std::int64_t gpu = workload_.place.table->gpu_of(rank); gpu >= first && gpu <= last)
         add_ranks(rank, rank, h);
   }
   void add_racks(const degradation::range& r, const hardware_health& h) {
-    if (work_.place.table) return add_listed(r.first * gpus_per_rack_, (r.last + 1) * gpus_per_rack_ - 1, h);
-    const std::int64_t used = work_.place.gpus_per_domain;
+    if (workload_.place.table) return add_listed(r.first * gpus_per_rack_, (r.last + 1) * gpus_per_rack_ - 1, h);
+    const std::int64_t used = workload_.place.gpus_per_domain;
     add_ranks(r.first * used, (r.last + 1) * used - 1, h);
   }
   /// GPUs without a rank have no effect.
   void add_gpus(const degradation::range& r, const hardware_health& h) {
-    if (work_.place.table) return add_listed(r.first, r.last, h);
-    const std::int64_t used = work_.place.gpus_per_domain;
+    if (workload_.place.table) return add_listed(r.first, r.last, h);
+    const std::int64_t used = workload_.place.gpus_per_domain;
     for (std::int64_t rack = r.first / gpus_per_rack_;
-         rack <= r.last / gpus_per_rack_ && rack * used < work_.par.gpus(); ++rack) {
+         rack <= r.last / gpus_per_rack_ && rack * used < workload_.par.gpus(); ++rack) {
       const std::int64_t first = std::max(r.first - rack * gpus_per_rack_, std::int64_t{0});
       const std::int64_t last = std::min({r.last - rack * gpus_per_rack_, gpus_per_rack_ - 1, used - 1});
       if (first <= last) add_ranks(rack * used + first, rack * used + last, h);
     }
   }
 
-  const training_workload& work_;
+  const training_workload& workload_;
   coupling coupled_;
   std::int64_t gpus_per_rack_;
   std::map<std::pair<std::int64_t, std::int64_t>, hardware_health> touched_;  ///< by block and stage
@@ -96,22 +96,22 @@ class block_health {
 class template_pool {
  public:
   template_pool(const platform& p, const stack& s, const model& m, const training_workload& w)
-      : platform_(p), stack_(s), model_(m), work_(w) {
-    work_.degraded.clear();
-    healthy_ = plan_training(p, s, m, work_);
+      : platform_(p), stack_(s), model_(m), workload_(w) {
+    workload_.degraded.clear();
+    healthy_ = plan_training(p, s, m, workload_);
     templates_ = healthy_.templates;
     first_[{}] = 0;
   }
 
   const plan& healthy() const { return healthy_; }
-  const training_workload& work() const { return work_; }
+  const training_workload& workload() const { return workload_; }
   /// Pool number of a healthy plan's template on hardware `h`.
-  std::int32_t on(const hardware_health& h, std::int32_t work) {
+  std::int32_t on(const hardware_health& h, std::int32_t template_index) {
     const auto [it, fresh] = first_.try_emplace(h, static_cast<std::int32_t>(templates_.size()));
     if (fresh) add(h);
-    return it->second + work;
+    return it->second + template_index;
   }
-  std::vector<work_template> take() { return std::move(templates_); }
+  std::vector<operation_template> take() { return std::move(templates_); }
 
  private:
   void add(const hardware_health& h) {
@@ -120,12 +120,12 @@ class template_pool {
     p.fabric.nic_bandwidth = p.fabric.nic_bandwidth * h.nic;
     stack s = stack_;
     s.training->time_factor = s.training->time_factor / h.speed;
-    plan other = plan_training(p, s, model_, work_);
+    plan other = plan_training(p, s, model_, workload_);
     if (other.templates.size() != healthy_.templates.size())
       throw internal_error("degraded hardware changes the operations of a step");
     for (std::size_t i = 0; i < other.templates.size(); ++i) {
-      work_template& t = other.templates[i];
-      const work_template& usual = healthy_.templates[i];
+      operation_template& t = other.templates[i];
+      const operation_template& usual = healthy_.templates[i];
       // The work is the same. The added time is waiting, at idle power.
       const seconds longer = t.duration - usual.duration;
       if (longer > seconds{} && t.power > watts{})
@@ -137,9 +137,9 @@ class template_pool {
   const platform& platform_;
   const stack& stack_;
   const model& model_;
-  training_workload work_;
+  training_workload workload_;
   plan healthy_;
-  std::vector<work_template> templates_;
+  std::vector<operation_template> templates_;
   std::map<hardware_health, std::int32_t> first_;
 };
 
@@ -212,13 +212,13 @@ plan folded(template_pool& pool, const std::vector<replica_kind>& kinds,
     const auto first_class = static_cast<std::int32_t>(out.classes.size());
     for (std::size_t c = 0; c < one.classes.size(); ++c) {
       rank_class r = one.classes[c];
-      r.multiplicity = r.multiplicity / pool.work().par.dp * kinds[k].replicas;
+      r.multiplicity = r.multiplicity / pool.workload().par.dp * kinds[k].replicas;
       if (!kinds[k].healthy()) r.name += fmt::format(" like replica {}", kinds[k].first);
       for (stream& s : r.streams)
         for (operation& o : s.operations) {
           const auto met =
               met_by(o, s.kind, c, worst[c], [&](std::size_t other) { return kinds[k].stages[other]; });
-          o.work = pool.on(met, o.work);
+          o.template_index = pool.on(met, o.template_index);
           const std::uint32_t from = o.first_wait;
           o.first_wait = static_cast<std::uint32_t>(out.waits.size());
           for (std::uint32_t i = 0; i < o.waits; ++i)
@@ -244,7 +244,8 @@ plan unfolded(template_pool& pool, plan every_rank, const block_health& hardware
   };
   for (std::size_t c = 0; c < every_rank.classes.size(); ++c)
     for (stream& s : every_rank.classes[c].streams)
-      for (operation& o : s.operations) o.work = pool.on(met_by(o, s.kind, c, worst[c / copies], health), o.work);
+      for (operation& o : s.operations)
+        o.template_index = pool.on(met_by(o, s.kind, c, worst[c / copies], health), o.template_index);
   every_rank.templates = pool.take();
   return every_rank;
 }
@@ -256,7 +257,7 @@ plan plan_degraded(const platform& p, const stack& s, const model& m, const trai
   template_pool pool(p, s, m, w);
   const std::vector<hardware_health> worst = hardware.worst_by_stage();
   if (fold) return folded(pool, kinds_of(hardware, w), worst);
-  return unfolded(pool, plan_training(p, s, m, pool.work(), false), hardware, worst);
+  return unfolded(pool, plan_training(p, s, m, pool.workload(), false), hardware, worst);
 }
 
 }  // namespace nvlsim

@@ -38,9 +38,9 @@ std::vector<bucket> buckets_of(const training_context& c, const layer_kinds& kin
   const double vocabulary = local_vocabulary_parameters(c);
   const bool own_head = head && !(embedding && c.net.tied_embeddings);
   double total = vocabulary * ((embedding ? 1 : 0) + (own_head ? 1 : 0));
-  for (const std::size_t k : layers) total += parameters_on_gpu(c.net, kinds.spec(k), c.work.par).total();
+  for (const std::size_t k : layers) total += parameters_on_gpu(c.net, kinds.spec(k), c.workload.par).total();
   const auto count = static_cast<std::int64_t>(layers.size());
-  const auto wanted = static_cast<std::int64_t>(total / bucket_parameters(c.work));
+  const auto wanted = static_cast<std::int64_t>(total / bucket_parameters(c.workload));
   const std::int64_t n = std::clamp<std::int64_t>(wanted, 1, std::max<std::int64_t>(1, count));
   std::vector<bucket> out;
   std::int64_t next = 0;
@@ -53,7 +53,7 @@ std::vector<bucket> buckets_of(const training_context& c, const layer_kinds& kin
     if (b.head) b.parameters.dense += local_predictor_parameters(c);
     for (const std::int64_t end = next + count / n + (i < count % n ? 1 : 0); next < end; ++next) {
       const std::size_t k = layers[static_cast<std::size_t>(next)];
-      const local_parameters p = parameters_on_gpu(c.net, kinds.spec(k), c.work.par);
+      const local_parameters p = parameters_on_gpu(c.net, kinds.spec(k), c.workload.par);
       ++b.layers[k];
       b.parameters.dense += p.dense;
       b.parameters.expert += p.expert;

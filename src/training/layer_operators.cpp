@@ -49,17 +49,17 @@ double permute_bytes(const training_workload& w, double top_k, double local_expe
 void experts(operator_list& o, double unfused_activation_passes) {
   const layer_spec& l = o.layer;
   const moe_spec& x = l.moe;
-  const recompute_spec& r = o.work.recompute;
-  const double etp = real(o.work.par.etp), ep = real(o.work.par.ep), own = o.tokens.moe / etp;
+  const recompute_spec& r = o.workload.recompute;
+  const double etp = real(o.workload.par.etp), ep = real(o.workload.par.ep), own = o.tokens.moe / etp;
   const double e = real(x.experts), f = real(x.expert_ffn), seen = expert_width(o.hidden, l);
-  const double routed = o.tokens.moe * real(x.top_k) * load_of_experts(l, o.work).rows;
+  const double routed = o.tokens.moe * real(x.top_k) * load_of_experts(l, o.workload).rows;
   const double local_experts = e / ep, each = std::max(1.0, routed / local_experts);
   const double width = l.gated_mlp ? 2 : 1;
   o.norm(own);
   o.linear("router", {own, e, o.hidden}, r.moe).operands = precision::bf16;
   o.stream("routing", own * e * elementwise_bytes("router"), r.moe);
   if (x.latent > 0) o.linear("latent.down", {own, seen, o.hidden}, r.moe);
-  o.stream("permute", routed * seen * permute_bytes(o.work, real(x.top_k), local_experts) / etp, r.moe, 1);
+  o.stream("permute", routed * seen * permute_bytes(o.workload, real(x.top_k), local_experts) / etp, r.moe, 1);
   o.linear("experts.up", {each, f * width / etp, seen, local_experts}, r.moe).experts = true;
   double activation = routed * f / etp * activation_bytes(l.gated_mlp);
   if (l.biased_clamped_activation) activation += unfused_activation_passes * routed * f / etp * 2;
@@ -72,7 +72,7 @@ void experts(operator_list& o, double unfused_activation_passes) {
 }  // namespace
 
 operator_list::operator_list(const model& m, const layer_spec& l, const training_workload& w)
-    : layer(l), work(w), tokens(tokens_of(w)), hidden(real(m.hidden)), tp(real(w.par.tp)) {
+    : layer(l), workload(w), tokens(tokens_of(w)), hidden(real(m.hidden)), tp(real(w.par.tp)) {
   // One stream is read twice and written once. With n streams a block reads all of them twice and writes its
   // input, then reads all and its output and writes all. [docs/models-and-assumptions.md#mixers]
   const double n = real(m.residual_streams);
@@ -83,7 +83,7 @@ layer_operator& operator_list::add(layer_operator::type what, const char* name, 
   layer_operator o;
   o.what = what;
   o.name = name;
-  o.recomputed = again || work.recompute.full;
+  o.recomputed = again || workload.recompute.full;
   out_.push_back(o);
   return out_.back();
 }
@@ -91,7 +91,7 @@ layer_operator& operator_list::add(layer_operator::type what, const char* name, 
 layer_operator& operator_list::linear(const char* name, const gemm_size& s, bool again) {
   layer_operator& o = add(layer_operator::type::linear, name, again);
   o.m = s.m, o.n = s.n, o.k = s.k, o.groups = s.groups;
-  o.operands = work.gemm_precision;
+  o.operands = workload.gemm_precision;
   return o;
 }
 
@@ -105,7 +105,7 @@ void operator_list::norm(double n) {
   // several streams, gradients are read and written together with the values. [assumed]
   const double forward = elementwise_bytes("norm") + residual_bytes_;
   const bool one_stream = residual_bytes_ == elementwise_bytes("residual");
-  stream("norm", n * hidden * forward, work.recompute.layernorm,
+  stream("norm", n * hidden * forward, workload.recompute.layernorm,
          one_stream ? (elementwise_bytes("norm") + 2 + residual_bytes_) / forward : 1.5);
 }
 

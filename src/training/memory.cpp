@@ -30,11 +30,13 @@ struct stage_content {
 /// Adds up what the layers of a chunk keep: all activations, or the input of each recomputed unit.
 class chunk_activations {
  public:
-  explicit chunk_activations(const training_context& c) : c_(c), all_kept_(c.work) { all_kept_.recompute = {}; }
+  explicit chunk_activations(const training_context& c) : c_(c), all_kept_(c.workload) {
+    all_kept_.recompute = {};
+  }
 
   void add(const layer_spec& l, std::int64_t index, bool predicts) {
-    const recompute_spec& r = c_.work.recompute;
-    const bytes input = stored_activations(c_.net, l, c_.work);  // only the layer's input under full recompute
+    const recompute_spec& r = c_.workload.recompute;
+    const bytes input = stored_activations(c_.net, l, c_.workload);  // only the layer's input under full recompute
     if (!r.full) {
       stored_ += input;
       return;
@@ -64,7 +66,7 @@ class chunk_activations {
 
 /// `gathered` counts only parameters whose sharding group has more than one rank.
 stage_content content_of(const training_context& c, std::int64_t stage, bool shared_dense, bool shared_experts) {
-  const training_workload& w = c.work;
+  const training_workload& w = c.workload;
   const pipeline_geometry shape = geometry_of(w);
   const auto counts = chunk_layers(c.net, w);
   stage_content s;
@@ -132,7 +134,7 @@ double frozen_weight_bytes(const training_workload& w) {
 }
 
 memory_report stage_memory(const training_context& c, std::int64_t stage) {
-  const training_workload& w = c.work;
+  const training_workload& w = c.workload;
   const bool fsdp = w.sharding == data_parallel_sharding::fsdp,
              replicated = w.sharding == data_parallel_sharding::replicated;
   const double dense_group = gradient_group(w).ranks, expert_group_size = expert_gradient_group(w).ranks;
@@ -307,10 +309,10 @@ std::vector<std::string> training_problems(const platform& p, const model& m, co
   const auto order = schedule_problems(w);
   out.insert(out.end(), order.begin(), order.end());
   const double passes = static_cast<double>(par.pp * par.vp) * static_cast<double>(w.micro_batches());
-  if (passes > most_passes)
+  if (passes > max_passes)
     out.push_back(
         fmt::format("the step has {:.3g} passes of micro-batches through model chunks; the limit is {:.3g}",
-                    passes, most_passes));
+                    passes, max_passes));
   return out;
 }
 

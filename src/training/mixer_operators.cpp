@@ -8,19 +8,19 @@ namespace {
 
 double real(std::int64_t x) { return static_cast<double>(x); }
 
-double sequence(const operator_list& o) { return real(o.work.seq_length); }
+double sequence(const operator_list& o) { return real(o.workload.seq_length); }
 
 /// Causal (query, key) pairs: a query attends to itself and at most window - 1 earlier keys.
 double causal_pairs(double s, double window) { return window * (window + 1) / 2 + (s - window) * window; }
 
 void scores(operator_list& o, double qk, double v, double kv_heads) {
-  const double s = sequence(o), cp = real(o.work.par.cp);
-  layer_operator& a = o.add(layer_operator::type::attention, "attention", o.work.recompute.core_attention);
-  const std::vector<sequence_share> packed = sequences_of(o.work);
+  const double s = sequence(o), cp = real(o.workload.par.cp);
+  layer_operator& a = o.add(layer_operator::type::attention, "attention", o.workload.recompute.core_attention);
+  const std::vector<sequence_share> packed = sequences_of(o.workload);
   const double length = mean_length(packed);
-  a.shape.batch = real(o.work.micro_batch_size) * (s / length);
+  a.shape.batch = real(o.workload.micro_batch_size) * (s / length);
   // Context-parallel ranks shard the tokens of every head, or the heads.
-  const bool by_heads = o.work.cp_exchange == context_exchange::all_to_all;
+  const bool by_heads = o.workload.cp_exchange == context_exchange::all_to_all;
   const double shards = by_heads ? o.tp * cp : o.tp, parts = by_heads ? 1 : cp;
   a.shape.heads = real(o.layer.heads) / shards;
   a.shape.kv_heads = std::max(1.0, kv_heads / shards);
@@ -32,13 +32,14 @@ void scores(operator_list& o, double qk, double v, double kv_heads) {
     pairs += one.share * causal_pairs(n, o.layer.window > 0 ? std::min(real(o.layer.window), n) : n);
   }
   a.shape.pairs = pairs / parts;  // balanced over context-parallel ranks
-  a.shape.fp8 = o.work.fp8_attention;
+  a.shape.fp8 = o.workload.fp8_attention;
 }
 
 void chosen_scores(operator_list& o, double qk, double v) {
   const mean_keys k = keys_of(o.layer, sequence(o));
-  layer_operator& a = o.add(layer_operator::type::sparse_attention, "attention", o.work.recompute.core_attention);
-  a.sparse = {o.tokens.whole, real(o.layer.heads) / o.tp, k.window + k.pooled, qk, v, o.work.fp8_attention};
+  layer_operator& a =
+      o.add(layer_operator::type::sparse_attention, "attention", o.workload.recompute.core_attention);
+  a.sparse = {o.tokens.whole, real(o.layer.heads) / o.tp, k.window + k.pooled, qk, v, o.workload.fp8_attention};
 }
 
 /// Queries are projected from width `rank`, keys from the hidden state. Each GPU scores its own shard of the
@@ -51,7 +52,7 @@ void indexer(operator_list& o, double rank, double key_width) {
   o.linear("indexer.q", {t, heads * dim, rank});
   o.linear("indexer.kw", {t, key_width + heads, o.hidden});
   layer_operator& i = o.add(layer_operator::type::indexer, "indexer", false);
-  i.index = {t, heads, dim, k.scored, k.pooled, o.work.fp8_attention};
+  i.index = {t, heads, dim, k.scored, k.pooled, o.workload.fp8_attention};
 }
 
 void grouped_query(operator_list& o) {
@@ -71,10 +72,10 @@ void latent(operator_list& o) {
                rope = real(a.qk_rope_dim);
   const double v = real(a.v_head_dim), heads = real(o.layer.heads) / o.tp, t = o.tokens.whole,
                q_in = ql > 0 ? ql : o.hidden;
-  const bool up = o.work.recompute.mla_up_proj;
+  const bool up = o.workload.recompute.mla_up_proj;
   o.linear("mla.down", {o.tokens.sharded, ql + kl + rope, o.hidden});
   o.linear("mla.q_up", {t, heads * (nope + rope), q_in}, up);
-  if (attends_sparsely(o.layer, o.work.seq_length)) {
+  if (attends_sparsely(o.layer, o.workload.seq_length)) {
     // Absorbed form: all heads share the latent vector of a key.
     o.linear("mla.absorb", {t, kl, nope, heads}, up);
     o.stream("rotary", 2 * t * heads * (2 * (nope + rope) + kl) + 4 * o.tokens.sharded * (ql + kl), up, 1);
@@ -157,8 +158,8 @@ mean_keys keys_of(const layer_spec& l, double s) {
   if (pools && l.compressed.ratio == 0) return k;
   const double available =
       pools ? s / real(l.compressed.ratio) : s;  // at the end of the sequence; half as many on average
-  const double most = l.sparse_keys > 0 ? std::min(real(l.sparse_keys), available) : available;
-  k.pooled = most * (1 - most / (2 * available));
+  const double max = l.sparse_keys > 0 ? std::min(real(l.sparse_keys), available) : available;
+  k.pooled = max * (1 - max / (2 * available));
   k.scored = l.index_heads > 0 ? available / 2 : 0;
   return k;
 }

@@ -18,7 +18,7 @@ class operator_list {
   operator_list(const model& m, const layer_spec& l, const training_workload& w);
 
   const layer_spec& layer;
-  const training_workload& work;
+  const training_workload& workload;
   const token_counts tokens;
   const double hidden, tp;
 

@@ -22,7 +22,7 @@ void integrate(std::vector<sequence_share>& out, const token_lengths& l, interva
   double total = 0;
   for (int i = 0; i < cells; ++i) {
     const double x = range.low + (range.high - range.low) * (i + 0.5) / cells;
-    const double tokens = std::clamp(length(x), static_cast<double>(l.least), static_cast<double>(l.most));
+    const double tokens = std::clamp(length(x), static_cast<double>(l.min), static_cast<double>(l.max));
     out.push_back({std::llround(tokens), density(x)});
     total += out.back().share;
   }
@@ -34,13 +34,13 @@ void integrate(std::vector<sequence_share>& out, const token_lengths& l, interva
 std::vector<sequence_share> sequences_of(const training_workload& w) {
   if (!w.packed) return {{w.seq_length, 1}};
   token_lengths l = *w.packed;
-  l.most = std::min(l.most, w.seq_length);
-  l.least = std::min(l.least, l.most);
+  l.max = std::min(l.max, w.seq_length);
+  l.min = std::min(l.min, l.max);
   std::vector<sequence_share> out;
   switch (l.shape) {
     case length_shape::uniform:
       if (l.spread == 0)
-        return {{std::llround(std::clamp(l.mean, static_cast<double>(l.least), static_cast<double>(l.most))), 1}};
+        return {{std::llround(std::clamp(l.mean, static_cast<double>(l.min), static_cast<double>(l.max))), 1}};
       integrate(
           out, l, {-1, 1}, [&](double x) { return l.mean * (1 + l.spread * x); }, [](double) { return 1.0; });
       break;

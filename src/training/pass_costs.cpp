@@ -27,10 +27,10 @@ class builder {
  public:
   builder(const training_context& c, double slowdown) : c_(c), slowdown_(slowdown) {}
 
-  void kernel(work_kind kind, const char* name, const kernel_cost& k, precision p) {
+  void kernel(part_kind kind, const char* name, const kernel_cost& k, precision p) {
     kernel(kind, name, k, p, facts_of(c_.machine.gpu, p, k));
   }
-  void kernel(work_kind kind, const char* name, const kernel_cost& k, precision p, part_facts f) {
+  void kernel(part_kind kind, const char* name, const kernel_cost& k, precision p, part_facts f) {
     const seconds t = k.time * slowdown_;
     f.alone *= slowdown_, f.latency *= slowdown_;
     add(kind, name, t, f);
@@ -43,22 +43,22 @@ class builder {
                          c_.framework.moe_time_factor;  // the factor of experts replaces that of the layer
       k.time = std::max(k.time * own, data_sheet_time(c_.machine.gpu, o.operands, k) * (1 / slowdown_));
     }
-    kernel(work_kind::gemm, o.name, k, o.operands, facts_of(c_.machine.gpu, o.operands, k, s));
+    kernel(part_kind::gemm, o.name, k, o.operands, facts_of(c_.machine.gpu, o.operands, k, s));
   }
   /// Casts a GEMM operand of `elements` per group, if its format has 8 bits or fewer.
   void quantise(const layer_operator& o, double elements, double element_bytes) {
     if (quantised(o.operands))
-      bytes_moved("quantise",
-                  elements * o.groups * element_bytes * (o.experts ? c_.framework.moe_quantise_passes.read() : 1.0));
+      bytes_moved("quantise", elements * o.groups * element_bytes *
+                                  (o.experts ? c_.framework.moe_quantise_passes.read() : 1.0));
   }
   void attention(const char* name, const kernel_cost& k, const attention_shape& s) {
-    kernel(work_kind::attention, name, k, precision::bf16, facts_of(c_.machine.gpu, k, s));
+    kernel(part_kind::attention, name, k, precision::bf16, facts_of(c_.machine.gpu, k, s));
   }
   void bytes_moved(const char* name, double moved) {
-    kernel(work_kind::memory_bound, name, stream_cost(c_.machine.gpu, c_.kernels.stream, bytes::from_base(moved)),
+    kernel(part_kind::memory_bound, name, stream_cost(c_.machine.gpu, c_.kernels.stream, bytes::from_base(moved)),
            precision::bf16);
   }
-  void waiting(work_kind kind, const char* name, seconds t, const part_facts& f) {
+  void waiting(part_kind kind, const char* name, seconds t, const part_facts& f) {
     add(kind, name, t, f);
     out_.energy += c_.machine.gpu.idle_power * t;
   }
@@ -66,7 +66,7 @@ class builder {
   costed_parts take() { return std::exchange(out_, {}); }
 
  private:
-  void add(work_kind kind, const char* name, seconds t, const part_facts& f) {
+  void add(part_kind kind, const char* name, seconds t, const part_facts& f) {
     if (t > seconds{}) out_.parts.push_back({kind, name, t, 1, std::make_shared<part_facts>(f)});
   }
   const training_context& c_;
@@ -94,13 +94,13 @@ kernel_cost scan_cost(const training_context& c, const layer_operator& o, bool f
 double slowdown_of(const training_context& c, const layer_spec& l) {
   if (!l.routed()) return c.slowdown;
   return c.slowdown * c.framework.moe_time_factor *
-         (block_scaled(c.work.gemm_precision) ? c.framework.moe_block_scaled_time.read() : 1.0);
+         (block_scaled(c.workload.gemm_precision) ? c.framework.moe_block_scaled_time.read() : 1.0);
 }
 
 /// Passes of unfused kernels over biased, clamped routed activations.
 double activation_passes(const training_context& c) {
   return c.framework.unfused_activation_passes *
-         (c.work.fused_expert_mlp ? c.framework.fused_activation_share.read() : 1.0);
+         (c.workload.fused_expert_mlp ? c.framework.fused_activation_share.read() : 1.0);
 }
 
 void price_forward(builder& b, const training_context& c, const layer_operator& o) {
@@ -113,15 +113,15 @@ void price_forward(builder& b, const training_context& c, const layer_operator& 
       b.attention(o.name, attention_forward_cost(c.machine.gpu, c.kernels.attention, o.shape), o.shape);
       return;
     case layer_operator::type::sparse_attention:
-      b.kernel(work_kind::attention, o.name,
+      b.kernel(part_kind::attention, o.name,
                sparse_attention_forward_cost(c.machine.gpu, c.kernels.attention, o.sparse), precision::bf16);
       return;
     case layer_operator::type::indexer:
-      b.kernel(work_kind::attention, o.name, indexer_forward_cost(c.machine.gpu, c.kernels.attention, o.index),
+      b.kernel(part_kind::attention, o.name, indexer_forward_cost(c.machine.gpu, c.kernels.attention, o.index),
                precision::bf16);
       return;
     case layer_operator::type::scan:
-      b.kernel(work_kind::attention, o.name, scan_cost(c, o, true), precision::bf16);
+      b.kernel(part_kind::attention, o.name, scan_cost(c, o, true), precision::bf16);
       return;
     case layer_operator::type::stream:
       b.bytes_moved(o.name, o.forward_bytes);
@@ -138,7 +138,7 @@ void price_linear_backward(builder& b, const training_context& c, const layer_op
     b.quantise(o, o.m * o.n, c.framework.quantise_bytes_backward);
     b.gemm(o, g, {.m = o.m, .n = o.k, .k = o.n, .groups = o.groups});
   }
-  if (!has_weights(what) || c.work.task == training_task::lora) return;  // frozen weights have no gradient
+  if (!has_weights(what) || c.workload.task == training_task::lora) return;  // frozen weights have no gradient
   // The weight gradient is added to an FP32 accumulator: one read and one write.
   b.gemm(o, g, {.m = o.n, .n = o.k, .k = o.m, .groups = o.groups, .output_element_bytes = 8});
 }
@@ -152,15 +152,15 @@ void price_backward(builder& b, const training_context& c, const layer_operator&
       b.attention(o.name, attention_backward_cost(gpu, c.kernels.attention, o.shape), o.shape);
       return;
     case layer_operator::type::sparse_attention:
-      b.kernel(work_kind::attention, o.name, sparse_attention_backward_cost(gpu, c.kernels.attention, o.sparse),
+      b.kernel(part_kind::attention, o.name, sparse_attention_backward_cost(gpu, c.kernels.attention, o.sparse),
                precision::bf16);
       return;
     case layer_operator::type::indexer:
-      b.kernel(work_kind::attention, o.name, indexer_backward_cost(gpu, c.kernels.attention, o.index),
+      b.kernel(part_kind::attention, o.name, indexer_backward_cost(gpu, c.kernels.attention, o.index),
                precision::bf16);
       return;
     case layer_operator::type::scan:
-      b.kernel(work_kind::attention, o.name, scan_cost(c, o, false), precision::bf16);
+      b.kernel(part_kind::attention, o.name, scan_cost(c, o, false), precision::bf16);
       return;
     case layer_operator::type::stream:
     case layer_operator::type::linear:
@@ -175,9 +175,9 @@ layer_operator predictor_input(const training_context& c) {
   o.what = layer_operator::type::linear;
   o.name = "mtp.join";
   o.m = c.tokens.whole;
-  o.n = static_cast<double>(c.net.hidden) / static_cast<double>(c.work.par.tp);
+  o.n = static_cast<double>(c.net.hidden) / static_cast<double>(c.workload.par.tp);
   o.k = 2 * static_cast<double>(c.net.hidden);
-  o.operands = c.work.gemm_precision;
+  o.operands = c.workload.gemm_precision;
   return o;
 }
 
@@ -190,17 +190,17 @@ priced_transfer launched(priced_transfer t, seconds launch) {
 /// Exposed time of tensor-parallel collectives in one direction: around attention and a dense MLP, or only around
 /// attention if routed experts take whole tokens.
 void tensor_parallel(builder& b, const training_context& c, const layer_spec& l) {
-  if (c.work.par.tp == 1) return;
-  const comm_group g = tensor_group(c.work.par, c.work.place);
+  if (c.workload.par.tp == 1) return;
+  const communicator g = tensor_group(c.workload.par, c.workload.place);
   const bytes size = bytes::from_base(c.tokens.whole * static_cast<double>(c.net.hidden) * 2);
-  const double mlp = l.routed() ? (c.work.par.etp > 1 ? 1 : 0) : (l.ffn_hidden > 0 ? 1 : 0);
+  const double mlp = l.routed() ? (c.workload.par.etp > 1 ? 1 : 0) : (l.ffn_hidden > 0 ? 1 : 0);
   const double blocks = (l.attention == attention_kind::none ? 0 : 1) + mlp;
   const auto wait = [&](collective k, const char* name) {
     const priced_transfer t =
         launched(price_transfer(c.collectives, c.machine, k, size, g), c.framework.collective_launch);
-    b.waiting(work_kind::tp, name, t.time * (c.framework.tp_exposed * blocks), facts_of(c.machine, t, blocks));
+    b.waiting(part_kind::tp, name, t.time * (c.framework.tp_exposed * blocks), facts_of(c.machine, t, blocks));
   };
-  if (c.work.par.sequence_parallel) {
+  if (c.workload.par.sequence_parallel) {
     wait(collective::all_gather, "tp.all_gather");
     wait(collective::reduce_scatter, "tp.reduce_scatter");
   } else {
@@ -235,44 +235,44 @@ void exchange_heads(builder& b, const training_context& c, const layer_spec& l, 
   const double keys =
       2 * static_cast<double>((l.attention == attention_kind::mamba ? s.groups : s.key_heads) * s.state);
   const double per_token =
-      2 * (3 * width + keys + static_cast<double>(s.heads)) / static_cast<double>(c.work.par.tp);
-  const priced_transfer t = launched(
-      price_transfer(c.collectives, c.machine, collective::all_to_all,
-                     bytes::from_base(per_token * c.tokens.whole), context_group(c.work.par, c.work.place)),
-      c.framework.collective_launch * 2);
-  b.waiting(work_kind::cp, "cp.all_to_all", t.time * times, facts_of(c.machine, t));
+      2 * (3 * width + keys + static_cast<double>(s.heads)) / static_cast<double>(c.workload.par.tp);
+  const priced_transfer t = launched(price_transfer(c.collectives, c.machine, collective::all_to_all,
+                                                    bytes::from_base(per_token * c.tokens.whole),
+                                                    context_group(c.workload.par, c.workload.place)),
+                                     c.framework.collective_launch * 2);
+  b.waiting(part_kind::cp, "cp.all_to_all", t.time * times, facts_of(c.machine, t));
 }
 
 /// All-to-all reshards queries, keys and values from tokens to heads, and the output back; `times` times.
 void exchange_attention(builder& b, const training_context& c, const layer_spec& l, double times) {
-  const double tp = static_cast<double>(c.work.par.tp), cp = static_cast<double>(c.work.par.cp);
+  const double tp = static_cast<double>(c.workload.par.tp), cp = static_cast<double>(c.workload.par.cp);
   const double kv_heads = std::max(static_cast<double>(l.kv_heads) / tp, cp);  // at least one per rank
   const double width = static_cast<double>(l.head_dim) * 2 * (static_cast<double>(l.heads) / tp + kv_heads);
-  const priced_transfer t = launched(
-      price_transfer(c.collectives, c.machine, collective::all_to_all,
-                     bytes::from_base(2 * width * c.tokens.whole), context_group(c.work.par, c.work.place)),
-      c.framework.collective_launch * 2);
-  b.waiting(work_kind::cp, "cp.all_to_all", t.time * times, facts_of(c.machine, t, times));
+  const priced_transfer t = launched(price_transfer(c.collectives, c.machine, collective::all_to_all,
+                                                    bytes::from_base(2 * width * c.tokens.whole),
+                                                    context_group(c.workload.par, c.workload.place)),
+                                     c.framework.collective_launch * 2);
+  b.waiting(part_kind::cp, "cp.all_to_all", t.time * times, facts_of(c.machine, t, times));
 }
 
 /// Exchange between the shards of a sequence: all-to-all for scans, all-to-all or a ring of keys and values for
 /// attention. Recomputed operators repeat their exchange.
 void context_parallel(builder& b, const training_context& c, const layer_spec& l, bool is_forward) {
-  if (c.work.par.cp == 1 || l.attention == attention_kind::none) return;
-  const recompute_spec& r = c.work.recompute;
+  if (c.workload.par.cp == 1 || l.attention == attention_kind::none) return;
+  const recompute_spec& r = c.workload.recompute;
   const bool scan = l.attention == attention_kind::mamba || l.attention == attention_kind::linear;
   const double again = !is_forward && (r.full || (r.core_attention && !scan)) ? 1 : 0;
   if (scan) return exchange_heads(b, c, l, 1 + again);
-  if (c.work.cp_exchange == context_exchange::all_to_all) return exchange_attention(b, c, l, 1 + again);
+  if (c.workload.cp_exchange == context_exchange::all_to_all) return exchange_attention(b, c, l, 1 + again);
   const double passes = is_forward ? 1 : 2 + again;  // backward: keys and values again, and their gradients
-  const comm_group all = context_group(c.work.par, c.work.place);
-  const double width = shared_bytes(l, static_cast<double>(c.work.par.tp));
+  const communicator all = context_group(c.workload.par, c.workload.place);
+  const double width = shared_bytes(l, static_cast<double>(c.workload.par.tp));
   const priced_transfer hop = launched(
       price_transfer(c.collectives, c.machine, collective::send_recv, bytes::from_base(width * c.tokens.whole),
-                     {.ranks = 2, .domains = all.domains > 1 ? 2 : 1, .apart = c.work.par.tp}),
+                     {.ranks = 2, .domains = all.domains > 1 ? 2 : 1, .stride = c.workload.par.tp}),
       c.framework.collective_launch);
-  const double hops = static_cast<double>(c.work.par.cp - 1) * passes;
-  b.waiting(work_kind::cp, "cp.exchange", hop.time * (hops * c.framework.cp_exposed),
+  const double hops = static_cast<double>(c.workload.par.cp - 1) * passes;
+  b.waiting(part_kind::cp, "cp.exchange", hop.time * (hops * c.framework.cp_exposed),
             facts_of(c.machine, hop, hops));
 }
 
@@ -289,24 +289,25 @@ double copies_received(double n, double m, double k, bool deduplicated) {
 }
 
 /// Whether the backward pass recomputes an expert layer from the router to the combined output.
-bool repeats_experts(const training_context& c) { return c.work.recompute.full || c.work.recompute.moe; }
+bool repeats_experts(const training_context& c) { return c.workload.recompute.full || c.workload.recompute.moe; }
 
 /// Dispatch and combine of routed tokens. [docs/models-and-assumptions.md#experts]
 void expert_parallel(builder& b, const training_context& c, const layer_spec& l, bool is_forward, bool paired) {
-  const parallelism& par = c.work.par;
+  const parallelism& par = c.workload.par;
   if (!l.routed() || par.ep == 1) return;
-  const comm_group g = expert_group(par, c.work.place);
-  const bool dedup = c.work.dispatcher == moe_dispatcher::deduplicated;
-  const capacity_load load = load_of_experts(l, c.work);
-  const double k = static_cast<double>(l.moe.top_k) * (c.work.static_experts() && !dedup ? load.rows : load.kept);
+  const communicator g = expert_group(par, c.workload.place);
+  const bool dedup = c.workload.dispatcher == moe_dispatcher::deduplicated;
+  const capacity_load load = load_of_experts(l, c.workload);
+  const double k =
+      static_cast<double>(l.moe.top_k) * (c.workload.static_experts() && !dedup ? load.rows : load.kept);
   const double token_bytes =
       c.tokens.moe / static_cast<double>(par.etp) * expert_width(static_cast<double>(c.net.hidden), l) * 2 *
-      (c.work.static_experts() && !dedup ? 1 : c.work.expert_imbalance);  // arriving at the busiest rank
+      (c.workload.static_experts() && !dedup ? 1 : c.workload.expert_imbalance);  // arriving at the busiest rank
   const bytes on_nvlink = bytes::from_base(token_bytes * copies_sent(static_cast<double>(par.ep), k, dedup));
-  const bytes on_nic = g.domains > 1
-                           ? bytes::from_base(token_bytes * copies_received(static_cast<double>(par.ep),
-                                                                            g.fewest_members(), k, dedup))
-                           : bytes{};
+  const bytes on_nic =
+      g.domains > 1
+          ? bytes::from_base(token_bytes * copies_received(static_cast<double>(par.ep), g.min_members(), k, dedup))
+          : bytes{};
   const seconds nvlink = on_nvlink / (c.machine.gpu.nvlink * c.framework.ep_nvlink_share);
   // Deduplicated tokens leave on the rail on which they arrive.
   const bandwidth of_nic = network::path_between(c.machine, static_cast<int>(par.ep * par.etp), dedup).nic;
@@ -319,14 +320,15 @@ void expert_parallel(builder& b, const training_context& c, const layer_spec& l,
   f.limit = nic > nvlink ? resource::nic : resource::nvlink;
   f.ceiling = (nic > nvlink ? c.machine.fabric.nic_bandwidth : c.machine.gpu.nvlink).base();
   f.moved = (nic > nvlink ? on_nic : on_nvlink) * 2;
-  b.waiting(work_kind::ep, "ep.exchange",
-            both * ((paired || c.work.moe_overlap ? c.framework.ep_exposed_overlapped : c.framework.ep_exposed) *
-                    (!is_forward && repeats_experts(c) ? 2 : 1)),
-            f);
+  b.waiting(
+      part_kind::ep, "ep.exchange",
+      both * ((paired || c.workload.moe_overlap ? c.framework.ep_exposed_overlapped : c.framework.ep_exposed) *
+              (!is_forward && repeats_experts(c) ? 2 : 1)),
+      f);
 }
 
 void host(builder& b, const char* name, seconds t) {
-  b.waiting(work_kind::host, name, t, facts_of_wait(resource::host, t));
+  b.waiting(part_kind::host, name, t, facts_of_wait(resource::host, t));
 }
 
 /// Host-bound launches of routed layers: the host needs time per layer and for its local experts. Kernels of many
@@ -334,16 +336,16 @@ void host(builder& b, const char* name, seconds t) {
 /// attention, router and dispatch, but not the experts. [docs/models-and-assumptions.md#experts]
 void expert_host(builder& b, const training_context& c, const layer_spec& l, seconds gpu_time, bool is_forward) {
   if (!l.routed()) return;
-  const double local = static_cast<double>(l.moe.experts) / static_cast<double>(c.work.par.ep);
+  const double local = static_cast<double>(l.moe.experts) / static_cast<double>(c.workload.par.ep);
   const double forwards = is_forward || repeats_experts(c) ? 1 : 0;
-  if (forwards > 0 && c.work.dispatcher == moe_dispatcher::alltoall && c.work.par.ep > 1 &&
-      !c.work.static_experts())
+  if (forwards > 0 && c.workload.dispatcher == moe_dispatcher::alltoall && c.workload.par.ep > 1 &&
+      !c.workload.static_experts())
     host(b, "expert counts", c.framework.moe_sync_per_expert * local);
-  if (c.work.graphs == cuda_graphs::full_iteration) return;
-  const double left = c.work.graphs == cuda_graphs::partial ? c.framework.graphed_host_share.read() : 1.0;
-  const double experts = c.work.static_experts() ? 0.0 : std::sqrt(local);
+  if (c.workload.graphs == cuda_graphs::full_iteration) return;
+  const double left = c.workload.graphs == cuda_graphs::partial ? c.framework.graphed_host_share.read() : 1.0;
+  const double experts = c.workload.static_experts() ? 0.0 : std::sqrt(local);
   // Overlapped passes are launched in pieces on several streams.
-  const double pieces = c.work.moe_overlap ? c.framework.moe_overlap_host_factor.read() : 1.0;
+  const double pieces = c.workload.moe_overlap ? c.framework.moe_overlap_host_factor.read() : 1.0;
   const seconds launches = (c.framework.moe_host * left + c.framework.moe_host_per_expert * experts) *
                            (pieces * (forwards + (is_forward ? 0.0 : 1.5)));
   const seconds all = gpu_time + b.duration();
@@ -352,24 +354,24 @@ void expert_host(builder& b, const training_context& c, const layer_spec& l, sec
 
 /// Activations of offloaded layers cross C2C while the layer computes; only the excess is exposed.
 void offload(builder& b, const training_context& c, const layer_spec& l, seconds hidden_behind) {
-  if (c.work.offload_layers == 0) return;
-  const double share = std::min(
-      1.0, static_cast<double>(c.work.offload_layers * c.work.par.pp) / static_cast<double>(c.net.layers.size()));
-  const seconds transfer = stored_activations(c.net, l, c.work) / c.machine.gpu.c2c;
+  if (c.workload.offload_layers == 0) return;
+  const double share = std::min(1.0, static_cast<double>(c.workload.offload_layers * c.workload.par.pp) /
+                                         static_cast<double>(c.net.layers.size()));
+  const seconds transfer = stored_activations(c.net, l, c.workload) / c.machine.gpu.c2c;
   part_facts f = facts_of_wait(resource::c2c, transfer);
   f.moved = transfer * c.machine.gpu.c2c;
   f.ceiling = c.machine.gpu.c2c.base();
-  b.waiting(work_kind::memory_bound, "offload", std::max(seconds{}, transfer - hidden_behind) * share, f);
+  b.waiting(part_kind::memory_bound, "offload", std::max(seconds{}, transfer - hidden_behind) * share, f);
 }
 
 /// FSDP gathers a layer's parameters for each pass; only what the layer does not hide is exposed.
 void fsdp_gather(builder& b, const training_context& c, local_parameters local, seconds compute, pass_kind what) {
-  if (c.work.sharding != data_parallel_sharding::fsdp) return;
+  if (c.workload.sharding != data_parallel_sharding::fsdp) return;
   priced_transfer traffic = has_inputs(what) ? parameter_gather(c, local) : priced_transfer{};
-  if (what != pass_kind::forward && has_weights(what) && c.work.task != training_task::lora)
+  if (what != pass_kind::forward && has_weights(what) && c.workload.task != training_task::lora)
     traffic = traffic + gradient_reduction(c, local);
   const seconds hidden = std::min(traffic.time, compute);
-  b.waiting(work_kind::dp, "fsdp", traffic.time - hidden + hidden * c.framework.dp_interference,
+  b.waiting(part_kind::dp, "fsdp", traffic.time - hidden + hidden * c.framework.dp_interference,
             facts_of(c.machine, traffic));
 }
 
@@ -383,13 +385,13 @@ void append(costed_parts& to, costed_parts from) {
 
 seconds costed_parts::duration() const {
   seconds t;
-  for (const work_part& p : parts) t += p.duration * p.repeat;
+  for (const operation_part& p : parts) t += p.duration * p.repeat;
   return t;
 }
 
 void costed_parts::append(const costed_parts& other, std::int64_t times) {
   if (times == 0) return;
-  for (work_part p : other.parts) {
+  for (operation_part p : other.parts) {
     p.repeat *= static_cast<int>(times);
     parts.push_back(std::move(p));
   }
@@ -398,7 +400,7 @@ void costed_parts::append(const costed_parts& other, std::int64_t times) {
 
 training_context::training_context(const platform& p, const stack& s, const model& m, const training_workload& w)
     : machine(p), kernels(kernels_for(s, p.gpu)), framework(*s.training), collectives(s.collectives), net(m),
-      work(w), tokens(tokens_of(w)) {
+      workload(w), tokens(tokens_of(w)) {
   const double doublings = std::log2(std::max(1.0, static_cast<double>(w.par.gpus()) / 8));
   slowdown = framework.time_factor * (1 + framework.jitter_per_doubling * doublings);
 }
@@ -407,7 +409,7 @@ namespace {
 
 costed_parts layer_forward(const training_context& c, const layer_spec& l, bool paired) {
   builder kernels(c, slowdown_of(c, l));
-  for (const layer_operator& o : layer_operators(c.net, l, c.work, activation_passes(c)))
+  for (const layer_operator& o : layer_operators(c.net, l, c.workload, activation_passes(c)))
     price_forward(kernels, c, o);
   costed_parts out = kernels.take();
   const seconds compute = out.duration();
@@ -416,14 +418,14 @@ costed_parts layer_forward(const training_context& c, const layer_spec& l, bool 
   context_parallel(b, c, l, true);
   expert_parallel(b, c, l, true, paired);
   offload(b, c, l, compute);
-  fsdp_gather(b, c, parameters_on_gpu(c.net, l, c.work.par), compute, pass_kind::forward);
+  fsdp_gather(b, c, parameters_on_gpu(c.net, l, c.workload.par), compute, pass_kind::forward);
   expert_host(b, c, l, compute, true);
   append(out, b.take());
   return out;
 }
 
 costed_parts layer_backward(const training_context& c, const layer_spec& l, pass_kind what, bool paired) {
-  const auto operators = layer_operators(c.net, l, c.work, activation_passes(c));
+  const auto operators = layer_operators(c.net, l, c.workload, activation_passes(c));
   builder kernels(c, slowdown_of(c, l));
   for (const layer_operator& o : operators)
     if (o.recomputed && has_inputs(what)) price_forward(kernels, c, o);
@@ -433,12 +435,12 @@ costed_parts layer_backward(const training_context& c, const layer_spec& l, pass
   builder b(c, 1);
   if (has_inputs(what)) {
     tensor_parallel(b, c, l);
-    if (c.work.recompute.full) tensor_parallel(b, c, l);
+    if (c.workload.recompute.full) tensor_parallel(b, c, l);
     context_parallel(b, c, l, false);
     expert_parallel(b, c, l, false, paired);
     offload(b, c, l, compute);
   }
-  fsdp_gather(b, c, parameters_on_gpu(c.net, l, c.work.par), compute, what);
+  fsdp_gather(b, c, parameters_on_gpu(c.net, l, c.workload.par), compute, what);
   if (has_inputs(what)) expert_host(b, c, l, compute, false);
   append(out, b.take());
   return out;
@@ -460,7 +462,7 @@ costed_parts layer_pass(const training_context& c, const layer_spec& l, pass_kin
 costed_parts embedding_pass(const training_context& c, pass_kind what) {
   builder b(c, c.slowdown);
   const double elements = c.tokens.whole * static_cast<double>(c.net.hidden);
-  const bool gradient = what != pass_kind::forward && has_weights(what) && c.work.task != training_task::lora;
+  const bool gradient = what != pass_kind::forward && has_weights(what) && c.workload.task != training_task::lora;
   if (what == pass_kind::forward) b.bytes_moved("embedding", elements * compute::elementwise_bytes("embedding"));
   else if (gradient) b.bytes_moved("embedding", elements * compute::elementwise_bytes("embedding_backward"));
   costed_parts out = b.take();
@@ -471,7 +473,7 @@ costed_parts embedding_pass(const training_context& c, pass_kind what) {
 
 costed_parts head_pass(const training_context& c, pass_kind what) {
   builder b(c, c.slowdown);
-  const double v = static_cast<double>(c.net.vocab) / static_cast<double>(c.work.par.tp);
+  const double v = static_cast<double>(c.net.vocab) / static_cast<double>(c.workload.par.tp);
   layer_operator head;
   head.what = layer_operator::type::linear;
   head.name = "lm_head";
@@ -490,7 +492,7 @@ costed_parts head_pass(const training_context& c, pass_kind what) {
 }
 
 std::int64_t deferred_head_gradients(const training_context& c) {
-  const training_workload& w = c.work;
+  const training_workload& w = c.workload;
   if (w.par.pp == 1 || splits_backward(w.schedule) || w.task == training_task::lora ||
       w.sharding == data_parallel_sharding::fsdp)
     return 0;
@@ -501,20 +503,20 @@ std::int64_t deferred_head_gradients(const training_context& c) {
 costed_parts optimizer_step(const training_context& c, double local, double updated) {
   builder b(c, c.slowdown);
   const double requantised =
-      quantised(c.work.gemm_precision) ? local * 4 : 0.0;  // reads BF16, writes 8 bits twice
+      quantised(c.workload.gemm_precision) ? local * 4 : 0.0;  // reads BF16, writes 8 bits twice
   const kernel_cost k = stream_cost(c.machine.gpu, c.kernels.stream,
                                     bytes::from_base(updated * c.framework.optimizer_bytes + requantised));
-  b.kernel(work_kind::optimizer, "optimizer", k, precision::bf16);
+  b.kernel(part_kind::optimizer, "optimizer", k, precision::bf16);
   return b.take();
 }
 
 double local_predictor_parameters(const training_context& c) {
   const double h = static_cast<double>(c.net.hidden);
-  return static_cast<double>(c.net.mtp_layers) * (2 * h + 3) * h / static_cast<double>(c.work.par.tp);
+  return static_cast<double>(c.net.mtp_layers) * (2 * h + 3) * h / static_cast<double>(c.workload.par.tp);
 }
 
 double local_vocabulary_parameters(const training_context& c) {
-  return static_cast<double>(c.net.vocab * c.net.hidden) / static_cast<double>(c.work.par.tp);
+  return static_cast<double>(c.net.vocab * c.net.hidden) / static_cast<double>(c.workload.par.tp);
 }
 
 }  // namespace nvlsim

@@ -12,11 +12,11 @@ namespace nvlsim {
 
 /// Most passes of micro-batches through model chunks, over all simulated ranks. Keeps memory below that of a
 /// laptop.
-inline constexpr double most_passes = 4e6;
+inline constexpr double max_passes = 4e6;
 
 /// Parts of an operation, and the energy of one GPU while they run.
 struct costed_parts {
-  std::vector<work_part> parts;
+  std::vector<operation_part> parts;
   joules energy;
 
   seconds duration() const;
@@ -31,7 +31,7 @@ struct training_context {
   const training_profile& framework;
   const collective_profile& collectives;
   const model& net;
-  const training_workload& work;
+  const training_workload& workload;
   token_counts tokens;
   double slowdown;  ///< multiplies kernel times: release factor and jitter
 
@@ -52,8 +52,8 @@ costed_parts optimizer_step(const training_context& c, double local, double upda
 
 /// Ranks that reduce gradients of dense parameters, and of experts: the data- and context-parallel ranks of one
 /// sharding group, and under DualPipe also those of the opposite stage, which holds the same chunk.
-comm_group gradient_group(const training_workload& w);
-comm_group expert_gradient_group(const training_workload& w);
+communicator gradient_group(const training_workload& w);
+communicator expert_gradient_group(const training_workload& w);
 
 /// LoRA trains adapters of about this share of the parameters (rank 16 to 32 on attention). [assumed]
 inline constexpr double lora_share = 0.002;

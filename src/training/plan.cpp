@@ -30,7 +30,7 @@ class step_builder {
   step_builder(const training_context& c, const training_context& kept, bool fold);
   plan take() {
     build();
-    for (work_template& t : plan_.templates)
+    for (operation_template& t : plan_.templates)
       if (t.network.empty()) t.network = demands_within(c_.machine, t);
     return std::move(plan_);
   }
@@ -49,8 +49,8 @@ class step_builder {
                    event_id beside);
   void backward(rank_class& rank, std::int64_t stage, std::int64_t copy, const pipeline_slot& slot);
   struct reduction {
-    std::int32_t work;  ///< template
-    event_id all;       ///< all ranks have the gradients
+    std::int32_t template_index;  ///< template
+    event_id all;                 ///< all ranks have the gradients
   };
   void reduce(rank_class& rank, const reduction& r, event_id after);
   void gather_parameters(rank_class& rank, std::int64_t stage, std::int64_t copy);
@@ -66,7 +66,7 @@ class step_builder {
   bool gathers() const;
   bool reduces() const;
   event_id& input(std::int64_t copy, std::int64_t chunk, std::int64_t mb, bool fwd) {
-    const std::int64_t i = (copy * chunks_ + chunk) * c_.work.micro_batches() + mb;
+    const std::int64_t i = (copy * chunks_ + chunk) * c_.workload.micro_batches() + mb;
     return (fwd ? forward_in_ : backward_in_)[static_cast<std::size_t>(i)];
   }
   /// Event at which ranks that share gradients meet (one arrival if folded).
@@ -90,22 +90,23 @@ class step_builder {
 };
 
 step_builder::step_builder(const training_context& c, const training_context& kept, bool fold)
-    : c_(c), shape_(geometry_of(c.work)), templates_(c, kept, shape_, plan_), deferred_(templates_.deferred()) {
-  const parallelism& par = c.work.par;
+    : c_(c), shape_(geometry_of(c.workload)), templates_(c, kept, shape_, plan_),
+      deferred_(templates_.deferred()) {
+  const parallelism& par = c.workload.par;
   copies_ = fold ? 1 : par.tp * par.cp * par.dp;
   chunks_ = shape_.chunks();
 }
 
 void step_builder::build() {
-  const parallelism& par = c_.work.par;
-  const auto n = static_cast<std::size_t>(copies_ * chunks_ * c_.work.micro_batches());
+  const parallelism& par = c_.workload.par;
+  const auto n = static_cast<std::size_t>(copies_ * chunks_ * c_.workload.micro_batches());
   plan_.arrivals.reserve(4 * n);
   plan_.waits.reserve(6 * n);
   forward_in_.assign(n, no_event);
   backward_in_.assign(n, no_event);
   for (std::int64_t copy = 0; copy < copies_; ++copy)
     for (std::int64_t k = 0; k < chunks_; ++k)
-      for (std::int64_t mb = 0; mb < c_.work.micro_batches(); ++mb) {
+      for (std::int64_t mb = 0; mb < c_.workload.micro_batches(); ++mb) {
         if (k > 0) input(copy, k, mb, true) = plan_.new_event();
         if (k < chunks_ - 1) input(copy, k, mb, false) = plan_.new_event();
       }
@@ -114,12 +115,12 @@ void step_builder::build() {
 }
 
 void step_builder::build_rank(std::int64_t stage, std::int64_t copy) {
-  const parallelism& par = c_.work.par;
+  const parallelism& par = c_.workload.par;
   rank_class rank;
   rank.multiplicity = par.tp * par.cp * par.dp / copies_;
   rank.name = copies_ == 1 ? fmt::format("stage {}", stage) : fmt::format("stage {} rank {}", stage, copy);
   rank.streams = {{stream_kind::compute, {}}, {stream_kind::pipeline, {}}, {stream_kind::data_parallel, {}}};
-  const auto passes = static_cast<std::size_t>(2 * par.vp * c_.work.micro_batches());
+  const auto passes = static_cast<std::size_t>(2 * par.vp * c_.workload.micro_batches());
   for (const std::size_t s : {0, 1}) rank.streams[s].operations.reserve(passes);
   gathered_.clear();
   reduced_.clear();
@@ -155,7 +156,7 @@ void step_builder::build_rank(std::int64_t stage, std::int64_t copy) {
 }
 
 void step_builder::gather_parameters(rank_class& rank, std::int64_t stage, std::int64_t copy) {
-  const training_workload& w = c_.work;
+  const training_workload& w = c_.workload;
   first_bucket_.assign(static_cast<std::size_t>(shape_.local), 0);
   std::vector<std::int64_t> order(static_cast<std::size_t>(shape_.local));
   std::iota(order.begin(), order.end(), std::int64_t{0});
@@ -185,9 +186,9 @@ event_id step_builder::group_event(std::int64_t chunk, std::int64_t copy, std::s
                                    std::int32_t micro_batch) {
   const std::int64_t ends = shape_.schedule == pipeline_schedule::dualpipe ? 2 : 1;
   if (copies_ == 1 && ends == 1) return plan_.new_event();
-  const std::int64_t tp_rank = copies_ == 1 ? 0 : copy % c_.work.par.tp;
+  const std::int64_t tp_rank = copies_ == 1 ? 0 : copy % c_.workload.par.tp;
   const auto [it, fresh] = groups_.try_emplace({chunk, tp_rank, bucket, reduce, micro_batch}, no_event);
-  const std::int64_t ranks = copies_ == 1 ? 1 : c_.work.par.cp * c_.work.par.dp;
+  const std::int64_t ranks = copies_ == 1 ? 1 : c_.workload.par.cp * c_.workload.par.dp;
   if (fresh) it->second = plan_.new_event(static_cast<std::int32_t>(ranks * ends));
   return it->second;
 }
@@ -227,14 +228,14 @@ void step_builder::backward(rank_class& rank, std::int64_t stage, std::int64_t c
   const event_id ready = gives_input ? input(copy, k, slot.micro_batch, false) : no_event;
   const event_id arrived = gives_input && k > 0 ? input(copy, k - 1, slot.micro_batch, false) : no_event;
   const event_id done = arrived == no_event ? no_event : plan_.new_event();
-  const bool always = c_.work.sharding == data_parallel_sharding::optim_grads;
+  const bool always = c_.workload.sharding == data_parallel_sharding::optim_grads;
   const bool heads_chunk = k == chunks_ - 1, defers = heads_chunk && slot.micro_batch < deferred_;
   const bool last =
       gives_weights && (always || slot.micro_batch == last_of_[static_cast<std::size_t>(slot.chunk)]);
   if (!last || !reduces()) {
-    const std::int32_t work = defers ? templates_.of({.at = k, .what = slot.what, .defers_head = true})
-                                     : templates_.of_chunk(slot.what, slot.paired, k);
-    plan_.append(rank.streams[0], work, {ready}, done, {slot.micro_batch});
+    const std::int32_t template_index = defers ? templates_.of({.at = k, .what = slot.what, .defers_head = true})
+                                               : templates_.of_chunk(slot.what, slot.paired, k);
+    plan_.append(rank.streams[0], template_index, {ready}, done, {slot.micro_batch});
   } else {
     for (std::size_t i = buckets.size(); i-- > 0;) {
       // A bucket is reduced as soon as every rank of the group has its gradients.
@@ -260,14 +261,14 @@ void step_builder::backward(rank_class& rank, std::int64_t stage, std::int64_t c
 }
 
 void step_builder::send(rank_class& rank, const handover& h) {
-  const std::int32_t work = templates_.of({.of = step_recipe::kind::send, .at = h.from, .bucket = h.to});
-  plan_.append(rank.streams[1], work, {h.ready}, h.arrived,
+  const std::int32_t template_index = templates_.of({.of = step_recipe::kind::send, .at = h.from, .bucket = h.to});
+  plan_.append(rank.streams[1], template_index, {h.ready}, h.arrived,
                {static_cast<std::int32_t>(h.micro_batch), static_cast<std::int32_t>(h.to * copies_ + h.copy)});
 }
 
 void step_builder::reduce(rank_class& rank, const reduction& r, event_id after) {
   reduced_.push_back(plan_.new_event());
-  plan_.append(rank.streams[2], r.work, {r.all, after}, reduced_.back());
+  plan_.append(rank.streams[2], r.template_index, {r.all, after}, reduced_.back());
 }
 
 void step_builder::finish(rank_class& rank, std::int64_t stage, std::int64_t copy) {
@@ -284,12 +285,12 @@ void step_builder::finish(rank_class& rank, std::int64_t stage, std::int64_t cop
 }
 
 bool step_builder::gathers() const {
-  const training_workload& w = c_.work;
+  const training_workload& w = c_.workload;
   return gathers_once(w.sharding) && w.par.dp * w.par.cp > 1;
 }
 
 bool step_builder::reduces() const {
-  const training_workload& w = c_.work;
+  const training_workload& w = c_.workload;
   return w.sharding != data_parallel_sharding::fsdp && w.par.dp * w.par.cp > 1;
 }
 
@@ -314,12 +315,12 @@ step_structure step_builder::structure() {
 plan plan_training(const platform& p, const stack& s, const model& m, const training_workload& w, bool fold) {
   const double ranks = static_cast<double>(w.par.gpus()),
                passes = ranks * static_cast<double>(w.par.vp * w.micro_batches());
-  if (!fold && passes > most_passes)
+  if (!fold && passes > max_passes)
     throw input_error({{"",
                         "",
                         fmt::format("{} ranks without folding have {:.3g} passes of micro-batches; the limit is "
                                     "{:.3g}; fold equal ranks",
-                                    w.par.gpus(), passes, most_passes),
+                                    w.par.gpus(), passes, max_passes),
                         {}}});
   if (!w.degraded.empty()) return plan_degraded(p, s, m, w, fold);
   const training_context c(p, s, m, w);
@@ -344,7 +345,7 @@ step_cost step_cache::cost_of(const platform& p, const stack& s, const model& m,
   if (!known) {
     known = std::make_shared<const step_structure>(step_builder(c, c, true).structure());
     const std::lock_guard lock(looking_);
-    if (operations_ > most_operations) known_.clear(), operations_ = 0;
+    if (operations_ > max_operations) known_.clear(), operations_ = 0;
     if (known_.emplace(key, known).second) operations_ += known->operations();
   }
   const step_prices cost = step.priced(known->recipes());

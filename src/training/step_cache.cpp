@@ -61,15 +61,15 @@ step_structure::step_structure(const plan& p, std::vector<step_recipe> recipes)
   visit_in_order(p, [&](std::int32_t stream, const stream_position& at, const operation& o) {
     const auto c = static_cast<std::size_t>(at.rank_class);
     const stream_kind where = p.classes[c].streams[static_cast<std::size_t>(at.stream)].kind;
-    const step_recipe& r = recipes_[static_cast<std::size_t>(o.work)];
+    const step_recipe& r = recipes_[static_cast<std::size_t>(o.template_index)];
     streams_ = std::max(streams_, static_cast<std::size_t>(stream) + 1);
-    if (where == stream_kind::compute) ++runs_[c][static_cast<std::size_t>(o.work)];
+    if (where == stream_kind::compute) ++runs_[c][static_cast<std::size_t>(o.template_index)];
     const bool meeting = where == stream_kind::data_parallel && r.of == kind::ready;
     const bool last = r.data_parallel && r.what != pass_kind::forward;
     if (o.signals != no_event && (meeting || last || r.of == kind::gather))
       by_bucket[static_cast<std::size_t>(o.signals)] = 1;
     if (meeting) return;  // folded ranks arrive at the same time
-    step s{o.work, stream, no_event, static_cast<std::int32_t>(r.at), 0, form::plain};
+    step s{o.template_index, stream, no_event, static_cast<std::int32_t>(r.at), 0, form::plain};
     if (r.of == kind::gather) s.what = form::gather;
     else if (r.of == kind::reduce) s.what = form::reduce;
     else if (r.data_parallel) s.what = last ? form::last_pass : form::first_pass;
@@ -85,7 +85,7 @@ step_structure::step_structure(const plan& p, std::vector<step_recipe> recipes)
 }
 
 double step_structure::makespan(const step_prices& cost) const {
-  std::vector<double> free(streams_), happened(events_);
+  std::vector<double> free(streams_), event_times(events_);
   std::vector<std::uint32_t> first_bucket(1);  // by chunk
   for (const std::uint32_t n : cost.buckets) first_bucket.push_back(first_bucket.back() + n);
   std::vector<double> gathered(first_bucket.back()), computed(first_bucket.back());  // by bucket: when
@@ -93,8 +93,8 @@ double step_structure::makespan(const step_prices& cost) const {
   for (const step& s : steps_) {
     double& now = free[static_cast<std::size_t>(s.stream)];
     for (const event_id* const end = wait + s.waits; wait != end; ++wait)
-      now = std::max(now, happened[static_cast<std::size_t>(*wait)]);
-    const double* const takes = cost.seconds.data() + cost.first[static_cast<std::size_t>(s.work)];
+      now = std::max(now, event_times[static_cast<std::size_t>(*wait)]);
+    const double* const takes = cost.seconds.data() + cost.first[static_cast<std::size_t>(s.template_index)];
     if (s.what == form::plain) {
       now += *takes;
     } else {
@@ -118,7 +118,7 @@ double step_structure::makespan(const step_prices& cost) const {
       }
     }
     if (s.signals == no_event) continue;
-    double& date = happened[static_cast<std::size_t>(s.signals)];
+    double& date = event_times[static_cast<std::size_t>(s.signals)];
     date = std::max(date, now);
   }
   return free.empty() ? 0 : *std::max_element(free.begin(), free.end());

@@ -19,10 +19,10 @@ std::int64_t index(std::size_t i) { return static_cast<std::int64_t>(i); }
 step_templates::step_templates(const training_context& c, const training_context& kept,
                                const pipeline_geometry& shape, plan& p)
     : c_(c), shape_(shape), plan_(p), deferred_(deferred_head_gradients(c)) {
-  const parallelism& par = c.work.par;
+  const parallelism& par = c.workload.par;
   const std::int64_t chunks = shape_.chunks();
-  const auto counts = chunk_layers(c.net, c.work);
-  const layer_kinds kinds = kinds_of(c.net, c.work);
+  const auto counts = chunk_layers(c.net, c.workload);
+  const layer_kinds kinds = kinds_of(c.net, c.workload);
   std::size_t first = 0;
   for (std::int64_t k = 0; k < chunks; ++k) {
     const auto n_layers = static_cast<std::size_t>(counts[static_cast<std::size_t>(k)]);
@@ -45,14 +45,15 @@ step_templates::step_templates(const training_context& c, const training_context
     }
     embedding_[k] = embedding_pass(c, what);
   }
-  host_ = simple_template(work_kind::host, "host", c.framework.step_host, c.machine.gpu.idle_power,
+  host_ = simple_template(part_kind::host, "host", c.framework.step_host, c.machine.gpu.idle_power,
                           facts_of_wait(resource::host, c.framework.step_host));
-  ready_ = simple_template(work_kind::host, "ready", {}, {}, {});
-  send_nvlink_ = transfer_template(work_kind::pp, "send (nvlink)", pipeline_send(c, false));
-  send_fabric_ = transfer_template(work_kind::pp, "send (fabric)",
-                                   spans_domains(par, c.work.place) ? pipeline_send(c, true) : priced_transfer{});
-  for (auto& kind : whole_work_)
-    for (auto& work : kind) work.assign(static_cast<std::size_t>(chunks), -1);
+  ready_ = simple_template(part_kind::host, "ready", {}, {}, {});
+  send_nvlink_ = transfer_template(part_kind::pp, "send (nvlink)", pipeline_send(c, false));
+  send_fabric_ =
+      transfer_template(part_kind::pp, "send (fabric)",
+                        spans_domains(par, c.workload.place) ? pipeline_send(c, true) : priced_transfer{});
+  for (auto& kind : whole_templates_)
+    for (auto& indices : kind) indices.assign(static_cast<std::size_t>(chunks), -1);
 }
 
 std::int32_t step_templates::of(const step_recipe& r) {
@@ -95,7 +96,7 @@ step_prices step_templates::priced(const std::vector<step_recipe>& recipes) {
     const std::int64_t n = by_bucket ? index(buckets_[static_cast<std::size_t>(r.at)].size()) : 1;
     for (std::int64_t i = 0; i < n; ++i) {
       if (by_bucket) r.bucket = i;
-      const work_template& t = plan_.templates[static_cast<std::size_t>(of(r))];
+      const operation_template& t = plan_.templates[static_cast<std::size_t>(of(r))];
       out.seconds.push_back(t.duration.base());
       out.joules.push_back((t.power * t.duration).base());
     }
@@ -106,9 +107,9 @@ step_prices step_templates::priced(const std::vector<step_recipe>& recipes) {
 
 std::int32_t step_templates::of_chunk(pass_kind what, bool paired, std::int64_t chunk) {
   const auto k = static_cast<std::size_t>(chunk);
-  std::int32_t& work = whole_work_[static_cast<std::size_t>(what)][paired ? 1 : 0][k];
-  if (work < 0) work = pass_template({.at = chunk, .what = what, .paired = paired});
-  return work;
+  std::int32_t& template_index = whole_templates_[static_cast<std::size_t>(what)][paired ? 1 : 0][k];
+  if (template_index < 0) template_index = pass_template({.at = chunk, .what = what, .paired = paired});
+  return template_index;
 }
 
 std::int32_t step_templates::pass_template(const step_recipe& r) {
@@ -136,30 +137,31 @@ std::int32_t step_templates::make_pass(const step_recipe& r) {
   if (is_forward && b.head) cost.append(head_[k], 1);
   if (!is_forward && b.embedding) cost.append(embedding_[k], 1);
   const watts idle = c_.machine.gpu.idle_power;
-  const auto wait = [&](work_kind kind, const char* name, seconds t, const part_facts& why) {
+  const auto wait = [&](part_kind kind, const char* name, seconds t, const part_facts& why) {
     if (t > seconds{}) cost.parts.push_back({kind, name, t, 1, std::make_shared<part_facts>(why)});
     cost.energy += idle * t;
   };
   const seconds launch = c_.framework.pipeline_launch;
-  if (c_.work.par.pp > 1 && what != pass_kind::backward_weight)
-    wait(work_kind::pp, "pp.launch", launch, facts_of_wait(resource::latency, launch));
+  if (c_.workload.par.pp > 1 && what != pass_kind::backward_weight)
+    wait(part_kind::pp, "pp.launch", launch, facts_of_wait(resource::latency, launch));
   const bool overlaps = r.data_parallel && what != pass_kind::backward_input &&
-                        c_.work.par.dp * c_.work.par.cp > 1 && c_.work.sharding != data_parallel_sharding::fsdp;
+                        c_.workload.par.dp * c_.workload.par.cp > 1 &&
+                        c_.workload.sharding != data_parallel_sharding::fsdp;
   if (overlaps) {
-    const bool gathers = gathers_once(c_.work.sharding);
+    const bool gathers = gathers_once(c_.workload.sharding);
     const priced_transfer traffic = !is_forward ? gradient_reduction(c_, b.parameters)
                                     : gathers   ? parameter_gather(c_, b.parameters)
                                                 : priced_transfer{};
     part_facts why = facts_of(c_.machine, traffic);
     why.traffic = {};  // runs on a stream of its own
-    wait(work_kind::dp, "dp.interference", traffic.time * c_.framework.dp_interference, why);
+    wait(part_kind::dp, "dp.interference", traffic.time * c_.framework.dp_interference, why);
   }
-  work_template t{fmt::format("{} ({} layers{}{})", names[k],
-                              std::accumulate(b.layers.begin(), b.layers.end(), std::int64_t{0}),
-                              b.embedding ? ", embedding" : "", b.head ? ", loss" : ""),
-                  cost.parts,
-                  {},
-                  {}};
+  operation_template t{fmt::format("{} ({} layers{}{})", names[k],
+                                   std::accumulate(b.layers.begin(), b.layers.end(), std::int64_t{0}),
+                                   b.embedding ? ", embedding" : "", b.head ? ", loss" : ""),
+                       cost.parts,
+                       {},
+                       {}};
   const seconds duration = cost.duration();
   if (duration > seconds{}) t.power = cost.energy / duration;
   return plan_.add_template(std::move(t));
@@ -176,17 +178,17 @@ std::int32_t step_templates::make_traffic(const step_recipe& r) {
   const bool reduce = r.of == step_recipe::kind::reduce;
   const local_parameters p = bucket_of(r).parameters;
   const priced_transfer t = reduce ? gradient_reduction(c_, p) : parameter_gather(c_, p);
-  const bool whole = c_.work.sharding == data_parallel_sharding::replicated;
+  const bool whole = c_.workload.sharding == data_parallel_sharding::replicated;
   const char* what = !reduce ? "parameter all-gather" : whole ? "gradient all-reduce" : "gradient reduce-scatter";
-  return transfer_template(work_kind::dp, what, t);
+  return transfer_template(part_kind::dp, what, t);
 }
 
 std::int32_t step_templates::send_template(std::int64_t from, std::int64_t to) {
-  const auto [it, fresh] = send_work_.try_emplace({from, to}, ready_);
+  const auto [it, fresh] = send_templates_.try_emplace({from, to}, ready_);
   if (!fresh || from == to) return it->second;
   if (structure_only_) return it->second = noted({.of = step_recipe::kind::send, .at = from, .bucket = to});
-  const parallelism& par = c_.work.par;
-  const placement& place = c_.work.place;
+  const parallelism& par = c_.workload.par;
+  const placement& place = c_.workload.place;
   const std::int64_t lower = std::min(from, to), upper = std::max(from, to);
   const bool wraps = upper - lower > 1;  // from the last stage to the first, between model chunks
   const bool crosses = wraps && !place.table ? place.domain_of(0) != place.domain_of(par.gpus() - 1)
@@ -197,7 +199,7 @@ std::int32_t step_templates::send_template(std::int64_t from, std::int64_t to) {
 std::int32_t step_templates::optimizer_template(std::int64_t stage) {
   if (structure_only_) return noted({.of = step_recipe::kind::optimizer, .at = stage});
   std::vector<std::int64_t> held;
-  for (std::int64_t v = 0; v < shape_.local && c_.work.task != training_task::lora; ++v) {
+  for (std::int64_t v = 0; v < shape_.local && c_.workload.task != training_task::lora; ++v) {
     const bucket& b = whole_[static_cast<std::size_t>(shape_.chunk_of(stage, v))];
     held.resize(b.layers.size() + 2);
     for (std::size_t k = 0; k < b.layers.size(); ++k) held[k] += b.layers[k];
@@ -209,7 +211,7 @@ std::int32_t step_templates::optimizer_template(std::int64_t stage) {
 }
 
 std::int32_t step_templates::make_optimizer(std::int64_t stage) {
-  const training_workload& w = c_.work;
+  const training_workload& w = c_.workload;
   local_parameters local;
   for (std::int64_t v = 0; v < shape_.local; ++v) {
     const local_parameters p = whole_[static_cast<std::size_t>(shape_.chunk_of(stage, v))].parameters;
@@ -221,7 +223,7 @@ std::int32_t step_templates::make_optimizer(std::int64_t stage) {
       !sharded ? local.total()
                : local.dense / gradient_group(w).ranks + local.expert / expert_gradient_group(w).ranks;
   const costed_parts cost = optimizer_step(c_, frozen ? 0.0 : local.total(), frozen ? 0.0 : updated);
-  work_template t{"optimizer", cost.parts, {}, {}};
+  operation_template t{"optimizer", cost.parts, {}, {}};
   if (cost.duration() > seconds{}) t.power = cost.energy / cost.duration();
   return plan_.add_template(std::move(t));
 }
@@ -231,7 +233,7 @@ std::int32_t step_templates::head_gradients_template() {
   if (head_gradients_ >= 0) return head_gradients_;
   costed_parts cost;
   cost.append(head_[static_cast<std::size_t>(pass_kind::backward_weight)], deferred_);
-  work_template t{
+  operation_template t{
       fmt::format("deferred weight gradients of the LM head ({} micro-batches)", deferred_), cost.parts, {}, {}};
   if (cost.duration() > seconds{}) t.power = cost.energy / cost.duration();
   return head_gradients_ = plan_.add_template(std::move(t));
@@ -243,17 +245,17 @@ std::int32_t step_templates::noted(const step_recipe& r) {
   return it->second;
 }
 
-std::int32_t step_templates::simple_template(work_kind kind, const char* name, seconds t, watts power,
+std::int32_t step_templates::simple_template(part_kind kind, const char* name, seconds t, watts power,
                                              const part_facts& f) {
-  work_template w{name, {}, {}, power};
+  operation_template w{name, {}, {}, power};
   if (t > seconds{}) w.parts.push_back({kind, name, t, 1, std::make_shared<part_facts>(f)});
   return plan_.add_template(std::move(w));
 }
 
-std::int32_t step_templates::transfer_template(work_kind kind, const char* name, const priced_transfer& t) {
-  const std::int32_t work = simple_template(kind, name, t.time, {}, facts_of(c_.machine, t));
+std::int32_t step_templates::transfer_template(part_kind kind, const char* name, const priced_transfer& t) {
+  const std::int32_t template_index = simple_template(kind, name, t.time, {}, facts_of(c_.machine, t));
   if (t.time > seconds{}) plan_.templates.back().network = {demand_on(c_.machine, t)};
-  return work;
+  return template_index;
 }
 
 }  // namespace nvlsim

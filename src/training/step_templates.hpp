@@ -55,9 +55,9 @@ class step_templates {
   std::int32_t optimizer_template(std::int64_t stage);
   std::int32_t make_optimizer(std::int64_t stage);
   std::int32_t head_gradients_template();
-  std::int32_t simple_template(work_kind kind, const char* name, seconds t, watts power, const part_facts& f);
+  std::int32_t simple_template(part_kind kind, const char* name, seconds t, watts power, const part_facts& f);
   /// Template of an operation that uses the network.
-  std::int32_t transfer_template(work_kind kind, const char* name, const priced_transfer& t);
+  std::int32_t transfer_template(part_kind kind, const char* name, const priced_transfer& t);
 
   const training_context& c_;
   const pipeline_geometry& shape_;
@@ -69,10 +69,11 @@ class step_templates {
   costed_parts embedding_[pass_kinds], head_[pass_kinds];
   std::int32_t host_, ready_, send_nvlink_, send_fabric_;
   std::int32_t head_gradients_ = -1;
-  std::vector<std::int32_t> whole_work_[pass_kinds][2];  ///< by kind of pass, paired, chunk; -1 until needed
+  std::vector<std::int32_t> whole_templates_[pass_kinds][2];  ///< by kind of pass, paired, chunk; -1 until needed
   std::map<std::tuple<pass_kind, bool, std::vector<std::int64_t>, bool, bool, bool, bool>, std::int32_t> passes_;
   std::map<std::tuple<step_recipe::kind, std::vector<std::int64_t>, bool, bool>, std::int32_t> traffic_;
-  std::map<std::pair<std::int64_t, std::int64_t>, std::int32_t> send_work_;  ///< by sending and receiving stage
+  std::map<std::pair<std::int64_t, std::int64_t>, std::int32_t>
+      send_templates_;  ///< by sending and receiving stage
   std::map<std::vector<std::int64_t>, std::int32_t>
       optimizers_;  ///< by layers, embeddings and LM heads of the stage
   bool structure_only_ = false;

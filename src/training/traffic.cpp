@@ -6,7 +6,7 @@ namespace nvlsim {
 namespace {
 
 /// Under DualPipe the opposite stage holds copies too, in other domains unless the job fits in one.
-comm_group both_ends(const training_workload& w, comm_group g) {
+communicator both_ends(const training_workload& w, communicator g) {
   if (w.schedule != pipeline_schedule::dualpipe) return g;
   return {g.ranks * 2, spans_domains(w.par, w.place) ? g.domains * 2 : g.domains};
 }
@@ -14,19 +14,19 @@ comm_group both_ends(const training_workload& w, comm_group g) {
 /// A collective over dense and expert parameters, each in its own group.
 priced_transfer data_collective(const training_context& c, collective kind, local_parameters p,
                                 double element_bytes) {
-  const auto price = [&](double parameters, comm_group g) {
+  const auto price = [&](double parameters, communicator g) {
     if (parameters <= 0) return priced_transfer{};
     return price_transfer(c.collectives, c.machine, kind, bytes::from_base(parameters * element_bytes), g);
   };
-  const comm_group dense = gradient_group(c.work), experts = expert_gradient_group(c.work);
+  const communicator dense = gradient_group(c.workload), experts = expert_gradient_group(c.workload);
   priced_transfer all = price(p.dense, dense) + price(p.expert, experts);
-  const training_workload& w = c.work;
+  const training_workload& w = c.workload;
   if (w.sharding_groups == 1 || kind != collective::reduce_scatter) return all;
   // Each rank's shard is then reduced over the groups once per step; each reduction carries its share.
   const bool always =
       w.sharding == data_parallel_sharding::fsdp || w.sharding == data_parallel_sharding::optim_grads;
   const double share = always ? 1 / static_cast<double>(w.micro_batches()) : 1;
-  const auto across = [&](double parameters, comm_group inside, comm_group g) {
+  const auto across = [&](double parameters, communicator inside, communicator g) {
     if (parameters <= 0) return priced_transfer{};
     priced_transfer t = price_transfer(c.collectives, c.machine, collective::all_reduce,
                                        bytes::from_base(parameters / inside.ranks * element_bytes), g);
@@ -40,27 +40,28 @@ priced_transfer data_collective(const training_context& c, collective kind, loca
 
 }  // namespace
 
-comm_group gradient_group(const training_workload& w) {
+communicator gradient_group(const training_workload& w) {
   return both_ends(w, data_group(w.par, w.place, w.sharding_groups));
 }
 
-comm_group expert_gradient_group(const training_workload& w) {
+communicator expert_gradient_group(const training_workload& w) {
   return both_ends(w, expert_data_group(w.par, w.place, w.sharding_groups));
 }
 
 priced_transfer gradient_reduction(const training_context& c, local_parameters p) {
-  const double share = c.work.task == training_task::lora ? lora_share : 1.0;
-  const collective kind =
-      c.work.sharding == data_parallel_sharding::replicated ? collective::all_reduce : collective::reduce_scatter;
+  const double share = c.workload.task == training_task::lora ? lora_share : 1.0;
+  const collective kind = c.workload.sharding == data_parallel_sharding::replicated ? collective::all_reduce
+                                                                                    : collective::reduce_scatter;
   return data_collective(c, kind, p, share * c.framework.gradient_bytes);
 }
 
 priced_transfer parameter_gather(const training_context& c, local_parameters p) {
   const double share =
-      c.work.task == training_task::lora && c.work.sharding != data_parallel_sharding::fsdp ? lora_share : 1.0;
+      c.workload.task == training_task::lora && c.workload.sharding != data_parallel_sharding::fsdp ? lora_share
+                                                                                                    : 1.0;
   // Per-tensor FP8 gathers 8-bit parameters. Block formats gather 16-bit parameters and cast them by row and by
   // column.
-  const double element = c.work.gemm_precision == precision::fp8 ? 1.0 : 2.0;
+  const double element = c.workload.gemm_precision == precision::fp8 ? 1.0 : 2.0;
   return data_collective(c, collective::all_gather, p, share * element);
 }
 
@@ -69,7 +70,7 @@ priced_transfer pipeline_send(const training_context& c, bool crosses_domain) {
       bytes::from_base(c.tokens.sharded * static_cast<double>(c.net.hidden * c.net.residual_streams) * 2);
   return price_transfer(
       c.collectives, c.machine, collective::send_recv, size,
-      {.ranks = 2, .domains = crosses_domain ? 2 : 1, .apart = c.work.par.gpus() / c.work.par.pp});
+      {.ranks = 2, .domains = crosses_domain ? 2 : 1, .stride = c.workload.par.gpus() / c.workload.par.pp});
 }
 
 }  // namespace nvlsim

@@ -7,7 +7,7 @@
 namespace nvlsim {
 namespace {
 
-void closed(benchmark::State& state, collective c, comm_group g) {
+void closed(benchmark::State& state, collective c, communicator g) {
   static const scenario s = bench::shipped("collectives/all-reduce-gb300-rack");
   double size = 1;
   for (auto _ : state) {
@@ -15,10 +15,10 @@ void closed(benchmark::State& state, collective c, comm_group g) {
     size = size < 1e10 ? size * 1.7 : 1;
   }
 }
-BENCHMARK_CAPTURE(closed, all_reduce_in_a_rack, collective::all_reduce, comm_group{72, 1});
-BENCHMARK_CAPTURE(closed, all_reduce_of_two_racks, collective::all_reduce, comm_group{144, 2});
-BENCHMARK_CAPTURE(closed, all_gather_of_two_racks, collective::all_gather, comm_group{144, 2});
-BENCHMARK_CAPTURE(closed, all_to_all_of_eight_racks, collective::all_to_all, comm_group{576, 8});
+BENCHMARK_CAPTURE(closed, all_reduce_in_a_rack, collective::all_reduce, communicator{72, 1});
+BENCHMARK_CAPTURE(closed, all_reduce_of_two_racks, collective::all_reduce, communicator{144, 2});
+BENCHMARK_CAPTURE(closed, all_gather_of_two_racks, collective::all_gather, communicator{144, 2});
+BENCHMARK_CAPTURE(closed, all_to_all_of_eight_racks, collective::all_to_all, communicator{576, 8});
 
 }  // namespace
 }  // namespace nvlsim

@@ -22,14 +22,14 @@ constexpr int flows_each = 50;
 void flow_engine(benchmark::State& state) {
   plan p;
   const auto ports = static_cast<int>(state.range(0));
-  work_template t{"send", {{work_kind::pp, "send", seconds::from_base(flow_bytes / nic), 1}}, {}, {}, {}};
+  operation_template t{"send", {{part_kind::pp, "send", seconds::from_base(flow_bytes / nic), 1}}, {}, {}, {}};
   t.network = {network_demand{
       {{}, {bytes::from_base(flow_bytes), bytes::from_base(flow_bytes)}}, {}, t.parts.front().duration}};
-  const std::int32_t work = p.add_template(std::move(t));
+  const std::int32_t template_index = p.add_template(std::move(t));
   for (int c = 0; c < ports; ++c) {
     p.classes.push_back({"rank " + std::to_string(c), 1, {{stream_kind::pipeline, {}}}});
     for (int i = 0; i < flows_each; ++i)
-      p.append(p.classes.back().streams[0], work, {}, no_event, {-1, (c + 1) % ports});
+      p.append(p.classes.back().streams[0], template_index, {}, no_event, {-1, (c + 1) % ports});
   }
   const platform hardware = test::bare_ports();
   for (auto _ : state) benchmark::DoNotOptimize(simulate(p, hardware, {fidelity::flow}));

@@ -16,7 +16,7 @@ void offline_by_requests(benchmark::State& state) {
   const auto& w = std::get<inference_workload>(s.workload);
   for (auto _ : state) {
     const inference_run run = plan_inference(s.platform, s.stack, s.model, w);
-    benchmark::DoNotOptimize(evaluate(run.work));
+    benchmark::DoNotOptimize(evaluate(run.planned));
   }
   state.SetComplexityN(state.range(0));
 }

@@ -75,10 +75,10 @@ ends by_engine(const transfers& all, int ports) {
     at.emplace_back(t.from, streams.size());
     stream& s = streams.emplace_back();
     const seconds alone = seconds::from_base(t.bytes_sent / capacity), start = seconds::from_base(t.start_s);
-    work_template w{"transfer", {{work_kind::dp, "transfer", alone, 1}}, {}, {}};
+    operation_template w{"transfer", {{part_kind::dp, "transfer", alone, 1}}, {}, {}};
     const bytes sent = bytes::from_base(t.bytes_sent);
     w.network = {network_demand{{{}, {sent, sent}}, {}, w.parts.front().duration}};
-    p.append(s, p.add_template({"start", {{work_kind::host, "start", start, 1}}, {}, {}}), {});
+    p.append(s, p.add_template({"start", {{part_kind::host, "start", start, 1}}, {}, {}}), {});
     p.append(s, p.add_template(std::move(w)), {}, no_event, {-1, t.to});
   }
   const platform hardware = test::bare_ports({}, capacity, capacity);
@@ -256,7 +256,7 @@ TEST_CASE("Exact ring all-reduce takes as long as its steps do in ptask_L07") {
   w.ideal = ideal_network{{}, bandwidth::from_base(capacity)};
   const ends exact = in_child([&] {
     const collective_run run = plan_collective({}, {}, w, fidelity::exact, true);
-    return ends{simulate(run.work, run.hardware, {fidelity::exact}).makespan.base()};
+    return ends{simulate(run.planned, run.hardware, {fidelity::exact}).makespan.base()};
   });
   transfers step = shift(n, 1);
   for (transfer& t : step) t.bytes_sent = size / n;
@@ -283,7 +283,7 @@ TEST_CASE("No cable of the fat tree carries two flows of any shift") {
   const ends loads = in_child([] {
     other_engine e({"--cfg=network/model:CM02"});
     const std::vector<sg4::Host*> hosts = fat_tree_hosts();
-    ends most;
+    ends max;
     for (int by = 1; by < tree_ports; by += 41) {
       std::map<const sg4::Link*, int> load;
       for (const transfer& t : shift(tree_ports, by)) {
@@ -294,9 +294,9 @@ TEST_CASE("No cable of the fat tree carries two flows of any shift") {
       }
       int worst = 0;
       for (const auto& [link, n] : load) worst = std::max(worst, n);
-      most.push_back(worst);
+      max.push_back(worst);
     }
-    return most;
+    return max;
   });
   REQUIRE(loads.size() == 15);
   for (const double l : loads) CHECK(l == 1);

@@ -193,10 +193,10 @@ class Produced(unittest.TestCase):
             for one in document[members]:
                 self.assertEqual(complaints(kind, one), [])
         self.assertEqual([len(s["points"]) for s in document["sweeps"]], [2, 2])
-        lane = document["timelines"][0]["lanes"][0]
+        track = document["timelines"][0]["lanes"][0]
         self.refuses("report", document, [
             {"schema": "nvlsim.report/2"}, {"more": 1}, {"results": [{}]}, {"explanations": [{"schema": "x", "scenario": "y"}]},
-            {"timelines": [{**document["timelines"][0], "lanes": [{**lane, "slices": [[0, -1, 1, 0]]}]}]},
+            {"timelines": [{**document["timelines"][0], "lanes": [{**track, "slices": [[0, -1, 1, 0]]}]}]},
             {"sweeps": [{"name": "x", "points": [{"set": {}, "status": "fine", "metrics": {}}]}]}, {"searches": [{"schema": "x"}]}])
 
     def test_validation(self):

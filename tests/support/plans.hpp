@@ -14,10 +14,10 @@ namespace plans {
 
 using namespace nvlsim;
 
-inline std::int32_t add_work(plan& p, const std::string& name, double duration_s) {
-  work_template t;
+inline std::int32_t add_template(plan& p, const std::string& name, double duration_s) {
+  operation_template t;
   t.name = name;
-  t.parts.push_back({work_kind::gemm, name, seconds::from_base(duration_s)});
+  t.parts.push_back({part_kind::gemm, name, seconds::from_base(duration_s)});
   return p.add_template(std::move(t));
 }
 
@@ -32,7 +32,8 @@ inline stream& add_class(plan& p, const std::string& name) {
 /// 1F1B with `stages` stages: its makespan is (micro_batches + stages - 1) (forward + backward).
 inline plan one_f_one_b(int stages, int micro_batches, double forward_s, double backward_s) {
   plan p;
-  const std::int32_t forward = add_work(p, "forward", forward_s), backward = add_work(p, "backward", backward_s);
+  const std::int32_t forward = add_template(p, "forward", forward_s),
+                     backward = add_template(p, "backward", backward_s);
   std::vector<std::vector<event_id>> forward_done, backward_done;
   for (auto* done : {&forward_done, &backward_done}) {
     done->resize(static_cast<std::size_t>(stages));
@@ -80,7 +81,7 @@ inline plan random_plan(std::uint64_t seed, int operations) {
     // Zero, under the engine's resolution, and up to a millisecond.
     const double uniform = static_cast<double>(below(1'000'000)) * 1e-6;
     const double scale[] = {0, 1e-9, 1e-6, 1e-3};
-    add_work(p, "work " + std::to_string(t), uniform * scale[below(4)]);
+    add_template(p, "work " + std::to_string(t), uniform * scale[below(4)]);
   }
   std::vector<event_id> complete;
   event_id open = no_event;

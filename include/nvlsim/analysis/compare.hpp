@@ -21,7 +21,7 @@ struct gate {
   std::string text;    ///< as written
   std::string metric;  ///< "ttft_s.p99" inside a distribution
   relation op = relation::more;
-  double bound = 0;  ///< a fraction if the rule is relative
+  double threshold = 0;  ///< a fraction if the rule is relative
   bool relative = false;
 };
 

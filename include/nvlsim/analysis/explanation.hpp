@@ -64,7 +64,7 @@ struct explanation {
   std::string metric;            ///< "ttft_s.p99" inside a distribution
   std::optional<double> amount;  ///< empty when the result has no value
   std::vector<factor> factors;   ///< their product is `amount`; empty when the trees decompose the metric itself
-  std::string apart;             ///< what the trees decompose: the metric or one factor; empty without trees
+  std::string taken_apart;       ///< what the trees decompose: the metric or one factor; empty without trees
   std::vector<cause_tree> trees;
   std::vector<time_use> kernels, transfers;  ///< longest first
   std::vector<std::string> notes;

@@ -76,7 +76,7 @@ struct served_metrics {
   std::int64_t recomputed_tokens = 0;  ///< of a load on a clock
 };
 
-/// `t` must be the timeline of `run.work`, with at least one request served.
+/// `t` must be the timeline of `run.planned`, with at least one request served.
 inference_metrics measure_inference(const inference_run& run, const timeline& t);
 
 /// Request records of one replica of each class. The class index is their replica index.

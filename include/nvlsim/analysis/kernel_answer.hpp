@@ -24,7 +24,7 @@ struct kernel_answer {
   std::optional<flop_rate>
       dense_peak;  ///< in the operands' format; empty when the GPU has no tensor-core peak for it
   bandwidth hbm_bandwidth;
-  std::string_view bound;
+  std::string_view resource;
   watts power;
   std::optional<kernel_spread> spread;                          ///< spread of measured kernels around the formula
   std::vector<std::pair<std::string, std::string>> parameters;  ///< name, value with unit

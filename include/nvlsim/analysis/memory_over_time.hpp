@@ -16,8 +16,8 @@ struct memory_curve {
 
 /// Training: one curve for the fullest stage. It is the constant part plus activations, which grow with completed
 /// forward work and shrink with completed backward work. Inference: one curve per replica class, the constant part
-/// plus the tokens in the KV cache. Each curve has at most `most` points.
+/// plus the tokens in the KV cache. Each curve has at most `max` points.
 /// [docs/models-and-assumptions.md#memory-over-time]
-std::vector<memory_curve> memory_over_time(const run_record& run, std::size_t most);
+std::vector<memory_curve> memory_over_time(const run_record& run, std::size_t max);
 
 }  // namespace nvlsim

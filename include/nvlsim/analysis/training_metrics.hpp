@@ -14,15 +14,15 @@ namespace nvlsim {
 
 /// Time of one class's step by what its compute stream did or waited for. The parts add up to the step time.
 struct stage_breakdown {
-  std::array<seconds, work_kinds>
-      busy{};                     ///< by work_kind; includes waits inside operations (exposed collectives)
+  std::array<seconds, part_kinds>
+      busy{};                     ///< by part_kind; includes waits inside operations (exposed collectives)
   seconds waiting_pipeline;       ///< idle, waiting for another stage: the bubble
   seconds waiting_data_parallel;  ///< idle, waiting for gradients or parameters
   joules energy;                  ///< of one GPU
 };
 
 /// One breakdown per class, in class order.
-std::vector<stage_breakdown> stage_breakdowns(const plan& work, const timeline& times, const gpu_spec& gpu);
+std::vector<stage_breakdown> stage_breakdowns(const plan& planned, const timeline& times, const gpu_spec& gpu);
 
 struct training_metrics {
   seconds step_time;
@@ -38,8 +38,8 @@ struct training_metrics {
   std::optional<double> token_budget;  ///< of the whole training run
   bytes memory_peak;                   ///< of the fullest GPU; left to who knows the memory report
 };
-training_metrics measure_training(const platform& p, const model& m, const training_workload& w, const plan& work,
-                                  const timeline& times);
+training_metrics measure_training(const platform& p, const model& m, const training_workload& w,
+                                  const plan& planned, const timeline& times);
 
 /// As measure_training, from the makespan alone: waits are not told apart, so that `bubble_fraction`,
 /// `exposed_communication` and the waits of `mean` stay zero.

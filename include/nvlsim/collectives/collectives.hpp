@@ -29,14 +29,14 @@ std::span<const std::string> collective_names();
 std::optional<collective> collective_by_name(std::string_view name);
 
 /// The ranks of one communicator, as the network sees them.
-struct comm_group {
+struct communicator {
   int ranks = 1;
-  int domains = 1;              ///< NVLink domains they span
-  int fullest = 0, fewest = 0;  ///< ranks in the fullest and in the emptiest domain; 0: spread evenly
-  std::int64_t apart = 0;       ///< distance in GPU numbers between consecutive senders; 0: not known
+  int domains = 1;                ///< NVLink domains they span
+  int fullest = 0, emptiest = 0;  ///< ranks in the fullest and in the emptiest domain; 0: spread evenly
+  std::int64_t stride = 0;        ///< distance in GPU numbers between consecutive senders; 0: not known
 
-  int most_members() const { return fullest > 0 ? fullest : (ranks + domains - 1) / domains; }
-  int fewest_members() const { return fewest > 0 ? fewest : ranks / domains; }
+  int max_members() const { return fullest > 0 ? fullest : (ranks + domains - 1) / domains; }
+  int min_members() const { return emptiest > 0 ? emptiest : ranks / domains; }
 };
 
 struct collective_cost {
@@ -66,7 +66,7 @@ std::span<const std::string> collective_algorithms();
 struct collective_call {
   collective kind = collective::all_reduce;
   bytes size;
-  comm_group group;
+  communicator group;
   collective_options options = {};
 };
 
@@ -78,7 +78,7 @@ collective_cost collective_time(const collective_profile& profile, const platfor
 /// The spread of measured times around a `cost` of `collective_time`; nothing if no similar collective was
 /// measured.
 std::optional<collective_spread> spread_of(const collective_profile& profile, const platform& p, collective c,
-                                           comm_group g, const collective_cost& cost);
+                                           communicator g, const collective_cost& cost);
 
 /// The fused all-reduce of inference engines inside one domain: `only` if it is "one_shot" or "two_shot", else the
 /// faster of the two. Nothing if the profile has none for this GPU.
@@ -109,7 +109,8 @@ std::optional<seconds> expert_exchange_time(const collective_profile& profile, c
 /// The same for a group that may span domains. Traffic between domains goes through the NICs like an all-to-all,
 /// while the kernel handles the rest. The algorithm is "two_sided" or "one_sided".
 std::optional<collective_cost> expert_exchange_cost(const collective_profile& profile, const platform& p,
-                                                    std::string_view kind, const expert_traffic& t, comm_group g);
+                                                    std::string_view kind, const expert_traffic& t,
+                                                    communicator g);
 
 /// Bytes through one port of a GPU, in each direction.
 struct port_bytes {
@@ -123,7 +124,7 @@ struct network_traffic {
 };
 /// Bytes that the busiest rank of a collective sends and receives. `algorithm` is a name that `collective_time`
 /// returns. [docs/collectives.md#wire-bytes]
-network_traffic wire_traffic(collective c, bytes size, comm_group g, std::string_view algorithm);
+network_traffic wire_traffic(collective c, bytes size, communicator g, std::string_view algorithm);
 
 /// busbw / algbw of nccl-tests: 2(n-1)/n for all-reduce, (n-1)/n for gather, scatter and all-to-all, else 1; and 2
 /// for the neighbour exchange, which nccl-tests does not have.

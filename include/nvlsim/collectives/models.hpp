@@ -43,14 +43,14 @@ estimate derived_in_domain(const call& c, const domain_collective& d);
 estimate in_domain(const call& c, const domain_collective& d, const protocol_tuning* tuning);
 
 struct network {
-  int domains = 1, members = 1, fewest = 1;  ///< members of the fullest domain and of the emptiest
-  bandwidth nic;                             ///< bandwidth per rank for traffic that stays on its rail
-  bandwidth nic_any;                         ///< bandwidth per rank for other traffic
-  bool sharp = false;                        ///< the switches of the fabric can reduce
+  int domains = 1, members = 1, emptiest = 1;  ///< members of the fullest domain and of the emptiest
+  bandwidth nic;                               ///< bandwidth per rank for traffic that stays on its rail
+  bandwidth nic_any;                           ///< bandwidth per rank for other traffic
+  bool sharp = false;                          ///< the switches of the fabric can reduce
   double step_more = 0;  ///< seconds per step over the fabric beyond the measured step; may be negative
 
   /// Bandwidth of the emptiest domain, which carries as much traffic as the others.
-  bandwidth share(double of_nics) const { return nic * (fewest * of_nics); }
+  bandwidth share(double of_nics) const { return nic * (emptiest * of_nics); }
   /// A step over the fabric.
   seconds step(seconds measured) const {
     return seconds::from_base(measured.base() + step_more > 0 ? measured.base() + step_more : 0.0);

@@ -14,15 +14,15 @@
 
 namespace nvlsim {
 
-enum class bound { compute, memory, launch };
-std::string_view name(bound b);
+enum class kernel_resource { compute, memory, launch };
+std::string_view name(kernel_resource b);
 
 /// What one kernel launch costs.
 struct kernel_cost {
   seconds time;
   flops work;   ///< useful arithmetic
   bytes moved;  ///< HBM traffic
-  bound limit = bound::launch;
+  kernel_resource limit = kernel_resource::launch;
   seconds launch = {};  ///< part of `time` before the kernel moves bytes or computes
   double activity = 0;  ///< mean power beyond that of products and HBM traffic, as a share of tdp - idle
 };

@@ -11,13 +11,13 @@ enum class length_shape {
   exponential  ///< of that mean
 };
 
-/// Lengths of prompts or outputs, rounded, within [least, most].
+/// Lengths of prompts or outputs, rounded, within [min, max].
 struct token_lengths {
   double mean = 0;
   double spread = 0;  ///< of uniform lengths
   length_shape shape = length_shape::uniform;
   double variation = 0;  ///< coefficient of variation of lognormal lengths
-  std::int64_t least = 1, most = std::int64_t{1} << 30;
+  std::int64_t min = 1, max = std::int64_t{1} << 30;
   friend bool operator==(const token_lengths&, const token_lengths&) = default;
 };
 

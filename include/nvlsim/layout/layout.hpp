@@ -35,15 +35,16 @@ class rank_table {
   std::int64_t gpu_of(std::int64_t rank) const { return gpus_[static_cast<std::size_t>(rank)]; }
   std::int64_t domain_of(std::int64_t rank) const { return gpu_of(rank) / domain_; }
   /// `count` ranks starting at `first`, `stride` apart.
-  comm_group group(std::int64_t first, std::int64_t stride, std::int64_t count) const;
+  communicator group(std::int64_t first, std::int64_t stride, std::int64_t count) const;
   /// The one of all such groups that spans the most domains.
-  comm_group worst_group(std::int64_t stride, std::int64_t count) const;
+  communicator worst_group(std::int64_t stride, std::int64_t count) const;
 
  private:
   std::vector<std::int64_t> gpus_;
   std::int64_t domain_;
   mutable std::mutex lock_;
-  mutable std::map<std::pair<std::int64_t, std::int64_t>, comm_group> worst_;  ///< every layer needs the same ones
+  mutable std::map<std::pair<std::int64_t, std::int64_t>, communicator>
+      worst_;  ///< every layer needs the same ones
 };
 
 /// The placement of ranks. Consecutive ranks fill `gpus_per_domain` GPUs of one NVLink domain, then those of the
@@ -89,21 +90,21 @@ std::int64_t default_segment(const platform& p, std::int64_t gpus);
 std::vector<std::string> placement_problems(const parallelism& par, const placement& place, const platform& p);
 
 /// `count` ranks starting at `first`, `stride` apart.
-comm_group strided_group(const placement& place, std::int64_t first, std::int64_t stride, std::int64_t count);
+communicator strided_group(const placement& place, std::int64_t first, std::int64_t stride, std::int64_t count);
 
 /// Of all groups of a kind, the one that spans the most domains.
-comm_group tensor_group(const parallelism& par, const placement& place);
-comm_group context_group(const parallelism& par, const placement& place);
+communicator tensor_group(const parallelism& par, const placement& place);
+communicator context_group(const parallelism& par, const placement& place);
 /// The data-parallel and context-parallel ranks, which share gradients of dense parameters. If `parts` is more
 /// than 1, one of that many groups of consecutive ranks.
-comm_group data_group(const parallelism& par, const placement& place, std::int64_t parts = 1);
+communicator data_group(const parallelism& par, const placement& place, std::int64_t parts = 1);
 /// Ranks that exchange tokens with each other's experts.
-comm_group expert_group(const parallelism& par, const placement& place);
+communicator expert_group(const parallelism& par, const placement& place);
 /// Ranks that hold copies of the same experts, and share their gradients.
-comm_group expert_data_group(const parallelism& par, const placement& place, std::int64_t parts = 1);
+communicator expert_data_group(const parallelism& par, const placement& place, std::int64_t parts = 1);
 /// The ranks at the same position in each of `parts` groups, for dense parameters and for experts.
-comm_group data_parts_group(const parallelism& par, const placement& place, std::int64_t parts);
-comm_group expert_parts_group(const parallelism& par, const placement& place, std::int64_t parts);
+communicator data_parts_group(const parallelism& par, const placement& place, std::int64_t parts);
+communicator expert_parts_group(const parallelism& par, const placement& place, std::int64_t parts);
 /// Whether the job needs more than one domain.
 bool spans_domains(const parallelism& par, const placement& place);
 /// Whether any rank of stage `from` is in another domain than its peer in stage `to`.

@@ -35,7 +35,7 @@ void read_collective_kernel(const csv_row& row, const platform& p, collective_ro
 void set_band(const collective_row& row, const collective_profile& c, validation_record& r);
 
 /// Location of a library collective's parameters in a profile.
-std::string collective_family(const platform& p, collective kind, const comm_group& g);
+std::string collective_family(const platform& p, collective kind, const communicator& g);
 
 /// The stack whose collective profile represents the library.
 inline constexpr const char* collective_stack = "nccl-2.29";

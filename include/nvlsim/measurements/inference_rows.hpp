@@ -34,14 +34,14 @@ struct inference_row {
   platform hardware;
   const model* net = nullptr;
   const stack* software = nullptr;
-  inference_workload work;
+  inference_workload workload;
   std::optional<double> request_rate;  ///< open loop: requests/s over all replicas
   double gpus = 1;
   bool counts_prompts = false;  ///< throughput counts prompt tokens
   bool steady = false;          ///< a long run: throughput of a full batch, corrected for ramp-up and drain
   double samples = 0;           ///< minimum number of requests in a long run
 
-  int lanes() const { return work.replicas * work.pp; }
+  int workers() const { return workload.replicas * workload.pp; }
 };
 
 inference_row read_inference_row(const csv_row& row, const std::string& table, input_cache& inputs);

@@ -18,7 +18,7 @@ struct training_row {
   platform hardware;
   const model* net = nullptr;
   const stack* software = nullptr;
-  training_workload work;
+  training_workload workload;
   bool full_attention_flops = false;  ///< the source counts the full s x s attention matrix
   bool defaulted_layout = false;      ///< precision, layout, micro-batch size or VP was unknown
 };

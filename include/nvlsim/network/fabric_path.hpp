@@ -17,9 +17,9 @@ struct fabric_path {
 /// its rail, and crosses the spines only if the rail has more than one leaf. Throws input_error if no spine or no
 /// up-link is left. [docs/collectives.md#fabric-conditions]
 fabric_path path_between(const platform& p, int ranks, bool aligned);
-/// The path when every GPU sends to the GPU whose number is higher by `apart`. The GPUs of a leaf whose partners
+/// The path when every GPU sends to the GPU whose number is higher by `stride`. The GPUs of a leaf whose partners
 /// are on another leaf share its up-links.
-fabric_path path_of_shift(const platform& p, std::int64_t apart);
+fabric_path path_of_shift(const platform& p, std::int64_t stride);
 
 /// The most connections in one of `bins`, over the mean, when a hash distributes `mean` connections per bin.
 double fullest_bin(double bins, int mean);

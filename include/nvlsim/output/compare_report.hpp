@@ -16,7 +16,7 @@ std::string render(const analysis::comparison& c, compare_format format);
 
 /// The first `most` changed inputs of a compared scenario: "/workload/tp 2 -> 4; and 3 more". Empty if none
 /// changed.
-std::string changed_inputs_text(const analysis::comparison& c, const std::string& scenario, std::size_t most);
+std::string changed_inputs_text(const analysis::comparison& c, const std::string& scenario, std::size_t max);
 /// One change, as "2 -> 4".
 std::string change_text(const analysis::input_change& i);
 

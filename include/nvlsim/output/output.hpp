@@ -82,8 +82,8 @@ struct trace_options {
 };
 
 /// Writes a timeline as Chrome trace JSON (docs/result-format.md). Streams: memory use grows with the number of
-/// arrows, not of slices. Requires `times` to match the shape of `work`. Throws io_error if the stream fails,
+/// arrows, not of slices. Requires `times` to match the shape of `planned`. Throws io_error if the stream fails,
 /// internal_error if a time is negative or not finite or an operation ends before it begins.
-void write_trace(std::ostream& out, const plan& work, const timeline& times, const trace_options& options = {});
+void write_trace(std::ostream& out, const plan& planned, const timeline& times, const trace_options& options = {});
 
 }  // namespace nvlsim

@@ -12,19 +12,19 @@
 namespace nvlsim::output {
 
 /// The timeline of a run, reduced for drawing.
-struct drawn_timeline {
+struct report_timeline {
   struct slice {
     std::size_t name;  ///< index into `names`
     double begin_s, length_s;
     std::int32_t micro_batch;
   };
-  struct lane {
+  struct track {
     std::string name;
     std::vector<slice> slices;
   };
   std::string scenario;
   std::vector<std::string> names;
-  std::vector<lane> lanes;
+  std::vector<track> tracks;
   std::vector<memory_curve> memory;
   /// Cumulative latency distribution of a serving run: up to 100 pairs of value and fraction of requests not
   /// slower.
@@ -34,12 +34,12 @@ struct drawn_timeline {
   };
   std::vector<latency_curve> latencies;
 };
-/// Keeps at most `lanes` classes and about `slices` slices in total. To stay within the limit, merges consecutive
+/// Keeps at most `tracks` classes and about `slices` slices in total. To stay within the limit, merges consecutive
 /// operations under the name of the first.
-drawn_timeline draw_timeline(const run_record& run, std::size_t lanes = 32, std::size_t slices = 30'000);
+report_timeline timeline_of(const run_record& run, std::size_t tracks = 32, std::size_t slices = 30'000);
 
 /// Points of a sweep and their outcomes, as in the lines of a merged sweep.
-struct drawn_sweep {
+struct report_sweep {
   std::string name;
   value points = value::array{};  ///< {"set": {pointer: value}, "status", "metrics"}
 };
@@ -47,8 +47,8 @@ struct drawn_sweep {
 struct report_contents {
   std::vector<result> results;
   std::vector<explanation> explanations;  ///< of some of the results, by scenario
-  std::vector<drawn_timeline> timelines;
-  std::vector<drawn_sweep> sweeps;
+  std::vector<report_timeline> timelines;
+  std::vector<report_sweep> sweeps;
   std::vector<value> searches;  ///< `nvlsim.search/1`
 };
 /// A self-contained HTML file. Its data are JSON (`nvlsim.report/1`) in element "data".

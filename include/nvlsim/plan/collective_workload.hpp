@@ -27,10 +27,10 @@ struct collective_workload {
 };
 
 /// Maximum number of ranks of an `exact` collective, which simulates every message.
-inline constexpr std::int64_t most_exact_ranks = 72;
+inline constexpr std::int64_t max_exact_ranks = 72;
 
 struct collective_run {
-  plan work;
+  plan planned;
   platform hardware;      ///< hardware of the plan: the platform, or the ports of the ideal network
   collective_cost cost;   ///< in `closed`
   network_demand demand;  ///< of the busiest rank
@@ -41,7 +41,7 @@ struct collective_run {
 std::vector<std::string> collective_problems(const platform& p, const collective_workload& w);
 
 /// The collective as one operation, or for `exact` as one operation per message (on an ideal network of at most
-/// `most_exact_ranks` ranks). `fold` simulates one rank for all; `exact` ignores it. Requires that
+/// `max_exact_ranks` ranks). `fold` simulates one rank for all; `exact` ignores it. Requires that
 /// collective_problems() is empty. Throws input_error if the algorithm cannot run the collective or the fidelity
 /// does not support it.
 collective_run plan_collective(const platform& p, const stack& s, const collective_workload& w, fidelity f,

@@ -15,7 +15,7 @@ struct priced_transfer {
   seconds time, latency;
   network_traffic traffic = {};
   bytes size = {};
-  comm_group group = {};
+  communicator group = {};
   std::string_view kind = {}, algorithm = {};  ///< "all_gather", "ring"
 };
 /// Both transfers, one after the other, under the name of the longer one.
@@ -23,7 +23,7 @@ priced_transfer operator+(const priced_transfer& a, const priced_transfer& b);
 
 /// Through the collective library. Arguments as for `collective_time`.
 priced_transfer price_transfer(const collective_profile& profile, const platform& p, collective c, bytes size,
-                               comm_group g);
+                               communicator g);
 
 /// The network demand of an operation that takes `t.time`. If the ports can carry the bytes in less time, the rest
 /// is latency, up to `t.latency`. If they cannot carry the bytes in that time, the time model assumes less
@@ -33,6 +33,6 @@ network_demand demand_on(const platform& p, const priced_transfer& t);
 /// The network demands of the exchanges inside an operation, in bursts. Each burst first has the traffic that
 /// overlaps with computation, then the traffic that the operation waits for. Exchanges on the same ports count as
 /// one. [docs/network-fidelities.md#passes]
-std::vector<network_demand> demands_within(const platform& p, const work_template& w);
+std::vector<network_demand> demands_within(const platform& p, const operation_template& w);
 
 }  // namespace nvlsim

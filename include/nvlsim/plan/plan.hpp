@@ -18,7 +18,7 @@
 namespace nvlsim {
 
 /// The kind of a part of an operation. Breakdowns and traces group by it.
-enum class work_kind {
+enum class part_kind {
   gemm,
   attention,
   memory_bound,
@@ -35,8 +35,8 @@ enum class work_kind {
   decode,
   kv_transfer
 };
-std::string_view name(work_kind k);
-inline constexpr int work_kinds = 15;
+std::string_view name(part_kind k);
+inline constexpr int part_kinds = 15;
 
 /// The resource that limits a part: with more of it, the part would end sooner. `latency` stands for launches,
 /// hops and other fixed times.
@@ -81,8 +81,8 @@ struct part_facts {
 };
 
 /// A part of an operation. The parts of an operation run in order.
-struct work_part {
-  work_kind kind = work_kind::gemm;
+struct operation_part {
+  part_kind kind = part_kind::gemm;
   std::string name;  ///< "qkv", "mlp.up"
   seconds duration;
   int repeat = 1;                                ///< consecutive repetitions (equal layers)
@@ -98,9 +98,9 @@ struct network_demand {
 };
 
 /// A recurring operation. Its duration is the sum of its parts.
-struct work_template {
+struct operation_template {
   std::string name;  ///< "forward 3", "grad reduce-scatter 0"
-  std::vector<work_part> parts;
+  std::vector<operation_part> parts;
   seconds duration;  ///< of all parts
   watts power;       ///< of one GPU while it runs; zero if it runs beside a compute operation
   /// Exchanges that other traffic can slow down. They run in order, each not before its own start. The delay of an
@@ -115,7 +115,7 @@ inline constexpr std::int32_t no_peer = -1;
 /// One operation of a stream. It starts when the stream is free and every event in `waits` has happened, takes the
 /// duration of its template, and then signals the event `signals`.
 struct operation {
-  std::int32_t work = 0;                    ///< index of its template
+  std::int32_t template_index = 0;          ///< index of its template
   std::int32_t micro_batch = -1;            ///< for names and colours; -1 if it has none
   std::uint32_t first_wait = 0, waits = 0;  ///< slice of plan::waits
   event_id signals = no_event;
@@ -146,7 +146,7 @@ struct message_facts {
 
 /// A whole simulation. It is acyclic for valid inputs; otherwise, the simulation engine reports a deadlock.
 struct plan {
-  std::vector<work_template> templates;
+  std::vector<operation_template> templates;
   std::vector<rank_class> classes;
   std::vector<event_id> waits;  ///< the waits of all operations; each operation has a slice
   std::vector<std::int32_t>
@@ -155,11 +155,11 @@ struct plan {
   /// Adds an event that happens at the `arrivals_needed`-th arrival.
   event_id new_event(std::int32_t arrivals_needed = 1);
   /// Adds a template, with the sum of its parts as its duration.
-  std::int32_t add_template(work_template t);
+  std::int32_t add_template(operation_template t);
   /// Appends an operation; ignores entries of `after` that are no_event.
-  void append(stream& s, std::int32_t work, std::initializer_list<event_id> after, event_id signals = no_event,
-              const message_facts& m = {});
-  void append(stream& s, std::int32_t work, std::span<const event_id> after, event_id signals = no_event,
+  void append(stream& s, std::int32_t template_index, std::initializer_list<event_id> after,
+              event_id signals = no_event, const message_facts& m = {});
+  void append(stream& s, std::int32_t template_index, std::span<const event_id> after, event_id signals = no_event,
               const message_facts& m = {});
 };
 

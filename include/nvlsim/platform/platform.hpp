@@ -144,7 +144,7 @@ struct platform {
 };
 
 /// Maximum number of GPUs of a platform, because counts are ints.
-inline constexpr double most_gpus = 1e9;
+inline constexpr double max_gpus = 1e9;
 
 /// CPU memory that a GPU can use to offload data: half of its share (assumed).
 bytes cpu_room(const platform& p);

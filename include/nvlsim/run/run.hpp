@@ -8,7 +8,7 @@ namespace nvlsim {
 
 struct run_options {
   bool explained = false;  ///< keep all iterations of inference runs and the facts of their parts
-  bool engine = true;      ///< false: compute `closed` runs as the longest path through the plan, which is equally
+  bool simulate = true;    ///< false: compute `closed` runs as the longest path through the plan, which is equally
                            ///< exact and faster
 };
 

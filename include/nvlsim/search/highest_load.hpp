@@ -11,18 +11,20 @@ namespace nvlsim {
 
 /// The highest load at which a server meets its objective and is not saturated.
 struct highest_load {
-  bool found = false;       ///< whether any tried load is sustained
-  double load = 0;          ///< requests/s (open loop, trace) or clients (closed loop)
-  inference_workload work;  ///< the workload at `load`
-  bool bounded = true;      ///< slightly more load is not sustained; false: every tried load is
-  bool short_run = false;   ///< the limit is the length of the run: slightly more load meets the objective, but
-                            ///< completions lag behind arrivals
+  bool found = false;           ///< whether any tried load is sustained
+  double load = 0;              ///< requests/s (open loop, trace) or clients (closed loop)
+  inference_workload workload;  ///< the workload at `load`
+  bool bounded = true;          ///< slightly more load is not sustained; false: every tried load is
+  bool short_run = false;  ///< the limit is the length of the run: slightly more load meets the objective, but
+                           ///< completions lag behind arrivals
   int runs = 0;
   std::string missed;  ///< if none is sustained: latencies at the lowest tried load, with the limits
   double counted = 0;  ///< counted requests: those outside warm-up and tail
   /// The number of counted requests needed for a stable answer. With fewer, not even one request may miss the
   /// objective and the result depends on the seed.
-  double enough() const { return std::max(100.0, work.objective.share < 1 ? 1 / (1 - work.objective.share) : 0); }
+  double enough() const {
+    return std::max(100.0, workload.objective.share < 1 ? 1 / (1 - workload.objective.share) : 0);
+  }
   bool few() const { return counted < enough(); }
 };
 

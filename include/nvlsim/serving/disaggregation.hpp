@@ -13,7 +13,7 @@ namespace nvlsim {
 /// A pool of equal workers.
 struct pool_limits {
   int workers = 1;
-  schedule_limits lane;  ///< per worker
+  schedule_limits worker;  ///< per worker
 };
 
 /// Durations in seconds.

@@ -89,7 +89,7 @@ struct serving_case {
   const platform& hardware;
   const stack& software;
   const model& net;
-  const inference_workload& work;
+  const inference_workload& workload;
 };
 
 /// The workload as the workers of the prefill pool see it. Requires one.
@@ -189,17 +189,17 @@ request_lengths draw_lengths(const inference_workload& w, std::int64_t count);
 /// All requests of the load. Conversations end before they exceed `longest` tokens (0: no limit).
 request_list generate_requests(const inference_workload& w, std::int64_t longest);
 
-/// Plan of an inference run: one class per distinct lane, one operation per iteration. A lane is a replica, or one
-/// of the `pp` micro-batches in flight in a pipeline of `pp` stages.
+/// Plan of an inference run: one class per distinct worker, one operation per iteration. A worker is a replica, or
+/// one of the `pp` micro-batches in flight in a pipeline of `pp` stages.
 struct inference_run {
-  plan work;
+  plan planned;
   memory_report memory;
   std::vector<batching_schedule> schedules;  ///< by class
   std::optional<pooled_schedule> pools;      ///< replaces `schedules`; prefill workers are the first classes
-  std::vector<std::int64_t> lanes;           ///< by class
+  std::vector<std::int64_t> workers;         ///< by class
   front_end_costs front_end;                 ///< zero if the engine is called in process
   double tokens_per_step = 1;                ///< mean tokens per decoding sequence and step
-  std::int64_t kv_capacity_tokens = 0;       ///< per lane
+  std::int64_t kv_capacity_tokens = 0;       ///< per worker
   std::vector<std::string> reasons;          ///< why it cannot run; empty when it can
   std::vector<std::string> notes;            ///< assumptions made
 };

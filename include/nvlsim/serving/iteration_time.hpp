@@ -39,7 +39,7 @@ struct gemm_route {
   gemm_params params;
 };
 
-/// Iteration times of one lane. Caches costs that depend only on the number of tokens, because gemm_cost is
+/// Iteration times of one worker. Caches costs that depend only on the number of tokens, because gemm_cost is
 /// expensive.
 class iteration_costs {
  public:
@@ -48,12 +48,12 @@ class iteration_costs {
 
   /// Parts (host work first, then kernels in layer order), duration and mean power. `explained` adds facts to
   /// parts.
-  work_template price(const iteration& it, bool explained = false);
+  operation_template price(const iteration& it, bool explained = false);
   seconds time(const iteration_content& it);
 
  private:
   struct named_cost {
-    work_kind kind;
+    part_kind kind;
     const char* name;
     time_and_energy cost;
     int repeat;
@@ -100,10 +100,10 @@ class iteration_costs {
   const platform& platform_;
   const stack& stack_;
   const model& model_;
-  inference_workload work_;
+  inference_workload workload_;
   engine_costs costs_;
   seconds sequence_host_, request_host_;
-  double most_in_graph_ = 0;  ///< most decodes in an iteration that runs as a CUDA graph
+  double max_in_graph_ = 0;  ///< most decodes in an iteration that runs as a CUDA graph
   kernel_profile kernels_;
   std::map<weight_role, gemm_route> routes_;  ///< at the engine's rates in a long run
   attention_params attention_;

@@ -11,13 +11,13 @@
 namespace nvlsim {
 
 /// Most requests per run. More would add no information and exceed the memory of a laptop.
-inline constexpr std::int64_t most_requests = 10'000'000;
+inline constexpr std::int64_t max_requests = 10'000'000;
 /// Most iterations of a replica in token time, which keeps all of them.
-inline constexpr std::int64_t most_iterations = 2'000'000;
-/// Appends a reason if there are more requests than `most_requests`. `whose` follows the number (" per replica").
+inline constexpr std::int64_t max_iterations = 2'000'000;
+/// Appends a reason if there are more requests than `max_requests`. `whose` follows the number (" per replica").
 void refuse_many(std::vector<std::string>& reasons, std::int64_t requests, const char* whose = "");
 
-/// Limits of a lane, without clients. Every rank of attention data parallelism adds its own batch and token
+/// Limits of a worker, without clients. Every rank of attention data parallelism adds its own batch and token
 /// budget. A static batch starts whole, whatever the engine's settings.
 schedule_limits limits_of(const inference_profile& engine, const inference_workload& w,
                           const serving_memory& memory);
@@ -25,7 +25,7 @@ schedule_limits limits_of(const inference_profile& engine, const inference_workl
 /// KV tokens that a request of `tokens` tokens holds at its end, in whole blocks.
 std::int64_t held_tokens(const schedule_limits& l, std::int64_t tokens);
 /// Most KV tokens of one request. Ranks of attention data parallelism hold whole sequences.
-std::int64_t most_of_one(const schedule_limits& l);
+std::int64_t max_request_tokens(const schedule_limits& l);
 
 /// Longest prompt, and longest prompt plus output, of drawn requests; 0 without requests.
 struct request_extent {
@@ -33,7 +33,7 @@ struct request_extent {
 };
 request_extent extent_of(const request_lengths& lengths);
 
-/// Limits of a lane that only prefills.
+/// Limits of a worker that only prefills.
 schedule_limits of_prompts_alone(schedule_limits l);
 
 /// A note if a whole prompt of `prompt` tokens does not fit the token budget together with the decodes of up to

@@ -9,7 +9,7 @@ namespace nvlsim {
 
 struct serving_memory {
   memory_report report;
-  std::int64_t kv_capacity_tokens = 0;  ///< per lane
+  std::int64_t kv_capacity_tokens = 0;  ///< per worker
   bytes kv_per_token;                   ///< per GPU, in layers that keep every token
   sequence_cache sequence;
   std::string no_cache;  ///< why there is no KV cache; empty if there is one

@@ -18,12 +18,12 @@ namespace nvlsim {
 struct request_record {
   double arrival_s = -1, admitted_s = -1, first_token_s = -1, last_token_s = -1;
   std::int32_t input = 0, output = 0;
-  std::int32_t cached = 0;  ///< prompt tokens found in the prefix cache
-  std::int32_t lane = -1;   ///< lane that decodes
+  std::int32_t cached = 0;   ///< prompt tokens found in the prefix cache
+  std::int32_t worker = -1;  ///< worker that decodes
   std::int32_t preemptions = 0;
-  std::int32_t lanes = 1;  ///< number of equal lanes that it represents
-  // With pools: prefill lane, end of prefill and arrival of the cache.
-  std::int32_t prompt_lane = -1;
+  std::int32_t workers = 1;  ///< number of equal workers that it represents
+  // With pools: prefill worker, end of prefill and arrival of the cache.
+  std::int32_t prompt_worker = -1;
   double prefilled_s = -1, delivered_s = -1;
 };
 
@@ -54,7 +54,7 @@ class time_series {
   std::vector<std::pair<double, double>> points() const;
 
  private:
-  static constexpr std::size_t most = 1024;
+  static constexpr std::size_t max = 1024;
   double width_ = 1e-3;
   std::vector<double> areas_;
 };
@@ -66,36 +66,36 @@ struct iteration_price {
 };
 using iteration_pricing = std::function<iteration_price(const iteration&)>;
 
-/// Lanes that only prefill. Each sends its caches to the decode lanes one after the other.
+/// Workers that only prefill. Each sends its caches to the decode workers one after the other.
 struct prefill_settings {
-  schedule_limits lane;
-  std::int64_t lanes = 1;
+  schedule_limits worker;
+  std::int64_t workers = 1;
   iteration_pricing price;
   std::function<double(std::int64_t)> transfer;  ///< seconds for the KV cache of a prompt with that many tokens
 };
 
 struct server_settings {
-  schedule_limits lane;
-  std::int64_t lanes = 1;
+  schedule_limits worker;
+  std::int64_t workers = 1;
   router_policy router = router_policy::round_robin;
   std::int64_t clients = 0;  ///< of a closed loop; 0: requests arrive at their arrival times
-  /// With prefill lanes, a request goes to the one with the fewest tokens to compute and its cache to the decode
-  /// lane with the fewest unfinished requests.
+  /// With prefill workers, a request goes to the one with the fewest tokens to compute and its cache to the decode
+  /// worker with the fewest unfinished requests.
   std::optional<prefill_settings> prefill;
   bool prompts_cached = false;   ///< requests arrive with their KV caches
   bool keep_iterations = false;  ///< keeps all iterations, not only the first
 };
 
-/// Most iterations that a run keeps for its trace, over all lanes, unless `keep_iterations`.
+/// Most iterations that a run keeps for its trace, over all workers, unless `keep_iterations`.
 inline constexpr std::int64_t traced_iterations = 100'000;
 struct traced_iteration {
   double begin_s = 0, end_s = 0;
   std::int32_t kind = 0, decodes = 0;
 };
 
-/// One lane's part of a run.
-struct lane_record {
-  bool prefills = false;  ///< prefills only; such lanes follow the others
+/// One worker's part of a run.
+struct worker_record {
+  bool prefills = false;  ///< prefills only; such workers follow the others
   time_series running, queued, kv_tokens;
   std::vector<traced_iteration> iterations;  ///< the first iterations
   std::int64_t iterations_in_all = 0;
@@ -105,7 +105,7 @@ struct lane_record {
 
 struct serving_outcome {
   std::vector<request_record> requests;
-  std::vector<lane_record> lanes;
+  std::vector<worker_record> workers;
   value_histogram gaps;            ///< between consecutive tokens of a request
   double end_s = 0;                ///< time of the last token
   std::int64_t prompt_tokens = 0;  ///< computed, including recomputed ones
@@ -113,7 +113,7 @@ struct serving_outcome {
   std::int64_t recomputed_tokens = 0, swapped_tokens = 0;
   double requests_times_s = 0;  ///< integral of the requests in flight over time
   struct load_seen {
-    std::int64_t waiting = 0;    ///< not yet admitted by a lane: requests, prompts and delivered caches
+    std::int64_t waiting = 0;    ///< not yet admitted by a worker: requests, prompts and delivered caches
     std::int64_t in_flight = 0;  ///< arrived but not finished
   };
   load_seen at_half, at_last;  ///< when half and when all requests have arrived
@@ -125,9 +125,9 @@ serving_outcome serve_requests(const request_list& list, const server_settings& 
 
 /// Use of one class of iterations: mean content, count and time.
 struct iteration_use {
-  work_template work;
+  operation_template operation;
   double count = 0, seconds = 0;
-  int gpus = 1;  ///< per lane
+  int gpus = 1;  ///< per worker
 };
 
 /// A served load, with everything that results need.
@@ -141,15 +141,15 @@ struct serving_run {
   std::vector<std::string> notes;
 };
 
-/// The lanes of a run as a plan that has been run, for traces: the first iterations, and counters of what runs,
+/// The workers of a run as a plan that has been run, for traces: the first iterations, and counters of what runs,
 /// waits and is cached.
 struct serving_picture {
-  plan work;
+  plan planned;
   timeline times;
   std::vector<trace_counter> counters;
 };
-/// At most 64 lanes, unless `whole`.
-serving_picture draw_serving(const serving_run& run, const inference_workload& w, bool whole = false);
+/// At most 64 workers, unless `whole`.
+serving_picture trace_serving(const serving_run& run, const inference_workload& w, bool whole = false);
 
 /// The same counters for a run in token time, by class, without caches for pools. Ignores the plan of `run`.
 std::vector<trace_counter> count_over_time(const inference_run& run, const timeline& times,
@@ -159,7 +159,7 @@ std::vector<trace_counter> count_over_time(const inference_run& run, const timel
 bool needs_clock(const stack& s, const inference_workload& w);
 
 struct serving_options {
-  std::optional<std::int64_t> kv_capacity_tokens = {};  ///< of a lane, in place of what the memory model gives
+  std::optional<std::int64_t> kv_capacity_tokens = {};  ///< of a worker, in place of what the memory model gives
   bool explained = false;                               ///< keeps all iterations, and the facts of their parts
 };
 serving_run serve(const platform& p, const stack& s, const model& m, const inference_workload& w,

@@ -35,13 +35,13 @@ struct pooled_summary {
   double between_s = 0;  ///< transfers, and waits outside iterations
 };
 pooled_summary summarise(const pooled_schedule& s, double tokens_per_step);
-/// The same for one lane that serves with a clock; the result is in `decode`. `begin_s` and `end_s` are times of
+/// The same for one worker that serves with a clock; the result is in `decode`. `begin_s` and `end_s` are times of
 /// iterations.
 pooled_summary summarise(const std::vector<iteration>& iterations, const std::vector<double>& begin_s,
                          const std::vector<double>& end_s, const std::vector<request_record>& requests,
                          double tokens_per_step);
 
-/// Latencies as seen by clients of a lane, over all requests.
+/// Latencies as seen by clients of a worker, over all requests.
 struct client_times {
   double ttft_s = 0, tpot_s = 0, makespan_s = 0, steady_tokens_per_s = 0;
 };

@@ -5,9 +5,9 @@
 
 namespace nvlsim {
 
-/// Splits the classes of a run into lanes on equal hardware; into single lanes unless `fold`. Iterations hold the
-/// same on slow hardware, they take longer. Requires a run without reasons; leaves one alone whose workers wait
-/// for each other.
-void split_lanes(inference_run& run, const serving_case& c, bool fold);
+/// Splits the classes of a run into workers on equal hardware; into single workers unless `fold`. Iterations hold
+/// the same on slow hardware, they take longer. Requires a run without reasons; leaves one alone whose workers
+/// wait for each other.
+void split_workers(inference_run& run, const serving_case& c, bool fold);
 
 }  // namespace nvlsim

@@ -24,7 +24,7 @@ struct sweep {
   std::string scenario;                ///< shipped name or path from the working folder
   std::vector<point_settings> points;  ///< in file order
 };
-inline constexpr std::int64_t most_points = 1'000'000;
+inline constexpr std::int64_t max_points = 1'000'000;
 
 /// Reads a sweep file and expands its axes. Throws input_error with every problem, or io_error.
 sweep load_sweep(const std::filesystem::path& file);

@@ -51,7 +51,7 @@ class step_structure {
  private:
   enum class form : std::uint8_t { plain, first_pass, last_pass, gather, reduce };
   struct step {
-    std::int32_t work, stream;
+    std::int32_t template_index, stream;
     event_id signals;
     std::int32_t chunk;
     std::uint16_t waits;  ///< number of entries in `waits_`, in order
@@ -66,12 +66,12 @@ class step_structure {
 
 /// A step's totals.
 struct step_cost {
-  struct work {
+  struct stage_cost {
     seconds busy;
     joules energy;
   };
   seconds makespan;
-  std::vector<work> stages;  ///< compute of one GPU per stage
+  std::vector<stage_cost> stages;  ///< compute of one GPU per stage
 };
 
 /// Step structures of one model and kind of job. Thread-safe.
@@ -84,7 +84,7 @@ class step_cache {
   step_cost cost_of(const platform& p, const stack& s, const model& m, const training_workload& w);
 
  private:
-  static constexpr std::size_t most_operations = 4'000'000;  ///< about 100 MB; the cache is cleared beyond this
+  static constexpr std::size_t max_operations = 4'000'000;  ///< about 100 MB; the cache is cleared beyond this
   std::map<std::vector<std::int64_t>, std::shared_ptr<const step_structure>> known_;
   std::size_t operations_ = 0;
   std::mutex looking_;

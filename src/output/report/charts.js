@@ -84,7 +84,7 @@ function roofline(e, r) {
   return svg;
 }
 
-// ---- the timeline: lanes of slices, drawn on a canvas that zooms and follows the pointer
+// ---- the timeline: tracks of slices, drawn on a canvas that zooms and follows the pointer
 
 function timeline(t) {
   const canvas = element("canvas", {class: "timeline", role: "img", "aria-label": `timeline of ${t.scenario}`});
@@ -102,10 +102,10 @@ function timeline(t) {
     g.scale(ratio, ratio);
     g.font = "11px sans-serif";
     const scale = (width - left) / (to - from), palette = t.names.map(n => resolve(n));
-    t.lanes.forEach((lane, i) => {
+    t.lanes.forEach((track, i) => {
       g.fillStyle = css("--ink");
-      g.fillText(clipped(lane.name, left / 6.2), 2, i * row + 13);
-      for (const [name, begin, length] of lane.slices) {
+      g.fillText(clipped(track.name, left / 6.2), 2, i * row + 13);
+      for (const [name, begin, length] of track.slices) {
         if (begin + length < from || begin > to) continue;
         const x = left + Math.max(0, begin - from) * scale, w = (Math.min(to, begin + length) - Math.max(from, begin)) * scale;
         g.fillStyle = palette[name];
@@ -131,9 +131,9 @@ function timeline(t) {
     draw();
   }
   hover(canvas, e => {
-    const box = canvas.getBoundingClientRect(), lane = t.lanes[Math.floor((e.clientY - box.top) / row)], s = at(e.clientX - box.left);
-    const hit = lane?.slices.find(x => x[1] <= s && s < x[1] + x[2]);
-    return hit ? `${lane.name}\n${t.names[hit[0]]}${hit[3] >= 0 ? `, micro-batch ${hit[3]}` : ""}\n${duration(hit[2])} at ${duration(hit[1])}` : lane ? `${lane.name}\nidle at ${duration(s)}` : "";
+    const box = canvas.getBoundingClientRect(), track = t.lanes[Math.floor((e.clientY - box.top) / row)], s = at(e.clientX - box.left);
+    const hit = track?.slices.find(x => x[1] <= s && s < x[1] + x[2]);
+    return hit ? `${track.name}\n${t.names[hit[0]]}${hit[3] >= 0 ? `, micro-batch ${hit[3]}` : ""}\n${duration(hit[2])} at ${duration(hit[1])}` : track ? `${track.name}\nidle at ${duration(s)}` : "";
   });
   let grabbed = null;
   canvas.addEventListener("pointerdown", e => { grabbed = [e.clientX, from, to]; canvas.setPointerCapture(e.pointerId); });

@@ -33,7 +33,7 @@ if (staged.length) {
 }
 
 if (drawn.size) {
-  section("Timeline", "timeline", "Each lane is a class of GPUs that do the same; gaps are bubbles and waits.");
+  section("Timeline", "timeline", "Each track is a class of GPUs that do the same; gaps are bubbles and waits.");
   for (const t of drawn.values()) page.append(element("h3", {}, t.scenario), timeline(t));
 }
 

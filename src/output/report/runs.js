@@ -54,7 +54,7 @@ function causes(r, g) {
 }
 const total = m => [...m.values()].reduce((a, b) => a + b, 0);
 
-const most_explained = 4;
+const max_explained = 4;
 function why(g) {
   const ok = g.results.filter(r => r.metrics?.[main_metric(r)] > 0);
   if (ok.length < 2) return null;
@@ -62,8 +62,8 @@ function why(g) {
   const a = ok[0], key = main_metric(a);
   // If there are many, only the best ones.
   const best = ok.slice(1).sort((p, q) => (p.metrics[key] - q.metrics[key]) * (less_is_better(key) ? 1 : -1));
-  if (best.length > most_explained) box.append(element("p", {class: "small soft"}, `The best ${most_explained} of ${best.length}, against ${label(a, g)}:`));
-  for (const b of best.length > most_explained ? best.slice(0, most_explained) : ok.slice(1)) {
+  if (best.length > max_explained) box.append(element("p", {class: "small soft"}, `The best ${max_explained} of ${best.length}, against ${label(a, g)}:`));
+  for (const b of best.length > max_explained ? best.slice(0, max_explained) : ok.slice(1)) {
     const x = a.metrics[key], y = b.metrics[key];
     const gain = less_is_better(key) ? x / y : y / x;
     const p = element("p");

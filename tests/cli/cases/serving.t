@@ -35,9 +35,9 @@ Traces are known by their columns; what cannot be read is told line by line.
 
 Requests of equal replicas are simulated once, and say how many they stand for.
 
-  $ nvlsim run llama2-70b-offline-gb200-rack --set /workload/load/requests=720 --requests r.jsonl > /dev/null; wc -l < r.jsonl; head -1 r.jsonl | grep -o '"lanes": 72'
+  $ nvlsim run llama2-70b-offline-gb200-rack --set /workload/load/requests=720 --requests r.jsonl > /dev/null; wc -l < r.jsonl; head -1 r.jsonl | grep -o '"workers": 72'
   10
-  "lanes": 72
+  "workers": 72
 
 A trace that is shorter than what was asked for says so.
 

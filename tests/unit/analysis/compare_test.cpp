@@ -39,15 +39,15 @@ TEST_CASE("Gate rules are read") {
   CHECK(g.text == "ttft_s.p99>+2%");
   CHECK(g.metric == "ttft_s.p99");
   CHECK(g.op == relation::more);
-  CHECK(g.bound == 0.02);
+  CHECK(g.threshold == 0.02);
   CHECK(g.relative);
-  CHECK(rule(" mfu <= 0.4 ").bound == 0.4);
+  CHECK(rule(" mfu <= 0.4 ").threshold == 0.4);
   CHECK(rule("mfu<=0.4").op == relation::at_most);
   CHECK_FALSE(rule("mfu<=0.4").relative);
-  CHECK(rule("x>=-1.5 %").bound == -0.015);
+  CHECK(rule("x>=-1.5 %").threshold == -0.015);
   CHECK(rule("x>=-1.5%").op == relation::at_least);
   CHECK(rule("x<1e3").op == relation::less);
-  CHECK(rule("x<1e3").bound == 1000);
+  CHECK(rule("x<1e3").threshold == 1000);
 }
 
 TEST_CASE("Gate rules that are wrong tell the column") {

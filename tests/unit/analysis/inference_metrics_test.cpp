@@ -23,9 +23,9 @@ struct finished_run {
       now = spans.back().end_s;
     }
     run.schedules.push_back(std::move(s));
-    run.lanes.push_back(replicas);
+    run.workers.push_back(replicas);
     run.kv_capacity_tokens = 1000;
-    run.work.classes.push_back({"", replicas * gpus_each, {}});
+    run.planned.classes.push_back({"", replicas * gpus_each, {}});
     times.spans.push_back({spans});
     times.makespan = std::max(times.makespan, seconds::from_base(now));
   }

@@ -16,17 +16,17 @@ namespace {
 
 /// A send of 10 GB from class 0 to class 1 over NICs of 100 GB/s in the second half of two tenths of a second.
 struct sending {
-  plan work;
+  plan planned;
   timeline times;
   platform hardware = test::bare_ports();
 
   sending() {
-    work_template w{"send", {{work_kind::pp, "send", 0.2_s, 1}}, {}, {}};
+    operation_template w{"send", {{part_kind::pp, "send", 0.2_s, 1}}, {}, {}};
     w.network = {network_demand{{{}, {5.0_GB, {}}}, 0.1_s, 0.2_s}};
-    const std::int32_t t = work.add_template(std::move(w));
-    work.classes.resize(2);
-    for (rank_class& c : work.classes) c.streams = {{stream_kind::pipeline, {}}};
-    work.append(work.classes[0].streams[0], t, {}, no_event, {-1, 1});
+    const std::int32_t t = planned.add_template(std::move(w));
+    planned.classes.resize(2);
+    for (rank_class& c : planned.classes) c.streams = {{stream_kind::pipeline, {}}};
+    planned.append(planned.classes[0].streams[0], t, {}, no_event, {-1, 1});
     times.spans = {{{{0, 0.2}}}, {{}}};
     times.makespan = 0.4_s;
   }
@@ -36,7 +36,7 @@ struct sending {
 
 TEST_CASE("Links are used at both ends of a transfer, from the end of its latency") {
   const sending s;
-  const auto links = links_used(s.work, s.times, s.hardware);
+  const auto links = links_used(s.planned, s.times, s.hardware);
   REQUIRE(links.size() == 2);
   CHECK(links[0].name == "nic out");
   CHECK(links[0].rank_class == 0);
@@ -58,12 +58,12 @@ TEST_CASE("Links are used by the exchanges inside an operation, each while it la
   // Computes for 60 ms, of which 20 hide 1 GB, and waits 40 ms for 2 GB; it took 1.5 times as long.
   auto facts = std::make_shared<part_facts>();
   facts->traffic = {{}, {3.0_GB, 3.0_GB}};
-  work_template w{
-      "pass", {{work_kind::gemm, "gemm", 0.06_s, 1}, {work_kind::ep, "ep.exchange", 0.04_s, 1, facts}}, {}, {}};
+  operation_template w{
+      "pass", {{part_kind::gemm, "gemm", 0.06_s, 1}, {part_kind::ep, "ep.exchange", 0.04_s, 1, facts}}, {}, {}};
   w.network = {{{{}, {1.0_GB, 1.0_GB}}, {}, 0.02_s}, {{{}, {2.0_GB, 2.0_GB}}, {}, 0.1_s, 0.06_s}};
-  s.work.append(s.work.classes[1].streams[0], s.work.add_template(std::move(w)), {});
+  s.planned.append(s.planned.classes[1].streams[0], s.planned.add_template(std::move(w)), {});
   s.times.spans[1][0] = {{0.2, 0.35}};
-  const auto links = links_used(s.work, s.times, s.hardware);
+  const auto links = links_used(s.planned, s.times, s.hardware);
   const auto into = std::find_if(links.begin(), links.end(),
                                  [](const link_use& u) { return u.rank_class == 1 && u.name == "nic in"; });
   REQUIRE(into != links.end());
@@ -98,6 +98,6 @@ TEST_CASE("Links name the exchange inside passes that fills them") {
 
 TEST_CASE("What does not use the network uses no link") {
   sending s;
-  s.work.templates[0].network.clear();
-  CHECK(links_used(s.work, s.times, s.hardware).empty());
+  s.planned.templates[0].network.clear();
+  CHECK(links_used(s.planned, s.times, s.hardware).empty());
 }

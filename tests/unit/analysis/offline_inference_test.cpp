@@ -16,7 +16,7 @@ scenario shipped(const std::string& name) {
 inference_metrics run(const scenario& s) {
   const inference_run r = plan_inference(s.platform, s.stack, s.model, std::get<inference_workload>(s.workload));
   REQUIRE(r.reasons.empty());
-  return measure_inference(r, evaluate(r.work));
+  return measure_inference(r, evaluate(r.planned));
 }
 
 TEST_CASE("Rack scenarios of Llama-2-70B come near the public runs") {

@@ -45,7 +45,7 @@ TEST_CASE("Serving with a clock agrees with token time on a closed loop") {
     w.engine.prefill = prefill;
     const inference_run run = plan_inference(p, s, m, w);
     REQUIRE(run.reasons.empty());
-    const timeline t = evaluate(run.work);
+    const timeline t = evaluate(run.planned);
     const inference_metrics a = measure_inference(run, t);
     const serving_run timed = serve(p, s, m, w);
     REQUIRE(timed.reasons.empty());

@@ -14,7 +14,7 @@ namespace nvlsim {
 namespace {
 
 struct measured_step {
-  plan work;
+  plan planned;
   timeline times;
   training_metrics metrics;
 };
@@ -22,34 +22,34 @@ struct measured_step {
 measured_step measured(const platform& p, const stack& s, const model& m, const training_workload& w,
                        bool fold = true) {
   measured_step out;
-  out.work = plan_training(p, s, m, w, fold);
-  out.times = evaluate(out.work);
-  out.metrics = measure_training(p, m, w, out.work, out.times);
+  out.planned = plan_training(p, s, m, w, fold);
+  out.times = evaluate(out.planned);
+  out.metrics = measure_training(p, m, w, out.planned, out.times);
   return out;
 }
 
 measured_step measured(const test::shipped_job& j, bool fold = true) {
-  return measured(j.machine, j.software, j.net, j.work, fold);
+  return measured(j.machine, j.software, j.net, j.workload, fold);
 }
 
 double busy(const stage_breakdown& b) {
   return std::accumulate(b.busy.begin(), b.busy.end(), 0.0, [](double s, seconds t) { return s + t.base(); });
 }
-double of(const stage_breakdown& b, work_kind k) { return b.busy[static_cast<std::size_t>(k)].base(); }
+double of(const stage_breakdown& b, part_kind k) { return b.busy[static_cast<std::size_t>(k)].base(); }
 
 std::vector<test::shipped_job> jobs() {
   std::vector<test::shipped_job> out(4, test::shipped("gb300-nvl72", "llama3.1-405b"));
-  out[1].work.par.vp = 7, out[1].work.schedule = pipeline_schedule::interleaved;
-  out[2].work.par.pp = 1, out[2].work.par.cp = 4;
-  out[3].work.sharding = data_parallel_sharding::fsdp, out[3].work.recompute.full = true;
+  out[1].workload.par.vp = 7, out[1].workload.schedule = pipeline_schedule::interleaved;
+  out[2].workload.par.pp = 1, out[2].workload.par.cp = 4;
+  out[3].workload.sharding = data_parallel_sharding::fsdp, out[3].workload.recompute.full = true;
   return out;
 }
 
 TEST_CASE("Every stage's breakdown adds up to the step") {
   for (const test::shipped_job& j : jobs()) {
     const measured_step s = measured(j);
-    const auto stages = stage_breakdowns(s.work, s.times, j.machine.gpu);
-    REQUIRE(stages.size() == s.work.classes.size());
+    const auto stages = stage_breakdowns(s.planned, s.times, j.machine.gpu);
+    REQUIRE(stages.size() == s.planned.classes.size());
     for (const stage_breakdown& b : stages)
       CHECK(busy(b) + b.waiting_pipeline.base() + b.waiting_data_parallel.base() ==
             Approx(s.metrics.step_time.base()).epsilon(1e-12));
@@ -62,10 +62,10 @@ TEST_CASE("Every stage's breakdown adds up to the step") {
 TEST_CASE("What a pass took longer than alone is communication that it waited for, at idle power") {
   auto facts = std::make_shared<part_facts>();
   facts->traffic = {{}, {1.0_GB, 1.0_GB}};
-  work_template w{"pass",
-                  {{work_kind::gemm, "gemm", 0.06_s, 1}, {work_kind::ep, "ep.exchange", 0.04_s, 1, facts}},
-                  {},
-                  500.0_W};
+  operation_template w{"pass",
+                       {{part_kind::gemm, "gemm", 0.06_s, 1}, {part_kind::ep, "ep.exchange", 0.04_s, 1, facts}},
+                       {},
+                       500.0_W};
   plan p;
   p.classes = {{"stage 0", 1, {{stream_kind::compute, {}}}}};
   p.append(p.classes[0].streams[0], p.add_template(std::move(w)), {});
@@ -73,8 +73,8 @@ TEST_CASE("What a pass took longer than alone is communication that it waited fo
   gpu_spec gpu;
   gpu.idle_power = 100.0_W;
   const stage_breakdown slowed = stage_breakdowns(p, t, gpu).at(0);
-  CHECK(of(slowed, work_kind::gemm) == Approx(0.06));
-  CHECK(of(slowed, work_kind::ep) == Approx(0.07));
+  CHECK(of(slowed, part_kind::gemm) == Approx(0.06));
+  CHECK(of(slowed, part_kind::ep) == Approx(0.07));
   CHECK(slowed.energy.base() == Approx(500 * 0.1 + 100 * 0.03));
   CHECK(slowed.waiting_pipeline.base() == Approx(0).margin(1e-15));
 }
@@ -83,10 +83,10 @@ TEST_CASE("Energy of GPUs is that of their operations, and idle power between") 
   for (const test::shipped_job& j : jobs()) {
     const measured_step s = measured(j);
     double expected = 0;
-    for (const rank_class& c : s.work.classes) {
+    for (const rank_class& c : s.planned.classes) {
       double one = 0, running = 0;
       for (const operation& o : c.streams.front().operations) {
-        const work_template& t = s.work.templates[static_cast<std::size_t>(o.work)];
+        const operation_template& t = s.planned.templates[static_cast<std::size_t>(o.template_index)];
         one += (t.power * t.duration).base();
         running += t.duration.base();
         CHECK(t.power <= j.machine.gpu.tdp);
@@ -120,7 +120,7 @@ TEST_CASE("Bubble is the share of the step that GPUs wait for each other") {
   const measured_step s = measured(test::ideal_machine(), test::ideal_stack(), test::even_model(8), w);
   CHECK(s.metrics.bubble_fraction == Approx(3.0 / (6 + 3)).epsilon(1e-12));
   CHECK(s.metrics.exposed_communication.base() == Approx(0).margin(1e-15));
-  CHECK(of(s.metrics.mean, work_kind::gemm) == Approx(s.metrics.step_time.base() * 6 / 9).epsilon(1e-12));
+  CHECK(of(s.metrics.mean, part_kind::gemm) == Approx(s.metrics.step_time.base() * 6 / 9).epsilon(1e-12));
 }
 
 TEST_CASE("Waiting for gradients is communication, not bubble") {
@@ -141,16 +141,16 @@ TEST_CASE("Waiting for gradients is communication, not bubble") {
 TEST_CASE("Exposed communication is what operations and streams wait for") {
   const measured_step s = measured(jobs()[1]);
   const stage_breakdown& m = s.metrics.mean;
-  CHECK(of(m, work_kind::tp) > 0);
+  CHECK(of(m, part_kind::tp) > 0);
   CHECK(s.metrics.exposed_communication.base() ==
-        Approx(of(m, work_kind::tp) + of(m, work_kind::cp) + of(m, work_kind::ep) + of(m, work_kind::pp) +
-               of(m, work_kind::dp) + m.waiting_data_parallel.base())
+        Approx(of(m, part_kind::tp) + of(m, part_kind::cp) + of(m, part_kind::ep) + of(m, part_kind::pp) +
+               of(m, part_kind::dp) + m.waiting_data_parallel.base())
             .epsilon(1e-12));
 }
 
 TEST_CASE("An unfolded step measures as the folded one") {
   test::shipped_job j = jobs()[1];
-  j.work.global_batch_size = 16;
+  j.workload.global_batch_size = 16;
   const training_metrics folded = measured(j).metrics, every = measured(j, false).metrics;
   CHECK(every.bubble_fraction == Approx(folded.bubble_fraction).epsilon(1e-12));
   CHECK(every.energy.total().base() == Approx(folded.energy.total().base()).epsilon(1e-12));
@@ -207,11 +207,11 @@ TEST_CASE("FLOPs of packed sequences count the squares of their lengths") {
 
 TEST_CASE("Sections of a result hold every metric, and shares of every stage") {
   test::shipped_job j = jobs()[1];
-  j.work.token_budget = 1e12;
+  j.workload.token_budget = 1e12;
   const measured_step s = measured(j);
   result r;
-  const memory_report memory = training_memory(j.machine, j.software, j.net, j.work);
-  add_training_sections(r, j.machine, j.net, j.work, s.work, s.times, memory, {0.8, 1.25});
+  const memory_report memory = training_memory(j.machine, j.software, j.net, j.workload);
+  add_training_sections(r, j.machine, j.net, j.workload, s.planned, s.times, memory, {0.8, 1.25});
   const double step = s.metrics.step_time.base();
   const auto metric = [&](const char* name) { return r.metrics.find(name); };
   CHECK(*metric("step_time_s")->number() == step);
@@ -243,13 +243,13 @@ TEST_CASE("Metrics of a whole training run need its tokens, and its cost a price
   test::shipped_job j = test::shipped("gb200-nvl72", "llama3-70b");
   j.machine.price.per_gpu = dollar_rate::from_base(36.0 / 3600);
   const measured_step s = measured(j);
-  const memory_report memory = training_memory(j.machine, j.software, j.net, j.work);
+  const memory_report memory = training_memory(j.machine, j.software, j.net, j.workload);
   result without, with;
-  add_training_sections(without, j.machine, j.net, j.work, s.work, s.times, memory, {0.9, 1.1});
+  add_training_sections(without, j.machine, j.net, j.workload, s.planned, s.times, memory, {0.9, 1.1});
   for (const char* name : {"time_to_train_s", "steps_to_train", "energy_to_train_J", "cost_to_train_usd"})
     CHECK(without.metrics.find(name) == nullptr);
-  j.work.token_budget = 3e9;
-  add_training_sections(with, j.machine, j.net, j.work, s.work, s.times, memory, {0.9, 1.1});
+  j.workload.token_budget = 3e9;
+  add_training_sections(with, j.machine, j.net, j.workload, s.planned, s.times, memory, {0.9, 1.1});
   const double time = *with.metrics.find("time_to_train_s")->number();
   CHECK(*with.metrics.find("cost_to_train_usd")->number() == Approx(64 * 0.01 * time).epsilon(1e-12));
   CHECK(with.bands.find("cost_to_train_usd") != nullptr);

@@ -25,7 +25,7 @@ const std::vector<platform>& machines() {
   return all;
 }
 
-const std::vector<comm_group> groups = {
+const std::vector<communicator> groups = {
     {2, 1},     {3, 1},   {4, 1},   {5, 1},         {8, 1},           {17, 1},         {72, 1},
     {2, 2},     {16, 16}, {7, 3},   {73, 2, 72, 1}, {100, 2, 72, 28}, {16, 2},         {144, 2},
     {1440, 20}, {64, 64}, {100, 3}, {4096, 512},    {331200, 4600},   {331200, 331200}};
@@ -34,7 +34,7 @@ template <class Visit>
 void each_case(Visit visit) {
   for (const platform& p : machines())
     for (const collective c : kinds)
-      for (const comm_group g : groups) {
+      for (const communicator g : groups) {
         if (c == collective::send_recv && g.ranks != 2) continue;
         CAPTURE(p.gpu.nvlink_generation, p.fabric.name, name(c), g.ranks, g.domains);
         visit(p, c, g);
@@ -42,7 +42,7 @@ void each_case(Visit visit) {
 }
 
 TEST_CASE("Collective time is finite, positive and never less for more bytes") {
-  each_case([](const platform& p, collective c, comm_group g) {
+  each_case([](const platform& p, collective c, communicator g) {
     double before = test::time(p, c, 0, g).base();
     CHECK(before > 1e-6);
     bool monotone = true, finite = std::isfinite(before);
@@ -58,7 +58,7 @@ TEST_CASE("Collective time is finite, positive and never less for more bytes") {
 }
 
 TEST_CASE("Collective time is never below what the wire needs") {
-  each_case([](const platform& p, collective c, comm_group g) {
+  each_case([](const platform& p, collective c, communicator g) {
     const double size = c == collective::barrier ? 0 : 1e11;
     const bool switched = c == collective::all_reduce;  // the switch adds on the way: one array in, one out
     const double wire = switched ? size / g.ranks : size * bus_factor(c, g.ranks);
@@ -108,7 +108,7 @@ TEST_CASE("Collective in-switch reduction takes over from five ranks on") {
 TEST_CASE("Collective obeys the algorithm asked for") {
   const platform p = machine(4, "quantum-2", 400.0_Gbps);
   const bytes size = bytes::from_base(1 << 20);
-  const auto with = [&](comm_group g, std::string_view algorithm) {
+  const auto with = [&](communicator g, std::string_view algorithm) {
     return collective_time(shipped(), p, {collective::all_reduce, size, g, {algorithm, false}});
   };
   CHECK(with({16, 2}, "ring").algorithm.starts_with("ring"));
@@ -122,7 +122,7 @@ TEST_CASE("Collective obeys the algorithm asked for") {
 
 TEST_CASE("Collective runs by every algorithm that can run it, and says which") {
   const platform p = machine(5, "quantum-x800", 800.0_Gbps);
-  const auto by = [&](collective c, comm_group g, std::string_view algorithm) {
+  const auto by = [&](collective c, communicator g, std::string_view algorithm) {
     return collective_time(shipped(), p, {c, bytes::from_base(64 << 20), g, {algorithm, false}});
   };
   for (const char* a : {"tree", "halving_doubling", "one_shot", "two_shot"}) {
@@ -142,7 +142,7 @@ TEST_CASE("Collective runs by every algorithm that can run it, and says which") 
 
 TEST_CASE("Collective obeys the protocol asked for") {
   const platform p = machine(4, "quantum-2", 400.0_Gbps);
-  const auto with = [&](comm_group g, std::string_view protocol) {
+  const auto with = [&](communicator g, std::string_view protocol) {
     collective_options o;
     o.protocol = protocol;
     return collective_time(shipped(), p, {collective::all_reduce, bytes::from_base(1 << 20), g, o});
@@ -225,7 +225,7 @@ TEST_CASE("One GPU beyond a rack is visibly dearer than a full rack") {
 
 TEST_CASE("Collective over unequal domains is bounded by the NICs of the emptiest") {
   const platform p = machine(5, "quantum-x800", 800.0_Gbps);
-  const auto t = [&](comm_group g) { return test::time(p, collective::all_gather, 1e11, g).base(); };
+  const auto t = [&](communicator g) { return test::time(p, collective::all_gather, 1e11, g).base(); };
   CHECK(t({73, 2, 72, 1}) >= 1e11 * 72 / 73 / 100e9);
   CHECK(t({73, 2, 72, 1}) > t({73, 2, 37, 36}) * 2);
 }
@@ -278,7 +278,7 @@ TEST_CASE("Without a switch a group has only the links that lead to its members"
 TEST_CASE("A slower fabric costs every step that crosses it") {
   platform near = machine(5, "quantum-x800", 800.0_Gbps), far = near;
   far.fabric.latency += 10.0_us;
-  const auto t = [](const platform& p, comm_group g) {
+  const auto t = [](const platform& p, communicator g) {
     return test::time(p, collective::all_reduce, 8, g).base();
   };
   CHECK(t(far, {72, 1}) == t(near, {72, 1}));
@@ -298,7 +298,7 @@ TEST_CASE("A skewed all-to-all waits for its busiest rank") {
   const platform p = machine(5, "quantum-x800", 800.0_Gbps);
   collective_options skewed;
   skewed.skew = 2;
-  for (const comm_group g : {comm_group{72, 1}, comm_group{144, 2}}) {
+  for (const communicator g : {communicator{72, 1}, communicator{144, 2}}) {
     const double even = test::time(p, collective::all_to_all, 1e10, g).base();
     CHECK(test::time(p, collective::all_to_all, 1e10, g, skewed).base() / even == Approx(2).epsilon(0.15));
   }
@@ -340,7 +340,7 @@ TEST_CASE("Collective on a fabric without measurements says so") {
 }
 
 TEST_CASE("Collective with SHARP does not wait for a ring through all racks") {
-  const comm_group g{1440, 20};
+  const communicator g{1440, 20};
   const auto t = [&](bool sharp) {
     return test::time(machine(5, "quantum-x800", 400.0_Gbps, sharp), collective::all_reduce, 1e9, g);
   };
@@ -349,7 +349,7 @@ TEST_CASE("Collective with SHARP does not wait for a ring through all racks") {
 
 TEST_CASE("Collective that cannot be is refused") {
   const platform p = machine(5, "quantum-x800", 800.0_Gbps);
-  const auto run = [&](comm_group g, double size) { return test::time(p, collective::all_reduce, size, g); };
+  const auto run = [&](communicator g, double size) { return test::time(p, collective::all_reduce, size, g); };
   CHECK_THROWS_WITH(run({0, 1}, 1), Catch::Contains("0 ranks"));
   CHECK_THROWS_WITH(run({2, 3}, 1), Catch::Contains("cannot span 3 domains"));
   CHECK_THROWS_AS(run({2, 1}, -1), input_error);
@@ -373,7 +373,7 @@ TEST_CASE("NVLink of which nobody published a sweep takes the rates of the gener
 }
 
 TEST_CASE("Collectives say how measured times spread, where somebody measured") {
-  const auto spread = [](const platform& p, collective c, comm_group g) {
+  const auto spread = [](const platform& p, collective c, communicator g) {
     return spread_of(shipped(), p, c, g, collective_time(shipped(), p, {c, bytes::from_base(1e6), g}));
   };
   const platform p = machine(5, "quantum-x800", 800.0_Gbps), unknown = machine(5, "new fabric", 800.0_Gbps);

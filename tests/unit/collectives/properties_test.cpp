@@ -37,10 +37,10 @@ const std::vector<platform>& machines() {
   return all;
 }
 
-const std::vector<comm_group> groups = {{2, 1},         {3, 1},           {4, 1},     {5, 1},      {8, 1},
-                                        {17, 1},        {72, 1},          {2, 2},     {16, 16},    {7, 3},
-                                        {73, 2, 72, 1}, {100, 2, 72, 28}, {16, 2},    {144, 2},    {64, 64},
-                                        {100, 3},       {288, 4, 72, 72}, {1440, 20}, {4096, 512}, {331200, 4600}};
+const std::vector<communicator> groups = {
+    {2, 1},   {3, 1},   {4, 1},           {5, 1},         {8, 1},           {17, 1},       {72, 1},
+    {2, 2},   {16, 16}, {7, 3},           {73, 2, 72, 1}, {100, 2, 72, 28}, {16, 2},       {144, 2},
+    {64, 64}, {100, 3}, {288, 4, 72, 72}, {1440, 20},     {4096, 512},      {331200, 4600}};
 
 const std::vector<double> sizes = [] {
   std::vector<double> out = {0};
@@ -49,7 +49,7 @@ const std::vector<double> sizes = [] {
 }();
 
 /// The library's choice, and every algorithm and protocol that can run the collective on the group.
-std::vector<collective_options> ways(const platform& p, collective c, comm_group g) {
+std::vector<collective_options> ways(const platform& p, collective c, communicator g) {
   std::vector<std::string_view> algorithms = {""}, protocols = {"", "ll", "ll128", "simple"};
   for (const std::string& a : collective_algorithms()) algorithms.push_back(a);
   std::vector<collective_options> out;
@@ -68,7 +68,7 @@ std::vector<collective_options> ways(const platform& p, collective c, comm_group
 struct case_of {
   const platform& on;
   collective kind;
-  comm_group group;
+  communicator group;
   collective_options way;
 };
 
@@ -79,7 +79,7 @@ const std::vector<case_of>& cases() {
     for (const platform& p : machines())
       for (const std::string& kind : collective_names()) {
         const collective c = *collective_by_name(kind);
-        for (const comm_group g : groups) {
+        for (const communicator g : groups) {
           if (c == collective::send_recv && g.ranks != 2) continue;
           for (const collective_options& o : ways(p, c, g)) out.push_back({p, c, g, o});
         }
@@ -94,7 +94,7 @@ void each_case(Visit visit) {
   for (const case_of& x : cases()) visit(x.on, x.kind, x.group, x.way);
 }
 
-std::string text(const platform& p, collective c, comm_group g, const collective_options& o, double size) {
+std::string text(const platform& p, collective c, communicator g, const collective_options& o, double size) {
   return fmt::format("{} on NVLink {} and {}, {} ranks in {} domains, algorithm \"{}\", protocol \"{}\", {} B",
                      name(c), p.gpu.nvlink_generation, p.fabric.name, g.ranks, g.domains, o.algorithm, o.protocol,
                      size);
@@ -114,18 +114,18 @@ constexpr double rounding = 1e-9;
 
 TEST_CASE("No collective is faster than its algorithm's bytes through the ports, nor than a smaller one") {
   violations wire, order;
-  each_case([&](const platform& p, collective c, comm_group g, const collective_options& o) {
+  each_case([&](const platform& p, collective c, communicator g, const collective_options& o) {
     double before = 0;
     for (const double size : sizes) {
       const bytes array = c == collective::barrier ? bytes{} : bytes::from_base(size);
       const collective_cost cost = collective_time(shipped(), p, {c, array, g, o});
       const network_traffic t = wire_traffic(c, array, g, cost.algorithm);
       const double now = cost.time.base();
-      const double least = std::max(std::max(t.nvlink.out, t.nvlink.in) / p.gpu.nvlink,
-                                    std::max(t.nic.out, t.nic.in) / p.fabric.nic_bandwidth)
-                               .base();
-      wire.expect(now >= least * (1 - rounding), [&] {
-        return text(p, c, g, o, size) + fmt::format(": {} takes {}, its bytes {}", cost.algorithm, now, least);
+      const double min = std::max(std::max(t.nvlink.out, t.nvlink.in) / p.gpu.nvlink,
+                                  std::max(t.nic.out, t.nic.in) / p.fabric.nic_bandwidth)
+                             .base();
+      wire.expect(now >= min * (1 - rounding), [&] {
+        return text(p, c, g, o, size) + fmt::format(": {} takes {}, its bytes {}", cost.algorithm, now, min);
       });
       order.expect(std::isfinite(now) && now >= before,
                    [&] { return text(p, c, g, o, size) + fmt::format(": {} after {}", now, before); });
@@ -140,7 +140,7 @@ TEST_CASE("No collective is faster than its algorithm's bytes through the ports,
 
 TEST_CASE("No collective is slower in place") {
   violations v;
-  each_case([&](const platform& p, collective c, comm_group g, const collective_options& o) {
+  each_case([&](const platform& p, collective c, communicator g, const collective_options& o) {
     collective_options in_place = o;
     in_place.in_place = true;
     for (const double size : sizes)
@@ -154,7 +154,7 @@ TEST_CASE("No collective is slower in place") {
 
 TEST_CASE("No collective is faster on a worse fabric, nor a skewed one than an even one") {
   violations v;
-  each_case([&](const platform& p, collective c, comm_group g, const collective_options& o) {
+  each_case([&](const platform& p, collective c, communicator g, const collective_options& o) {
     std::vector<platform> worse(4, p);
     worse[0].fabric.nic_bandwidth = p.fabric.nic_bandwidth * 0.5;
     worse[1].fabric.latency += 5.0_us;
@@ -177,7 +177,7 @@ TEST_CASE("No collective is faster on a worse fabric, nor a skewed one than an e
 
 TEST_CASE("A slower port makes no collective faster") {
   violations v;
-  each_case([&](const platform& p, collective c, comm_group g, const collective_options& o) {
+  each_case([&](const platform& p, collective c, communicator g, const collective_options& o) {
     for (const double share : {8.0 / 9, 0.5}) {
       platform slow = p;
       slow.gpu.nvlink = p.gpu.nvlink * share;
@@ -210,7 +210,7 @@ TEST_CASE("A ring all-reduce of more ranks or domains takes no less") {
       for (const double size : sizes) {
         const collective_options o{"ring", false, protocol};
         collective_cost before;
-        const auto grows = [&](comm_group g) {
+        const auto grows = [&](communicator g) {
           const collective_cost now =
               collective_time(shipped(), p, {collective::all_reduce, bytes::from_base(size), g, o});
           // Where the library takes another protocol for more ranks, that may happen to be the better one.
@@ -250,7 +250,7 @@ TEST_CASE("One GPU beyond a rack is visibly dearer than a full rack, at every si
 
 TEST_CASE("A barrier is an all-reduce of no bytes") {
   for (const platform& p : machines())
-    for (const comm_group g : groups)
+    for (const communicator g : groups)
       CHECK(test::time(p, collective::barrier, 1e9, g) == test::time(p, collective::all_reduce, 0, g));
 }
 
@@ -264,7 +264,7 @@ TEST_CASE("Where NICs are the limit, twice their rate halves what bytes take") {
         p.fabric.sharp = false;
         platform fast = p;
         fast.fabric.nic_bandwidth *= 2;
-        const comm_group g{ranks, ranks};
+        const communicator g{ranks, ranks};
         const auto of_bytes = [&](const platform& x) {
           return (test::time(x, c, 2e13, g) - test::time(x, c, 1e13, g)).base();
         };

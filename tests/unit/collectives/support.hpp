@@ -40,7 +40,8 @@ inline platform machine(int nvlink_generation, const std::string& fabric, bandwi
   return p;
 }
 
-inline seconds time(const platform& p, collective c, double size, comm_group g, const collective_options& o = {}) {
+inline seconds time(const platform& p, collective c, double size, communicator g,
+                    const collective_options& o = {}) {
   return collective_time(shipped(), p, {c, bytes::from_base(size), g, o}).time;
 }
 

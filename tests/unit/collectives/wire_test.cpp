@@ -10,7 +10,7 @@ namespace {
 
 constexpr bytes size = bytes::from_base(7.2e9);
 
-network_traffic wire(collective c, comm_group g, std::string_view algorithm) {
+network_traffic wire(collective c, communicator g, std::string_view algorithm) {
   return wire_traffic(c, size, g, algorithm);
 }
 

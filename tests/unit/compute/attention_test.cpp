@@ -78,18 +78,18 @@ TEST_CASE("Backward attention does two and a half times the arithmetic at a lowe
   CHECK(backward(s).work.base() == 2.5 * forward(s).work.base());
   CHECK(backward(s).time > 2.5 * forward(s).time);
   CHECK(backward(s).time < 2.5 / blackwell().attention.backward_efficiency * 1.1 * forward(s).time);
-  CHECK(backward(s).limit == bound::compute);
+  CHECK(backward(s).limit == kernel_resource::compute);
 }
 
 TEST_CASE("Decode attention reads the cache at its share of HBM and never falls below the launch") {
   const kernel_cost large = decode({.batch = 256, .context = 16384, .heads = 64, .kv_heads = 8, .head_dim = 128});
-  CHECK(large.limit == bound::memory);
+  CHECK(large.limit == kernel_resource::memory);
   CHECK(large.moved.base() == 2 * 256.0 * 16384 * 8 * 128 * 2 + 4 * 256.0 * 64 * 128);
   const bandwidth rate = large.moved / large.time;
   CHECK(rate < blackwell().decode.hbm_share * gb200().hbm_bandwidth);
   CHECK(rate > 0.98 * blackwell().decode.hbm_share * gb200().hbm_bandwidth);
   const kernel_cost small = decode({.batch = 1, .context = 128, .heads = 8, .kv_heads = 1, .head_dim = 128});
-  CHECK(small.limit == bound::launch);
+  CHECK(small.limit == kernel_resource::launch);
   CHECK(small.time > blackwell().decode.launch);
 }
 

@@ -132,7 +132,7 @@ TEST_CASE("GEMM of the reference formula, worked by hand") {
   const double memory = (2 * 64 * 100 * 2 + 2 * 64 * 64) / 0.5e9;
   const kernel_cost c = gemm_cost(gpu, p, precision::bf16, {.m = 64, .n = 64, .k = 100});
   CHECK(c.time.base() == Approx(1e-6 + std::cbrt(compute * compute * compute + memory * memory * memory)));
-  CHECK(c.limit == bound::memory);
+  CHECK(c.limit == kernel_resource::memory);
 }
 
 TEST_CASE("GEMM splits k only when the kernels can and it pays") {
@@ -149,10 +149,10 @@ TEST_CASE("GEMM splits k only when the kernels can and it pays") {
 }
 
 TEST_CASE("GEMM names what limits it") {
-  CHECK(cost(precision::bf16, {.m = 8192, .n = 8192, .k = 8192}).limit == bound::compute);
-  CHECK(cost(precision::bf16, {.m = 8, .n = 65536, .k = 16384}).limit == bound::memory);
-  CHECK(cost(precision::fp8, {.m = 8, .n = 64, .k = 64}).limit == bound::launch);
-  CHECK(name(bound::launch) == "launch");
+  CHECK(cost(precision::bf16, {.m = 8192, .n = 8192, .k = 8192}).limit == kernel_resource::compute);
+  CHECK(cost(precision::bf16, {.m = 8, .n = 65536, .k = 16384}).limit == kernel_resource::memory);
+  CHECK(cost(precision::fp8, {.m = 8, .n = 64, .k = 64}).limit == kernel_resource::launch);
+  CHECK(name(kernel_resource::launch) == "launch");
 }
 
 TEST_CASE("GEMM of nothing costs nothing and of the largest sizes stays finite") {

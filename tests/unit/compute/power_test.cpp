@@ -22,8 +22,8 @@ TEST_CASE("Stream kernel takes launch plus bytes over its share of the stream ra
                                 10e9 / (blackwell().stream.hbm_share * gb200().hbm_stream.base())));
   CHECK(c.moved == moved);
   CHECK(c.work.base() == 0);
-  CHECK(c.limit == bound::memory);
-  CHECK(stream_cost(gb200(), blackwell().stream, 1.0_B).limit == bound::launch);
+  CHECK(c.limit == kernel_resource::memory);
+  CHECK(stream_cost(gb200(), blackwell().stream, 1.0_B).limit == kernel_resource::launch);
   CHECK(stream_cost(gb200(), blackwell().stream, {}).time.base() == 0);
 }
 

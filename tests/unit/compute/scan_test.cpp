@@ -35,7 +35,7 @@ TEST_CASE("Scan's traffic is its vectors, and states once a chunk") {
   const kernel_cost c = scan_forward_cost(g, flop_rate::from_base(endless), 0, {}, mamba);
   CHECK(c.moved.base() == Approx(1000.0 * (16 * (6 * 64 + 12 * 64 * 32 / 128.0) + 2 * (8 * 32 + 8 * 128))));
   CHECK(c.time.base() == Approx(c.moved.base() / 1e12));
-  CHECK(c.limit == bound::memory);
+  CHECK(c.limit == kernel_resource::memory);
   scan_shape longer = mamba;
   longer.chunk = 256;
   CHECK(scan_forward_cost(g, flop_rate::from_base(endless), 0, {}, longer).moved.base() ==

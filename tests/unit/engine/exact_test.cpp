@@ -11,7 +11,7 @@ namespace {
 
 double run(const collective_workload& w, fidelity f, bool fold = true) {
   const collective_run planned = plan_collective({}, {}, w, f, fold);
-  return simulate(planned.work, planned.hardware, {f}).makespan.base();
+  return simulate(planned.planned, planned.hardware, {f}).makespan.base();
 }
 
 void check_agreement(const collective_workload& w) {

@@ -33,7 +33,7 @@ transfer through_nic(port_bytes b, double share = 1, double latency_s = 0) {
 }
 
 std::int32_t add(plan& p, const transfer& t) {
-  work_template w{"transfer", {{work_kind::dp, "transfer", seconds::from_base(t.seconds_s), 1}}, {}, {}};
+  operation_template w{"transfer", {{part_kind::dp, "transfer", seconds::from_base(t.seconds_s), 1}}, {}, {}};
   w.network = {network_demand{t.traffic, seconds::from_base(t.latency_s), seconds::from_base(t.seconds_s)}};
   return p.add_template(std::move(w));
 }
@@ -77,9 +77,9 @@ TEST_CASE("Chain of operations on an idle network is exact, however short they a
   plan p;
   plans::add_class(p, "rank");
   const std::int32_t a = add(p, through_nic(both(333), 0.8, 0.3e-6)), b = add(p, through_nic(both(7), 1)),
-                     gap = plans::add_work(p, "gap", 0.4e-9);
+                     gap = plans::add_template(p, "gap", 0.4e-9);
   for (int i = 0; i < 2000; ++i) {
-    for (std::int32_t work : {a, gap, b}) p.append(p.classes[0].streams[0], work, {});
+    for (std::int32_t template_index : {a, gap, b}) p.append(p.classes[0].streams[0], template_index, {});
   }
   CHECK(flow(p).makespan.base() == exactly(evaluate(p).makespan.base()));
 }
@@ -155,11 +155,11 @@ namespace {
 /// Computes for 10 ms, with `hidden` of a NIC beside it, and then waits for as many bytes as `waited` of one.
 std::int32_t add_pass(plan& p, port_bytes hidden, port_bytes waited, double hidden_share = 1) {
   const double compute_s = 10e-3, wait_s = waited.out.base() / nic;
-  work_template w{"pass",
-                  {{work_kind::gemm, "gemm", seconds::from_base(compute_s), 1},
-                   {work_kind::ep, "exchange", seconds::from_base(wait_s), 1}},
-                  {},
-                  {}};
+  operation_template w{"pass",
+                       {{part_kind::gemm, "gemm", seconds::from_base(compute_s), 1},
+                        {part_kind::ep, "exchange", seconds::from_base(wait_s), 1}},
+                       {},
+                       {}};
   const auto demand = [&](port_bytes b, double from, double length) {
     if (!(length > 0)) return;
     w.network.push_back({{{}, b}, {}, seconds::from_base(from + length), seconds::from_base(from)});
@@ -230,7 +230,7 @@ TEST_CASE("Exchange flows from the moment on at which somebody comes to its port
     plans::add_class(p, "rank");
     p.classes[0].streams.resize(2);
     p.append(p.classes[0].streams[0], add_pass(p, both(0.1e9), both(0.1e9), 0.1), {});
-    p.append(p.classes[0].streams[1], plans::add_work(p, "before", m.comes_s), {});
+    p.append(p.classes[0].streams[1], plans::add_template(p, "before", m.comes_s), {});
     p.append(p.classes[0].streams[1], add(p, through_nic(both(0.1e9))), {});
     const timeline t = flow(p);
     INFO("after " << m.comes_s);
@@ -265,7 +265,7 @@ TEST_CASE("What waits for a slowed operation is late by as much") {
   p.classes[0].streams.resize(3);
   auto& s = p.classes[0].streams;
   const event_id done = p.new_event();
-  const std::int32_t half = add(p, through_nic(both(1e9))), compute = plans::add_work(p, "compute", 1e-3);
+  const std::int32_t half = add(p, through_nic(both(1e9))), compute = plans::add_template(p, "compute", 1e-3);
   p.append(s[1], half, {}, done);
   p.append(s[2], half, {});
   p.append(s[0], compute, {done});
@@ -297,17 +297,17 @@ TEST_CASE("Deadlock among flows is named as in closed") {
   plan p;
   plans::add_class(p, "rank");
   const event_id never = p.new_event();
-  const std::int32_t work = add(p, through_nic(both(1e6)));
-  p.append(p.classes[0].streams[0], work, {});
-  p.append(p.classes[0].streams[0], work, {never});
+  const std::int32_t template_index = add(p, through_nic(both(1e6)));
+  p.append(p.classes[0].streams[0], template_index, {});
+  p.append(p.classes[0].streams[0], template_index, {never});
   REQUIRE_THROWS_WITH(flow(p), Contains("rank.compute: operation 1, \"transfer\", waits for event 0"));
   CHECK(on_one_port({through_nic(both(1e9))}).front() == exactly(1e9 / nic));
 }
 
 TEST_CASE("Receiving ports count as actors") {
   plan p;
-  const std::int32_t work = add(p, through_nic(both(1e6)));
-  for (int i = 0; i < 10'001; ++i) p.append(plans::add_class(p, "rank"), work, {});
+  const std::int32_t template_index = add(p, through_nic(both(1e6)));
+  for (int i = 0; i < 10'001; ++i) p.append(plans::add_class(p, "rank"), template_index, {});
   REQUIRE_THROWS_WITH(flow(p), Contains("20002 actors, but at most 20000 are possible"));
 }
 
@@ -323,9 +323,9 @@ TEST_CASE("Impossible demands are refused") {
   CHECK_THROWS_AS(run({{ways(1, std::nan("")), {}}, 1}), internal_error);
   const auto within = [](double start_s, double end_s) {
     plan p;
-    const std::int32_t work = plans::add_work(p, "pass", 1);
+    const std::int32_t template_index = plans::add_template(p, "pass", 1);
     p.templates.back().network = {{{both(1), {}}, {}, seconds::from_base(end_s), seconds::from_base(start_s)}};
-    p.append(plans::add_class(p, "rank"), work, {});
+    p.append(plans::add_class(p, "rank"), template_index, {});
     return flow(p);
   };
   CHECK(within(0.5, 1).makespan.base() == exactly(1));

@@ -31,12 +31,12 @@ TEST_CASE("Shipped training steps run on the engine as on paper") {
     const timeline found = simulate(p, s.platform), expected = evaluate(p);
     const double step = expected.makespan.base();
     CHECK(found.makespan.base() == Approx(step).epsilon(1e-12));
-    double most = 0;
+    double max = 0;
     for (std::size_t c = 0; c < p.classes.size(); ++c)
       for (std::size_t i = 0; i < p.classes[c].streams.size(); ++i)
         for (std::size_t o = 0; o < p.classes[c].streams[i].operations.size(); ++o)
-          most = std::max(most, std::abs(found.spans[c][i][o].end_s - expected.spans[c][i][o].end_s));
-    CHECK(most < 1e-12 * step);
+          max = std::max(max, std::abs(found.spans[c][i][o].end_s - expected.spans[c][i][o].end_s));
+    CHECK(max < 1e-12 * step);
   }
 }
 

@@ -23,26 +23,26 @@ timeline run(const plan& p) { return simulate(p, small_platform()); }
 
 /// The largest difference of any date, over the makespan.
 double difference(const timeline& a, const timeline& b) {
-  double most = std::abs(a.makespan.base() - b.makespan.base());
+  double max = std::abs(a.makespan.base() - b.makespan.base());
   REQUIRE(a.spans.size() == b.spans.size());
   for (std::size_t c = 0; c < a.spans.size(); ++c) {
     REQUIRE(a.spans[c].size() == b.spans[c].size());
     for (std::size_t s = 0; s < a.spans[c].size(); ++s) {
       REQUIRE(a.spans[c][s].size() == b.spans[c][s].size());
       for (std::size_t i = 0; i < a.spans[c][s].size(); ++i) {
-        most = std::max(most, std::abs(a.spans[c][s][i].begin_s - b.spans[c][s][i].begin_s));
-        most = std::max(most, std::abs(a.spans[c][s][i].end_s - b.spans[c][s][i].end_s));
+        max = std::max(max, std::abs(a.spans[c][s][i].begin_s - b.spans[c][s][i].begin_s));
+        max = std::max(max, std::abs(a.spans[c][s][i].end_s - b.spans[c][s][i].end_s));
       }
     }
   }
-  return most / std::max(b.makespan.base(), 1e-12);
+  return max / std::max(b.makespan.base(), 1e-12);
 }
 
 }  // namespace
 
 TEST_CASE("Chain takes the sum of its operations") {
   plan p;
-  const std::int32_t a = plans::add_work(p, "a", 1e-3), b = plans::add_work(p, "b", 2e-6);
+  const std::int32_t a = plans::add_template(p, "a", 1e-3), b = plans::add_template(p, "b", 2e-6);
   stream& s = plans::add_class(p, "only");
   for (int i = 0; i < 100; ++i) {
     p.append(s, a, {});
@@ -56,7 +56,7 @@ TEST_CASE("Chain takes the sum of its operations") {
 
 TEST_CASE("Fork and join wait for the slower branch") {
   plan p;
-  const std::int32_t one = plans::add_work(p, "one", 1), three = plans::add_work(p, "three", 3);
+  const std::int32_t one = plans::add_template(p, "one", 1), three = plans::add_template(p, "three", 3);
   const event_id forked = p.new_event(), joined = p.new_event(2);
   plans::add_class(p, "rank");
   p.classes[0].streams.resize(3);
@@ -86,10 +86,10 @@ TEST_CASE("Rendezvous frees all its waiters at its last arrival") {
   plan p;
   const event_id met = p.new_event(5);
   for (int i = 0; i < 5; ++i) {
-    const std::int32_t work = plans::add_work(p, "work", i + 1.0);
+    const std::int32_t template_index = plans::add_template(p, "work", i + 1.0);
     stream& s = plans::add_class(p, "rank " + std::to_string(i));
-    p.append(s, work, {}, met);
-    p.append(s, work, {met});
+    p.append(s, template_index, {}, met);
+    p.append(s, template_index, {met});
   }
   const timeline t = run(p);
   for (std::size_t i = 0; i < 5; ++i) CHECK(t.spans[i][0][1].begin_s == Approx(5).epsilon(1e-12));
@@ -98,7 +98,7 @@ TEST_CASE("Rendezvous frees all its waiters at its last arrival") {
 
 TEST_CASE("Operations without duration take no time") {
   plan p;
-  const std::int32_t nothing = plans::add_work(p, "nothing", 0);
+  const std::int32_t nothing = plans::add_template(p, "nothing", 0);
   const event_id e = p.new_event();
   plans::add_class(p, "a");
   plans::add_class(p, "b");
@@ -111,8 +111,9 @@ TEST_CASE("Operations without duration take no time") {
 
 TEST_CASE("Durations under the engine's resolution add up exactly") {
   plan p;
-  const std::int32_t short_work = plans::add_work(p, "short", 0.4e-9), other = plans::add_work(p, "other", 1e-6);
-  const std::int32_t nearly = plans::add_work(p, "nearly other", 1e-6 + 0.3e-9);
+  const std::int32_t short_work = plans::add_template(p, "short", 0.4e-9),
+                     other = plans::add_template(p, "other", 1e-6);
+  const std::int32_t nearly = plans::add_template(p, "nearly other", 1e-6 + 0.3e-9);
   plans::add_class(p, "a");
   plans::add_class(p, "b");
   plans::add_class(p, "c");
@@ -142,7 +143,7 @@ TEST_CASE("Simulate gives the same digits again") {
 
 TEST_CASE("Deadlock names actors, operations and events") {
   plan p;
-  const std::int32_t w = plans::add_work(p, "exchange", 1);
+  const std::int32_t w = plans::add_template(p, "exchange", 1);
   const event_id a = p.new_event(), b = p.new_event(2), never = p.new_event();
   for (int i = 0; i < 3; ++i) plans::add_class(p, "stage " + std::to_string(i));
   p.append(p.classes[0].streams[0], w, {});
@@ -162,7 +163,7 @@ TEST_CASE("Deadlock names actors, operations and events") {
 
 TEST_CASE("Simulate refuses more than 20,000 actors") {
   plan p;
-  const std::int32_t w = plans::add_work(p, "work", 1);
+  const std::int32_t w = plans::add_template(p, "work", 1);
   for (int i = 0; i < 20'001; ++i) p.append(plans::add_class(p, "rank"), w, {});
   REQUIRE_THROWS_AS(run(p), input_error);
   REQUIRE_THROWS_WITH(run(p), Contains("20001 actors, but at most 20000 are possible"));
@@ -176,7 +177,7 @@ TEST_CASE("Simulate refuses malformed plans") {
 
 TEST_CASE("Actor is named after its class and stream, on the host of its class") {
   plan p;
-  const std::int32_t w = plans::add_work(p, "work", 1);
+  const std::int32_t w = plans::add_template(p, "work", 1);
   plans::add_class(p, "stage 0");
   plans::add_class(p, "stage 1");
   p.classes[1].streams.resize(2);
@@ -192,7 +193,7 @@ TEST_CASE("Actor is named after its class and stream, on the host of its class")
 
 TEST_CASE("Exception of an actor comes out of the run") {
   struct failing final : engine::executor {
-    double run(const work_template& w, engine::endpoints, double begin) override {
+    double run(const operation_template& w, engine::endpoints, double begin) override {
       if (w.name == "backward") throw io_error("disk on fire");
       return begin;
     }

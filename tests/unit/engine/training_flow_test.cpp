@@ -30,7 +30,7 @@ step shipped(const std::string& name, std::vector<override_option> sets = {}) {
 /// The same beside a trickle of a kilobyte through each port of every class, so that nothing is ever alone on one.
 plan with_company(plan p) {
   const seconds whole = evaluate(p).makespan;
-  work_template w{"trickle", {{work_kind::dp, "trickle", whole, 1}}, {}, {}};
+  operation_template w{"trickle", {{part_kind::dp, "trickle", whole, 1}}, {}, {}};
   const port_bytes both{bytes::from_base(1000), bytes::from_base(1000)};
   w.network = {{{both, both}, {}, whole}};
   const std::int32_t trickle = p.add_template(std::move(w));
@@ -65,7 +65,7 @@ TEST_CASE("Exchanges inside passes take their closed time where nothing meets th
     const step s = shipped(name, sets);
     plan p = s.planned();
     std::size_t exchanges = 0;
-    for (work_template& t : p.templates) {
+    for (operation_template& t : p.templates) {
       if (t.parts.size() == 1) t.network.clear();  // sends, gradients, parameters
       exchanges += t.network.size();
     }

@@ -13,15 +13,15 @@ namespace nvlsim {
 namespace {
 
 /// A group as it is: every member looked up. `stride` and `count` say which ranks one group holds.
-int most_domains(const parallelism& par, const placement& place, std::int64_t stride, std::int64_t count) {
-  std::size_t most = 0;
+int max_domains(const parallelism& par, const placement& place, std::int64_t stride, std::int64_t count) {
+  std::size_t max = 0;
   for (std::int64_t first = 0; first < par.gpus(); ++first) {
     if (first / stride % count != 0) continue;  // not the group's first member
     std::set<std::int64_t> domains;
     for (std::int64_t i = 0; i < count; ++i) domains.insert(place.domain_of(first + i * stride));
-    most = std::max(most, domains.size());
+    max = std::max(max, domains.size());
   }
-  return static_cast<int>(most);
+  return static_cast<int>(max);
 }
 
 platform racks_of(int vms, int racks) {
@@ -52,14 +52,14 @@ TEST_CASE("Groups span as many domains as their ranks sit in") {
     const placement place{up_to(40)};
     INFO("tp " << par.tp << " cp " << par.cp << " dp " << par.dp << " pp " << par.pp << " in domains of "
                << place.gpus_per_domain);
-    const comm_group tensor = tensor_group(par, place), context = context_group(par, place),
-                     data = data_group(par, place);
+    const communicator tensor = tensor_group(par, place), context = context_group(par, place),
+                       data = data_group(par, place);
     CHECK(tensor.ranks == par.tp);
     CHECK(context.ranks == par.cp);
     CHECK(data.ranks == par.cp * par.dp);
-    CHECK(tensor.domains == most_domains(par, place, 1, par.tp));
-    CHECK(context.domains == most_domains(par, place, par.tp, par.cp));
-    CHECK(data.domains == most_domains(par, place, par.tp, par.cp * par.dp));
+    CHECK(tensor.domains == max_domains(par, place, 1, par.tp));
+    CHECK(context.domains == max_domains(par, place, par.tp, par.cp));
+    CHECK(data.domains == max_domains(par, place, par.tp, par.cp * par.dp));
   }
 }
 
@@ -72,17 +72,17 @@ TEST_CASE("Groups know their fullest and emptiest domain") {
     INFO(count << " from " << first << " by " << stride << " in domains of " << place.gpus_per_domain);
     std::map<std::int64_t, int> members;
     for (std::int64_t k = 0; k < count; ++k) ++members[place.domain_of(first + k * stride)];
-    int most = 0, least = 1 << 20;
-    for (const auto& [domain, n] : members) most = std::max(most, n), least = std::min(least, n);
-    const comm_group g = strided_group(place, first, stride, count);
+    int max = 0, min = 1 << 20;
+    for (const auto& [domain, n] : members) max = std::max(max, n), min = std::min(min, n);
+    const communicator g = strided_group(place, first, stride, count);
     if (stride > place.gpus_per_domain) continue;  // domains are skipped
-    CHECK(g.most_members() >= most);
-    CHECK(g.most_members() <= most + 1);
-    CHECK(g.fewest_members() <= least);
-    CHECK(g.fewest_members() >= least - 1);
+    CHECK(g.max_members() >= max);
+    CHECK(g.max_members() <= max + 1);
+    CHECK(g.min_members() <= min);
+    CHECK(g.min_members() >= min - 1);
     if (place.gpus_per_domain % stride == 0 || members.size() <= 2) {
-      CHECK(g.most_members() == most);
-      CHECK(g.fewest_members() == least);
+      CHECK(g.max_members() == max);
+      CHECK(g.min_members() == min);
     }
   }
 }
@@ -98,11 +98,11 @@ TEST_CASE("Expert groups span as many domains as their ranks sit in") {
     INFO("ep " << par.ep << " etp " << par.etp << " dp " << par.dp << " pp " << par.pp << " in domains of "
                << place.gpus_per_domain);
     const std::int64_t block = par.ep * par.etp;
-    const comm_group experts = expert_group(par, place), copies = expert_data_group(par, place);
+    const communicator experts = expert_group(par, place), copies = expert_data_group(par, place);
     CHECK(experts.ranks == par.ep);
     CHECK(copies.ranks == par.dp / block);
-    CHECK(experts.domains == most_domains(par, place, par.etp, par.ep));
-    CHECK(copies.domains == most_domains(par, place, block, par.dp / block));
+    CHECK(experts.domains == max_domains(par, place, par.etp, par.ep));
+    CHECK(copies.domains == max_domains(par, place, block, par.dp / block));
   }
 }
 
@@ -161,14 +161,14 @@ TEST_CASE("Groups of listed ranks span the domains of their GPUs") {
     gpus.resize(static_cast<std::size_t>(par.gpus()));
     const placement place = listed(gpus, p);
     INFO("tp " << par.tp << " cp " << par.cp << " dp " << par.dp << " pp " << par.pp);
-    CHECK(tensor_group(par, place).domains == most_domains(par, place, 1, par.tp));
-    CHECK(context_group(par, place).domains == most_domains(par, place, par.tp, par.cp));
-    CHECK(data_group(par, place).domains == most_domains(par, place, par.tp, par.cp * par.dp));
-    const comm_group all = strided_group(place, 0, 1, par.gpus());
+    CHECK(tensor_group(par, place).domains == max_domains(par, place, 1, par.tp));
+    CHECK(context_group(par, place).domains == max_domains(par, place, par.tp, par.cp));
+    CHECK(data_group(par, place).domains == max_domains(par, place, par.tp, par.cp * par.dp));
+    const communicator all = strided_group(place, 0, 1, par.gpus());
     std::map<std::int64_t, int> members;
     for (std::int64_t r = 0; r < par.gpus(); ++r) ++members[place.domain_of(r)];
     CHECK(all.domains == static_cast<int>(members.size()));
-    for (const auto& [domain, n] : members) CHECK((all.fewest <= n && n <= all.fullest));
+    for (const auto& [domain, n] : members) CHECK((all.emptiest <= n && n <= all.fullest));
     check_neighbours(par, place);
   }
 }
@@ -180,11 +180,11 @@ TEST_CASE("A list in order is the same as segments") {
   std::vector<std::int64_t> gpus;
   for (std::int64_t r = 0; r < par.gpus(); ++r) gpus.push_back(r / 64 * 72 + r % 64);
   const placement segments{64}, list = listed(gpus, p);
-  const auto same = [](const comm_group& a, const comm_group& b) {
+  const auto same = [](const communicator& a, const communicator& b) {
     CHECK(a.ranks == b.ranks);
     CHECK(a.domains == b.domains);
-    CHECK(a.most_members() == b.most_members());
-    CHECK(a.fewest_members() == b.fewest_members());
+    CHECK(a.max_members() == b.max_members());
+    CHECK(a.min_members() == b.min_members());
   };
   same(tensor_group(par, segments), tensor_group(par, list));
   same(context_group(par, segments), context_group(par, list));

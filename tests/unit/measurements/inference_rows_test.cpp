@@ -46,7 +46,7 @@ TEST_CASE("Lengths are numbers, about numbers, or ranges in their common spellin
     const inference_row r = read({{"isl", cell}});
     INFO(cell << ": " << r.record.reason);
     CHECK(r.record.status == record_status::ok);
-    return r.work.input;
+    return r.workload.input;
   };
   CHECK(input("8192").mean == 8192);
   CHECK(input("~273").mean == 273);
@@ -79,9 +79,9 @@ TEST_CASE("Prompts alone are the time of a pass, or prompt tokens a second") {
   const inference_row pass =
       read({{"scenario", "prefill-iteration"}, {"tpot_ms", ""}, {"ttft_ms", "50"}, {"osl", ""}});
   REQUIRE(pass.record.status == record_status::ok);
-  CHECK(pass.work.load == load_kind::static_batch);
-  CHECK(pass.work.requests == 8);
-  CHECK(pass.work.output.mean == 1);
+  CHECK(pass.workload.load == load_kind::static_batch);
+  CHECK(pass.workload.requests == 8);
+  CHECK(pass.workload.output.mean == 1);
   const inference_row rate = read({{"scenario", "prefill-only"},
                                    {"disaggregated", "prefill only"},
                                    {"tpot_ms", ""},
@@ -109,38 +109,38 @@ TEST_CASE("Marks that reading resolves leave no doubt about a row") {
 
 TEST_CASE("A budget that prompts fill is taken to be for parts of them") {
   const cells row = {{"engine", "TRT-LLM"}, {"engine_version", "1.1+"}, {"isl", "8192"}};
-  CHECK(read(row).work.engine.prefill == prefill_policy::chunked);
+  CHECK(read(row).workload.engine.prefill == prefill_policy::chunked);
   cells roomy = row;
   roomy["max_num_tokens"] = "8320";
-  CHECK_FALSE(read(roomy).work.engine.prefill);
+  CHECK_FALSE(read(roomy).workload.engine.prefill);
 }
 
 TEST_CASE("Launch settings of attention data parallelism are read") {
   const inference_row r = read({{"attention_dp_balance", "balance=yes wait_iters=0 timeout_iters=60"}});
-  CHECK(r.work.engine.rank_wait_iterations == 60);
-  CHECK_FALSE(read({{"attention_dp_balance", "balance=no"}}).work.engine.rank_wait_iterations);
+  CHECK(r.workload.engine.rank_wait_iterations == 60);
+  CHECK_FALSE(read({{"attention_dp_balance", "balance=no"}}).workload.engine.rank_wait_iterations);
 }
 
 TEST_CASE("CUDA graphs, stream interval and chunked prompts are read as a row's launch file has them") {
   const auto graphs = [](const char* cell) {
-    return read({{"cuda_graph", cell}}).work.engine.cuda_graph_max_batch_size;
+    return read({{"cuda_graph", cell}}).workload.engine.cuda_graph_max_batch_size;
   };
   CHECK(graphs("no") == 0);
   CHECK(graphs("padded<=512+piecewise") == 512);
   CHECK(graphs("<=64") == 64);
   for (const char* unlimited : {"", "padded", "piecewise", "full_decode_only"}) CHECK_FALSE(graphs(unlimited));
-  CHECK(read({{"stream_interval", "20"}}).work.engine.stream_interval == 20);
-  CHECK_FALSE(read({}).work.engine.stream_interval);
+  CHECK(read({{"stream_interval", "20"}}).workload.engine.stream_interval == 20);
+  CHECK_FALSE(read({}).workload.engine.stream_interval);
   CHECK(read({{"stream_interval", "0"}}).record.status == record_status::error);
-  CHECK(read({{"chunked_prefill", "on"}}).work.engine.prefill == prefill_policy::chunked);
-  CHECK(read({{"chunked_prefill", "off"}}).work.engine.prefill == prefill_policy::whole_prompt);
-  CHECK_FALSE(read({}).work.engine.prefill);
+  CHECK(read({{"chunked_prefill", "on"}}).workload.engine.prefill == prefill_policy::chunked);
+  CHECK(read({{"chunked_prefill", "off"}}).workload.engine.prefill == prefill_policy::whole_prompt);
+  CHECK_FALSE(read({}).workload.engine.prefill);
 }
 
 TEST_CASE("Drafts are as many as a row says, and as good as it measured or as others were") {
   const auto drafts = [](cells more) {
     more.insert({{"model", "deepseek-r1"}, {"gpus", "8"}, {"tp", "8"}, {"ep", "8"}});
-    return read(more).work.drafts;
+    return read(more).workload.drafts;
   };
   const speculation three = drafts({{"spec_decode", "mtp3 (config)"}});
   CHECK(three.draft_tokens == 3);
@@ -159,13 +159,13 @@ TEST_CASE("Submissions that state neither precision nor layout are in eight bit,
                      {"tp", ""},
                      {"gpus", "8"}};
   const inference_row blackwell = read(row);
-  CHECK(blackwell.work.weights == precision::fp8);
-  CHECK(blackwell.work.tp == 1);
+  CHECK(blackwell.workload.weights == precision::fp8);
+  CHECK(blackwell.workload.tp == 1);
   cells hopper = row;
   hopper["system"] = "h100";  // 70 of 80 GB would be weights
-  CHECK(read(hopper).work.tp == 2);
-  CHECK(read(hopper).work.replicas == 4);
-  CHECK(read({{"weight_precision", "UNSET"}}).work.weights == precision::bf16);
+  CHECK(read(hopper).workload.tp == 2);
+  CHECK(read(hopper).workload.replicas == 4);
+  CHECK(read({{"weight_precision", "UNSET"}}).workload.weights == precision::bf16);
 }
 
 }  // namespace

@@ -13,11 +13,11 @@ namespace {
 
 using namespace nvlsim;
 
-work_part part(work_kind kind, const char* name, double us, int repeat = 1) {
+operation_part part(part_kind kind, const char* name, double us, int repeat = 1) {
   return {kind, name, seconds::from_base(us * 1e-6), repeat};
 }
 
-std::int32_t work(plan& p, const char* name, std::vector<work_part> parts, double power = 0) {
+std::int32_t template_index(plan& p, const char* name, std::vector<operation_part> parts, double power = 0) {
   return p.add_template({name, std::move(parts), {}, watts::from_base(power)});
 }
 
@@ -25,13 +25,13 @@ std::int32_t work(plan& p, const char* name, std::vector<work_part> parts, doubl
 plan two_stages(int micro_batches) {
   plan p;
   const auto forward =
-      work(p, "forward 0",
-           {part(work_kind::gemm, "qkv", 10.0004, 2), part(work_kind::gemm, "mlp", 7.1, 2),
-            part(work_kind::attention, "core", 3.3333), part(work_kind::tp, "all-gather", 1.25, 3)},
-           1100);
-  const auto backward = work(p, "backward \"0\"", {part(work_kind::gemm, "grad", 41.7)}, 1180);
-  const auto reduce = work(p, "grad reduce-scatter 0", {part(work_kind::dp, "reduce", 55)});
-  const auto nothing = work(p, "barrier", {});
+      template_index(p, "forward 0",
+                     {part(part_kind::gemm, "qkv", 10.0004, 2), part(part_kind::gemm, "mlp", 7.1, 2),
+                      part(part_kind::attention, "core", 3.3333), part(part_kind::tp, "all-gather", 1.25, 3)},
+                     1100);
+  const auto backward = template_index(p, "backward \"0\"", {part(part_kind::gemm, "grad", 41.7)}, 1180);
+  const auto reduce = template_index(p, "grad reduce-scatter 0", {part(part_kind::dp, "reduce", 55)});
+  const auto nothing = template_index(p, "barrier", {});
   p.classes.resize(2);
   for (std::size_t c = 0; c < 2; ++c) {
     p.classes[c].name = "stage " + std::to_string(c);
@@ -122,11 +122,11 @@ TEST_CASE("Trace slices nest whatever the durations") {
   }
   event_id before = no_event;
   for (int i = 0; i < 600; ++i) {
-    std::vector<work_part> parts;
+    std::vector<operation_part> parts;
     for (double n = any(6); n > 0; --n)
-      parts.push_back(part(static_cast<work_kind>(random() % work_kinds), "p", any(9000) / 7e6 * any(3),
+      parts.push_back(part(static_cast<part_kind>(random() % part_kinds), "p", any(9000) / 7e6 * any(3),
                            1 + static_cast<int>(random() % 5)));
-    const auto t = work(p, "w", std::move(parts), any(3) * 400.1);
+    const auto t = template_index(p, "w", std::move(parts), any(3) * 400.1);
     stream& s = p.classes[random() % 3].streams[random() % 2];
     const event_id next = random() % 2 == 0 ? p.new_event() : no_event;
     p.append(s, t, {random() % 3 == 0 ? before : no_event}, next);

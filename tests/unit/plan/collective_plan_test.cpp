@@ -39,9 +39,9 @@ TEST_CASE("Every message of a collective adds up to its closed form") {
     for (int variant = 0; variant < 2; ++variant) {
       INFO(name(c) << " of " << n << ", variant " << variant);
       const collective_run exact = planned(w, fidelity::exact);
-      CHECK(exact.work.classes.size() == static_cast<std::size_t>(n));
-      CHECK(longest(exact.work) == Approx(exact.cost.time.base()).epsilon(1e-12));
-      CHECK(longest(planned(w, fidelity::closed).work) == Approx(exact.cost.time.base()).epsilon(1e-12));
+      CHECK(exact.planned.classes.size() == static_cast<std::size_t>(n));
+      CHECK(longest(exact.planned) == Approx(exact.cost.time.base()).epsilon(1e-12));
+      CHECK(longest(planned(w, fidelity::closed).planned) == Approx(exact.cost.time.base()).epsilon(1e-12));
       w.ideal->endpoint = 0.2_us;
       w.ideal->local_rate = bandwidth::from_base(1600e9);
       w.ideal->splits = 3;
@@ -54,11 +54,13 @@ TEST_CASE("Halving and doubling meets every other rank's share once") {
   const int n = 16;
   for (const collective c : {collective::all_reduce, collective::all_gather, collective::reduce_scatter}) {
     const collective_run run = planned(ideal(c, n, "halving_doubling"), fidelity::exact);
-    CHECK(longest(run.work) == Approx(run.cost.time.base()).epsilon(1e-12));
+    CHECK(longest(run.planned) == Approx(run.cost.time.base()).epsilon(1e-12));
     double sent = 0;
     std::set<std::int32_t> partners;
-    for (const operation& o : run.work.classes[3].streams[0].operations) {
-      sent += run.work.templates[static_cast<std::size_t>(o.work)].network.front().traffic.nvlink.out.base();
+    for (const operation& o : run.planned.classes[3].streams[0].operations) {
+      sent += run.planned.templates[static_cast<std::size_t>(o.template_index)]
+                  .network.front()
+                  .traffic.nvlink.out.base();
       partners.insert(o.peer);
     }
     CHECK(sent == Approx(1e9 * bus_factor(c, n)).epsilon(1e-12));
@@ -68,10 +70,10 @@ TEST_CASE("Halving and doubling meets every other rank's share once") {
 
 TEST_CASE("Ring sends to the next rank only, pairwise once to each") {
   const collective_run ring = planned(ideal(collective::all_reduce, 5), fidelity::exact);
-  for (const operation& o : ring.work.classes[4].streams[0].operations) CHECK(o.peer == 0);
+  for (const operation& o : ring.planned.classes[4].streams[0].operations) CHECK(o.peer == 0);
   const collective_run pairs = planned(ideal(collective::all_to_all, 5), fidelity::exact);
   std::multiset<std::int32_t> to;
-  for (const operation& o : pairs.work.classes[2].streams[0].operations) to.insert(o.peer);
+  for (const operation& o : pairs.planned.classes[2].streams[0].operations) to.insert(o.peer);
   CHECK(to == std::multiset<std::int32_t>{0, 1, 3, 4});
 }
 
@@ -92,19 +94,19 @@ TEST_CASE("A forced protocol and a skew hold in flow as in closed") {
   const collective_run skewed = plan_collective(p, s, w, fidelity::flow, true);
   CHECK(skewed.cost.time > even.cost.time);
   CHECK(skewed.demand.traffic.nic.out.base() == Approx(2 * even.demand.traffic.nic.out.base()));
-  CHECK(longest(skewed.work) == Approx(skewed.cost.time.base()).epsilon(1e-12));
+  CHECK(longest(skewed.planned) == Approx(skewed.cost.time.base()).epsilon(1e-12));
 }
 
 TEST_CASE("Flow plan of a collective carries its bytes in what its latency leaves") {
   const collective_run run = planned(ideal(collective::all_reduce, 72), fidelity::flow);
-  REQUIRE(run.work.classes.size() == 1);
-  CHECK(run.work.classes[0].multiplicity == 72);
-  const work_template& w = run.work.templates.at(0);
+  REQUIRE(run.planned.classes.size() == 1);
+  CHECK(run.planned.classes[0].multiplicity == 72);
+  const operation_template& w = run.planned.templates.at(0);
   CHECK(w.network.front().latency.base() == Approx(142 * 0.5e-6));
   CHECK(w.network.front().traffic.nvlink.in.base() == Approx(1e9 * 2 * 71 / 72));
   const collective_run all = planned(ideal(collective::all_reduce, 72), fidelity::flow, false);
-  CHECK(all.work.classes.size() == 72);
-  CHECK(all.work.classes[71].streams[0].operations[0].peer == 0);
+  CHECK(all.planned.classes.size() == 72);
+  CHECK(all.planned.classes[71].streams[0].operations[0].peer == 0);
 }
 
 TEST_CASE("Exact refuses what it cannot show") {

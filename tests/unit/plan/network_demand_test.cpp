@@ -11,18 +11,18 @@ namespace {
 network_traffic on_nic(double b) { return {{}, {bytes::from_base(b), bytes::from_base(b)}}; }
 
 /// `exposed` of `times` exchanges of 1 ms and 50 MB, of which 0.1 ms is latency.
-work_part exchange(const char* name, double exposed, double times = 1, int repeat = 1) {
+operation_part exchange(const char* name, double exposed, double times = 1, int repeat = 1) {
   auto facts = std::make_shared<part_facts>();
   facts->alone = 0.001_s;
   facts->latency = 0.0001_s;
   facts->traffic = on_nic(50e6);
   facts->times = times;
-  return {work_kind::ep, name, seconds::from_base(1e-3 * exposed * times), repeat, std::move(facts)};
+  return {part_kind::ep, name, seconds::from_base(1e-3 * exposed * times), repeat, std::move(facts)};
 }
 
-work_template pass(seconds compute, std::vector<work_part> exchanges) {
-  work_template w{"pass", {{work_kind::gemm, "gemm", compute, 1}}, compute, {}};
-  for (work_part& p : exchanges) {
+operation_template pass(seconds compute, std::vector<operation_part> exchanges) {
+  operation_template w{"pass", {{part_kind::gemm, "gemm", compute, 1}}, compute, {}};
+  for (operation_part& p : exchanges) {
     w.duration += p.duration * p.repeat;
     w.parts.push_back(std::move(p));
   }
@@ -36,7 +36,7 @@ struct expected {
   double waited_s, waited_latency_s, waited_bytes;
 };
 
-void check(const work_template& w, const expected& e) {
+void check(const operation_template& w, const expected& e) {
   const std::vector<network_demand> all = demands_within(test::bare_ports(), w);
   const std::size_t each = e.hidden_s > 0 ? 2 : 1;
   REQUIRE(all.size() == each * static_cast<std::size_t>(e.bursts));
@@ -81,7 +81,7 @@ TEST_CASE("Waits longer than the exchange flow all of it, slower") {
 }
 
 TEST_CASE("Exchanges on NVLink flow apart from those that use the NICs") {
-  work_template w = pass(0.01_s, {exchange("a", 1), exchange("b", 0.5)});
+  operation_template w = pass(0.01_s, {exchange("a", 1), exchange("b", 0.5)});
   auto facts = std::make_shared<part_facts>(*w.parts.back().facts);
   facts->traffic = {{9.0_GB, 3.0_GB}, {}};
   facts->alone = 0.02_s;
@@ -103,7 +103,7 @@ TEST_CASE("Exchanges on NVLink flow apart from those that use the NICs") {
 }
 
 TEST_CASE("Parts without traffic demand nothing") {
-  work_part quiet = exchange("a", 1);
+  operation_part quiet = exchange("a", 1);
   quiet.facts = std::make_shared<part_facts>();
   CHECK(demands_within(test::bare_ports(), pass(0.01_s, {quiet})).empty());
   CHECK(demands_within(test::bare_ports(), pass(0.01_s, {exchange("a", 0)})).empty());

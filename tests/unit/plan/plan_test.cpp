@@ -42,7 +42,7 @@ void require_earliest(const plan& p, const timeline& t) {
       free = std::max(free, happened[static_cast<std::size_t>(p.waits[o.first_wait + w])]);
     }
     late += at.begin_s != free;
-    late += at.end_s != free + p.templates[static_cast<std::size_t>(o.work)].duration.base();
+    late += at.end_s != free + p.templates[static_cast<std::size_t>(o.template_index)].duration.base();
   });
   CHECK(late == 0);
   CHECK(t.makespan.base() == makespan);
@@ -52,21 +52,21 @@ void require_earliest(const plan& p, const timeline& t) {
 
 TEST_CASE("Template takes the sum of its parts") {
   plan p;
-  work_template t;
+  operation_template t;
   t.name = "forward";
-  t.parts.push_back({work_kind::gemm, "qkv", 2.0_s, 3});
-  t.parts.push_back({work_kind::tp, "all-reduce", 0.5_s});
+  t.parts.push_back({part_kind::gemm, "qkv", 2.0_s, 3});
+  t.parts.push_back({part_kind::tp, "all-reduce", 0.5_s});
   CHECK(p.templates[static_cast<std::size_t>(p.add_template(t))].duration == 6.5_s);
 }
 
 TEST_CASE("Names of kinds of work and streams are distinct") {
   std::vector<std::string> names;
-  for (int k = 0; k < work_kinds; ++k) names.emplace_back(name(static_cast<work_kind>(k)));
+  for (int k = 0; k < part_kinds; ++k) names.emplace_back(name(static_cast<part_kind>(k)));
   std::sort(names.begin(), names.end());
   CHECK(std::adjacent_find(names.begin(), names.end()) == names.end());
   CHECK(std::find(names.begin(), names.end(), "") == names.end());
-  CHECK(name(work_kind::memory_bound) == "memory_bound");
-  CHECK(name(work_kind::decode) == "decode");
+  CHECK(name(part_kind::memory_bound) == "memory_bound");
+  CHECK(name(part_kind::decode) == "decode");
   CHECK(name(stream_kind::data_parallel) == "data_parallel");
 }
 
@@ -86,7 +86,7 @@ TEST_CASE("Append skips absent events") {
 
 TEST_CASE("Evaluate joins streams at a rendezvous") {
   plan p;
-  const std::int32_t slow = plans::add_work(p, "slow", 3), quick = plans::add_work(p, "quick", 1);
+  const std::int32_t slow = plans::add_template(p, "slow", 3), quick = plans::add_template(p, "quick", 1);
   const event_id met = p.new_event(2);
   plans::add_class(p, "a");
   plans::add_class(p, "b");
@@ -127,7 +127,7 @@ TEST_CASE("Evaluate of an empty plan is empty") {
 
 TEST_CASE("Evaluate names the streams of a cycle") {
   plan p;
-  const std::int32_t w = plans::add_work(p, "exchange", 1);
+  const std::int32_t w = plans::add_template(p, "exchange", 1);
   const event_id a = p.new_event(), b = p.new_event(2);
   plans::add_class(p, "stage 0");
   plans::add_class(p, "stage 1");
@@ -145,7 +145,7 @@ TEST_CASE("Evaluate names the streams of a cycle") {
 
 TEST_CASE("Evaluate refuses malformed plans") {
   plan p;
-  const std::int32_t w = plans::add_work(p, "gemm", 1);
+  const std::int32_t w = plans::add_template(p, "gemm", 1);
   const event_id e = p.new_event();
   stream& s = plans::add_class(p, "stage 0");
   p.append(s, w, {}, e);
@@ -175,7 +175,7 @@ TEST_CASE("Evaluate refuses malformed plans") {
   SECTION("durations that are none") {
     const double wrong =
         GENERATE(-1.0, std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN());
-    plans::add_work(p, "odd", wrong);
+    plans::add_template(p, "odd", wrong);
     REQUIRE_THROWS_WITH(evaluate(p), Contains("\"odd\" takes"));
   }
 }

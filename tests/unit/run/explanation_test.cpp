@@ -83,7 +83,7 @@ void check_explanation(const explanation& e, const result& r) {
 TEST_CASE("Every metric of every shipped scenario adds up from its causes") {
   for (const auto& file : shipped()) {
     const scenario s = load(file);
-    const run_record run = run_scenario(s, {.explained = true, .engine = false});
+    const run_record run = run_scenario(s, {.explained = true, .simulate = false});
     for (const std::string& metric : names_of(run.outcome)) {
       INFO(s.name << " " << metric);
       const explanation e = explain(s, run, metric);
@@ -137,7 +137,7 @@ TEST_CASE("Explanations add up where stages, racks and replicas differ") {
   for (const auto& [file, sets] : cases) {
     const scenario s = load(file, sets);
     const run_record run =
-        run_scenario(s, {.explained = true, .engine = s.simulation.network != fidelity::closed});
+        run_scenario(s, {.explained = true, .simulate = s.simulation.network != fidelity::closed});
     INFO(s.name << " " << sets.front().pointer << "=" << sets.front().text);
     REQUIRE(run.outcome.reasons == std::vector<std::string>{});
     for (const std::string& metric : names_of(run.outcome)) {
@@ -149,7 +149,7 @@ TEST_CASE("Explanations add up where stages, racks and replicas differ") {
 
 TEST_CASE("The critical path is a path through the whole step") {
   const scenario s = load(root / "scenarios/training/llama3.1-405b-gb300-512.json");
-  const explanation e = explain(s, run_scenario(s, {.explained = true, .engine = false}), "step_time_s");
+  const explanation e = explain(s, run_scenario(s, {.explained = true, .simulate = false}), "step_time_s");
   std::set<std::string> titles;
   for (const cause_tree& t : e.trees) {
     titles.insert(t.title);
@@ -207,7 +207,7 @@ TEST_CASE("What has a band does not say that it has none") {
   for (const char* name : {"collectives/all-reduce-gb300-rack", "collectives/ring-all-reduce-72-exact",
                            "training/llama3.1-405b-gb300-rack", "inference/llama3.3-70b-trace-gb300-rack"}) {
     const scenario s = load(root / "scenarios" / (std::string(name) + ".json"));
-    const run_record run = run_scenario(s, {.explained = true, .engine = false});
+    const run_record run = run_scenario(s, {.explained = true, .simulate = false});
     for (const auto& [metric, x] : *run.outcome.metrics.members()) {
       const explanation e = explain_scenario(s, metric, status);
       INFO(name << " " << metric);
@@ -236,7 +236,7 @@ TEST_CASE("No constant counts but those an explanation lists") {
   for (const auto& file : shipped()) {
     const scenario s = load(file);
     if (s.constants.empty() || s.simulation.network != fidelity::closed) continue;
-    const run_record before = run_scenario(s, {.explained = true, .engine = false});
+    const run_record before = run_scenario(s, {.explained = true, .simulate = false});
     if (before.outcome.status == run_status::infeasible) continue;
     std::set<std::string> used;
     for (const input_constant& c : used_constants(s, before)) used.insert(c.pointer);
@@ -251,7 +251,7 @@ TEST_CASE("No constant counts but those an explanation lists") {
     }
     REQUIRE(others.size() > 100);
     INFO(s.name);
-    const run_record after = run_scenario(load_allowed(file, others), {.explained = false, .engine = false});
+    const run_record after = run_scenario(load_allowed(file, others), {.explained = false, .simulate = false});
     CHECK(after.outcome.metrics == before.outcome.metrics);
   }
 }
@@ -260,7 +260,7 @@ TEST_CASE("No constant counts but those an explanation lists") {
 std::vector<std::string> idle_constants(const std::filesystem::path& file, std::size_t first, std::size_t stride,
                                         std::size_t& moved) {
   const scenario s = load(file);
-  const run_record run = run_scenario(s, {.explained = true, .engine = false});
+  const run_record run = run_scenario(s, {.explained = true, .simulate = false});
   const value outputs = outputs_of(run.outcome);
   const std::vector<input_constant> listed = used_constants(s, run);
   std::vector<std::string> out;

@@ -17,7 +17,7 @@ namespace {
 
 const std::filesystem::path root = NVLSIM_SOURCE_DIR;
 
-run_record run_of(const scenario& s) { return run_scenario(s, {.explained = true, .engine = false}); }
+run_record run_of(const scenario& s) { return run_scenario(s, {.explained = true, .simulate = false}); }
 scenario shipped(const std::string& name, const std::vector<override_option>& sets = {}) {
   return load_scenario(root / "scenarios" / (name + ".json"), sets, folders_under(root));
 }
@@ -119,11 +119,11 @@ TEST_CASE("Factors are counted from the run and not solved from the metric") {
     CHECK(factor_of(s, run, "tokens_per_s", "tokens_per_step") ==
           static_cast<double>(w.global_batch_size * w.seq_length));
   }
-  SECTION("a load without a clock, by all its lanes") {
+  SECTION("a load without a clock, by all its workers") {
     const scenario s = shipped("inference/llama2-70b-offline-gb300-rack");
     run_record run = run_of(s);
     double requests = 0, output = 0;
-    for (const request_record& r : run.requests) requests += r.lanes, output += r.lanes * double{1} * r.output;
+    for (const request_record& r : run.requests) requests += r.workers, output += r.workers * double{1} * r.output;
     CHECK(requests == static_cast<double>(std::get<inference_workload>(s.workload).requests));
     for (const char* m : {"output_tokens_per_s", "requests_per_s", "energy_per_million_tokens_J"})
       run.outcome.metrics.set(m, 0.125);

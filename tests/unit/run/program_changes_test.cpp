@@ -19,7 +19,7 @@ scenario load(const std::string& name, const std::vector<override_option>& sets 
   return load_scenario(root / "scenarios" / (name + ".json"), sets, folders_under(root));
 }
 
-result run(const scenario& s) { return run_scenario(s, {.explained = false, .engine = false}).outcome; }
+result run(const scenario& s) { return run_scenario(s, {.explained = false, .simulate = false}).outcome; }
 
 const value& input(const result& r, const std::string& pointer) {
   INFO(pointer);

@@ -76,7 +76,7 @@ TEST_CASE("Training reader reads the lengths of packed sequences") {
   REQUIRE(w.packed);
   CHECK(w.packed->mean == 300);
   CHECK(w.packed->shape == length_shape::lognormal);
-  CHECK(w.packed->most == 2048);
+  CHECK(w.packed->max == 2048);
   CHECK(read(R"(, "packed_sequences": {"mean": 5000})").problems ==
         texts{"s.json#/packed_sequences: the mean sequence length of 5000 tokens exceeds the window, seq_length "
               "4096"});

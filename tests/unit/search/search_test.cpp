@@ -43,7 +43,7 @@ struct job {
     for (const auto& [pointer, v] : r.everywhere) all.push_back({pointer, to_json(v, 0)});
     for (std::size_t i = 0; i < l.parameters.size(); ++i)
       all.push_back({r.pointers[i], to_json(l.parameters[i], 0)});
-    const result out = run_scenario(loaded(name, all), {.explained = false, .engine = false}).outcome;
+    const result out = run_scenario(loaded(name, all), {.explained = false, .simulate = false}).outcome;
     CHECK(out.reasons.empty());
     return output::flat_metrics(out.metrics);
   }

@@ -38,8 +38,8 @@ TEST_CASE("Highest rate keeps the objective and a little more does not, from whe
   scenario s = small_scenario();
   const highest_load found = find_highest_load(s);
   REQUIRE(found.found);
-  CHECK(keeps(s, found.work));
-  inference_workload more = found.work;
+  CHECK(keeps(s, found.workload));
+  inference_workload more = found.workload;
   more.arrivals.rate_per_s *= 1.01;
   CHECK_FALSE(keeps(s, more));
   std::get<inference_workload>(s.workload).arrivals.rate_per_s = 40 * found.load;
@@ -66,7 +66,7 @@ TEST_CASE("Highest rate of a short run is one that the server keeps up with") {
   const highest_load found = find_highest_load(s);
   REQUIRE(found.found);
   CHECK(found.bounded);
-  const inference_metrics m = measure_serving(serve(s.platform, s.stack, s.model, found.work), found.work);
+  const inference_metrics m = measure_serving(serve(s.platform, s.stack, s.model, found.workload), found.workload);
   CHECK(m.requests_per_s >= 0.9 * m.offered_requests_per_s.value_or(0));
   CHECK(found.short_run);
   CHECK(found.counted == Approx(8));
@@ -97,8 +97,8 @@ TEST_CASE("Highest number of clients keeps the objective and one more does not")
   w.objective = {0.3, {}, {}, 0.95};
   const highest_load found = find_highest_load(s);
   REQUIRE(found.found);
-  CHECK(keeps(s, found.work));
-  inference_workload more = found.work;
+  CHECK(keeps(s, found.workload));
+  inference_workload more = found.workload;
   more.concurrency += 1;
   more.requests = 10 * more.concurrency;
   CHECK_FALSE(keeps(s, more));

@@ -64,7 +64,7 @@ TEST_CASE(
       iteration it;
       it.decodes = tokens;
       it.context = 100 * tokens;
-      for (const work_part& part : costs.price(it).parts)
+      for (const operation_part& part : costs.price(it).parts)
         if (part.name == "experts down") return part.duration.base();
       return 0.0;
     };

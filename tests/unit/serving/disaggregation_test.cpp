@@ -17,10 +17,10 @@ namespace {
 pool_limits roomy(int workers) {
   pool_limits out;
   out.workers = workers;
-  out.lane.settings.max_num_tokens = 1000;
-  out.lane.settings.max_batch_size = 100;
-  out.lane.settings.prefill = prefill_policy::exclusive;
-  out.lane.kv_capacity_tokens = 1'000'000;
+  out.worker.settings.max_num_tokens = 1000;
+  out.worker.settings.max_batch_size = 100;
+  out.worker.settings.prefill = prefill_policy::exclusive;
+  out.worker.kv_capacity_tokens = 1'000'000;
   return out;
 }
 
@@ -118,7 +118,7 @@ TEST_CASE("Pools do all the work of their requests once", "[disaggregation]") {
   pool_setup setup;
   setup.prefill = roomy(3);
   setup.decode = roomy(2);
-  setup.decode.lane.settings.max_batch_size = 4;
+  setup.decode.worker.settings.max_batch_size = 4;
   setup.concurrency = 20;
   request_lengths lengths;
   for (int i = 0; i < 100; ++i) lengths.emplace_back(100 + 37 * i % 1900, 1 + 13 * i % 50);
@@ -178,7 +178,7 @@ TEST_CASE("Prefill pool without bound leaves the decode pool its closed loop", "
 TEST_CASE("Saturated prefill pool sets the rate whatever the decode pool could do", "[disaggregation]") {
   pool_setup setup;
   setup.prefill = roomy(2);
-  setup.prefill.lane.settings.max_num_tokens = 100;  // one prompt at a time
+  setup.prefill.worker.settings.max_num_tokens = 100;  // one prompt at a time
   setup.decode = roomy(4);
   setup.concurrency = 50;
   const pooled_schedule s = schedule_pools(request_lengths(1000, {100, 11}), setup, flat(0.1, 0.001, 0));
@@ -209,7 +209,7 @@ TEST_CASE("Classes of a schedule of pools give its means", "[disaggregation]") {
   pool_setup setup;
   setup.prefill = roomy(2);
   setup.decode = roomy(2);
-  setup.decode.lane.settings.max_batch_size = 6;
+  setup.decode.worker.settings.max_batch_size = 6;
   setup.concurrency = 20;
   request_lengths lengths;
   for (int i = 0; i < 100; ++i) lengths.emplace_back(100 + 37 * i % 900, 2 + 13 * i % 50);
@@ -234,8 +234,8 @@ TEST_CASE("Plan of pools keeps the dates of their schedule", "[disaggregation]")
   const inference_run run = plan_inference(p, s, m, w);
   REQUIRE(run.reasons.empty());
   REQUIRE(run.pools);
-  CHECK(run.work.classes.size() == 3);
-  const timeline t = evaluate(run.work);
+  CHECK(run.planned.classes.size() == 3);
+  const timeline t = evaluate(run.planned);
   CHECK(t.makespan.base() == Approx(run.pools->makespan_s).epsilon(1e-12));
   for (const pooled_request& r : run.pools->requests) {
     const span last =
@@ -259,7 +259,7 @@ TEST_CASE("Pools on a clock keep the dates of the schedule of pools", "[disaggre
   CHECK(served.kv_capacity_tokens == planned.kv_capacity_tokens);
   double seconds_used = 0, busy = 0;
   for (const iteration_use& u : served.uses) seconds_used += u.seconds * u.gpus;
-  for (const lane_record& l : served.outcome.lanes) busy += l.busy_s * (l.prefills ? 2 : w.tp);
+  for (const worker_record& l : served.outcome.workers) busy += l.busy_s * (l.prefills ? 2 : w.tp);
   CHECK(seconds_used == Approx(busy));
 }
 

@@ -30,13 +30,13 @@ bool told(const inference_run& r, const std::string& part) {
 TEST_CASE("Inference plan has one operation an iteration, one after the other") {
   const inference_run r = plan_small(small_workload());
   REQUIRE(r.reasons.empty());
-  REQUIRE(r.work.classes.size() == 1);
-  const stream& s = r.work.classes[0].streams.at(0);
+  REQUIRE(r.planned.classes.size() == 1);
+  const stream& s = r.planned.classes[0].streams.at(0);
   REQUIRE(s.operations.size() == r.schedules[0].iterations.size());
   double sum = 0;
   for (const operation& o : s.operations)
-    sum += r.work.templates[static_cast<std::size_t>(o.work)].duration.base();
-  CHECK(evaluate(r.work).makespan.base() == Approx(sum));
+    sum += r.planned.templates[static_cast<std::size_t>(o.template_index)].duration.base();
+  CHECK(evaluate(r.planned).makespan.base() == Approx(sum));
 }
 
 TEST_CASE("Inference plan deals requests to replicas and folds equal ones into classes") {
@@ -45,17 +45,17 @@ TEST_CASE("Inference plan deals requests to replicas and folds equal ones into c
   w.replicas = 4;
   w.requests = 40;
   const inference_run even = plan_small(w);
-  REQUIRE(even.work.classes.size() == 1);
-  CHECK(even.work.classes[0].multiplicity == 8);
-  CHECK(even.lanes == std::vector<std::int64_t>{4});
+  REQUIRE(even.planned.classes.size() == 1);
+  CHECK(even.planned.classes[0].multiplicity == 8);
+  CHECK(even.workers == std::vector<std::int64_t>{4});
   CHECK(even.schedules[0].requests.size() == 10);
 
   w.requests = 43;
   const inference_run odd = plan_small(w);
-  REQUIRE(odd.work.classes.size() == 2);
-  CHECK(odd.lanes == std::vector<std::int64_t>{3, 1});
-  CHECK(odd.work.classes[0].multiplicity == 6);
-  CHECK(odd.work.classes[1].multiplicity == 2);
+  REQUIRE(odd.planned.classes.size() == 2);
+  CHECK(odd.workers == std::vector<std::int64_t>{3, 1});
+  CHECK(odd.planned.classes[0].multiplicity == 6);
+  CHECK(odd.planned.classes[1].multiplicity == 2);
   CHECK(odd.schedules[0].requests.size() == 11);
   CHECK(odd.schedules[1].requests.size() == 10);
   for (std::size_t i = 0; i < 10; ++i) {
@@ -63,7 +63,7 @@ TEST_CASE("Inference plan deals requests to replicas and folds equal ones into c
     CHECK(odd.schedules[0].requests[i].output == even.schedules[0].requests[i].output);
   }
   // What the two classes do alike is priced once.
-  CHECK(odd.work.templates.size() < odd.schedules[0].iterations.size() + odd.schedules[1].iterations.size());
+  CHECK(odd.planned.templates.size() < odd.schedules[0].iterations.size() + odd.schedules[1].iterations.size());
 }
 
 TEST_CASE("Inference plan keeps replicas without a request") {
@@ -71,15 +71,15 @@ TEST_CASE("Inference plan keeps replicas without a request") {
   w.replicas = 4;
   w.requests = 3;
   const inference_run r = plan_small(w);
-  REQUIRE(r.work.classes.size() == 2);
-  CHECK(r.lanes == std::vector<std::int64_t>{3, 1});
+  REQUIRE(r.planned.classes.size() == 2);
+  CHECK(r.workers == std::vector<std::int64_t>{3, 1});
   CHECK(r.schedules[1].iterations.empty());
-  CHECK(evaluate(r.work).makespan > seconds{});
+  CHECK(evaluate(r.planned).makespan > seconds{});
   CHECK(std::find(r.notes.begin(), r.notes.end(), "1 of 4 workers (replicas x pp) have no requests") !=
         r.notes.end());
 }
 
-TEST_CASE("A client alone has one lane of a pipeline, and the others idle") {
+TEST_CASE("A client alone has one worker of a pipeline, and the others idle") {
   inference_workload w = small_workload();
   w.load = load_kind::closed_loop;
   w.pp = 2;
@@ -87,7 +87,7 @@ TEST_CASE("A client alone has one lane of a pipeline, and the others idle") {
   w.requests = 5;
   const inference_run r = plan_inference(test::small_machine(), test::stack_with_sends(), test::small_model(), w);
   REQUIRE(r.reasons.empty());
-  CHECK(r.lanes == std::vector<std::int64_t>{1, 1});
+  CHECK(r.workers == std::vector<std::int64_t>{1, 1});
   CHECK(r.schedules[0].requests.size() == 5);
   CHECK(r.schedules[1].requests.empty());
   CHECK(std::find(r.notes.begin(), r.notes.end(), "1 of 2 workers (replicas x pp) have no requests") !=
@@ -111,17 +111,17 @@ TEST_CASE("Inference plan draws lengths from their range, by the seed") {
   w.input = {200, 0.25};
   w.output = {3, 1};
   const inference_run r = plan_small(w);
-  std::int64_t least = 1 << 30, most = 0;
+  std::int64_t min = 1 << 30, max = 0;
   double sum = 0;
   std::set<std::int64_t> outputs;
   for (const request_progress& q : r.schedules[0].requests) {
-    least = std::min(least, q.input);
-    most = std::max(most, q.input);
+    min = std::min(min, q.input);
+    max = std::max(max, q.input);
     sum += static_cast<double>(q.input);
     outputs.insert(q.output);
   }
-  CHECK(least == 150);
-  CHECK(most == 250);
+  CHECK(min == 150);
+  CHECK(max == 250);
   CHECK(sum / 20000 == Approx(200).epsilon(0.005));
   CHECK(outputs == std::set<std::int64_t>{1, 2, 3, 4, 5, 6});
 
@@ -211,7 +211,7 @@ TEST_CASE("Inference plan gives all reasons against a layout at once") {
   CHECK(told(r, "tp 12 exceeds the 8 GPUs of an NVLink domain"));
   CHECK(told(r, "3 replicas x tp 12 need 36 GPUs; small has 16"));
   CHECK(told(r, "the longest request has 5075 tokens; small-model takes 4096"));
-  CHECK(r.work.classes.empty());
+  CHECK(r.planned.classes.empty());
 }
 
 TEST_CASE("Inference plan keeps a replica inside an NVLink domain") {
@@ -317,7 +317,7 @@ TEST_CASE("More tensor cores, memory bandwidth or cache never slow an inference 
     w.requests = 400;
     const inference_run r = plan_inference(p, small_stack(), small_model(), w);
     REQUIRE(r.reasons.empty());
-    return evaluate(r.work).makespan;
+    return evaluate(r.planned).makespan;
   };
   const platform base = small_machine();
   platform faster = base;

@@ -18,7 +18,7 @@ struct setup {
   stack s = small_stack();
   model m = small_model();
   inference_workload w = small_workload();
-  work_template price(const iteration& it) const { return iteration_costs(p, s, m, w).price(it); }
+  operation_template price(const iteration& it) const { return iteration_costs(p, s, m, w).price(it); }
 };
 
 constexpr iteration decode_only{.decodes = 64, .context = 64 * 300};
@@ -29,22 +29,22 @@ constexpr iteration mixed{.decodes = 60,
                           .prompts = 2,
                           .finished_prompts = 2};
 
-const work_part* find(const work_template& t, const std::string& name) {
-  for (const work_part& p : t.parts)
+const operation_part* find(const operation_template& t, const std::string& name) {
+  for (const operation_part& p : t.parts)
     if (p.name == name) return &p;
   return nullptr;
 }
-double time_of(const work_template& t, const std::string& name) {
-  const work_part* p = find(t, name);
+double time_of(const operation_template& t, const std::string& name) {
+  const operation_part* p = find(t, name);
   return p ? p->duration.base() * p->repeat : 0;
 }
 
 TEST_CASE("Iteration time is the sum of its parts, at a power between idle and cap") {
   const setup x;
   for (const iteration& it : {decode_only, mixed}) {
-    const work_template t = x.price(it);
+    const operation_template t = x.price(it);
     double sum = 0;
-    for (const work_part& p : t.parts) {
+    for (const operation_part& p : t.parts) {
       CHECK(p.duration > seconds{});
       sum += p.duration.base() * p.repeat;
     }
@@ -56,7 +56,7 @@ TEST_CASE("Iteration time is the sum of its parts, at a power between idle and c
 
 TEST_CASE("Iteration time takes its GEMMs from the kernel formulas") {
   setup x;
-  const work_template t = x.price(mixed);
+  const operation_template t = x.price(mixed);
   const gemm_params& fp8 = x.s.kernels.at("small").gemm.at(precision::fp8);
   const auto expected = [&](precision q, const gemm_params& g, double m, double n, double k) {
     return gemm_cost(x.p.gpu, g, q, {.m = m, .n = n, .k = k}).time.base();
@@ -72,12 +72,12 @@ TEST_CASE("Iteration time takes its GEMMs from the kernel formulas") {
 
 TEST_CASE("Iteration time without prompts has no prefill, and without decodes no cache to read") {
   const setup x;
-  const work_template d = x.price(decode_only);
+  const operation_template d = x.price(decode_only);
   CHECK(d.name == "decode");
   CHECK_FALSE(find(d, "prefill attn"));
   CHECK_FALSE(find(d, "requests"));
   CHECK_FALSE(find(d, "prompt launch"));
-  const work_template p = x.price({.prompt_tokens = 400, .prompt_pairs = 400 * 401 / 2, .prompts = 1});
+  const operation_template p = x.price({.prompt_tokens = 400, .prompt_pairs = 400 * 401 / 2, .prompts = 1});
   CHECK(p.name == "prefill");
   CHECK_FALSE(find(p, "decode attn"));
   CHECK_FALSE(find(p, "sequences"));
@@ -86,7 +86,7 @@ TEST_CASE("Iteration time without prompts has no prefill, and without decodes no
 }
 
 TEST_CASE("Iteration time counts host work by step, sequence and request") {
-  const work_template t = setup{}.price(mixed);
+  const operation_template t = setup{}.price(mixed);
   CHECK(time_of(t, "step") == Approx(200e-6));
   CHECK(time_of(t, "sequences") == Approx(60 * 2e-6));
   CHECK(time_of(t, "requests") == Approx(2 * 100e-6));
@@ -106,13 +106,13 @@ TEST_CASE("Iteration time tells the ranks of an engine what to run, each doublin
 TEST_CASE("Iteration time has the norms of queries and keys in layers that have them") {
   setup x;
   x.w.tp = 4;
-  const work_template without = x.price(decode_only);
+  const operation_template without = x.price(decode_only);
   x.s.inference->qk_norm_time = 7.0_us;
   CHECK(x.price(decode_only).duration == without.duration);
   for (std::size_t i = 0; i < 5; ++i) x.m.layers[i].qk_norm = qk_norm_kind::per_head;
-  const work_template by_head = x.price(decode_only);
+  const operation_template by_head = x.price(decode_only);
   x.s.inference->qk_norm_time = seconds{};
-  const work_template moved = x.price(decode_only);
+  const operation_template moved = x.price(decode_only);
   CHECK((by_head.duration - moved.duration).base() == Approx(5 * 7e-6));
   // Each of four ranks reads and writes 8 heads and a KV head of 128 in BF16, at 0.9 of 2 TB/s.
   constexpr double vectors = 64.0 * 2 * (8 + 1) * 128 * 2;
@@ -121,8 +121,8 @@ TEST_CASE("Iteration time has the norms of queries and keys in layers that have 
 
   // A norm over all heads needs the sums of squares of all ranks.
   for (std::size_t i = 0; i < 5; ++i) x.m.layers[i].qk_norm = qk_norm_kind::joint;
-  const work_template over_all = x.price(decode_only);
-  const work_part* joint = find(over_all, "norm all-reduce");
+  const operation_template over_all = x.price(decode_only);
+  const operation_part* joint = find(over_all, "norm all-reduce");
   REQUIRE(joint);
   CHECK(joint->repeat == 5);
   const auto sums = bytes::from_base(64.0 * 2 * 4);
@@ -158,7 +158,7 @@ TEST_CASE(
     x.s.inference->prefill_layer_host = seconds::from_base(us * 1e-6);
     return x.price(mixed);
   };
-  const work_template none = with_launch(0);
+  const operation_template none = with_launch(0);
   double host = 0;
   for (const char* name : {"step", "sequences", "requests"}) host += time_of(none, name);
   const double kernels = none.duration.base() - host;
@@ -175,8 +175,8 @@ TEST_CASE(
 TEST_CASE("Decodes are launched layer by layer where there are more than CUDA graphs are made for") {
   setup x;
   x.s.inference->prefill_layer_host = 1.0_s;
-  const auto seconds_of = [&](std::int64_t decodes, std::optional<std::int64_t> most) {
-    x.w.engine.cuda_graph_max_batch_size = most;
+  const auto seconds_of = [&](std::int64_t decodes, std::optional<std::int64_t> max) {
+    x.w.engine.cuda_graph_max_batch_size = max;
     return x.price({.decodes = decodes, .context = decodes * 100}).duration.base();
   };
   CHECK(seconds_of(8, 8) < 0.5);
@@ -241,9 +241,9 @@ TEST_CASE("A full pipeline waits for its slowest stage, and sends over the fabri
 
 TEST_CASE("Iteration time scales tensor work and nothing else by the engine's factors") {
   setup x;
-  const work_template before = x.price(mixed);
+  const operation_template before = x.price(mixed);
   x.s.inference->gemm_factor[precision::fp8] = 1.25;
-  const work_template faster = x.price(mixed);
+  const operation_template faster = x.price(mixed);
   CHECK(time_of(faster, "mlp up") < time_of(before, "mlp up"));
   CHECK(time_of(faster, "mlp up") > time_of(before, "mlp up") / 1.25);  // launch and memory stay
   CHECK(time_of(faster, "lm head") == time_of(before, "lm head"));      // BF16 has its own factor
@@ -251,7 +251,7 @@ TEST_CASE("Iteration time scales tensor work and nothing else by the engine's fa
 
   x.s.inference->gemm_factor.clear();
   x.s.inference->sustained_factor["small-gpu"] = 0.9;
-  const work_template slower = x.price(mixed);
+  const operation_template slower = x.price(mixed);
   for (const char* name : {"qkv", "mlp up", "prefill attn"}) CHECK(time_of(slower, name) > time_of(before, name));
   for (const char* name : {"decode attn", "elementwise", "step"})
     CHECK(time_of(slower, name) == time_of(before, name));
@@ -288,9 +288,9 @@ TEST_CASE("Iteration time reads the cache once, in proportion to the context") {
 TEST_CASE("Iteration time is a function of the iteration alone") {
   const setup x;
   iteration_costs costs(x.p, x.s, x.m, x.w);
-  const work_template first = costs.price(mixed);
+  const operation_template first = costs.price(mixed);
   costs.price(decode_only);
-  const work_template again = costs.price(mixed);
+  const operation_template again = costs.price(mixed);
   CHECK(first.duration == again.duration);
   CHECK(first.duration == x.price(mixed).duration);
   CHECK(first.power == again.power);
@@ -298,11 +298,11 @@ TEST_CASE("Iteration time is a function of the iteration alone") {
 
 TEST_CASE("Tensor parallelism splits layers and adds two all-reduces to each") {
   setup x;
-  const work_template one = x.price(mixed);
+  const operation_template one = x.price(mixed);
   CHECK_FALSE(find(one, "all-reduce"));
   x.w.tp = 4;
-  const work_template four = x.price(mixed);
-  const work_part* reduce = find(four, "all-reduce");
+  const operation_template four = x.price(mixed);
+  const operation_part* reduce = find(four, "all-reduce");
   REQUIRE(reduce);
   CHECK(reduce->repeat == 32);
   const bytes size = bytes::from_base(460.0 * 4096 * 2);

@@ -19,13 +19,13 @@ inference_workload open_loop(double rate, std::int64_t requests) {
   return w;
 }
 
-server_settings plain(std::int64_t lanes) {
+server_settings plain(std::int64_t workers) {
   server_settings s;
-  s.lanes = lanes;
-  s.lane.settings.max_num_tokens = 4096;
-  s.lane.settings.max_batch_size = 256;
-  s.lane.kv_capacity_tokens = 1 << 20;
-  s.lane.kv_block_tokens = 16;
+  s.workers = workers;
+  s.worker.settings.max_num_tokens = 4096;
+  s.worker.settings.max_batch_size = 256;
+  s.worker.kv_capacity_tokens = 1 << 20;
+  s.worker.kv_block_tokens = 16;
   return s;
 }
 
@@ -43,8 +43,8 @@ TEST_CASE("Server that takes one request an iteration waits as M/D/1 does") {
   for (const double load : {0.3, 0.6, 0.8}) {
     const inference_workload w = open_loop(load, 400'000);
     server_settings s = plain(1);
-    s.lane.settings.max_batch_size = 1;
-    s.lane.settings.max_num_tokens = 1;
+    s.worker.settings.max_batch_size = 1;
+    s.worker.settings.max_num_tokens = 1;
     const serving_outcome o = serve_requests(generate_requests(w, 0), s, [](const iteration&) {
       return iteration_price{1, 0};
     });
@@ -65,10 +65,10 @@ TEST_CASE("Server obeys Little's law") {
       w.output = {100, 0.9};
       server_settings s = plain(3);
       s.router = router;
-      s.lane.settings.preemption = preemption;
-      s.lane.settings.kv_reserve = preemption == preemption_policy::none ? 1 : 0;
-      s.lane.kv_capacity_tokens = 4096;
-      s.lane.swap_capacity_tokens = 1 << 16;
+      s.worker.settings.preemption = preemption;
+      s.worker.settings.kv_reserve = preemption == preemption_policy::none ? 1 : 0;
+      s.worker.kv_capacity_tokens = 4096;
+      s.worker.swap_capacity_tokens = 1 << 16;
       const serving_outcome o = serve_requests(generate_requests(w, 0), s, by_content);
       CHECK(o.requests_times_s == Approx(mean_time_in_system(o) * 3000).epsilon(1e-9));
       std::int64_t outputs = 0;
@@ -84,9 +84,9 @@ TEST_CASE("Server obeys Little's law") {
     }
 }
 
-server_settings in_pools(std::int64_t prefill_lanes, std::int64_t decode_lanes) {
-  server_settings s = plain(decode_lanes);
-  s.prefill = prefill_settings{s.lane, prefill_lanes, by_content,
+server_settings in_pools(std::int64_t prefill_workers, std::int64_t decode_workers) {
+  server_settings s = plain(decode_workers);
+  s.prefill = prefill_settings{s.worker, prefill_workers, by_content,
                                [](std::int64_t tokens) { return 1e-6 * static_cast<double>(tokens); }};
   return s;
 }
@@ -97,10 +97,10 @@ TEST_CASE("Pools under arrivals obey Little's law and give every token once") {
     w.input = {300, 0.9};
     w.output = {100, 1};  // of one token, too
     server_settings s = in_pools(2, 3);
-    s.lane.settings.preemption = preemption;
-    s.lane.settings.kv_reserve = preemption == preemption_policy::none ? 1 : 0;
-    s.lane.kv_capacity_tokens = 2048;
-    s.lane.swap_capacity_tokens = 1 << 16;
+    s.worker.settings.preemption = preemption;
+    s.worker.settings.kv_reserve = preemption == preemption_policy::none ? 1 : 0;
+    s.worker.kv_capacity_tokens = 2048;
+    s.worker.swap_capacity_tokens = 1 << 16;
     const serving_outcome o = serve_requests(generate_requests(w, 0), s, by_content);
     CHECK(o.requests_times_s == Approx(mean_time_in_system(o) * 3000).epsilon(1e-9));
     std::int64_t outputs = 0, inputs = 0, gaps = 0, preempted = 0;
@@ -118,7 +118,8 @@ TEST_CASE("Pools under arrivals obey Little's law and give every token once") {
       return r.arrival_s <= r.admitted_s && r.admitted_s < r.first_token_s && r.first_token_s <= r.last_token_s;
     });
     CHECK(ordered);
-    CHECK(std::count_if(o.lanes.begin(), o.lanes.end(), [](const lane_record& l) { return l.prefills; }) == 2);
+    CHECK(std::count_if(o.workers.begin(), o.workers.end(), [](const worker_record& l) { return l.prefills; }) ==
+          2);
   }
 }
 
@@ -137,7 +138,7 @@ TEST_CASE("Prefill workers wait as M/D/1 does, however fast the others decode") 
   constexpr double load = 0.7, each = 1;
   const inference_workload w = open_loop(load / each, 200'000);
   server_settings s = in_pools(1, 1);
-  s.prefill->lane.settings.max_batch_size = s.prefill->lane.settings.max_num_tokens = 1;
+  s.prefill->worker.settings.max_batch_size = s.prefill->worker.settings.max_num_tokens = 1;
   s.prefill->price = [](const iteration&) { return iteration_price{each, 0}; };
   const serving_outcome o = serve_requests(generate_requests(w, 0), s, by_content);
   double wait = 0;
@@ -186,8 +187,8 @@ TEST_CASE("Server's sessions send what was said before, once it was answered") {
   REQUIRE(list.requests.size() == 300);
   server_settings s = plain(2);
   s.router = router_policy::prefix_aware;
-  s.lane.settings.prefix_cache = true;
-  s.lane.prefix_tokens = list.prefix_tokens;
+  s.worker.settings.prefix_cache = true;
+  s.worker.prefix_tokens = list.prefix_tokens;
   const serving_outcome o = serve_requests(list, s, by_content);
   int later = 0;
   double cached = 0, prompts = 0;
@@ -212,7 +213,7 @@ TEST_CASE("Least loaded routing waits less than dealing in turn when lengths dif
   w.output.shape = length_shape::lognormal;
   w.output.variation = 2;
   server_settings s = plain(4);
-  s.lane.settings.max_batch_size = 2;
+  s.worker.settings.max_batch_size = 2;
   const request_list list = generate_requests(w, 0);
   const double in_turn = mean_time_in_system(serve_requests(list, s, by_content));
   s.router = router_policy::least_loaded;
@@ -245,7 +246,7 @@ TEST_CASE("Lengths have the mean and the limits asked for") {
   w.input.variation = 1.2;
   w.output.mean = 300;
   w.output.shape = length_shape::exponential;
-  w.output.most = 2000;
+  w.output.max = 2000;
   w.images = image_settings{{2, 0}, 500};
   double inputs = 0, outputs = 0;
   std::int64_t longest = 0;
@@ -271,7 +272,7 @@ TEST_CASE("Twice as many requests take no more than in proportion, and are kept 
     return test::steps_of([&] {
       const serving_outcome o = serve_requests(list, s, by_content);
       std::size_t kept = 0;
-      for (const lane_record& l : o.lanes) kept += l.iterations.size();
+      for (const worker_record& l : o.workers) kept += l.iterations.size();
       CHECK(kept <= 100'000);  // whatever the length of the run
     });
   };

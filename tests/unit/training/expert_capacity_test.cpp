@@ -124,14 +124,14 @@ TEST_CASE("Stored activations of experts grow with the rows they work on") {
 
 TEST_CASE("A step with experts costs more the more their capacity, and dropping saves exchange and compute") {
   test::shipped_job j = test::shipped("gb300-nvl72", "qwen3-30b-a3b");
-  j.work.par = {};
-  j.work.par.dp = j.work.par.ep = 16;
-  j.work.dispatcher = moe_dispatcher::alltoall;
-  j.work.graphs = cuda_graphs::full_iteration;  // else the host is the floor
+  j.workload.par = {};
+  j.workload.par.dp = j.workload.par.ep = 16;
+  j.workload.dispatcher = moe_dispatcher::alltoall;
+  j.workload.graphs = cuda_graphs::full_iteration;  // else the host is the floor
   const auto step = [&](std::optional<double> factor, bool padded) {
-    j.work.expert_capacity_factor = factor;
-    j.work.pad_to_capacity = padded;
-    REQUIRE(training_problems(j.machine, j.net, j.work).empty());
+    j.workload.expert_capacity_factor = factor;
+    j.workload.pad_to_capacity = padded;
+    REQUIRE(training_problems(j.machine, j.net, j.workload).empty());
     return j.step_s();
   };
   const double dropless = step({}, false);
@@ -158,21 +158,21 @@ TEST_CASE("Capacities that cannot be are refused with the reason") {
 
 TEST_CASE("Experts over two racks wait for the rack with fewest of them, and for what the fabric leaves") {
   test::shipped_job j = test::shipped("gb300-nvl72", "qwen3-30b-a3b");
-  j.work.par = {.dp = 64, .ep = 64};
+  j.workload.par = {.dp = 64, .ep = 64};
   const auto step = [&](std::int64_t in_rack) {
-    j.work.place.gpus_per_domain = in_rack;
+    j.workload.place.gpus_per_domain = in_rack;
     return j.step_s();
   };
-  const double even = step(32), less = step(48), least = step(56);
+  const double even = step(32), less = step(48), min = step(56);
   CHECK(step(64) < even);
   CHECK(even < less);
-  CHECK(less < least);
+  CHECK(less < min);
   j.machine.fabric.oversubscription = 8;
-  CHECK(step(56) == Approx(least));       // both in one leaf
+  CHECK(step(56) == Approx(min));         // both in one leaf
   j.machine.fabric.oversubscription = 2;  // 96 ports of a leaf lead to GPUs
-  j.work.par = {.dp = 256, .ep = 128};
-  j.work.global_batch_size = 512;
-  j.work.micro_batch_size = 2;
+  j.workload.par = {.dp = 256, .ep = 128};
+  j.workload.global_batch_size = 512;
+  j.workload.micro_batch_size = 2;
   const double shared = step(64);
   j.machine.fabric.oversubscription = 1;
   CHECK(step(64) < shared);

@@ -19,16 +19,16 @@ double item(const memory_report& r, const std::string& name) {
 }
 
 memory_report memory_of(const test::shipped_job& j) {
-  return training_memory(j.machine, j.software, j.net, j.work);
+  return training_memory(j.machine, j.software, j.net, j.workload);
 }
 
 test::shipped_job plain_job() {
   test::shipped_job j = test::shipped("gb300-nvl72", "llama3-70b");
-  j.work.gemm_precision = precision::bf16;
-  j.work.par = {};
-  j.work.par.tp = 2;
-  j.work.par.dp = 4;
-  j.work.par.sequence_parallel = true;
+  j.workload.gemm_precision = precision::bf16;
+  j.workload.par = {};
+  j.workload.par.tp = 2;
+  j.workload.par.dp = 4;
+  j.workload.par.sequence_parallel = true;
   return j;
 }
 
@@ -103,7 +103,7 @@ TEST_CASE("Peak memory meets published peaks within 4 %") {
   double sum = 0;
   for (const measured_peak& m : simumax) {
     j.net = model_named(m.model);
-    training_workload& w = j.work = {};
+    training_workload& w = j.workload = {};
     w.seq_length = m.sequence;
     w.par.tp = m.tp, w.par.cp = m.cp, w.par.pp = m.pp, w.par.dp = m.dp, w.par.ep = m.ep;
     w.par.sequence_parallel = m.tp > 1;
@@ -123,7 +123,7 @@ TEST_CASE("Peak memory meets published peaks within 4 %") {
 TEST_CASE("Memory items add up to the peak") {
   for (const std::int64_t pp : {1, 4}) {
     test::shipped_job j = plain_job();
-    j.work.par.pp = pp;
+    j.workload.par.pp = pp;
     const memory_report r = memory_of(j);
     const double sum = std::accumulate(r.items.begin(), r.items.end(), 0.0,
                                        [](double s, const memory_item& i) { return s + i.size.base(); });
@@ -139,14 +139,14 @@ TEST_CASE("Memory items add up to the peak") {
 TEST_CASE("Weights, gradients and activations shrink with tensor parallelism, optimizer states with all ranks") {
   test::shipped_job j = plain_job();
   const memory_report two = memory_of(j);
-  j.work.par.tp = 8;
+  j.workload.par.tp = 8;
   const memory_report eight = memory_of(j);
   for (const char* name : {"weights", "gradients", "optimizer", "activations", "logits"}) {
     INFO(name);
     CHECK(item(two, name) == Approx(4 * item(eight, name)).epsilon(1e-12));
   }
   CHECK(item(two, "reserve") == item(eight, "reserve"));
-  j.work.par.dp = 16;
+  j.workload.par.dp = 16;
   const memory_report wide = memory_of(j);
   CHECK(item(wide, "optimizer") == Approx(item(eight, "optimizer") / 4).epsilon(1e-12));
   CHECK(item(wide, "weights") == item(eight, "weights"));
@@ -154,12 +154,12 @@ TEST_CASE("Weights, gradients and activations shrink with tensor parallelism, op
 
 TEST_CASE("Logit gradients are kept for the weight gradients of the LM head that are put off") {
   test::shipped_job j = plain_job();
-  j.work.par.pp = 4;
-  j.work.recompute.full = true, j.net.vocab = 1 << 19;  // so that the last stage holds most
+  j.workload.par.pp = 4;
+  j.workload.recompute.full = true, j.net.vocab = 1 << 19;  // so that the last stage holds most
   for (const std::int64_t limit : {0, 1, 3}) {
     j.software.training->wgrad_deferral_limit = limit;
-    const double tokens = static_cast<double>(j.work.seq_length * j.work.micro_batch_size);
-    const double each = 2 * tokens * static_cast<double>(j.net.hidden + j.net.vocab / j.work.par.tp);
+    const double tokens = static_cast<double>(j.workload.seq_length * j.workload.micro_batch_size);
+    const double each = 2 * tokens * static_cast<double>(j.net.hidden + j.net.vocab / j.workload.par.tp);
     CHECK(item(memory_of(j), "head gradients") == Approx(static_cast<double>(limit) * each).epsilon(1e-12));
   }
 }
@@ -168,17 +168,17 @@ TEST_CASE(
     "Room for gradients of weights is that of the last layer and, unless its gradient waits, of the LM head") {
   test::shipped_job j = plain_job();
   j.software.training->wgrad_deferral_limit = 0;
-  j.work.recompute.full = true, j.net.vocab = 1 << 19;  // so that the last stage holds most
+  j.workload.recompute.full = true, j.net.vocab = 1 << 19;  // so that the last stage holds most
   const training_profile& t = *j.software.training;
-  const double tp = static_cast<double>(j.work.par.tp), hidden = static_cast<double>(j.net.hidden);
-  const double gathered = 4 * hidden * static_cast<double>(j.work.seq_length * j.work.micro_batch_size);
+  const double tp = static_cast<double>(j.workload.par.tp), hidden = static_cast<double>(j.net.hidden);
+  const double gathered = 4 * hidden * static_cast<double>(j.workload.seq_length * j.workload.micro_batch_size);
   const double of_head = t.workspace_bytes_per_head_param * static_cast<double>(j.net.vocab) * hidden / tp;
   const auto of_layer = [&] {
     return t.workspace_bytes_per_layer_param * static_cast<double>(layer_parameters(j.net, j.net.layers.back())) /
            tp;
   };
   for (const std::int64_t stages : {1, 2}) {
-    j.work.par.pp = stages;
+    j.workload.par.pp = stages;
     CHECK(item(memory_of(j), "workspace") ==
           Approx(of_layer() + of_head + gathered).epsilon(1e-4));  // norms are whole
   }
@@ -191,21 +191,21 @@ TEST_CASE(
 TEST_CASE("Sharding decides what data-parallel ranks hold") {
   test::shipped_job j = plain_job();
   const double parameters_here = static_cast<double>(parameters(j.net) - j.net.hidden) / 2;  // less the final norm
-  j.work.sharding = data_parallel_sharding::replicated;
+  j.workload.sharding = data_parallel_sharding::replicated;
   const memory_report whole = memory_of(j);
   CHECK(item(whole, "weights") == Approx(2 * parameters_here).epsilon(1e-12));
   CHECK(item(whole, "gradients") ==
         Approx(j.software.training->gradient_memory_bytes * parameters_here).epsilon(1e-12));
   CHECK(item(whole, "optimizer") == Approx(12 * parameters_here).epsilon(1e-12));
-  j.work.sharding = data_parallel_sharding::distributed_optimizer;
+  j.workload.sharding = data_parallel_sharding::distributed_optimizer;
   const memory_report zero1 = memory_of(j);
   CHECK(item(zero1, "gradients") == item(whole, "gradients"));
   CHECK(item(zero1, "optimizer") == Approx(item(whole, "optimizer") / 4).epsilon(1e-12));
-  j.work.sharding = data_parallel_sharding::fsdp;
+  j.workload.sharding = data_parallel_sharding::fsdp;
   const memory_report zero3 = memory_of(j);
   for (const char* name : {"weights", "gradients", "optimizer"})
     CHECK(item(zero3, name) == Approx(item(whole, name) / 4).epsilon(1e-12));
-  j.work.task = training_task::lora;
+  j.workload.task = training_task::lora;
   CHECK(item(memory_of(j), "optimizer") < 0.01 * item(zero3, "optimizer"));
 }
 
@@ -219,11 +219,11 @@ TEST_CASE("Activations of a GPT layer are what its backward pass reads") {
   l.ffn_hidden = 4 * j.net.hidden;
   l.gated_mlp = false;
   j.net.layers.assign(6, l);
-  const double tokens = static_cast<double>(j.work.seq_length), h = static_cast<double>(j.net.hidden);
+  const double tokens = static_cast<double>(j.workload.seq_length), h = static_cast<double>(j.net.hidden);
   CHECK(item(memory_of(j), "activations") == Approx(6 * tokens * h * (8 + 8 + 16) / 2).epsilon(1e-12));
-  j.work.micro_batch_size = 2;
+  j.workload.micro_batch_size = 2;
   CHECK(item(memory_of(j), "activations") == Approx(2 * 6 * tokens * h * 32 / 2).epsilon(1e-12));
-  j.work.recompute.full = true;
+  j.workload.recompute.full = true;
   CHECK(item(memory_of(j), "activations") == Approx(2 * 6 * tokens * h * 2 / 2).epsilon(1e-12));
 }
 
@@ -233,13 +233,13 @@ TEST_CASE("Recomputing more keeps less") {
   for (bool recompute_spec::*module :
        {&recompute_spec::layernorm, &recompute_spec::mlp, &recompute_spec::activation}) {
     test::shipped_job again = j;
-    again.work.recompute.*module = true;
+    again.workload.recompute.*module = true;
     CHECK(item(memory_of(again), "activations") < all);
     CHECK(again.step_s() > j.step_s());
   }
   // Of the layers that are offloaded one is at work, and on the GPU.
   const auto layers = static_cast<double>(j.net.layers.size());
-  j.work.offload_layers = static_cast<std::int64_t>(layers) / 2;
+  j.workload.offload_layers = static_cast<std::int64_t>(layers) / 2;
   CHECK(item(memory_of(j), "activations") == Approx(all * (0.5 + 1 / layers)).epsilon(1e-12));
   CHECK(memory_of(j).offloaded.base() == Approx(all * (0.5 - 1 / layers)).epsilon(1e-12));
   j.machine.cpu.memory = bytes::from_base(all / 2);  // of a CPU for two GPUs, of which half is taken
@@ -249,10 +249,10 @@ TEST_CASE("Recomputing more keeps less") {
 TEST_CASE("CPU memory is that of the stage that offloads most") {
   // The last stage takes most GPU memory, and holds one micro-batch; those before hold up to sixteen.
   test::shipped_job j = test::shipped("gb200-nvl72", "llama3.1-405b");
-  j.work.par.pp = 16;
-  j.work.par.dp = 1;
-  j.work.micro_batch_size = 4;
-  j.work.offload_layers = 8;
+  j.workload.par.pp = 16;
+  j.workload.par.dp = 1;
+  j.workload.micro_batch_size = 4;
+  j.workload.offload_layers = 8;
   const memory_report r = memory_of(j);
   CHECK_FALSE(r.fits());
   CHECK(r.offloaded > r.offload_room);
@@ -265,18 +265,18 @@ TEST_CASE("CPU memory is that of the stage that offloads most") {
 TEST_CASE("Sharded parameters are gathered a layer at a time") {
   test::shipped_job j = plain_job();
   CHECK(item(memory_of(j), "gathered") == 0);
-  j.work.sharding = data_parallel_sharding::fsdp;
+  j.workload.sharding = data_parallel_sharding::fsdp;
   const double each = item(memory_of(j), "gathered");
   CHECK(each > 0);
-  j.work.par.tp *= 2;
+  j.workload.par.tp *= 2;
   CHECK(item(memory_of(j), "gathered") == Approx(each / 2).epsilon(0.01));
 }
 
 TEST_CASE(
     "Frozen layers in 8 bits keep inputs of activations in 8 bits, and need no room for gradients of weights") {
   test::shipped_job j = plain_job();
-  j.work.task = training_task::lora;
-  const double tokens = static_cast<double>(j.work.seq_length), tp = static_cast<double>(j.work.par.tp);
+  j.workload.task = training_task::lora;
+  const double tokens = static_cast<double>(j.workload.seq_length), tp = static_cast<double>(j.workload.par.tp);
   const layer_spec& l = j.net.layers.front();
   const double up_and_gate =
       static_cast<double>(j.net.layers.size()) * tokens * 2 * static_cast<double>(l.ffn_hidden) / tp;
@@ -290,7 +290,7 @@ TEST_CASE(
   const double layers = static_cast<double>(j.net.layers.size());
   CHECK(item(memory_of(j), "activations") ==
         Approx(2 * up_and_gate + layers * tokens * kept_by_attention(2)).epsilon(1e-12));
-  j.work.gemm_precision = precision::fp8;
+  j.workload.gemm_precision = precision::fp8;
   CHECK(item(memory_of(j), "activations") ==
         Approx(up_and_gate + layers * tokens * kept_by_attention(1)).epsilon(1e-12));
   CHECK(item(memory_of(j), "workspace") == Approx(4 * hidden * tokens).epsilon(1e-12));  // what TP gathers
@@ -301,10 +301,10 @@ TEST_CASE("A band is that of runs of the same domain, precision and kind of mode
   training_profile& t = *j.software.training;
   t.error_90 = 0.1;
   t.residuals.clear();
-  const auto band = [&] { return step_band_90(j.machine, j.software, j.net, j.work); };
+  const auto band = [&] { return step_band_90(j.machine, j.software, j.net, j.workload); };
   CHECK(band().low == 0.9);
   CHECK(band().high == 1.1);
-  const step_residuals kind = kind_of_step(j.machine, j.net, j.work);
+  const step_residuals kind = kind_of_step(j.machine, j.net, j.workload);
   CHECK(kind.weight_bits == 16);
   CHECK_FALSE(kind.experts);
   step_residuals other = kind;
@@ -313,7 +313,7 @@ TEST_CASE("A band is that of runs of the same domain, precision and kind of mode
   t.residuals.back().low = std::log(0.8), t.residuals.back().high = std::log(1.5);
   CHECK(band().low == Approx(0.8).epsilon(1e-12));
   CHECK(band().high == Approx(1.5).epsilon(1e-12));
-  j.work.gemm_precision = precision::mxfp8;
+  j.workload.gemm_precision = precision::mxfp8;
   CHECK(band().high == 1.1);
 }
 
@@ -321,11 +321,11 @@ TEST_CASE("The first of p stages keeps p micro-batches of 1F1B") {
   test::shipped_job j = plain_job();
   j.net.vocab = 1024;  // no vocabulary to speak of: the first stage is the fullest
   const double one = item(memory_of(j), "activations");
-  j.work.par.pp = 4;
+  j.workload.par.pp = 4;
   const memory_report r = memory_of(j);
   CHECK(r.where == "stage 0");
   CHECK(item(r, "activations") == Approx(one).epsilon(1e-12));  // a quarter of the layers, four micro-batches
-  j.work.global_batch_size = 2 * j.work.par.dp;                 // two micro-batches in all
+  j.workload.global_batch_size = 2 * j.workload.par.dp;         // two micro-batches in all
   CHECK(item(memory_of(j), "activations") == Approx(one / 2).epsilon(1e-12));
 }
 
@@ -334,11 +334,11 @@ TEST_CASE("The first of p stages keeps p micro-batches of 1F1B") {
 TEST_CASE("Interleaving keeps (p-1)/(p v) more") {
   test::shipped_job j = plain_job();
   j.net.vocab = 1024;
-  j.work.par.pp = 4;
+  j.workload.par.pp = 4;
   const double plain = item(memory_of(j), "activations");
-  j.work.schedule = pipeline_schedule::interleaved;
+  j.workload.schedule = pipeline_schedule::interleaved;
   for (const std::int64_t vp : {2, 5}) {
-    j.work.par.vp = vp;
+    j.workload.par.vp = vp;
     CHECK(item(memory_of(j), "activations") ==
           Approx(plain * (1 + 3.0 / (4.0 * static_cast<double>(vp)))).epsilon(1e-12));
   }

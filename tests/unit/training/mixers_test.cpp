@@ -82,44 +82,44 @@ TEST_CASE("Chosen keys are all there are until there are more, then no more than
 
 TEST_CASE("Hybrid layers are split by tensor parallelism in time and in memory") {
   test::shipped_job j = test::shipped("gb300-nvl72", "nemotron-h-56b");
-  j.work.par = {};
-  j.work.par.dp = 8;
-  j.work.global_batch_size = 8;
-  const training_workload whole = j.work;
-  j.work.par.tp = 8, j.work.par.dp = 1, j.work.par.sequence_parallel = true;
+  j.workload.par = {};
+  j.workload.par.dp = 8;
+  j.workload.global_batch_size = 8;
+  const training_workload whole = j.workload;
+  j.workload.par.tp = 8, j.workload.par.dp = 1, j.workload.par.sequence_parallel = true;
   for (const layer_spec& l : j.net.layers) {
     const double one = stored_activations(j.net, l, whole).base();
-    CHECK(stored_activations(j.net, l, j.work).base() == Approx(one / 8));
-    CHECK(parameters_on_gpu(j.net, l, j.work.par).total() ==
+    CHECK(stored_activations(j.net, l, j.workload).base() == Approx(one / 8));
+    CHECK(parameters_on_gpu(j.net, l, j.workload.par).total() ==
           Approx(parameters_on_gpu(j.net, l, whole.par).total() / 8));
   }
 }
 
 TEST_CASE("Prediction modules of a hybrid are the layers of their own pattern") {
   test::shipped_job j = test::shipped("gb300-nvl72", "nemotron-3-super");
-  j.work.par = {};
-  j.work.par.dp = j.work.par.ep = 64;
+  j.workload.par = {};
+  j.workload.par.dp = j.workload.par.ep = 64;
   REQUIRE(j.net.mtp_block.size() == 2);
   const double with = j.step_s();
-  const double held = training_memory(j.machine, j.software, j.net, j.work).items.front().size.base();
+  const double held = training_memory(j.machine, j.software, j.net, j.workload).items.front().size.base();
   model without = j.net;
   without.mtp_layers = 0;
   without.mtp_block.clear();
   j.net = without;
   CHECK(j.step_s() < with);
-  CHECK(training_memory(j.machine, j.software, j.net, j.work).items.front().size.base() < held);
+  CHECK(training_memory(j.machine, j.software, j.net, j.workload).items.front().size.base() < held);
 }
 
 TEST_CASE("Context parallelism divides the work of mixers") {
   for (const char* name : {"nemotron-h-56b", "deepseek-v3.2", "deepseek-v4-flash", "qwen3.5-397b-a17b"}) {
     test::shipped_job j = test::shipped("gb300-nvl72", name);
-    j.work.par = {};
-    j.work.seq_length = 65536;
-    j.work.global_batch_size = 1;
-    training_workload split = j.work;
+    j.workload.par = {};
+    j.workload.seq_length = 65536;
+    j.workload.global_batch_size = 1;
+    training_workload split = j.workload;
     split.par.cp = 2;
     REQUIRE(training_problems(j.machine, j.net, split).empty());
-    const training_context one(j.machine, j.software, j.net, j.work), two(j.machine, j.software, j.net, split);
+    const training_context one(j.machine, j.software, j.net, j.workload), two(j.machine, j.software, j.net, split);
     for (layer_spec l : j.net.layers) {
       if (l.attention == attention_kind::none) continue;
       l.moe = {};
@@ -137,9 +137,9 @@ TEST_CASE("Context parallelism divides the work of mixers") {
 TEST_CASE("Halves of a backward pass take together what the whole does") {
   for (const char* name : {"llama3-70b", "nemotron-3-super", "deepseek-v4-flash"}) {
     test::shipped_job j = test::shipped("gb300-nvl72", name);
-    j.work.par = {};
-    j.work.par.dp = 8;
-    const training_context c(j.machine, j.software, j.net, j.work);
+    j.workload.par = {};
+    j.workload.par.dp = 8;
+    const training_context c(j.machine, j.software, j.net, j.workload);
     for (const layer_spec& l : {j.net.layers.front(), j.net.layers.back()}) {
       if (l.routed()) continue;  // launches of experts hide behind more work in one pass than in two
       const auto time = [&](pass_kind what) { return layer_pass(c, l, what).duration().base(); };

@@ -81,14 +81,14 @@ TEST_CASE("Shares of lengths add up") {
 
 TEST_CASE("Packing makes a step shorter, down to that of its linear layers") {
   test::shipped_job j = test::shipped("gb300-nvl72", "llama3-70b");
-  j.work.task = training_task::sft;
+  j.workload.task = training_task::sft;
   const double whole = j.step_s();
-  j.work.packed = token_lengths{.mean = 8192};
+  j.workload.packed = token_lengths{.mean = 8192};
   CHECK(j.step_s() == whole);
-  j.work.packed = token_lengths{.mean = 2048};
+  j.workload.packed = token_lengths{.mean = 2048};
   const double quarter = j.step_s();
   CHECK(quarter < whole);
-  j.work.packed = token_lengths{.mean = 2048, .spread = 1};
+  j.workload.packed = token_lengths{.mean = 2048, .spread = 1};
   CHECK(j.step_s() > quarter);  // long sequences cost more than short ones save
 }
 

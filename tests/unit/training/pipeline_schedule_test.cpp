@@ -39,13 +39,13 @@ pipeline_geometry shape(pipeline_schedule s, std::int64_t pp, std::int64_t micro
 constexpr std::array splitting = {pipeline_schedule::zb_h1, pipeline_schedule::zb_v, pipeline_schedule::dualpipe};
 
 /// The share of the step that the compute streams of all stages idle.
-double bubble_of(const plan& work) {
-  const timeline t = evaluate(work);
+double bubble_of(const plan& planned) {
+  const timeline t = evaluate(planned);
   double busy = 0;
-  for (const rank_class& c : work.classes)
+  for (const rank_class& c : planned.classes)
     for (const operation& o : c.streams.front().operations)
-      busy += work.templates[static_cast<std::size_t>(o.work)].duration.base();
-  return 1 - busy / (t.makespan.base() * static_cast<double>(work.classes.size()));
+      busy += planned.templates[static_cast<std::size_t>(o.template_index)].duration.base();
+  return 1 - busy / (t.makespan.base() * static_cast<double>(planned.classes.size()));
 }
 
 double ideal_bubble(std::int64_t pp, std::int64_t vp, std::int64_t micro_batches) {
@@ -135,8 +135,8 @@ TEST_CASE("Interleaving divides the idle time by the number of chunks") {
     for (const std::int64_t vp : {2, 3, 5})
       for (const std::int64_t groups : {1, 2, 6}) {
         INFO("pp " << pp << ", vp " << vp << ", " << groups * pp << " micro-batches");
-        const double p = static_cast<double>(pp), work = static_cast<double>(vp * groups * pp);
-        CHECK(ideal_bubble(pp, vp, groups * pp) == Approx((p - 1) / (work + p - 1)).margin(1e-12));
+        const double p = static_cast<double>(pp), workload = static_cast<double>(vp * groups * pp);
+        CHECK(ideal_bubble(pp, vp, groups * pp) == Approx((p - 1) / (workload + p - 1)).margin(1e-12));
       }
 }
 
@@ -207,10 +207,10 @@ std::optional<std::vector<stage_run>> run_units(const pipeline_geometry& g, unit
 
 /// As in the papers: the longest time from a stage's first pass to its last, less its work.
 double idle_units(const pipeline_geometry& g, unit_times t = {}) {
-  double most = 0;
+  double max = 0;
   const std::vector<stage_run> runs = run_units(g, t).value();
-  for (const stage_run& r : runs) most = std::max(most, r.last - r.first - r.busy);
-  return most;
+  for (const stage_run& r : runs) max = std::max(max, r.last - r.first - r.busy);
+  return max;
 }
 
 // The table of sail-sg/zero-bubble: with B = p - 1 passes of idle time in 1F1B (three units each), ZB-H1 idles a
@@ -315,13 +315,13 @@ TEST_CASE("Splitting schedules hold no more than their papers say") {
         if (!legal(s, pp, m)) continue;
         INFO("schedule " << static_cast<int>(s) << ", pp " << pp << ", " << m << " micro-batches");
         for (std::int64_t stage = 0; stage < pp; ++stage) {
-          std::int64_t alive = 0, most = 0;
+          std::int64_t alive = 0, max = 0;
           for (const pipeline_slot& p : stage_schedule(shape(s, pp, m), stage)) {
             if (p.what == pass_kind::backward_input) continue;
             alive += p.what == pass_kind::forward ? 1 : -1;
-            most = std::max(most, alive);
+            max = std::max(max, alive);
           }
-          CHECK(most <= (s == pipeline_schedule::zb_v ? 2 * pp : s == pipeline_schedule::dualpipe ? pp + 1 : pp));
+          CHECK(max <= (s == pipeline_schedule::zb_v ? 2 * pp : s == pipeline_schedule::dualpipe ? pp + 1 : pp));
         }
       }
 }
@@ -330,12 +330,12 @@ TEST_CASE("Splitting schedules run as plans, folded and not, with the work of 1F
   const platform p = test::ideal_machine();
   const stack s = test::ideal_stack();
   const model net = test::even_model(16);
-  const auto busy_of = [&](const plan& work) {
+  const auto busy_of = [&](const plan& planned) {
     double busy = 0;
-    for (const rank_class& c : work.classes)
+    for (const rank_class& c : planned.classes)
       for (const operation& o : c.streams.front().operations)
-        busy +=
-            work.templates[static_cast<std::size_t>(o.work)].duration.base() * static_cast<double>(c.multiplicity);
+        busy += planned.templates[static_cast<std::size_t>(o.template_index)].duration.base() *
+                static_cast<double>(c.multiplicity);
     return busy;
   };
   const double plain = busy_of(plan_training(p, s, net, test::even_workload(4, 1, 16)));

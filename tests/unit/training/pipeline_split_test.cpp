@@ -149,15 +149,15 @@ TEST_CASE("Uneven stages of every schedule end, conserve work and run at the pac
     for (const std::int64_t m : {32, 64}) {
       const training_workload w = bent(c.schedule, m, {.layout = parsed(c.layout)});
       REQUIRE(split_problems(net, w).empty());
-      const plan work = plan_training(test::ideal_machine(), test::ideal_stack(), net, w);
+      const plan planned = plan_training(test::ideal_machine(), test::ideal_stack(), net, w);
       const std::vector<double> stages = layers_by_stage(net, w);
       for (std::size_t s = 0; s < stages.size(); ++s) {
         double busy = 0;
-        for (const operation& o : work.classes[s].streams.front().operations)
-          busy += work.templates[static_cast<std::size_t>(o.work)].duration.base();
+        for (const operation& o : planned.classes[s].streams.front().operations)
+          busy += planned.templates[static_cast<std::size_t>(o.template_index)].duration.base();
         CHECK(busy == Approx(stages[s] * static_cast<double>(m) * layer).epsilon(1e-12));
       }
-      const double step = evaluate(work).makespan.base(),
+      const double step = evaluate(planned).makespan.base(),
                    longest = *std::max_element(stages.begin(), stages.end()) * layer;
       CHECK(step >= longest * static_cast<double>(m) * (1 - 1e-12));
       // Half of DualPipe's micro-batches may wait for a longer chunk than the mean of the stage's two.

@@ -102,10 +102,10 @@ TEST_CASE("Memory of a stage under recompute counts the micro-batches in flight"
 }
 
 /// Time of a stage's first GPU in work of a kind.
-double spent(const plan& p, work_kind kind) {
+double spent(const plan& p, part_kind kind) {
   double sum = 0;
   for (const operation& o : p.classes.front().streams.front().operations)
-    for (const work_part& part : p.templates[static_cast<std::size_t>(o.work)].parts)
+    for (const operation_part& part : p.templates[static_cast<std::size_t>(o.template_index)].parts)
       if (part.kind == kind) sum += part.duration.base() * part.repeat;
   return sum;
 }
@@ -113,10 +113,10 @@ double spent(const plan& p, work_kind kind) {
 // Backward a ring brings keys and values again, and takes their gradients back: twice the forward's rounds.
 TEST_CASE("What is computed again exchanges keys and values again") {
   test::shipped_job j = test::shipped("gb200-nvl72", "llama3-8b");
-  j.work.par = {.tp = 1, .pp = 1, .cp = 4, .dp = 16};
+  j.workload.par = {.tp = 1, .pp = 1, .cp = 4, .dp = 16};
   const auto exchanged = [&](const recompute_spec& r, context_exchange how) {
-    j.work.recompute = r, j.work.cp_exchange = how;
-    return spent(j.planned(), work_kind::cp);
+    j.workload.recompute = r, j.workload.cp_exchange = how;
+    return spent(j.planned(), part_kind::cp);
   };
   recompute_spec scores, norms;
   scores.core_attention = true, norms.layernorm = true;
@@ -131,10 +131,10 @@ TEST_CASE("What is computed again exchanges keys and values again") {
 
 TEST_CASE("Experts that are computed again exchange tokens again") {
   test::shipped_job j = test::shipped("gb200-nvl72", "qwen3-30b-a3b");
-  j.work.par = {.tp = 1, .pp = 1, .dp = 64, .ep = 8};
+  j.workload.par = {.tp = 1, .pp = 1, .dp = 64, .ep = 8};
   const auto exchanged = [&](const recompute_spec& r) {
-    j.work.recompute = r;
-    return spent(j.planned(), work_kind::ep);
+    j.workload.recompute = r;
+    return spent(j.planned(), part_kind::ep);
   };
   recompute_spec experts, activation;
   experts.moe = true, activation.activation = true;

@@ -20,22 +20,22 @@ constexpr double nic_rate = 1e9;
 struct replicas {
   platform machine = test::ideal_machine();
   model net = test::even_model(6);
-  training_workload work = test::even_workload(1, 1, 2);
+  training_workload workload = test::even_workload(1, 1, 2);
 
   replicas() {
     machine.fabric.nic_bandwidth = bandwidth::from_base(nic_rate);
-    work.par.dp = 4;
-    work.global_batch_size = 8;
-    work.place.gpus_per_domain = 1;
+    workload.par.dp = 4;
+    workload.global_batch_size = 8;
+    workload.place.gpus_per_domain = 1;
   }
-  plan planned(bool fold = true) const { return plan_training(machine, test::ideal_stack(), net, work, fold); }
+  plan planned(bool fold = true) const { return plan_training(machine, test::ideal_stack(), net, workload, fold); }
   /// Time of all operations of the data-parallel stream that are called so.
   double traffic(const std::string& name) const {
     const plan p = planned();
     double sum = 0;
     for (const stream& s : p.classes.front().streams)
       for (const operation& o : s.operations)
-        if (const work_template& t = p.templates[static_cast<std::size_t>(o.work)]; t.name == name)
+        if (const operation_template& t = p.templates[static_cast<std::size_t>(o.template_index)]; t.name == name)
           sum += t.duration.base();
     return sum;
   }
@@ -56,7 +56,7 @@ TEST_CASE("Sharded gradients leave after every micro-batch") {
   const double once = 3.0 / 4 * r.bytes_of_gradients() / nic_rate;
   CHECK(r.traffic("gradient reduce-scatter") == Approx(once).epsilon(1e-3));  // the vocabulary is small
   const double gathered = r.traffic("parameter all-gather");
-  r.work.sharding = optim_grads;
+  r.workload.sharding = optim_grads;
   CHECK(r.traffic("gradient reduce-scatter") == Approx(2 * once).epsilon(1e-3));
   CHECK(r.traffic("parameter all-gather") == gathered);
 }
@@ -64,8 +64,8 @@ TEST_CASE("Sharded gradients leave after every micro-batch") {
 TEST_CASE("Sharding takes optimizer states, gradients and weights, one after the other") {
   replicas r;
   const auto memory = [&](data_parallel_sharding s) {
-    r.work.sharding = s;
-    return training_memory(r.machine, test::ideal_stack(), r.net, r.work);
+    r.workload.sharding = s;
+    return training_memory(r.machine, test::ideal_stack(), r.net, r.workload);
   };
   const memory_report whole = memory(replicated);
   const auto left = [&](data_parallel_sharding s, const char* name) {
@@ -84,16 +84,16 @@ TEST_CASE("Sharding takes optimizer states, gradients and weights, one after the
 
 TEST_CASE("Groups that share out apart reduce inside, then each shard across") {
   replicas r;
-  r.work.sharding_groups = 2;
+  r.workload.sharding_groups = 2;
   // Half of the array inside two ranks; of the half that stays, both halves once more over two groups.
   CHECK(r.traffic("gradient reduce-scatter") ==
         Approx((0.5 + 0.5) * r.bytes_of_gradients() / nic_rate).epsilon(1e-3));
   // FP8 parameters, one byte for the gradient's four.
   CHECK(r.traffic("parameter all-gather") == Approx(0.5 * r.bytes_of_gradients() / 4 / nic_rate).epsilon(1e-3));
-  r.work.sharding = fsdp;
-  const memory_report groups = training_memory(r.machine, test::ideal_stack(), r.net, r.work);
-  r.work.sharding_groups = 1;
-  const memory_report one = training_memory(r.machine, test::ideal_stack(), r.net, r.work);
+  r.workload.sharding = fsdp;
+  const memory_report groups = training_memory(r.machine, test::ideal_stack(), r.net, r.workload);
+  r.workload.sharding_groups = 1;
+  const memory_report one = training_memory(r.machine, test::ideal_stack(), r.net, r.workload);
   for (const char* name : {"weights", "gradients", "optimizer"})
     CHECK(item(groups, name) == Approx(2 * item(one, name)).epsilon(1e-12));
 }
@@ -104,7 +104,7 @@ TEST_CASE("Parameters are gathered in 8 bits of one scale, else in 16") {
   stack s = test::ideal_stack();
   for (const precision p : {precision::mxfp8, precision::nvfp4})
     s.kernels["ideal"].gemm[p] = s.kernels["ideal"].gemm[precision::fp8];
-  const training_workload w = r.work;
+  const training_workload w = r.workload;
   const auto gathered = [&](precision p) {
     training_workload in = w;
     in.gemm_precision = p;
@@ -118,13 +118,13 @@ TEST_CASE("Parameters are gathered in 8 bits of one scale, else in 16") {
 
 TEST_CASE("Groups keep traffic inside a rack that would leave it") {
   test::shipped_job j = test::shipped("gb300-nvl72", "llama3-8b");
-  j.work.par = {};
-  j.work.par.dp = 128;
-  j.work.global_batch_size = 128;
-  j.work.sharding = fsdp;
+  j.workload.par = {};
+  j.workload.par.dp = 128;
+  j.workload.global_batch_size = 128;
+  j.workload.sharding = fsdp;
   const double wide = j.step_s();
-  j.work.sharding_groups = 2;
-  REQUIRE(training_problems(j.machine, j.net, j.work).empty());
+  j.workload.sharding_groups = 2;
+  REQUIRE(training_problems(j.machine, j.net, j.workload).empty());
   CHECK(j.step_s() < wide);
 }
 
@@ -132,8 +132,8 @@ TEST_CASE("Sharding folded is sharding unfolded") {
   replicas r;
   for (const data_parallel_sharding s : {optim_grads, fsdp})
     for (const std::int64_t groups : {1, 2}) {
-      r.work.sharding = s;
-      r.work.sharding_groups = groups;
+      r.workload.sharding = s;
+      r.workload.sharding_groups = groups;
       CHECK(evaluate(r.planned(false)).makespan.base() ==
             Approx(evaluate(r.planned()).makespan.base()).epsilon(1e-12));
     }
@@ -141,9 +141,9 @@ TEST_CASE("Sharding folded is sharding unfolded") {
 
 TEST_CASE("Groups that cannot be are refused with the reason") {
   replicas r;
-  r.work.sharding_groups = 3;
-  r.work.sharding = replicated;
-  CHECK(training_problems(r.machine, r.net, r.work) ==
+  r.workload.sharding_groups = 3;
+  r.workload.sharding = replicated;
+  CHECK(training_problems(r.machine, r.net, r.workload) ==
         std::vector<std::string>{
             "sharding groups must divide dp x cp (4 is not divisible by 3)",
             "sharding groups have no effect with replicated data parallelism; use another sharding"});
@@ -173,10 +173,10 @@ TEST_CASE("Context parallelism shares out queries, or heads, of the same scores"
 
 TEST_CASE("All-to-all takes another time than the ring, of the same order") {
   test::shipped_job j = test::shipped("gb300-nvl72", "llama3-70b");
-  j.work.par.tp = 2, j.work.par.cp = 4, j.work.par.dp = 2;
+  j.workload.par.tp = 2, j.workload.par.cp = 4, j.workload.par.dp = 2;
   const auto step = [&](context_exchange how) {
-    j.work.cp_exchange = how;
-    REQUIRE(training_problems(j.machine, j.net, j.work).empty());
+    j.workload.cp_exchange = how;
+    REQUIRE(training_problems(j.machine, j.net, j.workload).empty());
     return j.step_s();
   };
   const double ring = step(context_exchange::ring), heads = step(context_exchange::all_to_all);

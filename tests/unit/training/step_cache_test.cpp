@@ -14,15 +14,15 @@ using test::shipped;
 using test::shipped_job;
 
 void same_as_planned(step_cache& cache, const shipped_job& j) {
-  REQUIRE(training_problems(j.machine, j.net, j.work).empty());
+  REQUIRE(training_problems(j.machine, j.net, j.workload).empty());
   const plan p = j.planned();
-  const step_cost cost = cache.cost_of(j.machine, j.software, j.net, j.work);
+  const step_cost cost = cache.cost_of(j.machine, j.software, j.net, j.workload);
   CHECK(cost.makespan.base() == makespan_of(p).base());  // to the last digit
   REQUIRE(cost.stages.size() == p.classes.size());
   for (std::size_t c = 0; c < p.classes.size(); ++c) {
     double busy = 0, energy = 0;
     for (const operation& o : p.classes[c].streams.front().operations) {
-      const work_template& t = p.templates[static_cast<std::size_t>(o.work)];
+      const operation_template& t = p.templates[static_cast<std::size_t>(o.template_index)];
       busy += t.duration.base();
       energy += (t.power * t.duration).base();
     }
@@ -36,9 +36,9 @@ TEST_CASE("Layouts of one pipeline keep their own costs, in any order") {
   shipped_job j = shipped("gb300-nvl72", "llama3-8b");
   for (const auto& [tp, cp, micro] :
        std::vector<std::array<std::int64_t, 3>>{{4, 1, 1}, {2, 2, 1}, {8, 1, 2}, {4, 1, 1}}) {
-    j.work.par.tp = tp, j.work.par.cp = cp, j.work.micro_batch_size = micro;
+    j.workload.par.tp = tp, j.workload.par.cp = cp, j.workload.micro_batch_size = micro;
     for (const bool again : {false, true}) {
-      j.work.recompute.full = again;
+      j.workload.recompute.full = again;
       same_as_planned(cache, j);
     }
   }
@@ -48,9 +48,9 @@ TEST_CASE("Steps of every schedule, sharding and model are priced as planned") {
   for (const char* model : {"llama3-8b", "deepseek-v3"}) {
     step_cache cache;
     shipped_job j = shipped("gb300-nvl72", model);
-    j.work.par.etp = 1;
-    if (j.net.layers.back().routed()) j.work.par.ep = 8;
-    else j.work.par.etp = j.work.par.tp;
+    j.workload.par.etp = 1;
+    if (j.net.layers.back().routed()) j.workload.par.ep = 8;
+    else j.workload.par.etp = j.workload.par.tp;
     using enum pipeline_schedule;
     std::int64_t steps = 0;
     for (const auto sharding : {data_parallel_sharding::replicated, data_parallel_sharding::distributed_optimizer,
@@ -58,9 +58,12 @@ TEST_CASE("Steps of every schedule, sharding and model are priced as planned") {
       for (const auto& [schedule, vp] : std::vector<std::pair<pipeline_schedule, std::int64_t>>{
                {one_f_one_b, 1}, {interleaved, 2}, {zb_h1, 1}, {zb_v, 2}, {dualpipe, 1}, {one_f_one_b, 1}})
         for (const std::int64_t dp : {1, 4}) {
-          j.work.sharding = sharding, j.work.schedule = schedule, j.work.par.vp = vp, j.work.par.dp = dp;
-          j.work.global_batch_size = 16 * dp;
-          if (j.work.par.ep > j.work.par.tp * dp || !training_problems(j.machine, j.net, j.work).empty()) continue;
+          j.workload.sharding = sharding, j.workload.schedule = schedule, j.workload.par.vp = vp,
+          j.workload.par.dp = dp;
+          j.workload.global_batch_size = 16 * dp;
+          if (j.workload.par.ep > j.workload.par.tp * dp ||
+              !training_problems(j.machine, j.net, j.workload).empty())
+            continue;
           INFO(model << " schedule " << static_cast<int>(schedule) << " dp " << dp);
           same_as_planned(cache, j);
           ++steps;
@@ -73,12 +76,12 @@ TEST_CASE("Stages of other sizes and sends across racks are priced on the same s
   step_cache cache;
   shipped_job j = shipped("gb300-nvl72", "llama3-8b");
   same_as_planned(cache, j);
-  j.work.split.first = 9, j.work.split.last = 7;
+  j.workload.split.first = 9, j.workload.split.last = 7;
   same_as_planned(cache, j);
-  j.work.split = {};
-  j.work.place.gpus_per_domain = 16;  // a stage a rack
+  j.workload.split = {};
+  j.workload.place.gpus_per_domain = 16;  // a stage a rack
   same_as_planned(cache, j);
-  j.work.task = training_task::lora;
+  j.workload.task = training_task::lora;
   same_as_planned(cache, j);
 }
 

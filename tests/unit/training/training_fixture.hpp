@@ -119,9 +119,9 @@ struct shipped_job {
   platform machine;
   stack software;
   model net;
-  training_workload work;
+  training_workload workload;
 
-  plan planned(bool fold = true) const { return plan_training(machine, software, net, work, fold); }
+  plan planned(bool fold = true) const { return plan_training(machine, software, net, workload, fold); }
   double step_s() const { return evaluate(planned()).makespan.base(); }
 };
 
@@ -132,14 +132,14 @@ inline shipped_job shipped(const std::string& platform_name, const std::string& 
   j.software = read_shipped_stack(stack_name);
   j.net = read_file("/scenarios/models", model_name, read_model);
   j.machine.racks = 8;
-  j.work.seq_length = 8192;
-  j.work.global_batch_size = 64;
-  j.work.gemm_precision = precision::mxfp8;
-  j.work.par.tp = 4;
-  j.work.par.pp = 4;
-  j.work.par.dp = 4;
-  j.work.par.sequence_parallel = true;
-  j.work.place.gpus_per_domain = 64;
+  j.workload.seq_length = 8192;
+  j.workload.global_batch_size = 64;
+  j.workload.gemm_precision = precision::mxfp8;
+  j.workload.par.tp = 4;
+  j.workload.par.pp = 4;
+  j.workload.par.dp = 4;
+  j.workload.par.sequence_parallel = true;
+  j.workload.place.gpus_per_domain = 64;
   return j;
 }
 

@@ -21,7 +21,7 @@ std::vector<span> spans_of(const plan& p, const timeline& t, std::size_t rank, s
   for (std::size_t s = 0; s < all.size(); ++s)
     for (std::size_t i = 0; i < all[s].operations.size(); ++i)
       if (all[s].kind == kind &&
-          p.templates[static_cast<std::size_t>(all[s].operations[i].work)].name.starts_with(name))
+          p.templates[static_cast<std::size_t>(all[s].operations[i].template_index)].name.starts_with(name))
         out.push_back(t.spans[rank][s][i]);
   return out;
 }
@@ -31,20 +31,20 @@ struct replica_pair {
   platform machine = test::ideal_machine();
   stack software = test::ideal_stack();
   model net = test::even_model(6);
-  training_workload work = test::even_workload(1, 1, 4);
+  training_workload workload = test::even_workload(1, 1, 4);
 
   explicit replica_pair(double nic_GBps) {
     machine.fabric.nic_bandwidth = bandwidth::from_base(nic_GBps * 1e9);
-    work.par.dp = 2;
-    work.place.gpus_per_domain = 1;
-    work.sharding = data_parallel_sharding::replicated;
+    workload.par.dp = 2;
+    workload.place.gpus_per_domain = 1;
+    workload.sharding = data_parallel_sharding::replicated;
   }
 };
 
 TEST_CASE("Gradients of a bucket leave as soon as its backward pass is over") {
   for (const double nic_GBps : {0.1, 40.0, 1e9}) {
     const replica_pair r(nic_GBps);
-    const plan p = plan_training(r.machine, r.software, r.net, r.work);
+    const plan p = plan_training(r.machine, r.software, r.net, r.workload);
     const timeline t = evaluate(p);
     const auto reduced = spans_of(p, t, 0, stream_kind::data_parallel, "gradient all-reduce");
     const auto backward = spans_of(p, t, 0, stream_kind::compute, "backward (1 layers");
@@ -59,11 +59,11 @@ TEST_CASE("Gradients of a bucket leave as soon as its backward pass is over") {
 
 TEST_CASE("Gradient traffic hides behind the backward pass, save the last bucket's, until the network is slow") {
   const double compute = evaluate(plan_training(replica_pair(1e30).machine, test::ideal_stack(),
-                                                test::even_model(6), replica_pair(1e30).work))
+                                                test::even_model(6), replica_pair(1e30).workload))
                              .makespan.base();
   for (const double nic_GBps : {400.0, 0.1}) {
     const replica_pair r(nic_GBps);
-    const plan p = plan_training(r.machine, r.software, r.net, r.work);
+    const plan p = plan_training(r.machine, r.software, r.net, r.workload);
     const timeline t = evaluate(p);
     const auto reduced = spans_of(p, t, 0, stream_kind::data_parallel, "gradient all-reduce");
     const auto backward = spans_of(p, t, 0, stream_kind::compute, "backward (1 layers");
@@ -80,8 +80,8 @@ TEST_CASE("Gradient traffic hides behind the backward pass, save the last bucket
 
 TEST_CASE("The first micro-batch meets parameters as they are gathered") {
   replica_pair r(0.1);
-  r.work.sharding = data_parallel_sharding::distributed_optimizer;
-  const plan p = plan_training(r.machine, r.software, r.net, r.work);
+  r.workload.sharding = data_parallel_sharding::distributed_optimizer;
+  const plan p = plan_training(r.machine, r.software, r.net, r.workload);
   const timeline t = evaluate(p);
   const auto gathered = spans_of(p, t, 0, stream_kind::data_parallel, "parameter all-gather");
   const auto forward = spans_of(p, t, 0, stream_kind::compute, "forward (1 layers");
@@ -98,14 +98,14 @@ struct headed {
   platform machine = test::ideal_machine();
   stack software = test::ideal_stack();
   model net = test::even_model(4);
-  training_workload work = test::even_workload(4, 1, 12);
+  training_workload workload = test::even_workload(4, 1, 12);
 
   explicit headed(std::int64_t limit) {
     software.kernels["ideal"].gemm[precision::bf16].tensor_rate = 1000.0_TFLOPS;
     software.training->wgrad_deferral_limit = limit;
     net.vocab = 65536;
   }
-  plan planned() const { return plan_training(machine, software, net, work); }
+  plan planned() const { return plan_training(machine, software, net, workload); }
 };
 
 TEST_CASE("Weight gradients of the LM head that are put off run in the idle time at the end of the last stage") {
@@ -132,21 +132,21 @@ TEST_CASE("Gradients of the LM head are put off where Megatron-Core would, and n
   const auto busy_s = [](const plan& p) {
     double out = 0;
     for (const operation& o : p.classes.back().streams.front().operations)
-      out += p.templates[static_cast<std::size_t>(o.work)].duration.base();
+      out += p.templates[static_cast<std::size_t>(o.template_index)].duration.base();
     return out;
   };
   const auto puts_off = [](const plan& p) {
     return std::any_of(p.templates.begin(), p.templates.end(),
-                       [](const work_template& w) { return w.name.starts_with("deferred"); });
+                       [](const operation_template& w) { return w.name.starts_with("deferred"); });
   };
   const headed all(22);
   CHECK(busy_s(all.planned()) == Approx(busy_s(headed(0).planned())).epsilon(1e-12));
   CHECK(puts_off(all.planned()));
   headed one_stage = all, frozen = all, gathered = all, split = all, routed = all;
-  one_stage.work.par.pp = 1;
-  frozen.work.task = training_task::lora;
-  gathered.work.sharding = data_parallel_sharding::fsdp;
-  split.work.schedule = pipeline_schedule::zb_h1;
+  one_stage.workload.par.pp = 1;
+  frozen.workload.task = training_task::lora;
+  gathered.workload.sharding = data_parallel_sharding::fsdp;
+  split.workload.schedule = pipeline_schedule::zb_h1;
   routed.net = test::shipped("gb300-nvl72", "qwen3-30b-a3b").net;
   routed.software = test::shipped("gb300-nvl72", "qwen3-30b-a3b").software;
   routed.machine = test::shipped("gb300-nvl72", "qwen3-30b-a3b").machine;
@@ -155,9 +155,9 @@ TEST_CASE("Gradients of the LM head are put off where Megatron-Core would, and n
 
 TEST_CASE("Gradients of the last chunk leave when those of the LM head are done") {
   headed j(22);
-  j.work.par.dp = 2;
-  j.work.global_batch_size = 24;
-  j.work.place.gpus_per_domain = 1;
+  j.workload.par.dp = 2;
+  j.workload.global_batch_size = 24;
+  j.workload.place.gpus_per_domain = 1;
   j.machine.fabric.nic_bandwidth = 100.0_GBps;
   const plan p = j.planned();
   const timeline t = evaluate(p);
@@ -171,8 +171,8 @@ TEST_CASE("Gradients of the last chunk leave when those of the LM head are done"
 TEST_CASE("Sharding decides which collectives run, and how many bytes they take") {
   replica_pair r(1.0);
   const auto total = [&](data_parallel_sharding how, const std::string& name) {
-    r.work.sharding = how;
-    const plan p = plan_training(r.machine, r.software, r.net, r.work);
+    r.workload.sharding = how;
+    const plan p = plan_training(r.machine, r.software, r.net, r.workload);
     double sum = 0;
     for (const span& s : spans_of(p, evaluate(p), 0, stream_kind::data_parallel, name)) sum += s.end_s - s.begin_s;
     return sum;
@@ -182,8 +182,8 @@ TEST_CASE("Sharding decides which collectives run, and how many bytes they take"
   CHECK(total(replicated, "gradient all-reduce") == Approx(2 * reduce).epsilon(1e-9));
   CHECK(total(distributed_optimizer, "parameter all-gather") == Approx(reduce / 4).epsilon(1e-9));  // 1 byte for 4
   CHECK(total(replicated, "parameter all-gather") == 0);
-  r.work.sharding = fsdp;
-  const plan p = plan_training(r.machine, r.software, r.net, r.work);
+  r.workload.sharding = fsdp;
+  const plan p = plan_training(r.machine, r.software, r.net, r.workload);
   CHECK(p.classes[0].streams.size() == 1);  // waits in the layers instead
   // Each of two micro-batches gathers twice and reduces once; compute hides behind that.
   CHECK(evaluate(p).makespan.base() == Approx(2 * (2 * reduce / 4 + reduce)).epsilon(1e-3));
@@ -196,23 +196,24 @@ TEST_CASE("A folded step takes as long as one of every rank") {
   // 72 GPUs of one rack, then 576 of eight.
   for (const layout& l : {layout{4, 3, 1, 1, 6, 36}, layout{2, 3, 6, 2, 6, 36}, layout{4, 9, 2, 1, 16, 144}}) {
     test::shipped_job j = test::shipped("gb300-nvl72", "llama3.1-405b");
-    j.work.global_batch_size = l.batch;
-    j.work.par = {};
-    j.work.par.tp = l.tp, j.work.par.pp = l.pp, j.work.par.vp = l.vp, j.work.par.cp = l.cp, j.work.par.dp = l.dp;
-    j.work.par.sequence_parallel = true;
-    j.work.place.gpus_per_domain = 72;
-    j.work.schedule = l.vp > 1 ? pipeline_schedule::interleaved : pipeline_schedule::one_f_one_b;
+    j.workload.global_batch_size = l.batch;
+    j.workload.par = {};
+    j.workload.par.tp = l.tp, j.workload.par.pp = l.pp, j.workload.par.vp = l.vp, j.workload.par.cp = l.cp,
+    j.workload.par.dp = l.dp;
+    j.workload.par.sequence_parallel = true;
+    j.workload.place.gpus_per_domain = 72;
+    j.workload.schedule = l.vp > 1 ? pipeline_schedule::interleaved : pipeline_schedule::one_f_one_b;
     for (const auto sharding :
          {data_parallel_sharding::distributed_optimizer, data_parallel_sharding::replicated}) {
-      j.work.sharding = sharding;
-      REQUIRE(training_problems(j.machine, j.net, j.work).empty());
+      j.workload.sharding = sharding;
+      REQUIRE(training_problems(j.machine, j.net, j.workload).empty());
       const plan folded = j.planned(), every = j.planned(false);
       CHECK(folded.classes.size() == static_cast<std::size_t>(l.pp));
-      CHECK(every.classes.size() == static_cast<std::size_t>(j.work.par.gpus()));
+      CHECK(every.classes.size() == static_cast<std::size_t>(j.workload.par.gpus()));
       CHECK(evaluate(every).makespan.base() == Approx(evaluate(folded).makespan.base()).epsilon(1e-12));
       std::int64_t gpus = 0;
       for (const rank_class& c : folded.classes) gpus += c.multiplicity;
-      CHECK(gpus == j.work.par.gpus());
+      CHECK(gpus == j.workload.par.gpus());
     }
   }
 }
@@ -220,13 +221,13 @@ TEST_CASE("A folded step takes as long as one of every rank") {
 TEST_CASE("Too many passes to simulate are refused in words") {
   test::shipped_job j = test::shipped("gb300-nvl72", "llama3-70b");
   j.machine.racks = 100'000;
-  j.work.par.dp = 16'384;
-  j.work.global_batch_size = 16'384 * 64;
-  REQUIRE(training_problems(j.machine, j.net, j.work).empty());
+  j.workload.par.dp = 16'384;
+  j.workload.global_batch_size = 16'384 * 64;
+  REQUIRE(training_problems(j.machine, j.net, j.workload).empty());
   CHECK_THROWS_WITH(j.planned(false), Catch::Contains("fold equal ranks"));
-  j.work.par.dp = 1;
-  j.work.global_batch_size = 1 << 30;
-  const auto problems = training_problems(j.machine, j.net, j.work);
+  j.workload.par.dp = 1;
+  j.workload.global_batch_size = 1 << 30;
+  const auto problems = training_problems(j.machine, j.net, j.workload);
   REQUIRE(problems.size() == 1);
   CHECK_THAT(problems[0], Catch::Contains("4.29e+09 passes"));
 }
@@ -237,22 +238,22 @@ TEST_CASE("More work takes longer") {
     test::shipped_job more = j;
     change(more);
     INFO(what);
-    REQUIRE(training_problems(more.machine, more.net, more.work).empty());
+    REQUIRE(training_problems(more.machine, more.net, more.workload).empty());
     CHECK(more.step_s() > j.step_s());
   };
-  longer("sequence", [](auto& x) { x.work.seq_length *= 2; });
-  longer("batch", [](auto& x) { x.work.global_batch_size *= 2; });
+  longer("sequence", [](auto& x) { x.workload.seq_length *= 2; });
+  longer("batch", [](auto& x) { x.workload.global_batch_size *= 2; });
   longer("layers", [](auto& x) { x.net.layers.resize(84, x.net.layers.front()); });
   longer("hidden", [](auto& x) { x.net.hidden *= 2; });
   longer("vocabulary", [](auto& x) { x.net.vocab *= 2; });
-  longer("precision", [](auto& x) { x.work.gemm_precision = precision::bf16; });
-  longer("recompute", [](auto& x) { x.work.recompute.full = true; });
-  longer("no sequence parallelism", [](auto& x) { x.work.par.sequence_parallel = false; });
+  longer("precision", [](auto& x) { x.workload.gemm_precision = precision::bf16; });
+  longer("recompute", [](auto& x) { x.workload.recompute.full = true; });
+  longer("no sequence parallelism", [](auto& x) { x.workload.par.sequence_parallel = false; });
 }
 
 TEST_CASE("Better hardware and software are never slower, and those that bound the step are faster") {
   test::shipped_job j = test::shipped("gb300-nvl72", "llama3-70b");
-  j.work.par.tp = 8, j.work.par.pp = 8, j.work.par.cp = 2;  // groups that cross racks
+  j.workload.par.tp = 8, j.workload.par.pp = 8, j.workload.par.cp = 2;  // groups that cross racks
   const double before = j.step_s();
   const auto faster = [&](const char* what, const std::function<void(test::shipped_job&)>& change) {
     test::shipped_job better = j;
@@ -279,10 +280,11 @@ TEST_CASE("Better hardware and software are never slower, and those that bound t
 
 TEST_CASE("Problems of a layout are all told at once") {
   test::shipped_job j = test::shipped("gb300-nvl72", "llama3-70b");
-  CHECK(training_problems(j.machine, j.net, j.work).empty());
-  j.work.par.tp = 3, j.work.par.cp = 5, j.work.par.pp = 1, j.work.par.vp = 2, j.work.par.ep = 2;
-  j.work.global_batch_size = 7;
-  const auto problems = training_problems(j.machine, j.net, j.work);
+  CHECK(training_problems(j.machine, j.net, j.workload).empty());
+  j.workload.par.tp = 3, j.workload.par.cp = 5, j.workload.par.pp = 1, j.workload.par.vp = 2,
+  j.workload.par.ep = 2;
+  j.workload.global_batch_size = 7;
+  const auto problems = training_problems(j.machine, j.net, j.workload);
   const auto told = [&](const std::string& part) {
     return std::any_of(problems.begin(), problems.end(),
                        [&](const std::string& p) { return p.find(part) != std::string::npos; });
@@ -298,11 +300,11 @@ TEST_CASE("Problems of a layout are all told at once") {
 
 TEST_CASE("Interleaving asks for whole groups of micro-batches") {
   test::shipped_job j = test::shipped("gb300-nvl72", "llama3-70b");
-  j.work.par.vp = 4;
-  j.work.schedule = pipeline_schedule::interleaved;
-  CHECK(training_problems(j.machine, j.net, j.work).empty());
-  j.work.global_batch_size = 4 * 10;
-  const auto problems = training_problems(j.machine, j.net, j.work);
+  j.workload.par.vp = 4;
+  j.workload.schedule = pipeline_schedule::interleaved;
+  CHECK(training_problems(j.machine, j.net, j.workload).empty());
+  j.workload.global_batch_size = 4 * 10;
+  const auto problems = training_problems(j.machine, j.net, j.workload);
   REQUIRE(problems.size() == 1);
   CHECK(problems[0] ==
         "schedule interleaved needs a multiple of pp 4 micro-batches; the global batch gives each replica 10");

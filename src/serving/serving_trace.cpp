@@ -7,7 +7,7 @@
 namespace nvlsim {
 namespace {
 
-constexpr std::size_t most_lanes = 64;
+constexpr std::size_t max_workers = 64;
 constexpr const char *running_name = "running requests", *queued_name = "queued requests",
                      *kv_name = "KV cache used (fraction)";
 
@@ -40,22 +40,22 @@ void add_wait(waits& all, std::size_t at, double from, double to) {
 
 }  // namespace
 
-serving_picture draw_serving(const serving_run& run, const inference_workload& w, bool whole) {
+serving_picture trace_serving(const serving_run& run, const inference_workload& w, bool whole) {
   serving_picture out;
-  for (const iteration_use& u : run.uses) out.work.add_template(u.work);
-  const auto& lanes = run.outcome.lanes;
+  for (const iteration_use& u : run.uses) out.planned.add_template(u.operation);
+  const auto& workers = run.outcome.workers;
   const auto kv = static_cast<double>(run.kv_capacity_tokens);
-  for (std::size_t i = 0; i < (whole ? lanes.size() : std::min(lanes.size(), most_lanes)); ++i) {
-    const lane_record& l = lanes[i];
+  for (std::size_t i = 0; i < (whole ? workers.size() : std::min(workers.size(), max_workers)); ++i) {
+    const worker_record& l = workers[i];
     stream s;
     std::vector<span> spans;
     for (const traced_iteration& t : l.iterations) {
-      out.work.append(s, t.kind, {}, no_event, {t.decodes});
+      out.planned.append(s, t.kind, {}, no_event, {t.decodes});
       spans.push_back({t.begin_s, t.end_s});
     }
     const int gpus = l.prefills ? w.prefill_pool->tp * w.prefill_pool->attention_dp : w.tp * w.attention_dp;
     const char* what = l.prefills ? "prefill worker" : w.pooled() ? "decode worker" : "replica";
-    out.work.classes.push_back({fmt::format("{} {}", what, i), gpus, {std::move(s)}});
+    out.planned.classes.push_back({fmt::format("{} {}", what, i), gpus, {std::move(s)}});
     out.times.spans.push_back({std::move(spans)});
     out.counters.push_back({i, running_name, l.running.points()});
     out.counters.push_back({i, queued_name, l.queued.points()});
@@ -64,13 +64,13 @@ serving_picture draw_serving(const serving_run& run, const inference_workload& w
     out.counters.push_back({i, kv_name, std::move(used)});
   }
   out.times.makespan = seconds::from_base(run.outcome.end_s);
-  for (const lane_record& l : lanes) out.times.activities += l.iterations_in_all;
+  for (const worker_record& l : workers) out.times.activities += l.iterations_in_all;
   return out;
 }
 
 std::vector<trace_counter> count_over_time(const inference_run& run, const timeline& times,
                                            const std::vector<request_record>& requests) {
-  const std::size_t classes = std::min(times.spans.size(), most_lanes);
+  const std::size_t classes = std::min(times.spans.size(), max_workers);
   std::vector<time_series> running(classes), held(classes);
   waits queued(classes);
   const auto spans = [&](std::size_t c) -> const std::vector<span>& { return times.spans[c].front(); };
@@ -87,7 +87,7 @@ std::vector<trace_counter> count_over_time(const inference_run& run, const timel
       add_iterations(running[c], c < prefills ? run.pools->prefill[c] : run.pools->decode[c - prefills], spans(c));
   }
   for (const request_record& r : requests)
-    add_wait(queued, static_cast<std::size_t>(r.prompt_lane >= 0 ? r.prompt_lane : r.lane), r.arrival_s,
+    add_wait(queued, static_cast<std::size_t>(r.prompt_worker >= 0 ? r.prompt_worker : r.worker), r.arrival_s,
              r.admitted_s);
   std::vector<trace_counter> out;
   for (std::size_t c = 0; c < classes; ++c) {

@@ -1,4 +1,4 @@
-#include "serving/worker.hpp"
+#include "serving/batch_scheduler.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +7,7 @@
 
 namespace nvlsim {
 
-lane::lane(const schedule_limits& limits)
+batch_scheduler::batch_scheduler(const schedule_limits& limits)
     : set_(limits.settings), limits_(limits), exclusive_(set_.prefill == prefill_policy::exclusive),
       grows_(set_.preemption != preemption_policy::none), drafts_(limits.tokens_per_step != 1),
       ranks_(static_cast<std::size_t>(std::max(limits.ranks, 1))),
@@ -16,7 +16,7 @@ lane::lane(const schedule_limits& limits)
   set_.max_batch_size = std::min(set_.max_batch_size, set_.max_num_tokens);
 }
 
-std::uint32_t lane::new_slot(std::int32_t request, std::int64_t input, std::int64_t output) {
+std::uint32_t batch_scheduler::new_slot(std::int32_t request, std::int64_t input, std::int64_t output) {
   if (unused_.empty()) {
     unused_.push_back(static_cast<std::uint32_t>(slots_.size()));
     slots_.emplace_back();
@@ -32,7 +32,7 @@ std::uint32_t lane::new_slot(std::int32_t request, std::int64_t input, std::int6
   return i;
 }
 
-void lane::submit(std::int32_t request, std::int64_t input, std::int64_t output, names prefixes) {
+void batch_scheduler::submit(std::int32_t request, std::int64_t input, std::int64_t output, names prefixes) {
   const std::uint32_t i = new_slot(request, input, output);
   slots_[i].prefixes = prefixes;
   give_rank(slots_[i]);
@@ -40,7 +40,7 @@ void lane::submit(std::int32_t request, std::int64_t input, std::int64_t output,
   pending_ += input;
 }
 
-void lane::submit_cached(std::int32_t request, std::int64_t input, std::int64_t output) {
+void batch_scheduler::submit_cached(std::int32_t request, std::int64_t input, std::int64_t output) {
   const std::uint32_t i = new_slot(request, input, output);
   slots_[i].delivered = true;
   give_rank(slots_[i]);
@@ -49,13 +49,13 @@ void lane::submit_cached(std::int32_t request, std::int64_t input, std::int64_t 
 }
 
 /// Assigns a request to the rank with the fewest requests.
-void lane::give_rank(slot& s) {
+void batch_scheduler::give_rank(slot& s) {
   s.rank = static_cast<std::uint32_t>(std::min_element(in_hand_.begin(), in_hand_.end()) - in_hand_.begin());
   ++in_hand_[s.rank];
   ++queued_[s.rank];
 }
 
-iteration lane::step() {
+iteration batch_scheduler::step() {
   events_.admitted.clear();
   events_.first_tokens.clear();
   events_.finished.clear();
@@ -84,7 +84,7 @@ iteration lane::step() {
 
 /// The engine polls for new requests every `poll_interval` iterations, after iterations with prompts, and when
 /// idle.
-void lane::poll() {
+void batch_scheduler::poll() {
   if (decodes_ > 0 && !had_prompts_ && now_ < polled_ + set_.poll_interval) return;
   waiting_.insert(waiting_.end(), incoming_.begin(), incoming_.end());
   incoming_.clear();
@@ -92,8 +92,8 @@ void lane::poll() {
 }
 
 /// Whether prompts wait for others to fill an iteration.
-bool lane::holds_back() const {
-  if (waited_ >= set_.batch_wait_iterations || decodes_ == 0 || waiting_.empty() || in_work_ > 0) return false;
+bool batch_scheduler::holds_back() const {
+  if (waited_ >= set_.batch_wait_iterations || decodes_ == 0 || waiting_.empty() || in_progress_ > 0) return false;
   const double enough = set_.batch_wait_ratio * static_cast<double>(set_.max_num_tokens);
   double tokens = 0;
   for (auto i = waiting_.begin(); i != waiting_.end() && tokens < enough; ++i)
@@ -103,16 +103,16 @@ bool lane::holds_back() const {
 
 /// Whether prompts wait until each rank has one. Like the engine, counts iterations since they last did not wait,
 /// with or without prompts.
-bool lane::ranks_wait() {
+bool batch_scheduler::ranks_wait() {
   if (set_.rank_wait_iterations == 0 || ranks_ == 1) return false;
   const bool all = std::all_of(queued_.begin(), queued_.end(), [](std::int64_t n) { return n > 0; });
-  const bool ready = all || in_work_ > 0 || decodes_ < static_cast<std::int64_t>(ranks_);
+  const bool ready = all || in_progress_ > 0 || decodes_ < static_cast<std::int64_t>(ranks_);
   if (!ready && ++rank_waited_ < set_.rank_wait_iterations) return true;
   rank_waited_ = 0;
   return false;
 }
 
-void lane::decode(iteration& it) {
+void batch_scheduler::decode(iteration& it) {
   if (grows_) make_room(it);
   steps_ += decodes_;  // a decode first caches the token of its last step
   it.decodes = decodes_;
@@ -127,11 +127,11 @@ void add_prompt(iteration& it, std::int64_t take, std::int64_t done) {
 }
 
 /// Fills the rest of the token budget with prompts in order. A rank that cannot finish its prompt takes no other.
-void lane::add_prompts(iteration& it) {
+void batch_scheduler::add_prompts(iteration& it) {
   std::int64_t room = set_.max_num_tokens - it.decodes;
   for (std::size_t at = 0; room > 0 && at < std::min(waiting_.size(), ranks_);) {
     const std::uint32_t i = waiting_[at];
-    if (at >= in_work_ && (slots_[i].swapped || slots_[i].delivered || !admit(i, it, room))) return;
+    if (at >= in_progress_ && (slots_[i].swapped || slots_[i].delivered || !admit(i, it, room))) return;
     slot& s = slots_[i];
     const std::int64_t take = std::min({room, rank_tokens_, s.input - s.done});
     add_prompt(it, take, s.done);
@@ -148,26 +148,26 @@ void lane::add_prompts(iteration& it) {
 }
 
 /// Whether the next prompt may be split at the token budget.
-bool lane::may_cut(const slot& s, const iteration& it) const {
+bool batch_scheduler::may_cut(const slot& s, const iteration& it) const {
   if (set_.prefill == prefill_policy::chunked) return true;
   return (exclusive_ || s.resumes) && s.input - s.done > rank_tokens_ && (it.prompt_tokens == 0 || ranks_ > 1);
 }
 
-std::int64_t lane::tokens_of(std::int64_t steps) const {
+std::int64_t batch_scheduler::tokens_of(std::int64_t steps) const {
   return std::llround(limits_.tokens_per_step * static_cast<double>(steps));
 }
 
-std::int64_t lane::in_blocks(double tokens) const {
+std::int64_t batch_scheduler::in_blocks(double tokens) const {
   const std::int64_t block = limits_.kv_block_tokens;
   return (static_cast<std::int64_t>(std::ceil(tokens)) + block - 1) / block * block;
 }
 
 /// KV tokens that admission reserves.
-std::int64_t lane::reservation(const slot& s) const {
+std::int64_t batch_scheduler::reservation(const slot& s) const {
   return in_blocks(static_cast<double>(s.input) + set_.kv_reserve * static_cast<double>(s.output)) + beside(s);
 }
 
-std::int64_t lane::cached_tokens(names prefixes, std::int64_t input) const {
+std::int64_t batch_scheduler::cached_tokens(names prefixes, std::int64_t input) const {
   if (!set_.prefix_cache) return 0;
   // The last token is always computed, because its output is needed.
   const auto whole = static_cast<std::size_t>((input - 1) / limits_.prefix_tokens);
@@ -175,7 +175,7 @@ std::int64_t lane::cached_tokens(names prefixes, std::int64_t input) const {
          limits_.prefix_tokens;
 }
 
-bool lane::admit(std::uint32_t i, const iteration& it, std::int64_t room) {
+bool batch_scheduler::admit(std::uint32_t i, const iteration& it, std::int64_t room) {
   slot& s = slots_[i];
   if (full() || refused_at_ == frees_) return false;
   const std::int64_t hit = cached_tokens(s.prefixes, s.input);
@@ -185,7 +185,7 @@ bool lane::admit(std::uint32_t i, const iteration& it, std::int64_t room) {
     refused_at_ = frees_;
     return false;
   }
-  ++in_work_;
+  ++in_progress_;
   if (!s.resumes) --queued_[s.rank];
   s.done = hit;
   pending_ -= hit;
@@ -196,7 +196,7 @@ bool lane::admit(std::uint32_t i, const iteration& it, std::int64_t room) {
 
 /// Allocates the memory of a request if `asked` tokens are free. Its leading `shared` blocks are in the prefix
 /// cache.
-bool lane::take_memory(slot& s, std::int64_t asked) {
+bool batch_scheduler::take_memory(slot& s, std::int64_t asked) {
   const std::int64_t prefix = std::int64_t{s.shared} * limits_.prefix_tokens;
   std::int64_t woken = 0;
   for (std::uint32_t b = 0; b < s.shared; ++b)
@@ -215,14 +215,14 @@ bool lane::take_memory(slot& s, std::int64_t asked) {
   return true;
 }
 
-void lane::evict_idle() {
+void batch_scheduler::evict_idle() {
   while (cache_.idle() > 0 && kv_tokens_ + static_cast<std::int64_t>(cache_.idle()) * limits_.prefix_tokens >
                                   limits_.kv_capacity_tokens)
     cache_.evict();
 }
 
 /// Makes computed whole blocks available to others. A shared block is held once for all its users.
-void lane::share_blocks(slot& s, std::int64_t tokens) {
+void batch_scheduler::share_blocks(slot& s, std::int64_t tokens) {
   if (!set_.prefix_cache) return;
   const auto whole =
       std::min<std::size_t>(static_cast<std::size_t>(tokens / limits_.prefix_tokens), s.prefixes.size());
@@ -235,7 +235,7 @@ void lane::share_blocks(slot& s, std::int64_t tokens) {
   }
 }
 
-void lane::free_memory(slot& s) {
+void batch_scheduler::free_memory(slot& s) {
   kv_tokens_ -= s.own;
   // The end of a prompt is evicted first: its beginning is more likely to be reused.
   for (std::uint32_t b = s.shared; b-- > 0;)
@@ -247,18 +247,18 @@ void lane::free_memory(slot& s) {
 }
 
 /// A prompt is complete, and this iteration yields its next token.
-void lane::finish_prompt(std::size_t at) {
+void batch_scheduler::finish_prompt(std::size_t at) {
   const std::uint32_t i = waiting_[at];
   slot& s = slots_[i];
   (s.resumes ? events_.resumed : events_.first_tokens).push_back(s.request);
   share_blocks(s, s.input);
-  --in_work_;
+  --in_progress_;
   waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(at));
   join(i, false);
 }
 
 /// Starts decoding in the next iteration, or in this one.
-void lane::join(std::uint32_t i, bool decodes_now) {
+void batch_scheduler::join(std::uint32_t i, bool decodes_now) {
   slot& s = slots_[i];
   // An exclusive prefill iteration has no decodes.
   s.joined = decoded_ + (exclusive_ || decodes_now ? 0 : 1);
@@ -271,7 +271,7 @@ void lane::join(std::uint32_t i, bool decodes_now) {
 }
 
 /// Removes a running sequence from the sums.
-void lane::stop(slot& s) {
+void batch_scheduler::stop(slot& s) {
   if (grows_) {
     if (!drafts_) phase_of(s) -= 1;
     s.own += in_blocks(static_cast<double>(cached(s))) - in_blocks(static_cast<double>(s.input));
@@ -282,7 +282,7 @@ void lane::stop(slot& s) {
 }
 
 /// Removes requests that get their last token in this iteration.
-void lane::end_requests() {
+void batch_scheduler::end_requests() {
   while (!endings_.empty() && endings_.top().at <= decoded_) {
     const ending e = endings_.top();
     endings_.pop();
@@ -300,20 +300,20 @@ void lane::end_requests() {
 }
 
 /// A sequence needs a new block when all of its blocks are full, once per block size.
-std::int64_t& lane::phase_of(const slot& s) {
+std::int64_t& batch_scheduler::phase_of(const slot& s) {
   const auto block = static_cast<std::int64_t>(by_phase_.size());
   const std::int64_t phase = (s.input - static_cast<std::int64_t>(s.joined)) % block;
   return by_phase_[static_cast<std::size_t>(phase < 0 ? phase + block : phase)];
 }
 
 /// KV tokens to allocate for the next step of a sequence, in blocks.
-std::int64_t lane::next_blocks(const slot& s) const {
+std::int64_t batch_scheduler::next_blocks(const slot& s) const {
   const auto held = [&](std::int64_t steps) { return in_blocks(static_cast<double>(s.input + tokens_of(steps))); };
   return held(steps_of(s) + 1) - held(steps_of(s));
 }
 
 /// Registers the first step after `steps` that needs a new block.
-void lane::await_growth(std::uint32_t i, std::int64_t steps) {
+void batch_scheduler::await_growth(std::uint32_t i, std::int64_t steps) {
   const slot& s = slots_[i];
   const std::int64_t cached = s.input + tokens_of(steps), room = in_blocks(static_cast<double>(cached)) - cached;
   std::int64_t step = steps + static_cast<std::int64_t>(static_cast<double>(room) / limits_.tokens_per_step);
@@ -322,7 +322,7 @@ void lane::await_growth(std::uint32_t i, std::int64_t steps) {
   by_iteration_[s.joined + static_cast<std::size_t>(step)].emplace_back(i, s.life);
 }
 
-std::int64_t lane::growth() const {
+std::int64_t batch_scheduler::growth() const {
   if (drafts_) {
     std::int64_t tokens = 0;
     if (const auto due = by_iteration_.find(decoded_); due != by_iteration_.end())
@@ -336,7 +336,7 @@ std::int64_t lane::growth() const {
 }
 
 /// Frees memory for new blocks of this iteration's decodes.
-void lane::make_room(iteration& it) {
+void batch_scheduler::make_room(iteration& it) {
   while (kv_tokens_ + growth() > limits_.kv_capacity_tokens) preempt(it);
   const std::int64_t more = growth();
   if (const auto due = by_iteration_.extract(decoded_))
@@ -347,7 +347,7 @@ void lane::make_room(iteration& it) {
   evict_idle();
 }
 
-std::uint32_t lane::last_admitted() {
+std::uint32_t batch_scheduler::last_admitted() {
   while (slots_[admitted_.back().first].life != admitted_.back().second) admitted_.pop_back();
   const std::uint32_t i = admitted_.back().first;
   admitted_.pop_back();
@@ -355,16 +355,16 @@ std::uint32_t lane::last_admitted() {
 }
 
 /// The last admitted request releases its memory and returns to the front of the queue.
-void lane::preempt(iteration& it) {
+void batch_scheduler::preempt(iteration& it) {
   preempted_now_ = true;
   const std::uint32_t i = last_admitted();
   slot& s = slots_[i];
-  if (in_work_ > 0 && waiting_[in_work_ - 1] == i) {  // a prompt in progress
+  if (in_progress_ > 0 && waiting_[in_progress_ - 1] == i) {  // a prompt in progress
     events_.recomputed_tokens += s.done;
     pending_ += s.done;
     if (!s.resumes) ++queued_[s.rank];
     s.done = 0;
-    --in_work_;
+    --in_progress_;
   } else {
     events_.preempted.push_back(s.request);
     stop(s);
@@ -383,13 +383,13 @@ void lane::preempt(iteration& it) {
       s.done = 0;
       pending_ += s.input;
     }
-    waiting_.insert(waiting_.begin() + static_cast<std::ptrdiff_t>(in_work_), i);
+    waiting_.insert(waiting_.begin() + static_cast<std::ptrdiff_t>(in_progress_), i);
   }
   free_memory(s);
 }
 
 /// Resumes sequences whose cache is in CPU memory or has arrived from another worker, as soon as there is room.
-void lane::take_up_cached(iteration& it) {
+void batch_scheduler::take_up_cached(iteration& it) {
   while (!waiting_.empty()) {
     const std::uint32_t i = waiting_.front();
     slot& s = slots_[i];

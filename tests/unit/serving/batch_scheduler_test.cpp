@@ -1,4 +1,4 @@
-#include "serving/worker.hpp"
+#include "serving/batch_scheduler.hpp"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -26,9 +26,9 @@ struct totals {
   bool within = true;
 };
 
-/// Sends `count` requests at once, lengths from a fixed seed, and runs the lane dry.
+/// Sends `count` requests at once, lengths from a fixed seed, and runs the worker dry.
 totals run_dry(const schedule_limits& l, int count, std::int64_t& inputs, std::int64_t& outputs) {
-  lane one(l);
+  batch_scheduler one(l);
   std::mt19937_64 g(7);
   inputs = outputs = 0;
   for (int i = 0; i < count; ++i) {
@@ -53,7 +53,7 @@ totals run_dry(const schedule_limits& l, int count, std::int64_t& inputs, std::i
   return t;
 }
 
-TEST_CASE("Lane conserves work through preemption by recompute") {
+TEST_CASE("Worker conserves work through preemption by recompute") {
   for (const prefill_policy prefill :
        {prefill_policy::chunked, prefill_policy::whole_prompt, prefill_policy::exclusive}) {
     schedule_limits l = limits_with(preemption_policy::recompute, 640, 16);
@@ -71,7 +71,7 @@ TEST_CASE("Lane conserves work through preemption by recompute") {
 }
 
 std::vector<iteration> iterations_of(const schedule_limits& l) {
-  lane one(l);
+  batch_scheduler one(l);
   std::mt19937_64 g(11);
   for (int i = 0; i < 60; ++i)
     one.submit(i, static_cast<std::int64_t>(1 + g() % 120), static_cast<std::int64_t>(1 + g() % 90));
@@ -80,7 +80,7 @@ std::vector<iteration> iterations_of(const schedule_limits& l) {
   return out;
 }
 
-TEST_CASE("Lane with drafts grows caches as one without does when a step gives one token") {
+TEST_CASE("Worker with drafts grows caches as one without does when a step gives one token") {
   for (const auto preemption : {preemption_policy::recompute, preemption_policy::swap})
     for (const prefill_policy prefill : {prefill_policy::chunked, prefill_policy::exclusive}) {
       schedule_limits l = limits_with(preemption, 640, 16);
@@ -91,7 +91,7 @@ TEST_CASE("Lane with drafts grows caches as one without does when a step gives o
     }
 }
 
-TEST_CASE("Lane with drafts preempts, holds no more than there is, and ends every request") {
+TEST_CASE("Worker with drafts preempts, holds no more than there is, and ends every request") {
   for (const auto preemption : {preemption_policy::recompute, preemption_policy::swap})
     for (const int block : {1, 16}) {
       schedule_limits l = limits_with(preemption, 640, block);
@@ -106,11 +106,11 @@ TEST_CASE("Lane with drafts preempts, holds no more than there is, and ends ever
     }
 }
 
-TEST_CASE("Lane decodes caches that come from elsewhere, and computes only what it gave up") {
+TEST_CASE("Worker decodes caches that come from elsewhere, and computes only what it gave up") {
   for (const auto preemption : {preemption_policy::none, preemption_policy::recompute, preemption_policy::swap}) {
     schedule_limits l = limits_with(preemption, 640, 16);
     if (preemption == preemption_policy::none) l.settings.kv_reserve = 1;
-    lane one(l);
+    batch_scheduler one(l);
     std::mt19937_64 g(7);
     std::int64_t left = 0, decodes = 0, prompt_tokens = 0, preempted = 0, recomputed = 0, resumed = 0, taken = 0,
                  finished = 0;
@@ -140,7 +140,7 @@ TEST_CASE("Lane decodes caches that come from elsewhere, and computes only what 
   }
 }
 
-TEST_CASE("Lane conserves work through preemption by swapping") {
+TEST_CASE("Worker conserves work through preemption by swapping") {
   for (const prefill_policy prefill : {prefill_policy::chunked, prefill_policy::exclusive}) {
     schedule_limits l = limits_with(preemption_policy::swap, 640, 16);
     l.settings.prefill = prefill;
@@ -156,12 +156,12 @@ TEST_CASE("Lane conserves work through preemption by swapping") {
   }
 }
 
-TEST_CASE("Lane that never fills its cache preempts nobody and holds less than reservations") {
+TEST_CASE("Worker that never fills its cache preempts nobody and holds less than reservations") {
   std::int64_t inputs = 0, outputs = 0;
   const totals t = run_dry(limits_with(preemption_policy::recompute, 1 << 20, 16), 60, inputs, outputs);
   CHECK(t.preempted == 0);
   CHECK(t.prompt_tokens == inputs);
-  lane grown(limits_with(preemption_policy::recompute, 1 << 20, 16));
+  batch_scheduler grown(limits_with(preemption_policy::recompute, 1 << 20, 16));
   grown.submit(0, 20, 100);
   grown.step();
   CHECK(grown.kv_tokens() == 32);
@@ -171,11 +171,11 @@ TEST_CASE("Lane that never fills its cache preempts nobody and holds less than r
   CHECK(grown.kv_tokens() == 48);
 }
 
-TEST_CASE("Lane computes only what its prefix cache lacks") {
+TEST_CASE("Worker computes only what its prefix cache lacks") {
   schedule_limits l = limits_with(preemption_policy::none, 1 << 20, 16);
   l.settings.prefix_cache = true;
   l.prefix_tokens = 32;
-  lane one(l);
+  batch_scheduler one(l);
   const std::vector<prefix_cache::name> first = {1, 2, 3, 4}, second = {1, 2, 9, 10};
   one.submit(0, 130, 3, first);
   CHECK(one.step().prompt_tokens == 130);
@@ -192,11 +192,11 @@ TEST_CASE("Lane computes only what its prefix cache lacks") {
   CHECK(one.step().prompt_tokens == 2);  // kept after its request has gone
 }
 
-TEST_CASE("Lane gives up cached blocks used longest ago when requests need the room") {
+TEST_CASE("Worker gives up cached blocks used longest ago when requests need the room") {
   schedule_limits l = limits_with(preemption_policy::none, 256, 16);
   l.settings.prefix_cache = true;
   l.prefix_tokens = 32;
-  lane one(l);
+  batch_scheduler one(l);
   const auto serve = [&](std::int32_t i, const std::vector<prefix_cache::name>& names) {
     one.submit(i, 97, 1, names);
     const std::int64_t computed = one.step().prompt_tokens;

@@ -1,4 +1,4 @@
-// Scheduler of one lane: contents of successive iterations, independent of their times.
+// Scheduler of one worker: contents of successive iterations, independent of their times.
 // [docs/models-and-assumptions.md#inference-scheduler]
 #pragma once
 
@@ -21,7 +21,7 @@ namespace nvlsim {
 void add_prompt(iteration& it, std::int64_t take, std::int64_t done);
 
 /// Keeps sums over running sequences, so the cost of an iteration is proportional to changes, not to the batch.
-class lane {
+class batch_scheduler {
  public:
   using names = std::span<const prefix_cache::name>;
   /// Events of an iteration, by request number.
@@ -38,19 +38,21 @@ class lane {
     std::int64_t recomputed_tokens = 0;    ///< cached tokens dropped
   };
 
-  explicit lane(const schedule_limits& limits);
+  explicit batch_scheduler(const schedule_limits& limits);
 
   /// Submits a request. `prefixes` must outlive it.
   void submit(std::int32_t request, std::int64_t input, std::int64_t output, names prefixes = {});
   /// Submits a request with the cache of its prompt and its first token. It decodes as soon as there is room.
   void submit_cached(std::int32_t request, std::int64_t input, std::int64_t output);
   bool idle() const { return decodes_ == 0 && waiting_.empty() && incoming_.empty(); }
-  /// Schedules the next iteration. Requires a lane that is not idle. Throws internal_error if a request fits no
+  /// Schedules the next iteration. Requires a worker that is not idle. Throws internal_error if a request fits no
   /// iteration.
   iteration step();
   const events& last() const { return events_; }
 
-  std::int64_t queued() const { return static_cast<std::int64_t>(waiting_.size() + incoming_.size() - in_work_); }
+  std::int64_t queued() const {
+    return static_cast<std::int64_t>(waiting_.size() + incoming_.size() - in_progress_);
+  }
   std::int64_t kv_tokens() const { return kv_tokens_; }  ///< allocated to requests, in whole blocks
   std::int64_t peak_kv_tokens() const { return peak_kv_tokens_; }
   /// Remaining prompt tokens plus cached tokens of running sequences.
@@ -109,7 +111,7 @@ class lane {
   std::int64_t beside(const slot& s) const { return limits_.sequence.beside(s.input + s.output); }
   std::int64_t steps_of(const slot& s) const { return static_cast<std::int64_t>(decoded_ - s.joined); }
   /// Whether the batch is full, including prompts in progress.
-  bool full() const { return decodes_ + static_cast<std::int64_t>(in_work_) >= set_.max_batch_size; }
+  bool full() const { return decodes_ + static_cast<std::int64_t>(in_progress_) >= set_.max_batch_size; }
   std::int64_t tokens_of(std::int64_t steps) const;
   std::int64_t cached(const slot& s) const { return s.input + tokens_of(steps_of(s)); }
   std::int64_t context() const { return inputs_ + tokens_of(steps_); }
@@ -125,10 +127,10 @@ class lane {
   events events_;
   std::vector<slot> slots_;
   std::vector<std::uint32_t> unused_;
-  /// Requests not polled yet, and waiting ones in order. The first `in_work_` waiting ones are prompts in
+  /// Requests not polled yet, and waiting ones in order. The first `in_progress_` waiting ones are prompts in
   /// progress.
   std::deque<std::uint32_t> incoming_, waiting_;
-  std::size_t in_work_ = 0;
+  std::size_t in_progress_ = 0;
   std::vector<std::pair<std::uint32_t, std::uint32_t>>
       admitted_;  ///< slot and life in order of admission; may include ended ones
   std::priority_queue<ending, std::vector<ending>, std::greater<>> endings_;
@@ -146,28 +148,28 @@ class lane {
   std::size_t decoded_ = 0;  ///< iterations in which sequences could decode
 };
 
-/// A lane and its current iteration.
-struct lane_at_work {
-  explicit lane_at_work(const schedule_limits& l) : engine(l) {}
+/// A worker and its current iteration.
+struct worker_state {
+  explicit worker_state(const schedule_limits& l) : scheduler(l) {}
 
-  lane engine;
+  batch_scheduler scheduler;
   iteration now;
   bool busy = false;
   std::int64_t in_hand = 0;  ///< requests submitted and not finished
   double port_free = 0;      ///< time when all its caches have been sent
 
   /// Includes the current iteration: a worker in the last iteration of a prompt is not free.
-  std::int64_t load() const { return engine.load() + (busy ? now.prompt_tokens : 0); }
+  std::int64_t load() const { return scheduler.load() + (busy ? now.prompt_tokens : 0); }
 };
 
-/// The lane of `count` with the smallest `load(lane)`; among equal ones the next in turn.
+/// The worker of `count` with the smallest `load(worker)`; among equal ones the next in turn.
 template <class Load>
 std::size_t least_in_turn(std::size_t count, std::size_t& turn, Load load) {
   std::size_t best = turn % count;
-  auto least = load(best);
+  auto min = load(best);
   for (std::size_t k = 1; k < count; ++k) {
     const std::size_t i = (turn + k) % count;
-    if (const auto x = load(i); x < least) best = i, least = x;
+    if (const auto x = load(i); x < min) best = i, min = x;
   }
   turn = best + 1;
   return best;
