@@ -139,7 +139,7 @@ void transfer(const problem_of_pool& q, const std::string& to,
       const gpu_spec& s = *hardware.at(g);
       const bool rate = k.member == "tensor_rate";
       const double power = (target.tdp - target.idle_power) / (s.tdp - s.idle_power);
-      const double ultra = (target.ultra ? at.at(g).ultra_factor : 1) / (s.ultra ? at.at(g).ultra_factor : 1);
+      const double factor = at.at(g).ultra_factor, ultra = (target.ultra ? factor : 1) / (s.ultra ? factor : 1);
       sum += std::log(k.get(at.at(g)) * (rate ? std::pow(power, at.at(g).power_exponent) * ultra : 1));
     }
     k.set(at.at(to), std::exp(sum / static_cast<double>(from.size())));

@@ -117,7 +117,7 @@ double get_server(const front_end_costs& f, const std::string& field) {
   if (field == "sequence_host") return f.sequence_host.base();
   if (field == "request_host") return f.request_host.base();
   if (field == "prompt_token_delay") return f.prompt_token_delay.base();
-  return field == "first_token_delay" ? f.first_token_delay.base() : f.first_token_iterations;
+  return field == "first_token_delay" ? f.first_token_delay.base() : f.first_token_iterations.read();
 }
 void set_server(front_end_costs& f, const std::string& field, double x) {
   if (field == "sequence_host") f.sequence_host = seconds::from_base(x);

@@ -57,7 +57,7 @@ std::shared_ptr<const schedule_summary> schedule_cache::schedule_of(const infere
     requests = std::min(requests, static_cast<std::int64_t>(4 * batch) + 1);
   }
   // All caches that never fill are equivalent.
-  const std::int64_t in_flight = l.concurrency > 0 ? l.concurrency : std::min(requests, set.max_batch_size);
+  const std::int64_t in_flight = l.concurrency > 0 ? l.concurrency : std::min(requests, set.max_batch_size.read());
   const double longest = w.input.mean * (1 + w.input.spread) + w.output.mean * (1 + w.output.spread);
   const std::int64_t max = in_flight * held_tokens(l, std::llround(longest) + 2);
   if (max < memory.kv_capacity_tokens) l.kv_capacity_tokens = no_limit, l.sequence = {};

@@ -44,7 +44,7 @@ class space final : public search_space {
     machine_.racks = std::max(
         machine_.racks, static_cast<int>((o.gpus + machine_.gpus_per_rack() - 1) / machine_.gpus_per_rack()));
     everywhere = {{"/platform/racks", machine_.racks}};
-    name_metrics(needs_clock(w));
+    name_metrics(needs_clock(s.stack, w));
     const engine_settings own = settings_of(*s.stack.inference, w);
     const allowed_values allowed(o.restrictions, known_parameters(w, own), problems);
     if (!problems.empty()) return;
