@@ -166,7 +166,7 @@ kernel_cost moe(const question& q) {
                    .load = a.skew > 0 ? skewed_load(r, a.skew) : balanced_load(r)});
 }
 constexpr double default_scan_chunk = 128;
-double scan_words_per_sm(const stack& s) { return s.training ? s.training->scan_words_per_sm : 0; }
+double scan_words_per_sm(const stack& s) { return s.training ? s.training->scan_words_per_sm.read() : 0; }
 kernel_cost scan(const question& q) {
   const kernel_arguments& a = q.asked;
   const scan_shape s{.tokens = a.tokens,
