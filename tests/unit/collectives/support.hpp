@@ -28,7 +28,7 @@ inline platform machine(int nvlink_generation, const std::string& fabric, bandwi
   p.gpu.nvlink_generation = nvlink_generation;
   const auto domain = shipped().measured_on.find("nvlink" + std::to_string(nvlink_generation));
   const bool known = domain != shipped().measured_on.end() && domain->second.nvlink;
-  p.gpu.nvlink = known ? *domain->second.nvlink : nvlink_generation == 6 ? 1800.0_GBps : 900.0_GBps;
+  p.gpu.nvlink = known ? domain->second.nvlink->read() : nvlink_generation == 6 ? 1800.0_GBps : 900.0_GBps;
   p.fabric.name = fabric;
   p.fabric.nic_bandwidth = nic;
   p.fabric.sharp = sharp;

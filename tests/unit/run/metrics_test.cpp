@@ -35,7 +35,7 @@ std::vector<std::string> expected_metrics(const scenario& s) {
   for (const metric& m : metrics_of(kind_of(s)))
     if (m.needs == metric_needs::nothing ||
         (m.needs == metric_needs::token_budget ? training && training->token_budget
-                                               : served && needs_clock(*served)))
+                                               : served && needs_clock(s.stack, *served)))
       out.emplace_back(m.name);
   return out;
 }
@@ -155,7 +155,7 @@ TEST_CASE("Factors are counted from the run and not solved from the metric") {
 
 TEST_CASE("The number of simulated activities is the engine's") {
   const auto activities = [](const scenario& s, bool engine) {
-    return *run_scenario(s, {.explained = false, .engine = engine})
+    return *run_scenario(s, {.explained = false, .simulate = engine})
                 .outcome.simulation.find("activities")
                 ->integer();
   };
