@@ -8,7 +8,9 @@
 #include "nvlsim/config/document.hpp"
 #include "nvlsim/output/output.hpp"
 #include "nvlsim/platform/load.hpp"
+#include "nvlsim/scenario/inputs.hpp"
 #include "nvlsim/scenario/scenario.hpp"
+#include "nvlsim/stack/compose.hpp"
 #include "nvlsim/stack/load.hpp"
 #include "nvlsim/units/units_text.hpp"
 #include "scenario/source.hpp"
@@ -70,14 +72,14 @@ TEST_CASE("A quantity is written so that it reads as the same number") {
 }
 
 TEST_CASE("A stack's constants are all written") {
-  for (const std::string& name : config::names_in(root / "platforms/stacks")) {
+  const data_folders data = folders_under(root);
+  for (const std::string& name : stack_names(data.stacks)) {
     INFO(name);
     diagnostics problems;
-    config::document doc = config::load_named(root / "platforms/stacks", "stack", name, {}, problems);
-    const stack s = read_stack(doc, name, problems);
+    const loaded<stack> s = load_stack(name, data, {}, {}, problems);
     problems.throw_if_any();
-    const value written = write_stack(s);
-    for (const config::provenance& p : doc.sources) {
+    const value written = write_stack(s.content);
+    for (const config::provenance& p : s.source.sources) {
       const bool of_errors = p.pointer.starts_with("/collectives/spreads") ||
                              p.pointer.starts_with("/kernel_spreads") ||
                              p.pointer.starts_with("/training/residuals");
