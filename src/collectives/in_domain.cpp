@@ -146,6 +146,10 @@ estimate in_domain(const call& c, const domain_collective& d, const protocol_tun
     const seconds t = protocol_time(d, c, static_cast<protocol>(j), std::max(c.size, first[j]));
     if (t < best.time) best = {t, protocol_names[j]};
   }
+  // A library that prefers a protocol which the domain lacks falls back to those that every domain has.
+  if (best.time == never)
+    for (const protocol p : {ll, simple})
+      if (const seconds t = protocol_time(d, c, p, c.size); t < best.time) best = {t, protocol_names[p]};
   // No published sweep shows the switch gathering or scattering.
   best.derived = best.algorithm == protocol_names[nvls] && c.kind != collective::all_reduce;
   return best;

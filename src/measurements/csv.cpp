@@ -61,7 +61,7 @@ csv_table read_csv(const std::filesystem::path& file) {
   std::vector<problem> problems;
   for (std::size_t i = 0; i < out.columns.size(); ++i)
     if (!columns->emplace(out.columns[i], i).second && !out.columns[i].empty())
-      problems.push_back({file.string(), "", fmt::format("two columns are called {}", out.columns[i]), {}});
+      problems.push_back({file.string(), "", fmt::format("column {} occurs twice", out.columns[i]), {}});
   for (std::size_t i = 1; i < all.size(); ++i) {
     if (all[i].size() != out.columns.size())
       problems.push_back({file.string(),

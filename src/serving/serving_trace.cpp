@@ -64,7 +64,6 @@ serving_picture trace_serving(const serving_run& run, const inference_workload& 
     out.counters.push_back({i, kv_name, std::move(used)});
   }
   out.times.makespan = seconds::from_base(run.outcome.end_s);
-  for (const worker_record& l : workers) out.times.activities += l.iterations_in_all;
   return out;
 }
 

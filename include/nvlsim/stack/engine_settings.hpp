@@ -223,7 +223,8 @@ inline constexpr auto fields = std::to_array<engine_field>({
      .idle =
          [](const engine_settings& s, const engine_use& u) {
            if (s.rank_wait_iterations == 0) return std::string_view();
-           return never_waits(s, u, u.attention_dp <= 1, "attention_dp is 1, so there are no other ranks to wait for");
+           return never_waits(s, u, u.attention_dp <= 1,
+                              "attention_dp is 1, so there are no other ranks to wait for");
          }},
     {.name = "poll_interval",
      .aliases = {"scheduler_recv_interval"},

@@ -32,11 +32,11 @@ struct engine_costs {
   constant<seconds> qk_norm_time;        ///< per layer with query and key norms
   constant<seconds> prefill_layer_host;  ///< per layer, in iterations without a CUDA graph: those with prompts or
                                          ///< too many decodes
-  constant<seconds> expert_layer_time;  ///< per layer with experts: routing, permutation and grouped launches
-  constant<seconds> exchange_time;      ///< per layer with experts, under attention data parallelism: latency of
-                                    ///< dispatch and combine
-  constant<seconds> scan_layer_time;           ///< per linear-attention or Mamba layer: recurrence kernels
-  constant<seconds> indexer_layer_time;        ///< per sparse-attention layer: selecting keys
+  constant<seconds> expert_layer_time;   ///< per layer with experts: routing, permutation and grouped launches
+  constant<seconds> exchange_time;       ///< per layer with experts, under attention data parallelism: latency of
+                                         ///< dispatch and combine
+  constant<seconds> scan_layer_time;     ///< per linear-attention or Mamba layer: recurrence kernels
+  constant<seconds> indexer_layer_time;  ///< per sparse-attention layer: selecting keys
   constant<double> elementwise_vectors = 12;   ///< hidden vectors moved per token and layer
   constant<double> launch_factor = 1;          ///< multiplies launches of GEMMs and decode attention
   constant<double> stream_factor = 1;          ///< multiplies the rate at which GEMMs read weights

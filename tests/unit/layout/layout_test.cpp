@@ -130,7 +130,7 @@ TEST_CASE("Placement says every reason why a job cannot sit on a platform") {
   CHECK(placement_problems({}, {64}, racks_of(18, 1)).empty());
   const auto problems = placement_problems(par, {76}, racks_of(18, 8));
   REQUIRE(problems.size() == 3);
-  CHECK(problems[0] == "placement uses 76 GPUs of an NVLink domain, which has only 72");
+  CHECK(problems[0] == "the placement uses 76 GPUs of an NVLink domain, which has only 72");
   CHECK(problems[1] == "tensor parallelism of 80 exceeds the 76 GPUs used in one NVLink domain");
   CHECK(problems[2] ==
         "tp 80 x pp 2 x cp 1 x dp 8 = 1280 GPUs need 17 NVLink domains at 76 GPUs each; the platform has 8");

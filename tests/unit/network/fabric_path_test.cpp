@@ -78,7 +78,7 @@ TEST_CASE("More broken than there is is refused, with how many there are") {
   p.fabric.failed_spines = 31;
   CHECK(share(p) == Approx(1.0 / 32));
   p.fabric.failed_spines = 32;
-  CHECK_THROWS_WITH(share(p), Contains("32 failed") && Contains("has 32"));
+  CHECK_THROWS_WITH(share(p), Contains("32 failed") && Contains("has only 32"));
   p.fabric.failed_spines = 0;
   p.fabric.failed_cables = 72;
   CHECK_THROWS_WITH(share(p), Contains("72 failed") && Contains("72 up-links"));

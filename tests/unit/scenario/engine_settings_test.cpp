@@ -34,7 +34,7 @@ field_value value_of(const engine_field& f, const described& d) {
   return std::visit(
       [&](const auto& m) -> field_value {
         if constexpr (requires { m.value; }) {
-          const auto x = d.settings.*m.value;
+          const std::decay_t<decltype(m.otherwise)> x = d.settings.*m.value;
           if constexpr (std::is_enum_v<std::decay_t<decltype(x)>>)
             return std::string(m.allowed[static_cast<std::size_t>(x)]);
           else return fmt::format("{}", x);
@@ -50,7 +50,7 @@ field_value another(const engine_field& f, const described& d) {
   return std::visit(
       [&](const auto& m) -> field_value {
         if constexpr (requires { m.value; }) {
-          const auto x = d.settings.*m.value;
+          const std::decay_t<decltype(m.otherwise)> x = d.settings.*m.value;
           using type = std::decay_t<decltype(x)>;
           if constexpr (std::is_same_v<type, bool>) return x ? "false" : "true";
           else if constexpr (std::is_enum_v<type>)

@@ -101,7 +101,7 @@ TEST_CASE("Request files report every line that cannot be read") {
   CHECK(r.problems.at(0).find("line") != std::string::npos);
   CHECK(read_text("").problems.size() == 1);
   CHECK(read_text("arrival_s,input_tokens,output_tokens\n").problems.size() == 1);
-  CHECK(read_text("a,b\n1,2\n").problems.at(0).find("its columns are a, b") != std::string::npos);
+  CHECK(read_text("a,b\n1,2\n").problems.at(0).find("with columns a, b") != std::string::npos);
   CHECK(read_text("{\"timestamp\": 0, \"input_length\": 1, \"output_length\": 1, \"hash_ids\": 3}\n")
             .problems.size() == 1);
   std::string many = "arrival_s,input_tokens,output_tokens\n";
