@@ -264,7 +264,8 @@ void write_arrivals(value& out, const arrival_settings& a) {
 }
 
 value written_load(const inference_workload& w) {
-  value out{value::object{{"kind", named(w.load, load_kinds)}, {"requests", w.requests}}};
+  value out{value::object{{"kind", named(w.load, load_kinds)}}};
+  if (w.requests > 0) out.set("requests", w.requests);
   if (w.load == load_kind::closed_loop) out.set("concurrency", w.concurrency);
   if (w.arrivals.rate_per_s > 0) write_arrivals(out, w.arrivals);
   if (w.load == load_kind::trace) {
