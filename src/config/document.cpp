@@ -140,7 +140,7 @@ void relocate(problem& p, const document& doc) {
       if (!it->second.at.empty() && it->second.where == p.file) p.pointer.replace(0, at.size(), it->second.at);
       return;
     }
-    if (at.empty()) return;
+    if (at.find('/') == at.npos) return;  // the root, or no pointer at all
   }
 }
 

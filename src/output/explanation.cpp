@@ -159,8 +159,8 @@ std::string constants_text(const explanation& e) {
       const auto [parent, member] = place_of(c.pointer);
       if (parent != group) out += fmt::format("  {}\n", parent);
       group = parent;
-      out += fmt::format("    {}{}  {:<8}  [{}]{}\n", output::padded_right(member, 32),
-                         output::padded_left(c.text, 20), c.kind, index(sources, c.source),
+      out += fmt::format("    {}{}  {:<8}  [{}]{}\n", output::padded_right(member, 28),
+                         output::padded_left(c.text, 17), c.kind, index(sources, c.source),
                          not_binding(e, c.pointer) ? "  not binding" : "");
     }
   }

@@ -98,7 +98,13 @@ void add_band_reasons(explanation& e, const scenario& s) {
                     "rows and systems, stack {})",
                     100 * (e.band->first / *e.amount - 1), 100 * (e.band->second / *e.amount - 1), s.stack.name));
   else e.band_reasons.emplace_back("no band: no similar collective was measured");
-  for (std::string& line : unmeasured_formats(s, e.constants)) e.band_reasons.push_back(std::move(line));
+  std::vector<std::string> gaps = unmeasured_formats(s, e.constants);
+  // GEMMs of a format without a rate of its own read the constants of another format.
+  const auto* training = std::get_if<training_workload>(&s.workload);
+  if (gaps.empty() && training && error_beyond_fit(s) > 1)
+    gaps.push_back(fmt::format("no measurement of {} at {}: the rate is assumed", s.platform.gpu.name,
+                               name(training->gemm_precision)));
+  for (std::string& line : gaps) e.band_reasons.push_back(std::move(line));
 }
 
 }  // namespace

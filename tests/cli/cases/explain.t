@@ -11,9 +11,10 @@ explain takes the main metric apart, or the one that is named.
   notes
   assumed by default
   constants of platform gb300-nvl72
-  constants of stack nccl-2.29
-  constants of stack megatron-bridge-26.06
-  constants of stack tensorrt-llm-1.3-kernels
+  constants of stack kernels/training-kernels
+  constants of stack kernels/tensorrt-llm-1.3-kernels
+  constants of stack collectives/nccl-2.29
+  constants of stack training/megatron-core
   sources
 
   $ nvlsim explain train.json mfu | head -5

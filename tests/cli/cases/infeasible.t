@@ -41,7 +41,7 @@ An impossible layout.
 
   $ nvlsim run train.json --set /placement/gpus_per_rack=80 --set /workload/pp=33 --set /workload/dp=1 | head -2
   train: infeasible
-    - placement uses 80 GPUs of an NVLink domain, which has only 72
+    - the placement uses 80 GPUs of an NVLink domain, which has only 72
 
   $ nvlsim run train.json --set /workload/dp=1 --set /workload/global_batch_size=1073741824 | head -3
   train: infeasible

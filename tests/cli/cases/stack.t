@@ -88,10 +88,10 @@ A part is swapped under the same framework and release.
   True megatron-bridge-26.06 --set
 
   $ nvlsim explain train.json | grep '^constants of stack'
-  constants of stack collectives/nccl-2.29
-  constants of stack training/megatron-core
   constants of stack kernels/training-kernels
   constants of stack kernels/tensorrt-llm-1.3-kernels
+  constants of stack collectives/nccl-2.29
+  constants of stack training/megatron-core
 
 Files of one's own: over a release, or with releases; the file and the cell are named.
 

@@ -1,5 +1,5 @@
   $ nvlsim
-  2> nvlsim: no command given; use one of run, compare, explain, report, pareto, validate, collective, kernel, fit, search, sweep, platform, stack, model, scenario, completion
+  2> nvlsim: no command given; use one of run, compare, explain, report, pareto, validate, collective, kernel, fit, search, sweep, platform, stack, model, scenario, metrics, completion
   2> Try "nvlsim --help".
   [2]
 

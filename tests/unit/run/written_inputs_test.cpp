@@ -108,7 +108,7 @@ TEST_CASE("A workload reads as it is written") {
     const scenario again = load_scenario(e.path(), sets, folders);
     INFO(to_json(written));
     INFO(to_json(write_workload(again)));
-    CHECK(write_workload(again) == written);
+    CHECK(to_json(write_workload(again)) == to_json(written));  // texts have 12 digits
   }
 }
 
