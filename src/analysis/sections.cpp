@@ -128,9 +128,8 @@ value iteration_breakdown(const plan& planned, const timeline& times) {
 
 }  // namespace
 
-void add_training_sections(result& r, const platform& p, const model& net, const training_workload& w,
-                           const plan& planned, const timeline& times, const memory_report& memory,
-                           step_band band) {
+void add_training_sections(result& r, const finished_step& s, step_band band) {
+  const auto& [p, net, w, planned, times, memory] = s;
   training_metrics t = measure_training(p, net, w, planned, times);
   t.memory_peak = memory.peak;
   set_metrics(r.metrics, t);

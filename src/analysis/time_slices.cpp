@@ -115,10 +115,18 @@ signal cause_of(const plan& planned, const timeline& times, const std::vector<si
   return before;
 }
 
-/// For a wait from `from_s` to the end of `at`: adds to `sum` the time in which the chain of operations leading to
-/// `at` was sending or queued to send, and returns it.
-double add_transfers(const plan& planned, const timeline& times, const std::vector<signal>& signals, signal at,
-                     double from_s, double share, collector& sum) {
+/// A wait from `from_s` to the end of `at`, of a class with a share of the GPUs.
+struct shared_wait {
+  signal at;
+  double from_s = 0, share = 1;
+};
+
+/// Adds to `sum` the time in which the chain of operations leading to the end of a wait was sending or queued to
+/// send, and returns it.
+double add_transfers(const plan& planned, const timeline& times, const std::vector<signal>& signals,
+                     const shared_wait& w, collector& sum) {
+  signal at = w.at;
+  const double from_s = w.from_s, share = w.share;
   double all = 0;
   while (at.rank_class >= 0 && at.at_s > from_s) {
     const stream& here = stream_of(planned, at);
@@ -197,7 +205,7 @@ std::vector<time_slice> slices_of_gpus(const plan& planned, const timeline& time
         sum.wait(part_kind::dp, t.name, t.parts.empty() ? nullptr : t.parts.front().facts, gap);
       } else if (last) {
         for_stages += gap;
-        if (gap > 0) for_stages -= add_transfers(planned, times, signals, *last, now, share, sum);
+        if (gap > 0) for_stages -= add_transfers(planned, times, signals, {*last, now, share}, sum);
       } else {
         sum.wait(part_kind::idle, std::string(no_work), nullptr, gap);
       }
@@ -205,7 +213,7 @@ std::vector<time_slice> slices_of_gpus(const plan& planned, const timeline& time
       now = spans[i].end_s;
     }
     const double tail = std::max(0.0, times.makespan.base() - now) * share;
-    if (any_wait) for_stages += tail - add_transfers(planned, times, signals, end, now, share, sum);
+    if (any_wait) for_stages += tail - add_transfers(planned, times, signals, {end, now, share}, sum);
     else sum.wait(part_kind::idle, std::string(imbalance_name), nullptr, tail);
     for_stages = std::max(0.0, for_stages);  // rounding may make it negative
     const double uneven = std::clamp((busiest - busy_time(spans)) * share, 0.0, for_stages);

@@ -35,9 +35,17 @@ std::array<seconds, part_kinds> busy_by_kind(const operation_template& t) {
   return out;
 }
 
-stage_breakdown class_breakdown(const plan& planned, const timeline& times, std::size_t c, const gpu_spec& gpu,
-                                const std::vector<event_source>& events,
-                                const std::vector<std::array<seconds, part_kinds>>& by_kind) {
+/// A run with what its breakdowns share.
+struct measured_run {
+  const plan& planned;
+  const timeline& times;
+  const gpu_spec& gpu;
+  const std::vector<event_source>& events;
+  const std::vector<std::array<seconds, part_kinds>>& by_kind;  ///< by template
+};
+
+stage_breakdown class_breakdown(const measured_run& r, std::size_t c) {
+  const auto& [planned, times, gpu, events, by_kind] = r;
   stage_breakdown out;
   const stream& compute = planned.classes[c].streams.front();
   double now = 0;
@@ -91,7 +99,7 @@ std::vector<stage_breakdown> stage_breakdowns(const plan& planned, const timelin
   for (const operation_template& t : planned.templates) by_kind.push_back(busy_by_kind(t));
   std::vector<stage_breakdown> out;
   for (std::size_t c = 0; c < planned.classes.size(); ++c)
-    out.push_back(class_breakdown(planned, times, c, gpu, events, by_kind));
+    out.push_back(class_breakdown({planned, times, gpu, events, by_kind}, c));
   return out;
 }
 

@@ -12,6 +12,14 @@ constexpr double loose = 1.5, held = 0.5, known = 0.3, tight = 0.12;
 constexpr double pooled = 2;
 
 /// Builds knobs for one object of the profile.
+struct knob_unit {
+  const char* name;
+  double scale = 1;  ///< of the unit, in base units
+};
+/// Where a fit looks, in the knob's unit; `width` is the prior's, in log.
+struct search_range {
+  double prior = 0, low = 0, high = 0, width = 1;
+};
 template <class P>
 class knob_list {
  public:
@@ -19,41 +27,41 @@ class knob_list {
       : pointer_(std::move(pointer)), where_(std::move(where)) {}
 
   template <class Get>
-  knob_list& us(const char* name, double prior, double low, double high, double width, Get member) {
-    return add(name, "us", 1e-6, prior, low, high, width, member);
+  knob_list& us(const char* name, const search_range& r, Get member) {
+    return add(name, {"us", 1e-6}, r, member);
   }
   template <class Get>
-  knob_list& ns(const char* name, double prior, double low, double high, double width, Get member) {
-    return add(name, "ns", 1e-9, prior, low, high, width, member);
+  knob_list& ns(const char* name, const search_range& r, Get member) {
+    return add(name, {"ns", 1e-9}, r, member);
   }
   template <class Get>
-  knob_list& GBps(const char* name, double prior, double low, double high, double width, Get member) {
-    return add(name, "GB/s", 1e9, prior, low, high, width, member);
+  knob_list& GBps(const char* name, const search_range& r, Get member) {
+    return add(name, {"GB/s", 1e9}, r, member);
   }
   template <class Get>
-  knob_list& MB(const char* name, double prior, double low, double high, double width, Get member) {
-    return add(name, "MB", 1e6, prior, low, high, width, member);
+  knob_list& MB(const char* name, const search_range& r, Get member) {
+    return add(name, {"MB", 1e6}, r, member);
   }
   template <class Get>
-  knob_list& number(const char* name, double prior, double low, double high, double width, Get member) {
-    return add(name, "", 1, prior, low, high, width, member);
+  knob_list& number(const char* name, const search_range& r, Get member) {
+    return add(name, {"", 1}, r, member);
   }
   /// Adds latency, hop and rate of a protocol.
   template <class Get>
   knob_list& protocol(const std::string& name, const protocol_params& prior, double width, Get member) {
-    us((name + "/latency").c_str(), prior.latency.base() * 1e6, 0.1, 2000, width,
+    us((name + "/latency").c_str(), {prior.latency.base() * 1e6, 0.1, 2000, width},
        [member](P& p) -> constant<seconds>& { return member(p).latency; });
-    us((name + "/hop").c_str(), prior.hop.base() * 1e6, 1e-3, 1000, width,
+    us((name + "/hop").c_str(), {prior.hop.base() * 1e6, 1e-3, 1000, width},
        [member](P& p) -> constant<seconds>& { return member(p).hop; });
-    return GBps((name + "/rate").c_str(), prior.rate.base() / 1e9, 0.1, 5000, width,
+    return GBps((name + "/rate").c_str(), {prior.rate.base() / 1e9, 0.1, 5000, width},
                 [member](P& p) -> constant<bandwidth>& { return member(p).rate; });
   }
   std::vector<collective_knob> take() { return std::move(out_); }
 
  private:
   template <class Get>
-  knob_list& add(const char* name, const char* unit, double scale, double prior, double low, double high,
-                 double width, Get member) {
+  knob_list& add(const char* name, const knob_unit& u, const search_range& r, Get member) {
+    const double scale = u.scale;
     const auto at = [ w = where_, member ](const collective_profile& c) -> auto& {
       return member(w(const_cast<collective_profile&>(c)));
     };
@@ -66,7 +74,7 @@ class knob_list {
       if constexpr (std::is_same_v<type, double>) at(c) = v * scale;
       else at(c) = type::from_base(v * scale);
     };
-    out_.push_back({pointer_ + "/" + name, unit, prior, low, high, width, read, write});
+    out_.push_back({pointer_ + "/" + name, u.name, r.prior, r.low, r.high, r.width, read, write});
     return *this;
   }
 
@@ -93,15 +101,15 @@ std::vector<collective_knob> domain_knobs(const std::string& pointer, const std:
   if (now.simple_few)
     k.protocol("simple_few", share(simple, 0.5), loose, [](D& d) -> protocol_params& { return *d.simple_few; });
   k.protocol("simple", simple, loose, [](D& d) -> protocol_params& { return d.simple; });
-  k.GBps("local_copy", 1000, 200, 3000, held, [](D& d) -> constant<bandwidth>& { return d.local_copy; });
-  k.us("pipeline", 3, 0.01, 50, loose, [](D& d) -> constant<seconds>& { return d.pipeline; });
+  k.GBps("local_copy", {1000, 200, 3000, held}, [](D& d) -> constant<bandwidth>& { return d.local_copy; });
+  k.us("pipeline", {3, 0.01, 50, loose}, [](D& d) -> constant<seconds>& { return d.pipeline; });
   if (now.nvls_rate && c == "all_reduce") {
     const protocol_params nvls = believed.nvls.value_or(believed.simple);
-    k.GBps("nvls_rate", nvls.rate.base() / 1e9, 100, 900, held,
+    k.GBps("nvls_rate", {nvls.rate.base() / 1e9, 100, 900, held},
            [](D& d) -> constant<bandwidth>& { return *d.nvls_rate; });
-    k.us("nvls_latency", nvls.latency.base() * 1e6, 10, 60, tight,
+    k.us("nvls_latency", {nvls.latency.base() * 1e6, 10, 60, tight},
          [](D& d) -> constant<seconds>& { return d.nvls_latency; });
-    k.us("nvls_pipeline_per_rank", 1, 0.01, 10, loose,
+    k.us("nvls_pipeline_per_rank", {1, 0.01, 10, loose},
          [](D& d) -> constant<seconds>& { return d.nvls_pipeline_per_rank; });
   }
   return k.take();
@@ -118,39 +126,42 @@ std::vector<collective_knob> fabric_knobs(const std::string& pointer, const std:
   const double free = general ? pooled : loose, tied = general ? pooled : held, share = general ? tight : held;
   knob_list<F> k(pointer, [fabric, c](collective_profile& p) -> F& { return p.fabric.at(fabric).at(c); });
   k.protocol("ll", {6.8_us, 5.0_us, 5.0_GBps}, free, [](F& f) -> protocol_params& { return f.ll; });
-  k.us("ll/pipeline", 10, 0.01, 200, free, [](F& f) -> constant<seconds>& { return f.ll_pipeline; });
+  k.us("ll/pipeline", {10, 0.01, 200, free}, [](F& f) -> constant<seconds>& { return f.ll_pipeline; });
   if (now.ll128)
     k.protocol("ll128", {14.0_us, 8.5_us, 30.0_GBps}, free, [](F& f) -> protocol_params& { return *f.ll128; });
-  k.us("ring/latency", 70, 1, 2000, free, [](F& f) -> constant<seconds>& { return f.ring.latency; });
-  k.us("ring/nvlink_step", 1.9, 0.5, 4, tight, [](F& f) -> constant<seconds>& { return f.ring.nvlink_step; });
-  k.us("ring/fabric_step", 14, 2, 400, free, [](F& f) -> constant<seconds>& { return f.ring.fabric_step; });
+  k.us("ring/latency", {70, 1, 2000, free}, [](F& f) -> constant<seconds>& { return f.ring.latency; });
+  k.us("ring/nvlink_step", {1.9, 0.5, 4, tight}, [](F& f) -> constant<seconds>& { return f.ring.nvlink_step; });
+  k.us("ring/fabric_step", {14, 2, 400, free}, [](F& f) -> constant<seconds>& { return f.ring.fabric_step; });
   if (now.ring.pipeline > seconds{})
-    k.us("ring/pipeline", 3, 0.01, 3000, free, [](F& f) -> constant<seconds>& { return f.ring.pipeline; });
-  k.number("ring/power", 1.25, 1, 6, tied, [](F& f) -> constant<double>& { return f.ring.power; });
-  k.number("ring/nic_share", 0.92, 0.2, 1, share, [](F& f) -> constant<double>& { return f.ring.nic_share; });
+    k.us("ring/pipeline", {3, 0.01, 3000, free}, [](F& f) -> constant<seconds>& { return f.ring.pipeline; });
+  k.number("ring/power", {1.25, 1, 6, tied}, [](F& f) -> constant<double>& { return f.ring.power; });
+  k.number("ring/nic_share", {0.92, 0.2, 1, share}, [](F& f) -> constant<double>& { return f.ring.nic_share; });
   if (general)
-    k.number("ring/per_latency", 7, 0.5, 20, known, [](F& f) -> constant<double>& { return f.ring.per_latency; });
+    k.number("ring/per_latency", {7, 0.5, 20, known},
+             [](F& f) -> constant<double>& { return f.ring.per_latency; });
   if (now.nvls_tree) {
-    k.us("nvls_tree/latency", 50, 5, 1500, free, [](F& f) -> constant<seconds>& { return f.nvls_tree->latency; });
-    k.us("nvls_tree/hop", 14, 2, 200, tied, [](F& f) -> constant<seconds>& { return f.nvls_tree->hop; });
-    k.number("nvls_tree/pipeline", 3, 0.01, 20, tied,
+    k.us("nvls_tree/latency", {50, 5, 1500, free},
+         [](F& f) -> constant<seconds>& { return f.nvls_tree->latency; });
+    k.us("nvls_tree/hop", {14, 2, 200, tied}, [](F& f) -> constant<seconds>& { return f.nvls_tree->hop; });
+    k.number("nvls_tree/pipeline", {3, 0.01, 20, tied},
              [](F& f) -> constant<double>& { return f.nvls_tree->pipeline; });
-    k.MB("nvls_tree/pipeline_limit", 130, 10, 10000, tied,
+    k.MB("nvls_tree/pipeline_limit", {130, 10, 10000, tied},
          [](F& f) -> constant<bytes>& { return f.nvls_tree->pipeline_limit; });
     if (general)
-      k.number("nvls_tree/per_latency", 7, 0.5, 20, known,
+      k.number("nvls_tree/per_latency", {7, 0.5, 20, known},
                [](F& f) -> constant<double>& { return f.nvls_tree->per_latency; });
-    k.number("nvls_tree/domain_share", 0.85, 0.5, 1, tight,
+    k.number("nvls_tree/domain_share", {0.85, 0.5, 1, tight},
              [](F& f) -> constant<double>& { return f.nvls_tree->domain_share; });
-    k.number("nvls_tree/nic_share_2", 0.92, 0.3, 1, tight,
+    k.number("nvls_tree/nic_share_2", {0.92, 0.3, 1, tight},
              [](F& f) -> constant<double>& { return f.nvls_tree->nic_share_2; });
-    k.number("nvls_tree/nic_share_many", 0.25, 0.1, 0.6, share,
+    k.number("nvls_tree/nic_share_many", {0.25, 0.1, 0.6, share},
              [](F& f) -> constant<double>& { return f.nvls_tree->nic_share_many; });
   }
   if (now.sharp) {
-    k.us("sharp/latency", 150, 5, 1000, free, [](F& f) -> constant<seconds>& { return f.sharp->latency; });
-    k.us("sharp/pipeline", 10, 0.01, 500, free, [](F& f) -> constant<seconds>& { return f.sharp->pipeline; });
-    k.number("sharp/nic_share", 0.6, 0.2, 1, share, [](F& f) -> constant<double>& { return f.sharp->nic_share; });
+    k.us("sharp/latency", {150, 5, 1000, free}, [](F& f) -> constant<seconds>& { return f.sharp->latency; });
+    k.us("sharp/pipeline", {10, 0.01, 500, free}, [](F& f) -> constant<seconds>& { return f.sharp->pipeline; });
+    k.number("sharp/nic_share", {0.6, 0.2, 1, share},
+             [](F& f) -> constant<double>& { return f.sharp->nic_share; });
   }
   return k.take();
 }
@@ -160,10 +171,11 @@ std::vector<collective_knob> all_to_all_knobs(const std::string& pointer, const 
   const bool general = fabric == "default";
   const double tied = general ? pooled : held, share = general ? tight : held;
   return knob_list<A>(pointer, [fabric](collective_profile& p) -> A& { return p.all_to_all.at(fabric); })
-      .us("latency", 50, 1, 1000, tied, [](A& a) -> constant<seconds>& { return a.latency; })
-      .us("per_rank", 1, 0.05, 50, tied, [](A& a) -> constant<seconds>& { return a.per_rank; })
-      .us("pipeline_per_rank", 1, 0.001, 20, tied, [](A& a) -> constant<seconds>& { return a.pipeline_per_rank; })
-      .number("nic_share", 0.9, 0.1, 1, share, [](A& a) -> constant<double>& { return a.nic_share; })
+      .us("latency", {50, 1, 1000, tied}, [](A& a) -> constant<seconds>& { return a.latency; })
+      .us("per_rank", {1, 0.05, 50, tied}, [](A& a) -> constant<seconds>& { return a.per_rank; })
+      .us("pipeline_per_rank", {1, 0.001, 20, tied},
+          [](A& a) -> constant<seconds>& { return a.pipeline_per_rank; })
+      .number("nic_share", {0.9, 0.1, 1, share}, [](A& a) -> constant<double>& { return a.nic_share; })
       .take();
 }
 
@@ -171,11 +183,11 @@ std::vector<collective_knob> all_to_all_knobs(const std::string& pointer, const 
 std::vector<collective_knob> custom_knobs(const std::string& pointer, const std::string& gpu) {
   using C = custom_all_reduce;
   return knob_list<C>(pointer, [gpu](collective_profile& p) -> C& { return p.custom.at(gpu); })
-      .us("one_latency", 4, 0.5, 30, held, [](C& c) -> constant<seconds>& { return c.one_latency; })
-      .us("per_peer", 0.1, 0.001, 5, held, [](C& c) -> constant<seconds>& { return c.per_peer; })
-      .us("two_extra", 27, 0.5, 100, held, [](C& c) -> constant<seconds>& { return c.two_extra; })
-      .number("one_share", 0.6, 0.1, 1, held, [](C& c) -> constant<double>& { return c.one_share; })
-      .number("two_share", 0.7, 0.1, 1, held, [](C& c) -> constant<double>& { return c.two_share; })
+      .us("one_latency", {4, 0.5, 30, held}, [](C& c) -> constant<seconds>& { return c.one_latency; })
+      .us("per_peer", {0.1, 0.001, 5, held}, [](C& c) -> constant<seconds>& { return c.per_peer; })
+      .us("two_extra", {27, 0.5, 100, held}, [](C& c) -> constant<seconds>& { return c.two_extra; })
+      .number("one_share", {0.6, 0.1, 1, held}, [](C& c) -> constant<double>& { return c.one_share; })
+      .number("two_share", {0.7, 0.1, 1, held}, [](C& c) -> constant<double>& { return c.two_share; })
       .take();
 }
 
@@ -183,12 +195,12 @@ std::vector<collective_knob> exchange_knobs(const std::string& pointer, const st
                                             const expert_exchange& now) {
   using E = expert_exchange;
   knob_list<E> k(pointer, [kind](collective_profile& p) -> E& { return p.expert.at(kind); });
-  k.us("latency", 10, 1, 100, loose, [](E& e) -> constant<seconds>& { return e.latency; });
-  k.number("per_doubling", 0.1, 1e-3, 2, loose, [](E& e) -> constant<double>& { return e.per_doubling; });
-  k.ns("per_token", 40, 0.01, 1000, loose, [](E& e) -> constant<seconds>& { return e.per_token; });
+  k.us("latency", {10, 1, 100, loose}, [](E& e) -> constant<seconds>& { return e.latency; });
+  k.number("per_doubling", {0.1, 1e-3, 2, loose}, [](E& e) -> constant<double>& { return e.per_doubling; });
+  k.ns("per_token", {40, 0.01, 1000, loose}, [](E& e) -> constant<seconds>& { return e.per_token; });
   if (now.element_bytes > 0) {
-    k.number("nvlink_share", 0.65, 0.05, 1, loose, [](E& e) -> constant<double>& { return e.nvlink_share; });
-    k.number("per_peer", 1.5e-3, 1e-5, 0.05, loose, [](E& e) -> constant<double>& { return e.per_peer; });
+    k.number("nvlink_share", {0.65, 0.05, 1, loose}, [](E& e) -> constant<double>& { return e.nvlink_share; });
+    k.number("per_peer", {1.5e-3, 1e-5, 0.05, loose}, [](E& e) -> constant<double>& { return e.per_peer; });
   }
   return k.take();
 }
@@ -215,7 +227,7 @@ std::vector<collective_knob> collective_knobs_of(const std::string& family, cons
     return knob_list<measured_hardware>(
                pointer,
                [kind = at[1]](collective_profile& p) -> measured_hardware& { return p.measured_on.at(kind); })
-        .us("host_step", 40, 1, 500, pooled,
+        .us("host_step", {40, 1, 500, pooled},
             [](measured_hardware& m) -> constant<seconds>& { return *m.host_step; })
         .take();
   if (at[0] == "all_to_all") return all_to_all_knobs(pointer, at[1]);

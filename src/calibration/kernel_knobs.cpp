@@ -18,7 +18,7 @@ class knob_list {
   template <auto Member>
   knob_list& number(const char* name, limits l, bool per_gpu = false) {
     return add(
-        name, "", l, per_gpu, [](const P& p) { return (p.*Member).read(); },
+        {name, "", l, per_gpu}, [](const P& p) { return (p.*Member).read(); },
         [](P& p, double v) { p.*Member = v; });
   }
   template <auto Member>
@@ -35,7 +35,7 @@ class knob_list {
   }
   knob_list& bytes_per_second(const char* name, std::optional<constant<bandwidth>> P::*member, limits l) {
     return add(
-        name, "GB/s", l, false, [member](const P& p) { return p.*member ? (p.*member)->base() / 1e9 : 0; },
+        {name, "GB/s", l, false}, [member](const P& p) { return p.*member ? (p.*member)->base() / 1e9 : 0; },
         [member](P& p, double v) { p.*member = bandwidth::from_base(v * 1e9); });
   }
   std::vector<kernel_knob> take() { return std::move(out_); }
@@ -45,12 +45,17 @@ class knob_list {
   knob_list& quantity(const char* name, const char* unit, double scale, limits l, bool per_gpu) {
     using type = typename std::remove_reference_t<decltype(std::declval<P>().*Member)>::value_type;
     return add(
-        name, unit, l, per_gpu, [scale](const P& p) { return (p.*Member).base() / scale; },
+        {name, unit, l, per_gpu}, [scale](const P& p) { return (p.*Member).base() / scale; },
         [scale](P& p, double v) { p.*Member = type::from_base(v * scale); });
   }
+  struct described {
+    const char *name, *unit;
+    limits l;
+    bool per_gpu = false;
+  };
   template <class Get, class Set>
-  knob_list& add(const char* name, const char* unit, limits l, bool per_gpu, Get get, Set set) {
-    out_.push_back({name, unit, per_gpu, l.low, l.high,
+  knob_list& add(const described& d, Get get, Set set) {
+    out_.push_back({d.name, d.unit, d.per_gpu, d.l.low, d.l.high,
                     [w = where_, get](const kernel_profile& k) { return get(w(const_cast<kernel_profile&>(k))); },
                     [w = where_, set](kernel_profile& k, double v) { set(w(k), v); }});
     return *this;

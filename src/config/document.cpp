@@ -113,8 +113,9 @@ bool is_name(std::string_view name) {
   return !name.empty() && name.find_first_of(std::string_view("/\0", 2)) == std::string_view::npos;
 }
 
-void add_unknown(std::string_view what, std::string_view name, const std::vector<std::string>& names,
-                 std::string_view listed_by, const problem& asked_by, diagnostics& problems) {
+void add_unknown(const named_input& input, const std::vector<std::string>& names, std::string_view listed_by,
+                 diagnostics& problems) {
+  const auto& [what, name, asked_by] = input;
   std::string hint = nearest(name, names);
   std::string message = fmt::format("unknown {} {}", what, in_quotes(name));
   if (hint.empty() && !names.empty()) {
@@ -144,9 +145,10 @@ void relocate(problem& p, const document& doc) {
   }
 }
 
-document load_named(const std::filesystem::path& folder, std::string_view what, std::string_view name,
-                    const problem& asked_by, diagnostics& problems, literals accepted,
-                    const std::filesystem::path& shipped) {
+document load_named(const std::filesystem::path& folder, const named_input& input, diagnostics& problems,
+                    const load_options& options) {
+  const auto& [what, name, asked_by] = input;
+  const auto& [accepted, shipped] = options;
   std::vector<document> chain;  // most derived first
   std::set<std::string> seen;
   std::optional<std::string> next(name);
@@ -157,7 +159,7 @@ document load_named(const std::filesystem::path& folder, std::string_view what, 
     const bool here = !is_base || std::filesystem::is_regular_file(folder / (*next + ".json"), ec);
     const std::filesystem::path path = (here ? folder : shipped) / (*next + ".json");
     if (!is_name(*next) || !std::filesystem::is_regular_file(path, ec)) {
-      add_unknown(what, *next, names_in(here ? folder : shipped), fmt::format("nvlsim {} list", what), asked,
+      add_unknown({what, *next, asked}, names_in(here ? folder : shipped), fmt::format("nvlsim {} list", what),
                   problems);
       return {};
     }

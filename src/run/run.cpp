@@ -78,7 +78,7 @@ void run_training(run_record& out, const scenario& s, const training_workload& w
       for (std::string& n : idle_settings(s.model, w)) r.notes.push_back(std::move(n));
       if (s.simulation.network == fidelity::flow)
         r.notes.push_back("flow: pipeline sends, data-parallel traffic and collectives inside passes share ports");
-      add_training_sections(r, s.platform, s.model, w, out.planned, out.times, memory, step_band_of(s));
+      add_training_sections(r, {s.platform, s.model, w, out.planned, out.times, memory}, step_band_of(s));
       if (w.token_budget) add_price_source(r, s);
       if (s.simulation.network == fidelity::flow) add_links(out, s.platform);
     }

@@ -73,8 +73,9 @@ void add_relocated(const diagnostics& own, const config::document& doc, const st
 /// Finds the document, overrides it, then reads it with `read` unless it could not be parsed. `find` may throw
 /// io_error.
 template <class T, class Find, class Read>
-loaded<T> load_input(std::string_view what, const std::string& name, const std::vector<override_at>& sets,
-                     const problem& asked_by, diagnostics& problems, Find find, Read read) {
+loaded<T> load_input(const config::named_input& input, const std::vector<override_at>& sets, diagnostics& problems,
+                     Find find, Read read) {
+  const auto& [what, name, asked_by] = input;
   loaded<T> out;
   diagnostics own;
   try {
@@ -94,7 +95,7 @@ loaded<T> load_input(std::string_view what, const std::string& name, const std::
       }
       config::override_value(out.source, o.pointer, o.v, o.by, own);
     }
-    out.content = read(out.source, input_name(name), own);
+    out.content = read(out.source, input_name(std::string(name)), own);
   }
   add_relocated(own, out.source, sets, problems);
   return out;
@@ -114,10 +115,10 @@ std::filesystem::path folder_of(const std::filesystem::path& file) {
 auto named_file(std::string_view what, const std::string& name, const std::filesystem::path& folder,
                 const problem& asked_by, config::literals accepted = config::literals::json) {
   return [=](diagnostics& own) {
-    if (!is_path(name)) return config::load_named(folder, what, name, asked_by, own, accepted);
+    if (!is_path(name)) return config::load_named(folder, {what, name, asked_by}, own, {accepted});
     require_file(name);
     const std::filesystem::path path(name);
-    return config::load_named(folder_of(path), what, path.stem().string(), asked_by, own, accepted, folder);
+    return config::load_named(folder_of(path), {what, path.stem().string(), asked_by}, own, {accepted, folder});
   };
 }
 
@@ -163,7 +164,7 @@ data_folders folders_under(const std::filesystem::path& root) {
 loaded<platform> load_platform(const std::string& name, const data_folders& data,
                                const std::vector<override_at>& sets, const problem& asked_by,
                                diagnostics& problems) {
-  return load_input<platform>("platform", name, sets, asked_by, problems,
+  return load_input<platform>({"platform", name, asked_by}, sets, problems,
                               named_file("platform", name, data.platforms, asked_by), read_platform);
 }
 
@@ -172,12 +173,12 @@ loaded<stack> load_stack(const std::string& name, const data_folders& data, cons
   std::vector<override_at> members = sets;
   const std::vector<part_swap> swaps = take_swaps(members);
   const auto find = [&](diagnostics& own) {
-    if (!is_path(name)) return compose_stack(data.stacks, name, asked_by, own, {}, swaps);
+    if (!is_path(name)) return compose_stack(data.stacks, name, asked_by, own, {{}, swaps});
     const std::filesystem::path folder = folder_of(name);
     if (!find_stack(folder, input_name(name))) require_file(name);
-    return compose_stack(folder, input_name(name), asked_by, own, data.stacks, swaps);
+    return compose_stack(folder, input_name(name), asked_by, own, {data.stacks, swaps});
   };
-  return load_input<stack>("stack", name, members, asked_by, problems, find, read_stack);
+  return load_input<stack>({"stack", name, asked_by}, members, problems, find, read_stack);
 }
 
 std::shared_ptr<const known_stack> share_stack(const std::string& name, const data_folders& data,
@@ -230,7 +231,7 @@ loaded<model> load_model(const std::string& name, const data_folders& data, cons
     if (own.empty() && other_kind(doc.root, "model").empty()) add_quant_file(doc, file, own);
     return doc;
   };
-  return load_input<model>("model", file, sets, asked_by, problems, find, read_model);
+  return load_input<model>({"model", file, asked_by}, sets, problems, find, read_model);
 }
 
 }  // namespace nvlsim

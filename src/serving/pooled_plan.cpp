@@ -71,9 +71,15 @@ class plan_builder {
     }
   }
 
-  stream iterations(const std::vector<iteration>& all, std::int32_t worker, iteration_costs& costs,
-                    std::map<iteration, std::int32_t>& known, std::map<place, std::vector<event_id>>& waits,
-                    std::map<place, event_id>& signals) {
+  /// What the iterations of one kind of worker share.
+  struct pool {
+    iteration_costs& costs;
+    std::map<iteration, std::int32_t>& known;  ///< templates
+    std::map<place, std::vector<event_id>>& waits;
+    std::map<place, event_id>& signals;
+  };
+  stream iterations(const std::vector<iteration>& all, std::int32_t worker, const pool& p) {
+    const auto& [costs, known, waits, signals] = p;
     stream out;
     out.operations.reserve(all.size());
     for (std::size_t i = 0; i < all.size(); ++i) {
@@ -104,8 +110,8 @@ class plan_builder {
   void add_prefill(std::int32_t worker, int gpus, std::int32_t prefills) {
     const auto index = static_cast<std::size_t>(worker);
     rank_class c{fmt::format("prefill worker {}", worker), gpus, {}};
-    c.streams.push_back(iterations(pools_.prefill[index], worker, *prefill_costs_, prefill_templates_,
-                                   prefill_waits_, prefilled_));
+    c.streams.push_back(iterations(pools_.prefill[index], worker,
+                                   {*prefill_costs_, prefill_templates_, prefill_waits_, prefilled_}));
     std::vector<std::tuple<std::int32_t, double, std::size_t>> sends;
     for (std::size_t i = 0; i < pools_.requests.size(); ++i) {
       const pooled_request& r = pools_.requests[i];
@@ -127,7 +133,7 @@ class plan_builder {
     run_.planned.classes.push_back(
         {fmt::format("decode worker {}", index), workload_.tp * workload_.attention_dp, {}});
     run_.planned.classes.back().streams.push_back(
-        iterations(pools_.decode[index], worker, decode_costs_, decode_templates_, decode_waits_, decoded_));
+        iterations(pools_.decode[index], worker, {decode_costs_, decode_templates_, decode_waits_, decoded_}));
   }
 
   const platform& platform_;

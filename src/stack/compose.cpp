@@ -68,7 +68,7 @@ class composer {
     std::set<std::string> known;
     for (const fs::path& f : folders)
       for (std::string& n : stack_names(f)) known.insert(std::move(n));
-    config::add_unknown("stack", name, {known.begin(), known.end()}, "nvlsim stack list", asked, problems_);
+    config::add_unknown({"stack", name, asked}, {known.begin(), known.end()}, "nvlsim stack list", problems_);
     return false;
   }
 
@@ -152,7 +152,7 @@ class composer {
     if (!usual) return {};
     const std::vector<std::string> rows = release_names(doc.root);
     if (std::find(rows.begin(), rows.end(), *usual) != rows.end()) return *usual;
-    config::add_unknown("release", *usual, rows, "the table", asked_at(doc, "/release"), problems_);
+    config::add_unknown({"release", *usual, asked_at(doc, "/release")}, rows, "the table", problems_);
     return {};
   }
 
@@ -203,8 +203,8 @@ class composer {
         return file;
       for (std::string& n : config::names_in(folder / p.name)) known.insert(std::move(n));
     }
-    config::add_unknown(fmt::format("{} library", p.name), name, {known.begin(), known.end()}, "nvlsim stack list",
-                        named.asked, problems_);
+    config::add_unknown({fmt::format("{} library", p.name), name, named.asked}, {known.begin(), known.end()},
+                        "nvlsim stack list", problems_);
     return std::nullopt;
   }
 
@@ -280,8 +280,8 @@ std::vector<std::string> stack_names(const fs::path& folder) {
 }
 
 config::document compose_stack(const fs::path& folder, std::string_view name, const problem& asked_by,
-                               diagnostics& problems, const fs::path& shipped,
-                               const std::vector<part_swap>& swaps) {
+                               diagnostics& problems, const compose_options& options) {
+  const auto& [shipped, swaps] = options;
   diagnostics own;
   composer c(shipped, own);
   pieces from;

@@ -111,15 +111,22 @@ void check_details(const value& table, const std::string& file, diagnostics& pro
   }
 }
 
-/// Adds the layers of `name` behind those of the release it builds on.
-void add_layers(const value& root, const std::string& name, const config::origin& by, std::set<std::string>& above,
-                std::vector<stack_layer>& out, diagnostics& problems) {
+/// A framework's file, and where its layers go.
+struct layering {
+  const value& root;
+  const config::origin& by;
+  std::vector<stack_layer>& out;
+  diagnostics& problems;
+};
+
+/// Adds the layers of `name` behind those of the release it builds on. `above`: the releases that build on it.
+void add_layers(const layering& l, const std::string& name, std::set<std::string>& above) {
+  const auto& [root, by, out, problems] = l;
   const std::string at = pointer_to(details_at, name);
   if (!above.insert(name).second)
     return problems.add(by.where, pointer_to(at, "base"), fmt::format("\"{}\" is its own base", name));
   const value* details = root.at_pointer(at);
-  if (const value* base = details ? details->find("base") : nullptr)
-    add_layers(root, *base->string(), by, above, out, problems);
+  if (const value* base = details ? details->find("base") : nullptr) add_layers(l, *base->string(), above);
   config::origin here = by;
   here.label += ", release " + name;
   out.push_back(row_layer(root, name, here));
@@ -162,7 +169,7 @@ std::vector<stack_layer> release_layers(const value& root, const std::string& na
                                         diagnostics& problems) {
   std::vector<stack_layer> out;
   std::set<std::string> above;
-  add_layers(root, name, by, above, out, problems);
+  add_layers({root, by, out, problems}, name, above);
   return out;
 }
 

@@ -74,7 +74,7 @@ inline reading read(const std::string& text) {
 inline reading read_shipped(const std::string& name) {
   reading out;
   diagnostics problems;
-  out.doc = config::load_named(NVLSIM_SOURCE_DIR "/platforms", "platform", name, {}, problems);
+  out.doc = config::load_named(NVLSIM_SOURCE_DIR "/platforms", {"platform", name, {}}, problems);
   out.p = read_platform(out.doc, name, problems);
   for (const problem& x : problems.sorted()) out.problems.push_back(x.text());
   return out;

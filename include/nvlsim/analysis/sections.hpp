@@ -17,10 +17,17 @@ value memory_section(const memory_report& m);
 /// estimate.
 std::string too_large(const memory_report& m);
 
+/// A training step that ran.
+struct finished_step {
+  const platform& hardware;
+  const model& net;
+  const training_workload& workload;
+  const plan& planned;
+  const timeline& times;
+  const memory_report& memory;
+};
 /// Fills metrics, breakdown, energy, cost and bands for a training step. `band` is the 90 % band of the step time.
-void add_training_sections(result& r, const platform& p, const model& m, const training_workload& w,
-                           const plan& planned, const timeline& times, const memory_report& memory,
-                           step_band band);
+void add_training_sections(result& r, const finished_step& s, step_band band);
 /// Fills the same sections for an inference run.
 void add_inference_sections(result& r, const platform& p, const inference_workload& w, const inference_run& run,
                             const timeline& times);

@@ -62,22 +62,30 @@ document parse(std::string_view text, origin self, diagnostics& problems, root_t
 document load(const std::filesystem::path& path, origin self, diagnostics& problems,
               literals accepted = literals::json);
 
-/// Finds `NAME.json` in `folder`, follows its `"base"` chain in the same folder and then in `shipped` (a file's
-/// own members are merged over those of its base, RFC 7386) and returns the merged document. An unknown name is a
-/// problem that lists the nearest. `what` is "platform", "stack" or "model"; `asked_by` locates the name in the
-/// file that asked for it.
-document load_named(const std::filesystem::path& folder, std::string_view what, std::string_view name,
-                    const problem& asked_by, diagnostics& problems, literals accepted = literals::json,
-                    const std::filesystem::path& shipped = {});
+/// An input by name. `what` is "platform", "stack" or "model"; `asked_by` locates the name in the file that asked
+/// for it.
+struct named_input {
+  std::string_view what, name;
+  const problem& asked_by;
+};
+struct load_options {
+  literals accepted = literals::json;
+  std::filesystem::path shipped = {};  ///< where bases are looked for that the folder lacks
+};
+
+/// Finds `NAME.json` in `folder`, follows its `"base"` chain in the same folder and then in the shipped one (a
+/// file's own members are merged over those of its base, RFC 7386) and returns the merged document. An unknown
+/// name is a problem that lists the nearest.
+document load_named(const std::filesystem::path& folder, const named_input& input, diagnostics& problems,
+                    const load_options& options = {});
 
 /// Sorted names of the `*.json` files in a folder; empty if the folder does not exist.
 std::vector<std::string> names_in(const std::filesystem::path& folder);
 /// Whether `name` can be the name of a file: not empty, and no path.
 bool is_name(std::string_view name);
-/// Adds that there is no such thing as `name`, with the nearest of `names`. `listed_by` is the command that lists
-/// them.
-void add_unknown(std::string_view what, std::string_view name, const std::vector<std::string>& names,
-                 std::string_view listed_by, const problem& asked_by, diagnostics& problems);
+/// Adds that there is no such input, with the nearest of `names`. `listed_by` is the command that lists them.
+void add_unknown(const named_input& input, const std::vector<std::string>& names, std::string_view listed_by,
+                 diagnostics& problems);
 
 /// Merges the members of `patch` over the document (RFC 7386: null removes; a number with its source is replaced
 /// as a whole). They then come from `by`, whose file has them below the pointer `below`.

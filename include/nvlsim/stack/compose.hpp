@@ -52,13 +52,17 @@ struct part_swap {
   std::string written_at;  ///< pointer for messages
 };
 
+struct compose_options {
+  std::filesystem::path shipped = {};  ///< where bases and libraries are looked for that the folder lacks
+  std::vector<part_swap> swaps = {};
+};
+
 /// The document of the stack `name`: the parts in the order of `stack_parts`, each of them the sections of its
 /// library alone, over them what "base" names, the file's own members, and the release (RFC 7386 each). Bases and
 /// libraries are looked for beside the file that names them, then in `shipped`. Unknown names and circles are
 /// problems where the name is written; `asked_by` locates `name`. An unknown stack, or one whose files cannot be
 /// parsed, gives an empty document.
 config::document compose_stack(const std::filesystem::path& folder, std::string_view name, const problem& asked_by,
-                               diagnostics& problems, const std::filesystem::path& shipped = {},
-                               const std::vector<part_swap>& swaps = {});
+                               diagnostics& problems, const compose_options& options = {});
 
 }  // namespace nvlsim

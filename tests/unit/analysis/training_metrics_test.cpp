@@ -211,7 +211,7 @@ TEST_CASE("Sections of a result hold every metric, and shares of every stage") {
   const measured_step s = measured(j);
   result r;
   const memory_report memory = training_memory(j.machine, j.software, j.net, j.workload);
-  add_training_sections(r, j.machine, j.net, j.workload, s.planned, s.times, memory, {0.8, 1.25});
+  add_training_sections(r, {j.machine, j.net, j.workload, s.planned, s.times, memory}, {0.8, 1.25});
   const double step = s.metrics.step_time.base();
   const auto metric = [&](const char* name) { return r.metrics.find(name); };
   CHECK(*metric("step_time_s")->number() == step);
@@ -245,11 +245,11 @@ TEST_CASE("Metrics of a whole training run need its tokens, and its cost a price
   const measured_step s = measured(j);
   const memory_report memory = training_memory(j.machine, j.software, j.net, j.workload);
   result without, with;
-  add_training_sections(without, j.machine, j.net, j.workload, s.planned, s.times, memory, {0.9, 1.1});
+  add_training_sections(without, {j.machine, j.net, j.workload, s.planned, s.times, memory}, {0.9, 1.1});
   for (const char* name : {"time_to_train_s", "steps_to_train", "energy_to_train_J", "cost_to_train_usd"})
     CHECK(without.metrics.find(name) == nullptr);
   j.workload.token_budget = 3e9;
-  add_training_sections(with, j.machine, j.net, j.workload, s.planned, s.times, memory, {0.9, 1.1});
+  add_training_sections(with, {j.machine, j.net, j.workload, s.planned, s.times, memory}, {0.9, 1.1});
   const double time = *with.metrics.find("time_to_train_s")->number();
   CHECK(*with.metrics.find("cost_to_train_usd")->number() == Approx(64 * 0.01 * time).epsilon(1e-12));
   CHECK(with.bands.find("cost_to_train_usd") != nullptr);

@@ -15,7 +15,7 @@ inline const collective_profile& shipped() {
   static const collective_profile profile = [] {
     diagnostics problems;
     config::document doc =
-        config::load_named(root / "platforms/stacks/collectives", "stack", "nccl-2.29", {}, problems);
+        config::load_named(root / "platforms/stacks/collectives", {"stack", "nccl-2.29", {}}, problems);
     stack s = read_stack(doc, "nccl-2.29", problems);
     problems.throw_if_any();
     return s.collectives;

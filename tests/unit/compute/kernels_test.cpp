@@ -459,7 +459,7 @@ TEST_CASE("Elementwise kernels move what they read and write") {
 TEST_CASE("Copies take the rate of their path") {
   diagnostics problems;
   config::document doc =
-      config::load_named(test::root / "platforms", "platform", "gb300-nvl72", {"test", "", {}, {}}, problems);
+      config::load_named(test::root / "platforms", {"platform", "gb300-nvl72", {"test", "", {}, {}}}, problems);
   const platform p = read_platform(doc, "gb300-nvl72", problems);
   const stream_params& s = test::blackwell().stream;
   const auto size = bytes::from_base(1e12);

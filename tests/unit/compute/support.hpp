@@ -16,7 +16,7 @@ inline const std::filesystem::path root = NVLSIM_SOURCE_DIR;
 inline gpu_spec shipped_gpu(const std::string& platform_name) {
   diagnostics problems;
   config::document doc =
-      config::load_named(root / "platforms", "platform", platform_name, {"test", "", {}, {}}, problems);
+      config::load_named(root / "platforms", {"platform", platform_name, {"test", "", {}, {}}}, problems);
   platform p = read_platform(doc, platform_name, problems);
   problems.throw_if_any();
   return p.gpu;

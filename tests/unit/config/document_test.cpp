@@ -20,7 +20,7 @@ const problem asked{"scenario.json", "/platform", "", ""};
 /// Loads `name` as a platform; problems with the folder's path taken out.
 document named(const scratch_folder& folder, std::string_view name, std::string& problems) {
   diagnostics d;
-  document doc = load_named(folder.path(), "platform", name, asked, d);
+  document doc = load_named(folder.path(), {"platform", name, asked}, d);
   problems = text_of(d);
   const std::string prefix = folder.path().string() + "/";
   for (std::size_t at; (at = problems.find(prefix)) != std::string::npos;) problems.erase(at, prefix.size());

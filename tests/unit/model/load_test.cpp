@@ -172,7 +172,7 @@ TEST_CASE("Every shipped model loads, is of the size its name says and says its 
     CHECK(active_parameters(m) <= parameters(m));
     CHECK(m.mtp_block.empty() == (m.mtp_layers == 0));
     diagnostics problems;
-    const config::document doc = config::load_named(models_folder, "model", name, {}, problems);
+    const config::document doc = config::load_named(models_folder, {"model", name, {}}, problems);
     const value* source = doc.root.find("source");
     REQUIRE(source);
     CHECK(source->string());

@@ -17,7 +17,7 @@ inline const std::filesystem::path models_folder = std::filesystem::path(NVLSIM_
 
 inline model shipped(const std::string& name) {
   diagnostics problems;
-  config::document doc = config::load_named(models_folder, "model", name, {"test", "/model", "", ""}, problems);
+  config::document doc = config::load_named(models_folder, {"model", name, {"test", "/model", "", ""}}, problems);
   problems.throw_if_any();
   model m = read_model(doc, name, problems);
   problems.throw_if_any();

@@ -210,9 +210,10 @@ TEST_CASE("Catalogue has a machine for every fabric and GPU that the shipped sta
     gpus.insert({p.gpu.name, p.gpu.architecture});
   }
   diagnostics problems;
-  const auto collectives = config::load_named(folder + "/stacks/collectives", "stack", "nccl-2.29", {}, problems);
+  const auto collectives =
+      config::load_named(folder + "/stacks/collectives", {"stack", "nccl-2.29", {}}, problems);
   const auto kernels =
-      config::load_named(folder + "/stacks/kernels", "stack", "tensorrt-llm-1.3-kernels", {}, problems);
+      config::load_named(folder + "/stacks/kernels", {"stack", "tensorrt-llm-1.3-kernels", {}}, problems);
   for (const auto& [name, parameters] : *collectives.root.at_pointer("/collectives/fabric")->members()) {
     CAPTURE(name);
     CHECK((name == "default" || fabrics.contains(name)));
@@ -225,7 +226,7 @@ TEST_CASE("Catalogue has a machine for every fabric and GPU that the shipped sta
 
 TEST_CASE("NVLink domain of 144 GPUs is an override of the rack") {
   diagnostics problems;
-  config::document doc = config::load_named(folder, "platform", "gb300-nvl72", {}, problems);
+  config::document doc = config::load_named(folder, {"platform", "gb300-nvl72", {}}, problems);
   config::override_value(doc, "/rack/vms", value{36}, {"--set", "--set"}, problems);
   config::override_value(doc, "/rack/nvlink_switch_trays", value{18}, {"--set", "--set"}, problems);
   const platform p = read_platform(doc, "gb300-nvl72", problems);

@@ -103,7 +103,7 @@ TEST_CASE("Documented example of a derived platform loads over its base") {
   fs::copy_file(NVLSIM_SOURCE_DIR "/platforms/gb300-nvl72.json", folder / "gb300-nvl72.json",
                 fs::copy_options::overwrite_existing);
   std::ofstream(folder / "our-site.json") << example;
-  config::document doc = config::load_named(folder, "platform", "our-site", {}, problems);
+  config::document doc = config::load_named(folder, {"platform", "our-site", {}}, problems);
   const platform p = read_platform(doc, "our-site", problems);
   fs::remove_all(folder);
   CHECK(problems.sorted().empty());

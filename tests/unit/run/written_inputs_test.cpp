@@ -34,7 +34,7 @@ void check_inverse(const std::filesystem::path& folder, const char* what, Read r
   for (const std::string& name : config::names_in(folder)) {
     INFO(what << " " << name);
     diagnostics problems;
-    config::document doc = config::load_named(folder, what, name, {}, problems);
+    config::document doc = config::load_named(folder, {what, name, {}}, problems);
     const T before = read(doc, name, problems);
     problems.throw_if_any();
     const value written = write(before);
@@ -43,7 +43,7 @@ void check_inverse(const std::filesystem::path& folder, const char* what, Read r
       if (!written.at_pointer(p.pointer)) missing.insert(p.pointer);
     for (const std::string& pointer : missing) UNSCOPED_INFO("not written: " << pointer);
     CHECK(missing.empty());
-    config::document again = config::load_named(folder, what, name, {}, problems);
+    config::document again = config::load_named(folder, {what, name, {}}, problems);
     write_all(again, written, "", problems);
     T after = read(again, name, problems);
     problems.throw_if_any();

@@ -43,7 +43,7 @@ struct small_catalogue : scratch_folder {
 std::string problems_of(const scratch_folder& folder, std::string_view name,
                         const std::vector<part_swap>& swaps = {}) {
   diagnostics d;
-  compose_stack(folder.path(), name, {"scenario.json", "/stack", {}, {}}, d, {}, swaps);
+  compose_stack(folder.path(), name, {"scenario.json", "/stack", {}, {}}, d, {{}, swaps});
   std::string out = text_of(d);
   const std::string prefix = folder.path().string() + "/";
   for (std::size_t at; (at = out.find(prefix)) != std::string::npos;) out.erase(at, prefix.size());
@@ -53,7 +53,7 @@ std::string problems_of(const scratch_folder& folder, std::string_view name,
 config::document composed(const std::filesystem::path& folder, std::string_view name,
                           const std::vector<part_swap>& swaps = {}) {
   diagnostics d;
-  config::document doc = compose_stack(folder, name, {}, d, {}, swaps);
+  config::document doc = compose_stack(folder, name, {}, d, {{}, swaps});
   CHECK(text_of(d) == "");
   return doc;
 }

@@ -104,7 +104,7 @@ auto read_document(config::document doc, const std::string& name, Read read, dia
 template <class Read>
 auto read_file(const std::string& folder, const std::string& name, Read read) {
   diagnostics problems;
-  return read_document(config::load_named(NVLSIM_SOURCE_DIR + folder, "input", name, {}, problems), name, read,
+  return read_document(config::load_named(NVLSIM_SOURCE_DIR + folder, {"input", name, {}}, problems), name, read,
                        problems);
 }
 
