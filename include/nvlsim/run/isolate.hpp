@@ -1,5 +1,4 @@
-// Runs each scenario in its own process. SimGrid's clock and tables are global, so results would otherwise
-// depend on the order of runs.
+// Runs each scenario in its own process: a crash costs one scenario, and SimGrid does not return all its memory.
 #pragma once
 
 #include <filesystem>

@@ -1,0 +1,52 @@
+// What docs/library.md says of several runs in one process.
+#include <catch2/catch.hpp>
+
+#include <filesystem>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "nvlsim/output/output.hpp"
+#include "nvlsim/run/run.hpp"
+
+namespace nvlsim {
+namespace {
+
+const std::filesystem::path root = NVLSIM_SOURCE_DIR;
+
+scenario load(const std::string& name, const std::vector<override_option>& sets = {}) {
+  return load_scenario(root / "scenarios" / (name + ".json"), sets, folders_under(root));
+}
+
+/// The result without what is not reproducible.
+std::string text_of(const scenario& s, bool simulate) {
+  result r = run_scenario(s, {.explained = false, .simulate = simulate}).outcome;
+  r.simulation = value{value::object{}};
+  return to_json(to_value(r));
+}
+
+TEST_CASE("Runs of one process give equal results, whatever ran before") {
+  const override_option flow = {"/simulation/fidelity", "flow"};
+  const std::vector<scenario> all = {
+      load("training/llama3.1-405b-gb300-rack"), load("training/llama3.1-405b-gb300-rack", {flow}),
+      load("inference/llama2-70b-offline-gb300-rack"), load("collectives/all-reduce-gb300-rack", {flow})};
+  std::vector<std::string> first;
+  for (const scenario& s : all) first.push_back(text_of(s, true));
+  for (int again = 0; again < 3; ++again)
+    for (std::size_t i = all.size(); i-- > 0;) CHECK(text_of(all[i], true) == first[i]);
+}
+
+TEST_CASE("Runs without the simulation engine may share a process on several threads") {
+  const std::vector<scenario> all = {load("training/llama3.1-405b-gb300-rack"),
+                                     load("inference/llama2-70b-offline-gb300-rack")};
+  std::vector<std::string> texts(8);
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < texts.size(); ++i)
+    threads.emplace_back([&, i] { texts[i] = text_of(all[i % all.size()], false); });
+  for (std::thread& t : threads) t.join();
+  for (std::size_t i = all.size(); i < texts.size(); ++i) CHECK(texts[i] == texts[i % all.size()]);
+  for (std::size_t i = 0; i < all.size(); ++i) CHECK(texts[i] == text_of(all[i], true));
+}
+
+}  // namespace
+}  // namespace nvlsim
