@@ -1,4 +1,5 @@
-// Runs each scenario in its own process: a crash costs one scenario, and SimGrid does not return all its memory.
+// Runs each scenario in its own process. A crash costs one scenario, memory is returned, and in `flow` no digit
+// depends on what ran before.
 #pragma once
 
 #include <filesystem>
