@@ -74,12 +74,14 @@ class collective_fit {
 
  private:
   bool has(const std::string& family) const {
-    const auto [group, kind, member] = family_parts(family);
-    const auto in = [&](const auto& table) { return table.contains(kind) && table.at(kind).contains(member); };
-    if (group == "domain") return in(start_.domain);
-    if (group == "fabric") return in(start_.fabric);
-    if (group == "all_to_all") return start_.all_to_all.contains(kind);
-    return group == "custom" ? start_.custom.contains(kind) : start_.expert.contains(kind);
+    const family_parts p(family);
+    const auto in = [&](const auto& table) {
+      return table.contains(p.kind) && table.at(p.kind).contains(p.collective);
+    };
+    if (p.group == "domain") return in(start_.domain);
+    if (p.group == "fabric") return in(start_.fabric);
+    if (p.group == "all_to_all") return start_.all_to_all.contains(p.kind);
+    return p.group == "custom" ? start_.custom.contains(p.kind) : start_.expert.contains(p.kind);
   }
 
   /// Resets fitted parameters to their priors, so that a fit of the same rows always gives the same file.

@@ -195,7 +195,8 @@ class spread_table {
   value as_value(bool held_out) {
     value::array families;
     for (auto& [key, group] : groups_) {
-      auto& [hardware, ratios] = group;
+      const auto* hardware = group.first;
+      auto& ratios = group.second;
       if (ratios.size() < min_rows) continue;
       std::sort(ratios.begin(), ratios.end());
       const auto at = [&](double share) {

@@ -33,9 +33,10 @@ bool met(const inference_row& r, std::string_view field) {
       return l.attention == attention_kind::linear || l.attention == attention_kind::mamba;
     });
   if (field == "qk_norm_time") return any([](const layer_spec& l) { return l.qk_norm != qk_norm_kind::none; });
-  for (const auto& [skew, by_bias] : {std::pair{"expert_skew", false}, {"biased_expert_skew", true}})
-    if (field == skew)
-      return any([&](const layer_spec& l) { return l.routed() && l.moe.balanced_by_bias == by_bias; });
+  if (field == "expert_skew" || field == "biased_expert_skew") {
+    const bool by_bias = field == "biased_expert_skew";
+    return any([by_bias](const layer_spec& l) { return l.routed() && l.moe.balanced_by_bias == by_bias; });
+  }
   if (field == "decode_fp8_factor") return bytes_per_element(w.kv_cache) < 2;
   if (field == "rank_host") return std::max(max_dp, max_tp) > 1;
   if (field == "indexer_layer_time") return any([](const layer_spec& l) { return l.sparse_keys > 0; });

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 
 #include "nvlsim/output/text.hpp"
 #include "nvlsim/units/units_text.hpp"
@@ -223,7 +224,8 @@ std::string out_of_range(const std::string& text, T min, T max, std::string_view
   T x{};
   const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), x);
   const bool read = !text.empty() && end == text.data() + text.size();
-  if (!read || (status != std::errc() && status != std::errc::result_out_of_range) || !(x == x))
+  if (!read || (status != std::errc() && status != std::errc::result_out_of_range) ||
+      std::isnan(static_cast<double>(x)))
     return fmt::format("{} is not a {}", in_quotes(text), kind);
   if (status == std::errc::result_out_of_range) return fmt::format("{} is not between {} and {}", text, min, max);
   if (x < min) return fmt::format("{} is less than {}", text, min);

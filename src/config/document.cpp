@@ -115,7 +115,9 @@ bool is_name(std::string_view name) {
 
 void add_unknown(const named_input& input, const std::vector<std::string>& names, std::string_view listed_by,
                  diagnostics& problems) {
-  const auto& [what, name, asked_by] = input;
+  const auto& what = input.what;
+  const auto& name = input.name;
+  const auto& asked_by = input.asked_by;
   std::string hint = nearest(name, names);
   std::string message = fmt::format("unknown {} {}", what, in_quotes(name));
   if (hint.empty() && !names.empty()) {

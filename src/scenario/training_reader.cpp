@@ -10,8 +10,6 @@
 namespace nvlsim {
 namespace {
 
-using config::positive_int;
-
 const std::array<std::string, 8> gemm_precisions = {"fp32", "tf32",      "bf16",  "fp16",
                                                     "fp8",  "fp8_block", "mxfp8", "nvfp4"};
 const std::array<std::string, 5> schedules = {"1f1b", "interleaved", "zb_h1", "zb_v", "dualpipe"};

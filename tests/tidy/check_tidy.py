@@ -1,0 +1,60 @@
+#!/usr/bin/env python3
+"""Runs clang-tidy with .clang-tidy on every source: check_tidy.py CLANG_TIDY SOURCE_DIR BUILD_DIR.
+
+Most of what clang-tidy costs is the standard library's headers, so sources of one module are checked together, as one
+source that includes them, where no name in a namespace stands in two of them. A group that does not compile is
+checked source by source."""
+import concurrent.futures, os, pathlib, re, subprocess, sys, tempfile
+
+NAME = re.compile(r"^(?!//|#|\}|namespace|template|using namespace)[A-Za-z].*?\b(\w+)\s*(?:\(|\{|=|\[|;)", re.M)
+TYPE = re.compile(r"^(?:struct|class|enum class|enum|using)\s+(?:\w+::)*(\w+)", re.M)
+LARGEST = 12
+
+
+def names(source):
+    text = source.read_text()
+    return set(NAME.findall(text)) | set(TYPE.findall(text)) | ({"using namespace"} if "using namespace" in text else set())
+
+
+def groups(folder):
+    """Sources of one module, by groups without a name in common."""
+    out = []
+    for source in sorted(folder.glob("*.cpp")):
+        own = names(source)
+        for members, taken in out:
+            if len(members) < LARGEST and not own & taken:
+                members.append(source)
+                taken |= own
+                break
+        else:
+            out.append(([source], own))
+    return [members for members, _ in out]
+
+
+def check(tidy, root, flags, members):
+    """What clang-tidy prints of these sources, and whether it found nothing."""
+    with tempfile.TemporaryDirectory() as folder:
+        unit = pathlib.Path(folder, "unit.cpp")
+        unit.write_text("".join('#include "%s"\n' % m for m in members))
+        done = subprocess.run([tidy, "--quiet", "--warnings-as-errors=*", "--config-file=%s" % (root / ".clang-tidy"), str(unit),
+                               "--"] + flags, capture_output=True, text=True)
+    if "clang-diagnostic-error" in done.stdout and len(members) > 1:
+        parts = [check(tidy, root, flags, [m]) for m in members]
+        return "".join(text for text, _ in parts), all(good for _, good in parts)
+    return done.stdout, done.returncode == 0
+
+
+def main(tidy, source_dir, build_dir, *flags):
+    root = pathlib.Path(source_dir).resolve()
+    flags = ["-std=c++20", "-I%s" % (root / "include"), "-I%s" % (root / "src"),
+             "-I%s" % (pathlib.Path(build_dir).resolve() / "generated"), *flags]
+    units = [g for module in sorted((root / "src").iterdir()) if module.is_dir() for g in groups(module)]
+    with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        results = list(pool.map(lambda g: check(tidy, root, flags, g), units))
+    print("".join(text for text, _ in results), end="")
+    print("%d sources in %d groups" % (sum(map(len, units)), len(units)))
+    return 0 if all(good for _, good in results) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
