@@ -112,22 +112,15 @@ class explainer {
     out_.transfers = uses_of_time(with_hidden, true, whole_s);
   }
 
-  bool on_clock() const { return run_.counted.has_value(); }
-
   void counted_time(const std::string& what) { time_of_workers(shown_name(what), counted_.from, counted_.to); }
   void whole_time(const std::string& what) { time_of_workers(what, 0, makespan()); }
   /// Time of the workers of a served load, then of its median request and of one in a hundred.
   void time_of_workers(const std::string& what, double from, double to) {
-    if (!on_clock() && !run_.served->pools) {
-      time(what);
-    } else {
-      out_.taken_apart = what;
-      const auto slices = slices_of_workers(run_.planned, run_.times, from, to);
-      tree("by phase", by_phase(slices, what));
-      tree("by bound", by_resource(slices, what));
-      if (!on_clock()) tree("critical path", by_phase(critical_path(run_.planned, run_.times), what));
-      uses(slices, to - from);
-    }
+    out_.taken_apart = what;
+    const auto slices = slices_of_workers(run_.planned, run_.times, from, to);
+    tree("by phase", by_phase(slices, what));
+    tree("by bound", by_resource(slices, what));
+    uses(slices, to - from);
     for (const char* statistic : {"p50", "p99"})
       if (const auto wanted = number_at(*r_.metrics.find("e2e_s"), statistic))
         tree("by stage",
@@ -184,7 +177,7 @@ class explainer {
     const auto [name, statistic] = split_statistic(what);
     const value* d = r_.metrics.find(name);
     const auto wanted = d ? number_at(*d, statistic) : std::nullopt;
-    if (!wanted || (run_.requests.empty() && !run_.served)) return;
+    if (!wanted || run_.requests.empty()) return;
     const latency_parts parts = parts_of_latency(run_, name, statistic, *wanted);
     out_.taken_apart = what;
     const std::vector<time_slice> slices = parts.slices();

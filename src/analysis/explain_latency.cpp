@@ -6,7 +6,7 @@
 #include <array>
 #include <cmath>
 #include <map>
-#include <tuple>
+#include <utility>
 
 #include "analysis/worker_time.hpp"
 
@@ -29,8 +29,23 @@ struct way {
   }
 };
 
-/// Paths of requests that arrive over time or stay in one replica.
-std::vector<way> ways_in_workers(const run_record& run, bool all = false) {
+/// The transfers of the caches that prefill workers sent, by request: a worker's second stream has them in order
+/// of their ends.
+std::map<std::pair<std::size_t, double>, const operation_template*> transfers_of(const run_record& run) {
+  std::map<std::pair<std::size_t, double>, const operation_template*> out;
+  for (std::size_t c = 0; c < run.planned.classes.size(); ++c) {
+    if (run.planned.classes[c].streams.size() < 2) continue;
+    const std::vector<operation>& sends = run.planned.classes[c].streams[1].operations;
+    for (std::size_t k = 0; k < sends.size(); ++k)
+      out[{c, run.times.spans[c][1][k].end_s}] =
+          &run.planned.templates[static_cast<std::size_t>(sends[k].template_index)];
+  }
+  return out;
+}
+
+/// Paths of the requests that count, or of all.
+std::vector<way> ways_of(const run_record& run, bool all = false) {
+  const auto transfers = transfers_of(run);
   std::vector<way> out;
   for (const request_record& r : run.requests) {
     if (!all && run.counted_arrivals &&
@@ -45,6 +60,8 @@ std::vector<way> ways_in_workers(const run_record& run, bool all = false) {
       w.prompt_worker = static_cast<std::size_t>(r.prompt_worker);
       w.prefilled = r.prefilled_s;
       w.delivered = std::min(r.delivered_s, r.first_token_s);
+      if (const auto t = transfers.find({w.prompt_worker, r.delivered_s}); t != transfers.end())
+        w.transfer = t->second;
     }
     w.end = r.last_token_s;
     w.prompt = static_cast<double>(r.input);
@@ -54,65 +71,6 @@ std::vector<way> ways_in_workers(const run_record& run, bool all = false) {
   }
   return out;
 }
-
-struct sent_cache {
-  double end_s = 0;
-  const operation_template* operation = nullptr;
-};
-
-/// KV-cache transfers by request. A worker's second stream holds them in the order of their prompts.
-std::vector<sent_cache> transfers_of(const run_record& run) {
-  const pooled_schedule& s = *run.served->pools;
-  std::vector<std::vector<std::tuple<std::int32_t, double, std::size_t>>> by_worker(s.prefill.size());
-  for (std::size_t i = 0; i < s.requests.size(); ++i)
-    if (const pooled_request& r = s.requests[i]; r.prefill_worker >= 0 && r.decode_worker >= 0)
-      by_worker[static_cast<std::size_t>(r.prefill_worker)].emplace_back(r.prefill_last, r.delivered_s, i);
-  std::vector<sent_cache> out(s.requests.size());
-  for (std::size_t c = 0; c < by_worker.size(); ++c) {
-    std::sort(by_worker[c].begin(), by_worker[c].end());
-    for (std::size_t k = 0; k < by_worker[c].size(); ++k) {
-      const operation& o = run.planned.classes[c].streams[1].operations[k];
-      out[std::get<2>(by_worker[c][k])] = {run.times.spans[c][1][k].end_s,
-                                           &run.planned.templates[static_cast<std::size_t>(o.template_index)]};
-    }
-  }
-  return out;
-}
-
-/// Paths of requests from prefill to decode worker, with the same times as `measure_inference`.
-std::vector<way> ways_through_pools(const run_record& run) {
-  const pooled_schedule& s = *run.served->pools;
-  const std::size_t prefills = s.prefill.size();
-  const std::vector<sent_cache> transfers = transfers_of(run);
-  const auto at = [&](std::size_t worker, std::int32_t i) {
-    return run.times.spans[worker].front()[static_cast<std::size_t>(i)];
-  };
-  std::vector<way> out(s.requests.size());
-  for (std::size_t i = 0; i < s.requests.size();
-       ++i) {  // closed loop: a client sends after its previous request ends
-    const pooled_request& r = s.requests[i];
-    way& w = out[i];
-    w.prompt_worker = r.prefill_worker >= 0 ? static_cast<std::size_t>(r.prefill_worker)
-                                            : prefills + static_cast<std::size_t>(r.decode_worker);
-    w.decode_worker =
-        r.decode_worker >= 0 ? prefills + static_cast<std::size_t>(r.decode_worker) : w.prompt_worker;
-    w.end = r.decode_worker >= 0 ? at(w.decode_worker, r.decode_last).end_s
-                                 : at(w.prompt_worker, r.prefill_last).end_s;
-    w.streaming = r.decode_worker >= 0 ? at(w.decode_worker, r.decode_first).begin_s : w.end;
-    w.begun = r.prefill_worker >= 0 ? at(w.prompt_worker, r.prefill_first).begin_s : w.streaming;
-    w.prefilled = r.prefill_worker >= 0 ? at(w.prompt_worker, r.prefill_last).end_s : w.streaming;
-    w.delivered = transfers[i].operation ? transfers[i].end_s : w.prefilled;
-    w.transfer = transfers[i].operation;
-    w.prompt = static_cast<double>(r.input);
-    w.gaps = static_cast<double>(r.output) - 1;
-  }
-  for (std::size_t i = 0; i < s.requests.size(); ++i)
-    if (const std::int32_t before = s.requests[i].sent_after; before >= 0)
-      out[i].sent = out[static_cast<std::size_t>(before)].end;
-  return out;
-}
-
-bool through_pools(const run_record& run) { return run.served && run.served->pools; }
 
 /// The stages of a path that a latency includes, and the weight of each second.
 struct measured_way {
@@ -172,8 +130,7 @@ std::vector<time_slice> transfer_slices(const std::vector<measured_way>& ways, d
   double sent = 0;
   for (const measured_way& m : ways) {
     if (!m.to_first_token) continue;
-    if (!m.w.transfer) {  // with arrivals over time, only the end of the transfer is known, not the wait for the
-                          // port
+    if (!m.w.transfer) {  // beyond the traced workers
       sent += m.w.weight / weights * (m.w.delivered - m.w.prefilled);
       continue;
     }
@@ -228,15 +185,9 @@ struct token_gap {
   double from = 0, to = 0;
 };
 
+/// trace_serving stores the number of decodes as the operation's micro-batch.
 std::int64_t decodes_of(const run_record& run, std::size_t worker, std::size_t iteration) {
-  if (through_pools(run)) {
-    const pooled_schedule& s = *run.served->pools;
-    return worker < s.prefill.size() ? 0 : s.decode[worker - s.prefill.size()][iteration].decodes;
-  }
-  if (run.served) return run.served->schedules[worker].iterations[iteration].decodes;
-  return run.planned.classes[worker].streams.front().operations[iteration].micro_batch;  // trace_serving stores
-                                                                                         // the number of decodes
-                                                                                         // here
+  return run.planned.classes[worker].streams.front().operations[iteration].micro_batch;
 }
 
 /// Finds the gap between tokens whose length is nearest to `wanted`.
@@ -252,13 +203,10 @@ token_gap nearest_gap(const run_record& run, double wanted) {
         const double off = std::abs(spans[i].end_s - from - wanted);
         if (min < 0 || off < min) min = off, best = {worker, from, spans[i].end_s};
       };
-      if (through_pools(run)) {
-        consider(spans[i].begin_s);
-      } else {
-        if (decoded > 0) consider(spans[decoded - 1].end_s);
-        for (std::size_t k = decoded; k < i; ++k)
-          consider(spans[k].end_s);  // sequences whose first token came at this end
-      }
+      if (decoded > 0) consider(spans[decoded - 1].end_s);
+      consider(spans[i].begin_s);  // sequences whose cache was taken up
+      for (std::size_t k = decoded; k < i; ++k)
+        consider(spans[k].end_s);  // sequences whose first token came at this end
       decoded = i + 1;
     }
   }
@@ -266,45 +214,30 @@ token_gap nearest_gap(const run_record& run, double wanted) {
 }
 
 /// The mean gap: the time of all gaps over their number. All gaps of a request together are the time from its
-/// first token to its last; those of a pool's worker are its iterations.
-std::vector<time_slice> mean_gap(const run_record& run, double tokens_per_step) {
+/// first token to its last.
+std::vector<time_slice> mean_gap(const run_record& run) {
   worker_time workers(run.planned, run.times);
+  const std::vector<way> ways = ways_of(run, true);
   double gaps = 0;
-  const auto for_each = [&](const auto& visit) {
-    if (!through_pools(run)) {
-      for (const way& w : ways_in_workers(run, true)) {
-        const auto tokens = static_cast<std::int64_t>(w.gaps);
-        visit(w.decode_worker, w.streaming, w.end, w.weight,
-              static_cast<double>(decode_steps(tokens, tokens_per_step)));
-      }
-      return;
-    }
-    for (std::size_t c = 0; c < run.planned.classes.size(); ++c)
-      for (std::size_t i = 0; i < run.times.spans[c].front().size(); ++i) {
-        const span& x = run.times.spans[c].front()[i];
-        visit(c, x.begin_s, x.end_s, static_cast<double>(decodes_of(run, c, i)), 1.0);
-      }
-  };
-  for_each([&](std::size_t, double, double, double weight, double steps) { gaps += weight * steps; });
-  for_each([&](std::size_t worker, double from, double to, double weight, double) {
-    workers.add(worker, from, to, weight / (gaps * tokens_per_step));
-  });
+  for (const way& w : ways)
+    gaps += w.weight * static_cast<double>(decode_steps(static_cast<std::int64_t>(w.gaps), run.tokens_per_step));
+  for (const way& w : ways)
+    workers.add(w.decode_worker, w.streaming, w.end, w.weight / (gaps * run.tokens_per_step));
   return workers.take();
 }
 
 latency_parts parts_of_gaps(const run_record& run, std::string_view statistic, double wanted) {
   latency_parts out;
-  const double tokens_per_step = run.served ? run.served->tokens_per_step : run.tokens_per_step;
   if (statistic == "mean") {
-    out.stages.emplace_back("decode", mean_gap(run, tokens_per_step));
+    out.stages.emplace_back("decode", mean_gap(run));
     return out;
   }
   worker_time workers(run.planned, run.times);
-  const token_gap g = nearest_gap(run, wanted * tokens_per_step);
+  const token_gap g = nearest_gap(run, wanted * run.tokens_per_step);
   workers.add(g.worker, g.from, g.to, 1);
   out.note = fmt::format("of one wait for a token with this value, on {}", run.planned.classes[g.worker].name);
   out.stages.emplace_back("decode", workers.take());
-  scale_to(out, wanted);  // a step gives several tokens, and loads on a clock keep gaps in bins of 0.2 %
+  scale_to(out, wanted);  // a step gives several tokens, and gaps are kept in bins of 0.2 %
   return out;
 }
 
@@ -324,7 +257,7 @@ latency_parts parts_of_latency(const run_record& run, std::string_view metric, s
                                double wanted) {
   if (metric == "itl_s") return parts_of_gaps(run, statistic, wanted);
   std::vector<measured_way> ways;
-  for (const way& w : through_pools(run) ? ways_through_pools(run) : ways_in_workers(run))
+  for (const way& w : ways_of(run))
     if (metric != "tpot_s" || w.gaps > 0) ways.push_back(measure(w, metric, run.front_end));
   latency_parts out;
   if (ways.empty()) return out;

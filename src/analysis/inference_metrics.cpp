@@ -1,11 +1,147 @@
-#include "nvlsim/analysis/inference_metrics.hpp"
-
 #include <algorithm>
 #include <cmath>
-#include <utility>
 #include <vector>
 
+#include "nvlsim/analysis/inference_metrics.hpp"
+
 namespace nvlsim {
+namespace {
+
+struct window {
+  double from = 0, to = 0;
+  bool whole = false;
+};
+
+/// First and last time of the counted requests: skips the first `warmup` and the last `tail` fractions.
+window window_of(const serving_outcome& o, const measured_part& part, double request_record::*date) {
+  std::vector<std::pair<double, std::int64_t>> dates;  // with the number of equal requests
+  dates.reserve(o.requests.size());
+  std::int64_t all = 0;
+  for (const request_record& r : o.requests) {
+    dates.emplace_back(r.*date, r.workers);
+    all += r.workers;
+  }
+  std::sort(dates.begin(), dates.end());
+  const auto n = static_cast<double>(all);
+  const double first = std::floor(part.warmup * n);
+  const double last = std::max(std::ceil((1 - part.tail) * n), first + 1) - 1;
+  const auto at = [&](double rank) {
+    double below = 0;
+    for (const auto& [t, count] : dates)
+      if ((below += static_cast<double>(count)) > rank) return t;
+    return dates.back().first;
+  };
+  return {at(first), at(last), false};
+}
+
+window of_arrivals(const serving_outcome& o, const measured_part& part) {
+  return window_of(o, part, &request_record::arrival_s);
+}
+
+/// Whether the server is saturated: at the last arrival, the queue holds more than 2 % of all requests, more than
+/// one per replica, and more than 1.5 times as many as halfway. [docs/serving.md#saturation]
+bool overwhelmed(const serving_outcome& o, const inference_workload& w) {
+  if (w.load != load_kind::open_loop && w.load != load_kind::trace) return false;
+  const auto workers = static_cast<std::int64_t>(o.workers.size());
+  const auto n = static_cast<std::int64_t>(o.requests.size());
+  return o.at_last.waiting * 50 > n && o.at_last.waiting > workers &&
+         2 * o.at_last.waiting > 3 * o.at_half.waiting;
+}
+
+/// Whether the number of requests in flight is still growing: at the last arrival it exceeds the halfway number by
+/// 25 % plus three standard deviations. Traces do not count: their rate changes.
+bool still_fills(const serving_outcome& o, const inference_workload& w) {
+  if (w.load != load_kind::open_loop) return false;
+  const auto half = static_cast<double>(o.at_half.in_flight), last = static_cast<double>(o.at_last.in_flight);
+  return last > 1.25 * half + 3 * std::sqrt(half);
+}
+
+/// The time that rates cover: from the first to the last counted completion. It is the whole run if all requests
+/// count, if the two coincide, or if the server is saturated: by then it has processed prompts of requests that
+/// complete later. [docs/serving.md#what-counts]
+window of_ends(const serving_outcome& o, const inference_workload& w) {
+  const window whole{0, o.end_s, true};
+  if ((w.measured.warmup <= 0 && w.measured.tail <= 0) || overwhelmed(o, w)) return whole;
+  const window out = window_of(o, w.measured, &request_record::last_token_s);
+  return out.to > out.from ? out : whole;
+}
+
+/// Share of [begin, end] between two times.
+double inside(double from, double to, double begin, double end) {
+  if (!(end > begin)) return begin >= from && begin <= to ? 1 : 0;
+  return std::max(0.0, std::min(end, to) - std::max(begin, from)) / (end - begin);
+}
+
+/// Sums over requests. Sums that become rates cover the window only.
+struct tally {
+  std::vector<weighted> ttft, queue, e2e, tpot;
+  double inputs = 0, outputs = 0, finished = 0, in_flight_s = 0, cached = 0, prompts = 0;
+  std::int64_t counted = 0, good = 0, ttft_kept = 0, tpot_kept = 0, e2e_kept = 0, preemptions = 0;
+};
+
+/// `alike`: number of equal requests.
+void judge(tally& t, const client_view& c, const service_objective& o, std::int64_t alike) {
+  const bool ttft = !o.ttft_s || c.ttft_s <= *o.ttft_s, e2e = !o.e2e_s || c.e2e_s <= *o.e2e_s;
+  const bool tpot = !o.tpot_s || !c.tpot_s || *c.tpot_s <= *o.tpot_s;
+  t.ttft_kept += alike * ttft;
+  t.tpot_kept += alike * tpot;
+  t.e2e_kept += alike * e2e;
+  t.good += alike * c.keeps(o);
+}
+
+tally count(const serving_run& run, const inference_workload& w, const window& arrivals, const window& ends) {
+  tally t;
+  for (const request_record& r : run.outcome.requests) {
+    const auto alike = static_cast<double>(r.workers);
+    const double share = alike * counted_share(r, ends.from, ends.to, ends.whole);
+    t.inputs += r.input * share;
+    t.outputs += r.output * share;
+    t.finished += share;
+    t.in_flight_s += alike * share_in_system(r, ends.from, ends.to) * (r.last_token_s - r.arrival_s);
+    t.cached += alike * r.cached;
+    t.prompts += alike * r.input;
+    t.preemptions += std::int64_t{r.workers} * r.preemptions;
+    if (r.arrival_s < arrivals.from || r.arrival_s > arrivals.to) continue;
+    const client_view c = seen_by_client(r, run.front_end);
+    t.counted += r.workers;
+    t.ttft.push_back({c.ttft_s, r.workers});
+    t.e2e.push_back({c.e2e_s, r.workers});
+    t.queue.push_back({r.admitted_s - r.arrival_s, r.workers});
+    if (c.tpot_s) t.tpot.push_back({*c.tpot_s, r.workers});
+    judge(t, c, w.objective, r.workers);
+  }
+  return t;
+}
+
+}  // namespace
+
+// By the share of its tokens in the window: ends alone come in waves where requests began together.
+double counted_share(const request_record& r, double from, double to, bool whole) {
+  if (r.last_token_s > r.first_token_s) return inside(from, to, r.first_token_s, r.last_token_s);
+  return whole || r.last_token_s > from ? inside(from, to, r.last_token_s, r.last_token_s) : 0;
+}
+
+double share_in_system(const request_record& r, double from, double to) {
+  return inside(from, to, r.arrival_s, r.last_token_s);
+}
+
+bool client_view::keeps(const service_objective& o) const {
+  return (!o.ttft_s || ttft_s <= *o.ttft_s) && (!o.e2e_s || e2e_s <= *o.e2e_s) &&
+         (!o.tpot_s || !tpot_s || *tpot_s <= *o.tpot_s);
+}
+
+client_view seen_by_client(const request_record& r, const front_end_costs& server) {
+  client_view out;
+  const double first = r.first_token_s - r.arrival_s, gaps = static_cast<double>(r.output) - 1;
+  out.e2e_s = r.last_token_s - r.arrival_s;
+  if (gaps > 0) out.tpot_s = (out.e2e_s - first) / gaps;
+  const double held = server.held_back_s(gaps, out.tpot_s.value_or(0));
+  const double way_in = server.way_in(r.input).base();
+  out.ttft_s = first + held + way_in;
+  out.e2e_s += held + way_in;  // every token is delayed alike
+  return out;
+}
+
 std::optional<distribution> distribution_of(std::vector<weighted> values) {
   std::int64_t total = 0;
   double sum = 0;
@@ -31,147 +167,59 @@ std::optional<distribution> distribution_of(std::vector<weighted> values) {
   return d;
 }
 
-namespace {
-
-struct samples {
-  std::vector<weighted> ttft, queue, e2e, tpot, itl;
-  double inputs = 0, outputs = 0, requests = 0;
-};
-
-void add_request(samples& out, const request_record& r, const front_end_costs& server, std::int64_t replicas) {
-  const client_view c = seen_by_client(r, server);
-  out.queue.push_back({r.admitted_s - r.arrival_s, replicas});
-  out.ttft.push_back({c.ttft_s, replicas});
-  out.e2e.push_back({c.e2e_s, replicas});
-  if (c.tpot_s) out.tpot.push_back({*c.tpot_s, replicas});
-  out.inputs += static_cast<double>(r.input * replicas);
-  out.outputs += static_cast<double>(r.output * replicas);
-  out.requests += static_cast<double>(replicas);
+std::pair<double, double> counted_time(const serving_outcome& o, const inference_workload& w) {
+  const window ends = of_ends(o, w);
+  return {ends.from, ends.to};
 }
 
-request_record record_of(const request_progress& r, const std::vector<span>& spans, std::size_t worker) {
-  const auto at = [&](std::int32_t i) { return spans[static_cast<std::size_t>(i)]; };
-  return {at(r.arrived).begin_s,
-          at(r.admitted).begin_s,
-          at(r.first_token).end_s,
-          at(r.last_token).end_s,
-          static_cast<std::int32_t>(r.input),
-          static_cast<std::int32_t>(r.output),
-          0,
-          static_cast<std::int32_t>(worker),
-          0};
+std::pair<double, double> counted_arrivals(const serving_outcome& o, const measured_part& part) {
+  const window w = of_arrivals(o, part);
+  return {w.from, w.to};
 }
 
-// Adds the gaps between tokens. The gap of a decode starts at the previous iteration that decoded, or at its first
-// token if that came later. With speculative decoding a step yields several tokens, which count as evenly spaced.
-void add_gaps(samples& out, const batching_schedule& s, const std::vector<span>& spans, std::int64_t replicas,
-              double tokens) {
-  std::vector<std::int64_t> begun(s.iterations.size());
-  for (const request_progress& r : s.requests)
-    if (r.output > 1) ++begun[static_cast<std::size_t>(r.first_token)];
-  std::vector<std::pair<double, std::int64_t>> joined;
-  double last = 0;
-  for (std::size_t i = 0; i < s.iterations.size(); ++i) {
-    std::int64_t old = s.iterations[i].decodes;
-    const double end = spans[i].end_s;
-    if (old > 0) {
-      for (const auto& [since, count] : joined) {
-        out.itl.push_back({(end - since) / tokens, count * replicas});
-        old -= count;
-      }
-      if (old > 0) out.itl.push_back({(end - last) / tokens, old * replicas});
-      joined.clear();
-      last = end;
-    }
-    if (begun[i] > 0) joined.emplace_back(end, begun[i]);
-  }
-}
-
-// A request streams its first token when the decode worker starts on it.
-// [docs/models-and-assumptions.md#disaggregation]
-std::vector<request_record> pool_records(const pooled_schedule& s, const timeline& t) {
-  const auto prefills = static_cast<std::int32_t>(s.prefill.size());
-  const auto at = [&](std::int32_t worker, std::int32_t i) {
-    return t.spans[static_cast<std::size_t>(worker)].front()[static_cast<std::size_t>(i)];
-  };
-  const auto end_of = [&](const pooled_request& r) {
-    return r.decode_worker >= 0 ? at(prefills + r.decode_worker, r.decode_last).end_s
-                                : at(r.prefill_worker, r.prefill_last).end_s;
-  };
-  std::vector<request_record> out;
-  for (const pooled_request& r : s.requests) {
-    request_record& x = out.emplace_back();
-    x.input = static_cast<std::int32_t>(r.input);
-    x.output = static_cast<std::int32_t>(r.output);
-    x.arrival_s = r.sent_after < 0 ? 0 : end_of(s.requests[static_cast<std::size_t>(r.sent_after)]);
-    x.last_token_s = end_of(r);
-    x.worker = r.decode_worker >= 0 ? prefills + r.decode_worker : r.prefill_worker;
-    x.first_token_s = r.decode_worker >= 0 ? at(x.worker, r.decode_first).begin_s : x.last_token_s;
-    x.prompt_worker = r.prefill_worker;
-    x.admitted_s = r.prefill_worker >= 0 ? at(r.prefill_worker, r.prefill_first).begin_s : x.first_token_s;
-  }
+kv_cache_use cache_use_of(const serving_run& run) {
+  kv_cache_use out{0, run.kv_capacity_tokens};
+  for (const worker_record& l : run.outcome.workers)
+    if (!l.prefills) out.peak_tokens = std::max(out.peak_tokens, l.peak_kv_tokens);
   return out;
 }
 
-void add_pools(samples& out, const inference_run& run, const timeline& t) {
-  const pooled_schedule& s = *run.pools;
-  for (const request_record& r : pool_records(s, t)) add_request(out, r, run.front_end, 1);
-  for (std::size_t w = 0; w < s.decode.size(); ++w)
-    for (std::size_t i = 0; i < s.decode[w].size(); ++i) {
-      const span& x = t.spans[s.prefill.size() + w].front()[i];
-      out.itl.push_back({(x.end_s - x.begin_s) / run.tokens_per_step, s.decode[w][i].decodes});
-    }
-}
-
-}  // namespace
-
-std::vector<request_record> records_of(const inference_run& run, const timeline& t) {
-  if (run.pools) return pool_records(*run.pools, t);
-  std::vector<request_record> out;
-  for (std::size_t c = 0; c < run.schedules.size(); ++c)
-    for (const request_progress& r : run.schedules[c].requests) {
-      out.push_back(record_of(r, t.spans[c].front(), c));
-      out.back().workers = static_cast<std::int32_t>(run.workers[c]);
-    }
-  return out;
-}
-
-kv_cache_use cache_use_of(const inference_run& run) {
-  kv_cache_use out{run.pools ? run.pools->peak_kv_tokens : 0, run.kv_capacity_tokens};
-  for (const batching_schedule& s : run.schedules) out.peak_tokens = std::max(out.peak_tokens, s.peak_kv_tokens);
-  return out;
-}
-
-inference_metrics measure_inference(const inference_run& run, const timeline& t) {
-  samples all;
+inference_metrics measure_inference(const serving_run& run, const inference_workload& w) {
+  const serving_outcome& o = run.outcome;
+  const window arrivals = of_arrivals(o, w.measured), ends = of_ends(o, w);
+  tally t = count(run, w, arrivals, ends);
+  const double time = ends.to - ends.from, arriving = arrivals.to - arrivals.from;
+  const double gpus = static_cast<double>(w.gpus());
   inference_metrics m;
-  double gpus = 0;
-  for (std::size_t c = 0; c < run.schedules.size(); ++c) {
-    const batching_schedule& s = run.schedules[c];
-    const std::vector<span>& spans = t.spans[c].front();
-    for (const request_progress& r : s.requests)
-      add_request(all, record_of(r, spans, c), run.front_end, run.workers[c]);
-    add_gaps(all, s, spans, run.workers[c], run.tokens_per_step);
-    gpus += static_cast<double>(run.planned.classes[c].multiplicity);
-  }
-  if (run.pools) {
-    add_pools(all, run, t);
-    for (const rank_class& c : run.planned.classes) gpus += static_cast<double>(c.multiplicity);
-  }
+  const auto per_second = [&](double x) { return time > 0 ? x / time : 0; };
+  m.output_tokens_per_s = per_second(t.outputs);
+  m.output_tokens_per_s_per_gpu = m.output_tokens_per_s / gpus;
+  m.total_tokens_per_s = per_second(t.inputs + t.outputs);
+  m.total_tokens_per_s_per_gpu = m.total_tokens_per_s / gpus;
+  m.requests_per_s = per_second(t.finished);
+  const bool arrives = w.load == load_kind::open_loop || w.load == load_kind::trace;
+  if (arrives && arriving > 0) m.offered_requests_per_s = static_cast<double>(t.counted - 1) / arriving;
+  m.requests_in_flight = ends.whole ? o.requests_times_s / o.end_s : per_second(t.in_flight_s);
+  m.prefix_cache_hit_fraction = t.cached / t.prompts;
+  m.preemptions = t.preemptions;
+  m.measured_requests = t.counted;
   const kv_cache_use cache = cache_use_of(run);
   m.kv_cache_used_fraction = static_cast<double>(cache.peak_tokens) / static_cast<double>(cache.capacity_tokens);
-  const double time = t.makespan.base();
-  m.output_tokens_per_s = all.outputs / time;
-  m.output_tokens_per_s_per_gpu = m.output_tokens_per_s / gpus;
-  m.total_tokens_per_s = (all.inputs + all.outputs) / time;
-  m.total_tokens_per_s_per_gpu = m.total_tokens_per_s / gpus;
-  m.requests_per_s = all.requests / time;
-  m.ttft_s = distribution_of(std::move(all.ttft)).value();
-  m.queue_s = distribution_of(std::move(all.queue)).value();
-  m.e2e_s = distribution_of(std::move(all.e2e)).value();
-  m.tpot_s = distribution_of(std::move(all.tpot));
-  m.itl_s = distribution_of(std::move(all.itl));
+  const auto n = static_cast<double>(t.counted);
+  if (w.objective.any()) {
+    m.slo_attained_fraction = static_cast<double>(t.good) / n;
+    m.goodput_requests_per_s = m.requests_per_s * *m.slo_attained_fraction;
+    const double min = w.objective.share * n;
+    m.objective_met = static_cast<double>(std::min({t.ttft_kept, t.tpot_kept, t.e2e_kept})) >= min;
+  }
+  m.ttft_s = distribution_of(std::move(t.ttft)).value();
+  m.queue_s = distribution_of(std::move(t.queue)).value();
+  m.e2e_s = distribution_of(std::move(t.e2e)).value();
+  m.tpot_s = distribution_of(std::move(t.tpot));
+  m.itl_s = distribution_of(o.gaps.values());
   if (m.tpot_s) m.output_tokens_per_s_per_user = 1 / m.tpot_s->mean;
+  m.saturated = overwhelmed(o, w);
+  m.still_fills = still_fills(o, w);
   return m;
 }
 

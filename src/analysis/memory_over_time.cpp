@@ -68,17 +68,14 @@ std::vector<memory_curve> memory_over_time(const run_record& run, std::size_t ma
   const value* peak = r.memory.find("peak_bytes");
   if (!peak || !peak->number() || run.planned.classes.empty()) return {};
   std::vector<memory_curve> out;
-  if (run.served) {
+  if (!run.counters.empty()) {
     const double cache = item_bytes(r, "kv_cache");
-    const value* used = r.metrics.find("kv_cache_used_fraction");
-    const double top = cache * (used && used->number() ? *used->number() : 1);
-    for (std::size_t c = 0; c < run.served->schedules.size() && c < 8; ++c) {
-      std::vector<std::pair<double, double>> held;
-      const auto& iterations = run.served->schedules[c].iterations;
-      for (std::size_t i = 0; i < iterations.size(); ++i)
-        held.emplace_back(run.times.spans[c].front()[i].begin_s,
-                          static_cast<double>(iterations[i].context + iterations[i].prompt_tokens));
-      out.push_back({run.planned.classes[c].name, scaled(std::move(held), *peak->number() - cache, top, max)});
+    for (const trace_counter& used : run.counters) {
+      if (used.name != kv_used_counter || used.rank_class >= 8) continue;
+      double most = 0;
+      for (const auto& [t, share] : used.points) most = std::max(most, share);
+      out.push_back({run.planned.classes[used.rank_class].name,
+                     scaled(used.points, *peak->number() - cache, cache * most, max)});
     }
     return out;
   }

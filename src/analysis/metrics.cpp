@@ -285,48 +285,41 @@ constexpr measured_metric<served_metrics> inference_rows[] = {
       .direction = better::neither,
       .meaning = "Arrivals per second of the requests that count.",
       .formula = "arrivals_after_first / arrival_time_s",
-      .null_when = "no time passes between the first and the last arrival, or clients wait for answers",
-      .needs = metric_needs::clock},
+      .null_when = "no time passes between the first and the last arrival, or clients wait for answers"},
      [](const served_metrics& s) -> metric_value { return optional(s.seen.offered_requests_per_s); }},
     {{.name = "requests_in_flight",
       .unit = metric_unit::count,
       .direction = better::neither,
       .meaning = "Requests in the system, queued ones included, mean over the time of the rates.",
-      .formula = "requests_per_s * time_in_system_s",
-      .needs = metric_needs::clock},
+      .formula = "requests_per_s * time_in_system_s"},
      [](const served_metrics& s) -> metric_value { return s.seen.requests_in_flight; }},
     {{.name = "measured_requests",
       .unit = metric_unit::count,
       .direction = better::neither,
-      .meaning = "Requests that count.",
-      .needs = metric_needs::clock},
+      .meaning = "Requests that count."},
      [](const served_metrics& s) -> metric_value { return s.seen.measured_requests; }},
     {{.name = "slo_attained_fraction",
       .unit = metric_unit::fraction,
       .direction = better::larger,
       .meaning = "Share of the requests that count and kept every limit of the objective.",
       .formula = "requests_within_limits / measured_requests",
-      .null_when = "the scenario states no service-level objective",
-      .needs = metric_needs::clock},
+      .null_when = "the scenario states no service-level objective"},
      [](const served_metrics& s) -> metric_value { return optional(s.seen.slo_attained_fraction); }},
     {{.name = "prefix_cache_hit_fraction",
       .unit = metric_unit::fraction,
       .direction = better::larger,
       .meaning = "Share of the prompt tokens that the prefix cache had.",
-      .formula = "cached_tokens / prompt_tokens",
-      .needs = metric_needs::clock},
+      .formula = "cached_tokens / prompt_tokens"},
      [](const served_metrics& s) -> metric_value { return s.seen.prefix_cache_hit_fraction; }},
     {{.name = "preemptions",
       .unit = metric_unit::count,
       .direction = better::smaller,
-      .meaning = "How often a request lost its KV cache.",
-      .needs = metric_needs::clock},
+      .meaning = "How often a request lost its KV cache."},
      [](const served_metrics& s) -> metric_value { return s.seen.preemptions; }},
     {{.name = "recomputed_tokens",
       .unit = metric_unit::count,
       .direction = better::smaller,
-      .meaning = "Tokens that were computed again after a preemption.",
-      .needs = metric_needs::clock},
+      .meaning = "Tokens that were computed again after a preemption."},
      [](const served_metrics& s) -> metric_value { return s.recomputed_tokens; }},
 };
 
@@ -432,8 +425,6 @@ std::string scenarios_with(metric_kind k, const metric& m) {
   switch (m.needs) {
     case metric_needs::token_budget:
       return kind + " with a token budget";
-    case metric_needs::clock:
-      return kind + " with a timed load";
     case metric_needs::nothing:
       break;
   }
@@ -450,7 +441,7 @@ std::vector<std::string> flat_names(const metric& m) {
 bool applies(const metric& m, const training_metrics& t) {
   return m.needs != metric_needs::token_budget || t.token_budget;
 }
-bool applies(const metric& m, const served_metrics& s) { return m.needs != metric_needs::clock || s.on_clock; }
+bool applies(const metric&, const served_metrics&) { return true; }
 bool applies(const metric&, const collective_metrics&) { return true; }
 
 void set_metrics(value& out, const training_metrics& t) { set_rows(out, training_table(), t); }

@@ -86,46 +86,6 @@ void add_energy(result& r, const job_energy& e) {
   r.energy.set("supply_losses_J", e.supply_losses.base());
 }
 
-/// Energy of one GPU of each class, over all its GPUs, idle time included.
-joules gpu_energy(const platform& p, const plan& planned, const timeline& times) {
-  joules all;
-  for (std::size_t c = 0; c < planned.classes.size(); ++c) {
-    const stream& s = planned.classes[c].streams.front();
-    joules one;
-    seconds busy;
-    for (const operation& o : s.operations) {
-      const operation_template& t = planned.templates[static_cast<std::size_t>(o.template_index)];
-      one += t.power * t.duration;
-      busy += t.duration;
-    }
-    one += p.gpu.idle_power * (times.makespan - busy);
-    all += one * static_cast<double>(planned.classes[c].multiplicity);
-  }
-  return all;
-}
-
-/// Seconds by kind of work, for the mean replica.
-value iteration_breakdown(const plan& planned, const timeline& times) {
-  std::array<seconds, part_kinds> by_kind{};
-  double gpus = 0;
-  for (const rank_class& c : planned.classes) gpus += static_cast<double>(c.multiplicity);
-  seconds busy;
-  for (const rank_class& c : planned.classes)
-    for (const operation& o : c.streams.front().operations)
-      for (const operation_part& part : planned.templates[static_cast<std::size_t>(o.template_index)].parts) {
-        const seconds t = part.duration * (part.repeat * static_cast<double>(c.multiplicity) / gpus);
-        by_kind[static_cast<std::size_t>(part.kind)] += t;
-        busy += t;
-      }
-  value out{value::object{}};
-  for (int k = 0; k < part_kinds; ++k)
-    if (by_kind[static_cast<std::size_t>(k)] > seconds{})
-      out.set(std::string(name(static_cast<part_kind>(k))) + "_s", by_kind[static_cast<std::size_t>(k)].base());
-  if (times.makespan > busy) out.set("idle_s", (times.makespan - busy).base());
-  out.set("makespan_s", times.makespan.base());
-  return out;
-}
-
 }  // namespace
 
 void add_training_sections(result& r, const finished_step& s, step_band band) {
@@ -187,7 +147,7 @@ value use_breakdown(const serving_run& run, double gpus) {
   return out;
 }
 
-/// Status and notes of a load on a clock: whether it is steady, saturated, and meets its objective.
+/// Status and notes of a load: whether it is steady, saturated, and meets its objective.
 void judge_load(result& r, const serving_run& run, const inference_workload& w, const inference_metrics& i) {
   const serving_outcome& o = run.outcome;
   constexpr double steady = 0.9;  // below, what finishes while requests arrive says little
@@ -224,17 +184,7 @@ void judge_load(result& r, const serving_run& run, const inference_workload& w, 
 
 }  // namespace
 
-void add_inference_sections(result& r, const platform& p, const inference_workload& w, const inference_run& run,
-                            const timeline& times) {
-  served_metrics m =
-      with_totals(measure_inference(run, times), p, w, gpu_energy(p, run.planned, times), times.makespan);
-  m.output_tokens = m.seen.output_tokens_per_s * times.makespan.base();
-  m.memory_peak = run.memory.peak;
-  add_served(r, m);
-  r.breakdown.set("mean_over_gpus", iteration_breakdown(run.planned, times));
-}
-
-void add_serving_sections(result& r, const platform& p, const inference_workload& w, const serving_run& run) {
+void add_inference_sections(result& r, const platform& p, const inference_workload& w, const serving_run& run) {
   const serving_outcome& o = run.outcome;
   const double gpus = w.gpus();
   joules all;
@@ -244,10 +194,9 @@ void add_serving_sections(result& r, const platform& p, const inference_workload
     busy += u.seconds * u.gpus;
   }
   all += p.gpu.idle_power * seconds::from_base(o.end_s * gpus - busy);
-  served_metrics m = with_totals(measure_serving(run, w), p, w, all, seconds::from_base(o.end_s));
+  served_metrics m = with_totals(measure_inference(run, w), p, w, all, seconds::from_base(o.end_s));
   m.output_tokens = static_cast<double>(o.output_tokens);
   m.memory_peak = run.memory.peak;
-  m.on_clock = true;
   m.recomputed_tokens = o.recomputed_tokens;
   add_served(r, m);
   r.breakdown.set("mean_over_gpus", use_breakdown(run, gpus));

@@ -17,7 +17,7 @@
 #include "calibration/stack_files.hpp"
 #include "nvlsim/calibration/fit.hpp"
 #include "nvlsim/measurements/inference_rows.hpp"
-#include "nvlsim/measurements/pooled_rows.hpp"
+#include "nvlsim/measurements/row_runs.hpp"
 #include "nvlsim/run/serving_bands.hpp"
 #include "nvlsim/serving/memory.hpp"
 #include "nvlsim/serving/summary.hpp"
@@ -45,11 +45,10 @@ constexpr std::array<std::pair<const char*, double>, 5> server_widths = {{{"sequ
 
 struct fit_row {
   inference_row row;
-  std::shared_ptr<const schedule_summary> schedule;
-  std::shared_ptr<const pooled_summary> pools;  ///< instead of `schedule`: the schedule at the start of the search
-  std::vector<double> weights;                  ///< one per target
-  std::vector<std::size_t> relevant;            ///< parameters the row depends on
-  std::vector<double> known_at, known;          ///< log errors (`known`) and the parameter values that gave them
+  std::shared_ptr<const run_summary> run;  ///< its iterations at the start of the search
+  std::vector<double> weights;             ///< one per target
+  std::vector<std::size_t> relevant;       ///< parameters the row depends on
+  std::vector<double> known_at, known;     ///< log errors (`known`) and the parameter values that gave them
 };
 
 double weight_of(const fit_row& r, served_metric what) {
@@ -68,17 +67,12 @@ class serving_fit {
   void read(const std::filesystem::path& table) {
     const csv_table t = read_csv(table);
     for (const csv_row& cells : t.rows) {
-      fit_row r{read_inference_row(cells, t.stem, inputs_), {}, {}, {}, {}, {}, {}};
-      if (r.row.record.status != record_status::ok || r.row.steady || (r.row.request_rate && !can_freeze(r.row)))
-        continue;
+      fit_row r{read_inference_row(cells, t.stem, inputs_), {}, {}, {}, {}, {}};
+      if (r.row.record.status != record_status::ok || r.row.steady || !can_freeze(r.row)) continue;
       // Rows with guessed layouts or drafts are not used.
       if (r.row.record.notes.find("pools assumed") != std::string::npos || r.row.workload.drafts.draft_tokens > 0)
         continue;
-      if (!r.row.workload.pooled() && !r.row.request_rate) {
-        const auto memory = plan_serving_memory(r.row.hardware, *r.row.software, *r.row.net, r.row.workload);
-        if (!capacity_problems(r.row, memory).empty()) continue;
-        r.schedule = schedules_.schedule_of(r.row, memory);
-      }
+      if (!r.row.workload.pooled() && !r.row.request_rate && !fits(r.row, *r.row.software)) continue;
       for (const metric_target& m : r.row.targets) r.weights.push_back(weight_of(r, m.what));
       rows_.push_back(std::move(r));
     }
@@ -137,19 +131,14 @@ class serving_fit {
     }
   }
 
-  /// Freezes time-dependent schedules (pools and open loops) as they are at the start of the search.
+  /// Freezes the iterations of all rows as they are at the start of the search.
   void freeze() {
     std::vector<double> at;
     for (const free_parameter& p : parameters_)
       at.push_back(std::clamp(p.search_from.value_or(p.start), p.low, p.high));
     apply(at);
-    for (fit_row& r : rows_) {
-      const stack& s = stacks_.at(r.row.software->name);
-      if (r.row.request_rate) r.pools = std::make_shared<pooled_summary>(summarise_open_loop(r.row, s));
-      if (r.row.workload.pooled())
-        r.pools = std::make_shared<pooled_summary>(
-            summarise(schedule_pooled_row(r.row, s), r.row.workload.drafts.tokens_per_step));
-    }
+    for (fit_row& r : rows_)
+      r.run = std::make_shared<run_summary>(nvlsim::freeze(r.row, stacks_.at(r.row.software->name)));
   }
 
   /// Derivatives of the residuals by the logarithms of the parameters. A row depends on the costs of its engine on
@@ -195,8 +184,7 @@ class serving_fit {
 
   std::vector<double> simulated_errors(const fit_row& r) {
     const stack& s = stacks_.at(r.row.software->name);
-    std::vector<double> out =
-        r.pools ? simulate_pooled_row(r.row, s, *r.pools) : simulate_row(r.row, s, *r.schedule);
+    std::vector<double> out = simulate_frozen(r.row, s, *r.run);
     for (std::size_t i = 0; i < out.size(); ++i) out[i] = std::log(out[i] / r.row.targets[i].published);
     return out;
   }
@@ -336,7 +324,6 @@ class serving_fit {
 
   input_cache inputs_;
   data_folders data_;
-  schedule_cache schedules_;
   std::vector<fit_row> rows_;
   std::vector<free_parameter> parameters_;
   std::vector<knob> knobs_;

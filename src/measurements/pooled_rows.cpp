@@ -3,18 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <cmath>
-
-#include "nvlsim/diagnostics/diagnostics.hpp"
-#include "nvlsim/serving/pooled_plan.hpp"
-#include "nvlsim/serving/summary.hpp"
-#include "nvlsim/units/statistics.hpp"
 
 namespace nvlsim {
 namespace {
-
-constexpr std::int64_t no_limit = std::int64_t{1} << 40;
 
 /// All whole numbers in a text, in order.
 std::vector<int> numbers_in(std::string_view text) {
@@ -75,30 +66,7 @@ int domains_for(const rank_counts& l, int domain) {
                         : (l.replicas + domain / each - 1) / (domain / each);
 }
 
-double mean_in_column(const metric_target& t, const std::vector<double>& ttft, const std::vector<double>& tpot) {
-  std::vector<double> v = t.what == served_metric::ttft ? ttft : tpot;
-  if (v.empty()) return 0;
-  if (t.median) return median_of(std::move(v));
-  double sum = 0;
-  for (const double x : v) sum += x;
-  return sum / static_cast<double>(v.size());
-}
-
 }  // namespace
-
-double in_column(const metric_target& t, const client_times& c, double tokens_per_s, double gpus) {
-  switch (t.what) {
-    case served_metric::tpot:
-      return c.tpot_s * 1e3;
-    case served_metric::ttft:
-      return c.ttft_s * 1e3;
-    case served_metric::throughput:
-      return tokens_per_s;
-    case served_metric::throughput_per_gpu:
-      return tokens_per_s / gpus;
-  }
-  return 0;
-}
 
 std::optional<std::string> read_pools(const csv_row& row, inference_row& out) {
   inference_workload& w = out.workload;
@@ -130,78 +98,6 @@ std::optional<std::string> read_pools(const csv_row& row, inference_row& out) {
       w.gpus() <= domain ? 1 : domains_for(pools->prefill, domain) + domains_for(pools->decode, domain);
   out.hardware.racks = std::max(out.hardware.racks, racks);
   return assumed;
-}
-
-pooled_schedule schedule_pooled_row(const inference_row& r, const stack& s) {
-  const inference_workload& w = r.workload;
-  std::vector<std::string> reasons;
-  const request_lengths lengths = draw_lengths(w, w.requests);
-  pool_setup setup = setup_pools({r.hardware, s, *r.net, w}, extent_of(lengths), reasons);
-  // The published run did fit.
-  if (!reasons.empty())
-    setup.decode.worker.kv_capacity_tokens = setup.prefill.worker.kv_capacity_tokens = no_limit;
-  iteration_costs decode(r.hardware, s, *r.net, decode_workload(w));
-  std::optional<iteration_costs> prefill;
-  if (w.prefill_pool) prefill.emplace(r.hardware, s, *r.net, prefill_workload(w));
-  pool_prices prices;
-  prices.decode = [&](const iteration& it) { return decode.time(content_of(it)).base(); };
-  prices.prefill = [&](const iteration& it) { return prefill->time(content_of(it)).base(); };
-  priced_transfer idle, one;
-  if (w.prefill_pool) {
-    idle = kv_transfer(r.hardware, s, *r.net, w, 0);
-    one = kv_transfer(r.hardware, s, *r.net, w, w.input.mean);
-  }
-  prices.transfer = [&](std::int64_t tokens) {
-    return (idle.time + (one.time - idle.time) * (static_cast<double>(tokens) / w.input.mean)).base();
-  };
-  return schedule_pools(lengths, setup, prices);
-}
-
-std::vector<double> simulate_pooled_row(const inference_row& r, const stack& s) {
-  const inference_workload& w = r.workload;
-  const pooled_schedule run = schedule_pooled_row(r, s);
-  const front_end_costs& server = s.inference->front_end;
-  std::vector<double> ttft, tpot;
-  double outputs = 0;
-  for (const pooled_request& q : run.requests) {
-    const double gaps = static_cast<double>(q.output - 1),
-                 each = gaps > 0 ? (q.end_s - q.decode_begin_s) / gaps : 0;
-    if (gaps > 0) tpot.push_back(each);
-    ttft.push_back(q.decode_begin_s - q.sent_s + server.held_back_s(gaps, each) +
-                   server.way_in(static_cast<double>(q.input)).base());
-    outputs += static_cast<double>(q.output);
-  }
-  std::vector<double> out;
-  for (const metric_target& t : r.targets) {
-    client_times c;
-    c.tpot_s = mean_in_column(t, ttft, tpot);
-    c.ttft_s = c.tpot_s;
-    // Decode-only workers are measured while full.
-    const double per_second = w.prompts_cached ? static_cast<double>(w.concurrency) /
-                                                     mean_in_column({served_metric::tpot, "", 0}, ttft, tpot)
-                                               : outputs / run.makespan_s;
-    out.push_back(in_column(t, c, per_second, r.gpus));
-  }
-  return out;
-}
-
-std::vector<double> simulate_pooled_row(const inference_row& r, const stack& s, const pooled_summary& schedule) {
-  const auto times = [&](const inference_workload& w, const schedule_summary& of) {
-    std::vector<double> out;
-    if (of.classes.empty()) return out;
-    iteration_costs costs(r.hardware, s, *r.net, w);
-    for (const iteration_class& c : of.classes) out.push_back(costs.time(c.mean).base());
-    return out;
-  };
-  client_times c =
-      mean_times(schedule.decode, times(decode_workload(r.workload), schedule.decode), s.inference->front_end);
-  if (r.workload.prefill_pool)
-    c.ttft_s += mean_times(schedule.prefill, times(prefill_workload(r.workload), schedule.prefill), {}).ttft_s;
-  c.ttft_s += schedule.between_s;
-  std::vector<double> out;
-  for (const metric_target& t : r.targets)
-    out.push_back(in_column(t, c, static_cast<double>(r.workload.concurrency) / c.tpot_s, r.gpus));
-  return out;
 }
 
 }  // namespace nvlsim

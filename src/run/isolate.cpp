@@ -40,9 +40,7 @@ void write_trace_file(const std::filesystem::path& file, const scenario& s, cons
   if (!std::holds_alternative<collective_workload>(s.workload)) options.idle_power = s.platform.gpu.idle_power;
   for (const link_use& u : run.links)
     options.counters.push_back({static_cast<std::size_t>(u.rank_class), u.name + " (share)", u.points});
-  const std::vector<trace_counter> counters =
-      run.served ? count_over_time(*run.served, run.times, run.requests) : run.counters;
-  options.counters.insert(options.counters.end(), counters.begin(), counters.end());
+  options.counters.insert(options.counters.end(), run.counters.begin(), run.counters.end());
   try {
     write_trace(out.stream(), run.planned, run.times, options);
   } catch (const io_error&) {

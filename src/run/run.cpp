@@ -14,11 +14,11 @@
 #include "nvlsim/analysis/metrics.hpp"
 #include "nvlsim/analysis/sections.hpp"
 #include "nvlsim/compute/compute.hpp"
+#include "nvlsim/engine/serving_actors.hpp"
 #include "nvlsim/engine/simulation.hpp"
 #include "nvlsim/run/serving_bands.hpp"
 #include "nvlsim/run/step_bands.hpp"
 #include "nvlsim/serving/idle_settings.hpp"
-#include "nvlsim/serving/worker_classes.hpp"
 #include "nvlsim/training/idle_settings.hpp"
 #include "nvlsim/units/constant.hpp"
 
@@ -117,9 +117,18 @@ void add_idle_settings(result& r, const scenario& s, const inference_workload& w
   for (std::string& n : idle_settings(s.stack, s.model, w)) r.notes.push_back(std::move(n));
 }
 
-void run_serving(run_record& out, const scenario& s, const inference_workload& w, const run_options& o) {
+serving_options options_for(const scenario& s, const run_options& o) {
+  serving_options out{.explained = o.explained, .fold = s.simulation.fold};
+  if (o.simulate || s.simulation.network != fidelity::closed)
+    out.play = [&s](const std::vector<server_case>& cases) {
+      return serve_by_actors(cases, s.platform, {s.simulation.network});
+    };
+  return out;
+}
+
+void run_inference(run_record& out, const scenario& s, const inference_workload& w, const run_options& o) {
   result& r = out.outcome;
-  serving_run run = serve(s.platform, s.stack, s.model, w, {.explained = o.explained});
+  serving_run run = serve(s.platform, s.stack, s.model, w, options_for(s, o));
   r.memory = memory_section(run.memory);
   r.reasons = std::move(run.reasons);
   r.notes = std::move(run.notes);
@@ -128,11 +137,12 @@ void run_serving(run_record& out, const scenario& s, const inference_workload& w
                                   w.replay->list.requests.size(), w.requests));
   if (!r.reasons.empty()) return;
   add_idle_settings(r, s, w);
-  add_serving_sections(r, s.platform, w, run);
+  add_inference_sections(r, s.platform, w, run);
   add_serving_bands(r, s, w);
   serving_picture picture = trace_serving(run, w, o.explained);
   out.planned = std::move(picture.planned);
   out.times = std::move(picture.times);
+  out.times.activities = run.activities;
   out.counters = std::move(picture.counters);
   const auto& workers = run.outcome.workers;
   if (std::any_of(workers.begin(), workers.end(), [](const worker_record& l) {
@@ -145,26 +155,6 @@ void run_serving(run_record& out, const scenario& s, const inference_workload& w
   out.front_end = run.front_end;
   out.cache = cache_use_of(run);
   out.tokens_per_step = w.drafts.tokens_per_step;
-}
-
-void run_inference(run_record& out, const scenario& s, const inference_workload& w, const run_options& o) {
-  if (needs_clock(s.stack, w)) return run_serving(out, s, w, o);
-  result& r = out.outcome;
-  inference_run run = plan_inference(s.platform, s.stack, s.model, w, o.explained);
-  r.memory = memory_section(run.memory);
-  r.reasons = std::move(run.reasons);
-  r.notes = std::move(run.notes);
-  if (!r.reasons.empty()) return;
-  add_idle_settings(r, s, w);
-  split_workers(run, {s.platform, s.stack, s.model, w}, s.simulation.fold);
-  out.times = times_of(run.planned, s.platform, s, o);
-  add_inference_sections(r, s.platform, w, run, out.times);
-  add_serving_bands(r, s, w);
-  out.requests = records_of(run, out.times);
-  out.front_end = run.front_end;
-  out.cache = cache_use_of(run);
-  out.planned = std::move(run.planned);
-  out.served = std::move(run);
   if (s.simulation.network == fidelity::flow) add_links(out, s.platform);
 }
 

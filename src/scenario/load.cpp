@@ -176,10 +176,6 @@ void read_workload(config::reader& r, const scenario_source& in, scenario& s) {
     inference_workload i = read_inference_workload(w, in.net.content.checkpoint);
     i.seed = s.simulation.seed;
     i.degraded = read_degraded(r, p);
-    if (!i.degraded.empty() && (needs_clock(in.software->file.content, i) || i.pooled()))
-      r.fail("degraded",
-             "degraded hardware is modelled for offline, closed_loop and static_batch loads on one pool of "
-             "replicas only");
     s.workload = i;
   }
 }
@@ -211,7 +207,7 @@ void read_requests(scenario& s, const config::document& doc, diagnostics& proble
 }
 
 /// Checks that the workload supports the network fidelity.
-void check_fidelity(const scenario& s, const stack& software, const config::document& doc, diagnostics& problems) {
+void check_fidelity(const scenario& s, const config::document& doc, diagnostics& problems) {
   const fidelity f = s.simulation.network;
   std::string what;
   if (const auto* c = std::get_if<collective_workload>(&s.workload)) {
@@ -225,10 +221,6 @@ void check_fidelity(const scenario& s, const stack& software, const config::docu
   } else if (const auto* w = std::get_if<inference_workload>(&s.workload);
              w && f == fidelity::flow && !w->prefill_pool) {
     what = "inference without a prefill pool has no operations that share the network; use closed";
-  } else if (w && f == fidelity::flow && needs_clock(software, *w)) {
-    what =
-        "flow simulates KV transfers between pools for offline and closed_loop loads only; loads with arrivals, "
-        "objectives, sessions, preemption or random lengths send caches one after the other; use closed";
   }
   const std::string pointer = "/simulation/fidelity";
   if (!what.empty()) problems.add(doc.origin_of(pointer).where, pointer, what);
@@ -278,7 +270,7 @@ scenario load_scenario(const std::filesystem::path& file, const std::vector<over
   read_workload(r, *in, s);
   read_requests(s, doc, problems);
   r.done();
-  if (problems.empty()) check_fidelity(s, in->software->file.content, doc, problems);
+  if (problems.empty()) check_fidelity(s, doc, problems);
   if (problems.empty()) check_stack(r, s, in->software->file.content);
   problems.throw_if_any();
   s.platform = in->hardware.content;

@@ -112,7 +112,7 @@ class load_search {
     serving_run run = serve(s_.platform, s_.stack, s_.model, w);
     ++out_.runs;
     if (!run.reasons.empty()) refuse(s_, run.reasons.front());
-    const inference_metrics m = measure_serving(run, w);
+    const inference_metrics m = measure_inference(run, w);
     in_flight_ = m.requests_in_flight;
     const bool kept = m.objective_met && !m.saturated, holds = kept && !m.still_fills && keeps_up(w, m);
     if (!holds) {

@@ -45,17 +45,11 @@ std::vector<inference_workload> layouts(const scenario& s, const inference_workl
   return out;
 }
 
-/// Runs a closed loop and measures it. Uses the schedule in token time if the load needs no clock.
+/// Runs a closed loop and measures it.
 bool measure(const scenario& s, inference_workload& w, inference_metrics& out, std::string& reason) {
-  if (needs_clock(s.stack, w)) {
-    const serving_run run = serve(s.platform, s.stack, s.model, w);
-    if (!run.reasons.empty()) return reason = run.reasons.front(), false;
-    out = measure_serving(run, w);
-    return true;
-  }
-  const inference_run run = plan_inference(s.platform, s.stack, s.model, w);
+  const serving_run run = serve(s.platform, s.stack, s.model, w);
   if (!run.reasons.empty()) return reason = run.reasons.front(), false;
-  out = measure_inference(run, evaluate(run.planned));
+  out = measure_inference(run, w);
   return true;
 }
 

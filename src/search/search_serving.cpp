@@ -7,7 +7,7 @@
 #include "nvlsim/analysis/sections.hpp"
 #include "nvlsim/output/number.hpp"
 #include "nvlsim/output/rows.hpp"
-#include "nvlsim/serving/worker_classes.hpp"
+#include "nvlsim/serving/serving.hpp"
 #include "search/search_space.hpp"
 
 namespace nvlsim {
@@ -44,7 +44,7 @@ class space final : public search_space {
     machine_.racks = std::max(
         machine_.racks, static_cast<int>((o.gpus + machine_.gpus_per_rack() - 1) / machine_.gpus_per_rack()));
     everywhere = {{"/platform/racks", machine_.racks}};
-    name_metrics(needs_clock(s.stack, w));
+    name_metrics();
     const engine_settings own = settings_of(*s.stack.inference, w);
     const allowed_values allowed(o.restrictions, known_parameters(w, own), problems);
     if (!problems.empty()) return;
@@ -84,35 +84,19 @@ class space final : public search_space {
 
   evaluation evaluate_layout(std::size_t group, std::size_t, bool) const override {
     const inference_workload w = workload(group);
-    if (needs_clock(base_.stack, w)) return evaluate_served(w);
     evaluation out;
-    inference_run run = plan_inference(machine_, base_.stack, base_.model, w);
+    const serving_run run = serve(machine_, base_.stack, base_.model, w);
     if (!run.reasons.empty()) {
       out.reason = run.reasons.front();
       return out;
     }
-    split_workers(run, {machine_, base_.stack, base_.model, w}, true);
     result r;
-    add_inference_sections(r, machine_, w, run, evaluate(run.planned));
+    add_inference_sections(r, machine_, w, run);
     out.metrics = numbers_of(r);
     return out;
   }
 
  private:
-  /// Evaluates loads with arrivals over time.
-  evaluation evaluate_served(const inference_workload& w) const {
-    evaluation out;
-    serving_run run = serve(machine_, base_.stack, base_.model, w);
-    if (!run.reasons.empty()) {
-      out.reason = run.reasons.front();
-      return out;
-    }
-    result r;
-    add_serving_sections(r, machine_, w, run);
-    out.metrics = numbers_of(r);
-    return out;
-  }
-
   std::vector<std::optional<double>> numbers_of(const result& r) const {
     std::vector<std::optional<double>> out(metrics.size());
     for (const output::flat_metric& m : output::flat_metrics(r.metrics)) {
@@ -217,10 +201,10 @@ class space final : public search_space {
     return w;
   }
 
-  /// Those that are better one way or the other, of a load on a clock only where the scenario's is one.
-  void name_metrics(bool on_clock) {
+  /// Those that are better one way or the other.
+  void name_metrics() {
     for (const metric& m : metrics_of(metric_kind::inference))
-      if (m.direction != better::neither && (on_clock || m.needs != metric_needs::clock))
+      if (m.direction != better::neither)
         for (std::string& n : flat_names(m)) metrics.push_back(std::move(n));
   }
 

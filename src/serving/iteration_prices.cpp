@@ -17,13 +17,13 @@ double grid(int i) {
                     i / points_per_doubling);
 }
 
-void add(iteration_content& to, const iteration& it) {
-  to.decodes += static_cast<double>(it.decodes);
-  to.context += static_cast<double>(it.context);
-  to.prompt_tokens += static_cast<double>(it.prompt_tokens);
-  to.prompt_pairs += it.prompt_pairs;
-  to.prompts += static_cast<double>(it.prompts);
-  to.finished_prompts += static_cast<double>(it.finished_prompts);
+void add(iteration_content& to, const iteration& it, double times) {
+  to.decodes += times * static_cast<double>(it.decodes);
+  to.context += times * static_cast<double>(it.context);
+  to.prompt_tokens += times * static_cast<double>(it.prompt_tokens);
+  to.prompt_pairs += times * it.prompt_pairs;
+  to.prompts += times * static_cast<double>(it.prompts);
+  to.finished_prompts += times * static_cast<double>(it.finished_prompts);
 }
 
 }  // namespace
@@ -65,16 +65,17 @@ std::int32_t iteration_prices::kind_of(const iteration& it) {
   return at->second;
 }
 
-iteration_price iteration_prices::price(const iteration& it) {
+iteration_price iteration_prices::price(const iteration& it, std::int64_t workers) {
   const std::int32_t kind = kind_of(it);
   const double swap = it.swapped_tokens > 0 ? static_cast<double>(it.swapped_tokens) / swap_rate_ : 0;
   const double time =
       swap + (it.prompt_tokens == 0 ? decode_time(it.decodes, it.context) : costs_.time(content_of(it)).base());
   use& u = uses_[static_cast<std::size_t>(kind)];
-  add(u.sum, it);
-  u.swapped += swap;
-  u.count += 1;
-  u.seconds += time;
+  const auto times = static_cast<double>(workers);
+  add(u.sum, it, times);
+  u.swapped += times * swap;
+  u.count += times;
+  u.seconds += times * time;
   return {time, kind};
 }
 

@@ -25,13 +25,39 @@ attention_params at_rate(const attention_params& in_tables, Factor factor) {
   return p;
 }
 
+/// A GPU that may be slower than others: its kernels take longer at idle power, the host's work and transfers do
+/// not.
+struct gpu_pace {
+  double speed = 1;
+  watts idle;
+
+  static bool is_kernel(part_kind k) {
+    return k == part_kind::gemm || k == part_kind::attention || k == part_kind::memory_bound;
+  }
+  seconds time_of(part_kind kind, seconds usual) const {
+    return speed < 1 && is_kernel(kind) ? usual / speed : usual;
+  }
+  time_and_energy of(part_kind kind, const time_and_energy& usual) const {
+    time_and_energy out = usual;
+    out.time = time_of(kind, usual.time);
+    if (out.time > usual.time) {
+      out.energy += idle * (out.time - usual.time);
+      out.facts.alone *= 1 / speed;
+      out.facts.latency *= 1 / speed;
+    }
+    return out;
+  }
+};
+
 /// Collects parts and their energy.
 struct template_builder {
+  gpu_pace pace;
   bool explained = false;
   operation_template out = {};
   joules energy = {};
 
-  void operator()(part_kind kind, const char* name, const time_and_energy& c, int repeat) {
+  void operator()(part_kind kind, const char* name, const time_and_energy& usual, int repeat) {
+    const time_and_energy c = pace.of(kind, usual);
     if (c.time <= seconds{}) return;
     out.parts.push_back({kind, name, c.time, repeat});
     if (explained) out.parts.back().facts = std::make_shared<part_facts>(c.facts);
@@ -42,8 +68,11 @@ struct template_builder {
 };
 
 struct time_adder {
-  seconds total;
-  void operator()(part_kind, const char*, const time_and_energy& c, int repeat) { total += c.time * repeat; }
+  gpu_pace pace;
+  seconds total = {};
+  void operator()(part_kind kind, const char*, const time_and_energy& c, int repeat) {
+    total += pace.time_of(kind, c.time) * repeat;
+  }
   seconds so_far() const { return total; }
 };
 
@@ -541,7 +570,7 @@ void iteration_costs::add_drafts(const iteration_content& all, const iteration_c
 }
 
 operation_template iteration_costs::price(const iteration& it, bool explained) {
-  template_builder b{explained};
+  template_builder b{{speed_, platform_.gpu.idle_power}, explained};
   b.out.name = kind_name(it);
   b.out.parts.reserve(16);
   walk(content_of(it), b);
@@ -550,7 +579,7 @@ operation_template iteration_costs::price(const iteration& it, bool explained) {
 }
 
 seconds iteration_costs::time(const iteration_content& it) {
-  time_adder sum;
+  time_adder sum{{speed_, platform_.gpu.idle_power}};
   walk(it, sum);
   return sum.total;
 }

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "nvlsim/serving/serving.hpp"
+#include "nvlsim/serving/server.hpp"
 
 namespace nvlsim {
 namespace {
@@ -18,6 +18,14 @@ void value_histogram::add(double value, std::int64_t count) {
   if (bins_.size() <= i) bins_.resize(i + 1);
   bins_[i].sum += value * static_cast<double>(count);
   bins_[i].count += count;
+}
+
+void value_histogram::add(const value_histogram& other, std::int64_t times) {
+  if (bins_.size() < other.bins_.size()) bins_.resize(other.bins_.size());
+  for (std::size_t i = 0; i < other.bins_.size(); ++i) {
+    bins_[i].sum += other.bins_[i].sum * static_cast<double>(times);
+    bins_[i].count += other.bins_[i].count * times;
+  }
 }
 
 std::vector<weighted> value_histogram::values() const {

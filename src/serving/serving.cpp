@@ -3,12 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <unordered_map>
+#include <tuple>
 
-#include "nvlsim/serving/iteration_prices.hpp"
+#include "nvlsim/plan/part_facts.hpp"
 #include "nvlsim/serving/limits.hpp"
 #include "nvlsim/serving/memory.hpp"
-#include "nvlsim/serving/pooled_plan.hpp"
+#include "nvlsim/serving/pools.hpp"
+#include "nvlsim/serving/worker_health.hpp"
+#include "serving/load_shares.hpp"
+#include "serving/serving_notes.hpp"
+#include "serving/worker_prices.hpp"
 
 namespace nvlsim {
 namespace {
@@ -43,123 +47,199 @@ std::vector<std::string> request_reasons(const model& m, const inference_workloa
   return out;
 }
 
-std::string arrivals_note(const inference_workload& w) {
-  const arrival_settings& a = w.arrivals;
-  const char* what = w.sessions ? "sessions" : "requests";
-  if (w.load == load_kind::open_loop || (w.load == load_kind::trace && !w.replay->timed)) {
-    if (a.process == arrival_process::fixed)
-      return fmt::format("{} arrive at equal intervals, {:.6g} per second", what, a.rate_per_s);
-    if (a.process == arrival_process::poisson)
-      return fmt::format("{} arrive as a Poisson process, {:.6g} per second", what, a.rate_per_s);
-    return fmt::format("{} arrive with gamma-distributed gaps, coefficient of variation {:.4g}, {:.6g} per second",
-                       what, a.variation, a.rate_per_s);
-  }
-  if (w.load == load_kind::trace)
-    return fmt::format("requests arrive at the times of the trace ({})", w.replay->format);
-  if (w.load == load_kind::closed_loop)
-    return fmt::format("{} clients start together and send their next {} when the last one ends", w.concurrency,
-                       w.sessions ? "session" : "request");
-  return "all requests arrive at the start";
-}
-
-void trace_notes(const inference_workload& w, std::vector<std::string>& out) {
-  if (w.load != load_kind::trace) return;
-  const request_trace& t = *w.replay;
-  if (t.empty_outputs > 0)
-    out.push_back(
-        fmt::format("{} requests of the trace have no output tokens; one is simulated for each", t.empty_outputs));
-  if (t.timed && w.tick_s == 0 && 2 * t.shared_arrivals > static_cast<std::int64_t>(t.list.requests.size()))
-    out.emplace_back(
-        "most requests of the trace share their arrival time with others: times are rounded, so requests arrive "
-        "in bursts; use load/tick to spread them");
-  if (w.rate_scale != 1)
-    out.push_back(fmt::format("requests arrive {:.6g} times as fast as in the trace", w.rate_scale));
-}
-
-std::vector<std::string> assumptions(const platform& p, const stack& s, const inference_workload& w,
-                                     std::int64_t workers) {
-  std::vector<std::string> out = {arrivals_note(w)};
-  trace_notes(w, out);
-  if (w.measured.warmup > 0 || w.measured.tail > 0)
-    out.push_back(
-        fmt::format("the first {:.4g} % and the last {:.4g} % of the arriving requests are not counted; rates "
-                    "cover the time between the first and the last end of a counted request",
-                    100 * w.measured.warmup, 100 * w.measured.tail));
-  const engine_settings set = settings_of(*s.inference, w);
-  if (set.preemption == preemption_policy::none)
-    out.push_back(fmt::format(
-        "admission reserves cache for the prompt and {:.0f} % of the output of each request until its end",
-        100 * set.kv_reserve));
-  if (w.pp > 1)
-    out.push_back(
-        fmt::format("a pipeline of {0} stages has {0} micro-batches in flight, each scheduled separately", w.pp));
-  if (w.prefill_pool) {
-    out.push_back(
-        fmt::format("prompts go to the one of {} prefill workers with the fewest tokens to compute, KV caches to "
-                    "the one of {} decode workers with the fewest unfinished requests",
-                    w.prefill_pool->replicas * w.prefill_pool->pp, workers));
-    out.emplace_back("the first token is streamed when the decode worker starts on the request");
-  } else if (w.prompts_cached) {
-    out.emplace_back("decode workers only: requests arrive with the KV cache of their prompt");
-  } else if (w.tp * w.attention_dp > 0 && workers > 1) {
-    constexpr const char* how[] = {"in turn", "to the one with the fewest unfinished requests",
-                                   "to the one with the fewest tokens to compute and hold"};
-    out.push_back(fmt::format("requests go to {} workers {}", workers, how[static_cast<int>(w.router)]));
-  }
-  if (!s.inference->sustained_factor.contains(p.gpu.name))
-    out.push_back(
-        fmt::format("the sustained rate of {} is unknown; the rate in a short benchmark is used", p.gpu.name));
+/// The longest prompt, of which a worker that only prefills holds the cache.
+std::int64_t longest_prompt(const request_list& list) {
+  std::int64_t out = 0;
+  for (const served_request& r : list.requests) out = std::max(out, r.input);
   return out;
 }
 
-}  // namespace
-
-bool needs_clock(const stack& s, const inference_workload& w) {
-  const auto by_itself = [](const token_lengths& l) { return l.shape != length_shape::uniform; };
-  const double tokens = static_cast<double>(w.requests) * w.output.mean;
-  const bool long_loop = w.load == load_kind::closed_loop &&
-                         tokens > static_cast<double>(max_iterations) * static_cast<double>(w.concurrency);
-  return w.load == load_kind::open_loop || w.load == load_kind::trace || w.sessions || w.objective.any() ||
-         long_loop || w.router != router_policy::round_robin ||
-         (s.inference && settings_of(*s.inference, w).preemption != preemption_policy::none) ||
-         w.measured.warmup > 0 || w.measured.tail > 0 || by_itself(w.input) || by_itself(w.output);
+/// Adds what a case gave, whose workers it represents `times` times.
+void add_outcome(serving_outcome& to, serving_outcome from, std::int64_t times) {
+  const auto before = static_cast<std::int32_t>(to.workers.size());
+  for (worker_record& w : from.workers) {
+    w.workers = times;
+    to.workers.push_back(std::move(w));
+  }
+  for (request_record& r : from.requests) {
+    r.worker += before;
+    if (r.prompt_worker >= 0) r.prompt_worker += before;
+    r.workers = static_cast<std::int32_t>(times);
+    to.requests.push_back(r);
+  }
+  to.gaps.add(from.gaps, times);
+  to.end_s = std::max(to.end_s, from.end_s);
+  to.prompt_tokens += times * from.prompt_tokens;
+  to.output_tokens += times * from.output_tokens;
+  to.recomputed_tokens += times * from.recomputed_tokens;
+  to.swapped_tokens += times * from.swapped_tokens;
+  to.requests_times_s += static_cast<double>(times) * from.requests_times_s;
+  to.at_half = from.at_half;  // of loads that come by themselves, which are one case
+  to.at_last = from.at_last;
 }
 
-namespace {
-
-/// The prefill pool.
-struct prefill_side {
-  const platform& hardware;
-  const stack& software;
-  const model& net;
-  const inference_workload& all;
-  inference_workload workload;
-  iteration_costs costs;
-  iteration_prices prices;
-  std::unordered_map<std::int64_t, double> transfers = {};  ///< seconds by tokens
-
-  prefill_side(const platform& p, const stack& s, const model& m, const inference_workload& w)
-      : hardware(p), software(s), net(m), all(w), workload(prefill_workload(w)), costs(p, s, m, workload),
-        prices(costs, 1) {}
-
-  double transfer(std::int64_t tokens) {
-    const auto [at, is_new] = transfers.try_emplace(tokens);
-    if (is_new) at->second = kv_transfer(hardware, software, net, all, static_cast<double>(tokens)).time.base();
-    return at->second;
+/// A load with the servers that it needs.
+class load_setup {
+ public:
+  load_setup(const serving_case& c, const serving_options& o, serving_run& run)
+      : case_(c), options_(o), run_(run), decodes_(decode_workload(c.workload)), memory_(memory_of(decodes_)),
+        limits_(limits_of(*c.software.inference, decodes_, memory_)) {
+    run.memory = memory_.report;
+    if (c.workload.pooled()) run.memory.where = "each decode GPU";
+    run.kv_capacity_tokens = memory_.kv_capacity_tokens;
+    if (run.kv_capacity_tokens == 0 && kv_bytes_per_token(c.net, c.workload.kv_cache) > 0)
+      run.reasons.push_back(memory_.no_cache);
   }
+
+  void play() {
+    if (!read_load() || !set_limits() || !options_.play) return;
+    const inference_workload& w = case_.workload;
+    run_.notes = serving_notes(case_, std::int64_t{w.replicas} * w.pp);
+    add_prompt_note();
+    if (behind_server(w)) run_.front_end = case_.software.inference->front_end;
+    worker_prices prices(case_, swap_rate());
+    add_cases(prices);
+    served_cases played = options_.play(cases_);
+    for (std::size_t i = 0; i < cases_.size(); ++i) {
+      const auto before = run_.outcome.workers.size();
+      add_outcome(run_.outcome, std::move(played.outcomes[i]), cases_[i].times);
+      renumber_.resize(run_.outcome.workers.size());
+      for (std::size_t k = 0; k < hardware_[i].size(); ++k) renumber_[before + k] = hardware_[i][k];
+    }
+    run_.activities = played.activities;
+    std::vector<std::int32_t> first;
+    std::tie(run_.uses, first) = prices.uses(options_.explained);
+    for (std::size_t k = 0; k < renumber_.size(); ++k)
+      for (traced_iteration& t : run_.outcome.workers[k].iterations) t.kind += first[renumber_[k]];
+    run_.transfers = prices.transfers();
+  }
+
+ private:
+  serving_memory memory_of(const inference_workload& pool) const {
+    serving_memory out = plan_serving_memory(case_.hardware, case_.software, case_.net, pool);
+    if (options_.kv_capacity_tokens) out.kv_capacity_tokens = *options_.kv_capacity_tokens;
+    return out;
+  }
+
+  /// Draws the requests: those of the fullest replica if each serves alone.
+  bool read_load() {
+    inference_workload drawn = case_.workload;
+    if (dealt(drawn)) {
+      shares_ = shares_of(case_.hardware, drawn, options_.fold);
+      drawn.requests = shares_.empty() ? 0 : shares_.front().requests;
+    }
+    if (drawn.load != load_kind::trace)
+      refuse_many(run_.reasons, drawn.requests, shares_.empty() ? "" : " per replica");
+    if (!run_.reasons.empty()) return false;
+    list_ = generate_requests(drawn, case_.net.max_positions);
+    limits_.prefix_tokens = list_.prefix_tokens;
+    run_.reasons = request_reasons(case_.net, case_.workload, limits_, list_);
+    return run_.reasons.empty();
+  }
+
+  double swap_rate() const {
+    return (case_.hardware.gpu.c2c / memory_.kv_per_token).base() * case_.workload.attention_dp;
+  }
+
+  bool set_limits() {
+    const auto& [p, s, m, w] = case_;
+    if (w.prefill_pool) {
+      const inference_workload pool = prefill_workload(w);
+      schedule_limits l = of_prompts_alone(limits_of(*s.inference, pool, memory_of(pool)));
+      l.prefix_tokens = list_.prefix_tokens;
+      const std::int64_t longest = longest_prompt(list_);
+      if (held_tokens(l, longest + 1) > max_request_tokens(l))
+        run_.reasons.push_back(
+            fmt::format("prefill pool: the longest prompt needs {} KV tokens; the cache holds {}", longest,
+                        max_request_tokens(l)));
+      prefill_ = {l, std::int64_t{pool.replicas} * pool.pp, {}};
+    }
+    if (limits_.settings.preemption == preemption_policy::swap) {
+      limits_.swap_capacity_tokens =
+          static_cast<std::int64_t>(cpu_room(p) / memory_.kv_per_token * w.attention_dp / w.pp);
+      if (!(swap_rate() > 0))
+        run_.reasons.push_back(
+            fmt::format("preemption swap: {} has no bandwidth between GPU and CPU (gpu/c2c)", p.name));
+    }
+    return run_.reasons.empty();
+  }
+
+  void add_prompt_note() {
+    const inference_workload& w = case_.workload;
+    if (w.pooled()) return;
+    const std::int64_t all =
+        w.load == load_kind::closed_loop ? w.concurrency : static_cast<std::int64_t>(list_.requests.size());
+    const std::int64_t workers = std::int64_t{w.replicas} * w.pp;
+    const std::int64_t each = !shares_.empty() ? (shares_.front().clients > 0 ? shares_.front().clients : all)
+                                               : (all + workers - 1) / workers;
+    if (std::string held_up = prompts_held_up(limits_, longest_prompt(list_), each); !held_up.empty())
+      run_.notes.push_back(std::move(held_up));
+  }
+
+  server_settings settings(std::int64_t workers, std::int64_t clients) const {
+    server_settings out;
+    out.worker = limits_;
+    out.workers = workers;
+    out.router = case_.workload.router;
+    out.clients = clients;
+    out.prompts_cached = case_.workload.prompts_cached;
+    out.keep_iterations = options_.explained;
+    return out;
+  }
+
+  void add_cases(worker_prices& prices) {
+    if (shares_.empty()) return add_shared_case(prices);
+    for (const load_share& share : shares_) {
+      const std::size_t hardware = prices.hardware_of(false, share.health);
+      request_list own = list_;
+      own.requests.resize(static_cast<std::size_t>(share.requests));
+      cases_.push_back({std::move(own), settings(1, share.clients),
+                        [&prices, hardware, times = share.workers](std::size_t, const iteration& it) {
+                          return prices.price(hardware, it, times);
+                        },
+                        share.workers});
+      hardware_.push_back({hardware});
+    }
+  }
+
+  /// All workers behind one router.
+  void add_shared_case(worker_prices& prices) {
+    const inference_workload& w = case_.workload;
+    const std::int64_t decoding = std::int64_t{w.replicas} * w.pp;
+    server_settings set = settings(decoding, w.load == load_kind::closed_loop ? w.concurrency : 0);
+    set.prefill = prefill_;
+    std::vector<hardware_health> health;
+    std::vector<std::size_t> hardware;
+    for (std::int64_t i = 0; i < decoding + (prefill_ ? prefill_->workers : 0); ++i) {
+      const bool prefills = i >= decoding;
+      health.push_back(health_of(prefills ? i - decoding : i, prefills, case_.hardware, w));
+      hardware.push_back(prices.hardware_of(prefills, health.back()));
+    }
+    if (set.prefill)
+      set.prefill->transfer = [&prices, health](std::int64_t tokens, std::size_t from, std::size_t to) {
+        return prices.transfer(tokens, worse(health[from], health[to]));
+      };
+    cases_.push_back({list_, std::move(set),
+                      [&prices, hardware](std::size_t worker, const iteration& it) {
+                        return prices.price(hardware[worker], it, 1);
+                      },
+                      1});
+    hardware_.push_back(std::move(hardware));
+  }
+
+  serving_case case_;
+  const serving_options& options_;
+  serving_run& run_;
+  inference_workload decodes_;
+  serving_memory memory_;
+  schedule_limits limits_;
+  std::vector<load_share> shares_;  ///< of a dealt load
+  request_list list_;
+  std::optional<prefill_settings> prefill_;
+  std::vector<server_case> cases_;
+  std::vector<std::vector<std::size_t>> hardware_;  ///< by case and worker
+  std::vector<std::size_t> renumber_;               ///< hardware by worker of the outcome
 };
-
-/// Appends the iteration classes of prefill workers and renumbers their traced iterations.
-void add_uses(serving_run& run, std::vector<iteration_use> more, int gpus) {
-  const auto before = static_cast<std::int32_t>(run.uses.size());
-  for (iteration_use& u : more) {
-    u.gpus = gpus;
-    run.uses.push_back(std::move(u));
-  }
-  for (worker_record& l : run.outcome.workers)
-    if (l.prefills)
-      for (traced_iteration& t : l.iterations) t.kind += before;
-}
 
 }  // namespace
 
@@ -168,70 +248,8 @@ serving_run serve(const platform& p, const stack& s, const model& m, const infer
   serving_run run;
   run.reasons = serving_problems(p, s, m, w);
   if (!s.inference) return run;
-  const inference_workload decodes = decode_workload(w);
-  serving_memory memory = plan_serving_memory(p, s, m, decodes);
-  run.memory = memory.report;
-  if (w.pooled()) run.memory.where = "each decode GPU";
-  run.kv_capacity_tokens = memory.kv_capacity_tokens =
-      options.kv_capacity_tokens.value_or(memory.kv_capacity_tokens);
-  if (run.kv_capacity_tokens == 0 && kv_bytes_per_token(m, w.kv_cache) > 0) run.reasons.push_back(memory.no_cache);
-  if (w.load != load_kind::trace) refuse_many(run.reasons, w.requests);
-  if (!run.reasons.empty()) return run;
-
-  const request_list list = generate_requests(w, m.max_positions);
-  server_settings set;
-  set.worker = limits_of(*s.inference, decodes, memory);
-  set.worker.prefix_tokens = list.prefix_tokens;
-  set.workers = std::int64_t{w.replicas} * w.pp;
-  set.router = w.router;
-  set.keep_iterations = options.explained;
-  set.clients = w.load == load_kind::closed_loop ? w.concurrency : 0;
-  set.prompts_cached = w.prompts_cached;
-  run.reasons = request_reasons(m, w, set.worker, list);
-  std::optional<prefill_side> prefill;
-  if (w.prefill_pool && run.reasons.empty()) {
-    prefill.emplace(p, s, m, w);
-    serving_memory prompts = plan_serving_memory(p, s, m, prefill->workload);
-    if (options.kv_capacity_tokens) prompts.kv_capacity_tokens = *options.kv_capacity_tokens;
-    set.prefill = {of_prompts_alone(limits_of(*s.inference, prefill->workload, prompts)),
-                   std::int64_t{prefill->workload.replicas} * prefill->workload.pp,
-                   [&](const iteration& it) { return prefill->prices.price(it); },
-                   [&](std::int64_t tokens) { return prefill->transfer(tokens); }};
-    schedule_limits& l = set.prefill->worker;
-    l.prefix_tokens = list.prefix_tokens;
-    std::int64_t longest = 0;
-    for (const served_request& r : list.requests) longest = std::max(longest, r.input);
-    if (held_tokens(l, longest + 1) > max_request_tokens(l))
-      run.reasons.push_back(fmt::format("prefill pool: the longest prompt needs {} KV tokens; the cache holds {}",
-                                        longest, max_request_tokens(l)));
-  }
-  const bandwidth c2c = p.gpu.c2c;
-  const double swap_rate = (c2c / memory.kv_per_token).base() * w.attention_dp;
-  if (set.worker.settings.preemption == preemption_policy::swap) {
-    set.worker.swap_capacity_tokens =
-        static_cast<std::int64_t>(cpu_room(p) / memory.kv_per_token * w.attention_dp / w.pp);
-    if (!(swap_rate > 0))
-      run.reasons.push_back(
-          fmt::format("preemption swap: {} has no bandwidth between GPU and CPU (gpu/c2c)", p.name));
-  }
-  if (!run.reasons.empty()) return run;
-  run.notes = assumptions(p, s, w, set.workers);
-  if (!w.pooled()) {
-    std::int64_t longest = 0;
-    for (const served_request& r : list.requests) longest = std::max(longest, r.input);
-    const std::int64_t all = set.clients > 0 ? set.clients : static_cast<std::int64_t>(list.requests.size());
-    if (std::string held_up = prompts_held_up(set.worker, longest, (all + set.workers - 1) / set.workers);
-        !held_up.empty())
-      run.notes.push_back(std::move(held_up));
-  }
-  if (behind_server(w)) run.front_end = s.inference->front_end;
-  iteration_costs costs(p, s, m, decodes);
-  iteration_prices prices(costs, swap_rate);
-  run.outcome = serve_requests(list, set, [&](const iteration& it) { return prices.price(it); });
-  run.uses = prices.uses(options.explained);
-  for (iteration_use& u : run.uses) u.gpus = w.tp * w.attention_dp;
-  if (prefill)
-    add_uses(run, prefill->prices.uses(options.explained), prefill->workload.tp * prefill->workload.attention_dp);
+  load_setup load({p, s, m, w}, options, run);
+  if (run.reasons.empty()) load.play();
   return run;
 }
 

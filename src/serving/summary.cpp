@@ -1,10 +1,11 @@
 #include "nvlsim/serving/summary.hpp"
-#include "nvlsim/units/statistics.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <map>
 #include <utility>
+
+#include "nvlsim/units/statistics.hpp"
 
 namespace nvlsim {
 namespace {
@@ -35,205 +36,142 @@ void spread(std::vector<double>& differences, std::int32_t first, std::int32_t l
   differences[static_cast<std::size_t>(last) + 1] -= weight;
 }
 
-}  // namespace
-
-schedule_summary summarise(batching_schedule s, double tokens_per_step) {
-  schedule_summary out;
-  out.tokens_per_step = tokens_per_step;
-  const std::size_t n = s.iterations.size();
-  std::vector<double> first(n + 1), token(n + 1);
-  double streams = 0;
-  for (const request_progress& r : s.requests) {
-    out.output_tokens += static_cast<double>(r.output);
-    streams += r.output > 1 ? 1 : 0;
-  }
-  const auto requests = static_cast<double>(s.requests.size());
-  out.mean_output = out.output_tokens / requests;
-  for (const request_progress& r : s.requests) {
-    out.mean_input += static_cast<double>(r.input) / requests;
-    spread(first, r.arrived, r.first_token, 1 / requests);
-    if (r.output > 1)
-      spread(token, r.first_token + 1, r.last_token, 1 / streams / static_cast<double>(r.output - 1));
-  }
-  std::int64_t largest = 0;
-  for (const iteration& it : s.iterations) largest = std::max(largest, it.decodes);
-  const double steady = steady_share * static_cast<double>(largest);
-
-  std::map<std::pair<std::int32_t, std::int32_t>, std::int32_t> known;
-  out.class_of.reserve(n);
-  double waiting = 0, streaming = 0;
-  for (std::size_t i = 0; i < n; ++i) {
-    const iteration& it = s.iterations[i];
-    waiting += first[i];
-    streaming += token[i];
-    const auto [at, is_new] =
-        known.try_emplace({bin(static_cast<double>(it.decodes)), bin(static_cast<double>(it.prompt_tokens))},
-                          static_cast<std::int32_t>(out.classes.size()));
-    if (is_new) out.classes.emplace_back();
-    iteration_class& c = out.classes[static_cast<std::size_t>(at->second)];
-    add(c.mean, it);
-    c.count += 1;
-    c.steady += static_cast<double>(it.decodes) > steady ? 1 : 0;
-    c.first_token += waiting;
-    c.per_token += streaming;
-    out.class_of.push_back(at->second);
-  }
-  for (iteration_class& c : out.classes) divide(c.mean, c.count);
-  out.requests = std::move(s.requests);
-  return out;
-}
-
-namespace {
-
-/// Classes of a pool's iterations, and their index.
+/// The iterations of one kind of workers as classes.
 class class_book {
  public:
-  explicit class_book(schedule_summary& out) : out_(out) {}
+  explicit class_book(std::vector<iteration_class>& out) : out_(out) {}
   std::vector<std::int32_t> add_worker(const std::vector<iteration>& all) {
+    std::int64_t largest = 0;
+    for (const iteration& it : all) largest = std::max(largest, it.decodes);
+    const double steady = steady_share * static_cast<double>(largest);
     std::vector<std::int32_t> at;
+    at.reserve(all.size());
     for (const iteration& it : all) {
       const auto [place, is_new] =
           known_.try_emplace({bin(static_cast<double>(it.decodes)), bin(static_cast<double>(it.prompt_tokens))},
-                             static_cast<std::int32_t>(out_.classes.size()));
-      if (is_new) out_.classes.emplace_back();
-      iteration_class& c = out_.classes[static_cast<std::size_t>(place->second)];
+                             static_cast<std::int32_t>(out_.size()));
+      if (is_new) out_.emplace_back();
+      iteration_class& c = out_[static_cast<std::size_t>(place->second)];
       add(c.mean, it);
       c.count += 1;
+      c.steady += static_cast<double>(it.decodes) > steady ? 1 : 0;
       at.push_back(place->second);
     }
     return at;
   }
   void finish() {
-    for (iteration_class& c : out_.classes) divide(c.mean, c.count);
+    for (iteration_class& c : out_) divide(c.mean, c.count);
   }
 
  private:
-  schedule_summary& out_;
+  std::vector<iteration_class>& out_;
   std::map<std::pair<std::int32_t, std::int32_t>, std::int32_t> known_;
 };
 
-/// Iteration times of a worker.
+/// One worker with the classes of its iterations.
 struct worker_times {
-  std::vector<double> begin, end;
+  const worker_iterations& all;
   std::vector<std::int32_t> at;
+  std::vector<double> token;  ///< difference array: weight of iterations between tokens
 
   /// Adds to each class the share of its iterations between two times. Returns the time outside iterations.
   double overlap(double from, double to, double weight, std::vector<iteration_class>& classes) const {
     double left = to - from;
-    auto i = static_cast<std::size_t>(std::upper_bound(end.begin(), end.end(), from) - end.begin());
-    for (; i < begin.size() && begin[i] < to; ++i) {
-      const double shared = std::min(to, end[i]) - std::max(from, begin[i]);
-      classes[static_cast<std::size_t>(at[i])].first_token += weight * shared / (end[i] - begin[i]);
+    auto i =
+        static_cast<std::size_t>(std::upper_bound(all.end_s.begin(), all.end_s.end(), from) - all.end_s.begin());
+    for (; i < all.begin_s.size() && all.begin_s[i] < to; ++i) {
+      const double shared = std::min(to, all.end_s[i]) - std::max(from, all.begin_s[i]);
+      classes[static_cast<std::size_t>(at[i])].first_token += weight * shared / (all.end_s[i] - all.begin_s[i]);
       left -= shared;
     }
     return left;
   }
+  /// The first iteration that begins at `t` or later, and the one that ends then.
+  std::int32_t beginning(double t) const {
+    return static_cast<std::int32_t>(std::lower_bound(all.begin_s.begin(), all.begin_s.end(), t) -
+                                     all.begin_s.begin());
+  }
+  std::int32_t ending(double t) const {
+    return static_cast<std::int32_t>(std::lower_bound(all.end_s.begin(), all.end_s.end(), t) - all.end_s.begin());
+  }
 };
 
-std::vector<worker_times> times_of(const std::vector<std::vector<iteration>>& all,
-                                   const std::vector<std::vector<double>>& begin,
-                                   const std::vector<std::vector<double>>& time, class_book& book) {
-  std::vector<worker_times> out(all.size());
-  for (std::size_t w = 0; w < all.size(); ++w) {
-    out[w].at = book.add_worker(all[w]);
-    out[w].begin = begin[w];
-    for (std::size_t i = 0; i < all[w].size(); ++i) out[w].end.push_back(begin[w][i] + time[w][i]);
-  }
-  return out;
+/// Adds where a request waits for its first token. Returns the time outside iterations.
+double add_first_token(const request_record& r, const std::vector<worker_times>& workers, double weight,
+                       run_summary& out) {
+  const auto at = [&](std::int32_t i) -> const worker_times& { return workers[static_cast<std::size_t>(i)]; };
+  if (r.prompt_worker < 0) return at(r.worker).overlap(r.arrival_s, r.first_token_s, weight, out.decode);
+  const double prompt_end = r.delivered_s < 0 ? r.last_token_s : r.prefilled_s;
+  double left = at(r.prompt_worker).overlap(r.arrival_s, prompt_end, weight, out.prefill);
+  if (r.delivered_s < 0) return left;
+  left += r.delivered_s - r.prefilled_s;
+  return left + at(r.worker).overlap(r.delivered_s, r.first_token_s, weight, out.decode);
 }
 
 }  // namespace
 
-pooled_summary summarise(const pooled_schedule& s, double tokens_per_step) {
-  pooled_summary out;
-  out.decode.tokens_per_step = tokens_per_step;
+run_summary summarise(const std::vector<worker_iterations>& workers, const std::vector<request_record>& requests,
+                      double tokens_per_step) {
+  run_summary out;
+  out.tokens_per_step = tokens_per_step;
   class_book prefill_book(out.prefill), decode_book(out.decode);
-  const auto prefill = times_of(s.prefill, s.prefill_begin_s, s.prefill_s, prefill_book);
-  const auto decode = times_of(s.decode, s.decode_begin_s, s.decode_s, decode_book);
-  std::vector<std::vector<double>> token(decode.size());
-  for (std::size_t w = 0; w < decode.size(); ++w) token[w].assign(decode[w].at.size() + 1, 0);
+  std::vector<worker_times> all;
+  for (const worker_iterations& w : workers)
+    all.push_back({w, (w.prefills ? prefill_book : decode_book).add_worker(w.contents),
+                   std::vector<double>(w.contents.size() + 1)});
   double streams = 0;
-  const auto n = static_cast<double>(s.requests.size());
-  for (const pooled_request& r : s.requests) streams += r.output > 1 ? 1 : 0;
-  for (const pooled_request& r : s.requests) {
-    out.decode.output_tokens += static_cast<double>(r.output);
-    out.decode.mean_input += static_cast<double>(r.input) / n;
-    double left = r.delivered_s - r.prefill_end_s;
-    if (r.prefill_worker >= 0)
-      left += prefill[static_cast<std::size_t>(r.prefill_worker)].overlap(r.sent_s, r.prefill_end_s, 1 / n,
-                                                                          out.prefill.classes);
-    if (r.decode_worker >= 0) {
-      const auto w = static_cast<std::size_t>(r.decode_worker);
-      left += decode[w].overlap(r.delivered_s, r.decode_begin_s, 1 / n, out.decode.classes);
-      spread(token[w], r.decode_first, r.decode_last, 1 / streams / static_cast<double>(r.output - 1));
-    }
-    out.between_s += left / n;
+  const auto n = static_cast<double>(requests.size());
+  for (const request_record& r : requests) streams += r.output > 1 ? 1 : 0;
+  for (const request_record& r : requests) {
+    out.output_tokens += static_cast<double>(r.output);
+    out.mean_input += static_cast<double>(r.input) / n;
+    out.between_s += add_first_token(r, all, 1 / n, out) / n;
+    if (r.output < 2) continue;
+    worker_times& w = all[static_cast<std::size_t>(r.worker)];
+    spread(w.token, w.beginning(r.first_token_s), w.ending(r.last_token_s),
+           1 / streams / static_cast<double>(r.output - 1));
   }
-  out.decode.mean_output = out.decode.output_tokens / n;
-  for (std::size_t w = 0; w < decode.size(); ++w) {
+  out.mean_output = out.output_tokens / n;
+  for (const worker_times& w : all) {
+    if (w.all.prefills) continue;
     double streaming = 0;
-    for (std::size_t i = 0; i < decode[w].at.size(); ++i) {
-      streaming += token[w][i];
-      out.decode.classes[static_cast<std::size_t>(decode[w].at[i])].per_token += streaming;
+    for (std::size_t i = 0; i < w.at.size(); ++i) {
+      streaming += w.token[i];
+      out.decode[static_cast<std::size_t>(w.at[i])].per_token += streaming;
     }
   }
   prefill_book.finish();
   decode_book.finish();
+  if (all.size() == 1) {
+    out.class_of = all.front().at;
+    for (const request_record& r : requests)
+      out.requests.push_back({r.input, r.output, all.front().beginning(r.arrival_s),
+                              all.front().ending(r.first_token_s), all.front().ending(r.last_token_s)});
+  }
   return out;
 }
 
-pooled_summary summarise(const std::vector<iteration>& iterations, const std::vector<double>& begin_s,
-                         const std::vector<double>& end_s, const std::vector<request_record>& requests,
-                         double tokens_per_step) {
-  pooled_summary out;
-  out.decode.tokens_per_step = tokens_per_step;
-  class_book book(out.decode);
-  const worker_times worker{begin_s, end_s, book.add_worker(iterations)};
-  const auto ending_at = [&](double t) {
-    return static_cast<std::int32_t>(std::lower_bound(end_s.begin(), end_s.end(), t) - end_s.begin());
-  };
-  std::vector<double> token(iterations.size() + 1);
-  double streams = 0;
-  for (const request_record& r : requests) streams += r.output > 1 ? 1 : 0;
-  const auto n = static_cast<double>(requests.size());
-  for (const request_record& r : requests) {
-    out.decode.output_tokens += static_cast<double>(r.output);
-    out.decode.mean_input += static_cast<double>(r.input) / n;
-    out.between_s += worker.overlap(r.arrival_s, r.first_token_s, 1 / n, out.decode.classes) / n;
-    if (r.output > 1)
-      spread(token, ending_at(r.first_token_s) + 1, ending_at(r.last_token_s),
-             1 / streams / static_cast<double>(r.output - 1));
-  }
-  out.decode.mean_output = out.decode.output_tokens / n;
-  double streaming = 0;
-  for (std::size_t i = 0; i < iterations.size(); ++i) {
-    streaming += token[i];
-    out.decode.classes[static_cast<std::size_t>(worker.at[i])].per_token += streaming;
-  }
-  book.finish();
-  return out;
-}
-
-client_times mean_times(const schedule_summary& s, const std::vector<double>& times, const front_end_costs& f) {
+client_times mean_times(const run_summary& s, const class_times& times, const front_end_costs& f) {
   client_times out;
   double steady_time = 0, steady_tokens = 0;
-  for (std::size_t i = 0; i < s.classes.size(); ++i) {
-    const iteration_class& c = s.classes[i];
-    out.ttft_s += c.first_token * times[i];
-    out.tpot_s += c.per_token * times[i];
-    out.makespan_s += c.count * times[i];
-    steady_time += c.steady * times[i];
+  for (std::size_t i = 0; i < s.decode.size(); ++i) {
+    const iteration_class& c = s.decode[i];
+    out.ttft_s += c.first_token * times.decode[i];
+    out.tpot_s += c.per_token * times.decode[i];
+    out.makespan_s += c.count * times.decode[i];
+    steady_time += c.steady * times.decode[i];
     steady_tokens += c.steady * (s.tokens_per_step * c.mean.decodes + c.mean.finished_prompts);
   }
-  out.ttft_s += f.held_back_s(s.mean_output - 1, out.tpot_s) + f.way_in(s.mean_input).base();
+  for (std::size_t i = 0; i < s.prefill.size(); ++i) out.ttft_s += s.prefill[i].first_token * times.prefill[i];
+  out.ttft_s += s.between_s + f.held_back_s(s.mean_output - 1, out.tpot_s) + f.way_in(s.mean_input).base();
   if (steady_time > 0) out.steady_tokens_per_s = steady_tokens / steady_time;
   return out;
 }
 
-client_times median_times(const schedule_summary& s, const std::vector<double>& times, const front_end_costs& f) {
+client_times median_times(const run_summary& s, const class_times& times, const front_end_costs& f) {
   std::vector<double> begin(s.class_of.size() + 1);
   for (std::size_t i = 0; i < s.class_of.size(); ++i)
-    begin[i + 1] = begin[i] + times[static_cast<std::size_t>(s.class_of[i])];
+    begin[i + 1] = begin[i] + times.decode[static_cast<std::size_t>(s.class_of[i])];
   const auto at = [&](std::int32_t i) { return begin[static_cast<std::size_t>(i)]; };
   std::vector<double> ttft, tpot;
   for (const request_progress& r : s.requests) {

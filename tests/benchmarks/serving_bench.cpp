@@ -4,7 +4,6 @@
 #include <variant>
 
 #include "benchmarks/shipped.hpp"
-#include "nvlsim/serving/inference.hpp"
 #include "nvlsim/serving/serving.hpp"
 
 namespace nvlsim {
@@ -14,10 +13,7 @@ void offline_by_requests(benchmark::State& state) {
   const scenario s = bench::shipped("inference/llama2-70b-offline-gb300-rack",
                                     {{"/workload/load/requests", std::to_string(state.range(0))}});
   const auto& w = std::get<inference_workload>(s.workload);
-  for (auto _ : state) {
-    const inference_run run = plan_inference(s.platform, s.stack, s.model, w);
-    benchmark::DoNotOptimize(evaluate(run.planned));
-  }
+  for (auto _ : state) benchmark::DoNotOptimize(serve(s.platform, s.stack, s.model, w));
   state.SetComplexityN(state.range(0));
 }
 BENCHMARK(offline_by_requests)

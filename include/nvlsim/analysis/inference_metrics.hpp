@@ -29,7 +29,7 @@ struct client_view {
 };
 client_view seen_by_client(const request_record& r, const front_end_costs& server);
 
-/// As the clients see it. Rates are over the makespan and all GPUs of the layout, idle ones included. Nothing
+/// As the clients see it. Rates are over the counted time and all GPUs of the layout, idle ones included. Nothing
 /// stands for what no request shows (a time between tokens when all outputs are one token).
 struct inference_metrics {
   double output_tokens_per_s = 0, output_tokens_per_s_per_gpu = 0;
@@ -42,7 +42,6 @@ struct inference_metrics {
   distribution e2e_s;    ///< from the arrival to the last token
   std::optional<distribution> tpot_s;  ///< (e2e - TTFT) / (output - 1) of each request of two tokens or more
   std::optional<distribution> itl_s;   ///< every gap between two tokens of a request, pooled
-  // Of a run with a clock only.
   std::optional<double> offered_requests_per_s;  ///< arrivals that count, a second; nothing where no time passes
                                                  ///< between them, and of loads that wait for answers
   double requests_in_flight = 0;                 ///< mean over the time of the rates, queued ones included
@@ -60,7 +59,6 @@ struct inference_metrics {
 struct kv_cache_use {
   std::int64_t peak_tokens = 0, capacity_tokens = 0;
 };
-kv_cache_use cache_use_of(const inference_run& run);
 kv_cache_use cache_use_of(const serving_run& run);
 
 /// What a served load achieved and what it took.
@@ -72,20 +70,13 @@ struct served_metrics {
   double output_tokens = 0;  ///< of the whole run
   bytes memory_peak;
   std::int64_t gpus = 0;
-  bool on_clock = false;               ///< the load is simulated in time
-  std::int64_t recomputed_tokens = 0;  ///< of a load on a clock
+  std::int64_t recomputed_tokens = 0;
 };
 
-/// `t` must be the timeline of `run.planned`, with at least one request served.
-inference_metrics measure_inference(const inference_run& run, const timeline& t);
-
-/// Request records of one replica of each class. The class index is their replica index.
-std::vector<request_record> records_of(const inference_run& run, const timeline& t);
-
-/// Metrics of a run with arrivals over time. Distributions cover the counted requests
+/// Metrics of a served load, with at least one request. Distributions cover the counted requests
 /// (docs/serving.md#what-counts). Rates cover the time between the first and last completion of counted requests;
 /// they cover the whole run when all requests count or the server is saturated.
-inference_metrics measure_serving(const serving_run& run, const inference_workload& w);
+inference_metrics measure_inference(const serving_run& run, const inference_workload& w);
 
 /// The share of a request that counts for rates between two times: the share of its tokens made there. With
 /// `whole` they are those of the whole run, and a request of one token counts wherever it ends.

@@ -45,8 +45,7 @@ std::string_view name(better b);
 /// What a scenario of the metric's kind must have as well.
 enum class metric_needs {
   nothing,
-  token_budget,  ///< a training run with a number of tokens
-  clock          ///< a load that is simulated in time (`needs_clock`)
+  token_budget  ///< a training run with a number of tokens
 };
 
 /// The error that the band of a metric comes from, and how the metric follows it.

@@ -40,15 +40,14 @@ struct run_record {
   result outcome;
   plan planned;
   timeline times;
-  std::optional<inference_run> served;   ///< of an inference run; its plan is `planned`
   std::vector<link_use> links;           ///< of a run whose traffic shares ports
-  std::vector<trace_counter> counters;   ///< of a load on a clock
+  std::vector<trace_counter> counters;   ///< of an inference run
   std::string left_out;                  ///< what the timeline of a long served load lacks
   std::vector<request_record> requests;  ///< of a served load, where asked for; one worker of each class
   front_end_costs front_end;             ///< of those
   kv_cache_use cache;                    ///< of an inference run
   double tokens_per_step = 1;            ///< of a decode, with drafts
-  std::optional<std::pair<double, double>> counted;  ///< of a load on a clock: when requests end that count
+  std::optional<std::pair<double, double>> counted;  ///< of an inference run: when requests end that count
   std::optional<std::pair<double, double>> counted_arrivals;  ///< when they come
   std::vector<std::string> constants_read;                    ///< sorted pointers; filled for explained runs
 };

@@ -28,11 +28,8 @@ struct finished_step {
 };
 /// Fills metrics, breakdown, energy, cost and bands for a training step. `band` is the 90 % band of the step time.
 void add_training_sections(result& r, const finished_step& s, step_band band);
-/// Fills the same sections for an inference run.
-void add_inference_sections(result& r, const platform& p, const inference_workload& w, const inference_run& run,
-                            const timeline& times);
-/// Fills the same sections for a run with arrivals over time. Sets the status if the server is saturated.
-void add_serving_sections(result& r, const platform& p, const inference_workload& w, const serving_run& run);
+/// Fills the same sections for an inference run. Sets the status if the server is saturated.
+void add_inference_sections(result& r, const platform& p, const inference_workload& w, const serving_run& run);
 /// Fills metrics and breakdown for a collective that took `time`.
 void add_collective_sections(result& r, const collective_workload& w, const collective_run& run, seconds time);
 

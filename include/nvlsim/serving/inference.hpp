@@ -1,4 +1,4 @@
-// Serving with in-flight batching: workloads, schedules and plans.
+// Serving with in-flight batching: workloads, iterations and limits of workers.
 #pragma once
 
 #include <compare>
@@ -92,9 +92,6 @@ struct serving_case {
   const inference_workload& workload;
 };
 
-/// The workload as the workers of the prefill pool see it. Requires one.
-inference_workload prefill_workload(const inference_workload& w);
-
 /// Whether requests pass through an API server.
 inline bool behind_server(const inference_workload& w) {
   return w.front_end && w.load != load_kind::offline && w.load != load_kind::static_batch;
@@ -116,23 +113,6 @@ struct iteration {
   friend auto operator<=>(const iteration&, const iteration&) = default;
 };
 
-/// Progress of a request, as iteration indices of its replica.
-struct request_progress {
-  std::int64_t input = 0, output = 0;
-  std::int32_t arrived = 0;      ///< iteration that begins when it is sent
-  std::int32_t admitted = 0;     ///< first iteration that processes it
-  std::int32_t first_token = 0;  ///< iteration that produces its first token
-  std::int32_t last_token = 0;
-};
-
-/// Schedule of one replica in token time, independent of iteration times.
-struct batching_schedule {
-  std::vector<iteration> iterations;
-  std::vector<request_progress> requests;
-  std::int64_t peak_kv_tokens = 0;      ///< peak of allocated KV tokens, in whole blocks
-  std::vector<std::int64_t> kv_tokens;  ///< allocated KV tokens by iteration
-};
-
 using request_lengths = std::vector<std::pair<std::int64_t, std::int64_t>>;  ///< input, output
 
 /// Cache of a sequence in layers that do not keep every token, expressed in tokens of the layers that do.
@@ -148,9 +128,8 @@ struct schedule_limits {
   engine_settings settings;
   std::int64_t kv_capacity_tokens = 0;
   int kv_block_tokens = 1;
-  std::int64_t concurrency = 0;  ///< most requests in flight; 0: all arrive at the start
-  double tokens_per_step = 1;    ///< mean tokens per decoding sequence and step
-  int ranks = 1;                 ///< ranks with sequences of their own that share the token budget
+  double tokens_per_step = 1;  ///< mean tokens per decoding sequence and step
+  int ranks = 1;               ///< ranks with sequences of their own that share the token budget
   sequence_cache sequence;
   std::int64_t prefix_tokens = 512;       ///< tokens per block of a shared prefix
   std::int64_t swap_capacity_tokens = 0;  ///< CPU memory for the KV caches of preempted requests
@@ -159,53 +138,11 @@ struct schedule_limits {
 /// Number of steps that decode `tokens` more tokens.
 std::int64_t decode_steps(std::int64_t tokens, double tokens_per_step);
 
-/// Schedules requests of the given lengths (at least one token each) on one replica in token time.
-/// [docs/models-and-assumptions.md#inference-scheduler] Throws internal_error if a single request exceeds the
-/// cache or the token budget.
-batching_schedule schedule_requests(const request_lengths& lengths, const schedule_limits& limits);
-
-/// Path of a request through both pools: workers, iterations and times.
-struct pooled_request {
-  std::int64_t input = 0, output = 0;
-  std::int32_t prefill_worker = -1, prefill_first = -1,
-               prefill_last = -1;  ///< first and last iteration that process its prompt
-  std::int32_t decode_worker = -1, decode_first = -1,
-               decode_last = -1;  ///< -1: its only output token is the first token
-  std::int32_t sent_after = -1;   ///< request after whose end the client sends this one
-  double sent_s = 0, prefill_begin_s = 0, prefill_end_s = 0, delivered_s = 0, decode_begin_s = 0, end_s = 0;
-};
-
-struct pooled_schedule {
-  std::vector<std::vector<iteration>> prefill, decode;                                    ///< by worker
-  std::vector<std::vector<double>> prefill_begin_s, decode_begin_s, prefill_s, decode_s;  ///< start and duration
-  std::vector<pooled_request> requests;
-  std::int64_t peak_kv_tokens = 0;  ///< of the fullest decode worker
-  double makespan_s = 0;
-};
-
 /// Draws the lengths of `count` requests.
 request_lengths draw_lengths(const inference_workload& w, std::int64_t count);
 
 /// All requests of the load. Conversations end before they exceed `longest` tokens (0: no limit).
 request_list generate_requests(const inference_workload& w, std::int64_t longest);
-
-/// Plan of an inference run: one class per distinct worker, one operation per iteration. A worker is a replica, or
-/// one of the `pp` micro-batches in flight in a pipeline of `pp` stages.
-struct inference_run {
-  plan planned;
-  memory_report memory;
-  std::vector<batching_schedule> schedules;  ///< by class
-  std::optional<pooled_schedule> pools;      ///< replaces `schedules`; prefill workers are the first classes
-  std::vector<std::int64_t> workers;         ///< by class
-  front_end_costs front_end;                 ///< zero if the engine is called in process
-  double tokens_per_step = 1;                ///< mean tokens per decoding sequence and step
-  std::int64_t kv_capacity_tokens = 0;       ///< per worker
-  std::vector<std::string> reasons;          ///< why it cannot run; empty when it can
-  std::vector<std::string> notes;            ///< assumptions made
-};
-/// `explained` adds facts to every part, which takes memory.
-inference_run plan_inference(const platform& p, const stack& s, const model& m, const inference_workload& w,
-                             bool explained = false);
 
 /// Why this model, layout and stack cannot serve on this platform; empty when they can. Ignores the load.
 std::vector<std::string> serving_problems(const platform& p, const stack& s, const model& m,

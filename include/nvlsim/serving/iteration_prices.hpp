@@ -13,13 +13,14 @@
 namespace nvlsim {
 
 /// Prices iterations like `iteration_costs`: exactly if they contain prompts, else by interpolation between cache
-/// lengths (eight per doubling). Records iterations by classes of similar ones.
+/// lengths (eight per doubling). Records iterations by classes of similar ones, over all workers.
 class iteration_prices {
  public:
   /// `swap_rate`: cached tokens per second to or from CPU memory.
   iteration_prices(iteration_costs& costs, double swap_rate) : costs_(costs), swap_rate_(swap_rate) {}
 
-  iteration_price price(const iteration& it);
+  /// `workers`: number of equal workers that run the iteration.
+  iteration_price price(const iteration& it, std::int64_t workers = 1);
   /// `explained` adds facts to parts.
   std::vector<iteration_use> uses(bool explained);
 

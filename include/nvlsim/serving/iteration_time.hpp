@@ -45,6 +45,8 @@ class iteration_costs {
  public:
   /// Requires `s.inference` and no `serving_problems`. `p`, `s` and `m` must outlive it.
   iteration_costs(const platform& p, const stack& s, const model& m, const inference_workload& w);
+  /// The slowest GPU of the worker runs kernels at this share of its usual speed.
+  void slow_to(double speed) { speed_ = speed; }
 
   /// Parts (host work first, then kernels in layer order), duration and mean power. `explained` adds facts to
   /// parts.
@@ -103,6 +105,7 @@ class iteration_costs {
   inference_workload workload_;
   engine_costs costs_;
   seconds sequence_host_, request_host_;
+  double speed_ = 1;
   double max_in_graph_ = 0;  ///< most decodes in an iteration that runs as a CUDA graph
   kernel_profile kernels_;
   std::map<weight_role, gemm_route> routes_;  ///< at the engine's rates in a long run

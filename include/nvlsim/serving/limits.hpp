@@ -1,4 +1,4 @@
-// Limits and checks shared by both serving simulations, with a clock and in token time.
+// Limits of workers, and checks against them.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,6 @@ namespace nvlsim {
 
 /// Most requests per run. More would add no information and exceed the memory of a laptop.
 inline constexpr std::int64_t max_requests = 10'000'000;
-/// Most iterations of a replica in token time, which keeps all of them.
-inline constexpr std::int64_t max_iterations = 2'000'000;
 /// Appends a reason if there are more requests than `max_requests`. `whose` follows the number (" per replica").
 void refuse_many(std::vector<std::string>& reasons, std::int64_t requests, const char* whose = "");
 
@@ -26,12 +24,6 @@ schedule_limits limits_of(const inference_profile& engine, const inference_workl
 std::int64_t held_tokens(const schedule_limits& l, std::int64_t tokens);
 /// Most KV tokens of one request. Ranks of attention data parallelism hold whole sequences.
 std::int64_t max_request_tokens(const schedule_limits& l);
-
-/// Longest prompt, and longest prompt plus output, of drawn requests; 0 without requests.
-struct request_extent {
-  std::int64_t prompt = 0, whole = 0;
-};
-request_extent extent_of(const request_lengths& lengths);
 
 /// Limits of a worker that only prefills.
 schedule_limits of_prompts_alone(schedule_limits l);

@@ -1,14 +1,21 @@
-// Summary of a schedule: classes of similar iterations, and how often requests wait for each.
-// [docs/models-and-assumptions.md#inference-classes]
+// Summary of a served run: classes of similar iterations, and how often requests wait for each. Computes the run's
+// times again at other costs, with its iterations as they were. [docs/models-and-assumptions.md#inference-classes]
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
 #include "nvlsim/serving/iteration_time.hpp"
-#include "nvlsim/serving/serving.hpp"
+#include "nvlsim/serving/server.hpp"
 
 namespace nvlsim {
+
+/// All iterations of one worker.
+struct worker_iterations {
+  bool prefills = false;
+  std::vector<iteration> contents;
+  std::vector<double> begin_s, end_s;
+};
 
 /// Iterations with nearly equal content. Weights are means over requests.
 struct iteration_class {
@@ -19,35 +26,39 @@ struct iteration_class {
   double per_token = 0;    ///< iterations between two of its tokens
 };
 
-struct schedule_summary {
-  std::vector<iteration_class> classes;
-  std::vector<std::int32_t> class_of;  ///< by iteration; may have been dropped
-  std::vector<request_progress> requests;
+/// Progress of a request, as iteration indices of its worker.
+struct request_progress {
+  std::int64_t input = 0, output = 0;
+  std::int32_t arrived = 0;      ///< iteration that begins when it is sent
+  std::int32_t first_token = 0;  ///< iteration that produces its first token
+  std::int32_t last_token = 0;
+};
+
+struct run_summary {
+  std::vector<iteration_class> prefill, decode;  ///< of workers that only prefill, and of the others
+  double between_s = 0;  ///< mean time of a request outside iterations: transfers, and waits for a worker to begin
   double output_tokens = 0, mean_input = 0, mean_output = 0, tokens_per_step = 1;
+  // Of a single worker, for medians.
+  std::vector<std::int32_t> class_of;  ///< by iteration
+  std::vector<request_progress> requests;
 };
 
 /// Builds eight classes per doubling of decodes and of prompt tokens.
-schedule_summary summarise(batching_schedule s, double tokens_per_step = 1);
+run_summary summarise(const std::vector<worker_iterations>& workers, const std::vector<request_record>& requests,
+                      double tokens_per_step);
 
-/// Iterations of both pools with their times in the schedule, and the mean time between them.
-struct pooled_summary {
-  schedule_summary prefill, decode;
-  double between_s = 0;  ///< transfers, and waits outside iterations
-};
-pooled_summary summarise(const pooled_schedule& s, double tokens_per_step);
-/// The same for one worker that serves with a clock; the result is in `decode`. `begin_s` and `end_s` are times of
-/// iterations.
-pooled_summary summarise(const std::vector<iteration>& iterations, const std::vector<double>& begin_s,
-                         const std::vector<double>& end_s, const std::vector<request_record>& requests,
-                         double tokens_per_step);
-
-/// Latencies as seen by clients of a worker, over all requests.
+/// Latencies as seen by clients, over all requests.
 struct client_times {
-  double ttft_s = 0, tpot_s = 0, makespan_s = 0, steady_tokens_per_s = 0;
+  double ttft_s = 0, tpot_s = 0;
+  double makespan_s = 0, steady_tokens_per_s = 0;  ///< of a single worker that never idles
 };
-/// Means over requests. `times` are durations of the classes.
-client_times mean_times(const schedule_summary& s, const std::vector<double>& times, const front_end_costs& f);
-/// Medians over requests; requires `class_of`.
-client_times median_times(const schedule_summary& s, const std::vector<double>& times, const front_end_costs& f);
+/// Durations of the classes of a summary.
+struct class_times {
+  std::vector<double> prefill, decode;
+};
+/// Means over requests.
+client_times mean_times(const run_summary& s, const class_times& times, const front_end_costs& f);
+/// Medians over requests; requires a single worker.
+client_times median_times(const run_summary& s, const class_times& times, const front_end_costs& f);
 
 }  // namespace nvlsim

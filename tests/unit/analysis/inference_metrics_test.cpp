@@ -3,33 +3,40 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
-#include "support/offline_schedule.hpp"
+#include "support/play_server.hpp"
 
 namespace nvlsim {
 namespace {
 
-/// A run and its timeline, with iteration i of a class taking `times[i]`.
+/// A run of replicas that serve alone, whose iterations take what `time_of` says.
 struct finished_run {
-  inference_run run;
-  timeline times;
+  serving_run run;
+  inference_workload workload;
 
-  void add(std::vector<std::pair<std::int64_t, std::int64_t>> lengths, std::int64_t batch, std::int64_t replicas,
-           int gpus_each, double (*time_of)(const iteration&)) {
-    batching_schedule s = test::schedule_offline(lengths, 1000, batch, prefill_policy::chunked, 1000, 1);
-    std::vector<span> spans;
-    double now = 0;
-    for (const iteration& it : s.iterations) {
-      spans.push_back({now, now + time_of(it)});
-      now = spans.back().end_s;
-    }
-    run.schedules.push_back(std::move(s));
-    run.workers.push_back(replicas);
+  finished_run() { workload.replicas = 0; }
+
+  void add(const request_lengths& lengths, std::int64_t batch, int replicas, int gpus_each,
+           double (*time_of)(const iteration&)) {
+    workload.replicas += replicas;
+    workload.tp = gpus_each;
     run.kv_capacity_tokens = 1000;
-    run.planned.classes.push_back({"", replicas * gpus_each, {}});
-    times.spans.push_back({spans});
-    times.makespan = std::max(times.makespan, seconds::from_base(now));
+    server_settings s;
+    s.worker.settings.prefill = prefill_policy::chunked;
+    s.worker.settings.max_num_tokens = 1000;
+    s.worker.settings.max_batch_size = batch;
+    s.worker.kv_capacity_tokens = 1000;
+    serving_outcome o = test::serve_requests(test::requests_of(lengths), s, [=](const iteration& it) {
+      return iteration_price{time_of(it), 0};
+    });
+    for (request_record& r : o.requests) {
+      r.workers = replicas;
+      run.outcome.requests.push_back(r);
+    }
+    for (worker_record& w : o.workers) run.outcome.workers.push_back(std::move(w));
+    run.outcome.gaps.add(o.gaps, replicas);
+    run.outcome.end_s = std::max(run.outcome.end_s, o.end_s);
   }
-  inference_metrics metrics() const { return measure_inference(run, times); }
+  inference_metrics metrics() const { return measure_inference(run, workload); }
 };
 
 double one_second(const iteration&) { return 1.0; }
@@ -89,7 +96,7 @@ TEST_CASE("Inference metrics pool every gap of every sequence") {
 
 TEST_CASE("Inference metrics take percentiles by nearest rank") {
   finished_run f;
-  std::vector<std::pair<std::int64_t, std::int64_t>> lengths(100, {1, 1});
+  const request_lengths lengths(100, {1, 1});
   f.add(lengths, 1, 1, 1, one_second);  // the i-th request gets its token after i seconds
   const distribution d = f.metrics().ttft_s;
   CHECK(d.mean == Approx(50.5));

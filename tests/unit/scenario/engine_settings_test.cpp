@@ -16,6 +16,7 @@
 #include "nvlsim/config/document.hpp"
 #include "nvlsim/scenario/scenario.hpp"
 #include "nvlsim/serving/inference.hpp"
+#include "nvlsim/serving/pools.hpp"
 
 namespace nvlsim {
 namespace {

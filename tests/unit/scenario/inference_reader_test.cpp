@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "nvlsim/config/document.hpp"
+#include "nvlsim/serving/pools.hpp"
 
 namespace nvlsim {
 namespace {

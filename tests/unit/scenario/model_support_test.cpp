@@ -87,7 +87,7 @@ TEST_CASE("Serving takes every kind of layer, if one of them keeps a cache") {
   const std::vector<std::string> only = {
       "scans has no layer with a KV cache; serving such models is not modelled"};
   CHECK(to_serve(scans) == only);
-  CHECK(plan_inference(small_machine(), small_stack(), scans, small_workload()).reasons ==
+  CHECK(serve(small_machine(), small_stack(), scans, small_workload()).reasons ==
         only);  // and not for want of memory
   inference_workload arriving = small_workload();
   arriving.load = load_kind::open_loop;

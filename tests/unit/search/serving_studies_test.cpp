@@ -28,7 +28,7 @@ scenario small_scenario() {
 }
 
 bool keeps(const scenario& s, inference_workload w) {
-  const inference_metrics m = measure_serving(serve(s.platform, s.stack, s.model, w), w);
+  const inference_metrics m = measure_inference(serve(s.platform, s.stack, s.model, w), w);
   const bool keeps_up =
       w.load != load_kind::open_loop || m.requests_per_s >= 0.9 * m.offered_requests_per_s.value_or(0);
   return m.objective_met && !m.saturated && keeps_up;
@@ -66,7 +66,8 @@ TEST_CASE("Highest rate of a short run is one that the server keeps up with") {
   const highest_load found = find_highest_load(s);
   REQUIRE(found.found);
   CHECK(found.bounded);
-  const inference_metrics m = measure_serving(serve(s.platform, s.stack, s.model, found.workload), found.workload);
+  const inference_metrics m =
+      measure_inference(serve(s.platform, s.stack, s.model, found.workload), found.workload);
   CHECK(m.requests_per_s >= 0.9 * m.offered_requests_per_s.value_or(0));
   CHECK(found.short_run);
   CHECK(found.counted == Approx(8));

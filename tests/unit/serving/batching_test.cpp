@@ -4,13 +4,13 @@
 
 #include "nvlsim/diagnostics/diagnostics.hpp"
 #include "nvlsim/serving/inference.hpp"
-#include "support/offline_schedule.hpp"
 #include "support/steps.hpp"
+#include "support/token_time.hpp"
 
 namespace nvlsim {
 namespace {
 
-using test::schedule_offline;
+using test::batching_schedule, test::loop_limits, test::schedule_offline, test::schedule_requests;
 
 constexpr auto chunked = prefill_policy::chunked, whole = prefill_policy::whole_prompt;
 constexpr std::int64_t plenty = std::int64_t{1} << 40;
@@ -32,7 +32,7 @@ replayed replay(const batching_schedule& s, int block) {
   const std::size_t n = s.iterations.size();
   replayed r{std::vector<std::int64_t>(n), std::vector<std::int64_t>(n), std::vector<std::int64_t>(n),
              std::vector<std::int64_t>(n), std::vector<std::int64_t>(n)};
-  for (const request_progress& q : s.requests) {
+  for (const test::token_progress& q : s.requests) {
     r.first_tokens[static_cast<std::size_t>(q.first_token)] += 1;
     for (std::int32_t i = q.admitted; i <= q.last_token; ++i) {
       const auto at = static_cast<std::size_t>(i);
@@ -89,7 +89,7 @@ void check_invariants(const request_lengths& lengths, const limits& l) {
 
   bool in_order = true, whole_output = true;
   for (std::size_t i = 0; i < s.requests.size(); ++i) {
-    const request_progress& q = s.requests[i];
+    const test::token_progress& q = s.requests[i];
     whole_output = whole_output && q.last_token - q.first_token == q.output - 1 && q.admitted <= q.first_token &&
                    q.input == lengths[i].first && q.output == lengths[i].second;
     if (i)
@@ -175,8 +175,8 @@ TEST_CASE("Offline schedule refuses a request that fits no iteration") {
   CHECK_THROWS_AS(schedule_offline({{100, 1}}, 50, 8, chunked, 64, 32), internal_error);
 }
 
-schedule_limits closed(prefill_policy prefill, std::int64_t tokens, std::int64_t clients) {
-  schedule_limits l;
+loop_limits closed(prefill_policy prefill, std::int64_t tokens, std::int64_t clients) {
+  loop_limits l;
   l.settings.prefill = prefill;
   l.settings.max_num_tokens = tokens;
   l.settings.max_batch_size = 1000;
@@ -191,7 +191,7 @@ TEST_CASE("Closed loop keeps as many requests in flight as there are clients") {
     const batching_schedule s = schedule_requests(mixed, closed(policy, 128, 7));
     std::vector<int> in_flight(s.iterations.size());
     std::int64_t decodes = 0, prompt_tokens = 0, inputs = 0, outputs = 0;
-    for (const request_progress& q : s.requests) {
+    for (const test::token_progress& q : s.requests) {
       inputs += q.input;
       outputs += q.output;
       CHECK(q.arrived <= q.admitted);
@@ -235,20 +235,20 @@ TEST_CASE("Exclusive prefill makes running sequences wait") {
 }
 
 TEST_CASE("A poll interval and a batch wait delay first tokens and lose no token") {
-  const schedule_limits plain = closed(chunked, 256, 8);
-  const auto wait = [&](const schedule_limits& l) {
+  const loop_limits plain = closed(chunked, 256, 8);
+  const auto wait = [&](const loop_limits& l) {
     const batching_schedule s = schedule_requests(random_lengths(9, 200, 20, 40), l);
     double sum = 0;
-    for (const request_progress& q : s.requests) sum += q.admitted - q.arrived;
+    for (const test::token_progress& q : s.requests) sum += q.admitted - q.arrived;
     return sum / static_cast<double>(s.requests.size());
   };
   CHECK(wait(plain) > 0.5);  // all but the first prompts miss an iteration
   CHECK(wait(plain) < 1);
-  schedule_limits polled = plain;
+  loop_limits polled = plain;
   polled.settings.poll_interval = 10;
   CHECK(wait(polled) > 1);
   CHECK(wait(polled) < 10);
-  schedule_limits waiting = plain;
+  loop_limits waiting = plain;
   waiting.settings.batch_wait_iterations = 5;
   waiting.settings.batch_wait_ratio = 0.9;
   CHECK(wait(waiting) > 1);
@@ -257,7 +257,7 @@ TEST_CASE("A poll interval and a batch wait delay first tokens and lose no token
 
 TEST_CASE("An engine that looks for requests now and then does so whether there were some or not") {
   // One request decodes for a thousand iterations; others of one token come far apart, each at a random phase.
-  schedule_limits l = closed(prefill_policy::exclusive, 4096, 2);
+  loop_limits l = closed(prefill_policy::exclusive, 4096, 2);
   l.settings.poll_interval = 10;
   request_lengths lengths = {{10, 1000}};
   const request_lengths others = random_lengths(3, 40, 10, 60);
@@ -270,7 +270,7 @@ TEST_CASE("An engine that looks for requests now and then does so whether there 
 }
 
 TEST_CASE("Ranks of attention data parallelism each work on a prompt of their own") {
-  schedule_limits l;
+  loop_limits l;
   l.kv_capacity_tokens = plenty;
   l.ranks = 4;
   l.settings.prefill = chunked;
@@ -287,7 +287,7 @@ TEST_CASE("Ranks of attention data parallelism each work on a prompt of their ow
 }
 
 TEST_CASE("Prompts wait until each rank has one, and no longer than the time-out") {
-  schedule_limits l = closed(chunked, 4 * 4096, 16);
+  loop_limits l = closed(chunked, 4 * 4096, 16);
   l.ranks = 4;
   const auto wait = [&] {
     const batching_schedule s = schedule_requests(random_lengths(5, 400, 100, 400), l);
@@ -310,7 +310,7 @@ TEST_CASE("Prompts wait until each rank has one, and no longer than the time-out
 
 TEST_CASE("Windows and states are taken of the cache with each request") {
   const request_lengths equal(30, {50, 50});
-  schedule_limits l = closed(chunked, 4096, 30);
+  loop_limits l = closed(chunked, 4096, 30);
   l.kv_capacity_tokens = 1000;
   CHECK(schedule_requests(equal, l).iterations[1].decodes == 10);
   l.sequence.windowed = {{20, 3.0}};  // three layers of four see twenty tokens back
@@ -323,7 +323,7 @@ TEST_CASE("Windows and states are taken of the cache with each request") {
 
 TEST_CASE("Reserving a part of the output admits more requests into the same cache") {
   const request_lengths equal(30, {50, 100});
-  schedule_limits l = closed(chunked, 4096, 30);
+  loop_limits l = closed(chunked, 4096, 30);
   l.kv_capacity_tokens = 1500;
   CHECK(schedule_requests(equal, l).iterations[1].decodes == 10);
   l.settings.kv_reserve = 0.5;

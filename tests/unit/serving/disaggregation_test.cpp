@@ -1,4 +1,4 @@
-#include "nvlsim/serving/disaggregation.hpp"
+#include "nvlsim/serving/pools.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -6,29 +6,58 @@
 #include "nvlsim/layers/layer_slices.hpp"
 #include "nvlsim/serving/iteration_time.hpp"
 #include "nvlsim/serving/memory.hpp"
-#include "nvlsim/serving/pooled_plan.hpp"
 #include "nvlsim/serving/serving.hpp"
 #include "nvlsim/serving/summary.hpp"
+#include "support/play_server.hpp"
+#include "support/token_time.hpp"
 #include "unit/serving/inference_fixture.hpp"
 
 namespace nvlsim {
 namespace {
 
-pool_limits roomy(int workers) {
-  pool_limits out;
-  out.workers = workers;
-  out.worker.settings.max_num_tokens = 1000;
-  out.worker.settings.max_batch_size = 100;
-  out.worker.settings.prefill = prefill_policy::exclusive;
-  out.worker.kv_capacity_tokens = 1'000'000;
+using test::batching_schedule, test::loop_limits, test::requests_of, test::schedule_requests;
+
+schedule_limits roomy() {
+  schedule_limits out;
+  out.settings.max_num_tokens = 1000;
+  out.settings.max_batch_size = 100;
+  out.settings.prefill = prefill_policy::exclusive;
+  out.kv_capacity_tokens = 1'000'000;
   return out;
 }
 
-pool_prices flat(double prefill, double decode, double transfer) {
-  pool_prices out;
-  out.prefill = [=](const iteration&) { return prefill; };
-  out.decode = [=](const iteration&) { return decode; };
-  out.transfer = [=](std::int64_t) { return transfer; };
+/// Pools of roomy workers; a transfer takes that many seconds.
+server_settings pools(std::int64_t prefill, std::int64_t decode, double transfer_s) {
+  server_settings out;
+  out.worker = roomy();
+  out.workers = decode;
+  out.prefill = prefill_settings{roomy(), prefill, [=](std::int64_t, std::size_t, std::size_t) {
+                                   return cache_transfer{transfer_s, nullptr};
+                                 }};
+  return out;
+}
+
+/// What the workers of pools ran, whose iterations take that many seconds.
+struct pooled_run {
+  serving_outcome outcome;
+  std::vector<worker_iterations> workers;
+};
+pooled_run run_pools(const request_lengths& lengths, server_settings s, double prefill_s, double decode_s) {
+  pooled_run out;
+  s.keep_iterations = true;
+  const auto decoding = static_cast<std::size_t>(s.workers);
+  out.workers.resize(decoding + static_cast<std::size_t>(s.prefill ? s.prefill->workers : 0));
+  out.outcome = test::serve_requests(requests_of(lengths), s, [&](std::size_t worker, const iteration& it) {
+    out.workers[worker].contents.push_back(it);
+    return iteration_price{worker < decoding ? decode_s : prefill_s, 0};
+  });
+  for (std::size_t i = 0; i < out.workers.size(); ++i) {
+    out.workers[i].prefills = i >= decoding;
+    for (const traced_iteration& t : out.outcome.workers[i].iterations) {
+      out.workers[i].begin_s.push_back(t.begin_s);
+      out.workers[i].end_s.push_back(t.end_s);
+    }
+  }
   return out;
 }
 
@@ -55,7 +84,7 @@ TEST_CASE("Expected tokens of a step follow the acceptance of guesses", "[disagg
 }
 
 TEST_CASE("Schedule with drafts takes fewer steps over the same context", "[disaggregation]") {
-  schedule_limits l;
+  loop_limits l;
   l.kv_capacity_tokens = 100'000;
   l.settings.kv_reserve = 1;
   const request_lengths one = {{100, 41}};
@@ -102,41 +131,31 @@ TEST_CASE("Drafts cost the rows that they are checked with", "[disaggregation]")
 }
 
 TEST_CASE("Pools with one request take prefill, transfer and decode in turn", "[disaggregation]") {
-  pool_setup setup;
-  setup.prefill = roomy(1);
-  setup.decode = roomy(1);
-  const pooled_schedule s = schedule_pools({{500, 11}}, setup, flat(0.5, 0.01, 0.1));
-  const pooled_request& r = s.requests.front();
-  CHECK(r.prefill_end_s == Approx(0.5));
-  CHECK(r.decode_begin_s == Approx(0.6));
-  CHECK(r.end_s == Approx(0.7));
-  CHECK(s.decode.front().size() == 10);
-  CHECK(s.decode.front().back().context == 510);
+  const pooled_run run = run_pools({{500, 11}}, pools(1, 1, 0.1), 0.5, 0.01);
+  const request_record& r = run.outcome.requests.front();
+  CHECK(r.prefilled_s == Approx(0.5));
+  CHECK(r.first_token_s == Approx(0.6));
+  CHECK(r.last_token_s == Approx(0.7));
+  CHECK(run.workers.front().contents.size() == 10);
+  CHECK(run.workers.front().contents.back().context == 510);
 }
 
 TEST_CASE("Pools do all the work of their requests once", "[disaggregation]") {
-  pool_setup setup;
-  setup.prefill = roomy(3);
-  setup.decode = roomy(2);
-  setup.decode.worker.settings.max_batch_size = 4;
-  setup.concurrency = 20;
+  server_settings s = pools(3, 2, 0.001);
+  s.worker.settings.max_batch_size = 4;
+  s.clients = 20;
   request_lengths lengths;
   for (int i = 0; i < 100; ++i) lengths.emplace_back(100 + 37 * i % 1900, 1 + 13 * i % 50);
-  const pooled_schedule s = schedule_pools(lengths, setup, flat(0.02, 0.01, 0.001));
   std::int64_t prompts = 0, decodes = 0, inputs = 0, outputs = 0;
-  for (const auto& worker : s.prefill)
-    for (const iteration& it : worker) {
-      CHECK(it.prompt_tokens <= 1000);
-      prompts += it.prompt_tokens;
-    }
-  for (const auto& worker : s.decode)
-    for (const iteration& it : worker) {
-      CHECK(it.decodes <= 4);
-      decodes += it.decodes;
-    }
   double pairs = 0, causal = 0;
-  for (const auto& worker : s.prefill)
-    for (const iteration& it : worker) pairs += it.prompt_pairs;
+  for (const worker_iterations& w : run_pools(lengths, s, 0.02, 0.01).workers)
+    for (const iteration& it : w.contents) {
+      CHECK(it.prompt_tokens <= 1000);
+      CHECK(it.decodes <= 4);
+      prompts += it.prompt_tokens;
+      decodes += it.decodes;
+      pairs += it.prompt_pairs;
+    }
   for (const auto& [input, output] : lengths) {
     inputs += input;
     outputs += output - 1;
@@ -149,40 +168,36 @@ TEST_CASE("Pools do all the work of their requests once", "[disaggregation]") {
 
 TEST_CASE("Decode workers alone run the iterations of an engine whose prompts cost nothing", "[disaggregation]") {
   const request_lengths lengths(16, {200, 33});
-  pool_setup setup;
-  setup.prompts_cached = true;
-  setup.decode = roomy(1);
-  const pooled_schedule apart = schedule_pools(lengths, setup, flat(0, 0.01, 0));
-  schedule_limits l;
+  server_settings s;
+  s.prompts_cached = true;
+  s.worker = roomy();
+  const pooled_run apart = run_pools(lengths, s, 0, 0.01);
+  loop_limits l;
   l.kv_capacity_tokens = 1'000'000;
   const batching_schedule together = schedule_requests(lengths, l);
-  REQUIRE(apart.decode.front().size() == together.iterations.size() - 1);
-  for (std::size_t i = 0; i < apart.decode.front().size(); ++i) {
-    CHECK(apart.decode.front()[i].decodes == together.iterations[i + 1].decodes);
-    CHECK(apart.decode.front()[i].context == together.iterations[i + 1].context);
+  const std::vector<iteration>& decoded = apart.workers.front().contents;
+  REQUIRE(decoded.size() == together.iterations.size() - 1);
+  for (std::size_t i = 0; i < decoded.size(); ++i) {
+    CHECK(decoded[i].decodes == together.iterations[i + 1].decodes);
+    CHECK(decoded[i].context == together.iterations[i + 1].context);
   }
 }
 
 TEST_CASE("Prefill pool without bound leaves the decode pool its closed loop", "[disaggregation]") {
   // Little's law: requests in flight over their time is the rate. A cache that comes in during an iteration waits
   // for its end, so a request takes one more than its hundred.
-  pool_setup setup;
-  setup.prefill = roomy(8);
-  setup.decode = roomy(1);
-  setup.concurrency = 10;
-  const request_lengths lengths(400, {100, 101});
-  const pooled_schedule s = schedule_pools(lengths, setup, flat(1e-9, 0.01, 1e-9));
-  CHECK(400 / s.makespan_s == Approx(10 / (101 * 0.01)).epsilon(1e-4));
+  server_settings s = pools(8, 1, 1e-9);
+  s.clients = 10;
+  const pooled_run run = run_pools(request_lengths(400, {100, 101}), s, 1e-9, 0.01);
+  CHECK(400 / run.outcome.end_s == Approx(10 / (101 * 0.01)).epsilon(1e-4));
 }
 
 TEST_CASE("Saturated prefill pool sets the rate whatever the decode pool could do", "[disaggregation]") {
-  pool_setup setup;
-  setup.prefill = roomy(2);
-  setup.prefill.worker.settings.max_num_tokens = 100;  // one prompt at a time
-  setup.decode = roomy(4);
-  setup.concurrency = 50;
-  const pooled_schedule s = schedule_pools(request_lengths(1000, {100, 11}), setup, flat(0.1, 0.001, 0));
-  CHECK(1000 / s.makespan_s == Approx(2 / 0.1).epsilon(0.01));
+  server_settings s = pools(2, 4, 0);
+  s.prefill->worker.settings.max_num_tokens = 100;  // one prompt at a time
+  s.clients = 50;
+  const pooled_run run = run_pools(request_lengths(1000, {100, 11}), s, 0.1, 0.001);
+  CHECK(1000 / run.outcome.end_s == Approx(2 / 0.1).epsilon(0.01));
 }
 
 TEST_CASE("KV transfer sends what a rank holds of a prompt", "[disaggregation]") {
@@ -193,70 +208,43 @@ TEST_CASE("KV transfer sends what a rank holds of a prompt", "[disaggregation]")
   w.prefill_pool->tp = 1;
   // Keys and values of 4 heads of 128 in 16 layers, one byte each.
   const double token = 2 * 4 * 128 * 16;
-  const priced_transfer whole = kv_transfer(p, s, m, w, 1000);
+  const priced_transfer whole = kv_transfer({p, s, m, w}, 1000);
   CHECK(whole.traffic.nvlink.out.base() == Approx(1000 * token));
   CHECK(whole.traffic.nic.out.base() == 0);
   CHECK(whole.time ==
         collective_time(s.collectives, p, {collective::send_recv, bytes::from_base(1000 * token), {.ranks = 2}})
             .time);
   w.prefill_pool->tp = 4;
-  CHECK(kv_transfer(p, s, m, w, 1000).traffic.nvlink.out.base() == Approx(1000 * token / 4));
+  CHECK(kv_transfer({p, s, m, w}, 1000).traffic.nvlink.out.base() == Approx(1000 * token / 4));
   w.kv_cache = precision::bf16;
-  CHECK(kv_transfer(p, s, m, w, 1000).traffic.nvlink.out.base() == Approx(1000 * token / 2));
+  CHECK(kv_transfer({p, s, m, w}, 1000).traffic.nvlink.out.base() == Approx(1000 * token / 2));
 }
 
-TEST_CASE("Classes of a schedule of pools give its means", "[disaggregation]") {
-  pool_setup setup;
-  setup.prefill = roomy(2);
-  setup.decode = roomy(2);
-  setup.decode.worker.settings.max_batch_size = 6;
-  setup.concurrency = 20;
+TEST_CASE("Classes of the iterations of pools give their means", "[disaggregation]") {
+  server_settings s = pools(2, 2, 0.003);
+  s.worker.settings.max_batch_size = 6;
+  s.clients = 20;
   request_lengths lengths;
   for (int i = 0; i < 100; ++i) lengths.emplace_back(100 + 37 * i % 900, 2 + 13 * i % 50);
-  const pooled_schedule s = schedule_pools(lengths, setup, flat(0.02, 0.01, 0.003));
-  const pooled_summary sum = summarise(s, 1);
-  const client_times decode = mean_times(sum.decode, std::vector<double>(sum.decode.classes.size(), 0.01), {});
-  const client_times prefill = mean_times(sum.prefill, std::vector<double>(sum.prefill.classes.size(), 0.02), {});
+  const pooled_run run = run_pools(lengths, s, 0.02, 0.01);
+  const run_summary sum = summarise(run.workers, run.outcome.requests, 1);
+  const client_times t = mean_times(
+      sum, {std::vector<double>(sum.prefill.size(), 0.02), std::vector<double>(sum.decode.size(), 0.01)}, {});
   double ttft = 0, tpot = 0;
-  for (const pooled_request& r : s.requests) {
-    ttft += (r.decode_begin_s - r.sent_s) / 100;
-    tpot += (r.end_s - r.decode_begin_s) / static_cast<double>(r.output - 1) / 100;
+  for (const request_record& r : run.outcome.requests) {
+    ttft += (r.first_token_s - r.arrival_s) / 100;
+    tpot += (r.last_token_s - r.first_token_s) / static_cast<double>(r.output - 1) / 100;
   }
-  CHECK(decode.tpot_s == Approx(tpot));
-  CHECK(prefill.ttft_s + decode.ttft_s + sum.between_s == Approx(ttft));
+  CHECK(t.tpot_s == Approx(tpot));
+  CHECK(t.ttft_s == Approx(ttft));
 }
 
-TEST_CASE("Plan of pools keeps the dates of their schedule", "[disaggregation]") {
+TEST_CASE("Time of the workers of pools is the time of their iterations", "[disaggregation]") {
   const platform p = test::small_machine();
   const stack s = test::stack_with_sends();
-  const model m = test::small_model();
   const inference_workload w = pooled_workload();
-  const inference_run run = plan_inference(p, s, m, w);
-  REQUIRE(run.reasons.empty());
-  REQUIRE(run.pools);
-  CHECK(run.planned.classes.size() == 3);
-  const timeline t = evaluate(run.planned);
-  CHECK(t.makespan.base() == Approx(run.pools->makespan_s).epsilon(1e-12));
-  for (const pooled_request& r : run.pools->requests) {
-    const span last =
-        t.spans[1 + static_cast<std::size_t>(r.decode_worker)].front()[static_cast<std::size_t>(r.decode_last)];
-    CHECK(last.end_s == Approx(r.end_s).epsilon(1e-12));
-  }
-}
-
-TEST_CASE("Pools on a clock keep the dates of the schedule of pools", "[disaggregation]") {
-  const platform p = test::small_machine();
-  const stack s = test::stack_with_sends();
-  inference_workload w = pooled_workload();
-  const inference_run planned = plan_inference(p, s, test::small_model(), w);
-  REQUIRE(planned.reasons.empty());
-  w.objective.ttft_s = 10;
-  REQUIRE(needs_clock(s, w));
   const serving_run served = serve(p, s, test::small_model(), w);
   REQUIRE(served.reasons.empty());
-  CHECK(served.outcome.end_s ==
-        Approx(planned.pools->makespan_s).epsilon(0.002));  // decodes are priced by interpolation
-  CHECK(served.kv_capacity_tokens == planned.kv_capacity_tokens);
   double seconds_used = 0, busy = 0;
   for (const iteration_use& u : served.uses) seconds_used += u.seconds * u.gpus;
   for (const worker_record& l : served.outcome.workers) busy += l.busy_s * (l.prefills ? 2 : w.tp);
@@ -267,12 +255,9 @@ TEST_CASE("Pools that cannot be are refused with every reason", "[disaggregation
   const platform p = test::small_machine();
   const stack s = test::stack_with_sends();
   inference_workload w = pooled_workload();
-  w.load = load_kind::static_batch;
-  CHECK(plan_inference(p, s, test::small_model(), w).reasons.size() == 1);
-  w.load = load_kind::closed_loop;
   w.prefill_pool->tp = 3;
   w.prefill_pool->replicas = 100;
-  const auto reasons = plan_inference(p, s, test::small_model(), w).reasons;
+  const auto reasons = serve(p, s, test::small_model(), w).reasons;
   REQUIRE(!reasons.empty());
   for (const std::string& r : reasons) CHECK(r.starts_with("prefill pool: "));
 }

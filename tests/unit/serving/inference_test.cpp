@@ -1,4 +1,4 @@
-#include "nvlsim/serving/inference.hpp"
+#include "nvlsim/serving/serving.hpp"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -11,8 +11,8 @@ namespace {
 
 using namespace nvlsim::test;
 
-inference_run plan_small(const inference_workload& w) {
-  return plan_inference(small_machine(), small_stack(), small_model(), w);
+serving_run plan_small(const inference_workload& w) {
+  return serve(small_machine(), small_stack(), small_model(), w);
 }
 
 const memory_item* find(const memory_report& m, const std::string& name) {
@@ -21,60 +21,99 @@ const memory_item* find(const memory_report& m, const std::string& name) {
   return nullptr;
 }
 
-bool told(const inference_run& r, const std::string& part) {
+bool told(const serving_run& r, const std::string& part) {
   for (const std::string& s : r.reasons)
     if (s.find(part) != std::string::npos) return true;
   return false;
 }
 
-TEST_CASE("Inference plan has one operation an iteration, one after the other") {
-  const inference_run r = plan_small(small_workload());
-  REQUIRE(r.reasons.empty());
-  REQUIRE(r.planned.classes.size() == 1);
-  const stream& s = r.planned.classes[0].streams.at(0);
-  REQUIRE(s.operations.size() == r.schedules[0].iterations.size());
-  double sum = 0;
-  for (const operation& o : s.operations)
-    sum += r.planned.templates[static_cast<std::size_t>(o.template_index)].duration.base();
-  CHECK(evaluate(r.planned).makespan.base() == Approx(sum));
+/// Requests of a worker, in the order of arrival.
+std::vector<request_record> requests_at(const serving_run& r, std::int32_t worker) {
+  std::vector<request_record> out;
+  for (const request_record& q : r.outcome.requests)
+    if (q.worker == worker) out.push_back(q);
+  return out;
+}
+std::vector<std::int64_t> copies(const serving_run& r) {
+  std::vector<std::int64_t> out;
+  for (const worker_record& w : r.outcome.workers) out.push_back(w.workers);
+  return out;
 }
 
-TEST_CASE("Inference plan deals requests to replicas and folds equal ones into classes") {
+TEST_CASE("Serving deals requests to replicas and folds equal ones") {
   inference_workload w = small_workload();
   w.tp = 2;
   w.replicas = 4;
   w.requests = 40;
-  const inference_run even = plan_small(w);
-  REQUIRE(even.planned.classes.size() == 1);
-  CHECK(even.planned.classes[0].multiplicity == 8);
-  CHECK(even.workers == std::vector<std::int64_t>{4});
-  CHECK(even.schedules[0].requests.size() == 10);
+  const serving_run even = plan_small(w);
+  CHECK(copies(even) == std::vector<std::int64_t>{4});
+  CHECK(even.outcome.requests.size() == 10);
 
   w.requests = 43;
-  const inference_run odd = plan_small(w);
-  REQUIRE(odd.planned.classes.size() == 2);
-  CHECK(odd.workers == std::vector<std::int64_t>{3, 1});
-  CHECK(odd.planned.classes[0].multiplicity == 6);
-  CHECK(odd.planned.classes[1].multiplicity == 2);
-  CHECK(odd.schedules[0].requests.size() == 11);
-  CHECK(odd.schedules[1].requests.size() == 10);
+  const serving_run odd = plan_small(w);
+  CHECK(copies(odd) == std::vector<std::int64_t>{3, 1});
+  const auto more = requests_at(odd, 0), less = requests_at(odd, 1);
+  REQUIRE(more.size() == 11);
+  REQUIRE(less.size() == 10);
   for (std::size_t i = 0; i < 10; ++i) {
-    CHECK(odd.schedules[0].requests[i].input == odd.schedules[1].requests[i].input);
-    CHECK(odd.schedules[0].requests[i].output == even.schedules[0].requests[i].output);
+    CHECK(more[i].input == less[i].input);
+    CHECK(more[i].output == even.outcome.requests[i].output);
   }
-  // What the two classes do alike is priced once.
-  CHECK(odd.planned.templates.size() < odd.schedules[0].iterations.size() + odd.schedules[1].iterations.size());
 }
 
-TEST_CASE("Inference plan keeps replicas without a request") {
+TEST_CASE("Folded replicas and all of them give the same") {
+  for (const load_kind load : {load_kind::offline, load_kind::closed_loop}) {
+    inference_workload w = small_workload();
+    w.replicas = 5;
+    w.requests = 203;
+    w.load = load;
+    w.concurrency = 17;
+    w.degraded = {{.gpus = {{1, 2}}, .racks = {}, .health = {.speed = 0.5}}};
+    const serving_run one = serve(small_machine(), small_stack(), small_model(), w);
+    const serving_run all = serve(small_machine(), small_stack(), small_model(), w, {.fold = false});
+    REQUIRE(one.reasons.empty());
+    CHECK(copies(all) == std::vector<std::int64_t>(5, 1));
+    CHECK(copies(one).size() < 5);
+    CHECK(one.outcome.end_s == all.outcome.end_s);
+    CHECK(one.outcome.output_tokens == all.outcome.output_tokens);
+    CHECK(one.outcome.requests_times_s == Approx(all.outcome.requests_times_s));
+    double folded = 0, whole = 0;
+    for (const iteration_use& u : one.uses) folded += u.seconds;
+    for (const iteration_use& u : all.uses) whole += u.seconds;
+    CHECK(folded == Approx(whole));
+  }
+}
+
+TEST_CASE("A replica on a slow GPU takes longer, and a work queue loses what it is worth") {
+  inference_workload w = small_workload();
+  w.replicas = 16;
+  w.requests = 6400;
+  const auto rate = [&](const inference_workload& x) {
+    const serving_run r = plan_small(x);
+    REQUIRE(r.reasons.empty());
+    return static_cast<double>(r.outcome.output_tokens) / r.outcome.end_s;
+  };
+  w.router = router_policy::least_loaded;
+  w.load = load_kind::closed_loop;
+  w.concurrency = 16 * 32;
+  const double healthy = rate(w);
+  w.degraded = {{.gpus = {{3, 3}}, .racks = {}, .health = {.speed = 0.8}}};
+  const double queue = rate(w);
+  CHECK(queue < healthy);
+  CHECK(queue > healthy * (1 - 2.5 * 0.2 / 16));  // beside the tail of the last requests
+  w.router = router_policy::round_robin;          // all wait for the slow one
+  w.load = load_kind::offline;
+  const double waiting = rate(w);
+  w.degraded.clear();
+  CHECK(waiting < rate(w) * 0.95);
+}
+
+TEST_CASE("Serving keeps replicas without a request") {
   inference_workload w = small_workload();
   w.replicas = 4;
   w.requests = 3;
-  const inference_run r = plan_small(w);
-  REQUIRE(r.planned.classes.size() == 2);
-  CHECK(r.workers == std::vector<std::int64_t>{3, 1});
-  CHECK(r.schedules[1].iterations.empty());
-  CHECK(evaluate(r.planned).makespan > seconds{});
+  const serving_run r = plan_small(w);
+  CHECK(copies(r) == std::vector<std::int64_t>{3});
   CHECK(std::find(r.notes.begin(), r.notes.end(), "1 of 4 workers (replicas x pp) have no requests") !=
         r.notes.end());
 }
@@ -85,11 +124,10 @@ TEST_CASE("A client alone has one worker of a pipeline, and the others idle") {
   w.pp = 2;
   w.concurrency = 1;
   w.requests = 5;
-  const inference_run r = plan_inference(test::small_machine(), test::stack_with_sends(), test::small_model(), w);
+  const serving_run r = serve(test::small_machine(), test::stack_with_sends(), test::small_model(), w);
   REQUIRE(r.reasons.empty());
-  CHECK(r.workers == std::vector<std::int64_t>{1, 1});
-  CHECK(r.schedules[0].requests.size() == 5);
-  CHECK(r.schedules[1].requests.empty());
+  CHECK(copies(r) == std::vector<std::int64_t>{1});
+  CHECK(r.outcome.requests.size() == 5);
   CHECK(std::find(r.notes.begin(), r.notes.end(), "1 of 2 workers (replicas x pp) have no requests") !=
         r.notes.end());
 }
@@ -101,8 +139,8 @@ TEST_CASE("Ranks of attention data parallelism hold whole sequences") {
   w.engine.prefill = prefill_policy::chunked;
   const std::int64_t all = plan_small(w).kv_capacity_tokens;
   w.input = {static_cast<double>(all) / 3, 0};  // of the four together, and more than one has
-  const inference_run r = plan_small(w);
-  CHECK(told(r, "the cache of a rank holds " + std::to_string(all / 4)));
+  const serving_run r = plan_small(w);
+  CHECK(told(r, "exceed the " + std::to_string(all / 4) + " KV tokens of the cache of a rank"));
 }
 
 TEST_CASE("Inference plan draws lengths from their range, by the seed") {
@@ -110,13 +148,13 @@ TEST_CASE("Inference plan draws lengths from their range, by the seed") {
   w.requests = 20000;
   w.input = {200, 0.25};
   w.output = {3, 1};
-  const inference_run r = plan_small(w);
+  const serving_run r = plan_small(w);
   std::int64_t min = 1 << 30, max = 0;
   double sum = 0;
   std::set<std::int64_t> outputs;
-  for (const request_progress& q : r.schedules[0].requests) {
-    min = std::min(min, q.input);
-    max = std::max(max, q.input);
+  for (const request_record& q : r.outcome.requests) {
+    min = std::min<std::int64_t>(min, q.input);
+    max = std::max<std::int64_t>(max, q.input);
     sum += static_cast<double>(q.input);
     outputs.insert(q.output);
   }
@@ -127,9 +165,9 @@ TEST_CASE("Inference plan draws lengths from their range, by the seed") {
 
   const auto first_inputs = [&](std::uint64_t seed) {
     w.seed = seed;
-    const inference_run drawn = plan_small(w);
+    const serving_run drawn = plan_small(w);
     std::vector<std::int64_t> out;
-    for (const request_progress& q : drawn.schedules[0].requests) out.push_back(q.input);
+    for (const request_record& q : drawn.outcome.requests) out.push_back(q.input);
     return out;
   };
   CHECK(first_inputs(7) == first_inputs(7));
@@ -137,7 +175,7 @@ TEST_CASE("Inference plan draws lengths from their range, by the seed") {
 }
 
 TEST_CASE("Inference memory lists every byte and gives the cache its share") {
-  const inference_run r = plan_small(small_workload());
+  const serving_run r = plan_small(small_workload());
   bytes sum;
   for (const memory_item& i : r.memory.items) {
     sum += i.size;
@@ -163,12 +201,12 @@ TEST_CASE("Inference memory lists every byte and gives the cache its share") {
 
 TEST_CASE("Inference memory shards over ranks but for KV heads that are too few") {
   inference_workload w = small_workload();
-  const inference_run one = plan_small(w);
+  const serving_run one = plan_small(w);
   w.tp = 4;
-  const inference_run four = plan_small(w);
+  const serving_run four = plan_small(w);
   w.tp = 8;
-  const inference_run eight = plan_small(w);
-  const auto cache_per_token = [](const inference_run& r) {
+  const serving_run eight = plan_small(w);
+  const auto cache_per_token = [](const serving_run& r) {
     return find(r.memory, "kv_cache")->size.base() / static_cast<double>(r.kv_capacity_tokens);
   };
   CHECK(cache_per_token(four) == Approx(cache_per_token(one) / 4));
@@ -180,7 +218,7 @@ TEST_CASE("Inference memory shards over ranks but for KV heads that are too few"
 TEST_CASE("Inference memory leaves room for a workspace larger than the cache's remainder") {
   inference_workload w = small_workload();
   w.engine.max_num_tokens = 100000;
-  const inference_run r = plan_small(w);
+  const serving_run r = plan_small(w);
   CHECK(r.memory.fits());
   CHECK(r.memory.peak.base() == Approx(r.memory.usable.base()).epsilon(1e-4));
   CHECK(r.kv_capacity_tokens < plan_small(small_workload()).kv_capacity_tokens);
@@ -192,10 +230,10 @@ TEST_CASE("Inference plan never reserves more cache than there is") {
   w.engine.max_batch_size = w.engine.max_num_tokens = 8192;
   platform p = small_machine();
   p.gpu.hbm_usable = 7.5_GB;
-  const inference_run r = plan_inference(p, small_stack(), small_model(), w);
+  const serving_run r = serve(p, small_stack(), small_model(), w);
   REQUIRE(r.reasons.empty());
-  CHECK(r.schedules[0].peak_kv_tokens <= r.kv_capacity_tokens);
-  CHECK(r.schedules[0].peak_kv_tokens >
+  CHECK(r.outcome.workers[0].peak_kv_tokens <= r.kv_capacity_tokens);
+  CHECK(r.outcome.workers[0].peak_kv_tokens >
         r.kv_capacity_tokens * 95 / 100);  // and memory is what limits the batch here
 }
 
@@ -205,13 +243,12 @@ TEST_CASE("Inference plan gives all reasons against a layout at once") {
   w.replicas = 3;
   w.input = {5000, 0};
   w.output = {75, 0};
-  const inference_run r = plan_small(w);
+  const serving_run r = plan_small(w);
   CHECK(told(r, "tp 12 does not divide 32 attention heads"));
   CHECK(told(r, "tp 12 does not divide 11264 MLP columns"));
   CHECK(told(r, "tp 12 exceeds the 8 GPUs of an NVLink domain"));
   CHECK(told(r, "3 replicas x tp 12 need 36 GPUs; small has 16"));
-  CHECK(told(r, "the longest request has 5075 tokens; small-model takes 4096"));
-  CHECK(r.planned.classes.empty());
+  CHECK(r.outcome.workers.empty());
 }
 
 TEST_CASE("Inference plan keeps a replica inside an NVLink domain") {
@@ -220,7 +257,7 @@ TEST_CASE("Inference plan keeps a replica inside an NVLink domain") {
   inference_workload w = small_workload();
   w.tp = 8;
   w.replicas = 3;
-  const inference_run r = plan_inference(p, small_stack(), small_model(), w);
+  const serving_run r = serve(p, small_stack(), small_model(), w);
   REQUIRE(r.reasons.size() == 1);
   CHECK(told(r, "only 2 replicas of tp 8 fit into 2 NVLink domains of 12 GPUs without crossing one"));
 }
@@ -228,7 +265,7 @@ TEST_CASE("Inference plan keeps a replica inside an NVLink domain") {
 TEST_CASE("Inference plan refuses what does not fit in memory") {
   platform p = small_machine();
   p.gpu.hbm_usable = 5.0_GB;
-  const inference_run heavy = plan_inference(p, small_stack(), small_model(), small_workload());
+  const serving_run heavy = serve(p, small_stack(), small_model(), small_workload());
   CHECK(told(heavy, "no memory is left for a KV cache"));
   CHECK(heavy.kv_capacity_tokens == 0);
   CHECK_FALSE(find(heavy.memory, "kv_cache"));
@@ -240,8 +277,8 @@ TEST_CASE("Inference plan refuses what does not fit in memory") {
     software.inference->kv_rule = rule;
     inference_workload little = small_workload();
     little.engine.kv_fraction = 0;
-    CHECK(told(plan_inference(small_machine(), software, small_model(), little), "kv_fraction 0, a share of"));
-    CHECK_FALSE(told(plan_inference(p, software, small_model(), little), "kv_fraction"));
+    CHECK(told(serve(small_machine(), software, small_model(), little), "kv_fraction 0, a share of"));
+    CHECK_FALSE(told(serve(p, software, small_model(), little), "kv_fraction"));
   }
 
   const double fixed =
@@ -251,8 +288,8 @@ TEST_CASE("Inference plan refuses what does not fit in memory") {
   w.engine.max_num_tokens = 16;
   w.input = {300, 0};
   w.output = {75, 0};
-  const inference_run tight = plan_inference(p, small_stack(), small_model(), w);
-  CHECK(told(tight, "the longest request needs 384 KV tokens; the cache holds"));
+  const serving_run tight = serve(p, small_stack(), small_model(), w);
+  CHECK(told(tight, "the longest needs 384"));
 }
 
 TEST_CASE("Inference plan refuses prompts that an engine cannot take whole") {
@@ -272,7 +309,7 @@ TEST_CASE("Inference plan refuses prompts that an engine cannot take whole") {
 
 TEST_CASE("A run says that whole prompts wait for decodes to end, where they do") {
   const auto noted = [](const inference_workload& w) {
-    const inference_run r = plan_small(w);
+    const serving_run r = plan_small(w);
     REQUIRE(r.reasons.empty());
     return std::any_of(r.notes.begin(), r.notes.end(),
                        [](const std::string& n) { return n.find("leaves room for") != std::string::npos; });
@@ -297,27 +334,25 @@ TEST_CASE("Inference plan names what the stack lacks") {
   stack s = small_stack();
   inference_workload w = small_workload();
   w.weights = precision::fp8_block;
-  CHECK(told(plan_inference(small_machine(), s, small_model(), w),
-             "stack small-engine has no fp8_block GEMM for small-gpu"));
+  CHECK(
+      told(serve(small_machine(), s, small_model(), w), "stack small-engine has no fp8_block GEMM for small-gpu"));
   s.inference.reset();
-  CHECK(told(plan_inference(small_machine(), s, small_model(), small_workload()), "has no \"inference\" section"));
+  CHECK(told(serve(small_machine(), s, small_model(), small_workload()), "has no \"inference\" section"));
 }
 
 TEST_CASE("Inference plan refuses runs too long to be worth simulating") {
   inference_workload w = small_workload();
   w.requests = std::int64_t{1} << 40;
   CHECK(told(plan_small(w), "requests per replica exceed the limit"));
-  w.requests = 9'000'000;
-  CHECK(told(plan_small(w), "a replica needs at least"));
 }
 
 TEST_CASE("More tensor cores, memory bandwidth or cache never slow an inference run") {
   const auto makespan = [](const platform& p) {
     inference_workload w = small_workload();
     w.requests = 400;
-    const inference_run r = plan_inference(p, small_stack(), small_model(), w);
+    const serving_run r = serve(p, small_stack(), small_model(), w);
     REQUIRE(r.reasons.empty());
-    return evaluate(r.planned).makespan;
+    return r.outcome.end_s;
   };
   const platform base = small_machine();
   platform faster = base;

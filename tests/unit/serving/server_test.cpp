@@ -3,11 +3,14 @@
 #include <cmath>
 #include <numeric>
 
-#include "nvlsim/serving/serving.hpp"
+#include "nvlsim/serving/server.hpp"
+#include "support/play_server.hpp"
 #include "support/steps.hpp"
 
 namespace nvlsim {
 namespace {
+
+using test::serve_requests;
 
 inference_workload open_loop(double rate, std::int64_t requests) {
   inference_workload w;
@@ -86,8 +89,9 @@ TEST_CASE("Server obeys Little's law") {
 
 server_settings in_pools(std::int64_t prefill_workers, std::int64_t decode_workers) {
   server_settings s = plain(decode_workers);
-  s.prefill = prefill_settings{s.worker, prefill_workers, by_content,
-                               [](std::int64_t tokens) { return 1e-6 * static_cast<double>(tokens); }};
+  s.prefill = prefill_settings{s.worker, prefill_workers, [](std::int64_t tokens, std::size_t, std::size_t) {
+                                 return cache_transfer{1e-6 * static_cast<double>(tokens), nullptr};
+                               }};
   return s;
 }
 
@@ -139,8 +143,10 @@ TEST_CASE("Prefill workers wait as M/D/1 does, however fast the others decode") 
   const inference_workload w = open_loop(load / each, 200'000);
   server_settings s = in_pools(1, 1);
   s.prefill->worker.settings.max_batch_size = s.prefill->worker.settings.max_num_tokens = 1;
-  s.prefill->price = [](const iteration&) { return iteration_price{each, 0}; };
-  const serving_outcome o = serve_requests(generate_requests(w, 0), s, by_content);
+  const serving_outcome o =
+      serve_requests(generate_requests(w, 0), s, [](std::size_t worker, const iteration& it) {
+        return worker > 0 ? iteration_price{each, 0} : by_content(it);
+      });
   double wait = 0;
   for (const request_record& r : o.requests) wait += r.admitted_s - r.arrival_s;
   CHECK(wait / 200'000 == Approx(load / (2 * (1 - load))).epsilon(0.02));

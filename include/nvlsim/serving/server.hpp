@@ -1,0 +1,261 @@
+// One server: replicas or pools of workers behind a router, and the decisions that they take. Time is kept by
+// whoever plays it: SimGrid's actors or an event queue. [docs/serving.md#one-simulator]
+#pragma once
+
+#include <array>
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <queue>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "nvlsim/serving/inference.hpp"
+#include "nvlsim/serving/requests.hpp"
+
+namespace nvlsim {
+
+/// Times of one request, in seconds since the start of the run as seen by the engine; negative if not reached.
+struct request_record {
+  double arrival_s = -1, admitted_s = -1, first_token_s = -1, last_token_s = -1;
+  std::int32_t input = 0, output = 0;
+  std::int32_t cached = 0;   ///< prompt tokens found in the prefix cache
+  std::int32_t worker = -1;  ///< worker that decodes
+  std::int32_t preemptions = 0;
+  std::int32_t workers = 1;  ///< number of equal workers that it represents
+  // With pools: prefill worker, end of prefill and arrival of the cache.
+  std::int32_t prompt_worker = -1;
+  double prefilled_s = -1, delivered_s = -1;
+};
+
+/// A value that occurs `count` times.
+struct weighted {
+  double value = 0;
+  std::int64_t count = 0;
+};
+
+/// Histogram with bins of 0.2 %. Each bin is represented by its mean.
+class value_histogram {
+ public:
+  void add(double value, std::int64_t count);
+  /// Adds all values of another histogram, each `times` times.
+  void add(const value_histogram& other, std::int64_t times);
+  std::vector<weighted> values() const;
+
+ private:
+  struct bin {
+    double sum = 0;
+    std::int64_t count = 0;
+  };
+  std::vector<bin> bins_;
+};
+
+/// A quantity over time, as means over at most 1,024 equal intervals.
+class time_series {
+ public:
+  void add(double from, double to, double value);
+  std::vector<std::pair<double, double>> points() const;
+
+ private:
+  static constexpr std::size_t max = 1024;
+  double width_ = 1e-3;
+  std::vector<double> areas_;
+};
+
+/// Time of an iteration, and the pricing's class that it belongs to.
+struct iteration_price {
+  double seconds = 0;
+  std::int32_t kind = 0;
+};
+/// Prices an iteration of a worker. Prefill workers follow the others.
+using iteration_pricing = std::function<iteration_price(std::size_t worker, const iteration&)>;
+
+/// The transfer of a KV cache. `operation` has its traffic, for players that share the network.
+struct cache_transfer {
+  double seconds = 0;
+  const operation_template* operation = nullptr;
+};
+
+/// Workers that only prefill. Each sends its caches to the decode workers one after the other.
+struct prefill_settings {
+  schedule_limits worker;
+  std::int64_t workers = 1;
+  /// Of the KV cache of a prompt with that many tokens, from a prefill worker to a decode worker.
+  std::function<cache_transfer(std::int64_t tokens, std::size_t from, std::size_t to)> transfer;
+};
+
+struct server_settings {
+  schedule_limits worker;
+  std::int64_t workers = 1;
+  router_policy router = router_policy::round_robin;
+  std::int64_t clients = 0;  ///< of a closed loop; 0: requests arrive at their arrival times
+  /// With prefill workers, a request goes to the one with the fewest tokens to compute. When its prompt is done,
+  /// its cache goes to the decode worker with the fewest unfinished requests.
+  std::optional<prefill_settings> prefill;
+  bool prompts_cached = false;   ///< requests arrive with their KV caches
+  bool keep_iterations = false;  ///< keeps all iterations, not only the first
+};
+
+/// Most iterations that a run keeps for its trace, over all workers, unless `keep_iterations`.
+inline constexpr std::int64_t traced_iterations = 100'000;
+struct traced_iteration {
+  double begin_s = 0, end_s = 0;
+  std::int32_t kind = 0, decodes = 0;
+};
+
+/// One worker's part of a run.
+struct worker_record {
+  bool prefills = false;     ///< prefills only; such workers follow the others
+  std::int64_t workers = 1;  ///< number of equal workers that it represents
+  time_series running, queued, kv_tokens;
+  std::vector<traced_iteration> iterations;  ///< the first iterations
+  std::int64_t iterations_in_all = 0;
+  std::int64_t peak_kv_tokens = 0;
+  double busy_s = 0;
+};
+
+struct serving_outcome {
+  std::vector<request_record> requests;
+  std::vector<worker_record> workers;
+  value_histogram gaps;            ///< between consecutive tokens of a request
+  double end_s = 0;                ///< time of the last token
+  std::int64_t prompt_tokens = 0;  ///< computed, including recomputed ones
+  std::int64_t output_tokens = 0;
+  std::int64_t recomputed_tokens = 0, swapped_tokens = 0;
+  double requests_times_s = 0;  ///< integral of the requests in flight over time
+  struct load_seen {
+    std::int64_t waiting = 0;    ///< not yet admitted by a worker: requests, prompts and delivered caches
+    std::int64_t in_flight = 0;  ///< arrived but not finished
+  };
+  load_seen at_half, at_last;  ///< when half and when all requests have arrived
+};
+
+/// The decisions of one server, in order of time. Whoever keeps the time calls `arrive`, `deliver` and
+/// `end_iteration` when their dates come, and carries out the orders. Throws internal_error if a request fits no
+/// iteration or no cache.
+class server {
+ public:
+  struct started {
+    std::size_t worker;
+    double begin_s, end_s;
+  };
+  /// A KV cache to send. Each worker sends one at a time, in order.
+  struct sending {
+    std::int32_t request;
+    std::size_t from, to;
+    cache_transfer transfer;
+  };
+  struct orders {
+    std::vector<started> iterations;
+    std::vector<sending> caches;
+  };
+
+  /// `list`, `settings` and `price` must outlive it.
+  server(const request_list& list, const server_settings& settings, const iteration_pricing& price);
+  ~server();
+  server(const server&) = delete;
+  server& operator=(const server&) = delete;
+
+  std::size_t workers() const;
+  /// Clients send their first requests and workers begin.
+  void open();
+  /// Date of the next request that waits for nobody's answer; infinity if none is known.
+  double next_arrival();
+  /// Requests come that arrive by `t`.
+  void arrive(double t);
+  /// The KV cache of a request arrives.
+  void deliver(std::int32_t request, double t);
+  /// Idle workers with work begin.
+  void begin_iterations(double t);
+  /// An iteration ends, and what follows from it begins.
+  void end_iteration(std::size_t worker, double t);
+  /// Orders given since the last call.
+  orders take_orders() { return std::exchange(orders_, {}); }
+  /// The records, when nothing is left to do. Throws internal_error if a request did not end.
+  serving_outcome close() &&;
+
+ private:
+  static constexpr double never = std::numeric_limits<double>::infinity();
+  /// An event; earlier ones first, then lower numbers.
+  struct timed_event {
+    double at;
+    std::int32_t who;
+    bool operator>(const timed_event& o) const { return at > o.at || (at == o.at && who > o.who); }
+  };
+  struct worker;
+
+  const served_request& request(std::int32_t i) const { return list_.requests[static_cast<std::size_t>(i)]; }
+  request_record& record(std::int32_t i) { return out_.requests[static_cast<std::size_t>(i)]; }
+  std::span<const std::uint64_t> names_of(const served_request& r) const {
+    return {list_.prefixes.data() + r.first_prefix, r.prefixes};
+  }
+  void find_start();
+  void begin_session(double t);
+  void count_in_flight(double t, std::int64_t change);
+  void submit(std::int32_t i, double t);
+  void take_up(std::int32_t i, std::size_t to);
+  void hand(std::int32_t i, std::size_t to);
+  std::size_t choose(const served_request& r, router_policy how, std::size_t first, std::size_t end);
+  void begin_iteration(std::size_t i, double t);
+  void count_gaps(worker& w, double t);
+  void add_gap(double gap, std::int64_t count);
+  double held_since(std::int32_t q);
+  void add_samples(std::size_t i, double t);
+  void send_cache(std::int32_t q, std::size_t from, double t);
+  void finish(std::int32_t q, double t);
+
+  const request_list& list_;
+  const server_settings& set_;
+  const iteration_pricing& price_;
+  serving_outcome out_;
+  std::vector<worker> workers_;
+  orders orders_;
+  std::vector<std::int32_t> next_turn_;  ///< by request: the request that waits for it
+  std::priority_queue<timed_event, std::vector<timed_event>, std::greater<>> expected_;  ///< later turns
+  std::array<std::size_t, 2> turn_{};  ///< next worker in turn: decode workers, prefill workers
+  std::size_t decoding_ = 0;           ///< number of decode workers, which come first
+  std::size_t next_start_ = 0, arrived_ = 0, ended_ = 0;
+  std::int64_t traced_ = 0;
+  std::int64_t waiting_ = 0, in_flight_ = 0;
+  double counted_at_ = 0;
+  std::int64_t returning_ = 0;  ///< number of clients whose request has just ended
+  std::vector<std::size_t> woken_;
+  std::vector<std::pair<std::int32_t, double>>
+      held_up_;  ///< preempted requests, with the time of their last token
+};
+
+/// What happens at one server at a date. At equal dates caches arrive first, then requests, then iterations end,
+/// by the number of the worker.
+struct server_event {
+  enum class kind { delivery, arrival, end };
+  double at_s;
+  kind what;
+  std::int32_t who;  ///< request, or worker
+
+  friend auto operator<=>(const server_event&, const server_event&) = default;
+};
+/// Tells the server the events of one or more dates, in any order.
+void tell(server& s, std::vector<server_event> events);
+
+/// A server with what it serves. All are independent of each other.
+struct server_case {
+  request_list list;
+  server_settings settings;
+  iteration_pricing price;
+  std::int64_t times = 1;  ///< number of equal servers that it represents
+};
+struct served_cases {
+  std::vector<serving_outcome> outcomes;  ///< by case
+  std::int64_t activities = 0;            ///< of SimGrid
+};
+/// Plays servers: SimGrid's actors (`serve_by_actors`), or an event queue.
+using server_player = std::function<served_cases(const std::vector<server_case>&)>;
+/// Nothing is shared between iterations and transfers, so every one takes its own time.
+served_cases serve_by_queue(const std::vector<server_case>& cases);
+
+}  // namespace nvlsim

@@ -1,0 +1,36 @@
+#include "engine/ports.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <numeric>
+#include <vector>
+
+#include "nvlsim/diagnostics/diagnostics.hpp"
+#include "nvlsim/network/topology.hpp"
+
+namespace nvlsim::engine {
+namespace {
+
+// The stack of an actor takes two memory mappings, and Linux allows 65,530 by default.
+constexpr std::size_t max_actors = 20'000;
+
+}  // namespace
+
+void refuse_too_many_actors(std::size_t needed) {
+  if (needed <= max_actors) return;
+  problem too_many;
+  too_many.what = fmt::format("the simulation needs {} actors, but at most {} are possible; fold equal ranks",
+                              needed, max_actors);
+  throw input_error({too_many});
+}
+
+network::zones build_ports(session& s, const platform& hardware, std::size_t ports, bool shared) {
+  std::vector<std::int64_t> gpus(ports);
+  std::iota(gpus.begin(), gpus.end(), 0);
+  network::topology t = network::describe(hardware, gpus);
+  if (shared) t.nvlink.latency = t.fabric.latency = {};
+  return network::build(s.engine(), t);
+}
+
+}  // namespace nvlsim::engine

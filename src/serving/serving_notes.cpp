@@ -1,0 +1,100 @@
+#include "serving/serving_notes.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "nvlsim/serving/routes.hpp"
+#include "serving/load_shares.hpp"
+
+namespace nvlsim {
+namespace {
+
+std::string arrivals_note(const inference_workload& w) {
+  const arrival_settings& a = w.arrivals;
+  const char* what = w.sessions ? "sessions" : "requests";
+  if (w.load == load_kind::open_loop || (w.load == load_kind::trace && !w.replay->timed)) {
+    if (a.process == arrival_process::fixed)
+      return fmt::format("{} arrive at equal intervals, {:.6g} per second", what, a.rate_per_s);
+    if (a.process == arrival_process::poisson)
+      return fmt::format("{} arrive as a Poisson process, {:.6g} per second", what, a.rate_per_s);
+    return fmt::format("{} arrive with gamma-distributed gaps, coefficient of variation {:.4g}, {:.6g} per second",
+                       what, a.variation, a.rate_per_s);
+  }
+  if (w.load == load_kind::trace)
+    return fmt::format("requests arrive at the times of the trace ({})", w.replay->format);
+  if (w.load == load_kind::closed_loop)
+    return fmt::format("{} clients start together and send their next {} when the last one ends", w.concurrency,
+                       w.sessions ? "session" : "request");
+  return "all requests arrive at the start";
+}
+
+void trace_notes(const inference_workload& w, std::vector<std::string>& out) {
+  if (w.load != load_kind::trace) return;
+  const request_trace& t = *w.replay;
+  if (t.empty_outputs > 0)
+    out.push_back(
+        fmt::format("{} requests of the trace have no output tokens; one is simulated for each", t.empty_outputs));
+  if (t.timed && w.tick_s == 0 && 2 * t.shared_arrivals > static_cast<std::int64_t>(t.list.requests.size()))
+    out.emplace_back(
+        "most requests of the trace share their arrival time with others: times are rounded, so requests arrive "
+        "in bursts; use load/tick to spread them");
+  if (w.rate_scale != 1)
+    out.push_back(fmt::format("requests arrive {:.6g} times as fast as in the trace", w.rate_scale));
+}
+
+void dealt_notes(const inference_workload& w, std::vector<std::string>& out) {
+  if (!dealt(w)) return;
+  if (w.replicas > 1)
+    out.emplace_back(
+        "all replicas draw the same request lengths; replicas with equally many requests form one class");
+  if (w.input.spread == 0 && w.output.spread == 0)
+    out.emplace_back("all requests have the same length, so they start and end in lockstep, unlike real ones");
+}
+
+}  // namespace
+
+std::vector<std::string> serving_notes(const serving_case& c, std::int64_t workers) {
+  const auto& [p, s, m, w] = c;
+  std::vector<std::string> out = {arrivals_note(w)};
+  dealt_notes(w, out);
+  const std::int64_t busy = w.load == load_kind::closed_loop ? std::min(w.requests, w.concurrency) : w.requests;
+  if (w.load != load_kind::trace && !w.sessions && busy < workers)
+    out.push_back(fmt::format("{} of {} workers (replicas x pp) have no requests", workers - busy, workers));
+  trace_notes(w, out);
+  if (w.measured.warmup > 0 || w.measured.tail > 0)
+    out.push_back(
+        fmt::format("the first {:.4g} % and the last {:.4g} % of the arriving requests are not counted; rates "
+                    "cover the time between the first and the last end of a counted request",
+                    100 * w.measured.warmup, 100 * w.measured.tail));
+  const engine_settings set = settings_of(*s.inference, w);
+  if (set.preemption == preemption_policy::none)
+    out.push_back(fmt::format(
+        "admission reserves cache for the prompt and {:.0f} % of the output of each request until its end",
+        100 * set.kv_reserve));
+  if (w.pp > 1)
+    out.push_back(
+        fmt::format("a pipeline of {0} stages has {0} micro-batches in flight, each scheduled separately", w.pp));
+  if (w.prefill_pool) {
+    out.push_back(
+        fmt::format("prompts go to the one of {} prefill workers with the fewest tokens to compute, KV caches to "
+                    "the one of {} decode workers with the fewest unfinished requests",
+                    w.prefill_pool->replicas * w.prefill_pool->pp, workers));
+    out.emplace_back("the first token is streamed when the decode worker starts on the request");
+  } else if (w.prompts_cached) {
+    out.emplace_back("decode workers only: requests arrive with the KV cache of their prompt");
+  } else if (workers > 1 && !dealt(w)) {
+    constexpr const char* how[] = {"in turn", "to the one with the fewest unfinished requests",
+                                   "to the one with the fewest tokens to compute and hold"};
+    out.push_back(fmt::format("requests go to {} workers {}", workers, how[static_cast<int>(w.router)]));
+  }
+  if (!s.inference->sustained_factor.contains(p.gpu.name))
+    out.push_back(
+        fmt::format("the sustained rate of {} is unknown; the rate in a short benchmark is used", p.gpu.name));
+  if (!costs_for(s, p.gpu, m).gemm_factor.contains(w.weights))
+    out.push_back(fmt::format("there is no engine factor for {} GEMMs; the rates of the kernel tables are used",
+                              name(w.weights)));
+  return out;
+}
+
+}  // namespace nvlsim

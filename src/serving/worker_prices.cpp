@@ -1,0 +1,57 @@
+#include "serving/worker_prices.hpp"
+
+#include "nvlsim/plan/part_facts.hpp"
+#include "nvlsim/serving/pools.hpp"
+#include "nvlsim/serving/worker_health.hpp"
+
+namespace nvlsim {
+
+worker_prices::priced::priced(const serving_case& c, const inference_workload& w, const hardware_health& h,
+                              double swap_rate)
+    : machine(seen_with(h, c.hardware)), workload(w), costs(machine, c.software, c.net, workload),
+      prices(costs, swap_rate) {
+  costs.slow_to(h.speed);
+}
+
+worker_prices::worker_prices(const serving_case& c, double swap_rate) : case_(c), swap_rate_(swap_rate) {}
+
+std::size_t worker_prices::hardware_of(bool prefills, const hardware_health& h) {
+  const auto [at, is_new] = index_.try_emplace({prefills, h}, known_.size());
+  if (is_new)
+    known_.push_back(prefills ? std::make_unique<priced>(case_, prefill_workload(case_.workload), h, 1)
+                              : std::make_unique<priced>(case_, decode_workload(case_.workload), h, swap_rate_));
+  return at->second;
+}
+
+cache_transfer worker_prices::transfer(std::int64_t tokens, const hardware_health& h) {
+  const auto [at, is_new] = transfers_.try_emplace({h, tokens});
+  if (is_new) {
+    const platform machine = seen_with(h, case_.hardware);
+    const priced_transfer t =
+        kv_transfer({machine, case_.software, case_.net, case_.workload}, static_cast<double>(tokens));
+    operation_part part{part_kind::kv_transfer, "kv transfer", t.time, 1,
+                        std::make_shared<part_facts>(facts_of(machine, t))};
+    at->second = {"kv transfer", {std::move(part)}, t.time, {}, {demand_on(machine, t)}};
+  }
+  return {at->second.duration.base(), &at->second};
+}
+
+std::map<std::int64_t, operation_template> worker_prices::transfers() const {
+  std::map<std::int64_t, operation_template> out;
+  for (const auto& [key, operation] : transfers_) out.try_emplace(key.second, operation);
+  return out;
+}
+
+std::pair<std::vector<iteration_use>, std::vector<std::int32_t>> worker_prices::uses(bool explained) {
+  std::pair<std::vector<iteration_use>, std::vector<std::int32_t>> out;
+  for (const auto& k : known_) {
+    out.second.push_back(static_cast<std::int32_t>(out.first.size()));
+    for (iteration_use& u : k->prices.uses(explained)) {
+      u.gpus = k->workload.tp * k->workload.attention_dp;
+      out.first.push_back(std::move(u));
+    }
+  }
+  return out;
+}
+
+}  // namespace nvlsim
