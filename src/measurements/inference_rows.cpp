@@ -336,7 +336,9 @@ class row_reader {
     workload_.input.spread = 0.7;
     workload_.output.spread = 0.95;
     if (!workload_.engine.prefill) set_engines(&engine_overrides::prefill, prefill_policy::chunked);
-    set_engines(&engine_overrides::kv_reserve, 0.5);
+    // The submissions schedule for maximum utilisation: requests are paused when the cache is full.
+    set_engines(&engine_overrides::kv_reserve, 0.0);
+    set_engines(&engine_overrides::preemption, preemption_policy::recompute);
   }
 
   bool prompts_alone() const {

@@ -14,6 +14,7 @@ batch_scheduler::batch_scheduler(const schedule_limits& limits)
       rank_tokens_(std::max<std::int64_t>(1, set_.max_num_tokens / std::max(limits.ranks, 1))), in_hand_(ranks_),
       queued_(ranks_), by_phase_(static_cast<std::size_t>(limits.kv_block_tokens)) {
   set_.max_batch_size = std::min(set_.max_batch_size, set_.max_num_tokens);
+  reserve_ = grows_ ? set_.kv_reserve.read() : 1.0;
 }
 
 std::uint32_t batch_scheduler::new_slot(std::int32_t request, std::int64_t input, std::int64_t output) {
@@ -76,7 +77,10 @@ iteration batch_scheduler::step() {
   waited_ = hold ? waited_ + 1 : it.prompt_tokens > 0 ? 0 : waited_;
   peak_kv_tokens_ = std::max(peak_kv_tokens_, kv_tokens_);
   had_prompts_ = it.prompt_tokens > 0;
-  if (!exclusive_ || !had_prompts_) ++decoded_;
+  if (!exclusive_ || !had_prompts_) {
+    ++decoded_;
+    decay_reserve();
+  }
   end_requests();
   ++now_;
   return it;
@@ -162,9 +166,21 @@ std::int64_t batch_scheduler::in_blocks(double tokens) const {
   return (static_cast<std::int64_t>(std::ceil(tokens)) + block - 1) / block * block;
 }
 
-/// KV tokens that admission reserves.
+/// KV tokens for which admission needs room. Without preemption they are held to the end.
 std::int64_t batch_scheduler::reservation(const slot& s) const {
-  return in_blocks(static_cast<double>(s.input) + set_.kv_reserve * static_cast<double>(s.output)) + beside(s);
+  const std::int64_t own = in_blocks(static_cast<double>(s.input) + reserve_ * static_cast<double>(s.output)) + beside(s);
+  return grows_ ? own + static_cast<std::int64_t>(reserve_ * static_cast<double>(yet_to_come())) : own;
+}
+
+/// Tokens that admitted requests have yet to cache.
+std::int64_t batch_scheduler::yet_to_come() const { return std::max<std::int64_t>(0, outputs_ - tokens_of(steps_)) + promised_; }
+
+/// SGLang's new_token_ratio: less is reserved the longer nothing was preempted, and as at first once nothing runs.
+void batch_scheduler::decay_reserve() {
+  if (!grows_ || set_.kv_reserve_decay == 0) return;
+  const double whole = set_.kv_reserve, least = std::min<double>(set_.kv_reserve_min, whole);
+  reserve_ = decodes_ == 0 ? whole
+                           : std::max(least, reserve_ - (whole - least) / static_cast<double>(set_.kv_reserve_decay));
 }
 
 std::int64_t batch_scheduler::cached_tokens(names prefixes, std::int64_t input) const {
@@ -186,6 +202,7 @@ bool batch_scheduler::admit(std::uint32_t i, const iteration& it, std::int64_t r
     return false;
   }
   ++in_progress_;
+  promised_ += s.output;
   if (!s.resumes) --queued_[s.rank];
   s.done = hit;
   pending_ -= hit;
@@ -253,6 +270,7 @@ void batch_scheduler::finish_prompt(std::size_t at) {
   (s.resumes ? events_.resumed : events_.first_tokens).push_back(s.request);
   share_blocks(s, s.input);
   --in_progress_;
+  promised_ -= s.output;
   waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(at));
   join(i, false);
 }
@@ -266,6 +284,7 @@ void batch_scheduler::join(std::uint32_t i, bool decodes_now) {
       {s.joined + static_cast<std::size_t>(decode_steps(s.output - 1, limits_.tokens_per_step)), i, s.life});
   decodes_ += 1;
   inputs_ += s.input;
+  outputs_ += s.output - 1;
   if (grows_ && drafts_) await_growth(i, 0);
   if (grows_ && !drafts_) phase_of(s) += 1;
 }
@@ -278,6 +297,7 @@ void batch_scheduler::stop(slot& s) {
   }
   decodes_ -= 1;
   inputs_ -= s.input;
+  outputs_ -= s.output - 1;
   steps_ -= steps_of(s);
 }
 
@@ -365,6 +385,7 @@ void batch_scheduler::preempt(iteration& it) {
     if (!s.resumes) ++queued_[s.rank];
     s.done = 0;
     --in_progress_;
+    promised_ -= s.output;
   } else {
     events_.preempted.push_back(s.request);
     stop(s);
@@ -386,6 +407,11 @@ void batch_scheduler::preempt(iteration& it) {
     waiting_.insert(waiting_.begin() + static_cast<std::ptrdiff_t>(in_progress_), i);
   }
   free_memory(s);
+  if (set_.kv_reserve_decay > 0 && decodes_ > 0) {  // what running requests have needed, and 20 tokens each
+    constexpr double ahead = 20;
+    const double made = static_cast<double>(tokens_of(steps_)) + ahead * static_cast<double>(decodes_);
+    reserve_ = std::min(1.0, made / std::max(1.0, static_cast<double>(outputs_)));
+  }
 }
 
 /// Resumes sequences whose cache is in CPU memory or has arrived from another worker, as soon as there is room.

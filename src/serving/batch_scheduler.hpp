@@ -108,6 +108,8 @@ class batch_scheduler {
   std::int64_t& phase_of(const slot& s);
   std::int64_t in_blocks(double tokens) const;
   std::int64_t reservation(const slot& s) const;
+  std::int64_t yet_to_come() const;
+  void decay_reserve();
   std::int64_t beside(const slot& s) const { return limits_.sequence.beside(s.input + s.output); }
   std::int64_t steps_of(const slot& s) const { return static_cast<std::int64_t>(decoded_ - s.joined); }
   /// Whether the batch is full, including prompts in progress.
@@ -139,8 +141,10 @@ class batch_scheduler {
   /// The same with several tokens per step: slot and life by value of decoded_; may include ended ones.
   std::map<std::size_t, std::vector<std::pair<std::uint32_t, std::uint32_t>>> by_iteration_;
   prefix_cache cache_;
-  std::int64_t decodes_ = 0, inputs_ = 0,
-               steps_ = 0;  ///< decoding sequences; their prompt tokens; their steps so far
+  std::int64_t decodes_ = 0, inputs_ = 0, outputs_ = 0,
+               steps_ = 0;  ///< decoding sequences; their prompt tokens, outputs and steps so far
+  std::int64_t promised_ = 0;  ///< outputs of prompts in progress
+  double reserve_ = 1;         ///< share of tokens yet to come for which admission keeps room
   std::int64_t kv_tokens_ = 0, peak_kv_tokens_ = 0, pending_ = 0, swapped_out_ = 0;
   std::int64_t now_ = 0, polled_ = 0, waited_ = 0, rank_waited_ = 0;
   std::int64_t frees_ = 0, refused_at_ = -1;  ///< count of memory releases; its value at the last refusal

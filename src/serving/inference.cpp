@@ -155,7 +155,7 @@ schedule_limits limits_of(const inference_profile& engine, const inference_workl
     out.ranks = 1;
     out.settings.prefill = prefill_policy::exclusive;
     out.settings.max_num_tokens = out.settings.max_batch_size = std::int64_t{1} << 40;
-    out.settings.kv_reserve = 1;
+    out.settings.preemption = preemption_policy::none;
   }
   return out;
 }

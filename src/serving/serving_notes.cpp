@@ -68,10 +68,12 @@ std::vector<std::string> serving_notes(const serving_case& c, std::int64_t worke
                     "cover the time between the first and the last end of a counted request",
                     100 * w.measured.warmup, 100 * w.measured.tail));
   const engine_settings set = settings_of(*s.inference, w);
-  if (set.preemption == preemption_policy::none)
-    out.push_back(fmt::format(
-        "admission reserves cache for the prompt and {:.0f} % of the output of each request until its end",
-        100 * set.kv_reserve));
+  out.push_back(set.preemption == preemption_policy::none
+                    ? "admission reserves cache for the prompt and the whole output of each request until its end"
+                    : fmt::format("when the cache is full, the request admitted last {}",
+                                  set.preemption == preemption_policy::recompute
+                                      ? "gives its part up and computes it again later"
+                                      : "moves its part to CPU memory and back"));
   if (w.pp > 1)
     out.push_back(
         fmt::format("a pipeline of {0} stages has {0} micro-batches in flight, each scheduled separately", w.pp));

@@ -28,8 +28,8 @@ inline constexpr std::array<std::string_view, 3> prefill_policies = {"chunked", 
 
 /// What happens when running sequences outgrow the KV cache. [docs/models-and-assumptions.md#inference-preemption]
 enum class preemption_policy {
-  none,       ///< they cannot: what admission reserves is held to the end
-  recompute,  ///< the one admitted last gives its cache up, and computes it again later
+  none,       ///< they cannot: admission reserves the whole output (TensorRT-LLM's guaranteed no evict)
+  recompute,  ///< the one admitted last gives its cache up, and computes it again later (vLLM; SGLang's retract)
   swap        ///< its cache goes to CPU memory and comes back
 };
 inline constexpr std::array<std::string_view, 3> preemption_policies = {"none", "recompute", "swap"};
@@ -48,7 +48,8 @@ template <template <class> class Of>
 struct engine_members {
   Of<prefill_policy> prefill{};
   Of<std::int64_t> max_num_tokens{}, max_batch_size{};
-  Of<double> kv_reserve{}, kv_fraction{};
+  Of<double> kv_reserve{}, kv_reserve_min{}, kv_fraction{};
+  Of<std::int64_t> kv_reserve_decay{};
   Of<std::int64_t> batch_wait_iterations{};
   Of<double> batch_wait_ratio{};
   Of<std::int64_t> rank_wait_iterations{}, poll_interval{}, cuda_graph_max_batch_size{}, stream_interval{};
@@ -140,6 +141,10 @@ inline std::string_view never_waits(const engine_settings& s, const engine_use& 
   return u.prompts_cached && s.preemption == preemption_policy::none ? come_cached : std::string_view();
 }
 
+inline std::string_view needs_preemption(const engine_settings& s, const engine_use&) {
+  return s.preemption == preemption_policy::none ? "preemption is none, so admission reserves whole outputs" : "";
+}
+
 /// Every setting, in the order in which it is read and documented.
 inline constexpr auto fields = std::to_array<engine_field>({
     {.name = "tp",
@@ -185,10 +190,25 @@ inline constexpr auto fields = std::to_array<engine_field>({
      .member = count{&now::max_batch_size, &said::max_batch_size, 2048, tokens},
      .meaning = "running sequences"},
     {.name = "kv_reserve",
-     .aliases = {},
+     .aliases = {"init_new_token_ratio"},
      .member = share{&now::kv_reserve, &said::kv_reserve, 1, config::fraction},
-     .meaning = "share of a request's output that admission reserves",
-     .refused = {.prefill_pool = one_token}},
+     .meaning = "share of the tokens that requests have yet to generate for which admission keeps room. "
+                "Without preemption it is 1",
+     .refused = {.prefill_pool = one_token},
+     .idle = needs_preemption},
+    {.name = "kv_reserve_min",
+     .aliases = {"min_new_token_ratio"},
+     .member = share{&now::kv_reserve_min, &said::kv_reserve_min, 0, config::fraction},
+     .meaning = "what `kv_reserve` falls to with `kv_reserve_decay`",
+     .refused = {.prefill_pool = one_token},
+     .idle = needs_preemption},
+    {.name = "kv_reserve_decay",
+     .aliases = {"new_token_ratio_decay_steps"},
+     .member = count{&now::kv_reserve_decay, &said::kv_reserve_decay, 0, config::non_negative_int},
+     .meaning = "decodes over which `kv_reserve` falls to `kv_reserve_min`. A preemption raises it to what "
+                "running requests have needed. 0: it stays",
+     .refused = {.prefill_pool = one_token},
+     .idle = needs_preemption},
     {.name = "kv_fraction",
      .aliases = {"gpu_memory_utilization", "mem_fraction_static", "free_gpu_memory_fraction"},
      .member = share{&now::kv_fraction, &said::kv_fraction, 0.9, config::fraction},
@@ -249,7 +269,7 @@ inline constexpr auto fields = std::to_array<engine_field>({
      .member = engine_setting<preemption_policy>{&now::preemption, &said::preemption, preemption_policy::none,
                                                  preemption_policies},
      .meaning = "what happens when running sequences outgrow the cache. `none`: they cannot, because "
-                "admission reserves what they need. `recompute`: the sequence admitted last gives up its "
+                "admission reserves whole outputs. `recompute`: the sequence admitted last gives up its "
                 "cache and computes it again. `swap`: its cache goes to CPU memory over C2C and comes "
                 "back",
      .refused = {.prefill_pool = one_token}},

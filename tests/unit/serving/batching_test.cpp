@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <map>
 #include <catch2/catch.hpp>
 #include <random>
 
@@ -321,13 +322,67 @@ TEST_CASE("Windows and states are taken of the cache with each request") {
   CHECK(schedule_requests(equal, l).iterations[1].decodes == 4);
 }
 
-TEST_CASE("Reserving a part of the output admits more requests into the same cache") {
+TEST_CASE("Reserving a part of the output admits more requests into the same cache, where some can be preempted") {
   const request_lengths equal(30, {50, 100});
   loop_limits l = closed(chunked, 4096, 30);
   l.kv_capacity_tokens = 1500;
-  CHECK(schedule_requests(equal, l).iterations[1].decodes == 10);
   l.settings.kv_reserve = 0.5;
+  CHECK(schedule_requests(equal, l).iterations[1].decodes == 10);  // none can
+  l.settings.preemption = preemption_policy::recompute;
   CHECK(schedule_requests(equal, l).iterations[1].decodes == 15);
+  l.settings.kv_reserve = 0;
+  CHECK(schedule_requests(equal, l).iterations[1].decodes == 29);  // the thirtieth makes room
+}
+
+TEST_CASE("What is held is what running requests have cached, and never more than there is") {
+  for (const double reserve : {0.0, 0.4, 1.0})
+    for (const std::int64_t decay : {0, 50}) {
+      loop_limits l = closed(chunked, 256, 40);
+      l.settings.preemption = preemption_policy::recompute;
+      l.settings.kv_reserve = reserve;
+      l.settings.kv_reserve_decay = decay;
+      l.kv_capacity_tokens = 1024;
+      l.kv_block_tokens = 16;
+      const request_lengths lengths = random_lengths(11, 200, 120, 200);
+      batch_scheduler one(l);
+      for (std::size_t i = 0; i < lengths.size(); ++i)
+        one.submit(static_cast<std::int32_t>(i), lengths[i].first, lengths[i].second);
+      struct held {
+        std::int64_t prompt = 0, cached = 0;  ///< `cached`: 0 until it decodes
+        std::int64_t tokens() const { return (std::max(prompt, cached) + 15) / 16 * 16; }
+      };
+      std::map<std::int32_t, held> now;
+      std::map<std::int32_t, std::int64_t> again;  ///< prompt of a preempted request, by request
+      std::int64_t preempted = 0;
+      bool never_above = true, equal = true;
+      while (!one.idle()) {
+        const iteration it = one.step();
+        const batch_scheduler::events& e = one.last();
+        for (const std::int32_t i : e.preempted) {
+          again[i] = now.at(i).cached + 1;
+          now.erase(i);
+          ++preempted;
+        }
+        if (it.decodes > 0)
+          for (auto& [i, h] : now)
+            if (h.cached > 0) ++h.cached;
+        for (const auto& [i, hit] : e.admitted) now[i] = {lengths[static_cast<std::size_t>(i)].first, 0};
+        for (const std::int32_t i : e.resumed) now[i] = {again.at(i), again.at(i)};
+        for (const std::int32_t i : e.first_tokens) now.at(i).cached = now.at(i).prompt;
+        for (const std::int32_t i : e.finished) now.erase(i);
+        std::int64_t sum = 0;
+        for (const auto& [i, h] : now) sum += h.tokens();
+        never_above = never_above && one.peak_kv_tokens() <= l.kv_capacity_tokens;
+        // Preempted prompts in progress hold memory that no event tells of.
+        equal = equal && (one.kv_tokens() == sum || preempted > 0);
+        if (preempted > 0) equal = equal && one.kv_tokens() >= 0;
+      }
+      CHECK(never_above);
+      CHECK(equal);
+      CHECK(one.kv_tokens() == 0);
+      if (reserve == 0) CHECK(preempted > 0);
+      if (reserve == 1 && decay == 0) CHECK(preempted < 10);  // blocks are whole
+    }
 }
 
 TEST_CASE("Offline schedule costs changes and not batches") {
