@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <vector>
 
 #include "nvlsim/analysis/inference_metrics.hpp"
@@ -34,7 +35,14 @@ window window_of(const serving_outcome& o, const measured_part& part, double req
   return {at(first), at(last), false};
 }
 
+/// The steady part of a closed loop, if the run has one: all clients are there, and none is in its first session.
+std::optional<window> steady_part(const serving_outcome& o, const measured_part& part) {
+  if (!part.steady || o.steady_from_s < 0 || !(o.steady_to_s > o.steady_from_s)) return std::nullopt;
+  return window{o.steady_from_s, o.steady_to_s, false};
+}
+
 window of_arrivals(const serving_outcome& o, const measured_part& part) {
+  if (const auto steady = steady_part(o, part)) return *steady;
   return window_of(o, part, &request_record::arrival_s);
 }
 
@@ -61,6 +69,7 @@ bool still_fills(const serving_outcome& o, const inference_workload& w) {
 /// complete later. [docs/serving.md#what-counts]
 window of_ends(const serving_outcome& o, const inference_workload& w) {
   const window whole{0, o.end_s, true};
+  if (const auto steady = steady_part(o, w.measured)) return *steady;
   if ((w.measured.warmup <= 0 && w.measured.tail <= 0) || overwhelmed(o, w)) return whole;
   const window out = window_of(o, w.measured, &request_record::last_token_s);
   return out.to > out.from ? out : whole;

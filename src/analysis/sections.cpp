@@ -158,6 +158,15 @@ void judge_load(result& r, const serving_run& run, const inference_workload& w, 
                     "latencies, or the load exceeds the capacity; use more requests",
                     i.requests_per_s, offered));
   const auto [from, to] = counted_time(o, w);
+  if (w.measured.steady)
+    r.notes.push_back(
+        from > 0
+            ? fmt::format(
+                  "rates and latencies are those of the steady part, from {:.4g} to {:.4g} s: no client is "
+                  "in its first {}, and each has a next one",
+                  from, to, w.sessions ? "session" : "request")
+            : "the run has no steady part: rates and latencies include its beginning and end; use three requests "
+              "or sessions a client or more");
   constexpr double few_lives =
       2;  // in request latencies; in shorter windows, completions of requests that started together dominate
   if (offered > 0 && to - from < few_lives * i.e2e_s.mean)

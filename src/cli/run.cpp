@@ -90,9 +90,22 @@ std::optional<result> one_of_many(const scenario& s, exit_code& worst, Do&& run)
   return failed;
 }
 
+/// What a search for the highest load says of its result.
+struct load_verdict {
+  std::string note;
+  std::string too_short;  ///< why the answer is only a lower bound, if it is
+
+  void add_to(result& r) const {
+    if (!note.empty()) r.notes.push_back(note);
+    if (too_short.empty()) return;
+    r.reasons.push_back(too_short);
+    if (r.status == run_status::ok) r.status = run_status::saturated;
+  }
+};
+
 /// Reloads the scenario at the highest load that meets its objective. Returns a result if there is none.
 std::optional<result> raise_load(scenario& s, const std::string& name, std::vector<override_option> overrides,
-                                 const data_folders& data, std::string& note) {
+                                 const data_folders& data, load_verdict& verdict) {
   const highest_load h = find_highest_load(s);
   if (!h.found) {
     result none;
@@ -116,19 +129,22 @@ std::optional<result> raise_load(scenario& s, const std::string& name, std::vect
     set(spelled("requests", "num_prompts"), std::to_string(h.workload.requests));
   } else if (h.workload.load == load_kind::open_loop || !h.workload.replay->timed) {
     set(spelled("requests_per_s", "request_rate"), fmt::format("{}", h.load));
+    if (h.workload.load == load_kind::open_loop)
+      set(spelled("requests", "num_prompts"), std::to_string(h.workload.requests));
     unit = "arrivals/s";
   } else {
     set("rate_scale", fmt::format("{}", h.load));
     unit = "times the trace's rate";
   }
+  std::string& note = verdict.note;
   note = h.bounded ? fmt::format(
                          "highest load that meets the objective: {:.6g} {}, within 0.2 % or one client ({} runs)",
                          h.load, unit, h.runs)
                    : fmt::format("every load up to {:.6g} {} meets the objective ({} runs)", h.load, unit, h.runs);
   if (h.bounded && h.short_run)
-    note +=
-        "; slightly more load also meets the objective, but the queue is still growing: the run is too short; use "
-        "more requests";
+    verdict.too_short =
+        "the length of the run limits the load, not the objective: slightly more load also meets it, but the "
+        "queue is still growing; use more requests";
   if (h.few())
     note +=
         fmt::format("; only {:.0f} requests count, and the result is reliable from {:.0f} on; use more requests",
@@ -185,10 +201,10 @@ exit_code execute(const run_arguments& a) {
   for (std::size_t i = 0; i < scenarios.size(); ++i) {
     scenario& s = scenarios[i];
     if (interrupted()) break;
-    std::string note;
+    load_verdict verdict;
     std::optional<result> none;
     const bool alone = scenarios.size() == 1;
-    const auto raise = [&] { return raise_load(s, a.scenarios[i], overrides, data, note); };
+    const auto raise = [&] { return raise_load(s, a.scenarios[i], overrides, data, verdict); };
     if (a.highest_load) none = alone ? raise() : one_of_many(s, worst, raise);
     if (none) {
       results.push_back(*std::move(none));
@@ -199,7 +215,7 @@ exit_code execute(const run_arguments& a) {
       results.push_back(run_isolated(s, a.trace_file, trace, a.requests_file));
       worst = code_of(results.back().status);
     }
-    if (!note.empty()) results.back().notes.push_back(note);
+    verdict.add_to(results.back());
     if (!a.output_folder.empty())
       write_file(std::filesystem::path(a.output_folder) / (s.name + ".json"), to_json(to_value(results.back())));
   }

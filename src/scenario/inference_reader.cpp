@@ -162,6 +162,7 @@ void read_load(config::reader r, inference_workload& w) {
   }
   refuse_others(r, w.load);
   if (auto i = r.find_child("images")) w.images = read_images(std::move(*i));
+  w.measured.steady = w.load == load_kind::closed_loop && !r.has("warmup") && !r.has("tail");
   const double margin = w.load == load_kind::open_loop ? usual_margin : 0;
   w.measured.warmup = r.number_or("warmup", margin, {0, 0.9});
   w.measured.tail = r.number_or("tail", margin, {0, 0.9});
@@ -284,8 +285,8 @@ value written_load(const inference_workload& w) {
   }
   if (w.images)
     out.set("images", value::object{{"count", write_lengths(w.images->count)}, {"tokens", w.images->tokens_each}});
-  out.set("warmup", w.measured.warmup);
-  out.set("tail", w.measured.tail);
+  out.set("warmup", w.measured.steady ? value{} : value{w.measured.warmup});
+  out.set("tail", w.measured.steady ? value{} : value{w.measured.tail});
   return out;
 }
 

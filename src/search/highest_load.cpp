@@ -17,6 +17,9 @@ constexpr double alone =
     1e-4;  // mean requests in flight; at lower loads every request already has the server to itself
 constexpr double max_rate = 1e9, max_scale = 1e6;  // limits of the scenario format
 
+/// Most requests of a run that is made longer.
+constexpr std::int64_t longest_run = 100'000;
+
 bool is_closed(const inference_workload& w) { return w.load == load_kind::closed_loop; }
 
 double load_of(const inference_workload& w) {
@@ -29,8 +32,9 @@ double max_load(const inference_workload& w) {
   return w.load == load_kind::trace && w.replay->timed ? max_scale : max_rate;
 }
 
-/// The workload with `load` clients, requests/s, or times the trace's rate.
-inference_workload with_load(inference_workload w, double load) {
+/// The workload with `load` clients, requests/s, or times the trace's rate, and `longer` times as many requests.
+inference_workload with_load(inference_workload w, double load, std::int64_t longer) {
+  if (w.load != load_kind::trace) w.requests *= longer;
   if (is_closed(w)) {
     // Keeps the number of requests per client.
     const double each = static_cast<double>(w.requests) / static_cast<double>(w.concurrency);
@@ -92,7 +96,7 @@ class load_search {
     out_.found = true;
     out_.bounded = bad > 0;
     out_.load = good;
-    out_.workload = with_load(workload_, good);
+    out_.workload = with_load(workload_, good, longer_);
     std::int64_t all = out_.workload.requests;
     if (workload_.load == load_kind::trace) {  // part of the trace or all of it
       const auto in_file = static_cast<std::int64_t>(workload_.replay->list.requests.size());
@@ -107,25 +111,33 @@ class load_search {
     return static_cast<double>(workload_.requests) / static_cast<double>(workload_.concurrency);
   }
 
+  /// Whether the load is sustained. A run that is over before it shows is run again, longer, and so are all that
+  /// follow.
   bool holds(double load) {
-    const inference_workload w = with_load(workload_, load);
-    serving_run run = serve(s_.platform, s_.stack, s_.model, w);
-    ++out_.runs;
-    if (!run.reasons.empty()) refuse(s_, run.reasons.front());
-    const inference_metrics m = measure_inference(run, w);
-    in_flight_ = m.requests_in_flight;
-    const bool kept = m.objective_met && !m.saturated, holds = kept && !m.still_fills && keeps_up(w, m);
-    if (!holds) {
+    for (;;) {
+      const inference_workload w = with_load(workload_, load, longer_);
+      serving_run run = serve(s_.platform, s_.stack, s_.model, w);
+      ++out_.runs;
+      if (!run.reasons.empty()) refuse(s_, run.reasons.front());
+      const inference_metrics m = measure_inference(run, w);
+      in_flight_ = m.requests_in_flight;
+      const bool kept = m.objective_met && !m.saturated, holds = kept && !m.still_fills && keeps_up(w, m);
+      if (holds) return true;
+      if (kept && w.load == load_kind::open_loop && 4 * w.requests <= longest_run) {
+        longer_ *= 4;
+        continue;
+      }
       out_.short_run = kept;
       out_.missed = beside_limits(w.objective, m);
+      return false;
     }
-    return holds;
   }
 
   const scenario& s_;
   const inference_workload& workload_;
   highest_load out_;
-  double in_flight_ = 0;  ///< in the last run
+  double in_flight_ = 0;     ///< in the last run
+  std::int64_t longer_ = 1;  ///< number of requests over that of the scenario
 };
 
 }  // namespace

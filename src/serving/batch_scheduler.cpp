@@ -168,19 +168,23 @@ std::int64_t batch_scheduler::in_blocks(double tokens) const {
 
 /// KV tokens for which admission needs room. Without preemption they are held to the end.
 std::int64_t batch_scheduler::reservation(const slot& s) const {
-  const std::int64_t own = in_blocks(static_cast<double>(s.input) + reserve_ * static_cast<double>(s.output)) + beside(s);
+  const std::int64_t own =
+      in_blocks(static_cast<double>(s.input) + reserve_ * static_cast<double>(s.output)) + beside(s);
   return grows_ ? own + static_cast<std::int64_t>(reserve_ * static_cast<double>(yet_to_come())) : own;
 }
 
 /// Tokens that admitted requests have yet to cache.
-std::int64_t batch_scheduler::yet_to_come() const { return std::max<std::int64_t>(0, outputs_ - tokens_of(steps_)) + promised_; }
+std::int64_t batch_scheduler::yet_to_come() const {
+  return std::max<std::int64_t>(0, outputs_ - tokens_of(steps_)) + promised_;
+}
 
 /// SGLang's new_token_ratio: less is reserved the longer nothing was preempted, and as at first once nothing runs.
 void batch_scheduler::decay_reserve() {
   if (!grows_ || set_.kv_reserve_decay == 0) return;
   const double whole = set_.kv_reserve, least = std::min<double>(set_.kv_reserve_min, whole);
-  reserve_ = decodes_ == 0 ? whole
-                           : std::max(least, reserve_ - (whole - least) / static_cast<double>(set_.kv_reserve_decay));
+  reserve_ = decodes_ == 0
+                 ? whole
+                 : std::max(least, reserve_ - (whole - least) / static_cast<double>(set_.kv_reserve_decay));
 }
 
 std::int64_t batch_scheduler::cached_tokens(names prefixes, std::int64_t input) const {

@@ -83,6 +83,7 @@ void server::arrive(double t) {
 void server::begin_session(double t) {
   find_start();
   if (next_start_ < list_.requests.size()) submit(static_cast<std::int32_t>(next_start_++), t);
+  else if (out_.steady_to_s < 0) out_.steady_to_s = t;
 }
 
 void server::count_in_flight(double t, std::int64_t change) {
@@ -270,6 +271,7 @@ void server::finish(std::int32_t q, double t) {
   count_in_flight(t, -1);
   const std::int32_t next = next_turn_[static_cast<std::size_t>(q)];
   if (next < 0 && set_.clients > 0) {
+    if (++sessions_ended_ == set_.clients) out_.steady_from_s = t;
     if (set_.prompts_cached) begin_session(t);
     else ++returning_;
   }

@@ -74,6 +74,8 @@ void add_outcome(serving_outcome& to, serving_outcome from, std::int64_t times) 
   to.recomputed_tokens += times * from.recomputed_tokens;
   to.swapped_tokens += times * from.swapped_tokens;
   to.requests_times_s += static_cast<double>(times) * from.requests_times_s;
+  to.steady_from_s = std::max(to.steady_from_s, from.steady_from_s);
+  to.steady_to_s = before == 0 ? from.steady_to_s : std::min(to.steady_to_s, from.steady_to_s);
   to.at_half = from.at_half;  // of loads that come by themselves, which are one case
   to.at_last = from.at_last;
 }

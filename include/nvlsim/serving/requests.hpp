@@ -39,9 +39,10 @@ struct image_settings {
   std::int64_t tokens_each = 0;
 };
 
-/// Shares of the requests, in order of arrival, that distributions and rates leave out.
+/// What distributions and rates cover.
 struct measured_part {
-  double warmup = 0, tail = 0;
+  double warmup = 0, tail = 0;  ///< shares of the requests, in order of arrival, that they leave out
+  bool steady = false;          ///< of a closed loop: only its steady part, as the run finds it
 };
 
 /// Latency limits, and the share of requests that must meet each.

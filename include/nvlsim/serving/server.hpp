@@ -133,6 +133,9 @@ struct serving_outcome {
     std::int64_t in_flight = 0;  ///< arrived but not finished
   };
   load_seen at_half, at_last;  ///< when half and when all requests have arrived
+  /// Of a closed loop: from when as many sessions as there are clients have ended, to when a client finds no further
+  /// one to begin. Negative if that never came.
+  double steady_from_s = -1, steady_to_s = -1;
 };
 
 /// The decisions of one server, in order of time. Whoever keeps the time calls `arrive`, `deliver` and
@@ -223,6 +226,7 @@ class server {
   std::int64_t traced_ = 0;
   std::int64_t waiting_ = 0, in_flight_ = 0;
   double counted_at_ = 0;
+  std::int64_t sessions_ended_ = 0;
   std::int64_t returning_ = 0;  ///< number of clients whose request has just ended
   std::vector<std::size_t> woken_;
   std::vector<std::pair<std::int32_t, double>>

@@ -58,25 +58,21 @@ TEST_CASE("Where no load keeps the objective, what the least one takes is said b
   CHECK(none.missed.find("of 1 us allowed, e2e ") != std::string::npos);
 }
 
-TEST_CASE("Highest rate of a short run is one that the server keeps up with") {
+TEST_CASE("Highest rate of a run that is too short is found by longer ones") {
   scenario s = small_scenario();
   auto& w = std::get<inference_workload>(s.workload);
-  w.requests = 10;                     // too few for a queue that shows
-  w.objective = {1000, {}, {}, 0.95};  // a limit that so few requests never reach
+  w.requests = 40;  // too few for a queue that shows
+  w.objective = {2, {}, {}, 0.95};
   const highest_load found = find_highest_load(s);
   REQUIRE(found.found);
   CHECK(found.bounded);
   const inference_metrics m =
       measure_inference(serve(s.platform, s.stack, s.model, found.workload), found.workload);
   CHECK(m.requests_per_s >= 0.9 * m.offered_requests_per_s.value_or(0));
-  CHECK(found.short_run);
-  CHECK(found.counted == Approx(8));
-  CHECK(found.few());
-  w.requests = 1;  // which any rate keeps
-  const highest_load any = find_highest_load(s);
-  REQUIRE(any.found);
-  CHECK_FALSE(any.bounded);
-  CHECK(any.load <= 1e9);
+  CHECK(found.workload.requests > 40);
+  CHECK_FALSE(found.short_run);
+  w.requests = 10'000;
+  CHECK(find_highest_load(s).load == Approx(found.load).epsilon(0.1));
 }
 
 TEST_CASE("Pareto study says that it leaves pools out") {

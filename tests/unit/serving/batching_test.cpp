@@ -1,6 +1,6 @@
 #include <algorithm>
-#include <map>
 #include <catch2/catch.hpp>
+#include <map>
 #include <random>
 
 #include "nvlsim/diagnostics/diagnostics.hpp"
