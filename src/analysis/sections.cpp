@@ -147,6 +147,27 @@ value use_breakdown(const serving_run& run, double gpus) {
   return out;
 }
 
+/// What each tier of KV caches gave, and the share of all prompt tokens that it saved.
+value tier_breakdown(const serving_run& run, const inference_workload& w) {
+  constexpr std::array names = {"cpu", "nvme", "pool"};
+  double prompts = 0, hits = 0, fetched = 0;
+  for (const request_record& q : run.outcome.requests) {
+    prompts += static_cast<double>(q.workers) * q.input;
+    hits += static_cast<double>(q.workers) * q.cached;
+    fetched += static_cast<double>(q.workers) * q.fetched;
+  }
+  value out{value::array{}};
+  const auto add = [&](const char* name, double tokens) {
+    value one{value::object{{"tier", name}, {"tokens", tokens}, {"hit_fraction", tokens / prompts}}};
+    out.items()->push_back(std::move(one));
+  };
+  add("hbm", hits - fetched);
+  for (std::size_t k = 0; k < run.outcome.tier_blocks.size(); ++k)
+    add(names[static_cast<std::size_t>(w.tiers[k].kind)],
+        static_cast<double>(run.outcome.tier_blocks[k] * run.prefix_tokens));
+  return out;
+}
+
 /// Status and notes of a load: whether it is steady, saturated, and meets its objective.
 void judge_load(result& r, const serving_run& run, const inference_workload& w, const inference_metrics& i) {
   const serving_outcome& o = run.outcome;
@@ -209,6 +230,7 @@ void add_inference_sections(result& r, const platform& p, const inference_worklo
   m.recomputed_tokens = o.recomputed_tokens;
   add_served(r, m);
   r.breakdown.set("mean_over_gpus", use_breakdown(run, gpus));
+  if (!o.tier_blocks.empty()) r.breakdown.set("cache_tiers", tier_breakdown(run, w));
   judge_load(r, run, w, m.seen);
 }
 

@@ -41,18 +41,27 @@ struct outbox {
   std::deque<std::pair<double, server::sending>> waiting;  ///< with the date from which each can go
 };
 
+/// Requests whose blocks a worker has yet to fetch from tiers.
+struct inbox {
+  sg4::SemaphorePtr work = sg4::Semaphore::create(0);
+  std::deque<std::pair<double, server::fetching>> waiting;
+};
+
 /// The actors of one server. Each tells its events and then yields, so that all events of a date are known before
 /// the first of them is handled, in the same order as in `serve_by_queue`.
 class server_actors {
  public:
   server_actors(const server_case& c, stage& on, std::size_t first_host)
       : server_(c.list, c.settings, c.price), on_(on), first_(first_host), desks_(server_.workers()),
-        outboxes_(server_.workers()), decoding_(static_cast<std::size_t>(c.settings.workers)) {}
+        outboxes_(server_.workers()), inboxes_(server_.workers()),
+        decoding_(static_cast<std::size_t>(c.settings.workers)), fetches_(!c.settings.tiers.empty()) {}
 
   void start() {
     guarded(on_.hosts[first_], "requests", [this] { bring_requests(); });
     for (std::size_t i = 0; i < desks_.size(); ++i) {
       guarded(on_.hosts[first_ + i], "worker " + std::to_string(i), [this, i] { work(i); });
+      if (fetches_)
+        guarded(on_.hosts[first_ + i], "tiers of worker " + std::to_string(i), [this, i] { fetch(i); });
       if (i >= decoding_)
         guarded(on_.hosts[first_ + i], "caches of worker " + std::to_string(i), [this, i] { send_caches(i); });
     }
@@ -118,6 +127,18 @@ class server_actors {
       happened({free, server_event::kind::delivery, cache.request});
     }
   }
+  void fetch(std::size_t i) {
+    double free = 0;
+    for (inbox& box = inboxes_[i];;) {
+      box.work->acquire();
+      const auto [ready, wanted] = box.waiting.front();
+      box.waiting.pop_front();
+      free = std::max(free, ready) + wanted.seconds;
+      on_.sleep_until(free);
+      happened({free, server_event::kind::fetch, wanted.request});
+    }
+  }
+
   engine::endpoints place(const server::sending& s) const {
     return {static_cast<std::int32_t>(first_ + s.from), static_cast<std::int32_t>(first_ + s.to)};
   }
@@ -147,6 +168,11 @@ class server_actors {
       outboxes_[c.from].waiting.emplace_back(now, c);
       outboxes_[c.from].work->release();
     }
+    for (const server::fetching& f : orders.fetches) {
+      ++busy_;
+      inboxes_[f.worker].waiting.emplace_back(now, f);
+      inboxes_[f.worker].work->release();
+    }
     if (server_.next_arrival() < expected_ || idle()) changed_->release();
     expected_ = server_.next_arrival();
   }
@@ -156,7 +182,9 @@ class server_actors {
   std::size_t first_;
   std::vector<desk> desks_;
   std::vector<outbox> outboxes_;
+  std::vector<inbox> inboxes_;
   std::size_t decoding_;
+  bool fetches_;
   std::vector<server_event> due_;
   std::int64_t busy_ = 0;  ///< iterations and transfers under way
   double expected_ = std::numeric_limits<double>::infinity();
@@ -188,7 +216,7 @@ served_cases serve_by_actors(const std::vector<server_case>& cases, const platfo
   std::size_t workers = 0, actors = 0;
   for (const server_case& c : cases) {
     workers += workers_of(c.settings);
-    actors += 1 + workers_of(c.settings) +
+    actors += 1 + workers_of(c.settings) * (c.settings.tiers.empty() ? 1 : 2) +
               static_cast<std::size_t>(c.settings.prefill ? c.settings.prefill->workers : 0);
   }
   const bool shared = options.network != fidelity::closed;

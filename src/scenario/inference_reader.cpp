@@ -10,6 +10,7 @@
 
 #include "nvlsim/units/units_text.hpp"
 
+#include "scenario/cache_tiers_reader.hpp"
 #include "scenario/lengths_reader.hpp"
 
 namespace nvlsim {
@@ -232,6 +233,7 @@ inference_workload read_inference_workload(config::reader& r, const checkpoint_s
   read_load(r.child("load"), w);
   if (auto slo = r.find_child("slo")) read_objective(std::move(*slo), w.objective);
   if (auto layout = r.find_child("layout")) read_layout(std::move(*layout), w);
+  w.tiers = read_cache_tiers(r);
   r.done();
   return w;
 }
@@ -335,6 +337,7 @@ value write_inference_workload(const inference_workload& w) {
   value out{value::object{{"kind", "inference"}, {"engine", written_engine(w)}, {"load", written_load(w)}}};
   if (w.objective.any()) out.set("slo", written_objective(w.objective));
   out.set("layout", written_layout(w));
+  if (!w.tiers.empty()) out.set("cache_tiers", write_cache_tiers(w.tiers));
   return out;
 }
 

@@ -33,9 +33,11 @@ std::uint32_t batch_scheduler::new_slot(std::int32_t request, std::int64_t input
   return i;
 }
 
-void batch_scheduler::submit(std::int32_t request, std::int64_t input, std::int64_t output, names prefixes) {
+void batch_scheduler::submit(std::int32_t request, std::int64_t input, std::int64_t output,
+                             const known_prompt& known) {
   const std::uint32_t i = new_slot(request, input, output);
-  slots_[i].prefixes = prefixes;
+  slots_[i].prefixes = known.prefixes;
+  slots_[i].fetched = known.fetched;
   give_rank(slots_[i]);
   incoming_.push_back(i);
   pending_ += input;
@@ -65,6 +67,8 @@ iteration batch_scheduler::step() {
   events_.returned.clear();
   events_.taken_over.clear();
   events_.recomputed_tokens = 0;
+  events_.computed.clear();
+  events_.evicted.clear();
   preempted_now_ = false;
   poll();
   iteration it;
@@ -198,9 +202,10 @@ std::int64_t batch_scheduler::cached_tokens(names prefixes, std::int64_t input) 
 bool batch_scheduler::admit(std::uint32_t i, const iteration& it, std::int64_t room) {
   slot& s = slots_[i];
   if (full() || refused_at_ == frees_) return false;
-  const std::int64_t hit = cached_tokens(s.prefixes, s.input);
+  const std::int64_t shared = cached_tokens(s.prefixes, s.input);
+  const std::int64_t hit = std::min(s.input - 1, shared + s.fetched);
   if (s.input - hit > std::min(room, rank_tokens_) && !may_cut(s, it)) return false;
-  s.shared = static_cast<std::uint32_t>(hit / limits_.prefix_tokens);
+  s.shared = static_cast<std::uint32_t>(shared / limits_.prefix_tokens);
   if (!take_memory(s, reservation(s))) {
     refused_at_ = frees_;
     return false;
@@ -209,6 +214,7 @@ bool batch_scheduler::admit(std::uint32_t i, const iteration& it, std::int64_t r
   promised_ += s.output;
   if (!s.resumes) --queued_[s.rank];
   s.done = hit;
+  s.fetched = 0;
   pending_ -= hit;
   if (!s.resumes) events_.admitted.emplace_back(s.request, hit);
   admitted_.emplace_back(i, s.life);
@@ -239,7 +245,7 @@ bool batch_scheduler::take_memory(slot& s, std::int64_t asked) {
 void batch_scheduler::evict_idle() {
   while (cache_.idle() > 0 && kv_tokens_ + static_cast<std::int64_t>(cache_.idle()) * limits_.prefix_tokens >
                                   limits_.kv_capacity_tokens)
-    cache_.evict();
+    events_.evicted.push_back(cache_.evict());
 }
 
 /// Makes computed whole blocks available to others. A shared block is held once for all its users.
@@ -250,6 +256,7 @@ void batch_scheduler::share_blocks(slot& s, std::int64_t tokens) {
   if (s.shared < whole) ++frees_;
   for (; s.shared < whole; ++s.shared) {
     const auto was = cache_.hold(s.prefixes[s.shared]);
+    if (was == prefix_cache::state::absent) events_.computed.push_back(s.prefixes[s.shared]);
     const std::int64_t given = std::min(s.own, limits_.prefix_tokens);
     s.own -= given;
     kv_tokens_ += (was == prefix_cache::state::held ? 0 : limits_.prefix_tokens) - given;

@@ -24,6 +24,11 @@ void add_prompt(iteration& it, std::int64_t take, std::int64_t done);
 class batch_scheduler {
  public:
   using names = std::span<const prefix_cache::name>;
+  /// What is known of a prompt before it is computed.
+  struct known_prompt {
+    names prefixes = {};       ///< of its blocks; must outlive the request
+    std::int64_t fetched = 0;  ///< tokens behind those in the prefix cache that have been fetched from elsewhere
+  };
   /// Events of an iteration, by request number.
   struct events {
     std::vector<std::pair<std::int32_t, std::int64_t>>
@@ -36,12 +41,15 @@ class batch_scheduler {
     std::vector<std::int32_t> returned;    ///< resumed after a preemption by swapping their cache back in
     std::vector<std::int32_t> taken_over;  ///< submitted with their cache; decode from this iteration on
     std::int64_t recomputed_tokens = 0;    ///< cached tokens dropped
+    std::vector<prefix_cache::name> computed, evicted;  ///< blocks that the prefix cache got and gave up
   };
 
   explicit batch_scheduler(const schedule_limits& limits);
 
-  /// Submits a request. `prefixes` must outlive it.
-  void submit(std::int32_t request, std::int64_t input, std::int64_t output, names prefixes = {});
+  void submit(std::int32_t request, std::int64_t input, std::int64_t output, const known_prompt& known);
+  void submit(std::int32_t request, std::int64_t input, std::int64_t output) {
+    submit(request, input, output, {});
+  }
   /// Submits a request with the cache of its prompt and its first token. It decodes as soon as there is room.
   void submit_cached(std::int32_t request, std::int64_t input, std::int64_t output);
   bool idle() const { return decodes_ == 0 && waiting_.empty() && incoming_.empty(); }
@@ -66,6 +74,7 @@ class batch_scheduler {
     std::int64_t input = 0;    ///< tokens to cache before it decodes: prompt, and output before a preemption
     std::int64_t output = 0;   ///< output tokens after that
     std::int64_t done = 0;     ///< cached tokens of `input`
+    std::int64_t fetched = 0;  ///< of a prompt that is not admitted yet
     std::int64_t own = 0;      ///< KV tokens not shared with others, in whole blocks
     std::uint32_t shared = 0;  ///< number of leading blocks held in the prefix cache
     std::uint32_t life = 0;    ///< incremented whenever the slot stops running
@@ -142,7 +151,7 @@ class batch_scheduler {
   std::map<std::size_t, std::vector<std::pair<std::uint32_t, std::uint32_t>>> by_iteration_;
   prefix_cache cache_;
   std::int64_t decodes_ = 0, inputs_ = 0, outputs_ = 0,
-               steps_ = 0;  ///< decoding sequences; their prompt tokens, outputs and steps so far
+               steps_ = 0;     ///< decoding sequences; their prompt tokens, outputs and steps so far
   std::int64_t promised_ = 0;  ///< outputs of prompts in progress
   double reserve_ = 1;         ///< share of tokens yet to come for which admission keeps room
   std::int64_t kv_tokens_ = 0, peak_kv_tokens_ = 0, pending_ = 0, swapped_out_ = 0;

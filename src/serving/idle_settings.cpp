@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "nvlsim/serving/pools.hpp"
+
 namespace nvlsim {
 namespace {
 
@@ -58,6 +60,8 @@ std::vector<std::string> idle_settings(const stack& s, const model& m, const inf
   for (const engine_field& f : engine_fields) idle(f.name, reason_to_idle(f, scopes));
   if (w.expert_weights && *w.expert_weights != w.weights && !has_routed_experts(m))
     idle("expert_weights", "the model has no experts");
+  if (!w.tiers.empty() && !settings_of(*s.inference, w.prefill_pool ? prefill_workload(w) : w).prefix_cache)
+    idle("cache_tiers", "prefix_cache is false");
   if (w.router != router_policy::round_robin && w.replicas * w.pp == 1) idle("router", "there is only one worker");
   return out;
 }

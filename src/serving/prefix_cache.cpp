@@ -49,11 +49,12 @@ bool prefix_cache::release(name n) {
   return true;
 }
 
-void prefix_cache::evict() {
+prefix_cache::name prefix_cache::evict() {
   const std::uint32_t i = oldest_;
   unlink(i);
   known_.erase(nodes_[i].id);
   unused_.push_back(i);
+  return nodes_[i].id;
 }
 
 }  // namespace nvlsim

@@ -20,8 +20,8 @@ class prefix_cache {
   state hold(name n);
   /// Releases a held block, which becomes idle with its last holder. Returns whether it became idle.
   bool release(name n);
-  /// Evicts the least recently used idle block. Requires one.
-  void evict();
+  /// Evicts the least recently used idle block and returns its name. Requires one.
+  name evict();
   std::size_t idle() const { return idle_; }
 
  private:

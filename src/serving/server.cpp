@@ -1,9 +1,12 @@
 #include "nvlsim/serving/server.hpp"
 
 #include <algorithm>
+#include <memory>
+#include <optional>
 
 #include "nvlsim/diagnostics/diagnostics.hpp"
 #include "serving/batch_scheduler.hpp"
+#include "serving/cache_tiers.hpp"
 
 namespace nvlsim {
 
@@ -11,6 +14,7 @@ struct server::worker : worker_state {
   worker(const schedule_limits& l, bool prompts_alone) : worker_state(l), prefills(prompts_alone) {}
 
   bool prefills;
+  std::optional<cache_tiers> tiers;
   std::int32_t kind = 0;
   double begin = 0;
   double last_decode = 0;  ///< end of the last iteration with decodes
@@ -29,6 +33,20 @@ server::server(const request_list& list, const server_settings& s, const iterati
     out_.workers[i].prefills = i >= decoding_;
     workers_.emplace_back(i < decoding_ ? s.worker : s.prefill->worker, i >= decoding_);
   }
+  std::vector<std::shared_ptr<block_store>> pools;  // by tier; none where each worker has its own
+  for (const tier_settings& tier : s.tiers) {
+    const auto blocks = static_cast<std::size_t>(tier.capacity_blocks);
+    pools.push_back(tier.shared ? std::make_shared<block_store>(blocks) : nullptr);
+  }
+  for (std::size_t i = s.prefill ? decoding_ : 0; i < workers_.size() && !s.tiers.empty(); ++i) {
+    std::vector<std::shared_ptr<block_store>> stores;
+    for (std::size_t k = 0; k < pools.size(); ++k)
+      stores.push_back(pools[k]
+                           ? pools[k]
+                           : std::make_shared<block_store>(static_cast<std::size_t>(s.tiers[k].capacity_blocks)));
+    workers_[i].tiers.emplace(s.tiers, std::move(stores));
+  }
+  out_.tier_blocks.resize(s.tiers.size());
   next_turn_.assign(n, -1);
   for (std::size_t i = 0; i < n; ++i) {
     const served_request& r = list.requests[i];
@@ -102,19 +120,50 @@ void server::submit(std::int32_t i, double t) {
     take_up(i, to);
   } else if (set_.prefill) {  // its output is the first token
     const std::size_t to = choose(r, router_policy::prefix_aware, decoding_, workers_.size());
-    workers_[to].scheduler.submit(i, r.input, 1, names_of(r));
     record(i).prompt_worker = static_cast<std::int32_t>(to);
-    hand(i, to);
-    ++waiting_;
+    prefill(i, to);
   } else {
-    const std::size_t to = choose(r, set_.router, 0, decoding_);
-    workers_[to].scheduler.submit(i, r.input, r.output, names_of(r));
-    hand(i, to);
-    ++waiting_;
+    prefill(i, choose(r, set_.router, 0, decoding_));
   }
   ++arrived_;
   if (arrived_ == (list_.requests.size() + 1) / 2) out_.at_half = {waiting_, in_flight_};
   if (arrived_ == list_.requests.size()) out_.at_last = {waiting_, in_flight_};
+}
+
+/// Tokens of a prompt that tiers have beyond those in HBM.
+std::int64_t server::fetchable(std::size_t to, const served_request& r) const {
+  const worker& w = workers_[to];
+  if (!w.tiers) return 0;
+  const std::int64_t block = set_.worker.prefix_tokens,
+                     here = w.scheduler.cached_tokens(names_of(r), r.input) / block;
+  const std::int64_t whole = std::min<std::int64_t>((r.input - 1) / block, r.prefixes);
+  const auto beyond = names_of(r).subspan(static_cast<std::size_t>(here), static_cast<std::size_t>(whole - here));
+  return static_cast<std::int64_t>(w.tiers->hits(beyond)) * block;
+}
+
+/// A worker gets a prompt, once what tiers have of it has been fetched.
+void server::prefill(std::int32_t i, std::size_t to) {
+  const served_request& r = request(i);
+  hand(i, to);
+  ++waiting_;
+  const std::int64_t tokens = fetchable(to, r);
+  if (tokens == 0) {
+    workers_[to].scheduler.submit(i, r.input, workers_[to].prefills ? 1 : r.output, {names_of(r), 0});
+    return;
+  }
+  const std::int64_t block = set_.worker.prefix_tokens,
+                     here = workers_[to].scheduler.cached_tokens(names_of(r), r.input) / block;
+  record(i).fetched = static_cast<std::int32_t>(tokens);
+  const auto names = names_of(r).subspan(static_cast<std::size_t>(here), static_cast<std::size_t>(tokens / block));
+  orders_.fetches.push_back({i, to, workers_[to].tiers->fetch(names, out_.tier_blocks)});
+}
+
+void server::fetched(std::int32_t i, double) {
+  const auto to = static_cast<std::size_t>(record(i).worker);
+  const served_request& r = request(i);
+  workers_[to].scheduler.submit(i, r.input, workers_[to].prefills ? 1 : r.output,
+                                {names_of(r), record(i).fetched});
+  if (!workers_[to].busy) woken_.push_back(to);
 }
 
 void server::deliver(std::int32_t i, double t) {
@@ -151,8 +200,9 @@ std::size_t server::choose(const served_request& r, router_policy how, std::size
   if (how == router_policy::round_robin) return first + turn++ % workers;
   return first + least_in_turn(workers, turn, [&](std::size_t i) {
            const worker& w = workers_[first + i];
-           return how == router_policy::least_loaded ? w.in_hand
-                                                     : w.load() - w.scheduler.cached_tokens(names_of(r), r.input);
+           return how == router_policy::least_loaded
+                      ? w.in_hand
+                      : w.load() - w.scheduler.cached_tokens(names_of(r), r.input) - fetchable(first + i, r);
          });
 }
 
@@ -163,6 +213,10 @@ void server::begin_iteration(std::size_t i, double t) {
   w.busy = true;
   w.kind = p.kind;
   w.begin = t;
+  if (w.tiers) {
+    for (const std::uint64_t n : w.scheduler.last().computed) w.tiers->computed(n);
+    for (const std::uint64_t n : w.scheduler.last().evicted) w.tiers->evicted(n);
+  }
   for (const auto& [q, cached] : w.scheduler.last().admitted) {
     record(q).cached = static_cast<std::int32_t>(cached);
     if (record(q).admitted_s >= 0) continue;  // readmitted after a preemption
@@ -286,6 +340,7 @@ void tell(server& s, std::vector<server_event> events) {
     for (; e != events.end() && e->at_s == now && e->what != server_event::kind::end; ++e) {
       came = true;
       if (e->what == server_event::kind::delivery) s.deliver(e->who, now);
+      else if (e->what == server_event::kind::fetch) s.fetched(e->who, now);
       else s.arrive(now);
     }
     if (came) s.begin_iterations(now);
@@ -300,22 +355,24 @@ serving_outcome play(const server_case& c) {
   using later = std::greater<>;
   server s(c.list, c.settings, c.price);
   std::priority_queue<server_event, std::vector<server_event>, later> agenda;  // ends and deliveries
-  std::vector<double> port_free(s.workers());
-  const auto obey = [&] {
+  std::vector<double> sends_free(s.workers()), fetches_free(s.workers());
+  const auto obey = [&](double now) {
     const server::orders orders = s.take_orders();
     for (const server::started& i : orders.iterations)
       agenda.push({i.end_s, server_event::kind::end, static_cast<std::int32_t>(i.worker)});
-    return orders.caches;
-  };
-  const auto send = [&](const std::vector<server::sending>& caches, double now) {
-    for (const server::sending& x : caches) {
-      double& free = port_free[x.from];
+    for (const server::sending& x : orders.caches) {
+      double& free = sends_free[x.from];
       free = std::max(free, now) + x.transfer.seconds;
       agenda.push({free, server_event::kind::delivery, x.request});
     }
+    for (const server::fetching& x : orders.fetches) {
+      double& free = fetches_free[x.worker];
+      free = std::max(free, now) + x.seconds;
+      agenda.push({free, server_event::kind::fetch, x.request});
+    }
   };
   s.open();
-  obey();
+  obey(0);
   for (;;) {
     const double coming = s.next_arrival();
     const double now = agenda.empty() ? coming : std::min(coming, agenda.top().at_s);
@@ -326,11 +383,11 @@ serving_outcome play(const server_case& c) {
       events.push_back(agenda.top());
       agenda.pop();
     };
-    while (!agenda.empty() && agenda.top().at_s == now && agenda.top().what == server_event::kind::delivery) pop();
+    while (!agenda.empty() && agenda.top().at_s == now && agenda.top().what != server_event::kind::end) pop();
     if (coming == now) events.push_back({now, server_event::kind::arrival, 0});
     if (events.empty()) pop();
     tell(s, std::move(events));
-    send(obey(), now);
+    obey(now);
   }
   return std::move(s).close();
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <tuple>
 
 #include "nvlsim/plan/part_facts.hpp"
@@ -73,11 +74,50 @@ void add_outcome(serving_outcome& to, serving_outcome from, std::int64_t times) 
   to.output_tokens += times * from.output_tokens;
   to.recomputed_tokens += times * from.recomputed_tokens;
   to.swapped_tokens += times * from.swapped_tokens;
+  to.tier_blocks.resize(from.tier_blocks.size());
+  for (std::size_t k = 0; k < from.tier_blocks.size(); ++k) to.tier_blocks[k] += times * from.tier_blocks[k];
   to.requests_times_s += static_cast<double>(times) * from.requests_times_s;
   to.steady_from_s = std::max(to.steady_from_s, from.steady_from_s);
   to.steady_to_s = before == 0 ? from.steady_to_s : std::min(to.steady_to_s, from.steady_to_s);
   to.at_half = from.at_half;  // of loads that come by themselves, which are one case
   to.at_last = from.at_last;
+}
+
+struct tier_store {
+  bytes capacity;  ///< of a worker's GPU; of a pool: in all
+  bandwidth rate;  ///< of one GPU
+};
+/// What a tier has and what is not said of it. A disk and a CPU are shared by the GPUs of their VM.
+tier_store store_of(const platform& p, const cache_tier& t, double host_copy_share) {
+  const double gpus = std::max(1, static_cast<int>(p.vm.gpus));
+  tier_store out;
+  switch (t.kind) {
+    case tier_kind::cpu:
+      out = {cpu_room(p), p.gpu.c2c * host_copy_share};
+      break;
+    case tier_kind::nvme:
+      out = {p.vm.nvme / gpus, p.vm.nvme_read / gpus};
+      break;
+    case tier_kind::pool:
+      out = {{}, p.fabric.nic_bandwidth};
+      break;
+  }
+  return {t.capacity.value_or(out.capacity), t.rate.value_or(out.rate)};
+}
+
+/// A tier without size or rate is none.
+std::vector<std::string> tier_reasons(const platform& p, const inference_workload& w) {
+  constexpr std::array names = {"cpu", "nvme", "pool"};
+  std::vector<std::string> out;
+  for (const cache_tier& t : w.tiers) {
+    const tier_store s = store_of(p, t, 1);
+    const char* const name = names[static_cast<std::size_t>(t.kind)];
+    if (!(s.capacity > bytes{}))
+      out.push_back(fmt::format("cache tier {}: {} states no size for it; give a capacity", name, p.name));
+    if (!(s.rate > bandwidth{}))
+      out.push_back(fmt::format("cache tier {}: {} states no rate for it; give a bandwidth", name, p.name));
+  }
+  return out;
 }
 
 /// A load with the servers that it needs.
@@ -134,7 +174,7 @@ class load_setup {
       refuse_many(run_.reasons, drawn.requests, shares_.empty() ? "" : " per replica");
     if (!run_.reasons.empty()) return false;
     list_ = generate_requests(drawn, case_.net.max_positions);
-    limits_.prefix_tokens = list_.prefix_tokens;
+    limits_.prefix_tokens = run_.prefix_tokens = list_.prefix_tokens;
     run_.reasons = request_reasons(case_.net, case_.workload, limits_, list_);
     return run_.reasons.empty();
   }
@@ -164,6 +204,26 @@ class load_setup {
             fmt::format("preemption swap: {} has no bandwidth between GPU and CPU (gpu/c2c)", p.name));
     }
     return run_.reasons.empty();
+  }
+
+  /// The tiers as a worker sees them: its GPUs fetch their parts of a block at the same time.
+  void add_tiers(server_settings& to) const {
+    const auto& [p, s, m, w] = case_;
+    const inference_workload pool = w.prefill_pool ? prefill_workload(w) : decodes_;
+    const serving_memory memory = w.prefill_pool ? memory_of(pool) : memory_;
+    const double block = static_cast<double>(list_.prefix_tokens);
+    for (const cache_tier& t : w.tiers) {
+      const tier_store store = store_of(p, t, s.inference->host_copy_share);
+      const double tokens = store.capacity / memory.kv_per_token;
+      tier_settings x;
+      x.shared = t.kind == tier_kind::pool;
+      x.capacity_blocks = static_cast<std::int64_t>(
+          (x.shared ? tokens / (pool.tp * pool.pp) : tokens * pool.attention_dp / pool.pp) / block);
+      x.block_s = (memory.kv_per_token * block / store.rate).base();
+      x.latency_s = t.latency.base();
+      x.write = t.write;
+      to.tiers.push_back(x);
+    }
   }
 
   void add_prompt_note() {
@@ -210,6 +270,7 @@ class load_setup {
     const std::int64_t decoding = std::int64_t{w.replicas} * w.pp;
     server_settings set = settings(decoding, w.load == load_kind::closed_loop ? w.concurrency : 0);
     set.prefill = prefill_;
+    if ((prefill_ ? prefill_->worker : limits_).settings.prefix_cache) add_tiers(set);
     std::vector<hardware_health> health;
     std::vector<std::size_t> hardware;
     for (std::int64_t i = 0; i < decoding + (prefill_ ? prefill_->workers : 0); ++i) {
@@ -250,6 +311,7 @@ serving_run serve(const platform& p, const stack& s, const model& m, const infer
   serving_run run;
   run.reasons = serving_problems(p, s, m, w);
   if (!s.inference) return run;
+  for (std::string& r : tier_reasons(p, w)) run.reasons.push_back(std::move(r));
   load_setup load({p, s, m, w}, options, run);
   if (run.reasons.empty()) load.play();
   return run;

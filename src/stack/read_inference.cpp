@@ -130,6 +130,7 @@ inference_profile read_inference(reader& r) {
   i.reserve = r.quantity<bytes>("reserve");
   if (r.has("kv_rule")) i.kv_rule = static_cast<kv_memory_rule>(r.one_of("kv_rule", kv_rules));
   i.kv_block_tokens = r.integer("kv_block_tokens", {1, 1024}).as<int>();
+  if (const auto x = r.find_number("host_copy_share", {1e-3, 1})) i.host_copy_share = *x;
   if (const value* c = r.raw("calibration")) i.calibration = calibration_of(*c);
   if (auto b = r.find_child("band")) {
     if (const auto x = b->find_number("tpot", config::non_negative)) i.band.tpot = *x;
@@ -181,6 +182,7 @@ value write_inference(const inference_profile& i) {
   f("reserve", i.reserve);
   f("kv_rule", i.kv_rule, kv_rules);
   f("kv_block_tokens", i.kv_block_tokens);
+  f("host_copy_share", i.host_copy_share);
   out.set("band", value::object{{"tpot", i.band.tpot}, {"ttft", i.band.ttft}, {"throughput", i.band.throughput}});
   return out;
 }

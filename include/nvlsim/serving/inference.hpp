@@ -75,7 +75,8 @@ struct inference_workload : rank_counts {
   /// Prompts are worked on by workers of their own.
   /// [docs/models-and-assumptions.md#disaggregation]
   std::optional<pool_layout> prefill_pool;
-  bool prompts_cached = false;  ///< decode workers only: requests arrive with the KV cache of their prompt
+  bool prompts_cached = false;    ///< decode workers only: requests arrive with the KV cache of their prompt
+  std::vector<cache_tier> tiers;  ///< of workers that prefill, the fastest first
   speculation drafts;
   std::vector<degradation> degraded;
   std::uint64_t seed = 1;

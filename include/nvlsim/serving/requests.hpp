@@ -39,6 +39,24 @@ struct image_settings {
   std::int64_t tokens_each = 0;
 };
 
+enum class cache_write {
+  through,  ///< a tier gets every block as it is computed
+  back      ///< a tier gets the blocks that the faster one gives up
+};
+enum class tier_kind {
+  cpu,   ///< memory of the CPUs beside a worker's GPUs
+  nvme,  ///< disks of its VMs
+  pool   ///< memory or storage that all workers share, over the fabric
+};
+/// A store of KV blocks beyond HBM. What is not given follows from the platform.
+struct cache_tier {
+  tier_kind kind = tier_kind::cpu;
+  std::optional<bytes> capacity;  ///< of a worker's GPU; of a pool: in all
+  std::optional<bandwidth> rate;  ///< of one GPU
+  seconds latency;                ///< before the first byte
+  cache_write write = cache_write::through;
+};
+
 /// What distributions and rates cover.
 struct measured_part {
   double warmup = 0, tail = 0;  ///< shares of the requests, in order of arrival, that they leave out

@@ -24,7 +24,8 @@ namespace nvlsim {
 struct request_record {
   double arrival_s = -1, admitted_s = -1, first_token_s = -1, last_token_s = -1;
   std::int32_t input = 0, output = 0;
-  std::int32_t cached = 0;   ///< prompt tokens found in the prefix cache
+  std::int32_t cached = 0;   ///< prompt tokens found in the prefix cache, or fetched from a tier
+  std::int32_t fetched = 0;  ///< of those, from tiers
   std::int32_t worker = -1;  ///< worker that decodes
   std::int32_t preemptions = 0;
   std::int32_t workers = 1;  ///< number of equal workers that it represents
@@ -89,6 +90,14 @@ struct prefill_settings {
   std::function<cache_transfer(std::int64_t tokens, std::size_t from, std::size_t to)> transfer;
 };
 
+/// A store of KV blocks beyond HBM, as one worker sees it.
+struct tier_settings {
+  std::int64_t capacity_blocks = 0;   ///< of one worker, or of all if `shared`
+  double block_s = 0, latency_s = 0;  ///< to fetch a block, and once for each request
+  cache_write write = cache_write::back;
+  bool shared = false;  ///< one store for all workers
+};
+
 struct server_settings {
   schedule_limits worker;
   std::int64_t workers = 1;
@@ -97,7 +106,10 @@ struct server_settings {
   /// With prefill workers, a request goes to the one with the fewest tokens to compute. When its prompt is done,
   /// its cache goes to the decode worker with the fewest unfinished requests.
   std::optional<prefill_settings> prefill;
-  bool prompts_cached = false;   ///< requests arrive with their KV caches
+  bool prompts_cached = false;  ///< requests arrive with their KV caches
+  /// Of workers that prefill, the fastest first. A request that finds more of its prompt there than in HBM has it
+  /// fetched before the worker takes it up. A worker fetches for one request at a time.
+  std::vector<tier_settings> tiers;
   bool keep_iterations = false;  ///< keeps all iterations, not only the first
 };
 
@@ -127,14 +139,15 @@ struct serving_outcome {
   std::int64_t prompt_tokens = 0;  ///< computed, including recomputed ones
   std::int64_t output_tokens = 0;
   std::int64_t recomputed_tokens = 0, swapped_tokens = 0;
-  double requests_times_s = 0;  ///< integral of the requests in flight over time
+  std::vector<std::int64_t> tier_blocks;  ///< fetched, by tier
+  double requests_times_s = 0;            ///< integral of the requests in flight over time
   struct load_seen {
     std::int64_t waiting = 0;    ///< not yet admitted by a worker: requests, prompts and delivered caches
     std::int64_t in_flight = 0;  ///< arrived but not finished
   };
   load_seen at_half, at_last;  ///< when half and when all requests have arrived
-  /// Of a closed loop: from when as many sessions as there are clients have ended, to when a client finds no further
-  /// one to begin. Negative if that never came.
+  /// Of a closed loop: from when as many sessions as there are clients have ended, to when a client finds no
+  /// further one to begin. Negative if that never came.
   double steady_from_s = -1, steady_to_s = -1;
 };
 
@@ -153,9 +166,16 @@ class server {
     std::size_t from, to;
     cache_transfer transfer;
   };
+  /// Blocks of a prompt to fetch from tiers. Each worker fetches for one request at a time, in order.
+  struct fetching {
+    std::int32_t request;
+    std::size_t worker;
+    double seconds;
+  };
   struct orders {
     std::vector<started> iterations;
     std::vector<sending> caches;
+    std::vector<fetching> fetches;
   };
 
   /// `list`, `settings` and `price` must outlive it.
@@ -171,6 +191,8 @@ class server {
   double next_arrival();
   /// Requests come that arrive by `t`.
   void arrive(double t);
+  /// What a request had in tiers is there.
+  void fetched(std::int32_t request, double t);
   /// The KV cache of a request arrives.
   void deliver(std::int32_t request, double t);
   /// Idle workers with work begin.
@@ -201,6 +223,9 @@ class server {
   void begin_session(double t);
   void count_in_flight(double t, std::int64_t change);
   void submit(std::int32_t i, double t);
+  void prefill(std::int32_t i, std::size_t to);
+  void send_cache(std::int32_t q, std::size_t from, double t);
+  std::int64_t fetchable(std::size_t worker, const served_request& r) const;
   void take_up(std::int32_t i, std::size_t to);
   void hand(std::int32_t i, std::size_t to);
   std::size_t choose(const served_request& r, router_policy how, std::size_t first, std::size_t end);
@@ -209,7 +234,6 @@ class server {
   void add_gap(double gap, std::int64_t count);
   double held_since(std::int32_t q);
   void add_samples(std::size_t i, double t);
-  void send_cache(std::int32_t q, std::size_t from, double t);
   void finish(std::int32_t q, double t);
 
   const request_list& list_;
@@ -233,10 +257,10 @@ class server {
       held_up_;  ///< preempted requests, with the time of their last token
 };
 
-/// What happens at one server at a date. At equal dates caches arrive first, then requests, then iterations end,
-/// by the number of the worker.
+/// What happens at one server at a date. At equal dates caches arrive first, then what was fetched, then requests,
+/// and iterations end last, by the number of the worker.
 struct server_event {
-  enum class kind { delivery, arrival, end };
+  enum class kind { delivery, fetch, arrival, end };
   double at_s;
   kind what;
   std::int32_t who;  ///< request, or worker

@@ -30,6 +30,7 @@ struct serving_run {
   memory_report memory;
   front_end_costs front_end;  ///< zero if the engine is called in process
   std::int64_t kv_capacity_tokens = 0;
+  std::int64_t prefix_tokens = 0;    ///< of a block that requests share
   std::int64_t activities = 0;       ///< of SimGrid
   std::vector<std::string> reasons;  ///< why it cannot run; empty when it can
   std::vector<std::string> notes;

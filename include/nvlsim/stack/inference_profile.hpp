@@ -101,6 +101,7 @@ struct inference_profile : engine_costs {
   kv_memory_rule kv_rule = kv_memory_rule::of_rest;
   constant<bytes> reserve;  ///< GPU memory that neither weights nor cache can use
   constant<int> kv_block_tokens = 32;
+  constant<double> host_copy_share = 1;  ///< of the rate between GPU and CPU that copies of KV blocks reach
   error_widths band;
   serving_calibration calibration;
 

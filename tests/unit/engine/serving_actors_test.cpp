@@ -49,6 +49,8 @@ server_case random_case(std::uint64_t seed) {
     s.prefill = prefill_settings{s.worker, 1 + one_of(2), [](std::int64_t tokens, std::size_t, std::size_t) {
                                    return cache_transfer{1.003e-6 * static_cast<double>(tokens), nullptr};
                                  }};
+  if (one_of(2) == 0)
+    s.tiers = {{40, 1.07e-4, 1e-5, cache_write::back, false}, {400, 3.1e-4, 1e-4, cache_write::through, true}};
   out.price = by_content;
   return out;
 }

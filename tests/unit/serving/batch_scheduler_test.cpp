@@ -177,18 +177,18 @@ TEST_CASE("Worker computes only what its prefix cache lacks") {
   l.prefix_tokens = 32;
   batch_scheduler one(l);
   const std::vector<prefix_cache::name> first = {1, 2, 3, 4}, second = {1, 2, 9, 10};
-  one.submit(0, 130, 3, first);
+  one.submit(0, 130, 3, {first, 0});
   CHECK(one.step().prompt_tokens == 130);
   CHECK(one.cached_tokens(second, 128) == 64);
   CHECK(one.cached_tokens(first, 128) == 96);  // the last token is computed anew, and its block with it
-  one.submit(1, 130, 3, second);
+  one.submit(1, 130, 3, {second, 0});
   const iteration it = one.step();
   CHECK(it.prompt_tokens == 66);
   CHECK(it.prompt_pairs == 130.0 * 131 / 2 - 64.0 * 65 / 2);
   CHECK(one.last().admitted.front() == std::pair<std::int32_t, std::int64_t>(1, 64));
   while (!one.idle()) one.step();
   CHECK(one.kv_tokens() == 0);
-  one.submit(2, 130, 1, first);
+  one.submit(2, 130, 1, {first, 0});
   CHECK(one.step().prompt_tokens == 2);  // kept after its request has gone
 }
 
@@ -198,7 +198,7 @@ TEST_CASE("Worker gives up cached blocks used longest ago when requests need the
   l.prefix_tokens = 32;
   batch_scheduler one(l);
   const auto serve = [&](std::int32_t i, const std::vector<prefix_cache::name>& names) {
-    one.submit(i, 97, 1, names);
+    one.submit(i, 97, 1, {names, 0});
     const std::int64_t computed = one.step().prompt_tokens;
     CHECK(one.idle());
     return computed;
