@@ -12,21 +12,26 @@ void add_indexer(layer_slice& s, double from, double key_width, double hidden) {
   if (s.spec.index_heads == 0) return;
   const auto heads = static_cast<double>(s.spec.index_heads), dim = static_cast<double>(s.spec.index_dim);
   s.before_attention.push_back({"indexer queries", weight_role::attention, heads * dim, from});
-  s.before_attention.push_back({"indexer keys", weight_role::attention, key_width + heads, hidden});
+  // Grouped heads choose blocks by their best score, without a weight per head.
+  const double weights = s.spec.attention == attention_kind::grouped_query ? 0 : heads;
+  s.before_attention.push_back({"indexer keys", weight_role::attention, key_width + weights, hidden});
 }
 
 void add_attention(layer_slice& s, double hidden, double tp) {
   const layer_spec& l = s.spec;
   if (l.attention == attention_kind::grouped_query) {
-    const double gate = l.attention_gate ? s.heads * s.head_dim : 0;
-    s.before_attention.push_back({"qkv", weight_role::attention, s.qkv_width() + gate, hidden});
-    s.after_attention.push_back({"attn out", weight_role::attention, hidden, s.heads * s.head_dim});
+    const std::int64_t of_head = l.kv_heads > 0 ? projected_kv(l) / l.kv_heads : 0;
+    const double kv = s.kv_heads * static_cast<double>(of_head), gate = static_cast<double>(gate_width(l)) / tp;
+    s.before_attention.push_back({"qkv", weight_role::attention, s.heads * s.head_dim + kv + gate, hidden});
+    add_indexer(s, hidden, static_cast<double>(l.index_dim), hidden);
+    s.after_attention.push_back({"attn out", weight_role::attention, hidden, s.heads * s.value_dim()});
   } else if (l.attention == attention_kind::mla) {
     const mla_spec& a = l.mla;
     const auto latent = static_cast<double>(a.kv_lora_rank), rope = static_cast<double>(a.qk_rope_dim);
     const auto nope = static_cast<double>(a.qk_nope_dim), value = static_cast<double>(a.v_head_dim);
     const auto query = static_cast<double>(a.q_lora_rank);
-    s.before_attention.push_back({"latents", weight_role::attention, query + latent + rope, hidden});
+    const double gate = static_cast<double>(gate_width(l)) / tp;
+    s.before_attention.push_back({"latents", weight_role::attention, query + latent + rope + gate, hidden});
     s.before_attention.push_back(
         {"queries", weight_role::attention, s.heads * (nope + rope), query > 0 ? query : hidden});
     s.before_attention.push_back({"absorption", weight_role::attention, s.heads * (nope + value), latent});
@@ -37,10 +42,10 @@ void add_attention(layer_slice& s, double hidden, double tp) {
     const auto rank = static_cast<double>(c.q_lora_rank), groups = static_cast<double>(c.o_groups),
                o_rank = static_cast<double>(c.o_lora_rank);
     const double overlap = l.sparse_keys > 0 ? 2 : 1;  // the blocks of an indexer overlap
-    const double pooled = c.ratio > 0 ? 2 * s.head_dim * overlap : 0;
+    const double pooled = c.ratio > 1 && l.kv == kv_source::own ? 2 * s.head_dim * overlap : 0;
     s.before_attention.push_back({"latents", weight_role::attention, rank + s.head_dim + pooled, hidden});
     s.before_attention.push_back({"queries", weight_role::attention, s.heads * s.head_dim, rank});
-    add_indexer(s, rank, 2 * static_cast<double>(l.index_dim) * overlap, hidden);
+    add_indexer(s, rank, c.ratio > 1 ? 2 * static_cast<double>(l.index_dim) * overlap : 0, hidden);
     s.after_attention.push_back({"attn out down", weight_role::attention, groups / tp * o_rank,
                                  static_cast<double>(l.heads) * s.head_dim / groups});
     s.after_attention.push_back({"attn out", weight_role::attention, hidden, groups / tp * o_rank});
@@ -54,13 +59,21 @@ void add_attention(layer_slice& s, double hidden, double tp) {
     const scan_spec& r = l.scan;
     const auto keys = static_cast<double>(r.key_heads * r.state) / tp,
                values = static_cast<double>(r.heads * r.head_dim) / tp;
-    s.before_attention.push_back({"qkv", weight_role::attention, 2 * keys + 2 * values, hidden});
+    const auto rank = static_cast<double>(r.gate_rank);
+    s.before_attention.push_back(
+        {"qkv", weight_role::attention, 2 * keys + (rank > 0 ? values + 2 * rank : 2 * values), hidden});
+    if (rank > 0) s.before_attention.push_back({"gates", weight_role::attention, 2 * values, rank});
     s.after_attention.push_back({"attn out", weight_role::attention, hidden, values});
   }
 }
 
 void add_mlp(layer_slice& s, double hidden, rank_layout r) {
   const layer_spec& l = s.spec;
+  if (l.layer_input > 0) {
+    const auto input = static_cast<double>(l.layer_input);
+    s.after_attention.push_back({"layer input", weight_role::dense, 2 * input, hidden});
+    s.after_attention.push_back({"layer input out", weight_role::dense, hidden, input});
+  }
   if (s.ffn > 0) {
     s.after_attention.push_back({"mlp up", weight_role::dense, s.up_width(), hidden});
     s.after_attention.push_back({"mlp down", weight_role::dense, hidden, s.ffn});
@@ -101,10 +114,12 @@ double layer_slice::gemm_weights(double hidden) const {
 double layer_slice::kv_values() const {
   if (spec.attention == attention_kind::mla)
     return static_cast<double>(spec.mla.kv_lora_rank + spec.mla.qk_rope_dim + spec.index_dim);
+  const bool own = spec.kv != kv_source::shared;
   if (spec.attention == attention_kind::compressed && spec.compressed.ratio > 0)
-    return (head_dim + static_cast<double>(spec.index_dim)) / static_cast<double>(spec.compressed.ratio);
+    return ((own ? head_dim : 0) + static_cast<double>(spec.index_dim)) /
+           static_cast<double>(spec.compressed.ratio);
   if (spec.attention != attention_kind::grouped_query) return 0;
-  return 2 * kv_heads * head_dim;
+  return (own ? kv_heads * (head_dim + value_dim()) : 0) + static_cast<double>(spec.index_dim);
 }
 
 std::vector<layer_slice> slice_layers(const model& m, rank_layout r) {

@@ -15,14 +15,16 @@ double kv_elements(const layer_spec& l, std::int64_t tokens) {
   const auto all = static_cast<double>(tokens);
   const auto kept = static_cast<double>(l.window > 0 ? std::min(tokens, l.window) : tokens);
   const auto d = static_cast<double>(l.head_dim), index_key = static_cast<double>(l.index_dim);
+  const bool shared = l.kv == kv_source::shared;
   switch (l.attention) {
     case attention_kind::grouped_query:
-      return kept * 2 * static_cast<double>(l.kv_heads) * d;
+      return (shared ? 0 : kept * static_cast<double>(l.kv_heads * (l.head_dim + value_dim(l)))) + all * index_key;
     case attention_kind::mla:
       return kept * static_cast<double>(l.mla.kv_lora_rank + l.mla.qk_rope_dim) + all * index_key;
     case attention_kind::compressed:
-      return kept * d +
-             (l.compressed.ratio > 0 ? all * (d + index_key) / static_cast<double>(l.compressed.ratio) : 0);
+      return kept * d + (l.compressed.ratio > 0
+                             ? all * ((shared ? 0 : d) + index_key) / static_cast<double>(l.compressed.ratio)
+                             : 0);
     case attention_kind::linear:
     case attention_kind::mamba:
     case attention_kind::none:
@@ -49,6 +51,7 @@ std::int64_t layer_parameters(const model& m, const layer_spec& l) {
 parameter_parts parameters_by_part(const model& m) {
   parameter_parts p;
   p.embedding = m.vocab * m.hidden;
+  p.tables = m.lookup_tables;
   p.output = m.tied_embeddings ? 0 : m.vocab * m.hidden;
   p.norms = m.hidden;
   for (const layer_spec& l : m.layers) {
@@ -63,13 +66,19 @@ parameter_parts parameters_by_part(const model& m) {
 
 std::int64_t parameters(const model& m) {
   const parameter_parts p = parameters_by_part(m);
-  return p.embedding + p.attention + p.mlp + p.experts + p.router + p.norms + p.output;
+  return p.embedding + p.tables + p.attention + p.mlp + p.experts + p.router + p.norms + p.output;
 }
 
 std::int64_t active_parameters(const model& m) {
-  std::int64_t active = parameters(m);
+  std::int64_t active = parameters(m) - m.lookup_tables;
   for (const layer_spec& l : m.layers) active -= skipped_experts(m, l);
   return active;
+}
+
+std::int64_t tower_parameters(const model& m) {
+  std::int64_t all = 0;
+  for (const tower_spec& t : m.towers) all += t.parameters;
+  return all;
 }
 
 std::int64_t mtp_parameters(const model& m) {

@@ -36,7 +36,7 @@ const value::array* read_list(const model_file& f, const char* key) {
 }
 
 checked read_expert_count(const model_file& f) {
-  constexpr std::array names = {"n_routed_experts", "num_experts", "num_local_experts"};
+  constexpr std::array names = {"n_routed_experts", "num_experts", "num_local_experts", "moe_num_experts"};
   checked found;
   const char* used = nullptr;
   for (const char* name : names) {
@@ -47,8 +47,8 @@ checked read_expert_count(const model_file& f) {
     if (!used) found = here, used = name;
   }
   if (!used)
-    f.r.fail("",
-             fmt::format("required member \"{}\" is missing (nor \"{}\", \"{}\")", names[0], names[1], names[2]));
+    f.r.fail("", fmt::format("required member \"{}\" is missing (nor \"{}\", \"{}\", \"{}\")", names[0], names[1],
+                             names[2], names[3]));
   return found;
 }
 
@@ -69,6 +69,11 @@ const spelling& hugging_face_derived() {
   return names;
 }
 
+std::int64_t read_or(const model_file& f, const config::key& k, std::int64_t otherwise,
+                     config::range<std::int64_t> bounds) {
+  return otherwise > 0 ? f.r.integer_or(k, otherwise, bounds) : f.r.integer(k, bounds);
+}
+
 checked read_integer(const model_file& f, const config::key& k, config::range<std::int64_t> bounds) {
   const std::size_t before = f.problems.sorted().size();
   const std::int64_t v = f.r.integer(k, bounds);
@@ -82,19 +87,26 @@ void read_heads(const model_file& f, const spelling& s, checked hidden, layer_sp
   l.head_dim = read_head_dim(f, s, hidden, heads);
 }
 
-outline read_sizes(const model_file& f, const spelling& s) {
+outline read_sizes(const model_file& f, const spelling& s, const dimension_defaults& d) {
   outline o;
   o.layers = read_integer(f, s.layers, layer_range);
   o.hidden = read_integer(f, s.hidden, hidden_range);
   o.m.hidden = o.hidden.value;
-  o.m.vocab = f.r.integer("vocab_size", vocab_range);
-  o.m.max_positions = f.r.find_integer("max_position_embeddings", positions_range).value_or(0);
+  o.m.vocab = read_or(f, "vocab_size", d.vocab, vocab_range);
+  o.m.max_positions = d.positions > 0 ? f.r.integer_or("max_position_embeddings", d.positions, positions_range)
+                                      : f.r.find_integer("max_position_embeddings", positions_range).value_or(0);
   return o;
 }
 
-outline read_outline(const model_file& f, const spelling& s) {
-  outline o = read_sizes(f, s);
-  read_heads(f, s, o.hidden, o.layer);
+outline read_outline(const model_file& f, const spelling& s, const dimension_defaults& d) {
+  outline o = read_sizes(f, s, d);
+  if (d.heads > 0) {
+    o.layer.heads = f.r.integer_or(s.heads, d.heads, head_range);
+    o.layer.kv_heads = f.r.integer_or(s.kv_heads, d.kv_heads, head_range);
+    o.layer.head_dim = f.r.integer_or(s.head_dim, d.head_dim, head_range);
+  } else {
+    read_heads(f, s, o.hidden, o.layer);
+  }
   return o;
 }
 
@@ -105,7 +117,9 @@ bool read_tied(const model_file& f, bool otherwise) {
 
 moe_spec read_experts(const model_file& f, const char* width) {
   moe_spec e;
-  const checked count = read_expert_count(f), chosen = read_integer(f, "num_experts_per_tok", expert_range);
+  static const config::key top_k = {"num_experts_per_tok",
+                                    {"num_experts_per_token", "top_k_experts", "moe_top_k", "moe_k"}};
+  const checked count = read_expert_count(f), chosen = read_integer(f, top_k, expert_range);
   if (count.sound && chosen.sound && chosen.value > count.value)
     f.r.fail("num_experts_per_tok", fmt::format("{} is more than the {} experts", chosen.value, count.value));
   e.experts = count.value;
@@ -138,6 +152,30 @@ std::vector<std::size_t> read_names(const model_file& f, const char* key,
   if (out.size() == static_cast<std::size_t>(layers.value)) return out;
   f.r.fail(key, fmt::format("has {} elements for {} layers", out.size(), layers.value));
   return {};
+}
+
+std::vector<bool> read_sliding(const model_file& f, checked layers, std::int64_t full_every) {
+  constexpr std::array<std::string_view, 2> names = {"full_attention", "sliding_attention"};
+  std::vector<bool> out;
+  for (const std::size_t name : read_names(f, "layer_types", names, layers)) out.push_back(name == 1);
+  if (full_every > 0) {
+    static const config::key pattern = {"sliding_window_pattern", {"_sliding_window_pattern"}};
+    const std::int64_t every = f.r.integer_or(pattern, full_every, layer_range);
+    for (std::int64_t i = std::ssize(out); i < layers.value; ++i) out.push_back((i + 1) % every != 0);
+  }
+  return out;
+}
+
+std::vector<bool> read_digits(const model_file& f, const char* key, checked layers) {
+  const value* v = f.r.has(key) ? f.r.raw(key) : nullptr;
+  if (!v || !v->items()) return {};
+  const auto digits = read_integers(f, key, {0, 1});
+  const auto n = static_cast<std::size_t>(layers.value);
+  if (layers.sound && !digits.empty() && digits.size() != n)
+    f.r.fail(key, fmt::format("has {} elements for {} layers", digits.size(), n));
+  std::vector<bool> out(n, true);
+  for (std::size_t i = 0; i < std::min(n, digits.size()); ++i) out[i] = digits[i] == 1;
+  return out;
 }
 
 std::vector<std::int64_t> read_integers(const model_file& f, const char* key, config::range<std::int64_t> bounds) {

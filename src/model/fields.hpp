@@ -38,6 +38,9 @@ struct checked {
   std::int64_t value = 0;
   bool sound = false;
 };
+/// An integer, which is required if there is no default (0).
+std::int64_t read_or(const model_file& f, const config::key& k, std::int64_t otherwise,
+                     config::range<std::int64_t> bounds);
 checked read_integer(const model_file& f, const config::key& k, config::range<std::int64_t> bounds);
 
 /// The names of the dimensions in a form of model file.
@@ -47,6 +50,11 @@ struct spelling {
 };
 const spelling& hugging_face();          ///< all dimensions are required
 const spelling& hugging_face_derived();  ///< like the config of Llama
+
+/// Values of absent members, where the published files rely on them; 0: the member is required.
+struct dimension_defaults {
+  std::int64_t heads = 0, kv_heads = 0, head_dim = 0, ffn = 0, vocab = 0, positions = 0;
+};
 
 /// The common dimensions of transformers files. `layer` has its attention; the reader of the family adds the MLP.
 struct outline {
@@ -58,11 +66,11 @@ struct outline {
   void repeat() { m.layers.assign(static_cast<std::size_t>(layers.value), layer); }
 };
 /// Layers, hidden size, vocabulary and the longest sequence.
-outline read_sizes(const model_file& f, const spelling& s);
+outline read_sizes(const model_file& f, const spelling& s, const dimension_defaults& d = {});
 /// Heads, KV heads and head size of attention over `hidden`.
 void read_heads(const model_file& f, const spelling& s, checked hidden, layer_spec& l);
 /// Sizes and heads.
-outline read_outline(const model_file& f, const spelling& s);
+outline read_outline(const model_file& f, const spelling& s, const dimension_defaults& d = {});
 
 /// In a composite config, this is outside the text_config.
 bool read_tied(const model_file& f, bool otherwise = false);
@@ -75,6 +83,10 @@ void read_mtp(const model_file& f, const char* count, model& m, std::vector<laye
 /// One name per layer, as indices into `allowed`. Empty if the member is absent, or wrong, which is reported.
 std::vector<std::size_t> read_names(const model_file& f, const char* key,
                                     std::span<const std::string_view> allowed, checked layers);
+/// Whether a layer slides a window, from `layer_types`; without it all but every `full_every`-th do, or (0) empty.
+std::vector<bool> read_sliding(const model_file& f, checked layers, std::int64_t full_every);
+/// Which layers have routed experts, from a list of 0 and 1. Empty if the member is absent or no list.
+std::vector<bool> read_digits(const model_file& f, const char* key, checked layers);
 /// The integers of a list. Empty if the member is absent, or wrong, which is reported.
 std::vector<std::int64_t> read_integers(const model_file& f, const char* key, config::range<std::int64_t> bounds);
 

@@ -41,7 +41,7 @@ double mean_keys(const layer_spec& l, const attended& a) {
 double pair_cost(const layer_spec& l) {
   if (l.attention == attention_kind::mla)
     return static_cast<double>(l.heads * (l.mla.qk_nope_dim + l.mla.qk_rope_dim + l.mla.v_head_dim));
-  return 2 * static_cast<double>(query_width(l));
+  return static_cast<double>(query_width(l) + l.heads * value_dim(l));
 }
 
 /// Multiply-adds of the mixer without its projections.

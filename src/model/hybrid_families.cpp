@@ -114,7 +114,74 @@ layer_spec nemotron_layer(const model_file& f, std::size_t kind) {
   return l;
 }
 
+/// Kimi's delta attention: a decay per element of the key, from projections as wide as a head.
+layer_spec kda_layer(const model_file& f, const layer_spec& full) {
+  layer_spec l;
+  l.attention = attention_kind::linear;
+  l.ffn_hidden = full.ffn_hidden;
+  l.moe = full.moe;
+  l.scan.chunk = delta_chunk;
+  config::reader r = f.r.child("linear_attn_config");
+  l.scan.heads = l.scan.key_heads = r.integer("num_heads", head_range);
+  l.scan.head_dim = l.scan.state = l.scan.gate_rank = r.integer("head_dim", head_range);
+  l.scan.conv_kernel = r.integer_or("short_conv_kernel_size", default_kernel, head_range);
+  return l;
+}
+
+/// Latent attention where `full` says so, elsewhere delta attention.
+model kda_model(const model_file& f, outline o, const std::vector<bool>& full) {
+  moe_spec e = read_deepseek_experts(f);
+  e.latent = f.r.find_integer("routed_expert_hidden_size", hidden_range).value_or(0);
+  o.layer.attention_gate = f.r.boolean_or("mla_use_output_gate", false);
+  model m = routed_model(f, o, e, deepseek_routing(f, o.layers));
+  for (std::size_t i = 0; i < m.layers.size(); ++i)
+    if (i < full.size() && !full[i]) m.layers[i] = kda_layer(f, m.layers[i]);
+  return m;
+}
+
 }  // namespace
+
+model read_kimi_linear(const model_file& f) {
+  outline o = read_sizes(f, hugging_face());
+  read_latent_attention(f, o.layer);
+  std::vector<bool> full(static_cast<std::size_t>(o.layers.value), false);
+  config::reader r = f.r.child("linear_attn_config");  // counts layers from 1
+  for (const std::int64_t i : read_integers({f.root, r, f.problems}, "full_attn_layers", {1, o.layers.value}))
+    full[static_cast<std::size_t>(i - 1)] = true;
+  return kda_model(f, std::move(o), full);
+}
+
+model read_glm5_next(const model_file& f) {
+  constexpr std::array<std::string_view, 2> names = {"linear_attention", "deepseek_sparse_attention"};
+  outline o = read_sizes(f, hugging_face());
+  read_latent_attention(f, o.layer);
+  read_indexer(f, o.layer);
+  o.m.residual_streams = f.r.integer_or("hc_mult", 1, group_range);
+  const layer_spec latent = o.layer;
+  std::vector<bool> full;
+  for (const std::size_t name : read_names(f, "layer_types", names, o.layers)) full.push_back(name == 1);
+  if (!f.r.has("layer_types")) f.r.fail("", "required member \"layer_types\" is missing");
+  model m = kda_model(f, std::move(o), full);
+  layer_spec predicting = latent;
+  predicting.moe = m.layers.back().moe;
+  read_mtp(f, "num_nextn_predict_layers", m, {predicting});
+  return m;
+}
+
+// A table of n-grams, and an indexer in full layers. The mixing of residual streams is not counted.
+model read_qwen4(const model_file& f) {
+  outline o = read_qwen3_5_attention(f);
+  o.layer.moe = read_experts(f, "moe_intermediate_size");
+  o.layer.moe.shared_ffn = f.r.integer_or("shared_expert_intermediate_size", 0, {0, ffn_range.high});
+  o.layer.index_heads = f.r.integer("indexer_n_heads", head_range);
+  o.layer.index_dim = f.r.integer("indexer_head_dim", head_range);
+  o.layer.sparse_keys = f.r.integer("indexer_budget", positions_range);
+  o.m.residual_streams = f.r.integer_or("hc_count", 1, group_range);
+  const std::int64_t base = f.r.integer_or("ngram_vocab_size_base", 0, {0, std::int64_t{1} << 36});
+  const std::int64_t width = f.r.integer_or("ple_embed_dim", 0, {0, hidden_range.high});
+  o.m.lookup_tables = base * width * std::ssize(read_integers(f, "ple_layer_ids", {0, layer_range.high}));
+  return read_qwen3_5_layers(f, std::move(o));
+}
 
 model read_qwen3_5(const model_file& f) {
   outline o = read_qwen3_5_attention(f);

@@ -7,10 +7,6 @@
 #include "model/families.hpp"
 
 namespace nvlsim {
-namespace {
-
-constexpr std::int64_t indexed_ratio =
-    4;  // DeepSeek-V4 chooses among keys where it pools four, its overlapping blocks
 
 void read_latent_attention(const model_file& f, layer_spec& l) {
   l.attention = attention_kind::mla;
@@ -18,7 +14,7 @@ void read_latent_attention(const model_file& f, layer_spec& l) {
   l.mla.q_lora_rank = f.r.find_integer("q_lora_rank", rank_range).value_or(0);
   l.mla.kv_lora_rank = f.r.integer("kv_lora_rank", rank_range);
   l.mla.qk_nope_dim = f.r.integer("qk_nope_head_dim", head_range);
-  l.mla.qk_rope_dim = f.r.integer("qk_rope_head_dim", head_range);
+  l.mla.qk_rope_dim = f.r.integer("qk_rope_head_dim", {0, head_range.high});
   l.mla.v_head_dim = f.r.integer("v_head_dim", head_range);
   l.head_dim = l.mla.qk_nope_dim + l.mla.qk_rope_dim;
 }
@@ -31,7 +27,8 @@ void read_indexer(const model_file& f, layer_spec& l) {
 
 moe_spec read_deepseek_experts(const model_file& f) {
   moe_spec e = read_experts(f, "moe_intermediate_size");
-  e.shared_ffn = e.expert_ffn * f.r.integer_or("n_shared_experts", 0, shared_range);
+  static const config::key shared = {"n_shared_experts", {"num_shared_experts"}};
+  e.shared_ffn = e.expert_ffn * f.r.integer_or(shared, 0, shared_range);
   static const std::array<std::string, 3> methods = {"greedy", "group_limited_greedy",
                                                      "noaux_tc"};  // of DeepSeek-V2 and V3
   e.balanced_by_bias = f.r.one_of_or("topk_method", methods, 2) == 2;
@@ -44,10 +41,16 @@ std::vector<bool> deepseek_routing(const model_file& f, checked layers) {
   std::vector<bool> out;
   for (const std::size_t name : read_names(f, "mlp_layer_types", names, layers)) out.push_back(name == 1);
   const std::int64_t dense = f.r.integer_or("first_k_dense_replace", 0, {0, layer_range.high});
+  if (const auto digits = read_digits(f, "moe_layer_freq", layers); !digits.empty()) return digits;
   const std::int64_t every = f.r.integer_or("moe_layer_freq", 1, layer_range);
   for (std::int64_t i = std::ssize(out); i < layers.value; ++i) out.push_back(i >= dense && i % every == 0);
   return out;
 }
+
+namespace {
+
+constexpr std::int64_t indexed_ratio =
+    4;  // DeepSeek-V4 chooses among keys where it pools four, its overlapping blocks
 
 outline read_deepseek(const model_file& f, bool sparse) {
   outline o = read_sizes(f, hugging_face());
@@ -83,7 +86,9 @@ model read_deepseek_v32(const model_file& f) {
   return o.m;
 }
 
-model read_deepseek_v4(const model_file& f) {
+namespace {
+
+outline read_compressed(const model_file& f) {
   outline o = read_sizes(f, hugging_face());
   layer_spec& l = o.layer;
   l.attention = attention_kind::compressed;
@@ -98,14 +103,58 @@ model read_deepseek_v4(const model_file& f) {
   l.moe = read_deepseek_experts(f);
   o.m.tied_embeddings = read_tied(f);
   o.m.residual_streams = f.r.integer_or("hc_mult", 1, group_range);
-  const auto ratios = read_integers(f, "compress_ratios", {0, head_range.high});
-  const auto layers = static_cast<std::size_t>(o.layers.value);
+  return o;
+}
+
+/// The ratio of each layer; the list may continue with those of prediction modules.
+std::vector<std::int64_t> read_ratios(const model_file& f, checked layers) {
+  auto ratios = read_integers(f, "compress_ratios", {0, head_range.high});
+  const auto n = static_cast<std::size_t>(layers.value);
   if (!f.r.has("compress_ratios")) f.r.fail("", "required member \"compress_ratios\" is missing");
-  else if (o.layers.sound && ratios.size() < layers)
-    f.r.fail("compress_ratios", fmt::format("has {} elements for {} layers", ratios.size(), layers));
-  for (std::size_t i = 0; i < layers; ++i) o.m.layers.push_back(with_ratio(l, i < ratios.size() ? ratios[i] : 0));
-  // The list continues with the layers of multi-token prediction.
-  read_mtp(f, "num_nextn_predict_layers", o.m, {with_ratio(l, layers < ratios.size() ? ratios[layers] : 0)});
+  else if (layers.sound && ratios.size() < n)
+    f.r.fail("compress_ratios", fmt::format("has {} elements for {} layers", ratios.size(), n));
+  ratios.resize(std::max(ratios.size(), n + 1));
+  return ratios;
+}
+
+bool contains(const std::vector<std::int64_t>& list, std::int64_t i) {
+  return std::find(list.begin(), list.end(), i) != list.end();
+}
+
+}  // namespace
+
+model read_deepseek_v4(const model_file& f) {
+  outline o = read_compressed(f);
+  const auto ratios = read_ratios(f, o.layers);
+  const auto layers = static_cast<std::size_t>(o.layers.value);
+  for (std::size_t i = 0; i < layers; ++i) o.m.layers.push_back(with_ratio(o.layer, ratios[i]));
+  read_mtp(f, "num_nextn_predict_layers", o.m, {with_ratio(o.layer, ratios[layers])});
+  return o.m;
+}
+
+// Pooled keys, and choices of them, come from a few layers; tables of n-grams add to the hidden state; the
+// predicting layers have fewer experts. Candidates of blocks, which narrow a choice, are not modelled.
+model read_deepseek_v41(const model_file& f) {
+  outline o = read_compressed(f);
+  const auto ratios = read_ratios(f, o.layers);
+  constexpr config::range<std::int64_t> ids{0, layer_range.high};
+  const auto keys = read_integers(f, "kv_source_layer_ids", ids);
+  const auto choices = read_integers(f, "index_source_layer_ids", ids);
+  for (std::int64_t i = 0; i < o.layers.value; ++i) {
+    layer_spec l = o.layer;
+    l.compressed.ratio = ratios[static_cast<std::size_t>(i)];
+    if (l.compressed.ratio == 0) l.sparse_keys = 0;
+    else if (!keys.empty() && !contains(keys, i)) l.kv = kv_source::shared;
+    if (l.compressed.ratio == 0 || (!choices.empty() && !contains(choices, i))) l.index_heads = l.index_dim = 0;
+    o.m.layers.push_back(l);
+  }
+  constexpr config::range<std::int64_t> rows{1, std::int64_t{1} << 36};
+  const std::int64_t width = f.r.integer_or("engram_head_dim", 0, {0, head_range.high});
+  for (const std::int64_t n : read_integers(f, "engram_num_embeddings", rows)) o.m.lookup_tables += n * width;
+  layer_spec predicting = with_ratio(o.layer, 0);
+  predicting.moe.experts = f.r.integer_or("dspark_n_routed_experts", o.layer.moe.experts, expert_range);
+  predicting.moe.top_k = f.r.integer_or("dspark_num_experts_per_tok", o.layer.moe.top_k, expert_range);
+  read_mtp(f, "num_nextn_predict_layers", o.m, {predicting});
   return o.m;
 }
 

@@ -49,18 +49,11 @@ moe_spec read_routed(const model_file& f) {
 
 /// The layers with routed experts: every n-th, beginning with the first, or one digit per layer.
 std::vector<bool> read_routing(const model_file& f, checked layers) {
+  std::vector<bool> out = read_digits(f, "moe_layer_freq", layers);
+  if (!out.empty()) return out;
   const auto n = static_cast<std::size_t>(layers.value);
-  const value* freq = f.r.has("moe_layer_freq") ? f.r.raw("moe_layer_freq") : nullptr;
-  std::vector<bool> out(n, true);
-  if (freq && freq->items()) {
-    const auto digits = read_integers(f, "moe_layer_freq", {0, 1});
-    if (layers.sound && !digits.empty() && digits.size() != n)
-      f.r.fail("moe_layer_freq", fmt::format("has {} elements for {} layers", digits.size(), n));
-    for (std::size_t i = 0; i < std::min(n, digits.size()); ++i) out[i] = digits[i] == 1;
-    return out;
-  }
   const auto every = static_cast<std::size_t>(f.r.integer_or("moe_layer_freq", 1, layer_range));
-  for (std::size_t i = 0; i < n; ++i) out[i] = i % every == 0;
+  for (std::size_t i = 0; i < n; ++i) out.push_back(i % every == 0);
   return out;
 }
 

@@ -6,8 +6,7 @@ namespace {
 std::int64_t matrices(const layer_spec& l) { return l.gated_mlp ? 3 : 2; }
 
 std::int64_t grouped_query_projections(const model& m, const layer_spec& l) {
-  const std::int64_t gate = l.attention_gate ? query_width(l) : 0;
-  return m.hidden * (2 * query_width(l) + 2 * l.kv_heads * l.head_dim + gate);
+  return m.hidden * (query_width(l) + projected_kv(l) + gate_width(l) + l.heads * value_dim(l));
 }
 
 std::int64_t mla_projections(const model& m, const layer_spec& l) {
@@ -16,13 +15,13 @@ std::int64_t mla_projections(const model& m, const layer_spec& l) {
   const std::int64_t to_queries = a.q_lora_rank > 0 ? a.q_lora_rank * (m.hidden + queries) : m.hidden * queries;
   const std::int64_t to_keys_and_values =
       m.hidden * (a.kv_lora_rank + a.qk_rope_dim) + a.kv_lora_rank * l.heads * (a.qk_nope_dim + a.v_head_dim);
-  return to_queries + to_keys_and_values + l.heads * a.v_head_dim * m.hidden;
+  return to_queries + to_keys_and_values + (l.heads * a.v_head_dim + gate_width(l)) * m.hidden;
 }
 
 /// Two projections, of values and of their gate. With an indexer, blocks overlap and the projections are twice as
 /// wide.
 std::int64_t compressor_projections(const model& m, const layer_spec& l, std::int64_t width) {
-  if (l.compressed.ratio == 0) return 0;
+  if (l.compressed.ratio <= 1) return 0;
   return 2 * m.hidden * width * (l.sparse_keys > 0 ? 2 : 1);
 }
 
@@ -30,7 +29,9 @@ std::int64_t compressed_projections(const model& m, const layer_spec& l) {
   const compressed_spec& c = l.compressed;
   const std::int64_t to_queries = c.q_lora_rank * (m.hidden + query_width(l));
   const std::int64_t output = query_width(l) * c.o_lora_rank + c.o_groups * c.o_lora_rank * m.hidden;
-  return to_queries + m.hidden * l.head_dim + output + compressor_projections(m, l, l.head_dim);
+  const std::int64_t keys = m.hidden * l.head_dim;
+  if (l.kv == kv_source::shared) return to_queries + keys + output;
+  return to_queries + keys + output + compressor_projections(m, l, l.head_dim);
 }
 
 /// Queries, keys and head weights.
@@ -39,11 +40,17 @@ std::int64_t indexer_projections(const model& m, const layer_spec& l) {
   const bool compressed = l.attention == attention_kind::compressed;
   const std::int64_t rank = compressed ? l.compressed.q_lora_rank : l.mla.q_lora_rank;
   const std::int64_t keys = compressed ? compressor_projections(m, l, l.index_dim) : m.hidden * l.index_dim;
-  return (rank > 0 ? rank : m.hidden) * l.index_heads * l.index_dim + keys + m.hidden * l.index_heads;
+  // Grouped heads choose whole blocks by their best score, without a weight per head.
+  const std::int64_t weights = l.attention == attention_kind::grouped_query ? 0 : m.hidden * l.index_heads;
+  return (rank > 0 ? rank : m.hidden) * l.index_heads * l.index_dim + keys + weights;
 }
 
-/// Queries and keys, values and their output gate, and two scalars per head; then the output.
+/// Queries and keys, values and their output gate, and two scalars per head; then the output. With vectors of
+/// decay, they and the output gate have a low rank.
 std::int64_t linear_projections(const model& m, const scan_spec& s) {
+  if (s.gate_rank > 0)
+    return m.hidden * (2 * s.key_heads * s.state + 2 * scan_width(s) + s.heads) +
+           2 * s.gate_rank * (m.hidden + scan_width(s));
   return m.hidden * (2 * s.key_heads * s.state + 2 * scan_width(s) + 2 * s.heads + scan_width(s));
 }
 
@@ -81,6 +88,26 @@ std::int64_t mixer_norms(const layer_spec& l) {
 }  // namespace
 
 std::int64_t query_width(const layer_spec& l) { return l.heads * l.head_dim; }
+std::int64_t value_dim(const layer_spec& l) { return l.v_head_dim > 0 ? l.v_head_dim : l.head_dim; }
+
+std::int64_t projected_kv(const layer_spec& l) {
+  switch (l.kv) {
+    case kv_source::shared:
+      return 0;
+    case kv_source::keys_are_values:
+      return l.kv_heads * l.head_dim;
+    case kv_source::own:
+      break;
+  }
+  return l.kv_heads * (l.head_dim + value_dim(l));
+}
+
+std::int64_t gate_width(const layer_spec& l) {
+  if (l.head_gate) return l.heads;
+  if (!l.attention_gate) return 0;
+  return l.attention == attention_kind::mla ? l.heads * l.mla.v_head_dim : query_width(l);
+}
+
 std::int64_t scan_width(const scan_spec& s) { return s.heads * s.head_dim; }
 
 std::int64_t mixer_projections(const model& m, const layer_spec& l) {
@@ -98,7 +125,7 @@ std::int64_t mixer_projections(const model& m, const layer_spec& l) {
     case attention_kind::grouped_query:
       break;
   }
-  return grouped_query_projections(m, l);
+  return grouped_query_projections(m, l) + indexer_projections(m, l);
 }
 
 std::int64_t convolution_weights(const layer_spec& l) {
@@ -116,12 +143,15 @@ std::int64_t rank_norm_weights(const layer_spec& l) {
 
 std::int64_t norm_weights(const model& m, const layer_spec& l) {
   const int blocks = (l.attention != attention_kind::none ? 1 : 0) + (l.routed() || l.ffn_hidden > 0 ? 1 : 0);
-  return blocks * m.hidden + mixer_norms(l);
+  const std::int64_t inputs = l.layer_input > 0 ? m.hidden : 0;
+  return (l.post_norms ? 2 : 1) * blocks * m.hidden + inputs + mixer_norms(l);
 }
 
 std::int64_t mlp_weights(const model& m, const layer_spec& l) {
-  if (!l.routed()) return matrices(l) * m.hidden * l.ffn_hidden;
-  return matrices(l) * m.hidden * l.moe.shared_ffn + 2 * m.hidden * l.moe.latent;
+  // The input of a layer is projected from the embedding, gated from the hidden state and projected to it.
+  const std::int64_t inputs = 3 * m.hidden * l.layer_input;
+  if (!l.routed()) return inputs + matrices(l) * m.hidden * l.ffn_hidden;
+  return inputs + matrices(l) * m.hidden * l.moe.shared_ffn + 2 * m.hidden * l.moe.latent;
 }
 
 std::int64_t router_weights(const model& m, const layer_spec& l) { return m.hidden * l.moe.experts; }

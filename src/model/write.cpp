@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <array>
+#include <iterator>
 
 #include "nvlsim/model/load.hpp"
 
@@ -43,6 +45,11 @@ value written_layer(const layer_spec& l) {
                                   l.attention_gate,
                                   l.biased_clamped_activation};
   for (const std::int64_t n : numbers) out.items()->emplace_back(n);
+  // Parts of later architectures, only where there are any.
+  const std::int64_t later[] = {l.v_head_dim, static_cast<int>(l.kv), l.head_gate,
+                                l.post_norms, l.layer_input,          l.scan.gate_rank};
+  if (std::any_of(std::begin(later), std::end(later), [](std::int64_t n) { return n != 0; }))
+    for (const std::int64_t n : later) out.items()->emplace_back(n);
   return out;
 }
 
@@ -65,6 +72,8 @@ value content_of(const model& m) {
   out.set("layers", written_layers(m.layers));
   out.set("mtp_layers", m.mtp_layers);
   out.set("mtp_block", written_layers(m.mtp_block));
+  if (m.lookup_tables > 0) out.set("lookup_tables", m.lookup_tables);
+  for (const tower_spec& t : m.towers) out.set(t.name + "_tower", t.parameters);
   for (const auto& [part, format] : {std::pair{"weights", m.checkpoint.weights},
                                      {"attention_weights", m.checkpoint.attention_weights},
                                      {"expert_weights", m.checkpoint.expert_weights},

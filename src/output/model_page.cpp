@@ -49,8 +49,8 @@ std::vector<layer_group> kinds_of(const std::vector<layer_spec>& layers) {
 /// Parameter counts by part. They add up to the total.
 std::vector<std::pair<std::string_view, std::int64_t>> parts_of(const model& m) {
   const parameter_parts p = parameters_by_part(m);
-  return {{"embedding", p.embedding}, {"attention", p.attention}, {"mlp", p.mlp},      {"experts", p.experts},
-          {"router", p.router},       {"norms", p.norms},         {"output", p.output}};
+  return {{"embedding", p.embedding}, {"tables", p.tables}, {"attention", p.attention}, {"mlp", p.mlp},
+          {"experts", p.experts},     {"router", p.router}, {"norms", p.norms},         {"output", p.output}};
 }
 
 /// Formats 8030261248 as "8,030,261,248".
@@ -119,7 +119,7 @@ rows layer_rows(const model& m) {
     const auto number = [](std::int64_t n) { return n > 0 ? std::to_string(n) : std::string("-"); };
     out.push_back({std::to_string(count),
                    fmt::format("{}{}{}", name_of(l.attention), l.qk_norm != qk_norm_kind::none ? ", norm" : "",
-                               l.attention_gate ? ", gate" : ""),
+                               gate_width(l) > 0 ? ", gate" : ""),
                    number(scans(l) ? l.scan.heads : l.heads), number(l.kv_heads),
                    number(scans(l) ? l.scan.head_dim : l.head_dim), keys_of(l), mlp_of(l)});
   }
@@ -150,10 +150,14 @@ rows parameter_rows(const model& m) {
   };
   const bool routed = parameters_by_part(m).experts > 0;
   for (const auto& [part, count] : parts_of(m))
-    if (routed || (part != "experts" && part != "router")) add(part, count);
+    if ((routed || (part != "experts" && part != "router")) && (count > 0 || part != "tables")) add(part, count);
   add("total", parameters(m));
   if (routed) add("active per token", active_parameters(m));
   if (m.mtp_layers > 0) add("prediction, additional", mtp_parameters(m));
+  for (const tower_spec& t : m.towers) {
+    if (t.parameters > 0) add(fmt::format("{} tower, additional", t.name), t.parameters);
+    else out.push_back({fmt::format("{} tower, additional", t.name), "left out", "sizes not stated"});
+  }
   return out;
 }
 
@@ -226,11 +230,14 @@ value layer_json(const layer_group& g) {
                             {"num_key_value_heads", l.kv_heads},
                             {"head_dim", l.head_dim},
                             {"qk_norm", l.qk_norm != qk_norm_kind::none},
-                            {"attention_gate", l.attention_gate},
+                            {"attention_gate", l.attention_gate || l.head_gate},
                             {"sliding_window", l.window},
                             {"index_topk", l.sparse_keys},
                             {"index_n_heads", l.index_heads},
                             {"index_head_dim", l.index_dim}};
+  if (l.v_head_dim > 0) out.set("v_head_dim", l.v_head_dim);
+  if (l.kv != kv_source::own) out.set("keys_and_values", l.kv == kv_source::shared ? "shared" : "keys are values");
+  if (l.layer_input > 0) out.set("layer_input_size", l.layer_input);
   if (l.attention == attention_kind::mla)
     out.set("latent", value::object{{"q_lora_rank", l.mla.q_lora_rank},
                                     {"kv_lora_rank", l.mla.kv_lora_rank},
@@ -300,6 +307,8 @@ value model_json(const model& m) {
   counts.emplace_back("total", parameters(m));
   counts.emplace_back("active", active_parameters(m));
   counts.emplace_back("mtp", mtp_parameters(m));
+  for (const tower_spec& t : m.towers)
+    counts.emplace_back(t.name + "_tower", t.parameters > 0 ? value{t.parameters} : value{});
   for (const precision p : shown_precisions) {
     weights.emplace_back(name(p), weight_bytes(m, p));
     kv.emplace_back(name(p), kv_bytes_per_token(m, p));

@@ -389,7 +389,7 @@ time_and_energy iteration_costs::prefill_attention(const layer_slice& l, const i
                           .heads = l.heads,
                           .kv_heads = latent ? l.heads : l.kv_heads,
                           .qk_dim = latent ? static_cast<double>(a.qk_nope_dim + a.qk_rope_dim) : l.head_dim,
-                          .v_dim = latent ? static_cast<double>(a.v_head_dim) : l.head_dim,
+                          .v_dim = latent ? static_cast<double>(a.v_head_dim) : l.value_dim(),
                           .queries = queries,
                           .pairs = pairs,
                           .fp8 = fp8};
@@ -455,17 +455,20 @@ time_and_energy iteration_costs::decode_attention(const layer_slice& l, const it
   if (it.decodes <= 0) return {};
   if (l.spec.attention == attention_kind::compressed)
     return compressed_decode(l, it.decodes, it.context / it.decodes);
-  if (l.kv_values() <= 0) return {};
-  double context = it.context / it.decodes;
+  if (l.scans() || l.spec.attention == attention_kind::none) return {};
+  const double whole = it.context / it.decodes;
+  double context = whole;
   if (l.spec.window > 0) context = std::min(context, static_cast<double>(l.spec.window));
   if (l.spec.attention == attention_kind::mla) return latent_decode(l, it.decodes, context);
+  if (l.spec.sparse_keys > 0) context = std::min(context, static_cast<double>(l.spec.sparse_keys));
   const decode_shape s{.batch = it.decodes,
                        .context = context,
                        .heads = l.heads,
                        .kv_heads = l.kv_heads,
-                       .head_dim = l.head_dim,
+                       .head_dim = (l.head_dim + l.value_dim()) / 2,
                        .kv_element_bytes = bytes_per_element(workload_.kv_cache)};
-  const kernel_cost c = decode_attention_cost(platform_.gpu, decode_, s);
+  kernel_cost c = decode_attention_cost(platform_.gpu, decode_, s);
+  if (l.spec.index_heads > 0) add_scores_read(c, l.spec, s, whole);
   time_and_energy out = timed(precision::bf16, c);
   out.facts = facts_of(platform_.gpu, c, s);
   return out;

@@ -49,9 +49,15 @@ memory_item weights_item(const model& m, const inference_workload& w, const std:
 memory_item vocabulary_weights(const model& m, const inference_workload& w) {
   const parameter_parts parts = parameters_by_part(m);
   const double count = static_cast<double>(parts.embedding + parts.output) / w.tp;
-  return {"vocabulary_weights", bytes::from_base(bf16_bytes * count),
-          fmt::format("2 B (bf16) x {:.4g} G embedding{} weights / TP {}", count * w.tp / 1e9,
-                      parts.output > 0 ? " and LM head" : " (shared with the LM head)", w.tp)};
+  // Tables of n-grams are published in 8 bits where the weights are narrower. [assumed for other checkpoints]
+  const double element = std::clamp(bytes_per_element(w.weights), 1.0, bf16_bytes);
+  const double tables = static_cast<double>(parts.tables) / w.tp;
+  return {"vocabulary_weights", bytes::from_base(bf16_bytes * count + element * tables),
+          fmt::format("2 B (bf16) x {:.4g} G embedding{} weights / TP {}{}", count * w.tp / 1e9,
+                      parts.output > 0 ? " and LM head" : " (shared with the LM head)", w.tp,
+                      tables > 0 ? fmt::format(" + {:g} B x {:.4g} G table weights / TP {}", element,
+                                               tables * w.tp / 1e9, w.tp)
+                                 : "")};
 }
 
 // Live at once: the residual stream and its normalised copy, with either Q, K, V and the attention output or the

@@ -105,8 +105,9 @@ void operator_list::norm(double n) {
   // several streams, gradients are read and written together with the values. [assumed]
   const double forward = elementwise_bytes("norm") + residual_bytes_;
   const bool one_stream = residual_bytes_ == elementwise_bytes("residual");
-  stream("norm", n * hidden * forward, workload.recompute.layernorm,
-         one_stream ? (elementwise_bytes("norm") + 2 + residual_bytes_) / forward : 1.5);
+  const double after = layer.post_norms ? elementwise_bytes("norm") : 0;
+  stream("norm", n * hidden * (forward + after), workload.recompute.layernorm,
+         one_stream ? (elementwise_bytes("norm") + 2 + after + residual_bytes_) / (forward + after) : 1.5);
 }
 
 token_counts tokens_of(const training_workload& w) {
@@ -142,6 +143,11 @@ std::vector<layer_operator> layer_operators(const model& m, const layer_spec& l,
                                             double unfused_activation_passes) {
   operator_list o(m, l, w);
   add_mixer(o);
+  if (l.layer_input > 0) {
+    const double t = o.tokens.sharded, input = real(l.layer_input);
+    o.linear("input.gate", {t, 2 * input, o.hidden});  // and its projection from the embedding
+    o.linear("input.out", {t, o.hidden, input});
+  }
   const recompute_spec& r = w.recompute;
   if (l.routed()) {
     experts(o, unfused_activation_passes);

@@ -31,6 +31,9 @@ void scores(operator_list& o, double qk, double v, double kv_heads) {
     const double n = real(one.length);
     pairs += one.share * causal_pairs(n, o.layer.window > 0 ? std::min(real(o.layer.window), n) : n);
   }
+  // Grouped heads with an indexer attend to the chosen keys.
+  if (o.layer.attention == attention_kind::grouped_query && attends_sparsely(o.layer, o.workload.seq_length))
+    pairs = std::min(pairs, length * keys_of(o.layer, length).pooled);
   a.shape.pairs = pairs / parts;  // balanced over context-parallel ranks
   a.shape.fp8 = o.workload.fp8_attention;
 }
@@ -48,22 +51,24 @@ void indexer(operator_list& o, double rank, double key_width) {
   const layer_spec& l = o.layer;
   if (l.index_heads == 0) return;
   const double heads = real(l.index_heads), dim = real(l.index_dim), t = o.tokens.sharded;
+  const double weights = l.attention == attention_kind::grouped_query ? 0 : heads;
   const mean_keys k = keys_of(l, sequence(o));
   o.linear("indexer.q", {t, heads * dim, rank});
-  o.linear("indexer.kw", {t, key_width + heads, o.hidden});
+  o.linear("indexer.kw", {t, key_width + weights, o.hidden});
   layer_operator& i = o.add(layer_operator::type::indexer, "indexer", false);
   i.index = {t, heads, dim, k.scored, k.pooled, o.workload.fp8_attention};
 }
 
 void grouped_query(operator_list& o) {
   const layer_spec& l = o.layer;
-  const double t = o.tokens.whole, q = real(l.heads * l.head_dim), kv = real(l.kv_heads * l.head_dim);
-  const double gate = l.attention_gate ? q : 0;
-  o.linear("qkv", {t, (q + gate + 2 * kv) / o.tp, o.hidden});
-  o.stream("rotary", t * (q + kv) / o.tp * compute::elementwise_bytes("rotary"), false, 1);
-  scores(o, real(l.head_dim), real(l.head_dim), real(l.kv_heads));
-  if (l.attention_gate) o.stream("attention.gate", 3 * 2 * t * q / o.tp, false, 5.0 / 3);
-  o.linear("attention.out", {t, o.hidden, q / o.tp});
+  const double t = o.tokens.whole, q = real(l.heads * l.head_dim), v = real(l.heads * value_dim(l));
+  const double kv = real(projected_kv(l)), gate = real(gate_width(l));
+  o.linear("qkv", {t, (q + gate + kv) / o.tp, o.hidden});
+  o.stream("rotary", t * (q + kv / 2) / o.tp * compute::elementwise_bytes("rotary"), false, 1);
+  if (l.index_heads > 0 && attends_sparsely(l, o.workload.seq_length)) indexer(o, o.hidden, real(l.index_dim));
+  scores(o, real(l.head_dim), real(value_dim(l)), real(l.kv_heads));
+  if (gate > 0) o.stream("attention.gate", 3 * 2 * t * v / o.tp, false, 5.0 / 3);
+  o.linear("attention.out", {t, o.hidden, v / o.tp});
 }
 
 void latent(operator_list& o) {
@@ -73,6 +78,8 @@ void latent(operator_list& o) {
   const double v = real(a.v_head_dim), heads = real(o.layer.heads) / o.tp, t = o.tokens.whole,
                q_in = ql > 0 ? ql : o.hidden;
   const bool up = o.workload.recompute.mla_up_proj;
+  const double gate = real(gate_width(o.layer)) / o.tp;
+  if (gate > 0) o.linear("mla.gate", {t, gate, o.hidden});
   o.linear("mla.down", {o.tokens.sharded, ql + kl + rope, o.hidden});
   o.linear("mla.q_up", {t, heads * (nope + rope), q_in}, up);
   if (attends_sparsely(o.layer, o.workload.seq_length)) {
@@ -87,6 +94,7 @@ void latent(operator_list& o) {
     o.stream("rotary", 2 * t * heads * (3 * (nope + rope) + 2 * v) + 4 * o.tokens.sharded * (ql + kl), up, 1);
     scores(o, nope + rope, v, real(o.layer.heads));
   }
+  if (gate > 0) o.stream("attention.gate", 3 * 2 * t * gate, false, 5.0 / 3);
   o.linear("attention.out", {t, o.hidden, heads * v});
 }
 
@@ -95,13 +103,13 @@ void compressed(operator_list& o) {
   const compressed_spec& c = l.compressed;
   const double t = o.tokens.whole, shared = o.tokens.sharded, dim = real(l.head_dim), heads = real(l.heads) / o.tp;
   const double overlap = l.sparse_keys > 0 ? 2 : 1, groups = real(c.o_groups), rank = real(c.q_lora_rank);
-  const double pooled = c.ratio > 0 ? 2 * dim * overlap : 0,
-               index_pooled = l.index_heads > 0 ? 2 * real(l.index_dim) * overlap : 0;
+  const double pooled = c.ratio > 1 && l.kv == kv_source::own ? 2 * dim * overlap : 0,
+               index_pooled = l.index_heads > 0 && c.ratio > 1 ? 2 * real(l.index_dim) * overlap : 0;
   o.linear("q_down", {shared, rank, o.hidden});
   o.linear("q_up", {t, heads * dim, rank});
   o.linear("kv", {shared, dim + pooled, o.hidden});
   o.stream("rotary", 2 * 2 * (t * heads * dim + shared * (rank + dim)), false, 1);
-  if (c.ratio > 0) o.stream("pool", 2 * shared * (pooled + index_pooled) * (1 + 0.5 / real(c.ratio)));
+  if (c.ratio > 1) o.stream("pool", 2 * shared * (pooled + index_pooled) * (1 + 0.5 / real(c.ratio)));
   indexer(o, rank, index_pooled);
   chosen_scores(o, dim, dim);
   o.linear("attention.out_down",
@@ -138,7 +146,14 @@ void delta_net(operator_list& o) {
   const scan_spec& s = o.layer.scan;
   const double t = o.tokens.whole, width = real(s.heads * s.head_dim) / o.tp,
                keys = real(s.key_heads * s.state) / o.tp;
-  o.linear("delta.in", {t, 2 * keys + 2 * width + 2 * real(s.heads) / o.tp, o.hidden});
+  const double rank = real(s.gate_rank), scalars = real(s.heads) / o.tp;
+  if (rank > 0) {  // decay and output gate from narrow projections, which all ranks compute
+    o.linear("delta.in", {t, 2 * keys + width + scalars, o.hidden});
+    o.linear("delta.gates_down", {o.tokens.sharded, 2 * rank, o.hidden});
+    o.linear("delta.gates_up", {t, width, rank, 2});
+  } else {
+    o.linear("delta.in", {t, 2 * keys + 2 * width + 2 * scalars, o.hidden});
+  }
   convolution(o, width + 2 * keys);
   layer_operator& scan = o.add(layer_operator::type::scan, "scan", false);
   scan.scan = {t,   real(s.heads) / o.tp, real(s.head_dim), real(s.state), real(s.key_heads) / o.tp, real(s.chunk),

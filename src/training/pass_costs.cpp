@@ -224,7 +224,7 @@ double shared_bytes(const layer_spec& l, double tp) {
     case attention_kind::none:
       return 0;
   }
-  return 2 * static_cast<double>(l.kv_heads * l.head_dim) / tp * 2;
+  return 2 * static_cast<double>(l.kv_heads * (l.head_dim + value_dim(l)) + l.index_dim) / tp;
 }
 
 /// A scan needs the whole sequence: an all-to-all reshards its inputs from tokens to heads, another its output
@@ -247,7 +247,8 @@ void exchange_heads(builder& b, const training_context& c, const layer_spec& l, 
 void exchange_attention(builder& b, const training_context& c, const layer_spec& l, double times) {
   const double tp = static_cast<double>(c.workload.par.tp), cp = static_cast<double>(c.workload.par.cp);
   const double kv_heads = std::max(static_cast<double>(l.kv_heads) / tp, cp);  // at least one per rank
-  const double width = static_cast<double>(l.head_dim) * 2 * (static_cast<double>(l.heads) / tp + kv_heads);
+  const double width =
+      static_cast<double>(l.head_dim + value_dim(l)) * (static_cast<double>(l.heads) / tp + kv_heads);
   const priced_transfer t = launched(price_transfer(c.collectives, c.machine, collective::all_to_all,
                                                     bytes::from_base(2 * width * c.tokens.whole),
                                                     context_group(c.workload.par, c.workload.place)),

@@ -16,18 +16,19 @@ struct keeper {
   double mlp_element;          ///< the same in MLPs; frozen weights need no inputs for gradients
 };
 
-double grouped_query(const keeper& k) {
-  const double q = real(k.l.heads * k.l.head_dim), kv = real(k.l.kv_heads * k.l.head_dim);
-  const double gate = k.l.attention_gate ? 2 * q : 0;
-  double kept = k.t.whole * (2 * (2 * q + 2 * kv) + 2 * gate) / k.tp;
-  if (k.element < 2) kept += k.t.whole * k.element * q / k.tp;
-  return kept;
-}
-
 /// Queries and selected keys of an indexer.
 double chosen(const keeper& k) {
   if (k.l.index_heads == 0) return 0;
   return k.t.sharded * (2 * real(k.l.index_heads * k.l.index_dim) + 4 * keys_of(k.l, real(k.w.seq_length)).pooled);
+}
+
+double grouped_query(const keeper& k) {
+  const double q = real(k.l.heads * k.l.head_dim), out = real(k.l.heads * value_dim(k.l));
+  const double kv = k.l.kv == kv_source::shared ? 0 : real(k.l.kv_heads * (k.l.head_dim + value_dim(k.l)));
+  const double gate = k.l.attention_gate ? 2 * out : 0;  // the gate, and the output before it
+  double kept = k.t.whole * (2 * (q + out + kv) + 2 * gate) / k.tp;
+  if (k.element < 2) kept += k.t.whole * k.element * out / k.tp;
+  return kept + chosen(k);
 }
 
 double latent(const keeper& k) {

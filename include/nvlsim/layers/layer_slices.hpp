@@ -30,7 +30,8 @@ struct layer_slice {
   double routed_width = 0;  ///< of the inner vectors of a token in its experts, on an average rank
   double state_bytes = 0;   ///< state of a sequence in one layer, independent of its length
 
-  double qkv_width() const { return (heads + 2 * kv_heads) * head_dim; }
+  double qkv_width() const { return heads * head_dim + kv_heads * (head_dim + value_dim()); }
+  double value_dim() const { return static_cast<double>(nvlsim::value_dim(spec)); }
   double up_width() const { return gated ? 2 * ffn : ffn; }
   double expert_up_width() const { return spec.gated_mlp ? 2 * expert_ffn : expert_ffn; }
   /// Width of the input and output vectors of routed experts.

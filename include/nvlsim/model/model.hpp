@@ -46,7 +46,9 @@ struct scan_spec {
   std::int64_t heads = 0, head_dim = 0, state = 0, groups = 0;
   std::int64_t key_heads = 0;  ///< linear attention: heads of queries and keys, of width `state`
   std::int64_t conv_kernel = 0;
-  std::int64_t chunk = 128;  ///< tokens per chunk in training kernels
+  std::int64_t chunk = 128;    ///< tokens per chunk in training kernels
+  std::int64_t gate_rank = 0;  ///< linear attention whose decay is a vector per head (Kimi's KDA): it and the
+                               ///< output gate come from projections of this rank; 0: a scalar, a full projection
   friend bool operator==(const scan_spec&, const scan_spec&) = default;
 };
 
@@ -54,11 +56,17 @@ struct scan_spec {
 /// squares.
 enum class qk_norm_kind { none, per_head, joint };
 
+/// Where the keys and values of a layer come from. `keys_are_values`: one projection gives both, each with its
+/// norm (Gemma 4). `shared`: those of a layer before it; nothing is projected or cached.
+enum class kv_source { own, keys_are_values, shared };
+
 /// One decoder layer: a token mixer, then a dense MLP (`ffn_hidden` > 0), routed experts, or neither.
 struct layer_spec {
   attention_kind attention = attention_kind::grouped_query;
   std::int64_t heads = 0, kv_heads = 0;  ///< 0 in layers without attention
   std::int64_t head_dim = 0;             ///< of queries and keys
+  std::int64_t v_head_dim = 0;           ///< of values, where it differs (MiMo-V2); 0: head_dim
+  kv_source kv = kv_source::own;
   std::int64_t window = 0;  ///< maximum number of keys per query (sliding-window or chunked attention); 0: all
   std::int64_t sparse_keys = 0;                 ///< keys per query that an indexer selects (DeepSeek); 0: all
   std::int64_t index_heads = 0, index_dim = 0;  ///< of the indexer; 0: reuses the selection of another layer
@@ -70,6 +78,10 @@ struct layer_spec {
   moe_spec moe{};
   qk_norm_kind qk_norm = qk_norm_kind::none;
   bool attention_gate = false;             ///< a projection as wide as the queries gates the output (Qwen3.5)
+  bool head_gate = false;                  ///< a projection to one scalar per head gates the output (Step-3.5)
+  bool post_norms = false;                 ///< norms after each block too (Gemma)
+  std::int64_t layer_input = 0;            ///< width of a vector per token and layer from a table (Gemma 3n, 4);
+                                           ///< 0: none
   bool biased_clamped_activation = false;  ///< experts with biases and clamped, interleaved SwiGLU (gpt_oss)
 
   bool routed() const { return moe.experts > 0; }
@@ -85,6 +97,13 @@ struct checkpoint_spec {
   friend bool operator==(const checkpoint_spec&, const checkpoint_spec&) = default;
 };
 
+/// An encoder of images or sound in front of the language model. Its time is not simulated.
+struct tower_spec {
+  std::string name;             ///< "vision", "audio"
+  std::int64_t parameters = 0;  ///< encoder and projector, without biases; 0: their sizes are not stated
+  friend bool operator==(const tower_spec&, const tower_spec&) = default;
+};
+
 struct model {
   std::string name;
   std::string model_type;  ///< Hugging Face's, "llama"; "gpt" for the native form
@@ -95,21 +114,31 @@ struct model {
   std::vector<layer_spec> layers;
   std::int64_t mtp_layers = 0;        ///< multi-token-prediction modules after `layers`
   std::vector<layer_spec> mtp_block;  ///< decoder layers of each module: like the last of `layers`, unless hybrid
+  std::int64_t lookup_tables = 0;     ///< parameters of tables beside the embedding from which tokens read rows:
+                                      ///< n-grams (DeepSeek-V4.1), inputs of every layer (Gemma 3n, 4)
+  std::vector<tower_spec> towers;
   checkpoint_spec checkpoint{};
   friend bool operator==(const model&, const model&) = default;
 };
+
+/// Width of a value vector of grouped-query attention.
+std::int64_t value_dim(const layer_spec& l);
+/// Keys and values that grouped-query attention projects for a token, over all heads.
+std::int64_t projected_kv(const layer_spec& l);
+/// Width of the projection that gates the output of attention; 0: none.
+std::int64_t gate_width(const layer_spec& l);
 
 /// Whether any layer has routed experts.
 bool has_routed_experts(const model& m);
 
 /// Parameters of one layer (attention, MLP or all experts and router, norms) and of the whole model (including
 /// embeddings and the final norm). Excludes biases, learned positions and scalars per head, as published counts
-/// do; they are 0.02 % of GPT-3 175B. Excludes multi-token prediction.
+/// do; they are 0.02 % of GPT-3 175B. Excludes multi-token prediction and towers.
 std::int64_t layer_parameters(const model& m, const layer_spec& l);
 std::int64_t parameters(const model& m);
 /// Parameters of the routed experts of one layer.
 std::int64_t expert_parameters(const model& m, const layer_spec& l);
-/// Active parameters of one token: all except those of experts to which it is not routed.
+/// Active parameters of one token: all except those of experts to which it is not routed, and of lookup tables.
 std::int64_t active_parameters(const model& m);
 /// Parameters of the multi-token-prediction modules, which `parameters` excludes.
 std::int64_t mtp_parameters(const model& m);
@@ -117,9 +146,11 @@ std::int64_t mtp_parameters(const model& m);
 /// Parameters by part. `mlp` includes shared experts. `output` is zero if the output layer shares the weights of
 /// the embedding.
 struct parameter_parts {
-  std::int64_t embedding = 0, attention = 0, mlp = 0, experts = 0, router = 0, norms = 0, output = 0;
+  std::int64_t embedding = 0, tables = 0, attention = 0, mlp = 0, experts = 0, router = 0, norms = 0, output = 0;
 };
 parameter_parts parameters_by_part(const model& m);
+/// Parameters of the encoders in front of the language model, which `parameters` excludes.
+std::int64_t tower_parameters(const model& m);
 
 /// FLOP counts of Megatron-Bridge. Before release 26.06 it ignored windows, and counted SwiGLU with a clamp or
 /// another activation (GPT-OSS) as an MLP of two matrices.

@@ -138,6 +138,50 @@ TEST_CASE("Parameters and what they leave out are those of the published checkpo
   CHECK(parameters(shipped("minimax-m2.5")) == 228'689'748'992);
 }
 
+TEST_CASE("Parameters of later architectures are those their sources state") {
+  struct row {
+    const char* model;
+    double total, active;  ///< billions; 0: not stated
+  };
+  // Counts of checkpoints or cards, less what they have beside the text model (prediction modules, towers).
+  const row rows[] = {
+      {"qwen2.5-32b", 32.764, 0},           {"qwen2-57b-a14b", 57.41, 14.25},
+      {"qwen3-next-80b-a3b", 79.67, 3.87},  {"mistral-small-24b", 23.572, 0},
+      {"ministral-3-14b", 13.51, 0},        {"glm-4.5-air", 106.852, 13.42},
+      {"glm-4.5", 352.80, 33.63},           {"glm-4.7-flash", 29.943, 3.897},
+      {"kimi-linear-48b-a3b", 49.12, 3.48}, {"minimax-m3", 426.175, 25.96},
+      {"ernie-4.5-21b-a3b", 21.825, 3.35},  {"step-3.5-flash", 196.956, 11.99},
+      {"nemotron-super-49b", 49.87, 0},     {"nemotron-ultra-253b", 253.40, 0},
+      {"mimo-v2.6-flash", 308.78, 15.45},   {"gemma4-12b", 11.907, 0},
+      {"gemma4-26b-a4b", 25.233, 3.82},     {"gemma4-31b", 30.697, 0},
+      {"gemma4-e2b", 4.629, 2.28},          {"gemma4-e4b", 7.463, 4.64},
+      {"glm-5.3-flash", 313.327, 17.37},    {"qwen3.8-flash-next", 176.25, 6.63},
+      {"deepseek-v4.1-flash", 748.12, 0},   {"qwen3-8b", 8.191, 0},
+      {"glm-5.2", 743.377, 41.25},          {"moonlight-16b-a3b", 15.96, 0},
+  };
+  for (const row& r : rows) {
+    INFO(r.model);
+    const model m = shipped(r.model);
+    CHECK(static_cast<double>(parameters(m)) / 1e9 == Approx(r.total).epsilon(0.001));
+    if (r.active > 0) CHECK(static_cast<double>(active_parameters(m)) / 1e9 == Approx(r.active).epsilon(0.003));
+  }
+  // Nemotron 3 Nano 4B, whole: biases of convolutions, and three scalars a head.
+  CHECK(parameters(shipped("nemotron-3-nano-4b")) + 21 * (96 * 80 + 2 * 8 * 128 + 3 * 96) == 3'973'556'832);
+  // Delta attention with vectors of decay has 137,732,288 in the tensor headers: also a bias of every decay and a
+  // scalar a head.
+  const model next = shipped("glm-5.3-flash");
+  const std::int64_t mlp = 3 * next.hidden * next.layers[0].ffn_hidden, norms = 2 * next.hidden;
+  CHECK(layer_parameters(next, next.layers[0]) - mlp - norms + 64 * 128 + 64 == 137'732'288);
+}
+
+TEST_CASE("Towers are counted where their sizes are stated") {
+  const auto vision = [](const char* name) { return shipped(name).towers.at(0); };
+  CHECK(vision("qwen3.6-27b").name == "vision");
+  CHECK(static_cast<double>(vision("qwen3.6-27b").parameters) == Approx(0.46e9).epsilon(0.01));  // 27.78 - 27.32
+  CHECK(static_cast<double>(vision("gemma4-26b-a4b").parameters) == Approx(0.577e9).epsilon(0.03));
+  CHECK(tower_parameters(shipped("qwen3-8b")) == 0);
+}
+
 TEST_CASE("Active parameters are those its authors state") {
   const auto stated = [](const char* name, double total, double active, bool embedding) {
     INFO(name);

@@ -54,7 +54,8 @@ TEST_CASE("Experts are counted under three names, which must agree") {
   CHECK(config_of("qwen3_moe", rest + R"(, "n_routed_experts": 16, "num_experts": 8)").problems ==
         "m.json#/num_experts: 8 differs from \"n_routed_experts\" 16\n");
   CHECK(config_of("qwen3_moe", rest).problems ==
-        "m.json#: required member \"n_routed_experts\" is missing (nor \"num_experts\", \"num_local_experts\")\n");
+        "m.json#: required member \"n_routed_experts\" is missing (nor \"num_experts\", \"num_local_experts\", "
+        "\"moe_num_experts\")\n");
   CHECK(config_of("qwen3_moe", rest + R"(, "num_experts": 1)").problems ==
         "m.json#/num_experts_per_tok: 2 is more than the 1 experts\n");
 }
@@ -92,6 +93,134 @@ TEST_CASE("MiniMax-M2 says over what it normalises queries and keys") {
   CHECK(config_of("minimax_m2", rest + R"(, "use_qk_norm": true, "qk_norm_type": "per_hat")").problems ==
         "m.json#/qk_norm_type: expected one of per_head, per_layer, found \"per_hat\"; did you mean "
         "\"per_head\"?\n");
+}
+
+TEST_CASE("Windows of dense models follow their own rules") {
+  const std::string rest = R"("intermediate_size": 96, "num_hidden_layers": 3, "sliding_window": 8, )" + heads;
+  CHECK(windows(config_of("mistral", rest).m) == widths{8, 8, 8});
+  CHECK(windows(config_of("qwen2", rest).m) == widths{0, 0, 0});
+  CHECK(windows(config_of("qwen2", rest + R"(, "use_sliding_window": true, "max_window_layers": 2)").m) ==
+        widths{0, 0, 8});
+  CHECK(windows(config_of("gemma3_text", rest + R"(, "sliding_window_pattern": 3)").m) == widths{8, 8, 0});
+  CHECK(windows(config_of("olmo3", rest + R"(, "layer_types":
+      ["full_attention", "sliding_attention", "full_attention"])")
+                    .m) == widths{0, 8, 0});
+  CHECK(config_of("olmo3", R"("intermediate_size": 96, "num_hidden_layers": 4, )" + heads).problems ==
+        "m.json#: required member \"sliding_window\" is missing\n");
+}
+
+TEST_CASE("Gemma 3 has the sizes that its files leave out") {
+  const outcome o = read(R"({"model_type": "gemma3", "vision_config": {"hidden_size": 8}, "text_config":
+      {"model_type": "gemma3_text", "hidden_size": 2560, "intermediate_size": 10240, "num_hidden_layers": 34,
+       "sliding_window": 1024}})");
+  REQUIRE(o.problems == "");
+  CHECK(o.m.layers.front().heads == 8);
+  CHECK(o.m.layers.front().kv_heads == 4);
+  CHECK(o.m.layers.front().head_dim == 256);
+  CHECK(o.m.layers.front().post_norms);
+  CHECK(o.m.vocab == 262208);
+  CHECK(o.m.tied_embeddings);
+  CHECK(o.m.towers == std::vector<tower_spec>{{"vision", 0}});
+  CHECK(static_cast<double>(parameters(o.m)) == Approx(3.88e9).epsilon(0.001));  // model card: 4B with vision
+}
+
+TEST_CASE("Gemma 4 has full layers of other heads, shared caches and inputs of every layer") {
+  const std::string rest = R"("num_hidden_layers": 3, "intermediate_size": 96, "sliding_window": 8,
+      "layer_types": ["sliding_attention", "full_attention", "sliding_attention"], "global_head_dim": 32,
+      "num_global_key_value_heads": 1, )" +
+                           heads;
+  const outcome o = config_of("gemma4_text", rest + R"(, "attention_k_eq_v": true, "num_kv_shared_layers": 1,
+      "use_double_wide_mlp": true, "hidden_size_per_layer_input": 4)");
+  REQUIRE(o.problems == "");
+  CHECK(windows(o.m) == widths{8, 0, 8});
+  CHECK(dense_widths(o.m) == widths{96, 96, 192});
+  CHECK(o.m.layers[0].kv == kv_source::own);
+  CHECK(o.m.layers[1].kv == kv_source::keys_are_values);
+  CHECK(o.m.layers[2].kv == kv_source::shared);
+  CHECK(o.m.layers[1].head_dim == 32);
+  CHECK(o.m.layers[1].kv_heads == 1);
+  CHECK(projected_kv(o.m.layers[0]) == 2 * 2 * 16);
+  CHECK(projected_kv(o.m.layers[1]) == 32);
+  CHECK(projected_kv(o.m.layers[2]) == 0);
+  CHECK(o.m.lookup_tables == 100 * 3 * 4);
+  // Cached: keys and values of the first two layers, of the last none.
+  CHECK(kv_bytes_per_token(o.m, precision::bf16) == 2 * (2 * 2 * 16 + 2 * 32));
+  const outcome moe = config_of("gemma4", rest + R"(, "enable_moe_block": true, "num_experts": 4,
+      "top_k_experts": 2, "moe_intermediate_size": 24)");
+  REQUIRE(moe.problems == "");
+  CHECK(moe.m.layers[0].moe == moe_spec{.experts = 4, .top_k = 2, .expert_ffn = 24, .shared_ffn = 96});
+}
+
+TEST_CASE("Layers of Nemotron-NAS differ, and may lack a part") {
+  const auto blocks = [](const char* list) {
+    return read(std::string(R"({"model_type": "nemotron-nas", "hidden_size": 768, "vocab_size": 100,
+        "num_attention_heads": 4, "num_hidden_layers": 2, "block_configs": )") +
+                list + "}");
+  };
+  const outcome o = blocks(R"([{"attention": {"n_heads_in_group": 2}, "ffn": {"ffn_mult": 1.1}},
+      {"attention": {"no_op": true, "n_heads_in_group": null}, "ffn": {"ffn_mult": 2.5}}])");
+  REQUIRE(o.problems == "");
+  CHECK(o.m.layers[0].kv_heads == 2);
+  CHECK(o.m.layers[0].ffn_hidden == 768);  // 563, rounded up to a multiple of 256
+  CHECK(o.m.layers[1].attention == attention_kind::none);
+  CHECK(o.m.layers[1].ffn_hidden == 1280);
+  CHECK(blocks("[]").problems == "m.json#/block_configs: has 0 elements for 2 layers\n");
+}
+
+TEST_CASE("Step-3.5 and MiMo-V2 have other heads in window layers") {
+  const std::string sizes = R"("num_hidden_layers": 2, "intermediate_size": 96, "moe_intermediate_size": 16,
+      "sliding_window": 8, )";
+  const std::string step = sizes + R"("num_attention_heads": 4, "num_attention_groups": 2, "head_dim": 16,
+      "layer_types": ["full_attention", "sliding_attention"], "use_head_wise_attn_gate": true,
+      "attention_other_setting": {"num_attention_heads": 6, "num_attention_groups": 2, "head_dim": 16},
+      "moe_num_experts": 8, "moe_top_k": 2, "share_expert_dim": 16, )";
+  const outcome o = config_of("step3p5", step + R"("moe_layers_enum": "1")");
+  REQUIRE(o.problems == "");
+  CHECK(o.m.layers[0].heads == 4);
+  CHECK(o.m.layers[1].heads == 6);
+  CHECK(gate_width(o.m.layers[1]) == 6);
+  CHECK(dense_widths(o.m) == widths{96, 0});
+  CHECK(config_of("step3p5", step + R"("moe_layers_enum": "1,2")").problems ==
+        "m.json#/moe_layers_enum: expected layers from 0 to 1, separated by commas\n");
+  const outcome mimo =
+      config_of("mimo_v2_flash", sizes + heads + R"(, "v_head_dim": 8, "hybrid_layer_pattern": [0, 1],
+      "swa_num_attention_heads": 4, "swa_num_key_value_heads": 4, "swa_head_dim": 16, "swa_v_head_dim": 8,
+      "moe_layer_freq": [0, 1], "n_routed_experts": 8, "num_experts_per_tok": 2)");
+  REQUIRE(mimo.problems == "");
+  CHECK(mimo.m.layers[1].kv_heads == 4);
+  CHECK(mimo.m.layers[1].window == 8);
+  CHECK(value_dim(mimo.m.layers[1]) == 8);
+  CHECK(kv_bytes_per_token(mimo.m, precision::bf16) == 2 * (2 * 24 + 4 * 24));
+}
+
+TEST_CASE("Kimi-Linear has delta attention in the layers that are not full") {
+  const outcome o = config_of("kimi_linear", R"("num_hidden_layers": 2, "intermediate_size": 96,
+      "num_attention_heads": 4, "kv_lora_rank": 8, "qk_nope_head_dim": 16, "qk_rope_head_dim": 8, "v_head_dim": 16,
+      "first_k_dense_replace": 1, "num_experts": 8, "num_experts_per_token": 2, "num_shared_experts": 1,
+      "moe_intermediate_size": 16,
+      "linear_attn_config": {"full_attn_layers": [2], "num_heads": 4, "head_dim": 16, "short_conv_kernel_size": 4})");
+  REQUIRE(o.problems == "");
+  CHECK(o.m.layers[0].attention == attention_kind::linear);
+  CHECK(o.m.layers[0].scan.gate_rank == 16);
+  CHECK(o.m.layers[1].attention == attention_kind::mla);
+  CHECK(o.m.layers[1].moe.shared_ffn == 16);
+  // Queries, keys, values and output of 64, a scalar a head, two pairs of narrow gates, the convolution, a norm.
+  const std::int64_t mixer = 4 * 64 * 64 + 64 * 4 + 2 * 16 * (64 + 64) + 4 * 3 * 64 + 16;
+  CHECK(layer_parameters(o.m, o.m.layers[0]) == mixer + 3 * 64 * 96 + 2 * 64);
+}
+
+TEST_CASE("MiniMax-M3 chooses blocks of keys in some layers") {
+  const outcome o = config_of("minimax_m3", R"("num_hidden_layers": 2, "dense_intermediate_size": 96,
+      "intermediate_size": 16, "num_local_experts": 8, "num_experts_per_tok": 2, "moe_layer_freq": [0, 1],
+      "sparse_attention_config": {"sparse_num_index_heads": 2, "sparse_index_dim": 8, "sparse_topk_blocks": 4,
+                                  "sparse_block_size": 32, "sparse_attention_freq": [0, 1]}, )" +
+                                                heads);
+  REQUIRE(o.problems == "");
+  CHECK(dense_widths(o.m) == widths{96, 0});
+  CHECK(o.m.layers[0].sparse_keys == 0);
+  CHECK(o.m.layers[1].sparse_keys == 128);
+  CHECK(layer_parameters(o.m, o.m.layers[1]) - layer_parameters(o.m, o.m.layers[0]) ==
+        8 * 3 * 64 * 16 + 64 * 8 - 3 * 64 * 96 + 64 * (2 * 8 + 8));
 }
 
 TEST_CASE("Models say how training evened the loads of experts") {
