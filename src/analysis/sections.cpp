@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <optional>
 
 #include "nvlsim/analysis/inference_metrics.hpp"
@@ -32,8 +33,22 @@ value memory_section(const memory_report& m) {
   out.set("where", m.where);
   out.set("peak_bytes", m.peak.base());
   out.set("usable_bytes", m.usable.base());
+  if (m.error > 0) {
+    out.set("allocated_bytes", m.allocated.base());
+    out.set("margin_bytes", (m.usable - m.peak).base());
+    out.set("error", m.error);
+    out.set("fit", m.refused() ? "no" : m.tight() ? "tight" : "yes");
+  }
   out.set("items", std::move(items));
   return out;
+}
+
+std::string tight_fit(const memory_report& m) {
+  const double free = 1 - m.peak / m.usable;
+  return fmt::format(
+      "memory is tight: {} needs {} of {} usable, {:.1f} % {}; the estimate errs by up to {:g} %, so it {}",
+      m.where, format_quantity(m.peak), format_quantity(m.usable), 100 * std::abs(free),
+      free >= 0 ? "free" : "too much", 100 * m.error, free >= 0 ? "may not fit" : "may still fit");
 }
 
 std::string too_large(const memory_report& m) {
@@ -44,11 +59,6 @@ std::string too_large(const memory_report& m) {
                                  format_quantity(m.usable));
   for (const memory_item& i : m.items) text += fmt::format(" {} {},", i.name, format_quantity(i.size));
   text.pop_back();
-  const double over = m.peak / m.usable - 1;
-  if (over <= training_memory_error)
-    text +=
-        fmt::format("; the excess of {:.1f} % is within the error of this estimate (up to {:g} %), so it may fit",
-                    100 * over, 100 * training_memory_error);
   return text;
 }
 

@@ -130,7 +130,7 @@ class row_reader {
       par.etp = par.tp;
       par.sequence_parallel = par.tp > 1;
       w.place.gpus_per_domain = default_segment(out_.hardware, gpus);
-      if (training_memory(out_.hardware, *out_.software, *out_.net, w).fits()) return;
+      if (!training_memory(out_.hardware, *out_.software, *out_.net, w).refused()) return;
     }
     par.cp = std::max<std::int64_t>(1, spare / par.tp);
   }
@@ -172,6 +172,9 @@ class row_reader {
                      : data_parallel_sharding::distributed_optimizer;
     w.fp8_attention = has("notes", "fp8_dot_product_attention");
     if (has_routed_experts(*out_.net)) read_experts();
+    // Tables of performance come from recipes that accumulate gradients in BF16.
+    if (out_.software->training && out_.software->training->gradient_memory_bytes.peek() < 4)
+      w.optimizer.fp32_gradients = false;
     w.fp8_attention = w.fp8_attention && w.gemm_precision != precision::bf16;
   }
 
@@ -180,7 +183,7 @@ class row_reader {
   void assume_recomputation() {
     recompute_spec& r = out_.workload.recompute;
     const auto fits = [&] {
-      return training_memory(out_.hardware, *out_.software, *out_.net, out_.workload).fits();
+      return !training_memory(out_.hardware, *out_.software, *out_.net, out_.workload).refused();
     };
     if (!row_.blank("activation_recompute") || fits()) return;
     r.layernorm = r.activation = true;
@@ -320,7 +323,7 @@ std::vector<validation_record> validate_training(const csv_table& t, const data_
     if (r.record.status == record_status::ok) {
       try {
         const memory_report memory = training_memory(r.hardware, *r.software, *r.net, r.workload);
-        if (!memory.fits())
+        if (memory.refused())
           r.record.notes +=
               (r.record.notes.empty() ? "" : "; ") + std::string("modelled memory exceeds the GPU's");
         const double simulated = metric_of_step(r, step_time(r));

@@ -70,9 +70,10 @@ void run_training(run_record& out, const scenario& s, const training_workload& w
   if (r.reasons.empty()) {
     const memory_report memory = training_memory(s.platform, s.stack, s.model, w);
     r.memory = memory_section(memory);
-    if (!memory.fits()) {
+    if (memory.refused()) {
       r.reasons.push_back(too_large(memory));
     } else {
+      if (memory.tight()) r.notes.push_back(tight_fit(memory));
       out.planned = plan_training(s.platform, s.stack, s.model, w, s.simulation.fold);
       out.times = times_of(out.planned, s.platform, s, o);
       for (std::string& n : idle_settings(s.model, w)) r.notes.push_back(std::move(n));

@@ -19,13 +19,52 @@ const std::array<std::string, 2> dispatchers = {"alltoall", "deduplicated"};
 const std::array<std::string, 3> graph_scopes = {"none", "partial", "full_iteration"};
 const std::array<std::string, 3> tasks = {"pretrain", "sft", "lora"};
 const std::array<std::string, 2> recompute_methods = {"uniform", "block"};
-const std::array<std::string, 6> recompute_modules = {"core_attn", "layernorm",   "mlp",
-                                                      "moe_act",   "mla_up_proj", "moe"};
+const std::array<std::string, 8> recompute_modules = {
+    "core_attn", "layernorm", "mlp", "moe_act", "mla_up_proj", "moe", "shared_experts", "mhc"};
+const std::array<std::string, 7> offload_modules = {"attn_norm", "qkv_linear", "core_attn", "attn_proj",
+                                                    "mlp_norm",  "expert_fc1", "moe_act"};
+const std::array<std::string, 4> lora_targets = {"linear_qkv", "linear_proj", "linear_fc1", "linear_fc2"};
+const std::array<std::string, 2> optimizers = {"adam", "muon"};
+const std::array<std::string, 4> state_formats = {"fp32", "bf16", "fp16", "fp8"};
+constexpr std::array<double, 4> state_bytes = {4, 2, 2, 1};
 
-void set_module(recompute_spec& out, std::size_t module) {
-  bool* const flags[] = {&out.core_attention, &out.layernorm,   &out.mlp,
-                         &out.activation,     &out.mla_up_proj, &out.moe};
-  *flags[module] = true;
+/// Modules in the order of their names.
+template <class Spec>
+auto flags_of(Spec& s) requires std::is_same_v<std::remove_const_t<Spec>, recompute_spec> {
+  return std::array{&s.core_attention, &s.layernorm,        &s.mlp, &s.activation, &s.mla_up_proj, &s.moe,
+                    &s.shared_experts, &s.hyper_connections};
+}
+template <class Spec>
+auto flags_of(Spec& s) requires std::is_same_v<std::remove_const_t<Spec>, offload_spec> {
+  return std::array{&s.attn_norm, &s.qkv_linear, &s.core_attn, &s.attn_proj,
+                    &s.mlp_norm,  &s.expert_fc1, &s.moe_act};
+}
+template <class Spec>
+auto flags_of(Spec& s) requires std::is_same_v<std::remove_const_t<Spec>, lora_spec> {
+  return std::array{&s.qkv, &s.proj, &s.fc1, &s.fc2};
+}
+
+/// Sets the flag of every name of a list.
+template <std::size_t n>
+void read_flags(config::reader& r, const char* key, const std::array<std::string, n>& names,
+                const std::array<bool*, n>& flags) {
+  const value::array& list = *r.raw(key)->items();
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    const std::string* name = list[i].string();
+    const auto it = name ? std::find(names.begin(), names.end(), *name) : names.end();
+    if (it != names.end()) *flags[static_cast<std::size_t>(it - names.begin())] = true;
+    else
+      r.fail(key, fmt::format("element {}: expected one of {}", i, fmt::join(names, ", ")),
+             name ? nearest(*name, names) : "");
+  }
+}
+
+template <std::size_t n>
+value written_flags(const std::array<std::string, n>& names, const std::array<const bool*, n>& flags) {
+  value out{value::array{}};
+  for (std::size_t i = 0; i < n; ++i)
+    if (*flags[i]) out.items()->emplace_back(names[i]);
+  return out;
 }
 
 /// Method of full recompute: units of layers, or a number of layers per chunk.
@@ -53,20 +92,52 @@ recompute_spec read_recompute(config::reader& r) {
     const std::size_t word = r.one_of("recompute", words);
     out.full = word == 1;
     out.core_attention = word == 2;
-  } else if (const auto* list = v->items()) {
-    for (std::size_t i = 0; i < list->size(); ++i) {
-      const std::string* name = (*list)[i].string();
-      const auto it =
-          name ? std::find(recompute_modules.begin(), recompute_modules.end(), *name) : recompute_modules.end();
-      if (it != recompute_modules.end()) set_module(out, static_cast<std::size_t>(it - recompute_modules.begin()));
-      else
-        r.fail("recompute", fmt::format("element {}: expected one of {}", i, fmt::join(recompute_modules, ", ")),
-               name ? nearest(*name, recompute_modules) : "");
-    }
+  } else if (v->items()) {
+    read_flags(r, "recompute", recompute_modules, flags_of(out));
   } else {
     r.fail("recompute", fmt::format("expected none, full, selective or a list of {}, found {}",
                                     fmt::join(recompute_modules, ", "), v->type_name()));
   }
+  return out;
+}
+
+/// A list of modules; empty if it is absent.
+offload_spec read_offload(config::reader& r) {
+  offload_spec out;
+  const value* v = r.raw("offload_modules");
+  if (!v || v->is_null()) return out;
+  if (v->items()) read_flags(r, "offload_modules", offload_modules, flags_of(out));
+  else
+    r.fail("offload_modules",
+           fmt::format("expected a list of {}, found {}", fmt::join(offload_modules, ", "), v->type_name()));
+  return out;
+}
+
+lora_spec read_lora(config::reader& r, training_task task) {
+  lora_spec out;
+  for (const char* k : {"lora_rank", "lora_target_modules"})
+    if (r.has(k) && task != training_task::lora) r.fail(k, "needs task \"lora\"");
+  out.rank = r.find_integer("lora_rank", {1, 1 << 16}).value_or(0);
+  const value* v = r.raw("lora_target_modules");
+  if (!v || v->is_null()) return out;
+  if (out.rank == 0) r.fail("lora_target_modules", "needs lora_rank");
+  out = {out.rank, false, false, false, false};
+  if (v->items()) read_flags(r, "lora_target_modules", lora_targets, flags_of(out));
+  else
+    r.fail("lora_target_modules",
+           fmt::format("expected a list of {}, found {}", fmt::join(lora_targets, ", "), v->type_name()));
+  return out;
+}
+
+/// Megatron-Core's names of what the optimizer keeps, and in which format.
+optimizer_spec read_optimizer(config::reader& r) {
+  optimizer_spec out;
+  out.kind = static_cast<optimizer_kind>(r.one_of_or("optimizer", optimizers, 0));
+  const auto format = [&](const char* key) { return state_bytes[r.one_of_or(key, state_formats, 0)]; };
+  out.master = format("main_params_dtype");
+  out.first_moment = format("exp_avg_dtype");
+  out.second_moment = format("exp_avg_sq_dtype");
+  if (r.has("grad_reduce_in_fp32")) out.fp32_gradients = r.boolean("grad_reduce_in_fp32");
   return out;
 }
 
@@ -142,7 +213,18 @@ training_workload read_training_workload(config::reader& r) {
   w.recompute = read_recompute(r);
   read_recompute_method(r, w.recompute);
   w.offload_layers = r.integer_or({"offload_layers", {"cpu_offloading_num_layers"}}, 0, config::non_negative_int);
+  w.offload = read_offload(r);
+  if (w.offload.any() && w.offload_layers > 0)
+    r.fail("offload_modules", "offload_layers moves whole layers; give one of them");
+  w.fp8_activation_inputs = r.boolean_or("activation_func_fp8_input_store", false);
+  static const config::key fp8_params = {"fp8_param_gather", {"fp8_param"}};
+  if (r.has(fp8_params)) w.fp8_params = r.boolean(fp8_params);
+  if (w.fp8_params.value_or(false) && bytes_per_element(w.gemm_precision) >= 2)
+    r.fail("fp8_param_gather", "needs a precision of 8 bits");
+  w.optimizer = read_optimizer(r);
   w.task = static_cast<training_task>(r.one_of_or("task", tasks, 0));
+  w.lora = read_lora(r, w.task);
+  w.freeze_towers = r.boolean_or("freeze_vision_model", false);
   w.packed = read_packed(r, w.seq_length);
   w.token_budget = r.find_number("token_budget", config::positive);
   r.done();
@@ -153,11 +235,27 @@ namespace {
 
 value written_recompute(const recompute_spec& s) {
   if (s.full) return "full";
-  const bool flags[] = {s.core_attention, s.layernorm, s.mlp, s.activation, s.mla_up_proj, s.moe};
-  value modules{value::array{}};
-  for (std::size_t i = 0; i < recompute_modules.size(); ++i)
-    if (flags[i]) modules.items()->emplace_back(recompute_modules[i]);
+  value modules = written_flags(recompute_modules, flags_of(s));
   return modules.items()->empty() ? value{"none"} : modules;
+}
+
+std::string_view format_of(double bytes) { return state_formats[bytes >= 4 ? 0 : bytes >= 2 ? 1 : 3]; }
+
+/// What departs from the defaults.
+void write_memory_settings(value& out, const training_workload& w) {
+  if (w.offload.any()) out.set("offload_modules", written_flags(offload_modules, flags_of(w.offload)));
+  out.set("activation_func_fp8_input_store", w.fp8_activation_inputs);
+  if (w.fp8_params) out.set("fp8_param_gather", *w.fp8_params);
+  out.set("optimizer", optimizers[static_cast<std::size_t>(w.optimizer.kind)]);
+  out.set("main_params_dtype", format_of(w.optimizer.master));
+  out.set("exp_avg_dtype", format_of(w.optimizer.first_moment));
+  out.set("exp_avg_sq_dtype", format_of(w.optimizer.second_moment));
+  if (w.optimizer.fp32_gradients) out.set("grad_reduce_in_fp32", *w.optimizer.fp32_gradients);
+  if (w.lora.rank > 0) {
+    out.set("lora_rank", w.lora.rank);
+    out.set("lora_target_modules", written_flags(lora_targets, flags_of(w.lora)));
+  }
+  out.set("freeze_vision_model", w.freeze_towers);
 }
 
 template <class E, class Names>
@@ -216,6 +314,7 @@ value write_training_workload(const training_workload& w) {
     out.set("recompute_num_layers", w.recompute.num_layers);
   }
   out.set("offload_layers", w.offload_layers);
+  write_memory_settings(out, w);
   out.set("task", named(w.task, tasks));
   if (w.packed) out.set("packed_sequences", write_lengths(*w.packed));
   if (w.token_budget) out.set("token_budget", *w.token_budget);

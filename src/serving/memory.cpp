@@ -128,7 +128,9 @@ serving_memory plan_serving_memory(const platform& p, const stack& s, const mode
     }
   serving_memory out;
   const bool counted = engine.kv_rule == kv_memory_rule::of_rest;
-  out.report = {"each GPU", {weights_item(m, w, slices), vocabulary_weights(m, w)}, {}, p.gpu.hbm_usable};
+  out.report.where = "each GPU";
+  out.report.items = {weights_item(m, w, slices), vocabulary_weights(m, w)};
+  out.report.usable = p.gpu.hbm_usable;
   if (counted) {
     out.report.items.push_back(workspace(m, set, slices));
     out.report.items.push_back(logits(m, set));

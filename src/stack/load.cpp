@@ -48,6 +48,8 @@ void list_training(F f, T& t) {
   f("quantise_bytes_backward", t.quantise_bytes_backward, non_negative);
   f("scan_words_per_sm", t.scan_words_per_sm, non_negative, absent::told);
   f("reserve", t.reserve);
+  f("communicator_buffers", t.communicator_buffers, non_negative, absent::kept);
+  f("fragmentation", t.fragmentation, fraction, absent::told);
   f("workspace_bytes_per_layer_param", t.workspace_bytes_per_layer_param, non_negative);
   f("workspace_bytes_per_head_param", t.workspace_bytes_per_head_param, non_negative);
 }
@@ -65,6 +67,8 @@ void list_experts(F f, T& t) {
   f("ep_nic_share", t.ep_nic_share, port);
   f("ep_combine_ratio", t.ep_combine_ratio, positive);
   f("ep_launch", t.ep_launch);
+  f("ep_buffers", t.ep_buffers, non_negative, absent::kept);
+  f("expert_output_bytes", t.expert_output_bytes, config::range<double>{0, 4}, absent::told);
   f("host", t.moe_host);
   f("host_per_expert", t.moe_host_per_expert);
   f("overlap_host_factor", t.moe_overlap_host_factor, positive, absent::told);

@@ -19,6 +19,11 @@ std::vector<std::string> idle_settings(const model& m, const training_workload& 
   idle("recompute moe", w.recompute.moe, routed);
   idle("recompute mlp", w.recompute.mlp, dense);
   idle("recompute mla_up_proj", w.recompute.mla_up_proj, latent);
+  idle("recompute shared_experts", w.recompute.shared_experts,
+       some_layer([](const layer_spec& l) { return l.moe.shared_ffn > 0; }));
+  idle("recompute mhc", w.recompute.hyper_connections, m.residual_streams > 1);
+  idle("offload_modules expert_fc1", w.offload.expert_fc1, routed);
+  idle("freeze_vision_model", w.freeze_towers, tower_parameters(m) > 0);
   idle("overlap_moe_expert_parallel_comm", w.moe_overlap, routed);
   idle("fused_expert_mlp", w.fused_expert_mlp, routed);
   idle("moe_token_drop", w.token_drop, routed);

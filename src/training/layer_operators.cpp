@@ -158,10 +158,36 @@ std::vector<layer_operator> layer_operators(const model& m, const layer_spec& l,
   return o.take();
 }
 
+namespace {
+
+/// Dense parameters that every tensor-parallel rank holds whole, as Megatron-Core does: norms, routers,
+/// projections to low ranks, indexers, and copies of KV heads where ranks outnumber them.
+double replicated_parameters(const model& m, const layer_spec& l, double tp) {
+  const double h = real(m.hidden);
+  const double blocks = (l.attention != attention_kind::none ? 1 : 0) + (l.routed() || l.ffn_hidden > 0 ? 1 : 0);
+  double all = blocks * h * (l.post_norms ? 2 : 1) + real(l.moe.experts) * h + 2 * real(l.moe.latent) * h;
+  const bool compresses = l.attention == attention_kind::compressed;
+  const double rank = real(compresses ? l.compressed.q_lora_rank : l.mla.q_lora_rank);
+  if (l.attention == attention_kind::mla) all += h * (rank + real(l.mla.kv_lora_rank + l.mla.qk_rope_dim));
+  if (compresses) {
+    const double overlap = l.sparse_keys > 0 ? 2 : 1;
+    all += h * (rank + real(l.head_dim) * (l.compressed.ratio > 1 ? 1 + 2 * overlap : 1));
+  }
+  if (l.index_heads > 0)
+    all += (rank > 0 ? rank : h) * real(l.index_heads * l.index_dim) + h * real(l.index_dim + l.index_heads);
+  if (l.scan.gate_rank > 0) all += 2 * h * real(l.scan.gate_rank);
+  if (l.attention == attention_kind::grouped_query && real(l.kv_heads) < tp)
+    all += h * real(projected_kv(l)) * (tp / real(l.kv_heads) - 1) / (tp - 1);
+  return all;
+}
+
+}  // namespace
+
 local_parameters parameters_on_gpu(const model& m, const layer_spec& l, const parallelism& par) {
-  const double experts = real(expert_parameters(m, l));
-  return {.dense = (real(layer_parameters(m, l)) - experts) / real(par.tp),
-          .expert = experts / real(par.ep * par.etp)};
+  const double experts = real(expert_parameters(m, l)), dense = real(layer_parameters(m, l)) - experts;
+  const double tp = real(par.tp);
+  const double whole = par.tp > 1 ? replicated_parameters(m, l, tp) : 0;
+  return {.dense = whole + (dense - whole) / tp, .expert = experts / real(par.ep * par.etp)};
 }
 
 double expert_width(double hidden, const layer_spec& l) { return l.moe.latent > 0 ? real(l.moe.latent) : hidden; }

@@ -39,9 +39,13 @@ token_counts tokens_of(const training_workload& w);
 std::vector<layer_operator> layer_operators(const model& m, const layer_spec& l, const training_workload& w,
                                             double unfused_activation_passes);
 
-/// Bytes that a layer keeps for its backward pass, per micro-batch and GPU.
-/// [docs/models-and-assumptions.md#memory]
-bytes stored_activations(const model& m, const layer_spec& l, const training_workload& w);
+/// Bytes that a layer keeps for its backward pass, per micro-batch: on the GPU, and in CPU memory by
+/// `offload_modules`. `expert_output` is the stack's. [docs/models-and-assumptions.md#memory]
+struct stored_bytes {
+  bytes here, away;
+};
+stored_bytes stored_activations(const model& m, const layer_spec& l, const training_workload& w,
+                                double expert_output);
 
 /// Parameters of a layer on one GPU: dense ones, replicated over the data-parallel group, and routed experts,
 /// distributed over the expert-parallel group.

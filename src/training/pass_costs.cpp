@@ -353,12 +353,14 @@ void expert_host(builder& b, const training_context& c, const layer_spec& l, sec
   if (launches > all) host(b, "launches", launches - all);
 }
 
-/// Activations of offloaded layers cross C2C while the layer computes; only the excess is exposed.
+/// Activations of offloaded layers and modules cross C2C while the layer computes; only the excess is exposed.
 void offload(builder& b, const training_context& c, const layer_spec& l, seconds hidden_behind) {
-  if (c.workload.offload_layers == 0) return;
-  const double share = std::min(1.0, static_cast<double>(c.workload.offload_layers * c.workload.par.pp) /
-                                         static_cast<double>(c.net.layers.size()));
-  const seconds transfer = stored_activations(c.net, l, c.workload) / c.machine.gpu.c2c;
+  if (c.workload.offload_layers == 0 && !c.workload.offload.any()) return;
+  const double layers = std::min(1.0, static_cast<double>(c.workload.offload_layers * c.workload.par.pp) /
+                                          static_cast<double>(c.net.layers.size()));
+  const stored_bytes stored = stored_activations(c.net, l, c.workload, c.framework.expert_output_bytes);
+  const double share = c.workload.offload.any() ? 1 : layers;  // of the passes through layers
+  const seconds transfer = (stored.away + stored.here * (layers / share)) / c.machine.gpu.c2c;
   part_facts f = facts_of_wait(resource::c2c, transfer);
   f.moved = transfer * c.machine.gpu.c2c;
   f.ceiling = c.machine.gpu.c2c.base();

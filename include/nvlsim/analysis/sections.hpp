@@ -16,6 +16,8 @@ value memory_section(const memory_report& m);
 /// Says why a training step does not fit: what takes the memory, and whether the excess is within the error of the
 /// estimate.
 std::string too_large(const memory_report& m);
+/// What is said of a layout whose memory is nearer to the usable bytes than the error of the estimate.
+std::string tight_fit(const memory_report& m);
 
 /// A training step that ran.
 struct finished_step {

@@ -325,8 +325,10 @@ struct training_profile {
       0;  ///< throughput of scan kernels, 16-bit words per second and SM; 0: no limit
   constant<double> quantise_bytes_forward = 3,
                    quantise_bytes_backward =
-                       4;   ///< moved per GEMM operand element, for formats of 8 bits or fewer
-  constant<bytes> reserve;  ///< GPU memory of the runtime and the collective library
+                       4;                ///< moved per GEMM operand element, for formats of 8 bits or fewer
+  constant<bytes> reserve;               ///< GPU memory of the CUDA context, its modules and libraries
+  constant<bytes> communicator_buffers;  ///< GPU memory of each communicator of the collective library
+  constant<double> fragmentation = 0;    ///< memory that the allocator holds beyond what is allocated, as a share
   constant<double> workspace_bytes_per_layer_param =
       0;  ///< temporary memory at the start of the backward pass, per dense parameter of the last layer
   constant<double> workspace_bytes_per_head_param =
@@ -344,6 +346,10 @@ struct training_profile {
                    ep_nic_share = 0.85;     ///< share of the port rates that exchange kernels reach
   constant<double> ep_combine_ratio = 1.3;  ///< time of combine over that of dispatch
   constant<seconds> ep_launch;              ///< per exchange
+  constant<bytes> ep_buffers;               ///< GPU memory of the exchange's own buffers
+  constant<double> expert_output_bytes =
+      0;  ///< kept of the output of experts, per element and routed copy: 2 where
+          ///< the combination weighs it, 0 where the activation is weighed
   /// Shortest forward time of a layer without CUDA graphs: `moe_host`, plus sqrt(n) times `moe_host_per_expert`
   /// for n local experts.
   constant<seconds> moe_host, moe_host_per_expert;

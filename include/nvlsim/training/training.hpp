@@ -37,7 +37,40 @@ struct recompute_spec {
   std::int64_t num_layers = 1;  ///< without `block`: layers per unit; only the input of a unit is kept
   bool core_attention = false, layernorm = false, mlp = false, activation = false;
   bool mla_up_proj = false, moe = false;
-  bool any() const { return full || core_attention || layernorm || mlp || activation || mla_up_proj || moe; }
+  bool shared_experts = false;     ///< the MLP of shared experts
+  bool hyper_connections = false;  ///< mixed copies of several residual streams (`mhc`)
+  bool any() const {
+    return full || core_attention || layernorm || mlp || activation || mla_up_proj || moe || shared_experts ||
+           hyper_connections;
+  }
+  friend bool operator==(const recompute_spec&, const recompute_spec&) = default;
+};
+
+/// Inputs that are moved to CPU memory from the forward to the backward pass (Megatron-Core's `offload_modules`):
+/// of a norm, a projection, attention, the up GEMM of experts, the activation of MLPs and experts.
+struct offload_spec {
+  bool attn_norm = false, qkv_linear = false, core_attn = false, attn_proj = false, mlp_norm = false,
+       expert_fc1 = false, moe_act = false;
+  bool any() const {
+    return attn_norm || qkv_linear || core_attn || attn_proj || mlp_norm || expert_fc1 || moe_act;
+  }
+};
+
+/// Muon keeps one moment for the matrices of layers; vocabulary tables and vectors have both of Adam's.
+enum class optimizer_kind { adam, muon };
+
+/// What is kept of a trained parameter, in bytes (Megatron-Core's precision-aware optimizer).
+struct optimizer_spec {
+  optimizer_kind kind = optimizer_kind::adam;
+  double master = 4, first_moment = 4, second_moment = 4;
+  /// Whether gradients accumulate in FP32. Empty: see `gradient_bytes`.
+  std::optional<bool> fp32_gradients;
+};
+
+/// Low-rank adapters on named projections; only they are trained.
+struct lora_spec {
+  std::int64_t rank = 0;  ///< 0: not stated; adapters are assumed on attention
+  bool qkv = true, proj = true, fc1 = true, fc2 = true;
 };
 
 /// How tokens reach their experts. `alltoall` sends one copy per expert, and the host waits for token counts;
@@ -83,7 +116,13 @@ struct training_workload {
                                      ///< (num_distributed_optimizer_instances)
   context_exchange cp_exchange = context_exchange::ring;
   recompute_spec recompute;
-  std::int64_t offload_layers = 0;  ///< layers per GPU whose activations are moved to CPU memory over C2C
+  std::int64_t offload_layers = 0;     ///< layers per GPU whose activations are moved to CPU memory over C2C
+  offload_spec offload;                ///< inputs of all layers that are moved, alone
+  bool fp8_activation_inputs = false;  ///< inputs of MLP activations are kept in 8 bits
+  std::optional<bool> fp8_params;  ///< weights of 8-bit recipes have no BF16 copy. Empty: as the recipes have it
+  optimizer_spec optimizer;
+  lora_spec lora;
+  bool freeze_towers = false;  ///< encoders of images and sound are not trained
   training_task task = training_task::pretrain;
   std::optional<double> token_budget;  ///< tokens of the whole training run
 
@@ -175,6 +214,11 @@ struct step_band {
 step_band step_band_90(const platform& p, const stack& s, const model& m, const training_workload& w);
 /// The kind of a run, with quantiles of zero.
 step_residuals kind_of_step(const platform& p, const model& m, const training_workload& w);
+
+/// Bytes per trained parameter of the buffer in which gradients accumulate: as `optimizer.fp32_gradients` says,
+/// else 4 B where the stack says so, in 16-bit recipes and in fine-tuning, as Megatron-Bridge's mixed precision
+/// has it, and 2 B in pretraining with narrower formats, as its performance recipes have it.
+double gradient_bytes(const training_profile& t, const training_workload& w);
 
 memory_report training_memory(const platform& p, const stack& s, const model& m, const training_workload& w);
 
