@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "nvlsim/training/training.hpp"
+#include "training/layer_operators.hpp"
 #include "unit/training/training_fixture.hpp"
 
 namespace nvlsim {
@@ -113,7 +114,7 @@ TEST_CASE("Peak memory meets published peaks within 4 %") {
                  << m.sequence);
     REQUIRE(training_problems(j.machine, j.net, w).empty());
     const memory_report r = memory_of(j);
-    const double found = (r.peak.base() - item(r, "reserve")) / 0x1p30;  // the allocator does not see the reserve
+    const double found = r.allocated.base() / 0x1p30;
     CHECK(found == Approx(m.gib).epsilon(0.04));
     sum += std::abs(found / m.gib - 1);
   }
@@ -143,7 +144,7 @@ TEST_CASE("Weights, gradients and activations shrink with tensor parallelism, op
   const memory_report eight = memory_of(j);
   for (const char* name : {"weights", "gradients", "optimizer", "activations", "logits"}) {
     INFO(name);
-    CHECK(item(two, name) == Approx(4 * item(eight, name)).epsilon(1e-12));
+    CHECK(item(two, name) == Approx(4 * item(eight, name)).epsilon(1e-3));  // norms are on every rank
   }
   CHECK(item(two, "reserve") == item(eight, "reserve"));
   j.workload.par.dp = 16;
@@ -190,12 +191,14 @@ TEST_CASE(
 
 TEST_CASE("Sharding decides what data-parallel ranks hold") {
   test::shipped_job j = plain_job();
-  const double parameters_here = static_cast<double>(parameters(j.net) - j.net.hidden) / 2;  // less the final norm
+  // Less the final norm; the norms of layers are on every rank of TP.
+  const double norms = static_cast<double>(parameters_by_part(j.net).norms - j.net.hidden);
+  const double parameters_here = (static_cast<double>(parameters(j.net) - j.net.hidden) + norms) / 2;
   j.workload.sharding = data_parallel_sharding::replicated;
   const memory_report whole = memory_of(j);
   CHECK(item(whole, "weights") == Approx(2 * parameters_here).epsilon(1e-12));
   CHECK(item(whole, "gradients") ==
-        Approx(j.software.training->gradient_memory_bytes * parameters_here).epsilon(1e-12));
+        Approx(gradient_bytes(*j.software.training, j.workload) * parameters_here).epsilon(1e-12));
   CHECK(item(whole, "optimizer") == Approx(12 * parameters_here).epsilon(1e-12));
   j.workload.sharding = data_parallel_sharding::distributed_optimizer;
   const memory_report zero1 = memory_of(j);
@@ -230,13 +233,16 @@ TEST_CASE("Activations of a GPT layer are what its backward pass reads") {
 TEST_CASE("Recomputing more keeps less") {
   test::shipped_job j = plain_job();
   const double all = item(memory_of(j), "activations");
-  for (bool recompute_spec::*module :
-       {&recompute_spec::layernorm, &recompute_spec::mlp, &recompute_spec::activation}) {
+  for (bool recompute_spec::*module : {&recompute_spec::mlp, &recompute_spec::activation}) {
     test::shipped_job again = j;
     again.workload.recompute.*module = true;
     CHECK(item(memory_of(again), "activations") < all);
     CHECK(again.step_s() > j.step_s());
   }
+  // Norms of dense layers are part of the kernel of the next projection, which keeps its input.
+  test::shipped_job norms = j;
+  norms.workload.recompute.layernorm = true;
+  CHECK(item(memory_of(norms), "activations") == all);
   // Of the layers that are offloaded one is at work, and on the GPU.
   const auto layers = static_cast<double>(j.net.layers.size());
   j.workload.offload_layers = static_cast<std::int64_t>(layers) / 2;
@@ -294,6 +300,166 @@ TEST_CASE(
   CHECK(item(memory_of(j), "activations") ==
         Approx(up_and_gate + layers * tokens * kept_by_attention(1)).epsilon(1e-12));
   CHECK(item(memory_of(j), "workspace") == Approx(4 * hidden * tokens).epsilon(1e-12));  // what TP gathers
+}
+
+/// Sixteen H100 GPUs of Megatron-Bridge's pages: BF16, forced balance, gradients in BF16.
+test::shipped_job bridge_job(const char* net, std::int64_t ep, std::int64_t sequence) {
+  test::shipped_job j = test::shipped("nd-h100-v5", net, "megatron-bridge-26.06");
+  training_workload& w = j.workload = {};
+  w.seq_length = sequence;
+  w.par.ep = ep, w.par.dp = 16;
+  w.global_batch_size = 32;
+  w.optimizer.fp32_gradients = false;
+  w.place.gpus_per_domain = 8;
+  return j;
+}
+
+// NVIDIA-NeMo/Megatron-Bridge: recomputation of Nemotron 3 Nano (600d069), 64.653 and 63.639 GB, and no fit of 80
+// GB cards without; peaks of Qwen3-30B-A3B in pull requests, 61.35 and 62.17 GB.
+TEST_CASE("Peaks of mixtures of experts are those that Megatron-Bridge prints") {
+  test::shipped_job nano = bridge_job("nemotron-3-nano", 8, 8192);
+  CHECK_FALSE((memory_of(nano).fits() && !memory_of(nano).tight()));
+  nano.workload.recompute.moe = true;
+  const double moe = memory_of(nano).allocated.base() / 1e9;
+  CHECK(moe == Approx(64.653).epsilon(0.01));
+  nano.workload.recompute.layernorm = true;
+  CHECK(memory_of(nano).allocated.base() / 1e9 == Approx(63.639).epsilon(0.01));
+  // The norms before 23 layers of experts; others are part of a projection's kernel.
+  CHECK(moe - memory_of(nano).allocated.base() / 1e9 == Approx(23.0 * 2 * 2688 * 8192 / 1e9).epsilon(1e-6));
+  const test::shipped_job qwen = bridge_job("qwen3-30b-a3b", 16, 4096);
+  CHECK(memory_of(qwen).allocated.base() / 1e9 == Approx(61.35).epsilon(0.02));
+}
+
+TEST_CASE("Tensor-parallel ranks hold projections to low ranks, routers and scarce KV heads whole") {
+  test::shipped_job j = test::shipped("gb300-nvl72", "deepseek-v3-nomtp");
+  double one = 0, eight = 0;
+  parallelism par;
+  for (const layer_spec& l : j.net.layers) {
+    one += parameters_on_gpu(j.net, l, par).dense;
+    par.tp = 8;
+    eight += parameters_on_gpu(j.net, l, par).dense;
+    par.tp = 1;
+  }
+  const double down = 61.0 * 7168 * (1536 + 512 + 64), routers = 58.0 * 7168 * 256, norms = 61.0 * 2 * 7168;
+  CHECK(eight - one / 8 == Approx(7.0 / 8 * (down + routers + norms)).epsilon(1e-9));
+  layer_spec l = test::shipped("gb300-nvl72", "llama3-8b").net.layers.front();
+  l.kv_heads = 2;
+  par.tp = 8;
+  const double kv = static_cast<double>(j.net.hidden * projected_kv(l)), vectors = 2.0 * 7168;
+  const double all = static_cast<double>(layer_parameters(j.net, l));
+  CHECK(parameters_on_gpu(j.net, l, par).dense ==
+        Approx((all - kv - vectors) / 8 + kv / 2 + vectors).epsilon(1e-9));
+}
+
+TEST_CASE("Gradients accumulate in 4 bytes unless the recipe says 2") {
+  test::shipped_job j = plain_job();
+  const auto bytes_of = [&] { return gradient_bytes(*j.software.training, j.workload); };
+  j.software.training->gradient_memory_bytes = 2;
+  CHECK(bytes_of() == 4);  // BF16
+  j.workload.gemm_precision = precision::mxfp8;
+  CHECK(bytes_of() == 2);
+  j.workload.task = training_task::sft;
+  CHECK(bytes_of() == 4);
+  j.workload.optimizer.fp32_gradients = false;
+  CHECK(bytes_of() == 2);
+  j.workload.optimizer.fp32_gradients = true;
+  CHECK(bytes_of() == 4);
+}
+
+TEST_CASE("Optimizers keep less in narrow formats, and with one moment of matrices") {
+  test::shipped_job j = plain_job();
+  const double twelve = item(memory_of(j), "optimizer");
+  j.workload.optimizer.first_moment = j.workload.optimizer.second_moment = 2;
+  CHECK(item(memory_of(j), "optimizer") == Approx(twelve * 8 / 12).epsilon(1e-12));
+  j.workload.optimizer = {};
+  j.workload.optimizer.kind = optimizer_kind::muon;
+  const double tables = 2.0 * static_cast<double>(j.net.vocab * j.net.hidden) / 2 / 4;  // over TP and DP
+  CHECK(item(memory_of(j), "optimizer") == Approx(twelve * 8 / 12 + 4 * tables).epsilon(1e-12));
+}
+
+TEST_CASE("Quantised weights stay from one micro-batch to the next") {
+  test::shipped_job j = plain_job();
+  const double bf16 = item(memory_of(j), "weights"),
+               tables = 2.0 * static_cast<double>(j.net.vocab * j.net.hidden);
+  const auto of_layers = [&](precision p) {
+    j.workload.gemm_precision = p;
+    return (item(memory_of(j), "weights") - tables) / (bf16 - tables);  // two tables of 2 B over two ranks
+  };
+  CHECK(of_layers(precision::mxfp8) == Approx(bytes_per_element(precision::mxfp8)));  // rows and columns
+  CHECK(of_layers(precision::fp8) == Approx(0.5));                                    // one copy on Blackwell
+  CHECK(of_layers(precision::nvfp4) == Approx(1 + bytes_per_element(precision::nvfp4)));
+  j.workload.fp8_params = false;
+  CHECK(of_layers(precision::mxfp8) == Approx(1 + bytes_per_element(precision::mxfp8)));
+}
+
+TEST_CASE("Modules that are offloaded leave the GPU, but for the layer at work") {
+  test::shipped_job j = plain_job();
+  const double all = item(memory_of(j), "activations"), layers = static_cast<double>(j.net.layers.size());
+  const layer_spec& l = j.net.layers.front();
+  const double out = static_cast<double>(j.workload.seq_length * l.heads * l.head_dim) * 2 / 2;
+  j.workload.offload.attn_proj = true;
+  const memory_report r = memory_of(j);
+  CHECK(item(r, "activations") == Approx(all - (layers - 1) * out).epsilon(1e-12));
+  CHECK(r.offloaded.base() == Approx((layers - 1) * out).epsilon(1e-12));
+  j.workload.offload.moe_act = j.workload.offload.core_attn = true;
+  test::shipped_job slow = j;
+  slow.machine.gpu.c2c = slow.machine.gpu.c2c * 0.01;
+  CHECK(slow.step_s() > j.step_s());
+}
+
+TEST_CASE("Adapters of a stated rank are counted by projection") {
+  test::shipped_job j = plain_job();
+  j.workload.task = training_task::lora;
+  j.workload.lora = {16, true, false, false, false};
+  const layer_spec& l = j.net.layers.front();
+  const double h = static_cast<double>(j.net.hidden), q = static_cast<double>(l.heads * l.head_dim),
+               kv = static_cast<double>(2 * l.kv_heads * l.head_dim);
+  const double each = 16 * (h + q + kv) / 2 * static_cast<double>(j.net.layers.size());
+  CHECK(item(memory_of(j), "gradients") == Approx(4 * each).epsilon(1e-12));
+  const double narrow = item(memory_of(j), "activations");
+  j.workload.lora.fc1 = j.workload.lora.fc2 = true;  // their inputs are kept too
+  CHECK(item(memory_of(j), "activations") > narrow);
+  CHECK(item(memory_of(j), "gradients") > 4 * each);
+}
+
+TEST_CASE("Towers take weights, and gradients and moments unless they are frozen") {
+  test::shipped_job j = plain_job();
+  const memory_report without = memory_of(j);
+  j.net.towers = {{"vision", 1'000'000'000}};
+  const memory_report with = memory_of(j);
+  CHECK(item(with, "towers") == 2e9);
+  CHECK(item(with, "gradients") - item(without, "gradients") == Approx(4e9));
+  CHECK(item(with, "optimizer") - item(without, "optimizer") == Approx(12e9 / 4));
+  j.workload.freeze_towers = true;
+  CHECK(item(memory_of(j), "gradients") == item(without, "gradients"));
+}
+
+TEST_CASE("A peak within the error of the usable memory is tight, and refused only above") {
+  memory_report r;
+  r.usable = bytes::from_base(100), r.error = 0.08;
+  const auto is = [&](double peak, bool fits, bool tight, bool refused) {
+    r.peak = bytes::from_base(peak);
+    CHECK(r.fits() == fits);
+    CHECK(r.tight() == tight);
+    CHECK(r.refused() == refused);
+  };
+  is(90, true, false, false);
+  is(95, true, true, false);
+  is(105, false, true, false);
+  is(110, false, false, true);
+  r.error = 0;
+  is(105, false, false, true);
+}
+
+// 174.1 GiB, a verification card of Megatron-Bridge for a model of this shape: BF16, TP 2, DP 8, no sequence
+// parallelism, micro-batch 2.
+TEST_CASE("The peak of a hybrid with delta nets is that of its card") {
+  test::shipped_job j = test::shipped("gb200-nvl72", "qwen3.6-27b", "megatron-bridge-26.06");
+  training_workload& w = j.workload = {};
+  w.seq_length = 4096, w.micro_batch_size = 2, w.global_batch_size = 32;
+  w.par.tp = 2, w.par.dp = 8, w.par.sequence_parallel = false;
+  w.place.gpus_per_domain = 16;
+  CHECK(memory_of(j).allocated.base() / 0x1p30 == Approx(174.1).epsilon(0.03));
 }
 
 TEST_CASE("A band is that of runs of the same domain, precision and kind of model, else of all") {

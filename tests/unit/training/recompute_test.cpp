@@ -48,7 +48,7 @@ double layer_bytes(const recompute_spec& r) {
   const model m = test::even_model(1);
   training_workload w = test::even_workload(1, 1, 1);
   w.recompute = r;
-  return stored_activations(m, m.layers.front(), w).base();
+  return stored_activations(m, m.layers.front(), w, 0).here.base();
 }
 
 // Of a layer's GEMMs, which alone take time here, a backward pass runs two for each of the forward's.
