@@ -98,6 +98,20 @@ void judge(tally& t, const client_view& c, const service_objective& o, std::int6
   t.good += alike * c.keeps(o);
 }
 
+double mean_of(const std::vector<weighted>& values) {
+  double sum = 0, n = 0;
+  for (const weighted& v : values) {
+    sum += v.value * static_cast<double>(v.count);
+    n += static_cast<double>(v.count);
+  }
+  return n > 0 ? sum / n : 0;
+}
+
+bool means_keep(const service_objective& o, const tally& t) {
+  return (!o.ttft_s || mean_of(t.ttft) <= *o.ttft_s) && (!o.tpot_s || mean_of(t.tpot) <= *o.tpot_s) &&
+         (!o.e2e_s || mean_of(t.e2e) <= *o.e2e_s);
+}
+
 tally count(const serving_run& run, const inference_workload& w, const window& arrivals, const window& ends) {
   tally t;
   for (const request_record& r : run.outcome.requests) {
@@ -220,6 +234,7 @@ inference_metrics measure_inference(const serving_run& run, const inference_work
     m.goodput_requests_per_s = m.requests_per_s * *m.slo_attained_fraction;
     const double min = w.objective.share * n;
     m.objective_met = static_cast<double>(std::min({t.ttft_kept, t.tpot_kept, t.e2e_kept})) >= min;
+    if (w.objective.means) m.objective_met = means_keep(w.objective, t);
   }
   m.ttft_s = distribution_of(std::move(t.ttft)).value();
   m.queue_s = distribution_of(std::move(t.queue)).value();

@@ -152,7 +152,8 @@ value use_breakdown(const serving_run& run, double gpus) {
   for (int k = 0; k < part_kinds; ++k)
     if (by_kind[static_cast<std::size_t>(k)] > 0)
       out.set(std::string(name(static_cast<part_kind>(k))) + "_s", by_kind[static_cast<std::size_t>(k)]);
-  if (run.outcome.end_s > busy) out.set("idle_s", run.outcome.end_s - busy);
+  constexpr double rounding = 1e-12;
+  if (run.outcome.end_s > busy * (1 + rounding)) out.set("idle_s", run.outcome.end_s - busy);
   out.set("makespan_s", run.outcome.end_s);
   return out;
 }
@@ -217,9 +218,11 @@ void judge_load(result& r, const serving_run& run, const inference_workload& w, 
                     o.at_last.waiting, o.requests.size()));
   }
   if (w.objective.any())
-    r.notes.push_back(fmt::format(
-        "the objective is {}: {:.4g} % of the requests are within every limit; each limit requires {:.4g} %",
-        i.objective_met ? "met" : "missed", 100 * *i.slo_attained_fraction, 100 * w.objective.share));
+    r.notes.push_back(fmt::format("the objective is {}: {:.4g} % of the requests are within every limit; {}",
+                                  i.objective_met ? "met" : "missed", 100 * *i.slo_attained_fraction,
+                                  w.objective.means
+                                      ? std::string("their means must be")
+                                      : fmt::format("each limit requires {:.4g} %", 100 * w.objective.share)));
 }
 
 }  // namespace

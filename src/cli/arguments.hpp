@@ -46,6 +46,7 @@ struct report_arguments {
 
 struct validate_arguments {
   std::vector<std::string> tables;
+  std::string scenarios_folder;
   std::string format = "table";
   bool all_rows = false;
 };

@@ -179,8 +179,13 @@ void add_validate(CLI::App& app, all_arguments& all) {
   CLI::App* c = app.add_subcommand("validate", "Simulate published measurements and print the errors");
   c->add_option("TABLE", a.tables, "CSV tables of published results (the header determines the kind)")->required();
   c->add_flag("--all", a.all_rows, "List all rows, not only the ten worst");
+  c->add_option("--write-scenarios", a.scenarios_folder,
+                "Write the scenario of each serving row to a file in this folder, instead of simulating it")
+      ->type_name("DIR");
   add_format(c, a.format, {"table", "json"});
-  c->footer("example:\n  nvlsim validate training.csv collectives.csv --format json > errors.json");
+  c->footer(
+      "examples:\n  nvlsim validate training.csv collectives.csv --format json > errors.json\n"
+      "  nvlsim validate inference.csv --write-scenarios rows");
   c->callback([&all] { all.chosen = all.validate; });
 }
 

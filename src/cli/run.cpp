@@ -113,7 +113,7 @@ std::optional<result> raise_load(scenario& s, const std::string& name, std::vect
     none.inputs = s.inputs;
     none.status = run_status::infeasible;
     none.reasons = {
-        fmt::format("no load meets the objective ({} runs); median at the lowest load: {}", h.runs, h.missed)};
+        fmt::format("no load meets the objective ({} runs); at the lowest load: {}", h.runs, h.missed)};
     return none;
   }
   const std::string load = "/workload/load/";

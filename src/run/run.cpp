@@ -18,7 +18,7 @@
 #include "nvlsim/engine/simulation.hpp"
 #include "nvlsim/run/serving_bands.hpp"
 #include "nvlsim/run/step_bands.hpp"
-#include "nvlsim/serving/idle_settings.hpp"
+#include "nvlsim/serving/serving_notes.hpp"
 #include "nvlsim/training/idle_settings.hpp"
 #include "nvlsim/units/constant.hpp"
 

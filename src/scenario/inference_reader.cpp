@@ -1,4 +1,5 @@
 #include "scenario/inference_reader.hpp"
+#include "nvlsim/scenario/write_workload.hpp"
 
 #include <fmt/format.h>
 
@@ -172,6 +173,8 @@ void read_load(config::reader r, inference_workload& w) {
   r.done();
 }
 
+const std::array<std::string, 2> objective_statistics = {"share", "mean"};
+
 void read_objective(config::reader r, service_objective& o) {
   const auto limit = [&](const char* key) -> std::optional<double> {
     if (const auto t = r.find_quantity<seconds>(key, {1e-6, 1e7})) return t->base();
@@ -180,7 +183,9 @@ void read_objective(config::reader r, service_objective& o) {
   o.ttft_s = limit("ttft");
   o.tpot_s = limit("tpot");
   o.e2e_s = limit("e2e");
-  o.share = r.number_or("share", 0.99, {0.01, 1});
+  o.means = r.one_of_or("statistic", objective_statistics, 0) == 1;
+  if (o.means && r.has("share")) r.fail("share", "limits on means hold for no share of the requests");
+  if (!o.means) o.share = r.number_or("share", 0.99, {0.01, 1});
   if (!o.any()) r.fail("", "give at least one of ttft, tpot and e2e");
   r.done();
 }
@@ -297,7 +302,8 @@ value written_objective(const service_objective& o) {
   if (o.ttft_s) out.set("ttft", in_seconds(*o.ttft_s));
   if (o.tpot_s) out.set("tpot", in_seconds(*o.tpot_s));
   if (o.e2e_s) out.set("e2e", in_seconds(*o.e2e_s));
-  out.set("share", o.share);
+  out.set("statistic", objective_statistics[o.means ? 1 : 0]);
+  if (!o.means) out.set("share", o.share);
   return out;
 }
 

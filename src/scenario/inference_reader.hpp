@@ -10,7 +10,5 @@ namespace nvlsim {
 /// Reads `"workload"` of kind "inference"; The caller sets `seed`. Accepts the long names of TensorRT-LLM and
 /// vLLM. Precisions that the scenario omits come from the model's checkpoint.
 inference_workload read_inference_workload(config::reader& r, const checkpoint_spec& checkpoint = {});
-/// `"workload"` that reads as this one, every member of it; without degraded hardware and the seed.
-value write_inference_workload(const inference_workload& w);
 
 }  // namespace nvlsim

@@ -10,6 +10,7 @@
 #include "nvlsim/model/load.hpp"
 #include "nvlsim/platform/load.hpp"
 #include "nvlsim/scenario/stack_values.hpp"
+#include "nvlsim/scenario/write_workload.hpp"
 #include "nvlsim/stack/load.hpp"
 #include "scenario/collective_reader.hpp"
 #include "scenario/degraded_reader.hpp"

@@ -55,7 +55,7 @@ bool keeps_up(const inference_workload& w, const inference_metrics& m) {
   return is_closed(w) || m.requests_per_s >= min * m.offered_requests_per_s.value_or(0);
 }
 
-/// Median latencies and their limits: "ttft 121 ms of 1 ms allowed".
+/// Median latencies, or means, and their limits: "ttft 121 ms of 1 ms allowed".
 std::string beside_limits(const service_objective& o, const inference_metrics& m) {
   std::vector<std::string> out;
   const auto add = [&](const char* name, std::optional<double> limit, std::optional<double> middle) {
@@ -63,9 +63,10 @@ std::string beside_limits(const service_objective& o, const inference_metrics& m
       out.push_back(fmt::format("{} {} of {} allowed", name, format_quantity(seconds::from_base(*middle)),
                                 format_quantity(seconds::from_base(*limit))));
   };
-  add("ttft", o.ttft_s, m.ttft_s.p50);
-  add("tpot", o.tpot_s, m.tpot_s ? std::optional(m.tpot_s->p50) : std::nullopt);
-  add("e2e", o.e2e_s, m.e2e_s.p50);
+  const auto of = [&](const distribution& d) { return o.means ? d.mean : d.p50; };
+  add("ttft", o.ttft_s, of(m.ttft_s));
+  add("tpot", o.tpot_s, m.tpot_s ? std::optional(of(*m.tpot_s)) : std::nullopt);
+  add("e2e", o.e2e_s, of(m.e2e_s));
   return fmt::format("{}", fmt::join(out, ", "));
 }
 

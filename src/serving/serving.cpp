@@ -10,9 +10,9 @@
 #include "nvlsim/serving/limits.hpp"
 #include "nvlsim/serving/memory.hpp"
 #include "nvlsim/serving/pools.hpp"
+#include "nvlsim/serving/serving_notes.hpp"
 #include "nvlsim/serving/worker_health.hpp"
 #include "serving/load_shares.hpp"
-#include "serving/serving_notes.hpp"
 #include "serving/worker_prices.hpp"
 
 namespace nvlsim {

@@ -1,4 +1,4 @@
-// Runs rows of inference.csv. [docs/validation.md]
+// Runs rows of inference.csv. [docs/models-and-assumptions.md#inference-open-loop]
 #pragma once
 
 #include <vector>

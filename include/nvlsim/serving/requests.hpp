@@ -63,10 +63,11 @@ struct measured_part {
   bool steady = false;          ///< of a closed loop: only its steady part, as the run finds it
 };
 
-/// Latency limits, and the share of requests that must meet each.
+/// Latency limits, and the share of requests that must meet each, or whether their means must.
 struct service_objective {
   std::optional<double> ttft_s, tpot_s, e2e_s;
   double share = 0.99;
+  bool means = false;
   bool any() const { return ttft_s || tpot_s || e2e_s; }
 };
 

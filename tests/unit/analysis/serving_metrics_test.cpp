@@ -67,6 +67,20 @@ TEST_CASE("An open loop counts what its objective keeps, and leaves both ends ou
   CHECK(*half.goodput_requests_per_s == Approx(half.requests_per_s / 2).epsilon(0.02));
 }
 
+TEST_CASE("An objective on means is met by means, whatever single requests do") {
+  inference_workload w = open_loop(2000, 40);
+  w.measured = {0.1, 0.1};
+  w.objective.ttft_s = 1;
+  const serving_run run = serve(small_machine(), small_stack(), small_model(), w);
+  const inference_metrics m = measure_inference(run, w);
+  w.objective = {.ttft_s = m.ttft_s.mean * 1.0001, .tpot_s = {}, .e2e_s = {}, .means = true};
+  CHECK(measure_inference(run, w).objective_met);
+  w.objective.means = false;
+  CHECK_FALSE(measure_inference(run, w).objective_met);
+  w.objective = {.ttft_s = m.ttft_s.mean * 0.9999, .tpot_s = {}, .e2e_s = {}, .means = true};
+  CHECK_FALSE(measure_inference(run, w).objective_met);
+}
+
 TEST_CASE("A server that is sent more than it can do is saturated") {
   inference_workload w = open_loop(3000, 10'000);
   w.engine.max_batch_size = 8;

@@ -1,5 +1,5 @@
-#include "nvlsim/serving/idle_settings.hpp"
 #include "nvlsim/training/idle_settings.hpp"
+#include "nvlsim/serving/serving_notes.hpp"
 
 #include <catch2/catch.hpp>
 
