@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
+#include <string>
 
 #include "nvlsim/analysis/inference_metrics.hpp"
 #include "nvlsim/serving/limits.hpp"
@@ -19,12 +21,20 @@ constexpr int max_replicas = 4;    // of an open loop; more give the same result
 constexpr double longest_s = 120;  // length of arrivals if the source gives no number of requests
 constexpr double min_requests = 500, max_requests = 20'000;
 
+/// The number that a file has: the row's scenario is to give the same digits.
+double as_written(double x) {
+  const std::string text = fmt::format("{:.9g}", x);
+  double out = 0;
+  std::from_chars(text.data(), text.data() + text.size(), out);
+  return out;
+}
+
 /// The workload of some of the replicas of an open loop, with their share of the arrivals.
 inference_workload open_loop(const inference_row& r) {
   inference_workload w = r.workload;
   const double share = w.pooled() ? 1 : std::min(1.0, static_cast<double>(max_replicas) / w.replicas);
   if (!w.pooled()) w.replicas = std::min(w.replicas, max_replicas);
-  w.arrivals.rate_per_s = *r.request_rate * share;
+  w.arrivals.rate_per_s = as_written(*r.request_rate * share);
   if (w.requests == 0)
     w.requests = std::llround(std::clamp(w.arrivals.rate_per_s * longest_s, min_requests, max_requests));
   return w;

@@ -38,7 +38,7 @@ TEST_CASE("Running the scenario of a row gives what validating the row gives") {
                          first.scenario.find("offline") != std::string::npos;
     if (differs || first.status != record_status::ok) continue;
     const std::filesystem::path file = std::filesystem::path(NVLSIM_BINARY_DIR) / "row-scenario.json";
-    std::ofstream(file) << output::to_json(text);
+    std::ofstream(file) << to_json(text);
     const scenario s = load_scenario(file.string(), {}, data);
     const run_record run = run_scenario(s, {.explained = false, .simulate = false});
     INFO(id);
