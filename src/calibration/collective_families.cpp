@@ -23,6 +23,22 @@ struct weighting {
   std::function<void(collective_profile&)> tie = {};  ///< sets the parameters that depend on fitted ones
 };
 
+/// NICs give trees what they give rings. Trees of chains have the latencies of in-switch trees.
+void tie_trees(fabric_collective& f) {
+  for (auto* t : {&f.tree, &f.nvls_tree})
+    if (*t) (*t)->nic_share = f.ring.nic_share;
+  if (!f.tree || !f.nvls_tree) return;
+  f.tree->latency = f.nvls_tree->latency;
+  f.tree->hop = f.nvls_tree->hop;
+  f.tree->many_share = f.nvls_tree->many_share;
+  f.tree->per_latency = f.nvls_tree->per_latency;
+}
+
+void tie_all_trees(collective_profile& c) {
+  for (auto& [fabric, table] : c.fabric)
+    for (auto& [name, f] : table) tie_trees(f);
+}
+
 /// Fits `knobs` in `profile`. The profile's values are the priors.
 std::vector<fitted_parameter> fit_knobs(const std::vector<collective_knob>& knobs, const rows_view& rows,
                                         collective_profile& profile, const weighting& weights = {}) {
@@ -33,6 +49,7 @@ std::vector<fitted_parameter> fit_knobs(const std::vector<collective_knob>& knob
   }
   const auto residuals = [&](const std::vector<double>& v) {
     for (std::size_t i = 0; i < knobs.size(); ++i) knobs[i].set(profile, v[i]);
+    tie_all_trees(profile);
     if (weights.tie) weights.tie(profile);
     std::vector<double> out;
     out.reserve(rows.size());
@@ -48,6 +65,7 @@ std::vector<fitted_parameter> fit_knobs(const std::vector<collective_knob>& knob
     knobs[i].set(profile, best[i]);
     out.push_back({parameters[i].name, parameters[i].start, best[i]});
   }
+  tie_all_trees(profile);
   if (weights.tie) weights.tie(profile);
   return out;
 }
@@ -140,17 +158,10 @@ void fill_unmeasured(collective_profile& c) {
       d.nvls_rate = d.simple.rate;
       d.nvls_latency = reduce->second.nvls_latency;
       d.nvls_pipeline_per_rank = reduce->second.nvls_pipeline_per_rank;
+      d.nvls_pipeline_limit = reduce->second.nvls_pipeline_limit;
     }
   }
-  for (auto& [fabric, table] : c.fabric)
-    for (auto& [name, f] : table)
-      if (f.tree && f.nvls_tree) {
-        f.tree->latency = f.nvls_tree->latency;
-        f.tree->hop = f.nvls_tree->hop;
-        f.tree->nic_share_2 = f.nvls_tree->nic_share_2;
-        f.tree->nic_share_many = f.nvls_tree->nic_share_many;
-        f.tree->per_latency = f.nvls_tree->per_latency;
-      }
+  tie_all_trees(c);
 }
 
 std::vector<fitted_parameter> fit_default_fabric(const families& by_family, collective_profile& c) {

@@ -111,6 +111,8 @@ std::vector<collective_knob> domain_knobs(const std::string& pointer, const std:
          [](D& d) -> constant<seconds>& { return d.nvls_latency; });
     k.us("nvls_pipeline_per_rank", {1, 0.01, 10, loose},
          [](D& d) -> constant<seconds>& { return d.nvls_pipeline_per_rank; });
+    k.MB("nvls_pipeline_limit_per_rank", {1.5, 0.1, 1000, held},
+         [](D& d) -> constant<bytes>& { return d.nvls_pipeline_limit; });
   }
   return k.take();
 }
@@ -140,22 +142,20 @@ std::vector<collective_knob> fabric_knobs(const std::string& pointer, const std:
     k.number("ring/per_latency", {7, 0.5, 20, known},
              [](F& f) -> constant<double>& { return f.ring.per_latency; });
   if (now.nvls_tree) {
-    k.us("nvls_tree/latency", {50, 5, 1500, free},
+    k.us("nvls_tree/latency", {20, 0.5, 1500, free},
          [](F& f) -> constant<seconds>& { return f.nvls_tree->latency; });
-    k.us("nvls_tree/hop", {14, 2, 200, tied}, [](F& f) -> constant<seconds>& { return f.nvls_tree->hop; });
-    k.number("nvls_tree/pipeline", {3, 0.01, 20, tied},
+    k.us("nvls_tree/hop", {14, 2, 200, general ? known : tight},
+         [](F& f) -> constant<seconds>& { return f.nvls_tree->hop; });
+    k.number("nvls_tree/pipeline", {3, 1, 20, tied},
              [](F& f) -> constant<double>& { return f.nvls_tree->pipeline; });
-    k.MB("nvls_tree/pipeline_limit", {130, 10, 10000, tied},
-         [](F& f) -> constant<bytes>& { return f.nvls_tree->pipeline_limit; });
     if (general)
       k.number("nvls_tree/per_latency", {7, 0.5, 20, known},
                [](F& f) -> constant<double>& { return f.nvls_tree->per_latency; });
     k.number("nvls_tree/domain_share", {0.85, 0.5, 1, tight},
              [](F& f) -> constant<double>& { return f.nvls_tree->domain_share; });
-    k.number("nvls_tree/nic_share_2", {0.92, 0.3, 1, tight},
-             [](F& f) -> constant<double>& { return f.nvls_tree->nic_share_2; });
-    k.number("nvls_tree/nic_share_many", {0.25, 0.1, 0.6, share},
-             [](F& f) -> constant<double>& { return f.nvls_tree->nic_share_many; });
+    if (now.nvls_tree->many_share < 1)  // elsewhere what NCCL's trees make of the NICs is all there is
+      k.number("nvls_tree/many_share", {0.9, 0.2, 1, share},
+               [](F& f) -> constant<double>& { return f.nvls_tree->many_share; });
   }
   if (now.sharp) {
     k.us("sharp/latency", {150, 5, 1000, free}, [](F& f) -> constant<seconds>& { return f.sharp->latency; });

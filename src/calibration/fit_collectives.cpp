@@ -42,7 +42,7 @@ class collective_fit {
       to_priors(family);
       if (family_parts(family).group != "custom") continue;
       const platform& p = inputs_.platform_named(rows.front()->platform);
-      const std::string generation = fmt::format("nvlink{}", p.gpu.nvlink_generation);
+      const std::string generation = link_kind(p.gpu);
       if (start_.custom.contains(generation)) generations_["custom/" + generation].push_back(p.gpu.name);
     }
     for (const auto& [family, gpus] : generations_) to_priors(family);
@@ -157,8 +157,10 @@ class collective_fit {
     own.ring.pipeline = pipeline;
     if (own.sharp) own.sharp = general.sharp;
     if (!own.nvls_tree) return;
+    const double many_share = own.nvls_tree->many_share;
     own.nvls_tree = general.nvls_tree;
     own.nvls_tree->per_latency = 1;
+    own.nvls_tree->many_share = many_share;
   }
 
   void add(const csv_table& t, const csv_row& row) {
@@ -183,32 +185,82 @@ class collective_fit {
   /// for defaults and NVLink generations.
   void measure_spreads() {
     std::map<std::string, ratios> groups;
-    const auto add = [](ratios& to, const rows_view& rows, const collective_profile& at, double weight) {
-      for (const collective_row* r : rows) to.emplace_back(1 / (1 + error_of(*r, at)), weight);
+    const auto add = [](std::map<std::string, ratios>& to, const std::string& family, const rows_view& rows,
+                        const collective_profile& at, double weight) {
+      for (const collective_row* r : rows)
+        to[spread_key(family, *r)].emplace_back(1 / (1 + error_of(*r, at)), weight);
     };
     leave_each_out("size", [&](const std::string& family, const std::string&, const rows_view& rows,
                                const collective_profile& at) {
-      add(spreads_[family], rows, at, 1);
-      add(groups[family_parts(family).group], rows, at, 1);
+      add(spreads_, family, rows, at, 1);
+      add(groups, family_parts(family).group, rows, at, 1);
     });
-    for (auto& [family, r] : spreads_)
-      if (r.size() < rows_to_know) r = groups.at(family_parts(family).group);
+    for (auto& [family, r] : spreads_) {
+      const bool small = family.ends_with("/small");
+      if (r.size() < rows_to_know) r = groups.at(family_parts(family).group + (small ? "/small" : ""));
+    }
     leave_each_out("system", [&](const std::string& family, const std::string&, const rows_view& rows,
                                  const collective_profile& at) {
       const double even = 1 / static_cast<double>(rows.size());
       const std::string group = family_parts(family).group;
-      if (group == "all_to_all") add(spreads_["all_to_all/default"], rows, at, even);
+      if (group == "all_to_all") add(spreads_, "all_to_all/default", rows, at, even);
       if (group == "fabric")
         for (const char* c : {"all_reduce", "all_gather", "reduce_scatter"})
-          add(spreads_[fmt::format("fabric/default/{}", c)], rows, at, even);
+          add(spreads_, fmt::format("fabric/default/{}", c), rows, at, even);
       for (const auto& [generation, gpus] : generations_)
         if (group == "custom" && std::find(gpus.begin(), gpus.end(), family_parts(family).kind) != gpus.end())
-          add(spreads_[generation], rows, at, even);
+          add(spreads_, generation, rows, at, even);
     });
     if (const auto known = spreads_.find("fabric/default/all_reduce"); known != spreads_.end())
       for (auto& [family, r] : spreads_)
         if (family.ends_with("/default") && r.size() < rows_to_know) r = known->second;
+    measure_runs();
     std::erase_if(spreads_, [](const auto& s) { return s.second.size() < rows_to_know; });
+  }
+
+  /// The entry of `spreads` for a row.
+  static std::string spread_key(const std::string& family, const collective_row& r) {
+    return r.run.empty() ? family : collectives::spread_family(family, r.size);
+  }
+
+  /// How far runs of one shape on one kind of machine lie from their middle, in logarithms, for small messages and
+  /// for others; and the families whose rows show it themselves.
+  void measure_runs() {
+    std::map<std::string, std::map<std::string, double>> shapes;  // shape -> run -> time
+    std::map<std::string, std::string> family_of;
+    for (const auto& [family, rows] : by_family_)
+      for (const collective_row* r : rows) {
+        if (r->run.empty()) continue;
+        const std::string shape = fmt::format("{} {} {} {}", r->record.system, r->gpus, family, r->size.base());
+        shapes[shape][r->run] = *r->record.published * (r->record.metric == "latency_ms" ? 1e3 : 1);
+        family_of[shape] = spread_key(family, *r);
+      }
+    std::map<std::string, int> repeats;
+    for (const auto& [shape, runs] : shapes) {
+      if (runs.size() < 2) continue;
+      double middle = 0;
+      for (const auto& [run, time] : runs) middle += std::log(time) / static_cast<double>(runs.size());
+      const std::string& family = family_of.at(shape);
+      ++repeats[family];
+      for (const auto& [run, time] : runs)
+        runs_[family.ends_with("/small")].emplace_back(std::abs(std::log(time) - middle), 1);
+    }
+    constexpr int shapes_to_know = 4;
+    for (const auto& [family, n] : repeats)
+      if (n >= shapes_to_know) repeated_.insert(family);
+  }
+
+  /// Quantiles of measured over computed time, of runs like those in the tables and of others.
+  std::pair<double, double> band_of(const std::string& family, const ratios& r) const {
+    const double low = quantile(r, 0.05), high = quantile(r, 0.95);
+    const std::string group = family_parts(family).group;
+    const bool one_run = (group == "domain" || leaves_domain(family)) && !repeated_.contains(family) &&
+                         family_parts(family).kind != "default";
+    const auto runs = runs_.find(family.ends_with("/small"));
+    if (!one_run || runs == runs_.end() || runs->second.size() < rows_to_know) return {low, high};
+    const double more = quantile(runs->second, 0.9);
+    return {std::exp(-std::hypot(std::min(std::log(low), 0.0), more)),
+            std::exp(std::hypot(std::max(std::log(high), 0.0), more))};
   }
 
   /// Weighted quantile: `share` of the weight lies below it.
@@ -227,8 +279,9 @@ class collective_fit {
       value one{value::object{}};
       one.set("family", family);
       one.set("rows", static_cast<std::int64_t>(r.size()));
-      for (const auto& [name, share] : {std::pair("low", 0.05), std::pair("high", 0.95)})
-        one.set(name, std::round(quantile(r, share) * 1e4) / 1e4);
+      const auto [low, high] = band_of(family, r);
+      one.set("low", std::round(low * 1e4) / 1e4);
+      one.set("high", std::round(high * 1e4) / 1e4);
       out.items()->push_back(std::move(one));
     }
     return out;
@@ -288,6 +341,8 @@ class collective_fit {
   std::map<std::string, std::vector<std::string>> generations_;  ///< GPUs by generation ("custom/nvlink5")
   collective_profile start_, profile_;
   std::map<std::string, ratios> spreads_;
+  std::map<bool, ratios> runs_;     ///< of small messages or not: distances of runs of one shape from their middle
+  std::set<std::string> repeated_;  ///< families with several runs of a shape, whose spreads have them
   fit_report out_;
 };
 
@@ -329,24 +384,28 @@ std::vector<std::pair<std::string, std::string>> collective_fit::files(const dat
         set_number(at + "/nvls_rate", d.nvls_rate->base() / 1e9, "GB/s");
         set_number(at + "/nvls_latency", d.nvls_latency.base() * 1e6, "us");
         set_number(at + "/nvls_pipeline_per_rank", d.nvls_pipeline_per_rank.base() * 1e6, "us");
+        set_number(at + "/nvls_pipeline_limit_per_rank", d.nvls_pipeline_limit.base() / 1e6, "MB");
       }
   for (const auto& [fabric, table] : profile_.fabric)
     for (const auto& [name, f] : table)
       if (f.tree && f.nvls_tree) {
         const std::string at = fmt::format("/collectives/fabric/{}/{}/tree", fabric, name);
+        set_number(fmt::format("/collectives/fabric/{}/{}/nvls_tree/nic_share", fabric, name),
+                   f.nvls_tree->nic_share, "");
         set_number(at + "/latency", f.tree->latency.base() * 1e6, "us");
         set_number(at + "/hop", f.tree->hop.base() * 1e6, "us");
-        set_number(at + "/nic_share_2", f.tree->nic_share_2, "");
-        set_number(at + "/nic_share_many", f.tree->nic_share_many, "");
+        set_number(at + "/nic_share", f.tree->nic_share, "");
+        if (f.tree->many_share < 1) set_number(at + "/many_share", f.tree->many_share, "");
         if (fabric == "default") set_number(at + "/per_latency", f.tree->per_latency, "");
       }
   if (!out.find(collective_stack, "/collectives/spreads"))
     out.set(collective_stack, "/collectives/spreads",
             value::object{{"kind", "derived"}, {"source", ""}, {"families", value::array{}}});
-  set_text("/collectives/spreads/source",
-           "nvlsim fit collectives: 5 and 95 % quantiles of measured over computed time of thirds of the rows "
-           "left out of "
-           "the fit; of default and of NVLink generations, of systems left out");
+  set_text(
+      "/collectives/spreads/source",
+      "nvlsim fit collectives: 5 and 95 % quantiles of measured over computed time of thirds of the rows "
+      "left out of the fit; of default and of NVLink generations, of systems left out. Families of one run are "
+      "wider by what runs of one shape differ. Entries \"small\" are for messages below 2 MiB");
   out.set(collective_stack, "/collectives/spreads/families", spread_list());
   return out.texts();
 }

@@ -79,7 +79,8 @@ std::vector<double> sizes_of(const collective_arguments& a, diagnostics& problem
 struct operation {
   std::string name;
   collective kind = collective::all_to_all;
-  std::string kernel;  ///< expert-exchange kernel; "" for library collectives
+  std::string kernel;    ///< expert-exchange kernel; "" for library collectives
+  std::string dispatch;  ///< that which dispatches the tokens
 };
 
 std::vector<operation> operations_of(const collective_arguments& a, diagnostics& problems) {
@@ -88,10 +89,10 @@ std::vector<operation> operations_of(const collective_arguments& a, diagnostics&
   known.insert(known.end(), {"moe_dispatch", "moe_combine"});
   for (const std::string& word : a.operations) {
     if (const auto kind = collective_by_name(word)) {
-      out.push_back({std::string(name(*kind)), *kind, {}});
+      out.push_back({std::string(name(*kind)), *kind, {}, {}});
     } else if (word == "moe_dispatch" || word == "moe_combine") {
-      out.push_back(
-          {word, collective::all_to_all, fmt::format("{}_{}_{}", a.kernel, word.substr(4), a.precision)});
+      out.push_back({word, collective::all_to_all, fmt::format("{}_{}_{}", a.kernel, word.substr(4), a.precision),
+                     fmt::format("{}_dispatch_{}", a.kernel, a.precision)});
     } else {
       problems.add("", "", fmt::format("unknown operation \"{}\"", word), nearest(word, known));
     }
@@ -108,10 +109,11 @@ struct setting {
   communicator group;
 };
 
-/// Bytes per token in dispatch.
+/// Bytes per token as it is dispatched, also of what combines them again.
 double token_bytes(const setting& s, const operation& o) {
-  const auto it = s.software.collectives.expert.find(o.kernel);
-  if (it != s.software.collectives.expert.end()) return s.arguments.hidden * it->second.element_bytes;
+  const auto& kernels = s.software.collectives.expert;
+  const auto it = kernels.find(o.dispatch);
+  if (it != kernels.end() && kernels.contains(o.kernel)) return s.arguments.hidden * it->second.element_bytes;
   std::vector<std::string> known;
   for (const auto& [kernel, k] : s.software.collectives.expert) known.push_back(kernel);
   throw input_error({{"--kernel",
@@ -141,10 +143,11 @@ collective_cost closed_cost(const setting& s, const operation& o, double size, b
 
 /// Spread of measured times around the simulated one. None if a skew was given, because skewed exchanges were not
 /// measured.
-std::optional<collective_spread> spread_around(const setting& s, const operation& o, const collective_cost& c) {
+std::optional<collective_spread> spread_around(const setting& s, const operation& o, double size,
+                                               const collective_cost& c) {
   const collective_profile& profile = s.software.collectives;
   if (s.arguments.skew != 1) return std::nullopt;
-  if (o.kernel.empty()) return spread_of(profile, s.hardware, o.kind, s.group, c);
+  if (o.kernel.empty()) return spread_of(profile, s.hardware, {o.kind, bytes::from_base(size), s.group, {}}, c);
   const auto it = profile.spreads.find("expert_exchange/" + o.kernel);
   return c.derived || it == profile.spreads.end() ? std::nullopt : std::optional(it->second);
 }
@@ -153,7 +156,7 @@ nccl_row timed(const setting& s, const operation& o, double size) {
   const collective_cost c = closed_cost(s, o, size, false);
   nccl_row row{bytes::from_base(size), c.time, c.algorithm, closed_cost(s, o, size, true).time, c.derived};
   if (s.arguments.fidelity == "closed") {
-    if (const auto spread = spread_around(s, o, c)) row.low = spread->low, row.high = spread->high;
+    if (const auto spread = spread_around(s, o, size, c)) row.low = spread->low, row.high = spread->high;
     return row;
   }
   collective_workload w;
@@ -187,11 +190,12 @@ std::vector<regime> regimes_of(const setting& s, const operation& o, const std::
 
 std::string placement_text(const setting& s) {
   const communicator& g = s.group;
-  if (g.domains == 1) return "one NVLink domain";
+  if (g.domains == 1) return fmt::format("one {} domain", link_name(s.hardware.gpu));
   const std::string members = g.max_members() == g.min_members()
                                   ? fmt::format("{}", g.max_members())
                                   : fmt::format("{} to {}", g.min_members(), g.max_members());
-  return fmt::format("{} NVLink domains of {}{}", g.domains, members, s.hardware.fabric.sharp ? ", SHARP on" : "");
+  return fmt::format("{} {} domains of {}{}", g.domains, link_name(s.hardware.gpu), members,
+                     s.hardware.fabric.sharp ? ", SHARP on" : "");
 }
 
 void check_wishes(const setting& s, const std::vector<operation>& all, diagnostics& problems) {
@@ -255,7 +259,7 @@ exit_code execute(const collective_arguments& a) {
   const std::int64_t domain = a.gpus_per_domain > 0 ? a.gpus_per_domain : p.gpus_per_rack();
   if (domain > p.gpus_per_rack())
     problems.add("--domain-size", "",
-                 fmt::format("{} exceeds the {} GPUs of an NVLink domain", domain, p.gpus_per_rack()));
+                 fmt::format("{} exceeds the {} GPUs of {}", domain, p.gpus_per_rack(), a_domain(p.gpu)));
   if (!a.sharp.empty()) p.fabric.sharp = a.sharp == "on";
   const std::int64_t racks = (a.gpus + domain - 1) / domain;
   if (static_cast<double>(racks) * p.gpus_per_rack() > max_gpus)

@@ -54,8 +54,7 @@ struct crossing {
 
 seconds ll_time(const crossing& x, way w) {
   const auto& [c, f, d, net, ring] = x;
-  // An inner domain of the tree receives and sends the array twice, up and down; a leaf does so once.
-  const double passes = w == way::tree && net.domains > 2 ? 2 : 1;
+  const double passes = w == way::tree ? tree_passes(net.domains) : 1;
   const bandwidth rate = std::min(f.ll.rate.read(), ring * (ll_payload / passes));
   return f.ll.latency + hops_time(c, w, d.ll.hop, f.ll.hop, net) +
          pipe((w == way::tree ? c.size : c.wire()) / rate, f.ll_pipeline);
@@ -76,14 +75,33 @@ seconds ring_time(const call& c, const fabric_collective& f, const network& net,
   return f.ring.latency + power_sum(steps, pipe(c.wire() / rate, f.ring.pipeline), f.ring.power);
 }
 
-/// `inside` and `pipeline_per_rank` belong to the reduction inside a domain.
-seconds tree_time(const call& c, const fabric_collective::tree_params& t, const network& net, bandwidth inside,
-                  seconds pipeline_per_rank) {
-  bandwidth rate = net.share(net.domains == 2 ? t.nic_share_2 : t.nic_share_many);
-  if (net.members > 1) rate = std::min(rate, inside * t.domain_share);
-  const seconds rho = pipeline_per_rank * (t.pipeline * net.members);
-  const bytes cut = std::min<bytes>(c.size, t.pipeline_limit);
-  return t.latency + net.step(t.hop) * (2 * log2_domains(net)) + pipe(cut / rate, rho) + (c.size - cut) / rate;
+/// Rate of a tree of domains whose ranks reduce at the rate `inside`.
+bandwidth tree_rate(const fabric_collective::tree_params& t, const network& net, bandwidth inside) {
+  const double many = net.domains > 2 ? t.many_share.read() : 1.0;
+  const bandwidth nics = net.share(t.nic_share * many / tree_passes(net.domains));
+  return net.members > 1 ? std::min(nics, inside * t.domain_share) : nics;
+}
+
+seconds tree_latency(const fabric_collective::tree_params& t, const network& net) {
+  return t.latency + net.step(t.hop) * (2 * log2_domains(net));
+}
+
+/// In each domain a chain of its ranks, up and down.
+seconds chain_tree_time(const crossing& x) {
+  const auto& [c, f, d, net, ring] = x;
+  return d.simple.latency + tree_latency(*f.tree, net) + f.ring.nvlink_step * (2 * (net.members - 1.0)) +
+         c.size / tree_rate(*f.tree, net, d.simple.rate);
+}
+
+/// In each domain a reduction in its switches.
+seconds nvls_tree_time(const crossing& x) {
+  const auto& [c, f, d, net, ring] = x;
+  // A longer pipeline takes as many times longer to fill, also once chunks are of their largest size.
+  const double longer = f.nvls_tree->pipeline;
+  return d.nvls_latency + tree_latency(*f.nvls_tree, net) +
+         chunked_pipe(c.size, tree_rate(*f.nvls_tree, net, *d.nvls_rate),
+                      d.nvls_pipeline_per_rank * (longer * net.members),
+                      d.nvls_pipeline_limit * (longer * net.members));
 }
 
 seconds sharp_time(const call& c, const fabric_collective::sharp_params& s, const fabric_collective& f,
@@ -114,7 +132,7 @@ class cheapest {
     if (!best_ || time < best_->time) best_ = estimate{time, algorithm};
   }
   estimate take() const {
-    if (!best_) no_such_algorithm(c_, "across NVLink domains");
+    if (!best_) no_such_algorithm(c_, "across domains");
     return *best_;
   }
 
@@ -143,8 +161,7 @@ estimate across_domains(const call& c, const fabric_collective& f, const domain_
   const bool nvls = d.nvls_rate && net.emptiest >= nvls_members;
   const bool over_nvls = reduces && f.nvls_tree && nvls &&
                          (net.domains == 2 || d.nvls_tree_many || c.options.algorithm == "nvls_tree");
-  if (over_nvls)
-    best.offer("nvls_tree", "nvls_tree", tree_time(c, *f.nvls_tree, net, *d.nvls_rate, d.nvls_pipeline_per_rank));
+  if (over_nvls) best.offer("nvls_tree", "nvls_tree", nvls_tree_time({c, f, d, net, ring}));
   if (reduces && f.sharp && (net.sharp || asked)) {
     best.offer("sharp", "sharp", sharp_time(c, *f.sharp, f, d, net));
     if (free || asked) {  // by default, the library prefers the switches to rings and to trees of whole messages
@@ -157,9 +174,15 @@ estimate across_domains(const call& c, const fabric_collective& f, const domain_
   if (!reduces) return best.take();
 
   if (f.tree && (!nvls || c.options.algorithm == "tree"))
-    best.offer("tree", "tree",
-               tree_time(c, *f.tree, net, d.simple.rate, {}) + f.ring.nvlink_step * (2 * (net.members - 1.0)));
+    best.offer("tree", "tree", chain_tree_time({c, f, d, net, ring}));
   return best.take();
+}
+
+double tree_passes(int domains) {
+  // Each of the two trees carries half of the array, up and down each of its edges. With two domains each domain
+  // has an edge in either tree. With three, each tree is a path, and the middle of one is an end of the other.
+  // With more, an inner domain has up to three edges in one tree and is a leaf of the other.
+  return domains < 3 ? 1 : domains == 3 ? 1.5 : 2;
 }
 
 estimate hierarchical(const call& c, const fabric_collective& f, const network& net, seconds inside) {

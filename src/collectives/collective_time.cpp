@@ -34,6 +34,11 @@ seconds power_sum(seconds latency, seconds transfer, double p) {
   return seconds::from_base(max * std::pow(std::pow(l / max, p) + std::pow(b / max, p), 1 / p));
 }
 
+double links_reaching(const platform& p, int members) {
+  const auto all = static_cast<double>(p.gpus_per_rack());
+  return p.rack.nvlink_planes > 0 || members < 2 || members >= all ? 1 : (members - 1) / (all - 1);
+}
+
 void no_such_algorithm(const call& c, std::string_view where) {
   const auto [a, p] = std::pair(c.options.algorithm, c.options.protocol);
   const std::string what = a.empty()   ? fmt::format("protocol \"{}\"", p)
@@ -73,7 +78,7 @@ const domain_collective& domain_params(const collective_profile& profile, const 
                                        std::string_view c) {
   const auto* table = find(profile.domain, kind);
   if (!table) table = find(profile.domain, "default");
-  if (!table) unknown("domain", "the NVLink domain", kind, keys(profile.domain));
+  if (!table) unknown("domain", "the domain", kind, keys(profile.domain));
   const domain_collective* d = find(*table, c);
   if (!d) unknown(fmt::format("domain/{}", kind), "the collective", std::string(c), keys(*table));
   return *d;
@@ -127,18 +132,37 @@ protocol_tuning on_nvlink(protocol_tuning t, double ratio) {
   return t;
 }
 
-/// Share of the links of a GPU that lead to the other `members` of a group. With a switch all links reach every
-/// GPU. Without one, the links are assumed to be spread evenly over the GPUs of the domain.
-double links_reaching(const platform& p, int members) {
-  const auto all = static_cast<double>(p.gpus_per_rack());
-  return p.rack.nvlink_planes > 0 || members < 2 || members >= all ? 1 : (members - 1) / (all - 1);
+/// Share of the port rate that an all-to-all reaches where GPUs have links to some GPUs of their domain only: what
+/// goes to the others takes a second link.
+double relayed_share(const platform& p) {
+  const double others = p.gpus_per_rack() - 1.0, peers = p.rack.mesh_peers;
+  if (p.rack.nvlink_planes > 0 || peers <= 0 || others <= peers) return 1;
+  return others / (peers + 2 * (others - peers));
 }
 
 /// 1 if only the generation is known, that is, if the profile does not say on which links it was measured.
-double nvlink_ratio(const collective_profile& profile, const platform& p, const std::string& domain, int members) {
+double nvlink_ratio(const collective_profile& profile, const platform& p, const std::string& domain, int members,
+                    collective kind) {
   const measured_hardware* m = find(profile.measured_on, domain);
   if (!m || !m->nvlink || p.gpu.nvlink <= bandwidth{}) return 1;
-  return p.gpu.nvlink / *m->nvlink * links_reaching(p, members);
+  const double relayed = kind == collective::all_to_all ? relayed_share(p) : 1;
+  return p.gpu.nvlink / *m->nvlink * collectives::links_reaching(p, members) * relayed;
+}
+
+/// What each hop takes longer in a domain whose planes have two levels of switches: a message between leaves
+/// crosses three switches in place of one.
+seconds more_per_hop(const platform& p, int members) {
+  if (p.rack.nvlink_levels < 2 || members <= p.rack.nvlink_switch_ports / 2) return {};
+  return p.rack.nvlink_switch_latency * 2.0;
+}
+
+domain_collective with_longer_hops(domain_collective d, seconds more) {
+  for (protocol_params* x : {&d.ll, &d.simple}) x->hop += more;
+  for (auto* x : {&d.ll_few, &d.ll128, &d.simple_few})
+    if (*x) (*x)->hop += more;
+  // Up to the switches that add, and down again.
+  if (d.nvls_rate) d.nvls_latency += more * 2.0;
+  return d;
 }
 
 collectives::network network_of(const collective_profile& profile, const platform& p, collective kind,
@@ -188,11 +212,20 @@ struct domain_choice {
   const protocol_tuning* tuning;
 };
 
+/// What the fullest domain would take for the same bytes among its own ranks, which they exchange in any case. Of
+/// the library's own choice only: what a caller forces may be worse inside a domain than across.
+seconds least_time(const call& c, const domain_collective& d, const protocol_tuning* tuning, int members) {
+  if (members < 2 || !c.options.algorithm.empty() || !c.options.protocol.empty()) return {};
+  call inside = c;
+  inside.ranks = members;
+  return collectives::in_domain(inside, d, tuning).time;
+}
+
 collective_cost all_to_all_time(const collective_profile& profile, const platform& p, const call& c,
                                 const domain_choice& d, const collectives::network& net) {
   const std::string_view asked = c.options.algorithm, protocol = c.options.protocol;
   if ((!asked.empty() && asked != "pairwise") || (!protocol.empty() && protocol != "simple"))
-    collectives::no_such_algorithm(c, "across NVLink domains");
+    collectives::no_such_algorithm(c, "across domains");
   const auto [f, derived] = all_to_all_params(profile, p);
   seconds inside;
   if (net.members > 1) {
@@ -209,8 +242,7 @@ collective_cost fused_all_reduce(const collective_profile& profile, const platfo
                                  const collective_call& asked) {
   const auto& [kind, size, g, options] = asked;
   if (kind != collective::all_reduce || g.domains > 1)
-    throw input_error(
-        {{"", "", fmt::format("\"{}\" is an all-reduce inside one NVLink domain", options.algorithm), {}}});
+    throw input_error({{"", "", fmt::format("\"{}\" is an all-reduce inside one domain", options.algorithm), {}}});
   if (!options.protocol.empty())
     throw input_error(
         {{"",
@@ -240,7 +272,7 @@ collective collectives::measured_kind(collective c) {
 }
 
 collectives::domain_kind collectives::kind_of_domain(const collective_profile& profile, const gpu_spec& gpu) {
-  std::string own = "nvlink" + std::to_string(gpu.nvlink_generation);
+  std::string own = link_kind(gpu);
   const measured_hardware* m = find(profile.measured_on, own);
   if (m && !m->like.empty()) return {m->like, true};
   return {std::move(own), false};
@@ -277,8 +309,9 @@ collective_cost collective_time(const collective_profile& profile, const platfor
   const call c{kind, size, g.ranks, options};
   const collective measured = collectives::measured_kind(kind);
   const collectives::domain_kind domain = collectives::kind_of_domain(profile, p.gpu);
-  const double ratio = nvlink_ratio(profile, p, domain.name, g.max_members());
-  const bool derived = measured != kind || domain.derived || ratio != 1;
+  const double ratio = nvlink_ratio(profile, p, domain.name, g.max_members(), kind);
+  const seconds longer = more_per_hop(p, g.max_members());
+  const bool derived = measured != kind || domain.derived || ratio != 1 || longer > seconds{};
   // Most calls use the measured port rate. Only the others copy the parameters, to scale them.
   const domain_collective* as_measured = &domain_params(profile, domain.name, name(measured));
   const protocol_tuning* tuning = find(profile.tuning, domain.name);
@@ -288,6 +321,7 @@ collective_cost collective_time(const collective_profile& profile, const platfor
     as_measured = &scaled.emplace(on_nvlink(*as_measured, ratio));
     if (tuning) tuning = &scaled_tuning.emplace(on_nvlink(*tuning, ratio));
   }
+  if (longer > seconds{}) as_measured = &scaled.emplace(with_longer_hops(*as_measured, longer));
   const domain_collective& d = *as_measured;
   if (g.domains == 1) {
     const collectives::estimate e = collectives::in_domain(c, d, tuning);
@@ -298,23 +332,27 @@ collective_cost collective_time(const collective_profile& profile, const platfor
   const fabric_choice f = fabric_params(profile, p, name(measured));
   if (options.algorithm == "hierarchical" && kind == collective::all_reduce) {
     if (!options.protocol.empty() && options.protocol != "simple")
-      collectives::no_such_algorithm(c, "across NVLink domains");
+      collectives::no_such_algorithm(c, "across domains");
     seconds inside;
     if (net.members > 1)
       for (const collective half : {collective::reduce_scatter, collective::all_gather})
         inside += collective_time(profile, p, {half, size, {net.members, 1}}).time;
     return {collectives::hierarchical(c, f.params, net, inside).time, "hierarchical", true};
   }
-  const collectives::estimate e = collectives::across_domains(c, f.params, d, net);
+  collectives::estimate e = collectives::across_domains(c, f.params, d, net);
+  if (const auto least = least_time(c, d, tuning, net.members); least > e.time) e.time = least;
   return {e.time, e.algorithm, e.derived || f.derived || derived};
 }
 
-std::optional<collective_spread> spread_of(const collective_profile& profile, const platform& p, collective kind,
-                                           communicator g, const collective_cost& cost) {
+std::optional<collective_spread> spread_of(const collective_profile& profile, const platform& p,
+                                           const collective_call& c, const collective_cost& cost) {
+  const auto& [kind, size, g, options] = c;
   if (g.ranks == 1) return std::nullopt;  // nothing to do
   const auto entry = [&](std::string_view table, std::string_view key,
                          std::string_view member) -> std::optional<collective_spread> {
-    const auto* s = find(profile.spreads, fmt::format("{}/{}{}{}", table, key, member.empty() ? "" : "/", member));
+    const std::string family = fmt::format("{}/{}{}{}", table, key, member.empty() ? "" : "/", member);
+    const auto* s = find(profile.spreads, collectives::spread_family(family, c.size));
+    if (!s) s = find(profile.spreads, family);
     return s ? std::optional(*s) : std::nullopt;
   };
   const std::string domain = collectives::kind_of_domain(profile, p.gpu).name;
@@ -334,18 +372,23 @@ std::optional<collective_cost> expert_exchange_cost(const collective_profile& pr
                                                     std::string_view kind, const expert_traffic& t,
                                                     communicator g) {
   const std::string_view algorithm = kind.starts_with("one_sided") ? "one_sided" : "two_sided";
-  const auto kernel = expert_exchange_time(profile, p, kind, t);
-  if (!kernel) return std::nullopt;
-  if (g.domains == 1) return collective_cost{*kernel, algorithm, false};
+  expert_traffic on_links = t;
+  on_links.members = g.domains > 1 ? g.max_members() : 0;
+  const auto kernel = expert_exchange_time(profile, p, kind, on_links);
+  if (!kernel || g.domains == 1) {
+    return kernel ? std::optional(collective_cost{*kernel, algorithm, false}) : std::nullopt;
+  }
   const collectives::network net = network_of(profile, p, collective::all_to_all, g);
-  // Share of the copies leaving a rank that go to other domains.
-  const double away = static_cast<double>(g.ranks - net.emptiest) / std::max(1, g.ranks - 1);
   const expert_exchange& k = profile.expert.find(std::string(kind))->second;
-  const bytes leaving = bytes::from_base(t.tokens * t.reach() * t.hidden * k.element_bytes * away);
-  call c{collective::all_to_all, leaving * (static_cast<double>(g.ranks) / (g.ranks - net.emptiest)), g.ranks, {}};
-  c.options.skew = t.skew;
+  // The busiest NICs are those of the emptiest domain: as many tokens come in for fewer of them.
+  const double places = static_cast<double>(g.ranks) / net.emptiest;
+  const double domains =
+      (t.spread ? std::min(t.topk, places) : places_reached(places, t.topk)) * (places - 1) / places;
+  const bytes leaving = bytes::from_base(t.tokens * domains * t.skew * t.hidden * k.element_bytes);
+  // A token that another rank of the domain receives is forwarded to it as the next ones arrive.
+  const seconds nics = leaving / (net.nic * profile.expert_nic_share);
   const auto [f, derived] = all_to_all_params(profile, p);
-  return collective_cost{collectives::all_to_all_across(c, f, net, *kernel).time, algorithm, true};
+  return collective_cost{net.step(f.latency) + std::max(nics, *kernel), algorithm, true};
 }
 
 }  // namespace nvlsim

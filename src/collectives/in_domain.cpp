@@ -59,7 +59,8 @@ seconds protocol_time(const domain_collective& d, const call& c, protocol p, byt
       break;
   }
   const double factor = c.kind == collective::all_reduce ? 1 : bus_factor(c.kind, c.ranks);
-  return d.nvls_latency + pipe(size * factor / *d.nvls_rate, d.nvls_pipeline_per_rank * c.ranks);
+  return d.nvls_latency + chunked_pipe(size * factor, *d.nvls_rate, d.nvls_pipeline_per_rank * c.ranks,
+                                       d.nvls_pipeline_limit * c.ranks);
 }
 
 /// The size from which the library uses each protocol.
@@ -116,10 +117,15 @@ estimate by_protocol(const call& c, const domain_collective& d) {
     if (const seconds t = protocol_time(d, c, static_cast<protocol>(j), c.size); t < never)
       return {t, protocol_names[j]};
   }
-  no_such_algorithm(c, "in an NVLink domain");
+  no_such_algorithm(c, "in one domain");
 }
 
 }  // namespace
+
+seconds chunked_pipe(bytes size, bandwidth rate, seconds rho, bytes limit) {
+  const bytes cut = std::min(size, limit);
+  return pipe(cut / rate, rho) + (size - cut) / rate;
+}
 
 estimate in_domain(const call& c, const domain_collective& d, const protocol_tuning* tuning) {
   const bool with_nvls = nvls_possible(c, d);
@@ -127,7 +133,7 @@ estimate in_domain(const call& c, const domain_collective& d, const protocol_tun
   // Algorithms other than rings and pairs run with Simple.
   const bool by_simple = !c.options.algorithm.empty() && !natural;
   if (by_simple && !c.options.protocol.empty() && c.options.protocol != "simple")
-    no_such_algorithm(c, "in an NVLink domain");
+    no_such_algorithm(c, "in one domain");
   if (by_simple && !with_nvls) return derived_in_domain(c, d);
   if (!c.options.protocol.empty() && !forced(c, "nvls")) return by_protocol(c, d);
   const first_sizes first = zones(c, tuning, with_nvls);
@@ -168,7 +174,7 @@ estimate derived_in_domain(const call& c, const domain_collective& d) {
   const bool powers = (c.ranks & (c.ranks - 1)) == 0;
   if ((reduces || halves) && powers && forced(c, "halving_doubling"))
     return {time(reduces ? 2 * doublings : doublings, bus_factor(c.kind, c.ranks)), "halving_doubling", true};
-  no_such_algorithm(c, "in an NVLink domain");
+  no_such_algorithm(c, "in one domain");
 }
 
 }  // namespace nvlsim::collectives

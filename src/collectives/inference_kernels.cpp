@@ -14,10 +14,11 @@ std::optional<collective_cost> custom_all_reduce_time(const collective_profile& 
   if (it == profile.custom.end()) return std::nullopt;
   const custom_all_reduce& k = it->second;
   const double peers = ranks - 1.0;
+  const bandwidth links = p.gpu.nvlink * collectives::links_reaching(p, ranks);
   const seconds start = k.one_latency + k.per_peer * peers;
-  const seconds one = start + size * peers / (p.gpu.nvlink * k.one_share);
+  const seconds one = start + size * peers / (links * k.one_share);
   const seconds two =
-      start + k.two_extra + size * bus_factor(collective::all_reduce, ranks) / (p.gpu.nvlink * k.two_share);
+      start + k.two_extra + size * bus_factor(collective::all_reduce, ranks) / (links * k.two_share);
   if (!only.empty())
     return collective_cost{only == "one_shot" ? one : two, only == "one_shot" ? "one_shot" : "two_shot"};
   return one <= two ? collective_cost{one, "one_shot", false} : collective_cost{two, "two_shot", false};
@@ -27,8 +28,9 @@ double places_reached(double places, double copies) { return places * (1 - std::
 
 double expert_traffic::reach() const {
   const double n = std::max(ranks, 1);
-  // Tokens for the own rank do not use the wire.
-  return (spread ? std::min(topk, n) : places_reached(n, topk)) * (n - 1) / n;
+  // Tokens for the own rank, or for the one that received them for the domain, do not use the links.
+  const double near = members > 0 ? members : n;
+  return (spread ? std::min(topk, n) : places_reached(n, topk)) * (near - 1) / near;
 }
 
 std::optional<seconds> expert_exchange_time(const collective_profile& profile, const platform& p,

@@ -1,7 +1,7 @@
 // [docs/collectives.md#wire-bytes]
 #include <algorithm>
 
-#include "nvlsim/collectives/collectives.hpp"
+#include "nvlsim/collectives/models.hpp"
 
 namespace nvlsim {
 namespace {
@@ -44,9 +44,7 @@ network_traffic across_domains(collective c, bytes size, const communicator& gro
   const bool small = algorithm == "ll" || algorithm == "ll128";
   const bool tree = algorithm == "tree" || algorithm == "nvls_tree" || (small && c == collective::all_reduce);
   if (tree) {
-    // Each half of the array has its own tree. With two domains, each is the root of one tree and the leaf of the
-    // other. With more, each is an inner node of one tree and a leaf of the other.
-    const double passes = group.domains == 2 ? 1 : 2;
+    const double passes = collectives::tree_passes(group.domains);
     const port_bytes domain =
         algorithm == "nvls_tree" ? switch_reduction(size, g) : both_ways(size * (2 * inside));
     const double f = flags(algorithm);

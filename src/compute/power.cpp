@@ -21,7 +21,11 @@ watts kernel_power(const gpu_spec& gpu, precision operands, const kernel_cost& c
   const watts memory = gpu.hbm_energy * (c.moved / c.time);
   const watts arithmetic = energy_of(gpu, operands) * (c.work / c.time);
   const watts rest = (gpu.tdp - gpu.idle_power) * c.activity;
-  return std::min(gpu.idle_power + memory + arithmetic + rest, gpu.cap());
+  // The clock of the SMs gives way at the cap. What a byte costs does not: memory that is faster than what was
+  // measured draws more, unless a cap is asked for.
+  const watts traffic = gpu.idle_power + memory;
+  if (traffic > gpu.cap() && !gpu.power_cap) return traffic;
+  return std::min(traffic + arithmetic + rest, gpu.cap());
 }
 
 }  // namespace nvlsim

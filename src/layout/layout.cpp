@@ -35,14 +35,15 @@ void add_table_problems(std::vector<std::string>& out, const parallelism& par, c
   }
   for (std::int64_t first = 0; first < par.gpus(); first += par.tp) {
     if (table.group(first, 1, par.tp).domains == 1) continue;
-    out.push_back(fmt::format("tensor parallelism must stay inside one NVLink domain, but ranks {} to {} do not",
-                              first, first + par.tp - 1));
+    out.push_back(fmt::format("tensor parallelism must stay inside one {} domain, but ranks {} to {} do not",
+                              link_name(p.gpu), first, first + par.tp - 1));
     break;
   }
   std::int64_t last = 0;
   for (std::int64_t r = 0; r < par.gpus(); ++r) last = std::max(last, table.domain_of(r));
   if (last >= p.racks)
-    out.push_back(fmt::format("the placement needs {} NVLink domains; the platform has {}", last + 1, p.racks));
+    out.push_back(fmt::format("the placement needs {} {} domains; the platform has {}", last + 1, link_name(p.gpu),
+                              p.racks));
 }
 
 }  // namespace
@@ -104,16 +105,16 @@ std::vector<std::string> placement_problems(const parallelism& par, const placem
     return out;
   }
   if (place.gpus_per_domain > domain)
-    out.push_back(fmt::format("the placement uses {} GPUs of an NVLink domain, which has only {}",
-                              place.gpus_per_domain, domain));
+    out.push_back(fmt::format("the placement uses {} GPUs of {}, which has only {}", place.gpus_per_domain,
+                              a_domain(p.gpu), domain));
   if (par.tp > place.gpus_per_domain)
-    out.push_back(fmt::format("tensor parallelism of {} exceeds the {} GPUs used in one NVLink domain", par.tp,
-                              place.gpus_per_domain));
+    out.push_back(fmt::format("tensor parallelism of {} exceeds the {} GPUs used in one {} domain", par.tp,
+                              place.gpus_per_domain, link_name(p.gpu)));
   const std::int64_t domains = (world + place.gpus_per_domain - 1) / place.gpus_per_domain;
   if (domains > p.racks)
     out.push_back(fmt::format(
-        "tp {} x pp {} x cp {} x dp {} = {} GPUs need {} NVLink domains at {} GPUs each; the platform has {}",
-        par.tp, par.pp, par.cp, par.dp, world, domains, place.gpus_per_domain, p.racks));
+        "tp {} x pp {} x cp {} x dp {} = {} GPUs need {} {} domains at {} GPUs each; the platform has {}", par.tp,
+        par.pp, par.cp, par.dp, world, domains, link_name(p.gpu), place.gpus_per_domain, p.racks));
   return out;
 }
 

@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 
+#include "nvlsim/collectives/models.hpp"
 #include "nvlsim/measurements/collective_rows.hpp"
 
 namespace nvlsim {
@@ -60,6 +61,8 @@ void read_library(const csv_row& row, const platform& p, collective kind, int do
   const communicator g{ranks, (out.gpus + domain - 1) / domain};
   const std::string_view algorithm = forced_algorithm(row["algorithm"]);
   out.family = collective_family(p, kind, g);
+  out.size = bytes::from_base(size);
+  out.run = row["source"] + row["notes"];
   out.price = [kind, size, g, algorithm, &p](const collective_profile& c) {
     collective_options options;
     options.algorithm = algorithm;
@@ -111,14 +114,15 @@ void read_exchange_kernel(const csv_row& row, const platform& p, collective_row&
 }  // namespace
 
 void set_band(const collective_row& row, const collective_profile& c, validation_record& r) {
-  const auto it = c.spreads.find(row.family);
+  auto it = c.spreads.find(collectives::spread_family(row.family, row.size));
+  if (it == c.spreads.end()) it = c.spreads.find(row.family);
   if (r.simulated && it != c.spreads.end())
     r.band = {*r.simulated * it->second.low, *r.simulated * it->second.high};
 }
 
 std::string collective_family(const platform& p, collective kind, const communicator& g) {
   if (kind == collective::send_recv) kind = collective::all_gather;
-  if (g.domains == 1) return fmt::format("domain/nvlink{}/{}", p.gpu.nvlink_generation, name(kind));
+  if (g.domains == 1) return fmt::format("domain/{}/{}", link_kind(p.gpu), name(kind));
   if (kind == collective::all_to_all) return "all_to_all/" + p.fabric.name;
   return fmt::format("fabric/{}/{}", p.fabric.name, name(kind));
 }
@@ -141,6 +145,8 @@ void read_collective_kernel(const csv_row& row, const platform& p, collective_ro
   if (!kind) throw cell_error(fmt::format("op: \"{}\" is not a collective", row["op"]));
   const communicator g{out.gpus, 1};
   out.family = collective_family(p, *kind, g);
+  out.size = size;
+  out.run = row["source"];
   out.price = [kind = *kind, size, g, &p](const collective_profile& c) {
     return collective_time(c, p, {kind, size, g}).time;
   };

@@ -8,7 +8,7 @@
 namespace nvlsim {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, std::string_view>, 17> systems = {{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 19> systems = {{
     {"a100", "nd-a100-v4"},
     {"a100-80g", "ndm-a100-v4"},
     {"h100", "nd-h100-v5"},
@@ -23,6 +23,8 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 17> systems 
     {"h200_nvl", "h200-nvl"},
     {"v100", "nd40rs-v2"},
     {"mi300x", "mi300x-v5"},
+    {"mi325x", "mi325x"},
+    {"mi355x", "mi355x"},
     {"a100_sxm", "ndm-a100-v4"},
     {"h100_sxm", "nd-h100-v5"},
     {"vera-rubin", "vera-rubin-nvl72"},

@@ -72,6 +72,13 @@ double usable_share(const platform& p, const leaf_links& leaf) {
   }
 }
 
+/// Share of its NIC that each GPU gets when it sends to the one `stride` GPUs on: those whose partner is on
+/// another leaf share the up-links.
+double share_of_shift(const platform& p, const leaf_links& leaf, double stride) {
+  const double leaving = std::min(1.0, ports_of(p.fabric, stride) / p.fabric.rails / leaf.down);
+  return std::min(1.0, usable_share(p, leaf) / p.fabric.oversubscription / leaving);
+}
+
 }  // namespace
 
 double fullest_bin(double bins, int mean) {
@@ -91,10 +98,9 @@ fabric_path path_of_shift(const platform& p, std::int64_t stride) {
   if (f.leaf.ports < 4) return {f.nic_bandwidth, 1};
   const leaf_links leaf = links_of(f);
   if (f.failed_spines > 0 || f.failed_cables > 0) check_failures(p, leaf);
-  if (ports_of(f, p.gpus()) <= f.leaf.ports) return {f.nic_bandwidth, 1};
-  // GPUs whose partner is on another leaf share the up-links.
-  const double leaving = std::min(1.0, ports_of(f, static_cast<double>(stride)) / f.rails / leaf.down);
-  return {f.nic_bandwidth * std::min(1.0, usable_share(p, leaf) / f.oversubscription / leaving), 3};
+  const double installed = ports_of(f, p.gpus());
+  if (installed <= f.leaf.ports || std::ceil(installed / f.rails) <= leaf.down) return {f.nic_bandwidth, 1};
+  return {f.nic_bandwidth * share_of_shift(p, leaf, static_cast<double>(stride)), 3};
 }
 
 fabric_path path_between(const platform& p, int ranks, bool aligned) {
@@ -108,8 +114,9 @@ fabric_path path_between(const platform& p, int ranks, bool aligned) {
   if (ports <= leaf.down || installed <= f.leaf.ports) return {f.nic_bandwidth, 1};
   int switches = 3;
   for (double reach = leaf.down * f.leaf.ports; reach < ports; reach *= f.leaf.ports / 2.0) switches += 2;
-  const double share = usable_share(p, leaf);
-  return {f.nic_bandwidth * (share / f.oversubscription), switches};
+  // Along a rail only the last domain of a leaf sends to another leaf. Without rails, neighbours may be anywhere.
+  if (aligned && f.rails > 1) return {f.nic_bandwidth * share_of_shift(p, leaf, p.gpus_per_rack()), switches};
+  return {f.nic_bandwidth * (usable_share(p, leaf) / f.oversubscription), switches};
 }
 
 }  // namespace nvlsim::network

@@ -48,7 +48,7 @@ rows total_rows(const platform& p, const platform_totals& t) {
           {"HBM bandwidth", format_quantity(t.gpus * p.gpu.hbm_bandwidth)},
           {"CPU memory", format_quantity(t.lpddr)},
           {"NVMe", format_quantity(t.nvme)},
-          {"NVLink, both directions", format_quantity(t.nvlink)},
+          {fmt::format("{}, both directions", link_name(p.gpu)), format_quantity(t.nvlink)},
           {"scale-out, one direction", format_quantity(t.gpus * p.fabric.nic_bandwidth)},
           {"maximum power", format_quantity(t.max_power)}};
 }
@@ -78,7 +78,8 @@ rows link_rows(const platform& p) {
   const int sharing = p.fabric.gpus_per_nic;
   const std::string nic = "NIC of " + network_text(sharing * p.fabric.nic_bandwidth) +
                           (sharing > 1 ? fmt::format(" for {}", plural(sharing, "GPU")) : std::string{});
-  return {{fmt::format("NVLink {}, {}", g.nvlink_generation, plural(g.nvlink_links, "link")),
+  const std::string generation = g.nvlink_generation > 0 ? fmt::format(" {}", g.nvlink_generation) : "";
+  return {{fmt::format("{}{}, {}", link_name(g), generation, plural(g.nvlink_links, "link")),
            format_quantity(g.nvlink)},
           {"to the CPU", format_quantity(g.c2c)},
           {nic, format_quantity(p.fabric.nic_bandwidth)},
@@ -104,8 +105,8 @@ rows vm_rows(const platform& p) {
 rows rack_rows(const platform& p) {
   return {{"VMs", std::to_string(p.rack.vms)},
           {"GPUs", std::to_string(p.gpus_per_rack())},
-          {"NVLink switch trays", std::to_string(p.rack.nvlink_switch_trays)},
-          {"NVLink planes", std::to_string(p.rack.nvlink_planes)}};
+          {fmt::format("{} switch trays", link_name(p.gpu)), std::to_string(p.rack.nvlink_switch_trays)},
+          {fmt::format("{} planes", link_name(p.gpu)), std::to_string(p.rack.nvlink_planes)}};
 }
 
 std::string level_name(std::size_t level, std::size_t levels) {
@@ -300,7 +301,7 @@ std::string platform_page(const platform& p, const config::document& doc) {
   section("GPU memory and cores", gpu_rows(p.gpu));
   section("Links per GPU, one direction", link_rows(p));
   section("VM", vm_rows(p));
-  section("Rack (NVLink domain)", rack_rows(p));
+  section(fmt::format("Rack ({} domain)", link_name(p.gpu)), rack_rows(p));
   section(fmt::format("Scale-out fabric, {}, for {}", p.fabric.name, plural(t.gpus, "GPU")),
           fabric_rows(p.fabric, size_fat_tree(p.fabric, t.gpus)));
   section("Power", power_rows(p, t));

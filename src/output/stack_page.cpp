@@ -74,7 +74,7 @@ void keep_kernels(value& kernels, const gpu_spec& gpu) {
 /// Only what applies to the machine.
 void keep_machine(value& root, const platform& p) {
   if (value* kernels = root.find("kernels")) keep_kernels(*kernels, p.gpu);
-  const std::string domain = fmt::format("nvlink{}", p.gpu.nvlink_generation);
+  const std::string domain = link_kind(p.gpu);
   std::vector<std::string> names = {p.gpu.name, p.gpu.architecture, p.fabric.name, domain};
   if (const value* like = root.at_pointer("/collectives/measured_on/" + domain + "/like"))
     if (like->string()) names.push_back(*like->string());

@@ -102,7 +102,7 @@ collective_run plan_collective(const platform& p, const stack& s, const collecti
   out.hardware = w.ideal ? ports_of(*w.ideal) : p;
   out.cost = price.cost;
   if (!w.ideal && f == fidelity::closed && w.skew == 1)
-    out.spread = spread_of(s.collectives, p, w.operation, price.group, price.cost);
+    out.spread = spread_of(s.collectives, p, {w.operation, w.size, price.group, {}}, price.cost);
   out.demand =
       demand_on(out.hardware, {price.cost.time, price.latency,
                                wire_traffic(w.operation, w.size * w.skew, price.group, price.cost.algorithm)});

@@ -55,15 +55,46 @@ std::vector<check> gpu_checks(const gpu_spec& g) {
   return out;
 }
 
+/// Switches of a domain: as many ports as GPUs, and trays for all of them.
+std::vector<check> switch_checks(const platform& p) {
+  const rack_spec& k = p.rack;
+  const int gpus = k.vms * p.vm.gpus, ports = k.nvlink_switch_ports;
+  const std::int64_t switches = nvlink_switches(k, gpus), trays = k.nvlink_switch_trays;
+  const std::int64_t reach = k.nvlink_levels < 2 ? ports : static_cast<std::int64_t>(ports) * ports / 2;
+  std::vector<check> out;
+  out.push_back(
+      {trays > switches, "/rack/nvlink_switch_trays", "/rack/nvlink_planes",
+       k.nvlink_levels < 2
+           ? fmt::format("{} switch trays for {} planes; each tray holds at least one plane", trays, switches)
+           : fmt::format("{} switch trays for {} switches; each tray holds at least one", trays, switches)});
+  out.push_back(
+      {ports > 0 && k.nvlink_planes > 0 && gpus > reach, "/rack/vms", "/rack/nvlink_switch_ports",
+       fmt::format("{} VMs hold {} GPUs, but a plane of {} {} of {} ports reaches {}; {}", k.vms, gpus,
+                   k.nvlink_levels, k.nvlink_levels < 2 ? "level" : "levels", ports, reach,
+                   k.nvlink_levels < 2 ? fmt::format("two levels (/rack/nvlink_levels, with the trays that "
+                                                     "they take: /rack/nvlink_switch_trays) reach {}",
+                                                     static_cast<std::int64_t>(ports) * ports / 2)
+                                       : "no third level is modelled")});
+  constexpr std::int64_t switches_of_tray = 4;  // the most that a tray of a shipped platform holds
+  const std::int64_t needed = (switches + switches_of_tray - 1) / switches_of_tray;
+  out.push_back(
+      {ports > 0 && k.nvlink_levels > 1 && gpus <= reach && trays > 0 && trays < needed,
+       "/rack/nvlink_switch_trays", "/rack/vms",
+       fmt::format("{} switch trays, but {} planes for {} GPUs in {} levels take {} switches, at most {} a "
+                   "tray: {}",
+                   trays, k.nvlink_planes, gpus, k.nvlink_levels, switches, switches_of_tray, needed)});
+  out.push_back(
+      {k.mesh_peers >= gpus && k.mesh_peers > 0, "/rack/mesh_peers", "/rack/vms",
+       fmt::format("a GPU has links to {} others, but its domain has only {} GPUs", k.mesh_peers, gpus)});
+  return out;
+}
+
 std::vector<check> rack_checks(const platform& p, bool has_cpu) {
   std::vector<check> out;
   out.push_back({p.rack.nvlink_planes > p.gpu.nvlink_links, "/rack/nvlink_planes", "/gpu/nvlink_links",
                  fmt::format("{} planes, but a GPU has only {} links; it needs at least one to each plane",
                              p.rack.nvlink_planes, p.gpu.nvlink_links)});
-  out.push_back({p.rack.nvlink_switch_trays > p.rack.nvlink_planes, "/rack/nvlink_switch_trays",
-                 "/rack/nvlink_planes",
-                 fmt::format("{} switch trays for {} planes; each tray holds at least one plane",
-                             p.rack.nvlink_switch_trays, p.rack.nvlink_planes)});
+  for (check& c : switch_checks(p)) out.push_back(std::move(c));
   out.push_back({p.rack.failed_switch_trays > 0 && p.rack.failed_switch_trays >= p.rack.nvlink_switch_trays,
                  "/rack/failed_switch_trays", "/rack/nvlink_switch_trays",
                  fmt::format("{} of {} switch trays failed; at least one must be left", p.rack.failed_switch_trays,

@@ -102,6 +102,10 @@ void list_rack(F f, K& k) {
   f("vms", k.vms, count(1, 4096));
   f("nvlink_switch_trays", k.nvlink_switch_trays, count(0, 4096));
   f("nvlink_planes", k.nvlink_planes, count(0, 1024));
+  f("nvlink_levels", k.nvlink_levels, count(1, 2), absent::kept);
+  f("nvlink_switch_ports", k.nvlink_switch_ports, count(0, 4096), absent::kept);
+  f("nvlink_switch_latency", k.nvlink_switch_latency, config::non_negative, absent::kept);
+  f("mesh_peers", k.mesh_peers, count(0, 1024), absent::kept);
   f("failed_switch_trays", k.failed_switch_trays, count(0, 4096), absent::told);
   f("power_per_vm_other", k.power_per_vm_other);
   f("power_per_switch_tray", k.power_per_switch_tray);

@@ -16,6 +16,15 @@ watts rack_power(const platform& p) {
 
 }  // namespace
 
+std::int64_t nvlink_switches(const rack_spec& rack, int gpus) {
+  const std::int64_t planes = rack.nvlink_planes, ports = rack.nvlink_switch_ports;
+  if (rack.nvlink_levels < 2 || ports < 2) return planes;
+  // Half of a leaf's ports lead to GPUs, and each up-link to a spine.
+  const std::int64_t leaves = (gpus + ports / 2 - 1) / (ports / 2),
+                     spines = (leaves * (ports / 2) + ports - 1) / ports;
+  return planes * (leaves + spines);
+}
+
 bytes cpu_room(const platform& p) {
   constexpr double share = 0.5;
   return p.vm.gpus > 0 ? p.cpu.memory * (share * p.vm.cpus / p.vm.gpus) : bytes{};

@@ -12,6 +12,7 @@
 #include "nvlsim/platform/load.hpp"
 #include "nvlsim/stack/compose.hpp"
 #include "nvlsim/stack/load.hpp"
+#include "scenario/companions.hpp"
 
 namespace nvlsim {
 namespace {
@@ -87,7 +88,7 @@ loaded<T> load_input(const config::named_input& input, const std::vector<overrid
     return out;
   }
   if (own.empty()) {
-    for (const override_at& o : sets) {
+    for (const override_at& o : what == "platform" ? with_companions(out.source, sets) : sets) {
       if (o.pointer == "/base") {  // the file that one builds on has been read by now
         own.add(o.by.where, "/base",
                 "the base of a file cannot be overridden; use the other file, or a copy of this one");

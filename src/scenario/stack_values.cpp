@@ -25,7 +25,7 @@ value bare(const value& v) {
 
 /// Names of table entries that apply to `p`.
 std::set<std::string> names_of(const platform& p, const value& stack) {
-  const std::string domain = fmt::format("nvlink{}", p.gpu.nvlink_generation);
+  const std::string domain = link_kind(p.gpu);
   std::set<std::string> out = {p.gpu.name, p.gpu.architecture, domain, p.fabric.name, "default"};
   if (const value* like = stack.at_pointer("/collectives/measured_on/" + domain + "/like"))
     if (like->string()) out.insert(*like->string());

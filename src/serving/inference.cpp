@@ -74,15 +74,14 @@ std::vector<std::string> layout_reasons(const platform& p, const model& m, const
   const std::int64_t domain = p.gpus_per_rack(), wanted = std::int64_t{each} * w.replicas;
   const char* const unit = w.attention_dp > 1 ? "attention_dp" : "tp";
   if (ranks > domain && ranks % domain != 0)
-    out.push_back(fmt::format("{} {} exceeds the {} GPUs of an NVLink domain and is not a multiple of them", unit,
-                              ranks, domain));
+    out.push_back(fmt::format("{} {} exceeds the {} GPUs of {} and is not a multiple of them", unit, ranks, domain,
+                              a_domain(p.gpu)));
   if (wanted > p.gpus()) {
     out.push_back(fmt::format("{} replicas x {} {}{} need {} GPUs; {} has {}", w.replicas, unit, ranks,
                               w.pp > 1 ? fmt::format(" x pp {}", w.pp) : "", wanted, p.name, p.gpus()));
   } else if (each <= domain && domain / each * p.racks < w.replicas) {
-    out.push_back(
-        fmt::format("only {} replicas of {} {} fit into {} NVLink domains of {} GPUs without crossing one",
-                    domain / each * p.racks, unit, each, p.racks, domain));
+    out.push_back(fmt::format("only {} replicas of {} {} fit into {} {} domains of {} GPUs without crossing one",
+                              domain / each * p.racks, unit, each, p.racks, link_name(p.gpu), domain));
   }
   return out;
 }

@@ -60,6 +60,7 @@ domain_collective read_domain(reader& r) {
   if (d.nvls_rate) {
     d.nvls_latency = r.quantity<seconds>("nvls_latency");
     d.nvls_pipeline_per_rank = r.quantity<seconds>("nvls_pipeline_per_rank");
+    d.nvls_pipeline_limit = r.quantity<bytes>("nvls_pipeline_limit_per_rank");
     d.nvls_tree_many = r.boolean_or("nvls_tree_many", false);
   }
   d.network_ring_rate = r.find_quantity<bandwidth>("network_ring_rate", config::positive);
@@ -71,10 +72,9 @@ fabric_collective::tree_params read_tree(reader& r) {
   t.latency = r.quantity<seconds>("latency");
   t.hop = r.quantity<seconds>("hop");
   t.pipeline = r.number_or("pipeline", 0, config::non_negative);
-  if (t.pipeline > 0) t.pipeline_limit = r.quantity<bytes>("pipeline_limit");
   t.domain_share = r.number("domain_share", share);
-  t.nic_share_2 = r.number("nic_share_2", share);
-  t.nic_share_many = r.number("nic_share_many", share);
+  t.nic_share = r.number("nic_share", share);
+  t.many_share = r.number_or("many_share", 1, share);
   t.per_latency = r.number_or("per_latency", 1, config::non_negative);
   r.done();
   return t;
@@ -215,6 +215,7 @@ collective_profile read_collectives(reader& r) {
   c.all_to_all = table(r, "all_to_all", read_all_to_all);
   c.custom = table(r, "custom", read_custom);
   c.expert = table(r, "expert_exchange", read_expert);
+  c.expert_nic_share = r.number_or("expert_nic_share", 1, share);
   if (auto s = r.find_child("spreads")) c.spreads = read_spreads(*s);
   check_like(r, c);
   r.done();
@@ -259,6 +260,7 @@ value written(const domain_collective& d) {
   f("nvls_rate", d.nvls_rate);
   f("nvls_latency", d.nvls_latency);
   f("nvls_pipeline_per_rank", d.nvls_pipeline_per_rank);
+  f("nvls_pipeline_limit_per_rank", d.nvls_pipeline_limit);
   f("nvls_tree_many", d.nvls_tree_many);
   return out;
 }
@@ -269,10 +271,9 @@ value written(const fabric_collective::tree_params& t) {
   f("latency", t.latency);
   f("hop", t.hop);
   f("pipeline", t.pipeline);
-  if (t.pipeline.peek() > 0) f("pipeline_limit", t.pipeline_limit);
   f("domain_share", t.domain_share);
-  f("nic_share_2", t.nic_share_2);
-  f("nic_share_many", t.nic_share_many);
+  f("nic_share", t.nic_share);
+  f("many_share", t.many_share);
   f("per_latency", t.per_latency);
   return out;
 }
@@ -368,7 +369,8 @@ value write_collectives(const collective_profile& c) {
                              {"fabric", written(c.fabric)},
                              {"all_to_all", written(c.all_to_all)},
                              {"custom", written(c.custom)},
-                             {"expert_exchange", written(c.expert)}}};
+                             {"expert_exchange", written(c.expert)},
+                             {"expert_nic_share", c.expert_nic_share.peek()}}};
 }
 
 }  // namespace nvlsim

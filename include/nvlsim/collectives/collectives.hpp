@@ -77,8 +77,8 @@ collective_cost collective_time(const collective_profile& profile, const platfor
 
 /// The spread of measured times around a `cost` of `collective_time`; nothing if no similar collective was
 /// measured.
-std::optional<collective_spread> spread_of(const collective_profile& profile, const platform& p, collective c,
-                                           communicator g, const collective_cost& cost);
+std::optional<collective_spread> spread_of(const collective_profile& profile, const platform& p,
+                                           const collective_call& c, const collective_cost& cost);
 
 /// The fused all-reduce of inference engines inside one domain: `only` if it is "one_shot" or "two_shot", else the
 /// faster of the two. Nothing if the profile has none for this GPU.
@@ -89,7 +89,7 @@ std::optional<collective_cost> custom_all_reduce_time(const collective_profile& 
 /// `places`.
 double places_reached(double places, double copies);
 
-/// Tokens that every rank of an expert-parallel group sends at once, inside one domain.
+/// Tokens that every rank of an expert-parallel group sends at once.
 struct expert_traffic {
   double tokens = 0;  ///< per rank
   double topk = 1, hidden = 0;
@@ -98,16 +98,20 @@ struct expert_traffic {
   /// Whether the copies of a token go to as many ranks as possible, as in benchmarks; else they go to random
   /// experts.
   bool spread = false;
+  /// Ranks in the NVLink domain of each rank, where the group has more than one domain; 0: it has one.
+  int members = 0;
 
-  /// Mean number of other ranks that a token reaches. A rank with several of its experts receives one copy.
+  /// Mean number of other ranks that a token reaches over the links of a domain. A rank with several of its
+  /// experts receives one copy, and the rank at which a token arrives in a domain none.
   double reach() const;
 };
 /// Time of the exchange kernel `kind` ("two_sided_dispatch_bf16"); nothing if the profile does not have it.
 std::optional<seconds> expert_exchange_time(const collective_profile& profile, const platform& p,
                                             std::string_view kind, const expert_traffic& t);
 
-/// The same for a group that may span domains. Traffic between domains goes through the NICs like an all-to-all,
-/// while the kernel handles the rest. The algorithm is "two_sided" or "one_sided".
+/// The same for a group that may span domains. A token leaves a rank once for each other domain that it reaches,
+/// through the NIC; the rank that receives it forwards it over the links of its domain. The algorithm is
+/// "two_sided" or "one_sided".
 std::optional<collective_cost> expert_exchange_cost(const collective_profile& profile, const platform& p,
                                                     std::string_view kind, const expert_traffic& t,
                                                     communicator g);

@@ -64,6 +64,9 @@ estimate across_domains(const call& c, const fabric_collective& f, const domain_
 /// first and the last part.
 estimate hierarchical(const call& c, const fabric_collective& f, const network& net, seconds inside);
 
+/// Bytes at `rate` through a pipeline of chunks that grow with the message up to `limit`.
+seconds chunked_pipe(bytes size, bandwidth rate, seconds rho, bytes limit);
+
 /// `inside` is the time of the traffic that stays in the domain.
 estimate all_to_all_across(const call& c, const fabric_all_to_all& f, const network& net, seconds inside);
 
@@ -81,6 +84,21 @@ struct domain_kind {
   bool derived = false;  ///< its own kind was not measured
 };
 domain_kind kind_of_domain(const collective_profile& profile, const gpu_spec& gpu);
+
+/// Below this size, runs of one shape on one kind of machine differ by up to 2.3 times: hosts, virtual machines
+/// and releases show. `spread_family` names the entry of `collective_profile::spreads` that applies.
+inline constexpr bytes small_message = bytes::from_base(2 << 20);
+inline std::string spread_family(const std::string& family, bytes size) {
+  return size < small_message ? family + "/small" : family;
+}
+
+/// How many times the busiest domain of a double binary tree sends the array through its NICs, and receives it.
+/// [docs/collectives.md#trees-of-domains]
+double tree_passes(int domains);
+
+/// Share of the links of a GPU that lead to the other `members` of a group. With a switch all links reach every
+/// GPU. Without one, they are assumed to be spread evenly over the GPUs of the domain.
+double links_reaching(const platform& p, int members);
 
 [[noreturn]] void no_such_algorithm(const call& c, std::string_view where);
 

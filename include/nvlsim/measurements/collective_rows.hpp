@@ -19,6 +19,8 @@ struct collective_row {
   std::string family;
   std::string platform;
   int gpus = 0;
+  bytes size;       ///< of library collectives
+  std::string run;  ///< of library collectives: what was measured together
   /// Computes the time with a profile. Empty if the row cannot be simulated.
   std::function<seconds(const collective_profile&)> price;
 };

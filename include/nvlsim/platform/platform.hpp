@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "nvlsim/units/constant.hpp"
@@ -75,7 +76,11 @@ struct vm_spec {
 struct rack_spec {
   constant<int> vms = 0;  ///< VMs in one NVLink domain
   constant<int> nvlink_switch_trays = 0;
-  constant<int> nvlink_planes = 0;        ///< switch ASICs, each with a link to every GPU
+  constant<int> nvlink_planes = 0;          ///< switched networks that reach every GPU; 0: links are direct
+  constant<int> nvlink_levels = 1;          ///< of switches in a plane
+  constant<int> nvlink_switch_ports = 0;    ///< of one switch ASIC; 0: not known
+  constant<seconds> nvlink_switch_latency;  ///< one hop through a switch of a plane
+  constant<int> mesh_peers = 0;  ///< without planes: GPUs with a direct link to a GPU; 0: all others of the domain
   constant<int> failed_switch_trays = 0;  ///< `gpu_spec::nvlink` of a loaded platform is what the others leave
   constant<watts> power_per_vm_other;     ///< NICs, DPUs, SSDs, fans of a tray
   constant<watts> power_per_switch_tray;
@@ -142,6 +147,16 @@ struct platform {
   int gpus() const { return racks * gpus_per_rack(); }
   friend bool operator==(const platform&, const platform&) = default;
 };
+
+/// What people call the links of a GPU: "NVLink", "Infinity Fabric", or "PCIe" if it has none.
+std::string_view link_name(const gpu_spec& gpu);
+/// The key of stacks for the links of a GPU: "nvlink5", "infinity_fabric", "pcie".
+std::string link_kind(const gpu_spec& gpu);
+/// "an NVLink domain", "an Infinity Fabric domain", "a PCIe domain".
+std::string a_domain(const gpu_spec& gpu);
+
+/// Switch ASICs of all planes of one domain: one a plane, or two levels of them without oversubscription.
+std::int64_t nvlink_switches(const rack_spec& rack, int gpus);
 
 /// Maximum number of GPUs of a platform, because counts are ints.
 inline constexpr double max_gpus = 1e9;

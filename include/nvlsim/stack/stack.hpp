@@ -192,6 +192,7 @@ struct domain_collective {
   // In-switch reduction (NVLS). The rate is empty when the domain has none.
   std::optional<constant<bandwidth>> nvls_rate;
   constant<seconds> nvls_latency, nvls_pipeline_per_rank;
+  constant<bytes> nvls_pipeline_limit;  ///< per rank: size above which chunks stop growing, also those of trees
   bool nvls_tree_many = false;  ///< the library combines the NVLS reductions of more than two domains with a tree
   std::optional<constant<bandwidth>>
       network_ring_rate;  ///< NVLink rate of a ring through several domains; that of Simple when empty
@@ -213,14 +214,13 @@ struct fabric_collective {
     friend bool operator==(const ring_params&, const ring_params&) = default;
   } ring;
   struct tree_params {
-    constant<seconds> latency, hop;  ///< latency + 2 log2(D) hop
+    constant<seconds> latency, hop;  ///< beyond the latency inside the domain: latency + 2 log2(D) hop
     constant<double> pipeline =
         0;  ///< rho in the byte time, over that of the NVLS reduction in the fullest domain
-    constant<bytes>
-        pipeline_limit;  ///< message size above which chunks stop growing and the pipeline fill is constant
     constant<double> domain_share = 1;  ///< share of the rate inside the domain, of NVLS or of the ring
-    constant<double> nic_share_2 = 1, nic_share_many = 1;  ///< for two domains; for more than two
-    constant<double> per_latency = 1;                      ///< as in `ring_params`
+    constant<double> nic_share = 1;
+    constant<double> many_share = 1;   ///< share of that which remains beyond two domains
+    constant<double> per_latency = 1;  ///< as in `ring_params`
     friend bool operator==(const tree_params&, const tree_params&) = default;
   };
   std::optional<tree_params> tree;       ///< reduces over the ranks inside each domain
@@ -289,6 +289,7 @@ struct collective_profile {
   std::map<std::string, fabric_all_to_all> all_to_all;                     ///< fabric -> parameters
   std::map<std::string, custom_all_reduce> custom;                         ///< GPU or domain kind -> parameters
   std::map<std::string, expert_exchange> expert;     ///< "two_sided_dispatch_bf16" -> parameters
+  constant<double> expert_nic_share = 1;             ///< share of the nominal NIC rate that exchange kernels reach
   std::map<std::string, collective_spread> spreads;  ///< "domain/nvlink5/all_reduce" -> spread
   friend bool operator==(const collective_profile&, const collective_profile&) = default;
 };

@@ -374,7 +374,8 @@ TEST_CASE("NVLink of which nobody published a sweep takes the rates of the gener
 
 TEST_CASE("Collectives say how measured times spread, where somebody measured") {
   const auto spread = [](const platform& p, collective c, communicator g) {
-    return spread_of(shipped(), p, c, g, collective_time(shipped(), p, {c, bytes::from_base(1e6), g}));
+    const collective_call call{c, bytes::from_base(1e6), g};
+    return spread_of(shipped(), p, call, collective_time(shipped(), p, call));
   };
   const platform p = machine(5, "quantum-x800", 800.0_Gbps), unknown = machine(5, "new fabric", 800.0_Gbps);
   for (const auto& [family, s] : shipped().spreads) {

@@ -44,6 +44,20 @@ TEST_CASE("Power of measured kernels is near the readings") {
   CHECK(kernel_power(gb200(), precision::bf16, streaming).base() == Approx(1000).margin(40));
 }
 
+TEST_CASE("The energy of memory traffic is that of its bytes, however fast it is") {
+  const stream_params stream{.hbm_share = 1, .launch = {}};
+  const auto joules = [&](const gpu_spec& gpu) {
+    const kernel_cost c = stream_cost(gpu, stream, 64.0_GB);
+    return ((kernel_power(gpu, precision::bf16, c) - gpu.idle_power) * c.time).base();
+  };
+  gpu_spec fast = gb200();
+  fast.hbm_bandwidth *= 4, fast.hbm_stream *= 4;
+  CHECK(joules(gb200()) == Approx(64e9 * gb200().hbm_energy.base()));
+  CHECK(joules(fast) == Approx(64e9 * gb200().hbm_energy.base()));
+  fast.power_cap = 600.0_W;  // who asks for a cap gets it
+  CHECK(kernel_power(fast, precision::bf16, stream_cost(fast, stream, 64.0_GB)) == 600.0_W);
+}
+
 TEST_CASE("Power without a measured energy reaches the cap at the dense peak") {
   gpu_spec gpu = gb200();
   auto& peak = gpu.peaks[static_cast<std::size_t>(precision::bf16)];
@@ -92,8 +106,11 @@ TEST_CASE("A GPU that nobody measured gets the shares of the nearest generation"
   const gpu_spec amd = shipped_gpu("mi300x-v5");
   const kernel_profile k = kernels_for(shipped_kernels(), amd);
   const kernel_profile& hopper = shipped_kernels().kernels.at("hopper");
-  const double share = hopper.gemm.at(precision::bf16).tensor_rate.base() / 989e12;
-  CHECK(k.gemm.at(precision::bf16).tensor_rate.base() == Approx(share * amd.dense_peak(precision::bf16)->base()));
+  // Less than the share of NVIDIA's GPUs, by what the best GEMM of an MI300X reaches beside that of an H100.
+  const double share =
+      hopper.gemm.at(precision::bf16).tensor_rate.base() / 989e12 * (668 / 1307.0) / (795 / 989.0);
+  CHECK(k.gemm.at(precision::bf16).tensor_rate.base() ==
+        Approx(share * amd.dense_peak(precision::bf16)->base()).epsilon(1e-3));
   CHECK(kernels_note(shipped_kernels(), amd).find("data-sheet") != std::string::npos);
   CHECK_FALSE(kernels_for(shipped_kernels(), shipped_gpu("nd40rs-v2")).gemm.contains(precision::bf16));
 }

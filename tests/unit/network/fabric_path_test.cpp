@@ -59,6 +59,30 @@ TEST_CASE("Of neighbours that all send those share the up-links that leave their
   CHECK(of_nic(54) == 1);
 }
 
+TEST_CASE("Along a rail only the last domain of a leaf leaves it") {
+  platform p = cluster();  // servers of eight, rails of their NICs
+  p.vm.gpus = 8;
+  p.rack.vms = 1;
+  p.racks = 1024;
+  p.fabric.rails = 8;
+  p.fabric.oversubscription = 8;     // 128 ports down, 16 up
+  CHECK(share(p, 8192, true) == 1);  // one NIC of 128 in each rail, and 16 up-links
+  CHECK(share(p, 8192, false) == Approx(1.0 / 8));
+  platform racks = cluster();  // 18 NICs of a rack in each rail, for 16 up-links
+  racks.fabric.rails = 4;
+  racks.fabric.oversubscription = 8;
+  CHECK(share(racks, 4608, true) == Approx(16.0 / 18));
+  // A rail whose NICs fit one leaf is never left, whatever the distance.
+  racks.racks = 4;
+  CHECK(network::path_of_shift(racks, 72).nic == racks.fabric.nic_bandwidth);
+  racks.racks = 64;
+  CHECK(network::path_of_shift(racks, 72).nic < racks.fabric.nic_bandwidth);
+  CHECK(network::path_of_shift(racks, 72).nic == path_between(racks, 4608, true).nic);
+  // Without rails neighbours may be anywhere.
+  p.fabric.rails = 1;
+  CHECK(share(p, 8192, true) == Approx(1.0 / 8));
+}
+
 TEST_CASE("Broken spines and cables cost their share, or a collision where routes are fixed") {
   platform p = cluster();
   p.fabric.failed_spines = 1;

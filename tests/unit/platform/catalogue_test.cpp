@@ -43,7 +43,15 @@ const std::vector<machine> machines = {
     {"nd-a100-v4", 1, 8, 2, 4.8, 0.32, 0.9663676416, 6.442450944, 0, 0, 1.6},
     {"nd40rs-v2", 1, 8, 2, 2.4, 0.256, 0.721554505728, 3.165390897152, 0, 0, 0.1},
     {"nd24rs", 1, 4, 2, 0, 0.096, 0.481036337152, 3.165390897152, 0, 0, 0.056},
+    {"nd6", 1, 1, 1, 0, 0.016, 0.120259084288, 0.790273982464, 0, 0, 0.056},
+    {"nd12", 1, 2, 1, 0.2, 0.032, 0.240518168576, 1.582695448576, 0, 0, 0.056},
+    {"nd24", 1, 4, 2, 0.8, 0.064, 0.481036337152, 3.165390897152, 0, 0, 0.056},
     {"mi300x-v5", 1, 8, 2, 7.168, 1.536, 1.85, 30.786325577728, 0, 0, 3.2},
+    {"mi325x", 1, 8, 2, 7.168, 2.048, 1.85, 30.786325577728, 0, 0, 3.2},
+    {"mi355x", 1, 8, 2, 8.6016, 2.304, 1.85, 30.786325577728, 80.8, 0, 3.2},
+    {"gb300-nvl144", 36, 144, 72, 259.2, 41.472, 34.56, 576, 2160, 2880, 115.2},
+    {"gb300-nvl576", 144, 576, 288, 1036.8, 165.888, 138.24, 2304, 8640, 11520, 460.8},
+    {"vera-rubin-nvl144", 36, 144, 72, 518.4, 41.472, 108, 576, 5040, 0, 230.4},
 };
 
 // Variant, base, fabric, NIC of a GPU in Gb/s.
@@ -56,6 +64,7 @@ const std::vector<variant> variants = {
     {"h100-efa", "nd-h100-v5", "efa-3200", 400, false},
     {"h100-tcpxo", "nd-h100-v5", "tcpxo", 200, false},
     {"h100-roce", "nd-h100-v5", "roce-400", 400, false},
+    {"h100-spectrum-x", "nd-h100-v5", "spectrum-x", 400, false},
     {"h100-ndr-sharp", "nd-h100-v5", "quantum-2", 400, true},
     {"b200-ndr-sharp", "hgx-b200", "quantum-2", 400, true},
     {"b200-roce", "hgx-b200", "roce-400", 400, false},
@@ -237,6 +246,29 @@ TEST_CASE("NVLink domain of 144 GPUs is an override of the rack") {
   CHECK(t.nvlink.base() == Approx(144 * 1.8e12));
   CHECK(t.max_power.base() == Approx(2 * totals(read_shipped("gb300-nvl72").p).max_power.base()));
   CHECK(size_fat_tree(p.fabric, 32 * p.gpus_per_rack()).switches == std::vector<std::int64_t>{64, 32});
+}
+
+TEST_CASE("NVLink domains beyond the ports of a switch count the switches and trays of two levels") {
+  const auto refused = [](const char* pointer, int n) {
+    diagnostics problems;
+    config::document doc = config::load_named(folder, {"platform", "gb300-nvl144", {}}, problems);
+    config::override_value(doc, pointer, value{n}, {"--set", "--set"}, problems);
+    read_platform(doc, "gb300-nvl144", problems);
+    const auto found = problems.sorted();
+    return found.empty() ? std::string() : found.front().pointer + ": " + found.front().what;
+  };
+  const platform p = read_shipped("gb300-nvl144").p;
+  // Four leaves with 36 GPUs each and 36 up-links, 144 of them, on two spines of 72 ports: six in each of 18
+  // planes.
+  CHECK(nvlink_switches(p.rack, p.gpus_per_rack()) == 18 * 6);
+  const platform large = read_shipped("gb300-nvl576").p;
+  CHECK(nvlink_switches(large.rack, large.gpus_per_rack()) == 18 * (16 + 8));
+  const platform rack = read_shipped("gb300-nvl72").p;
+  CHECK(nvlink_switches(rack.rack, rack.gpus_per_rack()) == 18);
+  CHECK(refused("/rack/nvlink_switch_trays", 54).empty());
+  CHECK(refused("/rack/nvlink_switch_trays", 9).find("108 switches") != std::string::npos);
+  CHECK(refused("/rack/nvlink_levels", 1).find("144 GPUs") != std::string::npos);
+  CHECK(refused("/rack/vms", 700).find("reaches 2592") != std::string::npos);
 }
 
 TEST_CASE("GB300 racks take a third level of switches beyond 144 of them") {

@@ -1,0 +1,140 @@
+// What more domains cost, on every platform that ships.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "nvlsim/config/document.hpp"
+#include "nvlsim/platform/load.hpp"
+#include "unit/collectives/support.hpp"
+
+namespace nvlsim {
+namespace {
+
+using test::shipped;
+
+/// All platforms, with racks enough for the groups below. Those whose GPUs have no links of their own have no
+/// domains to compare.
+const std::vector<platform>& platforms() {
+  static const std::vector<platform> all = [] {
+    std::vector<platform> out;
+    for (const auto& entry : std::filesystem::directory_iterator(test::root / "platforms")) {
+      if (entry.path().extension() != ".json") continue;
+      diagnostics problems;
+      const std::string name = entry.path().stem().string();
+      config::document doc = config::load_named(test::root / "platforms", {"platform", name, {}}, problems);
+      platform p = read_platform(doc, name, problems);
+      problems.throw_if_any();
+      p.racks = 1000;
+      if (p.gpu.nvlink > bandwidth{}) out.push_back(std::move(p));
+    }
+    std::sort(out.begin(), out.end(), [](const platform& a, const platform& b) { return a.name < b.name; });
+    return out;
+  }();
+  return all;
+}
+
+const std::vector<collective> kinds = {collective::all_reduce, collective::all_gather, collective::reduce_scatter,
+                                       collective::all_to_all, collective::broadcast,  collective::reduce,
+                                       collective::barrier};
+
+std::vector<double> sizes() {
+  std::vector<double> out = {0};
+  for (double s = 8; s < 4e10; s *= 2) out.push_back(s);
+  return out;
+}
+
+struct violations {
+  std::size_t cases = 0, broken = 0;
+  std::string first;
+  void expect(bool holds, const auto& describe) {
+    ++cases;
+    if (!holds && broken++ < 10) first += describe() + "\n";
+  }
+};
+
+TEST_CASE("More domains of equally many GPUs never finish the same bytes sooner, on any platform") {
+  violations v;
+  for (const platform& p : platforms())
+    for (const collective c : kinds)
+      for (const int members : {2, 3, 4, 5, 8, 16, 24, 36, 72}) {
+        if (members > p.gpus_per_rack()) continue;
+        for (const double size : sizes()) {
+          double before = 0;
+          int fewer = 0;
+          for (const int domains : {1, 2, 3, 4, 5, 8, 13, 20, 64, 248, 1000}) {
+            const double now = test::time(p, c, size, {members * domains, domains}).base();
+            v.expect(now >= before * (1 - 1e-12), [&] {
+              return fmt::format("{} of {} B on {}: {} x {} takes {}, {} x {} {}", name(c), size, p.name, domains,
+                                 members, now, fewer, members, before);
+            });
+            before = now, fewer = domains;
+          }
+        }
+      }
+  INFO(v.first);
+  CHECK(v.cases > 100'000);
+  CHECK(v.broken == 0);
+}
+
+TEST_CASE("Trees carry the array once, one and a half times or twice through the NICs of the busiest domain") {
+  const auto nic = [](int domains) {
+    return wire_traffic(collective::all_reduce, bytes::from_base(8e9), {8 * domains, domains}, "tree")
+        .nic.out.base();
+  };
+  CHECK(nic(2) == 1e9);
+  CHECK(nic(3) == 1.5e9);
+  CHECK(nic(4) == 2e9);
+  CHECK(nic(248) == 2e9);
+}
+
+/// Edges of the busiest domain in the two trees of NCCL (ncclGetDtree of src/graph/trees.cc).
+int busiest_edges(int n) {
+  const auto parents = [n] {  // of the first tree
+    std::vector<int> up(static_cast<std::size_t>(n), -1);
+    for (int r = 1; r < n; ++r) {
+      const int bit = r & -r;
+      const int parent = (r ^ bit) | (bit << 1);
+      up[static_cast<std::size_t>(r)] = parent >= n ? r ^ bit : parent;
+    }
+    return up;
+  }();
+  std::vector<int> edges(static_cast<std::size_t>(n), 0);
+  for (int r = 1; r < n; ++r) {
+    const int parent = parents[static_cast<std::size_t>(r)];
+    // The second tree is the first one mirrored, or shifted by one if the number is odd.
+    const auto other = [n](int x) { return n % 2 == 1 ? (x + 1) % n : n - 1 - x; };
+    for (const int end : {r, parent, other(r), other(parent)}) ++edges[static_cast<std::size_t>(end)];
+  }
+  return *std::max_element(edges.begin(), edges.end());
+}
+
+TEST_CASE("The passes of a tree are those of the trees that NCCL builds") {
+  for (const int n : {2, 3, 4, 5, 6, 7, 8, 13, 20, 32, 248}) {
+    INFO(n);
+    const double edges = busiest_edges(n) / 2.0;  // each carries half of the array
+    const double ours = wire_traffic(collective::all_reduce, bytes::from_base(1), {n, n}, "tree").nic.out.base();
+    CHECK(ours == edges);
+  }
+}
+
+TEST_CASE("A tree of three domains is faster than their ring where NICs are the limit") {
+  // NCCL 2.27.3 on three domains of eight GB200: 485.7 GB/s bus bandwidth by the tree (NVIDIA/nccl#1801).
+  const auto gb200 =
+      std::find_if(platforms().begin(), platforms().end(), [](const auto& p) { return p.name == "gb200-nvl72"; });
+  REQUIRE(gb200 != platforms().end());
+  const auto bus = [&](std::string_view algorithm) {
+    const double size = 16.0 * (1 << 30);
+    return size / test::time(*gb200, collective::all_reduce, size, {24, 3}, {algorithm}).base() * 2 * 23 / 24 /
+           1e9;
+  };
+  CHECK(bus("tree") == Approx(485.7).epsilon(0.1));
+  CHECK(bus("ring") < bus("tree"));
+}
+
+}  // namespace
+}  // namespace nvlsim
