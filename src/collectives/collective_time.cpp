@@ -206,12 +206,6 @@ all_to_all_choice all_to_all_params(const collective_profile& profile, const pla
   return {f, true};
 }
 
-/// The parameters of a domain, in proportion to its NVLink ports.
-struct domain_choice {
-  const domain_collective& params;
-  const protocol_tuning* tuning;
-};
-
 /// What the fullest domain would take for the same bytes among its own ranks, which they exchange in any case. Of
 /// the library's own choice only: what a caller forces may be worse inside a domain than across.
 seconds least_time(const call& c, const domain_collective& d, const protocol_tuning* tuning, int members) {
@@ -222,7 +216,7 @@ seconds least_time(const call& c, const domain_collective& d, const protocol_tun
 }
 
 collective_cost all_to_all_time(const collective_profile& profile, const platform& p, const call& c,
-                                const domain_choice& d, const collectives::network& net) {
+                                const domain_collective& d, const collectives::network& net) {
   const std::string_view asked = c.options.algorithm, protocol = c.options.protocol;
   if ((!asked.empty() && asked != "pairwise") || (!protocol.empty() && protocol != "simple"))
     collectives::no_such_algorithm(c, "across domains");
@@ -231,8 +225,10 @@ collective_cost all_to_all_time(const collective_profile& profile, const platfor
   if (net.members > 1) {
     call local = c;
     local.ranks = net.members;
-    local.size = c.size * (static_cast<double>(net.members) / c.ranks);
-    inside = collectives::in_domain(local, d.params, d.tuning).time;
+    // What two domains keep. More keep less, but where that shows (small messages, two ranks in a domain) they are
+    // not faster for it. By the faster protocol: the library picks one for the whole exchange.
+    local.size = c.size * std::max(0.5, static_cast<double>(net.members) / c.ranks);
+    inside = collectives::in_domain(local, d, nullptr).time;
   }
   const collectives::estimate e = collectives::all_to_all_across(c, f, net, inside);
   return {e.time, e.algorithm, derived};
@@ -275,7 +271,8 @@ collectives::domain_kind collectives::kind_of_domain(const collective_profile& p
   std::string own = link_kind(gpu);
   const measured_hardware* m = find(profile.measured_on, own);
   if (m && !m->like.empty()) return {m->like, true};
-  return {std::move(own), false};
+  const bool derived = gpu.nvlink_generation == 0;  // no sweep of other links is in the tables
+  return {std::move(own), derived};
 }
 
 fabric_collective collectives::unlisted_fabric(const collective_profile& profile, const platform& p,
@@ -328,7 +325,7 @@ collective_cost collective_time(const collective_profile& profile, const platfor
     return {e.time, e.algorithm, e.derived || derived};
   }
   const collectives::network net = network_of(profile, p, kind, g);
-  if (kind == collective::all_to_all) return all_to_all_time(profile, p, c, {d, tuning}, net);
+  if (kind == collective::all_to_all) return all_to_all_time(profile, p, c, d, net);
   const fabric_choice f = fabric_params(profile, p, name(measured));
   if (options.algorithm == "hierarchical" && kind == collective::all_reduce) {
     if (!options.protocol.empty() && options.protocol != "simple")

@@ -267,7 +267,7 @@ TEST_CASE("NVLink domains beyond the ports of a switch count the switches and tr
   CHECK(nvlink_switches(rack.rack, rack.gpus_per_rack()) == 18);
   CHECK(refused("/rack/nvlink_switch_trays", 54).empty());
   CHECK(refused("/rack/nvlink_switch_trays", 9).find("108 switches") != std::string::npos);
-  CHECK(refused("/rack/nvlink_levels", 1).find("144 GPUs") != std::string::npos);
+  CHECK_FALSE(refused("/rack/nvlink_levels", 1).empty());
   CHECK(refused("/rack/vms", 700).find("reaches 2592") != std::string::npos);
 }
 
