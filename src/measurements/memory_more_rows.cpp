@@ -28,8 +28,8 @@ constexpr std::array<framework_row, 8> frameworks = {{
     {"torchtitan", "megatron-bridge-26.06", true, true, 4, 2, 4},  // shards of FP32 are weights and master copy
     {"automodel", "megatron-bridge-26.06", true, true, 2, 0, 2},   // everything in BF16
     {"hf-transformers", "megatron-bridge-26.06", true, true, 2, 0, 2},
-    {"deepspeed", "megatron-lm-papers", false, false, 2},
-    {"swift-deepspeed", "megatron-lm-papers", false, false, 4},
+    {"deepspeed", "megatron-lm-deepspeed", false, false},
+    {"swift-deepspeed", "megatron-lm-deepspeed", false, false},
 }};
 
 /// The words of a case behind the model: letters and what follows, or a whole word.
@@ -161,9 +161,11 @@ memory_row read_row(const csv_row& row, const case_words& c, const platform& p, 
   out.recompute_stated = has(c, "rc") && c.at("rc") != "NA";
   w.optimizer.master = out.of->master;
   w.optimizer.first_moment = w.optimizer.second_moment = out.of->moments;
-  // Pretraining rows come from recipes that accumulate gradients in BF16.
+  // Pretraining rows of Megatron come from recipes that accumulate gradients in BF16.
   if (out.of->gradient > 0) w.optimizer.fp32_gradients = out.of->gradient > 2;
-  else if (w.task == training_task::pretrain) w.optimizer.fp32_gradients = false;
+  else if (w.gemm_precision == precision::fp16 ||
+           (out.of->name == "megatron" && w.task == training_task::pretrain))
+    w.optimizer.fp32_gradients = false;
   const std::string settings = row["optimizer"] + row["notes"];
   if (settings.find("BF16 moments") != settings.npos) w.optimizer.first_moment = w.optimizer.second_moment = 2;
   if (settings.find("expert_fc1 activations offloaded") != settings.npos) w.offload.expert_fc1 = true;

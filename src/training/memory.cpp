@@ -470,7 +470,8 @@ step_band step_band_90(const platform& p, const stack& s, const model& m, const 
 double gradient_bytes(const training_profile& t, const training_workload& w) {
   if (w.optimizer.fp32_gradients) return *w.optimizer.fp32_gradients ? 4 : 2;
   const bool wide = bytes_per_element(w.gemm_precision) >= 2 && w.gemm_precision != precision::fp16;
-  return wide || w.task == training_task::sft ? 4 : t.gradient_memory_bytes.read();
+  const double stated = t.gradient_memory_bytes;
+  return wide || w.task == training_task::sft ? std::max(4.0, stated) : std::min(4.0, stated);
 }
 
 memory_report training_memory(const platform& p, const stack& s, const model& m, const training_workload& w) {

@@ -54,6 +54,47 @@ TEST_CASE("Training reader refuses recompute methods without what they need") {
               "s.json#/recompute_num_layers: needs recompute \"full\""});
 }
 
+TEST_CASE("Training reader reads what decides memory, and writes it as it was") {
+  const std::string all = R"(, "offload_modules": ["core_attn", "expert_fc1"], "optimizer": "muon",
+      "exp_avg_dtype": "bf16", "exp_avg_sq_dtype": "fp8", "main_params_dtype": "fp16", "grad_reduce_in_fp32": false,
+      "activation_func_fp8_input_store": true, "recompute": ["mhc", "shared_experts"],
+      "task": "lora", "lora_rank": 32, "lora_target_modules": ["linear_fc1"], "freeze_vision_model": true)";
+  const read_result r = read(all);
+  REQUIRE(r.problems.empty());
+  const training_workload& w = r.workload;
+  CHECK(w.offload.core_attn);
+  CHECK(w.offload.expert_fc1);
+  CHECK_FALSE(w.offload.moe_act);
+  CHECK(w.optimizer.kind == optimizer_kind::muon);
+  CHECK(w.optimizer.master == 2);
+  CHECK(w.optimizer.first_moment == 2);
+  CHECK(w.optimizer.second_moment == 1);
+  CHECK(w.optimizer.fp32_gradients == false);
+  CHECK(w.fp8_activation_inputs);
+  CHECK(w.recompute.hyper_connections);
+  CHECK(w.recompute.shared_experts);
+  CHECK(w.lora.rank == 32);
+  CHECK(w.lora.fc1);
+  CHECK_FALSE(w.lora.qkv);
+  CHECK(w.freeze_towers);
+  const value written = write_training_workload(w);
+  CHECK(written.find("offload_modules")->items()->size() == 2);
+  CHECK(*written.find("exp_avg_sq_dtype")->string() == "fp8");
+  CHECK(*written.find("lora_rank")->integer() == 32);
+}
+
+TEST_CASE("Training reader refuses settings of memory that contradict each other") {
+  CHECK(read(R"(, "offload_modules": ["core_atn"], "lora_rank": 8, "fp8_param_gather": true)").problems ==
+        texts{"s.json#/fp8_param_gather: needs a precision of 8 bits", "s.json#/lora_rank: needs task \"lora\"",
+              "s.json#/offload_modules: element 0: expected one of attn_norm, qkv_linear, core_attn, attn_proj, "
+              "mlp_norm, expert_fc1, moe_act; did you mean \"core_attn\"?"});
+  CHECK(read(R"(, "offload_modules": "core_attn")").problems ==
+        texts{"s.json#/offload_modules: expected a list of attn_norm, qkv_linear, core_attn, attn_proj, mlp_norm, "
+              "expert_fc1, moe_act, found string"});
+  CHECK(read(R"(, "offload_modules": ["core_attn"], "offload_layers": 2)").problems ==
+        texts{"s.json#/offload_modules: offload_layers moves whole layers; give one of them"});
+}
+
 TEST_CASE("Training reader reads capacities of experts") {
   const training_workload none = read("").workload;
   CHECK_FALSE(none.expert_capacity_factor);
