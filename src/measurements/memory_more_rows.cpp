@@ -117,6 +117,10 @@ void assume_recompute(memory_row& m, const platform& p, const stack& s, const mo
     *step = true;
     if (fits()) break;
   }
+  if (!fits() && m.w.sharding == data_parallel_sharding::optim_grads) {
+    m.w.sharding = data_parallel_sharding::fsdp;
+    m.notes += fmt::format("{}sharding not stated: ZeRO-3 assumed", m.notes.empty() ? "" : "; ");
+  }
   note(r.full          ? "full"
        : r.moe         ? "layernorm, moe_act, mla_up_proj and moe"
        : r.mla_up_proj ? "layernorm, moe_act and mla_up_proj"
@@ -156,6 +160,7 @@ memory_row read_row(const csv_row& row, const case_words& c, const platform& p, 
   w.global_batch_size = number_in(c, "gbs").value_or(w.micro_batch_size * par.dp * steps);
   w.schedule = par.vp > 1 ? pipeline_schedule::interleaved : pipeline_schedule::one_f_one_b;
   w.sharding = out.of->shards_all || has(c, "fsdp") ? data_parallel_sharding::fsdp
+               : out.of->name == "swift-deepspeed"  ? data_parallel_sharding::optim_grads
                                                     : data_parallel_sharding::distributed_optimizer;
   if (const auto rc = c.find("rc"); rc != c.end()) read_recompute(w.recompute, rc->second);
   out.recompute_stated = has(c, "rc") && c.at("rc") != "NA";
