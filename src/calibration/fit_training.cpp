@@ -34,26 +34,43 @@ constexpr double residual_scale = 0.05;
 using stacks_by_name = std::map<std::string, stack>;
 
 /// The stacks for a set of parameter values. Settings of the reference stack also apply to the stacks built on it.
+/// They share kernels and collectives, and a step uses only some families of kernels: a search reads no more.
 class stack_set {
  public:
   explicit stack_set(const data_folders& data) {
     diagnostics problems;
-    kernels_ = read_stack(*load(data, training_kernel_tables, problems), training_kernel_tables, problems);
-    for (const char* name : fitted_releases) documents_.emplace(name, load(data, name, problems));
-    documents_.emplace(training_reference, load(data, training_reference, problems));
+    config::document tables = load(data, training_kernel_tables, problems);
+    kernels_ = read_stack(tables, training_kernel_tables, problems);
+    config::document reference = load(data, training_reference, problems);
+    collectives_ = read_stack(reference, training_reference, problems).collectives;
+    for (const char* name : fitted_releases) {
+      documents_.emplace_back(name, load(data, name, problems));
+      remove(documents_.back().second, {"kernels", "kernel_spreads", "collectives"});
+    }
+    remove(reference, {"kernel_spreads", "collectives"});
+    keep_kernels_of_steps(reference);
+    reference_ = std::move(reference);
     problems.throw_if_any();
   }
   stacks_by_name at(const std::vector<stack_setting>& settings) const {
     diagnostics problems;
+    config::document doc = reference_;
+    for (const stack_setting& s : settings)
+      if (s.stack == training_reference) set(doc, s, problems);
+    stack reference = read_stack(doc, training_reference, problems);
+    reference.collectives = collectives_;
     stacks_by_name out;
     for (const auto& [name, source] : documents_) {
-      config::document doc = *source;
+      doc = source;
       for (const stack_setting& s : settings)
-        if (s.stack == training_reference) set(doc, s, problems);
+        if (s.stack == training_reference && !s.pointer.starts_with("/kernels")) set(doc, s, problems);
       for (const stack_setting& s : settings)  // a release's own settings win
-        if (s.stack == name && name != training_reference) set(doc, s, problems);
-      out.emplace(name, read_stack(doc, name, problems));
+        if (s.stack == name) set(doc, s, problems);
+      stack& release = out.emplace(name, read_stack(doc, name, problems)).first->second;
+      release.kernels = reference.kernels;
+      release.collectives = collectives_;
     }
+    out.emplace(training_reference, std::move(reference));
     problems.throw_if_any();
     return out;
   }
@@ -63,11 +80,27 @@ class stack_set {
   static void set(config::document& doc, const stack_setting& s, diagnostics& problems) {
     config::override_value(doc, s.pointer, config::parse_scalar(s.text), {"fit", "fit", true}, problems);
   }
-  static std::shared_ptr<config::document> load(const data_folders& data, const char* name,
-                                                diagnostics& problems) {
-    return std::make_shared<config::document>(compose_stack(data.stacks, name, {"fit", "", {}, {}}, problems));
+  static void remove(config::document& doc, std::initializer_list<std::string_view> sections) {
+    std::erase_if(*doc.root.members(), [&](const value::member& m) {
+      return std::find(sections.begin(), sections.end(), m.first) != sections.end();
+    });
   }
-  std::map<std::string, std::shared_ptr<config::document>> documents_;
+  static void keep_kernels_of_steps(config::document& doc) {
+    static constexpr std::array<std::string_view, 7> used = {"gemm",   "attention",   "attention_fp8",  "decode",
+                                                             "stream", "measured_on", "peaks_of_origin"};
+    for (auto& [name, entry] : *doc.root.find("kernels")->members())
+      if (entry.members())
+        std::erase_if(*entry.members(), [](const value::member& m) {
+          return m.second.members() && !m.second.find("value") &&
+                 std::find(used.begin(), used.end(), m.first) == used.end();
+        });
+  }
+  static config::document load(const data_folders& data, const char* name, diagnostics& problems) {
+    return compose_stack(data.stacks, name, {"fit", "", {}, {}}, problems);
+  }
+  config::document reference_;
+  std::vector<std::pair<std::string, config::document>> documents_;
+  collective_profile collectives_;
   stack kernels_;
 };
 
