@@ -223,8 +223,9 @@ void add_model_states(memory_adder& add, const training_context& c, const stage_
   const double weight = weight_bytes_of(c);
   if (weight != 2)
     add("weights", weight * layers + 2 * tables,
-        fmt::format("{:g} B x {:.3f} G{} parameters per GPU, 2 B x {:.3f} G vocabulary parameters{}", weight,
-                    layers / 1e9, frozen ? " frozen" : "", tables / 1e9, sharded));
+        fmt::format("{:g} B x {:.3f} G{} parameters per GPU{}{}", weight, layers / 1e9, frozen ? " frozen" : "",
+                    tables > 0 ? fmt::format(", 2 B x {:.3f} G vocabulary parameters", tables / 1e9) : "",
+                    sharded));
   else
     add("weights", 2 * params, fmt::format("2 B (BF16) x {:.3f} G parameters per GPU{}", params / 1e9, sharded));
   if (here.towers > 0)
