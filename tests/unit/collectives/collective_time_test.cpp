@@ -458,6 +458,80 @@ TEST_CASE("Expert exchange sends each token once to a rank") {
   CHECK_FALSE(expert_exchange_time(shipped(), p, "no such kernel", {}));
 }
 
+TEST_CASE("Expert exchange sends a token once to each other server, which forwards it") {
+  platform h800 = machine(4, "quantum-2", 400.0_Gbps);
+  h800.gpu.nvlink = 200.0_GBps;
+  const auto us = [&](const platform& p, double tokens, communicator g) {
+    const auto c = expert_exchange_cost(shipped(), p, "two_sided_dispatch_fp8", {tokens, 8, 7168, g.ranks}, g);
+    return c->time.base() * 1e6;
+  };
+  // DeepEP on two servers of eight H800, 4,096 tokens in FP8: 1,410 us; uccl-project/uccl#441: 1,289 us.
+  CHECK(us(h800, 4096, {16, 2}) == Approx(1410).epsilon(0.1));
+  // There the links of the servers are the limit, not the NICs.
+  platform wide = h800;
+  wide.fabric.nic_bandwidth *= 2;
+  CHECK(us(wide, 4096, {16, 2}) == us(h800, 4096, {16, 2}));
+  wide.gpu.nvlink *= 2;
+  CHECK(us(wide, 4096, {16, 2}) < 0.6 * us(h800, 4096, {16, 2}));
+  // Eight servers get more copies than two, at most seven of them for a token, and never as many as it has
+  // experts.
+  const double more = us(h800, 1e6, {64, 8}) / us(h800, 1e6, {16, 2});
+  CHECK(more > 1);
+  CHECK(more < 7);
+}
+
+TEST_CASE("What an all-to-all sends to GPUs without a link takes two") {
+  platform mesh = machine(2, "edr", 12.5_Gbps);
+  mesh.vm.gpus = 8;
+  mesh.rack.vms = 1;
+  platform cube = mesh;
+  cube.rack.mesh_peers = 4;
+  // Four of seven GPUs are one link away, three are two: ten links in place of seven.
+  const auto transfer = [](const platform& p, collective c) {
+    return (test::time(p, c, 2e10, {8, 1}) - test::time(p, c, 1e10, {8, 1})).base();
+  };
+  const double copies = 1e10 / 8 / 350e9;
+  CHECK((transfer(cube, collective::all_to_all) - copies) / (transfer(mesh, collective::all_to_all) - copies) ==
+        Approx(10.0 / 7).epsilon(0.01));
+  CHECK(transfer(cube, collective::all_reduce) == transfer(mesh, collective::all_reduce));
+}
+
+TEST_CASE("Planes of two levels lengthen the hops of groups that do not fit a leaf") {
+  platform one = machine(5, "quantum-x800", 800.0_Gbps);
+  one.vm.gpus = 4, one.rack.vms = 36;
+  one.rack.nvlink_planes = 18, one.rack.nvlink_switch_ports = 72;
+  platform two = one;
+  two.rack.nvlink_levels = 2;
+  two.rack.nvlink_switch_latency = 0.3_us;
+  for (const collective c : {collective::all_reduce, collective::all_gather, collective::all_to_all}) {
+    INFO(name(c));
+    CHECK(test::time(two, c, 64, {36, 1}) == test::time(one, c, 64, {36, 1}));
+    CHECK(test::time(two, c, 64, {72, 1}) > test::time(one, c, 64, {72, 1}));
+    const auto bytes_take = [&](const platform& p) {
+      return (test::time(p, c, 2e11, {144, 1}) - test::time(p, c, 1e11, {144, 1})).base();
+    };
+    CHECK(bytes_take(two) == Approx(bytes_take(one)).epsilon(1e-3));
+  }
+}
+
+TEST_CASE("GPUs with links of another maker have collectives of their own, all derived") {
+  platform amd = machine(4, "quantum-2", 400.0_Gbps);
+  amd.gpu.name = "mi300x";
+  amd.gpu.nvlink_generation = 0;
+  amd.gpu.nvlink = 448.0_GBps;
+  amd.vm.gpus = 8, amd.rack.vms = 1;
+  for (const communicator g : {communicator{8, 1}, communicator{16, 2}}) {
+    const collective_cost c = collective_time(shipped(), amd, {collective::all_reduce, 1.0_GB, g});
+    CHECK(c.derived);
+    CHECK(c.time.base() > 2 * 7.0 / 8 / 448);
+  }
+  CHECK(custom_all_reduce_time(shipped(), amd, bytes::from_base(1e5), 8));
+  // Two GPUs have one link of seven.
+  CHECK(test::time(amd, collective::all_gather, 1e10, {2, 1}) /
+            test::time(amd, collective::all_gather, 1e10, {8, 1}) >
+        3);
+}
+
 TEST_CASE("Collective names and bus factors are those of nccl-tests") {
   for (const collective c : kinds) CHECK(collective_by_name(name(c)) == c);
   CHECK(collective_by_name("alltoall") == collective::all_to_all);
