@@ -20,7 +20,6 @@
 #include "nvlsim/config/document.hpp"
 #include "nvlsim/measurements/training_rows.hpp"
 #include "nvlsim/run/in_parallel.hpp"
-#include "nvlsim/run/step_bands.hpp"
 #include "nvlsim/stack/compose.hpp"
 #include "nvlsim/stack/load.hpp"
 
@@ -30,6 +29,9 @@ namespace {
 /// 1.48 times the median error on left-out steps. This value and the prior widths of GEMM rates, Blackwell Ultra
 /// formats and routed layers were chosen by the errors on left-out steps. [docs/accuracy.md#parameters-of-the-fit]
 constexpr double residual_scale = 0.05;
+
+/// Configurations, and cells, are left out a part of them at a time.
+constexpr std::uint64_t left_out_parts = 12;
 
 using stacks_by_name = std::map<std::string, stack>;
 
@@ -253,9 +255,30 @@ trained best_of(const training_problem& problem, const std::vector<std::vector<d
                            [](const trained& a, const trained& b) { return a.cost < b.cost; });
 }
 
+/// What was run, whatever the release: model, task, GPUs, formats, layout and batch.
+std::string configuration_of(const training_row& r) {
+  const training_workload& w = r.workload;
+  const parallelism& p = w.par;
+  return fmt::format("{} {} {} {} {} tp{} pp{} cp{} vp{} ep{} dp{} s{} gbs{} mbs{}", r.record.model, r.record.kind,
+                     r.record.system, p.gpus(), name(w.gemm_precision), p.tp, p.pp, p.cp, p.vp, p.ep, p.dp,
+                     w.seq_length, w.global_batch_size, w.micro_batch_size);
+}
+
+std::string part_of(const std::string& what) {
+  return fmt::format("part {:2}", 1 + hash_of(what) % left_out_parts);
+}
+
+/// Model, size of the NVLink domain and bits of the operands.
+std::string cell_of(const training_row& r) {
+  const step_residuals k = kind_of_step(r.hardware, *r.net, r.workload);
+  return fmt::format("{}, {}, {}-bit", r.record.model, k.rack ? "racks" : "servers", k.weight_bits);
+}
+
 std::string group_of(const training_row& r, const std::string& by) {
   if (by == "gpus") return std::to_string(r.workload.par.gpus());
   if (by == "third") return third_of(r.record.id);
+  if (by == "configuration") return part_of(configuration_of(r));
+  if (by == "cell") return part_of(cell_of(r));
   return by == "model" ? r.record.model : by == "system" ? r.record.system : r.software->name;
 }
 
@@ -277,15 +300,13 @@ errors_by_group left_out_errors(const groups_of_rows& groups, const stack_set& s
   return out;
 }
 
-std::vector<unseen_step> unseen_steps(const groups_of_rows& systems, const errors_by_group& errors) {
-  std::vector<unseen_step> out;
-  for (std::size_t g = 0; g < systems.size(); ++g)
-    for (std::size_t i = 0; i < systems[g].left.size(); ++i) {
-      const training_row& r = systems[g].left[i]->row;
+void add_unseen(std::vector<unseen_step>& out, const groups_of_rows& groups, const errors_by_group& errors) {
+  for (std::size_t g = 0; g < groups.size(); ++g)
+    for (std::size_t i = 0; i < groups[g].left.size(); ++i) {
+      const training_row& r = groups[g].left[i]->row;
       const double miss = r.record.metric == "step_time_s" ? -errors[g][i] : errors[g][i];
-      out.push_back({systems[g].group, kind_of_step(r.hardware, *r.net, r.workload), miss});
+      out.push_back({groups[g].group, kind_of_step(r.hardware, *r.net, r.workload), miss});
     }
-  return out;
 }
 
 }  // namespace
@@ -316,9 +337,21 @@ fit_report fit_training(const std::vector<std::filesystem::path>& tables, const 
   const auto grouped = [&](const std::string& by) {
     return split_by_group(all, [&](const fit_row& r) { return group_of(r.row, by); });
   };
-  const groups_of_rows systems = grouped("system");
-  const errors_by_group without_system = left_out_errors(systems, stacks, list, best.at, say);
-  const std::vector<unseen_step> unseen = unseen_steps(systems, without_system);
+  // Bands come from configurations, and from cells, that a fit has not seen.
+  std::map<std::string, std::pair<groups_of_rows, errors_by_group>> missed;
+  const auto leave = [&](const std::string& by) -> const auto& {
+    auto& [groups, errors] = missed[by];
+    if (groups.empty()) {
+      groups = grouped(by);
+      errors = left_out_errors(groups, stacks, list, best.at, say);
+    }
+    return missed[by];
+  };
+  std::vector<unseen_step> unseen;
+  for (const char* by : {"configuration", "cell"}) {
+    const auto& [groups, errors] = leave(by);
+    add_unseen(unseen, groups, errors);
+  }
 
   fit_report out;
   for (std::size_t i = 0; i < list.size(); ++i)
@@ -329,17 +362,14 @@ fit_report fit_training(const std::vector<std::filesystem::path>& tables, const 
   enter_fitted(out, summary_of(errors));
   out.files = files_with(data, best.settings, residuals_value(residuals_by_kind(unseen)));
   if (!unseen.empty())
-    say(
-        fmt::format("{:.1f} % of the steps of left-out systems are inside the bands from the other systems, "
-                    "widened as for an unmeasured GPU",
-                    100 * coverage_of(unseen)));
+    say(fmt::format(
+        "{:.1f} % of the steps of configurations and cells left out are inside the bands from the others",
+        100 * coverage_of(unseen)));
   if (leave_out.empty()) return out;
-  const groups_of_rows groups = grouped(leave_out);
-  const errors_by_group missed =
-      leave_out == "system" ? without_system : left_out_errors(groups, stacks, list, best.at, say);
+  const auto& [groups, errors_left] = leave(leave_out);
   for (std::size_t g = 0; g < groups.size(); ++g) {
     std::vector<double> relative;
-    for (const double log : missed[g]) relative.push_back(std::exp(log) - 1);
+    for (const double log : errors_left[g]) relative.push_back(std::exp(log) - 1);
     const error_summary e = summary_of(relative);
     out.leave_out.push_back({groups[g].group, e.rows, e.mean, e.worst, e.bias});
   }

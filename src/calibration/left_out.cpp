@@ -18,10 +18,12 @@ fit_report::left_out left_out_of(std::string group, const error_summary& e) {
   return {std::move(group), e.rows, e.mean, e.worst, e.bias, e.median, e.p90};
 }
 
-std::string third_of(const std::string& id) {
+std::uint64_t hash_of(const std::string& text) {
   std::uint64_t h = 14695981039346656037u;  // FNV-1a, whose low bits are poor
-  for (const char c : id) h = (h ^ static_cast<unsigned char>(c)) * 1099511628211u;
-  return fmt::format("third {}", 1 + (h >> 16) % 3);
+  for (const char c : text) h = (h ^ static_cast<unsigned char>(c)) * 1099511628211u;
+  return h >> 16;
 }
+
+std::string third_of(const std::string& id) { return fmt::format("third {}", 1 + hash_of(id) % 3); }
 
 }  // namespace nvlsim

@@ -1,6 +1,7 @@
 // Shared by all fits: errors in a report, and leaving out rows group by group.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <utility>
@@ -16,6 +17,8 @@ void enter_fitted(fit_report& out, const error_summary& e);
 /// The report entry for a left-out group.
 fit_report::left_out left_out_of(std::string group, const error_summary& e);
 
+/// A number that depends on the text alone, on every platform.
+std::uint64_t hash_of(const std::string& text);
 /// "third 1" to "third 3", by the row's id. Independent of platform and of the other rows.
 std::string third_of(const std::string& id);
 

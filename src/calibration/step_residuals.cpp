@@ -6,8 +6,6 @@
 #include <cmath>
 #include <iterator>
 
-#include "nvlsim/run/step_bands.hpp"
-
 namespace nvlsim {
 namespace {
 
@@ -58,9 +56,9 @@ double coverage_of(const std::vector<unseen_step>& steps) {
   const auto inside = std::count_if(steps.begin(), steps.end(), [&](const unseen_step& s) {
     std::vector<unseen_step> others;
     std::copy_if(steps.begin(), steps.end(), std::back_inserter(others),
-                 [&](const unseen_step& o) { return o.system != s.system; });
+                 [&](const unseen_step& o) { return o.group != s.group; });
     const step_residuals q = quantiles_of(s.kind, others);
-    return q.low * unmeasured_widening <= s.miss && s.miss <= q.high * unmeasured_widening;
+    return q.low <= s.miss && s.miss <= q.high;
   });
   return static_cast<double>(inside) / static_cast<double>(steps.size());
 }

@@ -9,9 +9,9 @@
 
 namespace nvlsim {
 
-/// A published step and the error of a fit without its system.
+/// A published step and the error of a fit that has not seen it.
 struct unseen_step {
-  std::string system;
+  std::string group;  ///< of the steps that were left out with it
   step_residuals kind;
   double miss = 0;  ///< log(published / simulated time)
 };
@@ -20,8 +20,7 @@ struct unseen_step {
 std::vector<step_residuals> residuals_by_kind(const std::vector<unseen_step>& steps);
 /// The quantiles as stored in a stack file.
 value residuals_value(const std::vector<step_residuals>& residuals);
-/// Fraction of steps inside the bands they would get if their system were unmeasured: widened quantiles of all
-/// other systems. Requires at least one step.
+/// Fraction of steps inside the bands that all other groups give them. Requires at least one step.
 double coverage_of(const std::vector<unseen_step>& steps);
 
 }  // namespace nvlsim

@@ -41,8 +41,6 @@ constexpr std::array<rate_parameter, 7> rates = {{{"ampere", "bf16", 264},
 constexpr std::array<const char*, 6> moe_releases = {
     "nemo-25.04",           "nemo-25.05", "mlperf-training-v6.0", "megatron-bridge-25.11", "megatron-bridge-26.02",
     "megatron-bridge-26.04"};
-/// Releases that did not yet quantise expert operands in one kernel.
-constexpr std::array<const char*, 2> quantising_releases = {"nemo-25.04", "nemo-25.05"};
 constexpr std::array<const char*, 3> architectures = {"ampere", "hopper", "blackwell"};
 
 /// The fit's entry for the row's GPU; for other GPUs, an entry that no parameter affects.
@@ -134,34 +132,14 @@ std::vector<training_parameter> training_parameters() {
       return routed(r) && r.workload.par.ep > 1 && r.workload.moe_overlap == overlapped;
     };
   };
-  const auto pieces = [](const training_row& r) {
-    return routed(r) && r.workload.moe_overlap && r.workload.graphs != cuda_graphs::full_iteration;
-  };
-  const auto host_bound = [](const training_row& r) {
-    return routed(r) && r.workload.graphs != cuda_graphs::full_iteration;
-  };
+  const auto launched = [](const training_row& r) { return r.workload.graphs != cuda_graphs::full_iteration; };
   scale("moe time", 1.0, 0.3, routed);
-  scale("moe block scaled time", 1.0, 0.15,
-        [](const training_row& r) { return routed(r) && block_scaled(r.workload.gemm_precision); });
-  scale("expert time", 1.0, 0.1, routed);
-  scale(
-      "early expert quantise passes", 1.0, 0.5,
-      [](const training_row& r) {
-        return routed(r) && r.workload.gemm_precision != precision::bf16 &&
-               std::find(quantising_releases.begin(), quantising_releases.end(), r.software->name) !=
-                   quantising_releases.end();
-      },
-      5);
   share("ep exposed", 1.0, 0.3, exchanges(false), 2.5);
   share("ep exposed overlapped", 0.4, 0.2, exchanges(true), 1.5);
-  scale("moe host us", 1000, 0.7, host_bound, 10);
-  scale("moe host per expert us", 600, 0.7, host_bound, 10);
-  scale("overlap host factor", 1.3, 0.3, pieces);
+  scale("host per operator us", 270, 0.1, launched, 10);
   scale(
-      "moe sync per expert us", 50, 0.7,
-      [](const training_row& r) { return routed(r) && r.workload.dispatcher == moe_dispatcher::alltoall; }, 10);
-  share("graphed host share", 0.6, 0.2,
-        [](const training_row& r) { return routed(r) && r.workload.graphs == cuda_graphs::partial; });
+      "moe host per expert us", 300, 0.7, [launched](const training_row& r) { return routed(r) && launched(r); },
+      10);
   scale("scan words", 3e9, 0.3, [](const training_row& r) {
     return std::any_of(r.net->layers.begin(), r.net->layers.end(),
                        [](const layer_spec& l) { return l.scan.heads > 0; });
@@ -202,23 +180,15 @@ std::vector<stack_setting> training_settings(const fitted_values& v, const stack
   training("jitter_per_doubling", fmt::format("{:.6g}", v["jitter"]));
   training("scan_words_per_sm", fmt::format("{:.6g}", v["scan words"]));
   training("moe/time_factor", fmt::format("{:.6g}", v["moe time"]));
-  training("moe/block_scaled_time", fmt::format("{:.6g}", v["moe block scaled time"]));
-  training("moe/expert_time", fmt::format("{:.6g}", v["expert time"]));
   training("moe/ep_exposed", fmt::format("{:.6g}", v["ep exposed"]));
   training("moe/ep_exposed_overlapped", fmt::format("{:.6g}", v["ep exposed overlapped"]));
-  training("moe/host", fmt::format("{:.6g} us", v["moe host us"]));
+  training("host_per_operator", fmt::format("{:.6g} us", v["host per operator us"]));
   training("moe/host_per_expert", fmt::format("{:.6g} us", v["moe host per expert us"]));
-  training("moe/overlap_host_factor", fmt::format("{:.6g}", v["overlap host factor"]));
-  training("moe/sync_per_expert", fmt::format("{:.6g} us", v["moe sync per expert us"]));
-  training("moe/graphed_host_share", fmt::format("{:.6g}", v["graphed host share"]));
   training("moe/unfused_activation_passes", fmt::format("{:.6g}", v["unfused passes"]));
   training("moe/fused_activation_share", fmt::format("{:.6g}", v["fused share"]));
-  for (const char* r : quantising_releases)
-    out.push_back({r, "/training/moe/quantise_passes", fmt::format("{:.6g}", v["early expert quantise passes"])});
   for (const char* r : moe_releases) {
     const double release = v[fmt::format("moe release {}", r)];
     out.push_back({r, "/training/moe/time_factor", fmt::format("{:.6g}", v["moe time"] * release)});
-    out.push_back({r, "/training/moe/expert_time", fmt::format("{:.6g}", v["expert time"] * release)});
   }
   for (const char* r : fitted_releases)
     out.push_back({r, "/training/time_factor", fmt::format("{:.6g}", v[fmt::format("release {}", r)])});

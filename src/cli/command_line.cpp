@@ -269,9 +269,10 @@ void add_fit(CLI::App& app, all_arguments& all) {
     t->add_option("TABLE", a.tables, "CSV tables")->required();
     t->add_option("-o,--output", a.output, "Folder for the fitted stack files")->required()->type_name("DIR");
     t->add_option("--leave-out", a.leave_out, "Refit without each of these in turn and report its error")
-        ->check(CLI::IsMember(kind == fit_kind::training
-                                  ? std::vector<std::string>{"model", "system", "release", "gpus", "third"}
-                                  : std::vector<std::string>{"model", "system", "release", "third"}));
+        ->check(CLI::IsMember(
+            kind == fit_kind::training
+                ? std::vector<std::string>{"configuration", "cell", "model", "system", "release", "gpus", "third"}
+                : std::vector<std::string>{"model", "system", "release", "third"}));
     t->footer(fmt::format("example:\n  nvlsim fit {0} {0}.csv -o fitted --leave-out model", word));
     t->callback([&all, &a, kind = kind] {
       a.kind = kind;

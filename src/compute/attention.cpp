@@ -8,7 +8,19 @@ struct direction {
   double flops;  // over those of the forward pass
   double rate;   // over that of the forward pass
   double io;     // bytes over those of the forward pass
+  // Bytes of an attention kernel alone: for each element of the keys' width of a query head or KV head, and of the
+  // values' width.
+  double head_qk, head_v, kv_qk, kv_v;
 };
+
+/// Bytes that an attention kernel alone moves. Operands are in 8 or 16 bits, the output and gradients in 16 bits.
+double own_bytes(const attention_shape& s, direction d) {
+  const double operand = s.fp8 ? 1 : 2;
+  const double head = s.heads * (d.head_qk * s.qk_dim + d.head_v * s.v_dim),
+               kv = s.kv_heads * (d.kv_qk * s.qk_dim + d.kv_v * s.v_dim);
+  const double read = s.heads * s.qk_dim + s.kv_heads * (s.qk_dim + s.v_dim);
+  return s.batch * s.queries * (operand * read + head + kv);
+}
 
 // The time of `pairs` scores when every block of query rows is padded to `item_rows`.
 // [docs/models-and-assumptions.md#attention]
@@ -27,9 +39,10 @@ kernel_cost cost(const gpu_spec& gpu, const attention_params& p, const attention
   const double all = s.batch * s.heads * (tiled_pairs * pair_time + items * item_time / gpu.sm_count);
   const double critical = longest_item * pair_time * gpu.sm_count + item_time;
   const double work_time = compute::smooth_max(all + p.tail_share * critical, critical);
-  const double moved = d.io * p.io_passes * 2 * s.batch * s.queries * (s.heads + s.kv_heads) * dims;
-  const double io_time = moved / gpu.hbm_bandwidth.base();
-  const double time = p.launch.base() + work_time + io_time;
+  const double moved =
+      s.alone ? own_bytes(s, d) : d.io * p.io_passes * 2 * s.batch * s.queries * (s.heads + s.kv_heads) * dims;
+  const double io_time = moved / (s.alone ? gpu.hbm_stream : gpu.hbm_bandwidth).base();
+  const double time = p.launch.base() + (s.alone ? compute::smooth_max(work_time, io_time) : work_time + io_time);
   return {.time = seconds::from_base(time),
           .work = flops::from_base(d.flops * 2 * dims * s.batch * s.heads * s.pairs),
           .moved = bytes::from_base(moved),
@@ -41,16 +54,25 @@ kernel_cost cost(const gpu_spec& gpu, const attention_params& p, const attention
 }  // namespace
 
 kernel_cost attention_forward_cost(const gpu_spec& gpu, const attention_params& p, const attention_shape& s) {
-  return cost(gpu, p, s, {.flops = 1, .rate = 1, .io = 1});
+  return cost(gpu, p, s, {.flops = 1, .rate = 1, .io = 1, .head_qk = 0, .head_v = 2, .kv_qk = 0, .kv_v = 0});
 }
 
 kernel_cost attention_forward_cost(const gpu_spec& gpu, const kernel_profile& k, const attention_shape& s) {
   return attention_forward_cost(gpu, s.fp8 && k.attention_fp8 ? *k.attention_fp8 : k.attention, s);
 }
 
-// Five products instead of two. Reads Q, K, V, the output and its gradient; writes three gradients.
+// Five products instead of two. Reads Q, K, V, the output and its gradient; writes three gradients. Alone, it
+// reads output and gradient twice (their row sums come first), and adds up the gradient of the queries in FP32,
+// which is written, read and written in 16 bits.
 kernel_cost attention_backward_cost(const gpu_spec& gpu, const attention_params& p, const attention_shape& s) {
-  return cost(gpu, p, s, {.flops = 2.5, .rate = p.backward_efficiency, .io = 2});
+  return cost(gpu, p, s,
+              {.flops = 2.5,
+               .rate = p.backward_efficiency,
+               .io = 2,
+               .head_qk = 4 + 4 + 2,
+               .head_v = 2 * (2 + 2),
+               .kv_qk = 2,
+               .kv_v = 2});
 }
 
 }  // namespace nvlsim

@@ -10,6 +10,7 @@ namespace {
 
 constexpr std::array<std::pair<std::string_view, std::string_view>, 19> systems = {{
     {"a100", "nd-a100-v4"},
+    {"a100-40g", "nd-a100-v4"},
     {"a100-80g", "ndm-a100-v4"},
     {"h100", "nd-h100-v5"},
     {"h200", "nd-h200-v5"},

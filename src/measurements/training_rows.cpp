@@ -11,10 +11,30 @@
 namespace nvlsim {
 namespace {
 
+/// Frameworks other than Megatron have a stack of their own if one of their steps is known.
+struct framework_stack {
+  std::string_view framework, stack;
+};
+constexpr std::array<framework_stack, 8> framework_stacks = {
+    {{"torchtitan", "pytorch-fsdp-torchtitan"},
+     {"automodel", "pytorch-fsdp-automodel"},
+     {"llm-foundry", "pytorch-fsdp-llm-foundry"},
+     {"fms-fsdp", "pytorch-fsdp-fms-fsdp"},
+     {"hf-transformers", "pytorch-fsdp-automodel"},
+     {"internevo", "deepspeed-internevo"},
+     {"deepspeed", "deepspeed-megatron-deepspeed"},
+     {"swift-deepspeed", "deepspeed-megatron-deepspeed"}}};
+
+bool of_megatron(const csv_row& row) { return row.blank("framework") || row["framework"] == "megatron"; }
+
 /// The stack for a training release. Releases without their own stack use the nearest one; rows without a release
 /// use the papers' stack.
 std::string stack_of(const csv_row& row) {
   const std::string& release = row["release"];
+  const auto other = std::find_if(framework_stacks.begin(), framework_stacks.end(),
+                                  [&](const framework_stack& f) { return f.framework == row["framework"]; });
+  if (other != framework_stacks.end()) return std::string(other->stack);
+  if (release.starts_with("nemo 24")) return "nemo-25.04";
   if (row["notes"].find("NeMo 25.09 stack") != std::string::npos) return "mlperf-training-v5.1";
   if (release.starts_with("MLPerf ")) return "mlperf-training-" + release.substr(7);
   if (release.find("v25.05") != std::string::npos) return "nemo-25.05";
@@ -54,6 +74,23 @@ class row_reader {
   }
   bool has(std::string_view column, std::string_view word) const {
     return row_[column].find(word) != std::string::npos;
+  }
+
+  /// Sequences of 4,096 tokens, and enough micro-batches to fill a pipeline, where the source is silent.
+  void read_size(std::int64_t gpus) {
+    training_workload& w = out_.workload;
+    const auto seq = row_.integer("seq_len"), batch = row_.integer("global_batch");
+    w.seq_length = seq.value_or(4096);
+    if (!seq) defaulted("sequence length not stated: 4096 assumed");
+    if (batch) {
+      w.global_batch_size = *batch;
+      return;
+    }
+    const std::int64_t pp = row_.integer("pp").value_or(1), tp = row_.integer("tp").value_or(1),
+                       replicas = std::max<std::int64_t>(1, gpus / std::max<std::int64_t>(1, pp * tp));
+    w.global_batch_size =
+        row_.integer("dp").value_or(replicas) * row_.integer("micro_batch").value_or(1) * (pp > 1 ? 8 * pp : 1);
+    defaulted(fmt::format("global batch not stated: {} assumed", w.global_batch_size));
   }
 
   void read_precision() {
@@ -167,11 +204,14 @@ class row_reader {
     w.recompute.activation = has("activation_recompute", "moe_act");
     const std::string& sharding = row_["dp_sharding"];
     w.sharding = sharding.find("replicated") != std::string::npos ? data_parallel_sharding::replicated
-                 : sharding.find("megatron-fsdp") != std::string::npos
+                 : sharding.find("fsdp") != std::string::npos || sharding.find("FSDP") != std::string::npos ||
+                         sharding.find("FULL_SHARD") != std::string::npos ||
+                         sharding.find("ZeRO-3") != std::string::npos
                      ? data_parallel_sharding::fsdp
                      : data_parallel_sharding::distributed_optimizer;
     w.fp8_attention = has("notes", "fp8_dot_product_attention");
     if (has_routed_experts(*out_.net)) read_experts();
+    else read_graphs(false);
     // Tables of performance come from recipes that accumulate gradients in BF16.
     if (out_.software->training && out_.software->training->gradient_memory_bytes.peek() < 4)
       w.optimizer.fp32_gradients = false;
@@ -194,6 +234,96 @@ class row_reader {
     else r = {};
   }
 
+  /// The NVFP4 recipe of Nemotron 3 (arXiv 2604.12374, table 3; Megatron-Bridge mixed_precision.py, 14 of 88
+  /// layers).
+  void keep_formats_of_hybrids() {
+    training_workload& w = out_.workload;
+    const auto layers = static_cast<double>(out_.net->layers.size());
+    w.kept.last_layers = std::llround(layers * 14 / 88);
+    w.kept.predictors = true;
+    w.kept.attention = w.kept.latent = precision::bf16;
+    w.kept.scan_output = precision::mxfp8;
+    note("layers and projections that the NVFP4 recipe of Nemotron 3 keeps in BF16 and MXFP8");
+  }
+
+  /// "a2a overlap", but not "no a2a overlap" or "a2a overlap off".
+  bool overlaps_in_words() const {
+    for (const char* words : {"a2a overlap", "EP overlap"}) {
+      const std::string& notes = row_["notes"];
+      const std::size_t at = notes.find(words);
+      if (at == std::string::npos) continue;
+      const std::string after = notes.substr(at + std::string_view(words).size(), 6);
+      const bool denied = at >= 3 && notes.compare(at - 3, 3, "no ") == 0;
+      if (!denied && !after.starts_with(" off") && !after.starts_with(" state")) return true;
+    }
+    return false;
+  }
+
+  /// CUDA graphs of the notes. Dense models of MLPerf graph every layer. Recipes of Megatron-Bridge 25.11 graph
+  /// whole iterations of dense models on Blackwell (its CHANGELOG, 0.2.0), those of mixtures of experts parts of
+  /// layers.
+  void read_graphs(bool newest) {
+    training_workload& w = out_.workload;
+    const bool routed = has_routed_experts(*out_.net);
+    const bool recipe = has("notes", "cuda_graph="), off = has("notes", "cuda_graph=none");
+    const bool dense_recipe = !routed && !recipe && has("notes", "no exact recipe match") &&
+                              out_.hardware.gpu.architecture == "blackwell" &&
+                              w.sharding != data_parallel_sharding::fsdp;
+    const bool full = has("notes", "full_iteration") || has("notes", "full CUDA graph") ||
+                      has("notes", "full-iteration") || newest || dense_recipe;
+    const bool any =
+        has("notes", "transformer_engine/") || has("notes", "TE graph") ||
+        (has("notes", "CUDA graph") && !has("notes", "no CUDA graph") && !has("notes", "CUDA graphs off"));
+    w.graphs = off             ? cuda_graphs::none
+               : full          ? cuda_graphs::full_iteration
+               : any && routed ? cuda_graphs::partial
+               : any           ? cuda_graphs::full_iteration
+                               : cuda_graphs::none;
+    const bool named = has("notes", "transformer_engine/"), in_words = has("notes", "TE graph");
+    if (full || !(named || in_words)) return;
+    w.graphs = cuda_graphs::partial;
+    w.graphed = {has("notes", named ? "attn" : "graphs att"), has("notes", "mamba"), has("notes", "/mlp"),
+                 has("notes", "router")};
+  }
+
+  /// Settings of the first known recipe for a model and system, for rows of releases whose recipes are not known:
+  /// those of 26.02 in the notes of its rows, and of DeepSeek-V3 in 25.11 (deepseek_workload_base_configs.py).
+  void read_first_recipe() {
+    struct first_recipe {
+      std::string_view model, system;
+      moe_dispatcher dispatcher;
+      bool overlap;
+      bool router_graph, attention_graph;
+    };
+    constexpr auto copies = moe_dispatcher::alltoall, once = moe_dispatcher::deduplicated;
+    static constexpr std::array<first_recipe, 13> recipes = {
+        {{"deepseek-v3", "gb300", once, false, true, true},
+         {"deepseek-v3", "gb200", once, false, true, false},
+         {"deepseek-v3", "b200", copies, false, false, false},
+         {"deepseek-v3", "h100", once, true, false, false},
+         {"deepseek-v3-nomtp", "gb200", once, false, true, false},
+         {"qwen3-235b-a22b", "gb300", once, false, true, true},
+         {"qwen3-235b-a22b", "gb200", once, false, true, true},
+         {"qwen3-235b-a22b", "b200", copies, false, false, false},
+         {"qwen3-235b-a22b", "h100", copies, true, false, false},
+         {"qwen3-30b-a3b", "gb300", once, false, true, false},
+         {"qwen3-30b-a3b", "b200", copies, false, true, false},
+         {"gpt-oss-120b", "gb300", copies, false, true, true},
+         {"gpt-oss-120b", "gb200", copies, false, false, false}}};
+    const auto it = std::find_if(recipes.begin(), recipes.end(), [&](const first_recipe& f) {
+      return f.model == row_["model"] && f.system == row_["system"];
+    });
+    if (it == recipes.end()) return;
+    training_workload& w = out_.workload;
+    w.dispatcher = it->dispatcher;
+    w.moe_overlap = it->overlap;
+    if (it->router_graph) {
+      w.graphs = cuda_graphs::partial;
+      w.graphed = {it->attention_graph, false, false, true};
+    }
+    note("expert exchange and graphs of the first known recipe of the model and system");
+  }
+
   /// Defaults of a release, for rows whose notes name no recipe.
   void read_experts() {
     training_workload& w = out_.workload;
@@ -207,20 +337,20 @@ class row_reader {
       return (l.attention == attention_kind::grouped_query || l.attention == attention_kind::mla) &&
              l.sparse_keys == 0;
     });
+    const bool hybrid =
+        std::any_of(layers.begin(), layers.end(), [](const layer_spec& l) { return l.scan.heads > 0; });
+    if (hybrid && w.gemm_precision == precision::nvfp4) keep_formats_of_hybrids();
     const bool newest = unmatched && plain;
     w.fp8_attention = w.fp8_attention || newest || stack == "mlperf-training-v6.0";
-    w.moe_overlap = has("notes", "moe_a2a_overlap") || has("notes", "1F1B A2A") || newest ||
-                    (stack == "megatron-bridge-25.11" && w.par.pp > 1 && w.par.ep >= 32);
-    const bool full = has("notes", "full_iteration") || has("notes", "full CUDA graph") ||
-                      has("notes", "full-iteration") || newest;
-    const bool partial =
-        has("notes", "transformer_engine/") || has("notes", "CUDA graph") || (unmatched && !plain);
-    w.graphs = full ? cuda_graphs::full_iteration : partial ? cuda_graphs::partial : cuda_graphs::none;
+    w.moe_overlap = has("notes", "moe_a2a_overlap") || has("notes", "1F1B A2A") || overlaps_in_words() || newest;
+    read_graphs(newest);
+    if (unmatched && !plain && w.graphs == cuda_graphs::none) w.graphs = cuda_graphs::partial;
     w.fused_expert_mlp = has("notes", "fused_grouped_mlp") || newest || stack == "mlperf-training-v6.0";
     w.token_drop = row_["release"] == "25.09";
     const bool dedup = has("notes", "hybridep") || has("notes", "HybridEP") || has("notes", "deepep") ||
                        unmatched || w.token_drop;
     w.dispatcher = dedup ? moe_dispatcher::deduplicated : moe_dispatcher::alltoall;
+    if (stack == "megatron-bridge-25.11" && !has("notes", "recipe match v")) read_first_recipe();
   }
 
  private:
@@ -233,7 +363,9 @@ void choose_metric(const csv_row& row, training_row& out) {
   const bool derived_step = row["derived_fields"].find("step_time_s") != std::string::npos;
   std::string_view column = "step_time_s";
   if (row.blank("step_time_s") || derived_step) {
-    if (!row.blank("model_tflops_per_gpu")) column = "model_tflops_per_gpu";
+    const bool counted_otherwise = row["flops_convention"].find("pre-26.06 counts") != std::string::npos;
+    if (!row.blank("model_tflops_per_gpu") && !(counted_otherwise && !row.blank("tokens_per_s_per_gpu")))
+      column = "model_tflops_per_gpu";
     else if (!row.blank("tokens_per_s_per_gpu")) column = "tokens_per_s_per_gpu";
   }
   out.record.metric = std::string(column);
@@ -258,18 +390,17 @@ void read_into(const csv_row& row, input_cache& inputs, training_row& out) {
   out.hardware = inputs.platform_named(platform_name);
   out.net = &inputs.model_named(row["model"]);
   out.software = &inputs.stack_named(stack_of(row));
-  const auto gpus = row.integer("gpus"), seq = row.integer("seq_len"), batch = row.integer("global_batch");
-  if (!gpus || !seq || !batch) {
+  const auto gpus = row.integer("gpus");
+  if (!gpus) {
     r.status = record_status::unsupported;
-    r.reason = "GPUs, sequence length or global batch not stated";
+    r.reason = "number of GPUs not stated";
     return;
   }
   training_workload& w = out.workload;
-  w.seq_length = *seq;
-  w.global_batch_size = *batch;
+  row_reader reader(row, out);
+  reader.read_size(*gpus);
   const std::string& task = row["task"];
   w.task = task == "lora" ? training_task::lora : task == "sft" ? training_task::sft : training_task::pretrain;
-  row_reader reader(row, out);
   reader.read_precision();
   reader.read_layout(*gpus);
   reader.read_rest();
@@ -332,7 +463,10 @@ std::vector<validation_record> validate_training(const csv_table& t, const data_
         const double times = r.defaulted_layout ? 2 : 1, low = std::pow(b.low, times),
                      high = std::pow(b.high, times);
         r.record.simulated = simulated;
-        if (r.record.metric == "step_time_s") r.record.band = {simulated * low, simulated * high};
+        if (!of_megatron(row)) {  // a single factor was fitted, if any
+          r.record.notes += (r.record.notes.empty() ? "" : "; ") +
+                            fmt::format("no band: the fit has no steps of {}", row["framework"]);
+        } else if (r.record.metric == "step_time_s") r.record.band = {simulated * low, simulated * high};
         else r.record.band = {simulated / high, simulated / low};
       } catch (const input_error& e) {
         r.record.status = record_status::unsupported;

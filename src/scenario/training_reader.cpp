@@ -17,6 +17,7 @@ const std::array<std::string, 4> shardings = {"replicated", "distributed_optimiz
 const std::array<std::string, 2> exchanges = {"p2p", "a2a"};
 const std::array<std::string, 2> dispatchers = {"alltoall", "deduplicated"};
 const std::array<std::string, 3> graph_scopes = {"none", "partial", "full_iteration"};
+const std::array<std::string, 5> graphed_modules = {"attn", "mamba", "mlp", "moe_router", "moe_preprocess"};
 const std::array<std::string, 3> tasks = {"pretrain", "sft", "lora"};
 const std::array<std::string, 2> recompute_methods = {"uniform", "block"};
 const std::array<std::string, 8> recompute_modules = {
@@ -141,6 +142,38 @@ optimizer_spec read_optimizer(config::reader& r) {
   return out;
 }
 
+/// Megatron-Core's `cuda_graph_scope` of partial graphs. The router's graph holds what prepares the dispatch.
+void read_graphs(config::reader& r, training_workload& w) {
+  w.graphs = static_cast<cuda_graphs>(r.one_of_or("cuda_graphs", graph_scopes, 0));
+  const value* v = r.raw("cuda_graph_scope");
+  if (!v) return;
+  if (w.graphs != cuda_graphs::partial) r.fail("cuda_graph_scope", "needs cuda_graphs \"partial\"");
+  if (!v->items())
+    return r.fail("cuda_graph_scope", fmt::format("expected a list of {}, found {}",
+                                                  fmt::join(graphed_modules, ", "), v->type_name()));
+  w.graphed = {false, false, false, false};
+  bool preprocess = false;
+  read_flags(r, "cuda_graph_scope", graphed_modules,
+             {&w.graphed.attention, &w.graphed.scans, &w.graphed.mlp, &w.graphed.router, &preprocess});
+  w.graphed.router |= preprocess;
+}
+
+/// Linear layers that stay in other formats than the workload's.
+kept_formats read_kept(config::reader& r) {
+  kept_formats k;
+  constexpr config::range<std::int64_t> layers{0, 1 << 20};
+  k.first_layers = r.integer_or("num_layers_at_start_in_bf16", 0, layers);
+  k.last_layers = r.integer_or("num_layers_at_end_in_bf16", 0, layers);
+  k.predictors = r.boolean_or("keep_mtp_spec_in_bf16", false);
+  const auto format = [&](const char* name, std::optional<precision>& out) {
+    if (r.has(name)) out = precision_by_name(gemm_precisions[r.one_of(name, gemm_precisions)]).value();
+  };
+  format("attention_precision", k.attention);
+  format("mamba_output_precision", k.scan_output);
+  format("latent_precision", k.latent);
+  return k;
+}
+
 /// Sequences that share a window without attending to each other.
 std::optional<token_lengths> read_packed(config::reader& r, std::int64_t window) {
   auto lengths = r.find_child("packed_sequences");
@@ -190,7 +223,8 @@ training_workload read_training_workload(config::reader& r) {
   w.pad_to_capacity = r.has("moe_pad_expert_input_to_capacity") && r.boolean("moe_pad_expert_input_to_capacity");
   if (w.pad_to_capacity && !w.expert_capacity_factor)
     r.fail("moe_pad_expert_input_to_capacity", "needs moe_expert_capacity_factor, which defines the capacity");
-  w.graphs = static_cast<cuda_graphs>(r.one_of_or("cuda_graphs", graph_scopes, 0));
+  w.kept = read_kept(r);
+  read_graphs(r, w);
   w.par.tp = r.integer_or({"tp", {"tensor_model_parallel_size"}}, 1, {1, 1 << 20});
   w.par.pp = r.integer_or({"pp", {"pipeline_model_parallel_size"}}, 1, {1, 1 << 20});
   w.par.vp = r.integer_or({"vp", {"virtual_pipeline_model_parallel_size"}}, 1, {1, 1 << 20});
@@ -273,6 +307,16 @@ void write_split(value& out, const pipeline_split& s) {
   if (s.loss) out.set("account_for_loss_in_pipeline_split", *s.loss);
 }
 
+void write_kept(value& out, const kept_formats& k) {
+  out.set("num_layers_at_start_in_bf16", k.first_layers);
+  out.set("num_layers_at_end_in_bf16", k.last_layers);
+  out.set("keep_mtp_spec_in_bf16", k.predictors);
+  for (const auto& [name, format] : {std::pair{"attention_precision", k.attention},
+                                     {"mamba_output_precision", k.scan_output},
+                                     {"latent_precision", k.latent}})
+    if (format) out.set(name, nvlsim::name(*format));
+}
+
 void write_parallelism(value& out, const parallelism& p) {
   for (const auto& [name, size] : {std::pair{"tp", p.tp},
                                    {"pp", p.pp},
@@ -300,7 +344,12 @@ value write_training_workload(const training_workload& w) {
   out.set("moe_token_drop", w.token_drop);
   if (w.expert_capacity_factor) out.set("moe_expert_capacity_factor", *w.expert_capacity_factor);
   if (w.pad_to_capacity) out.set("moe_pad_expert_input_to_capacity", true);
+  write_kept(out, w.kept);
   out.set("cuda_graphs", named(w.graphs, graph_scopes));
+  if (w.graphs == cuda_graphs::partial)
+    out.set("cuda_graph_scope",
+            written_flags(graphed_modules, {&w.graphed.attention, &w.graphed.scans, &w.graphed.mlp,
+                                            &w.graphed.router, &w.graphed.router}));
   write_parallelism(out, w.par);
   out.set("schedule", named(w.schedule, schedules));
   write_split(out, w.split);

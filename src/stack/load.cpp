@@ -38,6 +38,7 @@ void list_training(F f, T& t) {
   f("collective_launch", t.collective_launch);
   f("pipeline_launch", t.pipeline_launch);
   f("step_host", t.step_host);
+  f("host_per_operator", t.host_per_operator);
   f("wgrad_deferral_limit", t.wgrad_deferral_limit, config::range<std::int64_t>{0, 1'000'000});
   f("time_factor", t.time_factor, positive);
   f("jitter_per_doubling", t.jitter_per_doubling, fraction);
@@ -58,9 +59,6 @@ template <class F, class T>
 void list_experts(F f, T& t) {
   constexpr config::range<double> exposed{0, 4}, port{1e-3, 1};
   f("time_factor", t.moe_time_factor, positive);
-  f("expert_time", t.moe_expert_time, positive, absent::told);
-  f("block_scaled_time", t.moe_block_scaled_time, positive, absent::told);
-  f("quantise_passes", t.moe_quantise_passes, positive, absent::told);
   f("ep_exposed", t.ep_exposed, exposed);
   f("ep_exposed_overlapped", t.ep_exposed_overlapped, exposed);
   f("ep_nvlink_share", t.ep_nvlink_share, port);
@@ -69,11 +67,7 @@ void list_experts(F f, T& t) {
   f("ep_launch", t.ep_launch);
   f("ep_buffers", t.ep_buffers, non_negative, absent::kept);
   f("expert_output_bytes", t.expert_output_bytes, config::range<double>{0, 4}, absent::told);
-  f("host", t.moe_host);
   f("host_per_expert", t.moe_host_per_expert);
-  f("overlap_host_factor", t.moe_overlap_host_factor, positive, absent::told);
-  f("sync_per_expert", t.moe_sync_per_expert);
-  f("graphed_host_share", t.graphed_host_share, fraction);
   f("unfused_activation_passes", t.unfused_activation_passes, non_negative);
   f("fused_activation_share", t.fused_activation_share, fraction);
 }

@@ -23,13 +23,24 @@ layer_kinds kinds_of(const model& m, const training_workload& w) {
   for (const layer_spec& l : m.layers) k.of_layer.push_back(index(l));
   for (std::int64_t i = 0; i < m.mtp_layers; ++i)
     for (const layer_spec& l : m.mtp_block) k.of_layer.push_back(index(l));
-  k.count = k.distinct.size();
-  if (!w.recompute.full || !w.recompute.block) return k;
-  k.count *= 2;
+  k.workloads = {w};
+  const bool blocks = w.recompute.full && w.recompute.block;
+  if (blocks) k.workloads.push_back(w), k.workloads.back().recompute = {};
+  if (w.kept.by_layer())
+    for (std::size_t i = 0, n = k.workloads.size(); i < n; ++i)
+      k.workloads.push_back(k.workloads[i]), k.workloads.back().gemm_precision = precision::bf16;
+  if (k.workloads.size() == 1) return k;
+  const auto layers = static_cast<std::int64_t>(m.layers.size());
   std::size_t at = 0;
   for (const std::int64_t n : chunk_layers(m, w))
-    for (std::int64_t i = 0; i < n; ++i, ++at)
-      if (!recomputes_layer(w.recompute, i, at >= m.layers.size())) k.of_layer[at] += k.distinct.size();
+    for (std::int64_t i = 0; i < n; ++i, ++at) {
+      const auto layer = static_cast<std::int64_t>(at);
+      const bool predicts = layer >= layers;
+      const bool in_bf16 =
+          predicts ? w.kept.predictors : layer < w.kept.first_layers || layer >= layers - w.kept.last_layers;
+      if (in_bf16 && w.kept.by_layer()) k.of_layer[at] += k.distinct.size() * (blocks ? 2 : 1);
+      if (blocks && !recomputes_layer(w.recompute, i, predicts)) k.of_layer[at] += k.distinct.size();
+    }
   return k;
 }
 
@@ -46,7 +57,7 @@ std::vector<bucket> buckets_of(const training_context& c, const layer_kinds& kin
   std::int64_t next = 0;
   for (std::int64_t i = 0; i < n; ++i) {
     bucket b;
-    b.layers.assign(kinds.count, 0);
+    b.layers.assign(kinds.count(), 0);
     b.embedding = embedding && i == 0;
     b.head = head && i == n - 1;
     b.parameters.dense = vocabulary * ((b.embedding ? 1 : 0) + (b.head && own_head ? 1 : 0));

@@ -10,13 +10,15 @@
 
 namespace nvlsim {
 
-/// The distinct layers of a model, and the kind of each layer (multi-token-prediction layers last). If only some
-/// layers are recomputed, kinds without recomputation follow those with it.
+/// The distinct layers of a model, and the kind of each layer (multi-token-prediction layers last). If some layers
+/// are not recomputed, or kept in BF16, their kinds follow the others: `distinct` once for each workload that
+/// differs.
 struct layer_kinds {
   std::vector<layer_spec> distinct;
+  std::vector<training_workload> workloads;  ///< the first is the step's
   std::vector<std::size_t> of_layer;
-  std::size_t count = 0;
 
+  std::size_t count() const { return distinct.size() * workloads.size(); }
   const layer_spec& spec(std::size_t kind) const { return distinct[kind % distinct.size()]; }
 };
 

@@ -55,17 +55,26 @@ void experts(operator_list& o, double unfused_activation_passes) {
   const double routed = o.tokens.moe * real(x.top_k) * load_of_experts(l, o.workload).rows;
   const double local_experts = e / ep, each = std::max(1.0, routed / local_experts);
   const double width = l.gated_mlp ? 2 : 1;
+  o.part = layer_part::router;
   o.norm(own);
   o.linear("router", {own, e, o.hidden}, r.moe).operands = precision::bf16;
   o.stream("routing", own * e * elementwise_bytes("router"), r.moe);
-  if (x.latent > 0) o.linear("latent.down", {own, seen, o.hidden}, r.moe);
+  if (x.latent > 0) o.keep(o.linear("latent.down", {own, seen, o.hidden}, r.moe), o.workload.kept.latent);
+  o.part = layer_part::experts;
   o.stream("permute", routed * seen * permute_bytes(o.workload, real(x.top_k), local_experts) / etp, r.moe, 1);
-  o.linear("experts.up", {each, f * width / etp, seen, local_experts}, r.moe).experts = true;
-  double activation = routed * f / etp * activation_bytes(l.gated_mlp);
+  // A fused MLP activates and casts in the epilogues of its GEMMs, forward and backward; backward it reads what
+  // the activation needs.
+  const bool fused = o.workload.fused_expert_mlp;
+  o.linear("experts.up", {each, f * width / etp, seen, local_experts}, r.moe).cast_gradient = !fused;
+  double activation = fused ? 0 : routed * f / etp * activation_bytes(l.gated_mlp);
   if (l.biased_clamped_activation) activation += unfused_activation_passes * routed * f / etp * 2;
-  o.stream("activation", activation, r.moe || r.activation, activation_backward_share(l.gated_mlp));
-  o.linear("experts.down", {each, seen, f / etp, local_experts}, r.moe).experts = true;
-  if (x.latent > 0) o.linear("latent.up", {own, o.hidden, seen}, r.moe);
+  layer_operator& act = o.add(layer_operator::type::stream, "activation", r.moe || r.activation);
+  act.forward_bytes = activation;
+  act.backward_bytes =
+      activation * activation_backward_share(l.gated_mlp) + (fused ? routed * f / etp * 2 * width : 0);
+  o.linear("experts.down", {each, seen, f / etp, local_experts}, r.moe).cast_input = !fused;
+  o.part = layer_part::mlp;
+  if (x.latent > 0) o.keep(o.linear("latent.up", {own, o.hidden, seen}, r.moe), o.workload.kept.latent);
   if (x.shared_ffn > 0) dense_mlp(o, {"shared.up", "shared.down", real(x.shared_ffn), r.moe, r.moe});
 }
 
@@ -73,16 +82,20 @@ void experts(operator_list& o, double unfused_activation_passes) {
 
 operator_list::operator_list(const model& m, const layer_spec& l, const training_workload& w)
     : layer(l), workload(w), tokens(tokens_of(w)), hidden(real(m.hidden)), tp(real(w.par.tp)) {
-  // One stream is read twice and written once. With n streams a block reads all of them twice and writes its
-  // input, then reads all and its output and writes all. [docs/models-and-assumptions.md#mixers]
-  const double n = real(m.residual_streams);
-  residual_bytes_ = n > 1 ? 2 * (4 * n + 2) : elementwise_bytes("residual");
+  // One stream is read twice and written once. With n streams, Megatron-Core's kernels read all of them for their
+  // norm, for the projection that gives the weights, for the block's input and for the mixed residual, write that
+  // and the expanded output, and add the two. Backward, four gradients of the streams are added up.
+  // [docs/models-and-assumptions.md#sparse-attention]
+  const double n = real(m.residual_streams), one = elementwise_bytes("residual");
+  residual_bytes_ = n > 1 ? 2 * (9 * n + 2) : one;
+  residual_backward_bytes_ = n > 1 ? 2 * (21 * n + 3) : one;
 }
 
 layer_operator& operator_list::add(layer_operator::type what, const char* name, bool again) {
   layer_operator o;
   o.what = what;
   o.name = name;
+  o.part = part;
   o.recomputed = again || workload.recompute.full;
   out_.push_back(o);
   return out_.back();
@@ -92,7 +105,13 @@ layer_operator& operator_list::linear(const char* name, const gemm_size& s, bool
   layer_operator& o = add(layer_operator::type::linear, name, again);
   o.m = s.m, o.n = s.n, o.k = s.k, o.groups = s.groups;
   o.operands = workload.gemm_precision;
+  if (part == layer_part::mixer && layer.scan.heads == 0) keep(o, workload.kept.attention);
   return o;
+}
+
+// In BF16 layers everything is in BF16.
+void operator_list::keep(layer_operator& o, const std::optional<precision>& format) const {
+  if (format && workload.gemm_precision != precision::bf16) o.operands = *format;
 }
 
 void operator_list::stream(const char* name, double moved, bool again, double backward_share) {
@@ -101,13 +120,11 @@ void operator_list::stream(const char* name, double moved, bool again, double ba
 }
 
 void operator_list::norm(double n) {
-  // Backward the norm reads its input and a gradient and writes a gradient, to which the residual's is added. With
-  // several streams, gradients are read and written together with the values. [assumed]
+  // Backward the norm reads its input and a gradient and writes a gradient, to which the residual's is added.
   const double forward = elementwise_bytes("norm") + residual_bytes_;
-  const bool one_stream = residual_bytes_ == elementwise_bytes("residual");
   const double after = layer.post_norms ? elementwise_bytes("norm") : 0;
   stream("norm", n * hidden * (forward + after), workload.recompute.layernorm,
-         one_stream ? (elementwise_bytes("norm") + 2 + after + residual_bytes_) / (forward + after) : 1.5);
+         (elementwise_bytes("norm") + 2 + after + residual_backward_bytes_) / (forward + after));
 }
 
 token_counts tokens_of(const training_workload& w) {
@@ -152,6 +169,7 @@ std::vector<layer_operator> layer_operators(const model& m, const layer_spec& l,
   if (l.routed()) {
     experts(o, unfused_activation_passes);
   } else if (l.ffn_hidden > 0) {
+    o.part = layer_part::mlp;
     o.norm(o.tokens.sharded);
     dense_mlp(o, {"mlp.up", "mlp.down", real(l.ffn_hidden), r.mlp, r.mlp || r.activation});
   }

@@ -9,20 +9,26 @@
 
 namespace nvlsim {
 
+/// Blocks of a layer, in forward order: attention or a scan; then a dense MLP, or a router and what runs on the
+/// copies of tokens that it sends to experts.
+enum class layer_part { mixer, router, experts, mlp };
+
 /// One operator of a layer on one GPU, for one micro-batch.
 struct layer_operator {
   enum class type { linear, attention, sparse_attention, indexer, scan, stream };
   type what = type::stream;
   const char* name = "";
   bool recomputed = false;  ///< the backward pass runs its forward again
-  bool experts = false;     ///< a GEMM of routed experts
+  layer_part part = layer_part::mixer;
+  double launches = 1;  ///< of the host, for kernels that are priced together
   // linear: C[m,n] = A[m,k] W[k,n]
   double m = 0, n = 0, k = 0, groups = 1;
   precision operands = precision::bf16;
-  attention_shape shape;          // attention
-  sparse_attention_shape sparse;  // sparse_attention
-  indexer_shape index;            // indexer
-  scan_shape scan;                // scan
+  bool cast_input = true, cast_gradient = true;  ///< in a kernel of its own, if the format has 8 bits or fewer
+  attention_shape shape;                         // attention
+  sparse_attention_shape sparse;                 // sparse_attention
+  indexer_shape index;                           // indexer
+  scan_shape scan;                               // scan
   // stream
   double forward_bytes = 0, backward_bytes = 0;
 };

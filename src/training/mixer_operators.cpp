@@ -36,6 +36,7 @@ void scores(operator_list& o, double qk, double v, double kv_heads) {
     pairs = std::min(pairs, length * keys_of(o.layer, length).pooled);
   a.shape.pairs = pairs / parts;  // balanced over context-parallel ranks
   a.shape.fp8 = o.workload.fp8_attention;
+  a.shape.alone = true;
 }
 
 void chosen_scores(operator_list& o, double qk, double v) {
@@ -80,7 +81,8 @@ void latent(operator_list& o) {
   const bool up = o.workload.recompute.mla_up_proj;
   const double gate = real(gate_width(o.layer)) / o.tp;
   if (gate > 0) o.linear("mla.gate", {t, gate, o.hidden});
-  o.linear("mla.down", {o.tokens.sharded, ql + kl + rope, o.hidden});
+  o.linear("mla.down", {o.tokens.sharded, ql + kl + rope, o.hidden}).launches =
+      ql > 0 ? 4 : 2;  // with their norms
   o.linear("mla.q_up", {t, heads * (nope + rope), q_in}, up);
   if (attends_sparsely(o.layer, o.workload.seq_length)) {
     // Absorbed form: all heads share the latent vector of a key.
@@ -139,7 +141,7 @@ void mamba(operator_list& o) {
   scan.scan = {t,    real(s.heads) / o.tp, real(s.head_dim), real(s.state), real(s.groups) / o.tp, real(s.chunk),
                false};
   gated_norm(o, width);
-  o.linear("mamba.out", {t, o.hidden, width});
+  o.keep(o.linear("mamba.out", {t, o.hidden, width}), o.workload.kept.scan_output);
 }
 
 void delta_net(operator_list& o) {
@@ -159,7 +161,7 @@ void delta_net(operator_list& o) {
   scan.scan = {t,   real(s.heads) / o.tp, real(s.head_dim), real(s.state), real(s.key_heads) / o.tp, real(s.chunk),
                true};
   gated_norm(o, width);
-  o.linear("delta.out", {t, o.hidden, width});
+  o.keep(o.linear("delta.out", {t, o.hidden, width}), o.workload.kept.scan_output);
 }
 
 }  // namespace

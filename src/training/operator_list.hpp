@@ -1,6 +1,7 @@
 // Building a layer's list of operators.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "training/layer_operators.hpp"
@@ -21,9 +22,12 @@ class operator_list {
   const training_workload& workload;
   const token_counts tokens;
   const double hidden, tp;
+  layer_part part = layer_part::mixer;  ///< of the operators that are added next
 
   /// `again`: the backward pass recomputes it even without full recompute.
   layer_operator& linear(const char* name, const gemm_size& s, bool again = false);
+  /// Runs `o` in the format that a recipe keeps it in, if it keeps one.
+  void keep(layer_operator& o, const std::optional<precision>& format) const;
   /// `backward_share`: bytes of the backward pass over those of the forward pass. [assumed]
   void stream(const char* name, double moved, bool again = false, double backward_share = 1.5);
   /// Norm of `n` tokens before a block, with the block's residual connection.
@@ -33,7 +37,8 @@ class operator_list {
   std::vector<layer_operator> take() { return std::move(out_); }
 
  private:
-  double residual_bytes_;  ///< bytes that a residual connection moves per element of the hidden state
+  /// Bytes that a residual connection moves per element of the hidden state.
+  double residual_bytes_, residual_backward_bytes_;
   std::vector<layer_operator> out_;
 };
 

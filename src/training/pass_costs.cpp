@@ -16,13 +16,6 @@ namespace {
 
 bool quantised(precision p) { return bytes_per_element(p) < 2; }
 
-/// No kernel is faster than the data-sheet rates.
-seconds data_sheet_time(const gpu_spec& gpu, precision p, const kernel_cost& k) {
-  const std::optional<flop_rate> peak = gpu.dense_peak(p);
-  const seconds memory = k.moved / gpu.hbm_bandwidth;
-  return peak ? std::max(memory, k.work / *peak) : memory;
-}
-
 class builder {
  public:
   builder(const training_context& c, double slowdown) : c_(c), slowdown_(slowdown) {}
@@ -37,26 +30,21 @@ class builder {
     out_.energy += kernel_power(c_.machine.gpu, p, k) * t;
   }
   void gemm(const layer_operator& o, const gemm_params& params, const gemm_shape& s) {
-    kernel_cost k = gemm_cost(c_.machine.gpu, params, o.operands, s);
-    if (o.experts) {
-      const double own = c_.framework.moe_expert_time /
-                         c_.framework.moe_time_factor;  // the factor of experts replaces that of the layer
-      k.time = std::max(k.time * own, data_sheet_time(c_.machine.gpu, o.operands, k) * (1 / slowdown_));
-    }
+    const kernel_cost k = gemm_cost(c_.machine.gpu, params, o.operands, s);
     kernel(part_kind::gemm, o.name, k, o.operands, facts_of(c_.machine.gpu, o.operands, k, s));
   }
   /// Casts a GEMM operand of `elements` per group, if its format has 8 bits or fewer.
   void quantise(const layer_operator& o, double elements, double element_bytes) {
-    if (quantised(o.operands))
-      bytes_moved("quantise", elements * o.groups * element_bytes *
-                                  (o.experts ? c_.framework.moe_quantise_passes.read() : 1.0));
+    if (quantised(o.operands)) bytes_moved("quantise", elements * o.groups * element_bytes, o.part);
   }
   void attention(const char* name, const kernel_cost& k, const attention_shape& s) {
     kernel(part_kind::attention, name, k, precision::bf16, facts_of(c_.machine.gpu, k, s));
   }
-  void bytes_moved(const char* name, double moved) {
-    kernel(part_kind::memory_bound, name, stream_cost(c_.machine.gpu, c_.kernels.stream, bytes::from_base(moved)),
-           precision::bf16);
+  /// Kernels around experts take `moe_time_factor`. [docs/models-and-assumptions.md#experts]
+  void bytes_moved(const char* name, double moved, layer_part part = layer_part::mixer) {
+    kernel_cost k = stream_cost(c_.machine.gpu, c_.kernels.stream, bytes::from_base(moved));
+    if (part == layer_part::router || part == layer_part::experts) k.time *= c_.framework.moe_time_factor;
+    kernel(part_kind::memory_bound, name, k, precision::bf16);
   }
   void waiting(part_kind kind, const char* name, seconds t, const part_facts& f) {
     add(kind, name, t, f);
@@ -90,13 +78,6 @@ kernel_cost scan_cost(const training_context& c, const layer_operator& o, bool f
                  : scan_backward_cost(c.machine.gpu, rate, words, c.kernels.stream, o.scan);
 }
 
-/// Between releases, layers with routed experts change more than dense ones, but less in block-scaled formats.
-double slowdown_of(const training_context& c, const layer_spec& l) {
-  if (!l.routed()) return c.slowdown;
-  return c.slowdown * c.framework.moe_time_factor *
-         (block_scaled(c.workload.gemm_precision) ? c.framework.moe_block_scaled_time.read() : 1.0);
-}
-
 /// Passes of unfused kernels over biased, clamped routed activations.
 double activation_passes(const training_context& c) {
   return c.framework.unfused_activation_passes *
@@ -107,7 +88,7 @@ void price_forward(builder& b, const training_context& c, const layer_operator& 
   switch (o.what) {
     case layer_operator::type::linear:
       b.gemm(o, gemm_of(c, o.operands), {.m = o.m, .n = o.n, .k = o.k, .groups = o.groups});
-      b.quantise(o, o.m * o.k, c.framework.quantise_bytes_forward);
+      if (o.cast_input) b.quantise(o, o.m * o.k, c.framework.quantise_bytes_forward);
       return;
     case layer_operator::type::attention:
       b.attention(o.name, attention_forward_cost(c.machine.gpu, c.kernels.attention, o.shape), o.shape);
@@ -124,7 +105,7 @@ void price_forward(builder& b, const training_context& c, const layer_operator& 
       b.kernel(part_kind::attention, o.name, scan_cost(c, o, true), precision::bf16);
       return;
     case layer_operator::type::stream:
-      b.bytes_moved(o.name, o.forward_bytes);
+      b.bytes_moved(o.name, o.forward_bytes, o.part);
       return;
   }
 }
@@ -135,7 +116,7 @@ bool has_weights(pass_kind what) { return what != pass_kind::backward_input; }
 void price_linear_backward(builder& b, const training_context& c, const layer_operator& o, pass_kind what) {
   const gemm_params& g = gemm_of(c, o.operands);
   if (has_inputs(what)) {
-    b.quantise(o, o.m * o.n, c.framework.quantise_bytes_backward);
+    if (o.cast_gradient) b.quantise(o, o.m * o.n, c.framework.quantise_bytes_backward);
     b.gemm(o, g, {.m = o.m, .n = o.k, .k = o.n, .groups = o.groups});
   }
   if (!has_weights(what) || c.workload.task == training_task::lora) return;  // frozen weights have no gradient
@@ -164,7 +145,7 @@ void price_backward(builder& b, const training_context& c, const layer_operator&
       return;
     case layer_operator::type::stream:
     case layer_operator::type::linear:
-      b.bytes_moved(o.name, o.backward_bytes);
+      b.bytes_moved(o.name, o.backward_bytes, o.part);
       return;
   }
 }
@@ -332,25 +313,62 @@ void host(builder& b, const char* name, seconds t) {
   b.waiting(part_kind::host, name, t, facts_of_wait(resource::host, t));
 }
 
-/// Host-bound launches of routed layers: the host needs time per layer and for its local experts. Kernels of many
-/// experts are launched in batches, so the time grows with the square root of their number. Partial graphs hold
-/// attention, router and dispatch, but not the experts. [docs/models-and-assumptions.md#experts]
-void expert_host(builder& b, const training_context& c, const layer_spec& l, seconds gpu_time, bool is_forward) {
-  if (!l.routed()) return;
-  const double local = static_cast<double>(l.moe.experts) / static_cast<double>(c.workload.par.ep);
-  const double forwards = is_forward || repeats_experts(c) ? 1 : 0;
-  if (forwards > 0 && c.workload.dispatcher == moe_dispatcher::alltoall && c.workload.par.ep > 1 &&
-      !c.workload.static_experts())
-    host(b, "expert counts", c.framework.moe_sync_per_expert * local);
+/// Times of the host and of the GPU before and after the host waits for the GPU to count the tokens of experts.
+struct host_pace {
+  seconds host_before, host_after, gpu_before, gpu_after;
+};
+
+bool graph_holds(const graph_scope& g, const layer_spec& l, layer_part part) {
+  switch (part) {
+    case layer_part::mixer:
+      return l.scan.heads > 0 ? g.scans : g.attention;
+    case layer_part::router:
+      return g.router;
+    case layer_part::mlp:
+      return g.mlp && !l.routed();
+    case layer_part::experts:
+      return false;
+  }
+  return false;
+}
+
+/// Launches of one pass through a layer: one for each operator and each gradient of weights, and those of experts.
+/// CUDA graphs hold the operators in their scope and cost one launch. [docs/models-and-assumptions.md#host]
+host_pace launches(const training_context& c, const layer_spec& l, const std::vector<layer_operator>& operators,
+                   bool is_forward) {
+  const training_workload& w = c.workload;
+  const bool trains_weights = w.task != training_task::lora;
+  double before = 0, after = 0, graphed = 0;
+  for (const layer_operator& o : operators) {
+    double n = o.launches * (is_forward || !o.recomputed ? 1 : 2);
+    if (!is_forward && o.what == layer_operator::type::linear && trains_weights) n += 1;
+    const bool in_graph = w.graphs == cuda_graphs::partial && graph_holds(w.graphed, l, o.part);
+    (in_graph ? graphed : o.part == layer_part::experts || o.part == layer_part::mlp ? after : before) += n;
+  }
+  if (graphed > 0) before += 1;
+  host_pace p;
+  p.host_before = c.framework.host_per_operator * before;
+  p.host_after = c.framework.host_per_operator * after;
+  if (l.routed() && !w.static_experts()) {
+    const double local = static_cast<double>(l.moe.experts) / static_cast<double>(w.par.ep);
+    p.host_after += c.framework.moe_host_per_expert *
+                    (std::sqrt(local) * (is_forward ? 1.0 : 1.5 + (repeats_experts(c) ? 1.0 : 0.0)));
+  }
+  return p;
+}
+
+/// What the GPU waits for the host. Without experts the host runs ahead until it has launched the whole pass. A
+/// routed layer's host waits for the counts of tokens in the forward pass, and the GPU then for the launches that
+/// follow; under the exchange's overlap it has another micro-batch to compute meanwhile.
+void host_wait(builder& b, const training_context& c, const layer_spec& l,
+               const std::vector<layer_operator>& operators, host_pace gpu, bool is_forward) {
   if (c.workload.graphs == cuda_graphs::full_iteration) return;
-  const double left = c.workload.graphs == cuda_graphs::partial ? c.framework.graphed_host_share.read() : 1.0;
-  const double experts = c.workload.static_experts() ? 0.0 : std::sqrt(local);
-  // Overlapped passes are launched in pieces on several streams.
-  const double pieces = c.workload.moe_overlap ? c.framework.moe_overlap_host_factor.read() : 1.0;
-  const seconds launches = (c.framework.moe_host * left + c.framework.moe_host_per_expert * experts) *
-                           (pieces * (forwards + (is_forward ? 0.0 : 1.5)));
-  const seconds all = gpu_time + b.duration();
-  if (launches > all) host(b, "launches", launches - all);
+  const host_pace p = launches(c, l, operators, is_forward);
+  const seconds all = gpu.gpu_before + gpu.gpu_after;
+  seconds paced = std::max(all, p.host_before + p.host_after);
+  if (l.routed() && is_forward && !c.workload.static_experts() && !c.workload.moe_overlap)
+    paced = std::max(paced, p.host_after + gpu.gpu_before);
+  if (paced > all) host(b, "launches", paced - all);
 }
 
 /// Activations of offloaded layers and modules cross C2C while the layer computes; only the excess is exposed.
@@ -408,12 +426,20 @@ training_context::training_context(const platform& p, const stack& s, const mode
   slowdown = framework.time_factor * (1 + framework.jitter_per_doubling * doublings);
 }
 
+training_context::training_context(const training_context& like, const training_workload& w)
+    : machine(like.machine), kernels(like.kernels), framework(like.framework), collectives(like.collectives),
+      net(like.net), workload(w), tokens(like.tokens), slowdown(like.slowdown) {}
+
 namespace {
 
 costed_parts layer_forward(const training_context& c, const layer_spec& l, bool paired) {
-  builder kernels(c, slowdown_of(c, l));
-  for (const layer_operator& o : layer_operators(c.net, l, c.workload, activation_passes(c)))
+  builder kernels(c, c.slowdown);
+  const auto operators = layer_operators(c.net, l, c.workload, activation_passes(c));
+  host_pace gpu;
+  for (const layer_operator& o : operators) {
+    if (o.part == layer_part::experts && gpu.gpu_before == seconds{}) gpu.gpu_before = kernels.duration();
     price_forward(kernels, c, o);
+  }
   costed_parts out = kernels.take();
   const seconds compute = out.duration();
   builder b(c, 1);
@@ -422,14 +448,15 @@ costed_parts layer_forward(const training_context& c, const layer_spec& l, bool 
   expert_parallel(b, c, l, true, paired);
   offload(b, c, l, compute);
   fsdp_gather(b, c, parameters_on_gpu(c.net, l, c.workload.par), compute, pass_kind::forward);
-  expert_host(b, c, l, compute, true);
+  gpu.gpu_after = compute - gpu.gpu_before + b.duration();
+  host_wait(b, c, l, operators, gpu, true);
   append(out, b.take());
   return out;
 }
 
 costed_parts layer_backward(const training_context& c, const layer_spec& l, pass_kind what, bool paired) {
   const auto operators = layer_operators(c.net, l, c.workload, activation_passes(c));
-  builder kernels(c, slowdown_of(c, l));
+  builder kernels(c, c.slowdown);
   for (const layer_operator& o : operators)
     if (o.recomputed && has_inputs(what)) price_forward(kernels, c, o);
   for (auto o = operators.rbegin(); o != operators.rend(); ++o) price_backward(kernels, c, *o, what);
@@ -444,7 +471,7 @@ costed_parts layer_backward(const training_context& c, const layer_spec& l, pass
     offload(b, c, l, compute);
   }
   fsdp_gather(b, c, parameters_on_gpu(c.net, l, c.workload.par), compute, what);
-  if (has_inputs(what)) expert_host(b, c, l, compute, false);
+  if (has_inputs(what)) host_wait(b, c, l, operators, {{}, {}, {}, compute + b.duration()}, false);
   append(out, b.take());
   return out;
 }

@@ -36,6 +36,8 @@ struct training_context {
   double slowdown;  ///< multiplies kernel times: release factor and jitter
 
   training_context(const platform& p, const stack& s, const model& m, const training_workload& w);
+  /// The same step with another workload, which must outlive the context.
+  training_context(const training_context& like, const training_workload& w);
 };
 
 /// A pass through one layer. `paired`: overlaps another micro-batch's pass, which hides token exchange.

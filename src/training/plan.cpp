@@ -16,18 +16,11 @@
 namespace nvlsim {
 namespace {
 
-/// The same workload without recomputation.
-training_workload without_recompute(training_workload w) {
-  w.recompute = {};
-  return w;
-}
-
 std::int64_t index(std::size_t i) { return static_cast<std::int64_t>(i); }
 
 class step_builder {
  public:
-  /// `kept` prices the layers that are not recomputed under block recompute.
-  step_builder(const training_context& c, const training_context& kept, bool fold);
+  step_builder(const training_context& c, bool fold);
   plan take() {
     build();
     for (operation_template& t : plan_.templates)
@@ -89,9 +82,8 @@ class step_builder {
   std::vector<std::int32_t> last_of_;  ///< by local chunk: its last micro-batch, after which gradients are reduced
 };
 
-step_builder::step_builder(const training_context& c, const training_context& kept, bool fold)
-    : c_(c), shape_(geometry_of(c.workload)), templates_(c, kept, shape_, plan_),
-      deferred_(templates_.deferred()) {
+step_builder::step_builder(const training_context& c, bool fold)
+    : c_(c), shape_(geometry_of(c.workload)), templates_(c, shape_, plan_), deferred_(templates_.deferred()) {
   const parallelism& par = c.workload.par;
   copies_ = fold ? 1 : par.tp * par.cp * par.dp;
   chunks_ = shape_.chunks();
@@ -324,9 +316,7 @@ plan plan_training(const platform& p, const stack& s, const model& m, const trai
                         {}}});
   if (!w.degraded.empty()) return plan_degraded(p, s, m, w, fold);
   const training_context c(p, s, m, w);
-  if (!w.recompute.block) return step_builder(c, c, fold).take();
-  const training_workload all_kept = without_recompute(w);
-  return step_builder(c, training_context(p, s, m, all_kept), fold).take();
+  return step_builder(c, fold).take();
 }
 
 bool step_cache::covers(const training_workload& w) {
@@ -335,7 +325,7 @@ bool step_cache::covers(const training_workload& w) {
 
 step_cost step_cache::cost_of(const platform& p, const stack& s, const model& m, const training_workload& w) {
   const training_context c(p, s, m, w);
-  step_builder step(c, c, true);
+  step_builder step(c, true);
   const std::vector<std::int64_t> key = step.key();
   std::shared_ptr<const step_structure> known;
   {
@@ -343,7 +333,7 @@ step_cost step_cache::cost_of(const platform& p, const stack& s, const model& m,
     if (const auto it = known_.find(key); it != known_.end()) known = it->second;
   }
   if (!known) {
-    known = std::make_shared<const step_structure>(step_builder(c, c, true).structure());
+    known = std::make_shared<const step_structure>(step_builder(c, true).structure());
     const std::lock_guard lock(looking_);
     if (operations_ > max_operations) known_.clear(), operations_ = 0;
     if (known_.emplace(key, known).second) operations_ += known->operations();

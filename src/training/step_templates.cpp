@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -16,8 +17,7 @@ std::int64_t index(std::size_t i) { return static_cast<std::int64_t>(i); }
 
 }  // namespace
 
-step_templates::step_templates(const training_context& c, const training_context& kept,
-                               const pipeline_geometry& shape, plan& p)
+step_templates::step_templates(const training_context& c, const pipeline_geometry& shape, plan& p)
     : c_(c), shape_(shape), plan_(p), deferred_(deferred_head_gradients(c)) {
   const parallelism& par = c.workload.par;
   const std::int64_t chunks = shape_.chunks();
@@ -36,15 +36,9 @@ step_templates::step_templates(const training_context& c, const training_context
     const bool half = what == pass_kind::backward_input || what == pass_kind::backward_weight;
     const bool splits = splits_backward(shape_.schedule);
     if (!half || splits || deferred_ > 0) head_[k] = head_pass(c, what);
-    if (half && !splits) continue;
-    for (std::size_t i = 0; i < kinds.count; ++i) {
-      const training_context& by = i < kinds.distinct.size() ? c : kept;
-      layer_[k][0].push_back(layer_pass(by, kinds.spec(i), what));
-      if (shape_.schedule == pipeline_schedule::dualpipe)
-        layer_[k][1].push_back(layer_pass(by, kinds.spec(i), what, true));
-    }
-    embedding_[k] = embedding_pass(c, what);
+    if (!half || splits) embedding_[k] = embedding_pass(c, what);
   }
+  price_layers(kinds);
   host_ = simple_template(part_kind::host, "host", c.framework.step_host, c.machine.gpu.idle_power,
                           facts_of_wait(resource::host, c.framework.step_host));
   ready_ = simple_template(part_kind::host, "ready", {}, {}, {});
@@ -54,6 +48,24 @@ step_templates::step_templates(const training_context& c, const training_context
                         spans_domains(par, c.workload.place) ? pipeline_send(c, true) : priced_transfer{});
   for (auto& kind : whole_templates_)
     for (auto& indices : kind) indices.assign(static_cast<std::size_t>(chunks), -1);
+}
+
+void step_templates::price_layers(const layer_kinds& kinds) {
+  for (std::size_t i = 0; i < kinds.count(); ++i) {
+    const bool used = std::find(kinds.of_layer.begin(), kinds.of_layer.end(), i) != kinds.of_layer.end();
+    const std::size_t workload = i / kinds.distinct.size();
+    std::optional<training_context> other;
+    if (used && workload > 0) other.emplace(c_, kinds.workloads[workload]);
+    const training_context& by = other ? *other : c_;
+    for (int k = 0; k < pass_kinds; ++k) {
+      const auto what = static_cast<pass_kind>(k);
+      const bool half = what == pass_kind::backward_input || what == pass_kind::backward_weight;
+      if (half && !splits_backward(shape_.schedule)) continue;
+      layer_[k][0].push_back(used ? layer_pass(by, kinds.spec(i), what) : costed_parts{});
+      if (shape_.schedule == pipeline_schedule::dualpipe)
+        layer_[k][1].push_back(used ? layer_pass(by, kinds.spec(i), what, true) : costed_parts{});
+    }
+  }
 }
 
 std::int32_t step_templates::of(const step_recipe& r) {

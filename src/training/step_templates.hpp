@@ -16,8 +16,8 @@ namespace nvlsim {
 /// Adds the templates of one layout's step to a plan.
 class step_templates {
  public:
-  /// All arguments must outlive it. `kept` prices the layers that are not recomputed under block recompute.
-  step_templates(const training_context& c, const training_context& kept, const pipeline_geometry& shape, plan& p);
+  /// All arguments must outlive it.
+  step_templates(const training_context& c, const pipeline_geometry& shape, plan& p);
   step_templates(const step_templates&) = delete;
 
   const std::vector<bucket>& buckets(std::int64_t chunk) const {
@@ -58,6 +58,8 @@ class step_templates {
   std::int32_t simple_template(part_kind kind, const char* name, seconds t, watts power, const part_facts& f);
   /// Template of an operation that uses the network.
   std::int32_t transfer_template(part_kind kind, const char* name, const priced_transfer& t);
+
+  void price_layers(const layer_kinds& kinds);
 
   const training_context& c_;
   const pipeline_geometry& shape_;

@@ -132,7 +132,8 @@ void experts(const keeper& k, kept_bytes& b) {
     b.add(routed * input * width * f / etp, k.w.offload.moe_act);
     if (!r.activation) b.add(routed * k.mlp_product * f / etp, k.w.offload.moe_act);
   }
-  if (x.latent > 0 && !r.moe) b.add(k.t.moe / etp * k.mlp_input * seen);  // combined output before the up-projection
+  if (x.latent > 0 && !r.moe)
+    b.add(k.t.moe / etp * k.mlp_input * seen);  // combined output before the up-projection
   if (!r.moe && !r.shared_experts) b.add(k.t.whole * (input * width + k.mlp_product) * real(x.shared_ffn) / k.tp);
 }
 

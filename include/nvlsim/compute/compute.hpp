@@ -45,6 +45,9 @@ struct attention_shape {
   double queries = 0;  ///< per sequence, on this GPU (s / CP)
   double pairs = 0;    ///< (query, key) pairs per sequence and head, on this GPU: s^2/2/CP when causal
   bool fp8 = false;
+  /// Without rotary embedding and the cache's write, as in training: moves its own inputs and outputs only, behind
+  /// its products.
+  bool alone = false;
 };
 kernel_cost attention_forward_cost(const gpu_spec& gpu, const attention_params& p, const attention_shape& s);
 /// With the parameters of the kernel for the format of the shape.

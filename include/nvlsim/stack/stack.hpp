@@ -336,11 +336,7 @@ struct training_profile {
       0;  ///< the same on the last stage, per parameter of the LM head
   // Mixtures of experts.
   constant<double> moe_time_factor =
-      1;  ///< multiplies `time_factor` on layers with routed experts, except expert GEMMs
-  constant<double> moe_expert_time = 1;        ///< multiplies `time_factor` on expert GEMMs
-  constant<double> moe_block_scaled_time = 1;  ///< multiplies both in block-scaled formats (MXFP8, NVFP4)
-  constant<double> moe_quantise_passes =
-      1;  ///< quantisation passes over the operands of expert GEMMs; dense GEMMs take 1
+      1;  ///< multiplies `time_factor` on memory-bound kernels around routed experts
   constant<double> ep_exposed = 1,
                    ep_exposed_overlapped = 1;  ///< share of the token exchange that compute waits for
   constant<double> ep_nvlink_share = 0.72,
@@ -349,17 +345,10 @@ struct training_profile {
   constant<seconds> ep_launch;              ///< per exchange
   constant<bytes> ep_buffers;               ///< GPU memory of the exchange's own buffers
   constant<double> expert_output_bytes =
-      0;  ///< kept of the output of experts, per element and routed copy: 2 where
-          ///< the combination weighs it, 0 where the activation is weighed
-  /// Shortest forward time of a layer without CUDA graphs: `moe_host`, plus sqrt(n) times `moe_host_per_expert`
-  /// for n local experts.
-  constant<seconds> moe_host, moe_host_per_expert;
-  constant<double> moe_overlap_host_factor =
-      1;  ///< multiplies both if the exchange overlaps compute without full-iteration graphs
-  constant<seconds>
-      moe_sync_per_expert;  ///< moving token counts through the host (alltoall dispatcher), per local expert
-  constant<double> graphed_host_share =
-      1;  ///< share of a layer's host time, experts excluded, that remains with partial CUDA graphs
+      0;                                  ///< kept of the output of experts, per element and routed copy: 2 where
+                                          ///< the combination weighs it, 0 where the activation is weighed
+  constant<seconds> host_per_operator;    ///< of the host, to launch one operator of a layer
+  constant<seconds> moe_host_per_expert;  ///< to launch n local experts forward, over sqrt(n)
   constant<double> unfused_activation_passes =
       0;  ///< passes over routed activations by biased, clamped SwiGLU in separate kernels (gpt_oss)
   constant<double> fused_activation_share = 1;  ///< share of these passes that remains with a fused expert MLP

@@ -78,6 +78,24 @@ struct lora_spec {
 enum class moe_dispatcher { alltoall, deduplicated };
 /// What runs inside CUDA graphs, without waiting for the host.
 enum class cuda_graphs { none, partial, full_iteration };
+/// What partial graphs hold (Megatron-Core's `cuda_graph_scope`): attention, scans, dense MLPs, and routers with
+/// what prepares the dispatch.
+struct graph_scope {
+  bool attention = true, scans = true, mlp = false, router = true;
+};
+
+/// Linear layers that a low-precision recipe keeps in other formats than the workload's; those named by layer are
+/// in BF16. [docs/models-and-assumptions.md#kept-formats]
+struct kept_formats {
+  std::int64_t first_layers = 0, last_layers = 0;  ///< decoder layers at the start and at the end, in BF16
+  bool predictors = false;                         ///< layers of prediction modules, in BF16
+  std::optional<precision> attention;              ///< projections of attention
+  std::optional<precision> scan_output;            ///< out-projections of scans
+  std::optional<precision> latent;                 ///< projections to and from the latent width of experts
+
+  bool by_layer() const { return first_layers > 0 || last_layers > 0 || predictors; }
+  friend bool operator==(const kept_formats&, const kept_formats&) = default;
+};
 
 /// Assignment of layers to model chunks. If not `given`, layers are spread evenly; see `layers_by_chunk`.
 struct pipeline_split {
@@ -105,7 +123,9 @@ struct training_workload {
       1;  ///< tokens on the busiest expert-parallel rank over the mean; other ranks wait for it
   std::optional<token_lengths>
       packed;  ///< lengths of sequences that share a window without attending to each other
+  kept_formats kept;
   cuda_graphs graphs = cuda_graphs::none;
+  graph_scope graphed;
   parallelism par;
   placement place;
   std::vector<degradation> degraded;

@@ -142,5 +142,31 @@ TEST_CASE("Attention of nothing costs nothing") {
   CHECK(std::isfinite(decode({.batch = 1, .context = 0, .heads = 8, .kv_heads = 1, .head_dim = 64}).time.base()));
 }
 
+TEST_CASE("Attention alone moves its operands and output behind its products") {
+  const attention_params p = blackwell().attention;
+  attention_shape s{.batch = 2,
+                    .heads = 128,
+                    .kv_heads = 128,
+                    .qk_dim = 192,
+                    .v_dim = 128,
+                    .queries = 4096,
+                    .pairs = 4096.0 * 4097 / 2};
+  s.alone = true;
+  const double q = 128 * 192, v = 128 * 128, tokens = 2 * 4096;
+  CHECK(attention_forward_cost(gb200(), p, s).moved.base() == Approx(tokens * 2 * (q + q + v + v)));
+  // Q, K, V; twice output and its gradient; the gradient of Q in FP32 and in 16 bits; those of K and V.
+  CHECK(attention_backward_cost(gb200(), p, s).moved.base() ==
+        Approx(tokens * (2 * (q + q + v) + 8 * v + 10 * q + 2 * (q + v))));
+  attention_shape eight = s;
+  eight.fp8 = true;  // the output stays in 16 bits
+  CHECK(attention_forward_cost(gb200(), p, eight).moved.base() == Approx(tokens * (q + q + v + 2 * v)));
+  attention_shape grouped = s;
+  grouped.kv_heads = 8;
+  CHECK(attention_forward_cost(gb200(), p, grouped).moved < attention_forward_cost(gb200(), p, s).moved);
+  attention_shape serving = s;
+  serving.alone = false;
+  CHECK(attention_forward_cost(gb200(), p, s).time < attention_forward_cost(gb200(), p, serving).time);
+}
+
 }  // namespace
 }  // namespace nvlsim

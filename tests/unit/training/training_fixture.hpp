@@ -140,6 +140,7 @@ inline shipped_job shipped(const std::string& platform_name, const std::string& 
   j.workload.par.dp = 4;
   j.workload.par.sequence_parallel = true;
   j.workload.place.gpus_per_domain = 64;
+  j.workload.graphs = cuda_graphs::full_iteration;  // else the host paces what is split finely
   return j;
 }
 

@@ -1,0 +1,117 @@
+// What the host costs a step: launches of operators, CUDA graphs, waiting for the counts of experts; and formats
+// that recipes keep.
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+
+#include "training/pass_costs.hpp"
+#include "unit/training/training_fixture.hpp"
+
+namespace nvlsim {
+namespace {
+
+constexpr double operators_forward = 9;    // norm, QKV, rotary, attention, output, norm, up, activation, down
+constexpr double operators_backward = 13;  // the same, and four gradients of weights
+
+/// A pass through a dense layer whose host takes 1 s an operator.
+double pass_s(training_workload w, pass_kind what) {
+  const platform p = test::ideal_machine();
+  stack s = test::ideal_stack();
+  s.training->host_per_operator = seconds::from_base(1);
+  const model m = test::even_model(1);
+  return layer_pass(training_context(p, s, m, w), m.layers.front(), what).duration().base();
+}
+
+TEST_CASE("A host that launches operators slower than the GPU runs them paces a dense layer") {
+  training_workload w = test::even_workload(1, 1, 1);
+  CHECK(pass_s(w, pass_kind::forward) == Approx(operators_forward));
+  CHECK(pass_s(w, pass_kind::backward) == Approx(operators_backward));
+  w.task = training_task::lora;  // no gradients of weights
+  CHECK(pass_s(w, pass_kind::backward) == Approx(operators_forward));
+  w.task = training_task::pretrain;
+  w.par.tp = 4;  // as many launches, however small the shards
+  CHECK(pass_s(w, pass_kind::forward) == Approx(operators_forward));
+}
+
+TEST_CASE("CUDA graphs launch the operators in their scope at once") {
+  training_workload w = test::even_workload(1, 1, 1);
+  w.graphs = cuda_graphs::partial;
+  w.graphed = {.attention = true, .scans = false, .mlp = false, .router = false};
+  CHECK(pass_s(w, pass_kind::forward) == Approx(operators_forward - 5 + 1));
+  w.graphed.mlp = true;
+  CHECK(pass_s(w, pass_kind::forward) == Approx(1));
+  w.graphs = cuda_graphs::full_iteration;
+  CHECK(pass_s(w, pass_kind::forward) < 0.01);
+}
+
+struct routed_job {
+  platform machine = test::ideal_machine();
+  stack software = test::ideal_stack();
+  model net = test::even_model(1);
+  training_workload workload = test::even_workload(1, 1, 1);
+
+  routed_job() {
+    net.layers.front().ffn_hidden = 0;
+    net.layers.front().moe = {.experts = 16, .top_k = 2, .expert_ffn = 1024, .shared_ffn = 0};
+    workload.par.ep = workload.par.dp = 4;
+    workload.global_batch_size = 4;
+    software.training->moe_host_per_expert = seconds::from_base(1);
+  }
+  double pass_s(pass_kind what) const {
+    return layer_pass(training_context(machine, software, net, workload), net.layers.front(), what)
+        .duration()
+        .base();
+  }
+};
+
+TEST_CASE("The launches of experts follow the wait for their counts, which other work hides under overlap") {
+  routed_job j;
+  const double local = 4, gpu = [&] {
+    routed_job free = j;
+    free.workload.graphs = cuda_graphs::full_iteration;
+    return free.pass_s(pass_kind::forward);
+  }();
+  CHECK(j.pass_s(pass_kind::forward) > std::sqrt(local));  // attention before them is not hidden
+  CHECK(j.pass_s(pass_kind::forward) < std::sqrt(local) + gpu);
+  CHECK(j.pass_s(pass_kind::backward) == Approx(1.5 * std::sqrt(local)));
+  j.workload.moe_overlap = true;
+  CHECK(j.pass_s(pass_kind::forward) == Approx(std::sqrt(local)));
+  j.workload.token_drop = true;  // shapes are static
+  CHECK(j.pass_s(pass_kind::forward) == Approx(gpu));
+}
+
+TEST_CASE("Overlap of the exchange never slows a step") {
+  test::shipped_job j = test::shipped("nd-h100-v5", "qwen3-30b-a3b");
+  j.workload.par = {};
+  j.workload.par.dp = j.workload.par.ep = 16;
+  for (const cuda_graphs g : {cuda_graphs::none, cuda_graphs::partial, cuda_graphs::full_iteration})
+    for (const moe_dispatcher d : {moe_dispatcher::alltoall, moe_dispatcher::deduplicated}) {
+      j.workload.graphs = g, j.workload.dispatcher = d, j.workload.moe_overlap = false;
+      const double without = j.step_s();
+      j.workload.moe_overlap = true;
+      CHECK(j.step_s() <= without);
+    }
+}
+
+TEST_CASE("Layers and projections that a recipe keeps in 16 bits run at that rate") {
+  routed_job j;
+  j.net = test::even_model(4);
+  j.workload = test::even_workload(1, 1, 1);
+  j.software.kernels["ideal"].gemm[precision::bf16].tensor_rate = 500.0_TFLOPS;
+  j.workload.graphs = cuda_graphs::full_iteration;
+  const auto step = [&](const training_workload& w) {
+    return evaluate(plan_training(j.machine, j.software, j.net, w)).makespan.base();
+  };
+  const double eight_bits = step(j.workload);
+  training_workload all = j.workload, half = j.workload, attention = j.workload;
+  all.gemm_precision = precision::bf16;
+  const double sixteen_bits = step(all);
+  half.kept.first_layers = half.kept.last_layers = 1;
+  CHECK(step(half) - eight_bits == Approx((sixteen_bits - eight_bits) / 2));
+  attention.kept.attention = precision::bf16;
+  // QKV and output are 4 h^2 of 4 h^2 + 3 h f = 16 h^2 weights.
+  CHECK(step(attention) - eight_bits == Approx((sixteen_bits - eight_bits) / 4).epsilon(1e-3));
+}
+
+}  // namespace
+}  // namespace nvlsim
