@@ -8,7 +8,7 @@
 namespace nvlsim {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, std::string_view>, 19> systems = {{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 20> systems = {{
     {"a100", "nd-a100-v4"},
     {"a100-40g", "nd-a100-v4"},
     {"a100-80g", "ndm-a100-v4"},

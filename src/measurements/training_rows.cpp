@@ -15,15 +15,14 @@ namespace {
 struct framework_stack {
   std::string_view framework, stack;
 };
-constexpr std::array<framework_stack, 8> framework_stacks = {
-    {{"torchtitan", "pytorch-fsdp-torchtitan"},
-     {"automodel", "pytorch-fsdp-automodel"},
-     {"llm-foundry", "pytorch-fsdp-llm-foundry"},
-     {"fms-fsdp", "pytorch-fsdp-fms-fsdp"},
-     {"hf-transformers", "pytorch-fsdp-automodel"},
-     {"internevo", "deepspeed-internevo"},
-     {"deepspeed", "deepspeed-megatron-deepspeed"},
-     {"swift-deepspeed", "deepspeed-megatron-deepspeed"}}};
+constexpr std::array<framework_stack, 8> framework_stacks = {{{"torchtitan", "pytorch-fsdp-torchtitan"},
+                                                              {"automodel", "pytorch-fsdp-automodel"},
+                                                              {"llm-foundry", "pytorch-fsdp-llm-foundry"},
+                                                              {"fms-fsdp", "pytorch-fsdp-fms-fsdp"},
+                                                              {"hf-transformers", "pytorch-fsdp-automodel"},
+                                                              {"internevo", "megatron-lm-deepspeed"},
+                                                              {"deepspeed", "megatron-lm-deepspeed"},
+                                                              {"swift-deepspeed", "megatron-lm-deepspeed"}}};
 
 bool of_megatron(const csv_row& row) { return row.blank("framework") || row["framework"] == "megatron"; }
 
