@@ -3,9 +3,9 @@
                     GB300 v6
 
   $ nvlsim model list | grep -E '^(llama3-8b|deepseek-r1|gpt3-13b) '
-  deepseek-r1             671.0 B, 37.6 B active; 61 layers of 7168; 256 experts
-  gpt3-13b                12.8 B; 40 layers of 5120
-  llama3-8b               8.0 B; 32 layers of 4096
+  deepseek-r1                      671.0 B, 37.6 B active; 61 layers of 7168; 256
+  gpt3-13b                         12.8 B; 40 layers of 5120
+  llama3-8b                        8.0 B; 32 layers of 4096
 
   $ nvlsim scenario list | cut -d' ' -f1 | grep 512
   llama3.1-405b-gb200-512

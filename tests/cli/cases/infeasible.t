@@ -3,7 +3,7 @@ What cannot run is a result with its reasons, and exit code 3.
   $ nvlsim run train.json --set /model=llama3.1-405b --set /workload/dp=1 > big.txt; code=$?; head -2 big.txt; grep -cE '[TGM]B +[0-9.]+ %' big.txt; exit $code
   train: infeasible
     - stage 0 needs [0-9.]* TB of GPU memory and 298 GB are usable: weights [0-9.]* (re)
-  6
+  9
   [3]
 
   $ nvlsim run train.json --set /model=llama3.1-405b --set /workload/dp=1 --format json | grep -E '"(schema|status|metrics|peak_bytes|usable_bytes)"'
