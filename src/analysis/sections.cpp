@@ -26,6 +26,10 @@ value memory_section(const memory_report& m) {
     value x{value::object{}};
     x.set("name", i.name);
     x.set("bytes", i.size.base());
+    if (i.tokens) {
+      x.set("tokens", *i.tokens);
+      x.set("token_bytes", i.size.base() / static_cast<double>(*i.tokens));
+    }
     x.set("reason", i.reason);
     items.items()->push_back(std::move(x));
   }

@@ -16,7 +16,7 @@ struct cost_knob {
   double pooled, engine;
   bool routed_only = false;
 };
-inline constexpr std::array<cost_knob, 22> cost_knobs = {{{"step_host", 0.8, 0.4},
+inline constexpr std::array<cost_knob, 21> cost_knobs = {{{"step_host", 0.8, 0.4},
                                                           {"rank_host", 0.7, 0},
                                                           {"layer_time", 0.7, 0.4},
                                                           {"qk_norm_time", 0.4, 0},
@@ -26,7 +26,6 @@ inline constexpr std::array<cost_knob, 22> cost_knobs = {{{"step_host", 0.8, 0.4
                                                           {"launch_factor", 0.5, 0.2},
                                                           {"stream_factor", 0.2, 0.1},
                                                           {"decode_factor", 0.2, 0.1},
-                                                          {"decode_fp8_factor", 0.2, 0.3},
                                                           {"attention_factor", 0.3, 0.1},
                                                           {"reduce_latency_factor", 0.5, 0.2},
                                                           {"reduce_rate_factor", 0.3, 0.1},

@@ -37,7 +37,6 @@ bool met(const inference_row& r, std::string_view field) {
     const bool by_bias = field == "biased_expert_skew";
     return any([by_bias](const layer_spec& l) { return l.routed() && l.moe.balanced_by_bias == by_bias; });
   }
-  if (field == "decode_fp8_factor") return bytes_per_element(w.kv_cache) < 2;
   if (field == "rank_host") return std::max(max_dp, max_tp) > 1;
   if (field == "indexer_layer_time") return any([](const layer_spec& l) { return l.sparse_keys > 0; });
   if (field == "exchange_time") return max_dp > 1;

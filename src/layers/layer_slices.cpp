@@ -145,7 +145,7 @@ std::vector<layer_slice> slice_layers(const std::vector<layer_spec>& layers, std
     s.head_dim = static_cast<double>(l.head_dim);
     s.ffn = static_cast<double>(l.ffn_hidden) / tp;
     s.gated = l.gated_mlp;
-    s.state_bytes = state_bytes(l) / tp;
+    s.state_bytes = state_bytes(l, r.state) / tp;
     add_attention(s, static_cast<double>(hidden), tp);
     add_mlp(s, static_cast<double>(hidden), r);
     out.push_back(std::move(s));

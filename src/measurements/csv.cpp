@@ -51,6 +51,23 @@ bool csv_table::has(std::string_view column) const {
   return std::find(columns.begin(), columns.end(), column) != columns.end();
 }
 
+namespace {
+
+/// Tables written by hand have prose without quotes. In a row with too many cells a comma before a space belongs
+/// to the text.
+void join_prose(std::vector<std::string>& row, std::size_t wanted) {
+  for (std::size_t i = 1; i < row.size() && row.size() > wanted;) {
+    if (!row[i].starts_with(' ')) {
+      ++i;
+      continue;
+    }
+    row[i - 1] += ',' + row[i];
+    row.erase(row.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+}
+
+}  // namespace
+
 csv_table read_csv(const std::filesystem::path& file) {
   auto all = config::csv_records(read_file(file), file.string());
   if (all.empty()) throw input_error({{file.string(), "", "the file is empty: no header line", {}}});
@@ -63,6 +80,7 @@ csv_table read_csv(const std::filesystem::path& file) {
     if (!columns->emplace(out.columns[i], i).second && !out.columns[i].empty())
       problems.push_back({file.string(), "", fmt::format("column {} occurs twice", out.columns[i]), {}});
   for (std::size_t i = 1; i < all.size(); ++i) {
+    join_prose(all[i], out.columns.size());
     if (all[i].size() != out.columns.size())
       problems.push_back({file.string(),
                           "",

@@ -1,11 +1,16 @@
 // Maps names in inference.csv to stacks, precisions and layouts.
 #include "measurements/inference_catalogue.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <optional>
 #include <tuple>
+#include <utility>
+
+#include "nvlsim/measurements/csv.hpp"
 
 namespace nvlsim {
 namespace {
@@ -99,6 +104,14 @@ std::string serving_stack_of(const std::string& engine, const std::string& versi
   if (const std::string dated = newest_before(tensorrt_by_date, dotted(version)); !dated.empty()) return dated;
   const std::string named = newest_before(tensorrt_releases, version);
   return named.empty() ? "tensorrt-llm-1.2rc" : named;
+}
+
+std::string generic_serving_stack(const std::string& engine) {
+  static constexpr std::array<std::pair<std::string_view, const char*>, 3> stacks = {
+      {{"vLLM", "vllm"}, {"SGLang", "sglang"}, {"TRT-LLM", "tensorrt-llm"}}};
+  for (const auto& [name, stack] : stacks)
+    if (engine.find(name) != std::string::npos) return stack;
+  throw cell_error(fmt::format("engine: \"{}\" is unknown", engine));
 }
 
 weight_formats formats_of(const std::string& cell, const std::string& model_name, bool routed, bool latent) {

@@ -13,6 +13,9 @@ namespace nvlsim {
 /// The shipped stack for an engine release.
 std::string serving_stack_of(const std::string& engine, const std::string& version);
 
+/// The engine's stack of no stated release. Throws cell_error for an engine that is not known.
+std::string generic_serving_stack(const std::string& engine);
+
 struct weight_formats {
   precision dense, attention, expert;
 };

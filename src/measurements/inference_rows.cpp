@@ -41,6 +41,7 @@ class row_reader {
     read_drafts();
     if (row_["disaggregated"] == "yes") read_pooled_layout();
     else read_layout();
+    find_usual_settings(out_.hardware, *out_.software, *out_.net, workload_);
     read_settings();
     read_load();
   }

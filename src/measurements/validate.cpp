@@ -20,9 +20,15 @@ struct table_kind {
   std::vector<std::string_view> columns;  ///< columns that identify the kind
   std::vector<validation_record> (*run)(const csv_table&, const data_folders&, const progress&);
 };
-const std::array<table_kind, 6> kinds = {{
+const std::array<table_kind, 8> kinds = {{
     {"memory", {"case", "system", "step_time_ms", "peak_alloc_GiB"}, validate_memory},
     {"models", {"model", "kind", "params_total_derived", "params_active_derived"}, validate_models},
+    {"kv-capacity",
+     {"id", "engine", "model", "system", "kv_tokens", "kv_tokens_scope", "kv_GiB"},
+     validate_kv_capacity},
+    {"pairs",
+     {"id", "kind", "engine", "model", "system", "what_changed", "value_a", "value_b", "ratio_b_over_a"},
+     validate_pairs},
     {"inference", {"id", "engine", "model", "system", "isl", "osl", "tpot_ms", "ttft_ms"}, validate_inference},
     {"kernels", {"table", "system", "op", "dtype", "latency_ms"}, validate_kernels},
     {"collectives", {"id", "system", "collective", "message_bytes", "time_us"}, validate_collectives},

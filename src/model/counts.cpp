@@ -96,13 +96,12 @@ double kv_bytes_per_sequence(const model& m, precision kv, std::int64_t tokens) 
 
 double kv_bytes_per_token(const model& m, precision kv) { return kv_bytes_per_sequence(m, kv, 1); }
 
-double state_bytes(const layer_spec& l) {
-  constexpr double state_element = 4,
-                   convolution_element = 2;  // Nemotron-3 and Qwen3.5 state FP32 in their configs
+double state_bytes(const layer_spec& l, precision state) {
+  constexpr double convolution_element = 2;
   if (l.attention != attention_kind::mamba && l.attention != attention_kind::linear) return 0;
   const std::int64_t kernel = std::max<std::int64_t>(1, l.scan.conv_kernel);
   const std::int64_t reached = convolution_weights(l) / kernel * (kernel - 1);  // inputs before the newest
-  return state_element * static_cast<double>(scan_width(l.scan) * l.scan.state) +
+  return bytes_per_element(state) * static_cast<double>(scan_width(l.scan) * l.scan.state) +
          convolution_element * static_cast<double>(reached);
 }
 

@@ -23,6 +23,10 @@ constexpr config::range<std::int64_t> token_count{1, std::int64_t{1} << 30};
 
 const std::array<std::string, 6> weight_precisions = {"bf16", "fp8", "fp8_block", "nvfp4", "mxfp4", "int4"};
 const std::array<std::string, 4> cache_precisions = {"bf16", "fp16", "fp8", "nvfp4"};
+const std::array<std::string, 3> time_units = {"s", "ms", "us"};
+constexpr std::array<double, 3> seconds_per_time_unit = {1, 1e-3, 1e-6};
+const std::array<std::string, 4> draft_sources = {"mtp", "eagle3", "draft_model", "ngram"};
+const std::array<std::string, 2> state_precisions = {"fp32", "bf16"};
 const std::array<std::string, 5> load_kinds = {"offline", "closed_loop", "static_batch", "open_loop", "trace"};
 const std::array<std::string, 3> processes = {"poisson", "gamma", "fixed"};
 const std::array<std::string, 3> routers = {"round_robin", "least_loaded", "prefix_aware"};
@@ -48,7 +52,21 @@ void read_drafts(config::reader r, speculation& out) {
     r.fail("acceptance", "give either this or \"tokens_per_step\"");
   if (tokens) out.tokens_per_step = *tokens;
   else if (acceptance) out.tokens_per_step = expected_tokens_per_step(out.draft_tokens, *acceptance);
+  out.source = static_cast<draft_source>(r.one_of_or("method", draft_sources, 0));
+  if (out.source == draft_source::model) out.model_name = r.string("model");
+  else r.belongs("model", "method draft_model");
+  if (out.source == draft_source::model || out.source == draft_source::eagle3)
+    out.parallel = r.boolean_or("parallel", false);
+  else r.belongs("parallel", "methods eagle3 and draft_model");
   r.done();
+}
+
+adapter_settings read_adapters(config::reader r) {
+  adapter_settings out;
+  out.rank = r.integer({"rank", {"max_lora_rank"}}, {1, 1024});
+  out.count = r.integer({"count", {"max_loras"}}, {1, 1 << 20});
+  r.done();
+  return out;
 }
 
 void read_precisions(config::reader& r, const checkpoint_spec& checkpoint, inference_workload& w) {
@@ -68,6 +86,8 @@ void read_precisions(config::reader& r, const checkpoint_spec& checkpoint, infer
   // Checkpoints of 8 bits or fewer default to an FP8 cache.
   const precision usual = w.weights == precision::bf16 ? precision::bf16 : precision::fp8;
   w.kv_cache = read_precision(r, cache, cache_precisions, published(checkpoint.kv_cache).value_or(usual)).value();
+  if (const config::key states{"state_cache", {"mamba_ssm_cache_dtype"}}; r.has(states))
+    w.state_cache = *precision_by_name(state_precisions[r.one_of(states, state_precisions)]);
 }
 
 /// Counts of ranks that are fine by themselves.
@@ -86,6 +106,7 @@ void read_engine_of(config::reader r, const checkpoint_spec& checkpoint, inferen
   static_cast<rank_counts&>(w) = said.ranks;
   w.engine = said.settings;
   if (auto s = r.find_child("speculative")) read_drafts(std::move(*s), w.drafts);
+  if (auto a = r.find_child({"adapters", {"lora"}})) w.adapters = read_adapters(std::move(*a));
   if (r.has("front_end")) w.front_end = r.boolean("front_end");
   r.done();
 }
@@ -112,6 +133,15 @@ image_settings read_images(config::reader r) {
   image_settings i;
   i.count = read_lengths(r.child("count"));
   i.tokens_each = r.integer("tokens", token_count);
+  if (auto t = r.find_child("tower")) {
+    vision_tower v;
+    v.parameters = t->number("parameters", {1, 1e12});
+    v.hidden = t->integer("hidden", {1, 1 << 20});
+    v.layers = t->integer("layers", {1, 1 << 16});
+    v.patches_per_token = t->number_or("patches_per_token", 4, {0.01, 1e4});
+    t->done();
+    i.tower = v;
+  }
   r.done();
   return i;
 }
@@ -120,6 +150,8 @@ void read_trace(config::reader& r, inference_workload& w) {
   w.trace_file = r.string("file");
   w.requests = r.find_integer({"requests", {"num_prompts"}}, positive_int).value_or(0);
   w.rate_scale = r.number_or("rate_scale", 1, {1e-6, 1e6});
+  if (r.has("time_unit")) w.trace_seconds_per_unit = seconds_per_time_unit[r.one_of("time_unit", time_units)];
+  if (const auto n = r.find_integer({"block_tokens", {"block_size"}}, {1, 1 << 20})) w.trace_block_tokens = *n;
   w.tick_s = r.find_quantity<seconds>("tick", longest_wait).value_or(seconds{}).base();
   if (r.has({"requests_per_s", {"request_rate"}})) read_arrivals(r, w.arrivals);
 }
@@ -139,7 +171,8 @@ void refuse_others(config::reader& r, load_kind kind) {
     refuse({"requests_per_s", {"request_rate"}}, "open_loop, or of a trace without arrival times");
   if (kind != load_kind::open_loop)
     for (const char* k : {"arrivals", "burstiness"}) refuse(k, "a load with requests_per_s");
-  for (const char* k : {"file", "rate_scale", "tick"})
+  for (const config::key& k :
+       {config::key("file"), {"rate_scale"}, {"time_unit"}, {"block_tokens", {"block_size"}}, {"tick"}})
     if (!trace) refuse(k, "trace");
   for (const char* k : {"input", "output", "sessions"})
     if (trace) refuse(k, "loads that generate requests; a trace has its own");
@@ -251,16 +284,35 @@ const std::string& named(E x, const Names& names) {
 }
 std::string in_seconds(double s) { return exact_quantity(s, seconds::dim_type::value); }
 
+value written_drafts(const speculation& d) {
+  value out{value::object{{"draft_tokens", d.draft_tokens}, {"tokens_per_step", d.tokens_per_step}}};
+  if (d.source != draft_source::mtp) out.set("method", named(d.source, draft_sources));
+  if (d.source == draft_source::model) out.set("model", d.model_name);
+  if (d.parallel) out.set("parallel", true);
+  return out;
+}
+
+value written_images(const image_settings& i) {
+  value out{value::object{{"count", write_lengths(i.count)}, {"tokens", i.tokens_each}}};
+  if (i.tower)
+    out.set("tower", value::object{{"parameters", i.tower->parameters},
+                                   {"hidden", i.tower->hidden},
+                                   {"layers", i.tower->layers},
+                                   {"patches_per_token", i.tower->patches_per_token}});
+  return out;
+}
+
 value written_engine(const inference_workload& w) {
   value out{value::object{{"weights", name(w.weights)}, {"kv_cache", name(w.kv_cache)}}};
+  if (w.state_cache != precision::fp32) out.set("state_cache", name(w.state_cache));
   if (w.attention_weights) out.set("attention_weights", name(*w.attention_weights));
   if (w.expert_weights) out.set("expert_weights", name(*w.expert_weights));
   // Pools say the settings that they may have.
   for (const engine_field& f : engine_fields)
     if (!w.pooled() || !f.refused_in(engine_place::decode_pool).empty()) write_setting(out, f, w.engine);
-  if (w.drafts.draft_tokens > 0)
-    out.set("speculative",
-            value::object{{"draft_tokens", w.drafts.draft_tokens}, {"tokens_per_step", w.drafts.tokens_per_step}});
+  if (w.drafts.draft_tokens > 0) out.set("speculative", written_drafts(w.drafts));
+  if (w.adapters.rank > 0)
+    out.set("adapters", value::object{{"rank", w.adapters.rank}, {"count", w.adapters.count}});
   if (!w.front_end) out.set("front_end", false);
   return out;
 }
@@ -279,6 +331,9 @@ value written_load(const inference_workload& w) {
   if (w.load == load_kind::trace) {
     out.set("file", w.trace_file);
     out.set("rate_scale", w.rate_scale);
+    for (std::size_t i = 0; w.trace_seconds_per_unit && i < time_units.size(); ++i)
+      if (*w.trace_seconds_per_unit == seconds_per_time_unit[i]) out.set("time_unit", time_units[i]);
+    if (w.trace_block_tokens) out.set("block_tokens", *w.trace_block_tokens);
     if (w.tick_s > 0) out.set("tick", in_seconds(w.tick_s));
   } else {
     out.set("input", write_lengths(w.input));
@@ -290,8 +345,7 @@ value written_load(const inference_workload& w) {
     s.set("shared_prompt", w.sessions->shared_prompt);
     out.set("sessions", std::move(s));
   }
-  if (w.images)
-    out.set("images", value::object{{"count", write_lengths(w.images->count)}, {"tokens", w.images->tokens_each}});
+  if (w.images) out.set("images", written_images(*w.images));
   out.set("warmup", w.measured.steady ? value{} : value{w.measured.warmup});
   out.set("tail", w.measured.steady ? value{} : value{w.measured.tail});
   return out;

@@ -7,6 +7,7 @@
 #include "nvlsim/config/reader.hpp"
 #include "nvlsim/scenario/inputs.hpp"
 #include "nvlsim/scenario/scenario.hpp"
+#include "nvlsim/serving/rank_weights.hpp"
 #include "nvlsim/serving/serving.hpp"
 #include "scenario/collective_reader.hpp"
 #include "scenario/degraded_reader.hpp"
@@ -180,6 +181,21 @@ void read_workload(config::reader& r, const scenario_source& in, scenario& s) {
   }
 }
 
+/// What the engine does by default here, and the model that drafts.
+void complete_serving(scenario& s, const scenario_source& in, const data_folders& data, diagnostics& problems) {
+  auto* w = std::get_if<inference_workload>(&s.workload);
+  if (!w) return;
+  find_usual_settings(s.platform, s.stack, s.model, *w);
+  if (w->drafts.draft_tokens == 0) return;
+  if (w->drafts.source == draft_source::eagle3)
+    w->drafts.draft = std::make_shared<const model>(eagle_layer(s.model));
+  constexpr const char* pointer = "/workload/engine/speculative/model";
+  if (w->drafts.source != draft_source::model || w->drafts.model_name.empty()) return;
+  const problem at{in.text.origin_of(pointer).where, pointer, {}, {}};
+  w->drafts.draft = std::make_shared<const model>(
+      load_model(from_scenario(w->drafts.model_name, in.text, pointer), data, {}, at, problems).content);
+}
+
 /// Reads the requests of a trace. Its path is relative to the scenario.
 void read_requests(scenario& s, const config::document& doc, diagnostics& problems) {
   auto* w = std::get_if<inference_workload>(&s.workload);
@@ -188,7 +204,8 @@ void read_requests(scenario& s, const config::document& doc, diagnostics& proble
   const std::filesystem::path folder = by.overrides ? "" : std::filesystem::path(doc.self.where).parent_path();
   const std::string path = (folder / w->trace_file).string();
   try {
-    w->replay = std::make_shared<const request_trace>(read_request_file(path, path, problems));
+    w->replay = std::make_shared<const request_trace>(
+        read_request_file(path, path, {w->trace_seconds_per_unit, w->trace_block_tokens}, problems));
   } catch (const io_error& e) {
     problems.add({by.where, "/workload/load/file", e.what(), {}, true});
     return;
@@ -276,6 +293,8 @@ scenario load_scenario(const std::filesystem::path& file, const std::vector<over
   s.platform = in->hardware.content;
   s.stack = in->software->file.content;
   s.model = in->net.content;
+  complete_serving(s, *in, data, problems);
+  problems.throw_if_any();
   s.constants = constants_of(*in);
   s.inputs = inputs_of(*in, s);
   in->workload = write_workload(s);

@@ -1,7 +1,9 @@
 // Request files: arrival times, lengths and shared prefixes. [docs/serving.md#traces]
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 
 #include "nvlsim/diagnostics/diagnostics.hpp"
@@ -9,9 +11,16 @@
 
 namespace nvlsim {
 
-/// Reads a CSV or JSONL file. Its columns determine the format. Reports up to twenty unreadable lines. Times are
-/// relative to the first request and sorted. Throws io_error when the file cannot be read.
+/// What a load says of its file, in place of what the file's format says.
+struct request_file_options {
+  std::optional<double> seconds_per_unit;    ///< of times
+  std::optional<std::int64_t> block_tokens;  ///< tokens of a block of a prompt
+};
+
+/// Reads a CSV or JSONL file. Its columns determine the format. Reports up to twenty lines that cannot be read or
+/// contradict the format. Times are relative to the first request and sorted. Throws io_error when the file cannot
+/// be read.
 request_trace read_request_file(const std::filesystem::path& file, const std::string& shown_as,
-                                diagnostics& problems);
+                                const request_file_options& options, diagnostics& problems);
 
 }  // namespace nvlsim

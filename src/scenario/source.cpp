@@ -129,6 +129,7 @@ value inputs_of(const scenario_source& from, const scenario& s) {
     all.set("scenario", scenario_text);
     all.set("trace", replay->digest);
   }
+  if (serving && serving->drafts.draft) all.set("draft", content_of(*serving->drafts.draft));
   out.set("digest", config::digest(all));
   out.set("scenario", scenario_text);
   out.set("platform", platform_text);

@@ -60,7 +60,7 @@ std::vector<std::string> shape_reasons(const model& m, const inference_workload&
   const bool routed = has_routed_experts(m);
   if (w.ep > 1 && !routed) out.insert(fmt::format("ep {}: {} has no experts", w.ep, m.name));
   if (w.attention_dp > 1 && w.tp > 1) out.insert("tp and attention_dp cannot both be above 1");
-  if (w.drafts.draft_tokens > 0 && m.mtp_layers == 0)
+  if (w.drafts.by_module() && m.mtp_layers == 0)
     out.insert(fmt::format("speculative: {} has no prediction module (MTP)", m.name));
   const int ranks = w.tp * w.attention_dp;
   if (w.ep > ranks) out.insert(fmt::format("ep {} exceeds the {} ranks of a replica", w.ep, ranks));
@@ -68,8 +68,25 @@ std::vector<std::string> shape_reasons(const model& m, const inference_workload&
   return {out.begin(), out.end()};
 }
 
-std::vector<std::string> layout_reasons(const platform& p, const model& m, const inference_workload& w) {
+/// Decode context parallelism shares out what ranks would hold more than once.
+void check_context_ranks(const model& m, const inference_workload& w, std::int64_t ranks,
+                         std::set<std::string>& out) {
+  if (ranks == 1) return;
+  check_division(out, "decode_context_parallel", ranks, {w.tp, "tensor-parallel ranks"});
+  for (const layer_spec& l : m.layers)
+    if (l.attention == attention_kind::grouped_query && l.kv_heads * ranks > w.tp)
+      out.insert(fmt::format("decode_context_parallel {}: {} KV heads on tp {} are held {} times", ranks,
+                             l.kv_heads, w.tp, std::max<std::int64_t>(1, w.tp / l.kv_heads)));
+}
+
+std::vector<std::string> layout_reasons(const platform& p, const stack& s, const model& m,
+                                        const inference_workload& w) {
   std::vector<std::string> out = shape_reasons(m, w);
+  if (s.inference) {
+    std::set<std::string> more;
+    check_context_ranks(m, w, settings_of(*s.inference, w).decode_context_parallel, more);
+    out.insert(out.end(), more.begin(), more.end());
+  }
   const int ranks = w.tp * w.attention_dp, each = w.gpus_per_replica();
   const std::int64_t domain = p.gpus_per_rack(), wanted = std::int64_t{each} * w.replicas;
   const char* const unit = w.attention_dp > 1 ? "attention_dp" : "tp";
@@ -104,8 +121,31 @@ std::vector<std::string> stack_reasons(const platform& p, const stack& s, const 
 
 }  // namespace
 
+namespace {
+
+engine_overrides usual_on(const gpu_spec& gpu, const inference_profile& engine, const model& m, int attention_dp) {
+  engine_overrides out;
+  for (const usual_settings& u : engine.usual) {
+    if (!u.gpu.empty() && u.gpu != gpu.name && u.gpu != gpu.architecture) continue;
+    if (!u.model_type.empty() && u.model_type != m.model_type) continue;
+    engine_overrides said = u.settings;
+    if (u.of_replica && said.max_batch_size)
+      said.max_batch_size = std::max<std::int64_t>(1, said.max_batch_size->read() / attention_dp);
+    out = merged(out, said);
+  }
+  return out;
+}
+
+}  // namespace
+
+void find_usual_settings(const platform& p, const stack& s, const model& m, inference_workload& w) {
+  if (!s.inference) return;
+  w.usual = usual_on(p.gpu, *s.inference, m, w.attention_dp);
+  if (w.prefill_pool) w.prefill_pool->usual = usual_on(p.gpu, *s.inference, m, w.prefill_pool->attention_dp);
+}
+
 engine_settings settings_of(const inference_profile& engine, const inference_workload& w) {
-  return merged(engine.settings, w.engine);
+  return merged(merged(engine.settings, w.usual), w.engine);
 }
 
 double expected_tokens_per_step(int draft_tokens, double acceptance) {
@@ -128,7 +168,7 @@ std::vector<std::string> serving_problems(const platform& p, const stack& s, con
       out.push_back(fmt::format("both pools together need {} GPUs; {} has {}", w.gpus(), p.name, p.gpus()));
     return out;
   }
-  std::vector<std::string> out = layout_reasons(p, m, w);
+  std::vector<std::string> out = layout_reasons(p, s, m, w);
   for (std::string& r : stack_reasons(p, s, w)) out.push_back(std::move(r));
   return out;
 }
@@ -143,7 +183,9 @@ schedule_limits limits_of(const inference_profile& engine, const inference_workl
   schedule_limits out;
   out.settings = settings_of(engine, w);
   out.kv_capacity_tokens = memory.kv_capacity_tokens;
-  out.kv_block_tokens = engine.kv_block_tokens;
+  out.kv_block_tokens = memory.kv_block_tokens;
+  if (memory.max_sequences > 0)
+    out.settings.max_batch_size = std::min(out.settings.max_batch_size.read(), memory.max_sequences);
   out.tokens_per_step = w.drafts.tokens_per_step;
   out.ranks = w.attention_dp;
   out.sequence = memory.sequence;

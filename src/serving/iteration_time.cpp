@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <utility>
 
 #include "nvlsim/collectives/collectives.hpp"
 #include "nvlsim/layers/expert_popularity.hpp"
 #include "nvlsim/plan/part_facts.hpp"
+#include "nvlsim/serving/cache_format.hpp"
 #include "nvlsim/serving/rank_weights.hpp"
 #include "nvlsim/serving/routes.hpp"
 
@@ -104,7 +106,7 @@ iteration_content content_of(const iteration& it) {
 iteration_costs::iteration_costs(const platform& p, const stack& s, const model& m, const inference_workload& w)
     : platform_(p), stack_(s), model_(m), workload_(w), costs_(costs_for(s, p.gpu, m)),
       kernels_(kernels_for(s, p.gpu)), slices_(slice_layers(m, ranks_of(w))), layers_(slices_.size()) {
-  if (w.drafts.draft_tokens > 0)
+  if (w.drafts.by_module())
     for (layer_slice& l : slice_layers(m.mtp_block, m.hidden, ranks_of(w))) slices_.push_back(std::move(l));
   const constant<double> sustained = factor_of(s.inference->sustained_factor, p.gpu.name);
   for (const weight_role r :
@@ -113,7 +115,7 @@ iteration_costs::iteration_costs(const platform& p, const stack& s, const model&
   const bool narrow = bytes_per_element(w.kv_cache) < 2;  // kernels follow the format of the cache
   attention_ = at_rate(narrow && kernels_.attention_fp8 ? *kernels_.attention_fp8 : kernels_.attention,
                        [&] { return sustained * costs_.attention_factor; });
-  const auto decode_rate = [&] { return costs_.decode_factor * (narrow ? costs_.decode_fp8_factor.read() : 1); };
+  const auto decode_rate = [&] { return costs_.decode_factor.read(); };
   const auto in_engine = [&](const decode_params& in_tables) {
     decode_params d = in_tables;
     d.hbm_share.derive([&] { return std::min(1.0, in_tables.hbm_share * decode_rate()); });
@@ -137,6 +139,9 @@ iteration_costs::iteration_costs(const platform& p, const stack& s, const model&
   busy_stages_ = static_cast<double>(std::clamp<std::int64_t>((at_once + w.replicas - 1) / w.replicas, 1, w.pp));
   const engine_settings set = settings_of(*s.inference, w);
   max_in_graph_ = static_cast<double>(set.cuda_graph_max_batch_size);
+  context_ranks_ = static_cast<double>(set.decode_context_parallel);
+  if (w.drafts.draft_tokens > 0 && w.drafts.draft)
+    draft_ = std::make_unique<iteration_costs>(p, s, *w.drafts.draft, draft_workload(w));
   if (behind_server(w)) {  // tokens are streamed
     sequence_host_ += s.inference->front_end.sequence_host * replies_a_step(w, set);
     request_host_ += s.inference->front_end.request_host;
@@ -292,6 +297,24 @@ void iteration_costs::add_experts(const layer_slice& l, double tokens, double ex
   out.push_back({part_kind::ep, "exchange", exchange(l, tokens), 1});
 }
 
+// Two kernels for each projection: down to the rank, and up again onto the output. They read the adapters of the
+// batch. [docs/models-and-assumptions.md#inference-adapters]
+time_and_energy iteration_costs::adapters(const std::vector<rank_gemm>& gemms, double tokens) const {
+  const auto rank = static_cast<double>(workload_.adapters.rank);
+  const double used = std::min(static_cast<double>(workload_.adapters.count), tokens);
+  kernel_cost all;
+  for (const rank_gemm& g : gemms) {
+    if (!adapted(g)) continue;
+    const double elements = used * rank * (g.n + g.k) + tokens * (g.k + 2 * rank + 2 * g.n);
+    const kernel_cost c = stream_cost(platform_.gpu, stream_, bytes::from_base(elements * activation_bytes));
+    const seconds launches = routes_.at(weight_role::sixteen_bit).params.launch * 2;
+    all.time += c.time + launches;
+    all.launch += launches;
+    all.moved += c.moved;
+  }
+  return timed(precision::bf16, all);
+}
+
 iteration_costs::token_costs iteration_costs::layer_costs(const layer_slice& l, double tokens,
                                                           double expert_tokens) const {
   token_costs c;
@@ -301,6 +324,10 @@ iteration_costs::token_costs iteration_costs::layer_costs(const layer_slice& l, 
   };
   add(l.before_attention, c.before);
   add(l.after_attention, c.after);
+  if (workload_.adapters.rank > 0) {
+    c.before.push_back({part_kind::memory_bound, "adapters", adapters(l.before_attention, tokens), 1});
+    c.after.push_back({part_kind::memory_bound, "adapters", adapters(l.after_attention, tokens), 1});
+  }
   if (l.spec.routed()) add_experts(l, tokens, expert_tokens, c.after);
   c.after.push_back({part_kind::memory_bound, "elementwise", elementwise(l, tokens), 1});
   c.after.push_back(
@@ -375,39 +402,63 @@ time_and_energy iteration_costs::prefill_mixer(const layer_slice& l, const itera
   return timed(precision::bf16, c);
 }
 
+// The kernel gathers keys one by one and works on whole blocks of query heads.
+// [docs/models-and-assumptions.md#inference-iteration]
+void iteration_costs::slow_to_gather(kernel_cost& c, const attention_shape& s) const {
+  constexpr double share =
+      0.64;  // of the dense 16-bit peak: 640 TFLOPS on H800, 1,450 on B200 (FlashMLA's README)
+  const double block = platform_.gpu.architecture == "blackwell" ? 128 : 64;  // heads, as vLLM pads them
+  const double heads = std::ceil(s.heads / block) * block;
+  c.work = flops::from_base(2 * s.batch * s.pairs * heads * (s.qk_dim + s.v_dim));
+  if (const auto& peak = platform_.gpu.peaks[static_cast<std::size_t>(precision::bf16)])
+    c.time = std::max(c.time, c.work / (peak->dense * share));
+}
+
 time_and_energy iteration_costs::prefill_attention(const layer_slice& l, const iteration_content& it) const {
   if (it.prompts <= 0 || l.spec.attention == attention_kind::none) return {};
   if (l.scans() || l.spec.attention == attention_kind::compressed) return prefill_mixer(l, it);
   const bool latent = l.spec.attention == attention_kind::mla;
   const mla_spec& a = l.spec.mla;
+  // Kernels of sparse attention work on the latent vectors of the selected keys, as decodes do.
+  const bool absorbed = latent && l.spec.sparse_keys > 0;
   const bool fp8 = bytes_per_element(workload_.kv_cache) <= 1 && !latent;  // an 8-bit cache selects the FP8 kernel
   const double queries = it.prompt_tokens / it.prompts;
   double pairs = it.prompt_pairs / it.prompts;
-  for (const std::int64_t max : {l.spec.window, l.spec.sparse_keys})
-    if (max > 0) pairs = std::min(pairs, queries * static_cast<double>(max));
+  if (l.spec.window > 0) pairs = std::min(pairs, queries * static_cast<double>(l.spec.window));
+  if (l.spec.sparse_keys > 0) pairs = std::min(pairs, queries * static_cast<double>(l.spec.sparse_keys));
+  // They take as many keys for every query; those that are missing are masked.
+  if (absorbed) pairs = queries * static_cast<double>(l.spec.sparse_keys);
+  const double latents = static_cast<double>(a.kv_lora_rank);
   const attention_shape s{.batch = it.prompts,
                           .heads = l.heads,
-                          .kv_heads = latent ? l.heads : l.kv_heads,
-                          .qk_dim = latent ? static_cast<double>(a.qk_nope_dim + a.qk_rope_dim) : l.head_dim,
-                          .v_dim = latent ? static_cast<double>(a.v_head_dim) : l.value_dim(),
+                          .kv_heads = absorbed ? 1
+                                      : latent ? l.heads
+                                               : l.kv_heads,
+                          .qk_dim = absorbed ? latents + static_cast<double>(a.qk_rope_dim)
+                                    : latent ? static_cast<double>(a.qk_nope_dim + a.qk_rope_dim)
+                                             : l.head_dim,
+                          .v_dim = absorbed ? latents
+                                   : latent ? static_cast<double>(a.v_head_dim)
+                                            : l.value_dim(),
                           .queries = queries,
                           .pairs = pairs,
                           .fp8 = fp8};
   kernel_cost c = attention_forward_cost(platform_.gpu, attention_, s);
+  if (absorbed) slow_to_gather(c, s);
   if (l.spec.index_heads > 0) add_scores(c, l.spec, it.prompt_tokens, it.prompt_pairs / it.prompt_tokens);
   time_and_energy out = timed(fp8 ? precision::fp8 : precision::bf16, c);
   out.facts = facts_of(platform_.gpu, c, s);
   return out;
 }
 
-// All heads read one vector of `elements` per key, which holds key and value.
-decode_shape iteration_costs::one_vector(const layer_slice& l, double batch, double keys, double elements) const {
-  return {.batch = batch,
+// All heads read one vector per key, of `elements` in `size` bytes, which holds key and value.
+decode_shape iteration_costs::one_vector(const layer_slice& l, double keys, double elements, double size) const {
+  return {.batch = 0,
           .context = keys,
           .heads = l.heads,
           .kv_heads = 1,
           .head_dim = elements / 2,
-          .kv_element_bytes = bytes_per_element(workload_.kv_cache)};
+          .kv_element_bytes = size / elements};
 }
 
 /// `products`: multiply-adds per key and head.
@@ -421,10 +472,9 @@ kernel_cost iteration_costs::one_vector_decode(const decode_shape& s, double pro
   return c;
 }
 
-/// Scoring reads all index keys of a context, `scored` per sequence.
-void iteration_costs::add_scores_read(kernel_cost& c, const layer_spec& l, const decode_shape& s,
-                                      double scored) const {
-  const auto read = bytes::from_base(s.batch * scored * static_cast<double>(l.index_dim) * s.kv_element_bytes);
+/// Scoring reads all index keys of the contexts, `each` bytes for a token.
+void iteration_costs::add_scores_read(kernel_cost& c, double tokens, double each) const {
+  const auto read = bytes::from_base(tokens * each);
   c.time += stream_cost(platform_.gpu, stream_, read).time;
   c.moved += read;
 }
@@ -433,26 +483,36 @@ time_and_energy iteration_costs::latent_decode(const layer_slice& l, double batc
   const mla_spec& a = l.spec.mla;
   const double keys =
       l.spec.sparse_keys > 0 ? std::min(context, static_cast<double>(l.spec.sparse_keys)) : context;
-  const decode_shape s = one_vector(l, batch, keys, static_cast<double>(a.kv_lora_rank + a.qk_rope_dim));
+  const cached_token token = cached_bytes(l, workload_.kv_cache, stack_.inference->latents);
+  decode_shape s = one_vector(l, keys, static_cast<double>(a.kv_lora_rank + a.qk_rope_dim), token.keys);
+  s.batch = batch;
   kernel_cost c = one_vector_decode(s, static_cast<double>(2 * a.kv_lora_rank + a.qk_rope_dim));
-  if (l.spec.index_heads > 0) add_scores_read(c, l.spec, s, context);
+  if (l.spec.index_heads > 0) add_scores_read(c, batch * context, token.index);
   time_and_energy out = timed(precision::bf16, c);
   out.facts = facts_of(platform_.gpu, c, s);
   return out;
 }
 
 time_and_energy iteration_costs::compressed_decode(const layer_slice& l, double batch, double context) const {
-  const decode_shape s = one_vector(l, batch, compressed_keys(l.spec, context), l.head_dim);
+  const cached_token token = cached_bytes(l, workload_.kv_cache, stack_.inference->latents);
+  decode_shape s = one_vector(l, compressed_keys(l.spec, context), l.head_dim, token.window);
+  s.batch = batch;
   kernel_cost c = one_vector_decode(s, 2 * l.head_dim);
-  if (l.spec.index_heads > 0)
-    add_scores_read(c, l.spec, s, context / static_cast<double>(l.spec.compressed.ratio));
+  if (l.spec.index_heads > 0) add_scores_read(c, batch * context, token.index);
   time_and_energy out = timed(precision::bf16, c);
   out.facts = facts_of(platform_.gpu, c, s);
   return out;
 }
 
-time_and_energy iteration_costs::decode_attention(const layer_slice& l, const iteration_content& it) const {
-  if (it.decodes <= 0) return {};
+time_and_energy iteration_costs::decode_attention(const layer_slice& alone, const iteration_content& all) const {
+  if (all.decodes <= 0) return {};
+  // Ranks that share out the tokens each work on all heads of their group.
+  layer_slice l = alone;
+  iteration_content it = all;
+  if (context_ranks_ > 1) {
+    l.heads *= context_ranks_;
+    it.context /= context_ranks_;
+  }
   if (l.spec.attention == attention_kind::compressed)
     return compressed_decode(l, it.decodes, it.context / it.decodes);
   if (l.scans() || l.spec.attention == attention_kind::none) return {};
@@ -468,7 +528,8 @@ time_and_energy iteration_costs::decode_attention(const layer_slice& l, const it
                        .head_dim = (l.head_dim + l.value_dim()) / 2,
                        .kv_element_bytes = bytes_per_element(workload_.kv_cache)};
   kernel_cost c = decode_attention_cost(platform_.gpu, decode_, s);
-  if (l.spec.index_heads > 0) add_scores_read(c, l.spec, s, whole);
+  if (l.spec.index_heads > 0)
+    add_scores_read(c, it.decodes * whole, cached_bytes(l, workload_.kv_cache, stack_.inference->latents).index);
   time_and_energy out = timed(precision::bf16, c);
   out.facts = facts_of(platform_.gpu, c, s);
   return out;
@@ -515,6 +576,7 @@ void iteration_costs::walk(const iteration_content& it, Sink&& sink) {
   host("sequences", sequence_host_ * r.it.decodes);
   host("requests", request_host_ * r.it.finished_prompts);
 
+  const double checked = 1 + workload_.drafts.draft_tokens;
   const seconds before_kernels = sink.so_far();
   const auto& costs = of_tokens(static_cast<std::int64_t>(r.tokens), static_cast<std::int64_t>(r.expert_tokens));
   for (std::size_t i = 0; i < layers_; ++i) {
@@ -522,6 +584,8 @@ void iteration_costs::walk(const iteration_content& it, Sink&& sink) {
     for (const named_cost& c : costs[i].before) sink(c.kind, c.name, c.cost, c.repeat * l.layers);
     sink(part_kind::attention, "prefill attn", prefill_attention(l, r.it), l.layers);
     sink(part_kind::attention, "decode attn", decode_attention(l, r.it), l.layers);
+    if (context_ranks_ > 1 && r.it.decodes > 0 && l.kv_values() > 0)
+      sink(part_kind::tp, "context exchange", all_reduce(r.it.decodes * checked, exchanged_width(l)), l.layers);
     sink(part_kind::attention, "recurrence", recurrence(l, r.it), l.layers);
     for (const named_cost& c : costs[i].after) sink(c.kind, c.name, c.cost, c.repeat * l.layers);
   }
@@ -532,44 +596,127 @@ void iteration_costs::walk(const iteration_content& it, Sink&& sink) {
     if (out > 0) sink(part_kind::pp, "stage send", stage_send(r.tokens, true), out);
   }
   const seconds before_head = sink.so_far();
-  const double checked = 1 + workload_.drafts.draft_tokens;
   sink(part_kind::gemm, "lm head", lm_head(std::llround(r.it.decodes * checked + r.it.finished_prompts)), 1);
-  if (workload_.drafts.draft_tokens > 0) add_drafts(it, r.it, sink);
+  if (workload_.drafts.by_module()) add_drafts(it, r.it, sink);
+  add_draft_model(it, sink);
+  add_vision_tower(r.it, sink);
   if (busy_stages_ > 1)
     if (const seconds t = stage_wait(layers_time, sink.so_far() - before_head); t > seconds{})
       sink(part_kind::pp, "stage wait",
            time_and_energy{t, platform_.gpu.idle_power * t, facts_of_wait(resource::latency, t)}, 1);
 
-  if (it.prompt_tokens > 0 || r.it.decodes > max_in_graph_) {
-    // Without a CUDA graph the host launches layer by layer, and the GPU waits if a kernel ends before the next is
-    // launched.
-    const double gpu = (sink.so_far() - before_kernels).base();
-    double layers = 0;  // counted as a mixer and an MLP each
-    for (std::size_t i = 0; i < layers_; ++i) layers += slices_[i].layers * slices_[i].blocks() / 2.0;
-    const double launch = costs_.prefill_layer_host.base() * layers;
-    const double both = std::hypot(gpu, launch);
-    host(it.prompt_tokens > 0 ? "prompt launch" : "decode launch", seconds::from_base(both - gpu));
+  add_launches(r.it, before_kernels, sink);
+}
+
+// Without a CUDA graph the host launches layer by layer, and the GPU waits if a kernel ends before the next is
+// launched. Without any graphs nothing is compiled, and each kernel is launched by itself.
+template <class Sink>
+void iteration_costs::add_launches(const iteration_content& it, seconds before, Sink&& sink) {
+  const bool eager = max_in_graph_ == 0 && costs_.eager_layer_host > seconds{};
+  if (!eager && it.prompt_tokens <= 0 && it.decodes <= max_in_graph_) return;
+  const double gpu = (sink.so_far() - before).base();
+  double layers = 0;  // counted as a mixer and an MLP each
+  for (std::size_t i = 0; i < layers_; ++i) layers += slices_[i].layers * slices_[i].blocks() / 2.0;
+  const double launch = (eager ? costs_.eager_layer_host : costs_.prefill_layer_host).base() * layers;
+  const seconds wait = seconds::from_base(std::hypot(gpu, launch) - gpu);
+  sink(part_kind::host, it.prompt_tokens > 0 ? "prompt launch" : "decode launch",
+       time_and_energy{wait, platform_.gpu.idle_power * wait, facts_of_wait(resource::host, wait)}, 1);
+}
+
+// The encoder works on the patches of the images of a prompt, once.
+template <class Sink>
+void iteration_costs::add_vision_tower(const iteration_content& it, Sink&& sink) {
+  if (!workload_.images || !workload_.images->tower || it.finished_prompts <= 0) return;
+  const vision_tower& v = *workload_.images->tower;
+  const double hidden = static_cast<double>(v.hidden), layers = static_cast<double>(v.layers), tp = workload_.tp;
+  const double patches = static_cast<double>(workload_.images->tokens_each) * v.patches_per_token;
+  const double images = workload_.images->count.mean * it.finished_prompts;
+  const double width = v.parameters / layers / hidden / tp;  // of all matrices of a layer, on a rank
+  const auto repeat = static_cast<int>(v.layers);
+  sink(part_kind::gemm, "vision tower",
+       gemm(routes_.at(weight_role::sixteen_bit), {.m = patches * images, .n = width, .k = hidden}), repeat);
+  constexpr double head = 64;  // usual size
+  const attention_shape s{.batch = images,
+                          .heads = std::max(1.0, hidden / head / tp),
+                          .kv_heads = std::max(1.0, hidden / head / tp),
+                          .qk_dim = head,
+                          .v_dim = head,
+                          .queries = patches,
+                          .pairs = patches * patches};
+  const kernel_cost c = attention_forward_cost(platform_.gpu, attention_, s);
+  time_and_energy attention = timed(precision::bf16, c);
+  attention.facts = facts_of(platform_.gpu, c, s);
+  sink(part_kind::attention, "vision tower", attention, repeat);
+}
+
+/// Passes the parts of a draft's iteration on, host work aside.
+struct draft_parts {
+  std::function<void(part_kind, const time_and_energy&, int)> pass;
+  seconds total = {};
+  void operator()(part_kind kind, const char*, const time_and_energy& c, int repeat) {
+    total += c.time * repeat;
+    if (kind != part_kind::host) pass(kind, c, repeat);
   }
+  seconds so_far() const { return total; }
+};
+
+// A draft model, or the layer of EAGLE-3, sees every prompt, and then guesses token by token or all at once.
+// [docs/models-and-assumptions.md#speculative-decoding]
+template <class Sink>
+void iteration_costs::add_draft_model(const iteration_content& all, Sink&& sink) {
+  if (!draft_) return;
+  draft_parts parts{[&](part_kind kind, const time_and_energy& c, int repeat) { sink(kind, "draft", c, repeat); }};
+  const int n = workload_.drafts.draft_tokens;
+  draft_->walk(all, parts);
+  if (workload_.drafts.source == draft_source::eagle3) {
+    // Hidden states of three layers become one.
+    constexpr double inputs = 3;
+    const auto hidden = static_cast<double>(model_.hidden);
+    const double rows = std::max(1.0, all.decodes + all.prompt_tokens) / workload_.attention_dp;
+    sink(part_kind::gemm, "draft",
+         gemm(routes_.at(weight_role::sixteen_bit), {.m = rows, .n = hidden, .k = inputs * hidden}), 1);
+  }
+  const iteration_content later{.decodes = all.decodes + all.finished_prompts, .context = all.context};
+  if (later.decodes <= 0 || workload_.drafts.parallel) return;
+  for (int i = 1; i < n; ++i) draft_->walk(later, parts);
+}
+
+/// Elements of a row that ranks which share out the tokens of a sequence exchange: queries of all their heads
+/// before the kernel, outputs after it. As much as an all-reduce of the mean of both.
+double iteration_costs::exchanged_width(const layer_slice& l) const {
+  const mla_spec& a = l.spec.mla;
+  const double each = l.spec.attention == attention_kind::mla
+                          ? static_cast<double>(a.kv_lora_rank) + static_cast<double>(a.qk_rope_dim) / 2
+                          : l.head_dim;
+  return l.heads * context_ranks_ * each;
 }
 
 // A draft token is one pass of the prediction module: a projection of two hidden vectors, its layers and the LM
-// head. [docs/models-and-assumptions.md#speculative-decoding]
+// head. Prompts pass it once, too. [docs/models-and-assumptions.md#speculative-decoding]
 template <class Sink>
 void iteration_costs::add_drafts(const iteration_content& all, const iteration_content& mine, Sink&& sink) {
-  const auto rows = std::max<std::int64_t>(1, std::llround(mine.decodes + mine.finished_prompts));
-  const auto everywhere = std::max<std::int64_t>(1, std::llround(all.decodes + all.finished_prompts));
-  const auto& costs = of_tokens(rows, workload_.attention_dp > 1 ? everywhere : rows);
-  const int n = workload_.drafts.draft_tokens;
-  const auto hidden = static_cast<double>(model_.hidden);
-  const gemm_shape join{.m = static_cast<double>(rows), .n = hidden, .k = 2 * hidden};
-  sink(part_kind::gemm, "draft", gemm(routes_.at(weight_role::sixteen_bit), join), n);
-  for (std::size_t i = layers_; i < slices_.size(); ++i) {
-    const layer_slice& l = slices_[i];
-    for (const auto* part : {&costs[i].before, &costs[i].after})
-      for (const named_cost& c : *part) sink(c.kind, "draft", c.cost, c.repeat * l.layers * n);
-    sink(part_kind::attention, "draft", decode_attention(l, mine), l.layers * n);
-  }
-  sink(part_kind::gemm, "draft", lm_head(rows), n);
+  // The first pass also takes the tokens of prompts; later ones a token of each sequence.
+  const auto whole_rows = [](double x) { return std::max<std::int64_t>(1, std::llround(x)); };
+  const int later = workload_.drafts.draft_tokens - 1;
+  const auto pass = [&](double tokens, double everywhere, int times) {
+    if (times <= 0) return;
+    const std::int64_t rows = whole_rows(tokens);
+    const auto& costs = of_tokens(rows, workload_.attention_dp > 1 ? whole_rows(everywhere) : rows);
+    const auto hidden = static_cast<double>(model_.hidden);
+    const gemm_shape join{.m = static_cast<double>(rows), .n = hidden, .k = 2 * hidden};
+    sink(part_kind::gemm, "draft", gemm(routes_.at(weight_role::sixteen_bit), join), times);
+    for (std::size_t i = layers_; i < slices_.size(); ++i) {
+      const layer_slice& l = slices_[i];
+      for (const auto* part : {&costs[i].before, &costs[i].after})
+        for (const named_cost& c : *part) sink(c.kind, "draft", c.cost, c.repeat * l.layers * times);
+      sink(part_kind::attention, "draft", decode_attention(l, mine), l.layers * times);
+    }
+    sink(part_kind::gemm, "draft", lm_head(whole_rows(mine.decodes + mine.finished_prompts)), times);
+  };
+  pass(mine.decodes + mine.prompt_tokens, all.decodes + all.prompt_tokens, 1);
+  for (std::size_t i = layers_; i < slices_.size(); ++i)
+    sink(part_kind::attention, "draft", prefill_attention(slices_[i], mine), slices_[i].layers);
+  pass(mine.decodes + mine.finished_prompts, all.decodes + all.finished_prompts, later);
 }
 
 operation_template iteration_costs::price(const iteration& it, bool explained) {

@@ -4,16 +4,35 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <utility>
 
+#include "nvlsim/serving/cache_format.hpp"
 #include "nvlsim/serving/rank_weights.hpp"
 #include "nvlsim/units/units_text.hpp"
 
 namespace nvlsim {
 namespace {
 
-constexpr double bf16_bytes = 2, fp32_bytes = 4;
+constexpr double bf16_bytes = 2;
+
+/// The layers of one rank, those of the prediction module that drafts among them.
+std::vector<layer_slice> cached_slices(const model& m, const inference_workload& w) {
+  std::vector<layer_slice> out = slice_layers(m, ranks_of(w));
+  if (!w.drafts.by_module()) return out;
+  for (layer_slice& l : slice_layers(m.mtp_block, m.hidden, ranks_of(w))) {
+    l.layers *= static_cast<int>(m.mtp_layers);
+    out.push_back(std::move(l));
+  }
+  return out;
+}
+
+/// With the scales of INT4 checkpoints: 16 bits for 32 elements, as Kimi-K2 has them.
+double stored_bytes(precision p) {
+  constexpr double scale = 2.0 / 32;
+  return bytes_per_element(p) + (p == precision::int4 ? scale : 0);
+}
 
 /// Elements and bytes of the weight matrices of all layers on one rank.
 struct layer_weights {
@@ -21,7 +40,7 @@ struct layer_weights {
 
   void add(const inference_workload& w, weight_role r, double elements) {
     count += elements;
-    size += elements * bytes_per_element(weights_of(w, r));
+    size += elements * stored_bytes(weights_of(w, r));
   }
 };
 
@@ -33,7 +52,7 @@ memory_item weights_item(const model& m, const inference_workload& w, const std:
       for (const rank_gemm& g : *part) all.add(w, g.role, l.layers * g.n * g.k);
     all.add(w, weight_role::expert, l.layers * l.expert_weights(hidden));
   }
-  if (w.drafts.draft_tokens > 0)  // projection of two hidden vectors in each prediction module
+  if (w.drafts.by_module())  // projection of two hidden vectors in each prediction module
     all.add(w, weight_role::sixteen_bit, static_cast<double>(m.mtp_layers) * 2 * hidden * hidden);
   const auto norms = static_cast<double>(parameters_by_part(m).norms);
   return {
@@ -60,41 +79,121 @@ memory_item vocabulary_weights(const model& m, const inference_workload& w) {
                                  : "")};
 }
 
-// Live at once: the residual stream and its normalised copy, with either Q, K, V and the attention output or the
-// MLP's inner vectors. [docs/models-and-assumptions.md#inference-memory]
-memory_item workspace(const model& m, const engine_settings& set, const std::vector<layer_slice>& slices) {
-  double inner = 0;
-  for (const layer_slice& l : slices)
-    inner = std::max({inner, l.qkv_width() + l.heads * l.head_dim, l.up_width() + l.ffn});
-  const double width = 2 * static_cast<double>(m.hidden) + inner;
-  return {"workspace", bytes::from_base(bf16_bytes * width * static_cast<double>(set.max_num_tokens)),
-          fmt::format("2 B x {} tokens x (2 x {} hidden + {:.0f} in the widest part of a layer)",
-                      set.max_num_tokens, m.hidden, inner)};
+/// Elements that a layer's experts hold at once for a batch of `tokens`: rows of input or up projection, of inner
+/// vectors, and the sum for each token. Rows of an expert fill whole tiles.
+double expert_elements(const layer_slice& l, double hidden, double tokens) {
+  if (!l.spec.routed()) return 0;
+  constexpr double tile_rows = 128;
+  const double rows = tokens * static_cast<double>(l.spec.moe.top_k) + tile_rows * l.local_experts;
+  return rows * (std::max(l.expert_up_width(), l.expert_hidden(hidden)) + l.expert_ffn) + tokens * hidden;
 }
 
-memory_item logits(const model& m, const engine_settings& set) {
+/// Peak of the pass with which an engine measures its memory: the largest batch of prompt tokens, then sampling
+/// for the most sequences. [docs/models-and-assumptions.md#inference-memory]
+memory_item workspace(const model& m, const inference_profile& engine, const engine_settings& set,
+                      const std::vector<layer_slice>& slices) {
+  const auto hidden = static_cast<double>(m.hidden), tokens = static_cast<double>(set.max_num_tokens);
+  // Live at once: the residual stream and its normalised copy, with Q, K, V and the attention output, the MLP's
+  // inner vectors, or those of the experts.
+  double widest = 0, experts = 0;
+  for (const layer_slice& l : slices) {
+    widest = std::max({widest, l.qkv_width() + l.heads * l.head_dim, l.up_width() + l.ffn});
+    experts = std::max(experts, expert_elements(l, hidden, tokens));
+  }
+  const double layer = bf16_bytes * (2 * hidden * tokens + std::max(widest * tokens, experts));
   const std::int64_t rows = std::min(set.max_batch_size, set.max_num_tokens);
-  return {"logits", bytes::from_base(fp32_bytes * static_cast<double>(rows) * static_cast<double>(m.vocab)),
-          fmt::format("4 B x {} sequences x {} vocabulary entries", rows, m.vocab)};
+  const double sampling = engine.sampling_bytes * static_cast<double>(rows) * static_cast<double>(m.vocab);
+  if (sampling > layer)
+    return {"workspace", bytes::from_base(sampling),
+            fmt::format("sampling: {:g} B x {} sequences x {} vocabulary entries", engine.sampling_bytes.read(),
+                        rows, m.vocab)};
+  return {"workspace", bytes::from_base(layer),
+          experts > widest * tokens
+              ? fmt::format("2 B x (2 x {} hidden x {} tokens + {:.4g} M elements of their experts)", m.hidden,
+                            set.max_num_tokens, experts / 1e6)
+              : fmt::format("2 B x {} tokens x (2 x {} hidden + {:.0f} in the widest part of a layer)",
+                            set.max_num_tokens, m.hidden, widest)};
+}
+
+/// Batch sizes for which engines capture CUDA graphs up to `largest`: 1, 2 and 4, every eighth up to 256, then
+/// every sixteenth up to 512.
+std::int64_t captured_sizes(std::int64_t largest) {
+  constexpr std::int64_t fine = 256, most = 512;
+  const std::int64_t end = std::min(largest, most);
+  if (end < 8) return std::min<std::int64_t>(end, 3);
+  return 3 + std::min(end, fine) / 8 + std::max<std::int64_t>(0, end - fine) / 16;
+}
+
+memory_item graphs(const model& m, const inference_profile& engine, const engine_settings& set) {
+  const std::int64_t sizes = captured_sizes(std::min(set.cuda_graph_max_batch_size, set.max_batch_size));
+  return {"cuda_graphs", engine.graph_reserve * static_cast<double>(sizes * std::ssize(m.layers)),
+          fmt::format("{} x {} batch sizes x {} layers", format_quantity(engine.graph_reserve.read()), sizes,
+                      m.layers.size())};
+}
+
+/// Bytes of the layers of one rank: of a token where all are kept, by window where not, and of states.
+struct divided_cache {
+  double every = 0, states = 0;
+  std::map<std::int64_t, double> windowed, beside;  ///< `beside`: in addition to pooled keys
+  double scans = 0;                                 ///< layers with states
+  double kept = 0;                                  ///< layers that keep every token
+};
+
+divided_cache divide(const inference_profile& engine, const inference_workload& w,
+                     const std::vector<layer_slice>& slices) {
+  divided_cache out;
+  for (const layer_slice& l : slices) {
+    const cached_token token = cached_bytes(l, w.kv_cache, engine.latents);
+    if (l.windowed()) {
+      out.windowed[l.spec.window] += l.layers * token.all();
+    } else {
+      out.every += l.layers * token.all();
+      if (token.all() > 0) out.kept += l.layers;
+    }
+    if (token.window > 0 && l.spec.window > 0) out.beside[l.spec.window] += l.layers * token.window;
+    out.states += l.layers * l.state_bytes;
+    if (l.state_bytes > 0) out.scans += l.layers;
+  }
+  if (w.drafts.draft_tokens > 0 && w.drafts.draft)
+    for (const layer_slice& l : slice_layers(*w.drafts.draft, ranks_of(draft_workload(w))))
+      out.every += l.layers * cached_bytes(l, w.kv_cache, engine.latents).all();
+  if (out.every == 0)  // only windowed layers: count tokens as if windows were never full
+    for (const auto& [window, share] : std::exchange(out.windowed, {})) out.every += share;
+  return out;
 }
 
 /// Layers that keep every token allocate cache token by token. Scan and sliding-window layers allocate the most
-/// that a sequence needs when it is admitted.
-void divide_cache(serving_memory& out, const model& m, const inference_workload& w,
-                  const std::vector<layer_slice>& slices) {
-  const double element = bytes_per_element(w.kv_cache);
-  double every = 0, states = 0;
-  std::map<std::int64_t, double> windowed;
-  for (const layer_slice& l : slices) {
-    (l.windowed() ? windowed[l.spec.window] : every) += l.layers * l.kv_values() * element;
-    states += l.layers * l.state_bytes;
-  }
-  if (every == 0)  // only windowed layers: count tokens as if windows were never full
-    for (const auto& [window, share] : std::exchange(windowed, {})) every += share;
-  out.kv_per_token = bytes::from_base(every * fullest_stage(m, w.pp));
+/// that a sequence needs when it is admitted, from the same pool or one of their own.
+void share_cache(serving_memory& out, const inference_profile& engine, const divided_cache& d, double stage) {
+  double every = d.every;
+  const bool own_windows = engine.window_pool_share > 0;
+  if (own_windows)
+    for (const auto& [window, share] : d.windowed) every += engine.window_pool_share * share;
+  out.kv_per_token = bytes::from_base(every * stage);
   if (every == 0) return;
-  out.sequence.states = states / every;
-  for (const auto& [window, share] : windowed) out.sequence.windowed[window] = share / every;
+  if (engine.paged_states && d.states > 0) {
+    // The page of a layer grows until it holds a state, in steps of a block.
+    const double block = out.kv_block_tokens, state = d.states / d.scans, token = d.every / d.kept;
+    out.kv_block_tokens = static_cast<int>(block * std::max(1.0, std::ceil(state / (token * block))));
+    out.sequence.states = d.scans / d.kept * out.kv_block_tokens;
+  } else if (!(engine.state_pool_share > 0)) {
+    out.sequence.states = d.states / every;
+  }
+  if (!own_windows)
+    for (const auto& [window, share] : d.windowed) out.sequence.windowed[window] = share / every;
+  for (const auto& [window, share] : d.beside) out.sequence.windowed[window] += share / every;
+}
+
+const char* shared_memory(kv_memory_rule rule) {
+  switch (rule) {
+    case kv_memory_rule::of_rest:
+      return "the memory left after weights, reserves and workspace";
+    case kv_memory_rule::of_all:
+      return "all memory, including weights, reserves and workspace";
+    case kv_memory_rule::of_free:
+      break;
+  }
+  return "the memory that is free before weights are loaded, including them";
 }
 
 /// Names `kv_fraction` if a larger value would leave room for a block.
@@ -102,10 +201,78 @@ std::string no_cache_left(const memory_report& taken, double kv_fraction, kv_mem
   const std::string held =
       fmt::format("{} of {} usable are in use", format_quantity(taken.peak), format_quantity(taken.usable));
   if (taken.usable - taken.peak < block) return "no memory is left for a KV cache: " + held;
-  const char* const of = rule == kv_memory_rule::of_rest ? "the memory left after weights and reserve"
-                                                         : "all memory, including weights and reserve";
   return fmt::format("kv_fraction {:g}, a share of {}, leaves no room for a KV cache block, although only {}",
-                     kv_fraction, of, held);
+                     kv_fraction, shared_memory(rule), held);
+}
+
+/// What a model needs beside its own weights: a draft model, adapters, the encoder of images.
+void list_additions(const inference_workload& w, const std::vector<layer_slice>& slices, memory_report& report) {
+  if (w.drafts.draft_tokens > 0 && w.drafts.draft) {
+    const model& d = *w.drafts.draft;
+    const inference_workload of = draft_workload(w);
+    bytes all = vocabulary_weights(d, of).size;
+    all += weights_item(d, of, slice_layers(d, ranks_of(of))).size;
+    report.items.push_back({"draft_weights", all, "weights of " + d.name + " in bf16"});
+  }
+  if (w.adapters.rank > 0) {
+    double each = 0;
+    for (const layer_slice& l : slices)
+      for (const auto* part : {&l.before_attention, &l.after_attention})
+        for (const rank_gemm& g : *part)
+          if (adapted(g)) each += l.layers * (g.n + g.k) * static_cast<double>(w.adapters.rank);
+    report.items.push_back({"adapters",
+                            bytes::from_base(bf16_bytes * each * static_cast<double>(w.adapters.count)),
+                            fmt::format("{} adapters of rank {}, 2 B x {:.4g} M elements each", w.adapters.count,
+                                        w.adapters.rank, each / 1e6)});
+  }
+  if (w.images && w.images->tower)
+    report.items.push_back(
+        {"vision_tower", bytes::from_base(bf16_bytes * w.images->tower->parameters / w.tp),
+         fmt::format("2 B x {:.4g} G parameters / TP {}", w.images->tower->parameters / 1e9, w.tp)});
+}
+
+/// Memory of one rank before there is a cache.
+struct occupied {
+  bytes weights, reserves, workspace, graphs;
+};
+
+/// What an engine gives its cache. Never more than there is. [docs/models-and-assumptions.md#inference-memory]
+bytes cache_room(kv_memory_rule rule, double fraction, bytes usable, const occupied& o) {
+  const bytes left = usable - o.weights - o.reserves - o.workspace - o.graphs;
+  switch (rule) {
+    case kv_memory_rule::of_rest:
+      return left * fraction;
+    case kv_memory_rule::of_all:
+      return std::min(left, usable * fraction - o.weights - o.reserves - o.workspace);
+    case kv_memory_rule::of_free:
+      break;
+  }
+  return std::min(left, (usable - o.reserves) * fraction - o.weights);
+}
+
+occupied list_occupied(const platform& p, const inference_profile& engine, const model& m,
+                       const inference_workload& w, memory_report& report) {
+  const engine_settings set = settings_of(engine, w);
+  std::vector<layer_slice> slices = cached_slices(m, w);
+  report.where = "each GPU";
+  report.items = {weights_item(m, w, slices), vocabulary_weights(m, w)};
+  report.usable = p.gpu.hbm_usable;
+  list_additions(w, slices, report);
+  occupied out{{}, engine.reserve, {}, {}};
+  for (const memory_item& i : report.items) out.weights += i.size;
+  report.items.push_back(workspace(m, engine, set, slices));
+  out.workspace = report.items.back().size;
+  if (engine.graph_reserve > bytes{}) {
+    report.items.push_back(graphs(m, engine, set));
+    out.graphs = report.items.back().size;
+  }
+  report.items.push_back({"reserve", engine.reserve, "CUDA context, kernels and libraries"});
+  if (w.gpus_per_replica() > 1 && engine.group_reserve > bytes{}) {
+    report.items.push_back({"group_reserve", engine.group_reserve, "buffers of collective libraries"});
+    out.reserves += engine.group_reserve;
+  }
+  for (const memory_item& i : report.items) report.peak += i.size;
+  return out;
 }
 
 }  // namespace
@@ -119,49 +286,43 @@ std::int64_t sequence_cache::beside(std::int64_t tokens) const {
 serving_memory plan_serving_memory(const platform& p, const stack& s, const model& m,
                                    const inference_workload& w) {
   const inference_profile& engine = *s.inference;
-  const engine_settings set = settings_of(engine, w);
-  std::vector<layer_slice> slices = slice_layers(m, ranks_of(w));
-  if (w.drafts.draft_tokens > 0)
-    for (layer_slice& l : slice_layers(m.mtp_block, m.hidden, ranks_of(w))) {
-      l.layers *= static_cast<int>(m.mtp_layers);
-      slices.push_back(std::move(l));
-    }
   serving_memory out;
-  const bool counted = engine.kv_rule == kv_memory_rule::of_rest;
-  out.report.where = "each GPU";
-  out.report.items = {weights_item(m, w, slices), vocabulary_weights(m, w)};
-  out.report.usable = p.gpu.hbm_usable;
-  if (counted) {
-    out.report.items.push_back(workspace(m, set, slices));
-    out.report.items.push_back(logits(m, set));
-  }
-  out.report.items.push_back({"reserve", engine.reserve, "CUDA context, collective library and engine"});
-  for (const memory_item& i : out.report.items) out.report.peak += i.size;
-
-  const bytes weights = out.report.items[0].size + out.report.items[1].size;
-  const bytes after_weights = p.gpu.hbm_usable - engine.reserve - weights;
-  // The cache is a share of the memory left after weights and reserve, and the workspace must fit as well. Or
-  // cache, weights and reserve together are a share of all memory, and the rest is workspace.
-  const bytes cache = counted ? std::min(after_weights * set.kv_fraction, p.gpu.hbm_usable - out.report.peak)
-                              : p.gpu.hbm_usable * set.kv_fraction - weights - engine.reserve;
-  divide_cache(out, m, w, slices);
+  const occupied taken = list_occupied(p, engine, m, w, out.report);
+  const divided_cache parts = divide(engine, w, cached_slices(m, w));
+  const double stage = fullest_stage(m, w.pp);
+  const engine_settings set = settings_of(engine, w);
+  const double fraction = set.kv_fraction;
+  out.kv_block_tokens = static_cast<int>(set.kv_block_tokens);
+  share_cache(out, engine, parts, stage);
   if (!(out.kv_per_token > bytes{})) return out;
-  const bytes block = out.kv_per_token * static_cast<double>(engine.kv_block_tokens);
+  bytes cache = cache_room(engine.kv_rule, fraction, p.gpu.hbm_usable, taken);
+  if (engine.state_pool_share > 0 && parts.states > 0) {
+    const bytes states = cache * (engine.state_pool_share / (1 + engine.state_pool_share));
+    out.max_sequences = static_cast<std::int64_t>(states / bytes::from_base(parts.states * stage));
+    cache -= states;
+  }
+  const bytes block = out.kv_per_token * static_cast<double>(out.kv_block_tokens);
   const double blocks = std::floor(cache / block);
   if (!(blocks >= 1)) {
-    out.no_cache = no_cache_left(out.report, set.kv_fraction, engine.kv_rule, block);
+    out.no_cache = no_cache_left(out.report, fraction, engine.kv_rule, block);
     return out;
   }
-  out.kv_capacity_tokens = static_cast<std::int64_t>(blocks) * engine.kv_block_tokens;
+  out.kv_capacity_tokens = static_cast<std::int64_t>(blocks) * out.kv_block_tokens;
   const bytes pool = out.kv_per_token * static_cast<double>(out.kv_capacity_tokens);
   out.report.items.push_back(
       {"kv_cache", pool,
-       fmt::format("{} tokens x {:.0f} B ({}); {:.0f} % of the {} left after weights and reserve",
-                   out.kv_capacity_tokens, out.kv_per_token.base(), name(w.kv_cache), 100 * (pool / after_weights),
-                   format_quantity(after_weights))});
+       fmt::format("{} tokens x {:.0f} B ({}); kv_fraction {:g} of {}", out.kv_capacity_tokens,
+                   out.kv_per_token.base(), name(w.kv_cache), fraction, shared_memory(engine.kv_rule)),
+       out.kv_capacity_tokens});
   out.report.peak += pool;
-  // Ranks of a replica pool their caches; micro-batches of a pipeline share them.
-  out.kv_capacity_tokens = out.kv_capacity_tokens * w.attention_dp / w.pp;
+  if (out.max_sequences > 0) {
+    const bytes states = bytes::from_base(parts.states * stage) * static_cast<double>(out.max_sequences);
+    out.report.items.push_back({"states", states, fmt::format("of {} sequences", out.max_sequences)});
+    out.report.peak += states;
+  }
+  // Ranks of a replica pool their caches, and those that share out sequences; micro-batches of a pipeline share
+  // them.
+  out.kv_capacity_tokens = out.kv_capacity_tokens * w.attention_dp * set.decode_context_parallel.read() / w.pp;
   return out;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "nvlsim/serving/cache_format.hpp"
 #include "nvlsim/serving/rank_weights.hpp"
 
 namespace nvlsim {
@@ -12,6 +13,7 @@ inference_workload prefill_workload(const inference_workload& w) {
   out.prefill_pool.reset();
   static_cast<rank_counts&>(out) = pool;
   out.engine = pool.engine;
+  out.usual = pool.usual;
   return out;
 }
 
@@ -37,7 +39,7 @@ priced_transfer kv_transfer(const serving_case& c, double tokens) {
     const double kept = l.windowed() ? std::min(tokens, static_cast<double>(l.spec.window)) : tokens;
     const bool shared = l.spec.attention == attention_kind::mla || l.spec.attention == attention_kind::compressed;
     const double share = shared ? from.tp : 1;
-    size += l.layers * (kept * l.kv_values() * bytes_per_element(w.kv_cache) / share + l.state_bytes);
+    size += l.layers * (kept * cached_bytes(l, w.kv_cache, s.inference->latents).all() / share + l.state_bytes);
   }
   const int domains = w.gpus() <= p.gpus_per_rack() ? 1 : 2;
   return price_transfer(s.collectives, p, collective::send_recv, bytes::from_base(size / from.pp),

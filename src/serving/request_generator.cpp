@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "nvlsim/serving/inference.hpp"
@@ -105,23 +106,42 @@ request_list replayed(const inference_workload& w) {
   if (w.requests > 0 && static_cast<std::size_t>(w.requests) < out.requests.size())
     out.requests.resize(static_cast<std::size_t>(w.requests));
   std::mt19937_64 g(w.seed);
+  // Turns of a conversation come with its first one.
+  const auto leader = [&](const served_request& r) -> const served_request& {
+    return out.requests[static_cast<std::size_t>(r.after)];
+  };
   if (!w.replay->timed) {
     arrival_clock clock(w.arrivals, w.seed);
-    for (served_request& r : out.requests) r.arrival_s = clock.next();
+    for (served_request& r : out.requests) r.arrival_s = r.after >= 0 ? leader(r).arrival_s : clock.next();
   }
   for (served_request& r : out.requests) {
-    if (w.tick_s > 0) r.arrival_s += w.tick_s * uniform(g);
-    r.arrival_s /= w.rate_scale;
+    if (w.tick_s > 0 && r.after < 0) r.arrival_s += w.tick_s * uniform(g);
+    r.arrival_s = r.after >= 0 ? leader(r).arrival_s : r.arrival_s / w.rate_scale;
   }
-  if (w.tick_s > 0)
-    std::stable_sort(out.requests.begin(), out.requests.end(),
-                     [](const served_request& a, const served_request& b) { return a.arrival_s < b.arrival_s; });
+  if (w.tick_s > 0) sort_by_arrival(out.requests);
   if (w.images)
     for (served_request& r : out.requests) r.input += draw(g, w.images->count) * w.images->tokens_each;
   return out;
 }
 
 }  // namespace
+
+void sort_by_arrival(std::vector<served_request>& all) {
+  std::vector<std::size_t> order(all.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return all[a].arrival_s < all[b].arrival_s; });
+  std::vector<std::int32_t> now_at(all.size());
+  std::vector<served_request> sorted;
+  sorted.reserve(all.size());
+  for (const std::size_t i : order) {
+    now_at[i] = static_cast<std::int32_t>(sorted.size());
+    sorted.push_back(all[i]);
+  }
+  for (served_request& r : sorted)
+    if (r.after >= 0) r.after = now_at[static_cast<std::size_t>(r.after)];
+  all = std::move(sorted);
+}
 
 request_lengths draw_lengths(const inference_workload& w, std::int64_t count) {
   std::mt19937_64 g(w.seed);

@@ -119,7 +119,7 @@ std::vector<engine_scope> scopes_of(const inference_profile& engine, const infer
                  w.pooled() ? engine_place::decode_pool : engine_place::engine});
   if (w.prefill_pool)
     out.push_back({w.prefill_pool->engine,
-                   merged(engine.settings, w.prefill_pool->engine),
+                   merged(merged(engine.settings, w.prefill_pool->usual), w.prefill_pool->engine),
                    {w.prefill_pool->attention_dp, false, shared},
                    engine_place::prefill_pool});
   return out;

@@ -38,7 +38,8 @@ void refuse(config::reader& r, const config::key& k, const std::string& what) {
 void refuse_formats(config::reader& r) {
   static const std::vector<config::key> members = {
       {"weights", {"quantization"}},    "attention_weights", "expert_weights",
-      {"kv_cache", {"kv_cache_dtype"}}, "speculative",       "front_end"};
+      {"kv_cache", {"kv_cache_dtype"}}, "speculative",       "front_end",
+      {"adapters", {"lora"}},           "state_cache"};
   for (const config::key& k : members) refuse(r, k, "is a member of a scenario's /workload/engine alone");
 }
 

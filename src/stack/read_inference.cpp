@@ -11,7 +11,8 @@ namespace {
 using config::absent;
 using config::reader;
 
-const std::array<std::string, 2> kv_rules = {"of_rest", "of_all"};
+const std::array<std::string, 3> kv_rules = {"of_rest", "of_all", "of_free"};
+const std::array<std::string, 2> latent_formats = {"plain", "scaled"};
 constexpr config::range<double> factor{config::positive.low, 1e3};
 
 /// "kind" and "source" belong to the whole group and are not names of entries.
@@ -101,6 +102,50 @@ engine_costs inference_profile::costs(const std::string& gpu, const std::string&
   return c;
 }
 
+namespace {
+
+/// Named entries; each says for which GPU, model type or both it is.
+std::vector<usual_settings> read_usual(reader& r) {
+  std::vector<usual_settings> out;
+  for (auto& [name, entry] : r.children("usual")) {
+    usual_settings u;
+    u.name = name;
+    if (entry.has("gpu")) u.gpu = entry.string("gpu");
+    if (entry.has("model_type")) u.model_type = entry.string("model_type");
+    if (entry.has("of_replica")) u.of_replica = entry.boolean("of_replica");
+    u.settings = read_engine(entry, engine_place::stack).settings;
+    entry.done();
+    out.push_back(std::move(u));
+  }
+  return out;
+}
+
+value written_usual(const std::vector<usual_settings>& all) {
+  value out{value::object{}};
+  for (const usual_settings& u : all) {
+    value x{value::object{}};
+    if (!u.gpu.empty()) x.set("gpu", u.gpu);
+    if (!u.model_type.empty()) x.set("model_type", u.model_type);
+    if (u.of_replica) x.set("of_replica", true);
+    for (const engine_field& f : engine_fields) write_setting(x, f, u.settings);
+    out.set(u.name, std::move(x));
+  }
+  return out;
+}
+
+template <class F, class E>
+void list_memory(F f, E& i) {
+  f("reserve", i.reserve);
+  f("group_reserve", i.group_reserve, config::non_negative, absent::kept);
+  f("graph_reserve", i.graph_reserve, config::non_negative, absent::kept);
+  f("sampling_bytes", i.sampling_bytes, config::non_negative, absent::kept);
+  f("window_pool_share", i.window_pool_share, config::non_negative, absent::kept);
+  f("state_pool_share", i.state_pool_share, config::non_negative, absent::kept);
+  f("paged_states", i.paged_states, absent::kept);
+}
+
+}  // namespace
+
 inference_profile read_inference(reader& r) {
   inference_profile i;
   read_costs(r, i, true);
@@ -127,10 +172,11 @@ inference_profile read_inference(reader& r) {
     f->done();
   }
   read_settings(r, i.settings);
-  i.reserve = r.quantity<bytes>("reserve");
+  list_memory(config::field_reader(r), i);
+  if (r.has("latents")) i.latents = static_cast<latent_format>(r.one_of("latents", latent_formats));
   if (r.has("kv_rule")) i.kv_rule = static_cast<kv_memory_rule>(r.one_of("kv_rule", kv_rules));
-  i.kv_block_tokens = r.integer("kv_block_tokens", {1, 1024}).as<int>();
   if (const auto x = r.find_number("host_copy_share", {1e-3, 1})) i.host_copy_share = *x;
+  if (r.raw("usual")) i.usual = read_usual(r);
   if (const value* c = r.raw("calibration")) i.calibration = calibration_of(*c);
   if (auto b = r.find_child("band")) {
     if (const auto x = b->find_number("tpot", config::non_negative)) i.band.tpot = *x;
@@ -179,10 +225,11 @@ value write_inference(const inference_profile& i) {
   const config::field_writer f(out);
   f("release_factor", i.release_factor);
   f("expert_release_factor", i.expert_release_factor);
-  f("reserve", i.reserve);
+  list_memory(f, i);
+  f("latents", i.latents, latent_formats);
   f("kv_rule", i.kv_rule, kv_rules);
-  f("kv_block_tokens", i.kv_block_tokens);
   f("host_copy_share", i.host_copy_share);
+  if (!i.usual.empty()) out.set("usual", written_usual(i.usual));
   out.set("band", value::object{{"tpot", i.band.tpot}, {"ttft", i.band.ttft}, {"throughput", i.band.throughput}});
   return out;
 }

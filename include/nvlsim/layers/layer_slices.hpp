@@ -62,6 +62,8 @@ struct layer_slice {
 /// experts, and the ranks of a group split each expert.
 struct rank_layout {
   int tp = 1, ep = 1, ranks = 1;
+  precision state =
+      precision::fp32;  ///< of the states of scans; Nemotron-3 and Qwen3.5 state FP32 in their configs
 };
 /// Share of the layers of a model on the fullest of `pp` stages.
 double fullest_stage(const model& m, int pp);

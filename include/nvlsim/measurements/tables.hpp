@@ -23,6 +23,10 @@ std::vector<validation_record> validate_kernels(const csv_table& t, const data_f
                                                 const progress& report);
 std::vector<validation_record> validate_inference(const csv_table& t, const data_folders& data,
                                                   const progress& report);
+std::vector<validation_record> validate_kv_capacity(const csv_table& t, const data_folders& data,
+                                                    const progress& report);
+std::vector<validation_record> validate_pairs(const csv_table& t, const data_folders& data,
+                                              const progress& report);
 std::vector<validation_record> validate_collectives(const csv_table& t, const data_folders& data,
                                                     const progress& report);
 

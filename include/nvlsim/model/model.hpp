@@ -169,8 +169,8 @@ double kv_bytes_per_token(const model& m, precision kv);
 /// Bytes of KV cache of a sequence of that many tokens. Windows limit the cache of their layers.
 double kv_bytes_per_sequence(const model& m, precision kv, std::int64_t tokens);
 
-/// Bytes of the scan state (FP32) and of the convolution state (BF16) of a layer, for a sequence of any length.
-double state_bytes(const layer_spec& l);
+/// Bytes of the scan state and of the convolution state (BF16) of a layer, for a sequence of any length.
+double state_bytes(const layer_spec& l, precision state = precision::fp32);
 /// The same for all layers.
 double state_bytes_per_sequence(const model& m);
 

@@ -1,6 +1,8 @@
 // GPU memory of a workload, with a reason for each item.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,10 +11,11 @@
 namespace nvlsim {
 
 struct memory_item {
-  std::string
-      name;  ///< "weights", "gradients", "optimizer", "activations", "kv_cache", "logits", "workspace", "reserve"
+  std::string name;    ///< "weights", "gradients", "optimizer", "activations", "kv_cache", "workspace",
+                       ///< "cuda_graphs", "reserve", "group_reserve"
   bytes size;          ///< on one GPU
   std::string reason;  ///< how it is computed: "2 B x 6.4 G parameters / TP 2"
+  std::optional<std::int64_t> tokens = {};  ///< that a KV cache holds, in layers that keep every token
 };
 
 /// Error of the memory peak of a training step, relative, over published peaks and layouts that were not used to

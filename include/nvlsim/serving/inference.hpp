@@ -34,12 +34,31 @@ enum class router_policy {
   prefix_aware   ///< the fewest tokens to compute and hold, excluding cached prefixes
 };
 
-/// Speculative decoding: a step of a sequence checks `draft_tokens` guesses of the model's prediction module
-/// beside its own token, and gives `tokens_per_step` on average.
-/// [docs/models-and-assumptions.md#speculative-decoding]
+/// What guesses the tokens that a step checks.
+enum class draft_source {
+  mtp,     ///< the model's prediction module
+  eagle3,  ///< one dense layer on hidden states of three layers, with an LM head of its own
+  model,   ///< a smaller model
+  ngram    ///< the prompt and the output so far; takes no GPU time
+};
+
+/// Speculative decoding: a step of a sequence checks `draft_tokens` guesses beside its own token, and gives
+/// `tokens_per_step` on average. [docs/models-and-assumptions.md#speculative-decoding]
 struct speculation {
   int draft_tokens = 0;
   double tokens_per_step = 1;
+  draft_source source = draft_source::mtp;
+  bool parallel = false;               ///< one pass guesses all tokens
+  std::string model_name = {};              ///< of a draft model, as in the scenario
+  std::shared_ptr<const model> draft = {};  ///< a draft model, or the layer of EAGLE-3
+
+  bool by_module() const { return draft_tokens > 0 && source == draft_source::mtp; }
+};
+
+/// LoRA adapters on the projections of attention and of dense MLPs, in 16 bits.
+struct adapter_settings {
+  std::int64_t rank = 0;
+  std::int64_t count = 0;  ///< in GPU memory; requests use them alike
 };
 /// Mean tokens per step if each draft token is accepted with probability `acceptance`, given that all before it
 /// were.
@@ -47,24 +66,30 @@ double expected_tokens_per_step(int draft_tokens, double acceptance);
 
 /// A pool of equal workers, with all that the scenario says of them.
 struct pool_layout : rank_counts {
-  engine_overrides engine;
+  engine_overrides engine = {};
+  engine_overrides usual = {};  ///< what the engine does on this GPU and with this model if nobody says otherwise
 };
 
 /// The ranks and the settings of `engine` are those of the engines that decode.
 struct inference_workload : rank_counts {
   precision weights = precision::bf16, kv_cache = precision::bf16;
+  precision state_cache = precision::fp32;                     ///< of the states of scans
   std::optional<precision> attention_weights, expert_weights;  ///< if they differ from `weights`
   engine_overrides engine;
+  engine_overrides usual;  ///< what the engine does on this GPU and with this model if nobody says otherwise
+  adapter_settings adapters;
   // load
   load_kind load = load_kind::offline;
   std::int64_t requests = 0;     ///< over all replicas
   std::int64_t concurrency = 0;  ///< over all replicas, for a closed loop
   token_lengths input, output;
-  arrival_settings arrivals;                    ///< for an open loop, or a trace without arrival times
-  std::string trace_file;                       ///< for a trace: its path as in the scenario
-  std::shared_ptr<const request_trace> replay;  ///< for a trace: its content
-  double rate_scale = 1;                        ///< for a trace: arrival rate over that of the file
-  double tick_s = 0;                            ///< for a trace: arrivals are spread over ticks of this length
+  arrival_settings arrivals;                       ///< for an open loop, or a trace without arrival times
+  std::string trace_file;                          ///< for a trace: its path as in the scenario
+  std::optional<double> trace_seconds_per_unit;    ///< for a trace: of its times, if the load says so
+  std::optional<std::int64_t> trace_block_tokens;  ///< for a trace: of its prompt blocks, if the load says so
+  std::shared_ptr<const request_trace> replay;     ///< for a trace: its content
+  double rate_scale = 1;                           ///< for a trace: arrival rate over that of the file
+  double tick_s = 0;                               ///< for a trace: arrivals are spread over ticks of this length
   std::optional<session_settings> sessions;
   std::optional<image_settings> images;
   bool front_end =
@@ -98,7 +123,10 @@ inline bool behind_server(const inference_workload& w) {
   return w.front_end && w.load != load_kind::offline && w.load != load_kind::static_batch;
 }
 
-/// The stack's settings with the workload's overrides applied.
+/// Fills in the usual settings of the engines of `w`.
+void find_usual_settings(const platform& p, const stack& s, const model& m, inference_workload& w);
+
+/// The stack's settings, the usual ones on this GPU and with this model, and the workload's overrides.
 engine_settings settings_of(const inference_profile& engine, const inference_workload& w);
 
 /// Content of one iteration of one replica.

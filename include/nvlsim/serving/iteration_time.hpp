@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
@@ -74,6 +75,14 @@ class iteration_costs {
   void walk(const iteration_content& it, Sink&& sink);
   template <class Sink>
   void add_drafts(const iteration_content& all, const iteration_content& mine, Sink&& sink);
+  template <class Sink>
+  void add_draft_model(const iteration_content& all, Sink&& sink);
+  template <class Sink>
+  void add_vision_tower(const iteration_content& it, Sink&& sink);
+  template <class Sink>
+  void add_launches(const iteration_content& it, seconds before, Sink&& sink);
+  double exchanged_width(const layer_slice& l) const;
+  time_and_energy adapters(const std::vector<rank_gemm>& gemms, double tokens) const;
   const std::vector<token_costs>& of_tokens(std::int64_t tokens, std::int64_t expert_tokens);
   token_costs layer_costs(const layer_slice& l, double tokens, double expert_tokens) const;
   void add_experts(const layer_slice& l, double tokens, double expert_tokens, std::vector<named_cost>& out) const;
@@ -85,13 +94,14 @@ class iteration_costs {
   int sends_out() const;
   seconds stage_wait(seconds layers, seconds head) const;
   time_and_energy exchange(const layer_slice& l, double tokens) const;
+  void slow_to_gather(kernel_cost& c, const attention_shape& s) const;
   time_and_energy prefill_attention(const layer_slice& l, const iteration_content& it) const;
   time_and_energy decode_attention(const layer_slice& l, const iteration_content& it) const;
   void add_scores(kernel_cost& c, const layer_spec& l, double tokens, double scored) const;
-  void add_scores_read(kernel_cost& c, const layer_spec& l, const decode_shape& s, double scored) const;
+  void add_scores_read(kernel_cost& c, double tokens, double each) const;
   static double compressed_keys(const layer_spec& l, double context);
   time_and_energy prefill_mixer(const layer_slice& l, const iteration_content& it) const;
-  decode_shape one_vector(const layer_slice& l, double batch, double keys, double elements) const;
+  decode_shape one_vector(const layer_slice& l, double keys, double elements, double size) const;
   kernel_cost one_vector_decode(const decode_shape& s, double products) const;
   time_and_energy compressed_decode(const layer_slice& l, double batch, double context) const;
   time_and_energy latent_decode(const layer_slice& l, double batch, double context) const;
@@ -106,7 +116,9 @@ class iteration_costs {
   engine_costs costs_;
   seconds sequence_host_, request_host_;
   double speed_ = 1;
-  double max_in_graph_ = 0;  ///< most decodes in an iteration that runs as a CUDA graph
+  double max_in_graph_ = 0;                 ///< most decodes in an iteration that runs as a CUDA graph
+  double context_ranks_ = 1;                ///< that share out the tokens of a sequence while it decodes
+  std::unique_ptr<iteration_costs> draft_;  ///< of a draft model
   kernel_profile kernels_;
   std::map<weight_role, gemm_route> routes_;  ///< at the engine's rates in a long run
   attention_params attention_;

@@ -11,6 +11,8 @@ struct serving_memory {
   memory_report report;
   std::int64_t kv_capacity_tokens = 0;  ///< per worker
   bytes kv_per_token;                   ///< per GPU, in layers that keep every token
+  int kv_block_tokens = 1;
+  std::int64_t max_sequences = 0;  ///< per rank, that a pool for their states holds; 0: no such pool
   sequence_cache sequence;
   std::string no_cache;  ///< why there is no KV cache; empty if there is one
 };

@@ -33,10 +33,18 @@ struct session_settings {
   std::int64_t shared_prompt = 0;  ///< tokens of a prefix common to all sessions
 };
 
+/// The encoder of images: a transformer that works on patches, before the prompt is prefilled.
+struct vision_tower {
+  double parameters = 0;
+  std::int64_t hidden = 0, layers = 0;
+  double patches_per_token = 4;  ///< patches that are merged into a token of the prompt
+};
+
 /// Images per request, which add tokens to the prompt.
 struct image_settings {
   token_lengths count;
   std::int64_t tokens_each = 0;
+  std::optional<vision_tower> tower;
 };
 
 enum class cache_write {
@@ -87,6 +95,9 @@ struct request_list {
   std::vector<std::uint64_t> prefixes;
   std::int64_t prefix_tokens = 512;
 };
+
+/// Orders requests by arrival, those of equal times as they were. `after` keeps naming the same request.
+void sort_by_arrival(std::vector<served_request>& all);
 
 /// Content of a request file.
 struct request_trace {

@@ -55,6 +55,7 @@ struct engine_members {
   Of<std::int64_t> rank_wait_iterations{}, poll_interval{}, cuda_graph_max_batch_size{}, stream_interval{};
   Of<preemption_policy> preemption{};
   Of<bool> prefix_cache{};
+  Of<std::int64_t> kv_block_tokens{}, decode_context_parallel{};
   friend bool operator==(const engine_members&, const engine_members&) = default;
 };
 
@@ -282,6 +283,16 @@ inline constexpr auto fields = std::to_array<engine_field>({
      .idle = [](const engine_settings& s, const engine_use& u) -> std::string_view {
        return s.prefix_cache && !u.prompts_shared ? "the load has no shared prefixes" : "";
      }},
+    {.name = "kv_block_tokens",
+     .aliases = {"block_size", "page_size", "tokens_per_block"},
+     .member = count{&now::kv_block_tokens, &said::kv_block_tokens, 32, {1, 1024}},
+     .meaning = "tokens of a block of the KV cache"},
+    {.name = "decode_context_parallel",
+     .aliases = {"decode_context_parallel_size", "dcp_size"},
+     .member = count{&now::decode_context_parallel, &said::decode_context_parallel, 1, {1, 1 << 20}},
+     .meaning = "ranks of `tp` that share out the tokens of a sequence where they would otherwise hold the same cache: "
+                "latent caches, or KV heads that are fewer than `tp`",
+     .refused = {.stack = of_layouts, .prefill_pool = prompts_alone}},
 });
 
 }  // namespace engine_table

@@ -14,7 +14,7 @@ struct engine_time_field {
   bool required;  ///< must be given in the common entry
   bool release;   ///< is multiplied by `release_factor`
 };
-inline constexpr std::array<engine_time_field, 11> engine_time_fields = {{
+inline constexpr std::array<engine_time_field, 12> engine_time_fields = {{
     {"step_host", &engine_costs::step_host, true, true},
     {"rank_host", &engine_costs::rank_host, false, true},
     {"sequence_host", &engine_costs::sequence_host, true, false},
@@ -22,6 +22,7 @@ inline constexpr std::array<engine_time_field, 11> engine_time_fields = {{
     {"layer_time", &engine_costs::layer_time, true, true},
     {"qk_norm_time", &engine_costs::qk_norm_time, false, true},
     {"prefill_layer_host", &engine_costs::prefill_layer_host, true, true},
+    {"eager_layer_host", &engine_costs::eager_layer_host, false, false},
     {"expert_layer_time", &engine_costs::expert_layer_time, false, true},
     {"exchange_time", &engine_costs::exchange_time, false, false},
     {"scan_layer_time", &engine_costs::scan_layer_time, false, true},
@@ -33,12 +34,11 @@ struct engine_factor_field {
   constant<double> engine_costs::*member;
   bool divides = false;  ///< scales a rate or divides a time, so 0 is not allowed
 };
-inline constexpr std::array<engine_factor_field, 12> engine_factor_fields = {{
+inline constexpr std::array<engine_factor_field, 11> engine_factor_fields = {{
     {"elementwise_vectors", &engine_costs::elementwise_vectors},
     {"launch_factor", &engine_costs::launch_factor},
     {"stream_factor", &engine_costs::stream_factor, true},
     {"decode_factor", &engine_costs::decode_factor, true},
-    {"decode_fp8_factor", &engine_costs::decode_fp8_factor, true},
     {"attention_factor", &engine_costs::attention_factor, true},
     {"reduce_latency_factor", &engine_costs::reduce_latency_factor},
     {"reduce_rate_factor", &engine_costs::reduce_rate_factor, true},

@@ -18,8 +18,15 @@ namespace nvlsim {
 
 /// What the KV cache takes its share of.
 enum class kv_memory_rule {
-  of_rest,  ///< memory left after weights and reserve
-  of_all    ///< all memory, including weights and reserve
+  of_rest,  ///< what weights, reserves and the peak of the profiling pass leave (TensorRT-LLM)
+  of_all,   ///< all memory, which weights, reserves and the peak of the profiling pass share with it (vLLM)
+  of_free   ///< what is free before weights are loaded, which weights share with it (SGLang)
+};
+
+/// How an 8-bit cache stores the latent vectors of layers with sparse or compressed attention.
+enum class latent_format {
+  plain,  ///< every element in 8 bits
+  scaled  ///< 8 bits with scales, and the rotary part in 16 bits (`fp8_ds_mla`)
 };
 
 /// Host and kernel overheads on one GPU architecture. Factors are relative to the stack's kernel profile.
@@ -32,6 +39,7 @@ struct engine_costs {
   constant<seconds> qk_norm_time;        ///< per layer with query and key norms
   constant<seconds> prefill_layer_host;  ///< per layer, in iterations without a CUDA graph: those with prompts or
                                          ///< too many decodes
+  constant<seconds> eager_layer_host;    ///< per layer of every iteration, if there are no CUDA graphs at all
   constant<seconds> expert_layer_time;   ///< per layer with experts: routing, permutation and grouped launches
   constant<seconds> exchange_time;       ///< per layer with experts, under attention data parallelism: latency of
                                          ///< dispatch and combine
@@ -41,7 +49,6 @@ struct engine_costs {
   constant<double> launch_factor = 1;          ///< multiplies launches of GEMMs and decode attention
   constant<double> stream_factor = 1;          ///< multiplies the rate at which GEMMs read weights
   constant<double> decode_factor = 1;          ///< multiplies the rate of decode attention
-  constant<double> decode_fp8_factor = 1;      ///< multiplies it again for an 8-bit cache
   constant<double> attention_factor = 1;       ///< multiplies the rate of prefill attention
   constant<double> reduce_latency_factor = 1;  ///< multiplies the latency of a fused all-reduce
   constant<double> reduce_rate_factor = 1;     ///< multiplies the bandwidth of a fused all-reduce
@@ -90,6 +97,16 @@ struct serving_calibration {
   friend bool operator==(const serving_calibration&, const serving_calibration&) = default;
 };
 
+/// What an engine does on some GPUs or with some models if nobody says otherwise.
+struct usual_settings {
+  std::string name;
+  std::string gpu;          ///< name or architecture; empty: any
+  std::string model_type;   ///< empty: any
+  bool of_replica = false;  ///< the batch limit counts all ranks of attention data parallelism
+  engine_overrides settings;
+  friend bool operator==(const usual_settings&, const usual_settings&) = default;
+};
+
 struct inference_profile : engine_costs {
   std::map<std::string, engine_costs> gpus;  ///< by GPU or architecture; others use the common costs
   std::map<std::string, constant<double>>
@@ -98,9 +115,17 @@ struct inference_profile : engine_costs {
   constant<double> expert_release_factor = 1;  ///< multiplies `expert_layer_time` in addition to `release_factor`
   front_end_costs front_end;
   engine_settings settings;
+  std::vector<usual_settings> usual;  ///< later ones go before earlier ones
   kv_memory_rule kv_rule = kv_memory_rule::of_rest;
-  constant<bytes> reserve;  ///< GPU memory that neither weights nor cache can use
-  constant<int> kv_block_tokens = 32;
+  constant<bytes> reserve;              ///< GPU memory of the process: CUDA context, kernels, libraries
+  constant<bytes> group_reserve = {};   ///< the same of collective libraries, if a replica has several ranks
+  constant<bytes> graph_reserve = {};   ///< per batch size for which a CUDA graph is captured, and layer
+  constant<double> sampling_bytes = 4;  ///< at the peak of sampling, per sequence and entry of the vocabulary
+  latent_format latents = latent_format::plain;
+  /// Pools of their own for layers that do not keep every token. Zero: one pool serves all layers.
+  constant<double> window_pool_share = 0;  ///< tokens in the pool of windowed layers, over those of the others
+  constant<double> state_pool_share = 0;   ///< memory for states of scans, over that for tokens
+  bool paged_states = false;  ///< states of scans take whole pages of the tokens' pool; a page holds at least one
   constant<double> host_copy_share = 1;  ///< of the rate between GPU and CPU that copies of KV blocks reach
   error_widths band;
   serving_calibration calibration;

@@ -25,13 +25,15 @@ struct outcome {
   request_trace trace;
   std::vector<std::string> problems;
 };
-outcome read_path(const fs::path& p) {
+outcome read_path(const fs::path& p, const request_file_options& options = {}) {
   diagnostics problems;
-  outcome out{read_request_file(p, "t", problems), {}};
+  outcome out{read_request_file(p, "t", options, problems), {}};
   for (const problem& x : problems.sorted()) out.problems.push_back(x.text());
   return out;
 }
-outcome read_text(const std::string& text) { return read_path(text_file(text).path()); }
+outcome read_text(const std::string& text, const request_file_options& options = {}) {
+  return read_path(text_file(text).path(), options);
+}
 
 TEST_CASE("Request files of Azure are known by their header") {
   const outcome r = read_text(
@@ -82,6 +84,93 @@ TEST_CASE("Request files of Vidur have lengths and no times, generic ones both")
         std::string("{\"input_tokens\": 600, \"output_tokens\": 4, \"prefix_blocks\": [7, 8]") + time + "}\n");
     CHECK(named.trace.list.prefixes == std::vector<std::uint64_t>{7, 8});
   }
+}
+
+TEST_CASE("Request files of Azure 2024 name the zone of their times") {
+  const outcome r = read_text(
+      "TIMESTAMP,ContextTokens,GeneratedTokens\n2024-05-10 00:00:00.500000+00:00,914,96\n"
+      "2024-05-10 01:00:01+01:00,521,89\n");
+  CHECK(r.problems.empty());
+  CHECK(r.trace.format == "Azure 2024");
+  CHECK(r.trace.list.requests.at(1).arrival_s == Approx(0.5));
+  CHECK(read_text("TIMESTAMP,ContextTokens,GeneratedTokens\n2024-05-10 00:00:00+99:00,1,1\n").problems.size() ==
+        1);
+  CHECK(read_text("TIMESTAMP,ContextTokens,GeneratedTokens\n2024-05-10 00:00:00,1,1\n", {1e-3, {}})
+            .problems.size() == 1);
+}
+
+TEST_CASE("Request files of Qwen Bailian have seconds and short blocks") {
+  const std::string two =
+      "{\"chat_id\":0,\"parent_chat_id\":-1,\"timestamp\":0.25,\"input_length\":40,\"output_length\":5,"
+      "\"type\":\"text\",\"turn\":1,\"hash_ids\":[0,1,2]}\n"
+      "{\"chat_id\":1,\"parent_chat_id\":0,\"timestamp\":1.75,\"input_length\":32,\"output_length\":6,"
+      "\"type\":\"text\",\"turn\":2,\"hash_ids\":[0,3]}\n";
+  const outcome r = read_text(two);
+  CHECK(r.problems.empty());
+  CHECK(r.trace.format == "Qwen Bailian");
+  CHECK(r.trace.list.prefix_tokens == 16);
+  CHECK(r.trace.list.requests.at(1).arrival_s == 1.5);
+  CHECK(read_text(two, {1e-3, {}}).trace.list.requests.at(1).arrival_s == Approx(1.5e-3));
+  const outcome other = read_text(two, {{}, 512});
+  REQUIRE(other.problems.size() == 2);
+  CHECK(other.problems.at(0).find("line 1: hash_ids: 40 tokens have 1 blocks of 512 tokens, but the line has 3") !=
+        std::string::npos);
+}
+
+TEST_CASE("Request files that contradict their format are refused with the line") {
+  // Seconds and blocks of 16 in members of Mooncake.
+  const outcome seconds = read_text(
+      "{\"timestamp\": 0, \"input_length\": 600, \"output_length\": 1, \"hash_ids\": [1, 2]}\n"
+      "{\"timestamp\": 0.136, \"input_length\": 600, \"output_length\": 1, \"hash_ids\": [1, 2]}\n");
+  REQUIRE(seconds.problems.size() == 1);
+  CHECK(seconds.problems.at(0).find("line 2: timestamp: 0.136") != std::string::npos);
+  CHECK(read_text("{\"timestamp\": 0.136, \"input_length\": 9, \"output_length\": 1}\n", {1.0, {}})
+            .problems.empty());
+  for (const char* blocks : {"[1, 2, 3]", "[1]"})
+    CHECK(
+        read_text(std::string("{\"timestamp\": 0, \"input_length\": 1024, \"output_length\": 1, \"hash_ids\": ") +
+                  blocks + "}\n")
+            .problems.size() == 1);
+  CHECK(read_text("num_prefill_tokens,num_decode_tokens,num_total_tokens\n10,5,15\n10,5,16\n").problems.size() ==
+        1);
+  const outcome burst = read_text(
+      "Timestamp,Session ID,Elapsed time,Model,Request tokens,Response tokens,Total tokens,Log Type\n"
+      "5,,,ChatGPT,472,18,490,API log\n45,,,ChatGPT,1087,230,1318,API log\n");
+  REQUIRE(burst.problems.size() == 1);
+  CHECK(burst.problems.at(0).find("line 3: Total tokens: 1318 is not the sum of 1087 and 230") !=
+        std::string::npos);
+}
+
+TEST_CASE("Request files of ServeGen have seconds") {
+  const outcome r = read_text("request_id,timestamp,input_tokens,output_tokens\n0,0.5,100,20\n1,2.5,50,10\n");
+  CHECK(r.problems.empty());
+  CHECK(r.trace.format == "ServeGen");
+  CHECK(r.trace.list.requests.at(1).arrival_s == 2);
+}
+
+TEST_CASE("Turns of AIPerf sessions follow each other and send what was said before") {
+  const outcome r = read_text(
+      "{\"session_id\": \"a\", \"timestamp\": 1000, \"input_length\": 300, \"output_length\": 40}\n"
+      "{\"session_id\": \"b\", \"timestamp\": 0, \"input_length\": 200, \"output_length\": 10}\n"
+      "{\"session_id\": \"a\", \"delay\": 2500, \"input_length\": 150, \"output_length\": 20}\n");
+  CHECK(r.problems.empty());
+  CHECK(r.trace.timed);
+  const auto& all = r.trace.list.requests;
+  REQUIRE(all.size() == 3);
+  CHECK(all[0].input == 200);
+  CHECK(all[1].arrival_s == 1);
+  CHECK(all[2].after == 1);
+  CHECK(all[2].wait_s == 2.5);
+  CHECK(all[2].input == 300 + 40 + 150);
+  // The second turn begins with the blocks of the first; the other session shares none.
+  CHECK(r.trace.list.prefix_tokens == 64);
+  CHECK(all[1].first_prefix == all[2].first_prefix);
+  CHECK(all[2].prefixes == (300 + 40 + 150 + 20) / 64);
+  CHECK(r.trace.list.prefixes[all[0].first_prefix] != r.trace.list.prefixes[all[1].first_prefix]);
+  const outcome untimed =
+      read_text("{\"session_id\": \"a\", \"input_length\": 3, \"output_length\": 4, \"hash_ids\": [5]}\n");
+  CHECK(untimed.problems.empty());
+  CHECK_FALSE(untimed.trace.timed);
 }
 
 TEST_CASE("Request files are read as CSV") {

@@ -13,10 +13,13 @@ using test::small_model;
 using test::small_stack;
 using test::small_workload;
 
-double kv_bytes(const model& m, int tp) {
+double kv_bytes(const model& m, int tp, precision cache = precision::fp8, latent_format latents = {}) {
   inference_workload w = small_workload();
   w.tp = tp;
-  return plan_serving_memory(small_machine(), small_stack(), m, w).kv_per_token.base();
+  w.kv_cache = cache;
+  stack s = small_stack();
+  s.inference->latents = latents;
+  return plan_serving_memory(small_machine(), s, m, w).kv_per_token.base();
 }
 
 TEST_CASE("A token's cache is keys and values of the KV heads of a rank") {
@@ -39,6 +42,90 @@ TEST_CASE("A token's latent cache is one vector, whole on every rank") {
   }
   CHECK(kv_bytes(m, 1) == 16 * 576);
   CHECK(kv_bytes(m, 4) == 16 * 576);
+}
+
+TEST_CASE("A latent cache with an indexer is stored as the engine's kernels have it") {
+  model m = small_model();
+  m.layers.resize(1);
+  layer_spec& l = m.layers.front();
+  l.attention = attention_kind::mla;
+  l.mla = {.q_lora_rank = 1536, .kv_lora_rank = 512, .qk_nope_dim = 128, .qk_rope_dim = 64, .v_head_dim = 128};
+  l.sparse_keys = 2048;
+  l.index_heads = 64;
+  l.index_dim = 128;
+  // 43.67 GiB of 975,424 tokens, as SGLang printed for 61 layers of DeepSeek-V3.2: 48,068 B.
+  CHECK(61 * kv_bytes(m, 1, precision::fp8, latent_format::scaled) == 48068);
+  CHECK(61 * kv_bytes(m, 1, precision::bf16, latent_format::scaled) == 78324);
+  // 23.46 GB of 543,219 tokens, as TensorRT-LLM printed.
+  CHECK(61 * kv_bytes(m, 1, precision::fp8) == Approx(23.46e9 / 543219).epsilon(1e-3));
+}
+
+TEST_CASE("Compressed attention keeps a vector for some tokens, in the engine's format") {
+  model m = small_model();
+  m.layers.resize(1);
+  layer_spec& l = m.layers.front();
+  l.attention = attention_kind::compressed;
+  l.head_dim = 512;
+  l.window = 128;
+  l.compressed = {.q_lora_rank = 1024, .o_lora_rank = 1024, .o_groups = 4, .ratio = 4};
+  l.sparse_keys = 512;
+  l.index_heads = 64;
+  l.index_dim = 128;
+  CHECK(kv_bytes(m, 1, precision::fp8, latent_format::scaled) == (584.0 + 132) / 4);
+  CHECK(kv_bytes(m, 1, precision::bf16) == (1024.0 + 132) / 4);
+  stack s = small_stack();
+  s.inference->latents = latent_format::scaled;
+  const serving_memory found = plan_serving_memory(small_machine(), s, m, small_workload());
+  CHECK(found.sequence.windowed.at(128) == Approx(584.0 / ((584.0 + 132) / 4)));
+}
+
+/// Half of the layers recurrent.
+model hybrid_model() {
+  model m = small_model();
+  for (std::size_t i = 0; i < m.layers.size(); i += 2) {
+    layer_spec& l = m.layers[i];
+    l.attention = attention_kind::linear;
+    l.heads = l.kv_heads = 0;
+    l.scan = {.heads = 32, .head_dim = 128, .state = 128, .key_heads = 16, .conv_kernel = 1};
+  }
+  return m;
+}
+
+TEST_CASE("States of scans share the tokens' pool, take its pages, or have a pool of their own") {
+  const model m = hybrid_model();
+  stack s = small_stack();
+  inference_workload w = small_workload();
+  const double state = 32 * 128 * 128 * 4, token = 2 * 4 * 128;  // of one layer
+  const serving_memory shared = plan_serving_memory(small_machine(), s, m, w);
+  CHECK(shared.kv_per_token.base() == 8 * token);
+  CHECK(shared.sequence.states == Approx(state / token));
+  w.state_cache = precision::bf16;
+  CHECK(plan_serving_memory(small_machine(), s, m, w).sequence.states == Approx(state / 2 / token));
+  w.state_cache = precision::fp32;
+
+  s.inference->paged_states = true;  // of whole blocks of 16 tokens
+  const serving_memory paged = plan_serving_memory(small_machine(), s, m, w);
+  CHECK(paged.kv_block_tokens == 16 * std::ceil(state / token / 16));
+  CHECK(paged.sequence.states == paged.kv_block_tokens);
+
+  s.inference->paged_states = false;
+  s.inference->state_pool_share = 1;
+  const serving_memory pools = plan_serving_memory(small_machine(), s, m, w);
+  CHECK(pools.sequence.states == 0);
+  CHECK(pools.kv_capacity_tokens == Approx(shared.kv_capacity_tokens / 2).epsilon(1e-3));
+  CHECK(static_cast<double>(pools.max_sequences) * 8 * state ==
+        Approx(static_cast<double>(pools.kv_capacity_tokens) * 8 * token).epsilon(2e-3));
+  CHECK(pools.report.fits());
+}
+
+TEST_CASE("Layers with windows may have a pool of their own") {
+  model m = small_model();
+  for (std::size_t i = 0; i < m.layers.size(); i += 2) m.layers[i].window = 128;
+  stack s = small_stack();
+  s.inference->window_pool_share = 0.5;
+  const serving_memory pools = plan_serving_memory(small_machine(), s, m, small_workload());
+  CHECK(pools.kv_per_token.base() == (8 + 0.5 * 8) * 2 * 4 * 128);
+  CHECK(pools.sequence.windowed.empty());
 }
 
 TEST_CASE("Layers that look back over a window keep no cache a token") {

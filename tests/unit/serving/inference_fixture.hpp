@@ -76,7 +76,7 @@ inline stack small_stack() {
   e.elementwise_vectors = 10;
   e.reserve = 2.0_GB;
   e.settings.kv_fraction = 0.9;
-  e.kv_block_tokens = 16;
+  e.settings.kv_block_tokens = 16;
   s.inference = e;
   return s;
 }

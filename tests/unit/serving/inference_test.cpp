@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <memory>
 #include <set>
 
+#include "nvlsim/serving/memory.hpp"
+#include "nvlsim/serving/rank_weights.hpp"
 #include "unit/serving/inference_fixture.hpp"
 
 namespace nvlsim {
@@ -190,13 +193,76 @@ TEST_CASE("Inference memory lists every byte and gives the cache its share") {
   CHECK(find(r.memory, "weights")->size.base() == Approx(weights));
   CHECK(find(r.memory, "vocabulary_weights")->size.base() == Approx(vocabulary));
   CHECK(find(r.memory, "reserve")->size == 2.0_GB);
-  CHECK(find(r.memory, "logits")->size.base() == Approx(4.0 * 64 * 32000));
-  CHECK(find(r.memory, "workspace")->size.base() == Approx(2.0 * 1024 * (2 * 4096 + 3 * 11264)));
+  const double workspace = 2.0 * 1024 * (2 * 4096 + 3 * 11264);
+  CHECK(find(r.memory, "workspace")->size.base() == Approx(workspace));
 
   const double per_token = kv_bytes_per_token(small_model(), precision::fp8);
-  const double expected = 0.9 * (40e9 - 2e9 - weights - vocabulary) / per_token;
+  const double expected = 0.9 * (40e9 - 2e9 - weights - vocabulary - workspace) / per_token;
   CHECK(r.kv_capacity_tokens == static_cast<std::int64_t>(expected / 16) * 16);
   CHECK(find(r.memory, "kv_cache")->size.base() == Approx(static_cast<double>(r.kv_capacity_tokens) * per_token));
+  CHECK(find(r.memory, "kv_cache")->tokens == r.kv_capacity_tokens);
+}
+
+/// Bytes that a cache gets by a rule, to a block.
+double cache_by(kv_memory_rule rule, const stack& engine, const inference_workload& w) {
+  stack s = engine;
+  s.inference->kv_rule = rule;
+  const memory_report r = plan_serving_memory(small_machine(), s, small_model(), w).report;
+  return find(r, "kv_cache")->size.base();
+}
+
+TEST_CASE("Each engine gives its cache a share of what its flag means") {
+  stack s = small_stack();
+  s.inference->graph_reserve = bytes::from_base(1e6);
+  s.inference->group_reserve = 1.0_GB;
+  inference_workload w = small_workload();
+  w.tp = 4;
+  w.engine.kv_fraction = 0.5;
+  const memory_report r = plan_serving_memory(small_machine(), s, small_model(), w).report;
+  const auto item = [&](const char* name) { return find(r, name)->size.base(); };
+  const double weights = item("weights") + item("vocabulary_weights"), reserves = 3e9, usable = 40e9;
+  CHECK(item("reserve") + item("group_reserve") == Approx(reserves));
+  CHECK(item("cuda_graphs") == Approx(1e6 * (3 + 8) * 16));  // 1, 2, 4 and each eighth to 64, in 16 layers
+  const double block = 16 * 2 * 128 * 16;                    // tokens, K and V of one head, layers
+  const auto near = [&](double x) { return Approx(x).margin(block); };
+  CHECK(cache_by(kv_memory_rule::of_rest, s, w) ==
+        near(0.5 * (usable - weights - reserves - item("workspace") - item("cuda_graphs"))));
+  CHECK(cache_by(kv_memory_rule::of_all, s, w) == near(0.5 * usable - weights - reserves - item("workspace")));
+  CHECK(cache_by(kv_memory_rule::of_free, s, w) == near(0.5 * (usable - reserves) - weights));
+  w.engine.cuda_graph_max_batch_size = 0;
+  CHECK(cache_by(kv_memory_rule::of_rest, s, w) == near(0.5 * (usable - weights - reserves - item("workspace"))));
+  // However large the share: never more than there is.
+  w.engine.kv_fraction = 1;
+  for (const kv_memory_rule rule : {kv_memory_rule::of_rest, kv_memory_rule::of_all, kv_memory_rule::of_free}) {
+    s.inference->kv_rule = rule;
+    CHECK(plan_serving_memory(small_machine(), s, small_model(), w).report.fits());
+  }
+}
+
+TEST_CASE("The peak of the profiling pass grows with the token budget, experts and the vocabulary") {
+  const auto workspace = [](const model& m, const inference_workload& w) {
+    stack s = small_stack();
+    s.inference->sampling_bytes = 27;
+    return find(plan_serving_memory(small_machine(), s, m, w).report, "workspace")->size.base();
+  };
+  inference_workload w = small_workload();
+  model m = small_model();
+  CHECK(workspace(m, w) == Approx(2.0 * 1024 * (2 * 4096 + 3 * 11264)));
+  w.engine.max_batch_size = 512;
+  CHECK(workspace(m, w) == Approx(27.0 * 512 * 32000));
+  m.vocab = 64000;
+  CHECK(workspace(m, w) == Approx(27.0 * 512 * 64000));
+  w.engine.max_num_tokens = 128;  // and then at most 128 sequences
+  CHECK(workspace(m, w) == Approx(27.0 * 128 * 64000));
+  w.engine.max_num_tokens = 65536;
+  for (layer_spec& l : m.layers) {
+    l.ffn_hidden = 0;
+    l.moe = {.experts = 32, .top_k = 4, .expert_ffn = 1024};
+  }
+  const double few = workspace(m, w);
+  CHECK(few == Approx(2.0 * (2 * 4096 * 65536.0 + (65536 * 4.0 + 128 * 32) * (4096 + 1024) + 4096 * 65536.0)));
+  for (layer_spec& l : m.layers) l.moe.top_k = 8;
+  CHECK(workspace(m, w) > 1.5 * few);
 }
 
 TEST_CASE("Inference memory shards over ranks but for KV heads that are too few") {
@@ -215,12 +281,77 @@ TEST_CASE("Inference memory shards over ranks but for KV heads that are too few"
         Approx(find(one.memory, "vocabulary_weights")->size.base() / 8));
 }
 
-TEST_CASE("Inference memory leaves room for a workspace larger than the cache's remainder") {
+TEST_CASE("What an engine does by default depends on the GPU and the model, and a scenario overrides it") {
+  stack s = small_stack();
+  usual_settings on_gpu{.name = "here", .gpu = "small", .settings = {}};
+  on_gpu.settings.max_num_tokens = 2048;
+  on_gpu.settings.max_batch_size = 256;
+  usual_settings of_model{.name = "this", .model_type = "special", .of_replica = true, .settings = {}};
+  of_model.settings.max_batch_size = 128;
+  s.inference->usual = {on_gpu, of_model};
+  inference_workload w = small_workload();
+  w.engine = {};
+  model m = small_model();
+  const auto found = [&] {
+    find_usual_settings(small_machine(), s, m, w);
+    return settings_of(*s.inference, w);
+  };
+  CHECK(found().max_num_tokens == 2048);
+  CHECK(found().max_batch_size == 256);
+  m.model_type = "special";
+  CHECK(found().max_batch_size == 128);
+  w.attention_dp = 4;  // the limit counts the sequences of all ranks
+  CHECK(found().max_batch_size == 32);
+  w.engine.max_batch_size = 77;
+  CHECK(found().max_batch_size == 77);
+  s.inference->usual.front().gpu = "other";
+  CHECK(found().max_num_tokens == s.inference->settings.max_num_tokens);
+}
+
+TEST_CASE("Context parallelism of decodes needs ranks that hold the same cache") {
+  inference_workload w = small_workload();
+  w.tp = 8;  // four KV heads: each is held twice
+  w.engine.decode_context_parallel = 2;
+  const inference_workload one = [&] {
+    inference_workload x = w;
+    x.engine.decode_context_parallel = 1;
+    return x;
+  }();
+  const auto capacity = [](const inference_workload& x) {
+    return plan_serving_memory(small_machine(), small_stack(), small_model(), x).kv_capacity_tokens;
+  };
+  CHECK(capacity(w) == 2 * capacity(one));
+  CHECK(serving_problems(small_machine(), small_stack(), small_model(), w).empty());
+  w.engine.decode_context_parallel = 4;
+  CHECK(serving_problems(small_machine(), small_stack(), small_model(), w).size() == 1);
+}
+
+TEST_CASE("Drafts, adapters and vision towers take memory from the cache") {
+  const auto memory = [](const inference_workload& w) {
+    return plan_serving_memory(small_machine(), small_stack(), small_model(), w);
+  };
+  inference_workload w = small_workload();
+  const std::int64_t alone = memory(w).kv_capacity_tokens;
+  w.adapters = {16, 100};
+  // Q, K, V and output, up (two columns) and down of 16 layers.
+  const double each = 16.0 * 16 * ((5120 + 4096) + (4096 + 4096) + (22528 + 4096) + (4096 + 11264));
+  CHECK(find(memory(w).report, "adapters")->size.base() == Approx(2 * 100 * each));
+  CHECK(memory(w).kv_capacity_tokens < alone);
+  w.adapters = {};
+  w.images = image_settings{{1}, 256, vision_tower{6e8, 1152, 27, 4}};
+  CHECK(find(memory(w).report, "vision_tower")->size.base() == Approx(1.2e9));
+  w.images.reset();
+  w.drafts = {.draft_tokens = 2, .tokens_per_step = 1.5, .source = draft_source::eagle3};
+  w.drafts.draft = std::make_shared<const model>(eagle_layer(small_model()));
+  CHECK(find(memory(w).report, "draft_weights"));
+  CHECK(memory(w).kv_per_token.base() == 16 * 2 * 4 * 128 + 2 * 8 * 128);
+}
+
+TEST_CASE("Inference memory leaves room for the workspace of a large token budget") {
   inference_workload w = small_workload();
   w.engine.max_num_tokens = 100000;
   const serving_run r = plan_small(w);
   CHECK(r.memory.fits());
-  CHECK(r.memory.peak.base() == Approx(r.memory.usable.base()).epsilon(1e-4));
   CHECK(r.kv_capacity_tokens < plan_small(small_workload()).kv_capacity_tokens);
 }
 
@@ -281,9 +412,10 @@ TEST_CASE("Inference plan refuses what does not fit in memory") {
     CHECK_FALSE(told(serve(p, software, small_model(), little), "kv_fraction"));
   }
 
-  const double fixed =
-      (heavy.memory.peak - find(heavy.memory, "workspace")->size - find(heavy.memory, "logits")->size).base();
-  p.gpu.hbm_usable = bytes::from_base(fixed + 300 * kv_bytes_per_token(small_model(), precision::fp8) / 0.9);
+  const double fixed = (heavy.memory.peak - find(heavy.memory, "workspace")->size).base();
+  constexpr double sampling = 4.0 * 16 * 32000;  // of 16 sequences, more than 16 tokens of a layer
+  p.gpu.hbm_usable =
+      bytes::from_base(fixed + sampling + 300 * kv_bytes_per_token(small_model(), precision::fp8) / 0.9);
   inference_workload w = small_workload();
   w.engine.max_num_tokens = 16;
   w.input = {300, 0};

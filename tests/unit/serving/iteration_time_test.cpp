@@ -2,9 +2,11 @@
 
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <memory>
 #include <tuple>
 
 #include "nvlsim/collectives/collectives.hpp"
+#include "nvlsim/serving/rank_weights.hpp"
 #include "nvlsim/serving/routes.hpp"
 #include "unit/serving/inference_fixture.hpp"
 
@@ -134,21 +136,116 @@ TEST_CASE("Iteration time has the norms of queries and keys in layers that have 
   CHECK_FALSE(find(x.price(decode_only), "norm all-reduce"));
 }
 
-TEST_CASE("Iteration time reads a cache at the engine's rate, and one of 8 bits at its own share of it") {
+TEST_CASE("Iteration time reads a cache at the engine's rate, and one of 8 bits in about half the time") {
   // Keys enough that launches do not count: what is left of a part goes as one over the rate.
   constexpr iteration long_contexts{.decodes = 64, .context = 64 * 100000};
   setup x;
-  const auto slower = [&](precision cache, constant<double> engine_costs::*factor) {
+  const auto read = [&](precision cache) {
     x.w.kv_cache = cache;
-    x.s.inference->decode_factor = x.s.inference->decode_fp8_factor = 1;
-    const double before = time_of(x.price(long_contexts), "decode attn");
-    (*x.s.inference).*factor = 0.5;
-    return time_of(x.price(long_contexts), "decode attn") / before;
+    return time_of(x.price(long_contexts), "decode attn");
   };
-  CHECK(slower(precision::bf16, &engine_costs::decode_factor) == Approx(2).epsilon(0.01));
-  CHECK(slower(precision::fp8, &engine_costs::decode_factor) == Approx(2).epsilon(0.01));
-  CHECK(slower(precision::fp8, &engine_costs::decode_fp8_factor) == Approx(2).epsilon(0.01));
-  CHECK(slower(precision::bf16, &engine_costs::decode_fp8_factor) == 1);
+  const double half = read(precision::fp8), whole = read(precision::bf16);
+  CHECK(half / whole == Approx(0.5).epsilon(0.02));
+  x.s.inference->decode_factor = 0.5;
+  CHECK(read(precision::fp8) / half == Approx(2).epsilon(0.01));
+  CHECK(read(precision::bf16) / whole == Approx(2).epsilon(0.01));
+}
+
+TEST_CASE("Eager mode launches every layer of every iteration, compiled engines only those outside of graphs") {
+  setup x;
+  x.s.inference->eager_layer_host = 1000.0_us;
+  const double graphed = x.price(decode_only).duration.base();
+  CHECK_FALSE(find(x.price(decode_only), "decode launch"));
+  x.w.engine.cuda_graph_max_batch_size = 0;
+  const operation_template eager = x.price(decode_only);
+  CHECK(time_of(eager, "decode launch") > 0);
+  CHECK(eager.duration.base() == Approx(16e-3).epsilon(0.05));  // 16 layers, and some of the kernels' time
+  CHECK(eager.duration.base() > graphed);
+  // However long the context is, the host stays what limits.
+  iteration longer = decode_only;
+  longer.context *= 2;
+  CHECK(x.price(longer).duration.base() < 1.02 * eager.duration.base());
+}
+
+TEST_CASE("Context parallelism divides what a rank reads, and exchanges queries and outputs") {
+  setup x;
+  for (layer_spec& l : x.m.layers) {
+    l.attention = attention_kind::mla;
+    l.mla = {.q_lora_rank = 1536, .kv_lora_rank = 512, .qk_nope_dim = 128, .qk_rope_dim = 64, .v_head_dim = 128};
+  }
+  x.w.tp = 4;
+  constexpr iteration long_contexts{.decodes = 4, .context = 4 * 200000};
+  const operation_template whole = x.price(long_contexts);
+  x.w.engine.decode_context_parallel = 4;
+  const operation_template shared = x.price(long_contexts);
+  CHECK(time_of(shared, "decode attn") < 0.5 * time_of(whole, "decode attn"));
+  CHECK(find(shared, "context exchange"));
+  CHECK_FALSE(find(whole, "context exchange"));
+  CHECK(shared.duration < whole.duration);
+}
+
+TEST_CASE("Drafts of a layer or a model cost its passes, those of n-grams only the check") {
+  setup x;
+  const double plain = x.price(decode_only).duration.base();
+  x.w.drafts = {.draft_tokens = 3, .tokens_per_step = 2.5, .source = draft_source::ngram};
+  const operation_template ngram = x.price(decode_only);
+  CHECK_FALSE(find(ngram, "draft"));
+  CHECK(ngram.duration.base() > plain);  // four tokens a sequence instead of one
+  x.w.drafts.source = draft_source::eagle3;
+  x.w.drafts.draft = std::make_shared<const model>(eagle_layer(x.m));
+  const double eagle = x.price(decode_only).duration.base();
+  CHECK(eagle > ngram.duration.base());
+  x.w.drafts.parallel = true;
+  const double parallel = x.price(decode_only).duration.base();
+  CHECK(parallel < eagle);
+  CHECK(parallel > ngram.duration.base());
+  x.w.drafts.parallel = false;
+  x.w.drafts.source = draft_source::model;
+  x.w.drafts.draft = std::make_shared<const model>(x.m);  // as large as what it drafts for
+  CHECK(x.price(decode_only).duration.base() > ngram.duration.base() + 2.5 * (plain - 0.2e-3));
+}
+
+TEST_CASE("Adapters cost launches and bytes beside each projection, more of them more") {
+  setup x;
+  const double none = x.price(decode_only).duration.base();
+  const auto with = [&](std::int64_t rank, std::int64_t count) {
+    x.w.adapters = {rank, count};
+    return x.price(decode_only).duration.base();
+  };
+  const double one = with(16, 1), many = with(16, 64), wide = with(64, 64);
+  CHECK(one > none);
+  CHECK(many > one);
+  CHECK(wide > many);
+  CHECK(time_of(x.price(decode_only), "adapters") > 0);
+}
+
+TEST_CASE("A vision tower works once for each prompt's images") {
+  setup x;
+  constexpr iteration prompt{.prompt_tokens = 600, .prompt_pairs = 180000, .prompts = 1, .finished_prompts = 1};
+  x.w.images = image_settings{{2}, 256, std::nullopt};
+  const double without = x.price(prompt).duration.base();
+  x.w.images->tower = vision_tower{6e8, 1152, 27, 4};
+  const double with = x.price(prompt).duration.base();
+  // 2 FLOPs a parameter and patch at the 16-bit rate or below.
+  const double flops = 2 * 6e8 * 2 * 256 * 4;
+  CHECK(with - without > flops / 1000e12);
+  CHECK(with - without < 10 * flops / 1000e12);
+  CHECK(x.price(decode_only).duration.base() == Approx(x.price(decode_only).duration.base()));
+  CHECK_FALSE(find(x.price(decode_only), "vision tower"));
+}
+
+TEST_CASE("Prompts in sparse attention take the absorbed products of the keys that are selected") {
+  setup x;
+  constexpr iteration prompt{.prompt_tokens = 8192, .prompt_pairs = 8192.0 * 4096, .prompts = 1};
+  for (layer_spec& l : x.m.layers) {
+    l.attention = attention_kind::mla;
+    l.mla = {.q_lora_rank = 1536, .kv_lora_rank = 512, .qk_nope_dim = 128, .qk_rope_dim = 64, .v_head_dim = 128};
+  }
+  const double dense = time_of(x.price(prompt), "prefill attn");
+  for (layer_spec& l : x.m.layers) l.sparse_keys = 2048;
+  const double sparse = time_of(x.price(prompt), "prefill attn");
+  // Half of the pairs (2,048 keys instead of 4,096 on average), but 1,088 products a pair instead of 320.
+  CHECK(sparse / dense == Approx(0.5 * 1088 / 320).epsilon(0.1));
 }
 
 TEST_CASE(

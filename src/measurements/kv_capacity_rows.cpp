@@ -1,0 +1,172 @@
+// Reads rows of kv-capacity.csv: KV caches as engines print them when they start.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "measurements/inference_catalogue.hpp"
+#include "nvlsim/measurements/input_cache.hpp"
+#include "nvlsim/measurements/tables.hpp"
+#include "nvlsim/serving/limits.hpp"
+#include "nvlsim/serving/memory.hpp"
+
+namespace nvlsim {
+namespace {
+
+/// Names in the table of models that ship by another name and have the same shape.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 4> same_shapes = {{
+    {"deepseek-v3.2-exp", "deepseek-v3.2"},
+    {"kimi-k2-thinking", "kimi-k2"},
+    {"kimi-k2-instruct", "kimi-k2"},
+    {"deepseek-v3.1-terminus", "deepseek-v3.1"},
+}};
+
+const model& model_of(const std::string& name, input_cache& inputs) {
+  for (const auto& [from, to] : same_shapes)
+    if (name == from) return inputs.model_named(std::string(to));
+  return inputs.model_named(name);
+}
+
+/// The number after `word` in free text.
+std::optional<std::int64_t> number_after(std::string_view text, std::string_view word) {
+  const std::size_t at = text.find(word);
+  if (at == std::string_view::npos) return std::nullopt;
+  text.remove_prefix(at + word.size());
+  text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
+  std::int64_t n = 0;
+  if (std::from_chars(text.data(), text.data() + text.size(), n).ec != std::errc()) return std::nullopt;
+  return n;
+}
+
+/// Why a row cannot be simulated as it is; empty if it can.
+std::string left_out(const csv_row& row) {
+  if (row["suspect"].starts_with("exclude:")) return row["suspect"];
+  if (row["system"].empty()) return "the GPU is not stated";
+  if (row["model"].find('(') != std::string::npos) return "the model is not certain: " + row["model"];
+  if (row["kv_tokens_scope"].find("maximum model length") != std::string::npos)
+    return "the figure is the longest request, not the size of the cache";
+  if (row["kv_tokens"].empty() && row["kv_GiB"].empty()) return "nothing to compare";
+  return {};
+}
+
+/// What a checkpoint of the model has where the row does not say.
+std::string usual_weights(const std::string& stated, const std::string& name) {
+  if (!stated.empty()) return stated.substr(0, stated.find(' '));
+  if (name.starts_with("gpt-oss")) return "mxfp4";
+  return name.starts_with("deepseek") ? "fp8" : "bf16";
+}
+
+void set_formats(const csv_row& row, const model& m, inference_workload& w) {
+  const std::string& name = row["model"];
+  const bool latent = m.layers.front().attention == attention_kind::mla;
+  const std::string cell = usual_weights(row["weight_precision"], name);
+  const weight_formats f = formats_of(cell, name, has_routed_experts(m), latent);
+  w.weights = f.dense;
+  w.attention_weights = f.attention;
+  w.expert_weights = f.expert;
+  const bool compressed = m.layers.front().attention == attention_kind::compressed;
+  if (compressed && row["weight_precision"].empty()) w.expert_weights = precision::mxfp4;
+  // Engines store 16 bits unless told, but for sparse and compressed attention, and NVIDIA's 4-bit checkpoints.
+  const bool sparse = latent && m.layers.front().sparse_keys > 0;
+  const bool eight = row["kv_dtype"].starts_with("fp8") || (row["kv_dtype"].empty() && (compressed || sparse)) ||
+                     (row["kv_dtype"].empty() && row["engine"] == "TRT-LLM" && cell == "fp4");
+  w.kv_cache = eight ? precision::fp8 : precision::bf16;
+}
+
+void set_layout(const csv_row& row, inference_workload& w, bool routed) {
+  const auto whole = [&](const char* column) {
+    const std::int64_t n = row.integer(column).value_or(1);
+    if (n < 1 || n > 1'000'000) throw cell_error(fmt::format("{} is {}", column, n));
+    return static_cast<int>(n);
+  };
+  const int tp = row.blank("tp") ? whole("gpus") : whole("tp");
+  const int dp = whole("dp");
+  w.tp = dp > 1 ? 1 : tp;
+  w.attention_dp = dp;
+  w.ep = routed ? std::clamp(whole("ep"), 1, std::max(tp, dp)) : 1;
+  w.pp = std::max(1, whole("gpus") / std::max(tp, dp));
+}
+
+void set_engine(const csv_row& row, inference_workload& w) {
+  w.engine.kv_fraction = row.number("memory_fraction");
+  w.engine.max_num_tokens = row.integer("max_num_batched_tokens");
+  w.engine.max_batch_size = number_after(row["notes"], "max_num_seqs");
+  w.engine.decode_context_parallel = number_after(row["notes"], "decode context parallel");
+  if (row["notes"].find("eager") != std::string::npos) w.engine.cuda_graph_max_batch_size = 0;
+}
+
+/// Tokens as the row counts them.
+double tokens_of(const csv_row& row, const serving_memory& found, const inference_profile& engine,
+                 const inference_workload& w, const model& m) {
+  auto tokens = static_cast<double>(found.kv_capacity_tokens);
+  const std::string& scope = row["kv_tokens_scope"];
+  if (scope.starts_with("per")) return tokens / w.attention_dp;
+  // Hybrid caches are printed as the requests of the longest length that they hold, times that length.
+  const bool of_requests =
+      scope.find("concurrency") != std::string::npos || scope.find("hybrid") != std::string::npos;
+  if (const std::int64_t longest = row.integer("max_model_len").value_or(m.max_positions);
+      of_requests && longest > 0)
+    tokens *=
+        static_cast<double>(longest) / static_cast<double>(held_tokens(limits_of(engine, w, found), longest));
+  return tokens;
+}
+
+void compare(const csv_row& row, input_cache& inputs, validation_record& r) {
+  const std::string name(platform_of_system(row["system"] == "a100" ? "a100-80g" : row["system"]));
+  if (name.empty()) throw cell_error(fmt::format("system: \"{}\" is unknown", row["system"]));
+  const platform& hardware = inputs.platform_named(name);
+  const model& m = model_of(row["model"], inputs);
+  const stack& s = inputs.stack_named(row["version"].empty() ? generic_serving_stack(row["engine"])
+                                                             : serving_stack_of(row["engine"], row["version"]));
+  inference_workload w;
+  set_formats(row, m, w);
+  set_layout(row, w, has_routed_experts(m));
+  set_engine(row, w);
+  find_usual_settings(hardware, s, m, w);
+  const serving_memory found = plan_serving_memory(hardware, s, m, w);
+  if (!found.no_cache.empty()) {
+    r.status = record_status::infeasible;
+    r.reason = found.no_cache;
+    return;
+  }
+  const double pool = found.kv_per_token.base() * static_cast<double>(found.kv_capacity_tokens) * w.pp /
+                      w.attention_dp;  // of one GPU
+  r.simulated = r.metric == "kv_tokens" ? tokens_of(row, found, *s.inference, w, m) : pool / 0x1p30;
+  r.notes = fmt::format("{:.0f} B a token and GPU", found.kv_per_token.base());
+}
+
+}  // namespace
+
+std::vector<validation_record> validate_kv_capacity(const csv_table& t, const data_folders& data,
+                                                    const progress& report) {
+  input_cache inputs(data);
+  std::vector<validation_record> out;
+  for (std::size_t i = 0; i < t.rows.size(); ++i) {
+    const csv_row& row = t.rows[i];
+    validation_record r = record_of(row, t.stem);
+    r.kind = "KV capacity";
+    r.metric = row.blank("kv_tokens") ? "kv_GiB" : "kv_tokens";
+    r.release = row["engine"] + (row.blank("version") ? "" : " " + row["version"]);
+    try {
+      r.published = published_value(row, r.metric);
+      if (const std::string why = left_out(row); !why.empty()) {
+        r.status = record_status::excluded;
+        r.reason = why;
+      } else {
+        compare(row, inputs, r);
+      }
+    } catch (const std::exception&) {
+      record_failure(r);
+    }
+    out.push_back(std::move(r));
+    if (report) report(i + 1, t.rows.size());
+  }
+  return out;
+}
+
+}  // namespace nvlsim
