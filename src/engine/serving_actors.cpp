@@ -152,12 +152,13 @@ class server_actors {
       last = std::max(last, d.at_s);
       if (d.what != server_event::kind::arrival) --busy_;
     }
-    tell(server_, std::exchange(due_, {}));
+    tell(server_, due_);
     obey(last);
   }
 
   void obey(double now) {
-    const server::orders orders = server_.take_orders();
+    server::orders orders;
+    server_.take_orders(orders);
     for (const server::started& i : orders.iterations) {
       ++busy_;
       desks_[i.worker].end_s = i.end_s;

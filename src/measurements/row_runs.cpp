@@ -136,7 +136,7 @@ run_summary freeze(const inference_row& r, const stack& s) {
   o.kv_capacity_tokens = fits(r, s) ? std::nullopt : std::optional(no_limit);
   o.play = [&](const std::vector<server_case>& cases) {
     server_case c = cases.front();  // the others serve the same requests, or one less
-    c.settings.keep_iterations = true;
+    c.settings.keep_iterations = c.settings.traced = true;
     c.price = [&workers, price = c.price](std::size_t i, const iteration& it) {
       if (workers.size() <= i) workers.resize(i + 1);
       workers[i].contents.push_back(it);
@@ -182,12 +182,12 @@ std::vector<double> simulate_row(inference_row& r, const stack& s) {
     r.record.notes += (r.record.notes.empty() ? "" : "; ") + text;
   };
   if (r.steady) return simulate_frozen(r, s, freeze(r, s));
-  serving_run run = run_with(r, s, {});
+  serving_run run = run_with(r, s, {.traced = false});
   if (!run.reasons.empty()) {  // the published run did fit
     note("does not fit as modelled: " + run.reasons.front());
     model unbounded = *r.net;
     unbounded.max_positions = 0;
-    run = serve(r.hardware, s, unbounded, workload_of(r), {.kv_capacity_tokens = no_limit});
+    run = serve(r.hardware, s, unbounded, workload_of(r), {.kv_capacity_tokens = no_limit, .traced = false});
   }
   if (!run.reasons.empty()) {
     r.record.status = record_status::infeasible;

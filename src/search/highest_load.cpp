@@ -117,7 +117,7 @@ class load_search {
   bool holds(double load) {
     for (;;) {
       const inference_workload w = with_load(workload_, load, longer_);
-      serving_run run = serve(s_.platform, s_.stack, s_.model, w);
+      serving_run run = serve(s_.platform, s_.stack, s_.model, w, {.traced = false});
       ++out_.runs;
       if (!run.reasons.empty()) refuse(s_, run.reasons.front());
       const inference_metrics m = measure_inference(run, w);

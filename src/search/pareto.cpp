@@ -47,7 +47,7 @@ std::vector<inference_workload> layouts(const scenario& s, const inference_workl
 
 /// Runs a closed loop and measures it.
 bool measure(const scenario& s, inference_workload& w, inference_metrics& out, std::string& reason) {
-  const serving_run run = serve(s.platform, s.stack, s.model, w);
+  const serving_run run = serve(s.platform, s.stack, s.model, w, {.traced = false});
   if (!run.reasons.empty()) return reason = run.reasons.front(), false;
   out = measure_inference(run, w);
   return true;

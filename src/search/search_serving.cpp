@@ -85,7 +85,7 @@ class space final : public search_space {
   evaluation evaluate_layout(std::size_t group, std::size_t, bool) const override {
     const inference_workload w = workload(group);
     evaluation out;
-    const serving_run run = serve(machine_, base_.stack, base_.model, w);
+    const serving_run run = serve(machine_, base_.stack, base_.model, w, {.traced = false});
     if (!run.reasons.empty()) {
       out.reason = run.reasons.front();
       return out;

@@ -276,11 +276,12 @@ double server::held_since(std::int32_t q) {
 void server::add_samples(std::size_t i, double t) {
   const worker& w = workers_[i];
   worker_record& l = out_.workers[i];
+  l.busy_s += t - w.begin;
+  ++l.iterations_in_all;
+  if (!set_.traced) return;
   l.running.add(w.begin, t, static_cast<double>(w.now.decodes + w.now.prompts));
   l.queued.add(w.begin, t, static_cast<double>(w.scheduler.queued()));
   l.kv_tokens.add(w.begin, t, static_cast<double>(w.scheduler.kv_tokens()));
-  l.busy_s += t - w.begin;
-  ++l.iterations_in_all;
   if (traced_ >= traced_iterations && !set_.keep_iterations) return;
   ++traced_;
   l.iterations.push_back({w.begin, t, w.kind, static_cast<std::int32_t>(w.now.decodes)});
@@ -332,7 +333,14 @@ void server::finish(std::int32_t q, double t) {
   if (next >= 0) expected_.push({t + request(next).wait_s, next});
 }
 
-void tell(server& s, std::vector<server_event> events) {
+void server::take_orders(orders& into) {
+  into.iterations.clear();
+  into.caches.clear();
+  into.fetches.clear();
+  std::swap(into, orders_);
+}
+
+void tell(server& s, std::vector<server_event>& events) {
   std::sort(events.begin(), events.end());
   for (auto e = events.begin(); e != events.end();) {
     const double now = e->at_s;
@@ -346,6 +354,7 @@ void tell(server& s, std::vector<server_event> events) {
     if (came) s.begin_iterations(now);
     for (; e != events.end() && e->at_s == now; ++e) s.end_iteration(static_cast<std::size_t>(e->who), now);
   }
+  events.clear();
 }
 
 namespace {
@@ -356,8 +365,9 @@ serving_outcome play(const server_case& c) {
   server s(c.list, c.settings, c.price);
   std::priority_queue<server_event, std::vector<server_event>, later> agenda;  // ends and deliveries
   std::vector<double> sends_free(s.workers()), fetches_free(s.workers());
+  server::orders orders;
   const auto obey = [&](double now) {
-    const server::orders orders = s.take_orders();
+    s.take_orders(orders);
     for (const server::started& i : orders.iterations)
       agenda.push({i.end_s, server_event::kind::end, static_cast<std::int32_t>(i.worker)});
     for (const server::sending& x : orders.caches) {
@@ -373,12 +383,11 @@ serving_outcome play(const server_case& c) {
   };
   s.open();
   obey(0);
-  for (;;) {
+  for (std::vector<server_event> events;;) {
     const double coming = s.next_arrival();
     const double now = agenda.empty() ? coming : std::min(coming, agenda.top().at_s);
     if (now == std::numeric_limits<double>::infinity()) break;
     // Caches and requests of a date come together, iterations end one by one.
-    std::vector<server_event> events;
     const auto pop = [&] {
       events.push_back(agenda.top());
       agenda.pop();
@@ -386,7 +395,7 @@ serving_outcome play(const server_case& c) {
     while (!agenda.empty() && agenda.top().at_s == now && agenda.top().what != server_event::kind::end) pop();
     if (coming == now) events.push_back({now, server_event::kind::arrival, 0});
     if (events.empty()) pop();
-    tell(s, std::move(events));
+    tell(s, events);
     obey(now);
   }
   return std::move(s).close();

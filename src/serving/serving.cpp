@@ -246,6 +246,7 @@ class load_setup {
     out.clients = clients;
     out.prompts_cached = case_.workload.prompts_cached;
     out.keep_iterations = options_.explained;
+    out.traced = options_.traced || options_.explained;
     return out;
   }
 

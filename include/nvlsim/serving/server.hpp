@@ -111,6 +111,7 @@ struct server_settings {
   /// fetched before the worker takes it up. A worker fetches for one request at a time.
   std::vector<tier_settings> tiers;
   bool keep_iterations = false;  ///< keeps all iterations, not only the first
+  bool traced = true;            ///< keeps what traces show: the first iterations, and counts over time
 };
 
 /// Most iterations that a run keeps for its trace, over all workers, unless `keep_iterations`.
@@ -199,8 +200,8 @@ class server {
   void begin_iterations(double t);
   /// An iteration ends, and what follows from it begins.
   void end_iteration(std::size_t worker, double t);
-  /// Orders given since the last call.
-  orders take_orders() { return std::exchange(orders_, {}); }
+  /// Orders given since the last call, in place of those there.
+  void take_orders(orders& into);
   /// The records, when nothing is left to do. Throws internal_error if a request did not end.
   serving_outcome close() &&;
 
@@ -267,8 +268,8 @@ struct server_event {
 
   friend auto operator<=>(const server_event&, const server_event&) = default;
 };
-/// Tells the server the events of one or more dates, in any order.
-void tell(server& s, std::vector<server_event> events);
+/// Tells the server the events of one or more dates, in any order, and leaves none.
+void tell(server& s, std::vector<server_event>& events);
 
 /// A server with what it serves. All are independent of each other.
 struct server_case {

@@ -51,6 +51,7 @@ serving_picture trace_serving(const serving_run& run, const inference_workload& 
 struct serving_options {
   std::optional<std::int64_t> kv_capacity_tokens = {};  ///< of a worker, in place of what the memory model gives
   bool explained = false;                               ///< keeps all iterations, and the facts of their parts
+  bool traced = true;                                   ///< keeps what traces show
   bool fold = true;                                     ///< simulates one of equal replicas that share nothing
   server_player play = serve_by_queue;                  ///< none: only looks for reasons why it cannot run
 };
