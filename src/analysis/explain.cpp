@@ -32,14 +32,8 @@ std::pair<std::string, std::string> split_statistic(std::string_view metric) {
   return {std::string(metric.substr(0, dot)), std::string(metric.substr(dot + 1))};
 }
 
-/// Whether the slice is a wait for a transfer between pipeline stages, which is part of the step's idle time.
-bool waits_for_stage(const time_slice& s) { return s.kind == part_kind::pp && s.phase == waiting_phase; }
-bool is_bubble(const time_slice& s) { return s.kind == part_kind::idle || waits_for_stage(s); }
-bool is_exposed_communication(const time_slice& s) {
-  if (waits_for_stage(s)) return false;  // counted as bubble
-  return s.kind == part_kind::tp || s.kind == part_kind::cp || s.kind == part_kind::ep ||
-         s.kind == part_kind::pp || s.kind == part_kind::dp;
-}
+bool is_bubble(const time_slice& s) { return s.kind == part_kind::idle; }
+bool is_exposed_communication(const time_slice& s) { return is_communication(s.kind); }
 
 class explainer {
  public:
@@ -221,6 +215,7 @@ std::string why_nothing(const scenario& s, const result& r, const metric& m) {
 
 metric_kind kind_of(const scenario& s) {
   if (std::holds_alternative<training_workload>(s.workload)) return metric_kind::training;
+  if (std::holds_alternative<shared_workload>(s.workload)) return metric_kind::jobs;
   return std::holds_alternative<inference_workload>(s.workload) ? metric_kind::inference : metric_kind::collective;
 }
 
@@ -279,7 +274,11 @@ explanation explain(const scenario& s, const run_record& run, std::string_view m
   out.metric = distribution ? fmt::format("{}.{}", name, statistic) : name;
   out.amount = distribution ? number_at(*v, statistic) : number_at(r.metrics, name);
   const auto& m = *find_metric(kind_of(s), name);
-  if (out.amount) explainer(s, run, out).explain(m, out.metric);
+  if (m.name != "gpus" && kind_of(s) == metric_kind::jobs)
+    out.notes.emplace_back(
+        "breakdown.jobs of the result has each job beside others and alone; what a job spends its "
+        "time on is explained from a scenario of its own");
+  else if (out.amount) explainer(s, run, out).explain(m, out.metric);
   else out.notes.push_back(why_nothing(s, r, m));
   return out;
 }

@@ -5,10 +5,17 @@
 #include <map>
 #include <string_view>
 
+#include "nvlsim/network/fabric_path.hpp"
+
 namespace nvlsim {
 namespace {
 
-constexpr std::array<const char*, 4> link_names = {"nvlink out", "nvlink in", "nic out", "nic in"};
+constexpr std::array<const char*, 6> link_names = {"nvlink out", "nvlink in",  "nic out",
+                                                   "nic in",     "uplink out", "uplink in"};
+
+const port_bytes& bytes_of(const network_traffic& t, std::size_t link) {
+  return link == 0 ? t.nvlink : link == 1 ? t.nic : t.uplink;
+}
 
 struct port_log {
   std::map<std::string_view, double> bytes_of;     ///< by exchange name
@@ -28,12 +35,12 @@ void note(port_log& log, double amount, double begin, double end) {
 }
 
 /// Attributes the bytes to the operation's exchanges, in proportion to what each sends.
-void name_bytes(port_log& log, const operation_template& w, double amount, bytes port_bytes::*way, bool nic) {
+void name_bytes(port_log& log, const operation_template& w, double amount, bytes port_bytes::*way,
+                std::size_t link) {
   if (!(amount > 0)) return;
   const auto of = [&](const operation_part& p) {
     if (!p.facts) return 0.0;
-    const port_bytes& one = nic ? p.facts->traffic.nic : p.facts->traffic.nvlink;
-    return (one.*way).base() * p.facts->times * p.repeat;
+    return (bytes_of(p.facts->traffic, link).*way).base() * p.facts->times * p.repeat;
   };
   double all = 0;
   for (const operation_part& p : w.parts) all += of(p);
@@ -42,24 +49,35 @@ void name_bytes(port_log& log, const operation_template& w, double amount, bytes
     if (const double b = of(p); b > 0) log.bytes_of[p.name] += amount * (b / all);
 }
 
+/// Where and when an operation ran, and the time up to which links are used.
+struct operation_run {
+  std::size_t rank_class = 0;
+  span ran;
+  double last_s = 0;
+};
+
 /// Logs an operation. If contention slowed it, all of its exchanges stretch by the same factor.
-void note(const operation& o, const operation_template& w, std::size_t at, const span& s, logs& out) {
+void note(const operation& o, const operation_template& w, const operation_run& run, logs& out) {
+  const std::size_t at = run.rank_class;
+  const span& s = run.ran;
+  const double last_s = run.last_s;
   const double longer = w.duration > seconds{} ? (s.end_s - s.begin_s) / w.duration.base() : 1;
   const auto date = [&](seconds t) { return s.begin_s + t.base() * longer; };
   const std::size_t to = o.peer == no_peer ? at : static_cast<std::size_t>(o.peer);
-  for (std::size_t f = 0; f < 2; ++f) {
+  for (std::size_t f = 0; f < link_names.size() / 2; ++f) {
     double sent = 0, received = 0;
     for (const network_demand& d : w.network) {
-      const port_bytes& b = f == 0 ? d.traffic.nvlink : d.traffic.nic;
+      const port_bytes& b = bytes_of(d.traffic, f);
       const bytes in = o.peer == no_peer ? b.in : b.out;
       const double end = std::min(date(d.end), s.end_s);
       const double begin = std::min(date(d.start) + d.latency.base(), end);
-      note(out[at][2 * f], b.out.base(), begin, end);
-      note(out[to][2 * f + 1], in.base(), begin, end);
-      sent += b.out.base(), received += in.base();
+      const double share = end > last_s ? std::max(0.0, last_s - begin) / (end - begin) : 1;
+      note(out[at][2 * f], b.out.base() * share, begin, std::min(end, last_s));
+      note(out[to][2 * f + 1], in.base() * share, begin, std::min(end, last_s));
+      sent += b.out.base() * share, received += in.base() * share;
     }
-    name_bytes(out[at][2 * f], w, sent, &port_bytes::out, f == 1);
-    name_bytes(out[to][2 * f + 1], w, received, o.peer == no_peer ? &port_bytes::in : &port_bytes::out, f == 1);
+    name_bytes(out[at][2 * f], w, sent, &port_bytes::out, f);
+    name_bytes(out[to][2 * f + 1], w, received, o.peer == no_peer ? &port_bytes::in : &port_bytes::out, f);
   }
 }
 
@@ -81,6 +99,49 @@ link_use summary(port_log& log, double capacity, double makespan) {
   return u;
 }
 
+void name_busiest(const std::map<std::string_view, double>& bytes_of, link_use& u) {
+  for (const auto& [name, amount] : bytes_of)
+    if (amount > u.of_busiest.base()) u.of_busiest = bytes::from_base(amount), u.busiest = name;
+}
+
+/// The part of the up-links that each class has to itself; zero where they limit nothing, and the NIC says it all.
+std::vector<bandwidth> uplink_shares(const plan& p, const platform& hardware) {
+  const bandwidth usual = network::uplink_of(hardware);
+  const bool limits = p.uplinks.empty() && usual < hardware.fabric.nic_bandwidth;
+  std::vector<bandwidth> out(p.classes.size(), limits ? usual : bandwidth{});
+  for (const shared_uplink& u : p.uplinks)
+    if (u.classes.size() == 1) out[static_cast<std::size_t>(u.classes.front())] = u.capacity;
+  return out;
+}
+
+/// Use of the up-links that classes share.
+std::vector<link_use> shared_uses(const plan& p, const logs& all, seconds makespan) {
+  std::vector<link_use> out;
+  for (const shared_uplink& u : p.uplinks) {
+    if (u.classes.size() < 2) continue;
+    for (const std::size_t l : {4, 5}) {
+      port_log sum;
+      link_use use;
+      for (const std::int32_t c : u.classes) {
+        const port_log& one = all[static_cast<std::size_t>(c)][l];
+        sum.carried += one.carried;
+        sum.changes.insert(sum.changes.end(), one.changes.begin(), one.changes.end());
+        use.by_class.emplace_back(c, bytes::from_base(one.carried));
+        for (const auto& [name, amount] : one.bytes_of) sum.bytes_of[name] += amount;
+      }
+      if (sum.carried <= 0) continue;
+      const auto by_class = std::move(use.by_class);
+      use = summary(sum, u.capacity.base(), makespan.base());
+      use.by_class = by_class;
+      use.rank_class = -1;
+      use.name = u.name + (l == 4 ? " out" : " in");
+      name_busiest(sum.bytes_of, use);
+      out.push_back(std::move(use));
+    }
+  }
+  return out;
+}
+
 }  // namespace
 
 std::vector<link_use> links_used(const plan& p, const timeline& times, const platform& hardware) {
@@ -91,19 +152,21 @@ std::vector<link_use> links_used(const plan& p, const timeline& times, const pla
       for (std::size_t i = 0; i < operations.size(); ++i)
         if (const operation_template& w = p.templates[static_cast<std::size_t>(operations[i].template_index)];
             !w.network.empty())
-          note(operations[i], w, c, times.spans[c][s][i], all);
+          note(operations[i], w, {c, times.spans[c][s][i], times.makespan.base()}, all);
     }
-  std::vector<link_use> out;
+  const std::vector<bandwidth> uplinks = uplink_shares(p, hardware);
+  std::vector<link_use> out = shared_uses(p, all, times.makespan);
   for (std::size_t c = 0; c < all.size(); ++c)
     for (std::size_t l = 0; l < link_names.size(); ++l) {
       port_log& log = all[c][l];
-      if (log.carried <= 0) continue;
-      const bandwidth capacity = l < 2 ? hardware.gpu.nvlink : hardware.fabric.nic_bandwidth;
+      const std::array<bandwidth, link_names.size() / 2> capacities = {hardware.gpu.nvlink,
+                                                                       hardware.fabric.nic_bandwidth, uplinks[c]};
+      const bandwidth capacity = capacities[l / 2];
+      if (log.carried <= 0 || !(capacity > bandwidth{})) continue;
       link_use u = summary(log, capacity.base(), times.makespan.base());
       u.rank_class = static_cast<std::int32_t>(c);
       u.name = link_names[l];
-      for (const auto& [name, amount] : log.bytes_of)
-        if (amount > u.of_busiest.base()) u.of_busiest = bytes::from_base(amount), u.busiest = name;
+      name_busiest(log.bytes_of, u);
       out.push_back(std::move(u));
     }
   std::stable_sort(out.begin(), out.end(), [](const link_use& a, const link_use& b) { return a.mean > b.mean; });

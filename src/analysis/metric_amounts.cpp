@@ -122,7 +122,7 @@ metric_amounts amounts_of(const scenario& s, const run_record& run) {
   metric_amounts out;
   if (const auto* t = std::get_if<training_workload>(&s.workload)) add_training(out, s, *t, run);
   else if (const auto* i = std::get_if<inference_workload>(&s.workload)) add_inference(out, s, *i, run);
-  else add_collective(out, std::get<collective_workload>(s.workload), run);
+  else if (const auto* c = std::get_if<collective_workload>(&s.workload)) add_collective(out, *c, run);
   return out;
 }
 

@@ -1,6 +1,7 @@
 #include "nvlsim/analysis/metrics.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 namespace nvlsim {
 namespace {
@@ -69,15 +70,17 @@ constexpr measured_metric<training_metrics> training_rows[] = {
     {{.name = "bubble_fraction",
       .unit = metric_unit::fraction,
       .direction = better::smaller,
-      .meaning = "Idle share of the step, mean over GPUs: (p-1)/(m+p-1) for an ideal 1F1B pipeline of p stages "
-                 "and m microbatches.",
+      .meaning = "Share of the step in which GPUs wait for other stages to compute, mean over GPUs: (p-1)/(m+p-1) "
+                 "for an ideal 1F1B pipeline of p stages and m microbatches. Waits for sends and for other "
+                 "stages' collectives are `exposed_communication_s`.",
       .formula = "waiting_for_stages_s / step_time_s",
       .needs_timeline = true},
      [](const training_metrics& t) -> metric_value { return t.bubble_fraction; }},
     {{.name = "exposed_communication_s",
       .unit = metric_unit::second,
       .direction = better::smaller,
-      .meaning = "Communication that nothing hides, mean over GPUs.",
+      .meaning = "Waits for communication, mean over GPUs: collectives inside passes, gradients and parameters, "
+                 "sends between stages, and the collectives of stages that this one waits for.",
       .needs_timeline = true},
      [](const training_metrics& t) -> metric_value { return t.exposed_communication.base(); }},
     {{.name = "power_W_per_gpu",
@@ -353,6 +356,32 @@ constexpr measured_metric<collective_metrics> collective_rows[] = {
      [](const collective_metrics& c) -> metric_value { return c.gpus; }},
 };
 
+constexpr measured_metric<shared_metrics> jobs_rows[] = {
+    {{.name = "makespan_s",
+      .unit = metric_unit::second,
+      .direction = better::smaller,
+      .meaning = "Time until the last job ends."},
+     [](const shared_metrics& s) -> metric_value { return s.makespan.base(); }},
+    {{.name = "worst_slowdown_fraction",
+      .unit = metric_unit::fraction,
+      .direction = better::smaller,
+      .meaning = "Largest of the jobs' delays: by how much its time exceeds that alone on the fabric."},
+     [](const shared_metrics& s) -> metric_value {
+       return *std::max_element(s.slowdowns.begin(), s.slowdowns.end()) - 1;
+     }},
+    {{.name = "mean_slowdown_fraction",
+      .unit = metric_unit::fraction,
+      .direction = better::smaller,
+      .meaning = "Mean of the jobs' delays."},
+     [](const shared_metrics& s) -> metric_value {
+       return std::accumulate(s.slowdowns.begin(), s.slowdowns.end(), 0.0) /
+                  static_cast<double>(s.slowdowns.size()) -
+              1;
+     }},
+    {{.name = "gpus", .unit = metric_unit::count, .direction = better::neither, .meaning = "GPUs of all jobs."},
+     [](const shared_metrics& s) -> metric_value { return s.gpus; }},
+};
+
 template <class Record>
 std::vector<metric> descriptions(std::span<const measured_metric<Record>> rows) {
   std::vector<metric> out;
@@ -384,9 +413,10 @@ void set_rows(value& out, std::span<const measured_metric<Record>> rows, const R
 std::span<const measured_metric<training_metrics>> training_table() { return training_rows; }
 std::span<const measured_metric<served_metrics>> inference_table() { return inference_rows; }
 std::span<const measured_metric<collective_metrics>> collective_table() { return collective_rows; }
+std::span<const measured_metric<shared_metrics>> jobs_table() { return jobs_rows; }
 
 std::string_view name(metric_kind k) {
-  static constexpr std::array<std::string_view, 3> names = {"training", "inference", "collective"};
+  static constexpr std::array<std::string_view, 4> names = {"training", "inference", "collective", "jobs"};
   return names[static_cast<std::size_t>(k)];
 }
 
@@ -402,8 +432,9 @@ std::string_view name(better b) {
 }
 
 std::span<const metric> metrics_of(metric_kind k) {
-  static const std::array<std::vector<metric>, 3> all = {
-      descriptions(training_table()), descriptions(inference_table()), descriptions(collective_table())};
+  static const std::array<std::vector<metric>, 4> all = {
+      descriptions(training_table()), descriptions(inference_table()), descriptions(collective_table()),
+      descriptions(jobs_table())};
   return all[static_cast<std::size_t>(k)];
 }
 
@@ -443,10 +474,12 @@ bool applies(const metric& m, const training_metrics& t) {
 }
 bool applies(const metric&, const served_metrics&) { return true; }
 bool applies(const metric&, const collective_metrics&) { return true; }
+bool applies(const metric&, const shared_metrics&) { return true; }
 
 void set_metrics(value& out, const training_metrics& t) { set_rows(out, training_table(), t); }
 void set_metrics(value& out, const served_metrics& s) { set_rows(out, inference_table(), s); }
 void set_metrics(value& out, const collective_metrics& c) { set_rows(out, collective_table(), c); }
+void set_metrics(value& out, const shared_metrics& s) { set_rows(out, jobs_table(), s); }
 
 std::optional<double> number_of(const metric_value& v) {
   if (const double* x = std::get_if<double>(&v)) return *x;

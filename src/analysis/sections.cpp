@@ -75,6 +75,8 @@ value stage_section(const stage_breakdown& b, seconds step) {
   };
   for (int k = 0; k < part_kinds; ++k) put(name(static_cast<part_kind>(k)), b.busy[static_cast<std::size_t>(k)]);
   put("waiting_data_parallel", b.waiting_data_parallel);
+  put("waiting_sends", b.waiting_sends);
+  put("waiting_collectives", b.waiting_collectives);
   put("bubble", b.waiting_pipeline);
   out.set("step_time_s", step.base());
   return out;

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "analysis/wait_chain.hpp"
 #include "nvlsim/analysis/explanation.hpp"
 #include "nvlsim/plan/plan.hpp"
 
@@ -25,19 +26,12 @@ inline constexpr std::string_view waiting_phase = "waiting", no_work = "no work"
 /// "backward (inputs) (2 layers)".
 std::string phase_of(const operation_template& t);
 
-/// The time by which other traffic slowed an operation that took `took_s`. 0 if below the resolution of the
-/// SimGrid clock.
-double slowed_by(const operation_template& t, double took_s);
-/// The part that other traffic slows down: the exchange with the longest wait. Null for an operation without
-/// parts.
-const operation_part* slowed_part(const operation_template& t);
-
 /// Operations on all streams but the first of each class. Their phase is "beside compute".
 std::vector<time_slice> side_slices(const plan& planned);
 
 /// All time of the mean GPU. The slices add up to the makespan. Waits for other stages are divided into three:
-/// kind `pp`, while the awaited data or something it depended on was being sent; `imbalance`, because another
-/// stage has more work; and `bubble`, the rest.
+/// communication by its kind, while what led to the end of the wait was being sent between stages, or was itself
+/// waiting for its collectives; `imbalance`, because another stage has more work; and `bubble`, the rest.
 std::vector<time_slice> slices_of_gpus(const plan& planned, const timeline& times);
 
 /// The chain of dependent operations that ends last. The slices add up to the makespan; their phase is the class

@@ -2,32 +2,10 @@
 
 #include <algorithm>
 
-#include "analysis/time_slices.hpp"
+#include "analysis/wait_chain.hpp"
 
 namespace nvlsim {
 namespace {
-
-/// The last source of each event and its time.
-struct event_source {
-  double at_s = 0;
-  stream_kind stream = stream_kind::compute;
-};
-
-std::vector<event_source> event_sources(const plan& planned, const timeline& times) {
-  std::vector<event_source> out(planned.arrivals.size());
-  for (std::size_t c = 0; c < planned.classes.size(); ++c)
-    for (std::size_t s = 0; s < planned.classes[c].streams.size(); ++s) {
-      const stream& st = planned.classes[c].streams[s];
-      for (std::size_t i = 0; i < st.operations.size(); ++i) {
-        const event_id e = st.operations[i].signals;
-        if (e == no_event) continue;
-        event_source& source = out[static_cast<std::size_t>(e)];
-        const double end = times.spans[c][s][i].end_s;
-        if (end >= source.at_s) source = {end, st.kind};
-      }
-    }
-  return out;
-}
 
 std::array<seconds, part_kinds> busy_by_kind(const operation_template& t) {
   std::array<seconds, part_kinds> out{};
@@ -40,40 +18,60 @@ struct measured_run {
   const plan& planned;
   const timeline& times;
   const gpu_spec& gpu;
-  const std::vector<event_source>& events;
+  const wait_chains& chains;
   const std::vector<std::array<seconds, part_kinds>>& by_kind;  ///< by template
 };
 
+/// Divides a wait of `gap` for other stages, from `from_s` to the end of `at`.
+void add_stage_wait(const wait_chains& chains, const signal& at, double from_s, double gap, stage_breakdown& out) {
+  if (!(gap > 0)) return;
+  double sends = 0, collectives = 0;
+  for (const chain_link& l : chains.chain(at, from_s))
+    communication_of(l, [&](const operation_part&, double time_s) {
+      (l.stream == stream_kind::pipeline ? sends : collectives) += time_s;
+    });
+  out.waiting_sends += seconds::from_base(sends);
+  out.waiting_collectives += seconds::from_base(collectives);
+  out.waiting_pipeline += seconds::from_base(std::max(0.0, gap - sends - collectives));
+}
+
+/// Adds what operation `op` did that ran in `ran`: its parts, and what other traffic added to it.
+void add_operation(const measured_run& r, const operation& op, const span& ran, stage_breakdown& out) {
+  const auto template_index = static_cast<std::size_t>(op.template_index);
+  for (std::size_t k = 0; k < out.busy.size(); ++k) out.busy[k] += r.by_kind[template_index][k];
+  const operation_template& t = r.planned.templates[template_index];
+  out.energy += t.power * t.duration;
+  if (const double longer = slowed_by(t, ran.end_s - ran.begin_s); longer > 0) {
+    const operation_part* const part = slowed_part(t);
+    const seconds slowed = seconds::from_base(longer);
+    out.busy[static_cast<std::size_t>(part ? part->kind : part_kind::dp)] += slowed;
+    out.energy += r.gpu.idle_power * slowed;
+  }
+}
+
 stage_breakdown class_breakdown(const measured_run& r, std::size_t c) {
-  const auto& [planned, times, gpu, events, by_kind] = r;
   stage_breakdown out;
-  const stream& compute = planned.classes[c].streams.front();
+  const stream& compute = r.planned.classes[c].streams.front();
   double now = 0;
+  bool any_wait = false;
   for (std::size_t i = 0; i < compute.operations.size(); ++i) {
     const operation& op = compute.operations[i];
-    const span& ran = times.spans[c][0][i];
-    event_source last;
-    for (std::uint32_t k = 0; k < op.waits; ++k) {
-      const event_source& e = events[static_cast<std::size_t>(planned.waits[op.first_wait + k])];
-      if (e.at_s >= last.at_s) last = e;
-    }
-    const seconds gap = seconds::from_base(std::max(0.0, ran.begin_s - now));
-    (last.stream == stream_kind::data_parallel ? out.waiting_data_parallel : out.waiting_pipeline) += gap;
-    const auto template_index = static_cast<std::size_t>(op.template_index);
-    for (std::size_t k = 0; k < out.busy.size(); ++k) out.busy[k] += by_kind[template_index][k];
-    const operation_template& t = planned.templates[template_index];
-    out.energy += t.power * t.duration + gpu.idle_power * gap;
-    if (const double longer = slowed_by(t, ran.end_s - ran.begin_s); longer > 0) {
-      const operation_part* const part = slowed_part(t);
-      const seconds slowed = seconds::from_base(longer);
-      out.busy[static_cast<std::size_t>(part ? part->kind : part_kind::dp)] += slowed;
-      out.energy += gpu.idle_power * slowed;
-    }
+    const span& ran = r.times.spans[c][0][i];
+    const double gap = std::max(0.0, ran.begin_s - now);
+    const auto last = r.chains.last_wait(op);
+    any_wait = any_wait || last;
+    if (last && r.chains.stream_of(*last).kind == stream_kind::data_parallel)
+      out.waiting_data_parallel += seconds::from_base(gap);
+    else if (last) add_stage_wait(r.chains, *last, now, gap, out);
+    else out.waiting_pipeline += seconds::from_base(gap);
+    out.energy += r.gpu.idle_power * seconds::from_base(gap);
+    add_operation(r, op, ran, out);
     now = ran.end_s;
   }
-  const seconds tail = times.makespan - seconds::from_base(now);
-  out.waiting_pipeline += tail;
-  out.energy += gpu.idle_power * tail;
+  const double tail = std::max(0.0, r.times.makespan.base() - now);
+  if (any_wait) add_stage_wait(r.chains, r.chains.last_compute(), now, tail, out);
+  else out.waiting_pipeline += seconds::from_base(tail);
+  out.energy += r.gpu.idle_power * seconds::from_base(tail);
   return out;
 }
 
@@ -85,6 +83,8 @@ stage_breakdown mean_breakdown(const plan& planned, const std::vector<stage_brea
     const double share = static_cast<double>(planned.classes[c].multiplicity) / gpus;
     for (std::size_t k = 0; k < mean.busy.size(); ++k) mean.busy[k] += stages[c].busy[k] * share;
     mean.waiting_pipeline += stages[c].waiting_pipeline * share;
+    mean.waiting_sends += stages[c].waiting_sends * share;
+    mean.waiting_collectives += stages[c].waiting_collectives * share;
     mean.waiting_data_parallel += stages[c].waiting_data_parallel * share;
     mean.energy += stages[c].energy * share;
   }
@@ -94,12 +94,12 @@ stage_breakdown mean_breakdown(const plan& planned, const std::vector<stage_brea
 }  // namespace
 
 std::vector<stage_breakdown> stage_breakdowns(const plan& planned, const timeline& times, const gpu_spec& gpu) {
-  const auto events = event_sources(planned, times);
+  const wait_chains chains(planned, times);
   std::vector<std::array<seconds, part_kinds>> by_kind;
   for (const operation_template& t : planned.templates) by_kind.push_back(busy_by_kind(t));
   std::vector<stage_breakdown> out;
   for (std::size_t c = 0; c < planned.classes.size(); ++c)
-    out.push_back(class_breakdown({planned, times, gpu, events, by_kind}, c));
+    out.push_back(class_breakdown({planned, times, gpu, chains, by_kind}, c));
   return out;
 }
 
@@ -146,7 +146,8 @@ training_metrics measure_training(const platform& p, const model& m, const train
   out.bubble_fraction = out.mean.waiting_pipeline / out.step_time;
   const auto busy = [&](part_kind k) { return out.mean.busy[static_cast<std::size_t>(k)]; };
   out.exposed_communication = busy(part_kind::tp) + busy(part_kind::cp) + busy(part_kind::ep) +
-                              busy(part_kind::pp) + busy(part_kind::dp) + out.mean.waiting_data_parallel;
+                              busy(part_kind::pp) + busy(part_kind::dp) + out.mean.waiting_data_parallel +
+                              out.mean.waiting_sends + out.mean.waiting_collectives;
   joules gpu_energy;
   for (std::size_t c = 0; c < stages.size(); ++c)
     gpu_energy += stages[c].energy * static_cast<double>(planned.classes[c].multiplicity);

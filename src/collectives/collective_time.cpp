@@ -168,13 +168,12 @@ domain_collective with_longer_hops(domain_collective d, seconds more) {
 collectives::network network_of(const collective_profile& profile, const platform& p, collective kind,
                                 communicator g) {
   const bool pair = kind == collective::send_recv || kind == collective::neighbor_exchange;
-  const network::fabric_path aligned =
-      g.stride > 0 ? network::path_of_shift(p, g.stride) : network::path_between(p, g.ranks, true);
+  const network::fabric_path aligned = path_of(p, collective::all_reduce, g);
   collectives::network net{g.domains,
                            pair ? 1 : g.max_members(),
                            pair ? 1 : g.min_members(),
                            aligned.nic,
-                           g.stride > 0 ? aligned.nic : network::path_between(p, g.ranks, false).nic,
+                           path_of(p, collective::all_to_all, g).nic,
                            p.fabric.sharp};
   const measured_hardware* m = find(profile.measured_on, p.fabric.name);
   if (m && m->latency) net.step_more = (p.fabric.latency - *m->latency).base();

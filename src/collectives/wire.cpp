@@ -62,4 +62,15 @@ network_traffic wire_traffic(collective c, bytes size, communicator g, std::stri
   return across_domains(c, size, g, algorithm);
 }
 
+network::fabric_path path_of(const platform& p, collective c, communicator g) {
+  if (g.domains == 1) return {p.fabric.nic_bandwidth};
+  if (g.stride > 0) return network::path_of_shift(p, g.stride);
+  // A leaf has the NICs of whole domains, of which the group may use only some.
+  return network::path_between(p, std::max(g.ranks, g.domains * p.gpus_per_rack()), c != collective::all_to_all);
+}
+
+port_bytes beyond_leaf(const port_bytes& nic, const network::fabric_path& path) {
+  return {nic.out * path.leaving, nic.in * path.leaving};
+}
+
 }  // namespace nvlsim

@@ -11,18 +11,31 @@ namespace {
 
 namespace sg4 = compat::sg4;
 
-const port_bytes& bytes_of(const network_traffic& t, std::size_t fabric) { return fabric == 0 ? t.nvlink : t.nic; }
-const std::vector<sg4::Host*>& hosts_of(const network::zones& z, std::size_t fabric) {
-  return fabric == 0 ? z.nvlink : z.fabric;
+constexpr std::size_t nvlink_way = 0, leaf_way = 1, uplink_way = 2;
+constexpr std::size_t fabrics = 2;  ///< NVLink, NIC
+constexpr std::size_t fabric_of(std::size_t way) { return way == nvlink_way ? 0 : 1; }
+
+/// Bytes that an exchange sends one way. `uplinks`: whether up-links are simulated.
+port_bytes bytes_of(const network_traffic& t, std::size_t way, bool uplinks) {
+  if (way == nvlink_way) return t.nvlink;
+  if (way == uplink_way) return uplinks ? t.uplink : port_bytes{};
+  return uplinks ? port_bytes{t.nic.out - t.uplink.out, t.nic.in - t.uplink.in} : t.nic;
 }
 
-/// The end point of flows on a fabric.
-struct port {
+/// An end point of flows.
+struct place {
   sg4::Host* host = nullptr;
-  sg4::Mailbox* box = nullptr;      ///< none if nothing is sent to this port
+  sg4::Mailbox* box = nullptr;  ///< none if nothing is sent here
+};
+
+/// The port of a class on a fabric.
+struct port {
   int users = 0;                    ///< number of operations that use it now
   sg4::Semaphore* quiet = nullptr;  ///< of the only user, which is not simulating its flows
 };
+
+/// Up-links that several classes share are ports of their own, after those of the classes.
+constexpr std::int32_t not_shared = -1;
 
 /// Another operation uses the port. A user that was alone must simulate its flows from now on.
 void enter(port& p) {
@@ -34,14 +47,25 @@ void leave(port& p) { --p.users; }
 
 class flow_executor final : public executor {
  public:
-  flow_executor(const session& s, const network::zones& z, const receiving_ports& used) : session_(s) {
-    for (std::size_t f = 0; f < fabrics; ++f) {
-      const std::vector<sg4::Host*>& hosts = hosts_of(z, f);
-      for (sg4::Host* h : hosts) ports_[f].push_back({.host = h});
-      classes_ = used.own[f].size();
+  flow_executor(const session& s, const network::zones& z, const receiving_ports& used,
+                const std::vector<shared_uplink>& uplinks)
+      : session_(s), classes_(used.own.front().size()), uplinks_(!z.beyond.empty()),
+        shared_of_(classes_, not_shared) {
+    for (std::vector<port>& of_fabric : ports_) of_fabric.resize(classes_);
+    for (const shared_uplink& u : uplinks) {
+      if (u.classes.size() < 2) continue;
+      for (const std::int32_t c : u.classes)
+        shared_of_.at(static_cast<std::size_t>(c)) = static_cast<std::int32_t>(ports_[1].size());
+      ports_[1].emplace_back();
+    }
+    for (std::size_t w = 0; w < ways; ++w) {
+      for (std::size_t i = 0; i < z.fabric.size(); ++i) {
+        sg4::Host* const beyond = w == uplink_way && uplinks_ ? z.beyond[i] : nullptr;
+        places_[w].push_back({w == nvlink_way ? z.nvlink[i] : beyond ? beyond : z.fabric[i], nullptr});
+      }
       for (std::size_t c = 0; c < classes_; ++c) {
-        if (used.own[f][c]) receive_at(ports_[f].at(c));
-        if (used.outside[f][c]) receive_at(ports_[f].at(classes_ + c));
+        if (used.own[w][c]) receive_at(places_[w].at(c), w);
+        if (used.outside[w][c]) receive_at(places_[w].at(classes_ + c), w);
       }
     }
   }
@@ -60,10 +84,11 @@ class flow_executor final : public executor {
   }
 
  private:
-  /// Adds a permanent receiver at the port, so that messages to its mailbox flow immediately.
-  static void receive_at(port& p) {
-    p.box = sg4::Mailbox::by_name(p.host->get_name());
-    const auto receiver = compat::add_actor(p.host, p.host->get_name() + ".receiver", [box = p.box] {
+  /// Adds a permanent receiver, so that messages to the mailbox flow immediately.
+  static void receive_at(place& p, std::size_t way) {
+    const std::string name = fmt::format("{}.{}", p.host->get_name(), way);
+    p.box = sg4::Mailbox::by_name(name);
+    const auto receiver = compat::add_actor(p.host, name, [box = p.box] {
       box->set_receiver(sg4::Actor::self());
       for (;;) box->get<char>();
     });
@@ -82,10 +107,16 @@ class flow_executor final : public executor {
   double pass(const operation_template& w, endpoints at, double begin) {
     std::vector<port*> used;
     for (std::size_t f = 0; f < fabrics; ++f) {
-      const auto uses = [f](const network_demand& d) { return bytes_of(d.traffic, f) != port_bytes{}; };
+      const auto uses = [f](const network_demand& d) {
+        return (f == 0 ? d.traffic.nvlink : d.traffic.nic) != port_bytes{};
+      };
       if (std::any_of(w.network.begin(), w.network.end(), uses))
         used.push_back(&ports_[f][static_cast<std::size_t>(at.from)]);
     }
+    const auto leaves = [](const network_demand& d) { return d.traffic.uplink != port_bytes{}; };
+    if (port* const shared = shared_port(at.from);
+        shared && std::any_of(w.network.begin(), w.network.end(), leaves))
+      used.push_back(shared);
     for (port* p : used) enter(*p);
     const auto length = [](const network_demand& d) { return (d.end - d.start).base(); };
     double over = begin;
@@ -106,6 +137,12 @@ class flow_executor final : public executor {
     }
     for (port* p : used) leave(*p);
     return over;
+  }
+
+  /// The up-links that the class shares with others; null if none.
+  port* shared_port(std::int32_t c) {
+    const std::int32_t i = shared_of_[static_cast<std::size_t>(c)];
+    return i == not_shared ? nullptr : &ports_[1][static_cast<std::size_t>(i)];
   }
 
   /// Blocks until `end`, or until another operation uses one of the ports. Returns whether none did.
@@ -133,61 +170,85 @@ class flow_executor final : public executor {
     return session_.now() > over + session_.tolerance() ? session_.now() : over;
   }
 
+  struct outgoing {
+    sg4::CommPtr comm;
+    sg4::Host* from = nullptr;
+  };
+  /// A flow starts where its actor is.
+  static void go_to(sg4::Host* host) {
+    if (sg4::this_actor::get_host() != host) sg4::this_actor::set_host(host);
+  }
+  static void start(const outgoing& f) {
+    go_to(f.from);
+    f.comm->start();
+  }
+
   /// Blocks until this share of the bytes has been sent. Without other traffic that is at `end`.
   void send(const network_traffic& t, double share, endpoints at, double end, bool entered) {
-    std::array<sg4::CommPtr, 2 * fabrics> flows;
-    std::array<port*, 2 * fabrics> users{};
+    std::array<outgoing, 2 * ways> flows;
+    std::array<port*, 2 * ways> users{};
     std::size_t count = 0, user_count = 0;
     const double left = end - session_.now();
     if (left < clock_resolution_s) return;
     const auto use = [&](port& p) {
-      if (entered) return;
+      const auto last = users.begin() + static_cast<std::ptrdiff_t>(user_count);
+      if (entered || std::find(users.begin(), last, &p) != last) return;
       enter(p);
       users[user_count++] = &p;
     };
-    const auto flow = [&](const port& from, const port& to, double amount) {
+    const auto flow = [&](const place& from, const place& to, double amount) {
       const double whole = std::floor(amount * share);  // SimGrid sends whole bytes; the rate compensates for it
       if (whole < 1) return;
-      if (sg4::this_actor::get_host() != from.host) sg4::this_actor::set_host(from.host);
-      flows[count] = to.box->put_init(&payload_, static_cast<std::uint64_t>(whole));
-      flows[count++]->set_rate(whole / left)->start();
+      if (count > 0) start(flows[count - 1]);
+      flows[count].from = from.host;
+      flows[count].comm = to.box->put_init(&payload_, static_cast<std::uint64_t>(whole));
+      flows[count++].comm->set_rate(whole / left);
     };
-    for (std::size_t f = 0; f < fabrics; ++f) {
-      const double out = bytes_of(t, f).out.base(), in = bytes_of(t, f).in.base();
+    const auto from = static_cast<std::size_t>(at.from);
+    for (std::size_t w = 0; w < ways; ++w) {
+      const port_bytes b = bytes_of(t, w, uplinks_);
+      const double out = b.out.base(), in = b.in.base();
       if (!(out > 0) && !(in > 0)) continue;
-      const auto from = static_cast<std::size_t>(at.from);
-      port& own = ports_[f][from];
-      use(own);
+      std::vector<port>& ports = ports_[fabric_of(w)];
+      const std::vector<place>& places = places_[w];
+      use(ports[from]);
+      if (port* const shared = shared_port(at.from); shared && w == uplink_way) use(*shared);
       if (at.to != no_peer) {
-        port& other = ports_[f][static_cast<std::size_t>(at.to)];
-        use(other);
-        flow(own, other, out);
+        const auto to = static_cast<std::size_t>(at.to);
+        use(ports[to]);
+        if (port* const shared = shared_port(at.to); shared && w == uplink_way) use(*shared);
+        flow(places[from], places[to], out);
         continue;
       }
       // Both directions have the same rate, as in a ring, where a rank forwards what it receives.
-      flow(own, own, std::min(out, in));
-      if (out > in) flow(own, ports_[f][classes_ + from], out - in);
-      if (in > out) flow(ports_[f][classes_ + from], own, in - out);
+      flow(places[from], places[from], std::min(out, in));
+      if (out > in) flow(places[from], places[classes_ + from], out - in);
+      if (in > out) flow(places[classes_ + from], places[from], in - out);
     }
-    for (std::size_t i = 0; i < count; ++i) flows[i]->wait();
+    if (count > 0) go_to(flows[count - 1].from);
+    for (std::size_t i = count; i-- > 0;) flows[i].comm->wait();  // starts the last, which saves a call
     for (std::size_t i = 0; i < user_count; ++i) leave(*users[i]);
     activities_ += static_cast<std::int64_t>(count);
   }
 
   const session& session_;
-  std::size_t classes_ = 0;
+  std::size_t classes_;
+  bool uplinks_;
+  std::vector<std::int32_t> shared_of_;  ///< by class: index of the up-links that it shares in ports_[1]
   std::array<std::vector<port>, fabrics> ports_;
+  std::array<std::vector<place>, ways> places_;
   char payload_ = 0;
 };
 
-void note_receivers(const network_traffic& t, std::size_t from, std::int32_t peer, receiving_ports& used) {
-  for (std::size_t f = 0; f < fabrics; ++f) {
-    const port_bytes& b = bytes_of(t, f);
+void note_receivers(const network_traffic& t, const endpoints& at, bool uplinks, receiving_ports& used) {
+  const auto from = static_cast<std::size_t>(at.from);
+  for (std::size_t w = 0; w < ways; ++w) {
+    const port_bytes b = bytes_of(t, w, uplinks);
     if (b.out == bytes{} && b.in == bytes{}) continue;
-    used.own[f][peer == no_peer ? from : static_cast<std::size_t>(peer)] = true;
-    if (peer != no_peer || b.out == b.in) continue;
+    used.own[w][at.to == no_peer ? from : static_cast<std::size_t>(at.to)] = true;
+    if (at.to != no_peer || b.out == b.in) continue;
     used.any_outside = true;
-    if (b.out > b.in) used.outside[f][from] = true;
+    if (b.out > b.in) used.outside[w][from] = true;
   }
 }
 
@@ -201,7 +262,7 @@ std::size_t receiving_ports::count() const {
   return n;
 }
 
-receiving_ports receiving_ports_of(const plan& p) {
+receiving_ports receiving_ports_of(const plan& p, bool uplinks) {
   receiving_ports used;
   for (auto* set : {&used.own, &used.outside})
     for (std::vector<bool>& ports : *set) ports.assign(p.classes.size(), false);
@@ -209,13 +270,14 @@ receiving_ports receiving_ports_of(const plan& p) {
     for (const stream& s : p.classes[c].streams)
       for (const operation& o : s.operations)
         for (const network_demand& d : p.templates[static_cast<std::size_t>(o.template_index)].network)
-          note_receivers(d.traffic, c, o.peer, used);
+          note_receivers(d.traffic, {static_cast<std::int32_t>(c), o.peer}, uplinks, used);
   return used;
 }
 
 std::unique_ptr<executor> make_flow_executor(const session& s, const network::zones& z,
-                                             const receiving_ports& used) {
-  return std::make_unique<flow_executor>(s, z, used);
+                                             const receiving_ports& used,
+                                             const std::vector<shared_uplink>& uplinks) {
+  return std::make_unique<flow_executor>(s, z, used, uplinks);
 }
 
 }  // namespace nvlsim::engine

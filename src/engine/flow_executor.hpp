@@ -11,24 +11,26 @@
 
 namespace nvlsim::engine {
 
-inline constexpr std::size_t fabrics = 2;  ///< NVLink, NIC
+inline constexpr std::size_t ways = 3;  ///< NVLink, NIC under the leaf, NIC beyond the leaf
 
-/// Ports that receive traffic in a plan, by fabric and class.
+/// Ports that receive traffic in a plan, by way and class.
 struct receiving_ports {
-  std::array<std::vector<bool>, fabrics> own;      ///< of the classes themselves
-  std::array<std::vector<bool>, fabrics> outside;  ///< ports outside the plan, one per class, which limit nothing
-  bool any_outside = false;                        ///< whether traffic comes from outside or goes there
+  std::array<std::vector<bool>, ways> own;      ///< of the classes themselves
+  std::array<std::vector<bool>, ways> outside;  ///< ports outside the plan, one per class, which limit nothing
+  bool any_outside = false;                     ///< whether traffic comes from outside or goes there
 
   std::size_t count() const;
 };
-receiving_ports receiving_ports_of(const plan& p);
+/// `uplinks`: whether traffic beyond a leaf shares up-links; if not, it goes the way of that under the leaf.
+receiving_ports receiving_ports_of(const plan& p, bool uplinks);
 
 /// Exchanges inside an operation are simulated only while another operation uses the same ports; the times are the
 /// same. An exchange waits for its latency, then for its flows. The rate of each flow is limited so that, without
 /// other traffic, it ends with the `closed` time. `z` has one host per class, followed by the hosts outside the
-/// plan if there are any. Routes have no latency. Adds an actor per receiving port.
-/// [docs/network-fidelities.md#flow]
+/// plan if there are any. Traffic beyond a leaf uses `z.beyond`, where a port has one. Routes have no latency.
+/// Adds an actor per receiving port and way. [docs/network-fidelities.md#flow]
 std::unique_ptr<executor> make_flow_executor(const session& s, const network::zones& z,
-                                             const receiving_ports& used);
+                                             const receiving_ports& used,
+                                             const std::vector<shared_uplink>& uplinks);
 
 }  // namespace nvlsim::engine

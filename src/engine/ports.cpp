@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "nvlsim/diagnostics/diagnostics.hpp"
+#include "nvlsim/network/fabric_path.hpp"
 #include "nvlsim/network/topology.hpp"
 
 namespace nvlsim::engine {
@@ -25,11 +26,23 @@ void refuse_too_many_actors(std::size_t needed) {
   throw input_error({too_many});
 }
 
-network::zones build_ports(session& s, const platform& hardware, std::size_t ports, bool shared) {
+std::vector<shared_uplink> uplink_shares(const platform& hardware, std::size_t count) {
+  const bandwidth share = network::uplink_of(hardware);
+  std::vector<shared_uplink> out;
+  if (!(share < hardware.fabric.nic_bandwidth)) return out;
+  for (std::size_t c = 0; c < count; ++c)
+    out.push_back({fmt::format("leaf of {}", c), share, {static_cast<std::int32_t>(c)}});
+  return out;
+}
+
+network::zones build_ports(session& s, const platform& hardware, std::size_t ports, bool shared,
+                           const std::vector<shared_uplink>& uplinks) {
   std::vector<std::int64_t> gpus(ports);
   std::iota(gpus.begin(), gpus.end(), 0);
   network::topology t = network::describe(hardware, gpus);
   if (shared) t.nvlink.latency = t.fabric.latency = {};
+  for (const shared_uplink& u : uplinks)
+    t.fabric.aggregates.push_back({u.name, u.capacity, u.capacity, {u.classes.begin(), u.classes.end()}});
   return network::build(s.engine(), t);
 }
 

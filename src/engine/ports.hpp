@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstddef>
+#include <vector>
 
 #include "engine/session.hpp"
 #include "engine/simgrid_zone.hpp"
+#include "nvlsim/plan/plan.hpp"
 #include "nvlsim/platform/platform.hpp"
 
 namespace nvlsim::engine {
@@ -12,8 +14,13 @@ namespace nvlsim::engine {
 /// Throws input_error if there are more actors than memory mappings for their stacks.
 void refuse_too_many_actors(std::size_t needed);
 
+/// The up-links of classes or workers that name none: all GPUs of a leaf are taken to send at once, so that each
+/// has its share to itself. Empty where they limit nothing.
+std::vector<shared_uplink> uplink_shares(const platform& hardware, std::size_t count);
+
 /// Ports of GPUs: one GPU represents a class of ranks or a worker, so their index is used as its GPU number.
 /// `shared`: operations include their own latency, so that routes have none.
-network::zones build_ports(session& s, const platform& hardware, std::size_t ports, bool shared);
+network::zones build_ports(session& s, const platform& hardware, std::size_t ports, bool shared,
+                           const std::vector<shared_uplink>& uplinks);
 
 }  // namespace nvlsim::engine

@@ -196,10 +196,10 @@ std::size_t workers_of(const server_settings& s) {
   return static_cast<std::size_t>(s.workers + (s.prefill ? s.prefill->workers : 0));
 }
 
-/// Every decode worker can receive on both fabrics.
+/// Every decode worker can receive on both fabrics, and from beyond its leaf.
 engine::receiving_ports receivers_of(const std::vector<server_case>& cases) {
   engine::receiving_ports out;
-  for (std::size_t f = 0; f < engine::fabrics; ++f)
+  for (std::size_t f = 0; f < engine::ways; ++f)
     for (const server_case& c : cases) {
       const bool sends = c.settings.prefill.has_value();
       for (std::size_t i = 0; i < workers_of(c.settings); ++i) {
@@ -224,8 +224,10 @@ served_cases serve_by_actors(const std::vector<server_case>& cases, const platfo
   const engine::receiving_ports used = shared ? receivers_of(cases) : engine::receiving_ports{};
   engine::refuse_too_many_actors(actors + used.count());
   session clock;
-  const network::zones zones = engine::build_ports(clock, hardware, workers, shared);
-  const auto network = shared ? engine::make_flow_executor(clock, zones, used) : nullptr;
+  const std::vector<shared_uplink> uplinks =
+      shared ? engine::uplink_shares(hardware, workers) : std::vector<shared_uplink>{};
+  const network::zones zones = engine::build_ports(clock, hardware, workers, shared, uplinks);
+  const auto network = shared ? engine::make_flow_executor(clock, zones, used, uplinks) : nullptr;
   stage on{clock, network.get(), zones.nvlink};
   std::vector<std::unique_ptr<server_actors>> servers;
   std::size_t first = 0;

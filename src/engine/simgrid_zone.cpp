@@ -48,29 +48,43 @@ void add_routes(sg4::NetZone* z, sg4::Host* h, const std::vector<sg4::LinkInRout
 }
 #endif
 
+/// The links of a port, towards the switch and from it.
+struct port_links {
+  std::vector<sg4::LinkInRoute> up, down;
+};
+
 /// All routes of a star have the same latency, half of it on each side. SimGrid shares a link among routes in
 /// inverse proportion to their latencies, so unequal latencies would be unfair. For the same reason aggregates
 /// have none.
-std::vector<sg4::Host*> build_star(sg4::NetZone* root, const star& s) {
+std::vector<sg4::Host*> build_star(sg4::NetZone* root, const star& s, std::vector<sg4::Host*>* beyond) {
   sg4::NetZone* zone = star_zone(root, s.name);
   const double half = s.latency.base() / 2;
   std::vector<sg4::Host*> hosts;
-  std::vector<std::vector<sg4::LinkInRoute>> up, down;
+  std::vector<port_links> links;
   for (const port& p : s.ports) {
     const std::string name = fmt::format("{}{}", s.host_prefix, p.gpu);
     hosts.push_back(add_host(zone, name));
-    up.push_back({sg4::LinkInRoute(add_link(zone, name + ".up", p.up)->set_latency(half))});
-    down.push_back({sg4::LinkInRoute(add_link(zone, name + ".down", p.down)->set_latency(half))});
+    links.push_back({{sg4::LinkInRoute(add_link(zone, name + ".up", p.up)->set_latency(half))},
+                     {sg4::LinkInRoute(add_link(zone, name + ".down", p.down)->set_latency(half))}});
+    add_routes(zone, hosts.back(), links.back().up, links.back().down);
   }
+  if (!beyond || s.aggregates.empty()) return hosts;
+  std::vector<port_links> crossing(links.size());
   for (const aggregate& a : s.aggregates) {
     sg4::Link* a_up = add_link(zone, a.name + ".up", a.up)->set_latency(0);
     sg4::Link* a_down = add_link(zone, a.name + ".down", a.down)->set_latency(0);
     for (std::size_t i : a.ports) {
-      up.at(i).emplace_back(a_up);
-      down.at(i).emplace_back(a_down);
+      if (crossing.at(i).up.empty()) crossing[i] = links[i];
+      crossing[i].up.emplace_back(a_up);
+      crossing[i].down.emplace_back(a_down);
     }
   }
-  for (std::size_t i = 0; i < hosts.size(); ++i) add_routes(zone, hosts[i], up[i], down[i]);
+  beyond->assign(hosts.size(), nullptr);
+  for (std::size_t i = 0; i < hosts.size(); ++i) {
+    if (crossing[i].up.empty()) continue;
+    (*beyond)[i] = add_host(zone, fmt::format("{}{}.beyond", s.host_prefix, s.ports[i].gpu));
+    add_routes(zone, (*beyond)[i], crossing[i].up, crossing[i].down);
+  }
   return hosts;
 }
 
@@ -78,7 +92,9 @@ std::vector<sg4::Host*> build_star(sg4::NetZone* root, const star& s) {
 
 zones build(sg4::Engine& engine, const topology& t) {
   sg4::NetZone* root = root_zone(engine);
-  zones out{build_star(root, t.nvlink), build_star(root, t.fabric)};
+  zones out;
+  out.nvlink = build_star(root, t.nvlink, nullptr);
+  out.fabric = build_star(root, t.fabric, &out.beyond);
   root->seal();
   return out;
 }

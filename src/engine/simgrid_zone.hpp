@@ -15,6 +15,8 @@ namespace nvlsim::network {
 /// Hosts, in the order of the ports of the topology.
 struct zones {
   std::vector<simgrid::s4u::Host*> nvlink, fabric;
+  /// The same ports of the fabric, for traffic that crosses their aggregates; null for ports without any.
+  std::vector<simgrid::s4u::Host*> beyond;
 };
 
 /// Builds both fabrics as flat stars under the root zone, and seals the zone. Call once per engine, before it

@@ -1,5 +1,7 @@
 #include "nvlsim/engine/simulation.hpp"
 
+#include <vector>
+
 #include "engine/actors.hpp"
 #include "engine/executor.hpp"
 #include "engine/flow_executor.hpp"
@@ -13,13 +15,18 @@ namespace nvlsim {
 timeline simulate(const plan& p, const platform& hardware, const simulation_options& options) {
   check_plan(p);
   const bool shared = options.network != fidelity::closed;
-  const engine::receiving_ports used = shared ? engine::receiving_ports_of(p) : engine::receiving_ports{};
+  const std::vector<shared_uplink> uplinks = !shared ? std::vector<shared_uplink>{}
+                                             : p.uplinks.empty()
+                                                 ? engine::uplink_shares(hardware, p.classes.size())
+                                                 : p.uplinks;
+  const engine::receiving_ports used =
+      shared ? engine::receiving_ports_of(p, !uplinks.empty()) : engine::receiving_ports{};
   engine::refuse_too_many_actors(busy_streams(p).size() + used.count());
   engine::session session;
-  const network::zones zones =
-      engine::build_ports(session, hardware, p.classes.size() * (used.any_outside ? 2 : 1), shared);
+  const std::size_t ports = p.classes.size() * (used.any_outside ? 2 : 1);
+  const network::zones zones = engine::build_ports(session, hardware, ports, shared, uplinks);
   const auto how =
-      shared ? engine::make_flow_executor(session, zones, used) : engine::make_closed_executor(session);
+      shared ? engine::make_flow_executor(session, zones, used, uplinks) : engine::make_closed_executor(session);
   return engine::run_actors(p, session, *how, zones.nvlink);
 }
 

@@ -55,6 +55,11 @@ void check_failures(const platform& p, const leaf_links& leaf) {
                                         f.failed_cables, leaf.up));
 }
 
+/// Whether all GPUs share one leaf, or the switches are not specified.
+bool without_uplinks(const platform& p) {
+  return p.fabric.leaf.ports < 4 || ports_of(p.fabric, p.gpus()) <= p.fabric.leaf.ports;
+}
+
 /// Share of a leaf's up-links that its traffic can use.
 double usable_share(const platform& p, const leaf_links& leaf) {
   const fabric_spec& f = p.fabric;
@@ -72,11 +77,13 @@ double usable_share(const platform& p, const leaf_links& leaf) {
   }
 }
 
-/// Share of its NIC that each GPU gets when it sends to the one `stride` GPUs on: those whose partner is on
-/// another leaf share the up-links.
-double share_of_shift(const platform& p, const leaf_links& leaf, double stride) {
-  const double leaving = std::min(1.0, ports_of(p.fabric, stride) / p.fabric.rails / leaf.down);
-  return std::min(1.0, usable_share(p, leaf) / p.fabric.oversubscription / leaving);
+/// The path when each GPU sends to the one `stride` GPUs on: those whose partner is on another leaf share the
+/// up-links.
+fabric_path shifted(const platform& p, const leaf_links& leaf, double stride, int switches) {
+  const fabric_spec& f = p.fabric;
+  const double leaving = std::min(1.0, ports_of(f, stride) / f.rails / leaf.down);
+  const double share = usable_share(p, leaf) / f.oversubscription / f.busy / leaving;
+  return {f.nic_bandwidth * std::min(1.0, share), switches, leaving};
 }
 
 }  // namespace
@@ -98,9 +105,9 @@ fabric_path path_of_shift(const platform& p, std::int64_t stride) {
   if (f.leaf.ports < 4) return {f.nic_bandwidth, 1};
   const leaf_links leaf = links_of(f);
   if (f.failed_spines > 0 || f.failed_cables > 0) check_failures(p, leaf);
-  const double installed = ports_of(f, p.gpus());
-  if (installed <= f.leaf.ports || std::ceil(installed / f.rails) <= leaf.down) return {f.nic_bandwidth, 1};
-  return {f.nic_bandwidth * share_of_shift(p, leaf, static_cast<double>(stride)), 3};
+  const bool one_leaf = std::ceil(ports_of(f, p.gpus()) / f.rails) <= leaf.down;
+  if (without_uplinks(p) || one_leaf) return {f.nic_bandwidth, 1};
+  return shifted(p, leaf, static_cast<double>(stride), 3);
 }
 
 fabric_path path_between(const platform& p, int ranks, bool aligned) {
@@ -110,13 +117,33 @@ fabric_path path_between(const platform& p, int ranks, bool aligned) {
   if (f.leaf.ports < 4) return {f.nic_bandwidth, 1};  // the switches are not specified
   const leaf_links leaf = links_of(f);
   if (f.failed_spines > 0 || f.failed_cables > 0) check_failures(p, leaf);
-  const double installed = ports_of(f, p.gpus());
-  if (ports <= leaf.down || installed <= f.leaf.ports) return {f.nic_bandwidth, 1};
+  if (ports <= leaf.down || without_uplinks(p)) return {f.nic_bandwidth, 1};
   int switches = 3;
   for (double reach = leaf.down * f.leaf.ports; reach < ports; reach *= f.leaf.ports / 2.0) switches += 2;
   // Along a rail only the last domain of a leaf sends to another leaf. Without rails, neighbours may be anywhere.
-  if (aligned && f.rails > 1) return {f.nic_bandwidth * share_of_shift(p, leaf, p.gpus_per_rack()), switches};
-  return {f.nic_bandwidth * (usable_share(p, leaf) / f.oversubscription), switches};
+  if (aligned && f.rails > 1) return shifted(p, leaf, p.gpus_per_rack(), switches);
+  return {uplink_of(p), switches, 1};
+}
+
+bandwidth uplink_of(const platform& p) {
+  const fabric_spec& f = p.fabric;
+  if (without_uplinks(p)) return f.nic_bandwidth;
+  return f.nic_bandwidth * std::min(1.0, usable_share(p, links_of(f)) / f.oversubscription / f.busy);
+}
+
+std::int64_t leaf_of(const platform& p, std::int64_t gpu) {
+  const fabric_spec& f = p.fabric;
+  const std::int64_t vm = std::max<std::int64_t>(1, p.vm.gpus),
+                     rails = std::clamp<std::int64_t>(f.rails.read(), 1, vm);
+  const std::int64_t each = vm / rails, place = gpu % vm;  // GPUs of a VM on one rail
+  const std::int64_t along = gpu / vm * each + place % each;
+  constexpr std::int64_t leaves_of_rail = std::int64_t{1} << 32;
+  return std::min(place / each, rails - 1) * leaves_of_rail +
+         static_cast<std::int64_t>(static_cast<double>(along) / gpus_per_leaf(p));
+}
+
+double gpus_per_leaf(const platform& p) {
+  return links_of(p.fabric).down / ports_of(p.fabric, p.fabric.gpus_per_nic) * p.fabric.gpus_per_nic;
 }
 
 }  // namespace nvlsim::network

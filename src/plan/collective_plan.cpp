@@ -103,9 +103,9 @@ collective_run plan_collective(const platform& p, const stack& s, const collecti
   out.cost = price.cost;
   if (!w.ideal && f == fidelity::closed && w.skew == 1)
     out.spread = spread_of(s.collectives, p, {w.operation, w.size, price.group, {}}, price.cost);
-  out.demand =
-      demand_on(out.hardware, {price.cost.time, price.latency,
-                               wire_traffic(w.operation, w.size * w.skew, price.group, price.cost.algorithm)});
+  network_traffic traffic = wire_traffic(w.operation, w.size * w.skew, price.group, price.cost.algorithm);
+  traffic.uplink = beyond_leaf(traffic.nic, path_of(out.hardware, w.operation, price.group));
+  out.demand = demand_on(out.hardware, {price.cost.time, price.latency, traffic});
   out.planned =
       f == fidelity::exact
           ? plan_messages(out.hardware, *w.ideal, {w.operation, price.cost.algorithm, w.size, price.group.ranks})

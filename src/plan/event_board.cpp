@@ -25,9 +25,10 @@ std::string operation_name(const plan& p, const operation& o) {
 bool possible(const network_demand& d, seconds duration) {
   const auto amount = [](bytes b) { return std::isfinite(b.base()) && b >= bytes{}; };
   const network_traffic& t = d.traffic;
-  return amount(t.nvlink.out) && amount(t.nvlink.in) && amount(t.nic.out) && amount(t.nic.in) &&
-         d.start >= seconds{} && d.latency >= seconds{} && d.start + d.latency <= d.end * (1 + 1e-12) &&
-         d.end <= duration * (1 + 1e-12);
+  const auto amounts = [&](const port_bytes& b) { return amount(b.out) && amount(b.in); };
+  return amounts(t.nvlink) && amounts(t.nic) && amounts(t.uplink) && t.uplink.out <= t.nic.out &&
+         t.uplink.in <= t.nic.in && d.start >= seconds{} && d.latency >= seconds{} &&
+         d.start + d.latency <= d.end * (1 + 1e-12) && d.end <= duration * (1 + 1e-12);
 }
 
 void check_templates(const plan& p) {

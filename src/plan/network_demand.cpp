@@ -13,7 +13,7 @@ seconds busy(const port_bytes& b, bandwidth capacity) {
 
 port_bytes scaled(const port_bytes& b, double factor) { return {b.out * factor, b.in * factor}; }
 network_traffic scaled(const network_traffic& t, double factor) {
-  return {scaled(t.nvlink, factor), scaled(t.nic, factor)};
+  return {scaled(t.nvlink, factor), scaled(t.nic, factor), scaled(t.uplink, factor)};
 }
 
 /// Exchanges of one operation: those that overlap with its computation, and those that it waits for.
@@ -64,7 +64,8 @@ priced_transfer operator+(const priced_transfer& a, const priced_transfer& b) {
   const priced_transfer& longer = b.time > a.time ? b : a;
   return {a.time + b.time,
           a.latency + b.latency,
-          {sum(a.traffic.nvlink, b.traffic.nvlink), sum(a.traffic.nic, b.traffic.nic)},
+          {sum(a.traffic.nvlink, b.traffic.nvlink), sum(a.traffic.nic, b.traffic.nic),
+           sum(a.traffic.uplink, b.traffic.uplink)},
           a.size + b.size,
           longer.group,
           longer.kind,
@@ -74,17 +75,14 @@ priced_transfer operator+(const priced_transfer& a, const priced_transfer& b) {
 priced_transfer price_transfer(const collective_profile& profile, const platform& p, collective c, bytes size,
                                communicator g) {
   const collective_cost cost = collective_time(profile, p, {c, size, g});
-  return {cost.time,
-          collective_time(profile, p, {c, {}, g}).time,
-          wire_traffic(c, size, g, cost.algorithm),
-          size,
-          g,
-          name(c),
-          cost.algorithm};
+  network_traffic traffic = wire_traffic(c, size, g, cost.algorithm);
+  traffic.uplink = beyond_leaf(traffic.nic, path_of(p, c, g));
+  return {cost.time, collective_time(profile, p, {c, {}, g}).time, traffic, size, g, name(c), cost.algorithm};
 }
 
 network_demand demand_on(const platform& p, const priced_transfer& t) {
-  const seconds wire = std::max(busy(t.traffic.nvlink, p.gpu.nvlink), busy(t.traffic.nic, p.fabric.nic_bandwidth));
+  const seconds wire = std::max({busy(t.traffic.nvlink, p.gpu.nvlink), busy(t.traffic.nic, p.fabric.nic_bandwidth),
+                                 busy(t.traffic.uplink, network::uplink_of(p))});
   if (wire <= t.time) return {t.traffic, std::clamp(t.latency, seconds{}, t.time - wire), t.time};
   const double carried = t.time / wire;
   return {scaled(t.traffic, carried), seconds{}, t.time};

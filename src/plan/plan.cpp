@@ -16,7 +16,8 @@ constexpr std::array<std::string_view, part_kinds> part_kind_names{
     "optimizer", "host",      "jitter",       "idle", "prefill", "decode", "kv_transfer"};
 constexpr std::array<std::string_view, resource_kinds> resource_names{"tensor_cores", "hbm",  "nvlink", "nic",
                                                                       "c2c",          "host", "latency"};
-constexpr std::array<std::string_view, 4> stream_names{"compute", "pipeline", "data_parallel", "kv_transfer"};
+constexpr std::array<std::string_view, 5> stream_names{"compute", "pipeline", "data_parallel", "kv_transfer",
+                                                       "background"};
 
 /// The progress of a stream through its operations.
 struct cursor {

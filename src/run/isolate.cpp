@@ -39,7 +39,9 @@ void write_trace_file(const std::filesystem::path& file, const scenario& s, cons
   if (!run.left_out.empty()) options.left_out.push_back(run.left_out);
   if (!std::holds_alternative<collective_workload>(s.workload)) options.idle_power = s.platform.gpu.idle_power;
   for (const link_use& u : run.links)
-    options.counters.push_back({static_cast<std::size_t>(u.rank_class), u.name + " (share)", u.points});
+    options.counters.push_back(
+        {static_cast<std::size_t>(u.rank_class < 0 ? u.by_class.front().first : u.rank_class), u.name + " (share)",
+         u.points});
   options.counters.insert(options.counters.end(), run.counters.begin(), run.counters.end());
   try {
     write_trace(out.stream(), run.planned, run.times, options);

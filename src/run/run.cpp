@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <map>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -21,11 +22,24 @@
 #include "nvlsim/serving/serving_notes.hpp"
 #include "nvlsim/training/idle_settings.hpp"
 #include "nvlsim/units/constant.hpp"
+#include "run/shared_run.hpp"
 
 namespace nvlsim {
 namespace {
 
 constexpr std::size_t links_shown = 12;
+
+/// Bytes through shared up-links, by job: the classes of a job are named "JOB: CLASS".
+value by_job(const plan& p, const link_use& u) {
+  std::map<std::string, double> bytes_of;
+  for (const auto& [c, sent] : u.by_class) {
+    const std::string& name = p.classes[static_cast<std::size_t>(c)].name;
+    bytes_of[name.substr(0, name.find(": "))] += sent.base();
+  }
+  value out{value::object{}};
+  for (const auto& [name, sent] : bytes_of) out.set(name, sent);
+  return out;
+}
 
 /// Adds the busiest ports if traffic shared ports.
 void add_links(run_record& out, const platform& hardware) {
@@ -34,11 +48,13 @@ void add_links(run_record& out, const platform& hardware) {
   for (const link_use& u : out.links) {
     if (list.items()->size() == links_shown) break;
     value x{value::object{}};
-    x.set("name", fmt::format("{}: {}", out.planned.classes[static_cast<std::size_t>(u.rank_class)].name, u.name));
+    const auto class_name = [&](std::int32_t c) { return out.planned.classes[static_cast<std::size_t>(c)].name; };
+    x.set("name", u.rank_class < 0 ? u.name : fmt::format("{}: {}", class_name(u.rank_class), u.name));
     x.set("mean_share", u.mean);
     x.set("peak_share", u.peak);
     x.set("carried_bytes", u.carried.base());
     x.set("busiest", u.busiest);
+    if (!u.by_class.empty()) x.set("by_job_bytes", by_job(out.planned, u));
     x.set("reason",
           fmt::format("{:.0f} % {}, peak {:.0f} %", 100 * (u.of_busiest / u.carried), u.busiest, 100 * u.peak));
     list.items()->push_back(std::move(x));
@@ -170,6 +186,14 @@ void run_collective(run_record& out, const scenario& s, const collective_workloa
   if (s.simulation.network != fidelity::closed) add_links(out, run.hardware);
 }
 
+void run_jobs(run_record& out, const scenario& s, const shared_workload& w) {
+  run_shared(out, s, w);
+  if (!out.outcome.reasons.empty()) return;
+  out.outcome.notes.push_back(
+      "GPUs in no job and no background traffic are idle; jobs alone have the same leaves to themselves");
+  add_links(out, s.platform);
+}
+
 std::int64_t peak_resident_bytes() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
@@ -187,10 +211,12 @@ run_record run_told(const scenario& s, const run_options& options) {
   const auto* collective = std::get_if<collective_workload>(&s.workload);
   if (collective) run_collective(out, s, *collective, options);
   else if (const auto* t = std::get_if<training_workload>(&s.workload)) run_training(out, s, *t, options);
-  else run_inference(out, s, std::get<inference_workload>(s.workload), options);
+  else if (const auto* i = std::get_if<inference_workload>(&s.workload)) run_inference(out, s, *i, options);
+  else run_jobs(out, s, std::get<shared_workload>(s.workload));
   if (!out.outcome.reasons.empty() && out.outcome.status == run_status::ok)
     out.outcome.status = run_status::infeasible;
-  if (!collective && out.outcome.status != run_status::infeasible) {
+  const bool jobs = std::holds_alternative<shared_workload>(s.workload);
+  if (!collective && !jobs && out.outcome.status != run_status::infeasible) {
     const constants_unrecorded texts;
     if (std::string note = kernels_note(s.stack, s.platform.gpu); !note.empty())
       out.outcome.notes.push_back(std::move(note));

@@ -12,6 +12,7 @@
 #include "scenario/collective_reader.hpp"
 #include "scenario/degraded_reader.hpp"
 #include "scenario/inference_reader.hpp"
+#include "scenario/jobs_reader.hpp"
 #include "scenario/placement_reader.hpp"
 #include "scenario/request_file.hpp"
 #include "scenario/source.hpp"
@@ -140,10 +141,10 @@ void read_named(config::reader& r, scenario_source& in, const split_overrides& s
     in.net = load_model(from_scenario(name, doc, "/model"), data, sets.model, located(r, doc, "model"), problems);
 }
 
-scenario_options read_options(config::reader& r) {
+scenario_options read_options(config::reader& r, fidelity usual) {
   scenario_options o;
   config::reader s = r.child_or_empty("simulation");
-  o.network = static_cast<fidelity>(s.one_of_or("fidelity", fidelity_names, 0));
+  o.network = static_cast<fidelity>(s.one_of_or("fidelity", fidelity_names, static_cast<std::size_t>(usual)));
   o.fold = s.boolean_or("fold", true);
   o.seed = static_cast<std::uint64_t>(s.integer_or("seed", 1, config::non_negative_int));
   s.done();
@@ -227,7 +228,11 @@ void read_requests(scenario& s, const config::document& doc, diagnostics& proble
 void check_fidelity(const scenario& s, const config::document& doc, diagnostics& problems) {
   const fidelity f = s.simulation.network;
   std::string what;
-  if (const auto* c = std::get_if<collective_workload>(&s.workload)) {
+  if (std::holds_alternative<shared_workload>(s.workload)) {
+    if (f != fidelity::flow)
+      what = fmt::format("jobs meet on the network, which {} leaves out; use flow",
+                         fidelity_names[static_cast<std::size_t>(f)]);
+  } else if (const auto* c = std::get_if<collective_workload>(&s.workload)) {
     if (f == fidelity::exact && (!c->ideal || c->gpus > max_exact_ranks))
       what = fmt::format(
           "exact simulates every message for at most {} GPUs and needs alpha and bandwidth in "
@@ -257,7 +262,8 @@ void refuse_other_files(const config::document& doc) {
   diagnostics problems;
   const std::string other = other_kind(doc.root, "scenario");
   if (!other.empty()) problems.add(doc.self.where, "/schema", fmt::format("this is {}, not a scenario", other));
-  else if (!doc.root.find("schema") && !doc.root.find("platform") && !doc.root.find("workload"))
+  else if (!doc.root.find("schema") && !doc.root.find("platform") && !doc.root.find("workload") &&
+           !doc.root.find("jobs"))
     problems.add(doc.self.where, "",
                  fmt::format("not a scenario: a scenario has \"schema\": \"{}\"", scenario_schema));
   problems.throw_if_any();
@@ -265,31 +271,64 @@ void refuse_other_files(const config::document& doc) {
 
 }  // namespace
 
-scenario load_scenario(const std::filesystem::path& file, const std::vector<override_option>& overrides,
-                       const data_folders& data) {
-  diagnostics problems;
+namespace {
+
+/// A scenario file that is being read.
+struct reading {
+  std::filesystem::path file;
+  const split_overrides& sets;
+  const data_folders& data;
+};
+
+scenario read_document(config::document text, const reading& of, diagnostics& problems);
+
+/// Reads the platform, and the jobs on it as scenarios of their own.
+void read_shared(config::reader& r, const reading& of, scenario_source& in, scenario& s, diagnostics& problems) {
+  for (const char* member : {"workload", "placement", "degraded"})
+    if (r.has(member)) r.fail(member, "each of the jobs has its own; move it into /jobs");
+  diagnostics own;
+  in.hardware = read_hardware(r, in.text, of.sets.platform, of.data, own);
+  for (const char* member : {"stack", "model"}) r.ignore(member);
+  s.simulation = read_options(r, fidelity::flow);
+  const bool known = own.empty();
+  for (problem& p : own.sorted()) problems.add(std::move(p));
+  if (!known) {
+    for (const char* member : {"jobs", "background"}) r.ignore(member);
+    return;
+  }
+  s.workload = read_jobs(
+      r, in.text, in.hardware.content,
+      [&](config::document text, diagnostics& found) { return read_document(std::move(text), of, found); },
+      problems);
+}
+
+/// The content is incomplete if there are problems.
+scenario read_document(config::document text, const reading& of, diagnostics& problems) {
+  diagnostics own;
   auto in = std::make_shared<scenario_source>();
   config::document& doc = in->text;
-  doc = config::load(file, {"scenario", file.string()}, problems);
-  problems.throw_if_any();
-  refuse_other_files(doc);
-  const split_overrides sets = apply_overrides(doc, overrides, problems);
-
-  config::reader r(doc, problems);
+  doc = std::move(text);
+  config::reader r(doc, own);
   scenario s;
   static const std::array<std::string, 1> schemas = {std::string(scenario_schema)};
   r.one_of("schema", schemas);
-  s.file = file.string();
-  s.name = r.string_or("name", file.stem().string());
+  s.file = of.file.string();
+  s.name = r.string_or("name", of.file.stem().string());
   r.ignore("description");
-  read_named(r, *in, sets, data, problems);
-  s.simulation = read_options(r);
-  read_workload(r, *in, s);
-  read_requests(s, doc, problems);
+  if (r.has("jobs")) {
+    read_shared(r, of, *in, s, own);
+  } else {
+    r.belongs("background", "a scenario with \"jobs\"");
+    read_named(r, *in, of.sets, of.data, own);
+    s.simulation = read_options(r, fidelity::closed);
+    read_workload(r, *in, s);
+    read_requests(s, doc, own);
+  }
   r.done();
-  if (problems.empty()) check_fidelity(s, doc, problems);
-  if (problems.empty()) check_stack(r, s, in->software->file.content);
-  problems.throw_if_any();
+  if (own.empty()) check_fidelity(s, doc, own);
+  if (own.empty()) check_stack(r, s, in->software->file.content);
+  for (problem& p : own.sorted()) problems.add(p);
+  if (!own.empty()) return s;
   s.platform = in->hardware.content;
   s.stack = in->software->file.content;
   s.model = in->net.content;
@@ -299,6 +338,20 @@ scenario load_scenario(const std::filesystem::path& file, const std::vector<over
   s.inputs = inputs_of(*in, s);
   in->workload = write_workload(s);
   s.source = std::move(in);
+  return s;
+}
+
+}  // namespace
+
+scenario load_scenario(const std::filesystem::path& file, const std::vector<override_option>& overrides,
+                       const data_folders& data) {
+  diagnostics problems;
+  config::document doc = config::load(file, {"scenario", file.string()}, problems);
+  problems.throw_if_any();
+  refuse_other_files(doc);
+  const split_overrides sets = apply_overrides(doc, overrides, problems);
+  scenario s = read_document(std::move(doc), {file, sets, data}, problems);
+  problems.throw_if_any();
   return s;
 }
 

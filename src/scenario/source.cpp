@@ -15,6 +15,7 @@
 #include "scenario/collective_reader.hpp"
 #include "scenario/degraded_reader.hpp"
 #include "scenario/inference_reader.hpp"
+#include "scenario/jobs_reader.hpp"
 #include "scenario/source.hpp"
 #include "scenario/training_reader.hpp"
 
@@ -139,11 +140,16 @@ value inputs_of(const scenario_source& from, const scenario& s) {
     software.set("name", s.stack.name);
     software.set("description", s.stack.description);
     software.set("digest", from.software->digest);
-    const char* sections[] = {"training", "inference", ""};
+    const char* sections[] = {"training", "inference", "", ""};
     software.set("parameters", stack_values(stack_text, from.hardware.content, sections[s.workload.index()]));
   }
   out.set("stack", std::move(software));
   out.set("model", model_text);
+  if (const auto* shared = std::get_if<shared_workload>(&s.workload)) {
+    value jobs{value::object{}};
+    for (const cluster_job& j : shared->jobs) jobs.set(j.name, j.alone->inputs);
+    out.set("jobs", std::move(jobs));
+  }
   if (replay) {
     const auto count = static_cast<std::int64_t>(replay->list.requests.size());
     out.set("trace", value::object{{"format", replay->format}, {"requests", count}, {"digest", replay->digest}});
@@ -207,10 +213,11 @@ value write_workload(const scenario& s) {
     degraded = &i->degraded;
     seed = i->seed;
     if (i->replay) out.set("trace", i->replay->digest);
+  } else if (const auto* c = std::get_if<collective_workload>(&s.workload)) {
+    out.set("workload", write_collective_workload(*c));
+    place = c->place;
   } else {
-    const auto& c = std::get<collective_workload>(s.workload);
-    out.set("workload", write_collective_workload(c));
-    place = c.place;
+    out.set("workload", write_jobs(std::get<shared_workload>(s.workload)));
   }
   if (degraded && !degraded->empty()) out.set("degraded", write_degraded(*degraded));
   if (place.gpus_per_domain > 0) out.set("placement", value::object{{"gpus_per_rack", place.gpus_per_domain}});

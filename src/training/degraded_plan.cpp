@@ -176,6 +176,7 @@ hardware_health met_by(const operation& o, stream_kind stream, std::size_t own, 
   switch (stream) {
     case stream_kind::compute:
     case stream_kind::kv_transfer:
+    case stream_kind::background:
       return of_class(own);
     case stream_kind::pipeline:
       return o.peer == no_peer ? of_class(own) : worse(of_class(own), of_class(static_cast<std::size_t>(o.peer)));

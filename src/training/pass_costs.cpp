@@ -292,12 +292,17 @@ void expert_parallel(builder& b, const training_context& c, const layer_spec& l,
           : bytes{};
   const seconds nvlink = on_nvlink / (c.machine.gpu.nvlink * c.framework.ep_nvlink_share);
   // Deduplicated tokens leave on the rail on which they arrive.
-  const bandwidth of_nic = network::path_between(c.machine, static_cast<int>(par.ep * par.etp), dedup).nic;
-  const seconds nic = on_nic / (of_nic * c.framework.ep_nic_share);
+  const network::fabric_path path = path_of(c.machine, dedup ? collective::all_gather : collective::all_to_all, g);
+  const seconds nic = on_nic / (path.nic * c.framework.ep_nic_share);
   const seconds both = std::max(nvlink, nic) * (1 + c.framework.ep_combine_ratio) + c.framework.ep_launch * 2;
   const port_bytes inside{on_nvlink * 2, on_nvlink * 2}, outside{on_nic * 2, on_nic * 2};  // dispatch and combine
-  const priced_transfer t{
-      both, c.framework.ep_launch * 2, {inside, outside}, bytes::from_base(token_bytes), g, "expert_exchange", {}};
+  const priced_transfer t{both,
+                          c.framework.ep_launch * 2,
+                          {inside, outside, beyond_leaf(outside, path)},
+                          bytes::from_base(token_bytes),
+                          g,
+                          "expert_exchange",
+                          {}};
   part_facts f = facts_of(c.machine, t);
   f.limit = nic > nvlink ? resource::nic : resource::nvlink;
   f.ceiling = (nic > nvlink ? c.machine.fabric.nic_bandwidth : c.machine.gpu.nvlink).base();

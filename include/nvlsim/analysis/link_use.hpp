@@ -11,15 +11,17 @@
 
 namespace nvlsim {
 
-/// Use of one port direction on a GPU of one class. Shares are fractions of the port's capacity.
+/// Use of one port direction on a GPU of one class, or of up-links that classes share. Shares are fractions of the
+/// capacity.
 struct link_use {
-  std::int32_t rank_class = 0;
-  std::string name;  ///< "nvlink out", "nic in"
+  std::int32_t rank_class = 0;  ///< -1: shared up-links
+  std::string name;             ///< "nvlink out", "nic in"; "uplink out": the GPU's share of its leaf's up-links
   bytes carried;
   double mean = 0, peak = 0;  ///< mean and highest share over the run
   std::string busiest;        ///< the operation that sent the most bytes
   bytes of_busiest;
-  std::vector<std::pair<double, double>> points;  ///< time in seconds, share from then on
+  std::vector<std::pair<std::int32_t, bytes>> by_class;  ///< of shared up-links: what each class sent through them
+  std::vector<std::pair<double, double>> points;         ///< time in seconds, share from then on
 };
 
 /// Ports that carried traffic, busiest first. Bytes of an operation are spread evenly from the end of its latency

@@ -18,9 +18,9 @@
 namespace nvlsim {
 
 /// The kind of scenario that a metric belongs to.
-enum class metric_kind { training, inference, collective };
-inline constexpr std::array metric_kinds = {metric_kind::training, metric_kind::inference,
-                                            metric_kind::collective};
+enum class metric_kind { training, inference, collective, jobs };
+inline constexpr std::array metric_kinds = {metric_kind::training, metric_kind::inference, metric_kind::collective,
+                                            metric_kind::jobs};
 std::string_view name(metric_kind k);
 
 enum class metric_unit {
@@ -92,10 +92,18 @@ struct collective_metrics {
   std::int64_t gpus = 0;
 };
 
+/// Several jobs that share a fabric.
+struct shared_metrics {
+  seconds makespan;
+  std::vector<double> slowdowns;  ///< by job: time over that of the job alone on the fabric
+  std::int64_t gpus = 0;
+};
+
 /// Rows in the order in which results list them.
 std::span<const measured_metric<training_metrics>> training_table();
 std::span<const measured_metric<served_metrics>> inference_table();
 std::span<const measured_metric<collective_metrics>> collective_table();
+std::span<const measured_metric<shared_metrics>> jobs_table();
 
 /// The rows of a kind without their accessors.
 std::span<const metric> metrics_of(metric_kind k);
@@ -126,11 +134,13 @@ std::vector<std::string> flat_names(const metric& m);
 bool applies(const metric& m, const training_metrics& t);
 bool applies(const metric& m, const served_metrics& s);
 bool applies(const metric& m, const collective_metrics& c);
+bool applies(const metric& m, const shared_metrics& s);
 
 /// Sets a member of `out` for every row that applies.
 void set_metrics(value& out, const training_metrics& t);
 void set_metrics(value& out, const served_metrics& s);
 void set_metrics(value& out, const collective_metrics& c);
+void set_metrics(value& out, const shared_metrics& s);
 
 /// The number of a value; nothing of null and of a distribution.
 std::optional<double> number_of(const metric_value& v);

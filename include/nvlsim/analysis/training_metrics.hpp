@@ -16,7 +16,9 @@ namespace nvlsim {
 struct stage_breakdown {
   std::array<seconds, part_kinds>
       busy{};                     ///< by part_kind; includes waits inside operations (exposed collectives)
-  seconds waiting_pipeline;       ///< idle, waiting for another stage: the bubble
+  seconds waiting_pipeline;       ///< idle, waiting for another stage to compute: the bubble
+  seconds waiting_sends;          ///< idle, while what it needs was being sent from stage to stage
+  seconds waiting_collectives;    ///< idle, while a stage that it depends on waited for its own collectives
   seconds waiting_data_parallel;  ///< idle, waiting for gradients or parameters
   joules energy;                  ///< of one GPU
 };
@@ -30,8 +32,8 @@ struct training_metrics {
   double model_flops_causal = 0, model_flops_full = 0;  ///< per step, all GPUs
   std::int64_t gpus = 0;
   std::optional<double> mfu;      ///< empty when the GPU has no tensor-core peak in the GEMM precision
-  double bubble_fraction = 0;     ///< idle fraction of the step, mean over GPUs
-  seconds exposed_communication;  ///< mean over GPUs
+  double bubble_fraction = 0;     ///< share of the step spent waiting for stages to compute, mean over GPUs
+  seconds exposed_communication;  ///< waits for communication, own or of other stages; mean over GPUs
   stage_breakdown mean;           ///< over GPUs
   job_energy energy;
   std::optional<dollars> cost;

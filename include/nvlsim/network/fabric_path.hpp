@@ -9,8 +9,9 @@ namespace nvlsim::network {
 
 /// The path between two NICs while all GPUs send at once.
 struct fabric_path {
-  bandwidth nic;     ///< available to each GPU
-  int switches = 1;  ///< along the path
+  bandwidth nic;       ///< available to each GPU
+  int switches = 1;    ///< along the path
+  double leaving = 0;  ///< share of the traffic that crosses the up-links of its leaf
 };
 
 /// The path among `ranks` GPUs. Beyond one leaf, GPUs share the up-links of their leaf. `aligned` traffic stays on
@@ -20,6 +21,16 @@ fabric_path path_between(const platform& p, int ranks, bool aligned);
 /// The path when every GPU sends to the GPU whose number is higher by `stride`. The GPUs of a leaf whose partners
 /// are on another leaf share its up-links.
 fabric_path path_of_shift(const platform& p, std::int64_t stride);
+
+/// The share of each GPU in the up-links of its leaf, of which `busy` of all GPUs use them at once. The NIC's
+/// bandwidth where up-links limit nothing: the fabric is non-blocking and whole, fits in one leaf, or has no known
+/// switches.
+bandwidth uplink_of(const platform& p);
+
+/// The leaf of a GPU's NIC. Leaves of one rail have consecutive numbers. Requires known switches.
+std::int64_t leaf_of(const platform& p, std::int64_t gpu);
+/// GPUs whose NICs fill a leaf.
+double gpus_per_leaf(const platform& p);
 
 /// The most connections in one of `bins`, over the mean, when a hash distributes `mean` connections per bin.
 double fullest_bin(double bins, int mean);

@@ -17,14 +17,16 @@ struct port {
   bandwidth up, down;
 };
 
-/// A capacity that several ports share in each direction: the up-links of a leaf, a degraded spine, a rail.
+/// A capacity that several ports share in each direction: the up-links of a leaf, a degraded spine, a rail. Only
+/// traffic beyond it needs it; traffic between its ports does not.
 struct aggregate {
   std::string name;
   bandwidth up, down;
   std::vector<std::size_t> ports;  ///< indices into star::ports
 };
 
-/// One fabric. Traffic between two ports is limited only by the capacities of the ports and of their aggregates.
+/// One fabric. Traffic between two ports is limited only by the capacities of the ports and, if it goes beyond
+/// them, of their aggregates.
 /// The one-way latency is the same between all ports.
 struct star {
   std::string name;         ///< "nvl", "ib"

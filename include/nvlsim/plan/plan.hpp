@@ -124,7 +124,8 @@ struct operation {
   std::int32_t peer = no_peer;
 };
 
-enum class stream_kind { compute, pipeline, data_parallel, kv_transfer };
+/// `background`: traffic of others through the ports of a class.
+enum class stream_kind { compute, pipeline, data_parallel, kv_transfer, background };
 std::string_view name(stream_kind k);
 
 struct stream {
@@ -136,12 +137,20 @@ struct stream {
 struct rank_class {
   std::string name;               ///< "stage 0"
   std::int64_t multiplicity = 1;  ///< number of GPUs that it represents
-  std::vector<stream> streams;    ///< at most one of each kind; the first is the compute stream
+  std::vector<stream> streams;    ///< at most one of each kind but background; the first is the compute stream
 };
 
 /// What an operation is about, where it is about one micro-batch or one receiver.
 struct message_facts {
   std::int32_t micro_batch = -1, peer = no_peer;  ///< as of `operation`
+};
+
+/// Up-links of a leaf that the NICs of one or more classes share, in each direction: the part of one GPU for one
+/// class; for several, of as many GPUs as there are classes.
+struct shared_uplink {
+  std::string name;
+  bandwidth capacity;
+  std::vector<std::int32_t> classes;
 };
 
 /// A whole simulation. It is acyclic for valid inputs; otherwise, the simulation engine reports a deadlock.
@@ -151,6 +160,8 @@ struct plan {
   std::vector<event_id> waits;  ///< the waits of all operations; each operation has a slice
   std::vector<std::int32_t>
       arrivals;  ///< by event: number of arrivals until it happens (1 unless it is a rendezvous)
+  /// If none are given, each class has the share of a GPU in a leaf of which all GPUs do the same.
+  std::vector<shared_uplink> uplinks = {};
 
   /// Adds an event that happens at the `arrivals_needed`-th arrival.
   event_id new_event(std::int32_t arrivals_needed = 1);

@@ -15,6 +15,7 @@
 #include "nvlsim/network/fidelity.hpp"
 #include "nvlsim/plan/collective_workload.hpp"
 #include "nvlsim/platform/platform.hpp"
+#include "nvlsim/scenario/jobs.hpp"
 #include "nvlsim/serving/inference.hpp"
 #include "nvlsim/stack/stack.hpp"
 #include "nvlsim/training/training.hpp"
@@ -50,9 +51,9 @@ struct scenario {
   std::string name;
   std::string file;           ///< path, for messages
   nvlsim::platform platform;  ///< nameless, like the stack, if a collective on an ideal network gives none
-  nvlsim::stack stack;
-  nvlsim::model model;  ///< not used by collectives
-  std::variant<training_workload, inference_workload, collective_workload> workload;
+  nvlsim::stack stack;        ///< not used by jobs, which have their own
+  nvlsim::model model;        ///< not used by collectives and jobs
+  std::variant<training_workload, inference_workload, collective_workload, shared_workload> workload;
   scenario_options simulation;
   std::vector<input_constant> constants;          ///< constants of platform and stack
   value inputs;                                   ///< for results: resolved inputs, origins of values, digest

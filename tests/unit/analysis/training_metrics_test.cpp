@@ -35,6 +35,10 @@ measured_step measured(const test::shipped_job& j, bool fold = true) {
 double busy(const stage_breakdown& b) {
   return std::accumulate(b.busy.begin(), b.busy.end(), 0.0, [](double s, seconds t) { return s + t.base(); });
 }
+/// All that a stage waits for between its operations.
+double waits(const stage_breakdown& b) {
+  return (b.waiting_pipeline + b.waiting_sends + b.waiting_collectives + b.waiting_data_parallel).base();
+}
 double of(const stage_breakdown& b, part_kind k) { return b.busy[static_cast<std::size_t>(k)].base(); }
 
 std::vector<test::shipped_job> jobs() {
@@ -51,11 +55,8 @@ TEST_CASE("Every stage's breakdown adds up to the step") {
     const auto stages = stage_breakdowns(s.planned, s.times, j.machine.gpu);
     REQUIRE(stages.size() == s.planned.classes.size());
     for (const stage_breakdown& b : stages)
-      CHECK(busy(b) + b.waiting_pipeline.base() + b.waiting_data_parallel.base() ==
-            Approx(s.metrics.step_time.base()).epsilon(1e-12));
-    const stage_breakdown& m = s.metrics.mean;
-    CHECK(busy(m) + m.waiting_pipeline.base() + m.waiting_data_parallel.base() ==
-          Approx(s.metrics.step_time.base()).epsilon(1e-12));
+      CHECK(busy(b) + waits(b) == Approx(s.metrics.step_time.base()).epsilon(1e-12));
+    CHECK(busy(s.metrics.mean) + waits(s.metrics.mean) == Approx(s.metrics.step_time.base()).epsilon(1e-12));
   }
 }
 
@@ -144,8 +145,43 @@ TEST_CASE("Exposed communication is what operations and streams wait for") {
   CHECK(of(m, part_kind::tp) > 0);
   CHECK(s.metrics.exposed_communication.base() ==
         Approx(of(m, part_kind::tp) + of(m, part_kind::cp) + of(m, part_kind::ep) + of(m, part_kind::pp) +
-               of(m, part_kind::dp) + m.waiting_data_parallel.base())
+               of(m, part_kind::dp) + m.waiting_data_parallel.base() + m.waiting_sends.base() +
+               m.waiting_collectives.base())
             .epsilon(1e-12));
+  CHECK(m.waiting_collectives.base() > 0);  // stages wait for passes that have collectives of their own
+}
+
+/// A pipeline of four stages, each in a rack of its own.
+test::shipped_job stages_apart(double nic_gbps) {
+  test::shipped_job j = test::shipped("gb300-nvl72", "llama3.1-405b");
+  j.workload.par.pp = 4, j.workload.par.vp = 1, j.workload.par.dp = 1, j.workload.par.cp = 4,
+  j.workload.par.tp = 4;
+  j.workload.global_batch_size = 16;
+  j.workload.place.gpus_per_domain = 16;
+  j.machine.racks = 4;
+  j.machine.fabric.nic_bandwidth = bandwidth::from_base(nic_gbps * 1e9 / 8);
+  return j;
+}
+
+TEST_CASE("What a slower network adds to a step is exposed communication, not bubble") {
+  const measured_step quick = measured(stages_apart(800)), slow = measured(stages_apart(50));
+  const double longer = slow.metrics.step_time.base() - quick.metrics.step_time.base();
+  CHECK(longer > 0.01 * quick.metrics.step_time.base());
+  const double exposed = slow.metrics.exposed_communication.base() - quick.metrics.exposed_communication.base();
+  CHECK(exposed > 0.8 * longer);
+  CHECK(slow.metrics.mean.waiting_sends > quick.metrics.mean.waiting_sends * 4);
+  CHECK(slow.metrics.mean.waiting_pipeline.base() < quick.metrics.mean.waiting_pipeline.base() + 0.2 * longer);
+}
+
+TEST_CASE("However fast the network, a step's time is told apart without a rest, and slower means more exposed") {
+  double before = -1;
+  for (double gbps = 1600; gbps > 10; gbps /= 1.7) {
+    const measured_step s = measured(stages_apart(gbps));
+    INFO(gbps << " Gb/s");
+    CHECK(busy(s.metrics.mean) + waits(s.metrics.mean) == Approx(s.metrics.step_time.base()).epsilon(1e-12));
+    CHECK(s.metrics.exposed_communication.base() > before);
+    before = s.metrics.exposed_communication.base();
+  }
 }
 
 TEST_CASE("An unfolded step measures as the folded one") {

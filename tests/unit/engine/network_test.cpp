@@ -92,15 +92,28 @@ TEST_CASE("Sharing is max-min") {
   for (std::size_t i = 1; i < 4; ++i) CHECK(end[i] == exactly(nic_latency + 3 * size / nic));
 }
 
-TEST_CASE("Aggregate bounds the ports behind it and leaves the others") {
+TEST_CASE("Aggregate bounds what its ports send beyond it, and leaves the rest") {
   engine::session s;
   network::topology t = ports(6);
   const bandwidth uplinks = bandwidth::from_base(nic);  // half of its two ports
   t.fabric.aggregates.push_back({"leaf 0", uplinks, uplinks, {0, 1}});
   const network::zones z = network::build(s.engine(), t);
+  CHECK(z.beyond[2] == nullptr);
   const std::vector<double> end =
-      send(s, {{z.fabric[0], z.fabric[2]}, {z.fabric[1], z.fabric[3]}, {z.fabric[4], z.fabric[5]}});
+      send(s, {{z.beyond[0], z.fabric[2]}, {z.beyond[1], z.fabric[3]}, {z.fabric[4], z.fabric[5]}});
   CHECK(end[0] == exactly(nic_latency + 2 * size / nic));
   CHECK(end[1] == exactly(nic_latency + 2 * size / nic));
   CHECK(end[2] == exactly(nic_latency + size / nic));
+}
+
+TEST_CASE("Traffic between the ports of an aggregate shares only the ports with what goes beyond") {
+  engine::session s;
+  network::topology t = ports(4);
+  const bandwidth uplinks = bandwidth::from_base(nic / 4);
+  t.fabric.aggregates.push_back({"leaf 0", uplinks, uplinks, {0, 1}});
+  const network::zones z = network::build(s.engine(), t);
+  // The port has three quarters left for what stays under the leaf.
+  const std::vector<double> end = send(s, {{z.beyond[0], z.fabric[2]}, {z.fabric[0], z.fabric[1], 3 * size}});
+  CHECK(end[0] == exactly(nic_latency + 4 * size / nic));
+  CHECK(end[1] == exactly(nic_latency + 4 * size / nic));
 }

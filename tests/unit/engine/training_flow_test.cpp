@@ -133,3 +133,63 @@ TEST_CASE("Folded and unfolded steps of experts over racks agree in flow") {
   CHECK(simulate(with_company(s.planned()), s.s.platform, {fidelity::flow}).makespan.base() ==
         Approx(folded).epsilon(1e-9));
 }
+
+namespace {
+
+/// 405B in groups of eight GPUs with nothing but sends and gradients beyond them, on a platform of as many racks
+/// as it fills.
+std::vector<override_option> groups_of_eight(const char* dp, std::vector<override_option> more) {
+  std::vector<override_option> sets = {{"/workload/tp", "4"},       {"/workload/cp", "2"},
+                                       {"/workload/dp", dp},        {"/workload/global_batch_size", "256"},
+                                       {"/platform/racks", "1024"}, {"/placement/gpus_per_rack", "8"}};
+  sets.insert(sets.end(), more.begin(), more.end());
+  return sets;
+}
+
+}  // namespace
+
+TEST_CASE("Up-links cut to a share are never faster than NICs cut as much, where all traffic crosses them") {
+  for (const char* dp : {"16", "32"})
+    for (const int ratio : {2, 4, 8}) {
+      INFO("dp " << dp << ", " << ratio << " to 1");
+      const std::string times = std::to_string(ratio), rate = std::to_string(800.0 / ratio) + " Gb/s";
+      const step over = shipped("llama3.1-405b-gb300-512",
+                                groups_of_eight(dp, {{"/platform/fabric/oversubscription", times}})),
+                 cut = shipped("llama3.1-405b-gb300-512",
+                               groups_of_eight(dp, {{"/platform/fabric/nic_bandwidth", rate}}));
+      const double by_uplinks = over.run(fidelity::flow), by_nics = cut.run(fidelity::flow);
+      CHECK(by_uplinks >= by_nics * (1 - 1e-6));
+      CHECK(by_uplinks <= by_nics * 1.001);
+      CHECK(by_uplinks >= over.run(fidelity::closed) * (1 - 1e-9));
+    }
+}
+
+TEST_CASE("A step is slower with fewer up-links, and one under a leaf is not") {
+  double before = 0;
+  for (const char* ratio : {"1", "2", "4", "8", "16"}) {
+    const double t =
+        shipped("llama3.1-405b-gb300-512", groups_of_eight("16", {{"/platform/fabric/oversubscription", ratio}}))
+            .run(fidelity::flow);
+    CHECK(t >= before);
+    before = t;
+  }
+  const auto under_a_leaf = [](const char* ratio) {  // two of eight racks
+    return shipped("llama3.1-405b-gb300-rack", {{"/platform/racks", "8"},
+                                                {"/placement/gpus_per_rack", "32"},
+                                                {"/platform/fabric/leaf/ports", "288"},
+                                                {"/platform/fabric/oversubscription", ratio}})
+        .run(fidelity::flow);
+  };
+  CHECK(under_a_leaf("8") == Approx(under_a_leaf("1")).epsilon(1e-9));
+}
+
+TEST_CASE("More replicas on oversubscribed leaves cost no more activities") {
+  const auto activities = [](const char* dp, const char* global_batch) {  // eight micro-batches
+    const step s =
+        shipped("llama3.1-405b-gb300-512", groups_of_eight(dp, {{"/platform/fabric/oversubscription", "8"},
+                                                                {"/workload/global_batch_size", global_batch},
+                                                                {"/platform/racks", "100000"}}));
+    return simulate(s.planned(), s.s.platform, {fidelity::flow}).activities;
+  };
+  CHECK(activities("8192", "65536") <= activities("128", "1024"));
+}

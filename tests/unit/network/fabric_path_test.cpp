@@ -1,5 +1,6 @@
 #include "nvlsim/network/fabric_path.hpp"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 
 using namespace nvlsim;
@@ -121,4 +122,32 @@ TEST_CASE("Hashed routes collide, less with more connections") {
   CHECK(sixteen < 1);
   CHECK(share(p, 72) == 1);
   CHECK(network::fullest_bin(1, 1) >= 1);
+}
+
+TEST_CASE("A path says what of its traffic crosses the up-links, and up-links what a GPU has of them") {
+  platform p = cluster();
+  CHECK(network::uplink_of(p) == p.fabric.nic_bandwidth.read());
+  p.fabric.oversubscription = 3;
+  CHECK(network::uplink_of(p) / p.fabric.nic_bandwidth == Approx(1.0 / 3));
+  CHECK(path_between(p, 108, false).leaving == 0);
+  CHECK(path_between(p, 109, false).leaving == 1);
+  CHECK(network::path_of_shift(p, 54).leaving == Approx(0.5));
+  for (const std::int64_t apart : {1, 20, 54, 108, 500}) {
+    const network::fabric_path path = network::path_of_shift(p, apart);
+    CHECK(path.nic.base() ==
+          Approx(std::min(p.fabric.nic_bandwidth.base(), network::uplink_of(p).base() / path.leaving)));
+  }
+  p.racks = 1;
+  CHECK(network::uplink_of(p) == p.fabric.nic_bandwidth.read());
+}
+
+TEST_CASE("Where only part of a leaf's NICs send, each has more of the up-links, up to its own rate") {
+  platform p = cluster();
+  p.fabric.oversubscription = 8;
+  const double all = network::uplink_of(p).base();
+  p.fabric.busy = 0.25;
+  CHECK(network::uplink_of(p).base() == Approx(4 * all));
+  CHECK(share(p) == Approx(0.5));
+  p.fabric.busy = 0.01;
+  CHECK(share(p) == 1);
 }

@@ -1,0 +1,330 @@
+// The contention experiments of docs/network-fidelities.md by hand: every GPU of the leaves with its own NIC, the
+// up-links of a leaf as one link, and actors that send from GPU to GPU, in plain SimGrid. The program simulates
+// one GPU of each class with its part of the up-links instead.
+#include <fmt/format.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/compat.hpp"
+#include "engine/simgrid_zone.hpp"
+#include "nvlsim/network/fabric_path.hpp"
+#include "nvlsim/plan/collective_workload.hpp"
+#include "nvlsim/run/run.hpp"
+#include "nvlsim/scenario/job_places.hpp"
+#include "nvlsim/scenario/scenario.hpp"
+
+using namespace nvlsim;
+namespace sg4 = engine::compat::sg4;
+
+namespace {
+
+using overrides = std::vector<override_option>;
+
+/// What a simulation in a process of its own returns: SimGrid takes its models once a process.
+std::vector<double> in_child(const std::function<std::vector<double>()>& simulation) {
+  int ends[2];
+  REQUIRE(::pipe(ends) == 0);
+  const pid_t child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    const std::vector<double> out = simulation();
+    const auto size = static_cast<ssize_t>(out.size() * sizeof(double));
+    std::_Exit(::write(ends[1], out.data(), static_cast<std::size_t>(size)) == size ? 0 : 1);
+  }
+  ::close(ends[1]);
+  std::vector<double> out(512);
+  const ssize_t n = ::read(ends[0], out.data(), out.size() * sizeof(double));
+  ::close(ends[0]);
+  int state = 0;
+  ::waitpid(child, &state, 0);
+  REQUIRE(state == 0);
+  out.resize(static_cast<std::size_t>(n) / sizeof(double));
+  return out;
+}
+
+scenario example(const std::string& name, const overrides& sets = {}) {
+  const std::filesystem::path root = NVLSIM_SOURCE_DIR;
+  return load_scenario(root / "scenarios" / (name + ".json"), sets, folders_under(root));
+}
+
+/// GPUs that all do what one class of a plan does, and the leaf of each.
+struct crew {
+  const plan* job = nullptr;
+  std::size_t rank_class = 0;
+  std::vector<std::size_t> leaf_of;  ///< by GPU
+};
+
+/// Leaves with their up-links, and the crews under them. Crews of one job have equally many GPUs.
+class by_hand {
+ public:
+  by_hand(double nic, const std::vector<double>& uplinks) : nic_(bandwidth::from_base(nic)) {
+    for (std::size_t l = 0; l < uplinks.size(); ++l)
+      fabric_.aggregates.push_back(
+          {fmt::format("leaf {}", l), bandwidth::from_base(uplinks[l]), bandwidth::from_base(uplinks[l]), {}});
+  }
+
+  void add(const crew& c) {
+    crews_.push_back(c);
+    auto& nics = nics_.emplace_back();
+    for (const std::size_t leaf : c.leaf_of) {
+      fabric_.aggregates.at(leaf).ports.push_back(fabric_.ports.size());
+      nics.push_back(fabric_.ports.size());
+      fabric_.ports.push_back({static_cast<std::int64_t>(fabric_.ports.size()), nic_, nic_});
+    }
+  }
+
+  /// Runs all crews. When the last operation of each class's streams ended.
+  std::vector<double> run() {
+    const std::size_t outside = fabric_.ports.size();  // storage or other machines, which limit nothing
+    const bandwidth endless = bandwidth::from_base(1e18);
+    fabric_.ports.push_back({static_cast<std::int64_t>(outside), endless, endless});
+    const std::unique_ptr<sg4::Engine> engine = start_engine();
+    hosts_ = network::build(*engine, {{"nvl", "g", {}, {}, {}}, fabric_});
+    outside_ = hosts_.fabric[outside];
+    ends_.assign(crews_.size(), 0);
+    begin_ = sg4::Engine::get_clock();  // goes on from the engines that the process had before
+    for (std::size_t c = 0; c < crews_.size(); ++c)
+      for (std::size_t i = 0; i < crews_[c].leaf_of.size(); ++i) start_gpu(c, i);
+    engine->run();
+    return ends_;
+  }
+
+ private:
+  struct event {
+    std::int32_t missing = 0, waiting = 0;
+    sg4::SemaphorePtr gate;
+  };
+
+  static std::unique_ptr<sg4::Engine> start_engine() {
+    std::vector<std::string> words{"oracle",
+                                   "--log=root.threshold:critical",
+                                   "--cfg=contexts/stack-size:64",
+                                   "--cfg=contexts/guard-size:0",
+                                   "--cfg=network/model:CM02",
+                                   "--cfg=network/crosstraffic:no",
+                                   "--cfg=network/TCP-gamma:1e30",
+                                   "--cfg=network/optim:Lazy",
+                                   fmt::format("--cfg={}:1e-9", engine::compat::timing_precision)};
+    std::vector<char*> argv;
+    for (std::string& s : words) argv.push_back(s.data());
+    int argc = static_cast<int>(argv.size());
+    argv.push_back(nullptr);
+    return std::make_unique<sg4::Engine>(&argc, argv.data());
+  }
+
+  /// Events of the i-th pipeline of a job.
+  std::vector<event>& events_of(const plan* job, std::size_t i) {
+    auto& out = events_[{job, i}];
+    if (out.empty())
+      for (const std::int32_t n : job->arrivals) out.push_back({n, 0, sg4::Semaphore::create(0)});
+    return out;
+  }
+
+  void start_gpu(std::size_t c, std::size_t i) {
+    const plan& p = *crews_[c].job;
+    for (const stream& s : p.classes[crews_[c].rank_class].streams) {
+      std::vector<event>& events = events_of(&p, i);
+      engine::compat::add_actor(hosts_.fabric[nics_[c][i]], "gpu", [this, &p, &s, &events, c, i] {
+        for (const operation& o : s.operations) {
+          for (std::uint32_t k = 0; k < o.waits; ++k) {
+            event& e = events[static_cast<std::size_t>(p.waits[o.first_wait + k])];
+            if (e.missing == 0) continue;
+            ++e.waiting;
+            e.gate->acquire();
+          }
+          perform(p.templates[static_cast<std::size_t>(o.template_index)], c, i, o.peer);
+          if (o.signals == no_event) continue;
+          event& e = events[static_cast<std::size_t>(o.signals)];
+          if (--e.missing > 0) continue;
+          for (; e.waiting > 0; --e.waiting) e.gate->release();
+        }
+        if (s.kind != stream_kind::background) ends_[c] = std::max(ends_[c], sg4::Engine::get_clock() - begin_);
+      });
+    }
+  }
+
+  static void sleep_until(double date) {
+    if (const double left = date - sg4::Engine::get_clock(); left >= 1e-9) sg4::this_actor::sleep_for(left);
+  }
+
+  /// An operation: its exchanges in order, each not before its time, then what is left of its own time.
+  void perform(const operation_template& w, std::size_t c, std::size_t i, std::int32_t peer) {
+    const double begin = sg4::Engine::get_clock();
+    double over = begin;
+    for (const network_demand& d : w.network) {
+      const double from = std::max(over, begin + d.start.base());
+      const double alone = from + (d.end - d.start).base();
+      const port_bytes &nic = d.traffic.nic, &up = d.traffic.uplink;
+      if (nic.out.base() + nic.in.base() > 0) {
+        sleep_until(from + d.latency.base());
+        exchange({nic.out - up.out, nic.in - up.in}, up, alone, {c, i, peer});
+      }
+      over = std::max(alone, sg4::Engine::get_clock());
+    }
+    sleep_until(std::max(over, begin + w.duration.base()));
+  }
+
+  struct sender {
+    std::size_t crew, gpu;
+    std::int32_t peer;
+  };
+
+  /// To the same GPU of the peer's crew, or round the crew: beyond the leaf to half of it further, under it to the
+  /// next. What is not answered goes outside, or comes from there.
+  void exchange(const port_bytes& local, const port_bytes& beyond, double end, const sender& s) {
+    const double left = end - sg4::Engine::get_clock();
+    if (left < 1e-9) return;
+    std::vector<sg4::CommPtr> flows;
+    const auto flow = [&](sg4::Host* from, sg4::Host* to, double amount) {
+      if (amount < 1) return;
+      flows.push_back(sg4::Comm::sendto_init());
+      flows.back()->set_rate(std::floor(amount) / left)->set_payload_size(static_cast<std::uint64_t>(amount));
+      flows.back()->set_source(from)->set_destination(to);  // starts it
+    };
+    const auto& own = nics_[s.crew];
+    const auto& others = s.peer == no_peer ? own : nics_[peer_crew(s)];
+    const std::size_t n = own.size(), next = s.peer == no_peer ? (s.gpu + 1) % n : s.gpu,
+                      far = s.peer == no_peer ? (s.gpu + n / 2) % n : s.gpu;
+    const bool ring = s.peer == no_peer;
+    const auto all = [&](const port_bytes& b, sg4::Host* from, sg4::Host* to) {
+      const double out = b.out.base(), in = ring ? b.in.base() : out;
+      flow(from, to, std::min(out, in));
+      if (out > in) flow(from, outside_, out - in);
+      if (in > out) flow(outside_, from, in - out);
+    };
+    all(local, hosts_.fabric[own[s.gpu]], hosts_.fabric[others[next % others.size()]]);
+    all(beyond, hosts_.beyond[own[s.gpu]], hosts_.beyond[others[far % others.size()]]);
+    for (const sg4::CommPtr& f : flows) f->wait();
+  }
+
+  std::size_t peer_crew(const sender& s) const {
+    for (std::size_t c = 0; c < crews_.size(); ++c)
+      if (crews_[c].job == crews_[s.crew].job && crews_[c].rank_class == static_cast<std::size_t>(s.peer))
+        return c;
+    FAIL("no crew for the peer");
+    return 0;
+  }
+
+  bandwidth nic_;
+  network::star fabric_{"ib", "n", {}, {}, {}};
+  network::zones hosts_;
+  sg4::Host* outside_ = nullptr;
+  std::vector<crew> crews_;
+  std::vector<std::vector<std::size_t>> nics_;  ///< port by crew and GPU
+  std::map<std::pair<const plan*, std::size_t>, std::vector<event>> events_;
+  double begin_ = 0;
+  std::vector<double> ends_;  ///< by crew
+};
+
+/// The GPUs of each class of a plan whose ranks have these GPUs: classes have consecutive ranks.
+std::vector<crew> crews_of(const plan& p, const std::vector<std::vector<std::int64_t>>& gpus_by_job,
+                           const std::function<std::size_t(std::int64_t)>& leaf_of) {
+  std::vector<crew> out;
+  std::size_t c = 0;
+  for (const std::vector<std::int64_t>& gpus : gpus_by_job)
+    for (std::size_t rank = 0; rank < gpus.size(); ++c) {
+      crew one{&p, c, {}};
+      for (std::int64_t i = 0; i < p.classes[c].multiplicity; ++i) one.leaf_of.push_back(leaf_of(gpus[rank++]));
+      out.push_back(std::move(one));
+    }
+  return out;
+}
+
+/// A step of one job by hand: eight GPUs of each class, half of them under a leaf of their own. The others of the
+/// leaf send as much.
+double step_by_hand(const scenario& s, const plan& p) {
+  return in_child([&] {
+           const double share = network::uplink_of(s.platform).base();
+           by_hand fabric(s.platform.fabric.nic_bandwidth.base(),
+                          std::vector<double>(2 * p.classes.size(), 4 * share));
+           for (std::size_t c = 0; c < p.classes.size(); ++c)
+             fabric.add({&p, c, {2 * c, 2 * c, 2 * c, 2 * c, 2 * c + 1, 2 * c + 1, 2 * c + 1, 2 * c + 1}});
+           const std::vector<double> ends = fabric.run();
+           return std::vector<double>{*std::max_element(ends.begin(), ends.end())};
+         })
+      .front();
+}
+
+/// All GPUs of all jobs by hand, under the leaves where they are. When the last class of each job ended.
+std::vector<double> jobs_by_hand(const scenario& s, const plan& p) {
+  const auto& w = std::get<shared_workload>(s.workload);
+  std::vector<std::vector<std::int64_t>> gpus;
+  std::map<std::int64_t, std::size_t> leaves;
+  for (const cluster_job& j : w.jobs) {
+    gpus.push_back(gpus_of(j, s.platform));
+    for (const std::int64_t g : gpus.back()) leaves.try_emplace(network::leaf_of(s.platform, g), leaves.size());
+  }
+  const auto leaf_of = [&](std::int64_t g) { return leaves.at(network::leaf_of(s.platform, g)); };
+  const std::vector<crew> crews = crews_of(p, gpus, leaf_of);
+  const std::vector<double> ends = in_child([&] {
+    const double of_leaf = network::uplink_of(s.platform).base() * network::gpus_per_leaf(s.platform);
+    by_hand fabric(s.platform.fabric.nic_bandwidth.base(), std::vector<double>(leaves.size(), of_leaf));
+    for (const crew& c : crews) fabric.add(c);
+    return fabric.run();
+  });
+  std::vector<double> out(w.jobs.size(), 0);
+  for (std::size_t c = 0; c < crews.size(); ++c)
+    for (std::size_t j = 0; j < w.jobs.size(); ++j)
+      if (p.classes[crews[c].rank_class].name.starts_with(w.jobs[j].name + ": "))
+        out[j] = std::max(out[j], ends[c]);
+  return out;
+}
+
+std::vector<double> job_times(const run_record& r) {
+  std::vector<double> out;
+  for (const value& j : *r.outcome.breakdown.find("jobs")->items()) out.push_back(*j.find("time_s")->number());
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("A step on an oversubscribed fabric takes as long by hand") {
+  for (const char* ratio : {"2", "4", "8"}) {
+    INFO(ratio << " to 1");
+    const scenario s = example("training/llama3.1-405b-gb300-512", {{"/simulation/fidelity", "flow"},
+                                                                    {"/workload/tp", "4"},
+                                                                    {"/workload/global_batch_size", "128"},
+                                                                    {"/workload/dp", "8"},
+                                                                    {"/platform/racks", "64"},
+                                                                    {"/placement/gpus_per_rack", "8"},
+                                                                    {"/platform/fabric/oversubscription", ratio}});
+    const run_record r = run_scenario(s);
+    CHECK(r.times.makespan.base() == Approx(step_by_hand(s, r.planned)).epsilon(0.01));
+  }
+}
+
+TEST_CASE("Two jobs take as long by hand, interleaved and in blocks") {
+  const std::string first = "0-63", second = "64-127";
+  for (const bool blocks : {false, true}) {
+    INFO(blocks);
+    overrides sets;
+    if (blocks) sets = {{"/jobs/0/placement/racks", first}, {"/jobs/1/placement/racks", second}};
+    const scenario s = example("jobs/two-llama3.1-405b-b300", sets);
+    const run_record r = run_scenario(s);
+    const std::vector<double> by = jobs_by_hand(s, r.planned), here = job_times(r);
+    for (std::size_t j = 0; j < here.size(); ++j) CHECK(here[j] == Approx(by[j]).epsilon(0.01));
+  }
+}
+
+TEST_CASE("A step beside a checkpoint takes as long by hand") {
+  const scenario s = example("jobs/llama3.1-405b-checkpoint-b300");
+  const run_record r = run_scenario(s);
+  // Without oversubscription nothing is shared beyond the ports: one GPU of each class and two of its replicas.
+  const double by = in_child([&] {
+                      by_hand fabric(s.platform.fabric.nic_bandwidth.base(), {1e18});
+                      for (std::size_t c = 0; c < r.planned.classes.size(); ++c)
+                        fabric.add({&r.planned, c, {0, 0}});
+                      const std::vector<double> ends = fabric.run();
+                      return std::vector<double>{*std::max_element(ends.begin(), ends.end())};
+                    }).front();
+  CHECK(job_times(r).front() == Approx(by).epsilon(0.01));
+}

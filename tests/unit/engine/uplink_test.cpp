@@ -1,0 +1,144 @@
+// Up-links in fidelity `flow`: what leaves a leaf shares them, what stays under it does not.
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <string>
+#include <vector>
+
+#include "nvlsim/engine/simulation.hpp"
+#include "nvlsim/network/fabric_path.hpp"
+#include "support/plans.hpp"
+#include "support/ports.hpp"
+
+using namespace nvlsim;
+
+namespace {
+
+constexpr double nic = test::nic_rate;
+
+/// Eight racks of 72 GPUs under leaves of 144 ports, `oversubscription` times as many down as up.
+platform cluster(double oversubscription) {
+  platform p = test::bare_ports();
+  p.vm.gpus = 4;
+  p.rack.vms = 18;
+  p.racks = 8;
+  p.fabric.leaf.ports = 144;
+  p.fabric.oversubscription = oversubscription;
+  return p;
+}
+
+port_bytes both(double b) { return {bytes::from_base(b), bytes::from_base(b)}; }
+
+/// A gigabyte each way through the NIC, `leaving` of it beyond the leaf, in the time that the slower of both
+/// needs.
+std::int32_t add(plan& p, double leaving, double uplink_rate) {
+  constexpr double size = 1e9;
+  const seconds t = seconds::from_base(std::max(size / nic, size * leaving / uplink_rate));
+  operation_template w{"transfer", {{part_kind::dp, "transfer", t, 1}}, {}, {}};
+  w.network = {network_demand{{{}, both(size), both(size * leaving)}, {}, t}};
+  return p.add_template(std::move(w));
+}
+
+/// When transfers end that run side by side on one GPU.
+std::vector<double> side_by_side(const platform& p, const std::vector<double>& leaving) {
+  plan all;
+  plans::add_class(all, "rank");
+  all.classes[0].streams.resize(leaving.size());
+  const double uplink = network::uplink_of(p).base();
+  for (std::size_t i = 0; i < leaving.size(); ++i)
+    all.append(all.classes[0].streams[i], add(all, leaving[i], uplink), {});
+  std::vector<double> out;
+  const timeline t = simulate(all, p, {fidelity::flow});
+  for (const auto& s : t.spans[0]) out.push_back(s.back().end_s);
+  return out;
+}
+
+Approx exactly(double v) { return Approx(v).epsilon(1e-9).margin(0); }
+
+}  // namespace
+
+TEST_CASE("Alone an operation takes its closed time, whatever leaves the leaf") {
+  for (const double ratio : {1.0, 2.0, 8.0})
+    for (const double leaving : {0.0, 0.25, 1.0}) {
+      const platform p = cluster(ratio);
+      const double uplink = network::uplink_of(p).base();
+      CHECK(uplink == exactly(nic / ratio));
+      CHECK(side_by_side(p, {leaving}).front() == exactly(1e9 * std::max(1 / nic, leaving / uplink)));
+    }
+}
+
+TEST_CASE("What leaves the leaf shares the up-links, as it would share a NIC cut as much") {
+  const platform p = cluster(8), cut = test::bare_ports({}, test::nvlink_rate, nic / 8);
+  const std::vector<double> shared = side_by_side(p, {1, 1, 1});
+  plan of_cut;
+  plans::add_class(of_cut, "rank");
+  of_cut.classes[0].streams.resize(3);
+  for (stream& s : of_cut.classes[0].streams) of_cut.append(s, add(of_cut, 1, nic / 8), {});
+  const timeline by_nic = simulate(of_cut, cut, {fidelity::flow});
+  for (std::size_t i = 0; i < 3; ++i) {
+    CHECK(shared[i] == exactly(3 * 8e9 / nic));
+    CHECK(shared[i] == exactly(by_nic.spans[0][i].back().end_s));
+  }
+}
+
+TEST_CASE("What stays under the leaf is not slowed by what crosses its up-links") {
+  // The port has seven eighths left.
+  const std::vector<double> ends = side_by_side(cluster(8), {1, 0});
+  CHECK(ends[0] == exactly(8e9 / nic));
+  CHECK(ends[1] == exactly(1e9 / (nic * 7 / 8)));
+  CHECK(side_by_side(cluster(8), {0, 0})[0] == exactly(2e9 / nic));
+}
+
+TEST_CASE("A non-blocking fabric is its ports alone") {
+  for (const double e : side_by_side(cluster(1), {1, 0})) CHECK(e == exactly(2e9 / nic));
+}
+
+TEST_CASE("Broken spines and collisions of routes narrow the up-links") {
+  platform p = cluster(1);
+  p.racks = 64;
+  p.fabric.failed_spines = 16;  // of 32
+  CHECK(network::uplink_of(p).base() == exactly(nic / 2));
+  CHECK(side_by_side(p, {1, 1})[0] == exactly(4e9 / nic));
+  p.fabric.failed_spines = 0;
+  p.fabric.routing = fabric_routing::hashed;
+  CHECK(side_by_side(p, {1, 1})[0] == exactly(8e9 / nic));
+}
+
+TEST_CASE("Classes share the up-links that a plan names, each in its own direction") {
+  const platform p = cluster(8);
+  const bandwidth one = bandwidth::from_base(nic / 4);
+  const auto ends = [&](std::vector<shared_uplink> uplinks) {
+    plan all;
+    for (const char* name : {"a", "b", "c"}) plans::add_class(all, name);
+    for (rank_class& c : all.classes) all.append(c.streams[0], add(all, 1, one.base()), {});
+    all.uplinks = std::move(uplinks);
+    std::vector<double> out;
+    const timeline t = simulate(all, p, {fidelity::flow});
+    for (const auto& c : t.spans) out.push_back(c[0].back().end_s);
+    return out;
+  };
+  const std::vector<double> apart = ends({{"a", one, {0}}, {"b", one, {1}}});
+  for (const double e : apart) CHECK(e == exactly(4e9 / nic));
+  const std::vector<double> together = ends({{"a", one, {0}}, {"b", one, {1}}, {"both", one, {0, 1}}});
+  CHECK(together[0] == exactly(8e9 / nic));
+  CHECK(together[1] == exactly(8e9 / nic));
+  CHECK(together[2] == exactly(4e9 / nic));
+}
+
+TEST_CASE("An exchange inside an operation flows once another class comes to its up-links") {
+  const platform p = cluster(8);
+  plan all;
+  for (const char* name : {"a", "b"}) plans::add_class(all, name);
+  const bandwidth one = bandwidth::from_base(nic / 4);
+  all.uplinks = {{"a", one, {0}}, {"b", one, {1}}, {"both", one, {0, 1}}};
+  // 10 ms of computation, then a gigabyte that takes 40 ms alone.
+  operation_template w{
+      "pass", {{part_kind::gemm, "gemm", 0.01_s, 1}, {part_kind::ep, "exchange", 0.04_s, 1}}, {}, {}};
+  w.network = {network_demand{{{}, both(1e9), both(1e9)}, {}, 0.05_s, 0.01_s}};
+  all.append(all.classes[0].streams[0], all.add_template(std::move(w)), {});
+  all.append(all.classes[1].streams[0], plans::add_template(all, "before", 30e-3), {});
+  all.append(all.classes[1].streams[0], add(all, 1, one.base()), {});
+  const timeline t = simulate(all, p, {fidelity::flow});
+  // Half of its bytes are left when the other comes; it has half of the up-links for them.
+  CHECK(t.spans[0][0][0].end_s == Approx(70e-3).epsilon(1e-6));
+  CHECK(t.spans[1][0][1].end_s == Approx(90e-3).epsilon(1e-6));
+}
