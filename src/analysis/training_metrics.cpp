@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "analysis/wait_chain.hpp"
+#include "analysis/time_slices.hpp"
 
 namespace nvlsim {
 namespace {
