@@ -332,8 +332,9 @@ scenario read_document(config::document text, const reading& of, diagnostics& pr
   s.platform = in->hardware.content;
   s.stack = in->software->file.content;
   s.model = in->net.content;
-  complete_serving(s, *in, data, problems);
-  problems.throw_if_any();
+  complete_serving(s, *in, of.data, own);
+  for (problem& p : own.sorted()) problems.add(p);
+  if (!own.empty()) return s;
   s.constants = constants_of(*in);
   s.inputs = inputs_of(*in, s);
   in->workload = write_workload(s);
