@@ -9,26 +9,16 @@ namespace nvlsim {
 namespace {
 
 constexpr std::array<std::pair<std::string_view, std::string_view>, 20> systems = {{
-    {"a100", "nd-a100-v4"},
-    {"a100-40g", "nd-a100-v4"},
-    {"a100-80g", "ndm-a100-v4"},
-    {"h100", "nd-h100-v5"},
-    {"h200", "nd-h200-v5"},
-    {"h800", "h800"},
-    {"b200", "hgx-b200"},
-    {"b300", "hgx-b300"},
-    {"gb200", "gb200-nvl72"},
-    {"gb300", "gb300-nvl72"},
-    {"gh200", "gh200"},
-    {"h200-nvl", "h200-nvl"},
-    {"h200_nvl", "h200-nvl"},
-    {"v100", "nd40rs-v2"},
-    {"mi300x", "mi300x-v5"},
-    {"mi325x", "mi325x"},
-    {"mi355x", "mi355x"},
-    {"a100_sxm", "ndm-a100-v4"},
-    {"h100_sxm", "nd-h100-v5"},
-    {"vera-rubin", "vera-rubin-nvl72"},
+    {"a100", "nd-a100-v4"},      {"a100-40g", "nd-a100-v4"},
+    {"a100-80g", "ndm-a100-v4"}, {"h100", "nd-h100-v5"},
+    {"h200", "nd-h200-v5"},      {"h800", "h800"},
+    {"b200", "hgx-b200"},        {"b300", "hgx-b300"},
+    {"gb200", "gb200-nvl72"},    {"gb300", "gb300-nvl72"},
+    {"gh200", "gh200"},          {"h200-nvl", "h200-nvl"},
+    {"h200_nvl", "h200-nvl"},    {"v100", "nd40rs-v2"},
+    {"mi300x", "mi300x-v5"},     {"mi325x", "mi325x"},
+    {"mi355x", "mi355x"},        {"a100_sxm", "ndm-a100-v4"},
+    {"h100_sxm", "nd-h100-v5"},  {"vera-rubin", "vera-rubin-nvl72"},
 }};
 
 template <class T, class Load>

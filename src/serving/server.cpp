@@ -6,7 +6,6 @@
 
 #include "nvlsim/diagnostics/diagnostics.hpp"
 #include "serving/batch_scheduler.hpp"
-#include "serving/cache_tiers.hpp"
 
 namespace nvlsim {
 

@@ -75,7 +75,7 @@ class Robustness(Case):
         rng = random.Random(SEED)
         seeds = [json.loads(p.read_text()) for p in [*sorted((SOURCE / "scenarios").glob("[!m]*/*.json")), self.folder / "train.json", self.folder / "serve.json"]]
         for s in seeds:  # a short load is as good
-            if s["workload"]["kind"] == "inference":
+            if s.get("workload", {}).get("kind") == "inference":
                 s["workload"]["load"]["requests"] = 96
         jobs = []
         for i in range(COUNT):

@@ -61,7 +61,7 @@ class Completion(Case):
     def test_names_that_ship(self):
         shipped = sorted(p.stem for p in (SOURCE / "platforms").glob("*.json"))
         self.assertEqual(answers("platform", "show", ""), shipped + [":files"])
-        self.assertEqual(answers("collective", "all_reduce", "--platform", "gb300-n"), ["gb300-nvl72"])
+        self.assertEqual(answers("collective", "all_reduce", "--platform", "gb300-nvl7"), ["gb300-nvl72"])
         self.assertIn("llama3-8b", answers("model", "show", "llama3-"))
         self.assertIn("llama3.1-405b-gb300-512", answers("compare", "first", "llama3.1-405b-gb300-5"))
         self.assertEqual(answers("collective", "all_r"), ["all_reduce"])
@@ -91,7 +91,7 @@ class Completion(Case):
         for written, read in [("nvlsim run --fi", "nvlsim run --fidelity "), ("nvlsim compl", "nvlsim completion "),
                               ("nvlsim run --format=js", "nvlsim run --format=json "), ("nvlsim run -o a", "nvlsim run -o a-folder/"),
                               ("nvlsim report --output=a-fi", "nvlsim report --output=a-file "), ("nvlsim run x --nosuch", "nvlsim run x --nosuch"),
-                              ("nvlsim platform show gb300-n", "nvlsim platform show gb300-nvl72 ")]:
+                              ("nvlsim platform show gb300-nvl7", "nvlsim platform show gb300-nvl72 ")]:
             with self.subTest(written=written):
                 self.assertEqual(self.zsh(written).rstrip("\n"), read)
         self.assertEqual(self.zsh("nvlsim run --fidelity ", every=True).split(), ["closed", "flow", "exact"])

@@ -17,8 +17,8 @@ namespace nvlsim {
 using fit_progress = std::function<void(const std::string&)>;
 
 /// Fits the training stacks of `data` to the rows of training tables that give a complete configuration.
-/// `leave_out` is "", "configuration" or "cell" (a twelfth of them at a time), "model", "system", "release", "gpus" or
-/// "third". If not empty, refits without each group in turn and reports the errors on it.
+/// `leave_out` is "", "configuration" or "cell" (a twelfth of them at a time), "model", "system", "release",
+/// "gpus" or "third". If not empty, refits without each group in turn and reports the errors on it.
 fit_report fit_training(const std::vector<std::filesystem::path>& tables, const data_folders& data,
                         const std::string& leave_out, const fit_progress& report = {});
 

@@ -48,7 +48,7 @@ struct speculation {
   int draft_tokens = 0;
   double tokens_per_step = 1;
   draft_source source = draft_source::mtp;
-  bool parallel = false;               ///< one pass guesses all tokens
+  bool parallel = false;                    ///< one pass guesses all tokens
   std::string model_name = {};              ///< of a draft model, as in the scenario
   std::shared_ptr<const model> draft = {};  ///< a draft model, or the layer of EAGLE-3
 

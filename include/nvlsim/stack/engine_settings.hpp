@@ -290,8 +290,8 @@ inline constexpr auto fields = std::to_array<engine_field>({
     {.name = "decode_context_parallel",
      .aliases = {"decode_context_parallel_size", "dcp_size"},
      .member = count{&now::decode_context_parallel, &said::decode_context_parallel, 1, {1, 1 << 20}},
-     .meaning = "ranks of `tp` that share out the tokens of a sequence where they would otherwise hold the same cache: "
-                "latent caches, or KV heads that are fewer than `tp`",
+     .meaning = "ranks of `tp` that share out the tokens of a sequence where they would otherwise hold the same "
+                "cache: latent caches, or KV heads that are fewer than `tp`",
      .refused = {.stack = of_layouts, .prefill_pool = prompts_alone}},
 });
 

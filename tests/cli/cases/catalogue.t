@@ -1,6 +1,6 @@
   $ nvlsim platform list | grep -A 1 -E '^gb300-nvl72'
-  gb300-nvl72       NVIDIA GB300 NVL72 (Grace and Blackwell Ultra) as Azure ND
-                    GB300 v6
+  gb300-nvl72        NVIDIA GB300 NVL72 (Grace and Blackwell Ultra) as Azure ND
+                     GB300 v6
 
   $ nvlsim model list | grep -E '^(llama3-8b|deepseek-r1|gpt3-13b) '
   deepseek-r1                      671.0 B, 37.6 B active; 61 layers of 7168; 256

@@ -15,6 +15,7 @@ Collectives as nccl-tests prints them.
   #
   # From         1024 B     : nvls
   # From         1024 B     : 90 % of measured times lie within LOW and HIGH of these
+  # From   1073741824 B     : 90 % of measured times lie within LOW and HIGH of these
   # Collective test concluded: all_reduce_perf
 
   $ nvlsim collective all_gather barrier --platform h800 --gpus 16 -b 64M -e 64M | grep -v '^#$' | grep -v Avg | sed 's/ [0-9.]* *[0-9.]* *[0-9.]* *N.A.*/ .../' | sed 's/within .* of/within LOW and HIGH of/'
@@ -85,7 +86,7 @@ Wishes that cannot be.
   [2]
 
   $ nvlsim collective all_gather --platform gb300-nvl72 --gpus 8 --algorithm one_shot
-  2> "one_shot" is an all-reduce inside one NVLink domain
+  2> "one_shot" is an all-reduce inside one domain
   [2]
 
   $ nvlsim collective moe_dispatch --platform gb200-nvl72 --gpus 8 --kernel one_sided --precision fp8

@@ -29,7 +29,7 @@ explain takes the main metric apart, or the one that is named.
   ttft_s.p99 by stage
   ttft_s.p99 by phase
   ttft_s.p99 by bound
-    - breakdown of one request with this value, on replica of 64 requests
+    - breakdown of one request with this value, on replica 0
 
 A load on a clock, too; a rate shows where its median request was, and one in a hundred.
 

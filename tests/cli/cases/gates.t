@@ -52,7 +52,7 @@ A gate on what is not there fails.
   2 of 2 gates failed
 
   $ nvlsim run train.json --set /model=llama3.1-405b -o c > /dev/null; nvlsim compare a/train.json c/train.json --fail-if 'step_time_s>+2%' | tail -3
-        .*GB (re)
+        68.54 GB, communication 859 MB, reserve 859 MB
         inputs: /model llama3-8b -> llama3.1-405b
   1 of 1 gates failed
 

@@ -51,8 +51,8 @@ Wrong types.
   [2]
 
   $ nvlsim run train.json --set '/workload/recompute=["core_atn", 3]'
-  2> --set#/workload/recompute: element 0: expected one of core_attn, layernorm, mlp, moe_act, mla_up_proj, moe; did you mean "core_attn"?
-  2> --set#/workload/recompute: element 1: expected one of core_attn, layernorm, mlp, moe_act, mla_up_proj, moe
+  2> --set#/workload/recompute: element 0: expected one of core_attn, layernorm, mlp, moe_act, mla_up_proj, moe, shared_experts, mhc; did you mean "core_attn"?
+  2> --set#/workload/recompute: element 1: expected one of core_attn, layernorm, mlp, moe_act, mla_up_proj, moe, shared_experts, mhc
   [2]
 
 Out of range.
@@ -193,11 +193,11 @@ Platforms, stacks and models that do not exist.
   [2]
 
   $ nvlsim run train.json --set /platform/use=gb300
-  2> --set#/platform/use: unknown platform "gb300"; did you mean one of gb300-400g, gb300-nvl72, gb300-roce?
+  2> --set#/platform/use: unknown platform "gb300"; did you mean one of gb300-400g, gb300-nvl144, gb300-nvl576, gb300-nvl72, gb300-roce?
   [2]
 
   $ nvlsim run train.json --set /model=gpt-17
-  2> --set#/model: unknown model "gpt-17"; did you mean one of korth-gpt-175b, mcore-gpt-177b?
+  2> --set#/model: unknown model "gpt-17"; did you mean "mpt-1b"?
   [2]
 
   $ nvlsim run train.json --set /model=./gpt.json

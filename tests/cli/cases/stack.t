@@ -1,7 +1,7 @@
 A stack is composed of libraries, a framework and a release; show says which file each number is from.
 
   $ nvlsim stack list | cut -d' ' -f1 | grep -E '^(vllm|nccl|serving|megatron-lm)' | paste -sd ' '
-  megatron-lm megatron-lm-papers nccl-2.29 serving serving-kernels vllm vllm-0.11 vllm-0.12 vllm-0.16 vllm-0.17 vllm-0.19 vllm-2023 vllm-dynamo
+  megatron-lm megatron-lm-deepspeed megatron-lm-papers nccl-2.29 serving serving-kernels vllm vllm-0.11 vllm-0.12 vllm-0.16 vllm-0.17 vllm-0.19 vllm-2023 vllm-dynamo
 
   $ nvlsim stack show vllm-0.12 --platform gb300-nvl72 > page; sed -n '/^Files/,/^$/p' page; awk 'length > 80' page
   Files
@@ -22,8 +22,8 @@ Times are in the unit that a person reads, and what the machine does not use is 
     request_host            [0-9.]+ us  derived  \[3\] (re)
     first_token_delay       [0-9.]+ ms  derived  \[3\] (re)
     first_token_iterations   +[0-9.]+  derived  \[3\] (re)
-    prompt_token_delay      [0-9.]+ us  derived  \[3\] (re)
-  
+    prompt_token_delay       2.17 us  derived  [3]
+
 
   $ grep -cE '^(kernels/(h100|gb200)|collectives/domain/nvlink4|collectives/fabric/default)' page
   0
@@ -41,15 +41,14 @@ Without a machine, tables by hardware are named only; those of a framework's rel
   Releases
     release                  v4\.1 +v5\.0 +v5\.1 +v6\.0 (re)
     time_factor           [0-9. ]+ (re)
-    moe/time_factor             -        -         -   [0-9.]+ (re)
-    expert_time                 -        -         -  [0-9.]+ (re)
-    wgrad_deferral_limit        -        -         0         0
-  
+    moe/time_factor             -        -         -  1.99083
+    wgrad_deferral_limit        -        -         0        0
+
 
   $ grep -A 2 '^Tables' page
   Tables by hardware and kernel; --platform NAME prints what applies to a machine
     kernels                      blackwell, gb200, gb300, b200, b300, hopper,
-                                 h100, h200, ampere, a100, rubin, default, volta,
+                                 h100, h200, ampere, a100, rubin, default, cdna3,
 
   $ nvlsim stack show vllm-0.12 --format json > page.json; python3 - <<'X'
   > import json
@@ -111,7 +110,7 @@ Files of one's own: over a release, or with releases; the file and the cell are 
   2> ./ours.json#/releases/rows/2/1: expected a time such as "2.5 us", found integer 3
   [2]
   $ sed -i 's/factr/factor/; s/, 3\]/, "3 us"]/' ours.json; nvlsim stack check ours.json ./ours-2.json; nvlsim stack show ./ours-1.json | grep 'release_factor'
-    release_factor            1  derived  [3]
+    release_factor            1   derived  [3]
   $ nvlsim stack check ./ours-3.json
   2> ./ours-3.json: no such file
   [4]

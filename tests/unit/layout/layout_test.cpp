@@ -26,6 +26,8 @@ int max_domains(const parallelism& par, const placement& place, std::int64_t str
 
 platform racks_of(int vms, int racks) {
   platform p;
+  p.gpu.nvlink_generation = 5;
+  p.gpu.nvlink = 900.0_GBps;
   p.vm.gpus = 4;
   p.rack.vms = vms;
   p.racks = racks;

@@ -283,10 +283,10 @@ TEST_CASE("Inference memory shards over ranks but for KV heads that are too few"
 
 TEST_CASE("What an engine does by default depends on the GPU and the model, and a scenario overrides it") {
   stack s = small_stack();
-  usual_settings on_gpu{.name = "here", .gpu = "small", .settings = {}};
+  usual_settings on_gpu{.name = "here", .gpu = "small", .model_type = {}, .settings = {}};
   on_gpu.settings.max_num_tokens = 2048;
   on_gpu.settings.max_batch_size = 256;
-  usual_settings of_model{.name = "this", .model_type = "special", .of_replica = true, .settings = {}};
+  usual_settings of_model{.name = "this", .gpu = {}, .model_type = "special", .of_replica = true, .settings = {}};
   of_model.settings.max_batch_size = 128;
   s.inference->usual = {on_gpu, of_model};
   inference_workload w = small_workload();
@@ -433,7 +433,7 @@ TEST_CASE("Inference plan refuses prompts that an engine cannot take whole") {
   CHECK(told(plan_small(w), "prefill whole_prompt: a prompt of 300 tokens exceeds max_num_tokens 256"));
   w.input = {200, 0};
   CHECK(plan_small(w).reasons.empty());
-  w.images = image_settings{.count = {1, 0}, .tokens_each = 100};  // are tokens of the prompt
+  w.images = image_settings{.count = {1, 0}, .tokens_each = 100, .tower = {}};  // are tokens of the prompt
   CHECK(told(plan_small(w), "prefill whole_prompt: a prompt of 300 tokens exceeds max_num_tokens 256"));
   w.load = load_kind::static_batch;  // enters whole and alone, whatever the engine's habits
   CHECK(plan_small(w).reasons.empty());

@@ -245,7 +245,9 @@ TEST_CASE("Prompts in sparse attention take the absorbed products of the keys th
   for (layer_spec& l : x.m.layers) l.sparse_keys = 2048;
   const double sparse = time_of(x.price(prompt), "prefill attn");
   // Half of the pairs (2,048 keys instead of 4,096 on average), but 1,088 products a pair instead of 320.
-  CHECK(sparse / dense == Approx(0.5 * 1088 / 320).epsilon(0.1));
+  // Gathering the keys costs up to the rate that it leaves.
+  CHECK(sparse / dense > 0.9 * 0.5 * 1088 / 320);
+  CHECK(sparse / dense < 0.5 * 1088 / 320 / 0.64);
 }
 
 TEST_CASE(

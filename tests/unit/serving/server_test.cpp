@@ -253,7 +253,7 @@ TEST_CASE("Lengths have the mean and the limits asked for") {
   w.output.mean = 300;
   w.output.shape = length_shape::exponential;
   w.output.max = 2000;
-  w.images = image_settings{{2, 0}, 500};
+  w.images = image_settings{{2, 0}, 500, {}};
   double inputs = 0, outputs = 0;
   std::int64_t longest = 0;
   for (const served_request& r : generate_requests(w, 0).requests) {

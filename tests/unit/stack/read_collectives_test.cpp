@@ -56,7 +56,8 @@ TEST_CASE("Collective parameters are read with their units") {
   const reading r = read(R"({
     "domain": {"nvlink5": {"all_reduce": {)" +
                          domain + R"(, "nvls_rate": "500 GB/s", "nvls_latency": "27 us",
-      "nvls_pipeline_per_rank": "2 us"}}},
+      "nvls_pipeline_per_rank": "2 us",
+      "nvls_pipeline_limit_per_rank": "4 us"}}},
     "fabric": {"quantum-2": {"all_gather": {)" +
                          fabric + R"(, "sharp": {"latency": "58 us", "pipeline": "8 us",
       "nic_share": 0.95}}}},

@@ -168,7 +168,7 @@ TEST_CASE("Experts over two racks wait for the rack with fewest of them, and for
   CHECK(even < less);
   CHECK(less < min);
   j.machine.fabric.oversubscription = 8;
-  CHECK(step(56) == Approx(min));         // both in one leaf
+  CHECK(step(56) > min);                  // racks are cabled whole: the second reaches into another leaf
   j.machine.fabric.oversubscription = 2;  // 96 ports of a leaf lead to GPUs
   j.workload.par = {.dp = 256, .ep = 128};
   j.workload.global_batch_size = 512;
