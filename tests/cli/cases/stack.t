@@ -25,6 +25,7 @@ Times are in the unit that a person reads, and what the machine does not use is 
     prompt_token_delay       2.17 us  derived  [3]
 
 
+
   $ grep -cE '^(kernels/(h100|gb200)|collectives/domain/nvlink4|collectives/fabric/default)' page
   0
   [1]
@@ -43,6 +44,7 @@ Without a machine, tables by hardware are named only; those of a framework's rel
     time_factor           [0-9. ]+ (re)
     moe/time_factor             -        -         -  1.99083
     wgrad_deferral_limit        -        -         0        0
+
 
 
   $ grep -A 2 '^Tables' page

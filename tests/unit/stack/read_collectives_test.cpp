@@ -57,7 +57,7 @@ TEST_CASE("Collective parameters are read with their units") {
     "domain": {"nvlink5": {"all_reduce": {)" +
                          domain + R"(, "nvls_rate": "500 GB/s", "nvls_latency": "27 us",
       "nvls_pipeline_per_rank": "2 us",
-      "nvls_pipeline_limit_per_rank": "4 us"}}},
+      "nvls_pipeline_limit_per_rank": "4 MB"}}},
     "fabric": {"quantum-2": {"all_gather": {)" +
                          fabric + R"(, "sharp": {"latency": "58 us", "pipeline": "8 us",
       "nic_share": 0.95}}}},
