@@ -22,9 +22,8 @@ Times are in the unit that a person reads, and what the machine does not use is 
     request_host            [0-9.]+ us  derived  \[3\] (re)
     first_token_delay       [0-9.]+ ms  derived  \[3\] (re)
     first_token_iterations   +[0-9.]+  derived  \[3\] (re)
-    prompt_token_delay       2.17 us  derived  [3]
-
-
+    prompt_token_delay      +[0-9.]+ us  derived  \[3\] (re)
+  
 
   $ grep -cE '^(kernels/(h100|gb200)|collectives/domain/nvlink4|collectives/fabric/default)' page
   0
@@ -42,10 +41,9 @@ Without a machine, tables by hardware are named only; those of a framework's rel
   Releases
     release                  v4\.1 +v5\.0 +v5\.1 +v6\.0 (re)
     time_factor           [0-9. ]+ (re)
-    moe/time_factor             -        -         -  1.99083
+    moe/time_factor             -        -         -  +[0-9.]+ (re)
     wgrad_deferral_limit        -        -         0        0
-
-
+  
 
   $ grep -A 2 '^Tables' page
   Tables by hardware and kernel; --platform NAME prints what applies to a machine
