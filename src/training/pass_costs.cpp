@@ -365,14 +365,12 @@ host_pace launches(const training_context& c, const layer_spec& l, const std::ve
 /// What the GPU waits for the host. Without experts the host runs ahead until it has launched the whole pass. A
 /// routed layer's host waits for the counts of tokens in the forward pass, and the GPU then for the launches that
 /// follow; under the exchange's overlap it has another micro-batch to compute meanwhile.
-void host_wait(builder& b, const training_context& c, const layer_spec& l,
-               const std::vector<layer_operator>& operators, host_pace gpu, bool is_forward) {
+void host_wait(builder& b, const training_context& c, const layer_spec& l, const host_pace& p, bool is_forward) {
   if (c.workload.graphs == cuda_graphs::full_iteration) return;
-  const host_pace p = launches(c, l, operators, is_forward);
-  const seconds all = gpu.gpu_before + gpu.gpu_after;
+  const seconds all = p.gpu_before + p.gpu_after;
   seconds paced = std::max(all, p.host_before + p.host_after);
   if (l.routed() && is_forward && !c.workload.static_experts() && !c.workload.moe_overlap)
-    paced = std::max(paced, p.host_after + gpu.gpu_before);
+    paced = std::max(paced, p.host_after + p.gpu_before);
   if (paced > all) host(b, "launches", paced - all);
 }
 
@@ -454,7 +452,10 @@ costed_parts layer_forward(const training_context& c, const layer_spec& l, bool 
   offload(b, c, l, compute);
   fsdp_gather(b, c, parameters_on_gpu(c.net, l, c.workload.par), compute, pass_kind::forward);
   gpu.gpu_after = compute - gpu.gpu_before + b.duration();
-  host_wait(b, c, l, operators, gpu, true);
+  host_pace pace = launches(c, l, operators, true);
+  pace.gpu_before = gpu.gpu_before;
+  pace.gpu_after = gpu.gpu_after;
+  host_wait(b, c, l, pace, true);
   append(out, b.take());
   return out;
 }
@@ -476,7 +477,11 @@ costed_parts layer_backward(const training_context& c, const layer_spec& l, pass
     offload(b, c, l, compute);
   }
   fsdp_gather(b, c, parameters_on_gpu(c.net, l, c.workload.par), compute, what);
-  if (has_inputs(what)) host_wait(b, c, l, operators, {{}, {}, {}, compute + b.duration()}, false);
+  if (has_inputs(what)) {
+    host_pace pace = launches(c, l, operators, false);
+    pace.gpu_after = compute + b.duration();
+    host_wait(b, c, l, pace, false);
+  }
   append(out, b.take());
   return out;
 }
