@@ -3,7 +3,6 @@
 #include <deque>
 #include <exception>
 #include <memory>
-#include <numeric>
 #include <utility>
 
 #include "engine/flow_executor.hpp"
@@ -35,16 +34,26 @@ struct desk {
   sg4::SemaphorePtr work = sg4::Semaphore::create(0);
   double end_s = 0;
 };
-/// Caches that a prefill worker has yet to send.
-struct outbox {
-  sg4::SemaphorePtr work = sg4::Semaphore::create(0);
-  std::deque<std::pair<double, server::sending>> waiting;  ///< with the date from which each can go
-};
+/// What a worker has yet to send or to fetch, one at a time.
+template <class Order>
+class tray {
+ public:
+  /// `ready`: the date from which the order can be carried out.
+  void add(double ready, const Order& order) {
+    waiting_.emplace_back(ready, order);
+    work_->release();
+  }
+  /// Blocks the calling actor until there is an order. Returns it with its date.
+  std::pair<double, Order> next() {
+    work_->acquire();
+    const auto out = waiting_.front();
+    waiting_.pop_front();
+    return out;
+  }
 
-/// Requests whose blocks a worker has yet to fetch from tiers.
-struct inbox {
-  sg4::SemaphorePtr work = sg4::Semaphore::create(0);
-  std::deque<std::pair<double, server::fetching>> waiting;
+ private:
+  sg4::SemaphorePtr work_ = sg4::Semaphore::create(0);
+  std::deque<std::pair<double, Order>> waiting_;
 };
 
 /// The actors of one server. Each tells its events and then yields, so that all events of a date are known before
@@ -113,10 +122,8 @@ class server_actors {
 
   void send_caches(std::size_t i) {
     double free = 0;
-    for (outbox& box = outboxes_[i];;) {
-      box.work->acquire();
-      const auto [ready, cache] = box.waiting.front();
-      box.waiting.pop_front();
+    for (;;) {
+      const auto [ready, cache] = outboxes_[i].next();
       const double begin = std::max(free, ready);
       if (on_.network && cache.transfer.operation) {
         free = on_.network->run(*cache.transfer.operation, place(cache), begin);
@@ -129,10 +136,8 @@ class server_actors {
   }
   void fetch(std::size_t i) {
     double free = 0;
-    for (inbox& box = inboxes_[i];;) {
-      box.work->acquire();
-      const auto [ready, wanted] = box.waiting.front();
-      box.waiting.pop_front();
+    for (;;) {
+      const auto [ready, wanted] = inboxes_[i].next();
       free = std::max(free, ready) + wanted.seconds;
       on_.sleep_until(free);
       happened({free, server_event::kind::fetch, wanted.request});
@@ -166,13 +171,11 @@ class server_actors {
     }
     for (const server::sending& c : orders.caches) {
       ++busy_;
-      outboxes_[c.from].waiting.emplace_back(now, c);
-      outboxes_[c.from].work->release();
+      outboxes_[c.from].add(now, c);
     }
     for (const server::fetching& f : orders.fetches) {
       ++busy_;
-      inboxes_[f.worker].waiting.emplace_back(now, f);
-      inboxes_[f.worker].work->release();
+      inboxes_[f.worker].add(now, f);
     }
     if (server_.next_arrival() < expected_ || idle()) changed_->release();
     expected_ = server_.next_arrival();
@@ -182,8 +185,8 @@ class server_actors {
   stage& on_;
   std::size_t first_;
   std::vector<desk> desks_;
-  std::vector<outbox> outboxes_;
-  std::vector<inbox> inboxes_;
+  std::vector<tray<server::sending>> outboxes_;  ///< caches, of prefill workers
+  std::vector<tray<server::fetching>> inboxes_;  ///< blocks in tiers
   std::size_t decoding_;
   bool fetches_;
   std::vector<server_event> due_;

@@ -146,10 +146,7 @@ void server::prefill(std::int32_t i, std::size_t to) {
   hand(i, to);
   ++waiting_;
   const std::int64_t tokens = fetchable(to, r);
-  if (tokens == 0) {
-    workers_[to].scheduler.submit(i, r.input, workers_[to].prefills ? 1 : r.output, {names_of(r), 0});
-    return;
-  }
+  if (tokens == 0) return fetched(i, record(i).arrival_s);
   const std::int64_t block = set_.worker.prefix_tokens,
                      here = workers_[to].scheduler.cached_tokens(names_of(r), r.input) / block;
   record(i).fetched = static_cast<std::int32_t>(tokens);
