@@ -145,28 +145,18 @@ void compare(const csv_row& row, input_cache& inputs, validation_record& r) {
 std::vector<validation_record> validate_kv_capacity(const csv_table& t, const data_folders& data,
                                                     const progress& report) {
   input_cache inputs(data);
-  std::vector<validation_record> out;
-  for (std::size_t i = 0; i < t.rows.size(); ++i) {
-    const csv_row& row = t.rows[i];
-    validation_record r = record_of(row, t.stem);
+  return validate_rows(t, report, [&](const csv_row& row, validation_record& r) {
     r.kind = "KV capacity";
     r.metric = row.blank("kv_tokens") ? "kv_GiB" : "kv_tokens";
     r.release = row["engine"] + (row.blank("version") ? "" : " " + row["version"]);
-    try {
-      r.published = published_value(row, r.metric);
-      if (const std::string why = left_out(row); !why.empty()) {
-        r.status = record_status::excluded;
-        r.reason = why;
-      } else {
-        compare(row, inputs, r);
-      }
-    } catch (const std::exception&) {
-      record_failure(r);
+    r.published = published_value(row, r.metric);
+    if (const std::string why = left_out(row); !why.empty()) {
+      r.status = record_status::excluded;
+      r.reason = why;
+    } else {
+      compare(row, inputs, r);
     }
-    out.push_back(std::move(r));
-    if (report) report(i + 1, t.rows.size());
-  }
-  return out;
+  });
 }
 
 }  // namespace nvlsim

@@ -256,33 +256,25 @@ class pair_side {
 std::vector<validation_record> validate_pairs(const csv_table& t, const data_folders& data,
                                               const progress& report) {
   input_cache inputs(data);
-  std::vector<validation_record> out;
-  for (std::size_t i = 0; i < t.rows.size(); ++i) {
-    const csv_row& row = t.rows[i];
-    validation_record r = record_of(row, t.stem);
+  return validate_rows(t, report, [&](const csv_row& row, validation_record& r) {
     r.metric = "ratio_b_over_a";
     r.kind = row["kind"];
     r.release = row["engine"];
+    r.published = published_value(row, r.metric);
+    if (r.suspect.starts_with("exclude:") || !r.published) {
+      r.status = record_status::excluded;
+      r.reason = r.published ? r.suspect : "nothing to compare";
+      return;
+    }
     try {
-      r.published = published_value(row, r.metric);
-      if (r.suspect.starts_with("exclude:") || !r.published) {
-        r.status = record_status::excluded;
-        r.reason = r.published ? r.suspect : "nothing to compare";
-      } else {
-        std::string ignored;
-        const double before = pair_side(row, false, inputs).value(r.notes);
-        r.simulated = pair_side(row, true, inputs).value(ignored) / before;
-      }
+      std::string ignored;
+      const double before = pair_side(row, false, inputs).value(r.notes);
+      r.simulated = pair_side(row, true, inputs).value(ignored) / before;
     } catch (const left_out& e) {
       r.status = record_status::excluded;
       r.reason = e.what();
-    } catch (const std::exception&) {
-      record_failure(r);
     }
-    out.push_back(std::move(r));
-    if (report) report(i + 1, t.rows.size());
-  }
-  return out;
+  });
 }
 
 }  // namespace nvlsim

@@ -79,6 +79,22 @@ void record_failure(validation_record& r) {
   }
 }
 
+std::vector<validation_record> validate_rows(const csv_table& t, const progress& report,
+                                             const std::function<void(const csv_row&, validation_record&)>& fill) {
+  std::vector<validation_record> out;
+  for (const csv_row& row : t.rows) {
+    validation_record r = record_of(row, t.stem);
+    try {
+      fill(row, r);
+    } catch (const std::exception&) {
+      record_failure(r);
+    }
+    out.push_back(std::move(r));
+    if (report) report(out.size(), t.rows.size());
+  }
+  return out;
+}
+
 std::vector<validation_record> validate_table(const std::filesystem::path& file, const data_folders& data,
                                               const progress& report) {
   const csv_table t = read_csv(file);

@@ -1,6 +1,9 @@
 // Validators, one per kind of table.
 #pragma once
 
+#include <functional>
+#include <vector>
+
 #include "nvlsim/measurements/csv.hpp"
 #include "nvlsim/measurements/validate.hpp"
 
@@ -12,6 +15,10 @@ validation_record record_of(const csv_row& row, const std::string& table);
 /// Records in `r` why its row could not be simulated. Call in a catch block. An invalid cell gives `error`; a
 /// missing or unhandled input gives `unsupported`. Rethrows any other exception.
 void record_failure(validation_record& r);
+
+/// One record for each row of a table, as `fill` completes it. What `fill` throws becomes the record's failure.
+std::vector<validation_record> validate_rows(const csv_table& t, const progress& report,
+                                             const std::function<void(const csv_row&, validation_record&)>& fill);
 
 std::vector<validation_record> validate_training(const csv_table& t, const data_folders& data,
                                                  const progress& report);
