@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <numeric>
 
+#include "nvlsim/analysis/operation_metrics.hpp"
+#include "nvlsim/analysis/post_training_metrics.hpp"
+
 namespace nvlsim {
 namespace {
 
@@ -416,7 +419,8 @@ std::span<const measured_metric<collective_metrics>> collective_table() { return
 std::span<const measured_metric<shared_metrics>> jobs_table() { return jobs_rows; }
 
 std::string_view name(metric_kind k) {
-  static constexpr std::array<std::string_view, 4> names = {"training", "inference", "collective", "jobs"};
+  static constexpr std::array<std::string_view, 6> names = {"training", "inference", "collective",
+                                                            "jobs",     "operation", "post_training"};
   return names[static_cast<std::size_t>(k)];
 }
 
@@ -432,9 +436,9 @@ std::string_view name(better b) {
 }
 
 std::span<const metric> metrics_of(metric_kind k) {
-  static const std::array<std::vector<metric>, 4> all = {
+  static const std::array<std::vector<metric>, 6> all = {
       descriptions(training_table()), descriptions(inference_table()), descriptions(collective_table()),
-      descriptions(jobs_table())};
+      descriptions(jobs_table()),     descriptions(operation_table()), descriptions(post_training_table())};
   return all[static_cast<std::size_t>(k)];
 }
 
@@ -456,6 +460,14 @@ std::string scenarios_with(metric_kind k, const metric& m) {
   switch (m.needs) {
     case metric_needs::token_budget:
       return kind + " with a token budget";
+    case metric_needs::training_job:
+      return kind + " with a job that trains";
+    case metric_needs::queue:
+      return kind + " with queued jobs";
+    case metric_needs::fleet:
+      return kind + " with serving replicas";
+    case metric_needs::facility:
+      return kind + " with power and cooling";
     case metric_needs::nothing:
       break;
   }
@@ -480,6 +492,8 @@ void set_metrics(value& out, const training_metrics& t) { set_rows(out, training
 void set_metrics(value& out, const served_metrics& s) { set_rows(out, inference_table(), s); }
 void set_metrics(value& out, const collective_metrics& c) { set_rows(out, collective_table(), c); }
 void set_metrics(value& out, const shared_metrics& s) { set_rows(out, jobs_table(), s); }
+void set_metrics(value& out, const operation_metrics& o) { set_rows(out, operation_table(), o); }
+void set_metrics(value& out, const post_training_metrics& p) { set_rows(out, post_training_table(), p); }
 
 std::optional<double> number_of(const metric_value& v) {
   if (const double* x = std::get_if<double>(&v)) return *x;

@@ -22,6 +22,8 @@
 #include "nvlsim/serving/serving_notes.hpp"
 #include "nvlsim/training/idle_settings.hpp"
 #include "nvlsim/units/constant.hpp"
+#include "run/operation_run.hpp"
+#include "run/post_training_run.hpp"
 #include "run/shared_run.hpp"
 
 namespace nvlsim {
@@ -212,11 +214,14 @@ run_record run_told(const scenario& s, const run_options& options) {
   if (collective) run_collective(out, s, *collective, options);
   else if (const auto* t = std::get_if<training_workload>(&s.workload)) run_training(out, s, *t, options);
   else if (const auto* i = std::get_if<inference_workload>(&s.workload)) run_inference(out, s, *i, options);
+  else if (const auto* cluster = std::get_if<operation_case>(&s.workload)) run_operation(out, s, *cluster);
+  else if (const auto* loop = std::get_if<post_training_case>(&s.workload)) run_post_training(out, s, *loop);
   else run_jobs(out, s, std::get<shared_workload>(s.workload));
   if (!out.outcome.reasons.empty() && out.outcome.status == run_status::ok)
     out.outcome.status = run_status::infeasible;
-  const bool jobs = std::holds_alternative<shared_workload>(s.workload);
-  if (!collective && !jobs && out.outcome.status != run_status::infeasible) {
+  const bool one_stack = std::holds_alternative<training_workload>(s.workload) ||
+                         std::holds_alternative<inference_workload>(s.workload);
+  if (one_stack && out.outcome.status != run_status::infeasible) {
     const constants_unrecorded texts;
     if (std::string note = kernels_note(s.stack, s.platform.gpu); !note.empty())
       out.outcome.notes.push_back(std::move(note));

@@ -8,59 +8,12 @@
 
 #include "nvlsim/scenario/job_places.hpp"
 #include "nvlsim/units/units_text.hpp"
+#include "scenario/nested_reader.hpp"
 #include "scenario/ranges_reader.hpp"
 #include "scenario/source.hpp"
 
 namespace nvlsim {
 namespace {
-
-/// Members of a job that are those of a scenario.
-constexpr std::array<std::string_view, 5> scenario_members = {"stack", "model", "workload", "placement",
-                                                              "degraded"};
-/// Members of a job's placement that only say which racks it has.
-constexpr std::array<std::string_view, 2> place_members = {"racks", "first_gpu"};
-
-bool is_one_of(std::string_view name, std::span<const std::string_view> names) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
-/// The job as a document of its own: what the scenario says of all jobs, and the members of this one.
-config::document document_of(const config::document& doc, const value& job, const std::string& pointer,
-                             const std::string& name) {
-  config::document out = doc;
-  value root{value::object{}};
-  for (const auto& [key, v] : *doc.root.members())
-    if (key != "jobs" && key != "background" && key != "description") root.set(key, v);
-  root.set("name", name);
-  if (!root.find("simulation") || !root.find("simulation")->members())
-    root.set("simulation", value{value::object{}});
-  root.find("simulation")->set("fidelity", "flow");  // any other is a problem of the whole scenario
-  for (const auto& [key, v] : *job.members()) {
-    if (!is_one_of(key, scenario_members)) continue;
-    root.set(key, v);
-    if (key != "placement" || !v.members()) continue;
-    value place{value::object{}};
-    for (const auto& [member, x] : *v.members())
-      if (!is_one_of(member, place_members)) place.set(member, x);
-    root.set(key, place.members()->empty() ? value{} : std::move(place));
-  }
-  out.root = std::move(root);
-  for (const auto& [at, origin] : doc.origins)
-    if (at.starts_with(pointer + "/")) out.origins[at.substr(pointer.size())] = origin;
-  return out;
-}
-
-/// Problems with the job's own members, where the scenario has them.
-void report(const diagnostics& own, const value& job, const std::string& file, const std::string& pointer,
-            diagnostics& problems) {
-  for (problem& p : own.sorted()) {
-    const std::string member = p.pointer.substr(0, p.pointer.find('/', 1));
-    const bool of_job = !member.empty() && is_one_of(std::string_view(member).substr(1), scenario_members) &&
-                        (job.find(std::string_view(member).substr(1)) || member == "/workload");
-    if (p.file == file && of_job) p.pointer = pointer + p.pointer;
-    problems.add(std::move(p));
-  }
-}
 
 std::vector<std::int64_t> numbers_of(const std::vector<degradation::range>& ranges, std::int64_t count) {
   std::vector<std::int64_t> out;
@@ -153,24 +106,20 @@ shared_workload read_jobs(config::reader& r, const config::document& doc, const 
     for (const cluster_job& other : out.jobs)
       if (other.name == one.name) job.fail("name", fmt::format("two jobs are named \"{}\"", one.name));
     if (const auto start = job.find_quantity<seconds>("start")) one.start = *start;
-    for (const std::string_view key : scenario_members) job.ignore(key);
-    const value& text = *doc.root.at_pointer(job.pointer());
-    if (!text.find("workload")) {
-      job.fail("workload", "is missing");
+    one.alone = read_nested(job, doc, {one.name, fidelity::flow}, read_alone, problems);
+    if (!one.alone) {
       readable = false;
       continue;
     }
-    diagnostics own;
-    auto alone = std::make_shared<scenario>(read_alone(document_of(doc, text, job.pointer(), one.name), own));
-    report(own, text, doc.self.where, job.pointer(), problems);
-    const auto* c = std::get_if<collective_workload>(&alone->workload);
-    const bool serves = std::holds_alternative<inference_workload>(alone->workload);
-    const bool runs = own.empty() && !serves && !(c && c->ideal);
-    if (serves)
-      job.fail("workload", "serving does not run beside other jobs; give its caches as background traffic");
-    else if (c && c->ideal)
+    const auto* c = std::get_if<collective_workload>(&one.alone->workload);
+    const bool trains = std::holds_alternative<training_workload>(one.alone->workload);
+    const bool runs = trains || (c && !c->ideal);
+    if (c && c->ideal)
       job.fail("workload", "a collective with ideal parameters has a network of its own; use those of a stack");
-    one.alone = std::move(alone);
+    else if (!runs)
+      job.fail(
+          "workload",
+          "only training and collectives run beside other jobs; give caches of serving as background traffic");
     if (runs) read_place(job, p, one, next_rack);
     readable = readable && runs;
     job.done();

@@ -1,16 +1,12 @@
 // Reading jobs that share a platform, and the traffic beside them.
 #pragma once
 
-#include <functional>
-
 #include "nvlsim/config/document.hpp"
 #include "nvlsim/config/reader.hpp"
 #include "nvlsim/scenario/scenario.hpp"
+#include "scenario/nested_reader.hpp"
 
 namespace nvlsim {
-
-/// Reads a scenario from a document; adds its problems.
-using scenario_reader = std::function<scenario(config::document, diagnostics&)>;
 
 /// Reads `"jobs"` and `"background"` of a scenario on platform `p`. Each job is read by `read_alone` as a scenario
 /// of its own, whose problems are reported at the job's pointers. Jobs on the same GPUs are a problem.

@@ -13,7 +13,9 @@
 #include "scenario/degraded_reader.hpp"
 #include "scenario/inference_reader.hpp"
 #include "scenario/jobs_reader.hpp"
+#include "scenario/operation_reader.hpp"
 #include "scenario/placement_reader.hpp"
+#include "scenario/post_training_reader.hpp"
 #include "scenario/request_file.hpp"
 #include "scenario/source.hpp"
 #include "scenario/training_reader.hpp"
@@ -22,7 +24,8 @@ namespace nvlsim {
 namespace {
 
 constexpr std::string_view scenario_schema = "nvlsim.scenario/1";
-const std::array<std::string, 3> workload_kinds = {"training", "inference", "collective"};
+const std::array<std::string, 5> workload_kinds = {"training", "inference", "collective", "operation",
+                                                   "post_training"};
 
 /// Overrides by the document that they address.
 struct split_overrides {
@@ -228,7 +231,11 @@ void read_requests(scenario& s, const config::document& doc, diagnostics& proble
 void check_fidelity(const scenario& s, const config::document& doc, diagnostics& problems) {
   const fidelity f = s.simulation.network;
   std::string what;
-  if (std::holds_alternative<shared_workload>(s.workload)) {
+  const bool parts =
+      std::holds_alternative<operation_case>(s.workload) || std::holds_alternative<post_training_case>(s.workload);
+  if (parts) {
+    return;  // the parts are checked
+  } else if (std::holds_alternative<shared_workload>(s.workload)) {
     if (f != fidelity::flow)
       what = fmt::format("jobs meet on the network, which {} leaves out; use flow",
                          fidelity_names[static_cast<std::size_t>(f)]);
@@ -302,6 +309,35 @@ void read_shared(config::reader& r, const reading& of, scenario_source& in, scen
       problems);
 }
 
+/// "operation" or "post_training", whose parts are scenarios of their own; empty for other workloads.
+std::string part_kind(const value* workload) {
+  const value* kind = workload && workload->members() ? workload->find("kind") : nullptr;
+  const std::string* text = kind ? kind->string() : nullptr;
+  return text && (*text == "operation" || *text == "post_training") ? *text : std::string();
+}
+
+/// Reads the platform, and a workload whose parts are scenarios of their own.
+void read_parts(config::reader& r, const reading& of, scenario_source& in, scenario& s, const std::string& kind,
+                diagnostics& problems) {
+  for (const char* member : {"placement", "degraded", "background"})
+    if (r.has(member)) r.fail(member, fmt::format("{} has none; the scenarios of its parts have", kind));
+  diagnostics own;
+  in.hardware = read_hardware(r, in.text, of.sets.platform, of.data, own);
+  for (const char* member : {"stack", "model"}) r.ignore(member);
+  s.simulation = read_options(r, fidelity::closed);
+  const bool known = own.empty();
+  for (problem& p : own.sorted()) problems.add(std::move(p));
+  if (!known) {
+    for (const char* member : {"workload", "jobs"}) r.ignore(member);
+    return;
+  }
+  const scenario_reader alone = [&](config::document text, diagnostics& found) {
+    return read_document(std::move(text), of, found);
+  };
+  if (kind == "operation") s.workload = read_operation(r, in.text, in.hardware.content, alone, problems);
+  else s.workload = read_post_training(r, in.text, in.hardware.content, alone, problems);
+}
+
 /// The content is incomplete if there are problems.
 scenario read_document(config::document text, const reading& of, diagnostics& problems) {
   diagnostics own;
@@ -315,7 +351,10 @@ scenario read_document(config::document text, const reading& of, diagnostics& pr
   s.file = of.file.string();
   s.name = r.string_or("name", of.file.stem().string());
   r.ignore("description");
-  if (r.has("jobs")) {
+  const std::string kind = part_kind(r.raw("workload"));
+  if (!kind.empty()) {
+    read_parts(r, of, *in, s, kind, own);
+  } else if (r.has("jobs")) {
     read_shared(r, of, *in, s, own);
   } else {
     r.belongs("background", "a scenario with \"jobs\"");
@@ -328,7 +367,7 @@ scenario read_document(config::document text, const reading& of, diagnostics& pr
   if (own.empty()) check_fidelity(s, doc, own);
   if (own.empty()) check_stack(r, s, in->software->file.content);
   for (problem& p : own.sorted()) problems.add(p);
-  if (!own.empty()) return s;
+  if (!problems.empty()) return s;
   s.platform = in->hardware.content;
   s.stack = in->software->file.content;
   s.model = in->net.content;

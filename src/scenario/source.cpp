@@ -16,6 +16,8 @@
 #include "scenario/degraded_reader.hpp"
 #include "scenario/inference_reader.hpp"
 #include "scenario/jobs_reader.hpp"
+#include "scenario/operation_reader.hpp"
+#include "scenario/post_training_reader.hpp"
 #include "scenario/source.hpp"
 #include "scenario/training_reader.hpp"
 
@@ -104,6 +106,12 @@ std::vector<change> changes_of(const T& before, const T& after, value (*write)(c
   return out;
 }
 
+value inputs_of_jobs(const std::vector<cluster_job>& jobs) {
+  value out{value::object{}};
+  for (const cluster_job& j : jobs) out.set(j.name, j.alone->inputs);
+  return out;
+}
+
 }  // namespace
 
 value inputs_of(const scenario_source& from, const scenario& s) {
@@ -140,15 +148,18 @@ value inputs_of(const scenario_source& from, const scenario& s) {
     software.set("name", s.stack.name);
     software.set("description", s.stack.description);
     software.set("digest", from.software->digest);
-    const char* sections[] = {"training", "inference", "", ""};
+    const char* sections[] = {"training", "inference", "", "", "", ""};
     software.set("parameters", stack_values(stack_text, from.hardware.content, sections[s.workload.index()]));
   }
   out.set("stack", std::move(software));
   out.set("model", model_text);
   if (const auto* shared = std::get_if<shared_workload>(&s.workload)) {
-    value jobs{value::object{}};
-    for (const cluster_job& j : shared->jobs) jobs.set(j.name, j.alone->inputs);
-    out.set("jobs", std::move(jobs));
+    out.set("jobs", inputs_of_jobs(shared->jobs));
+  } else if (const auto* o = std::get_if<operation_case>(&s.workload)) {
+    out.set("jobs", inputs_of_jobs(o->jobs));
+  } else if (const auto* p = std::get_if<post_training_case>(&s.workload)) {
+    out.set("rollout", p->rollout->inputs);
+    out.set("training", p->training->inputs);
   }
   if (replay) {
     const auto count = static_cast<std::int64_t>(replay->list.requests.size());
@@ -216,6 +227,10 @@ value write_workload(const scenario& s) {
   } else if (const auto* c = std::get_if<collective_workload>(&s.workload)) {
     out.set("workload", write_collective_workload(*c));
     place = c->place;
+  } else if (const auto* o = std::get_if<operation_case>(&s.workload)) {
+    out.set("workload", write_operation(*o));
+  } else if (const auto* p = std::get_if<post_training_case>(&s.workload)) {
+    out.set("workload", write_post_training(*p));
   } else {
     out.set("workload", write_jobs(std::get<shared_workload>(s.workload)));
   }

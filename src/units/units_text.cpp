@@ -29,6 +29,7 @@ constexpr std::array units = {
     unit{"exp", dimension{}, 1, true},
     unit{"min", of_seconds, 60, false},
     unit{"day", of_seconds, 86400, false},
+    unit{"d", of_seconds, 86400, false},
     unit{"tokens", token_count::dim_type::value, 1, true},
     unit{"USD", dollars::dim_type::value, 1, false},
     unit{"Wh", joules::dim_type::value, 3600, true},

@@ -15,8 +15,9 @@ from pathlib import Path
 # Lowest first. Modules of one tier do not include each other.
 TIERS = [
     ["units"], ["diagnostics"], ["config"], ["platform"], ["stack"], ["network", "compute"],
-    ["collectives", "model"], ["layout"], ["layers"], ["plan"], ["training", "serving"], ["scenario"], ["engine"],
-    ["analysis"], ["output"], ["run"], ["search", "sweep", "measurements"], ["calibration"], ["cli"],
+    ["collectives", "model"], ["layout"], ["layers"], ["plan"], ["training", "serving"],
+    ["scheduling", "facility", "fleet"], ["operation", "post_training"], ["scenario"], ["engine"],
+    ["analysis"], ["output"], ["run"], ["search", "sweep", "measurements"], ["calibration", "planner"], ["cli"],
 ]
 TIER = {module: tier for tier, modules in enumerate(TIERS) for module in modules}
 

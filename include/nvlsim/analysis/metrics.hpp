@@ -18,9 +18,10 @@
 namespace nvlsim {
 
 /// The kind of scenario that a metric belongs to.
-enum class metric_kind { training, inference, collective, jobs };
-inline constexpr std::array metric_kinds = {metric_kind::training, metric_kind::inference, metric_kind::collective,
-                                            metric_kind::jobs};
+enum class metric_kind { training, inference, collective, jobs, operation, post_training };
+inline constexpr std::array metric_kinds = {metric_kind::training,   metric_kind::inference,
+                                            metric_kind::collective, metric_kind::jobs,
+                                            metric_kind::operation,  metric_kind::post_training};
 std::string_view name(metric_kind k);
 
 enum class metric_unit {
@@ -45,7 +46,11 @@ std::string_view name(better b);
 /// What a scenario of the metric's kind must have as well.
 enum class metric_needs {
   nothing,
-  token_budget  ///< a training run with a number of tokens
+  token_budget,  ///< a training run with a number of tokens
+  training_job,  ///< an operation with a job that trains
+  queue,         ///< an operation with queued jobs
+  fleet,         ///< an operation with serving replicas
+  facility       ///< an operation with power and cooling
 };
 
 /// The error that the band of a metric comes from, and how the metric follows it.
@@ -99,11 +104,16 @@ struct shared_metrics {
   std::int64_t gpus = 0;
 };
 
+struct operation_metrics;      // nvlsim/analysis/operation_metrics.hpp
+struct post_training_metrics;  // nvlsim/analysis/post_training_metrics.hpp
+
 /// Rows in the order in which results list them.
 std::span<const measured_metric<training_metrics>> training_table();
 std::span<const measured_metric<served_metrics>> inference_table();
 std::span<const measured_metric<collective_metrics>> collective_table();
 std::span<const measured_metric<shared_metrics>> jobs_table();
+std::span<const measured_metric<operation_metrics>> operation_table();
+std::span<const measured_metric<post_training_metrics>> post_training_table();
 
 /// The rows of a kind without their accessors.
 std::span<const metric> metrics_of(metric_kind k);
@@ -135,12 +145,16 @@ bool applies(const metric& m, const training_metrics& t);
 bool applies(const metric& m, const served_metrics& s);
 bool applies(const metric& m, const collective_metrics& c);
 bool applies(const metric& m, const shared_metrics& s);
+bool applies(const metric& m, const operation_metrics& o);
+bool applies(const metric& m, const post_training_metrics& p);
 
 /// Sets a member of `out` for every row that applies.
 void set_metrics(value& out, const training_metrics& t);
 void set_metrics(value& out, const served_metrics& s);
 void set_metrics(value& out, const collective_metrics& c);
 void set_metrics(value& out, const shared_metrics& s);
+void set_metrics(value& out, const operation_metrics& o);
+void set_metrics(value& out, const post_training_metrics& p);
 
 /// The number of a value; nothing of null and of a distribution.
 std::optional<double> number_of(const metric_value& v);

@@ -46,14 +46,31 @@ struct input_constant {
 
 struct scenario_source;
 
+struct operation_workload;      // nvlsim/operation/operation.hpp
+struct post_training_workload;  // nvlsim/post_training/post_training.hpp
+
+/// Jobs on a cluster over days to months.
+struct operation_case {
+  std::shared_ptr<const operation_workload> cluster;  ///< never null
+  std::vector<cluster_job> jobs;
+};
+
+/// A loop of rollouts and updates. Both are scenarios of their own on the same platform.
+struct post_training_case {
+  std::shared_ptr<const post_training_workload> loop;  ///< never null
+  std::shared_ptr<const scenario> rollout, training;   ///< never null
+};
+
 /// A program may change any member. The inputs of its result then say so (`told`).
 struct scenario {
   std::string name;
   std::string file;           ///< path, for messages
   nvlsim::platform platform;  ///< nameless, like the stack, if a collective on an ideal network gives none
-  nvlsim::stack stack;        ///< not used by jobs, which have their own
-  nvlsim::model model;        ///< not used by collectives and jobs
-  std::variant<training_workload, inference_workload, collective_workload, shared_workload> workload;
+  nvlsim::stack stack;        ///< not used by jobs, operation and post-training, whose parts have their own
+  nvlsim::model model;        ///< the same, and not used by collectives
+  std::variant<training_workload, inference_workload, collective_workload, shared_workload, operation_case,
+               post_training_case>
+      workload;
   scenario_options simulation;
   std::vector<input_constant> constants;          ///< constants of platform and stack
   value inputs;                                   ///< for results: resolved inputs, origins of values, digest

@@ -25,6 +25,8 @@ scenario shipped(const std::string& name, const std::vector<override_option>& se
 metric_kind kind_of(const scenario& s) {
   if (std::holds_alternative<training_workload>(s.workload)) return metric_kind::training;
   if (std::holds_alternative<shared_workload>(s.workload)) return metric_kind::jobs;
+  if (std::holds_alternative<operation_case>(s.workload)) return metric_kind::operation;
+  if (std::holds_alternative<post_training_case>(s.workload)) return metric_kind::post_training;
   return std::holds_alternative<inference_workload>(s.workload) ? metric_kind::inference : metric_kind::collective;
 }
 

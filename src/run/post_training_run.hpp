@@ -1,0 +1,12 @@
+// Runs a loop of rollouts and updates.
+#pragma once
+
+#include "nvlsim/analysis/result.hpp"
+#include "nvlsim/scenario/scenario.hpp"
+
+namespace nvlsim {
+
+/// Prices the phases of the loop, plays it, and measures.
+void run_post_training(run_record& out, const scenario& s, const post_training_case& c);
+
+}  // namespace nvlsim

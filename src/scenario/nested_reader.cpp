@@ -1,0 +1,78 @@
+#include "scenario/nested_reader.hpp"
+
+#include <algorithm>
+#include <array>
+#include <span>
+#include <string_view>
+
+namespace nvlsim {
+namespace {
+
+/// Members of a nested scenario that are those of a scenario.
+constexpr std::array<std::string_view, 5> scenario_members = {"stack", "model", "workload", "placement",
+                                                              "degraded"};
+/// Members of the whole scenario that say what it consists of.
+constexpr std::array<std::string_view, 4> whole_members = {"jobs", "background", "description", "workload"};
+
+bool is_one_of(std::string_view name, std::span<const std::string_view> names) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+/// The part as a document of its own: what the scenario says of all parts, and the members of this one.
+config::document document_of(const config::document& doc, const value& part, const std::string& pointer,
+                             const nested_options& options) {
+  config::document out = doc;
+  value root{value::object{}};
+  for (const auto& [key, v] : *doc.root.members())
+    if (!is_one_of(key, whole_members)) root.set(key, v);
+  root.set("name", options.name);
+  if (options.network) {
+    if (!root.find("simulation") || !root.find("simulation")->members())
+      root.set("simulation", value{value::object{}});
+    root.find("simulation")->set("fidelity", fidelity_names[static_cast<std::size_t>(*options.network)]);
+  }
+  for (const auto& [key, v] : *part.members()) {
+    if (!is_one_of(key, scenario_members)) continue;
+    root.set(key, v);
+    if (key != "placement" || !v.members()) continue;
+    value place{value::object{}};
+    for (const auto& [member, x] : *v.members())
+      if (!is_one_of(member, place_members)) place.set(member, x);
+    root.set(key, place.members()->empty() ? value{} : std::move(place));
+  }
+  out.root = std::move(root);
+  for (const auto& [at, origin] : doc.origins)
+    if (at.starts_with(pointer + "/")) out.origins[at.substr(pointer.size())] = origin;
+  return out;
+}
+
+/// Problems with the part's own members, where the scenario has them.
+void report(const diagnostics& own, const value& part, const std::string& file, const std::string& pointer,
+            diagnostics& problems) {
+  for (problem& p : own.sorted()) {
+    const std::string member = p.pointer.substr(0, p.pointer.find('/', 1));
+    const bool of_part = !member.empty() && is_one_of(std::string_view(member).substr(1), scenario_members) &&
+                         (part.find(std::string_view(member).substr(1)) || member == "/workload");
+    if (p.file == file && of_part) p.pointer = pointer + p.pointer;
+    problems.add(std::move(p));
+  }
+}
+
+}  // namespace
+
+std::shared_ptr<const scenario> read_nested(config::reader& r, const config::document& doc,
+                                            const nested_options& options, const scenario_reader& read_alone,
+                                            diagnostics& problems) {
+  for (const std::string_view key : scenario_members) r.ignore(key);
+  const value* text = doc.root.at_pointer(r.pointer());
+  if (!text || !text->members() || !text->find("workload")) {
+    r.fail("workload", "is missing");
+    return nullptr;
+  }
+  diagnostics own;
+  auto alone = std::make_shared<scenario>(read_alone(document_of(doc, *text, r.pointer(), options), own));
+  report(own, *text, doc.self.where, r.pointer(), problems);
+  return own.empty() ? alone : nullptr;
+}
+
+}  // namespace nvlsim

@@ -1,0 +1,59 @@
+#include "scenario/operation_reader.hpp"
+
+#include <fmt/format.h>
+
+#include "nvlsim/operation/operation.hpp"
+#include "scenario/source.hpp"
+
+namespace nvlsim {
+namespace {
+
+std::vector<cluster_job> read_cluster_jobs(config::reader& r, const config::document& doc,
+                                           const scenario_reader& read_alone, diagnostics& problems) {
+  std::vector<cluster_job> out;
+  for (config::reader& job : r.elements("jobs")) {
+    cluster_job one;
+    one.name = job.string_or("name", fmt::format("job {}", out.size()));
+    for (const cluster_job& other : out)
+      if (other.name == one.name) job.fail("name", fmt::format("two jobs are named \"{}\"", one.name));
+    if (const auto start = job.find_quantity<seconds>("start")) one.start = *start;
+    one.alone = read_nested(job, doc, {one.name, {}}, read_alone, problems);
+    if (one.alone && !std::holds_alternative<training_workload>(one.alone->workload))
+      job.fail("workload", "a job of an operation is a training run");
+    job.done();
+    out.push_back(std::move(one));
+  }
+  return out;
+}
+
+}  // namespace
+
+operation_case read_operation(config::reader& r, const config::document& doc, const platform&,
+                              const scenario_reader& read_alone, diagnostics& problems) {
+  config::reader w = r.child("workload");
+  w.ignore("kind");
+  operation_workload o;
+  if (const auto d = w.find_quantity<seconds>("duration", config::positive)) o.duration = *d;
+  else if (!w.has("duration")) w.fail("duration", "is missing; give how long the cluster runs, such as \"90 d\"");
+  o.seeds = w.integer_or("seeds", 1, {1, 100'000});
+  w.done();
+  operation_case out;
+  out.cluster = std::make_shared<const operation_workload>(o);
+  if (r.has("jobs")) out.jobs = read_cluster_jobs(r, doc, read_alone, problems);
+  return out;
+}
+
+value write_operation(const operation_case& c) {
+  value jobs{value::array{}};
+  for (const cluster_job& j : c.jobs) {
+    value one = write_workload(*j.alone);
+    one.set("name", j.name);
+    one.set("start", j.start.base());
+    jobs.items()->push_back(std::move(one));
+  }
+  value out{value::object{{"duration", c.cluster->duration.base()}, {"seeds", c.cluster->seeds}}};
+  out.set("jobs", std::move(jobs));
+  return out;
+}
+
+}  // namespace nvlsim
