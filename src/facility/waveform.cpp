@@ -233,7 +233,8 @@ power_wave with_floor(const power_wave& w, watts least) {
     const seconds above = p.time * ((high - least) / (high - low));
     const wave_piece flat{p.time - above, least, least};
     const wave_piece ramp{above, std::max(p.from, least), std::max(p.to, least)};
-    for (const wave_piece& part : {p.from < p.to ? flat : ramp, p.from < p.to ? ramp : flat}) out.pieces.push_back(part);
+    for (const wave_piece& part : {p.from < p.to ? flat : ramp, p.from < p.to ? ramp : flat})
+      out.pieces.push_back(part);
   }
   return out;
 }

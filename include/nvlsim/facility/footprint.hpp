@@ -24,7 +24,7 @@ struct grid_carbon {
 
 /// What a site adds to the energy of its racks.
 struct site_overheads {
-  std::optional<constant<double>> pue;          ///< energy at the meter over that at the racks' supplies
+  std::optional<constant<double>> pue;            ///< energy at the meter over that at the racks' supplies
   std::optional<constant<double>> wue_L_per_kWh;  ///< water per energy at the racks' supplies
   std::optional<grid_carbon> carbon;
   constant<double> start_h = 0;  ///< hour of the day at which the run starts

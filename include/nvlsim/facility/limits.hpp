@@ -18,12 +18,12 @@ struct power_budget {
 
 /// Liquid cooling of a rack. [docs/facility.md#cooling]
 struct rack_cooling {
-  constant<double> flow_L_per_min;      ///< of one rack
-  constant<double> supply_C;            ///< temperature of the coolant that enters
-  constant<double> return_limit_C;      ///< highest temperature at which it may leave
-  constant<double> heat_J_per_kg_K;     ///< of the coolant
+  constant<double> flow_L_per_min;   ///< of one rack
+  constant<double> supply_C;         ///< temperature of the coolant that enters
+  constant<double> return_limit_C;   ///< highest temperature at which it may leave
+  constant<double> heat_J_per_kg_K;  ///< of the coolant
   constant<double> density_kg_per_L;
-  constant<double> liquid_share;        ///< of the rack's heat, which the liquid takes; air takes the rest
+  constant<double> liquid_share;  ///< of the rack's heat, which the liquid takes; air takes the rest
 };
 
 /// By how much the coolant warms with `power` in the rack, in kelvin.
@@ -36,9 +36,10 @@ struct rack_limit {
   std::optional<watts> power;  ///< nothing: no limit
   std::string from;            ///< "the row's budget"
 };
-/// The smallest of the budgets' shares and what cooling takes. A row has its racks or all that there are; the site's
-/// budget covers `pue` times the power of the racks. Requires at least one rack.
-rack_limit limit_of_rack(const power_budget& b, const std::optional<rack_cooling>& c, std::int64_t racks, double pue);
+/// The smallest of the budgets' shares and what cooling takes. A row has its racks or all that there are; the
+/// site's budget covers `pue` times the power of the racks. Requires at least one rack.
+rack_limit limit_of_rack(const power_budget& b, const std::optional<rack_cooling>& c, std::int64_t racks,
+                         double pue);
 
 /// Racks that fit into `budget` (at the racks' supplies) if each draws `each`. Requires power above zero.
 std::int64_t racks_within(watts budget, watts each);

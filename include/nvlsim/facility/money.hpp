@@ -29,9 +29,9 @@ dollar_rate fixed_cost_per_gpu(const ownership& o);
 struct spot_market {
   constant<seconds> eviction_after;  ///< of one machine, on average; each takes the job down
   constant<int> gpus_per_machine = 1;
-  constant<seconds> notice;          ///< before the machine goes
-  constant<seconds> save;            ///< time to write a checkpoint
-  constant<seconds> restart;         ///< until the job computes again, loading included
+  constant<seconds> notice;   ///< before the machine goes
+  constant<seconds> save;     ///< time to write a checkpoint
+  constant<seconds> restart;  ///< until the job computes again, loading included
   constant<seconds> checkpoint_interval;
 };
 /// Useful share of the time of a job on `gpus` of them: Daly's exact form, where evictions come at random, also
@@ -55,13 +55,13 @@ struct payment {
 
 /// Cost of time on GPUs.
 struct bill {
-  dollars fixed;   ///< rent, or capital and staff
-  dollars power;   ///< of owners
-  double useful = 1;  ///< share of the paid time: goodput and evictions
+  dollars fixed;                                              ///< rent, or capital and staff
+  dollars power;                                              ///< of owners
+  double useful = 1;                                          ///< share of the paid time: goodput and evictions
   dollars total() const { return (fixed + power) / useful; }  ///< of the useful work
 };
-/// For `time` of useful work on `gpus` GPUs that takes `at_meter` of energy. Requires a price, or owned GPUs, and a
-/// market for spot.
+/// For `time` of useful work on `gpus` GPUs that takes `at_meter` of energy. Requires a price, or owned GPUs, and
+/// a market for spot.
 bill bill_for(const payment& p, double gpus, seconds time, joules at_meter);
 
 }  // namespace nvlsim

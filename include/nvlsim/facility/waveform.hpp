@@ -43,9 +43,9 @@ power_wave scaled(const power_wave& w, double factor, watts added);
 /// constant. Keeps the energy. Peaks shorter than period / `pieces` lose height.
 power_wave condensed(const power_wave& w, std::size_t pieces);
 
-/// What a supply with an ideal energy storage of this size draws for the load `w`: of all patterns that repeat, the
-/// one whose peak is lowest, whose floor is highest and whose variance is smallest at once. The energy of a period
-/// stays. Requires constant pieces. Takes time linear in the pieces. [docs/facility.md#storage]
+/// What a supply with an ideal energy storage of this size draws for the load `w`: of all patterns that repeat,
+/// the one whose peak is lowest, whose floor is highest and whose variance is smallest at once. The energy of a
+/// period stays. Requires constant pieces. Takes time linear in the pieces. [docs/facility.md#storage]
 power_wave with_storage(const power_wave& w, joules storage);
 
 /// The least draw that is never below `w` and never rises or falls faster than given (watts a second; zero: no
@@ -65,8 +65,8 @@ watts largest_change_within(const power_wave& w, seconds window);
 /// What happens when a load that draws `before` stops and then draws `after`.
 struct stop_effect {
   watts drop;
-  seconds ridden;  ///< how long the storage takes up the whole drop
-  seconds ramp;    ///< until the draw is down to the load at the ramp limit; zero without a limit
+  seconds ridden;        ///< how long the storage takes up the whole drop
+  seconds ramp;          ///< until the draw is down to the load at the ramp limit; zero without a limit
   joules stored, burnt;  ///< of what the ramp draws above the load
 };
 /// `storage` is what the storage can take up, `fall_W_per_s` the ramp limit (zero: none).

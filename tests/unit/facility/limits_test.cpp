@@ -43,7 +43,10 @@ TEST_CASE("What cooling takes falls with warmer supply and less flow, and rises 
 }
 
 TEST_CASE("The tightest of rack, row, site and cooling limits a rack") {
-  power_budget b{.rack = constant<watts>(watts::from_base(140e3)), .row = constant<watts>(watts::from_base(1360e3)), .site = {}, .racks_per_row = 10};
+  power_budget b{.rack = constant<watts>(watts::from_base(140e3)),
+                 .row = constant<watts>(watts::from_base(1360e3)),
+                 .site = {},
+                 .racks_per_row = 10};
   REQUIRE(limit_of_rack(b, {}, 10, 1.1).power->base() == Approx(136e3));
   REQUIRE(limit_of_rack(b, {}, 10, 1.1).from == "the row's budget");
   REQUIRE(limit_of_rack(b, {}, 8, 1.1).power->base() == Approx(140e3));  // the row is not full
@@ -55,11 +58,14 @@ TEST_CASE("The tightest of rack, row, site and cooling limits a rack") {
 
 TEST_CASE("Independent racks share a budget better than racks in step") {
   REQUIRE(racks_within(watts::from_base(1e6), watts::from_base(125e3)) == 8);
-  const std::int64_t n = independent_racks_within(watts::from_base(1e6), watts::from_base(100e3), watts::from_base(15e3), 3.09);
+  const std::int64_t n =
+      independent_racks_within(watts::from_base(1e6), watts::from_base(100e3), watts::from_base(15e3), 3.09);
   REQUIRE(n == 8);
-  REQUIRE(independent_racks_within(watts::from_base(100e6), watts::from_base(100e3), watts::from_base(15e3), 3.09) > 980);
+  REQUIRE(independent_racks_within(watts::from_base(100e6), watts::from_base(100e3), watts::from_base(15e3),
+                                   3.09) > 980);
   REQUIRE(independent_racks_within(watts::from_base(1e6), watts::from_base(100e3), watts{}, 3.09) == 10);
-  const auto many = static_cast<double>(independent_racks_within(watts::from_base(100e6), watts::from_base(100e3), watts::from_base(15e3), 3.09));
+  const auto many = static_cast<double>(
+      independent_racks_within(watts::from_base(100e6), watts::from_base(100e3), watts::from_base(15e3), 3.09));
   REQUIRE(many * 100e3 + 3.09 * std::sqrt(many) * 15e3 <= 100e6);
   REQUIRE((many + 1) * 100e3 + 3.09 * std::sqrt(many + 1) * 15e3 > 100e6);
 }
@@ -132,8 +138,8 @@ TEST_CASE("Owned GPUs cost their capital over the years, staff and the energy th
 }
 
 TEST_CASE("Daly's exact form is the first-order loss where interruptions are rare") {
-  // 2,048 GPUs of 8 a node at 6.5 failures of 1,000 nodes a day, hourly checkpoints, 5 minutes to restart: a loss of
-  // (5 + 30 min) / 14.4 h (arXiv 2410.21680).
+  // 2,048 GPUs of 8 a node at 6.5 failures of 1,000 nodes a day, hourly checkpoints, 5 minutes to restart: a loss
+  // of (5 + 30 min) / 14.4 h (arXiv 2410.21680).
   const seconds between = seconds::from_base(86400 * 1000 / (2048 / 8 * 6.5));
   REQUIRE(daly_useful_share(between, 3600.0_s, {}, 300.0_s) == Approx(1 - 2100 / between.base()).margin(1e-3));
   // An interval that is long against the time between interruptions: e - 1 times the work, and e of restarts.

@@ -48,7 +48,8 @@ TEST_CASE("Condensing keeps the energy and flattens what is short") {
 }
 
 TEST_CASE("A storage takes its energy off the peak of a square wave and adds it to the floor") {
-  // 4.68 kJ (65 J of each of 72 GPUs) against a swing of 50 kW once a second: 4.68 kJ in half a second are 9.36 kW.
+  // 4.68 kJ (65 J of each of 72 GPUs) against a swing of 50 kW once a second: 4.68 kJ in half a second are 9.36
+  // kW.
   const power_wave w = square(130e3, 0.5, 80e3, 0.5);
   const power_wave smooth = with_storage(w, joules::from_base(65 * 72));
   REQUIRE(smooth.peak().base() == Approx(130e3 - 9360));
@@ -153,7 +154,8 @@ TEST_CASE("The largest change within a time goes round the period and meets ramp
 TEST_CASE("GPUs that stop together: a storage rides milliseconds, a ramp burns a triangle") {
   // 65 J of 72 GPUs: 94 ms of a drop of 50 kW, 36 ms of 130 kW.
   const joules storage = joules::from_base(65 * 72);
-  REQUIRE(effect_of_stop(watts::from_base(130e3), watts::from_base(80e3), storage, 0).ridden.base() == Approx(0.0936));
+  REQUIRE(effect_of_stop(watts::from_base(130e3), watts::from_base(80e3), storage, 0).ridden.base() ==
+          Approx(0.0936));
   REQUIRE(effect_of_stop(watts::from_base(130e3), 0.0_W, storage, 0).ridden.base() == Approx(0.036));
   const stop_effect ramped = effect_of_stop(watts::from_base(130e3), watts::from_base(30e3), storage, 10e3);
   REQUIRE(ramped.ramp.base() == Approx(10));
