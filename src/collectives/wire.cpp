@@ -69,6 +69,12 @@ network::fabric_path path_of(const platform& p, collective c, communicator g) {
   return network::path_between(p, std::max(g.ranks, g.domains * p.gpus_per_rack()), c != collective::all_to_all);
 }
 
+platform only_group_on(platform p, communicator g) {
+  if (p.gpus_per_rack() > 0)
+    p.fabric.busy = std::min(1.0, static_cast<double>(g.max_members()) / p.gpus_per_rack());
+  return p;
+}
+
 port_bytes beyond_leaf(const port_bytes& nic, const network::fabric_path& path) {
   return {nic.out * path.leaving, nic.in * path.leaving};
 }

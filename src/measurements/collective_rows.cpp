@@ -63,10 +63,10 @@ void read_library(const csv_row& row, const platform& p, collective kind, int do
   out.family = collective_family(p, kind, g);
   out.size = bytes::from_base(size);
   out.run = row["source"] + row["notes"];
-  out.price = [kind, size, g, algorithm, &p](const collective_profile& c) {
+  out.price = [kind, size, g, algorithm, alone = only_group_on(p, g)](const collective_profile& c) {
     collective_options options;
     options.algorithm = algorithm;
-    return collective_time(c, p, {kind, bytes::from_base(size), g, options}).time;
+    return collective_time(c, alone, {kind, bytes::from_base(size), g, options}).time;
   };
 }
 

@@ -71,7 +71,7 @@ double usable_share(const platform& p, const leaf_links& leaf) {
       // The traffic of a broken cable is added to that of another cable.
       return lost > 0 ? 1 / std::ceil(leaf.up / left) : 1;
     case fabric_routing::hashed:
-      return left / leaf.up / fullest_bin(left, f.connections);
+      return left / leaf.up / fullest_bin(left, f.connections * f.busy);
     default:
       return left / leaf.up;
   }
@@ -88,16 +88,16 @@ fabric_path shifted(const platform& p, const leaf_links& leaf, double stride, in
 
 }  // namespace
 
-double fullest_bin(double bins, int mean) {
+double fullest_bin(double bins, double mean) {
   // The smallest x for which fewer than half a bin is expected to hold more: the tail of a Poisson distribution.
   double term = std::exp(-mean), below = term;
   int x = 0;
   while (bins * (1 - below) >= 0.5 && x < 100 * mean + 100) {
     ++x;
-    term *= static_cast<double>(mean) / x;
+    term *= mean / x;
     below += term;
   }
-  return std::max(1.0, static_cast<double>(x) / mean);
+  return std::max(1.0, x / mean);
 }
 
 fabric_path path_of_shift(const platform& p, std::int64_t stride) {

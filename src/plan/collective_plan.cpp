@@ -97,12 +97,12 @@ collective_run plan_collective(const platform& p, const stack& s, const collecti
         "fidelity exact simulates every message, for at most {} ranks and only with ideal parameters (alpha and "
         "bandwidth); use closed or flow",
         max_exact_ranks));
-  const priced price = w.ideal ? by_theory(*w.ideal, w) : by_library(p, s, w);
   collective_run out;
-  out.hardware = w.ideal ? ports_of(*w.ideal) : p;
+  out.hardware = w.ideal ? ports_of(*w.ideal) : only_group_on(p, strided_group(w.place, 0, 1, w.gpus));
+  const priced price = w.ideal ? by_theory(*w.ideal, w) : by_library(out.hardware, s, w);
   out.cost = price.cost;
   if (!w.ideal && f == fidelity::closed && w.skew == 1)
-    out.spread = spread_of(s.collectives, p, {w.operation, w.size, price.group, {}}, price.cost);
+    out.spread = spread_of(s.collectives, out.hardware, {w.operation, w.size, price.group, {}}, price.cost);
   network_traffic traffic = wire_traffic(w.operation, w.size * w.skew, price.group, price.cost.algorithm);
   traffic.uplink = beyond_leaf(traffic.nic, path_of(out.hardware, w.operation, price.group));
   out.demand = demand_on(out.hardware, {price.cost.time, price.latency, traffic});

@@ -133,6 +133,8 @@ network_traffic wire_traffic(collective c, bytes size, communicator g, std::stri
 
 /// Path between NICs of a collective across domains. [docs/collectives.md#fabric-conditions]
 network::fabric_path path_of(const platform& p, collective c, communicator g);
+/// The platform as the group sees it if no other GPU sends: of a leaf's NICs only the group's share its up-links.
+platform only_group_on(platform p, communicator g);
 /// The bytes of `nic` that leave their leaf on this path.
 port_bytes beyond_leaf(const port_bytes& nic, const network::fabric_path& path);
 

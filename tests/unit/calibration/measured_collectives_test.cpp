@@ -49,7 +49,7 @@ std::string text_of(const std::filesystem::path& file) {
   return out.str();
 }
 
-/// The stack file with every fitted value doubled.
+/// The stack file with every fitted value 1.4 times as large, which all of them may be.
 std::string with_other_values(const std::string& stack, const std::vector<fitted_parameter>& fitted) {
   diagnostics problems;
   config::document doc = config::parse(stack, {"stack", "s.json"}, problems);
@@ -62,7 +62,7 @@ std::string with_other_values(const std::string& stack, const std::vector<fitted
     const double now = v->string()   ? std::stod(*v->string())
                        : v->number() ? *v->number()
                                      : static_cast<double>(*v->integer());
-    config::override_value(doc, at, config::parse_scalar(fmt::format("{}{}", now * 2, unit)), {"test", "test"},
+    config::override_value(doc, at, config::parse_scalar(fmt::format("{}{}", now * 1.4, unit)), {"test", "test"},
                            problems);
   }
   REQUIRE(problems.empty());
@@ -119,7 +119,7 @@ TEST_CASE("Collectives agree with published sweeps") {
   };
   for (const limit& l :
        {limit{"one domain, 1 MiB and more", 0.025, 0.10}, limit{"one domain, under 1 MiB", 0.03, 0.10},
-        limit{"across domains", 0.03, 0.18}, limit{"expert exchange", 0.03, 0.09}}) {
+        limit{"across domains", 0.03, 0.125}, limit{"expert exchange", 0.03, 0.09}}) {
     const summary s = errors([&](const validation_record& r) { return r.scenario == l.scenario; });
     INFO(l.scenario << " " << s.count << " " << s.median << " " << s.p90);
     CHECK(s.count >= 100);
@@ -146,7 +146,7 @@ TEST_CASE("No system is missed by more than a few percent") {
     last = probe.system;
     const summary s = errors([&](const validation_record& r) { return r.system == probe.system; });
     INFO(probe.system << " " << s.count << " " << s.median);
-    CHECK(s.median <= (probe.system == "GB300-NVL72-multirack-RoCE" ? 0.085 : 0.06));
+    CHECK(s.median <= 0.055);
   }
 }
 
@@ -166,7 +166,7 @@ TEST_CASE("Fit of collectives gives the shipped profile again, wherever it begin
   std::filesystem::create_directory(folder.path() / "collectives");
   folder.write("collectives/nccl-2.29.json", with_other_values(shipped, f.parameters));
   data.stacks = folder.path();
-  CHECK(fit_collectives(tables, data, "", {}).median_error == Approx(f.median_error).epsilon(0.1));
+  CHECK((fit_collectives(tables, data, "", {}).files[0].second == shipped));
 }
 
 TEST_CASE("Fit of a few rows gives a file, and no band that so few do not show") {
@@ -202,9 +202,9 @@ TEST_CASE("Fit of collectives predicts what it leaves out") {
     if (!l.group.starts_with("fabric/") && !l.group.starts_with("all_to_all/")) continue;
     ++fabrics;
     sum += l.median_error;
-    CHECK(l.median_error < 0.75);  // RoCE on GB300, whose gathers no other fabric is like
+    CHECK(l.median_error < 0.2);
   }
   CHECK(domains >= 8);
   REQUIRE(fabrics >= 12);
-  CHECK(sum / static_cast<double>(fabrics) < 0.15);
+  CHECK(sum / static_cast<double>(fabrics) < 0.09);
 }

@@ -122,6 +122,15 @@ TEST_CASE("Hashed routes collide, less with more connections") {
   CHECK(sixteen < 1);
   CHECK(share(p, 72) == 1);
   CHECK(network::fullest_bin(1, 1) >= 1);
+  // Few NICs have the up-links almost to themselves, at any oversubscription that leaves them room.
+  p.fabric.connections = 1;
+  double last = one;
+  for (const double busy : {0.5, 0.2, 0.05, 0.01}) {
+    p.fabric.busy = busy;
+    CHECK(share(p) >= last);
+    last = share(p);
+  }
+  CHECK(last == 1);
 }
 
 TEST_CASE("A path says what of its traffic crosses the up-links, and up-links what a GPU has of them") {
