@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "compute/smooth.hpp"
+#include "nvlsim/units/random.hpp"
 
 namespace nvlsim {
 namespace {
@@ -22,9 +23,6 @@ expert_load load_of(const std::vector<double>& tokens, std::size_t first, std::s
   }
   return out;
 }
-
-// Uniform in [0, 1); identical on every platform.
-double uniform(std::mt19937_64& source) { return static_cast<double>(source() >> 11) * 0x1p-53; }
 
 /// Popularity between `low` and `high` with density ~ x^-exponent.
 double pareto(double u, double low, double high, double exponent) {

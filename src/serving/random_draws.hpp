@@ -1,27 +1,15 @@
-// Random distributions with the same results on every standard library.
+// Random draws of requests.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <numbers>
 #include <random>
 
 #include "nvlsim/serving/requests.hpp"
+#include "nvlsim/units/random.hpp"
 
 namespace nvlsim {
-
-/// Uniform in [0, 1).
-inline double uniform(std::mt19937_64& g) { return static_cast<double>(g() >> 11) * 0x1p-53; }
-
-/// Exponential with mean 1.
-inline double exponential(std::mt19937_64& g) { return -std::log1p(-uniform(g)); }
-
-/// Standard normal (Box and Muller).
-inline double normal(std::mt19937_64& g) {
-  const double radius = std::sqrt(2 * exponential(g));
-  return radius * std::cos(2 * std::numbers::pi * uniform(g));
-}
 
 /// Gamma with the given shape and mean 1 (Marsaglia and Tsang, 2000).
 inline double gamma(std::mt19937_64& g, double shape) {

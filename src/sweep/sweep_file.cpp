@@ -13,6 +13,7 @@
 #include "nvlsim/config/reader.hpp"
 #include "nvlsim/output/number.hpp"
 #include "nvlsim/sweep/sweep.hpp"
+#include "nvlsim/units/random.hpp"
 
 namespace nvlsim {
 namespace {
@@ -152,9 +153,6 @@ axis read_range(reader r, bool logarithmic) {
   }
   return out;
 }
-
-/// Uniform in [0, 1). Own transform, so that draws are the same with every standard library.
-double uniform(std::mt19937_64& g) { return static_cast<double>(g() >> 11) * 0x1p-53; }
 
 struct draw {
   std::string pointer;

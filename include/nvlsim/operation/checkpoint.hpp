@@ -1,0 +1,85 @@
+// Saving the state of a training job: where to, how long it takes, and what is kept after a failure.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "nvlsim/operation/failures.hpp"
+#include "nvlsim/units/constant.hpp"
+#include "nvlsim/units/units.hpp"
+
+namespace nvlsim {
+
+/// Where a save goes. `neighbour`: the host memory of a tray in another rack. `nvme`: the drives of the own tray.
+/// `store`: a parallel file system or an object store.
+enum class save_place { neighbour, nvme, store };
+inline const std::array<std::string, 3> save_place_names = {"neighbour", "nvme", "store"};
+
+/// How a copy of the state reaches a place and comes back.
+struct save_tier {
+  save_place to = save_place::store;
+  constant<bandwidth> write, read;                ///< of one tray
+  std::optional<constant<bandwidth>> store_write; ///< of all trays together; absent: no limit
+  std::optional<constant<bandwidth>> store_read;
+  constant<std::int64_t> every = 1;  ///< saves between two that go here
+  bool asynchronous = true;          ///< the job waits for the copy into host memory only
+};
+
+struct save_policy {
+  bytes state;                 ///< of the whole job: weights and optimizer
+  constant<bandwidth> to_host; ///< of one GPU, for the copy that precedes an asynchronous save
+  constant<seconds> pause;     ///< that a save stops the job for beside copying: barriers, metadata
+  std::optional<seconds> interval;  ///< of work between two saves; absent: the best by Daly's exact form
+  std::vector<save_tier> tiers;     ///< fastest first; at least one
+};
+
+/// Times of a tier for a job on `trays`.
+struct save_times {
+  seconds stall;  ///< of the job
+  seconds drain;  ///< from the end of the stall until the copy is complete
+  seconds load;
+  std::int64_t every = 1;
+  cluster_part survives = cluster_part::process;  ///< the largest part whose loss leaves the copy readable
+};
+save_times times_of(const save_tier& t, const save_policy& p, std::int64_t trays, std::int64_t gpus);
+
+/// The stall of a mean save, over all tiers.
+seconds mean_stall(const std::vector<save_times>& tiers);
+
+/// Progress of a job that works and saves in turn, in seconds of work at full speed. Times below are seconds.
+struct work_clock {
+  double interval = 0;  ///< of work between saves
+  double stall = 0;     ///< of a save
+  std::vector<save_times> tiers;
+
+  double progress = 0;
+  double in_cycle = 0;  ///< time since the last save ended: work, then the stall
+  double saving = 0;    ///< time in saves so far
+  std::int64_t saves = 0;
+  /// Of each tier the last two copies: progress that they hold, and when they are complete.
+  struct copy {
+    double progress = 0, complete = 0;
+  };
+  std::vector<std::array<copy, 2>> copies;  ///< newest first
+};
+
+/// A clock at progress 0, which every tier holds. Saves are at least as far apart as a copy takes to drain.
+work_clock start_clock(const std::vector<save_times>& tiers, seconds interval);
+/// Lets `dt` seconds pass from `now` on, at a share `speed` of the full speed. Constant time, whatever `dt`.
+void work(work_clock& c, double now, double dt, double speed);
+/// Time from now until the job has made `more` progress, saves included.
+double time_for(const work_clock& c, double more, double speed);
+
+/// What a restart finds after the loss of a part of kind `lost`: the newest complete copy that is left.
+struct found_copy {
+  double progress = 0;
+  seconds load;
+};
+found_copy newest_copy(const work_clock& c, cluster_part lost, double now);
+/// Goes back to `progress`; later copies are worthless, and the next save is an interval away.
+void go_back(work_clock& c, double progress);
+
+}  // namespace nvlsim

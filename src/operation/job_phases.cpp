@@ -1,0 +1,317 @@
+#include "operation/job_phases.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace nvlsim {
+namespace {
+
+std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+double& spent(operation_state& s, time_use u) { return s.outcome.gpu_seconds[static_cast<std::size_t>(u)]; }
+
+double job_gpus(const operation_state& s) {
+  return static_cast<double>(s.machine.asked.slots * s.machine.shape.gpus_per_tray);
+}
+
+double live_share(const operation_state& s) {
+  const auto all = static_cast<double>(s.setup->replicas);
+  return (all - static_cast<double>(s.out)) / all;
+}
+
+component_toll* toll_of(operation_state& s) {
+  return s.cause < 0 ? nullptr : &s.outcome.tolls[at(s.cause)];
+}
+
+void note_span(operation_state& s) {
+  auto& spans = s.outcome.spans;
+  if (spans.size() < most_spans && s.now > s.phase_begin)
+    spans.push_back({s.phase_begin, s.now, s.phase, is_running(s) ? -1 : s.cause});
+  s.phase_begin = s.now;
+}
+
+/// Enters a phase that lasts `seconds`; a negative time has no end of its own.
+void enter(operation_state& s, time_use phase, double seconds) {
+  note_span(s);
+  s.phase = phase;
+  ++s.epoch;
+  if (seconds >= 0) order_at(s, seconds, {.kind = operation_event_kind::phase_over, .epoch = s.epoch});
+}
+
+void run_on(operation_state& s) {
+  s.moved = 0;
+  enter(s, time_use::useful, -1);
+  order_finish(s);
+}
+
+void lose_work(operation_state& s, double lost) {
+  const double gpu_seconds = lost * job_gpus(s);
+  spent(s, time_use::useful) -= gpu_seconds;
+  spent(s, time_use::redone) += gpu_seconds;
+  if (component_toll* t = toll_of(s)) t->lost_gpu_seconds += gpu_seconds;
+}
+
+void restore(operation_state& s, cluster_part lost) {
+  found_copy found = newest_copy(s.clock, lost, s.now);
+  found.progress = std::min({found.progress, s.clean, s.clock.progress});
+  s.clean = std::numeric_limits<double>::infinity();
+  lose_work(s, s.clock.progress - found.progress);
+  s.load = found.load.base();
+  go_back(s.clock, found.progress);
+}
+
+/// Replicas that lack a tray are out; all others are in.
+void count_replicas(operation_state& s) {
+  std::fill(s.replica_out.begin(), s.replica_out.end(), false);
+  std::fill(s.replica_restarts.begin(), s.replica_restarts.end(), false);
+  for (const std::int32_t slot : s.machine.hurt) {
+    const replica_range r = replicas_of(s.machine, slot, s.setup->replicas);
+    for (std::int64_t i = r.first; i <= r.last; ++i) s.replica_out[at(i)] = true;
+  }
+  s.out = std::count(s.replica_out.begin(), s.replica_out.end(), true);
+}
+
+/// Finds trays, then goes on with the restart or waits for a repair.
+void place(operation_state& s) {
+  const recovery_policy& r = s.setup->recovery;
+  s.moved += move_hurt(s.machine);
+  count_replicas(s);
+  const bool enough = s.machine.hurt.empty() || (r.mode != recovery_mode::restart &&
+                                                 s.setup->replicas - s.out >= r.min_replicas);
+  if (enough) enter(s, time_use::readying, s.moved > 0 ? r.spare_ready.base() : 0);
+  else enter(s, time_use::waiting, -1);
+}
+
+void stop_whole(operation_state& s, const job_hit& h) {
+  const bool was_running = is_running(s) || s.phase == time_use::stalled;
+  if (!was_running && s.phase == time_use::waiting) return;
+  ++s.outcome.stops;
+  ++s.outcome.tolls[at(h.component)].stops;
+  if (!was_running && s.setup->recovery.again == second_failure::queue) {
+    ++s.pending;
+    return;
+  }
+  s.cause = h.component;
+  restore(s, h.lost);
+  s.detection = h.detection;
+  enter(s, time_use::detecting, h.detection);
+}
+
+/// Replicas of a hit that are still in, in order.
+std::vector<std::int64_t> replicas_hit(const operation_state& s, const job_hit& h) {
+  std::vector<std::int64_t> out;
+  for (const std::int32_t slot : h.slots) {
+    const replica_range r = replicas_of(s.machine, slot, s.setup->replicas);
+    for (std::int64_t i = r.first; i <= r.last; ++i) out.push_back(i);
+  }
+  std::sort(out.begin(), out.end());
+  out.erase(std::unique(out.begin(), out.end()), out.end());
+  return out;
+}
+
+/// Time of one replica from its hardware to the next step.
+double replica_restart(const operation_state& s, bool moved) {
+  const recovery_policy& r = s.setup->recovery;
+  const auto gpus = static_cast<std::int64_t>(job_gpus(s)) / s.setup->replicas;
+  return (r.decide.read() + r.init_of(gpus) + r.first_step.read()).base() + s.load +
+         (moved ? r.spare_ready.base() : 0);
+}
+
+/// Lets replicas restart whose trays are all up.
+void restart_replicas(operation_state& s) {
+  const bool moved = move_hurt(s.machine) > 0;
+  std::vector<bool> lacking(s.replica_out.size());
+  for (const std::int32_t slot : s.machine.hurt) {
+    const replica_range r = replicas_of(s.machine, slot, s.setup->replicas);
+    for (std::int64_t i = r.first; i <= r.last; ++i) lacking[at(i)] = true;
+  }
+  for (std::size_t i = 0; i < lacking.size(); ++i) {
+    if (!s.replica_out[i] || s.replica_restarts[i] || lacking[i]) continue;
+    s.replica_restarts[i] = true;
+    order_at(s, replica_restart(s, moved),
+             {.kind = operation_event_kind::rejoin, .index = static_cast<std::int64_t>(i),
+              .epoch = ++s.replica_epoch[i]});
+  }
+}
+
+void drop_replicas(operation_state& s, const job_hit& h) {
+  const std::vector<std::int64_t> hit = replicas_hit(s, h);
+  std::int64_t dropped = 0;
+  for (const std::int64_t i : hit) {
+    if (!s.replica_out[at(i)]) ++dropped;
+    ++s.replica_epoch[at(i)];  // a restart under way is void
+    s.replica_restarts[at(i)] = false;
+  }
+  if (dropped > 0 && s.setup->replicas - s.out - dropped < s.setup->recovery.min_replicas) {
+    stop_whole(s, h);
+    return;
+  }
+  for (const std::int64_t i : hit) s.replica_out[at(i)] = true;
+  s.load = s.clock.tiers.empty() ? 0 : s.clock.tiers.front().load.base();
+  if (dropped == 0) {
+    restart_replicas(s);
+    return;
+  }
+  ++s.outcome.stops;
+  ++s.outcome.tolls[at(h.component)].stops;
+  s.cause = h.component;
+  if (is_running(s)) {  // the step under way is lost: half of one, in the mean
+    const double lost = std::min(s.clock.progress, s.setup->step_time.base() / 2 * speed_of(s));
+    lose_work(s, lost);
+    s.clock.progress -= lost;
+  }
+  s.out += dropped;
+  if (s.phase == time_use::stalled && s.setup->recovery.again == second_failure::queue) ++s.pending;
+  else enter(s, time_use::stalled, s.setup->recovery.replica_stall.base());
+}
+
+/// The job is ready for the next step; unless failures hit it meanwhile.
+void finish_restart(operation_state& s) {
+  if (s.pending > 0) {
+    --s.pending;
+    enter(s, time_use::detecting, s.detection);
+    return;
+  }
+  if (s.setup->recovery.mode == recovery_mode::replica && s.out > 0) restart_replicas(s);
+  run_on(s);
+}
+
+}  // namespace
+
+void order_at(operation_state& s, double after, const operation_event& e) { s.orders.push_back({s.now + after, e}); }
+
+double speed_of(const operation_state& s) {
+  double slowest = 1;
+  for (const operation_state::slow_part& p : s.slow)
+    if (p.tray < 0 || s.machine.slot_of[at(p.tray)] >= 0) slowest = std::min(slowest, p.speed);
+  return live_share(s) * slowest;
+}
+
+void order_finish(operation_state& s) {
+  if (!s.setup->work || !is_running(s)) return;
+  ++s.epoch;
+  const double left = std::max(0.0, s.setup->work->base() - s.clock.progress);
+  const double time = time_for(s.clock, left, speed_of(s));
+  if (std::isfinite(time)) order_at(s, time, {.kind = operation_event_kind::phase_over, .epoch = s.epoch});
+}
+
+void account(operation_state& s, double now) {
+  const double dt = now - s.now;
+  if (!(dt > 0)) return;
+  const auto per_tray = static_cast<double>(s.machine.shape.gpus_per_tray);
+  const auto hurt = static_cast<std::int64_t>(s.machine.hurt.size());
+  const double used = static_cast<double>(s.machine.asked.slots - hurt) * per_tray;
+  const double spare =
+      static_cast<double>(s.machine.shape.trays() - s.machine.asked.slots - (s.machine.broken - hurt)) * per_tray;
+  spent(s, time_use::repair) += static_cast<double>(s.machine.broken) * per_tray * dt;
+  spent(s, time_use::spare) += spare * dt;
+  if (is_running(s)) {
+    const double progress = s.clock.progress, saving = s.clock.saving;
+    work(s.clock, s.now, dt, speed_of(s));
+    const double stalled = s.clock.saving - saving, worked = dt - stalled;
+    const double useful = (s.clock.progress - progress) * job_gpus(s), live = worked * live_share(s) * job_gpus(s);
+    spent(s, time_use::useful) += useful;
+    spent(s, time_use::slow) += live - useful;
+    spent(s, time_use::saving) += stalled * used;
+    spent(s, time_use::left_out) += worked * used - live;
+  } else {
+    spent(s, s.phase) += used * dt;
+    if (component_toll* t = toll_of(s); t && s.phase != time_use::maintenance && s.phase != time_use::after_end)
+      t->lost_gpu_seconds += used * dt;
+  }
+  s.now = now;
+}
+
+void hit_job(operation_state& s, const job_hit& h) {
+  if (s.phase == time_use::after_end || s.phase == time_use::maintenance) return;
+  const bool alone = s.setup->recovery.mode == recovery_mode::replica &&
+                     (is_running(s) || s.phase == time_use::stalled) && !h.slots.empty();
+  if (alone) {
+    drop_replicas(s, h);
+    return;
+  }
+  if (s.setup->recovery.mode == recovery_mode::elastic && s.out > 0 && is_running(s) && !h.slots.empty()) {
+    const std::vector<std::int64_t> hit = replicas_hit(s, h);
+    if (std::all_of(hit.begin(), hit.end(), [&](std::int64_t i) { return s.replica_out[at(i)]; })) return;
+  }
+  stop_whole(s, h);
+}
+
+void stop_planned(operation_state& s, time_use phase, double lasts) {
+  s.cause = -1;
+  s.load = s.clock.tiers.front().load.base();
+  for (auto& copies : s.clock.copies) copies = {work_clock::copy{s.clock.progress, s.now}, copies[0]};
+  go_back(s.clock, s.clock.progress);
+  enter(s, phase, lasts);
+}
+
+void end_phase(operation_state& s) {
+  const recovery_policy& r = s.setup->recovery;
+  switch (s.phase) {
+    case time_use::useful:
+      s.outcome.finished = s.now;
+      enter(s, time_use::after_end, -1);
+      break;
+    case time_use::detecting:
+      enter(s, time_use::deciding, r.decide.base());
+      break;
+    case time_use::deciding:
+    case time_use::maintenance:
+      place(s);
+      break;
+    case time_use::readying:
+      enter(s, time_use::initialising, r.init_of(static_cast<std::int64_t>(job_gpus(s))).base());
+      break;
+    case time_use::initialising:
+      enter(s, time_use::loading, s.load);
+      break;
+    case time_use::loading:
+      enter(s, time_use::first_step, r.first_step.base());
+      break;
+    case time_use::stalled:
+      if (s.pending > 0) {
+        --s.pending;
+        enter(s, time_use::stalled, r.replica_stall.base());
+        break;
+      }
+      restart_replicas(s);
+      run_on(s);
+      break;
+    case time_use::first_step:
+      finish_restart(s);
+      break;
+    default:
+      break;
+  }
+}
+
+void look_for_trays(operation_state& s) {
+  if (s.phase == time_use::waiting) {
+    place(s);
+  } else if (s.setup->recovery.mode == recovery_mode::replica) {
+    if (is_running(s) && s.out > 0) restart_replicas(s);
+  } else if (is_running(s) && s.out > 0) {  // elastic: grows as soon as a replica has its trays again
+    const std::int64_t before = s.out;
+    s.moved += move_hurt(s.machine);
+    std::int64_t lacking = 0;
+    std::vector<bool> out(s.replica_out.size());
+    for (const std::int32_t slot : s.machine.hurt) {
+      const replica_range r = replicas_of(s.machine, slot, s.setup->replicas);
+      for (std::int64_t i = r.first; i <= r.last; ++i) out[at(i)] = true;
+    }
+    lacking = std::count(out.begin(), out.end(), true);
+    if (lacking < before) stop_planned(s, time_use::deciding, 0);
+  }
+}
+
+void rejoin(operation_state& s, const operation_event& e) {
+  const std::size_t i = at(e.index);
+  if (e.epoch != s.replica_epoch[i] || !s.replica_restarts[i]) return;
+  if (!is_running(s) && s.phase != time_use::stalled) return;  // the whole job restarts
+  s.replica_restarts[i] = false;
+  s.replica_out[i] = false;
+  --s.out;
+  order_finish(s);
+}
+
+}  // namespace nvlsim

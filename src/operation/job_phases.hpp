@@ -1,0 +1,36 @@
+// Phases of a job between a failure and the next step.
+#pragma once
+
+#include "nvlsim/operation/operation_run.hpp"
+
+namespace nvlsim {
+
+/// What hit the job.
+struct job_hit {
+  std::int32_t component = -1;
+  cluster_part lost = cluster_part::process;
+  double detection = 0;  ///< seconds
+  std::vector<std::int32_t> slots;
+};
+
+/// Accounts for the time until `now`.
+void account(operation_state& s, double now);
+/// A failure hit the job: it stops, or drops replicas.
+void hit_job(operation_state& s, const job_hit& h);
+/// A stop that the job prepares for, and that loses no work: it goes on from `phase` after `lasts`.
+void stop_planned(operation_state& s, time_use phase, double lasts);
+/// The present phase is over.
+void end_phase(operation_state& s);
+/// Trays came back: a job that lacks hardware looks again.
+void look_for_trays(operation_state& s);
+/// A replica is ready again.
+void rejoin(operation_state& s, const operation_event& e);
+/// The speed of the job over its full speed.
+double speed_of(const operation_state& s);
+/// When the work will be done, if nothing happens: an order.
+void order_finish(operation_state& s);
+
+inline bool is_running(const operation_state& s) { return s.phase == time_use::useful; }
+void order_at(operation_state& s, double after, const operation_event& e);
+
+}  // namespace nvlsim
