@@ -19,9 +19,7 @@ double live_share(const operation_state& s) {
   return (all - static_cast<double>(s.out)) / all;
 }
 
-component_toll* toll_of(operation_state& s) {
-  return s.cause < 0 ? nullptr : &s.outcome.tolls[at(s.cause)];
-}
+component_toll* toll_of(operation_state& s) { return s.cause < 0 ? nullptr : &s.outcome.tolls[at(s.cause)]; }
 
 void note_span(operation_state& s) {
   auto& spans = s.outcome.spans;
@@ -51,10 +49,13 @@ void lose_work(operation_state& s, double lost) {
   if (component_toll* t = toll_of(s)) t->lost_gpu_seconds += gpu_seconds;
 }
 
-void restore(operation_state& s, cluster_part lost) {
-  found_copy found = newest_copy(s.clock, lost, s.now);
-  found.progress = std::min({found.progress, s.clean, s.clock.progress});
-  s.clean = std::numeric_limits<double>::infinity();
+/// Goes back to the newest copy that is left; of a job whose numbers are wrong, to the last one before they were.
+void restore(operation_state& s, const job_hit& h) {
+  found_copy found = newest_copy(s.clock, h.lost, s.now);
+  found.progress = std::min(found.progress, s.clock.progress);
+  s.clean = std::min(s.clean, found.progress);
+  if (h.corrupted) found.progress = s.clean;
+  if (h.corrupted || !s.corrupted) s.clean = std::numeric_limits<double>::infinity();
   lose_work(s, s.clock.progress - found.progress);
   s.load = found.load.base();
   go_back(s.clock, found.progress);
@@ -76,8 +77,8 @@ void place(operation_state& s) {
   const recovery_policy& r = s.setup->recovery;
   s.moved += move_hurt(s.machine);
   count_replicas(s);
-  const bool enough = s.machine.hurt.empty() || (r.mode != recovery_mode::restart &&
-                                                 s.setup->replicas - s.out >= r.min_replicas);
+  const bool enough =
+      s.machine.hurt.empty() || (r.mode != recovery_mode::restart && s.setup->replicas - s.out >= r.min_replicas);
   if (enough) enter(s, time_use::readying, s.moved > 0 ? r.spare_ready.base() : 0);
   else enter(s, time_use::waiting, -1);
 }
@@ -92,7 +93,7 @@ void stop_whole(operation_state& s, const job_hit& h) {
     return;
   }
   s.cause = h.component;
-  restore(s, h.lost);
+  restore(s, h);
   s.detection = h.detection;
   enter(s, time_use::detecting, h.detection);
 }
@@ -129,7 +130,8 @@ void restart_replicas(operation_state& s) {
     if (!s.replica_out[i] || s.replica_restarts[i] || lacking[i]) continue;
     s.replica_restarts[i] = true;
     order_at(s, replica_restart(s, moved),
-             {.kind = operation_event_kind::rejoin, .index = static_cast<std::int64_t>(i),
+             {.kind = operation_event_kind::rejoin,
+              .index = static_cast<std::int64_t>(i),
               .epoch = ++s.replica_epoch[i]});
   }
 }
@@ -178,7 +180,9 @@ void finish_restart(operation_state& s) {
 
 }  // namespace
 
-void order_at(operation_state& s, double after, const operation_event& e) { s.orders.push_back({s.now + after, e}); }
+void order_at(operation_state& s, double after, const operation_event& e) {
+  s.orders.push_back({s.now + after, e});
+}
 
 double speed_of(const operation_state& s) {
   double slowest = 1;
@@ -236,6 +240,10 @@ void hit_job(operation_state& s, const job_hit& h) {
   }
   stop_whole(s, h);
 }
+
+void hit_whole_job(operation_state& s, const job_hit& h) { stop_whole(s, h); }
+
+void close_span(operation_state& s) { note_span(s); }
 
 void stop_planned(operation_state& s, time_use phase, double lasts) {
   s.cause = -1;

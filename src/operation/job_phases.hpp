@@ -11,12 +11,17 @@ struct job_hit {
   cluster_part lost = cluster_part::process;
   double detection = 0;  ///< seconds
   std::vector<std::int32_t> slots;
+  bool corrupted = false;  ///< what it computed since the last copy before the corruption is worthless
 };
 
 /// Accounts for the time until `now`.
 void account(operation_state& s, double now);
 /// A failure hit the job: it stops, or drops replicas.
 void hit_job(operation_state& s, const job_hit& h);
+/// A failure hit the whole job, whatever its mode.
+void hit_whole_job(operation_state& s, const job_hit& h);
+/// Ends the span under way.
+void close_span(operation_state& s);
 /// A stop that the job prepares for, and that loses no work: it goes on from `phase` after `lasts`.
 void stop_planned(operation_state& s, time_use phase, double lasts);
 /// The present phase is over.

@@ -21,17 +21,17 @@ inline const std::array<std::string, 3> save_place_names = {"neighbour", "nvme",
 /// How a copy of the state reaches a place and comes back.
 struct save_tier {
   save_place to = save_place::store;
-  constant<bandwidth> write, read;                ///< of one tray
-  std::optional<constant<bandwidth>> store_write; ///< of all trays together; absent: no limit
+  constant<bandwidth> write, read;                 ///< of one tray
+  std::optional<constant<bandwidth>> store_write;  ///< of all trays together; absent: no limit
   std::optional<constant<bandwidth>> store_read;
   constant<std::int64_t> every = 1;  ///< saves between two that go here
   bool asynchronous = true;          ///< the job waits for the copy into host memory only
 };
 
 struct save_policy {
-  bytes state;                 ///< of the whole job: weights and optimizer
-  constant<bandwidth> to_host; ///< of one GPU, for the copy that precedes an asynchronous save
-  constant<seconds> pause;     ///< that a save stops the job for beside copying: barriers, metadata
+  bytes state;                      ///< of the whole job: weights and optimizer
+  constant<bandwidth> to_host;      ///< of one GPU, for the copy that precedes an asynchronous save
+  constant<seconds> pause;          ///< that a save stops the job for beside copying: barriers, metadata
   std::optional<seconds> interval;  ///< of work between two saves; absent: the best by Daly's exact form
   std::vector<save_tier> tiers;     ///< fastest first; at least one
 };

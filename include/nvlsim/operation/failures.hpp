@@ -25,8 +25,8 @@ struct cluster_shape {
   std::int64_t rows() const { return (racks + racks_per_row - 1) / racks_per_row; }
 };
 
-/// A part of the cluster: what a component belongs to, and what is out while it is broken. `process` is the program
-/// of a job, which takes no hardware with it; components that belong to it are counted by the job's GPUs.
+/// A part of the cluster: what a component belongs to, and what is out while it is broken. `process` is the
+/// program of a job, which takes no hardware with it; components that belong to it are counted by the job's GPUs.
 enum class cluster_part { process, gpu, tray, rack, row, site };
 inline const std::array<std::string, 6> cluster_part_names = {"process", "gpu", "tray", "rack", "row", "site"};
 
@@ -42,24 +42,26 @@ inline const std::array<std::string, 4> failure_effect_names = {"stops", "slows"
 /// A kind of component.
 struct component {
   std::string name;
-  cluster_part of = cluster_part::gpu;          ///< where it is
-  constant<std::int64_t> each = 1;              ///< of them in each such part
-  constant<seconds> mtbf;                       ///< of one of them; more than 0
-  constant<double> shape = 1;                   ///< Weibull shape of the gaps between failures of all of them; below 1: bursts
-  cluster_part takes_down = cluster_part::tray; ///< which part is out until the repair; never less than a tray, or the process
-  constant<std::int64_t> tolerated = 0;         ///< how many of them in one part may be broken at once without effect
+  cluster_part of = cluster_part::gpu;  ///< where it is
+  constant<std::int64_t> each = 1;      ///< of them in each such part
+  constant<seconds> mtbf;               ///< of one of them; more than 0
+  constant<double> shape = 1;  ///< Weibull shape of the gaps between failures of all of them; below 1: bursts
+  cluster_part takes_down =
+      cluster_part::tray;  ///< which part is out until the repair; never less than a tray, or the process
+  constant<std::int64_t> tolerated = 0;  ///< how many of them in one part may be broken at once without effect
   failure_effect effect = failure_effect::stops;
-  constant<double> speed = 1;                   ///< of a job that it slows
-  constant<seconds> repair;                     ///< mean time until it is whole again
-  bool repair_is_fixed = false;                 ///< every repair takes the mean; else exponential
-  std::optional<constant<double>> watched;      ///< share of failures that health checks see; absent: as of all
-  std::optional<constant<seconds>> detection;   ///< until it is noticed, where neither health check nor time-out is what notices it
+  constant<double> speed = 1;               ///< of a job that it slows
+  constant<seconds> repair;                 ///< mean time until it is whole again
+  bool repair_is_fixed = false;             ///< every repair takes the mean; else exponential
+  std::optional<constant<double>> watched;  ///< share of failures that health checks see; absent: as of all
+  std::optional<constant<seconds>>
+      detection;  ///< until it is noticed, where neither health check nor time-out is what notices it
 };
 
 /// Trays that fail more than the others.
 struct lemon_trays {
-  constant<double> share = 0;           ///< of the trays
-  constant<double> failures = 0;        ///< share of the trays' and GPUs' failures that they have
+  constant<double> share = 0;                ///< of the trays
+  constant<double> failures = 0;             ///< share of the trays' and GPUs' failures that they have
   constant<std::int64_t> removed_after = 0;  ///< failures after which a tray is replaced by a good one; 0: never
 };
 
@@ -75,7 +77,8 @@ struct failure_model {
   /// New parts fail more: the rates are multiplied by 1 + (early_factor - 1) e^(-t/early_period).
   constant<double> early_factor = 1;
   constant<seconds> early_period;
-  constant<double> together = 0;  ///< share of failures of a tray or GPU that take another tray of the rack with them
+  constant<double> together =
+      0;  ///< share of failures of a tray or GPU that take another tray of the rack with them
 };
 
 /// How many components of a kind the cluster has; of a process, how many GPUs the job has.

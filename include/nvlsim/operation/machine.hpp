@@ -19,13 +19,13 @@ struct tray_request {
 struct machine_state {
   cluster_shape shape;
   tray_request asked;
-  std::vector<std::uint16_t> causes;   ///< by tray: how many repairs it waits for; 0: up
-  std::vector<std::int32_t> slot_of;   ///< by tray; -1: spare
-  std::vector<std::int32_t> tray_of;   ///< by slot
+  std::vector<std::uint16_t> causes;      ///< by tray: how many repairs it waits for; 0: up
+  std::vector<std::int32_t> slot_of;      ///< by tray; -1: spare
+  std::vector<std::int32_t> tray_of;      ///< by slot
   std::vector<std::int32_t> job_rack_on;  ///< by rack: which of the job's racks is on it; -1: none
-  std::vector<std::int32_t> hurt;      ///< slots whose tray is broken, in the order in which they broke
+  std::vector<std::int32_t> hurt;         ///< slots whose tray is broken, in the order in which they broke
   std::vector<std::int32_t> free_racks;   ///< racks without a part of the job
-  std::int64_t broken = 0;             ///< trays
+  std::int64_t broken = 0;                ///< trays
 };
 
 /// All trays up; the job fills racks in order, and the first trays of each.

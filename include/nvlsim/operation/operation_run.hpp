@@ -1,13 +1,12 @@
 // A training job on a cluster over days to months: failures, recoveries, and where each GPU-hour went.
 //
-// The decisions are here and have no clock: `begin_operation` and `happen` add orders ("tell me at that time"), and
-// who keeps the time calls `happen` when they are due. `run_by_queue` keeps it in a queue of events;
+// The decisions are here and have no clock: `begin_operation` and `happen` add orders ("tell me at that time"),
+// and who keeps the time calls `happen` when they are due. `run_by_queue` keeps it in a queue of events;
 // `run_operation_by_actors` of the engine keeps it with SimGrid, and gives the same to 1e-9.
 #pragma once
 
 #include <array>
 #include <cstdint>
-#include <functional>
 #include <limits>
 #include <map>
 #include <optional>
@@ -17,6 +16,7 @@
 #include <vector>
 
 #include "nvlsim/operation/checkpoint.hpp"
+#include "nvlsim/operation/estimates.hpp"
 #include "nvlsim/operation/failures.hpp"
 #include "nvlsim/operation/machine.hpp"
 #include "nvlsim/operation/recovery.hpp"
@@ -49,19 +49,28 @@ enum class time_use {
   initialising,  ///< communicators
   loading,       ///< the saved state
   first_step,
-  stalled,       ///< while a replica drops out
-  left_out,      ///< up, in a replica that has dropped out
+  stalled,   ///< while a replica drops out
+  left_out,  ///< up, in a replica that has dropped out
   maintenance,
-  repair,        ///< broken
-  spare,         ///< up, not in the job
-  after_end      ///< the job is done
+  repair,    ///< broken
+  spare,     ///< up, not in the job
+  after_end  ///< the job is done
 };
 inline constexpr std::array<std::string_view, 17> time_use_names = {
-    "useful",       "redone",  "slow",       "saving",  "detecting", "deciding",    "waiting", "readying",
-    "initialising", "loading", "first_step", "stalled", "left_out",  "maintenance", "repair",  "spare",
-    "after_end"};
+    "useful",   "redone",      "slow",         "saving",  "detecting",  "deciding",
+    "waiting",  "readying",    "initialising", "loading", "first_step", "stalled",
+    "left_out", "maintenance", "repair",       "spare",   "after_end"};
 
-enum class operation_event_kind { failure, mended, phase_over, slow_found, slow_over, corruption_found, rejoin, maintenance };
+enum class operation_event_kind {
+  failure,
+  mended,
+  phase_over,
+  slow_found,
+  slow_over,
+  corruption_found,
+  rejoin,
+  maintenance
+};
 
 /// Something that is to happen.
 struct operation_event {
@@ -69,7 +78,6 @@ struct operation_event {
   std::int32_t component = 0;
   std::int64_t index = 0;   ///< tray of a mended part, number of a slow part, replica
   std::uint64_t epoch = 0;  ///< of a phase or a rejoin: no longer valid if another has begun
-  bool second = false;      ///< of a mended tray that another failure took with it
 };
 struct operation_order {
   double at = 0;
@@ -79,8 +87,8 @@ struct operation_order {
 /// What a kind of component did.
 struct component_toll {
   std::int64_t failures = 0;
-  std::int64_t stops = 0;      ///< of the job
-  double lost_gpu_seconds = 0; ///< of the job: redone and stopped
+  std::int64_t stops = 0;       ///< of the job
+  double lost_gpu_seconds = 0;  ///< of the job: redone and stopped
 };
 
 /// A stretch of the job's life, for pictures.
@@ -91,13 +99,14 @@ struct operation_span {
 };
 
 struct operation_outcome {
-  std::array<double, time_use_names.size()> gpu_seconds{};  ///< of all GPUs of the cluster; their sum is all there is
+  std::array<double, time_use_names.size()>
+      gpu_seconds{};          ///< of all GPUs of the cluster; their sum is all there is
   double progress = 0;        ///< useful work, seconds at full speed
   double wall = 0;            ///< from the start to the end of the job or of the run
   std::int64_t stops = 0;     ///< failures that stopped the job
   std::int64_t failures = 0;  ///< of all components
   std::int64_t saves = 0;
-  std::optional<double> finished;     ///< when the work was done
+  std::optional<double> finished;  ///< when the work was done
   double least_trays_up = 0;
   std::vector<component_toll> tolls;  ///< by component
   std::vector<operation_span> spans;  ///< the first ones, at most `most_spans`
@@ -131,16 +140,24 @@ struct operation_state {
   };
   std::vector<slow_part> slow;
   std::int64_t slow_parts = 0;
-  double clean = std::numeric_limits<double>::infinity();  ///< progress of the last copy before a corruption
+  std::int64_t corrupted = 0;  ///< corruptions that nobody has noticed
+  double clean = std::numeric_limits<double>::infinity();  ///< progress of the last copy before the first of them
 
   std::vector<std::mt19937_64> draws;  ///< by component, so that policies do not change what fails when
   std::vector<std::int64_t> lemons;    ///< trays
   std::map<std::int64_t, std::int64_t> lemon_failures;
-  std::map<std::pair<std::int32_t, std::int64_t>, std::int64_t> broken_of;  ///< component and part: how many are broken
+  std::map<std::pair<std::int32_t, std::int64_t>, std::int64_t>
+      broken_of;  ///< component and part: how many are broken
 
   operation_outcome outcome;
   std::vector<operation_order> orders;
 };
+
+/// Save and load times of the tiers of a job.
+std::vector<save_times> tiers_of(const operation_setup& s);
+/// What the closed forms take: the mean over everything that stops the job. A failure is taken to find the copy of
+/// the last tier.
+restart_costs mean_costs(const operation_setup& s, const std::vector<save_times>& tiers);
 
 operation_state begin_operation(const operation_setup& s, std::uint64_t seed);
 void happen(operation_state& s, double now, const operation_event& e);

@@ -28,24 +28,26 @@ inline const std::array<std::string, 2> second_failure_names = {"restart", "queu
 struct recovery_policy {
   recovery_mode mode = recovery_mode::restart;
   second_failure again = second_failure::restart;
-  std::int64_t min_replicas = 1;  ///< elastic and replica: with fewer the job waits for repairs
-  constant<double> watched = 1;   ///< share of failures that health checks see
-  constant<seconds> health;       ///< until a health check sees a failure
-  constant<seconds> watchdog;     ///< until a time-out does
-  constant<seconds> decide;       ///< diagnosis and eviction
-  constant<seconds> spare_ready;  ///< until a spare tray runs the job's software
-  constant<seconds> init;         ///< communicators: this, and
-  constant<seconds> init_per_gpu; ///< this for each GPU of the job
-  constant<seconds> first_step;   ///< warm-up of the first step
-  constant<seconds> replica_stall; ///< of the other replicas, when one drops out
-  bool evict_slow = true;          ///< a slow part is replaced once it is found, after a save; else kept until the repair
-  constant<seconds> find_slow;     ///< until it is found
+  std::int64_t min_replicas = 1;    ///< elastic and replica: with fewer the job waits for repairs
+  constant<double> watched = 1;     ///< share of failures that health checks see
+  constant<seconds> health;         ///< until a health check sees a failure
+  constant<seconds> watchdog;       ///< until a time-out does
+  constant<seconds> decide;         ///< diagnosis and eviction
+  constant<seconds> spare_ready;    ///< until a spare tray runs the job's software
+  constant<seconds> init;           ///< communicators: this, and
+  constant<seconds> init_per_gpu;   ///< this for each GPU of the job
+  constant<seconds> first_step;     ///< warm-up of the first step
+  constant<seconds> replica_stall;  ///< of the other replicas, when one drops out
+  bool evict_slow = true;  ///< a slow part is replaced once it is found, after a save; else kept until the repair
+  constant<seconds> find_slow;  ///< until it is found
 
-  seconds init_of(std::int64_t gpus) const { return init.read() + init_per_gpu.read() * static_cast<double>(gpus); }
+  seconds init_of(std::int64_t gpus) const {
+    return init.read() + init_per_gpu.read() * static_cast<double>(gpus);
+  }
   /// Detection to first step, without the load, at the mean over health checks and time-outs.
   seconds mean_restart(std::int64_t gpus) const {
-    return health.read() * watched.read() + watchdog.read() * (1 - watched.read()) + decide.read() + init_of(gpus) +
-           first_step.read();
+    return health.read() * watched.read() + watchdog.read() * (1 - watched.read()) + decide.read() +
+           init_of(gpus) + first_step.read();
   }
 };
 

@@ -1,0 +1,187 @@
+#include "nvlsim/operation/operation_run.hpp"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+
+#include "unit/operation/setups.hpp"
+
+namespace nvlsim {
+namespace {
+
+using namespace test;
+
+TEST_CASE("Runs agree with Daly's exact form in six published cases") {
+  // Meta's failure rates, 6.50 and 2.34 per 1,000 nodes of 8 GPUs and day.
+  const auto mttf = [](double gpus, double rate) { return job_mttf(gpus / 8, rate * 1e-3).base(); };
+  struct {
+    double mttf, interval, save, restart;
+  } const cases[] = {{mttf(2048, 6.5), 3600, 0, 600},  {mttf(4096, 6.5), 3600, 0, 600},
+                     {mttf(4096, 6.5), 3600, 300, 600}, {mttf(16384, 6.5), 300, 0, 300},
+                     {mttf(16384, 6.5), 3600, 0, 300},  {mttf(100000, 2.34), 120, 5, 120},
+                     {18 * 60, 120, 0, 600}};
+  for (const auto& c : cases) {
+    INFO("mttf " << c.mttf << " s, every " << c.interval << " s");
+    const operation_setup s = renewal(c.mttf, c.interval, c.save, c.restart);
+    const share_of_seeds got = useful_share(s, 40);
+    const restart_costs costs = mean_costs(s, tiers_of(s));
+    CHECK(costs.mttf.base() == Approx(c.mttf));
+    CHECK(costs.restart.base() == Approx(c.restart));
+    const double exact = daly_useful_share(costs, *s.save.interval);
+    CHECK(std::abs(got.mean - exact) < 0.005);
+    CHECK(std::abs(got.mean - exact) < 3.5 * got.error + 0.0005);  // a run of 60 days does not end with a failure
+  }
+}
+
+TEST_CASE("Recoveries that follow each other cost their full time, on the clock of the wall") {
+  // FT-HSDP (arXiv 2602.00277): a failure each 18 minutes, 10 minutes lost: 0.44 = 1 - 10/18.
+  operation_setup s = renewal(18 * 60, 1, 0, 600);
+  s.recovery.again = second_failure::queue;
+  CHECK(useful_share(s, 40).mean == Approx(1 - 10.0 / 18).margin(0.005));
+  // Parts that fail only while the job runs: 18 of 28 minutes.
+  s.failures.clock = failure_clock::up;
+  CHECK(useful_share(s, 40).mean == Approx(18.0 / 28).margin(0.005));
+}
+
+TEST_CASE("Replicas that drop out cost a short stall and their capacity") {
+  // FT-HSDP: 12 replicas, 3 minutes of stall, 10 until a replica is back: published 0.80.
+  operation_setup s = renewal(18 * 60, 1, 0, 600);
+  s.recovery.again = second_failure::queue;
+  s.replicas = 12;
+  s.recovery.mode = recovery_mode::replica;
+  s.recovery.replica_stall = secs(180);
+  const double share = useful_share(s, 40).mean;
+  CHECK(share == Approx(0.80).margin(0.02));
+  CHECK(share < 1 - 3.0 / 18);
+}
+
+TEST_CASE("One recovery time explains both of torchft's failure rates") {
+  // 30 replica groups; 0.823 of the steps committed with a failure each 60 s, 0.302 with one each 15 s.
+  const double recovery = 60 * (1 - 5145.0 / 6249);  // fitted to the first
+  operation_setup s = renewal(15, 1, 0, recovery);
+  s.recovery.again = second_failure::queue;
+  s.duration = seconds::from_base(day);
+  CHECK(useful_share(s, 20).mean == Approx(268.0 / 888).margin(0.03));
+}
+
+TEST_CASE("Racks with k of 18 trays up are as frequent as the binomial says") {
+  // Trays fail and are repaired at 1 % of the time; the job needs k trays of one rack, and nothing else costs time.
+  for (const auto& [k, expected] : {std::pair{18, 0.835}, {17, 0.986}, {16, 0.9993}}) {
+    operation_setup s = plain_setup(1, 1, k);
+    component tray = stopper("tray", cluster_part::tray, 99 * hour, hour);
+    tray.of = cluster_part::tray;
+    s.failures.components = {tray};
+    s.save.interval = seconds::from_base(1e-3);
+    s.duration = seconds::from_base(2000 * day);
+    const share_of_seeds got = useful_share(s, 10);
+    INFO(k << " of 18");
+    CHECK(k_of_n_up(k, 18, 0.99) == Approx(expected).margin(0.0005));
+    CHECK(std::abs(got.mean - k_of_n_up(k, 18, 0.99)) < 3.5 * got.error + 1e-5);
+  }
+}
+
+/// A job with everything that can happen to it.
+operation_setup eventful(recovery_mode mode) {
+  operation_setup s = plain_setup(10, 8, 16);
+  component rack = stopper("switch", cluster_part::rack, 200 * day, 3 * hour);
+  rack.of = cluster_part::rack;
+  component slow = stopper("slow", cluster_part::tray, 3000 * day, hour);
+  slow.effect = failure_effect::slows;
+  slow.speed = 0.9;
+  component wrong = stopper("wrong", cluster_part::tray, 20000 * day, 2 * hour);
+  wrong.effect = failure_effect::corrupts;
+  wrong.detection = secs(6 * hour);
+  component shelf = stopper("shelf", cluster_part::rack, 20 * day, 8 * hour);
+  shelf.of = cluster_part::rack;
+  shelf.each = 8;
+  shelf.tolerated = 1;
+  s.failures.components = {stopper("gpu", cluster_part::tray, 500 * day, 4 * hour),
+                           stopper("program", cluster_part::process, 4000 * day, 0), rack, slow, wrong, shelf};
+  s.failures.lemons = {0.05, 0.3, 5};
+  s.failures.together = 0.05;
+  s.failures.early_factor = 3;
+  s.failures.early_period = secs(5 * day);
+  s.replicas = 16;
+  s.maintenance = {seconds::from_base(20 * day), seconds::from_base(4 * hour)};
+  s.save.pause = secs(2);
+  s.recovery.mode = mode;
+  s.recovery.watched = 0.7;
+  s.recovery.health = secs(30);
+  s.recovery.watchdog = secs(600);
+  s.recovery.decide = secs(60);
+  s.recovery.spare_ready = secs(100);
+  s.recovery.init = secs(5);
+  s.recovery.init_per_gpu = secs(0.0028);
+  s.recovery.first_step = secs(30);
+  s.recovery.replica_stall = secs(60);
+  s.recovery.find_slow = secs(300);
+  return s;
+}
+
+TEST_CASE("Every GPU-hour is accounted for, whatever happens") {
+  for (const recovery_mode mode : {recovery_mode::restart, recovery_mode::elastic, recovery_mode::replica}) {
+    const operation_setup s = eventful(mode);
+    for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+      const operation_outcome o = run_by_queue(s, seed);
+      INFO("mode " << static_cast<int>(mode) << ", seed " << seed);
+      CHECK(total(o) == Approx(720 * 60 * day).epsilon(1e-9));
+      for (const double x : o.gpu_seconds) CHECK(x >= -1e-3);
+      CHECK(spent(o, time_use::useful) == Approx(o.progress * 512).epsilon(1e-9));
+      CHECK(o.failures > 50);
+      CHECK(o.stops > 10);
+    }
+  }
+}
+
+TEST_CASE("The same seed gives the same run, and another seed another") {
+  const operation_setup s = eventful(recovery_mode::elastic);
+  CHECK(run_by_queue(s, 3).progress == run_by_queue(s, 3).progress);
+  CHECK(run_by_queue(s, 3).progress != run_by_queue(s, 4).progress);
+}
+
+double mean_share(const operation_setup& s) { return useful_share(s, 30).mean; }
+
+TEST_CASE("Answers move as physics says") {
+  const operation_setup base = eventful(recovery_mode::restart);
+  const double now = mean_share(base);
+  const auto with = [&](auto change) {
+    operation_setup s = base;
+    change(s);
+    return mean_share(s);
+  };
+  CHECK(with([](auto& s) { s.failures.components[0].mtbf *= 0.5; }) < now);
+  CHECK(with([](auto& s) { s.recovery.watched = 0.2; }) < now);
+  CHECK(with([](auto& s) { s.recovery.init = secs(600); }) < now);
+  CHECK(with([](auto& s) { s.save.pause = secs(200); }) < now);
+  CHECK(with([](auto& s) { s.save.interval = seconds::from_base(8 * hour); }) < now);
+  CHECK(with([](auto& s) { s.asked = {8 * 18, 18}; }) < now);       // no spare trays
+  CHECK(with([](auto& s) { s.failures.components[0].repair *= 10; }) < now);
+  CHECK(with([](auto& s) { s.failures.components[3].speed = 0.1; }) < now);
+  CHECK(with([](auto& s) { s.failures.components[4].detection = secs(48 * hour); }) < now);
+  CHECK(with([](auto& s) { s.failures.lemons.removed_after = 1; }) > now);
+  CHECK(with([](auto& s) { s.maintenance.lasts = seconds::from_base(10 * hour); }) < now);
+}
+
+TEST_CASE("Without spares a job that shrinks does more than one that waits, and replicas that drop out more yet") {
+  operation_setup s = eventful(recovery_mode::restart);
+  s.cluster.racks = 8;
+  s.asked = {8 * 18, 18};
+  const double waits = mean_share(s);
+  s.recovery.mode = recovery_mode::elastic;
+  const double shrinks = mean_share(s);
+  s.recovery.mode = recovery_mode::replica;
+  CHECK(waits < shrinks);
+  CHECK(shrinks < mean_share(s));
+}
+
+TEST_CASE("A job with an amount of work ends when it is done") {
+  operation_setup s = renewal(1e12, 3600, 60, 600);
+  s.work = seconds::from_base(10.5 * 3600);
+  const operation_outcome o = run_by_queue(s, 1);
+  REQUIRE(o.finished);
+  CHECK(*o.finished == Approx(10.5 * 3600 + 10 * 60));
+  CHECK(o.progress == Approx(10.5 * 3600));
+  CHECK(o.useful_share() == Approx(10.5 * 3600 / (10.5 * 3600 + 600)));
+}
+
+}  // namespace
+}  // namespace nvlsim

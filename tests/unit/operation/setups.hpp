@@ -1,0 +1,73 @@
+// Clusters and jobs for tests of operation.
+#pragma once
+
+#include "nvlsim/operation/operation_run.hpp"
+
+namespace nvlsim::test {
+
+inline constexpr double hour = 3600, day = 86400;
+
+inline constant<seconds> secs(double s) { return seconds::from_base(s); }
+
+/// A component of every GPU that stops the job.
+inline component stopper(std::string name, cluster_part takes_down, double mtbf_s, double repair_s) {
+  component c;
+  c.name = std::move(name);
+  c.takes_down = takes_down;
+  if (takes_down == cluster_part::process) c.of = cluster_part::process;
+  c.mtbf = secs(mtbf_s);
+  c.repair = secs(repair_s);
+  return c;
+}
+
+/// `racks` racks of 18 trays of 4 GPUs; a job on `per_rack` trays of `job_racks` racks. Saves take no time, and
+/// restarts none either.
+inline operation_setup plain_setup(std::int64_t racks, std::int64_t job_racks, std::int64_t per_rack) {
+  operation_setup s;
+  s.cluster = {racks, 18, 4, 8};
+  s.asked = {job_racks * per_rack, per_rack};
+  s.step_time = seconds::from_base(10);
+  s.duration = seconds::from_base(60 * day);
+  s.save.state = bytes::from_base(1);
+  s.save.to_host = bandwidth::from_base(1e30);
+  s.save.interval = seconds::from_base(hour);
+  save_tier store;
+  store.write = store.read = bandwidth::from_base(1e30);
+  s.save.tiers = {store};
+  return s;
+}
+
+/// A job whose failures are those of its program, one in `mttf` seconds; saving and restarting take fixed times.
+inline operation_setup renewal(double mttf_s, double interval_s, double save_s, double restart_s) {
+  operation_setup s = plain_setup(1, 1, 18);
+  s.failures.components = {stopper("program", cluster_part::process, mttf_s * 72, 0)};
+  s.save.interval = seconds::from_base(interval_s);
+  s.save.pause = secs(save_s);
+  s.recovery.decide = secs(restart_s);
+  return s;
+}
+
+/// Mean and standard error of the mean of the useful share over seeds.
+struct share_of_seeds {
+  double mean = 0, error = 0;
+};
+inline share_of_seeds useful_share(const operation_setup& s, int seeds) {
+  double sum = 0, squares = 0;
+  for (int i = 1; i <= seeds; ++i) {
+    const double x = run_by_queue(s, static_cast<std::uint64_t>(i)).useful_share();
+    sum += x;
+    squares += x * x;
+  }
+  const double mean = sum / seeds, variance = std::max(0.0, squares / seeds - mean * mean);
+  return {mean, std::sqrt(variance / (seeds - 1))};
+}
+
+inline double total(const operation_outcome& o) {
+  double out = 0;
+  for (const double x : o.gpu_seconds) out += x;
+  return out;
+}
+
+inline double spent(const operation_outcome& o, time_use u) { return o.gpu_seconds[static_cast<std::size_t>(u)]; }
+
+}  // namespace nvlsim::test
