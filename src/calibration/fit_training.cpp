@@ -360,11 +360,11 @@ fit_report fit_training(const std::vector<std::filesystem::path>& tables, const 
   const stacks_by_name fitted = stacks.at(best.settings);
   for (const fit_row& r : rows) errors.push_back(std::exp(log_error(r.row, fitted, step_time)) - 1);
   enter_fitted(out, summary_of(errors));
-  out.files = files_with(data, best.settings, residuals_value(residuals_by_kind(unseen)));
+  out.files = files_with(data, best.settings, residuals_value(residuals_by_kind(unseen, unseen)));
   if (!unseen.empty())
     say(fmt::format(
         "{:.1f} % of the steps of configurations and cells left out are inside the bands from the others",
-        100 * coverage_of(unseen)));
+        100 * coverage_of(unseen, unseen)));
   if (leave_out.empty()) return out;
   const auto& [groups, errors_left] = leave(leave_out);
   for (std::size_t g = 0; g < groups.size(); ++g) {

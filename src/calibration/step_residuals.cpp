@@ -18,13 +18,14 @@ double quantile(const std::vector<double>& sorted, double share) {
 
 /// The 5 % and 95 % quantiles of one kind. With few rows they are shrunk towards those of all dense models, or of
 /// all models with experts, as if ten more rows were distributed like these.
-step_residuals quantiles_of(step_residuals kind, const std::vector<unseen_step>& steps) {
+step_residuals quantiles_of(step_residuals kind, const std::vector<unseen_step>& steps,
+                            const std::vector<unseen_step>& pool) {
   std::vector<double> like, all;
-  for (const unseen_step& s : steps) {
-    if (s.kind.experts != kind.experts) continue;
-    all.push_back(s.miss);
-    if (s.kind.rack == kind.rack && s.kind.weight_bits == kind.weight_bits) like.push_back(s.miss);
-  }
+  for (const unseen_step& s : pool)
+    if (s.kind.experts == kind.experts) all.push_back(s.miss);
+  for (const unseen_step& s : steps)
+    if (s.kind.experts == kind.experts && s.kind.rack == kind.rack && s.kind.weight_bits == kind.weight_bits)
+      like.push_back(s.miss);
   std::sort(like.begin(), like.end());
   std::sort(all.begin(), all.end());
   kind.rows = static_cast<int>(like.size());
@@ -39,25 +40,29 @@ step_residuals quantiles_of(step_residuals kind, const std::vector<unseen_step>&
 
 }  // namespace
 
-std::vector<step_residuals> residuals_by_kind(const std::vector<unseen_step>& steps) {
+std::vector<step_residuals> residuals_by_kind(const std::vector<unseen_step>& steps,
+                                              const std::vector<unseen_step>& pool) {
   std::vector<step_residuals> out;
   for (const bool experts : {false, true})
     for (const bool rack : {true, false})
       for (const int bits : {16, 8, 4}) {
         step_residuals kind;
         kind.rack = rack, kind.weight_bits = bits, kind.experts = experts;
-        kind = quantiles_of(kind, steps);
+        kind = quantiles_of(kind, steps, pool);
         if (kind.rows > 0) out.push_back(kind);
       }
   return out;
 }
 
-double coverage_of(const std::vector<unseen_step>& steps) {
-  const auto inside = std::count_if(steps.begin(), steps.end(), [&](const unseen_step& s) {
+double coverage_of(const std::vector<unseen_step>& steps, const std::vector<unseen_step>& pool) {
+  const auto without = [](const std::vector<unseen_step>& all, const std::string& group) {
     std::vector<unseen_step> others;
-    std::copy_if(steps.begin(), steps.end(), std::back_inserter(others),
-                 [&](const unseen_step& o) { return o.group != s.group; });
-    const step_residuals q = quantiles_of(s.kind, others);
+    std::copy_if(all.begin(), all.end(), std::back_inserter(others),
+                 [&](const unseen_step& o) { return o.group != group; });
+    return others;
+  };
+  const auto inside = std::count_if(steps.begin(), steps.end(), [&](const unseen_step& s) {
+    const step_residuals q = quantiles_of(s.kind, without(steps, s.group), without(pool, s.group));
     return q.low <= s.miss && s.miss <= q.high;
   });
   return static_cast<double>(inside) / static_cast<double>(steps.size());

@@ -16,11 +16,14 @@ struct unseen_step {
   double miss = 0;  ///< log(published / simulated time)
 };
 
-/// The 5 % and 95 % quantiles for each kind of step present, rack-scale domains first.
-std::vector<step_residuals> residuals_by_kind(const std::vector<unseen_step>& steps);
+/// The 5 % and 95 % quantiles for each kind of step present in `steps`, rack-scale domains first. Few steps of a
+/// kind are shrunk towards those of `pool`.
+std::vector<step_residuals> residuals_by_kind(const std::vector<unseen_step>& steps,
+                                              const std::vector<unseen_step>& pool);
 /// The quantiles as stored in a stack file.
 value residuals_value(const std::vector<step_residuals>& residuals);
-/// Fraction of steps inside the bands that all other groups give them. Requires at least one step.
-double coverage_of(const std::vector<unseen_step>& steps);
+/// Fraction of steps inside the bands that the other groups of `steps`, and of `pool`, give them. Requires at
+/// least one step.
+double coverage_of(const std::vector<unseen_step>& steps, const std::vector<unseen_step>& pool);
 
 }  // namespace nvlsim

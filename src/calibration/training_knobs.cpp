@@ -24,8 +24,6 @@ constexpr std::array<gpu_member, 7> members = {{{"gb200", "blackwell", 1.0, fals
                                                 {"h100", "hopper", 1.0, false, "h100"},
                                                 {"h200", "hopper", 1.0, false, "h100"},
                                                 {"a100", "ampere", 1.0, false, "a100"}}};
-constexpr double unfused_attention = 0.6;  ///< start value for Ampere, whose rows predate fused attention kernels
-
 struct rate_parameter {
   const char* architecture;
   const char* precision;
@@ -60,6 +58,9 @@ bool computes_in(const training_row& r, precision p) {
   return p == precision::bf16 || r.workload.gemm_precision == p;
 }
 
+/// The steps on Ampere are of Megatron-LM before it had fused attention: they say nothing of its rate.
+bool fused_attention(std::string_view architecture) { return architecture != "ampere"; }
+
 void gpu_settings(const fitted_values& v, const stack& kernels, std::vector<stack_setting>& out) {
   for (const gpu_member& g : members) {
     const attention_params& base = kernels.kernels.at(g.attention).attention;
@@ -74,6 +75,7 @@ void gpu_settings(const fitted_values& v, const stack& kernels, std::vector<stac
       out.push_back({training_reference, fmt::format("/kernels/{}/gemm/{}/output_bytes", g.gpu, r.precision),
                      fmt::format("{:.6g}", v["output bytes"])});
     }
+    if (!fused_attention(g.architecture)) continue;
     const double clock = std::pow(g.cap_ratio * (g.ultra ? 1200.0 / 1400 : 1.0), v["power exponent"]);
     const double attention = v[fmt::format("attention {}", g.architecture)] * clock;
     const auto set = [&](const char* member, std::string text) {
@@ -81,8 +83,7 @@ void gpu_settings(const fitted_values& v, const stack& kernels, std::vector<stac
     };
     set("tensor_rate", fmt::format("{:.6g} TFLOPS", base.tensor_rate.base() / 1e12 * attention));
     set("exponential_share", fmt::format("{:.6g}", base.exponential_share * attention));
-    if (std::string_view(g.architecture) != "ampere")
-      set("fp8_speedup", fmt::format("{:.6g}", v["attention fp8"]));
+    set("fp8_speedup", fmt::format("{:.6g}", v["attention fp8"]));
   }
 }
 
@@ -107,10 +108,8 @@ std::vector<training_parameter> training_parameters() {
   for (const char* p : {"bf16", "fp8", "mxfp8", "nvfp4"})
     scale(fmt::format("ultra {}", p), 1.0, 0.1,
           [p](const training_row& r) { return member_of(r).ultra && computes_in(r, *precision_by_name(p)); });
-  for (const char* a : architectures) {
-    const bool early = std::string_view(a) == "ampere";
-    scale(fmt::format("attention {}", a), early ? unfused_attention : 1.0, early ? 0.5 : 0.2, on_architecture(a));
-  }
+  for (const char* a : architectures)
+    if (fused_attention(a)) scale(fmt::format("attention {}", a), 1.0, 0.2, on_architecture(a));
   scale("attention fp8", 1.35, 0.15, [](const training_row& r) { return r.workload.fp8_attention; });
   scale("attention backward", 0.6, 0.15);
   share("output bytes", 6, 2, any, 16);
@@ -164,8 +163,9 @@ std::vector<stack_setting> training_settings(const fitted_values& v, const stack
       if (std::string_view(r.architecture) == a)
         out.push_back({training_reference, fmt::format("/kernels/{}/gemm/{}/output_bytes", a, r.precision),
                        fmt::format("{:.6g}", v["output bytes"])});
-    out.push_back({training_reference, fmt::format("/kernels/{}/attention/backward_efficiency", a),
-                   fmt::format("{:.6g}", v["attention backward"])});
+    if (fused_attention(a))
+      out.push_back({training_reference, fmt::format("/kernels/{}/attention/backward_efficiency", a),
+                     fmt::format("{:.6g}", v["attention backward"])});
     out.push_back({training_reference, fmt::format("/kernels/{}/stream/hbm_share", a),
                    fmt::format("{:.6g}", v["stream share"])});
   }

@@ -20,10 +20,10 @@ inline constexpr const char* training_library = "megatron-core";
 /// The stack whose attention rates the fit scales.
 inline constexpr const char* training_kernel_tables = "tensorrt-llm-1.3-kernels";
 /// The other training stacks. Each has a time factor.
-inline constexpr std::array<const char*, 10> fitted_releases = {
-    "megatron-lm-papers",    "nemo-25.04",           "nemo-25.05",           "mlperf-training-v4.1",
-    "mlperf-training-v5.0",  "mlperf-training-v5.1", "mlperf-training-v6.0", "megatron-bridge-25.11",
-    "megatron-bridge-26.02", "megatron-bridge-26.04"};
+inline constexpr std::array<const char*, 11> fitted_releases = {
+    "megatron-lm-2022",      "megatron-lm-papers",    "nemo-25.04",           "nemo-25.05",
+    "mlperf-training-v4.1",  "mlperf-training-v5.0",  "mlperf-training-v5.1", "mlperf-training-v6.0",
+    "megatron-bridge-25.11", "megatron-bridge-26.02", "megatron-bridge-26.04"};
 
 /// Whether a row's time can depend on a parameter. Other rows are not simulated again for its derivative.
 using reach = std::function<bool(const training_row&)>;

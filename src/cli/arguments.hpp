@@ -62,7 +62,7 @@ struct collective_arguments {
   std::vector<std::string> sets;
 };
 
-enum class fit_kind { training, inference, kernels, collectives };
+enum class fit_kind { training, frameworks, inference, kernels, collectives };
 struct fit_arguments {
   fit_kind kind = fit_kind::training;
   std::vector<std::string> tables;

@@ -260,20 +260,32 @@ void add_fit(CLI::App& app, all_arguments& all) {
   c->require_subcommand(1);
   struct kind_of_fit {
     fit_kind kind;
-    const char *word, *help;
+    const char *word, *help, *table;
+    std::vector<std::string> groups;  ///< that can be left out
   };
-  for (const auto& [kind, word, help] :
-       {kind_of_fit{fit_kind::training, "training", "Training stacks, from tables of step times"},
-        kind_of_fit{fit_kind::inference, "inference", "Serving stacks, from tables of latencies"}}) {
+  for (const auto& [kind, word, help, table, groups] :
+       {kind_of_fit{fit_kind::training,
+                    "training",
+                    "Training stacks, from tables of step times",
+                    "training",
+                    {"configuration", "cell", "model", "system", "release", "gpus", "third"}},
+        kind_of_fit{fit_kind::frameworks,
+                    "frameworks",
+                    "Training frameworks other than Megatron, from tables of step times",
+                    "training-more",
+                    {"configuration"}},
+        kind_of_fit{fit_kind::inference,
+                    "inference",
+                    "Serving stacks, from tables of latencies",
+                    "inference",
+                    {"model", "system", "release", "third"}}}) {
     CLI::App* t = c->add_subcommand(word, help);
     t->add_option("TABLE", a.tables, "CSV tables")->required();
     t->add_option("-o,--output", a.output, "Folder for the fitted stack files")->required()->type_name("DIR");
     t->add_option("--leave-out", a.leave_out, "Refit without each of these in turn and report its error")
-        ->check(CLI::IsMember(
-            kind == fit_kind::training
-                ? std::vector<std::string>{"configuration", "cell", "model", "system", "release", "gpus", "third"}
-                : std::vector<std::string>{"model", "system", "release", "third"}));
-    t->footer(fmt::format("example:\n  nvlsim fit {0} {0}.csv -o fitted --leave-out model", word));
+        ->check(CLI::IsMember(groups));
+    t->footer(
+        fmt::format("example:\n  nvlsim fit {} {}.csv -o fitted --leave-out {}", word, table, groups.front()));
     t->callback([&all, &a, kind = kind] {
       a.kind = kind;
       all.chosen = a;

@@ -13,9 +13,10 @@ exit_code execute(const fit_arguments& a) {
   std::filesystem::create_directories(a.output);  // fail early, before minutes of work
   for (const std::string& t : a.tables) detail("reads " + t);
   const auto report = [](const std::string& line) { note("fit: " + line); };
-  const auto fit = a.kind == fit_kind::training    ? fit_training
-                   : a.kind == fit_kind::inference ? fit_inference
-                                                   : fit_collectives;
+  const auto fit = a.kind == fit_kind::training     ? fit_training
+                   : a.kind == fit_kind::frameworks ? fit_frameworks
+                   : a.kind == fit_kind::inference  ? fit_inference
+                                                    : fit_collectives;
   const fit_report f = a.kind == fit_kind::kernels ? fit_kernels(tables, data, a.only, a.leave_out, report)
                                                    : fit(tables, data, a.leave_out, report);
   for (const auto& [file, text] : f.files) {

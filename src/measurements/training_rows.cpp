@@ -19,12 +19,17 @@ constexpr std::array<framework_stack, 8> framework_stacks = {{{"torchtitan", "py
                                                               {"automodel", "pytorch-fsdp-automodel"},
                                                               {"llm-foundry", "pytorch-fsdp-llm-foundry"},
                                                               {"fms-fsdp", "pytorch-fsdp-fms-fsdp"},
-                                                              {"hf-transformers", "pytorch-fsdp-automodel"},
-                                                              {"internevo", "megatron-lm-deepspeed"},
-                                                              {"deepspeed", "megatron-lm-deepspeed"},
-                                                              {"swift-deepspeed", "megatron-lm-deepspeed"}}};
+                                                              {"hf-transformers", "pytorch-fsdp-transformers"},
+                                                              {"swift-deepspeed", "pytorch-fsdp-transformers"},
+                                                              {"internevo", "internevo-0.2"},
+                                                              {"deepspeed", "megatron-lm-deepspeed"}}};
 
-bool of_megatron(const csv_row& row) { return row.blank("framework") || row["framework"] == "megatron"; }
+/// Whether the row's framework has a stack, with a band of its own.
+bool known_framework(const csv_row& row) {
+  return row.blank("framework") || row["framework"] == "megatron" ||
+         std::any_of(framework_stacks.begin(), framework_stacks.end(),
+                     [&](const framework_stack& f) { return f.framework == row["framework"]; });
+}
 
 /// The stack for a training release. Releases without their own stack use the nearest one; rows without a release
 /// use the papers' stack.
@@ -33,7 +38,8 @@ std::string stack_of(const csv_row& row) {
   const auto other = std::find_if(framework_stacks.begin(), framework_stacks.end(),
                                   [&](const framework_stack& f) { return f.framework == row["framework"]; });
   if (other != framework_stacks.end()) return std::string(other->stack);
-  if (release.starts_with("nemo 24")) return "nemo-25.04";
+  for (const char* year_month : {"24.01", "24.03", "24.05", "24.07"})
+    if (release.starts_with(std::string("nemo ") + year_month)) return std::string("nemo-") + year_month;
   if (row["notes"].find("NeMo 25.09 stack") != std::string::npos) return "mlperf-training-v5.1";
   if (release.starts_with("MLPerf ")) return "mlperf-training-" + release.substr(7);
   if (release.find("v25.05") != std::string::npos) return "nemo-25.05";
@@ -42,7 +48,10 @@ std::string stack_of(const csv_row& row) {
   if (release.starts_with("26.02") || row["source"].find("2603.07685") != std::string::npos)
     return "megatron-bridge-26.02";
   if (release.starts_with("26.04")) return "megatron-bridge-26.04";
-  return release.empty() ? "megatron-lm-papers" : "megatron-bridge-26.06";
+  if (!release.empty()) return "megatron-bridge-26.06";
+  // Papers with A100 and older GPUs ran Megatron-LM before it had fused attention.
+  const bool early = row["system"].starts_with("a100") || row["system"].starts_with("v100");
+  return early ? "megatron-lm-2022" : "megatron-lm-papers";
 }
 
 struct precision_name {
@@ -462,9 +471,9 @@ std::vector<validation_record> validate_training(const csv_table& t, const data_
         const double times = r.defaulted_layout ? 2 : 1, low = std::pow(b.low, times),
                      high = std::pow(b.high, times);
         r.record.simulated = simulated;
-        if (!of_megatron(row)) {  // a single factor was fitted, if any
-          r.record.notes += (r.record.notes.empty() ? "" : "; ") +
-                            fmt::format("no band: the fit has no steps of {}", row["framework"]);
+        if (!known_framework(row)) {
+          r.record.notes +=
+              (r.record.notes.empty() ? "" : "; ") + fmt::format("no band: {} has no stack", row["framework"]);
         } else if (r.record.metric == "step_time_s") r.record.band = {simulated * low, simulated * high};
         else r.record.band = {simulated / high, simulated / low};
       } catch (const input_error& e) {

@@ -35,6 +35,7 @@ void list_training(F f, T& t) {
   f("tp_exposed", t.tp_exposed, fraction);
   f("cp_exposed", t.cp_exposed, fraction);
   f("dp_interference", t.dp_interference, fraction);
+  f("score_passes", t.score_passes, non_negative, absent::kept);
   f("collective_launch", t.collective_launch);
   f("pipeline_launch", t.pipeline_launch);
   f("step_host", t.step_host);

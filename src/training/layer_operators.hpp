@@ -46,12 +46,12 @@ std::vector<layer_operator> layer_operators(const model& m, const layer_spec& l,
                                             double unfused_activation_passes);
 
 /// Bytes that a layer keeps for its backward pass, per micro-batch: on the GPU, and in CPU memory by
-/// `offload_modules`. `expert_output` is the stack's. [docs/models-and-assumptions.md#memory]
+/// `offload_modules`. [docs/models-and-assumptions.md#memory]
 struct stored_bytes {
   bytes here, away;
 };
 stored_bytes stored_activations(const model& m, const layer_spec& l, const training_workload& w,
-                                double expert_output);
+                                const training_profile& framework);
 
 /// Parameters of a layer on one GPU: dense ones, replicated over the data-parallel group, and routed experts,
 /// distributed over the expert-parallel group.

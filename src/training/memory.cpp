@@ -41,8 +41,7 @@ class chunk_activations {
 
   void add(const layer_spec& l, std::int64_t index, bool predicts) {
     const recompute_spec& r = c_.workload.recompute;
-    const double output = c_.framework.expert_output_bytes;
-    const stored_bytes kept = stored_activations(c_.net, l, c_.workload, output);
+    const stored_bytes kept = stored_activations(c_.net, l, c_.workload, c_.framework);
     const bytes input = kept.here;  // only the layer's input under full recompute
     if (!r.full) {
       stored_ += input;
@@ -50,7 +49,7 @@ class chunk_activations {
       transit_ = std::max(transit_, kept.away);
       return;
     }
-    const stored_bytes whole = stored_activations(c_.net, l, all_kept_, output);
+    const stored_bytes whole = stored_activations(c_.net, l, all_kept_, c_.framework);
     const bytes all = whole.here + whole.away;
     if (!recomputes_layer(r, index, predicts)) {
       stored_ += all;

@@ -84,6 +84,16 @@ double activation_passes(const training_context& c) {
          (c.workload.fused_expert_mlp ? c.framework.fused_activation_share.read() : 1.0);
 }
 
+kernel_cost attention_cost(const training_context& c, const attention_shape& s, bool forward) {
+  const gpu_spec& gpu = c.machine.gpu;
+  const double passes = c.framework.score_passes;
+  if (passes > 0)
+    return (forward ? unfused_attention_forward_cost : unfused_attention_backward_cost)(
+        gpu, c.kernels, gemm_of(c, precision::bf16), s, passes);
+  return forward ? attention_forward_cost(gpu, c.kernels.attention, s)
+                 : attention_backward_cost(gpu, c.kernels.attention, s);
+}
+
 void price_forward(builder& b, const training_context& c, const layer_operator& o) {
   switch (o.what) {
     case layer_operator::type::linear:
@@ -91,7 +101,7 @@ void price_forward(builder& b, const training_context& c, const layer_operator& 
       if (o.cast_input) b.quantise(o, o.m * o.k, c.framework.quantise_bytes_forward);
       return;
     case layer_operator::type::attention:
-      b.attention(o.name, attention_forward_cost(c.machine.gpu, c.kernels.attention, o.shape), o.shape);
+      b.attention(o.name, attention_cost(c, o.shape, true), o.shape);
       return;
     case layer_operator::type::sparse_attention:
       b.kernel(part_kind::attention, o.name,
@@ -130,7 +140,7 @@ void price_backward(builder& b, const training_context& c, const layer_operator&
   const gpu_spec& gpu = c.machine.gpu;
   switch (o.what) {
     case layer_operator::type::attention:
-      b.attention(o.name, attention_backward_cost(gpu, c.kernels.attention, o.shape), o.shape);
+      b.attention(o.name, attention_cost(c, o.shape, false), o.shape);
       return;
     case layer_operator::type::sparse_attention:
       b.kernel(part_kind::attention, o.name, sparse_attention_backward_cost(gpu, c.kernels.attention, o.sparse),
@@ -379,7 +389,7 @@ void offload(builder& b, const training_context& c, const layer_spec& l, seconds
   if (c.workload.offload_layers == 0 && !c.workload.offload.any()) return;
   const double layers = std::min(1.0, static_cast<double>(c.workload.offload_layers * c.workload.par.pp) /
                                           static_cast<double>(c.net.layers.size()));
-  const stored_bytes stored = stored_activations(c.net, l, c.workload, c.framework.expert_output_bytes);
+  const stored_bytes stored = stored_activations(c.net, l, c.workload, c.framework);
   const double share = c.workload.offload.any() ? 1 : layers;  // of the passes through layers
   const seconds transfer = (stored.away + stored.here * (layers / share)) / c.machine.gpu.c2c;
   part_facts f = facts_of_wait(resource::c2c, transfer);

@@ -15,6 +15,7 @@ struct keeper {
   double tp, hidden, element;                      ///< bytes per element of a GEMM operand
   double attention_input, mlp_input, mlp_product;  ///< the same of inputs of GEMMs; 0: frozen weights need none
   double expert_output;                            ///< bytes per element of the output of experts
+  double score_bytes;                              ///< kept per score by attention that is not fused
 };
 
 /// What stays on the GPU, and what waits in CPU memory.
@@ -40,6 +41,7 @@ void grouped_query(const keeper& k, kept_bytes& b) {
   if (k.l.qk_norm != qk_norm_kind::none) b.add(t * 2 * (q + keys), k.w.offload.core_attn);
   if (k.l.attention_gate) b.add(t * 2 * 2 * out);  // the gate, and the output before it
   if (k.element < 2) b.add(t * k.element * out, k.w.offload.attn_proj);
+  if (!k.w.recompute.core_attention) b.add(t * real(k.l.heads) * real(k.w.seq_length) * k.score_bytes);
   b.add(chosen(k));
 }
 
@@ -144,7 +146,7 @@ bool recomputes_layer(const recompute_spec& r, std::int64_t layer, bool predicts
 }
 
 stored_bytes stored_activations(const model& m, const layer_spec& l, const training_workload& w,
-                                double expert_output) {
+                                const training_profile& framework) {
   const token_counts t = tokens_of(w);
   const double streams = real(m.residual_streams), h = real(m.hidden);
   if (w.recompute.full) return {bytes::from_base(t.sharded * 2 * h * streams), {}};  // the layer's input only
@@ -152,16 +154,12 @@ stored_bytes stored_activations(const model& m, const layer_spec& l, const train
   const double element = std::min(2.0, bytes_per_element(w.gemm_precision));
   const bool frozen = w.task == training_task::lora, stated = w.lora.rank > 0;
   const auto input = [&](bool adapted) { return frozen ? (stated && adapted ? 2.0 : 0.0) : element; };
-  const keeper k{l,
-                 w,
-                 t,
-                 real(w.par.tp),
-                 h,
-                 element,
-                 frozen && !stated ? element : input(w.lora.qkv),
-                 input(w.lora.fc1),
-                 input(w.lora.fc2),
-                 expert_output};
+  const keeper k{l, w, t, real(w.par.tp), h, element, frozen && !stated ? element : input(w.lora.qkv),
+                 input(w.lora.fc1), input(w.lora.fc2), framework.expert_output_bytes,
+                 // Of softmax 2 B; with dropout its mask and output, too. [Korthikanti et al., arXiv 2205.05198]
+                 framework.score_passes > 2   ? 5.0
+                 : framework.score_passes > 0 ? 2.0
+                                              : 0.0};
   kept_bytes b;
   mixer(k, b);
   // A norm before latent attention or experts is a kernel of its own, which can be computed again; other norms are

@@ -22,6 +22,12 @@ using fit_progress = std::function<void(const std::string&)>;
 fit_report fit_training(const std::vector<std::filesystem::path>& tables, const data_folders& data,
                         const std::string& leave_out, const fit_progress& report = {});
 
+/// Fits the stacks of training frameworks other than Megatron to rows of training tables with a column
+/// `framework`: time factor and how much of data-parallel traffic is not hidden, for each framework with five or
+/// more complete rows. Run it after `fit_training`. `leave_out` is "" or "configuration".
+fit_report fit_frameworks(const std::vector<std::filesystem::path>& tables, const data_folders& data,
+                          const std::string& leave_out, const fit_progress& report = {});
+
 /// Fits the serving stacks to the closed-loop, static-batch and offline rows of inference tables. For `leave_out`,
 /// "third" predicts each random third of the configurations from the others.
 fit_report fit_inference(const std::vector<std::filesystem::path>& tables, const data_folders& data,

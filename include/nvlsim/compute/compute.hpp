@@ -55,6 +55,13 @@ kernel_cost attention_forward_cost(const gpu_spec& gpu, const kernel_profile& k,
 /// 2.5 times the FLOPs of the forward pass, at `backward_efficiency` times its rate.
 kernel_cost attention_backward_cost(const gpu_spec& gpu, const attention_params& p, const attention_shape& s);
 
+/// Attention that writes its scores to memory, as frameworks had it before fused kernels: two batched GEMMs (four
+/// backward) over all pairs, and `score_passes` passes of 2 bytes over the scores (one more backward).
+kernel_cost unfused_attention_forward_cost(const gpu_spec& gpu, const kernel_profile& k, const gemm_params& g,
+                                           const attention_shape& s, double score_passes);
+kernel_cost unfused_attention_backward_cost(const gpu_spec& gpu, const kernel_profile& k, const gemm_params& g,
+                                            const attention_shape& s, double score_passes);
+
 /// Attention of `tokens` queries, each to the keys that a window or an indexer selects for it. All heads on this
 /// GPU share one vector per key, as in DeepSeek's absorbed form. [docs/models-and-assumptions.md#sparse-attention]
 struct sparse_attention_shape {

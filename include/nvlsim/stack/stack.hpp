@@ -310,6 +310,9 @@ struct training_profile {
   constant<double> tp_exposed = 1, cp_exposed = 1;  ///< share of a collective that the compute stream waits for
   constant<double> dp_interference =
       0;  ///< slowdown of compute by hidden data-parallel traffic, as a share of that traffic's time
+  /// Passes over the scores, 2 bytes each, of the softmax and dropout kernels of attention that is not fused, in
+  /// the forward pass; the backward pass has one more. 0: fused attention, which keeps no scores in memory.
+  constant<double> score_passes = 0;
   constant<seconds> collective_launch;  ///< per collective inside a layer
   constant<seconds> pipeline_launch;    ///< per pipeline send or receive, on the compute stream
   constant<seconds> step_host;          ///< per step

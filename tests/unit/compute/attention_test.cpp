@@ -52,6 +52,32 @@ TEST_CASE("Attention time grows with batch, length and heads, and stays above it
   }
 }
 
+TEST_CASE("Attention that is not fused is its GEMMs and its passes over the scores") {
+  const kernel_profile& k = blackwell();
+  const gemm_params& g = k.gemm.at(precision::bf16);
+  const auto gemm = [&](double m, double n, double depth) {
+    return gemm_cost(gb200(), g, precision::bf16, {.m = m, .n = n, .k = depth, .groups = 4 * 64.0}).time.base();
+  };
+  const auto passes = [&](double count, double length) {
+    return stream_cost(gb200(), k.stream, bytes::from_base(count * 2 * 4 * 64 * length * length)).time.base();
+  };
+  for (const double length : {128.0, 2048.0, 8192.0}) {
+    const attention_shape s = causal(4, length);
+    const kernel_cost ahead = unfused_attention_forward_cost(gb200(), k, g, s, 4.5);
+    const kernel_cost back = unfused_attention_backward_cost(gb200(), k, g, s, 4.5);
+    CHECK(ahead.time.base() ==
+          Approx(gemm(length, length, 128) + gemm(length, 128, length) + passes(4.5, length)).epsilon(1e-12));
+    CHECK(back.time.base() ==
+          Approx(gemm(length, length, 128) + 3 * gemm(length, 128, length) + passes(5.5, length)).epsilon(1e-12));
+    CHECK(unfused_attention_forward_cost(gb200(), k, g, s, 2).time < ahead.time);
+    // It computes masked pairs, too, and moves what fused kernels keep on the SM.
+    CHECK(ahead.work.base() == Approx(2 * forward(s).work.base()));
+    CHECK(ahead.moved > forward(s).moved);
+  }
+  const attention_shape s = causal(4, 8192);
+  CHECK(unfused_attention_forward_cost(gb200(), k, g, s, 4.5).time > 2.0 * forward(s).time);
+}
+
 TEST_CASE("Attention of chunks costs the whole plus what they repeat") {
   const double length = 32768, chunk = 8192;
   seconds sum;

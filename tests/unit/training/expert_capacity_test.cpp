@@ -113,7 +113,7 @@ TEST_CASE("Everyone waits for the busiest rank, which a capacity protects") {
 TEST_CASE("Stored activations of experts grow with the rows they work on") {
   const model m = routed_model();
   const auto stored = [&](const training_workload& w) {
-    return stored_activations(m, m.layers.front(), w, 2).here.base();
+    return stored_activations(m, m.layers.front(), w, test::keeping(2)).here.base();
   };
   training_workload without = capped({}, false);
   without.recompute.moe = true;  // leaves what routing does not touch

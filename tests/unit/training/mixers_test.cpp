@@ -88,8 +88,8 @@ TEST_CASE("Hybrid layers are split by tensor parallelism in time and in memory")
   const training_workload whole = j.workload;
   j.workload.par.tp = 8, j.workload.par.dp = 1, j.workload.par.sequence_parallel = true;
   for (const layer_spec& l : j.net.layers) {
-    const double one = stored_activations(j.net, l, whole, 0).here.base();
-    CHECK(stored_activations(j.net, l, j.workload, 0).here.base() == Approx(one / 8));
+    const double one = stored_activations(j.net, l, whole, test::keeping(0)).here.base();
+    CHECK(stored_activations(j.net, l, j.workload, test::keeping(0)).here.base() == Approx(one / 8));
     CHECK(parameters_on_gpu(j.net, l, j.workload.par).total() ==
           Approx(parameters_on_gpu(j.net, l, whole.par).total() / 8).epsilon(1e-3));  // norms are on every rank
   }

@@ -48,7 +48,23 @@ double layer_bytes(const recompute_spec& r) {
   const model m = test::even_model(1);
   training_workload w = test::even_workload(1, 1, 1);
   w.recompute = r;
-  return stored_activations(m, m.layers.front(), w, 0).here.base();
+  return stored_activations(m, m.layers.front(), w, test::keeping(0)).here.base();
+}
+
+TEST_CASE("Attention that is not fused keeps its scores, unless it is computed again") {
+  const model m = test::even_model(1);
+  training_workload w = test::even_workload(1, 1, 1);
+  const auto kept = [&](double passes, bool again) {
+    training_profile framework;
+    framework.score_passes = passes;
+    w.recompute.core_attention = again;
+    return stored_activations(m, m.layers.front(), w, framework).here.base();
+  };
+  const auto length = static_cast<double>(w.seq_length);
+  const double scores = static_cast<double>(w.micro_batch_size * m.layers.front().heads) * length * length;
+  CHECK(kept(2, false) - kept(0, false) == Approx(2 * scores));
+  CHECK(kept(4.5, false) - kept(0, false) == Approx(5 * scores));  // with dropout
+  CHECK(kept(4.5, true) == kept(0, true));
 }
 
 // Of a layer's GEMMs, which alone take time here, a backward pass runs two for each of the forward's.

@@ -144,4 +144,11 @@ inline shipped_job shipped(const std::string& platform_name, const std::string& 
   return j;
 }
 
+/// A framework that keeps these bytes of an element of the experts' output.
+inline training_profile keeping(double expert_output) {
+  training_profile out;
+  out.expert_output_bytes = expert_output;
+  return out;
+}
+
 }  // namespace nvlsim::test

@@ -1,0 +1,52 @@
+// The fit of training frameworks other than Megatron.
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "calibration/step_residuals.hpp"
+#include "nvlsim/calibration/fit.hpp"
+#include "nvlsim/measurements/tables.hpp"
+
+namespace nvlsim {
+namespace {
+
+const std::filesystem::path root = NVLSIM_SOURCE_DIR;
+const std::filesystem::path table = root / "tests/measurements/training-more.csv";
+
+TEST_CASE("Fit of frameworks gives the shipped stacks, and predicts configurations that it has not seen") {
+  const fit_report f = fit_frameworks({table}, folders_under(root), "configuration");
+  REQUIRE(f.files.size() >= 4);
+  for (const auto& [file, text] : f.files) {
+    INFO(file);
+    std::ostringstream shipped;
+    shipped << std::ifstream(root / "platforms/stacks" / file).rdbuf();
+    CHECK((shipped.str() == text));
+  }
+  CHECK(f.median_error < 0.07);
+  for (const auto& l : f.leave_out) {
+    INFO(l.group << " " << l.rows << " " << l.mean_error);
+    CHECK(l.mean_error < 0.13);
+  }
+}
+
+TEST_CASE("A table without other frameworks is refused") {
+  CHECK_THROWS_AS(fit_frameworks({root / "tests/measurements/training.csv"}, folders_under(root), ""),
+                  input_error);
+}
+
+TEST_CASE("Few steps of a kind take most of their band from the pool") {
+  std::vector<unseen_step> pool;
+  for (int i = -50; i <= 50; ++i) pool.push_back({"pool", {}, i / 100.0});
+  const std::vector<unseen_step> own = {{"a", {}, 0.01}, {"b", {}, -0.01}};
+  const auto bands = residuals_by_kind(own, pool);
+  REQUIRE(bands.size() == 1);
+  CHECK(bands[0].rows == 2);
+  CHECK(bands[0].low < -0.35);
+  CHECK(bands[0].high > 0.35);
+  CHECK(coverage_of(own, pool) == 1);
+}
+
+}  // namespace
+}  // namespace nvlsim
