@@ -250,12 +250,12 @@ void choose_lemons(operation_state& s, std::uint64_t seed) {
   }
 }
 
-/// The interval between saves: given, or the best for what fails.
-seconds interval_of(const operation_setup& s, const std::vector<save_times>& tiers) {
-  return s.save.interval ? *s.save.interval : best_interval(mean_costs(s, tiers));
-}
-
 }  // namespace
+
+seconds save_interval(const operation_setup& s, const std::vector<save_times>& tiers) {
+  const seconds wanted = s.save.interval ? *s.save.interval : best_interval(mean_costs(s, tiers));
+  return seconds::from_base(start_clock(tiers, wanted).interval);
+}
 
 restart_costs mean_costs(const operation_setup& s, const std::vector<save_times>& tiers) {
   const std::int64_t gpus = s.asked.slots * s.cluster.gpus_per_tray;
@@ -282,7 +282,7 @@ operation_state begin_operation(const operation_setup& setup, std::uint64_t seed
   s.setup = &setup;
   s.machine = whole_machine(setup.cluster, setup.asked);
   const std::vector<save_times> tiers = tiers_of(setup);
-  s.clock = start_clock(tiers, interval_of(setup, tiers));
+  s.clock = start_clock(tiers, save_interval(setup, tiers));
   s.replica_out.resize(at(setup.replicas));
   s.replica_restarts.resize(at(setup.replicas));
   s.replica_epoch.resize(at(setup.replicas));

@@ -13,6 +13,7 @@
 #include "scenario/degraded_reader.hpp"
 #include "scenario/inference_reader.hpp"
 #include "scenario/jobs_reader.hpp"
+#include "scenario/operation_profile.hpp"
 #include "scenario/operation_reader.hpp"
 #include "scenario/placement_reader.hpp"
 #include "scenario/post_training_reader.hpp"
@@ -334,6 +335,12 @@ void read_parts(config::reader& r, const reading& of, scenario_source& in, scena
   const scenario_reader alone = [&](config::document text, diagnostics& found) {
     return read_document(std::move(text), of, found);
   };
+  if (kind == "operation" && r.has("jobs")) fill_from_profile(in.text, of.data, own);
+  if (!own.empty()) {
+    for (problem& p : own.sorted()) problems.add(std::move(p));
+    for (const char* member : {"workload", "jobs"}) r.ignore(member);
+    return;
+  }
   if (kind == "operation") s.workload = read_operation(r, in.text, in.hardware.content, alone, problems);
   else s.workload = read_post_training(r, in.text, in.hardware.content, alone, problems);
 }

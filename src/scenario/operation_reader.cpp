@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "nvlsim/operation/operation.hpp"
+#include "scenario/operation_members.hpp"
 #include "scenario/source.hpp"
 
 namespace nvlsim {
@@ -36,10 +37,17 @@ operation_case read_operation(config::reader& r, const config::document& doc, co
   if (const auto d = w.find_quantity<seconds>("duration", config::positive)) o.duration = *d;
   else if (!w.has("duration")) w.fail("duration", "is missing; give how long the cluster runs, such as \"90 d\"");
   o.seeds = w.integer_or("seeds", 1, {1, 100'000});
+  if (r.has("jobs")) o.training = read_training_operation(w);
+  else
+    for (const char* key : {"profile", "failures", "checkpoint", "recovery", "maintenance"})
+      w.belongs(key, "a scenario with \"jobs\"");
   w.done();
   operation_case out;
   out.cluster = std::make_shared<const operation_workload>(o);
   if (r.has("jobs")) out.jobs = read_cluster_jobs(r, doc, read_alone, problems);
+  if (out.jobs.size() > 1)
+    r.fail("jobs",
+           "one training job at a time is followed through failures; give the others in scenarios of their own");
   return out;
 }
 
@@ -52,6 +60,10 @@ value write_operation(const operation_case& c) {
     jobs.items()->push_back(std::move(one));
   }
   value out{value::object{{"duration", c.cluster->duration.base()}, {"seeds", c.cluster->seeds}}};
+  if (c.cluster->training) {
+    const value training = write_training_operation(*c.cluster->training);
+    for (const auto& [key, v] : *training.members()) out.set(key, v);
+  }
   out.set("jobs", std::move(jobs));
   return out;
 }

@@ -2,14 +2,48 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <vector>
 
+#include "nvlsim/analysis/result.hpp"
+#include "nvlsim/operation/operation_run.hpp"
 #include "nvlsim/units/units.hpp"
 
 namespace nvlsim {
 
+/// A job that trained through failures: means over the seeds.
+struct training_tally {
+  double ettr = 0;                           ///< useful time over wall time
+  double goodput = 0;                        ///< useful GPU-time over that of all GPUs of the cluster
+  double stops = 0;                          ///< failures that stopped the job
+  double failures = 0;                       ///< of all components
+  double stopped_time = 0;                   ///< wall time that was not useful, seconds
+  double repair = 0, spare = 0, redone = 0;  ///< shares of the GPU-time of the cluster
+  double wall = 0;                           ///< seconds
+  double tokens = 0;                         ///< of useful steps
+  seconds step_time;
+  seconds interval, stall;          ///< of saves
+  std::optional<seconds> to_train;  ///< of jobs with a token budget that all seeds met
+  std::optional<dollars> cost;      ///< of all GPUs of the cluster until the job's end
+  std::int64_t gpus = 0;            ///< of the job
+};
+
 struct operation_metrics {
   seconds duration;
   std::int64_t gpus = 0;  ///< of the platform
+  std::optional<training_tally> training;
 };
+
+/// A job that was played for several seeds.
+struct operation_study {
+  operation_setup setup;
+  std::vector<operation_outcome> runs;  ///< by seed
+  double tokens_per_step = 0;
+  std::optional<dollar_rate> price;  ///< of a GPU
+};
+training_tally tally_of(const operation_study& s);
+/// Adds breakdown, cost and bands. The breakdown says where each GPU-hour went, what each kind of component did,
+/// and what the closed forms estimate.
+void add_operation_sections(result& r, const operation_study& s, const training_tally& t);
 
 }  // namespace nvlsim

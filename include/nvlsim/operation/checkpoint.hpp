@@ -26,6 +26,7 @@ struct save_tier {
   std::optional<constant<bandwidth>> store_read;
   constant<std::int64_t> every = 1;  ///< saves between two that go here
   bool asynchronous = true;          ///< the job waits for the copy into host memory only
+  bool operator==(const save_tier&) const = default;
 };
 
 struct save_policy {
@@ -34,6 +35,7 @@ struct save_policy {
   constant<seconds> pause;          ///< that a save stops the job for beside copying: barriers, metadata
   std::optional<seconds> interval;  ///< of work between two saves; absent: the best by Daly's exact form
   std::vector<save_tier> tiers;     ///< fastest first; at least one
+  bool operator==(const save_policy&) const = default;
 };
 
 /// Times of a tier for a job on `trays`.

@@ -39,6 +39,12 @@ enum class failure_effect {
 };
 inline const std::array<std::string, 4> failure_effect_names = {"stops", "slows", "corrupts", "nothing"};
 
+/// What is left of a slow GPU or of its ports.
+struct part_health {
+  constant<double> speed = 1, nvlink = 1, nic = 1;
+  bool operator==(const part_health&) const = default;
+};
+
 /// A kind of component.
 struct component {
   std::string name;
@@ -51,11 +57,13 @@ struct component {
   constant<std::int64_t> tolerated = 0;  ///< how many of them in one part may be broken at once without effect
   failure_effect effect = failure_effect::stops;
   constant<double> speed = 1;               ///< of a job that it slows
+  std::optional<part_health> degraded;      ///< what it leaves of the hardware, from which `speed` is to be priced
   constant<seconds> repair;                 ///< mean time until it is whole again
   bool repair_is_fixed = false;             ///< every repair takes the mean; else exponential
   std::optional<constant<double>> watched;  ///< share of failures that health checks see; absent: as of all
   std::optional<constant<seconds>>
       detection;  ///< until it is noticed, where neither health check nor time-out is what notices it
+  bool operator==(const component&) const = default;
 };
 
 /// Trays that fail more than the others.
@@ -63,6 +71,7 @@ struct lemon_trays {
   constant<double> share = 0;                ///< of the trays
   constant<double> failures = 0;             ///< share of the trays' and GPUs' failures that they have
   constant<std::int64_t> removed_after = 0;  ///< failures after which a tray is replaced by a good one; 0: never
+  bool operator==(const lemon_trays&) const = default;
 };
 
 enum class failure_clock { wall, up };
@@ -79,6 +88,7 @@ struct failure_model {
   constant<seconds> early_period;
   constant<double> together =
       0;  ///< share of failures of a tray or GPU that take another tray of the rack with them
+  bool operator==(const failure_model&) const = default;
 };
 
 /// How many components of a kind the cluster has; of a process, how many GPUs the job has.

@@ -2,15 +2,34 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
+#include "nvlsim/operation/checkpoint.hpp"
+#include "nvlsim/operation/failures.hpp"
+#include "nvlsim/operation/recovery.hpp"
 #include "nvlsim/units/units.hpp"
 
 namespace nvlsim {
 
+/// What befalls jobs that train, and what they do about it. What depends on the job (the size of its state, its
+/// speed with degraded parts) is filled in when it is priced.
+struct training_operation {
+  std::int64_t racks_per_row = 1;
+  failure_model failures;
+  constant<double> bytes_per_parameter;  ///< of the saved state
+  save_policy save;
+  recovery_policy recovery;
+  maintenance_plan maintenance;
+  std::optional<std::int64_t> replicas;  ///< that recover alone; absent: the data-parallel ones
+
+  bool operator==(const training_operation&) const = default;
+};
+
 /// The policies of a cluster, and for how long it runs.
 struct operation_workload {
-  seconds duration;        ///< wall time that is simulated
-  std::int64_t seeds = 1;  ///< runs with failures of their own
+  seconds duration;                            ///< wall time that is simulated
+  std::int64_t seeds = 1;                      ///< runs with failures of their own
+  std::optional<training_operation> training;  ///< of the jobs
 
   bool operator==(const operation_workload&) const = default;
 };

@@ -140,7 +140,7 @@ struct operation_state {
   };
   std::vector<slow_part> slow;
   std::int64_t slow_parts = 0;
-  std::int64_t corrupted = 0;  ///< corruptions that nobody has noticed
+  std::int64_t corrupted = 0;                              ///< corruptions that nobody has noticed
   double clean = std::numeric_limits<double>::infinity();  ///< progress of the last copy before the first of them
 
   std::vector<std::mt19937_64> draws;  ///< by component, so that policies do not change what fails when
@@ -158,6 +158,8 @@ std::vector<save_times> tiers_of(const operation_setup& s);
 /// What the closed forms take: the mean over everything that stops the job. A failure is taken to find the copy of
 /// the last tier.
 restart_costs mean_costs(const operation_setup& s, const std::vector<save_times>& tiers);
+/// The interval between saves: the given one, or the best for what stops the job; never less than a copy takes.
+seconds save_interval(const operation_setup& s, const std::vector<save_times>& tiers);
 
 operation_state begin_operation(const operation_setup& s, std::uint64_t seed);
 void happen(operation_state& s, double now, const operation_event& e);

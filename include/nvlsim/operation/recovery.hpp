@@ -41,6 +41,8 @@ struct recovery_policy {
   bool evict_slow = true;  ///< a slow part is replaced once it is found, after a save; else kept until the repair
   constant<seconds> find_slow;  ///< until it is found
 
+  bool operator==(const recovery_policy&) const = default;
+
   seconds init_of(std::int64_t gpus) const {
     return init.read() + init_per_gpu.read() * static_cast<double>(gpus);
   }
@@ -55,6 +57,7 @@ struct recovery_policy {
 struct maintenance_plan {
   seconds every;  ///< from the end of one to the begin of the next; 0: never
   seconds lasts;
+  bool operator==(const maintenance_plan&) const = default;
 };
 
 }  // namespace nvlsim

@@ -1,0 +1,168 @@
+#include <algorithm>
+#include <functional>
+#include <string>
+
+#include "nvlsim/analysis/operation_metrics.hpp"
+#include "nvlsim/operation/estimates.hpp"
+#include "nvlsim/units/statistics.hpp"
+
+namespace nvlsim {
+namespace {
+
+double spent(const operation_outcome& o, time_use u) { return o.gpu_seconds[static_cast<std::size_t>(u)]; }
+
+double cluster_gpu_seconds(const operation_study& s) {
+  return static_cast<double>(s.setup.cluster.gpus()) * s.setup.duration.base();
+}
+
+double mean_of(const operation_study& s, const std::function<double(const operation_outcome&)>& f) {
+  double sum = 0;
+  for (const operation_outcome& o : s.runs) sum += f(o);
+  return sum / static_cast<double>(s.runs.size());
+}
+
+/// GPU-time of the cluster until the job's end.
+double paid(const operation_study& s, const operation_outcome& o) {
+  return static_cast<double>(s.setup.cluster.gpus()) * o.wall;
+}
+
+value where_time_went(const operation_study& s) {
+  value out{value::array{}};
+  for (std::size_t u = 0; u < time_use_names.size(); ++u) {
+    const double mean = mean_of(s, [&](const operation_outcome& o) { return o.gpu_seconds[u]; });
+    if (!(mean > 0)) continue;
+    value one{value::object{{"name", time_use_names[u]}}};
+    one.set("gpu_hours", mean / 3600);
+    one.set("share", mean / cluster_gpu_seconds(s));
+    out.items()->push_back(std::move(one));
+  }
+  return out;
+}
+
+value by_component(const operation_study& s) {
+  value out{value::array{}};
+  for (std::size_t c = 0; c < s.setup.failures.components.size(); ++c) {
+    const component& k = s.setup.failures.components[c];
+    const auto mean = [&](auto member) {
+      return mean_of(s, [&](const operation_outcome& o) { return static_cast<double>(o.tolls[c].*member); });
+    };
+    value one{value::object{{"name", k.name}}};
+    one.set("mtbf_s", k.mtbf.base());
+    one.set("failures", mean(&component_toll::failures));
+    one.set("interruptions", mean(&component_toll::stops));
+    const double lost = mean(&component_toll::lost_gpu_seconds);
+    one.set("lost_gpu_hours", lost / 3600);
+    one.set("lost_share", lost / cluster_gpu_seconds(s));
+    if (k.effect == failure_effect::slows) one.set("speed", k.speed.read());
+    out.items()->push_back(std::move(one));
+  }
+  return out;
+}
+
+value saves(const operation_study& s, const std::vector<save_times>& tiers) {
+  value places{value::array{}};
+  for (std::size_t i = 0; i < tiers.size(); ++i) {
+    value one{value::object{{"to", save_place_names[static_cast<std::size_t>(s.setup.save.tiers[i].to)]}}};
+    one.set("every", tiers[i].every);
+    one.set("stall_s", tiers[i].stall.base());
+    one.set("drain_s", tiers[i].drain.base());
+    one.set("load_s", tiers[i].load.base());
+    places.items()->push_back(std::move(one));
+  }
+  value out{value::object{{"state_bytes", s.setup.save.state.base()}}};
+  out.set("saves", mean_of(s, [](const operation_outcome& o) { return static_cast<double>(o.saves); }));
+  out.set("places", std::move(places));
+  return out;
+}
+
+value estimates(const operation_study& s, const training_tally& t, const std::vector<save_times>& tiers) {
+  const restart_costs c = mean_costs(s.setup, tiers);
+  value out{value::object{{"mttf_s", c.mttf.base()}}};
+  out.set("restart_s", c.restart.base());
+  out.set("ettr_daly_exact", daly_useful_share(c, t.interval));
+  out.set("ettr_first_order", first_order_useful_share(c, t.interval));
+  out.set("best_interval_s", best_interval(c).base());
+  out.set("young_interval_s", young_interval(c).base());
+  out.set("ettr_at_best_interval", daly_useful_share(c, std::max(best_interval(c), seconds::from_base(1e-3))));
+  return out;
+}
+
+/// The 5th and the 95th of a hundred seeds, by nearest rank; nothing of a few seeds.
+constexpr std::size_t fewest_for_bands = 10;
+
+void set_band(result& r, const operation_study& s, const char* name,
+              const std::function<double(const operation_outcome&)>& f) {
+  if (s.runs.size() < fewest_for_bands) return;
+  std::vector<double> values;
+  for (const operation_outcome& o : s.runs) values.push_back(f(o));
+  r.bands.set(name, value{value::array{value{share_below(values, 0.05)}, value{share_below(values, 0.95)}}});
+}
+
+/// The first seed's life, stretch by stretch.
+value life(const operation_study& s) {
+  constexpr std::size_t shown = 400;
+  value out{value::array{}};
+  for (const operation_span& x : s.runs.front().spans) {
+    if (out.items()->size() == shown) break;
+    value one{value::object{{"begin_s", x.begin}, {"end_s", x.end}}};
+    one.set("use", x.use == time_use::useful ? std::string("running")
+                                             : std::string(time_use_names[static_cast<std::size_t>(x.use)]));
+    if (x.component >= 0)
+      one.set("cause", s.setup.failures.components[static_cast<std::size_t>(x.component)].name);
+    out.items()->push_back(std::move(one));
+  }
+  return out;
+}
+
+}  // namespace
+
+training_tally tally_of(const operation_study& s) {
+  const auto share = [&](time_use u) {
+    return mean_of(s, [&](const operation_outcome& o) { return spent(o, u) / paid(s, o); });
+  };
+  training_tally t;
+  t.ettr = mean_of(s, [](const operation_outcome& o) { return o.useful_share(); });
+  t.goodput = share(time_use::useful);
+  t.stops = mean_of(s, [](const operation_outcome& o) { return static_cast<double>(o.stops); });
+  t.failures = mean_of(s, [](const operation_outcome& o) { return static_cast<double>(o.failures); });
+  t.stopped_time = mean_of(s, [](const operation_outcome& o) { return o.wall - o.progress; });
+  t.repair = share(time_use::repair);
+  t.spare = share(time_use::spare);
+  t.redone = share(time_use::redone);
+  t.wall = mean_of(s, [](const operation_outcome& o) { return o.wall; });
+  t.step_time = s.setup.step_time;
+  t.tokens =
+      mean_of(s, [](const operation_outcome& o) { return o.progress; }) / t.step_time.base() * s.tokens_per_step;
+  const std::vector<save_times> tiers = tiers_of(s.setup);
+  t.interval = save_interval(s.setup, tiers);
+  t.stall = mean_stall(tiers);
+  const bool all = std::all_of(s.runs.begin(), s.runs.end(), [](const auto& o) { return o.finished.has_value(); });
+  if (s.setup.work && all) t.to_train = seconds::from_base(t.wall);
+  if (s.price) t.cost = *s.price * seconds::from_base(static_cast<double>(s.setup.cluster.gpus()) * t.wall);
+  t.gpus = s.setup.asked.slots * s.setup.cluster.gpus_per_tray;
+  return t;
+}
+
+void add_operation_sections(result& r, const operation_study& s, const training_tally& t) {
+  const std::vector<save_times> tiers = tiers_of(s.setup);
+  r.breakdown.set("gpu_time", where_time_went(s));
+  r.breakdown.set("components", by_component(s));
+  r.breakdown.set("checkpoint", saves(s, tiers));
+  r.breakdown.set("estimates", estimates(s, t, tiers));
+  r.breakdown.set("life_of_first_seed", life(s));
+  set_band(r, s, "ettr_fraction", [](const auto& o) { return o.useful_share(); });
+  set_band(r, s, "goodput_fraction", [&](const auto& o) { return spent(o, time_use::useful) / paid(s, o); });
+  set_band(r, s, "tokens_per_s",
+           [&](const auto& o) { return o.useful_share() / t.step_time.base() * s.tokens_per_step; });
+  set_band(r, s, "interruptions", [](const auto& o) { return static_cast<double>(o.stops); });
+  if (t.to_train) set_band(r, s, "time_to_train_s", [](const auto& o) { return o.wall; });
+  if (t.cost) {
+    const double per_wall = t.cost->base() / t.wall;
+    if (t.to_train) set_band(r, s, "cost_usd", [&](const auto& o) { return per_wall * o.wall; });
+    set_band(r, s, "cost_per_million_tokens_usd", [&](const auto& o) {
+      return per_wall / (o.useful_share() / t.step_time.base() * s.tokens_per_step) * 1e6;
+    });
+  }
+}
+
+}  // namespace nvlsim

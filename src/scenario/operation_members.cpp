@@ -1,0 +1,266 @@
+#include "scenario/operation_members.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "scenario/operation_profile.hpp"
+
+namespace nvlsim {
+namespace {
+
+using config::reader;
+
+constexpr config::range<double> speed{1e-6, 1.0};
+constexpr config::range<std::int64_t> few{1, 1'000'000};
+constexpr config::range<double> shape{0.1, 20.0};
+
+template <class Enum, std::size_t N>
+Enum read_name(reader& r, const char* key, const std::array<std::string, N>& names, Enum usual) {
+  return static_cast<Enum>(r.one_of_or(key, names, static_cast<std::size_t>(usual)));
+}
+
+void read_slowdown(reader& r, component& c) {
+  std::optional<reader> d = r.find_child("degraded");
+  if (c.effect != failure_effect::slows) {
+    r.belongs("speed", "effect slows");
+    r.belongs("degraded", "effect slows");
+    return;
+  }
+  if (d.has_value() == r.has("speed")) r.fail("", "give either \"speed\", of the job, or \"degraded\"");
+  if (!d) {
+    c.speed = r.number_or("speed", 1, speed);
+    return;
+  }
+  c.degraded = part_health{d->number_or("speed", 1, speed), d->number_or("nvlink_share", 1, speed),
+                           d->number_or("nic_share", 1, speed)};
+  if (!d->has("speed") && !d->has("nvlink_share") && !d->has("nic_share"))
+    d->fail("", "has no effect; give speed, nvlink_share or nic_share");
+  d->done();
+}
+
+component read_component(reader& r, const std::string& name) {
+  static const std::array<std::string, 2> spreads = {"exponential", "fixed"};
+  component c;
+  c.name = name;
+  c.of = read_name(r, "of", cluster_part_names, cluster_part::gpu);
+  c.each = r.integer_or("each", 1, few);
+  c.mtbf = r.quantity<seconds>("mtbf", config::positive);
+  c.shape = r.number_or("shape", 1, shape);
+  c.takes_down = read_name(r, "takes_down", cluster_part_names, c.of);
+  if (c.of != cluster_part::process && c.takes_down == cluster_part::process && r.has("takes_down"))
+    r.fail("takes_down", "a part of the hardware takes down at least a tray");
+  if (c.of == cluster_part::process && c.takes_down != cluster_part::process)
+    r.fail("takes_down", "a program takes down its process");
+  c.tolerated = r.integer_or("tolerated", 0, {0, 1'000'000});
+  c.effect = read_name(r, "effect", failure_effect_names, failure_effect::stops);
+  if (c.tolerated.peek() > 0 && c.effect != failure_effect::stops)
+    r.fail("tolerated", "belongs to effect stops: more than that many stop what uses the part");
+  if (c.tolerated.peek() >= c.each.peek() && c.tolerated.peek() > 0)
+    r.fail("tolerated", fmt::format("there are {} of them, all of which may fail; give less", c.each.peek()));
+  read_slowdown(r, c);
+  if (const auto t = r.find_quantity<seconds>("repair")) c.repair = *t;
+  else if (c.takes_down != cluster_part::process) r.fail("repair", "is missing");
+  c.repair_is_fixed = r.one_of_or("repair_spread", spreads, 0) == 1;
+  c.watched = r.find_number("watched", config::fraction);
+  c.detection = r.find_quantity<seconds>("detection");
+  if (c.effect == failure_effect::corrupts && !c.detection)
+    r.fail("detection", "is missing; give the mean time until wrong numbers are noticed");
+  r.done();
+  return c;
+}
+
+failure_model read_failures(reader& workload) {
+  reader r = workload.child("failures");
+  failure_model m;
+  m.stops_per_1000_gpu_days = r.find_number("stops_per_1000_gpu_days", config::positive);
+  m.clock = read_name(r, "clock", failure_clock_names, failure_clock::wall);
+  m.together = r.number_or("together", 0, config::fraction);
+  if (std::optional<reader> l = r.find_child("lemons")) {
+    m.lemons = {l->number("share", config::fraction), l->number("failures", config::fraction),
+                l->integer_or("removed_after", 0, {0, 1'000'000})};
+    l->done();
+  }
+  if (std::optional<reader> e = r.find_child("early")) {
+    m.early_factor = e->number("factor", {1, 1000});
+    m.early_period = e->quantity<seconds>("period", config::positive);
+    e->done();
+  }
+  if (const value* given = r.raw("components"); given && given->members()) {
+    for (auto& [name, c] : r.children("components")) m.components.push_back(read_component(c, name));
+  } else {
+    r.fail("components", "expected an object of kinds of components");
+  }
+  const auto stops = [](const component& c) {
+    return c.effect == failure_effect::stops && c.tolerated.peek() == 0;
+  };
+  if (std::none_of(m.components.begin(), m.components.end(), stops))
+    r.fail("components", "none of them stops a job; at least one has to");
+  r.done();
+  return m;
+}
+
+save_tier read_tier(reader& r) {
+  save_tier t;
+  t.to = static_cast<save_place>(r.one_of("to", save_place_names));
+  t.write = r.quantity<bandwidth>("write", config::positive);
+  t.read = r.quantity<bandwidth>("read", config::positive);
+  t.store_write = r.find_quantity<bandwidth>("store_write", config::positive);
+  t.store_read = r.find_quantity<bandwidth>("store_read", config::positive);
+  t.every = r.integer_or("every", 1, few);
+  t.asynchronous = r.boolean_or("asynchronous", true);
+  r.done();
+  return t;
+}
+
+void read_saves(reader& workload, training_operation& out) {
+  reader r = workload.child("checkpoint");
+  out.bytes_per_parameter = r.number("bytes_per_parameter", config::positive);
+  out.save.pause = r.quantity<seconds>("pause");
+  if (const auto b = r.find_quantity<bandwidth>("to_host_per_gpu", config::positive)) out.save.to_host = *b;
+  if (const auto i = r.find_quantity<seconds>("interval", config::positive)) out.save.interval = *i;
+  for (reader& t : r.elements("tiers")) out.save.tiers.push_back(read_tier(t));
+  if (out.save.tiers.empty()) r.fail("tiers", "expected a list of at least one place to save to");
+  else if (out.save.tiers.back().to != save_place::store)
+    r.fail("tiers", "the last place has to be a store, which outlives everything");
+  for (std::size_t i = 1; i < out.save.tiers.size(); ++i)
+    if (out.save.tiers[i].every.peek() % out.save.tiers[i - 1].every.peek() != 0)
+      r.fail("tiers", "\"every\" of each place has to be a multiple of that before it");
+  r.done();
+}
+
+recovery_policy read_recovery(reader& workload, std::optional<std::int64_t>& replicas) {
+  static const std::array<std::string, 2> slow = {"evict", "keep"};
+  reader r = workload.child("recovery");
+  recovery_policy p;
+  p.mode = read_name(r, "mode", recovery_mode_names, recovery_mode::restart);
+  p.again = read_name(r, "again", second_failure_names, second_failure::restart);
+  p.watched = r.number("watched", config::fraction);
+  const auto time = [&](const char* key) { return r.quantity<seconds>(key); };
+  p.health = time("health");
+  p.watchdog = time("watchdog");
+  p.decide = time("decide");
+  p.spare_ready = time("spare_ready");
+  p.init = time("init");
+  p.init_per_gpu = time("init_per_gpu");
+  p.first_step = time("first_step");
+  p.replica_stall = time("replica_stall");
+  p.find_slow = time("find_slow");
+  p.evict_slow = r.one_of_or("slow_parts", slow, 0) == 0;
+  if (const auto n = r.find_integer("replicas", few)) replicas = *n;
+  p.min_replicas = r.integer_or("min_replicas", 1, few);
+  if (replicas && p.min_replicas > *replicas)
+    r.fail("min_replicas", fmt::format("the job has {} replicas", *replicas));
+  r.done();
+  return p;
+}
+
+value text_of(seconds t) { return fmt::format("{} s", t.base()); }
+
+value text_of(const component& c) {
+  value out{value::object{}};
+  out.set("of", cluster_part_names[static_cast<std::size_t>(c.of)]);
+  out.set("each", c.each.peek());
+  out.set("mtbf", text_of(c.mtbf.peek()));
+  out.set("shape", c.shape.peek());
+  out.set("takes_down", cluster_part_names[static_cast<std::size_t>(c.takes_down)]);
+  out.set("tolerated", c.tolerated.peek());
+  out.set("effect", failure_effect_names[static_cast<std::size_t>(c.effect)]);
+  if (c.effect == failure_effect::slows && !c.degraded) out.set("speed", c.speed.peek());
+  if (c.degraded)
+    out.set("degraded", value::object{{"speed", c.degraded->speed.peek()},
+                                      {"nvlink_share", c.degraded->nvlink.peek()},
+                                      {"nic_share", c.degraded->nic.peek()}});
+  out.set("repair", text_of(c.repair.peek()));
+  out.set("repair_spread", c.repair_is_fixed ? "fixed" : "exponential");
+  if (c.watched) out.set("watched", c.watched->peek());
+  if (c.detection) out.set("detection", text_of(c.detection->peek()));
+  return out;
+}
+
+value failures_text(const failure_model& m) {
+  value out{value::object{}};
+  if (m.stops_per_1000_gpu_days) out.set("stops_per_1000_gpu_days", m.stops_per_1000_gpu_days->peek());
+  out.set("clock", failure_clock_names[static_cast<std::size_t>(m.clock)]);
+  out.set("together", m.together.peek());
+  out.set("lemons", value::object{{"share", m.lemons.share.peek()},
+                                  {"failures", m.lemons.failures.peek()},
+                                  {"removed_after", m.lemons.removed_after.peek()}});
+  out.set("early", value::object{{"factor", m.early_factor.peek()}, {"period", text_of(m.early_period.peek())}});
+  value components{value::object{}};
+  for (const component& c : m.components) components.set(c.name, text_of(c));
+  out.set("components", std::move(components));
+  return out;
+}
+
+value saves_text(const training_operation& t) {
+  const auto rate = [](bandwidth b) { return value{fmt::format("{} B/s", b.base())}; };
+  value out{value::object{{"bytes_per_parameter", t.bytes_per_parameter.peek()}}};
+  out.set("pause", text_of(t.save.pause.peek()));
+  if (t.save.to_host.peek() > bandwidth{}) out.set("to_host_per_gpu", rate(t.save.to_host.peek()));
+  if (t.save.interval) out.set("interval", text_of(*t.save.interval));
+  value tiers{value::array{}};
+  for (const save_tier& x : t.save.tiers) {
+    value one{value::object{{"to", save_place_names[static_cast<std::size_t>(x.to)]}}};
+    one.set("write", rate(x.write.peek()));
+    one.set("read", rate(x.read.peek()));
+    if (x.store_write) one.set("store_write", rate(x.store_write->peek()));
+    if (x.store_read) one.set("store_read", rate(x.store_read->peek()));
+    one.set("every", x.every.peek());
+    one.set("asynchronous", x.asynchronous);
+    tiers.items()->push_back(std::move(one));
+  }
+  out.set("tiers", std::move(tiers));
+  return out;
+}
+
+value recovery_text(const recovery_policy& p, const std::optional<std::int64_t>& replicas) {
+  value out{value::object{}};
+  out.set("mode", recovery_mode_names[static_cast<std::size_t>(p.mode)]);
+  out.set("again", second_failure_names[static_cast<std::size_t>(p.again)]);
+  out.set("watched", p.watched.peek());
+  const std::pair<const char*, seconds> times[] = {{"health", p.health.peek()},
+                                                   {"watchdog", p.watchdog.peek()},
+                                                   {"decide", p.decide.peek()},
+                                                   {"spare_ready", p.spare_ready.peek()},
+                                                   {"init", p.init.peek()},
+                                                   {"init_per_gpu", p.init_per_gpu.peek()},
+                                                   {"first_step", p.first_step.peek()},
+                                                   {"replica_stall", p.replica_stall.peek()},
+                                                   {"find_slow", p.find_slow.peek()}};
+  for (const auto& [key, time] : times) out.set(key, text_of(time));
+  out.set("slow_parts", p.evict_slow ? "evict" : "keep");
+  if (replicas) out.set("replicas", *replicas);
+  out.set("min_replicas", p.min_replicas);
+  return out;
+}
+
+}  // namespace
+
+training_operation read_training_operation(config::reader& w) {
+  training_operation out;
+  w.string_or("profile", usual_profile);
+  out.racks_per_row = w.integer("racks_per_row", few);
+  out.failures = read_failures(w);
+  read_saves(w, out);
+  out.recovery = read_recovery(w, out.replicas);
+  if (std::optional<reader> m = w.find_child("maintenance")) {
+    out.maintenance = {m->quantity<seconds>("every", config::positive), m->quantity<seconds>("lasts")};
+    m->done();
+  }
+  return out;
+}
+
+value write_training_operation(const training_operation& t) {
+  value out{value::object{{"racks_per_row", t.racks_per_row}}};
+  out.set("failures", failures_text(t.failures));
+  out.set("checkpoint", saves_text(t));
+  out.set("recovery", recovery_text(t.recovery, t.replicas));
+  if (t.maintenance.every > seconds{})
+    out.set("maintenance",
+            value::object{{"every", text_of(t.maintenance.every)}, {"lasts", text_of(t.maintenance.lasts)}});
+  return out;
+}
+
+}  // namespace nvlsim
