@@ -14,7 +14,7 @@ constexpr double rsc1 = 6.50e-3, rsc2 = 2.34e-3;
 seconds mttf_of(double gpus, double per_node_day = rsc1) { return job_mttf(gpus / 8, per_node_day); }
 
 TEST_CASE("Mean time to failure falls with the size of the job as Meta prints it") {
-  CHECK(mttf_of(16384) / hours(1) == Approx(1.803).epsilon(0.005));  // printed: 1.8 h
+  CHECK(mttf_of(16384) / hours(1) == Approx(1.803).epsilon(0.005));   // printed: 1.8 h
   CHECK(mttf_of(131072) / hours(1) == Approx(0.225).epsilon(0.005));  // printed: 0.23 h
 }
 

@@ -15,10 +15,10 @@ TEST_CASE("Runs agree with Daly's exact form in six published cases") {
   const auto mttf = [](double gpus, double rate) { return job_mttf(gpus / 8, rate * 1e-3).base(); };
   struct {
     double mttf, interval, save, restart;
-  } const cases[] = {{mttf(2048, 6.5), 3600, 0, 600},  {mttf(4096, 6.5), 3600, 0, 600},
-                     {mttf(4096, 6.5), 3600, 300, 600}, {mttf(16384, 6.5), 300, 0, 300},
-                     {mttf(16384, 6.5), 3600, 0, 300},  {mttf(100000, 2.34), 120, 5, 120},
-                     {18 * 60, 120, 0, 600}};
+  } const cases[] = {
+      {mttf(2048, 6.5), 3600, 0, 600}, {mttf(4096, 6.5), 3600, 0, 600},  {mttf(4096, 6.5), 3600, 300, 600},
+      {mttf(16384, 6.5), 300, 0, 300}, {mttf(16384, 6.5), 3600, 0, 300}, {mttf(100000, 2.34), 120, 5, 120},
+      {18 * 60, 120, 0, 600}};
   for (const auto& c : cases) {
     INFO("mttf " << c.mttf << " s, every " << c.interval << " s");
     const operation_setup s = renewal(c.mttf, c.interval, c.save, c.restart);
@@ -64,7 +64,8 @@ TEST_CASE("One recovery time explains both of torchft's failure rates") {
 }
 
 TEST_CASE("Racks with k of 18 trays up are as frequent as the binomial says") {
-  // Trays fail and are repaired at 1 % of the time; the job needs k trays of one rack, and nothing else costs time.
+  // Trays fail and are repaired at 1 % of the time; the job needs k trays of one rack, and nothing else costs
+  // time.
   for (const auto& [k, expected] : {std::pair{18, 0.835}, {17, 0.986}, {16, 0.9993}}) {
     operation_setup s = plain_setup(1, 1, k);
     component tray = stopper("tray", cluster_part::tray, 99 * hour, hour);
@@ -77,44 +78,6 @@ TEST_CASE("Racks with k of 18 trays up are as frequent as the binomial says") {
     CHECK(k_of_n_up(k, 18, 0.99) == Approx(expected).margin(0.0005));
     CHECK(std::abs(got.mean - k_of_n_up(k, 18, 0.99)) < 3.5 * got.error + 1e-5);
   }
-}
-
-/// A job with everything that can happen to it.
-operation_setup eventful(recovery_mode mode) {
-  operation_setup s = plain_setup(10, 8, 16);
-  component rack = stopper("switch", cluster_part::rack, 200 * day, 3 * hour);
-  rack.of = cluster_part::rack;
-  component slow = stopper("slow", cluster_part::tray, 3000 * day, hour);
-  slow.effect = failure_effect::slows;
-  slow.speed = 0.9;
-  component wrong = stopper("wrong", cluster_part::tray, 20000 * day, 2 * hour);
-  wrong.effect = failure_effect::corrupts;
-  wrong.detection = secs(6 * hour);
-  component shelf = stopper("shelf", cluster_part::rack, 20 * day, 8 * hour);
-  shelf.of = cluster_part::rack;
-  shelf.each = 8;
-  shelf.tolerated = 1;
-  s.failures.components = {stopper("gpu", cluster_part::tray, 500 * day, 4 * hour),
-                           stopper("program", cluster_part::process, 4000 * day, 0), rack, slow, wrong, shelf};
-  s.failures.lemons = {0.05, 0.3, 5};
-  s.failures.together = 0.05;
-  s.failures.early_factor = 3;
-  s.failures.early_period = secs(5 * day);
-  s.replicas = 16;
-  s.maintenance = {seconds::from_base(20 * day), seconds::from_base(4 * hour)};
-  s.save.pause = secs(2);
-  s.recovery.mode = mode;
-  s.recovery.watched = 0.7;
-  s.recovery.health = secs(30);
-  s.recovery.watchdog = secs(600);
-  s.recovery.decide = secs(60);
-  s.recovery.spare_ready = secs(100);
-  s.recovery.init = secs(5);
-  s.recovery.init_per_gpu = secs(0.0028);
-  s.recovery.first_step = secs(30);
-  s.recovery.replica_stall = secs(60);
-  s.recovery.find_slow = secs(300);
-  return s;
 }
 
 TEST_CASE("Every GPU-hour is accounted for, whatever happens") {
@@ -153,7 +116,7 @@ TEST_CASE("Answers move as physics says") {
   CHECK(with([](auto& s) { s.recovery.init = secs(600); }) < now);
   CHECK(with([](auto& s) { s.save.pause = secs(200); }) < now);
   CHECK(with([](auto& s) { s.save.interval = seconds::from_base(8 * hour); }) < now);
-  CHECK(with([](auto& s) { s.asked = {8 * 18, 18}; }) < now);       // no spare trays
+  CHECK(with([](auto& s) { s.asked = {8 * 18, 18}; }) < now);  // no spare trays
   CHECK(with([](auto& s) { s.failures.components[0].repair *= 10; }) < now);
   CHECK(with([](auto& s) { s.failures.components[3].speed = 0.1; }) < now);
   CHECK(with([](auto& s) { s.failures.components[4].detection = secs(48 * hour); }) < now);

@@ -1,6 +1,11 @@
 // Clusters and jobs for tests of operation.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+
 #include "nvlsim/operation/operation_run.hpp"
 
 namespace nvlsim::test {
@@ -44,6 +49,48 @@ inline operation_setup renewal(double mttf_s, double interval_s, double save_s, 
   s.save.interval = seconds::from_base(interval_s);
   s.save.pause = secs(save_s);
   s.recovery.decide = secs(restart_s);
+  return s;
+}
+
+/// A job with everything that can happen to it.
+inline operation_setup eventful(recovery_mode mode) {
+  operation_setup s = plain_setup(10, 8, 16);
+  component rack = stopper("switch", cluster_part::rack, 200 * day, 3 * hour);
+  rack.of = cluster_part::rack;
+  component slow = stopper("slow", cluster_part::tray, 3000 * day, hour);
+  slow.effect = failure_effect::slows;
+  slow.speed = 0.9;
+  component wrong = stopper("wrong", cluster_part::tray, 20000 * day, 2 * hour);
+  wrong.effect = failure_effect::corrupts;
+  wrong.detection = secs(6 * hour);
+  component shelf = stopper("shelf", cluster_part::rack, 20 * day, 8 * hour);
+  shelf.of = cluster_part::rack;
+  shelf.each = 8;
+  shelf.tolerated = 1;
+  s.failures.components = {stopper("gpu", cluster_part::tray, 500 * day, 4 * hour),
+                           stopper("program", cluster_part::process, 4000 * day, 0),
+                           rack,
+                           slow,
+                           wrong,
+                           shelf};
+  s.failures.lemons = {0.05, 0.3, 5};
+  s.failures.together = 0.05;
+  s.failures.early_factor = 3;
+  s.failures.early_period = secs(5 * day);
+  s.replicas = 16;
+  s.maintenance = {seconds::from_base(20 * day), seconds::from_base(4 * hour)};
+  s.save.pause = secs(2);
+  s.recovery.mode = mode;
+  s.recovery.watched = 0.7;
+  s.recovery.health = secs(30);
+  s.recovery.watchdog = secs(600);
+  s.recovery.decide = secs(60);
+  s.recovery.spare_ready = secs(100);
+  s.recovery.init = secs(5);
+  s.recovery.init_per_gpu = secs(0.0028);
+  s.recovery.first_step = secs(30);
+  s.recovery.replica_stall = secs(60);
+  s.recovery.find_slow = secs(300);
   return s;
 }
 
