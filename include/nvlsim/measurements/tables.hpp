@@ -32,6 +32,8 @@ std::vector<validation_record> validate_inference(const csv_table& t, const data
                                                   const progress& report);
 std::vector<validation_record> validate_kv_capacity(const csv_table& t, const data_folders& data,
                                                     const progress& report);
+std::vector<validation_record> validate_goodput(const csv_table& t, const data_folders& data,
+                                                const progress& report);
 std::vector<validation_record> validate_pairs(const csv_table& t, const data_folders& data,
                                               const progress& report);
 std::vector<validation_record> validate_collectives(const csv_table& t, const data_folders& data,
