@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <functional>
 #include <string>
@@ -9,7 +11,7 @@
 namespace nvlsim {
 namespace {
 
-double spent(const operation_outcome& o, time_use u) { return o.gpu_seconds[static_cast<std::size_t>(u)]; }
+double spent(const operation_outcome& o, gpu_use u) { return o.gpu_seconds[static_cast<std::size_t>(u)]; }
 
 double cluster_gpu_seconds(const operation_study& s) {
   return static_cast<double>(s.setup.cluster.gpus()) * s.setup.duration.base();
@@ -28,10 +30,10 @@ double paid(const operation_study& s, const operation_outcome& o) {
 
 value where_time_went(const operation_study& s) {
   value out{value::array{}};
-  for (std::size_t u = 0; u < time_use_names.size(); ++u) {
+  for (std::size_t u = 0; u < gpu_use_names.size(); ++u) {
     const double mean = mean_of(s, [&](const operation_outcome& o) { return o.gpu_seconds[u]; });
     if (!(mean > 0)) continue;
-    value one{value::object{{"name", time_use_names[u]}}};
+    value one{value::object{{"name", gpu_use_names[u]}}};
     one.set("gpu_hours", mean / 3600);
     one.set("share", mean / cluster_gpu_seconds(s));
     out.items()->push_back(std::move(one));
@@ -87,6 +89,25 @@ value estimates(const operation_study& s, const training_tally& t, const std::ve
   return out;
 }
 
+double share_in(const value& v, const char* member) {
+  const value* x = v.find(member);
+  return x && x->number() ? *x->number() : 0;
+}
+
+/// A list of the breakdown as parts of a whole.
+cause_tree tree_of(const value& list, const char* member, std::string title, std::string whole) {
+  cause_tree out{std::move(title), {std::move(whole), 0, {}, {}}};
+  for (const value& x : *list.items()) {
+    const double amount = share_in(x, member);
+    if (!(amount > 0)) continue;
+    out.whole.amount += amount;
+    out.whole.parts.push_back({*x.find("name")->string(), amount, {}, {}});
+  }
+  std::stable_sort(out.whole.parts.begin(), out.whole.parts.end(),
+                   [](const cause& a, const cause& b) { return a.amount > b.amount; });
+  return out;
+}
+
 /// The 5th and the 95th of a hundred seeds, by nearest rank; nothing of a few seeds.
 constexpr std::size_t fewest_for_bands = 10;
 
@@ -105,8 +126,8 @@ value life(const operation_study& s) {
   for (const operation_span& x : s.runs.front().spans) {
     if (out.items()->size() == shown) break;
     value one{value::object{{"begin_s", x.begin}, {"end_s", x.end}}};
-    one.set("use", x.use == time_use::useful ? std::string("running")
-                                             : std::string(time_use_names[static_cast<std::size_t>(x.use)]));
+    one.set("use", x.use == gpu_use::useful ? std::string("running")
+                                            : std::string(gpu_use_names[static_cast<std::size_t>(x.use)]));
     if (x.component >= 0)
       one.set("cause", s.setup.failures.components[static_cast<std::size_t>(x.component)].name);
     out.items()->push_back(std::move(one));
@@ -117,18 +138,18 @@ value life(const operation_study& s) {
 }  // namespace
 
 training_tally tally_of(const operation_study& s) {
-  const auto share = [&](time_use u) {
+  const auto share = [&](gpu_use u) {
     return mean_of(s, [&](const operation_outcome& o) { return spent(o, u) / paid(s, o); });
   };
   training_tally t;
   t.ettr = mean_of(s, [](const operation_outcome& o) { return o.useful_share(); });
-  t.goodput = share(time_use::useful);
+  t.goodput = share(gpu_use::useful);
   t.stops = mean_of(s, [](const operation_outcome& o) { return static_cast<double>(o.stops); });
   t.failures = mean_of(s, [](const operation_outcome& o) { return static_cast<double>(o.failures); });
   t.stopped_time = mean_of(s, [](const operation_outcome& o) { return o.wall - o.progress; });
-  t.repair = share(time_use::repair);
-  t.spare = share(time_use::spare);
-  t.redone = share(time_use::redone);
+  t.repair = share(gpu_use::repair);
+  t.spare = share(gpu_use::spare);
+  t.redone = share(gpu_use::redone);
   t.wall = mean_of(s, [](const operation_outcome& o) { return o.wall; });
   t.step_time = s.setup.step_time;
   t.tokens =
@@ -143,6 +164,19 @@ training_tally tally_of(const operation_study& s) {
   return t;
 }
 
+void explain_operation(explanation& out, const result& r) {
+  const value *time = r.breakdown.find("gpu_time"), *components = r.breakdown.find("components");
+  if (!time || !components) return;
+  out.taken_apart = "gpu_hours";
+  out.trees.push_back(tree_of(*time, "gpu_hours", "where GPU-time went", "all GPUs of the cluster"));
+  out.trees.push_back(tree_of(*components, "lost_gpu_hours", "what cost the job GPU-time", "redone and stopped"));
+  if (const value* e = r.breakdown.find("estimates"))
+    out.notes.push_back(fmt::format(
+        "closed forms: useful share {:.4f} by Daly's exact form, {:.4f} to first order; saves are best "
+        "{:.0f} s apart by Daly",
+        share_in(*e, "ettr_daly_exact"), share_in(*e, "ettr_first_order"), share_in(*e, "best_interval_s")));
+}
+
 void add_operation_sections(result& r, const operation_study& s, const training_tally& t) {
   const std::vector<save_times> tiers = tiers_of(s.setup);
   r.breakdown.set("gpu_time", where_time_went(s));
@@ -151,7 +185,7 @@ void add_operation_sections(result& r, const operation_study& s, const training_
   r.breakdown.set("estimates", estimates(s, t, tiers));
   r.breakdown.set("life_of_first_seed", life(s));
   set_band(r, s, "ettr_fraction", [](const auto& o) { return o.useful_share(); });
-  set_band(r, s, "goodput_fraction", [&](const auto& o) { return spent(o, time_use::useful) / paid(s, o); });
+  set_band(r, s, "goodput_fraction", [&](const auto& o) { return spent(o, gpu_use::useful) / paid(s, o); });
   set_band(r, s, "tokens_per_s",
            [&](const auto& o) { return o.useful_share() / t.step_time.base() * s.tokens_per_step; });
   set_band(r, s, "interruptions", [](const auto& o) { return static_cast<double>(o.stops); });

@@ -61,15 +61,15 @@ struct played {
 played play(const operation_setup& s) {
   played out;
   const double all = static_cast<double>(s.cluster.gpus());
-  const auto spent = [&](const operation_outcome& o, time_use u) {
+  const auto spent = [&](const operation_outcome& o, gpu_use u) {
     return o.gpu_seconds[static_cast<std::size_t>(u)] / all;
   };
   for (int seed = 1; seed <= runs; ++seed) {
     const operation_outcome o = run_by_queue(s, static_cast<std::uint64_t>(seed));
     out.useful += o.useful_share() / runs;
     out.stops += static_cast<double>(o.stops) / runs;
-    out.redone_s += spent(o, time_use::redone) / runs;
-    out.saving += spent(o, time_use::saving) / runs;
+    out.redone_s += spent(o, gpu_use::redone) / runs;
+    out.saving += spent(o, gpu_use::saving) / runs;
     out.wall_s += o.wall / runs;
   }
   return out;

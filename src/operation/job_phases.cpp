@@ -8,7 +8,7 @@ namespace {
 
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
-double& spent(operation_state& s, time_use u) { return s.outcome.gpu_seconds[static_cast<std::size_t>(u)]; }
+double& spent(operation_state& s, gpu_use u) { return s.outcome.gpu_seconds[static_cast<std::size_t>(u)]; }
 
 double job_gpus(const operation_state& s) {
   return static_cast<double>(s.machine.asked.slots * s.machine.shape.gpus_per_tray);
@@ -29,7 +29,7 @@ void note_span(operation_state& s) {
 }
 
 /// Enters a phase that lasts `seconds`; a negative time has no end of its own.
-void enter(operation_state& s, time_use phase, double seconds) {
+void enter(operation_state& s, gpu_use phase, double seconds) {
   note_span(s);
   s.phase = phase;
   ++s.epoch;
@@ -38,14 +38,14 @@ void enter(operation_state& s, time_use phase, double seconds) {
 
 void run_on(operation_state& s) {
   s.moved = 0;
-  enter(s, time_use::useful, -1);
+  enter(s, gpu_use::useful, -1);
   order_finish(s);
 }
 
 void lose_work(operation_state& s, double lost) {
   const double gpu_seconds = lost * job_gpus(s);
-  spent(s, time_use::useful) -= gpu_seconds;
-  spent(s, time_use::redone) += gpu_seconds;
+  spent(s, gpu_use::useful) -= gpu_seconds;
+  spent(s, gpu_use::redone) += gpu_seconds;
   if (component_toll* t = toll_of(s)) t->lost_gpu_seconds += gpu_seconds;
 }
 
@@ -79,13 +79,13 @@ void place(operation_state& s) {
   count_replicas(s);
   const bool enough =
       s.machine.hurt.empty() || (r.mode != recovery_mode::restart && s.setup->replicas - s.out >= r.min_replicas);
-  if (enough) enter(s, time_use::readying, s.moved > 0 ? r.spare_ready.base() : 0);
-  else enter(s, time_use::waiting, -1);
+  if (enough) enter(s, gpu_use::readying, s.moved > 0 ? r.spare_ready.base() : 0);
+  else enter(s, gpu_use::waiting, -1);
 }
 
 void stop_whole(operation_state& s, const job_hit& h) {
-  const bool was_running = is_running(s) || s.phase == time_use::stalled;
-  if (!was_running && s.phase == time_use::waiting) return;
+  const bool was_running = is_running(s) || s.phase == gpu_use::stalled;
+  if (!was_running && s.phase == gpu_use::waiting) return;
   ++s.outcome.stops;
   ++s.outcome.tolls[at(h.component)].stops;
   if (!was_running && s.setup->recovery.again == second_failure::queue) {
@@ -95,7 +95,7 @@ void stop_whole(operation_state& s, const job_hit& h) {
   s.cause = h.component;
   restore(s, h);
   s.detection = h.detection;
-  enter(s, time_use::detecting, h.detection);
+  enter(s, gpu_use::detecting, h.detection);
 }
 
 /// Replicas of a hit that are still in, in order.
@@ -163,15 +163,15 @@ void drop_replicas(operation_state& s, const job_hit& h) {
     s.clock.progress -= lost;
   }
   s.out += dropped;
-  if (s.phase == time_use::stalled && s.setup->recovery.again == second_failure::queue) ++s.pending;
-  else enter(s, time_use::stalled, s.setup->recovery.replica_stall.base());
+  if (s.phase == gpu_use::stalled && s.setup->recovery.again == second_failure::queue) ++s.pending;
+  else enter(s, gpu_use::stalled, s.setup->recovery.replica_stall.base());
 }
 
 /// The job is ready for the next step; unless failures hit it meanwhile.
 void finish_restart(operation_state& s) {
   if (s.pending > 0) {
     --s.pending;
-    enter(s, time_use::detecting, s.detection);
+    enter(s, gpu_use::detecting, s.detection);
     return;
   }
   if (s.setup->recovery.mode == recovery_mode::replica && s.out > 0) restart_replicas(s);
@@ -207,29 +207,29 @@ void account(operation_state& s, double now) {
   const double used = static_cast<double>(s.machine.asked.slots - hurt) * per_tray;
   const double spare =
       static_cast<double>(s.machine.shape.trays() - s.machine.asked.slots - (s.machine.broken - hurt)) * per_tray;
-  spent(s, time_use::repair) += static_cast<double>(s.machine.broken) * per_tray * dt;
-  spent(s, time_use::spare) += spare * dt;
+  spent(s, gpu_use::repair) += static_cast<double>(s.machine.broken) * per_tray * dt;
+  spent(s, gpu_use::spare) += spare * dt;
   if (is_running(s)) {
     const double progress = s.clock.progress, saving = s.clock.saving;
     work(s.clock, s.now, dt, speed_of(s));
     const double stalled = s.clock.saving - saving, worked = dt - stalled;
     const double useful = (s.clock.progress - progress) * job_gpus(s), live = worked * live_share(s) * job_gpus(s);
-    spent(s, time_use::useful) += useful;
-    spent(s, time_use::slow) += live - useful;
-    spent(s, time_use::saving) += stalled * used;
-    spent(s, time_use::left_out) += worked * used - live;
+    spent(s, gpu_use::useful) += useful;
+    spent(s, gpu_use::slow) += live - useful;
+    spent(s, gpu_use::saving) += stalled * used;
+    spent(s, gpu_use::left_out) += worked * used - live;
   } else {
     spent(s, s.phase) += used * dt;
-    if (component_toll* t = toll_of(s); t && s.phase != time_use::maintenance && s.phase != time_use::after_end)
+    if (component_toll* t = toll_of(s); t && s.phase != gpu_use::maintenance && s.phase != gpu_use::after_end)
       t->lost_gpu_seconds += used * dt;
   }
   s.now = now;
 }
 
 void hit_job(operation_state& s, const job_hit& h) {
-  if (s.phase == time_use::after_end || s.phase == time_use::maintenance) return;
+  if (s.phase == gpu_use::after_end || s.phase == gpu_use::maintenance) return;
   const bool alone = s.setup->recovery.mode == recovery_mode::replica &&
-                     (is_running(s) || s.phase == time_use::stalled) && !h.slots.empty();
+                     (is_running(s) || s.phase == gpu_use::stalled) && !h.slots.empty();
   if (alone) {
     drop_replicas(s, h);
     return;
@@ -245,7 +245,7 @@ void hit_whole_job(operation_state& s, const job_hit& h) { stop_whole(s, h); }
 
 void close_span(operation_state& s) { note_span(s); }
 
-void stop_planned(operation_state& s, time_use phase, double lasts) {
+void stop_planned(operation_state& s, gpu_use phase, double lasts) {
   s.cause = -1;
   s.load = s.clock.tiers.front().load.base();
   for (auto& copies : s.clock.copies) copies = {work_clock::copy{s.clock.progress, s.now}, copies[0]};
@@ -256,36 +256,36 @@ void stop_planned(operation_state& s, time_use phase, double lasts) {
 void end_phase(operation_state& s) {
   const recovery_policy& r = s.setup->recovery;
   switch (s.phase) {
-    case time_use::useful:
+    case gpu_use::useful:
       s.outcome.finished = s.now;
-      enter(s, time_use::after_end, -1);
+      enter(s, gpu_use::after_end, -1);
       break;
-    case time_use::detecting:
-      enter(s, time_use::deciding, r.decide.base());
+    case gpu_use::detecting:
+      enter(s, gpu_use::deciding, r.decide.base());
       break;
-    case time_use::deciding:
-    case time_use::maintenance:
+    case gpu_use::deciding:
+    case gpu_use::maintenance:
       place(s);
       break;
-    case time_use::readying:
-      enter(s, time_use::initialising, r.init_of(static_cast<std::int64_t>(job_gpus(s))).base());
+    case gpu_use::readying:
+      enter(s, gpu_use::initialising, r.init_of(static_cast<std::int64_t>(job_gpus(s))).base());
       break;
-    case time_use::initialising:
-      enter(s, time_use::loading, s.load);
+    case gpu_use::initialising:
+      enter(s, gpu_use::loading, s.load);
       break;
-    case time_use::loading:
-      enter(s, time_use::first_step, r.first_step.base());
+    case gpu_use::loading:
+      enter(s, gpu_use::first_step, r.first_step.base());
       break;
-    case time_use::stalled:
+    case gpu_use::stalled:
       if (s.pending > 0) {
         --s.pending;
-        enter(s, time_use::stalled, r.replica_stall.base());
+        enter(s, gpu_use::stalled, r.replica_stall.base());
         break;
       }
       restart_replicas(s);
       run_on(s);
       break;
-    case time_use::first_step:
+    case gpu_use::first_step:
       finish_restart(s);
       break;
     default:
@@ -294,7 +294,7 @@ void end_phase(operation_state& s) {
 }
 
 void look_for_trays(operation_state& s) {
-  if (s.phase == time_use::waiting) {
+  if (s.phase == gpu_use::waiting) {
     place(s);
   } else if (s.setup->recovery.mode == recovery_mode::replica) {
     if (is_running(s) && s.out > 0) restart_replicas(s);
@@ -308,14 +308,14 @@ void look_for_trays(operation_state& s) {
       for (std::int64_t i = r.first; i <= r.last; ++i) out[at(i)] = true;
     }
     lacking = std::count(out.begin(), out.end(), true);
-    if (lacking < before) stop_planned(s, time_use::deciding, 0);
+    if (lacking < before) stop_planned(s, gpu_use::deciding, 0);
   }
 }
 
 void rejoin(operation_state& s, const operation_event& e) {
   const std::size_t i = at(e.index);
   if (e.epoch != s.replica_epoch[i] || !s.replica_restarts[i]) return;
-  if (!is_running(s) && s.phase != time_use::stalled) return;  // the whole job restarts
+  if (!is_running(s) && s.phase != gpu_use::stalled) return;  // the whole job restarts
   s.replica_restarts[i] = false;
   s.replica_out[i] = false;
   --s.out;

@@ -23,7 +23,7 @@ void hit_whole_job(operation_state& s, const job_hit& h);
 /// Ends the span under way.
 void close_span(operation_state& s);
 /// A stop that the job prepares for, and that loses no work: it goes on from `phase` after `lasts`.
-void stop_planned(operation_state& s, time_use phase, double lasts);
+void stop_planned(operation_state& s, gpu_use phase, double lasts);
 /// The present phase is over.
 void end_phase(operation_state& s);
 /// Trays came back: a job that lacks hardware looks again.
@@ -35,7 +35,7 @@ double speed_of(const operation_state& s);
 /// When the work will be done, if nothing happens: an order.
 void order_finish(operation_state& s);
 
-inline bool is_running(const operation_state& s) { return s.phase == time_use::useful; }
+inline bool is_running(const operation_state& s) { return s.phase == gpu_use::useful; }
 void order_at(operation_state& s, double after, const operation_event& e);
 
 }  // namespace nvlsim

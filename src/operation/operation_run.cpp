@@ -126,7 +126,7 @@ void corrupt(operation_state& s, std::int32_t c, std::int64_t tray, const chance
 
 /// Somebody noticed wrong numbers. A job that is not running has none to look at, and is looked at later.
 void find_corruption(operation_state& s, const operation_event& e) {
-  if (s.phase == time_use::after_end) return;
+  if (s.phase == gpu_use::after_end) return;
   if (!is_running(s)) {
     order_at(s, std::max(1.0, s.setup->recovery.watchdog.base()), e);
     return;
@@ -228,7 +228,7 @@ void evict(operation_state& s, const operation_event& e) {
   if (!used) return;
   ++s.outcome.tolls[at(e.component)].stops;
   if (is_running(s)) {
-    stop_planned(s, time_use::deciding, s.setup->recovery.decide.base());
+    stop_planned(s, gpu_use::deciding, s.setup->recovery.decide.base());
     s.cause = e.component;
   }
 }
@@ -236,7 +236,7 @@ void evict(operation_state& s, const operation_event& e) {
 void begin_maintenance(operation_state& s) {
   const maintenance_plan& m = s.setup->maintenance;
   order_at(s, (m.every + m.lasts).base(), {.kind = operation_event_kind::maintenance});
-  if (s.phase != time_use::after_end) stop_planned(s, time_use::maintenance, m.lasts.base());
+  if (s.phase != gpu_use::after_end) stop_planned(s, gpu_use::maintenance, m.lasts.base());
 }
 
 void choose_lemons(operation_state& s, std::uint64_t seed) {

@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "nvlsim/analysis/explanation.hpp"
 #include "nvlsim/analysis/result.hpp"
 #include "nvlsim/operation/operation_run.hpp"
 #include "nvlsim/units/units.hpp"
@@ -45,5 +46,7 @@ training_tally tally_of(const operation_study& s);
 /// Adds breakdown, cost and bands. The breakdown says where each GPU-hour went, what each kind of component did,
 /// and what the closed forms estimate.
 void add_operation_sections(result& r, const operation_study& s, const training_tally& t);
+/// Takes the GPU-time of a job's months apart: what it went to, and which components cost it.
+void explain_operation(explanation& out, const result& r);
 
 }  // namespace nvlsim

@@ -37,7 +37,7 @@ struct operation_setup {
 };
 
 /// What a GPU's time goes to.
-enum class time_use {
+enum class gpu_use {
   useful,        ///< steps that were kept
   redone,        ///< steps that a failure made worthless
   slow,          ///< waiting for slow parts
@@ -56,7 +56,7 @@ enum class time_use {
   spare,     ///< up, not in the job
   after_end  ///< the job is done
 };
-inline constexpr std::array<std::string_view, 17> time_use_names = {
+inline constexpr std::array<std::string_view, 17> gpu_use_names = {
     "useful",   "redone",      "slow",         "saving",  "detecting",  "deciding",
     "waiting",  "readying",    "initialising", "loading", "first_step", "stalled",
     "left_out", "maintenance", "repair",       "spare",   "after_end"};
@@ -94,12 +94,12 @@ struct component_toll {
 /// A stretch of the job's life, for pictures.
 struct operation_span {
   double begin = 0, end = 0;
-  time_use use = time_use::useful;
+  gpu_use use = gpu_use::useful;
   std::int32_t component = -1;  ///< that caused it; -1: none
 };
 
 struct operation_outcome {
-  std::array<double, time_use_names.size()>
+  std::array<double, gpu_use_names.size()>
       gpu_seconds{};          ///< of all GPUs of the cluster; their sum is all there is
   double progress = 0;        ///< useful work, seconds at full speed
   double wall = 0;            ///< from the start to the end of the job or of the run
@@ -121,7 +121,7 @@ struct operation_state {
   machine_state machine;
   work_clock clock;
   double now = 0;
-  time_use phase = time_use::useful;  ///< `useful`: it runs
+  gpu_use phase = gpu_use::useful;  ///< `useful`: it runs
   double phase_begin = 0;
   std::uint64_t epoch = 0;
   std::int32_t cause = -1;   ///< component of the last stop

@@ -88,7 +88,7 @@ TEST_CASE("Every GPU-hour is accounted for, whatever happens") {
       INFO("mode " << static_cast<int>(mode) << ", seed " << seed);
       CHECK(total(o) == Approx(720 * 60 * day).epsilon(1e-9));
       for (const double x : o.gpu_seconds) CHECK(x >= -1e-3);
-      CHECK(spent(o, time_use::useful) == Approx(o.progress * 512).epsilon(1e-9));
+      CHECK(spent(o, gpu_use::useful) == Approx(o.progress * 512).epsilon(1e-9));
       CHECK(o.failures > 50);
       CHECK(o.stops > 10);
     }

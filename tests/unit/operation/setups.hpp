@@ -115,6 +115,6 @@ inline double total(const operation_outcome& o) {
   return out;
 }
 
-inline double spent(const operation_outcome& o, time_use u) { return o.gpu_seconds[static_cast<std::size_t>(u)]; }
+inline double spent(const operation_outcome& o, gpu_use u) { return o.gpu_seconds[static_cast<std::size_t>(u)]; }
 
 }  // namespace nvlsim::test
