@@ -1,0 +1,88 @@
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
+
+#include "nvlsim/operation/operation.hpp"
+#include "nvlsim/scenario/scenario.hpp"
+
+namespace nvlsim {
+namespace {
+
+const std::filesystem::path root = NVLSIM_SOURCE_DIR;
+const std::string shipped = (root / "scenarios/operation/llama3.1-405b-gb300-4608-90-days.json").string();
+
+scenario load(const std::vector<override_option>& sets = {}) {
+  return load_scenario(shipped, sets, folders_under(root));
+}
+
+const training_operation& training_of(const scenario& s) {
+  return *std::get<operation_case>(s.workload).cluster->training;
+}
+
+const component& component_of(const scenario& s, const std::string& name) {
+  for (const component& c : training_of(s).failures.components)
+    if (c.name == name) return c;
+  throw std::runtime_error("no component " + name);
+}
+
+/// What is wrong with the scenario and these overrides, one problem a line.
+std::string problems_of(const std::vector<override_option>& sets) {
+  try {
+    load(sets);
+  } catch (const input_error& e) {
+    std::string out;
+    for (const problem& p : e.problems()) out += p.pointer + ": " + p.what + "\n";
+    return out;
+  }
+  return {};
+}
+
+TEST_CASE("An operation takes from its profile what it does not say") {
+  const scenario s = load();
+  const training_operation& t = training_of(s);
+  CHECK(std::get<operation_case>(s.workload).cluster->duration.base() == 90 * 86400);
+  CHECK(t.failures.components.size() == 16);
+  CHECK(component_of(s, "gpu").mtbf.base() == 4700.0 * 86400);
+  CHECK(component_of(s, "nvlink_switch_tray").each == 9);
+  CHECK(t.save.tiers.size() == 1);
+  CHECK(t.recovery.mode == recovery_mode::restart);
+  CHECK(s.inputs.find("origins")->find("/workload/failures/components/gpu/mtbf")->string() != nullptr);
+}
+
+TEST_CASE("An override changes one number of the profile, and null takes a component away") {
+  const scenario s = load({{"/workload/failures/components/gpu/mtbf", "100 d"},
+                           {"/workload/failures/components/spine", "null"},
+                           {"/workload/recovery/mode", "elastic"}});
+  CHECK(component_of(s, "gpu").mtbf.base() == 100.0 * 86400);
+  CHECK(component_of(s, "gpu").repair.base() == 2.5 * 3600);
+  CHECK(training_of(s).failures.components.size() == 15);
+  CHECK(training_of(s).recovery.mode == recovery_mode::elastic);
+}
+
+TEST_CASE("All problems of an operation are told at once, where they are") {
+  const std::string told = problems_of({{"/workload/duration", "90"},
+                                        {"/workload/failures/components/gpu/effect", "explodes"},
+                                        {"/workload/failures/components/gpu/mtbf", "-1 d"},
+                                        {"/workload/checkpoint/tiers/0/to", "cloud"},
+                                        {"/workload/recovery/watched", "2"},
+                                        {"/workload/recovery/modes", "restart"}});
+  INFO(told);
+  for (const char* pointer :
+       {"/workload/duration", "/workload/failures/components/gpu/effect", "/workload/failures/components/gpu/mtbf",
+        "/workload/checkpoint/tiers/0/to", "/workload/recovery/watched", "/workload/recovery/modes"})
+    CHECK(told.find(pointer) != std::string::npos);
+}
+
+TEST_CASE("What cannot be is refused") {
+  CHECK(problems_of({{"/workload/profile", "no-such-fleet"}}).find("/workload/profile") != std::string::npos);
+  CHECK(problems_of({{"/workload/failures/components/power_shelf/tolerated", "8"}}).find("all of which") !=
+        std::string::npos);
+  CHECK(problems_of({{"/workload/failures/components/slow_gpu/speed", "0.5"}}).find("either") !=
+        std::string::npos);
+  CHECK(problems_of({{"/workload/failures/components/gpu/speed", "0.5"}}).find("/gpu/speed") != std::string::npos);
+  CHECK(problems_of({{"/workload/failures/components/software/takes_down", "rack"}}).find("process") !=
+        std::string::npos);
+}
+
+}  // namespace
+}  // namespace nvlsim
