@@ -23,6 +23,16 @@ metric_value speed(const collective_metrics& c, double factor) {
   return c.time > seconds{} ? metric_value(c.size.base() / c.time.base() * factor) : metric_value();
 }
 
+/// A figure of the power over a step, where it was worked out.
+metric_value of_power(const training_metrics& t, double (*figure)(const power_figures&)) {
+  return t.site->power ? metric_value(figure(*t.site->power)) : metric_value();
+}
+
+/// Of a whole run, for a million generated tokens.
+metric_value per_million(const std::optional<double>& x, const served_metrics& s) {
+  return x && s.output_tokens > 0 ? metric_value(*x / s.output_tokens * 1e6) : metric_value();
+}
+
 constexpr measured_metric<training_metrics> training_rows[] = {
     {{.name = "step_time_s",
       .unit = metric_unit::second,
@@ -142,6 +152,111 @@ constexpr measured_metric<training_metrics> training_rows[] = {
       .band = metric_band::with_time},
      [](const training_metrics& t) -> metric_value {
        return t.cost ? metric_value(steps(t) * t.cost->base()) : metric_value();
+     }},
+    {{.name = "rack_power_peak_W",
+      .unit = metric_unit::watt,
+      .direction = better::smaller,
+      .meaning = "Highest power at the supplies of a rack during a step, smoothed as the facility says.",
+      .needs = metric_needs::facility,
+      .needs_timeline = true},
+     [](const training_metrics& t) {
+       return of_power(t, [](const power_figures& p) { return p.rack_peak.base(); });
+     }},
+    {{.name = "site_power_peak_W",
+      .unit = metric_unit::watt,
+      .direction = better::smaller,
+      .meaning = "Highest power at the site's meter during a step: all racks of the platform, cooling and supply.",
+      .needs = metric_needs::facility,
+      .needs_timeline = true},
+     [](const training_metrics& t) {
+       return of_power(t, [](const power_figures& p) { return p.site_peak.base(); });
+     }},
+    {{.name = "site_power_swing_W",
+      .unit = metric_unit::watt,
+      .direction = better::smaller,
+      .meaning = "Highest less lowest power at the site's meter during a step.",
+      .needs = metric_needs::facility,
+      .needs_timeline = true},
+     [](const training_metrics& t) {
+       return of_power(t, [](const power_figures& p) { return p.site_swing.base(); });
+     }},
+    {{.name = "site_power_change_W",
+      .unit = metric_unit::watt,
+      .direction = better::smaller,
+      .meaning = "Largest change of the power at the site's meter within a second.",
+      .needs = metric_needs::facility,
+      .needs_timeline = true},
+     [](const training_metrics& t) {
+       return of_power(t, [](const power_figures& p) { return p.change_in_a_second.base(); });
+     }},
+    {{.name = "site_power_oscillation_W",
+      .unit = metric_unit::watt,
+      .direction = better::smaller,
+      .meaning = "Root mean square of what oscillates at 0.1 to 20 Hz in the power at the site's meter.",
+      .needs = metric_needs::facility,
+      .needs_timeline = true},
+     [](const training_metrics& t) {
+       return of_power(t, [](const power_figures& p) { return p.oscillation.base(); });
+     }},
+    {{.name = "burnt_energy_fraction",
+      .unit = metric_unit::fraction,
+      .direction = better::smaller,
+      .meaning = "Energy that racks burn to keep ramp limits and floors, over the energy of their work.",
+      .needs = metric_needs::facility,
+      .needs_timeline = true},
+     [](const training_metrics& t) { return of_power(t, [](const power_figures& p) { return p.burnt_share; }); }},
+    {{.name = "power_cap_slowdown_fraction",
+      .unit = metric_unit::fraction,
+      .direction = better::smaller,
+      .meaning = "By how much a cap that the facility's limits impose lengthens the step.",
+      .null_when = "no limit caps the GPUs",
+      .needs = metric_needs::facility,
+      .needs_timeline = true},
+     [](const training_metrics& t) -> metric_value {
+       return t.site->power ? optional(t.site->power->slowdown) : metric_value();
+     }},
+    {{.name = "racks_in_site_budget",
+      .unit = metric_unit::count,
+      .direction = better::larger,
+      .meaning = "Racks that the site's budget holds at the peak, if all draw like the mean of these.",
+      .null_when = "the site has no budget",
+      .needs = metric_needs::facility,
+      .needs_timeline = true},
+     [](const training_metrics& t) -> metric_value {
+       return t.site->power ? optional(t.site->power->racks) : metric_value();
+     }},
+    {{.name = "energy_at_meter_per_step_J",
+      .unit = metric_unit::joule,
+      .direction = better::smaller,
+      .meaning = "Energy at the site's meter of a step: racks in use, cooling and supply.",
+      .null_when = "the facility states no PUE",
+      .needs = metric_needs::facility},
+     [](const training_metrics& t) -> metric_value {
+       return optional(t.site->took.at_meter ? std::optional(t.site->took.at_meter->base()) : std::nullopt);
+     }},
+    {{.name = "water_per_step_L",
+      .unit = metric_unit::litre,
+      .direction = better::smaller,
+      .meaning = "Water that the site uses of a step.",
+      .null_when = "the facility states no WUE",
+      .needs = metric_needs::facility},
+     [](const training_metrics& t) -> metric_value { return optional(t.site->took.water_L); }},
+    {{.name = "carbon_per_step_g",
+      .unit = metric_unit::gram,
+      .direction = better::smaller,
+      .meaning = "Carbon dioxide equivalent of the energy at the meter of a step.",
+      .null_when = "the facility states no carbon of its grid",
+      .needs = metric_needs::facility},
+     [](const training_metrics& t) -> metric_value { return optional(t.site->took.carbon_g); }},
+    {{.name = "bill_per_step_usd",
+      .unit = metric_unit::usd,
+      .direction = better::smaller,
+      .meaning = "What useful work costs of a step, as the facility's money says: rent or ownership, power of "
+                 "owners, goodput, evictions.",
+      .null_when = "the facility states no money",
+      .needs = metric_needs::facility},
+     [](const training_metrics& t) -> metric_value {
+       return optional(t.site->bill ? std::optional(t.site->bill->base()) : std::nullopt);
      }},
     {{.name = "gpus",
       .unit = metric_unit::count,
@@ -327,6 +442,39 @@ constexpr measured_metric<served_metrics> inference_rows[] = {
       .direction = better::smaller,
       .meaning = "Tokens that were computed again after a preemption."},
      [](const served_metrics& s) -> metric_value { return s.recomputed_tokens; }},
+    {{.name = "energy_at_meter_per_million_tokens_J",
+      .unit = metric_unit::joule,
+      .direction = better::smaller,
+      .meaning = "Energy at the site's meter of a million generated tokens: racks in use, cooling and supply.",
+      .null_when = "the facility states no PUE",
+      .needs = metric_needs::facility},
+     [](const served_metrics& t) -> metric_value {
+       return per_million(t.site->took.at_meter ? std::optional(t.site->took.at_meter->base()) : std::nullopt, t);
+     }},
+    {{.name = "water_per_million_tokens_L",
+      .unit = metric_unit::litre,
+      .direction = better::smaller,
+      .meaning = "Water that the site uses of a million generated tokens.",
+      .null_when = "the facility states no WUE",
+      .needs = metric_needs::facility},
+     [](const served_metrics& t) -> metric_value { return per_million(t.site->took.water_L, t); }},
+    {{.name = "carbon_per_million_tokens_g",
+      .unit = metric_unit::gram,
+      .direction = better::smaller,
+      .meaning = "Carbon dioxide equivalent of the energy at the meter of a million generated tokens.",
+      .null_when = "the facility states no carbon of its grid",
+      .needs = metric_needs::facility},
+     [](const served_metrics& t) -> metric_value { return per_million(t.site->took.carbon_g, t); }},
+    {{.name = "bill_per_million_tokens_usd",
+      .unit = metric_unit::usd,
+      .direction = better::smaller,
+      .meaning = "What useful work costs of a million generated tokens, as the facility's money says: rent or "
+                 "ownership, power of owners, goodput, evictions.",
+      .null_when = "the facility states no money",
+      .needs = metric_needs::facility},
+     [](const served_metrics& t) -> metric_value {
+       return per_million(t.site->bill ? std::optional(t.site->bill->base()) : std::nullopt, t);
+     }},
 };
 
 constexpr measured_metric<collective_metrics> collective_rows[] = {
@@ -425,8 +573,8 @@ std::string_view name(metric_kind k) {
 }
 
 std::string_view name(metric_unit u) {
-  static constexpr std::array<std::string_view, 11> names = {"s", "tok/s", "req/s", "TFLOP/s", "B/s", "fraction",
-                                                             "W", "J",     "B",     "USD",     ""};
+  static constexpr std::array<std::string_view, 13> names = {
+      "s", "tok/s", "req/s", "TFLOP/s", "B/s", "fraction", "W", "J", "B", "USD", "g", "L", ""};
   return names[static_cast<std::size_t>(u)];
 }
 
@@ -467,7 +615,7 @@ std::string scenarios_with(metric_kind k, const metric& m) {
     case metric_needs::fleet:
       return kind + " with serving replicas";
     case metric_needs::facility:
-      return kind + " with power and cooling";
+      return kind + " with a facility";
     case metric_needs::nothing:
       break;
   }
@@ -482,9 +630,12 @@ std::vector<std::string> flat_names(const metric& m) {
 }
 
 bool applies(const metric& m, const training_metrics& t) {
+  if (m.needs == metric_needs::facility) return t.site.has_value();
   return m.needs != metric_needs::token_budget || t.token_budget;
 }
-bool applies(const metric&, const served_metrics&) { return true; }
+bool applies(const metric& m, const served_metrics& s) {
+  return m.needs != metric_needs::facility || s.site.has_value();
+}
 bool applies(const metric&, const collective_metrics&) { return true; }
 bool applies(const metric&, const shared_metrics&) { return true; }
 

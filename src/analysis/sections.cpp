@@ -106,8 +106,10 @@ void add_energy(result& r, const job_energy& e) {
 }  // namespace
 
 void add_training_sections(result& r, const finished_step& s, step_band band) {
-  const auto& [p, net, w, planned, times, memory] = s;
+  const auto& [p, net, w, planned, times, memory, site] = s;
   training_metrics t = measure_training(p, net, w, planned, times);
+  if (site)
+    t.site = figures_of(site->facility, {t.energy.total(), static_cast<double>(t.gpus), t.step_time}, site->power);
   t.memory_peak = memory.peak;
   set_metrics(r.metrics, t);
   if (band.known()) add_time_bands(r, metric_kind::training, band.low, band.high);
@@ -234,7 +236,8 @@ void judge_load(result& r, const serving_run& run, const inference_workload& w, 
 
 }  // namespace
 
-void add_inference_sections(result& r, const platform& p, const inference_workload& w, const serving_run& run) {
+void add_inference_sections(result& r, const platform& p, const inference_workload& w, const serving_run& run,
+                            const facility_spec* site) {
   const serving_outcome& o = run.outcome;
   const double gpus = w.gpus();
   joules all;
@@ -248,6 +251,7 @@ void add_inference_sections(result& r, const platform& p, const inference_worklo
   m.output_tokens = static_cast<double>(o.output_tokens);
   m.memory_peak = run.memory.peak;
   m.recomputed_tokens = o.recomputed_tokens;
+  if (site) m.site = figures_of(*site, {m.energy.total(), gpus, m.makespan}, {});
   add_served(r, m);
   r.breakdown.set("mean_over_gpus", use_breakdown(run, gpus));
   if (!o.tier_blocks.empty()) r.breakdown.set("cache_tiers", tier_breakdown(run, w));

@@ -261,6 +261,17 @@ watts oscillation(const power_wave& w, double low_hz, double high_hz) {
   return watts::from_base(std::sqrt(squares));
 }
 
+watts deviation(const power_wave& w) {
+  const double whole = w.period().base(), mean = w.mean().base();
+  if (!(whole > 0)) return {};
+  double squares = 0;
+  for (const wave_piece& p : w.pieces) {
+    const double a = p.from.base() - mean, b = p.to.base() - mean;
+    squares += p.time.base() * (a * a + a * b + b * b) / 3;
+  }
+  return watts::from_base(std::sqrt(squares / whole));
+}
+
 namespace {
 
 /// The wave as corners in time, over one period and `beyond` seconds more.

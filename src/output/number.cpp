@@ -54,7 +54,7 @@ struct unit_format {
 };
 
 const unit_format* format_of(metric_unit u) {
-  static constexpr std::array<unit_format, 11> formats = {{{duration, ""},
+  static constexpr std::array<unit_format, 13> formats = {{{duration, ""},
                                                            {token_rate, ""},
                                                            {grouped, " req/s"},
                                                            {grouped, " TFLOP/s"},
@@ -64,6 +64,8 @@ const unit_format* format_of(metric_unit u) {
                                                            {si<joules>, ""},
                                                            {si<bytes>, ""},
                                                            {grouped, " USD"},
+                                                           {grouped, " g"},
+                                                           {grouped, " L"},
                                                            {nullptr, ""}}};
   const unit_format& f = formats[static_cast<std::size_t>(u)];
   return f.text ? &f : nullptr;

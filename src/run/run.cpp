@@ -22,6 +22,7 @@
 #include "nvlsim/serving/serving_notes.hpp"
 #include "nvlsim/training/idle_settings.hpp"
 #include "nvlsim/units/constant.hpp"
+#include "run/facility_run.hpp"
 #include "run/operation_run.hpp"
 #include "run/post_training_run.hpp"
 #include "run/shared_run.hpp"
@@ -82,8 +83,29 @@ void add_price_source(result& r, const scenario& s) {
   r.cost.set("price_source", sourced ? known->source : known != s.constants.end() ? known->from : "the scenario");
 }
 
-void run_training(run_record& out, const scenario& s, const training_workload& w, const run_options& o) {
+/// What the facility allows, or that it cannot be kept.
+limited_scenario limits_of(result& r, const scenario& s) {
+  if (!s.facility) return {};
+  limited_scenario out = limited_by_facility(s);
+  if (!out.impossible.empty()) r.reasons.push_back(out.impossible);
+  return out;
+}
+
+/// Power of the step at its site. A step that a cap lengthens is compared with that of `asked`.
+std::optional<step_power> power_at_site(const run_record& ran, const scenario& asked,
+                                        const limited_scenario& limits, const run_options& o) {
+  if (!asked.facility) return std::nullopt;
+  const auto& w = std::get<training_workload>(asked.workload);
+  if (!limits.capped) return power_of_step(asked, w, ran, {});
+  const plan uncapped = plan_training(asked.platform, asked.stack, asked.model, w, asked.simulation.fold);
+  return power_of_step(*limits.capped, w, ran, times_of(uncapped, asked.platform, asked, o).makespan);
+}
+
+void run_training(run_record& out, const scenario& asked, const training_workload& w, const run_options& o) {
   result& r = out.outcome;
+  const limited_scenario limits = limits_of(r, asked);
+  if (!r.reasons.empty()) return;
+  const scenario& s = limits.capped ? *limits.capped : asked;
   r.reasons = training_problems(s.platform, s.model, w);
   if (r.reasons.empty()) {
     const memory_report memory = training_memory(s.platform, s.stack, s.model, w);
@@ -95,9 +117,14 @@ void run_training(run_record& out, const scenario& s, const training_workload& w
       out.planned = plan_training(s.platform, s.stack, s.model, w, s.simulation.fold);
       out.times = times_of(out.planned, s.platform, s, o);
       for (std::string& n : idle_settings(s.model, w)) r.notes.push_back(std::move(n));
+      const std::optional<step_power> power = power_at_site(out, asked, limits, o);
+      const std::optional<site_of_step> site =
+          power ? std::optional(site_of_step{*s.facility, power->figures}) : std::nullopt;
       if (s.simulation.network == fidelity::flow)
         r.notes.push_back("flow: pipeline sends, data-parallel traffic and collectives inside passes share ports");
-      add_training_sections(r, {s.platform, s.model, w, out.planned, out.times, memory}, step_band_of(s));
+      add_training_sections(r, {s.platform, s.model, w, out.planned, out.times, memory, site ? &*site : nullptr},
+                            step_band_of(s));
+      if (power) add_facility(out, s, limits, &*power);
       if (w.token_budget) add_price_source(r, s);
       if (s.simulation.network == fidelity::flow) add_links(out, s.platform);
     }
@@ -145,8 +172,11 @@ serving_options options_for(const scenario& s, const run_options& o) {
   return out;
 }
 
-void run_inference(run_record& out, const scenario& s, const inference_workload& w, const run_options& o) {
+void run_inference(run_record& out, const scenario& asked, const inference_workload& w, const run_options& o) {
   result& r = out.outcome;
+  const limited_scenario limits = limits_of(r, asked);
+  if (!r.reasons.empty()) return;
+  const scenario& s = limits.capped ? *limits.capped : asked;
   serving_run run = serve(s.platform, s.stack, s.model, w, options_for(s, o));
   r.memory = memory_section(run.memory);
   r.reasons = std::move(run.reasons);
@@ -156,8 +186,9 @@ void run_inference(run_record& out, const scenario& s, const inference_workload&
                                   w.replay->list.requests.size(), w.requests));
   if (!r.reasons.empty()) return;
   add_idle_settings(r, s, w);
-  add_inference_sections(r, s.platform, w, run);
+  add_inference_sections(r, s.platform, w, run, s.facility.get());
   add_serving_bands(r, s, w);
+  if (s.facility) add_facility(out, s, limits, nullptr);
   serving_picture picture = trace_serving(run, w, o.explained);
   out.planned = std::move(picture.planned);
   out.times = std::move(picture.times);

@@ -11,6 +11,7 @@
 #include "nvlsim/serving/serving.hpp"
 #include "scenario/collective_reader.hpp"
 #include "scenario/degraded_reader.hpp"
+#include "scenario/facility_reader.hpp"
 #include "scenario/inference_reader.hpp"
 #include "scenario/jobs_reader.hpp"
 #include "scenario/operation_profile.hpp"
@@ -345,6 +346,13 @@ void read_parts(config::reader& r, const reading& of, scenario_source& in, scena
   else s.workload = read_post_training(r, in.text, in.hardware.content, alone, problems);
 }
 
+/// Whether power and money of the scenario's kind are worked out.
+bool has_site(const scenario& s) {
+  return std::holds_alternative<training_workload>(s.workload) ||
+         std::holds_alternative<inference_workload>(s.workload) ||
+         std::holds_alternative<operation_case>(s.workload);
+}
+
 /// The content is incomplete if there are problems.
 scenario read_document(config::document text, const reading& of, diagnostics& problems) {
   diagnostics own;
@@ -370,6 +378,8 @@ scenario read_document(config::document text, const reading& of, diagnostics& pr
     read_workload(r, *in, s);
     read_requests(s, doc, own);
   }
+  if (has_site(s)) s.facility = read_facility(r, in->hardware.content, of.data.platforms / "sites", own);
+  else r.belongs("facility", "training, inference and operation");
   r.done();
   if (own.empty()) check_fidelity(s, doc, own);
   if (own.empty()) check_stack(r, s, in->software->file.content);

@@ -14,6 +14,7 @@
 #include "nvlsim/stack/load.hpp"
 #include "scenario/collective_reader.hpp"
 #include "scenario/degraded_reader.hpp"
+#include "scenario/facility_reader.hpp"
 #include "scenario/inference_reader.hpp"
 #include "scenario/jobs_reader.hpp"
 #include "scenario/operation_reader.hpp"
@@ -234,6 +235,7 @@ value write_workload(const scenario& s) {
   } else {
     out.set("workload", write_jobs(std::get<shared_workload>(s.workload)));
   }
+  if (s.facility) out.set("facility", write_facility(*s.facility));
   if (degraded && !degraded->empty()) out.set("degraded", write_degraded(*degraded));
   if (place.gpus_per_domain > 0) out.set("placement", value::object{{"gpus_per_rack", place.gpus_per_domain}});
   out.set("simulation", value::object{{"fidelity", fidelity_names[static_cast<std::size_t>(s.simulation.network)]},

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "nvlsim/analysis/job_energy.hpp"
+#include "nvlsim/facility/site_figures.hpp"
 #include "nvlsim/plan/plan.hpp"
 #include "nvlsim/serving/inference.hpp"
 #include "nvlsim/serving/serving.hpp"
@@ -71,6 +72,7 @@ struct served_metrics {
   bytes memory_peak;
   std::int64_t gpus = 0;
   std::int64_t recomputed_tokens = 0;
+  std::optional<site_figures> site;  ///< of the whole run
 };
 
 /// Metrics of a served load, with at least one request. Distributions cover the counted requests

@@ -35,6 +35,8 @@ enum class metric_unit {
   joule,
   byte,
   usd,
+  gram,
+  litre,
   count
 };
 /// "s", "tok/s", "W"; "" for a count.
@@ -50,7 +52,7 @@ enum class metric_needs {
   training_job,  ///< an operation with a job that trains
   queue,         ///< an operation with queued jobs
   fleet,         ///< an operation with serving replicas
-  facility       ///< an operation with power and cooling
+  facility       ///< a site with power, cooling, a grid or money
 };
 
 /// The error that the band of a metric comes from, and how the metric follows it.

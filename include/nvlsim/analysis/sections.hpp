@@ -4,6 +4,7 @@
 #include <string>
 
 #include "nvlsim/analysis/result.hpp"
+#include "nvlsim/facility/site_figures.hpp"
 #include "nvlsim/plan/collective_workload.hpp"
 #include "nvlsim/plan/memory.hpp"
 #include "nvlsim/serving/inference.hpp"
@@ -19,6 +20,11 @@ std::string too_large(const memory_report& m);
 /// What is said of a layout whose memory is nearer to the usable bytes than the error of the estimate.
 std::string tight_fit(const memory_report& m);
 
+/// The site of a step.
+struct site_of_step {
+  const facility_spec& facility;
+  power_figures power;
+};
 /// A training step that ran.
 struct finished_step {
   const platform& hardware;
@@ -27,11 +33,13 @@ struct finished_step {
   const plan& planned;
   const timeline& times;
   const memory_report& memory;
+  const site_of_step* site = nullptr;  ///< if the scenario describes it
 };
 /// Fills metrics, breakdown, energy, cost and bands for a training step. `band` is the 90 % band of the step time.
 void add_training_sections(result& r, const finished_step& s, step_band band);
 /// Fills the same sections for an inference run. Sets the status if the server is saturated.
-void add_inference_sections(result& r, const platform& p, const inference_workload& w, const serving_run& run);
+void add_inference_sections(result& r, const platform& p, const inference_workload& w, const serving_run& run,
+                            const facility_spec* site = nullptr);
 /// Fills metrics and breakdown for a collective that took `time`.
 void add_collective_sections(result& r, const collective_workload& w, const collective_run& run, seconds time);
 

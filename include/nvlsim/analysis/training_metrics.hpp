@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "nvlsim/analysis/job_energy.hpp"
+#include "nvlsim/facility/site_figures.hpp"
 #include "nvlsim/plan/plan.hpp"
 #include "nvlsim/training/step_cache.hpp"
 #include "nvlsim/training/training.hpp"
@@ -39,6 +40,7 @@ struct training_metrics {
   std::optional<dollars> cost;
   std::optional<double> token_budget;  ///< of the whole training run
   bytes memory_peak;                   ///< of the fullest GPU; left to who knows the memory report
+  std::optional<site_figures> site;    ///< of a step; left to who knows the facility
 };
 training_metrics measure_training(const platform& p, const model& m, const training_workload& w,
                                   const plan& planned, const timeline& times);

@@ -59,6 +59,9 @@ power_wave with_floor(const power_wave& w, watts least);
 /// [docs/facility.md#spectrum]
 watts oscillation(const power_wave& w, double low_hz, double high_hz);
 
+/// The standard deviation of the power over a period.
+watts deviation(const power_wave& w);
+
 /// The largest difference of power between two times at most `window` apart.
 watts largest_change_within(const power_wave& w, seconds window);
 

@@ -46,6 +46,7 @@ struct input_constant {
 
 struct scenario_source;
 
+struct facility_spec;           // nvlsim/facility/facility.hpp
 struct operation_workload;      // nvlsim/operation/operation.hpp
 struct post_training_workload;  // nvlsim/post_training/post_training.hpp
 
@@ -72,6 +73,7 @@ struct scenario {
                post_training_case>
       workload;
   scenario_options simulation;
+  std::shared_ptr<const facility_spec> facility;  ///< null if the scenario does not describe its site
   std::vector<input_constant> constants;          ///< constants of platform and stack
   value inputs;                                   ///< for results: resolved inputs, origins of values, digest
   std::shared_ptr<const scenario_source> source;  ///< what was read; null if the scenario was not read from a file

@@ -140,6 +140,7 @@ TEST_CASE("Oscillation is that of the harmonics of a square wave") {
   REQUIRE(oscillation(w, 0.1, 20000).base() == Approx(100).epsilon(1e-4));
   // A triangle from 0 to 1 and back: variance 1/12.
   const power_wave triangle{{{0.5_s, 0.0_W, 1.0_W}, {0.5_s, 1.0_W, 0.0_W}}};
+  REQUIRE(deviation(triangle).base() == Approx(std::sqrt(1.0 / 12)));
   REQUIRE(oscillation(triangle, 0.1, 200).base() == Approx(std::sqrt(1.0 / 12)).epsilon(1e-5));
 }
 

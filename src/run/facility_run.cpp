@@ -1,0 +1,165 @@
+#include "run/facility_run.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "nvlsim/units/units_text.hpp"
+
+namespace nvlsim {
+namespace {
+
+/// Standard deviations that a normal sum exceeds a thousandth of the time.
+constexpr double one_in_a_thousand = 3.09;
+
+value stop_value(const char* what, std::int64_t gpus, const stop_effect& e) {
+  value out{value::object{{"name", what}, {"gpus", gpus}}};
+  out.set("drop_W", e.drop.base());
+  out.set("storage_rides_s", e.ridden.base());
+  out.set("ramp_s", e.ramp.base());
+  out.set("burnt_J", e.burnt.base());
+  return out;
+}
+
+/// The rack that draws most and the whole job, each stopping at its mean draw.
+value stops_of(const scenario& s, const site_power& w) {
+  const platform& p = s.platform;
+  const power_smoothing& smoothing = s.facility->smoothing;
+  const auto effect = [&](watts before, watts after, double racks) {
+    const joules storage = smoothing.storage_per_gpu.read() * (racks * p.gpus_per_rack());
+    return effect_of_stop(before, after, storage, smoothing.fall_per_s.base() * racks);
+  };
+  const auto racks = static_cast<double>(w.busy_racks);
+  const auto idle = w.idle_rack * static_cast<double>(p.racks);
+  value out{value::object{}};
+  out.set("a_rack", stop_value("a rack", p.gpus_per_rack(), effect(w.rack_load.mean(), w.idle_rack, 1)));
+  out.set("the_job", stop_value("the job", w.busy_racks * p.gpus_per_rack(), effect(w.load.mean(), idle, racks)));
+  return out;
+}
+
+/// Racks that the budgets hold by what is reserved for each.
+value room_of(const scenario& s, const site_power& w) {
+  const facility_spec& f = *s.facility;
+  const watts budget = f.budget.site->read() / f.pue();
+  value out{value::object{}};
+  if (const auto& provisioned = s.platform.rack.provisioned_power)
+    out.set("racks_by_provisioned_power", racks_within(budget, provisioned->read()));
+  out.set("racks_by_peak", racks_within(budget, w.rack_draw.peak()));
+  out.set("independent_racks",
+          independent_racks_within(budget, w.rack_draw.mean(), deviation(w.rack_draw), one_in_a_thousand));
+  return out;
+}
+
+value power_value(const scenario& s, const step_power& power) {
+  const site_power& w = power.waves;
+  value out{value::object{}};
+  out.set("rack_load_peak_W", w.rack_load.peak().base());
+  out.set("rack_load_mean_W", w.rack_load.mean().base());
+  out.set("rack_load_floor_W", w.rack_load.floor().base());
+  out.set("rack_draw_peak_W", w.rack_draw.peak().base());
+  out.set("rack_draw_floor_W", w.rack_draw.floor().base());
+  out.set("idle_rack_W", w.idle_rack.base());
+  out.set("site_load_peak_W", w.load.peak().base());
+  out.set("site_mean_W", w.meter.mean().base());
+  out.set("site_floor_W", w.meter.floor().base());
+  out.set("busy_racks", w.busy_racks);
+  if (s.facility->budget.site) out.set("site_budget_holds", room_of(s, w));
+  out.set("stops", stops_of(s, w));
+  return out;
+}
+
+value cooling_value(const rack_cooling& c, const step_power* power) {
+  value out{value::object{}};
+  out.set("coolable_W", coolable_power(c).base());
+  if (!power) return out;
+  const watts mean = power->waves.rack_draw.mean();
+  out.set("warming_K", warming_K(c, mean));
+  out.set("return_C", c.supply_C + warming_K(c, mean));
+  return out;
+}
+
+value money_value(const payment& m, double gpus) {
+  constexpr std::array names = {"on demand", "reserved", "spot", "owned"};
+  value out{value::object{{"way", names[static_cast<std::size_t>(m.way)]}}};
+  const dollar_rate hourly = m.owned ? fixed_cost_per_gpu(*m.owned) : m.gpu_price->read() * (1 - m.discount);
+  out.set("gpu_usd_per_h", hourly.base() * 3600);
+  if (m.spot) out.set("useful_despite_evictions_fraction", useful_share(*m.spot, gpus));
+  out.set("goodput_fraction", m.goodput.read());
+  return out;
+}
+
+double gpus_of(const scenario& s) {
+  if (const auto* t = std::get_if<training_workload>(&s.workload)) return static_cast<double>(t->par.gpus());
+  if (const auto* i = std::get_if<inference_workload>(&s.workload)) return i->gpus();
+  return 0;
+}
+
+/// Says where racks and site stand against their limits.
+void add_limit_notes(result& r, const scenario& s, const limited_scenario& limits, const step_power* power) {
+  const facility_spec& f = *s.facility;
+  if (limits.capped)
+    r.notes.push_back(fmt::format("GPUs are capped at {}: {} leaves {} for a rack",
+                                  format_quantity(*limits.capped->platform.gpu.power_cap), limits.limit.from,
+                                  format_quantity(*limits.limit.power)));
+  if (!power) return;
+  const watts peak = power->waves.rack_draw.peak();
+  if (limits.limit.power && peak > *limits.limit.power)
+    r.notes.push_back(
+        fmt::format("a rack peaks at {}, more than {} leaves for it ({}){}", format_quantity(peak),
+                    limits.limit.from, format_quantity(*limits.limit.power),
+                    f.when_over == over_limit::report ? "; \"when_over\": \"cap\" caps its GPUs" : ""));
+}
+
+}  // namespace
+
+limited_scenario limited_by_facility(const scenario& s) {
+  limited_scenario out;
+  const facility_spec& f = *s.facility;
+  out.limit = limit_of_rack(f.budget, f.cooling, std::max(1, s.platform.racks), f.pue());
+  if (!out.limit.power || f.when_over == over_limit::report) return out;
+  const watts share = gpu_share_of(s.platform, *out.limit.power);
+  if (share >= s.platform.gpu.cap()) return out;
+  if (share <= s.platform.gpu.idle_power.read()) {
+    out.impossible = fmt::format(
+        "{} leaves {} for a rack, and {} for each GPU after CPUs, trays and switches, which is not more than its "
+        "idle "
+        "power ({})",
+        out.limit.from, format_quantity(*out.limit.power), format_quantity(std::max(watts{}, share)),
+        format_quantity(s.platform.gpu.idle_power));
+    return out;
+  }
+  out.capped = s;
+  out.capped->platform.gpu.power_cap = constant<watts>(share);
+  return out;
+}
+
+step_power power_of_step(const scenario& s, const training_workload& w, const run_record& ran,
+                         std::optional<seconds> uncapped) {
+  step_power out;
+  const auto stages = waves_of_stages(ran.planned, ran.times, s.platform.gpu.idle_power, w.par.pp);
+  out.waves = power_of_site(s.platform, *s.facility, stages, kinds_of_racks(w.par, w.place));
+  out.figures = figures_of(s.platform, *s.facility, out.waves);
+  if (uncapped) out.figures.slowdown = ran.times.makespan / *uncapped - 1;
+  return out;
+}
+
+void add_facility(run_record& out, const scenario& s, const limited_scenario& limits, const step_power* power) {
+  const facility_spec& f = *s.facility;
+  value all{value::object{}};
+  if (limits.limit.power) {
+    all.set("rack_limit_W", limits.limit.power->base());
+    all.set("rack_limit_from", limits.limit.from);
+  }
+  if (limits.capped) all.set("gpu_cap_W", limits.capped->platform.gpu.power_cap->base());
+  if (power) all.set("power", power_value(s, *power));
+  if (f.cooling) all.set("cooling", cooling_value(*f.cooling, power));
+  if (f.overheads.carbon) {
+    all.set("carbon_g_per_kWh", f.overheads.carbon->mean_over(f.overheads.start_h, out.times.makespan));
+    if (!f.region.empty()) all.set("carbon_region", f.region);
+  }
+  if (f.money) out.outcome.cost.set("facility", money_value(*f.money, gpus_of(s)));
+  out.outcome.energy.set("facility", std::move(all));
+  add_limit_notes(out.outcome, s, limits, power);
+}
+
+}  // namespace nvlsim

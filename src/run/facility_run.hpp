@@ -1,0 +1,35 @@
+// What the facility of a scenario does to a run, and what it makes of it.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "nvlsim/analysis/result.hpp"
+#include "nvlsim/analysis/sections.hpp"
+#include "nvlsim/facility/rack_power.hpp"
+#include "nvlsim/scenario/scenario.hpp"
+
+namespace nvlsim {
+
+/// A scenario under the limits of its facility.
+struct limited_scenario {
+  rack_limit limit;                ///< of a rack
+  std::optional<scenario> capped;  ///< with GPUs capped, if the limits do
+  std::string impossible;          ///< why no cap keeps the limit; else empty
+};
+/// The limits apply to all racks of the platform alike. [docs/facility.md#limits]
+limited_scenario limited_by_facility(const scenario& s);
+
+/// Power of a training step that ran, at racks and site.
+struct step_power {
+  site_power waves;
+  power_figures figures;
+};
+/// `uncapped` is the time of the step without the cap, if there is one.
+step_power power_of_step(const scenario& s, const training_workload& w, const run_record& ran,
+                         std::optional<seconds> uncapped);
+
+/// Adds what the facility's section of a result lists, notes on limits, and the waves.
+void add_facility(run_record& out, const scenario& s, const limited_scenario& limits, const step_power* power);
+
+}  // namespace nvlsim
