@@ -1,0 +1,54 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "nvlsim/fleet/fleet.hpp"
+
+namespace nvlsim {
+namespace {
+
+replica_point between(const replica_point& a, const replica_point& b, double share) {
+  const auto mix = [share](double x, double y) { return x + (y - x) * share; };
+  return {mix(a.requests_per_s, b.requests_per_s), mix(a.attained, b.attained), mix(a.ttft_s, b.ttft_s),
+          mix(a.e2e_s, b.e2e_s), mix(a.power_W, b.power_W)};
+}
+
+}  // namespace
+
+replica_point replica_curve::at(double requests_per_s) const {
+  const auto next = std::lower_bound(points.begin(), points.end(), requests_per_s,
+                                     [](const replica_point& p, double load) { return p.requests_per_s < load; });
+  if (next == points.begin()) return points.front();
+  if (next == points.end()) return points.back();
+  const replica_point& before = *(next - 1);
+  return between(before, *next,
+                 (requests_per_s - before.requests_per_s) / (next->requests_per_s - before.requests_per_s));
+}
+
+double load_profile::at(double time_s) const {
+  const auto count = static_cast<double>(requests_per_s.size());
+  const double place = std::fmod(time_s / step_s, count), whole = std::floor(place);
+  const auto i = static_cast<std::size_t>(whole);
+  const double a = requests_per_s[i], b = requests_per_s[(i + 1) % requests_per_s.size()];
+  return a + (b - a) * (place - whole);
+}
+
+double load_profile::peak() const { return *std::max_element(requests_per_s.begin(), requests_per_s.end()); }
+
+std::vector<std::string> fleet_problems(const fleet_spec& f) {
+  std::vector<std::string> out;
+  std::int64_t least = 0;
+  for (const fleet_service& s : f.services) {
+    if (s.gpus > f.gpus_per_rack)
+      out.push_back(
+          fmt::format("a replica of {} needs {} GPUs of one rack, which has {}", s.name, s.gpus, f.gpus_per_rack));
+    else if (!(s.curve.capacity() > 0)) out.push_back(fmt::format("a replica of {} serves no requests", s.name));
+    least += s.scaler.least * s.gpus;
+  }
+  if (const std::int64_t all = f.racks * f.gpus_per_rack; least > all)
+    out.push_back(fmt::format("the services need {} GPUs at least, and the racks have {}", least, all));
+  return out;
+}
+
+}  // namespace nvlsim

@@ -1,0 +1,149 @@
+#include "nvlsim/fleet/fleet.hpp"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+
+namespace nvlsim {
+namespace {
+
+/// A replica of 8 GPUs that serves up to 10 requests a second, within its limits up to 8.
+replica_curve curve() { return {{{1, 1, 0.2, 5, 4000}, {8, 1, 0.4, 8, 8000}, {10, 0.5, 1.0, 10, 9000}}}; }
+
+fleet_service service(std::vector<double> load) {
+  fleet_service s;
+  s.name = "chat";
+  s.gpus = 8;
+  s.curve = curve();
+  s.load = {std::move(load), 3600};
+  s.ttft_limit_s = 2;
+  return s;
+}
+
+fleet_spec fleet_of(std::vector<fleet_service> services) {
+  fleet_spec f;
+  f.services = std::move(services);
+  f.racks = 2;
+  f.gpus_per_rack = 72;
+  return f;
+}
+
+double settled(const service_outcome& o) { return o.served + o.dropped; }
+
+TEST_CASE("A curve is linear between its points and constant outside") {
+  const replica_curve c = curve();
+  REQUIRE(c.at(4.5).e2e_s == Approx(6.5));
+  REQUIRE(c.at(9).attained == Approx(0.75));
+  REQUIRE(c.at(0).power_W == Approx(4000));
+  REQUIRE(c.at(50).ttft_s == Approx(1.0));
+  REQUIRE(load_profile{{0, 100}, 3600}.at(1800) == Approx(50));
+  REQUIRE(load_profile{{0, 100}, 3600}.at(3600 + 900) == Approx(75));
+  REQUIRE(load_profile{{0, 100}, 3600}.at(7200 + 1800) == Approx(50));
+}
+
+TEST_CASE("Enough fixed replicas serve all of a day, and their GPUs are paid for all of it") {
+  fleet_service s = service({40, 40});
+  s.scaler.most = 8;  // 5 requests a second each
+  const service_outcome o = play_fleet(fleet_of({s}), 1).services[0];
+  REQUIRE(o.requests == Approx(40.0 * 86400));
+  REQUIRE(o.availability() == Approx(1));
+  REQUIRE(o.slo_share() == Approx(1));
+  REQUIRE(o.ready_gpu_s == Approx(64.0 * 86400));
+  REQUIRE(o.ttft_s == Approx(curve().at(5).ttft_s));
+  REQUIRE(o.energy_J == Approx(8 * curve().at(5).power_W * 86400));
+  REQUIRE(o.starts == 0);
+}
+
+TEST_CASE("Too few replicas serve what they can and drop the rest") {
+  fleet_service s = service({40, 40});
+  s.scaler.most = 3;
+  const service_outcome o = play_fleet(fleet_of({s}), 1).services[0];
+  // A patience of 30 s of 30 requests a second waits at the end.
+  REQUIRE(o.served == Approx(30.0 * 86400));
+  REQUIRE(settled(o) + 900 == Approx(o.requests));
+  REQUIRE(o.slo_share() == Approx(0).margin(1e-3));  // who waits 30 s keeps no limit of 2 s
+  REQUIRE(o.short_s == Approx(86400));
+  REQUIRE(o.ttft_s == Approx(31).epsilon(1e-2));
+}
+
+TEST_CASE("A fleet that follows the load uses fewer GPUs than one for its peak") {
+  std::vector<double> day;
+  for (int h = 0; h < 24; ++h) day.push_back(60 - 40 * std::cos(2 * 3.14159265358979 * h / 24));
+  fleet_service fixed = service(day);
+  fixed.scaler.most = 15;
+  fleet_service reactive = fixed;
+  reactive.scaler = {scaling_policy::reactive, 1, 18, 0.7, 60, 300};
+  reactive.start_s = 120;
+  const service_outcome all = play_fleet(fleet_of({fixed}), 1).services[0];
+  const service_outcome some = play_fleet(fleet_of({reactive}), 1).services[0];
+  REQUIRE(some.availability() == Approx(1));
+  REQUIRE(some.ready_gpu_s < 0.75 * all.ready_gpu_s);
+  REQUIRE(some.starts > 5);
+  REQUIRE(some.most_ready == 15);  // 100 of 7 each
+  // What is paid beyond the load at its target is the rounding up and the cooldown.
+  REQUIRE(some.ready_gpu_s > 8 * 60.0 * 86400 / 7);
+}
+
+TEST_CASE("A load that jumps loses requests for as long as replicas take to start, unless they start before") {
+  std::vector<double> step(48, 10);
+  for (std::size_t i = 24; i < 48; ++i) step[i] = 90;
+  fleet_service s = service(step);
+  s.load.step_s = 1800;
+  s.load.requests_per_s[23] = 10;
+  s.scaler = {scaling_policy::reactive, 1, 18, 0.7, 60, 300};
+  s.patience_s = 10;
+  double before = 1;
+  for (const double start : {60.0, 300.0, 900.0}) {
+    s.start_s = start;
+    const double available = play_fleet(fleet_of({s}), 1).services[0].availability();
+    REQUIRE(available < before + 1e-12);
+    before = available;
+  }
+  REQUIRE(before < 0.999);
+  s.scaler.policy = scaling_policy::scheduled;
+  REQUIRE(play_fleet(fleet_of({s}), 1).services[0].availability() == Approx(1));
+}
+
+TEST_CASE("Failures come at their rate, lose what is in flight, and take machines for the time of repair") {
+  fleet_service s = service({40, 40});
+  s.scaler = {scaling_policy::reactive, 1, 18, 0.5, 60, 300};  // 8 replicas
+  s.start_s = 300;
+  fleet_spec f = fleet_of({s});
+  f.duration_s = 30 * 86400.0;
+  f.failures = {.gpu_mtbf_s = 20 * 86400.0, .detection_s = 30, .repair_s = 7200, .machine_gpus = 4};
+  const fleet_outcome all = play_fleet(f, 7);
+  const service_outcome& o = all.services[0];
+  const double expected = 64 * 30 / 20.0;  // GPUs x days / mean days
+  REQUIRE(o.failures == Approx(expected).margin(3 * std::sqrt(expected)));
+  // 5 requests a second for 30 s of detection and 6.7 s in flight.
+  REQUIRE(o.retried / static_cast<double>(o.failures) == Approx(5 * (30 + curve().at(5).e2e_s)).epsilon(0.05));
+  REQUIRE(all.failed_gpu_s == Approx(4 * 7200.0 * static_cast<double>(o.failures)).epsilon(0.02));
+  REQUIRE(settled(o) == Approx(o.requests).epsilon(1e-6));
+  REQUIRE(o.slo_share() < 1);
+  REQUIRE(play_fleet(f, 7).services[0].served == o.served);
+  f.failures.gpu_mtbf_s *= 10;
+  REQUIRE(play_fleet(f, 7).services[0].slo_share() > o.slo_share());
+}
+
+TEST_CASE("Services share racks in order of priority") {
+  fleet_service first = service({80, 80}), second = service({80, 80});
+  first.scaler.most = second.scaler.most = 10;
+  const fleet_outcome o = play_fleet(fleet_of({first, second}), 1);  // 18 replicas fit
+  REQUIRE(o.services[0].ready_gpu_s == Approx(80.0 * 86400));
+  REQUIRE(o.services[1].ready_gpu_s == Approx(64.0 * 86400));
+  REQUIRE(o.services[1].unplaced_s > 0);
+  REQUIRE(o.services[1].dropped == 0);  // 8 x 10 requests a second are just enough
+}
+
+TEST_CASE("A fleet that cannot be says why") {
+  fleet_service s = service({1});
+  s.gpus = 100;
+  REQUIRE(fleet_problems(fleet_of({s})).size() == 1);
+  s.gpus = 72;
+  s.scaler.least = s.scaler.most = 3;
+  REQUIRE(fleet_problems(fleet_of({s}))[0].find("216 GPUs at least") != std::string::npos);
+  s.scaler.least = 1;
+  REQUIRE(fleet_problems(fleet_of({s})).empty());
+}
+
+}  // namespace
+}  // namespace nvlsim
