@@ -8,6 +8,7 @@
 #include "nvlsim/analysis/operation_metrics.hpp"
 #include "nvlsim/operation/operation.hpp"
 #include "nvlsim/run/run.hpp"
+#include "run/fleet_run.hpp"
 
 namespace nvlsim {
 namespace {
@@ -124,6 +125,7 @@ void run_operation(run_record& out, const scenario& s, const operation_case& c) 
   m.duration = c.cluster->duration;
   m.gpus = s.platform.gpus();
   if (!c.jobs.empty()) run_job(out, s, c, m);
+  if (c.fleet) run_fleet(out, s, c, m);
   if (out.outcome.reasons.empty()) set_metrics(out.outcome.metrics, m);
 }
 

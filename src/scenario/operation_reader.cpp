@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "nvlsim/operation/operation.hpp"
+#include "scenario/fleet_reader.hpp"
 #include "scenario/operation_members.hpp"
 #include "scenario/source.hpp"
 
@@ -29,7 +30,7 @@ std::vector<cluster_job> read_cluster_jobs(config::reader& r, const config::docu
 
 }  // namespace
 
-operation_case read_operation(config::reader& r, const config::document& doc, const platform&,
+operation_case read_operation(config::reader& r, const config::document& doc, const platform& p,
                               const scenario_reader& read_alone, diagnostics& problems) {
   config::reader w = r.child("workload");
   w.ignore("kind");
@@ -41,8 +42,9 @@ operation_case read_operation(config::reader& r, const config::document& doc, co
   else
     for (const char* key : {"profile", "failures", "checkpoint", "recovery", "maintenance"})
       w.belongs(key, "a scenario with \"jobs\"");
-  w.done();
   operation_case out;
+  out.fleet = read_fleet(w, doc, p, o.duration, read_alone, problems);
+  w.done();
   out.cluster = std::make_shared<const operation_workload>(o);
   if (r.has("jobs")) out.jobs = read_cluster_jobs(r, doc, read_alone, problems);
   if (out.jobs.size() > 1)
@@ -65,6 +67,7 @@ value write_operation(const operation_case& c) {
     for (const auto& [key, v] : *training.members()) out.set(key, v);
   }
   out.set("jobs", std::move(jobs));
+  if (c.fleet) out.set("fleet", write_fleet(*c.fleet));
   return out;
 }
 

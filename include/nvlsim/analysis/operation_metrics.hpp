@@ -29,10 +29,22 @@ struct training_tally {
   std::int64_t gpus = 0;            ///< of the job
 };
 
+/// A serving fleet, mean over seeds.
+struct fleet_figures {
+  double requests = 0;
+  double availability = 1, attained = 1, retried_share = 0;
+  double gpus = 0;  ///< that are paid for: ready and starting
+  double use = 0;   ///< share of the platform's GPUs in ready replicas
+  joules energy;    ///< of ready and starting replicas, at the supplies
+  std::optional<double> carbon_g;
+  std::optional<dollars> bill;
+};
+
 struct operation_metrics {
   seconds duration;
   std::int64_t gpus = 0;  ///< of the platform
   std::optional<training_tally> training;
+  std::optional<fleet_figures> fleet;
 };
 
 /// A job that was played for several seeds.

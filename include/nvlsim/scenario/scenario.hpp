@@ -46,6 +46,7 @@ struct input_constant {
 
 struct scenario_source;
 
+struct fleet_case;              // nvlsim/scenario/fleet_case.hpp
 struct facility_spec;           // nvlsim/facility/facility.hpp
 struct operation_workload;      // nvlsim/operation/operation.hpp
 struct post_training_workload;  // nvlsim/post_training/post_training.hpp
@@ -54,6 +55,7 @@ struct post_training_workload;  // nvlsim/post_training/post_training.hpp
 struct operation_case {
   std::shared_ptr<const operation_workload> cluster;  ///< never null
   std::vector<cluster_job> jobs;
+  std::shared_ptr<const fleet_case> fleet;  ///< null if no replicas come and go
 };
 
 /// A loop of rollouts and updates. Both are scenarios of their own on the same platform.

@@ -1,0 +1,224 @@
+#include "run/fleet_run.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "nvlsim/facility/facility.hpp"
+#include "nvlsim/fleet/fleet.hpp"
+#include "nvlsim/operation/operation.hpp"
+#include "nvlsim/output/rows.hpp"
+#include "nvlsim/run/run.hpp"
+#include "nvlsim/scenario/fleet_case.hpp"
+#include "nvlsim/units/statistics.hpp"
+
+namespace nvlsim {
+namespace {
+
+/// Shares of the offline rate at which a replica is simulated.
+constexpr std::array load_shares = {0.05, 0.2, 0.35, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0};
+
+double number_at(const value& section, std::string_view name, std::string_view statistic = {}) {
+  const value* v = section.find(name);
+  if (v && !statistic.empty()) v = v->find(statistic);
+  return v && v->number() ? *v->number() : 0;
+}
+
+/// The replica under a load of its own.
+run_record run_at(const scenario& alone, load_kind load, double rate) {
+  scenario one = alone;
+  auto& w = std::get<inference_workload>(one.workload);
+  w.load = load;
+  w.arrivals.rate_per_s = rate;
+  if (load == load_kind::offline) w.objective = {};
+  return run_scenario(one, {.explained = false, .simulate = false});
+}
+
+replica_point point_of(const result& r, double rate) {
+  replica_point p;
+  p.requests_per_s = rate;
+  const value* attained = r.metrics.find("slo_attained_fraction");
+  p.attained = attained && attained->number() ? *attained->number() : 1;
+  p.ttft_s = number_at(r.metrics, "ttft_s", "mean");
+  p.e2e_s = number_at(r.metrics, "e2e_s", "mean");
+  double energy = 0;
+  for (const char* part : {"gpus_J", "cpus_J", "trays_and_switches_J", "supply_losses_J"})
+    energy += number_at(r.energy, part);
+  const value* use = r.breakdown.find("mean_over_gpus");
+  const double time = use ? number_at(*use, "makespan_s") : 0;
+  p.power_W = time > 0 ? energy / time : 0;
+  return p;
+}
+
+bool failed(const result& r, std::vector<std::string>& reasons) {
+  if (r.status != run_status::infeasible && r.status != run_status::error) return false;
+  reasons.insert(reasons.end(), r.reasons.begin(), r.reasons.end());
+  return true;
+}
+
+/// What the serving simulator says of one replica.
+struct priced_replica {
+  replica_curve curve;
+  double weights_bytes = 0;  ///< on a GPU
+};
+
+/// At `load_shares` of what it serves offline. Adds why it cannot run to `reasons`.
+priced_replica price_replica(const scenario& alone, std::vector<std::string>& reasons) {
+  const run_record offline = run_at(alone, load_kind::offline, 0);
+  priced_replica out;
+  if (failed(offline.outcome, reasons)) return out;
+  for (const output::section_row& row : output::rows_of(offline.outcome.memory))
+    if (row.label == "weights" && row.content.number()) out.weights_bytes = *row.content.number();
+  const double most = number_at(offline.outcome.metrics, "requests_per_s");
+  for (const double share : load_shares) {
+    const run_record one = run_at(alone, load_kind::open_loop, share * most);
+    if (failed(one.outcome, reasons)) return out;
+    out.curve.points.push_back(point_of(one.outcome, share * most));
+  }
+  return out;
+}
+
+/// Time from the decision to the first request. Weights come from the replica's own drives unless a rate is given.
+double start_of(const fleet_member& m, double weights_bytes) {
+  const vm_spec& machine = m.alone->platform.vm;
+  const auto gpus = static_cast<double>(m.about.gpus);
+  const double machines = std::ceil(gpus / std::max(1, machine.gpus.read()));
+  const bandwidth rate = m.load_bandwidth ? m.load_bandwidth->read() : machine.nvme_read.read() * machines;
+  return m.provision.base() + weights_bytes * gpus / rate.base() + m.warm_up.base();
+}
+
+value curve_value(const replica_curve& c) {
+  value out{value::array{}};
+  for (const replica_point& p : c.points) {
+    value one{value::object{{"requests_per_s", p.requests_per_s}, {"slo_attained_fraction", p.attained}}};
+    one.set("ttft_s", p.ttft_s);
+    one.set("e2e_s", p.e2e_s);
+    one.set("power_W", p.power_W);
+    out.items()->push_back(std::move(one));
+  }
+  return out;
+}
+
+/// Sums over seeds, service by service.
+struct fleet_sums {
+  std::vector<service_outcome> services;
+  std::vector<double> availability, attained;  ///< of all services, by seed
+  double failed_gpu_s = 0;
+};
+
+void add(service_outcome& sum, const service_outcome& o) {
+  for (double service_outcome::*member :
+       {&service_outcome::requests, &service_outcome::served, &service_outcome::dropped, &service_outcome::retried,
+        &service_outcome::attained, &service_outcome::ready_gpu_s, &service_outcome::starting_gpu_s,
+        &service_outcome::short_s, &service_outcome::unplaced_s, &service_outcome::energy_J})
+    sum.*member += o.*member;
+  sum.ttft_s += o.ttft_s * o.served;
+  sum.failures += o.failures;
+  sum.starts += o.starts;
+  sum.most_ready = std::max(sum.most_ready, o.most_ready);
+}
+
+service_outcome total_of(const std::vector<service_outcome>& services) {
+  service_outcome out;
+  for (const service_outcome& o : services) add(out, o);
+  return out;
+}
+
+fleet_sums play_all(const fleet_spec& f, std::int64_t seeds, std::uint64_t first) {
+  fleet_sums out;
+  out.services.resize(f.services.size());
+  for (std::int64_t k = 0; k < seeds; ++k) {
+    const fleet_outcome one = play_fleet(f, first + static_cast<std::uint64_t>(k));
+    const service_outcome all = total_of(one.services);
+    out.availability.push_back(all.availability());
+    out.attained.push_back(all.slo_share());
+    out.failed_gpu_s += one.failed_gpu_s;
+    for (std::size_t i = 0; i < one.services.size(); ++i) add(out.services[i], one.services[i]);
+  }
+  return out;
+}
+
+value service_value(const service_outcome& o, const fleet_service& about, double seeds, double duration) {
+  value out{value::object{{"requests", o.requests / seeds}}};
+  out.set("availability_fraction", o.availability());
+  out.set("slo_attained_fraction", o.slo_share());
+  out.set("dropped_requests", o.dropped / seeds);
+  out.set("retried_requests", o.retried / seeds);
+  out.set("ttft_mean_s", o.served > 0 ? o.ttft_s / o.served : 0);
+  out.set("gpus_of_a_replica", about.gpus);
+  out.set("replica_capacity_requests_per_s", about.curve.capacity());
+  out.set("start_s", about.start_s);
+  out.set("replicas_mean", o.ready_gpu_s / seeds / duration / static_cast<double>(about.gpus));
+  out.set("replicas_most", o.most_ready);
+  out.set("starts", static_cast<double>(o.starts) / seeds);
+  out.set("failures", static_cast<double>(o.failures) / seeds);
+  out.set("short_of_capacity_s", o.short_s / seeds);
+  out.set("without_room_s", o.unplaced_s / seeds);
+  return out;
+}
+
+/// The middle nine tenths of the seeds.
+void add_band(result& r, const char* metric, const std::vector<double>& by_seed) {
+  if (by_seed.size() < 2) return;
+  r.bands.set(metric, value{value::array{value{share_below(by_seed, 0.05)}, value{share_below(by_seed, 0.95)}}});
+}
+
+fleet_figures figures_of(const scenario& s, const fleet_sums& sums, double seeds, double duration) {
+  const service_outcome all = total_of(sums.services);
+  fleet_figures out;
+  out.requests = all.requests / seeds;
+  out.availability = all.availability();
+  out.attained = all.slo_share();
+  out.retried_share = all.requests > 0 ? all.retried / all.requests : 0;
+  const double paid = all.ready_gpu_s + all.starting_gpu_s;
+  out.gpus = paid / seeds / duration;
+  out.use = all.ready_gpu_s / seeds / duration / s.platform.gpus();
+  out.energy = joules::from_base(all.energy_J / seeds);
+  const facility_spec* site = s.facility.get();
+  if (!site) return out;
+  const footprint took = footprint_of(site->overheads, out.energy, seconds::from_base(duration));
+  out.carbon_g = took.carbon_g;
+  if (site->money)
+    out.bill =
+        bill_for(*site->money, out.gpus, seconds::from_base(duration), took.at_meter.value_or(joules{})).total();
+  return out;
+}
+
+}  // namespace
+
+void run_fleet(run_record& out, const scenario& s, const operation_case& c, operation_metrics& m) {
+  result& r = out.outcome;
+  fleet_spec f = c.fleet->cluster;
+  value curves{value::object{}};
+  for (const fleet_member& member : c.fleet->services) {
+    fleet_service service = member.about;
+    std::vector<std::string> reasons;
+    priced_replica priced = price_replica(*member.alone, reasons);
+    for (const std::string& reason : reasons) r.reasons.push_back(fmt::format("{}: {}", service.name, reason));
+    if (!reasons.empty()) continue;
+    service.start_s = start_of(member, priced.weights_bytes);
+    service.curve = std::move(priced.curve);
+    curves.set(service.name, curve_value(service.curve));
+    f.services.push_back(std::move(service));
+  }
+  if (r.reasons.empty()) r.reasons = fleet_problems(f);
+  if (!r.reasons.empty()) return;
+  const auto seeds = static_cast<double>(c.cluster->seeds);
+  const fleet_sums sums = play_all(f, c.cluster->seeds, s.simulation.seed);
+  m.fleet = figures_of(s, sums, seeds, f.duration_s);
+  value services{value::object{}};
+  for (std::size_t i = 0; i < f.services.size(); ++i)
+    services.set(f.services[i].name, service_value(sums.services[i], f.services[i], seeds, f.duration_s));
+  r.breakdown.set("fleet", value::object{{"services", std::move(services)},
+                                         {"failed_gpus_mean", sums.failed_gpu_s / seeds / f.duration_s}});
+  r.breakdown.set("replica_curves", std::move(curves));
+  add_band(r, "fleet_availability_fraction", sums.availability);
+  add_band(r, "fleet_slo_attained_fraction", sums.attained);
+  r.notes.push_back(
+      "the load of a fleet is divided evenly over ready replicas; a replica serves as it does in an open "
+      "loop of its own at that rate");
+}
+
+}  // namespace nvlsim
