@@ -26,17 +26,22 @@ value timeline_value(const report_timeline& t) {
   const auto track = [&](const report_timeline::track& l) {
     return value{value::object{{"name", l.name}, {"slices", list_of(l.slices, slice)}}};
   };
+  const auto curve = [&](const time_curve& c) {
+    return value{value::object{{"name", c.name}, {"points", pairs(c.points)}}};
+  };
   const auto memory = [&](const memory_curve& m) {
     return value{value::object{{"name", m.name}, {"points", pairs(m.points)}}};
   };
   const auto latency = [&](const auto& l) {
     return value{value::object{{"metric", l.metric}, {"points", pairs(l.points)}}};
   };
-  return value{value::object{{"scenario", t.scenario},
-                             {"names", list_of(t.names)},
-                             {"lanes", list_of(t.tracks, track)},
-                             {"memory", list_of(t.memory, memory)},
-                             {"latencies", list_of(t.latencies, latency)}}};
+  value out{value::object{{"scenario", t.scenario},
+                          {"names", list_of(t.names)},
+                          {"lanes", list_of(t.tracks, track)},
+                          {"memory", list_of(t.memory, memory)},
+                          {"latencies", list_of(t.latencies, latency)}}};
+  if (!t.power.empty()) out.set("power", list_of(t.power, curve));
+  return out;
 }
 
 /// Escapes "<" so that a JSON string cannot end the HTML element.
@@ -110,6 +115,7 @@ report_timeline timeline_of(const run_record& run, std::size_t max_tracks, std::
     }
   }
   out.memory = memory_over_time(run, 1500);
+  out.power = run.power;
   out.latencies = latencies_of(run);
   return out;
 }

@@ -110,6 +110,19 @@ void add_limit_notes(result& r, const scenario& s, const limited_scenario& limit
                     f.when_over == over_limit::report ? "; \"when_over\": \"cap\" caps its GPUs" : ""));
 }
 
+/// Corners of a wave that a picture can show.
+time_curve curve_of(const char* name, const power_wave& w) {
+  constexpr std::size_t shown = 400;
+  time_curve out{name, {}};
+  double t = 0;
+  for (const wave_piece& p : condensed(w, shown).pieces) {
+    out.points.emplace_back(t, p.from.base());
+    t += p.time.base();
+    out.points.emplace_back(t, p.to.base());
+  }
+  return out;
+}
+
 }  // namespace
 
 limited_scenario limited_by_facility(const scenario& s) {
@@ -159,6 +172,9 @@ void add_facility(run_record& out, const scenario& s, const limited_scenario& li
   }
   if (f.money) out.outcome.cost.set("facility", money_value(*f.money, gpus_of(s)));
   out.outcome.energy.set("facility", std::move(all));
+  if (power)
+    out.power = {curve_of("all racks, as they ask", power->waves.load),
+                 curve_of("all racks, smoothed", power->waves.draw), curve_of("the meter", power->waves.meter)};
   add_limit_notes(out.outcome, s, limits, power);
 }
 

@@ -35,6 +35,12 @@ struct result {
   value simulation = value::object{};  ///< wall time, peak memory, activities: not reproducible
 };
 
+/// A quantity over time, for pictures.
+struct time_curve {
+  std::string name;                               ///< "racks, as they ask"
+  std::vector<std::pair<double, double>> points;  ///< seconds, value; straight lines between
+};
+
 /// A result and the data needed for traces and explanations.
 struct run_record {
   result outcome;
@@ -49,7 +55,8 @@ struct run_record {
   double tokens_per_step = 1;            ///< of a decode, with drafts
   std::optional<std::pair<double, double>> counted;  ///< of an inference run: when requests end that count
   std::optional<std::pair<double, double>> counted_arrivals;  ///< when they come
-  std::vector<std::string> constants_read;                    ///< sorted pointers; filled for explained runs
+  std::vector<time_curve> power;            ///< of a step at its site, in watts, if the scenario describes one
+  std::vector<std::string> constants_read;  ///< sorted pointers; filled for explained runs
 };
 
 }  // namespace nvlsim

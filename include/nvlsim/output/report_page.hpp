@@ -26,6 +26,7 @@ struct report_timeline {
   std::vector<std::string> names;
   std::vector<track> tracks;
   std::vector<memory_curve> memory;
+  std::vector<time_curve> power;  ///< at the site
   /// Cumulative latency distribution of a serving run: up to 100 pairs of value and fraction of requests not
   /// slower.
   struct latency_curve {

@@ -49,6 +49,13 @@ for (const t of drawn.values()) if (t.memory?.length) {
   page.append(curves(`memory of ${t.scenario} over time`, x, series, {x_format: duration, y_format: v => scaled(v, "B"), x_label: "time", y_range: (u, low, high) => [0, high * 1.1]}));
 }
 
+const powered = [...drawn.values()].filter(t => t.power?.length);
+if (powered.length) section("Power", "power", "At the site over a step.");
+for (const t of powered) {
+  const [x, series] = joined(t.power.map(p => ({name: p.name, points: p.points})));
+  page.append(curves(`power of ${t.scenario} over a step`, x, series, {x_format: duration, y_format: v => scaled(v, "W"), x_label: "time", y_range: (u, low, high) => [0, high * 1.1]}));
+}
+
 // ---- sweeps: one curve per combination of the settings that are not on the x axis
 
 const leading_number = v => typeof v === "number" ? v : typeof v === "string" && /^-?[\d.]+(e[+-]?\d+)?( |$)/.test(v) ? parseFloat(v) : null;

@@ -33,9 +33,14 @@ metric_kind kind_of(const scenario& s) {
 /// Names of the metrics that the table says a result of this scenario has, in order.
 std::vector<std::string> expected_metrics(const scenario& s) {
   const auto* training = std::get_if<training_workload>(&s.workload);
+  const auto* operation = std::get_if<operation_case>(&s.workload);
+  std::map<metric_needs, bool> has = {{metric_needs::nothing, true},
+                                      {metric_needs::token_budget, training && training->token_budget},
+                                      {metric_needs::facility, s.facility != nullptr},
+                                      {metric_needs::fleet, operation && operation->fleet}};
   std::vector<std::string> out;
   for (const metric& m : metrics_of(kind_of(s)))
-    if (m.needs == metric_needs::nothing || (training && training->token_budget)) out.emplace_back(m.name);
+    if (has[m.needs]) out.emplace_back(m.name);
   return out;
 }
 
@@ -61,10 +66,10 @@ TEST_CASE("Results have the metrics of the table, in its order, and no others") 
     check_values(s, run_of(s).outcome);
   }
   CHECK(kinds.size() == metric_kinds.size());
-  const scenario budget = shipped("training/llama3.1-405b-gb300-512", {{"/workload/token_budget", "1e12"}});
+  const scenario budget = shipped("facility/llama3.1-405b-gb300-512-site");
   check_values(budget, run_of(budget).outcome);
   CHECK(expected_metrics(budget).size() == metrics_of(metric_kind::training).size());
-  const scenario clock = shipped("inference/llama3.3-70b-trace-gb300-rack");
+  const scenario clock = shipped("inference/llama3.3-70b-trace-gb300-rack", {{"/facility/pue", "1.1"}});
   CHECK(expected_metrics(clock).size() == metrics_of(metric_kind::inference).size());
 }
 
@@ -76,9 +81,11 @@ TEST_CASE("Names of the table end with their unit, and one name means one thing"
       {metric_unit::tflops, {"tflops_per_gpu", "tflops_per_gpu_full_attention"}},
       {metric_unit::bytes_per_s, {"_Bps"}},
       {metric_unit::fraction, {"_fraction", "mfu"}},
-      {metric_unit::watt, {"_W_per_gpu"}},
+      {metric_unit::watt, {"_W_per_gpu", "_W"}},
       {metric_unit::joule, {"_J"}},
       {metric_unit::byte, {"_bytes"}},
+      {metric_unit::gram, {"_g"}},
+      {metric_unit::litre, {"_L"}},
       {metric_unit::usd, {"_usd"}}};
   for (const metric_kind k : metric_kinds) {
     std::set<std::string_view> seen;

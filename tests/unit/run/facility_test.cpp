@@ -1,0 +1,151 @@
+// A site's limits and prices move results the way physics and arithmetic say.
+#include <catch2/catch.hpp>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "nvlsim/run/run.hpp"
+
+namespace nvlsim {
+namespace {
+
+const std::filesystem::path root = NVLSIM_SOURCE_DIR;
+
+result run_with(const std::string& name, const std::vector<override_option>& sets = {}) {
+  const scenario s = load_scenario(root / "scenarios" / (name + ".json"), sets, folders_under(root));
+  return run_scenario(s, {.explained = false, .simulate = false}).outcome;
+}
+result site(const std::vector<override_option>& sets = {}) {
+  return run_with("facility/llama3.1-405b-gb300-512-site", sets);
+}
+
+double metric_of(const result& r, const char* name) {
+  const value* v = r.metrics.find(name);
+  INFO(name);
+  REQUIRE((v && v->number()));
+  return *v->number();
+}
+
+std::string problems_of(const std::vector<override_option>& sets) {
+  try {
+    site(sets);
+  } catch (const input_error& e) {
+    std::string out;
+    for (const problem& p : e.problems()) out += p.pointer + ": " + p.what + "\n";
+    return out;
+  }
+  return {};
+}
+
+TEST_CASE("A site leaves the step alone and says what it draws") {
+  const result r = site();
+  CHECK(metric_of(r, "step_time_s") == metric_of(run_with("training/llama3.1-405b-gb300-512"), "step_time_s"));
+  const double racks_J = metric_of(r, "energy_per_step_J");
+  const double burnt = metric_of(r, "burnt_energy_fraction");
+  CHECK(metric_of(r, "energy_at_meter_per_step_J") == Approx(racks_J * (1 + burnt) * 1.12));
+  CHECK(metric_of(r, "water_per_step_L") == Approx(racks_J * (1 + burnt) / 3.6e6 * 0.27));
+  CHECK(metric_of(r, "carbon_per_step_g") == Approx(metric_of(r, "energy_at_meter_per_step_J") / 3.6e6 * 413));
+  // The meter's mean over the step is the job's energy, the idle GPUs of its racks, and PUE.
+  const value& power = *r.energy.at_pointer("/facility/power");
+  CHECK(*power.find("site_mean_W")->number() >
+        metric_of(r, "energy_at_meter_per_step_J") / metric_of(r, "step_time_s"));
+  CHECK(*power.find("rack_load_peak_W")->number() < 142e3);
+  CHECK(*power.find("rack_load_floor_W")->number() > *power.find("idle_rack_W")->number() * (1 - 1e-9));
+}
+
+TEST_CASE("More storage and gentler ramps smooth the site") {
+  const result bare =
+      site({{"/facility/power/storage_per_gpu", "\"0 J\""}, {"/facility/power/rack_fall_per_s", "null"}});
+  const result some = site({{"/facility/power/rack_fall_per_s", "null"}});
+  const result more =
+      site({{"/facility/power/storage_per_gpu", "\"1 kJ\""}, {"/facility/power/rack_fall_per_s", "null"}});
+  for (const char* m : {"rack_power_peak_W", "site_power_peak_W", "site_power_swing_W"}) {
+    CHECK(metric_of(some, m) < metric_of(bare, m));
+    CHECK(metric_of(more, m) < metric_of(some, m));
+  }
+  CHECK(metric_of(bare, "burnt_energy_fraction") == Approx(0).margin(1e-9));
+  const result gentle = site({{"/facility/power/rack_fall_per_s", "\"2 kW\""}});
+  CHECK(metric_of(gentle, "burnt_energy_fraction") > metric_of(site(), "burnt_energy_fraction"));
+  CHECK(metric_of(gentle, "site_power_swing_W") < metric_of(site(), "site_power_swing_W"));
+  CHECK(metric_of(gentle, "bill_per_step_usd") > metric_of(site(), "bill_per_step_usd"));
+}
+
+TEST_CASE("A budget that bites slows the step, and a tighter one more") {
+  const auto capped = [](const char* budget) {
+    return site({{"/facility/power/site_budget", budget}, {"/facility/power/when_over", "cap"}});
+  };
+  const result loose = capped("\"2 MW\""), tight = capped("\"0.9 MW\""), tighter = capped("\"0.8 MW\"");
+  CHECK(metric_of(loose, "step_time_s") == metric_of(site(), "step_time_s"));
+  CHECK(loose.metrics.find("power_cap_slowdown_fraction")->is_null());
+  CHECK(metric_of(tight, "power_cap_slowdown_fraction") > 0);
+  CHECK(metric_of(tighter, "power_cap_slowdown_fraction") > metric_of(tight, "power_cap_slowdown_fraction"));
+  CHECK(metric_of(tight, "step_time_s") ==
+        Approx(metric_of(site(), "step_time_s") * (1 + metric_of(tight, "power_cap_slowdown_fraction"))));
+  // The cap holds: budget over PUE and racks.
+  CHECK(metric_of(tight, "rack_power_peak_W") <= 0.9e6 / 1.12 / 8 * (1 + 1e-9));
+  const result none = capped("\"100 kW\"");
+  CHECK(none.status == run_status::infeasible);
+  CHECK(none.reasons.at(0).find("the site's budget leaves") == 0);
+}
+
+TEST_CASE("Less flow and warmer coolant throttle") {
+  const auto cooled = [](const char* member, const char* to) {
+    return metric_of(
+        site({{std::string("/facility/cooling/") + member, to}, {"/facility/power/when_over", "cap"}}),
+        "step_time_s");
+  };
+  const double base = cooled("flow_L_per_min", "200");
+  CHECK(cooled("flow_L_per_min", "80") > base);
+  CHECK(cooled("flow_L_per_min", "70") > cooled("flow_L_per_min", "80"));
+  CHECK(cooled("supply_C", "43") > base);
+}
+
+TEST_CASE("Bills follow prices, goodput and the grid's tariff") {
+  const double base = metric_of(site(), "bill_per_step_usd");
+  CHECK(metric_of(site({{"/facility/money/goodput", "0.465"}}), "bill_per_step_usd") == Approx(2 * base));
+  CHECK(metric_of(site({{"/facility/money/usd_per_kWh", "0.2"}}), "bill_per_step_usd") > base);
+  CHECK(metric_of(site({{"/facility/money/interest", "0"}}), "bill_per_step_usd") < base);
+  const std::string rented = R"({"way": "on_demand", "gpu_price": "10 USD/h"})";
+  const result r = site({{"/facility/money", rented}});
+  CHECK(metric_of(r, "bill_per_step_usd") == Approx(512 * 10 / 3600.0 * metric_of(r, "step_time_s")));
+}
+
+TEST_CASE("Nonsense about a site is refused, all of it at once") {
+  const std::string all = problems_of({{"/facility/pue", "0.9"},
+                                       {"/facility/cooling/coolant", "oil"},
+                                       {"/facility/carbon/region", "atlantis"},
+                                       {"/facility/power/site_budget", "5"},
+                                       {"/facility/money/discount", "0.1"}});
+  for (const char* at : {"/facility/pue", "/facility/cooling/coolant", "/facility/carbon/region",
+                         "/facility/power/site_budget", "/facility/money/discount"}) {
+    INFO(all);
+    CHECK(all.find(at) != std::string::npos);
+  }
+  CHECK(problems_of({{"/facility/money", R"({"way": "on_demand"})"}}).find("no list price") != std::string::npos);
+  CHECK(problems_of({{"/facility/pue", "null"}}).find("give \"pue\"") != std::string::npos);
+  CHECK(problems_of({{"/facility/carbon", R"({"g_per_kWh": [1, 2]})"}}).find("24 hours") != std::string::npos);
+  CHECK(problems_of({{"/facility/cooling/return_limit_C", "30"}}).find("enters at 37 C") != std::string::npos);
+}
+
+TEST_CASE("A day of services on shared racks") {
+  const auto fleet = [](const std::vector<override_option>& sets = {}) {
+    return run_with("operation/two-services-gb300-fleet", sets);
+  };
+  const result base = fleet();
+  REQUIRE(base.status == run_status::ok);
+  CHECK(metric_of(base, "fleet_availability_fraction") > 0.99);
+  CHECK(metric_of(base, "fleet_gpu_use_fraction") < 1);
+  const std::string chat = "/workload/fleet/services/0";
+  const result all_day = fleet({{chat + "/autoscale", R"({"policy": "fixed", "max": 30})"}});
+  CHECK(metric_of(all_day, "fleet_gpus_mean") > metric_of(base, "fleet_gpus_mean"));
+  const result slow = fleet({{chat + "/start/provision", "\"30 min\""}});
+  CHECK(metric_of(slow, "fleet_slo_attained_fraction") < metric_of(base, "fleet_slo_attained_fraction"));
+  const result frail = fleet({{"/workload/fleet/failures/gpu_mtbf", "\"20 day\""}});
+  CHECK(metric_of(frail, "fleet_retried_fraction") > metric_of(base, "fleet_retried_fraction"));
+  const result twice = fleet({{chat + "/arrivals/scale", "2"}});
+  CHECK(metric_of(twice, "fleet_requests") > metric_of(base, "fleet_requests"));
+}
+
+}  // namespace
+}  // namespace nvlsim
