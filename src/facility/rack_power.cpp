@@ -18,20 +18,25 @@ std::size_t stage_of(const rank_class& c, std::size_t stages) {
   return std::min(stage, stages - 1);
 }
 
-/// Adds the energy of `level` watts from `from_s` to `to_s` to bins of `each` seconds.
-void add_energy(std::vector<double>& bins, double each, const span& s, double level) {
-  for (auto bin = std::min(bins.size() - 1, static_cast<std::size_t>(s.begin_s / each)); bin < bins.size();
-       ++bin) {
-    const double from = std::max(s.begin_s, static_cast<double>(bin) * each);
-    const double to = std::min(s.end_s, static_cast<double>(bin + 1) * each);
-    if (to > from) bins[bin] += level * (to - from);
-    if (!(s.end_s > static_cast<double>(bin + 1) * each)) return;
-  }
-}
+/// Energy of one stage by pieces of a step.
+struct energy_bins {
+  double each = 0;  ///< seconds
+  std::vector<double> joules = std::vector<double>(wave_pieces);
 
-/// Adds what a GPU of the class draws above idle.
-void add_class(std::vector<double>& bins, double each, const plan& planned, const timeline& times, std::size_t c,
-               double idle_W) {
+  /// `level` watts from the beginning to the end of `s`.
+  void add(const span& s, double level) {
+    for (auto bin = std::min(wave_pieces - 1, static_cast<std::size_t>(s.begin_s / each)); bin < wave_pieces;
+         ++bin) {
+      const double from = std::max(s.begin_s, static_cast<double>(bin) * each);
+      const double to = std::min(s.end_s, static_cast<double>(bin + 1) * each);
+      if (to > from) joules[bin] += level * (to - from);
+      if (!(s.end_s > static_cast<double>(bin + 1) * each)) return;
+    }
+  }
+};
+
+/// Adds what the GPUs of class `c` draw above idle.
+void add_class(energy_bins& bins, const plan& planned, const timeline& times, std::size_t c, watts idle) {
   const rank_class& ranks = planned.classes[c];
   for (std::size_t s = 0; s < ranks.streams.size(); ++s)
     for (std::size_t i = 0; i < ranks.streams[s].operations.size(); ++i) {
@@ -39,8 +44,8 @@ void add_class(std::vector<double>& bins, double each, const plan& planned, cons
       const operation_template& t = planned.templates[static_cast<std::size_t>(o.template_index)];
       if (!(t.power > watts{})) continue;
       const span& ran = times.spans[c][s][i];
-      add_energy(bins, each, {ran.begin_s, std::min(ran.end_s, ran.begin_s + t.duration.base())},
-                 (t.power.base() - idle_W) * static_cast<double>(ranks.multiplicity));
+      bins.add({ran.begin_s, std::min(ran.end_s, ran.begin_s + t.duration.base())},
+               (t.power - idle).base() * static_cast<double>(ranks.multiplicity));
     }
 }
 
@@ -50,16 +55,16 @@ std::vector<power_wave> waves_of_stages(const plan& planned, const timeline& tim
                                         std::int64_t stages) {
   const auto count = static_cast<std::size_t>(std::max<std::int64_t>(1, stages));
   const double each = times.makespan.base() / static_cast<double>(wave_pieces);
-  std::vector<std::vector<double>> bins(count, std::vector<double>(wave_pieces));
+  std::vector<energy_bins> bins(count, {each});
   std::vector<double> gpus(count);
   for (std::size_t c = 0; c < planned.classes.size(); ++c) {
     const std::size_t stage = stage_of(planned.classes[c], count);
     gpus[stage] += static_cast<double>(planned.classes[c].multiplicity);
-    if (each > 0) add_class(bins[stage], each, planned, times, c, idle.base());
+    if (each > 0) add_class(bins[stage], planned, times, c, idle);
   }
   std::vector<power_wave> out(count);
   for (std::size_t s = 0; s < count; ++s)
-    for (const double energy : bins[s]) {
+    for (const double energy : bins[s].joules) {
       const watts level = idle + watts::from_base(gpus[s] > 0 && each > 0 ? energy / each / gpus[s] : 0);
       out[s].pieces.push_back({seconds::from_base(each), level, level});
     }
@@ -90,6 +95,26 @@ watts rack_draw(const platform& p, watts gpus) {
   return (gpus + beside) / p.rack.power_supply_efficiency;
 }
 
+namespace {
+
+/// Adds `factor` times the wave, whose pieces begin and end where pieces of the sum do.
+void add_wave(power_wave& sum, double factor, const power_wave& wave) {
+  std::size_t i = 0;
+  double begin = 0, t = 0;  // of piece i; of the sum
+  for (wave_piece& s : sum.pieces) {
+    const double middle = t + s.time.base() / 2;
+    while (i + 1 < wave.pieces.size() && begin + wave.pieces[i].time.base() <= middle)
+      begin += wave.pieces[i++].time.base();
+    const wave_piece& p = wave.pieces[i];
+    const double slope = (p.to - p.from).base() / p.time.base();
+    s.from += watts::from_base(factor * (p.from.base() + slope * (t - begin)));
+    t += s.time.base();
+    s.to += watts::from_base(factor * (p.from.base() + slope * (t - begin)));
+  }
+}
+
+}  // namespace
+
 power_wave sum_of(const std::vector<std::pair<double, power_wave>>& parts) {
   std::vector<double> cuts;
   for (const auto& [factor, wave] : parts) {
@@ -106,23 +131,7 @@ power_wave sum_of(const std::vector<std::pair<double, power_wave>>& parts) {
     out.pieces.push_back({seconds::from_base(to - from), {}, {}});
     from = to;
   }
-  for (const auto& [factor, wave] : parts) {
-    std::size_t i = 0;
-    double begin = 0, t = 0;  // of piece i; of the sum
-    for (wave_piece& sum : out.pieces) {
-      const double middle = t + sum.time.base() / 2;
-      while (i + 1 < wave.pieces.size() && begin + wave.pieces[i].time.base() <= middle)
-        begin += wave.pieces[i++].time.base();
-      const wave_piece& p = wave.pieces[i];
-      const double slope = (p.to - p.from).base() / p.time.base();
-      const auto at = [&](double time) {
-        return watts::from_base(factor * (p.from.base() + slope * (time - begin)));
-      };
-      sum.from += at(t);
-      sum.to += at(t + sum.time.base());
-      t += sum.time.base();
-    }
-  }
+  for (const auto& [factor, wave] : parts) add_wave(out, factor, wave);
   return out;
 }
 
