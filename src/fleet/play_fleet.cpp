@@ -5,11 +5,10 @@
 #include <random>
 
 #include "nvlsim/fleet/fleet.hpp"
+#include "nvlsim/units/random.hpp"
 
 namespace nvlsim {
 namespace {
-
-double exponential(std::mt19937_64& g) { return -std::log1p(-static_cast<double>(g() >> 11) * 0x1p-53); }
 
 struct replica {
   std::int64_t rack = 0;
