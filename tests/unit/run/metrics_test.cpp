@@ -37,6 +37,7 @@ std::vector<std::string> expected_metrics(const scenario& s) {
   std::map<metric_needs, bool> has = {{metric_needs::nothing, true},
                                       {metric_needs::token_budget, training && training->token_budget},
                                       {metric_needs::facility, s.facility != nullptr},
+                                      {metric_needs::training_job, operation && !operation->jobs.empty()},
                                       {metric_needs::fleet, operation && operation->fleet}};
   std::vector<std::string> out;
   for (const metric& m : metrics_of(kind_of(s)))
