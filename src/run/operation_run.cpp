@@ -6,6 +6,7 @@
 
 #include "nvlsim/analysis/metrics.hpp"
 #include "nvlsim/analysis/operation_metrics.hpp"
+#include "nvlsim/engine/operation_actors.hpp"
 #include "nvlsim/operation/operation.hpp"
 #include "nvlsim/run/run.hpp"
 #include "run/fleet_run.hpp"
@@ -96,7 +97,18 @@ void add_notes(result& r, const operation_study& s, const training_tally& t) {
         fmt::format("{} seed{}; give at least 10 for bands", s.runs.size(), s.runs.size() == 1 ? "" : "s"));
 }
 
-void run_job(run_record& out, const scenario& s, const operation_case& c, operation_metrics& m) {
+/// Actors keep the time of the first seed, a queue of events that of the others.
+std::vector<operation_outcome> play(const operation_setup& setup, const scenario& s, std::int64_t seeds,
+                                    bool actors) {
+  std::vector<operation_outcome> out;
+  for (std::int64_t i = 0; i < seeds; ++i) {
+    const std::uint64_t seed = s.simulation.seed + static_cast<std::uint64_t>(i);
+    out.push_back(i == 0 && actors ? run_operation_by_actors(setup, seed, s.platform) : run_by_queue(setup, seed));
+  }
+  return out;
+}
+
+void run_job(run_record& out, const scenario& s, const operation_case& c, operation_metrics& m, bool actors) {
   result& r = out.outcome;
   const cluster_job& job = c.jobs.front();
   const step_price step = price_step(job, {});
@@ -110,8 +122,7 @@ void run_job(run_record& out, const scenario& s, const operation_case& c, operat
   if (!r.reasons.empty()) return;
   study.tokens_per_step = static_cast<double>(w.global_batch_size * w.seq_length);
   if (s.platform.price.per_gpu) study.price = s.platform.price.per_gpu->read();
-  for (std::int64_t i = 0; i < c.cluster->seeds; ++i)
-    study.runs.push_back(run_by_queue(study.setup, s.simulation.seed + static_cast<std::uint64_t>(i)));
+  study.runs = play(study.setup, s, c.cluster->seeds, actors);
   m.training = tally_of(study);
   for (const std::string& n : step.outcome.notes) r.notes.push_back(job.name + ": " + n);
   add_notes(r, study, *m.training);
@@ -120,11 +131,11 @@ void run_job(run_record& out, const scenario& s, const operation_case& c, operat
 
 }  // namespace
 
-void run_operation(run_record& out, const scenario& s, const operation_case& c) {
+void run_operation(run_record& out, const scenario& s, const operation_case& c, const run_options& o) {
   operation_metrics m;
   m.duration = c.cluster->duration;
   m.gpus = s.platform.gpus();
-  if (!c.jobs.empty()) run_job(out, s, c, m);
+  if (!c.jobs.empty()) run_job(out, s, c, m, o.simulate);
   if (c.fleet) run_fleet(out, s, c, m);
   if (out.outcome.reasons.empty()) set_metrics(out.outcome.metrics, m);
 }
