@@ -111,6 +111,11 @@ struct fit_row {
   double weight = 1;
 };
 
+bool of_fitted_release(const training_row& r) {
+  return r.software->name == training_reference ||
+         std::find(fitted_releases.begin(), fitted_releases.end(), r.software->name) != fitted_releases.end();
+}
+
 bool usable(const training_row& r) {
   return r.record.status == record_status::ok && !r.defaulted_layout && r.record.suspect.empty();
 }
@@ -318,7 +323,8 @@ fit_report fit_training(const std::vector<std::filesystem::path>& tables, const 
   for (const auto& table : tables) {
     const csv_table t = read_csv(table);
     for (const csv_row& row : t.rows)
-      if (training_row r = read_training_row(row, t.stem, inputs); usable(r)) rows.push_back({std::move(r), 1});
+      if (training_row r = read_training_row(row, t.stem, inputs); usable(r) && of_fitted_release(r))
+        rows.push_back({std::move(r), 1});
   }
   if (rows.empty())
     throw input_error({{tables.front().string(), "", "no row with a complete configuration to fit", {}}});

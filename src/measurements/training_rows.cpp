@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 
 #include "nvlsim/analysis/training_metrics.hpp"
@@ -29,6 +30,18 @@ bool known_framework(const csv_row& row) {
   return row.blank("framework") || row["framework"] == "megatron" ||
          std::any_of(framework_stacks.begin(), framework_stacks.end(),
                      [&](const framework_stack& f) { return f.framework == row["framework"]; });
+}
+
+/// "LoRA rank 8 on qkv and proj". Without a rank none is known; without targets, all four of Megatron-Bridge.
+lora_spec adapters_of(const std::string& notes) {
+  lora_spec out;
+  constexpr std::string_view words = "LoRA rank ";
+  const std::size_t at = notes.find(words);
+  if (at == std::string::npos) return out;
+  const char* digits = notes.c_str() + at + words.size();
+  std::from_chars(digits, notes.c_str() + notes.size(), out.rank);
+  if (notes.find("on qkv and proj", at) != std::string::npos) out.fc1 = out.fc2 = false;
+  return out;
 }
 
 /// The stack for a training release. Releases without their own stack use the nearest one; rows without a release
@@ -412,6 +425,7 @@ void read_into(const csv_row& row, input_cache& inputs, training_row& out) {
   reader.read_precision();
   reader.read_layout(*gpus);
   reader.read_rest();
+  if (w.task == training_task::lora) w.lora = adapters_of(row["notes"]);
   w.place.gpus_per_domain = default_segment(out.hardware, *gpus);
   out.hardware.racks = static_cast<int>((*gpus + w.place.gpus_per_domain - 1) / w.place.gpus_per_domain);
   const auto problems = training_problems(out.hardware, *out.net, w);

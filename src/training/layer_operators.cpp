@@ -29,9 +29,11 @@ struct mlp_block {
 void dense_mlp(operator_list& o, const mlp_block& b) {
   const double f = b.ffn, width = o.layer.gated_mlp ? 2 : 1, t = o.tokens.whole;
   o.linear(b.up, {t, f * width / o.tp, o.hidden}, b.recomputed);
+  o.adapt(o.workload.lora.fc1, {t, f * width / o.tp, o.hidden});
   o.stream("activation", t * f / o.tp * activation_bytes(o.layer.gated_mlp), b.activation_recomputed,
            activation_backward_share(o.layer.gated_mlp));
   o.linear(b.down, {t, o.hidden, f / o.tp});
+  o.adapt(o.workload.lora.fc2, {t, o.hidden, f / o.tp});
 }
 
 /// Bytes moved by permute and unpermute, per element of the routed copies of tokens. The alltoall dispatcher
@@ -66,6 +68,7 @@ void experts(operator_list& o, double unfused_activation_passes) {
   // the activation needs.
   const bool fused = o.workload.fused_expert_mlp;
   o.linear("experts.up", {each, f * width / etp, seen, local_experts}, r.moe).cast_gradient = !fused;
+  o.adapt(o.workload.lora.fc1, {each, f * width / etp, seen, local_experts});
   double activation = fused ? 0 : routed * f / etp * activation_bytes(l.gated_mlp);
   if (l.biased_clamped_activation) activation += unfused_activation_passes * routed * f / etp * 2;
   layer_operator& act = o.add(layer_operator::type::stream, "activation", r.moe || r.activation);
@@ -73,6 +76,7 @@ void experts(operator_list& o, double unfused_activation_passes) {
   act.backward_bytes =
       activation * activation_backward_share(l.gated_mlp) + (fused ? routed * f / etp * 2 * width : 0);
   o.linear("experts.down", {each, seen, f / etp, local_experts}, r.moe).cast_input = !fused;
+  o.adapt(o.workload.lora.fc2, {each, seen, f / etp, local_experts});
   o.part = layer_part::mlp;
   if (x.latent > 0) o.keep(o.linear("latent.up", {own, o.hidden, seen}, r.moe), o.workload.kept.latent);
   if (x.shared_ffn > 0) dense_mlp(o, {"shared.up", "shared.down", real(x.shared_ffn), r.moe, r.moe});
@@ -109,14 +113,26 @@ layer_operator& operator_list::linear(const char* name, const gemm_size& s, bool
   return o;
 }
 
+void operator_list::adapt(bool target, const gemm_size& s) {
+  const double rank = real(workload.lora.rank);
+  if (workload.task != training_task::lora || !target || rank == 0) return;
+  for (const gemm_size& narrow : {gemm_size{s.m, rank, s.k, s.groups}, gemm_size{s.m, s.n, rank, s.groups}}) {
+    layer_operator& o = linear("adapter", narrow);
+    o.operands = precision::bf16;
+    o.adapter = true;
+  }
+  stream("adapter.add", s.groups * s.m * s.n * elementwise_bytes("residual"), false, 1);
+}
+
 // In BF16 layers everything is in BF16.
 void operator_list::keep(layer_operator& o, const std::optional<precision>& format) const {
   if (format && workload.gemm_precision != precision::bf16) o.operands = *format;
 }
 
-void operator_list::stream(const char* name, double moved, bool again, double backward_share) {
+layer_operator& operator_list::stream(const char* name, double moved, bool again, double backward_share) {
   layer_operator& o = add(layer_operator::type::stream, name, again);
   o.forward_bytes = moved, o.backward_bytes = moved * backward_share;
+  return o;
 }
 
 void operator_list::norm(double n) {
@@ -124,7 +140,8 @@ void operator_list::norm(double n) {
   const double forward = elementwise_bytes("norm") + residual_bytes_;
   const double after = layer.post_norms ? elementwise_bytes("norm") : 0;
   stream("norm", n * hidden * (forward + after), workload.recompute.layernorm,
-         (elementwise_bytes("norm") + 2 + after + residual_backward_bytes_) / (forward + after));
+         (elementwise_bytes("norm") + 2 + after + residual_backward_bytes_) / (forward + after))
+      .launches = layer.post_norms ? 2 : 1;
 }
 
 token_counts tokens_of(const training_workload& w) {

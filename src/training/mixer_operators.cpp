@@ -65,11 +65,17 @@ void grouped_query(operator_list& o) {
   const double t = o.tokens.whole, q = real(l.heads * l.head_dim), v = real(l.heads * value_dim(l));
   const double kv = real(projected_kv(l)), gate = real(gate_width(l));
   o.linear("qkv", {t, (q + gate + kv) / o.tp, o.hidden});
+  o.adapt(o.workload.lora.qkv, {t, (q + gate + kv) / o.tp, o.hidden});
+  // A norm of the queries and one of the keys. Backward: input and gradient read, gradient written.
+  const double keys = l.kv == kv_source::shared ? 0 : real(l.kv_heads * l.head_dim);
+  if (l.qk_norm != qk_norm_kind::none)
+    o.stream("qk_norm", t * (q + keys) / o.tp * compute::elementwise_bytes("norm"), false, 1.5).launches = 2;
   o.stream("rotary", t * (q + kv / 2) / o.tp * compute::elementwise_bytes("rotary"), false, 1);
   if (l.index_heads > 0 && attends_sparsely(l, o.workload.seq_length)) indexer(o, o.hidden, real(l.index_dim));
   scores(o, real(l.head_dim), real(value_dim(l)), real(l.kv_heads));
   if (gate > 0) o.stream("attention.gate", 3 * 2 * t * v / o.tp, false, 5.0 / 3);
   o.linear("attention.out", {t, o.hidden, v / o.tp});
+  o.adapt(o.workload.lora.proj, {t, o.hidden, v / o.tp});
 }
 
 void latent(operator_list& o) {

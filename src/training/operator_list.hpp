@@ -26,10 +26,13 @@ class operator_list {
 
   /// `again`: the backward pass recomputes it even without full recompute.
   layer_operator& linear(const char* name, const gemm_size& s, bool again = false);
+  /// The adapter of a projection of size `s`, if the workload has adapters there (`target`): two narrow products
+  /// in 16 bits, whose result is added to that of the projection.
+  void adapt(bool target, const gemm_size& s);
   /// Runs `o` in the format that a recipe keeps it in, if it keeps one.
   void keep(layer_operator& o, const std::optional<precision>& format) const;
   /// `backward_share`: bytes of the backward pass over those of the forward pass. [assumed]
-  void stream(const char* name, double moved, bool again = false, double backward_share = 1.5);
+  layer_operator& stream(const char* name, double moved, bool again = false, double backward_share = 1.5);
   /// Norm of `n` tokens before a block, with the block's residual connection.
   void norm(double n);
   layer_operator& add(layer_operator::type what, const char* name, bool again);

@@ -129,7 +129,7 @@ void price_linear_backward(builder& b, const training_context& c, const layer_op
     if (o.cast_gradient) b.quantise(o, o.m * o.n, c.framework.quantise_bytes_backward);
     b.gemm(o, g, {.m = o.m, .n = o.k, .k = o.n, .groups = o.groups});
   }
-  if (!has_weights(what) || c.workload.task == training_task::lora) return;  // frozen weights have no gradient
+  if (!has_weights(what) || (c.workload.task == training_task::lora && !o.adapter)) return;  // frozen: no gradient
   // The weight gradient is added to an FP32 accumulator: one read and one write.
   b.gemm(o, g, {.m = o.n, .n = o.k, .k = o.m, .groups = o.groups, .output_element_bytes = 8});
 }
@@ -356,7 +356,7 @@ host_pace launches(const training_context& c, const layer_spec& l, const std::ve
   double before = 0, after = 0, graphed = 0;
   for (const layer_operator& o : operators) {
     double n = o.launches * (is_forward || !o.recomputed ? 1 : 2);
-    if (!is_forward && o.what == layer_operator::type::linear && trains_weights) n += 1;
+    if (!is_forward && o.what == layer_operator::type::linear && (trains_weights || o.adapter)) n += 1;
     const bool in_graph = w.graphs == cuda_graphs::partial && graph_holds(w.graphed, l, o.part);
     (in_graph ? graphed : o.part == layer_part::experts || o.part == layer_part::mlp ? after : before) += n;
   }
@@ -366,8 +366,9 @@ host_pace launches(const training_context& c, const layer_spec& l, const std::ve
   p.host_after = c.framework.host_per_operator * after;
   if (l.routed() && !w.static_experts()) {
     const double local = static_cast<double>(l.moe.experts) / static_cast<double>(w.par.ep);
-    p.host_after += c.framework.moe_host_per_expert *
-                    (std::sqrt(local) * (is_forward ? 1.0 : 1.5 + (repeats_experts(c) ? 1.0 : 0.0)));
+    seconds expert = c.framework.moe_host_per_expert;
+    if (w.dispatcher == moe_dispatcher::alltoall) expert += c.framework.moe_host_per_sorted_expert;
+    p.host_after += expert * (std::sqrt(local) * (is_forward ? 1.0 : 1.5 + (repeats_experts(c) ? 1.0 : 0.0)));
   }
   return p;
 }

@@ -64,6 +64,35 @@ struct routed_job {
   }
 };
 
+TEST_CASE("An all-to-all costs the host what sorting by expert does, a deduplicated exchange does not") {
+  routed_job j;
+  j.software.training->moe_host_per_sorted_expert = seconds::from_base(2);
+  const auto backward = [&](moe_dispatcher d) {
+    j.workload.dispatcher = d;
+    return j.pass_s(pass_kind::backward);
+  };
+  CHECK(backward(moe_dispatcher::deduplicated) == Approx(1.5 * 2));
+  CHECK(backward(moe_dispatcher::alltoall) == Approx(1.5 * 2 * 3));
+}
+
+TEST_CASE("Norms of queries and keys are two launches more, adapters two products and an addition") {
+  const auto launches = [](qk_norm_kind norms, std::int64_t rank, pass_kind what) {
+    const platform p = test::ideal_machine();
+    stack s = test::ideal_stack();
+    s.training->host_per_operator = seconds::from_base(1);
+    model m = test::even_model(1);
+    m.layers.front().qk_norm = norms;
+    training_workload w = test::even_workload(1, 1, 1);
+    if (rank > 0) w.task = training_task::lora, w.lora = {rank, true, true, false, false};
+    return layer_pass(training_context(p, s, m, w), m.layers.front(), what).duration().base();
+  };
+  CHECK(launches(qk_norm_kind::per_head, 0, pass_kind::forward) == Approx(operators_forward + 2));
+  CHECK(launches(qk_norm_kind::per_head, 0, pass_kind::backward) == Approx(operators_backward + 2));
+  // On two projections: two products and an addition each; only the adapters have gradients of weights.
+  CHECK(launches(qk_norm_kind::none, 16, pass_kind::forward) == Approx(operators_forward + 6));
+  CHECK(launches(qk_norm_kind::none, 16, pass_kind::backward) == Approx(operators_forward + 6 + 4));
+}
+
 TEST_CASE("The launches of experts follow the wait for their counts, which other work hides under overlap") {
   routed_job j;
   const double local = 4, gpu = [&] {
