@@ -198,6 +198,56 @@ constexpr measured_metric<operation_metrics> operation_rows[] = {
        const training_tally& t = *o.training;
        return t.cost && t.tokens > 0 ? metric_value(t.cost->base() / t.tokens * 1e6) : metric_value();
      }},
+    {{.name = "energy_at_meter_J",
+      .unit = metric_unit::joule,
+      .direction = better::smaller,
+      .meaning =
+          "Energy of all racks at the site's meter until the job or the run ends: steps, redone ones included, at "
+          "the power of a step; all other GPU-time idle.",
+      .null_when = "the facility states no PUE",
+      .needs = metric_needs::facility},
+     [](const record& o) -> metric_value {
+       return o.site->took.at_meter ? metric_value(o.site->took.at_meter->base()) : metric_value();
+     }},
+    {{.name = "water_L",
+      .unit = metric_unit::litre,
+      .direction = better::smaller,
+      .meaning = "Water that the site uses for it.",
+      .null_when = "the facility states no WUE",
+      .needs = metric_needs::facility},
+     [](const record& o) -> metric_value {
+       return o.site->took.water_L ? metric_value(*o.site->took.water_L) : metric_value();
+     }},
+    {{.name = "carbon_g",
+      .unit = metric_unit::gram,
+      .direction = better::smaller,
+      .meaning = "Carbon dioxide equivalent of that energy.",
+      .null_when = "the facility states no carbon of its grid",
+      .needs = metric_needs::facility},
+     [](const record& o) -> metric_value {
+       return o.site->took.carbon_g ? metric_value(*o.site->took.carbon_g) : metric_value();
+     }},
+    {{.name = "bill_usd",
+      .unit = metric_unit::usd,
+      .direction = better::smaller,
+      .meaning =
+          "What all GPUs of the cluster cost until the job or the run ends, as the facility's money says; its "
+          "goodput is that of the run.",
+      .null_when = "the facility states no money",
+      .needs = metric_needs::facility},
+     [](const record& o) -> metric_value {
+       return o.site->bill ? metric_value(o.site->bill->base()) : metric_value();
+     }},
+    {{.name = "bill_per_million_tokens_usd",
+      .unit = metric_unit::usd,
+      .direction = better::smaller,
+      .meaning = "What useful work costs of a million tokens, as the facility's money says.",
+      .null_when = "the facility states no money, or no step was kept",
+      .needs = metric_needs::facility},
+     [](const record& o) -> metric_value {
+       const double tokens = o.training->tokens;
+       return o.site->bill && tokens > 0 ? metric_value(o.site->bill->base() / tokens * 1e6) : metric_value();
+     }},
 };
 
 }  // namespace
@@ -205,6 +255,7 @@ constexpr measured_metric<operation_metrics> operation_rows[] = {
 std::span<const measured_metric<operation_metrics>> operation_table() { return operation_rows; }
 bool applies(const metric& m, const operation_metrics& o) {
   if (m.needs == metric_needs::fleet) return o.fleet.has_value();
+  if (m.needs == metric_needs::facility) return o.site.has_value();
   return m.needs == metric_needs::nothing || (m.needs == metric_needs::training_job && o.training);
 }
 

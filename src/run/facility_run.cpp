@@ -156,6 +156,27 @@ step_power power_of_step(const scenario& s, const training_workload& w, const ru
   return out;
 }
 
+// GPUs outside steps are idle: those of the stopped job, spare ones and those in repair.
+site_figures site_of_months(result& out, const scenario& s, const training_tally& job, const result& step) {
+  const platform& p = s.platform;
+  facility_spec f = *s.facility;
+  const auto number = [&step](const char* name) { return step.metrics.find(name)->number(); };
+  const double burnt = number("burnt_energy_fraction") ? *number("burnt_energy_fraction") : 0;
+  const watts working = watts::from_base(*number("energy_per_step_J") * (1 + burnt) / *number("step_time_s") /
+                                         static_cast<double>(*step.metrics.find("gpus")->integer()));
+  const double in_rack = p.gpus_per_rack(), busy = job.goodput + job.redone;
+  const watts idle = rack_draw(p, p.gpu.idle_power * in_rack) / in_rack;
+  const seconds wall = seconds::from_base(job.wall);
+  const joules racks = (working * busy + idle * (1 - busy)) * static_cast<double>(p.gpus()) * wall;
+  if (f.money) f.money->goodput = 1.0;  // the run has it
+  value section = step.energy.find("facility") ? *step.energy.find("facility") : value{value::object{}};
+  section.set("mean_rack_W", (racks / wall).base() / p.racks);
+  if (job.stops > 0) section.set("between_stops_s", job.wall / job.stops);
+  out.energy.set("facility", std::move(section));
+  if (f.money) out.cost.set("facility", money_value(*f.money, p.gpus()));
+  return figures_of(f, {racks, static_cast<double>(p.gpus()), wall}, {});
+}
+
 void add_facility(run_record& out, const scenario& s, const limited_scenario& limits, const step_power* power) {
   const facility_spec& f = *s.facility;
   value all{value::object{}};

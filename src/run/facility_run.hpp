@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "nvlsim/analysis/operation_metrics.hpp"
 #include "nvlsim/analysis/result.hpp"
 #include "nvlsim/analysis/sections.hpp"
 #include "nvlsim/facility/rack_power.hpp"
@@ -31,5 +32,9 @@ step_power power_of_step(const scenario& s, const training_workload& w, const ru
 
 /// Adds what the facility's section of a result lists, notes on limits, and the waves.
 void add_facility(run_record& out, const scenario& s, const limited_scenario& limits, const step_power* power);
+
+/// The site of a cluster over the months of a job, from a step of it. Adds the step's section, and how often the
+/// job stops.
+site_figures site_of_months(result& out, const scenario& s, const training_tally& job, const result& step);
 
 }  // namespace nvlsim

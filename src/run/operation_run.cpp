@@ -9,6 +9,7 @@
 #include "nvlsim/engine/operation_actors.hpp"
 #include "nvlsim/operation/operation.hpp"
 #include "nvlsim/run/run.hpp"
+#include "run/facility_run.hpp"
 #include "run/fleet_run.hpp"
 
 namespace nvlsim {
@@ -125,6 +126,7 @@ void run_job(run_record& out, const scenario& s, const operation_case& c, operat
   study.runs = play(study.setup, s, c.cluster->seeds, actors);
   m.training = tally_of(study);
   for (const std::string& n : step.outcome.notes) r.notes.push_back(job.name + ": " + n);
+  if (s.facility) m.site = site_of_months(r, s, *m.training, step.outcome);
   add_notes(r, study, *m.training);
   add_operation_sections(r, study, *m.training);
 }

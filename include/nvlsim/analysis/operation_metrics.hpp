@@ -7,6 +7,7 @@
 
 #include "nvlsim/analysis/explanation.hpp"
 #include "nvlsim/analysis/result.hpp"
+#include "nvlsim/facility/site_figures.hpp"
 #include "nvlsim/operation/operation_run.hpp"
 #include "nvlsim/units/units.hpp"
 
@@ -45,6 +46,7 @@ struct operation_metrics {
   std::int64_t gpus = 0;  ///< of the platform
   std::optional<training_tally> training;
   std::optional<fleet_figures> fleet;
+  std::optional<site_figures> site;  ///< of all GPUs of the cluster until the job ends; only with `training`
 };
 
 /// A job that was played for several seeds.

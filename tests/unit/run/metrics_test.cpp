@@ -34,11 +34,12 @@ metric_kind kind_of(const scenario& s) {
 std::vector<std::string> expected_metrics(const scenario& s) {
   const auto* training = std::get_if<training_workload>(&s.workload);
   const auto* operation = std::get_if<operation_case>(&s.workload);
-  std::map<metric_needs, bool> has = {{metric_needs::nothing, true},
-                                      {metric_needs::token_budget, training && training->token_budget},
-                                      {metric_needs::facility, s.facility != nullptr},
-                                      {metric_needs::training_job, operation && !operation->jobs.empty()},
-                                      {metric_needs::fleet, operation && operation->fleet}};
+  std::map<metric_needs, bool> has = {
+      {metric_needs::nothing, true},
+      {metric_needs::token_budget, training && training->token_budget},
+      {metric_needs::facility, s.facility && (!operation || !operation->jobs.empty())},
+      {metric_needs::training_job, operation && !operation->jobs.empty()},
+      {metric_needs::fleet, operation && operation->fleet}};
   std::vector<std::string> out;
   for (const metric& m : metrics_of(kind_of(s)))
     if (has[m.needs]) out.emplace_back(m.name);
