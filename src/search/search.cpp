@@ -1,6 +1,7 @@
 // Evaluates layouts on several threads. Keeps the best, the Pareto front and the reasons for pruned ones.
 // [docs/search.md]
 #include "nvlsim/search/search.hpp"
+#include "nvlsim/facility/facility.hpp"
 
 #include <fmt/format.h>
 
@@ -200,6 +201,9 @@ class searcher {
 };
 
 std::unique_ptr<search_space> space_for(const scenario& s, const search_options& o, diagnostics& problems) {
+  if (s.facility && s.facility->when_over == over_limit::cap)
+    problems.add(s.file, "/facility/power/when_over",
+                 "a search does not cap GPUs; use \"report\", or set /rack/power_cap of the platform");
   if (std::holds_alternative<training_workload>(s.workload)) return training_space(s, o, problems);
   if (std::holds_alternative<inference_workload>(s.workload)) return serving_space(s, o, problems);
   problems.add(s.file, "/workload/kind",

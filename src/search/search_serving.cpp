@@ -91,7 +91,7 @@ class space final : public search_space {
       return out;
     }
     result r;
-    add_inference_sections(r, machine_, w, run);
+    add_inference_sections(r, machine_, w, run, base_.facility.get());
     out.metrics = numbers_of(r);
     return out;
   }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "nvlsim/analysis/metrics.hpp"
+#include "nvlsim/facility/facility.hpp"
 #include "nvlsim/training/training.hpp"
 #include "search/search_space.hpp"
 
@@ -219,6 +220,8 @@ class space final : public search_space {
                              : measure_training_totals(machine_, base_.model, w,
                                                        steps_.cost_of(machine_, base_.stack, base_.model, w));
     t.memory_peak = memory.peak;
+    if (base_.facility)
+      t.site = figures_of(*base_.facility, {t.energy.total(), static_cast<double>(t.gpus), t.step_time}, {});
     for (const auto& [about, read] : training_table())
       if (about.direction != better::neither)
         out.metrics.push_back(applies(about, t) ? number_of(read(t)) : std::nullopt);

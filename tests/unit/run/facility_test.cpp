@@ -128,6 +128,28 @@ TEST_CASE("Nonsense about a site is refused, all of it at once") {
   CHECK(problems_of({{"/facility/cooling/return_limit_C", "30"}}).find("enters at 37 C") != std::string::npos);
 }
 
+TEST_CASE("Months of a job cost all GPUs of the cluster and the energy of what they did") {
+  const auto months = [](const std::vector<override_option>& more = {}) {
+    std::vector<override_option> sets = {
+        {"/workload/seeds", "4"}, {"/facility", R"({"pue": 1.2, "wue_L_per_kWh": 0.3, "carbon": {"g_per_kWh": 100},
+                          "money": {"way": "on_demand", "gpu_price": "10 USD/h", "goodput": 0.5}})"}};
+    sets.insert(sets.end(), more.begin(), more.end());
+    return run_with("operation/llama3.1-405b-gb300-4608-90-days", sets);
+  };
+  const result r = months();
+  REQUIRE(r.status == run_status::ok);
+  CHECK(metric_of(r, "bill_usd") == Approx(4608.0 * 10 * 90 * 24));  // its own goodput counts, not the given one
+  const double kWh = metric_of(r, "energy_at_meter_J") / 3.6e6;
+  CHECK(metric_of(r, "carbon_g") == Approx(kWh * 100));
+  CHECK(metric_of(r, "water_L") == Approx(kWh / 1.2 * 0.3));
+  // Between idle and full racks for 90 days.
+  CHECK(kWh > 1.2 * 64 * 20 * 90 * 24);
+  CHECK(kWh < 1.2 * 64 * 142 * 90 * 24);
+  const result worse = months({{"/workload/failures/stops_per_1000_gpu_days", "5"}});
+  CHECK(metric_of(worse, "energy_at_meter_J") < metric_of(r, "energy_at_meter_J"));
+  CHECK(metric_of(worse, "bill_per_million_tokens_usd") > metric_of(r, "bill_per_million_tokens_usd"));
+}
+
 TEST_CASE("A day of services on shared racks") {
   const auto fleet = [](const std::vector<override_option>& sets = {}) {
     return run_with("operation/two-services-gb300-fleet", sets);
