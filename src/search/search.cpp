@@ -1,7 +1,6 @@
 // Evaluates layouts on several threads. Keeps the best, the Pareto front and the reasons for pruned ones.
 // [docs/search.md]
 #include "nvlsim/search/search.hpp"
-#include "nvlsim/facility/facility.hpp"
 
 #include <fmt/format.h>
 
@@ -21,6 +20,7 @@
 
 #include "nvlsim/analysis/compare.hpp"
 #include "nvlsim/analysis/metrics.hpp"
+#include "nvlsim/facility/facility.hpp"
 #include "search/search_space.hpp"
 
 namespace nvlsim {
