@@ -125,7 +125,7 @@ std::string share_section(const result& r, const value& section, const whole& w)
     std::string line = "  " + output::padded_right(label, labels);
     if (!row.heading) line += "  " + output::padded_left(output::scaled(row.key, row.content), values);
     double part = 0;
-    if (all && is_part(row, w) && output::as_double(row.content, part)) {
+    if (all && is_part(row, w) && output::as_double(row.content, part) && part <= *all * (1 + 1e-9)) {
       line += fmt::format("  {:5.1f} %", 100 * part / *all);
       if (row.reason.empty()) line += "  " + bar(part / *all);
     }
@@ -179,11 +179,58 @@ std::string matrix(const result& r, const std::string& title, const value& table
   return out;
 }
 
+/// Whether a value is a list of objects with several figures each and no reason.
+bool is_record_list(const value& v) {
+  const auto* items = v.items();
+  return items && !items->empty() && std::all_of(items->begin(), items->end(), [](const value& x) {
+           return x.members() && !x.find("reason") && x.members()->size() > 2;
+         });
+}
+
+/// Longer lists are cut in tables.
+constexpr std::size_t most_records = 24;
+
+std::size_t widest(const std::vector<std::vector<std::string>>& rows, std::size_t column) {
+  std::size_t out = 0;
+  for (const auto& row : rows) out = std::max(out, output::width(row[column]));
+  return out;
+}
+
+/// The name and the figures of each object in a line, as many columns as fit.
+std::string record_table(const std::string& title, const value::array& list) {
+  const std::size_t shown = std::min(list.size(), most_records);
+  std::vector<std::string> keys;
+  std::vector<std::vector<std::string>> rows = {{title}};
+  for (std::size_t i = 0; i < shown; ++i) {
+    const value* name = list[i].find("name");
+    rows.push_back({' ' + (name && name->string() ? output::one_line(*name->string(), 28) : std::to_string(i))});
+    for (const auto& [key, v] : *list[i].members())
+      if (key != "name" && !v.members() && !v.items() && std::find(keys.begin(), keys.end(), key) == keys.end())
+        keys.push_back(key);
+  }
+  std::size_t used = 2 + widest(rows, 0);
+  for (const std::string& key : keys) {
+    rows[0].push_back(key);
+    for (std::size_t i = 0; i < shown; ++i) {
+      const value* v = list[i].find(key);
+      rows[i + 1].push_back(v ? output::scaled(key, *v) : "-");
+    }
+    used += widest(rows, rows[0].size() - 1) + 2;
+    if (used <= table_columns) continue;
+    for (auto& row : rows) row.pop_back();
+    break;
+  }
+  std::string out = output::grid(rows, 2);
+  if (shown < list.size()) out += fmt::format("  and {} more in the JSON result\n", list.size() - shown);
+  return out;
+}
+
 std::string breakdown_section(const result& r, const whole& w) {
   value plain{value::object{}};
   std::string matrices;
   for (const auto& [key, v] : *r.breakdown.members()) {
     if (is_matrix(v)) matrices += matrix(r, key, v, w);
+    else if (is_record_list(v)) matrices += record_table(key, *v.items());
     else plain.set(key, v);
   }
   return share_section(r, plain, w) + matrices;

@@ -87,17 +87,34 @@ void add_served_band_reasons(explanation& e, const scenario& s) {
   if (!b.gap.empty()) e.band_reasons.push_back(b.gap);
 }
 
+/// Of kinds whose bands no fit gives: seeds of an operation, the framework of a loop, spread of a collective.
+void add_other_band_reasons(explanation& e, const scenario& s) {
+  const bool operation = std::holds_alternative<operation_case>(s.workload);
+  const bool loop = std::holds_alternative<post_training_case>(s.workload);
+  if (!e.band) {
+    e.band_reasons.emplace_back(operation ? "no band: bands need ten seeds, and are of what failures decide"
+                                : loop    ? "no band: errors on this metric were not measured"
+                                          : "no band: no similar collective was measured");
+    return;
+  }
+  const std::string within = fmt::format("{:+.0f} to {:+.0f} %", 100 * (e.band->first / *e.amount - 1),
+                                         100 * (e.band->second / *e.amount - 1));
+  e.band_reasons.push_back(
+      operation ? fmt::format("90 % of the seeds are within {}; errors of the step time and of the rates of "
+                              "failures are not in it",
+                              within)
+      : loop    ? fmt::format("90 % of published steps of the framework are within {}", within)
+                : fmt::format("90 % of similar measured collectives are within {} (cross-validation over rows and "
+                                 "systems, stack {})",
+                              within, s.stack.name));
+}
+
 /// Says where the band comes from, or why there is none.
 void add_band_reasons(explanation& e, const scenario& s) {
   if (!e.band && !e.amount) return;
   if (std::holds_alternative<training_workload>(s.workload)) add_step_band_reasons(e, s);
   else if (std::holds_alternative<inference_workload>(s.workload)) add_served_band_reasons(e, s);
-  else if (e.band)
-    e.band_reasons.push_back(
-        fmt::format("90 % of similar measured collectives are within {:+.0f} to {:+.0f} % (cross-validation over "
-                    "rows and systems, stack {})",
-                    100 * (e.band->first / *e.amount - 1), 100 * (e.band->second / *e.amount - 1), s.stack.name));
-  else e.band_reasons.emplace_back("no band: no similar collective was measured");
+  else add_other_band_reasons(e, s);
   std::vector<std::string> gaps = unmeasured_formats(s, e.constants);
   // GEMMs of a format without a rate of its own read the constants of another format.
   const auto* training = std::get_if<training_workload>(&s.workload);
