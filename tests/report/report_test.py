@@ -212,12 +212,84 @@ class Report(unittest.TestCase):
             for curve in "precision nvfp4", "precision fp8":
                 self.assertIn(curve, text)
             self.assertNotIn("Headline", text)
-            self.assertEqual(page.value("document.querySelectorAll('.uplot canvas').length"), 3)
+            self.assertGreaterEqual(page.value("document.querySelectorAll('.uplot canvas').length"), 5)
+            titles = page.value("[...document.querySelectorAll('.u-title')].map(e => e.textContent)")
+            self.assertEqual(titles[:2], ["tokens per s over GPUs, and ideal", "scaling efficiency over GPUs, of the smallest size"])
             self.assert_clean(page)
         self.assertEqual(pages[0], pages[1])
         self.assertIn("train on 8 GPUs by step time", text)
         (self.path / "broken.jsonl").write_text('{"set": {}}\n')
         self.assertIn("line 1 is not a point", nvlsim("report", self.path / "broken.jsonl", code=2).stderr)
+
+    def studies(self):
+        """A page with a sweep of which a part cannot run, and three searches, two of them alike in all but a constraint."""
+        train = SOURCE / "tests/cli/inputs/train.json"
+        sweep = {"schema": "nvlsim.sweep/1", "name": "sizes", "scenario": str(train), "axes": [
+            {"grid": {"/platform/fabric/nic_bandwidth": ["100 Gb/s", "200 Gb/s", "400 Gb/s"], "/workload/micro_batch_size": [16, 1, 2, 100]}}]}
+        (self.path / "sizes.json").write_text(json.dumps(sweep))
+        nvlsim("sweep", "plan", self.path / "sizes.json", "-o", self.path / "sizes")
+        nvlsim("sweep", "run", self.path / "sizes")
+        found = []
+        for name, options in {"time": [], "again": ["--constraint", "tp<=4"], "mfu": ["--objective", "mfu"]}.items():
+            found.append(self.path / f"{name}.json")
+            found[-1].write_text(nvlsim("search", train, "--gpus", "8", "--only", "schedule", *options, "--format", "json").stdout)
+        nvlsim("report", self.path / "sizes", *found, "-o", self.path / "studies.html")
+        return self.path / "studies.html"
+
+    def test_studies_say_what_they_found(self):
+        page = self.open(self.studies())
+        self.assert_clean(page)
+        titles = page.value("[...document.querySelectorAll('h3')].map(e => e.textContent)")
+        self.assertEqual(len(titles), len(set(titles)), titles)
+        self.assertTrue(any(re.match(r"train on 8 GPUs by step time: [0-9.]+ \w+$", t) for t in titles), titles)
+        self.assertTrue(any(re.match(r"train on 8 GPUs by MFU: [0-9.]+ %$", t) for t in titles), titles)
+        heads = page.value("[...document.querySelectorAll('table')].map(t => [...t.querySelectorAll('th')].map(h => h.textContent))")
+        self.assertTrue(any(h[:3] == ["", "step time", "memory peak"] for h in heads), heads)
+        reasons = page.value("[...document.querySelectorAll('td')].map(e => e.textContent)")
+        self.assertTrue(any(r.startswith("infeasible: ") for r in reasons), reasons)
+        self.assertIn("does not fit in GPU memory", " ".join(reasons))
+        names = page.value("[...document.querySelector('.uplot').querySelectorAll('.u-legend th')].map(e => e.textContent)")
+        sizes = [int(n.split()[-1].rstrip(":")) for n in names[1:]]
+        self.assertEqual(sizes, sorted(sizes))  # as numbers, not as text
+        phone = self.open(self.path / "studies.html", width=390, height=800)
+        self.assertLessEqual(phone.value("document.documentElement.scrollWidth"), 390)
+
+    def test_charts_are_labelled(self):
+        page = self.open()
+        legend = page.value("[...document.querySelector('canvas.timeline').parentElement.querySelectorAll('.legend span')].map(e => e.textContent)")
+        self.assertLessEqual({"forward", "backward"}, set(legend))
+        roofs = page.value("[...document.querySelectorAll('svg text')].map(e => e.textContent)")
+        for roof in r"NVFP4 10 PFLOP/s", r"NVFP4 15 PFLOP/s", r"BF16 2\.5 PFLOP/s", r"memory 8 TB/s":
+            self.assertTrue(any(re.fullmatch(roof, t) for t in roofs), roof)
+        self.assertGreaterEqual(page.value("document.querySelectorAll('text.disc').length"), 8)
+        self.assertGreaterEqual(page.value("document.querySelectorAll('text.value').length"), 8)
+        bands = "[...document.querySelectorAll('.band')].filter(e => e.getBoundingClientRect().height > 0).map(e => e.textContent)"
+        self.assertTrue(all(re.fullmatch(r"\S.* … \S.*", b) for b in page.value(bands)))
+        self.assertGreater(len(page.value(bands)), 10)
+
+    def test_names_are_whole(self):
+        names = [f"a-scenario-with-a-long-name-that-says-everything-about-it-{i}" for i in (1, 2)]
+        for name in names:
+            nvlsim("run", SOURCE / "tests/cli/inputs/train.json", "--set", f"/name={name}", "-o", self.path / "long")
+        nvlsim("report", self.path / "long", "-o", self.path / "long.html")
+        for width in 1100, 390:
+            page = self.open(self.path / "long.html", width=width)
+            shown = page.value("[...document.querySelectorAll('text.name')].map(e => [e.textContent, e.getBoundingClientRect().right])")
+            self.assertTrue(shown)
+            self.assertFalse([n for n, right in shown if "…" in n or right > width], shown)
+
+    def test_paper_shows_everything(self):
+        for name in (self.page, self.studies()):
+            page = self.open(name, width=718, height=1000, scheme="dark")
+            page.call("Emulation.setEmulatedMedia", media="print", features=[{"name": "prefers-color-scheme", "value": "dark"}])
+            page.value("dispatchEvent(new Event('beforeprint'))")
+            self.assertEqual(page.value("[...document.querySelectorAll('details')].filter(d => !d.open).length"), 0)
+            self.assertEqual(page.value("[...document.querySelectorAll('.scroll, pre')].filter(e => e.scrollWidth > e.clientWidth + 1).length"), 0)
+            self.assertLessEqual(page.value("document.documentElement.scrollWidth"), 718)
+            self.assertEqual(page.value("getComputedStyle(document.body).backgroundColor"), "rgb(255, 255, 255)")
+            page.value("dispatchEvent(new Event('afterprint'))")
+            page.call("Emulation.setEmulatedMedia", media="")
+            self.assertEqual(page.value("[...document.querySelectorAll('details')].filter(d => d.open).length"), 0)
 
     def test_markup_in_names_is_text(self):
         scenario = json.loads((SOURCE / "tests/cli/inputs/train.json").read_text())

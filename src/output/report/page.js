@@ -13,7 +13,7 @@ for (const g of all_groups) {
     page.append(element("p", {}, `${r.name}: ${words(main_metric(r))} ${show(main_metric(r), r.metrics[main_metric(r)])}.`));
 }
 
-if (all_groups.length) section("Comparison", "comparison", "Changes are relative to the first column. Point at a number with a band to see it.");
+if (all_groups.length) section("Comparison", "comparison", "Changes are relative to the first column. The small numbers are bands: nine of ten published values of similar runs are inside.");
 for (const g of all_groups) page.append(element("h3", {}, g.title), comparison(g));
 
 if (all_groups.length) section("Where the time goes", "breakdown", `Of the mean GPU, by ${explained.size ? "limiting resource" : "kind of work"}; hover over a part to see its share.`);
@@ -60,7 +60,7 @@ for (const t of powered) {
 
 const leading_number = v => typeof v === "number" ? v : typeof v === "string" && /^-?[\d.]+(e[+-]?\d+)?( |$)/.test(v) ? parseFloat(v) : null;
 const pointer_words = p => p.split("/").slice(-2).filter(w => w && w !== "workload").map(words).join(" ");
-const setting = v => typeof v === "object" ? (v?.use || JSON.stringify(v)) : String(v);
+const setting = v => Array.isArray(v) ? v.join("+") : typeof v === "object" ? (v?.use || JSON.stringify(v)) : String(v);
 function sweep_curves(s) {
   const points = s.points.filter(p => p.status === "ok" || p.status === "saturated");
   const distinct = new Map();
@@ -76,6 +76,7 @@ function sweep_curves(s) {
   const others = varied.filter(k => (by_size || k !== x_key) && (points.length > 400 || !tied(k)));
   const series_of = p => others.map(k => `${pointer_words(k)} ${setting(p.set[k])}`).join(", ") || s.name;
   const charts = [];
+  let left_out = 0;
   for (const key of ["step_time_s", "tokens_per_s_per_gpu", "mfu", "output_tokens_per_s_per_gpu", "tpot_s", "time_s", "busbw_Bps"]) {
     if (first[key] === undefined || first[key] === null) continue;
     const lists = new Map();
@@ -83,32 +84,68 @@ function sweep_curves(s) {
       const y = statistic(p.metrics[key], "mean");
       if (typeof y === "number") lists.set(series_of(p), (lists.get(series_of(p)) || []).concat([[x_of(p), y]]));
     }
-    const [x, series] = joined([...lists].slice(0, 10).map(([name, ps]) => ({name, points: ps})));
+    const sorted = [...lists].sort((a, b) => in_order(a[0], b[0])).map(([name, ps]) => ({name, points: ps}));
+    if (by_size && /^(output_)?tokens_per_s_per_gpu$/.test(key))
+      charts.unshift(...scaling_charts(key.replace("_per_gpu", ""), sorted.map(l => ({...l, points: l.points.map(([n, y]) => [n, n * y])}))));
+    const [x, series] = joined(sorted.slice(0, 10));
+    if (sorted.length > 10) left_out = sorted.length - 10;
     const unit = by_size ? "" : /^[-\d.e+]+ (.*)$/.exec(points[0].set[x_key])?.[1] || "";
     const x_name = by_size ? "GPUs" : pointer_words(x_key) + (unit ? ` (${unit})` : "");
     charts.push(curves(`${words(key)} over ${x_name}`, x, series,
       {y_format: v => show(key, v), x_label: x_name, log_x: x[0] > 0 && x[x.length - 1] / x[0] >= 8}));
   }
+  if (left_out) charts.push(element("p", {class: "soft small"}, `The first 10 of ${left_out + 10} combinations are drawn.`));
   return charts;
+}
+/// Reasons why points did not run, the most frequent first.
+function failures(s) {
+  const bad = s.points.filter(p => p.status !== "ok" && p.status !== "saturated"), kinds = new Map();
+  for (const p of bad) {
+    const why = `${p.status}: ${(p.reasons || []).join("; ") || "no reason kept"}`;
+    kinds.set(why, [...(kinds.get(why) || []), p]);
+  }
+  if (!bad.length) return [];
+  const settings = p => Object.entries(p.set).map(([k, v]) => `${pointer_words(k)} ${setting(v)}`).join(", ");
+  return [table(["points", "why", "such as"], [...kinds].sort((a, b) => b[1].length - a[1].length).slice(0, 12).map(([why, ps]) => [String(ps.length), why, settings(ps[0])]), ["", "text", "text"])];
 }
 const sweeps = (data.sweeps || []).filter(s => s.points.length);
 if (sweeps.length) {
   section("Sweeps", "sweeps", "Each curve is one combination of the other settings.");
   for (const s of sweeps) {
     const bad = s.points.filter(p => p.status !== "ok" && p.status !== "saturated").length;
-    page.append(element("h3", {}, `${s.name}: ${s.points.length} points${bad ? `, ${bad} of them cannot run or failed` : ""}`), ...sweep_curves(s));
+    page.append(element("h3", {}, `${s.name}: ${s.points.length} points${bad ? `, ${bad} of them cannot run or failed` : ""}`), ...sweep_curves(s), ...failures(s));
   }
 }
 
 const searches = data.searches || [];
+/// The front of a search: no layout is better in both of its first two metrics.
+function front_chart(s) {
+  const [a, b] = s.front_metrics || [];
+  const points = (s.front || []).map(l => [l.metrics[b], l.metrics[a]]).filter(p => p.every(v => typeof v === "number")).sort((p, q) => p[0] - q[0]);
+  if (!b || points.length < 2) return [];
+  return [curves(`${words(a)} over ${words(b)}: no layout is better in both`, points.map(p => p[0]), [{name: words(a), values: points.map(p => p[1])}],
+    {x_format: v => show(b, v), y_format: v => show(a, v), x_label: words(b)})];
+}
 if (searches.length) {
-  section("Layouts", "layouts", "The best layouts found.");
+  section("Layouts", "layouts", "The best layouts found: the objective first, then what else the search weighs, the settings that differ, and the other metrics.");
+  const titles = new Map();
   for (const s of searches) {
-    const layout = Object.keys(s.best[0]?.layout || {}), metrics = Object.keys(s.best[0]?.metrics || {});
-    page.append(element("h3", {}, `${s.scenario} on ${s.gpus} GPUs by ${words(s.objective)}`),
-      element("p", {class: "soft small"}, `${s.candidates} layouts, ${s.found} can run.`),
-      table(["", ...layout.map(words), ...metrics.map(words)], s.best.slice(0, 20).map((b, i) =>
-        [String(i + 1), ...layout.map(k => setting(b.layout[k])), ...metrics.map(k => show(k, b.metrics[k]))])));
+    const best = s.best.slice(0, 20), value = best.length ? `: ${show(s.objective, best[0].metrics[s.objective])}` : ": none found";
+    const title = `${s.scenario} on ${s.gpus} GPUs by ${words(s.objective)}${value}`, times = (titles.get(title) || 0) + 1;
+    titles.set(title, times);
+    const same = k => best.every(b => setting(b.layout[k]) === setting(best[0].layout[k]));
+    const layout = Object.keys(best[0]?.layout || {}), apart = layout.filter(k => !same(k));
+    const weighed = [s.objective, ...(s.front_metrics || []).filter(k => k !== s.objective)];
+    const others = Object.keys(best[0]?.metrics || {}).filter(k => !weighed.includes(k) && best.some(b => b.metrics[k] !== null));
+    page.append(element("h3", {}, title + (times > 1 ? ` (${times})` : "")),
+      element("p", {class: "soft small"}, `${digits(s.candidates)} layouts, ${digits(s.found)} can run.`));
+    if (best.length) page.append(...front_chart(s),
+      table(["", ...weighed.map(words), ...apart.map(words), ...others.map(words)], best.map((b, i) =>
+        [String(i + 1), element("b", {}, show(s.objective, b.metrics[s.objective])), ...weighed.slice(1).map(k => show(k, b.metrics[k])),
+          ...apart.map(k => setting(b.layout[k])), ...others.map(k => show(k, b.metrics[k]))])),
+      element("p", {class: "small"}, `All: ${layout.filter(same).map(k => `${words(k)} ${setting(best[0].layout[k])}`).join(", ")}.`));
+    if (s.command) page.append(element("pre", {class: "small"}, s.command));
+    if (s.pruned?.length) page.append(table(["layouts left out", "why", "such as"], s.pruned.slice(0, 12).map(p => [digits(p.count), p.reason, p.example]), ["", "text", "text"]));
   }
 }
 
@@ -162,7 +199,9 @@ function best_of_each(rs) {
 }
 if (scaling.length) {
   section("Scaling", "scaling", "Results of one GPU and model by their number of GPUs; of several on as many GPUs the best.");
-  for (const key of ["tokens_per_s", "output_tokens_per_s", "step_time_s", "mfu"]) {
+  for (const key of ["tokens_per_s", "output_tokens_per_s"])
+    page.append(...scaling_charts(key, scaling.map(([name, rs]) => ({name, points: best_of_each(rs.filter(r => r.metrics[key] != null)).map(r => [r.metrics.gpus, r.metrics[key]])}))));
+  for (const key of ["step_time_s", "mfu"]) {
     const lists = scaling.map(([name, rs]) => ({name, points: best_of_each(rs.filter(r => r.metrics[key] != null)).map(r => [r.metrics.gpus, r.metrics[key]])})).filter(l => l.points.length > 1);
     if (!lists.length) continue;
     const [x, series] = joined(lists);
@@ -196,4 +235,16 @@ for (const r of results) {
 const draw_all = () => redraw.forEach(f => f());
 draw_all();
 addEventListener("resize", draw_all);
+// On paper nothing is folded away, and charts have the colours of paper.
+const closed = new Set();
+function for_paper(printing) {
+  for (const d of document.querySelectorAll("details")) {
+    if (printing && !d.open) closed.add(d), d.open = true;
+    else if (!printing && closed.delete(d)) d.open = false;
+  }
+  draw_all();
+}
+addEventListener("beforeprint", () => for_paper(true));
+addEventListener("afterprint", () => for_paper(false));
+matchMedia("print").addEventListener("change", e => for_paper(e.matches));
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw_all);

@@ -128,7 +128,7 @@ function comparison(g) {
     const x = value(r, k), base = value(g.results[0], k);
     const band = r.bands?.[k];
     const cell = element("span", {}, show(k.split(".")[0], x));
-    if (band) hover(cell, `90 % of published values of similar runs are within ${show(k, band[0])} … ${show(k, band[1])}`);
+    if (band) cell.append(element("small", {class: "band"}, `${show(k.split(".")[0], band[0])} … ${show(k.split(".")[0], band[1])}`));
     if (i === 0) return [cell];
     const change = x !== null && base ? x / base - 1 : null;
     const good = change !== null && Math.abs(change) > 1e-9 && !neutral(k) ? (less_is_better(k.split(".")[0]) ? change < 0 : change > 0) : null;
