@@ -20,6 +20,8 @@ def steps():
 
 
 class Gate(Case):
+    scenarios = SCENARIOS
+
     def setUp(self):
         super().setUp()
         for folder in "platforms", "scenarios":
@@ -27,7 +29,7 @@ class Gate(Case):
 
     def step(self, name):
         env = {"PATH": f"{NVLSIM.parent}:{os.environ['PATH']}", "NVLSIM_DATA": str(self.folder / "data"), "LC_ALL": "C",
-               "SCENARIOS": SCENARIOS, "BASELINE": "baseline", "GITHUB_STEP_SUMMARY": "summary.md", **sanitizer.options()}
+               "SCENARIOS": self.scenarios, "BASELINE": "baseline", "GITHUB_STEP_SUMMARY": "summary.md", **sanitizer.options()}
         return subprocess.run(["bash", "-e", "-c", steps()[name]], cwd=self.folder, env=env, capture_output=True, text=True)
 
     def library(self, pointer):
@@ -81,6 +83,23 @@ class Gate(Case):
         failed = [line for line in done.stdout.splitlines() if line.startswith("::error")]
         self.assertEqual(len(failed), 1, failed)
         self.assertRegex(failed[0], r"llama3.1-405b-gb300-rack: step_time_s.*inputs: /stack/kernels/gb300/gemm/nvfp4/tensor_rate [\d.]+ TFLOPS -> ")
+
+    def test_infeasible(self):
+        """A scenario that does not fit is in the annotations, the summary and the JUnit file, not in a step that stops before them."""
+        self.scenarios = "train.json serve.json"
+        self.assertEqual(self.step("Simulate").returncode, 0)
+        (self.folder / "out").rename(self.folder / "baseline")
+        self.write("train.json", self.edit("train.json", dp=100))
+        simulated = self.step("Simulate")
+        self.assertEqual(simulated.returncode, 0, simulated.stderr)
+        done = self.step("Nothing got worse")
+        self.assertEqual(done.returncode, 3, done.stdout + done.stderr)
+        self.assertRegex(done.stdout, "::error title=nvlsim did not run::train: B: ")
+        self.assertRegex((self.folder / "junit.xml").read_text(), 'classname="train" name="status">\n +<failure message="B is infeasible: B: ')
+        self.assertIn("infeasible", (self.folder / "summary.md").read_text())
+        (self.folder / "broken.json").write_text("{}")
+        self.scenarios = "broken.json"
+        self.assertEqual(self.step("Simulate").returncode, 2)
 
     def test_shipped_baseline(self):
         baseline = SOURCE / "docs/ci/baseline"
