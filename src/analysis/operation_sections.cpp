@@ -48,13 +48,16 @@ value by_component(const operation_study& s) {
     const auto mean = [&](auto member) {
       return mean_of(s, [&](const operation_outcome& o) { return static_cast<double>(o.tolls[c].*member); });
     };
+    const double failures = mean(&component_toll::failures), stops = mean(&component_toll::stops),
+                 lost = mean(&component_toll::lost_gpu_seconds);
     value one{value::object{{"name", k.name}}};
-    one.set("mtbf_s", k.mtbf.base());
-    one.set("failures", mean(&component_toll::failures));
-    one.set("interruptions", mean(&component_toll::stops));
-    const double lost = mean(&component_toll::lost_gpu_seconds);
     one.set("lost_gpu_hours", lost / 3600);
     one.set("lost_share", lost / cluster_gpu_seconds(s));
+    one.set("failures", failures);
+    one.set("interruptions", stops);
+    one.set("mtbf_s", k.mtbf.base());
+    one.set("reason", fmt::format("{:.2f} %; {:.1f} failures, {:.1f} interruptions",
+                                  100 * lost / cluster_gpu_seconds(s), failures, stops));
     if (k.effect == failure_effect::slows) one.set("speed", k.speed.read());
     out.items()->push_back(std::move(one));
   }
@@ -65,10 +68,10 @@ value saves(const operation_study& s, const std::vector<save_times>& tiers) {
   value places{value::array{}};
   for (std::size_t i = 0; i < tiers.size(); ++i) {
     value one{value::object{{"to", save_place_names[static_cast<std::size_t>(s.setup.save.tiers[i].to)]}}};
-    one.set("every", tiers[i].every);
     one.set("stall_s", tiers[i].stall.base());
     one.set("drain_s", tiers[i].drain.base());
     one.set("load_s", tiers[i].load.base());
+    one.set("every", tiers[i].every);
     places.items()->push_back(std::move(one));
   }
   value out{value::object{{"state_bytes", s.setup.save.state.base()}}};
@@ -119,22 +122,6 @@ void set_band(result& r, const operation_study& s, const char* name,
   r.bands.set(name, value{value::array{value{share_below(values, 0.05)}, value{share_below(values, 0.95)}}});
 }
 
-/// The first seed's life, stretch by stretch.
-value life(const operation_study& s) {
-  constexpr std::size_t shown = 400;
-  value out{value::array{}};
-  for (const operation_span& x : s.runs.front().spans) {
-    if (out.items()->size() == shown) break;
-    value one{value::object{{"begin_s", x.begin}, {"end_s", x.end}}};
-    one.set("use", x.use == gpu_use::useful ? std::string("running")
-                                            : std::string(gpu_use_names[static_cast<std::size_t>(x.use)]));
-    if (x.component >= 0)
-      one.set("cause", s.setup.failures.components[static_cast<std::size_t>(x.component)].name);
-    out.items()->push_back(std::move(one));
-  }
-  return out;
-}
-
 }  // namespace
 
 training_tally tally_of(const operation_study& s) {
@@ -183,7 +170,6 @@ void add_operation_sections(result& r, const operation_study& s, const training_
   r.breakdown.set("components", by_component(s));
   r.breakdown.set("checkpoint", saves(s, tiers));
   r.breakdown.set("estimates", estimates(s, t, tiers));
-  r.breakdown.set("life_of_first_seed", life(s));
   set_band(r, s, "ettr_fraction", [](const auto& o) { return o.useful_share(); });
   set_band(r, s, "goodput_fraction", [&](const auto& o) { return spent(o, gpu_use::useful) / paid(s, o); });
   set_band(r, s, "tokens_per_s",

@@ -259,15 +259,20 @@ seconds save_interval(const operation_setup& s, const std::vector<save_times>& t
 
 restart_costs mean_costs(const operation_setup& s, const std::vector<save_times>& tiers) {
   const std::int64_t gpus = s.asked.slots * s.cluster.gpus_per_tray;
-  double a_day = 0;
+  double a_day = 0, of_hardware = 0;
   for (const component& k : s.failures.components) {
     if (k.effect != failure_effect::stops || k.tolerated.peek() > 0) continue;
-    const double share = k.of == cluster_part::process || k.of == cluster_part::site
+    const bool program = k.of == cluster_part::process;
+    const double share = program || k.of == cluster_part::site
                              ? 1
                              : static_cast<double>(s.asked.slots) / static_cast<double>(s.cluster.trays());
-    a_day += failures_per_day(k, s.cluster, gpus) * share;
+    const double stops = failures_per_day(k, s.cluster, gpus) * share;
+    a_day += stops;
+    if (!program) of_hardware += stops;
   }
-  return {seconds::from_base(86400 / a_day), mean_stall(tiers), s.recovery.mean_restart(gpus) + tiers.back().load};
+  return {
+      seconds::from_base(86400 / a_day), mean_stall(tiers),
+      s.recovery.mean_restart(gpus) + s.recovery.spare_ready.read() * (of_hardware / a_day) + tiers.back().load};
 }
 
 std::vector<save_times> tiers_of(const operation_setup& s) {

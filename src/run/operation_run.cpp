@@ -109,6 +109,27 @@ std::vector<operation_outcome> play(const operation_setup& setup, const scenario
   return out;
 }
 
+/// The job's life with the first seed, as one stream: what it did from when to when, and why.
+void add_picture(run_record& out, const operation_study& s, const std::string& job) {
+  const auto& components = s.setup.failures.components;
+  rank_class life{job, s.setup.asked.slots * s.setup.cluster.gpus_per_tray, {stream{}}};
+  trace_counter done{0, "useful work (days)", {{0, 0}}};
+  for (const operation_span& x : s.runs.front().spans) {
+    const bool runs = x.use == gpu_use::useful;
+    std::string name = runs ? "steps" : std::string(gpu_use_names[static_cast<std::size_t>(x.use)]);
+    if (x.component >= 0) name += ": " + components[static_cast<std::size_t>(x.component)].name;
+    operation_part part{runs ? part_kind::gemm : part_kind::idle, name, seconds::from_base(x.end - x.begin)};
+    const std::int32_t t = out.planned.add_template({name, {std::move(part)}, {}, {}});
+    out.planned.append(life.streams.front(), t, {});
+    done.points.emplace_back(x.end, x.progress / 86400);
+  }
+  out.planned.classes.push_back(std::move(life));
+  out.times = evaluate(out.planned);
+  out.counters.push_back(std::move(done));
+  if (s.runs.front().spans.size() == most_spans)
+    out.left_out = fmt::format("stretches of the job's life after the first {}", most_spans);
+}
+
 void run_job(run_record& out, const scenario& s, const operation_case& c, operation_metrics& m, bool actors) {
   result& r = out.outcome;
   const cluster_job& job = c.jobs.front();
@@ -129,6 +150,7 @@ void run_job(run_record& out, const scenario& s, const operation_case& c, operat
   if (s.facility) m.site = site_of_months(r, s, *m.training, step.outcome);
   add_notes(r, study, *m.training);
   add_operation_sections(r, study, *m.training);
+  add_picture(out, study, job.name);
 }
 
 }  // namespace

@@ -96,6 +96,7 @@ struct operation_span {
   double begin = 0, end = 0;
   gpu_use use = gpu_use::useful;
   std::int32_t component = -1;  ///< that caused it; -1: none
+  double progress = 0;          ///< at its end
 };
 
 struct operation_outcome {
