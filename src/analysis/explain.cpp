@@ -281,7 +281,9 @@ explanation explain(const scenario& s, const run_record& run, std::string_view m
     out.notes.emplace_back(
         "breakdown.jobs of the result has each job beside others and alone; what a job spends its "
         "time on is explained from a scenario of its own");
-  else if (out.amount && m.needs == metric_needs::training_job) explain_operation(out, r);
+  else if (out.amount && r.breakdown.find("gpu_time") &&
+           (m.needs == metric_needs::training_job || m.needs == metric_needs::nothing))
+    explain_operation(out, r);
   else if (out.amount) explainer(s, run, out).explain(m, out.metric);
   else out.notes.push_back(why_nothing(s, r, m));
   return out;

@@ -103,7 +103,7 @@ constexpr measured_metric<operation_metrics> operation_rows[] = {
       .meaning = "Tokens of steps that were kept over wall time.",
       .needs = metric_needs::training_job},
      [](const record& o) -> metric_value { return o.training->tokens / o.training->wall; }},
-    {{.name = "step_time_s",
+    {{.name = "healthy_step_time_s",
       .unit = metric_unit::second,
       .direction = better::smaller,
       .meaning = "Time of a step while nothing is broken.",
