@@ -56,8 +56,6 @@ value by_component(const operation_study& s) {
     one.set("failures", failures);
     one.set("interruptions", stops);
     one.set("mtbf_s", k.mtbf.base());
-    one.set("reason", fmt::format("{:.2f} %; {:.1f} failures, {:.1f} interruptions",
-                                  100 * lost / cluster_gpu_seconds(s), failures, stops));
     if (k.effect == failure_effect::slows) one.set("speed", k.speed.read());
     out.items()->push_back(std::move(one));
   }
@@ -67,7 +65,7 @@ value by_component(const operation_study& s) {
 value saves(const operation_study& s, const std::vector<save_times>& tiers) {
   value places{value::array{}};
   for (std::size_t i = 0; i < tiers.size(); ++i) {
-    value one{value::object{{"to", save_place_names[static_cast<std::size_t>(s.setup.save.tiers[i].to)]}}};
+    value one{value::object{{"name", save_place_names[static_cast<std::size_t>(s.setup.save.tiers[i].to)]}}};
     one.set("stall_s", tiers[i].stall.base());
     one.set("drain_s", tiers[i].drain.base());
     one.set("load_s", tiers[i].load.base());

@@ -101,9 +101,9 @@ failure_model read_failures(reader& workload) {
   return m;
 }
 
-save_tier read_tier(reader& r) {
+save_tier read_tier(reader& r, save_place to) {
   save_tier t;
-  t.to = static_cast<save_place>(r.one_of("to", save_place_names));
+  t.to = to;
   t.write = r.quantity<bandwidth>("write", config::positive);
   t.read = r.quantity<bandwidth>("read", config::positive);
   t.store_write = r.find_quantity<bandwidth>("store_write", config::positive);
@@ -120,10 +120,12 @@ void read_saves(reader& workload, training_operation& out) {
   out.save.pause = r.quantity<seconds>("pause");
   if (const auto b = r.find_quantity<bandwidth>("to_host_per_gpu", config::positive)) out.save.to_host = *b;
   if (const auto i = r.find_quantity<seconds>("interval", config::positive)) out.save.interval = *i;
-  for (reader& t : r.elements("tiers")) out.save.tiers.push_back(read_tier(t));
-  if (out.save.tiers.empty()) r.fail("tiers", "expected a list of at least one place to save to");
-  else if (out.save.tiers.back().to != save_place::store)
-    r.fail("tiers", "the last place has to be a store, which outlives everything");
+  reader tiers = r.child("tiers");
+  for (std::size_t i = 0; i < save_place_names.size(); ++i)
+    if (std::optional<reader> t = tiers.find_child(save_place_names[i]))
+      out.save.tiers.push_back(read_tier(*t, static_cast<save_place>(i)));
+  if (r.has("tiers") && !tiers.has("store")) tiers.fail("store", "is missing; only a store outlives everything");
+  tiers.done();
   for (std::size_t i = 1; i < out.save.tiers.size(); ++i)
     if (out.save.tiers[i].every.peek() % out.save.tiers[i - 1].every.peek() != 0)
       r.fail("tiers", "\"every\" of each place has to be a multiple of that before it");
@@ -200,16 +202,16 @@ value saves_text(const training_operation& t) {
   out.set("pause", text_of(t.save.pause.peek()));
   if (t.save.to_host.peek() > bandwidth{}) out.set("to_host_per_gpu", rate(t.save.to_host.peek()));
   if (t.save.interval) out.set("interval", text_of(*t.save.interval));
-  value tiers{value::array{}};
+  value tiers{value::object{}};
   for (const save_tier& x : t.save.tiers) {
-    value one{value::object{{"to", save_place_names[static_cast<std::size_t>(x.to)]}}};
+    value one{value::object{}};
     one.set("write", rate(x.write.peek()));
     one.set("read", rate(x.read.peek()));
     if (x.store_write) one.set("store_write", rate(x.store_write->peek()));
     if (x.store_read) one.set("store_read", rate(x.store_read->peek()));
     one.set("every", x.every.peek());
     one.set("asynchronous", x.asynchronous);
-    tiers.items()->push_back(std::move(one));
+    tiers.set(save_place_names[static_cast<std::size_t>(x.to)], std::move(one));
   }
   out.set("tiers", std::move(tiers));
   return out;

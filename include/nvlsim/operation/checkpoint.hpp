@@ -15,6 +15,7 @@ namespace nvlsim {
 
 /// Where a save goes. `neighbour`: the host memory of a tray in another rack. `nvme`: the drives of the own tray.
 /// `store`: a parallel file system or an object store.
+/// Fastest first.
 enum class save_place { neighbour, nvme, store };
 inline const std::array<std::string, 3> save_place_names = {"neighbour", "nvme", "store"};
 

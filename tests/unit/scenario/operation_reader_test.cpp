@@ -63,13 +63,13 @@ TEST_CASE("All problems of an operation are told at once, where they are") {
   const std::string told = problems_of({{"/workload/duration", "90"},
                                         {"/workload/failures/components/gpu/effect", "explodes"},
                                         {"/workload/failures/components/gpu/mtbf", "-1 d"},
-                                        {"/workload/checkpoint/tiers/0/to", "cloud"},
+                                        {"/workload/checkpoint/tiers/cloud/write", "1 GB/s"},
                                         {"/workload/recovery/watched", "2"},
                                         {"/workload/recovery/modes", "restart"}});
   INFO(told);
   for (const char* pointer :
        {"/workload/duration", "/workload/failures/components/gpu/effect", "/workload/failures/components/gpu/mtbf",
-        "/workload/checkpoint/tiers/0/to", "/workload/recovery/watched", "/workload/recovery/modes"})
+        "/workload/checkpoint/tiers/cloud", "/workload/recovery/watched", "/workload/recovery/modes"})
     CHECK(told.find(pointer) != std::string::npos);
 }
 
