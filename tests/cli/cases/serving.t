@@ -81,8 +81,8 @@ Caches as flows need a load without a clock; settings without effect are reporte
     energy_per_million_tokens_J        1.301 MJ
     cost_per_million_tokens_usd               -
     power_W_per_gpu                     869.5 W
-    memory_peak_bytes                  257.9 GB
-    kv_cache_used_fraction              5.907 %
+    memory_peak_bytes                  274.1 GB
+    kv_cache_used_fraction              5.484 %
     makespan_s                          91.75 s  90 %: 55.65 s .. 2.521 min
     gpus                                     72
     offered_requests_per_s                    -
@@ -135,27 +135,27 @@ Caches as flows need a load without a clock; settings without effect are reporte
 
   memory
     where                 each decode GPU
-    peak_bytes                   257.9 GB
+    peak_bytes                   274.1 GB
     usable_bytes                   298 GB
     items
-      weights                    36.64 GB   14.2 %  1.03 B (nvfp4) x 35.7 G
+      weights                    36.64 GB   13.4 %  1.03 B (nvfp4) x 35.7 G
                                                     projection weights on TP rank
                                                     1/1 + 2 B x 1.007 M norm
                                                     weights
       vocabulary_weights         3.707 GB    1.4 %  2 B (bf16) x 1.853 G embedding
                                                     and LM head weights / TP 1
-      workspace                  3.691 GB    1.4 %  2 B x 16384 tokens x (2 x 7168
+      workspace                  3.691 GB    1.3 %  2 B x 16384 tokens x (2 x 7168
                                                     hidden + 98304 in the widest
                                                     part of a layer)
       cuda_graphs                311.1 MB    0.1 %  100 kB x 51 batch sizes x 61
                                                     layers
       reserve                      600 MB    0.2 %  CUDA context, kernels and
                                                     libraries
-      group_reserve                3.5 GB    1.4 %  buffers of collective
+      group_reserve                3.5 GB    1.3 %  buffers of collective
                                                     libraries
-      kv_cache                   209.5 GB   81.2 %  5961920 tokens x 35136 B
-                                                    (fp8); kv_fraction 0.85 of the
-                                                    memory that is free before
+      kv_cache                   225.6 GB   82.3 %  6421997 tokens x 35136 B
+                                                    (fp8); kv_fraction 0.905 of
+                                                    the memory that is free before
                                                     weights are loaded, including
                                                     them
 
