@@ -11,7 +11,9 @@ power_figures figures_of(const platform& p, const facility_spec& f, const site_p
   out.site_swing = w.meter.swing();
   out.change_in_a_second = largest_change_within(w.meter, seconds::from_base(1));
   out.oscillation = oscillation(w.meter, low_oscillation_hz, high_oscillation_hz);
-  out.burnt_share = w.load.energy() > joules{} ? w.draw.energy() / w.load.energy() - 1 : 0;
+  constexpr double rounding = 1e-9;
+  const double burnt = w.load.energy() > joules{} ? w.draw.energy() / w.load.energy() - 1 : 0;
+  out.burnt_share = burnt > rounding ? burnt : 0;
   if (f.budget.site)
     out.racks = racks_within(f.budget.site->read(), out.site_peak / static_cast<double>(std::max(1, p.racks)));
   return out;

@@ -26,6 +26,17 @@ replica_point replica_curve::at(double requests_per_s) const {
                  (requests_per_s - before.requests_per_s) / (next->requests_per_s - before.requests_per_s));
 }
 
+double replica_curve::sustained(double share) const {
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    if (points[i].attained >= share) continue;
+    if (i == 0) return points.front().requests_per_s;
+    const replica_point &good = points[i - 1], &bad = points[i];
+    const double part = (good.attained - share) / (good.attained - bad.attained);
+    return good.requests_per_s + part * (bad.requests_per_s - good.requests_per_s);
+  }
+  return capacity();
+}
+
 double load_profile::at(double time_s) const {
   const auto count = static_cast<double>(requests_per_s.size());
   const double place = std::fmod(time_s / step_s, count), whole = std::floor(place);

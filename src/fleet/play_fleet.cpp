@@ -104,7 +104,7 @@ class fleet_player {
 
   std::int64_t replicas_for(std::size_t i, double requests_per_s) const {
     const autoscaler& a = about(i).scaler;
-    const double each = a.target * about(i).curve.capacity();
+    const double each = a.target * about(i).curve.sustained(about(i).objective_share);
     return std::clamp(static_cast<std::int64_t>(std::ceil(requests_per_s / each * (1 - 1e-12))), a.least, a.most);
   }
   std::int64_t first_wanted(std::size_t i) const {

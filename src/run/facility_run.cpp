@@ -12,8 +12,8 @@ namespace {
 /// Standard deviations that a normal sum exceeds a thousandth of the time.
 constexpr double one_in_a_thousand = 3.09;
 
-value stop_value(const char* what, std::int64_t gpus, const stop_effect& e) {
-  value out{value::object{{"name", what}, {"gpus", gpus}}};
+value stop_value(std::int64_t racks, const stop_effect& e) {
+  value out{value::object{{"racks", racks}}};
   out.set("drop_W", e.drop.base());
   out.set("storage_rides_s", e.ridden.base());
   out.set("ramp_s", e.ramp.base());
@@ -32,8 +32,8 @@ value stops_of(const scenario& s, const site_power& w) {
   const auto racks = static_cast<double>(w.busy_racks);
   const auto idle = w.idle_rack * static_cast<double>(p.racks);
   value out{value::object{}};
-  out.set("a_rack", stop_value("a rack", p.gpus_per_rack(), effect(w.rack_load.mean(), w.idle_rack, 1)));
-  out.set("the_job", stop_value("the job", w.busy_racks * p.gpus_per_rack(), effect(w.load.mean(), idle, racks)));
+  out.set("a_rack", stop_value(1, effect(w.rack_load.mean(), w.idle_rack, 1)));
+  out.set("the_job", stop_value(w.busy_racks, effect(w.load.mean(), idle, racks)));
   return out;
 }
 

@@ -149,6 +149,7 @@ value service_value(const service_outcome& o, const fleet_service& about, double
   out.set("ttft_mean_s", o.served > 0 ? o.ttft_s / o.served : 0);
   out.set("gpus_of_a_replica", about.gpus);
   out.set("replica_capacity_requests_per_s", about.curve.capacity());
+  out.set("replica_sustained_requests_per_s", about.curve.sustained(about.objective_share));
   out.set("start_s", about.start_s);
   out.set("replicas_mean", o.ready_gpu_s / seeds / duration / static_cast<double>(about.gpus));
   out.set("replicas_most", o.most_ready);

@@ -24,6 +24,8 @@ struct replica_point {
 struct replica_curve {
   std::vector<replica_point> points;
   double capacity() const { return points.empty() ? 0 : points.back().requests_per_s; }
+  /// The highest load up to which `share` of the requests are within the objective; the first load if none is.
+  double sustained(double share) const;
   /// Linear between the points, and constant beyond the first and the last. Requires points.
   replica_point at(double requests_per_s) const;
 };
@@ -46,7 +48,7 @@ enum class scaling_policy {
 struct autoscaler {
   scaling_policy policy = scaling_policy::fixed;
   std::int64_t least = 1, most = 1;  ///< replicas
-  double target = 0.7;               ///< share of a replica's capacity that is used when all goes as planned
+  double target = 0.8;               ///< share of what a replica sustains that is used when all goes as planned
   double window_s = 60;              ///< over which arrivals are counted
   double cooldown_s = 300;           ///< replicas leave after this long without need
 };
@@ -60,6 +62,7 @@ struct fleet_service {
   double start_s = 0;      ///< from the decision to the first request: a machine, the model's weights, warm-up
   double patience_s = 30;  ///< a request that waits longer for a replica is dropped
   std::optional<double> ttft_limit_s;  ///< of the objective
+  double objective_share = 0;          ///< of the requests that have to keep it
 };
 
 /// Failures of GPUs, exponential on the wall clock. Each takes down its replica and its machine.

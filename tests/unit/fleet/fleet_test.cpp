@@ -35,6 +35,8 @@ TEST_CASE("A curve is linear between its points and constant outside") {
   REQUIRE(c.at(9).attained == Approx(0.75));
   REQUIRE(c.at(0).power_W == Approx(4000));
   REQUIRE(c.at(50).ttft_s == Approx(1.0));
+  REQUIRE(c.sustained(0) == Approx(10));
+  REQUIRE(c.sustained(0.9) == Approx(8.4));  // from all at 8 to half at 10
   REQUIRE(load_profile{{0, 100}, 3600}.at(1800) == Approx(50));
   REQUIRE(load_profile{{0, 100}, 3600}.at(3600 + 900) == Approx(75));
   REQUIRE(load_profile{{0, 100}, 3600}.at(7200 + 1800) == Approx(50));
