@@ -130,16 +130,14 @@ fleet_member read_service(config::reader& r, const config::document& doc, const 
 
 }  // namespace
 
-std::shared_ptr<const fleet_case> read_fleet(config::reader& workload, const config::document& doc,
-                                             const platform& p, seconds duration,
-                                             const scenario_reader& read_alone, diagnostics& problems) {
+std::shared_ptr<fleet_case> read_fleet(config::reader& workload, const config::document& doc, const platform& p,
+                                       const scenario_reader& read_alone, diagnostics& problems) {
   auto r = workload.find_child("fleet");
   if (!r) return nullptr;
   auto out = std::make_shared<fleet_case>();
   fleet_spec& f = out->cluster;
   f.racks = p.racks;
   f.gpus_per_rack = p.gpus_per_rack();
-  f.duration_s = duration.base();
   if (const auto x = r->find_quantity<seconds>("tick", {0.1, 3600})) f.tick_s = x->base();
   read_failures(*r, p, f.failures);
   for (config::reader& one : r->elements("services")) {

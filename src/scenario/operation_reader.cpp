@@ -43,7 +43,9 @@ operation_case read_operation(config::reader& r, const config::document& doc, co
     for (const char* key : {"profile", "failures", "checkpoint", "recovery", "maintenance"})
       w.belongs(key, "a scenario with \"jobs\"");
   operation_case out;
-  out.fleet = read_fleet(w, doc, p, o.duration, read_alone, problems);
+  const std::shared_ptr<fleet_case> fleet = read_fleet(w, doc, p, read_alone, problems);
+  if (fleet) fleet->cluster.duration_s = o.duration.base();
+  out.fleet = fleet;
   w.done();
   out.cluster = std::make_shared<const operation_workload>(o);
   if (r.has("jobs")) out.jobs = read_cluster_jobs(r, doc, read_alone, problems);

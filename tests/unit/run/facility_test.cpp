@@ -17,7 +17,7 @@ result run_with(const std::string& name, const std::vector<override_option>& set
   return run_scenario(s, {.explained = false, .simulate = false}).outcome;
 }
 result site(const std::vector<override_option>& sets = {}) {
-  return run_with("facility/llama3.1-405b-gb300-512-site", sets);
+  return run_with("facility/llama3.1-405b-gb300-site", sets);
 }
 
 double metric_of(const result& r, const char* name) {

@@ -68,7 +68,7 @@ TEST_CASE("Results have the metrics of the table, in its order, and no others") 
     check_values(s, run_of(s).outcome);
   }
   CHECK(kinds.size() == metric_kinds.size());
-  const scenario budget = shipped("facility/llama3.1-405b-gb300-512-site");
+  const scenario budget = shipped("facility/llama3.1-405b-gb300-site");
   check_values(budget, run_of(budget).outcome);
   CHECK(expected_metrics(budget).size() == metrics_of(metric_kind::training).size());
   const scenario clock = shipped("inference/llama3.3-70b-trace-gb300-rack", {{"/facility/pue", "1.1"}});
