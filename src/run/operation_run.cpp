@@ -74,8 +74,19 @@ operation_setup setup_of(const scenario& s, const operation_workload& o, const c
   return out;
 }
 
-std::vector<std::string> setup_problems(const operation_setup& s) {
+/// More failures than this take minutes to play.
+constexpr double most_failures = 1e8;
+
+std::vector<std::string> setup_problems(const operation_setup& s, std::int64_t seeds) {
   std::vector<std::string> out;
+  double a_day = 0;
+  for (const component& c : s.failures.components)
+    a_day += failures_per_day(c, s.cluster, s.asked.slots * s.cluster.gpus_per_tray);
+  if (const double all = a_day * s.duration.base() / 86400 * static_cast<double>(seeds); all > most_failures)
+    out.push_back(
+        fmt::format("{:.2g} failures are too many to play, {:.0f} a day on this cluster; give a longer mtbf, "
+                    "fewer seeds or a shorter duration",
+                    all, a_day));
   if (s.recovery.min_replicas > s.replicas)
     out.push_back(
         fmt::format("the job has {} replicas, of which {} have to be there", s.replicas, s.recovery.min_replicas));
@@ -140,7 +151,7 @@ void run_job(run_record& out, const scenario& s, const operation_case& c, operat
   }
   const training_workload& w = workload_of(job);
   operation_study study{setup_of(s, *c.cluster, job, step.time), {}, 0, {}};
-  r.reasons = setup_problems(study.setup);
+  r.reasons = setup_problems(study.setup, c.cluster->seeds);
   if (!r.reasons.empty()) return;
   study.tokens_per_step = static_cast<double>(w.global_batch_size * w.seq_length);
   if (s.platform.price.per_gpu) study.price = s.platform.price.per_gpu->read();
