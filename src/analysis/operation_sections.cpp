@@ -153,8 +153,8 @@ void explain_operation(explanation& out, const result& r) {
   const value *time = r.breakdown.find("gpu_time"), *components = r.breakdown.find("components");
   if (!time || !components) return;
   out.taken_apart = "gpu_hours";
-  out.trees.push_back(tree_of(*time, "gpu_hours", "where GPU-time went", "all GPUs of the cluster"));
-  out.trees.push_back(tree_of(*components, "lost_gpu_hours", "what cost the job GPU-time", "redone and stopped"));
+  out.trees.push_back(tree_of(*time, "gpu_hours", "by use", "GPU-hours of the cluster"));
+  out.trees.push_back(tree_of(*components, "lost_gpu_hours", "by component", "GPU-hours that the job lost"));
   if (const value* e = r.breakdown.find("estimates"))
     out.notes.push_back(fmt::format(
         "closed forms: useful share {:.4f} by Daly's exact form, {:.4f} to first order; saves are best "
