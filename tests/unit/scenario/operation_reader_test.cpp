@@ -46,7 +46,9 @@ TEST_CASE("An operation takes from its profile what it does not say") {
   CHECK(component_of(s, "nvlink_switch_tray").each == 9);
   CHECK(t.save.tiers.size() == 1);
   CHECK(t.recovery.mode == recovery_mode::restart);
-  CHECK(s.inputs.find("origins")->find("/workload/failures/components/gpu/mtbf")->string() != nullptr);
+  const value* origin = s.inputs.find("origins")->find("/workload/failures/components/gpu/mtbf/value");
+  REQUIRE(origin);
+  CHECK(*origin == value{"operation profile nvl72-fleet"});
 }
 
 TEST_CASE("An override changes one number of the profile, and null takes a component away") {
