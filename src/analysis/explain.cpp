@@ -208,7 +208,9 @@ std::span<const explainer::part_taker> explainer::takers() {
 
 /// What a metric that is null lacks.
 std::string why_nothing(const scenario& s, const result& r, const metric& m) {
-  if (m.unit == metric_unit::usd && !s.platform.price.per_gpu) return "no value: " + s.platform.price.note;
+  const bool list_price = m.null_when.find("price") != std::string_view::npos;
+  if (m.unit == metric_unit::usd && list_price && !s.platform.price.per_gpu)
+    return "no value: " + s.platform.price.note;
   if (!m.null_when.empty()) return fmt::format("no value: {}", m.null_when);
   return fmt::format("no value in this result{}{}", r.reasons.empty() ? "" : ": ",
                      r.reasons.empty() ? "" : r.reasons.front());
@@ -284,6 +286,13 @@ explanation explain(const scenario& s, const run_record& run, std::string_view m
   else if (out.amount && r.breakdown.find("gpu_time") &&
            (m.needs == metric_needs::training_job || m.needs == metric_needs::nothing))
     explain_operation(out, r);
+  else if (out.amount && m.needs == metric_needs::facility)
+    out.notes.emplace_back(
+        "energy.facility and cost.facility of the result have the draws, limits and prices that it follows from");
+  else if (out.amount && m.needs == metric_needs::fleet)
+    out.notes.emplace_back(
+        "breakdown.fleet of the result has it by service, and breakdown.replica_curves what a replica achieves by "
+        "load");
   else if (out.amount) explainer(s, run, out).explain(m, out.metric);
   else out.notes.push_back(why_nothing(s, r, m));
   return out;
