@@ -1,0 +1,28 @@
+#include "nvlsim/post_training/weight_transfer.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace nvlsim {
+
+transfer_time time_of(const transfer_job& j, const transfer_rates& r) {
+  transfer_time out;
+  out.fixed = r.fixed;
+  const auto shards = static_cast<double>(std::max<std::int64_t>(1, j.rollout_shards));
+  const bytes in = j.weights / shards;  // of one rollout rank
+  if (j.path == transfer_path::broadcast) {
+    out.wire = j.weights / r.broadcast;
+    out.fixed += r.hop * std::log2(static_cast<double>(std::max<std::int64_t>(1, j.servers)));
+    out.tensors = r.per_tensor * static_cast<double>(j.tensors);
+  } else {
+    // All copies leave the trainer; each of its ranks sends the same share.
+    const bytes sent = j.weights * (static_cast<double>(j.replicas) / static_cast<double>(j.train_ranks));
+    const bytes through = j.path == transfer_path::ipc ? in : std::max(in, sent);
+    out.wire = through / (j.port * r.port_share);
+    out.tensors = r.per_tensor * (static_cast<double>(j.tensors) / shards);
+  }
+  if (j.requantise) out.requantise = j.weights_16bit / shards / r.requantise_rate;
+  return out;
+}
+
+}  // namespace nvlsim
