@@ -1,21 +1,22 @@
 #include "run/post_training_run.hpp"
 
+#include <fmt/format.h>
+
 #include "nvlsim/analysis/metrics.hpp"
-#include "nvlsim/analysis/post_training_metrics.hpp"
-#include "nvlsim/post_training/post_training.hpp"
-#include "nvlsim/run/run.hpp"
+#include "nvlsim/analysis/post_training_sections.hpp"
+#include "nvlsim/post_training/phases.hpp"
 
 namespace nvlsim {
 
-void run_post_training(run_record& out, const scenario&, const post_training_case& c) {
-  post_training_metrics m;
-  for (const scenario* part : {c.rollout.get(), c.training.get()}) {
-    const run_record run = run_scenario(*part, {.explained = false, .simulate = false});
-    for (const std::string& reason : run.outcome.reasons)
-      out.outcome.reasons.push_back(part->name + ": " + reason);
-    m.step_time = m.step_time + run.times.makespan;
-  }
-  if (out.outcome.reasons.empty()) set_metrics(out.outcome.metrics, m);
+void run_post_training(run_record& out, const scenario& s, const post_training_case& c) {
+  const auto* rollout = std::get_if<inference_workload>(&c.rollout->workload);
+  const auto* training = std::get_if<training_workload>(&c.training->workload);
+  const post_training_run run = run_loop({s.platform, c.rollout->stack, c.rollout->model, *rollout,
+                                          c.training->stack, c.training->model, *training},
+                                         *c.loop);
+  out.outcome.reasons = run.reasons;
+  out.outcome.notes = run.notes;
+  add_post_training_sections(out, s.platform, *c.loop, run);
 }
 
 }  // namespace nvlsim

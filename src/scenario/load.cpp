@@ -343,7 +343,7 @@ void read_parts(config::reader& r, const reading& of, scenario_source& in, scena
     return;
   }
   if (kind == "operation") s.workload = read_operation(r, in.text, in.hardware.content, alone, problems);
-  else s.workload = read_post_training(r, in.text, in.hardware.content, alone, problems);
+  else s.workload = read_post_training(r, in.text, of.data, alone, problems);
 }
 
 /// Whether power and money of the scenario's kind are worked out.

@@ -1,34 +1,236 @@
 #include "scenario/post_training_reader.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
 #include "nvlsim/post_training/post_training.hpp"
+#include "nvlsim/units/units_text.hpp"
+#include "scenario/loop_profile_reader.hpp"
 #include "scenario/source.hpp"
 
 namespace nvlsim {
+namespace {
 
-post_training_case read_post_training(config::reader& r, const config::document& doc, const platform&,
+constexpr config::range<std::int64_t> counts{1, 1 << 20};
+constexpr config::range<std::int64_t> token_counts{1, 1 << 26};
+const std::array<std::string, 2> pools = {"colocated", "split"};
+
+void read_responses(config::reader r, response_lengths& l) {
+  l.max = r.integer("max", token_counts);
+  l.mean = r.number("mean", {1, 1 << 26});
+  l.tail = r.number_or("tail", l.tail, {1, 1000});
+  l.together = r.number_or("together", l.together, config::fraction);
+  const double max = static_cast<double>(l.max);
+  if (l.mean > max || (l.tail > 1 && l.mean > 0.999 * max))
+    r.fail("mean", fmt::format("the mean after the cut, {:g}, must be below max {}", l.mean, l.max));
+  r.done();
+}
+
+void read_tools(config::reader r, tool_settings& t) {
+  t.turns = r.integer("turns", {1, 10'000});
+  if (const auto wait = r.find_quantity<seconds>("wait")) t.mean_s = wait->base();
+  t.tokens = r.integer_or("tokens", 0, {0, 1 << 26});
+  r.done();
+}
+
+/// Members that only a split pool has.
+void read_synchrony(config::reader& w, loop_settings& l) {
+  if (l.colocated) {
+    for (const char* member : {"staleness", "on_update", "streaming"}) w.belongs(member, "split pools");
+  } else {
+    l.staleness = w.number_or("staleness", 0, {0, 1000});
+    l.update = static_cast<on_update>(w.one_of_or("on_update", on_update_names, 0));
+    l.streaming = w.boolean_or("streaming", false);
+  }
+  l.admission = static_cast<admission_policy>(w.one_of_or("admission", admission_names, 0));
+  l.oversample = w.number_or("oversample", 0, {0, 100});
+  l.tail = static_cast<tail_policy>(w.one_of_or("tail", tail_names, 0));
+  if (w.has("tail") && l.oversample == 0) w.fail("tail", "has no effect without oversample");
+  if (l.oversample > 0 && l.staleness > 0)
+    w.fail("oversample", "cuts the tail of a step; with staleness the next step begins before this one ends");
+  l.kept_share = w.number_or("kept_share", 1, {0.01, 1});
+  if (l.admission == admission_policy::batch) {
+    l.round_prompts = w.integer_or("round_prompts", l.prompts, counts);
+    if (l.round_prompts < l.prompts && l.kept_share >= 1)
+      w.fail("round_prompts", fmt::format("must be at least the {} prompts of a step", l.prompts));
+  } else {
+    w.belongs("round_prompts", "admission batch");
+  }
+}
+
+void read_memory(config::reader& w, post_training_workload& p) {
+  if (p.loop.colocated) {
+    p.sleep = static_cast<sleep_level>(w.one_of_or("sleep", sleep_names, 2));
+    p.offload_training = w.boolean_or("offload_training", true);
+  } else {
+    for (const char* member : {"sleep", "offload_training"}) w.belongs(member, "colocated pools");
+  }
+  const std::size_t usual = p.loop.colocated ? 0 : 2;
+  p.transfer = static_cast<transfer_path>(w.one_of_or("transfer", transfer_path_names, usual));
+  if (!p.loop.colocated && p.transfer == transfer_path::ipc)
+    w.fail("transfer", "ipc hands weights over in the memory of one GPU, which split pools do not share");
+}
+
+void read_updates(config::reader& w, post_training_workload& p) {
+  using enum post_training_algorithm;
+  const std::int64_t samples = p.loop.prompts * p.loop.samples;
+  p.mini_batch = w.integer_or("mini_batch_size", samples, {1, std::max<std::int64_t>(1, samples)});
+  if (p.loop.samples > 0 && p.mini_batch % p.loop.samples != 0 && p.mini_batch < samples)
+    w.fail("mini_batch_size", fmt::format("must be a multiple of samples_per_prompt {}", p.loop.samples));
+  p.loop.mini_batch_prompts = std::max<std::int64_t>(1, p.mini_batch / std::max<std::int64_t>(1, p.loop.samples));
+  if (p.loop.streaming && p.loop.prompts % p.loop.mini_batch_prompts != 0)
+    w.fail("mini_batch_size", "streaming: must divide the samples of a step");
+  p.epochs = w.integer_or("epochs", 1, {1, 1000});
+  const bool sampling = p.algorithm == rejection_sampling;
+  if (sampling) p.trained_samples = w.integer_or("trained_samples", 1, {1, p.loop.samples});
+  else w.belongs("trained_samples", "algorithm rejection_sampling");
+  p.policy_logprobs = w.boolean_or("policy_logprobs", !sampling && p.algorithm != distillation);
+  p.reference_logprobs = w.boolean_or("reference_logprobs", !sampling && p.algorithm != dapo);
+  p.packing = static_cast<packing_kind>(w.one_of_or("packing", packing_names, 0));
+}
+
+post_training_workload read_loop(config::reader& w, const config::document& doc) {
+  post_training_workload p;
+  p.algorithm = static_cast<post_training_algorithm>(w.one_of_or("algorithm", algorithm_names, 0));
+  p.loop.prompts = w.integer({"prompts", {"num_prompts_per_step"}}, counts);
+  p.loop.samples = w.integer_or({"samples_per_prompt", {"num_generations_per_prompt"}}, 1, {1, 100'000});
+  p.loop.prompt_tokens = w.integer_or("prompt_length", 128, token_counts);
+  read_responses(w.child("response"), p.loop.response);
+  if (auto tools = w.find_child("tools")) read_tools(std::move(*tools), p.loop.tools);
+  p.loop.colocated = w.one_of_or("pools", pools, 0) == 0;
+  read_synchrony(w, p.loop);
+  read_updates(w, p);
+  read_memory(w, p);
+  if (const auto t = w.find_quantity<seconds>("reward_time")) p.reward = *t;
+  p.loop.steps = w.integer_or("steps", 4, {1, 10'000});
+  const auto usual = static_cast<std::int64_t>(p.loop.staleness) + (p.loop.colocated ? 0 : 3);
+  p.loop.warmup = w.integer_or("warmup", usual, {0, 10'000});
+  if (const value* seed = doc.root.at_pointer("/simulation/seed"); seed && seed->integer())
+    p.loop.seed = static_cast<std::uint64_t>(*seed->integer());
+  return p;
+}
+
+/// Members of a part's workload that follow from the loop.
+value rollout_load(const loop_settings& l) {
+  return value::object{{"kind", "offline"},
+                       {"requests", l.prompts * l.samples},
+                       {"input", value::object{{"mean", l.prompt_tokens}}},
+                       {"output", value::object{{"mean", std::max<std::int64_t>(1, std::llround(l.response.mean))}}}};
+}
+std::int64_t integer_in(const value& v, const char* key) {
+  const value* x = v.find(key);
+  return x && x->integer() ? std::max<std::int64_t>(1, *x->integer()) : 1;
+}
+
+/// The scenario with what the loop says of its parts.
+config::document completed(const config::document& doc, const loop_settings& l, config::reader& rollout,
+                           config::reader& training) {
+  config::document out = doc;
+  value* w = out.root.find("workload");
+  const auto part = [&](const char* name) -> value* {
+    value* p = w->find(name);
+    value* inner = p && p->members() ? p->find("workload") : nullptr;
+    return inner && inner->members() ? inner : nullptr;
+  };
+  if (value* inner = part("rollout")) {
+    if (inner->find("load")) rollout.fail("workload/load", "the loop is the load of rollouts; leave it out");
+    inner->set("kind", "inference");
+    inner->set("load", rollout_load(l));
+  }
+  if (value* inner = part("training")) {
+    if (inner->find("global_batch_size") || inner->find("gbs"))
+      training.fail("workload/global_batch_size", "follows from mini_batch_size of the loop; leave it out");
+    inner->set("kind", "training");
+    if (!inner->find("seq_length") && !inner->find("sequence_length"))
+      inner->set("seq_length", l.prompt_tokens + l.response.max + (l.tools.turns - 1) * l.tools.tokens);
+    const std::int64_t micro = inner->find("mbs") ? integer_in(*inner, "mbs") : integer_in(*inner, "micro_batch_size");
+    const std::int64_t dp = inner->find("dp") ? integer_in(*inner, "dp") : integer_in(*inner, "data_parallel_size");
+    inner->set("global_batch_size", dp * micro * integer_in(*inner, "pp"));
+  }
+  return out;
+}
+
+}  // namespace
+
+post_training_case read_post_training(config::reader& r, const config::document& doc, const data_folders& data,
                                       const scenario_reader& read_alone, diagnostics& problems) {
   config::reader w = r.child("workload");
   w.ignore("kind");
-  post_training_workload loop;
-  loop.steps = w.integer_or("steps", 1, {1, 1'000'000});
+  post_training_workload loop = read_loop(w, doc);
+  read_framework(w, doc, data, loop, problems);
   post_training_case out;
-  const auto part = [&](const char* name) {
-    config::reader nested = w.child(name);
-    auto read = read_nested(nested, doc, {name, {}}, read_alone, problems);
+  config::reader rollout = w.child("rollout"), training = w.child("training");
+  const config::document whole = completed(doc, loop.loop, rollout, training);
+  const auto part = [&](config::reader& nested, const char* name) {
+    auto read = read_nested(nested, whole, {name, {}}, read_alone, problems);
     nested.done();
     return read;
   };
-  out.rollout = part("rollout");
-  out.training = part("training");
+  out.rollout = part(rollout, "rollout");
+  out.training = part(training, "training");
+  if (out.rollout)
+    if (const auto* i = std::get_if<inference_workload>(&out.rollout->workload); i && i->pooled())
+      rollout.fail("workload/layout", "rollout engines prefill and decode on the same GPUs; give no pools");
+  if (out.training) {
+    const auto* t = std::get_if<training_workload>(&out.training->workload);
+    const auto longest = loop.loop.prompt_tokens + loop.loop.response.max;
+    if (t && loop.packing != packing_kind::unpadded && t->seq_length < longest)
+      training.fail("workload/seq_length",
+                    fmt::format("a window of {} tokens is shorter than the longest sequence, {}",
+                                t->seq_length, longest));
+  }
   w.done();
-  out.loop = std::make_shared<const post_training_workload>(loop);
+  out.loop = std::make_shared<const post_training_workload>(std::move(loop));
   return out;
 }
 
 value write_post_training(const post_training_case& c) {
-  value out{value::object{{"steps", c.loop->steps}}};
-  out.set("rollout", write_workload(*c.rollout));
-  out.set("training", write_workload(*c.training));
+  const post_training_workload& p = *c.loop;
+  const loop_settings& l = p.loop;
+  const auto named = [](auto x, const auto& names) { return value{names[static_cast<std::size_t>(x)]}; };
+  value out{value::object{{"kind", "post_training"},
+                          {"algorithm", named(p.algorithm, algorithm_names)},
+                          {"framework", p.costs.name},
+                          {"prompts", l.prompts},
+                          {"samples_per_prompt", l.samples},
+                          {"prompt_length", l.prompt_tokens},
+                          {"response", value::object{{"mean", l.response.mean},
+                                                     {"max", l.response.max},
+                                                     {"tail", l.response.tail},
+                                                     {"together", l.response.together}}},
+                          {"pools", pools[l.colocated ? 0 : 1]},
+                          {"mini_batch_size", p.mini_batch},
+                          {"epochs", p.epochs},
+                          {"policy_logprobs", p.policy_logprobs},
+                          {"reference_logprobs", p.reference_logprobs},
+                          {"packing", named(p.packing, packing_names)},
+                          {"transfer", named(p.transfer, transfer_path_names)},
+                          {"admission", named(l.admission, admission_names)},
+                          {"oversample", l.oversample},
+                          {"kept_share", l.kept_share},
+                          {"steps", l.steps},
+                          {"warmup", l.warmup}}};
+  if (l.tools.turns > 1)
+    out.set("tools", value::object{{"turns", l.tools.turns},
+                                   {"wait", exact_quantity(l.tools.mean_s, seconds::dim_type::value)},
+                                   {"tokens", l.tools.tokens}});
+  if (l.oversample > 0) out.set("tail", named(l.tail, tail_names));
+  if (l.admission == admission_policy::batch) out.set("round_prompts", l.round_prompts);
+  if (p.algorithm == post_training_algorithm::rejection_sampling) out.set("trained_samples", p.trained_samples);
+  out.set("reward_time", exact_quantity(p.reward.base(), seconds::dim_type::value));
+  if (l.colocated) {
+    out.set("sleep", named(p.sleep, sleep_names));
+    out.set("offload_training", p.offload_training);
+  } else {
+    out.set("staleness", l.staleness);
+    out.set("on_update", named(l.update, on_update_names));
+    out.set("streaming", l.streaming);
+  }
+  out.set("costs", write_costs(p.costs));
+  if (c.rollout) out.set("rollout", write_workload(*c.rollout));
+  if (c.training) out.set("training", write_workload(*c.training));
   return out;
 }
 

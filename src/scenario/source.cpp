@@ -9,6 +9,7 @@
 #include "nvlsim/config/digest.hpp"
 #include "nvlsim/model/load.hpp"
 #include "nvlsim/platform/load.hpp"
+#include "nvlsim/post_training/post_training.hpp"
 #include "nvlsim/scenario/stack_values.hpp"
 #include "nvlsim/scenario/write_workload.hpp"
 #include "nvlsim/stack/load.hpp"
@@ -140,6 +141,11 @@ value inputs_of(const scenario_source& from, const scenario& s) {
     all.set("trace", replay->digest);
   }
   if (serving && serving->drafts.draft) all.set("draft", content_of(*serving->drafts.draft));
+  if (const auto* p = std::get_if<post_training_case>(&s.workload)) {
+    all.set("framework", p->loop->framework);
+    for (const scenario* part : {p->rollout.get(), p->training.get()})
+      all.set(part->name, *part->inputs.find("digest"));
+  }
   out.set("digest", config::digest(all));
   out.set("scenario", scenario_text);
   out.set("platform", platform_text);
@@ -161,6 +167,7 @@ value inputs_of(const scenario_source& from, const scenario& s) {
   } else if (const auto* p = std::get_if<post_training_case>(&s.workload)) {
     out.set("rollout", p->rollout->inputs);
     out.set("training", p->training->inputs);
+    out.set("framework", p->loop->framework);
   }
   if (replay) {
     const auto count = static_cast<std::int64_t>(replay->list.requests.size());

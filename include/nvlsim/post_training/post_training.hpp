@@ -1,17 +1,64 @@
-// Reinforcement learning on one cluster: a loop of rollouts and updates. Times of phases are passed in.
+// Reinforcement learning on one cluster: a loop of rollouts and updates. [docs/post-training.md]
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <optional>
+#include <string>
 
+#include "nvlsim/config/value.hpp"
+#include "nvlsim/post_training/loop.hpp"
+#include "nvlsim/post_training/packing.hpp"
+#include "nvlsim/post_training/weight_transfer.hpp"
+#include "nvlsim/units/constant.hpp"
 #include "nvlsim/units/units.hpp"
 
 namespace nvlsim {
 
+/// `ppo` has a critic of the policy's shape; `distillation` replaces the old policy by a teacher of that shape;
+/// `rejection_sampling` trains on the best samples of a prompt, without log-probabilities.
+enum class post_training_algorithm { grpo, dapo, ppo, distillation, rejection_sampling };
+inline const std::array<std::string, 5> algorithm_names = {"grpo", "dapo", "ppo", "distillation",
+                                                           "rejection_sampling"};
+
+/// What a framework's loop costs beside its engines. [docs/post-training.md#frameworks]
+struct loop_profile {
+  std::string name, description;
+  constant<double> rollout_factor = 1;   ///< time of rollout iterations over that of the serving engine alone
+  constant<double> update_factor = 1;    ///< time of update and log-probability passes over the trainer's alone
+  constant<seconds> sample_host;         ///< of the driver for a sample, one after the other
+  constant<seconds> step_host;           ///< of the driver for a step
+  constant<double> host_copy_share = 1;  ///< share of the GPU's link to its CPU that loading and freeing reaches
+  constant<seconds> change_host;         ///< of a change between rollout and training, each way
+  constant<bandwidth> broadcast_rate, requantise_rate;
+  constant<double> port_share = 1;
+  constant<seconds> transfer_fixed, per_tensor, broadcast_hop;
+  constant<double> error_90 = 0;  ///< of step times: 90 % are within it
+  friend bool operator==(const loop_profile&, const loop_profile&) = default;
+};
+
+/// What a colocated rollout engine does with its memory while the trainer works: keeps it; moves weights to CPU
+/// memory and frees the cache; frees both.
+enum class sleep_level { awake = 0, offload = 1, discard = 2 };
+inline const std::array<std::string, 3> sleep_names = {"awake", "offload", "discard"};
+
 /// The loop of a post-training run.
 struct post_training_workload {
-  std::int64_t steps = 1;  ///< steps that are simulated
+  post_training_algorithm algorithm = post_training_algorithm::grpo;
+  loop_settings loop;           ///< `steps` are measured, after `warmup` ones
+  std::int64_t mini_batch = 0;  ///< samples of an update
+  std::int64_t epochs = 1;      ///< over the samples of a step
+  std::int64_t trained_samples = 0;  ///< of a prompt; 0: all
+  bool policy_logprobs = true, reference_logprobs = true;
+  packing_kind packing = packing_kind::packed;
+  seconds reward;
+  transfer_path transfer = transfer_path::ipc;
+  sleep_level sleep = sleep_level::discard;
+  bool offload_training = true;  ///< weights and states of a colocated trainer go to CPU memory during rollouts
+  loop_profile costs;
+  value framework;  ///< the document of `costs`, for inputs
 
-  bool operator==(const post_training_workload&) const = default;
+  bool operator==(const post_training_workload& o) const;
 };
 
 }  // namespace nvlsim

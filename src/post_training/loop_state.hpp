@@ -1,0 +1,78 @@
+// State of a loop of rollouts and updates.
+#pragma once
+
+#include <random>
+#include <string>
+#include <vector>
+
+#include "nvlsim/post_training/loop.hpp"
+
+namespace nvlsim {
+
+/// The samples of one prompt.
+struct prompt_group {
+  std::int32_t first = 0;    ///< number of its first sample
+  std::int64_t left = 0;     ///< samples that have not ended
+  std::int64_t version = 0;  ///< of the weights when it began
+  double began_s = 0;
+  std::vector<double> ended_s;
+  bool kept = true;     ///< its samples teach something
+  bool dropped = false;
+};
+
+enum class trainer_phase { waiting, training, draining, transferring };
+
+struct post_training_loop::state {
+  loop_settings set;
+  loop_prices price;
+  std::vector<rollout_sample> samples;
+  std::vector<prompt_group> groups;
+  std::vector<rollout_worker> workers;
+  std::set<std::pair<std::int64_t, std::size_t>> load;  ///< unfinished samples of workers
+  std::vector<std::int64_t> load_of;
+  std::set<std::pair<double, std::size_t>> dates;
+  std::vector<double> date_of;
+  std::vector<std::int32_t> worker_of;                       ///< by sample
+  std::set<std::pair<double, std::int32_t>> rewards;         ///< groups by the date of their last reward
+  std::vector<std::int32_t> ready, carried;                  ///< groups; samples to go on with
+  std::vector<double> busy_since;                            ///< by worker; negative when idle
+  std::int64_t outstanding = 0, in_flight = 0;               ///< groups not trained; samples that have not ended
+  std::int64_t version = 0, trained = 0;                     ///< updates; prompts of this step that are trained
+  bool open = false;                                         ///< prompts may begin
+  trainer_phase phase = trainer_phase::waiting;
+  double phase_end = 0, wait_from = 0;
+  double busy_at_start = 0, tokens_at_start = 0;
+  step_record now;
+  std::vector<std::int64_t> lengths_now;
+  loop_record out;
+
+  state(loop_settings s, loop_prices p);
+  std::size_t trainer() const { return workers.size(); }
+  void retime(std::size_t who);
+  void count_load(std::size_t worker, std::int64_t change);
+  void note_busy(std::size_t worker, double t);
+  void span(std::size_t who, std::string name, double from, double to);
+
+  // rollouts
+  std::int32_t new_group(double t);
+  void begin_group(double t);
+  void begin_groups(double t);
+  void hand(std::int32_t sample, std::size_t worker, double t);
+  void end_sample(std::int32_t sample, double t);
+  void act_worker(std::size_t w, double t);
+  void cut_tail(double t);
+
+  // trainer
+  std::int64_t unit() const { return set.streaming ? set.mini_batch_prompts : set.prompts; }
+  void act_trainer(double t);
+  void collect_rewards(double t);
+  void open_rollouts(double t);
+  void train(double t);
+  void end_training(double t);
+  void transfer(double t);
+  void end_step(double t);
+  double busy() const;
+  double tokens() const;
+};
+
+}  // namespace nvlsim

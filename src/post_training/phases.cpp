@@ -1,0 +1,364 @@
+#include "nvlsim/post_training/phases.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+
+#include "nvlsim/serving/iteration_prices.hpp"
+#include "nvlsim/serving/limits.hpp"
+#include "nvlsim/serving/memory.hpp"
+#include "nvlsim/training/step_cache.hpp"
+
+namespace nvlsim {
+namespace {
+
+/// Of a priced update of some micro-batches.
+struct update_price {
+  double update_s = 0, forward_s = 0;
+  double update_J = 0;
+};
+
+/// Prices updates by the number of their micro-batches, which is all that differs between them.
+class update_prices {
+ public:
+  update_prices(const post_training_parts& p, const post_training_workload& w) : parts_(p), loop_(w) {
+    base_ = p.training;
+    if (w.packing == packing_kind::packed) {
+      const response_lengths& r = w.loop.response;
+      const double deviation = log_deviation(r);
+      token_lengths l;
+      l.mean = std::min(r.mean + static_cast<double>(w.loop.prompt_tokens), static_cast<double>(base_.seq_length));
+      l.max = base_.seq_length;
+      if (deviation > 0) {
+        l.shape = length_shape::lognormal;
+        l.variation = std::sqrt(std::expm1(deviation * deviation));
+      }
+      base_.packed = l;
+    }
+  }
+
+  const update_price& of(const packed_batch& b) {
+    const std::int64_t count = micro_batches(b);
+    const std::int64_t tokens = loop_.packing == packing_kind::unpadded ? std::llround(b.tokens) : base_.seq_length;
+    const auto [at, fresh] = known_.try_emplace({count, tokens});
+    if (fresh) at->second = priced(count, tokens);
+    return at->second;
+  }
+
+  /// Interleaved schedules take micro-batches in multiples of the stages.
+  std::int64_t micro_batches(const packed_batch& b) const {
+    const std::int64_t m = (b.micro_batches + base_.micro_batch_size - 1) / base_.micro_batch_size;
+    const std::int64_t step = base_.par.vp > 1 ? base_.par.pp : 1;
+    return std::max<std::int64_t>(1, (m + step - 1) / step) * step;
+  }
+
+ private:
+  update_price priced(std::int64_t count, std::int64_t tokens) {
+    training_workload w = base_;
+    w.seq_length = std::max<std::int64_t>(1, tokens);
+    w.global_batch_size = count * w.micro_batch_size * w.par.dp;
+    const auto& [p, rs, rm, r, s, m, t] = parts_;
+    update_price out;
+    // A plan of a few micro-batches has the passes of all.
+    training_workload few = w;
+    const std::int64_t planned = std::min<std::int64_t>(count, std::max<std::int64_t>(w.par.pp, 1));
+    few.global_batch_size = planned * w.micro_batch_size * w.par.dp;
+    const double factor = loop_.costs.update_factor;
+    out.forward_s = factor * forward_time(plan_training(p, s, m, few), planned, count).base();
+    if (step_cache::covers(w)) {
+      const step_cost c = cache_.cost_of(p, s, m, w);
+      out.update_s = c.makespan.base();
+      const double gpus = static_cast<double>(w.par.gpus()) / static_cast<double>(c.stages.size());
+      for (const auto& stage : c.stages) {
+        const double idle = std::max(0.0, out.update_s - stage.busy.base());
+        out.update_J += gpus * (stage.energy.base() + idle * p.gpu.idle_power.base());
+      }
+    } else {
+      const plan whole = plan_training(p, s, m, w);
+      const timeline times = evaluate(whole);
+      out.update_s = times.makespan.base();
+      for (std::size_t c = 0; c < whole.classes.size(); ++c) out.update_J += class_energy(whole, times, c);
+    }
+    out.update_s *= factor;
+    out.update_J *= factor;
+    return out;
+  }
+
+  double class_energy(const plan& whole, const timeline& times, std::size_t c) const {
+    double busy = 0, energy = 0;
+    for (const operation& o : whole.classes[c].streams.front().operations) {
+      const operation_template& t = whole.templates[static_cast<std::size_t>(o.template_index)];
+      busy += t.duration.base();
+      energy += (t.power * t.duration).base();
+    }
+    const double idle = std::max(0.0, times.makespan.base() - busy);
+    return static_cast<double>(whole.classes[c].multiplicity) *
+           (energy + idle * parts_.hardware.gpu.idle_power.base());
+  }
+
+  const post_training_parts& parts_;
+  const post_training_workload& loop_;
+  training_workload base_;
+  step_cache cache_;
+  std::map<std::pair<std::int64_t, std::int64_t>, update_price> known_;
+};
+
+/// The trainer's part of a loop.
+class trainer_pricing {
+ public:
+  trainer_pricing(const post_training_parts& p, const post_training_workload& w)
+      : loop_(w), prices_(p, w), window_(p.training.seq_length), ranks_(p.training.par.dp),
+        forward_J_share_(1.0 / 3) {}
+
+  update_times operator()(const std::vector<std::int64_t>& all) {
+    const std::vector<std::int64_t> lengths = trained(all);
+    update_times out;
+    const packed_batch whole = pack(lengths, ranks_, window_, loop_.packing);
+    const update_price& pass = prices_.of(whole);
+    out.logprobs_s = passes() * pass.forward_s;
+    energy_ += passes() * pass.update_J * forward_J_share_;
+    const auto mini = static_cast<std::size_t>(std::max<std::int64_t>(1, share(loop_.mini_batch)));
+    const double updates_each = loop_.algorithm == post_training_algorithm::ppo ? 2 : 1;  // and the critic's
+    for (std::size_t i = 0; i < lengths.size(); i += mini) {
+      const auto end = std::min(lengths.size(), i + mini);
+      const packed_batch b = pack({lengths.begin() + static_cast<std::ptrdiff_t>(i),
+                                   lengths.begin() + static_cast<std::ptrdiff_t>(end)},
+                                  ranks_, window_, loop_.packing);
+      const update_price& u = prices_.of(b);
+      const double times = updates_each * static_cast<double>(loop_.epochs);
+      out.update_s += times * u.update_s;
+      energy_ += times * u.update_J;
+      ++updates_;
+      micro_batches_ += static_cast<double>(prices_.micro_batches(b));
+      fill_ += b.fill;
+      tokens_ += b.tokens;
+    }
+    return out;
+  }
+
+  double passes() const {
+    double n = (loop_.policy_logprobs ? 1 : 0) + (loop_.reference_logprobs ? 1 : 0);
+    if (loop_.algorithm == post_training_algorithm::ppo) n += 1;  // values of the critic
+    return n;
+  }
+  void report(post_training_run& out, double measured_share) const {
+    out.training_energy = joules::from_base(energy_ * measured_share);
+    const double n = std::max(1.0, updates_);
+    out.micro_batches = std::llround(micro_batches_ / n);
+    out.fill = fill_ / n;
+    out.tokens_per_micro_batch = tokens_ / n;
+  }
+
+ private:
+  std::int64_t share(std::int64_t samples) const {
+    const std::int64_t of = loop_.loop.samples, kept = loop_.trained_samples;
+    return kept > 0 && kept < of ? samples * kept / of : samples;
+  }
+  /// The best samples of each prompt; which they are does not depend on their lengths.
+  std::vector<std::int64_t> trained(const std::vector<std::int64_t>& all) const {
+    const std::int64_t of = loop_.loop.samples, kept = loop_.trained_samples;
+    if (kept <= 0 || kept >= of) return all;
+    std::vector<std::int64_t> out;
+    for (std::size_t i = 0; i < all.size(); ++i)
+      if (static_cast<std::int64_t>(i) % of < kept) out.push_back(all[i]);
+    return out;
+  }
+
+  const post_training_workload& loop_;
+  update_prices prices_;
+  std::int64_t window_, ranks_;
+  double forward_J_share_;  ///< FLOPs of a forward pass over those of a step
+  double energy_ = 0, updates_ = 0, micro_batches_ = 0, fill_ = 0, tokens_ = 0;
+};
+
+bytes sum_of(const memory_report& m, std::initializer_list<std::string_view> names) {
+  bytes out;
+  for (const memory_item& i : m.items)
+    if (std::find(names.begin(), names.end(), i.name) != names.end()) out += i.size;
+  return out;
+}
+
+/// Weights in tensors as checkpoints have them: each expert of a layer has three.
+std::int64_t tensors_of(const model& m) {
+  std::int64_t out = 3;
+  for (const layer_spec& l : m.layers) out += 9 + 3 * l.moe.experts;
+  return out;
+}
+
+transfer_job transfer_of(const post_training_parts& p, const post_training_workload& w, bool one_domain) {
+  transfer_job j;
+  j.path = w.transfer;
+  const double parameters = static_cast<double>(nvlsim::parameters(p.training_model));
+  j.weights = j.weights_16bit = bytes::from_base(2 * parameters);
+  j.tensors = tensors_of(p.training_model);
+  j.train_ranks = p.training.par.gpus();
+  j.rollout_ranks = p.rollout.gpus();
+  j.rollout_shards = p.rollout.gpus_per_replica();
+  j.replicas = p.rollout.replicas;
+  j.servers = std::max<std::int64_t>(1, (j.rollout_ranks + p.hardware.vm.gpus - 1) / p.hardware.vm.gpus);
+  const bool on_nvlink = one_domain || w.transfer == transfer_path::ipc;
+  j.port = on_nvlink ? p.hardware.gpu.nvlink.read() : p.hardware.fabric.nic_bandwidth.read();
+  j.requantise = bytes_per_element(p.rollout.weights) < 2;
+  return j;
+}
+
+transfer_rates rates_of(const loop_profile& c) {
+  return {c.broadcast_rate, c.port_share, c.transfer_fixed, c.per_tensor, c.broadcast_hop, c.requantise_rate};
+}
+
+/// Changes between rollout and training on the same GPUs.
+void add_changes(const post_training_parts& p, const post_training_workload& w, post_training_run& out) {
+  const bytes weights = sum_of(out.rollout_memory, {"weights"});
+  const bytes states = sum_of(out.training_memory, {"weights", "gradients", "optimizer"});
+  const bandwidth copy = p.hardware.gpu.c2c * w.costs.host_copy_share.read();
+  const seconds host = w.costs.change_host;
+  bytes leaves, returns;
+  if (w.sleep == sleep_level::offload) leaves += weights, returns += weights;
+  if (w.offload_training) leaves += states, returns += states;
+  out.moved_to_cpu = leaves;
+  if (leaves > bytes{} && !(copy > bandwidth{})) {
+    out.reasons.push_back(fmt::format("{} has no bandwidth between GPU and CPU (gpu/c2c) to move memory over",
+                                      p.hardware.name));
+    return;
+  }
+  // To training: the engine's weights leave and the trainer's state comes; back the other way.
+  out.to_training = host;
+  out.to_rollout = host;
+  if (leaves > bytes{}) {
+    out.to_training += leaves / copy;
+    out.to_rollout += returns / copy;
+  }
+  const bytes room = cpu_room(p.hardware);
+  if (leaves > room)
+    out.reasons.push_back(fmt::format("moving {:.1f} GB of each GPU to CPU memory exceeds the {:.1f} GB there",
+                                      leaves.base() / 1e9, room.base() / 1e9));
+  const bytes beside_training = w.sleep == sleep_level::awake ? out.rollout_memory.peak : bytes{};
+  const bytes beside_rollout = w.offload_training ? bytes{} : states;
+  const auto check = [&](const char* phase, const memory_report& m, bytes beside, const char* whose) {
+    if (m.peak + beside > m.usable && beside > bytes{})
+      out.reasons.push_back(fmt::format("{}: {:.1f} GB and {:.1f} GB of {} exceed the {:.1f} GB of a GPU", phase,
+                                        m.peak.base() / 1e9, beside.base() / 1e9, whose, m.usable.base() / 1e9));
+  };
+  check("training", out.training_memory, beside_training, "the rollout engine, which does not sleep");
+  check("rollouts", out.rollout_memory, beside_rollout, "the trainer, which is not offloaded");
+}
+
+/// Pools, memory and layouts.
+void check_parts(const post_training_parts& p, const post_training_workload& w, post_training_run& out) {
+  out.rollout_gpus = p.rollout.gpus();
+  out.training_gpus = p.training.par.gpus();
+  const auto add = [&](const char* who, const std::vector<std::string>& reasons) {
+    for (const std::string& r : reasons) out.reasons.push_back(std::string(who) + ": " + r);
+  };
+  add("rollout", serving_problems(p.hardware, p.rollout_stack, p.rollout_model, p.rollout));
+  add("training", training_problems(p.hardware, p.training_model, p.training));
+  if (w.loop.colocated && out.rollout_gpus != out.training_gpus)
+    out.reasons.push_back(fmt::format("colocated pools have the same GPUs, but rollouts have {} and training {}",
+                                      out.rollout_gpus, out.training_gpus));
+  if (out.gpus() > p.hardware.gpus())
+    out.reasons.push_back(
+        fmt::format("the pools need {} GPUs, but the platform has {}; give more racks", out.gpus(),
+                    p.hardware.gpus()));
+}
+
+/// Limits and prices of the rollout engines. `prices` must outlive it.
+rollout_engine engine_of(const post_training_parts& p, const post_training_workload& w, const serving_memory& memory,
+                         iteration_prices& prices) {
+  const schedule_limits limits = limits_of(*p.rollout_stack.inference, p.rollout, memory);
+  rollout_engine e;
+  e.kv_tokens = limits.kv_capacity_tokens;
+  e.max_batch = limits.settings.max_batch_size * limits.ranks;
+  e.max_tokens = limits.settings.max_num_tokens;
+  e.tokens_per_step = limits.tokens_per_step;
+  const double factor = w.costs.rollout_factor;
+  e.iteration_s = [&prices, factor](const iteration& it, std::int64_t count) {
+    return factor * prices.price(it, count).seconds;
+  };
+  return e;
+}
+
+}  // namespace
+
+bool post_training_workload::operator==(const post_training_workload& o) const {
+  return costs == o.costs && framework == o.framework && mini_batch == o.mini_batch && algorithm == o.algorithm;
+}
+
+seconds forward_time(const plan& step, std::int64_t micro_batches_planned, std::int64_t micro_batches) {
+  seconds sum, slowest;
+  for (const rank_class& c : step.classes) {
+    seconds mine;
+    for (const stream& s : c.streams) {
+      if (s.kind == stream_kind::data_parallel) continue;
+      const bool sends = s.kind == stream_kind::pipeline;
+      for (const operation& o : s.operations) {
+        const operation_template& t = step.templates[static_cast<std::size_t>(o.template_index)];
+        // Half of the sends are gradients on their way back.
+        if (sends) sum += t.duration / (2.0 * static_cast<double>(micro_batches_planned));
+        else if (t.name.starts_with("forward")) mine += t.duration / static_cast<double>(micro_batches_planned);
+      }
+    }
+    sum += mine;
+    slowest = std::max(slowest, mine);
+  }
+  return sum + slowest * static_cast<double>(micro_batches - 1);
+}
+
+post_training_run run_loop(const post_training_parts& p, const post_training_workload& w, const loop_player& play) {
+  post_training_run out;
+  out.colocated = w.loop.colocated;
+  check_parts(p, w, out);
+  if (!out.reasons.empty()) return out;
+  const serving_memory memory = plan_serving_memory(p.hardware, p.rollout_stack, p.rollout_model, p.rollout);
+  out.rollout_memory = memory.report;
+  out.training_memory = training_memory(p.hardware, p.training_stack, p.training_model, p.training);
+  const auto longest = static_cast<double>(w.loop.prompt_tokens + w.loop.response.max +
+                                           (w.loop.tools.turns - 1) * w.loop.tools.tokens);
+  if (memory.kv_capacity_tokens == 0) out.reasons.push_back("rollout: " + memory.no_cache);
+  else if (longest > static_cast<double>(memory.kv_capacity_tokens))
+    out.reasons.push_back(fmt::format("rollout: a sample of {:.0f} tokens exceeds the {} KV tokens of the cache",
+                                      longest, memory.kv_capacity_tokens));
+  if (p.rollout_model.max_positions > 0 && longest > static_cast<double>(p.rollout_model.max_positions))
+    out.reasons.push_back(fmt::format("rollout: a sample of {:.0f} tokens exceeds the {} that {} takes", longest,
+                                      p.rollout_model.max_positions, p.rollout_model.name));
+  if (out.training_memory.refused())
+    out.reasons.push_back(fmt::format("training: {:.1f} GB exceed the {:.1f} GB of a GPU",
+                                      out.training_memory.peak.base() / 1e9,
+                                      out.training_memory.usable.base() / 1e9));
+  if (out.colocated) add_changes(p, w, out);
+  if (!out.reasons.empty()) return out;
+
+  const bool one_domain = out.gpus() <= p.hardware.gpus_per_rack();
+  out.transfer = time_of(transfer_of(p, w, one_domain), rates_of(w.costs));
+  iteration_costs costs(p.hardware, p.rollout_stack, p.rollout_model, p.rollout);
+  iteration_prices prices(costs, 1);
+  trainer_pricing trainer(p, w);
+  loop_prices all;
+  all.engine = engine_of(p, w, memory, prices);
+  all.workers = std::int64_t{p.rollout.replicas} * p.rollout.pp;
+  out.workers = all.workers;
+  all.train = [&trainer](const std::vector<std::int64_t>& lengths) { return trainer(lengths); };
+  all.reward_s = w.reward.base();
+  all.sample_s = w.costs.sample_host.base();
+  all.step_s = w.costs.step_host.base();
+  all.to_training_s = out.to_training.base();
+  all.to_rollout_s = out.to_rollout.base();
+  all.transfer_s = out.transfer.total().base();
+  out.record = play(w.loop, all);
+
+  const double share = static_cast<double>(w.loop.steps) / static_cast<double>(w.loop.steps + w.loop.warmup);
+  trainer.report(out, share);
+  const double busy_gpus = static_cast<double>(out.rollout_gpus) / static_cast<double>(all.workers);
+  double joule = 0, busy = 0;
+  for (const iteration_use& u : prices.uses(false)) {
+    joule += (u.operation.power * seconds::from_base(u.seconds)).base();
+    busy += u.seconds;
+  }
+  // Mean power over all iterations, for the time that workers were busy in the measured steps.
+  if (busy > 0) out.rollout_energy = joules::from_base(joule / busy * out.record.rollout_busy_s * busy_gpus);
+  return out;
+}
+
+}  // namespace nvlsim
