@@ -86,7 +86,8 @@ constexpr measured_metric<measured> post_training_rows[] = {
     {{.name = "dropped_token_fraction",
       .unit = metric_unit::fraction,
       .direction = better::smaller,
-      .meaning = "Share of generated tokens that are not trained: tails that are cut, prompts that teach nothing."},
+      .meaning =
+          "Share of generated tokens that are not trained: tails that are cut, prompts that teach nothing."},
      [](const measured& p) -> metric_value { return p.dropped_fraction; }},
     {{.name = "tail_time_fraction",
       .unit = metric_unit::fraction,
@@ -119,9 +120,7 @@ constexpr measured_metric<measured> post_training_rows[] = {
       .direction = better::smaller,
       .meaning = "Price of all GPUs for the time of a step.",
       .null_when = "no price is known"},
-     [](const measured& p) -> metric_value {
-       return p.cost ? metric_value(p.cost->base()) : metric_value();
-     }},
+     [](const measured& p) -> metric_value { return p.cost ? metric_value(p.cost->base()) : metric_value(); }},
     {{.name = "gpus", .unit = metric_unit::count, .direction = better::neither, .meaning = "GPUs of the loop."},
      [](const measured& p) -> metric_value { return p.gpus; }},
 };
@@ -176,8 +175,9 @@ post_training_metrics measure_post_training(const platform& p, const post_traini
     return p.gpu.idle_power * (static_cast<double>(gpus) * share) * out.step_time;
   };
   joules used = (run.rollout_energy + run.training_energy) / n;
-  if (run.colocated) used += idle(out.gpus, std::max(0.0, out.training_busy - (out.logprobs + out.update).base() /
-                                                                                  out.step_time.base()));
+  if (run.colocated)
+    used += idle(out.gpus,
+                 std::max(0.0, out.training_busy - (out.logprobs + out.update).base() / out.step_time.base()));
   else used += idle(out.rollout_gpus, 1 - out.rollout_busy) + idle(out.training_gpus, 1 - out.training_busy);
   out.energy = energy_of_job(p, used, out.gpus, out.step_time);
   if (p.price.per_gpu) out.cost = *p.price.per_gpu * (static_cast<double>(out.gpus) * out.step_time);

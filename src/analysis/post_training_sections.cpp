@@ -15,9 +15,9 @@ namespace {
 constexpr std::size_t workers_shown = 64;
 
 value phases_of(const post_training_metrics& m) {
-  return value::object{{"generation_wait_s", m.wait.base()},     {"logprobs_s", m.logprobs.base()},
-                       {"update_s", m.update.base()},            {"weight_transfer_s", m.transfer.base()},
-                       {"change_of_phase_s", m.change.base()},   {"driver_s", m.driver.base()}};
+  return value::object{{"generation_wait_s", m.wait.base()},   {"logprobs_s", m.logprobs.base()},
+                       {"update_s", m.update.base()},          {"weight_transfer_s", m.transfer.base()},
+                       {"change_of_phase_s", m.change.base()}, {"driver_s", m.driver.base()}};
 }
 
 value steps_of(const loop_record& r) {
@@ -89,8 +89,8 @@ void add_picture(run_record& out, const post_training_run& run) {
     if (fresh) {
       operation_template t;
       t.name = s.name;
-      t.parts.push_back({trains ? part_kind::gemm : part_kind::decode, s.name,
-                         seconds::from_base(s.end_s - s.begin_s), 1, {}});
+      t.parts.push_back(
+          {trains ? part_kind::gemm : part_kind::decode, s.name, seconds::from_base(s.end_s - s.begin_s), 1, {}});
       known->second = p.add_template(std::move(t));
     }
     p.append(p.classes[at].streams[0], known->second, {});
@@ -103,8 +103,7 @@ void add_picture(run_record& out, const post_training_run& run) {
 void add_notes(result& r, const post_training_workload& w, const post_training_metrics& m,
                const post_training_run& run) {
   const auto percent = [](double x) { return 100 * x; };
-  if (run.colocated)
-    r.notes.push_back(fmt::format("rollouts and training take turns on {} GPUs", m.gpus));
+  if (run.colocated) r.notes.push_back(fmt::format("rollouts and training take turns on {} GPUs", m.gpus));
   else
     r.notes.push_back(fmt::format(
         "{} GPUs generate, idle {:.0f} % of the step; {} GPUs train, waiting {:.0f} % of it: {}", m.rollout_gpus,
@@ -117,10 +116,10 @@ void add_notes(result& r, const post_training_workload& w, const post_training_m
     r.notes.push_back(fmt::format("{} samples lost their cache for lack of memory and were computed again",
                                   run.record.preempted));
   if (run.fill < 0.8)
-    r.notes.push_back(fmt::format("{:.0f} % of the tokens of micro-batches are filled; packing {}, {} sequences "
-                                  "of an update",
-                                  percent(run.fill), packing_names[static_cast<std::size_t>(w.packing)],
-                                  w.mini_batch));
+    r.notes.push_back(
+        fmt::format("{:.0f} % of the tokens of micro-batches are filled; packing {}, {} sequences "
+                    "of an update",
+                    percent(run.fill), packing_names[static_cast<std::size_t>(w.packing)], w.mini_batch));
   if (w.algorithm == post_training_algorithm::ppo)
     r.notes.push_back("the critic is taken to have the policy's shape and layout");
   if (w.algorithm == post_training_algorithm::distillation)

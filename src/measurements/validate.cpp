@@ -20,7 +20,7 @@ struct table_kind {
   std::vector<std::string_view> columns;  ///< columns that identify the kind
   std::vector<validation_record> (*run)(const csv_table&, const data_folders&, const progress&);
 };
-const std::array<table_kind, 9> kinds = {{
+const std::array<table_kind, 10> kinds = {{
     {"memory", {"case", "system", "step_time_ms", "peak_alloc_GiB"}, validate_memory},
     {"models", {"model", "kind", "params_total_derived", "params_active_derived"}, validate_models},
     {"kv-capacity",
@@ -33,6 +33,9 @@ const std::array<table_kind, 9> kinds = {{
     {"kernels", {"table", "system", "op", "dtype", "latency_ms"}, validate_kernels},
     {"collectives", {"id", "system", "collective", "message_bytes", "time_us"}, validate_collectives},
     {"goodput", {"case", "measured_metric", "measured_value", "usable_as"}, validate_goodput},
+    {"posttraining",
+     {"id", "system", "model", "sync_mode", "batch_samples", "gen_parallel", "step_s", "weight_sync_s"},
+     validate_posttraining},
     {"training", {"id", "model", "system", "seq_len", "global_batch", "tp", "pp"}, validate_training},
 }};
 

@@ -205,9 +205,7 @@ post_training_loop::~post_training_loop() = default;
 std::size_t post_training_loop::actors() const { return s_->workers.size() + 1; }
 double post_training_loop::date(std::size_t actor) const { return s_->date_of[actor]; }
 double post_training_loop::next_date() const { return s_->dates.begin()->first; }
-bool post_training_loop::done() const {
-  return static_cast<std::int64_t>(s_->out.steps.size()) >= s_->set.steps;
-}
+bool post_training_loop::done() const { return static_cast<std::int64_t>(s_->out.steps.size()) >= s_->set.steps; }
 
 void post_training_loop::act(double t) {
   while (!done() && s_->dates.begin()->first <= t) {

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "nvlsim/serving/random_draws.hpp"
+#include "nvlsim/units/random.hpp"
 #include "post_training/loop_state.hpp"
 
 namespace nvlsim {

@@ -16,7 +16,7 @@ struct prompt_group {
   std::int64_t version = 0;  ///< of the weights when it began
   double began_s = 0;
   std::vector<double> ended_s;
-  bool kept = true;     ///< its samples teach something
+  bool kept = true;  ///< its samples teach something
   bool dropped = false;
 };
 
@@ -32,13 +32,13 @@ struct post_training_loop::state {
   std::vector<std::int64_t> load_of;
   std::set<std::pair<double, std::size_t>> dates;
   std::vector<double> date_of;
-  std::vector<std::int32_t> worker_of;                       ///< by sample
-  std::set<std::pair<double, std::int32_t>> rewards;         ///< groups by the date of their last reward
-  std::vector<std::int32_t> ready, carried;                  ///< groups; samples to go on with
-  std::vector<double> busy_since;                            ///< by worker; negative when idle
-  std::int64_t outstanding = 0, in_flight = 0;               ///< groups not trained; samples that have not ended
-  std::int64_t version = 0, trained = 0;                     ///< updates; prompts of this step that are trained
-  bool open = false;                                         ///< prompts may begin
+  std::vector<std::int32_t> worker_of;                ///< by sample
+  std::set<std::pair<double, std::int32_t>> rewards;  ///< groups by the date of their last reward
+  std::vector<std::int32_t> ready, carried;           ///< groups; samples to go on with
+  std::vector<double> busy_since;                     ///< by worker; negative when idle
+  std::int64_t outstanding = 0, in_flight = 0;        ///< groups not trained; samples that have not ended
+  std::int64_t version = 0, trained = 0;              ///< updates; prompts of this step that are trained
+  bool open = false;                                  ///< prompts may begin
   trainer_phase phase = trainer_phase::waiting;
   double phase_end = 0, wait_from = 0;
   double busy_at_start = 0, tokens_at_start = 0;

@@ -46,7 +46,8 @@ packed_batch pack(std::vector<std::int64_t> lengths, std::int64_t ranks, std::in
   }
   for (const std::vector<std::int64_t>& mine : of_rank) {
     const auto count = static_cast<std::int64_t>(mine.size());
-    out.micro_batches = std::max(out.micro_batches, how == packing_kind::packed ? windows_of(mine, window) : count);
+    out.micro_batches =
+        std::max(out.micro_batches, how == packing_kind::packed ? windows_of(mine, window) : count);
   }
   const double slots = static_cast<double>(ranks) * static_cast<double>(out.micro_batches);
   const double each = static_cast<double>(how == packing_kind::unpadded ? 0 : window);

@@ -42,7 +42,8 @@ class update_prices {
 
   const update_price& of(const packed_batch& b) {
     const std::int64_t count = micro_batches(b);
-    const std::int64_t tokens = loop_.packing == packing_kind::unpadded ? std::llround(b.tokens) : base_.seq_length;
+    const std::int64_t tokens =
+        loop_.packing == packing_kind::unpadded ? std::llround(b.tokens) : base_.seq_length;
     const auto [at, fresh] = known_.try_emplace({count, tokens});
     if (fresh) at->second = priced(count, tokens);
     return at->second;
@@ -124,9 +125,9 @@ class trainer_pricing {
     const double updates_each = loop_.algorithm == post_training_algorithm::ppo ? 2 : 1;  // and the critic's
     for (std::size_t i = 0; i < lengths.size(); i += mini) {
       const auto end = std::min(lengths.size(), i + mini);
-      const packed_batch b = pack({lengths.begin() + static_cast<std::ptrdiff_t>(i),
-                                   lengths.begin() + static_cast<std::ptrdiff_t>(end)},
-                                  ranks_, window_, loop_.packing);
+      const packed_batch b = pack(
+          {lengths.begin() + static_cast<std::ptrdiff_t>(i), lengths.begin() + static_cast<std::ptrdiff_t>(end)},
+          ranks_, window_, loop_.packing);
       const update_price& u = prices_.of(b);
       const double times = updates_each * static_cast<double>(loop_.epochs);
       out.update_s += times * u.update_s;
@@ -220,8 +221,8 @@ void add_changes(const post_training_parts& p, const post_training_workload& w, 
   if (w.offload_training) leaves += states, returns += states;
   out.moved_to_cpu = leaves;
   if (leaves > bytes{} && !(copy > bandwidth{})) {
-    out.reasons.push_back(fmt::format("{} has no bandwidth between GPU and CPU (gpu/c2c) to move memory over",
-                                      p.hardware.name));
+    out.reasons.push_back(
+        fmt::format("{} has no bandwidth between GPU and CPU (gpu/c2c) to move memory over", p.hardware.name));
     return;
   }
   // To training: the engine's weights leave and the trainer's state comes; back the other way.
@@ -259,14 +260,13 @@ void check_parts(const post_training_parts& p, const post_training_workload& w, 
     out.reasons.push_back(fmt::format("colocated pools have the same GPUs, but rollouts have {} and training {}",
                                       out.rollout_gpus, out.training_gpus));
   if (out.gpus() > p.hardware.gpus())
-    out.reasons.push_back(
-        fmt::format("the pools need {} GPUs, but the platform has {}; give more racks", out.gpus(),
-                    p.hardware.gpus()));
+    out.reasons.push_back(fmt::format("the pools need {} GPUs, but the platform has {}; give more racks",
+                                      out.gpus(), p.hardware.gpus()));
 }
 
 /// Limits and prices of the rollout engines. `prices` must outlive it.
-rollout_engine engine_of(const post_training_parts& p, const post_training_workload& w, const serving_memory& memory,
-                         iteration_prices& prices) {
+rollout_engine engine_of(const post_training_parts& p, const post_training_workload& w,
+                         const serving_memory& memory, iteration_prices& prices) {
   const schedule_limits limits = limits_of(*p.rollout_stack.inference, p.rollout, memory);
   rollout_engine e;
   e.kv_tokens = limits.kv_capacity_tokens;
@@ -306,7 +306,8 @@ seconds forward_time(const plan& step, std::int64_t micro_batches_planned, std::
   return sum + slowest * static_cast<double>(micro_batches - 1);
 }
 
-post_training_run run_loop(const post_training_parts& p, const post_training_workload& w, const loop_player& play) {
+post_training_run run_loop(const post_training_parts& p, const post_training_workload& w,
+                           const loop_player& play) {
   post_training_run out;
   out.colocated = w.loop.colocated;
   check_parts(p, w, out);

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <random>
 
-#include "nvlsim/serving/random_draws.hpp"
+#include "nvlsim/units/random.hpp"
 
 namespace nvlsim {
 namespace {

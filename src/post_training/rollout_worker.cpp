@@ -83,7 +83,8 @@ bool rollout_worker::admit() {
   return !entering_.empty();
 }
 
-/// The prompts of those that enter, in as many iterations as the token budget needs; the active decode beside them.
+/// The prompts of those that enter, in as many iterations as the token budget needs; the active decode beside
+/// them.
 void rollout_worker::plan_prompts(double t) {
   const auto decodes = static_cast<double>(active_.size());
   const double room = std::max(1.0, static_cast<double>(engine_.max_tokens) - decodes);

@@ -11,9 +11,9 @@ namespace nvlsim {
 void run_post_training(run_record& out, const scenario& s, const post_training_case& c) {
   const auto* rollout = std::get_if<inference_workload>(&c.rollout->workload);
   const auto* training = std::get_if<training_workload>(&c.training->workload);
-  const post_training_run run = run_loop({s.platform, c.rollout->stack, c.rollout->model, *rollout,
-                                          c.training->stack, c.training->model, *training},
-                                         *c.loop);
+  const post_training_run run = run_loop(
+      {s.platform, c.rollout->stack, c.rollout->model, *rollout, c.training->stack, c.training->model, *training},
+      *c.loop);
   out.outcome.reasons = run.reasons;
   out.outcome.notes = run.notes;
   add_post_training_sections(out, s.platform, *c.loop, run);

@@ -1,6 +1,7 @@
 #include "scenario/loop_profile_reader.hpp"
 
 #include "nvlsim/config/fields.hpp"
+#include "nvlsim/scenario/loop_profile.hpp"
 
 namespace nvlsim {
 namespace {
@@ -24,7 +25,34 @@ void list_costs(F f, T& c) {
   f("error_90", c.error_90, config::fraction);
 }
 
+/// Reads the document of a framework; adds its problems.
+loop_profile read_profile(config::document& file, const std::string& name, diagnostics& problems) {
+  loop_profile out;
+  config::reader f(file, problems);
+  if (const std::string schema = f.string("schema"); schema != loop_schema && !schema.empty())
+    f.fail("schema", std::string("expected \"") + loop_schema + "\", found \"" + schema + "\"");
+  f.ignore("sources");
+  out.name = name;
+  out.description = f.string("description");
+  f.require_sources("/framework");
+  config::reader c = f.child("costs");
+  list_costs(config::field_reader(c), out);
+  c.done();
+  f.done();
+  return out;
+}
+
 }  // namespace
+
+loop_profile load_loop_profile(const std::string& name, const data_folders& data) {
+  diagnostics problems;
+  config::document file =
+      config::load_named(data.platforms / "loops", {"framework", name, {name, "", {}, {}}}, problems);
+  problems.throw_if_any();
+  loop_profile out = read_profile(file, name, problems);
+  problems.throw_if_any();
+  return out;
+}
 
 void read_framework(config::reader& r, const config::document& doc, const data_folders& data,
                     post_training_workload& w, diagnostics& problems) {
@@ -34,21 +62,11 @@ void read_framework(config::reader& r, const config::document& doc, const data_f
   const problem asked{doc.origin_of("/workload/framework").where, "/workload/framework", {}, {}};
   diagnostics own;
   config::document file = config::load_named(data.platforms / "loops", {"framework", name, asked}, own);
-  if (own.empty() && costs && costs->members())
+  if (costs && !costs->members()) r.fail("costs", "expected an object of costs of the framework");
+  else if (own.empty() && costs)
     config::merge(file, value{value::object{{"costs", *costs}}}, {"scenario", doc.self.where, true}, "/workload");
-  else if (costs) r.fail("costs", "expected an object of costs of the framework");
   if (own.empty()) {
-    config::reader f(file, own);
-    if (const std::string schema = f.string("schema"); schema != loop_schema && !schema.empty())
-      f.fail("schema", std::string("expected \"") + loop_schema + "\", found \"" + schema + "\"");
-    f.ignore("sources");
-    w.costs.name = name;
-    w.costs.description = f.string("description");
-    f.require_sources("/framework");
-    config::reader c = f.child("costs");
-    list_costs(config::field_reader(c), w.costs);
-    c.done();
-    f.done();
+    w.costs = read_profile(file, name, own);
     w.framework = file.resolved();
   }
   for (problem& p : own.sorted()) {
@@ -56,7 +74,6 @@ void read_framework(config::reader& r, const config::document& doc, const data_f
     problems.add(std::move(p));
   }
 }
-
 value write_costs(const loop_profile& c) {
   value out{value::object{}};
   list_costs(config::field_writer(out), c);

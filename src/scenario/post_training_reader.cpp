@@ -114,10 +114,11 @@ post_training_workload read_loop(config::reader& w, const config::document& doc)
 
 /// Members of a part's workload that follow from the loop.
 value rollout_load(const loop_settings& l) {
-  return value::object{{"kind", "offline"},
-                       {"requests", l.prompts * l.samples},
-                       {"input", value::object{{"mean", l.prompt_tokens}}},
-                       {"output", value::object{{"mean", std::max<std::int64_t>(1, std::llround(l.response.mean))}}}};
+  return value::object{
+      {"kind", "offline"},
+      {"requests", l.prompts * l.samples},
+      {"input", value::object{{"mean", l.prompt_tokens}}},
+      {"output", value::object{{"mean", std::max<std::int64_t>(1, std::llround(l.response.mean))}}}};
 }
 std::int64_t integer_in(const value& v, const char* key) {
   const value* x = v.find(key);
@@ -145,8 +146,10 @@ config::document completed(const config::document& doc, const loop_settings& l, 
     inner->set("kind", "training");
     if (!inner->find("seq_length") && !inner->find("sequence_length"))
       inner->set("seq_length", l.prompt_tokens + l.response.max + (l.tools.turns - 1) * l.tools.tokens);
-    const std::int64_t micro = inner->find("mbs") ? integer_in(*inner, "mbs") : integer_in(*inner, "micro_batch_size");
-    const std::int64_t dp = inner->find("dp") ? integer_in(*inner, "dp") : integer_in(*inner, "data_parallel_size");
+    const std::int64_t micro =
+        inner->find("mbs") ? integer_in(*inner, "mbs") : integer_in(*inner, "micro_batch_size");
+    const std::int64_t dp =
+        inner->find("dp") ? integer_in(*inner, "dp") : integer_in(*inner, "data_parallel_size");
     inner->set("global_batch_size", dp * micro * integer_in(*inner, "pp"));
   }
   return out;
@@ -177,9 +180,9 @@ post_training_case read_post_training(config::reader& r, const config::document&
     const auto* t = std::get_if<training_workload>(&out.training->workload);
     const auto longest = loop.loop.prompt_tokens + loop.loop.response.max;
     if (t && loop.packing != packing_kind::unpadded && t->seq_length < longest)
-      training.fail("workload/seq_length",
-                    fmt::format("a window of {} tokens is shorter than the longest sequence, {}",
-                                t->seq_length, longest));
+      training.fail(
+          "workload/seq_length",
+          fmt::format("a window of {} tokens is shorter than the longest sequence, {}", t->seq_length, longest));
   }
   w.done();
   out.loop = std::make_shared<const post_training_workload>(std::move(loop));

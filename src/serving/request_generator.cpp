@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "nvlsim/serving/inference.hpp"
-#include "nvlsim/serving/random_draws.hpp"
+#include "serving/random_draws.hpp"
 
 namespace nvlsim {
 namespace {

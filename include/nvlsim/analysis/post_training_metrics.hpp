@@ -15,10 +15,10 @@ struct post_training_metrics {
   seconds step_time;
   seconds wait, logprobs, update, transfer, change, driver;  ///< add up to the step
   std::int64_t gpus = 0, rollout_gpus = 0, training_gpus = 0;
-  double tokens = 0, response_tokens = 0, samples = 0;  ///< of a step
-  double generated_tokens = 0;                          ///< of a step, with those that are dropped
-  double rollout_busy = 0, training_busy = 0;           ///< shares of the step
-  double mean_staleness = 0, longest_staleness = 0;     ///< updates
+  double tokens = 0, response_tokens = 0, samples = 0;   ///< of a step
+  double generated_tokens = 0;                           ///< of a step, with those that are dropped
+  double rollout_busy = 0, training_busy = 0;            ///< shares of the step
+  double mean_staleness = 0, longest_staleness = 0;      ///< updates
   double dropped_fraction = 0, recomputed_fraction = 0;  ///< of generated tokens
   double tail_fraction = 0;  ///< share of a batch's generation after 90 % of its samples have ended
   double length_p50 = 0, length_p99 = 0, length_max = 0;

@@ -6,8 +6,8 @@
 
 namespace nvlsim {
 
-/// Fills memory, metrics, breakdown, energy, cost, bands and notes, and the plan and timeline that traces show. Only
-/// memory if the loop cannot run.
+/// Fills memory, metrics, breakdown, energy, cost, bands and notes, and the plan and timeline that traces show.
+/// Only memory if the loop cannot run.
 void add_post_training_sections(run_record& out, const platform& p, const post_training_workload& w,
                                 const post_training_run& run);
 

@@ -36,6 +36,8 @@ std::vector<validation_record> validate_goodput(const csv_table& t, const data_f
                                                 const progress& report);
 std::vector<validation_record> validate_pairs(const csv_table& t, const data_folders& data,
                                               const progress& report);
+std::vector<validation_record> validate_posttraining(const csv_table& t, const data_folders& data,
+                                                     const progress& report);
 std::vector<validation_record> validate_collectives(const csv_table& t, const data_folders& data,
                                                     const progress& report);
 

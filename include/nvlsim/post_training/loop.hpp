@@ -1,5 +1,5 @@
-// The loop of rollouts and updates: what its actors decide. They are the workers of the rollout pool and the trainer.
-// Time is kept by whoever plays it: SimGrid's actors, or a queue of dates. [docs/post-training.md#loop]
+// The loop of rollouts and updates: what its actors decide. They are the workers of the rollout pool and the
+// trainer. Time is kept by whoever plays it: SimGrid's actors, or a queue of dates. [docs/post-training.md#loop]
 #pragma once
 
 #include <array>
@@ -17,9 +17,9 @@
 
 namespace nvlsim {
 
-/// What happens to samples in flight when new weights are there. `drain`: the update waits until they end, and none
-/// begins before. `keep_cache`: they stop for the transfer and go on. `recompute`: the same, and their caches are
-/// computed again with the new weights.
+/// What happens to samples in flight when new weights are there. `drain`: the update waits until they end, and
+/// none begins before. `keep_cache`: they stop for the transfer and go on. `recompute`: the same, and their caches
+/// are computed again with the new weights.
 enum class on_update { drain, keep_cache, recompute };
 inline const std::array<std::string, 3> on_update_names = {"drain", "keep_cache", "recompute"};
 /// What happens to samples that are not needed when a batch is full: they are lost, or go on in the next step.
@@ -30,8 +30,8 @@ enum class admission_policy { prompt, batch };
 inline const std::array<std::string, 2> admission_names = {"prompt", "batch"};
 
 struct tool_settings {
-  std::int64_t turns = 1;  ///< of a response
-  double mean_s = 0;       ///< of a call; exponentially distributed
+  std::int64_t turns = 1;   ///< of a response
+  double mean_s = 0;        ///< of a call; exponentially distributed
   std::int64_t tokens = 0;  ///< that an answer adds to the context
   bool operator==(const tool_settings&) const = default;
 };
@@ -42,15 +42,15 @@ struct loop_settings {
   std::int64_t prompt_tokens = 1;
   response_lengths response;
   tool_settings tools;
-  bool colocated = true;   ///< rollouts and updates take turns on the same GPUs
-  double staleness = 0;    ///< of a split pool: batches that may be generated before the one they are trained after
+  bool colocated = true;  ///< rollouts and updates take turns on the same GPUs
+  double staleness = 0;   ///< of a split pool: batches that may be generated before the one they are trained after
   admission_policy admission = admission_policy::prompt;
   on_update update = on_update::drain;
   bool streaming = false;  ///< the trainer takes a mini-batch as soon as it is there, else whole batches
   std::int64_t mini_batch_prompts = 1;
-  double oversample = 0;   ///< prompts that begin beyond those of a step, as a share of them
+  double oversample = 0;  ///< prompts that begin beyond those of a step, as a share of them
   tail_policy tail = tail_policy::drop;
-  double kept_share = 1;   ///< of prompts whose samples teach anything (dynamic sampling)
+  double kept_share = 1;           ///< of prompts whose samples teach anything (dynamic sampling)
   std::int64_t round_prompts = 0;  ///< that begin together; 0: those of a step
   std::int64_t steps = 1, warmup = 0;
   std::uint64_t seed = 1;
@@ -65,24 +65,24 @@ struct loop_prices {
   std::int64_t workers = 1;
   /// Of sequences with these lengths, prompt and response.
   std::function<update_times(const std::vector<std::int64_t>& lengths)> train;
-  double reward_s = 0;                 ///< from the end of a sample to its reward
-  double sample_s = 0;                 ///< of the driver for a sample, one after the other
-  double step_s = 0;                   ///< of the driver for a step
+  double reward_s = 0;                         ///< from the end of a sample to its reward
+  double sample_s = 0;                         ///< of the driver for a sample, one after the other
+  double step_s = 0;                           ///< of the driver for a step
   double to_training_s = 0, to_rollout_s = 0;  ///< of a colocated change: memory freed and loaded
-  double transfer_s = 0;               ///< of new weights
+  double transfer_s = 0;                       ///< of new weights
 };
 
 /// One step of the trainer. The parts add up to the step.
 struct step_record {
   double begin_s = 0, end_s = 0;
-  double wait_s = 0;      ///< for rollouts and rewards: generation, where they take turns
+  double wait_s = 0;  ///< for rollouts and rewards: generation, where they take turns
   double logprobs_s = 0, update_s = 0;
-  double transfer_s = 0;  ///< of weights
-  double change_s = 0;    ///< between rollout and training, colocated
-  double driver_s = 0;    ///< host work on samples
+  double transfer_s = 0;                   ///< of weights
+  double change_s = 0;                     ///< between rollout and training, colocated
+  double driver_s = 0;                     ///< host work on samples
   double tokens = 0, response_tokens = 0;  ///< trained: prompts and responses; responses
   std::int64_t samples = 0;
-  double staleness = 0;   ///< mean over samples, in updates
+  double staleness = 0;  ///< mean over samples, in updates
   double length_p50 = 0, length_p99 = 0, length_max = 0;
   double nine_tenths_s = 0;  ///< of a batch: from its first start to the end of 90 % of its samples
   double all_s = 0;          ///< to the end of all
@@ -95,13 +95,13 @@ struct loop_span {
   double begin_s = 0, end_s = 0;
 };
 struct loop_record {
-  std::vector<step_record> steps;             ///< measured
-  std::vector<std::int64_t> stale_samples;    ///< trained samples, by the number of updates since they began
-  double rollout_busy_s = 0;                  ///< of all workers, in the measured time
+  std::vector<step_record> steps;           ///< measured
+  std::vector<std::int64_t> stale_samples;  ///< trained samples, by the number of updates since they began
+  double rollout_busy_s = 0;                ///< of all workers, in the measured time
   double trainer_busy_s = 0;
   double measured_s = 0;
-  double generated_tokens = 0;                ///< in the measured time
-  double dropped_tokens = 0;                  ///< of all steps: generated and not trained
+  double generated_tokens = 0;  ///< in the measured time
+  double dropped_tokens = 0;    ///< of all steps: generated and not trained
   double recomputed_tokens = 0;
   std::int64_t dropped_prompts = 0, preempted = 0;
   std::vector<loop_span> spans;

@@ -21,8 +21,8 @@ struct packed_batch {
   double fill = 1;                 ///< tokens of sequences over those that the ranks have windows for
 };
 
-/// Spreads sequences over `ranks`, the longest first and each to the rank with the fewest tokens, and packs those of
-/// a rank first-fit into windows of `window` tokens. A sequence longer than the window has one of its own.
+/// Spreads sequences over `ranks`, the longest first and each to the rank with the fewest tokens, and packs those
+/// of a rank first-fit into windows of `window` tokens. A sequence longer than the window has one of its own.
 /// Takes time in n log n.
 packed_batch pack(std::vector<std::int64_t> lengths, std::int64_t ranks, std::int64_t window, packing_kind how);
 

@@ -33,7 +33,7 @@ struct post_training_run {
   bool colocated = true;
   transfer_time transfer;
   memory_report rollout_memory, training_memory;
-  bytes moved_to_cpu;             ///< of one GPU: what leaves it in a change
+  bytes moved_to_cpu;  ///< of one GPU: what leaves it in a change
   seconds to_training, to_rollout;
   double tokens_per_micro_batch = 0, fill = 1;  ///< of updates, mean
   std::int64_t micro_batches = 0;               ///< of an update, on the fullest rank, mean

@@ -24,8 +24,8 @@ double median_before_cut(const response_lengths& l);
 /// Share of responses that reach the limit.
 double share_cut(const response_lengths& l);
 
-/// Lengths of `prompts` x `samples` responses, prompt by prompt; at least one token each. Draws with equal seeds are
-/// equal.
+/// Lengths of `prompts` x `samples` responses, prompt by prompt; at least one token each. Draws with equal seeds
+/// are equal.
 std::vector<std::int64_t> draw_responses(const response_lengths& l, std::int64_t prompts, std::int64_t samples,
                                          std::uint64_t seed);
 

@@ -1,5 +1,6 @@
-// One replica of a rollout pool: which samples it decodes, and when the next of them ends. A worker decides and has no
-// clock; iterations between two decisions are alike and are taken together. [docs/post-training.md#rollouts]
+// One replica of a rollout pool: which samples it decodes, and when the next of them ends. A worker decides and
+// has no clock; iterations between two decisions are alike and are taken together.
+// [docs/post-training.md#rollouts]
 #pragma once
 
 #include <cstdint>
@@ -20,11 +21,11 @@ struct rollout_sample {
   std::int64_t prompt = 0, response = 0;  ///< tokens
   std::int32_t group = 0;                 ///< samples of one prompt share its KV cache on a worker
   std::int32_t turns = 1;
-  std::int64_t tool_tokens = 0;      ///< that a tool adds to the context after each turn but the last
-  std::vector<double> tool_s = {};   ///< time of each call, one less than turns
-  double done = 0;                   ///< tokens generated so far
-  std::int32_t turn = 0;             ///< turns ended so far
-  std::int64_t recomputed = 0;       ///< tokens whose cache was lost and computed again
+  std::int64_t tool_tokens = 0;     ///< that a tool adds to the context after each turn but the last
+  std::vector<double> tool_s = {};  ///< time of each call, one less than turns
+  double done = 0;                  ///< tokens generated so far
+  std::int32_t turn = 0;            ///< turns ended so far
+  std::int64_t recomputed = 0;      ///< tokens whose cache was lost and computed again
 
   /// Tokens of its own beside the prompt.
   double own_tokens() const { return done + static_cast<double>(turn * tool_tokens); }
@@ -60,9 +61,9 @@ class rollout_worker {
   std::vector<std::int32_t> stop(double t);
 
   std::int64_t unfinished() const { return unfinished_; }
-  double busy_s() const { return busy_s_; }      ///< with iterations, until the last call
-  bool idle() const { return !running_; }        ///< no iteration runs
-  double tokens() const { return tokens_; }      ///< generated
+  double busy_s() const { return busy_s_; }  ///< with iterations, until the last call
+  bool idle() const { return !running_; }    ///< no iteration runs
+  double tokens() const { return tokens_; }  ///< generated
   std::int64_t preempted() const { return preempted_; }
 
  private:
@@ -82,17 +83,17 @@ class rollout_worker {
 
   const rollout_engine& engine_;
   std::vector<rollout_sample>& samples_;
-  std::deque<std::int32_t> queue_;                     ///< not admitted
-  std::set<std::pair<double, std::int32_t>> active_;   ///< by the count of tokens at which their turn ends
+  std::deque<std::int32_t> queue_;                      ///< not admitted
+  std::set<std::pair<double, std::int32_t>> active_;    ///< by the count of tokens at which their turn ends
   std::set<std::pair<double, std::int32_t>> at_tools_;  ///< by the date of their answer
-  std::vector<std::int32_t> order_;                    ///< active ones, the latest admitted last; may list others
-  std::unordered_map<std::int32_t, double> ends_at_;   ///< of active ones: their place in `active_`
-  std::unordered_map<std::int32_t, double> cached_;    ///< own tokens in the cache, at the time of entry
-  std::unordered_map<std::int32_t, int> residents_;    ///< by group: samples in the cache
-  std::vector<std::int32_t> entering_;                 ///< whose prompts are being computed
-  double prompt_tokens_ = 0, prompt_pairs_ = 0;        ///< of those
-  double count_ = 0;                                   ///< tokens that a sample active from the start would have
-  double context_ = 0, held_ = 0;                      ///< tokens: read by the active, and in the cache
+  std::vector<std::int32_t> order_;                     ///< active ones, the latest admitted last; may list others
+  std::unordered_map<std::int32_t, double> ends_at_;    ///< of active ones: their place in `active_`
+  std::unordered_map<std::int32_t, double> cached_;     ///< own tokens in the cache, at the time of entry
+  std::unordered_map<std::int32_t, int> residents_;     ///< by group: samples in the cache
+  std::vector<std::int32_t> entering_;                  ///< whose prompts are being computed
+  double prompt_tokens_ = 0, prompt_pairs_ = 0;         ///< of those
+  double count_ = 0;                                    ///< tokens that a sample active from the start would have
+  double context_ = 0, held_ = 0;                       ///< tokens: read by the active, and in the cache
   bool running_ = false;
   double begin_ = 0, end_ = never, ahead_ = 0;  ///< of what runs, and the tokens of each sample by its end
   double resume_ = 0;

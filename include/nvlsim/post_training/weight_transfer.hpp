@@ -9,10 +9,10 @@
 
 namespace nvlsim {
 
-/// `ipc`: trainer and engine share a GPU; each rank gathers its slice and hands it over in memory. `broadcast`: the
-/// trainer gathers one tensor after the other, and all engines receive all of them. `reshard`: each rollout rank
-/// receives only the slices that it holds, from the trainer ranks that have them (NCCL sends and receives). `rdma`:
-/// the same, written by each trainer rank into the engines' memory without a collective.
+/// `ipc`: trainer and engine share a GPU; each rank gathers its slice and hands it over in memory. `broadcast`:
+/// the trainer gathers one tensor after the other, and all engines receive all of them. `reshard`: each rollout
+/// rank receives only the slices that it holds, from the trainer ranks that have them (NCCL sends and receives).
+/// `rdma`: the same, written by each trainer rank into the engines' memory without a collective.
 enum class transfer_path { ipc, broadcast, reshard, rdma };
 inline const std::array<std::string, 4> transfer_path_names = {"ipc", "broadcast", "reshard", "rdma"};
 
@@ -28,9 +28,9 @@ struct transfer_rates {
 
 struct transfer_job {
   transfer_path path = transfer_path::reshard;
-  bytes weights;             ///< of the model, in the format that travels
-  bytes weights_16bit;       ///< of the model, in 16 bits
-  std::int64_t tensors = 0;  ///< of the checkpoint
+  bytes weights;                                    ///< of the model, in the format that travels
+  bytes weights_16bit;                              ///< of the model, in 16 bits
+  std::int64_t tensors = 0;                         ///< of the checkpoint
   std::int64_t train_ranks = 1, rollout_ranks = 1;  ///< GPUs
   std::int64_t rollout_shards = 1;  ///< GPUs that hold one copy of the model: a rank receives one part in so many
   std::int64_t replicas = 1;        ///< copies of the model in the rollout pool
