@@ -38,6 +38,7 @@ void post_training_loop::state::retime(std::size_t who) {
   dates.erase({date_of[who], who});
   date_of[who] = at;
   dates.insert({at, who});
+  changed.push_back(who);
 }
 
 void post_training_loop::state::span(std::size_t who, std::string name, double from, double to) {
@@ -205,6 +206,7 @@ post_training_loop::~post_training_loop() = default;
 std::size_t post_training_loop::actors() const { return s_->workers.size() + 1; }
 double post_training_loop::date(std::size_t actor) const { return s_->date_of[actor]; }
 double post_training_loop::next_date() const { return s_->dates.begin()->first; }
+std::vector<std::size_t> post_training_loop::take_changed() { return std::exchange(s_->changed, {}); }
 bool post_training_loop::done() const { return static_cast<std::int64_t>(s_->out.steps.size()) >= s_->set.steps; }
 
 void post_training_loop::act(double t) {
@@ -243,6 +245,7 @@ loop_record play_by_queue(const loop_settings& s, const loop_prices& p) {
     const double t = loop.next_date();
     if (t == never) throw internal_error("a post-training loop waits for itself");
     loop.act(t);
+    loop.take_changed();
   }
   return std::move(loop).close();
 }

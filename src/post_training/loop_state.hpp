@@ -32,6 +32,7 @@ struct post_training_loop::state {
   std::vector<std::int64_t> load_of;
   std::set<std::pair<double, std::size_t>> dates;
   std::vector<double> date_of;
+  std::vector<std::size_t> changed;                   ///< whose dates changed
   std::vector<std::int32_t> worker_of;                ///< by sample
   std::set<std::pair<double, std::int32_t>> rewards;  ///< groups by the date of their last reward
   std::vector<std::int32_t> ready, carried;           ///< groups; samples to go on with

@@ -6,7 +6,7 @@
 
 namespace nvlsim {
 
-/// Prices the phases of the loop, plays it, and measures.
-void run_post_training(run_record& out, const scenario& s, const post_training_case& c);
+/// Prices the phases of the loop, plays it, with actors if `simulate`, and measures.
+void run_post_training(run_record& out, const scenario& s, const post_training_case& c, bool simulate);
 
 }  // namespace nvlsim

@@ -247,7 +247,8 @@ run_record run_told(const scenario& s, const run_options& options) {
   else if (const auto* i = std::get_if<inference_workload>(&s.workload)) run_inference(out, s, *i, options);
   else if (const auto* cluster = std::get_if<operation_case>(&s.workload))
     run_operation(out, s, *cluster, options);
-  else if (const auto* loop = std::get_if<post_training_case>(&s.workload)) run_post_training(out, s, *loop);
+  else if (const auto* loop = std::get_if<post_training_case>(&s.workload))
+    run_post_training(out, s, *loop, options.simulate);
   else run_jobs(out, s, std::get<shared_workload>(s.workload));
   if (!out.outcome.reasons.empty() && out.outcome.status == run_status::ok)
     out.outcome.status = run_status::infeasible;

@@ -124,6 +124,8 @@ class post_training_loop {
   double next_date() const;
   /// Everything that is due at `t`, in the order of actors. `t` is `next_date()`.
   void act(double t);
+  /// Actors whose dates have changed since the last call.
+  std::vector<std::size_t> take_changed();
   /// All steps are there.
   bool done() const;
   /// Requires `done()`.

@@ -1,0 +1,145 @@
+// Loops of rollouts and updates: answers move for the right reasons.
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "nvlsim/run/run.hpp"
+
+namespace nvlsim {
+namespace {
+
+const std::filesystem::path root = NVLSIM_SOURCE_DIR;
+const char* const split = "qwen3-30b-a3b-grpo-gb200-32";
+const char* const colocated = "llama3.1-8b-grpo-gb200-8";
+
+scenario load(const std::string& name, std::vector<override_option> sets = {}) {
+  sets.push_back({"/workload/steps", "2"});
+  return load_scenario(root / "scenarios/post-training" / (name + ".json"), sets, folders_under(root));
+}
+result run(const std::string& name, std::vector<override_option> sets = {}) {
+  return run_scenario(load(name, std::move(sets)), {.explained = false, .simulate = false}).outcome;
+}
+double of(const result& r, const char* metric) { return *r.metrics.find(metric)->number(); }
+double step(const std::string& name, std::vector<override_option> sets = {}) {
+  return of(run(name, std::move(sets)), "step_time_s");
+}
+std::vector<std::string> problems_of(const std::string& name, std::vector<override_option> sets) {
+  std::vector<std::string> out;
+  try {
+    load(name, std::move(sets));
+  } catch (const input_error& e) {
+    for (const problem& p : e.problems()) out.push_back(p.pointer + ": " + p.what);
+  }
+  return out;
+}
+bool says(const std::vector<std::string>& problems, const std::string& text) {
+  for (const std::string& p : problems)
+    if (p.find(text) != std::string::npos) return true;
+  return false;
+}
+
+TEST_CASE("A step of a loop is its phases") {
+  for (const char* name : {split, colocated}) {
+    const result r = run(name);
+    CHECK(of(r, "generation_wait_s") + of(r, "logprobs_s") + of(r, "update_s") + of(r, "remainder_s") ==
+          Approx(of(r, "step_time_s")).epsilon(1e-9));
+  }
+}
+
+TEST_CASE("Better hardware never makes a loop slower") {
+  const double plain = step(colocated);
+  for (const char* better : {"/platform/gpu/hbm_bandwidth=16 TB/s", "/platform/gpu/nvlink=1.8 TB/s",
+                             "/platform/gpu/c2c=900 GB/s", "/platform/gpu/peaks/bf16/dense=5000 TFLOPS"}) {
+    const std::string text = better;
+    const auto eq = text.find('=');
+    INFO(text);
+    CHECK(step(colocated, {{text.substr(0, eq), text.substr(eq + 1)}}) <= plain * 1.0001);
+  }
+}
+
+TEST_CASE("More work takes longer, and costs of the framework count") {
+  const double plain = step(colocated);
+  CHECK(step(colocated, {{"/workload/response/mean", "1600"}}) > 1.1 * plain);
+  CHECK(step(colocated, {{"/workload/prompts", "128"}}) > 1.3 * plain);
+  CHECK(step(colocated, {{"/workload/epochs", "2"}}) > 1.1 * plain);
+  CHECK(step(colocated, {{"/workload/reference_logprobs", "false"}}) < plain);
+  CHECK(step(colocated, {{"/workload/costs/step_host", "100 s"}}) > plain + 90);
+  CHECK(step(colocated, {{"/workload/costs/rollout_factor", "3"}}) > 1.2 * plain);
+  CHECK(step(colocated, {{"/workload/packing", "padded"}}) > 1.1 * plain);
+  CHECK(step(colocated, {{"/workload/algorithm", "ppo"}}) > plain);
+  CHECK(step(colocated, {{"/workload/reward_time", "20 s"}}) > plain + 15);
+}
+
+TEST_CASE("Staleness hides generation or updates, whichever is shorter") {
+  const result on = run(split, {{"/workload/staleness", "0"}}), off = run(split);
+  CHECK(of(off, "step_time_s") < 0.9 * of(on, "step_time_s"));
+  CHECK(of(on, "mean_staleness") == 0);
+  CHECK(of(off, "mean_staleness") > 0);
+  CHECK(of(off, "generation_wait_s") < of(on, "generation_wait_s"));
+}
+
+TEST_CASE("There is no gain from asynchrony where generation is short") {
+  // The longest response is 64 tokens: nearly all of the step is training.
+  const std::vector<override_option> brief = {{"/workload/response", R"({"mean": 50, "max": 64})"},
+                                              {"/workload/training/workload/seq_length", "4096"},
+                                              {"/workload/mini_batch_size", "2048"}};
+  auto with = [&](const char* staleness) {
+    auto sets = brief;
+    sets.push_back({"/workload/staleness", staleness});
+    return run(split, sets);
+  };
+  const result on = with("0"), off = with("1");
+  CHECK(of(on, "generation_wait_s") < 0.35 * of(on, "step_time_s"));
+  CHECK(of(off, "step_time_s") > 0.6 * of(on, "step_time_s"));
+}
+
+TEST_CASE("A broadcast of weights takes the same time for more engines") {
+  const std::vector<override_option> path = {{"/workload/transfer", "broadcast"}};
+  const double few = of(run(split, path), "weight_transfer_s");
+  auto more = path;
+  more.push_back({"/workload/rollout/workload/layout/replicas", "32"});
+  CHECK(of(run(split, more), "weight_transfer_s") < 1.15 * few);
+  CHECK(of(run(split, {{"/workload/rollout/workload/engine/weights", "fp8_block"}}), "weight_transfer_s") >
+        of(run(split), "weight_transfer_s"));  // engines requantise
+}
+
+TEST_CASE("What does not fit is refused with its reason") {
+  const result r = run(colocated, {{"/model", "llama3.1-405b"}});
+  CHECK(r.status == run_status::infeasible);
+  CHECK_FALSE(r.reasons.empty());
+  const result pools = run(colocated, {{"/workload/training/workload/dp", "4"}});
+  CHECK(pools.status == run_status::infeasible);
+  CHECK(pools.reasons.front().find("colocated pools have the same GPUs") != std::string::npos);
+}
+
+TEST_CASE("All problems of a loop are reported, where they are") {
+  const auto all = problems_of(colocated, {{"/workload/staleness", "1"},
+                                           {"/workload/framework", "nemo-rll"},
+                                           {"/workload/response/mean", "5000"},
+                                           {"/workload/algorithm", "grop"},
+                                           {"/workload/mini_batch_size", "100"}});
+  CHECK(says(all, "/workload/staleness"));
+  CHECK(says(all, "/workload/framework: unknown framework"));
+  CHECK(says(all, "/workload/response/mean"));
+  CHECK(says(all, "/workload/algorithm"));
+  CHECK(says(all, "/workload/mini_batch_size"));
+  CHECK(says(problems_of(colocated, {{"/workload/rollout/workload/load", R"({"kind": "offline"})"}}),
+             "/workload/rollout/workload/load"));
+  CHECK(says(problems_of(colocated, {{"/workload/training/workload/global_batch_size", "8"}}),
+             "/workload/training/workload/global_batch_size"));
+  CHECK(says(problems_of(colocated, {{"/workload/training/workload/seq_length", "100"}}),
+             "shorter than the longest"));
+  CHECK(says(problems_of(colocated, {{"/workload/costs/rollout_factor", "-1"}}), "rollout_factor"));
+}
+
+TEST_CASE("Actors and the queue give the same result") {
+  const scenario s = load(split);
+  const result actors = run_scenario(s, {.explained = false, .simulate = true}).outcome;
+  const result queue = run_scenario(s, {.explained = false, .simulate = false}).outcome;
+  CHECK(of(actors, "step_time_s") == Approx(of(queue, "step_time_s")).epsilon(1e-9));
+}
+
+}  // namespace
+}  // namespace nvlsim
