@@ -9,7 +9,7 @@
 #include <optional>
 
 #include "nvlsim/measurements/tables.hpp"
-#include "nvlsim/scenario/loop_profile.hpp"
+#include "nvlsim/scenario/inputs.hpp"
 #include "nvlsim/serving/memory.hpp"
 
 namespace nvlsim {

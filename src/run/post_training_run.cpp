@@ -1,9 +1,6 @@
 #include "run/post_training_run.hpp"
 
-#include <fmt/format.h>
-
-#include "nvlsim/analysis/metrics.hpp"
-#include "nvlsim/analysis/post_training_sections.hpp"
+#include "nvlsim/analysis/post_training_metrics.hpp"
 #include "nvlsim/engine/post_training_actors.hpp"
 #include "nvlsim/post_training/phases.hpp"
 

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "nvlsim/analysis/job_energy.hpp"
+#include "nvlsim/analysis/result.hpp"
 #include "nvlsim/post_training/phases.hpp"
 #include "nvlsim/units/units.hpp"
 
@@ -27,5 +28,10 @@ struct post_training_metrics {
   std::optional<dollars> cost;
 };
 post_training_metrics measure_post_training(const platform& p, const post_training_run& run);
+
+/// Fills memory, metrics, breakdown, energy, cost, bands and notes, and the plan and timeline that traces show.
+/// Only memory if the loop cannot run.
+void add_post_training_sections(run_record& out, const platform& p, const post_training_workload& w,
+                                const post_training_run& run);
 
 }  // namespace nvlsim

@@ -10,6 +10,8 @@
 
 namespace nvlsim {
 
+struct loop_profile;  // nvlsim/post_training/post_training.hpp
+
 /// A loaded input with its document, for provenance and resolved inputs.
 template <class T>
 struct loaded {
@@ -57,5 +59,9 @@ std::shared_ptr<const known_stack> share_stack(const std::string& name, const da
                                                diagnostics& problems);
 loaded<model> load_model(const std::string& name, const data_folders& data, const std::vector<override_at>& sets,
                          const problem& asked_by, diagnostics& problems);
+
+/// What a framework's loop of rollouts and updates costs, from `platforms/loops/NAME.json`. Throws input_error
+/// with all problems.
+loop_profile load_loop_profile(const std::string& name, const data_folders& data);
 
 }  // namespace nvlsim
