@@ -56,7 +56,7 @@ constexpr std::array<known_name, 12> models = {{{"LLAMA3.1_8B", "llama3.1-8b"},
                                                 {"Qwen3-32B", "qwen3-32b"},
                                                 {"Qwen3-4B", "qwen3-4b"},
                                                 {"Qwen3.5-397B", "qwen3.5-397b-a17b"},
-                                                {"Qwen2.5-Math-7B", "qwen2.5-math-7b"},
+                                                {"Qwen2.5-Math-7B", "qwen2.5-7b"},
                                                 {"Qwen2.5-7B", "qwen2.5-7b"},
                                                 {"Qwen 7B", "qwen2.5-7b"}}};
 constexpr std::array<known_name, 4> more_models = {
@@ -88,8 +88,9 @@ const known_hardware* hardware_of(std::string_view cell) {
 
 /// Prompt tokens that NeMo RL's rows imply: tokens per second times step, GPUs and samples, less the response.
 constexpr std::int64_t nemo_prompt = 130;
-/// Mean responses of verl's DAPO runs, as a share of the limit: not stated, one value for all.
-constexpr double verl_mean_share = 0.16;
+/// Mean response and tail of verl's runs, which are not stated: one value for all, whose updates take what is
+/// published.
+constexpr double verl_mean = 1300, verl_tail = 5;
 constexpr std::int64_t verl_prompt = 300;
 
 class row_reader {
@@ -133,8 +134,8 @@ class row_reader {
     l.prompt_tokens = verl_ ? verl_prompt : nemo_prompt;
     l.response.max = verl_ ? max : max - l.prompt_tokens;
     const auto mean = row_.number("avg_response_tokens");
-    l.response.mean = std::min(mean.value_or(verl_mean_share * static_cast<double>(max)),
-                               0.995 * static_cast<double>(l.response.max));
+    l.response.mean = std::min(mean.value_or(verl_mean), 0.995 * static_cast<double>(l.response.max));
+    if (verl_) l.response.tail = verl_tail;
     if (!mean) note(fmt::format("mean response of {:.0f} tokens assumed", l.response.mean));
     if (holds(row_["sync_mode"], "multi-turn")) {
       l.tools = {3, 2.0, 200};
@@ -163,9 +164,7 @@ class row_reader {
       l.admission = admission_policy::batch;
     }
     l.warmup = l.colocated ? 0 : 3 + static_cast<std::int64_t>(l.staleness);
-    out_.loop.transfer = l.colocated ? transfer_path::ipc
-                         : verl_     ? transfer_path::broadcast
-                                     : transfer_path::reshard;
+    out_.loop.transfer = l.colocated ? transfer_path::ipc : transfer_path::broadcast;
   }
 
   void read_pools(int domain) {
@@ -197,8 +196,8 @@ class row_reader {
   void read_rollout() {
     inference_workload& w = out_.rollout;
     const auto sizes = numbers_in(row_["gen_parallel"]);
-    w.tp = static_cast<int>(!sizes.empty() ? sizes[0] : 2);
-    if (sizes.empty()) note("rollout engines of 2 GPUs assumed");
+    w.tp = static_cast<int>(!sizes.empty() ? sizes[0] : 4);
+    if (sizes.empty()) note("rollout engines of 4 GPUs assumed");
     w.replicas = static_cast<int>(std::max<std::int64_t>(1, rollout_gpus_ / w.tp));
     if (fp8()) w.weights = precision::fp8_block;
     w.load = load_kind::offline;
@@ -208,7 +207,7 @@ class row_reader {
     w.front_end = false;
     w.engine.max_batch_size = constant<std::int64_t>(1024);
     // Colocated engines leave memory to the trainer; where weights leave too little, recipes raise the share.
-    const double usual = out_.loop.loop.colocated ? 0.6 : 0.8;
+    const double usual = out_.loop.loop.colocated ? 0.6 : 0.9;
     const auto longest = static_cast<double>(out_.loop.loop.prompt_tokens + 2 * out_.loop.loop.response.max);
     for (const double share : {usual, 0.8, 0.9, 0.95}) {
       if (share < usual) continue;

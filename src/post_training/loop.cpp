@@ -85,6 +85,9 @@ void post_training_loop::state::open_rollouts(double t) {
 /// Takes the batch, or the mini-batch, if it is there.
 void post_training_loop::state::train(double t) {
   if (static_cast<std::int64_t>(ready.size()) < unit()) return;
+  // A round of prompts is one call of the engines, which returns when all have ended.
+  const bool rounds = set.colocated && set.admission == admission_policy::batch && set.oversample == 0;
+  if (rounds && (in_flight > 0 || !rewards.empty())) return;
   const bool full = trained + unit() >= set.prompts;
   if (full) cut_tail(t);
   now.wait_s += t - wait_from;

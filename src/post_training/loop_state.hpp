@@ -64,7 +64,7 @@ struct post_training_loop::state {
   void cut_tail(double t);
 
   // trainer
-  std::int64_t unit() const { return set.streaming ? set.mini_batch_prompts : set.prompts; }
+  std::int64_t unit() const { return set.streaming && !set.colocated ? set.mini_batch_prompts : set.prompts; }
   void act_trainer(double t);
   void collect_rewards(double t);
   void open_rollouts(double t);

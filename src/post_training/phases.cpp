@@ -207,14 +207,15 @@ transfer_job transfer_of(const post_training_parts& p, const post_training_workl
 }
 
 transfer_rates rates_of(const loop_profile& c) {
-  return {c.broadcast_rate, c.port_share, c.transfer_fixed, c.per_tensor, c.broadcast_hop, c.requantise_rate};
+  return {c.broadcast_rate,    c.port_share,    c.transfer_fixed, c.per_tensor,
+          c.per_tensor_shared, c.broadcast_hop, c.requantise_rate};
 }
 
 /// Changes between rollout and training on the same GPUs.
 void add_changes(const post_training_parts& p, const post_training_workload& w, post_training_run& out) {
   const bytes weights = sum_of(out.rollout_memory, {"weights"});
   const bytes states = sum_of(out.training_memory, {"weights", "gradients", "optimizer"});
-  const bandwidth copy = p.hardware.gpu.c2c * w.costs.host_copy_share.read();
+  const bandwidth copy = std::min(p.hardware.gpu.c2c.read(), w.costs.host_copy_rate.read());
   const seconds host = w.costs.change_host;
   bytes leaves, returns;
   if (w.sleep == sleep_level::offload) leaves += weights, returns += weights;

@@ -19,7 +19,8 @@ transfer_time time_of(const transfer_job& j, const transfer_rates& r) {
     const bytes sent = j.weights * (static_cast<double>(j.replicas) / static_cast<double>(j.train_ranks));
     const bytes through = j.path == transfer_path::ipc ? in : std::max(in, sent);
     out.wire = through / (j.port * r.port_share);
-    out.tensors = r.per_tensor * (static_cast<double>(j.tensors) / shards);
+    out.tensors =
+        (j.path == transfer_path::ipc ? r.per_tensor_shared : r.per_tensor) * static_cast<double>(j.tensors);
   }
   if (j.requantise) out.requantise = j.weights_16bit / shards / r.requantise_rate;
   return out;

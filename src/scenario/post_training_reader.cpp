@@ -23,12 +23,13 @@ void list_costs(F f, T& c) {
   f("sample_host", c.sample_host);
   f("step_host", c.step_host);
   f("change_host", c.change_host);
-  f("host_copy_share", c.host_copy_share, config::range<double>{1e-3, 1});
+  f("host_copy_rate", c.host_copy_rate, config::positive);
   f("broadcast_rate", c.broadcast_rate, config::positive);
   f("broadcast_hop", c.broadcast_hop);
   f("port_share", c.port_share, config::range<double>{1e-3, 1});
   f("transfer_fixed", c.transfer_fixed);
   f("per_tensor", c.per_tensor);
+  f("per_tensor_shared", c.per_tensor_shared);
   f("requantise_rate", c.requantise_rate, config::positive);
   f("error_90", c.error_90, config::fraction);
 }

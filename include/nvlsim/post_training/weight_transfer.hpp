@@ -21,7 +21,8 @@ struct transfer_rates {
   bandwidth broadcast;        ///< of the whole model through the chain of gather, broadcast and load
   double port_share = 1;      ///< of the slower port of a rank, by `reshard` and `rdma`, and of NVLink by `ipc`
   seconds fixed;              ///< of a transfer: pause, handshake and flush of the engines
-  seconds per_tensor;         ///< of every tensor of the checkpoint, on the rank that handles the most
+  seconds per_tensor;         ///< of every tensor of the checkpoint
+  seconds per_tensor_shared;  ///< the same by `ipc`, where all ranks gather each tensor in turn
   seconds hop;                ///< of a broadcast, for every doubling of the servers that receive
   bandwidth requantise_rate;  ///< of 16-bit weights of one GPU that are cast to a narrower format
 };

@@ -138,7 +138,7 @@ TEST_CASE("More prompts than needed cut the tail, and lose its tokens or carry t
   CHECK(dropped.dropped_tokens > 0);
   CHECK(dropped.dropped_prompts == 16 * 10);
   CHECK(resumed.dropped_tokens == 0);
-  CHECK(mean_wait(resumed) < mean_wait(dropped));
+  CHECK(mean_wait(resumed) < 0.9 * mean_wait(plain));
   CHECK(resumed.stale_samples.size() > 1);
 }
 

@@ -11,6 +11,7 @@ transfer_rates rates() {
   r.port_share = 0.5;
   r.fixed = seconds::from_base(0.2);
   r.per_tensor = seconds::from_base(1e-5);
+  r.per_tensor_shared = seconds::from_base(1e-3);
   r.hop = seconds::from_base(0.25);
   r.requantise_rate = bandwidth::from_base(10e9);
   return r;
@@ -48,6 +49,7 @@ TEST_CASE("Resharding sends each rank its part; the slower side decides") {
   CHECK(time_of(j, rates()).wire.base() == Approx(1e12 / 16 / 25e9));
   j.path = transfer_path::ipc;
   CHECK(time_of(j, rates()).wire.base() == Approx(1e12 / 32 / 25e9));
+  CHECK(time_of(j, rates()).tensors.base() == Approx(10.0));  // all ranks handle all 10,000 tensors
 }
 
 TEST_CASE("Requantisation is paid for the 16-bit weights of a rank") {
