@@ -206,6 +206,7 @@ std::unique_ptr<search_space> space_for(const scenario& s, const search_options&
                  "a search does not cap GPUs; use \"report\", or set /rack/power_cap of the platform");
   if (std::holds_alternative<training_workload>(s.workload)) return training_space(s, o, problems);
   if (std::holds_alternative<inference_workload>(s.workload)) return serving_space(s, o, problems);
+  if (std::holds_alternative<post_training_case>(s.workload)) return post_training_space(s, o, problems);
   problems.add(s.file, "/workload/kind",
                "a collective has no layouts to search; use a training or inference scenario");
   return nullptr;
@@ -249,7 +250,8 @@ ranked_metric searcher::metric_named(const std::string& name, const char* option
 }
 
 void searcher::read_ranking(diagnostics& problems) {
-  const bool training = std::holds_alternative<training_workload>(scenario_.workload);
+  const bool training = std::holds_alternative<training_workload>(scenario_.workload) ||
+                        std::holds_alternative<post_training_case>(scenario_.workload);
   objective_ = !options_.objective.empty() ? options_.objective
                : training                  ? "step_time_s"
                                            : "output_tokens_per_s_per_gpu";

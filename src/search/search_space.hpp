@@ -75,5 +75,7 @@ std::vector<std::int64_t> divisors(std::int64_t n);
 /// Build the search space. `s` must outlive it.
 std::unique_ptr<search_space> training_space(const scenario& s, const search_options& o, diagnostics& problems);
 std::unique_ptr<search_space> serving_space(const scenario& s, const search_options& o, diagnostics& problems);
+std::unique_ptr<search_space> post_training_space(const scenario& s, const search_options& o,
+                                                  diagnostics& problems);
 
 }  // namespace nvlsim

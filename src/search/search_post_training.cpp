@@ -1,0 +1,156 @@
+// Splits of GPUs between rollouts and training, with layouts of both.
+#include <algorithm>
+#include <utility>
+
+#include "nvlsim/analysis/metrics.hpp"
+#include "nvlsim/analysis/post_training_metrics.hpp"
+#include "nvlsim/post_training/phases.hpp"
+#include "search/search_space.hpp"
+
+namespace nvlsim {
+namespace {
+
+/// What a layout of a loop says.
+struct loop_layout {
+  std::int64_t rollout_tp = 1, replicas = 1;
+  std::int64_t tp = 1, pp = 1, dp = 1;
+  std::int64_t staleness = 0, mini_batch = 1;
+
+  std::vector<value> values() const {
+    return {value{rollout_tp}, value{replicas}, value{tp}, value{pp}, value{dp}, value{mini_batch}};
+  }
+};
+
+class space final : public search_space {
+ public:
+  space(const scenario& s, const search_options& o, diagnostics& problems)
+      : machine_(s.platform), case_(std::get<post_training_case>(s.workload)),
+        rollout_(std::get<inference_workload>(case_.rollout->workload)),
+        training_(std::get<training_workload>(case_.training->workload)), own_(*case_.loop) {
+    const std::int64_t domain = std::max(1, machine_.gpus_per_rack());
+    // A pool may end in a part of a rack, and jobs use 64 of 72 GPUs.
+    const std::int64_t each = default_segment(machine_, o.gpus);
+    machine_.racks = std::max(machine_.racks, static_cast<int>((o.gpus + each - 1) / std::min(each, domain)));
+    everywhere = {{"/platform/racks", machine_.racks}};
+    add("rollout_tp", "/workload/rollout/workload/layout/tp", rollout_.tp);
+    add("replicas", "/workload/rollout/workload/layout/replicas", rollout_.replicas);
+    add("tp", "/workload/training/workload/tp", training_.par.tp);
+    add("pp", "/workload/training/workload/pp", training_.par.pp);
+    add("dp", "/workload/training/workload/dp", training_.par.dp);
+    add("mini_batch_size", "/workload/mini_batch_size", own_.mini_batch);
+    if (!own_.loop.colocated)
+      add("staleness", "/workload/staleness", static_cast<std::int64_t>(own_.loop.staleness), 0);
+    for (const metric& m : metrics_of(metric_kind::post_training))
+      if (m.direction != better::neither)
+        for (std::string& n : flat_names(m)) metrics.push_back(std::move(n));
+    const allowed_values allowed(o.restrictions, known_, problems);
+    if (problems.empty()) list(o.gpus, allowed);
+  }
+
+  std::size_t groups() const override { return layouts_.size(); }
+  std::size_t size(std::size_t) const override { return 1; }
+  std::vector<value> layout(std::size_t group, std::size_t) const override {
+    std::vector<value> out = layouts_[group].values();
+    if (!own_.loop.colocated) out.emplace_back(layouts_[group].staleness);
+    return out;
+  }
+  std::string group_reason(std::size_t) const override { return {}; }
+
+  evaluation evaluate_layout(std::size_t group, std::size_t, bool) const override {
+    const loop_layout& l = layouts_[group];
+    inference_workload rollout = rollout_;
+    training_workload training = training_;
+    post_training_workload loop = own_;
+    rollout.tp = static_cast<int>(l.rollout_tp);
+    rollout.replicas = static_cast<int>(l.replicas);
+    training.par.tp = l.tp;
+    training.par.pp = l.pp;
+    training.par.dp = l.dp;
+    training.par.sequence_parallel = l.tp > 1 && (training.par.sequence_parallel || training_.par.tp == 1);
+    training.global_batch_size = l.dp * l.pp * training.micro_batch_size;
+    training.place = {std::min<std::int64_t>(default_segment(machine_, training.par.gpus()), training.par.gpus())};
+    loop.mini_batch = l.mini_batch;
+    loop.loop.mini_batch_prompts = std::max<std::int64_t>(1, l.mini_batch / loop.loop.samples);
+    if (!loop.loop.colocated) {
+      loop.loop.staleness = static_cast<double>(l.staleness);
+      loop.loop.warmup = std::max(loop.loop.warmup, l.staleness + 3);
+    }
+    const post_training_run run = run_loop({machine_, case_.rollout->stack, case_.rollout->model, rollout,
+                                            case_.training->stack, case_.training->model, training},
+                                           loop);
+    evaluation out;
+    if (!run.reasons.empty()) {
+      out.reason = run.reasons.front();
+      return out;
+    }
+    value numbers{value::object{}};
+    set_metrics(numbers, measure_post_training(machine_, run));
+    for (const std::string& m : metrics) {
+      const value* v = numbers.find(m);
+      out.metrics.push_back(v && v->number() ? std::optional<double>(*v->number()) : std::nullopt);
+    }
+    return out;
+  }
+
+ private:
+  void add(std::string name, std::string pointer, std::int64_t own, std::int64_t min = 1) {
+    known_.push_back({name, std::to_string(own), {}, min});
+    parameters.push_back(std::move(name));
+    pointers.push_back(std::move(pointer));
+  }
+
+  /// Sizes about that of the scenario.
+  static std::vector<std::int64_t> about(std::int64_t own) {
+    std::vector<std::int64_t> out = {own, 2 * own};
+    if (own % 2 == 0) out.push_back(own / 2);
+    return out;
+  }
+
+  /// Eighths of the GPUs for rollouts, or all of them where pools take turns.
+  void list(std::int64_t gpus, const allowed_values& allowed) {
+    std::vector<std::int64_t> shares;
+    for (std::int64_t k = 1; k < 8; ++k)
+      if (gpus * k % 8 == 0) shares.push_back(gpus * k / 8);
+    if (own_.loop.colocated) shares = {gpus};
+    for (const std::int64_t share : shares)
+      for (const std::int64_t rollout_tp : allowed.integers("rollout_tp", about(rollout_.tp))) {
+        if (share % rollout_tp != 0 || !allowed.allows("replicas", share / rollout_tp)) continue;
+        add_training({rollout_tp, share / rollout_tp}, own_.loop.colocated ? gpus : gpus - share, allowed);
+      }
+  }
+
+  void add_training(loop_layout l, std::int64_t gpus, const allowed_values& allowed) {
+    for (const std::int64_t tp : allowed.integers("tp", {training_.par.tp}))
+      for (const std::int64_t pp : allowed.integers("pp", about(training_.par.pp))) {
+        const std::int64_t each = tp * pp * training_.par.cp;
+        if (gpus % each != 0 || !allowed.allows("dp", gpus / each)) continue;
+        for (const std::int64_t mini : allowed.integers("mini_batch_size", {own_.mini_batch}))
+          for (const std::int64_t stale :
+               allowed.integers("staleness", {static_cast<std::int64_t>(own_.loop.staleness)})) {
+            l.tp = tp;
+            l.pp = pp;
+            l.dp = gpus / each;
+            l.mini_batch = mini;
+            l.staleness = stale;
+            layouts_.push_back(l);
+          }
+      }
+  }
+
+  platform machine_;
+  const post_training_case& case_;
+  const inference_workload& rollout_;
+  const training_workload& training_;
+  const post_training_workload& own_;
+  std::vector<search_parameter> known_;
+  std::vector<loop_layout> layouts_;
+};
+
+}  // namespace
+
+std::unique_ptr<search_space> post_training_space(const scenario& s, const search_options& o,
+                                                  diagnostics& problems) {
+  return std::make_unique<space>(s, o, problems);
+}
+
+}  // namespace nvlsim
