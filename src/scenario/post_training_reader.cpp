@@ -207,9 +207,13 @@ std::int64_t integer_in(const value& v, const char* key) {
   return x && x->integer() ? std::max<std::int64_t>(1, *x->integer()) : 1;
 }
 
+/// Reports a problem of a part's workload where it is written.
+void report_at(const config::document& doc, const std::string& pointer, std::string what, diagnostics& problems) {
+  problems.add(doc.origin_of(pointer).where, pointer, std::move(what));
+}
+
 /// The scenario with what the loop says of its parts.
-config::document completed(const config::document& doc, const loop_settings& l, config::reader& rollout,
-                           config::reader& training) {
+config::document completed(const config::document& doc, const loop_settings& l, diagnostics& problems) {
   config::document out = doc;
   value* w = out.root.find("workload");
   const auto part = [&](const char* name) -> value* {
@@ -218,21 +222,25 @@ config::document completed(const config::document& doc, const loop_settings& l, 
     return inner && inner->members() ? inner : nullptr;
   };
   if (value* inner = part("rollout")) {
-    if (inner->find("load")) rollout.fail("workload/load", "the loop is the load of rollouts; leave it out");
+    if (inner->find("load"))
+      report_at(doc, "/workload/rollout/workload/load", "the loop is the load of rollouts; leave it out",
+                problems);
     inner->set("kind", "inference");
     inner->set("load", rollout_load(l));
   }
   if (value* inner = part("training")) {
-    if (inner->find("global_batch_size") || inner->find("gbs"))
-      training.fail("workload/global_batch_size", "follows from mini_batch_size of the loop; leave it out");
+    for (const char* batch : {"global_batch_size", "gbs"})
+      if (inner->find(batch))
+        report_at(doc, std::string("/workload/training/workload/") + batch,
+                  "follows from mini_batch_size of the loop; leave it out", problems);
     inner->set("kind", "training");
     if (!inner->find("seq_length") && !inner->find("sequence_length"))
       inner->set("seq_length", l.prompt_tokens + l.response.max + (l.tools.turns - 1) * l.tools.tokens);
-    const std::int64_t micro =
-        inner->find("mbs") ? integer_in(*inner, "mbs") : integer_in(*inner, "micro_batch_size");
-    const std::int64_t dp =
-        inner->find("dp") ? integer_in(*inner, "dp") : integer_in(*inner, "data_parallel_size");
-    inner->set("global_batch_size", dp * micro * integer_in(*inner, "pp"));
+    const char* micro = inner->find("mbs") ? "mbs" : "micro_batch_size";
+    const char* dp = inner->find("dp") ? "dp" : "data_parallel_size";
+    if (!inner->find("gbs"))
+      inner->set("global_batch_size",
+                 integer_in(*inner, dp) * integer_in(*inner, micro) * integer_in(*inner, "pp"));
   }
   return out;
 }
@@ -247,7 +255,7 @@ post_training_case read_post_training(config::reader& r, const config::document&
   read_framework(w, doc, data, loop, problems);
   post_training_case out;
   config::reader rollout = w.child("rollout"), training = w.child("training");
-  const config::document whole = completed(doc, loop.loop, rollout, training);
+  const config::document whole = completed(doc, loop.loop, problems);
   const auto part = [&](config::reader& nested, const char* name) {
     auto read = read_nested(nested, whole, {name, {}}, read_alone, problems);
     nested.done();
@@ -257,14 +265,16 @@ post_training_case read_post_training(config::reader& r, const config::document&
   out.training = part(training, "training");
   if (out.rollout)
     if (const auto* i = std::get_if<inference_workload>(&out.rollout->workload); i && i->pooled())
-      rollout.fail("workload/layout", "rollout engines prefill and decode on the same GPUs; give no pools");
+      report_at(doc, "/workload/rollout/workload/layout",
+                "rollout engines prefill and decode on the same GPUs; give no pools", problems);
   if (out.training) {
     const auto* t = std::get_if<training_workload>(&out.training->workload);
     const auto longest = loop.loop.prompt_tokens + loop.loop.response.max;
     if (t && loop.packing != packing_kind::unpadded && t->seq_length < longest)
-      training.fail(
-          "workload/seq_length",
-          fmt::format("a window of {} tokens is shorter than the longest sequence, {}", t->seq_length, longest));
+      report_at(
+          doc, "/workload/training/workload/seq_length",
+          fmt::format("a window of {} tokens is shorter than the longest sequence, {}", t->seq_length, longest),
+          problems);
   }
   w.done();
   out.loop = std::make_shared<const post_training_workload>(std::move(loop));
