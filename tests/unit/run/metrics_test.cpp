@@ -79,7 +79,7 @@ TEST_CASE("Names of the table end with their unit, and one name means one thing"
   const std::map<metric_unit, std::vector<std::string>> endings = {
       {metric_unit::second, {"_s"}},
       {metric_unit::tokens_per_s, {"tokens_per_s", "tokens_per_s_per_gpu", "tokens_per_s_per_user"}},
-      {metric_unit::requests_per_s, {"requests_per_s"}},
+      {metric_unit::requests_per_s, {"requests_per_s", "samples_per_s"}},
       {metric_unit::tflops, {"tflops_per_gpu", "tflops_per_gpu_full_attention"}},
       {metric_unit::bytes_per_s, {"_Bps"}},
       {metric_unit::fraction, {"_fraction", "mfu"}},

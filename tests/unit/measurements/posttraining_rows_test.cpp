@@ -1,0 +1,81 @@
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <string>
+
+#include "nvlsim/measurements/posttraining_rows.hpp"
+#include "nvlsim/measurements/validate.hpp"
+
+namespace nvlsim {
+namespace {
+
+const std::filesystem::path root = NVLSIM_SOURCE_DIR;
+const std::filesystem::path table = root / "tests/measurements/posttraining.csv";
+
+std::map<std::string, csv_row> rows() {
+  std::map<std::string, csv_row> out;
+  for (const csv_row& r : read_csv(table).rows) out.emplace(r["id"], r);
+  return out;
+}
+
+TEST_CASE("A published step states its loop, and the rest is assumed and said") {
+  input_cache inputs(folders_under(root));
+  const auto all = rows();
+  const post_training_row on = read_post_training_row(all.at("R040"), inputs);  // 32 H100, on policy
+  CHECK(on.loop.loop.colocated);
+  CHECK(on.loop.loop.prompts * on.loop.loop.samples == 2048);
+  CHECK(on.loop.mini_batch == 512);
+  CHECK(on.rollout.tp == 2);
+  CHECK(on.rollout.gpus() == 32);
+  CHECK(on.training.par.ep == 8);
+  CHECK(on.training.par.gpus() == 32);
+  CHECK(on.notes.find("full recomputation") != std::string::npos);
+  const post_training_row off = read_post_training_row(all.at("R031"), inputs);  // 32 GB200, one step off
+  CHECK_FALSE(off.loop.loop.colocated);
+  CHECK(off.loop.loop.staleness == 1);
+  CHECK(off.rollout.gpus() == 16);
+  CHECK(off.training.par.gpus() == 16);
+  CHECK(off.hardware.gpu.name == "gb200");
+  const post_training_row verl = read_post_training_row(all.at("R056"), inputs);  // 32 + 32 H20
+  CHECK(verl.loop.loop.prompts == 512);
+  CHECK(verl.loop.loop.samples == 16);
+  CHECK(verl.loop.algorithm == post_training_algorithm::dapo);
+  CHECK_FALSE(verl.loop.reference_logprobs);
+  CHECK(verl.training.sharding == data_parallel_sharding::fsdp);
+}
+
+TEST_CASE("Rows that cannot be compared say why") {
+  const auto all = rows();
+  for (const char* id : {"R015", "R039", "R043", "R049", "R052"})
+    CHECK_FALSE(post_training_exclusion(all.at(id)).empty());
+  CHECK_FALSE(post_training_exclusion(all.at("R083")).empty());  // a transfer alone
+  CHECK(post_training_exclusion(all.at("R018")).empty());
+  CHECK(post_training_exclusion(all.at("R053")).empty());
+}
+
+TEST_CASE("GB200 steps follow from costs fitted on H100") {
+  const std::filesystem::path few =
+      std::filesystem::temp_directory_path() / ("posttraining-" + std::to_string(::getpid()) + ".csv");
+  {
+    std::ifstream in(table);
+    std::ofstream out(few);
+    for (std::string line; std::getline(in, line);)
+      if (line.starts_with("id,") || line.starts_with("R024,") || line.starts_with("R031,")) out << line << '\n';
+  }
+  const auto records = validate_table(few, folders_under(root));
+  std::filesystem::remove(few);
+  REQUIRE(records.size() == 2);
+  for (const validation_record& r : records) {
+    INFO(r.id << " " << r.reason);
+    REQUIRE(r.status == record_status::ok);
+    CHECK(r.metric == "step_s");
+    CHECK(std::abs(*r.error()) < 0.25);
+  }
+}
+
+}  // namespace
+}  // namespace nvlsim
