@@ -5,8 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
-#include <chrono>
 #include <cmath>
 #include <fstream>
 #include <map>
@@ -15,6 +13,7 @@
 #include <vector>
 
 #include "nvlsim/config/csv_records.hpp"
+#include "nvlsim/config/date_time.hpp"
 #include "nvlsim/config/document.hpp"
 
 namespace nvlsim {
@@ -23,6 +22,8 @@ namespace {
 constexpr std::int64_t longest = std::int64_t{1} << 30, max_lines = 10'000'000;
 constexpr int max_problems = 20;
 constexpr std::int64_t session_block = 64;  // tokens of a block of a conversation that has no blocks of its own
+
+using config::whole_text;
 
 enum class time_text { none, seconds, milliseconds, date_and_time };
 
@@ -86,47 +87,6 @@ constexpr std::array<request_format, 11> formats = {{
     {"generic", "arrival_s", time_text::seconds, "input_tokens", "output_tokens", "prefix_blocks", 512},
     {"generic lengths", "", time_text::none, "input_tokens", "output_tokens", "prefix_blocks", 512},
 }};
-
-template <class T>
-std::optional<T> whole_text(std::string_view text) {
-  T x{};
-  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), x);
-  if (status != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return x;
-}
-
-/// Takes "+01:30" or "Z" from the end of a time, and returns the seconds that it is ahead of UTC. Empty: no such
-/// end. Nothing is taken from what cannot be read.
-std::optional<double> take_offset(std::string_view& t) {
-  constexpr std::size_t length = 6, time_begins = 11;
-  if (t.ends_with('Z')) return t.remove_suffix(1), 0.0;
-  if (t.size() < time_begins + length) return std::nullopt;
-  const std::string_view end = t.substr(t.size() - length);
-  if ((end[0] != '+' && end[0] != '-') || end[3] != ':') return std::nullopt;
-  const auto hours = whole_text<int>(end.substr(1, 2)), minutes = whole_text<int>(end.substr(4, 2));
-  if (!hours || !minutes || *hours > 14 || *minutes > 59) return std::nullopt;
-  t.remove_suffix(length);
-  return (end[0] == '-' ? -1 : 1) * (*hours * 3600.0 + *minutes * 60.0);
-}
-
-/// "2023-11-16 18:17:03.9799600" as seconds since 1970, UTC.
-std::optional<double> date_and_time(std::string_view t) {
-  if (t.size() < 19 || t[4] != '-' || t[7] != '-' || (t[10] != ' ' && t[10] != 'T') || t[13] != ':' ||
-      t[16] != ':')
-    return std::nullopt;
-  const auto year = whole_text<int>(t.substr(0, 4));
-  const auto month = whole_text<unsigned>(t.substr(5, 2)), day = whole_text<unsigned>(t.substr(8, 2));
-  const auto hour = whole_text<int>(t.substr(11, 2)), minute = whole_text<int>(t.substr(14, 2));
-  const auto second = whole_text<double>(t.substr(17));
-  if (!year || !month || !day || !hour || !minute || !second) return std::nullopt;
-  const bool of_a_day = *hour >= 0 && *hour < 24 && *minute >= 0 && *minute < 60 && *second >= 0 && *second < 61;
-  if (!of_a_day) return std::nullopt;
-  const std::chrono::year_month_day date{std::chrono::year{*year}, std::chrono::month{*month},
-                                         std::chrono::day{*day}};
-  if (!date.ok()) return std::nullopt;
-  const auto days = std::chrono::sys_days{date}.time_since_epoch().count();
-  return static_cast<double>(days) * 86400.0 + *hour * 3600.0 + *minute * 60.0 + *second;
-}
 
 /// Cells of one line.
 struct cells {
@@ -311,8 +271,8 @@ class file_reader {
     std::optional<double> t;
     if (format_->unit == time_text::date_and_time) {
       std::string_view digits = text;
-      const std::optional<double> ahead = take_offset(digits);
-      t = date_and_time(digits);
+      const std::optional<double> ahead = config::take_offset(digits);
+      t = config::date_and_time(digits);
       if (t && ahead) {
         *t -= *ahead;
         out_.format = "Azure 2024";  // whose times name their zone
