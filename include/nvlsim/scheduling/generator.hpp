@@ -1,0 +1,55 @@
+// Jobs that have the statistics of a cluster.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "nvlsim/scheduling/jobs.hpp"
+
+namespace nvlsim {
+
+/// Jobs of one size: their share of all jobs, and of all GPU time.
+struct size_share {
+  std::int32_t gpus = 1;
+  double jobs = 0;
+  double gpu_time = 0;  ///< 0 in all: jobs of all sizes run equally long
+
+  bool operator==(const size_share&) const = default;
+};
+
+/// Statistics that generated jobs meet. Run times are log-normal with a longest one, by size and outcome.
+struct job_generator {
+  std::string profile;  ///< that the rest comes from; "" if none
+  std::int64_t jobs = 0;
+  double jobs_per_day = 0;
+  std::vector<size_share> sizes;
+  seconds mean_run, median_run;  ///< over jobs
+  seconds max_run;
+  std::array<double, 3> outcomes{1, 0, 0};      ///< shares of jobs by job_outcome
+  std::array<double, 3> outcome_time{1, 0, 0};  ///< shares of GPU time by job_outcome
+  double daily_swing = 0;                       ///< arrivals at noon over the mean, minus 1; 0 to 1
+  std::int64_t users = 1;                       ///< whose jobs follow Zipf's law
+  double limit_over_run = 0;                    ///< mean of asked time over run time; 0: no limits
+
+  bool operator==(const job_generator&) const = default;
+};
+
+/// Published clusters: "philly", "helios", "seren", "kalos", "rsc-1", "rsc-2". docs/scheduling.md#profiles says
+/// what is published and what assumed.
+const std::vector<std::string>& job_profiles();
+/// Null if there is no such profile.
+const job_generator* find_job_profile(std::string_view name);
+
+/// What keeps the generator from meeting its statistics: "a median run of ... is more than the mean"; "" if
+/// nothing.
+std::string why_no_jobs(const job_generator& g);
+
+/// The jobs. Counts, means, medians and shares are those of `g` whatever the seed; order, users, limits and times
+/// of arrival are drawn. Requires that nothing keeps it.
+job_list generate_jobs(const job_generator& g, std::uint64_t seed);
+
+}  // namespace nvlsim

@@ -1,0 +1,58 @@
+// When and where jobs that wait could start, if running jobs take as long as they may.
+#pragma once
+
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "nvlsim/scheduling/policy.hpp"
+#include "scheduling/cluster_state.hpp"
+
+namespace nvlsim {
+
+/// Nodes that are promised.
+struct reservation {
+  double begin = 0, end = 0;
+  int gpus_each = 0;
+  std::vector<int> nodes;
+};
+
+/// A start; without nodes there is none in sight.
+struct planned_start {
+  double at = 0;
+  std::vector<int> nodes;
+};
+
+/// Running jobs by the time when they are gone at the latest.
+struct running_jobs {
+  std::set<std::pair<double, int>> by_limit;  ///< time, job
+  std::vector<int> attempt_of;                ///< by job: index of its last attempt; -1: none
+};
+
+/// Plans of one look at the queue, as Slurm's backfill makes them: a job is tried now, then each time that running
+/// jobs leave, then from the next time that a reservation begins or ends.
+class planner {
+ public:
+  planner(const cluster_state& state, placement_kind kind, double now)
+      : state_(state), kind_(kind), now_(now), room_(state.free().begin(), state.free().end()) {}
+
+  void reserve(reservation r) { reserved_.push_back(std::move(r)); }
+  /// Nodes on which a job of that length can start now and be gone before they are promised, or none.
+  std::vector<int> now(const job_demand& demand, double limit);
+  planned_start earliest(const job_demand& demand, double limit, const running_jobs& running,
+                         const std::vector<job_attempt>& attempts);
+
+ private:
+  /// Sets `room_` to what a job that may start at `from` and stay until `end` can have of what is free now.
+  void find_room(double from, double end);
+  bool kept_free(const planned_start& start, int gpus_each, double end);
+  double next_change(double after) const;
+
+  const cluster_state& state_;
+  placement_kind kind_;
+  double now_;
+  std::vector<reservation> reserved_;
+  std::vector<std::int16_t> room_;  ///< by node; less than 0 where more is promised than is free
+};
+
+}  // namespace nvlsim
