@@ -35,6 +35,7 @@ MAX_FILES, MAX_LINES = 40, 6000
 LARGE = {
     "scenario": "a pair of files for each kind of workload and each member that is read",
     "analysis": "a pair of files for the metrics and sections of each kind of workload",
+    "output": "a writer for each form of output",
 }
 
 PAGE = "docs/architecture.md"
