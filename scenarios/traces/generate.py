@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the small request traces of this folder, in the formats of public ones, from fixed seeds.
+"""Writes the small traces of requests and jobs in this folder, in the formats of public ones, from fixed seeds.
 
 Usage: generate.py [FOLDER]
 """
@@ -51,6 +51,21 @@ def summaries(g):
         yield f"{prompt},{output},{prompt + output},{prompt / output}"
 
 
+def queue(g):
+    """A week of jobs for 8 racks of 72 GPUs: many small ones, and a few that take most of the GPU time."""
+    sizes, shares = (1, 2, 4, 8, 16, 32, 64, 128, 256), (40, 10, 14, 14, 8, 6, 4, 3, 1)
+    users = [f"user{u}" for u in range(1, 13)]
+    now = 0.0
+    yield "job,user,queue,submit_s,run_s,limit_s,gpus"
+    for job in range(1, 701):
+        now += g.expovariate(700 / (6.5 * 86400) * (1 + 0.5 * math.sin(2 * math.pi * now / 86400)))
+        gpus = g.choices(sizes, shares)[0]
+        run = length(g, 7200 if gpus < 64 else 14400, 1.3, 60, 172800)
+        limit = min(259200, 1800 * math.ceil(run * (1 + g.expovariate(1)) / 1800))
+        kind = "production" if gpus >= 64 and g.random() < 0.5 else "research"
+        yield f"{job},{g.choices(users, range(12, 0, -1))[0]},{kind},{now:.0f},{run},{limit},{gpus}"
+
+
 def bursts(g):
     now = 0.0
     yield "arrival_s,input_tokens,output_tokens"
@@ -60,5 +75,6 @@ def bursts(g):
 
 
 for seed, (name, lines) in enumerate({"conversation-azure-format.csv": conversation, "agents-mooncake-format.jsonl": agents,
-                                      "summaries-vidur-format.csv": summaries, "code-bursts.csv": bursts}.items()):
+                                      "summaries-vidur-format.csv": summaries, "code-bursts.csv": bursts,
+                                      "queue-week.csv": queue}.items()):
     (folder / name).write_text("\n".join(lines(random.Random(seed))) + "\n")

@@ -1,5 +1,8 @@
 #include "nvlsim/analysis/operation_metrics.hpp"
 
+#include <iterator>
+#include <vector>
+
 #include "nvlsim/analysis/metrics.hpp"
 
 namespace nvlsim {
@@ -252,10 +255,18 @@ constexpr measured_metric<operation_metrics> operation_rows[] = {
 
 }  // namespace
 
-std::span<const measured_metric<operation_metrics>> operation_table() { return operation_rows; }
+std::span<const measured_metric<operation_metrics>> operation_table() {
+  static const std::vector<measured_metric<operation_metrics>> all = [] {
+    std::vector<measured_metric<operation_metrics>> rows(std::begin(operation_rows), std::end(operation_rows));
+    rows.insert(rows.end(), queue_rows().begin(), queue_rows().end());
+    return rows;
+  }();
+  return all;
+}
 bool applies(const metric& m, const operation_metrics& o) {
   if (m.needs == metric_needs::fleet) return o.fleet.has_value();
   if (m.needs == metric_needs::facility) return o.site.has_value();
+  if (m.needs == metric_needs::queue) return o.queue.has_value();
   return m.needs == metric_needs::nothing || (m.needs == metric_needs::training_job && o.training);
 }
 

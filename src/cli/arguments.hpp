@@ -16,7 +16,7 @@ namespace nvlsim::cli {
 struct run_arguments {
   std::vector<std::string> scenarios;
   std::vector<std::string> sets;  ///< "/pointer=value"
-  std::string output_folder, trace_file, requests_file, format = "table";
+  std::string output_folder, trace_file, requests_file, jobs_file, format = "table";
   std::vector<std::size_t> trace_classes;
   std::string trace_detail = "operations";
   std::optional<std::string> network;  ///< --fidelity

@@ -73,6 +73,8 @@ void add_run(CLI::App& app, all_arguments& all) {
   c->add_option("--requests", a.requests_file,
                 "Write each request of a serving run as a line of JSON (one scenario)")
       ->type_name("FILE");
+  c->add_option("--jobs", a.jobs_file, "Write each job of a cluster's queue as a line of CSV (one scenario)")
+      ->type_name("FILE");
   c->add_option("--trace-ranks", a.trace_classes, "Trace only these rank classes (indices, comma separated)")
       ->delimiter(',')
       ->allow_extra_args(false)

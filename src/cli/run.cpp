@@ -12,6 +12,7 @@
 #include "cli/support.hpp"
 #include "nvlsim/output/output.hpp"
 #include "nvlsim/run/isolate.hpp"
+#include "nvlsim/run/queue_jobs.hpp"
 #include "nvlsim/search/highest_load.hpp"
 
 namespace nvlsim::cli {
@@ -63,6 +64,7 @@ void check_outputs(const run_arguments& a, const std::vector<scenario>& scenario
     for (const scenario& s : scenarios) take("-o", fs::path(a.output_folder) / (s.name + ".json"));
   if (!a.trace_file.empty()) take("--trace", a.trace_file);
   if (!a.requests_file.empty()) take("--requests", a.requests_file);
+  if (!a.jobs_file.empty()) take("--jobs", a.jobs_file);
   problems.throw_if_any();
 }
 
@@ -176,6 +178,8 @@ exit_code execute(const run_arguments& a) {
     throw input_error({{"", "", "--trace needs exactly one scenario", {}}});
   if (!a.requests_file.empty() && a.scenarios.size() != 1)
     throw input_error({{"", "", "--requests needs exactly one scenario", {}}});
+  if (!a.jobs_file.empty() && a.scenarios.size() != 1)
+    throw input_error({{"", "", "--jobs needs exactly one scenario", {}}});
   std::vector<scenario> scenarios;
   diagnostics problems;
   for (const std::string& name : a.scenarios)
@@ -184,6 +188,8 @@ exit_code execute(const run_arguments& a) {
   if (!a.requests_file.empty() && !std::holds_alternative<inference_workload>(scenarios.front().workload))
     throw input_error(
         {{"", "", fmt::format("--requests: {} is not a serving scenario", scenarios.front().name), {}}});
+  if (!a.jobs_file.empty() && !has_queue(scenarios.front()))
+    throw input_error({{"", "", fmt::format("--jobs: {} has no queue of jobs", scenarios.front().name), {}}});
   if (!a.output_folder.empty()) {
     check_names(scenarios);
     std::error_code ec;
@@ -212,7 +218,7 @@ exit_code execute(const run_arguments& a) {
     } else if (!alone) {
       results.push_back(*one_of_many(s, worst, [&] { return std::optional(run_isolated(s)); }));
     } else {
-      results.push_back(run_isolated(s, a.trace_file, trace, a.requests_file));
+      results.push_back(run_isolated(s, a.trace_file, trace, a.requests_file, a.jobs_file));
       worst = code_of(results.back().status);
     }
     verdict.add_to(results.back());

@@ -9,6 +9,7 @@
 
 #include "nvlsim/output/file_writer.hpp"
 #include "nvlsim/run/child.hpp"
+#include "nvlsim/run/queue_jobs.hpp"
 #include "nvlsim/run/run.hpp"
 #include "nvlsim/units/version.hpp"
 
@@ -32,10 +33,15 @@ std::string read_all(int fd) {
 void write_trace_file(const std::filesystem::path& file, const scenario& s, const run_record& run,
                       trace_options options) {
   output::file_writer out(file);
+  options.metadata.set("tool", "nvlsim");
   options.metadata.set("version", version);
   options.metadata.set("scenario", run.outcome.name);
   options.metadata.set("seed", static_cast<std::int64_t>(s.simulation.seed));
   if (const value* digest = run.outcome.inputs.find("digest")) options.metadata.set("digest", *digest);
+  if (has_queue(s)) {
+    write_queue_trace(out.stream(), s, options.metadata);
+    return out.close();
+  }
   if (!run.left_out.empty()) options.left_out.push_back(run.left_out);
   if (!std::holds_alternative<collective_workload>(s.workload)) options.idle_power = s.platform.gpu.idle_power;
   for (const link_use& u : run.links)
@@ -57,6 +63,16 @@ void write_request_file(const std::filesystem::path& file, const run_record& run
     write_requests(out.stream(), run.requests, run.front_end);
   } catch (const io_error&) {
     throw io_error(fmt::format("{}: cannot write the requests", file.string()));
+  }
+  out.close();
+}
+
+void write_jobs_file(const std::filesystem::path& file, const scenario& s) {
+  output::file_writer out(file);
+  try {
+    write_queue_jobs(out.stream(), s);
+  } catch (const io_error&) {
+    throw io_error(fmt::format("{}: cannot write the jobs", file.string()));
   }
   out.close();
 }
@@ -88,13 +104,14 @@ std::vector<problem> unpacked(std::string_view text) {
 }
 
 std::string child_message(const scenario& s, const std::filesystem::path& trace_file, const trace_options& trace,
-                          const std::filesystem::path& requests_file) {
+                          const std::filesystem::path& requests_file, const std::filesystem::path& jobs_file) {
   try {
     const run_record run = run_scenario(s);
     if (!trace_file.empty() && run.outcome.status != run_status::infeasible)
       write_trace_file(trace_file, s, run, trace);
     if (!requests_file.empty() && run.outcome.status != run_status::infeasible)
       write_request_file(requests_file, run);
+    if (!jobs_file.empty() && run.outcome.status != run_status::infeasible) write_jobs_file(jobs_file, s);
     return sends_result + results_json(std::array{run.outcome});
   } catch (const input_error& e) {
     return sends_problems + packed(e.problems());
@@ -108,8 +125,9 @@ std::string child_message(const scenario& s, const std::filesystem::path& trace_
 }  // namespace
 
 result run_isolated(const scenario& s, const std::filesystem::path& trace_file, const trace_options& trace,
-                    const std::filesystem::path& requests_file) {
-  const child_process child = start_child([&] { return child_message(s, trace_file, trace, requests_file); });
+                    const std::filesystem::path& requests_file, const std::filesystem::path& jobs_file) {
+  const child_process child =
+      start_child([&] { return child_message(s, trace_file, trace, requests_file, jobs_file); });
   const std::string message = read_all(child.from);
   ::close(child.from);
   const int state = end_of(child);

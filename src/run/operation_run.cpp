@@ -11,6 +11,7 @@
 #include "nvlsim/run/run.hpp"
 #include "run/facility_run.hpp"
 #include "run/fleet_run.hpp"
+#include "run/queue_run.hpp"
 
 namespace nvlsim {
 namespace {
@@ -172,6 +173,10 @@ void run_operation(run_record& out, const scenario& s, const operation_case& c, 
   m.gpus = s.platform.gpus();
   if (!c.jobs.empty()) run_job(out, s, c, m, o.simulate);
   if (c.fleet) run_fleet(out, s, c, m);
+  if (c.cluster->queue) {
+    m.queue = run_queue(s, *c.cluster);
+    add_queue_sections(out.outcome, *m.queue);
+  }
   if (out.outcome.reasons.empty()) set_metrics(out.outcome.metrics, m);
 }
 

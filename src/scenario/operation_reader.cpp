@@ -5,6 +5,7 @@
 #include "nvlsim/operation/operation.hpp"
 #include "scenario/fleet_reader.hpp"
 #include "scenario/operation_members.hpp"
+#include "scenario/queue_reader.hpp"
 #include "scenario/source.hpp"
 
 namespace nvlsim {
@@ -42,6 +43,7 @@ operation_case read_operation(config::reader& r, const config::document& doc, co
   else
     for (const char* key : {"profile", "failures", "checkpoint", "recovery", "maintenance"})
       w.belongs(key, "a scenario with \"jobs\"");
+  if (std::optional<config::reader> q = w.find_child("queue")) o.queue = read_queue(*q, doc, p, problems);
   operation_case out;
   const std::shared_ptr<fleet_case> fleet = read_fleet(w, doc, p, read_alone, problems);
   if (fleet) fleet->cluster.duration_s = o.duration.base();
@@ -68,6 +70,7 @@ value write_operation(const operation_case& c) {
     const value training = write_training_operation(*c.cluster->training);
     for (const auto& [key, v] : *training.members()) out.set(key, v);
   }
+  if (c.cluster->queue) out.set("queue", write_queue(*c.cluster->queue));
   out.set("jobs", std::move(jobs));
   if (c.fleet) out.set("fleet", write_fleet(*c.fleet));
   return out;

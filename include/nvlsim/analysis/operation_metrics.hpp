@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "nvlsim/analysis/explanation.hpp"
+#include "nvlsim/analysis/queue_metrics.hpp"
 #include "nvlsim/analysis/result.hpp"
 #include "nvlsim/facility/site_figures.hpp"
 #include "nvlsim/operation/operation_run.hpp"
@@ -47,6 +48,7 @@ struct operation_metrics {
   std::optional<training_tally> training;
   std::optional<fleet_figures> fleet;
   std::optional<site_figures> site;  ///< of all GPUs of the cluster until the job ends; only with `training`
+  std::optional<queue_study> queue;
 };
 
 /// A job that was played for several seeds.

@@ -7,6 +7,7 @@
 #include "nvlsim/operation/checkpoint.hpp"
 #include "nvlsim/operation/failures.hpp"
 #include "nvlsim/operation/recovery.hpp"
+#include "nvlsim/scheduling/cluster_queue.hpp"
 #include "nvlsim/units/units.hpp"
 
 namespace nvlsim {
@@ -30,6 +31,7 @@ struct operation_workload {
   seconds duration;                            ///< wall time that is simulated
   std::int64_t seeds = 1;                      ///< runs with failures of their own
   std::optional<training_operation> training;  ///< of the jobs
+  std::optional<cluster_queue> queue;          ///< of jobs that are not simulated themselves
 
   bool operator==(const operation_workload&) const = default;
 };
