@@ -61,43 +61,43 @@ constexpr metric spread_row(std::string_view name, metric_unit unit, std::string
 }
 
 constexpr measured_metric<operation_metrics> rows[] = {
-    {row("queued_jobs", metric_unit::count, better::neither, "Jobs that were submitted."),
+    {row("queue_jobs", metric_unit::count, better::neither, "Jobs that were submitted."),
      mean_count<&queue_summary::jobs>},
-    {row("finished_jobs", metric_unit::count, better::larger, "Jobs that ended in the time that is simulated."),
+    {row("queue_finished_jobs", metric_unit::count, better::larger, "Jobs that ended in the time that is simulated."),
      mean_count<&queue_summary::finished>},
-    {row("impossible_jobs", metric_unit::count, better::smaller, "Jobs that fit no empty cluster."),
+    {row("queue_impossible_jobs", metric_unit::count, better::smaller, "Jobs that fit no empty cluster."),
      mean_count<&queue_summary::never>},
     {spread_row("queue_time_s", metric_unit::second,
                 "Time from the submission of a job to its first start, over jobs that started.", "no job started"),
      [](const record& o) -> metric_value { return spread_over_seeds(*o.queue, &queue_summary::wait_s); }},
-    {spread_row("slowdown", metric_unit::count,
+    {spread_row("queue_slowdown", metric_unit::count,
                 "Time from submission to end over the run time, at least 10 s, of jobs that ended; at least 1.",
                 "no job ended"),
      [](const record& o) -> metric_value { return spread_over_seeds(*o.queue, &queue_summary::slowdown); }},
-    {row("utilisation_fraction", metric_unit::fraction, better::larger,
+    {row("queue_utilisation_fraction", metric_unit::fraction, better::larger,
          "GPU-time that jobs held over that of all GPUs of the cluster."),
      mean_of_summary<&queue_summary::utilisation>},
-    {row("fragmentation_fraction", metric_unit::fraction, better::smaller,
+    {row("queue_fragmentation_fraction", metric_unit::fraction, better::smaller,
          "Share of idle GPU-time outside racks that were wholly idle."),
      mean_of_summary<&queue_summary::fragmentation>},
-    {row("held_back_fraction", metric_unit::fraction, better::smaller,
+    {row("queue_held_back_fraction", metric_unit::fraction, better::smaller,
          "Share of GPU-time that was idle while the first job that waited needed no more GPUs than were idle."),
      mean_of_summary<&queue_summary::held_back>},
-    {row("redone_fraction", metric_unit::fraction, better::smaller,
+    {row("queue_redone_fraction", metric_unit::fraction, better::smaller,
          "Share of GPU-time whose work was lost with a node or by preemption."),
      [](const record& o) -> metric_value { return mean_over_seeds(*o.queue, share_of_time<&gpu_time::redone>); }},
-    {row("racks_per_job", metric_unit::count, better::smaller,
+    {row("queue_racks_per_job", metric_unit::count, better::smaller,
          "Racks that a job was spread over; mean over starts."),
      mean_of_summary<&queue_summary::racks_per_job>},
-    {row("spare_racks_per_job", metric_unit::count, better::smaller,
+    {row("queue_spare_racks_per_job", metric_unit::count, better::smaller,
          "Racks beyond the fewest that hold the job; mean over starts."),
      mean_of_summary<&queue_summary::spare_racks_per_job>},
-    {row("preemptions", metric_unit::count, better::smaller, "Jobs evicted for those of a higher tier."),
+    {row("queue_preemptions", metric_unit::count, better::smaller, "Jobs evicted for those of a higher tier."),
      mean_events<&queue_outcome::preemptions>},
-    {row("requeues", metric_unit::count, better::smaller, "Times that a job lost its nodes and waited again."),
+    {row("queue_requeues", metric_unit::count, better::smaller, "Times that a job lost its nodes and waited again."),
      mean_events<&queue_outcome::requeues>},
-    {row("node_failures", metric_unit::count, better::smaller,
-         "Failures of nodes and racks of the queue's cluster."),
+    {row("queue_node_failures", metric_unit::count, better::smaller,
+         "Failures of nodes and racks of the cluster."),
      mean_events<&queue_outcome::failures>},
     {row("queue_makespan_s", metric_unit::second, better::smaller,
          "Time from the first submission to the last end of a job."),
@@ -158,7 +158,7 @@ void add_queue_sections(result& r, const queue_study& s) {
   const queue_summary& first = s.runs.front().summary;
   r.breakdown.set("queue_gpu_time", time_section(s));
   r.breakdown.set("queue_users", share_section(first.users));
-  r.breakdown.set("queues", share_section(first.queues));
+  r.breakdown.set("queue_queues", share_section(first.queues));
   for (const std::string& n : s.job_notes) r.notes.push_back("queue: " + n);
   if (const std::int64_t waiting = first.jobs - first.never - first.started; waiting > 0)
     r.notes.push_back(
@@ -167,9 +167,9 @@ void add_queue_sections(result& r, const queue_study& s) {
                     waiting));
   if (first.never > 0)
     r.notes.push_back(fmt::format("queue: {} jobs fit no empty cluster and are left out", first.never));
-  set_band(r, s, "utilisation_fraction", [](const queue_outcome& o) { return o.summary.utilisation; });
-  set_band(r, s, "fragmentation_fraction", [](const queue_outcome& o) { return o.summary.fragmentation; });
-  set_band(r, s, "redone_fraction", share_of_time<&gpu_time::redone>);
+  set_band(r, s, "queue_utilisation_fraction", [](const queue_outcome& o) { return o.summary.utilisation; });
+  set_band(r, s, "queue_fragmentation_fraction", [](const queue_outcome& o) { return o.summary.fragmentation; });
+  set_band(r, s, "queue_redone_fraction", share_of_time<&gpu_time::redone>);
 }
 
 }  // namespace nvlsim
