@@ -13,10 +13,16 @@ std::string null_sentence(const metric& m) {
   return m.null_when.empty() ? std::string() : fmt::format(" Null when {}.", m.null_when);
 }
 
+/// "s, distribution"
+std::string unit_and_form(const metric& m) {
+  std::string out(name(m.unit));
+  if (m.is_distribution) out += out.empty() ? "distribution" : ", distribution";
+  return out;
+}
+
 /// "s, smaller is better"
 std::string unit_and_direction(const metric& m) {
-  std::string out(name(m.unit));
-  if (m.is_distribution) out += ", distribution";
+  std::string out = unit_and_form(m);
   if (m.direction != better::neither)
     out += fmt::format("{}{} is better", out.empty() ? "" : ", ", name(m.direction));
   return out;
@@ -77,8 +83,7 @@ std::string metrics_markdown() {
         "{}### Metrics of {}\n\n| name | unit | better | meaning | product of |\n|---|---|---|---|---|\n",
         out.empty() ? "" : "\n", name(k));
     for (const metric& m : metrics_of(k))
-      out += fmt::format("| `{}` | {}{} | {} | {}{}{} | {} |\n", m.name, name(m.unit),
-                         m.is_distribution ? ", distribution" : "",
+      out += fmt::format("| `{}` | {} | {} | {}{}{} | {} |\n", m.name, unit_and_form(m),
                          m.direction == better::neither ? "" : name(m.direction), m.meaning, condition(k, m),
                          null_sentence(m), m.formula.empty() ? "" : fmt::format("`{}`", m.formula));
   }
