@@ -37,11 +37,17 @@ double start_of(const queue_schedule& out, int job) {
   return -1;
 }
 
-/// A busy cluster of 4 racks with 500 jobs of all sizes.
+constexpr std::int64_t busy_jobs = 200;
+
+/// Jobs of 4 to 128 GPUs and up to 8 h that come faster than 4 racks can run them.
 job_list busy() {
   job_generator g = *find_job_profile("philly");
-  g.jobs = 500;
+  g.jobs = busy_jobs;
   g.jobs_per_day = 1'000;
+  g.mean_run = seconds::from_base(7'200);
+  g.median_run = seconds::from_base(1'800);
+  g.max_run = seconds::from_base(28'800);
+  g.outcomes = g.outcome_time = {1, 0, 0};
   for (size_share& s : g.sizes) s.gpus = std::min(s.gpus * 4, 128);
   return generate_jobs(g, 3);
 }
@@ -77,15 +83,15 @@ TEST_CASE("No node gives more GPUs than it has, and GPU time adds up, under ever
         queue_setting s = prompt_setting({4, 18, 4}, fill);
         s.placement = {kind, whole, {}};
         s.failures = {seconds::from_base(20 * 86400.0), seconds::from_base(7200), {}, {}};
-        s.maintenance = {{seconds::from_base(40'000), seconds::from_base(20'000), 1, 2}};
+        s.maintenance = {{seconds::from_base(15'000), seconds::from_base(15'000), 1, 2}};
         const queue_schedule out = schedule_jobs(jobs, s);
         CAPTURE(static_cast<int>(kind), static_cast<int>(fill), whole);
         CHECK(most_on_a_node(out) <= 4);
         CHECK(sum(out.time) == Approx(static_cast<double>(s.cluster.gpus()) * out.elapsed_s));
-        CHECK(summarise(jobs, s, out).finished == 500);
+        CHECK(summarise(jobs, s, out).finished == busy_jobs);
         const auto in_the_racks = [](int n) { return n >= 18 && n < 54; };
         for (const job_attempt& a : out.attempts)
-          if (a.start_s < 60'000 && a.end_s > 40'000)
+          if (a.start_s < 30'000 && a.end_s > 15'000)
             CHECK(std::none_of(a.nodes.begin(), a.nodes.end(), in_the_racks));
       }
 }
