@@ -50,10 +50,10 @@ bool planner::kept_free(const planned_start& start, int gpus_each, double end) {
   return true;
 }
 
-planned_start planner::earliest(const job_demand& demand, double limit, const running_jobs& running,
+planned_start planner::earliest(const job_demand& demand, double limit, double from, const running_jobs& running,
                                 const std::vector<job_attempt>& attempts) {
   const auto fits = [&](int n) { return room_[static_cast<std::size_t>(n)] >= demand.gpus_each; };
-  for (double from = now_; from < never;) {
+  while (from < never) {
     const double next = next_change(from);
     find_room(from, from + limit);
     planned_start start{now_, {}};

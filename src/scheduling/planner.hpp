@@ -39,7 +39,8 @@ class planner {
   void reserve(reservation r) { reserved_.push_back(std::move(r)); }
   /// Nodes on which a job of that length can start now and be gone before they are promised, or none.
   std::vector<int> now(const job_demand& demand, double limit);
-  planned_start earliest(const job_demand& demand, double limit, const running_jobs& running,
+  /// The first start from `from` on.
+  planned_start earliest(const job_demand& demand, double limit, double from, const running_jobs& running,
                          const std::vector<job_attempt>& attempts);
 
  private:

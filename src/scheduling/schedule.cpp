@@ -176,47 +176,67 @@ class cluster_queue_run {
     look_at_jobs(fill);
   }
 
-  /// Starts what can start.
+  using job_form = std::tuple<int, int, int>;  ///< nodes, GPUs of each, segment
+
+  /// One look at the queue.
+  struct look_notes {
+    planner plan;
+    bool fill = false;
+    bool behind = false;                      ///< a job ahead waits
+    std::map<job_form, double> refused = {};  ///< the shortest limit that could not start now
+    std::map<job_form, std::vector<std::pair<double, double>>> planned = {};  ///< limits and starts
+  };
+
+  /// When and where a job starts. `promise`: if not now, it is planned.
+  planned_start find_start(int job, bool promise, look_notes& look) {
+    const job_demand& d = demands_[index(job)];
+    const job_form form{d.nodes, d.gpus_each, d.segment};
+    if (promise) {
+      // No sooner than a job of the same form that is ahead and asks for no more time.
+      double from = now_;
+      for (const auto& [asked, at] : look.planned[form])
+        if (asked <= limit(job)) from = std::max(from, at);
+      planned_start start = look.plan.earliest(d, limit(job), from, running_, out_.attempts);
+      look.planned[form].emplace_back(limit(job), start.nodes.empty() ? never : start.at);
+      return start;
+    }
+    planned_start start{now_, {}};
+    const auto [known, added] = look.refused.try_emplace(form, never);
+    if (added || limit(job) < known->second) start.nodes = look.plan.now(d, limit(job));
+    if (start.nodes.empty()) known->second = std::min(known->second, limit(job));
+    return start;
+  }
+
+  /// Starts a job, or promises it nodes. False: the look is over.
+  bool look_at(int job, bool others, look_notes& look) {
+    const bool all = set_.policy.backfill == backfill_kind::conservative;
+    const bool promise = look.fill && others && (all || !look.behind);
+    planned_start start = find_start(job, promise, look);
+    if (!start.nodes.empty() && start.at <= now_) return enter(job, std::move(start.nodes)), true;
+    if (set_.policy.preempt && preempt_for(job)) return true;
+    look.behind = true;
+    if (promise && !start.nodes.empty())
+      look.plan.reserve({start.at, start.at + limit(job), demands_[index(job)].gpus_each, std::move(start.nodes)});
+    return look.fill;
+  }
+
+  /// Starts what can start. `fill`: also jobs behind others that wait.
   void look_at_jobs(bool fill) {
     ++out_.passes;
     const std::size_t depth = std::min(waiting_.size(), index(set_.policy.depth));
     if (depth == 0) return;
     if (set_.policy.priority.by_factors()) order_.sort(waiting_, now_);
-    planner plan(state_, set_.placement.kind, now_);
-    for (const maintenance_window& w : set_.maintenance) reserve_window(plan, w);
-    std::map<std::tuple<int, int, int>, double>
-        refused;  // demand, and the shortest limit that could not start now
-    std::size_t end = depth;
-    bool behind = false;  // a job ahead waits
+    look_notes look{{state_, set_.placement.kind, now_}, fill};
+    for (const maintenance_window& w : set_.maintenance) reserve_window(look.plan, w);
+    std::size_t end = depth;  // no job from here on has room
     for (std::size_t i = 0; i < end; ++i) {
-      const int job = waiting_[i];
-      const job_demand& d = demands_[index(job)];
       while (!set_.policy.preempt && end > i && !state_.has_room(demands_[index(waiting_[end - 1])])) --end;
       if (end <= i) break;
-      if (over_quota(job)) continue;
-      const bool reserve = fill && i + 1 < end && (!behind || set_.policy.backfill == backfill_kind::conservative);
-      planned_start start{now_, {}};
-      if (reserve) {
-        start = plan.earliest(d, limit(job), running_, out_.attempts);
-      } else {
-        const auto [known, added] = refused.try_emplace({d.nodes, d.gpus_each, d.segment}, never);
-        if (added || limit(job) < known->second) start.nodes = plan.now(d, limit(job));
-        if (start.nodes.empty()) known->second = std::min(known->second, limit(job));
-      }
-      if (!start.nodes.empty() && start.at <= now_) {
-        enter(job, std::move(start.nodes));
-      } else if (set_.policy.preempt && preempt_for(job)) {
-        continue;
-      } else {
-        if (!fill) break;
-        if (reserve && !start.nodes.empty())
-          plan.reserve({start.at, start.at + limit(job), d.gpus_each, std::move(start.nodes)});
-        behind = true;
-      }
+      if (!over_quota(waiting_[i]) && !look_at(waiting_[i], i + 1 < end, look)) break;
     }
-    const auto started = std::remove_if(waiting_.begin(), waiting_.begin() + static_cast<std::ptrdiff_t>(depth),
-                                        [this](int j) { return is_running(j); });
-    waiting_.erase(started, waiting_.begin() + static_cast<std::ptrdiff_t>(depth));
+    const auto looked_at = waiting_.begin() + static_cast<std::ptrdiff_t>(depth);
+    waiting_.erase(std::remove_if(waiting_.begin(), looked_at, [this](int j) { return is_running(j); }),
+                   looked_at);
     requeue_evicted();
   }
 
