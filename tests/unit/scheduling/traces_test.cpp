@@ -75,7 +75,7 @@ TEST_CASE("Philly's log is read: attempts add up") {
   CHECK(l.jobs[0].run == 630.0_s);
   CHECK(l.jobs[0].outcome == job_outcome::cancelled);
   CHECK(l.notes.size() == 1);
-  CHECK(problem_in("[{\"jobid\": ") == "jobs: job 1: not a JSON object\n");
+  CHECK(problem_in("[{\"jobid\": ") == "jobs#: job 1: not a JSON object\n");
 }
 
 TEST_CASE("Helios, Acme, openb and spot tables are told by their columns") {
@@ -115,7 +115,7 @@ TEST_CASE("A limit is made where a file has none, if asked for") {
 }
 
 TEST_CASE("What cannot be read is told by line, up to a bound") {
-  CHECK(problem_in("") == "jobs: no jobs\n");
+  CHECK(problem_in("") == "jobs#: no jobs\n");
   CHECK(problem_in("a,b\n1,2\n").find("unknown job file with columns a, b") != std::string::npos);
   CHECK(problem_in("job,submit_s,gpus\n1,2,3\n").find("nvlsim files have a column run_s") != std::string::npos);
   const std::string bad = problem_in(
