@@ -216,7 +216,8 @@ value staleness_of(const loop_record& r) {
   value out{value::array{}};
   double all = 0;
   for (const std::int64_t n : r.stale_samples) all += static_cast<double>(n);
-  for (const std::int64_t n : r.stale_samples) out.items()->push_back(static_cast<double>(n) / std::max(1.0, all));
+  for (const std::int64_t n : r.stale_samples)
+    out.items()->emplace_back(static_cast<double>(n) / std::max(1.0, all));
   return out;
 }
 
@@ -225,10 +226,12 @@ value breakdown_of(const post_training_workload& w, const post_training_metrics&
   out.set("phases", phases_of(m));
   out.set("steps", steps_of(run.record));
   out.set("staleness_shares", staleness_of(run.record));
-  out.set("pools", value::object{{"rollout_gpus", m.rollout_gpus},
-                                 {"training_gpus", m.training_gpus},
-                                 {"colocated", run.colocated},
-                                 {"rollout_engines", run.workers}});
+  value pools{value::object{}};
+  pools.set("rollout_gpus", m.rollout_gpus);
+  pools.set("training_gpus", m.training_gpus);
+  pools.set("colocated", run.colocated);
+  pools.set("rollout_engines", run.workers);
+  out.set("pools", std::move(pools));
   out.set("response_tokens", value::object{{"p50", m.length_p50},
                                            {"p99", m.length_p99},
                                            {"max", m.length_max},

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "nvlsim/config/fields.hpp"
 #include "nvlsim/post_training/post_training.hpp"
@@ -284,7 +285,9 @@ post_training_case read_post_training(config::reader& r, const config::document&
 value write_post_training(const post_training_case& c) {
   const post_training_workload& p = *c.loop;
   const loop_settings& l = p.loop;
-  const auto named = [](auto x, const auto& names) { return value{names[static_cast<std::size_t>(x)]}; };
+  const auto named = [](auto x, std::span<const std::string> names) {
+    return value{names[static_cast<std::size_t>(x)]};
+  };
   value out{value::object{{"kind", "post_training"},
                           {"algorithm", named(p.algorithm, algorithm_names)},
                           {"framework", p.costs.name},
