@@ -12,6 +12,7 @@
 #include "nvlsim/analysis/explanation.hpp"
 #include "nvlsim/analysis/metrics.hpp"
 #include "nvlsim/analysis/operation_metrics.hpp"
+#include "nvlsim/analysis/post_training_metrics.hpp"
 #include "nvlsim/diagnostics/diagnostics.hpp"
 #include "nvlsim/units/units_text.hpp"
 
@@ -283,6 +284,7 @@ explanation explain(const scenario& s, const run_record& run, std::string_view m
     out.notes.emplace_back(
         "breakdown.jobs of the result has each job beside others and alone; what a job spends its "
         "time on is explained from a scenario of its own");
+  else if (out.amount && m.name != "gpus" && kind_of(s) == metric_kind::post_training) explain_loop(out, r);
   else if (out.amount && r.breakdown.find("gpu_time") &&
            (m.needs == metric_needs::training_job || m.needs == metric_needs::nothing))
     explain_operation(out, r);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "nvlsim/analysis/explanation.hpp"
 #include "nvlsim/analysis/metrics.hpp"
 #include "nvlsim/analysis/sections.hpp"
 
@@ -309,6 +310,23 @@ void add_notes(result& r, const post_training_workload& w, const post_training_m
 }
 
 }  // namespace
+
+void explain_loop(explanation& out, const result& r) {
+  const value* phases = r.breakdown.find("phases");
+  if (out.metric == "step_time_s" && phases && phases->members()) {
+    cause whole{out.metric, 0, {}, {}};
+    for (const auto& [name, time] : *phases->members()) {
+      whole.amount += *time.number();
+      whole.parts.push_back({name, *time.number(), {}, {}});
+    }
+    out.taken_apart = out.metric;
+    out.trees.push_back({"by phase", std::move(whole)});
+  }
+  out.notes.emplace_back(
+      "breakdown of the result has the phases of each step, pools, lengths, staleness and the transfer of "
+      "weights; "
+      "rollout and training are explained from scenarios of their own");
+}
 
 void add_post_training_sections(run_record& out, const platform& p, const post_training_workload& w,
                                 const post_training_run& run) {

@@ -282,6 +282,20 @@ post_training_case read_post_training(config::reader& r, const config::document&
   return out;
 }
 
+namespace {
+
+/// A part as the scenario says it, without what follows from the loop.
+value written_part(const scenario& s, std::string_view of_loop) {
+  value out = write_workload(s);
+  std::erase_if(*out.members(),
+                [](const value::member& m) { return m.first == "platform" || m.first == "simulation"; });
+  std::erase_if(*out.find("workload")->members(), [&](const value::member& m) { return m.first == of_loop; });
+  out.set("stack", s.stack.name);
+  return out;
+}
+
+}  // namespace
+
 value write_post_training(const post_training_case& c) {
   const post_training_workload& p = *c.loop;
   const loop_settings& l = p.loop;
@@ -327,8 +341,8 @@ value write_post_training(const post_training_case& c) {
     out.set("streaming", l.streaming);
   }
   out.set("costs", write_costs(p.costs));
-  if (c.rollout) out.set("rollout", write_workload(*c.rollout));
-  if (c.training) out.set("training", write_workload(*c.training));
+  if (c.rollout) out.set("rollout", written_part(*c.rollout, "load"));
+  if (c.training) out.set("training", written_part(*c.training, "global_batch_size"));
   return out;
 }
 

@@ -29,6 +29,10 @@ struct post_training_metrics {
 };
 post_training_metrics measure_post_training(const platform& p, const post_training_run& run);
 
+struct explanation;  // nvlsim/analysis/explanation.hpp
+/// Takes the step apart by phase, and says where the parts of other metrics are.
+void explain_loop(explanation& out, const result& r);
+
 /// Fills memory, metrics, breakdown, energy, cost, bands and notes, and the plan and timeline that traces show.
 /// Only memory if the loop cannot run.
 void add_post_training_sections(run_record& out, const platform& p, const post_training_workload& w,
