@@ -71,66 +71,66 @@ Caches as flows need a load without a clock; settings without effect are reporte
   deepseek-r1-gb300-prefill-decode: ok
 
   metrics
-    output_tokens_per_s            75,043 tok/s     90 %: 45,516 .. 123,724
-    output_tokens_per_s_per_gpu     1,042 tok/s        90 %: 632.2 .. 1,718
-    total_tokens_per_s            674,307 tok/s    90 %: 0.409 M .. 1.112 M
-    requests_per_s                  81.36 req/s        90 %: 49.35 .. 134.1
-    goodput_requests_per_s          81.36 req/s
-    total_tokens_per_s_per_gpu      9,365 tok/s       90 %: 5,680 .. 15,441
-    output_tokens_per_s_per_user     55.3 tok/s        90 %: 33.54 .. 91.18
-    energy_per_million_tokens_J        1.301 MJ
+    output_tokens_per_s            75,949 tok/s     90 %: 46,111 .. 125,093
+    output_tokens_per_s_per_gpu     1,055 tok/s        90 %: 640.4 .. 1,737
+    total_tokens_per_s            682,584 tok/s   90 %: 0.4144 M .. 1.124 M
+    requests_per_s                  82.34 req/s        90 %: 49.99 .. 135.6
+    goodput_requests_per_s          82.34 req/s
+    total_tokens_per_s_per_gpu      9,480 tok/s       90 %: 5,756 .. 15,615
+    output_tokens_per_s_per_user    45.67 tok/s        90 %: 27.73 .. 75.23
+    energy_per_million_tokens_J        1.293 MJ
     cost_per_million_tokens_usd               -
-    power_W_per_gpu                     869.5 W
+    power_W_per_gpu                     835.3 W
     memory_peak_bytes                  274.1 GB
-    kv_cache_used_fraction              5.484 %
-    makespan_s                          91.75 s  90 %: 55.65 s .. 2.521 min
+    kv_cache_used_fraction              6.719 %
+    makespan_s                          94.17 s  90 %: 57.18 s .. 2.585 min
     gpus                                     72
     offered_requests_per_s                    -
     requests_in_flight                     2048
-    measured_requests                      2049
+    measured_requests                      2052
     slo_attained_fraction                 100 %
     prefix_cache_hit_fraction               0 %
     preemptions                               0
     recomputed_tokens                         0
 
                  mean       p50       p90       p95       p99       max
-    ttft_s    8.224 s   8.281 s   8.517 s   8.666 s   9.125 s   9.284 s
-    tpot_s   18.08 ms  18.54 ms  18.76 ms  18.76 ms  18.76 ms  18.76 ms
-    itl_s    18.14 ms  18.64 ms  18.79 ms  18.79 ms  18.86 ms  18.89 ms
-    e2e_s     24.84 s   24.83 s    26.7 s   26.99 s   27.43 s   27.94 s
-    queue_s   6.896 s   6.958 s   7.182 s   7.326 s   7.802 s   7.981 s
+    ttft_s    4.194 s   4.242 s   4.443 s   4.899 s   5.203 s   5.296 s
+    tpot_s   21.89 ms  22.34 ms  22.97 ms  22.97 ms  22.97 ms  22.97 ms
+    itl_s    21.95 ms  22.67 ms     23 ms  23.06 ms  23.08 ms  23.08 ms
+    e2e_s     24.32 s    24.3 s   26.59 s   27.03 s   27.76 s   28.58 s
+    queue_s   2.868 s   2.919 s   3.091 s   3.558 s   3.865 s   3.974 s
 
   breakdown
     mean_over_gpus
-      gemm_s                          34.62 s   37.7 %  ########
-      attention_s                     16.35 s   17.8 %  ####
-      memory_bound_s                  14.52 s   15.8 %  ###
-      ep_s                            15.08 s   16.4 %  ###
-      host_s                          1.808 s    2.0 %
-      idle_s                           9.38 s   10.2 %  ##
-      makespan_s                      91.75 s
+      gemm_s                          32.33 s   34.3 %  #######
+      attention_s                     15.91 s   16.9 %  ###
+      memory_bound_s                  18.61 s   19.8 %  ####
+      ep_s                            13.99 s   14.9 %  ###
+      host_s                          2.116 s    2.2 %
+      idle_s                          11.21 s   11.9 %  ##
+      makespan_s                      94.17 s
     links
-      decode worker 0: nvlink in      1.929 %           100 % kv transfer, peak
+      decode worker 0: nvlink in      1.879 %           100 % kv transfer, peak
                                                         100 %
-      prefill worker 4: nvlink out   0.1944 %           100 % kv transfer, peak 77
+      prefill worker 7: nvlink out   0.1886 %           100 % kv transfer, peak 77
                                                         %
-      prefill worker 9: nvlink out   0.1934 %           100 % kv transfer, peak 77
+      prefill worker 4: nvlink out   0.1884 %           100 % kv transfer, peak 77
                                                         %
-      prefill worker 8: nvlink out   0.1933 %           100 % kv transfer, peak 77
+      prefill worker 2: nvlink out   0.1884 %           100 % kv transfer, peak 77
                                                         %
-      prefill worker 10: nvlink out  0.1932 %           100 % kv transfer, peak 77
+      prefill worker 3: nvlink out   0.1883 %           100 % kv transfer, peak 77
                                                         %
-      prefill worker 1: nvlink out   0.1929 %           100 % kv transfer, peak 77
+      prefill worker 9: nvlink out   0.1882 %           100 % kv transfer, peak 77
                                                         %
-      prefill worker 6: nvlink out   0.1925 %           100 % kv transfer, peak 77
+      prefill worker 10: nvlink out  0.1879 %           100 % kv transfer, peak 77
                                                         %
-      prefill worker 3: nvlink out   0.1924 %           100 % kv transfer, peak 77
+      prefill worker 6: nvlink out   0.1878 %           100 % kv transfer, peak 77
                                                         %
-      prefill worker 5: nvlink out   0.1923 %           100 % kv transfer, peak 77
+      prefill worker 1: nvlink out   0.1878 %           100 % kv transfer, peak 77
                                                         %
-      prefill worker 2: nvlink out   0.1922 %           100 % kv transfer, peak 77
+      prefill worker 5: nvlink out   0.1869 %           100 % kv transfer, peak 77
                                                         %
-      prefill worker 7: nvlink out   0.1921 %           100 % kv transfer, peak 77
+      prefill worker 8: nvlink out   0.1868 %           100 % kv transfer, peak 77
                                                         %
 
   memory
@@ -160,10 +160,10 @@ Caches as flows need a load without a clock; settings without effect are reporte
                                                     them
 
   energy
-    gpus_J                5.744 MJ
-    cpus_J                165.2 kJ
-    trays_and_switches_J  1.239 MJ
-    supply_losses_J       221.1 kJ
+    gpus_J                5.664 MJ
+    cpus_J                169.5 kJ
+    trays_and_switches_J  1.271 MJ
+    supply_losses_J       219.7 kJ
 
   cost
     run_usd  -
@@ -177,7 +177,7 @@ Caches as flows need a load without a clock; settings without effect are reporte
       compute, KV caches to the one of 1 decode workers with the fewest unfinished
       requests
     - the first token is streamed when the decode worker starts on the request
-    - rates and latencies are those of the steady part, from 42.66 to 68.15 s: no
+    - rates and latencies are those of the steady part, from 45.96 to 71.53 s: no
       client is in its first request, and each has a next one
     - the objective is met: 100 % of the requests are within every limit; each
       limit requires 99 %
