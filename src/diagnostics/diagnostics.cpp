@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <compare>
+#include <limits>
+#include <optional>
 #include <tuple>
 #include <utility>
 
@@ -106,24 +109,57 @@ exit_code input_error::code() const {
   return unreadable ? exit_code::io : exit_code::bad_input;
 }
 
-std::string nearest(std::string_view name, std::span<const std::string> candidates) {
-  const std::string wanted = lower_case(name);
-  std::string best;
-  bool best_is_whole = false;
-  std::size_t limit =
-      std::max<std::size_t>(1, name.size() / 3) + 1;  // a typing error changes at most a third of the letters
-  for (const std::string& c : candidates) {
-    const std::size_t longer = std::max(name.size(), c.size());
-    if (longer - std::min(name.size(), c.size()) > limit) continue;  // the distance is at least this
-    const std::size_t d = edit_distance(wanted, lower_case(c));
-    if (d >= longer || d > limit) continue;
-    // Among equally near candidates, prefers one that has all the letters of the name or the reverse.
-    const bool whole = d == longer - std::min(name.size(), c.size());
-    if (d < limit || (!best.empty() && whole && !best_is_whole)) {
-      best = c;
-      best_is_whole = whole;
-      limit = d;
+namespace {
+
+/// How far the numbers in two texts lie apart: "1.3" and "1.2" by 1. Texts with other counts of numbers are far.
+std::size_t number_distance(std::string_view a, std::string_view b) {
+  const auto numbers_of = [](std::string_view text) {
+    std::vector<std::size_t> out;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+      if (!is_digit(text[i])) continue;
+      if (i == 0 || !is_digit(text[i - 1])) out.push_back(0);
+      out.back() = std::min<std::size_t>(out.back() * 10 + static_cast<std::size_t>(text[i] - '0'), 1'000'000);
     }
+    return out;
+  };
+  const std::vector<std::size_t> x = numbers_of(a), y = numbers_of(b);
+  if (x.size() != y.size()) return std::numeric_limits<std::size_t>::max();
+  std::size_t out = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) out += std::max(x[i], y[i]) - std::min(x[i], y[i]);
+  return out;
+}
+
+/// How far a candidate is from a name; the least is the nearest.
+struct name_distance {
+  bool lacks = true;  ///< the candidate does not end in the whole name, as "nvfp4" does in "fp4"
+  std::size_t edits = 0;
+  bool broken = false;  ///< neither has all the letters of the other
+  std::size_t numbers = 0;
+  friend auto operator<=>(const name_distance&, const name_distance&) = default;
+};
+
+}  // namespace
+
+std::string nearest(std::string_view name, std::span<const std::string> candidates) {
+  constexpr std::size_t telling =
+      3;  // letters from which a name at the end of another says more than a typing error
+  const std::string wanted = lower_case(name);
+  const std::size_t limit =
+      std::max<std::size_t>(1, name.size() / 3) + 1;  // a typing error changes at most a third of the letters
+  std::string best;
+  std::optional<name_distance> least;
+  for (const std::string& c : candidates) {
+    const std::size_t longer = std::max(name.size(), c.size()), apart = longer - std::min(name.size(), c.size());
+    if (apart > limit) continue;  // the distance is at least this
+    const std::string there = lower_case(c);
+    const std::size_t d = edit_distance(wanted, there);
+    const bool whole = d == apart;
+    const bool holds = wanted.size() >= telling && there.ends_with(wanted);
+    if (d >= longer || d > limit || (d == limit && !holds)) continue;
+    const name_distance now{!holds, d, !whole, number_distance(wanted, there)};
+    if (least && !(now < *least)) continue;
+    least = now;
+    best = c;
   }
   return best;
 }

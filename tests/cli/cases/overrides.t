@@ -80,7 +80,7 @@ A model file may hold members that are not read, as published ones do; setting o
   [2]
 
   $ nvlsim run train.json --set '/platform/gpu/peaks/fp4={}'
-  2> --set#/platform/gpu/peaks/fp4: unknown precision "fp4"; did you mean "fp64"?
+  2> --set#/platform/gpu/peaks/fp4: unknown precision "fp4"; did you mean "nvfp4"?
   [2]
 
 A scenario's own "set" too.

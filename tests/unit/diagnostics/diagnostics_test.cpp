@@ -98,6 +98,9 @@ TEST_CASE("Nearest name of equal distance is one that only lacks letters or has 
   CHECK(nearest("llama3-405b", std::vector<std::string>{"llama3-70b", "llama3.1-405b", "llama3.1-70b"}) ==
         "llama3.1-405b");
   CHECK(nearest("nccl-2.299", std::vector<std::string>{"nccl-2.199", "nccl-2.29", "nccl-2.298"}) == "nccl-2.29");
+  CHECK(nearest("fp4", std::vector<std::string>{"bf16", "fp8", "fp8_block", "nvfp4", "mxfp4", "int4"}) == "nvfp4");
+  CHECK(nearest("engine-1.3", std::vector<std::string>{"engine-1.0", "engine-1.1", "engine-1.2",
+                                                       "engine-1.2rc"}) == "engine-1.2");  // the nearest number
   CHECK(nearest("abc", std::vector<std::string>{"abcde"}) == "");  // as far as it may be is still too far
 }
 
