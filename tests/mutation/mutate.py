@@ -1,0 +1,213 @@
+#!/usr/bin/env python3
+"""Attacks the program with spoiled inputs and reports what no input may cause.
+
+usage: mutate.py NVLSIM SOURCE_DIR [--seed N] [--count N | --seconds S] [--jobs N] [--kind NAME]... [--from N] [--keep DIR]
+
+Input number i of a seed is always the same, so that "--seed 7 --from 1234 --count 1" repeats one. A fault is
+- a signal, an exit code that the command does not have (70 is an internal error), or a refusal without a message;
+- output that is not JSON, or holds NaN or infinity;
+- more memory than 4 GiB, or more CPU time than the job's limit;
+- a file that was read and has other bytes afterwards;
+- a result that cannot be (MFU above 1, time below zero or above a hundred years) and does not say so;
+- a control character in text for people or for a CI host, or a CSV cell that a spreadsheet would compute.
+Exit code 1 with a list of faults by their kind, else 0."""
+import argparse
+import collections
+import json
+import os
+import random
+import re
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "cli"))
+import attacks
+import sanitizer
+
+MOST_BYTES = 4 << 30
+LONGEST_S = 100 * 365.25 * 86400
+NOT_A_NUMBER = re.compile(r"(?<![\w.\"'/-])-?(?:nan|inf|infinity)(?![\w.\"'-])", re.I)
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+
+
+def refuse(constant):
+    raise ValueError(f"{constant} in the output")
+
+
+class Runner:
+    """Runs jobs in a folder of its own, with its own copy of the shipped data."""
+
+    def __init__(self, program, source, sanitized):
+        self.program, self.source, self.sanitized = program, source, sanitized
+        self.folder = Path(tempfile.mkdtemp(prefix="mutate."))
+        self.data = self.folder / "data"
+        for name in "platforms", "scenarios":
+            shutil.copytree(source / name, self.data / name)
+
+    def run(self, job):
+        """Exit status (negative for a signal), seconds, bytes, stdout, stderr; status None after the time limit."""
+        work = self.folder / "work"
+        shutil.rmtree(work, ignore_errors=True)
+        for name, content in job.files.items():
+            (work / name).parent.mkdir(parents=True, exist_ok=True)
+            (work / name).write_bytes(content)
+        for name, content in job.data.items():
+            (self.data / name).write_bytes(content)
+        work.mkdir(exist_ok=True)
+        environment = {"PATH": os.environ.get("PATH", ""), "LC_ALL": "C", "NVLSIM_DATA": str(self.data), **sanitizer.options()}
+
+        def limit():  # CPU time, so that a busy machine is not taken for a slow program
+            resource.setrlimit(resource.RLIMIT_CPU, (int(job.seconds), int(job.seconds) + 5))
+            if not self.sanitized:  # sanitizers reserve terabytes of addresses
+                resource.setrlimit(resource.RLIMIT_AS, (2 * MOST_BYTES, 2 * MOST_BYTES))
+
+        begin = time.monotonic()
+        with open(self.folder / "out", "w+b") as out, open(self.folder / "err", "w+b") as err:
+            child = subprocess.Popen([str(self.program), *job.arguments], cwd=work, env=environment, stdin=subprocess.DEVNULL, stdout=out,
+                                     stderr=err, preexec_fn=limit, start_new_session=True)
+            late = threading.Event()
+            timer = threading.Timer(20 * job.seconds, lambda: (late.set(), os.killpg(child.pid, 9)))
+            timer.start()
+            _, status, used = os.wait4(child.pid, 0)
+            timer.cancel()
+            child.returncode = os.waitstatus_to_exitcode(status)
+            seconds = time.monotonic() - begin
+            out.seek(0)
+            err.seek(0)
+            done = None if late.is_set() else child.returncode, seconds, used.ru_maxrss * 1024, out.read(1 << 26), err.read(1 << 20)
+        for name in job.data:
+            shutil.copyfile(self.source / name, self.data / name)
+        return done
+
+    def changed(self, job):
+        work = self.folder / "work"
+        return [n for n, c in job.files.items() if not (work / n).exists() or (work / n).read_bytes() != c]
+
+
+def absurd(document):
+    """What a result says that cannot be, unless its notes say so."""
+    if not isinstance(document, dict):
+        return None
+    for result in document.get("results") or [document]:
+        metrics = result.get("metrics") if isinstance(result, dict) else None
+        if not isinstance(metrics, dict) or any("cannot be" in str(n) for n in result.get("notes") or []):
+            continue
+        for key, v in metrics.items():
+            values = [x for x in (v.values() if isinstance(v, dict) else [v]) if isinstance(x, (int, float)) and not isinstance(x, bool)]
+            if key in ("mfu", "hfu") and any(x > 1 for x in values):
+                return f"{key} above 1"
+            if re.search(r"(?<!per)_s$", key) and any(x > LONGEST_S or x < 0 for x in values):
+                return f"{key} is negative or above a hundred years"
+    return None
+
+
+def fault(job, done, runner):
+    """The kind of the fault that a finished job shows, or None."""
+    status, seconds, size, out, err = done
+    message = sanitizer.without_notices(err.decode("utf-8", "backslashreplace"))
+    if status is None:
+        return f"hangs for {20 * job.seconds:g} s"
+    if status == -24 or "signal 24" in message:
+        return f"more than {job.seconds:g} s of CPU time"
+    if status < 0 or status > 128:
+        return f"signal {-status if status < 0 else status - 128}"
+    if "Sanitizer" in message or "runtime error:" in message:
+        return "sanitizer: " + (re.search(r"(runtime error: .*|Sanitizer: \S+)", message) or ["?"])[0][:100]
+    if size > MOST_BYTES and not runner.sanitized or "out of memory" in message:
+        return "more than 4 GiB"
+    if status not in job.exits:
+        return f"exit code {status}: " + re.sub(r"[\d.e+-]+", "#", message.strip().splitlines()[0] if message.strip() else "")[:90]
+    if runner.changed(job):
+        return "an input is overwritten"
+    if status in (2, 4) and not message.strip():
+        return f"exit code {status} without a message"
+    try:
+        text = out.decode("utf-8")
+    except UnicodeDecodeError:
+        return "output is not UTF-8"
+    if job.arguments[-1] == "json":
+        try:
+            document = json.loads(text, parse_constant=refuse)
+        except ValueError as e:
+            return "output is not JSON: " + re.sub(r"\d+", "#", str(e))[:60]
+        return absurd(document)
+    if CONTROL.search(text if "always" not in job.arguments else text.replace("\x1b[", "")):
+        return "a control character in the output"
+    if job.kind in ("command line", "result") and job.arguments[0] != "metrics" and status == 0 and NOT_A_NUMBER.search(text):
+        return "NaN or infinity in the output"
+    if job.arguments[-1] == "csv" and re.search(r"(?:^|,)\"?[=@\t]", text, re.M):
+        return "a CSV cell that a spreadsheet computes"
+    return None
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("program", type=Path)
+    p.add_argument("source", type=Path)
+    p.add_argument("--seed", type=int, default=1)
+    p.add_argument("--count", type=int)
+    p.add_argument("--seconds", type=float)
+    p.add_argument("--from", type=int, default=0, dest="first")
+    p.add_argument("--jobs", type=int, default=2)
+    p.add_argument("--kind", action="append", choices=sorted(attacks.ATTACKS))
+    p.add_argument("--keep", type=Path, help="folder for the files and the command of each fault")
+    a = p.parse_args()
+    program, source = a.program.resolve(), a.source.resolve()
+    sanitized = b"__asan_init" in program.read_bytes()
+    shipped = attacks.Shipped(program, source, {"PATH": os.environ.get("PATH", ""), "LC_ALL": "C", "NVLSIM_DATA": str(source), **sanitizer.options()})
+    names = a.kind or sorted(attacks.ATTACKS)
+    weights = [attacks.ATTACKS[n][1] for n in names]
+    lock, finish = threading.Lock(), time.monotonic() + (a.seconds or 1e9)
+    last = a.first + (a.count if a.count is not None else 1 << 60 if a.seconds else 1000)
+    following = iter(range(a.first, last))
+    found, ran, codes, spent = collections.defaultdict(list), collections.Counter(), collections.Counter(), collections.Counter()
+
+    def work():
+        runner = Runner(program, source, sanitized)
+        try:
+            while time.monotonic() < finish:
+                with lock:
+                    i = next(following, None)
+                if i is None:
+                    return
+                rng = random.Random(f"{a.seed}/{i}")
+                job = attacks.ATTACKS[rng.choices(names, weights)[0]][0](rng, shipped)
+                if sanitized:
+                    job.seconds *= 6
+                done = runner.run(job)
+                wrong = fault(job, done, runner)
+                with lock:
+                    ran[job.kind] += 1
+                    spent[job.kind] += done[1]
+                    codes[done[0]] += 1
+                    if wrong:
+                        found[f"{job.kind}: {wrong}"].append((i, job))
+                if wrong and a.keep:
+                    place = a.keep / f"{a.seed}-{i}"
+                    for name, content in [*job.files.items(), *((f"data/{n}", c) for n, c in job.data.items())]:
+                        (place / name).parent.mkdir(parents=True, exist_ok=True)
+                        (place / name).write_bytes(content)
+                    place.mkdir(parents=True, exist_ok=True)
+                    (place / "command").write_text(repr(job.arguments) + "\n" + wrong + "\n" + done[4].decode("utf-8", "backslashreplace")[-2000:])
+        finally:
+            shutil.rmtree(runner.folder, ignore_errors=True)
+
+    with ThreadPoolExecutor(a.jobs) as pool:
+        for future in [pool.submit(work) for _ in range(a.jobs)]:
+            future.result()
+    print(f"{sum(ran.values())} inputs of seed {a.seed}: " + ", ".join(f"{n} {k} ({spent[k]:.0f} s)" for k, n in sorted(ran.items())))
+    print("exit codes: " + ", ".join(f"{n} of {'time limit' if c is None else c}" for c, n in sorted(codes.items(), key=str)))
+    for wrong, where in sorted(found.items(), key=lambda f: -len(f[1])):
+        print(f"{len(where):6}  {wrong}\n        input {where[0][0]}: nvlsim {' '.join(map(repr, where[0][1].arguments))[:200]}")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
