@@ -1,10 +1,11 @@
-// Checks of training layouts, and their memory. [docs/models-and-assumptions.md#memory]
+// Memory of training layouts. [docs/models-and-assumptions.md#memory]
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <set>
+#include <type_traits>
 #include <utility>
 
 #include "nvlsim/training/training.hpp"
@@ -197,9 +198,15 @@ std::int64_t communicators_of(const model& m, const training_workload& w) {
 /// Adds up the items of a stage.
 struct memory_adder {
   memory_report& r;
+  bool listed = true;  ///< whether items are kept, with their reasons
 
-  void operator()(const char* name, double size, std::string why) {
-    if (size > 0) r.items.push_back({name, bytes::from_base(size), std::move(why)});
+  /// `why` gives the reason.
+  template <class Why>
+  void operator()(const char* name, double size, Why why) {
+    if (listed && size > 0) {
+      if constexpr (std::is_invocable_v<Why>) r.items.push_back({name, bytes::from_base(size), why()});
+      else r.items.push_back({name, bytes::from_base(size), why});
+    }
     r.peak += bytes::from_base(size);
   }
 };
@@ -221,14 +228,17 @@ void add_model_states(memory_adder& add, const training_context& c, const stage_
   const char* sharded = fsdp ? ", sharded" : "";
   const double weight = weight_bytes_of(c);
   if (weight != 2)
-    add("weights", weight * layers + 2 * tables,
-        fmt::format("{:g} B x {:.3f} G{} parameters per GPU{}{}", weight, layers / 1e9, frozen ? " frozen" : "",
-                    tables > 0 ? fmt::format(", 2 B x {:.3f} G vocabulary parameters", tables / 1e9) : "",
-                    sharded));
+    add("weights", weight * layers + 2 * tables, [&] {
+      return fmt::format(
+          "{:g} B x {:.3f} G{} parameters per GPU{}{}", weight, layers / 1e9, frozen ? " frozen" : "",
+          tables > 0 ? fmt::format(", 2 B x {:.3f} G vocabulary parameters", tables / 1e9) : "", sharded);
+    });
   else
-    add("weights", 2 * params, fmt::format("2 B (BF16) x {:.3f} G parameters per GPU{}", params / 1e9, sharded));
+    add("weights", 2 * params,
+        [&] { return fmt::format("2 B (BF16) x {:.3f} G parameters per GPU{}", params / 1e9, sharded); });
   if (here.towers > 0)
-    add("towers", 2 * here.towers, fmt::format("2 B x {:.3f} G parameters of encoders", here.towers / 1e9));
+    add("towers", 2 * here.towers,
+        [&] { return fmt::format("2 B x {:.3f} G parameters of encoders", here.towers / 1e9); });
   const double towers = frozen || w.freeze_towers ? 0 : here.towers;
   const auto trained = [&](bool is_sharded) {
     const double group = is_sharded ? dense_group : 1;
@@ -236,24 +246,28 @@ void add_model_states(memory_adder& add, const training_context& c, const stage_
     return held(is_sharded) * (frozen ? lora_share : 1.0) + towers / group;
   };
   const double gradient = gradient_bytes(c.framework, w), reduced = trained(shared_gradients);
-  add("gradients", gradient * reduced,
-      fmt::format("{:g} B x {:.3f} G trained parameters{}", gradient, reduced / 1e9,
-                  shared_gradients ? ", sharded" : ""));
+  add("gradients", gradient * reduced, [&] {
+    return fmt::format("{:g} B x {:.3f} G trained parameters{}", gradient, reduced / 1e9,
+                       shared_gradients ? ", sharded" : "");
+  });
   const optimizer_spec& o = w.optimizer;
   const double updated = trained(!replicated), both = o.master + o.first_moment + o.second_moment;
   const bool muon = o.kind == optimizer_kind::muon && !frozen;
   const double others = muon ? std::min(updated, here.vocabulary / (replicated ? 1 : dense_group)) : 0;
   const double each = muon ? o.master + o.first_moment : both;
-  add("optimizer", each * (updated - others) + both * others,
-      muon ? fmt::format(
-                 "{:g} B (master copy and momentum) x {:.3f} G parameters of matrices, {:g} B x {:.3f} G others",
-                 each, (updated - others) / 1e9, both, others / 1e9)
-           : fmt::format("{:g} B ({} master copy and two moments{}) x {:.3f} G parameters updated by this GPU",
-                         each, o.master < 4 ? "16-bit" : "FP32",
-                         o.first_moment + o.second_moment < 8
-                             ? fmt::format(" of {:g} B together", o.first_moment + o.second_moment)
-                             : "",
-                         updated / 1e9));
+  add("optimizer", each * (updated - others) + both * others, [&] {
+    return muon
+               ? fmt::format(
+                     "{:g} B (master copy and momentum) x {:.3f} G parameters of matrices, {:g} B x {:.3f} G "
+                     "others",
+                     each, (updated - others) / 1e9, both, others / 1e9)
+               : fmt::format("{:g} B ({} master copy and two moments{}) x {:.3f} G parameters updated by this GPU",
+                             each, o.master < 4 ? "16-bit" : "FP32",
+                             o.first_moment + o.second_moment < 8
+                                 ? fmt::format(" of {:g} B together", o.first_moment + o.second_moment)
+                                 : "",
+                             updated / 1e9);
+  });
 }
 
 /// Activations in flight, less what is in CPU memory.
@@ -270,48 +284,61 @@ void add_activations(memory_adder& add, const training_context& c, const stage_c
   const bytes by_module = std::max(bytes{}, alive.away - here.transit);
   add.r.offloaded = by_layer + by_module;
   add.r.offload_room = cpu_room(c.machine);
-  add("activations", (alive.peak - by_layer + alive.away - by_module).base(),
-      fmt::format("{} per micro-batch x {:g} in flight{}", format_quantity(each),
-                  static_cast<double>(alive.chunks) / static_cast<double>(here.activations.size()),
-                  add.r.offloaded > bytes{}
-                      ? fmt::format(", {} of it in CPU memory", format_quantity(add.r.offloaded))
-                      : ""));
+  add("activations", (alive.peak - by_layer + alive.away - by_module).base(), [&] {
+    return fmt::format("{} per micro-batch x {:g} in flight{}", format_quantity(each),
+                       static_cast<double>(alive.chunks) / static_cast<double>(here.activations.size()),
+                       add.r.offloaded > bytes{}
+                           ? fmt::format(", {} of it in CPU memory", format_quantity(add.r.offloaded))
+                           : "");
+  });
 }
 
+/// Which of the temporaries are counted: all; all but those of recomputation; those of every sharding.
+enum class temporaries { all, kept, certain };
+
 /// The loss and what is allocated beside the activations as the backward pass begins.
-void add_temporaries(memory_adder& add, const training_context& c, const stage_content& here) {
+void add_temporaries(memory_adder& add, const training_context& c, const stage_content& here,
+                     temporaries counted) {
   const training_workload& w = c.workload;
   const double tp = static_cast<double>(w.par.tp), hidden = static_cast<double>(c.net.hidden);
   const double losses = here.head ? 1 + static_cast<double>(c.net.mtp_layers) : 0;  // each prediction has its own
   const double logits = 4 * c.tokens.whole * static_cast<double>(c.net.vocab) / tp * losses;
-  add("logits", logits,
-      losses > 1 ? fmt::format("FP32 logits of one micro-batch, for each of {:g} losses", losses)
-                 : std::string("FP32 logits of one micro-batch"));
-  const double waiting = here.head ? static_cast<double>(deferred_head_gradients(c)) : 0;
+  add("logits", logits, [&] {
+    return losses > 1 ? fmt::format("FP32 logits of one micro-batch, for each of {:g} losses", losses)
+                      : std::string("FP32 logits of one micro-batch");
+  });
+  const bool certain = counted == temporaries::certain;
+  const double waiting = here.head && !certain ? static_cast<double>(deferred_head_gradients(c)) : 0;
   if (waiting > 0)
-    add("head gradients", waiting * 2 * c.tokens.whole * (hidden + static_cast<double>(c.net.vocab) / tp),
-        fmt::format(
-            "BF16 inputs and logit gradients of {:g} micro-batches, for the LM head's deferred weight gradient",
-            waiting));
-  if (const double again = here.again.base() - logits; again > 0)  // logits have been released by then
-    add("recomputed", again,
-        fmt::format("activations of layers during recomputation{}", here.head ? ", beyond the logits" : ""));
+    add("head gradients", waiting * 2 * c.tokens.whole * (hidden + static_cast<double>(c.net.vocab) / tp), [&] {
+      return fmt::format(
+          "BF16 inputs and logit gradients of {:g} micro-batches, for the LM head's deferred weight gradient",
+          waiting);
+    });
+  // Logits have been released by then.
+  if (const double again = here.again.base() - logits; again > 0 && counted == temporaries::all)
+    add("recomputed", again, [&] {
+      return fmt::format("activations of layers during recomputation{}", here.head ? ", beyond the logits" : "");
+    });
   // Activations peak as the backward pass begins, with the LM head and then the last layer. Most temporary memory
   // holds weight gradients, which frozen layers do not compute.
   const bool frozen_layers = w.task == training_task::lora;
   const double of_layer = frozen_layers ? 0 : c.framework.workspace_bytes_per_layer_param.read();
-  const double of_head =
-      frozen_layers || !here.head || waiting > 0 ? 0 : c.framework.workspace_bytes_per_head_param.read();
+  const double of_head = frozen_layers || !here.head || waiting > 0 || certain
+                             ? 0
+                             : c.framework.workspace_bytes_per_head_param.read();
   const double gathered = w.par.tp > 1 ? 4 * hidden * c.tokens.whole : 0;
-  add("workspace", of_layer * here.last_layer + of_head * local_vocabulary_parameters(c) + gathered,
-      fmt::format("{:g} B per dense parameter of one layer{}{}", of_layer,
-                  of_head > 0 ? fmt::format(", {:g} B per parameter of the LM head", of_head) : "",
-                  gathered > 0 ? ", 4 B per token and hidden unit gathered by TP" : ""));
-  if (w.sharding != data_parallel_sharding::fsdp) return;
+  add("workspace", of_layer * here.last_layer + of_head * local_vocabulary_parameters(c) + gathered, [&] {
+    return fmt::format("{:g} B per dense parameter of one layer{}{}", of_layer,
+                       of_head > 0 ? fmt::format(", {:g} B per parameter of the LM head", of_head) : "",
+                       gathered > 0 ? ", 4 B per token and hidden unit gathered by TP" : "");
+  });
+  if (w.sharding != data_parallel_sharding::fsdp || certain) return;
   const double weight = std::min(2.0, weight_bytes_of(c));
-  add("gathered", 2 * weight * here.gathered + (frozen_layers ? 0 : 2 * here.gathered),
-      fmt::format("{:g} B x {:.3f} G sharded parameters per layer, for the current and the next layer{}", weight,
-                  here.gathered / 1e9, frozen_layers ? "" : ", and 2 B per gradient"));
+  add("gathered", 2 * weight * here.gathered + (frozen_layers ? 0 : 2 * here.gathered), [&] {
+    return fmt::format("{:g} B x {:.3f} G sharded parameters per layer, for the current and the next layer{}",
+                       weight, here.gathered / 1e9, frozen_layers ? "" : ", and 2 B per gradient");
+  });
 }
 
 /// What the framework's allocator does not count as allocated.
@@ -319,134 +346,37 @@ void add_runtime(memory_adder& add, const training_context& c) {
   const training_profile& t = c.framework;
   add.r.allocated = add.r.peak;
   add("fragmentation", t.fragmentation * add.r.allocated.base(),
-      fmt::format("{:g} % of what is allocated", 100 * t.fragmentation));
+      [&] { return fmt::format("{:g} % of what is allocated", 100 * t.fragmentation); });
   const std::int64_t groups = communicators_of(c.net, c.workload);
   const bool exchanges =
       has_routed_experts(c.net) && c.workload.par.ep > 1 && c.workload.dispatcher == moe_dispatcher::deduplicated;
   const bytes buffers =
       t.communicator_buffers * static_cast<double>(groups) + (exchanges ? t.ep_buffers.read() : bytes{});
-  add("communication", buffers.base(),
-      fmt::format(
-          "{} for each of {} communicators{}", format_quantity(t.communicator_buffers.read()), groups,
-          exchanges ? fmt::format(", {} of the token exchange", format_quantity(t.ep_buffers.read())) : ""));
+  add("communication", buffers.base(), [&] {
+    return fmt::format(
+        "{} for each of {} communicators{}", format_quantity(t.communicator_buffers.read()), groups,
+        exchanges ? fmt::format(", {} of the token exchange", format_quantity(t.ep_buffers.read())) : "");
+  });
   add("reserve", t.reserve.base(), "CUDA context, modules and libraries");
 }
 
-memory_report stage_memory(const training_context& c, std::int64_t stage) {
+memory_report stage_memory(const training_context& c, std::int64_t stage, temporaries counted = temporaries::all) {
   const training_workload& w = c.workload;
   const bool dense_shared = gradient_group(w).ranks > 1, experts_shared = expert_gradient_group(w).ranks > 1;
   const stage_content here = content_of(c, stage, dense_shared, experts_shared);
   memory_report r;
-  r.where = fmt::format("stage {}", stage);
+  if (!c.passes) r.where = fmt::format("stage {}", stage);
   r.usable = c.machine.gpu.hbm_usable;
   r.error = training_memory_error;
-  memory_adder add{r};
+  memory_adder add{r, !c.passes};
   add_model_states(add, c, here);
   add_activations(add, c, here, stage);
-  add_temporaries(add, c, here);
+  add_temporaries(add, c, here, counted);
   add_runtime(add, c);
   return r;
 }
 
-void add_divisibility(std::vector<std::string>& out, std::int64_t whole, std::int64_t part,
-                      std::string_view what) {
-  if (whole % part != 0) out.push_back(fmt::format("{} ({} is not divisible by {})", what, whole, part));
-}
-
-std::vector<layer_spec> distinct_layers(const model& m) {
-  std::vector<layer_spec> out;
-  for (const auto* list : {&m.layers, &m.mtp_block})
-    for (const layer_spec& l : *list)
-      if (std::find(out.begin(), out.end(), l) == out.end()) out.push_back(l);
-  return out;
-}
-
-void add_layer_problems(std::vector<std::string>& reasons, const layer_spec& l, const training_workload& w) {
-  std::vector<std::string> out;
-  const parallelism& par = w.par;
-  if (w.packed && (l.sparse_keys > 0 || l.attention == attention_kind::compressed))
-    out.push_back("packed sequences are not modelled for sparse or compressed attention");
-  if (l.heads > 0) add_divisibility(out, l.heads, par.tp, "tensor parallelism must divide the attention heads");
-  if (w.cp_exchange == context_exchange::all_to_all && par.cp > 1 && l.heads > 0) {
-    if (l.attention == attention_kind::grouped_query)
-      add_divisibility(out, l.heads, par.tp * par.cp,
-                       "tensor x context parallelism by all-to-all must divide the attention heads");
-    else out.push_back("context parallelism by all-to-all is modelled for grouped-query attention only; use p2p");
-  }
-  if (l.attention == attention_kind::compressed)
-    add_divisibility(out, l.compressed.o_groups, par.tp,
-                     "tensor parallelism must divide the groups of the output projection");
-  if (l.scan.heads > 0) {
-    const bool delta = l.attention == attention_kind::linear;
-    const std::int64_t groups = delta ? l.scan.key_heads : l.scan.groups, parts = par.tp * par.cp;
-    const char* what = delta ? "tensor x context parallelism must divide the heads of linear attention"
-                             : "tensor x context parallelism must divide the heads of the scan";
-    add_divisibility(out, l.scan.heads, parts, what);
-    if (groups > 0) add_divisibility(out, groups, par.tp, "tensor parallelism must divide the groups of the scan");
-  }
-  if (l.ffn_hidden > 0)
-    add_divisibility(out, l.ffn_hidden, par.tp, "tensor parallelism must divide the FFN width");
-  if (l.routed()) add_divisibility(out, l.moe.experts, par.ep, "expert parallelism must divide the experts");
-  for (std::string& reason : out)
-    if (std::find(reasons.begin(), reasons.end(), reason) == reasons.end()) reasons.push_back(std::move(reason));
-}
-
 }  // namespace
-
-std::vector<std::string> training_problems(const platform& p, const model& m, const training_workload& w) {
-  std::vector<std::string> out = placement_problems(w.par, w.place, p);
-  for (const precision x : std::set{w.gemm_precision, precision::bf16})
-    if (!p.gpu.dense_peak(x))
-      out.push_back(fmt::format("{} has no {} peak rate and cannot run this step", p.gpu.name, name(x)));
-  const parallelism& par = w.par;
-  for (const layer_spec& l : distinct_layers(m)) add_layer_problems(out, l, w);
-  const bool routed = has_routed_experts(m);
-  if (!routed && par.ep != 1) out.push_back("expert parallelism needs a model with routed experts");
-  if (!routed && (w.expert_capacity_factor || w.pad_to_capacity))
-    out.push_back("expert capacity needs a model with routed experts");
-  if (w.pad_to_capacity && w.dispatcher == moe_dispatcher::deduplicated && par.ep > 1)
-    out.push_back(
-        "only the alltoall dispatcher pads to capacity; the deduplicated one (Megatron-LM's flex) sends actual "
-        "tokens");
-  if (w.sharding == data_parallel_sharding::optim_grads && w.schedule == pipeline_schedule::dualpipe)
-    out.push_back(
-        "sharding optim_grads reduces gradients after every micro-batch, but dualpipe reduces its two copies at "
-        "the end; use another sharding");
-  if (w.sharding_groups > 1) {
-    add_divisibility(out, par.cp * par.dp, w.sharding_groups, "sharding groups must divide dp x cp");
-    if (routed)
-      add_divisibility(out, std::max<std::int64_t>(1, par.tp * par.cp * par.dp / (par.ep * par.etp)),
-                       w.sharding_groups, "sharding groups must divide the copies of an expert");
-    if (w.sharding == data_parallel_sharding::replicated)
-      out.push_back("sharding groups have no effect with replicated data parallelism; use another sharding");
-  }
-  if (w.recompute.full && !w.recompute.block && w.recompute.num_layers > 1 && m.mtp_layers > 0)
-    out.push_back(
-        "prediction modules are recomputed one layer at a time; method uniform needs recompute_num_layers 1");
-  if (routed)
-    add_divisibility(out, par.tp * par.cp * par.dp, par.ep * par.etp, "ep x etp must divide tp x cp x dp");
-  const std::int64_t batch = w.micro_batch_size * par.dp;
-  if (w.global_batch_size % batch != 0 || w.global_batch_size < batch)
-    out.push_back(fmt::format("the global batch of {} must be a multiple of micro-batch {} x dp {}",
-                              w.global_batch_size, w.micro_batch_size, par.dp));
-  add_divisibility(out, w.seq_length, par.cp * (par.sequence_parallel ? par.tp : 1),
-                   "context and sequence parallelism must divide the sequence");
-  const auto unequal = split_problems(m, w);
-  out.insert(out.end(), unequal.begin(), unequal.end());
-  const auto layers = static_cast<std::int64_t>(m.layers.size());
-  if (!w.split.given() && par.pp * par.vp > layers + (layers % (par.pp * par.vp) == 0 ? 0 : 2))
-    out.push_back(fmt::format("pp {} x vp {} = {} model chunks exceed the {} layers", par.pp, par.vp,
-                              par.pp * par.vp, layers));
-  if (par.vp > 1 && par.pp == 1) out.push_back("vp needs pp > 1");
-  const auto order = schedule_problems(w);
-  out.insert(out.end(), order.begin(), order.end());
-  const double passes = static_cast<double>(par.pp * par.vp) * static_cast<double>(w.micro_batches());
-  if (passes > max_passes)
-    out.push_back(
-        fmt::format("the step has {:.3g} passes of micro-batches through model chunks; the limit is {:.3g}",
-                    passes, max_passes));
-  return out;
-}
 
 step_residuals kind_of_step(const platform& p, const model& m, const training_workload& w) {
   constexpr int largest_server = 16;  // GPUs per NVLink domain
@@ -475,14 +405,38 @@ double gradient_bytes(const training_profile& t, const training_workload& w) {
 }
 
 memory_report training_memory(const platform& p, const stack& s, const model& m, const training_workload& w) {
-  const training_context c(p, s, m, w);
+  return memory_of(training_context(p, s, m, w));
+}
+
+memory_report memory_of(const training_context& c) {
   memory_report worst;
-  for (std::int64_t stage = 0; stage < w.par.pp; ++stage) {
+  for (std::int64_t stage = 0; stage < c.workload.par.pp; ++stage) {
     memory_report r = stage_memory(c, stage);
     const bool worse = r.fits() == worst.fits() ? r.peak > worst.peak : !r.fits();
     if (stage == 0 || worse) worst = std::move(r);
   }
   return worst;
+}
+
+bytes least_memory(const training_context& c, bool any_sharding) {
+  training_workload whole = c.workload, modules = c.workload;
+  for (training_workload* w : {&whole, &modules}) {
+    w->recompute = {};
+    if (any_sharding) w->sharding = data_parallel_sharding::fsdp;  // no state is held by more GPUs
+  }
+  whole.recompute.full = true;
+  for (bool recompute_spec::*on :
+       {&recompute_spec::core_attention, &recompute_spec::layernorm, &recompute_spec::mlp,
+        &recompute_spec::activation, &recompute_spec::mla_up_proj, &recompute_spec::moe,
+        &recompute_spec::shared_experts, &recompute_spec::hyper_connections})
+    modules.recompute.*on = true;
+  const training_context inputs_only(c, whole), least(c, modules);
+  const temporaries counted = any_sharding ? temporaries::certain : temporaries::kept;
+  bytes out;
+  for (std::int64_t stage = 0; stage < c.workload.par.pp; ++stage)
+    out = std::max(
+        out, std::min(stage_memory(inputs_only, stage, counted).peak, stage_memory(least, stage, counted).peak));
+  return out;
 }
 
 }  // namespace nvlsim

@@ -10,6 +10,7 @@
 #include "nvlsim/diagnostics/diagnostics.hpp"
 #include "nvlsim/network/fabric_path.hpp"
 #include "nvlsim/plan/part_facts.hpp"
+#include "training/pass_cache.hpp"
 
 namespace nvlsim {
 namespace {
@@ -55,7 +56,8 @@ class builder {
 
  private:
   void add(part_kind kind, const char* name, seconds t, const part_facts& f) {
-    if (t > seconds{}) out_.parts.push_back({kind, name, t, 1, std::make_shared<part_facts>(f)});
+    if (!(t > seconds{})) return;
+    out_.parts.push_back({kind, name, t, 1, c_.passes ? nullptr : std::make_shared<part_facts>(f)});
   }
   const training_context& c_;
   double slowdown_;
@@ -410,6 +412,11 @@ void fsdp_gather(builder& b, const training_context& c, local_parameters local, 
             facts_of(c.machine, traffic));
 }
 
+double slowdown_of(const training_profile& framework, const training_workload& w) {
+  const double doublings = std::log2(std::max(1.0, static_cast<double>(w.par.gpus()) / 8));
+  return framework.time_factor * (1 + framework.jitter_per_doubling * doublings);
+}
+
 void append(costed_parts& to, costed_parts from) {
   to.parts.insert(to.parts.end(), std::make_move_iterator(from.parts.begin()),
                   std::make_move_iterator(from.parts.end()));
@@ -434,15 +441,20 @@ void costed_parts::append(const costed_parts& other, std::int64_t times) {
 }
 
 training_context::training_context(const platform& p, const stack& s, const model& m, const training_workload& w)
-    : machine(p), kernels(kernels_for(s, p.gpu)), framework(*s.training), collectives(s.collectives), net(m),
-      workload(w), tokens(tokens_of(w)) {
-  const double doublings = std::log2(std::max(1.0, static_cast<double>(w.par.gpus()) / 8));
-  slowdown = framework.time_factor * (1 + framework.jitter_per_doubling * doublings);
-}
+    : machine(p), profile(std::make_shared<const kernel_profile>(kernels_for(s, p.gpu))), kernels(*profile),
+      framework(*s.training), collectives(s.collectives), net(m), workload(w), tokens(tokens_of(w)),
+      slowdown(slowdown_of(framework, w)) {}
+
+training_context::training_context(const platform& p, const stack& s, const model& m, const training_workload& w,
+                                   pass_cache& shared)
+    : machine(p), profile(shared.kernels(s, p.gpu)), kernels(*profile), framework(*s.training),
+      collectives(s.collectives), net(m), workload(w), tokens(tokens_of(w)), slowdown(slowdown_of(framework, w)),
+      passes(&shared) {}
 
 training_context::training_context(const training_context& like, const training_workload& w)
-    : machine(like.machine), kernels(like.kernels), framework(like.framework), collectives(like.collectives),
-      net(like.net), workload(w), tokens(like.tokens), slowdown(like.slowdown) {}
+    : machine(like.machine), profile(like.profile), kernels(*profile), framework(like.framework),
+      collectives(like.collectives), net(like.net), workload(w), tokens(tokens_of(w)),
+      slowdown(slowdown_of(framework, w)), passes(like.passes) {}
 
 namespace {
 

@@ -1,6 +1,7 @@
 // Costs of a training step's operations on one GPU: layers, LM head, embedding, optimizer and communication.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "nvlsim/compute/compute.hpp"
@@ -24,21 +25,34 @@ struct costed_parts {
   void append(const costed_parts& other, std::int64_t times);
 };
 
+class pass_cache;
+
 /// Inputs of the cost functions. Everything referenced must outlive it. Requires `s.training`.
 struct training_context {
   const platform& machine;
-  kernel_profile kernels;
+  std::shared_ptr<const kernel_profile> profile;
+  const kernel_profile& kernels;  ///< of `profile`
   const training_profile& framework;
   const collective_profile& collectives;
   const model& net;
   const training_workload& workload;
   token_counts tokens;
-  double slowdown;  ///< multiplies kernel times: release factor and jitter
+  double slowdown;               ///< multiplies kernel times: release factor and jitter
+  pass_cache* passes = nullptr;  ///< passes that layouts share. With it, parts have no facts, and items no texts
 
   training_context(const platform& p, const stack& s, const model& m, const training_workload& w);
-  /// The same step with another workload, which must outlive the context.
+  /// Of a layout whose passes are looked up, and kept, in `passes`.
+  training_context(const platform& p, const stack& s, const model& m, const training_workload& w,
+                   pass_cache& passes);
+  /// The same machine, stack, model and passes with another workload, which must outlive the context.
   training_context(const training_context& like, const training_workload& w);
 };
+
+/// `training_memory`; without texts where passes are shared.
+memory_report memory_of(const training_context& c);
+/// No less than this is needed on the fullest GPU, whatever modules or layers are recomputed; with `any_sharding`,
+/// however model states are sharded.
+bytes least_memory(const training_context& c, bool any_sharding);
 
 /// A pass through one layer. `paired`: overlaps another micro-batch's pass, which hides token exchange.
 costed_parts layer_pass(const training_context& c, const layer_spec& l, pass_kind what, bool paired = false);

@@ -11,6 +11,7 @@
 #include "nvlsim/training/step_cache.hpp"
 #include "nvlsim/training/training.hpp"
 #include "training/degraded_plan.hpp"
+#include "training/pass_cache.hpp"
 #include "training/step_templates.hpp"
 
 namespace nvlsim {
@@ -319,12 +320,26 @@ plan plan_training(const platform& p, const stack& s, const model& m, const trai
   return step_builder(c, fold).take();
 }
 
+step_cache::step_cache() : passes_(std::make_shared<pass_cache>()) {}
+
+memory_report step_cache::memory_of(const platform& p, const stack& s, const model& m,
+                                    const training_workload& w) const {
+  return nvlsim::memory_of(training_context(p, s, m, w, *passes_));
+}
+
+bytes step_cache::least_memory(const platform& p, const stack& s, const model& m, const training_workload& w,
+                               bool any_sharding) const {
+  return nvlsim::least_memory(training_context(p, s, m, w, *passes_), any_sharding);
+}
+
+std::size_t step_cache::priced_passes() const { return passes_->priced(); }
+
 bool step_cache::covers(const training_workload& w) {
   return w.degraded.empty() && w.sharding != data_parallel_sharding::optim_grads && !w.recompute.block;
 }
 
 step_cost step_cache::cost_of(const platform& p, const stack& s, const model& m, const training_workload& w) {
-  const training_context c(p, s, m, w);
+  const training_context c(p, s, m, w, *passes_);
   step_builder step(c, true);
   const std::vector<std::int64_t> key = step.key();
   std::shared_ptr<const step_structure> known;

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "nvlsim/plan/part_facts.hpp"
+#include "training/pass_cache.hpp"
 
 namespace nvlsim {
 namespace {
@@ -22,7 +23,7 @@ step_templates::step_templates(const training_context& c, const pipeline_geometr
   const parallelism& par = c.workload.par;
   const std::int64_t chunks = shape_.chunks();
   const auto counts = chunk_layers(c.net, c.workload);
-  const layer_kinds kinds = kinds_of(c.net, c.workload);
+  const layer_kinds kinds = c.passes ? c.passes->kinds(c.net, c.workload) : kinds_of(c.net, c.workload);
   std::size_t first = 0;
   for (std::int64_t k = 0; k < chunks; ++k) {
     const auto n_layers = static_cast<std::size_t>(counts[static_cast<std::size_t>(k)]);
@@ -35,8 +36,10 @@ step_templates::step_templates(const training_context& c, const pipeline_geometr
     const auto what = static_cast<pass_kind>(k);
     const bool half = what == pass_kind::backward_input || what == pass_kind::backward_weight;
     const bool splits = splits_backward(shape_.schedule);
-    if (!half || splits || deferred_ > 0) head_[k] = head_pass(c, what);
-    if (!half || splits) embedding_[k] = embedding_pass(c, what);
+    if (!half || splits || deferred_ > 0)
+      head_[k] = known_or(c, pass_cache::head, what, false, [&] { return head_pass(c, what); });
+    if (!half || splits)
+      embedding_[k] = known_or(c, pass_cache::embedding, what, false, [&] { return embedding_pass(c, what); });
   }
   price_layers(kinds);
   host_ = simple_template(part_kind::host, "host", c.framework.step_host, c.machine.gpu.idle_power,
@@ -61,11 +64,20 @@ void step_templates::price_layers(const layer_kinds& kinds) {
       const auto what = static_cast<pass_kind>(k);
       const bool half = what == pass_kind::backward_input || what == pass_kind::backward_weight;
       if (half && !splits_backward(shape_.schedule)) continue;
-      layer_[k][0].push_back(used ? layer_pass(by, kinds.spec(i), what) : costed_parts{});
-      if (shape_.schedule == pipeline_schedule::dualpipe)
-        layer_[k][1].push_back(used ? layer_pass(by, kinds.spec(i), what, true) : costed_parts{});
+      const auto pass = [&](bool paired) {
+        if (!used) return std::make_shared<const costed_parts>();
+        return known_or(by, index(i), what, paired, [&] { return layer_pass(by, kinds.spec(i), what, paired); });
+      };
+      layer_[k][0].push_back(pass(false));
+      if (shape_.schedule == pipeline_schedule::dualpipe) layer_[k][1].push_back(pass(true));
     }
   }
+}
+
+std::shared_ptr<const costed_parts> step_templates::known_or(const training_context& by, std::int64_t kind,
+                                                             pass_kind what, bool paired,
+                                                             const std::function<costed_parts()>& make) const {
+  return by.passes ? by.passes->pass(by, kind, what, paired, make) : std::make_shared<const costed_parts>(make());
 }
 
 std::int32_t step_templates::of(const step_recipe& r) {
@@ -139,18 +151,19 @@ std::int32_t step_templates::make_pass(const step_recipe& r) {
   const auto k = static_cast<std::size_t>(what);
   const bool is_forward = what == pass_kind::forward;
   costed_parts cost;
-  if (is_forward && b.embedding) cost.append(embedding_[k], 1);
+  if (is_forward && b.embedding) cost.append(*embedding_[k], 1);
   const auto inputs = static_cast<std::size_t>(pass_kind::backward_input);
-  if (!is_forward && b.head) cost.append(head_[r.defers_head ? inputs : k], 1);
+  if (!is_forward && b.head) cost.append(*head_[r.defers_head ? inputs : k], 1);
   for (std::size_t i = 0; i < b.layers.size(); ++i) {
     const std::size_t layer = is_forward ? i : b.layers.size() - 1 - i;
-    cost.append(layer_[k][r.paired ? 1 : 0][layer], b.layers[layer]);
+    cost.append(*layer_[k][r.paired ? 1 : 0][layer], b.layers[layer]);
   }
-  if (is_forward && b.head) cost.append(head_[k], 1);
-  if (!is_forward && b.embedding) cost.append(embedding_[k], 1);
+  if (is_forward && b.head) cost.append(*head_[k], 1);
+  if (!is_forward && b.embedding) cost.append(*embedding_[k], 1);
   const watts idle = c_.machine.gpu.idle_power;
   const auto wait = [&](part_kind kind, const char* name, seconds t, const part_facts& why) {
-    if (t > seconds{}) cost.parts.push_back({kind, name, t, 1, std::make_shared<part_facts>(why)});
+    if (t > seconds{})
+      cost.parts.push_back({kind, name, t, 1, c_.passes ? nullptr : std::make_shared<part_facts>(why)});
     cost.energy += idle * t;
   };
   const seconds launch = c_.framework.pipeline_launch;
@@ -168,14 +181,14 @@ std::int32_t step_templates::make_pass(const step_recipe& r) {
     why.traffic = {};  // runs on a stream of its own
     wait(part_kind::dp, "dp.interference", traffic.time * c_.framework.dp_interference, why);
   }
-  operation_template t{fmt::format("{} ({} layers{}{})", names[k],
-                                   std::accumulate(b.layers.begin(), b.layers.end(), std::int64_t{0}),
-                                   b.embedding ? ", embedding" : "", b.head ? ", loss" : ""),
-                       cost.parts,
-                       {},
-                       {}};
+  operation_template t;
+  if (!c_.passes)
+    t.name = fmt::format("{} ({} layers{}{})", names[k],
+                         std::accumulate(b.layers.begin(), b.layers.end(), std::int64_t{0}),
+                         b.embedding ? ", embedding" : "", b.head ? ", loss" : "");
   const seconds duration = cost.duration();
   if (duration > seconds{}) t.power = cost.energy / duration;
+  t.parts = std::move(cost.parts);
   return plan_.add_template(std::move(t));
 }
 
@@ -244,7 +257,7 @@ std::int32_t step_templates::head_gradients_template() {
   if (structure_only_) return noted({.of = step_recipe::kind::head_gradients});
   if (head_gradients_ >= 0) return head_gradients_;
   costed_parts cost;
-  cost.append(head_[static_cast<std::size_t>(pass_kind::backward_weight)], deferred_);
+  cost.append(*head_[static_cast<std::size_t>(pass_kind::backward_weight)], deferred_);
   operation_template t{
       fmt::format("deferred weight gradients of the LM head ({} micro-batches)", deferred_), cost.parts, {}, {}};
   if (cost.duration() > seconds{}) t.power = cost.energy / cost.duration();
@@ -260,7 +273,7 @@ std::int32_t step_templates::noted(const step_recipe& r) {
 std::int32_t step_templates::simple_template(part_kind kind, const char* name, seconds t, watts power,
                                              const part_facts& f) {
   operation_template w{name, {}, {}, power};
-  if (t > seconds{}) w.parts.push_back({kind, name, t, 1, std::make_shared<part_facts>(f)});
+  if (t > seconds{}) w.parts.push_back({kind, name, t, 1, c_.passes ? nullptr : std::make_shared<part_facts>(f)});
   return plan_.add_template(std::move(w));
 }
 

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <memory>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -60,15 +62,19 @@ class step_templates {
   std::int32_t transfer_template(part_kind kind, const char* name, const priced_transfer& t);
 
   void price_layers(const layer_kinds& kinds);
+  /// A pass as other layouts of a search have priced it, or else as `make` does.
+  std::shared_ptr<const costed_parts> known_or(const training_context& by, std::int64_t kind, pass_kind what,
+                                               bool paired, const std::function<costed_parts()>& make) const;
 
   const training_context& c_;
   const pipeline_geometry& shape_;
   plan& plan_;
   std::int64_t deferred_;
-  std::vector<std::vector<bucket>> buckets_;        ///< by chunk
-  std::vector<bucket> whole_;                       ///< by chunk, all buckets merged
-  std::vector<costed_parts> layer_[pass_kinds][2];  ///< by kind of pass, paired, kind of layer
-  costed_parts embedding_[pass_kinds], head_[pass_kinds];
+  std::vector<std::vector<bucket>> buckets_;  ///< by chunk
+  std::vector<bucket> whole_;                 ///< by chunk, all buckets merged
+  using shared_pass = std::shared_ptr<const costed_parts>;
+  std::vector<shared_pass> layer_[pass_kinds][2];  ///< by kind of pass, paired, kind of layer
+  shared_pass embedding_[pass_kinds], head_[pass_kinds];
   std::int32_t host_, ready_, send_nvlink_, send_fabric_;
   std::int32_t head_gradients_ = -1;
   std::vector<std::int32_t> whole_templates_[pass_kinds][2];  ///< by kind of pass, paired, chunk; -1 until needed

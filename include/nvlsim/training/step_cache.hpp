@@ -74,20 +74,32 @@ struct step_cost {
   std::vector<stage_cost> stages;  ///< compute of one GPU per stage
 };
 
-/// Step structures of one model and kind of job. Thread-safe.
+class pass_cache;
+
+/// Step structures and passes of the layouts of one job: one platform, stack and model. Thread-safe.
 class step_cache {
  public:
+  step_cache();
   /// Whether the operations depend only on the schedule, stages, chunks and micro-batches. This requires healthy
   /// hardware, gradients that are reduced once per step and the same recomputation in all layers.
   static bool covers(const training_workload& w);
   /// Cost of the folded plan_training. Requires `covers(w)`.
   step_cost cost_of(const platform& p, const stack& s, const model& m, const training_workload& w);
+  /// `training_memory` without items.
+  memory_report memory_of(const platform& p, const stack& s, const model& m, const training_workload& w) const;
+  /// No less memory than this is needed on the fullest GPU, whatever `w` recomputes; with `any_sharding`, however
+  /// it shards.
+  bytes least_memory(const platform& p, const stack& s, const model& m, const training_workload& w,
+                     bool any_sharding) const;
+  /// Number of passes through layers, embeddings and LM heads that were priced.
+  std::size_t priced_passes() const;
 
  private:
   static constexpr std::size_t max_operations = 4'000'000;  ///< about 100 MB; the cache is cleared beyond this
   std::map<std::vector<std::int64_t>, std::shared_ptr<const step_structure>> known_;
   std::size_t operations_ = 0;
   std::mutex looking_;
+  std::shared_ptr<pass_cache> passes_;
 };
 
 }  // namespace nvlsim
