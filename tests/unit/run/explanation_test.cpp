@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "nvlsim/analysis/metrics.hpp"
 #include "nvlsim/diagnostics/diagnostics.hpp"
 #include "nvlsim/run/explain_scenario.hpp"
 #include "nvlsim/run/run.hpp"
