@@ -57,6 +57,7 @@ loop_settings random_settings(std::uint64_t seed) {
 TEST_CASE("Actors play a post-training loop as the queue of dates does") {
   const platform machine = test::small_machine();
   for (std::uint64_t seed = 1; seed <= 24; ++seed) {
+    INFO("seed " << seed);
     const loop_settings s = random_settings(seed);
     const loop_record queue = play_by_queue(s, prices()), actors = play_by_actors(s, prices(), machine);
     REQUIRE(queue.steps.size() == actors.steps.size());
