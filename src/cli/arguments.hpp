@@ -98,6 +98,20 @@ struct search_arguments {
   int jobs = 1;
 };
 
+enum class plan_kind { serving, training, scaling, next_dollar };
+struct plan_arguments {
+  plan_kind kind = plan_kind::serving;
+  std::string subject;  ///< a model, or a scenario
+  std::vector<std::string> platforms, sets, costs;
+  std::string stack, price, output, format = "table";
+  std::string launch;  ///< empty: the stack's engine
+  std::string ttft, tpot, e2e, weights, kv_cache, precision, objective, gpus;
+  std::optional<double> share;
+  bool means = false, weak = false;
+  double input = 0, output_tokens = 0, users = 0, requests_per_s = 0, tokens = 0, days = 0, step = 0.1, goodput = 1;
+  std::int64_t seq_length = 0, global_batch_size = 0;
+};
+
 enum class sweep_action { plan, run, merge, submit_slurm, submit_kubernetes };
 struct sweep_arguments {
   sweep_action action = sweep_action::plan;
@@ -133,7 +147,7 @@ struct prepared_output {
 using request =
     std::variant<run_arguments, compare_arguments, explain_arguments, report_arguments, validate_arguments,
                  collective_arguments, catalogue_arguments, fit_arguments, kernel_arguments, pareto_arguments,
-                 search_arguments, sweep_arguments, prepared_output>;
+                 search_arguments, sweep_arguments, plan_arguments, prepared_output>;
 
 /// A request, or none if help, the version or a usage error was printed.
 struct parsed_command_line {

@@ -12,6 +12,7 @@
 #include "cli/completion.hpp"
 #include "cli/kernel_options.hpp"
 #include "cli/option_text.hpp"
+#include "cli/plan_options.hpp"
 #include "cli/study_options.hpp"
 #include "cli/support.hpp"
 #include "nvlsim/diagnostics/diagnostics.hpp"
@@ -53,6 +54,7 @@ struct all_arguments {
   pareto_arguments pareto;
   search_arguments search;
   sweep_arguments sweep;
+  plan_arguments plan;
   std::array<catalogue_arguments, 4> catalogues;
   std::string shell, manual_folder, metrics_format = "table";
   console_options console;
@@ -489,6 +491,7 @@ parsed_command_line parse_command_line(int argc, char** argv) {
   add_fit(app, all);
   add_search(app, all.search, [&all] { all.chosen = all.search; });
   add_sweep(app, all.sweep, [&all] { all.chosen = all.sweep; });
+  add_plan(app, all.plan, [&all] { all.chosen = all.plan; });
   add_catalogue(app, all, 0, {"platform", "Hardware: list, show, check", "gb300-nvl72 --set /racks=64"});
   add_catalogue(app, all, 1,
                 {"stack", "Software releases: list, show, check", "vllm-0.19 --platform gb300-nvl72"});

@@ -6,6 +6,7 @@
 
 #include "nvlsim/config/reader.hpp"
 #include "nvlsim/scenario/inputs.hpp"
+#include "nvlsim/scenario/parse_scenario.hpp"
 #include "nvlsim/scenario/scenario.hpp"
 #include "nvlsim/serving/rank_weights.hpp"
 #include "nvlsim/serving/serving.hpp"
@@ -398,6 +399,16 @@ scenario read_document(config::document text, const reading& of, diagnostics& pr
   return s;
 }
 
+scenario read_overridden(config::document doc, const std::filesystem::path& file,
+                         const std::vector<override_option>& overrides, const data_folders& data) {
+  diagnostics problems;
+  refuse_other_files(doc);
+  const split_overrides sets = apply_overrides(doc, overrides, problems);
+  scenario s = read_document(std::move(doc), {file, sets, data}, problems);
+  problems.throw_if_any();
+  return s;
+}
+
 }  // namespace
 
 scenario load_scenario(const std::filesystem::path& file, const std::vector<override_option>& overrides,
@@ -405,11 +416,15 @@ scenario load_scenario(const std::filesystem::path& file, const std::vector<over
   diagnostics problems;
   config::document doc = config::load(file, {"scenario", file.string()}, problems);
   problems.throw_if_any();
-  refuse_other_files(doc);
-  const split_overrides sets = apply_overrides(doc, overrides, problems);
-  scenario s = read_document(std::move(doc), {file, sets, data}, problems);
-  problems.throw_if_any();
-  return s;
+  return read_overridden(std::move(doc), file, overrides, data);
+}
+
+scenario parse_scenario(value root, const std::string& label, const std::vector<override_option>& overrides,
+                        const data_folders& data) {
+  config::document doc;
+  doc.root = std::move(root);
+  doc.self = {"scenario", label};
+  return read_overridden(std::move(doc), label, overrides, data);
 }
 
 }  // namespace nvlsim

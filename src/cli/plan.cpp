@@ -1,0 +1,377 @@
+// nvlsim plan
+#include "nvlsim/config/document.hpp"
+#include "nvlsim/config/read_file.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <map>
+#include <memory>
+
+#include "cli/commands.hpp"
+#include "cli/console.hpp"
+#include "cli/progress_line.hpp"
+#include "cli/support.hpp"
+#include "nvlsim/output/output.hpp"
+#include "nvlsim/planner/draft.hpp"
+#include "nvlsim/planner/plan_text.hpp"
+
+namespace nvlsim::cli {
+namespace {
+
+/// Shows the stages of a plan one after the other.
+class stage_lines {
+ public:
+  void operator()(std::string_view stage, std::int64_t done, std::int64_t all) {
+    if (stage != stage_) {
+      line_.reset();
+      stage_ = stage;
+      detail(fmt::format("plan: {}", stage));
+      line_ = std::make_unique<progress_line>("plan", stage_);
+    }
+    (*line_)(done, all);
+  }
+
+ private:
+  std::string stage_;
+  std::unique_ptr<progress_line> line_;
+};
+
+std::int64_t gpus_of(const std::string& text) {
+  if (text.empty()) return 0;
+  std::int64_t n = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
+  if (error != std::errc() || end != text.data() + text.size() || n < 1 || n > 10'000'000)
+    throw input_error(
+        {{"--gpus", "", fmt::format("\"{}\" is not a number of GPUs from 1 to 10000000", text), {}}});
+  return n;
+}
+
+bool is_model(const std::string& name, const data_folders& data) {
+  const std::vector<std::string> models = config::names_in(data.models);
+  return std::find(models.begin(), models.end(), name) != models.end();
+}
+
+/// The text of a scenario file, or nothing if the name is that of a model.
+std::optional<value> scenario_text(const std::string& name, const data_folders& data) {
+  std::error_code ec;
+  if (!std::filesystem::exists(name, ec) && is_model(name, data)) return std::nullopt;
+  if (std::filesystem::is_directory(name, ec)) return std::nullopt;
+  std::filesystem::path file;
+  try {
+    file = scenario_file(name);
+  } catch (const input_error&) {
+    std::vector<std::string> names = config::names_in(data.models);
+    for (const auto& f : shipped_scenarios()) names.push_back(f.stem().string());
+    throw input_error({{"", "", fmt::format("no model, no file and no shipped scenario is called \"{}\"", name),
+                        nearest(name, names)}});
+  }
+  diagnostics problems;
+  const config::document doc = config::load(file, {"scenario", file.string()}, problems);
+  problems.throw_if_any();
+  if (doc.root.find("model_type")) return std::nullopt;
+  return doc.root;
+}
+
+plan_watch watch_by(stage_lines& lines) {
+  plan_watch out;
+  out.report = std::ref(lines);
+  out.stop = interrupted;
+  return out;
+}
+
+void add_sets(plan_base& base, const std::vector<std::string>& sets, diagnostics& problems) {
+  for (const override_option& o : parse_sets(sets)) apply_to(base, o, problems);
+}
+
+serving_draft draft_of(const plan_arguments& a, const std::string& platform) {
+  serving_draft d;
+  d.model = a.subject;
+  d.platform = platform;
+  d.stack = a.stack;
+  d.weights = a.weights;
+  d.kv_cache = a.kv_cache;
+  d.input = a.input;
+  d.output = a.output_tokens;
+  d.ttft = a.ttft;
+  d.tpot = a.tpot;
+  d.e2e = a.e2e;
+  d.share = a.share;
+  d.means = a.means;
+  d.price = a.price;
+  return d;
+}
+
+/// What the options say over a scenario.
+void write_over(value& text, const plan_arguments& a, const std::string& platform) {
+  std::vector<std::pair<std::string, value>> more;
+  if (!platform.empty()) more.emplace_back("/platform/use", platform);
+  if (!a.stack.empty()) more.emplace_back("/stack", a.stack);
+  if (!a.weights.empty()) more.emplace_back("/workload/engine/weights", a.weights);
+  if (!a.kv_cache.empty()) more.emplace_back("/workload/engine/kv_cache", a.kv_cache);
+  const value* kind = text.at_pointer("/workload/load/kind");
+  if (kind && kind->string() && *kind->string() != "open_loop") {
+    value load{value::object{{"kind", "open_loop"}, {"requests", 2000}, {"requests_per_s", 1}}};
+    for (const char* k : {"input", "output"})
+      if (const value* v = text.at_pointer(fmt::format("/workload/load/{}", k))) load.set(k, *v);
+    more.emplace_back("/workload/load", std::move(load));
+  }
+  if (a.input > 0) more.emplace_back("/workload/load/input", value::object{{"mean", a.input}});
+  if (a.output_tokens > 0) more.emplace_back("/workload/load/output", value::object{{"mean", a.output_tokens}});
+  if (!a.ttft.empty()) more.emplace_back("/workload/slo/ttft", a.ttft);
+  if (!a.tpot.empty()) more.emplace_back("/workload/slo/tpot", a.tpot);
+  if (!a.e2e.empty()) more.emplace_back("/workload/slo/e2e", a.e2e);
+  if (a.means)
+    more.emplace_back("/workload/slo/statistic", "mean"), more.emplace_back("/workload/slo/share", value{});
+  if (a.share) more.emplace_back("/workload/slo/share", *a.share);
+  text = with_members(std::move(text), more);
+}
+
+plan_base base_of(const plan_arguments& a, const std::optional<value>& scenario, const std::string& platform,
+                  plan_assumptions& assumed) {
+  const data_folders data = folders_under(data_root());
+  plan_base out;
+  out.data = data;
+  diagnostics problems;
+  if (scenario) {
+    out.text = *scenario;
+    write_over(out.text, a, platform);
+    if (!a.price.empty()) apply_to(out, {"/platform/price/per_gpu", a.price}, problems);
+  } else {
+    out.text = draft_serving(draft_of(a, platform), data, assumed, problems);
+    problems.throw_if_any();
+  }
+  add_sets(out, a.sets, problems);
+  problems.throw_if_any();
+  return out;
+}
+
+std::string run_command_of(const std::string& file, const plan_base& base) {
+  std::string out = fmt::format("nvlsim run {}", file);
+  for (const override_option& o : base.overrides) out += fmt::format(" --set '{}={}'", o.pointer, o.text);
+  return out;
+}
+
+std::vector<launch_commands> launch_lines(const planned_server& best, const plan_base& base,
+                                          const std::string& wanted) {
+  plan_base chosen = base;
+  chosen.text = best.text;
+  const scenario s = read_base(chosen);
+  const std::string own = engine_of(s);
+  std::vector<launch_commands> out;
+  for (const char* engine : launched_engines)
+    if (wanted == "all" || engine == (wanted.empty() ? own : wanted)) out.push_back(launch_of(s, engine, own));
+  return out;
+}
+
+exit_code plan_serving_command(const plan_arguments& a) {
+  const data_folders data = folders_under(data_root());
+  const std::optional<value> scenario = scenario_text(a.subject, data);
+  std::vector<std::string> platforms = a.platforms;
+  if (platforms.empty() && !scenario)
+    throw input_error({{"--platform", "", "a model needs a platform to serve on (nvlsim platform list)", {}}});
+  if (platforms.empty()) platforms.emplace_back();
+  std::vector<told_serving_plan> plans;
+  bool found = true;
+  catch_interrupts();
+  for (const std::string& platform : platforms) {
+    if (interrupted()) break;
+    told_serving_plan t;
+    serving_question q;
+    q.base = base_of(a, scenario, platform, t.assumed);
+    q.gpus = gpus_of(a.gpus);
+    q.users = a.users;
+    q.requests_per_s = a.requests_per_s;
+    {
+      stage_lines lines;
+      t.plan = plan_serving(q, watch_by(lines));
+    }
+    if (const planned_server* best = t.plan.best()) {
+      t.launch = launch_lines(*best, q.base, a.format == "json" ? "all" : a.launch);
+      if (!a.output.empty() && (plans.empty() || !found)) {
+        write_file(a.output, scenario_file_text(best->text));
+        t.run_command = run_command_of(a.output, q.base);
+      }
+    } else {
+      found = false;
+    }
+    plans.push_back(std::move(t));
+  }
+  print(a.format == "json" ? to_json(serving_plans_value(plans)) : serving_plans_text(plans));
+  if (interrupted()) return exit_code::interrupted;
+  return found ? exit_code::ok : exit_code::infeasible;
+}
+
+training_draft training_draft_of(const plan_arguments& a, const std::string& platform) {
+  training_draft d;
+  d.model = a.subject;
+  d.platform = platform;
+  d.stack = a.stack;
+  d.precision = a.precision;
+  d.seq_length = a.seq_length;
+  d.global_batch_size = a.global_batch_size;
+  d.tokens = a.tokens;
+  d.price = a.price;
+  return d;
+}
+
+plan_base training_base(const plan_arguments& a, const std::optional<value>& scenario, const std::string& platform,
+                        plan_assumptions& assumed) {
+  plan_base out;
+  out.data = folders_under(data_root());
+  diagnostics problems;
+  if (scenario) {
+    std::vector<std::pair<std::string, value>> more;
+    if (!platform.empty()) more.emplace_back("/platform/use", platform);
+    if (!a.stack.empty()) more.emplace_back("/stack", a.stack);
+    if (!a.precision.empty()) more.emplace_back("/workload/precision", a.precision);
+    if (a.seq_length > 0) more.emplace_back("/workload/seq_length", a.seq_length);
+    if (a.global_batch_size > 0) more.emplace_back("/workload/global_batch_size", a.global_batch_size);
+    if (a.tokens > 0) more.emplace_back("/workload/token_budget", a.tokens);
+    out.text = with_members(*scenario, more);
+    if (!a.price.empty()) apply_to(out, {"/platform/price/per_gpu", a.price}, problems);
+  } else {
+    out.text = draft_training(training_draft_of(a, platform), out.data, assumed, problems);
+    problems.throw_if_any();
+  }
+  add_sets(out, a.sets, problems);
+  problems.throw_if_any();
+  return out;
+}
+
+bool batch_set(const plan_arguments& a) {
+  return a.global_batch_size > 0 || std::any_of(a.sets.begin(), a.sets.end(), [](const std::string& s) {
+           return s.starts_with("/workload/global_batch_size=");
+         });
+}
+
+exit_code plan_training_command(const plan_arguments& a) {
+  const std::optional<value> scenario = scenario_text(a.subject, folders_under(data_root()));
+  std::vector<std::string> platforms = a.platforms;
+  if (platforms.empty() && !scenario)
+    throw input_error({{"--platform", "", "a model needs a platform to train on (nvlsim platform list)", {}}});
+  if (platforms.empty()) platforms.emplace_back();
+  std::vector<told_training_plan> plans;
+  bool found = true;
+  catch_interrupts();
+  for (const std::string& platform : platforms) {
+    if (interrupted()) break;
+    told_training_plan t;
+    training_question q;
+    q.base = training_base(a, scenario, platform, t.assumed);
+    q.gpus = gpus_of(a.gpus);
+    q.days = a.days;
+    q.goodput = a.goodput;
+    q.flexible_batch = !scenario && !batch_set(a);
+    {
+      stage_lines lines;
+      t.plan = plan_training_run(q, watch_by(lines));
+    }
+    if (const auto& best = t.plan.best) {
+      t.launch = megatron_bridge_arguments(read_base({best->text, q.base.overrides, q.base.data}));
+      if (!a.output.empty() && (plans.empty() || !found)) {
+        write_file(a.output, scenario_file_text(best->text));
+        t.run_command = run_command_of(a.output, q.base);
+      }
+    } else {
+      found = false;
+    }
+    plans.push_back(std::move(t));
+  }
+  print(a.format == "json" ? to_json(training_plans_value(plans)) : training_plans_text(plans));
+  if (interrupted()) return exit_code::interrupted;
+  return found ? exit_code::ok : exit_code::infeasible;
+}
+
+/// The base of a question about a scenario.
+plan_base scenario_base(const plan_arguments& a, const char* question) {
+  const std::optional<value> scenario = scenario_text(a.subject, folders_under(data_root()));
+  if (!scenario)
+    throw input_error(
+        {{"",
+          "",
+          fmt::format("\"{}\" is a model; plan {} needs a scenario (nvlsim scenario list)", a.subject, question),
+          {}}});
+  plan_base out;
+  out.data = folders_under(data_root());
+  out.text = *scenario;
+  diagnostics problems;
+  if (!a.price.empty()) apply_to(out, {"/platform/price/per_gpu", a.price}, problems);
+  add_sets(out, a.sets, problems);
+  problems.throw_if_any();
+  return out;
+}
+
+exit_code plan_scaling_command(const plan_arguments& a) {
+  scaling_question q;
+  q.base = scenario_base(a, "scaling");
+  q.platforms = a.platforms;
+  q.gpus = sizes_of(a.gpus);
+  q.weak = a.weak;
+  catch_interrupts();
+  scaling_plan p;
+  {
+    stage_lines lines;
+    p = plan_scaling(q, watch_by(lines));
+  }
+  print(a.format == "json" ? to_json(scaling_value(p)) : scaling_text(p));
+  if (interrupted()) return exit_code::interrupted;
+  const bool any =
+      std::any_of(p.points.begin(), p.points.end(), [](const scaling_point& x) { return x.best.has_value(); });
+  return any ? exit_code::ok : exit_code::infeasible;
+}
+
+std::map<std::string, double> costs_of(const std::vector<std::string>& texts) {
+  std::map<std::string, double> out;
+  diagnostics problems;
+  for (const std::string& text : texts) {
+    const std::size_t equals = text.find('=');
+    double usd = 0;
+    const char* begin = text.data() + (equals == std::string::npos ? text.size() : equals + 1);
+    const auto [end, error] = std::from_chars(begin, text.data() + text.size(), usd);
+    if (error != std::errc() || end != text.data() + text.size() || !(usd > 0) || usd > 1e9)
+      problems.add("--cost", "",
+                   fmt::format("\"{}\" is not of the form PART=USD, such as nic_bandwidth=400", text));
+    else out[text.substr(0, equals)] = usd;
+  }
+  problems.throw_if_any();
+  return out;
+}
+
+exit_code plan_next_dollar_command(const plan_arguments& a) {
+  next_dollar_question q;
+  q.base = scenario_base(a, "next-dollar");
+  if (a.platforms.size() > 1) throw input_error({{"--platform", "", "next-dollar takes one platform", {}}});
+  if (!a.platforms.empty()) q.base.text = with_members(q.base.text, {{"/platform/use", a.platforms.front()}});
+  q.step = a.step;
+  q.metric = a.objective;
+  q.costs = costs_of(a.costs);
+  catch_interrupts();
+  next_dollar_plan p;
+  {
+    stage_lines lines;
+    p = plan_next_dollar(q, watch_by(lines));
+  }
+  print(a.format == "json" ? to_json(next_dollar_value(p)) : next_dollar_text(p));
+  return interrupted() ? exit_code::interrupted : exit_code::ok;
+}
+
+}  // namespace
+
+exit_code execute(const plan_arguments& a) {
+  switch (a.kind) {
+    case plan_kind::serving:
+      return plan_serving_command(a);
+    case plan_kind::training:
+      return plan_training_command(a);
+    case plan_kind::scaling:
+      return plan_scaling_command(a);
+    case plan_kind::next_dollar:
+      return plan_next_dollar_command(a);
+  }
+  return exit_code::internal;
+}
+
+}  // namespace nvlsim::cli

@@ -1,0 +1,216 @@
+#include "nvlsim/planner/launch_commands.hpp"
+
+#include <fmt/format.h>
+
+#include <string_view>
+
+namespace nvlsim {
+namespace {
+
+constexpr int first_port = 8000;
+
+/// One kind of worker of a deployment.
+struct fleet {
+  rank_counts ranks;
+  engine_overrides engine;
+  const char* role = "";  ///< "prefill", "decode" or ""
+};
+
+std::vector<fleet> fleets_of(const inference_workload& w) {
+  if (!w.prefill_pool) return {{w, w.engine, ""}};
+  return {{*w.prefill_pool, w.prefill_pool->engine, "prefill"}, {w, w.engine, "decode"}};
+}
+
+struct flags {
+  std::string text;
+  void add(std::string_view flag) { text += fmt::format(" {}", flag); }
+  template <class T>
+  void add(std::string_view flag, const T& v) {
+    text += fmt::format(" {} {}", flag, v);
+  }
+  template <class T>
+  void add_if_said(std::string_view flag, const std::optional<T>& v) {
+    if (v) add(flag, v->read());
+  }
+};
+
+bool eight_bit_cache(const inference_workload& w) { return w.kv_cache == precision::fp8; }
+
+std::string vllm_flags(const inference_workload& w, const fleet& f) {
+  flags out;
+  if (f.ranks.tp > 1) out.add("--tensor-parallel-size", f.ranks.tp);
+  if (f.ranks.pp > 1) out.add("--pipeline-parallel-size", f.ranks.pp);
+  if (f.ranks.attention_dp > 1) out.add("--data-parallel-size", f.ranks.attention_dp);
+  if (f.ranks.ep > 1) out.add("--enable-expert-parallel");
+  if (eight_bit_cache(w)) out.add("--kv-cache-dtype", "fp8");
+  out.add_if_said("--max-num-seqs", f.engine.max_batch_size);
+  out.add_if_said("--max-num-batched-tokens", f.engine.max_num_tokens);
+  out.add_if_said("--gpu-memory-utilization", f.engine.kv_fraction);
+  if (w.drafts.by_module())
+    out.add("--speculative-config",
+            fmt::format("'{{\"method\": \"mtp\", \"num_speculative_tokens\": {}}}'", w.drafts.draft_tokens));
+  return out.text;
+}
+
+std::string sglang_flags(const inference_workload& w, const fleet& f) {
+  flags out;
+  const int gpus = f.ranks.tp * f.ranks.attention_dp;
+  if (gpus > 1) out.add("--tp-size", gpus);
+  if (f.ranks.attention_dp > 1) out.add("--enable-dp-attention"), out.add("--dp-size", f.ranks.attention_dp);
+  if (f.ranks.ep > 1) out.add("--ep-size", f.ranks.ep);
+  if (f.ranks.pp > 1) out.add("--pp-size", f.ranks.pp);
+  if (eight_bit_cache(w)) out.add("--kv-cache-dtype", "fp8_e4m3");
+  out.add_if_said("--max-running-requests", f.engine.max_batch_size);
+  out.add_if_said("--chunked-prefill-size", f.engine.max_num_tokens);
+  out.add_if_said("--mem-fraction-static", f.engine.kv_fraction);
+  if (w.drafts.by_module()) {
+    out.add("--speculative-algorithm", "EAGLE");
+    out.add("--speculative-num-steps", w.drafts.draft_tokens);
+    out.add("--speculative-num-draft-tokens", w.drafts.draft_tokens + 1);
+  }
+  return out.text;
+}
+
+std::string trtllm_flags(const fleet& f) {
+  flags out;
+  const int gpus = f.ranks.tp * f.ranks.attention_dp;
+  if (gpus > 1) out.add("--tp_size", gpus);
+  if (f.ranks.ep > 1) out.add("--ep_size", f.ranks.ep);
+  if (f.ranks.pp > 1) out.add("--pp_size", f.ranks.pp);
+  out.add_if_said("--max_batch_size", f.engine.max_batch_size);
+  out.add_if_said("--max_num_tokens", f.engine.max_num_tokens);
+  out.add_if_said("--kv_cache_free_gpu_memory_fraction", f.engine.kv_fraction);
+  return out.text;
+}
+
+/// What trtllm-serve reads from a file: a line that writes it.
+std::string trtllm_file(const inference_workload& w, const fleet& f, const std::string& name) {
+  std::string text = fmt::format("enable_attention_dp: {}\\n", f.ranks.attention_dp > 1);
+  if (eight_bit_cache(w)) text += "kv_cache_config: {dtype: fp8}\\n";
+  if (*f.role) text += "cache_transceiver_config: {backend: UCX}\\n";
+  if (w.drafts.by_module())
+    text += fmt::format("speculative_config: {{decoding_type: MTP, num_nextn_predict_layers: {}}}\\n",
+                        w.drafts.draft_tokens);
+  return fmt::format("printf '{}' > {}", text, name);
+}
+
+std::string heading(const fleet& f) {
+  const int gpus = f.ranks.gpus_per_replica();
+  return fmt::format("# {}x {} worker of {} GPU{}", f.ranks.replicas, *f.role ? f.role : "serving", gpus,
+                     gpus == 1 ? "" : "s");
+}
+
+launch_commands vllm(const scenario& s, const inference_workload& w) {
+  launch_commands out{"vllm", {}};
+  for (const fleet& f : fleets_of(w)) {
+    out.lines.push_back(heading(f));
+    std::string line = fmt::format("vllm serve {}{} --port PORT", hub_name(s), vllm_flags(w, f));
+    if (*f.role) line += " --kv-transfer-config '{\"kv_connector\": \"NixlConnector\", \"kv_role\": \"kv_both\"}'";
+    out.lines.push_back(line);
+  }
+  out.lines.emplace_back(w.prefill_pool ? "# in front: vLLM's router with the PORTs of both kinds"
+                                        : "# in front, of several workers: any HTTP load balancer over all PORTs");
+  return out;
+}
+
+launch_commands sglang(const scenario& s, const inference_workload& w) {
+  launch_commands out{"sglang", {}};
+  for (const fleet& f : fleets_of(w)) {
+    out.lines.push_back(heading(f));
+    std::string line = fmt::format("python3 -m sglang.launch_server --model-path {}{} --host 0.0.0.0 --port PORT",
+                                   hub_name(s), sglang_flags(w, f));
+    if (*f.role) line += fmt::format(" --disaggregation-mode {}", f.role);
+    out.lines.push_back(line);
+  }
+  out.lines.emplace_back("# in front");
+  out.lines.push_back(
+      w.prefill_pool ? "python3 -m sglang_router.launch_router --pd-disaggregation --prefill http://HOST:PORT "
+                       "... --decode http://HOST:PORT ..."
+                     : "python3 -m sglang_router.launch_router --worker-urls http://HOST:PORT ...");
+  return out;
+}
+
+launch_commands tensorrt_llm(const scenario& s, const inference_workload& w) {
+  launch_commands out{"tensorrt-llm", {}};
+  for (const fleet& f : fleets_of(w)) {
+    const std::string file = fmt::format("{}.yaml", *f.role ? f.role : "serving");
+    out.lines.push_back(heading(f));
+    out.lines.push_back(trtllm_file(w, f, file));
+    out.lines.push_back(fmt::format("trtllm-serve {}{} --extra_llm_api_options {} --host 0.0.0.0 --port PORT",
+                                    hub_name(s), trtllm_flags(f), file));
+  }
+  if (!w.prefill_pool) {
+    out.lines.emplace_back("# in front, of several workers: any HTTP load balancer over all PORTs");
+    return out;
+  }
+  out.lines.emplace_back("# in front");
+  out.lines.push_back(fmt::format(
+      "printf 'hostname: 0.0.0.0\\nport: {}\\ncontext_servers: {{num_instances: {}, urls: [HOST:PORT, ...]}}\\n"
+      "generation_servers: {{num_instances: {}, urls: [HOST:PORT, ...]}}\\n' > disagg.yaml",
+      first_port, w.prefill_pool->replicas, w.replicas));
+  out.lines.emplace_back("trtllm-serve disaggregated -c disagg.yaml");
+  return out;
+}
+
+launch_commands dynamo(const scenario& s, const inference_workload& w, const std::string& backend) {
+  launch_commands out{"dynamo",
+                      {"# in front", fmt::format("python3 -m dynamo.frontend --http-port {}", first_port)}};
+  for (const fleet& f : fleets_of(w)) {
+    const bool prefill = f.role == std::string_view("prefill");
+    out.lines.push_back(heading(f));
+    if (backend == "vllm") {
+      out.lines.push_back(fmt::format("python3 -m dynamo.vllm --model {}{}{}", hub_name(s), vllm_flags(w, f),
+                                      prefill ? " --is-prefill-worker" : ""));
+    } else if (backend == "sglang") {
+      out.lines.push_back(fmt::format("python3 -m dynamo.sglang --model-path {}{}{}", hub_name(s),
+                                      sglang_flags(w, f),
+                                      *f.role ? fmt::format(" --disaggregation-mode {}", f.role) : ""));
+    } else {
+      const std::string file = fmt::format("{}.yaml", *f.role ? f.role : "serving");
+      out.lines.push_back(trtllm_file(w, f, file));
+      flags more;
+      const int gpus = f.ranks.tp * f.ranks.attention_dp;
+      if (gpus > 1) more.add("--tensor-parallel-size", gpus);
+      if (f.ranks.ep > 1) more.add("--expert-parallel-size", f.ranks.ep);
+      more.add_if_said("--max-batch-size", f.engine.max_batch_size);
+      more.add_if_said("--max-num-tokens", f.engine.max_num_tokens);
+      if (*f.role) more.add("--disaggregation-mode", f.role);
+      out.lines.push_back(fmt::format("python3 -m dynamo.trtllm --model-path {}{} --extra-engine-args {}",
+                                      hub_name(s), more.text, file));
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string hub_name(const scenario& s) {
+  const value* source = s.inputs.at_pointer("/model/source");
+  constexpr std::string_view begin = "config.json of ", end = " on the Hugging Face hub";
+  if (source && source->string()) {
+    const std::string& text = *source->string();
+    const std::size_t from = text.find(begin), to = text.find(end);
+    if (from != std::string::npos && to != std::string::npos && from + begin.size() < to) {
+      std::string name = text.substr(from + begin.size(), to - from - begin.size());
+      if (name.find(' ') == std::string::npos) return name;
+    }
+  }
+  return s.model.name;
+}
+
+std::string engine_of(const scenario& s) {
+  for (const char* engine : {"sglang", "tensorrt-llm"})
+    if (s.stack.name.starts_with(engine)) return engine;
+  return "vllm";
+}
+
+launch_commands launch_of(const scenario& s, const std::string& engine, const std::string& backend) {
+  const auto& w = std::get<inference_workload>(s.workload);
+  const constants_unrecorded texts;
+  if (engine == "vllm") return vllm(s, w);
+  if (engine == "sglang") return sglang(s, w);
+  if (engine == "tensorrt-llm") return tensorrt_llm(s, w);
+  return dynamo(s, w, backend);
+}
+
+}  // namespace nvlsim

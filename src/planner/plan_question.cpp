@@ -1,0 +1,63 @@
+#include "nvlsim/planner/plan_question.hpp"
+
+#include <string>
+#include <vector>
+
+#include "nvlsim/config/document.hpp"
+#include "nvlsim/scenario/parse_scenario.hpp"
+
+namespace nvlsim {
+namespace {
+
+constexpr const char* label = "command line";
+
+bool below(std::string_view pointer, std::string_view section) {
+  return pointer.size() > section.size() && pointer.starts_with(section) && pointer[section.size()] == '/';
+}
+
+void write_at(value& text, const std::string& pointer, value v, const config::origin& by, diagnostics& problems) {
+  config::document doc;
+  doc.root = std::move(text);
+  config::override_value(doc, pointer, std::move(v), by, problems);
+  text = std::move(doc.root);
+}
+
+void remove_at(value& text, const std::string& pointer) {
+  std::vector<std::string> tokens = split_pointer(pointer);
+  value* at = &text;
+  for (std::size_t i = 0; at && i + 1 < tokens.size(); ++i) at = at->find(tokens[i]);
+  if (at && at->members() && !tokens.empty())
+    std::erase_if(*at->members(), [&](const value::member& m) { return m.first == tokens.back(); });
+}
+
+}  // namespace
+
+void apply_to(plan_base& base, const override_option& set, diagnostics& problems) {
+  const std::string& at = set.pointer;
+  if (below(at, "/stack") || below(at, "/model")) return base.overrides.push_back(set);
+  const config::origin by{"--set", "--set", true};
+  if (below(at, "/platform") && at != "/platform/use" && at != "/platform/racks" &&
+      !at.starts_with("/platform/set")) {
+    value sets = base.text.find("platform") && base.text.find("platform")->find("set")
+                     ? *base.text.find("platform")->find("set")
+                     : value{value::object{}};
+    sets.set(at.substr(std::string_view("/platform").size()), config::parse_scalar(set.text));
+    return write_at(base.text, "/platform/set", std::move(sets), by, problems);
+  }
+  write_at(base.text, at, config::parse_scalar(set.text), by, problems);
+}
+
+value with_members(value text, const std::vector<std::pair<std::string, value>>& more) {
+  diagnostics problems;
+  for (const auto& [pointer, v] : more)
+    if (v.is_null()) remove_at(text, pointer);
+    else write_at(text, pointer, v, {label, label, true}, problems);
+  problems.throw_if_any();
+  return text;
+}
+
+scenario read_base(const plan_base& base, const std::vector<std::pair<std::string, value>>& more) {
+  return parse_scenario(with_members(base.text, more), label, base.overrides, base.data);
+}
+
+}  // namespace nvlsim

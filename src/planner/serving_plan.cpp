@@ -1,0 +1,230 @@
+#include "nvlsim/planner/serving_plan.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "nvlsim/search/highest_load.hpp"
+#include "planner/serving_combinations.hpp"
+
+namespace nvlsim {
+namespace {
+
+constexpr std::size_t first_tries = 6;  // deployments of each kind that are run at first
+constexpr int rounds = 3;               // of moving GPUs and limits
+constexpr int sizing_rounds = 8;        // of one worker more or fewer
+constexpr std::size_t shown_losers = 8;
+constexpr double clearly = 1.001;  // a deployment must be better by more than what a load is found to
+
+struct planning {
+  const serving_question& q;
+  const plan_watch& watch;
+  scenario base;
+  rated_shapes rated;
+  trial_runner runner;
+  double output_tokens = 0;
+};
+
+double output_mean(const inference_workload& w) { return w.load == load_kind::trace ? 0 : w.output.mean; }
+
+/// Whether a deployment meets the demand.
+double demand(const serving_question& q) { return q.users > 0 ? q.users : q.requests_per_s; }
+double supply(const serving_question& q, const server_held& h) { return q.users > 0 ? h.users : h.requests_per_s; }
+
+bool better(const server_held& a, const server_held& b) {
+  if (a.requests_per_s != b.requests_per_s) return a.requests_per_s > b.requests_per_s;
+  if (a.trial.gpus() != b.trial.gpus()) return a.trial.gpus() < b.trial.gpus();
+  return a.trial.key() < b.trial.key();
+}
+
+const server_held* best_of(const std::vector<server_held>& all) {
+  const auto at = std::min_element(all.begin(), all.end(), better);
+  return at == all.end() || at->requests_per_s == 0 ? nullptr : &*at;
+}
+
+std::int64_t own_tokens(const planning& p, const server_trial& t) {
+  inference_workload w =
+      alone(p.base, t.pooled ? t.prefill : t.workers, t.pooled ? worker_role::prefill : worker_role::combined, 1);
+  return settings_of(*p.base.stack.inference, w).max_num_tokens;
+}
+
+/// The best deployment of a kind on a number of GPUs.
+std::optional<server_held> best_on(planning& p, bool pooled, std::int64_t gpus) {
+  std::vector<server_held> tried = p.runner.hold(combinations(p.rated, pooled, gpus, first_tries));
+  const server_held* first = best_of(tried);
+  if (!first) return std::nullopt;
+  server_held best = *first;
+  for (int i = 0; i < rounds && !p.watch.stopped(); ++i) {
+    server_trial from = best.trial;
+    from.guess = best.requests_per_s;
+    std::vector<server_trial> next = shifted(p.rated, from, gpus);
+    for (const server_trial& t : with_other_limits(from, own_tokens(p, from))) next.push_back(t);
+    const std::vector<server_held> found = p.runner.hold(next);
+    const server_held* better_one = best_of(found);
+    if (!better_one || better_one->requests_per_s <= clearly * best.requests_per_s) break;
+    best = *better_one;
+  }
+  return best;
+}
+
+/// The deployment of a kind with the fewest GPUs that meets the demand, beginning with what the rates promise.
+std::optional<server_held> fewest_for(planning& p, const server_trial& begin) {
+  const double wanted = demand(p.q);
+  std::vector<server_held> one = p.runner.hold({begin});
+  if (one.empty() || one.front().requests_per_s == 0) return std::nullopt;
+  server_held at = one.front();
+  for (int i = 0; supply(p.q, at) < wanted && i < sizing_rounds && !p.watch.stopped(); ++i) {
+    server_trial more = at.trial;
+    more.guess = at.requests_per_s;
+    const double factor = wanted / supply(p.q, at);
+    const auto grown = [&](int n) { return std::max(n, static_cast<int>(std::floor(n * factor))); };
+    more.workers.replicas = grown(more.workers.replicas);
+    more.prefill.replicas = grown(more.prefill.replicas);
+    std::vector<server_trial> next;
+    if (more.key() != at.trial.key()) next.push_back(more);
+    else next = neighbours(p.rated, more, 1, 0);
+    for (server_trial& t : next) t.racks = static_cast<int>((t.gpus() + p.rated.domain - 1) / p.rated.domain);
+    const auto found = p.runner.hold(next);
+    const server_held* best = best_of(found);
+    if (!best) break;
+    at = *best;
+  }
+  if (supply(p.q, at) < wanted) return std::nullopt;
+  for (int i = 0; i < sizing_rounds && !p.watch.stopped(); ++i) {
+    server_trial from = at.trial;
+    from.guess = at.requests_per_s;
+    std::optional<server_held> smaller;
+    for (const server_held& h : p.runner.hold(neighbours(p.rated, from, -1, 0)))
+      if (supply(p.q, h) >= wanted && (!smaller || h.trial.gpus() < smaller->trial.gpus())) smaller = h;
+    if (!smaller) break;
+    at = *smaller;
+  }
+  return at;
+}
+
+std::optional<server_held> best_for_demand(planning& p, bool pooled) {
+  const auto& w = std::get<inference_workload>(p.base.workload);
+  double rate = p.q.requests_per_s;
+  if (p.q.users > 0) {
+    double stay = w.objective.ttft_s.value_or(0) / 2;
+    stay += w.objective.tpot_s.value_or(0.02) * std::max(0.0, p.output_tokens - 1);
+    rate = p.q.users / std::max(stay, 1e-3);
+  }
+  constexpr std::size_t begins = 3;
+  std::optional<server_held> out;
+  for (const server_trial& t : combinations_for(p.rated, pooled, rate, begins)) {
+    const auto h = fewest_for(p, t);
+    if (h && (!out || h->trial.gpus() < out->trial.gpus() ||
+              (h->trial.gpus() == out->trial.gpus() && better(*h, *out))))
+      out = h;
+  }
+  return out;
+}
+
+std::string held_text(const server_trial& t) {
+  std::string out = t.pooled ? layout_text(t.prefill) + " + " + layout_text(t.workers) : layout_text(t.workers);
+  if (t.max_num_tokens > 0) out += fmt::format(", max_num_tokens {}", t.max_num_tokens);
+  if (t.prefill_tokens > 0) out += fmt::format(", prefill max_num_tokens {}", t.prefill_tokens);
+  return out;
+}
+
+void add_losers(serving_plan& out, const planning& p) {
+  const planned_server* winner = out.best();
+  if (!winner) return;
+  std::vector<server_held> all = p.runner.all();
+  std::erase_if(all, [&](const server_held& h) {
+    return h.trial.key() == server_trial{winner->pooled, winner->workers, winner->prefill, winner->max_num_tokens,
+                                         winner->prefill_tokens}
+                                .key();
+  });
+  std::sort(all.begin(), all.end(), better);
+  if (all.size() > shown_losers) all.resize(shown_losers);
+  for (const server_held& h : all) {
+    lost_server l{held_text(h.trial), h.requests_per_s, {}};
+    if (h.requests_per_s == 0) l.why = h.missed;
+    else
+      l.why = fmt::format("holds {:.4g} requests/s on {} GPUs, {:+.1f} % a GPU", h.requests_per_s, h.trial.gpus(),
+                          100 * (h.requests_per_s / static_cast<double>(h.trial.gpus()) /
+                                     (winner->requests_per_s / static_cast<double>(winner->gpus)) -
+                                 1));
+    out.lost.push_back(std::move(l));
+  }
+}
+
+void add_refusals(serving_plan& out, const std::vector<rated_worker>& of) {
+  for (const rated_worker& w : of)
+    if (!w.reason.empty()) ++out.refused[w.reason];
+    else if (w.requests_per_s == 0) ++out.refused["misses the limits with one request at a time"];
+}
+
+void check(const scenario& s) {
+  const auto* w = std::get_if<inference_workload>(&s.workload);
+  diagnostics problems;
+  if (!w) problems.add(s.file, "/workload/kind", "plan serving needs an inference workload");
+  else if (w->load != load_kind::open_loop)
+    problems.add(s.file, "/workload/load/kind",
+                 "plan serving finds the load itself; give lengths of requests in an open_loop");
+  else if (!w->objective.any()) problems.add(s.file, "/workload/slo", "give a limit on ttft or tpot");
+  problems.throw_if_any();
+}
+
+}  // namespace
+
+std::string layout_text(const rank_counts& w) {
+  std::string out = fmt::format("{} x", w.replicas);
+  if (w.attention_dp == 1) out += fmt::format(" tp {}", w.tp);
+  if (w.attention_dp > 1) out += fmt::format(" attention_dp {}", w.attention_dp);
+  if (w.pp > 1) out += fmt::format(" pp {}", w.pp);
+  if (w.ep > 1) out += fmt::format(" ep {}", w.ep);
+  return out;
+}
+
+std::string layout_text(const planned_server& s) {
+  return s.pooled ? layout_text(s.prefill) + " + " + layout_text(s.workers) : layout_text(s.workers);
+}
+
+const planned_server* serving_plan::best() const {
+  if (!aggregated) return pooled ? &*pooled : nullptr;
+  if (!pooled) return &*aggregated;
+  if (for_demand && aggregated->gpus != pooled->gpus)
+    return aggregated->gpus < pooled->gpus ? &*aggregated : &*pooled;
+  return aggregated->requests_per_s >= pooled->requests_per_s ? &*aggregated : &*pooled;
+}
+
+serving_plan plan_serving(const serving_question& q, const plan_watch& watch) {
+  const auto begin = std::chrono::steady_clock::now();
+  planning p{q, watch, read_base(q.base), {}, trial_runner(q.base, watch), 0};
+  check(p.base);
+  const auto& w = std::get<inference_workload>(p.base.workload);
+  p.output_tokens = output_mean(w);
+  p.rated.domain = std::max(1, p.base.platform.gpus_per_rack());
+  serving_plan out;
+  out.model = p.base.model.name;
+  out.platform = p.base.platform.name;
+  out.stack = p.base.stack.name;
+  out.objective = w.objective;
+  out.for_demand = q.gpus == 0 && demand(q) > 0;
+  out.gpus = q.gpus > 0 ? q.gpus : p.rated.domain;
+  p.base.platform.racks =
+      std::max(p.base.platform.racks, static_cast<int>((out.gpus + p.rated.domain - 1) / p.rated.domain));
+  const auto shapes = worker_shapes(p.base, out.for_demand ? p.rated.domain : out.gpus);
+  p.rated.combined = rate_workers(p.base, shapes, worker_role::combined, watch, out.runs);
+  p.rated.prefill = rate_workers(p.base, shapes, worker_role::prefill, watch, out.runs);
+  p.rated.decode = rate_workers(p.base, shapes, worker_role::decode, watch, out.runs);
+  for (const bool pooled : {false, true}) {
+    const auto h = out.for_demand ? best_for_demand(p, pooled) : best_on(p, pooled, out.gpus);
+    if (h) (pooled ? out.pooled : out.aggregated) = finished(q.base, *h);
+  }
+  if (out.for_demand && out.best()) out.gpus = out.best()->gpus;
+  out.points = points_of(p.rated, out.gpus, p.output_tokens, w.objective.ttft_s.value_or(HUGE_VAL));
+  add_losers(out, p);
+  add_refusals(out, p.rated.combined);
+  out.runs += p.runner.runs();
+  out.interrupted = watch.stopped();
+  out.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return out;
+}
+
+}  // namespace nvlsim

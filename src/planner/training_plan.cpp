@@ -1,0 +1,164 @@
+#include "nvlsim/planner/training_plan.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <map>
+
+#include "nvlsim/output/number.hpp"
+#include "nvlsim/training/training.hpp"
+#include "planner/training_search.hpp"
+
+namespace nvlsim {
+namespace {
+
+constexpr double day_s = 86'400;
+constexpr int most_sizes = 10;         // numbers of racks that are tried
+constexpr double guessed_use = 0.35;   // of the dense peak, to begin with
+constexpr double unknown_peak = 1e15;  // FLOP/s, to begin with
+constexpr std::int64_t most_units = 100'000;
+
+struct sized {
+  std::int64_t units = 0;  ///< racks or servers
+  found_training found;
+};
+
+class run_planner {
+ public:
+  run_planner(const training_question& q, const plan_watch& watch)
+      : q_(q), watch_(watch), base_(read_base(q.base)) {
+    check();
+    domain_ = std::max(1, base_.platform.gpus_per_rack());
+    tokens_ = std::get<training_workload>(base_.workload).token_budget.value_or(0);
+  }
+
+  training_plan run() {
+    training_plan out;
+    out.model = base_.model.name;
+    out.platform = base_.platform.name;
+    out.stack = base_.stack.name;
+    out.tokens = tokens_;
+    out.days = q_.days;
+    out.goodput = q_.goodput;
+    if (q_.gpus > 0) try_gpus(q_.gpus);
+    else find_size();
+    for (auto& [gpus, f] : tried_) {
+      out.evaluated += f.evaluated;
+      out.candidates += f.candidates;
+      if (f.best) out.sizes.push_back(*f.best);
+    }
+    choose(out);
+    out.interrupted = watch_.stopped();
+    return out;
+  }
+
+ private:
+  void check() const {
+    diagnostics problems;
+    const auto* w = std::get_if<training_workload>(&base_.workload);
+    if (!w) problems.add(base_.file, "/workload/kind", "plan training needs a training workload");
+    else if (q_.days > 0 && !w->token_budget)
+      problems.add("--tokens", "", "a number of days needs the tokens of the whole run");
+    if (q_.gpus == 0 && q_.days == 0) problems.add("--days", "", "give --days or --gpus");
+    problems.throw_if_any();
+  }
+
+  const found_training& try_gpus(std::int64_t gpus) {
+    const auto at = tried_.find(gpus);
+    if (at != tried_.end()) return at->second;
+    found_training f = best_of_places(q_.base, base_, gpus, q_.flexible_batch, watch_);
+    if (f.best && tokens_ > 0) f.best->days = tokens_ / f.best->tokens_per_s / day_s / q_.goodput;
+    return tried_.emplace(gpus, std::move(f)).first->second;
+  }
+
+  bool qualifies(const found_training& f) const {
+    return f.best && (q_.days == 0 || (f.best->days && *f.best->days <= q_.days));
+  }
+
+  /// GPUs used of `units` racks: segments where a rack has more GPUs than a power of two.
+  std::int64_t gpus_of(std::int64_t units) const {
+    return units == 1 ? domain_
+                      : units * std::min<std::int64_t>(domain_, default_segment(base_.platform, 2 * domain_));
+  }
+
+  std::int64_t first_guess() const {
+    const auto& w = std::get<training_workload>(base_.workload);
+    const double flops = 6 * static_cast<double>(active_parameters(base_.model)) * tokens_;
+    const auto dense = base_.platform.gpu.dense_peak(w.gemm_precision);
+    const double peak = dense ? dense->peek().base() : unknown_peak;
+    const double gpus = flops / (q_.days * q_.goodput * day_s * peak * guessed_use);
+    return std::clamp<std::int64_t>(static_cast<std::int64_t>(std::ceil(gpus / static_cast<double>(domain_))), 1,
+                                    most_units);
+  }
+
+  /// Finds the fewest racks that are fast enough: between a number that is not and one that is.
+  void find_size() {
+    std::int64_t bad = 0, good = 0, at = first_guess();
+    for (int i = 0; i < most_sizes && !watch_.stopped(); ++i) {
+      const found_training& f = try_gpus(gpus_of(at));
+      (qualifies(f) ? good : bad) = at;
+      if (good > 0 && good - bad <= std::max<std::int64_t>(1, good / 100)) break;
+      std::int64_t next = good > 0 && bad > 0 ? (good + bad) / 2 : (good > 0 ? at / 2 : 2 * at);
+      if (f.best && f.best->days) {  // as if the rate a GPU stayed
+        const double aim = static_cast<double>(at) * *f.best->days / q_.days;
+        const auto aimed = static_cast<std::int64_t>(std::ceil(aim * (good > 0 && bad > 0 ? 1.0 : 1.01)));
+        if (aimed > bad && (good == 0 || aimed < good)) next = aimed;
+        else if (good > 0 && aimed >= good && bad == 0) next = good - 1;
+      }
+      if (next <= bad) next = bad + 1;
+      if (good > 0 && next >= good) next = good - 1;
+      if (next < 1 || next <= bad || next > most_units) break;
+      at = next;
+    }
+    // Whole racks may do with fewer.
+    if (good > 1 && gpus_of(good) < good * domain_ && !watch_.stopped())
+      for (std::int64_t units = good - 1; units >= std::max<std::int64_t>(1, good * gpus_of(2) / (2 * domain_));
+           --units) {
+        if (watch_.stopped() || !qualifies(try_gpus(units * domain_))) break;
+      }
+  }
+
+  void choose(training_plan& out) const {
+    const found_training* best = nullptr;
+    const found_training* fastest = nullptr;
+    for (const auto& [gpus, f] : tried_) {
+      if (!f.best) {
+        if (out.pruned.empty()) out.pruned = f.pruned;
+        continue;
+      }
+      if (!fastest || f.best->tokens_per_s > fastest->best->tokens_per_s) fastest = &f;
+      if (qualifies(f) &&
+          (!best || f.best->racks < best->best->racks ||
+           (f.best->racks == best->best->racks && f.best->tokens_per_s > best->best->tokens_per_s)))
+        best = &f;
+    }
+    if (best) {
+      out.best = best->best;
+      out.lost = best->lost;
+      out.pruned = best->pruned;
+    } else if (fastest) {
+      out.nearest = fastest->best;
+      out.pruned = fastest->pruned;
+    }
+  }
+
+  const training_question& q_;
+  const plan_watch& watch_;
+  scenario base_;
+  std::int64_t domain_ = 1;
+  double tokens_ = 0;
+  std::map<std::int64_t, found_training> tried_;  ///< by GPUs
+};
+
+}  // namespace
+
+training_plan plan_training_run(const training_question& q, const plan_watch& watch) {
+  const auto begin = std::chrono::steady_clock::now();
+  training_plan out = run_planner(q, watch).run();
+  out.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return out;
+}
+
+}  // namespace nvlsim

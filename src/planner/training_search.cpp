@@ -1,0 +1,210 @@
+#include "planner/training_search.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <thread>
+
+#include "nvlsim/layout/layout.hpp"
+#include "nvlsim/output/number.hpp"
+#include "nvlsim/run/run.hpp"
+#include "nvlsim/search/search.hpp"
+
+namespace nvlsim {
+namespace {
+
+constexpr std::size_t kept = 6;     // layouts of the first stage that are told
+constexpr std::size_t refined = 2;  // of those, around how many all choices are tried
+constexpr std::int64_t long_sequence = 16'384;
+constexpr std::int64_t even_batch = 16;  // a moved batch is a multiple of this times the odd part of the GPUs
+constexpr double most_moved = 0.125;     // share of the batch by which it may move
+constexpr double minutes = 60;
+
+double number_at(const value& v, std::string_view pointer) {
+  double x = 0;
+  const value* at = v.at_pointer(pointer);
+  return at && output::as_double(*at, x) ? x : 0;
+}
+
+/// The batch nearest to the scenario's that the GPUs divide in many ways.
+std::int64_t moved_batch(std::int64_t batch, std::int64_t gpus) {
+  std::int64_t odd = gpus;
+  while (odd % 2 == 0) odd /= 2;
+  for (std::int64_t even = even_batch * 64; even >= 1; even /= 2) {
+    const std::int64_t unit = odd * even;
+    const std::int64_t times = std::max<std::int64_t>(1, (batch + unit / 2) / unit);
+    if (std::abs(static_cast<double>(times * unit - batch)) <= most_moved * static_cast<double>(batch))
+      return times * unit;
+  }
+  return batch;
+}
+
+std::vector<search_restriction> usual_choices(const scenario& s) {
+  const auto& w = std::get<training_workload>(s.workload);
+  const auto has = [&](auto what) { return std::any_of(s.model.layers.begin(), s.model.layers.end(), what); };
+  const bool latent = has([](const layer_spec& l) { return l.attention == attention_kind::mla; });
+  std::vector<std::string> recompute = {"none", "core_attn", "full"};
+  if (latent) recompute.insert(recompute.end() - 1, "mla_up_proj");
+  if (has_routed_experts(s.model)) recompute.insert(recompute.end() - 1, "moe_act");
+  std::vector<std::string> cp = {"1", "2"};
+  if (w.seq_length >= long_sequence) cp = {"1", "2", "4", "8", "16"};
+  return {{"tp", {"1", "2", "4", "8"}},
+          {"cp", cp},
+          {"etp", {"1"}},
+          {"schedule", {"1f1b", "interleaved"}},
+          {"num_layers_in_first_pipeline_stage", {"0"}},
+          {"num_layers_in_last_pipeline_stage", {"0"}},
+          {"sequence_parallel", {"true"}},
+          {"micro_batch_size", {"1", "2", "4"}},
+          {"data_parallel_sharding", {"distributed_optimizer"}},
+          {"recompute", recompute},
+          {"offload_layers", {"0"}}};
+}
+
+/// All choices but how the ranks are divided.
+std::vector<search_restriction> choices_around(const search_result& r, const found_layout& l) {
+  std::vector<search_restriction> out;
+  for (std::size_t i = 0; i < r.parameters.size(); ++i)
+    for (const char* fixed : {"tp", "pp", "cp", "dp", "ep"})
+      if (const std::int64_t* n = l.parameters[i].integer(); n && r.parameters[i] == fixed)
+        out.push_back({fixed, {std::to_string(*n)}});
+  out.push_back({"sequence_parallel", {"true"}});
+  return out;
+}
+
+std::string text_of(const value& v) {
+  if (v.string()) return *v.string();
+  if (v.integer()) return std::to_string(*v.integer());
+  if (v.boolean()) return *v.boolean() ? "on" : "off";
+  std::string out;
+  if (v.items())
+    for (const value& x : *v.items()) out += (out.empty() ? "" : "+") + text_of(x);
+  return out;
+}
+
+/// Only what is not the usual.
+std::string layout_of(const search_result& r, const found_layout& l) {
+  std::string out;
+  for (std::size_t i = 0; i < r.parameters.size(); ++i) {
+    const std::string text = text_of(l.parameters[i]);
+    if (text == "1" || text == "0" || text == "none" || text == "1f1b" || text == "interleaved" || text == "on" ||
+        text == "distributed_optimizer")
+      continue;
+    out += fmt::format("{}{} {}", out.empty() ? "" : " ", r.parameters[i], text);
+  }
+  return out.empty() ? "one GPU" : out;
+}
+
+double step_of(const search_result& r, const found_layout& l) {
+  const auto at = std::find(r.metrics.begin(), r.metrics.end(), "step_time_s");
+  return at == r.metrics.end() ? 0 : l.metrics[static_cast<std::size_t>(at - r.metrics.begin())].value_or(0);
+}
+
+search_options options_for(const training_place& at, std::vector<search_restriction> only, const plan_watch& watch,
+                           const char* stage) {
+  search_options o;
+  o.gpus = at.gpus;
+  o.objective = "step_time_s";
+  o.restrictions = std::move(only);
+  o.top = kept;
+  o.jobs = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  if (watch.report)
+    o.report = [&watch, stage](std::int64_t done, std::int64_t all) { watch.report(stage, done, all); };
+  o.stop = watch.stop;
+  return o;
+}
+
+std::vector<std::pair<std::string, value>> members_of(const search_result& r, const found_layout& l) {
+  std::vector<std::pair<std::string, value>> out = r.everywhere;
+  for (std::size_t i = 0; i < r.pointers.size(); ++i) out.emplace_back(r.pointers[i], l.parameters[i]);
+  return out;
+}
+
+planned_training finished(const plan_base& base, const search_result& r, const found_layout& l) {
+  planned_training out;
+  out.gpus = r.gpus;
+  out.layout = layout_of(r, l);
+  out.text = with_members(base.text, members_of(r, l));
+  const scenario s = read_base({out.text, base.overrides, base.data});
+  const auto& w = std::get<training_workload>(s.workload);
+  out.racks = s.platform.racks;
+  out.gpus_per_rack = w.place.gpus_per_domain;
+  out.global_batch_size = w.global_batch_size;
+  out.outcome = run_scenario(s, {.simulate = false}).outcome;
+  const value& m = out.outcome.metrics;
+  out.step_time_s = number_at(m, "/step_time_s");
+  out.tokens_per_s = number_at(m, "/tokens_per_s");
+  out.mfu = number_at(m, "/mfu");
+  out.bubble = number_at(m, "/bubble_fraction");
+  out.exposed_s = number_at(m, "/exposed_communication_s");
+  return out;
+}
+
+void add_losers(found_training& out, const search_result& r, double best_s) {
+  for (const found_layout& l : r.best) {
+    const double step = step_of(r, l);
+    const std::string layout = layout_of(r, l);
+    if (layout == out.best->layout) continue;
+    out.lost.push_back({layout, fmt::format("{:.4g} s a step, {:.1f} % more", step, 100 * (step / best_s - 1))});
+  }
+}
+
+}  // namespace
+
+found_training best_training(const plan_base& base, const training_place& at, bool flexible,
+                             const plan_watch& watch) {
+  plan_base here = base;
+  std::vector<std::pair<std::string, value>> more;
+  if (at.per_rack > 0) more.emplace_back("/placement/gpus_per_rack", at.per_rack);
+  if (flexible) {
+    const auto batch = static_cast<std::int64_t>(number_at(base.text, "/workload/global_batch_size"));
+    more.emplace_back("/workload/global_batch_size", moved_batch(batch, at.gpus));
+  }
+  here.text = with_members(here.text, more);
+  const scenario s = read_base(here);
+  const search_result first = search_layouts(s, options_for(at, usual_choices(s), watch, "usual layouts"));
+  found_training out;
+  out.evaluated = first.evaluated;
+  out.candidates = first.candidates;
+  out.pruned = first.pruned;
+  if (first.best.empty()) return out;
+  std::vector<search_result> all = {first};
+  for (std::size_t i = 0; i < std::min(refined, first.best.size()) && !watch.stopped(); ++i) {
+    all.push_back(search_layouts(
+        s, options_for(at, choices_around(first, first.best[i]), watch, "choices around the best")));
+    out.evaluated += all.back().evaluated;
+    out.candidates += all.back().candidates;
+  }
+  const search_result* best = nullptr;
+  for (const search_result& r : all)
+    if (!r.best.empty() && (!best || step_of(r, r.best.front()) < step_of(*best, best->best.front()))) best = &r;
+  out.best = finished(here, *best, best->best.front());
+  add_losers(out, first, out.best->step_time_s);
+  return out;
+}
+
+std::vector<training_place> places_of(const scenario& s, std::int64_t gpus) {
+  const std::int64_t domain = std::max(1, s.platform.gpus_per_rack());
+  const std::int64_t segment = std::clamp<std::int64_t>(default_segment(s.platform, gpus), 1, domain);
+  std::vector<training_place> out;
+  if (gpus % segment == 0 || gpus <= domain) out.push_back({gpus, gpus <= domain ? 0 : segment});
+  if (segment != domain && gpus % domain == 0 && gpus > domain) out.push_back({gpus, domain});
+  if (out.empty()) out.push_back({gpus, 0});
+  return out;
+}
+
+found_training best_of_places(const plan_base& base, const scenario& s, std::int64_t gpus, bool flexible,
+                              const plan_watch& watch) {
+  found_training out;
+  for (const training_place& at : places_of(s, gpus)) {
+    found_training here = best_training(base, at, flexible, watch);
+    const std::int64_t evaluated = out.evaluated + here.evaluated, candidates = out.candidates + here.candidates;
+    if (!out.best || (here.best && here.best->step_time_s < out.best->step_time_s)) out = std::move(here);
+    out.evaluated = evaluated;
+    out.candidates = candidates;
+  }
+  return out;
+}
+
+}  // namespace nvlsim
