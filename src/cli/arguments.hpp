@@ -13,8 +13,12 @@
 
 namespace nvlsim::cli {
 
+/// Options of which a scenario is made, with their texts: {"--tp", "8"}.
+using draft_texts = std::vector<std::pair<std::string, std::string>>;
+
 struct run_arguments {
   std::vector<std::string> scenarios;
+  draft_texts draft;              ///< in place of a scenario
   std::vector<std::string> sets;  ///< "/pointer=value"
   std::string output_folder, trace_file, requests_file, jobs_file, format = "table";
   std::vector<std::size_t> trace_classes;
@@ -108,7 +112,8 @@ struct plan_arguments {
   std::string ttft, tpot, e2e, weights, kv_cache, precision, objective, gpus;
   std::optional<double> share;
   bool means = false, weak = false;
-  double input = 0, output_tokens = 0, users = 0, requests_per_s = 0, tokens = 0, days = 0, step = 0.1, goodput = 1;
+  double input = 0, output_tokens = 0, users = 0, requests_per_s = 0, tokens = 0, days = 0, step = 0.1,
+         goodput = 1;
   std::int64_t seq_length = 0, global_batch_size = 0;
 };
 
@@ -136,6 +141,13 @@ struct catalogue_arguments {
   std::string format = "table";
 };
 
+/// nvlsim scenario new
+struct new_arguments {
+  draft_texts draft;
+  std::vector<std::string> sets;
+  std::string output, format = "json";  ///< no output: stdout
+};
+
 /// Output that is ready after parsing the command line: completions, manual pages.
 struct prepared_output {
   std::string text;    ///< for stdout
@@ -147,7 +159,7 @@ struct prepared_output {
 using request =
     std::variant<run_arguments, compare_arguments, explain_arguments, report_arguments, validate_arguments,
                  collective_arguments, catalogue_arguments, fit_arguments, kernel_arguments, pareto_arguments,
-                 search_arguments, sweep_arguments, plan_arguments, prepared_output>;
+                 search_arguments, sweep_arguments, plan_arguments, new_arguments, prepared_output>;
 
 /// A request, or none if help, the version or a usage error was printed.
 struct parsed_command_line {

@@ -55,6 +55,7 @@ struct all_arguments {
   search_arguments search;
   sweep_arguments sweep;
   plan_arguments plan;
+  new_arguments scenario_new;
   std::array<catalogue_arguments, 4> catalogues;
   std::string shell, manual_folder, metrics_format = "table";
   console_options console;
@@ -64,8 +65,8 @@ struct all_arguments {
 void add_run(CLI::App& app, all_arguments& all) {
   run_arguments& a = all.run;
   CLI::App* c = app.add_subcommand("run", "Simulate scenarios and print their results");
-  c->add_option("SCENARIO", a.scenarios, "Scenario files, or names of shipped ones (nvlsim scenario list)")
-      ->required();
+  c->add_option("SCENARIO", a.scenarios, "Scenario files, or names of shipped ones (nvlsim scenario list)");
+  add_draft(c, a.draft);
   add_sets(c, a.sets);
   c->add_option("-o,--output", a.output_folder, "Also write DIR/<name>.json for each scenario as it finishes")
       ->type_name("DIR");
@@ -97,8 +98,13 @@ void add_run(CLI::App& app, all_arguments& all) {
       "examples:\n"
       "  nvlsim run scenarios/training/llama3.1-405b-gb300-512.json\n"
       "  nvlsim run llama3.1-405b-gb300-512 --set /workload/tp=4 --set /workload/dp=8 --trace step.trace.json\n"
-      "  nvlsim run scenarios/training/*.json -o out --format csv");
-  c->callback([&all] { all.chosen = all.run; });
+      "  nvlsim run scenarios/training/*.json -o out --format csv\n"
+      "  nvlsim run --model deepseek-v3 --platform gb300-nvl72 --gpus 256 --pp 8 --ep 32 --precision mxfp8");
+  c->callback([&all] {
+    if (all.run.scenarios.empty() && all.run.draft.empty())
+      throw CLI::RequiredError("SCENARIO, or --model with --platform,");
+    all.chosen = all.run;
+  });
 }
 
 void add_pareto(CLI::App& app, all_arguments& all) {
@@ -350,6 +356,7 @@ void add_catalogue(CLI::App& app, all_arguments& all, std::size_t index, const c
     show->footer(fmt::format("example:\n  nvlsim {} show {}", word, show_example));
     show->callback(choose(catalogue_action::show));
   }
+  if (a.kind == catalogue_kind::scenario) add_new(c, all.scenario_new, [&all] { all.chosen = all.scenario_new; });
   CLI::App* check = c->add_subcommand("check", "Read files and report every problem");
   check->add_option("NAME", a.names, "Names or files")->required();
   check->footer(fmt::format("example:\n  nvlsim {} check mine.json", word));

@@ -20,6 +20,7 @@ exit_code execute(const pareto_arguments& a);
 exit_code execute(const search_arguments& a);
 exit_code execute(const sweep_arguments& a);
 exit_code execute(const plan_arguments& a);
+exit_code execute(const new_arguments& a);
 
 /// Runs a request. Turns exceptions into messages and exit codes. With `--format json`, also prints a failure as a
 /// JSON document.

@@ -17,6 +17,7 @@
 #include "nvlsim/output/output.hpp"
 #include "nvlsim/planner/draft.hpp"
 #include "nvlsim/planner/plan_text.hpp"
+#include "nvlsim/planner/run_draft.hpp"
 
 namespace nvlsim::cli {
 namespace {
@@ -372,6 +373,25 @@ exit_code execute(const plan_arguments& a) {
       return plan_next_dollar_command(a);
   }
   return exit_code::internal;
+}
+
+exit_code execute(const new_arguments& a) {
+  plan_base base;
+  base.data = folders_under(data_root());
+  std::vector<std::string> assumed;
+  diagnostics problems;
+  base.text = draft_run(a.draft, base.data, assumed, problems);
+  problems.throw_if_any();
+  add_sets(base, a.sets, problems);
+  for (const override_option& o : base.overrides)
+    problems.add("--set", o.pointer, "a scenario file has no values of stacks and models; give it to nvlsim run");
+  problems.throw_if_any();
+  static_cast<void>(read_base(base));  // reports what is wrong before it is written
+  for (const std::string& what : assumed) note(fmt::format("nvlsim: assumed: {}", what));
+  const std::string text = scenario_file_text(base.text);
+  if (a.output.empty()) print(text);
+  else write_file(a.output, text);
+  return exit_code::ok;
 }
 
 }  // namespace nvlsim::cli

@@ -1,6 +1,7 @@
 #include "cli/plan_options.hpp"
 
 #include "cli/option_text.hpp"
+#include "nvlsim/planner/run_draft.hpp"
 
 namespace nvlsim::cli {
 namespace {
@@ -154,6 +155,29 @@ void add_plan(CLI::App& app, plan_arguments& a, const std::function<void()>& cho
   add_next_dollar(question(c, "next-dollar", "Which part of the hardware gains most when it gets better",
                            choose(plan_kind::next_dollar)),
                   a);
+}
+
+void add_draft(CLI::App* c, draft_texts& into) {
+  for (const draft_option& o : draft_options())
+    c->add_option_function<std::string>(
+         o.name, [&into, name = o.name](const std::string& text) { into.emplace_back(name, text); }, o.help)
+        ->type_name(o.what);
+}
+
+void add_new(CLI::App* scenario, new_arguments& a, std::function<void()> chosen) {
+  CLI::App* c = scenario->add_subcommand("new", "Write a scenario of a model on a platform, from options");
+  add_draft(c, a.draft);
+  c->add_option("-o,--output", a.output, "File to write (default: stdout)")->type_name("FILE");
+  c->add_option("--set", a.sets, "Override a member by JSON pointer, as for nvlsim run (repeatable)")
+      ->type_name("POINTER=VALUE")
+      ->allow_extra_args(false);
+  c->footer(
+      "examples:\n"
+      "  nvlsim scenario new --model deepseek-v3 --platform gb300-nvl72 --gpus 256 --pp 8 --ep 32 -o step.json\n"
+      "  nvlsim scenario new --model gpt-oss-120b --platform gb200-nvl72 --gpus 8 --input 2000 --output-tokens "
+      "500 "
+      "--concurrency 256");
+  c->callback(std::move(chosen));
 }
 
 }  // namespace nvlsim::cli

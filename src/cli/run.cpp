@@ -11,8 +11,10 @@
 #include "cli/inputs.hpp"
 #include "cli/support.hpp"
 #include "nvlsim/output/output.hpp"
+#include "nvlsim/planner/run_draft.hpp"
 #include "nvlsim/run/isolate.hpp"
 #include "nvlsim/run/queue_jobs.hpp"
+#include "nvlsim/scenario/parse_scenario.hpp"
 #include "nvlsim/search/highest_load.hpp"
 
 namespace nvlsim::cli {
@@ -105,8 +107,37 @@ struct load_verdict {
   }
 };
 
+/// What a scenario is read from: a file, or the text that options make.
+struct run_input {
+  std::string name;
+  std::optional<value> text = {};
+
+  scenario read(const std::vector<override_option>& overrides, const data_folders& data) const {
+    return text ? parse_scenario(*text, "command line", overrides, data)
+                : read_scenario(scenario_file(name), overrides, data);
+  }
+};
+
+std::vector<run_input> inputs_of(const run_arguments& a, const data_folders& data) {
+  std::vector<run_input> out;
+  for (const std::string& name : a.scenarios) out.push_back({name});
+  if (a.draft.empty()) return out;
+  diagnostics problems;
+  if (!out.empty())
+    problems.add(
+        a.draft.front().first, "",
+        fmt::format("makes a scenario; give either it or {}, and change a scenario with --set", out.front().name));
+  problems.throw_if_any();
+  std::vector<std::string> assumed;
+  value text = draft_run(a.draft, data, assumed, problems);
+  problems.throw_if_any();
+  for (const std::string& what : assumed) note(fmt::format("nvlsim: assumed: {}", what));
+  out.push_back({"command line", std::move(text)});
+  return out;
+}
+
 /// Reloads the scenario at the highest load that meets its objective. Returns a result if there is none.
-std::optional<result> raise_load(scenario& s, const std::string& name, std::vector<override_option> overrides,
+std::optional<result> raise_load(scenario& s, const run_input& from, std::vector<override_option> overrides,
                                  const data_folders& data, load_verdict& verdict) {
   const highest_load h = find_highest_load(s);
   if (!h.found) {
@@ -151,7 +182,7 @@ std::optional<result> raise_load(scenario& s, const std::string& name, std::vect
     note +=
         fmt::format("; only {:.0f} requests count, and the result is reliable from {:.0f} on; use more requests",
                     h.counted, h.enough());
-  s = load_scenario(scenario_file(name), overrides, data);
+  s = from.read(overrides, data);
   return std::nullopt;
 }
 
@@ -174,16 +205,16 @@ void check_names(const std::vector<scenario>& scenarios) {
 exit_code execute(const run_arguments& a) {
   const data_folders data = folders_under(data_root());
   const auto overrides = overrides_of(a);
-  if (!a.trace_file.empty() && a.scenarios.size() != 1)
+  const std::vector<run_input> inputs = inputs_of(a, data);
+  if (!a.trace_file.empty() && inputs.size() != 1)
     throw input_error({{"", "", "--trace needs exactly one scenario", {}}});
-  if (!a.requests_file.empty() && a.scenarios.size() != 1)
+  if (!a.requests_file.empty() && inputs.size() != 1)
     throw input_error({{"", "", "--requests needs exactly one scenario", {}}});
-  if (!a.jobs_file.empty() && a.scenarios.size() != 1)
+  if (!a.jobs_file.empty() && inputs.size() != 1)
     throw input_error({{"", "", "--jobs needs exactly one scenario", {}}});
   std::vector<scenario> scenarios;
   diagnostics problems;
-  for (const std::string& name : a.scenarios)
-    gather(problems, [&] { scenarios.push_back(read_scenario(scenario_file(name), overrides, data)); });
+  for (const run_input& i : inputs) gather(problems, [&] { scenarios.push_back(i.read(overrides, data)); });
   problems.throw_if_any();
   if (!a.requests_file.empty() && !std::holds_alternative<inference_workload>(scenarios.front().workload))
     throw input_error(
@@ -210,7 +241,7 @@ exit_code execute(const run_arguments& a) {
     load_verdict verdict;
     std::optional<result> none;
     const bool alone = scenarios.size() == 1;
-    const auto raise = [&] { return raise_load(s, a.scenarios[i], overrides, data, verdict); };
+    const auto raise = [&] { return raise_load(s, inputs[i], overrides, data, verdict); };
     if (a.highest_load) none = alone ? raise() : one_of_many(s, worst, raise);
     if (none) {
       results.push_back(*std::move(none));

@@ -118,6 +118,16 @@ std::filesystem::path scenario_file(const std::string& name_or_path) {
     if (file.stem() == name_or_path) return file;
     names.push_back(file.stem().string());
   }
+  const std::vector<std::string> models = config::names_in(folders_under(data_root()).models);
+  if (std::find(models.begin(), models.end(), name_or_path) != models.end())
+    throw input_error(
+        {{"",
+          "",
+          fmt::format("\"{0}\" is a model, not a scenario; give a platform and a layout (nvlsim run "
+                      "--model {0} --platform gb300-nvl72 --gpus 64 ...), or have them found (nvlsim "
+                      "plan training {0} ..., nvlsim plan serving {0} ...)",
+                      name_or_path),
+          {}}});
   throw input_error({{"", "", fmt::format("no file and no shipped scenario is called \"{}\"", name_or_path),
                       nearest(name_or_path, names)}});
 }

@@ -162,6 +162,20 @@ class Produced(unittest.TestCase):
             {"schema": "nvlsim.search/2"}, {"more": 1}, {"gpus": 0}, {"found": -1}, {"best": [{**best, "metrics": {"x": "1"}}]},
             {"best": [{k: v for k, v in best.items() if k != "set"}]}, {"best": [{**best, "set": {"tp": 1}}]}, {"pruned": [{"reason": "x"}]}])
 
+    def test_plans(self):
+        document = self.fits("plan", "plan", "serving", "llama3.1-8b", "--platform", "nd-h100-v5", "--gpus", "1", "--input", "200",
+                             "--output-tokens", "20", "--tpot", "20 ms", "--format", "json")
+        answer = document["answers"][0]
+        self.refuses("plan", document, [{"schema": "nvlsim.plan/2"}, {"more": 1}, {"question": "luck"}, {"answers": [{**answer, "gpus": 0}]},
+                                        {"answers": [{**answer, "best": "both"}]}, {"answers": [{"platform": "x"}]}])
+        train = SOURCE / "tests/cli/inputs/train.json"
+        document = self.fits("plan", "plan", "training", train, "--gpus", "8", "--format", "json")
+        self.refuses("plan", document, [{"answers": [{**document["answers"][0], "goodput_fraction": 0}]}, {"question": "serving"}])
+        document = self.fits("plan", "plan", "scaling", train, "--gpus", "4,8", "--format", "json")
+        self.refuses("plan", document, [{"weak": 1}, {"points": [{"gpus": 8}]}])
+        document = self.fits("plan", "plan", "next-dollar", train, "--cost", "nic_bandwidth=400", "--format", "json")
+        self.refuses("plan", document, [{"knobs": [{"name": "x"}]}, {"value": "1"}])
+
     def test_paretos(self):
         document = self.fits("pareto", "pareto", SOURCE / "tests/cli/inputs/serve.json", "--concurrency", "4,16", "--format", "json")
         point = document["points"][0]

@@ -1,0 +1,106 @@
+#include "nvlsim/planner/training_plan.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "nvlsim/output/number.hpp"
+#include "nvlsim/planner/next_dollar.hpp"
+#include "nvlsim/run/run.hpp"
+#include "unit/planner/plan_fixture.hpp"
+
+namespace nvlsim {
+namespace {
+
+constexpr double tokens = 2e9;
+
+TEST_CASE("Plan of a training run is what a run of its scenario says") {
+  training_question q = test::small_trainer(tokens);
+  q.gpus = 16;
+  const training_plan p = plan_training_run(q);
+  REQUIRE(p.best);
+  const result r = run_scenario(read_base({p.best->text, q.base.overrides, q.base.data})).outcome;
+  double step = 0;
+  REQUIRE(output::as_double(*r.metrics.find("step_time_s"), step));
+  CHECK(step == Approx(p.best->step_time_s).epsilon(1e-9));
+  CHECK(p.best->gpus == 16);
+  REQUIRE(p.best->days);
+  CHECK(*p.best->days == Approx(tokens / p.best->tokens_per_s / 86'400));
+  CHECK(r.metrics.find("cost_to_train_usd") != nullptr);
+}
+
+TEST_CASE("More days never take more GPUs, and the answer keeps them") {
+  training_question q = test::small_trainer(tokens);
+  q.days = 0.05;
+  const training_plan hurried = plan_training_run(q);
+  REQUIRE(hurried.best);
+  CHECK(*hurried.best->days <= q.days);
+  q.days = 0.2;
+  const training_plan calm = plan_training_run(q);
+  REQUIRE(calm.best);
+  CHECK(*calm.best->days <= q.days);
+  CHECK(calm.best->gpus <= hurried.best->gpus);
+  q.goodput = 0.5;
+  const training_plan lossy = plan_training_run(q);
+  REQUIRE(lossy.best);
+  CHECK(lossy.best->gpus >= calm.best->gpus);
+}
+
+TEST_CASE("Where nothing is fast enough, the fastest is told") {
+  training_question q = test::small_trainer(1e15);
+  q.days = 0.001;
+  const training_plan p = plan_training_run(q);
+  CHECK_FALSE(p.best);
+}
+
+TEST_CASE("A number of days needs tokens") {
+  training_question q = test::small_trainer(0);
+  q.days = 1;
+  CHECK_THROWS_AS(plan_training_run(q), input_error);
+}
+
+TEST_CASE("Sizes double, are listed, or both; others are refused") {
+  CHECK(sizes_of("72..576") == std::vector<std::int64_t>{72, 144, 288, 576});
+  CHECK(sizes_of("8,4,8") == std::vector<std::int64_t>{4, 8});
+  CHECK(sizes_of("1..4,100") == std::vector<std::int64_t>{1, 2, 4, 100});
+  for (const char* bad : {"", "0", "x", "8..4", "8,", "1..99999999999"})
+    CHECK_THROWS_AS(sizes_of(bad), input_error);
+}
+
+TEST_CASE("Strong scaling begins with an efficiency of one and keeps the batch") {
+  scaling_question q;
+  q.base = test::small_trainer(0).base;
+  q.gpus = {8, 16};
+  const scaling_plan p = plan_scaling(q);
+  REQUIRE(p.points.size() == 2);
+  REQUIRE(p.points[0].best);
+  REQUIRE(p.points[1].best);
+  CHECK(p.points[0].efficiency == Approx(1));
+  CHECK(p.points[1].best->global_batch_size == 128);
+  CHECK(p.points[1].best->step_time_s < p.points[0].best->step_time_s);
+  q.weak = true;
+  const scaling_plan weak = plan_scaling(q);
+  REQUIRE(weak.points[1].best);
+  CHECK(weak.points[1].best->global_batch_size == 256);
+}
+
+TEST_CASE("Better hardware never loses, and each part is told with what it costs") {
+  training_question t = test::small_trainer(0);
+  t.gpus = 8;
+  const training_plan p = plan_training_run(t);
+  REQUIRE(p.best);
+  next_dollar_question q;
+  q.base = {p.best->text, {}, t.base.data};
+  q.costs = {{"hbm_bandwidth", 100}};
+  const next_dollar_plan n = plan_next_dollar(q);
+  CHECK(n.metric == "step_time_s");
+  CHECK(n.knobs.size() == knob_names().size());
+  for (const hardware_knob& k : n.knobs) {
+    CAPTURE(k.name);
+    CHECK((!k.gain || *k.gain >= -1e-9));
+    CHECK(k.cost_usd.has_value() == (k.name == "hbm_bandwidth"));
+  }
+  q.costs = {{"hbm_bandwith", 100}};
+  CHECK_THROWS_AS(plan_next_dollar(q), input_error);
+}
+
+}  // namespace
+}  // namespace nvlsim
