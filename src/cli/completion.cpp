@@ -94,8 +94,11 @@ std::vector<std::string> shipped(std::string_view kind) {
 /// The kind of names an option or argument accepts ("platform", "scenario", ...), or "".
 std::string kind_of(const CLI::App& command, const option_text& o) {
   if (!o.positional)
-    return o.names.back() == "--platform" || o.names.back() == "--stack" ? o.names.back().substr(2) : "";
+    return o.names.back() == "--platform" || o.names.back() == "--stack" || o.names.back() == "--model"
+               ? o.names.back().substr(2)
+               : "";
   const std::string& name = o.names.front();
+  if (name == "MODEL") return "model";
   if (name == "SCENARIO" || name == "A" || name == "B") return "scenario";
   return name == "NAME" && command.get_parent() ? command.get_parent()->get_name() : "";
 }

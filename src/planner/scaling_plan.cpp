@@ -81,7 +81,7 @@ scaling_plan plan_scaling(const scaling_question& q, const plan_watch& watch) {
     for (const std::int64_t gpus : q.gpus) {
       if (watch.stopped()) break;
       plan_base here = base;
-      // One step of `own` a GPU, rounded: the weak batch of the smallest size is that of the scenario.
+      // The smallest size has the scenario's batch.
       if (q.weak)
         here.text = with_members(here.text, {{"/workload/global_batch_size",
                                               std::max<std::int64_t>(1, per_size * gpus / q.gpus.front())}});

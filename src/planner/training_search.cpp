@@ -40,39 +40,6 @@ std::int64_t moved_batch(std::int64_t batch, std::int64_t gpus) {
   return batch;
 }
 
-std::vector<search_restriction> usual_choices(const scenario& s) {
-  const auto& w = std::get<training_workload>(s.workload);
-  const auto has = [&](auto what) { return std::any_of(s.model.layers.begin(), s.model.layers.end(), what); };
-  const bool latent = has([](const layer_spec& l) { return l.attention == attention_kind::mla; });
-  std::vector<std::string> recompute = {"none", "core_attn", "full"};
-  if (latent) recompute.insert(recompute.end() - 1, "mla_up_proj");
-  if (has_routed_experts(s.model)) recompute.insert(recompute.end() - 1, "moe_act");
-  std::vector<std::string> cp = {"1", "2"};
-  if (w.seq_length >= long_sequence) cp = {"1", "2", "4", "8", "16"};
-  return {{"tp", {"1", "2", "4", "8"}},
-          {"cp", cp},
-          {"etp", {"1"}},
-          {"schedule", {"1f1b", "interleaved"}},
-          {"num_layers_in_first_pipeline_stage", {"0"}},
-          {"num_layers_in_last_pipeline_stage", {"0"}},
-          {"sequence_parallel", {"true"}},
-          {"micro_batch_size", {"1", "2", "4"}},
-          {"data_parallel_sharding", {"distributed_optimizer"}},
-          {"recompute", recompute},
-          {"offload_layers", {"0"}}};
-}
-
-/// All choices but how the ranks are divided.
-std::vector<search_restriction> choices_around(const search_result& r, const found_layout& l) {
-  std::vector<search_restriction> out;
-  for (std::size_t i = 0; i < r.parameters.size(); ++i)
-    for (const char* fixed : {"tp", "pp", "cp", "dp", "ep"})
-      if (const std::int64_t* n = l.parameters[i].integer(); n && r.parameters[i] == fixed)
-        out.push_back({fixed, {std::to_string(*n)}});
-  out.push_back({"sequence_parallel", {"true"}});
-  return out;
-}
-
 std::string text_of(const value& v) {
   if (v.string()) return *v.string();
   if (v.integer()) return std::to_string(*v.integer());
@@ -81,6 +48,62 @@ std::string text_of(const value& v) {
   if (v.items())
     for (const value& x : *v.items()) out += (out.empty() ? "" : "+") + text_of(x);
   return out;
+}
+
+/// The modules that are cheap to compute again, as one word of the search.
+std::string cheap_recompute(const scenario& s) {
+  const auto has = [&](auto what) { return std::any_of(s.model.layers.begin(), s.model.layers.end(), what); };
+  if (!has_routed_experts(s.model)) return "core_attn";
+  return has([](const layer_spec& l) { return l.attention == attention_kind::mla; })
+             ? "layernorm+moe_act+mla_up_proj"
+             : "layernorm+moe_act";
+}
+
+std::vector<search_restriction> usual_choices(const scenario& s) {
+  const auto& w = std::get<training_workload>(s.workload);
+  std::vector<std::string> cp = {"1", "2"};
+  if (w.seq_length >= long_sequence) cp = {"1", "2", "4", "8", "16"};
+  std::vector<search_restriction> out = {{"tp", {"1", "2", "4", "8"}},
+                                         {"cp", cp},
+                                         {"etp", {"1"}},
+                                         {"schedule", {"1f1b", "interleaved"}},
+                                         {"sequence_parallel", {"true"}},
+                                         {"micro_batch_size", {"1", "2", "4"}},
+                                         {"data_parallel_sharding", {"distributed_optimizer"}},
+                                         {"recompute", {"none", cheap_recompute(s), "full"}},
+                                         {"offload_layers", {"0"}}};
+  if (!w.split.given()) {
+    out.push_back({"num_layers_in_first_pipeline_stage", {"0"}});
+    out.push_back({"num_layers_in_last_pipeline_stage", {"0"}});
+  }
+  return out;
+}
+
+/// The layout's own values of these parameters.
+std::vector<search_restriction> as_in(const search_result& r, const found_layout& l,
+                                      const std::vector<std::string>& names) {
+  std::vector<search_restriction> out = {{"sequence_parallel", {"true"}}};
+  for (std::size_t i = 0; i < r.parameters.size(); ++i)
+    if (std::find(names.begin(), names.end(), r.parameters[i]) != names.end())
+      out.push_back({r.parameters[i], {text_of(l.parameters[i])}});
+  return out;
+}
+
+const std::vector<std::string> division = {"tp", "pp", "cp", "dp", "ep", "etp"};
+
+/// What memory holds: all choices, for this division of the ranks and these schedules.
+std::vector<search_restriction> other_memory(const search_result& r, const found_layout& l) {
+  std::vector<std::string> names = division;
+  names.insert(names.end(), {"vp", "schedule", "micro_batch_size", "num_layers_in_first_pipeline_stage",
+                             "num_layers_in_last_pipeline_stage"});
+  return as_in(r, l, names);
+}
+
+/// Schedules, stages and micro-batches: all choices, for this division of the ranks and what memory holds.
+std::vector<search_restriction> other_schedules(const search_result& r, const found_layout& l) {
+  std::vector<std::string> names = division;
+  names.insert(names.end(), {"data_parallel_sharding", "recompute", "offload_layers"});
+  return as_in(r, l, names);
 }
 
 /// Only what is not the usual.
@@ -170,11 +193,19 @@ found_training best_training(const plan_base& base, const training_place& at, bo
   out.pruned = first.pruned;
   if (first.best.empty()) return out;
   std::vector<search_result> all = {first};
-  for (std::size_t i = 0; i < std::min(refined, first.best.size()) && !watch.stopped(); ++i) {
-    all.push_back(search_layouts(
-        s, options_for(at, choices_around(first, first.best[i]), watch, "choices around the best")));
-    out.evaluated += all.back().evaluated;
-    out.candidates += all.back().candidates;
+  const auto refine = [&](const std::vector<search_restriction>& only) {
+    if (watch.stopped()) return;
+    search_result r = search_layouts(s, options_for(at, only, watch, "choices around the best"));
+    out.evaluated += r.evaluated;
+    out.candidates += r.candidates;
+    if (!r.best.empty()) all.push_back(std::move(r));
+  };
+  for (std::size_t i = 0; i < std::min(refined, first.best.size()); ++i) {
+    const std::size_t before = all.size();
+    refine(other_memory(first, first.best[i]));
+    if (all.size() == before) continue;
+    const search_result memory = all.back();
+    refine(other_schedules(memory, memory.best.front()));
   }
   const search_result* best = nullptr;
   for (const search_result& r : all)

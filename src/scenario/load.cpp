@@ -203,6 +203,35 @@ void complete_serving(scenario& s, const scenario_source& in, const data_folders
       load_model(from_scenario(w->drafts.model_name, in.text, pointer), data, {}, at, problems).content);
 }
 
+/// Racks that the layout fills; 0 where it lists its GPUs or needs none.
+std::int64_t racks_filled(const scenario& s, const platform& p) {
+  const std::int64_t rack = std::max(1, p.gpus_per_rack());
+  std::int64_t gpus = 0, each = rack;
+  if (const auto* t = std::get_if<training_workload>(&s.workload)) {
+    gpus = t->place.table ? 0 : t->par.gpus();
+    each = t->place.gpus_per_domain;
+  } else if (const auto* i = std::get_if<inference_workload>(&s.workload)) {
+    gpus = i->gpus();
+  } else if (const auto* c = std::get_if<collective_workload>(&s.workload)) {
+    gpus = c->place.table || c->ideal ? 0 : c->gpus;
+    each = c->place.gpus_per_domain;
+  }
+  each = std::max<std::int64_t>(1, std::min(each, rack));
+  return (gpus + each - 1) / each;
+}
+
+/// Where the scenario does not say how many racks there are, they follow the layout.
+void follow_racks(scenario_source& in, const scenario& s) {
+  constexpr std::int64_t most = 1'000'000;
+  auto& defaults = in.text.defaults;
+  const auto said = std::find_if(defaults.begin(), defaults.end(),
+                                 [](const value::member& d) { return d.first == "/platform/racks"; });
+  const std::int64_t needed = racks_filled(s, in.hardware.content);
+  if (said == defaults.end() || needed <= in.hardware.content.racks || needed > most) return;
+  in.hardware.content.racks = static_cast<int>(needed);
+  said->second = needed;
+}
+
 /// Reads the requests of a trace. Its path is relative to the scenario.
 void read_requests(scenario& s, const config::document& doc, diagnostics& problems) {
   auto* w = std::get_if<inference_workload>(&s.workload);
@@ -377,6 +406,7 @@ scenario read_document(config::document text, const reading& of, diagnostics& pr
     read_named(r, *in, of.sets, of.data, own);
     s.simulation = read_options(r, fidelity::closed);
     read_workload(r, *in, s);
+    if (own.empty()) follow_racks(*in, s);
     read_requests(s, doc, own);
   }
   if (has_site(s)) s.facility = read_facility(r, in->hardware.content, of.data.platforms / "sites", own);
