@@ -176,7 +176,7 @@ exit_code plan_serving_command(const plan_arguments& a) {
   if (platforms.empty()) platforms.emplace_back();
   std::vector<told_serving_plan> plans;
   bool found = true;
-  catch_interrupts();
+  catch_termination();
   for (const std::string& platform : platforms) {
     if (interrupted()) break;
     told_serving_plan t;
@@ -256,7 +256,7 @@ exit_code plan_training_command(const plan_arguments& a) {
   if (platforms.empty()) platforms.emplace_back();
   std::vector<told_training_plan> plans;
   bool found = true;
-  catch_interrupts();
+  catch_termination();
   for (const std::string& platform : platforms) {
     if (interrupted()) break;
     told_training_plan t;
@@ -311,7 +311,7 @@ exit_code plan_scaling_command(const plan_arguments& a) {
   q.platforms = a.platforms;
   q.gpus = sizes_of(a.gpus);
   q.weak = a.weak;
-  catch_interrupts();
+  catch_termination();
   scaling_plan p;
   {
     stage_lines lines;
@@ -349,7 +349,7 @@ exit_code plan_next_dollar_command(const plan_arguments& a) {
   q.step = a.step;
   q.metric = a.objective;
   q.costs = costs_of(a.costs);
-  catch_interrupts();
+  catch_termination();
   next_dollar_plan p;
   {
     stage_lines lines;

@@ -27,6 +27,7 @@ pid_t at_terminal = 0;  ///< the process that prints the interrupt message; its 
 void on_interrupt(int) {
   interrupt_seen = 1;
   std::signal(SIGINT, SIG_DFL);
+  std::signal(SIGTERM, SIG_DFL);
   static constexpr std::string_view what =
       "nvlsim: stopping after the current work; interrupt again to stop now\n";
   if (::getpid() == at_terminal && ::write(STDERR_FILENO, what.data(), what.size()) < 0)
@@ -168,6 +169,10 @@ exit_code report_failure(exit_code code, std::string_view message, std::span<con
 void catch_interrupts() {
   if (::isatty(STDERR_FILENO) == 1) at_terminal = ::getpid();
   std::signal(SIGINT, on_interrupt);
+}
+void catch_termination() {
+  catch_interrupts();
+  std::signal(SIGTERM, on_interrupt);
 }
 bool interrupted() { return interrupt_seen != 0; }
 

@@ -1,5 +1,5 @@
   $ nvlsim
-  2> nvlsim: no command given; use one of run, compare, explain, report, pareto, validate, collective, kernel, fit, search, sweep, platform, stack, model, scenario, metrics, completion
+  2> nvlsim: no command given; use one of run, compare, explain, report, pareto, validate, collective, kernel, fit, search, sweep, plan, platform, stack, model, scenario, metrics, completion
   2> Try "nvlsim --help".
   [2]
 
@@ -19,7 +19,7 @@
   [2]
 
   $ nvlsim run
-  2> nvlsim: SCENARIO is required
+  2> nvlsim: SCENARIO, or --model with --platform, is required
   2> Try "nvlsim run --help".
   [2]
 

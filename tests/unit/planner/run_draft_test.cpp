@@ -86,9 +86,9 @@ TEST_CASE("Pictures have points where their values are, within 80 columns") {
   CHECK(p ==
         "  y\n"
         "       4+                              b\n"
-        "        |\n"
+        "       3+\n"
         "       2+\n"
-        "        |\n"
+        "       1+\n"
         "       0+a\n"
         "        ++-----+-----+-----+-----+-----+\n"
         "         0     2     4     6     8    10\n"

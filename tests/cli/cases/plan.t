@@ -1,0 +1,88 @@
+A model is no scenario, and is told what to do with it.
+
+  $ nvlsim run deepseek-v3
+  2> "deepseek-v3" is a model, not a scenario; give a platform and a layout (nvlsim run --model deepseek-v3 --platform gb300-nvl72 --gpus 64 ...), or have them found (nvlsim plan training deepseek-v3 ..., nvlsim plan serving deepseek-v3 ...)
+  [2]
+
+A scenario from options: what follows from others is computed, what is taken for granted is told.
+
+  $ nvlsim run --model llama3-8b --platform nd-h100-v5 --gpus 16 --tp 2 --format csv | cut -d, -f1-2
+  2> nvlsim: assumed: stack megatron-bridge-26.06 (--stack)
+  2> nvlsim: assumed: precision fp8 (--precision)
+  2> nvlsim: assumed: sequences of 4096 tokens (--seq-length)
+  2> nvlsim: assumed: about 4096 sequences a step, 16 Mi tokens (--global-batch-size)
+  name,status
+  llama3-8b-nd-h100-v5,ok
+
+  $ nvlsim scenario new --model llama3.1-8b --platform nd-h100-v5 --gpus 8 --tp 2 --input 100 --output-tokens 20 --concurrency 16 -q -o new.json; nvlsim scenario check new.json; nvlsim run new.json --format csv | cut -d, -f1-2
+  name,status
+  llama3.1-8b-nd-h100-v5,ok
+
+  $ nvlsim run --model llama3-8b --gpus 10 --tp 4 --dp x
+  2> --platform#: a model needs a platform (nvlsim platform list)
+  [2]
+
+  $ nvlsim run --model llama3-8b --platform nd-h100-v5 --gpus 10 --tp 4 --dp x
+  2> --dp#: "x" is not a whole number from 1 to 10000000
+  2> --gpus#: 10 GPUs are no multiple of the 4 of tp x pp x cp
+  [2]
+
+  $ nvlsim run --model llama3-8b --platform nd-h100-v5 --cp 2 --concurrency 8
+  2> --concurrency#: is of a server, but --cp of a training step
+  [2]
+
+  $ nvlsim run train.json --tp 4
+  2> --tp#: makes a scenario; give either it or train.json, and change a scenario with --set
+  [2]
+
+Questions that lack something say what.
+
+  $ nvlsim plan
+  2> nvlsim: no command given; use one of serving, training, scaling, next-dollar
+  2> Try "nvlsim plan --help".
+  [2]
+
+  $ nvlsim plan serving llama3.1-8b
+  2> --platform#: a model needs a platform to serve on (nvlsim platform list)
+  [2]
+
+  $ nvlsim plan serving llama3.1-8b --platform nd-h100-v5
+  2> --input#: give the mean number of tokens of a prompt
+  2> --output-tokens#: give the mean number of tokens of an answer
+  2> --ttft#: give at least one limit: --ttft, --tpot or --e2e
+  [2]
+
+  $ nvlsim plan serving llama3.1-8 --platform nd-h100-v5
+  2> no model, no file and no shipped scenario is called "llama3.1-8"; did you mean "llama3.1-8b"?
+  [2]
+
+  $ nvlsim plan training llama3-8b --platform nd-h100-v5 --days 3
+  2> --tokens#: a number of days needs the tokens of the whole run
+  [2]
+
+  $ nvlsim plan scaling llama3-8b --gpus 8..16
+  2> "llama3-8b" is a model; plan scaling needs a scenario (nvlsim scenario list)
+  [2]
+
+  $ nvlsim plan scaling train.json --gpus 16..8
+  2> --gpus#: "16..8" is none of 72..9216 (doubling), 72,144,576 or a mixture; sizes are from 1 to 10000000
+  [2]
+
+  $ nvlsim plan next-dollar train.json --cost nicbandwidth=4 --cost x
+  2> --cost#: "x" is not of the form PART=USD, such as nic_bandwidth=400
+  [2]
+
+Limits that nothing keeps are no answer, but no error in the question.
+
+  $ nvlsim plan serving llama3.1-8b --platform nd-h100-v5 --gpus 1 --input 100 --output-tokens 10 --tpot '1 us' -q | grep holds
+  no deployment holds any load within the limits
+  [3]
+
+The scenario of the answer runs as it was planned.
+
+  $ nvlsim plan serving llama3.1-8b --platform nd-h100-v5 --gpus 1 --input 100 --output-tokens 10 --tpot '20 ms' -o one.json | sed -n '/^run it/,/one.json/p'
+  run it
+    nvlsim run one.json
+
+  $ nvlsim run one.json | grep -o 'the objective is met'
+  the objective is met
