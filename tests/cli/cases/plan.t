@@ -76,7 +76,6 @@ Limits that nothing keeps are no answer, but no error in the question.
 
   $ nvlsim plan serving llama3.1-8b --platform nd-h100-v5 --gpus 1 --input 100 --output-tokens 10 --tpot '1 us' -q | grep holds
   no deployment holds any load within the limits
-  [3]
 
 The scenario of the answer runs as it was planned.
 
