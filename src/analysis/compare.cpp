@@ -3,17 +3,76 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <utility>
 
 #include "nvlsim/analysis/metrics.hpp"
+#include "nvlsim/units/units.hpp"
+#include "nvlsim/units/units_text.hpp"
 
 namespace nvlsim::analysis {
 namespace {
 
 bool is_name_character(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.';
+}
+
+/// The dimension of a unit as text in files, and the number of its base units in one.
+struct unit_scale {
+  dimension dims;
+  double base;
+};
+
+std::optional<unit_scale> scale_of(metric_unit u) {
+  switch (u) {
+    case metric_unit::second:
+      return unit_scale{seconds::dim_type::value, 1};
+    case metric_unit::byte:
+      return unit_scale{bytes::dim_type::value, 1};
+    case metric_unit::bytes_per_s:
+      return unit_scale{bandwidth::dim_type::value, 1};
+    case metric_unit::tflops:
+      return unit_scale{flop_rate::dim_type::value, 1e12};
+    case metric_unit::watt:
+      return unit_scale{watts::dim_type::value, 1};
+    case metric_unit::joule:
+      return unit_scale{joules::dim_type::value, 1};
+    case metric_unit::usd:
+      return unit_scale{dollars::dim_type::value, 1};
+    default:
+      return std::nullopt;
+  }
+}
+
+/// A number with a unit in the unit of a metric. Empty if the unit is not one of it.
+std::optional<double> in_unit_of(const nvlsim::metric& m, double x, std::string_view unit) {
+  if (unit == name(m.unit)) return x;
+  const auto scale = scale_of(m.unit);
+  const parsed_quantity q =
+      scale ? parse_quantity(fmt::format("{:.17g} {}", x, unit), scale->dims) : parsed_quantity{0, "no unit"};
+  if (!q.ok()) return std::nullopt;
+  return q.base / scale->base;
+}
+
+/// ", such as GB": how the unit may be written.
+std::string examples_of(metric_unit u) {
+  switch (u) {
+    case metric_unit::second:
+      return ", such as ms, s, h or d";
+    case metric_unit::byte:
+      return ", such as GB or GiB";
+    case metric_unit::watt:
+      return ", such as W or kW";
+    case metric_unit::joule:
+      return ", such as J or kWh";
+    case metric_unit::fraction:
+    case metric_unit::count:
+      return ", which has none";
+    default:
+      return fmt::format(", such as {}", name(u));
+  }
 }
 
 /// Parses a rule and reports its first error.
@@ -37,6 +96,7 @@ class gate_parser {
     blanks();
     g.relative = take('%');
     if (g.relative) g.threshold /= 100;
+    else if (at_ < text_.size() && !unit(g)) return g;
     blanks();
     if (at_ < text_.size()) fail("the end of the rule");
     return g;
@@ -66,6 +126,18 @@ class gate_parser {
     const auto [stop, status] = std::from_chars(text_.data() + digits, end, out);
     if (status != std::errc() || !std::isfinite(out)) return false;
     at_ = static_cast<std::size_t>(stop - text_.data());
+    return true;
+  }
+  /// Takes the unit of the number, if the metric has units. False after a wrong one.
+  bool unit(gate& g) {
+    std::string_view text = text_.substr(at_);
+    while (text.ends_with(' ')) text.remove_suffix(1);
+    const nvlsim::metric* m = nvlsim::find_metric(g.metric);
+    if (!m || text.empty() || !(std::isalpha(static_cast<unsigned char>(text.front())))) return true;
+    const auto x = in_unit_of(*m, g.threshold, text);
+    if (!x) return fail(fmt::format("a unit of {}{}", g.metric, examples_of(m->unit))), false;
+    g.threshold = *x;
+    at_ = text_.size();
     return true;
   }
   void fail(std::string_view expected) {
@@ -157,12 +229,13 @@ gate_outcome judge(const gate& g, const std::string& scenario, const result& a, 
   const metric_change& on = out.on;
   if (!on.b) out.reason = missing("B", b, g.metric);
   else if (!g.relative)
-    out.failed = holds(g.op, *on.b, g.threshold), out.reason = fmt::format("B is {:.6g}", *on.b);
+    out.failed = holds(g.op, *on.b, g.threshold), out.reason = "B is " + with_unit(g.metric, *on.b);
   else if (!on.a) out.reason = missing("A", a, g.metric);
   else if (!on.change) out.reason = fmt::format("{} is 0 in A, so a relative change is undefined", g.metric);
   else {
     out.failed = holds(g.op, *on.change, g.threshold);
-    out.reason = fmt::format("changed by {:+.2f} %, from {:.6g} to {:.6g}", *on.change * 100, *on.a, *on.b);
+    out.reason = fmt::format("changed by {:+.2f} %, from {} to {}", *on.change * 100, with_unit(g.metric, *on.a),
+                             with_unit(g.metric, *on.b));
   }
   return out;
 }
@@ -177,6 +250,7 @@ struct pairing {
   }
   static bool ran(const result& r) { return r.status == run_status::ok || r.status == run_status::saturated; }
   bool none_ran() const { return !ran(*a) && !ran(*b); }
+  bool same_name() const { return a->name == b->name; }
   std::vector<std::string> reasons() const {
     std::vector<std::string> out;
     for (const auto& [side, r] : {std::pair{"A", a}, {"B", b}})
@@ -213,7 +287,71 @@ std::vector<pairing> pair_up(std::span<const result> a, std::span<const result> 
   return pairs;
 }
 
+/// The gates that hold what A has against what B has.
+class vanishing {
+ public:
+  explicit vanishing(std::span<const std::string> allowed) : allowed_(allowed) {}
+
+  void add(comparison& out, const std::string& gone) const {
+    if (!may(gone)) fail(out, {gone, "", {}, {}, {}}, "the scenario is in A and not in B");
+  }
+  /// Every metric of a pair that has a number in A and none in B; a distribution once.
+  void add(comparison& out, const pairing& p) const {
+    if (!p.same_name() || !p.ran(*p.a) || !p.ran(*p.b)) return;
+    std::string last;
+    for (const metric_change& m : out.rows) {
+      const std::string whole = m.metric.substr(0, m.metric.find('.'));
+      if (m.scenario != p.scenario || !m.a || m.b || whole == last || may(p.scenario) || may(whole) ||
+          may(m.metric))
+        continue;
+      last = whole;
+      fail(out, m, fmt::format("{} is {} in A and B has none", m.metric, with_unit(m.metric, *m.a)));
+    }
+  }
+
+ private:
+  bool may(const std::string& name) const {
+    return std::any_of(allowed_.begin(), allowed_.end(), [&](const auto& n) { return n == name || n == "*"; });
+  }
+  static void fail(comparison& out, metric_change on, std::string why) {
+    gate rule;
+    rule.text = nothing_vanishes;
+    rule.metric = on.metric;
+    out.gates.push_back({std::move(rule), std::move(on), true, std::move(why)});
+  }
+
+  std::span<const std::string> allowed_;
+};
+
+std::string version_of(const result& r) {
+  const value* v = r.simulation.members() ? r.simulation.find("version") : nullptr;
+  return v && v->string() ? *v->string() : std::string();
+}
+
+/// Says that A was made from other inputs or by another version, although nothing got worse.
+void add_remarks(comparison& out, std::span<const pairing> pairs, bool gated) {
+  for (const pairing& p : pairs) {
+    const std::string a = version_of(*p.a), b = version_of(*p.b);
+    if (a == b || a.empty() || b.empty()) continue;
+    out.remarks.push_back(fmt::format("A was made by nvlsim {}, B by {}", a, b));
+    break;
+  }
+  const auto stale = [](const scenario_pair& s) { return !s.inputs.empty(); };
+  const bool like = std::all_of(pairs.begin(), pairs.end(), [](const pairing& p) { return p.same_name(); });
+  const auto others = std::count_if(out.scenarios.begin(), out.scenarios.end(), stale);
+  if (gated && like && others > 0 && out.passed())
+    out.remarks.push_back(fmt::format(
+        "the baseline A is stale: {} of {} scenarios have other inputs in B; no gate failed, so renew it", others,
+        pairs.size()));
+}
+
 }  // namespace
+
+std::string with_unit(const std::string& metric, double x) {
+  const nvlsim::metric* m = nvlsim::find_metric(metric);
+  const std::string_view unit = m && m->unit != metric_unit::fraction ? name(m->unit) : std::string_view();
+  return fmt::format("{:.6g}{}{}", x, unit.empty() ? "" : " ", unit);
+}
 
 gate parse_gate(std::string_view text, diagnostics& problems, std::string_view option) {
   return gate_parser(text, problems, option).parse();
@@ -233,7 +371,8 @@ bool comparison::passed() const {
   return std::none_of(gates.begin(), gates.end(), [](const gate_outcome& g) { return g.failed; });
 }
 
-comparison compare(std::span<const result> a, std::span<const result> b, std::span<const gate> gates) {
+comparison compare(std::span<const result> a, std::span<const result> b, std::span<const gate> gates,
+                   std::span<const std::string> may_vanish) {
   diagnostics problems;
   check_names("A", a, problems);
   check_names("B", b, problems);
@@ -250,11 +389,24 @@ comparison compare(std::span<const result> a, std::span<const result> b, std::sp
   }
   for (const gate& g : gates) {
     const bool known = std::any_of(pairs.begin(), pairs.end(), [&](const pairing& p) { return p.has(g.metric); });
+    const bool ran = std::any_of(pairs.begin(), pairs.end(), [](const pairing& p) { return !p.none_ran(); });
+    if (!known && ran) {
+      const pairing& like =
+          *std::find_if(pairs.begin(), pairs.end(), [](const pairing& p) { return !p.none_ran(); });
+      out.gates.push_back(judge(g, "", *like.a, *like.b));
+      continue;
+    }
     for (const pairing& p : pairs)
-      if (p.has(g.metric) || !known || p.none_ran()) out.gates.push_back(judge(g, p.scenario, *p.a, *p.b));
+      if (p.has(g.metric) || p.none_ran()) out.gates.push_back(judge(g, p.scenario, *p.a, *p.b));
     if (pairs.empty())
       out.gates.push_back({g, {"", g.metric, {}, {}, {}}, true, "A and B have no scenario in common"});
   }
+  if (!gates.empty()) {
+    const vanishing v(may_vanish);
+    for (const std::string& gone : out.only_in_a) v.add(out, gone);
+    for (const pairing& p : pairs) v.add(out, p);
+  }
+  add_remarks(out, pairs, !gates.empty());
   return out;
 }
 

@@ -31,13 +31,13 @@ struct run_arguments {
 
 struct compare_arguments {
   std::string a, b, format = "table";
-  std::vector<std::string> sets, rules;  ///< rules: --fail-if
+  std::vector<std::string> sets, rules, may_vanish;  ///< rules: --fail-if; may_vanish: --allow-missing
 };
 
 struct explain_arguments {
   std::string scenario, format = "table";
   std::optional<std::string> metric;
-  std::vector<std::string> sets;
+  std::vector<std::string> sets, only;
   bool sensitivity = false;
 };
 

@@ -135,8 +135,13 @@ void add_compare(CLI::App& app, all_arguments& all) {
       app.add_subcommand("compare", "Compare two scenarios, results or folders of them, metric by metric");
   c->add_option("A", a.a, "Baseline: scenario, result file or folder")->required();
   c->add_option("B", a.b, "Scenario, result file or folder to compare with A")->required();
-  c->add_option("--fail-if", a.rules, "Exit with 1 if a rule holds: 'step_time_s>+2%', 'mfu<0.3' (repeatable)")
+  c->add_option("--fail-if", a.rules,
+                "Exit with 1 if a rule holds: 'step_time_s>+2%', 'memory_peak_bytes>280 GB' (repeatable)")
       ->type_name("RULE")
+      ->allow_extra_args(false);
+  c->add_option("--allow-missing", a.may_vanish,
+                "With --fail-if: B may lack this scenario or metric of A ('*': any) (repeatable)")
+      ->type_name("NAME")
       ->allow_extra_args(false);
   add_sets(c, a.sets);
   add_format(c, a.format, {"table", "json", "markdown", "junit", "github"});
@@ -155,13 +160,16 @@ void add_explain(CLI::App& app, all_arguments& all) {
   c->add_option("METRIC", a.metric, "Metric to explain, such as ttft_s.p99 (default: the main metric)");
   c->add_flag("--sensitivity", a.sensitivity,
               "Also change each constant by 10 % and rank the effects on the metric");
+  c->add_option("--only", a.only, "With --sensitivity: only constants below this pointer: /platform (repeatable)")
+      ->type_name("POINTER")
+      ->allow_extra_args(false);
   add_sets(c, a.sets);
   add_format(c, a.format, {"table", "json"});
   c->footer(
       "examples:\n"
       "  nvlsim explain llama3.1-405b-gb300-512\n"
       "  nvlsim explain llama2-70b-offline-gb300-rack tpot_s.p99 --format json\n"
-      "  nvlsim explain llama3.1-405b-gb300-512 mfu --sensitivity");
+      "  nvlsim explain llama3.1-405b-gb300-512 mfu --sensitivity --only /platform");
   c->callback([&all] { all.chosen = all.explain; });
 }
 

@@ -40,9 +40,13 @@ exit_code execute(const compare_arguments& a) {
   diagnostics problems;
   gather(problems, [&] { first = read_inputs(a.a, sets, data); });
   gather(problems, [&] { second = read_inputs(a.b, sets, data); });
+  if (a.rules.empty() && !a.may_vanish.empty())
+    problems.add("--allow-missing", "", "has no effect without --fail-if");
   problems.throw_if_any();
   const auto before = results_of(std::move(first)), after = results_of(std::move(second));
-  const analysis::comparison c = analysis::compare(before, after, gates);
+  const analysis::comparison c = analysis::compare(before, after, gates, a.may_vanish);
+  tell_infeasible(before, "A");
+  tell_infeasible(after, "B");
   const auto names = output::compare_format_names();
   print(output::render(
       c, static_cast<output::compare_format>(std::find(names.begin(), names.end(), a.format) - names.begin())));

@@ -35,7 +35,7 @@ exit_code execute(const request& r) {
   } catch (const std::filesystem::filesystem_error& e) {
     return report_failure(exit_code::io, fmt::format("{}: {}", e.path1().string(), e.code().message()), {}, json);
   } catch (const std::bad_alloc&) {
-    return report_failure(exit_code::internal, "out of memory", {}, json);
+    return report_failure(exit_code::io, "out of memory", {}, json);
   } catch (const std::exception& e) {
     return report_failure(exit_code::internal, fmt::format("internal error, please report it: {}", e.what()), {},
                           json);

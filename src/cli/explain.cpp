@@ -15,6 +15,8 @@ exit_code execute(const explain_arguments& a) {
   const scenario s = read_scenario(file, overrides, data);
   if (a.metric && a.metric->empty())
     throw input_error({{"", "", "METRIC is empty; omit it to explain the main metric", {}}});
+  if (!a.only.empty() && !a.sensitivity)
+    throw input_error({{"--only", "", "has no effect without --sensitivity", {}}});
   run_status status = run_status::ok;
   explanation e = explain_scenario(s, a.metric.value_or(""), status);
   if (a.sensitivity) {
@@ -23,9 +25,10 @@ exit_code execute(const explain_arguments& a) {
       all.insert(all.end(), sets.begin(), sets.end());
       return load_scenario(file, all, data);
     };
-    add_sensitivity(e, change, [](std::size_t done, std::size_t all) {
-      show_progress("explain", done, all, "constants varied");
-    });
+    add_sensitivity(
+        e, change,
+        [](std::size_t done, std::size_t all) { show_progress("explain", done, all, "constants varied"); },
+        a.only);
   }
   print(a.format == "json" ? to_json(to_value(e)) : explanation_table(e));
   return status == run_status::infeasible ? exit_code::infeasible : exit_code::ok;

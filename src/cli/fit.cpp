@@ -1,5 +1,8 @@
 // nvlsim fit
 #include "nvlsim/calibration/fit.hpp"
+
+#include <fmt/format.h>
+
 #include "cli/commands.hpp"
 #include "cli/console.hpp"
 #include "cli/support.hpp"
@@ -11,6 +14,12 @@ exit_code execute(const fit_arguments& a) {
   const data_folders data = folders_under(data_root());
   const std::vector<std::filesystem::path> tables(a.tables.begin(), a.tables.end());
   std::filesystem::create_directories(a.output);  // fail early, before minutes of work
+  if (std::filesystem::equivalent(a.output, data.stacks))
+    throw input_error(
+        {{"-o",
+          "",
+          fmt::format("{} has the stacks that the fit starts from, which would be overwritten", a.output),
+          {}}});
   for (const std::string& t : a.tables) detail("reads " + t);
   const auto report = [](const std::string& line) { note("fit: " + line); };
   const auto fit = a.kind == fit_kind::training     ? fit_training

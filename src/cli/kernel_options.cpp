@@ -11,7 +11,7 @@ struct number_option {
   const char *name, *help;
   double kernel_arguments::*member;
   bool required;
-  double min = 0;
+  double min = 0, max = 1e18;
 };
 struct flag_option {
   const char *name, *help;
@@ -123,11 +123,11 @@ const std::vector<kernel_class>& classes() {
        "The experts on one rank, after dispatch",
        "",
        {{"--tokens", "Tokens dispatched to the rank", &a::tokens, true},
-        {"--experts", "Experts over all ranks", &a::experts, true, 1},
+        {"--experts", "Experts over all ranks", &a::experts, true, 1, 1 << 16},
         {"--topk", "Experts per token", &a::topk, true, 1},
         {"--hidden", "Hidden size", &a::hidden, true},
         {"--inter", "Intermediate size per expert on this GPU", &a::inter, true},
-        {"--ranks", "Ranks that share the experts", &a::ranks, false},
+        {"--ranks", "Ranks that share the experts", &a::ranks, false, 0, 1 << 16},
         {"--skew", "Power-law exponent of expert popularity (default: balanced)", &a::skew, false}},
        "nvlsim kernel moe --family cutlass_nvfp4 --tokens 4096 --experts 256 --topk 8 --hidden 7168 --inter 2048 "
        "--ranks 32 "
@@ -179,7 +179,7 @@ void add_kernel(CLI::App& app, kernel_arguments& a, std::function<void()> chosen
   for (const kernel_class& k : classes()) {
     CLI::App* s = c->add_subcommand(k.word, k.help);
     for (const number_option& n : k.numbers) {
-      auto* o = s->add_option(n.name, a.*n.member, n.help)->check(number_from(n.min, 1e18));
+      auto* o = s->add_option(n.name, a.*n.member, n.help)->check(number_from(n.min, n.max));
       if (n.required) o->required();
     }
     if (*k.format_help) s->add_option("--precision", a.format_of_data, k.format_help)->capture_default_str();

@@ -11,6 +11,7 @@
 #include "cli/inputs.hpp"
 #include "cli/support.hpp"
 #include "nvlsim/config/document.hpp"
+#include "nvlsim/config/read_file.hpp"
 #include "nvlsim/output/report_page.hpp"
 #include "nvlsim/run/explain_scenario.hpp"
 #include "nvlsim/run/run.hpp"
@@ -30,7 +31,7 @@ output::report_sweep read_sweep(const std::filesystem::path& folder) {
     value set{value::object{}}, point{value::object{}};
     for (const auto& [pointer, v] : p.set) set.set(pointer, v);
     point.set("set", std::move(set));
-    for (const char* key : {"status", "metrics"}) point.set(key, *record->second.find(key));
+    for (const char* key : {"status", "reasons", "metrics"}) point.set(key, *record->second.find(key));
     out.points.items()->push_back(std::move(point));
   }
   detail(fmt::format("{}: {} of {} points have run", folder.string(), out.points.items()->size(),
@@ -43,15 +44,16 @@ output::report_sweep read_merged(const std::filesystem::path& file) {
   output::report_sweep out{file.parent_path().filename().string(), value{value::array{}}};
   std::ifstream in(file);
   if (!in) throw io_error(fmt::format("{}: cannot be read", file.string()));
+  note_read(file);
   diagnostics problems;
   std::size_t number = 0;
   for (std::string line; std::getline(in, line);) {
     ++number;
     const value merged = config::parse_scalar(line);
     value point{value::object{}};
-    for (const char* key : {"set", "status", "metrics"})
+    for (const char* key : {"set", "status", "reasons", "metrics"})
       if (const value* v = merged.find(key)) point.set(key, *v);
-    if (point.members()->size() == 3) out.points.items()->push_back(std::move(point));
+    if (point.members()->size() == 4) out.points.items()->push_back(std::move(point));
     else problems.add(file.string(), "", fmt::format("line {} is not a point of a merged sweep", number));
   }
   if (number == 0) problems.add(file.string(), "", "the merged sweep has no points");
@@ -63,6 +65,7 @@ output::report_sweep read_merged(const std::filesystem::path& file) {
 std::optional<value> read_search(const std::filesystem::path& file) {
   std::ifstream in(file);
   const std::string text{std::istreambuf_iterator<char>(in), {}};
+  if (in) note_read(file);
   value v = config::parse_scalar(text);
   const value* schema = v.find("schema");
   if (!schema || !schema->string() || *schema->string() != "nvlsim.search/1") return std::nullopt;
@@ -133,11 +136,9 @@ exit_code execute(const report_arguments& a) {
     std::move(more.begin(), more.end(), std::back_inserter(inputs));
   };
   diagnostics problems;
-  std::error_code none;
-  for (const std::string& what : a.inputs)
-    if (std::filesystem::equivalent(what, a.output, none))
-      problems.add("-o", "", fmt::format("{} is an input and would be overwritten", a.output));
   for (const std::string& what : a.inputs) gather(problems, [&] { read(what); });
+  if (was_read(a.output))
+    problems.add("-o", "", fmt::format("{} is read as an input and would be overwritten", a.output));
   problems.throw_if_any();
   for (const input_contents& i : inputs) {
     if (i.to_run) add_scenario(contents, {i.path, sets, data}, *i.to_run, a.sensitivity);

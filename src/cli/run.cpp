@@ -10,8 +10,10 @@
 #include "cli/console.hpp"
 #include "cli/inputs.hpp"
 #include "cli/support.hpp"
+#include "nvlsim/config/read_file.hpp"
 #include "nvlsim/output/output.hpp"
 #include "nvlsim/planner/run_draft.hpp"
+#include "nvlsim/run/child.hpp"
 #include "nvlsim/run/isolate.hpp"
 #include "nvlsim/run/queue_jobs.hpp"
 #include "nvlsim/scenario/parse_scenario.hpp"
@@ -47,7 +49,7 @@ std::vector<override_option> overrides_of(const run_arguments& a) {
   return out;
 }
 
-/// Checks that no scenario is overwritten and no file is written twice.
+/// Checks that no file that was read is overwritten and no file is written twice.
 void check_outputs(const run_arguments& a, const std::vector<scenario>& scenarios) {
   namespace fs = std::filesystem;
   std::map<fs::path, std::string> known;
@@ -57,6 +59,8 @@ void check_outputs(const run_arguments& a, const std::vector<scenario>& scenario
   for (const scenario& s : scenarios) known.emplace(place(s.file), "the scenario");
   const auto take = [&](const char* option, const fs::path& file) {
     if (fs::exists(file, ec) && !fs::is_regular_file(file, ec)) return;  // a device or a pipe
+    if (was_read(file) && !known.count(place(file)))
+      problems.add(option, "", fmt::format("{} is read as an input and would be overwritten", file.string()));
     const auto [at, is_new] = known.emplace(place(file), option);
     if (!is_new)
       problems.add(option, "",
@@ -88,10 +92,20 @@ std::optional<result> one_of_many(const scenario& s, exit_code& worst, Do&& run)
     return r;
   } catch (const input_error& e) {
     fail(e.code(), e);
+  } catch (const limit_error& e) {
+    fail(exit_code::io, e);
   } catch (const internal_error& e) {
     fail(exit_code::internal, e);
   }
   return failed;
+}
+
+/// The result without what changes from run to run, so that a kept file changes only when the answer does.
+result reproducible(result r) {
+  if (auto* about = r.simulation.members())
+    std::erase_if(*about,
+                  [](const value::member& m) { return m.first == "wall_s" || m.first == "peak_memory_bytes"; });
+  return r;
 }
 
 /// What a search for the highest load says of its result.
@@ -254,8 +268,10 @@ exit_code execute(const run_arguments& a) {
     }
     verdict.add_to(results.back());
     if (!a.output_folder.empty())
-      write_file(std::filesystem::path(a.output_folder) / (s.name + ".json"), to_json(to_value(results.back())));
+      write_file(std::filesystem::path(a.output_folder) / (s.name + ".json"),
+                 to_json(to_value(reproducible(results.back()))));
   }
+  if (results.size() > 1 || !a.output_folder.empty()) tell_infeasible(results);
   print(render(results, format_of(a.format)));
   return interrupted() ? exit_code::interrupted : worst;
 }

@@ -1,6 +1,7 @@
 #include "cli/support.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -144,6 +145,17 @@ void print(std::string_view what) {
 void write_file(const std::filesystem::path& file, std::string_view text) {
   output::write_whole(file, text);
   detail(fmt::format("wrote {}", file.string()));
+}
+
+void tell_infeasible(std::span<const result> results, std::string_view side) {
+  constexpr std::size_t longest = 2000;
+  if (::isatty(STDOUT_FILENO) == 1) return;
+  for (const result& r : results) {
+    if (r.status != run_status::infeasible) continue;
+    const std::string why = fmt::format("nvlsim: {}{}{} is infeasible: {}", side, side.empty() ? "" : ": ", r.name,
+                                        fmt::join(r.reasons, "; "));
+    std::fputs((for_stderr(output::one_line(why, longest)) + '\n').c_str(), stderr);
+  }
 }
 
 exit_code report_failure(exit_code code, std::string_view message, std::span<const problem> problems, bool json) {

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "nvlsim/analysis/result.hpp"
 #include "nvlsim/diagnostics/diagnostics.hpp"
 #include "nvlsim/scenario/inputs.hpp"
 #include "nvlsim/scenario/scenario.hpp"
@@ -52,6 +53,10 @@ void gather(diagnostics& problems, F&& read) {
     problems.add({{}, {}, e.what(), {}, true});
   }
 }
+
+/// Names each result that is infeasible on stderr with its reasons, unless stdout is a terminal, which shows them.
+/// `side` comes before the name; empty: none.
+void tell_infeasible(std::span<const result> results, std::string_view side = {});
 
 /// Reports a failure on stderr and, if `json`, as a JSON document on stdout. Never throws: the streams themselves
 /// may have failed. Returns `code`.

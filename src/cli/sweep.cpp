@@ -14,6 +14,8 @@
 #include "cli/support.hpp"
 #include "nvlsim/output/output.hpp"
 #include "nvlsim/output/text.hpp"
+#include "nvlsim/sweep/sweep_store.hpp"
+#include "nvlsim/sweep/sweep_table.hpp"
 
 namespace nvlsim::cli {
 namespace {
@@ -76,7 +78,16 @@ exit_code plan_sweep(const sweep_arguments& a) {
   sweep_plan p;
   {
     progress_line line("sweep", "points");
-    p = write_sweep_plan(load_sweep(a.target), a.output, scenario_file, folders_under(data_root()),
+    const auto named_by_file = [&](const std::string& name) {
+      try {
+        return scenario_file(name);
+      } catch (const input_error& e) {
+        throw input_error({{a.target, "/scenario", e.problems().front().what, e.problems().front().hint}});
+      } catch (const io_error& e) {
+        throw input_error({{a.target, "/scenario", e.what(), {}, true}});
+      }
+    };
+    p = write_sweep_plan(load_sweep(a.target), a.output, named_by_file, folders_under(data_root()),
                          std::ref(line));
   }
   std::int64_t wrong = 0;
@@ -87,7 +98,19 @@ exit_code plan_sweep(const sweep_arguments& a) {
                            wrong > 0 ? fmt::format(", {} of them with invalid inputs", wrong) : "",
                            reasons_text(p.reasons)),
                p.reasons);
-  return wrong == all ? exit_code::bad_input : exit_code::ok;
+  if (wrong < all) return exit_code::ok;
+  const std::vector<problem> why = {
+      {a.target, "", fmt::format("all {} points have invalid inputs; {}", all, p.reasons.begin()->first), {}}};
+  return report_failure(exit_code::bad_input, why.front().text(), why, false);
+}
+
+/// The table of a sweep folder, with an empty line before it. Empty for JSON, and for sweeps that no terminal
+/// shows.
+std::string table_of(const sweep_arguments& a, std::int64_t points) {
+  constexpr std::int64_t most = 10'000;  // a larger plan takes seconds to read once more
+  if (a.format == "json" || points > most) return {};
+  const std::string table = sweep_table(read_sweep_plan(a.target), read_records(a.target));
+  return table.empty() ? table : "\n" + table;
 }
 
 exit_code merge(const sweep_arguments& a) {
@@ -101,9 +124,9 @@ exit_code merge(const sweep_arguments& a) {
   counts.set("json_lines", m.json_lines.string());
   counts.set("csv", m.csv.string());
   print_counts(a, std::move(counts),
-               fmt::format("{} points: {} ok, {} saturated, {} infeasible, {} failed, {} missing\n{}{}\n{}\n",
+               fmt::format("{} points: {} ok, {} saturated, {} infeasible, {} failed, {} missing\n{}{}\n{}\n{}",
                            m.points, m.ok, m.saturated, m.infeasible, m.error, m.missing, reasons_text(m.reasons),
-                           m.json_lines.string(), m.csv.string()),
+                           m.json_lines.string(), m.csv.string(), table_of(a, m.points)),
                m.reasons);
   return m.missing > 0 ? exit_code::gate_failed : exit_code::ok;
 }
@@ -124,8 +147,8 @@ exit_code run(const sweep_arguments& a) {
   }
   print_counts(
       a, value{value::object{{"points", c.points}, {"before", c.before}, {"run", c.run}, {"failed", c.failed}}},
-      fmt::format("{} points: {} finished before, {} run, {} of them failed\n{}", c.points, c.before, c.run,
-                  c.failed, reasons_text(c.reasons)),
+      fmt::format("{} points: {} finished before, {} run, {} of them failed\n{}{}", c.points, c.before, c.run,
+                  c.failed, reasons_text(c.reasons), table_of(a, c.points)),
       c.reasons);
   if (interrupted()) return exit_code::interrupted;
   if (a.merge) merge_sweep(a.target);  // every shard merges; the last one sees all records

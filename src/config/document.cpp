@@ -49,7 +49,12 @@ void note_origins(document& doc, const value& patch, const std::string& pointer,
                   std::string_view below) {
   for (const auto& [key, v] : *patch.members()) {
     const std::string here = pointer_to(pointer, key);
-    if (is_table(v)) {
+    const bool gives_nothing =
+        is_table(v) && std::all_of(v.members()->begin(), v.members()->end(),
+                                   [](const auto& m) { return m.second.is_null() || is_table(m.second); });
+    const value* merged = gives_nothing ? doc.root.at_pointer(here) : nullptr;
+    const bool nothing_left = merged && merged->members() && merged->members()->empty();
+    if (is_table(v) && !nothing_left) {
       note_origins(doc, v, here, by, below);
     } else {
       note_origin(doc, here, by);
@@ -85,9 +90,27 @@ std::string write_at(value& root, const std::vector<std::string>& tokens, value 
 
 }  // namespace
 
+namespace {
+
+/// Who changed a part of the value at `pointer`, which `whole` gave: an override, else the file that was asked
+/// for, else any other file. A value is as its last author left it, and its problems are that author's.
+const origin& last_author(const document& doc, std::string_view pointer, const origin& whole) {
+  const std::string inside = std::string(pointer) + "/";
+  const origin* last = &whole;
+  for (auto it = doc.origins.lower_bound(inside); it != doc.origins.end() && it->first.starts_with(inside); ++it) {
+    const origin& part = it->second;
+    if (part.overrides) return part;
+    if (part.where == doc.self.where || last->where == whole.where) last = &part;
+  }
+  return *last;
+}
+
+}  // namespace
+
 const origin& document::origin_of(std::string_view pointer) const {
   for (std::string_view p = pointer;; p = p.substr(0, p.rfind('/'))) {
-    if (const auto it = origins.find(std::string(p)); it != origins.end()) return it->second;
+    if (const auto it = origins.find(std::string(p)); it != origins.end())
+      return p.empty() ? it->second : last_author(*this, pointer, it->second);
     if (p.empty()) return self;
   }
 }
@@ -113,6 +136,14 @@ bool is_name(std::string_view name) {
   return !name.empty() && name.find_first_of(std::string_view("/\0", 2)) == std::string_view::npos;
 }
 
+/// The letters that a name begins with: "deepseek" of "deepseek-v3".
+static std::string_view first_word(std::string_view name) {
+  const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+  std::size_t n = 0;
+  while (n < name.size() && is_letter(name[n])) ++n;
+  return name.substr(0, n);
+}
+
 void add_unknown(const named_input& input, const std::vector<std::string>& names, std::string_view listed_by,
                  diagnostics& problems) {
   const auto& what = input.what;
@@ -121,12 +152,19 @@ void add_unknown(const named_input& input, const std::vector<std::string>& names
   std::string hint = nearest(name, names);
   std::string message = fmt::format("unknown {} {}", what, in_quotes(name));
   if (hint.empty() && !names.empty()) {
-    std::vector<std::string> like;  // "gb300" can stand for any gb300-*
-    std::copy_if(names.begin(), names.end(), std::back_inserter(like),
-                 [&](const std::string& n) { return name.size() > 2 && n.find(name) != std::string::npos; });
-    message += !like.empty()        ? fmt::format("; did you mean one of {}?", fmt::join(like, ", "))
-               : names.size() <= 12 ? fmt::format("; known: {}", fmt::join(names, ", "))
-                                    : fmt::format("; {} names the {} that ship", listed_by, names.size());
+    constexpr std::size_t shortest = 3, most_like = 12, most_known = 64;
+    const std::string_view word = first_word(name);
+    std::vector<std::string> like;  // "gb300" can stand for any gb300-*, "deepseek-v9" for any deepseek-*
+    std::copy_if(names.begin(), names.end(), std::back_inserter(like), [&](const std::string& n) {
+      return (name.size() >= shortest && n.find(name) != std::string::npos) ||
+             (word.size() >= shortest && first_word(n) == word);
+    });
+    const std::size_t more = like.size() > most_like ? like.size() - most_like : 0;
+    like.resize(like.size() - more);
+    message += !like.empty()                ? fmt::format("; did you mean one of {}{}?", fmt::join(like, ", "),
+                                           more > 0 ? fmt::format(" ({} more)", more) : "")
+               : names.size() <= most_known ? fmt::format("; known: {}", fmt::join(names, ", "))
+                                            : fmt::format("; {} names the {} that ship", listed_by, names.size());
   }
   problems.add(asked_by.file, asked_by.pointer, std::move(message), std::move(hint));
 }

@@ -12,6 +12,7 @@
 
 #include "config/syntax.hpp"
 #include "nvlsim/config/document.hpp"
+#include "nvlsim/config/read_file.hpp"
 
 namespace nvlsim::config {
 namespace {
@@ -149,6 +150,7 @@ document load(const std::filesystem::path& path, origin self, diagnostics& probl
   std::error_code ec;
   if (std::filesystem::is_directory(path, ec)) throw io_error(fmt::format("{}: is a directory", path.string()));
   std::ifstream in(path, std::ios::binary);
+  note_read(path);
   if (!in) throw io_error(fmt::format("{}: cannot be read", path.string()));
   std::string text;
   text.reserve(1 << 16);

@@ -129,7 +129,7 @@ std::string collective_family(const platform& p, collective kind, const communic
 
 void read_collective_kernel(const csv_row& row, const platform& p, collective_row& out) {
   const std::string& table = row["table"];
-  out.gpus = static_cast<int>(need(row, table == "alltoall" ? "ep" : "gpus"));
+  out.gpus = need_count(row, table == "alltoall" ? "ep" : "gpus");
   if (table == "alltoall") return read_exchange_kernel(row, p, out);
   const bytes size = bytes::from_base(need(row, "message_elements") * message_element_bytes);
   if (table == "allreduce") {

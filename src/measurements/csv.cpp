@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "nvlsim/config/csv_records.hpp"
@@ -29,6 +31,29 @@ std::optional<T> parsed(const std::string& cell, std::string_view column) {
 
 }  // namespace
 
+namespace {
+
+/// Columns that count GPUs or split them, as a scenario bounds them; products of two are exact.
+constexpr std::array<std::string_view, 13> of_gpus = {
+    "gpus",  "nodes", "tp", "pp",           "cp",          "vp",
+    "ep",    "etp",   "dp", "prefill_gpus", "decode_gpus", "gpus_per_nvlink_domain",
+    "moe_tp"};
+constexpr std::array<std::string_view, 2> of_experts = {"experts", "topk"};
+/// Columns of requests that a row makes the simulator play one by one.
+constexpr std::array<std::string_view, 4> of_requests = {"concurrency", "batch_limit_per_instance", "num_prompts",
+                                                         "micro_batch"};
+
+std::int64_t largest_in(std::string_view column) {
+  const auto among = [&](const auto& names) {
+    return std::find(names.begin(), names.end(), column) != names.end();
+  };
+  constexpr std::int64_t gpus = 1 << 20, experts = 1 << 16, requests = 1 << 20,
+                         other = std::numeric_limits<std::int32_t>::max();
+  return among(of_gpus) ? gpus : among(of_experts) ? experts : among(of_requests) ? requests : other;
+}
+
+}  // namespace
+
 const std::string& csv_row::operator[](std::string_view column) const {
   static const std::string nothing;
   const auto it = columns_->find(column);
@@ -36,14 +61,22 @@ const std::string& csv_row::operator[](std::string_view column) const {
 }
 
 std::optional<double> csv_row::number(std::string_view column) const {
-  return parsed<double>((*this)[column], column);
+  const std::optional<double> d = parsed<double>((*this)[column], column);
+  // Products and quotients of a few of these are numbers, too.
+  constexpr double smallest = 1e-30, largest = 1e30;
+  if (d && *d != 0 && !(std::abs(*d) >= smallest && std::abs(*d) <= largest))
+    throw cell_error(
+        fmt::format("{}: {} is not 0 and not from {:g} to {:g}", column, (*this)[column], smallest, largest));
+  return d;
 }
 
 std::optional<std::int64_t> csv_row::integer(std::string_view column) const {
   const std::optional<double> d = number(column);
   if (!d) return std::nullopt;
-  if (*d != std::floor(*d) || std::abs(*d) > 1e15)
-    throw cell_error(fmt::format("{}: \"{}\" is not an integer", column, (*this)[column]));
+  if (*d != std::floor(*d)) throw cell_error(fmt::format("{}: \"{}\" is not an integer", column, (*this)[column]));
+  const double most = static_cast<double>(largest_in(column));
+  if (std::abs(*d) > most)
+    throw cell_error(fmt::format("{}: {} is more than {:.0f}", column, (*this)[column], most));
   return static_cast<std::int64_t>(*d);
 }
 
@@ -88,8 +121,16 @@ csv_table read_csv(const std::filesystem::path& file) {
                           {}});
     out.rows.emplace_back(columns, std::move(all[i]));
   }
+  if (out.rows.empty()) problems.push_back({file.string(), "", "the table has a header and no rows", {}});
   if (!problems.empty()) throw input_error(std::move(problems));
   return out;
+}
+
+int need_count(const csv_row& row, std::string_view column) {
+  const auto n = row.integer(column);
+  if (!n) throw cell_error(fmt::format("{} is blank", column));
+  if (*n < 1) throw cell_error(fmt::format("{} is {}, not positive", column, *n));
+  return static_cast<int>(*n);
 }
 
 double need(const csv_row& row, std::string_view column) {

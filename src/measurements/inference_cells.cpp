@@ -12,10 +12,11 @@ namespace {
 std::optional<double> length_in(std::string_view text) {
   double x = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), x);
-  if (error != std::errc{} || !(x >= 1) || x > 1e9) return std::nullopt;
+  constexpr double longest =
+      1 << 24;  // sixteen times the longest context of a shipped model; tokens are played one by one
   text.remove_prefix(static_cast<std::size_t>(end - text.data()));
-  if (text == "k" || text == "K") return 1024 * x;
-  return text.empty() ? std::optional(x) : std::nullopt;
+  if (text == "k" || text == "K") x *= 1024, text = {};
+  return error == std::errc{} && text.empty() && x >= 1 && x <= longest ? std::optional(x) : std::nullopt;
 }
 
 }  // namespace
@@ -34,7 +35,8 @@ std::optional<token_lengths> lengths_in(const csv_row& row, std::string_view col
       break;
     }
   if (!first || !last || *first > *last || !(*last > 0))
-    throw cell_error(fmt::format("{}: \"{}\" is neither a number nor a range", column, row[column]));
+    throw cell_error(
+        fmt::format("{}: \"{}\" is neither a number of tokens (1 to 16777216) nor a range", column, row[column]));
   const double mean = (*first + *last) / 2;
   return token_lengths{mean, (*last - mean) / mean};
 }

@@ -235,9 +235,11 @@ void read_moe(const csv_row& row, kernel_row& out, load_cache& loads) {
                                [&](const moe_family& f) { return f.kernel == kernel && f.dtype == row["dtype"]; });
   if (it == moe_families.end())
     throw uncovered(fmt::format("no parameters for expert kernels \"{}\" of type \"{}\"", kernel, row["dtype"]));
-  const double ranks = row.number("ep").value_or(1), tp = row.number("moe_tp").value_or(1);
-  const expert_routing r{
-      .tokens = need(row, "m"), .topk = need(row, "topk"), .experts = need(row, "experts"), .ranks = ranks};
+  const double ranks = static_cast<double>(row.integer("ep").value_or(1)), tp = row.number("moe_tp").value_or(1);
+  const expert_routing r{.tokens = need(row, "m"),
+                         .topk = static_cast<double>(need_count(row, "topk")),
+                         .experts = static_cast<double>(need_count(row, "experts")),
+                         .ranks = ranks};
   const moe_shape s{.tokens = r.tokens,
                     .local_experts = std::max(1.0, r.experts / ranks),
                     .hidden = need(row, "hidden"),

@@ -99,12 +99,25 @@ std::vector<validation_record> validate_rows(const csv_table& t, const progress&
   return out;
 }
 
+/// A row whose cells, each a number by itself, lead the formulas out of the numbers is an error of the row.
+static void refuse_no_number(validation_record& r) {
+  const auto good = [](const std::optional<double>& x) { return !x || std::isfinite(*x); };
+  if (good(r.simulated) && good(r.error()) && (!r.band || (good(r.band->first) && good(r.band->second)))) return;
+  r.status = record_status::error;
+  r.reason = "the cells of this row together give no number";
+  r.simulated.reset();
+  r.band.reset();
+}
+
 std::vector<validation_record> validate_table(const std::filesystem::path& file, const data_folders& data,
                                               const progress& report) {
   const csv_table t = read_csv(file);
   for (const table_kind& k : kinds)
-    if (std::all_of(k.columns.begin(), k.columns.end(), [&](std::string_view c) { return t.has(c); }))
-      return k.run(t, data, report);
+    if (std::all_of(k.columns.begin(), k.columns.end(), [&](std::string_view c) { return t.has(c); })) {
+      std::vector<validation_record> out = k.run(t, data, report);
+      for (validation_record& r : out) refuse_no_number(r);
+      return out;
+    }
   throw input_error({{file.string(), "", unknown_kind(t), {}}});
 }
 

@@ -42,7 +42,8 @@ std::string compare_json(const analysis::comparison& c) {
                                      {"rows", std::move(rows)},
                                      {"only_in_a", names_of(c.only_in_a)},
                                      {"only_in_b", names_of(c.only_in_b)},
-                                     {"gates", std::move(gates)}}});
+                                     {"gates", std::move(gates)},
+                                     {"remarks", names_of(c.remarks)}}});
 }
 
 }  // namespace nvlsim::output

@@ -110,14 +110,16 @@ std::string compare_table(const comparison& c) {
   for (const std::string& n : c.only_in_b) out += "only in B: " + one_line(n, table_columns - 11) + '\n';
   if (!c.only_in_a.empty() || !c.only_in_b.empty()) out += '\n';
   for (const gate_outcome& g : c.gates) {
-    out +=
-        one_line(fmt::format("{}  {}  {}", g.failed ? "FAIL" : "pass", g.rule.text, g.on.scenario), table_columns);
+    const std::string of = g.on.scenario.empty() ? "" : "  " + g.on.scenario;
+    out += one_line(fmt::format("{}  {}{}", g.failed ? "FAIL" : "pass", g.rule.text, of), table_columns);
     out += '\n';
     for (const std::string& line : wrapped(g.reason, table_columns - 6)) out += "      " + line + '\n';
     const std::string moved = g.failed ? changed_inputs_text(c, g.on.scenario, max_words) : "";
     if (!moved.empty())
       for (const std::string& line : wrapped("inputs: " + moved, table_columns - 6)) out += "      " + line + '\n';
   }
+  for (const std::string& r : c.remarks)
+    for (const std::string& line : wrapped("note: " + r, table_columns)) out += line + '\n';
   if (!c.gates.empty()) {
     const auto failed = std::count_if(c.gates.begin(), c.gates.end(), [](const auto& g) { return g.failed; });
     out += fmt::format("{} of {} gates failed\n", failed, c.gates.size());
@@ -126,34 +128,76 @@ std::string compare_table(const comparison& c) {
   return out;
 }
 
+namespace {
+
+bool cannot_run(run_status s) { return s == run_status::infeasible || s == run_status::error; }
+
+/// "2 of 6 gates failed; 1 scenario cannot run".
+std::string verdict(const comparison& c) {
+  const auto count = [](const auto& list, auto&& is) { return std::count_if(list.begin(), list.end(), is); };
+  const auto failed = count(c.gates, [](const gate_outcome& g) { return g.failed; });
+  const auto broken = count(c.scenarios, [](const auto& s) { return cannot_run(s.a) || cannot_run(s.b); });
+  std::string out = c.gates.empty() ? fmt::format("{} scenarios compared", c.scenarios.size())
+                    : failed == 0   ? fmt::format("all {} gates passed", c.gates.size())
+                                    : fmt::format("{} of {} gates failed", failed, c.gates.size());
+  if (broken > 0) out += fmt::format("; {} scenario{} cannot run", broken, broken == 1 ? "" : "s");
+  return out;
+}
+
+bool unchanged(const comparison& c, const analysis::scenario_pair& s) {
+  bool same = s.inputs.empty() && s.a == s.b && s.reasons.empty();
+  for_rows_of(c, s.scenario, [&](const metric_change& m) { same = same && m.a == m.b; });
+  return same;
+}
+
+std::string markdown_section(const comparison& c, const analysis::scenario_pair& s) {
+  std::string out = fmt::format("### {}{}\n\n", markdown_cell(s.scenario), status_text(s));
+  for (const std::string& why : s.reasons) out += fmt::format("{}\n\n", markdown_cell(why));
+  std::string rows;
+  for_rows_of(c, s.scenario, [&](const metric_change& m) {
+    rows += fmt::format("| {} | {} | {} | {} |\n", code(m.metric), shown(m.metric, m.a), shown(m.metric, m.b),
+                        shown_change(m));
+  });
+  if (!rows.empty()) out += "| metric | A | B | change |\n|:--|--:|--:|--:|\n" + rows + '\n';
+  if (s.inputs.empty()) return out;
+  out += "| input that differs | change |\n|:--|:--|\n";
+  for (std::size_t i = 0; i < std::min(max_lines, s.inputs.size()); ++i)
+    out += fmt::format("| {} | {} |\n", code(s.inputs[i].pointer), markdown_cell(change_text(s.inputs[i])));
+  if (s.inputs.size() > max_lines) out += fmt::format("| and {} more | |\n", s.inputs.size() - max_lines);
+  return out + '\n';
+}
+
+/// Gates as a table, those that failed first.
+std::string markdown_gates(const comparison& c) {
+  if (c.gates.empty()) return {};
+  std::string out = "| gate | scenario | result | why |\n|:--|:--|:--|:--|\n";
+  for (const bool failed : {true, false})
+    for (const gate_outcome& g : c.gates)
+      if (g.failed == failed)
+        out += fmt::format("| {} | {} | {} | {} |\n", code(g.rule.text), markdown_cell(g.on.scenario),
+                           failed ? "**failed**" : "passed", markdown_cell(g.reason));
+  return out + '\n';
+}
+
+}  // namespace
+
 std::string compare_markdown(const comparison& c) {
-  std::string out;
-  for (const analysis::scenario_pair& s : c.scenarios) {
-    out += fmt::format("### {}{}\n\n", markdown_cell(s.scenario), status_text(s));
-    for (const std::string& why : s.reasons) out += fmt::format("{}\n\n", markdown_cell(why));
-    std::string rows;
-    for_rows_of(c, s.scenario, [&](const metric_change& m) {
-      rows += fmt::format("| {} | {} | {} | {} |\n", code(m.metric), shown(m.metric, m.a), shown(m.metric, m.b),
-                          shown_change(m));
-    });
-    if (!rows.empty()) out += "| metric | A | B | change |\n|:--|--:|--:|--:|\n" + rows + '\n';
-    if (!s.inputs.empty()) {
-      out += "| input that differs | change |\n|:--|:--|\n";
-      for (std::size_t i = 0; i < std::min(max_lines, s.inputs.size()); ++i)
-        out += fmt::format("| {} | {} |\n", code(s.inputs[i].pointer), markdown_cell(change_text(s.inputs[i])));
-      if (s.inputs.size() > max_lines) out += fmt::format("| and {} more | |\n", s.inputs.size() - max_lines);
-      out += '\n';
-    }
-  }
+  if (c.scenarios.empty() && c.gates.empty() && c.only_in_a.empty() && c.only_in_b.empty()) return {};
+  std::string out = fmt::format("**nvlsim: {}**\n\n", verdict(c));
+  for (const std::string& r : c.remarks) out += fmt::format("- note: {}\n", markdown_cell(r));
   for (const std::string& n : c.only_in_a) out += fmt::format("- only in A: {}\n", markdown_cell(n));
   for (const std::string& n : c.only_in_b) out += fmt::format("- only in B: {}\n", markdown_cell(n));
-  if (!c.only_in_a.empty() || !c.only_in_b.empty()) out += '\n';
-  if (!c.gates.empty()) {
-    out += "| gate | scenario | result | why |\n|:--|:--|:--|:--|\n";
-    for (const gate_outcome& g : c.gates)
-      out += fmt::format("| {} | {} | {} | {} |\n", code(g.rule.text), markdown_cell(g.on.scenario),
-                         g.failed ? "**failed**" : "passed", markdown_cell(g.reason));
+  if (!c.remarks.empty() || !c.only_in_a.empty() || !c.only_in_b.empty()) out += '\n';
+  out += markdown_gates(c);
+  std::string same;
+  std::size_t folded = 0;
+  for (const analysis::scenario_pair& s : c.scenarios) {
+    if (!unchanged(c, s)) out += markdown_section(c, s);
+    else same += markdown_section(c, s), ++folded;
   }
+  if (folded > 0)
+    out += fmt::format("<details><summary>{} scenario{} unchanged</summary>\n\n{}</details>\n", folded,
+                       folded == 1 ? "" : "s", same);
   while (out.ends_with("\n\n")) out.pop_back();
   return out;
 }

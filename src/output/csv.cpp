@@ -8,8 +8,21 @@
 
 namespace nvlsim {
 
+namespace {
+
+/// Whether a spreadsheet would compute the text: it begins as a formula, and is not an amount such as "-5 GB/s".
+bool is_formula(std::string_view text) {
+  if (text.empty() || std::string_view("=@\t+-").find(text.front()) == std::string_view::npos) return false;
+  const bool sign = text.front() == '+' || text.front() == '-';
+  constexpr std::string_view of_amount = "0123456789.eE abdfghiklmnopstuwzBCFGHKLMOPSTW/%";
+  return !sign || text.find_first_not_of(of_amount, 1) != std::string_view::npos;
+}
+
+}  // namespace
+
+// An apostrophe comes before text that a spreadsheet would compute ("=1+1").
 std::string output::csv_cell(std::string_view text) {
-  const std::string clean = output::valid_utf8(text);
+  const std::string clean = (is_formula(text) ? "'" : "") + output::valid_utf8(text);
   if (clean.find_first_of(",\"\r\n") == std::string::npos) return clean;
   std::string out = "\"";
   for (const char c : clean) {

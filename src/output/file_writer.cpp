@@ -4,10 +4,14 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include <array>
+#include <cerrno>
+#include <cstring>
 #include <fstream>
 #include <streambuf>
 #include <vector>
 
+#include "nvlsim/config/read_file.hpp"
 #include "nvlsim/diagnostics/diagnostics.hpp"
 
 namespace nvlsim::output {
@@ -54,15 +58,30 @@ class gzip_buffer : public std::streambuf {
   std::vector<char> room_;
 };
 
+/// The system's reason for a failure that has set `errno`.
+[[noreturn]] void not_written(const std::filesystem::path& file, int error) {
+  throw io_error(error != 0 ? fmt::format("{}: cannot be written ({})", file.string(), std::strerror(error))
+                            : fmt::format("{}: cannot be written", file.string()));
+}
+
 }  // namespace
 
+void refuse_inputs(std::span<const std::filesystem::path> outputs) {
+  diagnostics problems;
+  for (const std::filesystem::path& file : outputs)
+    if (was_read(file)) problems.add(file.string(), "", "is read as an input and would be overwritten");
+  problems.throw_if_any();
+}
+
 file_writer::file_writer(const std::filesystem::path& file) : file_(file), target_(file) {
+  refuse_inputs(std::array{file});
   std::error_code ec;
   for (int links = 0; links < 16 && std::filesystem::is_symlink(target_, ec); ++links)
     target_ = target_.parent_path() / std::filesystem::read_symlink(target_, ec);
   const bool special = std::filesystem::exists(file, ec) && !std::filesystem::is_regular_file(file, ec);
   part_ = special ? target_ : std::filesystem::path(fmt::format("{}.{}.part", target_.string(), ::getpid()));
   bool open = false;
+  errno = 0;
   if (file.extension() == ".gz") {
     auto b = std::make_unique<gzip_buffer>(part_);
     open = b->is_open();
@@ -72,7 +91,7 @@ file_writer::file_writer(const std::filesystem::path& file) : file_(file), targe
     open = b->open(part_, std::ios::binary | std::ios::out) != nullptr;
     buffer_ = std::move(b);
   }
-  if (!open) throw io_error(fmt::format("{}: cannot be written", file.string()));
+  if (!open) not_written(file, errno);
   stream_ = std::make_unique<std::ostream>(buffer_.get());
 }
 
@@ -84,11 +103,13 @@ file_writer::~file_writer() {
 
 void file_writer::close() {
   bool good = !stream_->fail();
+  errno = 0;
   if (auto* z = dynamic_cast<gzip_buffer*>(buffer_.get())) good = z->close() && good;
   else good = static_cast<std::filebuf&>(*buffer_).close() != nullptr && good;
+  const int error = errno;
   std::error_code ec;
   if (good && part_ != target_) std::filesystem::rename(part_, target_, ec);
-  if (!good || ec) throw io_error(fmt::format("{}: cannot be written", file_.string()));
+  if (!good || ec) not_written(file_, good ? ec.value() : error);
   closed_ = true;
 }
 

@@ -6,6 +6,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -53,8 +55,17 @@ int end_of(const child_process& c) {
   return state;
 }
 
+bool was_ended(int state) {
+  constexpr std::array by_others = {SIGKILL, SIGTERM, SIGXCPU, SIGXFSZ};
+  return WIFSIGNALED(state) && std::find(by_others.begin(), by_others.end(), WTERMSIG(state)) != by_others.end();
+}
+
 std::string silence_reason(int state) {
   if (!WIFSIGNALED(state)) return "the simulation ended without a result";
+  if (was_ended(state))
+    return fmt::format(
+        "ended from outside by signal {} ({}): a limit of memory, CPU time or file size, or somebody",
+        WTERMSIG(state), ::strsignal(WTERMSIG(state)));
   return fmt::format("killed by signal {} ({})", WTERMSIG(state), ::strsignal(WTERMSIG(state)));
 }
 

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cerrno>
+#include <new>
 
 #include "nvlsim/output/file_writer.hpp"
 #include "nvlsim/run/child.hpp"
@@ -17,7 +18,7 @@ namespace nvlsim {
 namespace {
 
 // A child's message: one letter for its kind, then text.
-constexpr char sends_result = 'R', sends_problems = 'P', sends_io = 'F', sends_defect = 'D';
+constexpr char sends_result = 'R', sends_problems = 'P', sends_io = 'F', sends_limit = 'M', sends_defect = 'D';
 
 std::string read_all(int fd) {
   std::string out;
@@ -117,6 +118,8 @@ std::string child_message(const scenario& s, const std::filesystem::path& trace_
     return sends_problems + packed(e.problems());
   } catch (const io_error& e) {
     return sends_io + std::string(e.what());
+  } catch (const std::bad_alloc&) {
+    return {sends_limit};
   } catch (const std::exception& e) {
     return sends_defect + std::string(e.what());
   }
@@ -131,6 +134,8 @@ result run_isolated(const scenario& s, const std::filesystem::path& trace_file, 
   const std::string message = read_all(child.from);
   ::close(child.from);
   const int state = end_of(child);
+  if (message.empty() && was_ended(state))
+    throw limit_error(fmt::format("scenario {}: {}", s.name, silence_reason(state)));
   if (message.empty()) throw internal_error(fmt::format("scenario {}: {}", s.name, silence_reason(state)));
   const std::string rest = message.substr(1);
   switch (message.front()) {
@@ -140,6 +145,8 @@ result run_isolated(const scenario& s, const std::filesystem::path& trace_file, 
       throw input_error(unpacked(rest));
     case sends_io:
       throw io_error(rest);
+    case sends_limit:
+      throw limit_error(fmt::format("scenario {}: out of memory", s.name));
     default:
       throw internal_error(rest);
   }

@@ -17,11 +17,13 @@
 #include "nvlsim/compute/compute.hpp"
 #include "nvlsim/engine/serving_actors.hpp"
 #include "nvlsim/engine/simulation.hpp"
+#include "nvlsim/run/plausibility.hpp"
 #include "nvlsim/run/serving_bands.hpp"
 #include "nvlsim/run/step_bands.hpp"
 #include "nvlsim/serving/serving_notes.hpp"
 #include "nvlsim/training/idle_settings.hpp"
 #include "nvlsim/units/constant.hpp"
+#include "nvlsim/units/version.hpp"
 #include "run/facility_run.hpp"
 #include "run/operation_run.hpp"
 #include "run/post_training_run.hpp"
@@ -260,8 +262,10 @@ run_record run_told(const scenario& s, const run_options& options) {
       out.outcome.notes.push_back(std::move(note));
     if (!s.platform.price.per_gpu) out.outcome.notes.push_back("cost is unknown: " + s.platform.price.note);
   }
+  mark_impossible(out.outcome);
   if (recorder) out.constants_read = recorder->names();
   const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - begin;
+  out.outcome.simulation.set("version", version);
   out.outcome.simulation.set("wall_s", wall.count());
   out.outcome.simulation.set("peak_memory_bytes", peak_resident_bytes());
   out.outcome.simulation.set("activities", out.times.activities);

@@ -1,9 +1,12 @@
 // Sensitivity of a metric to the constants of its run. [docs/models-and-assumptions.md#sensitivity]
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <iterator>
+#include <set>
 
 #include "nvlsim/diagnostics/diagnostics.hpp"
 #include "nvlsim/run/explain_scenario.hpp"
@@ -135,6 +138,40 @@ std::string bottleneck_of(const explanation& e) {
   return {};
 }
 
+bool is_below(const std::string& pointer, std::string_view prefix) {
+  while (prefix.ends_with('/')) prefix.remove_suffix(1);
+  return pointer.starts_with(prefix) && (pointer.size() == prefix.size() || pointer[prefix.size()] == '/');
+}
+
+/// The first two names of a pointer: "/platform/gpu".
+std::string group_of(const std::string& pointer) {
+  const std::size_t second = pointer.find('/', 1);
+  return pointer.substr(0, second == std::string::npos ? second : pointer.find('/', second + 1));
+}
+
+/// The constants below one of the pointers. All of them without pointers.
+std::vector<input_constant> constants_below(const std::vector<input_constant>& all,
+                                            const std::vector<std::string>& only) {
+  if (only.empty()) return all;
+  diagnostics problems;
+  for (const std::string& prefix : only) {
+    if (std::any_of(all.begin(), all.end(), [&](const auto& c) { return is_below(c.pointer, prefix); })) continue;
+    std::set<std::string> groups;
+    for (const input_constant& c : all) groups.insert(group_of(c.pointer));
+    const std::vector<std::string> names(groups.begin(), groups.end());
+    problems.add("--only", "",
+                 fmt::format("this run reads no constant below \"{}\"; it reads some below {}", prefix,
+                             fmt::join(names, ", ")),
+                 nearest(prefix, names));
+  }
+  problems.throw_if_any();
+  std::vector<input_constant> out;
+  std::copy_if(all.begin(), all.end(), std::back_inserter(out), [&](const input_constant& c) {
+    return std::any_of(only.begin(), only.end(), [&](const auto& prefix) { return is_below(c.pointer, prefix); });
+  });
+  return out;
+}
+
 /// Moves one constant by a tenth, and says whether any output changed.
 bool add_moved(explanation& e, const prober& p, const input_constant& c) {
   if (number_of(c.text).first.value_or(0) == 0) return false;  // no tenth of zero
@@ -177,14 +214,16 @@ bool binds(const input_constant& c, const value& outputs, const changed_scenario
 }
 
 void add_sensitivity(explanation& e, const changed_scenario& change,
-                     const std::function<void(std::size_t, std::size_t)>& report) {
+                     const std::function<void(std::size_t, std::size_t)>& report,
+                     const std::vector<std::string>& only) {
+  const std::vector<input_constant> varied = constants_below(e.constants, only);
   if (!e.amount || *e.amount == 0) return;
   const prober p(e, change);
-  const std::size_t all = e.constants.size();
+  const std::size_t all = varied.size();
   e.not_binding.emplace();
   for (std::size_t i = 0; i < all; ++i) {
     report(i, all);
-    const input_constant& c = e.constants[i];
+    const input_constant& c = varied[i];
     const bool alone = c.pointer != stream_rate && c.pointer != generation;
     if ((!alone || !add_moved(e, p, c)) && !binds(c, p.as_it_is(), change)) e.not_binding->push_back(c.pointer);
   }

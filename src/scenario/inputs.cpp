@@ -102,10 +102,15 @@ loaded<T> load_input(const config::named_input& input, const std::vector<overrid
   return out;
 }
 
-/// Throws io_error unless the path leads to a file.
+/// Throws io_error unless the path leads to a file that is named as inputs are.
 void require_file(const std::string& path) {
-  if (!std::filesystem::exists(path)) throw io_error(fmt::format("{}: no such file", path));
-  if (std::filesystem::is_directory(path)) throw io_error(fmt::format("{}: is a directory", path));
+  constexpr const char* ending = ".json";
+  const bool named_so = path.ends_with(ending),
+             beside = !named_so && std::filesystem::is_regular_file(path + ending);
+  const std::string hint = beside ? fmt::format("; did you mean \"{}{}\"?", path, ending) : "";
+  if (!std::filesystem::exists(path)) throw io_error(fmt::format("{}: no such file{}", path, hint));
+  if (std::filesystem::is_directory(path)) throw io_error(fmt::format("{}: is a directory{}", path, hint));
+  if (!named_so) throw io_error(fmt::format("{}: the name of a file of inputs ends in {}{}", path, ending, hint));
 }
 
 std::filesystem::path folder_of(const std::filesystem::path& file) {

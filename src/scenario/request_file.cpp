@@ -15,6 +15,7 @@
 #include "nvlsim/config/csv_records.hpp"
 #include "nvlsim/config/date_time.hpp"
 #include "nvlsim/config/document.hpp"
+#include "nvlsim/config/read_file.hpp"
 
 namespace nvlsim {
 namespace {
@@ -408,6 +409,7 @@ request_trace read_request_file(const std::filesystem::path& file, const std::st
   std::error_code ec;
   if (std::filesystem::is_directory(file, ec)) throw io_error(fmt::format("{}: is a directory", shown_as));
   std::ifstream in(file, std::ios::binary);
+  note_read(file);
   if (!in) throw io_error(fmt::format("{}: cannot be read", shown_as));
   request_trace out = file_reader(shown_as, options, problems).read(in);
   if (in.bad()) throw io_error(fmt::format("{}: cannot be read", shown_as));

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 
@@ -91,6 +92,7 @@ sweep_plan write_sweep_plan(const sweep& s, const fs::path& folder, const scenar
                             const data_folders& data, const sweep_report& report) {
   make_folder(folder / "results");
   const fs::path file = find(s.scenario);
+  output::refuse_inputs(std::array{folder / "plan.json", folder / "points.jsonl"});
   sweep_plan plan{s.name, seen_from(folder, s.scenario, file), {}, {}};
   std::string lines;
   for (const point_settings& set : s.points) {

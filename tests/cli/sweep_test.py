@@ -47,6 +47,18 @@ class Sweep(Case):
         self.assertEqual(points[2]["set"]["/platform/gpu/nvlink"], "200 GB/s")
         self.assertEqual(len({p["id"] for p in points}), len(points))
 
+    def test_run_and_merge_show_what_ran(self):
+        self.plan([{"grid": {"/workload/gpus": [2, 4, 8, 16, 32, 64, 100000], "/platform/fabric/nic_bandwidth": ["100 Gb/s", "200 Gb/s", "400 Gb/s", "800 Gb/s"]}}])
+        for verb in "run", "merge":
+            text = run("sweep", verb, "out", cwd=self.folder).stdout
+            lines = text.splitlines()
+            head = next(i for i, line in enumerate(lines) if line.split()[:3] == ["point", "gpus", "nic_bandwidth"])
+            self.assertIn("time_s", lines[head])
+            self.assertEqual(lines[head + 1].split()[:4], ["0", "2", "100", "Gb/s"])
+            self.assertIn("and 4 more points that ran", text)
+            self.assertRegex(text, r"\n       4  (infeasible|error): ")
+            self.assertLessEqual(max(map(len, lines)), 80, text)
+
     def test_a_plan_tells_wrong_inputs(self):
         for values, code in ([{"/workload/gpus": 8}, {"/workload/gqus": 8}], 0), ([{"/workload/gqus": 8}], 2):
             (self.folder / "wrong.json").write_text(json.dumps({"schema": "nvlsim.sweep/1", "scenario": str(CHEAP), "axes": [{"list": values}]}))

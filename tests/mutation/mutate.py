@@ -10,7 +10,7 @@ Input number i of a seed is always the same, so that "--seed 7 --from 1234 --cou
 - a file that was read and has other bytes afterwards;
 - a result that cannot be (MFU above 1, time below zero or above a hundred years) and does not say so;
 - a control character in text for people or for a CI host, or a CSV cell that a spreadsheet would compute.
-Exit code 1 with a list of faults by their kind, else 0."""
+Exit code 1 with a list of faults by their kind, else 0. docs/reliability.md has what long runs found."""
 import argparse
 import collections
 import json

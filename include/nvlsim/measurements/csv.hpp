@@ -21,8 +21,10 @@ class csv_row {
       : columns_(std::move(columns)), cells_(std::move(cells)) {}
   const std::string& operator[](std::string_view column) const;
   bool blank(std::string_view column) const { return (*this)[column].empty(); }
-  /// The cell as a number. Empty if the cell is blank. Throws cell_error if it is not a number.
+  /// The cell as a number. Empty if the cell is blank. Throws cell_error if it is not a number, or beyond 1e-30 to
+  /// 1e30.
   std::optional<double> number(std::string_view column) const;
+  /// A whole number that fits 32 bits, and counts of GPUs and requests 20.
   std::optional<std::int64_t> integer(std::string_view column) const;
 
  private:
@@ -47,10 +49,12 @@ class cell_error : public std::runtime_error {
 std::optional<double> published_value(const csv_row& row, std::string_view column);
 
 /// Reads RFC 4180 text with a header line. Throws io_error if the file cannot be read, and input_error for an
-/// unterminated quote, a row with the wrong number of cells or a missing header.
+/// unterminated quote, a row with the wrong number of cells, a missing header, or a header without rows.
 csv_table read_csv(const std::filesystem::path& file);
 
 /// Reads a required positive number. Throws cell_error if it is missing or not positive.
 double need(const csv_row& row, std::string_view column);
+/// Reads a required positive whole number of a column.
+int need_count(const csv_row& row, std::string_view column);
 
 }  // namespace nvlsim

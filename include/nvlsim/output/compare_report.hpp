@@ -23,10 +23,14 @@ std::string change_text(const analysis::input_change& i);
 std::string compare_table(const analysis::comparison& c);
 std::string compare_json(const analysis::comparison& c);
 std::string compare_markdown(const analysis::comparison& c);
+/// The verdict, remarks, gates (failed ones first), then what changed; unchanged scenarios are folded.
 /// JUnit XML with one test case per rule and scenario. Without rules, one passing test case per metric.
 std::string compare_junit(const analysis::comparison& c);
-/// GitHub workflow commands: `::error` for a failed rule, with the changed inputs; `::notice` for a passed rule;
-/// `::warning` for a scenario without a counterpart.
+/// GitHub workflow commands: `::error` for a failed rule, with the changed inputs, and for a scenario that cannot
+/// run;
+/// `::warning` for a scenario without a counterpart and for remarks; `::notice` for the number of rules that
+/// passed and for inputs that changed. Ten of each kind at most, as many as the host shows; the tenth counts the
+/// rest.
 std::string compare_github(const analysis::comparison& c);
 
 }  // namespace nvlsim::output

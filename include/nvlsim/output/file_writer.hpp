@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <memory>
 #include <ostream>
+#include <span>
 #include <string_view>
 
 namespace nvlsim::output {
@@ -13,6 +14,7 @@ namespace nvlsim::output {
 /// directly. If writing fails, the stream fails at the latest when flushed, and `close` reports it.
 class file_writer {
  public:
+  /// Throws io_error if the file cannot be written, and input_error if this process has read it.
   explicit file_writer(const std::filesystem::path& file);
   ~file_writer();
   std::ostream& stream() { return *stream_; }
@@ -26,7 +28,11 @@ class file_writer {
   std::unique_ptr<std::ostream> stream_;
 };
 
-/// Writes `text` to a file. Throws io_error.
+/// Throws input_error with one problem for each file that this process has read: before hours of work whose result
+/// would have no place.
+void refuse_inputs(std::span<const std::filesystem::path> outputs);
+
+/// Writes `text` to a file. Throws io_error, or input_error as `file_writer` does.
 void write_whole(const std::filesystem::path& file, std::string_view text);
 
 }  // namespace nvlsim::output

@@ -7,7 +7,15 @@
 #include <functional>
 #include <string>
 
+#include "nvlsim/diagnostics/diagnostics.hpp"
+
 namespace nvlsim {
+
+/// The system ended a run: it had no more memory, CPU time or disk for it. Not a defect of ours. Exit code 4.
+class limit_error : public io_error {
+ public:
+  using io_error::io_error;
+};
 
 struct child_process {
   pid_t pid = 0;
@@ -19,6 +27,9 @@ struct child_process {
 child_process start_child(const std::function<std::string()>& speak);
 /// Waits until the child exits. Returns its waitpid status.
 int end_of(const child_process& c);
+/// Whether the system or somebody else ended a child with this waitpid status: out of memory, CPU time or file
+/// size.
+bool was_ended(int state);
 /// Says why a child with this waitpid status sent nothing: "killed by signal 9 (Killed)".
 std::string silence_reason(int state);
 

@@ -41,8 +41,10 @@ bool binds(const input_constant& c, const value& outputs, const changed_scenario
 
 /// Fills `sensitivities`, `not_binding` and `turning_points`. Runs the scenario with each of its constants at 0.9
 /// and 1.1 times the value; varies the most influential ones between 0.25 and 4 times. Calls `report(done, all)`
-/// with numbers of runs.
+/// with numbers of runs. `only` are beginnings of pointers ("/platform"): other constants stay as they are; empty:
+/// all are varied. Throws input_error for a beginning that no constant of the run has.
 void add_sensitivity(explanation& e, const changed_scenario& change,
-                     const std::function<void(std::size_t, std::size_t)>& report);
+                     const std::function<void(std::size_t, std::size_t)>& report,
+                     const std::vector<std::string>& only = {});
 
 }  // namespace nvlsim

@@ -67,6 +67,20 @@ Sensitivity ranks the constants.
     /stack/training/time_factor +1 +-[0-9.]+ % +\+[0-9.]+ % (re)
   where the bottleneck changes
 
+Some of the constants alone.
+
+  $ nvlsim explain train.json --sensitivity --only /platform | sed -n '/^sensitivity/,/^where/p' | grep -E '^  /' | grep -vc '^  /platform/'
+  0
+  [1]
+
+  $ nvlsim explain train.json --sensitivity --only /platform/gpus
+  2> --only#: this run reads no constant below "/platform/gpus"; it reads some below .*; did you mean "/platform/gpu"\? (re)
+  [2]
+
+  $ nvlsim explain train.json --only /platform
+  2> --only#: has no effect without --sensitivity
+  [2]
+
 What has no value says why, and what is no metric has a nearest name.
 
   $ nvlsim explain train.json cost_per_step_usd | head -7

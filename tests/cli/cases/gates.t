@@ -27,12 +27,13 @@ compare takes scenarios, results and folders, and fails on a rule.
   $ nvlsim compare a b --fail-if 'step_time_s>+2%' | tail -5
 
   FAIL  step_time_s>+2%  train
-        changed by \+[0-9.]+ %, from [0-9.]+ to [0-9.]+ (re)
+        changed by \+[0-9.]+ %, from [0-9.]+ s to [0-9.]+ s (re)
         inputs: /platform/use gb300-nvl72 -> gb200-nvl72
   1 of 1 gates failed
 
   $ nvlsim compare a b --fail-if 'step_time_s>+2%' --format github
-  ::error title=nvlsim gate failed::train: step_time_s>\+2%25: changed by \+[0-9.]+ %25, from [0-9.]+ to [0-9.]+ \(A = [0-9.]+, B = [0-9.]+\); inputs: /platform/use gb300-nvl72 -> gb200-nvl72 (re)
+  ::error title=nvlsim gate failed::train: step_time_s>\+2%25: changed by \+[0-9.]+ %25, from [0-9.]+ s to [0-9.]+ s \(A = [0-9.]+ s, B = [0-9.]+ s\); inputs: /platform/use gb300-nvl72 -> gb200-nvl72 (re)
+  ::notice title=nvlsim inputs changed::serve: /platform/use gb300-nvl72 -> gb200-nvl72
   [1]
 
   $ nvlsim compare a b --fail-if 'step_time_s>+2%' --format json | grep -E '"(schema|passed|failed|rule)"'
@@ -44,17 +45,19 @@ compare takes scenarios, results and folders, and fails on a rule.
 A gate on what is not there fails.
 
   $ nvlsim compare a b --fail-if 'cost_per_step_usd>0' | tail -3 | head -1
-        B is 0.[0-9]+ (re)
+        B is 0.[0-9]+ USD (re)
 
   $ nvlsim compare a b --fail-if 'no_such_metric>0' | tail -3
+  FAIL  no_such_metric>0
         no_such_metric is not in B
-        inputs: /platform/use gb300-nvl72 -> gb200-nvl72
-  2 of 2 gates failed
+  1 of 1 gates failed
 
   $ nvlsim run train.json --set /model=llama3.1-405b -o c > /dev/null; nvlsim compare a/train.json c/train.json --fail-if 'step_time_s>+2%' | tail -3
         68.54 GB, communication 859 MB, reserve 859 MB
         inputs: /model llama3-8b -> llama3.1-405b
   1 of 1 gates failed
+  2> nvlsim: train is infeasible: .* (re)
+  2> nvlsim: B: train is infeasible: .* (re)
 
 Rules that are none.
 

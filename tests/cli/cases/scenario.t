@@ -267,7 +267,7 @@ What is read is not written over, and nothing written twice.
   $ nvlsim run again.json --trace x.json -o . --set '/name="x"' | head -1
   2> --trace#: x.json is already used for -o and would be overwritten
   $ nvlsim report again.json -o again.json
-  2> -o#: again.json is an input and would be overwritten
+  2> -o#: again.json is read as an input and would be overwritten
   [2]
   $ cmp train.json again.json
 

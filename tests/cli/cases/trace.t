@@ -6,7 +6,7 @@ A trace says what it is of, and is compressed when its name says so.
   $ nvlsim run train.json --seed 7 --trace b.trace.json.gz > /dev/null; gzip -cd b.trace.json.gz | cmp - a.trace.json
 
   $ nvlsim run train.json --trace no/such/folder.json.gz > /dev/null
-  2> nvlsim: no/such/folder.json.gz: cannot be written
+  2> nvlsim: no/such/folder.json.gz: cannot be written (No such file or directory)
   [4]
 
   $ nvlsim run train.json --trace /dev/full > /dev/null

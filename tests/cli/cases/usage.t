@@ -219,10 +219,10 @@ Files.
 
   $ mkdir -p out/train.json; nvlsim run train.json -o out; ls out; rm -r out
   train.json
-  2> nvlsim: out/train.json: cannot be written
+  2> nvlsim: out/train.json: cannot be written (Is a directory)
 
   $ nvlsim run train.json --trace /nowhere/t.json
-  2> nvlsim: /nowhere/t.json: cannot be written
+  2> nvlsim: /nowhere/t.json: cannot be written (No such file or directory)
   [4]
 
   $ nvlsim run train.json --trace t.json --trace-ranks 4

@@ -3,6 +3,9 @@
 #include <catch2/catch.hpp>
 
 #include <array>
+#include <span>
+#include <string>
+#include <vector>
 
 namespace {
 
@@ -112,7 +115,7 @@ TEST_CASE("Gates judge the kind of run that has the metric") {
   CHECK(compare(a, b, gates).passed());
   CHECK(compare(a, b, gates).gates.size() == 2);
   const std::array<gate, 1> slip = {rule("step_tim_s>+2%")};
-  CHECK(compare(a, b, slip).gates.size() == 2);
+  CHECK(compare(a, b, slip).gates.size() == 1);  // one error, not one a scenario
   CHECK_FALSE(compare(a, b, slip).passed());
   b[1].metrics = value::object{};
   b[1].status = run_status::infeasible;
@@ -158,6 +161,66 @@ TEST_CASE("Comparison of nothing fails its gates") {
   CHECK_FALSE(c.passed());
   CHECK(c.gates[0].reason == "A and B have no scenario in common");
   CHECK_FALSE(compare({}, {}, std::span(&g, 1)).passed());
+}
+
+TEST_CASE("Gates take the units of their metrics") {
+  CHECK(rule("memory_peak_bytes>235 GB").threshold == 235e9);
+  CHECK(rule("memory_peak_bytes > 1 GiB").threshold == 1073741824);
+  CHECK(rule("time_to_train_s<=30 d").threshold == 30 * 86400);
+  CHECK(rule("ttft_s.p99>500ms").threshold == 0.5);
+  CHECK(rule("power_W_per_gpu>1.2 kW").threshold == 1200);
+  CHECK(rule("tokens_per_s<5 tok/s").threshold == 5);
+  CHECK(rule("model_tflops_per_gpu<2 PFLOP/s").threshold == 2000);
+  CHECK(rule("energy_per_step_J>1 kWh").threshold == 3.6e6);
+  CHECK(rule("cost_per_step_usd>3 USD").threshold == 3);
+  CHECK(rule("busbw_Bps<800 GB/s").threshold == 800e9);
+  CHECK_FALSE(rule("memory_peak_bytes>235 GB").relative);
+  CHECK(why_bad("memory_peak_bytes>235 Gb/s") ==
+        "--fail-if#: \"memory_peak_bytes>235 Gb/s\", column 23: expected a unit of memory_peak_bytes, such as GB "
+        "or GiB, "
+        "found \"Gb/s\"");
+  for (const char* bad :
+       {"mfu>30 s", "step_time_s>2 GB", "preemptions>2 s", "x>2 GB", "memory_peak_bytes>2 GB GB"})
+    CHECK_FALSE(why_bad(bad).empty());
+}
+
+TEST_CASE("What vanishes fails a comparison with gates") {
+  const value latency = value::object{{"p50", 1}, {"p99", 2}};
+  const std::array<result, 2> a = {named("one", {{"x", 1}, {"mfu", 0.5}, {"ttft_s", latency}}),
+                                   named("two", {{"x", 1}})};
+  const std::array<result, 2> b = {named("one", {{"x", 1}, {"ttft_s", value{}}}), named("three", {{"x", 1}})};
+  const std::array<gate, 1> gates = {rule("x>+2%")};
+  CHECK(compare(a, b).passed());
+  const auto failed = [&](std::vector<std::string> allowed) {
+    std::vector<std::string> out;
+    for (const gate_outcome& g : compare(a, b, gates, allowed).gates)
+      if (g.failed) out.push_back(g.rule.text + ": " + g.on.scenario + ": " + g.reason);
+    return out;
+  };
+  CHECK(failed({}) == std::vector<std::string>{"nothing vanishes: two: the scenario is in A and not in B",
+                                               "nothing vanishes: one: mfu is 0.5 in A and B has none",
+                                               "nothing vanishes: one: ttft_s.p50 is 1 s in A and B has none"});
+  CHECK(failed({"two", "mfu"}).size() == 1);
+  CHECK(failed({"two", "mfu", "ttft_s"}).empty());
+  CHECK(failed({"*"}).empty());
+  const std::array<result, 1> gb200 = {a[0]}, gb300 = {b[1]};  // other names: other machines, compared as they are
+  CHECK(compare(gb200, gb300, gates).passed());
+}
+
+TEST_CASE("Remarks tell of stale baselines and other versions") {
+  result before = named("one", {{"x", 1}}), after = before;
+  before.inputs = value::object{{"scenario", value::object{{"workload", value::object{{"tp", 2}}}}}};
+  after.inputs = value::object{{"scenario", value::object{{"workload", value::object{{"tp", 4}}}}}};
+  const std::array<gate, 1> gates = {rule("x>+2%")}, strict = {rule("x>0")};
+  const auto remarks = [&](std::span<const gate> g) { return compare({&before, 1}, {&after, 1}, g).remarks; };
+  REQUIRE(remarks(gates).size() == 1);
+  CHECK(remarks(gates)[0] ==
+        "the baseline A is stale: 1 of 1 scenarios have other inputs in B; no gate failed, so renew it");
+  CHECK(remarks({}).empty());
+  CHECK(remarks(strict).empty());
+  before.simulation = value::object{{"version", "1"}};
+  after.simulation = value::object{{"version", "2"}};
+  CHECK(remarks({})[0] == "A was made by nvlsim 1, B by 2");
 }
 
 TEST_CASE("Comparison refuses a name that occurs twice") {

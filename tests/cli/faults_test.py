@@ -1,0 +1,232 @@
+"""Kinds of fault that attacks found: each test tries the whole kind. tests/mutation looks for new ones."""
+import csv
+import io
+import json
+import os
+import resource
+import shutil
+import subprocess
+
+from program import NVLSIM, SOURCE, Case, main, run
+
+TRACE = "TIMESTAMP,ContextTokens,GeneratedTokens\n" + "".join(f"2023-11-16 18:15:{10 + i}.5,{300 + i},{20 + i}\n" for i in range(8))
+SWEEP = {"schema": "nvlsim.sweep/1", "name": "s", "scenario": "./train.json", "axes": [{"grid": {"/workload/micro_batch_size": [1, 2]}}]}
+
+
+def table(name, rows, **cells):
+    """Rows of a table of measurements as CSV, some cells of the first one changed."""
+    with open(SOURCE / "tests/measurements" / f"{name}.csv") as f:
+        all_rows = list(csv.reader(f))
+    kept = [list(all_rows[0])] + [list(all_rows[r]) for r in rows]
+    for column, cell in cells.items():
+        kept[1][kept[0].index(column)] = cell
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerows(kept)
+    return out.getvalue()
+
+
+class Overwriting(Case):
+    """No output has the name of a file that was read."""
+
+    def setUp(self):
+        super().setUp()
+        scenario = self.edit("serve.json", load={"kind": "trace", "file": "t.csv"})
+        scenario.update(platform={"use": "./p.json"}, model="./m.json", stack="./stacks/tensorrt-llm-1.1.json")
+        self.write("s.json", scenario)
+        (self.folder / "t.csv").write_text(TRACE)
+        shutil.copy(SOURCE / "platforms/gb300-nvl72.json", self.folder / "p.json")
+        shutil.copy(SOURCE / "scenarios/models/llama2-70b.json", self.folder / "m.json")
+        shutil.copytree(SOURCE / "platforms/stacks", self.folder / "stacks")
+        (self.folder / "plan.json").write_text(json.dumps(SWEEP))
+        os.symlink("p.json", self.folder / "link.json")
+        os.link(self.folder / "p.json", self.folder / "hard.json")
+
+    def refused(self, *arguments):
+        before = {p: p.read_bytes() for p in self.folder.rglob("*") if p.is_file()}
+        done = run(*arguments, cwd=self.folder)
+        self.assertEqual(done.returncode, 2, (arguments, done.stderr))
+        self.assertIn("would be overwritten", done.stderr)
+        self.assertEqual(before, {p: p.read_bytes() for p in before}, arguments)
+
+    def test_runs(self):
+        self.assertEqual(run("run", "s.json", "--trace", "new.json", cwd=self.folder).returncode, 0)
+        read = ["p.json", "./p.json", "stacks/../p.json", "link.json", "hard.json", "m.json", "t.csv", "s.json", "stacks/tensorrt-llm.json",
+                "stacks/serving/serving.json"]
+        for name in read:
+            self.refused("run", "s.json", "--trace", name)
+        self.refused("run", "s.json", "--requests", "t.csv")
+        self.refused("run", "s.json", "-o", ".", "--set", "/name=p")
+
+    def test_other_commands(self):
+        for name in "p.json", "t.csv", "s.json", "hard.json":
+            self.refused("report", "s.json", "-o", name)
+        self.assertEqual(run("run", "s.json", "-o", "out", cwd=self.folder).returncode, 0)
+        self.refused("report", "out/s.json", "-o", "out/s.json")
+        self.refused("sweep", "plan", "plan.json", "-o", ".")
+        (self.folder / "points.jsonl").symlink_to("train.json")
+        self.refused("sweep", "plan", "plan.json", "-o", ".")
+        (self.folder / "kernels.csv").write_text(table("kernels", [1, 2]))
+        done = run("fit", "kernels", "kernels.csv", "-o", self.folder / "data/platforms/stacks", cwd=self.folder,
+                   NVLSIM_DATA=str(self.data()))
+        self.assertEqual(done.returncode, 2, done.stderr)
+
+    def data(self):
+        for folder in "platforms", "scenarios":
+            shutil.copytree(SOURCE / folder, self.folder / "data" / folder)
+        return self.folder / "data"
+
+
+class Numbers(Case):
+    """A cell of a table, however large or small, is a value, a message or an error record: never a signal, exit code 70 or another number."""
+
+    def judged(self, name, row=1, **cells):
+        (self.folder / f"{name}.csv").write_text(table(name, [row], **cells))
+        done = run("validate", f"{name}.csv", "--format", "json", cwd=self.folder)
+        self.assertEqual(done.returncode, 0, (cells, done.stderr))
+        return json.loads(done.stdout)["rows"]
+
+    def test_counts_beyond_32_bits(self):
+        for column in "gpus", "gpus_per_nvlink_domain", "nodes":
+            for n in (1 << 31, 1 << 32, (1 << 32) + 2, 1 << 40, 10**15, 10**19):
+                for r in self.judged("collectives", **{column: str(n)}):
+                    if column != "nodes":
+                        self.assertEqual(r["status"], "error", (column, n))
+        for column in "gpus", "tp", "pp", "micro_batch", "global_batch", "seq_len":
+            for n in ((1 << 31) + 1, 1 << 32, (1 << 32) + 2):
+                for r in self.judged("training", 10, **{column: str(n)}):
+                    self.assertIn(r["status"], ("error", "infeasible", "unsupported", "excluded"), (column, n, r["reason"]))
+        for column in "gpus", "tp", "pp":
+            for n in ((1 << 31) + 1, 1 << 32, (1 << 32) + 2):
+                for r in self.judged("inference", **{column: str(n)}):
+                    self.assertIn(r["status"], ("error", "unsupported", "excluded", "infeasible"), (column, n, r["reason"]))
+
+    def test_cells_that_leave_the_numbers(self):
+        for cell in "1e-308", "1.7e308", "5e-324", "-1e300", "7e11", "nan", "inf", "1e999":
+            for name, columns in (("kernels", ("latency_ms", "m", "n", "k")), ("collectives", ("time_us", "message_bytes")),
+                                  ("training", ("step_time_s", "tokens_per_s_per_gpu", "model_tflops_per_gpu"))):
+                for column in columns:
+                    self.judged(name, **{column: cell})
+
+    def test_a_header_is_no_table(self):
+        for path in sorted((SOURCE / "tests/measurements").glob("*.csv")):
+            if path.name == "models.csv":
+                continue
+            (self.folder / path.name).write_text(path.read_text().split("\n", 1)[0] + "\n")
+            done = run("validate", path.name, cwd=self.folder)
+            self.assertEqual(done.returncode, 2, path.name)
+            self.assertIn(f"{path.name}#: the table has a header and no rows", done.stderr)
+
+
+class Resources(Case):
+    """One value does not take the machine."""
+
+    def bounded(self, *arguments):
+        limit = 4 << 30
+        # sanitizers reserve terabytes of addresses
+        prepare = None if b"__asan_init" in NVLSIM.read_bytes() else lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+        done = subprocess.run([str(NVLSIM), *arguments], cwd=self.folder, preexec_fn=prepare, capture_output=True, text=True, timeout=60)
+        self.assertIn(done.returncode, (0, 2, 3), (arguments, done.stderr[-500:]))
+        return done
+
+    def test_lengths_in_tables(self):
+        for cells in ({"osl": "99999999"}, {"isl": "99999999"}, {"isl": "1e9"}, {"osl": "999999k"}, {"concurrency": "896000000"},
+                      {"batch_limit_per_instance": "896000000"}, {"num_prompts": "1e15"}):
+            (self.folder / "inference.csv").write_text(table("inference", [1], **cells))
+            self.bounded("validate", "inference.csv")
+
+    def test_experts_of_a_kernel(self):
+        moe = ["kernel", "moe", "--platform", "gb300-nvl72", "--tokens", "128", "--hidden", "4096", "--inter", "1024", "--topk", "8"]
+        for experts in (1 << 17, 1 << 32, 1 << 53):
+            self.assertEqual(self.bounded(*moe, "--experts", str(experts)).returncode, 2)
+
+    def test_a_limit_is_no_defect(self):
+        def starve():
+            resource.setrlimit(resource.RLIMIT_CPU, (1, 1))
+        scenario = self.edit("serve.json")
+        scenario["workload"]["load"].update(requests=4_000_000)
+        self.write("long.json", scenario)
+        done = subprocess.run([str(NVLSIM), "run", "long.json"], cwd=self.folder, preexec_fn=starve, capture_output=True, text=True, timeout=120)
+        self.assertNotEqual(done.returncode, 70, done.stderr)
+        if done.returncode == 4:
+            self.assertIn("limit of memory, CPU time or file size", done.stderr)
+
+
+class Messages(Case):
+    def message(self, *arguments, code=2):
+        done = run(*arguments, cwd=self.folder)
+        self.assertEqual(done.returncode, code, (arguments, done.stderr))
+        return done.stderr
+
+    def test_the_file_with_the_mistake_is_named(self):
+        mistakes = [{"gpu": {"name": {}}}, {"description": {"x": 1}}, {"gpu": {"peaks": {"fp8": {"dense": {"source": "nowhere"}}}}},
+                    {"gpu": {"peaks": {"fp8": {"dense": {"kind": None}}}}}, {"gpu": {"hbm_bandwidth": 5}}, {"fabric": {"nic_bandwith": "1 GB/s"}},
+                    {"gpu": {"hbm_bandwidth": None}}, {"gpu": {"ultra": {}}}]
+        for mistake in mistakes:
+            self.write_platform({"base": "gb300-nvl72", **mistake}, "d.json")
+            self.assertRegex(self.message("run", "train.json", "--set", "/platform/use=./d.json"), r"\A(\./)?d\.json#/", mistake)
+        for name in "d.json", "e.json":  # three files, the mistake in the middle one
+            self.write_platform({"base": "middle"} if name == "d.json" else {"base": "gb300-nvl72", **mistakes[2]}, name)
+        os.rename(self.folder / "e.json", self.folder / "middle.json")
+        self.assertRegex(self.message("run", "train.json", "--set", "/platform/use=./d.json"), r"middle\.json#/gpu/peaks/fp8/dense")
+
+    def write_platform(self, content, name):
+        (self.folder / name).write_text(json.dumps(content))
+
+    def test_paths(self):
+        shutil.copy(SOURCE / "platforms/gb300-nvl72.json", self.folder / "plat.json")
+        (self.folder / "dir").mkdir()
+        shutil.copy(SOURCE / "platforms/gb300-nvl72.json", self.folder / "plat.txt")
+        self.assertIn('./plat: no such file; did you mean "./plat.json"?', self.message("run", "train.json", "--set", "/platform/use=./plat", code=4))
+        self.assertIn("./dir: is a directory", self.message("run", "train.json", "--set", "/platform/use=./dir", code=4))
+        self.assertIn("ends in .json", self.message("run", "train.json", "--set", "/platform/use=./plat.txt", code=4))
+
+    def test_sweeps(self):
+        (self.folder / "sweep.json").write_text(json.dumps({**SWEEP, "scenario": "llama3.1-405b-gb300-51"}))
+        self.assertIn('sweep.json#/scenario: no file and no shipped scenario is called "llama3.1-405b-gb300-51"; did you mean',
+                      self.message("sweep", "plan", "sweep.json", "-o", "swept"))
+        (self.folder / "sweep.json").write_text(json.dumps({**SWEEP, "scenario": "./nothing.json"}))
+        self.assertIn("sweep.json#/scenario: nothing.json: no such file", self.message("sweep", "plan", "sweep.json", "-o", "swept", code=4))
+        (self.folder / "sweep.json").write_text(json.dumps({**SWEEP, "axes": [{"grid": {"/workload/tp": [-1, 0]}}]}))
+        self.assertIn("sweep.json#: all 2 points have invalid inputs", self.message("sweep", "plan", "sweep.json", "-o", "swept"))
+
+    def test_the_reason_of_the_system(self):
+        (self.folder / "file").write_text("")
+        self.assertIn("No such file or directory", self.message("run", "train.json", "--trace", "nowhere/x.json", code=4))
+        self.assertIn("Not a directory", self.message("run", "train.json", "--trace", "file/x.json", code=4))
+
+
+class Results(Case):
+    def test_what_cannot_be_is_said(self):
+        done = run("run", "train.json", "--set", "/platform/gpu/peaks/bf16/dense=1 GFLOPS", "--set", "/platform/gpu/peaks/nvfp4/dense=1 GFLOPS",
+                   "--set", "/platform/gpu/peaks/fp8/dense=1 GFLOPS", "--format", "json", cwd=self.folder)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        result = json.loads(done.stdout)
+        if result["metrics"]["mfu"] > 1:
+            self.assertRegex(result["notes"][0], r"^mfu is \S+ and cannot be above 1")
+            self.assertNotIn("mfu", result["bands"])
+        done = run("run", "train.json", "--set", "/stack/training/time_factor=1e30", "--format", "json", cwd=self.folder)
+        if done.returncode == 0:
+            result = json.loads(done.stdout)
+            self.assertTrue(any("more than a hundred years" in n for n in result["notes"]), result["notes"])
+            self.assertNotIn("step_time_s", result["bands"])
+
+    def test_names_of_results_do_no_harm(self):
+        run("run", "train.json", "-o", ".", "--set", "/name=a", cwd=self.folder)
+        result = json.loads((self.folder / "a.json").read_text())
+        result["name"] = "=cmd|'/C calc'!A0 \x1b[31m\r\n::error::gone \x07"
+        (self.folder / "b.json").write_text(json.dumps(result))
+        for form in "github", "junit", "markdown", "table":
+            out = run("compare", "b.json", "b.json", "--fail-if", "step_time_s>+1%", "--format", form, cwd=self.folder).stdout
+            self.assertNotRegex(out, r"[\x00-\x08\x0b-\x1f\x7f]", form)
+            if form == "github":
+                self.assertTrue(all(line.startswith(("::error title=nvlsim", "::notice title=nvlsim")) for line in out.splitlines()), out)
+
+    def test_cells_that_spreadsheets_compute(self):
+        for name in "=1+1", "@SUM(A1)", "+1+1|x", "-2+3+cmd|' /C calc'!A0":
+            done = run("run", "train.json", "--set", f"/name={name}", "--format", "csv", cwd=self.folder)
+            if done.returncode == 0:
+                self.assertTrue(list(csv.reader(io.StringIO(done.stdout)))[1][0].startswith("'"), done.stdout)
+
+
+if __name__ == "__main__":
+    main()
