@@ -19,7 +19,7 @@
 #include "nvlsim/calibration/fit.hpp"
 #include "nvlsim/config/document.hpp"
 #include "nvlsim/measurements/training_rows.hpp"
-#include "nvlsim/run/in_parallel.hpp"
+#include "nvlsim/units/in_parallel.hpp"
 #include "nvlsim/stack/compose.hpp"
 #include "nvlsim/stack/load.hpp"
 

@@ -99,7 +99,8 @@ struct search_arguments {
   std::int64_t gpus = 0;
   std::vector<std::string> sets, constraints, pareto, only;
   std::size_t top = 10;
-  int jobs = 1;
+  int jobs = 0;  ///< 0: one per core
+  bool exhaustive = false;
 };
 
 enum class plan_kind { serving, training, scaling, next_dollar };

@@ -1,5 +1,7 @@
 // nvlsim search
+#include <algorithm>
 #include <functional>
+#include <thread>
 
 #include "cli/commands.hpp"
 #include "cli/inputs.hpp"
@@ -35,7 +37,8 @@ exit_code execute(const search_arguments& a) {
   o.pareto = a.pareto;
   for (const std::string& text : a.only) o.restrictions.push_back(restriction_of(text));
   o.top = a.top;
-  o.jobs = a.jobs;
+  o.jobs = a.jobs > 0 ? a.jobs : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  o.exhaustive = a.exhaustive;
   o.stop = interrupted;
   catch_interrupts();
   search_result r;

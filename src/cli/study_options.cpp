@@ -53,7 +53,8 @@ void add_search(CLI::App& app, search_arguments& a, std::function<void()> chosen
   c->add_option("--top", a.top, "Number of layouts to list")
       ->check(whole_from(1, 1'000'000))
       ->capture_default_str();
-  add_jobs(c, a.jobs, "Threads");
+  c->add_option("--jobs", a.jobs, "Threads (default: one per core)")->check(whole_from(1, 1024));
+  c->add_flag("--exhaustive", a.exhaustive, "Evaluate every layout, also those that bounds show to be worse");
   repeatable(c, "--set", a.sets, "Override an input by JSON pointer, as for nvlsim run (repeatable)",
              "POINTER=VALUE");
   add_format(c, a.format, {"table", "json", "csv"});

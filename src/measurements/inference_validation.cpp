@@ -31,9 +31,8 @@ std::vector<double> simulated_values(inference_row& r) {
 std::vector<validation_record> validate_inference(const csv_table& t, const data_folders& data,
                                                   const progress& report) {
   input_cache inputs(data);
-  std::vector<validation_record> out;
-  std::size_t done = 0;
-  for (const csv_row& row : t.rows) {
+  return records_by_row(t, report, [&](const csv_row& row) {
+    std::vector<validation_record> out;
     inference_row r = read_inference_row(row, t.stem, inputs);
     const std::vector<double> values = simulated_values(r);
     if (r.targets.empty()) {
@@ -50,9 +49,8 @@ std::vector<validation_record> validate_inference(const csv_table& t, const data
       }
       out.push_back(std::move(one));
     }
-    if (report) report(++done, t.rows.size());
-  }
-  return out;
+    return out;
+  });
 }
 
 }  // namespace nvlsim

@@ -33,10 +33,17 @@ const T& cached(std::map<std::string, T>& cache, const std::string& name, const 
 }  // namespace
 
 const platform& input_cache::platform_named(const std::string& name) {
+  const std::lock_guard lock(loading_);
   return cached(platforms_, name, data_, load_platform);
 }
-const stack& input_cache::stack_named(const std::string& name) { return cached(stacks_, name, data_, load_stack); }
-const model& input_cache::model_named(const std::string& name) { return cached(models_, name, data_, load_model); }
+const stack& input_cache::stack_named(const std::string& name) {
+  const std::lock_guard lock(loading_);
+  return cached(stacks_, name, data_, load_stack);
+}
+const model& input_cache::model_named(const std::string& name) {
+  const std::lock_guard lock(loading_);
+  return cached(models_, name, data_, load_model);
+}
 
 std::string_view platform_of_system(std::string_view system) {
   for (const auto& [from, to] : systems)

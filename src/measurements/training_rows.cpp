@@ -470,8 +470,7 @@ seconds step_time(const training_row& r) {
 std::vector<validation_record> validate_training(const csv_table& t, const data_folders& data,
                                                  const progress& report) {
   input_cache inputs(data);
-  std::vector<validation_record> out;
-  for (const csv_row& row : t.rows) {
+  return records_by_row(t, report, [&](const csv_row& row) {
     training_row r = read_training_row(row, t.stem, inputs);
     if (r.record.status == record_status::ok) {
       try {
@@ -495,10 +494,8 @@ std::vector<validation_record> validate_training(const csv_table& t, const data_
         r.record.reason = e.what();
       }
     }
-    out.push_back(std::move(r.record));
-    if (report) report(out.size(), t.rows.size());
-  }
-  return out;
+    return std::vector<validation_record>{std::move(r.record)};
+  });
 }
 
 }  // namespace nvlsim

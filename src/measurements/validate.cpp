@@ -6,11 +6,14 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
 #include <map>
+#include <mutex>
 #include <set>
 
 #include "nvlsim/measurements/csv.hpp"
 #include "nvlsim/measurements/tables.hpp"
+#include "nvlsim/units/in_parallel.hpp"
 
 namespace nvlsim {
 namespace {
@@ -83,20 +86,34 @@ void record_failure(validation_record& r) {
   }
 }
 
+std::vector<validation_record> records_by_row(
+    const csv_table& t, const progress& report,
+    const std::function<std::vector<validation_record>(const csv_row&)>& records_of) {
+  std::vector<std::vector<validation_record>> found(t.rows.size());
+  std::mutex reporting;
+  std::size_t done = 0;
+  in_parallel(t.rows.size(), [&](std::size_t i) {
+    found[i] = records_of(t.rows[i]);
+    const std::lock_guard lock(reporting);
+    if (report) report(++done, t.rows.size());
+  });
+  std::vector<validation_record> out;
+  for (std::vector<validation_record>& of_row : found)
+    std::move(of_row.begin(), of_row.end(), std::back_inserter(out));
+  return out;
+}
+
 std::vector<validation_record> validate_rows(const csv_table& t, const progress& report,
                                              const std::function<void(const csv_row&, validation_record&)>& fill) {
-  std::vector<validation_record> out;
-  for (const csv_row& row : t.rows) {
-    validation_record r = record_of(row, t.stem);
+  return records_by_row(t, report, [&](const csv_row& row) {
+    std::vector<validation_record> out = {record_of(row, t.stem)};
     try {
-      fill(row, r);
+      fill(row, out.front());
     } catch (const std::exception&) {
-      record_failure(r);
+      record_failure(out.front());
     }
-    out.push_back(std::move(r));
-    if (report) report(out.size(), t.rows.size());
-  }
-  return out;
+    return out;
+  });
 }
 
 /// A row whose cells, each a number by itself, lead the formulas out of the numbers is an error of the row.

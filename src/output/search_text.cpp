@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "nvlsim/output/number.hpp"
 #include "nvlsim/output/studies.hpp"
@@ -153,6 +154,7 @@ value search_json(const search_result& r) {
   out.set("candidates", r.candidates);
   out.set("evaluated", r.evaluated);
   out.set("found", r.found);
+  out.set("bound", r.bound ? value{*r.bound} : value{});
   out.set("pruned", output::list_of(r.pruned, [](const pruned_layouts& p) {
             return value{value::object{{"reason", p.reason}, {"count", p.count}, {"example", p.example}}};
           }));
@@ -184,6 +186,15 @@ std::string search_csv(const search_result& r) {
   return out;
 }
 
+/// How far the best may be from layouts that were not tried.
+static std::string bound_text(const search_result& r) {
+  const double best = metric(r, r.best.front(), r.objective);
+  if (!r.bound || *r.bound == best) return {};
+  return fmt::format("\nno layout has {} {} than {}; the best is within {:.2g} % of that\n",
+                     r.smaller_is_better ? "a lower" : "a higher", r.objective,
+                     output::scaled(r.objective, *r.bound), 100 * std::abs(best / *r.bound - 1));
+}
+
 std::string search_text(const search_result& r) {
   std::string out =
       fmt::format("{} on {} GPUs\n{} layouts, {} evaluated, {} found, in {:.2f} s\n",
@@ -195,6 +206,7 @@ std::string search_text(const search_result& r) {
     for (std::size_t i = 1; i < lines.size(); ++i) out += fmt::format("{:>10}  {}\n", "", lines[i]);
   }
   if (r.best.empty()) return out;
+  out += bound_text(r);
   out += fmt::format("\nbest by {}, {} first\n", r.objective, r.smaller_is_better ? "smallest" : "largest") +
          table_of(r, r.best);
   constexpr std::size_t max_shown = 20;

@@ -166,7 +166,7 @@ void add_idle_settings(result& r, const scenario& s, const inference_workload& w
 }
 
 serving_options options_for(const scenario& s, const run_options& o) {
-  serving_options out{.explained = o.explained, .fold = s.simulation.fold};
+  serving_options out{.explained = o.explained, .traced = o.traced, .fold = s.simulation.fold};
   if (o.simulate || s.simulation.network != fidelity::closed)
     out.play = [&s](const std::vector<server_case>& cases) {
       return serve_by_actors(cases, s.platform, {s.simulation.network});
@@ -191,6 +191,7 @@ void run_inference(run_record& out, const scenario& asked, const inference_workl
   add_inference_sections(r, s.platform, w, run, s.facility.get());
   add_serving_bands(r, s, w);
   if (s.facility) add_facility(out, s, limits, nullptr);
+  if (!o.traced) return;
   serving_picture picture = trace_serving(run, w, o.explained);
   out.planned = std::move(picture.planned);
   out.times = std::move(picture.times);

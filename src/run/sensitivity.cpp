@@ -5,12 +5,15 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <functional>
 #include <iterator>
+#include <mutex>
 #include <set>
 
 #include "nvlsim/diagnostics/diagnostics.hpp"
 #include "nvlsim/run/explain_scenario.hpp"
 #include "nvlsim/run/run.hpp"
+#include "nvlsim/units/in_parallel.hpp"
 
 namespace nvlsim {
 namespace {
@@ -53,9 +56,23 @@ struct probe {
   std::string bottleneck;  ///< what most of the time behind the metric is spent on
 };
 
+/// What is asked of a probe beside its outputs.
+struct question {
+  std::string metric = {};
+  bool bottleneck = false;  ///< takes an explained run, and so does a metric that no output has
+};
+
+/// A number among the outputs, by the metric's name: "ttft_s.p50".
+std::optional<double> number_of(const value& metrics, const std::string& metric) {
+  const std::size_t dot = metric.find('.');
+  const value* v = metrics.find(metric.substr(0, dot));
+  if (v && dot != std::string::npos) v = v->find(metric.substr(dot + 1));
+  return v && v->number() ? std::optional(*v->number()) : std::nullopt;
+}
+
 /// An empty `metric` asks for the outputs alone.
-probe probe_of(const changed_scenario& change, const std::vector<override_option>& sets,
-               const std::string& metric) {
+probe probe_of(const changed_scenario& change, const std::vector<override_option>& sets, const question& asked) {
+  const std::string& metric = asked.metric;
   probe out;
   std::optional<scenario> s;
   try {
@@ -65,9 +82,12 @@ probe probe_of(const changed_scenario& change, const std::vector<override_option
     return out;
   }
   try {
-    const run_record run = run_scenario(*s, {.explained = !metric.empty(), .simulate = false});
+    const bool explained = asked.bottleneck;
+    const run_record run = run_scenario(*s, {.explained = explained, .traced = explained, .simulate = false});
     out.outputs = outputs_of(run.outcome);
     if (metric.empty() || run.outcome.status == run_status::infeasible) return out;
+    out.amount = number_of(run.outcome.metrics, metric);
+    if (!explained) return out;
     const explanation e = explain(*s, run, metric);
     out.amount = e.amount;
     for (const cause_tree& t : e.trees)
@@ -83,17 +103,19 @@ class prober {
   prober(const explanation& e, const changed_scenario& change) : metric_(e.metric), change_(change) {
     for (const input_constant& c : e.constants)
       if (c.pointer == stream_rate) stream_ = c.text;
-    as_it_is_ = probe_of(change, {}, {}).outputs;
+    const probe now = probe_of(change_, {}, {metric_});
+    as_it_is_ = now.outputs;
+    explains_ = now.amount != e.amount;
   }
 
-  probe at(const input_constant& c, double factor) const {
+  probe at(const input_constant& c, double factor, bool bottleneck = false) const {
     probe out;
     out.refused = true;
     for (const std::string& text : moved_texts(c.text, factor)) {
       std::vector<override_option> sets = {{c.pointer, text}};
       if (c.pointer == memory_rate && !stream_.empty())
         sets.push_back({std::string(stream_rate), scaled_text(stream_, factor)});
-      out = probe_of(change_, sets, metric_);
+      out = probe_of(change_, sets, {metric_, bottleneck || explains_});
       if (!out.refused) break;
     }
     return out;
@@ -105,6 +127,7 @@ class prober {
   std::string metric_, stream_;
   const changed_scenario& change_;
   value as_it_is_;
+  bool explains_ = false;  ///< only an explanation has the metric
 };
 
 double effect(const sensitivity& s) {
@@ -114,13 +137,13 @@ double effect(const sensitivity& s) {
 /// Finds the factor between `inside` and `outside` at which the bottleneck stops being `from`.
 std::optional<turning_point> turning_point_of(const prober& p, const input_constant& c, const std::string& from,
                                               double outside) {
-  const probe beyond = p.at(c, outside);
+  const probe beyond = p.at(c, outside, true);
   if (!beyond.amount || beyond.bottleneck.empty() || beyond.bottleneck == from) return std::nullopt;
   double same = 1, other = outside;
   std::string to = beyond.bottleneck;
   for (int i = 0; i < bisections; ++i) {
     const double middle = std::sqrt(same * other);
-    const probe x = p.at(c, middle);
+    const probe x = p.at(c, middle, true);
     if (!x.amount) return std::nullopt;
     if (x.bottleneck == from) {
       same = middle;
@@ -172,15 +195,47 @@ std::vector<input_constant> constants_below(const std::vector<input_constant>& a
   return out;
 }
 
-/// Moves one constant by a tenth, and says whether any output changed.
-bool add_moved(explanation& e, const prober& p, const input_constant& c) {
-  if (number_of(c.text).first.value_or(0) == 0) return false;  // no tenth of zero
+/// What moving one constant does.
+struct finding {
+  std::optional<sensitivity> moved;
+  bool binds = false;
+};
+
+/// Moves one constant by a tenth. `amount` is the metric as it is.
+finding moved(const prober& p, const input_constant& c, double amount) {
+  if (number_of(c.text).first.value_or(0) == 0) return {};  // no tenth of zero
   const probe less = p.at(c, 1 - step), more = p.at(c, 1 + step);
   sensitivity s{c, {}, {}};
-  if (less.amount) s.less = *less.amount / *e.amount - 1;
-  if (more.amount) s.more = *more.amount / *e.amount - 1;
-  if (effect(s) > 1e-6) e.sensitivities.push_back(std::move(s));
-  return p.changed(less) || p.changed(more);
+  if (less.amount) s.less = *less.amount / amount - 1;
+  if (more.amount) s.more = *more.amount / amount - 1;
+  finding out{{}, p.changed(less) || p.changed(more)};
+  if (effect(s) > 1e-6) out.moved = std::move(s);
+  return out;
+}
+
+/// Calls `each` with 0 to `count` - 1: on all processors, unless runs need the simulation engine, which there is
+/// one of in a process.
+void for_each_of(std::size_t count, bool engine, const std::function<void(std::size_t)>& each) {
+  if (!engine) return in_parallel(count, each);
+  for (std::size_t i = 0; i < count; ++i) each(i);
+}
+bool needs_engine(const scenario& s) {
+  const bool plain = std::holds_alternative<training_workload>(s.workload) ||
+                     std::holds_alternative<inference_workload>(s.workload) ||
+                     std::holds_alternative<collective_workload>(s.workload);
+  return !plain || s.simulation.network != fidelity::closed;
+}
+
+void add_turning_points(explanation& e, const prober& p, bool engine) {
+  const std::string now = bottleneck_of(e);
+  if (now.empty()) return;
+  const std::size_t moved = std::min(max_turning_points, e.sensitivities.size());
+  std::vector<std::optional<turning_point>> found(2 * moved);
+  for_each_of(found.size(), engine, [&](std::size_t i) {
+    found[i] = turning_point_of(p, e.sensitivities[i / 2].what, now, i % 2 == 0 ? lowest : highest);
+  });
+  for (std::optional<turning_point>& t : found)
+    if (t) e.turning_points.push_back(std::move(*t));
 }
 
 }  // namespace
@@ -220,22 +275,27 @@ void add_sensitivity(explanation& e, const changed_scenario& change,
   if (!e.amount || *e.amount == 0) return;
   const prober p(e, change);
   const std::size_t all = varied.size();
-  e.not_binding.emplace();
-  for (std::size_t i = 0; i < all; ++i) {
-    report(i, all);
+  std::vector<finding> found(all);
+  std::mutex reporting;
+  std::size_t done = 0;
+  const bool engine = needs_engine(change({}));
+  for_each_of(all, engine, [&](std::size_t i) {
     const input_constant& c = varied[i];
     const bool alone = c.pointer != stream_rate && c.pointer != generation;
-    if ((!alone || !add_moved(e, p, c)) && !binds(c, p.as_it_is(), change)) e.not_binding->push_back(c.pointer);
+    if (alone) found[i] = moved(p, c, *e.amount);
+    if (!found[i].binds) found[i].binds = binds(c, p.as_it_is(), change);
+    const std::lock_guard lock(reporting);
+    report(++done, all);
+  });
+  e.not_binding.emplace();
+  for (std::size_t i = 0; i < all; ++i) {
+    if (!found[i].binds) e.not_binding->push_back(varied[i].pointer);
+    if (found[i].moved) e.sensitivities.push_back(std::move(*found[i].moved));
   }
   std::sort(e.not_binding->begin(), e.not_binding->end());
   std::stable_sort(e.sensitivities.begin(), e.sensitivities.end(),
                    [](const auto& a, const auto& b) { return effect(a) > effect(b); });
-  const std::string now = bottleneck_of(e);
-  for (std::size_t i = 0; i < std::min(max_turning_points, e.sensitivities.size()) && !now.empty(); ++i)
-    for (const double outside : {lowest, highest})
-      if (auto t = turning_point_of(p, e.sensitivities[i].what, now, outside))
-        e.turning_points.push_back(std::move(*t));
-  report(all, all);
+  add_turning_points(e, p, engine);
 }
 
 }  // namespace nvlsim

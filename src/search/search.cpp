@@ -9,28 +9,15 @@
 #endif
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <exception>
-#include <map>
-#include <mutex>
 #include <thread>
-#include <tuple>
 
-#include "nvlsim/analysis/compare.hpp"
-#include "nvlsim/analysis/metrics.hpp"
 #include "nvlsim/facility/facility.hpp"
-#include "search/search_space.hpp"
+#include "search/searcher.hpp"
 
 namespace nvlsim {
-namespace {
-
-/// A layout's position in the space, and its metrics.
-struct candidate {
-  std::size_t group = 0, index = 0;
-  std::vector<std::optional<double>> metrics;
-};
 
 /// Replaces numbers by N so that reasons of one kind compare equal.
 std::string kind_of(std::string_view reason) {
@@ -52,153 +39,7 @@ std::string kind_of(std::string_view reason) {
   return out;
 }
 
-/// Counts reasons for pruned layouts, with an example of each kind.
-struct pruning {
-  struct entry {
-    std::int64_t count = 0;
-    std::size_t group = 0, index = 0;
-    std::string reason;
-  };
-  std::map<std::string, entry> by_kind;
-
-  void add(const std::string& kind, const std::string& reason, std::int64_t count, std::size_t group,
-           std::size_t index) {
-    entry& e = by_kind[kind];
-    if (e.count == 0 || std::tie(group, index) < std::tie(e.group, e.index))
-      e.group = group, e.index = index, e.reason = reason;
-    e.count += count;
-  }
-  void merge(const pruning& other) {
-    for (const auto& [kind, e] : other.by_kind) add(kind, e.reason, e.count, e.group, e.index);
-  }
-};
-
-/// A metric as a cost: larger is worse.
-struct ranked_metric {
-  std::size_t at = 0;
-  double sign = 1;
-
-  /// An unknown metric has the highest cost.
-  double cost(const candidate& c) const { return c.metrics[at] ? sign * *c.metrics[at] : HUGE_VAL; }
-};
-
-struct ranking {
-  ranked_metric objective;
-  std::vector<ranked_metric> front;
-
-  bool better(const candidate& a, const candidate& b) const {
-    const double x = objective.cost(a), y = objective.cost(b);
-    return std::tie(x, a.group, a.index) < std::tie(y, b.group, b.index);
-  }
-  /// Whether `a` dominates `b`: no worse in all front metrics and better in one, or equal and earlier.
-  bool beats(const candidate& a, const candidate& b) const {
-    bool better_somewhere = false;
-    for (const ranked_metric& m : front) {
-      const double x = m.cost(a), y = m.cost(b);
-      if (x > y) return false;
-      better_somewhere |= x < y;
-    }
-    return better_somewhere || std::tie(a.group, a.index) < std::tie(b.group, b.index);
-  }
-};
-
-/// The best layouts and the Pareto front among those one thread evaluated.
-class keeper {
- public:
-  keeper(const ranking& r, std::size_t top) : ranking_(r), top_(top) {}
-
-  void add(candidate c) {
-    ++found;
-    add_to_front(c);
-    add_to_best(std::move(c));
-  }
-  void merge(keeper& other) {
-    found += other.found;
-    for (const candidate& c : other.front_) add_to_front(c);
-    for (candidate& c : other.best_) add_to_best(std::move(c));
-  }
-  std::vector<candidate> best() {
-    std::sort(best_.begin(), best_.end(),
-              [this](const candidate& a, const candidate& b) { return ranking_.better(a, b); });
-    return std::move(best_);
-  }
-  std::vector<candidate> front() {
-    std::sort(front_.begin(), front_.end(),
-              [this](const candidate& a, const candidate& b) { return ranking_.better(a, b); });
-    return std::move(front_);
-  }
-
-  std::int64_t found = 0;
-
- private:
-  void add_to_best(candidate c) {
-    if (top_ == 0 || (best_.size() == top_ && !ranking_.better(c, best_.front()))) return;
-    const auto worse_last = [this](const candidate& a, const candidate& b) { return ranking_.better(a, b); };
-    if (best_.size() == top_) {
-      std::pop_heap(best_.begin(), best_.end(), worse_last);
-      best_.pop_back();
-    }
-    best_.push_back(std::move(c));
-    std::push_heap(best_.begin(), best_.end(), worse_last);
-  }
-  void add_to_front(const candidate& c) {
-    for (const candidate& f : front_)
-      if (ranking_.beats(f, c)) return;
-    std::erase_if(front_, [&](const candidate& f) { return ranking_.beats(c, f); });
-    front_.push_back(c);
-  }
-
-  const ranking& ranking_;
-  std::size_t top_;
-  std::vector<candidate> best_;  ///< a heap with the worst on top
-  std::vector<candidate> front_;
-};
-
-/// A constraint. Constraints on parameters are checked before a layout is evaluated.
-struct constraint {
-  analysis::gate rule;
-  bool on_parameter = false;
-  std::size_t at = 0;
-};
-
-class searcher {
- public:
-  searcher(const scenario& s, const search_options& o);
-  search_result run();
-
- private:
-  void read_ranking(diagnostics& problems);
-  void read_constraints(diagnostics& problems);
-  ranked_metric metric_named(const std::string& name, const char* option, diagnostics& problems) const;
-  struct worker {
-    keeper kept;
-    pruning pruned;
-    std::int64_t evaluated = 0;
-  };
-  void try_groups(worker& w);
-  void try_group(worker& w, std::size_t group);
-  void report(std::int64_t more);
-  const constraint* broken(const std::vector<value>& parameters) const;
-  const constraint* broken(const candidate& c) const;
-  search_result collect(worker& all);
-  std::string example_of(const pruning::entry& e) const;
-  std::string hint_for(const metric& m) const;
-
-  const scenario& scenario_;
-  const search_options& options_;
-  std::unique_ptr<search_space> space_;
-  ranking ranking_;
-  std::vector<std::string> front_names_;
-  std::string objective_;
-  bool smaller_ = true;
-  std::vector<constraint> constraints_;
-  bool parameter_constraints_ = false;
-  bool in_full_ = false;            ///< evaluate all metrics, because a slow one is used
-  std::vector<std::size_t> order_;  ///< order in which groups are visited
-  std::atomic<std::size_t> next_ = 0;
-  std::mutex reporting_;
-  std::int64_t candidates_ = 0, done_ = 0;
-};
+namespace {
 
 std::unique_ptr<search_space> space_for(const scenario& s, const search_options& o, diagnostics& problems) {
   if (s.facility && s.facility->when_over == over_limit::cap)
@@ -211,6 +52,8 @@ std::unique_ptr<search_space> space_for(const scenario& s, const search_options&
                "a collective has no layouts to search; use a training or inference scenario");
   return nullptr;
 }
+
+}  // namespace
 
 searcher::searcher(const scenario& s, const search_options& o) : scenario_(s), options_(o) {
   diagnostics problems;
@@ -226,7 +69,7 @@ searcher::searcher(const scenario& s, const search_options& o) : scenario_(s), o
   };
   order_ = space_->visiting_order();
   in_full_ = space_->dear.empty() || std::any_of(space_->dear.begin(), space_->dear.end(), looks_at);
-  for (std::size_t g = 0; g < space_->groups(); ++g) candidates_ += static_cast<std::int64_t>(space_->size(g));
+  for (std::size_t g = 0; g < space_->groups(); ++g) candidates_ += space_->layouts_in(g);
 }
 
 std::string searcher::hint_for(const metric& m) const {
@@ -315,63 +158,64 @@ const constraint* searcher::broken(const candidate& x) const {
   return nullptr;
 }
 
-void searcher::try_group(worker& w, std::size_t group) {
-  const std::size_t size = space_->size(group);
-  if (const std::string reason = space_->group_reason(group); !reason.empty()) {
-    w.pruned.add(kind_of(reason), reason, static_cast<std::int64_t>(size), group, 0);
-    return;
-  }
-  const auto outside = [&](const constraint& c, std::size_t i) {
-    w.pruned.add("constraint " + c.rule.text, "constraint " + c.rule.text, 1, group, i);
-  };
-  for (std::size_t i = 0; i < size; ++i) {
-    if (parameter_constraints_)
-      if (const constraint* c = broken(space_->layout(group, i))) {
-        outside(*c, i);
-        continue;
-      }
-    evaluation e = space_->evaluate_layout(group, i, in_full_);
-    if (!e.reason.empty()) {
-      w.pruned.add(kind_of(e.reason), e.reason, 1, group, i);
-      continue;
-    }
-    ++w.evaluated;
-    candidate x{group, i, std::move(e.metrics)};
-    if (const constraint* c = broken(x)) outside(*c, i);
-    else w.kept.add(std::move(x));
-  }
+void searcher::refuse_group(worker& w, std::size_t group, const std::string& reason) const {
+  w.pruned.add(kind_of(reason), reason, space_->layouts_in(group), group, 0);
 }
 
-void searcher::report(std::int64_t more) {
+void searcher::try_layout(worker& w, std::size_t group, std::size_t index) const {
+  evaluation e = space_->evaluate_layout(group, index, in_full_);
+  if (!e.reason.empty()) return w.pruned.add(kind_of(e.reason), e.reason, 1, group, index);
+  ++w.evaluated;
+  candidate x{group, index, std::move(e.metrics)};
+  if (const constraint* c = broken(x))
+    w.pruned.add("constraint " + c->rule.text, "constraint " + c->rule.text, 1, group, index);
+  else w.kept.add(std::move(x));
+}
+
+const constraint* searcher::outside(worker& w, std::size_t group, std::size_t index) const {
+  const constraint* c = parameter_constraints_ ? broken(space_->layout(group, index)) : nullptr;
+  if (c) w.pruned.add("constraint " + c->rule.text, "constraint " + c->rule.text, 1, group, index);
+  return c;
+}
+
+bool searcher::try_group(worker& w, std::size_t group) {
+  if (const std::string reason = space_->group_reason(group); !reason.empty()) {
+    refuse_group(w, group, reason);
+    return false;
+  }
+  for (std::size_t i = 0; i < space_->size(group); ++i)
+    if (!outside(w, group, i)) try_layout(w, group, i);
+  return true;
+}
+
+void searcher::report(std::int64_t more, std::int64_t refused) {
   if (!options_.report) return;
   const std::lock_guard lock(reporting_);
   done_ += more;
-  options_.report(done_, candidates_);
+  refused_ += refused;
+  options_.report(done_, candidates_ - refused_);
 }
 
 void searcher::try_groups(worker& w) {
   // Small batches if there are few groups: each may take seconds, and every thread should get some.
   const std::size_t at_once = std::clamp<std::size_t>(order_.size() / 1024, 1, 8);
   for (std::size_t first; (first = next_.fetch_add(at_once)) < order_.size();) {
-    std::int64_t tried = 0;
+    std::int64_t tried = 0, refused = 0;
     if (options_.stop && options_.stop()) return;
-    for (std::size_t i = first; i < std::min(first + at_once, order_.size()); ++i) {
-      try_group(w, order_[i]);
-      tried += static_cast<std::int64_t>(space_->size(order_[i]));
-    }
-    report(tried);
+    for (std::size_t i = first; i < std::min(first + at_once, order_.size()); ++i)
+      (try_group(w, order_[i]) ? tried : refused) += space_->layouts_in(order_[i]);
+    report(tried, refused);
   }
 }
 
-search_result searcher::run() {
-  const auto begin = std::chrono::steady_clock::now();
+searcher::worker searcher::in_threads(const std::function<void(worker&)>& body) {
   std::vector<worker> workers(static_cast<std::size_t>(std::max(1, options_.jobs)),
                               worker{keeper(ranking_, options_.top), {}, 0});
   std::vector<std::exception_ptr> failures(workers.size());
   std::vector<std::thread> threads;
   const auto guarded = [&](std::size_t i) {
     try {
-      try_groups(workers[i]);
+      body(workers[i]);
     } catch (...) {
       failures[i] = std::current_exception();
     }
@@ -381,12 +225,15 @@ search_result searcher::run() {
   for (std::thread& t : threads) t.join();
   for (const std::exception_ptr& f : failures)
     if (f) std::rethrow_exception(f);
-  for (std::size_t i = 1; i < workers.size(); ++i) {
-    workers[0].kept.merge(workers[i].kept);
-    workers[0].pruned.merge(workers[i].pruned);
-    workers[0].evaluated += workers[i].evaluated;
-  }
-  search_result out = collect(workers[0]);
+  for (std::size_t i = 1; i < workers.size(); ++i) workers[0].merge(workers[i]);
+  return std::move(workers[0]);
+}
+
+search_result searcher::run() {
+  const auto begin = std::chrono::steady_clock::now();
+  worker all = can_bound() ? search_bounded() : in_threads([this](worker& w) { try_groups(w); });
+  search_result out = collect(all);
+  add_bound(out);
   out.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return out;
 }
@@ -434,13 +281,13 @@ search_result searcher::collect(worker& all) {
   return out;
 }
 
-}  // namespace
-
 search_result search_layouts(const scenario& s, const search_options& options) {
 #ifdef __GLIBC__
-  // Keeps the memory of freed plans (a few megabytes each) in the process.
-  mallopt(M_MMAP_THRESHOLD, 1 << 30);
-  mallopt(M_TRIM_THRESHOLD, 1 << 30);
+  // Keeps the memory of freed plans (a few megabytes each) in the process; lists of requests are larger.
+  if (std::holds_alternative<training_workload>(s.workload)) {
+    mallopt(M_MMAP_THRESHOLD, 1 << 30);
+    mallopt(M_TRIM_THRESHOLD, 1 << 30);
+  }
 #endif
   return searcher(s, options).run();
 }

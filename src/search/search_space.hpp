@@ -18,6 +18,21 @@ struct evaluation {
   std::vector<std::optional<double>> metrics;  ///< set if it runs
 };
 
+/// What a layout takes and needs at least, for one thread. Ask for groups in `bounding_order`.
+class floor_reader {
+ public:
+  virtual ~floor_reader() = default;
+  /// Least step time and memory of a group's layouts.
+  virtual double seconds(std::size_t group) = 0;
+  virtual double bytes(std::size_t group) = 0;
+  /// The same of one layout.
+  virtual double seconds(std::size_t group, std::size_t index) = 0;
+  virtual double bytes(std::size_t group, std::size_t index) = 0;
+  /// Memory of a layout; empty if it does not fit.
+  virtual std::optional<double> memory(std::size_t group, std::size_t index) = 0;
+  virtual bool fits(double size) const = 0;
+};
+
 /// The layouts of one kind of workload. Layouts in a group are valid or invalid for the same reasons.
 class search_space {
  public:
@@ -30,6 +45,8 @@ class search_space {
   virtual std::vector<std::size_t> visiting_order() const;
   /// Number of layouts in a group.
   virtual std::size_t size(std::size_t group) const = 0;
+  /// Number of layouts that a group stands for: more than its size if others are refused for the same reason.
+  virtual std::int64_t layouts_in(std::size_t group) const { return static_cast<std::int64_t>(size(group)); }
   virtual std::vector<value> layout(std::size_t group, std::size_t index) const = 0;
   /// Says why no layout of the group can run. Empty if some may run.
   virtual std::string group_reason(std::size_t group) const = 0;
@@ -37,6 +54,12 @@ class search_space {
   /// Called by several threads.
   virtual evaluation evaluate_layout(std::size_t group, std::size_t index, bool in_full) const = 0;
   std::vector<std::string> dear;  ///< metrics that are slow to compute
+
+  /// Bounds of this space; none: every layout has to be evaluated.
+  virtual std::unique_ptr<floor_reader> floors() const { return nullptr; }
+  /// An order of the groups in which bounds cost least.
+  virtual std::vector<std::size_t> bounding_order() const { return visiting_order(); }
+  std::vector<std::string> by_time;  ///< metrics that follow from the step time alone
 };
 
 /// A layout parameter and its value in the scenario, as text.

@@ -9,6 +9,7 @@
 
 #include "nvlsim/analysis/metrics.hpp"
 #include "nvlsim/facility/facility.hpp"
+#include "nvlsim/training/step_floor.hpp"
 #include "nvlsim/training/training.hpp"
 #include "search/search_space.hpp"
 
@@ -152,6 +153,16 @@ class space final : public search_space {
       metrics.emplace_back(m.name);
       if (m.needs_timeline) dear.emplace_back(m.name);
     }
+    if (w.degraded.empty() && !w.offload.any()) {
+      by_time = {"step_time_s",
+                 "tokens_per_s",
+                 "tokens_per_s_per_gpu",
+                 "model_tflops_per_gpu",
+                 "model_tflops_per_gpu_full_attention",
+                 "mfu",
+                 "time_to_train_s"};
+      if (!s.facility) by_time.emplace_back("cost_per_step_usd");
+    }
     const job_place at = place_of(s, o.gpus);
     place_ = at.place;
     machine_.racks = at.racks;
@@ -165,8 +176,11 @@ class space final : public search_space {
       everywhere.emplace_back("/placement/policy", "segments");
     const allowed_values allowed(o.restrictions, known_parameters(w), problems);
     if (!problems.empty()) return;
-    list_splits(o.gpus, w, allowed);
+    for (const auto* list : {&s.model.layers, &s.model.mtp_block})
+      for (const layer_spec& l : *list)
+        if (std::find(kinds_.begin(), kinds_.end(), l) == kinds_.end()) kinds_.push_back(l);
     list_choices(allowed);
+    list_splits(o.gpus, w, allowed);
   }
 
   std::size_t groups() const override { return splits_.size(); }
@@ -181,6 +195,10 @@ class space final : public search_space {
     return out;
   }
   std::size_t size(std::size_t group) const override { return choices_.size() * offloads(group).size(); }
+  std::int64_t layouts_in(std::size_t group) const override {
+    const auto more = refused_.find(group);
+    return more != refused_.end() ? more->second : static_cast<std::int64_t>(size(group));
+  }
 
   std::vector<value> layout(std::size_t group, std::size_t index) const override {
     const training_workload w = workload(group, index);
@@ -207,10 +225,22 @@ class space final : public search_space {
     return all.empty() ? std::string() : all.front();
   }
 
+  /// Splits with equal passes one after another.
+  std::vector<std::size_t> bounding_order() const override {
+    const auto key = [this](std::size_t i) {
+      const split& s = splits_[i];
+      return std::tuple(s.par.tp, s.par.cp, s.par.dp, s.par.ep, s.par.etp, s.par.sequence_parallel, s.micro_batch);
+    };
+    std::vector<std::size_t> out = search_space::visiting_order();
+    std::stable_sort(out.begin(), out.end(), [&](std::size_t a, std::size_t b) { return key(a) < key(b); });
+    return out;
+  }
+  std::unique_ptr<floor_reader> floors() const override { return std::make_unique<floors_of_space>(*this); }
+
   evaluation evaluate_layout(std::size_t group, std::size_t index, bool in_full) const override {
     const training_workload w = workload(group, index);
     evaluation out;
-    const memory_report memory = training_memory(machine_, base_.stack, base_.model, w);
+    const memory_report memory = steps_.memory_of(machine_, base_.stack, base_.model, w);
     if (!memory.fits()) {
       out.reason = "does not fit in GPU memory";
       return out;
@@ -229,6 +259,86 @@ class space final : public search_space {
   }
 
  private:
+  /// Bounds by the passes of no recomputation and of each way of it alone: a layout that recomputes several
+  /// modules takes no less than with one of them.
+  class floors_of_space final : public floor_reader {
+   public:
+    explicit floors_of_space(const space& s) : space_(s), choices_(s.choices_.size(), -1) {
+      for (recompute_spec& r : ways(s)) {
+        ways_.push_back(r);
+        floors_.push_back(std::make_unique<step_floor>(s.machine_, s.base_.stack, s.base_.model));
+      }
+    }
+
+    double seconds(std::size_t group) override { return of_way(space_.workload(group, 0), 0); }
+    double seconds(std::size_t group, std::size_t index) override {
+      look_at(group);
+      const std::size_t choice = index % space_.choices_.size();
+      double& known = choices_[choice];
+      if (known < 0)
+        for (std::size_t i = 0; i < ways_.size(); ++i)
+          if (within(ways_[i], space_.choices_[choice].recompute)) known = std::max(known, way(group, i));
+      return known;
+    }
+    double bytes(std::size_t group) override {
+      return least(space_.workload(group, space_.size(group) - 1), true);
+    }
+    double bytes(std::size_t group, std::size_t index) override {
+      look_at(group);
+      const training_workload w = space_.workload(group, index);
+      const auto [it, fresh] = bytes_.try_emplace({w.sharding, w.offload_layers}, 0);
+      return fresh ? it->second = least(w, false) : it->second;
+    }
+    std::optional<double> memory(std::size_t group, std::size_t index) override {
+      const memory_report r = space_.steps_.memory_of(space_.machine_, space_.base_.stack, space_.base_.model,
+                                                      space_.workload(group, index));
+      return r.fits() ? std::optional(r.peak.base()) : std::nullopt;
+    }
+    bool fits(double size) const override { return size <= space_.machine_.gpu.hbm_usable.base(); }
+
+   private:
+    static std::vector<recompute_spec> ways(const space& s) {
+      std::vector<recompute_spec> out = {{}};
+      for (const recompute_spec& r : recomputes(s.base_.model)) {
+        std::size_t on = 0;
+        for (const recompute_module& m : modules) on += r.*m.on ? 1 : 0;
+        if (r.full || on == 1) out.push_back(r);
+      }
+      return out;
+    }
+    static bool within(const recompute_spec& part, const recompute_spec& all) {
+      if (part.full || all.full) return part.full == all.full;
+      return std::all_of(modules.begin(), modules.end(),
+                         [&](const recompute_module& m) { return all.*m.on || !(part.*m.on); });
+    }
+    void look_at(std::size_t group) {
+      if (group_ == group) return;
+      group_ = group;
+      std::fill(choices_.begin(), choices_.end(), -1);
+      taken_.assign(ways_.size(), -1);
+      bytes_.clear();
+    }
+    double way(std::size_t group, std::size_t i) {
+      if (taken_[i] < 0) taken_[i] = of_way(space_.workload(group, 0), i);
+      return taken_[i];
+    }
+    double of_way(training_workload w, std::size_t i) {
+      w.recompute = ways_[i];
+      return floors_[i]->of(w).base();
+    }
+    double least(const training_workload& w, bool any_sharding) const {
+      return space_.steps_.least_memory(space_.machine_, space_.base_.stack, space_.base_.model, w, any_sharding)
+          .base();
+    }
+
+    const space& space_;
+    std::vector<recompute_spec> ways_;
+    std::vector<std::unique_ptr<step_floor>> floors_;
+    std::optional<std::size_t> group_;  ///< of what follows
+    std::vector<double> choices_, taken_;
+    std::map<std::pair<data_parallel_sharding, std::int64_t>, double> bytes_;
+  };
+
   std::vector<search_parameter> known_parameters(const training_workload& w) const {
     const parallelism& p = w.par;
     const auto count = [](std::int64_t n, std::int64_t min = 1) {
@@ -331,10 +441,43 @@ class space final : public search_space {
           if ((sequence && par.tp == 1) ||
               (par.tp > 1 && !allowed.allows("sequence_parallel", sequence ? "true" : "false")))
             continue;
-          for (const std::int64_t b : micro_batches) splits_.push_back(base), splits_.back().micro_batch = b;
+          for (const std::int64_t b : micro_batches) {
+            base.micro_batch = b;
+            add_split(base, w);
+          }
         }
       }
     }
+  }
+
+  /// Lists a split; one of those that break the same rule of divisibility stands for all of them.
+  void add_split(const split& s, const training_workload& w) {
+    const rule broken = broken_rule(s, w);
+    const auto layouts = static_cast<std::int64_t>(choices_.size() * offloads_.at(s.par.pp).size());
+    if (const auto like = by_rule_.find(broken); broken != rule::none && like != by_rule_.end()) {
+      refused_[like->second] += layouts;
+      return;
+    }
+    if (broken != rule::none) by_rule_[broken] = splits_.size(), refused_[splits_.size()] = layouts;
+    splits_.push_back(s);
+  }
+
+  /// Rules that most splits break. All are checked again by training_problems().
+  enum class rule { none, heads, width, copies, batch, sequence, interleaving, both_ends };
+  rule broken_rule(const split& s, const training_workload& w) const {
+    const parallelism& p = s.par;
+    for (const layer_spec& l : kinds_) {
+      if (l.heads > 0 && l.heads % p.tp != 0) return rule::heads;
+      if (l.ffn_hidden > 0 && l.ffn_hidden % p.tp != 0) return rule::width;
+    }
+    if (has_routed_experts(base_.model) && p.tp * p.cp * p.dp % (p.ep * p.etp) != 0) return rule::copies;
+    const std::int64_t batch = s.micro_batch * p.dp, n = w.global_batch_size / batch;
+    if (w.global_batch_size % batch != 0 || n == 0) return rule::batch;
+    if (w.seq_length % (p.cp * (p.sequence_parallel ? p.tp : 1)) != 0) return rule::sequence;
+    using enum pipeline_schedule;
+    if (s.schedule == interleaved && p.vp > 1 && p.pp > 1 && n % p.pp != 0) return rule::interleaving;
+    if (s.schedule == dualpipe && (p.pp % 2 != 0 || n % 2 != 0 || n < 2 * p.pp)) return rule::both_ends;
+    return rule::none;
   }
 
   void list_choices(const allowed_values& allowed) {
@@ -381,6 +524,9 @@ class space final : public search_space {
   std::vector<split> splits_;
   std::vector<memory_choice> choices_;
   std::map<std::int64_t, std::vector<std::int64_t>> offloads_;  ///< by pp
+  std::vector<layer_spec> kinds_;                               ///< distinct layers
+  std::map<rule, std::size_t> by_rule_;                         ///< the split that stands for those that break it
+  std::map<std::size_t, std::int64_t> refused_;                 ///< layouts that such a split stands for
 };
 
 }  // namespace

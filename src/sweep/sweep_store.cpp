@@ -9,12 +9,14 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <mutex>
 
 #include "nvlsim/config/digest.hpp"
 #include "nvlsim/config/document.hpp"
 #include "nvlsim/config/read_file.hpp"
 #include "nvlsim/output/file_writer.hpp"
 #include "nvlsim/output/output.hpp"
+#include "nvlsim/units/in_parallel.hpp"
 
 namespace nvlsim {
 namespace {
@@ -46,15 +48,19 @@ std::string seen_from(const fs::path& folder, const std::string& scenario, const
   return fs::proximate(fs::absolute(file), fs::absolute(folder)).string();
 }
 
-std::string id_of(const point_settings& set, const fs::path& file, const data_folders& data,
-                  sweep_reasons& wrong) {
+/// The id of a point, and why it cannot run.
+struct point_id {
+  std::string text, wrong;
+};
+
+point_id id_of(const point_settings& set, const fs::path& file, const data_folders& data) {
   try {
     const scenario s = load_scenario(file, overrides_of(set), data);
-    return *s.inputs.find("digest")->string();
+    return {*s.inputs.find("digest")->string(), {}};
   } catch (const input_error& e) {
     if (e.code() == exit_code::io) throw;  // a missing file may appear later and change the plan
-    ++wrong["error: " + e.problems().front().text()];
-    return config::digest(settings_value(set)) + "-bad";  // running the point reports all problems
+    // Running the point reports all problems.
+    return {config::digest(settings_value(set)) + "-bad", "error: " + e.problems().front().text()};
   }
 }
 
@@ -94,14 +100,22 @@ sweep_plan write_sweep_plan(const sweep& s, const fs::path& folder, const scenar
   const fs::path file = find(s.scenario);
   output::refuse_inputs(std::array{folder / "plan.json", folder / "points.jsonl"});
   sweep_plan plan{s.name, seen_from(folder, s.scenario, file), {}, {}};
+  std::vector<point_id> ids(s.points.size());
+  std::mutex reporting;
+  std::int64_t done = 0;
+  in_parallel(ids.size(), [&](std::size_t i) {
+    ids[i] = id_of(s.points[i], file, data);
+    const std::lock_guard lock(reporting);
+    if (report) report(++done, static_cast<std::int64_t>(ids.size()));
+  });
   std::string lines;
-  for (const point_settings& set : s.points) {
-    const auto index = static_cast<std::int64_t>(plan.points.size());
-    plan.points.push_back({index, id_of(set, file, data, plan.reasons), set});
-    value line{value::object{{"index", index}, {"id", plan.points.back().id}}};
-    line.set("set", settings_value(set));
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    const auto index = static_cast<std::int64_t>(i);
+    if (!ids[i].wrong.empty()) ++plan.reasons[ids[i].wrong];
+    plan.points.push_back({index, ids[i].text, s.points[i]});
+    value line{value::object{{"index", index}, {"id", ids[i].text}}};
+    line.set("set", settings_value(s.points[i]));
     lines += to_json(line, 0);
-    if (report) report(index + 1, static_cast<std::int64_t>(s.points.size()));
   }
   output::write_whole(folder / "points.jsonl", lines);
   value head{value::object{}};

@@ -35,6 +35,9 @@ struct search_result {
   std::vector<found_layout> front;     ///< Pareto front over `front_metrics`
   std::vector<pruned_layouts> pruned;  ///< most first
   std::int64_t candidates = 0, evaluated = 0, found = 0;
+  /// No layout has a better objective: that of the best, or after an interruption what those not tried can reach
+  /// at most; empty if that is not known.
+  std::optional<double> bound;
   double wall_s = 0;
 };
 

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 
@@ -10,7 +11,7 @@
 
 namespace nvlsim {
 
-/// Loads each shipped input once. Remembers a failure and throws it again as input_error.
+/// Loads each shipped input once. Thread-safe.
 class input_cache {
  public:
   explicit input_cache(const data_folders& data) : data_(data) {}
@@ -22,6 +23,7 @@ class input_cache {
 
  private:
   data_folders data_;
+  std::mutex loading_;
   std::map<std::string, platform> platforms_;
   std::map<std::string, stack> stacks_;
   std::map<std::string, model> models_;

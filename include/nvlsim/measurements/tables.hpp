@@ -16,6 +16,10 @@ validation_record record_of(const csv_row& row, const std::string& table);
 /// missing or unhandled input gives `unsupported`. Rethrows any other exception.
 void record_failure(validation_record& r);
 
+/// The records of all rows in their order; rows are simulated on all processors.
+std::vector<validation_record> records_by_row(
+    const csv_table& t, const progress& report,
+    const std::function<std::vector<validation_record>(const csv_row&)>& records_of);
 /// One record for each row of a table, as `fill` completes it. What `fill` throws becomes the record's failure.
 std::vector<validation_record> validate_rows(const csv_table& t, const progress& report,
                                              const std::function<void(const csv_row&, validation_record&)>& fill);

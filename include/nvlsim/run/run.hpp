@@ -8,6 +8,7 @@ namespace nvlsim {
 
 struct run_options {
   bool explained = false;  ///< keep all iterations of inference runs and the facts of their parts
+  bool traced = true;      ///< keep what traces and explanations of serving show; results do not depend on it
   bool simulate = true;    ///< false: compute `closed` runs as the longest path through the plan, which is equally
                            ///< exact and faster
 };

@@ -28,12 +28,16 @@ struct search_options {
   std::vector<search_restriction> restrictions;
   std::size_t top = 10;  ///< number of best layouts to return
   int jobs = 1;          ///< threads
+  /// Evaluates every layout. Otherwise, where the objective follows from the step time, layouts that cannot be
+  /// among the best or on the front by lower bounds are left out; the best and the front are the same.
+  /// [docs/search.md]
+  bool exhaustive = false;
   std::function<void(std::int64_t done, std::int64_t all)>
-      report;                  ///< numbers of candidates; called by one thread at a time
+      report;                  ///< layouts, without those found to be impossible; called by one thread at a time
   std::function<bool()> stop;  ///< polled between layouts; once true, the rest are left out as "interrupted"
 };
 
-/// Evaluates every layout of `s` on `options.gpus` GPUs of its platform, with as many racks as they need. An
+/// Finds the best layouts of `s` on `options.gpus` GPUs of its platform, with as many racks as they need. An
 /// evaluation is the longest path of the plan and equals the result of a run. Throws input_error with every
 /// problem of the options. [docs/search.md]
 search_result search_layouts(const scenario& s, const search_options& options);

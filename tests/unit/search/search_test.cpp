@@ -205,12 +205,15 @@ TEST_CASE("Layouts of a served model take long, and progress is told after each"
   search_options o;
   o.gpus = 4;
   std::vector<std::int64_t> told;
-  o.report = [&](std::int64_t done, std::int64_t) { told.push_back(done); };
+  std::int64_t of = 0;
+  o.report = [&](std::int64_t done, std::int64_t all) { told.push_back(done), of = all; };
   const search_result r =
       search_layouts(loaded("inference/llama2-70b-offline-gb300-rack", {{"/workload/load/requests", "64"}}), o);
   REQUIRE(r.candidates > 100);
   CHECK(told.size() == static_cast<std::size_t>(r.candidates));
-  CHECK(told.back() == r.candidates);
+  CHECK(told.back() == of);
+  CHECK(of <= r.candidates);
+  CHECK(of >= r.evaluated);  // refusals are no work
 }
 
 TEST_CASE("A search that is stopped has what it found until then, and counts the rest") {

@@ -1,4 +1,4 @@
-#include "nvlsim/run/in_parallel.hpp"
+#include "nvlsim/units/in_parallel.hpp"
 
 #include <algorithm>
 #include <atomic>

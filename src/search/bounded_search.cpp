@@ -1,0 +1,162 @@
+// Visits groups of layouts by their lower bounds, those that may be best first, and leaves out what cannot be
+// among the best or on the front. [docs/search.md#bounds]
+#include <algorithm>
+#include <cmath>
+
+#include "search/searcher.hpp"
+
+namespace nvlsim {
+namespace {
+
+/// Bounds and step times add the same numbers in another order.
+constexpr double rounding = 1e-9;
+/// Groups that are visited between two looks at what was found. The first are few, so that good layouts are known
+/// early. Fixed, so that results do not depend on the number of threads.
+constexpr std::size_t first_round = 4, largest_round = 512;
+constexpr std::size_t bounded_at_once = 64;  // groups
+
+constexpr const char* hopeless = "cannot be among the best or on the front, by lower bounds";
+constexpr const char* too_large = "does not fit in GPU memory";
+
+}  // namespace
+
+/// What a layout has to beat.
+struct searcher::limits {
+  double seconds = HUGE_VAL;                     ///< of the last of the best
+  std::vector<std::pair<double, double>> front;  ///< seconds and bytes: later ones take longer and need less
+
+  bool slow(double s) const { return s * (1 - rounding) > seconds; }
+  /// Whether a layout of the front is faster than `s` and needs no more than `size`.
+  bool beaten(double s, double size) const {
+    const auto later = std::lower_bound(front.begin(), front.end(), std::pair(s * (1 - rounding), -HUGE_VAL));
+    return later != front.begin() && std::prev(later)->second <= size;
+  }
+};
+
+bool searcher::can_bound() const {
+  const auto by_time = [&](const std::string& metric) {
+    return std::find(space_->by_time.begin(), space_->by_time.end(), metric) != space_->by_time.end();
+  };
+  return !options_.exhaustive && !in_full_ && by_time(objective_) && space_->floors() &&
+         std::all_of(front_names_.begin(), front_names_.end(),
+                     [&](const std::string& m) { return by_time(m) || m == "memory_peak_bytes"; });
+}
+
+searcher::limits searcher::limits_of(const keeper& kept) const {
+  limits out;
+  if (const candidate* last = kept.last()) out.seconds = *last->metrics[seconds_at_];
+  if (options_.top == 0) out.seconds = 0;
+  for (const candidate& c : kept.front_so_far())
+    out.front.emplace_back(*c.metrics[seconds_at_], bounds_bytes_ ? *c.metrics[bytes_at_] : 0);
+  std::sort(out.front.begin(), out.front.end());
+  double least = HUGE_VAL;  // layouts may be equal in one of the two
+  for (auto& [s, b] : out.front) least = b = std::min(least, b);
+  return out;
+}
+
+bool searcher::bound_groups(worker& all) {
+  const std::vector<std::size_t> order = space_->bounding_order();
+  floor_.assign(order.size(), HUGE_VAL);
+  std::atomic<std::size_t> next = 0;
+  std::atomic<bool> stopped = false;
+  worker refused = in_threads([&](worker& w) {
+    const std::unique_ptr<floor_reader> floors = space_->floors();
+    for (std::size_t first; (first = next.fetch_add(bounded_at_once)) < order.size();) {
+      if (options_.stop && options_.stop()) stopped = true;
+      if (stopped) return;
+      std::int64_t refusals = 0;
+      for (std::size_t i = first; i < std::min(first + bounded_at_once, order.size()); ++i) {
+        const std::size_t g = order[i];
+        if (const std::string reason = space_->group_reason(g); !reason.empty()) {
+          refuse_group(w, g, reason);
+          refusals += space_->layouts_in(g);
+        } else {
+          floor_[g] = floors->seconds(g);
+        }
+      }
+      report(0, refusals);
+    }
+  });
+  all.merge(refused);
+  return !stopped;
+}
+
+void searcher::try_bounded(worker& w, floor_reader& floors, const limits& known, std::size_t group) const {
+  const std::size_t size = space_->size(group);
+  const double least = floors.bytes(group);
+  const auto all_are = [&](const char* why) { w.pruned.add(why, why, static_cast<std::int64_t>(size), group, 0); };
+  if (!parameter_constraints_) {  // which are counted for themselves
+    if (!floors.fits(least)) return all_are(too_large);
+    const double s = floor_[group];
+    if (known.slow(s) && known.beaten(s, bounds_bytes_ ? least : 0)) return all_are(hopeless);
+  }
+  for (std::size_t i = 0; i < size; ++i) {
+    if (outside(w, group, i)) continue;
+    const double s = floors.seconds(group, i);
+    if (!known.slow(s)) {
+      try_layout(w, group, i);
+      continue;
+    }
+    if (known.beaten(s, bounds_bytes_ ? floors.bytes(group, i) : 0)) {
+      w.pruned.add(hopeless, hopeless, 1, group, i);
+      continue;
+    }
+    const std::optional<double> memory = floors.memory(group, i);
+    if (memory && known.beaten(s, *memory)) w.pruned.add(hopeless, hopeless, 1, group, i);
+    else try_layout(w, group, i);
+  }
+}
+
+searcher::worker searcher::search_bounded() {
+  const auto place = [&](const char* metric) {
+    return static_cast<std::size_t>(std::find(space_->metrics.begin(), space_->metrics.end(), metric) -
+                                    space_->metrics.begin());
+  };
+  seconds_at_ = place("step_time_s");
+  bytes_at_ = place("memory_peak_bytes");
+  bounds_bytes_ = std::find(front_names_.begin(), front_names_.end(), "memory_peak_bytes") != front_names_.end();
+  worker all{keeper(ranking_, options_.top), {}, 0};
+  if (!bound_groups(all)) return all;
+  std::vector<std::size_t> order;
+  for (const std::size_t g : space_->bounding_order())
+    if (std::isfinite(floor_[g])) order.push_back(g);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return floor_[a] < floor_[b]; });
+  std::vector<char> tried(space_->groups());
+  for (std::size_t begin = 0, round = first_round; begin < order.size();
+       begin += round, round = std::min(2 * round, largest_round)) {
+    const std::size_t end = std::min(begin + round, order.size());
+    const limits known = limits_of(all.kept);
+    std::atomic<std::size_t> next = begin;
+    worker found = in_threads([&](worker& w) {
+      const std::unique_ptr<floor_reader> floors = space_->floors();
+      for (std::size_t i; (i = next.fetch_add(1)) < end;) {
+        if (options_.stop && options_.stop()) return;
+        try_bounded(w, *floors, known, order[i]);
+        tried[order[i]] = 1;
+        report(space_->layouts_in(order[i]));
+      }
+    });
+    all.merge(found);
+    if (options_.stop && options_.stop()) break;
+  }
+  for (const std::size_t g : order)
+    if (!tried[g]) {
+      untried_s_ = floor_[g];
+      break;
+    }
+  return all;
+}
+
+void searcher::add_bound(search_result& r) const {
+  if (r.best.empty()) return;
+  const std::optional<double>& best = r.best.front().metrics[ranking_.objective.at];
+  const bool all_tried = std::none_of(r.pruned.begin(), r.pruned.end(),
+                                      [](const pruned_layouts& p) { return p.example == "interrupted"; });
+  if (!best || (!all_tried && !untried_s_)) return;
+  const double taken = untried_s_ ? *r.best.front().metrics[seconds_at_] : 0;
+  const double share = untried_s_ ? std::min(1.0, *untried_s_ / taken) : 1;
+  r.bound = smaller_ ? *best * share : *best / share;
+}
+
+}  // namespace nvlsim

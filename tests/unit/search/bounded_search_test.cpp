@@ -1,0 +1,132 @@
+// Searches by lower bounds find what exhaustive ones find, and evaluate less.
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <filesystem>
+
+#include "nvlsim/search/search.hpp"
+
+namespace nvlsim {
+namespace {
+
+const std::filesystem::path root = NVLSIM_SOURCE_DIR;
+
+struct job {
+  std::string name;
+  std::vector<override_option> sets;
+  std::int64_t gpus = 8;
+  std::vector<search_restriction> only;
+  std::string objective = {};
+  std::vector<std::string> constraints = {};
+
+  search_options options(bool exhaustive, int jobs = 1) const {
+    search_options o;
+    o.gpus = gpus, o.restrictions = only, o.objective = objective, o.constraints = constraints;
+    o.exhaustive = exhaustive, o.jobs = jobs;
+    return o;
+  }
+  search_result search(const search_options& o) const {
+    return search_layouts(load_scenario(root / "scenarios" / (name + ".json"), sets, folders_under(root)), o);
+  }
+};
+
+const job dense{
+    "training/llama3.1-405b-gb300-rack",
+    {{"/model", "llama3-8b"}, {"/workload/global_batch_size", "64"}, {"/workload/seq_length", "4096"}},
+    8,
+    {{"cp", {"1", "2"}}, {"micro_batch_size", {"1", "2"}}, {"recompute", {"none", "full", "core_attn", "mlp"}}}};
+const job routed{"training/kimi-k2-gb300-4608",
+                 {{"/model", "deepseek-v2"}, {"/workload/global_batch_size", "128"}},
+                 32,
+                 {{"cp", {"1"}},
+                  {"tp", {"1", "2"}},
+                  {"etp", {"1"}},
+                  {"ep", {"8", "32"}},
+                  {"micro_batch_size", {"1"}},
+                  {"vp", {"1", "2"}},
+                  {"recompute", {"none", "full", "moe", "core_attn", "core_attn+moe"}}}};
+
+void same(const std::vector<found_layout>& a, const std::vector<found_layout>& b) {
+  REQUIRE(a.size() == b.size());
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    CHECK(a[i].parameters == b[i].parameters);
+    CHECK(a[i].metrics == b[i].metrics);
+  }
+}
+std::int64_t left_out(const search_result& r) {
+  std::int64_t out = 0;
+  for (const pruned_layouts& p : r.pruned) out += p.count;
+  return out;
+}
+double best_of(const search_result& r) {
+  for (std::size_t i = 0; i < r.metrics.size(); ++i)
+    if (r.metrics[i] == r.objective) return r.best.front().metrics[i].value();
+  return 0;
+}
+
+void as_exhaustion(const job& j, double share) {
+  const search_result all = j.search(j.options(true)), some = j.search(j.options(false));
+  REQUIRE(all.found > 100);
+  same(all.best, some.best);
+  same(all.front, some.front);
+  CHECK(all.candidates == some.candidates);
+  CHECK(some.candidates == some.found + left_out(some));
+  CHECK(static_cast<double>(some.evaluated) < share * static_cast<double>(all.evaluated));
+  CHECK(some.bound == best_of(some));
+  CHECK(all.bound == some.bound);
+}
+
+TEST_CASE("Bounds leave the best layouts and the front of a dense model as they are") {
+  as_exhaustion(dense, 0.5);
+}
+
+TEST_CASE("Bounds leave the best layouts and the front of a model with experts as they are") {
+  as_exhaustion(routed, 0.5);
+}
+
+TEST_CASE("Bounds hold for objectives where more is better, and under constraints") {
+  job j = dense;
+  j.objective = "mfu";
+  as_exhaustion(j, 0.5);
+  j.constraints = {"memory_peak_bytes<1e11", "pp<=4"};
+  as_exhaustion(j, 0.7);
+}
+
+TEST_CASE("Threads do not change what is evaluated") {
+  const search_result one = dense.search(dense.options(false)), three = dense.search(dense.options(false, 3));
+  same(one.best, three.best);
+  same(one.front, three.front);
+  CHECK(one.evaluated == three.evaluated);
+  REQUIRE(one.pruned.size() == three.pruned.size());
+  for (std::size_t i = 0; i < one.pruned.size(); ++i) {
+    CHECK(one.pruned[i].count == three.pruned[i].count);
+    CHECK(one.pruned[i].example == three.pruned[i].example);
+  }
+}
+
+TEST_CASE("A stopped search says what no layout can beat") {
+  search_options o = routed.options(false);
+  const double best = best_of(routed.search(o));
+  std::int64_t visited = 0;
+  o.report = [&](std::int64_t done, std::int64_t) { visited = done; };
+  std::atomic<int> asked = 0;
+  o.stop = [&] { return ++asked > 40; };
+  const search_result stopped = routed.search(o);
+  REQUIRE_FALSE(stopped.best.empty());
+  CHECK(visited < stopped.candidates);
+  REQUIRE(stopped.bound);
+  CHECK(*stopped.bound <= best);
+  CHECK(best_of(stopped) >= best);
+  CHECK(best_of(stopped) < 1.1 * best);  // those that may be best are tried first
+}
+
+TEST_CASE("Objectives that bounds say nothing about are searched in full") {
+  job j = dense;
+  j.objective = "energy_per_step_J";
+  j.only.push_back({"recompute", {"none"}});
+  const search_result r = j.search(j.options(false)), all = j.search(j.options(true));
+  CHECK(r.evaluated == all.evaluated);
+  same(r.best, all.best);
+}
+
+}  // namespace
+}  // namespace nvlsim
