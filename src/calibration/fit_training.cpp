@@ -19,9 +19,9 @@
 #include "nvlsim/calibration/fit.hpp"
 #include "nvlsim/config/document.hpp"
 #include "nvlsim/measurements/training_rows.hpp"
-#include "nvlsim/units/in_parallel.hpp"
 #include "nvlsim/stack/compose.hpp"
 #include "nvlsim/stack/load.hpp"
+#include "nvlsim/units/in_parallel.hpp"
 
 namespace nvlsim {
 namespace {

@@ -52,6 +52,10 @@ bool was_read(const std::filesystem::path& file) {
 
 std::string read_file(const std::filesystem::path& file) {
   note_read(file);
+  return read_own_file(file);
+}
+
+std::string read_own_file(const std::filesystem::path& file) {
   std::ifstream in(file, std::ios::binary);
   if (!in || std::filesystem::is_directory(file)) throw io_error(fmt::format("{}: cannot be read", file.string()));
   std::stringstream text;

@@ -77,7 +77,7 @@ struct known_hardware {
 constexpr std::array<known_hardware, 6> hardwares = {{{"DGX-H100", "h100-ndr-sharp", 8},
                                                       {"GB200", "gb200-nvl72", 64},
                                                       {"GB300", "gb300-nvl72", 64},
-                                                      {"H20", "hgx-h20", 8},
+                                                      {"H20", "h20", 8},
                                                       {"H800", "h800", 8},
                                                       {"H100", "h100-ndr-sharp", 8}}};
 const known_hardware* hardware_of(std::string_view cell) {

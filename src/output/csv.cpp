@@ -22,7 +22,8 @@ bool is_formula(std::string_view text) {
 
 // An apostrophe comes before text that a spreadsheet would compute ("=1+1").
 std::string output::csv_cell(std::string_view text) {
-  const std::string clean = (is_formula(text) ? "'" : "") + output::valid_utf8(text);
+  std::string clean = output::valid_utf8(text);
+  if (is_formula(text)) clean.insert(clean.begin(), '\'');
   if (clean.find_first_of(",\"\r\n") == std::string::npos) return clean;
   std::string out = "\"";
   for (const char c : clean) {

@@ -12,9 +12,9 @@
 #include "nvlsim/analysis/metrics.hpp"
 #include "nvlsim/output/number.hpp"
 #include "nvlsim/run/explain_scenario.hpp"
-#include "nvlsim/run/in_parallel.hpp"
 #include "nvlsim/run/run.hpp"
 #include "nvlsim/search/highest_load.hpp"
+#include "nvlsim/units/in_parallel.hpp"
 
 namespace nvlsim {
 namespace {

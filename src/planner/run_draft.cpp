@@ -140,8 +140,9 @@ value draft_server(const texts& given, const data_folders& data, std::vector<std
   const value& drafted = *text.at_pointer("/workload/load");
   value load{value::object{{"kind", clients > 0 ? "closed_loop" : open ? "open_loop" : "offline"}}};
   const std::int64_t requests =
-      count_of(given, "--requests", clients > 0 ? requests_of_client * clients : usual_requests, problems);
-  if (!given.contains("--requests")) assumed.push_back(fmt::format("{} requests (--requests)", requests));
+      count_of(given, "--load-requests", clients > 0 ? requests_of_client * clients : usual_requests, problems);
+  if (!given.contains("--load-requests"))
+    assumed.push_back(fmt::format("{} requests (--load-requests)", requests));
   if (clients == 0 && !open)
     assumed.emplace_back("all requests are there at the start (--concurrency, --requests-per-s)");
   load.set("requests", requests);
@@ -184,7 +185,7 @@ const std::vector<draft_option>& draft_options() {
       {"--output-tokens", "", "output", "Serving: mean tokens of an answer"},
       {"--concurrency", "", "concurrency", "Serving: clients, each with one request at a time"},
       {"--requests-per-s", "", "rate", "Serving: requests that arrive a second"},
-      {"--requests", "", "requests", "Serving: number of requests"},
+      {"--load-requests", "", "requests", "Serving: number of requests"},
       {"--weights", "", "weights", "Serving: format of the weights", "FORMAT"},
       {"--kv-cache", "", "kv_cache", "Serving: format of the KV cache", "FORMAT"},
   };

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "nvlsim/run/in_parallel.hpp"
 #include "nvlsim/run/run.hpp"
 #include "nvlsim/search/highest_load.hpp"
+#include "nvlsim/units/in_parallel.hpp"
 
 namespace nvlsim {
 namespace {

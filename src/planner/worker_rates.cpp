@@ -6,7 +6,7 @@
 #include <set>
 
 #include "nvlsim/analysis/inference_metrics.hpp"
-#include "nvlsim/run/in_parallel.hpp"
+#include "nvlsim/units/in_parallel.hpp"
 
 namespace nvlsim {
 namespace {

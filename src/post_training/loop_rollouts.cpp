@@ -94,7 +94,8 @@ void post_training_loop::state::begin_groups(double t) {
   }
   // A round of dynamic sampling that gave too little is followed by another; so is a tail that was carried over.
   const std::int64_t round = (set.round_prompts > 0 ? set.round_prompts : set.prompts) + extra;
-  const bool room = outstanding + set.prompts <= bound || (outstanding < bound && (set.kept_share < 1 || extra > 0));
+  const bool room =
+      outstanding + set.prompts <= bound || (outstanding < bound && (set.kept_share < 1 || extra > 0));
   if (in_flight > 0 || !rewards.empty() || !room) return;
   for (std::int64_t i = 0; i < round; ++i) begin_group(t);
 }

@@ -254,7 +254,7 @@ value outputs_of(const result& r) {
 
 std::string scaled_text(const std::string& text, double factor) {
   const auto [x, unit] = number_of(text);
-  return x ? fmt::format("{:.17g}{}", *x == 0 ? factor : *x * factor, unit) : std::string();
+  return x ? fmt::format("{:.12g}{}", *x == 0 ? factor : *x * factor, unit) : std::string();
 }
 
 bool binds(const input_constant& c, const value& outputs, const changed_scenario& change) {

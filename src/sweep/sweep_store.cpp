@@ -129,11 +129,11 @@ sweep_plan write_sweep_plan(const sweep& s, const fs::path& folder, const scenar
 
 sweep_plan read_sweep_plan(const fs::path& folder) {
   if (!fs::exists(folder / "plan.json")) no_plan(folder, "plan.json is missing");
-  const value head = config::parse_scalar(read_file(folder / "plan.json"));
+  const value head = config::parse_scalar(read_own_file(folder / "plan.json"));
   if (text_of(head, "schema") != "nvlsim.sweep-plan/1")
     no_plan(folder, "plan.json has no schema nvlsim.sweep-plan/1");
   sweep_plan plan{text_of(head, "name"), text_of(head, "scenario"), {}, {}};
-  for_each_line(read_file(folder / "points.jsonl"), [&](std::string_view text) {
+  for_each_line(read_own_file(folder / "points.jsonl"), [&](std::string_view text) {
     const value line = config::parse_scalar(text);
     const value* set = line.find("set");
     const value* index = line.find("index");
@@ -170,7 +170,7 @@ std::map<std::string, value> read_records(const fs::path& folder) {
     if (e.path().extension() == ".jsonl") files.push_back(e.path());
   std::sort(files.begin(), files.end());
   for (const fs::path& f : files)
-    for_each_line(read_file(f), [&](std::string_view text) {
+    for_each_line(read_own_file(f), [&](std::string_view text) {
       value record = config::parse_scalar(text);
       if (!is_record(record)) return;
       // Runs with another number of shards have their own files. A point that failed in one may have been rerun in
@@ -192,7 +192,7 @@ record_file::record_file(const fs::path& folder, std::int64_t shard, std::int64_
     ::close(fd_);
     throw io_error(fmt::format("{}: another process is running this shard", name_));
   }
-  const std::string text = read_file(name_);
+  const std::string text = read_own_file(name_);
   const std::size_t complete = text.rfind('\n') == std::string::npos ? 0 : text.rfind('\n') + 1;
   if (complete < text.size() && ::ftruncate(fd_, static_cast<off_t>(complete)) != 0)
     throw io_error(fmt::format("{}: cannot be written", name_));

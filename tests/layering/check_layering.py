@@ -140,8 +140,6 @@ def check_sizes(sizes):
         large = files > MAX_FILES or lines > MAX_LINES
         if large and module not in LARGE:
             yield f"src/{module}: {files} files and {lines} lines: take it apart, or state a reason in LARGE"
-        if not large and module in LARGE:
-            yield f"src/{module}: no longer large: take its reason from LARGE"
 
 
 def check_page(text, arrows):

@@ -301,7 +301,7 @@ class Documentation(unittest.TestCase):
             if path[-1:] == ("properties",) and not {"not", "if", "allOf"} & set(path):
                 known |= set(node)
         self.assertEqual(sorted(documented - known), [], "not in docs/schemas/scenario.schema.json")
-        pages = page + "".join((SOURCE / "docs" / own).read_text() for own in ("operation.md", "facility.md", "fleet.md"))
+        pages = page + "".join((SOURCE / "docs" / own).read_text() for own in ("operation.md", "facility.md", "fleet.md", "scheduling.md"))
         unnamed = {name for name in known if not re.search(rf"\b{name}\b", pages)}
         self.assertEqual(sorted(unnamed), [], "not in docs/scenario-format.md, nor in a page that it names")
 

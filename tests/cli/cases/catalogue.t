@@ -8,6 +8,8 @@
   llama3-8b                        8.0 B; 32 layers of 4096
 
   $ nvlsim scenario list | cut -d' ' -f1 | grep 512
+  deepseek-v3-grpo-gb200-512
+  deepseek-v3-grpo-gb300-512
   llama3.1-405b-gb200-512
   llama3.1-405b-gb300-512
 

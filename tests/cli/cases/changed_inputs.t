@@ -9,7 +9,7 @@ A comparison says which inputs moved. One per cent is planted in a stack file, a
       /stack/training/time_factor 1 -> 1.01
 
   FAIL  step_time_s>+0.5%  train
-        changed by +0.68 %, from 0.916044 to 0.922314
+        changed by +0.69 %, from 0.924078 s to 0.930462 s
         inputs: /stack/training/time_factor 1 -> 1.01
   1 of 1 gates failed
 

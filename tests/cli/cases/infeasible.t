@@ -23,8 +23,6 @@ An impossible layout.
 
   $ nvlsim run train.json --set /workload/tp=3 --set /workload/vp=2 --set /workload/dp=100 --set /workload/ep=2 | head -12
   train: infeasible
-    - tp 3 x pp 1 x cp 1 x dp 100 = 300 GPUs need 5 NVLink domains at 64 GPUs
-      each; the platform has 1
     - tensor parallelism must divide the attention heads (32 is not divisible by
       3)
     - tensor parallelism must divide the FFN width (14336 is not divisible by 3)
@@ -53,7 +51,7 @@ An impossible layout.
     - tp 3 does not divide 28672 MLP columns
     - tp 3 does not divide 64 attention heads
     - tp 3 neither divides 8 KV heads nor is a multiple of them
-    - 100 replicas x tp 3 need 300 GPUs; gb300-nvl72 has 72
+  
 
 Of several scenarios the highest code counts, and the others keep their results.
 

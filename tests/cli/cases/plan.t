@@ -7,12 +7,12 @@ A model is no scenario, and is told what to do with it.
 A scenario from options: what follows from others is computed, what is taken for granted is told.
 
   $ nvlsim run --model llama3-8b --platform nd-h100-v5 --gpus 16 --tp 2 --format csv | cut -d, -f1-2
+  name,status
+  llama3-8b-nd-h100-v5,ok
   2> nvlsim: assumed: stack megatron-bridge-26.06 (--stack)
   2> nvlsim: assumed: precision fp8 (--precision)
   2> nvlsim: assumed: sequences of 4096 tokens (--seq-length)
   2> nvlsim: assumed: about 4096 sequences a step, 16 Mi tokens (--global-batch-size)
-  name,status
-  llama3-8b-nd-h100-v5,ok
 
   $ nvlsim scenario new --model llama3.1-8b --platform nd-h100-v5 --gpus 8 --tp 2 --input 100 --output-tokens 20 --concurrency 16 -q -o new.json; nvlsim scenario check new.json; nvlsim run new.json --format csv | cut -d, -f1-2
   name,status

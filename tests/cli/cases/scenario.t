@@ -91,7 +91,7 @@ Names of one of several.
   [2]
 
   $ nvlsim run serve.json --set /workload/kind=infrence
-  2> --set#/workload/kind: expected one of training, inference, collective, found "infrence"; did you mean "inference"?
+  2> --set#/workload/kind: expected one of training, inference, collective, operation, post_training, found "infrence"; did you mean "inference"?
   [2]
 
 Two spellings of one thing.

@@ -1,7 +1,7 @@
 A stack is composed of libraries, a framework and a release; show says which file each number is from.
 
   $ nvlsim stack list | cut -d' ' -f1 | grep -E '^(vllm|nccl|serving|megatron-lm)' | paste -sd ' '
-  megatron-lm megatron-lm-deepspeed megatron-lm-papers nccl-2.29 serving serving-kernels vllm vllm-0.11 vllm-0.12 vllm-0.16 vllm-0.17 vllm-0.19 vllm-2023 vllm-dynamo
+  megatron-lm megatron-lm-2022 megatron-lm-deepspeed megatron-lm-papers nccl-2.29 serving serving-kernels vllm vllm-0.11 vllm-0.12 vllm-0.16 vllm-0.17 vllm-0.19 vllm-2023 vllm-dynamo
 
   $ nvlsim stack show vllm-0.12 --platform gb300-nvl72 > page; sed -n '/^Files/,/^$/p' page; awk 'length > 80' page
   Files
@@ -41,10 +41,9 @@ Without a machine, tables by hardware are named only; those of a framework's rel
   Releases
     release                  v4\.1 +v5\.0 +v5\.1 +v6\.0 (re)
     time_factor           [0-9. ]+ (re)
-    moe/time_factor             -        -         -  +[0-9.]+ (re)
-    wgrad_deferral_limit        -        -         0        0
+    moe/time_factor       [- ]+ +[0-9.]+ (re)
+    wgrad_deferral_limit        -        -        0         0
   
-
   $ grep -A 2 '^Tables' page
   Tables by hardware and kernel; --platform NAME prints what applies to a machine
     kernels                      blackwell, gb200, gb300, b200, b300, hopper,
@@ -120,5 +119,5 @@ Files of one's own: over a release, or with releases; the file and the cell are 
   [2]
 
   $ nvlsim stack show vllm-0.13 
-  2> unknown stack "vllm-0.13"; did you mean "vllm-0.11"?
+  2> unknown stack "vllm-0.13"; did you mean "vllm-0.12"?
   [2]

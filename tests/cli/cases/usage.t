@@ -142,7 +142,7 @@ An empty value, as of a shell variable that is not set, is no value.
   [2]
 
   $ nvlsim fit
-  2> nvlsim: no command given; use one of training, inference, collectives, kernels
+  2> nvlsim: no command given; use one of training, frameworks, inference, collectives, kernels
   2> Try "nvlsim fit --help".
   [2]
 
@@ -202,11 +202,11 @@ Files.
   [2]
 
   $ printf 'id,colour\n1,red\n' > odd.csv; nvlsim validate odd.csv
-  2> odd.csv#: the header matches no known kind of table (memory, models, kv-capacity, pairs, inference, kernels, collectives, posttraining, training)
+  2> odd.csv#: the header matches no known kind of table (memory, models, kv-capacity, pairs, inference, kernels, collectives, goodput, posttraining, training)
   [2]
 
   $ printf 'id,model,system,gpus\n' > own.csv; nvlsim validate own.csv
-  2> own.csv#: the header matches no known kind of table (memory, models, kv-capacity, pairs, inference, kernels, collectives, posttraining, training); a kv-capacity table also needs engine, kv_tokens, kv_tokens_scope, kv_GiB
+  2> own.csv#: the table has a header and no rows
   [2]
 
   $ nvlsim run train.json -o train.json

@@ -10,6 +10,7 @@
 
 #include "nvlsim/analysis/explanation.hpp"
 #include "nvlsim/analysis/metrics.hpp"
+#include "nvlsim/operation/operation.hpp"
 #include "nvlsim/run/run.hpp"
 
 namespace nvlsim {
@@ -39,7 +40,8 @@ std::vector<std::string> expected_metrics(const scenario& s) {
       {metric_needs::token_budget, training && training->token_budget},
       {metric_needs::facility, s.facility && (!operation || !operation->jobs.empty())},
       {metric_needs::training_job, operation && !operation->jobs.empty()},
-      {metric_needs::fleet, operation && operation->fleet}};
+      {metric_needs::fleet, operation && operation->fleet},
+      {metric_needs::queue, operation && operation->cluster->queue}};
   std::vector<std::string> out;
   for (const metric& m : metrics_of(kind_of(s)))
     if (has[m.needs]) out.emplace_back(m.name);

@@ -89,7 +89,8 @@ TEST_CASE("A stack's constants are all written") {
 }
 
 bool has_parts(const scenario& s) {
-  return std::holds_alternative<shared_workload>(s.workload) || std::holds_alternative<operation_case>(s.workload) ||
+  return std::holds_alternative<shared_workload>(s.workload) ||
+         std::holds_alternative<operation_case>(s.workload) ||
          std::holds_alternative<post_training_case>(s.workload);
 }
 

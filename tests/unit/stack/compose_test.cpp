@@ -203,7 +203,7 @@ TEST_CASE("Parts that are not there are explained where they are named") {
   folder.write("h.json", R"({"base": "engine", "serving": null, "collectives": null, "release": 1})");
   CHECK(problems_of(folder, "a") ==
         "a.json#/kernels: unknown kernels library \"fusd\"; did you mean \"fused\"?\n");
-  CHECK(problems_of(folder, "b") == "b.json#/base: unknown stack \"engine-1.2\"; did you mean \"engine-1.0\"?\n");
+  CHECK(problems_of(folder, "b") == "b.json#/base: unknown stack \"engine-1.2\"; did you mean \"engine-1.1\"?\n");
   CHECK(problems_of(folder, "c") == "c.json#/serving: expected the name of a library, found object\n");
   CHECK(problems_of(folder, "d") == "d.json#/kernels: ./none.json: no such file\n");
   CHECK(problems_of(folder, "e") == "e.json#/release: unknown release \"2\"; known: 1\n");
