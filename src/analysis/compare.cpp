@@ -182,7 +182,7 @@ std::optional<double> change_of(std::optional<double> a, std::optional<double> b
   if (!a || !b) return std::nullopt;
   if (*a == *b) return 0.0;
   const double change = (*b - *a) / std::abs(*a);
-  if (!std::isfinite(change)) return std::nullopt;
+  if (!std::isfinite(100 * change)) return std::nullopt;  // as a percentage
   return change;
 }
 
@@ -219,7 +219,12 @@ std::string missing(std::string_view side, const result& r, const std::string& m
       return fmt::format("{} is not in {}: it is a metric of {}", metric, side, scenarios_with(k, *m));
   std::vector<std::string> names;
   add_names(r.metrics, names);
-  const std::string hint = nearest(metric, names);
+  std::string hint = nearest(metric, names);
+  if (hint.empty()) {  // of another kind of scenario
+    for (const metric_kind k : metric_kinds)
+      for (const nvlsim::metric& m : metrics_of(k)) names.emplace_back(m.name);
+    hint = nearest(metric, names);
+  }
   return fmt::format("{} is not in {}{}", metric, side,
                      hint.empty() ? "" : fmt::format("; did you mean {}?", hint));
 }
