@@ -349,8 +349,8 @@ std::string part_kind(const value* workload) {
 }
 
 /// Reads the platform, and a workload whose parts are scenarios of their own.
-void read_parts(config::reader& r, const reading& of, scenario_source& in, scenario& s, const std::string& kind,
-                diagnostics& problems) {
+void read_parts(config::reader& r, const reading& of, scenario_source& in, scenario& s, diagnostics& problems) {
+  const std::string kind = part_kind(r.raw("workload"));
   for (const char* member : {"placement", "degraded", "background"})
     if (r.has(member)) r.fail(member, fmt::format("{} has none; the scenarios of its parts have", kind));
   diagnostics own;
@@ -396,9 +396,8 @@ scenario read_document(config::document text, const reading& of, diagnostics& pr
   s.file = of.file.string();
   s.name = r.string_or("name", of.file.stem().string());
   r.ignore("description");
-  const std::string kind = part_kind(r.raw("workload"));
-  if (!kind.empty()) {
-    read_parts(r, of, *in, s, kind, own);
+  if (!part_kind(r.raw("workload")).empty()) {
+    read_parts(r, of, *in, s, own);
   } else if (r.has("jobs")) {
     read_shared(r, of, *in, s, own);
   } else {

@@ -42,7 +42,7 @@ Without a machine, tables by hardware are named only; those of a framework's rel
     release                  v4\.1 +v5\.0 +v5\.1 +v6\.0 (re)
     time_factor           [0-9. ]+ (re)
     moe/time_factor       [- ]+ +[0-9.]+ (re)
-    wgrad_deferral_limit        -        -        0         0
+    wgrad_deferral_limit  [- ]+ 0 +0 (re)
   
   $ grep -A 2 '^Tables' page
   Tables by hardware and kernel; --platform NAME prints what applies to a machine
