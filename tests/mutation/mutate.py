@@ -70,7 +70,7 @@ class Runner:
 
         begin = time.monotonic()
         with open(self.folder / "out", "w+b") as out, open(self.folder / "err", "w+b") as err:
-            child = subprocess.Popen([str(self.program), *job.arguments], cwd=work, env=environment, stdin=subprocess.DEVNULL, stdout=out,
+            child = subprocess.Popen([str(self.program), *(str(a).replace("\0", "") for a in job.arguments)], cwd=work, env=environment, stdin=subprocess.DEVNULL, stdout=out,
                                      stderr=err, preexec_fn=limit, start_new_session=True)
             late = threading.Event()
             timer = threading.Timer(20 * job.seconds, lambda: (late.set(), os.killpg(child.pid, 9)))
@@ -142,7 +142,9 @@ def fault(job, done, runner):
         return absurd(document)
     if CONTROL.search(text if "always" not in job.arguments else text.replace("\x1b[", "")):
         return "a control character in the output"
-    if job.kind in ("command line", "result") and job.arguments[0] != "metrics" and status == 0 and NOT_A_NUMBER.search(text):
+    named = any(re.search(rb'"-?(?:nan|inf|infinity)"', c, re.I) for c in job.files.values())  # a name of an input
+    if (job.kind in ("command line", "result") and job.arguments[0] != "metrics" and status == 0 and not named
+            and NOT_A_NUMBER.search(text)):
         return "NaN or infinity in the output"
     if job.arguments[-1] == "csv" and re.search(r"(?:^|,)\"?[=@\t]", text, re.M):
         return "a CSV cell that a spreadsheet computes"
