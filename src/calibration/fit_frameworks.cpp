@@ -79,15 +79,6 @@ std::vector<unseen_step> unseen_of(const rows_of_framework& rows, std::vector<do
   return out;
 }
 
-bool usable(const training_row& r) {
-  return r.record.status == record_status::ok && !r.defaulted_layout && r.record.suspect.empty();
-}
-
-bool of_fitted_release(const std::string& stack) {
-  return stack == training_reference ||
-         std::find(fitted_releases.begin(), fitted_releases.end(), stack) != fitted_releases.end();
-}
-
 }  // namespace
 
 fit_report fit_frameworks(const std::vector<std::filesystem::path>& tables, const data_folders& data,
@@ -97,8 +88,7 @@ fit_report fit_frameworks(const std::vector<std::filesystem::path>& tables, cons
   for (const auto& table : tables) {
     const csv_table t = read_csv(table);
     for (const csv_row& row : t.rows)
-      if (training_row r = read_training_row(row, t.stem, inputs);
-          usable(r) && !of_fitted_release(r.software->name))
+      if (training_row r = read_training_row(row, t.stem, inputs); usable(r) && !of_fitted_release(r))
         rows.push_back(std::move(r));
   }
   std::map<std::string, rows_of_framework> by_stack;

@@ -111,15 +111,6 @@ struct fit_row {
   double weight = 1;
 };
 
-bool of_fitted_release(const training_row& r) {
-  return r.software->name == training_reference ||
-         std::find(fitted_releases.begin(), fitted_releases.end(), r.software->name) != fitted_releases.end();
-}
-
-bool usable(const training_row& r) {
-  return r.record.status == record_status::ok && !r.defaulted_layout && r.record.suspect.empty();
-}
-
 /// Weights the rows: a configuration seen in k releases counts as sqrt(k) rows.
 void weigh(std::vector<fit_row>& rows) {
   std::map<std::string, int> seen;

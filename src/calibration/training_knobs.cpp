@@ -89,6 +89,15 @@ void gpu_settings(const fitted_values& v, const stack& kernels, std::vector<stac
 
 }  // namespace
 
+bool usable(const training_row& r) {
+  return r.record.status == record_status::ok && !r.defaulted_layout && r.record.suspect.empty();
+}
+
+bool of_fitted_release(const training_row& r) {
+  return r.software->name == training_reference ||
+         std::find(fitted_releases.begin(), fitted_releases.end(), r.software->name) != fitted_releases.end();
+}
+
 std::vector<training_parameter> training_parameters() {
   std::vector<training_parameter> out;
   const auto scale = [&](std::string name, double start, double width, reach where = any, double factor = 2.5) {

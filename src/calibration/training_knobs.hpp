@@ -25,6 +25,11 @@ inline constexpr std::array<const char*, 11> fitted_releases = {
     "mlperf-training-v4.1",  "mlperf-training-v5.0",  "mlperf-training-v5.1", "mlperf-training-v6.0",
     "megatron-bridge-25.11", "megatron-bridge-26.02", "megatron-bridge-26.04"};
 
+/// Whether a row can be fitted: it runs, its configuration is complete, and it is not marked as suspect.
+bool usable(const training_row& r);
+/// Whether the training fit has the stack of a row. Other stacks are fitted as frameworks.
+bool of_fitted_release(const training_row& r);
+
 /// Whether a row's time can depend on a parameter. Other rows are not simulated again for its derivative.
 using reach = std::function<bool(const training_row&)>;
 
