@@ -26,10 +26,50 @@ search_restriction restriction_of(const std::string& text) {
   return r;
 }
 
+/// A word as a shell reads it.
+std::string quoted(const std::string& word) {
+  constexpr std::string_view plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./=,:+-@%";
+  if (!word.empty() && word.find_first_not_of(plain) == std::string::npos) return word;
+  std::string out = "'";
+  for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
+/// What a scenario's inputs come to with these overrides. Empty if they are none.
+std::string digest_with(const std::filesystem::path& file, const std::vector<override_option>& sets,
+                        const data_folders& data) {
+  try {
+    const scenario s = load_scenario(file, sets, data);
+    const value* digest = s.inputs.find("digest");
+    return digest && digest->string() ? *digest->string() : std::string();
+  } catch (const input_error&) {
+    return {};
+  }
+}
+
+/// The command that runs the best layout: the search's own overrides, and of the layout's settings those without
+/// which the inputs would be others. Its words are apart by blanks, its options by line breaks.
+std::string command_for(const search_arguments& a, const search_result& r, const data_folders& data) {
+  const std::filesystem::path file = scenario_file(a.scenario);
+  std::vector<override_option> sets = parse_sets(a.sets);
+  const std::size_t own = sets.size();
+  for (auto& [pointer, text] : settings_of(r, r.best.front())) sets.push_back({pointer, text});
+  const std::string wanted = digest_with(file, sets, data);
+  for (std::size_t i = sets.size(); i-- > own && !wanted.empty();) {
+    std::vector<override_option> without = sets;
+    without.erase(without.begin() + static_cast<std::ptrdiff_t>(i));
+    if (digest_with(file, without, data) == wanted) sets = std::move(without);
+  }
+  std::string out = "nvlsim run " + quoted(a.scenario);
+  for (const override_option& o : sets) out += "\n--set " + quoted(o.pointer + "=" + o.text);
+  return out;
+}
+
 }  // namespace
 
 exit_code execute(const search_arguments& a) {
-  const scenario s = read_scenario(scenario_file(a.scenario), parse_sets(a.sets), folders_under(data_root()));
+  const data_folders data = folders_under(data_root());
+  const scenario s = read_scenario(scenario_file(a.scenario), parse_sets(a.sets), data);
   search_options o;
   o.gpus = a.gpus;
   o.objective = a.objective;
@@ -47,7 +87,10 @@ exit_code execute(const search_arguments& a) {
     o.report = std::ref(line);
     r = search_layouts(s, o);
   }
-  print(a.format == "json" ? to_json(search_json(r)) : a.format == "csv" ? search_csv(r) : search_text(r));
+  const std::string command = r.best.empty() || a.format == "csv" ? "" : command_for(a, r, data);
+  print(a.format == "json"  ? to_json(search_json(r, command))
+        : a.format == "csv" ? search_csv(r)
+                            : search_text(r, command));
   if (interrupted()) return exit_code::interrupted;
   return r.found > 0 ? exit_code::ok : exit_code::infeasible;
 }

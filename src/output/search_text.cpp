@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "nvlsim/output/number.hpp"
+#include "nvlsim/output/output.hpp"
 #include "nvlsim/output/studies.hpp"
 #include "nvlsim/output/text.hpp"
 #include "output/lists.hpp"
@@ -123,28 +124,21 @@ std::string table_of(const search_result& r, const std::vector<found_layout>& la
   return out;
 }
 
-/// The command that runs a layout.
-std::string command_of(const search_result& r, const found_layout& l) {
-  std::string out = "  nvlsim run " + r.scenario;
+}  // namespace
+
+std::vector<std::pair<std::string, std::string>> settings_of(const search_result& r, const found_layout& l) {
+  std::vector<std::pair<std::string, std::string>> out;
   const auto set = [&](const std::string& pointer, const value& v) {
-    std::string text = v.string() ? *v.string() : text_of(v);
-    if (v.items()) {
-      text = "[";
-      for (const value& x : *v.items()) text += (text.size() > 1 ? ",\"" : "\"") + *x.string() + "\"";
-      text += "]";
-    }
-    if (v.boolean()) text = *v.boolean() ? "true" : "false";
-    if (v.is_null()) text = "null";
-    out += fmt::format(" \\\n    --set {}{}={}{}", v.items() ? "'" : "", pointer, text, v.items() ? "'" : "");
+    std::string text = v.string() ? *v.string() : to_json(v, 0);
+    while (text.ends_with('\n')) text.pop_back();
+    out.emplace_back(pointer, std::move(text));
   };
   for (const auto& [pointer, v] : r.everywhere) set(pointer, v);
   for (std::size_t i = 0; i < r.pointers.size(); ++i) set(r.pointers[i], l.parameters[i]);
-  return out + "\n";
+  return out;
 }
 
-}  // namespace
-
-value search_json(const search_result& r) {
+value search_json(const search_result& r, const std::string& command) {
   value out{value::object{}};
   out.set("schema", "nvlsim.search/1");
   out.set("scenario", r.scenario);
@@ -160,6 +154,11 @@ value search_json(const search_result& r) {
           }));
   const auto layout = [&](const found_layout& l) { return layout_json(r, l); };
   out.set("best", output::list_of(r.best, layout));
+  if (!command.empty()) {
+    std::string line = command;
+    std::replace(line.begin(), line.end(), '\n', ' ');
+    out.set("command", std::move(line));
+  }
   out.set("front_metrics", output::list_of(r.front_metrics));
   out.set("front", output::list_of(r.front, layout));
   out.set("simulation", value{value::object{{"wall_s", r.wall_s}}});
@@ -195,7 +194,7 @@ static std::string bound_text(const search_result& r) {
                      output::scaled(r.objective, *r.bound), 100 * std::abs(best / *r.bound - 1));
 }
 
-std::string search_text(const search_result& r) {
+std::string search_text(const search_result& r, const std::string& command) {
   std::string out =
       fmt::format("{} on {} GPUs\n{} layouts, {} evaluated, {} found, in {:.2f} s\n",
                   output::one_line(r.scenario, 60), r.gpus, r.candidates, r.evaluated, r.found, r.wall_s);
@@ -220,7 +219,10 @@ std::string search_text(const search_result& r) {
   out += table_of(r, front);
   if (front.size() < r.front.size())
     out += fmt::format("  and {} more in the JSON result\n", r.front.size() - front.size());
-  return out + "\nto run the best layout (add the --set options of this search)\n" + command_of(r, r.best.front());
+  if (command.empty()) return out;
+  out += "\nto run the best layout\n  ";
+  for (const char c : command) out += c == '\n' ? std::string(" \\\n    ") : std::string(1, c);
+  return out + "\n";
 }
 
 }  // namespace nvlsim

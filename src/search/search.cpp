@@ -3,6 +3,7 @@
 #include "nvlsim/search/search.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #ifdef __GLIBC__
 #include <malloc.h>
@@ -79,15 +80,22 @@ std::string searcher::hint_for(const metric& m) const {
   return w && m.needs == metric_needs::token_budget && !w->token_budget ? " needs /workload/token_budget" : "";
 }
 
+/// "unknown metric "x"", with what is known where no name is near.
+static std::string unknown(std::string_view what, const std::string& name, const std::vector<std::string>& names) {
+  const std::string text = fmt::format("unknown {} \"{}\"", what, name);
+  return nearest(name, names).empty() ? fmt::format("{}; known: {}", text, fmt::join(names, ", ")) : text;
+}
+
 ranked_metric searcher::metric_named(const std::string& name, const char* option, diagnostics& problems) const {
   const auto at = std::find(space_->metrics.begin(), space_->metrics.end(), name);
   if (at == space_->metrics.end()) {
-    if (find_metric(name) && find_metric(name)->direction == better::neither)
-      problems.add(option, "", fmt::format("neither more nor less of \"{}\" is better", name));
-    else problems.add(option, "", fmt::format("unknown metric \"{}\"", name), nearest(name, space_->metrics));
+    problems.add(option, "", unknown("metric", name, space_->metrics), nearest(name, space_->metrics));
     return {};
   }
   const metric& m = *find_metric(name);
+  if (m.direction == better::neither)
+    problems.add(option, "",
+                 fmt::format("neither more nor less of \"{}\" is better; it can be a constraint", name));
   if (const std::string hint = hint_for(m); !hint.empty()) problems.add(option, "", name + hint);
   return {static_cast<std::size_t>(at - space_->metrics.begin()), m.direction == better::smaller ? 1.0 : -1.0};
 }
@@ -132,9 +140,12 @@ void searcher::read_constraints(diagnostics& problems) {
     if (!c.on_parameter && !find(space_->metrics)) {
       std::vector<std::string> names = space_->parameters;
       names.insert(names.end(), space_->metrics.begin(), space_->metrics.end());
-      problems.add("--constraint", "", fmt::format("unknown parameter or metric \"{}\"", c.rule.metric),
+      problems.add("--constraint", "", unknown("parameter or metric", c.rule.metric, names),
                    nearest(c.rule.metric, names));
     }
+    const metric* m = c.on_parameter ? nullptr : find_metric(c.rule.metric);
+    if (const std::string hint = m ? hint_for(*m) : ""; !hint.empty())
+      problems.add("--constraint", "", c.rule.metric + hint);
     if (c.on_parameter && is_word(*space_, c.at))
       problems.add("--constraint", "",
                    fmt::format("\"{}\": {} is not a number; use --only {}=... to restrict it", text, c.rule.metric,

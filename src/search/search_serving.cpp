@@ -204,8 +204,7 @@ class space final : public search_space {
   /// Those that are better one way or the other.
   void name_metrics() {
     for (const metric& m : metrics_of(metric_kind::inference))
-      if (m.direction != better::neither)
-        for (std::string& n : flat_names(m)) metrics.push_back(std::move(n));
+      for (std::string& n : flat_names(m)) metrics.push_back(std::move(n));
   }
 
   const scenario& base_;

@@ -149,7 +149,6 @@ class space final : public search_space {
       pointers.push_back("/workload/" + std::string(written && written->find(alias) ? alias : name));
     }
     for (const metric& m : metrics_of(metric_kind::training)) {
-      if (m.direction == better::neither) continue;
       metrics.emplace_back(m.name);
       if (m.needs_timeline) dear.emplace_back(m.name);
     }
@@ -253,8 +252,7 @@ class space final : public search_space {
     if (base_.facility)
       t.site = figures_of(*base_.facility, {t.energy.total(), static_cast<double>(t.gpus), t.step_time}, {});
     for (const auto& [about, read] : training_table())
-      if (about.direction != better::neither)
-        out.metrics.push_back(applies(about, t) ? number_of(read(t)) : std::nullopt);
+      out.metrics.push_back(applies(about, t) ? number_of(read(t)) : std::nullopt);
     return out;
   }
 

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """What a search says of a layout is what a run of it gives. Usage: search_test.py NVLSIM SOURCE_DIR"""
 import json
+import subprocess
 
-from program import Case, main, run
+from program import NVLSIM, Case, main, run
 
 
 def search(*arguments, cwd=None):
@@ -98,6 +99,53 @@ class Search(Case):
         code, found = search("llama3.1-405b-gb300-rack", "--gpus", 1)
         self.assertEqual((code, found["best"]), (3, []))
         self.assertIn("does not fit in GPU memory", [p["reason"] for p in found["pruned"]])
+
+    def test_the_command_runs_as_copied(self):
+        (self.folder / "a folder").mkdir()
+        self.write("it's.json", self.edit("train.json"))
+        for name, gpus, options in (("train.json", 8, []), ("serve.json", 4, []), ("it's.json", 8, []),
+                                    ("llama3.1-405b-gb300-rack", 72, ["--only", "schedule", "--only", "recompute"])):
+            sets = ["--set", "/platform/fabric/nic_bandwidth=200 Gb/s", "--set", "/simulation/seed=3"]
+            done = run("search", name, "--gpus", gpus, "--top", 1, *options, *sets, cwd=self.folder, timeout=300)
+            command = done.stdout.split("to run the best layout\n")[1]
+            _, found = search(name, "--gpus", gpus, "--top", 1, *options, *sets, cwd=self.folder)
+            for text in command.replace("nvlsim run", f"{NVLSIM} run"), found["command"].replace("nvlsim run", f"{NVLSIM} run"):
+                ran = subprocess.run(["bash", "-c", text.strip() + " --format json"], cwd=self.folder, capture_output=True, text=True)
+                self.assertEqual(ran.returncode, 0, text + ran.stderr)
+                result = json.loads(ran.stdout)
+                self.assertAlmostEqual(result["metrics"][found["objective"]] / found["best"][0]["metrics"][found["objective"]], 1, delta=1e-9)
+                self.assertEqual(result["inputs"]["scenario"]["simulation"]["seed"], 3)
+                self.assertNotIn("=null", text)
+                self.assertNotIn("/workload/ep=1 ", text)  # of a dense model
+
+    def test_every_metric_is_an_objective_or_a_constraint(self):
+        metrics = json.loads(run("metrics", "--format", "json").stdout)
+        priced = ["--set", "/platform/price/per_gpu=4 USD/h"]
+        for kind, name, more in (("training", "train.json", ["--gpus", 8, "--only", "schedule", "--only", "micro_batch_size", "--set", "/workload/token_budget=1 Ttokens"]),
+                                 ("inference", "serve.json", ["--gpus", 4, "--only", "max_batch_size", "--only", "max_num_tokens"])):
+            for m in metrics:
+                if m["kind"] != kind:
+                    continue
+                metric = m["name"] + (".p99" if m["distribution"] else "")
+                unit = {"s": " h", "B": " TB", "W": " MW", "J": " MWh", "USD": " USD", "tok/s": " tok/s", "req/s": " req/s", "TFLOP/s": " EFLOP/s"}.get(m["unit"], "")
+                done = run("search", name, *more, *priced, "--top", 1, "--constraint", f"{metric}<1e9{unit}", cwd=self.folder)
+                self.assertIn(done.returncode, (0, 3), (metric, done.stderr))
+                if m["null_when"] is None:
+                    self.assertEqual(done.returncode, 0, (metric, done.stdout))
+                done = run("search", name, *more, *priced, "--top", 1, "--objective", metric, cwd=self.folder)
+                if m["better"] == "neither" or (m["better"] is None):
+                    self.assertIn("neither more nor less", done.stderr, metric)
+                else:
+                    self.assertEqual(done.returncode, 0, (metric, done.stderr))
+
+    def test_constraints_on_what_is_not_known_are_told(self):
+        done = run("search", "train.json", "--gpus", 8, "--constraint", "cost_per_step_usd<5 USD", "--constraint", "time_to_train_s<30 d",
+                   "--constraint", "memory_peak_bytes<3 s", cwd=self.folder)
+        self.assertEqual(done.returncode, 2)
+        for part in "the platform has no price", "needs /workload/token_budget", "a unit of memory_peak_bytes, such as GB":
+            self.assertIn(part, done.stderr)
+        done = run("search", "train.json", "--gpus", 8, "--objective", "zzzzzz", cwd=self.folder)
+        self.assertIn("known: step_time_s, tokens_per_s", done.stderr)
 
     def test_wrong_options_are_told_at_once(self):
         done = run("search", "train.json", "--gpus", 8, "--objective", "step_tim_s", "--constraint", "mfu>3%",

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "nvlsim/analysis/fit_report.hpp"
@@ -13,10 +14,13 @@
 
 namespace nvlsim {
 
-value search_json(const search_result& r);
+/// Pointers and values, as `--set` takes them, that make a layout of the scenario that was searched.
+std::vector<std::pair<std::string, std::string>> settings_of(const search_result& r, const found_layout& l);
+/// `command` runs the best layout, with line breaks between its words where they may be; empty: left out.
+value search_json(const search_result& r, const std::string& command = {});
 std::string search_csv(const search_result& r);
 /// Text for a terminal of 80 columns; lines are longer if layouts have many parameters.
-std::string search_text(const search_result& r);
+std::string search_text(const search_result& r, const std::string& command = {});
 
 /// Text for a terminal. Points on the Pareto front are marked.
 std::string pareto_table(const pareto_study& p);
