@@ -28,7 +28,7 @@ namespace nvlsim {
 namespace {
 
 constexpr const char* pool = "serving";
-constexpr std::array<const char*, 3> architectures = {"ampere", "hopper", "blackwell"};
+constexpr std::array<const char*, 5> architectures = {"ampere", "hopper", "blackwell", "cdna3", "cdna4"};
 constexpr double tpot_weight = 1, ttft_weight = 0.5, throughput_weight = 1;
 constexpr double doubtful_weight = 0.3;      // weight of rows with a doubtful source
 constexpr double pooled_ttft_weight = 0.25;  // TTFT includes queues at saturated prefill workers
@@ -203,7 +203,7 @@ class serving_fit {
 
   std::vector<std::pair<std::string, std::string>> files(
       const std::vector<double>& at, const std::map<std::string, std::map<served_metric, double>>& bands,
-      const std::vector<served_error>& fitted, const value& elsewhere) {
+      const std::vector<served_error>& fitted, const std::vector<served_error>& left_out) {
     stack_files out(data_.stacks);
     std::set<std::string> written;
     const auto write = [&](const std::string& stack_name, const std::string& pointer, const std::string& text) {
@@ -251,8 +251,12 @@ class serving_fit {
       if (!written.contains(engine)) continue;
       const value calibration = calibration_of(fitted, engine);
       for (const auto& [kind, v] : *calibration.members()) out.set(engine, "/inference/calibration/" + kind, v);
-      if (!elsewhere.members()->empty()) out.set(engine, "/inference/calibration/elsewhere", elsewhere);
+      if (!left_out.empty())
+        out.set(engine, "/inference/calibration/elsewhere", widths_elsewhere(left_out, engine));
     }
+    for (const auto& [name, s] : stacks_)
+      if (const value widths = release_widths(fitted, name); name != engine_of(name) && !widths.members()->empty())
+        out.set(name, "/inference/calibration/release", widths);
     return out.texts();
   }
 
@@ -334,9 +338,22 @@ served_metric family(served_metric m) {
   return m == served_metric::throughput_per_gpu ? served_metric::throughput : m;
 }
 
+/// One of five parts: whole configurations (model, GPU, engine, weights, layout; all releases and loads), or whole
+/// cells (model, GPU, engine).
+std::string part_of(const fit_row& r, bool by_cell) {
+  constexpr std::uint64_t parts = 5;
+  const inference_workload& w = r.row.workload;
+  std::string of =
+      fmt::format("{}/{}/{}", r.row.net->name, r.row.hardware.gpu.name, engine_of(r.row.software->name));
+  if (!by_cell)
+    of += fmt::format("/{}/{}/{}/{}/{}", name(error_format(*r.row.net, w)), w.tp, w.pp, w.ep, w.attention_dp);
+  return fmt::format("{}s, part {}", by_cell ? "cell" : "configuration", 1 + hash_of(of) % parts);
+}
+
 std::string group_of(const fit_row& r, const std::string& leave_out) {
   if (leave_out == "model") return r.row.record.model;
   if (leave_out == "system") return r.row.record.system;
+  if (leave_out == "configuration" || leave_out == "cell") return part_of(r, leave_out == "cell");
   return leave_out == "third" ? third_of(r.row.record.id) : r.row.software->name;
 }
 
@@ -355,8 +372,11 @@ std::string kind_of(const fit_row& r) {
 served_error error_of(const fit_row& r, std::size_t target, double log_error) {
   const served_metric what = family(r.row.targets[target].what);
   return {engine_of(r.row.software->name),
+          r.row.software->name,
           std::string(error_kind(*r.row.net, r.row.workload)),
           r.row.hardware.gpu.name,
+          r.row.hardware.gpu.architecture,
+          r.row.net->name,
           what == served_metric::tpot   ? "tpot"
           : what == served_metric::ttft ? "ttft"
                                         : "throughput",
@@ -471,9 +491,10 @@ fit_report fit_inference(const std::vector<std::filesystem::path>& tables, const
   if (!leave_out.empty())
     left_out = leave_out_in_turn({fit, all, [&](const auto& rows) { return train(rows, 4, 0, {}); }}, leave_out,
                                  out, report);
-  const bool systems = leave_out == "system";
-  if (systems) out.coverage = coverage_elsewhere(left_out);
-  out.files = fit.files(best, bands, fitted, systems ? widths_elsewhere(left_out) : value{value::object{}});
+  const bool elsewhere = leave_out == "system" || leave_out == "cell";
+  if (elsewhere) out.coverage = coverage_elsewhere(left_out);
+  if (!elsewhere) left_out.clear();
+  out.files = fit.files(best, bands, fitted, left_out);
   return out;
 }
 

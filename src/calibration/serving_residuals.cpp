@@ -40,29 +40,51 @@ value widths_value(const std::map<std::string, double>& widths, double factor) {
 
 value calibration_of(const std::vector<served_error>& fitted, const std::string& engine) {
   std::map<std::string, std::set<precision>> measured;
-  std::set<std::string> kinds;
+  std::set<std::string> models;  // "GPU/model"
+  std::set<std::string> kinds, architectures;
   for (const served_error& e : fitted)
     if (e.engine == engine) {
       measured[e.gpu].insert(e.format);
+      models.insert(e.gpu + "/" + e.model);
       kinds.insert(e.kind);
+      architectures.insert(e.architecture);
     }
-  value cells{value::object{}}, out{value::object{}};
+  value cells{value::object{}}, known{value::object{}}, by_architecture{value::object{}}, out{value::object{}};
   for (const auto& [gpu, formats] : measured) {
     value list{value::array{}};
     for (const precision f : formats) list.items()->push_back(value{std::string(name(f))});
     cells.set(gpu, std::move(list));
   }
+  for (const std::string& cell : models) {
+    const auto widths = widths_of(
+        fitted, [&](const served_error& e) { return e.engine == engine && e.gpu + "/" + e.model == cell; });
+    known.set(cell, widths_value(widths, unseen_widening));
+  }
   out.set("measured", std::move(cells));
+  out.set("cells", std::move(known));
   for (const std::string& kind : kinds) {
     const auto widths =
         widths_of(fitted, [&](const served_error& e) { return e.engine == engine && e.kind == kind; });
     if (!widths.empty()) out.set(kind, widths_value(widths, unseen_widening));
   }
+  for (const std::string& a : architectures) {
+    const auto widths =
+        widths_of(fitted, [&](const served_error& e) { return e.engine == engine && e.architecture == a; });
+    if (!widths.empty()) by_architecture.set(a, widths_value(widths, unseen_widening));
+  }
+  if (!by_architecture.members()->empty()) out.set("architectures", std::move(by_architecture));
   return out;
 }
 
-value widths_elsewhere(const std::vector<served_error>& left_out) {
-  return widths_value(widths_of(left_out, [](const served_error&) { return true; }), 1);
+value release_widths(const std::vector<served_error>& fitted, const std::string& stack) {
+  return widths_value(widths_of(fitted, [&](const served_error& e) { return e.stack == stack; }), unseen_widening);
+}
+
+value widths_elsewhere(const std::vector<served_error>& left_out, const std::string& engine) {
+  auto widths = widths_of(left_out, [](const served_error&) { return true; });
+  for (const auto& [metric, w] : widths_of(left_out, [&](const served_error& e) { return e.engine == engine; }))
+    widths[metric] = w;
+  return widths_value(widths, 1);
 }
 
 double coverage_elsewhere(const std::vector<served_error>& left_out) {

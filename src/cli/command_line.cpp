@@ -296,7 +296,7 @@ void add_fit(CLI::App& app, all_arguments& all) {
                     "inference",
                     "Serving stacks, from tables of latencies",
                     "inference",
-                    {"model", "system", "release", "third"}}}) {
+                    {"model", "configuration", "cell", "system", "release", "third"}}}) {
     CLI::App* t = c->add_subcommand(word, help);
     t->add_option("TABLE", a.tables, "CSV tables")->required();
     t->add_option("-o,--output", a.output, "Folder for the fitted stack files")->required()->type_name("DIR");

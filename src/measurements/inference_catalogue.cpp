@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <initializer_list>
 #include <optional>
 #include <tuple>
 #include <utility>
@@ -24,16 +25,20 @@ constexpr std::array<release_range, 5> tensorrt_releases = {{{1, 2, 0, "tensorrt
                                                              {1, 0, 0, "tensorrt-llm-1.0"},
                                                              {0, 17, 0, "tensorrt-llm-0.17"},
                                                              {0, 0, 0, "tensorrt-llm-0.14"}}};
-constexpr std::array<release_range, 5> vllm_releases = {{{0, 18, 0, "vllm-0.19"},
+constexpr std::array<release_range, 7> vllm_releases = {{{0, 21, 0, "vllm-0.21"},
+                                                         {0, 18, 0, "vllm-0.19"},
                                                          {0, 17, 0, "vllm-0.17"},
                                                          {0, 14, 0, "vllm-0.16"},
                                                          {0, 12, 0, "vllm-0.12"},
-                                                         {0, 0, 0, "vllm-0.11"}}};
-constexpr std::array<release_range, 5> sglang_releases = {{{0, 5, 10, "sglang-0.5.10"},
+                                                         {0, 8, 0, "vllm-0.11"},
+                                                         {0, 0, 0, "vllm-0.7"}}};
+constexpr std::array<release_range, 7> sglang_releases = {{{0, 5, 15, "sglang-0.5.15"},
+                                                           {0, 5, 11, "sglang-0.5.12"},
+                                                           {0, 5, 10, "sglang-0.5.10"},
                                                            {0, 5, 7, "sglang-0.5.9"},
                                                            {0, 5, 4, "sglang-0.5.6"},
-                                                           {0, 0, 0, "sglang-0.5.1"},
-                                                           {-1, 0, 0, ""}}};
+                                                           {0, 5, 0, "sglang-0.5.1"},
+                                                           {0, 0, 0, "sglang-0.4"}}};
 
 /// MLPerf submissions name the TensorRT version of a TensorRT-LLM release.
 constexpr std::array<release_range, 4> tensorrt_of_releases = {{{10, 14, 0, "tensorrt-llm-1.2"},
@@ -45,6 +50,20 @@ constexpr std::array<release_range, 4> tensorrt_by_date = {{{2026, 1, 0, "tensor
                                                             {2025, 11, 0, "tensorrt-llm-1.1"},
                                                             {2025, 3, 0, "tensorrt-llm-1.0"},
                                                             {2024, 1, 0, "tensorrt-llm-0.17"}}};
+constexpr std::array<release_range, 7> vllm_by_date = {{{2026, 5, 0, "vllm-0.21"},
+                                                        {2026, 4, 0, "vllm-0.19"},
+                                                        {2026, 3, 0, "vllm-0.17"},
+                                                        {2026, 1, 0, "vllm-0.16"},
+                                                        {2025, 12, 0, "vllm-0.12"},
+                                                        {2025, 4, 0, "vllm-0.11"},
+                                                        {2024, 1, 0, "vllm-0.7"}}};
+constexpr std::array<release_range, 7> sglang_by_date = {{{2026, 6, 0, "sglang-0.5.15"},
+                                                          {2026, 5, 0, "sglang-0.5.12"},
+                                                          {2026, 4, 0, "sglang-0.5.10"},
+                                                          {2026, 1, 0, "sglang-0.5.9"},
+                                                          {2025, 11, 0, "sglang-0.5.6"},
+                                                          {2025, 7, 0, "sglang-0.5.1"},
+                                                          {2024, 1, 0, "sglang-0.4"}}};
 
 std::optional<int> number_at(std::string_view& text) {
   int n = 0;
@@ -67,10 +86,22 @@ std::string newest_before(const std::array<release_range, N>& list, std::string_
   return {};
 }
 
-/// Turns "2025-03/05" into "2025.03/05".
-std::string dotted(std::string version) {
-  std::replace(version.begin(), version.end(), '-', '.');
-  return version;
+/// A date as "2025.03": of "2025-03/05", "Sept 2025", "nightly, Feb 2026", "May 18 2026" or "nightly 20260115".
+std::string dotted(const std::string& version) {
+  static constexpr std::array<std::string_view, 12> months = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
+                                                              "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
+  const std::size_t at = version.find("20");
+  if (at == std::string::npos || (at > 0 && version[at - 1] != ' ' && version[at - 1] != '-')) return {};
+  std::string_view rest = std::string_view(version).substr(at);
+  std::string_view year = rest.substr(0, 4);
+  if (year.size() < 4 || !std::all_of(year.begin(), year.end(), [](char c) { return c >= '0' && c <= '9'; }))
+    return {};
+  rest.remove_prefix(4);
+  if (rest.starts_with('-')) rest.remove_prefix(1);
+  if (rest.size() >= 2 && rest[0] >= '0' && rest[0] <= '1') return fmt::format("{}.{}", year, rest.substr(0, 2));
+  for (std::size_t m = 0; m < months.size(); ++m)
+    if (version.substr(0, at).find(months[m]) != std::string::npos) return fmt::format("{}.{:02}", year, m + 1);
+  return {};
 }
 
 bool starts(const std::string& s, std::initializer_list<const char*> any) {
@@ -88,13 +119,15 @@ std::string serving_stack_of(const std::string& engine, const std::string& versi
     if (version.starts_with("2023")) return "vllm-2023";
     if (version.starts_with("run 2025")) return "vllm-0.11";
     const std::size_t at = version.find("vLLM v");
+    if (const std::string dated = newest_before(vllm_by_date, dotted(version)); !dated.empty()) return dated;
     const std::string named =
         newest_before(vllm_releases, at == std::string::npos ? version : version.substr(at + 5));
     return named.empty() ? "vllm-0.19" : named;
   }
   if (engine.find("SGLang") != std::string::npos || engine.starts_with("DeepSeek")) {
     if (version.starts_with("run 2025")) return "sglang-0.5.5";
-    const std::string named = newest_before(sglang_releases, version);
+    std::string named = newest_before(sglang_by_date, dotted(version));
+    if (named.empty()) named = newest_before(sglang_releases, version);
     return named.empty() ? "sglang" : named;
   }
   if (version.starts_with("1.0.0rc")) return "tensorrt-llm-1.0rc";
@@ -152,26 +185,37 @@ std::optional<mlperf_data_set> data_set_of(const std::string& model_name) {
   return std::nullopt;
 }
 
-std::optional<named_layout> parse_layout(std::string_view text) {
+std::optional<named_layout> parse_layout(std::string_view given) {
+  std::string lower(given);
+  std::transform(lower.begin(), lower.end(), lower.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+  std::string_view text = lower;
   named_layout out;
+  int dp = 1;
   bool any = false;
-  const auto take = [&](std::string_view word, std::string_view key, int& to) {
+  const auto take = [&](std::string_view word, std::string_view key, std::initializer_list<int*> to) {
     if (!word.starts_with(key)) return;
     word.remove_prefix(key.size());
-    if (const auto n = number_at(word)) to = *n, any = true;
+    if (const auto n = number_at(word); n && word.empty())
+      for (int* x : to) *x = *n, any = true;
   };
-  if (text.starts_with("prefill") || text.starts_with("decode")) return std::nullopt;
+  if (text.starts_with("prefill") || text.starts_with("decode") || text.find("1p") != text.npos)
+    return std::nullopt;
   out.attention_dp = text.find("attention-dp") != std::string_view::npos;
   out.recipe = text.find("recipe") != std::string_view::npos;
   while (!text.empty()) {
-    const std::size_t end = std::min(text.find(' '), text.size());
+    const std::size_t end = std::min(text.find_first_of(" +,"), text.size());
     const std::string_view word = text.substr(0, end);
-    take(word, "tp", out.tp);
-    take(word, "pp", out.pp);
-    take(word, "ep", out.ep);
+    take(word, "tp", {&out.tp});
+    take(word, "pp", {&out.pp});
+    take(word, "ep", {&out.ep});
+    take(word, "dp", {&dp});
+    take(word, "tep", {&out.tp, &out.ep});  // experts on tensor-parallel ranks
+    take(word, "dep", {&dp, &out.ep});      // experts on ranks with sequences of their own
     text.remove_prefix(std::min(end + 1, text.size()));
   }
   if (!any) return std::nullopt;
+  if (dp > 1) out.attention_dp = true, out.tp = std::max(out.tp, dp);
   return out;
 }
 

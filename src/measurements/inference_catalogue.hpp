@@ -30,12 +30,12 @@ struct mlperf_data_set {
 };
 std::optional<mlperf_data_set> data_set_of(const std::string& model_name);
 
-/// A parsed layout such as "tp8 ep8 attention-dp".
+/// A parsed layout such as "tp8 ep8 attention-dp", "tp4 dp4", "dep8" or "TP4 + EP4".
 struct named_layout {
   int tp = 1, pp = 1, ep = 1;
   bool attention_dp = false;
   bool recipe = false;  ///< from a published recipe, not from a launch file
 };
-std::optional<named_layout> parse_layout(std::string_view text);
+std::optional<named_layout> parse_layout(std::string_view given);
 
 }  // namespace nvlsim

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdio>
 
 #include "measurements/inference_catalogue.hpp"
 #include "measurements/inference_cells.hpp"
@@ -211,25 +212,45 @@ class row_reader {
     }
   }
 
-  /// Reads draft settings such as "mtp3 (config)" or "mtp". [docs/models-and-assumptions.md#speculative-decoding]
+  /// The number after `words` in either cell that describes drafts.
+  std::optional<double> stated_after(std::string_view words) const {
+    for (const char* column : {"launch_spec_decode", "notes"}) {
+      const std::size_t at = row_[column].find(words);
+      double x = 0;
+      if (at != std::string::npos && std::sscanf(row_[column].c_str() + at + words.size(), "%lf", &x) == 1 &&
+          x > 0)
+        return x;
+    }
+    return std::nullopt;
+  }
+
+  /// Reads draft settings such as "mtp3 (config)", "mtp" or "eagle3 (accept length 2.49)".
+  /// [docs/models-and-assumptions.md#speculative-decoding]
   void read_drafts() {
     const std::string& spec = row_["spec_decode"].empty() ? row_["launch_spec_decode"] : row_["spec_decode"];
     static constexpr std::string_view word = "mtp";
-    if (!spec.starts_with(word) || spec.starts_with("mtp?")) return;
+    const bool other = spec.starts_with("eagle") || spec.starts_with("dspark");
+    if ((!spec.starts_with(word) && !other) || spec.starts_with("mtp?")) return;
     static constexpr std::array of_ablation = {1.92, 2.58, 2.82, 2.99,
                                                3.01};  // tokens per step, by number of drafts
     constexpr double acceptance = 0.64;                // in other runs
-    const auto stated = leading(std::string_view(spec).substr(word.size()));
+    const auto stated = other ? std::nullopt : leading(std::string_view(spec).substr(word.size()));
     constexpr double large_batch =
         128;  // sequences per GPU; beyond this the tensor cores are full and each further draft costs time
     const double gpus = row_.number("decode_gpus").value_or(row_.number("gpus").value_or(1));
     const int usual = row_.number("concurrency").value_or(0) >= large_batch * gpus ? 1 : 3;
     if (!stated) note(fmt::format("number of draft tokens not stated: {} assumed", usual));
     const auto n = static_cast<int>(std::clamp<std::int64_t>(stated.value_or(usual), 1, of_ablation.size()));
-    const bool measured = has("notes", "tokens per step");
-    workload_.drafts = {
-        n, measured ? of_ablation[static_cast<std::size_t>(n) - 1] : expected_tokens_per_step(n, acceptance)};
-    if (!measured) note(fmt::format("{:.3g} tokens per step assumed", workload_.drafts.tokens_per_step));
+    const bool ablation = has("notes", "tokens per step");
+    const auto accepted = stated_after("accept length ");
+    workload_.drafts = {n, ablation   ? of_ablation[static_cast<std::size_t>(n) - 1]
+                           : accepted ? std::clamp(*accepted, 1.0, 1.0 + n)
+                                      : expected_tokens_per_step(n, acceptance)};
+    if (!ablation && !accepted)
+      note(fmt::format("{:.3g} tokens per step assumed", workload_.drafts.tokens_per_step));
+    if (out_.net->mtp_layers > 0) return;
+    workload_.drafts.source = draft_source::ngram;
+    note("the draft model's own time is left out");
   }
 
   /// The engine, or those of both pools.
@@ -257,6 +278,10 @@ class row_reader {
       o.poll_interval = leading(row_["decode_poll_or_steps"].substr(poll.size()));
     o.stream_interval = row_.integer("stream_interval");
     o.cuda_graph_max_batch_size = graphs_in(row_["cuda_graph"]);
+    // SGLang keeps prefixes unless told; only the states of scans make a difference to other loads.
+    const bool scans = std::any_of(out_.net->layers.begin(), out_.net->layers.end(),
+                                   [](const layer_spec& l) { return l.scan.heads > 0; });
+    if (scans && out_.software->name.starts_with("sglang") && row_["prefix_cache"] != "off") o.prefix_cache = true;
     if (row_["chunked_prefill"] == "on") o.prefill = prefill_policy::chunked;
     if (row_["chunked_prefill"] == "off") o.prefill = prefill_policy::whole_prompt;
     const engine_settings& set = out_.software->inference->settings;
@@ -298,6 +323,7 @@ class row_reader {
     if (!input || !output) throw unsupported("prompt or output length not stated");
     workload_.input = *input;
     workload_.output = *output;
+    read_reuse();
     if (prompts_alone()) read_prompts_alone();
     else if (scenario == "offline-max-throughput") read_offline(input->mean + output->mean);
     else if (scenario == "mlperf-offline") read_mlperf_offline();
@@ -315,12 +341,28 @@ class row_reader {
     }
   }
 
+  /// "about 90 % prefix reuse": a part of every prompt that the cache holds.
+  void read_reuse() {
+    const std::size_t at = row_["notes"].find(" % prefix reuse");
+    if (at == std::string::npos) return;
+    const std::size_t from = row_["notes"].find_last_of(' ', at - 1) + 1;
+    double share = 0;
+    if (std::sscanf(row_["notes"].c_str() + from, "%lf", &share) != 1 || !(share > 0 && share < 100)) return;
+    const double shared = std::floor(workload_.input.mean * share / 100);
+    workload_.sessions = session_settings{{1}, 0, static_cast<std::int64_t>(shared)};
+    workload_.input.mean -= shared;
+    set_engines(&engine_overrides::prefix_cache, true);
+    note(fmt::format("{:.0f} tokens of each prompt come from the prefix cache", shared));
+  }
+
   void read_offline(double tokens) {
     workload_.load = load_kind::offline;
     constexpr double min = 600, max = 3000,
                      tokens_in_all = 3e6;  // enough for the steady part to outweigh ramp-up and drain
     workload_.requests = static_cast<std::int64_t>(std::clamp(tokens_in_all / tokens, min, max)) *
                          workload_.replicas * workload_.pp * workload_.attention_dp;
+    if (const auto stated = row_.integer("num_prompts"))
+      workload_.requests = std::min(workload_.requests, std::max<std::int64_t>(*stated, 1));
     note(fmt::format("{} requests", workload_.requests));
   }
 
@@ -351,6 +393,8 @@ class row_reader {
   void read_prompts_alone() {
     set_engines(&engine_overrides::prefill, prefill_policy::chunked);
     out_.counts_prompts = true;
+    const auto clients = row_.integer("concurrency"), all = row_.integer("num_prompts");
+    if (clients && all && *all > *clients) return read_closed_loop();
     if (const auto n =
             row_.integer("concurrency") ? row_.integer("concurrency") : row_.integer("batch_limit_per_instance");
         n || row_.number("ttft_ms")) {
@@ -397,14 +441,31 @@ class row_reader {
     }
     workload_.requests = requests * workers;
     const auto ratio = row_.number("random_range_ratio");
+    const bool drew = ratio && *ratio < 1;
+    if (read_measured_lengths(drew)) return;
     if (inferencex() || (ratio && *ratio < 1)) {
       const double r = ratio.value_or(random_range_ratio);
       if (workload_.input.spread == 0) workload_.input = drawn(workload_.input.mean, r);
       if (workload_.output.spread == 0) workload_.output = drawn(workload_.output.mean, r);
-    } else if (workload_.output.spread == 0) {
+    } else if (workload_.output.spread == 0 && workload_.output.mean > 1) {
       workload_.output.spread = jitter;
       note("output lengths vary by 20 %: equal lengths would stay in lockstep");
     }
+  }
+
+  /// Lengths that the client drew, as its report prints their means: "measured mean lengths 610.1 in / 422.0 out".
+  bool read_measured_lengths(bool drawn_uniformly) {
+    static constexpr std::string_view words = "measured mean lengths ";
+    const std::size_t at = row_["notes"].find(words);
+    if (at == std::string::npos) return false;
+    double in = 0, out = 0;
+    const std::string text = row_["notes"].substr(at + words.size());
+    if (std::sscanf(text.c_str(), "%lf in / %lf out", &in, &out) != 2 || in < 1 || out < 1) return false;
+    constexpr double whole_range = 0.9;  // of uniform draws from 1 to the nominal length
+    const double spread = drawn_uniformly ? whole_range : jitter;
+    workload_.input = {in, drawn_uniformly ? spread : 0};
+    workload_.output = {out, spread};
+    return true;
   }
 
   /// Decode-only rows: full batches whose prompts were prefilled elsewhere.

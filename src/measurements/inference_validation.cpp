@@ -3,14 +3,20 @@
 #include "nvlsim/diagnostics/diagnostics.hpp"
 #include "nvlsim/measurements/inference_rows.hpp"
 #include "nvlsim/measurements/row_runs.hpp"
+#include "nvlsim/run/serving_bands.hpp"
 
 namespace nvlsim {
 namespace {
 
-void fill_band(validation_record& out, const inference_profile& engine, served_metric what) {
-  const double width = what == served_metric::tpot   ? engine.band.tpot
-                       : what == served_metric::ttft ? engine.band.ttft
-                                                     : engine.band.throughput;
+/// The width for a metric. What is not known of a throughput is taken from the gap between tokens.
+double width_for(const error_widths& w, served_metric what) {
+  if (what == served_metric::tpot) return w.tpot;
+  if (what == served_metric::ttft) return w.ttft;
+  return w.throughput > 0 ? w.throughput : w.tpot;
+}
+
+void fill_band(validation_record& out, const error_widths& widths, served_metric what) {
+  const double width = width_for(widths, what);
   if (width > 0) out.band = {*out.simulated * std::exp(-width), *out.simulated * std::exp(width)};
 }
 
@@ -35,6 +41,9 @@ std::vector<validation_record> validate_inference(const csv_table& t, const data
     std::vector<validation_record> out;
     inference_row r = read_inference_row(row, t.stem, inputs);
     const std::vector<double> values = simulated_values(r);
+    const error_widths widths = values.empty()
+                                    ? error_widths{}
+                                    : band_of(serving_case{r.hardware, *r.software, *r.net, r.workload}).widths;
     if (r.targets.empty()) {
       r.record.metric = "tpot_ms";
       out.push_back(r.record);
@@ -45,7 +54,7 @@ std::vector<validation_record> validate_inference(const csv_table& t, const data
       one.published = r.targets[i].published;
       if (one.status == record_status::ok) {
         one.simulated = values[i];
-        fill_band(one, *r.software->inference, r.targets[i].what);
+        fill_band(one, widths, r.targets[i].what);
       }
       out.push_back(std::move(one));
     }

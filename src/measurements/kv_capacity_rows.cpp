@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -50,6 +51,8 @@ std::string left_out(const csv_row& row) {
   if (row["model"].find('(') != std::string::npos) return "the model is not certain: " + row["model"];
   if (row["kv_tokens_scope"].find("maximum model length") != std::string::npos)
     return "the figure is the longest request, not the size of the cache";
+  if (row["notes"].starts_with("before the change"))
+    return "an earlier state of the engine, which its change put right";
   if (row["kv_tokens"].empty() && row["kv_GiB"].empty()) return "nothing to compare";
   return {};
 }
@@ -61,10 +64,9 @@ std::string usual_weights(const std::string& stated, const std::string& name) {
   return name.starts_with("deepseek") ? "fp8" : "bf16";
 }
 
-void set_formats(const csv_row& row, const model& m, inference_workload& w) {
+void set_formats(const csv_row& row, const std::string& cell, const model& m, inference_workload& w) {
   const std::string& name = row["model"];
   const bool latent = m.layers.front().attention == attention_kind::mla;
-  const std::string cell = usual_weights(row["weight_precision"], name);
   const weight_formats f = formats_of(cell, name, has_routed_experts(m), latent);
   w.weights = f.dense;
   w.attention_weights = f.attention;
@@ -100,6 +102,15 @@ void set_engine(const csv_row& row, inference_workload& w) {
   if (row["notes"].find("eager") != std::string::npos) w.engine.cuda_graph_max_batch_size = 0;
 }
 
+/// Tokens that vLLM reckons for a request of the longest length: a window holds an iteration's budget besides.
+double longest_request(const schedule_limits& l, std::int64_t longest) {
+  double out = static_cast<double>((longest + l.kv_block_tokens - 1) / l.kv_block_tokens * l.kv_block_tokens);
+  out += l.sequence.states;
+  for (const auto& [window, share] : l.sequence.windowed)
+    out += share * static_cast<double>(std::min(longest, window - 1 + l.settings.max_num_tokens / l.ranks));
+  return out;
+}
+
 /// Tokens as the row counts them.
 double tokens_of(const csv_row& row, const serving_memory& found, const inference_profile& engine,
                  const inference_workload& w, const model& m) {
@@ -111,9 +122,15 @@ double tokens_of(const csv_row& row, const serving_memory& found, const inferenc
       scope.find("concurrency") != std::string::npos || scope.find("hybrid") != std::string::npos;
   if (const std::int64_t longest = row.integer("max_model_len").value_or(m.max_positions);
       of_requests && longest > 0)
-    tokens *=
-        static_cast<double>(longest) / static_cast<double>(held_tokens(limits_of(engine, w, found), longest));
+    tokens *= static_cast<double>(longest) / longest_request(limits_of(engine, w, found), longest);
   return tokens;
+}
+
+double weights_GiB(const memory_report& r) {
+  bytes all;
+  for (const memory_item& i : r.items)
+    if (i.name == "weights" || i.name == "vocabulary_weights") all += i.size;
+  return all.base() / 0x1p30;
 }
 
 void compare(const csv_row& row, input_cache& inputs, validation_record& r) {
@@ -124,11 +141,21 @@ void compare(const csv_row& row, input_cache& inputs, validation_record& r) {
   const stack& s = inputs.stack_named(row["version"].empty() ? generic_serving_stack(row["engine"])
                                                              : serving_stack_of(row["engine"], row["version"]));
   inference_workload w;
-  set_formats(row, m, w);
   set_layout(row, w, has_routed_experts(m));
   set_engine(row, w);
   find_usual_settings(hardware, s, m, w);
-  const serving_memory found = plan_serving_memory(hardware, s, m, w);
+  set_formats(row, usual_weights(row["weight_precision"], row["model"]), m, w);
+  serving_memory found = plan_serving_memory(hardware, s, m, w);
+  if (const auto weights = row.number("weights_GiB"); weights && *weights > 0 && row.blank("weight_precision")) {
+    // The size of the weights tells their format.
+    const auto off = [&](const serving_memory& x) { return std::abs(std::log(weights_GiB(x.report) / *weights)); };
+    for (const char* cell : {"bf16", "fp8", "fp4"}) {
+      inference_workload other = w;
+      set_formats(row, cell, m, other);
+      serving_memory with = plan_serving_memory(hardware, s, m, other);
+      if (off(with) < off(found)) w = other, found = std::move(with);
+    }
+  }
   if (!found.no_cache.empty()) {
     r.status = record_status::infeasible;
     r.reason = found.no_cache;

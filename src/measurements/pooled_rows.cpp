@@ -59,6 +59,18 @@ std::optional<both_pools> workers_in_notes(const std::string& notes, bool routed
   return both_pools{pool_of(n[0], n[1], n[1], n[1] > 1, routed), pool_of(n[2], n[3], n[3], n[3] > 1, routed)};
 }
 
+/// Parses "1P3D of tp2" of the layout column. Without a size all workers share the GPUs of their pool.
+std::optional<both_pools> workers_in_layout(const std::string& layout, int prefill_gpus, int decode_gpus,
+                                            bool routed) {
+  const auto n = numbers_in(layout);
+  if (n.size() < 2 || n[0] < 1 || n[1] < 1) return std::nullopt;
+  if (!layout.starts_with(fmt::format("{}P{}D", n[0], n[1]))) return std::nullopt;
+  const bool sized = n.size() == 3;
+  if (n.size() > 3 || (!sized && (prefill_gpus < 1 || decode_gpus < 1))) return std::nullopt;
+  return both_pools{pool_of(n[0], sized ? n[2] : prefill_gpus / n[0], 1, false, routed),
+                    pool_of(n[1], sized ? n[2] : decode_gpus / n[1], 1, false, routed)};
+}
+
 /// Number of racks (or servers) needed: small workers are not split, large ones take whole racks.
 int domains_for(const rank_counts& l, int domain) {
   const int each = l.gpus_per_replica();
@@ -73,9 +85,10 @@ std::optional<std::string> read_pools(const csv_row& row, inference_row& out) {
   const bool routed = has_routed_experts(*out.net);
   const auto prefill_gpus = static_cast<int>(row.integer("prefill_gpus").value_or(0));
   const auto decode_gpus = static_cast<int>(row.integer("decode_gpus").value_or(0));
-  if (prefill_gpus < 1 || decode_gpus < 1) return std::nullopt;
   std::string assumed;
-  std::optional<both_pools> pools = pools_in_notes(row["notes"], prefill_gpus, decode_gpus, routed);
+  std::optional<both_pools> pools = workers_in_layout(row["launch_layout"], prefill_gpus, decode_gpus, routed);
+  if (!pools && (prefill_gpus < 1 || decode_gpus < 1)) return std::nullopt;
+  if (!pools) pools = pools_in_notes(row["notes"], prefill_gpus, decode_gpus, routed);
   if (!pools) pools = workers_in_notes(row["notes"], routed);
   if (!pools) {
     constexpr int usual_worker = 4;

@@ -11,6 +11,7 @@
 #include <mutex>
 #include <set>
 
+#include "measurements/cache_tier_rows.hpp"
 #include "nvlsim/measurements/csv.hpp"
 #include "nvlsim/measurements/tables.hpp"
 #include "nvlsim/units/in_parallel.hpp"
@@ -29,6 +30,9 @@ const std::array<table_kind, 10> kinds = {{
     {"kv-capacity",
      {"id", "engine", "model", "system", "kv_tokens", "kv_tokens_scope", "kv_GiB"},
      validate_kv_capacity},
+    {"cache-tiers",
+     {"id", "engine", "model", "system", "tier", "hit_rate_with", "ttft_with_ms", "ttft_without_ms"},
+     validate_cache_tiers},
     {"pairs",
      {"id", "kind", "engine", "model", "system", "what_changed", "value_a", "value_b", "ratio_b_over_a"},
      validate_pairs},

@@ -95,6 +95,11 @@ double replies_a_step(const inference_workload& w, const engine_settings& set) {
 
 double whole(double x) { return std::nearbyint(x); }
 
+/// The format of decode kernels for a cache: 8 or 16 bits.
+precision kernel_format(precision cache) {
+  return bytes_per_element(cache) < 2 ? precision::fp8 : precision::bf16;
+}
+
 }  // namespace
 
 iteration_content content_of(const iteration& it) {
@@ -127,6 +132,19 @@ iteration_costs::iteration_costs(const platform& p, const stack& s, const model&
   for (const auto& [format, single] : kernels_.single_decode)
     decode_.single_decode.emplace(format, in_engine(single));
   decode_.ungrouped_decode = kernels_.ungrouped_decode;
+  for (const auto& [format, in_tables] : kernels_.mla_decode) {
+    mla_decode_params d = in_tables;
+    d.hbm_share.derive([&, in_tables = in_tables] { return std::min(1.0, in_tables.hbm_share * decode_rate()); });
+    const auto peak = p.gpu.dense_peak(format);  // fits of little arithmetic may exceed it
+    d.tensor_rate.derive([&, in_tables = in_tables] {
+      const flop_rate fast = in_tables.tensor_rate * decode_rate();
+      return peak ? std::min<flop_rate>(fast, *peak) : fast;
+    });
+    d.launch.derive([&, in_tables = in_tables] { return in_tables.launch * costs_.launch_factor; });
+    decode_.mla_decode.emplace(format, d);
+  }
+  for (const auto& [format, in_tables] : kernels_.mla_context)
+    decode_.mla_context.emplace(format, at_rate(in_tables, [&] { return sustained * costs_.attention_factor; }));
   stream_ = kernels_.stream;
   stream_.launch = {};  // the engine's layer_time includes launches of small kernels
   sequence_host_ = costs_.sequence_host;
@@ -251,6 +269,9 @@ seconds iteration_costs::stage_wait(seconds layers, seconds head) const {
 time_and_energy iteration_costs::exchange(const layer_slice& l, double tokens) const {
   if (workload_.attention_dp == 1) return {};
   const double hidden = l.expert_hidden(static_cast<double>(model_.hidden));
+  // Tokens go out in the format of the experts' operands and come back in 16 bits.
+  const double there =
+      std::min(1.0, bytes_per_element(routes_.at(weight_role::expert).operands) / activation_bytes);
   if (const int domains = domains_of(platform_, workload_.attention_dp); domains > 1) {
     // Between domains a token is sent once to each domain with one of its experts.
     const double sent = places_reached(domains, static_cast<double>(l.spec.moe.top_k));
@@ -258,7 +279,7 @@ time_and_energy iteration_costs::exchange(const layer_slice& l, double tokens) c
     const collective_cost c =
         collective_time(stack_.collectives, platform_,
                         {collective::all_to_all, size, {.ranks = workload_.attention_dp, .domains = domains}});
-    return timed(precision::bf16, {.time = costs_.exchange_time + c.time * 2, .work = {}, .moved = {}});
+    return timed(precision::bf16, {.time = costs_.exchange_time + c.time * (1 + there), .work = {}, .moved = {}});
   }
   // Worst case: all experts of a token are on different ranks. The busiest rank, which all wait for, receives more
   // than the mean of random routing.
@@ -267,9 +288,9 @@ time_and_energy iteration_costs::exchange(const layer_slice& l, double tokens) c
   const auto dispatch = expert_exchange_time(stack_.collectives, platform_, dispatch_kernel, t);
   const auto idle = expert_exchange_time(stack_.collectives, platform_, dispatch_kernel,
                                          {0, t.topk, t.hidden, t.ranks, 1, true});
-  if (dispatch) time += (*dispatch - *idle) * 2;
+  if (dispatch) time += (*dispatch - *idle) * (1 + there);
   const bytes sent =
-      bytes::from_base(2 * tokens * t.reach() * t.hidden * activation_bytes);  // dispatch and combine
+      bytes::from_base((1 + there) * tokens * t.reach() * t.hidden * activation_bytes);  // dispatch and combine
   return transferred(
       {time, costs_.exchange_time, {{sent, sent}, {}}, sent, {.ranks = workload_.ep}, "expert_exchange", {}}, {});
 }
@@ -443,7 +464,10 @@ time_and_energy iteration_costs::prefill_attention(const layer_slice& l, const i
                           .queries = queries,
                           .pairs = pairs,
                           .fp8 = fp8};
-  kernel_cost c = attention_forward_cost(platform_.gpu, attention_, s);
+  // Prompts are computed in 16 bits, whatever the format of the cache.
+  const auto of_latents = decode_.mla_context.find(precision::bf16);
+  const bool measured = latent && !absorbed && of_latents != decode_.mla_context.end();
+  kernel_cost c = attention_forward_cost(platform_.gpu, measured ? of_latents->second : attention_, s);
   if (absorbed) slow_to_gather(c, s);
   if (l.spec.index_heads > 0) add_scores(c, l.spec, it.prompt_tokens, it.prompt_pairs / it.prompt_tokens);
   time_and_energy out = timed(fp8 ? precision::fp8 : precision::bf16, c);
@@ -484,8 +508,23 @@ time_and_energy iteration_costs::latent_decode(const layer_slice& l, double batc
   const double keys =
       l.spec.sparse_keys > 0 ? std::min(context, static_cast<double>(l.spec.sparse_keys)) : context;
   const cached_token token = cached_bytes(l, workload_.kv_cache, stack_.inference->latents);
-  decode_shape s = one_vector(l, keys, static_cast<double>(a.kv_lora_rank + a.qk_rope_dim), token.keys);
+  const auto elements = static_cast<double>(a.kv_lora_rank + a.qk_rope_dim);
+  decode_shape s = one_vector(l, keys, elements, token.keys);
   s.batch = batch;
+  const auto measured = decode_.mla_decode.find(kernel_format(workload_.kv_cache));
+  const bool dense = l.spec.sparse_keys == 0 && measured != decode_.mla_decode.end();
+  if (dense) {
+    const kernel_cost c = mla_decode_cost(platform_.gpu, measured->second,
+                                          {.batch = batch,
+                                           .context = keys,
+                                           .heads = l.heads * (1 + workload_.drafts.draft_tokens),
+                                           .latent_dim = elements,
+                                           .value_dim = static_cast<double>(a.kv_lora_rank),
+                                           .kv_element_bytes = bytes_per_element(workload_.kv_cache)});
+    time_and_energy out = timed(measured->first, c);
+    out.facts = facts_of(platform_.gpu, c, s);
+    return out;
+  }
   kernel_cost c = one_vector_decode(s, static_cast<double>(2 * a.kv_lora_rank + a.qk_rope_dim));
   if (l.spec.index_heads > 0) add_scores_read(c, batch * context, token.index);
   time_and_energy out = timed(precision::bf16, c);

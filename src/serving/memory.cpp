@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <iterator>
 #include <map>
+#include <string_view>
 #include <utility>
 
 #include "nvlsim/serving/cache_format.hpp"
@@ -65,12 +67,19 @@ memory_item weights_item(const model& m, const inference_workload& w, const std:
                            : "")};
 }
 
+/// Models with tables of n-grams. Engines keep these in CPU memory: which rows a token reads is known long before
+/// the layer that adds them.
+constexpr std::array<std::string_view, 3> models_of_host_tables = {"deepseek_v41", "deepseek_v41_text",
+                                                                   "qwen4_exp_text"};
+
 memory_item vocabulary_weights(const model& m, const inference_workload& w) {
   const parameter_parts parts = parameters_by_part(m);
   const double count = static_cast<double>(parts.embedding + parts.output) / w.tp;
   // Tables of n-grams are published in 8 bits where the weights are narrower. [assumed for other checkpoints]
   const double element = std::clamp(bytes_per_element(w.weights), 1.0, bf16_bytes);
-  const double tables = static_cast<double>(parts.tables) / w.tp;
+  const bool on_host = std::find(models_of_host_tables.begin(), models_of_host_tables.end(), m.model_type) !=
+                       models_of_host_tables.end();
+  const double tables = on_host ? 0 : static_cast<double>(parts.tables) / w.tp;
   return {"vocabulary_weights", bytes::from_base(bf16_bytes * count + element * tables),
           fmt::format("2 B (bf16) x {:.4g} G embedding{} weights / TP {}{}", count * w.tp / 1e9,
                       parts.output > 0 ? " and LM head" : " (shared with the LM head)", w.tp,
@@ -296,9 +305,15 @@ serving_memory plan_serving_memory(const platform& p, const stack& s, const mode
   share_cache(out, engine, parts, stage);
   if (!(out.kv_per_token > bytes{})) return out;
   bytes cache = cache_room(engine.kv_rule, fraction, p.gpu.hbm_usable, taken);
+  bytes state_pool;
   if (engine.state_pool_share > 0 && parts.states > 0) {
-    const bytes states = cache * (engine.state_pool_share / (1 + engine.state_pool_share));
-    out.max_sequences = static_cast<std::int64_t>(states / bytes::from_base(parts.states * stage));
+    const bytes states = state_pool = cache * (engine.state_pool_share / (1 + engine.state_pool_share));
+    // With prefixes cached, a sequence holds its state, that of the prefix it began from, and room for the next
+    // prefix (MAMBA_CACHE_SIZE_MAX_RUNNING_REQUESTS_RATIO of SGLang).
+    constexpr double states_of_sequence = 3;
+    const double held = states / bytes::from_base(parts.states * stage);
+    out.max_sequences =
+        std::max<std::int64_t>(1, static_cast<std::int64_t>(held / (set.prefix_cache ? states_of_sequence : 1)));
     cache -= states;
   }
   const bytes block = out.kv_per_token * static_cast<double>(out.kv_block_tokens);
@@ -316,9 +331,8 @@ serving_memory plan_serving_memory(const platform& p, const stack& s, const mode
        out.kv_capacity_tokens});
   out.report.peak += pool;
   if (out.max_sequences > 0) {
-    const bytes states = bytes::from_base(parts.states * stage) * static_cast<double>(out.max_sequences);
-    out.report.items.push_back({"states", states, fmt::format("of {} sequences", out.max_sequences)});
-    out.report.peak += states;
+    out.report.items.push_back({"states", state_pool, fmt::format("of {} sequences", out.max_sequences)});
+    out.report.peak += state_pool;
   }
   // Ranks of a replica pool their caches, and those that share out sequences; micro-batches of a pipeline share
   // them.

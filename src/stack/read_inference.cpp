@@ -77,6 +77,10 @@ serving_calibration calibration_of(const value& v) {
   for (const char* kind : {"dense", "experts", "pools"})
     if (const value* widths = v.find(kind)) c.kinds.emplace(kind, widths_of(*widths));
   if (const value* widths = v.find("elsewhere")) c.elsewhere = widths_of(*widths);
+  if (const value* widths = v.find("release")) c.kinds.emplace("release", widths_of(*widths));
+  for (const char* group : {"architectures", "cells"})
+    if (const value* all = v.find(group); all && all->members())
+      for (const auto& [name, widths] : *all->members()) c.kinds.emplace(name, widths_of(widths));
   const value* measured = v.find("measured");
   if (!measured || !measured->members()) return c;
   c.measured.emplace();
@@ -97,7 +101,6 @@ engine_costs inference_profile::costs(const std::string& gpu, const std::string&
   engine_costs c = it == gpus.end() ? static_cast<const engine_costs&>(*this) : it->second;
   for (const engine_time_field& f : engine_time_fields)
     if (f.release) (c.*f.member).derive([&, now = c.*f.member] { return now * release_factor; });
-  c.launch_factor.derive([&, now = c.launch_factor] { return now * release_factor; });
   c.expert_layer_time.derive([&, now = c.expert_layer_time] { return now * expert_release_factor; });
   return c;
 }

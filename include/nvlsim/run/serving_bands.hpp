@@ -20,10 +20,12 @@ struct served_band {
   error_widths widths;
   std::string kind;
   bool by_kind = false;  ///< widths come from rows of this kind; else from all rows of the engine
-  std::string gap;       ///< says which measurement is missing, if this GPU was not measured at this precision
+  std::string gap;  ///< says which measurement is missing, if this GPU was not measured at this precision or with
+                    ///< this model
 };
-/// The band of an inference scenario, from its stack's `"calibration"` or else its `"band"`.
-/// [docs/explain.md#bands]
+/// The band of a workload, from its stack's `"calibration"` or else its `"band"`. [docs/explain.md#bands]
+served_band band_of(const serving_case& c);
+/// The same of an inference scenario.
 served_band band_of(const scenario& s);
 
 }  // namespace nvlsim

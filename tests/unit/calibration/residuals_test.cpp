@@ -17,8 +17,8 @@ std::vector<served_error> errors(const std::string& gpu, const std::string& kind
                                  std::size_t n = 40) {
   std::vector<served_error> out;
   for (std::size_t i = 1; i <= n; ++i)
-    out.push_back({"vllm", kind, gpu, "tpot", precision::fp8,
-                   (i % 2 ? 1 : -1) * worst * static_cast<double>(i) / static_cast<double>(n)});
+    out.push_back({"vllm", "vllm-0.19", kind, gpu, gpu == "b200" ? "blackwell" : "hopper", "m", "tpot",
+                   precision::fp8, (i % 2 ? 1 : -1) * worst * static_cast<double>(i) / static_cast<double>(n)});
   return out;
 }
 
@@ -32,6 +32,10 @@ TEST_CASE("Widths are nine tenths of the residuals by kind, a quarter wider") {
   CHECK(*c.at_pointer("/dense/tpot")->number() == Approx(1.25 * 0.36));
   CHECK(*c.at_pointer("/experts/tpot")->number() == Approx(1.25 * 0.72));
   CHECK(c.at_pointer("/measured/h100")->items()->front() == value{"fp8"});
+  CHECK(*c.at_pointer("/cells/h100~1m/tpot")->number() == Approx(1.25 * 0.36));
+  CHECK(*c.at_pointer("/architectures/blackwell/tpot")->number() == Approx(1.25 * 0.72));
+  CHECK(*release_widths(errors("h100", "dense", 0.4), "vllm-0.19").find("tpot")->number() == Approx(1.25 * 0.36));
+  CHECK(release_widths(errors("h100", "dense", 0.4), "vllm-0.17").members()->empty());
   CHECK_FALSE(c.find("pools"));
   CHECK_FALSE(calibration_of(errors("h100", "pools", 1, 12), "vllm").find("pools"));  // too few to say
   CHECK(calibration_of(errors("h100", "dense", 1), "sglang").find("measured")->members()->empty());
@@ -40,7 +44,7 @@ TEST_CASE("Widths are nine tenths of the residuals by kind, a quarter wider") {
 TEST_CASE("Coverage takes each system's bands from the others") {
   const auto alike = both(errors("h100", "dense", 0.5), errors("b200", "dense", 0.5));
   CHECK(coverage_elsewhere(alike) == Approx(0.9));
-  CHECK(*widths_elsewhere(alike).find("tpot")->number() == Approx(0.45));
+  CHECK(*widths_elsewhere(alike, "vllm").find("tpot")->number() == Approx(0.45));
   // One system is twice as far off: its own bands would hide that.
   CHECK(coverage_elsewhere(both(errors("h100", "dense", 0.5), errors("a100", "dense", 1))) ==
         Approx((0.45 + 1) / 2).margin(0.02));

@@ -15,6 +15,17 @@ TEST_CASE("Engine versions name the stack of their release") {
   CHECK(serving_stack_of("SGLang", "0.5.6.post2") == "sglang-0.5.6");
   CHECK(serving_stack_of("SGLang", "0.5.1.post1") == "sglang-0.5.1");
   CHECK(serving_stack_of("SGLang", "nightly-dev") == "sglang");
+  CHECK(serving_stack_of("vLLM", "0.26") == "vllm-0.21");
+  CHECK(serving_stack_of("vLLM", "0.6.3.post2.dev308") == "vllm-0.7");
+  CHECK(serving_stack_of("vLLM", "nightly, Feb 2026") == "vllm-0.16");
+  CHECK(serving_stack_of("vLLM", "rocm/vllm-dev nightly 20260115") == "vllm-0.16");
+  CHECK(serving_stack_of("vLLM", "July 2025") == "vllm-0.11");
+  CHECK(serving_stack_of("SGLang", "0.4.2.post4") == "sglang-0.4");
+  CHECK(serving_stack_of("SGLang", "0.5.19 rocm720") == "sglang-0.5.15");
+  CHECK(serving_stack_of("SGLang", "Sept 2025") == "sglang-0.5.1");
+  CHECK(serving_stack_of("SGLang", "main, June 2026") == "sglang-0.5.15");
+  CHECK(serving_stack_of("SGLang", "2025-05") == "sglang-0.4");
+  CHECK(serving_stack_of("SGLang", "nightly-dev-20260216-d3bae71e") == "sglang-0.5.9");
   CHECK(serving_stack_of("TRT-LLM", "1.0.0rc3") == "tensorrt-llm-1.0rc");
   CHECK(serving_stack_of("TRT-LLM", "1.0") == "tensorrt-llm-1.0");
   CHECK(serving_stack_of("TRT-LLM", "0.17") == "tensorrt-llm-0.17");
@@ -35,7 +46,20 @@ TEST_CASE("Layouts are read from launch files") {
   const auto stages = parse_layout("tp2 pp2");
   REQUIRE(stages);
   CHECK((stages->tp == 2 && stages->pp == 2 && !stages->attention_dp));
+  const auto experts = parse_layout("TEP8");
+  REQUIRE(experts);
+  CHECK((experts->tp == 8 && experts->ep == 8 && !experts->attention_dp));
+  for (const char* apart : {"dep8", "dp8 ep8", "tp8 dp8 ep8"}) {
+    CAPTURE(apart);
+    const auto ranks = parse_layout(apart);
+    REQUIRE(ranks);
+    CHECK((ranks->tp == 8 && ranks->ep == 8 && ranks->attention_dp));
+  }
+  const auto copies = parse_layout("2 x TP4+EP4");
+  REQUIRE(copies);
+  CHECK((copies->tp == 4 && copies->ep == 4));
   CHECK_FALSE(parse_layout(""));
+  CHECK_FALSE(parse_layout("1P3D of tp2"));
   CHECK_FALSE(parse_layout("prefill 1x(tp4 ep1) decode 4x(tp4 ep1)"));
 }
 

@@ -96,6 +96,45 @@ TEST_CASE("Prompts alone are the time of a pass, or prompt tokens a second") {
   CHECK(rate.targets.front().published == 6000);
 }
 
+TEST_CASE("More prompts than clients are a closed loop of prompts") {
+  const inference_row r = read({{"scenario", "prefill-only"},
+                                {"tpot_ms", ""},
+                                {"ttft_ms", "900"},
+                                {"osl", "1"},
+                                {"concurrency", "32"},
+                                {"num_prompts", "200"}});
+  REQUIRE(r.record.status == record_status::ok);
+  CHECK(r.workload.load == load_kind::closed_loop);
+  CHECK(r.workload.concurrency == 32);
+  CHECK(r.workload.requests == 200);
+  CHECK(r.workload.output.mean == 1);
+  CHECK(r.workload.output.spread == 0);
+}
+
+TEST_CASE("Lengths that a client reports go before those it asked for") {
+  const inference_row r = read({{"isl", "1000"},
+                                {"osl", "1000"},
+                                {"random_range_ratio", "0.0"},
+                                {"notes", "measured mean lengths 610.1 in / 422.0 out"}});
+  REQUIRE(r.record.status == record_status::ok);
+  CHECK(r.workload.input.mean == Approx(610.1));
+  CHECK(r.workload.output.mean == Approx(422));
+  CHECK(r.workload.output.spread > 0.5);
+}
+
+TEST_CASE("Pools are read from a layout of workers") {
+  const inference_row r = read({{"disaggregated", "yes"},
+                                {"gpus", "8"},
+                                {"tp", "2"},
+                                {"prefill_gpus", "2"},
+                                {"decode_gpus", "6"},
+                                {"launch_layout", "1P3D of tp2"}});
+  REQUIRE(r.record.status == record_status::ok);
+  REQUIRE(r.workload.prefill_pool);
+  CHECK((r.workload.prefill_pool->replicas == 1 && r.workload.prefill_pool->tp == 2));
+  CHECK((r.workload.replicas == 3 && r.workload.tp == 2));
+}
+
 TEST_CASE("Marks that reading resolves leave no doubt about a row") {
   for (const char* clear : {"", "caution: read as TP 4 EP 4: gpus, ep and per-GPU columns count tp x dp",
                             "caution: the page runs MoE models with attention DP, the column says no",

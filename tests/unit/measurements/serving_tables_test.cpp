@@ -46,6 +46,49 @@ TEST_CASE("Rows of KV capacities give tokens or bytes, by what a row counts") {
   CHECK(records.at("card").status == record_status::error);
 }
 
+TEST_CASE(
+    "Weights of no stated format are in the one that their size tells, and tokens count as the engine does") {
+  const std::string header =
+      "id,engine,version,model,system,gpus,tp,ep,dp,weight_precision,kv_dtype,memory_fraction,"
+      "max_num_batched_tokens,max_model_len,kv_tokens,kv_tokens_scope,kv_GiB,weights_GiB,notes,suspect\n";
+  const auto records = records_of(header +
+                                  "half,vLLM,,llama3.1-8b,h100,1,1,,,bf16,,0.9,,,,,50,,,\n"
+                                  "eight,vLLM,,llama3.1-8b,h100,1,1,,,fp8,,0.9,,,,,50,,,\n"
+                                  "small,vLLM,,llama3.1-8b,h100,1,1,,,,,0.9,,,,,50,8.5,,\n"
+                                  "large,vLLM,,llama3.1-8b,h100,1,1,,,,,0.9,,,,,50,15,,\n"
+                                  "window,vLLM,,gpt-oss-20b,h100,1,1,,,,bf16,0.9,4096,8192,100000,"
+                                  "concurrency x max_model_len,,,,\n"
+                                  "budget,vLLM,,gpt-oss-20b,h100,1,1,,,,bf16,0.9,1024,8192,100000,"
+                                  "concurrency x max_model_len,,,,\n"
+                                  "old,SGLang,,deepseek-v3.2,b200,8,8,,8,fp8,fp8,0.8,,,900000,per rank,,,"
+                                  "before the change,\n");
+  CHECK(*records.at("small").simulated == Approx(*records.at("eight").simulated));
+  CHECK(*records.at("large").simulated == Approx(*records.at("half").simulated));
+  // A window holds the budget of an iteration besides: with less budget a request takes less.
+  CHECK(*records.at("budget").simulated > 1.2 * *records.at("window").simulated);
+  CHECK(records.at("old").status == record_status::excluded);
+}
+
+TEST_CASE("Rows of cache tiers give TTFT with the tier over that without, of prompts that are all there") {
+  const auto records = records_of(
+      "id,engine,version,model,system,gpus,layout,weight_precision,kv_precision,tier,workload,input_tokens,"
+      "output_tokens,load,hit_rate_with,hit_rate_without,ttft_with_ms,ttft_without_ms,ttft_stat,suspect\n"
+      "whole,vLLM,Jan 2026,llama3.1-8b,h100,1,tp1,,,CPU DRAM,\"single request, whole prompt in CPU "
+      "memory\",50000,,1 request,1,0,155,2290,single,\n"
+      "longer,vLLM,Jan 2026,llama3.1-8b,h100,1,tp1,,,CPU DRAM,\"single request, whole prompt in CPU "
+      "memory\",100000,,1 request,1,0,305,6855,single,\n"
+      "input,vLLM,Jan 2026,llama3.1-8b,h100,1,tp1,,,CPU DRAM,many prompts,512,,10000 requests,0.5,,,,,\n"
+      "share,SGLang,,deepseek-r1,h200,8,tp8,fp8,,device prefix cache,shared prefix,3275,800,concurrency "
+      "64,,,7000,14000,mean,\n");
+  const validation_record& r = records.at("whole");
+  REQUIRE(r.status == record_status::ok);
+  CHECK(*r.published == Approx(155.0 / 2290));
+  CHECK(*r.simulated == Approx(*r.published).epsilon(0.33));
+  CHECK(*records.at("longer").simulated < *r.simulated);  // computing grows with the square
+  CHECK(records.at("input").status == record_status::excluded);
+  CHECK(records.at("share").status == record_status::excluded);
+}
+
 TEST_CASE("Rows of pairs give the ratio of two runs that differ in one thing") {
   const auto records = records_of(
       "id,kind,engine,version,model,system,gpus,layout,weight_precision,isl,osl,load,what_changed,value_a_label,"
