@@ -24,7 +24,7 @@ struct table_kind {
   std::vector<std::string_view> columns;  ///< columns that identify the kind
   std::vector<validation_record> (*run)(const csv_table&, const data_folders&, const progress&);
 };
-const std::array<table_kind, 10> kinds = {{
+const std::array<table_kind, 11> kinds = {{
     {"memory", {"case", "system", "step_time_ms", "peak_alloc_GiB"}, validate_memory},
     {"models", {"model", "kind", "params_total_derived", "params_active_derived"}, validate_models},
     {"kv-capacity",
