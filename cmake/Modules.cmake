@@ -1,5 +1,18 @@
 # One static library a module, linked to the modules declared before it; the chain of libraries is the layering.
 set(NVLSIM_MODULES "")
+# Parsing headers is most of what a source costs. No two sources of a module share a name outside functions.
+set(NVLSIM_UNITY_SOURCES 12)
+# Sources whose steps tests count (tests/support/steps.hpp), by module: tests link them without the rest of the module.
+set(NVLSIM_COUNTED_diagnostics diagnostics.cpp)
+set(NVLSIM_COUNTED_config document.cpp parse.cpp reader.cpp syntax.cpp value.cpp)
+set(NVLSIM_COUNTED_serving batch_scheduler.cpp server.cpp)
+set(NVLSIM_COUNTED_output json.cpp number.cpp)
+
+function(nvlsim_unity target module)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${NVLSIM_UNITY} UNITY_BUILD_BATCH_SIZE ${NVLSIM_UNITY_SOURCES})
+  list(TRANSFORM NVLSIM_COUNTED_${module} PREPEND ${PROJECT_SOURCE_DIR}/src/${module}/ OUTPUT_VARIABLE counted)
+  set_source_files_properties(${counted} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+endfunction()
 
 function(nvlsim_module name)
   cmake_parse_arguments(ARG "" "" "PRIVATE" ${ARGN})
@@ -8,6 +21,7 @@ function(nvlsim_module name)
     return()
   endif()
   add_library(nvlsim_${name} STATIC ${sources})
+  nvlsim_unity(nvlsim_${name} ${name})
   target_include_directories(nvlsim_${name} PUBLIC ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
   target_link_libraries(nvlsim_${name} PUBLIC nvlsim_options PRIVATE fmt::fmt ${ARG_PRIVATE})
   foreach(lower IN LISTS NVLSIM_MODULES)
@@ -24,6 +38,7 @@ function(nvlsim_program name module)
     return()
   endif()
   add_executable(${name} ${sources})
+  nvlsim_unity(${name} ${module})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
   target_link_libraries(${name} PRIVATE nvlsim_options fmt::fmt ${ARG_PRIVATE})
   # Run once; CLI11 takes half as long to compile.

@@ -78,7 +78,7 @@ collective_profile only_default(collective_profile c) {
   return c;
 }
 
-struct pooled {
+struct pooled_rows {
   rows_view rows;
   std::vector<double> weights;
 };
@@ -98,13 +98,13 @@ void gathers_as_rings(collective_profile& c) {
   }
 }
 
-std::vector<fitted_parameter> fit_pool(const std::vector<collective_knob>& knobs, const pooled& p,
+std::vector<fitted_parameter> fit_pool(const std::vector<collective_knob>& knobs, const pooled_rows& p,
                                        collective_profile& c) {
   if (p.rows.empty()) return {};
   return fit_knobs(knobs, p.rows, c, {p.weights, pool_scale, gathers_as_rings});
 }
 
-pooled rows_of(const families& by_family, const std::string& group) {
+pooled_rows rows_of(const families& by_family, const std::string& group) {
   std::vector<const rows_view*> fabrics;
   std::size_t all = 0;
   for (const auto& [family, rows] : by_family) {
@@ -113,7 +113,7 @@ pooled rows_of(const families& by_family, const std::string& group) {
     fabrics.push_back(&rows);
     all += rows.size();
   }
-  pooled out;
+  pooled_rows out;
   for (const rows_view* f : fabrics) {
     out.rows.insert(out.rows.end(), f->begin(), f->end());
     const double even = static_cast<double>(all) / static_cast<double>(fabrics.size() * f->size());

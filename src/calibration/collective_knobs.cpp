@@ -7,9 +7,9 @@ namespace nvlsim {
 namespace {
 
 /// Prior widths, in log. Well-measured parameters may move far from their prior; others are held near it.
-constexpr double loose = 1.5, held = 0.5, known = 0.3, tight = 0.12;
+constexpr double loose_prior = 1.5, held_prior = 0.5, known_prior = 0.3, tight_prior = 0.12;
 /// Prior width of parameters that differ between pooled fabrics.
-constexpr double pooled = 2;
+constexpr double pooled_prior = 2;
 
 /// Builds knobs for one object of the profile.
 struct knob_unit {
@@ -95,23 +95,25 @@ std::vector<collective_knob> domain_knobs(const std::string& pointer, const std:
   few.latency = few.latency * 0.75;
   // All pairs exchange at the same time: no message waits for another.
   if (c == "all_to_all") simple.hop = believed.ll.hop;
-  if (now.ll_few) k.protocol("ll_few", few, loose, [](D& d) -> protocol_params& { return *d.ll_few; });
-  k.protocol("ll", believed.ll, loose, [](D& d) -> protocol_params& { return d.ll; });
-  if (now.ll128) k.protocol("ll128", believed.ll128, loose, [](D& d) -> protocol_params& { return *d.ll128; });
+  if (now.ll_few) k.protocol("ll_few", few, loose_prior, [](D& d) -> protocol_params& { return *d.ll_few; });
+  k.protocol("ll", believed.ll, loose_prior, [](D& d) -> protocol_params& { return d.ll; });
+  if (now.ll128)
+    k.protocol("ll128", believed.ll128, loose_prior, [](D& d) -> protocol_params& { return *d.ll128; });
   if (now.simple_few)
-    k.protocol("simple_few", share(simple, 0.5), loose, [](D& d) -> protocol_params& { return *d.simple_few; });
-  k.protocol("simple", simple, loose, [](D& d) -> protocol_params& { return d.simple; });
-  k.GBps("local_copy", {1000, 200, 3000, held}, [](D& d) -> constant<bandwidth>& { return d.local_copy; });
-  k.us("pipeline", {3, 0.01, 50, loose}, [](D& d) -> constant<seconds>& { return d.pipeline; });
+    k.protocol("simple_few", share(simple, 0.5), loose_prior,
+               [](D& d) -> protocol_params& { return *d.simple_few; });
+  k.protocol("simple", simple, loose_prior, [](D& d) -> protocol_params& { return d.simple; });
+  k.GBps("local_copy", {1000, 200, 3000, held_prior}, [](D& d) -> constant<bandwidth>& { return d.local_copy; });
+  k.us("pipeline", {3, 0.01, 50, loose_prior}, [](D& d) -> constant<seconds>& { return d.pipeline; });
   if (now.nvls_rate && c == "all_reduce") {
     const protocol_params nvls = believed.nvls.value_or(believed.simple);
-    k.GBps("nvls_rate", {nvls.rate.base() / 1e9, 100, 900, held},
+    k.GBps("nvls_rate", {nvls.rate.base() / 1e9, 100, 900, held_prior},
            [](D& d) -> constant<bandwidth>& { return *d.nvls_rate; });
-    k.us("nvls_latency", {nvls.latency.base() * 1e6, 10, 60, tight},
+    k.us("nvls_latency", {nvls.latency.base() * 1e6, 10, 60, tight_prior},
          [](D& d) -> constant<seconds>& { return d.nvls_latency; });
-    k.us("nvls_pipeline_per_rank", {1, 0.01, 10, loose},
+    k.us("nvls_pipeline_per_rank", {1, 0.01, 10, loose_prior},
          [](D& d) -> constant<seconds>& { return d.nvls_pipeline_per_rank; });
-    k.MB("nvls_pipeline_limit_per_rank", {1.5, 0.1, 1000, held},
+    k.MB("nvls_pipeline_limit_per_rank", {1.5, 0.1, 1000, held_prior},
          [](D& d) -> constant<bytes>& { return d.nvls_pipeline_limit; });
   }
   return k.take();
@@ -125,33 +127,35 @@ std::vector<collective_knob> fabric_knobs(const std::string& pointer, const std:
                                           const std::string& c, const fabric_collective& now) {
   using F = fabric_collective;
   const bool general = fabric == "default";
-  const double free = general ? pooled : loose, tied = general ? pooled : held, share = general ? tight : held;
+  const double free = general ? pooled_prior : loose_prior, tied = general ? pooled_prior : held_prior,
+               share = general ? tight_prior : held_prior;
   knob_list<F> k(pointer, [fabric, c](collective_profile& p) -> F& { return p.fabric.at(fabric).at(c); });
   k.protocol("ll", {6.8_us, 5.0_us, 5.0_GBps}, free, [](F& f) -> protocol_params& { return f.ll; });
   k.us("ll/pipeline", {10, 0.01, 200, free}, [](F& f) -> constant<seconds>& { return f.ll_pipeline; });
   if (now.ll128)
     k.protocol("ll128", {14.0_us, 8.5_us, 30.0_GBps}, free, [](F& f) -> protocol_params& { return *f.ll128; });
   k.us("ring/latency", {70, 1, 2000, free}, [](F& f) -> constant<seconds>& { return f.ring.latency; });
-  k.us("ring/nvlink_step", {1.9, 0.5, 4, tight}, [](F& f) -> constant<seconds>& { return f.ring.nvlink_step; });
+  k.us("ring/nvlink_step", {1.9, 0.5, 4, tight_prior},
+       [](F& f) -> constant<seconds>& { return f.ring.nvlink_step; });
   k.us("ring/fabric_step", {14, 2, 400, free}, [](F& f) -> constant<seconds>& { return f.ring.fabric_step; });
   if (now.ring.pipeline > seconds{})
     k.us("ring/pipeline", {3, 0.01, 3000, free}, [](F& f) -> constant<seconds>& { return f.ring.pipeline; });
   k.number("ring/power", {1.25, 1, 6, tied}, [](F& f) -> constant<double>& { return f.ring.power; });
   k.number("ring/nic_share", {0.92, 0.2, 1, share}, [](F& f) -> constant<double>& { return f.ring.nic_share; });
   if (general)
-    k.number("ring/per_latency", {7, 0.5, 20, known},
+    k.number("ring/per_latency", {7, 0.5, 20, known_prior},
              [](F& f) -> constant<double>& { return f.ring.per_latency; });
   if (now.nvls_tree) {
     k.us("nvls_tree/latency", {20, 0.5, 1500, free},
          [](F& f) -> constant<seconds>& { return f.nvls_tree->latency; });
-    k.us("nvls_tree/hop", {14, 2, 200, general ? known : tight},
+    k.us("nvls_tree/hop", {14, 2, 200, general ? known_prior : tight_prior},
          [](F& f) -> constant<seconds>& { return f.nvls_tree->hop; });
     k.number("nvls_tree/pipeline", {3, 1, 20, tied},
              [](F& f) -> constant<double>& { return f.nvls_tree->pipeline; });
     if (general)
-      k.number("nvls_tree/per_latency", {7, 0.5, 20, known},
+      k.number("nvls_tree/per_latency", {7, 0.5, 20, known_prior},
                [](F& f) -> constant<double>& { return f.nvls_tree->per_latency; });
-    k.number("nvls_tree/domain_share", {0.85, 0.5, 1, tight},
+    k.number("nvls_tree/domain_share", {0.85, 0.5, 1, tight_prior},
              [](F& f) -> constant<double>& { return f.nvls_tree->domain_share; });
     if (now.nvls_tree->many_share < 1)  // elsewhere what NCCL's trees make of the NICs is all there is
       k.number("nvls_tree/many_share", {0.9, 0.2, 1, share},
@@ -169,7 +173,7 @@ std::vector<collective_knob> fabric_knobs(const std::string& pointer, const std:
 std::vector<collective_knob> all_to_all_knobs(const std::string& pointer, const std::string& fabric) {
   using A = fabric_all_to_all;
   const bool general = fabric == "default";
-  const double tied = general ? pooled : held, share = general ? tight : held;
+  const double tied = general ? pooled_prior : held_prior, share = general ? tight_prior : held_prior;
   return knob_list<A>(pointer, [fabric](collective_profile& p) -> A& { return p.all_to_all.at(fabric); })
       .us("latency", {50, 1, 1000, tied}, [](A& a) -> constant<seconds>& { return a.latency; })
       .us("per_rank", {1, 0.05, 50, tied}, [](A& a) -> constant<seconds>& { return a.per_rank; })
@@ -183,11 +187,11 @@ std::vector<collective_knob> all_to_all_knobs(const std::string& pointer, const 
 std::vector<collective_knob> custom_knobs(const std::string& pointer, const std::string& gpu) {
   using C = custom_all_reduce;
   return knob_list<C>(pointer, [gpu](collective_profile& p) -> C& { return p.custom.at(gpu); })
-      .us("one_latency", {4, 0.5, 30, held}, [](C& c) -> constant<seconds>& { return c.one_latency; })
-      .us("per_peer", {0.1, 0.001, 5, held}, [](C& c) -> constant<seconds>& { return c.per_peer; })
-      .us("two_extra", {27, 0.5, 100, held}, [](C& c) -> constant<seconds>& { return c.two_extra; })
-      .number("one_share", {0.6, 0.1, 1, held}, [](C& c) -> constant<double>& { return c.one_share; })
-      .number("two_share", {0.7, 0.1, 1, held}, [](C& c) -> constant<double>& { return c.two_share; })
+      .us("one_latency", {4, 0.5, 30, held_prior}, [](C& c) -> constant<seconds>& { return c.one_latency; })
+      .us("per_peer", {0.1, 0.001, 5, held_prior}, [](C& c) -> constant<seconds>& { return c.per_peer; })
+      .us("two_extra", {27, 0.5, 100, held_prior}, [](C& c) -> constant<seconds>& { return c.two_extra; })
+      .number("one_share", {0.6, 0.1, 1, held_prior}, [](C& c) -> constant<double>& { return c.one_share; })
+      .number("two_share", {0.7, 0.1, 1, held_prior}, [](C& c) -> constant<double>& { return c.two_share; })
       .take();
 }
 
@@ -195,12 +199,13 @@ std::vector<collective_knob> exchange_knobs(const std::string& pointer, const st
                                             const expert_exchange& now) {
   using E = expert_exchange;
   knob_list<E> k(pointer, [kind](collective_profile& p) -> E& { return p.expert.at(kind); });
-  k.us("latency", {10, 1, 100, loose}, [](E& e) -> constant<seconds>& { return e.latency; });
-  k.number("per_doubling", {0.1, 1e-3, 2, loose}, [](E& e) -> constant<double>& { return e.per_doubling; });
-  k.ns("per_token", {40, 0.01, 1000, loose}, [](E& e) -> constant<seconds>& { return e.per_token; });
+  k.us("latency", {10, 1, 100, loose_prior}, [](E& e) -> constant<seconds>& { return e.latency; });
+  k.number("per_doubling", {0.1, 1e-3, 2, loose_prior}, [](E& e) -> constant<double>& { return e.per_doubling; });
+  k.ns("per_token", {40, 0.01, 1000, loose_prior}, [](E& e) -> constant<seconds>& { return e.per_token; });
   if (now.element_bytes > 0) {
-    k.number("nvlink_share", {0.65, 0.05, 1, loose}, [](E& e) -> constant<double>& { return e.nvlink_share; });
-    k.number("per_peer", {1.5e-3, 1e-5, 0.05, loose}, [](E& e) -> constant<double>& { return e.per_peer; });
+    k.number("nvlink_share", {0.65, 0.05, 1, loose_prior},
+             [](E& e) -> constant<double>& { return e.nvlink_share; });
+    k.number("per_peer", {1.5e-3, 1e-5, 0.05, loose_prior}, [](E& e) -> constant<double>& { return e.per_peer; });
   }
   return k.take();
 }
@@ -227,7 +232,7 @@ std::vector<collective_knob> collective_knobs_of(const std::string& family, cons
     return knob_list<measured_hardware>(
                pointer,
                [kind = at[1]](collective_profile& p) -> measured_hardware& { return p.measured_on.at(kind); })
-        .us("host_step", {40, 1, 500, pooled},
+        .us("host_step", {40, 1, 500, pooled_prior},
             [](measured_hardware& m) -> constant<seconds>& { return *m.host_step; })
         .take();
   if (at[0] == "all_to_all") return all_to_all_knobs(pointer, at[1]);

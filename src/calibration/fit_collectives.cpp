@@ -18,7 +18,7 @@ namespace nvlsim {
 namespace {
 
 /// Ratios of measured to computed time, with weights.
-using ratios = std::vector<std::pair<double, double>>;
+using error_ratios = std::vector<std::pair<double, double>>;
 
 /// Called with left-out rows of a family and the profile fitted without them.
 using prediction = std::function<void(const std::string& family, const std::string& group, const rows_view& rows,
@@ -184,8 +184,8 @@ class collective_fit {
   /// Measures spreads: from left-out thirds of the rows for each family; from left-out systems, equally weighted,
   /// for defaults and NVLink generations.
   void measure_spreads() {
-    std::map<std::string, ratios> groups;
-    const auto add = [](std::map<std::string, ratios>& to, const std::string& family, const rows_view& rows,
+    std::map<std::string, error_ratios> groups;
+    const auto add = [](std::map<std::string, error_ratios>& to, const std::string& family, const rows_view& rows,
                         const collective_profile& at, double weight) {
       for (const collective_row* r : rows)
         to[spread_key(family, *r)].emplace_back(1 / (1 + error_of(*r, at)), weight);
@@ -251,7 +251,7 @@ class collective_fit {
   }
 
   /// Quantiles of measured over computed time, of runs like those in the tables and of others.
-  std::pair<double, double> band_of(const std::string& family, const ratios& r) const {
+  std::pair<double, double> band_of(const std::string& family, const error_ratios& r) const {
     const double low = quantile(r, 0.05), high = quantile(r, 0.95);
     const std::string group = family_parts(family).group;
     const bool one_run = (group == "domain" || leaves_domain(family)) && !repeated_.contains(family) &&
@@ -264,7 +264,7 @@ class collective_fit {
   }
 
   /// Weighted quantile: `share` of the weight lies below it.
-  static double quantile(ratios r, double share) {
+  static double quantile(error_ratios r, double share) {
     std::sort(r.begin(), r.end());
     double all = 0, below = 0;
     for (const auto& [x, w] : r) all += w;
@@ -340,8 +340,9 @@ class collective_fit {
   families by_family_;
   std::map<std::string, std::vector<std::string>> generations_;  ///< GPUs by generation ("custom/nvlink5")
   collective_profile start_, profile_;
-  std::map<std::string, ratios> spreads_;
-  std::map<bool, ratios> runs_;     ///< of small messages or not: distances of runs of one shape from their middle
+  std::map<std::string, error_ratios> spreads_;
+  std::map<bool, error_ratios>
+      runs_;                        ///< of small messages or not: distances of runs of one shape from their middle
   std::set<std::string> repeated_;  ///< families with several runs of a shape, whose spreads have them
   fit_report out_;
 };

@@ -17,11 +17,9 @@
 namespace nvlsim {
 namespace {
 
-constexpr const char* source = "fit-frameworks";
+constexpr const char* fit_source = "fit-frameworks";
 /// Fewer steps fit no parameter and give no band.
 constexpr std::size_t fewest_rows = 5;
-/// Configurations are left out a part of them at a time.
-constexpr std::uint64_t left_out_parts = 12;
 
 struct framework_values {
   double time_factor = 1, dp_interference = 0;
@@ -60,8 +58,7 @@ framework_values fitted_to(const rows_of_framework& rows) {
 
 /// Rows of one model, system and number of GPUs are left out together.
 std::string part_of(const training_row& r) {
-  const std::string like = fmt::format("{} {} {}", r.record.model, r.record.system, r.workload.par.gpus());
-  return fmt::format("part {:2}", 1 + hash_of(like) % left_out_parts);
+  return twelfth_of(fmt::format("{} {} {}", r.record.model, r.record.system, r.workload.par.gpus()));
 }
 
 /// The errors on rows that a fit has not seen.
@@ -107,8 +104,9 @@ fit_report fit_frameworks(const std::vector<std::filesystem::path>& tables, cons
   std::vector<unseen_step> pool;
   for (const auto& [stack, known] : by_stack) {
     const framework_values v = fitted_to(known);
-    files.set_number_from(stack, "/training/time_factor", fmt::format("{:.6g}", v.time_factor), source);
-    files.set_number_from(stack, "/training/dp_interference", fmt::format("{:.6g}", v.dp_interference), source);
+    files.set_number_from(stack, "/training/time_factor", fmt::format("{:.6g}", v.time_factor), fit_source);
+    files.set_number_from(stack, "/training/dp_interference", fmt::format("{:.6g}", v.dp_interference),
+                          fit_source);
     out.parameters.push_back({stack + " time factor", parameters()[0].start, v.time_factor});
     out.parameters.push_back({stack + " dp interference", parameters()[1].start, v.dp_interference});
     for (const training_row* r : known) errors.push_back(std::exp(log_error(*r, v)) - 1);

@@ -27,8 +27,8 @@
 namespace nvlsim {
 namespace {
 
-constexpr const char* pool = "serving";
-constexpr std::array<const char*, 5> architectures = {"ampere", "hopper", "blackwell", "cdna3", "cdna4"};
+constexpr const char* pool_stack = "serving";
+constexpr std::array<const char*, 5> served_architectures = {"ampere", "hopper", "blackwell", "cdna3", "cdna4"};
 constexpr double tpot_weight = 1, ttft_weight = 0.5, throughput_weight = 1;
 constexpr double doubtful_weight = 0.3;      // weight of rows with a doubtful source
 constexpr double pooled_ttft_weight = 0.25;  // TTFT includes queues at saturated prefill workers
@@ -43,7 +43,7 @@ constexpr std::array<std::pair<const char*, double>, 5> server_widths = {{{"sequ
                                                                           {"first_token_iterations", 0.5},
                                                                           {"prompt_token_delay", 0.5}}};
 
-struct fit_row {
+struct serving_fit_row {
   inference_row row;
   std::shared_ptr<const run_summary> run;  ///< its iterations at the start of the search
   std::vector<double> weights;             ///< one per target
@@ -51,7 +51,7 @@ struct fit_row {
   std::vector<double> known_at, known;     ///< log errors (`known`) and the parameter values that gave them
 };
 
-double weight_of(const fit_row& r, served_metric what) {
+double weight_of(const serving_fit_row& r, served_metric what) {
   const std::string& suspect = r.row.record.suspect;
   const double trust = doubtful(suspect) ? doubtful_weight : 1;
   if (what == served_metric::tpot) return trust * tpot_weight;
@@ -67,7 +67,7 @@ class serving_fit {
   void read(const std::filesystem::path& table) {
     const csv_table t = read_csv(table);
     for (const csv_row& cells : t.rows) {
-      fit_row r{read_inference_row(cells, t.stem, inputs_), {}, {}, {}, {}, {}};
+      serving_fit_row r{read_inference_row(cells, t.stem, inputs_), {}, {}, {}, {}, {}};
       if (r.row.record.status != record_status::ok || r.row.steady || !can_freeze(r.row)) continue;
       // Rows with guessed layouts or drafts are not used.
       if (r.row.record.notes.find("pools assumed") != std::string::npos || r.row.workload.drafts.draft_tokens > 0)
@@ -81,13 +81,13 @@ class serving_fit {
   void choose_parameters() {
     std::set<std::tuple<std::string, std::string>> cells;
     std::set<std::string> routed;
-    for (const fit_row& r : rows_) {
+    for (const serving_fit_row& r : rows_) {
       stacks_.try_emplace(r.row.software->name, *r.row.software);
       cells.insert({r.row.hardware.gpu.architecture, engine_of(r.row.software->name)});
       if (has_routed_experts(*r.row.net)) routed.insert(r.row.software->name);
     }
-    const inference_profile& start = *inputs_.stack_named(pool).inference;
-    for (const char* a : architectures) add_costs(start, a, "", knob::type::pooled);
+    const inference_profile& start = *inputs_.stack_named(pool_stack).inference;
+    for (const char* a : served_architectures) add_costs(start, a, "", knob::type::pooled);
     for (const auto& [a, e] : cells) add_costs(start, a, e, knob::type::engine);
     for (const auto& [name, s] : stacks_) {
       if (name != engine_of(name)) add({knob::type::release, "", "", "", name, {}}, 1, release_width);
@@ -95,7 +95,7 @@ class serving_fit {
         add({knob::type::expert_release, "expert_layer_time", "", "", name, {}}, 1, expert_release_width);
       add_server(name);
     }
-    for (fit_row& r : rows_)
+    for (serving_fit_row& r : rows_)
       for (std::size_t i = 0; i < knobs_.size(); ++i)
         if (acts_on(knobs_[i], r.row)) r.relevant.push_back(i);
     begin_where_the_files_are();
@@ -103,7 +103,7 @@ class serving_fit {
 
   /// Starts the search at the values of the stack files. Priors stay centred at their own start.
   void begin_where_the_files_are() {
-    const inference_profile& all = *inputs_.stack_named(pool).inference;
+    const inference_profile& all = *inputs_.stack_named(pool_stack).inference;
     for (std::size_t i = 0; i < knobs_.size(); ++i) {
       const knob& k = knobs_[i];
       const auto at = [&](const inference_profile& p) {
@@ -137,16 +137,17 @@ class serving_fit {
     for (const free_parameter& p : parameters_)
       at.push_back(std::clamp(p.search_from.value_or(p.start), p.low, p.high));
     apply(at);
-    for (fit_row& r : rows_)
+    for (serving_fit_row& r : rows_)
       r.run = std::make_shared<run_summary>(nvlsim::freeze(r.row, stacks_.at(r.row.software->name)));
   }
 
   /// Derivatives of the residuals by the logarithms of the parameters. A row depends on the costs of its engine on
   /// its GPU. Each cost is varied once; a parameter's derivative is the sum over the costs it moves.
-  std::vector<std::vector<double>> derivatives(const std::vector<fit_row*>& rows, const std::vector<double>& at) {
+  std::vector<std::vector<double>> derivatives(const std::vector<serving_fit_row*>& rows,
+                                               const std::vector<double>& at) {
     apply(at);
     std::vector<std::vector<double>> out;
-    for (fit_row* r : rows) {
+    for (serving_fit_row* r : rows) {
       const std::vector<double> base = log_errors(*r, at);
       std::vector<std::vector<double>> of_row(base.size(), std::vector<double>(knobs_.size()));
       std::map<std::string, std::vector<double>> moved;
@@ -161,10 +162,10 @@ class serving_fit {
     return out;
   }
 
-  std::vector<double> residuals(const std::vector<fit_row*>& rows, const std::vector<double>& at) {
+  std::vector<double> residuals(const std::vector<serving_fit_row*>& rows, const std::vector<double>& at) {
     apply(at);
     std::vector<double> out;
-    for (fit_row* r : rows) {
+    for (serving_fit_row* r : rows) {
       const std::vector<double>& errors = log_errors(*r, at);
       for (std::size_t i = 0; i < errors.size(); ++i) out.push_back(errors[i] * r->weights[i]);
     }
@@ -172,7 +173,7 @@ class serving_fit {
   }
 
   /// Log errors of a row's targets. Does not simulate again if none of the row's parameters changed.
-  const std::vector<double>& log_errors(fit_row& r, const std::vector<double>& at) {
+  const std::vector<double>& log_errors(serving_fit_row& r, const std::vector<double>& at) {
     std::vector<double> here;
     for (const std::size_t i : r.relevant) here.push_back(at[i]);
     if (r.known_at != here || r.known.empty()) {
@@ -182,7 +183,7 @@ class serving_fit {
     return r.known;
   }
 
-  std::vector<double> simulated_errors(const fit_row& r) {
+  std::vector<double> simulated_errors(const serving_fit_row& r) {
     const stack& s = stacks_.at(r.row.software->name);
     std::vector<double> out = simulate_frozen(r.row, s, *r.run);
     for (std::size_t i = 0; i < out.size(); ++i) out[i] = std::log(out[i] / r.row.targets[i].published);
@@ -223,7 +224,7 @@ class serving_fit {
       switch (k.what) {
         case knob::type::pooled:
           pooled[at_gpu] = at[i];
-          write(pool, at_gpu, text(at[i]));
+          write(pool_stack, at_gpu, text(at[i]));
           break;
         case knob::type::engine:
           write(k.engine, at_gpu, text(at[i] * pooled.at(at_gpu)));
@@ -260,14 +261,14 @@ class serving_fit {
     return out.texts();
   }
 
-  std::vector<fit_row>& rows() { return rows_; }
+  std::vector<serving_fit_row>& rows() { return rows_; }
   const std::vector<free_parameter>& parameters() const { return parameters_; }
 
   /// Parameters that no row depends on start at their priors: the values in the stack files may come from rows
   /// left out here.
-  std::vector<free_parameter> parameters_of(const std::vector<fit_row*>& rows) const {
+  std::vector<free_parameter> parameters_of(const std::vector<serving_fit_row*>& rows) const {
     std::vector<bool> met(knobs_.size());
-    for (const fit_row* r : rows)
+    for (const serving_fit_row* r : rows)
       for (const std::size_t i : r->relevant) met[i] = true;
     std::vector<free_parameter> out = parameters_;
     for (std::size_t i = 0; i < out.size(); ++i)
@@ -279,7 +280,7 @@ class serving_fit {
   static constexpr double step = 2e-3;  // in log
 
   /// Derivatives of a row's log errors by the logarithm of a cost.
-  std::vector<double> slopes(fit_row& r, const knob& k, const std::string& field,
+  std::vector<double> slopes(serving_fit_row& r, const knob& k, const std::string& field,
                              const std::vector<double>& base) {
     inference_profile& p = *stacks_.at(r.row.software->name).inference;
     const inference_profile before = p;
@@ -321,14 +322,14 @@ class serving_fit {
 
   /// Adds front-end parameters. All releases start at the pool file's values.
   void add_server(const std::string& name) {
-    const front_end_costs& f = inputs_.stack_named(pool).inference->front_end;
+    const front_end_costs& f = inputs_.stack_named(pool_stack).inference->front_end;
     for (const auto& [field, width] : server_widths)
       add({knob::type::server, field, "", "", name, {}}, get_server(f, field), width);
   }
 
   input_cache inputs_;
   data_folders data_;
-  std::vector<fit_row> rows_;
+  std::vector<serving_fit_row> rows_;
   std::vector<free_parameter> parameters_;
   std::vector<knob> knobs_;
   std::map<std::string, stack> stacks_;
@@ -340,7 +341,7 @@ served_metric family(served_metric m) {
 
 /// One of five parts: whole configurations (model, GPU, engine, weights, layout; all releases and loads), or whole
 /// cells (model, GPU, engine).
-std::string part_of(const fit_row& r, bool by_cell) {
+std::string part_of(const serving_fit_row& r, bool by_cell) {
   constexpr std::uint64_t parts = 5;
   const inference_workload& w = r.row.workload;
   std::string of =
@@ -350,7 +351,7 @@ std::string part_of(const fit_row& r, bool by_cell) {
   return fmt::format("{}s, part {}", by_cell ? "cell" : "configuration", 1 + hash_of(of) % parts);
 }
 
-std::string group_of(const fit_row& r, const std::string& leave_out) {
+std::string group_of(const serving_fit_row& r, const std::string& leave_out) {
   if (leave_out == "model") return r.row.record.model;
   if (leave_out == "system") return r.row.record.system;
   if (leave_out == "configuration" || leave_out == "cell") return part_of(r, leave_out == "cell");
@@ -362,14 +363,14 @@ const char* metric_name(served_metric m) {
 }
 
 /// The kind of a row, for summaries.
-std::string kind_of(const fit_row& r) {
+std::string kind_of(const serving_fit_row& r) {
   const char* load = r.row.workload.pooled()                                     ? "disaggregated"
                      : r.row.steady || r.row.workload.load == load_kind::offline ? "offline"
                                                                                  : "under load";
   return fmt::format("{}, {}", load, r.row.record.kind);
 }
 
-served_error error_of(const fit_row& r, std::size_t target, double log_error) {
+served_error error_of(const serving_fit_row& r, std::size_t target, double log_error) {
   const served_metric what = family(r.row.targets[target].what);
   return {engine_of(r.row.software->name),
           r.row.software->name,
@@ -387,8 +388,8 @@ served_error error_of(const fit_row& r, std::size_t target, double log_error) {
 /// A fit, and how it is fitted to some of its rows.
 struct refit {
   serving_fit& fit;
-  const std::vector<fit_row*>& all;
-  std::function<std::vector<double>(const std::vector<fit_row*>&)> train;
+  const std::vector<serving_fit_row*>& all;
+  std::function<std::vector<double>(const std::vector<serving_fit_row*>&)> train;
 };
 
 /// Fits without each group of rows in turn. Returns the errors on the rows left out.
@@ -397,14 +398,14 @@ std::vector<served_error> leave_out_in_turn(const refit& again, const std::strin
   serving_fit& fit = again.fit;
   std::map<std::string, std::map<std::string, std::vector<double>>> by_kind;
   std::vector<served_error> left_out;
-  const auto groups = split_by_group(again.all, [&](const fit_row& r) { return group_of(r, leave_out); });
+  const auto groups = split_by_group(again.all, [&](const serving_fit_row& r) { return group_of(r, leave_out); });
   for (const auto& [group, held, kept] : groups) {
     const std::vector<double> without = again.train(kept);
     fit.apply(without);
     std::map<served_metric, std::vector<double>> magnitudes;
     fit_report::left_out l{.group = group, .rows = held.size()};
     double count = 0;
-    for (fit_row* r : held) {
+    for (serving_fit_row* r : held) {
       const std::vector<double>& errors = fit.log_errors(*r, without);
       for (std::size_t i = 0; i < errors.size(); ++i) {
         const double e = std::expm1(errors[i]);
@@ -442,9 +443,9 @@ fit_report fit_inference(const std::vector<std::filesystem::path>& tables, const
   if (fit.rows().empty())
     throw input_error({{tables.front().string(), "", "no row with a complete configuration to fit", {}}});
   fit.choose_parameters();
-  std::vector<fit_row*> all;
-  for (fit_row& r : fit.rows()) all.push_back(&r);
-  const auto train = [&](const std::vector<fit_row*>& rows, int iterations, double tolerance,
+  std::vector<serving_fit_row*> all;
+  for (serving_fit_row& r : fit.rows()) all.push_back(&r);
+  const auto train = [&](const std::vector<serving_fit_row*>& rows, int iterations, double tolerance,
                          const fit_progress& to) {
     fit_options o;
     o.robust_scale = 0.1;
@@ -469,7 +470,7 @@ fit_report fit_inference(const std::vector<std::filesystem::path>& tables, const
   std::vector<double> magnitudes;
   std::map<std::string, std::map<served_metric, std::vector<double>>> by_engine;
   std::vector<served_error> fitted;
-  for (fit_row* r : all) {
+  for (serving_fit_row* r : all) {
     const std::vector<double>& errors = fit.log_errors(*r, best);
     for (std::size_t i = 0; i < errors.size(); ++i) {
       by_engine[engine_of(r->row.software->name)][family(r->row.targets[i].what)].push_back(std::abs(errors[i]));

@@ -25,7 +25,7 @@ struct pool {
   std::vector<std::string> gpus;
   double prior = 1;  ///< prior width of log(shared value / start)
 };
-const std::vector<pool> pools = {
+const std::vector<pool> usual_pools = {
     {"blackwell", {"gb200", "gb300", "b200", "b300"}}, {"hopper", {"h100", "h200"}}, {"ampere", {"a100"}}};
 /// Pools for decode attention, where HGX boards have other latency floors.
 const std::vector<pool> decode_pools = {{"blackwell", {"gb200", "gb300"}},
@@ -34,10 +34,10 @@ const std::vector<pool> decode_pools = {{"blackwell", {"gb200", "gb300"}},
                                         {"ampere", {"a100"}}};
 
 const std::vector<pool>& pools_of(const std::string& family) {
-  return family.starts_with("decode") ? decode_pools : pools;
+  return family.starts_with("decode") ? decode_pools : usual_pools;
 }
 
-struct fit_row {
+struct kernel_fit_row {
   std::string gpu;
   const gpu_spec* hardware;
   double published;
@@ -48,7 +48,7 @@ struct fit_row {
 /// The fitted profiles by GPU.
 using profiles = std::map<std::string, kernel_profile>;
 
-double log_error(const fit_row& r, const profiles& at) {
+double log_error(const kernel_fit_row& r, const profiles& at) {
   return std::log(r.row->price(*r.hardware, at.at(r.gpu)).time.base() * 1e3 / r.published);
 }
 
@@ -112,12 +112,12 @@ void apply(const problem_of_pool& q, const std::vector<double>& v, profiles& at)
       if (const auto it = at.find(g); it != at.end()) q.knobs[q.slots[i].knob].set(it->second, v[i]);
 }
 
-std::vector<double> solve(const problem_of_pool& q, const std::vector<const fit_row*>& rows, profiles& at) {
+std::vector<double> solve(const problem_of_pool& q, const std::vector<const kernel_fit_row*>& rows, profiles& at) {
   const auto residuals = [&](const std::vector<double>& v) {
     apply(q, v, at);
     std::vector<double> out;
     out.reserve(rows.size());
-    for (const fit_row* r : rows) out.push_back(log_error(*r, at));
+    for (const kernel_fit_row* r : rows) out.push_back(log_error(*r, at));
     return out;
   };
   const std::vector<double> best = fit_parameters(q.parameters, residuals, {.iterations = 40});
@@ -146,11 +146,11 @@ void transfer(const problem_of_pool& q, const std::string& to,
   }
 }
 
-using row_list = std::vector<const fit_row*>;
+using row_list = std::vector<const kernel_fit_row*>;
 
-row_list of(const std::vector<fit_row>& rows, const std::vector<std::string>& gpus) {
+row_list of(const std::vector<kernel_fit_row>& rows, const std::vector<std::string>& gpus) {
   row_list out;
-  for (const fit_row& r : rows)
+  for (const kernel_fit_row& r : rows)
     if (std::find(gpus.begin(), gpus.end(), r.gpu) != gpus.end()) out.push_back(&r);
   return out;
 }
@@ -158,7 +158,8 @@ row_list of(const std::vector<fit_row>& rows, const std::vector<std::string>& gp
 std::vector<std::string> present(const row_list& rows, const pool& p) {
   std::vector<std::string> out;
   for (const std::string& g : p.gpus)
-    if (std::any_of(rows.begin(), rows.end(), [&](const fit_row* r) { return r->gpu == g; })) out.push_back(g);
+    if (std::any_of(rows.begin(), rows.end(), [&](const kernel_fit_row* r) { return r->gpu == g; }))
+      out.push_back(g);
   return out;
 }
 
@@ -180,14 +181,14 @@ solved fit_pool(const std::string& family, const pool& p, const row_list& rows, 
 
 error_summary errors_of(const row_list& rows, const profiles& at) {
   std::vector<double> errors;
-  for (const fit_row* r : rows) errors.push_back(std::exp(log_error(*r, at)) - 1);
+  for (const kernel_fit_row* r : rows) errors.push_back(std::exp(log_error(*r, at)) - 1);
   return summary_of(errors);
 }
 
 /// Ratios of measured to computed time by family and GPU, as stored in the stack file. [docs/kernels.md#spread]
 class spread_table {
  public:
-  void add(const fit_row& r, double error) {
+  void add(const kernel_fit_row& r, double error) {
     auto& [hardware, ratios] = groups_[{r.row->family, r.gpu}];
     hardware = r.hardware;
     ratios.push_back(1 / (1 + error));
@@ -250,7 +251,7 @@ class kernel_fit {
   /// Fits all families. Adds the parameters to the report and the errors to `errors`.
   void run(fit_report& out, std::vector<double>& errors, const fit_progress& report) {
     profiles at = start_;
-    each_pool([&](const std::string& family, const pool& p, const std::vector<fit_row>& all) {
+    each_pool([&](const std::string& family, const pool& p, const std::vector<kernel_fit_row>& all) {
       const row_list rows = of(all, p.gpus);
       const solved s = fit_pool(family, p, rows, at);
       record({family, p, s, present(rows, p)}, at, out);
@@ -260,7 +261,7 @@ class kernel_fit {
     });
     spread_table spreads;
     for (const auto& [family, rows] : by_family_)
-      for (const fit_row& r : rows) {
+      for (const kernel_fit_row& r : rows) {
         const double e = std::exp(log_error(r, at)) - 1;
         errors.push_back(e);
         spreads.add(r, e);
@@ -271,7 +272,7 @@ class kernel_fit {
 
   /// Predicts each GPU of a pool from the others, family by family.
   void leave_gpus_out(fit_report& out, const fit_progress& report) const {
-    each_pool([&](const std::string& family, const pool& p, const std::vector<fit_row>& all) {
+    each_pool([&](const std::string& family, const pool& p, const std::vector<kernel_fit_row>& all) {
       const std::vector<std::string> gpus = present(of(all, p.gpus), p);
       if (gpus.size() < 2) return;
       for (const std::string& g : gpus) {
@@ -294,12 +295,12 @@ class kernel_fit {
     spread_table spreads;
     for (int fold = 0; fold < 3; ++fold) {
       profiles at = start_;
-      each_pool([&](const std::string& family, const pool& p, const std::vector<fit_row>& all) {
+      each_pool([&](const std::string& family, const pool& p, const std::vector<kernel_fit_row>& all) {
         row_list kept, left;
-        for (const fit_row* r : of(all, p.gpus)) (r->fold == fold ? left : kept).push_back(r);
+        for (const kernel_fit_row* r : of(all, p.gpus)) (r->fold == fold ? left : kept).push_back(r);
         if (kept.empty()) return;
         fit_pool(family, p, kept, at);
-        for (const fit_row* r : left) {
+        for (const kernel_fit_row* r : left) {
           const double e = std::exp(log_error(*r, at)) - 1;
           spreads.add(*r, e);
           groups[fmt::format("{} {}{}", r->gpu, family, stack_name_ == main_stack ? "" : "@" + stack_name_)]
@@ -332,7 +333,7 @@ class kernel_fit {
     std::string group, family, gpu;
   };
   /// Predicts the rows of one GPU with parameters fitted to the others.
-  void predict(const unseen_gpu& u, const pool& others, const std::vector<fit_row>& all, fit_report& out,
+  void predict(const unseen_gpu& u, const pool& others, const std::vector<kernel_fit_row>& all, fit_report& out,
                const fit_progress& report) const {
     const auto& [group, family, gpu] = u;
     const row_list kept = of(all, others.gpus);
@@ -373,7 +374,7 @@ class kernel_fit {
   std::string stack_name_;
   std::map<std::string, const gpu_spec*> hardware_;
   profiles start_, fitted_;
-  std::map<std::string, std::vector<fit_row>> by_family_;
+  std::map<std::string, std::vector<kernel_fit_row>> by_family_;
   std::vector<std::pair<std::string, std::string>> settings_;
   value spreads_;
 };

@@ -30,9 +30,6 @@ namespace {
 /// formats and routed layers were chosen by the errors on left-out steps. [docs/accuracy.md#parameters-of-the-fit]
 constexpr double residual_scale = 0.05;
 
-/// Configurations, and cells, are left out a part of them at a time.
-constexpr std::uint64_t left_out_parts = 12;
-
 using stacks_by_name = std::map<std::string, stack>;
 
 /// The stacks for a set of parameter values. Settings of the reference stack also apply to the stacks built on it.
@@ -106,20 +103,20 @@ class stack_set {
   stack kernels_;
 };
 
-struct fit_row {
+struct step_fit_row {
   training_row row;
   double weight = 1;
 };
 
 /// Weights the rows: a configuration seen in k releases counts as sqrt(k) rows.
-void weigh(std::vector<fit_row>& rows) {
+void weigh(std::vector<step_fit_row>& rows) {
   std::map<std::string, int> seen;
   const auto key = [](const training_row& r) {
     return fmt::format("{} {} {} {} {}", r.record.model, r.record.system, r.workload.par.gpus(), r.record.kind,
                        name(r.workload.gemm_precision));
   };
-  for (const fit_row& r : rows) ++seen[key(r.row)];
-  for (fit_row& r : rows) r.weight = std::pow(seen[key(r.row)], -0.25);
+  for (const step_fit_row& r : rows) ++seen[key(r.row)];
+  for (step_fit_row& r : rows) r.weight = std::pow(seen[key(r.row)], -0.25);
 }
 
 /// Extrapolates long steps from two short ones, within 0.1 % of the full step. Once the pipeline is full and the
@@ -167,14 +164,14 @@ struct trained {
 
 class training_problem {
  public:
-  training_problem(std::vector<const fit_row*> rows, const stack_set& stacks,
+  training_problem(std::vector<const step_fit_row*> rows, const stack_set& stacks,
                    const std::vector<training_parameter>& list)
       : rows_(std::move(rows)), stacks_(stacks), list_(list) {}
 
   std::vector<double> residuals(const std::vector<double>& at) const {
     const stacks_by_name here = stacks_.at(training_settings({list_, at}, stacks_.kernels()));
     std::vector<double> out;
-    for (const fit_row* r : rows_) out.push_back(log_error(r->row, here, sampled_step_time) * r->weight);
+    for (const step_fit_row* r : rows_) out.push_back(log_error(r->row, here, sampled_step_time) * r->weight);
     return out;
   }
   std::vector<std::vector<double>> derivatives(const std::vector<double>& at) const {
@@ -189,7 +186,7 @@ class training_problem {
       there[k] = moved();
       const stacks_by_name stacks = stacks_.at(training_settings({list_, there}, stacks_.kernels()));
       for (std::size_t i = 0; i < rows_.size(); ++i) {
-        const fit_row& r = *rows_[i];
+        const step_fit_row& r = *rows_[i];
         if (list_[k].reaches(r.row))
           out[i][k] = (log_error(r.row, stacks, sampled_step_time) * r.weight - middle[i]) / h;
       }
@@ -215,7 +212,7 @@ class training_problem {
   }
 
  private:
-  std::vector<const fit_row*> rows_;
+  std::vector<const step_fit_row*> rows_;
   const stack_set& stacks_;
   const std::vector<training_parameter>& list_;
 };
@@ -260,10 +257,6 @@ std::string configuration_of(const training_row& r) {
                      w.seq_length, w.global_batch_size, w.micro_batch_size);
 }
 
-std::string part_of(const std::string& what) {
-  return fmt::format("part {:2}", 1 + hash_of(what) % left_out_parts);
-}
-
 /// Model, size of the NVLink domain and bits of the operands.
 std::string cell_of(const training_row& r) {
   const step_residuals k = kind_of_step(r.hardware, *r.net, r.workload);
@@ -273,12 +266,12 @@ std::string cell_of(const training_row& r) {
 std::string group_of(const training_row& r, const std::string& by) {
   if (by == "gpus") return std::to_string(r.workload.par.gpus());
   if (by == "third") return third_of(r.record.id);
-  if (by == "configuration") return part_of(configuration_of(r));
-  if (by == "cell") return part_of(cell_of(r));
+  if (by == "configuration") return twelfth_of(configuration_of(r));
+  if (by == "cell") return twelfth_of(cell_of(r));
   return by == "model" ? r.record.model : by == "system" ? r.record.system : r.software->name;
 }
 
-using groups_of_rows = std::vector<split_rows<const fit_row>>;
+using groups_of_rows = std::vector<split_rows<const step_fit_row>>;
 /// log(simulated / published) by group, in row order.
 using errors_by_group = std::vector<std::vector<double>>;
 
@@ -290,7 +283,7 @@ errors_by_group left_out_errors(const groups_of_rows& groups, const stack_set& s
   in_parallel(groups.size(), [&](std::size_t i) {
     const auto& [name, left, kept] = groups[i];
     const stacks_by_name without = stacks.at(training_problem(kept, stacks, list).solve(from, {}).settings);
-    for (const fit_row* r : left) out[i].push_back(log_error(r->row, without, step_time));
+    for (const step_fit_row* r : left) out[i].push_back(log_error(r->row, without, step_time));
     if (report) report(fmt::format("refitted without {}", name));
   });
   return out;
@@ -310,7 +303,7 @@ void add_unseen(std::vector<unseen_step>& out, const groups_of_rows& groups, con
 fit_report fit_training(const std::vector<std::filesystem::path>& tables, const data_folders& data,
                         const std::string& leave_out, const fit_progress& report) {
   input_cache inputs(data);
-  std::vector<fit_row> rows;
+  std::vector<step_fit_row> rows;
   for (const auto& table : tables) {
     const csv_table t = read_csv(table);
     for (const csv_row& row : t.rows)
@@ -322,8 +315,8 @@ fit_report fit_training(const std::vector<std::filesystem::path>& tables, const 
   weigh(rows);
   const stack_set stacks(data);
   const std::vector<training_parameter> list = training_parameters();
-  std::vector<const fit_row*> all;
-  for (const fit_row& r : rows) all.push_back(&r);
+  std::vector<const step_fit_row*> all;
+  for (const step_fit_row& r : rows) all.push_back(&r);
   constexpr int starts = 3;  // eight starts end within 0.1 % of the same cost
   std::mutex speaking;
   const fit_progress say = [&](const std::string& line) {
@@ -332,7 +325,7 @@ fit_report fit_training(const std::vector<std::filesystem::path>& tables, const 
   };
   const trained best = best_of({all, stacks, list}, starting_points(list, starts), say);
   const auto grouped = [&](const std::string& by) {
-    return split_by_group(all, [&](const fit_row& r) { return group_of(r.row, by); });
+    return split_by_group(all, [&](const step_fit_row& r) { return group_of(r.row, by); });
   };
   // Bands come from configurations, and from cells, that a fit has not seen.
   std::map<std::string, std::pair<groups_of_rows, errors_by_group>> missed;
@@ -355,7 +348,7 @@ fit_report fit_training(const std::vector<std::filesystem::path>& tables, const 
     out.parameters.push_back({list[i].fitted.name, list[i].fitted.start, best.at[i]});
   std::vector<double> errors;
   const stacks_by_name fitted = stacks.at(best.settings);
-  for (const fit_row& r : rows) errors.push_back(std::exp(log_error(r.row, fitted, step_time)) - 1);
+  for (const step_fit_row& r : rows) errors.push_back(std::exp(log_error(r.row, fitted, step_time)) - 1);
   enter_fitted(out, summary_of(errors));
   out.files = files_with(data, best.settings, residuals_value(residuals_by_kind(unseen, unseen)));
   if (!unseen.empty())

@@ -11,29 +11,29 @@ struct limits {
 
 /// Builds knobs for one parameter struct. `where` finds it in a profile.
 template <class P>
-class knob_list {
+class kernel_knob_list {
  public:
-  explicit knob_list(std::function<P&(kernel_profile&)> where) : where_(std::move(where)) {}
+  explicit kernel_knob_list(std::function<P&(kernel_profile&)> where) : where_(std::move(where)) {}
 
   template <auto Member>
-  knob_list& number(const char* name, limits l, bool per_gpu = false) {
+  kernel_knob_list& number(const char* name, limits l, bool per_gpu = false) {
     return add(
         {name, "", l, per_gpu}, [](const P& p) { return (p.*Member).read(); },
         [](P& p, double v) { p.*Member = v; });
   }
   template <auto Member>
-  knob_list& microseconds(const char* name, limits l, bool per_gpu = false) {
+  kernel_knob_list& microseconds(const char* name, limits l, bool per_gpu = false) {
     return quantity<Member>(name, "us", 1e-6, l, per_gpu);
   }
   template <auto Member>
-  knob_list& nanoseconds(const char* name, limits l, bool per_gpu = false) {
+  kernel_knob_list& nanoseconds(const char* name, limits l, bool per_gpu = false) {
     return quantity<Member>(name, "ns", 1e-9, l, per_gpu);
   }
   template <auto Member>
-  knob_list& teraflops(const char* name, limits l) {
+  kernel_knob_list& teraflops(const char* name, limits l) {
     return quantity<Member>(name, "TFLOPS", 1e12, l, true);
   }
-  knob_list& bytes_per_second(const char* name, std::optional<constant<bandwidth>> P::*member, limits l) {
+  kernel_knob_list& bytes_per_second(const char* name, std::optional<constant<bandwidth>> P::*member, limits l) {
     return add(
         {name, "GB/s", l, false}, [member](const P& p) { return p.*member ? (p.*member)->base() / 1e9 : 0; },
         [member](P& p, double v) { p.*member = bandwidth::from_base(v * 1e9); });
@@ -42,7 +42,7 @@ class knob_list {
 
  private:
   template <auto Member>
-  knob_list& quantity(const char* name, const char* unit, double scale, limits l, bool per_gpu) {
+  kernel_knob_list& quantity(const char* name, const char* unit, double scale, limits l, bool per_gpu) {
     using type = typename std::remove_reference_t<decltype(std::declval<P>().*Member)>::value_type;
     return add(
         {name, unit, l, per_gpu}, [scale](const P& p) { return (p.*Member).base() / scale; },
@@ -54,7 +54,7 @@ class knob_list {
     bool per_gpu = false;
   };
   template <class Get, class Set>
-  knob_list& add(const described& d, Get get, Set set) {
+  kernel_knob_list& add(const described& d, Get get, Set set) {
     out_.push_back({d.name, d.unit, d.per_gpu, d.l.low, d.l.high,
                     [w = where_, get](const kernel_profile& k) { return get(w(const_cast<kernel_profile&>(k))); },
                     [w = where_, set](kernel_profile& k, double v) { set(w(k), v); }});
@@ -67,7 +67,7 @@ class knob_list {
 /// With `by_silicon`, the architecture's GPUs run different kernels and share only the launch and the cast.
 std::vector<kernel_knob> gemm_knobs(std::function<gemm_params&(kernel_profile&)> where, bool by_silicon = false,
                                     bool repeated = false) {
-  knob_list<gemm_params> k(std::move(where));
+  kernel_knob_list<gemm_params> k(std::move(where));
   k.teraflops<&gemm_params::tensor_rate>("tensor_rate", {10, 20000})
       .nanoseconds<&gemm_params::step_time>("step_time", {0.02, 8}, by_silicon)
       .number<&gemm_params::fill_depth>("fill_depth", {1, 5000}, by_silicon)
@@ -81,7 +81,7 @@ std::vector<kernel_knob> gemm_knobs(std::function<gemm_params&(kernel_profile&)>
 }
 
 std::vector<kernel_knob> attention_knobs(std::function<attention_params&(kernel_profile&)> where, bool speedup) {
-  knob_list<attention_params> k(std::move(where));
+  kernel_knob_list<attention_params> k(std::move(where));
   k.teraflops<&attention_params::tensor_rate>("tensor_rate", {20, 20000})
       .number<&attention_params::exponential_share>("exponential_share", {0.05, 4}, true)
       .microseconds<&attention_params::item_time>("item_time", {0.01, 10})
@@ -93,7 +93,7 @@ std::vector<kernel_knob> attention_knobs(std::function<attention_params&(kernel_
 }
 
 std::vector<kernel_knob> decode_knobs(std::function<decode_params&(kernel_profile&)> where) {
-  return knob_list<decode_params>(std::move(where))
+  return kernel_knob_list<decode_params>(std::move(where))
       .number<&decode_params::hbm_share>("hbm_share", {0.2, 1})
       .microseconds<&decode_params::launch>("launch", {1, 40})
       .microseconds<&decode_params::item_time>("item_time", {0.01, 30})
@@ -107,7 +107,7 @@ std::vector<kernel_knob> decode_knobs(std::function<decode_params&(kernel_profil
 }
 
 std::vector<kernel_knob> ungrouped_knobs() {
-  return knob_list<ungrouped_decode_params>(
+  return kernel_knob_list<ungrouped_decode_params>(
              [](kernel_profile& k) -> ungrouped_decode_params& { return *k.ungrouped_decode; })
       .microseconds<&ungrouped_decode_params::item_time>("item_time", {0.01, 10})
       .nanoseconds<&ungrouped_decode_params::key_time>("key_time", {0.1, 100})
@@ -116,7 +116,7 @@ std::vector<kernel_knob> ungrouped_knobs() {
 }
 
 std::vector<kernel_knob> mla_decode_knobs(precision cache) {
-  return knob_list<mla_decode_params>(
+  return kernel_knob_list<mla_decode_params>(
              [cache](kernel_profile& k) -> mla_decode_params& { return k.mla_decode.at(cache); })
       .teraflops<&mla_decode_params::tensor_rate>("tensor_rate", {50, 6000})
       .number<&mla_decode_params::hbm_share>("hbm_share", {0.1, 1})
@@ -129,7 +129,7 @@ std::vector<kernel_knob> mla_decode_knobs(precision cache) {
 }
 
 std::vector<kernel_knob> moe_knobs(const std::string& name) {
-  return knob_list<moe_params>([name](kernel_profile& k) -> moe_params& { return k.moe.at(name); })
+  return kernel_knob_list<moe_params>([name](kernel_profile& k) -> moe_params& { return k.moe.at(name); })
       .teraflops<&moe_params::tensor_rate>("tensor_rate", {50, 12000})
       .nanoseconds<&moe_params::step_time>("step_time", {0.02, 20})
       .number<&moe_params::fill_depth>("fill_depth", {1, 5000})
@@ -143,7 +143,7 @@ std::vector<kernel_knob> moe_knobs(const std::string& name) {
 }
 
 std::vector<kernel_knob> stream_knobs(std::function<stream_params&(kernel_profile&)> where) {
-  return knob_list<stream_params>(std::move(where))
+  return kernel_knob_list<stream_params>(std::move(where))
       .number<&stream_params::hbm_share>("hbm_share", {0.05, 1.3})
       .microseconds<&stream_params::launch>("launch", {0.3, 30}, true)
       .number<&stream_params::l2_speedup>("l2_speedup", {0.3, 6}, true)

@@ -24,6 +24,8 @@ std::uint64_t hash_of(const std::string& text) {
   return h >> 16;
 }
 
+std::string twelfth_of(const std::string& text) { return fmt::format("part {:2}", 1 + hash_of(text) % 12); }
+
 std::string third_of(const std::string& id) { return fmt::format("third {}", 1 + hash_of(id) % 3); }
 
 }  // namespace nvlsim

@@ -19,6 +19,8 @@ fit_report::left_out left_out_of(std::string group, const error_summary& e);
 
 /// A number that depends on the text alone, on every platform.
 std::uint64_t hash_of(const std::string& text);
+/// "part  1" to "part 12", by what is left out together: configurations, cells.
+std::string twelfth_of(const std::string& text);
 /// "third 1" to "third 3", by the row's id. Independent of platform and of the other rows.
 std::string third_of(const std::string& id);
 

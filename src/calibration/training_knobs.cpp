@@ -39,7 +39,7 @@ constexpr std::array<rate_parameter, 7> rates = {{{"ampere", "bf16", 264},
 constexpr std::array<const char*, 6> moe_releases = {
     "nemo-25.04",           "nemo-25.05", "mlperf-training-v6.0", "megatron-bridge-25.11", "megatron-bridge-26.02",
     "megatron-bridge-26.04"};
-constexpr std::array<const char*, 3> architectures = {"ampere", "hopper", "blackwell"};
+constexpr std::array<const char*, 3> trained_architectures = {"ampere", "hopper", "blackwell"};
 
 /// The fit's entry for the row's GPU; for other GPUs, an entry that no parameter affects.
 const gpu_member& member_of(const training_row& r) {
@@ -117,7 +117,7 @@ std::vector<training_parameter> training_parameters() {
   for (const char* p : {"bf16", "fp8", "mxfp8", "nvfp4"})
     scale(fmt::format("ultra {}", p), 1.0, 0.1,
           [p](const training_row& r) { return member_of(r).ultra && computes_in(r, *precision_by_name(p)); });
-  for (const char* a : architectures)
+  for (const char* a : trained_architectures)
     if (fused_attention(a)) scale(fmt::format("attention {}", a), 1.0, 0.2, on_architecture(a));
   scale("attention fp8", 1.35, 0.15, [](const training_row& r) { return r.workload.fp8_attention; });
   scale("attention backward", 0.6, 0.15);
@@ -173,7 +173,7 @@ std::vector<training_parameter> training_parameters() {
 std::vector<stack_setting> training_settings(const fitted_values& v, const stack& kernels) {
   std::vector<stack_setting> out;
   gpu_settings(v, kernels, out);
-  for (const char* a : architectures) {
+  for (const char* a : trained_architectures) {
     for (const rate_parameter& r : rates)
       if (std::string_view(r.architecture) == a)
         out.push_back({training_reference, fmt::format("/kernels/{}/gemm/{}/output_bytes", a, r.precision),

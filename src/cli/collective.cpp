@@ -57,7 +57,7 @@ double size_of(const char* option, const std::string& text, diagnostics& problem
   return 0;
 }
 
-std::vector<double> sizes_of(const collective_arguments& a, diagnostics& problems) {
+std::vector<double> message_sizes(const collective_arguments& a, diagnostics& problems) {
   const double first = size_of("-b", a.begin, problems), last = size_of("-e", a.end, problems);
   const double step = size_of("-i", a.increment, problems);
   std::vector<double> out;
@@ -252,7 +252,7 @@ exit_code execute(const collective_arguments& a) {
   const auto type =
       std::find_if(datatypes.begin(), datatypes.end(), [&](const auto& d) { return d.name == a.datatype; });
   if (type == datatypes.end()) problems.add("-d", "", fmt::format("unknown data type \"{}\"", a.datatype));
-  const std::vector<double> sizes = sizes_of(a, problems);
+  const std::vector<double> sizes = message_sizes(a, problems);
   problems.throw_if_any();
 
   platform& p = hardware.content;

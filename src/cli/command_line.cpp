@@ -36,12 +36,6 @@ void add_sets(CLI::App* app, std::vector<std::string>& sets, const char* help = 
   app->add_option("--set", sets, help)->type_name("POINTER=VALUE")->allow_extra_args(false);
 }
 
-void add_format(CLI::App* app, std::string& format, std::vector<std::string> names) {
-  app->add_option("--format", format, "What to print on stdout")
-      ->check(CLI::IsMember(std::move(names)))
-      ->capture_default_str();
-}
-
 struct all_arguments {
   run_arguments run;
   compare_arguments compare;

@@ -10,14 +10,14 @@
 namespace nvlsim::cli {
 namespace {
 
-console_options chosen;
+console_options in_force;
 
 constexpr std::string_view bold = "\033[1m", red = "\033[1;31m", yellow = "\033[33m", green = "\033[32m",
-                           plain = "\033[0m";
+                           ends_colour = "\033[0m";
 
 /// [https://no-color.org]
 bool colors_on(int stream) {
-  if (chosen.color != "auto") return chosen.color == "always";
+  if (in_force.color != "auto") return in_force.color == "always";
   const char* no_color = std::getenv("NO_COLOR");
   const char* terminal = std::getenv("TERM");
   if ((no_color && *no_color) || (terminal && std::string_view(terminal) == "dumb")) return false;
@@ -27,7 +27,7 @@ bool colors_on(int stream) {
 void paint(std::string& line, std::string_view word, std::string_view color) {
   const std::size_t at = line.find(word);
   if (at == std::string::npos) return;
-  line.insert(at + word.size(), plain);
+  line.insert(at + word.size(), ends_colour);
   line.insert(at, color);
 }
 
@@ -37,17 +37,17 @@ constexpr std::pair<std::string_view, std::string_view> verdicts[] = {{"infeasib
 
 }  // namespace
 
-void set_console(const console_options& o) { chosen = o; }
+void set_console(const console_options& o) { in_force = o; }
 
 void note(std::string_view line) {
-  if (!chosen.quiet) fmt::print(stderr, "{}\n", line);
+  if (!in_force.quiet) fmt::print(stderr, "{}\n", line);
 }
 
 void detail(std::string_view line) {
-  if (chosen.verbose) fmt::print(stderr, "nvlsim: {}\n", line);
+  if (in_force.verbose) fmt::print(stderr, "nvlsim: {}\n", line);
 }
 
-bool shows_progress() { return !chosen.quiet && ::isatty(STDERR_FILENO) != 0; }
+bool shows_progress() { return !in_force.quiet && ::isatty(STDERR_FILENO) != 0; }
 
 void show_progress(std::string_view command, std::size_t done, std::size_t all, std::string_view what) {
   if (!shows_progress()) return;
@@ -67,7 +67,7 @@ std::string for_stdout(std::string_view table) {
     bool painted = false;
     for (const auto& [word, color] : verdicts)
       if (!painted && line.find(word) != std::string::npos) paint(line, word, color), painted = true;
-    if (heading && !painted) line = fmt::format("{}{}{}", bold, line, plain);
+    if (heading && !painted) line = fmt::format("{}{}{}", bold, line, ends_colour);
     out += line;
     if (end < table.size()) out += '\n';
   }
@@ -78,7 +78,7 @@ std::string for_stderr(std::string_view message) {
   if (!colors_on(STDERR_FILENO)) return std::string(message);
   const std::size_t colon = message.find(": ");
   if (colon == std::string_view::npos) return std::string(message);
-  return fmt::format("{}{}{}{}", red, message.substr(0, colon + 1), plain, message.substr(colon + 1));
+  return fmt::format("{}{}{}{}", red, message.substr(0, colon + 1), ends_colour, message.substr(colon + 1));
 }
 
 }  // namespace nvlsim::cli

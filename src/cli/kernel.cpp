@@ -21,7 +21,7 @@ namespace nvlsim::cli {
 namespace {
 
 /// The inputs of a kernel's cost.
-struct question {
+struct kernel_question {
   const platform& at;
   const stack& software;
   const kernel_profile& kernels;
@@ -60,7 +60,7 @@ constexpr const char* stream_formula = "launch + bytes / (HBM stream x hbm_share
 constexpr const char* copy_formula =
     "launch + bytes / rate of the path, a GPU's share of its VM; over HBM read and written";
 
-kernel_cost gemm(const question& q) {
+kernel_cost gemm(const kernel_question& q) {
   const kernel_arguments& a = q.asked;
   gemm_shape s{.m = a.m, .n = a.n, .k = a.k, .groups = a.groups, .sparse = a.sparse};
   if (a.weights.empty()) return gemm_cost(q.at.gpu, q.kernels.gemm.at(q.format), q.format, s);
@@ -80,7 +80,7 @@ double pairs_of(const kernel_arguments& a, double queries) {
 }
 double queries_of(const kernel_arguments& a) { return a.queries > 0 ? std::min(a.queries, a.length) : a.length; }
 
-kernel_cost attention(const question& q) {
+kernel_cost attention(const kernel_question& q) {
   const kernel_arguments& a = q.asked;
   const attention_shape s{.batch = a.batch,
                           .heads = a.heads,
@@ -94,7 +94,7 @@ kernel_cost attention(const question& q) {
   return attention_backward_cost(
       q.at.gpu, s.fp8 && q.kernels.attention_fp8 ? *q.kernels.attention_fp8 : q.kernels.attention, s);
 }
-kernel_cost sparse_attention(const question& q) {
+kernel_cost sparse_attention(const kernel_question& q) {
   const kernel_arguments& a = q.asked;
   const sparse_attention_shape s{.tokens = a.tokens,
                                  .heads = a.heads,
@@ -106,7 +106,7 @@ kernel_cost sparse_attention(const question& q) {
                                                                                        q.kernels.attention, s);
 }
 constexpr double default_chosen_keys = 2048;  // DeepSeek-V3.2
-kernel_cost indexer(const question& q) {
+kernel_cost indexer(const kernel_question& q) {
   const kernel_arguments& a = q.asked;
   const indexer_shape s{.tokens = a.tokens,
                         .heads = a.heads,
@@ -116,7 +116,7 @@ kernel_cost indexer(const question& q) {
                         .fp8 = q.format == precision::fp8};
   return (a.backward ? indexer_backward_cost : indexer_forward_cost)(q.at.gpu, q.kernels.attention, s);
 }
-kernel_cost decode(const question& q) {
+kernel_cost decode(const kernel_question& q) {
   const kernel_arguments& a = q.asked;
   return decode_attention_cost(q.at.gpu, q.kernels,
                                {.batch = a.batch,
@@ -126,7 +126,7 @@ kernel_cost decode(const question& q) {
                                 .head_dim = a.head_dim,
                                 .kv_element_bytes = bytes_per_element(q.format)});
 }
-kernel_cost mla(const question& q) {
+kernel_cost mla(const kernel_question& q) {
   const kernel_arguments& a = q.asked;
   return mla_decode_cost(
       q.at.gpu, q.kernels.mla_decode.at(q.format),
@@ -134,7 +134,7 @@ kernel_cost mla(const question& q) {
 }
 // DeepSeek: key size 128 + 64, value size 128, latent size 512.
 constexpr double mla_key = 192, mla_head = 128, mla_latent = 512;
-kernel_cost mla_context(const question& q) {
+kernel_cost mla_context(const kernel_question& q) {
   const kernel_arguments& a = q.asked;
   return attention_forward_cost(q.at.gpu, q.kernels.mla_context.at(q.format),
                                 {.batch = a.batch,
@@ -146,7 +146,7 @@ kernel_cost mla_context(const question& q) {
                                  .pairs = pairs_of(a, queries_of(a)),
                                  .fp8 = q.format == precision::fp8});
 }
-kernel_cost absorb(const question& q) {
+kernel_cost absorb(const kernel_question& q) {
   const bool keys = q.asked.part == "keys";
   return gemm_cost(q.at.gpu, (keys ? q.kernels.absorb_keys : q.kernels.absorb_values).at(q.format), q.format,
                    {.m = q.asked.tokens,
@@ -154,7 +154,7 @@ kernel_cost absorb(const question& q) {
                     .k = keys ? mla_head : mla_latent,
                     .groups = q.asked.heads});
 }
-kernel_cost moe(const question& q) {
+kernel_cost moe(const kernel_question& q) {
   const kernel_arguments& a = q.asked;
   const expert_routing r{.tokens = a.tokens, .topk = a.topk, .experts = a.experts, .ranks = a.ranks};
   return moe_cost(q.at.gpu, q.kernels.moe.at(a.family),
@@ -167,7 +167,7 @@ kernel_cost moe(const question& q) {
 }
 constexpr double default_scan_chunk = 128;
 double scan_words_per_sm(const stack& s) { return s.training ? s.training->scan_words_per_sm.read() : 0; }
-kernel_cost scan(const question& q) {
+kernel_cost scan(const kernel_question& q) {
   const kernel_arguments& a = q.asked;
   const scan_shape s{.tokens = a.tokens,
                      .heads = a.heads,
@@ -180,17 +180,17 @@ kernel_cost scan(const question& q) {
                                                                q.kernels.gemm.at(precision::bf16).tensor_rate,
                                                                scan_words_per_sm(q.software), q.kernels.stream, s);
 }
-kernel_cost stream(const question& q) {
+kernel_cost stream(const kernel_question& q) {
   return stream_cost(q.at.gpu, q.kernels.stream, bytes::from_base(q.asked.bytes));
 }
-kernel_cost elementwise(const question& q) {
+kernel_cost elementwise(const kernel_question& q) {
   const auto list = elementwise_kernels();
   const auto it = std::find_if(list.begin(), list.end(),
                                [&](const elementwise_kernel& e) { return e.name == q.asked.elementwise; });
   const stream_params& p = it->name == "amax" && q.kernels.amax ? *q.kernels.amax : q.kernels.stream;
   return stream_cost(q.at.gpu, p, bytes::from_base(it->bytes * q.asked.elements));
 }
-kernel_cost copy(const question& q) {
+kernel_cost copy(const kernel_question& q) {
   const auto it = std::find(copy_path_names.begin(), copy_path_names.end(), q.asked.path);
   return copy_cost(q.at, q.kernels.stream, static_cast<copy_path>(it - copy_path_names.begin()),
                    bytes::from_base(q.asked.bytes));
@@ -209,7 +209,7 @@ std::string stream_family(const kernel_arguments& a, precision) {
 struct priced_class {
   std::string_view word;
   std::string (*family)(const kernel_arguments&, precision);
-  kernel_cost (*price)(const question&);
+  kernel_cost (*price)(const kernel_question&);
   const char* formula;
   bool in_format = false;
 };
@@ -270,7 +270,7 @@ const priced_class& class_of(const kernel_arguments& a) {
 }
 
 /// Reports what the stack and the GPU lack for the kernel.
-void check_parameters(const question& q, diagnostics& problems) {
+void check_parameters(const kernel_question& q, diagnostics& problems) {
   const kernel_arguments& a = q.asked;
   if (const std::string family = class_of(a).family(a, q.format); !has_family(q.kernels, family)) {
     std::vector<std::string> known;
@@ -288,7 +288,7 @@ void check_parameters(const question& q, diagnostics& problems) {
     problems.add("--path", "", fmt::format("platform {} has no rate for {}", q.at.name, a.path));
 }
 
-priced_kernel price(const question& q) {
+priced_kernel price(const kernel_question& q) {
   const kernel_arguments& a = q.asked;
   const auto c = &class_of(a);
   priced_kernel out{.family = c->family(a, q.format),
@@ -317,7 +317,7 @@ priced_kernel price(const question& q) {
   return out;
 }
 
-std::string note_of(const question& q, const priced_kernel& k) {
+std::string note_of(const kernel_question& q, const priced_kernel& k) {
   std::string note = kernels_note(q.software, q.at.gpu);
   const auto add = [&](const std::string& text) { note += (note.empty() ? "" : "; ") + text; };
   if (q.asked.kernel == "gemm" && q.asked.weights.empty() && !measured_gemm(q.software, q.at.gpu, k.operands))
@@ -328,7 +328,7 @@ std::string note_of(const question& q, const priced_kernel& k) {
   return note;
 }
 
-kernel_answer answer_of(const question& q, const priced_kernel& k) {
+kernel_answer answer_of(const kernel_question& q, const priced_kernel& k) {
   const gpu_spec& gpu = q.at.gpu;
   const kernel_cost& c = k.cost;
   kernel_answer out;
@@ -359,7 +359,7 @@ exit_code execute(const kernel_arguments& a) {
   if (!loaded) problems.throw_if_any();
   const platform& p = hardware.content;
   const kernel_profile k = kernels_for(software.content, p.gpu);
-  const question q{p, software.content, k, a, format};
+  const kernel_question q{p, software.content, k, a, format};
   check_parameters(q, problems);
   problems.throw_if_any();
   const priced_kernel priced = price(q);

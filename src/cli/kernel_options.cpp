@@ -196,9 +196,7 @@ void add_kernel(CLI::App& app, kernel_arguments& a, std::function<void()> chosen
                   "Override a platform value, or a stack value below /kernels (repeatable): --set /gpu/tdp=1000W")
         ->type_name("POINTER=VALUE")
         ->allow_extra_args(false);
-    s->add_option("--format", a.format, "What to print on stdout")
-        ->check(CLI::IsMember({"table", "json"}))
-        ->capture_default_str();
+    add_format(s, a.format, {"table", "json"});
     s->footer(std::string("example:\n  ") + k.example);
     s->callback([&a, word = k.word, chosen] {
       a.kernel = word;

@@ -249,4 +249,10 @@ CLI::Validator whole_from(std::int64_t min, std::int64_t max) {
           range_text("INT", fmt::format("{}", min), fmt::format("{}", max))};
 }
 
+void add_format(CLI::App* c, std::string& format, std::vector<std::string> names) {
+  c->add_option("--format", format, "What to print on stdout")
+      ->check(CLI::IsMember(std::move(names)))
+      ->capture_default_str();
+}
+
 }  // namespace nvlsim::cli

@@ -26,6 +26,9 @@ struct option_text {
   std::string heading() const;
 };
 
+/// Adds --format with the names it allows.
+void add_format(CLI::App* c, std::string& format, std::vector<std::string> names);
+
 /// Visible positional arguments in order, then visible options.
 std::vector<option_text> options_of(const CLI::App& command);
 option_text describe(const CLI::Option& o);

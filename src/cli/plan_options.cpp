@@ -14,9 +14,7 @@ void add_common(CLI::App* c, plan_arguments& a) {
   c->add_option("--set", a.sets, "Override an input by JSON pointer, as for nvlsim run (repeatable)")
       ->type_name("POINTER=VALUE")
       ->allow_extra_args(false);
-  c->add_option("--format", a.format, "What to print on stdout")
-      ->check(CLI::IsMember({"table", "json"}))
-      ->capture_default_str();
+  add_format(c, a.format, {"table", "json"});
 }
 
 void add_platforms(CLI::App* c, plan_arguments& a, const char* help) {

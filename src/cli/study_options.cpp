@@ -11,12 +11,6 @@ CLI::Option* repeatable(CLI::App* c, const char* name, std::vector<std::string>&
   return c->add_option(name, into, help)->type_name(what)->allow_extra_args(false);
 }
 
-void add_format(CLI::App* c, std::string& format, std::vector<std::string> names) {
-  c->add_option("--format", format, "What to print on stdout")
-      ->check(CLI::IsMember(std::move(names)))
-      ->capture_default_str();
-}
-
 void add_jobs(CLI::App* c, int& jobs, const char* help) {
   c->add_option("--jobs", jobs, help)->check(whole_from(1, 1024))->capture_default_str();
 }

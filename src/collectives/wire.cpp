@@ -50,8 +50,8 @@ network_traffic across_domains(collective c, bytes size, const communicator& gro
     const double f = flags(algorithm);
     return {{domain.out * f, domain.in * f}, both_ways(size * (passes * f / few))};
   }
-  const bytes ring = size * (bus_factor(c, group.ranks) * flags(algorithm));
-  return {both_ways(ring * inside), both_ways(ring / few)};
+  const bytes along_ring = size * (bus_factor(c, group.ranks) * flags(algorithm));
+  return {both_ways(along_ring * inside), both_ways(along_ring / few)};
 }
 
 }  // namespace

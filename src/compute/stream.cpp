@@ -8,7 +8,7 @@ namespace nvlsim {
 namespace {
 
 // What each kernel must move: 2 B for a 16-bit value, 4 for FP32. [docs/kernels.md#memory-bound-kernels]
-constexpr std::array<elementwise_kernel, 19> kernels = {{
+constexpr std::array<elementwise_kernel, 19> all_elementwise = {{
     {"residual", 6, "of the hidden state", "reads two, writes one in 16 bit"},
     {"norm", 4, "of the hidden state", "reads and writes 16 bit, one pass (the row stays on chip)"},
     {"residual_norm", 8, "of the hidden state", "reads two, writes the sum and its norm"},
@@ -34,10 +34,10 @@ constexpr std::array<elementwise_kernel, 19> kernels = {{
 
 }  // namespace
 
-std::span<const elementwise_kernel> elementwise_kernels() { return kernels; }
+std::span<const elementwise_kernel> elementwise_kernels() { return all_elementwise; }
 
 double compute::elementwise_bytes(std::string_view name) {
-  for (const elementwise_kernel& k : kernels)
+  for (const elementwise_kernel& k : all_elementwise)
     if (k.name == name) return k.bytes;
   throw internal_error("no elementwise kernel called " + std::string(name));
 }

@@ -13,33 +13,33 @@ namespace {
 
 constexpr auto npos = std::string_view::npos;
 
-struct wording {
+struct token_wording {
   std::string_view theirs;
   std::string_view ours;
 };
 
 /// What nlohmann/json expected, in the words of JSON.
 constexpr std::array expectations = {
-    wording{"string literal", "a name in double quotes"},
-    wording{"'}'", "\",\" or \"}\""},
-    wording{"']'", "\",\" or \"]\""},
-    wording{"':'", "\":\" after the name"},
-    wording{"'[', '{', or a literal", "a value"},
+    token_wording{"string literal", "a name in double quotes"},
+    token_wording{"'}'", "\",\" or \"}\""},
+    token_wording{"']'", "\",\" or \"]\""},
+    token_wording{"':'", "\":\" after the name"},
+    token_wording{"'[', '{', or a literal", "a value"},
 };
 
 /// Errors inside a string or a number.
 constexpr std::array lexical = {
-    wording{"missing closing quote", "a string has no closing quote"},
-    wording{"(LF)", "a string holds a line break; write \\n"},
-    wording{"(HT)", "a string holds a tab; write \\t"},
-    wording{"control character", "a string holds a control character; write it as \\u and four hex digits"},
-    wording{"forbidden character after backslash", "a backslash stands before \" \\ / b f n r t u only"},
-    wording{"hex digits", "\\u needs four hex digits"},
-    wording{"surrogate", "\\u names half of a surrogate pair"},
-    wording{"UTF-8", "the text is not UTF-8"},
-    wording{"BOM", "the text is not UTF-8"},
-    wording{"invalid number", "a digit is missing in a number"},
-    wording{"number overflow", "a number is out of range"},
+    token_wording{"missing closing quote", "a string has no closing quote"},
+    token_wording{"(LF)", "a string holds a line break; write \\n"},
+    token_wording{"(HT)", "a string holds a tab; write \\t"},
+    token_wording{"control character", "a string holds a control character; write it as \\u and four hex digits"},
+    token_wording{"forbidden character after backslash", "a backslash stands before \" \\ / b f n r t u only"},
+    token_wording{"hex digits", "\\u needs four hex digits"},
+    token_wording{"surrogate", "\\u names half of a surrogate pair"},
+    token_wording{"UTF-8", "the text is not UTF-8"},
+    token_wording{"BOM", "the text is not UTF-8"},
+    token_wording{"invalid number", "a digit is missing in a number"},
+    token_wording{"number overflow", "a number is out of range"},
 };
 
 std::string_view between(std::string_view text, std::string_view from, std::string_view to) {
@@ -81,7 +81,7 @@ std::pair<std::size_t, std::string> describe(std::string_view text, std::size_t 
                                              std::string_view said) {
   const std::size_t last = std::min(byte == 0 ? 0 : byte - 1, text.size());
   std::string_view expected = between(said, "; expected ", "\n");
-  for (const wording& w : expectations)
+  for (const token_wording& w : expectations)
     if (w.theirs == expected) expected = w.ours;
   if (expected.empty()) expected = "a value";
   const bool at_end = expected == "end of input";
@@ -98,7 +98,7 @@ std::pair<std::size_t, std::string> describe(std::string_view text, std::size_t 
     return {at, fmt::format("expected {}, found {}{}", expected, in_quotes(word),
                             advice(text, at, word, name_expected))};
   }
-  for (const wording& w : lexical)
+  for (const token_wording& w : lexical)
     if (said.find(w.theirs) != npos) {
       const bool whole = w.theirs == "missing closing quote" || w.theirs == "number overflow";
       return {whole && token.size() <= byte ? last + (last < text.size()) - token.size() : last,

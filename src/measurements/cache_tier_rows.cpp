@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "measurements/cell_text.hpp"
 #include "measurements/inference_catalogue.hpp"
 #include "nvlsim/measurements/input_cache.hpp"
 #include "nvlsim/measurements/tables.hpp"
@@ -16,10 +17,8 @@
 namespace nvlsim {
 namespace {
 
-bool holds(const std::string& text, std::string_view word) { return text.find(word) != std::string::npos; }
-
 /// Why a row cannot be simulated as it is; empty if it can.
-std::string left_out(const csv_row& row) {
+std::string no_tiers_because(const csv_row& row) {
   if (row["suspect"].starts_with("exclude:")) return row["suspect"];
   if (row.blank("ttft_with_ms") || row.blank("ttft_without_ms"))
     return row.blank("hit_rate_without") ? "the hit rate is an input, and no TTFT was measured"
@@ -53,7 +52,7 @@ std::shared_ptr<request_trace> prompt_again(std::int64_t tokens) {
   return out;
 }
 
-void compare(const csv_row& row, input_cache& inputs, validation_record& r) {
+void compare_cache_tier(const csv_row& row, input_cache& inputs, validation_record& r) {
   const std::string name(platform_of_system(row["system"]));
   if (name.empty()) throw cell_error(fmt::format("system: \"{}\" is unknown", row["system"]));
   const platform& hardware = inputs.platform_named(name);
@@ -99,11 +98,11 @@ std::vector<validation_record> validate_cache_tiers(const csv_table& t, const da
     r.release = row["engine"] + (row.blank("version") ? "" : " " + row["version"]);
     const auto with = row.number("ttft_with_ms"), without = row.number("ttft_without_ms");
     if (with && without && *without > 0) r.published = *with / *without;
-    if (const std::string why = left_out(row); !why.empty()) {
+    if (const std::string why = no_tiers_because(row); !why.empty()) {
       r.status = record_status::excluded;
       r.reason = why;
     } else {
-      compare(row, inputs, r);
+      compare_cache_tier(row, inputs, r);
     }
   });
 }

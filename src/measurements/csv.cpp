@@ -40,8 +40,8 @@ constexpr std::array<std::string_view, 13> of_gpus = {
     "moe_tp"};
 constexpr std::array<std::string_view, 2> of_experts = {"experts", "topk"};
 /// Columns of requests that a row makes the simulator play one by one.
-constexpr std::array<std::string_view, 4> of_requests = {"concurrency", "batch_limit_per_instance", "num_prompts",
-                                                         "micro_batch"};
+constexpr std::array<std::string_view, 4> request_columns = {"concurrency", "batch_limit_per_instance",
+                                                             "num_prompts", "micro_batch"};
 
 std::int64_t largest_in(std::string_view column) {
   const auto among = [&](const auto& names) {
@@ -49,7 +49,7 @@ std::int64_t largest_in(std::string_view column) {
   };
   constexpr std::int64_t gpus = 1 << 20, experts = 1 << 16, requests = 1 << 20,
                          other = std::numeric_limits<std::int32_t>::max();
-  return among(of_gpus) ? gpus : among(of_experts) ? experts : among(of_requests) ? requests : other;
+  return among(of_gpus) ? gpus : among(of_experts) ? experts : among(request_columns) ? requests : other;
 }
 
 }  // namespace

@@ -102,7 +102,7 @@ constexpr std::array<goodput_metric, 8> metrics = {{
      }},
 }};
 
-void compare(const csv_row& row, validation_record& r) {
+void compare_goodput(const csv_row& row, validation_record& r) {
   const auto m =
       std::find_if(metrics.begin(), metrics.end(), [&](const auto& x) { return x.name == row["metric"]; });
   if (m == metrics.end()) throw cell_error(fmt::format("metric: \"{}\" is unknown", row["metric"]));
@@ -129,7 +129,7 @@ std::vector<validation_record> validate_goodput(const csv_table& t, const data_f
       return;
     }
     r.published = published_value(row, "value");
-    compare(row, r);
+    compare_goodput(row, r);
   });
 }
 

@@ -30,9 +30,9 @@ class unsupported : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-class row_reader {
+class inference_row_reader {
  public:
-  row_reader(const csv_row& row, inference_row& out) : row_(row), out_(out), workload_(out.workload) {}
+  inference_row_reader(const csv_row& row, inference_row& out) : row_(row), out_(out), workload_(out.workload) {}
 
   void read() {
     check_cells();
@@ -574,7 +574,7 @@ inference_row read_inference_row(const csv_row& row, const std::string& table, i
       r.reason = out.targets.empty() ? "nothing to compare" : r.suspect;
       return out;
     }
-    row_reader reader(row, out);
+    inference_row_reader reader(row, out);
     reader.inputs_ = &inputs;
     reader.read();
     const auto problems = serving_problems(out.hardware, *out.software, *out.net, out.workload);

@@ -8,7 +8,7 @@
 namespace nvlsim {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, std::string_view>, 30> systems = {{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 30> platforms_of_systems = {{
     {"a100", "nd-a100-v4"},
     {"a100-40g", "nd-a100-v4"},
     {"a100-80g", "ndm-a100-v4"},
@@ -66,7 +66,7 @@ const model& input_cache::model_named(const std::string& name) {
 }
 
 std::string_view platform_of_system(std::string_view system) {
-  for (const auto& [from, to] : systems)
+  for (const auto& [from, to] : platforms_of_systems)
     if (from == system) return to;
   return {};
 }

@@ -22,7 +22,7 @@ struct release_of_source {
 constexpr std::array<release_of_source, 2> other_releases = {
     {{"trtllm/1.3.0rc17", "tensorrt-llm-1.3rc17-kernels"}, {"vidur", "vidur-kernels"}}};
 
-std::string stack_of(const csv_row& row) {
+std::string stack_of_kernels(const csv_row& row) {
   for (const release_of_source& r : other_releases)
     if (row["source"].find(r.text) != std::string::npos) return std::string(r.stack);
   return kernel_stack;
@@ -363,7 +363,7 @@ kernel_row read_kernel_row(const csv_row& row, const std::string& id, const std:
   r.metric = "latency_ms";
   r.precision = row["dtype"];
   r.kind = row["table"];
-  out.stack = stack_of(row);
+  out.stack = stack_of_kernels(row);
   out.power = power_of(row);
   try {
     r.published = published_value(row, "latency_ms");

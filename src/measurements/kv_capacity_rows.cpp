@@ -34,7 +34,7 @@ const model& model_of(const std::string& name, input_cache& inputs) {
 }
 
 /// The number after `word` in free text.
-std::optional<std::int64_t> number_after(std::string_view text, std::string_view word) {
+std::optional<std::int64_t> count_after(std::string_view text, std::string_view word) {
   const std::size_t at = text.find(word);
   if (at == std::string_view::npos) return std::nullopt;
   text.remove_prefix(at + word.size());
@@ -45,7 +45,7 @@ std::optional<std::int64_t> number_after(std::string_view text, std::string_view
 }
 
 /// Why a row cannot be simulated as it is; empty if it can.
-std::string left_out(const csv_row& row) {
+std::string no_capacity_because(const csv_row& row) {
   if (row["suspect"].starts_with("exclude:")) return row["suspect"];
   if (row["system"].empty()) return "the GPU is not stated";
   if (row["model"].find('(') != std::string::npos) return "the model is not certain: " + row["model"];
@@ -97,8 +97,8 @@ void set_layout(const csv_row& row, inference_workload& w, bool routed) {
 void set_engine(const csv_row& row, inference_workload& w) {
   w.engine.kv_fraction = row.number("memory_fraction");
   w.engine.max_num_tokens = row.integer("max_num_batched_tokens");
-  w.engine.max_batch_size = number_after(row["notes"], "max_num_seqs");
-  w.engine.decode_context_parallel = number_after(row["notes"], "decode context parallel");
+  w.engine.max_batch_size = count_after(row["notes"], "max_num_seqs");
+  w.engine.decode_context_parallel = count_after(row["notes"], "decode context parallel");
   if (row["notes"].find("eager") != std::string::npos) w.engine.cuda_graph_max_batch_size = 0;
 }
 
@@ -133,7 +133,7 @@ double weights_GiB(const memory_report& r) {
   return all.base() / 0x1p30;
 }
 
-void compare(const csv_row& row, input_cache& inputs, validation_record& r) {
+void compare_kv_capacity(const csv_row& row, input_cache& inputs, validation_record& r) {
   const std::string name(platform_of_system(row["system"] == "a100" ? "a100-80g" : row["system"]));
   if (name.empty()) throw cell_error(fmt::format("system: \"{}\" is unknown", row["system"]));
   const platform& hardware = inputs.platform_named(name);
@@ -177,11 +177,11 @@ std::vector<validation_record> validate_kv_capacity(const csv_table& t, const da
     r.metric = row.blank("kv_tokens") ? "kv_GiB" : "kv_tokens";
     r.release = row["engine"] + (row.blank("version") ? "" : " " + row["version"]);
     r.published = published_value(row, r.metric);
-    if (const std::string why = left_out(row); !why.empty()) {
+    if (const std::string why = no_capacity_because(row); !why.empty()) {
       r.status = record_status::excluded;
       r.reason = why;
     } else {
-      compare(row, inputs, r);
+      compare_kv_capacity(row, inputs, r);
     }
   });
 }

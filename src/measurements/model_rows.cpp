@@ -11,7 +11,7 @@ struct count_column {
   const char* name;
   double (*count)(const model&);
 };
-constexpr std::array<count_column, 5> columns = {{
+constexpr std::array<count_column, 5> count_columns = {{
     {"params_total_derived", [](const model& m) { return static_cast<double>(parameters(m)); }},
     {"params_active_derived", [](const model& m) { return static_cast<double>(active_parameters(m)); }},
     {"train_flops_per_token_causal_s4096", [](const model& m) { return training_flops_per_token(m, 4096, true); }},
@@ -45,7 +45,7 @@ std::vector<validation_record> validate_models(const csv_table& t, const data_fo
   input_cache inputs(data);
   std::vector<validation_record> out;
   for (std::size_t i = 0; i < t.rows.size(); ++i) {
-    for (const count_column& c : columns) out.push_back(compared(t.rows[i], c, t.stem, inputs));
+    for (const count_column& c : count_columns) out.push_back(compared(t.rows[i], c, t.stem, inputs));
     if (report) report(i + 1, t.rows.size());
   }
   return out;

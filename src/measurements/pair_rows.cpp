@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "measurements/cell_text.hpp"
 #include "nvlsim/measurements/inference_rows.hpp"
 #include "nvlsim/measurements/row_runs.hpp"
 #include "nvlsim/measurements/tables.hpp"
@@ -29,8 +30,6 @@ class left_out : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
-
-bool holds(std::string_view text, std::string_view word) { return text.find(word) != std::string_view::npos; }
 
 /// The number that follows `word`, with a suffix "k" for thousands.
 std::optional<double> number_after(std::string_view text, std::string_view word) {

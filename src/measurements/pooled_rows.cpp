@@ -8,7 +8,7 @@ namespace nvlsim {
 namespace {
 
 /// All whole numbers in a text, in order.
-std::vector<int> numbers_in(std::string_view text) {
+std::vector<int> counts_in(std::string_view text) {
   std::vector<int> out;
   bool inside = false;
   for (const char c : text) {
@@ -39,7 +39,7 @@ std::optional<both_pools> pools_in_notes(const std::string& notes, int prefill_g
   const std::size_t from = notes.find("prefill ");
   const std::size_t to = from == std::string::npos ? from : notes.find("), decode ", from);
   if (to == std::string::npos) return std::nullopt;
-  const auto n = numbers_in(std::string_view(notes).substr(from, notes.find(')', to + 1) - from));
+  const auto n = counts_in(std::string_view(notes).substr(from, notes.find(')', to + 1) - from));
   if (n.size() != 8 || n[0] < 1 || n[4] < 1) return std::nullopt;
   constexpr int wide = 8;  // from this many ranks SGLang uses expert parallelism, whatever the layout column says
   const auto one = [&](int workers, int gpus, int dp, int ep) {
@@ -54,7 +54,7 @@ std::optional<both_pools> workers_in_notes(const std::string& notes, bool routed
   const std::size_t end = notes.find(" decode workers x ");
   const std::size_t begin = notes.find("disaggregation: ");
   if (end == std::string::npos || begin == std::string::npos) return std::nullopt;
-  const auto n = numbers_in(std::string_view(notes).substr(begin, notes.find(';', end) - begin));
+  const auto n = counts_in(std::string_view(notes).substr(begin, notes.find(';', end) - begin));
   if (n.size() != 4) return std::nullopt;
   return both_pools{pool_of(n[0], n[1], n[1], n[1] > 1, routed), pool_of(n[2], n[3], n[3], n[3] > 1, routed)};
 }
@@ -62,7 +62,7 @@ std::optional<both_pools> workers_in_notes(const std::string& notes, bool routed
 /// Parses "1P3D of tp2" of the layout column. Without a size all workers share the GPUs of their pool.
 std::optional<both_pools> workers_in_layout(const std::string& layout, int prefill_gpus, int decode_gpus,
                                             bool routed) {
-  const auto n = numbers_in(layout);
+  const auto n = counts_in(layout);
   if (n.size() < 2 || n[0] < 1 || n[1] < 1) return std::nullopt;
   if (!layout.starts_with(fmt::format("{}P{}D", n[0], n[1]))) return std::nullopt;
   const bool sized = n.size() == 3;

@@ -8,14 +8,13 @@
 #include <cmath>
 #include <optional>
 
+#include "measurements/cell_text.hpp"
 #include "nvlsim/measurements/tables.hpp"
 #include "nvlsim/scenario/inputs.hpp"
 #include "nvlsim/serving/memory.hpp"
 
 namespace nvlsim {
 namespace {
-
-bool holds(std::string_view text, std::string_view word) { return text.find(word) != std::string_view::npos; }
 
 /// All whole numbers of a text such as "[4,1,1,4,n/a]" or "512x16".
 std::vector<std::int64_t> numbers_in(std::string_view text) {
@@ -47,23 +46,23 @@ std::optional<double> number_in(std::string_view text) {
 struct known_name {
   std::string_view column, name;
 };
-constexpr std::array<known_name, 12> models = {{{"LLAMA3.1_8B", "llama3.1-8b"},
-                                                {"DeepSeek V3", "deepseek-v3"},
-                                                {"DeepSeek-V3", "deepseek-v3"},
-                                                {"Qwen3-235B", "qwen3-235b-a22b"},
-                                                {"Qwen3-30B3A", "qwen3-30b-a3b"},
-                                                {"Qwen3-30B-A3B", "qwen3-30b-a3b"},
-                                                {"Qwen3-32B", "qwen3-32b"},
-                                                {"Qwen3-4B", "qwen3-4b"},
-                                                {"Qwen3.5-397B", "qwen3.5-397b-a17b"},
-                                                {"Qwen2.5-Math-7B", "qwen2.5-7b"},
-                                                {"Qwen2.5-7B", "qwen2.5-7b"},
-                                                {"Qwen 7B", "qwen2.5-7b"}}};
+constexpr std::array<known_name, 12> models_of_column = {{{"LLAMA3.1_8B", "llama3.1-8b"},
+                                                          {"DeepSeek V3", "deepseek-v3"},
+                                                          {"DeepSeek-V3", "deepseek-v3"},
+                                                          {"Qwen3-235B", "qwen3-235b-a22b"},
+                                                          {"Qwen3-30B3A", "qwen3-30b-a3b"},
+                                                          {"Qwen3-30B-A3B", "qwen3-30b-a3b"},
+                                                          {"Qwen3-32B", "qwen3-32b"},
+                                                          {"Qwen3-4B", "qwen3-4b"},
+                                                          {"Qwen3.5-397B", "qwen3.5-397b-a17b"},
+                                                          {"Qwen2.5-Math-7B", "qwen2.5-7b"},
+                                                          {"Qwen2.5-7B", "qwen2.5-7b"},
+                                                          {"Qwen 7B", "qwen2.5-7b"}}};
 constexpr std::array<known_name, 4> more_models = {
     {{"GLM-4.5-Air", "glm-4.5-air"}, {"Kimi-K2", "kimi-k2"}, {"Kimi K2", "kimi-k2"}, {"GLM-4.5", "glm-4.5"}}};
 
 std::string model_of(std::string_view cell) {
-  for (const known_name& m : models)
+  for (const known_name& m : models_of_column)
     if (cell.starts_with(m.column)) return std::string(m.name);
   for (const known_name& m : more_models)
     if (cell.starts_with(m.column)) return std::string(m.name);
@@ -93,9 +92,9 @@ constexpr std::int64_t nemo_prompt = 130;
 constexpr double verl_mean = 1300, verl_tail = 5;
 constexpr std::int64_t verl_prompt = 300;
 
-class row_reader {
+class post_training_row_reader {
  public:
-  row_reader(const csv_row& row, input_cache& inputs, post_training_row& out)
+  post_training_row_reader(const csv_row& row, input_cache& inputs, post_training_row& out)
       : row_(row), inputs_(inputs), out_(out), verl_(row["system"].starts_with("verl")) {}
 
   void read() {
@@ -317,7 +316,7 @@ void add_loop_records(const csv_row& row, validation_record base, input_cache& i
 
 post_training_row read_post_training_row(const csv_row& row, input_cache& inputs) {
   post_training_row out;
-  row_reader(row, inputs, out).read();
+  post_training_row_reader(row, inputs, out).read();
   return out;
 }
 

@@ -81,9 +81,9 @@ constexpr std::array<precision_name, 9> precision_names = {{{"BF16", precision::
                                                             {"FP8-MX", precision::mxfp8},
                                                             {"NVFP4", precision::nvfp4}}};
 
-class row_reader {
+class training_row_reader {
  public:
-  row_reader(const csv_row& row, training_row& out) : row_(row), out_(out) {}
+  training_row_reader(const csv_row& row, training_row& out) : row_(row), out_(out) {}
 
   void note(std::string text) {
     std::string& notes = out_.record.notes;
@@ -418,7 +418,7 @@ void read_into(const csv_row& row, input_cache& inputs, training_row& out) {
     return;
   }
   training_workload& w = out.workload;
-  row_reader reader(row, out);
+  training_row_reader reader(row, out);
   reader.read_size(*gpus);
   const std::string& task = row["task"];
   w.task = task == "lora" ? training_task::lora : task == "sft" ? training_task::sft : training_task::pretrain;

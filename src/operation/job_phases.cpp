@@ -6,8 +6,6 @@
 namespace nvlsim {
 namespace {
 
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
-
 double& spent(operation_state& s, gpu_use u) { return s.outcome.gpu_seconds[static_cast<std::size_t>(u)]; }
 
 double job_gpus(const operation_state& s) {

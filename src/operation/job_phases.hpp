@@ -5,6 +5,9 @@
 
 namespace nvlsim {
 
+/// A number as an index.
+inline std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+
 /// What hit the job.
 struct job_hit {
   std::int32_t component = -1;

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "operation/job_phases.hpp"
+
 namespace nvlsim {
 namespace {
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 bool is_up(const machine_state& m, std::int64_t tray) { return m.causes[at(tray)] == 0; }
 

@@ -9,8 +9,6 @@
 namespace nvlsim {
 namespace {
 
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
-
 /// Decorrelates generators of consecutive numbers (SplitMix64).
 std::uint64_t mixed(std::uint64_t x) {
   x += 0x9e3779b97f4a7c15;

@@ -13,7 +13,7 @@
 namespace nvlsim {
 namespace {
 
-using rows = std::vector<std::vector<std::string>>;
+using page_rows = std::vector<std::vector<std::string>>;
 
 constexpr std::array<std::int64_t, 2> shown_sequences = {4096, 8192};
 constexpr std::array<std::int64_t, 3> shown_tokens = {1024, 8192, 131072};
@@ -64,12 +64,12 @@ std::string grouped(std::int64_t n) {
   return out;
 }
 
-rows shape_rows(const model& m) {
-  rows out = {{"layers", std::to_string(m.layers.size())},
-              {"hidden", std::to_string(m.hidden)},
-              {"vocabulary", std::to_string(m.vocab)},
-              {"positions", m.max_positions > 0 ? std::to_string(m.max_positions) : "not stated"},
-              {"output weights", m.tied_embeddings ? "shared with the embedding" : "separate"}};
+page_rows shape_rows(const model& m) {
+  page_rows out = {{"layers", std::to_string(m.layers.size())},
+                   {"hidden", std::to_string(m.hidden)},
+                   {"vocabulary", std::to_string(m.vocab)},
+                   {"positions", m.max_positions > 0 ? std::to_string(m.max_positions) : "not stated"},
+                   {"output weights", m.tied_embeddings ? "shared with the embedding" : "separate"}};
   if (m.mtp_layers > 0) out.push_back({"prediction modules", std::to_string(m.mtp_layers)});
   return out;
 }
@@ -113,8 +113,8 @@ std::string mlp_of(const layer_spec& l) {
   return fmt::format("{}{}", l.ffn_hidden, l.gated_mlp ? " gated" : "");
 }
 
-rows layer_rows(const model& m) {
-  rows out = {{"layers", "attention", "heads", "KV", "size", "keys", "MLP"}};
+page_rows layer_rows(const model& m) {
+  page_rows out = {{"layers", "attention", "heads", "KV", "size", "keys", "MLP"}};
   for (const auto& [count, l] : kinds_of(m.layers)) {
     const auto number = [](std::int64_t n) { return n > 0 ? std::to_string(n) : std::string("-"); };
     out.push_back({std::to_string(count),
@@ -126,8 +126,8 @@ rows layer_rows(const model& m) {
   return out;
 }
 
-rows expert_rows(const model& m) {
-  rows out = {{"layers", "experts", "per token", "width", "shared width", "latent"}};
+page_rows expert_rows(const model& m) {
+  page_rows out = {{"layers", "experts", "per token", "width", "shared width", "latent"}};
   std::vector<layer_spec> routed;
   for (const layer_spec& l : m.layers) {
     if (!l.routed()) continue;
@@ -141,9 +141,9 @@ rows expert_rows(const model& m) {
   return out;
 }
 
-rows parameter_rows(const model& m) {
+page_rows parameter_rows(const model& m) {
   const double total = static_cast<double>(parameters(m));
-  rows out;
+  page_rows out;
   const auto add = [&](std::string_view part, std::int64_t count) {
     out.push_back({std::string(part), grouped(count),
                    fmt::format("{:.2f} %", total > 0 ? 100 * static_cast<double>(count) / total : 0.0)});
@@ -161,11 +161,11 @@ rows parameter_rows(const model& m) {
   return out;
 }
 
-rows flop_rows(const model& m) {
+page_rows flop_rows(const model& m) {
   const auto shown = [&](std::int64_t sequence, bool causal) {
     return format_quantity(flops::from_base(training_flops_per_token(m, sequence, causal)));
   };
-  rows out = {{"sequence", "causal", "full attention"}};
+  page_rows out = {{"sequence", "causal", "full attention"}};
   for (const std::int64_t s : shown_sequences) out.push_back({std::to_string(s), shown(s, true), shown(s, false)});
   return out;
 }
@@ -175,10 +175,10 @@ std::string_view shown(const std::optional<precision>& p) {
 }
 
 /// Storage formats of the published weights.
-rows checkpoint_rows(const checkpoint_spec& c) {
-  rows out = {{"stated in", c.source},
-              {"algorithm", output::one_line(c.algorithm, 40)},
-              {"weights", std::string(shown(c.weights))}};
+page_rows checkpoint_rows(const checkpoint_spec& c) {
+  page_rows out = {{"stated in", c.source},
+                   {"algorithm", output::one_line(c.algorithm, 40)},
+                   {"weights", std::string(shown(c.weights))}};
   for (const auto& [what, p] :
        {std::pair{"attention", c.attention_weights}, {"experts", c.expert_weights}, {"KV cache", c.kv_cache}})
     if (p) out.push_back({what, std::string(shown(p))});
@@ -196,8 +196,8 @@ value checkpoint_json(const checkpoint_spec& c) {
                        {"kv_cache", or_null(c.kv_cache)}};
 }
 
-rows byte_rows(const model& m) {
-  rows out = {{"precision", "all weights", "KV cache per token"}};
+page_rows byte_rows(const model& m) {
+  page_rows out = {{"precision", "all weights", "KV cache per token"}};
   for (const precision p : shown_precisions)
     out.push_back({std::string(name(p)), format_quantity(bytes::from_base(weight_bytes(m, p))),
                    format_quantity(bytes::from_base(kv_bytes_per_token(m, p)))});
@@ -210,11 +210,11 @@ bool grows_evenly(const model& m) {
              kv_bytes_per_token(m, precision::bf16) * static_cast<double>(shown_tokens.back());
 }
 
-rows sequence_rows(const model& m) {
+page_rows sequence_rows(const model& m) {
   const auto cache = [&](precision p, std::int64_t tokens) {
     return format_quantity(bytes::from_base(kv_bytes_per_sequence(m, p, tokens)));
   };
-  rows out = {{"tokens", "KV cache, bf16", "KV cache, fp8", "states"}};
+  page_rows out = {{"tokens", "KV cache, bf16", "KV cache, fp8", "states"}};
   for (const std::int64_t tokens : shown_tokens)
     out.push_back({std::to_string(tokens), cache(precision::bf16, tokens), cache(precision::fp8, tokens),
                    format_quantity(bytes::from_base(state_bytes_per_sequence(m)))});
@@ -277,12 +277,12 @@ value layers_json(const std::vector<layer_spec>& layers) {
 
 std::string model_page(const model& m) {
   std::string out = output::one_line(fmt::format("{} ({})", m.name, m.model_type), output::table_columns) + "\n";
-  const auto section = [&](std::string_view title, const rows& r) {
+  const auto section = [&](std::string_view title, const page_rows& r) {
     out += fmt::format("\n{}\n", title) + output::grid(r, 2);
   };
   section("Shape", shape_rows(m));
   section("Layers by kind", layer_rows(m));
-  if (const rows experts = expert_rows(m); experts.size() > 1) section("Experts", experts);
+  if (const page_rows experts = expert_rows(m); experts.size() > 1) section("Experts", experts);
   section("Parameters", parameter_rows(m));
   section("Training FLOPs per token, forward and backward", flop_rows(m));
   section("Bytes, sum over all GPUs", byte_rows(m));

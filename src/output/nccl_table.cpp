@@ -67,7 +67,7 @@ double average(const nccl_table_head& head, std::span<const nccl_row> rows) {
   return rows.empty() ? 0 : sum / (2 * static_cast<double>(rows.size()));
 }
 
-constexpr std::string_view columns =
+constexpr std::string_view nccl_columns =
     "#\n"
     "#                                                              out-of-place                       in-place"
     "          \n"
@@ -161,7 +161,7 @@ value arguments_of(const nccl_table_head& head) {
 
 std::string nccl_table(const nccl_table_head& head, std::span<const nccl_row> rows) {
   std::string out = title(head);
-  out += columns;
+  out += nccl_columns;
   const std::string_view reduction = reduces(head.kind) ? head.reduction : "none";
   for (const nccl_row& r : rows) {
     out += fmt::format("{:12.0f}  {:12}  {:>8}  {:>6}  {:>6}", r.size.base(), count(head, r.size), head.type,

@@ -33,7 +33,7 @@ value point_value(const pareto_point& p) {
 }
 
 // Size of the plot, in points.
-constexpr double width = 720, height = 480, left = 70, right = 190, top = 40, bottom = 50;
+constexpr double width = 720, height = 480, left_margin = 70, right_margin = 190, top = 40, bottom = 50;
 constexpr std::array<const char*, 10> colours = {"#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd",
                                                  "#8c564b", "#e377c2", "#7f7f7f", "#bcbd22", "#17becf"};
 
@@ -50,7 +50,7 @@ struct axis {
   }
 };
 
-double x_of(const axis& a, double v) { return left + v / a.end * (width - left - right); }
+double x_of(const axis& a, double v) { return left_margin + v / a.end * (width - left_margin - right_margin); }
 double y_of(const axis& a, double v) { return height - bottom - v / a.end * (height - top - bottom); }
 
 void render_axes(std::string& out, const axis& x, const axis& y) {
@@ -67,9 +67,9 @@ void render_axes(std::string& out, const axis& x, const axis& y) {
   }
   for (double v = 0; v <= y.end * 1.0001; v += y.step) {
     line(x_of(x, 0), y_of(y, v), x_of(x, x.end), y_of(y, v));
-    text(left - 8, y_of(y, v) + 4, "end", fmt::format("{:.6g}", v));
+    text(left_margin - 8, y_of(y, v) + 4, "end", fmt::format("{:.6g}", v));
   }
-  text((left + width - right) / 2, height - 12, "middle", "output tokens/s per user");
+  text((left_margin + width - right_margin) / 2, height - 12, "middle", "output tokens/s per user");
   out += fmt::format(
       "<text transform=\"translate(16,{:.1f}) rotate(-90)\" text-anchor=\"middle\">output tokens/s per "
       "GPU</text>\n",
@@ -136,7 +136,7 @@ std::string pareto_svg(const pareto_study& p) {
       "height=\"{1:.0f}\" font-family=\"sans-serif\" font-size=\"12\">\n"
       "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n"
       "<text x=\"{2:.0f}\" y=\"22\" font-size=\"15\">{3}: {4} GPUs</text>\n",
-      width, height, left, escaped(p.name), p.gpus);
+      width, height, left_margin, escaped(p.name), p.gpus);
   render_axes(out, x, y);
   render_polyline(out, front, x, y, "stroke=\"#bbb\" stroke-width=\"6\" stroke-linejoin=\"round\"");
   std::size_t i = 0;
@@ -148,8 +148,8 @@ std::string pareto_svg(const pareto_study& p) {
           "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3\" fill=\"{}\"><title>{}, {} clients</title></circle>\n",
           x_of(x, per_user(*q)), y_of(y, per_gpu(*q)), colour, escaped(name), q->concurrency);
     const double at = top + 16 * static_cast<double>(i++);
-    out += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" fill=\"{}\">{}</text>\n", width - right + 14, at, colour,
-                       escaped(name));
+    out += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" fill=\"{}\">{}</text>\n", width - right_margin + 14, at,
+                       colour, escaped(name));
   }
   return out + "</svg>\n";
 }

@@ -12,7 +12,7 @@
 namespace nvlsim {
 namespace {
 
-using rows = std::vector<std::vector<std::string>>;
+using page_rows = std::vector<std::vector<std::string>>;
 
 std::string plural(std::int64_t n, std::string_view noun) {
   return fmt::format("{} {}{}", n, noun, n == 1 ? "" : "s");
@@ -38,7 +38,7 @@ std::string peak_text(precision p, const std::optional<flop_rate>& rate) {
   return text;
 }
 
-rows total_rows(const platform& p, const platform_totals& t) {
+page_rows total_rows(const platform& p, const platform_totals& t) {
   const auto bf16 = p.gpu.dense_peak(precision::bf16);
   return {{"FP4 dense", t.fp4_dense > flop_rate{} ? format_quantity(t.fp4_dense) : "-"},
           {"FP4 with 2:4 sparsity", t.fp4_sparse > flop_rate{} ? format_quantity(t.fp4_sparse) : "-"},
@@ -53,8 +53,8 @@ rows total_rows(const platform& p, const platform_totals& t) {
           {"maximum power", format_quantity(t.max_power)}};
 }
 
-rows peak_rows(const gpu_spec& g) {
-  rows out = {{"precision", "dense", "2:4 sparse", "energy"}};
+page_rows peak_rows(const gpu_spec& g) {
+  page_rows out = {{"precision", "dense", "2:4 sparse", "energy"}};
   for (const precision p : all_precisions)
     if (const auto& peak = g.peaks[static_cast<std::size_t>(p)])
       out.push_back(
@@ -62,7 +62,7 @@ rows peak_rows(const gpu_spec& g) {
   return out;
 }
 
-rows gpu_rows(const gpu_spec& g) {
+page_rows gpu_rows(const gpu_spec& g) {
   return {{"HBM nominal, data sheet", format_quantity(g.hbm_nominal)},
           {"HBM usable", exact(g.hbm_usable)},
           {"HBM bandwidth, data sheet", format_quantity(g.hbm_bandwidth)},
@@ -73,7 +73,7 @@ rows gpu_rows(const gpu_spec& g) {
           {"exponentials", format_quantity(g.exponentials)}};
 }
 
-rows link_rows(const platform& p) {
+page_rows link_rows(const platform& p) {
   const gpu_spec& g = p.gpu;
   const int sharing = p.fabric.gpus_per_nic;
   const std::string nic = "NIC of " + network_text(sharing * p.fabric.nic_bandwidth) +
@@ -86,14 +86,14 @@ rows link_rows(const platform& p) {
           {"NIC, large messages", format_quantity(p.fabric.nic_bandwidth * p.fabric.nic_efficiency)}};
 }
 
-rows vm_rows(const platform& p) {
-  rows out = {{"size", p.vm.size},
-              {"GPUs, CPUs, vCPUs", fmt::format("{}, {}, {}", p.vm.gpus, p.vm.cpus, p.vm.vcpus)},
-              {"guest memory", format_quantity(p.vm.memory)},
-              {"NVMe", format_quantity(p.vm.nvme)},
-              {"NVMe read, write",
-               fmt::format("{}, {}", format_quantity(p.vm.nvme_read), format_quantity(p.vm.nvme_write))},
-              {"front-end Ethernet", network_text(p.vm.front_end)}};
+page_rows vm_rows(const platform& p) {
+  page_rows out = {{"size", p.vm.size},
+                   {"GPUs, CPUs, vCPUs", fmt::format("{}, {}, {}", p.vm.gpus, p.vm.cpus, p.vm.vcpus)},
+                   {"guest memory", format_quantity(p.vm.memory)},
+                   {"NVMe", format_quantity(p.vm.nvme)},
+                   {"NVMe read, write",
+                    fmt::format("{}, {}", format_quantity(p.vm.nvme_read), format_quantity(p.vm.nvme_write))},
+                   {"front-end Ethernet", network_text(p.vm.front_end)}};
   if (p.vm.cpus == 0) return out;
   out.push_back({"CPU", p.cpu.name});
   out.push_back({"cores per CPU", std::to_string(p.cpu.cores)});
@@ -102,7 +102,7 @@ rows vm_rows(const platform& p) {
   return out;
 }
 
-rows rack_rows(const platform& p) {
+page_rows rack_rows(const platform& p) {
   return {{"VMs", std::to_string(p.rack.vms)},
           {"GPUs", std::to_string(p.gpus_per_rack())},
           {fmt::format("{} switch trays", link_name(p.gpu)), std::to_string(p.rack.nvlink_switch_trays)},
@@ -116,10 +116,10 @@ std::string level_name(std::size_t level, std::size_t levels) {
   return levels == 3 ? "middle switches" : fmt::format("switches of level {}", level + 1);
 }
 
-rows fabric_rows(const fabric_spec& f, const fat_tree& t) {
-  rows out = {{"switch", f.leaf.name},
-              {"ports", fmt::format("{} of {}", f.leaf.ports, network_text(f.leaf.port_bandwidth))},
-              {"levels", std::to_string(t.levels)}};
+page_rows fabric_rows(const fabric_spec& f, const fat_tree& t) {
+  page_rows out = {{"switch", f.leaf.name},
+                   {"ports", fmt::format("{} of {}", f.leaf.ports, network_text(f.leaf.port_bandwidth))},
+                   {"levels", std::to_string(t.levels)}};
   for (std::size_t i = 0; i < t.switches.size(); ++i)
     out.push_back({level_name(i, t.switches.size()), std::to_string(t.switches[i])});
   out.push_back({"cables between switches", std::to_string(t.cables)});
@@ -131,8 +131,8 @@ rows fabric_rows(const fabric_spec& f, const fat_tree& t) {
   return out;
 }
 
-rows power_rows(const platform& p, const platform_totals& t) {
-  rows out = {{"GPU, maximum", format_quantity(p.gpu.tdp)}, {"GPU, idle", format_quantity(p.gpu.idle_power)}};
+page_rows power_rows(const platform& p, const platform_totals& t) {
+  page_rows out = {{"GPU, maximum", format_quantity(p.gpu.tdp)}, {"GPU, idle", format_quantity(p.gpu.idle_power)}};
   if (p.vm.cpus > 0) {
     out.push_back({"CPU, maximum", format_quantity(p.cpu.max_power)});
     out.push_back({"CPU, idle", format_quantity(p.cpu.idle_power)});
@@ -145,7 +145,7 @@ rows power_rows(const platform& p, const platform_totals& t) {
   return out;
 }
 
-rows price_rows(const platform& p) {
+page_rows price_rows(const platform& p) {
   if (!p.price.per_gpu) return {{"per GPU", "unknown"}};
   return {{"per GPU", format_quantity(*p.price.per_gpu)},
           {"all GPUs", format_quantity(p.gpus() * *p.price.per_gpu)}};
@@ -154,7 +154,7 @@ rows price_rows(const platform& p) {
 /// Lists each number with the index of its source, then the sources.
 std::string provenance_section(const config::document& doc) {
   std::vector<std::string> sources;
-  rows table = {{"pointer", "value", "kind", "source"}};
+  page_rows table = {{"pointer", "value", "kind", "source"}};
   for (const config::provenance& s : doc.sources) {
     auto found = std::find(sources.begin(), sources.end(), s.source);
     if (found == sources.end()) found = sources.insert(sources.end(), s.source);
@@ -290,7 +290,7 @@ std::string platform_page(const platform& p, const config::document& doc) {
     for (const std::string& line : output::wrapped(text, output::table_columns - indent))
       out += std::string(indent, ' ') + line + "\n";
   };
-  const auto section = [&](std::string_view title, const rows& r) {
+  const auto section = [&](std::string_view title, const page_rows& r) {
     out += fmt::format("\n{}\n", title) + output::grid(r, 2);
   };
   lines(fmt::format("{}: {}", p.name, p.description), 0);

@@ -36,10 +36,10 @@ value layout_json(const search_result& r, const found_layout& l) {
   return out;
 }
 
-std::string text_of(const value& v) {
+std::string parameter_text(const value& v) {
   if (const auto* items = v.items()) {
     std::string out;
-    for (const value& x : *items) out += (out.empty() ? "" : "+") + text_of(x);
+    for (const value& x : *items) out += (out.empty() ? "" : "+") + parameter_text(x);
     return out;
   }
   return output::scaled("", v);
@@ -47,12 +47,12 @@ std::string text_of(const value& v) {
 
 /// An abbreviated value for tables.
 std::string short_text(const value& v) {
-  const std::string text = text_of(v);
+  const std::string text = parameter_text(v);
   if (text == "distributed_optimizer") return "optimizer";
   return text;
 }
 
-double metric(const search_result& r, const found_layout& l, std::string_view name) {
+double layout_metric(const search_result& r, const found_layout& l, std::string_view name) {
   const auto at = std::find(r.metrics.begin(), r.metrics.end(), name);
   return l.metrics[static_cast<std::size_t>(at - r.metrics.begin())].value_or(0);
 }
@@ -108,7 +108,7 @@ std::string table_of(const search_result& r, const std::vector<found_layout>& la
     std::vector<std::string>& row = rows.emplace_back();
     row.push_back(fmt::format("{}", rows.size()));
     for (const std::string& m : r.front_metrics)
-      row.push_back(output::scaled(m.substr(0, m.find('.')), metric(r, l, m)));
+      row.push_back(output::scaled(m.substr(0, m.find('.')), layout_metric(r, l, m)));
     for (std::size_t p = 0; p < varies.size(); ++p)
       if (varies[p]) row.push_back(short_text(l.parameters[p]));
   }
@@ -117,7 +117,7 @@ std::string table_of(const search_result& r, const std::vector<found_layout>& la
   for (std::size_t p = 0; p < varies.size(); ++p)
     if (!varies[p])
       same += fmt::format("{}{} {}", same.empty() ? "" : ", ", r.parameters[p],
-                          text_of(layouts.front().parameters[p]));
+                          parameter_text(layouts.front().parameters[p]));
   if (!same.empty())
     for (const std::string& line : output::wrapped("all: " + same, output::table_columns - 2))
       out += "  " + line + "\n";
@@ -173,7 +173,7 @@ std::string search_csv(const search_result& r) {
   const auto same = [](const found_layout& a, const found_layout& b) { return a.parameters == b.parameters; };
   const auto row = [&](const found_layout& l, const std::string& rank, bool on_front) {
     out += rank + (on_front ? ",true" : ",false");
-    for (const value& v : l.parameters) out += ',' + text_of(v);
+    for (const value& v : l.parameters) out += ',' + parameter_text(v);
     for (const auto& m : l.metrics) out += ',' + (m ? output::number_text(*m) : std::string());
     out += '\n';
   };
@@ -187,7 +187,7 @@ std::string search_csv(const search_result& r) {
 
 /// How far the best may be from layouts that were not tried.
 static std::string bound_text(const search_result& r) {
-  const double best = metric(r, r.best.front(), r.objective);
+  const double best = layout_metric(r, r.best.front(), r.objective);
   if (!r.bound || *r.bound == best) return {};
   return fmt::format("\nno layout has {} {} than {}; the best is within {:.2g} % of that\n",
                      r.smaller_is_better ? "a lower" : "a higher", r.objective,

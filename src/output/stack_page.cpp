@@ -17,7 +17,7 @@
 namespace nvlsim {
 namespace {
 
-using rows = std::vector<std::vector<std::string>>;
+using page_rows = std::vector<std::vector<std::string>>;
 
 /// A member in force.
 struct shown_member {
@@ -177,7 +177,7 @@ std::string release_grid(const value& table) {
   std::vector<std::string> pointers;
   for (const value& c : *table.find("columns")->items()) pointers.push_back(*c.string());
   const std::vector<std::string> names = short_names(pointers);
-  rows out(1, {"release"});
+  page_rows out(1, {"release"});
   for (std::size_t i = 0; i < names.size(); ++i)
     if (pointers[i] != "/description") out.push_back({names[i]});
   for (const auto& [name, row] : *table.find("rows")->members()) {
@@ -217,9 +217,9 @@ std::string name_tables(value& root) {
 }
 
 /// Members by the object they are in, the sections of the framework first.
-std::vector<std::pair<std::string, rows>> groups_of(const std::vector<shown_member>& members,
-                                                    std::vector<std::string>& files) {
-  std::vector<std::pair<std::string, rows>> out;
+std::vector<std::pair<std::string, page_rows>> groups_of(const std::vector<shown_member>& members,
+                                                         std::vector<std::string>& files) {
+  std::vector<std::pair<std::string, page_rows>> out;
   for (const char* section : {"/training", "/inference", "/kernels", "/kernel_spreads", "/collectives"})
     for (const shown_member& m : members) {
       if (!m.pointer.starts_with(std::string(section) + "/")) continue;

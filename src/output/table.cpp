@@ -362,7 +362,7 @@ std::string column_block(const std::vector<std::string>& heads, const std::vecto
   return output::grid(rows, 0);
 }
 
-std::string columns(std::span<const result> results) {
+std::string result_columns(std::span<const result> results) {
   std::vector<std::string> heads, status;
   const bool short_names =
       std::all_of(results.begin(), results.end(), [](const result& r) { return output::width(r.name) <= 20; });
@@ -406,7 +406,7 @@ std::string columns(std::span<const result> results) {
 
 std::string result_table(std::span<const result> results) {
   if (results.empty()) return {};
-  return results.size() == 1 ? one_result(results.front()) : columns(results);
+  return results.size() == 1 ? one_result(results.front()) : result_columns(results);
 }
 
 std::span<const std::string> result_format_names() {

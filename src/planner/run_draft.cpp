@@ -16,7 +16,7 @@
 namespace nvlsim {
 namespace {
 
-constexpr std::int64_t requests_of_client = 10, usual_requests = 2000;
+constexpr std::int64_t usual_requests_of_client = 10, usual_requests = 2000;
 
 using texts = std::map<std::string, std::string>;
 
@@ -139,8 +139,8 @@ value draft_server(const texts& given, const data_folders& data, std::vector<std
     problems.add("--concurrency", "", "clients wait for answers; give either this or --requests-per-s");
   const value& drafted = *text.at_pointer("/workload/load");
   value load{value::object{{"kind", clients > 0 ? "closed_loop" : open ? "open_loop" : "offline"}}};
-  const std::int64_t requests =
-      count_of(given, "--load-requests", clients > 0 ? requests_of_client * clients : usual_requests, problems);
+  const std::int64_t requests = count_of(
+      given, "--load-requests", clients > 0 ? usual_requests_of_client * clients : usual_requests, problems);
   if (!given.contains("--load-requests"))
     assumed.push_back(fmt::format("{} requests (--load-requests)", requests));
   if (clients == 0 && !open)

@@ -11,7 +11,7 @@
 namespace nvlsim {
 namespace {
 
-constexpr std::size_t shown_reasons = 4, shown_losers = 5;
+constexpr std::size_t shown_reasons = 4, shown_lost = 5;
 
 std::string metric_of(const planned_training& t, const char* name) {
   const value* v = t.outcome.metrics.find(name);
@@ -87,7 +87,7 @@ std::string sizes_text(const training_plan& p) {
 std::string left_out_text(const training_plan& p) {
   std::string out;
   if (!p.lost.empty()) out += "why not another layout\n";
-  for (std::size_t i = 0; i < std::min(shown_losers, p.lost.size()); ++i)
+  for (std::size_t i = 0; i < std::min(shown_lost, p.lost.size()); ++i)
     out += lines_of(fmt::format("{}: {}", p.lost[i].layout, p.lost[i].why), 2);
   if (!p.pruned.empty()) out += "layouts that do not run\n";
   for (std::size_t i = 0; i < std::min(shown_reasons, p.pruned.size()); ++i)

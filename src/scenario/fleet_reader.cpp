@@ -26,7 +26,7 @@ load_profile profile_of(const request_trace& trace) {
   return out;
 }
 
-load_profile read_file(config::reader& r, const config::document& doc, diagnostics& problems) {
+load_profile read_load_file(config::reader& r, const config::document& doc, diagnostics& problems) {
   const std::string name = r.string("file");
   const std::string pointer = pointer_to(r.pointer(), "file");
   const config::origin& by = doc.origin_of(pointer);
@@ -49,7 +49,7 @@ load_profile read_load(config::reader r, const config::document& doc, diagnostic
   if ((list != nullptr) == r.has("file")) r.fail("", "give either \"requests_per_s\" or \"file\"");
   if (r.has("file")) {
     r.belongs("step", "a load with \"requests_per_s\"");
-    out = read_file(r, doc, problems);
+    out = read_load_file(r, doc, problems);
   } else if (list) {
     if (!list->items() || list->items()->empty())
       r.fail("requests_per_s", "expected a list of rates, at equal steps of time");

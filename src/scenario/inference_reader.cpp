@@ -12,6 +12,7 @@
 #include "nvlsim/units/units_text.hpp"
 
 #include "scenario/cache_tiers_reader.hpp"
+#include "scenario/enum_names.hpp"
 #include "scenario/lengths_reader.hpp"
 
 namespace nvlsim {
@@ -278,10 +279,6 @@ inference_workload read_inference_workload(config::reader& r, const checkpoint_s
 
 namespace {
 
-template <class E, class Names>
-const std::string& named(E x, const Names& names) {
-  return names[static_cast<std::size_t>(x)];
-}
 std::string in_seconds(double s) { return exact_quantity(s, seconds::dim_type::value); }
 
 value written_drafts(const speculation& d) {

@@ -9,7 +9,7 @@
 namespace nvlsim {
 namespace {
 
-constexpr config::range<std::int64_t> lengths{1, std::int64_t{1} << 30};
+constexpr config::range<std::int64_t> length_range{1, std::int64_t{1} << 30};
 constexpr config::range<double> token_mean{1.0, double{1 << 30}};
 const std::array<std::string, 3> length_shapes = {"uniform", "lognormal", "exponential"};
 
@@ -17,7 +17,7 @@ const std::array<std::string, 3> length_shapes = {"uniform", "lognormal", "expon
 
 token_lengths read_lengths(config::reader r) {
   token_lengths l;
-  const auto min = r.find_integer("min", lengths), max = r.find_integer("max", lengths);
+  const auto min = r.find_integer("min", length_range), max = r.find_integer("max", length_range);
   if (min && max && *min > *max) r.fail("min", fmt::format("min {} exceeds max {}", *min, *max));
   if (min) l.min = *min;
   if (max) l.max = *max;

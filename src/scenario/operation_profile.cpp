@@ -44,8 +44,8 @@ void fill(config::document& doc, value& target, const value& profile, const std:
   }
 }
 
-config::document load_profile(const std::string& name, const data_folders& data, const problem& asked_by,
-                              diagnostics& problems) {
+config::document profile_document(const std::string& name, const data_folders& data, const problem& asked_by,
+                                  diagnostics& problems) {
   const config::named_input input{"operation profile", name, asked_by};
   if (!is_path(name)) return config::load_named(data.platforms / "operations", input, problems);
   const std::filesystem::path path(name);
@@ -70,7 +70,7 @@ void fill_from_profile(config::document& scenario, const data_folders& data, dia
   diagnostics own;
   config::document profile;
   try {
-    profile = load_profile(name, data, {asked.where, pointer, {}, {}}, own);
+    profile = profile_document(name, data, {asked.where, pointer, {}, {}}, own);
   } catch (const io_error& e) {
     problems.add({asked.where, pointer, e.what(), {}, true});
     return;

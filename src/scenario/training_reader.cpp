@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "scenario/enum_names.hpp"
 #include "scenario/lengths_reader.hpp"
 
 namespace nvlsim {
@@ -290,11 +291,6 @@ void write_memory_settings(value& out, const training_workload& w) {
     out.set("lora_target_modules", written_flags(lora_targets, flags_of(w.lora)));
   }
   out.set("freeze_vision_model", w.freeze_towers);
-}
-
-template <class E, class Names>
-const std::string& named(E x, const Names& names) {
-  return names[static_cast<std::size_t>(x)];
 }
 
 void write_split(value& out, const pipeline_split& s) {

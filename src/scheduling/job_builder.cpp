@@ -5,11 +5,7 @@
 #include <algorithm>
 
 namespace nvlsim {
-namespace {
-
-constexpr long most_gpus = 10'000'000;
-
-}  // namespace
+namespace {}  // namespace
 
 int job_builder::number_of(const std::string& name, std::map<std::string, int>& known,
                            std::vector<std::string>& names) {

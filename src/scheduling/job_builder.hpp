@@ -8,6 +8,9 @@
 
 namespace nvlsim {
 
+/// GPUs of a job that are still believed.
+constexpr long most_gpus = 10'000'000;
+
 /// A job with the names of its user and queue, and its times in the file's own clock.
 struct read_job {
   std::string name, user, queue;

@@ -6,8 +6,6 @@
 namespace nvlsim {
 namespace {
 
-constexpr double never = std::numeric_limits<double>::infinity();
-
 bool overlap(const reservation& r, double begin, double end) { return r.begin < end && r.end > begin; }
 
 }  // namespace

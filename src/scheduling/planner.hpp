@@ -1,6 +1,7 @@
 // When and where jobs that wait could start, if running jobs take as long as they may.
 #pragma once
 
+#include <limits>
 #include <set>
 #include <utility>
 #include <vector>
@@ -9,6 +10,9 @@
 #include "scheduling/cluster_state.hpp"
 
 namespace nvlsim {
+
+/// A time that does not come, s.
+constexpr double never = std::numeric_limits<double>::infinity();
 
 /// Nodes that are promised.
 struct reservation {

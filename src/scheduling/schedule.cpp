@@ -16,8 +16,6 @@
 namespace nvlsim {
 namespace {
 
-constexpr double never = std::numeric_limits<double>::infinity();
-
 /// Kinds of events, in the order in which those of one time happen.
 enum class event_kind {
   job_end,

@@ -16,7 +16,6 @@ namespace nvlsim {
 namespace {
 
 constexpr int max_problems = 20;
-constexpr long most_gpus = 10'000'000;
 constexpr double longest = 1e12;  // seconds
 
 /// How a format writes how long a job ran, and the limit that it asked for.

@@ -21,9 +21,9 @@ struct loop_layout {
   }
 };
 
-class space final : public search_space {
+class post_training_layouts final : public search_space {
  public:
-  space(const scenario& s, const search_options& o, diagnostics& problems)
+  post_training_layouts(const scenario& s, const search_options& o, diagnostics& problems)
       : machine_(s.platform), case_(std::get<post_training_case>(s.workload)),
         rollout_(std::get<inference_workload>(case_.rollout->workload)),
         training_(std::get<training_workload>(case_.training->workload)), own_(*case_.loop) {
@@ -150,7 +150,7 @@ class space final : public search_space {
 
 std::unique_ptr<search_space> post_training_space(const scenario& s, const search_options& o,
                                                   diagnostics& problems) {
-  return std::make_unique<space>(s, o, problems);
+  return std::make_unique<post_training_layouts>(s, o, problems);
 }
 
 }  // namespace nvlsim

@@ -26,13 +26,14 @@ const std::vector<rank_axis> rank_axes = [] {
 }();
 
 /// Decode or combined workers, and prefill workers.
-struct split {
+struct worker_split {
   rank_counts workers, prefill;
 };
 
-class space final : public search_space {
+class serving_layouts final : public search_space {
  public:
-  space(const scenario& s, const search_options& o, diagnostics& problems) : base_(s), machine_(s.platform) {
+  serving_layouts(const scenario& s, const search_options& o, diagnostics& problems)
+      : base_(s), machine_(s.platform) {
     const auto& w = std::get<inference_workload>(s.workload);
     pooled_ = w.prefill_pool.has_value();
     const std::string layout = w.pooled() ? "/workload/layout/decode" : "/workload/layout";
@@ -65,7 +66,7 @@ class space final : public search_space {
   std::size_t size(std::size_t) const override { return 1; }
 
   std::vector<value> layout(std::size_t group, std::size_t) const override {
-    const split& s = splits_[group / limits()];
+    const worker_split& s = splits_[group / limits()];
     std::vector<value> out;
     for (const rank_axis& a : rank_axes) out.emplace_back(s.workers.*a.of);
     for (const rank_axis& a : rank_axes)
@@ -162,7 +163,7 @@ class space final : public search_space {
   void list_pools(int gpus, const allowed_values& allowed) {
     for (const rank_counts& prefill : workers_within(gpus - 1))
       for (const rank_counts& decode : workers_within(gpus - 1))
-        for (split s{decode, prefill}; s.prefill.replicas * prefill.gpus_per_replica() < gpus;
+        for (worker_split s{decode, prefill}; s.prefill.replicas * prefill.gpus_per_replica() < gpus;
              ++s.prefill.replicas) {
           const int left = gpus - s.prefill.replicas * prefill.gpus_per_replica();
           if (left % decode.gpus_per_replica() != 0) continue;
@@ -191,7 +192,7 @@ class space final : public search_space {
 
   inference_workload workload(std::size_t group) const {
     inference_workload w = std::get<inference_workload>(base_.workload);
-    const split& s = splits_[group / limits()];
+    const worker_split& s = splits_[group / limits()];
     static_cast<rank_counts&>(w) = s.workers;
     if (pooled_) static_cast<rank_counts&>(*w.prefill_pool) = s.prefill;
     if (pooled_) return w;
@@ -209,7 +210,7 @@ class space final : public search_space {
 
   const scenario& base_;
   platform machine_;
-  std::vector<split> splits_;
+  std::vector<worker_split> splits_;
   std::vector<std::int64_t> batches_, tokens_;
   bool pooled_ = false;  ///< separate prefill workers
 };
@@ -217,7 +218,7 @@ class space final : public search_space {
 }  // namespace
 
 std::unique_ptr<search_space> serving_space(const scenario& s, const search_options& o, diagnostics& problems) {
-  return std::make_unique<space>(s, o, problems);
+  return std::make_unique<serving_layouts>(s, o, problems);
 }
 
 }  // namespace nvlsim

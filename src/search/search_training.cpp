@@ -139,9 +139,10 @@ struct memory_choice {
   recompute_spec recompute;
 };
 
-class space final : public search_space {
+class training_layouts final : public search_space {
  public:
-  space(const scenario& s, const search_options& o, diagnostics& problems) : base_(s), machine_(s.platform) {
+  training_layouts(const scenario& s, const search_options& o, diagnostics& problems)
+      : base_(s), machine_(s.platform) {
     const auto& w = std::get<training_workload>(s.workload);
     const value* written = s.inputs.at_pointer("/scenario/workload");
     for (const auto& [name, alias] : axes) {
@@ -261,7 +262,7 @@ class space final : public search_space {
   /// modules takes no less than with one of them.
   class floors_of_space final : public floor_reader {
    public:
-    explicit floors_of_space(const space& s) : space_(s), choices_(s.choices_.size(), -1) {
+    explicit floors_of_space(const training_layouts& s) : space_(s), choices_(s.choices_.size(), -1) {
       for (recompute_spec& r : ways(s)) {
         ways_.push_back(r);
         floors_.push_back(std::make_unique<step_floor>(s.machine_, s.base_.stack, s.base_.model));
@@ -295,7 +296,7 @@ class space final : public search_space {
     bool fits(double size) const override { return size <= space_.machine_.gpu.hbm_usable.base(); }
 
    private:
-    static std::vector<recompute_spec> ways(const space& s) {
+    static std::vector<recompute_spec> ways(const training_layouts& s) {
       std::vector<recompute_spec> out = {{}};
       for (const recompute_spec& r : recomputes(s.base_.model)) {
         std::size_t on = 0;
@@ -329,7 +330,7 @@ class space final : public search_space {
           .base();
     }
 
-    const space& space_;
+    const training_layouts& space_;
     std::vector<recompute_spec> ways_;
     std::vector<std::unique_ptr<step_floor>> floors_;
     std::optional<std::size_t> group_;  ///< of what follows
@@ -530,7 +531,7 @@ class space final : public search_space {
 }  // namespace
 
 std::unique_ptr<search_space> training_space(const scenario& s, const search_options& o, diagnostics& problems) {
-  return std::make_unique<space>(s, o, problems);
+  return std::make_unique<training_layouts>(s, o, problems);
 }
 
 }  // namespace nvlsim

@@ -103,7 +103,7 @@ namespace {
 
 /// `"kernel_spreads"`: {"kind", "source", "families": [{"family", "gpu", "architecture", "rows", "low", "median",
 /// "high"}]}.
-std::vector<kernel_spread> read_spreads(config::reader& r) {
+std::vector<kernel_spread> read_kernel_spreads(config::reader& r) {
   std::vector<kernel_spread> out;
   for (config::reader& e : r.elements("families")) {
     kernel_spread s;
@@ -135,7 +135,7 @@ stack read_stack(config::document& doc, std::string name, diagnostics& problems)
   s.description = r.string("description");
   r.require_sources("/stack");
   s.kernels = read_kernels(r);
-  if (auto k = r.find_child("kernel_spreads")) s.kernel_spreads = read_spreads(*k);
+  if (auto k = r.find_child("kernel_spreads")) s.kernel_spreads = read_kernel_spreads(*k);
   if (auto c = r.find_child("collectives")) s.collectives = read_collectives(*c);
   if (auto t = r.find_child("training")) s.training = read_training(*t);
   if (auto i = r.find_child("inference")) s.inference = read_inference(*i);

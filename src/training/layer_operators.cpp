@@ -13,8 +13,6 @@ namespace {
 
 using compute::elementwise_bytes;
 
-double real(std::int64_t x) { return static_cast<double>(x); }
-
 /// Bytes per element of the inner width. Without a gate there is one input less, and one gradient less.
 double activation_bytes(bool gated) { return elementwise_bytes("activation") - (gated ? 0 : 2); }
 double activation_backward_share(bool gated) {

@@ -6,8 +6,6 @@
 namespace nvlsim {
 namespace {
 
-double real(std::int64_t x) { return static_cast<double>(x); }
-
 double sequence(const operator_list& o) { return real(o.workload.seq_length); }
 
 /// Causal (query, key) pairs: a query attends to itself and at most window - 1 earlier keys.

@@ -8,6 +8,9 @@
 
 namespace nvlsim {
 
+/// A count as a factor.
+inline double real(std::int64_t x) { return static_cast<double>(x); }
+
 /// `groups` products C[m,n] = A[m,k] W[k,n].
 struct gemm_size {
   double m = 0, n = 0, k = 0, groups = 1;

@@ -14,7 +14,7 @@
 namespace nvlsim {
 namespace {
 
-std::int64_t index(std::size_t i) { return static_cast<std::int64_t>(i); }
+std::int64_t number(std::size_t i) { return static_cast<std::int64_t>(i); }
 
 }  // namespace
 
@@ -66,7 +66,7 @@ void step_templates::price_layers(const layer_kinds& kinds) {
       if (half && !splits_backward(shape_.schedule)) continue;
       const auto pass = [&](bool paired) {
         if (!used) return std::make_shared<const costed_parts>();
-        return known_or(by, index(i), what, paired, [&] { return layer_pass(by, kinds.spec(i), what, paired); });
+        return known_or(by, number(i), what, paired, [&] { return layer_pass(by, kinds.spec(i), what, paired); });
       };
       layer_[k][0].push_back(pass(false));
       if (shape_.schedule == pipeline_schedule::dualpipe) layer_[k][1].push_back(pass(true));
@@ -117,7 +117,7 @@ step_prices step_templates::priced(const std::vector<step_recipe>& recipes) {
     using kind = step_recipe::kind;
     out.first.push_back(static_cast<std::uint32_t>(out.seconds.size()));
     const bool by_bucket = r.of == kind::gather || r.of == kind::reduce || r.data_parallel;
-    const std::int64_t n = by_bucket ? index(buckets_[static_cast<std::size_t>(r.at)].size()) : 1;
+    const std::int64_t n = by_bucket ? number(buckets_[static_cast<std::size_t>(r.at)].size()) : 1;
     for (std::int64_t i = 0; i < n; ++i) {
       if (by_bucket) r.bucket = i;
       const operation_template& t = plan_.templates[static_cast<std::size_t>(of(r))];

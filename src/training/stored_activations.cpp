@@ -6,8 +6,6 @@
 namespace nvlsim {
 namespace {
 
-double real(std::int64_t x) { return static_cast<double>(x); }
-
 struct keeper {
   const layer_spec& l;
   const training_workload& w;

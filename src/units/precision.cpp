@@ -3,7 +3,7 @@
 namespace nvlsim {
 namespace {
 
-struct entry {
+struct precision_entry {
   precision p;
   std::string_view name;
   double bytes;
@@ -12,7 +12,7 @@ struct entry {
 
 // Block-scaled formats have one scale per block: an FP32 per 128 FP8 elements (ignored here, at most 3 %), one
 // byte per 32 elements of MXFP8 and MXFP4, and one byte per 16 elements of NVFP4.
-constexpr std::array<entry, 12> entries = {{
+constexpr std::array<precision_entry, 12> entries = {{
     {precision::fp64, "fp64", 8, precision::fp64},
     {precision::fp32, "fp32", 4, precision::fp32},
     {precision::tf32, "tf32", 4, precision::tf32},
@@ -27,7 +27,7 @@ constexpr std::array<entry, 12> entries = {{
     {precision::int4, "int4", 0.5, precision::int8},
 }};
 
-constexpr const entry& of(precision p) { return entries[static_cast<std::size_t>(p)]; }
+constexpr const precision_entry& of(precision p) { return entries[static_cast<std::size_t>(p)]; }
 
 }  // namespace
 
@@ -37,7 +37,7 @@ precision peak_format(precision p) { return of(p).peak; }
 bool block_scaled(precision p) { return p == precision::mxfp8 || p == precision::nvfp4 || p == precision::mxfp4; }
 
 std::optional<precision> precision_by_name(std::string_view wanted) {
-  for (const entry& e : entries)
+  for (const precision_entry& e : entries)
     if (e.name == wanted) return e.p;
   return std::nullopt;
 }

@@ -1,34 +1,17 @@
 #!/usr/bin/env python3
 """Runs clang-tidy with .clang-tidy on every source: check_tidy.py CLANG_TIDY SOURCE_DIR BUILD_DIR.
 
-Most of what clang-tidy costs is the standard library's headers, so sources of one module are checked together, as one
-source that includes them, where no name in a namespace stands in two of them. A group that does not compile is
-checked source by source."""
-import concurrent.futures, os, pathlib, re, subprocess, sys, tempfile
+Most of what clang-tidy costs is the standard library's headers, so sources of one module are checked together, as
+they are compiled together. A group that does not compile is checked source by source."""
+import concurrent.futures, os, pathlib, subprocess, sys, tempfile
 
-NAME = re.compile(r"^(?!//|#|\}|namespace|template|using namespace)[A-Za-z].*?\b(\w+)\s*(?:\(|\{|=|\[|;)", re.M)
-TYPE = re.compile(r"^(?:struct|class|enum class|enum|using)\s+(?:\w+::)*(\w+)", re.M)
 LARGEST = 12
 
 
-def names(source):
-    text = source.read_text()
-    return set(NAME.findall(text)) | set(TYPE.findall(text)) | ({"using namespace"} if "using namespace" in text else set())
-
-
 def groups(folder):
-    """Sources of one module, by groups without a name in common."""
-    out = []
-    for source in sorted(folder.glob("*.cpp")):
-        own = names(source)
-        for members, taken in out:
-            if len(members) < LARGEST and not own & taken:
-                members.append(source)
-                taken |= own
-                break
-        else:
-            out.append(([source], own))
-    return [members for members, _ in out]
+    """Sources of one module, some at a time."""
+    sources = sorted(folder.glob("*.cpp"))
+    return [sources[i:i + LARGEST] for i in range(0, len(sources), LARGEST)]
 
 
 def check(tidy, root, flags, members):
