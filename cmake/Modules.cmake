@@ -30,8 +30,9 @@ function(nvlsim_module name)
   set(NVLSIM_MODULES ${name} ${NVLSIM_MODULES} PARENT_SCOPE)
 endfunction()
 
-# The program: the `cli` module linked over all the others.
-function(nvlsim_program name module)
+# The program: the `cli` module over all the others. It loads the module `engine` when it simulates, from a library of
+# its own that uses the program's symbols, because loading SimGrid takes longer than most commands.
+function(nvlsim_program name module engine)
   cmake_parse_arguments(ARG "" "" "PRIVATE" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${module}/*.cpp)
   if(NOT sources)
@@ -40,10 +41,22 @@ function(nvlsim_program name module)
   add_executable(${name} ${sources})
   nvlsim_unity(${name} ${module})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
-  target_link_libraries(${name} PRIVATE nvlsim_options fmt::fmt ${ARG_PRIVATE})
+  target_link_libraries(${name} PRIVATE nvlsim_options fmt::fmt ${CMAKE_DL_LIBS} ${ARG_PRIVATE})
   # Run once; CLI11 takes half as long to compile.
   target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
   foreach(lower IN LISTS NVLSIM_MODULES)
-    target_link_libraries(${name} PRIVATE nvlsim_${lower})
+    if(NOT lower STREQUAL engine)
+      target_sources(${name} PRIVATE $<TARGET_OBJECTS:nvlsim_${lower}>)
+    endif()
   endforeach()
+  set_target_properties(${name} PROPERTIES ENABLE_EXPORTS ON BUILD_RPATH "$ORIGIN"
+                        INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}/${name}")
+
+  set_target_properties(nvlsim_${engine} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+  add_library(${name}_${engine}_library MODULE $<TARGET_OBJECTS:nvlsim_${engine}>)
+  set_target_properties(${name}_${engine}_library PROPERTIES PREFIX "" OUTPUT_NAME ${name}-${engine} LINKER_LANGUAGE CXX)
+  target_link_libraries(${name}_${engine}_library PRIVATE nvlsim_options PkgConfig::SIMGRID fmt::fmt)
+  # Its calls of its own functions are not those of the program that load it.
+  target_link_options(${name}_${engine}_library PRIVATE -Wl,-Bsymbolic-functions)
+  add_dependencies(${name} ${name}_${engine}_library)
 endfunction()

@@ -1,0 +1,24 @@
+// The engine as a library that a program loads when it simulates: loading SimGrid takes longer than most commands.
+#pragma once
+
+#include "nvlsim/engine/operation_actors.hpp"
+#include "nvlsim/engine/post_training_actors.hpp"
+#include "nvlsim/engine/serving_actors.hpp"
+#include "nvlsim/engine/simulation.hpp"
+
+namespace nvlsim {
+
+/// The engine's functions.
+struct engine_functions {
+  decltype(&nvlsim::simulate) simulate;
+  decltype(&nvlsim::serve_by_actors) serve_by_actors;
+  decltype(&nvlsim::play_by_actors) play_by_actors;
+  decltype(&nvlsim::run_operation_by_actors) run_operation_by_actors;
+};
+
+/// Name of the file, beside the program or in the folder of libraries that belongs to it.
+inline constexpr const char* engine_file = "nvlsim-engine.so";
+/// Name of the file's function that gives its functions: `const engine_functions* nvlsim_engine()`.
+inline constexpr const char* engine_entry = "nvlsim_engine";
+
+}  // namespace nvlsim
