@@ -172,7 +172,7 @@ void add_report(CLI::App& app, all_arguments& all) {
   CLI::App* c = app.add_subcommand("report", "Write an HTML report on scenarios and results");
   c->add_option("INPUT", a.inputs,
                 "Scenarios (which are run and explained), result files, folders of these, sweep folders, merged "
-                "sweeps (*.jsonl), and JSON output of nvlsim search")
+                "sweeps (*.jsonl), and JSON output of nvlsim search and nvlsim plan")
       ->required();
   c->add_option("-o,--output", a.output, "HTML file to write")->type_name("FILE")->capture_default_str();
   c->add_flag("--sensitivity", a.sensitivity,

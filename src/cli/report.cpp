@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <fstream>
 #include <iterator>
-#include <optional>
 
 #include "cli/commands.hpp"
 #include "cli/console.hpp"
@@ -61,15 +60,18 @@ output::report_sweep read_merged(const std::filesystem::path& file) {
   return out;
 }
 
-/// Reads the output of `nvlsim search --format json`. Empty for other files.
-std::optional<value> read_search(const std::filesystem::path& file) {
+/// Adds the JSON output of `nvlsim search` or `plan` to the page. False for other files.
+bool add_study(const std::filesystem::path& file, output::report_contents& out) {
   std::ifstream in(file);
   const std::string text{std::istreambuf_iterator<char>(in), {}};
   if (in) note_read(file);
   value v = config::parse_scalar(text);
   const value* schema = v.find("schema");
-  if (!schema || !schema->string() || *schema->string() != "nvlsim.search/1") return std::nullopt;
-  return v;
+  const std::string kind = schema && schema->string() ? *schema->string() : "";
+  if (kind == "nvlsim.search/1") out.searches.push_back(std::move(v));
+  else if (kind == "nvlsim.plan/1") out.plans.push_back(std::move(v));
+  else return false;
+  return true;
 }
 
 /// A unique name on the page: the second run with a name becomes "NAME (2)".
@@ -127,11 +129,7 @@ exit_code execute(const report_arguments& a) {
       contents.sweeps.push_back(read_merged(what));
       return;
     }
-    if (what.ends_with(".json") && !std::filesystem::is_directory(what))
-      if (auto search = read_search(what)) {
-        contents.searches.push_back(*std::move(search));
-        return;
-      }
+    if (what.ends_with(".json") && !std::filesystem::is_directory(what) && add_study(what, contents)) return;
     auto more = read_inputs(what, sets, data);
     std::move(more.begin(), more.end(), std::back_inserter(inputs));
   };

@@ -132,6 +132,7 @@ std::string report_page(const report_contents& r) {
              return value{value::object{{"name", s.name}, {"points", s.points}}};
            }));
   data.set("searches", list_of(r.searches, [](const value& s) { return s; }));
+  data.set("plans", list_of(r.plans, [](const value& p) { return p; }));
   const std::string json = without_markup(to_json(data, 0));
   const std::pair<std::string_view, std::string_view> parts[] = {{"@UPLOT_CSS@", embedded::uPlot_min_css},
                                                                  {"@PAGE_CSS@", embedded::page_css},
@@ -140,6 +141,7 @@ std::string report_page(const report_contents& r) {
                                                                  {"@ELEMENTS_JS@", embedded::elements_js},
                                                                  {"@CHARTS_JS@", embedded::charts_js},
                                                                  {"@RUNS_JS@", embedded::runs_js},
+                                                                 {"@PLANS_JS@", embedded::plans_js},
                                                                  {"@PAGE_JS@", embedded::page_js}};
   std::string out;
   std::string_view rest = embedded::page_html;

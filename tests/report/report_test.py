@@ -221,6 +221,30 @@ class Report(unittest.TestCase):
         (self.path / "broken.jsonl").write_text('{"set": {}}\n')
         self.assertIn("line 1 is not a point", nvlsim("report", self.path / "broken.jsonl", code=2).stderr)
 
+    def test_plans_are_drawn(self):
+        train, serve = SOURCE / "tests/cli/inputs/train.json", SOURCE / "tests/cli/inputs/serve.json"
+        questions = {"scaling": [train, "--gpus", "4,8"], "next-dollar": [train],
+                     "training": ["llama3.1-8b", "--platform", "gb300-nvl72", "--tokens", "1e10", "--gpus", "8"],
+                     "serving": [serve, "--gpus", "4", "--ttft", "10 s", "--tpot", "50 ms"]}
+        plans = []
+        for question, options in questions.items():
+            plans.append(self.path / f"{question}.json")
+            plans[-1].write_text(nvlsim("plan", question, *options, "--format", "json").stdout)
+        out = self.path / "plans.html"
+        nvlsim("report", *plans, "-o", out)
+        self.assertEqual([p["question"] for p in data_of(out)["plans"]], list(questions))
+        page = self.open(out)
+        self.assert_clean(page)
+        titles = page.value("[...document.querySelectorAll('h3, .u-title')].map(e => e.textContent)")
+        for what in r"train: strong scaling$", r"tokens per s over GPUs, and ideal$", r"step time over GPUs$", r"train: what step time gains from 10 % more", \
+                r"llama3.1-8b on gb300-nvl72: 8 GPUs, [0-9.]+ days$", r".* on .*: [0-9.]+ requests a second on 4 GPUs, ", r"output tokens/s a GPU against output tokens/s a user$":
+            self.assertTrue(any(re.match(what, t) for t in titles), (what, titles))
+        cells = page.value("[...document.querySelectorAll('td')].map(e => e.textContent)")
+        self.assertNotIn("undefined", " ".join(cells))
+        self.assertNotIn("NaN", " ".join(cells))
+        phone = self.open(out, width=390, height=800)
+        self.assertLessEqual(phone.value("document.documentElement.scrollWidth"), 390)
+
     def studies(self):
         """A page with a sweep of which a part cannot run, and three searches, two of them alike in all but a constraint."""
         train = SOURCE / "tests/cli/inputs/train.json"

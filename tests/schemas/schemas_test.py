@@ -199,11 +199,12 @@ class Produced(unittest.TestCase):
             done = run("sweep", *words, cwd=self.folder)
             self.assertEqual(done.returncode, 0, done.stderr)
         (self.folder / "found.json").write_text(run("search", SOURCE / "tests/cli/inputs/train.json", "--gpus", "8", "--format", "json").stdout)
-        done = run("report", SOURCE / "tests/cli/inputs/train.json", "folder", "folder/results.jsonl", "found.json", cwd=self.folder)
+        (self.folder / "answer.json").write_text(run("plan", "next-dollar", SOURCE / "tests/cli/inputs/train.json", "--format", "json").stdout)
+        done = run("report", SOURCE / "tests/cli/inputs/train.json", "folder", "folder/results.jsonl", "found.json", "answer.json", cwd=self.folder)
         self.assertEqual(done.returncode, 0, done.stderr)
         document = json.loads(re.search(r'id="data">(.*?)</script>', (self.folder / "report.html").read_text(), re.S)[1])
         self.assertEqual(complaints("report", document), [])
-        for kind, members in ("result", "results"), ("explanation", "explanations"), ("search", "searches"):
+        for kind, members in ("result", "results"), ("explanation", "explanations"), ("search", "searches"), ("plan", "plans"):
             for one in document[members]:
                 self.assertEqual(complaints(kind, one), [])
         self.assertEqual([len(s["points"]) for s in document["sweeps"]], [2, 2])
@@ -211,7 +212,7 @@ class Produced(unittest.TestCase):
         self.refuses("report", document, [
             {"schema": "nvlsim.report/2"}, {"more": 1}, {"results": [{}]}, {"explanations": [{"schema": "x", "scenario": "y"}]},
             {"timelines": [{**document["timelines"][0], "lanes": [{**track, "slices": [[0, -1, 1, 0]]}]}]},
-            {"sweeps": [{"name": "x", "points": [{"set": {}, "status": "fine", "metrics": {}}]}]}, {"searches": [{"schema": "x"}]}])
+            {"sweeps": [{"name": "x", "points": [{"set": {}, "status": "fine", "metrics": {}}]}]}, {"searches": [{"schema": "x"}]}, {"plans": [{"schema": "x"}]}])
 
     def test_validation(self):
         document = self.fits("validation", "validate", SOURCE / "tests/measurements/memory.csv", "--format", "json")

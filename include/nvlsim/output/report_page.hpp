@@ -51,6 +51,7 @@ struct report_contents {
   std::vector<report_timeline> timelines;
   std::vector<report_sweep> sweeps;
   std::vector<value> searches;  ///< `nvlsim.search/1`
+  std::vector<value> plans;     ///< `nvlsim.plan/1`
 };
 /// A self-contained HTML file. Its data are JSON (`nvlsim.report/1`) in element "data".
 /// [docs/report.md]

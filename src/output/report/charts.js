@@ -238,8 +238,8 @@ function curves(title, x, series, options = {}) {
       scales: {x: {time: false, distr: options.log_x ? 3 : 1, ...(options.log_x ? {range: around} : {})}, y: {distr: options.log_y ? 3 : 1, range: options.log_y ? around : options.y_range}},
       axes: [{...axis(options.x_format || digits), size: 40, space: 90, ...log_x}, {...axis(options.y_format || digits), ...log_y}],
       series: [{label: options.x_label || "x", value: (u, v) => v === null ? "–" : (options.x_format || digits)(v)}, ...series.map((s, i) => ({
-        label: s.name, stroke: css("--c" + (s.of ?? i) % 10), width: s.ideal ? 1 : 2, dash: s.ideal ? [6, 5] : undefined, points: {show: s.values.length < 40 && !s.ideal}, spanGaps: true,
-        paths: s.steps ? uPlot.paths.stepped({align: 1}) : undefined, value: (u, v) => v === null ? "–" : (options.y_format || digits)(v)}))],
+        label: s.name, stroke: css("--c" + (s.of ?? i) % 10), width: s.ideal ? 1 : 2, dash: s.ideal ? [6, 5] : undefined, points: {show: s.dots || (s.values.length < 40 && !s.ideal), size: s.dots ? 3 : 5}, spanGaps: true,
+        paths: s.dots ? () => null : s.steps ? uPlot.paths.stepped({align: 1}) : undefined, value: (u, v) => v === null ? "–" : (options.y_format || digits)(v)}))],
     }, [x, ...series.map(s => s.values)], box);
   };
   redraw.push(make);
