@@ -54,6 +54,7 @@ class trace_writer {
     }
     if (contents_.counters)
       for (const trace_counter& counter : options_.counters) write_counter(counter);
+    write_requests();
     buffer_ += "\n]}\n";
     flush();
     out_.flush();
@@ -184,6 +185,47 @@ class trace_writer {
       if (!std::isfinite(v)) throw internal_error(fmt::format("trace: counter {} is not finite", text));
       event(FMT_COMPILE(R"({{"ph":"C","pid":{},"ts":{},"name":{},"args":{{"value":{:.12g}}}}})"),
             counter.rank_class + 1, us{output::nanoseconds(at)}, text, v);
+    }
+  }
+
+  /// Draws each request from its arrival to its last token, with its phases inside.
+  void write_requests() {
+    if (contents_.requests == 0) return;
+    const std::size_t pid = plan_.classes.size() + 1;
+    event(FMT_COMPILE(R"({{"ph":"M","pid":{},"name":"process_name","args":{{"name":"requests"}}}})"), pid);
+    event(FMT_COMPILE(R"({{"ph":"M","pid":{},"name":"process_sort_index","args":{{"sort_index":{}}}}})"), pid,
+          plan_.classes.size());
+    for (std::size_t i = 0; i < contents_.requests; ++i) {
+      const request_record& r = options_.requests[i];
+      if (r.last_token_s < 0) continue;
+      const us begin{output::nanoseconds(r.arrival_s)}, end{output::nanoseconds(r.last_token_s)};
+      event(
+          FMT_COMPILE(
+              R"({{"ph":"b","pid":{},"tid":1,"cat":"request","id":{},"ts":{},"name":"request","args":{{"request":{},"input_tokens":{},"output_tokens":{},"cached_tokens":{},"worker":{},"prefill_worker":{},"preemptions":{}}}}})"),
+          pid, i, begin, i, r.input, r.output, r.cached, r.worker, r.prompt_worker, r.preemptions);
+      write_phases(pid, i);
+      event(FMT_COMPILE(R"({{"ph":"e","pid":{},"tid":1,"cat":"request","id":{},"ts":{},"name":"request"}})"), pid,
+            i, end);
+    }
+  }
+
+  void write_phases(std::size_t pid, std::size_t i) {
+    const request_record& r = options_.requests[i];
+    const bool pools = r.prefilled_s >= 0 && r.delivered_s >= 0;
+    const std::initializer_list<std::pair<const char*, double>> phases = {
+        {"queue", r.admitted_s},
+        {"prefill", pools ? r.prefilled_s : r.first_token_s},
+        {"KV transfer", pools ? r.delivered_s : r.first_token_s},
+        {"decode queue", r.first_token_s},
+        {"decode", r.last_token_s}};
+    std::int64_t from = output::nanoseconds(r.arrival_s);
+    for (const auto& [phase, until] : phases) {
+      const std::int64_t to = until < 0 ? from : std::max(from, output::nanoseconds(until));
+      if (to == from) continue;
+      for (const auto& [sign, at] : {std::pair{'b', from}, std::pair{'e', to}})
+        event(FMT_COMPILE(R"({{"ph":"{}","pid":{},"tid":1,"cat":"request","id":{},"ts":{},"name":"{}"}})"), sign,
+              pid, i, us{at}, phase);
+      from = to;
     }
   }
 

@@ -152,12 +152,12 @@ void fit(const plan& planned, const timeline& times, const trace_options& option
   }
   std::size_t points = 0;
   for (const trace_counter& c : options.counters) points += c.points.size();
-  const auto over = [&] {
+  const auto used = [&] {
     const event_counts n = count(planned, out);
     const std::size_t power = out.power ? 2 * n.operations + out.classes.size() : 0;
-    return n.metadata + n.operations + n.inside + 2 * out.arrows.size() + power + (out.counters ? points : 0) >
-           options.max_events;
+    return n.metadata + n.operations + n.inside + 2 * out.arrows.size() + power + (out.counters ? points : 0);
   };
+  const auto over = [&] { return used() > options.max_events; };
   if (detail == trace_detail::layers && over()) {
     detail = trace_detail::operations;
     slice_templates(planned, &detail, out);
@@ -181,7 +181,14 @@ void fit(const plan& planned, const timeline& times, const trace_options& option
     const std::size_t left = options.max_events > n.metadata ? options.max_events - n.metadata : 0;
     out.operations_per_stream = left / std::max<std::size_t>(n.streams, 1);
     out.left_out.push_back(fmt::format("operations after the first {} of a stream", out.operations_per_stream));
+    if (!options.requests.empty()) out.left_out.emplace_back("requests");
+    return;
   }
+  // The process that holds the requests has a name and a place.
+  const std::size_t left = options.max_events - used();
+  out.requests = std::min(options.requests.size(), left < 2 ? 0 : (left - 2) / events_per_request);
+  if (out.requests < options.requests.size())
+    out.left_out.push_back(fmt::format("requests after the first {}", out.requests));
 }
 
 void check_shape(const plan& planned, const timeline& times) {

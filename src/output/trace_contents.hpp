@@ -44,8 +44,12 @@ struct trace_contents {
   bool power = false;
   bool counters = false;
   std::size_t operations_per_stream = 0;  ///< number of operations kept per stream
+  std::size_t requests = 0;               ///< number of requests kept
   std::vector<std::string> left_out;      ///< descriptions for the metadata
 };
+
+/// Events of a request at most: begin and end of itself and of five phases.
+inline constexpr std::size_t events_per_request = 12;
 
 /// Throws input_error for a class that the plan does not have, internal_error if plan and timeline differ in
 /// shape.

@@ -51,6 +51,7 @@ void write_trace_file(const std::filesystem::path& file, const scenario& s, cons
         {static_cast<std::size_t>(u.rank_class < 0 ? u.by_class.front().first : u.rank_class), u.name + " (share)",
          u.points});
   options.counters.insert(options.counters.end(), run.counters.begin(), run.counters.end());
+  options.requests = run.requests;
   try {
     write_trace(out.stream(), run.planned, run.times, options);
   } catch (const io_error&) {

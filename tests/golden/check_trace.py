@@ -5,7 +5,8 @@ usage: check_trace.py TRACE.json [--min-events N]
 
 Valid JSON without NaN; metadata before everything else of its process, names and sort indices given once and in order;
 times not negative, with three decimals; slices of a thread nest; flows come in pairs of one s and one f, forward in time,
-each inside a slice; counters are numbers in order of time. Exits 1 with a line for each thing wrong.
+each inside a slice; counters are numbers in order of time; requests and their phases end after they begin, and phases
+follow each other inside their request. Exits 1 with a line for each thing wrong.
 """
 import bisect
 import gzip
@@ -92,6 +93,19 @@ def check_flows(flows, slices, wrong):
                 wrong(f"flow {key}: f without bp e")
 
 
+def check_requests(requests, wrong):
+    for key, ends in requests.items():
+        names = [name for _, _, name in ends]
+        if len(ends) % 2 or names[0] != "request" or names[-1] != "request":
+            wrong(f"request {key}: {names}")
+            continue
+        times = [ts for _, ts, _ in ends]
+        if times != sorted(times):
+            wrong(f"request {key}: its phases are not in order of time")
+        if [p for p, _, _ in ends] != ["b"] + ["b", "e"] * (len(ends) // 2 - 1) + ["e"] or names[1:-1:2] != names[2:-1:2]:
+            wrong(f"request {key}: its phases are not one after the other")
+
+
 def main():
     path = sys.argv[1]
     least = int(sys.argv[3]) if sys.argv[2:3] == ["--min-events"] else 1
@@ -106,7 +120,7 @@ def main():
         wrong("head is not that of nvlsim")
     if len(events) < least:
         wrong(f"{len(events)} events, expected at least {least}")
-    slices, flows, counters = defaultdict(list), defaultdict(list), defaultdict(lambda: -1)
+    slices, flows, counters, requests = defaultdict(list), defaultdict(list), defaultdict(lambda: -1), defaultdict(list)
     for e in events:
         try:
             ts = nanoseconds(e["ts"]) if e["ph"] != "M" else 0
@@ -115,6 +129,8 @@ def main():
                 slices[thread].append((ts, ts + nanoseconds(e["dur"]), e["name"]))
             elif e["ph"] in "sf":
                 flows[(e["cat"], e["name"], e["id"])].append((e["ph"], thread, ts, e.get("bp")))
+            elif e["ph"] in "be":
+                requests[(e["pid"], e["cat"], e["id"])].append((e["ph"], ts, e["name"]))
             elif e["ph"] == "C":
                 if ts < counters[(e["pid"], e["name"])]:
                     wrong(f"counter {e['name']} goes back in time")
@@ -129,6 +145,7 @@ def main():
     check_metadata(events, wrong)
     check_nesting(slices, wrong)
     check_flows(flows, slices, wrong)
+    check_requests(requests, wrong)
     for p in problems[:20]:
         print(f"{path}: {p}")
     if len(problems) > 20:

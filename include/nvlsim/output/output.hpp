@@ -14,6 +14,7 @@
 #include "nvlsim/config/value.hpp"
 #include "nvlsim/diagnostics/diagnostics.hpp"
 #include "nvlsim/plan/plan.hpp"
+#include "nvlsim/serving/server.hpp"
 #include "nvlsim/units/units.hpp"
 
 namespace nvlsim {
@@ -77,8 +78,9 @@ struct trace_options {
   bool power = true;                   ///< write a counter with the power of one GPU of each class
   watts idle_power;                    ///< power of one GPU while no operation draws power
   std::vector<trace_counter> counters;
-  std::vector<std::string> left_out;  ///< what the timeline lacks, for the metadata
-  value metadata = value::object{};   ///< trace metadata: version, scenario, digest, seed
+  std::span<const request_record> requests;  ///< drawn as tracks of their own, in as many events as are left
+  std::vector<std::string> left_out;         ///< what the timeline lacks, for the metadata
+  value metadata = value::object{};          ///< trace metadata: version, scenario, digest, seed
 };
 
 /// Writes a timeline as Chrome trace JSON (docs/result-format.md). Streams: memory use grows with the number of

@@ -180,6 +180,41 @@ TEST_CASE("Trace leaves out detail beyond its limit and says so") {
         "stream\"]");
 }
 
+TEST_CASE("Trace draws requests with their phases, as many as its limit allows") {
+  const plan p = two_stages(2);
+  const timeline t = evaluate(p);
+  const request_record aggregated{.arrival_s = 0.5,
+                                  .admitted_s = 1,
+                                  .first_token_s = 1.5,
+                                  .last_token_s = 3,
+                                  .input = 100,
+                                  .output = 7,
+                                  .worker = 2};
+  request_record pools = aggregated, unfinished = aggregated;
+  pools.prompt_worker = 4, pools.prefilled_s = 1.25, pools.delivered_s = 1.3;
+  unfinished.last_token_s = -1;
+  const std::vector<request_record> all = {aggregated, pools, unfinished};
+  trace_options options;
+  options.requests = all;
+  const std::string trace = trace_of(p, t, options);
+  CHECK(checked(trace, "trace_requests.json") == 0);
+  CHECK(count(trace, R"("name":"requests")") == 1);
+  CHECK(count(trace, R"("name":"request")") == 4);
+  CHECK(count(trace, R"("name":"KV transfer")") == 2);
+  CHECK(count(trace, R"("name":"decode")") == 4);
+  CHECK(trace.find(R"("id":1,"ts":1250000.000,"name":"KV transfer")") != std::string::npos);
+  CHECK(trace.find(R"("args":{"request":1,"input_tokens":100,"output_tokens":7,)") != std::string::npos);
+
+  trace_options without;
+  options.max_events = count(trace_of(p, t, without), "{\"ph\":") + 100;
+  const std::vector<request_record> many(100, pools);
+  options.requests = many;
+  const std::string limited = trace_of(p, t, options);
+  CHECK(count(limited, "{\"ph\":") <= options.max_events);
+  CHECK(count(limited, R"("name":"request")") >= 2);
+  CHECK(limited.find("requests after the first ") != std::string::npos);
+}
+
 TEST_CASE("Trace refuses times that cannot be and a stream that fails") {
   const plan p = two_stages(1);
   const timeline good = evaluate(p);
