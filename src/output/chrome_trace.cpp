@@ -128,7 +128,13 @@ class trace_writer {
   void write_operation(const op_place& place, const operation& o, std::int64_t begin, std::int64_t end) {
     const output::template_slices& slices = contents_.templates[static_cast<std::size_t>(o.template_index)];
     const std::size_t pid = place.rank_class + std::size_t{1}, tid = place.stream + std::size_t{1};
-    if (o.micro_batch >= 0)
+    if (place.stream == 0 && place.rank_class < options_.batches.size()) {
+      const iteration_batch& b = options_.batches[place.rank_class][place.operation];
+      event(
+          FMT_COMPILE(
+              R"({{"ph":"X","pid":{},"tid":{},"ts":{},"dur":{},{},"args":{{"decodes":{},"prompt_tokens":{},"kv_tokens":{}}}}})"),
+          pid, tid, us{begin}, us{end - begin}, slices.label, b.decodes, b.prompt_tokens, b.kv_tokens);
+    } else if (o.micro_batch >= 0)
       event(FMT_COMPILE(R"({{"ph":"X","pid":{},"tid":{},"ts":{},"dur":{},{},"args":{{"micro_batch":{}}}}})"), pid,
             tid, us{begin}, us{end - begin}, slices.label, o.micro_batch);
     else event(slice_format, pid, tid, us{begin}, us{end - begin}, slices.label);

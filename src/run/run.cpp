@@ -197,6 +197,7 @@ void run_inference(run_record& out, const scenario& asked, const inference_workl
   out.times = std::move(picture.times);
   out.times.activities = run.activities;
   out.counters = std::move(picture.counters);
+  out.batches = std::move(picture.batches);
   const auto& workers = run.outcome.workers;
   if (std::any_of(workers.begin(), workers.end(), [](const worker_record& l) {
         return l.iterations.size() < static_cast<std::size_t>(l.iterations_in_all);

@@ -280,7 +280,11 @@ void server::add_samples(std::size_t i, double t) {
   l.kv_tokens.add(w.begin, t, static_cast<double>(w.scheduler.kv_tokens()));
   if (traced_ >= traced_iterations && !set_.keep_iterations) return;
   ++traced_;
-  l.iterations.push_back({w.begin, t, w.kind, static_cast<std::int32_t>(w.now.decodes)});
+  l.iterations.push_back({w.begin,
+                          t,
+                          w.kind,
+                          {static_cast<std::int32_t>(w.now.decodes),
+                           static_cast<std::int32_t>(w.now.prompt_tokens), w.scheduler.kv_tokens()}});
 }
 
 void server::end_iteration(std::size_t i, double t) {

@@ -47,10 +47,13 @@ serving_picture trace_serving(const serving_run& run, const inference_workload& 
     const worker_record& l = workers[i];
     stream s;
     std::vector<span> spans;
+    std::vector<iteration_batch> batches;
     for (const traced_iteration& t : l.iterations) {
-      out.planned.append(s, t.kind, {}, no_event, {t.decodes});
+      out.planned.append(s, t.kind, {}, no_event, {t.batch.decodes});
       spans.push_back({t.begin_s, t.end_s});
+      batches.push_back(t.batch);
     }
+    out.batches.push_back(std::move(batches));
     const int gpus = l.prefills ? w.prefill_pool->tp * w.prefill_pool->attention_dp : w.tp * w.attention_dp;
     const char* what = l.prefills ? "prefill worker" : w.pooled() ? "decode worker" : "replica";
     out.planned.classes.push_back({fmt::format("{} {}", what, i), gpus * l.workers, {std::move(s)}});

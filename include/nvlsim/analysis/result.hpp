@@ -46,9 +46,10 @@ struct run_record {
   result outcome;
   plan planned;
   timeline times;
-  std::vector<link_use> links;           ///< of a run whose traffic shares ports
-  std::vector<trace_counter> counters;   ///< of an inference run
-  std::string left_out;                  ///< what the timeline of a long served load lacks
+  std::vector<link_use> links;                        ///< of a run whose traffic shares ports
+  std::vector<trace_counter> counters;                ///< of an inference run
+  std::vector<std::vector<iteration_batch>> batches;  ///< of its iterations: by class and operation
+  std::string left_out;                               ///< what the timeline of a long served load lacks
   std::vector<request_record> requests;  ///< of a served load, where asked for; one worker of each class
   front_end_costs front_end;             ///< of those
   kv_cache_use cache;                    ///< of an inference run

@@ -78,6 +78,7 @@ struct trace_options {
   bool power = true;                   ///< write a counter with the power of one GPU of each class
   watts idle_power;                    ///< power of one GPU while no operation draws power
   std::vector<trace_counter> counters;
+  std::span<const std::vector<iteration_batch>> batches;  ///< of iterations: by class and operation
   std::span<const request_record> requests;  ///< drawn as tracks of their own, in as many events as are left
   std::vector<std::string> left_out;         ///< what the timeline lacks, for the metadata
   value metadata = value::object{};          ///< trace metadata: version, scenario, digest, seed

@@ -116,9 +116,15 @@ struct server_settings {
 
 /// Most iterations that a run keeps for its trace, over all workers, unless `keep_iterations`.
 inline constexpr std::int64_t traced_iterations = 100'000;
+/// What a worker had in an iteration.
+struct iteration_batch {
+  std::int32_t decodes = 0, prompt_tokens = 0;
+  std::int64_t kv_tokens = 0;  ///< of its cache, when the iteration ended
+};
 struct traced_iteration {
   double begin_s = 0, end_s = 0;
-  std::int32_t kind = 0, decodes = 0;
+  std::int32_t kind = 0;
+  iteration_batch batch;
 };
 
 /// One worker's part of a run.

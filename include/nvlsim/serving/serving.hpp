@@ -42,6 +42,7 @@ struct serving_picture {
   plan planned;
   timeline times;
   std::vector<trace_counter> counters;
+  std::vector<std::vector<iteration_batch>> batches;  ///< by class and operation of its first stream
 };
 /// The counter of the share of its KV cache that a worker holds.
 inline constexpr const char* kv_used_counter = "KV cache used (fraction)";

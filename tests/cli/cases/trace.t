@@ -18,4 +18,5 @@ A closed loop shows what runs, waits and is cached over time, as a load on a clo
   $ nvlsim run llama2-70b-offline-gb200-rack --set /workload/load/requests=144 --trace loop.json > /dev/null; grep -o '"name":"[^"]*requests"\|"name":"KV cache[^"]*"' loop.json | sort -u
   "name":"KV cache used (fraction)"
   "name":"queued requests"
+  "name":"requests"
   "name":"running requests"

@@ -205,6 +205,13 @@ TEST_CASE("Trace draws requests with their phases, as many as its limit allows")
   CHECK(trace.find(R"("id":1,"ts":1250000.000,"name":"KV transfer")") != std::string::npos);
   CHECK(trace.find(R"("args":{"request":1,"input_tokens":100,"output_tokens":7,)") != std::string::npos);
 
+  const std::vector<std::vector<iteration_batch>> batches = {
+      std::vector<iteration_batch>(p.classes[0].streams[0].operations.size(), {3, 512, 9000})};
+  options.batches = batches;
+  const std::string iterations = trace_of(p, t, options);
+  CHECK(checked(iterations, "trace_iterations.json") == 0);
+  CHECK(count(iterations, R"("args":{"decodes":3,"prompt_tokens":512,"kv_tokens":9000})") == batches[0].size());
+
   trace_options without;
   options.max_events = count(trace_of(p, t, without), "{\"ph\":") + 100;
   const std::vector<request_record> many(100, pools);
