@@ -1,8 +1,15 @@
 #!/usr/bin/env python3
 """Measures nvlsim and writes docs/performance.md.
 
-performance.py measure BUILD_DIR -o measured.json    runs everything: some minutes on an idle machine
+performance.py measure BUILD_DIR [--peers PEERS.json] -o measured.json    some minutes on an idle machine
 performance.py page measured.json > docs/performance.md
+
+PEERS.json names other simulators that are installed here, and what they are compared with. They run in turns with
+nvlsim, and the page has both columns of that run:
+[{"name": "Calculon caa4b11", "work": "layouts of gpt3-13B on 16 GPUs, a second", "command": ["bin/calculon", ...],
+  "folder": "where the command runs", "count": 2736, "against": "search 13b on 16", "times": 3}]
+`against` is a name of COMMANDS. With `count`, the layouts (requests, steps) that the peer's command tries, rates are
+compared; without it CPU seconds. Nothing is fetched.
 """
 import argparse
 import json
@@ -16,6 +23,7 @@ import sys
 import tempfile
 import time
 
+SERVING_TABLE = str(pathlib.Path(__file__).resolve().parents[1] / "measurements/inference.csv")
 MODEL_13B = ["--set", "/model=gpt3-13b", "--set", "/workload/seq_length=2048", "--set", "/workload/precision=bf16",
              "--set", "/workload/global_batch_size=64"]
 # The shape that ASTRA-sim was timed on: GPT-3, TP 8 x DP 128, one micro-batch, 100 GB/s a NIC.
@@ -29,6 +37,7 @@ RANKS_4608 = ["run", "llama3.1-405b-gb300-8192", "--set", "/platform/racks=64", 
               "--set", "/workload/global_batch_size=1152", "--set", "/placement/gpus_per_rack=72"]
 COMMANDS = {
     "start": ["--version"],
+    "kernel": ["kernel", "gemm", "--platform", "gb300-nvl72", "--m", "4096", "--n", "4096", "--k", "4096", "--precision", "fp8"],
     "training 512": ["run", "llama3.1-405b-gb300-512"],
     "training 8192": ["run", "llama3.1-405b-gb300-8192"],
     "training 331200": ["run", "llama3.1-405b-gb300-331200"],
@@ -43,14 +52,20 @@ COMMANDS = {
     "search 13b on 16": ["search", "llama3.1-405b-gb300-rack", "--gpus", "16", *MODEL_13B, "--format", "json"],
     "search 405b on 512": ["search", "llama3.1-405b-gb300-512", "--gpus", "512", "--set", "/workload/global_batch_size=1024",
                            "--only", "recompute", "--only", "data_parallel_sharding", "--only", "offload_layers", "--format", "json"],
+    "search deepseek-v3 on 512": ["search", "deepseek-v3-gb300-256", "--gpus", "512", "--format", "json"],
+    "search 405b on 9216": ["search", "llama3.1-405b-gb300-rack", "--gpus", "9216", "--format", "json"],
+    "sensitivity": ["explain", "deepseek-r1-gb300-rack", "--sensitivity", "--format", "json"],
+    "plan serving": ["plan", "serving", "deepseek-r1", "--platform", "gb300-nvl72", "--gpus", "72", "--input", "1024",
+                     "--output-tokens", "1024", "--ttft", "2 s", "--tpot", "33.3 ms", "--format", "json"],
+    "serving table": ["validate", SERVING_TABLE, "--format", "json"],
 }
-ONCE = {"ranks 4608", "search 13b on 16", "search 405b on 512"}
+ONCE = {"ranks 4608", "serving table", "sensitivity", "plan serving", *(name for name in COMMANDS if name.startswith("search"))}
 
 
-def cost(command):
+def cost(command, folder=None):
     """CPU seconds, wall seconds, peak bytes and output; of children too."""
     before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
-    with subprocess.Popen([str(c) for c in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as p:
+    with subprocess.Popen([str(c) for c in command], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as p:
         out = p.stdout.read()
         _, status, used = os.wait4(p.pid, 0)
         p.returncode = os.waitstatus_to_exitcode(status)
@@ -87,9 +102,20 @@ def sweep(program, points):
                 "distinct": len(set(records)), "ok": json.loads(merge["out"])["ok"], "last": json.loads(last["out"])}
 
 
-def measure(build, output):
+def against(program, peer):
+    """A peer and nvlsim in turns: the least CPU time of each."""
+    pairs = [(cost(peer["command"], peer.get("folder")), cost([program, *COMMANDS[peer["against"]]])) for _ in range(peer.get("times", 3))]
+    theirs, ours = (min(side, key=lambda c: c["cpu_s"]) for side in zip(*pairs))
+    out = {"name": peer["name"], "work": peer["work"], "times": len(pairs), "theirs_cpu_s": theirs["cpu_s"],
+           "theirs_peak_bytes": theirs["peak_bytes"], "cpu_s": ours["cpu_s"], "peak_bytes": ours["peak_bytes"]}
+    if "count" in peer:
+        out.update(theirs_count=peer["count"], count=json.loads(ours["out"])["candidates"])
+    return out
+
+
+def measure(build, output, peers):
     program, benchmarks = build / "nvlsim", build / "tests/benchmarks/benchmarks"
-    out = {"machine": machine(), "commands": {}, "benchmarks": []}
+    out = {"machine": machine(), "date": time.strftime("%Y-%m-%d"), "commands": {}, "peers": [], "benchmarks": []}
     for name, words in COMMANDS.items():
         c = best([program, *words], 1 if name in ONCE else 5)
         text = c.pop("out")
@@ -98,6 +124,9 @@ def measure(build, output):
             c.update(candidates=r["candidates"], evaluated=r["evaluated"], found=r["found"])
         out["commands"][name] = c
         print(name, c, file=sys.stderr)
+    for peer in peers:
+        out["peers"].append(against(program, peer))
+        print(out["peers"][-1], file=sys.stderr)
     out["sweep"] = sweep(program, 10_000)
     done = subprocess.run([benchmarks, "--benchmark_format=json", "--benchmark_min_time=0.2"], stdout=subprocess.PIPE, check=True)
     out["benchmarks"] = json.loads(done.stdout)["benchmarks"]
@@ -118,9 +147,6 @@ def page(m):
         return (f"| {what} | {1e3 * x['cpu_s']:.0f} ms | {x['peak_bytes'] / 2**20:.0f} MiB | "
                 f"{max(0, x['peak_bytes'] - floor['peak_bytes']) / 2**20:.0f} MiB |")
 
-    def rate(name, key):
-        return c[name][key] / c[name]["cpu_s"]
-
     bench = {b["name"]: b for b in m["benchmarks"]}
 
     def ratio(a, b):
@@ -131,18 +157,29 @@ def page(m):
         scale = {"ns": 1e-6, "us": 1e-3, "ms": 1.0, "s": 1e3}
         return "\n".join(f"| {n:,} {unit} | {b['cpu_time'] * scale[b['time_unit']]:.3g} ms |" for n, b in sorted(rows))
 
+    def peer_row(p):
+        if "count" in p:
+            theirs, ours = p["theirs_count"] / p["theirs_cpu_s"], p["count"] / p["cpu_s"]
+            return f"| {p['work']} | {p['name']}: {theirs:,.3g} | {ours:,.3g} | {ours / theirs:,.3g} |"
+        return (f"| {p['work']} | {p['name']}: {p['theirs_cpu_s']:,.3g} CPU-s, {p['theirs_peak_bytes'] / 2**20:,.0f} MiB | "
+                f"{p['cpu_s']:,.3g} CPU-s, {p['peak_bytes'] / 2**20:,.0f} MiB | {p['theirs_cpu_s'] / p['cpu_s']:,.3g} |")
+
+    def search_row(name, what):
+        x = c[name]
+        return f"| {what} | {x['candidates']:,} | {x['evaluated']:,} | {x['cpu_s']:.1f} s | {x['wall_s']:.1f} s |"
+
     s = m["sweep"]
-    astra = 243
-    folded, ranks = c["gpt3 1024"], c["gpt3 1024 ranks"]
+    peers = "\n".join(map(peer_row, m["peers"]))
     return f"""# Performance
 
 `tests/benchmarks/performance.py` measured these figures on {m['machine']} and wrote this page from them ([measured.json](../tests/benchmarks/measured.json)). Times are CPU seconds of the whole process with its children; short ones are the best of five runs. The machine was shared, so compare lines of this page with each other and not with other machines.
 
 ## A step
 
-| command | CPU | peak memory | above the libraries |
+| command | CPU | peak memory | above the program |
 |---|---|---|---|
-{row('start', '`nvlsim --version`: program and libraries')}
+{row('start', '`nvlsim --version`: the program without the engine')}
+{row('kernel', '`nvlsim kernel`: a GEMM')}
 {row('training 512', '405B on 512 GPUs')}
 {row('training 8192', '405B on 8,192 GPUs')}
 {row('training 331200', '405B on 4,600 racks, 64 of 72 GPUs of each')}
@@ -151,24 +188,39 @@ def page(m):
 {row('experts 4608', 'Kimi K2 on 64 racks')}
 {row('100 trillion', '100 trillion parameters on 240 racks')}
 {row('offline rack', '1.8 million requests on a rack')}
+{row('gpt3 1024 ranks', 'GPT-3 on 1,024 GPUs, every rank simulated')}
 {row('ranks 4608', '405B on 64 racks, 4,608 ranks without folding')}
 
 331,200 GPUs cost {c['training 331200']['cpu_s'] / c['training 8192']['cpu_s']:.2f} times as much as 8,192, because equal replicas are one class ([models-and-assumptions.md](models-and-assumptions.md#degraded)).
 
 ## Against others
 
-| what | others | nvlsim |
+In turns with nvlsim, in one run on {m['date']}; the last column is how many times less CPU nvlsim takes for its work. `performance.py measure --peers` runs simulators that are installed on the machine.
+
+| work | others | nvlsim | ratio |
+|---|---|---|---|
+| messages between 72 ports | SimGrid by hand: {bench['flow_raw_simgrid/72']['cpu_time']:.3g} {bench['flow_raw_simgrid/72']['time_unit']} | {bench['flow_engine/72']['cpu_time']:.3g} {bench['flow_engine/72']['time_unit']} | {ratio('flow_raw_simgrid/72', 'flow_engine/72'):.2f} |
+| messages between 576 ports | SimGrid by hand: {bench['flow_raw_simgrid/576']['cpu_time']:.3g} {bench['flow_raw_simgrid/576']['time_unit']} | {bench['flow_engine/576']['cpu_time']:.3g} {bench['flow_engine/576']['time_unit']} | {ratio('flow_raw_simgrid/576', 'flow_engine/576'):.2f} |
+{peers}
+
+## Searches and plans
+
+A search counts all layouts, leaves out those that break a rule of divisibility together, and evaluates those that lower bounds do not rule out.
+
+| search | layouts | evaluated | CPU | wall |
+|---|---|---|---|---|
+{search_row('search deepseek-v3 on 512', 'DeepSeek-V3 on 512 GPUs, everything free')}
+{search_row('search 405b on 9216', '405B on 9,216 GPUs, everything free')}
+{search_row('search 405b on 512', '405B on 512 GPUs, memory choices fixed')}
+{search_row('search 13b on 16', '13B on 16 GPUs')}
+
+| command | CPU | wall |
 |---|---|---|
-| GPT-3 step of 96 layers on 1,024 GPUs, one micro-batch | ASTRA-sim, analytical, congestion unaware: {astra} CPU-s, 1.47 GB | {folded['cpu_s']:.3f} CPU-s, {astra / folded['cpu_s']:,.0f} times less; {ranks['cpu_s']:.2f} with every rank simulated, {astra / ranks['cpu_s']:,.0f} times less |
-| layouts of a model, a second and core | Calculon: 52 | {rate('search 13b on 16', 'candidates'):,.0f} (13B on 16 GPUs), {rate('search 405b on 512', 'candidates'):,.0f} (405B on 512) |
-| all layouts of gpt3-13B on 16 GPUs | Calculon: 144,704, unfinished after 9 CPU minutes | {c['search 13b on 16']['candidates']:,} in {c['search 13b on 16']['cpu_s']:.1f} CPU-s |
-| messages between 72 and between 576 ports | SimGrid used by hand: 1 | {ratio('flow_engine/72', 'flow_raw_simgrid/72'):.2f} and {ratio('flow_engine/576', 'flow_raw_simgrid/576'):.2f} times its CPU |
+| `plan serving` of DeepSeek-R1 on a GB300 rack | {c['plan serving']['cpu_s']:.1f} s | {c['plan serving']['wall_s']:.1f} s |
+| `explain --sensitivity` of DeepSeek-R1 on a rack | {c['sensitivity']['cpu_s']:.1f} s | {c['sensitivity']['wall_s']:.1f} s |
+| `validate` of the serving table | {c['serving table']['cpu_s']:.1f} s | {c['serving table']['wall_s']:.1f} s |
 
-The figures of other programs were measured earlier on a virtual machine of two Intel Xeon cores (family 6, model 207), not in this run. ASTRA-sim parses and simulates a trace of 960 nodes for every rank; nvlsim plans the step itself. Both compute collectives in closed form. The shares of the step differ because the kernel models do.
-
-## Search
-
-The cost of a layout grows with its operations, which are micro-batches times model chunks. A CPU second evaluates {rate('search 405b on 512', 'evaluated'):,.0f} layouts of 405B on 512 GPUs, and {rate('search 13b on 16', 'evaluated'):,.0f} of 13B on 16. The plan and longest path of the 8,192-GPU step take {bench['step_by_micro_batches/16']['cpu_time']:.0f} {bench['step_by_micro_batches/16']['time_unit']}; through the engine the step takes {ratio('step_engine', 'step_longest_path'):.0f} times its longest path.
+The plan and longest path of the 8,192-GPU step take {bench['step_by_micro_batches/16']['cpu_time']:.0f} {bench['step_by_micro_batches/16']['time_unit']}; through the engine the step takes {ratio('step_engine', 'step_longest_path'):.0f} times its longest path.
 
 ## Sweeps
 
@@ -203,9 +255,10 @@ def main():
     arguments.add_argument("verb", choices=["measure", "page"])
     arguments.add_argument("path", type=pathlib.Path)
     arguments.add_argument("-o", "--output", type=pathlib.Path, default=pathlib.Path("measured.json"))
+    arguments.add_argument("--peers", type=pathlib.Path)
     asked = arguments.parse_args()
     if asked.verb == "measure":
-        measure(asked.path, asked.output)
+        measure(asked.path, asked.output, json.loads(asked.peers.read_text()) if asked.peers else [])
     else:
         sys.stdout.write(page(json.loads(asked.path.read_text())))
 
