@@ -35,7 +35,7 @@ void flow_engine(benchmark::State& state) {
   for (auto _ : state) benchmark::DoNotOptimize(simulate(p, hardware, {fidelity::flow}));
   state.SetItemsProcessed(state.iterations() * ports * flows_each);
 }
-BENCHMARK(flow_engine)->Arg(72)->Arg(576)->Unit(benchmark::kMillisecond);
+BENCHMARK(flow_engine)->Arg(72)->Arg(576)->Arg(4608)->Unit(benchmark::kMillisecond);
 
 /// The same messages as plain mailbox traffic between pairs of actors.
 void flow_raw_simgrid(benchmark::State& state) {
@@ -63,7 +63,7 @@ void flow_raw_simgrid(benchmark::State& state) {
   }
   state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(ports) * flows_each);
 }
-BENCHMARK(flow_raw_simgrid)->Arg(72)->Arg(576)->Unit(benchmark::kMillisecond);
+BENCHMARK(flow_raw_simgrid)->Arg(72)->Arg(576)->Arg(4608)->Unit(benchmark::kMillisecond);
 
 /// A step of 8,192 GPUs through the engine.
 void step_engine(benchmark::State& state) {

@@ -201,6 +201,7 @@ In turns with nvlsim, in one run on {m['date']}; the last column is how many tim
 |---|---|---|---|
 | messages between 72 ports | SimGrid by hand: {bench['flow_raw_simgrid/72']['cpu_time']:.3g} {bench['flow_raw_simgrid/72']['time_unit']} | {bench['flow_engine/72']['cpu_time']:.3g} {bench['flow_engine/72']['time_unit']} | {ratio('flow_raw_simgrid/72', 'flow_engine/72'):.2f} |
 | messages between 576 ports | SimGrid by hand: {bench['flow_raw_simgrid/576']['cpu_time']:.3g} {bench['flow_raw_simgrid/576']['time_unit']} | {bench['flow_engine/576']['cpu_time']:.3g} {bench['flow_engine/576']['time_unit']} | {ratio('flow_raw_simgrid/576', 'flow_engine/576'):.2f} |
+| messages between 4,608 ports | SimGrid by hand: {bench['flow_raw_simgrid/4608']['cpu_time']:.3g} {bench['flow_raw_simgrid/4608']['time_unit']} | {bench['flow_engine/4608']['cpu_time']:.3g} {bench['flow_engine/4608']['time_unit']} | {ratio('flow_raw_simgrid/4608', 'flow_engine/4608'):.2f} |
 {peers}
 
 ## Searches and plans
