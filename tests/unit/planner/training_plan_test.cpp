@@ -2,9 +2,15 @@
 
 #include <catch2/catch.hpp>
 
+#include <cmath>
+#include <map>
+#include <random>
+#include <tuple>
+
 #include "nvlsim/output/number.hpp"
 #include "nvlsim/planner/next_dollar.hpp"
 #include "nvlsim/run/run.hpp"
+#include "nvlsim/units/random.hpp"
 #include "unit/planner/plan_fixture.hpp"
 
 namespace nvlsim {
@@ -100,6 +106,36 @@ TEST_CASE("Better hardware never loses, and each part is told with what it costs
   }
   q.costs = {{"hbm_bandwith", 100}};
   CHECK_THROWS_AS(plan_next_dollar(q), input_error);
+}
+
+TEST_CASE("On hardware of any kind, better parts never lose and much better ones gain no less") {
+  training_question t = test::small_trainer(0);
+  t.gpus = 16;  // two servers: all parts take part
+  const training_plan p = plan_training_run(t);
+  REQUIRE(p.best);
+  std::mt19937_64 chance(24);
+  const auto factor = [&] { return std::exp2(4 * uniform(chance) - 2); };
+  for (int i = 0; i < 8; ++i) {
+    next_dollar_question q;
+    q.base = {p.best->text, {}, t.base.data};
+    for (const auto& [pointer, amount, unit] :
+         {std::tuple{"/platform/gpu/hbm_bandwidth", 3.35, "TB/s"}, std::tuple{"/platform/gpu/tdp", 700.0, "W"},
+          std::tuple{"/platform/gpu/nvlink", 450.0, "GB/s"},
+          std::tuple{"/platform/fabric/nic_bandwidth", 400.0, "Gb/s"},
+          std::tuple{"/platform/fabric/latency", 2.0, "us"}})
+      q.base.overrides.push_back({pointer, fmt::format("{:.4g} {}", amount * factor(), unit)});
+    std::map<std::string, double> before;
+    for (const double step : {0.1, 0.7, 3.0}) {
+      q.step = step;
+      for (const hardware_knob& k : plan_next_dollar(q).knobs) {
+        CAPTURE(i, k.name, step);
+        if (!k.gain) continue;
+        CHECK(*k.gain >= before[k.name] - 1e-9);
+        before[k.name] = *k.gain;
+      }
+    }
+    CHECK(before.size() >= 6);
+  }
 }
 
 }  // namespace
