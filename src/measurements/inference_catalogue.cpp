@@ -32,11 +32,12 @@ constexpr std::array<release_range, 7> vllm_releases = {{{0, 21, 0, "vllm-0.21"}
                                                          {0, 12, 0, "vllm-0.12"},
                                                          {0, 8, 0, "vllm-0.11"},
                                                          {0, 0, 0, "vllm-0.7"}}};
-constexpr std::array<release_range, 7> sglang_releases = {{{0, 5, 15, "sglang-0.5.15"},
+constexpr std::array<release_range, 8> sglang_releases = {{{0, 5, 15, "sglang-0.5.15"},
                                                            {0, 5, 11, "sglang-0.5.12"},
                                                            {0, 5, 10, "sglang-0.5.10"},
                                                            {0, 5, 7, "sglang-0.5.9"},
                                                            {0, 5, 4, "sglang-0.5.6"},
+                                                           {0, 5, 2, "sglang-0.5.3"},
                                                            {0, 5, 0, "sglang-0.5.1"},
                                                            {0, 0, 0, "sglang-0.4"}}};
 
@@ -57,11 +58,12 @@ constexpr std::array<release_range, 7> vllm_by_date = {{{2026, 5, 0, "vllm-0.21"
                                                         {2025, 12, 0, "vllm-0.12"},
                                                         {2025, 4, 0, "vllm-0.11"},
                                                         {2024, 1, 0, "vllm-0.7"}}};
-constexpr std::array<release_range, 7> sglang_by_date = {{{2026, 6, 0, "sglang-0.5.15"},
+constexpr std::array<release_range, 8> sglang_by_date = {{{2026, 6, 0, "sglang-0.5.15"},
                                                           {2026, 5, 0, "sglang-0.5.12"},
                                                           {2026, 4, 0, "sglang-0.5.10"},
                                                           {2026, 1, 0, "sglang-0.5.9"},
                                                           {2025, 11, 0, "sglang-0.5.6"},
+                                                          {2025, 9, 0, "sglang-0.5.3"},
                                                           {2025, 7, 0, "sglang-0.5.1"},
                                                           {2024, 1, 0, "sglang-0.4"}}};
 
@@ -137,6 +139,14 @@ std::string serving_stack_of(const std::string& engine, const std::string& versi
   if (const std::string dated = newest_before(tensorrt_by_date, dotted(version)); !dated.empty()) return dated;
   const std::string named = newest_before(tensorrt_releases, version);
   return named.empty() ? "tensorrt-llm-1.2rc" : named;
+}
+
+std::string rocm_stack(const std::string& named) {
+  static constexpr std::array<std::string_view, 6> built = {"sglang-0.5.9",  "sglang-0.5.10", "sglang-0.5.12",
+                                                            "sglang-0.5.15", "vllm-0.16",     "vllm-0.19"};
+  if (std::find(built.begin(), built.end(), named) == built.end()) return named;
+  const std::size_t dash = named.find('-');
+  return fmt::format("{}-rocm{}", named.substr(0, dash), named.substr(dash));
 }
 
 std::string generic_serving_stack(const std::string& engine) {

@@ -57,7 +57,8 @@ class inference_row_reader {
   }
   /// Whether the row used the InferenceX load generator or its settings.
   bool inferencex() const {
-    return has("notes", "0.9 of nominal") || row_["id"].starts_with("ix-") || has("id", "gap_ana");
+    return has("client", "InferenceX") || has("notes", "0.9 of nominal") || row_["id"].starts_with("ix-") ||
+           has("id", "gap_ana");
   }
 
   /// Checks that counts and rates are positive and counts are not absurdly large.
@@ -105,6 +106,7 @@ class inference_row_reader {
     if (has("suspect", "engine is TensorRT-LLM")) engine = "TRT-LLM";
     if (has("suspect", "is SGLang")) engine = "SGLang", version = "";
     std::string named = serving_stack_of(engine, version);
+    if (out_.hardware.gpu.architecture.starts_with("cdna")) named = rocm_stack(named);
     const bool fp4 = row_["weight_precision"] == "fp4" && out_.hardware.gpu.architecture == "blackwell";
     if (row_["scenario"].starts_with("mlperf") && named.starts_with("tensorrt-llm") && fp4 && !routed() &&
         row_["disaggregated"] != "yes")
@@ -123,7 +125,7 @@ class inference_row_reader {
     if (unset) note(fmt::format("weight precision not stated: {} assumed", mlperf ? usual : "BF16"));
     const weight_formats f = formats_of(cell, row_["model"], routed(), latent);
     workload_.weights = f.dense;
-    workload_.attention_weights = f.attention;
+    workload_.attention_weights = has("checkpoint", "Meta FP8") ? precision::bf16 : f.attention;
     workload_.expert_weights = f.expert;
     const std::string stated = row_["kv_precision"].empty() ? row_["launch_kv_dtype"] : row_["kv_precision"];
     if (stated.starts_with("fp8")) {
@@ -443,14 +445,22 @@ class inference_row_reader {
     const auto ratio = row_.number("random_range_ratio");
     const bool drew = ratio && *ratio < 1;
     if (read_measured_lengths(drew)) return;
-    if (inferencex() || (ratio && *ratio < 1)) {
+    if (inferencex() || drew) {
       const double r = ratio.value_or(random_range_ratio);
       if (workload_.input.spread == 0) workload_.input = drawn(workload_.input.mean, r);
       if (workload_.output.spread == 0) workload_.output = drawn(workload_.output.mean, r);
-    } else if (workload_.output.spread == 0 && workload_.output.mean > 1) {
+    } else if (workload_.output.spread == 0 && workload_.output.mean > 1 && !equal_lengths()) {
       workload_.output.spread = jitter;
       note("output lengths vary by 20 %: equal lengths would stay in lockstep");
     }
+  }
+
+  /// Whether all requests have the stated lengths, and so come in waves: where the row says so, and in vLLM's own
+  /// runs, whose client draws random lengths only if told. Drafts that are accepted keep requests apart.
+  bool equal_lengths() const {
+    if (workload_.drafts.draft_tokens > 0) return false;
+    return row_.number("random_range_ratio").has_value() || has("client", "vllm bench") ||
+           has("source", "vllm-project");
   }
 
   /// Lengths that the client drew, as its report prints their means: "measured mean lengths 610.1 in / 422.0 out".

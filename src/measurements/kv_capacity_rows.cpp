@@ -54,6 +54,8 @@ std::string no_capacity_because(const csv_row& row) {
   if (row["notes"].starts_with("before the change"))
     return "an earlier state of the engine, which its change put right";
   if (row["kv_tokens"].empty() && row["kv_GiB"].empty()) return "nothing to compare";
+  if (row["engine"] == "TRT-LLM" && row.blank("memory_fraction"))
+    return "the share of free memory that the recipe gives the cache is not stated";
   return {};
 }
 
@@ -111,17 +113,21 @@ double longest_request(const schedule_limits& l, std::int64_t longest) {
   return out;
 }
 
+/// Hybrid caches are printed as the requests of the longest length that they hold, times that length.
+bool counts_requests(const csv_row& row) {
+  const std::string& scope = row["kv_tokens_scope"];
+  return scope.find("concurrency") != std::string::npos || scope.find("hybrid") != std::string::npos ||
+         row["notes"].find("maximum concurrency x") != std::string::npos;
+}
+
 /// Tokens as the row counts them.
 double tokens_of(const csv_row& row, const serving_memory& found, const inference_profile& engine,
                  const inference_workload& w, const model& m) {
   auto tokens = static_cast<double>(found.kv_capacity_tokens);
   const std::string& scope = row["kv_tokens_scope"];
   if (scope.starts_with("per")) return tokens / w.attention_dp;
-  // Hybrid caches are printed as the requests of the longest length that they hold, times that length.
-  const bool of_requests =
-      scope.find("concurrency") != std::string::npos || scope.find("hybrid") != std::string::npos;
   if (const std::int64_t longest = row.integer("max_model_len").value_or(m.max_positions);
-      of_requests && longest > 0)
+      counts_requests(row) && longest > 0)
     tokens *= static_cast<double>(longest) / longest_request(limits_of(engine, w, found), longest);
   return tokens;
 }
@@ -156,6 +162,17 @@ void compare_kv_capacity(const csv_row& row, input_cache& inputs, validation_rec
       if (off(with) < off(found)) w = other, found = std::move(with);
     }
   }
+  const std::int64_t longest = row.integer("max_model_len").value_or(1);
+  const auto fits = [&] { return found.no_cache.empty() && found.kv_capacity_tokens >= longest; };
+  if (row.blank("weight_precision") && row.blank("weights_GiB")) {
+    // What ran has weights that leave room for a request of the longest length.
+    for (const char* cell : {"fp8", "fp4"}) {
+      inference_workload other = w;
+      set_formats(row, cell, m, other);
+      serving_memory with = plan_serving_memory(hardware, s, m, other);
+      if (!fits()) w = other, found = std::move(with);
+    }
+  }
   if (!found.no_cache.empty()) {
     r.status = record_status::infeasible;
     r.reason = found.no_cache;
@@ -174,7 +191,9 @@ std::vector<validation_record> validate_kv_capacity(const csv_table& t, const da
   input_cache inputs(data);
   return validate_rows(t, report, [&](const csv_row& row, validation_record& r) {
     r.kind = "KV capacity";
-    r.metric = row.blank("kv_tokens") ? "kv_GiB" : "kv_tokens";
+    // Where tokens depend on a longest length that is not stated, the size of the pool is compared.
+    const bool by_size = counts_requests(row) && row.blank("max_model_len") && !row.blank("kv_GiB");
+    r.metric = row.blank("kv_tokens") || by_size ? "kv_GiB" : "kv_tokens";
     r.release = row["engine"] + (row.blank("version") ? "" : " " + row["version"]);
     r.published = published_value(row, r.metric);
     if (const std::string why = no_capacity_because(row); !why.empty()) {

@@ -43,8 +43,8 @@ part_facts facts_of(const gpu_spec& gpu, const kernel_cost& k, const attention_s
   return f;
 }
 
-part_facts facts_of(const gpu_spec& gpu, const kernel_cost& k, const decode_shape& s) {
-  part_facts f = facts_of(gpu, precision::bf16, k);
+part_facts facts_of(const gpu_spec& gpu, const kernel_cost& k, const decode_shape& s, precision operands) {
+  part_facts f = facts_of(gpu, operands, k);
   f.extent = decode_extent{s.batch, s.heads, s.context};
   return f;
 }

@@ -522,7 +522,7 @@ time_and_energy iteration_costs::latent_decode(const layer_slice& l, double batc
                                            .value_dim = static_cast<double>(a.kv_lora_rank),
                                            .kv_element_bytes = bytes_per_element(workload_.kv_cache)});
     time_and_energy out = timed(measured->first, c);
-    out.facts = facts_of(platform_.gpu, c, s);
+    out.facts = facts_of(platform_.gpu, c, s, measured->first);
     return out;
   }
   kernel_cost c = one_vector_decode(s, static_cast<double>(2 * a.kv_lora_rank + a.qk_rope_dim));

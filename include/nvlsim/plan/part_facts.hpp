@@ -12,7 +12,8 @@ namespace nvlsim {
 part_facts facts_of(const gpu_spec& gpu, precision operands, const kernel_cost& k);
 part_facts facts_of(const gpu_spec& gpu, precision operands, const kernel_cost& k, const gemm_shape& s);
 part_facts facts_of(const gpu_spec& gpu, const kernel_cost& k, const attention_shape& s);
-part_facts facts_of(const gpu_spec& gpu, const kernel_cost& k, const decode_shape& s);
+part_facts facts_of(const gpu_spec& gpu, const kernel_cost& k, const decode_shape& s,
+                    precision operands = precision::bf16);
 
 /// Facts of a collective or a message; the part consists of `times` of them, one after the other.
 part_facts facts_of(const platform& p, const priced_transfer& t, double times = 1);

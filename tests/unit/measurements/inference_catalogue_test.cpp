@@ -22,7 +22,8 @@ TEST_CASE("Engine versions name the stack of their release") {
   CHECK(serving_stack_of("vLLM", "July 2025") == "vllm-0.11");
   CHECK(serving_stack_of("SGLang", "0.4.2.post4") == "sglang-0.4");
   CHECK(serving_stack_of("SGLang", "0.5.19 rocm720") == "sglang-0.5.15");
-  CHECK(serving_stack_of("SGLang", "Sept 2025") == "sglang-0.5.1");
+  CHECK(serving_stack_of("SGLang", "Sept 2025") == "sglang-0.5.3");
+  CHECK(serving_stack_of("SGLang", "Aug 2025") == "sglang-0.5.1");
   CHECK(serving_stack_of("SGLang", "main, June 2026") == "sglang-0.5.15");
   CHECK(serving_stack_of("SGLang", "2025-05") == "sglang-0.4");
   CHECK(serving_stack_of("SGLang", "nightly-dev-20260216-d3bae71e") == "sglang-0.5.9");
@@ -71,6 +72,13 @@ TEST_CASE("Checkpoints keep some parts in sixteen bit") {
   CHECK((r1.expert == precision::nvfp4 && r1.dense == precision::nvfp4 && r1.attention == precision::bf16));
   const weight_formats oss = formats_of("fp4", "gpt-oss-120b", true, false);
   CHECK((oss.expert == precision::mxfp4 && oss.attention == precision::bf16));
+}
+
+TEST_CASE("Builds for AMD's GPUs are releases of their own where rows tell them apart") {
+  CHECK(rocm_stack("sglang-0.5.12") == "sglang-rocm-0.5.12");
+  CHECK(rocm_stack("vllm-0.16") == "vllm-rocm-0.16");
+  CHECK(rocm_stack("sglang-0.5.6") == "sglang-0.5.6");
+  CHECK(rocm_stack("sglang") == "sglang");
 }
 
 }  // namespace

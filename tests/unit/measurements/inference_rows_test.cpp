@@ -207,5 +207,45 @@ TEST_CASE("Submissions that state neither precision nor layout are in eight bit,
   CHECK(read({{"weight_precision", "UNSET"}}).workload.weights == precision::bf16);
 }
 
+TEST_CASE("Requests have equal lengths where a client is known to send them, and vary elsewhere") {
+  const auto spread = [](cells more) { return read(std::move(more)).workload.output.spread; };
+  CHECK(spread({}) == Approx(0.2));
+  CHECK(spread({{"random_range_ratio", "1.0"}}) == 0);
+  CHECK(spread({{"source", "vllm-project/vllm-project.github.io"}}) == 0);
+  CHECK(spread({{"client", "vllm bench serve"}}) == 0);
+  // The client of InferenceX draws from 0.8 of the length to the length.
+  CHECK(spread({{"client", "InferenceX client"}}) == Approx(1.0 / 9));
+  CHECK(read({{"client", "InferenceX client"}}).workload.output.mean == Approx(0.9 * 512));
+  CHECK(spread({{"random_range_ratio", "0.5"}}) == Approx(1.0 / 3));
+  // Accepted drafts keep requests apart.
+  CHECK(spread({{"random_range_ratio", "1.0"},
+                {"spec_decode", "mtp3"},
+                {"model", "deepseek-r1"},
+                {"gpus", "8"},
+                {"tp", "8"},
+                {"ep", "8"}}) == Approx(0.2));
+}
+
+TEST_CASE("A row's checkpoint and the maker of its GPU choose formats and builds") {
+  const cells meta = {{"model", "llama3.1-405b"}, {"system", "h200"}, {"gpus", "8"}, {"tp", "8"}};
+  CHECK(read(meta).workload.attention_weights == precision::fp8);
+  cells stated = meta;
+  stated["checkpoint"] = "Meta FP8 checkpoint";
+  CHECK(read(stated).workload.attention_weights == precision::bf16);
+  CHECK(read(stated).workload.weights == precision::fp8);
+  const auto built = [](const char* system) {
+    return read({{"system", system}, {"weight_precision", "bf16"}}).software->name;
+  };
+  CHECK(built("h200") == "vllm-0.19");
+  CHECK(built("mi300x") == "vllm-rocm-0.19");
+}
+
+TEST_CASE("The first engine of vLLM takes prompts whole and before other work") {
+  const inference_row r = read({{"engine_version", "0.7.4.dev"}, {"system", "h200"}});
+  const engine_settings set = settings_of(*r.software->inference, r.workload);
+  CHECK(set.prefill == prefill_policy::exclusive);
+  CHECK(set.max_batch_size == 256);
+}
+
 }  // namespace
 }  // namespace nvlsim

@@ -61,7 +61,19 @@ TEST_CASE(
                                   "budget,vLLM,,gpt-oss-20b,h100,1,1,,,,bf16,0.9,1024,8192,100000,"
                                   "concurrency x max_model_len,,,,\n"
                                   "old,SGLang,,deepseek-v3.2,b200,8,8,,8,fp8,fp8,0.8,,,900000,per rank,,,"
-                                  "before the change,\n");
+                                  "before the change,\n"
+                                  "hybrid,vLLM,,gpt-oss-20b,h100,1,1,,,,bf16,0.9,4096,,100000,"
+                                  "concurrency x max_model_len,40,,,\n"
+                                  "share,TRT-LLM,,llama3.1-8b,h100,1,1,,,fp8,,,,,400000,engine,,,,\n"
+                                  "fits,vLLM,,qwen3-32b,rtx5090,1,1,,,,,0.9,,32768,40000,engine,,,,\n"
+                                  "four,vLLM,,qwen3-32b,rtx5090,1,1,,,fp4,bf16,0.9,,32768,40000,engine,,,,\n");
+  // Without the longest length the size of a pool is compared, and nothing where its share is a launch setting.
+  CHECK(records.at("hybrid").metric == "kv_GiB");
+  CHECK(records.at("window").metric == "kv_tokens");
+  CHECK(records.at("share").status == record_status::excluded);
+  // 16 and 8 bits leave no room for 32,768 tokens on this card.
+  REQUIRE(records.at("fits").simulated);
+  CHECK(*records.at("fits").simulated == Approx(*records.at("four").simulated));
   CHECK(*records.at("small").simulated == Approx(*records.at("eight").simulated));
   CHECK(*records.at("large").simulated == Approx(*records.at("half").simulated));
   // A window holds the budget of an iteration besides: with less budget a request takes less.
