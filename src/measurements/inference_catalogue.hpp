@@ -13,8 +13,8 @@ namespace nvlsim {
 /// The shipped stack for an engine release.
 std::string serving_stack_of(const std::string& engine, const std::string& version);
 
-/// The stack of the same release as built for AMD's GPUs, where it is one of its own: AITER's kernels come and go with
-/// other releases than those for NVIDIA's.
+/// The stack of the same release as built for AMD's GPUs, where it is one of its own: AITER's kernels come and go
+/// with other releases than those for NVIDIA's.
 std::string rocm_stack(const std::string& named);
 
 /// The engine's stack of no stated release. Throws cell_error for an engine that is not known.

@@ -71,66 +71,66 @@ Caches as flows need a load without a clock; settings without effect are reporte
   deepseek-r1-gb300-prefill-decode: ok
 
   metrics
-    output_tokens_per_s            75,949 tok/s     90 %: 46,111 .. 125,093
-    output_tokens_per_s_per_gpu     1,055 tok/s        90 %: 640.4 .. 1,737
-    total_tokens_per_s            682,584 tok/s   90 %: 0.4144 M .. 1.124 M
-    requests_per_s                  82.34 req/s        90 %: 49.99 .. 135.6
-    goodput_requests_per_s          82.34 req/s
-    total_tokens_per_s_per_gpu      9,480 tok/s       90 %: 5,756 .. 15,615
-    output_tokens_per_s_per_user    45.67 tok/s        90 %: 27.73 .. 75.23
-    energy_per_million_tokens_J        1.293 MJ
+    output_tokens_per_s            83,454 tok/s     90 %: 43,220 .. 161,144
+    output_tokens_per_s_per_gpu     1,159 tok/s        90 %: 600.3 .. 2,238
+    total_tokens_per_s            750,219 tok/s   90 %: 0.3885 M .. 1.449 M
+    requests_per_s                  90.48 req/s        90 %: 46.86 .. 174.7
+    goodput_requests_per_s          90.48 req/s
+    total_tokens_per_s_per_gpu     10,420 tok/s       90 %: 5,396 .. 20,120
+    output_tokens_per_s_per_user    44.59 tok/s        90 %: 23.09 .. 86.11
+    energy_per_million_tokens_J        1.208 MJ
     cost_per_million_tokens_usd               -
-    power_W_per_gpu                     835.3 W
+    power_W_per_gpu                     826.8 W
     memory_peak_bytes                  274.1 GB
-    kv_cache_used_fraction              6.719 %
-    makespan_s                          94.17 s  90 %: 57.18 s .. 2.585 min
+    kv_cache_used_fraction              7.582 %
+    makespan_s                          88.67 s  90 %: 45.92 s .. 2.854 min
     gpus                                     72
     offered_requests_per_s                    -
     requests_in_flight                     2048
-    measured_requests                      2052
+    measured_requests                      2049
     slo_attained_fraction                 100 %
     prefix_cache_hit_fraction               0 %
     preemptions                               0
     recomputed_tokens                         0
 
                  mean       p50       p90       p95       p99       max
-    ttft_s    4.194 s   4.242 s   4.443 s   4.899 s   5.203 s   5.296 s
-    tpot_s   21.89 ms  22.34 ms  22.97 ms  22.97 ms  22.97 ms  22.97 ms
-    itl_s    21.95 ms  22.67 ms     23 ms  23.06 ms  23.08 ms  23.08 ms
-    e2e_s     24.32 s    24.3 s   26.59 s   27.03 s   27.76 s   28.58 s
-    queue_s   2.868 s   2.919 s   3.091 s   3.558 s   3.865 s   3.974 s
+    ttft_s    1.516 s   1.553 s   1.734 s   1.775 s   1.866 s   1.909 s
+    tpot_s   22.42 ms  22.74 ms  23.51 ms  23.52 ms  23.52 ms  23.53 ms
+    itl_s    22.59 ms  23.33 ms  23.55 ms  23.55 ms  23.65 ms  23.68 ms
+    e2e_s     22.13 s   22.07 s   24.25 s   24.64 s   25.26 s   25.82 s
+    queue_s  524.9 ms  539.5 ms  742.4 ms    776 ms  862.7 ms  933.7 ms
 
   breakdown
     mean_over_gpus
-      gemm_s                          32.33 s   34.3 %  #######
-      attention_s                     15.91 s   16.9 %  ###
-      memory_bound_s                  18.61 s   19.8 %  ####
-      ep_s                            13.99 s   14.9 %  ###
-      host_s                          2.116 s    2.2 %
-      idle_s                          11.21 s   11.9 %  ##
-      makespan_s                      94.17 s
+      gemm_s                          30.97 s   34.9 %  #######
+      attention_s                     14.29 s   16.1 %  ###
+      memory_bound_s                  18.17 s   20.5 %  ####
+      ep_s                             11.4 s   12.9 %  ###
+      host_s                          2.241 s    2.5 %  #
+      idle_s                           11.6 s   13.1 %  ###
+      makespan_s                      88.67 s
     links
-      decode worker 0: nvlink in      1.879 %           100 % kv transfer, peak
+      decode worker 0: nvlink in      1.996 %           100 % kv transfer, peak
                                                         100 %
-      prefill worker 7: nvlink out   0.1886 %           100 % kv transfer, peak 77
+      prefill worker 1: nvlink out   0.2002 %           100 % kv transfer, peak 77
                                                         %
-      prefill worker 4: nvlink out   0.1884 %           100 % kv transfer, peak 77
+      prefill worker 7: nvlink out      0.2 %           100 % kv transfer, peak 77
                                                         %
-      prefill worker 2: nvlink out   0.1884 %           100 % kv transfer, peak 77
+      prefill worker 5: nvlink out      0.2 %           100 % kv transfer, peak 77
                                                         %
-      prefill worker 3: nvlink out   0.1883 %           100 % kv transfer, peak 77
+      prefill worker 10: nvlink out  0.1999 %           100 % kv transfer, peak 77
                                                         %
-      prefill worker 9: nvlink out   0.1882 %           100 % kv transfer, peak 77
+      prefill worker 3: nvlink out   0.1996 %           100 % kv transfer, peak 77
                                                         %
-      prefill worker 10: nvlink out  0.1879 %           100 % kv transfer, peak 77
+      prefill worker 6: nvlink out   0.1996 %           100 % kv transfer, peak 77
                                                         %
-      prefill worker 6: nvlink out   0.1878 %           100 % kv transfer, peak 77
+      prefill worker 8: nvlink out   0.1995 %           100 % kv transfer, peak 77
                                                         %
-      prefill worker 1: nvlink out   0.1878 %           100 % kv transfer, peak 77
+      prefill worker 4: nvlink out   0.1994 %           100 % kv transfer, peak 77
                                                         %
-      prefill worker 5: nvlink out   0.1869 %           100 % kv transfer, peak 77
+      prefill worker 2: nvlink out    0.199 %           100 % kv transfer, peak 77
                                                         %
-      prefill worker 8: nvlink out   0.1868 %           100 % kv transfer, peak 77
+      prefill worker 9: nvlink out   0.1985 %           100 % kv transfer, peak 77
                                                         %
 
   memory
@@ -160,10 +160,10 @@ Caches as flows need a load without a clock; settings without effect are reporte
                                                     them
 
   energy
-    gpus_J                5.664 MJ
-    cpus_J                169.5 kJ
-    trays_and_switches_J  1.271 MJ
-    supply_losses_J       219.7 kJ
+    gpus_J                5.279 MJ
+    cpus_J                159.6 kJ
+    trays_and_switches_J  1.197 MJ
+    supply_losses_J       205.2 kJ
 
   cost
     run_usd  -
@@ -177,7 +177,7 @@ Caches as flows need a load without a clock; settings without effect are reporte
       compute, KV caches to the one of 1 decode workers with the fewest unfinished
       requests
     - the first token is streamed when the decode worker starts on the request
-    - rates and latencies are those of the steady part, from 45.96 to 71.53 s: no
+    - rates and latencies are those of the steady part, from 44.3 to 67.56 s: no
       client is in its first request, and each has a next one
     - the objective is met: 100 % of the requests are within every limit; each
       limit requires 99 %

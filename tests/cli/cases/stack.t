@@ -1,7 +1,7 @@
 A stack is composed of libraries, a framework and a release; show says which file each number is from.
 
   $ nvlsim stack list | cut -d' ' -f1 | grep -E '^(vllm|nccl|serving|megatron-lm)' | paste -sd ' '
-  megatron-lm megatron-lm-2022 megatron-lm-deepspeed megatron-lm-papers nccl-2.29 serving serving-kernels vllm vllm-0.11 vllm-0.12 vllm-0.16 vllm-0.17 vllm-0.19 vllm-2023 vllm-dynamo
+  megatron-lm megatron-lm-2022 megatron-lm-deepspeed megatron-lm-papers nccl-2.29 serving serving-kernels vllm vllm-0.11 vllm-0.12 vllm-0.16 vllm-0.17 vllm-0.19 vllm-0.21 vllm-0.7 vllm-2023 vllm-dynamo vllm-rocm-0.16 vllm-rocm-0.19
 
   $ nvlsim stack show vllm-0.12 --platform gb300-nvl72 > page; sed -n '/^Files/,/^$/p' page; awk 'length > 80' page
   Files
