@@ -54,6 +54,8 @@ struct serving_fit_row {
 double weight_of(const serving_fit_row& r, served_metric what) {
   const std::string& suspect = r.row.record.suspect;
   const double trust = doubtful(suspect) ? doubtful_weight : 1;
+  // How many drafts were accepted is a guess, which matters little for first tokens.
+  if (r.row.workload.drafts.draft_tokens > 0 && what != served_metric::ttft) return 0;
   if (what == served_metric::tpot) return trust * tpot_weight;
   if (what != served_metric::ttft) return trust * throughput_weight;
   if (suspect.find("TTFT") != std::string::npos) return 0;
@@ -69,9 +71,7 @@ class serving_fit {
     for (const csv_row& cells : t.rows) {
       serving_fit_row r{read_inference_row(cells, t.stem, inputs_), {}, {}, {}, {}, {}};
       if (r.row.record.status != record_status::ok || r.row.steady || !can_freeze(r.row)) continue;
-      // Rows with guessed layouts or drafts are not used.
-      if (r.row.record.notes.find("pools assumed") != std::string::npos || r.row.workload.drafts.draft_tokens > 0)
-        continue;
+      if (r.row.record.notes.find("pools assumed") != std::string::npos) continue;  // guessed layouts
       if (!r.row.workload.pooled() && !r.row.request_rate && !fits(r.row, *r.row.software)) continue;
       for (const metric_target& m : r.row.targets) r.weights.push_back(weight_of(r, m.what));
       rows_.push_back(std::move(r));

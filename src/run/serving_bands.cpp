@@ -55,8 +55,13 @@ served_band band_of(const serving_case& s) {
     out.by_kind = kind->second.known();
     take_widths(out.widths, kind->second, false);
   }
-  for (const std::string& group : {std::string("release"), s.hardware.gpu.architecture, cell_of(s)})
-    if (const auto its = c.kinds.find(group); its != c.kinds.end()) take_widths(out.widths, its->second, true);
+  // Rows of the same GPU and model say more than all rows of the engine.
+  const auto cell = c.kinds.find(cell_of(s));
+  const bool known = cell != c.kinds.end() && cell->second.known();
+  if (known) take_widths(out.widths, cell->second, false);
+  if (const auto its = c.kinds.find("release"); its != c.kinds.end()) take_widths(out.widths, its->second, true);
+  if (const auto its = c.kinds.find(s.hardware.gpu.architecture); !known && its != c.kinds.end())
+    take_widths(out.widths, its->second, true);
   out.gap = gap_in(c, s);
   if (!out.gap.empty()) take_widths(out.widths, c.elsewhere, true);
   return out;

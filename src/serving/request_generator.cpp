@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <utility>
 
@@ -124,6 +125,20 @@ request_list replayed(const inference_workload& w) {
   return out;
 }
 
+/// Clients of decode workers alone are met midway, as in a run that has long gone on: their first requests have made
+/// evenly spread parts of their outputs. Otherwise all caches of equal requests would be full at the same time.
+void begin_midway(const inference_workload& w, std::vector<served_request>& requests) {
+  constexpr double golden = 0.6180339887498949;  // spreads any number of first requests, on any worker
+  const auto first = std::min(requests.size(), static_cast<std::size_t>(std::max<std::int64_t>(w.concurrency, 0)));
+  for (std::size_t i = 0; i < first; ++i) {
+    served_request& r = requests[i];
+    const double at = golden * (static_cast<double>(i) + 0.5), part = at - std::floor(at);
+    const auto made = static_cast<std::int64_t>(part * static_cast<double>(r.output - 1));
+    r.input += made;
+    r.output -= made;
+  }
+}
+
 }  // namespace
 
 void sort_by_arrival(std::vector<served_request>& all) {
@@ -167,6 +182,7 @@ request_list generate_requests(const inference_workload& w, std::int64_t longest
     r.output = output;
     out.requests.push_back(r);
   }
+  if (w.prompts_cached && w.load == load_kind::closed_loop) begin_midway(w, out.requests);
   return out;
 }
 

@@ -85,7 +85,10 @@ std::vector<std::string> serving_notes(const serving_case& c, std::int64_t worke
                     w.prefill_pool->replicas * w.prefill_pool->pp, workers));
     out.emplace_back("the first token is streamed when the decode worker starts on the request");
   } else if (w.prompts_cached) {
-    out.emplace_back("decode workers only: requests arrive with the KV cache of their prompt");
+    out.emplace_back(w.load == load_kind::closed_loop
+                         ? "decode workers only: requests arrive with the KV cache of their prompt, and the first "
+                           "ones with parts of their outputs"
+                         : "decode workers only: requests arrive with the KV cache of their prompt");
   } else if (workers > 1 && !dealt(w)) {
     constexpr const char* how[] = {"in turn", "to the one with the fewest unfinished requests",
                                    "to the one with the fewest tokens to compute and hold"};

@@ -317,5 +317,27 @@ TEST_CASE("Time series keeps the area whatever its length") {
   CHECK(kept == Approx(area));
 }
 
+TEST_CASE("Clients of decode workers alone are met midway, with as many tokens in all") {
+  inference_workload w;
+  w.load = load_kind::closed_loop;
+  w.requests = 300;
+  w.concurrency = 100;
+  w.input = {1000, 0};
+  w.output = {1001, 0};
+  w.prompts_cached = true;
+  const request_list list = generate_requests(w, 0);
+  double made = 0;
+  for (std::size_t i = 0; i < list.requests.size(); ++i) {
+    const served_request& r = list.requests[i];
+    CHECK(r.input + r.output == 2001);
+    CHECK(r.output >= 1);
+    if (i >= 100) CHECK(r.input == 1000);
+    made += static_cast<double>(r.input - 1000);
+  }
+  CHECK(made / 100 == Approx(500).epsilon(0.02));
+  w.prompts_cached = false;
+  for (const served_request& r : generate_requests(w, 0).requests) CHECK(r.input == 1000);
+}
+
 }  // namespace
 }  // namespace nvlsim
