@@ -18,9 +18,9 @@ Times are in the unit that a person reads, and what the machine does not use is 
 
   $ sed -n '/^inference\/front_end/,/^$/p' page
   inference/front_end
-    sequence_host           [0-9.]+ us  derived  \[3\] (re)
-    request_host            [0-9.]+ us  derived  \[3\] (re)
-    first_token_delay       [0-9.]+ ms  derived  \[3\] (re)
+    sequence_host +[0-9.]+ us  derived  \[3\] (re)
+    request_host +[0-9.]+ us  derived  \[3\] (re)
+    first_token_delay +[0-9.]+ ms  derived  \[3\] (re)
     first_token_iterations   +[0-9.]+  derived  \[3\] (re)
     prompt_token_delay      +[0-9.]+ us  derived  \[3\] (re)
   

@@ -202,7 +202,7 @@ Files.
   [2]
 
   $ printf 'id,colour\n1,red\n' > odd.csv; nvlsim validate odd.csv
-  2> odd.csv#: the header matches no known kind of table (memory, models, kv-capacity, pairs, inference, kernels, collectives, goodput, posttraining, training)
+  2> odd.csv#: the header matches no known kind of table (memory, models, kv-capacity, cache-tiers, pairs, inference, kernels, collectives, goodput, posttraining, training)
   [2]
 
   $ printf 'id,model,system,gpus\n' > own.csv; nvlsim validate own.csv
