@@ -66,7 +66,7 @@ struct collective_arguments {
   std::vector<std::string> sets;
 };
 
-enum class fit_kind { training, frameworks, inference, kernels, collectives };
+enum class fit_kind { training, frameworks, inference, loops, kernels, collectives };
 struct fit_arguments {
   fit_kind kind = fit_kind::training;
   std::vector<std::string> tables;
@@ -103,7 +103,7 @@ struct search_arguments {
   bool exhaustive = false;
 };
 
-enum class plan_kind { serving, training, scaling, next_dollar };
+enum class plan_kind { serving, training, post_training, scaling, next_dollar };
 struct plan_arguments {
   plan_kind kind = plan_kind::serving;
   std::string subject;  ///< a model, or a scenario
@@ -116,6 +116,9 @@ struct plan_arguments {
   double input = 0, output_tokens = 0, users = 0, requests_per_s = 0, tokens = 0, days = 0, step = 0.1,
          goodput = 1;
   std::int64_t seq_length = 0, global_batch_size = 0;
+  std::int64_t prompts = 0, samples = 0, more = 0;  ///< of post-training; GPUs that may be added
+  double max_response = 0;
+  std::vector<std::string> staleness;
 };
 
 enum class sweep_action { plan, run, merge, submit_slurm, submit_kubernetes };

@@ -290,7 +290,12 @@ void add_fit(CLI::App& app, all_arguments& all) {
                     "inference",
                     "Serving stacks, from tables of latencies",
                     "inference",
-                    {"model", "configuration", "cell", "system", "release", "third"}}}) {
+                    {"model", "configuration", "cell", "system", "release", "third"}},
+        kind_of_fit{fit_kind::loops,
+                    "loops",
+                    "Costs of post-training loops, from tables of their steps",
+                    "posttraining",
+                    {"model"}}}) {
     CLI::App* t = c->add_subcommand(word, help);
     t->add_option("TABLE", a.tables, "CSV tables")->required();
     t->add_option("-o,--output", a.output, "Folder for the fitted stack files")->required()->type_name("DIR");

@@ -25,6 +25,7 @@ exit_code execute(const fit_arguments& a) {
   const auto fit = a.kind == fit_kind::training     ? fit_training
                    : a.kind == fit_kind::frameworks ? fit_frameworks
                    : a.kind == fit_kind::inference  ? fit_inference
+                   : a.kind == fit_kind::loops      ? fit_loops
                                                     : fit_collectives;
   const fit_report f = a.kind == fit_kind::kernels ? fit_kernels(tables, data, a.only, a.leave_out, report)
                                                    : fit(tables, data, a.leave_out, report);

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -286,6 +287,67 @@ exit_code plan_training_command(const plan_arguments& a) {
   return found ? exit_code::ok : exit_code::infeasible;
 }
 
+plan_base post_training_base(const plan_arguments& a, const std::optional<value>& scenario,
+                             const std::string& platform, plan_assumptions& assumed) {
+  plan_base out;
+  out.data = folders_under(data_root());
+  diagnostics problems;
+  if (scenario) {
+    std::vector<std::pair<std::string, value>> more;
+    if (!platform.empty()) more.emplace_back("/platform/use", platform);
+    if (a.prompts > 0) more.emplace_back("/workload/prompts", a.prompts);
+    if (a.samples > 0) more.emplace_back("/workload/samples_per_prompt", a.samples);
+    if (a.input > 0)
+      more.emplace_back("/workload/prompt_length", static_cast<std::int64_t>(std::llround(a.input)));
+    if (a.output_tokens > 0) more.emplace_back("/workload/response/mean", a.output_tokens);
+    if (a.max_response > 0)
+      more.emplace_back("/workload/response/max", static_cast<std::int64_t>(std::llround(a.max_response)));
+    out.text = with_members(*scenario, more);
+    if (!a.price.empty()) apply_to(out, {"/platform/price/per_gpu", a.price}, problems);
+  } else {
+    out.text = draft_post_training(
+        {a.subject, platform, a.price, a.prompts, a.samples, a.input, a.output_tokens, a.max_response}, out.data,
+        assumed, problems);
+    problems.throw_if_any();
+  }
+  add_sets(out, a.sets, problems);
+  problems.throw_if_any();
+  return out;
+}
+
+exit_code plan_post_training_command(const plan_arguments& a) {
+  const std::optional<value> scenario = scenario_text(a.subject, folders_under(data_root()));
+  std::vector<std::string> platforms = a.platforms;
+  if (platforms.empty() && !scenario)
+    throw input_error({{"--platform", "", "a model needs a platform to run on (nvlsim platform list)", {}}});
+  if (platforms.empty()) platforms.emplace_back();
+  std::vector<told_post_training_plan> plans;
+  bool found = true;
+  catch_termination();
+  for (const std::string& platform : platforms) {
+    if (interrupted()) break;
+    told_post_training_plan t;
+    post_training_question q;
+    q.base = post_training_base(a, scenario, platform, t.assumed);
+    q.gpus = gpus_of(a.gpus);
+    q.more = a.more;
+    q.stale = a.staleness;
+    {
+      stage_lines lines;
+      t.plan = plan_post_training(q, watch_by(lines));
+    }
+    if (const auto& best = t.plan.best; best && !a.output.empty() && (plans.empty() || !found)) {
+      write_file(a.output, scenario_file_text(best->text));
+      t.run_command = run_command_of(a.output, q.base);
+    }
+    if (!t.plan.best) found = false;
+    plans.push_back(std::move(t));
+  }
+  print(a.format == "json" ? to_json(post_training_plans_value(plans)) : post_training_plans_text(plans));
+  if (interrupted()) return exit_code::interrupted;
+  return found ? exit_code::ok : exit_code::infeasible;
+}
+
 /// The base of a question about a scenario.
 plan_base scenario_base(const plan_arguments& a, const char* question) {
   const std::optional<value> scenario = scenario_text(a.subject, folders_under(data_root()));
@@ -367,6 +429,8 @@ exit_code execute(const plan_arguments& a) {
       return plan_serving_command(a);
     case plan_kind::training:
       return plan_training_command(a);
+    case plan_kind::post_training:
+      return plan_post_training_command(a);
     case plan_kind::scaling:
       return plan_scaling_command(a);
     case plan_kind::next_dollar:

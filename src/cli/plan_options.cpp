@@ -96,6 +96,32 @@ void add_training(CLI::App* c, plan_arguments& a) {
       "  nvlsim plan training llama3.1-405b-gb300-512 --gpus 1024 -o step.json");
 }
 
+void add_post_training(CLI::App* c, plan_arguments& a) {
+  c->add_option("MODEL", a.subject, "Model, or a post-training scenario that gives lengths, batch and stacks")
+      ->required();
+  add_platforms(c, a, "Platforms, comma separated; with a scenario: instead of its own");
+  add_gpus(c, a, "GPUs to divide between rollouts and training");
+  c->get_option("--gpus")->required();
+  c->add_option("--more", a.more, "Also tell what so many more GPUs bring in each pool")
+      ->check(whole_from(1, 1 << 24));
+  c->add_option("--staleness", a.staleness, "Updates that a sample may be old: 0,1 (default: 0,1,2)")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->check(whole_from(0, 1000));
+  c->add_option("--prompts", a.prompts, "Prompts of a step (default: 512)")->check(whole_from(1, 1 << 20));
+  c->add_option("--samples", a.samples, "Samples of a prompt (default: 16)")->check(whole_from(1, 100'000));
+  c->add_option("--input", a.input, "Tokens of a prompt (default: 512)")->check(number_from(1, 1 << 26));
+  c->add_option("--output-tokens", a.output_tokens, "Mean tokens of a response")->check(number_from(1, 1 << 26));
+  c->add_option("--max-response", a.max_response, "Tokens at which a response is cut (default: 4 times the mean)")
+      ->check(number_from(1, 1 << 26));
+  add_output(c, a);
+  add_common(c, a);
+  c->footer(
+      "examples:\n"
+      "  nvlsim plan post-training qwen3-30b-a3b --platform gb300-nvl72 --gpus 32 --output-tokens 3000\n"
+      "  nvlsim plan post-training deepseek-v3-grpo-gb200-512 --gpus 256 --more 64 -o loop.json");
+}
+
 void add_scaling(CLI::App* c, plan_arguments& a) {
   c->add_option("SCENARIO", a.subject, "Training scenario")->required();
   add_platforms(c, a, "Platforms to compare, comma separated (default: the scenario's)");
@@ -134,7 +160,7 @@ void add_next_dollar(CLI::App* c, plan_arguments& a) {
 void add_plan(CLI::App& app, plan_arguments& a, const std::function<void()>& chosen) {
   CLI::App* c = app.add_subcommand("plan",
                                    "Answer how many GPUs, which layout and what cost: serving, training, "
-                                   "scaling, next-dollar");
+                                   "post-training, scaling, next-dollar");
   c->require_subcommand(1);
   const auto choose = [&a, chosen](plan_kind kind) {
     return [&a, chosen, kind] {
@@ -147,6 +173,10 @@ void add_plan(CLI::App& app, plan_arguments& a, const std::function<void()>& cho
               a);
   add_training(question(c, "training", "The GPUs, layout and cost of a training run", choose(plan_kind::training)),
                a);
+  add_post_training(
+      question(c, "post-training", "The split of GPUs between rollouts and training, and their layouts",
+               choose(plan_kind::post_training)),
+      a);
   add_scaling(question(c, "scaling", "The best layout of a training step at each number of GPUs",
                        choose(plan_kind::scaling)),
               a);

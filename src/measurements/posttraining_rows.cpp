@@ -87,9 +87,45 @@ const known_hardware* hardware_of(std::string_view cell) {
 
 /// Prompt tokens that NeMo RL's rows imply: tokens per second times step, GPUs and samples, less the response.
 constexpr std::int64_t nemo_prompt = 130;
-/// Mean response and tail of verl's runs, which are not stated: one value for all, whose updates take what is
-/// published.
-constexpr double verl_mean = 1300, verl_tail = 5;
+
+/// What NeMo RL's recipes (examples/configs/recipes/llm/performance) say of a model beside the table.
+struct nemo_recipe {
+  std::string_view model;
+  std::int64_t samples;  ///< of a prompt
+  bool recompute;        ///< activation checkpointing of all layers
+};
+constexpr std::array<nemo_recipe, 5> nemo_recipes = {{{"llama3.1-8b", 32, true},
+                                                      {"deepseek-v3", 16, true},
+                                                      {"qwen3-235b-a22b", 32, true},
+                                                      {"qwen3-30b-a3b", 32, false},
+                                                      {"qwen3-32b", 32, false}}};
+const nemo_recipe& nemo_recipe_of(std::string_view model) {
+  for (const nemo_recipe& r : nemo_recipes)
+    if (r.model == model) return r;
+  return nemo_recipes.front();
+}
+
+/// What verl's scripts (recipe/dapo, recipe/fully_async_policy/shell) say of an experiment beside the table, and
+/// its mean response, which nobody states: `fit loops` infers it from the updates of one row.
+struct verl_experiment {
+  std::int64_t max_len;  ///< of the table
+  bool tools, megatron;
+  std::int64_t max_response;
+  int rollout_tp, sequence_parallel, pp;
+  std::int64_t sharded_over;  ///< GPUs that share one copy of the trainer's states
+  double mean, mean_async;    ///< response, tokens: in turns or one step off; fully asynchronous
+};
+constexpr std::array<verl_experiment, 5> verl_experiments = {{{28672, false, false, 28672, 4, 4, 1, 8, 1190, 1190},
+                                                              {20480, false, false, 20480, 2, 4, 1, 4, 600, 600},
+                                                              {10240, false, false, 8192, 1, 1, 1, 2, 1000, 1000},
+                                                              {8192, false, true, 8192, 2, 2, 2, 4, 1000, 1000},
+                                                              {28672, true, false, 16384, 4, 4, 1, 4, 600, 600}}};
+const verl_experiment& verl_experiment_of(std::int64_t max_len, bool tools, bool megatron) {
+  const verl_experiment* best = &verl_experiments.front();
+  for (const verl_experiment& e : verl_experiments)
+    if (e.max_len == max_len && e.tools == tools && e.megatron == megatron) best = &e;
+  return *best;
+}
 constexpr std::int64_t verl_prompt = 300;
 
 class post_training_row_reader {
@@ -116,27 +152,23 @@ class post_training_row_reader {
 
   void read_loop() {
     loop_settings& l = out_.loop.loop;
-    const auto batch = numbers_in(row_["batch_samples"]);
-    if (batch.empty()) throw cell_error("batch_samples: no number");
-    if (batch.size() > 1) {
-      l.prompts = batch[0];
-      l.samples = batch[1];
-    } else {
-      l.samples = batch[0] >= 2048 ? 32 : 16;
-      l.prompts = std::max<std::int64_t>(1, batch[0] / l.samples);
-      note(fmt::format("{} prompts with {} samples each assumed", l.prompts, l.samples));
-    }
-    const std::int64_t all = l.prompts * l.samples;
-    out_.loop.mini_batch = row_.integer("train_minibatch").value_or(verl_ ? 512 : all);
-    l.mini_batch_prompts = std::max<std::int64_t>(1, out_.loop.mini_batch / l.samples);
+    const bool tools = holds(row_["sync_mode"], "multi-turn");
+    verl_run_ =
+        &verl_experiment_of(row_.integer("max_len").value_or(0), tools, holds(row_["train_parallel"], "Megatron"));
+    read_batch();
     const auto max = static_cast<std::int64_t>(need(row_, "max_len"));
     l.prompt_tokens = verl_ ? verl_prompt : nemo_prompt;
-    l.response.max = verl_ ? max : max - l.prompt_tokens;
+    l.response.max = verl_ ? std::min(max, verl_run_->max_response) : max - l.prompt_tokens;
     const auto mean = row_.number("avg_response_tokens");
-    l.response.mean = std::min(mean.value_or(verl_mean), 0.995 * static_cast<double>(l.response.max));
-    if (verl_) l.response.tail = verl_tail;
-    if (!mean) note(fmt::format("mean response of {:.0f} tokens assumed", l.response.mean));
-    if (holds(row_["sync_mode"], "multi-turn")) {
+    const double inferred = fully_async() ? verl_run_->mean_async : verl_run_->mean;
+    l.response.mean = std::min(mean.value_or(inferred), 0.995 * static_cast<double>(l.response.max));
+    if (!mean) {
+      note(fmt::format("mean response of {:.0f} tokens inferred from updates", l.response.mean));
+      out_.unknown_lengths = fmt::format("{}{}{}, {}", max, tools ? " with tools" : "",
+                                         holds(row_["train_parallel"], "Megatron") ? " Megatron" : "",
+                                         fully_async() ? "fully asynchronous" : "in turns");
+    }
+    if (tools) {
       l.tools = {3, 2.0, 200};
       note("3 turns, 2 s a tool call and 200 tokens of its answer assumed");
     }
@@ -147,23 +179,46 @@ class post_training_row_reader {
     l.steps = 3;
   }
 
+  void read_batch() {
+    loop_settings& l = out_.loop.loop;
+    const auto batch = numbers_in(row_["batch_samples"]);
+    if (batch.empty()) throw cell_error("batch_samples: no number");
+    if (batch.size() > 1) {
+      l.prompts = batch[0];
+      l.samples = batch[1];
+    } else {
+      l.samples = nemo_recipe_of(out_.net->name).samples;
+      l.prompts = std::max<std::int64_t>(1, batch[0] / l.samples);
+      note(fmt::format("{} prompts with {} samples each, of the recipe", l.prompts, l.samples));
+    }
+    const std::int64_t all = l.prompts * l.samples;
+    out_.loop.mini_batch = row_.integer("train_minibatch").value_or(verl_ ? 512 : all);
+    // verl's trainer takes four mini-batches at a time.
+    const std::int64_t taken = verl_ ? 4 * out_.loop.mini_batch : out_.loop.mini_batch;
+    l.mini_batch_prompts = std::max<std::int64_t>(1, std::min(all, taken) / l.samples);
+  }
+
+  bool fully_async() const { return holds(row_["sync_mode"], "async") && !holds(row_["sync_mode"], "off"); }
+
   void read_synchrony() {
     loop_settings& l = out_.loop.loop;
     const std::string& mode = row_["sync_mode"];
-    const bool async = holds(mode, "async");
-    l.colocated = !async && !holds(mode, "Off") && !holds(mode, "off");
+    l.colocated = !fully_async() && !holds(mode, "Off") && !holds(mode, "off");
     if (holds(mode, "8-step")) l.staleness = 8;
-    else if (!l.colocated) l.staleness = async && !holds(mode, "off") ? 0.5 : 1;
-    if (async) {
+    else if (!l.colocated) l.staleness = fully_async() ? 0.5 : 1;
+    if (fully_async()) {
       l.streaming = true;
-      l.update = on_update::keep_cache;
-    } else if (l.staleness > 1) {
-      l.update = on_update::keep_cache;
-    } else if (!l.colocated) {
+      l.update = on_update::recompute;
+      out_.loop.policy_logprobs = false;  // those of the rollouts are used
+    } else if (!l.colocated && verl_) {
       l.admission = admission_policy::batch;
+    } else if (!l.colocated) {
+      l.update = on_update::keep_cache;
     }
     l.warmup = l.colocated ? 0 : 3 + static_cast<std::int64_t>(l.staleness);
     out_.loop.transfer = l.colocated ? transfer_path::ipc : transfer_path::broadcast;
+    out_.loop.sleep = sleep_level::offload;
+    if (verl_ && !holds(row_["train_parallel"], "Megatron")) out_.loop.packing = packing_kind::dynamic;
   }
 
   void read_pools(int domain) {
@@ -172,9 +227,11 @@ class post_training_row_reader {
     const std::int64_t all = gpus[0];
     rollout_gpus_ = training_gpus_ = all;
     if (!out_.loop.loop.colocated) {
-      training_gpus_ = row_.integer("train_gpus").value_or(all / 2);
+      // Recipes halve the GPUs; the one of eight steps trains on two thirds.
+      const std::int64_t usual = out_.loop.loop.staleness > 1 ? 2 * all / 3 : all / 2;
+      training_gpus_ = row_.integer("train_gpus").value_or(usual);
       rollout_gpus_ = row_.integer("gen_gpus").value_or(all - training_gpus_);
-      if (row_.blank("train_gpus")) note("half of the GPUs generate, half train");
+      if (row_.blank("train_gpus")) note(fmt::format("{} GPUs train, of the recipe", training_gpus_));
     }
     out_.hardware.racks = static_cast<int>((all + domain - 1) / domain) + (domain > 8 ? 1 : 0);
     domain_ = domain;
@@ -195,8 +252,8 @@ class post_training_row_reader {
   void read_rollout() {
     inference_workload& w = out_.rollout;
     const auto sizes = numbers_in(row_["gen_parallel"]);
-    w.tp = static_cast<int>(!sizes.empty() ? sizes[0] : 4);
-    if (sizes.empty()) note("rollout engines of 4 GPUs assumed");
+    w.tp = static_cast<int>(!sizes.empty() ? sizes[0] : verl_run_->rollout_tp);
+    if (sizes.empty()) note(fmt::format("rollout engines of {} GPUs, of the script", w.tp));
     w.replicas = static_cast<int>(std::max<std::int64_t>(1, rollout_gpus_ / w.tp));
     if (fp8()) w.weights = precision::fp8_block;
     w.load = load_kind::offline;
@@ -206,7 +263,7 @@ class post_training_row_reader {
     w.front_end = false;
     w.engine.max_batch_size = constant<std::int64_t>(1024);
     // Colocated engines leave memory to the trainer; where weights leave too little, recipes raise the share.
-    const double usual = out_.loop.loop.colocated ? 0.6 : 0.9;
+    const double usual = out_.loop.loop.colocated && !verl_ ? 0.6 : 0.8;
     const auto longest = static_cast<double>(out_.loop.loop.prompt_tokens + 2 * out_.loop.loop.response.max);
     for (const double share : {usual, 0.8, 0.9, 0.95}) {
       if (share < usual) continue;
@@ -216,7 +273,7 @@ class post_training_row_reader {
       const serving_memory m = plan_serving_memory(out_.hardware, *out_.rollout_stack, *out_.net, w);
       if (static_cast<double>(m.kv_capacity_tokens) > longest) break;
     }
-    note(fmt::format("{:.0f} % of memory for the rollout engine assumed", 100 * w.engine.kv_fraction->peek()));
+    note(fmt::format("{:.0f} % of memory for the rollout engine", 100 * w.engine.kv_fraction->peek()));
   }
 
   void read_training() {
@@ -229,13 +286,7 @@ class post_training_row_reader {
     w.par.cp = size(1);
     w.par.ep = size(2);
     w.par.pp = size(3);
-    if (verl_) {
-      w.par = {};
-      w.par.cp = training_gpus_ % 4 == 0 ? 4 : 1;
-      if (w.par.cp > 1) note("sequences over 4 GPUs assumed");
-      if (!holds(row_["train_parallel"], "Megatron")) w.sharding = data_parallel_sharding::fsdp;
-      w.cp_exchange = context_exchange::all_to_all;
-    }
+    if (verl_) read_verl_layout(w);
     w.par.dp = std::max<std::int64_t>(1, training_gpus_ / (w.par.tp * w.par.cp * w.par.pp));
     if (w.par.ep > w.par.tp * w.par.cp * w.par.dp) {
       note(fmt::format("experts over {} GPUs instead of {}, which the pool has not", w.par.cp * w.par.dp,
@@ -245,15 +296,32 @@ class post_training_row_reader {
     w.par.sequence_parallel = w.par.tp > 1;
     w.global_batch_size = w.par.dp * w.par.pp;
     w.dispatcher = moe_dispatcher::alltoall;
-    w.recompute.full = true;
+    w.recompute.full = verl_ || nemo_recipe_of(out_.net->name).recompute;
     w.place.gpus_per_domain = std::min<std::int64_t>(domain_, std::max<std::int64_t>(1, training_gpus_));
-    note("full recomputation and packed sequences assumed");
+    note(w.recompute.full ? "full recomputation, of the recipe" : "no recomputation, of the recipe");
+    if (w.sharding != data_parallel_sharding::fsdp) return;
+    const std::int64_t over = verl_run_->sharded_over;
+    if (over < training_gpus_ && training_gpus_ % over == 0) w.sharding_groups = training_gpus_ / over;
+  }
+
+  void read_verl_layout(training_workload& w) const {
+    w.par = {};
+    if (holds(row_["train_parallel"], "Megatron")) {
+      w.par.tp = verl_run_->sequence_parallel;
+      w.par.pp = verl_run_->pp;
+      return;
+    }
+    w.par.cp = training_gpus_ % verl_run_->sequence_parallel == 0 ? verl_run_->sequence_parallel : 1;
+    w.cp_exchange = context_exchange::all_to_all;
+    w.sharding = data_parallel_sharding::fsdp;
+    w.seq_length *= w.par.cp;  // tokens of a micro-batch are limited by GPU
   }
 
   const csv_row& row_;
   input_cache& inputs_;
   post_training_row& out_;
   bool verl_;
+  const verl_experiment* verl_run_ = nullptr;
   std::int64_t rollout_gpus_ = 1, training_gpus_ = 1;
   int domain_ = 8;
 };
@@ -295,13 +363,11 @@ void add_loop_records(const csv_row& row, validation_record base, input_cache& i
       out.push_back(base);
       return;
     }
-    for (const phase& p : phases) {
-      const auto published = number_in(row[p.column]);
-      if (!published || *published <= 0) continue;
+    for (const compared_phase& p : compare_phases(row, run)) {
       validation_record one = base;
-      one.metric = p.column;
-      one.published = published;
-      one.simulated = p.of(run);
+      one.metric = p.metric;
+      one.published = p.published;
+      one.simulated = p.simulated;
       if (const double e = r.loop.costs.error_90; e > 0 && one.metric == "step_s")
         one.band = {*one.simulated / (1 + e), *one.simulated * (1 + e)};
       out.push_back(std::move(one));
@@ -313,6 +379,14 @@ void add_loop_records(const csv_row& row, validation_record base, input_cache& i
 }
 
 }  // namespace
+
+std::vector<compared_phase> compare_phases(const csv_row& row, const post_training_run& run) {
+  std::vector<compared_phase> out;
+  for (const phase& p : phases)
+    if (const auto published = number_in(row[p.column]); published && *published > 0)
+      out.push_back({p.column, *published, p.of(run)});
+  return out;
+}
 
 post_training_row read_post_training_row(const csv_row& row, input_cache& inputs) {
   post_training_row out;

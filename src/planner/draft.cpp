@@ -14,6 +14,10 @@ constexpr const char* usual_server = "vllm";
 constexpr const char* usual_trainer = "megatron-bridge-26.06";
 constexpr double usual_share = 0.99;
 constexpr std::int64_t usual_sequence = 4096, usual_batch_tokens = std::int64_t{1} << 24;
+constexpr const char *usual_loop = "nemo-rl", *usual_rollouts = "vllm-0.11",
+                     *usual_updates = "megatron-bridge-26.02";
+constexpr std::int64_t usual_prompts = 512, usual_samples = 16, usual_mini_batches = 4;
+constexpr double usual_prompt = 512, usual_longest = 4;  // tokens; longest response over the mean
 
 struct named_inputs {
   platform hardware;
@@ -141,6 +145,60 @@ value draft_training(const training_draft& d, const data_folders& data, std::vec
                        {"stack", software},
                        {"model", d.model},
                        {"workload", std::move(workload)}};
+}
+
+value draft_post_training(const post_training_draft& d, const data_folders& data,
+                          std::vector<std::string>& assumed, diagnostics& problems) {
+  if (!(d.response_tokens >= 1))
+    problems.add("--output-tokens", "", "give the mean number of tokens of a response");
+  if (d.max_response > 0 && d.max_response <= d.response_tokens)
+    problems.add("--max-response", "", "must be above the mean response, --output-tokens");
+  const named_inputs in = load_named_inputs(d.platform, d.model, data, problems);
+  if (!problems.empty()) return {};
+  const auto given = [&](auto x, auto usual, const char* what, const char* option) {
+    if (x > 0) return x;
+    assumed.push_back(fmt::format("{} {} ({})", usual, what, option));
+    return usual;
+  };
+  const std::int64_t prompts = given(d.prompts, usual_prompts, "prompts a step", "--prompts");
+  const std::int64_t samples = given(d.samples, usual_samples, "samples a prompt", "--samples");
+  const double prompt = given(d.prompt_tokens, usual_prompt, "tokens a prompt", "--input");
+  const double longest = given(d.max_response, std::ceil(usual_longest * d.response_tokens),
+                               "tokens at most a response", "--max-response");
+  const std::int64_t mini = std::max<std::int64_t>(1, prompts / usual_mini_batches) * samples;
+  assumed.push_back(fmt::format("{} samples a mini-batch (--set /workload/mini_batch_size=N)", mini));
+  assumed.push_back(fmt::format("{} with {} and {}, weights in bf16", usual_loop, usual_rollouts, usual_updates));
+  return value::object{
+      {"schema", "nvlsim.scenario/1"},
+      {"name", fmt::format("{}-grpo-{}", d.model.substr(d.model.rfind('/') + 1),
+                           d.platform.substr(d.platform.rfind('/') + 1))},
+      {"platform", platform_member(d.platform, d.price)},
+      {"model", d.model},
+      {"workload",
+       value::object{
+           {"kind", "post_training"},
+           {"framework", usual_loop},
+           {"algorithm", "grpo"},
+           {"prompts", prompts},
+           {"samples_per_prompt", samples},
+           {"prompt_length", whole_or_number(std::round(prompt))},
+           {"response", value::object{{"mean", whole_or_number(d.response_tokens)},
+                                      {"max", whole_or_number(std::round(longest))}}},
+           {"mini_batch_size", mini},
+           {"rollout",
+            value::object{{"stack", usual_rollouts},
+                          {"workload", value::object{{"engine", value::object{{"weights", "bf16"},
+                                                                              {"kv_cache", "bf16"},
+                                                                              {"max_batch_size", 1024},
+                                                                              {"kv_fraction", 0.8}}},
+                                                     {"layout", value::object{{"tp", 1}, {"replicas", 1}}}}}}},
+           {"training", value::object{{"stack", usual_updates},
+                                      {"workload", value::object{{"precision", "bf16"},
+                                                                 {"recompute", "full"},
+                                                                 {"tp", 1},
+                                                                 {"pp", 1},
+                                                                 {"ep", 1},
+                                                                 {"dp", 1}}}}}}}};
 }
 
 std::string scenario_file_text(const value& text) { return to_json(text); }

@@ -26,6 +26,13 @@ std::int64_t windows_of(const std::vector<std::int64_t>& longest_first, std::int
   return windows;
 }
 
+/// Without padding: the rank with the most tokens decides, in equal micro-batches.
+void share_out(packed_batch& out, std::int64_t most_tokens, std::int64_t ranks, std::int64_t window) {
+  out.micro_batches = std::max<std::int64_t>(1, (most_tokens + window - 1) / window);
+  out.tokens = static_cast<double>(most_tokens) / static_cast<double>(out.micro_batches);
+  out.fill = out.tokens_of_all / (static_cast<double>(ranks * out.micro_batches) * out.tokens);
+}
+
 }  // namespace
 
 packed_batch pack(std::vector<std::int64_t> lengths, std::int64_t ranks, std::int64_t window, packing_kind how) {
@@ -43,6 +50,13 @@ packed_batch pack(std::vector<std::int64_t> lengths, std::int64_t ranks, std::in
     // Padded sequences cost the same, so ranks get equal numbers of them.
     least.emplace(tokens + (how == packing_kind::padded ? 1 : length), rank);
     of_rank[static_cast<std::size_t>(rank)].push_back(length);
+  }
+  if (how == packing_kind::dynamic) {
+    std::int64_t most = 0;
+    for (const std::vector<std::int64_t>& mine : of_rank)
+      most = std::max(most, std::accumulate(mine.begin(), mine.end(), std::int64_t{0}));
+    share_out(out, most, ranks, window);
+    return out;
   }
   for (const std::vector<std::int64_t>& mine : of_rank) {
     const auto count = static_cast<std::int64_t>(mine.size());

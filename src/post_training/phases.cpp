@@ -26,12 +26,13 @@ class update_prices {
  public:
   update_prices(const post_training_parts& p, const post_training_workload& w) : parts_(p), loop_(w) {
     base_ = p.training;
-    if (w.packing == packing_kind::packed) {
+    if (w.packing == packing_kind::packed || w.packing == packing_kind::dynamic) {
       const response_lengths& r = w.loop.response;
       const double deviation = log_deviation(r);
       token_lengths l;
-      l.mean = std::min(r.mean + static_cast<double>(w.loop.prompt_tokens), static_cast<double>(base_.seq_length));
-      l.max = base_.seq_length;
+      const std::int64_t tools = (w.loop.tools.turns - 1) * w.loop.tools.tokens;
+      l.max = std::min(base_.seq_length, w.loop.prompt_tokens + r.max + tools);
+      l.mean = std::min(r.mean + static_cast<double>(w.loop.prompt_tokens + tools), static_cast<double>(l.max));
       if (deviation > 0) {
         l.shape = length_shape::lognormal;
         l.variation = std::sqrt(std::expm1(deviation * deviation));
@@ -40,13 +41,17 @@ class update_prices {
     }
   }
 
-  const update_price& of(const packed_batch& b) {
+  update_price of(const packed_batch& b) {
     const std::int64_t count = micro_batches(b);
-    const std::int64_t tokens =
-        loop_.packing == packing_kind::unpadded ? std::llround(b.tokens) : base_.seq_length;
-    const auto [at, fresh] = known_.try_emplace({count, tokens});
-    if (fresh) at->second = priced(count, tokens);
-    return at->second;
+    if (loop_.packing == packing_kind::unpadded) return at(count, std::llround(b.tokens));
+    if (loop_.packing != packing_kind::dynamic) return at(count, base_.seq_length);
+    // Between two of a few sizes.
+    const double size = std::max(1.0, static_cast<double>(base_.seq_length) / size_steps);
+    const double low = std::max(1.0, std::floor(b.tokens / size));
+    const update_price &x = at(count, std::llround(low * size)), &y = at(count, std::llround((low + 1) * size));
+    const double share = std::clamp(b.tokens / size - low, 0.0, 1.0);
+    const auto between = [share](double from, double to) { return from + share * (to - from); };
+    return {between(x.update_s, y.update_s), between(x.forward_s, y.forward_s), between(x.update_J, y.update_J)};
   }
 
   /// Interleaved schedules take micro-batches in multiples of the stages.
@@ -57,6 +62,13 @@ class update_prices {
   }
 
  private:
+  static constexpr double size_steps = 16;  ///< sizes of dynamic micro-batches that are priced, up to the window
+
+  const update_price& at(std::int64_t count, std::int64_t tokens) {
+    const auto [at, fresh] = known_.try_emplace({count, tokens});
+    if (fresh) at->second = priced(count, tokens);
+    return at->second;
+  }
   update_price priced(std::int64_t count, std::int64_t tokens) {
     training_workload w = base_;
     w.seq_length = std::max<std::int64_t>(1, tokens);
@@ -110,16 +122,17 @@ class update_prices {
 /// The trainer's part of a loop.
 class trainer_pricing {
  public:
-  trainer_pricing(const post_training_parts& p, const post_training_workload& w)
+  /// `reference` is the time in which the reference takes the place of the policy, and the other way.
+  trainer_pricing(const post_training_parts& p, const post_training_workload& w, seconds reference)
       : loop_(w), prices_(p, w), window_(p.training.seq_length), ranks_(p.training.par.dp),
-        forward_J_share_(1.0 / 3) {}
+        forward_J_share_(1.0 / 3), reference_s_(reference.base()) {}
 
   update_times operator()(const std::vector<std::int64_t>& all) {
     const std::vector<std::int64_t> lengths = trained(all);
     update_times out;
     const packed_batch whole = pack(lengths, ranks_, window_, loop_.packing);
-    const update_price& pass = prices_.of(whole);
-    out.logprobs_s = passes() * pass.forward_s;
+    const update_price pass = prices_.of(whole);
+    out.logprobs_s = passes() * loop_.costs.logprobs_factor * pass.forward_s + reference_s_;
     energy_ += passes() * pass.update_J * forward_J_share_;
     const auto mini = static_cast<std::size_t>(std::max<std::int64_t>(1, share(loop_.mini_batch)));
     const double updates_each = loop_.algorithm == post_training_algorithm::ppo ? 2 : 1;  // and the critic's
@@ -128,7 +141,7 @@ class trainer_pricing {
       const packed_batch b = pack(
           {lengths.begin() + static_cast<std::ptrdiff_t>(i), lengths.begin() + static_cast<std::ptrdiff_t>(end)},
           ranks_, window_, loop_.packing);
-      const update_price& u = prices_.of(b);
+      const update_price u = prices_.of(b);
       const double times = updates_each * static_cast<double>(loop_.epochs);
       out.update_s += times * u.update_s;
       energy_ += times * u.update_J;
@@ -172,6 +185,7 @@ class trainer_pricing {
   update_prices prices_;
   std::int64_t window_, ranks_;
   double forward_J_share_;  ///< FLOPs of a forward pass over those of a step
+  double reference_s_;
   double energy_ = 0, updates_ = 0, micro_batches_ = 0, fill_ = 0, tokens_ = 0;
 };
 
@@ -211,28 +225,38 @@ transfer_rates rates_of(const loop_profile& c) {
           c.per_tensor_shared, c.broadcast_hop, c.requantise_rate};
 }
 
-/// Changes between rollout and training on the same GPUs.
+/// Through pageable memory: slower than the link by what the framework's copies reach.
+bandwidth pageable_rate(const post_training_parts& p, const loop_profile& c) {
+  const bandwidth link = p.hardware.gpu.c2c.read(), copies = c.host_copy_rate.read();
+  return link > bandwidth{} ? std::min(link, copies) : copies;
+}
+
+/// Both keep one set of weights on the GPU: the policy's leave, the reference's come, and the policy's come back.
+seconds reference_time(const post_training_parts& p, const post_training_workload& w, const memory_report& m) {
+  if (!w.reference_logprobs) return {};
+  return sum_of(m, {"weights"}) * w.costs.reference_copies.read() / pageable_rate(p, w.costs);
+}
+
+/// Changes between rollout and training on the same GPUs. Gradients are given up and not moved.
 void add_changes(const post_training_parts& p, const post_training_workload& w, post_training_run& out) {
-  const bytes weights = sum_of(out.rollout_memory, {"weights"});
+  const bytes engine =
+      w.sleep == sleep_level::offload ? sum_of(out.rollout_memory, {"weights", "vocabulary_weights"}) : bytes{};
+  const bytes weights = sum_of(out.training_memory, {"weights"});
+  const bytes optimizer = sum_of(out.training_memory, {"optimizer"});
   const bytes states = sum_of(out.training_memory, {"weights", "gradients", "optimizer"});
-  const bandwidth copy = std::min(p.hardware.gpu.c2c.read(), w.costs.host_copy_rate.read());
-  const seconds host = w.costs.change_host;
-  bytes leaves, returns;
-  if (w.sleep == sleep_level::offload) leaves += weights, returns += weights;
-  if (w.offload_training) leaves += states, returns += states;
-  out.moved_to_cpu = leaves;
-  if (leaves > bytes{} && !(copy > bandwidth{})) {
+  const bytes pinned = engine + (w.offload_training ? weights : bytes{});
+  const bytes pageable = w.offload_training ? optimizer : bytes{};
+  const bytes leaves = out.moved_to_cpu = pinned + pageable;
+  const bandwidth link = p.hardware.gpu.c2c.read();
+  if (leaves > bytes{} && !(link > bandwidth{})) {
     out.reasons.push_back(
         fmt::format("{} has no bandwidth between GPU and CPU (gpu/c2c) to move memory over", p.hardware.name));
     return;
   }
   // To training: the engine's weights leave and the trainer's state comes; back the other way.
-  out.to_training = host;
-  out.to_rollout = host;
-  if (leaves > bytes{}) {
-    out.to_training += leaves / copy;
-    out.to_rollout += returns / copy;
-  }
+  out.to_training = w.costs.change_host;
+  if (leaves > bytes{}) out.to_training += pinned / link + pageable / pageable_rate(p, w.costs);
+  out.to_rollout = out.to_training;
   const bytes room = cpu_room(p.hardware);
   if (leaves > room)
     out.reasons.push_back(fmt::format("moving {:.1f} GB of each GPU to CPU memory exceeds the {:.1f} GB there",
@@ -336,7 +360,7 @@ post_training_run run_loop(const post_training_parts& p, const post_training_wor
   out.transfer = time_of(transfer_of(p, w, one_domain), rates_of(w.costs));
   iteration_costs costs(p.hardware, p.rollout_stack, p.rollout_model, p.rollout);
   iteration_prices prices(costs, 1);
-  trainer_pricing trainer(p, w);
+  trainer_pricing trainer(p, w, reference_time(p, w, out.training_memory));
   loop_prices all;
   all.engine = engine_of(p, w, memory, prices);
   all.workers = std::int64_t{p.rollout.replicas} * p.rollout.pp;

@@ -21,10 +21,12 @@ template <class F, class T>
 void list_costs(F f, T& c) {
   f("rollout_factor", c.rollout_factor, config::positive);
   f("update_factor", c.update_factor, config::positive);
+  f("logprobs_factor", c.logprobs_factor, config::positive);
   f("sample_host", c.sample_host);
   f("step_host", c.step_host);
   f("change_host", c.change_host);
   f("host_copy_rate", c.host_copy_rate, config::positive);
+  f("reference_copies", c.reference_copies, config::range<double>{0, 10});
   f("broadcast_rate", c.broadcast_rate, config::positive);
   f("broadcast_hop", c.broadcast_hop);
   f("port_share", c.port_share, config::range<double>{1e-3, 1});

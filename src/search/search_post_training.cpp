@@ -12,12 +12,13 @@ namespace {
 
 /// What a layout of a loop says.
 struct loop_layout {
-  std::int64_t rollout_tp = 1, replicas = 1;
-  std::int64_t tp = 1, pp = 1, dp = 1;
+  std::int64_t rollout_tp = 1, replicas = 1, rollout_ep = 1;
+  std::int64_t tp = 1, pp = 1, dp = 1, ep = 1;
   std::int64_t staleness = 0, mini_batch = 1;
 
   std::vector<value> values() const {
-    return {value{rollout_tp}, value{replicas}, value{tp}, value{pp}, value{dp}, value{mini_batch}};
+    return {value{rollout_tp}, value{replicas}, value{rollout_ep}, value{tp},
+            value{pp},         value{dp},       value{ep},         value{mini_batch}};
   }
 };
 
@@ -34,9 +35,11 @@ class post_training_layouts final : public search_space {
     everywhere = {{"/platform/racks", machine_.racks}};
     add("rollout_tp", "/workload/rollout/workload/layout/tp", rollout_.tp);
     add("replicas", "/workload/rollout/workload/layout/replicas", rollout_.replicas);
+    add("rollout_ep", "/workload/rollout/workload/layout/ep", rollout_.ep);
     add("tp", "/workload/training/workload/tp", training_.par.tp);
     add("pp", "/workload/training/workload/pp", training_.par.pp);
     add("dp", "/workload/training/workload/dp", training_.par.dp);
+    add("ep", "/workload/training/workload/ep", training_.par.ep);
     add("mini_batch_size", "/workload/mini_batch_size", own_.mini_batch);
     if (!own_.loop.colocated)
       add("staleness", "/workload/staleness", static_cast<std::int64_t>(own_.loop.staleness), 0);
@@ -63,9 +66,11 @@ class post_training_layouts final : public search_space {
     post_training_workload loop = own_;
     rollout.tp = static_cast<int>(l.rollout_tp);
     rollout.replicas = static_cast<int>(l.replicas);
+    rollout.ep = static_cast<int>(l.rollout_ep);
     training.par.tp = l.tp;
     training.par.pp = l.pp;
     training.par.dp = l.dp;
+    training.par.ep = l.ep;
     training.par.sequence_parallel = l.tp > 1 && (training.par.sequence_parallel || training_.par.tp == 1);
     training.global_batch_size = l.dp * l.pp * training.micro_batch_size;
     training.place = {std::min<std::int64_t>(default_segment(machine_, training.par.gpus()), training.par.gpus())};
@@ -111,11 +116,21 @@ class post_training_layouts final : public search_space {
     std::vector<std::int64_t> shares;
     for (std::int64_t k = 1; k < 8; ++k)
       if (gpus * k % 8 == 0) shares.push_back(gpus * k / 8);
+    const std::vector<std::int64_t> rollout_sizes = allowed.integers("rollout_tp", about(rollout_.tp));
+    // Numbers of engines that are asked for may be other shares.
+    for (const std::int64_t replicas : allowed.integers("replicas", {}))
+      for (const std::int64_t tp : rollout_sizes)
+        if (const std::int64_t share = replicas * tp;
+            share < gpus && std::find(shares.begin(), shares.end(), share) == shares.end())
+          shares.push_back(share);
     if (own_.loop.colocated) shares = {gpus};
     for (const std::int64_t share : shares)
-      for (const std::int64_t rollout_tp : allowed.integers("rollout_tp", about(rollout_.tp))) {
+      for (const std::int64_t rollout_tp : rollout_sizes) {
         if (share % rollout_tp != 0 || !allowed.allows("replicas", share / rollout_tp)) continue;
-        add_training({rollout_tp, share / rollout_tp}, own_.loop.colocated ? gpus : gpus - share, allowed);
+        // Experts that are spread over an engine stay spread over all of it.
+        const std::int64_t usual = rollout_.ep > 1 && rollout_.ep == rollout_.tp ? rollout_tp : rollout_.ep;
+        for (const std::int64_t ep : allowed.integers("rollout_ep", {usual}))
+          add_training({rollout_tp, share / rollout_tp, ep}, own_.loop.colocated ? gpus : gpus - share, allowed);
       }
   }
 
@@ -124,16 +139,23 @@ class post_training_layouts final : public search_space {
       for (const std::int64_t pp : allowed.integers("pp", about(training_.par.pp))) {
         const std::int64_t each = tp * pp * training_.par.cp;
         if (gpus % each != 0 || !allowed.allows("dp", gpus / each)) continue;
-        for (const std::int64_t mini : allowed.integers("mini_batch_size", {own_.mini_batch}))
-          for (const std::int64_t stale :
-               allowed.integers("staleness", {static_cast<std::int64_t>(own_.loop.staleness)})) {
-            l.tp = tp;
-            l.pp = pp;
-            l.dp = gpus / each;
-            l.mini_batch = mini;
-            l.staleness = stale;
-            layouts_.push_back(l);
-          }
+        l.tp = tp;
+        l.pp = pp;
+        l.dp = gpus / each;
+        for (const std::int64_t ep : allowed.integers("ep", {training_.par.ep})) {
+          l.ep = ep;
+          add_loops(l, allowed);
+        }
+      }
+  }
+
+  void add_loops(loop_layout l, const allowed_values& allowed) {
+    for (const std::int64_t mini : allowed.integers("mini_batch_size", {own_.mini_batch}))
+      for (const std::int64_t stale :
+           allowed.integers("staleness", {static_cast<std::int64_t>(own_.loop.staleness)})) {
+        l.mini_batch = mini;
+        l.staleness = stale;
+        layouts_.push_back(l);
       }
   }
 

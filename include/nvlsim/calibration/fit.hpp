@@ -28,6 +28,12 @@ fit_report fit_training(const std::vector<std::filesystem::path>& tables, const 
 fit_report fit_frameworks(const std::vector<std::filesystem::path>& tables, const data_folders& data,
                           const std::string& leave_out, const fit_progress& report = {});
 
+/// Fits the costs of post-training loops to steps of NeMo RL (v0.5 and later, on H100) and verl (up to 32 GPUs).
+/// Mean responses that a table does not state are inferred with them. Errors on the other steps are always
+/// reported; `leave_out` is "" or "model".
+fit_report fit_loops(const std::vector<std::filesystem::path>& tables, const data_folders& data,
+                     const std::string& leave_out, const fit_progress& report = {});
+
 /// Fits the serving stacks to the closed-loop, static-batch and offline rows of inference tables. For `leave_out`,
 /// "third" predicts each random third of the configurations from the others.
 fit_report fit_inference(const std::vector<std::filesystem::path>& tables, const data_folders& data,

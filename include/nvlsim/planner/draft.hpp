@@ -40,6 +40,19 @@ struct training_draft {
 value draft_training(const training_draft& d, const data_folders& data, std::vector<std::string>& assumed,
                      diagnostics& problems);
 
+/// A loop of rollouts and updates (GRPO) as NeMo RL runs it.
+struct post_training_draft {
+  std::string model, platform, price;
+  std::int64_t prompts = 0, samples = 0;  ///< of a step, 0: 512; of a prompt, 0: 16
+  double prompt_tokens = 0;               ///< 0: 512
+  double response_tokens = 0,
+         max_response = 0;  ///< mean after the cut, and where it is cut; the latter 0: 4 times
+};
+
+/// Text of a scenario with pools that take turns on one GPU, which a plan replaces.
+value draft_post_training(const post_training_draft& d, const data_folders& data,
+                          std::vector<std::string>& assumed, diagnostics& problems);
+
 /// The file of a text of a scenario: its members in order, with two blanks of indent.
 std::string scenario_file_text(const value& text);
 

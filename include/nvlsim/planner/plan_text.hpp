@@ -6,6 +6,7 @@
 
 #include "nvlsim/planner/launch_commands.hpp"
 #include "nvlsim/planner/next_dollar.hpp"
+#include "nvlsim/planner/post_training_plan.hpp"
 #include "nvlsim/planner/serving_plan.hpp"
 #include "nvlsim/planner/training_plan.hpp"
 
@@ -36,6 +37,15 @@ struct told_training_plan {
 };
 std::string training_plans_text(const std::vector<told_training_plan>& plans);
 value training_plans_value(const std::vector<told_training_plan>& plans);
+
+/// A plan of a post-training loop on one platform, with what is printed beside it.
+struct told_post_training_plan {
+  post_training_plan plan;
+  plan_assumptions assumed;
+  std::string run_command;
+};
+std::string post_training_plans_text(const std::vector<told_post_training_plan>& plans);
+value post_training_plans_value(const std::vector<told_post_training_plan>& plans);
 
 std::string scaling_text(const scaling_plan& p);
 value scaling_value(const scaling_plan& p);

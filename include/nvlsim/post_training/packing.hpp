@@ -9,9 +9,10 @@
 namespace nvlsim {
 
 /// How sequences become micro-batches. `packed`: as many as fit share a window. `padded`: each is filled up to the
-/// limit of lengths. `unpadded`: each is a micro-batch of its own length.
-enum class packing_kind { packed, padded, unpadded };
-inline const std::array<std::string, 3> packing_names = {"packed", "padded", "unpadded"};
+/// limit of lengths. `unpadded`: each is a micro-batch of its own length. `dynamic`: as few micro-batches as hold
+/// the tokens of a rank, all of about the same size and none filled up.
+enum class packing_kind { packed, padded, unpadded, dynamic };
+inline const std::array<std::string, 4> packing_names = {"packed", "padded", "unpadded", "dynamic"};
 
 /// Micro-batches of the data-parallel rank that has the most, which the others wait for.
 struct packed_batch {

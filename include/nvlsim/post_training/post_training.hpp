@@ -24,12 +24,16 @@ inline const std::array<std::string, 5> algorithm_names = {"grpo", "dapo", "ppo"
 /// What a framework's loop costs beside its engines. [docs/post-training.md#frameworks]
 struct loop_profile {
   std::string name, description;
-  constant<double> rollout_factor = 1;  ///< time of rollout iterations over that of the serving engine alone
-  constant<double> update_factor = 1;   ///< time of update and log-probability passes over the trainer's alone
-  constant<seconds> sample_host;        ///< of the driver for a sample, one after the other
-  constant<seconds> step_host;          ///< of the driver for a step
-  constant<bandwidth> host_copy_rate;   ///< of one GPU to and from CPU memory, if its link is not slower
-  constant<seconds> change_host;        ///< of a change between rollout and training, each way
+  constant<double> rollout_factor = 1;   ///< time of rollout iterations over that of the serving engine alone
+  constant<double> update_factor = 1;    ///< time of update and log-probability passes over the trainer's alone
+  constant<double> logprobs_factor = 1;  ///< time of log-probability passes over those of `update_factor`
+  constant<seconds> sample_host;         ///< of the driver for a sample, one after the other
+  constant<seconds> step_host;           ///< of the driver for a step
+  /// Of one GPU to and from pageable CPU memory, if its link is not slower: optimizer states and the reference's
+  /// weights. Weights of engine and trainer move through pinned memory, at the rate of the link.
+  constant<bandwidth> host_copy_rate;
+  constant<double> reference_copies;  ///< of a rank's weights to or from CPU memory, for the reference's pass
+  constant<seconds> change_host;      ///< of a change between rollout and training, each way
   constant<bandwidth> broadcast_rate, requantise_rate;
   constant<double> port_share = 1;
   constant<seconds> transfer_fixed, per_tensor, per_tensor_shared, broadcast_hop;

@@ -67,6 +67,16 @@ TEST_CASE("Packing fills windows, and the fullest rank counts") {
   CHECK(pack({4, 1, 1}, 3, 4, packing_kind::packed).fill == Approx(0.5));
 }
 
+TEST_CASE("Dynamic micro-batches share out the tokens of the fullest rank") {
+  const packed_batch p = pack({3, 1, 3, 1, 3, 1, 3, 1}, 2, 5, packing_kind::dynamic);
+  CHECK(p.micro_batches == 2);  // 8 tokens a rank, in windows of 5
+  CHECK(p.tokens == Approx(4));
+  CHECK(p.fill == Approx(1));
+  const packed_batch uneven = pack({4, 1, 1}, 3, 4, packing_kind::dynamic);
+  CHECK(uneven.tokens == Approx(4));
+  CHECK(uneven.fill == Approx(0.5));
+}
+
 TEST_CASE("A longer window never takes more micro-batches, nor do more ranks") {
   const auto lengths = draw_responses({3000, 4096}, 64, 8, 2);
   std::int64_t before = 1 << 20;

@@ -72,6 +72,38 @@ TEST_CASE("More work takes longer, and costs of the framework count") {
   CHECK(step(colocated, {{"/workload/reward_time", "20 s"}}) > plain + 15);
 }
 
+TEST_CASE("What moves to CPU memory and back takes time; gradients are given up") {
+  const result plain = run(colocated);
+  const auto change = [](const result& r) {
+    return *r.breakdown.at_pointer("/phases/change_of_phase_s")->number();
+  };
+  const double weights = 2 * 8.03e9, optimizer = 12 * 8.03e9 / 8;  // bytes of a GPU: 8 share the optimizer
+  const double link = 450e9, pageable = 5e9, engine = 0;           // the engine gives its weights up
+  const auto at = run(colocated, {{"/workload/costs/host_copy_rate", "5 GB/s"},
+                                  {"/workload/costs/change_host", "0 s"},
+                                  {"/platform/gpu/c2c", "450 GB/s"}});
+  CHECK(change(at) == Approx(2 * ((weights + engine) / link + optimizer / pageable)).epsilon(0.02));
+  CHECK(change(run(colocated, {{"/workload/offload_training", "false"}})) < change(plain));
+  CHECK(change(run(colocated, {{"/workload/sleep", "offload"}})) > change(plain));
+  CHECK(change(run(colocated, {{"/workload/costs/host_copy_rate", "1 GB/s"}})) > 2 * change(plain));
+}
+
+TEST_CASE("The reference takes the place of the policy on the GPU, and pays for it") {
+  const auto logprobs = [](std::vector<override_option> sets) {
+    return of(run(colocated, std::move(sets)), "logprobs_s");
+  };
+  const double weights = 2 * 8.03e9;
+  const double without = logprobs({{"/workload/costs/reference_copies", "0"}});
+  CHECK(logprobs({{"/workload/costs/reference_copies", "3"}, {"/workload/costs/host_copy_rate", "4 GB/s"}}) ==
+        Approx(without + 3 * weights / 4e9).epsilon(0.01));
+  CHECK(logprobs({{"/workload/costs/reference_copies", "0"}, {"/workload/costs/logprobs_factor", "2"}}) ==
+        Approx(2 * without));
+}
+
+TEST_CASE("Dynamic micro-batches cost no padding") {
+  CHECK(of(run(colocated, {{"/workload/packing", "dynamic"}}), "update_s") < of(run(colocated), "update_s"));
+}
+
 TEST_CASE("Staleness hides generation or updates, whichever is shorter") {
   const result on = run(split, {{"/workload/staleness", "0"}}), off = run(split);
   CHECK(of(off, "step_time_s") < 0.9 * of(on, "step_time_s"));

@@ -1,0 +1,72 @@
+// Plans of post-training loops: the answer is among what was tried, and moves as it should.
+#include <catch2/catch.hpp>
+#include <string>
+
+#include "nvlsim/planner/draft.hpp"
+#include "nvlsim/planner/post_training_plan.hpp"
+#include "nvlsim/run/run.hpp"
+#include "unit/planner/plan_fixture.hpp"
+
+namespace nvlsim {
+namespace {
+
+post_training_question question(std::int64_t gpus, double response = 1000) {
+  post_training_question q;
+  q.base.data = test::shipped();
+  diagnostics problems;
+  std::vector<std::string> assumed;
+  q.base.text = draft_post_training({"llama3.1-8b", "gb300-nvl72", "", 64, 8, 256, response, 4096}, q.base.data,
+                                    assumed, problems);
+  REQUIRE(problems.empty());
+  q.gpus = gpus;
+  return q;
+}
+
+TEST_CASE("A plan of a loop uses the GPUs, and its answer is what run gives") {
+  post_training_question q = question(16);
+  q.more = 8;
+  const post_training_plan p = plan_post_training(q);
+  REQUIRE(p.best);
+  bool split = false, turns = false;
+  for (const planned_loop& l : p.others) {
+    CHECK(l.step_time_s >= 0.99 * p.best->step_time_s);
+    CHECK((l.split ? l.rollout_gpus + l.train_gpus : l.rollout_gpus) == 16);
+    (l.split ? split : turns) = true;
+  }
+  CHECK(split);
+  CHECK(turns);
+  const scenario s = read_base({p.best->text, {}, q.base.data});
+  const result r = run_scenario(s, {.explained = false, .simulate = false}).outcome;
+  CHECK(*r.metrics.find("step_time_s")->number() == p.best->step_time_s);
+  REQUIRE_FALSE(p.added.empty());
+  for (const added_gpus& a : p.added) {
+    INFO(a.where << " " << a.why);
+    if (a.loop) CHECK(a.loop->step_time_s < 1.02 * p.best->step_time_s);
+  }
+}
+
+TEST_CASE("Slower engines take GPUs from training") {
+  const auto rollouts = [](double factor) {
+    post_training_question q = question(16);
+    q.base.text = with_members(q.base.text, {{"/workload/costs", value::object{{"rollout_factor", factor}}}});
+    q.stale = {"1"};
+    double best = 1e30;
+    std::int64_t gpus = 0;
+    for (const planned_loop& l : plan_post_training(q).others)
+      if (l.split && l.step_time_s < best) best = l.step_time_s, gpus = l.rollout_gpus;
+    return gpus;
+  };
+  CHECK(rollouts(8) > rollouts(0.5));
+}
+
+TEST_CASE("Questions that cannot be answered say why") {
+  post_training_question q = question(1);
+  CHECK_THROWS_AS(plan_post_training(q), input_error);
+  diagnostics problems;
+  std::vector<std::string> assumed;
+  draft_post_training({"llama3.1-8b", "gb300-nvl72", "", 0, 0, 0, 0, 0}, test::shipped(), assumed, problems);
+  CHECK_FALSE(problems.empty());
+}
+
+}  // namespace
+}  // namespace nvlsim
