@@ -30,15 +30,15 @@ struct loop_row {
 using loop_rows = std::vector<const loop_row*>;
 
 /// A cost of the loop that is fitted, and how a file writes it.
-struct cost_knob {
+struct loop_knob {
   const char* member;
   free_parameter parameter;
   void (*set)(loop_profile& costs, double x);
   const char* unit;  ///< "" of plain numbers
 };
 
-const std::vector<cost_knob>& nemo_knobs() {
-  static const std::vector<cost_knob> list = {
+const std::vector<loop_knob>& nemo_knobs() {
+  static const std::vector<loop_knob> list = {
       {"rollout_factor",
        {"rollout factor", 1, 0.5, 2, 0.15, true},
        [](loop_profile& c, double x) { c.rollout_factor = x; },
@@ -70,8 +70,8 @@ const std::vector<cost_knob>& nemo_knobs() {
   return list;
 }
 
-const std::vector<cost_knob>& verl_knobs() {
-  static const std::vector<cost_knob> list = {
+const std::vector<loop_knob>& verl_knobs() {
+  static const std::vector<loop_knob> list = {
       {"rollout_factor",
        {"rollout factor", 1.2, 0.5, 4, 0.3, true},
        [](loop_profile& c, double x) { c.rollout_factor = x; },
@@ -87,11 +87,11 @@ const std::vector<cost_knob>& verl_knobs() {
   return list;
 }
 
-struct framework {
+struct loop_framework {
   const char *name, *systems;  ///< the name of its file; what its systems begin with
-  const std::vector<cost_knob>& (*knobs)();
+  const std::vector<loop_knob>& (*knobs)();
 };
-constexpr std::array<framework, 2> frameworks = {
+constexpr std::array<loop_framework, 2> loop_frameworks = {
     {{"nemo-rl", "NeMo RL v", nemo_knobs}, {"verl", "verl", verl_knobs}}};
 
 /// Rows that show what the fit has not seen: another rack, an earlier release, twice the GPUs, another synchrony.
@@ -113,12 +113,12 @@ struct knob_values {
 };
 
 struct loop_problem {
-  const framework& kind;
+  const loop_framework& kind;
   std::vector<std::string> unknown;  ///< runs whose mean response is inferred
 
   std::vector<free_parameter> parameters() const {
     std::vector<free_parameter> out;
-    for (const cost_knob& k : kind.knobs()) out.push_back(k.parameter);
+    for (const loop_knob& k : kind.knobs()) out.push_back(k.parameter);
     for (const std::string& run : unknown) out.push_back({"mean response, " + run, 700, 200, 4000, 2, true});
     return out;
   }
@@ -130,7 +130,7 @@ struct loop_problem {
   }
 };
 
-std::vector<compared_phase> phases_at(const loop_row& r, const framework& kind, const knob_values& v) {
+std::vector<compared_phase> phases_at(const loop_row& r, const loop_framework& kind, const knob_values& v) {
   post_training_row at = r.inputs;
   for (std::size_t i = 0; i < v.costs.size(); ++i) kind.knobs()[i].set(at.loop.costs, v.costs[i]);
   if (const auto mean = v.lengths.find(r.inputs.unknown_lengths); mean != v.lengths.end()) {
@@ -145,7 +145,8 @@ std::vector<compared_phase> phases_at(const loop_row& r, const framework& kind, 
 
 /// Of every step log(simulated / published); unless those alone are asked for, of its phases their difference in
 /// parts of the step, because a wait may be 0.
-std::vector<double> log_errors(const loop_rows& rows, const framework& kind, const knob_values& v, bool steps) {
+std::vector<double> log_errors(const loop_rows& rows, const loop_framework& kind, const knob_values& v,
+                               bool steps) {
   std::vector<std::vector<double>> parts(rows.size());
   in_parallel(rows.size(), [&](std::size_t i) {
     const std::vector<compared_phase> all = phases_at(*rows[i], kind, v);
@@ -162,8 +163,8 @@ std::vector<double> log_errors(const loop_rows& rows, const framework& kind, con
 /// Loops move in small jumps, so slopes are taken over more than those.
 constexpr double slope_step = 0.04;
 
-std::vector<double> fitted_to(const loop_rows& rows, const loop_problem& problem,
-                              const std::function<void(int, double)>& watch = {}) {
+std::vector<double> fitted_loop(const loop_rows& rows, const loop_problem& problem,
+                                const std::function<void(int, double)>& watch = {}) {
   const auto errors = [&](const std::vector<double>& at) {
     return log_errors(rows, problem.kind, problem.values(at), false);
   };
@@ -182,13 +183,13 @@ std::vector<double> fitted_to(const loop_rows& rows, const loop_problem& problem
                         watch, slopes);
 }
 
-std::vector<double> relative(std::vector<double> logs) {
+std::vector<double> shares_of(std::vector<double> logs) {
   for (double& e : logs) e = std::expm1(e);
   return logs;
 }
 
 /// Puts a number, or a quantity, where the file has the old one.
-void set_cost(value& costs, const cost_knob& k, double x) {
+void set_cost(value& costs, const loop_knob& k, double x) {
   const std::string text = fmt::format("{:.3g}", x);
   const value number = *k.unit ? value{text + k.unit} : value{std::stod(text)};
   value* old = costs.find(k.member);
@@ -198,7 +199,7 @@ void set_cost(value& costs, const cost_knob& k, double x) {
 
 class framework_fit {
  public:
-  framework_fit(const framework& kind, loop_rows rows, fit_report& out) : problem_{kind, {}}, out_(out) {
+  framework_fit(const loop_framework& kind, loop_rows rows, fit_report& out) : problem_{kind, {}}, out_(out) {
     std::set<std::string> unknown;
     for (const loop_row* r : rows) (r->unseen.empty() ? seen_ : unseen_).push_back(r);
     for (const loop_row* r : seen_)
@@ -209,7 +210,7 @@ class framework_fit {
   /// Errors of steps join `errors`.
   void run(const data_folders& data, bool by_model, std::vector<double>& errors, const fit_progress& report) {
     if (seen_.size() < problem_.parameters().size() / 2) return;
-    const std::vector<double> best = fitted_to(seen_, problem_, [&](int iteration, double cost) {
+    const std::vector<double> best = fitted_loop(seen_, problem_, [&](int iteration, double cost) {
       if (report) report(fmt::format("{}: iteration {}, cost {:.4g}", problem_.kind.name, iteration, cost));
     });
     const auto list = problem_.parameters();
@@ -217,7 +218,7 @@ class framework_fit {
       out_.parameters.push_back({fmt::format("{} {}", problem_.kind.name, list[i].name), list[i].start, best[i]});
     if (report)
       for (std::size_t i = 0; i < list.size(); ++i) report(fmt::format("{} {:.4g}", list[i].name, best[i]));
-    const auto known = relative(log_errors(seen_, problem_.kind, problem_.values(best), true));
+    const auto known = shares_of(log_errors(seen_, problem_.kind, problem_.values(best), true));
     errors.insert(errors.end(), known.begin(), known.end());
     for (const auto& [group, left, kept] : split_by_group(unseen_, [](const loop_row& r) { return r.unseen; }))
       enter(group, left, best);
@@ -225,7 +226,7 @@ class framework_fit {
       enter(unseen_.front()->unseen, unseen_, best);
     if (by_model)
       for (const auto& [group, left, kept] : split_by_group(seen_, [](const loop_row& r) { return r.model; }))
-        enter(group, left, fitted_to(kept, problem_));
+        enter(group, left, fitted_loop(kept, problem_));
     write(data, best);
   }
 
@@ -237,7 +238,7 @@ class framework_fit {
 
   void enter(const std::string& group, const loop_rows& left, const std::vector<double>& at) {
     const auto missed = log_errors(left, problem_.kind, problem_.values(at), true);
-    out_.leave_out.push_back(left_out_of(group, summary_of(relative(missed))));
+    out_.leave_out.push_back(left_out_of(group, summary_of(shares_of(missed))));
     for (const double e : missed) misses_.push_back(std::expm1(std::abs(e)));
   }
 
@@ -273,7 +274,7 @@ fit_report fit_loops(const std::vector<std::filesystem::path>& tables, const dat
         rows.push_back({row, read_post_training_row(row, inputs), unseen_kind(row), row["model"]});
   fit_report out;
   std::vector<double> errors;
-  for (const framework& kind : frameworks) {
+  for (const loop_framework& kind : loop_frameworks) {
     loop_rows mine;
     for (const loop_row& r : rows)
       if (r.cells["system"].starts_with(kind.systems)) mine.push_back(&r);

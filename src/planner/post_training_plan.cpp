@@ -16,31 +16,31 @@
 namespace nvlsim {
 namespace {
 
-using members = std::vector<std::pair<std::string, value>>;
-using choices = std::vector<search_restriction>;
+using loop_members = std::vector<std::pair<std::string, value>>;
+using loop_choices = std::vector<search_restriction>;
 
 constexpr std::int64_t most_engine = 64;  ///< GPUs of a rollout engine
 constexpr std::size_t engine_sizes = 3;   ///< that are tried, from the smallest that holds the model
 constexpr double fullest_samples = 8;     ///< longest samples that an engine must hold at once
 constexpr double as_fast = 1.01;          ///< steps that differ by less are equal
 constexpr const char* rollout_layout = "/workload/rollout/workload/layout";
-constexpr const char* trainer = "/workload/training/workload";
+constexpr const char* trainer_layout = "/workload/training/workload";
 
-double number_at(const value& v, const std::string& pointer) {
+double loop_number_at(const value& v, const std::string& pointer) {
   double x = 0;
   const value* at = v.at_pointer(pointer);
   return at && output::as_double(*at, x) ? x : 0;
 }
-std::int64_t count_at(const value& v, const std::string& pointer, std::int64_t otherwise = 1) {
+std::int64_t loop_count_at(const value& v, const std::string& pointer, std::int64_t otherwise = 1) {
   const value* at = v.at_pointer(pointer);
   return at && at->integer() ? *at->integer() : otherwise;
 }
 
 /// The scenario with pools that take turns, or with pools of their own.
-value placed(const value& text, bool split) {
+value with_pools(const value& text, bool split) {
   const value* own = text.at_pointer("/workload/pools");
   if ((own && own->string() && *own->string() == "split") == split) return text;
-  members more;
+  loop_members more;
   if (split) {
     more = {{"/workload/pools", "split"}, {"/workload/staleness", 1}, {"/workload/on_update", "keep_cache"}};
     for (const char* m : {"sleep", "offload_training", "transfer"})
@@ -53,7 +53,7 @@ value placed(const value& text, bool split) {
   return with_members(text, more);
 }
 
-std::vector<std::string> texts_of(const std::vector<std::int64_t>& numbers) {
+std::vector<std::string> words_of(const std::vector<std::int64_t>& numbers) {
   std::vector<std::string> out;
   for (const std::int64_t n : numbers) out.push_back(std::to_string(n));
   return out;
@@ -120,7 +120,7 @@ class loop_planner {
     return out;
   }
 
-  search_result search(const value& text, std::int64_t gpus, choices only, const char* stage) {
+  search_result search(const value& text, std::int64_t gpus, loop_choices only, const char* stage) {
     search_options o;
     o.gpus = gpus;
     o.objective = "step_time_s";
@@ -137,33 +137,33 @@ class loop_planner {
     return r;
   }
 
-  static members members_of(const search_result& r, const found_layout& l) {
-    members out = r.everywhere;
+  static loop_members members_of(const search_result& r, const found_layout& l) {
+    loop_members out = r.everywhere;
     for (std::size_t i = 0; i < r.pointers.size(); ++i) out.emplace_back(r.pointers[i], l.parameters[i]);
     return out;
   }
   static std::string own(const value& text, const std::string& pointer) {
-    return std::to_string(count_at(text, pointer));
+    return std::to_string(loop_count_at(text, pointer));
   }
 
-  choices all_trainers(const value& text, std::int64_t rollout_tp, std::int64_t rollouts) const {
+  loop_choices all_trainers(const value& text, std::int64_t rollout_tp, std::int64_t rollouts) const {
     return {{"rollout_tp", {std::to_string(rollout_tp)}},
             {"replicas", {std::to_string(std::max<std::int64_t>(1, rollouts / rollout_tp))}},
             {"tp", {"1", "2", "4", "8"}},
             {"pp", {"1", "2", "4", "8", "16"}},
-            {"ep", texts_of(experts_)},
+            {"ep", words_of(experts_)},
             {"mini_batch_size", {own(text, "/workload/mini_batch_size")}}};
   }
   /// The trainer's layout; experts over fewer GPUs where a pool asks for that.
-  choices same_trainer(const value& text) const {
-    const std::string of(trainer);
+  loop_choices same_trainer(const value& text) const {
+    const std::string of(trainer_layout);
     std::vector<std::int64_t> experts;
     for (const std::int64_t ep : experts_)
-      if (ep <= count_at(text, of + "/ep")) experts.push_back(ep);
-    if (experts.empty()) experts.push_back(count_at(text, of + "/ep"));
+      if (ep <= loop_count_at(text, of + "/ep")) experts.push_back(ep);
+    if (experts.empty()) experts.push_back(loop_count_at(text, of + "/ep"));
     return {{"tp", {own(text, of + "/tp")}},
             {"pp", {own(text, of + "/pp")}},
-            {"ep", texts_of(experts)},
+            {"ep", words_of(experts)},
             {"mini_batch_size", {own(text, "/workload/mini_batch_size")}}};
   }
 
@@ -182,7 +182,7 @@ class loop_planner {
 
   /// The best loops of a placement join the others.
   void place(bool split, std::int64_t gpus) {
-    value text = placed(q_.base.text, split);
+    value text = with_pools(q_.base.text, split);
     const std::int64_t rollouts = split ? gpus / 2 : gpus;
     // A trainer, beside an engine of middle size; then engines; then splits; then the trainer again.
     const std::size_t middle = std::min<std::size_t>(1, engines_.size() - 1);
@@ -194,18 +194,19 @@ class loop_planner {
       }
       if (i == 0 || watch_.stopped()) return;
     }
-    choices only = same_trainer(text);
-    only.push_back({"rollout_tp", texts_of(engines_)});
+    loop_choices only = same_trainer(text);
+    only.push_back({"rollout_tp", words_of(engines_)});
     if (split) only.push_back({"staleness", staleness()});
     const auto r = search(text, gpus, std::move(only), split ? "engines, splits, staleness" : "engines");
     if (r.best.empty()) return;
     enter(text, r, split);
     if (watch_.stopped()) return;
     text = with_members(text, members_of(r, r.best.front()));
-    const std::int64_t tp = count_at(text, std::string(rollout_layout) + "/tp");
-    const std::int64_t pool = tp * count_at(text, std::string(rollout_layout) + "/replicas");
-    choices again = all_trainers(text, tp, pool);
-    if (split) again.push_back({"staleness", {fmt::format("{:.0f}", number_at(text, "/workload/staleness"))}});
+    const std::int64_t tp = loop_count_at(text, std::string(rollout_layout) + "/tp");
+    const std::int64_t pool = tp * loop_count_at(text, std::string(rollout_layout) + "/replicas");
+    loop_choices again = all_trainers(text, tp, pool);
+    if (split)
+      again.push_back({"staleness", {fmt::format("{:.0f}", loop_number_at(text, "/workload/staleness"))}});
     const auto last = search(text, gpus, std::move(again), "trainers of the best split");
     if (!last.best.empty()) enter(text, last, split);
   }
@@ -236,17 +237,18 @@ class loop_planner {
     planned_loop out;
     out.split = split;
     out.text = text;
-    const std::string of(trainer), roll(rollout_layout);
-    const std::int64_t rollout_tp = count_at(text, roll + "/tp"), replicas = count_at(text, roll + "/replicas");
+    const std::string of(trainer_layout), roll(rollout_layout);
+    const std::int64_t rollout_tp = loop_count_at(text, roll + "/tp"),
+                       replicas = loop_count_at(text, roll + "/replicas");
     out.rollout_gpus = rollout_tp * replicas;
-    out.train_gpus = count_at(text, of + "/tp") * count_at(text, of + "/pp") * count_at(text, of + "/cp") *
-                     count_at(text, of + "/dp");
-    out.staleness = split ? number_at(text, "/workload/staleness") : 0;
+    out.train_gpus = loop_count_at(text, of + "/tp") * loop_count_at(text, of + "/pp") *
+                     loop_count_at(text, of + "/cp") * loop_count_at(text, of + "/dp");
+    out.staleness = split ? loop_number_at(text, "/workload/staleness") : 0;
     out.layout = fmt::format("rollouts {} x tp {}", replicas, rollout_tp);
-    if (const std::int64_t ep = count_at(text, roll + "/ep"); ep > 1) out.layout += fmt::format(" ep {}", ep);
+    if (const std::int64_t ep = loop_count_at(text, roll + "/ep"); ep > 1) out.layout += fmt::format(" ep {}", ep);
     out.layout += "; training";
     for (const char* part : {"tp", "pp", "cp", "ep", "dp"})
-      if (const std::int64_t n = count_at(text, fmt::format("{}/{}", of, part)); n > 1)
+      if (const std::int64_t n = loop_count_at(text, fmt::format("{}/{}", of, part)); n > 1)
         out.layout += fmt::format(" {} {}", part, n);
     return out;
   }
@@ -254,25 +256,25 @@ class loop_planner {
   planned_loop finished(const value& text, planned_loop out) const {
     out.outcome = run_scenario(read_base({text, q_.base.overrides, q_.base.data}), {.simulate = false}).outcome;
     const value& m = out.outcome.metrics;
-    out.step_time_s = number_at(m, "/step_time_s");
-    out.tokens_per_s = number_at(m, "/tokens_per_s");
-    out.rollout_idle = number_at(m, "/rollout_idle_fraction");
-    out.training_idle = number_at(m, "/training_idle_fraction");
+    out.step_time_s = loop_number_at(m, "/step_time_s");
+    out.tokens_per_s = loop_number_at(m, "/tokens_per_s");
+    out.rollout_idle = loop_number_at(m, "/rollout_idle_fraction");
+    out.training_idle = loop_number_at(m, "/training_idle_fraction");
     return out;
   }
 
   /// The best loop with more GPUs in one pool, or in both.
   void add_more() {
     const planned_loop& b = *out_.best;
-    const std::string of(trainer), roll(rollout_layout);
-    const std::int64_t engine = b.rollout_gpus / count_at(b.text, roll + "/replicas");
-    const std::int64_t copy = b.train_gpus / count_at(b.text, of + "/dp");
+    const std::string of(trainer_layout), roll(rollout_layout);
+    const std::int64_t engine = b.rollout_gpus / loop_count_at(b.text, roll + "/replicas");
+    const std::int64_t copy = b.train_gpus / loop_count_at(b.text, of + "/dp");
     const auto grown = [&](const char* where, std::int64_t to_rollouts, std::int64_t to_training) {
       added_gpus a{where, {}, {}};
       if (to_rollouts % engine != 0 || to_training % copy != 0) {
         a.why = fmt::format("engines of {} and trainers of {} GPUs do not divide them", engine, copy);
       } else {
-        choices only = same_trainer(b.text);
+        loop_choices only = same_trainer(b.text);
         only.push_back({"rollout_tp", {std::to_string(engine)}});
         only.push_back({"replicas", {std::to_string((b.rollout_gpus + to_rollouts) / engine)}});
         if (b.split) only.push_back({"staleness", {fmt::format("{:.0f}", b.staleness)}});

@@ -10,7 +10,7 @@
 namespace nvlsim {
 namespace {
 
-constexpr std::size_t shown_reasons = 4, shown_splits = 12;
+constexpr std::size_t shown_refusals = 4, shown_splits = 12;
 
 std::string metric_of(const planned_loop& l, const char* name) {
   const value* v = l.outcome.metrics.find(name);
@@ -86,7 +86,7 @@ std::string one_text(const told_post_training_plan& t) {
                        others_text(p));
   } else {
     out += "\nno split and no layout that was tried runs\n";
-    for (std::size_t i = 0; i < std::min(shown_reasons, p.pruned.size()); ++i)
+    for (std::size_t i = 0; i < std::min(shown_refusals, p.pruned.size()); ++i)
       out += lines_of(fmt::format("{}: {}", p.pruned[i].count, p.pruned[i].reason), 2);
   }
   if (!p.added.empty()) out += fmt::format("\n{}", added_text(p));

@@ -38,7 +38,7 @@ A scenario from options: what follows from others is computed, what is taken for
 Questions that lack something say what.
 
   $ nvlsim plan
-  2> nvlsim: no command given; use one of serving, training, scaling, next-dollar
+  2> nvlsim: no command given; use one of serving, training, post-training, scaling, next-dollar
   2> Try "nvlsim plan --help".
   [2]
 

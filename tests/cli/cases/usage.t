@@ -142,7 +142,7 @@ An empty value, as of a shell variable that is not set, is no value.
   [2]
 
   $ nvlsim fit
-  2> nvlsim: no command given; use one of training, frameworks, inference, collectives, kernels
+  2> nvlsim: no command given; use one of training, frameworks, inference, loops, collectives, kernels
   2> Try "nvlsim fit --help".
   [2]
 
