@@ -82,7 +82,7 @@ class update_prices {
     const double factor = loop_.costs.update_factor;
     out.forward_s = factor * forward_time(plan_training(p, s, m, few), planned, count).base();
     if (step_cache::covers(w)) {
-      const step_cost c = cache_.cost_of(p, s, m, w);
+      const step_cost c = caches_[tokens].cost_of(p, s, m, w);
       out.update_s = c.makespan.base();
       const double gpus = static_cast<double>(w.par.gpus()) / static_cast<double>(c.stages.size());
       for (const auto& stage : c.stages) {
@@ -115,7 +115,7 @@ class update_prices {
   const post_training_parts& parts_;
   const post_training_workload& loop_;
   training_workload base_;
-  step_cache cache_;
+  std::map<std::int64_t, step_cache> caches_;  ///< by tokens of a micro-batch: one cache knows one size
   std::map<std::pair<std::int64_t, std::int64_t>, update_price> known_;
 };
 
