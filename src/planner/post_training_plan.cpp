@@ -85,6 +85,13 @@ class loop_planner {
     std::sort(out_.others.begin(), out_.others.end(),
               [](const planned_loop& a, const planned_loop& b) { return a.step_time_s < b.step_time_s; });
     choose();
+    if (out_.others.empty() && out_.pruned.empty()) {
+      const std::string why = fmt::format(
+          "a rollout engine that holds the model and {:g} of the longest samples has "
+          "{} GPUs or more",
+          fullest_samples, engines_.front());
+      out_.pruned.push_back({why, 1, why});
+    }
     if (q_.more > 0 && out_.best && !watch_.stopped()) add_more();
     out_.interrupted = watch_.stopped();
     return std::move(out_);

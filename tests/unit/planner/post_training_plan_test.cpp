@@ -62,6 +62,11 @@ TEST_CASE("Slower engines take GPUs from training") {
 TEST_CASE("Questions that cannot be answered say why") {
   post_training_question q = question(1);
   CHECK_THROWS_AS(plan_post_training(q), input_error);
+  q.gpus = 2;
+  q.base.text = with_members(q.base.text, {{"/model", "llama3.1-405b"}});
+  const post_training_plan large = plan_post_training(q);
+  CHECK_FALSE(large.best);
+  CHECK_FALSE(large.pruned.empty());
   diagnostics problems;
   std::vector<std::string> assumed;
   draft_post_training({"llama3.1-8b", "gb300-nvl72", "", 0, 0, 0, 0, 0}, test::shipped(), assumed, problems);
