@@ -149,9 +149,9 @@ std::vector<training_parameter> training_parameters() {
       "moe host per expert us", 200, 0.7, [launched](const training_row& r) { return routed(r) && launched(r); },
       10);
   scale(
-      "moe host per sorted expert us", 200, 0.7,
+      "moe host per cast expert us", 200, 0.7,
       [launched](const training_row& r) {
-        return routed(r) && launched(r) && r.workload.dispatcher == moe_dispatcher::alltoall;
+        return routed(r) && launched(r) && bytes_per_element(r.workload.gemm_precision) < 2;
       },
       10);
   scale("scan words", 3e9, 0.3, [](const training_row& r) {
@@ -199,7 +199,7 @@ std::vector<stack_setting> training_settings(const fitted_values& v, const stack
   training("moe/ep_exposed_overlapped", fmt::format("{:.6g}", v["ep exposed overlapped"]));
   training("host_per_operator", fmt::format("{:.6g} us", v["host per operator us"]));
   training("moe/host_per_expert", fmt::format("{:.6g} us", v["moe host per expert us"]));
-  training("moe/host_per_sorted_expert", fmt::format("{:.6g} us", v["moe host per sorted expert us"]));
+  training("moe/host_per_cast_expert", fmt::format("{:.6g} us", v["moe host per cast expert us"]));
   training("moe/unfused_activation_passes", fmt::format("{:.6g}", v["unfused passes"]));
   training("moe/fused_activation_share", fmt::format("{:.6g}", v["fused share"]));
   for (const char* r : moe_releases) {

@@ -21,7 +21,7 @@ struct framework_row {
   double gradient = 0;             ///< bytes per parameter; 0: as the recipe has it
   double master = 4, moments = 4;  ///< beside BF16 weights of 2 bytes
 };
-constexpr std::array<framework_row, 8> frameworks = {{
+constexpr std::array<framework_row, 9> frameworks = {{
     {"megatron", "megatron-bridge-26.06"},
     {"primus-megatron", "megatron-bridge-26.06"},
     {"swift-megatron", "megatron-bridge-26.06"},
@@ -30,6 +30,7 @@ constexpr std::array<framework_row, 8> frameworks = {{
     {"hf-transformers", "megatron-bridge-26.06", true, true, 2, 0, 2},
     {"deepspeed", "megatron-lm-deepspeed", false, false},
     {"swift-deepspeed", "megatron-lm-deepspeed", false, false},
+    {"internevo", "internevo-0.2", false, true, 2},  // gradients have the format of the weights
 }};
 
 /// The words of a case behind the model: letters and what follows, or a whole word.
@@ -143,6 +144,7 @@ memory_row read_row(const csv_row& row, const case_words& c, const platform& p, 
   };
   w.gemm_precision = precision_in(c);
   w.task = has(c, "lora") ? training_task::lora : has(c, "sft") ? training_task::sft : training_task::pretrain;
+  w.forced_balance = w.task == training_task::pretrain;  // fine-tuning needs real data, on which routers choose
   parallelism& par = w.par;
   par.tp = assumed("tp", 1);
   par.pp = assumed("pp", 1);

@@ -316,18 +316,19 @@ class training_row_reader {
       bool overlap;
       bool router_graph, attention_graph;
     };
-    constexpr auto copies = moe_dispatcher::alltoall, once = moe_dispatcher::deduplicated;
+    constexpr auto copies = moe_dispatcher::alltoall, deepep = moe_dispatcher::deduplicated,
+                   hybridep = moe_dispatcher::hybridep;
     static constexpr std::array<first_recipe, 13> recipes = {
-        {{"deepseek-v3", "gb300", once, false, true, true},
-         {"deepseek-v3", "gb200", once, false, true, false},
+        {{"deepseek-v3", "gb300", hybridep, false, true, true},
+         {"deepseek-v3", "gb200", hybridep, false, true, false},
          {"deepseek-v3", "b200", copies, false, false, false},
-         {"deepseek-v3", "h100", once, true, false, false},
-         {"deepseek-v3-nomtp", "gb200", once, false, true, false},
-         {"qwen3-235b-a22b", "gb300", once, false, true, true},
-         {"qwen3-235b-a22b", "gb200", once, false, true, true},
+         {"deepseek-v3", "h100", deepep, true, false, false},
+         {"deepseek-v3-nomtp", "gb200", hybridep, false, true, false},
+         {"qwen3-235b-a22b", "gb300", hybridep, false, true, true},
+         {"qwen3-235b-a22b", "gb200", hybridep, false, true, true},
          {"qwen3-235b-a22b", "b200", copies, false, false, false},
          {"qwen3-235b-a22b", "h100", copies, true, false, false},
-         {"qwen3-30b-a3b", "gb300", once, false, true, false},
+         {"qwen3-30b-a3b", "gb300", hybridep, false, true, false},
          {"qwen3-30b-a3b", "b200", copies, false, true, false},
          {"gpt-oss-120b", "gb300", copies, false, true, true},
          {"gpt-oss-120b", "gb200", copies, false, false, false}}};
@@ -361,17 +362,26 @@ class training_row_reader {
     const bool hybrid =
         std::any_of(layers.begin(), layers.end(), [](const layer_spec& l) { return l.scan.heads > 0; });
     if (hybrid && w.gemm_precision == precision::nvfp4) keep_formats_of_hybrids();
-    const bool newest = unmatched && plain;
+    // Fused expert MLPs and attention in 8 bits are of the MXFP8 recipes.
+    const bool newest = unmatched && plain && bytes_per_element(w.gemm_precision) < 2;
     w.fp8_attention = w.fp8_attention || newest || stack == "mlperf-training-v6.0";
     w.moe_overlap = has("notes", "moe_a2a_overlap") || has("notes", "1F1B A2A") || overlaps_in_words() || newest;
     read_graphs(newest);
     if (unmatched && !plain && w.graphs == cuda_graphs::none) w.graphs = cuda_graphs::partial;
     w.fused_expert_mlp = has("notes", "fused_grouped_mlp") || newest || stack == "mlperf-training-v6.0";
     w.token_drop = row_["release"] == "25.09";
-    const bool dedup = has("notes", "hybridep") || has("notes", "HybridEP") || has("notes", "deepep") ||
-                       unmatched || w.token_drop;
-    w.dispatcher = dedup ? moe_dispatcher::deduplicated : moe_dispatcher::alltoall;
-    if (stack == "megatron-bridge-25.11" && !has("notes", "recipe match v")) read_first_recipe();
+    const bool deepep = has("notes", "deepep") || has("notes", "DeepEP") || w.token_drop;
+    const bool hybridep = has("notes", "hybridep") || has("notes", "HybridEP") || unmatched;
+    w.dispatcher = hybridep ? moe_dispatcher::hybridep
+                   : deepep ? moe_dispatcher::deduplicated
+                            : moe_dispatcher::alltoall;
+    // Fine-tuning needs real data, on which routers choose.
+    w.forced_balance = w.task == training_task::pretrain && !has("notes", "natural routing") &&
+                       !has("notes", "real (not forced) routing");
+    if (has("notes", "1.10x fixed expert capacity")) w.expert_capacity_factor = 1.1;
+    if ((stack == "megatron-bridge-25.11" && !has("notes", "recipe match v")) ||
+        has("notes", "dispatcher not printed"))
+      read_first_recipe();
   }
 
  private:

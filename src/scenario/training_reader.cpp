@@ -16,7 +16,7 @@ const std::array<std::string, 8> gemm_precisions = {"fp32", "tf32",      "bf16",
 const std::array<std::string, 5> schedules = {"1f1b", "interleaved", "zb_h1", "zb_v", "dualpipe"};
 const std::array<std::string, 4> shardings = {"replicated", "distributed_optimizer", "fsdp", "optim_grads"};
 const std::array<std::string, 2> exchanges = {"p2p", "a2a"};
-const std::array<std::string, 2> dispatchers = {"alltoall", "deduplicated"};
+const std::array<std::string, 3> dispatchers = {"alltoall", "deduplicated", "hybridep"};
 const std::array<std::string, 3> graph_scopes = {"none", "partial", "full_iteration"};
 const std::array<std::string, 5> graphed_modules = {"attn", "mamba", "mlp", "moe_router", "moe_preprocess"};
 const std::array<std::string, 3> tasks = {"pretrain", "sft", "lora"};
@@ -131,14 +131,23 @@ lora_spec read_lora(config::reader& r, training_task task) {
   return out;
 }
 
-/// Megatron-Core's names of what the optimizer keeps, and in which format.
-optimizer_spec read_optimizer(config::reader& r) {
+/// DualPipe runs in DeepSeek's own framework alone, whose FP8 recipe keeps inputs of activations in 8 bits and
+/// moments in BF16 (DeepSeek-V3 technical report, section 3.3.3).
+bool as_deepseek(const training_workload& w) {
+  return w.schedule == pipeline_schedule::dualpipe && bytes_per_element(w.gemm_precision) < 2;
+}
+
+/// Megatron-Core's names of what the optimizer keeps, and in which format. `moments`: index of the moments'
+/// default.
+optimizer_spec read_optimizer(config::reader& r, std::size_t moments) {
   optimizer_spec out;
   out.kind = static_cast<optimizer_kind>(r.one_of_or("optimizer", optimizers, 0));
-  const auto format = [&](const char* key) { return state_bytes[r.one_of_or(key, state_formats, 0)]; };
-  out.master = format("main_params_dtype");
-  out.first_moment = format("exp_avg_dtype");
-  out.second_moment = format("exp_avg_sq_dtype");
+  const auto format = [&](const char* key, std::size_t otherwise) {
+    return state_bytes[r.one_of_or(key, state_formats, otherwise)];
+  };
+  out.master = format("main_params_dtype", 0);
+  out.first_moment = format("exp_avg_dtype", moments);
+  out.second_moment = format("exp_avg_sq_dtype", moments);
   if (r.has("grad_reduce_in_fp32")) out.fp32_gradients = r.boolean("grad_reduce_in_fp32");
   return out;
 }
@@ -216,7 +225,7 @@ training_workload read_training_workload(config::reader& r) {
   w.gemm_precision = precision_by_name(gemm_precisions[r.one_of("precision", gemm_precisions)]).value();
   w.fp8_attention = r.boolean_or({"fp8_attention", {"fp8_dot_product_attention"}}, false);
   w.dispatcher =
-      static_cast<moe_dispatcher>(r.one_of_or({"moe_token_dispatcher_type", {"dispatcher"}}, dispatchers, 1));
+      static_cast<moe_dispatcher>(r.one_of_or({"moe_token_dispatcher_type", {"dispatcher"}}, dispatchers, 2));
   w.moe_overlap = r.boolean_or({"overlap_moe_expert_parallel_comm", {"moe_a2a_overlap"}}, false);
   w.fused_expert_mlp = r.boolean_or({"fused_expert_mlp", {"cutedsl_fused_grouped_mlp"}}, false);
   w.token_drop = r.boolean_or("moe_token_drop", false);
@@ -245,18 +254,22 @@ training_workload read_training_workload(config::reader& r) {
   w.sharding_groups = r.integer_or("num_distributed_optimizer_instances", 1, {1, 1 << 20});
   w.cp_exchange = static_cast<context_exchange>(r.one_of_or("cp_comm_type", exchanges, 0));
   w.expert_imbalance = r.number_or("moe_load_imbalance", 1, {1, 1000});
+  w.forced_balance = r.boolean_or("moe_router_force_load_balancing", true);
+  w.expert_skew = r.find_number("moe_expert_skew", {0, 1000});
+  if (w.expert_skew && w.forced_balance)
+    r.fail("moe_expert_skew", "needs \"moe_router_force_load_balancing\": false; forced balance has no skew");
   w.recompute = read_recompute(r);
   read_recompute_method(r, w.recompute);
   w.offload_layers = r.integer_or({"offload_layers", {"cpu_offloading_num_layers"}}, 0, config::non_negative_int);
   w.offload = read_offload(r);
   if (w.offload.any() && w.offload_layers > 0)
     r.fail("offload_modules", "offload_layers moves whole layers; give one of them");
-  w.fp8_activation_inputs = r.boolean_or("activation_func_fp8_input_store", false);
+  w.fp8_activation_inputs = r.boolean_or("activation_func_fp8_input_store", as_deepseek(w));
   static const config::key fp8_params = {"fp8_param_gather", {"fp8_param"}};
   if (r.has(fp8_params)) w.fp8_params = r.boolean(fp8_params);
   if (w.fp8_params.value_or(false) && bytes_per_element(w.gemm_precision) >= 2)
     r.fail("fp8_param_gather", "needs a precision of 8 bits");
-  w.optimizer = read_optimizer(r);
+  w.optimizer = read_optimizer(r, as_deepseek(w) ? 1U : 0U);
   w.task = static_cast<training_task>(r.one_of_or("task", tasks, 0));
   w.lora = read_lora(r, w.task);
   w.freeze_towers = r.boolean_or("freeze_vision_model", false);
@@ -353,6 +366,8 @@ value write_training_workload(const training_workload& w) {
   out.set("num_distributed_optimizer_instances", w.sharding_groups);
   out.set("cp_comm_type", named(w.cp_exchange, exchanges));
   out.set("moe_load_imbalance", w.expert_imbalance);
+  if (!w.forced_balance) out.set("moe_router_force_load_balancing", false);
+  if (w.expert_skew) out.set("moe_expert_skew", *w.expert_skew);
   out.set("recompute", written_recompute(w.recompute));
   if (w.recompute.full) {
     out.set("recompute_method", recompute_methods[w.recompute.block ? 1 : 0]);

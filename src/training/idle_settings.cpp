@@ -28,6 +28,7 @@ std::vector<std::string> idle_settings(const model& m, const training_workload& 
   idle("fused_expert_mlp", w.fused_expert_mlp, routed);
   idle("moe_token_drop", w.token_drop, routed);
   idle("moe_load_imbalance", w.expert_imbalance > 1, routed);
+  idle("moe_router_force_load_balancing", !w.forced_balance, routed);
   idle("etp", w.par.etp > 1 && w.par.etp != w.par.tp, routed);
   if (!names.empty())
     out.push_back(fmt::format("no effect, because {} has no such layers: {}", m.name, fmt::join(names, ", ")));

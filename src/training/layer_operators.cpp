@@ -6,6 +6,7 @@
 
 #include "nvlsim/collectives/collectives.hpp"
 #include "nvlsim/compute/elementwise.hpp"
+#include "nvlsim/layers/expert_popularity.hpp"
 #include "training/operator_list.hpp"
 
 namespace nvlsim {
@@ -39,11 +40,19 @@ void dense_mlp(operator_list& o, const mlp_block& b) {
 /// deduplicated one sends a token once to a rank, which copies it for its local experts.
 double permute_bytes(const training_workload& w, double top_k, double local_experts) {
   const double ep = real(w.par.ep), read_and_write = elementwise_bytes("permute"), one_way = read_and_write / 2;
-  if (ep > 1 && w.dispatcher == moe_dispatcher::deduplicated) {
+  if (ep > 1 && sends_once(w.dispatcher)) {
     const double arriving = places_reached(ep, top_k) / top_k;  // of all copies
     return 2 * one_way * (1 + arriving);
   }
   return 2 * (one_way * (1 + 1 / top_k) + (ep > 1 && local_experts > 1 ? read_and_write : 0));
+}
+
+/// Operators with which a dispatcher moves tokens to experts and, undone, back, counted in Megatron-Core
+/// (token_dispatcher.py, fused_a2a.py): an all-to-all permutes, exchanges, and sorts by expert if there are
+/// several; DeepEP dispatches and permutes; HybridEP permutes as it dispatches.
+double dispatch_launches(const training_workload& w, double local_experts) {
+  if (w.par.ep == 1 || w.dispatcher == moe_dispatcher::hybridep) return 1;
+  return w.dispatcher == moe_dispatcher::alltoall && local_experts > 1 ? 3 : 2;
 }
 
 void experts(operator_list& o, double unfused_activation_passes) {
@@ -61,7 +70,8 @@ void experts(operator_list& o, double unfused_activation_passes) {
   o.stream("routing", own * e * elementwise_bytes("router"), r.moe);
   if (x.latent > 0) o.keep(o.linear("latent.down", {own, seen, o.hidden}, r.moe), o.workload.kept.latent);
   o.part = layer_part::experts;
-  o.stream("permute", routed * seen * permute_bytes(o.workload, real(x.top_k), local_experts) / etp, r.moe, 1);
+  o.stream("permute", routed * seen * permute_bytes(o.workload, real(x.top_k), local_experts) / etp, r.moe, 1)
+      .launches = dispatch_launches(o.workload, local_experts);
   // A fused MLP activates and casts in the epilogues of its GEMMs, forward and backward; backward it reads what
   // the activation needs.
   const bool fused = o.workload.fused_expert_mlp;
@@ -70,6 +80,9 @@ void experts(operator_list& o, double unfused_activation_passes) {
   double activation = fused ? 0 : routed * f / etp * activation_bytes(l.gated_mlp);
   if (l.biased_clamped_activation) activation += unfused_activation_passes * routed * f / etp * 2;
   layer_operator& act = o.add(layer_operator::type::stream, "activation", r.moe || r.activation);
+  // The weighted bias of the second GEMM is added in a loop over local experts (_apply_bias of experts.py): a
+  // product and a sum, half the kernels of an operator such as this activation.
+  if (l.biased_clamped_activation && !fused) act.launches += local_experts / 2;
   act.forward_bytes = activation;
   act.backward_bytes =
       activation * activation_backward_share(l.gated_mlp) + (fused ? routed * f / etp * 2 * width : 0);
@@ -152,9 +165,16 @@ token_counts tokens_of(const training_workload& w) {
   return t;
 }
 
+double expert_imbalance(const layer_spec& l, const training_workload& w) {
+  if (w.forced_balance || !l.routed()) return w.expert_imbalance;
+  const double natural = l.moe.balanced_by_bias ? natural_biased_expert_skew : natural_expert_skew;
+  return w.expert_imbalance * busiest_share(real(w.par.ep), w.expert_skew.value_or(natural), real(l.moe.experts));
+}
+
 // A token goes to a given expert with probability k / E. The load is binomial, approximated as normal.
 capacity_load load_of_experts(const layer_spec& l, const training_workload& w) {
-  if (!w.expert_capacity_factor || !l.routed()) return {1, w.expert_imbalance};
+  const double imbalance = expert_imbalance(l, w);
+  if (!w.expert_capacity_factor || !l.routed()) return {1, imbalance};
   const double tokens = tokens_of(w).moe / real(w.par.etp), p = real(l.moe.top_k) / real(l.moe.experts);
   const double even = tokens * p, capacity = std::ceil(even * *w.expert_capacity_factor);
   const double deviation = std::sqrt(even * (1 - p));
@@ -167,7 +187,7 @@ capacity_load load_of_experts(const layer_spec& l, const training_workload& w) {
   }
   capacity_load out;
   out.kept = std::clamp(kept / even, 0.0, 1.0);
-  out.rows = w.static_experts() ? capacity / even : std::min(out.kept * w.expert_imbalance, capacity / even);
+  out.rows = w.static_experts() ? capacity / even : std::min(out.kept * imbalance, capacity / even);
   return out;
 }
 

@@ -67,10 +67,10 @@ std::vector<std::string> training_problems(const platform& p, const model& m, co
   if (!routed && par.ep != 1) out.push_back("expert parallelism needs a model with routed experts");
   if (!routed && (w.expert_capacity_factor || w.pad_to_capacity))
     out.push_back("expert capacity needs a model with routed experts");
-  if (w.pad_to_capacity && w.dispatcher == moe_dispatcher::deduplicated && par.ep > 1)
+  if (w.pad_to_capacity && sends_once(w.dispatcher) && par.ep > 1)
     out.push_back(
-        "only the alltoall dispatcher pads to capacity; the deduplicated one (Megatron-LM's flex) sends actual "
-        "tokens");
+        "only the alltoall dispatcher pads to capacity; deduplicated and hybridep (Megatron-LM's flex) send "
+        "actual tokens");
   if (w.sharding == data_parallel_sharding::optim_grads && w.schedule == pipeline_schedule::dualpipe)
     out.push_back(
         "sharding optim_grads reduces gradients after every micro-batch, but dualpipe reduces its two copies at "

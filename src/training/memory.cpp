@@ -349,7 +349,7 @@ void add_runtime(memory_adder& add, const training_context& c) {
       [&] { return fmt::format("{:g} % of what is allocated", 100 * t.fragmentation); });
   const std::int64_t groups = communicators_of(c.net, c.workload);
   const bool exchanges =
-      has_routed_experts(c.net) && c.workload.par.ep > 1 && c.workload.dispatcher == moe_dispatcher::deduplicated;
+      has_routed_experts(c.net) && c.workload.par.ep > 1 && sends_once(c.workload.dispatcher);
   const bytes buffers =
       t.communicator_buffers * static_cast<double>(groups) + (exchanges ? t.ep_buffers.read() : bytes{});
   add("communication", buffers.base(), [&] {

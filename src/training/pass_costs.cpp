@@ -290,13 +290,14 @@ void expert_parallel(builder& b, const training_context& c, const layer_spec& l,
   const parallelism& par = c.workload.par;
   if (!l.routed() || par.ep == 1) return;
   const communicator g = expert_group(par, c.workload.place);
-  const bool dedup = c.workload.dispatcher == moe_dispatcher::deduplicated;
+  const bool dedup = sends_once(c.workload.dispatcher);
   const capacity_load load = load_of_experts(l, c.workload);
   const double k =
       static_cast<double>(l.moe.top_k) * (c.workload.static_experts() && !dedup ? load.rows : load.kept);
   const double token_bytes =
       c.tokens.moe / static_cast<double>(par.etp) * expert_width(static_cast<double>(c.net.hidden), l) * 2 *
-      (c.workload.static_experts() && !dedup ? 1 : c.workload.expert_imbalance);  // arriving at the busiest rank
+      (c.workload.static_experts() && !dedup ? 1
+                                             : expert_imbalance(l, c.workload));  // arriving at the busiest rank
   const bytes on_nvlink = bytes::from_base(token_bytes * copies_sent(static_cast<double>(par.ep), k, dedup));
   const bytes on_nic =
       g.domains > 1
@@ -369,7 +370,7 @@ host_pace launches(const training_context& c, const layer_spec& l, const std::ve
   if (l.routed() && !w.static_experts()) {
     const double local = static_cast<double>(l.moe.experts) / static_cast<double>(w.par.ep);
     seconds expert = c.framework.moe_host_per_expert;
-    if (w.dispatcher == moe_dispatcher::alltoall) expert += c.framework.moe_host_per_sorted_expert;
+    if (quantised(w.gemm_precision)) expert += c.framework.moe_host_per_cast_expert;
     p.host_after += expert * (std::sqrt(local) * (is_forward ? 1.0 : 1.5 + (repeats_experts(c) ? 1.0 : 0.0)));
   }
   return p;

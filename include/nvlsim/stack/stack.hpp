@@ -352,9 +352,8 @@ struct training_profile {
                                           ///< the combination weighs it, 0 where the activation is weighed
   constant<seconds> host_per_operator;    ///< of the host, to launch one operator of a layer
   constant<seconds> moe_host_per_expert;  ///< to launch n local experts forward, over sqrt(n)
-  /// The same, to sort by expert what an all-to-all brings in order of ranks. The deduplicated exchange delivers
-  /// it in order.
-  constant<seconds> moe_host_per_sorted_expert;
+  /// The same, to cast the operands of their GEMMs in formats of 8 bits or fewer.
+  constant<seconds> moe_host_per_cast_expert;
   constant<double> unfused_activation_passes =
       0;  ///< passes over routed activations by biased, clamped SwiGLU in separate kernels (gpt_oss)
   constant<double> fused_activation_share = 1;  ///< share of these passes that remains with a fused expert MLP

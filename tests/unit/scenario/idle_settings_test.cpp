@@ -26,12 +26,13 @@ TEST_CASE("A step names the settings that its model has nothing for, and no othe
   CHECK(idle_settings(routed, w).empty());
 
   w.recompute.moe = w.recompute.mla_up_proj = w.moe_overlap = w.fused_expert_mlp = w.token_drop = true;
-  w.expert_imbalance = 1.5;
+  w.expert_imbalance = 1.5, w.forced_balance = false;
   CHECK(idle_settings(routed, w).empty());
   CHECK(idle_settings(dense, w) ==
         std::vector<std::string>{"no effect, because dense has no such layers: recompute moe, recompute "
                                  "mla_up_proj, overlap_moe_expert_parallel_comm, "
-                                 "fused_expert_mlp, moe_token_drop, moe_load_imbalance"});
+                                 "fused_expert_mlp, moe_token_drop, moe_load_imbalance, "
+                                 "moe_router_force_load_balancing"});
   w = {};
   w.recompute.mlp = true;
   CHECK(idle_settings(dense, w).empty());

@@ -17,12 +17,12 @@ struct read_result {
 };
 
 /// A workload with what every one needs, and `more`.
-read_result read(const std::string& more) {
+read_result read(const std::string& more, const std::string& precision = "bf16") {
   read_result out;
   diagnostics problems;
-  out.document =
-      config::parse(R"({"seq_length": 4096, "global_batch_size": 8, "precision": "bf16", "dp": 8)" + more + "}",
-                    {"scenario", "s.json"}, problems);
+  out.document = config::parse(
+      R"({"seq_length": 4096, "global_batch_size": 8, "dp": 8, "precision": ")" + precision + "\"" + more + "}",
+      {"scenario", "s.json"}, problems);
   config::reader r(out.document, problems);
   out.workload = read_training_workload(r);
   for (const problem& p : problems.sorted()) out.problems.push_back(p.text());
@@ -107,6 +107,40 @@ TEST_CASE("Training reader reads capacities of experts") {
         texts{"s.json#/moe_expert_capacty_factor: unknown member; did you mean \"moe_expert_capacity_factor\"?",
               "s.json#/moe_pad_expert_input_to_capacity: needs moe_expert_capacity_factor, which defines the "
               "capacity"});
+}
+
+TEST_CASE("DualPipe in 8 bits keeps what DeepSeek's framework keeps, unless the scenario says otherwise") {
+  const training_workload own = read(R"(, "schedule": "dualpipe")", "fp8_block").workload;
+  CHECK(own.fp8_activation_inputs);
+  CHECK(own.optimizer.first_moment == 2);
+  CHECK(own.optimizer.second_moment == 2);
+  CHECK(own.optimizer.master == 4);
+  const training_workload stated =
+      read(R"(, "schedule": "dualpipe", "activation_func_fp8_input_store": false, "exp_avg_dtype": "fp32")",
+           "fp8_block")
+          .workload;
+  CHECK_FALSE(stated.fp8_activation_inputs);
+  CHECK(stated.optimizer.first_moment == 4);
+  for (const training_workload& w : {read(R"(, "schedule": "dualpipe")").workload,
+                                     read(R"(, "schedule": "zb_v", "vp": 2)", "fp8_block").workload}) {
+    CHECK_FALSE(w.fp8_activation_inputs);
+    CHECK(w.optimizer.second_moment == 4);
+  }
+}
+
+TEST_CASE("Training reader reads whether routers choose, and writes it as it was") {
+  CHECK(read("").workload.forced_balance);
+  const training_workload w =
+      read(R"(, "moe_router_force_load_balancing": false, "moe_expert_skew": 0.8)").workload;
+  CHECK_FALSE(w.forced_balance);
+  CHECK(*w.expert_skew == 0.8);
+  const value written = write_training_workload(w);
+  CHECK(written.find("moe_router_force_load_balancing"));
+  CHECK(written.find("moe_expert_skew"));
+  CHECK(read(R"(, "moe_expert_skew": 0.8)").problems ==
+        texts{"s.json#/moe_expert_skew: needs \"moe_router_force_load_balancing\": false; forced balance has no "
+              "skew"});
+  CHECK(read(R"(, "dispatcher": "hybrid")").problems.size() == 1);
 }
 
 TEST_CASE("Training reader reads the lengths of packed sequences") {

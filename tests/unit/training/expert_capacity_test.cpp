@@ -85,6 +85,7 @@ TEST_CASE("Copies of tokens are read and written as often as their dispatcher so
   CHECK(permuted(moe_dispatcher::alltoall, 64).first == Approx(4.5));     // one expert a rank needs no sorting
   // A token comes once to a rank that holds one of its experts: 8 (1 - (7/8)^8) of 8 ranks.
   CHECK(permuted(moe_dispatcher::deduplicated, 8).first == Approx(4 * (1 + (1 - std::pow(7.0 / 8, 8)))));
+  CHECK(permuted(moe_dispatcher::hybridep, 8).first == permuted(moe_dispatcher::deduplicated, 8).first);
   for (const moe_dispatcher how : {moe_dispatcher::alltoall, moe_dispatcher::deduplicated})
     CHECK(permuted(how, 8).second == permuted(how, 8).first);  // gradients go the same way back
 }
@@ -108,6 +109,35 @@ TEST_CASE("Everyone waits for the busiest rank, which a capacity protects") {
   CHECK(rows(w) == Approx(1.25 * even).epsilon(1e-12));
   w.pad_to_capacity = true;
   CHECK(rows(w) == Approx(1.25 * even).epsilon(1e-12));
+}
+
+TEST_CASE(
+    "Natural routing fills the busiest rank the more, the fewer experts a rank has and the more ranks there are") {
+  training_workload w = capped({}, false);
+  w.forced_balance = false;
+  const model m = routed_model();
+  const layer_spec& l = m.layers.front();
+  const auto at = [&](std::int64_t ep) {
+    w.par.dp = 64, w.par.ep = ep, w.global_batch_size = 64;
+    return expert_imbalance(l, w);
+  };
+  const double experts = static_cast<double>(l.moe.experts);
+  CHECK(at(1) == 1);  // one rank has all
+  CHECK(at(16) == Approx(1 + 1.766 * std::sqrt(natural_expert_skew * 16 / experts)));
+  CHECK(at(8) < at(16));
+  w.expert_skew = 0;
+  CHECK(at(16) == 1);
+  w.expert_skew = 1.4;  // twice the deviation
+  CHECK(at(16) - 1 == Approx(2 * 1.766 * std::sqrt(natural_expert_skew * 16 / experts)));
+  w.expert_skew = {}, w.expert_imbalance = 2;
+  const double stated = at(16);
+  w.forced_balance = true;
+  CHECK(at(16) == 2);
+  CHECK(stated > 2);
+  model biased = m;
+  biased.layers.front().moe.balanced_by_bias = true;
+  w.forced_balance = false;
+  CHECK(expert_imbalance(biased.layers.front(), w) < stated);
 }
 
 TEST_CASE("Stored activations of experts grow with the rows they work on") {

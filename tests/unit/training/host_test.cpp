@@ -64,15 +64,34 @@ struct routed_job {
   }
 };
 
-TEST_CASE("An all-to-all costs the host what sorting by expert does, a deduplicated exchange does not") {
+TEST_CASE("A dispatcher costs the host the operators that it launches, and casts of experts cost by expert") {
   routed_job j;
-  j.software.training->moe_host_per_sorted_expert = seconds::from_base(2);
   const auto backward = [&](moe_dispatcher d) {
     j.workload.dispatcher = d;
     return j.pass_s(pass_kind::backward);
   };
-  CHECK(backward(moe_dispatcher::deduplicated) == Approx(1.5 * 2));
-  CHECK(backward(moe_dispatcher::alltoall) == Approx(1.5 * 2 * 3));
+  const double experts = 1.5 * 2;  // sqrt(4) local experts
+  CHECK(backward(moe_dispatcher::hybridep) == Approx(experts));
+  j.software.training->moe_host_per_cast_expert = seconds::from_base(2);
+  CHECK(backward(moe_dispatcher::hybridep) == Approx(experts * 3));
+  j.workload.gemm_precision = precision::bf16;
+  CHECK(backward(moe_dispatcher::hybridep) == Approx(experts));
+  j.software.training->host_per_operator = seconds::from_base(1);
+  const double permutes = backward(moe_dispatcher::hybridep);
+  CHECK(backward(moe_dispatcher::deduplicated) == Approx(permutes + 1));
+  CHECK(backward(moe_dispatcher::alltoall) == Approx(permutes + 2));
+  j.workload.par.ep = 16, j.workload.par.dp = j.workload.global_batch_size = 16;  // one local expert: no sorting
+  CHECK(backward(moe_dispatcher::alltoall) - backward(moe_dispatcher::hybridep) == Approx(1));
+}
+
+TEST_CASE("Biases of experts are added in a loop over local experts, unless the expert MLP is one kernel") {
+  routed_job j;
+  j.software.training->host_per_operator = seconds::from_base(1);
+  const double plain = j.pass_s(pass_kind::backward);
+  j.net.layers.front().biased_clamped_activation = true;
+  CHECK(j.pass_s(pass_kind::backward) == Approx(plain + 2));
+  j.workload.fused_expert_mlp = true;
+  CHECK(j.pass_s(pass_kind::backward) == Approx(plain));
 }
 
 TEST_CASE("Norms of queries and keys are two launches more, adapters two products and an addition") {
@@ -115,7 +134,8 @@ TEST_CASE("Overlap of the exchange never slows a step") {
   j.workload.par = {};
   j.workload.par.dp = j.workload.par.ep = 16;
   for (const cuda_graphs g : {cuda_graphs::none, cuda_graphs::partial, cuda_graphs::full_iteration})
-    for (const moe_dispatcher d : {moe_dispatcher::alltoall, moe_dispatcher::deduplicated}) {
+    for (const moe_dispatcher d :
+         {moe_dispatcher::alltoall, moe_dispatcher::deduplicated, moe_dispatcher::hybridep}) {
       j.workload.graphs = g, j.workload.dispatcher = d, j.workload.moe_overlap = false;
       const double without = j.step_s();
       j.workload.moe_overlap = true;
