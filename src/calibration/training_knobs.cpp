@@ -144,9 +144,10 @@ std::vector<training_parameter> training_parameters() {
   scale("moe time", 1.0, 0.3, routed);
   share("ep exposed", 1.0, 0.3, exchanges(false), 2.5);
   share("ep exposed overlapped", 0.4, 0.2, exchanges(true), 1.5);
-  scale("host per operator us", 270, 0.1, launched, 10);
+  // Qwen3-8B in windows of 2,048 tokens: 232 ms a micro-batch of 36 layers of 26 operators, whatever the GPUs.
+  scale("host per operator us", 248, 0.05, launched, 10);
   scale(
-      "moe host per expert us", 200, 0.7, [launched](const training_row& r) { return routed(r) && launched(r); },
+      "moe host per expert us", 100, 0.7, [launched](const training_row& r) { return routed(r) && launched(r); },
       10);
   scale(
       "moe host per cast expert us", 200, 0.7,
