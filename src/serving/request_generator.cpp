@@ -125,8 +125,9 @@ request_list replayed(const inference_workload& w) {
   return out;
 }
 
-/// Clients of decode workers alone are met midway, as in a run that has long gone on: their first requests have made
-/// evenly spread parts of their outputs. Otherwise all caches of equal requests would be full at the same time.
+/// Clients of decode workers alone are met midway, as in a run that has long gone on: their first requests have
+/// made evenly spread parts of their outputs. Otherwise all caches of equal requests would be full at the same
+/// time.
 void begin_midway(const inference_workload& w, std::vector<served_request>& requests) {
   constexpr double golden = 0.6180339887498949;  // spreads any number of first requests, on any worker
   const auto first = std::min(requests.size(), static_cast<std::size_t>(std::max<std::int64_t>(w.concurrency, 0)));
