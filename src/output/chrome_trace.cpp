@@ -130,10 +130,10 @@ class trace_writer {
     const std::size_t pid = place.rank_class + std::size_t{1}, tid = place.stream + std::size_t{1};
     if (place.stream == 0 && place.rank_class < options_.batches.size()) {
       const iteration_batch& b = options_.batches[place.rank_class][place.operation];
-      event(
-          FMT_COMPILE(
-              R"({{"ph":"X","pid":{},"tid":{},"ts":{},"dur":{},{},"args":{{"decodes":{},"prompt_tokens":{},"kv_tokens":{}}}}})"),
-          pid, tid, us{begin}, us{end - begin}, slices.label, b.decodes, b.prompt_tokens, b.kv_tokens);
+      event(FMT_COMPILE(
+                R"({{"ph":"X","pid":{},"tid":{},"ts":{},"dur":{},{},"args":{{"decodes":{},"prompt_tokens":{})"
+                R"(,"kv_tokens":{}}}}})"),
+            pid, tid, us{begin}, us{end - begin}, slices.label, b.decodes, b.prompt_tokens, b.kv_tokens);
     } else if (o.micro_batch >= 0)
       event(FMT_COMPILE(R"({{"ph":"X","pid":{},"tid":{},"ts":{},"dur":{},{},"args":{{"micro_batch":{}}}}})"), pid,
             tid, us{begin}, us{end - begin}, slices.label, o.micro_batch);
@@ -206,8 +206,10 @@ class trace_writer {
       if (r.last_token_s < 0) continue;
       const us begin{output::nanoseconds(r.arrival_s)}, end{output::nanoseconds(r.last_token_s)};
       event(
-          FMT_COMPILE(
-              R"({{"ph":"b","pid":{},"tid":1,"cat":"request","id":{},"ts":{},"name":"request","args":{{"request":{},"input_tokens":{},"output_tokens":{},"cached_tokens":{},"worker":{},"prefill_worker":{},"preemptions":{}}}}})"),
+          FMT_COMPILE(R"({{"ph":"b","pid":{},"tid":1,"cat":"request","id":{},"ts":{},"name":"request")"
+                      R"(,"args":{{"request":{})"
+                      R"(,"input_tokens":{},"output_tokens":{},"cached_tokens":{},"worker":{},"prefill_worker":{})"
+                      R"(,"preemptions":{}}}}})"),
           pid, i, begin, i, r.input, r.output, r.cached, r.worker, r.prompt_worker, r.preemptions);
       write_phases(pid, i);
       event(FMT_COMPILE(R"({{"ph":"e","pid":{},"tid":1,"cat":"request","id":{},"ts":{},"name":"request"}})"), pid,

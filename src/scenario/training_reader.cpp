@@ -131,23 +131,16 @@ lora_spec read_lora(config::reader& r, training_task task) {
   return out;
 }
 
-/// DualPipe runs in DeepSeek's own framework alone, whose FP8 recipe keeps inputs of activations in 8 bits and
-/// moments in BF16 (DeepSeek-V3 technical report, section 3.3.3).
-bool as_deepseek(const training_workload& w) {
-  return w.schedule == pipeline_schedule::dualpipe && bytes_per_element(w.gemm_precision) < 2;
-}
-
-/// Megatron-Core's names of what the optimizer keeps, and in which format. `moments`: index of the moments'
-/// default.
-optimizer_spec read_optimizer(config::reader& r, std::size_t moments) {
+/// Megatron-Core's names of what the optimizer keeps, and in which format.
+optimizer_spec read_optimizer(config::reader& r) {
   optimizer_spec out;
   out.kind = static_cast<optimizer_kind>(r.one_of_or("optimizer", optimizers, 0));
-  const auto format = [&](const char* key, std::size_t otherwise) {
-    return state_bytes[r.one_of_or(key, state_formats, otherwise)];
+  const auto moment = [&](const char* key) {
+    return r.has(key) ? std::optional(state_bytes[r.one_of(key, state_formats)]) : std::nullopt;
   };
-  out.master = format("main_params_dtype", 0);
-  out.first_moment = format("exp_avg_dtype", moments);
-  out.second_moment = format("exp_avg_sq_dtype", moments);
+  out.master = state_bytes[r.one_of_or("main_params_dtype", state_formats, 0)];
+  out.first_moment = moment("exp_avg_dtype");
+  out.second_moment = moment("exp_avg_sq_dtype");
   if (r.has("grad_reduce_in_fp32")) out.fp32_gradients = r.boolean("grad_reduce_in_fp32");
   return out;
 }
@@ -264,12 +257,13 @@ training_workload read_training_workload(config::reader& r) {
   w.offload = read_offload(r);
   if (w.offload.any() && w.offload_layers > 0)
     r.fail("offload_modules", "offload_layers moves whole layers; give one of them");
-  w.fp8_activation_inputs = r.boolean_or("activation_func_fp8_input_store", as_deepseek(w));
+  if (r.has("activation_func_fp8_input_store"))
+    w.fp8_activation_inputs = r.boolean("activation_func_fp8_input_store");
   static const config::key fp8_params = {"fp8_param_gather", {"fp8_param"}};
   if (r.has(fp8_params)) w.fp8_params = r.boolean(fp8_params);
   if (w.fp8_params.value_or(false) && bytes_per_element(w.gemm_precision) >= 2)
     r.fail("fp8_param_gather", "needs a precision of 8 bits");
-  w.optimizer = read_optimizer(r, as_deepseek(w) ? 1U : 0U);
+  w.optimizer = read_optimizer(r);
   w.task = static_cast<training_task>(r.one_of_or("task", tasks, 0));
   w.lora = read_lora(r, w.task);
   w.freeze_towers = r.boolean_or("freeze_vision_model", false);
@@ -292,12 +286,12 @@ std::string_view format_of(double bytes) { return state_formats[bytes >= 4 ? 0 :
 /// What departs from the defaults.
 void write_memory_settings(value& out, const training_workload& w) {
   if (w.offload.any()) out.set("offload_modules", written_flags(offload_modules, flags_of(w.offload)));
-  out.set("activation_func_fp8_input_store", w.fp8_activation_inputs);
+  out.set("activation_func_fp8_input_store", keeps_fp8_inputs(w));
   if (w.fp8_params) out.set("fp8_param_gather", *w.fp8_params);
   out.set("optimizer", optimizers[static_cast<std::size_t>(w.optimizer.kind)]);
   out.set("main_params_dtype", format_of(w.optimizer.master));
-  out.set("exp_avg_dtype", format_of(w.optimizer.first_moment));
-  out.set("exp_avg_sq_dtype", format_of(w.optimizer.second_moment));
+  out.set("exp_avg_dtype", format_of(moment_bytes(w).first));
+  out.set("exp_avg_sq_dtype", format_of(moment_bytes(w).second));
   if (w.optimizer.fp32_gradients) out.set("grad_reduce_in_fp32", *w.optimizer.fp32_gradients);
   if (w.lora.rank > 0) {
     out.set("lora_rank", w.lora.rank);

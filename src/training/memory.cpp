@@ -251,10 +251,11 @@ void add_model_states(memory_adder& add, const training_context& c, const stage_
                        shared_gradients ? ", sharded" : "");
   });
   const optimizer_spec& o = w.optimizer;
-  const double updated = trained(!replicated), both = o.master + o.first_moment + o.second_moment;
+  const auto [first, second] = moment_bytes(w);
+  const double updated = trained(!replicated), moments = first + second, both = o.master + moments;
   const bool muon = o.kind == optimizer_kind::muon && !frozen;
   const double others = muon ? std::min(updated, here.vocabulary / (replicated ? 1 : dense_group)) : 0;
-  const double each = muon ? o.master + o.first_moment : both;
+  const double each = muon ? o.master + first : both;
   add("optimizer", each * (updated - others) + both * others, [&] {
     return muon
                ? fmt::format(
@@ -263,10 +264,7 @@ void add_model_states(memory_adder& add, const training_context& c, const stage_
                      each, (updated - others) / 1e9, both, others / 1e9)
                : fmt::format("{:g} B ({} master copy and two moments{}) x {:.3f} G parameters updated by this GPU",
                              each, o.master < 4 ? "16-bit" : "FP32",
-                             o.first_moment + o.second_moment < 8
-                                 ? fmt::format(" of {:g} B together", o.first_moment + o.second_moment)
-                                 : "",
-                             updated / 1e9);
+                             moments < 8 ? fmt::format(" of {:g} B together", moments) : "", updated / 1e9);
   });
 }
 
@@ -348,8 +346,7 @@ void add_runtime(memory_adder& add, const training_context& c) {
   add("fragmentation", t.fragmentation * add.r.allocated.base(),
       [&] { return fmt::format("{:g} % of what is allocated", 100 * t.fragmentation); });
   const std::int64_t groups = communicators_of(c.net, c.workload);
-  const bool exchanges =
-      has_routed_experts(c.net) && c.workload.par.ep > 1 && sends_once(c.workload.dispatcher);
+  const bool exchanges = has_routed_experts(c.net) && c.workload.par.ep > 1 && sends_once(c.workload.dispatcher);
   const bytes buffers =
       t.communicator_buffers * static_cast<double>(groups) + (exchanges ? t.ep_buffers.read() : bytes{});
   add("communication", buffers.base(), [&] {

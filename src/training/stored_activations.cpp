@@ -116,7 +116,7 @@ void mixer(const keeper& k, kept_bytes& b) {
 /// Bytes per element of the inputs of activations. Frozen recipes with formats of 8 bits or fewer store them in 8
 /// bits (activation_func_fp8_input_store). [assumed]
 double activation_input(const keeper& k) {
-  if (k.w.fp8_activation_inputs) return 1;
+  if (keeps_fp8_inputs(k.w)) return 1;
   return k.w.task == training_task::lora ? std::max(1.0, k.element) : 2;
 }
 
@@ -125,7 +125,7 @@ void experts(const keeper& k, kept_bytes& b) {
   const moe_spec& x = k.l.moe;
   const double width = k.l.gated_mlp ? 2 : 1, seen = expert_width(k.hidden, k.l), etp = real(k.w.par.etp);
   const double routed = k.t.moe * real(x.top_k) * load_of_experts(k.l, k.w).rows, f = real(x.expert_ffn);
-  const double input = k.w.fp8_activation_inputs ? 1 : 2;
+  const double input = keeps_fp8_inputs(k.w) ? 1 : 2;
   if (!r.moe) {
     b.add(routed / etp * k.mlp_input * seen, k.w.offload.expert_fc1);  // permuted input
     b.add(routed / etp * k.expert_output * seen);
@@ -138,6 +138,18 @@ void experts(const keeper& k, kept_bytes& b) {
 }
 
 }  // namespace
+
+/// DeepSeek's framework with its FP8 recipe.
+static bool as_deepseek(const training_workload& w) {
+  return w.schedule == pipeline_schedule::dualpipe && bytes_per_element(w.gemm_precision) < 2;
+}
+
+std::pair<double, double> moment_bytes(const training_workload& w) {
+  const double usual = as_deepseek(w) ? 2 : 4;
+  return {w.optimizer.first_moment.value_or(usual), w.optimizer.second_moment.value_or(usual)};
+}
+
+bool keeps_fp8_inputs(const training_workload& w) { return w.fp8_activation_inputs.value_or(as_deepseek(w)); }
 
 bool recomputes_layer(const recompute_spec& r, std::int64_t layer, bool predicts) {
   return r.full && (!r.block || (layer < r.num_layers && !predicts));  // Megatron-LM skips prediction modules

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "nvlsim/layers/token_lengths.hpp"
@@ -62,7 +63,8 @@ enum class optimizer_kind { adam, muon };
 /// What is kept of a trained parameter, in bytes (Megatron-Core's precision-aware optimizer).
 struct optimizer_spec {
   optimizer_kind kind = optimizer_kind::adam;
-  double master = 4, first_moment = 4, second_moment = 4;
+  double master = 4;
+  std::optional<double> first_moment, second_moment;  ///< empty: see `moment_bytes`
   /// Whether gradients accumulate in FP32. Empty: see `gradient_bytes`.
   std::optional<bool> fp32_gradients;
 };
@@ -149,9 +151,9 @@ struct training_workload {
                                      ///< (num_distributed_optimizer_instances)
   context_exchange cp_exchange = context_exchange::ring;
   recompute_spec recompute;
-  std::int64_t offload_layers = 0;     ///< layers per GPU whose activations are moved to CPU memory over C2C
-  offload_spec offload;                ///< inputs of all layers that are moved, alone
-  bool fp8_activation_inputs = false;  ///< inputs of MLP activations are kept in 8 bits
+  std::int64_t offload_layers = 0;  ///< layers per GPU whose activations are moved to CPU memory over C2C
+  offload_spec offload;             ///< inputs of all layers that are moved, alone
+  std::optional<bool> fp8_activation_inputs;  ///< of MLPs, kept in 8 bits. Empty: see `keeps_fp8_inputs`
   std::optional<bool> fp8_params;  ///< weights of 8-bit recipes have no BF16 copy. Empty: as the recipes have it
   optimizer_spec optimizer;
   lora_spec lora;
@@ -205,6 +207,13 @@ std::vector<std::int64_t> chunk_layers(const model& m, const training_workload& 
 /// `backward_weight` those of the weights.
 enum class pass_kind { forward, backward, backward_input, backward_weight };
 inline constexpr int pass_kinds = 4;
+
+/// Bytes of the first and of the second moment of a parameter: as stated, else 4, or 2 in DeepSeek's FP8 recipe.
+/// DualPipe runs in DeepSeek's own framework alone, whose recipe keeps inputs of activations in 8 bits and moments
+/// in BF16 (DeepSeek-V3 technical report, section 3.3.3).
+std::pair<double, double> moment_bytes(const training_workload& w);
+/// Whether inputs of MLP activations are kept in 8 bits: as stated, else in DeepSeek's FP8 recipe.
+bool keeps_fp8_inputs(const training_workload& w);
 
 /// Whether a layer is recomputed as a whole in the backward pass. `layer` counts from the first of its chunk.
 bool recomputes_layer(const recompute_spec& r, std::int64_t layer, bool predicts);
