@@ -8,7 +8,6 @@
 #include <cerrno>
 #include <new>
 
-#include "nvlsim/engine/simulation.hpp"
 #include "nvlsim/output/file_writer.hpp"
 #include "nvlsim/run/child.hpp"
 #include "nvlsim/run/queue_jobs.hpp"
@@ -132,7 +131,6 @@ std::string child_message(const scenario& s, const std::filesystem::path& trace_
 
 result run_isolated(const scenario& s, const std::filesystem::path& trace_file, const trace_options& trace,
                     const std::filesystem::path& requests_file, const std::filesystem::path& jobs_file) {
-  if (!has_queue(s)) load_engine();
   const child_process child =
       start_child([&] { return child_message(s, trace_file, trace, requests_file, jobs_file); });
   const std::string message = read_all(child.from);

@@ -32,7 +32,7 @@ GPT3_1024 = ["run", "llama3.1-405b-gb300-512", "--set", "/model=gpt3-175b", "--s
              "--set", "/workload/tp=8", "--set", "/workload/pp=1", "--set", "/workload/vp=1", "--set", "/workload/cp=1",
              "--set", "/workload/dp=128", "--set", "/workload/sequence_parallel=false",
              "--set", "/workload/data_parallel_sharding=replicated", "--set", "/workload/schedule=1f1b",
-             "--set", "/platform/gpu/hbm_nominal=400 GB", "--set", "/platform/gpu/hbm_usable=400 GB"]  # whole optimizer states on every GPU, as there
+             "--set", "/platform/gpu/hbm_nominal=500 GB", "--set", "/platform/gpu/hbm_usable=500 GB"]  # whole optimizer states on every GPU, as there
 RANKS_4608 = ["run", "llama3.1-405b-gb300-8192", "--set", "/platform/racks=64", "--set", "/workload/dp=72",
               "--set", "/workload/global_batch_size=1152", "--set", "/placement/gpus_per_rack=72"]
 COMMANDS = {

@@ -22,8 +22,8 @@ struct child_process {
   int from = -1;  ///< pipe with the child's text; end of file when it is complete
 };
 
-/// Starts a child that sends the text returned by `speak` and exits. The child dies with its parent. Throws
-/// internal_error.
+/// Starts a child that sends the text returned by `speak` and exits. The child dies with its parent, and has the
+/// engine loaded. Throws internal_error, or io_error if the engine is missing.
 child_process start_child(const std::function<std::string()>& speak);
 /// Waits until the child exits. Returns its waitpid status.
 int end_of(const child_process& c);
