@@ -168,21 +168,44 @@ std::vector<launch_commands> launch_lines(const planned_server& best, const plan
   return out;
 }
 
-exit_code plan_serving_command(const plan_arguments& a) {
-  const data_folders data = folders_under(data_root());
-  const std::optional<value> scenario = scenario_text(a.subject, data);
+/// Answers a question about a model on each platform, or about a scenario, and prints the answers. `ask` fills in
+/// an answer and its base, and returns the scenario of the best deployment, null if there is none; the first goes
+/// to the output file. `purpose` is what a platform is needed for: "train".
+template <class Told, class Ask, class Json, class Text>
+exit_code answer_on_platforms(const plan_arguments& a, const char* purpose, Ask ask, Json json, Text text) {
+  const std::optional<value> scenario = scenario_text(a.subject, folders_under(data_root()));
   std::vector<std::string> platforms = a.platforms;
   if (platforms.empty() && !scenario)
-    throw input_error({{"--platform", "", "a model needs a platform to serve on (nvlsim platform list)", {}}});
+    throw input_error({{"--platform",
+                        "",
+                        fmt::format("a model needs a platform to {} on (nvlsim platform list)", purpose),
+                        {}}});
   if (platforms.empty()) platforms.emplace_back();
-  std::vector<told_serving_plan> plans;
+  std::vector<Told> plans;
   bool found = true;
   catch_termination();
   for (const std::string& platform : platforms) {
     if (interrupted()) break;
-    told_serving_plan t;
+    Told t;
+    plan_base base;
+    const value* const best = ask(scenario, platform, t, base);
+    if (best && !a.output.empty() && (plans.empty() || !found)) {
+      write_file(a.output, scenario_file_text(*best));
+      t.run_command = run_command_of(a.output, base);
+    }
+    if (!best) found = false;
+    plans.push_back(std::move(t));
+  }
+  print(a.format == "json" ? to_json(json(plans)) : text(plans));
+  if (interrupted()) return exit_code::interrupted;
+  return found ? exit_code::ok : exit_code::infeasible;
+}
+
+exit_code plan_serving_command(const plan_arguments& a) {
+  const auto ask = [&](const std::optional<value>& scenario, const std::string& platform, told_serving_plan& t,
+                       plan_base& base) -> const value* {
     serving_question q;
-    q.base = base_of(a, scenario, platform, t.assumed);
+    q.base = base = base_of(a, scenario, platform, t.assumed);
     q.gpus = gpus_of(a.gpus);
     q.users = a.users;
     q.requests_per_s = a.requests_per_s;
@@ -190,20 +213,12 @@ exit_code plan_serving_command(const plan_arguments& a) {
       stage_lines lines;
       t.plan = plan_serving(q, watch_by(lines));
     }
-    if (const planned_server* best = t.plan.best()) {
-      t.launch = launch_lines(*best, q.base, a.format == "json" ? "all" : a.launch);
-      if (!a.output.empty() && (plans.empty() || !found)) {
-        write_file(a.output, scenario_file_text(best->text));
-        t.run_command = run_command_of(a.output, q.base);
-      }
-    } else {
-      found = false;
-    }
-    plans.push_back(std::move(t));
-  }
-  print(a.format == "json" ? to_json(serving_plans_value(plans)) : serving_plans_text(plans));
-  if (interrupted()) return exit_code::interrupted;
-  return found ? exit_code::ok : exit_code::infeasible;
+    const planned_server* best = t.plan.best();
+    if (!best) return nullptr;
+    t.launch = launch_lines(*best, base, a.format == "json" ? "all" : a.launch);
+    return &best->text;
+  };
+  return answer_on_platforms<told_serving_plan>(a, "serve", ask, serving_plans_value, serving_plans_text);
 }
 
 training_draft training_draft_of(const plan_arguments& a, const std::string& platform) {
@@ -250,19 +265,10 @@ bool batch_set(const plan_arguments& a) {
 }
 
 exit_code plan_training_command(const plan_arguments& a) {
-  const std::optional<value> scenario = scenario_text(a.subject, folders_under(data_root()));
-  std::vector<std::string> platforms = a.platforms;
-  if (platforms.empty() && !scenario)
-    throw input_error({{"--platform", "", "a model needs a platform to train on (nvlsim platform list)", {}}});
-  if (platforms.empty()) platforms.emplace_back();
-  std::vector<told_training_plan> plans;
-  bool found = true;
-  catch_termination();
-  for (const std::string& platform : platforms) {
-    if (interrupted()) break;
-    told_training_plan t;
+  const auto ask = [&](const std::optional<value>& scenario, const std::string& platform, told_training_plan& t,
+                       plan_base& base) -> const value* {
     training_question q;
-    q.base = training_base(a, scenario, platform, t.assumed);
+    q.base = base = training_base(a, scenario, platform, t.assumed);
     q.gpus = gpus_of(a.gpus);
     q.days = a.days;
     q.goodput = a.goodput;
@@ -271,20 +277,11 @@ exit_code plan_training_command(const plan_arguments& a) {
       stage_lines lines;
       t.plan = plan_training_run(q, watch_by(lines));
     }
-    if (const auto& best = t.plan.best) {
-      t.launch = megatron_bridge_arguments(read_base({best->text, q.base.overrides, q.base.data}));
-      if (!a.output.empty() && (plans.empty() || !found)) {
-        write_file(a.output, scenario_file_text(best->text));
-        t.run_command = run_command_of(a.output, q.base);
-      }
-    } else {
-      found = false;
-    }
-    plans.push_back(std::move(t));
-  }
-  print(a.format == "json" ? to_json(training_plans_value(plans)) : training_plans_text(plans));
-  if (interrupted()) return exit_code::interrupted;
-  return found ? exit_code::ok : exit_code::infeasible;
+    if (!t.plan.best) return nullptr;
+    t.launch = megatron_bridge_arguments(read_base({t.plan.best->text, base.overrides, base.data}));
+    return &t.plan.best->text;
+  };
+  return answer_on_platforms<told_training_plan>(a, "train", ask, training_plans_value, training_plans_text);
 }
 
 plan_base post_training_base(const plan_arguments& a, const std::optional<value>& scenario,
@@ -316,19 +313,10 @@ plan_base post_training_base(const plan_arguments& a, const std::optional<value>
 }
 
 exit_code plan_post_training_command(const plan_arguments& a) {
-  const std::optional<value> scenario = scenario_text(a.subject, folders_under(data_root()));
-  std::vector<std::string> platforms = a.platforms;
-  if (platforms.empty() && !scenario)
-    throw input_error({{"--platform", "", "a model needs a platform to run on (nvlsim platform list)", {}}});
-  if (platforms.empty()) platforms.emplace_back();
-  std::vector<told_post_training_plan> plans;
-  bool found = true;
-  catch_termination();
-  for (const std::string& platform : platforms) {
-    if (interrupted()) break;
-    told_post_training_plan t;
+  const auto ask = [&](const std::optional<value>& scenario, const std::string& platform,
+                       told_post_training_plan& t, plan_base& base) -> const value* {
     post_training_question q;
-    q.base = post_training_base(a, scenario, platform, t.assumed);
+    q.base = base = post_training_base(a, scenario, platform, t.assumed);
     q.gpus = gpus_of(a.gpus);
     q.more = a.more;
     q.stale = a.staleness;
@@ -336,16 +324,10 @@ exit_code plan_post_training_command(const plan_arguments& a) {
       stage_lines lines;
       t.plan = plan_post_training(q, watch_by(lines));
     }
-    if (const auto& best = t.plan.best; best && !a.output.empty() && (plans.empty() || !found)) {
-      write_file(a.output, scenario_file_text(best->text));
-      t.run_command = run_command_of(a.output, q.base);
-    }
-    if (!t.plan.best) found = false;
-    plans.push_back(std::move(t));
-  }
-  print(a.format == "json" ? to_json(post_training_plans_value(plans)) : post_training_plans_text(plans));
-  if (interrupted()) return exit_code::interrupted;
-  return found ? exit_code::ok : exit_code::infeasible;
+    return t.plan.best ? &t.plan.best->text : nullptr;
+  };
+  return answer_on_platforms<told_post_training_plan>(a, "run", ask, post_training_plans_value,
+                                                      post_training_plans_text);
 }
 
 /// The base of a question about a scenario.
