@@ -1,6 +1,7 @@
 // Words in the text of cells.
 #pragma once
 
+#include <optional>
 #include <string_view>
 
 namespace nvlsim {
@@ -9,5 +10,7 @@ namespace nvlsim {
 inline bool holds(std::string_view text, std::string_view word) {
   return text.find(word) != std::string_view::npos;
 }
+/// The number that follows a word, with a suffix "k" for thousands. Empty if there is none.
+std::optional<double> number_after(std::string_view text, std::string_view word);
 
 }  // namespace nvlsim

@@ -3,13 +3,13 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 
+#include "measurements/cell_text.hpp"
 #include "measurements/inference_catalogue.hpp"
 #include "nvlsim/measurements/input_cache.hpp"
 #include "nvlsim/measurements/tables.hpp"
@@ -33,15 +33,10 @@ const model& model_of(const std::string& name, input_cache& inputs) {
   return inputs.model_named(name);
 }
 
-/// The number after `word` in free text.
+/// The whole number that follows `word`.
 std::optional<std::int64_t> count_after(std::string_view text, std::string_view word) {
-  const std::size_t at = text.find(word);
-  if (at == std::string_view::npos) return std::nullopt;
-  text.remove_prefix(at + word.size());
-  text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
-  std::int64_t n = 0;
-  if (std::from_chars(text.data(), text.data() + text.size(), n).ec != std::errc()) return std::nullopt;
-  return n;
+  const auto n = number_after(text, word);
+  return n ? std::optional<std::int64_t>(std::llround(*n)) : std::nullopt;
 }
 
 /// Why a row cannot be simulated as it is; empty if it can.
